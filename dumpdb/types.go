@@ -1,0 +1,188 @@
+package dumpdb
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ID is a 64-bit member, cluster or lease identifier; text and JSON form is lower-case hex without leading zeros.
+type ID uint64
+
+// String returns the ID in lower-case hex without leading zeros.
+func (id ID) String() string { return strconv.FormatUint(uint64(id), 16) }
+
+// MarshalText writes the hex form, so that JSON carries a string: IDs exceed 2^53.
+func (id ID) MarshalText() ([]byte, error) { return strconv.AppendUint(nil, uint64(id), 16), nil }
+
+// UnmarshalText reads the hex form.
+func (id *ID) UnmarshalText(b []byte) error {
+	v, err := strconv.ParseUint(string(b), 16, 64)
+	*id = ID(v)
+	return err
+}
+
+// Rev is an MVCC revision: Main counts transactions, Sub the records in one (server/storage/mvcc/revision.go).
+type Rev struct {
+	Main int64 `json:"main"`
+	Sub  int64 `json:"sub"`
+}
+
+// String returns main.sub, such as 1043.0.
+func (r Rev) String() string { return fmt.Sprintf("%d.%d", r.Main, r.Sub) }
+
+// Less orders revisions as the key bucket does.
+func (r Rev) Less(o Rev) bool { return r.Main < o.Main || r.Main == o.Main && r.Sub < o.Sub }
+
+// ParseRev reads "1043" or "1043.0".
+func ParseRev(s string) (Rev, error) {
+	m, sub, _ := strings.Cut(s, ".")
+	var r Rev
+	var err error
+	if r.Main, err = strconv.ParseInt(m, 10, 64); err == nil && sub != "" {
+		r.Sub, err = strconv.ParseInt(sub, 10, 64)
+	}
+	if err != nil {
+		return Rev{}, fmt.Errorf("%q is no revision (want 1043 or 1043.0): %w", s, err)
+	}
+	return r, nil
+}
+
+// Place is where a row stands in the file.
+type Place struct {
+	Page   uint64 `json:"page"`
+	Offset int64  `json:"offset"`
+}
+
+// Row is one leaf element of a bucket. Key and Value are valid only until the iterator moves on.
+type Row struct {
+	Place
+	Key, Value []byte
+}
+
+// KeyValue is mvccpb.KeyValue.
+type KeyValue struct {
+	Key            []byte
+	CreateRevision int64
+	ModRevision    int64
+	Version        int64
+	Value          []byte
+	Lease          int64
+}
+
+// Revision is one record of the key bucket. Slices are valid only until the iterator moves on.
+type Revision struct {
+	Place
+	Rev
+	Tombstone bool
+	KV        KeyValue
+	// Raw is the value as stored, Key the 17 or 18 byte bucket key.
+	Raw, RawKey []byte
+	// Err is non-nil when bucket key or value does not decode; then KV is zero or partial.
+	Err error
+}
+
+// Meta is one of the two meta pages (go.etcd.io/bbolt internal/common/meta.go).
+type Meta struct {
+	Page      uint64 `json:"page"`
+	Txid      uint64 `json:"txid"`
+	PageSize  uint32 `json:"pageSize"`
+	Root      uint64 `json:"root"`
+	Freelist  uint64 `json:"freelist"`
+	HighWater uint64 `json:"highWater"`
+	Valid     bool   `json:"valid"`
+	// Problem says why it is not valid.
+	Problem string `json:"problem,omitempty"`
+	// Used marks the one a reader takes: valid with the higher txid.
+	Used bool `json:"used"`
+}
+
+// MetaBucket is the content of bucket meta. Pointers are nil where the key is absent.
+type MetaBucket struct {
+	// ConsistentIndex is the raft index of the last applied entry known to be in this file (3.0+; see the package
+	// comment for when versions write it). Term belongs to it (3.5+).
+	ConsistentIndex *uint64
+	Term            *uint64
+	ConfState       *ConfState // 3.5+
+	StorageVersion  string     // 3.6+, "" when absent
+	// ScheduledCompact and FinishedCompact are the last requested and last completed compaction.
+	ScheduledCompact *Rev
+	FinishedCompact  *Rev
+	// Unknown are keys this package has no name for.
+	Unknown []Row
+}
+
+// ConfState is the JSON raft configuration in meta/confState (3.5+).
+type ConfState struct {
+	Voters         []ID `json:"voters"`
+	Learners       []ID `json:"learners,omitempty"`
+	VotersOutgoing []ID `json:"votersOutgoing,omitempty"`
+	LearnersNext   []ID `json:"learnersNext,omitempty"`
+	AutoLeave      bool `json:"autoLeave,omitempty"`
+}
+
+// Auth is the content of buckets auth, authUsers and authRoles.
+type Auth struct {
+	Enabled  bool
+	Revision uint64
+	// HasRevision is false on a file that never stored one.
+	HasRevision bool
+	Users       []User
+	Roles       []Role
+}
+
+// User is authpb.User. Password is the bcrypt hash: a secret.
+type User struct {
+	Place
+	Name       string
+	Password   []byte
+	Roles      []string
+	HasOptions bool
+	NoPassword bool
+}
+
+// Role is authpb.Role.
+type Role struct {
+	Place
+	Name  string
+	Perms []Permission
+}
+
+// Permission is authpb.Permission. Type: 0 READ, 1 WRITE, 2 READWRITE. RangeEnd "\x00" means to the end of the key space.
+type Permission struct {
+	Type          int32
+	Key, RangeEnd []byte
+}
+
+// Lease is leasepb.Lease; TTL and RemainingTTL in seconds, RemainingTTL 3.4+.
+type Lease struct {
+	Place
+	ID           ID
+	TTL          int64
+	RemainingTTL int64
+}
+
+// Alarm is etcdserverpb.AlarmMember. Type: 1 NOSPACE, 2 CORRUPT.
+type Alarm struct {
+	Place
+	MemberID ID
+	Type     int32
+}
+
+// Member is one row of bucket members.
+type Member struct {
+	Place
+	ID         ID       `json:"id"`
+	Name       string   `json:"name,omitempty"`
+	PeerURLs   []string `json:"peerURLs"`
+	ClientURLs []string `json:"clientURLs,omitempty"`
+	IsLearner  bool     `json:"isLearner,omitempty"`
+}
+
+// Cluster is the content of bucket cluster.
+type Cluster struct {
+	Version string
+	// DowngradeTarget is set while a downgrade is enabled (3.5+).
+	DowngradeTarget  string
+	DowngradeEnabled bool
+}

@@ -1,0 +1,130 @@
+package dumplog
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// ID is a 64-bit identifier of a member, cluster, lease or request. Its text form, in JSON too, is lower-case hex
+// without leading zeros, as etcd prints it everywhere (server/etcdserver/api/membership/member.go, types.ID).
+type ID uint64
+
+// String returns the ID in lower-case hex without leading zeros.
+func (id ID) String() string { return strconv.FormatUint(uint64(id), 16) }
+
+// MarshalText writes the hex form, so that JSON carries a string: IDs exceed 2^53.
+func (id ID) MarshalText() ([]byte, error) { return strconv.AppendUint(nil, uint64(id), 16), nil }
+
+// UnmarshalText reads the hex form.
+func (id *ID) UnmarshalText(b []byte) error {
+	v, err := ParseID(string(b))
+	*id = v
+	return err
+}
+
+// ParseID reads a hex ID as etcd prints it.
+func ParseID(s string) (ID, error) {
+	v, err := strconv.ParseUint(s, 16, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no hex ID: %w", s, err)
+	}
+	return ID(v), nil
+}
+
+// Pos is a place in a log: the file name (without folder) and the byte offset in it.
+type Pos struct {
+	Segment string `json:"segment"`
+	Offset  int64  `json:"offset"`
+}
+
+// String returns segment@0xoffset.
+func (p Pos) String() string { return fmt.Sprintf("%s@0x%x", p.Segment, p.Offset) }
+
+// RecordType is the type field of a WAL record (server/storage/wal/wal.go).
+type RecordType int64
+
+// The record types of etcd 3.0 to 3.8.
+const (
+	RecordMetadata RecordType = 1
+	RecordEntry    RecordType = 2
+	RecordState    RecordType = 3
+	RecordCRC      RecordType = 4
+	RecordSnapshot RecordType = 5
+)
+
+// EntryType is the type of a raft entry (raftpb.EntryType).
+type EntryType int32
+
+// The entry types of raft. etcd never proposes EntryConfChangeV2.
+const (
+	EntryNormal       EntryType = 0
+	EntryConfChange   EntryType = 1
+	EntryConfChangeV2 EntryType = 2
+)
+
+// HardState is raft's durable vote and commit (raftpb.HardState).
+type HardState struct {
+	Term   uint64 `json:"term"`
+	Vote   ID     `json:"vote"`
+	Commit uint64 `json:"commit"`
+}
+
+// ConfState is the raft configuration at an index (raftpb.ConfState).
+type ConfState struct {
+	Voters         []ID `json:"voters"`
+	Learners       []ID `json:"learners,omitempty"`
+	VotersOutgoing []ID `json:"votersOutgoing,omitempty"`
+	LearnersNext   []ID `json:"learnersNext,omitempty"`
+	AutoLeave      bool `json:"autoLeave,omitempty"`
+}
+
+// CRCState tells what the rolling CRC says of one record.
+type CRCState uint8
+
+// The zero value is unchecked: a record whose chain could not be seeded says nothing about its bytes.
+const (
+	CRCUnchecked CRCState = iota
+	CRCMatch
+	CRCMismatch
+)
+
+// Record is one physical WAL record (walpb.Record in its frame). Data is valid only until the iterator moves on.
+type Record struct {
+	Pos
+	// Len is the length of the whole frame in bytes: length word, record and padding.
+	Len int64
+	// Pad is the number of padding bytes, 0 to 7.
+	Pad  uint8
+	Type RecordType
+	// StoredCRC is the CRC-32C in the record; ComputedCRC that of the chain up to and with this record's data.
+	StoredCRC, ComputedCRC uint32
+	CRC                    CRCState
+	Data                   []byte
+}
+
+// SnapshotRecord is the payload of a snapshot record (walpb.Snapshot) and where it stands.
+type SnapshotRecord struct {
+	Pos
+	Term  uint64 `json:"term"`
+	Index uint64 `json:"index"`
+	// ConfState is written by etcd 3.5 and later, nil before.
+	ConfState *ConfState `json:"confState,omitempty"`
+}
+
+// Entry is one raft entry of the log. Data is valid only until the iterator moves on.
+type Entry struct {
+	Pos
+	// Len is the length of the frame in bytes.
+	Len         int64
+	Term, Index uint64
+	Type        EntryType
+	Data        []byte
+	// Overwritten is true when a later record replaced this index: history, not part of the effective log.
+	Overwritten bool
+}
+
+// Metadata is the identity every segment of one WAL repeats (etcdserverpb.Metadata).
+type Metadata struct {
+	MemberID  ID `json:"memberID"`
+	ClusterID ID `json:"clusterID"`
+}
