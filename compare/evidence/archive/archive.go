@@ -1,0 +1,161 @@
+// Package archive unpacks archives of evidence into a scratch directory.
+//
+// An operator hands over data dirs as .tar, .tar.gz (.tgz) or .tar.zst. Which of them a file is follows from its first
+// bytes, not from its name, since renamed archives are common. The archive itself is opened read-only.
+//
+// etcd preallocates each WAL segment to 64 MB (server/storage/wal/wal.go, SegmentSizeBytes), nearly all of it zeros. Runs of
+// zeros are therefore not written but left as holes, so unpacked members take about the room of their real content. GNU and
+// PAX sparse archives (tar --sparse) are read as such.
+//
+// An archive is hostile input: a name that leaves the destination, a symbolic link, a device, a second entry of one name and
+// more content than the limit are refused with an error that names the entry. Hard links are made only to regular files that
+// the same archive has brought before (copies made with cp -l come so).
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// suffixes are the file name endings that IsArchive accepts, in lower case.
+var suffixes = []string{".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst"}
+
+// Magic numbers: RFC 1952 section 2.3.1 for gzip, RFC 8878 section 3.1.1 for zstd.
+var (
+	magicGzip = []byte{0x1f, 0x8b}
+	magicZstd = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)
+
+const (
+	// DefaultMaxBytes is the limit of unpacked logical bytes when WithMaxBytes is not given: 256 GiB, some ten times what
+	// three members at etcd's suggested quota of 8 GiB hold.
+	DefaultMaxBytes = 256 << 30
+	// DefaultMaxEntries is the limit of names in an archive when WithMaxEntries is not given.
+	DefaultMaxEntries = 100_000
+)
+
+// IsArchive reports whether name ends like an archive that Unpack reads: .tar, .tar.gz, .tgz, .tar.zst or .tzst, in upper or
+// lower case. It does not open the file.
+func IsArchive(name string) bool {
+	lower := strings.ToLower(name)
+	for _, s := range suffixes {
+		if strings.HasSuffix(lower, s) && len(lower) > len(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// LimitError says that an archive would unpack to more than the caller allows. Nothing of the entry that goes over the limit
+// is written.
+type LimitError struct {
+	// Name is the entry that goes over the limit.
+	Name string
+	// What is counted: "bytes" (logical, holes included) or "entries".
+	What string
+	// Want is the count with this entry, Limit the most that is allowed.
+	Want, Limit int64
+}
+
+// Error implements error.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%s: archive unpacks to at least %d %s, the limit is %d", e.Name, e.Want, e.What, e.Limit)
+}
+
+// EntryError says that an archive holds an entry that is not unpacked for safety.
+type EntryError struct {
+	// Name is the entry as the archive spells it.
+	Name string
+	// Reason says what is wrong with it.
+	Reason string
+}
+
+// Error implements error.
+func (e *EntryError) Error() string { return fmt.Sprintf("entry %q: %s", e.Name, e.Reason) }
+
+// Option changes a limit of Unpack.
+type Option func(*limits)
+
+type limits struct {
+	bytes   int64
+	entries int64
+}
+
+// WithMaxBytes limits the sum of the logical file sizes, in bytes, holes included.
+func WithMaxBytes(n int64) Option { return func(l *limits) { l.bytes = n } }
+
+// WithMaxEntries limits the number of entries.
+func WithMaxEntries(n int64) Option { return func(l *limits) { l.entries = n } }
+
+// Unpack writes the files of the archive into destDir, which is made (mode 0700) if it does not exist. Permission bits and
+// modification times are kept; the owner is always left able to read, so that scratch can be examined and removed.
+//
+// The error is a *LimitError or *EntryError for an archive that is refused, an error wrapping io.ErrUnexpectedEOF for one that
+// is cut short, ctx's error when it ends early. In each case the files unpacked before stay in destDir.
+func Unpack(ctx context.Context, file, destDir string, opts ...Option) error {
+	lim := limits{bytes: DefaultMaxBytes, entries: DefaultMaxEntries}
+	for _, o := range opts {
+		o(&lim)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // opened for reading: nothing can be lost
+	r, closeReader, err := decompress(f)
+	if err != nil {
+		return fmt.Errorf("unpack %s: %w", file, err)
+	}
+	defer closeReader()
+	if err := os.MkdirAll(destDir, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(destDir)
+	if err != nil {
+		return err
+	}
+	u := &unpacker{ctx: ctx, root: root, lim: lim, buf: make([]byte, bufferSize)}
+	err = u.all(r)
+	if cerr := root.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("unpack %s: %w", file, err)
+	}
+	return nil
+}
+
+// decompress returns the tar stream in f, whatever it is packed with, and a function that frees the decoder.
+func decompress(f io.Reader) (io.Reader, func(), error) {
+	br := bufio.NewReaderSize(f, bufferSize)
+	head, err := br.Peek(len(magicZstd))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, err
+	}
+	switch {
+	case len(head) == 0:
+		return nil, nil, errors.New("the file is empty")
+	case bytes.HasPrefix(head, magicGzip):
+		zr, err := gzip.NewReader(br)
+		if err != nil {
+			return nil, nil, fmt.Errorf("gzip header: %w", err)
+		}
+		return zr, func() { _ = zr.Close() }, nil
+	case bytes.HasPrefix(head, magicZstd):
+		zr, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(2))
+		if err != nil {
+			return nil, nil, fmt.Errorf("zstd header: %w", err)
+		}
+		return zr, zr.Close, nil
+	}
+	return br, func() {}, nil
+}

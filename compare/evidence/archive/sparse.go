@@ -1,0 +1,85 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+)
+
+const (
+	// bufferSize is how much is read at a time.
+	bufferSize = 1 << 20
+	// holeSize is the least run of zeros that is left as a hole: the block of common file systems.
+	holeSize = 4096
+)
+
+var zeroBlock [holeSize]byte
+
+// WriteSparse copies r to f from offset 0 and leaves aligned 4 KiB blocks of zeros as holes. f must be empty. At the end f has
+// the length of what was read. It returns that length; an error of r or f ends the copy, as does the end of ctx.
+func WriteSparse(ctx context.Context, f *os.File, r io.Reader) (int64, error) {
+	return writeSparse(ctx, f, r, make([]byte, bufferSize))
+}
+
+func writeSparse(ctx context.Context, f *os.File, r io.Reader, buf []byte) (int64, error) {
+	var off int64
+	for {
+		if err := ctx.Err(); err != nil {
+			return off, err
+		}
+		n, rerr := fill(r, buf)
+		if err := writeData(f, buf[:n], off); err != nil {
+			return off, err
+		}
+		off += int64(n)
+		if errors.Is(rerr, io.EOF) {
+			return off, f.Truncate(off)
+		}
+		if rerr != nil {
+			return off, rerr
+		}
+	}
+}
+
+// fill reads until buf is full. Unlike io.ReadFull it keeps a clean end (io.EOF) apart from a source that says itself that it
+// is cut short (io.ErrUnexpectedEOF).
+func fill(r io.Reader, buf []byte) (int, error) {
+	n := 0
+	for n < len(buf) {
+		m, err := r.Read(buf[n:])
+		n += m
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// writeData writes the runs of b that are not zero at their places from off on.
+func writeData(f *os.File, b []byte, off int64) error {
+	for start := 0; start < len(b); {
+		end := blockEnd(start, len(b))
+		if isZero(b[start:end]) {
+			start = end
+			continue
+		}
+		for end < len(b) {
+			next := blockEnd(end, len(b))
+			if isZero(b[end:next]) {
+				break
+			}
+			end = next
+		}
+		if _, err := f.WriteAt(b[start:end], off+int64(start)); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+func blockEnd(start, size int) int { return min(start+holeSize, size) }
+
+func isZero(b []byte) bool { return bytes.Equal(b, zeroBlock[:len(b)]) }
