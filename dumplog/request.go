@@ -226,6 +226,14 @@ type V2Request struct {
 // ConfChangeType is raftpb.ConfChangeType: 0 add node, 1 remove node, 2 update node, 3 add learner.
 type ConfChangeType int32
 
+// The changes of raft 3.x; a promotion is an AddNode whose context says isPromote.
+const (
+	ConfChangeAddNode        ConfChangeType = 0
+	ConfChangeRemoveNode     ConfChangeType = 1
+	ConfChangeUpdateNode     ConfChangeType = 2
+	ConfChangeAddLearnerNode ConfChangeType = 3
+)
+
 // ConfChange is raftpb.ConfChange with its JSON context decoded.
 type ConfChange struct {
 	ID      RequestID

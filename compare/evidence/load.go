@@ -1,0 +1,237 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// load reads one source. The error is non-nil only when nothing at all could be read.
+func load(ctx context.Context, src *Source, o Options) (*Member, error) {
+	m := &Member{Source: src}
+	if o.Hash {
+		man, err := takeManifest(ctx, src.layout.root)
+		if err != nil {
+			return nil, err
+		}
+		src.Manifest = man
+		for _, f := range man.Unreadable {
+			m.problem("file", f, errors.New("can not be read"))
+		}
+	}
+	if err := m.loadWAL(ctx, src.layout.wal); err != nil {
+		return nil, err
+	}
+	m.loadSnaps(src.layout)
+	if err := m.loadDB(ctx, src.layout.db, o); err != nil {
+		return nil, err
+	}
+	if m.WAL == nil && m.Snap == nil && m.DB == nil {
+		return nil, m.nothing()
+	}
+	m.loadMembership()
+	m.Version = fingerprint(m)
+	m.applied()
+	return m, nil
+}
+
+func (m *Member) nothing() error {
+	e := &SourceError{Where: m.Source.Where, Found: "nothing readable", Expected: expectedSource}
+	for _, p := range m.Problems {
+		e.Err = errors.Join(e.Err, fmt.Errorf("%s: %w", p.File, p.Err))
+	}
+	return e
+}
+
+func (m *Member) problem(part, file string, err error) {
+	m.Problems = append(m.Problems, Problem{Part: part, File: filepath.Base(file), Err: err})
+}
+
+func (m *Member) loadWAL(ctx context.Context, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	l, err := dumplog.Open(dir)
+	if err != nil {
+		m.problem("wal", dir, err)
+		return nil
+	}
+	w := &WAL{Log: l}
+	if w.Summary, err = l.Scan(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		m.problem("wal", dir, err)
+		return nil
+	}
+	m.WAL = w
+	if md := w.Summary.Metadata; md != nil {
+		m.MemberID, m.ClusterID = md.MemberID, md.ClusterID
+	}
+	return w.walk(ctx)
+}
+
+// walk collects what later steps need of every entry: membership changes and the extent of each term.
+func (w *WAL) walk(ctx context.Context) error {
+	for e, err := range w.Log.Entries(ctx, w.Summary) {
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			continue // damage is in the Summary already
+		}
+		if e.Overwritten {
+			continue
+		}
+		if n := len(w.LastByTerm); n == 0 || w.LastByTerm[n-1].Term != e.Term {
+			w.LastByTerm = append(w.LastByTerm, TermEnd{Term: e.Term, First: e.Index, Last: e.Index})
+		} else {
+			w.LastByTerm[n-1].Last = e.Index
+		}
+		if e.Type != dumplog.EntryConfChange {
+			continue
+		}
+		e.Data = append([]byte(nil), e.Data...)
+		if r, err := e.Decode(); err == nil && r.ConfChange != nil {
+			w.Conf = append(w.Conf, ConfEntry{Pos: e.Pos, Term: e.Term, Index: e.Index, Change: *r.ConfChange})
+		}
+	}
+	return nil
+}
+
+func (m *Member) loadSnaps(l layout) {
+	var err error
+	switch {
+	case l.snapFile != "":
+		var f *dumplog.SnapFile
+		if f, err = dumplog.ReadSnapFile(l.snapFile); err == nil {
+			m.Snap = &dumplog.SnapDir{Files: []*dumplog.SnapFile{f}}
+		}
+	case l.snap != "":
+		m.Snap, err = dumplog.ReadSnapDir(l.snap)
+	}
+	if err != nil {
+		m.problem("snap", l.snap+l.snapFile, err)
+	}
+}
+
+func (m *Member) loadDB(ctx context.Context, path string, o Options) error {
+	if path == "" {
+		return nil
+	}
+	d := &DB{File: filepath.Base(path)}
+	h, err := dumpdb.Open(path)
+	if err != nil {
+		var de *dumpdb.DamageError
+		if errors.As(err, &de) {
+			d.Damage, d.KVDamaged = append(d.Damage, de), true
+			m.DB = d
+		}
+		m.problem("db", path, err)
+		return nil
+	}
+	d.Handle, m.DB = h, d
+	d.readBuckets()
+	if o.Deep {
+		return d.readDeep(ctx, m.Source.Kind == KindBackup)
+	}
+	return nil
+}
+
+// readBuckets reads the small buckets; what does not decode is kept as damage beside what does.
+func (d *DB) readBuckets() {
+	var dmg []*dumpdb.DamageError
+	d.Buckets, dmg = d.Handle.Buckets()
+	d.Damage = append(d.Damage, dmg...)
+	var err error
+	d.Meta, err = d.Handle.MetaBucket()
+	d.damage("meta", err)
+	d.Auth, err = d.Handle.Auth()
+	d.damage("auth", err)
+	d.Leases, err = d.Handle.Leases()
+	d.damage("lease", err)
+	d.Alarms, err = d.Handle.Alarms()
+	d.damage("alarm", err)
+	d.Members, err = d.Handle.Members()
+	d.damage("members", err)
+	d.Removed, err = d.Handle.RemovedMembers()
+	d.damage("members_removed", err)
+	d.Cluster, err = d.Handle.Cluster()
+	d.damage("cluster", err)
+}
+
+// damage files an error of a bucket reader; joined errors are taken apart, and what the page walk told is not told twice.
+func (d *DB) damage(bucket string, err error) {
+	if err == nil {
+		return
+	}
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range j.Unwrap() {
+			d.damage(bucket, e)
+		}
+		return
+	}
+	var de *dumpdb.DamageError
+	if !errors.As(err, &de) {
+		de = &dumpdb.DamageError{Kind: dumpdb.DamageRow, Bucket: bucket, Err: err}
+	}
+	for _, known := range d.Damage {
+		if known.Page == de.Page && known.Kind == de.Kind && known.Offset == de.Offset {
+			return
+		}
+	}
+	d.Damage = append(d.Damage, de)
+}
+
+// readDeep walks the page graph, checks the MVCC truths and takes hashes.
+func (d *DB) readDeep(ctx context.Context, backup bool) error {
+	var err error
+	if d.Pages, err = d.Handle.Check(ctx); d.Pages != nil {
+		for _, e := range d.Pages.Damage {
+			d.damage(e.Bucket, e)
+		}
+	}
+	if err == nil {
+		d.KV, err = d.Handle.KVStats(ctx)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	d.damage("key", err)
+	for _, e := range d.Damage {
+		d.KVDamaged = d.KVDamaged || e.Bucket == "key" || e.Bucket == ""
+	}
+	if h, err := d.Handle.HashKV(ctx, 0); err == nil && !d.KVDamaged {
+		d.HashKV = &h
+	}
+	d.Hashes = map[string]string{}
+	for _, b := range d.Buckets {
+		if h, err := d.Handle.BucketHash(ctx, b.Name); err == nil && h != "" {
+			d.Hashes[b.Name] = h
+		}
+	}
+	if backup {
+		d.Trailer, err = d.Handle.Trailer()
+		d.damage("", err)
+	}
+	return ctx.Err()
+}
+
+// applied derives how far the log is committed and applied; see Member for the difference of AppliedMin and AppliedMax.
+func (m *Member) applied() {
+	ci := m.ConsistentIndex()
+	m.Commit = max(ci, m.newestSnapshotIndex())
+	if m.WAL != nil && m.WAL.Summary != nil {
+		if hs := m.WAL.Summary.HardState; hs != nil {
+			m.Commit = max(m.Commit, min(hs.Commit, max(m.WAL.Summary.LastIndex, m.newestSnapshotIndex())))
+		}
+	}
+	m.AppliedMin, m.AppliedMax = ci, ci
+	if m.Version.Minor < 5 {
+		m.AppliedMax = m.Commit
+	}
+}

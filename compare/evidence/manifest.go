@@ -1,0 +1,150 @@
+package evidence
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// File is one line of a manifest.
+type File struct {
+	Path    string
+	Size    int64
+	Mode    fs.FileMode
+	ModTime time.Time
+	SHA256  string
+}
+
+// Manifest lists every file of a source with its digest. Its Digest depends on relative names and bytes only, so that
+// two copies of one data dir have the same one.
+type Manifest struct {
+	root  string
+	Files []File
+	Bytes int64
+	// Unreadable are files that could not be hashed; the digest then covers their names only.
+	Unreadable []string
+}
+
+// takeManifest hashes the files below root (or root itself when it is a file), both cores at work.
+func takeManifest(ctx context.Context, root string) (*Manifest, error) {
+	m := &Manifest{root: root}
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			m.Unreadable = append(m.Unreadable, p)
+			return nil //nolint:nilerr // an unreadable folder is a fact of the source, listed and reported
+		}
+		if !d.Type().IsRegular() {
+			return ctx.Err()
+		}
+		st, err := d.Info()
+		if err != nil {
+			m.Unreadable = append(m.Unreadable, p)
+			return nil //nolint:nilerr // as above
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		m.Files = append(m.Files, File{Path: filepath.ToSlash(rel), Size: st.Size(), Mode: st.Mode(), ModTime: st.ModTime()})
+		m.Bytes += st.Size()
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, m.hash(ctx)
+}
+
+func (m *Manifest) hash(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(2)
+	failed := make([]bool, len(m.Files))
+	for i := range m.Files {
+		g.Go(func() error {
+			sum, err := hashFile(ctx, m.path(i))
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			failed[i] = err != nil
+			m.Files[i].SHA256 = sum
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i, bad := range failed {
+		if bad {
+			m.Unreadable = append(m.Unreadable, m.Files[i].Path)
+		}
+	}
+	return nil
+}
+
+func (m *Manifest) path(i int) string {
+	if m.Files[i].Path == "." {
+		return m.root
+	}
+	return filepath.Join(m.root, filepath.FromSlash(m.Files[i].Path))
+}
+
+// Digest returns the sha256 over the sorted names, sizes and digests of all files; for a single file it is the file's own.
+func (m *Manifest) Digest() string {
+	if len(m.Files) == 1 && m.Files[0].Path == "." {
+		return m.Files[0].SHA256
+	}
+	files := append([]File(nil), m.Files...)
+	sort.Slice(files, func(i, j int) bool { return files[i].Path < files[j].Path })
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%s %d %s\n", f.Path, f.Size, f.SHA256)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Unchanged proves by size, mode and modification time that no file of the source was touched since the manifest was
+// taken, and names the first that was.
+func (m *Manifest) Unchanged() error {
+	for i, f := range m.Files {
+		st, err := os.Stat(m.path(i))
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", f.Path, err)
+		case st.Size() != f.Size, st.Mode() != f.Mode, !st.ModTime().Equal(f.ModTime):
+			return fmt.Errorf("%s changed while it was read: was the member still running when it was copied?", f.Path)
+		}
+	}
+	return nil
+}
+
+func hashFile(ctx context.Context, path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := f.Read(buf)
+		h.Write(buf[:n])
+		if err == io.EOF {
+			return hex.EncodeToString(h.Sum(nil)), nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}

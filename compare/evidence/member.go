@@ -1,0 +1,148 @@
+package evidence
+
+import (
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Source is one input after detection.
+type Source struct {
+	// Name is the label used in every report: given by the user, else the member's own name, else from the path.
+	Name string
+	Kind Kind
+	// Where is the path as the user gave it.
+	Where    string
+	Manifest *Manifest
+	// Missing are the parts that this kind of source should have and that are not there.
+	Missing []string
+	spec    Spec
+	layout  layout
+}
+
+// Member is the facts of one source. Absent parts are nil; damage is kept beside what could be read.
+type Member struct {
+	Source *Source
+	// MemberID and ClusterID come from the WAL metadata, the only place etcd takes them from; zero when there is no WAL.
+	MemberID, ClusterID dumplog.ID
+	// NodeName is the member's own name in the members bucket or the v2 store; "" when unknown.
+	NodeName   string
+	WAL        *WAL
+	Snap       *dumplog.SnapDir
+	DB         *DB
+	Membership Membership
+	Version    Version
+	// Commit is the highest index this source proves committed: max of HardState.commit, consistent index and snapshots.
+	Commit uint64
+	// AppliedMin is the last entry certainly applied to the db (consistent index); AppliedMax the last that may be. They
+	// differ up to 3.4 only, where entries without a key write do not move the consistent index.
+	AppliedMin, AppliedMax uint64
+	// Problems are failures to read a part: facts about the source, told beside the rest.
+	Problems []Problem
+}
+
+// Problem is a part of a source that could not be read, or a part that is not there.
+type Problem struct {
+	Part string
+	File string
+	Err  error
+}
+
+// WAL is an opened log and what one pass over it shows.
+type WAL struct {
+	Log     *dumplog.Log
+	Summary *dumplog.Summary
+	// Conf are the membership changes of the effective log, in order.
+	Conf []ConfEntry
+	// LastByTerm is the last index of each term of the effective log, in term order.
+	LastByTerm []TermEnd
+}
+
+// ConfEntry is one membership change in the log.
+type ConfEntry struct {
+	Pos         dumplog.Pos
+	Term, Index uint64
+	Change      dumplog.ConfChange
+}
+
+// TermEnd is the first and last entry of one term in the effective log.
+type TermEnd struct{ Term, First, Last uint64 }
+
+// DB is an opened database and what reading it shows.
+type DB struct {
+	Handle  *dumpdb.DB
+	File    string
+	Pages   *dumpdb.PageReport
+	Buckets []dumpdb.Bucket
+	Meta    dumpdb.MetaBucket
+	KV      *dumpdb.KVStats
+	Auth    dumpdb.Auth
+	Leases  []dumpdb.Lease
+	Alarms  []dumpdb.Alarm
+	Members []dumpdb.Member
+	Removed []dumpdb.ID
+	Cluster dumpdb.Cluster
+	Trailer dumpdb.Trailer
+	HashKV  *dumpdb.HashKV
+	// Hashes are content hashes by bucket, comparable between members; "" means not comparable.
+	Hashes map[string]string
+	// Damage is everything that the page walk and the bucket readers met.
+	Damage []*dumpdb.DamageError
+	// KVDamaged is true when part of bucket key could not be read: comparisons of keys then prove nothing by absence.
+	KVDamaged bool
+}
+
+// Label returns the source's name.
+func (m *Member) Label() string { return m.Source.Name }
+
+// HasLog tells whether the source brought a log with at least one entry.
+func (m *Member) HasLog() bool {
+	return m.WAL != nil && m.WAL.Summary != nil && m.WAL.Summary.LastIndex > 0
+}
+
+// HasDB tells whether the source brought a db that opens.
+func (m *Member) HasDB() bool { return m.DB != nil && m.DB.Handle != nil }
+
+// ConsistentIndex returns meta/consistent_index, 0 when absent.
+func (m *Member) ConsistentIndex() uint64 {
+	if m.DB == nil || m.DB.Meta.ConsistentIndex == nil {
+		return 0
+	}
+	return *m.DB.Meta.ConsistentIndex
+}
+
+// LastIndex returns the last index of the effective log or the newest snapshot index, whichever is higher.
+func (m *Member) LastIndex() uint64 {
+	last := m.newestSnapshotIndex()
+	if m.WAL != nil && m.WAL.Summary != nil {
+		last = max(last, m.WAL.Summary.LastIndex)
+	}
+	return last
+}
+
+// newestSnapshotIndex counts only snapshots the WAL knows: a .snap without a record is an orphan that etcd skips.
+func (m *Member) newestSnapshotIndex() uint64 {
+	var idx uint64
+	if m.WAL == nil || m.WAL.Summary == nil {
+		return 0
+	}
+	for _, s := range m.WAL.Summary.Snapshots {
+		idx = max(idx, s.Index)
+	}
+	return idx
+}
+
+// CurrentRevision returns the db's current revision, 0 without a db.
+func (m *Member) CurrentRevision() int64 {
+	if m.DB == nil || m.DB.KV == nil {
+		return 0
+	}
+	return m.DB.KV.CurrentRev
+}
+
+// CompactRevision returns max(scheduled, finished), -1 when never compacted.
+func (m *Member) CompactRevision() int64 {
+	if m.DB == nil || m.DB.KV == nil {
+		return -1
+	}
+	return m.DB.KV.CompactRev
+}

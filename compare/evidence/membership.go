@@ -1,0 +1,187 @@
+package evidence
+
+import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Membership is the member list as each of the places that hold one tells it.
+type Membership struct {
+	// Voters and Learners are raft's own view at the last committed conf change of this source: the newest ConfState of
+	// snapshot records and .snap files plus the conf changes behind it. It decides quorums.
+	Voters, Learners []dumplog.ID
+	// RaftKnown is false when neither a ConfState nor a log from index 1 gives that view.
+	RaftKnown bool
+	// Removed are the members that were ever removed, from the bucket, the v2 store and the log.
+	Removed []dumplog.ID
+	// V2, Bucket and MetaConfState are the other places; nil when absent.
+	V2            []dumplog.ID
+	Bucket        []dumplog.ID
+	MetaConfState []dumplog.ID
+	// Names and PeerURLs are the newest known ones by member.
+	Names    map[dumplog.ID]string
+	PeerURLs map[dumplog.ID][]string
+	// Started are members known to have published their attributes once (they carry a name with client URLs).
+	Started map[dumplog.ID]bool
+}
+
+// IsVoter tells whether id is a voter in raft's view.
+func (ms *Membership) IsVoter(id dumplog.ID) bool { return slices.Contains(ms.Voters, id) }
+
+// Quorum is the number of voters a decision needs.
+func (ms *Membership) Quorum() int { return len(ms.Voters)/2 + 1 }
+
+// NewestSnap returns the newest sound .snap file that the WAL knows; without a WAL, the newest sound one.
+func (m *Member) NewestSnap() *dumplog.SnapFile {
+	if m.Snap == nil {
+		return nil
+	}
+	var best *dumplog.SnapFile
+	for _, f := range m.Snap.Files {
+		if f.Damage != nil || f.Broken || !m.walKnows(f) {
+			continue
+		}
+		if best == nil || f.Index > best.Index {
+			best = f
+		}
+	}
+	return best
+}
+
+func (m *Member) walKnows(f *dumplog.SnapFile) bool {
+	if m.WAL == nil || m.WAL.Summary == nil {
+		return true
+	}
+	for _, s := range m.WAL.Summary.Snapshots {
+		if s.Index == f.Index && s.Term == f.Term {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Member) loadMembership() {
+	ms := &m.Membership
+	ms.Names, ms.PeerURLs = map[dumplog.ID]string{}, map[dumplog.ID][]string{}
+	ms.Started = map[dumplog.ID]bool{}
+	m.membersFromV2()
+	m.membersFromDB()
+	m.membersFromRaft()
+	for _, ids := range [][]dumplog.ID{ms.Removed, ms.V2, ms.Bucket, ms.MetaConfState, ms.Voters, ms.Learners} {
+		slices.Sort(ids)
+	}
+	ms.Removed = slices.Compact(ms.Removed)
+	m.NodeName = ms.Names[m.MemberID]
+	if m.MemberID == 0 {
+		m.NodeName = ""
+	}
+}
+
+func (m *Member) membersFromV2() {
+	ms := &m.Membership
+	f := m.NewestSnap()
+	if f == nil || f.V2 == nil {
+		return
+	}
+	for _, v := range f.V2.Members {
+		ms.V2 = append(ms.V2, v.ID)
+		ms.note(v.ID, v.Name, v.PeerURLs, len(v.ClientURLs) > 0)
+	}
+	ms.Removed = append(ms.Removed, f.V2.Removed...)
+}
+
+func (m *Member) membersFromDB() {
+	ms := &m.Membership
+	if m.DB == nil {
+		return
+	}
+	for _, v := range m.DB.Members {
+		id := dumplog.ID(v.ID)
+		ms.Bucket = append(ms.Bucket, id)
+		ms.note(id, v.Name, v.PeerURLs, len(v.ClientURLs) > 0)
+	}
+	for _, id := range m.DB.Removed {
+		ms.Removed = append(ms.Removed, dumplog.ID(id))
+	}
+	if cs := m.DB.Meta.ConfState; cs != nil {
+		for _, id := range append(slices.Clone(cs.Voters), cs.Learners...) {
+			ms.MetaConfState = append(ms.MetaConfState, dumplog.ID(id))
+		}
+	}
+}
+
+func (ms *Membership) note(id dumplog.ID, name string, peers []string, started bool) {
+	if name != "" {
+		ms.Names[id] = name
+	}
+	if len(peers) > 0 {
+		ms.PeerURLs[id] = peers
+	}
+	ms.Started[id] = ms.Started[id] || started
+}
+
+// membersFromRaft starts from the newest ConfState and applies the conf changes behind it, as raft does at boot.
+func (m *Member) membersFromRaft() {
+	ms := &m.Membership
+	if m.WAL == nil || m.WAL.Summary == nil {
+		if f := m.NewestSnap(); f != nil {
+			ms.Voters, ms.Learners, ms.RaftKnown = slices.Clone(f.ConfState.Voters), slices.Clone(f.ConfState.Learners), true
+		}
+		return
+	}
+	from := m.baseConfState()
+	s := m.WAL.Summary
+	ms.RaftKnown = from > 0 || s.FirstIndex == 1
+	commit := max(m.ConsistentIndex(), from)
+	if s.HardState != nil {
+		commit = max(commit, s.HardState.Commit)
+	}
+	for _, c := range m.WAL.Conf {
+		if mc := c.Change.Member; mc != nil && c.Index <= commit {
+			ms.note(c.Change.NodeID, mc.Name, mc.PeerURLs, false)
+		}
+		if c.Index > from && c.Index <= commit {
+			ms.apply(c.Change)
+		}
+	}
+}
+
+// baseConfState sets the voters and learners of the newest snapshot and returns its index, 0 when there is none.
+func (m *Member) baseConfState() uint64 {
+	ms := &m.Membership
+	var from uint64
+	take := func(index uint64, cs *dumplog.ConfState) {
+		if cs != nil && index > from && len(cs.Voters) > 0 {
+			from, ms.Voters, ms.Learners = index, slices.Clone(cs.Voters), slices.Clone(cs.Learners)
+		}
+	}
+	for i := range m.WAL.Summary.Snapshots {
+		s := &m.WAL.Summary.Snapshots[i]
+		take(s.Index, s.ConfState)
+	}
+	if f := m.NewestSnap(); f != nil {
+		take(f.Index, &f.ConfState)
+	}
+	return from
+}
+
+func (ms *Membership) apply(c dumplog.ConfChange) {
+	without := func(ids []dumplog.ID) []dumplog.ID {
+		return slices.DeleteFunc(ids, func(id dumplog.ID) bool { return id == c.NodeID })
+	}
+	switch c.Type {
+	case dumplog.ConfChangeAddNode:
+		ms.Learners = without(ms.Learners)
+		if !slices.Contains(ms.Voters, c.NodeID) {
+			ms.Voters = append(ms.Voters, c.NodeID)
+		}
+	case dumplog.ConfChangeRemoveNode:
+		ms.Voters, ms.Learners = without(ms.Voters), without(ms.Learners)
+		ms.Removed = append(ms.Removed, c.NodeID)
+	case dumplog.ConfChangeAddLearnerNode:
+		if !slices.Contains(ms.Voters, c.NodeID) && !slices.Contains(ms.Learners, c.NodeID) {
+			ms.Learners = append(ms.Learners, c.NodeID)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+)
+
+// Set is all sources of one run.
+type Set struct {
+	Members []*Member
+	// Failed are the sources that could not be used at all; the others are still reported.
+	Failed  []FailedSource
+	scratch []string
+}
+
+// FailedSource is a source that could not be used and why.
+type FailedSource struct {
+	Spec Spec
+	Err  error
+}
+
+// Options tune Open.
+type Options struct {
+	// Hash takes digests of every file; without it sources carry sizes only.
+	Hash bool
+	// Deep reads page graphs, MVCC truths and hashes of dbs; listing commands do without.
+	Deep bool
+	// Progress, if set, is told what is being read.
+	Progress func(what string)
+}
+
+// Open opens every source and reads its facts, several at a time. It fails only when the context ends or when not a single
+// source can be used; a source that fails is listed in Failed.
+func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
+	s := &Set{}
+	sources, err := s.expand(ctx, specs)
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	nameSources(sources)
+	members := make([]*Member, len(sources))
+	errs := make([]error, len(sources))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(2)
+	for i, src := range sources {
+		g.Go(func() error {
+			if o.Progress != nil {
+				o.Progress("reading " + src.Name)
+			}
+			members[i], errs[i] = load(gctx, src, o)
+			return gctx.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	for i, m := range members {
+		if errs[i] != nil {
+			s.Failed = append(s.Failed, FailedSource{Spec: sources[i].spec, Err: errs[i]})
+		}
+		if m != nil {
+			s.Members = append(s.Members, m)
+		}
+	}
+	s.relabel()
+	if len(s.Members) == 0 {
+		return s, s.firstError()
+	}
+	return s, nil
+}
+
+func (s *Set) firstError() error {
+	if len(s.Failed) == 0 {
+		return errors.New("no source was given")
+	}
+	var errs []error
+	for _, f := range s.Failed {
+		errs = append(errs, f.Err)
+	}
+	return errors.Join(errs...)
+}
+
+// expand turns specs into sources: archives are unpacked, folders of several data dirs are taken apart.
+func (s *Set) expand(ctx context.Context, specs []Spec) ([]*Source, error) {
+	var out []*Source
+	for _, spec := range specs {
+		sources, err := s.expandOne(ctx, spec, 0)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			s.Failed = append(s.Failed, FailedSource{Spec: spec, Err: err})
+		}
+		out = append(out, sources...)
+	}
+	return out, nil
+}
+
+func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, error) {
+	where := spec.Where
+	if st, err := os.Stat(where); err == nil && st.Mode().IsRegular() && archive.IsArchive(where) {
+		dir, err := os.MkdirTemp("", "etcd-medic-")
+		if err != nil {
+			return nil, err
+		}
+		s.scratch = append(s.scratch, dir)
+		if err := archive.Unpack(ctx, where, dir); err != nil {
+			return nil, &SourceError{Where: where, Found: "an archive that does not unpack", Expected: "a sound .tar, .tar.gz or .tar.zst", Err: err}
+		}
+		where = dir
+	}
+	l, err := detect(where, spec.WALDir)
+	if err != nil {
+		var se *SourceError
+		if errors.As(err, &se) {
+			se.Where = spec.Where
+		}
+		return nil, err
+	}
+	if len(l.nested) > 0 && depth == 0 {
+		var out []*Source
+		for _, n := range l.nested {
+			sub, err := s.expandOne(ctx, n, depth+1)
+			if err != nil {
+				s.Failed = append(s.Failed, FailedSource{Spec: n, Err: err})
+			}
+			if spec.Name != "" && len(l.nested) == 1 && len(sub) == 1 {
+				sub[0].spec.Name = spec.Name
+			}
+			out = append(out, sub...)
+		}
+		return out, nil
+	}
+	return []*Source{{Kind: l.kind, Where: spec.Where, Missing: l.missing, spec: spec, layout: l}}, nil
+}
+
+// nameSources gives every source a label: the given one, else the shortest tail of the path that tells it apart.
+func nameSources(sources []*Source) {
+	for _, src := range sources {
+		src.Name = src.spec.Name
+	}
+	for depth := 1; depth <= 8; depth++ {
+		seen := map[string]int{}
+		for _, src := range sources {
+			if src.spec.Name == "" {
+				src.Name = pathTail(src.Where, depth)
+			}
+			seen[src.Name]++
+		}
+		if len(seen) == len(sources) {
+			return
+		}
+	}
+	uniq(sources)
+}
+
+// uniq numbers labels that are still equal, such as one path given twice.
+func uniq(sources []*Source) {
+	seen := map[string]int{}
+	for _, src := range sources {
+		seen[src.Name]++
+		if n := seen[src.Name]; n > 1 {
+			src.Name = fmt.Sprintf("%s#%d", src.Name, n)
+		}
+	}
+}
+
+func pathTail(p string, depth int) string {
+	p = filepath.Clean(p)
+	if abs, err := filepath.Abs(p); err == nil && (p == "." || p == "..") {
+		p = abs
+	}
+	var parts []string
+	for len(parts) < depth && p != "." && p != string(filepath.Separator) {
+		parts = append([]string{filepath.Base(p)}, parts...)
+		p = filepath.Dir(p)
+	}
+	return filepath.ToSlash(filepath.Join(parts...))
+}
+
+// relabel prefers members' own names where the user gave none, if they are known and unambiguous.
+func (s *Set) relabel() {
+	seen := map[string]int{}
+	for _, m := range s.Members {
+		name := m.NodeName
+		if m.Source.spec.Name != "" {
+			name = m.Source.spec.Name
+		}
+		seen[name]++
+	}
+	for _, m := range s.Members {
+		if m.Source.spec.Name == "" && m.NodeName != "" && seen[m.NodeName] == 1 && m.Source.Kind == KindDataDir {
+			m.Source.Name = m.NodeName
+		}
+	}
+}
+
+// Close releases all sources and removes the scratch folders of unpacked archives.
+func (s *Set) Close() error {
+	var errs []error
+	for _, m := range s.Members {
+		if m.WAL != nil && m.WAL.Log != nil {
+			errs = append(errs, m.WAL.Log.Close())
+		}
+		if m.DB != nil && m.DB.Handle != nil {
+			errs = append(errs, m.DB.Handle.Close())
+		}
+	}
+	for _, d := range s.scratch {
+		errs = append(errs, os.RemoveAll(d))
+	}
+	return errors.Join(errs...)
+}
+
+// Unchanged proves that no source changed since Open.
+func (s *Set) Unchanged() error {
+	for _, m := range s.Members {
+		if m.Source.Manifest == nil {
+			continue
+		}
+		if err := m.Source.Manifest.Unchanged(); err != nil {
+			return fmt.Errorf("%s: %w", m.Label(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package evidence
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+)
+
+// trailerLen is the sha256 that snapshot save appends to a file whose size is a multiple of the page size.
+const trailerLen = 32
+
+// boltMagic is go.etcd.io/bbolt's magic number in both meta pages, behind the 16 byte page header.
+const boltMagic = 0xED0CDAED
+
+func readHead(path string, buf []byte) (int, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }()
+	n, err := io.ReadFull(f, buf)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}
+
+// looksLikeBolt tells a bbolt file by the magic of either meta page, so that a file with one dead meta is still taken.
+func looksLikeBolt(head []byte) bool {
+	for _, page := range []int{0, 512, 1024, 2048, 4096, 8192} {
+		if len(head) >= page+20 && binary.LittleEndian.Uint32(head[page+16:]) == boltMagic {
+			return true
+		}
+	}
+	return false
+}
+
+// looksLikeSnapshot tells a file written by bbolt's Tx.WriteTo (snapshot save, .snap.db): both metas carry the same root
+// and meta 0 is one transaction ahead. A commit always moves the root, so a live db never shows this.
+func looksLikeSnapshot(head []byte) bool {
+	const page = 4096
+	if len(head) < page+80 {
+		return false
+	}
+	meta := func(at int) (root, txid uint64) {
+		return binary.LittleEndian.Uint64(head[at+16+16:]), binary.LittleEndian.Uint64(head[at+16+48:])
+	}
+	r0, t0 := meta(0)
+	r1, t1 := meta(page)
+	return r0 == r1 && t0 == t1+1
+}

@@ -1,0 +1,211 @@
+// Package evidence opens the sources a user names, read-only, and yields one Member of facts for each.
+//
+// Facts never judge: damage, absence and contradictions are kept as they are met and weighed by package check. Nothing
+// here writes to a source; archives are unpacked into a scratch folder of their own, and the manifest taken at Open lets
+// a caller prove at the end that no input changed.
+package evidence
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+)
+
+// Kind says what a source is.
+type Kind string
+
+// The kinds of sources.
+const (
+	KindDataDir Kind = "data-dir"
+	KindDB      Kind = "db"
+	KindBackup  Kind = "backup"
+	KindWAL     Kind = "wal"
+	KindSnap    Kind = "snap"
+)
+
+// Spec is one source as the user named it: [NAME=]WHERE.
+type Spec struct {
+	Name  string
+	Where string
+	// WALDir is a WAL folder that lies outside the data dir (etcd --wal-dir); empty when it is inside.
+	WALDir string
+}
+
+// ParseSpec splits [NAME=]WHERE. A "=" behind a path separator belongs to the path.
+func ParseSpec(s string) (Spec, error) {
+	name, where, ok := strings.Cut(s, "=")
+	if !ok || strings.ContainsAny(name, `/\`) {
+		name, where = "", s
+	}
+	if where == "" {
+		return Spec{}, fmt.Errorf("%q names no path: want [NAME=]PATH", s)
+	}
+	return Spec{Name: name, Where: where}, nil
+}
+
+// SourceError says that a source can not be used: what was found and what was expected.
+type SourceError struct {
+	Where    string
+	Found    string
+	Expected string
+	Err      error
+}
+
+// Error returns the message on one line.
+func (e *SourceError) Error() string {
+	s := fmt.Sprintf("%s: found %s; expected %s", e.Where, e.Found, e.Expected)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the underlying error.
+func (e *SourceError) Unwrap() error { return e.Err }
+
+const expectedSource = "a data dir (holding member/), a member dir, a wal dir, a bbolt db file, a .snap or .snap.db file, " +
+	"a backup (snapshot save), or a .tar/.tar.gz/.tar.zst archive of these"
+
+// layout is where the parts of one source lie; empty paths are absent parts.
+type layout struct {
+	kind             Kind
+	root             string
+	wal, snap, db    string
+	snapFile         string
+	missing          []string
+	nested           []Spec
+	walDirIsExternal bool
+}
+
+// detect finds out what a path is. It looks at names and at most a few bytes; it does not judge content.
+func detect(where, walDir string) (layout, error) {
+	st, err := os.Stat(where)
+	if err != nil {
+		found := "nothing at this path"
+		if !errors.Is(err, fs.ErrNotExist) {
+			found = "a path that can not be read"
+		}
+		return layout{}, &SourceError{Where: where, Found: found, Expected: expectedSource, Err: err}
+	}
+	if !st.IsDir() {
+		return detectFile(where, st)
+	}
+	return detectDir(where, walDir)
+}
+
+func detectDir(where, walDir string) (layout, error) {
+	entries, err := os.ReadDir(where)
+	if err != nil {
+		return layout{}, &SourceError{Where: where, Found: "a folder that can not be listed", Expected: expectedSource, Err: err}
+	}
+	if len(entries) == 0 {
+		return layout{}, &SourceError{Where: where, Found: "an empty folder", Expected: expectedSource}
+	}
+	names := map[string]bool{}
+	var segments, snaps, archives, files int
+	for _, e := range entries {
+		names[e.Name()] = true
+		files++
+		switch {
+		case strings.HasSuffix(e.Name(), ".wal"):
+			segments++
+		case strings.HasSuffix(e.Name(), ".snap"), strings.HasSuffix(e.Name(), ".snap.db"):
+			snaps++
+		case archive.IsArchive(e.Name()):
+			archives++
+		}
+	}
+	switch {
+	case names["member"] && isDir(filepath.Join(where, "member")):
+		return memberLayout(where, filepath.Join(where, "member"), walDir), nil
+	case names["wal"] && isDir(filepath.Join(where, "wal")), names["snap"] && isDir(filepath.Join(where, "snap")):
+		return memberLayout(where, where, walDir), nil
+	case segments > 0:
+		return layout{kind: KindWAL, root: where, wal: where}, nil
+	case snaps > 0 || names["db"]:
+		l := layout{kind: KindSnap, root: where, snap: where}
+		if names["db"] {
+			l.db, l.kind = filepath.Join(where, "db"), KindDB
+		}
+		return l, nil
+	}
+	if nested := nestedDataDirs(where, entries); len(nested) > 0 {
+		return layout{root: where, nested: nested}, nil
+	}
+	return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("a folder of %d entries, none of them of etcd", files), Expected: expectedSource}
+}
+
+// nestedDataDirs lets a user name the folder that holds one data dir per member, and backups beside them.
+func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
+	var out []Spec
+	for _, e := range entries {
+		p := filepath.Join(where, e.Name())
+		if e.IsDir() {
+			if isDir(filepath.Join(p, "member")) || isDir(filepath.Join(p, "wal")) || isDir(filepath.Join(p, "snap")) {
+				out = append(out, Spec{Name: e.Name(), Where: p})
+			}
+			continue
+		}
+		if strings.HasSuffix(e.Name(), ".db") {
+			out = append(out, Spec{Where: p})
+		}
+	}
+	return out
+}
+
+func memberLayout(root, member, walDir string) layout {
+	l := layout{kind: KindDataDir, root: root}
+	l.wal = filepath.Join(member, "wal")
+	if walDir != "" {
+		l.wal, l.walDirIsExternal = walDir, true
+	}
+	if !isDir(l.wal) {
+		l.missing, l.wal = append(l.missing, "member/wal"), ""
+	}
+	l.snap = filepath.Join(member, "snap")
+	if !isDir(l.snap) {
+		l.missing, l.snap = append(l.missing, "member/snap"), ""
+		return l
+	}
+	l.db = filepath.Join(l.snap, "db")
+	if _, err := os.Stat(l.db); err != nil {
+		l.missing, l.db = append(l.missing, "member/snap/db"), ""
+	}
+	return l
+}
+
+func detectFile(where string, st fs.FileInfo) (layout, error) {
+	base := filepath.Base(where)
+	switch {
+	case st.Size() == 0:
+		return layout{}, &SourceError{Where: where, Found: "an empty file", Expected: expectedSource}
+	case strings.HasSuffix(base, ".snap"):
+		return layout{kind: KindSnap, root: where, snapFile: where}, nil
+	case strings.HasSuffix(base, ".wal"):
+		return layout{}, &SourceError{Where: where, Found: "a single WAL segment",
+			Expected: "the wal folder it came from: records need the segments before them"}
+	}
+	head := make([]byte, 8192+32)
+	n, err := readHead(where, head)
+	if err != nil {
+		return layout{}, &SourceError{Where: where, Found: "a file that can not be read", Expected: expectedSource, Err: err}
+	}
+	if !looksLikeBolt(head[:n]) {
+		return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("a file of %d bytes that is no bbolt database and no etcd file", st.Size()), Expected: expectedSource}
+	}
+	l := layout{kind: KindDB, root: where, db: where}
+	if st.Size()%512 == trailerLen || looksLikeSnapshot(head[:n]) {
+		l.kind = KindBackup
+	}
+	return l, nil
+}
+
+func isDir(p string) bool {
+	st, err := os.Stat(p)
+	return err == nil && st.IsDir()
+}
