@@ -1,0 +1,128 @@
+package evidencetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func decode(b []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	return d.Decode(to)
+}
+
+// Copy makes a private, writable copy of a file or tree in a directory of the test and returns its path, which ends as src does.
+// Modes (with write permission for the owner) and modification times are kept; zeros become holes.
+func Copy(t testing.TB, src string) string {
+	t.Helper()
+	dst := filepath.Join(t.TempDir(), filepath.Base(src))
+	if err := copyTree(src, dst); err != nil {
+		t.Fatalf("copy %s: %v", src, err)
+	}
+	return dst
+}
+
+func copyTree(src, dst string) error {
+	var dirs []string
+	err := filepath.WalkDir(src, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(src, name)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dst, rel)
+		switch {
+		case d.IsDir():
+			dirs = append(dirs, rel)
+			return os.Mkdir(to, 0o700)
+		case d.Type().IsRegular():
+			return copyFile(name, to)
+		}
+		return fmt.Errorf("%s is neither a file nor a directory", name)
+	})
+	for i := len(dirs) - 1; err == nil && i >= 0; i-- { // last, since filling a directory changes its time
+		err = copyAttributes(filepath.Join(src, dirs[i]), filepath.Join(dst, dirs[i]), 0o700)
+	}
+	return err
+}
+
+func copyFile(src, dst string) (err error) {
+	in, err := os.Open(src)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // read only
+	out, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	size, err := eachBlock(in, func(off int64, b []byte) error {
+		_, err := out.WriteAt(b, off)
+		return err
+	})
+	if err == nil {
+		err = out.Truncate(size)
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	return copyAttributes(src, dst, 0o600)
+}
+
+func copyAttributes(src, dst string, always fs.FileMode) error {
+	st, err := os.Stat(src)
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(dst, st.Mode().Perm()|always); err != nil {
+		return err
+	}
+	return os.Chtimes(dst, st.ModTime(), st.ModTime())
+}
+
+// blockSize is the unit in which zeros are told from data.
+const blockSize = 4096
+
+// eachBlock calls fn for each aligned 4 KiB block of f that is not all zeros, in order, and returns the file's size. Holes are
+// skipped without reading them where the file system tells.
+func eachBlock(f *os.File, fn func(off int64, b []byte) error) (int64, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	size := st.Size()
+	buf := make([]byte, 256*blockSize)
+	zero := make([]byte, blockSize)
+	for off := int64(0); off < size; {
+		if off = nextData(f, off, size) / blockSize * blockSize; off >= size {
+			break
+		}
+		n, err := f.ReadAt(buf, off)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return size, err
+		}
+		if n == 0 {
+			return size, io.ErrUnexpectedEOF
+		}
+		for i := 0; i < n; i += blockSize {
+			b := buf[i:min(i+blockSize, n)]
+			if bytes.Equal(b, zero[:len(b)]) {
+				continue
+			}
+			if err := fn(off+int64(i), b); err != nil {
+				return size, err
+			}
+		}
+		off += int64(n)
+	}
+	return size, nil
+}

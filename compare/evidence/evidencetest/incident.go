@@ -1,0 +1,147 @@
+// Package evidencetest is the test kit for everything that reads evidence: it unpacks the incidents kept under
+// testdata/incidents, makes private copies to damage, and proves that a test left its evidence as it was.
+//
+// Only tests may import it.
+//
+// An incident is unpacked once per test process and shared, so no test may write to it: copy it first (Copy). The scratch is
+// removed by Main, which a package calls from its TestMain:
+//
+//	func TestMain(m *testing.M) { evidencetest.Main(m) }
+//
+// Without that, and after a killed process, the next test process removes it.
+package evidencetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+)
+
+// scratchPrefix starts the name of each test process's scratch directory; the process id follows.
+const scratchPrefix = "etcd-medic-incidents-"
+
+var (
+	scratchOnce sync.Once
+	scratchDir  string
+	scratchErr  error
+
+	incidentsMu sync.Mutex
+	incidents   = map[string]*unpacked{}
+)
+
+// unpacked is one incident of this process.
+type unpacked struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// Main runs the tests and then removes the unpacked incidents. The test program takes the exit code from m itself.
+func Main(m *testing.M) {
+	m.Run()
+	if scratchDir != "" {
+		if err := os.RemoveAll(scratchDir); err != nil {
+			fmt.Fprintln(os.Stderr, "evidencetest: scratch is left:", err)
+		}
+	}
+}
+
+// Incident unpacks testdata/incidents/NAME/nodes.tar.gz, once per process, and returns the directory with the members' data dirs
+// (node1, node2 … or what the incident's truth.json says). It is shared: read only.
+func Incident(t testing.TB, name string) string {
+	t.Helper()
+	incidentsMu.Lock()
+	u := incidents[name]
+	if u == nil {
+		u = &unpacked{}
+		incidents[name] = u
+	}
+	incidentsMu.Unlock()
+	u.once.Do(func() { u.dir, u.err = unpack(name) })
+	if u.err != nil {
+		t.Fatalf("incident %s: %v", name, u.err)
+	}
+	return u.dir
+}
+
+// Incidents returns the names of all incidents under testdata/incidents that have a nodes.tar.gz, sorted.
+func Incidents(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(Root(t), "testdata", "incidents", "*", "nodes.tar.gz"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no incident under testdata/incidents: %v", err)
+	}
+	names := make([]string, 0, len(files))
+	for _, f := range files {
+		names = append(names, filepath.Base(filepath.Dir(f)))
+	}
+	return names
+}
+
+// Root returns the root of the module: the nearest directory above the working directory with a go.mod.
+func Root(t testing.TB) string {
+	t.Helper()
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for start := dir; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no go.mod in %s or above it", start)
+		}
+	}
+}
+
+func unpack(name string) (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	scratchOnce.Do(func() { scratchDir, scratchErr = makeScratch(os.TempDir()) })
+	if scratchErr != nil {
+		return "", scratchErr
+	}
+	dir := filepath.Join(scratchDir, name)
+	return dir, archive.Unpack(context.Background(), filepath.Join(root, "testdata", "incidents", name, "nodes.tar.gz"), dir)
+}
+
+// makeScratch makes this process's scratch below tmp and removes those of processes that are gone.
+func makeScratch(tmp string) (string, error) {
+	old, err := filepath.Glob(filepath.Join(tmp, scratchPrefix+"*"))
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range old {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), scratchPrefix), "-")
+		if n, err := strconv.Atoi(pid); err == nil && n > 0 && !alive(n) {
+			if err := os.RemoveAll(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
+				return "", err
+			}
+		}
+	}
+	return os.MkdirTemp(tmp, fmt.Sprintf("%s%d-", scratchPrefix, os.Getpid()))
+}
+
+// alive reports whether a process of that id may exist. A refusal counts as alive: the process is someone else's.
+func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
