@@ -52,6 +52,23 @@ const (
 	RecordSnapshot RecordType = 5
 )
 
+// String returns the name: metadata, entry, state, crc, snapshot, or the number.
+func (t RecordType) String() string {
+	switch t {
+	case RecordMetadata:
+		return "metadata"
+	case RecordEntry:
+		return "entry"
+	case RecordState:
+		return "state"
+	case RecordCRC:
+		return "crc"
+	case RecordSnapshot:
+		return "snapshot"
+	}
+	return fmt.Sprintf("type(%d)", int64(t))
+}
+
 // EntryType is the type of a raft entry (raftpb.EntryType).
 type EntryType int32
 

@@ -1,0 +1,139 @@
+// Package check holds the invariants that an etcd data dir, or several of one cluster, must satisfy.
+//
+// A check looks at facts and replay, never at files, and ends in one of three outcomes: it holds, it is violated (with
+// findings), or it could not be checked (with the reason). The zero value is "not checked", so that silence never reads
+// as "fine". Checks live one file per topic and stand in the explicit list All.
+package check
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Severity orders findings; --fail-on compares against it.
+type Severity string
+
+// The severities, lowest first.
+const (
+	Info     Severity = "info"
+	Warning  Severity = "warning"
+	Error    Severity = "error"
+	Critical Severity = "critical"
+)
+
+// Rank returns the position of the severity, 0 for info; -1 for a name that is none.
+func (s Severity) Rank() int {
+	for i, v := range []Severity{Info, Warning, Error, Critical} {
+		if s == v {
+			return i
+		}
+	}
+	return -1
+}
+
+// Outcome is a verdict of one check.
+type Outcome string
+
+// The three verdicts. The empty string, the zero value, reads as not checked.
+const (
+	NotChecked Outcome = "not-checked"
+	Holds      Outcome = "holds"
+	Violated   Outcome = "violated"
+)
+
+// Bytes are bytes in JSON as the contract wants them: {"text": …} when valid printable UTF-8, else {"base64": …}.
+type Bytes []byte
+
+// MarshalJSON writes the text or base64 form.
+func (b Bytes) MarshalJSON() ([]byte, error) {
+	if b.Printable() {
+		return json.Marshal(map[string]string{"text": string(b)})
+	}
+	return json.Marshal(map[string]string{"base64": base64.StdEncoding.EncodeToString(b)})
+}
+
+// Printable tells whether the bytes are valid UTF-8 without control characters.
+func (b Bytes) Printable() bool {
+	if !utf8.Valid(b) {
+		return false
+	}
+	for _, r := range string(b) {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// Rev is a revision in JSON: main and sub as numbers.
+type Rev struct {
+	Main int64 `json:"main"`
+	Sub  int64 `json:"sub"`
+}
+
+// At is where on the axes of log and history a finding lies; zero fields are unknown.
+type At struct {
+	Term     uint64 `json:"term,omitempty"`
+	Index    uint64 `json:"index,omitempty"`
+	Revision *Rev   `json:"revision,omitempty"`
+}
+
+// Evidence is a pointer that a stranger can follow with another tool.
+type Evidence struct {
+	Member string  `json:"member,omitempty"`
+	File   string  `json:"file,omitempty"`
+	Offset *int64  `json:"offset,omitempty"`
+	Length int64   `json:"length,omitempty"`
+	Bucket string  `json:"bucket,omitempty"`
+	Key    Bytes   `json:"key,omitempty"`
+	Page   *uint64 `json:"page,omitempty"`
+	Field  string  `json:"field,omitempty"`
+	// Observed and Expected are in words or numbers; never secrets or values.
+	Observed string `json:"observed,omitempty"`
+	Expected string `json:"expected,omitempty"`
+	// Show is the etcd-medic command that shows the place.
+	Show string `json:"show,omitempty"`
+}
+
+// Remedy is one thing to do about a finding.
+type Remedy struct {
+	Text         string `json:"text"`
+	Command      string `json:"command,omitempty"`
+	Risk         string `json:"risk,omitempty"`
+	Precondition string `json:"precondition,omitempty"`
+}
+
+// Finding is one fact that a check judged. A finding without evidence does not exist.
+type Finding struct {
+	// ID is unique in one report: the check's ID and a number, such as A01-1.
+	ID          string     `json:"id"`
+	Check       string     `json:"check"`
+	Severity    Severity   `json:"severity"`
+	Members     []string   `json:"members"`
+	At          At         `json:"at"`
+	Title       string     `json:"title"`
+	Explanation string     `json:"explanation"`
+	Evidence    []Evidence `json:"evidence"`
+	// More counts evidence beyond the listed.
+	More   int      `json:"more,omitempty"`
+	Remedy []Remedy `json:"remedy,omitempty"`
+	Refs   []string `json:"refs,omitempty"`
+	// Class is the verdict class this finding speaks for, "" when it does not decide one.
+	Class string `json:"-"`
+}
+
+// Result is what a check returns.
+type Result struct {
+	Outcome Outcome
+	// Reason says why it was not checked, or what limits the outcome.
+	Reason   string
+	Findings []Finding
+}
+
+// Int64 and Uint64 return pointers, for optional evidence fields.
+func Int64(v int64) *int64 { return &v }
+
+// Uint64 returns a pointer to v.
+func Uint64(v uint64) *uint64 { return &v }

@@ -1,0 +1,146 @@
+package compare
+
+import (
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// SchemaVersion is the version of the JSON documents. Fields may be added without raising it.
+const SchemaVersion = 1
+
+// Report is the document of diagnose, inspect and verify; its JSON form is the machine contract (docs/JSON.md).
+type Report struct {
+	SchemaVersion int              `json:"schemaVersion"`
+	Tool          Tool             `json:"tool"`
+	Sources       []Source         `json:"sources"`
+	Verdict       Verdict          `json:"verdict"`
+	Causes        []Cause          `json:"causes"`
+	Best          *Best            `json:"best"`
+	Members       []evidence.Facts `json:"members"`
+	Findings      []check.Finding  `json:"findings"`
+	Checks        []CheckOutcome   `json:"checks"`
+	Next          []Next           `json:"next"`
+	Backup        *Backup          `json:"backup,omitempty"`
+}
+
+// Tool names the program that wrote the report.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Source is one input. Error is set when it could not be used; the others are reported all the same.
+type Source struct {
+	Name   string        `json:"name"`
+	Kind   evidence.Kind `json:"kind"`
+	Files  int           `json:"files"`
+	Bytes  int64         `json:"bytes"`
+	SHA256 string        `json:"sha256"`
+	Error  string        `json:"error,omitempty"`
+}
+
+// Verdict is the answer in short.
+type Verdict struct {
+	// Healthy is nil when the evidence does not suffice.
+	Healthy    *bool       `json:"healthy"`
+	Class      string      `json:"class"`
+	Cause      *string     `json:"cause"`
+	Certainty  *string     `json:"certainty"`
+	Summary    string      `json:"summary"`
+	FirstBreak *FirstBreak `json:"firstBreak"`
+}
+
+// FirstBreak is the first invariant that broke, by raft index.
+type FirstBreak struct {
+	Check    string      `json:"check"`
+	Member   []string    `json:"member"`
+	Term     uint64      `json:"term,omitempty"`
+	Index    uint64      `json:"index,omitempty"`
+	Revision *check.Rev  `json:"revision,omitempty"`
+	Bucket   string      `json:"bucket,omitempty"`
+	Key      check.Bytes `json:"key,omitempty"`
+	Expected string      `json:"expected"`
+	Observed string      `json:"observed"`
+}
+
+// Cause is one entry of the catalogue that fits the findings.
+type Cause struct {
+	ID        string   `json:"id"`
+	Title     string   `json:"title"`
+	Certainty string   `json:"certainty"`
+	Members   []string `json:"members"`
+	// Because lists the findings it rests on.
+	Because   []string `json:"because"`
+	RefutedBy string   `json:"refutedBy"`
+	Affected  []string `json:"affected"`
+	FixedIn   []string `json:"fixedIn"`
+	Refs      []string `json:"refs"`
+	Recovery  string   `json:"recovery,omitempty"`
+	Loss      string   `json:"loss,omitempty"`
+}
+
+// Best ranks the members by content.
+type Best struct {
+	// Members are all that are equally good, best first.
+	Members []string `json:"members"`
+	// Why says in one sentence what the choice rests on.
+	Why     string `json:"why"`
+	Ranking []Rank `json:"ranking"`
+	Lost    Lost   `json:"lost"`
+}
+
+// Rank is one member's standing.
+type Rank struct {
+	Member  string   `json:"member"`
+	Usable  bool     `json:"usable"`
+	Reasons []string `json:"reasons"`
+	Lacks   Count    `json:"lacks"`
+	Unique  Count    `json:"unique"`
+}
+
+// Count counts committed entries whose effect is missing or held by one member alone, and the keys they touch.
+type Count struct {
+	CommittedEntries int `json:"committedEntries"`
+	Keys             int `json:"keys"`
+}
+
+// Lost lists what choosing the first of the best members gives up.
+type Lost struct {
+	CommittedEntries int           `json:"committedEntries"`
+	Keys             int           `json:"keys"`
+	Entries          []LostEntry   `json:"entries,omitempty"`
+	KeyNames         []check.Bytes `json:"keyNames,omitempty"`
+	Command          string        `json:"command,omitempty"`
+}
+
+// LostEntry is one committed entry whose effect would be lost, and who holds it.
+type LostEntry struct {
+	Term   uint64   `json:"term"`
+	Index  uint64   `json:"index"`
+	What   string   `json:"what"`
+	HeldBy []string `json:"heldBy"`
+}
+
+// CheckOutcome is the verdict of one check.
+type CheckOutcome struct {
+	ID      string        `json:"id"`
+	Title   string        `json:"title"`
+	Outcome check.Outcome `json:"outcome"`
+	Reason  string        `json:"reason,omitempty"`
+}
+
+// Next is something to do now.
+type Next struct {
+	Text    string `json:"text"`
+	Command string `json:"command,omitempty"`
+}
+
+// Backup holds the facts of a backup file.
+type Backup struct {
+	Trailer        string `json:"trailer"`
+	Size           int64  `json:"size"`
+	ExpectedSHA256 string `json:"expectedSha256,omitempty"`
+	ComputedSHA256 string `json:"computedSha256,omitempty"`
+	Drill          any    `json:"drill"`
+	Against        any    `json:"against"`
+}
