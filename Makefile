@@ -1,0 +1,118 @@
+# etcd-medic: build, check and try. `make help` lists the targets. Only Go and make are needed; helper programs are pinned as
+# Go modules under .tools and testdata/servers and are built into .tools/bin when a target needs them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+GO ?= go
+GOVERSION := $(shell $(GO) env GOVERSION)
+BIN := bin/etcd-medic
+TOOLS := .tools/bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION_PACKAGE := github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/cli
+LDFLAGS := -s -w -X $(VERSION_PACKAGE).version=$(VERSION)
+
+# FUZZTIME is how long each fuzz target runs, BENCHTIME and BENCH what `make bench` measures, PACKAGES what is tested.
+FUZZTIME ?= 10s
+BENCH ?= .
+BENCHTIME ?= 1s
+PACKAGES ?= ./...
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# --- the program -------------------------------------------------------------------------------------------------------
+
+.PHONY: build
+build: ## build bin/etcd-medic, static
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/etcd-medic
+
+.PHONY: demo
+demo: build ## diagnose a real incident (etcd 3.4.3, auth entries applied twice)
+	.tools/demo.sh $(BIN)
+
+# --- checks ------------------------------------------------------------------------------------------------------------
+
+.PHONY: ci
+ci: lint tools-test test-race build demo docs-check ## everything a change must pass
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint ## walls between the packages, style, likely bugs
+	$(GO) mod tidy -diff
+	$(TOOLS)/golangci-lint config verify
+	$(TOOLS)/golangci-lint run ./...
+
+.PHONY: test
+test: $(TOOLS)/testcount ## all tests, with their count
+	$(GO) test -json $(PACKAGES) | $(TOOLS)/testcount
+
+.PHONY: test-race
+test-race: $(TOOLS)/testcount ## all tests with the race detector, with their count
+	$(GO) test -json -race $(PACKAGES) | $(TOOLS)/testcount
+
+.PHONY: tools-test
+tools-test: $(TOOLS)/golangci-lint ## tests of the helper programs and of the walls in .golangci.yml
+	$(GO) -C .tools/testcount test ./...
+	GOLANGCI_LINT=$(CURDIR)/$(TOOLS)/golangci-lint $(GO) -C .tools/walls test ./...
+
+.PHONY: e2e
+e2e: build test-servers $(TOOLS)/testcount ## tests against real clusters of each supported etcd line
+	ETCD_MEDIC_TEST_SERVERS=$(CURDIR)/$(TOOLS) ETCD_MEDIC_TEST_BIN=$(CURDIR)/$(BIN) \
+	  $(GO) test -json -count=1 -timeout 20m -tags e2e -run 'E2E' $(PACKAGES) | $(TOOLS)/testcount
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (10s)
+	FUZZTIME=$(FUZZTIME) GO=$(GO) .tools/fuzz.sh
+
+.PHONY: bench
+bench: peers ## benchmarks, with the peers measured in the same run
+	ETCD_MEDIC_PEERS=$(CURDIR)/$(TOOLS) $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 60m $(PACKAGES)
+
+# --- documents ---------------------------------------------------------------------------------------------------------
+
+.PHONY: docs
+docs: ## write the generated documents (docs/CHECKS.md, docs/CAUSES.md, docs/cli)
+	$(GO) run ./cmd/etcd-medic docs --dir docs
+
+.PHONY: docs-check
+docs-check: build ## fail if the generated documents are not what the code says
+	.tools/docs-check.sh $(BIN)
+
+# --- helper programs ---------------------------------------------------------------------------------------------------
+
+# tool(NAME,MODULE,PACKAGE) builds a pinned program again whenever its pin or the Go version changes.
+define tool
+$$(TOOLS)/$(1): $(2)/go.mod $$(wildcard $(2)/go.sum $(2)/*.go) $$(TOOLS)/.$$(GOVERSION)
+	CGO_ENABLED=0 $$(GO) -C $(2) build -trimpath -ldflags '-s -w' -o $$(CURDIR)/$$@ $(3)
+	touch $$@
+endef
+
+SERVERS := etcd-3.5.0 etcd-3.5.35 etcd-3.6.16 etcd-3.7.3
+PEERS := etcd-dump-logs etcd-dump-db etcdutl-3.6 etcdutl-3.7 bbolt
+
+$(eval $(call tool,golangci-lint,.tools/golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
+$(eval $(call tool,testcount,.tools/testcount,.))
+$(foreach s,$(SERVERS),$(eval $(call tool,$(s),testdata/servers/$(s),go.etcd.io/etcd/server/v3)))
+$(eval $(call tool,etcd-dump-logs,testdata/servers/etcd-dump-logs,go.etcd.io/etcd/v3/tools/etcd-dump-logs))
+$(eval $(call tool,etcd-dump-db,testdata/servers/etcd-dump-db,go.etcd.io/etcd/v3/tools/etcd-dump-db))
+$(eval $(call tool,etcdutl-3.6,testdata/servers/etcdutl-3.6,go.etcd.io/etcd/etcdutl/v3))
+$(eval $(call tool,etcdutl-3.7,testdata/servers/etcdutl-3.7,go.etcd.io/etcd/etcdutl/v3))
+$(eval $(call tool,bbolt,testdata/servers/bbolt,go.etcd.io/bbolt/cmd/bbolt))
+
+$(TOOLS)/.$(GOVERSION):
+	mkdir -p $(TOOLS)
+	rm -f $(TOOLS)/.go*
+	touch $@
+
+.PHONY: test-servers
+test-servers: $(addprefix $(TOOLS)/,$(SERVERS)) ## build etcd 3.5.0, 3.5.35, 3.6.16 and 3.7.3 into .tools/bin
+
+.PHONY: peers
+peers: $(addprefix $(TOOLS)/,$(PEERS)) ## build the tools that bench compares with into .tools/bin
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin .tools/bin
