@@ -29,8 +29,8 @@ type DamageError struct {
 	Place
 	Kind   DamageKind
 	Bucket string
-	// Key is the first key that is readable below or beside the bad place, FirstKey..LastKey the span that is lost,
-	// where the parent page tells it; nil LastKey means "to the end of the bucket".
+	// FirstKey and LastKey bound the keys that may be lost, where the parent page tells it: from FirstKey up to but not
+	// including LastKey; nil FirstKey means from the start, nil LastKey to the end of the bucket.
 	FirstKey, LastKey  []byte
 	Expected, Observed string
 	Err                error
@@ -60,11 +60,54 @@ var (
 	ErrFutureRev = errors.New("the revision is a future revision")
 )
 
-// Trailer is the sha256 that snapshot save appends: State match, mismatch or absent; sums in hex.
-type Trailer struct {
-	State              string
-	Expected, Computed string
+// Damages is an error made of everything that is wrong with what was read. errors.As finds its first [DamageError].
+type Damages []*DamageError
+
+// Error returns the number of damaged places and the first.
+func (d Damages) Error() string {
+	if len(d) == 1 {
+		return d[0].Error()
+	}
+	return fmt.Sprintf("%d damaged places, first %s", len(d), d[0].Error())
 }
 
-// Trailer checks the sha256 trailer of a backup. A file has one if its size modulo 512 is 32.
-func (db *DB) Trailer() (Trailer, error) { return Trailer{}, nil }
+// Unwrap returns each damaged place.
+func (d Damages) Unwrap() []error {
+	out := make([]error, len(d))
+	for i := range d {
+		out[i] = d[i]
+	}
+	return out
+}
+
+func damagesOrNil(d []*DamageError) error {
+	if len(d) == 0 {
+		return nil
+	}
+	return Damages(d)
+}
+
+// LostRevisions is FirstKey..LastKey of damage in bucket key as revisions: the first and the last main revision that may be lost,
+// 0 where the span is open. ok is false when the span does not hold revision keys.
+func (e *DamageError) LostRevisions() (first, last int64, ok bool) {
+	if e.Bucket != "key" || e.FirstKey == nil && e.LastKey == nil {
+		return 0, 0, false
+	}
+	if e.FirstKey != nil {
+		r, _, err := parseRevKey(e.FirstKey)
+		if err != nil {
+			return 0, 0, false
+		}
+		first = r.Main
+	}
+	if e.LastKey != nil {
+		r, _, err := parseRevKey(e.LastKey)
+		if err != nil {
+			return 0, 0, false
+		}
+		if last = r.Main; r.Sub == 0 {
+			last-- // LastKey itself is not lost
+		}
+	}
+	return first, last, true
+}

@@ -58,6 +58,8 @@ type Place struct {
 type Row struct {
 	Place
 	Key, Value []byte
+	// Bucket is true when the value is itself a bucket (its root page and sequence, or an inline page). etcd nests none.
+	Bucket bool
 }
 
 // KeyValue is mvccpb.KeyValue.
@@ -85,14 +87,20 @@ type Revision struct {
 // Meta is one of the two meta pages (go.etcd.io/bbolt internal/common/meta.go).
 type Meta struct {
 	Page      uint64 `json:"page"`
+	Offset    int64  `json:"offset"`
 	Txid      uint64 `json:"txid"`
 	PageSize  uint32 `json:"pageSize"`
 	Root      uint64 `json:"root"`
 	Freelist  uint64 `json:"freelist"`
 	HighWater uint64 `json:"highWater"`
-	Valid     bool   `json:"valid"`
+	// Checksum is the stored FNV-1a-64 of the first 56 bytes, Computed what they really give.
+	Checksum uint64 `json:"-"`
+	Computed uint64 `json:"-"`
+	Valid    bool   `json:"valid"`
 	// Problem says why it is not valid.
 	Problem string `json:"problem,omitempty"`
+	// HeaderProblem says what is wrong with the page header of a valid meta; bbolt does not look at it, so it opens anyway.
+	HeaderProblem string `json:"headerProblem,omitempty"`
 	// Used marks the one a reader takes: valid with the higher txid.
 	Used bool `json:"used"`
 }
@@ -129,6 +137,8 @@ type Auth struct {
 	HasRevision bool
 	Users       []User
 	Roles       []Role
+	// Unknown are keys of bucket auth this package has no name for.
+	Unknown []Row
 }
 
 // User is authpb.User. Password is the bcrypt hash: a secret.
@@ -185,4 +195,6 @@ type Cluster struct {
 	// DowngradeTarget is set while a downgrade is enabled (3.5+).
 	DowngradeTarget  string
 	DowngradeEnabled bool
+	// Unknown are keys this package has no name for.
+	Unknown []Row
 }

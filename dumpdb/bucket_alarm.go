@@ -1,0 +1,25 @@
+package dumpdb
+
+// alarmWires: memberID and alarm are varints (etcdserverpb.AlarmMember). The message is the key, the value is empty.
+var alarmWires = []byte{skipField, 0, 0}
+
+// Alarms reads bucket alarm.
+func (db *DB) Alarms() ([]Alarm, error) {
+	var out []Alarm
+	err := db.eachRow("alarm", func(row Row) error {
+		a := Alarm{Place: row.Place}
+		err := eachField(row.Key, alarmWires, func(f field) error {
+			if f.num == 1 {
+				a.MemberID = ID(f.n)
+			} else {
+				a.Type = int32(f.n)
+			}
+			return nil
+		})
+		if err == nil {
+			out = append(out, a)
+		}
+		return err
+	})
+	return out, err
+}

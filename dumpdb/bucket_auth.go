@@ -1,0 +1,104 @@
+package dumpdb
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Auth reads buckets auth, authUsers and authRoles. On error what could be read is returned too, as in all readers below.
+func (db *DB) Auth() (Auth, error) {
+	var a Auth
+	state := db.eachRow("auth", func(row Row) error { return a.set(row) })
+	users := db.eachRow("authUsers", func(row Row) error {
+		u, err := decodeUser(row)
+		if err == nil {
+			a.Users = append(a.Users, u)
+		}
+		return err
+	})
+	roles := db.eachRow("authRoles", func(row Row) error {
+		r, err := decodeRole(row)
+		if err == nil {
+			a.Roles = append(a.Roles, r)
+		}
+		return err
+	})
+	return a, errors.Join(state, users, roles)
+}
+
+func (a *Auth) set(row Row) (err error) {
+	switch string(row.Key) {
+	case "authEnabled":
+		if len(row.Value) != 1 || row.Value[0] > 1 {
+			return fmt.Errorf("authEnabled is %x, not 00 or 01", row.Value)
+		}
+		a.Enabled = row.Value[0] == 1
+	case "authRevision":
+		if a.Revision, err = bigEndian(row.Value); err == nil {
+			a.HasRevision = true
+		}
+	default:
+		a.Unknown = append(a.Unknown, row.clone())
+	}
+	return err
+}
+
+var (
+	userWires    = []byte{skipField, 2, 2, 2, 2}
+	optionsWires = []byte{skipField, 0}
+	roleWires    = []byte{skipField, 2, 2}
+	permWires    = []byte{skipField, 0, 2, 2}
+)
+
+// decodeUser decodes authpb.User (api/authpb/auth.proto; options since 3.4).
+func decodeUser(row Row) (User, error) {
+	u := User{Place: row.Place}
+	err := eachField(row.Value, userWires, func(f field) error {
+		switch f.num {
+		case 1:
+			u.Name = string(f.b)
+		case 2:
+			u.Password = append([]byte(nil), f.b...)
+		case 3:
+			u.Roles = append(u.Roles, string(f.b))
+		case 4:
+			u.HasOptions = true
+			return eachField(f.b, optionsWires, func(f field) error { u.NoPassword = f.n != 0; return nil })
+		}
+		return nil
+	})
+	if err == nil && u.Name != string(row.Key) {
+		err = fmt.Errorf("user names itself %q", u.Name)
+	}
+	return u, err
+}
+
+// decodeRole decodes authpb.Role.
+func decodeRole(row Row) (Role, error) {
+	r := Role{Place: row.Place}
+	err := eachField(row.Value, roleWires, func(f field) error {
+		if f.num == 1 {
+			r.Name = string(f.b)
+			return nil
+		}
+		var p Permission
+		err := eachField(f.b, permWires, func(f field) error { p.set(f); return nil })
+		r.Perms = append(r.Perms, p)
+		return err
+	})
+	if err == nil && r.Name != string(row.Key) {
+		err = fmt.Errorf("role names itself %q", r.Name)
+	}
+	return r, err
+}
+
+func (p *Permission) set(f field) {
+	switch f.num {
+	case 1:
+		p.Type = int32(f.n)
+	case 2:
+		p.Key = append([]byte(nil), f.b...)
+	case 3:
+		p.RangeEnd = append([]byte(nil), f.b...)
+	}
+}

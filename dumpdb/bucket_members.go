@@ -1,0 +1,72 @@
+package dumpdb
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// memberJSON is membership.Member as the server stores it; the ID is a number here, text elsewhere.
+type memberJSON struct {
+	ID         uint64   `json:"id"`
+	PeerURLs   []string `json:"peerURLs"`
+	IsLearner  bool     `json:"isLearner"`
+	Name       string   `json:"name"`
+	ClientURLs []string `json:"clientURLs"`
+}
+
+// Members reads bucket members, in ID order.
+func (db *DB) Members() ([]Member, error) {
+	var out []Member
+	err := db.eachRow("members", func(row Row) error {
+		id, err := memberKey(row.Key)
+		if err != nil {
+			return err
+		}
+		var j memberJSON
+		if err := json.Unmarshal(row.Value, &j); err != nil {
+			return err
+		}
+		if j.ID != uint64(id) {
+			return fmt.Errorf("member %s names itself %s", id, ID(j.ID))
+		}
+		out = append(out, Member{row.Place, id, j.Name, j.PeerURLs, j.ClientURLs, j.IsLearner})
+		return nil
+	})
+	// Keys are hex without padding, so file order is not ID order.
+	slices.SortFunc(out, func(a, b Member) int { return cmpID(a.ID, b.ID) })
+	return out, err
+}
+
+// RemovedMembers reads bucket members_removed, in ID order.
+func (db *DB) RemovedMembers() ([]ID, error) {
+	var out []ID
+	err := db.eachRow("members_removed", func(row Row) error {
+		id, err := memberKey(row.Key)
+		if err == nil {
+			out = append(out, id)
+		}
+		return err
+	})
+	slices.SortFunc(out, cmpID)
+	return out, err
+}
+
+func cmpID(a, b ID) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func memberKey(k []byte) (ID, error) {
+	n, err := strconv.ParseUint(string(k), 16, 64)
+	if err != nil {
+		return 0, fmt.Errorf("member ID %q is no hex number", k)
+	}
+	return ID(n), nil
+}

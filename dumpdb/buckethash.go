@@ -1,0 +1,124 @@
+package dumpdb
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// BucketHash is a content hash of a bucket, independent of page layout and of what legally differs between members
+// (bcrypt salts, lease TTLs, superseded revisions at or below the compact revision). Equal hashes mean equal content by
+// meaning; it is comparable across members and etcd versions. Bucket key is comparable at equal compact and current
+// revision only, see ContentHash. Bucket meta holds nothing comparable: its hash is "". On damage there is no hash.
+func (db *DB) BucketHash(ctx context.Context, bucket string) (string, error) {
+	switch bucket {
+	case "meta":
+		return "", nil
+	case "key":
+		m, err := db.MetaBucket()
+		if err != nil {
+			return "", err
+		}
+		cur, err := db.CurrentRev()
+		if err != nil {
+			return "", err
+		}
+		return db.ContentHash(ctx, m.CompactRev(), cur)
+	}
+	lines, err := db.canonical(bucket)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, l := range lines {
+		// JSON has no raw line feed, so lines can not run into each other.
+		b, err := json.Marshal(l)
+		if err != nil {
+			return "", err
+		}
+		h.Write(append(b, '\n'))
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// ContentHash is a content hash of bucket key as if compacted at comp (-1: never) and cut after rev. Members with other
+// compact and current revisions are comparable over max(compact revisions) and min(current revisions).
+func (db *DB) ContentHash(ctx context.Context, comp, rev int64) (string, error) {
+	h := &windowHash{db: db, comp: comp, rev: rev, sha: true}
+	if err := h.run(ctx); err != nil {
+		return "", err
+	}
+	return h.contentHash(), nil
+}
+
+func (h *windowHash) contentHash() string {
+	h.low.sha.add(&h.high.sha)
+	var b []byte
+	for _, n := range append(h.low.sha[:], h.low.count+h.high.count) {
+		b = le.AppendUint64(b, n)
+	}
+	d := sha256.Sum256(b)
+	return hex.EncodeToString(d[:])
+}
+
+// canonical is a bucket by meaning, in an order of its own.
+func (db *DB) canonical(bucket string) ([]any, error) {
+	switch bucket {
+	case "lease":
+		leases, err := db.Leases()
+		return each(leases, func(l Lease) any { return l.ID }), err
+	case "alarm":
+		alarms, err := db.Alarms()
+		return each(alarms, func(a Alarm) any { return []any{a.MemberID, a.Type} }), err
+	case "auth", "authUsers", "authRoles":
+		a, err := db.Auth()
+		return a.canonical(bucket), err
+	case "members":
+		members, err := db.Members()
+		return each(members, func(m Member) any {
+			return []any{m.ID, m.Name, sorted(m.PeerURLs), sorted(m.ClientURLs), m.IsLearner}
+		}), err
+	case "members_removed":
+		removed, err := db.RemovedMembers()
+		return each(removed, func(id ID) any { return id }), err
+	case "cluster":
+		c, err := db.Cluster()
+		return []any{[]any{c.Version, c.DowngradeTarget, c.DowngradeEnabled}}, err
+	}
+	var out []any
+	err := db.eachRow(bucket, func(r Row) error {
+		out = append(out, [][]byte{append([]byte(nil), r.Key...), append([]byte(nil), r.Value...)})
+		return nil
+	})
+	return out, err
+}
+
+// canonical leaves out passwords: up to 3.4 each member salts its own.
+func (a Auth) canonical(bucket string) []any {
+	switch bucket {
+	case "authUsers":
+		return each(a.Users, func(u User) any { return []any{[]byte(u.Name), sorted(u.Roles), u.NoPassword} })
+	case "authRoles":
+		return each(a.Roles, func(r Role) any {
+			return []any{[]byte(r.Name), each(r.Perms, func(p Permission) any { return []any{p.Type, p.Key, p.RangeEnd} })}
+		})
+	}
+	return []any{[]any{a.Enabled, a.Revision}}
+}
+
+func each[T any](in []T, fn func(T) any) []any {
+	out := make([]any, 0, len(in))
+	for _, v := range in {
+		out = append(out, fn(v))
+	}
+	return out
+}
+
+func sorted(in []string) []string {
+	out := slices.Clone(in)
+	slices.SortFunc(out, strings.Compare)
+	return out
+}

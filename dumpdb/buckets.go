@@ -1,0 +1,85 @@
+package dumpdb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// bucketHeader is the size of root page and sequence in front of an inline page.
+const bucketHeader = 16
+
+// Bucket is one top-level bucket.
+type Bucket struct {
+	Name string
+	Root uint64
+	// Sequence is bbolt's per-bucket counter; etcd never uses it.
+	Sequence uint64
+	// Inline is true when the bucket lives in its parent's leaf.
+	Inline bool
+	// Place is where the parent's leaf names it; of an inline bucket, where its page begins.
+	Place
+}
+
+// bucket is a Bucket with the page it carries when inline.
+type bucket struct {
+	Bucket
+	inline []byte
+}
+
+// Buckets lists the top-level buckets in name order; damage in the root tree is returned beside what was found.
+func (db *DB) Buckets() ([]Bucket, []*DamageError) {
+	out := make([]Bucket, len(db.buckets))
+	for i := range db.buckets {
+		out[i] = db.buckets[i].Bucket
+	}
+	return out, slices.Clone(db.rootDamage)
+}
+
+func (db *DB) find(name string) (*bucket, bool) {
+	for i := range db.buckets {
+		if db.buckets[i].Name == name {
+			return &db.buckets[i], true
+		}
+	}
+	return nil, false
+}
+
+// loadBuckets reads the root tree once; it is small on every etcd file.
+func (db *DB) loadBuckets() {
+	s := db.newScan(context.Background(), "")
+	s.onDamage = func(d *DamageError) bool { db.rootDamage = append(db.rootDamage, d); return true }
+	s.onLeaf = func(l *leaf) bool {
+		for _, e := range l.elems {
+			if b, dmg := parseBucket(l, e); dmg != nil {
+				s.damage(dmg, span{e.key, nil})
+			} else {
+				db.buckets = append(db.buckets, b)
+			}
+		}
+		return true
+	}
+	s.tree(db.meta.Root)
+	db.rootUsed = s.used
+}
+
+// parseBucket decodes a bucket element of a leaf.
+func parseBucket(l *leaf, e elem) (bucket, *DamageError) {
+	b := bucket{Bucket: Bucket{Name: string(e.key), Place: l.at(e)}}
+	switch {
+	case e.flags&flagBucket == 0:
+		return b, &DamageError{Place: b.Place, Kind: DamageRow, Expected: "a bucket", Observed: "a plain row " + showKey(e.key)}
+	case len(e.value) < bucketHeader:
+		return b, &DamageError{Place: b.Place, Kind: DamageRow, Expected: "a bucket of 16 bytes or more", Observed: fmt.Sprintf("%d bytes", len(e.value))}
+	}
+	b.Root, b.Sequence = le.Uint64(e.value), le.Uint64(e.value[8:])
+	if b.Root != 0 {
+		return b, nil
+	}
+	if len(e.value) < bucketHeader+headerSize {
+		return b, &DamageError{Place: b.Place, Kind: DamageRow, Expected: "an inline bucket of 32 bytes or more", Observed: fmt.Sprintf("%d bytes", len(e.value))}
+	}
+	b.Inline, b.inline = true, slices.Clone(e.value[bucketHeader:])
+	b.Offset += int64(len(e.key) + bucketHeader)
+	return b, nil
+}

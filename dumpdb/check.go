@@ -1,0 +1,141 @@
+package dumpdb
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// PageReport is the result of a full walk over the page graph.
+type PageReport struct {
+	Damage []*DamageError
+	// Pages is the high-water mark; the others count page ids (overflow pages included).
+	Pages, Reachable, Free, Lost uint64
+	// FreelistStored is false when the file keeps no freelist (etcd 3.3+ on Linux); Free then counts what is unreachable.
+	FreelistStored bool
+	// Complete is false when damage hides part of the page graph: what lies below it then counts as free or lost.
+	Complete bool
+}
+
+// Check walks every page reachable from the used meta page. It never faults; what it finds is in the report.
+func (db *DB) Check(ctx context.Context) (*PageReport, error) {
+	c := db.newChecker()
+	for i := range db.buckets {
+		if err := c.bucket(ctx, &db.buckets[i], 0); err != nil {
+			return nil, err
+		}
+	}
+	return c.finish(), nil
+}
+
+// checker gathers what the walks over the buckets of one view find.
+type checker struct {
+	db     *DB
+	used   bitmap
+	report PageReport
+}
+
+func (db *DB) newChecker() *checker {
+	c := &checker{db: db, used: slices.Clone(db.rootUsed)}
+	r := &c.report
+	r.Pages, r.FreelistStored, r.Complete = db.meta.HighWater, db.meta.Freelist != noFreelist, true
+	c.metas()
+	if need := min(db.meta.HighWater, 1<<40) * uint64(db.pageSize); need > uint64(db.f.data) {
+		c.add(&DamageError{Place: db.place(db.filePages()), Kind: DamageTruncated, Expected: fmt.Sprintf("%d bytes (%d pages)", need, db.meta.HighWater),
+			Observed: fmt.Sprintf("%d bytes", db.f.data)})
+	}
+	c.add(db.rootDamage...)
+	return c
+}
+
+// metas reports a meta page that does not validate, even when the other opens the file.
+func (c *checker) metas() {
+	for _, m := range c.db.metas {
+		problem := m.Problem + m.HeaderProblem
+		if problem != "" {
+			c.report.Damage = append(c.report.Damage, &DamageError{Place: Place{m.Page, m.Offset}, Kind: DamageMeta, Expected: "a valid meta page", Observed: problem})
+		}
+		if !c.used.set(m.Page) {
+			continue
+		}
+		c.add(&DamageError{Place: c.db.place(m.Page), Kind: DamageDoubleUse, Expected: "a meta page", Observed: "a reference from a tree"})
+	}
+}
+
+func (c *checker) add(d ...*DamageError) {
+	c.report.Damage = append(c.report.Damage, d...)
+	if len(d) > 0 {
+		c.report.Complete = false
+	}
+}
+
+// bucket walks one bucket and those nested in it for their pages only.
+func (c *checker) bucket(ctx context.Context, b *bucket, depth int) error {
+	s, damage, err := c.db.feed(ctx, b, span{}, c.used, func() sink { return &nestedSink{} })
+	if err != nil {
+		return err
+	}
+	c.add(damage...)
+	return c.nested(ctx, b.Name, s.(*nestedSink).found, depth+1)
+}
+
+// maxNesting bounds buckets within buckets.
+const maxNesting = 16
+
+func (c *checker) nested(ctx context.Context, parent string, found []bucket, depth int) error {
+	for i := range found {
+		b := &found[i]
+		if depth > maxNesting {
+			c.add(&DamageError{Place: b.Place, Kind: DamagePage, Bucket: parent, Expected: fmt.Sprintf("at most %d buckets in each other", maxNesting), Observed: "another"})
+			continue
+		}
+		b.Name = parent + "/" + b.Name
+		if err := c.bucket(ctx, b, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish adds the freelist and counts.
+func (c *checker) finish() *PageReport {
+	r, db := &c.report, c.db
+	free := newBitmap(db.filePages())
+	if r.FreelistStored {
+		c.freelist(free)
+	}
+	for _, w := range c.used {
+		r.Reachable += uint64(bits.OnesCount64(w))
+	}
+	for _, w := range free {
+		r.Free += uint64(bits.OnesCount64(w))
+	}
+	// With damage a page can lie beyond the high-water mark; counts never wrap.
+	rest := r.Pages - min(r.Pages, r.Reachable+r.Free)
+	if r.FreelistStored {
+		r.Lost = rest
+	} else {
+		r.Free = rest
+	}
+	return r
+}
+
+// nestedSink looks only for nested buckets, which etcd never makes.
+type nestedSink struct{ found []bucket }
+
+func (s *nestedSink) newPortion() portion { return &nestedPortion{} }
+func (s *nestedSink) merge(p portion)     { s.found = append(s.found, p.(*nestedPortion).found...) }
+
+type nestedPortion struct{ found []bucket }
+
+func (p *nestedPortion) leaf(l *leaf) {
+	for _, e := range l.elems {
+		if e.flags&flagBucket == 0 {
+			continue
+		}
+		if b, dmg := parseBucket(l, e); dmg == nil {
+			p.found = append(p.found, b)
+		}
+	}
+}

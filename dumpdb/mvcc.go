@@ -1,0 +1,182 @@
+package dumpdb
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// lifeState is what is remembered of a live key: 72 bytes with its hash.
+type lifeState struct {
+	rev             Rev
+	create, version int64
+	lease           int64
+	place           Place
+}
+
+// statsSink checks the MVCC truths record by record.
+type statsSink struct {
+	db     *DB
+	comp   int64
+	leases map[int64]struct{}
+	// leasesKnown is false when bucket lease could not be read in full.
+	leasesKnown bool
+	live        map[keyHash]lifeState
+	st          KVStats
+	prev        Rev
+	// gap is the main revision after the last hole above the compact revision: what a record refers to before it may be lost.
+	gap int64
+}
+
+func newStatsSink(db *DB, comp int64, leases map[int64]struct{}, known bool) *statsSink {
+	return &statsSink{db: db, comp: comp, leases: leases, leasesKnown: known, live: map[keyHash]lifeState{}, st: KVStats{CompactRev: comp}, prev: Rev{Main: max(comp, 1), Sub: -1}}
+}
+
+func (s *statsSink) newPortion() portion { return &records{} }
+
+func (s *statsSink) merge(p portion) { s.mergeRecords(p.(*records)) }
+
+func (s *statsSink) mergeRecords(p *records) {
+	for i := range p.bad {
+		s.violate(p.bad[i])
+	}
+	s.st.Bytes += p.bytes
+	s.st.Revisions += int64(len(p.bad))
+	for i := range p.recs {
+		s.record(&p.recs[i])
+	}
+}
+
+// record holds one record against the ones before it.
+func (s *statsSink) record(r *record) {
+	s.st.Revisions++
+	if s.st.Revisions == 1 || s.st.FirstRev == (Rev{}) {
+		s.st.FirstRev = r.rev
+	}
+	s.st.LastRev = r.rev
+	if r.empty {
+		s.st.BumpMarker = r.rev
+	}
+	if r.rev.Main > s.comp {
+		s.contiguous(r)
+	}
+	s.prev = r.rev
+	if r.tombstone {
+		s.st.Tombstones++
+		s.death(r)
+		return
+	}
+	s.life(r)
+}
+
+// contiguous checks that mains follow each other above the compact revision, and subs from 0 within one.
+func (s *statsSink) contiguous(r *record) {
+	want := Rev{Main: s.prev.Main, Sub: s.prev.Sub + 1}
+	if r.rev.Main != s.prev.Main || s.prev.Main <= s.comp {
+		want = Rev{Main: max(s.prev.Main, s.comp) + 1}
+	}
+	if r.rev == want {
+		return
+	}
+	rule := "contiguous-main"
+	if r.rev.Main == want.Main {
+		rule = "contiguous-sub"
+	}
+	s.gap = r.rev.Main
+	s.violateRecord(r, rule, want.String(), r.rev.String())
+}
+
+// life checks a put. Its version follows the one before in the same life of the key, its create revision stays.
+func (s *statsSink) life(r *record) {
+	if !r.empty {
+		s.own(r)
+	}
+	before, known := s.live[r.key]
+	s.live[r.key] = lifeState{r.rev, r.create, r.version, r.lease, r.place}
+	switch {
+	case r.empty:
+	case known && r.rev.Main > s.comp && before.rev.Main >= s.gap:
+		if r.version != before.version+1 {
+			s.violateRecord(r, "version-chain", fmt.Sprintf("version %d after %s", before.version+1, before.rev), fmt.Sprintf("version %d", r.version))
+		} else if r.create != before.create {
+			s.violateRecord(r, "create-revision", fmt.Sprintf("create revision %d as in %s", before.create, before.rev), strconv.FormatInt(r.create, 10))
+		}
+	case known && r.create == before.create && r.version <= before.version:
+		s.violateRecord(r, "version-chain", fmt.Sprintf("a version above %d", before.version), fmt.Sprintf("version %d", r.version))
+	case !known && r.rev.Main > s.comp && s.gap == 0 && r.version != 1:
+		s.violateRecord(r, "version-chain", "version 1, as no earlier record of the key is left", fmt.Sprintf("version %d", r.version))
+	}
+}
+
+// own checks what a put says about itself.
+func (s *statsSink) own(r *record) {
+	switch {
+	case r.mod != r.rev.Main:
+		s.violateRecord(r, "mod-revision", strconv.FormatInt(r.rev.Main, 10), strconv.FormatInt(r.mod, 10))
+	case r.create > r.rev.Main || r.create < 1:
+		s.violateRecord(r, "create-revision", fmt.Sprintf("from 1 to %d", r.rev.Main), strconv.FormatInt(r.create, 10))
+	case (r.version == 1) != (r.create == r.rev.Main):
+		s.violateRecord(r, "create-revision", "the mod revision at version 1 only", fmt.Sprintf("create revision %d at version %d", r.create, r.version))
+	case r.version < 1:
+		s.violateRecord(r, "version-chain", "a version of 1 or more", fmt.Sprintf("version %d", r.version))
+	}
+}
+
+func (s *statsSink) death(r *record) {
+	_, known := s.live[r.key]
+	delete(s.live, r.key)
+	if !known && r.rev.Main > s.comp && s.gap == 0 {
+		s.violateRecord(r, "tombstone-without-life", "a live key", "no record of the key before")
+	}
+}
+
+// violateRecord adds a violation and fetches the key, of which only the hash was kept.
+func (s *statsSink) violateRecord(r *record, rule, expected, observed string) {
+	v := Violation{Place: r.place, Rev: r.rev, Rule: rule, Expected: expected, Observed: observed}
+	if len(s.st.Violations) < maxViolations {
+		v.Key = s.db.keyAt(r.place)
+	}
+	s.violate(v)
+}
+
+func (s *statsSink) violate(v Violation) {
+	if len(s.st.Violations) >= maxViolations {
+		s.st.MoreViolations++
+		return
+	}
+	s.st.Violations = append(s.st.Violations, v)
+}
+
+func (s *statsSink) finish() *KVStats {
+	s.st.CurrentRev = max(1, s.comp, s.st.LastRev.Main)
+	s.st.LiveKeys = int64(len(s.live))
+	for _, l := range s.live {
+		if _, ok := s.leases[l.lease]; l.lease == 0 || ok || !s.leasesKnown {
+			continue
+		}
+		s.violateRecord(&record{rev: l.rev, place: l.place}, "unknown-lease", "lease "+ID(l.lease).String()+" in bucket lease", "none")
+	}
+	slices.SortStableFunc(s.st.Violations, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.Main, b.Main), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Rule, b.Rule))
+	})
+	return &s.st
+}
+
+// keyAt reads the user key of the record at a place again.
+func (db *DB) keyAt(at Place) []byte {
+	r := db.reader()
+	p, dmg := r.page([]elem{{child: at.Page}}, 0)
+	if dmg != nil || p.flags != flagLeaf {
+		return nil
+	}
+	p.off = db.place(at.Page).Offset
+	elems, _ := p.parseElems(nil, nil)
+	for _, e := range elems {
+		if p.off+int64(e.pos) == at.Offset {
+			kv, _ := DecodeKeyValue(e.value)
+			return slices.Clone(kv.Key)
+		}
+	}
+	return nil
+}

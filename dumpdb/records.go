@@ -1,0 +1,70 @@
+package dumpdb
+
+import (
+	"errors"
+	"hash/maphash"
+	"slices"
+)
+
+// keyHash stands for a user key in maps: 128 bits, so that two keys do not meet. It is made with seeds of this process and
+// never leaves it.
+type keyHash [2]uint64
+
+var keySeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func hashKey(k []byte) keyHash {
+	return keyHash{maphash.Bytes(keySeeds[0], k), maphash.Bytes(keySeeds[1], k)}
+}
+
+// record is a row of bucket key without its bytes.
+type record struct {
+	key            keyHash
+	rev            Rev
+	create, mod    int64
+	version, lease int64
+	place          Place
+	tombstone      bool
+	empty          bool // the value is empty: the mark of restore --bump-revision
+}
+
+// records is a portion that decodes rows of bucket key.
+type records struct {
+	recs  []record
+	bad   []Violation
+	bytes int64
+}
+
+func (p *records) leaf(l *leaf) {
+	for _, e := range l.elems {
+		p.add(l, e)
+	}
+}
+
+// add decodes one row; ok is false when it is none of a record.
+func (p *records) add(l *leaf, e elem) (r *record, ok bool) {
+	p.bytes += int64(len(e.key) + len(e.value))
+	rev, tombstone, err := parseRevKey(e.key)
+	var kv KeyValue
+	if verr := kv.decode(e.value); err == nil {
+		err = verr
+	}
+	if err == nil && e.flags&flagBucket != 0 {
+		err = errors.New("a bucket among the records")
+	}
+	if err != nil {
+		p.bad = append(p.bad, Violation{Place: l.at(e), Rev: rev, Rule: "undecodable", Key: slices.Clone(kv.Key), Expected: "a revision key and mvccpb.KeyValue", Observed: err.Error()})
+		return nil, false
+	}
+	p.recs = append(p.recs, record{key: hashKey(kv.Key), rev: rev, create: kv.CreateRevision, mod: kv.ModRevision, version: kv.Version,
+		lease: kv.Lease, place: l.at(e), tombstone: tombstone, empty: len(e.value) == 0})
+	return &p.recs[len(p.recs)-1], true
+}
+
+// joinErrs returns the only error of errs as it is, several joined, none as nil.
+func joinErrs(errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(e error) bool { return e == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}

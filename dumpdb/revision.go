@@ -1,0 +1,132 @@
+package dumpdb
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+const (
+	revKeySize  = 17
+	tombKeySize = 18
+)
+
+// parseRevKey decodes a key of bucket key. The server panics on what is refused here (server/storage/mvcc/revision.go).
+func parseRevKey(k []byte) (r Rev, tombstone bool, err error) {
+	if len(k) != revKeySize && len(k) != tombKeySize {
+		return r, false, fmt.Errorf("revision key has %d bytes, not 17 or 18", len(k))
+	}
+	if k[8] != '_' {
+		return r, false, fmt.Errorf("revision key has separator %q, not '_'", k[8])
+	}
+	r = Rev{int64(binary.BigEndian.Uint64(k)), int64(binary.BigEndian.Uint64(k[9:]))}
+	if r.Main < 0 || r.Sub < 0 {
+		return r, false, fmt.Errorf("revision %d.%d is negative", r.Main, r.Sub)
+	}
+	if len(k) == tombKeySize && k[17] != 't' {
+		return r, false, fmt.Errorf("revision key has mark %q, not 't'", k[17])
+	}
+	return r, len(k) == tombKeySize, nil
+}
+
+// Bytes is the bucket key of r.
+func (r Rev) Bytes() []byte {
+	b := make([]byte, 0, tombKeySize)
+	b = binary.BigEndian.AppendUint64(b, uint64(r.Main))
+	b = append(b, '_')
+	return binary.BigEndian.AppendUint64(b, uint64(r.Sub))
+}
+
+// DecodeKeyValue decodes mvccpb.KeyValue (api/mvccpb/kv.proto, all versions). The slices point into b.
+func DecodeKeyValue(b []byte) (KeyValue, error) {
+	var kv KeyValue
+	err := kv.decode(b)
+	return kv, err
+}
+
+func (kv *KeyValue) decode(b []byte) error {
+	for len(b) > 0 {
+		f, rest, err := nextField(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		if f.num > 6 {
+			continue
+		}
+		want := byte(0)
+		if f.num == 1 || f.num == 5 {
+			want = 2
+		}
+		if f.wire != want {
+			return fmt.Errorf("%w: field %d has wire type %d, not %d", errProto, f.num, f.wire, want)
+		}
+		kv.set(f)
+	}
+	return nil
+}
+
+func (kv *KeyValue) set(f field) {
+	switch f.num {
+	case 1:
+		kv.Key = f.b
+	case 2:
+		kv.CreateRevision = int64(f.n)
+	case 3:
+		kv.ModRevision = int64(f.n)
+	case 4:
+		kv.Version = int64(f.n)
+	case 5:
+		kv.Value = f.b
+	case 6:
+		kv.Lease = int64(f.n)
+	}
+}
+
+// decodeRevision turns a row of bucket key into a Revision.
+func decodeRevision(r *Revision, place Place, key, value []byte) {
+	*r = Revision{Place: place, Raw: value, RawKey: key}
+	var kerr error
+	if r.Rev, r.Tombstone, kerr = parseRevKey(key); kerr != nil {
+		kerr = fmt.Errorf("bucket key: %w", kerr)
+	}
+	verr := r.KV.decode(value)
+	if verr != nil {
+		verr = fmt.Errorf("value: %w", verr)
+	}
+	if kerr != nil || verr != nil {
+		r.Err = errors.Join(kerr, verr)
+	}
+}
+
+// Revisions yields the records of bucket key in revision order, decoded; damage as in Rows.
+func (db *DB) Revisions() iter.Seq2[Revision, error] { return db.revisions(span{}) }
+
+// RevisionsFrom is Revisions starting at the first record not below from.
+func (db *DB) RevisionsFrom(from Rev) iter.Seq2[Revision, error] {
+	return db.revisions(span{first: from.Bytes()})
+}
+
+// RevisionsBetween yields the records from from up to but not including end.
+func (db *DB) RevisionsBetween(from, end Rev) iter.Seq2[Revision, error] {
+	return db.revisions(span{from.Bytes(), end.Bytes()})
+}
+
+func (db *DB) revisions(want span) iter.Seq2[Revision, error] {
+	return func(yield func(Revision, error) bool) {
+		var r Revision
+		for row, err := range db.rows("key", want) {
+			if err != nil {
+				if !yield(Revision{}, err) {
+					return
+				}
+				continue
+			}
+			decodeRevision(&r, row.Place, row.Key, row.Value)
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package dumpdb
+
+import (
+	"context"
+	"iter"
+)
+
+// Rows yields the rows of a bucket in key order. Damage is yielded as *DamageError beside a zero Row and the iteration
+// goes on with the next readable page. A missing bucket yields nothing, unless damage in the root tree may hide it: then that.
+func (db *DB) Rows(bucket string) iter.Seq2[Row, error] {
+	return db.rows(bucket, span{})
+}
+
+// RowsFrom is Rows starting at the first key not below from.
+func (db *DB) RowsFrom(bucket string, from []byte) iter.Seq2[Row, error] {
+	return db.rows(bucket, span{first: from})
+}
+
+func (db *DB) rows(bucket string, want span) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		b, ok := db.find(bucket)
+		if !ok {
+			for _, d := range db.rootDamage {
+				if !yield(Row{}, d) {
+					return
+				}
+			}
+			return
+		}
+		s := db.newScan(context.Background(), bucket)
+		s.want = want
+		s.onDamage = func(d *DamageError) bool { return yield(Row{}, d) }
+		s.onLeaf = func(l *leaf) bool { return l.rows(yield) }
+		s.walk(b)
+	}
+}
+
+func (l *leaf) rows(yield func(Row, error) bool) bool {
+	for _, e := range l.elems {
+		row := Row{Place: l.at(e), Key: e.key, Value: e.value, Bucket: e.flags&flagBucket != 0}
+		if !yield(row, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// at is the place of an element: its page and the offset of its key in the file.
+func (l *leaf) at(e elem) Place { return Place{Page: l.page.id, Offset: l.page.off + int64(e.pos)} }
+
+// walk visits a bucket, inline or not.
+func (s *scan) walk(b *bucket) bool {
+	if !b.Inline {
+		return s.tree(b.Root)
+	}
+	lv := &s.levels[0]
+	lv.page = parseHeader(b.inline)
+	lv.page.off, lv.page.id = b.Offset, b.Page
+	if lv.page.flags != flagLeaf {
+		return s.damage(&DamageError{Place: b.Place, Kind: DamagePage, Expected: "a leaf page inside the bucket value", Observed: "type " + pageType(lv.page.flags)}, span{})
+	}
+	return s.leaf(lv, span{})
+}
