@@ -15,7 +15,7 @@ import (
 )
 
 // want marks a line of walls.txt on which the linter must report something that holds the given text.
-var want = regexp.MustCompile("// want `([^`]*)`")
+var want = regexp.MustCompile(" *// want `([^`]*)`")
 
 const repo = "../.."
 
@@ -98,7 +98,7 @@ func layOut(t *testing.T, dir string) []note {
 		}
 	}
 	for name, lines := range files {
-		write(t, dir, name, []byte(want.ReplaceAllString(strings.Join(lines, ""), "// x")))
+		write(t, dir, name, []byte(strings.TrimRight(want.ReplaceAllString(strings.Join(lines, ""), ""), "\n")+"\n"))
 	}
 	return wanted
 }
