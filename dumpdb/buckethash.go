@@ -47,7 +47,8 @@ func (db *DB) BucketHash(ctx context.Context, bucket string) (string, error) {
 // ContentHash is a content hash of bucket key as if compacted at comp (-1: never) and cut after rev. Members with other
 // compact and current revisions are comparable over max(compact revisions) and min(current revisions).
 func (db *DB) ContentHash(ctx context.Context, comp, rev int64) (string, error) {
-	h := &windowHash{db: db, comp: comp, rev: rev, sha: true}
+	h := newWindowHash(db, comp, rev)
+	h.sha = true
 	if err := h.run(ctx); err != nil {
 		return "", err
 	}

@@ -131,11 +131,14 @@ type nestedPortion struct{ found []bucket }
 
 func (p *nestedPortion) leaf(l *leaf) {
 	for _, e := range l.elems {
-		if e.flags&flagBucket == 0 {
-			continue
+		if e.flags&flagBucket != 0 {
+			p.add(l, e)
 		}
-		if b, dmg := parseBucket(l, e); dmg == nil {
-			p.found = append(p.found, b)
-		}
+	}
+}
+
+func (p *nestedPortion) add(l *leaf, e elem) {
+	if b, dmg := parseBucket(l, e); dmg == nil {
+		p.found = append(p.found, b)
 	}
 }

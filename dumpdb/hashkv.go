@@ -71,7 +71,8 @@ func (db *DB) HashKV(ctx context.Context, rev int64) (HashKV, error) {
 	case rev < comp:
 		return HashKV{}, fmt.Errorf("revision %d, compacted at %d: %w", rev, comp, ErrCompacted)
 	}
-	h := &windowHash{db: db, comp: comp, rev: rev, crc: true}
+	h := newWindowHash(db, comp, rev)
+	h.crc = true
 	if err := h.run(ctx); err != nil {
 		return HashKV{}, err
 	}

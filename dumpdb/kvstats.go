@@ -46,17 +46,16 @@ type Violation struct {
 func (db *DB) KVStats(ctx context.Context) (*KVStats, error) {
 	meta, metaErr := db.MetaBucket()
 	leases, leaseErr := db.leaseSet()
-	newSink := func() sink { return newStatsSink(db, meta.CompactRev(), leases, leaseErr == nil) }
+	newStats := func() *statsSink { return newStatsSink(db, meta.CompactRev(), leases, leaseErr == nil) }
 	b, ok := db.find("key")
 	if !ok {
-		st := newSink().(*statsSink).finish()
-		return st, joinErrs(metaErr, damagesOrNil(slices.Clone(db.rootDamage)))
+		return newStats().finish(), joinErrs(metaErr, damagesOrNil(slices.Clone(db.rootDamage)))
 	}
-	s, damage, err := db.feed(ctx, b, span{}, newBitmap(db.filePages()), newSink)
+	s, damage, err := db.feed(ctx, b, span{}, newBitmap(db.filePages()), func() sink { return &keySink{stats: newStats()} })
 	if err != nil {
 		return nil, err
 	}
-	return s.(*statsSink).finish(), joinErrs(metaErr, damagesOrNil(damage))
+	return s.(*keySink).stats.finish(), joinErrs(metaErr, damagesOrNil(damage))
 }
 
 // leaseSet is the set of lease IDs that exist.

@@ -33,10 +33,6 @@ func newStatsSink(db *DB, comp int64, leases map[int64]struct{}, known bool) *st
 	return &statsSink{db: db, comp: comp, leases: leases, leasesKnown: known, live: map[keyHash]lifeState{}, st: KVStats{CompactRev: comp}, prev: Rev{Main: max(comp, 1), Sub: -1}}
 }
 
-func (s *statsSink) newPortion() portion { return &records{} }
-
-func (s *statsSink) merge(p portion) { s.mergeRecords(p.(*records)) }
-
 func (s *statsSink) mergeRecords(p *records) {
 	for i := range p.bad {
 		s.violate(p.bad[i])

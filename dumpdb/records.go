@@ -34,12 +34,6 @@ type records struct {
 	bytes int64
 }
 
-func (p *records) leaf(l *leaf) {
-	for _, e := range l.elems {
-		p.add(l, e)
-	}
-}
-
 // add decodes one row; ok is false when it is none of a record.
 func (p *records) add(l *leaf, e elem) (r *record, ok bool) {
 	p.bytes += int64(len(e.key) + len(e.value))

@@ -3,7 +3,6 @@ package dumpdb
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"math"
 	"math/bits"
 )
@@ -14,16 +13,11 @@ import (
 type windowHash struct {
 	db        *DB
 	comp, rev int64
-	crc, sha  bool               // which sums are wanted
-	atRev     map[keyHash]newest // newest record of each key at rev
-	atComp    map[keyHash]newest // and at comp
+	crc, sha  bool            // which sums are wanted
+	atRev     map[keyHash]Rev // newest record of each key live at rev; only for crc
+	atComp    map[keyHash]Rev // and at comp; only for sha
 	low, high sums
-}
-
-// newest is the newest record of a key so far.
-type newest struct {
-	rev       Rev
-	tombstone bool
+	bad       error // of the first record that does not decode
 }
 
 // sums of a stretch of records: the server's CRC in bucket order, and the sum of the sha256 of each record, which needs no order.
@@ -54,12 +48,16 @@ func (s *sum256) record(row []byte, tombstone bool) {
 	d := sha256.Sum256(row)
 	var o sum256
 	for i := range o {
-		o[i] = binary.LittleEndian.Uint64(d[i*8:])
+		o[i] = le.Uint64(d[i*8:])
 		if tombstone {
 			o[i] = ^o[i]
 		}
 	}
 	s.add(&o)
+}
+
+func newWindowHash(db *DB, comp, rev int64) *windowHash {
+	return &windowHash{db: db, comp: comp, rev: rev, atRev: map[keyHash]Rev{}, atComp: map[keyHash]Rev{}}
 }
 
 // run makes both passes. Any damage ends it: half a hash is none.
@@ -72,37 +70,52 @@ func (h *windowHash) run(ctx context.Context) error {
 	if h.rev < math.MaxInt64 {
 		end.end = Rev{Main: h.rev + 1}.Bytes()
 	}
-	first, damage, err := h.db.feed(ctx, b, end, newBitmap(h.db.filePages()), func() sink { return newFirstPass(h) })
+	s, damage, err := h.db.feed(ctx, b, end, newBitmap(h.db.filePages()), func() sink { return &keySink{hash: h.fresh()} })
 	if err = joinErrs(err, damagesOrNil(damage)); err != nil {
 		return err
 	}
-	fp := first.(*firstPass)
-	if fp.bad != nil {
-		return fp.bad
-	}
-	h.high, h.atRev, h.atComp = fp.high, fp.atRev, fp.atComp
+	*h = *s.(*keySink).hash
 	return h.second(ctx, b)
 }
 
+// fresh is h as it was before any pass.
+func (h *windowHash) fresh() *windowHash {
+	n := newWindowHash(h.db, h.comp, h.rev)
+	n.crc, n.sha = h.crc, h.sha
+	return n
+}
+
 func (h *windowHash) second(ctx context.Context, b *bucket) error {
-	if h.comp < 0 {
-		return nil
+	if h.bad != nil || h.comp < 0 {
+		return h.bad
 	}
-	end := span{end: Rev{Main: h.comp + 1}.Bytes()}
-	s, damage, err := h.db.feed(ctx, b, end, newBitmap(h.db.filePages()), func() sink { return &secondPass{h: h, empty: !anyLive(h.atRev)} })
+	end := span{end: Rev{Main: min(h.comp, h.rev) + 1}.Bytes()}
+	s, damage, err := h.db.feed(ctx, b, end, newBitmap(h.db.filePages()), func() sink { return &secondPass{h: h} })
 	if err = joinErrs(err, damagesOrNil(damage)); err == nil {
 		h.low = s.(*secondPass).low
 	}
 	return err
 }
 
-func anyLive(m map[keyHash]newest) bool {
-	for _, n := range m {
-		if !n.tombstone {
-			return true
-		}
+// see takes note of a record in the first pass. A map holds only keys that live, so that it needs no room for the dead.
+func (h *windowHash) see(r *record) {
+	if h.comp < 0 {
+		return
 	}
-	return false
+	if h.crc {
+		newest(h.atRev, r)
+	}
+	if h.sha && r.rev.Main <= h.comp {
+		newest(h.atComp, r)
+	}
+}
+
+func newest(m map[keyHash]Rev, r *record) {
+	if r.tombstone {
+		delete(m, r.key)
+	} else {
+		m[r.key] = r.rev
+	}
 }
 
 // serverHash joins both stretches behind the bucket name, as the server begins.

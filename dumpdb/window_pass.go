@@ -1,73 +1,57 @@
 package dumpdb
 
-import "fmt"
+import "errors"
 
-// firstPass sums what lies above the compact revision and finds the newest record of each key.
-type firstPass struct {
-	h             *windowHash
-	atRev, atComp map[keyHash]newest
-	high          sums
-	bad           error
+// keySink is one pass over bucket key: the MVCC truths, the first pass of the hashes, or both.
+type keySink struct {
+	stats  *statsSink
+	hash   *windowHash
+	nested []bucket
 }
 
-func newFirstPass(h *windowHash) *firstPass {
-	return &firstPass{h: h, atRev: map[keyHash]newest{}, atComp: map[keyHash]newest{}}
-}
-
-// firstPortion is a part of the first pass; news is empty when nothing was ever compacted, as then all records count.
-type firstPortion struct {
+// keyPortion is a part of that pass.
+type keyPortion struct {
+	nestedPortion
+	records
 	h    *windowHash
 	sums sums
-	news []newRecord
-	bad  error
 }
 
-type newRecord struct {
-	key keyHash
-	newest
-}
+func (s *keySink) newPortion() portion { return &keyPortion{h: s.hash} }
 
-func (f *firstPass) newPortion() portion { return &firstPortion{h: f.h} }
-
-func (f *firstPass) merge(p portion) {
-	o := p.(*firstPortion)
-	if f.bad == nil {
-		f.bad = o.bad
+func (s *keySink) merge(p portion) {
+	o := p.(*keyPortion)
+	s.nested = append(s.nested, o.found...)
+	if s.stats != nil {
+		s.stats.mergeRecords(&o.records)
 	}
-	f.high.join(&o.sums)
-	for _, n := range o.news {
-		f.atRev[n.key] = n.newest
-		if n.rev.Main <= f.h.comp {
-			f.atComp[n.key] = n.newest
+	if h := s.hash; h != nil {
+		if len(o.bad) > 0 && h.bad == nil {
+			v := o.bad[0]
+			h.bad = &DamageError{Place: v.Place, Kind: DamageRow, Bucket: "key", FirstKey: v.Rev.Bytes(), Err: errors.New(v.Observed)}
+		}
+		h.high.join(&o.sums)
+		for i := range o.recs {
+			h.see(&o.recs[i])
 		}
 	}
 }
 
-func (p *firstPortion) leaf(l *leaf) {
+func (p *keyPortion) leaf(l *leaf) {
 	for _, e := range l.elems {
-		rev, tombstone, err := parseRevKey(e.key)
-		var kv KeyValue
-		if verr := kv.decode(e.value); err == nil {
-			err = verr
+		if e.flags&flagBucket != 0 {
+			p.nestedPortion.add(l, e)
 		}
-		if err != nil {
-			if p.bad == nil {
-				p.bad = &DamageError{Place: l.at(e), Kind: DamageRow, Bucket: "key", Err: fmt.Errorf("%s: %w", showKey(e.key), err)}
-			}
-			continue
-		}
-		if p.h.comp >= 0 {
-			p.news = append(p.news, newRecord{hashKey(kv.Key), newest{rev, tombstone}})
-		}
-		if rev.Main > p.h.comp {
-			p.sums.row(l, e, tombstone, p.h)
+		r, ok := p.records.add(l, e)
+		if ok && p.h != nil && r.rev.Main > p.h.comp {
+			p.sums.row(l, e, r.tombstone, p.h)
 		}
 	}
 }
 
 // row adds one row to the wanted sums. Key and value stand side by side in the page, so one call hashes both.
 func (s *sums) row(l *leaf, e elem, tombstone bool, h *windowHash) {
-	row := l.page.data[e.pos : e.pos+len(e.key)+len(e.value)]
+	row := l.raw(e)
 	if h.crc {
 		s.crc.write(row)
 	}
@@ -77,24 +61,25 @@ func (s *sums) row(l *leaf, e elem, tombstone bool, h *windowHash) {
 	s.count++
 }
 
+// raw is key and value of an element as they stand in the page.
+func (l *leaf) raw(e elem) []byte { return l.page.data[e.pos : e.pos+len(e.key)+len(e.value)] }
+
 // secondPass sums what counts at or below the compact revision. The server keeps what is newest at the hashed revision, the
 // content hash what is newest at the compact revision.
 type secondPass struct {
-	h     *windowHash
-	empty bool // no key is live at the revision: the server then skips nothing
-	low   sums
+	h   *windowHash
+	low sums
 }
 
 type secondPortion struct {
-	s    *secondPass
+	h    *windowHash
 	sums sums
 }
 
-func (s *secondPass) newPortion() portion { return &secondPortion{s: s} }
+func (s *secondPass) newPortion() portion { return &secondPortion{h: s.h} }
 func (s *secondPass) merge(p portion)     { s.low.join(&p.(*secondPortion).sums) }
 
 func (p *secondPortion) leaf(l *leaf) {
-	h := p.s.h
 	for _, e := range l.elems {
 		rev, tombstone, err := parseRevKey(e.key)
 		if err != nil {
@@ -102,12 +87,22 @@ func (p *secondPortion) leaf(l *leaf) {
 		}
 		kv, _ := DecodeKeyValue(e.value)
 		key := hashKey(kv.Key)
-		if h.crc && (p.s.empty || !tombstone && h.atRev[key].rev == rev) && !(tombstone && rev.Main == h.comp) {
-			p.sums.crc.write(l.page.data[e.pos : e.pos+len(e.key)+len(e.value)])
+		if p.h.crc && p.h.serverCounts(key, rev, tombstone) {
+			p.sums.crc.write(l.raw(e))
 		}
-		if h.sha && !tombstone && h.atComp[key].rev == rev {
-			p.sums.sha.record(l.page.data[e.pos:e.pos+len(e.key)+len(e.value)], false)
+		if kept, ok := p.h.atComp[key]; p.h.sha && ok && kept == rev {
+			p.sums.sha.record(l.raw(e), false)
 			p.sums.count++
 		}
 	}
+}
+
+// serverCounts says whether the server hashes a record at or below the compact revision. With no live key at all it skips
+// nothing but the tombstone at the compact revision.
+func (h *windowHash) serverCounts(key keyHash, rev Rev, tombstone bool) bool {
+	if tombstone && rev.Main == h.comp {
+		return false
+	}
+	kept, ok := h.atRev[key]
+	return len(h.atRev) == 0 || ok && kept == rev
 }

@@ -1,0 +1,86 @@
+package dumpdb
+
+import "context"
+
+// Inspection is everything a full look at one view shows.
+type Inspection struct {
+	Pages *PageReport
+	// KV holds what could be read; KVErr is the damage beside it, as of KVStats.
+	KV    *KVStats
+	KVErr error
+	// HashKV is the server's hash at the current revision; HashErr says why there is none.
+	HashKV  HashKV
+	HashErr error
+	// Hashes holds the BucketHash of every bucket that has one, HashErrs why others have none.
+	Hashes   map[string]string
+	HashErrs map[string]error
+}
+
+// Inspect is Check, KVStats, HashKV at the current revision and BucketHash of every bucket, made in little more than one pass
+// over the file. The error is that of ctx.
+func (db *DB) Inspect(ctx context.Context) (*Inspection, error) {
+	in := &Inspection{Hashes: map[string]string{}, HashErrs: map[string]error{}}
+	c := db.newChecker()
+	keySeen := false
+	for i := range db.buckets {
+		b := &db.buckets[i]
+		var err error
+		if b.Name == "key" {
+			keySeen = true
+			err = in.key(ctx, c, b)
+		} else {
+			err = c.bucket(ctx, b, 0)
+			in.put(b.Name)(db.BucketHash(ctx, b.Name))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	in.Pages = c.finish()
+	if !keySeen {
+		in.KV, in.KVErr = db.KVStats(ctx)
+		in.HashKV, in.HashErr = db.HashKV(ctx, 0)
+	}
+	return in, ctx.Err()
+}
+
+func (in *Inspection) put(bucket string) func(string, error) {
+	return func(hash string, err error) {
+		switch {
+		case err != nil:
+			in.HashErrs[bucket] = err
+		case hash != "":
+			in.Hashes[bucket] = hash
+		}
+	}
+}
+
+// key reads bucket key once for its pages, its truths and its hashes.
+func (in *Inspection) key(ctx context.Context, c *checker, b *bucket) error {
+	db := c.db
+	meta, metaErr := db.MetaBucket()
+	leases, leaseErr := db.leaseSet()
+	comp := meta.CompactRev()
+	s, damage, err := db.feed(ctx, b, span{}, c.used, func() sink {
+		h := newWindowHash(db, comp, 0)
+		h.crc, h.sha = true, true
+		return &keySink{stats: newStatsSink(db, comp, leases, leaseErr == nil), hash: h}
+	})
+	if err != nil {
+		return err
+	}
+	ks := s.(*keySink)
+	c.add(damage...)
+	in.KV, in.KVErr = ks.stats.finish(), joinErrs(metaErr, damagesOrNil(damage))
+	ks.hash.rev = in.KV.CurrentRev
+	if in.HashErr = in.KVErr; in.HashErr == nil {
+		in.HashErr = ks.hash.second(ctx, b)
+	}
+	if in.HashErr != nil {
+		in.HashErrs["key"] = in.HashErr
+	} else {
+		in.HashKV = HashKV{Hash: ks.hash.serverHash(), Rev: ks.hash.rev, CompactRev: comp}
+		in.Hashes["key"] = ks.hash.contentHash()
+	}
+	return c.nested(ctx, "key", ks.nested, 1)
+}
