@@ -1,6 +1,9 @@
 package dumpdb
 
-import "errors"
+import (
+	"errors"
+	"sync"
+)
 
 // keySink is one pass over bucket key: the MVCC truths, the first pass of the hashes, or both.
 type keySink struct {
@@ -17,7 +20,20 @@ type keyPortion struct {
 	sums sums
 }
 
-func (s *keySink) newPortion() portion { return &keyPortion{h: s.hash} }
+// portions keeps the buffers of merged portions for the next ones.
+var portions = sync.Pool{New: func() any { return new(keyPortion) }}
+
+func (s *keySink) newPortion() portion {
+	p := portions.Get().(*keyPortion)
+	p.reset()
+	p.h = s.hash
+	return p
+}
+
+func (p *keyPortion) reset() {
+	p.recs, p.bad, p.found = p.recs[:0], nil, nil
+	p.bytes, p.sums = 0, sums{}
+}
 
 func (s *keySink) merge(p portion) {
 	o := p.(*keyPortion)
@@ -35,6 +51,8 @@ func (s *keySink) merge(p portion) {
 			h.see(&o.recs[i])
 		}
 	}
+	o.h = nil
+	portions.Put(o)
 }
 
 func (p *keyPortion) leaf(l *leaf) {
