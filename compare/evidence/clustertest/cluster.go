@@ -1,0 +1,230 @@
+// Package clustertest runs real etcd servers for tests: members are processes of a server binary on free loopback ports with
+// data dirs below the test's own directory. The binaries are built by `make test-servers` from the pinned modules under
+// testdata/servers.
+//
+// Only tests may import it. Nothing skips: a missing binary or a cluster that does not come up fails the test and shows the
+// servers' logs. All processes are ended by their ids when the test ends.
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// Lines are the versions of the server binaries that `make test-servers` builds, one per supported etcd line and 3.5.0 for its
+// real consistent index bug.
+var Lines = []string{"3.5.0", "3.5.35", "3.6.16", "3.7.3"}
+
+// Patience is how long a cluster may take to reach a state that a test waits for.
+const Patience = 60 * time.Second
+
+// Options says how the members of a cluster run. The zero value is etcd's defaults.
+type Options struct {
+	// SnapshotCount is --snapshot-count: committed entries between raft snapshots. 0 leaves the server's default.
+	SnapshotCount int
+	// Fsync keeps fsync on. Without it a killed process loses nothing, only a powerless machine does, and tests are much faster.
+	Fsync bool
+	// Args are further flags for every member.
+	Args []string
+	// Env is further environment for every member, as NAME=VALUE. GOFAIL_FAILPOINTS works with binaries built for it.
+	Env []string
+}
+
+// Cluster is a running cluster. Members are counted from 0; their names are node1, node2, ….
+type Cluster struct {
+	t       testing.TB
+	dir     string
+	binary  string
+	opts    Options
+	members []*member
+	// user and password of the clients; empty as long as auth is not used.
+	user, password string
+	// clients are kept, by member and user: logging in is itself a proposal, and slow.
+	clients map[clientKey]*clientv3.Client
+}
+
+type clientKey struct {
+	member int
+	user   string
+}
+
+// Server returns the path of the etcd server binary of a version in Lines.
+func Server(t testing.TB, version string) string {
+	t.Helper()
+	dir := os.Getenv("ETCD_MEDIC_TEST_SERVERS")
+	if dir == "" {
+		dir = filepath.Join(evidencetest.Root(t), ".tools", "bin")
+	}
+	path := filepath.Join(dir, "etcd-"+version)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("etcd %s is not built (make test-servers): %v", version, err)
+	}
+	return path
+}
+
+// Start starts a new cluster of n voters and waits until each of them serves.
+func Start(t testing.TB, binary string, n int, opts Options) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t, dir: t.TempDir(), binary: binary, opts: opts, clients: map[clientKey]*clientv3.Client{}}
+	t.Cleanup(c.end)
+	var initial []string
+	for i := range n {
+		m := c.newMember(i)
+		c.members = append(c.members, m)
+		initial = append(initial, m.name+"="+m.peerURL)
+	}
+	for _, m := range c.members {
+		m.initial, m.state = strings.Join(initial, ","), "new"
+		m.start()
+	}
+	for i := range c.members {
+		c.waitServing(i)
+	}
+	return c
+}
+
+func (c *Cluster) newMember(i int) *member {
+	name := fmt.Sprintf("node%d", i+1)
+	return &member{
+		c: c, name: name, dataDir: filepath.Join(c.dir, name), logFile: filepath.Join(c.dir, name+".log"),
+		clientURL: "http://" + freeAddress(c.t), peerURL: "http://" + freeAddress(c.t),
+	}
+}
+
+// freeAddress returns a loopback address with a port that nobody listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", loopbackHost()+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// Size returns how many members the cluster has, running or not.
+func (c *Cluster) Size() int { return len(c.members) }
+
+// Name returns the name of member i.
+func (c *Cluster) Name(i int) string { return c.members[i].name }
+
+// DataDir returns the data dir of member i. While the member runs it changes; stop it and copy it before reading it as evidence.
+func (c *Cluster) DataDir(i int) string { return c.members[i].dataDir }
+
+// Endpoint returns the client URL of member i.
+func (c *Cluster) Endpoint(i int) string { return c.members[i].clientURL }
+
+// PeerURL returns the peer URL of member i.
+func (c *Cluster) PeerURL(i int) string { return c.members[i].peerURL }
+
+// Sources stops all members gracefully and returns NAME=DIR for a private copy of each data dir, as the command line takes them.
+func (c *Cluster) Sources() []string {
+	c.t.Helper()
+	c.StopAll()
+	var out []string
+	for i, m := range c.members {
+		out = append(out, c.Name(i)+"="+evidencetest.Copy(c.t, m.dataDir))
+	}
+	return out
+}
+
+// Stop ends member i gracefully (SIGTERM) and waits for it.
+func (c *Cluster) Stop(i int) { c.t.Helper(); c.members[i].stop() }
+
+// Kill ends member i at once (SIGKILL) and waits for it.
+func (c *Cluster) Kill(i int) { c.t.Helper(); c.members[i].kill() }
+
+// StopAll ends every running member gracefully.
+func (c *Cluster) StopAll() {
+	c.t.Helper()
+	for _, m := range c.members {
+		if m.running() {
+			m.stop()
+		}
+	}
+}
+
+// Restart ends member i gracefully if it runs, starts it again on its data dir and waits until it serves.
+func (c *Cluster) Restart(i int) {
+	c.t.Helper()
+	if c.members[i].running() {
+		c.members[i].stop()
+	}
+	c.members[i].start()
+	c.waitServing(i)
+}
+
+// Use makes member i run another binary from its next start on: upgrades, downgrades and mixed clusters.
+func (c *Cluster) Use(i int, binary string) { c.members[i].binary = binary }
+
+// Add adds a member through member 0, starts it with an empty data dir and waits until it serves or, for a learner, until its
+// process answers. It returns the new member's number.
+func (c *Cluster) Add(learner bool) int {
+	c.t.Helper()
+	m := c.newMember(len(c.members))
+	cli := c.Client(0)
+	c.WaitUntil("the new member is accepted", func(ctx context.Context) error {
+		add := cli.MemberAdd
+		if learner {
+			add = cli.MemberAddAsLearner
+		}
+		_, err := add(ctx, []string{m.peerURL})
+		if err != nil && !errors.Is(err, rpctypes.ErrUnhealthy) { // refused until all members were connected for 5 s
+			c.t.Fatalf("member add: %v", err)
+		}
+		return err
+	})
+	initial := []string{m.name + "=" + m.peerURL}
+	for _, o := range c.members {
+		initial = append(initial, o.name+"="+o.peerURL)
+	}
+	m.initial, m.state = strings.Join(initial, ","), "existing"
+	c.members = append(c.members, m)
+	m.start()
+	c.waitServing(len(c.members) - 1)
+	return len(c.members) - 1
+}
+
+// Client returns a client of member i alone, closed when the test ends. It uses the credentials of Login.
+func (c *Cluster) Client(i int) *clientv3.Client {
+	c.t.Helper()
+	return c.clientAs(i, c.user, c.password)
+}
+
+func (c *Cluster) clientAs(i int, user, password string) *clientv3.Client {
+	c.t.Helper()
+	key := clientKey{i, user}
+	if cli := c.clients[key]; cli != nil {
+		return cli
+	}
+	cli, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{c.members[i].clientURL}, DialTimeout: Patience, Logger: zap.NewNop(),
+		Username: user, Password: password,
+	})
+	if err != nil {
+		c.t.Fatalf("client of %s: %v", c.Name(i), err)
+	}
+	c.t.Cleanup(func() { _ = cli.Close() })
+	c.clients[key] = cli
+	return cli
+}
+
+// Login makes later clients log in. Empty arguments take that back.
+func (c *Cluster) Login(user, password string) { c.user, c.password = user, password }
+
+func (c *Cluster) context() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), Patience)
+}
