@@ -1,0 +1,111 @@
+package dumpdb
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// KubeObject is what the envelope of a Kubernetes value tells (k8s.io/apimachinery runtime.Unknown in protobuf, TypeMeta and
+// ObjectMeta in JSON, the prefix of an encrypted value).
+type KubeObject struct {
+	// Encoding is protobuf, json or encrypted.
+	Encoding                          string
+	APIVersion, Kind, Namespace, Name string
+	// Provider of an encrypted value, such as aescbc:v1:key1 or kms:v2:vault; the value itself can not be read then.
+	Provider string
+	// Raw is the object within the envelope.
+	Raw []byte
+}
+
+var (
+	kubeProto     = []byte("k8s\x00")
+	kubeEncrypted = []byte("k8s:enc:")
+
+	unknownWires  = []byte{skipField, 2, 2, 2, 2}
+	typeMetaWires = []byte{skipField, 2, 2}
+	objectWires   = []byte{skipField, 2}
+	metadataWires = []byte{skipField, 2, skipField, 2}
+)
+
+// ParseKube reads the envelope of a value; ok is false when it is none of Kubernetes.
+func ParseKube(value []byte) (o KubeObject, ok bool) {
+	switch {
+	case bytes.HasPrefix(value, kubeProto):
+		return parseKubeProto(value[len(kubeProto):])
+	case bytes.HasPrefix(value, kubeEncrypted):
+		return parseKubeEncrypted(value[len(kubeEncrypted):])
+	case len(value) > 0 && value[0] == '{':
+		return parseKubeJSON(value)
+	}
+	return o, false
+}
+
+func parseKubeProto(b []byte) (KubeObject, bool) {
+	o := KubeObject{Encoding: "protobuf"}
+	err := eachField(b, unknownWires, func(f field) error {
+		switch f.num {
+		case 1:
+			return eachField(f.b, typeMetaWires, func(f field) error {
+				if f.num == 1 {
+					o.APIVersion = string(f.b)
+				} else {
+					o.Kind = string(f.b)
+				}
+				return nil
+			})
+		case 2:
+			o.Raw = f.b
+		}
+		return nil
+	})
+	if err != nil {
+		return o, false
+	}
+	o.metadata()
+	return o, o.Kind != ""
+}
+
+// metadata reads field 1 of the object, which is ObjectMeta in every stored built-in kind. What does not decode as such
+// leaves name and namespace empty.
+func (o *KubeObject) metadata() {
+	var name, namespace string
+	err := eachField(o.Raw, objectWires, func(f field) error {
+		return eachField(f.b, metadataWires, func(f field) error {
+			if f.num == 1 {
+				name = string(f.b)
+			} else {
+				namespace = string(f.b)
+			}
+			return nil
+		})
+	})
+	if err == nil {
+		o.Name, o.Namespace = name, namespace
+	}
+}
+
+func parseKubeJSON(b []byte) (KubeObject, bool) {
+	var j struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(b, &j) != nil || j.Kind == "" || j.APIVersion == "" {
+		return KubeObject{}, false
+	}
+	return KubeObject{Encoding: "json", APIVersion: j.APIVersion, Kind: j.Kind, Namespace: j.Metadata.Namespace, Name: j.Metadata.Name, Raw: b}, true
+}
+
+// parseKubeEncrypted names the provider: k8s:enc:PROVIDER:VERSION:KEYNAME:ciphertext.
+func parseKubeEncrypted(b []byte) (KubeObject, bool) {
+	parts := bytes.SplitN(b[:min(len(b), 256)], []byte(":"), 4)
+	if len(parts) < 4 {
+		return KubeObject{Encoding: "encrypted"}, true
+	}
+	names := []string{string(parts[0]), string(parts[1]), string(parts[2])}
+	return KubeObject{Encoding: "encrypted", Provider: strings.Join(names, ":")}, true
+}

@@ -1,0 +1,170 @@
+package dumpdb
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Query selects records of bucket key. The zero Query selects all.
+type Query struct {
+	// Key selects one key, Prefix those that begin with it; nil means any.
+	Key, Prefix []byte
+	// FromRev and ToRev bound the main revision, both included; 0 is open.
+	FromRev, ToRev int64
+	// Rev is the revision at which Live and Deleted look; 0 is the current one.
+	Rev int64
+	// Live selects the newest record of every key that exists at Rev, Deleted the tombstone of every key that does not.
+	// Both yield in key order, everything else in revision order.
+	Live, Deleted bool
+}
+
+func (q *Query) matches(key []byte) bool {
+	return (q.Key == nil || bytes.Equal(key, q.Key)) && bytes.HasPrefix(key, q.Prefix)
+}
+
+func (q *Query) span() span {
+	var sp span
+	if q.FromRev > 0 {
+		sp.first = Rev{Main: q.FromRev}.Bytes()
+	}
+	if q.ToRev > 0 {
+		sp.end = Rev{Main: q.ToRev + 1}.Bytes()
+	}
+	return sp
+}
+
+// Query yields the selected records. Damage is yielded beside, and so are records that do not decode, as nobody knows whether
+// they match. ErrCompacted and ErrFutureRev end it when Rev is out of reach.
+func (db *DB) Query(ctx context.Context, q Query) iter.Seq2[Revision, error] {
+	if q.Live || q.Deleted {
+		return db.queryState(ctx, q)
+	}
+	return db.scanQuery(ctx, q)
+}
+
+// History yields every record of one key, oldest first.
+func (db *DB) History(ctx context.Context, key []byte) iter.Seq2[Revision, error] {
+	return db.Query(ctx, Query{Key: key})
+}
+
+func (db *DB) scanQuery(ctx context.Context, q Query) iter.Seq2[Revision, error] {
+	return func(yield func(Revision, error) bool) {
+		for r, err := range db.revisions(q.span()) {
+			if ctx.Err() != nil {
+				yield(Revision{}, ctx.Err())
+				return
+			}
+			if err == nil && r.Err == nil && !q.matches(r.KV.Key) {
+				continue
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// keyState is the newest record of a key within reach of a query.
+type keyState struct {
+	key       string
+	place     Place
+	tombstone bool
+}
+
+func (db *DB) queryState(ctx context.Context, q Query) iter.Seq2[Revision, error] {
+	return func(yield func(Revision, error) bool) {
+		if err := db.reach(&q); err != nil {
+			yield(Revision{}, err)
+			return
+		}
+		states := map[string]keyState{}
+		all := Query{Key: q.Key, Prefix: q.Prefix, ToRev: q.Rev}
+		for r, err := range db.scanQuery(ctx, all) {
+			if err != nil || r.Err != nil {
+				if !yield(r, err) || ctx.Err() != nil {
+					return
+				}
+				continue
+			}
+			if q.Deleted || !r.Tombstone {
+				states[string(r.KV.Key)] = keyState{string(r.KV.Key), r.Place, r.Tombstone}
+			} else {
+				delete(states, string(r.KV.Key))
+			}
+		}
+		db.yieldStates(q, states, yield)
+	}
+}
+
+func (db *DB) yieldStates(q Query, states map[string]keyState, yield func(Revision, error) bool) {
+	list := make([]keyState, 0, len(states))
+	for _, s := range states {
+		if s.tombstone && q.Deleted || !s.tombstone && q.Live {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b keyState) int { return strings.Compare(a.key, b.key) })
+	rd := recordReader{r: db.reader()}
+	for _, s := range list {
+		rev, err := rd.at(s.place)
+		if err == nil && (q.FromRev > rev.Main || q.ToRev > 0 && q.ToRev < rev.Main) {
+			continue
+		}
+		if !yield(rev, err) {
+			return
+		}
+	}
+}
+
+// reach sets Rev to what is meant and refuses what the server would refuse.
+func (db *DB) reach(q *Query) error {
+	m, err := db.MetaBucket()
+	if err != nil {
+		return err
+	}
+	cur, err := db.CurrentRev()
+	switch {
+	case q.Rev == 0 && err != nil:
+		return nil // with a damaged right edge everything that is left counts
+	case err != nil:
+		return err
+	case q.Rev == 0:
+		q.Rev = cur
+	case q.Rev < m.CompactRev():
+		return fmt.Errorf("revision %d, compacted at %d: %w", q.Rev, m.CompactRev(), ErrCompacted)
+	case q.Rev > cur:
+		return fmt.Errorf("revision %d, current %d: %w", q.Rev, cur, ErrFutureRev)
+	}
+	return nil
+}
+
+// recordReader reads records at places met before. What it returns is valid until its next call.
+type recordReader struct {
+	r     pageReader
+	page  page
+	elems []elem
+}
+
+func (rd *recordReader) at(place Place) (Revision, error) {
+	var out Revision
+	if rd.page.data == nil || rd.page.id != place.Page {
+		p, dmg := rd.r.page([]elem{{child: place.Page}}, 0)
+		if dmg != nil {
+			rd.page.data = nil
+			return out, dmg
+		}
+		rd.page = p
+		rd.elems, _ = rd.page.parseElems(rd.elems[:0], nil)
+	}
+	for _, e := range rd.elems {
+		if rd.page.off+int64(e.pos) == place.Offset {
+			decodeRevision(&out, place, e.key, e.value)
+			return out, nil
+		}
+	}
+	return out, &DamageError{Place: place, Kind: DamagePage, Bucket: "key", Expected: "the record seen before", Observed: "another page content"}
+}

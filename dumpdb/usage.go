@@ -1,0 +1,192 @@
+package dumpdb
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+)
+
+// Usage says what fills bucket key.
+type Usage struct {
+	Total Group
+	// Prefixes are the groups by the first parts of the key, Kinds those by Kubernetes kind ("v1 Pod"), both by Bytes,
+	// largest first.
+	Prefixes, Kinds []Group
+	// Largest are the biggest records, Busiest the keys with the most records.
+	Largest, Busiest []KeyUsage
+	// Undecodable counts records left out because they do not decode.
+	Undecodable int64
+}
+
+// Group counts the records of one prefix or kind.
+type Group struct {
+	Name string
+	// Keys counts keys that live, Revisions all records with tombstones, Bytes what they take as stored, LiveBytes what the
+	// newest records of living keys take.
+	Keys, Revisions, Tombstones int64
+	Bytes, LiveBytes            int64
+	// MaxValue is the largest value.
+	MaxValue int64
+}
+
+// KeyUsage is one key in a ranking.
+type KeyUsage struct {
+	Key       []byte
+	Rev       Rev
+	Bytes     int64
+	Revisions int64
+}
+
+// maxRanked is the length of the rankings.
+const maxRanked = 20
+
+// usageKey is what is remembered of a key: its newest record, so that a tombstone can take it out of its groups.
+type usageKey struct {
+	prefix, kind  *Group
+	bytes         int64 // of the newest record; -1 when it is a tombstone
+	records, size int64
+	place         Place
+	rev           Rev
+}
+
+type usageCounter struct {
+	depth           int
+	use             Usage
+	prefixes, kinds map[string]*Group
+	keys            map[keyHash]*usageKey
+}
+
+// Usage counts the records that q selects (Live and Deleted have no meaning here) by the first depth parts of their key,
+// parts ending with '/', and by Kubernetes kind. Damage is returned as [Damages] beside what could be read.
+func (db *DB) Usage(ctx context.Context, q Query, depth int) (*Usage, error) {
+	u := usageCounter{depth: depth, prefixes: map[string]*Group{}, kinds: map[string]*Group{}, keys: map[keyHash]*usageKey{}}
+	var damage []*DamageError
+	for r, err := range db.scanQuery(ctx, q) {
+		switch d, ok := err.(*DamageError); {
+		case ok:
+			damage = append(damage, d)
+		case err != nil:
+			return nil, err
+		case r.Err != nil:
+			u.use.Undecodable++
+		default:
+			u.add(&r)
+		}
+	}
+	u.rank(db)
+	return &u.use, damagesOrNil(damage)
+}
+
+func (u *usageCounter) add(r *Revision) {
+	h := hashKey(r.KV.Key)
+	k := u.keys[h]
+	if k == nil {
+		k = &usageKey{prefix: group(u.prefixes, string(keyPrefix(r.KV.Key, u.depth))), bytes: -1}
+		u.keys[h] = k
+	}
+	if !r.Tombstone || k.kind == nil {
+		k.kind = group(u.kinds, kindName(r.KV.Value))
+	}
+	size := int64(len(r.RawKey) + len(r.Raw))
+	k.records++
+	k.place, k.rev = r.Place, r.Rev
+	for _, g := range []*Group{&u.use.Total, k.prefix, k.kind} {
+		g.Revisions++
+		g.Bytes += size
+		g.MaxValue = max(g.MaxValue, int64(len(r.KV.Value)))
+		if k.bytes >= 0 {
+			g.Keys--
+			g.LiveBytes -= k.bytes
+		}
+		if r.Tombstone {
+			g.Tombstones++
+		} else {
+			g.Keys++
+			g.LiveBytes += size
+		}
+	}
+	k.bytes = size
+	if r.Tombstone {
+		k.bytes = -1
+	}
+	u.large(r, size)
+}
+
+// large keeps the biggest records in descending order.
+func (u *usageCounter) large(r *Revision, size int64) {
+	l := u.use.Largest
+	if len(l) == maxRanked && l[maxRanked-1].Bytes >= size {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(l, size, func(k KeyUsage, n int64) int {
+		if k.Bytes >= n {
+			return -1
+		}
+		return 1
+	})
+	l = slices.Insert(l, at, KeyUsage{Key: bytes.Clone(r.KV.Key), Rev: r.Rev, Bytes: size, Revisions: 1})
+	u.use.Largest = l[:min(len(l), maxRanked)]
+}
+
+// rank sorts the groups and finds the busiest keys, whose names are read again.
+func (u *usageCounter) rank(db *DB) {
+	u.use.Prefixes, u.use.Kinds = bySize(u.prefixes), bySize(u.kinds)
+	busy := make([]*usageKey, 0, len(u.keys))
+	for _, k := range u.keys {
+		busy = append(busy, k)
+	}
+	slices.SortFunc(busy, func(a, b *usageKey) int {
+		return cmp.Or(cmp.Compare(b.records, a.records), cmp.Compare(a.rev.Main, b.rev.Main), cmp.Compare(a.rev.Sub, b.rev.Sub))
+	})
+	for _, k := range busy[:min(len(busy), maxRanked)] {
+		u.use.Busiest = append(u.use.Busiest, KeyUsage{Key: db.keyAt(k.place), Rev: k.rev, Bytes: max(k.bytes, 0), Revisions: k.records})
+	}
+}
+
+func bySize(m map[string]*Group) []Group {
+	out := make([]Group, 0, len(m))
+	for _, g := range m {
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b Group) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
+	return out
+}
+
+func group(m map[string]*Group, name string) *Group {
+	g := m[name]
+	if g == nil {
+		g = &Group{Name: name}
+		m[name] = g
+	}
+	return g
+}
+
+// keyPrefix is the key up to and including its slash number depth, not counting one at the start; the whole key when it has fewer.
+func keyPrefix(key []byte, depth int) []byte {
+	at := 0
+	for range depth {
+		skip := 0
+		if at == 0 && len(key) > 0 && key[0] == '/' {
+			skip = 1
+		}
+		n := bytes.IndexByte(key[at+skip:], '/')
+		if n < 0 {
+			return key
+		}
+		at += skip + n + 1
+	}
+	return key[:at]
+}
+
+// kindName is "" for values that are none of Kubernetes.
+func kindName(value []byte) string {
+	o, ok := ParseKube(value)
+	switch {
+	case !ok:
+		return ""
+	case o.Encoding == "encrypted":
+		return "encrypted " + o.Provider
+	}
+	return o.APIVersion + " " + o.Kind
+}
