@@ -33,6 +33,12 @@ const (
 	DamageChain DamageKind = "chain-break"
 	// DamageIndexGap: entries are missing between two neighbours and no snapshot record explains it.
 	DamageIndexGap DamageKind = "index-gap"
+	// DamageRecord: the frame holds, the record in it does not decode.
+	DamageRecord DamageKind = "bad-record"
+	// DamagePadding: the padding behind a record is not zero; nothing is lost.
+	DamagePadding DamageKind = "bad-padding"
+	// DamageTermOrder: a term is lower than that of an earlier entry or HardState.
+	DamageTermOrder DamageKind = "term-order"
 )
 
 // DamageError says where a log stops making sense and why. It is a fact about the data, not a failure of the program:
@@ -48,6 +54,8 @@ type DamageError struct {
 	// Server says what etcd itself does when it starts on this file.
 	Server string
 	Err    error
+	// harmless: the damaged record is known to be no entry.
+	harmless bool
 }
 
 // Error returns place, kind and cause on one line.
@@ -61,3 +69,15 @@ func (e *DamageError) Error() string {
 
 // Unwrap returns the underlying error, if any.
 func (e *DamageError) Unwrap() error { return e.Err }
+
+// losesEntries tells whether entries may be lost in this damage. What was proven to be whole loses none, and neither does
+// an order that is wrong.
+func (e *DamageError) losesEntries() bool {
+	switch e.Kind {
+	case DamagePadding, DamageTermOrder, DamageIndexGap, DamageChain:
+		return false
+	case DamageMissingSegment:
+		return true
+	}
+	return e.Len > 0 && !e.harmless
+}

@@ -1,13 +1,21 @@
 package dumplog
 
 import (
-	"context"
-	"iter"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Log is an opened WAL folder. It never writes, renames or locks.
 type Log struct {
-	dir string
+	dir  string
+	segs []*segFile
+	left []LeftOver
+	meta *Metadata // the identity most segments carry
 }
 
 // Segment is one segment file and what reading it showed.
@@ -41,6 +49,20 @@ type Overwrite struct {
 	Pos
 	Term, Index      uint64
 	OldLast, OldTerm uint64
+	// Commit is the highest HardState commit written before; at or above Index it contradicts raft, which never replaces a
+	// committed entry.
+	Commit uint64
+}
+
+// Jump is a place where the log goes on behind a snapshot that a leader sent: the entries From..To never were in it.
+type Jump struct {
+	Pos
+	From, To uint64
+}
+
+// TermRange says that the entries First..Last of the effective log carry Term.
+type TermRange struct {
+	Term, First, Last uint64
 }
 
 // StartKind names what the first records of a WAL say about how the member came to be.
@@ -69,38 +91,139 @@ type Summary struct {
 	HardStatePos Pos
 	Snapshots    []SnapshotRecord
 	Overwrites   []Overwrite
-	Damage       []*DamageError
-	Start        StartKind
+	// Jumps are the index gaps that a snapshot record explains.
+	Jumps []Jump
+	// Terms is the effective log as ranges of one term each, in index order.
+	Terms []TermRange
+	// MaxCommit is the highest commit index of any HardState.
+	MaxCommit uint64
+	// Damage is in the order of position.
+	Damage []*DamageError
+	Start  StartKind
 	// ForceNewCluster holds the position of the first entry written by --force-new-cluster, if any.
 	ForceNewCluster []Pos
 }
 
-// Open lists the segments of a WAL folder. It fails only when the folder can not be listed or holds no segment.
-func Open(dir string) (*Log, error) { return &Log{dir: dir}, nil }
+// Open lists the segments of a WAL folder and reads their heads. It fails only when the folder can not be listed or holds
+// no segment. The sizes found here bound all later reading: what a running server appends afterwards is not seen.
+func Open(dir string) (*Log, error) {
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{dir: dir}
+	for _, de := range names {
+		var size int64
+		if fi, err := os.Stat(filepath.Join(dir, de.Name())); err == nil {
+			size = fi.Size()
+		}
+		seq, first, ok := segmentName(de.Name())
+		if !ok || de.IsDir() {
+			l.left = append(l.left, LeftOver{Name: de.Name(), Size: size, What: leftOverInWAL(de.Name())})
+			continue
+		}
+		l.segs = append(l.segs, &segFile{path: filepath.Join(dir, de.Name()), name: de.Name(), seq: seq, first: first, size: size})
+	}
+	if len(l.segs) == 0 {
+		return nil, fmt.Errorf("%s holds no WAL segment", dir)
+	}
+	slices.SortFunc(l.segs, func(a, b *segFile) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.first, b.first)) })
+	l.segs[len(l.segs)-1].last = true
+	for _, s := range l.segs {
+		s.probe()
+	}
+	l.identify()
+	return l, nil
+}
 
-// Close releases what Open and the iterators hold.
+// Close releases what Open and the iterators hold. Files are open only while an iterator runs.
 func (l *Log) Close() error { return nil }
 
-// Records yields every physical record in order. Where bytes make no sense it yields a zero Record and a *DamageError,
-// then goes on behind the damage. Any other error (I/O, cancelled context) ends the iteration.
-func (l *Log) Records(ctx context.Context) iter.Seq2[Record, error] { return nil }
+// Dir returns the folder the log was opened from.
+func (l *Log) Dir() string { return l.dir }
 
-// Scan reads the whole log once and returns what it shows. Damage is in the Summary, not in the error.
-func (l *Log) Scan(ctx context.Context) (*Summary, error) { return nil, nil }
+// segmentName reads %016x-%016x.wal (server/storage/wal/util.go).
+func segmentName(name string) (seq, first uint64, ok bool) {
+	base, isWAL := strings.CutSuffix(name, ".wal")
+	if !isWAL {
+		return 0, 0, false
+	}
+	return twoNumbers(base)
+}
 
-// Entries yields every entry in physical order with Overwritten set; a nil Summary makes it Scan first. Damage is
-// yielded as in Records.
-func (l *Log) Entries(ctx context.Context, s *Summary) iter.Seq2[Entry, error] { return nil }
+// twoNumbers reads two hex numbers of 16 digits with a dash between them.
+func twoNumbers(s string) (a, b uint64, ok bool) {
+	x, y, dash := strings.Cut(s, "-")
+	if !dash || len(x) != 16 || len(y) != 16 {
+		return 0, 0, false
+	}
+	i, err := ParseID(x)
+	j, err2 := ParseID(y)
+	return uint64(i), uint64(j), errors.Join(err, err2) == nil
+}
 
-// Decode reads the payload of an entry. It always returns a Request, of KindUnknown when the bytes make no sense, together
-// with the error that says why. It never panics and allocates no more than the payload warrants.
-func (e *Entry) Decode() (*Request, error) { return nil, nil }
+func leftOverInWAL(name string) string {
+	switch {
+	case strings.HasSuffix(name, ".tmp"):
+		return "next segment while it is preallocated, zeros only"
+	case strings.HasSuffix(name, ".broken"):
+		return "copy of a segment that etcd made before it cut off a torn tail"
+	}
+	return "no file of etcd"
+}
 
-// DecodeMetadata, DecodeHardState and DecodeSnapshotRecord read the payloads of records.
-func DecodeMetadata(b []byte) (Metadata, error) { return Metadata{}, nil }
+// probe reads the CRC and metadata records at the head of a segment, as far as they stand.
+func (s *segFile) probe() {
+	f, err := os.Open(s.path)
+	if err != nil {
+		s.err = err
+		return
+	}
+	defer f.Close()
+	b := make([]byte, sector)
+	n, _ := f.ReadAt(b, 0)
+	b = b[:n]
+	for i := 0; i < 2; i++ {
+		if len(b) < wordSize {
+			return
+		}
+		fr, err := parseWord(word(b))
+		if err != nil || fr.len() > int64(len(b)) {
+			return
+		}
+		t, crc, data, err := parseRecord(b[wordSize : wordSize+fr.rec])
+		switch {
+		case err != nil:
+		case i == 0 && t == RecordCRC && len(data) == 0:
+			s.seed, s.seeded = crc, true
+		case i == 1 && t == RecordMetadata:
+			if m, err := DecodeMetadata(data); err == nil {
+				s.meta = &m
+			}
+		}
+		b = b[fr.len():]
+	}
+}
 
-// DecodeHardState reads raftpb.HardState.
-func DecodeHardState(b []byte) (HardState, error) { return HardState{}, nil }
-
-// DecodeSnapshotRecord reads walpb.Snapshot.
-func DecodeSnapshotRecord(b []byte) (SnapshotRecord, error) { return SnapshotRecord{}, nil }
+// identify finds the identity that most segments carry, the first of equals, and marks the segments that carry another.
+func (l *Log) identify() {
+	count := map[Metadata]int{}
+	for _, s := range l.segs {
+		if s.meta == nil {
+			continue
+		}
+		count[*s.meta]++
+		if l.meta == nil || count[*s.meta] > count[*l.meta] {
+			l.meta = s.meta
+		}
+	}
+	for i := len(l.segs) - 1; i >= 0; i-- { // the first of equals wins
+		if m := l.segs[i].meta; m != nil && count[*m] >= count[*l.meta] {
+			l.meta = m
+		}
+	}
+	for _, s := range l.segs {
+		s.foreign = s.meta != nil && *s.meta != *l.meta
+		s.sure = l.meta != nil && count[*l.meta] > 1
+	}
+}

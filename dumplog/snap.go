@@ -1,5 +1,19 @@
 package dumplog
 
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxSnapFile bounds what is read of one .snap file. The v2 store inside holds members and, up to 3.5, v2 keys.
+const maxSnapFile = 1 << 30
+
 // SnapFile is one raft snapshot file (<term>-<index>.snap) and what reading it showed.
 type SnapFile struct {
 	File string `json:"file"`
@@ -58,8 +72,179 @@ type SnapDB struct {
 	Size  int64  `json:"size"`
 }
 
-// ReadSnapFile reads one .snap file. The error is non-nil only when the file can not be read; damage is in the SnapFile.
-func ReadSnapFile(path string) (*SnapFile, error) { return nil, nil }
+// ReadSnapFile reads one .snap file (server/etcdserver/api/snap/snapshotter.go, etcd 3.0 to 3.8). The error is non-nil
+// only when the file can not be read; damage is in the SnapFile.
+func ReadSnapFile(path string) (*SnapFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	s := &SnapFile{File: filepath.Base(path), Size: fi.Size()}
+	base, broken := strings.CutSuffix(s.File, ".broken")
+	s.Broken = broken
+	base = strings.TrimSuffix(base, ".snap")
+	var named bool
+	s.NameTerm, s.NameIndex, named = twoNumbers(base)
+	b, err := io.ReadAll(io.LimitReader(f, maxSnapFile))
+	if err != nil {
+		return nil, err
+	}
+	if d := s.decode(b); d != nil {
+		s.damaged(d)
+	} else if named && (s.NameTerm != s.Term || s.NameIndex != s.Index) {
+		s.damaged(&DamageError{Kind: DamageMixed, Err: fmt.Errorf("the content is of %d/%d", s.Term, s.Index)})
+	}
+	return s, nil
+}
 
-// ReadSnapDir lists and reads a snap folder.
-func ReadSnapDir(dir string) (*SnapDir, error) { return nil, nil }
+func (s *SnapFile) damaged(d *DamageError) {
+	d.Segment = s.File
+	d.Server = "3.3 to 3.6 rename the file to .broken and start from an older snapshot, or from none; 3.7 does not read it"
+	if d.Kind == DamageMixed {
+		d.Server = "3.3.21, 3.4.8 and later use it only when the WAL has a snapshot record for its content"
+	}
+	s.Damage = d
+}
+
+// decode reads snappb.Snapshot {1 crc, 2 data} with raftpb.Snapshot {1 data, 2 metadata} inside. What decodes is filled in
+// even when the CRC does not hold.
+func (s *SnapFile) decode(b []byte) *DamageError {
+	if len(b) == 0 {
+		return &DamageError{Kind: DamageUnreadable, Err: errors.New("empty file")}
+	}
+	var data []byte
+	err := eachField(b, func(f *field) bool {
+		switch {
+		case f.num == 1 && f.wire == wireVarint:
+			s.StoredCRC = uint32(f.v)
+		case f.num == 2 && f.wire == wireBytes:
+			data = f.b
+		default:
+			return false
+		}
+		return true
+	})
+	if err != nil {
+		return &DamageError{Kind: DamagePayload, Len: s.Size, Err: wrap("snappb.Snapshot", err)}
+	}
+	s.ComputedCRC = nextCRC(0, data)
+	inner := s.decodeRaft(data)
+	switch {
+	case len(data) == 0 || s.StoredCRC == 0:
+		return &DamageError{Kind: DamagePayload, Err: errors.New("no data or no CRC")}
+	case s.StoredCRC != s.ComputedCRC:
+		return &DamageError{Kind: DamageCRC, Len: s.Size, Err: fmt.Errorf("stored CRC %08x, computed %08x", s.StoredCRC, s.ComputedCRC)}
+	case inner != nil:
+		return &DamageError{Kind: DamagePayload, Len: s.Size, Err: inner}
+	}
+	return nil
+}
+
+// decodeRaft reads raftpb.Snapshot {1 data, 2 metadata {1 conf_state, 2 index, 3 term}}.
+func (s *SnapFile) decodeRaft(b []byte) error {
+	var store, meta []byte
+	err := eachField(b, func(f *field) bool {
+		switch f.num {
+		case 1:
+			return raw(f, &store)
+		case 2:
+			return raw(f, &meta)
+		}
+		return false
+	})
+	if err != nil {
+		return wrap("raftpb.Snapshot", err)
+	}
+	var conf []byte
+	err = eachField(meta, func(f *field) bool {
+		switch f.num {
+		case 1:
+			return raw(f, &conf)
+		case 2:
+			return num(f, &s.Index)
+		case 3:
+			return num(f, &s.Term)
+		}
+		return false
+	})
+	if err != nil {
+		return wrap("raftpb.SnapshotMetadata", err)
+	}
+	if s.ConfState, err = decodeConfState(conf); err != nil {
+		return err
+	}
+	if s.V2, err = decodeV2Store(store); err != nil {
+		return wrap("v2 store", err)
+	}
+	return nil
+}
+
+// ReadSnapDir lists and reads a snap folder. The error is non-nil only when the folder can not be listed; a .snap file that
+// can not be read is in Files with its Damage.
+func ReadSnapDir(dir string) (*SnapDir, error) {
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &SnapDir{}
+	for _, de := range names {
+		name := de.Name()
+		var size int64
+		if fi, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			size = fi.Size()
+		}
+		switch index, isDB := snapDBName(name); {
+		case name == "db":
+		case isDB:
+			d.SnapDBs = append(d.SnapDBs, SnapDB{File: name, Index: index, Size: size})
+		case isSnapName(name) && !de.IsDir():
+			d.Files = append(d.Files, readOrReport(filepath.Join(dir, name)))
+		default:
+			d.LeftOvers = append(d.LeftOvers, LeftOver{Name: name, Size: size, What: leftOverInSnap(name)})
+		}
+	}
+	slices.SortStableFunc(d.Files, func(a, b *SnapFile) int {
+		return cmp.Or(cmp.Compare(a.NameIndex, b.NameIndex), cmp.Compare(a.NameTerm, b.NameTerm))
+	})
+	slices.SortStableFunc(d.SnapDBs, func(a, b SnapDB) int { return cmp.Compare(a.Index, b.Index) })
+	return d, nil
+}
+
+func readOrReport(path string) *SnapFile {
+	s, err := ReadSnapFile(path)
+	if err != nil {
+		s = &SnapFile{File: filepath.Base(path)}
+		base, broken := strings.CutSuffix(s.File, ".broken")
+		s.Broken = broken
+		s.NameTerm, s.NameIndex, _ = twoNumbers(strings.TrimSuffix(base, ".snap"))
+		s.damaged(&DamageError{Kind: DamageUnreadable, Err: err})
+	}
+	return s
+}
+
+func isSnapName(name string) bool {
+	_, _, ok := twoNumbers(strings.TrimSuffix(strings.TrimSuffix(name, ".broken"), ".snap"))
+	return ok && (strings.HasSuffix(name, ".snap") || strings.HasSuffix(name, ".snap.broken"))
+}
+
+// snapDBName reads %016x.snap.db.
+func snapDBName(name string) (uint64, bool) {
+	base, ok := strings.CutSuffix(name, ".snap.db")
+	id, err := ParseID(base)
+	return uint64(id), ok && len(base) == 16 && err == nil
+}
+
+func leftOverInSnap(name string) string {
+	switch {
+	case strings.HasPrefix(name, "db.tmp"):
+		return "unfinished copy of a defragmentation"
+	case strings.HasPrefix(name, "tmp"):
+		return "unfinished database received from a leader"
+	}
+	return "no file of etcd"
+}

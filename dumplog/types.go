@@ -95,10 +95,11 @@ type ConfState struct {
 	AutoLeave      bool `json:"autoLeave,omitempty"`
 }
 
-// CRCState tells what the rolling CRC says of one record.
+// CRCState tells what the rolling CRC says of the data of one record.
 type CRCState uint8
 
-// The zero value is unchecked: a record whose chain could not be seeded says nothing about its bytes.
+// The zero value is unchecked: a record whose chain could not be seeded says nothing about its bytes. CRCMatch means that
+// the log proves the data; where the CRC field itself is the damaged part, StoredCRC and ComputedCRC differ all the same.
 const (
 	CRCUnchecked CRCState = iota
 	CRCMatch
@@ -113,6 +114,9 @@ type Record struct {
 	// Pad is the number of padding bytes, 0 to 7.
 	Pad  uint8
 	Type RecordType
+	// OnDiskType is the type field as it stands. It differs from Type only behind a DamageType, where the data, which the
+	// CRC proves, can be that of one other type alone.
+	OnDiskType RecordType
 	// StoredCRC is the CRC-32C in the record; ComputedCRC that of the chain up to and with this record's data.
 	StoredCRC, ComputedCRC uint32
 	CRC                    CRCState
@@ -138,6 +142,8 @@ type Entry struct {
 	Data        []byte
 	// Overwritten is true when a later record replaced this index: history, not part of the effective log.
 	Overwritten bool
+	// CRC is CRCUnchecked for an entry behind a gap whose chain could not be seeded, else CRCMatch.
+	CRC CRCState
 }
 
 // Metadata is the identity every segment of one WAL repeats (etcdserverpb.Metadata).

@@ -1,0 +1,198 @@
+package dumplog
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Decoder decodes entry payloads and reuses its memory: a Request is valid until the next call. The zero value is ready.
+// It is for passes over many entries; Entry.Decode gives a Request that stays.
+type Decoder struct {
+	req Request
+	mem requestMemory
+	// users are the user names met: few in number, so each is made a string once.
+	users map[string]string
+}
+
+// requestMemory holds the messages that make up nearly all of a log.
+type requestMemory struct {
+	put   PutRequest
+	rng   RangeRequest
+	del   DeleteRangeRequest
+	txn   TxnRequest
+	grant LeaseGrantRequest
+	lease LeaseRevokeRequest
+}
+
+// Decode reads the payload of an entry as Entry.Decode does. Slices alias the entry's data.
+func (d *Decoder) Decode(e *Entry) (*Request, error) {
+	unknown := d.req.Unknown[:0]
+	d.req = Request{Kind: KindUnknown, Unknown: unknown}
+	err := d.decode(e)
+	if len(d.req.Unknown) == 0 {
+		d.req.Unknown = nil
+	}
+	return &d.req, err
+}
+
+// Decode reads the payload of an entry. It always returns a Request, of KindUnknown when the bytes make no sense, together
+// with the error that says why. It never panics and allocates no more than the payload warrants. Slices alias Data.
+func (e *Entry) Decode() (*Request, error) {
+	var d Decoder
+	return d.Decode(e)
+}
+
+func (d *Decoder) decode(e *Entry) error {
+	r := &d.req
+	switch e.Type {
+	case EntryConfChange:
+		cc, err := decodeConfChange(e.Data)
+		if err == nil {
+			r.Kind, r.ConfChange = KindConfChange, &cc
+			cc.readContext()
+		}
+		return err
+	case EntryConfChangeV2:
+		cc, err := decodeConfChangeV2(e.Data)
+		if err == nil {
+			r.Kind, r.ConfChangeV2 = KindConfChangeV2, &cc
+		}
+		return err
+	case EntryNormal:
+	default:
+		return fmt.Errorf("no entry has type %d", e.Type)
+	}
+	if len(e.Data) == 0 {
+		r.Kind = KindEmpty
+		return nil
+	}
+	if isV2Request(e.Data) {
+		return d.v2(e.Data)
+	}
+	return d.internal(e.Data)
+}
+
+var errNoOperation = errors.New("the request names no operation")
+
+// internal reads InternalRaftRequest. The operation is the first field of the table; what else is there stays visible as
+// Unknown.
+func (d *Decoder) internal(b []byte) error {
+	r := &d.req
+	s := scanner{b: b}
+	var f field
+	for s.next(&f) {
+		k := requestKind(f.num)
+		switch {
+		case f.num == fieldHeader && f.wire == wireBytes:
+			if err := d.header(f.b); err != nil {
+				return d.spoiled(wrap("header", err))
+			}
+		case f.num == fieldID && f.wire == wireVarint && f.v == 0: // written as 0 by none, harmless
+		case k == nil || f.wire != wireBytes || r.Kind != KindUnknown:
+			d.unknown("", &f)
+		default:
+			r.Kind = k.kind
+			if err := k.decode(d, f.b); err != nil {
+				return d.spoiled(wrap(string(k.kind), err))
+			}
+		}
+	}
+	switch {
+	case s.bad:
+		return d.spoiled(errWire)
+	case r.Kind == KindUnknown && len(r.Unknown) == 0:
+		return errNoOperation
+	}
+	return nil
+}
+
+// spoiled resets a request that turned out to make no sense.
+func (d *Decoder) spoiled(err error) error {
+	d.req = Request{Kind: KindUnknown}
+	return err
+}
+
+func (d *Decoder) unknown(path string, f *field) {
+	d.req.Unknown = append(d.req.Unknown, UnknownField{Path: path, Num: f.num, Wire: f.wire, Raw: f.raw})
+}
+
+// header reads RequestHeader {1 ID, 2 username, 3 auth_revision}.
+func (d *Decoder) header(b []byte) error {
+	h := &d.req.Header
+	s := scanner{b: b}
+	var f field
+	for s.next(&f) {
+		switch {
+		case f.num == 1 && f.wire == wireVarint:
+			h.ID = RequestID(f.v)
+		case f.num == 2 && f.wire == wireBytes:
+			h.Username = d.user(f.b)
+		case f.num == 3 && f.wire == wireVarint:
+			h.AuthRevision = f.v
+		default:
+			d.unknown("header", &f)
+		}
+	}
+	return s.err()
+}
+
+func (d *Decoder) user(b []byte) string {
+	if s, ok := d.users[string(b)]; ok {
+		return s
+	}
+	if d.users == nil || len(d.users) >= 1024 { // hostile logs may name a new user each time
+		d.users = map[string]string{}
+	}
+	s := string(b)
+	d.users[s] = s
+	return s
+}
+
+// err reports whether the scan ended because the bytes are no message.
+func (s *scanner) err() error {
+	if s.bad {
+		return errWire
+	}
+	return nil
+}
+
+// message walks a message and hands every field to use, which returns false for a field without a name there.
+func (d *Decoder) message(path string, b []byte, use func(f *field) bool) error {
+	s := scanner{b: b}
+	var f field
+	for s.next(&f) {
+		if !use(&f) {
+			d.unknown(path, &f)
+		}
+	}
+	return s.err()
+}
+
+// num and str accept a field when its wire type fits.
+func num[T ~int32 | ~int64 | ~uint64](f *field, to *T) bool {
+	if f.wire == wireVarint {
+		*to = T(f.v)
+	}
+	return f.wire == wireVarint
+}
+
+func flag(f *field, to *bool) bool {
+	if f.wire == wireVarint {
+		*to = f.v != 0
+	}
+	return f.wire == wireVarint
+}
+
+func str(f *field, to *string) bool {
+	if f.wire == wireBytes {
+		*to = string(f.b)
+	}
+	return f.wire == wireBytes
+}
+
+func raw(f *field, to *[]byte) bool {
+	if f.wire == wireBytes {
+		*to = f.b
+	}
+	return f.wire == wireBytes
+}

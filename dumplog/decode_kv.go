@@ -1,0 +1,199 @@
+package dumplog
+
+// maxNesting bounds transactions inside transactions. protobuf readers stop at 100 messages too.
+const maxNesting = 100
+
+func (d *Decoder) put(b []byte) error {
+	p := &d.mem.put
+	d.req.Put = p
+	return d.putInto(p, "put", b)
+}
+
+func (d *Decoder) putInto(p *PutRequest, path string, b []byte) error {
+	*p = PutRequest{}
+	s := scanner{b: b}
+	var f field
+	for s.next(&f) {
+		ok := false
+		switch f.num {
+		case 1:
+			ok = raw(&f, &p.Key)
+		case 2:
+			ok = raw(&f, &p.Value)
+		case 3:
+			ok = num(&f, &p.Lease)
+		case 4:
+			ok = flag(&f, &p.PrevKV)
+		case 5:
+			ok = flag(&f, &p.IgnoreValue)
+		case 6:
+			ok = flag(&f, &p.IgnoreLease)
+		}
+		if !ok {
+			d.unknown(path, &f)
+		}
+	}
+	return s.err()
+}
+
+func (d *Decoder) rangeRequest(b []byte) error {
+	d.req.Range = &d.mem.rng
+	return d.rangeInto(d.req.Range, "range", b)
+}
+
+func (d *Decoder) rangeInto(r *RangeRequest, path string, b []byte) error {
+	*r = RangeRequest{}
+	return d.message(path, b, func(f *field) bool {
+		switch f.num {
+		case 1:
+			return raw(f, &r.Key)
+		case 2:
+			return raw(f, &r.RangeEnd)
+		case 3:
+			return num(f, &r.Limit)
+		case 4:
+			return num(f, &r.Revision)
+		case 5:
+			return num(f, &r.SortOrder)
+		case 6:
+			return num(f, &r.SortTarget)
+		case 7:
+			return flag(f, &r.Serializable)
+		case 8:
+			return flag(f, &r.KeysOnly)
+		case 9:
+			return flag(f, &r.CountOnly)
+		case 10:
+			return num(f, &r.MinModRevision)
+		case 11:
+			return num(f, &r.MaxModRevision)
+		case 12:
+			return num(f, &r.MinCreateRevision)
+		case 13:
+			return num(f, &r.MaxCreateRevision)
+		}
+		return false
+	})
+}
+
+func (d *Decoder) deleteRange(b []byte) error {
+	d.req.DeleteRange = &d.mem.del
+	return d.deleteInto(d.req.DeleteRange, "delete_range", b)
+}
+
+func (d *Decoder) deleteInto(r *DeleteRangeRequest, path string, b []byte) error {
+	*r = DeleteRangeRequest{}
+	return d.message(path, b, func(f *field) bool {
+		switch f.num {
+		case 1:
+			return raw(f, &r.Key)
+		case 2:
+			return raw(f, &r.RangeEnd)
+		case 3:
+			return flag(f, &r.PrevKV)
+		}
+		return false
+	})
+}
+
+func (d *Decoder) txn(b []byte) error {
+	d.req.Txn = &d.mem.txn
+	return d.txnInto(d.req.Txn, "txn", b, 0)
+}
+
+func (d *Decoder) txnInto(t *TxnRequest, path string, b []byte, depth int) error {
+	*t = TxnRequest{Compare: t.Compare[:0], Success: t.Success[:0], Failure: t.Failure[:0]}
+	if depth > maxNesting {
+		return errNesting
+	}
+	s := scanner{b: b}
+	var f field
+	for s.next(&f) {
+		if f.wire != wireBytes || f.num < 1 || f.num > 3 {
+			d.unknown(path, &f)
+			continue
+		}
+		var err error
+		switch f.num {
+		case 1:
+			t.Compare = append(t.Compare, Compare{})
+			err = d.compare(&t.Compare[len(t.Compare)-1], path+".compare", f.b)
+		case 2:
+			t.Success, err = d.op(t.Success, path+".success", f.b, depth)
+		case 3:
+			t.Failure, err = d.op(t.Failure, path+".failure", f.b, depth)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.err()
+}
+
+// op reads RequestOp {1 range, 2 put, 3 delete_range, 4 txn}; the last of several wins, as in a protobuf oneof.
+func (d *Decoder) op(ops []RequestOp, path string, b []byte, depth int) ([]RequestOp, error) {
+	var op RequestOp
+	s := scanner{b: b}
+	var f field
+	for s.next(&f) {
+		if f.wire != wireBytes || f.num < 1 || f.num > 4 {
+			d.unknown(path, &f)
+			continue
+		}
+		op = RequestOp{}
+		var err error
+		switch f.num {
+		case 1:
+			op.Range = new(RangeRequest)
+			err = d.rangeInto(op.Range, path+".range", f.b)
+		case 2:
+			op.Put = new(PutRequest)
+			err = d.putInto(op.Put, path+".put", f.b)
+		case 3:
+			op.DeleteRange = new(DeleteRangeRequest)
+			err = d.deleteInto(op.DeleteRange, path+".delete_range", f.b)
+		case 4:
+			op.Txn = new(TxnRequest)
+			err = d.txnInto(op.Txn, path+".txn", f.b, depth+1)
+		}
+		if err != nil {
+			return ops, err
+		}
+	}
+	return append(ops, op), s.err()
+}
+
+// compare reads Compare {1 result, 2 target, 3 key, 4 version, 5 create, 6 mod, 7 value, 8 lease, 64 range_end}.
+func (d *Decoder) compare(c *Compare, path string, b []byte) error {
+	return d.message(path, b, func(f *field) bool {
+		switch f.num {
+		case 1:
+			return num(f, &c.Result)
+		case 2:
+			return num(f, &c.Target)
+		case 3:
+			return raw(f, &c.Key)
+		case 4, 5, 6, 8:
+			return num(f, &c.Num)
+		case 7:
+			return raw(f, &c.Value)
+		case 64:
+			return raw(f, &c.RangeEnd)
+		}
+		return false
+	})
+}
+
+func (d *Decoder) compaction(b []byte) error {
+	r := new(CompactionRequest)
+	d.req.Compaction = r
+	return d.message("compaction", b, func(f *field) bool {
+		switch f.num {
+		case 1:
+			return num(f, &r.Revision)
+		case 2:
+			return flag(f, &r.Physical)
+		}
+		return false
+	})
+}

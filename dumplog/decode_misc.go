@@ -1,0 +1,123 @@
+package dumplog
+
+import "errors"
+
+var errNesting = errors.New("transactions nested too deeply")
+
+func (d *Decoder) leaseGrant(b []byte) error {
+	r := &d.mem.grant
+	*r = LeaseGrantRequest{}
+	d.req.LeaseGrant = r
+	return d.message("lease_grant", b, func(f *field) bool {
+		switch f.num {
+		case 1:
+			return num(f, &r.TTL)
+		case 2:
+			return num(f, &r.ID)
+		}
+		return false
+	})
+}
+
+func (d *Decoder) leaseRevoke(b []byte) error {
+	r := &d.mem.lease
+	*r = LeaseRevokeRequest{}
+	d.req.LeaseRevoke = r
+	return d.message("lease_revoke", b, func(f *field) bool { return f.num == 1 && num(f, &r.ID) })
+}
+
+// leaseCheckpoint reads LeaseCheckpointRequest {1 {1 ID, 2 remaining_TTL}*}.
+func (d *Decoder) leaseCheckpoint(b []byte) error {
+	r := new(LeaseCheckpointRequest)
+	d.req.LeaseCheckpoint = r
+	var bad error
+	err := d.message("lease_checkpoint", b, func(f *field) bool {
+		if f.num != 1 || f.wire != wireBytes {
+			return false
+		}
+		var c LeaseCheckpoint
+		bad = errors.Join(bad, d.message("lease_checkpoint.checkpoints", f.b, func(f *field) bool {
+			switch f.num {
+			case 1:
+				return num(f, &c.ID)
+			case 2:
+				return num(f, &c.RemainingTTL)
+			}
+			return false
+		}))
+		r.Checkpoints = append(r.Checkpoints, c)
+		return true
+	})
+	return errors.Join(err, bad)
+}
+
+func (d *Decoder) alarm(b []byte) error {
+	r := new(AlarmRequest)
+	d.req.Alarm = r
+	return d.message("alarm", b, func(f *field) bool {
+		switch f.num {
+		case 1:
+			return num(f, &r.Action)
+		case 2:
+			return num(f, &r.MemberID)
+		case 3:
+			return num(f, &r.Alarm)
+		}
+		return false
+	})
+}
+
+func (d *Decoder) clusterVersion(b []byte) error {
+	r := new(ClusterVersionSet)
+	d.req.ClusterVer = r
+	return d.message("cluster_version_set", b, func(f *field) bool { return f.num == 1 && str(f, &r.Version) })
+}
+
+// memberAttr reads ClusterMemberAttrSetRequest {1 member_ID, 2 {1 name, 2 client_urls*}}.
+func (d *Decoder) memberAttr(b []byte) error {
+	r := new(ClusterMemberAttrSet)
+	d.req.MemberAttr = r
+	var bad error
+	err := d.message("cluster_member_attr_set", b, func(f *field) bool {
+		if f.num == 1 {
+			return num(f, &r.MemberID)
+		}
+		if f.num != 2 || f.wire != wireBytes {
+			return false
+		}
+		bad = d.message("cluster_member_attr_set.member_attributes", f.b, func(f *field) bool {
+			switch f.num {
+			case 1:
+				return str(f, &r.Name)
+			case 2:
+				if f.wire == wireBytes {
+					r.ClientURLs = append(r.ClientURLs, string(f.b))
+				}
+				return f.wire == wireBytes
+			}
+			return false
+		})
+		return true
+	})
+	return errors.Join(err, bad)
+}
+
+func (d *Decoder) downgradeInfo(b []byte) error {
+	r := new(DowngradeInfoSet)
+	d.req.Downgrade = r
+	return d.message("downgrade_info_set", b, func(f *field) bool {
+		switch f.num {
+		case 1:
+			return flag(f, &r.Enabled)
+		case 2:
+			return str(f, &r.Version)
+		}
+		return false
+	})
+}
+
+func (d *Decoder) downgradeTest(b []byte) error {
+	r := new(DowngradeVersionTest)
+	d.req.DowngradeTest = r
+	return d.message("downgrade_version_test", b, func(f *field) bool { return f.num == 1 && str(f, &r.Version) })
+}

@@ -1,0 +1,151 @@
+package dumplog
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+type eventKind uint8
+
+const (
+	eventRun eventKind = iota
+	eventSnapshot
+	eventDamage
+	eventForce
+)
+
+// event is what order needs to know of a stretch of one segment.
+type event struct {
+	kind eventKind
+	pos  Pos
+	// A run is consecutive entries of one term.
+	first, last, term uint64
+	// commit is the highest commit written in this segment before the event.
+	commit uint64
+	snap   SnapshotRecord
+	dmg    *DamageError
+}
+
+// digest is what reading one segment showed. Its size grows with changes of term, snapshots, overwrites and damage, not
+// with the number of entries, so that all segments of a log can be read side by side and put in order afterwards.
+type digest struct {
+	file   *segFile
+	seg    Segment
+	count  map[RecordType]int
+	events []event
+	state  *HardState
+	pos    Pos
+	commit uint64
+	// firstState is the term of the first HardState, 0 when there is none.
+	firstState uint64
+	// seed is the value of the CRC record, endChain that behind the last record; meaningless unless set.
+	seed, endChain   uint32
+	seeded, endKnown bool
+	badSeed          bool
+	start            startMarks
+	forced           uint64 // index of the last entry of a force-new-cluster run
+}
+
+// digestSegment reads one segment. visit, when not nil, sees every good entry.
+func digestSegment(ctx context.Context, s, next *segFile, visit func(*Entry)) (*digest, error) {
+	d := &digest{file: s, count: map[RecordType]int{}}
+	d.seg = Segment{Name: s.name, Seq: s.seq, First: s.first, Size: s.size}
+	r, err := openSegment(ctx, s, next)
+	if err != nil {
+		dmg := &DamageError{Pos: Pos{Segment: s.name}, Kind: DamageUnreadable, Len: s.size, Err: err}
+		dmg.Server = serverDoes(dmg, s.last)
+		d.seg.End = string(DamageUnreadable)
+		d.events = append(d.events, event{kind: eventDamage, pos: dmg.Pos, dmg: dmg})
+		return d, nil
+	}
+	defer r.close()
+	if s.foreign {
+		visit = nil
+	}
+	var it item
+	var e Entry
+	for {
+		if err := r.step(&it); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		d.add(&it)
+		if visit != nil && it.ok && it.rec.Type == RecordEntry {
+			it.entry(&e)
+			visit(&e)
+		}
+	}
+	d.seg.End, d.seg.DataEnd = r.end, r.dataEnd
+	d.endChain, d.endKnown, d.badSeed = r.chain, r.chained, r.badSeed
+	return d, nil
+}
+
+// entry fills e from a good entry record.
+func (it *item) entry(e *Entry) {
+	*e = Entry{
+		Pos: it.rec.Pos, Len: it.rec.Len, CRC: it.rec.CRC,
+		Term: it.head.term, Index: it.head.index, Type: it.head.typ, Data: it.head.data,
+	}
+}
+
+func (d *digest) add(it *item) {
+	if it.dmg != nil {
+		d.events = append(d.events, event{kind: eventDamage, pos: it.dmg.Pos, dmg: it.dmg, commit: d.commit})
+	}
+	if !it.ok {
+		return
+	}
+	d.seg.Records++
+	d.count[it.rec.Type]++
+	d.start.add(it)
+	switch it.rec.Type {
+	case RecordEntry:
+		d.addEntry(it)
+	case RecordState:
+		h, _ := DecodeHardState(it.rec.Data)
+		d.addState(h, it.rec.Pos)
+	case RecordSnapshot:
+		s, _ := DecodeSnapshotRecord(it.rec.Data)
+		s.Pos = it.rec.Pos
+		d.events = append(d.events, event{kind: eventSnapshot, pos: s.Pos, snap: s, commit: d.commit})
+	case RecordCRC:
+		d.seed, d.seeded = it.rec.StoredCRC, true
+	}
+}
+
+func (d *digest) addEntry(it *item) {
+	e := &it.head
+	if d.seg.FirstEntry == 0 || e.index < d.seg.FirstEntry {
+		d.seg.FirstEntry = e.index
+	}
+	d.seg.LastEntry = e.index
+	if e.typ == EntryConfChange && isForced(e.data) {
+		if d.forced == 0 || d.forced+1 != e.index {
+			d.events = append(d.events, event{kind: eventForce, pos: it.rec.Pos})
+		}
+		d.forced = e.index
+	}
+	if n := len(d.events); n > 0 {
+		if v := &d.events[n-1]; v.kind == eventRun && v.term == e.term && v.last+1 == e.index {
+			v.last = e.index
+			return
+		}
+	}
+	d.events = append(d.events, event{kind: eventRun, pos: it.rec.Pos, first: e.index, last: e.index, term: e.term, commit: d.commit})
+}
+
+func (d *digest) addState(h HardState, pos Pos) {
+	if d.state != nil && h.Term < d.state.Term {
+		d.events = append(d.events, event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.state.Term)})
+	}
+	if d.firstState == 0 {
+		d.firstState = h.Term
+	}
+	if d.state == nil {
+		d.state = new(HardState)
+	}
+	*d.state, d.pos = h, pos
+	d.commit = max(d.commit, h.Commit)
+}

@@ -1,0 +1,129 @@
+package dumplog
+
+// The fields of InternalRaftRequest that are no operation.
+const (
+	fieldID     = 1
+	fieldHeader = 100
+)
+
+// requestField is one operation of InternalRaftRequest.
+type requestField struct {
+	num    int32
+	kind   Kind
+	since  string // first etcd line that proposes it
+	decode func(*Decoder, []byte) error
+}
+
+// requestFields lists every operation of InternalRaftRequest of etcd 3.0 to 3.8 (api/etcdserverpb/raft_internal.proto).
+// A new one is one line here and one Kind.
+var requestFields = []requestField{
+	{2, KindV2, "3.0", (*Decoder).v2},
+	{3, KindRange, "3.0", (*Decoder).rangeRequest},
+	{4, KindPut, "3.0", (*Decoder).put},
+	{5, KindDeleteRange, "3.0", (*Decoder).deleteRange},
+	{6, KindTxn, "3.0", (*Decoder).txn},
+	{7, KindCompaction, "3.0", (*Decoder).compaction},
+	{8, KindLeaseGrant, "3.0", (*Decoder).leaseGrant},
+	{9, KindLeaseRevoke, "3.0", (*Decoder).leaseRevoke},
+	{10, KindAlarm, "3.0", (*Decoder).alarm},
+	{11, KindLeaseCheckpoint, "3.4", (*Decoder).leaseCheckpoint},
+	{1000, KindAuthEnable, "3.0", authFields(nil)},
+	{1011, KindAuthDisable, "3.0", authFields(nil)},
+	{1012, KindAuthenticate, "3.0", authFields(authFieldsAuthenticate)},
+	{1013, KindAuthStatus, "3.4", authFields(nil)},
+	{1100, KindAuthUserAdd, "3.0", authFields(authFieldsUserAdd)},
+	{1101, KindAuthUserDelete, "3.0", authFields(authFieldsUser)},
+	{1102, KindAuthUserGet, "3.0", authFields(authFieldsUser)},
+	{1103, KindAuthUserChangePassword, "3.0", authFields(authFieldsChangePassword)},
+	{1104, KindAuthUserGrantRole, "3.0", authFields(authFieldsUserRole)},
+	{1105, KindAuthUserRevokeRole, "3.0", authFields(authFieldsUserRole)},
+	{1106, KindAuthUserList, "3.0", authFields(nil)},
+	{1107, KindAuthRoleList, "3.0", authFields(nil)},
+	{1200, KindAuthRoleAdd, "3.0", authFields(authFieldsRole)},
+	{1201, KindAuthRoleDelete, "3.0", authFields(authFieldsRole)},
+	{1202, KindAuthRoleGet, "3.0", authFields(authFieldsRole)},
+	{1203, KindAuthRoleGrantPermission, "3.0", authFields(authFieldsGrantPermission)},
+	{1204, KindAuthRoleRevokePermission, "3.0", authFields(authFieldsRevokePermission)},
+	{1300, KindClusterVersionSet, "3.5", (*Decoder).clusterVersion},
+	{1301, KindClusterMemberAttrSet, "3.5", (*Decoder).memberAttr},
+	{1302, KindDowngradeInfoSet, "3.5", (*Decoder).downgradeInfo},
+	{9900, KindDowngradeVersionTest, "3.6", (*Decoder).downgradeTest},
+}
+
+// lowKinds finds the fields that make up nearly all entries without a search.
+var lowKinds = func() (t [16]*requestField) {
+	for i := range requestFields {
+		if f := &requestFields[i]; int(f.num) < len(t) {
+			t[f.num] = f
+		}
+	}
+	return t
+}()
+
+// requestKind returns the operation of a field number, nil when it is none.
+func requestKind(num int32) *requestField {
+	if num >= 0 && int(num) < len(lowKinds) {
+		return lowKinds[num]
+	}
+	for i := range requestFields {
+		if requestFields[i].num == num {
+			return &requestFields[i]
+		}
+	}
+	return nil
+}
+
+// Kinds returns every kind an entry can have: those that are no InternalRaftRequest first, then its fields in order.
+func Kinds() []Kind {
+	kinds := []Kind{KindEmpty, KindConfChange, KindConfChangeV2, KindUnknown}
+	for i := range requestFields {
+		kinds = append(kinds, requestFields[i].kind)
+	}
+	return kinds
+}
+
+// IsAuth tells whether the request is answered by the auth store: users, roles, enable and disable, authenticate.
+func (k Kind) IsAuth() bool {
+	switch k {
+	case KindAuthEnable, KindAuthDisable, KindAuthenticate, KindAuthStatus:
+		return true
+	}
+	return k.in(1100, 1204)
+}
+
+// ChangesAuth tells whether the request raises the auth revision when it succeeds.
+func (k Kind) ChangesAuth() bool {
+	switch k {
+	case KindAuthUserGet, KindAuthUserList, KindAuthRoleGet, KindAuthRoleList, KindAuthStatus, KindAuthenticate, KindAuthDisable:
+		return k == KindAuthDisable
+	}
+	return k.IsAuth()
+}
+
+// IsKV tells whether the request reads or writes keys.
+func (k Kind) IsKV() bool { return k.in(3, 7) }
+
+// IsLease tells whether the request is about leases themselves.
+func (k Kind) IsLease() bool {
+	return k == KindLeaseGrant || k == KindLeaseRevoke || k == KindLeaseCheckpoint
+}
+
+// IsMembership tells whether the request is about members: conf changes and published attributes. Whether a v2 request is
+// one follows from its path; see V2Request.MemberAttr.
+func (k Kind) IsMembership() bool {
+	return k == KindConfChange || k == KindConfChangeV2 || k == KindClusterMemberAttrSet
+}
+
+// HasSecrets tells whether the request can carry a password, a password hash or a token.
+func (k Kind) HasSecrets() bool {
+	return k == KindAuthenticate || k == KindAuthUserAdd || k == KindAuthUserChangePassword
+}
+
+func (k Kind) in(from, to int32) bool {
+	for i := range requestFields {
+		if f := &requestFields[i]; f.kind == k {
+			return f.num >= from && f.num <= to
+		}
+	}
+	return false
+}

@@ -1,0 +1,222 @@
+package dumplog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// segmentLimit is the size at which every etcd cuts a segment (wal.SegmentSizeBytes).
+const segmentLimit = 64 * 1000 * 1000
+
+// order puts the digests of the segments in order: it follows the CRC chain from file to file, builds the effective log
+// and finds what is missing in between.
+type order struct {
+	sum  *Summary
+	log  *Log
+	prev *digest
+	// last is the last index of the effective log; before the first entry the index the log must go on from.
+	last uint64
+	// snap is the highest index of a snapshot record so far.
+	snap, commit uint64
+	// chain is what the next segment's CRC record must say, when known.
+	chain   uint32
+	chained bool
+	// waiting is damage whose lost indexes the next entry will tell.
+	waiting []*DamageError
+}
+
+func newOrder(l *Log) *order {
+	o := &order{log: l, sum: &Summary{
+		Metadata: l.meta, LeftOvers: l.left, Records: map[RecordType]int{}, Start: StartUnknown,
+	}}
+	if f := l.segs[0]; f.seq > 0 {
+		o.sum.Start = StartPurged
+		if f.first > 0 {
+			o.last = f.first - 1
+		}
+	} else {
+		o.chained = true
+	}
+	return o
+}
+
+// add takes the next segment.
+func (o *order) add(d *digest) {
+	o.sum.Segments = append(o.sum.Segments, d.seg)
+	head := Pos{Segment: d.seg.Name}
+	if d.file.foreign {
+		o.report(&DamageError{Pos: head, Kind: DamageMixed, Len: d.seg.Size,
+			Err: fmt.Errorf("the segment is of member %s of cluster %s", d.file.meta.MemberID, d.file.meta.ClusterID)})
+		o.chained = false
+		o.events(d, true)
+		return
+	}
+	o.sequence(d, head)
+	if d.seeded && o.chained && !d.badSeed && d.seed != o.chain {
+		o.report(&DamageError{Pos: head, Kind: DamageChain,
+			Err: fmt.Errorf("the CRC record says %08x, the segment before ends with %08x", d.seed, o.chain)})
+	}
+	if o.prev == nil && d.seg.Seq == 0 && d.start.kind != "" {
+		o.sum.Start = d.start.kind
+	}
+	o.events(d, false)
+	for t, n := range d.count {
+		o.sum.Records[t] += n
+	}
+	o.state(d)
+	o.chain = d.endChain
+	o.chained = d.endKnown && (d.seg.End == endZero || d.seg.End == endEOF)
+	o.prev = d
+}
+
+// sequence reports segments that are missing before d.
+func (o *order) sequence(d *digest, head Pos) {
+	if o.prev == nil || d.seg.Seq <= o.prev.seg.Seq+1 {
+		return
+	}
+	n := d.seg.Seq - o.prev.seg.Seq - 1
+	for _, s := range o.log.segs { // a foreign segment stands where one is missing
+		if s.foreign && s.seq > o.prev.seg.Seq && s.seq < d.seg.Seq {
+			n--
+		}
+	}
+	o.chained = false
+	if n > 0 {
+		o.report(&DamageError{Pos: head, Kind: DamageMissingSegment,
+			Err: fmt.Errorf("%d segment(s) missing between %s and this one", n, o.prev.seg.Name)})
+	}
+}
+
+// state takes over the HardStates of a segment.
+func (o *order) state(d *digest) {
+	if d.state == nil {
+		return
+	}
+	if h := o.sum.HardState; h != nil && d.firstState < h.Term {
+		o.report(termFell(Pos{Segment: d.seg.Name}, d.firstState, h.Term))
+	}
+	h := *d.state
+	o.sum.HardState, o.sum.HardStatePos = &h, d.pos
+	o.commit = max(o.commit, d.commit)
+}
+
+func (o *order) events(d *digest, damageOnly bool) {
+	for i := range d.events {
+		v := &d.events[i]
+		switch {
+		case v.kind == eventDamage:
+			o.report(v.dmg)
+		case damageOnly:
+		case v.kind == eventRun:
+			o.run(v)
+		case v.kind == eventForce:
+			o.sum.ForceNewCluster = append(o.sum.ForceNewCluster, v.pos)
+		case v.kind == eventSnapshot:
+			o.snap = max(o.snap, v.snap.Index)
+			o.sum.Snapshots = append(o.sum.Snapshots, v.snap)
+		}
+	}
+}
+
+// report takes a damage; the next entry will tell what it lost.
+func (o *order) report(d *DamageError) {
+	if d.Server == "" {
+		d.Server = serverDoes(d, o.log.segs[len(o.log.segs)-1].name == d.Segment)
+	}
+	o.sum.Damage = append(o.sum.Damage, d)
+	if d.losesEntries() {
+		o.waiting = append(o.waiting, d)
+	}
+}
+
+// run appends consecutive entries of one term to the effective log.
+func (o *order) run(v *event) {
+	if v.first > o.last+1 {
+		o.gap(v)
+	}
+	o.waiting = o.waiting[:0]
+	terms := o.sum.Terms
+	if n := len(terms); n > 0 && v.first <= terms[n-1].Last {
+		o.overwrite(v)
+	}
+	terms = o.sum.Terms
+	if n := len(terms); n > 0 {
+		prev := &terms[n-1]
+		if prev.Last+1 == v.first && prev.Term > v.term {
+			o.report(termFell(v.pos, v.term, prev.Term))
+		}
+		if prev.Last+1 == v.first && prev.Term == v.term {
+			prev.Last, o.last = v.last, v.last
+			return
+		}
+	}
+	o.sum.Terms = append(terms, TermRange{Term: v.term, First: v.first, Last: v.last})
+	o.last = v.last
+}
+
+// gap explains why entries are missing before a run: by damage, by a snapshot, or not at all.
+func (o *order) gap(v *event) {
+	from, to := o.last+1, v.first-1
+	switch {
+	case len(o.waiting) > 0:
+		for _, d := range o.waiting {
+			d.LostFrom, d.LostTo = from, to
+		}
+	case o.snap >= to:
+		o.sum.Jumps = append(o.sum.Jumps, Jump{Pos: v.pos, From: from, To: to})
+	default:
+		d := &DamageError{Pos: v.pos, Kind: DamageIndexGap, LostFrom: from, LostTo: to,
+			Err: fmt.Errorf("entry %d/%d follows index %d", v.term, v.first, o.last)}
+		o.report(d)
+	}
+}
+
+// overwrite cuts the effective log before the run's first index.
+func (o *order) overwrite(v *event) {
+	terms := o.sum.Terms
+	old := terms[len(terms)-1]
+	o.sum.Overwrites = append(o.sum.Overwrites, Overwrite{
+		Pos: v.pos, Term: v.term, Index: v.first, OldLast: old.Last, OldTerm: old.Term, Commit: max(o.commit, v.commit),
+	})
+	for n := len(terms); n > 0 && terms[n-1].Last >= v.first; n = len(terms) {
+		if terms[n-1].First >= v.first {
+			terms = terms[:n-1]
+			continue
+		}
+		terms[n-1].Last = v.first - 1
+	}
+	o.sum.Terms = terms
+}
+
+// finish closes the summary behind the last segment.
+func (o *order) finish() *Summary {
+	s := o.sum
+	if p := o.prev; p != nil && p.file.last && p.seg.End == endEOF && p.seg.Size >= segmentLimit {
+		o.report(&DamageError{Pos: Pos{Segment: p.seg.Name, Offset: p.seg.DataEnd}, Kind: DamageMissingSegment,
+			Err: errors.New("the segment is full and was cut, the one behind it is missing (or the server died while it cut)")})
+	}
+	for _, d := range o.waiting {
+		if d.LostFrom != o.last+1 {
+			d.LostFrom, d.LostTo = o.last+1, 0
+		}
+	}
+	s.MaxCommit = o.commit
+	if n := len(s.Terms); n > 0 {
+		s.FirstIndex, s.FirstTerm = s.Terms[0].First, s.Terms[0].Term
+		s.LastIndex, s.LastTerm = s.Terms[n-1].Last, s.Terms[n-1].Term
+	}
+	at := map[string]int{}
+	for i, f := range o.log.segs {
+		at[f.name] = i
+	}
+	slices.SortStableFunc(s.Damage, func(a, b *DamageError) int {
+		return cmp.Or(cmp.Compare(at[a.Segment], at[b.Segment]), cmp.Compare(a.Offset, b.Offset))
+	})
+	return s
+}
+
+func termFell(pos Pos, now, before uint64) *DamageError {
+	return &DamageError{Pos: pos, Kind: DamageTermOrder, Err: fmt.Errorf("term %d follows term %d", now, before)}
+}

@@ -1,0 +1,233 @@
+package dumplog
+
+import (
+	"errors"
+	"fmt"
+)
+
+// DecodeMetadata reads etcdserverpb.Metadata {1 NodeID, 2 ClusterID}, the payload of a metadata record (etcd 3.0 to 3.8,
+// server/etcdserver/bootstrap.go). The error says that the bytes are something else.
+func DecodeMetadata(b []byte) (Metadata, error) {
+	var m Metadata
+	err := eachField(b, func(f *field) bool {
+		switch {
+		case f.num == 1 && f.wire == wireVarint:
+			m.MemberID = ID(f.v)
+		case f.num == 2 && f.wire == wireVarint:
+			m.ClusterID = ID(f.v)
+		default:
+			return false
+		}
+		return true
+	})
+	if err == nil && (m.MemberID == 0 || m.ClusterID == 0) {
+		err = errors.New("member or cluster ID is 0")
+	}
+	return m, wrap("metadata", err)
+}
+
+// DecodeHardState reads raftpb.HardState {1 term, 2 vote, 3 commit}, the payload of a state record. etcd never writes one
+// with term 0. The error says that the bytes are something else.
+func DecodeHardState(b []byte) (HardState, error) {
+	var h HardState
+	err := eachField(b, func(f *field) bool {
+		switch {
+		case f.wire != wireVarint:
+			return false
+		case f.num == 1:
+			h.Term = f.v
+		case f.num == 2:
+			h.Vote = ID(f.v)
+		case f.num == 3:
+			h.Commit = f.v
+		default:
+			return false
+		}
+		return true
+	})
+	if err == nil && h.Term == 0 {
+		err = errors.New("term is 0")
+	}
+	return h, wrap("HardState", err)
+}
+
+// DecodeSnapshotRecord reads walpb.Snapshot {1 index, 2 term, 3 conf_state}, the payload of a snapshot record; conf_state
+// is written from etcd 3.5 on. The error says that the bytes are something else.
+func DecodeSnapshotRecord(b []byte) (SnapshotRecord, error) {
+	var s SnapshotRecord
+	var bad error
+	err := eachField(b, func(f *field) bool {
+		switch {
+		case f.num == 1 && f.wire == wireVarint:
+			s.Index = f.v
+		case f.num == 2 && f.wire == wireVarint:
+			s.Term = f.v
+		case f.num == 3 && f.wire == wireBytes:
+			var cs ConfState
+			cs, bad = decodeConfState(f.b)
+			s.ConfState = &cs
+		default:
+			return false
+		}
+		return true
+	})
+	err = errors.Join(err, bad)
+	if err == nil && (s.Index == 0) != (s.Term == 0) {
+		err = fmt.Errorf("index %d does not go with term %d", s.Index, s.Term)
+	}
+	return s, wrap("snapshot record", err)
+}
+
+// decodeConfState reads raftpb.ConfState {1 voters, 2 learners, 3 voters_outgoing, 4 learners_next, 5 auto_leave}.
+func decodeConfState(b []byte) (ConfState, error) {
+	var cs ConfState
+	lists := [...]*[]ID{1: &cs.Voters, 2: &cs.Learners, 3: &cs.VotersOutgoing, 4: &cs.LearnersNext}
+	err := eachField(b, func(f *field) bool {
+		switch {
+		case f.num == 5 && f.wire == wireVarint:
+			cs.AutoLeave = f.v != 0
+		case f.num < 1 || f.num > 4:
+			return false
+		case f.wire == wireVarint:
+			*lists[f.num] = append(*lists[f.num], ID(f.v))
+		case f.wire == wireBytes:
+			return unpack(f.b, lists[f.num])
+		default:
+			return false
+		}
+		return true
+	})
+	return cs, wrap("ConfState", err)
+}
+
+// unpack reads a packed list of varints. etcd writes its lists unpacked; a protobuf reader must accept both.
+func unpack(b []byte, to *[]ID) bool {
+	for len(b) > 0 {
+		v, n := varint(b)
+		if n == 0 {
+			return false
+		}
+		*to = append(*to, ID(v))
+		b = b[n:]
+	}
+	return true
+}
+
+// eachField calls use for every field of a message that must hold known fields only.
+func eachField(b []byte, use func(*field) bool) error {
+	s := scanner{b: b}
+	var f field
+	for s.next(&f) {
+		if !use(&f) {
+			return fmt.Errorf("field %d of wire type %d does not belong here", f.num, f.wire)
+		}
+	}
+	if s.bad {
+		return errWire
+	}
+	return nil
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// entryHead is what the log itself needs of a raft entry.
+type entryHead struct {
+	typ         EntryType
+	term, index uint64
+	data        []byte
+}
+
+// decodeEntry reads raftpb.Entry {1 Type, 2 Term, 3 Index, 4 Data}; Type is left out when 0 from etcd 3.7 on. The checks
+// stand in for what the CRC does not cover, the type of the record: no other payload passes them.
+func decodeEntry(b []byte) (entryHead, error) {
+	e, ok := decodeEntryFast(b)
+	if !ok {
+		e = entryHead{}
+		err := eachField(b, func(f *field) bool {
+			switch {
+			case f.num == 1 && f.wire == wireVarint:
+				e.typ = EntryType(f.v)
+			case f.num == 2 && f.wire == wireVarint:
+				e.term = f.v
+			case f.num == 3 && f.wire == wireVarint:
+				e.index = f.v
+			case f.num == 4 && f.wire == wireBytes:
+				e.data = f.b
+			default:
+				return false
+			}
+			return true
+		})
+		if err != nil {
+			return e, wrap("entry", err)
+		}
+	}
+	switch {
+	case e.term == 0 || e.index == 0:
+		return e, fmt.Errorf("entry: term %d, index %d", e.term, e.index)
+	case e.typ < EntryNormal || e.typ > EntryConfChangeV2:
+		return e, fmt.Errorf("entry: no entry has type %d", e.typ)
+	case e.typ == EntryConfChange && len(e.data) == 0, e.typ == EntryConfChangeV2 && len(e.data) == 0 && e.term > 1<<32:
+		return e, errors.New("entry: conf change without content")
+	}
+	return e, nil
+}
+
+// decodeEntryFast reads the one layout all writers use and reports false for any other.
+func decodeEntryFast(b []byte) (e entryHead, ok bool) {
+	if len(b) > 2 && b[0] == 0x08 && b[1] < 0x80 {
+		e.typ = EntryType(b[1])
+		b = b[2:]
+	}
+	if len(b) < 4 || b[0] != 0x10 {
+		return e, false
+	}
+	v, n := varint(b[1:])
+	if b = b[1+n:]; n == 0 || len(b) < 2 || b[0] != 0x18 {
+		return e, false
+	}
+	e.term = v
+	v, n = varint(b[1:])
+	if n == 0 {
+		return e, false
+	}
+	e.index = v
+	if b = b[1+n:]; len(b) == 0 {
+		return e, true
+	}
+	if b[0] != 0x22 {
+		return e, false
+	}
+	l, n := varint(b[1:])
+	if n == 0 || uint64(len(b)-1-n) != l {
+		return e, false
+	}
+	e.data = b[1+n:]
+	return e, true
+}
+
+// checkPayload tells whether the data of a record can be what its type says.
+func checkPayload(t RecordType, data []byte) (e entryHead, err error) {
+	switch t {
+	case RecordEntry:
+		return decodeEntry(data)
+	case RecordMetadata:
+		_, err = DecodeMetadata(data)
+	case RecordState:
+		_, err = DecodeHardState(data)
+	case RecordSnapshot:
+		_, err = DecodeSnapshotRecord(data)
+	case RecordCRC:
+		if len(data) != 0 {
+			err = errors.New("crc record: carries data")
+		}
+	default:
+		err = fmt.Errorf("no record has type %d", t)
+	}
+	return e, err
+}

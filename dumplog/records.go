@@ -1,0 +1,213 @@
+package dumplog
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+)
+
+// Records yields every physical record in order. Where bytes make no sense it yields a *DamageError, then goes on behind
+// the damage; with a CRC mismatch or an undecodable payload the Record stands beside the error as it is in the file, else
+// it is zero. Any other error (cancelled context) ends the iteration. The log is scanned once before, because what a
+// damage lost is told by the records behind it.
+func (l *Log) Records(ctx context.Context) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		s, err := l.Scan(ctx)
+		if err != nil {
+			yield(Record{}, err)
+			return
+		}
+		c := chainCheck{}
+		_ = l.walk(ctx, s, true, func(it *item, d *DamageError) bool {
+			if d != nil {
+				return yield(it.rec, d)
+			}
+			c.check(&it.rec, s)
+			return yield(it.rec, nil)
+		}, func(err error) { yield(Record{}, err) })
+	}
+}
+
+// chainCheck judges CRC records, which only the segment before can prove.
+type chainCheck struct {
+	segment string
+	chain   uint32
+	known   bool
+}
+
+func (c *chainCheck) check(rec *Record, _ *Summary) {
+	if rec.Type == RecordCRC && c.segment != "" && c.known && rec.Segment != c.segment {
+		rec.ComputedCRC, rec.CRC = c.chain, CRCMatch
+		if c.chain != rec.StoredCRC {
+			rec.CRC = CRCMismatch
+		}
+	}
+	c.segment, c.chain, c.known = rec.Segment, rec.ComputedCRC, rec.CRC != CRCMismatch
+	if rec.Type == RecordCRC {
+		c.chain, c.known = rec.StoredCRC, true
+	}
+}
+
+// Entries yields every entry in physical order with Overwritten set; a nil Summary makes it Scan first. Damage is yielded
+// as in Records. Segments of another member or cluster are left out. Entries whose CRC fails are damage, not entries.
+func (l *Log) Entries(ctx context.Context, s *Summary) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if s == nil {
+			var err error
+			if s, err = l.Scan(ctx); err != nil {
+				yield(Entry{}, err)
+				return
+			}
+		}
+		o := l.newOverwritten(s)
+		var e Entry
+		_ = l.walk(ctx, s, false, func(it *item, d *DamageError) bool {
+			switch {
+			case d != nil:
+				return yield(Entry{}, d)
+			case it.rec.Type != RecordEntry:
+				return true
+			}
+			it.entry(&e)
+			e.Overwritten = o.is(&e)
+			return yield(e, nil)
+		}, func(err error) { yield(Entry{}, err) })
+	}
+}
+
+// walk steps through all segments in order and calls use with every good record and with every damage of s in its place.
+// A damage comes with the record that shows it, when there is one.
+func (l *Log) walk(ctx context.Context, s *Summary, foreign bool, use func(*item, *DamageError) bool, fail func(error)) bool {
+	w := walker{damage: s.Damage, use: use}
+	for i, seg := range l.segs {
+		if seg.foreign && !foreign {
+			if !w.until(seg.name, seg.size) {
+				return false
+			}
+			continue
+		}
+		if err := w.segment(ctx, seg, l.behind(i)); err != nil {
+			if !errors.Is(err, errStopped) {
+				fail(err)
+			}
+			return false
+		}
+	}
+	for len(w.damage) > 0 {
+		if !w.until(w.damage[0].Segment, w.damage[0].Offset) {
+			return false
+		}
+	}
+	return true
+}
+
+// errStopped says that the caller of an iterator wants no more.
+var errStopped = errors.New("stopped")
+
+type walker struct {
+	damage []*DamageError // not yet yielded
+	use    func(*item, *DamageError) bool
+	none   item
+}
+
+// until yields the damage at the head of the list up to an offset of a segment.
+func (w *walker) until(segment string, off int64) bool {
+	for len(w.damage) > 0 && w.damage[0].Segment == segment && w.damage[0].Offset <= off {
+		w.none = item{}
+		d := w.damage[0]
+		w.damage = w.damage[1:]
+		if !w.use(&w.none, d) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *walker) segment(ctx context.Context, seg, next *segFile) error {
+	r, err := openSegment(ctx, seg, next)
+	if err != nil { // the damage list has it
+		return stopUnless(w.until(seg.name, seg.size))
+	}
+	defer r.close()
+	var it item
+	for {
+		err := r.step(&it)
+		switch {
+		case errors.Is(err, io.EOF):
+			return stopUnless(w.until(seg.name, r.size))
+		case err != nil:
+			return err
+		case it.ok:
+			if !w.until(seg.name, it.rec.Offset) || !w.use(&it, nil) {
+				return errStopped
+			}
+		case it.rec.Len > 0 && it.dmg != nil:
+			if !w.beside(&it) {
+				return errStopped
+			}
+		}
+	}
+}
+
+// beside yields damage together with the record that shows it.
+func (w *walker) beside(it *item) bool {
+	if !w.until(it.dmg.Segment, it.dmg.Offset-1) {
+		return false
+	}
+	for i, d := range w.damage {
+		if d.Pos != it.dmg.Pos {
+			break
+		}
+		if d.Kind == it.dmg.Kind {
+			w.damage = append(w.damage[:i:i], w.damage[i+1:]...)
+			return w.use(it, d)
+		}
+	}
+	return true
+}
+
+func stopUnless(ok bool) error {
+	if ok {
+		return nil
+	}
+	return errStopped
+}
+
+// overwritten tells in one pass in physical order which entries a later record replaced.
+type overwritten struct {
+	at   map[string]int
+	list []Overwrite
+	// low[i] is the lowest index of any overwrite from i on.
+	low []uint64
+}
+
+func (l *Log) newOverwritten(s *Summary) *overwritten {
+	o := &overwritten{at: map[string]int{}, list: s.Overwrites, low: make([]uint64, len(s.Overwrites))}
+	for i, seg := range l.segs {
+		o.at[seg.name] = i
+	}
+	for i := len(o.list) - 1; i >= 0; i-- {
+		o.low[i] = o.list[i].Index
+		if i+1 < len(o.low) {
+			o.low[i] = min(o.low[i], o.low[i+1])
+		}
+	}
+	return o
+}
+
+func (o *overwritten) is(e *Entry) bool {
+	for len(o.list) > 0 && !o.behind(e) {
+		o.list, o.low = o.list[1:], o.low[1:]
+	}
+	return len(o.low) > 0 && e.Index >= o.low[0]
+}
+
+// behind tells whether the next overwrite stands behind the entry.
+func (o *overwritten) behind(e *Entry) bool {
+	p := o.list[0].Pos
+	if p.Segment == e.Segment {
+		return p.Offset > e.Offset
+	}
+	return o.at[p.Segment] > o.at[e.Segment]
+}

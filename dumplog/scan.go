@@ -1,0 +1,76 @@
+package dumplog
+
+import (
+	"context"
+	"runtime"
+	"sync"
+)
+
+// Scan reads the whole log once, the segments side by side on all cores, and returns what it shows. Damage is in the
+// Summary, not in the error, which is that of a cancelled context. Memory does not grow with the number of entries.
+func (l *Log) Scan(ctx context.Context) (*Summary, error) { return l.ScanWith(ctx, nil) }
+
+// ScanWith is Scan with a look at every entry. visit is called once per segment, in no certain order, with its position in
+// the log; what it returns is called with the good entries of that segment in physical order, from one goroutine. The
+// Entry and its Data are valid only during the call, and Overwritten is not known yet; it follows from the Summary.
+func (l *Log) ScanWith(ctx context.Context, visit func(segment int) func(*Entry)) (*Summary, error) {
+	digests := make([]*digest, len(l.segs))
+	errs := make([]error, len(l.segs))
+	work := make(chan int)
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(l.segs)) {
+		wg.Go(func() {
+			for i := range work {
+				var see func(*Entry)
+				if visit != nil {
+					see = visit(i)
+				}
+				digests[i], errs[i] = digestSegment(ctx, l.segs[i], l.behind(i), see)
+			}
+		})
+	}
+	for i := range l.segs {
+		work <- i
+	}
+	close(work)
+	wg.Wait()
+	o := newOrder(l)
+	for i, d := range digests {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		o.add(d)
+	}
+	return o.finish(), nil
+}
+
+// Segments returns the number of segments.
+func (l *Log) Segments() int { return len(l.segs) }
+
+// behind returns the segment that continues segment i, nil when there is none.
+func (l *Log) behind(i int) *segFile {
+	if i+1 < len(l.segs) && l.segs[i+1].seq == l.segs[i].seq+1 && !l.segs[i+1].foreign {
+		return l.segs[i+1]
+	}
+	return nil
+}
+
+// Committed returns the last index known to be committed: the highest of the HardStates, of the snapshot records and of
+// what the caller knows (a consistent index, the commit of other members), bounded by the last entry.
+func (s *Summary) Committed(known ...uint64) uint64 {
+	c := s.MaxCommit
+	for _, k := range known {
+		c = max(c, k)
+	}
+	for i := range s.Snapshots {
+		c = max(c, s.Snapshots[i].Index)
+	}
+	return min(c, max(s.LastIndex, s.lastSnapshot()))
+}
+
+func (s *Summary) lastSnapshot() (index uint64) {
+	for i := range s.Snapshots {
+		index = max(index, s.Snapshots[i].Index)
+	}
+	return index
+}

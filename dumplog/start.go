@@ -1,0 +1,45 @@
+package dumplog
+
+// startMarks looks at the first records of a log for how the member came to be.
+//
+// A bootstrap writes one ConfChangeAddNode per initial member at term 1 and then HardState{term 1, vote 0, commit n}; a
+// restore does the same with a vote; a joining member has no entries before its first HardState, or those of the leader,
+// whose term and commit do not fit (server/etcdserver/bootstrap.go, etcdutl/snapshot/v3_snapshot.go, 3.3 to 3.8).
+type startMarks struct {
+	adds  uint64
+	other bool
+	kind  StartKind
+}
+
+func (s *startMarks) add(it *item) {
+	if s.kind != "" {
+		return
+	}
+	switch it.rec.Type {
+	case RecordEntry:
+		e := &it.head
+		cc, _ := decodeConfChange(e.data)
+		if e.typ == EntryConfChange && e.term == 1 && e.index == s.adds+1 && cc.Type == ConfChangeAddNode && !s.other {
+			s.adds++
+		} else {
+			s.other = true
+		}
+	case RecordState:
+		h, _ := DecodeHardState(it.rec.Data)
+		switch {
+		case s.adds == 0 || s.other || h.Term != 1 || h.Commit != s.adds:
+			s.kind = StartJoin
+		case h.Vote != 0:
+			s.kind = StartRestore
+		default:
+			s.kind = StartBootstrap
+		}
+	}
+}
+
+// isForced tells whether a conf change is one that --force-new-cluster wrote: a removal without ID and context. A removal
+// that a client asked for carries the ID of its request (server/storage/util.go, CreateConfigChangeEnts).
+func isForced(data []byte) bool {
+	cc, err := decodeConfChange(data)
+	return err == nil && cc.Type == ConfChangeRemoveNode && cc.ID == 0 && len(cc.Context) == 0
+}
