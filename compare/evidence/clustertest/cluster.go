@@ -201,25 +201,38 @@ func (c *Cluster) Add(learner bool) int {
 // Client returns a client of member i alone, closed when the test ends. It uses the credentials of Login.
 func (c *Cluster) Client(i int) *clientv3.Client {
 	c.t.Helper()
-	return c.clientAs(i, c.user, c.password)
-}
-
-func (c *Cluster) clientAs(i int, user, password string) *clientv3.Client {
-	c.t.Helper()
-	key := clientKey{i, user}
-	if cli := c.clients[key]; cli != nil {
-		return cli
-	}
-	cli, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{c.members[i].clientURL}, DialTimeout: Patience, Logger: zap.NewNop(),
-		Username: user, Password: password,
-	})
+	cli, err := c.dial(i)
 	if err != nil {
 		c.t.Fatalf("client of %s: %v", c.Name(i), err)
 	}
+	return cli
+}
+
+func (c *Cluster) dial(i int) (*clientv3.Client, error) {
+	key := clientKey{i, c.user}
+	if cli := c.clients[key]; cli != nil {
+		return cli, nil
+	}
+	cli, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{c.members[i].clientURL}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
+		Username: c.user, Password: c.password,
+	})
+	if err != nil {
+		return nil, err
+	}
 	c.t.Cleanup(func() { _ = cli.Close() })
 	c.clients[key] = cli
-	return cli
+	return cli, nil
+}
+
+// status asks member i for its state. Some patch releases want a login for that as soon as auth is enabled, so it goes through
+// the client that Login chose.
+func (c *Cluster) status(ctx context.Context, i int) (*clientv3.StatusResponse, error) {
+	cli, err := c.dial(i)
+	if err != nil {
+		return nil, err
+	}
+	return cli.Status(ctx, c.Endpoint(i))
 }
 
 // Login makes later clients log in. Empty arguments take that back.

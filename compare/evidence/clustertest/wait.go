@@ -32,12 +32,11 @@ func (c *Cluster) WaitUntil(what string, ready func(ctx context.Context) error) 
 func (c *Cluster) waitServing(i int) {
 	c.t.Helper()
 	m := c.members[i]
-	cli := c.clientAs(i, "", "") // Status needs no login
 	c.WaitUntil(m.name+" serves", func(ctx context.Context) error {
 		if !m.running() {
 			c.t.Fatalf("%s ended instead of serving: %v", m.name, m.exitErr)
 		}
-		st, err := cli.Status(ctx, m.clientURL)
+		st, err := c.status(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -59,7 +58,7 @@ func (c *Cluster) WaitEqual() (appliedIndex uint64, revision int64) {
 	}
 	c.WaitUntil("members are equal", func(ctx context.Context) error {
 		for n, i := range running {
-			st, err := c.clientAs(i, "", "").Status(ctx, c.Endpoint(i))
+			st, err := c.status(ctx, i)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.Name(i), err)
 			}
@@ -88,7 +87,7 @@ func (c *Cluster) Leader() int {
 			if !m.running() {
 				continue
 			}
-			st, err := c.clientAs(i, "", "").Status(ctx, m.clientURL)
+			st, err := c.status(ctx, i)
 			if err != nil {
 				return fmt.Errorf("%s: %w", m.name, err)
 			}
