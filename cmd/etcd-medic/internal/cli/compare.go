@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/compare"
+)
+
+type compareOptions struct {
+	output
+	sources
+	limit int
+}
+
+const compareLong = `Hold the content of several sources against each other, bucket by bucket, at the raft index that all of them have applied,
+then their logs entry by entry. What differs legally between members (page layout, password salts, compaction) does not
+count as a difference. compare shows differences and does not judge them: diagnose does.
+
+Exit codes: 0 equal, 1 could not read, 2 wrong usage, 3 something differs, 4 something could not be compared.`
+
+const compareExample = `  etcd-medic compare node1/ node2/ node3/
+  etcd-medic compare old=backup1.db new=backup2.db --limit 100
+  etcd-medic compare node1/ node2/ -w json | jq '.buckets[] | select(.equal != true)'`
+
+func newCompareCmd(s *Streams, run func(context.Context, *compareOptions) error) *cobra.Command {
+	o := &compareOptions{output: output{io: s}}
+	cmd := &cobra.Command{
+		Use:     "compare SOURCE SOURCE...",
+		Short:   "hold several sources against each other, bucket by bucket",
+		Long:    compareLong,
+		Example: compareExample,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(args); err != nil {
+				return err
+			}
+			if o.limit < 1 {
+				return usagef("", "--limit must be 1 or more")
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.output.flags(cmd)
+	o.sources.flags(cmd)
+	cmd.Flags().IntVar(&o.limit, "limit", 20, "rows shown per bucket; the others are counted")
+	return cmd
+}
+
+func runCompare(ctx context.Context, o *compareOptions) error {
+	opts := o.compareOptions()
+	opts.MaxRows = o.limit
+	c, err := compare.Compare(ctx, o.specs, opts)
+	o.io.clearStatus()
+	if err != nil {
+		return err
+	}
+	if err := render.Comparison(o.io.Out, o.format, c, o.renderOptions()); err != nil {
+		return err
+	}
+	o.io.unusable(c.Sources)
+	return result(comparisonCode(c))
+}
+
+// comparisonCode derives the exit code from the document alone.
+func comparisonCode(c *compare.Comparison) int {
+	code := ExitDone
+	for _, s := range c.Sources {
+		if s.Error != "" {
+			code = ExitInconclusive
+		}
+	}
+	for _, b := range c.Buckets {
+		switch {
+		case b.Equal == nil:
+			code = ExitInconclusive
+		case !*b.Equal:
+			return ExitFindings
+		}
+	}
+	if c.Log.Equal != nil && !*c.Log.Equal {
+		return ExitFindings
+	}
+	return code
+}

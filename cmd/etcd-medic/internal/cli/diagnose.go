@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/compare"
+)
+
+type diagnoseOptions struct {
+	output
+	sources
+	failOn   failOn
+	evidence int
+	diagnose diagnoseFunc
+}
+
+// diagnoseFunc is compare.Diagnose, or a test's stand-in.
+type diagnoseFunc func(context.Context, *diagnoseOptions) (*compare.Report, error)
+
+const diagnoseLong = `Read the data dirs of all members of a cluster (as many as there are), prove where a database stopped matching the log or
+the other members, name the cause and the best member, and say what to do next.
+
+SOURCE is [NAME=]PATH: a data dir, backup, db file, WAL folder, or a .tar, .tar.gz, .tar.zst of them; a folder that holds
+one data dir per member stands for all of them. See etcd-medic help sources.
+
+Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read, 2 wrong usage, 3 findings at or above --fail-on,
+4 inconclusive: the evidence does not suffice, or a source could not be used.`
+
+const diagnoseExample = `  etcd-medic diagnose node1=/copies/node1 node2=/copies/node2 node3=/copies/node3
+  etcd-medic diagnose copies.tar.gz
+  etcd-medic diagnose node1/ node2/ -w json | jq .verdict
+  etcd-medic diagnose n1=/data/n1 --wal-dir n1=/wal/n1`
+
+func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) error) *cobra.Command {
+	o := &diagnoseOptions{output: output{io: s}, diagnose: diagnose}
+	cmd := &cobra.Command{
+		Use:     "diagnose SOURCE...",
+		Short:   "find what broke first, its cause, and the best member",
+		Long:    diagnoseLong,
+		Example: diagnoseExample,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(args); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.output.flags(cmd)
+	o.sources.flags(cmd)
+	o.failOn.flag(cmd)
+	cmd.Flags().IntVar(&o.evidence, "evidence", 8, "evidence rows shown per finding in the table")
+	return cmd
+}
+
+func diagnose(ctx context.Context, o *diagnoseOptions) (*compare.Report, error) {
+	return compare.Diagnose(ctx, o.specs, o.compareOptions())
+}
+
+func (o *output) compareOptions() compare.Options {
+	return compare.Options{Version: Version(), Values: o.opts.Values, Progress: o.io.Progress()}
+}
+
+func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
+	r, err := o.diagnose(ctx, o)
+	o.io.clearStatus()
+	if err != nil {
+		return err
+	}
+	o.opts.MaxEvidence = o.evidence
+	if err := render.Diagnosis(o.io.Out, o.format, r, o.renderOptions()); err != nil {
+		return err
+	}
+	o.io.unusable(r.Sources)
+	return result(reportCode(r, o.failOn))
+}
+
+// unusable tells on stderr which sources could not be used; the report holds the others.
+func (s *Streams) unusable(sources []compare.Source) {
+	for _, src := range sources {
+		if src.Error != "" {
+			s.errorf("%s was not used: %s", src.Name, src.Error)
+		}
+	}
+}
+
+// reportCode derives the exit code from the report alone, so that it never disagrees with what was printed.
+func reportCode(r *compare.Report, f failOn) int {
+	for i := range r.Findings {
+		if f.reached(r.Findings[i].Severity) {
+			return ExitFindings
+		}
+	}
+	if r.Verdict.Healthy == nil {
+		return ExitInconclusive
+	}
+	for i := range r.Sources {
+		if r.Sources[i].Error != "" {
+			return ExitInconclusive
+		}
+	}
+	return ExitDone
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// The exit codes; docs/EXIT-CODES.md says the same to users.
+const (
+	ExitDone         = 0   // done; no finding at or above --fail-on
+	ExitError        = 1   // the tool could not do its job
+	ExitUsage        = 2   // wrong usage
+	ExitFindings     = 3   // findings at or above --fail-on
+	ExitInconclusive = 4   // nothing found, but a needed check could not be made
+	ExitRefused      = 5   // a safety precondition does not hold
+	ExitUnfinished   = 6   // a repair started and did not reach its goal
+	ExitInterrupted  = 130 // interrupted
+)
+
+// usageError is wrong usage, with a hint what would be right.
+type usageError struct {
+	msg, hint string
+}
+
+func (e *usageError) Error() string { return e.msg }
+
+func usagef(hint, format string, args ...any) error {
+	return &usageError{msg: fmt.Sprintf(format, args...), hint: hint}
+}
+
+// resultError carries the exit code of a run that did its job: the result on stdout says why, so nothing more is printed.
+type resultError struct{ code int }
+
+func (e *resultError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// result turns an exit code into what a run function returns.
+func result(code int) error {
+	if code == ExitDone {
+		return nil
+	}
+	return &resultError{code}
+}
+
+// exitCode is the one place where errors become exit codes.
+func exitCode(err error) int {
+	var res *resultError
+	var usage *usageError
+	var src *evidence.SourceError
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.Is(err, context.Canceled):
+		return ExitInterrupted
+	case errors.As(err, &res):
+		return res.code
+	case errors.As(err, &usage):
+		return ExitUsage
+	case errors.As(err, &src) && !ioFailure(err):
+		return ExitUsage
+	}
+	return ExitError
+}
+
+// ioFailure tells a source that is there but can not be read from an argument that names none.
+func ioFailure(err error) bool {
+	var pe *fs.PathError
+	return errors.As(err, &pe) && !errors.Is(err, fs.ErrNotExist)
+}
+
+// hintOf says what to do about an error, "" when there is nothing to say.
+func hintOf(err error) string {
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return usage.hint
+	}
+	var src *evidence.SourceError
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "copy the data dir to a place this user may read; the tool never changes it"
+	case errors.As(err, &src):
+		return "see etcd-medic help sources"
+	}
+	return ""
+}
+
+// printError writes an error and its hint to stderr; a result that spoke for itself is not repeated.
+func (s *Streams) printError(err error) {
+	var res *resultError
+	switch {
+	case err == nil || errors.As(err, &res):
+		return
+	case errors.Is(err, context.Canceled):
+		s.errorf("interrupted")
+		return
+	}
+	for _, e := range flatten(err) {
+		s.errorf("%s", e.Error())
+	}
+	if h := hintOf(err); h != "" {
+		s.clearStatus()
+		_, _ = fmt.Fprintf(s.Err, "hint: %s\n", h)
+	}
+}
+
+// flatten takes joined errors apart, so that each gets a line.
+func flatten(err error) []error {
+	j, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range j.Unwrap() {
+		out = append(out, flatten(e)...)
+	}
+	return out
+}
+
+func (s *Streams) errorf(format string, args ...any) {
+	s.clearStatus()
+	_, _ = fmt.Fprintf(s.Err, "etcd-medic: "+format+"\n", args...)
+}

@@ -1,0 +1,167 @@
+// Package cli holds the commands of etcd-medic: one file per command, each an options struct, a constructor and a run
+// function. What commands find is computed in the libraries and printed by package render; errors become exit codes in exit.go.
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+)
+
+// Main runs the command line and returns the exit code.
+func Main(ctx context.Context, args []string, s *Streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if ctx.Err() != nil {
+		err = context.Canceled
+	}
+	s.clearStatus()
+	s.printError(err)
+	return exitCode(err)
+}
+
+const rootLong = `etcd-medic is the forensic and repair toolkit for etcd.
+
+It reads copies of data dirs (and backups, db files, WAL folders) of etcd 3.3 to 3.8 offline and read-only, finds the
+first invariant that broke, names the cause with evidence, and the member to keep. Inputs are never written to.
+
+Start with:
+
+  etcd-medic diagnose node1=DIR node2=DIR node3=DIR
+
+Help topics: etcd-medic help sources | formats | exit-codes | evidence-rule | environment`
+
+func newRoot(s *Streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:                        "etcd-medic",
+		Short:                      "forensic and repair toolkit for etcd",
+		Long:                       rootLong,
+		SilenceUsage:               true,
+		SilenceErrors:              true,
+		SuggestionsMinimumDistance: 2,
+		DisableAutoGenTag:          true,
+		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return setFromEnv(cmd, s.Getenv) },
+	}
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddGroup(&cobra.Group{ID: "main", Title: "Find out:"}, &cobra.Group{ID: "look", Title: "Look inside:"}, &cobra.Group{ID: "more", Title: "More:"})
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, c := range cmds {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("main", newDiagnoseCmd(s, runDiagnose), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare), newExplainCmd(s, runExplain))
+	add("look", newDumpLogCmd(s, runDumpLog), newDumpDBCmd(s, runDumpDB))
+	add("more", newVersionCmd(s), newCompletionCmd(s))
+	root.AddCommand(newDocsCmd(s, runDocs))
+	root.AddCommand(helpTopics()...)
+	root.SetHelpCommandGroupID("more")
+	asUsage(root)
+	return root
+}
+
+// asUsage makes every error that cobra reports before a command starts wrong usage: unknown commands and flags, bad values,
+// wrong numbers of arguments.
+func asUsage(root *cobra.Command) {
+	wrap := func(cmd *cobra.Command, err error) error {
+		var u *usageError
+		if err == nil || errors.As(err, &u) {
+			return err
+		}
+		return usagef("see "+cmd.CommandPath()+" --help", "%s", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "))
+	}
+	root.SetFlagErrorFunc(wrap)
+	for _, c := range append(root.Commands(), root) {
+		args := c.Args
+		if args == nil && c == root {
+			args = rootArgs
+		}
+		c.Args = func(cmd *cobra.Command, a []string) error {
+			if args == nil {
+				return nil
+			}
+			return wrap(cmd, args(cmd, a))
+		}
+	}
+}
+
+// rootArgs names the command that may have been meant.
+func rootArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "see etcd-medic --help"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usagef(hint, "%q is no command of etcd-medic", args[0])
+}
+
+// setFromEnv takes ETCD_MEDIC_FLAG_NAME as the default of --flag-name; the command line wins.
+func setFromEnv(cmd *cobra.Command, getenv func(string) string) error {
+	var err error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		v := getenv(envName(f.Name))
+		if err != nil || f.Changed || v == "" || f.Name == "help" {
+			return
+		}
+		if e := cmd.Flags().Set(f.Name, v); e != nil {
+			err = usagef("", "environment %s=%q: %v", envName(f.Name), v, e)
+		}
+	})
+	return err
+}
+
+func envName(flag string) string {
+	return "ETCD_MEDIC_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// output holds the flags that say how a result is written.
+type output struct {
+	io     *Streams
+	format render.Format
+	opts   render.Options
+}
+
+func (o *output) flags(cmd *cobra.Command) {
+	o.format = render.Table
+	cmd.Flags().VarP(&formatFlag{&o.format}, "write-out", "w", "output format: "+strings.Join(render.Formats(), "|"))
+	cmd.Flags().BoolVar(&o.opts.Values, "values", false, "show values of keys (default: length and digest)")
+	_ = cmd.RegisterFlagCompletionFunc("write-out", cobra.FixedCompletions(render.Formats(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// secretFlag is separate from --values: what it shows gives access to the cluster.
+func (o *output) secretFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.opts.Secrets, "unsafe-show-secrets", false, "show passwords, password hashes and tokens in plain text")
+}
+
+func (o *output) renderOptions() render.Options {
+	r := o.opts
+	r.Width, r.Color = o.io.Width, o.io.Color()
+	return r
+}
+
+type formatFlag struct{ f *render.Format }
+
+func (v *formatFlag) String() string {
+	if v.f == nil {
+		return ""
+	}
+	return string(*v.f)
+}
+func (v *formatFlag) Type() string { return "format" }
+func (v *formatFlag) Set(s string) error {
+	f, err := render.ParseFormat(s)
+	if err == nil {
+		*v.f = f
+	}
+	return err
+}

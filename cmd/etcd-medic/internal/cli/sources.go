@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// sources holds the arguments and flags that name inputs.
+type sources struct {
+	specs   []evidence.Spec
+	walDirs []string
+}
+
+func (s *sources) flags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&s.walDirs, "wal-dir", nil, "WAL folder outside the data dir, as NAME=PATH (or PATH for a single source); repeatable")
+}
+
+// parse reads [NAME=]WHERE arguments and joins them with --wal-dir.
+func (s *sources) parse(args []string) error {
+	s.specs = nil
+	for _, a := range args {
+		spec, err := evidence.ParseSpec(a)
+		if err != nil {
+			return usagef("see etcd-medic help sources", "%v", err)
+		}
+		if strings.HasPrefix(spec.Where, "http://") || strings.HasPrefix(spec.Where, "https://") {
+			return usagef("save a snapshot with etcdctl snapshot save and name the file", "%s: running members cannot be read yet", spec.Where)
+		}
+		s.specs = append(s.specs, spec)
+	}
+	for _, w := range s.walDirs {
+		if err := s.join(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sources) join(walDir string) error {
+	w, err := evidence.ParseSpec(walDir)
+	if err != nil {
+		return usagef("want --wal-dir NAME=PATH", "--wal-dir: %v", err)
+	}
+	if w.Name == "" && len(s.specs) == 1 {
+		s.specs[0].WALDir = w.Where
+		return nil
+	}
+	if w.Name == "" {
+		return usagef("want --wal-dir NAME=PATH, with the NAME of a source given as NAME=PATH", "--wal-dir %s does not say whose it is", walDir)
+	}
+	i := slices.IndexFunc(s.specs, func(sp evidence.Spec) bool { return sp.Name == w.Name })
+	if i < 0 {
+		return usagef("name the source: "+w.Name+"=PATH", "--wal-dir %s: no source is named %s", walDir, w.Name)
+	}
+	s.specs[i].WALDir = w.Where
+	return nil
+}
+
+// failOn is the flag value of --fail-on: a severity, or never.
+type failOn string
+
+func (f *failOn) String() string { return string(*f) }
+
+// Type names the flag's argument in the help.
+func (f *failOn) Type() string { return "severity" }
+
+// Set accepts a severity or never.
+func (f *failOn) Set(v string) error {
+	if v != "never" && check.Severity(v).Rank() < 0 {
+		return fmt.Errorf("%q is no severity (want info, warning, error, critical or never)", v)
+	}
+	*f = failOn(v)
+	return nil
+}
+
+// reached tells whether a finding of this severity makes the command fail.
+func (f failOn) reached(s check.Severity) bool {
+	return f != "never" && s.Rank() >= check.Severity(f).Rank()
+}
+
+func (f *failOn) flag(cmd *cobra.Command) {
+	*f = failOn(check.Error)
+	cmd.Flags().Var(f, "fail-on", "lowest severity of a finding that gives exit code 3: info|warning|error|critical|never")
+	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"info", "warning", "error", "critical", "never"}, cobra.ShellCompDirectiveNoFileComp))
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// Streams is where a command writes and what is known of the other side.
+type Streams struct {
+	// Out carries the result and nothing else; Err progress, warnings, errors and hints.
+	Out, Err io.Writer
+	// OutTTY and ErrTTY tell whether a person is looking.
+	OutTTY, ErrTTY bool
+	// Width of the terminal in columns, 0 when unknown.
+	Width int
+	// Getenv reads the environment.
+	Getenv func(string) string
+
+	mu     sync.Mutex
+	status int // length of the progress line on screen
+}
+
+// System returns the streams of this process.
+func System() *Streams {
+	s := &Streams{Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
+	s.OutTTY = term.IsTerminal(int(os.Stdout.Fd()))
+	s.ErrTTY = term.IsTerminal(int(os.Stderr.Fd()))
+	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		s.Width = w
+	}
+	return s
+}
+
+// Color tells whether to colour the result: only for a person, and not against NO_COLOR or a dumb terminal.
+func (s *Streams) Color() bool {
+	return s.OutTTY && s.Getenv("NO_COLOR") == "" && s.Getenv("TERM") != "dumb"
+}
+
+// Progress returns a function that shows what is being done on one line of stderr, nil when nobody looks.
+func (s *Streams) Progress() func(string) {
+	if !s.ErrTTY {
+		return nil
+	}
+	return func(what string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		what = strings.Map(func(r rune) rune {
+			if r < ' ' {
+				return ' '
+			}
+			return r
+		}, what)
+		if w := max(s.Width, 20) - 4; len(what) > w {
+			what = what[:w]
+		}
+		_, _ = fmt.Fprintf(s.Err, "\r%s\r%s …", strings.Repeat(" ", s.status), what)
+		s.status = len(what) + 2
+	}
+}
+
+// clearStatus removes the progress line, before a message and at the end.
+func (s *Streams) clearStatus() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.status > 0 {
+		_, _ = fmt.Fprintf(s.Err, "\r%s\r", strings.Repeat(" ", s.status))
+		s.status = 0
+	}
+}

@@ -1,0 +1,75 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// helpTopics are help pages without a command behind them.
+func helpTopics() []*cobra.Command {
+	var out []*cobra.Command
+	for _, t := range []struct{ name, short, long string }{
+		{"exit-codes", "what the exit codes mean", topicExitCodes},
+		{"sources", "what can be read, and how to name it", topicSources},
+		{"formats", "output formats and their stability", topicFormats},
+		{"evidence-rule", "why and how inputs stay unchanged", topicEvidence},
+		{"environment", "environment variables", topicEnvironment},
+	} {
+		out = append(out, &cobra.Command{Use: t.name, Short: t.short, Long: t.long})
+	}
+	return out
+}
+
+const topicExitCodes = `Exit codes of every command:
+
+  0    done; no finding at or above --fail-on (default error)
+  1    the tool could not do its job: a file could not be read, or a defect of the tool
+  2    wrong usage: unknown flag, missing argument, a path that is no etcd source
+  3    findings at or above --fail-on; for dumplog and dumpdb: damage; for compare: a difference
+  4    inconclusive: nothing found, but a needed check could not be made, or a source could not be used
+  5    refused: a safety precondition does not hold
+  6    a repair started and did not reach its goal; its journal says where it stands
+  130  interrupted
+
+The code follows from the printed result: the JSON document holds everything it is derived from.`
+
+const topicSources = `A source is [NAME=]PATH, where PATH is one of
+
+  a data dir                    the folder that holds member/
+  a member dir                  the folder that holds wal/ and snap/
+  a WAL folder                  the folder that holds *.wal
+  a database                    member/snap/db, or a .snap.db file
+  a backup                      written by etcdctl or etcdutl snapshot save, or a plain copy of a db
+  a raft snapshot               a .snap file
+  an archive                    .tar, .tar.gz or .tar.zst of any of these, unpacked into scratch
+  a folder of data dirs         stands for each data dir in it
+
+The kind is detected and stated. Without NAME a source is called by the member's own name, when the member list tells
+it, else by the end of its path. A WAL folder outside the data dir is given with --wal-dir NAME=PATH.
+
+Copy the data dirs while the members are stopped: a copy taken from a running member may hold files of different moments
+(the tool says so when it sees it).`
+
+const topicFormats = `-w, --write-out selects the format of the result on stdout:
+
+  table    for people; may change between releases
+  fields   one "name" : value per line
+  json     one document, schemaVersion first; fields may be added, never renamed or given another meaning
+  jsonl    one JSON object per line; dumplog and dumpdb stream it in constant memory
+
+IDs are lower-case hex strings, revisions and raft indexes numbers. Bytes are {"text": …} when they are printable UTF-8,
+else {"base64": …}. Values of keys stand as {"len", "sha256"} (the first 16 hex digits) unless --values is given.
+Passwords, their hashes and tokens are hidden; where a command can show them, the flag is --unsafe-show-secrets.
+
+The document depends on the input bytes and flags alone: no clock, no absolute path. docs/JSON.md describes it.`
+
+const topicEvidence = `Evidence is sacred: no command writes to a source.
+
+Files are opened read-only. Nothing is renamed, locked, truncated or repaired, and no code of etcd or bbolt that could
+do so touches them: opening a WAL or a backend with etcd's own packages can rewrite both. Archives are unpacked into
+scratch folders, which are removed afterwards. A report carries the digest of each source, so that a later run can prove
+that it saw the same bytes.
+
+Work on copies all the same: copies can not be changed by the server you are about to restart.`
+
+const topicEnvironment = `ETCD_MEDIC_<FLAG> sets the default of a flag, with upper case and underscores: ETCD_MEDIC_WRITE_OUT=json,
+ETCD_MEDIC_FAIL_ON=warning. The command line wins.
+
+NO_COLOR switches colours off; they are used on a terminal only.`

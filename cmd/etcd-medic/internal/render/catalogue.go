@@ -1,0 +1,73 @@
+package render
+
+import (
+	"io"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/cause"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// Catalogue lists all checks and causes by code and title.
+func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, o Options) error {
+	p := newPage(w, o)
+	p.line("checks:")
+	for _, c := range checks {
+		p.text("  "+pad(c.ID, 6), c.Title)
+	}
+	p.line("")
+	p.line("causes:")
+	for _, c := range causes {
+		p.text("  "+c.ID+"  ", c.Title)
+	}
+	return p.flush()
+}
+
+// Check prints the text of a check.
+func Check(w io.Writer, c check.Check, o Options) error {
+	p := newPage(w, o)
+	p.text(c.ID+"  ", c.Title)
+	p.prose(c.Doc)
+	return p.flush()
+}
+
+// CauseDoc prints the text of a cause.
+func CauseDoc(w io.Writer, c cause.Cause, o Options) error {
+	p := newPage(w, o)
+	p.text(c.ID+"  ", c.Title)
+	p.prose(c.Doc)
+	p.line("")
+	for _, kv := range causeFacts(c) {
+		p.pairs("", kv)
+	}
+	return p.flush()
+}
+
+func causeFacts(c cause.Cause) [][2]string {
+	return [][2]string{
+		{"affected", strings.Join(c.Affected, "; ")},
+		{"fixed in", strings.Join(c.FixedIn, "; ")},
+		{"look-alikes", c.LookAlikes},
+		{"recovery", c.Recovery},
+		{"loss", c.Loss},
+		{"see", strings.Join(c.Refs, " ")},
+	}
+}
+
+// prose writes paragraphs that the source wraps as it likes.
+func (p *page) prose(doc string) {
+	for _, para := range paragraphs(doc) {
+		p.line("")
+		p.text("", para)
+	}
+}
+
+func paragraphs(doc string) []string {
+	var out []string
+	for _, para := range strings.Split(strings.TrimSpace(doc), "\n\n") {
+		if para = strings.Join(strings.Fields(para), " "); para != "" {
+			out = append(out, para)
+		}
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+)
+
+// comparison shows the window, one line per bucket, the rows that differ, then the logs.
+func (p *page) comparison(c *compare.Comparison) {
+	p.badSources(c.Sources)
+	p.window(&c.Window)
+	names := memberNames(c)
+	p.bucketTable(c.Buckets, names)
+	for i := range c.Buckets {
+		p.diffRows(&c.Buckets[i])
+	}
+	p.logComparison(&c.Log)
+}
+
+func (p *page) window(w *compare.Window) {
+	p.line("compared at applied index %s", num0(w.AppliedIndex))
+	revs := []string{}
+	for _, m := range slices.Sorted(maps.Keys(w.Revisions)) {
+		revs = append(revs, fmt.Sprintf("%s %d", m, w.Revisions[m]))
+	}
+	compact := w.CompactRevision
+	p.pairs("  ",
+		[2]string{"revisions", strings.Join(revs, ", ")},
+		[2]string{"compact revision", compactText(&compact)},
+		[2]string{"note", w.Note})
+	for _, m := range slices.Sorted(maps.Keys(w.LeftOut)) {
+		p.text("  left out: "+clean(m)+": ", w.LeftOut[m])
+	}
+}
+
+func memberNames(c *compare.Comparison) []string {
+	var names []string
+	for _, s := range c.Sources {
+		if s.Error == "" {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+func (p *page) bucketTable(buckets []compare.BucketComparison, names []string) {
+	p.section("buckets")
+	head := []string{"bucket", "equal", "compared", "differ"}
+	for _, n := range names {
+		head = append(head, "only "+n)
+	}
+	var rows [][]string
+	for _, b := range buckets {
+		row := []string{b.Bucket, equalText(b.Equal), fmt.Sprint(b.Compared), fmt.Sprint(b.Differ)}
+		for _, n := range names {
+			row = append(row, fmt.Sprint(b.Only[n]))
+		}
+		rows = append(rows, row)
+	}
+	p.table("  ", head, rows)
+	for _, b := range buckets {
+		p.text("  "+b.Bucket+": ", b.Reason)
+		if b.SameContent > 0 {
+			p.line("  %s: %d of the rows that differ hold the same content at other revisions", b.Bucket, b.SameContent)
+		}
+	}
+}
+
+func equalText(b *bool) string {
+	switch {
+	case b == nil:
+		return "unknown"
+	case *b:
+		return "yes"
+	}
+	return "NO"
+}
+
+func (p *page) diffRows(b *compare.BucketComparison) {
+	if len(b.Rows) == 0 {
+		return
+	}
+	p.section("bucket " + b.Bucket)
+	for _, r := range b.Rows {
+		p.line("  %s", quoted(r.Key))
+		for _, m := range slices.Sorted(maps.Keys(r.Members)) {
+			p.text("    "+clean(m)+": ", cellText(r.Members[m]))
+		}
+	}
+	if b.More > 0 {
+		p.line("  … and %d more, see --limit", b.More)
+	}
+}
+
+func cellText(c *compare.DiffCell) string {
+	if c == nil {
+		return "absent"
+	}
+	var s []string
+	if c.ModRevision != 0 {
+		s = append(s, fmt.Sprintf("mod %d, create %d, version %d", c.ModRevision, c.CreateRevision, c.Version))
+	}
+	if c.Lease != "" {
+		s = append(s, "lease "+c.Lease)
+	}
+	if v := c.Value; v != nil {
+		if v.Bytes != nil {
+			s = append(s, "val "+quoted(*v.Bytes))
+		} else {
+			s = append(s, fmt.Sprintf("val <len %d sha256 %s>", v.Len, v.SHA256))
+		}
+	}
+	if c.Text != "" {
+		s = append(s, c.Text)
+	}
+	return strings.Join(s, ", ")
+}
+
+func (p *page) logComparison(l *compare.LogComparison) {
+	p.section("log")
+	if l.Equal == nil {
+		p.line("  no index is held by two members")
+	} else {
+		p.line("  entries %d to %d, %d compared, equal: %s", l.FirstIndex, l.LastIndex, l.Compared, equalText(l.Equal))
+	}
+	for _, m := range slices.Sorted(maps.Keys(l.LastIndexes)) {
+		p.line("  %s ends at index %d", clean(m), l.LastIndexes[m])
+	}
+	for _, d := range l.Differ {
+		p.line("  index %d differs:", d.Index)
+		for _, m := range slices.Sorted(maps.Keys(d.Members)) {
+			p.text("    "+clean(m)+": ", d.Members[m])
+		}
+	}
+}

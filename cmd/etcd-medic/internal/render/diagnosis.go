@@ -1,0 +1,247 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// diagnosis is the page for three in the morning: the verdict first, the next command last.
+func (p *page) diagnosis(r *compare.Report) {
+	p.verdict(&r.Verdict)
+	p.badSources(r.Sources)
+	p.memberTable(r)
+	p.firstBreak(r.Verdict.FirstBreak)
+	p.causes(r.Causes)
+	p.findings(r.Findings)
+	p.best(r.Best)
+	p.checks(r.Checks, false)
+	p.next(r.Next)
+}
+
+func (p *page) verdict(v *compare.Verdict) {
+	health := "inconclusive"
+	color := text.FgYellow
+	if v.Healthy != nil {
+		health, color = "NOT HEALTHY", text.FgRed
+		if *v.Healthy {
+			health, color = "healthy", text.FgGreen
+		}
+	}
+	line := p.paint(health, color, text.Bold)
+	if v.Class != health {
+		line += ": " + v.Class
+	}
+	if v.Cause != nil {
+		line += ", cause " + *v.Cause
+	}
+	if v.Certainty != nil {
+		line += " (" + *v.Certainty + ")"
+	}
+	p.line("%s", line)
+	p.text("", v.Summary)
+}
+
+// badSources names the inputs that could not be used, so that nobody takes the rest for everything.
+func (p *page) badSources(sources []compare.Source) {
+	for _, s := range sources {
+		if s.Error != "" {
+			p.text("!! ", s.Name+" was not used: "+s.Error)
+		}
+	}
+}
+
+func (p *page) firstBreak(b *compare.FirstBreak) {
+	if b == nil {
+		return
+	}
+	p.section("first break")
+	where := []string{}
+	if b.Index > 0 {
+		where = append(where, "entry "+termIndex(b.Term, b.Index))
+	}
+	if b.Revision != nil {
+		where = append(where, "revision "+revision(b.Revision))
+	}
+	if b.Bucket != "" {
+		where = append(where, "bucket "+b.Bucket)
+	}
+	if len(b.Key) > 0 {
+		where = append(where, "key "+quoted(b.Key))
+	}
+	p.pairs("  ",
+		[2]string{"check", b.Check},
+		[2]string{"member", strings.Join(b.Member, ", ")},
+		[2]string{"where", strings.Join(where, ", ")},
+		[2]string{"expected", b.Expected},
+		[2]string{"observed", b.Observed})
+}
+
+func (p *page) causes(causes []compare.Cause) {
+	if len(causes) == 0 {
+		return
+	}
+	p.section("causes")
+	for i, c := range causes {
+		if i > 0 {
+			p.line("")
+		}
+		p.text("  ", fmt.Sprintf("%s (%s): %s", c.ID, c.Certainty, c.Title))
+		p.pairs("    ",
+			[2]string{"because of", strings.Join(c.Because, ", ")},
+			[2]string{"members", strings.Join(c.Members, ", ")},
+			[2]string{"refuted by", c.RefutedBy},
+			[2]string{"affected", strings.Join(c.Affected, "; ")},
+			[2]string{"fixed in", strings.Join(c.FixedIn, "; ")},
+			[2]string{"recovery", c.Recovery},
+			[2]string{"loss", c.Loss},
+			[2]string{"see", strings.Join(c.Refs, " ")})
+	}
+}
+
+func (p *page) findings(all []check.Finding) {
+	if len(all) == 0 {
+		return
+	}
+	p.section("findings")
+	for i := range all {
+		if i > 0 {
+			p.line("")
+		}
+		p.finding(&all[i])
+	}
+}
+
+func (p *page) finding(f *check.Finding) {
+	head := fmt.Sprintf("  %s  %s  ", f.ID, p.severity(f.Severity))
+	p.text(head, f.Title)
+	at := []string{}
+	if f.At.Index > 0 {
+		at = append(at, "entry "+termIndex(f.At.Term, f.At.Index))
+	}
+	if f.At.Revision != nil {
+		at = append(at, "revision "+revision(f.At.Revision))
+	}
+	p.pairs("    ", [2]string{"members", strings.Join(f.Members, ", ")}, [2]string{"at", strings.Join(at, ", ")})
+	p.text("    ", f.Explanation)
+	p.evidence(f)
+	for _, r := range f.Remedy {
+		p.text("    remedy: ", r.Text)
+		p.command("      $ ", r.Command)
+		p.pairs("      ", [2]string{"risk", r.Risk}, [2]string{"only if", r.Precondition})
+	}
+}
+
+func (p *page) evidence(f *check.Finding) {
+	shown := min(len(f.Evidence), p.o.maxEvidence())
+	if shown == 0 {
+		return
+	}
+	p.line("    evidence:")
+	for i := range shown {
+		e := &f.Evidence[i]
+		p.text("    - ", evidenceText(e))
+		p.command("        $ ", e.Show)
+	}
+	if more := len(f.Evidence) - shown + f.More; more > 0 {
+		p.line("    … and %d more, see -w json", more)
+	}
+}
+
+func evidenceText(e *check.Evidence) string {
+	var at []string
+	add := func(s string) { at = append(at, s) }
+	if e.Member != "" {
+		add(e.Member)
+	}
+	if e.File != "" {
+		file := e.File
+		if e.Offset != nil {
+			file += "@0x" + strconv.FormatInt(*e.Offset, 16)
+		}
+		if e.Length > 0 {
+			file += fmt.Sprintf("(%d)", e.Length)
+		}
+		add(file)
+	}
+	if e.Page != nil {
+		add(fmt.Sprintf("page %d", *e.Page))
+	}
+	if e.Bucket != "" {
+		add("bucket " + e.Bucket)
+	}
+	if len(e.Key) > 0 {
+		add("key " + quoted(e.Key))
+	}
+	if e.Field != "" {
+		add(e.Field)
+	}
+	s := strings.Join(at, " ")
+	if e.Observed != "" {
+		s += ": " + e.Observed
+	}
+	if e.Expected != "" {
+		s += " (expected " + e.Expected + ")"
+	}
+	return s
+}
+
+func (p *page) next(next []compare.Next) {
+	if len(next) == 0 {
+		return
+	}
+	p.section("next")
+	for i, n := range next {
+		p.text(fmt.Sprintf("  %d. ", i+1), n.Text)
+		p.command("     $ ", n.Command)
+	}
+}
+
+// checks counts outcomes and names what does not hold; with all, every check gets a line.
+func (p *page) checks(checks []compare.CheckOutcome, all bool) {
+	if len(checks) == 0 {
+		return
+	}
+	p.section("checks")
+	var holds, violated, open []compare.CheckOutcome
+	for _, c := range checks {
+		switch c.Outcome {
+		case check.Holds:
+			holds = append(holds, c)
+		case check.Violated:
+			violated = append(violated, c)
+		default: // the zero value too: what was not checked never reads as fine
+			open = append(open, c)
+		}
+	}
+	p.line("  %d hold, %d violated, %d could not be checked", len(holds), len(violated), len(open))
+	for _, c := range violated {
+		p.text("  "+pad(c.ID, 5)+" violated     ", c.Title)
+	}
+	for _, c := range open {
+		p.text("  "+pad(c.ID, 5)+" not checked  ", c.Title+": "+c.Reason)
+	}
+	if all {
+		for _, c := range holds {
+			p.text("  "+pad(c.ID, 5)+" holds        ", c.Title)
+		}
+	}
+}
+
+func pad(s string, n int) string { return fmt.Sprintf("%-*s", n, s) }
+
+func termIndex(term, index uint64) string {
+	if term == 0 {
+		return strconv.FormatUint(index, 10)
+	}
+	return fmt.Sprintf("%d/%d", term, index)
+}
+
+func revision(r *check.Rev) string { return fmt.Sprintf("%d.%d", r.Main, r.Sub) }
+
+func quoted(b check.Bytes) string { return strconv.Quote(string(b)) }

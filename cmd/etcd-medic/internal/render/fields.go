@@ -1,0 +1,81 @@
+package render
+
+import "strconv"
+
+// fieldLines is a stream as "name" : value lines, a blank line between rows, as etcdctl -w fields has it. Nested names
+// are joined with dots.
+type fieldLines struct{}
+
+func (fieldLines) begin(dst []byte, _ Head) []byte { return dst }
+
+func (fieldLines) row(dst []byte, r Row, o Options) []byte {
+	f := flatFields{buf: append(dst, '\n'), o: o}
+	f.Str("kind", r.Kind())
+	r.Fields(&f)
+	return f.buf
+}
+
+// first drops the blank line.
+func (fieldLines) first(row []byte) []byte { return row[1:] }
+func (fieldLines) end(dst []byte) []byte   { return dst }
+
+// flatFields writes each value on a line of its own below its full name.
+type flatFields struct {
+	buf    []byte
+	prefix string
+	o      Options
+}
+
+func (f *flatFields) line(n string, value func(*textFields)) {
+	f.buf = append(f.buf, '"')
+	f.buf = append(append(f.buf, f.prefix...), n...)
+	f.buf = append(f.buf, `" : `...)
+	t := textFields{buf: f.buf, o: f.o}
+	value(&t)
+	f.buf = append(t.buf, '\n')
+}
+
+// raw strips the " name=" that textFields puts in front.
+func (f *flatFields) via(n string, put func(*textFields)) {
+	f.line(n, func(t *textFields) {
+		at := len(t.buf)
+		t.bare = true
+		put(t)
+		t.buf = append(t.buf[:at], t.buf[at+1:]...) // the empty name leaves "="
+	})
+}
+
+func (f *flatFields) Str(n, v string) {
+	f.line(n, func(t *textFields) { t.buf = strconv.AppendQuote(t.buf, v) })
+}
+
+func (f *flatFields) Int(n string, v int64)   { f.via(n, func(t *textFields) { t.Int("", v) }) }
+func (f *flatFields) Uint(n string, v uint64) { f.via(n, func(t *textFields) { t.Uint("", v) }) }
+func (f *flatFields) ID(n string, v uint64)   { f.via(n, func(t *textFields) { t.ID("", v) }) }
+func (f *flatFields) Bool(n string, v bool)   { f.via(n, func(t *textFields) { t.Bool("", v) }) }
+func (f *flatFields) Bytes(n string, v []byte) {
+	f.via(n, func(t *textFields) { t.Bytes("", v) })
+}
+func (f *flatFields) Value(n string, v []byte)  { f.via(n, func(t *textFields) { t.Value("", v) }) }
+func (f *flatFields) Secret(n string, v []byte) { f.via(n, func(t *textFields) { t.Secret("", v) }) }
+func (f *flatFields) Strs(n string, v []string) { f.via(n, func(t *textFields) { t.Strs("", v) }) }
+
+func (f *flatFields) IDs(n string, count int, at func(int) uint64) {
+	f.via(n, func(t *textFields) { t.IDs("", count, at) })
+}
+
+func (f *flatFields) Obj(n string, fn func(Fields)) {
+	was := f.prefix
+	f.prefix = was + n + "."
+	fn(f)
+	f.prefix = was
+}
+
+func (f *flatFields) List(n string, count int, fn func(int, Fields)) {
+	was := f.prefix
+	for i := range count {
+		f.prefix = was + n + "[" + strconv.Itoa(i) + "]."
+		fn(i, f)
+	}
+	f.prefix = was
+}

@@ -1,0 +1,127 @@
+package render
+
+import (
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// LogDamage is a place where a log or snapshot file makes no sense, shown where it was met.
+type LogDamage struct{ *dumplog.DamageError }
+
+// Kind is "damage".
+func (LogDamage) Kind() string { return "damage" }
+
+// Line begins with !! so that it stands out and can be searched for.
+func (d LogDamage) Line(dst []byte, o Options) []byte {
+	dst = append(append(dst, "!! "...), d.DamageError.Kind...)
+	dst = append(append(dst, " at "...), d.Pos.String()...)
+	return textLine(dst, o, d.facts)
+}
+
+// Fields are kind, place, what is lost and what etcd does about it.
+func (d LogDamage) Fields(f Fields) {
+	f.Str("damage", string(d.DamageError.Kind))
+	f.Str("segment", d.Segment)
+	f.Int("offset", d.Offset)
+	d.facts(f)
+}
+
+func (d LogDamage) facts(f Fields) {
+	num(f, "bytes", d.Len)
+	if d.LostFrom != 0 {
+		f.Uint("lostFromIndex", d.LostFrom)
+	}
+	if d.LostTo != 0 {
+		f.Uint("lostToIndex", d.LostTo)
+	}
+	if d.Err != nil {
+		f.Str("detail", d.Err.Error())
+	}
+	word(f, "server", d.Server)
+}
+
+// LogLeftOver is a file beside the segments or snapshots that is none of them.
+type LogLeftOver struct{ dumplog.LeftOver }
+
+// Kind is "left-over".
+func (LogLeftOver) Kind() string { return "left-over" }
+
+// Line names file and meaning.
+func (l LogLeftOver) Line(dst []byte, o Options) []byte {
+	return textLine(append(dst, "# left-over"...), o, l.Fields)
+}
+
+// Fields are name, size and meaning.
+func (l LogLeftOver) Fields(f Fields) {
+	f.Str("file", l.Name)
+	f.Int("size", l.Size)
+	f.Str("what", l.What)
+}
+
+// SnapFile is one raft snapshot file.
+type SnapFile struct{ *dumplog.SnapFile }
+
+// Kind is "snap-file".
+func (SnapFile) Kind() string { return "snap-file" }
+
+// Line shows file, position in the log, CRC and members.
+func (s SnapFile) Line(dst []byte, o Options) []byte {
+	dst = append(append(dst, s.File...), ' ')
+	return textLine(appendTermIndex(dst, s.Term, s.Index), o, s.facts)
+}
+
+// Fields are the facts of the file.
+func (s SnapFile) Fields(f Fields) {
+	f.Str("file", s.File)
+	f.Uint("term", s.Term)
+	f.Uint("index", s.Index)
+	s.facts(f)
+}
+
+func (s SnapFile) facts(f Fields) {
+	f.Int("size", s.Size)
+	f.Str("crc", hex32(s.StoredCRC))
+	f.Str("computed", hex32(s.ComputedCRC))
+	f.Obj("confState", func(f Fields) { writeConfState(f, &s.ConfState) })
+	flag(f, "broken", s.Broken)
+	if s.V2 != nil {
+		f.Obj("v2", func(f Fields) { writeV2Store(f, s.V2) })
+	}
+	if s.Damage != nil {
+		f.Str("damage", s.Damage.Error())
+	}
+}
+
+func writeV2Store(f Fields, v *dumplog.V2Store) {
+	f.List("members", len(v.Members), func(i int, f Fields) {
+		m := &v.Members[i]
+		f.ID("id", uint64(m.ID))
+		word(f, "name", m.Name)
+		f.Strs("peerURLs", m.PeerURLs)
+		f.Strs("clientURLs", m.ClientURLs)
+		flag(f, "learner", m.IsLearner)
+	})
+	f.IDs("removed", len(v.Removed), func(i int) uint64 { return uint64(v.Removed[i]) })
+	word(f, "version", v.Version)
+	if len(v.UserKeys) > 0 {
+		f.Strs("userKeys", v.UserKeys)
+	}
+	f.Int("bytes", int64(v.Bytes))
+}
+
+// SnapDB is a whole database received from a leader and not installed yet.
+type SnapDB struct{ dumplog.SnapDB }
+
+// Kind is "snap-db".
+func (SnapDB) Kind() string { return "snap-db" }
+
+// Line names file, index and size.
+func (s SnapDB) Line(dst []byte, o Options) []byte {
+	return textLine(append(dst, "# snap-db"...), o, s.Fields)
+}
+
+// Fields are file, index and size.
+func (s SnapDB) Fields(f Fields) {
+	f.Str("file", s.File)
+	f.Uint("index", s.Index)
+	f.Int("size", s.Size)
+}

@@ -1,0 +1,267 @@
+package render
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// LogSegment is the row that stands before the records of a segment.
+type LogSegment struct{ dumplog.Segment }
+
+// Kind is "segment".
+func (LogSegment) Kind() string { return "segment" }
+
+// Line names the segment and its extent.
+func (s LogSegment) Line(dst []byte, o Options) []byte {
+	return textLine(append(append(dst, "# segment "...), s.Name...), o, func(f Fields) {
+		f.Int("size", s.Size)
+		f.Int("dataEnd", s.DataEnd)
+		f.Int("records", int64(s.Records))
+		f.Uint("firstEntry", s.FirstEntry)
+		f.Uint("lastEntry", s.LastEntry)
+		f.Str("end", s.End)
+	})
+}
+
+// Fields are those of dumplog.Segment.
+func (s LogSegment) Fields(f Fields) {
+	f.Str("segment", s.Name)
+	f.Uint("seq", s.Seq)
+	f.Uint("first", s.First)
+	f.Int("size", s.Size)
+	f.Int("dataEnd", s.DataEnd)
+	f.Int("records", int64(s.Records))
+	f.Uint("firstEntry", s.FirstEntry)
+	f.Uint("lastEntry", s.LastEntry)
+	f.Str("end", s.End)
+}
+
+// LogEntry is one raft entry, decoded.
+type LogEntry struct {
+	*dumplog.Entry
+	Request *dumplog.Request
+	// DecodeErr says why the request is of kind unknown.
+	DecodeErr error
+	// Proposer names the member whose ID fits the request ID; "" when the request carries none.
+	Proposer string
+	// Uncommitted is true above the highest index that the source proves committed.
+	Uncommitted bool
+}
+
+// nearTime completes the 40 bits of milliseconds in a request ID: they repeat every 34.8 years, and etcd 3.x exists since 2016.
+var nearTime = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Kind is "entry".
+func (*LogEntry) Kind() string { return "entry" }
+
+// Line is the greppable form: place, term/index, kind of request, its content, who proposed it.
+func (e *LogEntry) Line(dst []byte, o Options) []byte {
+	dst = appendPlace(dst, e.Offset, e.Len)
+	dst = append(dst, "entry "...)
+	dst = appendTermIndex(dst, e.Term, e.Index)
+	dst = append(append(dst, ' '), entryTypeName(e.Entry.Type)...)
+	dst = append(append(dst, ' '), e.Request.Kind...)
+	t := textFields{buf: dst, o: o}
+	writeRequest(&t, e.Request)
+	if e.DecodeErr != nil {
+		t.Str("error", e.DecodeErr.Error())
+		t.Value("data", e.Data)
+	}
+	dst = e.appendOrigin(t.buf)
+	if e.Uncommitted {
+		dst = append(dst, " [uncommitted]"...)
+	}
+	if e.Overwritten {
+		dst = append(dst, " [overwritten]"...)
+	}
+	return dst
+}
+
+func (e *LogEntry) appendOrigin(dst []byte) []byte {
+	h := &e.Request.Header
+	if h.ID != 0 {
+		dst = append(append(dst, "  by "...), e.Proposer...)
+		dst = append(dst, " life "...)
+		dst = h.ID.StartTime(nearTime).AppendFormat(dst, "2006-01-02T15:04:05Z")
+	}
+	if h.Username != "" {
+		dst = appendWord(append(dst, " user="...), h.Username)
+	}
+	if h.AuthRevision != 0 {
+		dst = strconv.AppendUint(append(dst, " authrev="...), h.AuthRevision, 10)
+	}
+	return dst
+}
+
+// Fields are the entry, its request under "request" and the header under "header".
+func (e *LogEntry) Fields(f Fields) {
+	writePos(f, e.Pos, e.Len)
+	f.Uint("term", e.Term)
+	f.Uint("index", e.Index)
+	f.Str("type", entryTypeName(e.Entry.Type))
+	f.Bool("committed", !e.Uncommitted)
+	f.Bool("overwritten", e.Overwritten)
+	f.Str("request", string(e.Request.Kind))
+	if h := &e.Request.Header; *h != (dumplog.Header{}) {
+		f.Obj("header", func(f Fields) {
+			f.ID("id", uint64(h.ID))
+			word(f, "user", h.Username)
+			f.Uint("authRevision", h.AuthRevision)
+			if h.ID != 0 {
+				f.Str("proposer", e.Proposer)
+				f.Str("life", h.ID.StartTime(nearTime).Format("2006-01-02T15:04:05.000Z"))
+				f.Uint("counter", uint64(h.ID.Counter()))
+			}
+		})
+	}
+	f.Obj("content", func(f Fields) { writeRequest(f, e.Request) })
+	if e.DecodeErr != nil {
+		f.Str("error", e.DecodeErr.Error())
+		f.Value("data", e.Data)
+	}
+}
+
+// LogRecord is any record that is no entry, or an entry's record as it stands in the file.
+type LogRecord struct {
+	*dumplog.Record
+	// Raw adds the CRCs and padding, and shows entries as records.
+	Raw bool
+	// What is the decoded payload: *dumplog.Metadata, *dumplog.HardState, *dumplog.SnapshotRecord, or nil.
+	What any
+	// Err says why the payload does not decode.
+	Err error
+}
+
+// Kind is the record type's name, "record" in raw listings.
+func (r *LogRecord) Kind() string {
+	if r.Raw {
+		return "record"
+	}
+	return r.Type.String()
+}
+
+// Line is the greppable form.
+func (r *LogRecord) Line(dst []byte, o Options) []byte {
+	dst = appendPlace(dst, r.Offset, r.Len)
+	dst = append(dst, r.Type.String()...)
+	switch w := r.What.(type) {
+	case *dumplog.SnapshotRecord:
+		dst = appendTermIndex(append(dst, ' '), w.Term, w.Index)
+	case *dumplog.Entry:
+		dst = appendTermIndex(append(dst, ' '), w.Term, w.Index)
+	}
+	t := textFields{buf: dst, o: o}
+	r.payload(&t, false)
+	if r.Raw {
+		r.raw(&t)
+	}
+	return t.buf
+}
+
+// Fields are place, payload and, in raw listings, the CRCs.
+func (r *LogRecord) Fields(f Fields) {
+	writePos(f, r.Pos, r.Len)
+	if r.Raw {
+		f.Str("type", r.Type.String())
+	}
+	r.payload(f, true)
+	if r.Raw {
+		r.raw(f)
+	}
+}
+
+func (r *LogRecord) payload(f Fields, terms bool) {
+	switch w := r.What.(type) {
+	case *dumplog.Metadata:
+		f.ID("memberID", uint64(w.MemberID))
+		f.ID("clusterID", uint64(w.ClusterID))
+	case *dumplog.HardState:
+		f.Uint("term", w.Term)
+		f.ID("vote", uint64(w.Vote))
+		f.Uint("commit", w.Commit)
+	case *dumplog.SnapshotRecord:
+		if terms {
+			f.Uint("term", w.Term)
+			f.Uint("index", w.Index)
+		}
+		if w.ConfState != nil {
+			f.Obj("confState", func(f Fields) { writeConfState(f, w.ConfState) })
+		}
+	case *dumplog.Entry:
+		if terms {
+			f.Uint("term", w.Term)
+			f.Uint("index", w.Index)
+		}
+	}
+	if r.Type == dumplog.RecordCRC && !r.Raw {
+		f.Str("crc", hex32(r.StoredCRC))
+	}
+	if r.Err != nil {
+		f.Str("error", r.Err.Error())
+		f.Value("data", r.Data)
+	}
+}
+
+func (r *LogRecord) raw(f Fields) {
+	f.Int("data", int64(len(r.Data)))
+	f.Int("pad", int64(r.Pad))
+	f.Str("crc", hex32(r.StoredCRC))
+	f.Str("computed", hex32(r.ComputedCRC))
+	f.Str("check", [...]string{"unchecked", "match", "mismatch"}[min(r.CRC, 2)])
+}
+
+func writeConfState(f Fields, c *dumplog.ConfState) {
+	ids := func(name string, l []dumplog.ID) {
+		f.IDs(name, len(l), func(i int) uint64 { return uint64(l[i]) })
+	}
+	ids("voters", c.Voters)
+	if len(c.Learners) > 0 {
+		ids("learners", c.Learners)
+	}
+	if len(c.VotersOutgoing) > 0 {
+		ids("votersOutgoing", c.VotersOutgoing)
+	}
+	if len(c.LearnersNext) > 0 {
+		ids("learnersNext", c.LearnersNext)
+	}
+	flag(f, "autoLeave", c.AutoLeave)
+}
+
+func entryTypeName(t dumplog.EntryType) string {
+	return nameOf(int32(t), "normal", "conf-change", "conf-change-v2")
+}
+
+func writePos(f Fields, p dumplog.Pos, length int64) {
+	f.Str("segment", p.Segment)
+	f.Int("offset", p.Offset)
+	f.Int("length", length)
+}
+
+// appendPlace writes 0x01a0(88) and two spaces.
+func appendPlace(dst []byte, off, length int64) []byte {
+	dst = append(dst, "0x"...)
+	for w := int64(1) << 12; w > 1 && off < w; w >>= 4 {
+		dst = append(dst, '0')
+	}
+	dst = strconv.AppendInt(dst, off, 16)
+	dst = strconv.AppendInt(append(dst, '('), length, 10)
+	return append(dst, ")  "...)
+}
+
+func appendTermIndex(dst []byte, term, index uint64) []byte {
+	dst = strconv.AppendUint(dst, term, 10)
+	return strconv.AppendUint(append(dst, '/'), index, 10)
+}
+
+func hex32(v uint32) string {
+	s := strconv.FormatUint(uint64(v), 16)
+	return "00000000"[len(s):] + s
+}
+
+func textLine(dst []byte, o Options, fn func(Fields)) []byte {
+	t := textFields{buf: dst, o: o}
+	fn(&t)
+	return t.buf
+}

@@ -1,0 +1,161 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// memberTable is one line per member: what an operator compares first.
+func (p *page) memberTable(r *compare.Report) {
+	if len(r.Members) == 0 {
+		return
+	}
+	p.section("members")
+	head := []string{"member", "id", "etcd", "log end", "commit", "applied", "revision", "compact", "auth rev", "keys", "state"}
+	var rows [][]string
+	for i := range r.Members {
+		m := &r.Members[i]
+		row := []string{m.Name, hexID(uint64(m.MemberID)), orDash(m.WroteBy.Etcd), "-", num0(m.Commit), num0(m.AppliedIndex), "-", "-", "-", "-", state(m)}
+		if w := m.WAL; w != nil && w.LastIndex > 0 {
+			row[3] = termIndex(w.LastTerm, w.LastIndex)
+		}
+		if d := m.DB; d != nil {
+			row[6], row[7], row[9] = ptr(d.CurrentRevision), compactText(d.CompactRevision), ptr(d.Keys)
+		}
+		if a := m.Auth; a != nil {
+			row[8] = authText(a)
+		}
+		rows = append(rows, row)
+	}
+	p.table("  ", head, rows)
+}
+
+// state lists what sets the source apart from a complete, undamaged one with nothing raised.
+func state(m *evidence.Facts) string {
+	var s []string
+	for _, x := range m.Missing {
+		s = append(s, "no "+x)
+	}
+	if w := m.WAL; w != nil && len(w.Damage) > 0 {
+		s = append(s, fmt.Sprintf("log: %s", w.Damage[0].Kind)+more(len(w.Damage)-1))
+	}
+	for _, f := range m.Snapshots {
+		if f.Damage != nil {
+			s = append(s, "snap: "+f.Damage.Kind)
+		}
+	}
+	if d := m.DB; d != nil && len(d.Damage) > 0 {
+		s = append(s, fmt.Sprintf("db: %s", d.Damage[0].Kind)+more(len(d.Damage)-1))
+	}
+	for _, a := range m.Alarms {
+		s = append(s, "alarm "+a.Alarm)
+	}
+	for _, x := range m.Problems {
+		s = append(s, x.Part+" unreadable")
+	}
+	if len(s) == 0 {
+		return "-"
+	}
+	return strings.Join(s, ", ")
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" +%d", n)
+}
+
+func authText(a *evidence.AuthFacts) string {
+	if !a.Enabled {
+		return strconv.FormatUint(a.Revision, 10) + " (off)"
+	}
+	return strconv.FormatUint(a.Revision, 10)
+}
+
+func (p *page) best(b *compare.Best) {
+	if b == nil {
+		return
+	}
+	p.section("best member")
+	p.text("  ", strings.Join(b.Members, ", "))
+	p.text("  ", b.Why)
+	var rows [][]string
+	for _, r := range b.Ranking {
+		usable := "yes"
+		if !r.Usable {
+			usable = "no"
+		}
+		rows = append(rows, []string{r.Member, usable, strconv.Itoa(r.Lacks.CommittedEntries), strconv.Itoa(r.Lacks.Keys),
+			strconv.Itoa(r.Unique.CommittedEntries), strconv.Itoa(r.Unique.Keys)})
+	}
+	if len(rows) > 0 {
+		p.line("")
+		p.table("  ", []string{"member", "usable", "lacks entries", "lacks keys", "alone has entries", "alone has keys"}, rows)
+	}
+	for _, r := range b.Ranking {
+		for _, why := range r.Reasons {
+			p.text("  "+r.Member+": ", why)
+		}
+	}
+	if len(b.Members) > 0 {
+		p.lost(b.Members[0], &b.Lost)
+	}
+}
+
+func (p *page) lost(member string, l *compare.Lost) {
+	p.line("")
+	if l.CommittedEntries == 0 && l.Keys == 0 {
+		p.line("  Choosing %s loses no committed entry.", member)
+		return
+	}
+	p.line("  Choosing %s loses %d committed entries on %d keys:", member, l.CommittedEntries, l.Keys)
+	shown := min(len(l.Entries), p.o.maxEvidence())
+	for _, e := range l.Entries[:shown] {
+		p.text("  - ", fmt.Sprintf("entry %s %s, held by %s", termIndex(e.Term, e.Index), e.What, strings.Join(e.HeldBy, ", ")))
+	}
+	if n := l.CommittedEntries - shown; n > 0 {
+		p.line("  … and %d more, see -w json", n)
+	}
+	p.command("  $ ", l.Command)
+}
+
+func hexID(id uint64) string {
+	if id == 0 {
+		return "-"
+	}
+	return strconv.FormatUint(id, 16)
+}
+
+func orDash(s *string) string {
+	if s == nil || *s == "" {
+		return "-"
+	}
+	return *s
+}
+
+func num0(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+func ptr[T int64 | uint64](n *T) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprint(*n)
+}
+
+// compactText shows -1, never compacted, as a dash.
+func compactText(n *int64) string {
+	if n == nil || *n < 0 {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
+}

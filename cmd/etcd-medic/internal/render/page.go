@@ -1,0 +1,144 @@
+package render
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// page writes text for people: plain enough to be pasted into an issue. The first write error is kept and returned at the end.
+type page struct {
+	w   *bufio.Writer
+	o   Options
+	err error
+}
+
+func newPage(w io.Writer, o Options) *page { return &page{w: bufio.NewWriter(w), o: o} }
+
+func (p *page) flush() error {
+	if p.err != nil {
+		return p.err
+	}
+	return p.w.Flush()
+}
+
+func (p *page) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+// section starts a new part of the page.
+func (p *page) section(title string) {
+	p.line("")
+	p.line("%s", p.paint(strings.ToUpper(title), text.Bold))
+}
+
+// text writes running text, wrapped, every line behind the prefix; following lines are indented as deep.
+func (p *page) text(prefix, s string) {
+	s = clean(s)
+	if s == "" {
+		return
+	}
+	indent := strings.Repeat(" ", text.StringWidthWithoutEscSequences(prefix))
+	width := max(p.o.width()-len(indent), 40)
+	for i, l := range strings.Split(text.WrapSoft(s, width), "\n") {
+		if i > 0 {
+			prefix = indent
+		}
+		p.line("%s", strings.TrimRight(prefix+l, " "))
+	}
+}
+
+// command writes a command line. It is never wrapped: it is meant to be copied.
+func (p *page) command(prefix, cmd string) {
+	if cmd != "" {
+		p.line("%s%s", prefix, clean(cmd))
+	}
+}
+
+// table draws columns without boxes, indented.
+func (p *page) table(indent string, head []string, rows [][]string) {
+	t := table.NewWriter()
+	style := table.StyleDefault
+	style.Options = table.Options{}
+	style.Format.Header = text.FormatDefault
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	t.SetStyle(style)
+	t.AppendHeader(tableRow(head))
+	for _, r := range rows {
+		t.AppendRow(tableRow(r))
+	}
+	for l := range strings.Lines(t.Render()) {
+		p.line("%s%s", indent, strings.TrimRight(l, " \n"))
+	}
+}
+
+func tableRow(cells []string) table.Row {
+	r := make(table.Row, len(cells))
+	for i, c := range cells {
+		r[i] = clean(c)
+	}
+	return r
+}
+
+// pairs writes "name  value" lines with aligned values; pairs without a value are left out.
+func (p *page) pairs(indent string, pairs ...[2]string) {
+	wide := 0
+	for _, kv := range pairs {
+		if kv[1] != "" {
+			wide = max(wide, len(kv[0]))
+		}
+	}
+	for _, kv := range pairs {
+		if kv[1] != "" {
+			p.text(fmt.Sprintf("%s%-*s  ", indent, wide, kv[0]), kv[1])
+		}
+	}
+}
+
+func (p *page) paint(s string, c ...text.Color) string {
+	if !p.o.Color {
+		return s
+	}
+	return text.Colors(c).EscapeSeq() + s + text.Colors{text.Reset}.EscapeSeq()
+}
+
+func (p *page) severity(s check.Severity) string {
+	switch s {
+	case check.Critical, check.Error:
+		return p.paint(string(s), text.FgRed, text.Bold)
+	case check.Warning:
+		return p.paint(string(s), text.FgYellow)
+	}
+	return string(s)
+}
+
+// clean takes control characters out of text that may come from a file: a terminal must not obey evidence.
+func clean(s string) string {
+	bad := func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' || r == unicode.ReplacementChar || isBidi(r)
+	}
+	if strings.IndexFunc(s, bad) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if bad(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// isBidi are the marks that reorder what follows on a line.
+func isBidi(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }

@@ -1,0 +1,70 @@
+// Package render writes results: tables for people, JSON for machines.
+//
+// It knows two shapes only. A report (compare.Report or compare.Comparison) is a whole document that exists before it is
+// written. A stream is any number of rows (Row) that are written as they come, in constant memory. Each format is one file.
+// Renderers never decide: what they print was judged elsewhere.
+package render
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Format is an output format of -w, --write-out.
+type Format string
+
+// The formats. HTML pages are written by commands of their own.
+const (
+	Table  Format = "table"
+	Lines  Format = "fields"
+	JSON   Format = "json"
+	JSONL  Format = "jsonl"
+	noHTML        = "html"
+)
+
+// Formats lists the formats in the order of the help text.
+func Formats() []string { return []string{string(Table), string(Lines), string(JSON), string(JSONL)} }
+
+// ParseFormat reads the name of a format.
+func ParseFormat(s string) (Format, error) {
+	switch f := Format(s); f {
+	case Table, Lines, JSON, JSONL:
+		return f, nil
+	case noHTML:
+		return "", fmt.Errorf("html is no format of this command (want %s)", strings.Join(Formats(), ", "))
+	}
+	return "", fmt.Errorf("%q is no format (want %s)", s, strings.Join(Formats(), ", "))
+}
+
+// Options say what may be shown and how wide it may get.
+type Options struct {
+	// Values shows values of keys; without it they stand as length and digest.
+	Values bool
+	// Secrets shows passwords, password hashes and tokens.
+	Secrets bool
+	// Width is where running text wraps, in columns; 0 means 100.
+	Width int
+	// Color marks severities with ANSI colours.
+	Color bool
+	// MaxEvidence bounds the evidence rows of a finding in tables; 0 means 8.
+	MaxEvidence int
+}
+
+func (o Options) width() int {
+	switch {
+	case o.Width == 0:
+		return 100
+	case o.Width < 80:
+		return 80
+	case o.Width > 120:
+		return 120
+	}
+	return o.Width
+}
+
+func (o Options) maxEvidence() int {
+	if o.MaxEvidence == 0 {
+		return 8
+	}
+	return o.MaxEvidence
+}

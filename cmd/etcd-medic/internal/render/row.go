@@ -1,0 +1,113 @@
+package render
+
+import (
+	"bufio"
+	"io"
+)
+
+// Row is one typed row of a stream.
+type Row interface {
+	// Kind names the type of the row in JSON, such as "entry".
+	Kind() string
+	// Line appends the row as one line of text, without the line feed.
+	Line(dst []byte, o Options) []byte
+	// Fields hands the row's values to f, in a stable order.
+	Fields(f Fields)
+}
+
+// Fields receives the named values of a row. One description of a row serves every format.
+type Fields interface {
+	Str(name, v string)
+	Int(name string, v int64)
+	Uint(name string, v uint64)
+	// ID is an identifier: lower-case hex, a string in JSON.
+	ID(name string, v uint64)
+	Bool(name string, v bool)
+	// Bytes are shown as they are: keys, names.
+	Bytes(name string, v []byte)
+	// Value is content: shown as length and digest unless values are asked for.
+	Value(name string, v []byte)
+	// Secret is a password, hash or token: hidden unless secrets are asked for.
+	Secret(name string, v []byte)
+	Strs(name string, v []string)
+	IDs(name string, n int, at func(i int) uint64)
+	Obj(name string, fn func(Fields))
+	List(name string, n int, fn func(i int, f Fields))
+}
+
+// Head is what a stream says before its first row.
+type Head struct {
+	// Source is the label of the source, SourceKind what it is.
+	Source, SourceKind string
+}
+
+// encoder is one format of a stream. Row sets off each row with its own separator; first cuts it off the first one.
+type encoder interface {
+	begin(dst []byte, h Head) []byte
+	row(dst []byte, r Row, o Options) []byte
+	first(row []byte) []byte
+	end(dst []byte) []byte
+}
+
+func newEncoder(f Format) encoder {
+	switch f {
+	case JSON:
+		return jsonDoc{}
+	case JSONL:
+		return jsonLines{}
+	case Lines:
+		return fieldLines{}
+	}
+	return textLines{}
+}
+
+// Stream writes rows in one format. Its memory does not grow with their number.
+type Stream struct {
+	w    *bufio.Writer
+	enc  encoder
+	o    Options
+	buf  []byte
+	rows int
+}
+
+// NewStream starts a stream on w.
+func NewStream(w io.Writer, f Format, h Head, o Options) (*Stream, error) {
+	s := &Stream{w: bufio.NewWriterSize(w, 64<<10), enc: newEncoder(f), o: o}
+	_, err := s.w.Write(s.enc.begin(nil, h))
+	return s, err
+}
+
+// Write adds one row.
+func (s *Stream) Write(r Row) error {
+	s.buf = s.enc.row(s.buf[:0], r, s.o)
+	return s.writeRaw(s.buf)
+}
+
+// Encode appends the row as this stream writes it; WriteEncoded adds rows so encoded. Encode is safe for concurrent use, so
+// that one goroutine can encode what another writes.
+func (s *Stream) Encode(dst []byte, r Row) []byte { return s.enc.row(dst, r, s.o) }
+
+// WriteEncoded writes what Encode returned for one or more rows.
+func (s *Stream) WriteEncoded(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	return s.writeRaw(b)
+}
+
+func (s *Stream) writeRaw(b []byte) error {
+	if s.rows == 0 {
+		b = s.enc.first(b)
+	}
+	s.rows++
+	_, err := s.w.Write(b)
+	return err
+}
+
+// Close ends the document and flushes. It does not close the writer below.
+func (s *Stream) Close() error {
+	if _, err := s.w.Write(s.enc.end(nil)); err != nil {
+		return err
+	}
+	return s.w.Flush()
+}

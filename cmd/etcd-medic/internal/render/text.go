@@ -1,0 +1,154 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+)
+
+// textLines is the table format of a stream: one line per row, so that it can be searched and cut.
+type textLines struct{}
+
+func (textLines) begin(dst []byte, _ Head) []byte { return dst }
+func (textLines) row(dst []byte, r Row, o Options) []byte {
+	return append(r.Line(dst, o), '\n')
+}
+func (textLines) first(row []byte) []byte { return row }
+func (textLines) end(dst []byte) []byte   { return dst }
+
+// textFields appends " name=value" for each field: the readable form of a request inside a line.
+type textFields struct {
+	buf []byte
+	o   Options
+	// bare leaves out the space before the first field.
+	bare bool
+}
+
+func (t *textFields) name(n string) {
+	if !t.bare {
+		t.buf = append(t.buf, ' ')
+	}
+	t.bare = false
+	t.buf = append(append(t.buf, n...), '=')
+}
+
+func (t *textFields) Str(n, v string) {
+	t.name(n)
+	t.buf = appendWord(t.buf, v)
+}
+
+func (t *textFields) Int(n string, v int64) {
+	t.name(n)
+	t.buf = strconv.AppendInt(t.buf, v, 10)
+}
+
+func (t *textFields) Uint(n string, v uint64) {
+	t.name(n)
+	t.buf = strconv.AppendUint(t.buf, v, 10)
+}
+
+func (t *textFields) ID(n string, v uint64) {
+	t.name(n)
+	t.buf = strconv.AppendUint(t.buf, v, 16)
+}
+
+func (t *textFields) Bool(n string, v bool) {
+	t.name(n)
+	t.buf = strconv.AppendBool(t.buf, v)
+}
+
+func (t *textFields) Bytes(n string, v []byte) {
+	t.name(n)
+	t.buf = strconv.AppendQuote(t.buf, string(v))
+}
+
+func (t *textFields) Value(n string, v []byte) {
+	t.name(n)
+	if t.o.Values {
+		t.buf = strconv.AppendQuote(t.buf, string(v))
+		return
+	}
+	t.buf = append(t.buf, "<len "...)
+	t.buf = strconv.AppendInt(t.buf, int64(len(v)), 10)
+	t.buf = append(t.buf, " sha256 "...)
+	t.buf = append(appendDigest(t.buf, v), '>')
+}
+
+func (t *textFields) Secret(n string, v []byte) {
+	t.name(n)
+	if t.o.Secrets {
+		t.buf = strconv.AppendQuote(t.buf, string(v))
+		return
+	}
+	t.buf = append(t.buf, "<secret>"...)
+}
+
+func (t *textFields) Strs(n string, v []string) {
+	t.name(n)
+	t.buf = append(t.buf, '[')
+	for i, s := range v {
+		if i > 0 {
+			t.buf = append(t.buf, ' ')
+		}
+		t.buf = appendWord(t.buf, s)
+	}
+	t.buf = append(t.buf, ']')
+}
+
+func (t *textFields) IDs(n string, count int, at func(int) uint64) {
+	t.name(n)
+	t.buf = append(t.buf, '[')
+	for i := range count {
+		if i > 0 {
+			t.buf = append(t.buf, ' ')
+		}
+		t.buf = strconv.AppendUint(t.buf, at(i), 16)
+	}
+	t.buf = append(t.buf, ']')
+}
+
+func (t *textFields) Obj(n string, fn func(Fields)) {
+	t.name(n)
+	t.nest(fn)
+}
+
+func (t *textFields) nest(fn func(Fields)) {
+	t.buf = append(t.buf, '{')
+	t.bare = true
+	fn(t)
+	t.bare = false
+	t.buf = append(t.buf, '}')
+}
+
+func (t *textFields) List(n string, count int, fn func(int, Fields)) {
+	t.name(n)
+	t.buf = append(t.buf, '[')
+	for i := range count {
+		if i > 0 {
+			t.buf = append(t.buf, ' ')
+		}
+		t.nest(func(f Fields) { fn(i, f) })
+	}
+	t.buf = append(t.buf, ']')
+}
+
+// appendWord appends a string bare when that is unambiguous, else quoted.
+func appendWord(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '=' || c == '{' || c == '[' || c == ']' || c == '}' {
+			return strconv.AppendQuote(dst, s)
+		}
+	}
+	if s == "" {
+		return append(dst, `""`...)
+	}
+	return append(dst, s...)
+}
+
+// digestLen is how many bytes of a sha256 are shown: enough to compare members, too few to be taken for a proof of origin.
+const digestLen = 8
+
+func appendDigest(dst, v []byte) []byte {
+	sum := sha256.Sum256(v)
+	return hex.AppendEncode(dst, sum[:digestLen])
+}

@@ -1,0 +1,47 @@
+package evidence
+
+import (
+	"context"
+	"os"
+)
+
+// Parts are where the parts of one source lie; absent parts are empty. It is for commands that read one part alone and
+// have no use for the facts that Open gathers.
+type Parts struct {
+	Name string
+	Kind Kind
+	// WAL and Snap are folders, SnapFile and DB files.
+	WAL, Snap, SnapFile, DB string
+	scratch                 []string
+}
+
+// Locate finds out what a source is without reading more than a few bytes of it. An archive is unpacked into scratch, which
+// Close removes. A folder that holds several sources is a SourceError.
+func Locate(ctx context.Context, spec Spec) (*Parts, error) {
+	s := &Set{}
+	sources, err := s.expand(ctx, []Spec{spec})
+	if err == nil && len(sources) == 0 {
+		err = s.firstError()
+	}
+	if err == nil && len(sources) > 1 {
+		err = &SourceError{Where: spec.Where, Found: "several sources", Expected: "one of them"}
+	}
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	nameSources(sources)
+	l := sources[0].layout
+	return &Parts{Name: sources[0].Name, Kind: sources[0].Kind, WAL: l.wal, Snap: l.snap, SnapFile: l.snapFile, DB: l.db, scratch: s.scratch}, nil
+}
+
+// Close removes the scratch of unpacked archives.
+func (p *Parts) Close() error {
+	var err error
+	for _, d := range p.scratch {
+		if e := os.RemoveAll(d); e != nil {
+			err = e
+		}
+	}
+	return err
+}
