@@ -1,0 +1,49 @@
+// Package cause is the catalogue of known causes: which defect or operator mistake explains what the checks found.
+//
+// A cause claims no more than its evidence: it names its certainty (proof, strong, hint) and what would refute it. An
+// unknown divergence stays one, with all its facts.
+package cause
+
+import (
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// Certainty says how far a cause is proven.
+type Certainty string
+
+// The certainties: proof leaves no benign explanation once the look-alikes are excluded; strong is the usual cause; hint
+// is merely consistent with it.
+const (
+	Proof  Certainty = "proof"
+	Strong Certainty = "strong"
+	Hint   Certainty = "hint"
+)
+
+// Cause is one entry of the catalogue.
+type Cause struct {
+	ID         string
+	Title      string
+	Doc        string
+	Affected   []string
+	FixedIn    []string
+	Refs       []string
+	LookAlikes string
+	Recovery   string
+	Loss       string
+	Match      func(*Input) *Match
+}
+
+// Input is what a cause looks at: the facts, and every finding by check ID.
+type Input struct {
+	*check.Input
+	Findings map[string][]check.Finding
+}
+
+// Match says that a cause fits.
+type Match struct {
+	Certainty Certainty
+	Members   []string
+	// Because are IDs of findings.
+	Because   []string
+	RefutedBy string
+}

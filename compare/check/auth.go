@@ -1,0 +1,243 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+var refsAuthReplay = []string{"https://github.com/etcd-io/etcd/issues/11651", "https://github.com/etcd-io/etcd/pull/11652"}
+
+var authRevisionEqual = Check{
+	ID: "A01", Title: "the auth revision is equal on all members at the same applied index",
+	Doc: `The auth revision (bucket auth, key authRevision) grows by one with every successful change of users, roles or
+permissions. All members apply the same log, so at one applied index they hold the same number. A member whose number is higher
+refuses requests that others stamped with a lower one ("revision in header is old") and silently drops their writes.
+Normal: a member that has applied less may hold a lower number, if the entries between change auth.
+All etcd versions with auth; up to 3.3.20 and 3.4.7 a restart could raise the number (etcd issue 11651).`,
+	Needs: NeedDB | NeedTwo,
+	Run:   runAuthRevisionEqual,
+}
+
+func runAuthRevisionEqual(in *Input) Result {
+	if in.Diff == nil {
+		return Result{Reason: "the databases could not be compared"}
+	}
+	values := map[uint64]bool{}
+	f := Finding{Severity: Critical, Title: "the auth revision differs between members", Refs: refsAuthReplay}
+	var parts []string
+	low, at := uint64(1<<64-1), uint64(0)
+	for i, m := range in.Members {
+		if in.Diff.LeftOut[i] != "" || !m.DB.Auth.HasRevision {
+			continue
+		}
+		rev := m.DB.Auth.Revision
+		values[rev] = true
+		low = min(low, rev)
+		parts = append(parts, fmt.Sprintf("%s %d", m.Label(), rev))
+		f.Members = append(f.Members, m.Label())
+	}
+	if len(f.Members) < 2 {
+		return Result{Reason: "fewer than two members store an auth revision"}
+	}
+	if len(values) == 1 {
+		return Result{Outcome: Holds}
+	}
+	if b := in.Diff.Find("auth"); b != nil && b.Equal == nil && !in.authBeyondLog() {
+		return Result{Reason: b.Reason}
+	}
+	expected := fmt.Sprintf("one number on all members (lowest is %d)", low)
+	if n, ok := in.authExpected(); ok {
+		expected = fmt.Sprintf("%d, which the log gives when every auth entry is applied once", n)
+	}
+	for _, m := range in.Members {
+		if m.HasDB() && m.DB.Auth.HasRevision {
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"), Field: "authRevision",
+				Observed: fmt.Sprint(m.DB.Auth.Revision), Expected: expected, Show: showDB(m, "auth")})
+			at = max(at, m.AppliedMin)
+		}
+	}
+	f.Explanation = "auth revisions: " + strings.Join(parts, ", ") + ". A member drops, without an error in its log, every write whose header carries a lower auth revision than its own."
+	f.At.Index, f.At.Term = in.firstAuthBreak()
+	f.Class = "latent-divergence"
+	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// authExpected is the auth revision the log alone gives.
+func (in *Input) authExpected() (uint64, bool) {
+	if in.Replay == nil {
+		return 0, false
+	}
+	for _, r := range in.Replay.Members {
+		if r.Checked && r.AuthKnown {
+			return r.AuthExpected, true
+		}
+	}
+	return 0, false
+}
+
+// authBeyondLog tells whether some member's auth revision lies outside what its own log allows, whatever it has applied.
+func (in *Input) authBeyondLog() bool {
+	if in.Replay == nil {
+		return false
+	}
+	for _, r := range in.Replay.Members {
+		if r.Checked && r.AuthKnown && (len(r.Jumps) > 0 || r.Unexplained != 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// firstAuthBreak is the first jump of any member; without one, the first entry refused for its auth revision.
+func (in *Input) firstAuthBreak() (index, term uint64) {
+	if in.Replay == nil {
+		return 0, 0
+	}
+	for _, r := range in.Replay.Members {
+		for _, j := range r.Jumps {
+			if index == 0 || j.Index < index {
+				index = j.Index
+			}
+		}
+	}
+	for _, e := range in.Replay.Events {
+		for _, o := range e.Outcomes {
+			if o.State == replay.Refused && o.Reason == replay.ReasonOldAuth && (index == 0 || e.Index < index) {
+				index = e.Index
+			}
+		}
+	}
+	return index, in.termAt(index)
+}
+
+// termAt returns the term of the entry at index in any log, 0 when none holds it.
+func (in *Input) termAt(index uint64) uint64 {
+	for _, m := range in.Members {
+		if m.WAL == nil {
+			continue
+		}
+		for _, t := range m.WAL.LastByTerm {
+			if t.First <= index && index <= t.Last {
+				return t.Term
+			}
+		}
+	}
+	return 0
+}
+
+var authRevisionMatchesLog = Check{
+	ID: "A02", Title: "the auth revision is what the log gives when every auth entry is applied once",
+	Doc: `The auth revision is 1 in a new cluster and grows by one with each auth entry that succeeds; granting a role twice or a
+failed call does not count. It follows from the log alone, so even a single member can be held against its own log.
+A higher number means that entries were applied twice: up to 3.3.20 and 3.4.7 meta/consistent_index was saved with key writes only,
+and a restart repeated the auth entries behind it.
+Not checked when the log does not reach back to the first entry of the cluster.`,
+	Needs: NeedReplay,
+	Run:   runAuthRevisionMatchesLog,
+}
+
+func runAuthRevisionMatchesLog(in *Input) Result {
+	var fs []Finding
+	known := 0
+	for i, r := range in.Replay.Members {
+		m := in.Members[i]
+		if !r.Checked || !m.DB.Auth.HasRevision {
+			continue
+		}
+		if !r.AuthKnown {
+			continue
+		}
+		known++
+		if len(r.Jumps) == 0 && r.Unexplained == 0 {
+			continue
+		}
+		fs = append(fs, in.cut(in.authJumpFinding(m, r)))
+	}
+	if known == 0 {
+		return Result{Reason: "the log does not reach back to the first entry of the cluster"}
+	}
+	return outcome(fs, "")
+}
+
+func (in *Input) authJumpFinding(m *evidence.Member, r *replay.MemberResult) Finding {
+	f := Finding{Severity: Critical, Members: []string{m.Label()}, Refs: refsAuthReplay, Class: "latent-divergence",
+		Title: fmt.Sprintf("%s holds auth revision %d; its log gives %d", m.Label(), m.DB.Auth.Revision, r.AuthExpected)}
+	var said []string
+	for _, j := range r.Jumps {
+		if f.At.Index == 0 {
+			f.At = At{Index: j.Index, Term: in.termAt(j.Index)}
+		}
+		said = append(said, fmt.Sprintf("at the restart published by entry %d (process started %s) it rose by %d; applying auth entries %d..%d a second time explains up to %d",
+			j.Restart, j.Start.Format("2006-01-02T15:04:05Z"), j.Extra, j.From, j.To, j.Possible))
+		for _, idx := range j.Entries {
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "auth", Key: Bytes("authRevision"), Field: fmt.Sprintf("entry %d", idx),
+				Observed: "counted twice", Expected: "counted once", Show: showLog(m, idx)})
+		}
+	}
+	if r.Unexplained != 0 {
+		said = append(said, fmt.Sprintf("a difference of %+d has no explanation in the log", r.Unexplained))
+	}
+	f.Evidence = append([]Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"), Field: "authRevision",
+		Observed: fmt.Sprint(m.DB.Auth.Revision), Expected: fmt.Sprint(r.AuthExpected), Show: showDB(m, "auth")}}, f.Evidence...)
+	f.Explanation = strings.Join(said, "; ")
+	return f
+}
+
+var authContentEqual = Check{
+	ID: "A03", Title: "users, roles and permissions are equal on all members",
+	Doc: `authUsers and authRoles follow from the log alone. Password hashes are left out of the comparison: up to 3.4 each member
+salts and hashes on its own.`,
+	Needs: NeedDB | NeedTwo,
+	Run: func(in *Input) Result {
+		return in.bucketsEqual("latent-divergence", "authUsers", "authRoles")
+	},
+}
+
+var noStaleAuthRefusal = Check{
+	ID: "A04", Title: "no member refuses an entry for its auth revision that others apply",
+	Doc: `A request carries the auth revision of the member that proposed it. A member whose own is higher refuses the entry while it
+applies; nothing is logged and the client is told that it succeeded if the proposer applied it. From then on keys differ.
+Proven entry by entry: the write is in the log, the header's auth revision is below the member's, the revision is not in its database.`,
+	Needs: NeedReplay,
+	Run:   runStaleAuth,
+}
+
+func runStaleAuth(in *Input) Result {
+	var fs []Finding
+	for i, m := range in.Members {
+		f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence", Refs: refsAuthReplay}
+		for _, e := range in.Replay.Events {
+			o := e.Outcomes[i]
+			if o.State != replay.Refused || o.Reason != replay.ReasonOldAuth {
+				continue
+			}
+			if f.At.Index == 0 {
+				f.At = At{Term: e.Term, Index: e.Index}
+			}
+			f.Evidence = append(f.Evidence, in.droppedEvidence(m, e, o))
+		}
+		if n := len(f.Evidence); n > 0 {
+			f.Title = fmt.Sprintf("%s dropped %d committed entries that another member applied, because its auth revision is higher", m.Label(), n)
+			f.Explanation = "each of these entries is in every log; its header carries an older auth revision than this member's own, so this member did nothing when it came to it."
+			fs = append(fs, in.cut(f))
+		}
+	}
+	return outcome(fs, "")
+}
+
+func (in *Input) droppedEvidence(m *evidence.Member, e *replay.Event, o replay.Outcome) Evidence {
+	by := fmt.Sprintf("member ..%04x", e.Prefix)
+	if e.Proposer != 0 {
+		by = in.memberName(e.Proposer)
+	}
+	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+		Observed: fmt.Sprintf("%s by %s user=%s: not applied, header auth revision %d < own %d", e.What, by, e.User, e.HeaderAuthRevision, o.AuthRevision),
+		Expected: "applied", Show: showLog(m, e.Index)}
+	if len(e.Keys) > 0 {
+		ev.Bucket, ev.Key = "key", Bytes(e.Keys[0])
+	}
+	return ev
+}

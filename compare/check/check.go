@@ -1,0 +1,118 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// Need is what a check needs to say anything.
+type Need uint8
+
+// What a check can need.
+const (
+	NeedLog    Need = 1 << iota // a log of at least one member
+	NeedDB                      // a db of at least one member
+	NeedTwo                     // two members or more
+	NeedReplay                  // log and db of at least one member
+)
+
+// Input is what checks look at. Replay and Diff are nil when there was nothing to replay or compare.
+type Input struct {
+	Members []*evidence.Member
+	Replay  *replay.Result
+	Diff    *diff.Result
+	// MaxRows bounds evidence rows per finding; the rest is counted.
+	MaxRows int
+	// Single is true when one source is looked at alone: checks that need several then say so.
+	Single bool
+}
+
+// Check is one invariant.
+type Check struct {
+	// ID is the family letter and a number: W log, S snapshot file, D database file, K key-value, A auth, L lease,
+	// M membership, R raft, B backup, X copy.
+	ID string
+	// Title says what is wrong when it is violated, as a statement of what must hold.
+	Title string
+	// Doc says what must hold, why it matters, when it is normal, and for which etcd versions.
+	Doc   string
+	Needs Need
+	Run   func(*Input) Result
+}
+
+// Applies says whether the input holds what the check needs; the text is the reason when it does not.
+func (c *Check) Applies(in *Input) (string, bool) {
+	logs, dbs := 0, 0
+	for _, m := range in.Members {
+		if m.WAL != nil {
+			logs++
+		}
+		if m.HasDB() {
+			dbs++
+		}
+	}
+	switch {
+	case c.Needs&NeedTwo != 0 && len(in.Members) < 2:
+		return "needs two sources or more", false
+	case c.Needs&NeedLog != 0 && logs == 0:
+		return "no source brought a WAL", false
+	case c.Needs&NeedDB != 0 && dbs == 0:
+		return "no source brought a database that opens", false
+	case c.Needs&NeedReplay != 0 && (in.Replay == nil || in.Replay.First == 0 || dbs == 0):
+		return "needs a WAL and a database to replay", false
+	}
+	return "", true
+}
+
+// outcome sums findings up: violated when one is an error or worse or a warning, holds when there are only notes.
+func outcome(fs []Finding, notChecked string) Result {
+	r := Result{Outcome: Holds, Findings: fs, Reason: notChecked}
+	for _, f := range fs {
+		if f.Severity.Rank() >= Warning.Rank() {
+			r.Outcome = Violated
+		}
+	}
+	if r.Outcome == Holds && notChecked != "" {
+		r.Outcome = NotChecked
+	}
+	return r
+}
+
+// cut bounds evidence to MaxRows and counts the rest.
+func (in *Input) cut(f Finding) Finding {
+	if n := in.MaxRows; n > 0 && len(f.Evidence) > n {
+		f.More += len(f.Evidence) - n
+		f.Evidence = f.Evidence[:n]
+	}
+	return f
+}
+
+// labels returns the labels of members by position.
+func (in *Input) labels(positions []int) []string {
+	out := []string{}
+	for _, i := range positions {
+		out = append(out, in.Members[i].Label())
+	}
+	return out
+}
+
+// memberName names a member by its label among the sources, else by its ID.
+func (in *Input) memberName(id fmt.Stringer) string {
+	for _, m := range in.Members {
+		if m.MemberID != 0 && m.MemberID.String() == id.String() {
+			return m.Label()
+		}
+	}
+	return id.String()
+}
+
+func showLog(m *evidence.Member, index uint64) string {
+	return fmt.Sprintf("etcd-medic dumplog %s --index %d", m.Label(), index)
+}
+
+func showDB(m *evidence.Member, args string) string {
+	return fmt.Sprintf("etcd-medic dumpdb %s %s", m.Label(), args)
+}

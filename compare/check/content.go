@@ -1,0 +1,219 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+var keysEqual = Check{
+	ID: "K01", Title: "all members hold the same keys at the same applied index",
+	Doc: `At the highest index that all members have applied, live keys with value, lease, version, create and mod revision are equal.
+Compared at that index even when some members have applied more: the history in the database is wound back.
+Normal and left out: superseded records below a compact revision, tombstones exactly at it, page layout, file size.`,
+	Needs: NeedDB | NeedTwo,
+	Run: func(in *Input) Result {
+		return in.bucketsEqual("data-divergence", "key")
+	},
+}
+
+// bucketsEqual turns the comparison of buckets into a result with one finding per bucket that differs.
+func (in *Input) bucketsEqual(class string, names ...string) Result {
+	if in.Diff == nil {
+		return Result{Reason: "the databases could not be compared"}
+	}
+	var fs []Finding
+	reason := ""
+	for _, n := range names {
+		b := in.Diff.Find(n)
+		switch {
+		case b == nil:
+			reason = "bucket " + n + " was not compared"
+		case b.Equal == nil:
+			reason = b.Reason
+		case !*b.Equal:
+			fs = append(fs, in.cut(in.bucketFinding(class, b)))
+		}
+	}
+	return outcome(fs, reason)
+}
+
+func (in *Input) bucketFinding(class string, b *diff.Bucket) Finding {
+	f := Finding{Severity: Critical, Class: class, Title: fmt.Sprintf("%d of %d rows of bucket %s differ between members", b.Differ, b.Compared, b.Name)}
+	for i, m := range in.Members {
+		if in.Diff.LeftOut[i] == "" {
+			f.Members = append(f.Members, m.Label())
+		}
+	}
+	f.At.Index = in.Diff.Common
+	var only []string
+	for i, n := range b.Only {
+		if n > 0 {
+			only = append(only, fmt.Sprintf("%d only on %s", n, in.Members[i].Label()))
+		}
+	}
+	f.Explanation = fmt.Sprintf("compared at index %d", in.Diff.Common)
+	if len(only) > 0 {
+		f.Explanation += "; " + strings.Join(only, ", ")
+	}
+	if b.SameContent > 0 {
+		f.Explanation += fmt.Sprintf("; %d have equal values and differ in their revisions only", b.SameContent)
+	}
+	for _, row := range b.Rows {
+		f.Evidence = append(f.Evidence, in.rowEvidence(b.Name, row)...)
+	}
+	f.More = (b.Differ - len(b.Rows)) * len(f.Members)
+	return f
+}
+
+func (in *Input) rowEvidence(bucket string, row diff.Row) []Evidence {
+	var out []Evidence
+	for i, m := range in.Members {
+		if in.Diff.LeftOut[i] != "" {
+			continue
+		}
+		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(row.Key), Observed: "absent", Expected: "equal on all members"}
+		if c := row.Cells[i]; c != nil {
+			e.Observed = cellText(bucket, c)
+		}
+		e.Show = showDB(m, bucket)
+		if bucket == "key" && Bytes(row.Key).Printable() {
+			e.Show = showDB(m, fmt.Sprintf("key --history %q", row.Key))
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func cellText(bucket string, c *diff.Cell) string {
+	if bucket != "key" {
+		return c.Text
+	}
+	s := fmt.Sprintf("mod %d create %d version %d value <len %d sha256 %s>", c.Mod, c.Create, c.Version, c.ValueLen, c.ValueSHA)
+	if c.Lease != 0 {
+		s += fmt.Sprintf(" lease %x", uint64(c.Lease))
+	}
+	return s
+}
+
+var revisionsEqual = Check{
+	ID: "K02", Title: "all members stand at the same revision at the same applied index",
+	Doc: `Every entry that changes keys makes one revision. At one applied index the current revision is therefore equal on all members,
+whatever they have compacted.`,
+	Needs: NeedDB | NeedTwo,
+	Run:   runRevisionsEqual,
+}
+
+func runRevisionsEqual(in *Input) Result {
+	if in.Diff == nil {
+		return Result{Reason: "the databases could not be compared"}
+	}
+	if in.Diff.Note != "" {
+		return Result{Reason: in.Diff.Note}
+	}
+	f := Finding{Severity: Critical, Class: "data-divergence", Title: "the revision differs between members at the same applied index", At: At{Index: in.Diff.Common}}
+	seen := map[int64]bool{}
+	var parts []string
+	for i, m := range in.Members {
+		if in.Diff.LeftOut[i] != "" {
+			continue
+		}
+		seen[in.Diff.Revs[i]] = true
+		f.Members = append(f.Members, m.Label())
+		parts = append(parts, fmt.Sprintf("%s %d", m.Label(), in.Diff.Revs[i]))
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision",
+			Observed: fmt.Sprint(in.Diff.Revs[i]), Expected: "equal on all members", Show: showDB(m, "key --stats")})
+	}
+	if len(f.Members) < 2 {
+		return Result{Reason: "fewer than two databases can be read"}
+	}
+	if len(seen) == 1 {
+		return Result{Outcome: Holds}
+	}
+	f.Explanation = fmt.Sprintf("revisions at index %d: %s", in.Diff.Common, strings.Join(parts, ", "))
+	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+var dbMatchesLog = Check{
+	ID: "K03", Title: "the database holds the effect of every committed entry that was applied",
+	Doc: `Each committed entry at or below a member's applied index is replayed on a model of the member and held against the records in its
+database: applied, legally without effect, refused by a rule, missing, contradicted, or outside what history can show (compacted).
+Works for a single member against its own log. Missing and contradicted entries, and revisions that no entry explains, are violations.`,
+	Needs: NeedReplay,
+	Run:   runDBMatchesLog,
+}
+
+func runDBMatchesLog(in *Input) Result {
+	var fs []Finding
+	var unchecked []string
+	for i, m := range in.Members {
+		r := in.Replay.Members[i]
+		if !r.Checked {
+			if m.HasDB() || m.WAL != nil {
+				unchecked = append(unchecked, m.Label()+": "+r.Why)
+			}
+			continue
+		}
+		fs = append(fs, in.replayFindings(i, m, r)...)
+	}
+	return outcome(fs, strings.Join(unchecked, "; "))
+}
+
+func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResult) []Finding {
+	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence"}
+	n := 0
+	for _, e := range in.Replay.Events {
+		o := e.Outcomes[i]
+		if o.State != replay.Missing && o.State != replay.Contradicted && o.State != replay.AppliedTwice {
+			continue
+		}
+		n++
+		if f.At.Index == 0 {
+			f.At = At{Term: e.Term, Index: e.Index}
+			if o.Rev > 0 {
+				f.At.Revision = &Rev{Main: o.Rev}
+			}
+		}
+		ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "key", Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+			Observed: o.State.String() + ": " + o.Detail, Expected: e.What, Show: showLog(m, e.Index)}
+		if len(e.Keys) > 0 {
+			ev.Key = Bytes(e.Keys[0])
+		}
+		f.Evidence = append(f.Evidence, ev)
+	}
+	for _, rev := range r.Extra {
+		n++
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revision %d", rev),
+			Observed: "records that no log entry explains", Expected: "every revision made by one entry", Show: showDB(m, fmt.Sprintf("key --rev %d", rev))})
+	}
+	var out []Finding
+	if n > 0 {
+		f.Title = fmt.Sprintf("the database of %s contradicts the log in %d places", m.Label(), n)
+		f.Explanation = fmt.Sprintf("replayed entries %d..%d: %d applied, %d refused by a rule, %d without effect, %d missing, %d contradicted, %d outside history",
+			r.From, r.To, r.Counts[replay.Applied], r.Counts[replay.Refused], r.Counts[replay.NoEffect], r.Counts[replay.Missing],
+			r.Counts[replay.Contradicted], r.Counts[replay.OutsideHistory])
+		if f.At.Index == 0 && len(r.Extra) > 0 {
+			f.At.Revision = &Rev{Main: r.Extra[0]}
+		}
+		out = append(out, in.cut(f))
+	}
+	return append(out, in.stateFindings(m, r)...)
+}
+
+// stateFindings: rows of the small buckets that the log tells otherwise.
+func (in *Input) stateFindings(m *evidence.Member, r *replay.MemberResult) []Finding {
+	if len(r.StateDiffs) == 0 {
+		return nil
+	}
+	f := Finding{Severity: Error, Members: []string{m.Label()}, Class: "latent-divergence", At: At{Index: r.To},
+		Title:       fmt.Sprintf("%d rows of small buckets of %s contradict the log", len(r.StateDiffs), m.Label()),
+		Explanation: "leases, users, roles and alarms follow from the log alone"}
+	for _, d := range r.StateDiffs {
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: d.Bucket, Key: Bytes(d.Key),
+			Observed: d.Observed, Expected: d.Expected, Show: showDB(m, d.Bucket)})
+	}
+	return []Finding{in.cut(f)}
+}

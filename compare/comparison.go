@@ -1,0 +1,84 @@
+package compare
+
+import (
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// Comparison is the document of compare: bucket by bucket at the common applied index, then the logs.
+type Comparison struct {
+	SchemaVersion int                `json:"schemaVersion"`
+	Tool          Tool               `json:"tool"`
+	Sources       []Source           `json:"sources"`
+	Window        Window             `json:"window"`
+	Buckets       []BucketComparison `json:"buckets"`
+	Log           LogComparison      `json:"log"`
+}
+
+// Window is where the sources were held against each other.
+type Window struct {
+	// AppliedIndex is the highest index every compared db has applied; 0 when not known.
+	AppliedIndex uint64 `json:"appliedIndex"`
+	// Revisions are the revision of each member at that index; they differ when a member dropped writes.
+	Revisions map[string]int64 `json:"revisions"`
+	// CompactRevision is the highest compact revision: older superseded records are left out everywhere.
+	CompactRevision int64 `json:"compactRevision"`
+	// LeftOut names members that could not take part, and why.
+	LeftOut map[string]string `json:"leftOut,omitempty"`
+	// Note says what limits the comparison.
+	Note string `json:"note,omitempty"`
+}
+
+// BucketComparison is one bucket over all members. Equal is nil when it could not be compared (Reason says why).
+type BucketComparison struct {
+	Bucket string         `json:"bucket"`
+	Equal  *bool          `json:"equal"`
+	Reason string         `json:"reason,omitempty"`
+	Only   map[string]int `json:"only"`
+	// Differ counts rows that differ in content, SameContent of them only in revision numbers.
+	Differ      int       `json:"differ"`
+	SameContent int       `json:"sameContent,omitempty"`
+	Compared    int       `json:"compared"`
+	Rows        []DiffRow `json:"rows"`
+	// More counts rows beyond the listed.
+	More int `json:"more,omitempty"`
+}
+
+// DiffRow is one row that differs, with every member's version of it; a member without it has nil.
+type DiffRow struct {
+	Key     check.Bytes          `json:"key"`
+	Members map[string]*DiffCell `json:"members"`
+}
+
+// DiffCell is one member's version of a row. For key rows the revision fields are set; Text describes other buckets' rows.
+type DiffCell struct {
+	ModRevision    int64  `json:"modRevision,omitempty"`
+	CreateRevision int64  `json:"createRevision,omitempty"`
+	Version        int64  `json:"version,omitempty"`
+	Lease          string `json:"lease,omitempty"`
+	Value          *Value `json:"value,omitempty"`
+	Text           string `json:"text,omitempty"`
+}
+
+// Value is a value in JSON: length and digest, and the bytes only when asked for.
+type Value struct {
+	Len    int          `json:"len"`
+	SHA256 string       `json:"sha256"`
+	Bytes  *check.Bytes `json:"bytes,omitempty"`
+}
+
+// LogComparison is the logs entry by entry over the indexes that two or more members hold.
+type LogComparison struct {
+	FirstIndex uint64 `json:"firstIndex"`
+	LastIndex  uint64 `json:"lastIndex"`
+	Compared   int    `json:"compared"`
+	// Equal is nil when no index is held by two members.
+	Equal       *bool             `json:"equal"`
+	Differ      []LogDiff         `json:"differ"`
+	LastIndexes map[string]uint64 `json:"lastIndexes"`
+}
+
+// LogDiff is one index at which committed entries differ.
+type LogDiff struct {
+	Index   uint64            `json:"index"`
+	Members map[string]string `json:"members"`
+}

@@ -1,0 +1,187 @@
+package replay
+
+import (
+	"context"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// newSim builds the starting state of one member. With a log from the first entry of a new cluster that state is empty;
+// otherwise the database is aligned with the log by content.
+func newSim(ctx context.Context, r *Result, pos int) (*sim, error) {
+	res := r.Members[pos]
+	m := res.Member
+	s := &sim{m: m, res: res, pos: pos, minor: m.Version.Minor, rev: 1, compact: -1, dbCompact: m.CompactRevision(),
+		keys: newKeyModel(), leases: map[int64]*leaseState{}, alarms: map[alarmKey]struct{}{}, touched: map[string]bool{},
+		auth: newAuthState(), baseKnown: true, kvKnown: true}
+	if why := unfit(r, m.HasDB(), m.DB != nil && m.DB.KV != nil); why != "" {
+		res.Why = why
+		return nil, nil
+	}
+	fromStart := r.First == 1 && len(r.Gaps) == 0 && !restored(r)
+	s.cur = newCursor(m.DB.Handle, m.DB.KV.BumpMarker)
+	if !fromStart {
+		if err := s.align(ctx, r); err != nil {
+			s.cur.stop()
+			return nil, err
+		}
+		if res.Why != "" {
+			s.cur.stop()
+			return nil, nil
+		}
+	}
+	s.plain = planAuth(r.Survey.Auth, s.auth.clone())
+	res.AuthKnown = s.auth.known
+	res.AuthExpected, res.AuthExpectedMin = s.plain.at(m.AppliedMax), s.plain.at(m.AppliedMin)
+	s.restarts = findRestarts(r.Survey, m.MemberID, fromStart)
+	s.stamps = r.Survey.Stamps[m.MemberID]
+	if m.WAL != nil && m.WAL.Summary != nil {
+		for _, sn := range m.WAL.Summary.Snapshots {
+			s.snaps = append(s.snaps, sn.Index)
+		}
+	}
+	res.Checked = true
+	return s, nil
+}
+
+// unfit says why a member can not be replayed, "" when it can.
+func unfit(r *Result, hasDB, hasKV bool) string {
+	switch {
+	case r.First == 0:
+		return "no source brought a log entry"
+	case !hasDB:
+		return "there is no database that opens"
+	case !hasKV:
+		return "bucket key could not be read"
+	}
+	return ""
+}
+
+// restored tells whether the cluster began from a backup: its database then was not empty at index 0.
+func restored(r *Result) bool {
+	for _, m := range r.Members {
+		if w := m.Member.WAL; w != nil && w.Summary != nil && w.Summary.Start == dumplog.StartRestore {
+			return true
+		}
+	}
+	return false
+}
+
+// anchor is one put of the log that may be found in the database.
+type anchor struct {
+	index   uint64
+	ordinal int64
+}
+
+// maxAnchors bounds how many puts are looked for, maxGroups how many votes are kept.
+const maxAnchors = 256
+
+// align finds the revision at which the database meets the log: the puts at the start of the log are looked up by key
+// and value, and the shift between their order and the revisions that most of them agree on wins.
+func (s *sim) align(ctx context.Context, r *Result) error {
+	s.baseKnown, s.kvKnown = false, false
+	s.auth = authFromDB(&s.m.DB.Auth)
+	s.assumeBefore(r)
+	anchors, err := s.anchors(ctx, r)
+	if err != nil {
+		return err
+	}
+	votes, first := map[int64]int{}, map[int64]anchor{}
+	for rev, err := range s.m.DB.Handle.Revisions() {
+		if err != nil || rev.Err != nil || rev.Tombstone || rev.Sub != 0 {
+			continue
+		}
+		if a, ok := anchors[anchorKey(rev.KV.Key, rev.KV.Value)]; ok {
+			shift := rev.Main - a.ordinal
+			votes[shift]++
+			if f, ok := first[shift]; !ok || a.index < f.index {
+				first[shift] = a
+			}
+		}
+	}
+	best, n := int64(0), 0
+	for shift, v := range votes {
+		if v > n || v == n && first[shift].index < first[best].index {
+			best, n = shift, v
+		}
+	}
+	if n == 0 {
+		return s.alignEmpty(r, len(anchors))
+	}
+	a := first[best]
+	s.base, s.rev = a.index-1, best+a.ordinal-1
+	s.absorbBase()
+	return nil
+}
+
+// alignEmpty: a log without puts can only be aligned when nothing in it writes keys at all.
+func (s *sim) alignEmpty(r *Result, anchors int) error {
+	if anchors > 0 || r.Survey.Kinds[dumplog.KindTxn]+r.Survey.Kinds[dumplog.KindDeleteRange]+r.Survey.Kinds[dumplog.KindPut] > 0 {
+		s.res.Why = "the log does not reach back to the first entry and none of its writes is found in the database"
+		return nil
+	}
+	s.base, s.rev = r.First-1, s.m.CurrentRevision()
+	s.absorbBase()
+	return nil
+}
+
+// absorbBase takes the records up to the base revision into the model.
+func (s *sim) absorbBase() {
+	for g := s.cur.peek(0); g != nil && g.main <= s.rev; g = s.cur.peek(0) {
+		s.cur.take()
+		for i := range g.records {
+			s.keys.absorb(&g.records[i])
+		}
+	}
+	s.kvKnown = s.rev >= s.dbCompact
+	s.compact = min(s.dbCompact, s.rev)
+}
+
+func anchorKey(key, value []byte) [2]uint64 { return [2]uint64{hashValue(key), hashValue(value)} }
+
+// anchors collects the first puts of the log that this member has applied; equal ones are ambiguous and left out.
+func (s *sim) anchors(ctx context.Context, r *Result) (map[[2]uint64]anchor, error) {
+	out, twice := map[[2]uint64]anchor{}, map[[2]uint64]bool{}
+	ordinal := int64(0)
+	for it, err := range merged(ctx, evidenceOf(r)) {
+		if err != nil {
+			return nil, err
+		}
+		if it.entry.Index > s.m.AppliedMin {
+			break
+		}
+		if !writesKeys(it.req.Kind) {
+			continue
+		}
+		ordinal++
+		p := it.req.Put
+		if it.req.Kind != dumplog.KindPut || p.IgnoreValue || len(out) >= maxAnchors {
+			continue
+		}
+		k := anchorKey(p.Key, p.Value)
+		if _, dup := out[k]; dup || twice[k] {
+			twice[k] = true
+			delete(out, k)
+			continue
+		}
+		out[k] = anchor{index: it.entry.Index, ordinal: ordinal}
+	}
+	return out, nil
+}
+
+// assumeBefore fills what the log does not tell: leases that are there at the end or are named in the log existed before;
+// the auth revision began where the log's auth entries, all taken as successful, lead to the one in the database.
+func (s *sim) assumeBefore(r *Result) {
+	for _, l := range s.m.DB.Leases {
+		s.leases[int64(l.ID)] = &leaseState{ttl: l.TTL}
+	}
+	n := uint64(0)
+	for _, e := range r.Survey.Auth {
+		if e.Index <= s.m.AppliedMin && e.Req.Kind != dumplog.KindAuthEnable {
+			n++
+		}
+	}
+	if s.auth.revision > n {
+		s.auth.revision -= n
+	}
+}

@@ -1,0 +1,153 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// finish holds the end state of the model against the small buckets and files the records that no entry explained.
+func (s *sim) finish() {
+	for g := s.cur.take(); g != nil; g = s.cur.take() {
+		if g.main > s.rev {
+			s.extra(g, s.sparse(g.main))
+		}
+	}
+	s.finishAuth()
+	s.finishLeases()
+	s.finishAlarms()
+}
+
+func (s *sim) diff(bucket, key, expected, observed string) {
+	s.res.StateDiffs = append(s.res.StateDiffs, StateDiff{Bucket: bucket, Key: key, Expected: expected, Observed: observed})
+}
+
+// finishAuth: what is left of the auth revision after all explained jumps, then users and roles.
+func (s *sim) finishAuth() {
+	db := &s.m.DB.Auth
+	if !db.HasRevision {
+		return
+	}
+	var jumped uint64
+	for _, j := range s.res.Jumps {
+		jumped += min(j.Extra, j.Possible)
+	}
+	lo, hi := int64(s.res.AuthExpectedMin+jumped), int64(s.res.AuthExpected+jumped)
+	switch have := int64(db.Revision); {
+	case have > hi:
+		s.res.Unexplained = have - hi
+	case have < lo:
+		s.res.Unexplained = have - lo
+	}
+	if !s.auth.known || s.touched["auth"] {
+		return
+	}
+	s.finishUsers()
+	s.finishRoles()
+	if s.auth.enabled != db.Enabled {
+		s.diff("auth", "authEnabled", fmt.Sprint(s.auth.enabled), fmt.Sprint(db.Enabled))
+	}
+}
+
+func (s *sim) finishUsers() {
+	seen := map[string]bool{}
+	for _, u := range s.m.DB.Auth.Users {
+		seen[u.Name] = true
+		want := s.auth.users[u.Name]
+		switch {
+		case want == nil:
+			s.diff("authUsers", u.Name, "absent", "present")
+		case !slices.Equal(want.roles, u.Roles):
+			s.diff("authUsers", u.Name, fmt.Sprintf("roles %v", want.roles), fmt.Sprintf("roles %v", u.Roles))
+		}
+	}
+	for _, name := range sortedKeys(s.auth.users) {
+		if !seen[name] {
+			s.diff("authUsers", name, "present", "absent")
+		}
+	}
+}
+
+func (s *sim) finishRoles() {
+	seen := map[string]bool{}
+	for _, r := range s.m.DB.Auth.Roles {
+		seen[r.Name] = true
+		want, ok := s.auth.roles[r.Name]
+		if !ok {
+			s.diff("authRoles", r.Name, "absent", "present")
+			continue
+		}
+		var have []string
+		for _, p := range r.Perms {
+			have = append(have, perm{p.Type, string(p.Key), string(p.RangeEnd)}.text())
+		}
+		var expect []string
+		for _, p := range want {
+			expect = append(expect, p.text())
+		}
+		sort.Strings(have)
+		sort.Strings(expect)
+		if !slices.Equal(have, expect) {
+			s.diff("authRoles", r.Name, fmt.Sprintf("%d permissions %q", len(expect), expect), fmt.Sprintf("%d permissions %q", len(have), have))
+		}
+	}
+	for _, name := range sortedKeys(s.auth.roles) {
+		if !seen[name] {
+			s.diff("authRoles", name, "present", "absent")
+		}
+	}
+}
+
+func (p perm) text() string { return fmt.Sprintf("%d %q %q", p.typ, p.key, p.end) }
+
+// finishLeases compares lease IDs; TTLs legally differ (each server raises them to its own minimum).
+func (s *sim) finishLeases() {
+	if !s.baseKnown {
+		return
+	}
+	have := map[int64]bool{}
+	for _, l := range s.m.DB.Leases {
+		have[int64(l.ID)] = true
+		if s.leases[int64(l.ID)] == nil && !s.touched[leaseKey(int64(l.ID))] {
+			s.diff("lease", l.ID.String(), "absent", "present")
+		}
+	}
+	for _, id := range sortedKeys(s.leases) {
+		if !have[id] && !s.touched[leaseKey(id)] {
+			s.diff("lease", dumplog.ID(id).String(), "present", "absent")
+		}
+	}
+}
+
+func (s *sim) finishAlarms() {
+	if !s.baseKnown || s.touched["alarm"] {
+		return
+	}
+	have := map[alarmKey]bool{}
+	for _, a := range s.m.DB.Alarms {
+		k := alarmKey{dumplog.ID(a.MemberID), a.Type}
+		have[k] = true
+		if _, ok := s.alarms[k]; !ok {
+			s.diff("alarm", k.text(), "absent", "present")
+		}
+	}
+	for k := range s.alarms {
+		if !have[k] {
+			s.diff("alarm", k.text(), "present", "absent")
+		}
+	}
+}
+
+func (k alarmKey) text() string { return evidence.AlarmName(k.typ) + " of " + k.member.String() }
+
+func sortedKeys[K interface{ ~string | ~int64 }, V any](m map[K]V) []K {
+	out := make([]K, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,174 @@
+package replay
+
+import (
+	"fmt"
+)
+
+// hold predicts a key-writing entry and holds the prediction against the next records of the database.
+func (s *sim) hold(it *item, ahead []*item) Outcome {
+	p := s.predict(it.req)
+	o := s.match(it, p, ahead)
+	// A refusal that only a raised auth revision explains may stem from a restart whose publish entry lies further on.
+	if o.State == Missing && s.earlyJump(it) {
+		if q := s.predict(it.req); q.state == Refused {
+			p = q
+			o = s.match(it, p, ahead)
+		}
+	}
+	if it.req.LeaseRevoke != nil && (o.State == Applied || o.State == OutsideHistory) {
+		s.touch(it, leaseKey(it.req.LeaseRevoke.ID))
+		delete(s.leases, it.req.LeaseRevoke.ID)
+	}
+	if o.Rev > 0 {
+		s.saved, s.authSeen = it.entry.Index, s.authSeen[:0]
+	}
+	return o
+}
+
+func (s *sim) match(it *item, p prediction, ahead []*item) Outcome {
+	g := s.cur.peek(0)
+	for g != nil && g.main <= s.rev {
+		s.extra(s.cur.take(), s.sparse(g.main))
+		g = s.cur.peek(0)
+	}
+	r := s.rev + 1
+	here := g != nil && g.main == r
+	if len(p.writes) == 0 {
+		if here && p.touches && s.wroteAnyway(it, p, g, ahead) {
+			return s.against(it, p, g)
+		}
+		return Outcome{State: p.state, Reason: p.reason}
+	}
+	switch {
+	case here && matches(p.writes, g, s.sparse(r)):
+		return s.applied(g)
+	case here && !p.sure && couldWrite(it.req, g):
+		return s.applied(g)
+	case here:
+		return s.resync(it, p, ahead)
+	case s.sparse(r) || g != nil && g.hole || g == nil && s.cur.hole:
+		s.rev = r
+		s.keys.applyWrites(p.writes, r)
+		return Outcome{State: OutsideHistory, Rev: r, Detail: "its revision is compacted or in an unreadable page"}
+	}
+	if g != nil {
+		// Revisions are dense above the compact revision, so the records of this one have vanished.
+		s.rev = r
+		s.keys.applyWrites(p.writes, r)
+		return Outcome{State: Contradicted, Rev: r, Detail: "the database has no record of this revision, but later ones"}
+	}
+	return s.absent(it, p)
+}
+
+// absent: the database ends, or jumps over the revision, before this entry's effect.
+func (s *sim) absent(it *item, p prediction) Outcome {
+	if it.entry.Index > s.m.AppliedMin {
+		return Outcome{State: NotApplied}
+	}
+	if !p.sure {
+		return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"}
+	}
+	return s.missing(it, p)
+}
+
+// missing names the likely refusal when the header's auth revision is below what this member's counter ended at.
+func (s *sim) missing(it *item, p prediction) Outcome {
+	h := it.req.Header
+	if s.auth.enabled && h.AuthRevision > 0 && s.m.HasDB() && h.AuthRevision < s.m.DB.Auth.Revision && s.m.DB.Auth.Revision > s.plain.at(it.entry.Index) {
+		return Outcome{State: Refused, Reason: ReasonOldAuth, AuthRevision: s.m.DB.Auth.Revision,
+			Detail: "inferred: the member's auth revision ended above the header's"}
+	}
+	return Outcome{State: Missing, Detail: fmt.Sprintf("expected %d record(s) at revision %d", len(p.writes), s.rev+1)}
+}
+
+// sparse tells whether the database may legally lack records of a revision.
+func (s *sim) sparse(rev int64) bool { return rev <= s.dbCompact }
+
+// applied takes the group as this entry's effect.
+func (s *sim) applied(g *group) Outcome {
+	s.cur.take()
+	s.rev = g.main
+	if s.rev >= s.dbCompact {
+		s.kvKnown = true
+	}
+	for i := range g.records {
+		s.keys.absorb(&g.records[i])
+	}
+	return Outcome{State: Applied, Rev: g.main, Sig: g.sig()}
+}
+
+// wroteAnyway: an entry that should have had no effect fits the next records. They are its own unless a later entry fits
+// them too and the prediction is sure.
+func (s *sim) wroteAnyway(it *item, p prediction, g *group, ahead []*item) bool {
+	if !couldWrite(it.req, g) {
+		return false
+	}
+	if !p.sure {
+		return true
+	}
+	for _, a := range ahead {
+		if writesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
+			return false
+		}
+	}
+	return true
+}
+
+// against records an effect that the rules forbid. When the reason was the auth revision, the member's own was lower than
+// modelled.
+func (s *sim) against(it *item, p prediction, g *group) Outcome {
+	o := s.applied(g)
+	if p.sure {
+		o.Detail = fmt.Sprintf("applied although the rules say: %s %s", p.state, p.reason)
+	}
+	if p.reason == ReasonOldAuth {
+		s.auth.revision = it.req.Header.AuthRevision
+	}
+	return o
+}
+
+// extra takes in a group of records that no entry explains; in a compacted span that proves nothing.
+func (s *sim) extra(g *group, compacted bool) {
+	if !compacted {
+		s.res.Extra = append(s.res.Extra, g.main)
+	}
+	s.rev = max(s.rev, g.main)
+	for i := range g.records {
+		s.keys.absorb(&g.records[i])
+	}
+}
+
+// lookahead bounds how far resync searches in entries and in revisions.
+const lookahead = 64
+
+// resync decides what happened where the next records are not this entry's: they belong to a later entry (this one is
+// missing), or this entry's come later (those before are extra), or they stand in its place (contradicted).
+func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
+	g := s.cur.peek(0)
+	for _, a := range ahead {
+		if writesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
+			if s.sparse(g.main) {
+				return Outcome{State: OutsideHistory, Detail: "compaction hides which of several entries is missing"}
+			}
+			if !p.sure {
+				return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"}
+			}
+			return s.missing(it, p)
+		}
+	}
+	for j := 1; j < lookahead; j++ {
+		if later := s.cur.peek(j); later != nil && !sameKeys(p.writes, g) && matches(p.writes, later, false) {
+			for range j {
+				s.extra(s.cur.take(), false)
+			}
+			return s.applied(later)
+		}
+	}
+	detail := "the records at its revision are none that this entry could write"
+	if sameKeys(p.writes, g) {
+		detail = "the records at its revision name the same keys with another value or lease"
+	}
+	o := s.applied(g)
+	o.State, o.Detail = Contradicted, detail
+	return o
+}

@@ -1,0 +1,163 @@
+package replay
+
+import (
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// restart is a start of the member after its first one. Up to 3.3.20 and 3.4.7 meta/consistent_index reached the disk only
+// with key writes and snapshots, so a restart executed the auth entries behind it a second time.
+type restart struct {
+	// index is the publish entry; from the last proposal the previous process life is known to have made.
+	index, from uint64
+	id          RequestID
+	done        bool
+}
+
+// authPlan is what the log alone gives: the auth revision after each auth entry when every entry is applied once.
+type authPlan struct {
+	index []uint64
+	after []uint64
+	start uint64
+}
+
+// planAuth applies the auth entries once each, starting from state.
+func planAuth(entries []AuthEntry, state *authState) *authPlan {
+	p := &authPlan{start: state.revision}
+	for _, e := range entries {
+		state.apply(e.Req)
+		p.index, p.after = append(p.index, e.Index), append(p.after, state.revision)
+	}
+	return p
+}
+
+// at returns the planned auth revision after index.
+func (p *authPlan) at(index uint64) uint64 {
+	rev := p.start
+	for i, x := range p.index {
+		if x > index {
+			break
+		}
+		rev = p.after[i]
+	}
+	return rev
+}
+
+// lastReplayMinor is the last minor in which a restart could apply auth entries twice (fixed in 3.3.21, 3.4.8, 3.5.0).
+const lastReplayMinor = 4
+
+// restart is called before every entry; at a publish entry of this member it settles the jump of that restart.
+func (s *sim) restart(idx uint64) {
+	for i := range s.restarts {
+		r := &s.restarts[i]
+		if r.index > idx {
+			return
+		}
+		if !r.done {
+			s.jump(r, idx)
+		}
+	}
+}
+
+// earlyJump settles a restart whose publish entry is still ahead: entries between the kill and the publish entry were
+// applied after the restart.
+func (s *sim) earlyJump(it *item) bool {
+	h, idx := it.req.Header, it.entry.Index
+	if h.AuthRevision == 0 {
+		return false
+	}
+	for i := range s.restarts {
+		r := &s.restarts[i]
+		if r.done || r.index <= idx || r.from >= idx {
+			continue
+		}
+		before := s.auth.revision
+		s.jump(r, idx)
+		return s.auth.revision > before
+	}
+	return false
+}
+
+// jump raises the auth revision by what the restart's second application can explain and the observations ask for.
+func (s *sim) jump(r *restart, idx uint64) {
+	r.done = true
+	if s.minor > lastReplayMinor || !s.m.HasDB() {
+		return
+	}
+	possible, entries, state := s.reapply()
+	need := s.needed(r)
+	if need <= 0 {
+		return
+	}
+	j := Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: uint64(need), Possible: possible, Entries: entries}
+	if len(s.authSeen) > 0 {
+		j.From, j.To = s.authSeen[0].Index, s.authSeen[len(s.authSeen)-1].Index
+	}
+	revision := s.auth.revision + j.Extra
+	if j.Extra == possible {
+		// Only a complete repetition tells what the users and roles look like afterwards.
+		s.auth = state
+	}
+	s.auth.revision = revision
+	s.res.Jumps = append(s.res.Jumps, j)
+}
+
+// reapply executes the auth entries behind the saved index once more on a copy and counts those that raise the revision.
+func (s *sim) reapply() (possible uint64, entries []uint64, state *authState) {
+	state = s.auth.clone()
+	for _, e := range s.authSeen {
+		if effective, _ := state.apply(e.Req); effective {
+			possible++
+			entries = append(entries, e.Index)
+		}
+	}
+	return possible, entries, state
+}
+
+// needed is the rise that the member's own stamps behind the restart show; without stamps, what is left to reach the
+// auth revision in its database.
+func (s *sim) needed(r *restart) int64 {
+	var so int64
+	for _, j := range s.res.Jumps {
+		so += int64(j.Extra)
+	}
+	until := uint64(1<<64 - 1)
+	for i := range s.restarts {
+		if s.restarts[i].index > r.index {
+			until = s.restarts[i].index
+			break
+		}
+	}
+	need, seen := int64(0), false
+	for _, st := range s.stamps {
+		if st.Index > r.index && st.Index < until {
+			seen = true
+			need = max(need, int64(st.AuthRevision)-int64(s.plain.at(st.Index-1))-so)
+		}
+	}
+	if !seen {
+		need = int64(s.m.DB.Auth.Revision) - int64(s.plain.at(s.m.AppliedMax)) - so
+	}
+	return need
+}
+
+// findRestarts lists the starts of the member after its first.
+func findRestarts(sv *Survey, id dumplog.ID, sawBirth bool) []restart {
+	starts := sv.Starts[id]
+	if sawBirth && len(starts) > 0 {
+		starts = starts[1:]
+	}
+	var out []restart
+	for _, st := range starts {
+		out = append(out, restart{index: st.Index, id: st.ID})
+	}
+	prev := uint64(0)
+	for i := range out {
+		for _, stamp := range sv.Stamps[id] {
+			if stamp.Index < out[i].index && stamp.Index > prev {
+				out[i].from = stamp.Index
+			}
+		}
+		prev = out[i].index
+	}
+	return out
+}

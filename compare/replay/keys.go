@@ -1,0 +1,131 @@
+package replay
+
+import (
+	"github.com/cespare/xxhash/v2"
+	"github.com/google/btree"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// keyState is a live key of the model. Values are held as hashes: the model must not grow with their size.
+type keyState struct {
+	key                  string
+	create, mod, version int64
+	lease                int64
+	vhash                uint64
+}
+
+// write is one record a request writes: a put, or a tombstone when del.
+type write struct {
+	key   string
+	del   bool
+	vhash uint64
+	lease int64
+	// anyValue is set when the value can not be known (ignore_value on a key of unknown value).
+	anyValue bool
+}
+
+// keyModel is the live key space of one member and the keys attached to each lease.
+type keyModel struct {
+	tree    *btree.BTreeG[*keyState]
+	byLease map[int64]map[string]struct{}
+}
+
+func newKeyModel() *keyModel {
+	return &keyModel{
+		tree:    btree.NewG(32, func(a, b *keyState) bool { return a.key < b.key }),
+		byLease: map[int64]map[string]struct{}{},
+	}
+}
+
+func hashValue(v []byte) uint64 { return xxhash.Sum64(v) }
+
+func (k *keyModel) get(key string) *keyState {
+	s, _ := k.tree.Get(&keyState{key: key})
+	return s
+}
+
+// ascend visits the live keys of a range in order.
+func (k *keyModel) ascend(key, end []byte, fn func(*keyState) bool) {
+	if len(end) == 0 {
+		if s := k.get(string(key)); s != nil {
+			fn(s)
+		}
+		return
+	}
+	k.tree.AscendGreaterOrEqual(&keyState{key: string(key)}, func(s *keyState) bool {
+		return inRange(s.key, key, end) && fn(s)
+	})
+}
+
+// put sets a key from a record as the database holds it.
+func (k *keyModel) put(s keyState) {
+	old, replaced := k.tree.ReplaceOrInsert(&s)
+	if replaced {
+		k.detach(old)
+	}
+	if s.lease != 0 {
+		if k.byLease[s.lease] == nil {
+			k.byLease[s.lease] = map[string]struct{}{}
+		}
+		k.byLease[s.lease][s.key] = struct{}{}
+	}
+}
+
+func (k *keyModel) remove(key string) {
+	if old, ok := k.tree.Delete(&keyState{key: key}); ok {
+		k.detach(old)
+	}
+}
+
+func (k *keyModel) detach(s *keyState) {
+	if set := k.byLease[s.lease]; set != nil {
+		delete(set, s.key)
+		if len(set) == 0 {
+			delete(k.byLease, s.lease)
+		}
+	}
+}
+
+// absorb takes a record of the database into the model.
+func (k *keyModel) absorb(r *record) {
+	if r.del {
+		k.remove(r.key)
+		return
+	}
+	k.put(keyState{key: r.key, create: r.create, mod: r.rev.Main, version: r.version, lease: r.lease, vhash: r.vhash})
+}
+
+// applyWrites changes the model by predicted writes, for effects the database no longer shows.
+func (k *keyModel) applyWrites(ws []write, rev int64) {
+	for _, w := range ws {
+		if w.del {
+			k.remove(w.key)
+			continue
+		}
+		s := keyState{key: w.key, create: rev, mod: rev, version: 1, lease: w.lease, vhash: w.vhash}
+		if old := k.get(w.key); old != nil {
+			s.create, s.version = old.create, old.version+1
+		}
+		k.put(s)
+	}
+}
+
+// record is one row of bucket key with its value hashed.
+type record struct {
+	rev             dumpdb.Rev
+	key             string
+	del             bool
+	create, version int64
+	lease           int64
+	vhash           uint64
+	bad             bool
+}
+
+// group is the records of one main revision.
+type group struct {
+	main    int64
+	records []record
+	// hole is set when unreadable pages lie before this group: revisions may be missing without meaning anything.
+	hole bool
+}

@@ -1,0 +1,134 @@
+package replay
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// matches tells whether the group is exactly the predicted writes; in a compacted span records may be missing from it.
+func matches(ws []write, g *group, sparse bool) bool {
+	if !sparse && len(ws) != len(g.records) {
+		return false
+	}
+	for i := range g.records {
+		r := &g.records[i]
+		if r.bad || r.rev.Sub < 0 || r.rev.Sub >= int64(len(ws)) || !sparse && r.rev.Sub != int64(i) {
+			return false
+		}
+		w := ws[r.rev.Sub]
+		if w.key != r.key || w.del != r.del || !w.del && (w.lease != r.lease || !w.anyValue && w.vhash != r.vhash) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameKeys tells whether the group touches exactly the predicted keys in the predicted way, whatever the values.
+func sameKeys(ws []write, g *group) bool {
+	if len(ws) != len(g.records) {
+		return false
+	}
+	for i, w := range ws {
+		if w.key != g.records[i].key || w.del != g.records[i].del {
+			return false
+		}
+	}
+	return true
+}
+
+// couldWrite tells whether a request could have written the group in some state of the key space.
+func couldWrite(r *dumplog.Request, g *group) bool {
+	var rest []record
+	ok := false
+	switch {
+	case r.Kind == dumplog.KindPut:
+		rest, ok = eatPut(r.Put, g.records)
+	case r.Kind == dumplog.KindDeleteRange:
+		rest, ok = eatDelete(r.DeleteRange, g.records), true
+	case r.Kind == dumplog.KindLeaseRevoke:
+		for _, rec := range g.records {
+			if !rec.del {
+				return false
+			}
+		}
+		return true
+	case r.Kind == dumplog.KindTxn:
+		return couldTxn(r.Txn, g.records, 0)
+	}
+	return ok && len(rest) == 0
+}
+
+func couldTxn(t *dumplog.TxnRequest, recs []record, depth int) bool {
+	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
+		if rest, ok := eatOps(ops, recs, depth); ok && len(rest) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// eatOps takes the records that the operations would write off the front.
+func eatOps(ops []dumplog.RequestOp, recs []record, depth int) ([]record, bool) {
+	if depth > maxTxnDepth {
+		return recs, false
+	}
+	for _, op := range ops {
+		ok := true
+		switch {
+		case op.Put != nil:
+			recs, ok = eatPut(op.Put, recs)
+		case op.DeleteRange != nil:
+			recs = eatDelete(op.DeleteRange, recs)
+		case op.Txn != nil:
+			rest, fits := eatOps(op.Txn.Success, recs, depth+1)
+			if !fits {
+				rest, fits = eatOps(op.Txn.Failure, recs, depth+1)
+			}
+			recs, ok = rest, fits
+		}
+		if !ok {
+			return recs, false
+		}
+	}
+	return recs, true
+}
+
+func eatPut(p *dumplog.PutRequest, recs []record) ([]record, bool) {
+	if len(recs) == 0 {
+		return recs, false
+	}
+	r := &recs[0]
+	if r.del || r.key != string(p.Key) || !p.IgnoreValue && r.vhash != hashValue(p.Value) || !p.IgnoreLease && r.lease != p.Lease {
+		return recs, false
+	}
+	return recs[1:], true
+}
+
+func eatDelete(d *dumplog.DeleteRangeRequest, recs []record) []record {
+	for len(recs) > 0 && recs[0].del && inRange(recs[0].key, d.Key, d.RangeEnd) {
+		recs = recs[1:]
+	}
+	return recs
+}
+
+// sig hashes the group's content without its revision, so that one effect has one signature on every member.
+func (g *group) sig() uint64 {
+	var h xxhash.Digest
+	h.Reset()
+	var buf [8]byte
+	for i := range g.records {
+		r := &g.records[i]
+		_, _ = h.WriteString(r.key)
+		binary.LittleEndian.PutUint64(buf[:], r.vhash)
+		if r.del {
+			buf = [8]byte{1}
+		}
+		_, _ = h.Write(buf[:])
+		binary.LittleEndian.PutUint64(buf[:], uint64(r.lease))
+		_, _ = h.Write(buf[:])
+	}
+	return h.Sum64() | 1
+}

@@ -1,0 +1,217 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// item is one index of the merged log.
+type item struct {
+	entry dumplog.Entry
+	req   *dumplog.Request
+	err   error
+	// holders are the members whose log has this very entry; others those with a different one at this index.
+	holders []int
+	others  map[int]*item
+}
+
+// forMember returns the entry as the member's own log has it.
+func (it *item) forMember(i int) *item {
+	if o := it.others[i]; o != nil {
+		return o
+	}
+	return it
+}
+
+// source is one member's effective log as a pull iterator.
+type source struct {
+	next func() (dumplog.Entry, error, bool)
+	stop func()
+	cur  dumplog.Entry
+	ok   bool
+	last uint64
+}
+
+// advance moves to the next effective entry. Damage was collected by Scan; here it is only passed over.
+func (s *source) advance() error {
+	for {
+		e, err, ok := s.next()
+		if !ok {
+			s.ok = false
+			return nil
+		}
+		if err != nil {
+			var d *dumplog.DamageError
+			if !errors.As(err, &d) {
+				return err
+			}
+			continue
+		}
+		if e.Overwritten || e.Index <= s.last {
+			continue
+		}
+		s.cur, s.ok, s.last = e, true, e.Index
+		return nil
+	}
+}
+
+// merged yields the union of the members' effective logs in index order, each index once, decoded.
+func merged(ctx context.Context, members []*evidence.Member) iter.Seq2[*item, error] {
+	return func(yield func(*item, error) bool) {
+		committed := func(member int, index uint64) bool { return index <= members[member].Commit }
+		srcs := make([]*source, len(members))
+		defer func() {
+			for _, s := range srcs {
+				if s != nil {
+					s.stop()
+				}
+			}
+		}()
+		for i, m := range members {
+			if m.WAL == nil || m.WAL.Summary == nil {
+				continue
+			}
+			s := &source{}
+			s.next, s.stop = iter.Pull2(m.WAL.Log.Entries(ctx, m.WAL.Summary))
+			srcs[i] = s
+			if err := s.advance(); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		for {
+			it, err := lowest(srcs, committed)
+			if it == nil && err == nil {
+				return
+			}
+			if !yield(it, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// lowest takes the lowest index off all sources that stand at it. Of different entries the one that its holder knows to
+// be committed is the cluster's; the term does not decide, since a lower term can win (raft paper, figure 8).
+func lowest(srcs []*source, committed func(member int, index uint64) bool) (*item, error) {
+	at := -1
+	for i, s := range srcs {
+		if s != nil && s.ok && (at < 0 || s.cur.Index < srcs[at].cur.Index) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return nil, nil
+	}
+	index := srcs[at].cur.Index
+	var versions []*item
+	for i, s := range srcs {
+		if s == nil || !s.ok || s.cur.Index != index {
+			continue
+		}
+		if v := findVersion(versions, &s.cur); v != nil {
+			v.holders = append(v.holders, i)
+		} else {
+			versions = append(versions, take(s.cur, i))
+		}
+		if err := s.advance(); err != nil {
+			return nil, err
+		}
+	}
+	return choose(versions, committed), nil
+}
+
+func findVersion(versions []*item, e *dumplog.Entry) *item {
+	for _, v := range versions {
+		if sameEntry(&v.entry, e) {
+			return v
+		}
+	}
+	return nil
+}
+
+// choose makes the committed version (of several, the one most members hold) the item and hangs the others on it.
+func choose(versions []*item, committed func(member int, index uint64) bool) *item {
+	score := func(v *item) int {
+		n := len(v.holders)
+		for _, h := range v.holders {
+			if committed(h, v.entry.Index) {
+				n += 1000
+			}
+		}
+		return n
+	}
+	best := versions[0]
+	for _, v := range versions[1:] {
+		if score(v) > score(best) {
+			best = v
+		}
+	}
+	for _, v := range versions {
+		if v == best {
+			continue
+		}
+		if best.others == nil {
+			best.others = map[int]*item{}
+		}
+		for _, h := range v.holders {
+			best.others[h] = v
+		}
+	}
+	return best
+}
+
+func take(e dumplog.Entry, holder int) *item {
+	e.Data = bytes.Clone(e.Data)
+	it := &item{entry: e, holders: []int{holder}}
+	it.req, it.err = it.entry.Decode()
+	return it
+}
+
+// sameEntry compares by meaning: record bytes differ between raft 3.6 and 3.7 for the same entry, term, type and data
+// never do.
+func sameEntry(a, b *dumplog.Entry) bool {
+	return a.Term == b.Term && a.Type == b.Type && bytes.Equal(a.Data, b.Data)
+}
+
+// noteConflict files different entries at one index if more than one of them is committed where it stands.
+func (r *Result) noteConflict(it *item) {
+	index := it.entry.Index
+	if len(it.others) == 0 || len(r.LogDiffs) >= maxLogDiffs {
+		return
+	}
+	d := LogDiff{Index: index, By: map[int]string{}}
+	committed := map[*item]bool{}
+	describe := func(i int, x *item) {
+		if index <= r.Members[i].Member.Commit {
+			d.By[i] = fmt.Sprintf("%d/%d %s", x.entry.Term, index, x.req.Describe(dumplog.DescribeOptions{}))
+			committed[x] = true
+		}
+	}
+	for _, h := range it.holders {
+		describe(h, it)
+	}
+	for i, o := range it.others {
+		describe(i, o)
+	}
+	if len(committed) > 1 {
+		r.LogDiffs = append(r.LogDiffs, d)
+	}
+}
+
+// maxLogDiffs bounds the list: two logs that part once differ ever after.
+const maxLogDiffs = 1000
+
+func evidenceOf(r *Result) []*evidence.Member {
+	out := make([]*evidence.Member, len(r.Members))
+	for i, m := range r.Members {
+		out[i] = m.Member
+	}
+	return out
+}

@@ -1,0 +1,218 @@
+// Package replay finds out which committed entry of the log took which effect on each member's database.
+//
+// etcd applies the log deterministically, and its database keeps its own history: every change of a key is a record under
+// its revision. So the effect of an entry can be predicted from the state the member had at that point (keys, auth
+// buckets and auth revision, leases, alarms, compaction) under the rules of the etcd line that ran, and held against the
+// records that are really there. All members are walked over one merged log, because entries are replicated verbatim: a
+// member whose own segments were purged is judged by the entries another member still has.
+//
+// Where prediction and database differ, the database is taken for what happened and the model follows it, so that one
+// lost write does not make every later one look wrong. Nothing is guessed below the compact revision or in unreadable
+// pages: such entries end as OutsideHistory.
+//
+// Sources: server/etcdserver/apply*.go, server/auth/store.go, server/storage/mvcc, server/lease of etcd 3.3 to 3.7.
+package replay
+
+import (
+	"context"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// State is how an entry ended on a member. The zero value is unknown: not judged.
+type State uint8
+
+// The states of an entry on a member.
+const (
+	Unknown        State = iota
+	Applied              // its effect is in the database
+	NoEffect             // legally without effect: a read, a failed compare with nothing to do, a delete of nothing
+	Refused              // refused by a rule; Reason says which
+	Missing              // it should have taken effect and the database does not show it
+	AppliedTwice         // its effect stands twice
+	Contradicted         // the database holds another effect at its place
+	OutsideHistory       // compacted, purged or unreadable: can not be told
+	NotApplied           // above what the member has applied
+)
+
+// String names the state.
+func (s State) String() string {
+	return [...]string{"unknown", "applied", "no-effect", "refused", "missing", "applied-twice", "contradicted",
+		"outside-history", "not-applied"}[s]
+}
+
+// Reason says why an entry was refused or had no effect.
+type Reason string
+
+// The reasons etcd has to refuse an entry, in the order in which it looks.
+const (
+	ReasonNone        Reason = ""
+	ReasonOldAuth     Reason = "old auth revision"
+	ReasonPermission  Reason = "permission denied"
+	ReasonUserEmpty   Reason = "user name is empty"
+	ReasonNoSpace     Reason = "NOSPACE alarm"
+	ReasonCorrupt     Reason = "CORRUPT alarm"
+	ReasonLease       Reason = "lease not found"
+	ReasonLeaseExists Reason = "lease already exists"
+	ReasonKey         Reason = "key not found"
+	ReasonCompacted   Reason = "revision compacted"
+	ReasonFuture      Reason = "future revision"
+	ReasonInvalid     Reason = "invalid request"
+)
+
+// Outcome is how one entry ended on one member.
+type Outcome struct {
+	State  State
+	Reason Reason
+	// Rev is the main revision of its effect, 0 when it has none.
+	Rev int64
+	// AuthRevision is the member's own auth revision when it met the entry; 0 when unknown.
+	AuthRevision uint64
+	// Sig identifies the effect by content, independent of revisions: equal Sig, equal change. 0 is no effect.
+	Sig uint64
+	// Detail says what differs, in words without values.
+	Detail string
+}
+
+// Event is an entry that ended differently on two members, or illegally on one.
+type Event struct {
+	Index, Term uint64
+	Pos         dumplog.Pos
+	Kind        dumplog.Kind
+	// What describes the request on one line, values redacted.
+	What string
+	Keys []string
+	// Proposer is the member that proposed it, 0 when the request ID fits none or several; Prefix are the 16 bits known.
+	Proposer dumplog.ID
+	Prefix   uint16
+	User     string
+	// HeaderAuthRevision is the proposer's auth revision as stamped into the header.
+	HeaderAuthRevision uint64
+	// Outcomes are by member, in the order of Result.Members.
+	Outcomes []Outcome
+	// Acked is true when the proposer applied the effect: the client was told it succeeded.
+	Acked bool
+	// Lacking and Holding list members (by position) without and with the effect that the client was promised.
+	Lacking, Holding []int
+}
+
+// Jump is a rise of a member's auth revision that the log alone does not explain.
+type Jump struct {
+	// Index is the entry before which it took place; Restart the publish entry of the restart that explains it, 0 if none.
+	Index, Restart uint64
+	Start          time.Time
+	// Extra is the rise; Possible the most that re-applying the auth entries From..To a second time can explain.
+	Extra, Possible uint64
+	From, To        uint64
+	// Entries are the indexes of the auth entries that count again when applied a second time.
+	Entries []uint64
+}
+
+// MemberResult is what the replay shows of one member.
+type MemberResult struct {
+	Member *evidence.Member
+	// Checked is false when nothing could be replayed; Why says why.
+	Checked bool
+	Why     string
+	// From and To are the first and last index judged.
+	From, To uint64
+	Counts   [NotApplied + 1]int
+	// RevisionAt is the member's revision at Result.Common, 0 when it was not reached.
+	RevisionAt int64
+	// AuthExpected is the auth revision the log gives when every entry is applied once; AuthKnown is false when the log
+	// does not reach back far enough.
+	AuthExpected    uint64
+	AuthExpectedMin uint64
+	AuthKnown       bool
+	Jumps           []Jump
+	// Unexplained is what remains of the auth revision's rise when all Jumps are taken off.
+	Unexplained int64
+	// Lacks and Unique count committed entries whose promised effect this member lacks, or holds alone.
+	Lacks, Unique         int
+	LacksKeys, UniqueKeys map[string]struct{}
+	// LacksAcked are those among Lacks that the client was told had succeeded.
+	LacksAcked int
+	// Extra are revisions in the database that no entry explains.
+	Extra []int64
+	// StateDiffs are rows of buckets other than key that contradict the log at the end of the replay.
+	StateDiffs []StateDiff
+	// IndexAtRev maps a revision to the entry that made it, for the revisions asked for by Options.Revs.
+	firstBad *Event
+}
+
+// StateDiff is a lease, user, role or alarm that the log and the database tell differently.
+type StateDiff struct {
+	Bucket, Key        string
+	Expected, Observed string
+}
+
+// FirstBad returns the first event in which this member is illegally wrong, nil when there is none.
+func (r *MemberResult) FirstBad() *Event { return r.firstBad }
+
+// Result is what the replay of all members shows.
+type Result struct {
+	// First and Last bound the merged log; Commit is the highest index any member proves committed, Common the highest
+	// index that every member with a database has certainly applied.
+	First, Last, Commit, Common uint64
+	Gaps                        []Gap
+	Members                     []*MemberResult
+	// Events are in index order, bounded by Options.MaxEvents; EventCount counts all.
+	Events     []*Event
+	EventCount int
+	LogDiffs   []LogDiff
+	Survey     *Survey
+}
+
+// Gap is a span of indexes that no member's log holds.
+type Gap struct{ From, To uint64 }
+
+// LogDiff is an index at which two members hold different entries although both are committed there.
+type LogDiff struct {
+	Index uint64
+	// By tells each member's entry as term and description; members are positions in Result.Members.
+	By map[int]string
+}
+
+// Options tune Run.
+type Options struct {
+	// MaxEvents bounds Result.Events; 0 means 10000.
+	MaxEvents int
+}
+
+// Run replays the merged log of all members against every database. Members must be of one cluster.
+func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, error) {
+	if o.MaxEvents == 0 {
+		o.MaxEvents = 10000
+	}
+	r := &Result{}
+	for _, m := range members {
+		r.Members = append(r.Members, &MemberResult{Member: m, LacksKeys: map[string]struct{}{}, UniqueKeys: map[string]struct{}{}})
+		r.Commit = max(r.Commit, m.Commit)
+	}
+	r.Common = commonIndex(members)
+	var err error
+	if r.Survey, err = survey(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := simulate(ctx, r, o); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// commonIndex is the lowest AppliedMin of the members that have a database: what all of them have certainly applied.
+func commonIndex(members []*evidence.Member) uint64 {
+	var common uint64
+	seen := false
+	for _, m := range members {
+		if !m.HasDB() {
+			continue
+		}
+		if !seen || m.AppliedMin < common {
+			common, seen = m.AppliedMin, true
+		}
+	}
+	return common
+}

@@ -1,0 +1,239 @@
+package replay
+
+import (
+	"context"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// simulate walks the merged log once and steps every member's model.
+func simulate(ctx context.Context, r *Result, o Options) error {
+	sims := make([]*sim, len(r.Members))
+	defer func() {
+		for _, s := range sims {
+			if s != nil {
+				s.cur.stop()
+			}
+		}
+	}()
+	any := false
+	for i := range r.Members {
+		s, err := newSim(ctx, r, i)
+		if err != nil {
+			return err
+		}
+		sims[i] = s
+		any = any || s != nil
+	}
+	if !any {
+		return nil
+	}
+	w := &walker{r: r, o: o, sims: sims}
+	for it, err := range merged(ctx, evidenceOf(r)) {
+		if err != nil {
+			return err
+		}
+		if it.entry.Index > r.Commit {
+			break
+		}
+		w.push(it)
+	}
+	w.flush()
+	for _, s := range sims {
+		if s == nil {
+			continue
+		}
+		if s.cur.err != nil {
+			return s.cur.err
+		}
+		s.finish()
+	}
+	return nil
+}
+
+// walker keeps a window of entries ahead of the one being replayed.
+type walker struct {
+	r      *Result
+	o      Options
+	sims   []*sim
+	window []*item
+}
+
+func (w *walker) push(it *item) {
+	w.window = append(w.window, it)
+	if len(w.window) > lookahead {
+		w.step()
+	}
+}
+
+func (w *walker) flush() {
+	for len(w.window) > 0 {
+		w.step()
+	}
+}
+
+func (w *walker) step() {
+	it, ahead := w.window[0], w.window[1:]
+	ev := &Event{Outcomes: make([]Outcome, len(w.sims))}
+	for i, s := range w.sims {
+		if s == nil {
+			continue
+		}
+		o := s.step(it.forMember(i), ahead)
+		ev.Outcomes[i] = o
+		s.res.Counts[o.State]++
+		if it.entry.Index <= w.r.Common {
+			s.res.RevisionAt = s.rev
+		}
+	}
+	w.judge(it, ev)
+	w.window[0] = nil
+	w.window = ahead
+	if cap(w.window) > 4*lookahead && len(w.window) == lookahead {
+		w.window = append(make([]*item, 0, 2*lookahead), w.window...)
+	}
+}
+
+// judge keeps the event when members ended differently or one ended illegally, and counts who lacks what.
+func (w *walker) judge(it *item, ev *Event) {
+	if !interesting(ev.Outcomes) {
+		return
+	}
+	r := w.r
+	ev.Index, ev.Term, ev.Pos, ev.Kind = it.entry.Index, it.entry.Term, it.entry.Pos, it.req.Kind
+	h := it.req.Header
+	ev.Proposer, ev.Prefix = r.Survey.Proposer(h.ID), h.ID.ProposerPrefix()
+	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision
+	ev.Keys = keysOf(it.req)
+	w.lacking(ev)
+	for i, o := range ev.Outcomes {
+		m := r.Members[i]
+		if m.firstBad == nil && (o.State == Missing || o.State == Contradicted || o.State == AppliedTwice) {
+			m.firstBad = ev
+		}
+	}
+	r.EventCount++
+	if len(r.Events) < w.o.MaxEvents {
+		ev.What = it.req.Describe(dumplog.DescribeOptions{})
+		r.Events = append(r.Events, ev)
+	}
+}
+
+// interesting leaves out what is legal and equal: the bulk of every log.
+func interesting(os []Outcome) bool {
+	var first *Outcome
+	for i := range os {
+		o := &os[i]
+		switch o.State {
+		case Missing, Contradicted, AppliedTwice:
+			return true
+		case Unknown, NotApplied, OutsideHistory:
+			continue
+		}
+		if first == nil {
+			first = o
+			continue
+		}
+		if o.Sig != first.Sig || o.State != first.State && (o.State == Applied) != (first.State == Applied) {
+			return true
+		}
+	}
+	return false
+}
+
+// lacking compares every member's effect with the one the client was promised: the proposer's, or where the proposer is
+// not among the sources the one that most members hold.
+func (w *walker) lacking(ev *Event) {
+	promised, known := w.promised(ev)
+	if !known {
+		return
+	}
+	for i, o := range ev.Outcomes {
+		switch {
+		case o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory:
+			continue
+		case o.Sig == promised:
+			if promised != 0 {
+				ev.Holding = append(ev.Holding, i)
+			}
+		default:
+			ev.Lacking = append(ev.Lacking, i)
+			w.r.Members[i].lack(ev)
+		}
+	}
+	if len(ev.Holding) == 1 && promised != 0 && len(ev.Lacking) > 0 {
+		m := w.r.Members[ev.Holding[0]]
+		m.Unique++
+		for _, k := range ev.Keys {
+			m.UniqueKeys[k] = struct{}{}
+		}
+	}
+}
+
+func (m *MemberResult) lack(ev *Event) {
+	m.Lacks++
+	if ev.Acked {
+		m.LacksAcked++
+	}
+	for _, k := range ev.Keys {
+		m.LacksKeys[k] = struct{}{}
+	}
+}
+
+// promised is the effect that the log stands for.
+func (w *walker) promised(ev *Event) (sig uint64, known bool) {
+	votes, best := map[uint64]int{}, 0
+	for i, o := range ev.Outcomes {
+		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory {
+			continue
+		}
+		bad := o.State == Contradicted || o.State == Missing
+		if w.r.Members[i].Member.MemberID == ev.Proposer && ev.Proposer != 0 && !bad {
+			ev.Acked = o.Sig != 0
+			return o.Sig, true
+		}
+		if bad {
+			continue
+		}
+		known = true
+		votes[o.Sig]++
+		if n := votes[o.Sig]; n > best || n == best && o.Sig != 0 {
+			best, sig = n, o.Sig
+		}
+	}
+	return sig, known
+}
+
+// keysOf lists the keys a request names, at most a handful per request.
+func keysOf(r *dumplog.Request) []string {
+	var out []string
+	add := func(k []byte) {
+		if len(out) < 16 {
+			out = append(out, string(k))
+		}
+	}
+	var ops func([]dumplog.RequestOp, int)
+	ops = func(list []dumplog.RequestOp, depth int) {
+		for _, op := range list {
+			switch {
+			case op.Put != nil:
+				add(op.Put.Key)
+			case op.DeleteRange != nil:
+				add(op.DeleteRange.Key)
+			case op.Txn != nil && depth < maxTxnDepth:
+				ops(op.Txn.Success, depth+1)
+				ops(op.Txn.Failure, depth+1)
+			}
+		}
+	}
+	switch {
+	case r.Put != nil:
+		add(r.Put.Key)
+	case r.DeleteRange != nil:
+		add(r.DeleteRange.Key)
+	case r.Txn != nil:
+		ops(r.Txn.Success, 0)
+		ops(r.Txn.Failure, 0)
+	}
+	return out
+}

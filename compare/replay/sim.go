@@ -1,0 +1,162 @@
+package replay
+
+import (
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// sim is the model of one member: the state that the rules of apply look at, kept in step with the database's history.
+type sim struct {
+	m     *evidence.Member
+	res   *MemberResult
+	pos   int
+	minor int
+	// rev and compact are the model's current and compact revision.
+	rev, compact int64
+	// dbCompact bounds what the database still shows: at or below it only the newest record per key is kept.
+	dbCompact int64
+	keys      *keyModel
+	leases    map[int64]*leaseState
+	alarms    map[alarmKey]struct{}
+	auth      *authState
+	cur       *cursor
+	// base is the last index whose effect is part of the starting state; entries up to it are not judged.
+	base uint64
+	// baseKnown is true when the starting state was empty or is otherwise complete (leases, alarms, users); kvKnown when
+	// the live keys of the model are complete.
+	baseKnown, kvKnown bool
+	// saved is the index that meta/consistent_index holds on disk up to 3.4: the last entry that changed keys, or a
+	// snapshot. Entries behind it are executed again at a restart.
+	saved    uint64
+	restarts []restart
+	// authSeen are the auth entries met so far behind saved; they are what a restart repeats.
+	authSeen []AuthEntry
+	stamps   []Stamp
+	plain    *authPlan
+	// touched are rows of small buckets changed by entries above AppliedMin, which the database may or may not hold.
+	touched map[string]bool
+	snaps   []uint64
+}
+
+type leaseState struct{ ttl int64 }
+
+type alarmKey struct {
+	member dumplog.ID
+	typ    int32
+}
+
+// step executes one committed entry on the member and says how it ended.
+func (s *sim) step(it *item, ahead []*item) Outcome {
+	idx := it.entry.Index
+	if idx > s.m.AppliedMax {
+		return Outcome{State: NotApplied}
+	}
+	if idx <= s.base {
+		return Outcome{State: OutsideHistory, Detail: "before the first entry that the database can be aligned with"}
+	}
+	for len(s.snaps) > 0 && s.snaps[0] < idx {
+		s.saved, s.snaps = max(s.saved, s.snaps[0]), s.snaps[1:]
+	}
+	s.restart(idx)
+	req := it.req
+	var o Outcome
+	if writesKeys(req.Kind) {
+		o = s.hold(it, ahead)
+	} else {
+		o = s.other(it)
+	}
+	if o.AuthRevision == 0 {
+		o.AuthRevision = s.auth.revision
+	}
+	if s.res.From == 0 {
+		s.res.From = idx
+	}
+	s.res.To = idx
+	return o
+}
+
+// writesKeys tells the requests whose effect is a revision in bucket key.
+func writesKeys(k dumplog.Kind) bool {
+	switch k {
+	case dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindTxn, dumplog.KindLeaseRevoke:
+		return true
+	}
+	return false
+}
+
+// other executes requests that change the small buckets only. Their effect is not visible entry by entry; finish holds
+// the end state against the database.
+func (s *sim) other(it *item) Outcome {
+	r := it.req
+	switch {
+	case r.Compaction != nil:
+		return s.compaction(r.Compaction)
+	case r.LeaseGrant != nil:
+		return s.leaseGrant(it)
+	case r.Alarm != nil:
+		s.alarm(it)
+		return Outcome{State: Applied}
+	case changesAuth(r.Kind):
+		s.authSeen = append(s.authSeen, AuthEntry{Index: it.entry.Index, Req: r})
+		s.touch(it, "auth")
+		effective, reason := s.auth.apply(r)
+		if reason != ReasonNone {
+			return Outcome{State: Refused, Reason: reason}
+		}
+		if effective || r.Kind == dumplog.KindAuthEnable {
+			return Outcome{State: Applied}
+		}
+	}
+	return Outcome{State: NoEffect}
+}
+
+func (s *sim) compaction(c *dumplog.CompactionRequest) Outcome {
+	switch {
+	case c.Revision <= s.compact:
+		return Outcome{State: Refused, Reason: ReasonCompacted}
+	case c.Revision > s.rev:
+		return Outcome{State: Refused, Reason: ReasonFuture}
+	case s.corrupt() != ReasonNone:
+		return Outcome{State: Refused, Reason: ReasonCorrupt}
+	}
+	s.compact = c.Revision
+	return Outcome{State: Applied}
+}
+
+const maxLeaseTTL = 9_000_000_000
+
+func (s *sim) leaseGrant(it *item) Outcome {
+	g := it.req.LeaseGrant
+	if reason := s.alarmed(it.req); reason != ReasonNone {
+		return Outcome{State: Refused, Reason: reason}
+	}
+	if g.ID == 0 || g.TTL > maxLeaseTTL {
+		return Outcome{State: Refused, Reason: ReasonInvalid}
+	}
+	s.touch(it, leaseKey(g.ID))
+	if s.leases[g.ID] != nil && s.baseKnown {
+		return Outcome{State: Refused, Reason: ReasonLeaseExists}
+	}
+	s.leases[g.ID] = &leaseState{ttl: g.TTL}
+	return Outcome{State: Applied}
+}
+
+func leaseKey(id int64) string { return "lease/" + dumplog.ID(id).String() }
+
+func (s *sim) alarm(it *item) {
+	a := it.req.Alarm
+	k := alarmKey{a.MemberID, a.Alarm}
+	s.touch(it, "alarm")
+	switch a.Action {
+	case 1:
+		s.alarms[k] = struct{}{}
+	case 2:
+		delete(s.alarms, k)
+	}
+}
+
+func (s *sim) touch(it *item, key string) {
+	if it.entry.Index > s.m.AppliedMin {
+		s.touched[key] = true
+	}
+}

@@ -1,0 +1,207 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Survey is what one pass over the merged log shows before anything is replayed.
+type Survey struct {
+	// Starts are the publish entries of each member: every start of a server puts one into the log.
+	Starts map[dumplog.ID][]Start
+	// Auth are the entries that can change the auth buckets, in order.
+	Auth []AuthEntry
+	// Stamps are the auth revisions each member stamped into the headers of its own proposals: what its own counter was.
+	Stamps map[dumplog.ID][]Stamp
+	// Kinds counts the committed entries by kind.
+	Kinds map[dumplog.Kind]int
+	// LastTouch is the last committed entry that can change a bucket other than key, by bucket name.
+	LastTouch map[string]uint64
+	// Undecodable are committed entries whose payload makes no sense.
+	Undecodable []Undecodable
+	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
+	prefixes map[uint16]dumplog.ID
+}
+
+// Start is one publish entry.
+type Start struct {
+	Index uint64
+	// ID is the request ID, whose process start time tells when the process began.
+	ID RequestID
+	// Name is the member's name as published.
+	Name string
+}
+
+// RequestID is dumplog's request ID.
+type RequestID = dumplog.RequestID
+
+// AuthEntry is an auth request in the log.
+type AuthEntry struct {
+	Index uint64
+	Req   *dumplog.Request
+}
+
+// Stamp is a change of the auth revision that a member stamps into its proposals.
+type Stamp struct {
+	Index        uint64
+	AuthRevision uint64
+}
+
+// Undecodable is an entry whose payload does not decode.
+type Undecodable struct {
+	Pos         dumplog.Pos
+	Term, Index uint64
+	Err         error
+}
+
+// survey reads the merged log once.
+func survey(ctx context.Context, r *Result) (*Survey, error) {
+	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{}, LastTouch: map[string]uint64{},
+		prefixes: map[uint16]dumplog.ID{}}
+	for _, m := range r.Members {
+		ms := &m.Member.Membership
+		for _, ids := range [][]dumplog.ID{ms.Voters, ms.Learners, ms.Removed, ms.V2, ms.Bucket, {m.Member.MemberID}} {
+			for _, id := range ids {
+				s.learn(id)
+			}
+		}
+	}
+	for it, err := range merged(ctx, evidenceOf(r)) {
+		if err != nil {
+			return nil, err
+		}
+		r.noteExtent(it)
+		r.noteConflict(it)
+		if it.entry.Index > r.Commit {
+			continue
+		}
+		s.note(it)
+	}
+	return s, nil
+}
+
+func (r *Result) noteExtent(it *item) {
+	idx := it.entry.Index
+	switch {
+	case r.First == 0:
+		r.First = idx
+	case idx != r.Last+1:
+		r.Gaps = append(r.Gaps, Gap{From: r.Last + 1, To: idx - 1})
+	}
+	r.Last = idx
+}
+
+func (s *Survey) note(it *item) {
+	s.Kinds[it.req.Kind]++
+	if it.err != nil && len(s.Undecodable) < 1000 {
+		s.Undecodable = append(s.Undecodable, Undecodable{Pos: it.entry.Pos, Term: it.entry.Term, Index: it.entry.Index, Err: it.err})
+	}
+	if id, name, rid, ok := published(it.req); ok {
+		s.Starts[id] = append(s.Starts[id], Start{Index: it.entry.Index, ID: rid, Name: name})
+		s.learn(id)
+	}
+	if c := it.req.ConfChange; c != nil {
+		s.learn(c.NodeID)
+	}
+	if h := it.req.Header; h.AuthRevision > 0 {
+		if m := s.Proposer(h.ID); m != 0 {
+			st := s.Stamps[m]
+			if n := len(st); n == 0 || st[n-1].AuthRevision != h.AuthRevision {
+				s.Stamps[m] = append(st, Stamp{Index: it.entry.Index, AuthRevision: h.AuthRevision})
+			}
+		}
+	}
+	for _, b := range touches(it.req) {
+		s.LastTouch[b] = it.entry.Index
+	}
+	if changesAuth(it.req.Kind) {
+		s.Auth = append(s.Auth, AuthEntry{Index: it.entry.Index, Req: it.req})
+	}
+}
+
+func (s *Survey) learn(id dumplog.ID) {
+	p := uint16(id)
+	if known, ok := s.prefixes[p]; ok && known != id {
+		s.prefixes[p] = 0
+		return
+	}
+	s.prefixes[p] = id
+}
+
+// Proposer returns the member whose low 16 bits the request ID carries; 0 when none or several fit.
+func (s *Survey) Proposer(id RequestID) dumplog.ID {
+	if id == 0 {
+		return 0
+	}
+	return s.prefixes[id.ProposerPrefix()]
+}
+
+// StartTime returns when the process that made id began, taking the missing high bits from the release years of etcd 3.
+func StartTime(id RequestID) time.Time {
+	return id.StartTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+}
+
+// published recognises the entry every server start leaves: ClusterMemberAttrSet from 3.6 proposers, before that a v2
+// PUT on /0/members/<id>/attributes (server/etcdserver/server.go, publish).
+func published(r *dumplog.Request) (dumplog.ID, string, RequestID, bool) {
+	if a := r.MemberAttr; a != nil {
+		return a.MemberID, a.Name, r.Header.ID, true
+	}
+	v := r.V2
+	if v == nil || v.Method != "PUT" {
+		return 0, "", 0, false
+	}
+	rest, ok := strings.CutPrefix(v.Path, "/0/members/")
+	if !ok {
+		return 0, "", 0, false
+	}
+	hex, ok := strings.CutSuffix(rest, "/attributes")
+	if !ok {
+		return 0, "", 0, false
+	}
+	id, err := strconv.ParseUint(hex, 16, 64)
+	return dumplog.ID(id), "", v.ID, err == nil
+}
+
+// changesAuth tells the requests that can change auth buckets or auth revision.
+func changesAuth(k dumplog.Kind) bool {
+	switch k {
+	case dumplog.KindAuthEnable, dumplog.KindAuthDisable, dumplog.KindAuthUserAdd, dumplog.KindAuthUserDelete,
+		dumplog.KindAuthUserChangePassword, dumplog.KindAuthUserGrantRole, dumplog.KindAuthUserRevokeRole,
+		dumplog.KindAuthRoleAdd, dumplog.KindAuthRoleDelete, dumplog.KindAuthRoleGrantPermission,
+		dumplog.KindAuthRoleRevokePermission:
+		return true
+	}
+	return false
+}
+
+// touches lists the small buckets a request can change.
+func touches(r *dumplog.Request) []string {
+	switch {
+	case r.LeaseGrant != nil, r.LeaseRevoke != nil, r.LeaseCheckpoint != nil:
+		return []string{"lease"}
+	case r.Alarm != nil:
+		return []string{"alarm"}
+	case r.ConfChange != nil:
+		return []string{"members", "members_removed"}
+	case r.MemberAttr != nil:
+		return []string{"members"}
+	case r.ClusterVer != nil, r.Downgrade != nil:
+		return []string{"cluster"}
+	case r.V2 != nil && strings.HasPrefix(r.V2.Path, "/0/members"):
+		return []string{"members"}
+	case r.V2 != nil && strings.HasPrefix(r.V2.Path, "/0/version"):
+		return []string{"cluster"}
+	case changesAuth(r.Kind):
+		return []string{"auth", "authUsers", "authRoles"}
+	}
+	return nil
+}
+
+// String says the gap as a range of indexes.
+func (g Gap) String() string { return fmt.Sprintf("%d..%d", g.From, g.To) }
