@@ -3,6 +3,7 @@ package dumplog
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -115,7 +116,7 @@ func (r *V2Request) ClusterVersion() (version string, ok bool) {
 func (t ConfChangeType) String() string {
 	names := [...]string{"ConfChangeAddNode", "ConfChangeRemoveNode", "ConfChangeUpdateNode", "ConfChangeAddLearnerNode"}
 	if t < 0 || int(t) >= len(names) {
-		return "ConfChangeType(" + itoa(int64(t)) + ")"
+		return fmt.Sprintf("ConfChangeType(%d)", int32(t))
 	}
 	return names[t]
 }

@@ -4,5 +4,5 @@ package dumplog
 // can tell.
 func (r *Record) Entry() (Entry, error) {
 	h, err := decodeEntry(r.Data)
-	return Entry{Pos: r.Pos, Len: r.Len, Term: h.term, Index: h.index, Type: h.typ, Data: h.data}, err
+	return Entry{Pos: r.Pos, Len: r.Len, CRC: r.CRC, Term: h.term, Index: h.index, Type: h.typ, Data: h.data}, err
 }

@@ -1,0 +1,229 @@
+package dumplog
+
+import (
+	"bytes"
+	"context"
+)
+
+// Count is a number of entries and the bytes of their payloads.
+type Count struct {
+	Entries int64 `json:"entries"`
+	Bytes   int64 `json:"bytes"`
+}
+
+func (c *Count) add(n int) {
+	c.Entries++
+	c.Bytes += int64(n)
+}
+
+// sizeClasses is the number of classes of Stats.Sizes: class i counts payloads of less than 2^i bytes.
+const sizeClasses = 33
+
+// maxPrefixes bounds the prefixes and users that Stats tells apart; the rest is counted together.
+const maxPrefixes = 10000
+
+// OtherPrefix is where Stats counts the keys of prefixes beyond the first 10000.
+const OtherPrefix = "(other)"
+
+// Stats counts the entries of a log. The zero value is ready; Depth may be set before the first Add.
+type Stats struct {
+	Total Count
+	// Sizes counts payloads by size: class i those of less than 2^i and at least 2^(i-1) bytes.
+	Sizes     [sizeClasses]int64
+	Kinds     map[Kind]*Count
+	Terms     map[uint64]*Count
+	Proposers map[uint16]*Count
+	Users     map[string]*Count
+	// Prefixes counts the keys of puts and deletes, those in txns too, by their first Depth path elements.
+	Prefixes map[string]*Count
+	// Depth is the number of path elements of a prefix; 0 means 2, as in /registry/pods.
+	Depth int
+	// Largest is the largest payload and where it stands.
+	Largest      int64
+	LargestIndex uint64
+	LargestPos   Pos
+	// Undecoded counts the entries that decode as no request.
+	Undecoded int64
+
+	kind     *Count
+	lastKind Kind
+	term     *Count
+	lastTerm uint64
+}
+
+// Add counts one entry.
+func (s *Stats) Add(e *Entry, r *Request) {
+	n := len(e.Data)
+	s.Total.add(n)
+	s.Sizes[bitLen(n)]++
+	if int64(n) > s.Largest {
+		s.Largest, s.LargestIndex, s.LargestPos = int64(n), e.Index, e.Pos
+	}
+	if s.kind == nil || s.lastKind != r.Kind {
+		s.kind, s.lastKind = counter(&s.Kinds, r.Kind), r.Kind
+	}
+	s.kind.add(n)
+	if s.term == nil || s.lastTerm != e.Term {
+		s.term, s.lastTerm = counter(&s.Terms, e.Term), e.Term
+	}
+	s.term.add(n)
+	if r.Kind == KindUnknown {
+		s.Undecoded++
+	}
+	if id := r.ProposerID(); id != 0 {
+		counter(&s.Proposers, id.ProposerPrefix()).add(n)
+	}
+	if u := r.Header.Username; u != "" {
+		s.named(&s.Users, u).add(n)
+	}
+	s.prefixes(r)
+}
+
+func bitLen(n int) int {
+	l := 0
+	for ; n > 0 && l < sizeClasses-1; n >>= 1 {
+		l++
+	}
+	return l
+}
+
+// prefixes counts the keys that a request writes. A plain put is nearly every entry of a log, so it comes first.
+func (s *Stats) prefixes(r *Request) {
+	switch {
+	case r.Put != nil:
+		s.prefix(r.Put.Key).add(len(r.Put.Key) + len(r.Put.Value))
+	case r.DeleteRange != nil:
+		s.prefix(r.DeleteRange.Key).add(len(r.DeleteRange.Key))
+	case r.Txn != nil:
+		r.EachOp(func(op RequestOp) {
+			switch {
+			case op.Put != nil:
+				s.prefix(op.Put.Key).add(len(op.Put.Key) + len(op.Put.Value))
+			case op.DeleteRange != nil:
+				s.prefix(op.DeleteRange.Key).add(len(op.DeleteRange.Key))
+			}
+		})
+	}
+}
+
+func (s *Stats) prefix(key []byte) *Count {
+	p := keyPrefix(key, s.Depth)
+	if c := s.Prefixes[string(p)]; c != nil {
+		return c
+	}
+	return s.named(&s.Prefixes, string(p))
+}
+
+// keyPrefix returns the first depth path elements of a key with the slash behind them; a key with fewer stands for the
+// folder it lies in.
+func keyPrefix(key []byte, depth int) []byte {
+	if depth <= 0 {
+		depth = 2
+	}
+	end := 0
+	for i := 0; i < len(key); {
+		j := bytes.IndexByte(key[i:], '/')
+		if j < 0 {
+			break
+		}
+		i += j + 1
+		if i > 1 { // a leading slash opens the first element
+			depth--
+		}
+		if end = i; depth == 0 {
+			break
+		}
+	}
+	return key[:end]
+}
+
+func (s *Stats) named(m *map[string]*Count, name string) *Count {
+	if _, ok := (*m)[name]; !ok && len(*m) >= maxPrefixes {
+		name = OtherPrefix
+	}
+	return counter(m, name)
+}
+
+func counter[K comparable](m *map[K]*Count, k K) *Count {
+	c := (*m)[k]
+	if c == nil {
+		if *m == nil {
+			*m = map[K]*Count{}
+		}
+		c = new(Count)
+		(*m)[k] = c
+	}
+	return c
+}
+
+// Merge adds the counts of another part of the log.
+func (s *Stats) Merge(o *Stats) {
+	s.Total.Entries += o.Total.Entries
+	s.Total.Bytes += o.Total.Bytes
+	s.Undecoded += o.Undecoded
+	for i, n := range o.Sizes {
+		s.Sizes[i] += n
+	}
+	if o.Largest > s.Largest {
+		s.Largest, s.LargestIndex, s.LargestPos = o.Largest, o.LargestIndex, o.LargestPos
+	}
+	merge(&s.Kinds, o.Kinds)
+	merge(&s.Terms, o.Terms)
+	merge(&s.Proposers, o.Proposers)
+	merge(&s.Users, o.Users)
+	merge(&s.Prefixes, o.Prefixes)
+}
+
+func merge[K comparable](to *map[K]*Count, from map[K]*Count) {
+	for k, n := range from {
+		c := counter(to, k)
+		c.Entries += n.Entries
+		c.Bytes += n.Bytes
+	}
+}
+
+// Stats counts the entries that f picks, the segments side by side on all cores, and checks every CRC on the way. f may be
+// nil. A filter by Overwritten reads the log a second time, since only the whole log tells.
+func (l *Log) Stats(ctx context.Context, f *Filter) (*Stats, *Summary, error) {
+	if f == nil {
+		f = &Filter{}
+	}
+	if f.Overwritten != nil {
+		return l.statsInOrder(ctx, f)
+	}
+	parts := make([]Stats, l.Segments())
+	sum, err := l.ScanWith(ctx, func(i int) func(*Entry) {
+		var d Decoder
+		return func(e *Entry) {
+			if r, _ := d.Decode(e); f.Match(e, r) {
+				parts[i].Add(e, r)
+			}
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	all := &Stats{}
+	for i := range parts {
+		all.Merge(&parts[i])
+	}
+	return all, sum, nil
+}
+
+func (l *Log) statsInOrder(ctx context.Context, f *Filter) (*Stats, *Summary, error) {
+	sum, err := l.Scan(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := &Stats{}
+	var d Decoder
+	for e, err := range l.Entries(ctx, sum) {
+		if err != nil {
+			continue // damage is in the summary
+		}
+		if r, _ := d.Decode(&e); f.Match(&e, r) {
+			all.Add(&e, r)
+		}
+	}
+	return all, sum, ctx.Err()
+}

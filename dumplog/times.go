@@ -1,0 +1,148 @@
+package dumplog
+
+import (
+	"bytes"
+	"sort"
+	"time"
+)
+
+// TimeSource tells where a time in a log comes from.
+type TimeSource string
+
+// The sources of time. The clock is that of the proposing member, or of a Kubernetes client.
+const (
+	// TimeRequestID: the generator never runs ahead of its member's clock, so the entry was proposed at or after the time.
+	TimeRequestID TimeSource = "request-id"
+	// TimeLeaseRenewal: a Kubernetes Lease (coordination.k8s.io/v1) carries when its holder renewed it, just before the write.
+	TimeLeaseRenewal TimeSource = "lease-renewal"
+	// TimeManagedFields: the metadata of a Kubernetes object carries when the API server last wrote it.
+	TimeManagedFields TimeSource = "managed-fields"
+)
+
+// TimeMark says that the entry at Index was proposed at or after Time.
+type TimeMark struct {
+	Index  uint64
+	Time   time.Time
+	Source TimeSource
+}
+
+// Times collects what a log says about wall-clock time. Entries must come in physical order. Marks closer than Step are
+// dropped, so memory grows with the time the log covers, not with its entries.
+type Times struct {
+	// Near is any time within 17 years of the log; request IDs carry only the low 40 bits. It must be set.
+	Near time.Time
+	// Step is the least distance between two marks of one source; 0 means one second.
+	Step  time.Duration
+	marks []TimeMark
+	last  map[TimeSource]time.Time
+}
+
+// Add takes the next entry.
+func (t *Times) Add(e *Entry, r *Request) {
+	if id := r.ProposerID(); id != 0 {
+		t.mark(e.Index, id.StartTime(t.Near), TimeRequestID)
+	}
+	r.EachOp(func(op RequestOp) {
+		if op.Put == nil {
+			return
+		}
+		if at, src, ok := kubernetesTime(op.Put.Key, op.Put.Value); ok {
+			t.mark(e.Index, at, src)
+		}
+	})
+}
+
+func (t *Times) mark(index uint64, at time.Time, src TimeSource) {
+	step := t.Step
+	if step <= 0 {
+		step = time.Second
+	}
+	if t.last == nil {
+		t.last = map[TimeSource]time.Time{}
+	}
+	if last, ok := t.last[src]; ok && at.Before(last.Add(step)) {
+		return // time that does not go on says nothing new
+	}
+	t.last[src] = at
+	t.marks = append(t.marks, TimeMark{Index: index, Time: at, Source: src})
+}
+
+// Marks returns the marks in index order.
+func (t *Times) Marks() []TimeMark { return t.marks }
+
+// Bounds returns between which times the entry at index was proposed. after is a lower bound. before is the next later
+// mark and an estimate, not a bound: what stands behind in the log was proposed later, but its mark may lag behind the
+// clock. A zero time means not known.
+func (t *Times) Bounds(index uint64) (after, before time.Time) {
+	n := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].Index > index })
+	for _, m := range t.marks[:n] {
+		if m.Time.After(after) {
+			after = m.Time
+		}
+	}
+	for _, m := range t.marks[n:] {
+		if m.Time.After(after) {
+			return after, m.Time
+		}
+	}
+	return after, before
+}
+
+// kubernetesTime reads the time of a Kubernetes object in its protobuf form: of a Lease its renewTime, of every object the
+// newest managedFields entry (k8s.io/apimachinery/pkg/runtime, generated.proto: Unknown {1 typeMeta, 2 raw}). Objects in
+// JSON, such as custom resources, are not looked into.
+func kubernetesTime(key, value []byte) (at time.Time, src TimeSource, ok bool) {
+	value, ok = bytes.CutPrefix(value, []byte("k8s\x00"))
+	if !ok {
+		return at, src, false
+	}
+	object := sub(value, 2)
+	if bytes.Contains(key, []byte("/leases/")) {
+		if at, ok = protoTime(sub(sub(object, 2), 4)); ok { // spec.renewTime
+			return at, TimeLeaseRenewal, true
+		}
+	}
+	s := scanner{b: sub(object, 1)} // metadata
+	var f field
+	for s.next(&f) {
+		if f.num != 17 || f.wire != wireBytes { // managedFields
+			continue
+		}
+		if m, good := protoTime(sub(f.b, 4)); good && m.After(at) {
+			at = m
+		}
+	}
+	return at, TimeManagedFields, !at.IsZero()
+}
+
+// sub returns the bytes of a length-delimited field, nil when the message has none.
+func sub(b []byte, num int32) []byte {
+	s := scanner{b: b}
+	var f field
+	for s.next(&f) {
+		if f.num == num && f.wire == wireBytes {
+			return f.b
+		}
+	}
+	return nil
+}
+
+// protoTime reads {1 seconds, 2 nanos}.
+func protoTime(b []byte) (time.Time, bool) {
+	var sec, nsec int64
+	s := scanner{b: b}
+	var f field
+	for s.next(&f) {
+		switch f.num {
+		case 1:
+			num(&f, &sec)
+		case 2:
+			num(&f, &nsec)
+		}
+	}
+	const year1 = -62135596800 // an unset time of Go
+	if s.bad || sec <= 0 || sec == year1 || nsec < 0 || nsec >= 1e9 {
+		return time.Time{}, false
+	}
+	return time.Unix(sec, nsec).UTC(), true
+}
