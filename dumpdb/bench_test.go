@@ -34,15 +34,6 @@ var benchDB = sync.OnceValues(func() (string, error) {
 	return path, writeBenchDB(path, benchKeys, benchRecords, benchValue)
 })
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if benchMade.Load() {
-		path, _ := benchDB()
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
-}
-
 // writeBenchDB fills a file as a server does: records in revision order, 10,000 to a transaction, pages 90 % full.
 func writeBenchDB(path string, keys, records, value int) error {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})

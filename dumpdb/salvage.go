@@ -36,12 +36,12 @@ type Salvaged struct {
 
 // find is a record outside the tree: where it stands and what tells equal ones apart.
 type find struct {
-	rev       Rev
-	place     Place
-	size      int32
-	keySize   int8
-	origin    Origin
-	hash      keyHash
+	rev     Rev
+	place   Place
+	size    int32
+	keySize int8
+	origin  Origin
+	hash    keyHash
 	decodes bool
 }
 

@@ -43,11 +43,11 @@ const maxRanked = 20
 
 // usageKey is what is remembered of a key: its newest record, so that a tombstone can take it out of its groups.
 type usageKey struct {
-	prefix, kind  *Group
-	bytes         int64 // of the newest record; -1 when it is a tombstone
-	records, size int64
-	place         Place
-	rev           Rev
+	prefix, kind *Group
+	bytes        int64 // of the newest record; -1 when it is a tombstone
+	records      int64
+	place        Place
+	rev          Rev
 }
 
 type usageCounter struct {
@@ -85,20 +85,17 @@ func (u *usageCounter) add(r *Revision) {
 		k = &usageKey{prefix: group(u.prefixes, string(keyPrefix(r.KV.Key, u.depth))), bytes: -1}
 		u.keys[h] = k
 	}
+	u.forget(k)
 	if !r.Tombstone || k.kind == nil {
 		k.kind = group(u.kinds, kindName(r.KV.Value))
 	}
 	size := int64(len(r.RawKey) + len(r.Raw))
 	k.records++
 	k.place, k.rev = r.Place, r.Rev
-	for _, g := range []*Group{&u.use.Total, k.prefix, k.kind} {
+	for _, g := range u.groups(k) {
 		g.Revisions++
 		g.Bytes += size
 		g.MaxValue = max(g.MaxValue, int64(len(r.KV.Value)))
-		if k.bytes >= 0 {
-			g.Keys--
-			g.LiveBytes -= k.bytes
-		}
 		if r.Tombstone {
 			g.Tombstones++
 		} else {
@@ -111,6 +108,19 @@ func (u *usageCounter) add(r *Revision) {
 		k.bytes = -1
 	}
 	u.large(r, size)
+}
+
+func (u *usageCounter) groups(k *usageKey) []*Group { return []*Group{&u.use.Total, k.prefix, k.kind} }
+
+// forget takes the newest record so far of a living key out of what lives; a later record may be of another kind.
+func (u *usageCounter) forget(k *usageKey) {
+	if k.bytes < 0 {
+		return
+	}
+	for _, g := range u.groups(k) {
+		g.Keys--
+		g.LiveBytes -= k.bytes
+	}
 }
 
 // large keeps the biggest records in descending order.

@@ -1,0 +1,342 @@
+package dumpdb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// facts puts what this package reads into the words of truth.json.
+func facts(t *testing.T, db *DB) map[string]any {
+	t.Helper()
+	ctx := context.Background()
+	m, err := db.MetaBucket()
+	fatal(t, err)
+	a, err := db.Auth()
+	fatal(t, err)
+	members, err := db.Members()
+	fatal(t, err)
+	removed, err := db.RemovedMembers()
+	fatal(t, err)
+	c, err := db.Cluster()
+	fatal(t, err)
+	leases, err := db.Leases()
+	fatal(t, err)
+	alarms, err := db.Alarms()
+	fatal(t, err)
+	st, err := db.KVStats(ctx)
+	fatal(t, err)
+	f := map[string]any{
+		"consistent_index": m.ConsistentIndex, "term": m.Term, "storage_version": orNil(m.StorageVersion),
+		"scheduled_compact_rev": mainOf(m.ScheduledCompact), "finished_compact_rev": mainOf(m.FinishedCompact), "conf_state": confFacts(m.ConfState),
+		"auth_enabled": a.Enabled, "auth_revision": a.Revision, "users": map[string]any{}, "roles": map[string]any{}, "members": map[string]any{},
+		"members_removed": removed, "cluster_version": orNil(c.Version), "leases": each(leases, func(l Lease) any { return l.ID.String() }),
+		"alarms": each(alarms, func(a Alarm) any {
+			return a.MemberID.String() + ":" + map[int32]string{1: "NOSPACE", 2: "CORRUPT"}[a.Type]
+		}),
+		"revision": st.LastRev.Main, "oldest_revision": st.FirstRev.Main, "records": st.Revisions, "tombstones": st.Tombstones, "live_keys": st.LiveKeys,
+		"file_size": db.Size(),
+	}
+	for _, u := range a.Users {
+		f["users"].(map[string]any)[u.Name] = u.Roles
+	}
+	for _, r := range a.Roles {
+		f["roles"].(map[string]any)[r.Name] = each(r.Perms, func(p Permission) any { return fmt.Sprintf("%s:%s:%s", p.TypeName(), p.Key, p.RangeEnd) })
+	}
+	for _, m := range members {
+		f["members"].(map[string]any)[m.ID.String()] = memberFacts(m)
+	}
+	return f
+}
+
+func fatal(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func orNil(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func mainOf(r *Rev) any {
+	if r == nil {
+		return nil
+	}
+	return r.Main
+}
+
+func confFacts(c *ConfState) any {
+	if c == nil {
+		return nil
+	}
+	return map[string]any{"voters": byText(c.Voters), "learners": byText(c.Learners)}
+}
+
+// byText sorts as truth.json does.
+func byText(in []ID) []string {
+	out := []string{}
+	for _, id := range in {
+		out = append(out, id.String())
+	}
+	slices.Sort(out)
+	return out
+}
+
+func memberFacts(m Member) map[string]any {
+	f := map[string]any{"peerURLs": m.PeerURLs}
+	if m.Name != "" {
+		f["name"] = m.Name
+	}
+	if m.ClientURLs != nil {
+		f["clientURLs"] = m.ClientURLs
+	}
+	if m.IsLearner {
+		f["isLearner"] = true
+	}
+	return f
+}
+
+// plain is a value as JSON sees it, with null for everything empty.
+func plain(t *testing.T, v any) any {
+	t.Helper()
+	b, err := json.Marshal(v)
+	fatal(t, err)
+	d := json.NewDecoder(strings.NewReader(string(b)))
+	d.UseNumber()
+	var out any
+	fatal(t, d.Decode(&out))
+	return prune(out)
+}
+
+func prune(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		for k := range x {
+			x[k] = prune(x[k])
+		}
+		if len(x) == 0 {
+			return nil
+		}
+	case []any:
+		for i := range x {
+			x[i] = prune(x[i])
+		}
+		if len(x) == 0 {
+			return nil
+		}
+	}
+	return v
+}
+
+// Every fact of every db of the incidents is what the run that made it observed.
+func TestIncidentFacts(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.damaged() {
+			continue
+		}
+		t.Run(s.name(), func(t *testing.T) {
+			want, ok := plain(t, s.truth["db"]).(map[string]any)
+			if !ok {
+				t.Fatal("truth.json has no db facts")
+			}
+			got := plain(t, facts(t, open(t, s.path))).(map[string]any)
+			for k := range want {
+				if w, g := unsorted(want[k]), unsorted(got[k]); !cmp.Equal(w, g) && (w != nil || fmt.Sprint(g) != "0") {
+					t.Errorf("%s: %s", k, cmp.Diff(w, g))
+				}
+			}
+		})
+	}
+}
+
+// unsorted makes lists comparable whose order truth.json does not keep.
+func unsorted(v any) any {
+	l, ok := v.([]any)
+	if !ok {
+		return v
+	}
+	out := []string{}
+	for _, e := range l {
+		out = append(out, fmt.Sprint(e))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// The hashes are those that the servers of every line gave.
+func TestIncidentHashKV(t *testing.T) {
+	seen := 0
+	for _, s := range sources(t) {
+		for _, field := range []string{"hashkv_latest", "hashkv_common"} {
+			h, ok := s.truth[field].(map[string]any)
+			if !ok || s.damaged() {
+				continue
+			}
+			seen++
+			db := open(t, s.path)
+			for _, rev := range []int64{number(t, h["rev"]), 0} {
+				if rev == 0 && field == "hashkv_common" {
+					continue
+				}
+				got, err := db.HashKV(context.Background(), rev)
+				want := HashKV{uint32(number(t, h["hash"])), number(t, h["rev"]), number(t, h["compact_revision"])}
+				if err != nil || got != want {
+					t.Errorf("%s %s: got %+v %v, want %+v", s.name(), field, got, err, want)
+				}
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d hashes compared", seen)
+	}
+}
+
+func number(t *testing.T, v any) int64 {
+	t.Helper()
+	n, err := v.(json.Number).Int64()
+	fatal(t, err)
+	return n
+}
+
+// Sound files have no damage and no broken MVCC truth, and Inspect says the same as its parts.
+func TestIncidentSound(t *testing.T) {
+	ctx := context.Background()
+	for _, s := range sources(t) {
+		if s.damaged() {
+			continue
+		}
+		db := open(t, s.path)
+		in, err := db.Inspect(ctx)
+		fatal(t, err)
+		if len(in.Pages.Damage) > 0 || in.KVErr != nil || in.HashErr != nil || len(in.HashErrs) > 0 {
+			t.Errorf("%s: %v %v %v %v", s.name(), in.Pages.Damage, in.KVErr, in.HashErr, in.HashErrs)
+		}
+		if s.incident != "o-backup-bit-flip" && len(in.KV.Violations) > 0 {
+			t.Errorf("%s: %+v", s.name(), in.KV.Violations)
+		}
+		r, err := db.Check(ctx)
+		fatal(t, err)
+		st, err := db.KVStats(ctx)
+		fatal(t, err)
+		h, err := db.HashKV(ctx, 0)
+		fatal(t, err)
+		if !cmp.Equal(r, in.Pages) || !cmp.Equal(st, in.KV) || h != in.HashKV {
+			t.Errorf("%s: Inspect differs: %s%s%s", s.name(), cmp.Diff(r, in.Pages), cmp.Diff(st, in.KV), cmp.Diff(h, in.HashKV))
+		}
+		for bucket, hash := range in.Hashes {
+			if got, err := db.BucketHash(ctx, bucket); err != nil || got != hash {
+				t.Errorf("%s: hash of %s is %s %v, Inspect says %s", s.name(), bucket, got, err, hash)
+			}
+		}
+	}
+}
+
+// The page that was overwritten is named with the revisions below it, and everything else is still read.
+func TestIncidentPageDamage(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.damaged() {
+			continue
+		}
+		db := open(t, s.path)
+		r, err := db.Check(context.Background())
+		fatal(t, err)
+		if len(r.Damage) != 1 || r.Complete {
+			t.Fatalf("damage: %v", r.Damage)
+		}
+		d := r.Damage[0]
+		first, last, ok := d.LostRevisions()
+		if d.Page != 7 || d.Offset != 7*4096 || d.Bucket != "key" || first != 122 || last != 148 || !ok {
+			t.Errorf("damage: %v, revisions %d to %d", d, first, last)
+		}
+		var de *DamageError
+		if _, err := db.HashKV(context.Background(), 0); !errors.As(err, &de) || de.Page != 7 {
+			t.Errorf("hash of a damaged bucket: %v", err)
+		}
+		st, err := db.KVStats(context.Background())
+		if st.Revisions != 305-27 || err == nil {
+			t.Errorf("%d records, %v", st.Revisions, err)
+		}
+	}
+}
+
+// Content hashes agree between members whose content agrees, whatever their compaction, layout and version differences.
+func TestIncidentBucketHash(t *testing.T) {
+	hashes := map[string]map[string]map[string]string{} // incident, bucket, node
+	for _, s := range sources(t) {
+		if s.damaged() {
+			continue
+		}
+		in, err := open(t, s.path).Inspect(context.Background())
+		fatal(t, err)
+		for b, h := range in.Hashes {
+			if hashes[s.incident] == nil {
+				hashes[s.incident] = map[string]map[string]string{}
+			}
+			if hashes[s.incident][b] == nil {
+				hashes[s.incident][b] = map[string]string{}
+			}
+			hashes[s.incident][b][s.node] = h
+		}
+	}
+	equal := func(incident, bucket string, nodes ...string) bool {
+		of := hashes[incident][bucket]
+		for _, n := range nodes {
+			if of[n] == "" || of[n] != of[nodes[0]] {
+				return false
+			}
+		}
+		return true
+	}
+	for _, incident := range []string{"m-healthy-3.5", "m-healthy-3.6", "m-healthy-3.7"} {
+		for bucket := range hashes[incident] {
+			if !equal(incident, bucket, "node1", "node2", "node4") {
+				t.Errorf("%s: bucket %s differs: %v", incident, bucket, hashes[incident][bucket])
+			}
+		}
+	}
+	for bucket := range hashes["l-compaction-skew"] {
+		if !equal("l-compaction-skew", bucket, "node1", "node2", "node3") {
+			t.Errorf("l-compaction-skew: bucket %s differs", bucket)
+		}
+	}
+	if equal("n-silent-kv-divergence", "key", "node1", "node2") || !equal("n-silent-kv-divergence", "key", "node1", "node3") {
+		t.Error("n-silent-kv-divergence: node2 alone differs in bucket key")
+	}
+	if !equal("a-auth-revision-replay", "authUsers", "node1", "node2", "node3") || equal("a-auth-revision-replay", "auth", "node1", "node2") {
+		t.Error("a-auth-revision-replay: users agree but for their salts, the auth revision does not")
+	}
+	if hashes["o-backup-good"]["key"]["backup"] == hashes["o-backup-bit-flip"]["key"]["backup"] {
+		t.Error("a flipped value byte leaves the content hash as it was")
+	}
+}
+
+func TestIncidentTrailer(t *testing.T) {
+	for _, s := range sources(t) {
+		got, err := open(t, s.path).Trailer()
+		fatal(t, err)
+		want := map[string]string{"o-backup-good": "match", "o-backup-bit-flip": "mismatch"}[s.incident]
+		if want == "" {
+			want = "absent"
+		}
+		if got.State != want {
+			t.Errorf("%s: trailer %+v, want %s", s.name(), got, want)
+		}
+		if sum, ok := s.truth["computed_sha256_of_body"]; ok && sum != got.Computed {
+			t.Errorf("%s: computed %s, want %s", s.name(), got.Computed, sum)
+		}
+	}
+}
