@@ -1,12 +1,20 @@
 // Package compare runs checks over the facts of several members, orders what they found, names the first break, the
 // cause and the best member, and yields one Report.
+//
+// Data moves one way: sources, facts, replay and content comparison, checks, causes, ranking, report. Checks judge,
+// renderers (package render of the command) only show.
 package compare
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"sort"
 
+	"github.com/etcd-medic/etcd-medic/compare/cause"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
 // Options tune a run.
@@ -21,18 +29,195 @@ type Options struct {
 	Progress func(what string)
 }
 
+const defaultMaxRows = 50
+
+func (o *Options) fill() {
+	if o.MaxRows == 0 {
+		o.MaxRows = defaultMaxRows
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+}
+
 // Diagnose reads all sources and returns the report. The error is non-nil only when no source could be used, or the
 // context ended; damage and contradictions are in the report.
 func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, error) {
-	return nil, errors.New("not built yet")
+	o.fill()
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = set.Close() }()
+	c := &collected{set: set, o: o, single: len(set.Members) == 1 && len(set.Failed) == 0}
+	if err := c.gather(ctx); err != nil {
+		return nil, err
+	}
+	r := c.report()
+	if err := set.Unchanged(); err != nil {
+		r.noteChanged(err)
+	}
+	return r, nil
 }
 
 // Inspect is Diagnose for one source: facts and the checks that need no other member; Best is nil.
 func Inspect(ctx context.Context, spec evidence.Spec, o Options) (*Report, error) {
-	return nil, errors.New("not built yet")
+	r, err := Diagnose(ctx, []evidence.Spec{spec}, o)
+	if r != nil {
+		r.Best = nil
+	}
+	return r, err
 }
 
-// Compare holds the sources against each other, bucket by bucket.
-func Compare(ctx context.Context, specs []evidence.Spec, o Options) (*Comparison, error) {
-	return nil, errors.New("not built yet")
+// collected is everything one run gathers before it judges.
+type collected struct {
+	set    *evidence.Set
+	o      Options
+	single bool
+	in     *check.Input
+	// mixed is true when sources belong to different clusters: replay and comparison then make no sense.
+	mixed bool
 }
+
+func (c *collected) gather(ctx context.Context) error {
+	members := c.set.Members
+	c.in = &check.Input{Members: members, MaxRows: c.o.MaxRows, Single: c.single}
+	c.mixed = clusters(members) > 1
+	if c.mixed {
+		return nil
+	}
+	c.o.Progress("replaying the log")
+	var err error
+	if c.in.Replay, err = replay.Run(ctx, members, replay.Options{}); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	if len(members) < 2 {
+		return nil
+	}
+	c.o.Progress("comparing buckets")
+	c.in.Diff, err = diff.Run(ctx, members, c.in.Replay, diff.Options{MaxRows: c.o.MaxRows, Values: c.o.Values})
+	if err != nil {
+		return fmt.Errorf("compare: %w", err)
+	}
+	return nil
+}
+
+func clusters(members []*evidence.Member) int {
+	ids := map[uint64]bool{}
+	for _, m := range members {
+		if m.ClusterID != 0 {
+			ids[uint64(m.ClusterID)] = true
+		}
+	}
+	return len(ids)
+}
+
+// report judges and assembles.
+func (c *collected) report() *Report {
+	r := &Report{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: c.o.Version}, Causes: []Cause{},
+		Members: []evidence.Facts{}, Findings: []check.Finding{}, Checks: []CheckOutcome{}, Next: []Next{}}
+	r.sources(c.set)
+	for _, m := range c.set.Members {
+		r.Members = append(r.Members, m.Facts())
+	}
+	byCheck := c.runChecks(r)
+	c.matchCauses(r, byCheck)
+	c.verdict(r)
+	if !c.mixed {
+		r.Best = c.rank(r)
+	}
+	c.backup(r)
+	c.next(r)
+	sortFindings(r.Findings)
+	return r
+}
+
+func (r *Report) sources(set *evidence.Set) {
+	for _, m := range set.Members {
+		s := Source{Name: m.Label(), Kind: m.Source.Kind}
+		if man := m.Source.Manifest; man != nil {
+			s.Files, s.Bytes, s.SHA256 = len(man.Files), man.Bytes, man.Digest()
+		}
+		r.Sources = append(r.Sources, s)
+	}
+	for _, f := range set.Failed {
+		name := f.Spec.Name
+		if name == "" {
+			name = f.Spec.Where
+		}
+		r.Sources = append(r.Sources, Source{Name: name, Error: f.Err.Error()})
+	}
+}
+
+// runChecks runs the list and numbers the findings.
+func (c *collected) runChecks(r *Report) map[string][]check.Finding {
+	byCheck := map[string][]check.Finding{}
+	for _, ck := range check.All() {
+		out := CheckOutcome{ID: ck.ID, Title: ck.Title, Outcome: check.NotChecked}
+		if reason, ok := ck.Applies(c.in); !ok {
+			out.Reason = reason
+		} else if c.mixed && ck.Needs&(check.NeedReplay|check.NeedTwo) != 0 && ck.ID != "M01" && ck.ID != "X01" {
+			out.Reason = "the sources belong to different clusters"
+		} else {
+			res := ck.Run(c.in)
+			out.Outcome, out.Reason = res.Outcome, res.Reason
+			if out.Outcome == "" {
+				out.Outcome = check.NotChecked
+			}
+			for i := range res.Findings {
+				f := res.Findings[i]
+				f.Check, f.ID = ck.ID, fmt.Sprintf("%s-%d", ck.ID, i+1)
+				byCheck[ck.ID] = append(byCheck[ck.ID], f)
+				r.Findings = append(r.Findings, f)
+			}
+		}
+		r.Checks = append(r.Checks, out)
+	}
+	return byCheck
+}
+
+func (c *collected) matchCauses(r *Report, byCheck map[string][]check.Finding) {
+	in := &cause.Input{Input: c.in, Findings: byCheck}
+	for _, k := range cause.All() {
+		m := k.Match(in)
+		if m == nil {
+			continue
+		}
+		r.Causes = append(r.Causes, Cause{ID: k.ID, Title: k.Title, Certainty: string(m.Certainty), Members: m.Members, Because: m.Because,
+			RefutedBy: m.RefutedBy, Affected: orNone(k.Affected), FixedIn: orNone(k.FixedIn), Refs: orNone(k.Refs), Recovery: k.Recovery, Loss: k.Loss})
+	}
+}
+
+func orNone(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+// sortFindings puts the gravest first, then history's order, then the order of the checks.
+func sortFindings(fs []check.Finding) {
+	sort.SliceStable(fs, func(i, j int) bool {
+		if a, b := fs[i].Severity.Rank(), fs[j].Severity.Rank(); a != b {
+			return a > b
+		}
+		return history(&fs[i]) < history(&fs[j])
+	})
+}
+
+// history is the finding's place on the raft-index axis; unknown places come last.
+func history(f *check.Finding) uint64 {
+	if f.At.Index == 0 {
+		return 1<<64 - 1
+	}
+	return f.At.Index
+}
+
+// noteChanged turns a source that changed under the reader into a finding: nothing else in the report can be trusted then.
+func (r *Report) noteChanged(err error) {
+	r.Findings = append([]check.Finding{{ID: "X00-1", Check: "X00", Severity: check.Critical, Members: []string{}, Title: "a source changed while it was read",
+		Explanation: err.Error(), Evidence: []check.Evidence{{Field: "size or modification time", Observed: "changed", Expected: "a copy that nobody writes to"}}}}, r.Findings...)
+	r.Verdict = Verdict{Class: "torn-copy", Healthy: ptr(false), Summary: "a source changed while it was read; copy the stopped member's data dir and run again"}
+}
+
+func ptr[T any](v T) *T { return &v }

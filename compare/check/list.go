@@ -1,6 +1,38 @@
 package check
 
-// All returns every check in the order they are run and reported. A new check is one file and one line here.
+// All returns every check in the order they are run and reported. A new check is one value in a file of its topic and one
+// line here.
 func All() []Check {
-	return []Check{}
+	return []Check{
+		distinctMembers,
+		partsPresent,
+		oneCluster,
+		walRecords,
+		walTail,
+		walSequence,
+		snapFiles,
+		snapNotAheadOfDB,
+		dbMetas,
+		dbPages,
+		dbRows,
+		dbNotAheadOfLog,
+		mvccTruths,
+		logsMatch,
+		membersLevel,
+		ackedLogKept,
+		authRevisionEqual,
+		authRevisionMatchesLog,
+		noStaleAuthRefusal,
+		authContentEqual,
+		dbMatchesLog,
+		revisionsEqual,
+		keysEqual,
+		leasesEqual,
+		memberListsEqual,
+		memberListsAgree,
+		quorumPossible,
+		alarms,
+		compactionProgress,
+		backupTrailer,
+	}
 }

@@ -1,0 +1,246 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+var dbMetas = Check{
+	ID: "D01", Title: "both meta pages of the database are valid",
+	Doc: `A bbolt file begins with two meta pages that commits write in turn. With one invalid, bbolt opens the file silently at the older
+transaction, which right after a defragmentation is an empty database. With both invalid it does not open.`,
+	Needs: 0,
+	Run:   runDBMetas,
+}
+
+func runDBMetas(in *Input) Result {
+	var fs []Finding
+	seen := false
+	for _, m := range in.Members {
+		if m.DB == nil || m.DB.Handle == nil {
+			continue
+		}
+		seen = true
+		for _, p := range m.DB.Handle.Metas() {
+			if p.Valid {
+				continue
+			}
+			fs = append(fs, Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: meta page %d of the database is invalid", m.Label(), p.Page),
+				Explanation: p.Problem + "; a server would open the file at the other meta page, an older transaction",
+				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page), Offset: Int64(int64(p.Page) * int64(m.DB.Handle.PageSize())), Field: "meta",
+					Observed: p.Problem, Expected: "magic, version and checksum of a bbolt meta page", Show: showDB(m, "--pages")}}})
+		}
+	}
+	if !seen {
+		return Result{Reason: "no source brought a database that opens"}
+	}
+	return outcome(fs, "")
+}
+
+var dbPages = Check{
+	ID: "D02", Title: "every page that the database refers to is sound",
+	Doc: `Every page reachable from the root carries its own number, a known type, ascending keys and references inside the file; none is used
+twice. etcd keeps no freelist on disk, so pages that nothing refers to are simply free. bbolt itself panics on the first bad page.`,
+	Run: runDBPages,
+}
+
+func runDBPages(in *Input) Result {
+	var fs []Finding
+	seen := false
+	for _, m := range in.Members {
+		if m.DB == nil {
+			continue
+		}
+		seen = true
+		for _, d := range m.DB.Damage {
+			if d.Kind != dumpdb.DamageRow && d.Kind != dumpdb.DamageMeta || m.DB.Handle == nil {
+				fs = append(fs, dbDamageFinding(m, d))
+			}
+		}
+	}
+	if !seen {
+		return Result{Reason: "no source brought a database"}
+	}
+	return outcome(fs, in.unreadableDBs())
+}
+
+// unreadableDBs names databases that could not even be looked at, other than by damage.
+func (in *Input) unreadableDBs() string {
+	s := ""
+	for _, m := range in.Members {
+		for _, p := range m.Problems {
+			if p.Part == "db" && m.DB == nil {
+				s += fmt.Sprintf("%s: %s: %v; ", m.Label(), p.File, p.Err)
+			}
+		}
+	}
+	return s
+}
+
+func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
+	f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: database page %d is damaged (%s)", m.Label(), d.Page, d.Kind), Explanation: d.Error()}
+	if lo, ok := revOf(d.FirstKey); ok && d.Bucket == "key" {
+		f.At.Revision = &Rev{Main: lo.Main, Sub: lo.Sub}
+		span := fmt.Sprintf(". Revisions from %s", lo)
+		if hi, ok := revOf(d.LastKey); ok {
+			span += " up to before " + hi.String()
+		}
+		f.Explanation += span + " are below it"
+	}
+	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(d.Page), Offset: Int64(d.Offset), Bucket: d.Bucket, Field: string(d.Kind),
+		Observed: orText(d.Observed, d.Error()), Expected: orText(d.Expected, "a sound page"), Show: showDB(m, fmt.Sprintf("--page %d", d.Page))}}
+	return f
+}
+
+func revOf(key []byte) (dumpdb.Rev, bool) {
+	if len(key) < 17 {
+		return dumpdb.Rev{}, false
+	}
+	be := func(b []byte) (v int64) {
+		for _, c := range b[:8] {
+			v = v<<8 | int64(c)
+		}
+		return v
+	}
+	return dumpdb.Rev{Main: be(key), Sub: be(key[9:])}, true
+}
+
+func orText(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+var dbRows = Check{
+	ID: "D03", Title: "every row of every known bucket decodes",
+	Doc:   `Keys and values of the buckets have fixed forms (revision keys of 17 or 18 bytes, protobuf or JSON values).`,
+	Needs: NeedDB,
+	Run: func(in *Input) Result {
+		var fs []Finding
+		for _, m := range in.Members {
+			if m.DB == nil {
+				continue
+			}
+			for _, d := range m.DB.Damage {
+				if d.Kind == dumpdb.DamageRow {
+					f := dbDamageFinding(m, d)
+					f.Title = fmt.Sprintf("%s: a row of bucket %s does not decode", m.Label(), d.Bucket)
+					fs = append(fs, f)
+				}
+			}
+		}
+		return outcome(fs, "")
+	},
+}
+
+var dbNotAheadOfLog = Check{
+	ID: "D04", Title: "the database has applied nothing beyond the end of the log",
+	Doc: `The consistent index names the last entry whose effect is in the database; that entry must be in the log, or covered by a snapshot.
+A database ahead of its log means that the log lost its end, or that the files come from different times.
+Normal: on a one-member cluster up to 3.4.20 and 3.5.4 a crash can leave the database ahead.`,
+	Needs: NeedDB | NeedLog,
+	Run:   runDBNotAhead,
+}
+
+func runDBNotAhead(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if !m.HasDB() || m.WAL == nil || m.WAL.Summary == nil || m.DB.Meta.ConsistentIndex == nil {
+			continue
+		}
+		checked++
+		last, ci := m.LastIndex(), m.ConsistentIndex()
+		if ci <= last {
+			continue
+		}
+		fs = append(fs, Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: last + 1},
+			Title:       fmt.Sprintf("%s: the database has applied entry %d, the log ends at %d", m.Label(), ci, last),
+			Explanation: "the log lost entries that were applied already, or database and log come from different times",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Observed: fmt.Sprint(ci),
+				Expected: fmt.Sprintf("at most %d, the last index of the log", last), Show: showDB(m, "meta")}}})
+	}
+	if checked == 0 {
+		return Result{Reason: "no source has both a log and a consistent index"}
+	}
+	return outcome(fs, "")
+}
+
+var mvccTruths = Check{
+	ID: "K04", Title: "the revisions in the database are a possible history",
+	Doc: `Above the compact revision every main revision is there, sub revisions count from 0, mod revision equals the main revision, versions
+grow by one in a key's life, the create revision is that of its first put, and a tombstone ends a life.
+Normal: gaps below the compact revision, superseded records of an unfinished compaction, the empty record of restore --bump-revision.`,
+	Needs: NeedDB,
+	Run:   runMVCCTruths,
+}
+
+func runMVCCTruths(in *Input) Result {
+	var fs []Finding
+	reason := ""
+	for _, m := range in.Members {
+		if !m.HasDB() || m.DB.KV == nil {
+			continue
+		}
+		if m.DB.KVDamaged {
+			reason += m.Label() + ": part of bucket key can not be read; "
+			continue
+		}
+		f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()}}
+		for _, v := range m.DB.KV.Violations {
+			if f.At.Revision == nil {
+				f.At.Revision = &Rev{Main: v.Main, Sub: v.Sub}
+			}
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(v.Page), Offset: Int64(v.Offset), Bucket: "key", Key: Bytes(v.Key),
+				Field: v.Rule + " at revision " + v.Rev.String(), Observed: v.Observed, Expected: v.Expected, Show: showDB(m, fmt.Sprintf("key --rev %d", v.Main))})
+		}
+		if n := len(f.Evidence); n > 0 {
+			f.Title = fmt.Sprintf("%s: %d records of bucket key are no possible history", m.Label(), n)
+			f.Explanation = "first: " + m.DB.KV.Violations[0].Rule
+			fs = append(fs, in.cut(f))
+		}
+	}
+	return outcome(fs, reason)
+}
+
+var compactionProgress = Check{
+	ID: "K05", Title: "compaction progress and file sizes are told, not judged",
+	Doc: `Members compact and defragment on their own. A scheduled compaction that is not finished resumes at the next start; superseded
+records below the compact revision and different file sizes are normal and are reported as information only.`,
+	Needs: NeedDB,
+	Run:   runCompactionProgress,
+}
+
+func runCompactionProgress(in *Input) Result {
+	var fs []Finding
+	sizes := map[int64]bool{}
+	size := Finding{Severity: Info, Title: "database files differ in size", Explanation: "defragmentation and page layout are each member's own"}
+	for _, m := range in.Members {
+		if !m.HasDB() {
+			continue
+		}
+		meta := m.DB.Meta
+		sizes[m.DB.Handle.Size()] = true
+		size.Members = append(size.Members, m.Label())
+		size.Evidence = append(size.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Field: "size", Observed: fmt.Sprint(m.DB.Handle.Size())})
+		if meta.ScheduledCompact == nil || meta.FinishedCompact != nil && meta.FinishedCompact.Main >= meta.ScheduledCompact.Main {
+			continue
+		}
+		finished := "none"
+		if meta.FinishedCompact != nil {
+			finished = meta.FinishedCompact.String()
+		}
+		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: meta.ScheduledCompact.Main}},
+			Title:       fmt.Sprintf("%s: the compaction at revision %d is not finished", m.Label(), meta.ScheduledCompact.Main),
+			Explanation: "the member stopped in the middle; it resumes at the next start. Superseded records below that revision are left out of every comparison.",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("finishedCompactRev"), Observed: finished,
+				Expected: meta.ScheduledCompact.String() + " once it is finished", Show: showDB(m, "meta")}}})
+	}
+	if len(sizes) > 1 {
+		fs = append(fs, size)
+	}
+	return outcome(fs, "")
+}

@@ -1,0 +1,198 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// tornKinds are what a crash leaves at the end of the last segment; the server repairs them by cutting.
+var tornKinds = []dumplog.DamageKind{dumplog.DamageTornTail}
+
+// sequenceKinds are damage to the sequence of segments rather than to bytes in one.
+var sequenceKinds = []dumplog.DamageKind{dumplog.DamageMissingSegment, dumplog.DamageUnreadable, dumplog.DamageMixed, dumplog.DamageIndexGap}
+
+var walRecords = Check{
+	ID: "W01", Title: "every WAL record decodes and continues the CRC chain",
+	Doc: `A WAL is a sequence of frames; the CRC of each record covers its data and all data before it. A record that does not fit was
+changed after it was written. The reader goes on behind the damage and states the indexes that are lost.
+Normal: zeros behind the last record of the last segment (preallocation), and an incomplete last record (see W02).`,
+	Needs: NeedLog,
+	Run: func(in *Input) Result {
+		return in.walDamage(Critical, func(k dumplog.DamageKind) bool {
+			return !slices.Contains(tornKinds, k) && !slices.Contains(sequenceKinds, k)
+		})
+	},
+}
+
+var walTail = Check{
+	ID: "W02", Title: "the WAL ends with a complete record",
+	Doc: `A crash can leave the last record of the last segment incomplete. etcd cuts it off at the next start (and keeps the old segment
+as .broken). If the entry was acknowledged, this member then lacks something it has promised; other members still have it.`,
+	Needs: NeedLog,
+	Run: func(in *Input) Result {
+		return in.walDamage(Error, func(k dumplog.DamageKind) bool { return slices.Contains(tornKinds, k) })
+	},
+}
+
+var walSequence = Check{
+	ID: "W03", Title: "the segments of a WAL follow each other without a gap and belong to one member",
+	Doc: `Segment files are numbered without a gap, carry the same member and cluster ID, and their entries continue. Missing segments at
+the front are normal (the server purges them behind snapshots).`,
+	Needs: NeedLog,
+	Run: func(in *Input) Result {
+		return in.walDamage(Critical, func(k dumplog.DamageKind) bool { return slices.Contains(sequenceKinds, k) })
+	},
+}
+
+func (in *Input) walDamage(sev Severity, want func(dumplog.DamageKind) bool) Result {
+	var fs []Finding
+	for _, m := range in.Members {
+		if m.WAL == nil || m.WAL.Summary == nil {
+			continue
+		}
+		for _, d := range m.WAL.Summary.Damage {
+			if want(d.Kind) {
+				fs = append(fs, in.damageFinding(sev, m, d))
+			}
+		}
+	}
+	return outcome(fs, in.unreadableParts("wal"))
+}
+
+func (in *Input) damageFinding(sev Severity, m *evidence.Member, d *dumplog.DamageError) Finding {
+	f := Finding{Severity: sev, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: d.LostFrom, Term: in.termAt(d.LostFrom)},
+		Title: fmt.Sprintf("%s: %s in WAL segment %s at offset %d", m.Label(), d.Kind, d.Segment, d.Offset)}
+	f.Explanation = d.Error()
+	switch {
+	case d.LostFrom > 0 && d.LostTo >= d.LostFrom:
+		f.Explanation += fmt.Sprintf(". Lost: entries %d..%d", d.LostFrom, d.LostTo)
+	case d.LostFrom > 0:
+		f.Explanation += fmt.Sprintf(". Lost: entry %d and whatever followed", d.LostFrom)
+	}
+	if holders := in.holders(m, d.LostFrom, d.LostTo); holders != "" {
+		f.Explanation += "; " + holders
+	}
+	if d.Server != "" {
+		f.Explanation += ". What etcd does: " + d.Server
+	}
+	f.Evidence = []Evidence{{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset), Length: d.Len, Field: string(d.Kind),
+		Observed: d.Error(), Expected: "a complete record that continues the CRC chain", Show: fmt.Sprintf("etcd-medic dumplog %s --raw", m.Label())}}
+	return f
+}
+
+// holders names the members whose log still has the lost entries.
+func (in *Input) holders(of *evidence.Member, from, to uint64) string {
+	if from == 0 {
+		return ""
+	}
+	to = max(from, to)
+	var names []string
+	for _, m := range in.Members {
+		if m == of || !m.HasLog() || m.ClusterID != of.ClusterID {
+			continue
+		}
+		if s := m.WAL.Summary; s.FirstIndex <= from && s.LastIndex >= to {
+			names = append(names, m.Label())
+		}
+	}
+	if len(names) == 0 {
+		return "no other source holds them"
+	}
+	return fmt.Sprintf("%v hold them", names)
+}
+
+// unreadableParts lists members whose part could not be read at all: what they hide is not checked.
+func (in *Input) unreadableParts(part string) string {
+	s := ""
+	for _, m := range in.Members {
+		for _, p := range m.Problems {
+			if p.Part == part {
+				s += fmt.Sprintf("%s: %s: %v; ", m.Label(), p.File, p.Err)
+			}
+		}
+	}
+	return s
+}
+
+var snapFiles = Check{
+	ID: "S01", Title: "every raft snapshot file decodes and fits its CRC and name",
+	Doc: `A .snap file holds a CRC-32C, the raft metadata and the v2 store as JSON. A server up to 3.6 renames a file that does not decode
+to .broken and takes the next older one; 3.7 no longer reads them at boot.`,
+	Run: runSnapFiles,
+}
+
+func runSnapFiles(in *Input) Result {
+	var fs []Finding
+	seen := false
+	for _, m := range in.Members {
+		if m.Snap == nil {
+			continue
+		}
+		seen = true
+		for _, s := range m.Snap.Files {
+			if s.Damage == nil {
+				continue
+			}
+			sev := Error
+			if s.Broken {
+				sev = Warning
+			}
+			fs = append(fs, Finding{Severity: sev, Class: "snapshot-damage", Members: []string{m.Label()}, At: At{Term: s.NameTerm, Index: s.NameIndex},
+				Title: fmt.Sprintf("%s: snapshot file %s is damaged", m.Label(), s.File), Explanation: s.Damage.Error(),
+				Evidence: []Evidence{{Member: m.Label(), File: s.File, Offset: Int64(s.Damage.Offset), Field: string(s.Damage.Kind), Observed: s.Damage.Error(),
+					Expected: fmt.Sprintf("CRC %08x over the data, metadata %d/%d", s.StoredCRC, s.NameTerm, s.NameIndex), Show: "etcd-medic dumplog " + m.Label() + " --snaps"}}})
+		}
+	}
+	if !seen {
+		return Result{Reason: "no source has a snap folder"}
+	}
+	return outcome(fs, in.unreadableParts("snap"))
+}
+
+var snapNotAheadOfDB = Check{
+	ID: "S02", Title: "the database is not older than the newest raft snapshot",
+	Doc: `At boot the server takes the newest snapshot that the WAL knows and needs a database that has applied at least that index (or the
+received <index>.snap.db). An older database means that files of different times were mixed or the directory was rolled back.`,
+	Needs: NeedDB | NeedLog,
+	Run:   runSnapNotAhead,
+}
+
+func runSnapNotAhead(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if !m.HasDB() || m.WAL == nil || m.WAL.Summary == nil || m.DB.KVDamaged {
+			continue
+		}
+		checked++
+		var newest dumplog.SnapshotRecord
+		for _, s := range m.WAL.Summary.Snapshots {
+			if s.Index > newest.Index {
+				newest = s
+			}
+		}
+		if newest.Index == 0 || m.ConsistentIndex() >= newest.Index || hasSnapDB(m, newest.Index) {
+			continue
+		}
+		fs = append(fs, Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Term: newest.Term, Index: newest.Index},
+			Title:       fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d", m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),
+			Explanation: "the server refuses to start: it can not bridge the entries between the database and the snapshot",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Observed: fmt.Sprint(m.ConsistentIndex()),
+				Expected: fmt.Sprintf("at least %d", newest.Index), Show: showDB(m, "meta")},
+				{Member: m.Label(), File: newest.Segment, Offset: Int64(newest.Offset), Field: "snapshot record", Observed: fmt.Sprintf("%d/%d", newest.Term, newest.Index), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}})
+	}
+	if checked == 0 {
+		return Result{Reason: "no source has both a log and a sound database"}
+	}
+	return outcome(fs, "")
+}
+
+func hasSnapDB(m *evidence.Member, index uint64) bool {
+	if m.Snap == nil {
+		return false
+	}
+	return slices.ContainsFunc(m.Snap.SnapDBs, func(s dumplog.SnapDB) bool { return s.Index >= index })
+}

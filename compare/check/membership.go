@@ -1,0 +1,248 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var oneCluster = Check{
+	ID: "M01", Title: "all sources belong to one cluster",
+	Doc: `The cluster ID stands in the metadata record of every WAL segment. Sources with different ones can not be compared: they were
+mixed up, or one backup was restored into several clusters. Backups and bare database files carry no cluster ID.`,
+	Needs: NeedLog | NeedTwo,
+	Run:   runOneCluster,
+}
+
+func runOneCluster(in *Input) Result {
+	by := map[dumplog.ID][]string{}
+	f := Finding{Severity: Critical, Class: "foreign-cluster", Title: "the sources belong to different clusters",
+		Explanation: "compare and diagnose sources of one cluster at a time; if they should be one cluster, each was restored or bootstrapped on its own"}
+	for _, m := range in.Members {
+		if m.ClusterID == 0 {
+			continue
+		}
+		by[m.ClusterID] = append(by[m.ClusterID], m.Label())
+		f.Members = append(f.Members, m.Label())
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "cluster ID", Observed: m.ClusterID.String(), Expected: "one cluster ID", Show: "etcd-medic dumplog " + m.Label() + " --raw"})
+	}
+	switch {
+	case len(f.Members) < 2:
+		return Result{Reason: "fewer than two sources carry a cluster ID"}
+	case len(by) == 1:
+		return Result{Outcome: Holds}
+	}
+	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+var distinctMembers = Check{
+	ID: "X01", Title: "every source is another member, and none was given twice",
+	Doc: `The member ID stands in the WAL metadata. Two sources with one ID are the same data dir given twice, two copies of it taken at
+different times, or a data dir that was copied and runs twice. The same bytes twice prove nothing by agreeing.`,
+	Needs: NeedTwo,
+	Run:   runDistinctMembers,
+}
+
+func runDistinctMembers(in *Input) Result {
+	byID, byHash := map[dumplog.ID][]*evidence.Member{}, map[string][]*evidence.Member{}
+	for _, m := range in.Members {
+		if m.MemberID != 0 {
+			byID[m.MemberID] = append(byID[m.MemberID], m)
+		}
+		if man := m.Source.Manifest; man != nil {
+			byHash[man.Digest()] = append(byHash[man.Digest()], m)
+		}
+	}
+	var fs []Finding
+	told := map[string]bool{}
+	for _, h := range sortedGroup(byHash) {
+		if ms := byHash[h]; len(ms) > 1 {
+			f := Finding{Severity: Error, Class: "inconclusive", Title: "one source was given more than once", Explanation: "the files of these sources are byte-identical, so they count as one"}
+			for _, m := range ms {
+				told[m.Label()] = true
+				f.Members = append(f.Members, m.Label())
+				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "sha256", Observed: h, Expected: "different sources"})
+			}
+			fs = append(fs, f)
+		}
+	}
+	for _, id := range sortedGroup(byID) {
+		ms := byID[id]
+		if len(ms) < 2 || told[ms[0].Label()] {
+			continue
+		}
+		f := Finding{Severity: Error, Class: "torn-copy", Title: fmt.Sprintf("%d sources carry member ID %s", len(ms), id),
+			Explanation: "copies of one member taken at different times, or a data dir that was cloned and runs twice; they are no independent witnesses"}
+		for _, m := range ms {
+			f.Members = append(f.Members, m.Label())
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "member ID", Observed: id.String(), Expected: "one source per member", Show: "etcd-medic dumplog " + m.Label() + " --raw"})
+		}
+		fs = append(fs, f)
+	}
+	return outcome(fs, "")
+}
+
+func sortedGroup[K ~string | ~uint64, V any](m map[K]V) []K {
+	out := make([]K, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+var memberListsEqual = Check{
+	ID: "M02", Title: "all members hold the same member list",
+	Doc: `Bucket members and members_removed follow from the conf changes of the log. Names and client URLs in the bucket may lag in 3.5.1 to
+3.5.19 and are left out; IDs, peer URLs and the learner flag count.`,
+	Needs: NeedDB | NeedTwo,
+	Run: func(in *Input) Result {
+		return in.bucketsEqual("membership", "members", "members_removed", "cluster")
+	},
+}
+
+var memberListsAgree = Check{
+	ID: "M03", Title: "raft's configuration and the member list of each source agree",
+	Doc: `Raft's voters and learners (newest ConfState plus later conf changes) are the members that bucket members lists. From 3.6 on the
+bucket is what a server boots with. Up to 3.5 the v2 store in the .snap file and the log decide, and the bucket may legally lag.
+meta/confState is left out: it stays stale after a restore until the next conf change.`,
+	Needs: NeedDB | NeedLog,
+	Run:   runMemberListsAgree,
+}
+
+func runMemberListsAgree(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		ms := &m.Membership
+		if !ms.RaftKnown || len(ms.Bucket) == 0 || m.AppliedMin < m.Commit && m.Version.Minor >= 5 {
+			continue
+		}
+		checked++
+		raft := append(slices.Clone(ms.Voters), ms.Learners...)
+		sort.Slice(raft, func(i, j int) bool { return raft[i] < raft[j] })
+		if slices.Equal(raft, ms.Bucket) {
+			continue
+		}
+		sev, class := Error, "membership"
+		if m.Version.Minor < 6 {
+			sev, class = Warning, ""
+		}
+		fs = append(fs, Finding{Severity: sev, Class: class, Members: []string{m.Label()}, At: in.confIndex(m), Title: m.Label() + ": raft's configuration and bucket members disagree",
+			Explanation: "the server counts votes by the first and lists members by the second",
+			Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "members", Observed: fmt.Sprint(ms.Bucket), Expected: fmt.Sprintf("%v, raft's voters and learners", raft), Show: showDB(m, "members")}}})
+	}
+	if checked == 0 {
+		return Result{Reason: "no source tells both raft's configuration and the member list at its applied index"}
+	}
+	return outcome(fs, "")
+}
+
+var alarms = Check{
+	ID: "M06", Title: "no alarm is raised",
+	Doc: `NOSPACE stops writes until space is freed and the alarm is disarmed; the data is sound, so alone it leaves the verdict healthy. CORRUPT
+means that a server found its own data to differ from its peers'.`,
+	Needs: NeedDB,
+	Run:   runAlarms,
+}
+
+func runAlarms(in *Input) Result {
+	type key struct {
+		id  string
+		typ int32
+	}
+	found := map[key]*Finding{}
+	var order []key
+	for _, m := range in.Members {
+		if !m.HasDB() {
+			continue
+		}
+		for _, a := range m.DB.Alarms {
+			k := key{a.MemberID.String(), a.Type}
+			f := found[k]
+			if f == nil {
+				f = &Finding{Severity: Warning, Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type), in.memberName(a.MemberID)),
+					Explanation: "writes are refused until the database is below its quota and the alarm is disarmed",
+					Remedy:      []Remedy{{Text: "compact, defragment, then disarm", Command: "etcdctl alarm disarm"}}}
+				if a.Type == 2 {
+					f.Severity, f.Class = Error, "alarm"
+					f.Explanation = "a server found its data to differ from its peers'; every request is refused until the alarm is disarmed"
+				}
+				found[k], order = f, append(order, k)
+			}
+			f.Members = append(f.Members, m.Label())
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page), Bucket: "alarm", Key: Bytes(k.id),
+				Observed: fmt.Sprintf("memberID:%d alarm:%s", uint64(a.MemberID), evidence.AlarmName(a.Type)), Expected: "no alarm", Show: showDB(m, "alarm")})
+		}
+	}
+	var fs []Finding
+	for _, k := range order {
+		fs = append(fs, *found[k])
+	}
+	return outcome(fs, "")
+}
+
+var leasesEqual = Check{
+	ID: "L01", Title: "all members hold the same leases",
+	Doc: `Leases are granted and revoked through the log, so all members hold the same IDs. TTLs may differ (each server raises them to its own
+minimum), remaining TTLs too.`,
+	Needs: NeedDB | NeedTwo,
+	Run:   func(in *Input) Result { return in.bucketsEqual("latent-divergence", "lease") },
+}
+
+var partsPresent = Check{
+	ID: "X02", Title: "every source has all its parts",
+	Doc:   `A data dir holds member/wal and member/snap/db. Without the log nothing proves what the database should hold; without the database nothing shows what was applied.`,
+	Needs: 0,
+	Run: func(in *Input) Result {
+		var fs []Finding
+		for _, m := range in.Members {
+			for _, p := range m.Source.Missing {
+				fs = append(fs, Finding{Severity: Error, Class: "inconclusive", Members: []string{m.Label()}, Title: m.Label() + " has no " + p,
+					Explanation: "the source is a data dir, but this part of it is not there; checks that need it could not be made for this member",
+					Evidence:    []Evidence{{Member: m.Label(), File: p, Observed: "absent", Expected: "present in a data dir"}}})
+			}
+			for _, p := range m.Problems {
+				fs = append(fs, Finding{Severity: Error, Class: "inconclusive", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: %s can not be read", m.Label(), p.File),
+					Explanation: p.Err.Error(), Evidence: []Evidence{{Member: m.Label(), File: p.File, Observed: p.Err.Error(), Expected: "readable"}}})
+			}
+		}
+		return outcome(fs, "")
+	},
+}
+
+var backupTrailer = Check{
+	ID: "B01", Title: "the sha256 trailer of a backup fits its content",
+	Doc: `snapshot save appends the sha256 of the file. A mismatch means that the file changed after it was saved: restore refuses it. A file
+without a trailer was copied from a data dir or saved raw; nothing then proves its bytes.`,
+	Run: runBackupTrailer,
+}
+
+func runBackupTrailer(in *Input) Result {
+	var fs []Finding
+	seen := false
+	for _, m := range in.Members {
+		if m.Source.Kind != evidence.KindBackup || m.DB == nil {
+			continue
+		}
+		seen = true
+		t := m.DB.Trailer
+		switch t.State {
+		case "mismatch":
+			fs = append(fs, Finding{Severity: Critical, Class: "backup-damaged", Members: []string{m.Label()}, Title: m.Label() + ": the sha256 trailer does not fit the content",
+				Explanation: "at least one byte of the backup changed after it was saved; etcdutl snapshot restore refuses it, snapshot status does not notice",
+				Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Offset: Int64(m.DB.Handle.Size() - 32), Length: 32, Field: "sha256", Observed: t.Computed, Expected: t.Expected}}})
+		case "absent":
+			fs = append(fs, Finding{Severity: Warning, Class: "backup-unverifiable", Members: []string{m.Label()}, Title: m.Label() + ": no sha256 trailer",
+				Explanation: "the file was not written by snapshot save (or lost its end); restore needs --skip-hash-check",
+				Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Field: "sha256", Observed: "absent", Expected: "32 bytes behind the last page"}}})
+		}
+	}
+	if !seen {
+		return Result{Reason: "no source is a backup"}
+	}
+	return outcome(fs, "")
+}

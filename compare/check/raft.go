@@ -1,0 +1,229 @@
+package check
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+var logsMatch = Check{
+	ID: "R01", Title: "all logs hold the same entry at every committed index",
+	Doc: `Raft's log matching: two members that have committed an index hold the same entry there (term, type, data; record bytes may differ
+between etcd 3.6 and 3.7). Entries above the commit index may differ and are left out.`,
+	Needs: NeedLog | NeedTwo,
+	Run:   runLogsMatch,
+}
+
+func runLogsMatch(in *Input) Result {
+	if in.Replay == nil || in.Replay.First == 0 {
+		return Result{Reason: "no log entries"}
+	}
+	logs := 0
+	for _, m := range in.Members {
+		if m.HasLog() {
+			logs++
+		}
+	}
+	if logs < 2 {
+		return Result{Reason: "fewer than two logs with entries"}
+	}
+	if len(in.Replay.LogDiffs) == 0 {
+		return Result{Outcome: Holds}
+	}
+	first := in.Replay.LogDiffs[0]
+	f := Finding{Severity: Critical, Class: "data-divergence", At: At{Index: first.Index}, Title: fmt.Sprintf("committed log entries differ from index %d on (%d indexes)", first.Index, len(in.Replay.LogDiffs)),
+		Explanation: "two members committed different entries at one index: raft's safety was broken, by data loss on one of them or by two clusters of one name"}
+	for _, d := range in.Replay.LogDiffs {
+		var ids []int
+		for i := range d.By {
+			ids = append(ids, i)
+		}
+		sort.Ints(ids)
+		for _, i := range ids {
+			m := in.Members[i]
+			if len(f.Members) < len(ids) {
+				f.Members = append(f.Members, m.Label())
+			}
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index), Observed: d.By[i], Expected: "the same entry on all members", Show: showLog(m, d.Index)})
+		}
+	}
+	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
+}
+
+var membersLevel = Check{
+	ID: "R02", Title: "how far each member is behind is told, not judged",
+	Doc: `A member that was stopped, slow or cut off holds a prefix of the committed log. That is lag, not damage: it catches up from the log
+or from a snapshot. Entries above the commit index are proposals that may still be lost.`,
+	Needs: NeedLog | NeedTwo,
+	Run:   runMembersLevel,
+}
+
+func runMembersLevel(in *Input) Result {
+	var commit uint64
+	for _, m := range in.Members {
+		commit = max(commit, m.Commit)
+	}
+	var fs []Finding
+	for _, m := range in.Members {
+		if m.WAL == nil || in.wiped(m) != nil {
+			continue
+		}
+		last := max(m.LastIndex(), m.ConsistentIndex())
+		if last < commit {
+			fs = append(fs, Finding{Severity: Info, Class: "lagging", Members: []string{m.Label()}, At: At{Index: last},
+				Title:       fmt.Sprintf("%s is %d entries behind", m.Label(), commit-last),
+				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; what it has applied is a prefix of what they have", last, commit),
+				Evidence:    []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(last), Expected: fmt.Sprint(commit), Show: showLog(m, last)}}})
+		}
+		if m.LastIndex() > commit {
+			fs = append(fs, Finding{Severity: Info, Class: "uncommitted-tail", Members: []string{m.Label()}, At: At{Index: commit + 1},
+				Title:       fmt.Sprintf("%s holds %d entries that no source proves committed", m.Label(), m.LastIndex()-commit),
+				Explanation: fmt.Sprintf("entries %d..%d are above the highest commit index of all sources; a later leader may replace them", commit+1, m.LastIndex()),
+				Evidence:    []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(m.LastIndex()), Expected: fmt.Sprintf("commit %d", commit), Show: showLog(m, commit+1)}}})
+		}
+	}
+	return outcome(fs, "")
+}
+
+var ackedLogKept = Check{
+	ID: "M04", Title: "no voter has lost log entries that it once held",
+	Doc: `A member that acknowledged entries must keep them. A WAL that holds the bootstrap conf changes only, next to a cluster that is far
+ahead under the same member ID, means that the data dir was wiped and the member restarted as new: the leader counts it as up to
+date and sends a commit index beyond its log, and it panics ("tocommit(N) is out of range").
+Not to be confused with lag: a lagging member's log holds normal entries of the cluster.`,
+	Needs: NeedLog | NeedTwo,
+	Run:   runAckedLogKept,
+}
+
+func runAckedLogKept(in *Input) Result {
+	var fs []Finding
+	for _, m := range in.Members {
+		if f := in.wiped(m); f != nil {
+			fs = append(fs, *f)
+		}
+	}
+	return outcome(fs, "")
+}
+
+// wiped recognises a member that was started anew under its old identity: its whole log is bootstrap conf changes, while
+// other members prove that this same member took part in the cluster later.
+func (in *Input) wiped(m *evidence.Member) *Finding {
+	if m.WAL == nil || m.WAL.Summary == nil || m.MemberID == 0 {
+		return nil
+	}
+	s := m.WAL.Summary
+	bootstrapOnly := s.LastIndex > 0 && s.LastIndex == uint64(len(m.WAL.Conf)) && s.LastTerm <= 1 && len(s.Snapshots) <= 1
+	if !bootstrapOnly && s.LastIndex > 0 {
+		return nil
+	}
+	if m.LastIndex() > s.LastIndex {
+		return nil
+	}
+	for _, o := range in.Members {
+		if o == m || o.ClusterID != m.ClusterID || !o.HasLog() || o.Commit <= s.LastIndex || !in.tookPart(o, m) {
+			continue
+		}
+		f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Index: s.LastIndex + 1},
+			Title: fmt.Sprintf("%s lost its data: its log holds %d bootstrap entries only, the cluster is at %d", m.Label(), s.LastIndex, o.Commit),
+			Explanation: fmt.Sprintf("member %s is known to have run before under this ID; its data dir was wiped and started again as a new cluster's. The leader counts it as up to date, so it panics with "+
+				"\"tocommit(N) is out of range [lastIndex(%d)]\" whenever it hears the commit index", m.MemberID, s.LastIndex)}
+		f.Evidence = []Evidence{
+			{Member: m.Label(), Field: "last index", Observed: fmt.Sprintf("%d (bootstrap conf changes, term %d)", s.LastIndex, s.LastTerm), Expected: fmt.Sprintf("about %d, as on %s", o.LastIndex(), o.Label()), Show: "etcd-medic dumplog " + m.Label()},
+			{Member: o.Label(), Field: "member " + m.MemberID.String(), Observed: "published itself in the log of " + o.Label(), Show: "etcd-medic dumplog " + o.Label() + " --proposer " + m.MemberID.String()},
+		}
+		return &f
+	}
+	return nil
+}
+
+// tookPart tells whether the log or the member list of o shows that m once ran.
+func (in *Input) tookPart(o, m *evidence.Member) bool {
+	if in.Replay != nil && in.Replay.Survey != nil && len(in.Replay.Survey.Starts[m.MemberID]) > 0 {
+		return true
+	}
+	return o.Membership.Started[m.MemberID]
+}
+
+var quorumPossible = Check{
+	ID: "M05", Title: "a majority of the configured voters can be started",
+	Doc: `Raft decides with a majority of the voters in its current configuration. A voter that never published itself (added with an address
+where nothing listens, or never started) counts in the majority but can not vote. When the voters that have run are too few for a
+majority, or only just enough while one of them is behind, the cluster can not elect a leader and the configuration can not be changed back.`,
+	Needs: NeedLog,
+	Run:   runQuorumPossible,
+}
+
+func runQuorumPossible(in *Input) Result {
+	m := in.newestConfiguration()
+	if m == nil {
+		return Result{Reason: "no source tells raft's configuration"}
+	}
+	ms := &m.Membership
+	var dead []string
+	f := Finding{Severity: Critical, Class: "membership"}
+	up, behind := 0, 0
+	for _, id := range ms.Voters {
+		started := ms.Started[id] || in.Replay != nil && in.Replay.Survey != nil && len(in.Replay.Survey.Starts[id]) > 0
+		if !started {
+			dead = append(dead, id.String())
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()), Field: "peer URLs " + strings.Join(ms.PeerURLs[id], ","),
+				Observed: "a voter without a name that never published itself", Expected: "a started member", Show: showDB(m, "members")})
+			continue
+		}
+		up++
+		if in.knowsOlder(m, id.String()) {
+			behind++
+		}
+	}
+	if len(dead) == 0 {
+		return Result{Outcome: Holds}
+	}
+	f.Members = []string{m.Label()}
+	f.At = in.confIndex(m)
+	need := ms.Quorum()
+	f.Title = fmt.Sprintf("voter %s never started: %d voters, %d needed for a majority, %d have run", strings.Join(dead, ", "), len(ms.Voters), need, up)
+	switch {
+	case up < need:
+		f.Explanation = "a majority can not be reached: no leader, no writes, and the member can not be removed through raft"
+	case up-behind < need:
+		f.Explanation = fmt.Sprintf("a majority needs every voter that has run; %d of them had not received this configuration when copied (it was down or slow), and without it there is no leader", behind)
+	default:
+		f.Severity, f.Explanation = Warning, "the cluster still has a majority, but tolerates fewer failures until the member is started or removed"
+		f.Class = ""
+	}
+	f.Remedy = []Remedy{{Text: "start every voter that has a data dir (a lagging one catches up), then remove the voter that never started", Command: "etcdctl member remove " + dead[0]}}
+	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// newestConfiguration is the member whose view of raft's configuration goes furthest.
+func (in *Input) newestConfiguration() *evidence.Member {
+	var best *evidence.Member
+	for _, m := range in.Members {
+		if m.Membership.RaftKnown && len(m.Membership.Voters) > 0 && m.WAL != nil && (best == nil || m.Commit > best.Commit) {
+			best = m
+		}
+	}
+	return best
+}
+
+// knowsOlder tells whether the source of that voter ends before the newest configuration change.
+func (in *Input) knowsOlder(newest *evidence.Member, id string) bool {
+	at := in.confIndex(newest).Index
+	for _, m := range in.Members {
+		if m.MemberID.String() == id {
+			return m.Commit < at
+		}
+	}
+	return false
+}
+
+func (in *Input) confIndex(m *evidence.Member) At {
+	for i := len(m.WAL.Conf) - 1; i >= 0; i-- {
+		if c := m.WAL.Conf[i]; c.Index <= m.Commit {
+			return At{Term: c.Term, Index: c.Index}
+		}
+	}
+	return At{}
+}

@@ -1,0 +1,143 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// ErrMixed says that sources of different clusters can not be held against each other.
+type ErrMixed struct{ Clusters map[string][]string }
+
+// Error names the clusters and their sources.
+func (e *ErrMixed) Error() string {
+	return fmt.Sprintf("the sources belong to different clusters: %v; compare sources of one cluster at a time", e.Clusters)
+}
+
+// Compare holds the sources against each other, bucket by bucket, at the highest index that all of them have applied.
+func Compare(ctx context.Context, specs []evidence.Spec, o Options) (*Comparison, error) {
+	o.fill()
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = set.Close() }()
+	if clusters(set.Members) > 1 {
+		return nil, mixed(set.Members)
+	}
+	rp, err := replay.Run(ctx, set.Members, replay.Options{})
+	if err != nil {
+		return nil, err
+	}
+	d, err := diff.Run(ctx, set.Members, rp, diff.Options{MaxRows: o.MaxRows, Values: o.Values})
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{}
+	r.sources(set)
+	c := &Comparison{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: o.Version}, Sources: r.Sources, Buckets: []BucketComparison{}}
+	c.window(d)
+	for _, b := range d.Buckets {
+		c.Buckets = append(c.Buckets, c.bucket(d, &b, o))
+	}
+	c.log(set.Members, rp)
+	return c, nil
+}
+
+func mixed(members []*evidence.Member) error {
+	e := &ErrMixed{Clusters: map[string][]string{}}
+	for _, m := range members {
+		if m.ClusterID != 0 {
+			e.Clusters[m.ClusterID.String()] = append(e.Clusters[m.ClusterID.String()], m.Label())
+		}
+	}
+	return e
+}
+
+func (c *Comparison) window(d *diff.Result) {
+	c.Window = Window{AppliedIndex: d.Common, Revisions: map[string]int64{}, CompactRevision: d.Compact, Note: d.Note}
+	for i, m := range d.Members {
+		if why := d.LeftOut[i]; why != "" {
+			if c.Window.LeftOut == nil {
+				c.Window.LeftOut = map[string]string{}
+			}
+			c.Window.LeftOut[m.Label()] = why
+			continue
+		}
+		c.Window.Revisions[m.Label()] = d.Revs[i]
+	}
+}
+
+func (c *Comparison) bucket(d *diff.Result, b *diff.Bucket, o Options) BucketComparison {
+	out := BucketComparison{Bucket: b.Name, Equal: b.Equal, Reason: b.Reason, Only: map[string]int{}, Differ: b.Differ,
+		SameContent: b.SameContent, Compared: b.Compared, Rows: []DiffRow{}, More: b.Differ - len(b.Rows)}
+	for i, n := range b.Only {
+		if n > 0 {
+			out.Only[d.Members[i].Label()] = n
+		}
+	}
+	for _, row := range b.Rows {
+		dr := DiffRow{Key: check.Bytes(row.Key), Members: map[string]*DiffCell{}}
+		for i, m := range d.Members {
+			if d.LeftOut[i] == "" {
+				dr.Members[m.Label()] = cell(b.Name, row.Cells[i], o.Values)
+			}
+		}
+		out.Rows = append(out.Rows, dr)
+	}
+	return out
+}
+
+func cell(bucket string, c *diff.Cell, values bool) *DiffCell {
+	if c == nil {
+		return nil
+	}
+	if bucket != "key" {
+		return &DiffCell{Text: c.Text}
+	}
+	out := &DiffCell{ModRevision: c.Mod, CreateRevision: c.Create, Version: c.Version, Value: &Value{Len: c.ValueLen, SHA256: c.ValueSHA}}
+	if c.Lease != 0 {
+		out.Lease = fmt.Sprintf("%x", uint64(c.Lease))
+	}
+	if values {
+		b := check.Bytes(c.Value)
+		out.Value.Bytes = &b
+	}
+	return out
+}
+
+// log sums up the entry by entry comparison that the replay made on its way.
+func (c *Comparison) log(members []*evidence.Member, rp *replay.Result) {
+	c.Log = LogComparison{Differ: []LogDiff{}, LastIndexes: map[string]uint64{}}
+	first, last, logs := uint64(0), uint64(0), 0
+	for _, m := range members {
+		if !m.HasLog() {
+			continue
+		}
+		s := m.WAL.Summary
+		c.Log.LastIndexes[m.Label()] = s.LastIndex
+		if logs++; logs == 1 {
+			first, last = s.FirstIndex, min(s.LastIndex, m.Commit)
+			continue
+		}
+		// Held by two or more: from the second lowest start on; with two logs that is their overlap.
+		first, last = max(first, s.FirstIndex), min(last, s.LastIndex, m.Commit)
+	}
+	if logs < 2 || last < first {
+		return
+	}
+	c.Log.FirstIndex, c.Log.LastIndex, c.Log.Compared = first, last, int(last-first+1)
+	equal := len(rp.LogDiffs) == 0
+	c.Log.Equal = &equal
+	for _, d := range rp.LogDiffs {
+		row := LogDiff{Index: d.Index, Members: map[string]string{}}
+		for i, text := range d.By {
+			row.Members[members[i].Label()] = text
+		}
+		c.Log.Differ = append(c.Log.Differ, row)
+	}
+}

@@ -1,0 +1,139 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+)
+
+// next says what to do now. Every report ends with at least one step.
+func (c *collected) next(r *Report) {
+	add := func(text, command string) { r.Next = append(r.Next, Next{Text: text, Command: command}) }
+	for _, s := range r.Sources {
+		if s.Error != "" {
+			add("bring source "+s.Name+" into a readable state and run again: "+s.Error, "")
+		}
+	}
+	switch r.Verdict.Class {
+	case "data-divergence", "latent-divergence":
+		c.nextDivergence(r, add)
+	case "member-lost-data":
+		c.nextLostData(r, add)
+	case "wal-damage", "snapshot-damage", "db-damage":
+		c.nextDamage(r, add)
+	case "membership":
+		for _, f := range r.Findings {
+			for _, m := range f.Remedy {
+				add(m.Text, m.Command)
+			}
+		}
+		add("see every conf change in the log", "etcd-medic dumplog "+c.firstLabel()+" --entry-type ConfigChange")
+	case "foreign-cluster":
+		add("sort the sources by cluster ID and diagnose each cluster on its own", "")
+	case "backup-damaged":
+		add("do not rely on this file; take a new snapshot from a healthy member", "etcdctl snapshot save NEW.db")
+	case "inconclusive":
+		add("bring what is missing (see the checks that could not be made) and run again", "")
+	default:
+		c.nextHealthy(r, add)
+	}
+}
+
+func (c *collected) firstLabel() string { return c.in.Members[0].Label() }
+
+func (c *collected) bestAndRest(r *Report) (string, []string) {
+	if r.Best == nil || len(r.Best.Members) == 0 {
+		return "", nil
+	}
+	best := r.Best.Members[0]
+	good := map[string]bool{}
+	for _, m := range r.Best.Members {
+		good[m] = true
+	}
+	var rest []string
+	for _, row := range r.Best.Ranking {
+		if !good[row.Member] {
+			rest = append(rest, row.Member)
+		}
+	}
+	return best, rest
+}
+
+func (c *collected) nextDivergence(r *Report, add func(text, command string)) {
+	best, rest := c.bestAndRest(r)
+	add("stop writes to the cluster; keep the copied data dirs as they are", "")
+	if best == "" {
+		add("no member is usable as it is: restore from the newest sound backup", "")
+		return
+	}
+	if len(rest) == 0 {
+		add("the members are equally good by content: choose the one to keep and reseed the others from it", "")
+	}
+	if n := r.Best.Lost.CommittedEntries; n > 0 {
+		add(fmt.Sprintf("save the %d committed effects that %s lacks before anything is reseeded", n, best), r.Best.Lost.Command)
+	}
+	add("see which keys differ where", "etcd-medic compare "+strings.Join(c.allLabels(), " "))
+	add("move the leader to "+best, "etcdctl move-leader "+c.idOf(best))
+	for _, m := range rest {
+		add(fmt.Sprintf("reseed %s from %s: remove it, set its data dir aside, add it again and start it empty, one member at a time", m, best),
+			fmt.Sprintf("etcdctl member remove %s", c.idOf(m)))
+	}
+	for _, k := range r.Causes {
+		if len(k.FixedIn) > 0 {
+			add("upgrade every member past the defect ("+strings.Join(k.FixedIn, ", ")+"), or it comes back at the next restart", "")
+			break
+		}
+	}
+	add("run diagnose again on fresh copies: the repair is done when it says healthy", "etcd-medic diagnose "+strings.Join(c.allLabels(), " "))
+}
+
+func (c *collected) nextLostData(r *Report, add func(text, command string)) {
+	_, rest := c.bestAndRest(r)
+	for _, m := range rest {
+		add(fmt.Sprintf("stop %s for good, remove it from the cluster, set its data dir aside, add it again and start it empty with initial-cluster-state existing", m),
+			"etcdctl member remove "+c.idOf(m))
+	}
+	add("a change of leader may let the member recover by a snapshot, but its vote can not be trusted: remove and add it all the same", "")
+}
+
+func (c *collected) nextDamage(r *Report, add func(text, command string)) {
+	best, rest := c.bestAndRest(r)
+	if best == "" {
+		add("no member is usable as it is: restore from the newest sound backup", "")
+		return
+	}
+	for _, m := range rest {
+		add(fmt.Sprintf("reseed %s from %s: remove it, set its data dir aside, add it again and start it empty", m, best), "etcdctl member remove "+c.idOf(m))
+	}
+	add("look for the cause below etcd: disk, controller, memory, a copy taken while the server ran", "")
+}
+
+func (c *collected) nextHealthy(r *Report, add func(text, command string)) {
+	for _, f := range r.Findings {
+		for _, m := range f.Remedy {
+			add(m.Text, m.Command)
+		}
+	}
+	if r.Verdict.Class == "lagging" {
+		add("start the lagging member; it catches up on its own", "")
+	}
+	if len(r.Next) == 0 {
+		add("nothing to repair; look around", "etcd-medic dumpdb "+c.firstLabel())
+	}
+}
+
+func (c *collected) allLabels() []string {
+	var out []string
+	for _, m := range c.in.Members {
+		out = append(out, m.Label())
+	}
+	return out
+}
+
+func (c *collected) idOf(label string) string {
+	for _, m := range c.in.Members {
+		if m.Label() == label && m.MemberID != 0 {
+			return m.MemberID.String()
+		}
+	}
+	return "MEMBER_ID"
+}

@@ -1,0 +1,208 @@
+package compare
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// standing is what decides a member's place. Content comes first: which promised effects it lacks. Counters such as the
+// auth revision never decide between members whose content differs.
+type standing struct {
+	pos    int
+	usable bool
+	// lacks are promised effects missing although the member applied the entries; damage counts places that are wrong.
+	lacks, damage int
+	// behind are committed entries it has not got yet; another member can still supply them.
+	behind uint64
+	// control is 1 when its auth revision or small buckets contradict the log: it would diverge again.
+	control int
+	// pending is 1 when a compaction is unfinished; a preference among equals only.
+	pending int
+}
+
+func (s standing) less(o standing) bool {
+	if s.usable != o.usable {
+		return s.usable
+	}
+	for _, d := range [][2]int{{s.lacks, o.lacks}, {s.damage, o.damage}, {s.control, o.control}} {
+		if d[0] != d[1] {
+			return d[0] < d[1]
+		}
+	}
+	return s.behind < o.behind
+}
+
+func (s standing) equal(o standing) bool { return !s.less(o) && !o.less(s) }
+
+// rank orders the members, nil when there is nothing to choose between.
+func (c *collected) rank(r *Report) *Best {
+	members := c.in.Members
+	if len(members) == 0 {
+		return nil
+	}
+	var commit uint64
+	for _, m := range members {
+		commit = max(commit, m.Commit)
+	}
+	list := make([]standing, 0, len(members))
+	for i, m := range members {
+		list = append(list, c.standing(r, i, m, commit))
+	}
+	sort.SliceStable(list, func(i, j int) bool {
+		if list[i].equal(list[j]) {
+			return list[i].pending < list[j].pending
+		}
+		return list[i].less(list[j])
+	})
+	b := &Best{Members: []string{}, Ranking: []Rank{}}
+	for _, s := range list {
+		if s.usable && s.equal(list[0]) {
+			b.Members = append(b.Members, members[s.pos].Label())
+		}
+		b.Ranking = append(b.Ranking, c.rankRow(r, s, commit))
+	}
+	b.Why = c.why(b, list)
+	c.lost(b, list[0])
+	return b
+}
+
+func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64) standing {
+	s := standing{pos: i, usable: m.HasDB() && !m.DB.KVDamaged && m.WAL != nil}
+	if m.Source.Kind != evidence.KindDataDir {
+		s.usable = m.HasDB() && !m.DB.KVDamaged
+	}
+	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit {
+		s.behind = commit - last
+	}
+	if rp := c.in.Replay; rp != nil && rp.Members[i].Checked {
+		s.lacks = rp.Members[i].Lacks
+		if len(rp.Members[i].Jumps) > 0 || rp.Members[i].Unexplained != 0 || len(rp.Members[i].StateDiffs) > 0 {
+			s.control = 1
+		}
+	}
+	for _, f := range r.Findings {
+		if len(f.Members) != 1 || f.Members[0] != m.Label() || f.Severity.Rank() < check.Error.Rank() {
+			continue
+		}
+		switch f.Class {
+		case "wal-damage", "db-damage", "snapshot-damage":
+			s.damage++
+		case "member-lost-data":
+			s.usable = false
+		}
+	}
+	if sc := m.DB; sc != nil && sc.Meta.ScheduledCompact != nil && (sc.Meta.FinishedCompact == nil || sc.Meta.FinishedCompact.Main < sc.Meta.ScheduledCompact.Main) {
+		s.pending = 1
+	}
+	return s
+}
+
+func (c *collected) rankRow(r *Report, s standing, commit uint64) Rank {
+	m := c.in.Members[s.pos]
+	row := Rank{Member: m.Label(), Usable: s.usable, Reasons: []string{}}
+	say := func(format string, args ...any) { row.Reasons = append(row.Reasons, fmt.Sprintf(format, args...)) }
+	rp := c.in.Replay
+	switch {
+	case rp != nil && rp.Members[s.pos].Checked:
+		x := rp.Members[s.pos]
+		row.Lacks = Count{CommittedEntries: x.Lacks, Keys: len(x.LacksKeys)}
+		row.Unique = Count{CommittedEntries: x.Unique, Keys: len(x.UniqueKeys)}
+		if x.Lacks == 0 {
+			say("lacks no committed effect up to entry %d", x.To)
+		} else {
+			say("lacks the effect of %d committed entries (%d of them acknowledged by their proposer)", x.Lacks, x.LacksAcked)
+		}
+		if x.Unique > 0 {
+			say("alone holds the effect of %d committed entries", x.Unique)
+		}
+	case rp != nil && rp.Members[s.pos].Why != "":
+		say("not replayed: %s", rp.Members[s.pos].Why)
+	}
+	if s.behind > 0 {
+		say("%d committed entries behind (log ends at %d, commit %d)", s.behind, max(m.LastIndex(), m.ConsistentIndex()), commit)
+	}
+	if s.control > 0 {
+		say("its auth revision or small buckets contradict the log")
+	}
+	if s.pending > 0 {
+		say("a compaction is unfinished")
+	}
+	if s.damage > 0 {
+		say("%d damaged places", s.damage)
+	}
+	if !s.usable {
+		say("can not serve as it is")
+	}
+	return row
+}
+
+func (c *collected) why(b *Best, list []standing) string {
+	if len(b.Members) == 0 {
+		return "no source is usable as it is"
+	}
+	if len(b.Members) == len(list) {
+		return "all members are equally good"
+	}
+	var others []string
+	for _, row := range b.Ranking[len(b.Members):] {
+		others = append(others, row.Member+" "+strings.Join(row.Reasons, " and "))
+	}
+	first := b.Ranking[0]
+	return fmt.Sprintf("by content: %s %s; %s", strings.Join(b.Members, " and "), strings.Join(first.Reasons, " and "), strings.Join(others, "; "))
+}
+
+// maxLost bounds the entries listed as lost; all are counted.
+const maxLost = 100
+
+// lost lists the promised effects that the best member lacks and another holds.
+func (c *collected) lost(b *Best, best standing) {
+	b.Lost.KeyNames = []check.Bytes{}
+	rp := c.in.Replay
+	if rp == nil || len(b.Members) == 0 {
+		return
+	}
+	seen := map[string]bool{}
+	for _, e := range rp.Events {
+		if !lacks(e, best.pos) || len(e.Holding) == 0 {
+			continue
+		}
+		b.Lost.CommittedEntries++
+		for _, k := range e.Keys {
+			if !seen[k] {
+				seen[k] = true
+				if len(b.Lost.KeyNames) < maxLost {
+					b.Lost.KeyNames = append(b.Lost.KeyNames, check.Bytes(k))
+				}
+			}
+		}
+		if len(b.Lost.Entries) < maxLost {
+			b.Lost.Entries = append(b.Lost.Entries, LostEntry{Term: e.Term, Index: e.Index, What: e.What, HeldBy: c.labels(e.Holding)})
+		}
+	}
+	b.Lost.Keys = len(seen)
+	if len(b.Lost.Entries) > 0 {
+		b.Lost.Command = fmt.Sprintf("etcd-medic dumplog %s --index %d..%d --values -w jsonl", b.Members[0], b.Lost.Entries[0].Index, b.Lost.Entries[len(b.Lost.Entries)-1].Index)
+	}
+}
+
+func (c *collected) labels(positions []int) []string {
+	out := []string{}
+	for _, i := range positions {
+		out = append(out, c.in.Members[i].Label())
+	}
+	return out
+}
+
+func lacks(e *replay.Event, pos int) bool {
+	for _, i := range e.Lacking {
+		if i == pos {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,237 @@
+package compare
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// verdict names the class: that of the first break in history among the findings that are errors or worse.
+func (c *collected) verdict(r *Report) {
+	breaks := breaking(r.Findings)
+	if len(breaks) == 0 {
+		c.healthy(r)
+		return
+	}
+	first := breaks[0]
+	class := first.Class
+	if class == "latent-divergence" && anyClass(breaks, "data-divergence") {
+		// The control state broke first, but contents differ already: the class says what is, firstBreak what began it.
+		class = "data-divergence"
+	}
+	if class == "data-divergence" && len(c.in.Members) == 1 {
+		class = "db-damage"
+	}
+	v := &r.Verdict
+	v.Class = class
+	if class != "inconclusive" {
+		v.Healthy = ptr(false)
+	}
+	v.FirstBreak = c.firstBreak(first)
+	if len(r.Causes) > 0 {
+		v.Cause, v.Certainty = &r.Causes[0].ID, &r.Causes[0].Certainty
+	}
+	v.Summary = summary(r, first)
+}
+
+// breaking returns the findings that decide the verdict, first in history first.
+func breaking(fs []check.Finding) []*check.Finding {
+	var out []*check.Finding
+	for i := range fs {
+		if fs[i].Class != "" && fs[i].Severity.Rank() >= check.Error.Rank() {
+			out = append(out, &fs[i])
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool {
+		// What only hides evidence never outranks what was found.
+		if a, b := out[i].Class == "inconclusive", out[j].Class == "inconclusive"; a != b {
+			return b
+		}
+		return history(out[i]) < history(out[j])
+	})
+	return out
+}
+
+func anyClass(fs []*check.Finding, class string) bool {
+	for _, f := range fs {
+		if f.Class == class {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *collected) firstBreak(f *check.Finding) *FirstBreak {
+	b := &FirstBreak{Check: f.Check, Member: f.Members, Term: f.At.Term, Index: f.At.Index, Revision: f.At.Revision}
+	if len(f.Evidence) == 0 {
+		return b
+	}
+	e := f.Evidence[0]
+	b.Bucket, b.Key, b.Expected, b.Observed = e.Bucket, e.Key, e.Expected, e.Observed
+	if f.Check == "A01" {
+		b.Member, b.Observed = c.beyondLog(f), observedByMember(f)
+	}
+	return b
+}
+
+// beyondLog names the members whose auth revision the log does not give; all of the finding's when the log can not tell.
+func (c *collected) beyondLog(f *check.Finding) []string {
+	var out []string
+	if c.in.Replay != nil {
+		for i, m := range c.in.Replay.Members {
+			if m.Checked && m.AuthKnown && (len(m.Jumps) > 0 || m.Unexplained != 0) {
+				out = append(out, c.in.Members[i].Label())
+			}
+		}
+	}
+	if len(out) == 0 {
+		return f.Members
+	}
+	return out
+}
+
+func observedByMember(f *check.Finding) string {
+	var parts []string
+	for _, e := range f.Evidence {
+		parts = append(parts, e.Member+" "+e.Observed)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func summary(r *Report, first *check.Finding) string {
+	s := first.Title
+	if len(r.Causes) > 0 {
+		k := r.Causes[0]
+		s = fmt.Sprintf("%s (%s): %s", k.Title, k.Certainty, first.Title)
+	}
+	return s
+}
+
+// needed are the checks without which "nothing found" means nothing.
+var needed = map[string]bool{"W01": true, "D02": true, "K03": true, "K01": true, "R01": true}
+
+// healthy decides between the healthy classes, or inconclusive when a needed check could not be made.
+func (c *collected) healthy(r *Report) {
+	v := &r.Verdict
+	if why := c.inconclusive(r); why != "" {
+		v.Class, v.Summary = "inconclusive", "nothing wrong was found, but "+why
+		return
+	}
+	v.Healthy = ptr(true)
+	switch {
+	case has(r.Findings, "lagging"):
+		v.Class, v.Summary = "lagging", "members differ only by how far they have applied"
+	case has(r.Findings, "uncommitted-tail"):
+		v.Class, v.Summary = "uncommitted-tail", "logs differ only above what is committed"
+	case c.freshlyRestored():
+		v.Class, v.Summary = "freshly-restored", "written by a restore and not started yet"
+	case c.compactionSkew():
+		v.Class, v.Summary = "compaction-skew", "compaction progress or page layout differ, content does not"
+	default:
+		v.Class, v.Summary = "healthy", "nothing beyond what differs normally"
+	}
+	for _, f := range r.Findings {
+		if f.Severity == check.Warning {
+			v.Summary += "; " + f.Title
+		}
+	}
+}
+
+func has(fs []check.Finding, class string) bool {
+	for _, f := range fs {
+		if f.Class == class {
+			return true
+		}
+	}
+	return false
+}
+
+// inconclusive says which needed check could not be made although the sources call for it.
+func (c *collected) inconclusive(r *Report) string {
+	if n := len(c.set.Failed); n > 0 {
+		return fmt.Sprintf("%d of the sources could not be read", n)
+	}
+	for _, k := range r.Checks {
+		if k.Outcome != check.NotChecked || !needed[k.ID] || c.notCalledFor(k.ID) {
+			continue
+		}
+		return fmt.Sprintf("check %s (%s) could not be made: %s", k.ID, k.Title, k.Reason)
+	}
+	return ""
+}
+
+// notCalledFor: a single source needs no comparison, a backup has no log, and logs alone no database.
+func (c *collected) notCalledFor(id string) bool {
+	logs, dbs := 0, 0
+	for _, m := range c.in.Members {
+		if m.WAL != nil {
+			logs++
+		}
+		if m.DB != nil {
+			dbs++
+		}
+	}
+	switch id {
+	case "W01", "K03":
+		return logs == 0 || id == "K03" && dbs == 0
+	case "D02":
+		return dbs == 0
+	case "K01":
+		return len(c.in.Members) < 2 || dbs < 2
+	case "R01":
+		return logs < 2
+	}
+	return false
+}
+
+func (c *collected) freshlyRestored() bool {
+	for _, m := range c.in.Members {
+		if m.WAL == nil || m.WAL.Summary.Start != dumplog.StartRestore || m.WAL.Summary.LastIndex != uint64(len(m.WAL.Conf)) {
+			return false
+		}
+	}
+	return true
+}
+
+// compactionSkew: an unfinished compaction, or marks that differ between members.
+func (c *collected) compactionSkew() bool {
+	marks := map[string]bool{}
+	for _, m := range c.in.Members {
+		if !m.HasDB() {
+			continue
+		}
+		s, f := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact
+		if s != nil && (f == nil || f.Main < s.Main) {
+			return true
+		}
+		marks[fmt.Sprint(m.CompactRevision())] = true
+	}
+	return len(marks) > 1
+}
+
+// backup adds the facts of a backup and turns the class into that of one.
+func (c *collected) backup(r *Report) {
+	if len(c.in.Members) != 1 || c.in.Members[0].Source.Kind != evidence.KindBackup || c.in.Members[0].DB == nil {
+		return
+	}
+	m := c.in.Members[0]
+	t := m.DB.Trailer
+	r.Backup = &Backup{Trailer: t.State, ExpectedSHA256: t.Expected, ComputedSHA256: t.Computed}
+	if m.HasDB() {
+		r.Backup.Size = m.DB.Handle.Size()
+	}
+	v := &r.Verdict
+	switch {
+	case v.Healthy == nil:
+	case !*v.Healthy:
+		v.Class = "backup-damaged"
+	case t.State == "match":
+		v.Class, v.Summary = "backup-good", fmt.Sprintf("every layer of the backup holds; revision %d, %d keys", m.CurrentRevision(), m.DB.KV.LiveKeys)
+	case t.State == "absent":
+		v.Class, v.Summary = "backup-unverifiable", "the content holds, but no sha256 trailer proves it"
+	}
+}
