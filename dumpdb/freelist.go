@@ -10,7 +10,7 @@ func (c *checker) freelist(free bitmap) {
 	}
 	ids, p, dmg := db.readFreelist(db.meta.Freelist)
 	if dmg != nil {
-		c.report.Damage = append(c.report.Damage, dmg)
+		c.add(dmg) // what is free and what is lost is then unknown
 		return
 	}
 	for n := range uint64(p.overflow) + 1 {

@@ -38,7 +38,9 @@ func (db *DB) lastRev() (int64, error) {
 	s.onLeaf = func(l *leaf) bool {
 		if n := len(l.elems); n > 0 {
 			var r Rev
-			r, _, bad = parseRevKey(l.elems[n-1].key)
+			if r, _, bad = parseRevKey(l.elems[n-1].key); bad != nil {
+				bad = &DamageError{Place: l.at(l.elems[n-1]), Kind: DamageRow, Bucket: "key", Err: bad}
+			}
 			last = r.Main
 		}
 		return true

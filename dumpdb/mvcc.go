@@ -161,18 +161,10 @@ func (s *statsSink) finish() *KVStats {
 
 // keyAt reads the user key of the record at a place again.
 func (db *DB) keyAt(at Place) []byte {
-	r := db.reader()
-	p, dmg := r.page([]elem{{child: at.Page}}, 0)
-	if dmg != nil || p.flags != flagLeaf {
+	rd := recordReader{db: db, r: db.reader()}
+	r, err := rd.at(at)
+	if err != nil {
 		return nil
 	}
-	p.off = db.place(at.Page).Offset
-	elems, _ := p.parseElems(nil, nil)
-	for _, e := range elems {
-		if p.off+int64(e.pos) == at.Offset {
-			kv, _ := DecodeKeyValue(e.value)
-			return slices.Clone(kv.Key)
-		}
-	}
-	return nil
+	return slices.Clone(r.KV.Key)
 }

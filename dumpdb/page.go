@@ -62,32 +62,73 @@ type tableProblem struct {
 // parseElems appends the readable elements of a branch or leaf page to dst. Elements that point outside the page are
 // left out and reported, elements out of place (bbolt writes keys and values without gaps) or out of order are kept and reported.
 func (p *page) parseElems(dst []elem, problems []tableProblem) ([]elem, []tableProblem) {
-	table := headerSize + p.count*elemSize
-	n := p.count
-	if table > len(p.data) {
-		n = (len(p.data) - headerSize) / elemSize
-		problems = append(problems, tableProblem{DamagePage, n, fmt.Sprintf("at most %d elements", n), fmt.Sprintf("count %d", p.count)})
-		table = headerSize + n*elemSize
-	}
-	next, gap := table, false
+	n, problems := p.elemCount(problems)
+	table := headerSize + n*elemSize
+	next, lost := table, -1
 	for i := range n {
 		at := headerSize + i*elemSize
 		e, end := p.elem(i, at)
 		if end < 0 || e.pos < table {
-			problems = append(problems, tableProblem{DamagePage, i, fmt.Sprintf("element %d inside the %d bytes of the page", i, len(p.data)), p.describe(at)})
-			gap = true
+			if lost < 0 {
+				lost = i
+			}
 			continue
 		}
-		if e.pos != next && !gap {
+		if lost >= 0 {
+			problems = append(problems, p.lostElems(lost, i))
+		} else if e.pos != next {
 			problems = append(problems, tableProblem{DamagePage, i, fmt.Sprintf("element %d at byte %d", i, next), fmt.Sprintf("byte %d", e.pos)})
 		}
 		if len(dst) > 0 && bytes.Compare(dst[len(dst)-1].key, e.key) >= 0 {
 			problems = append(problems, tableProblem{DamageKeyOrder, i, "key above " + showKey(dst[len(dst)-1].key), showKey(e.key)})
 		}
-		next, gap = end, false
+		next, lost = end, -1
 		dst = append(dst, e)
 	}
+	if lost >= 0 {
+		problems = append(problems, p.lostElems(lost, n))
+	}
 	return dst, problems
+}
+
+// elemCount is the number of elements. Keys begin right behind the table, so the position of the first key tells the number too; where
+// the header says otherwise and that many elements fit without a gap, it is the header that is wrong.
+func (p *page) elemCount(problems []tableProblem) (int, []tableProblem) {
+	n, room := p.count, (len(p.data)-headerSize)/elemSize
+	if room > 0 && n > 0 {
+		first, end := p.elem(0, headerSize)
+		if told := (first.pos - headerSize) / elemSize; end >= 0 && first.pos != headerSize+n*elemSize && p.fits(told) {
+			observed := fmt.Sprintf("count %d", n)
+			return told, append(problems, tableProblem{DamagePage, min(n, told), fmt.Sprintf("count %d, as the first key stands behind %d elements", told, told), observed})
+		}
+	}
+	if n > room {
+		problems = append(problems, tableProblem{DamagePage, room, fmt.Sprintf("at most %d elements", room), fmt.Sprintf("count %d", n)})
+		n = room
+	}
+	return n, problems
+}
+
+// fits says whether n elements lie behind their table without gaps.
+func (p *page) fits(n int) bool {
+	next := headerSize + n*elemSize
+	for i := range n {
+		e, end := p.elem(i, headerSize+i*elemSize)
+		if end < 0 || e.pos != next {
+			return false
+		}
+		next = end
+	}
+	return n > 0
+}
+
+// lostElems describes elements from up to but not including end.
+func (p *page) lostElems(from, end int) tableProblem {
+	name := fmt.Sprintf("element %d", from)
+	if end-from > 1 {
+		name = fmt.Sprintf("elements %d to %d", from, end-1)
+	}
+	return tableProblem{DamagePage, from, fmt.Sprintf("%s inside the %d bytes of the page", name, len(p.data)), p.describe(headerSize + from*elemSize)}
 }
 
 // elem decodes element i at byte at; end is -1 when it leaves the page.

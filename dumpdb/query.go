@@ -108,7 +108,7 @@ func (db *DB) yieldStates(q Query, states map[string]keyState, yield func(Revisi
 		}
 	}
 	slices.SortFunc(list, func(a, b keyState) int { return strings.Compare(a.key, b.key) })
-	rd := recordReader{r: db.reader()}
+	rd := recordReader{db: db, r: db.reader()}
 	for _, s := range list {
 		rev, err := rd.at(s.place)
 		if err == nil && (q.FromRev > rev.Main || q.ToRev > 0 && q.ToRev < rev.Main) {
@@ -140,31 +140,4 @@ func (db *DB) reach(q *Query) error {
 		return fmt.Errorf("revision %d, current %d: %w", q.Rev, cur, ErrFutureRev)
 	}
 	return nil
-}
-
-// recordReader reads records at places met before. What it returns is valid until its next call.
-type recordReader struct {
-	r     pageReader
-	page  page
-	elems []elem
-}
-
-func (rd *recordReader) at(place Place) (Revision, error) {
-	var out Revision
-	if rd.page.data == nil || rd.page.id != place.Page {
-		p, dmg := rd.r.page([]elem{{child: place.Page}}, 0)
-		if dmg != nil {
-			rd.page.data = nil
-			return out, dmg
-		}
-		rd.page = p
-		rd.elems, _ = rd.page.parseElems(rd.elems[:0], nil)
-	}
-	for _, e := range rd.elems {
-		if rd.page.off+int64(e.pos) == place.Offset {
-			decodeRevision(&out, place, e.key, e.value)
-			return out, nil
-		}
-	}
-	return out, &DamageError{Place: place, Kind: DamagePage, Bucket: "key", Expected: "the record seen before", Observed: "another page content"}
 }
