@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,13 +16,15 @@ type dumpDBOptions struct {
 	sources
 	bucket string
 
-	key, prefix         string
-	rev, fromRev, toRev string
-	history             string
-	deleted, keysOnly   bool
-	pages, previous     bool
-	limit               int64
-	filter              keyFilter
+	key, prefix, history string
+	rev, fromRev, toRev  int64
+	live, deleted        bool
+	keysOnly, salvage    bool
+	pages, previous      bool
+	page                 int64
+	stats                bool
+	depth                int
+	limit                int64
 }
 
 const dumpDBLong = `Show the bbolt file of a member, a backup or a .snap.db. Without BUCKET: both meta pages, the page graph and the
@@ -32,8 +33,9 @@ buckets with their row counts. With BUCKET: its rows, decoded. etcd's names and 
 
 Values are shown as length and digest unless --values is given; password hashes need --unsafe-show-secrets.
 
-For bucket key the rows are all records in revision order. --key, --prefix and revisions narrow them; --rev shows the keys
-as they were at that revision, --deleted the tombstones, --history every record of one key.
+For bucket key the rows are all records in revision order. --key, --prefix and revisions narrow them; --live shows the keys
+that exist, --rev those that existed at a revision, --deleted those that no longer do, --history every record of one key,
+--salvage also what damaged, lost and free pages still hold.
 
 Exit codes: 0 sound, 1 could not read, 2 wrong usage, 3 damage was met.`
 
@@ -67,24 +69,32 @@ func newDumpDBCmd(s *Streams, run func(context.Context, *dumpDBOptions) error) *
 	o.output.flags(cmd)
 	o.secretFlag(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.key, "key", "", "bucket key: only this key")
+	f.StringVar(&o.key, "key", "", "only this key")
 	f.StringVar(&o.prefix, "prefix", "", "only keys with this prefix")
-	f.StringVar(&o.rev, "rev", "", "bucket key: the live keys as they were at this revision")
-	f.StringVar(&o.fromRev, "from-rev", "", "bucket key: from this revision (1043 or 1043.0) on")
-	f.StringVar(&o.toRev, "to-rev", "", "bucket key: up to and with this revision")
-	f.StringVar(&o.history, "history", "", "bucket key: every record of this key")
-	f.BoolVar(&o.deleted, "deleted", false, "bucket key: only tombstones")
+	f.StringVar(&o.history, "history", "", "every record of this key, oldest first")
+	f.Int64Var(&o.rev, "rev", 0, "the keys that existed at this revision, in key order")
+	f.Int64Var(&o.fromRev, "from-rev", 0, "from this revision on")
+	f.Int64Var(&o.toRev, "to-rev", 0, "up to and with this revision")
+	f.BoolVar(&o.live, "live", false, "the keys that exist at the current revision, in key order")
+	f.BoolVar(&o.deleted, "deleted", false, "the keys that were deleted and whose tombstone is there")
 	f.BoolVar(&o.keysOnly, "keys-only", false, "leave out values")
-	f.BoolVar(&o.pages, "pages", false, "walk the page graph and list everything that is wrong with it")
+	f.BoolVar(&o.salvage, "salvage", false, "records from damaged, lost and free pages too, with where they were found")
+	f.BoolVar(&o.stats, "stats", false, "what fills bucket key, by prefix and by Kubernetes kind")
+	f.IntVar(&o.depth, "depth", 2, "with --stats: parts of the key that make a prefix")
+	f.BoolVar(&o.pages, "pages", false, "list every page with its state, type and bucket")
+	f.Int64Var(&o.page, "page", -1, "show one page with its elements")
 	f.BoolVar(&o.previous, "previous-meta", false, "read the other meta page: the db one transaction earlier")
 	f.Int64Var(&o.limit, "limit", 0, "stop after this many rows")
 	return cmd
 }
 
-// keyFlags need bucket key.
-var keyFlags = []string{"key", "rev", "from-rev", "to-rev", "history", "deleted"}
+// keyFlags need bucket key, pageFlags the whole file.
+var (
+	keyFlags  = []string{"key", "prefix", "history", "rev", "from-rev", "to-rev", "live", "deleted", "salvage", "stats"}
+	pageFlags = []string{"pages", "page"}
+)
 
-func (o *dumpDBOptions) check(cmd *cobra.Command) (err error) {
+func (o *dumpDBOptions) check(cmd *cobra.Command) error {
 	for _, name := range keyFlags {
 		if !cmd.Flags().Changed(name) {
 			continue
@@ -96,14 +106,27 @@ func (o *dumpDBOptions) check(cmd *cobra.Command) (err error) {
 			return usagef("", "--%s needs bucket key, not %s", name, o.bucket)
 		}
 	}
-	if o.bucket != "" && o.pages {
-		return usagef("leave out the bucket", "--pages is about the whole file")
+	for _, name := range pageFlags {
+		if cmd.Flags().Changed(name) && o.bucket != "" {
+			return usagef("leave out the bucket", "--%s is about the whole file", name)
+		}
 	}
-	if o.prefix != "" && o.bucket == "" {
-		o.bucket = "key"
+	if o.rev < 0 || o.fromRev < 0 || o.toRev < 0 || o.limit < 0 || o.depth < 1 {
+		return usagef("", "revisions and limits are not negative")
 	}
-	o.filter, err = newKeyFilter(o)
-	return err
+	if o.rev > 0 && !o.deleted {
+		o.live = true
+	}
+	exclusive := 0
+	for _, on := range []bool{o.live, o.deleted, o.salvage, o.stats, o.history != ""} {
+		if on {
+			exclusive++
+		}
+	}
+	if exclusive > 1 {
+		return usagef("", "--live (or --rev), --deleted, --salvage, --stats and --history exclude each other")
+	}
+	return nil
 }
 
 // bucketName maps common spellings to etcd's names; an unknown one is taken as it is.
@@ -130,13 +153,9 @@ func runDumpDB(ctx context.Context, o *dumpDBOptions) error {
 	if src.DB == "" {
 		return &evidence.SourceError{Where: o.specs[0].Where, Found: "a " + string(src.Kind) + " without a db", Expected: "a bbolt file such as member/snap/db"}
 	}
-	stream, err := render.NewStream(o.io.Out, o.format, render.Head{Source: src.Name, SourceKind: string(src.Kind)}, o.renderOptions())
-	if err != nil {
-		return err
-	}
+	stream := render.NewStream(o.io.Out, o.format, render.Head{Source: src.Name, SourceKind: string(src.Kind)}, o.renderOptions())
 	l := &dbLister{stream: stream, o: o, isBackup: src.Kind == evidence.KindBackup}
-	err = l.open(ctx, src.DB)
-	if err = errors.Join(err, stream.Close()); err != nil {
+	if err = stream.Close(l.open(ctx, src.DB)); err != nil {
 		return err
 	}
 	if l.bad > 0 {

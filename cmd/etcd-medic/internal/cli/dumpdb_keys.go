@@ -1,143 +1,133 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"math"
+	"errors"
 	"slices"
-	"strings"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// keyFilter is which records of bucket key are asked for.
-type keyFilter struct {
-	key, prefix []byte
-	from, to    dumpdb.Rev
-	// at is the revision of a view, 0 for none.
-	at      int64
-	deleted bool
-}
-
-func newKeyFilter(o *dumpDBOptions) (f keyFilter, err error) {
-	f.to = dumpdb.Rev{Main: math.MaxInt64, Sub: math.MaxInt64}
-	f.deleted = o.deleted
-	if o.key != "" && o.history != "" || (o.rev != "" && (o.fromRev != "" || o.toRev != "" || o.history != "" || o.deleted)) {
-		return f, usagef("", "--rev, --history and --key, or --rev and a range of revisions, exclude each other")
-	}
-	f.prefix = []byte(o.prefix)
+func (o *dumpDBOptions) query() dumpdb.Query {
+	q := dumpdb.Query{FromRev: o.fromRev, ToRev: o.toRev, Rev: o.rev, Live: o.live, Deleted: o.deleted}
 	if k := o.key + o.history; k != "" {
-		f.key = []byte(k)
+		q.Key = []byte(k)
 	}
-	parse := func(s string, to *dumpdb.Rev) {
-		if err == nil && s != "" {
-			if *to, err = dumpdb.ParseRev(s); err != nil {
-				err = usagef("", "%v", err)
-			}
-		}
+	if o.prefix != "" {
+		q.Prefix = []byte(o.prefix)
 	}
-	parse(o.fromRev, &f.from)
-	parse(o.toRev, &f.to)
-	if o.toRev != "" && !strings.Contains(o.toRev, ".") {
-		f.to.Sub = math.MaxInt64
-	}
-	var at dumpdb.Rev
-	parse(o.rev, &at)
-	f.at = at.Main
-	return f, err
+	return q
 }
 
-func (f *keyFilter) wants(r *dumpdb.Revision) bool {
-	switch {
-	case f.key != nil && !bytes.Equal(r.KV.Key, f.key):
-		return false
-	case len(f.prefix) > 0 && !bytes.HasPrefix(r.KV.Key, f.prefix):
-		return false
-	}
-	return !f.deleted || r.Tombstone
-}
-
-// keys lists records in revision order, or the live keys at one revision in key order.
+// keys lists the records of bucket key that are asked for.
 func (l *dbLister) keys(ctx context.Context) error {
 	if err := l.exists(); err != nil {
 		return err
 	}
-	if l.o.filter.at != 0 {
-		return l.keysAt(ctx)
+	switch {
+	case l.o.stats:
+		return l.usage(ctx)
+	case l.o.salvage:
+		return l.salvaged(ctx)
 	}
-	return l.eachRevision(ctx, func(r *dumpdb.Revision) error {
-		return l.write(render.KeyRow{Revision: r, KeysOnly: l.o.keysOnly})
-	})
-}
-
-func (l *dbLister) eachRevision(ctx context.Context, fn func(*dumpdb.Revision) error) error {
-	f := &l.o.filter
-	for r, err := range l.db.RevisionsFrom(f.from) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
+	for r, err := range l.db.Query(ctx, l.o.query()) {
+		switch {
+		case errors.Is(err, dumpdb.ErrCompacted), errors.Is(err, dumpdb.ErrFutureRev):
+			return usagef("", "%v", err)
+		case err != nil:
 			if err := l.damaged(err); err != nil {
 				return err
 			}
 			continue
-		}
-		if f.to.Less(r.Rev) {
-			break
-		}
-		if r.Err != nil {
+		case r.Err != nil:
 			l.bad++
-		} else if !f.wants(&r) {
-			continue
 		}
-		if err := fn(&r); err != nil {
+		if err := l.write(render.KeyRow{Revision: &r, KeysOnly: l.o.keysOnly}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keysAt shows the keys that lived at a revision. It holds one record per key below the asked prefix.
-func (l *dbLister) keysAt(ctx context.Context) error {
-	at := l.o.filter.at
-	cur, err := l.db.CurrentRev()
-	if err != nil {
-		if err := l.damaged(err); err != nil {
+// salvaged lists what the file holds anywhere. The query is applied here: salvage knows none.
+func (l *dbLister) salvaged(ctx context.Context) error {
+	q := l.o.query()
+	for r, err := range l.db.SalvageRevisions(ctx) {
+		if err != nil {
+			if err := l.damaged(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if r.Err == nil && (q.Key != nil && string(r.KV.Key) != string(q.Key) || len(r.KV.Key) < len(q.Prefix) || string(r.KV.Key[:len(q.Prefix)]) != string(q.Prefix)) {
+			continue
+		}
+		if r.Main < q.FromRev || q.ToRev > 0 && r.Main > q.ToRev {
+			continue
+		}
+		if err := l.write(render.SalvagedRow{Salvaged: &r, KeysOnly: l.o.keysOnly}); err != nil {
 			return err
 		}
 	}
-	meta, _ := l.db.MetaBucket() // damage of bucket meta shows when that bucket is listed
-	switch {
-	case err == nil && at > cur:
-		return usagef("", "revision %d lies in the future: the current revision is %d", at, cur)
-	case at < meta.CompactRev():
-		return usagef("", "revision %d has been compacted: the compact revision is %d", at, meta.CompactRev())
-	}
-	l.o.filter.to = dumpdb.Rev{Main: at, Sub: math.MaxInt64}
-	live := map[string]dumpdb.Revision{}
-	err = l.eachRevision(ctx, func(r *dumpdb.Revision) error {
-		if r.Err == nil && r.Tombstone {
-			delete(live, string(r.KV.Key))
-			return nil
-		}
-		c := *r
-		c.KV.Key, c.KV.Value = slices.Clone(r.KV.Key), slices.Clone(r.KV.Value)
-		c.Raw, c.RawKey = slices.Clone(r.Raw), slices.Clone(r.RawKey)
-		live[string(r.KV.Key)] = c
-		return nil
-	})
-	if err != nil {
+	return nil
+}
+
+func (l *dbLister) usage(ctx context.Context) error {
+	u, err := l.db.Usage(ctx, l.o.query(), l.o.depth)
+	if u == nil {
 		return err
 	}
-	names := make([]string, 0, len(live))
-	for k := range live {
-		names = append(names, k)
+	rows := []render.Row{render.UsageGroup{What: "total", Group: u.Total}}
+	for _, g := range u.Prefixes {
+		rows = append(rows, render.UsageGroup{What: "prefix", Group: g})
 	}
-	slices.Sort(names)
-	for _, k := range names {
-		r := live[k]
-		if err := l.write(render.KeyRow{Revision: &r, KeysOnly: l.o.keysOnly}); err != nil {
+	for _, g := range u.Kinds {
+		rows = append(rows, render.UsageGroup{What: "kind", Group: g})
+	}
+	for _, k := range u.Largest {
+		rows = append(rows, render.UsageKey{What: "largest", KeyUsage: k})
+	}
+	for _, k := range u.Busiest {
+		rows = append(rows, render.UsageKey{What: "busiest", KeyUsage: k})
+	}
+	for _, r := range rows {
+		if err := l.write(r); err != nil {
+			return err
+		}
+	}
+	return l.damaged(err)
+}
+
+// pages lists every page of the file.
+func (l *dbLister) pages(ctx context.Context) error {
+	for p, err := range l.db.Pages(ctx) {
+		if err := l.damaged(err); err != nil {
+			return err
+		}
+		if err := l.write(render.PageRow{PageInfo: p}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onePage shows a page and its elements.
+func (l *dbLister) onePage() error {
+	p, err := l.db.Page(uint64(l.o.page))
+	if err != nil {
+		return l.damaged(err)
+	}
+	if err := l.write(render.RawPage{RawPage: p}); err != nil {
+		return err
+	}
+	for i := range p.Elements {
+		if err := l.write(render.PageElement{Element: &p.Elements[i]}); err != nil {
+			return err
+		}
+	}
+	for _, d := range slices.Clone(p.Damage) {
+		if err := l.damaged(d); err != nil {
 			return err
 		}
 	}

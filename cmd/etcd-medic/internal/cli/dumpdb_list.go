@@ -26,6 +26,10 @@ var errEnough = errors.New("enough rows")
 func (l *dbLister) list(ctx context.Context) error {
 	var err error
 	switch {
+	case l.o.pages:
+		err = l.pages(ctx)
+	case l.o.page >= 0:
+		err = l.onePage()
 	case l.o.bucket == "":
 		err = l.overview(ctx)
 	case l.o.bucket == "key":
@@ -49,12 +53,12 @@ func (l *dbLister) write(r render.Row) error {
 
 // damaged writes every damage inside err as a row; any other error is returned.
 func (l *dbLister) damaged(err error) error {
+	if err == nil {
+		return nil
+	}
 	var rest []error
 	for _, e := range flatten(err) {
 		var d *dumpdb.DamageError
-		if e == nil {
-			continue
-		}
 		if !errors.As(e, &d) {
 			rest = append(rest, e)
 			continue
@@ -217,10 +221,13 @@ func rowsOf[T any](in []T, row func(T) render.Row) []render.Row {
 
 // onlyBucket keeps the damage of one bucket: Auth reads three.
 func onlyBucket(err error, bucket string) error {
+	if err == nil {
+		return nil
+	}
 	var keep []error
 	for _, e := range flatten(err) {
 		var d *dumpdb.DamageError
-		if e != nil && (!errors.As(e, &d) || d.Bucket == bucket || d.Bucket == "") {
+		if !errors.As(e, &d) || d.Bucket == bucket || d.Bucket == "" {
 			keep = append(keep, e)
 		}
 	}

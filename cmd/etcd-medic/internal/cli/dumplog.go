@@ -13,13 +13,16 @@ import (
 type dumpLogOptions struct {
 	output
 	sources
-	raw   bool
-	snaps bool
+	logFilter
+	raw, snaps, stats, lives bool
 }
 
 const dumpLogLong = `List the records of a write-ahead log in the order in which they stand in its files: offset and length first, then
 what the record says. Entries are decoded; who proposed each, in which life of which process, for which user and at which
 auth revision stands at the end of the line. Damage is shown where it is met ("!!"), and listing goes on behind it.
+
+With a filter only entries are listed, and damage. --lives shows which process of which member proposed what: request IDs
+carry the low 16 bits of the member ID and the start time of the process.
 
 SRC is a data dir, a member or wal dir, or a .snap file. Values are shown as length and digest unless --values is given.
 
@@ -28,6 +31,9 @@ Exit codes: 0 sound, 1 could not read, 2 wrong usage, 3 damage was met.`
 const dumpLogExample = `  etcd-medic dumplog node1/
   etcd-medic dumplog node1/member/wal --raw
   etcd-medic dumplog node1/ --snaps
+  etcd-medic dumplog node1/ --index ~20
+  etcd-medic dumplog node1/ --prefix /app/ --user alice
+  etcd-medic dumplog node1/ --stats
   etcd-medic dumplog node1/ -w jsonl | jq -c 'select(.request == "auth_enable")'`
 
 func newDumpLogCmd(s *Streams, run func(context.Context, *dumpLogOptions) error) *cobra.Command {
@@ -42,14 +48,21 @@ func newDumpLogCmd(s *Streams, run func(context.Context, *dumpLogOptions) error)
 			if err := o.parse(args); err != nil {
 				return err
 			}
+			if err := o.check(cmd); err != nil {
+				return err
+			}
 			return run(cmd.Context(), o)
 		},
 	}
 	o.output.flags(cmd)
 	o.secretFlag(cmd)
 	o.sources.flags(cmd)
+	o.logFilter.flags(cmd)
 	cmd.Flags().BoolVar(&o.raw, "raw", false, "list physical records: stored and computed CRC, padding, no decoding of entries")
 	cmd.Flags().BoolVar(&o.snaps, "snaps", false, "list the raft snapshot files instead of the log")
+	cmd.Flags().BoolVar(&o.stats, "stats", false, "count entries by kind, term, proposer, user and key prefix")
+	cmd.Flags().BoolVar(&o.lives, "lives", false, "list the process lives of the proposing members")
+	cmd.MarkFlagsMutuallyExclusive("raw", "snaps", "stats", "lives")
 	return cmd
 }
 
@@ -64,25 +77,36 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 	if err := needLog(m, snaps); err != nil {
 		return err
 	}
-	stream, err := render.NewStream(o.io.Out, o.format, head, o.renderOptions())
-	if err != nil {
-		return err
+	stream := render.NewStream(o.io.Out, o.format, head, o.renderOptions())
+	if !snaps {
+		if err := o.resolve(m); err != nil {
+			return err
+		}
 	}
-	var bad int
-	if snaps {
-		bad, err = listSnaps(stream, m)
-	} else {
-		l := newLogLister(stream, m, o.raw)
-		err = l.run(ctx)
-		bad = int(l.bad.Load())
-	}
-	if err = errors.Join(err, stream.Close()); err != nil {
+	bad, err := o.list(ctx, stream, m, snaps)
+	if err = stream.Close(err); err != nil {
 		return err
 	}
 	if bad > 0 {
 		return result(ExitFindings)
 	}
 	return nil
+}
+
+// list writes what is asked for and returns how much of it is damaged.
+func (o *dumpLogOptions) list(ctx context.Context, stream *render.Stream, m *evidence.Member, snaps bool) (int, error) {
+	switch {
+	case snaps:
+		return listSnaps(stream, m)
+	case o.stats:
+		return logStats(ctx, stream, m, &o.filter)
+	case o.lives:
+		return logLives(ctx, stream, m)
+	}
+	l := newLogLister(stream, m, o.raw)
+	l.f = &o.logFilter
+	err := l.run(ctx)
+	return int(l.bad.Load()), err
 }
 
 // needLog says what was found where no log is.

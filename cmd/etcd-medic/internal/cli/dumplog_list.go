@@ -16,6 +16,7 @@ type logLister struct {
 	stream *render.Stream
 	m      *evidence.Member
 	raw    bool
+	f      *logFilter
 	by     proposers
 	// bad counts damage and entries that do not decode.
 	bad atomic.Int64
@@ -67,7 +68,11 @@ func (l *logLister) read(ctx context.Context, emit func(*logBatch) error) error 
 			l.damage(b, dmg)
 			continue
 		}
-		l.announce(b, rec.Segment)
+		if !l.f.active {
+			l.announce(b, rec.Segment)
+		} else if rec.Type != dumplog.RecordEntry {
+			continue
+		}
 		l.keep(b, rec)
 		if len(b.arena) >= batchBytes || len(b.items) >= batchItems {
 			if err := emit(b); err != nil {
@@ -76,7 +81,9 @@ func (l *logLister) read(ctx context.Context, emit func(*logBatch) error) error 
 			b = &logBatch{}
 		}
 	}
-	l.announce(b, "")
+	if !l.f.active {
+		l.announce(b, "")
+	}
 	for _, d := range l.m.WAL.Summary.Damage {
 		l.damage(b, d)
 	}
@@ -114,6 +121,7 @@ func (l *logLister) keep(b *logBatch, rec dumplog.Record) {
 // encode decodes the records of a batch and writes their rows into one buffer.
 func (l *logLister) encode(b *logBatch) ([]byte, error) {
 	out := make([]byte, 0, 2*batchBytes)
+	var dec dumplog.Decoder // one per batch: what it returns lives until its next call
 	for i := range b.items {
 		it := &b.items[i]
 		switch {
@@ -121,8 +129,8 @@ func (l *logLister) encode(b *logBatch) ([]byte, error) {
 			out = l.stream.Encode(out, render.LogSegment{Segment: *it.segment})
 		case it.damage != nil:
 			out = l.stream.Encode(out, render.LogDamage{DamageError: it.damage})
-		case it.rec.Type == dumplog.RecordEntry && !l.raw:
-			out = l.encodeEntry(out, it)
+		case it.rec.Type == dumplog.RecordEntry && (!l.raw || l.f.active):
+			out = l.encodeEntry(out, it, &dec)
 		default:
 			out = l.encodeRecord(out, &it.rec)
 		}
@@ -130,7 +138,7 @@ func (l *logLister) encode(b *logBatch) ([]byte, error) {
 	return out, nil
 }
 
-func (l *logLister) encodeEntry(out []byte, it *logItem) []byte {
+func (l *logLister) encodeEntry(out []byte, it *logItem, dec *dumplog.Decoder) []byte {
 	e, err := it.rec.Entry()
 	if err != nil {
 		l.bad.Add(1)
@@ -138,11 +146,30 @@ func (l *logLister) encodeEntry(out []byte, it *logItem) []byte {
 	}
 	e.Overwritten = it.overwritten
 	row := render.LogEntry{Entry: &e, Uncommitted: e.Index > l.m.Commit}
-	if row.Request, row.DecodeErr = e.Decode(); row.DecodeErr != nil {
+	if row.Request, row.DecodeErr = dec.Decode(&e); row.DecodeErr != nil {
 		l.bad.Add(1)
 	}
-	row.Proposer = l.by.of(row.Request.Header.ID)
+	if !l.wants(&row) {
+		return out
+	}
+	if l.raw {
+		return l.encodeRecord(out, &it.rec)
+	}
+	row.Proposer = l.by.of(row.Request.ProposerID())
+	if l.f.re != nil && !l.f.re.Match(row.Line(nil, l.stream.Options())) {
+		return out
+	}
 	return l.stream.Encode(out, &row)
+}
+
+func (l *logLister) wants(row *render.LogEntry) bool {
+	switch {
+	case !l.f.active:
+		return true
+	case l.f.committed && row.Uncommitted, l.f.uncommitted && !row.Uncommitted:
+		return false
+	}
+	return l.f.filter.Match(row.Entry, row.Request)
 }
 
 func (l *logLister) encodeRecord(out []byte, rec *dumplog.Record) []byte {

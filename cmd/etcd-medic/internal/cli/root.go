@@ -45,6 +45,7 @@ func newRoot(s *Streams) *cobra.Command {
 		SilenceUsage:               true,
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		DisableAutoGenTag:          true,
 		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return setFromEnv(cmd, s.Getenv) },
 	}

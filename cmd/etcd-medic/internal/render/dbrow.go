@@ -77,7 +77,7 @@ func (r DBRow) Fields(f Fields) {
 
 func (r DBRow) content(f Fields) {
 	f.Bytes("key", r.Key)
-	f.Value("val", r.Value)
+	f.Raw("val", r.Value)
 	flag(f, "bucket", r.Bucket)
 }
 

@@ -35,7 +35,7 @@ func (f *flatFields) line(n string, value func(*textFields)) {
 	f.buf = append(t.buf, '\n')
 }
 
-// raw strips the " name=" that textFields puts in front.
+// via strips the " name=" that textFields puts in front.
 func (f *flatFields) via(n string, put func(*textFields)) {
 	f.line(n, func(t *textFields) {
 		at := len(t.buf)
@@ -57,6 +57,7 @@ func (f *flatFields) Bytes(n string, v []byte) {
 	f.via(n, func(t *textFields) { t.Bytes("", v) })
 }
 func (f *flatFields) Value(n string, v []byte)  { f.via(n, func(t *textFields) { t.Value("", v) }) }
+func (f *flatFields) Raw(n string, v []byte)    { f.via(n, func(t *textFields) { t.Raw("", v) }) }
 func (f *flatFields) Secret(n string, v []byte) { f.via(n, func(t *textFields) { t.Secret("", v) }) }
 func (f *flatFields) Strs(n string, v []string) { f.via(n, func(t *textFields) { t.Strs("", v) }) }
 

@@ -100,8 +100,14 @@ func (j *jsonFields) Bytes(n string, v []byte) {
 }
 
 func (j *jsonFields) Value(n string, v []byte) {
+	j.content(n, v, j.o.Values)
+}
+
+func (j *jsonFields) Raw(n string, v []byte) { j.content(n, v, j.o.Values && j.o.Secrets) }
+
+func (j *jsonFields) content(n string, v []byte, show bool) {
 	j.name(n)
-	if j.o.Values {
+	if show {
 		j.buf = appendJSONBytes(j.buf, v)
 		return
 	}

@@ -67,7 +67,7 @@ func (e *LogEntry) Line(dst []byte, o Options) []byte {
 	writeRequest(&t, e.Request)
 	if e.DecodeErr != nil {
 		t.Str("error", e.DecodeErr.Error())
-		t.Value("data", e.Data)
+		t.Raw("data", e.Data)
 	}
 	dst = e.appendOrigin(t.buf)
 	if e.Uncommitted {
@@ -81,10 +81,10 @@ func (e *LogEntry) Line(dst []byte, o Options) []byte {
 
 func (e *LogEntry) appendOrigin(dst []byte) []byte {
 	h := &e.Request.Header
-	if h.ID != 0 {
+	if id := e.Request.ProposerID(); id != 0 {
 		dst = append(append(dst, "  by "...), e.Proposer...)
 		dst = append(dst, " life "...)
-		dst = h.ID.StartTime(nearTime).AppendFormat(dst, "2006-01-02T15:04:05Z")
+		dst = id.StartTime(nearTime).AppendFormat(dst, "2006-01-02T15:04:05Z")
 	}
 	if h.Username != "" {
 		dst = appendWord(append(dst, " user="...), h.Username)
@@ -95,7 +95,7 @@ func (e *LogEntry) appendOrigin(dst []byte) []byte {
 	return dst
 }
 
-// Fields are the entry, its request under "request" and the header under "header".
+// Fields are the entry, its origin and the content of its request.
 func (e *LogEntry) Fields(f Fields) {
 	writePos(f, e.Pos, e.Len)
 	f.Uint("term", e.Term)
@@ -104,22 +104,19 @@ func (e *LogEntry) Fields(f Fields) {
 	f.Bool("committed", !e.Uncommitted)
 	f.Bool("overwritten", e.Overwritten)
 	f.Str("request", string(e.Request.Kind))
-	if h := &e.Request.Header; *h != (dumplog.Header{}) {
-		f.Obj("header", func(f Fields) {
-			f.ID("id", uint64(h.ID))
-			word(f, "user", h.Username)
-			f.Uint("authRevision", h.AuthRevision)
-			if h.ID != 0 {
-				f.Str("proposer", e.Proposer)
-				f.Str("life", h.ID.StartTime(nearTime).Format("2006-01-02T15:04:05.000Z"))
-				f.Uint("counter", uint64(h.ID.Counter()))
-			}
-		})
+	if id := e.Request.ProposerID(); id != 0 {
+		f.ID("id", uint64(id))
+		f.Str("proposer", e.Proposer)
+		f.Str("life", id.StartTime(nearTime).Format("2006-01-02T15:04:05.000Z"))
+	}
+	if h := &e.Request.Header; h.ID != 0 {
+		word(f, "user", h.Username)
+		f.Uint("authRevision", h.AuthRevision)
 	}
 	f.Obj("content", func(f Fields) { writeRequest(f, e.Request) })
 	if e.DecodeErr != nil {
 		f.Str("error", e.DecodeErr.Error())
-		f.Value("data", e.Data)
+		f.Raw("data", e.Data)
 	}
 }
 
@@ -200,7 +197,7 @@ func (r *LogRecord) payload(f Fields, terms bool) {
 	}
 	if r.Err != nil {
 		f.Str("error", r.Err.Error())
-		f.Value("data", r.Data)
+		f.Raw("data", r.Data)
 	}
 }
 

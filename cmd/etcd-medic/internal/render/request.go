@@ -232,7 +232,7 @@ func writeUnknown(f Fields, u []dumplog.UnknownField) {
 		word(f, "in", u[i].Path)
 		f.Int("field", int64(u[i].Num))
 		f.Int("wire", int64(u[i].Wire))
-		f.Value("raw", u[i].Raw)
+		f.Raw("raw", u[i].Raw)
 	})
 }
 

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bufio"
+	"errors"
 	"io"
 )
 
@@ -27,6 +28,8 @@ type Fields interface {
 	Bytes(name string, v []byte)
 	// Value is content: shown as length and digest unless values are asked for.
 	Value(name string, v []byte)
+	// Raw is content that may hold secrets: like Value, and shown only when secrets are asked for too.
+	Raw(name string, v []byte)
 	// Secret is a password, hash or token: hidden unless secrets are asked for.
 	Secret(name string, v []byte)
 	Strs(name string, v []string)
@@ -65,16 +68,15 @@ func newEncoder(f Format) encoder {
 type Stream struct {
 	w    *bufio.Writer
 	enc  encoder
+	head Head
 	o    Options
 	buf  []byte
 	rows int
 }
 
-// NewStream starts a stream on w.
-func NewStream(w io.Writer, f Format, h Head, o Options) (*Stream, error) {
-	s := &Stream{w: bufio.NewWriterSize(w, 64<<10), enc: newEncoder(f), o: o}
-	_, err := s.w.Write(s.enc.begin(nil, h))
-	return s, err
+// NewStream prepares a stream on w. Nothing is written before the first row or Close.
+func NewStream(w io.Writer, f Format, h Head, o Options) *Stream {
+	return &Stream{w: bufio.NewWriterSize(w, 64<<10), enc: newEncoder(f), head: h, o: o}
 }
 
 // Write adds one row.
@@ -87,6 +89,9 @@ func (s *Stream) Write(r Row) error {
 // that one goroutine can encode what another writes.
 func (s *Stream) Encode(dst []byte, r Row) []byte { return s.enc.row(dst, r, s.o) }
 
+// Options are those the stream was made with.
+func (s *Stream) Options() Options { return s.o }
+
 // WriteEncoded writes what Encode returned for one or more rows.
 func (s *Stream) WriteEncoded(b []byte) error {
 	if len(b) == 0 {
@@ -97,6 +102,9 @@ func (s *Stream) WriteEncoded(b []byte) error {
 
 func (s *Stream) writeRaw(b []byte) error {
 	if s.rows == 0 {
+		if _, err := s.w.Write(s.enc.begin(nil, s.head)); err != nil {
+			return err
+		}
 		b = s.enc.first(b)
 	}
 	s.rows++
@@ -104,10 +112,15 @@ func (s *Stream) writeRaw(b []byte) error {
 	return err
 }
 
-// Close ends the document and flushes. It does not close the writer below.
-func (s *Stream) Close() error {
-	if _, err := s.w.Write(s.enc.end(nil)); err != nil {
-		return err
+// Close ends the document and flushes; after an error, which it returns, the document is left without its end, so that
+// nobody takes it for whole. It does not close the writer below.
+func (s *Stream) Close(err error) error {
+	if err == nil {
+		var tail []byte
+		if s.rows == 0 {
+			tail = s.enc.begin(nil, s.head)
+		}
+		_, err = s.w.Write(s.enc.end(tail))
 	}
-	return s.w.Flush()
+	return errors.Join(err, s.w.Flush())
 }

@@ -63,8 +63,14 @@ func (t *textFields) Bytes(n string, v []byte) {
 }
 
 func (t *textFields) Value(n string, v []byte) {
+	t.content(n, v, t.o.Values)
+}
+
+func (t *textFields) Raw(n string, v []byte) { t.content(n, v, t.o.Values && t.o.Secrets) }
+
+func (t *textFields) content(n string, v []byte, show bool) {
 	t.name(n)
-	if t.o.Values {
+	if show {
 		t.buf = strconv.AppendQuote(t.buf, string(v))
 		return
 	}
