@@ -1,0 +1,291 @@
+package dumpdb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"hash/fnv"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+func fnv64(b []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(b)
+	return h.Sum64()
+}
+
+// smallTree is a file whose key tree has three levels.
+func smallTree(t testing.TB) (string, error) {
+	path := filepath.Join(t.TempDir(), "db")
+	return path, writeBenchDB(path, 2000, 30000, 300)
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	fatal(t, os.WriteFile(empty, nil, 0o600))
+	text := filepath.Join(dir, "text")
+	fatal(t, os.WriteFile(text, bytes.Repeat([]byte("no bbolt file "), 4096), 0o600))
+	for _, path := range []string{empty, text} {
+		var d *DamageError
+		if _, err := Open(path); !errors.As(err, &d) || !errors.Is(err, ErrNoMeta) || d.Kind != DamageMeta {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "missing")} {
+		if _, err := Open(path); err == nil {
+			t.Errorf("%s opens", path)
+		}
+	}
+}
+
+// A file without any meta page still gives its records.
+func TestOpenSalvage(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.name() != "l-compaction-skew/node1" {
+			continue
+		}
+		want := map[Rev]string{}
+		for r, err := range open(t, s.path).Revisions() {
+			fatal(t, err)
+			want[r.Rev] = string(r.Raw)
+		}
+		path := evidencetest.Copy(t, s.path)
+		b, err := os.ReadFile(path)
+		fatal(t, err)
+		clear(b[:8192])
+		fatal(t, os.WriteFile(path, b, 0o600))
+		db, err := OpenSalvage(path)
+		fatal(t, err)
+		defer db.Close()
+		found := 0
+		for r, err := range db.SalvageRevisions(context.Background()) {
+			var d *DamageError
+			if err != nil && !errors.As(err, &d) {
+				t.Fatal(err)
+			}
+			if raw, ok := want[r.Rev]; ok && err == nil {
+				found++
+				if raw != string(r.Raw) || r.Origin != OriginUnreachable {
+					t.Errorf("%s: %s", r.Rev, r.Origin)
+				}
+			}
+		}
+		if found != len(want) || db.PageSize() != 4096 {
+			t.Errorf("%d of %d records found, page size %d", found, len(want), db.PageSize())
+		}
+		r, err := db.Check(context.Background())
+		if err != nil || len(r.Damage) < 2 || r.Complete {
+			t.Errorf("%+v %v", r, err)
+		}
+	}
+}
+
+// What salvage finds in the damaged member is never contradicted by the sound ones.
+func TestSalvageAgainstSoundMember(t *testing.T) {
+	dir := evidencetest.Incident(t, "f-bbolt-page-corruption")
+	want := map[Rev]string{}
+	for r, err := range open(t, filepath.Join(dir, "node2/member/snap/db")).Revisions() {
+		fatal(t, err)
+		want[r.Rev] = string(r.Raw)
+	}
+	n, damage := map[Origin]int{}, 0
+	for r, err := range open(t, filepath.Join(dir, "node1/member/snap/db")).SalvageRevisions(context.Background()) {
+		if err != nil {
+			damage++
+			continue
+		}
+		n[r.Origin]++
+		if raw, ok := want[r.Rev]; r.Err == nil && (!ok || raw != string(r.Raw)) {
+			t.Errorf("%s %s differs from the sound member", r.Origin, r.Rev)
+		}
+	}
+	if damage != 1 || n[OriginLive]+n[OriginOlder] != 305-27 {
+		t.Errorf("%v, %d damaged places", n, damage)
+	}
+}
+
+func TestIteratorsStopEarly(t *testing.T) {
+	path, err := smallTree(t)
+	fatal(t, err)
+	db := open(t, path)
+	count := func(n *int) bool { *n++; return *n < 3 }
+	n := [4]int{}
+	for range db.Rows("key") {
+		if !count(&n[0]) {
+			break
+		}
+	}
+	for range db.SalvageRevisions(context.Background()) {
+		if !count(&n[1]) {
+			break
+		}
+	}
+	for range db.Pages(context.Background()) {
+		if !count(&n[2]) {
+			break
+		}
+	}
+	for range db.Query(context.Background(), Query{Live: true}) {
+		if !count(&n[3]) {
+			break
+		}
+	}
+	if n != [4]int{3, 3, 3, 3} {
+		t.Error(n)
+	}
+}
+
+// Readers do not disturb each other.
+func TestConcurrentReaders(t *testing.T) {
+	path, err := smallTree(t)
+	fatal(t, err)
+	db := open(t, path)
+	want, err := db.Inspect(context.Background())
+	fatal(t, err)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			got, err := db.Inspect(context.Background())
+			if err != nil || !cmp.Equal(want, got) {
+				t.Errorf("%v %s", err, cmp.Diff(want, got))
+			}
+			n := int64(0)
+			for range db.Revisions() {
+				n++
+			}
+			if n != want.KV.Revisions {
+				t.Errorf("%d rows", n)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// RevisionsFrom gives the tail of Revisions at every start.
+func TestRevisionsFrom(t *testing.T) {
+	path, err := smallTree(t)
+	fatal(t, err)
+	db := open(t, path)
+	for _, from := range []int64{0, 2, 3, 999, 15000, 30000, 30001, 30002} {
+		want := max(2, from)
+		for r, err := range db.RevisionsFrom(Rev{Main: from}) {
+			fatal(t, err)
+			if r.Main != want {
+				t.Fatalf("from %d: %s, want %d", from, r.Rev, want)
+			}
+			want++
+		}
+		if want != max(30002, from) {
+			t.Errorf("from %d ends before %d", from, want)
+		}
+	}
+}
+
+// shrinking is a file that somebody cuts while it is read.
+type shrinking struct {
+	b    []byte
+	left int
+}
+
+func (s *shrinking) ReadAt(p []byte, off int64) (int, error) {
+	if s.left--; s.left < 0 && off >= 8192 {
+		return 0, io.EOF
+	}
+	return bytes.NewReader(s.b).ReadAt(p, off)
+}
+
+func TestFileCutWhileRead(t *testing.T) {
+	b := lineBytes(t)["l-compaction-skew/node2"]
+	for left := range 20 {
+		db, err := NewReader(&shrinking{b, left + 2}, int64(len(b)))
+		fatal(t, err)
+		rows, damage := 0, 0
+		for _, err := range db.Rows("key") {
+			if err != nil {
+				damage++
+			} else {
+				rows++
+			}
+		}
+		if rows < 488 && damage == 0 {
+			t.Errorf("%d rows and no damage", rows)
+		}
+	}
+}
+
+func TestCRCJoin(t *testing.T) {
+	b := make([]byte, 3000)
+	for i := range b {
+		b[i] = byte(i * 7)
+	}
+	for _, cut := range []int{0, 1, 3, 17, 1024, 2999, 3000} {
+		var a, z crcSum
+		a.write(b[:cut])
+		z.write(b[cut:])
+		a.join(z)
+		if want := crc32.Checksum(b, castagnoli); a.sum != want || a.n != 3000 {
+			t.Errorf("cut at %d: %08x, want %08x", cut, a.sum, want)
+		}
+	}
+}
+
+// Inspecting a file takes memory for its keys, not for its values.
+func TestMemoryIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	fatal(t, writeBenchDB(path, 2000, 20000, 8000))
+	db := open(t, path)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	in, err := db.Inspect(context.Background())
+	fatal(t, err)
+	runtime.ReadMemStats(&after)
+	if in.KV.Bytes < 150<<20 {
+		t.Fatalf("the file holds only %d bytes", in.KV.Bytes)
+	}
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 40<<20 {
+		t.Errorf("%d bytes allocated for %d bytes of records", grown, in.KV.Bytes)
+	}
+}
+
+func TestParseKube(t *testing.T) {
+	field := func(b []byte, num protowire.Number, v []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), v)
+	}
+	meta := field(field(nil, 1, []byte("web-0")), 3, []byte("prod"))
+	typeMeta := field(field(nil, 1, []byte("apps/v1")), 2, []byte("Deployment"))
+	object := field(field(nil, 1, meta), 2, []byte("spec"))
+	proto := append([]byte("k8s\x00"), field(field(nil, 1, typeMeta), 2, object)...)
+	for _, c := range []struct {
+		value string
+		want  string
+	}{
+		{string(proto), "protobuf apps/v1 Deployment prod web-0 "},
+		{`{"apiVersion":"a/v1","kind":"K","metadata":{"name":"n","namespace":"ns"}}`, "json a/v1 K ns n "},
+		{"k8s:enc:aescbc:v1:key1:\x00\x01:", "encrypted     aescbc:v1:key1"},
+		{"k8s:enc:kms:v2:vault:\xff", "encrypted     kms:v2:vault"},
+		{"k8s\x00\xff", ""},
+		{`{"kind":"K"}`, ""},
+		{"plain", ""},
+		{"", ""},
+	} {
+		o, ok := ParseKube([]byte(c.value))
+		got := fmt.Sprintf("%s %s %s %s %s %s", o.Encoding, o.APIVersion, o.Kind, o.Namespace, o.Name, o.Provider)
+		if ok != (c.want != "") || ok && got != c.want {
+			t.Errorf("%q: %q %v, want %q", c.value, got, ok, c.want)
+		}
+	}
+}
