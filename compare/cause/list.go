@@ -1,7 +1,21 @@
 package cause
 
-// All returns the catalogue in the order of preference: of two causes that fit the same first break, the earlier is named
-// first. A new cause is one file and one line here.
+// All returns the catalogue in the order of preference: of two causes that fit, the earlier is named first. A new cause is
+// one value in a file of its family and one line here.
 func All() []Cause {
-	return []Cause{}
+	return append(known(), unexplained())
+}
+
+func known() []Cause {
+	return []Cause{
+		foreignCluster,
+		authRevisionReplay,
+		authRevisionUnequal,
+		wipedMember,
+		walTornTail,
+		bboltPageDamage,
+		backupHashMismatch,
+		valueBytesAltered,
+		quorumLostAfterAdd,
+	}
 }

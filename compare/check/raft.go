@@ -55,7 +55,8 @@ func runLogsMatch(in *Input) Result {
 var membersLevel = Check{
 	ID: "R02", Title: "how far each member is behind is told, not judged",
 	Doc: `A member that was stopped, slow or cut off holds a prefix of the committed log. That is lag, not damage: it catches up from the log
-or from a snapshot. Entries above the commit index are proposals that may still be lost.`,
+or from a snapshot. Missing only entries that change nothing (logins, publish entries, a new leader's first entry) is not counted: members
+that are stopped one after the other always end so. Entries above the commit index are proposals that may still be lost.`,
 	Needs: NeedLog | NeedTwo,
 	Run:   runMembersLevel,
 }
@@ -71,7 +72,7 @@ func runMembersLevel(in *Input) Result {
 			continue
 		}
 		last := max(m.LastIndex(), m.ConsistentIndex())
-		if last < commit {
+		if last < commit && in.changesAfter(last) {
 			fs = append(fs, Finding{Severity: Info, Class: "lagging", Members: []string{m.Label()}, At: At{Index: last},
 				Title:       fmt.Sprintf("%s is %d entries behind", m.Label(), commit-last),
 				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; what it has applied is a prefix of what they have", last, commit),
@@ -85,6 +86,14 @@ func runMembersLevel(in *Input) Result {
 		}
 	}
 	return outcome(fs, "")
+}
+
+// changesAfter tells whether the cluster committed anything above index that changes data.
+func (in *Input) changesAfter(index uint64) bool {
+	if in.Replay == nil || in.Replay.Survey == nil || in.Replay.First == 0 {
+		return true
+	}
+	return in.Replay.Survey.LastChange > index
 }
 
 var ackedLogKept = Check{

@@ -22,6 +22,9 @@ type Survey struct {
 	Kinds map[dumplog.Kind]int
 	// LastTouch is the last committed entry that can change a bucket other than key, by bucket name.
 	LastTouch map[string]uint64
+	// LastChange is the last committed entry that can change any bucket: reads, logins, publish entries and leaders'
+	// first entries are none.
+	LastChange uint64
 	// Undecodable are committed entries whose payload makes no sense.
 	Undecodable []Undecodable
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
@@ -119,6 +122,9 @@ func (s *Survey) note(it *item) {
 	for _, b := range touches(it.req) {
 		s.LastTouch[b] = it.entry.Index
 	}
+	if writesKeys(it.req.Kind) || it.req.Compaction != nil || len(touches(it.req)) > 0 && !isPublish(it.req) {
+		s.LastChange = it.entry.Index
+	}
 	if changesAuth(it.req.Kind) {
 		s.Auth = append(s.Auth, AuthEntry{Index: it.entry.Index, Req: it.req})
 	}
@@ -178,6 +184,11 @@ func changesAuth(k dumplog.Kind) bool {
 		return true
 	}
 	return false
+}
+
+func isPublish(r *dumplog.Request) bool {
+	_, _, _, ok := published(r)
+	return ok
 }
 
 // touches lists the small buckets a request can change.

@@ -1,0 +1,159 @@
+package cause
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+var authRevisionReplay = Cause{
+	ID:    "auth-revision-replay",
+	Title: "auth operations were applied twice after a restart",
+	Doc: `Up to 3.3.20 and 3.4.7 meta/consistent_index reached the disk only together with key writes and snapshots. A member that was
+restarted after auth entries without a key write behind them executed those entries again. Granting a permission or changing a password
+always succeeds and raises the auth revision, so it ended above the other members'. From then on the member drops every write whose header
+carries a lower auth revision, without an error anywhere: keys diverge while raft indexes agree.
+Proven when, for each member that differs, a restart is in the log, the auth entries behind its saved index account for the whole rise, and
+with these rises in the model every entry of the log is found in the database as predicted.`,
+	Affected: []string{"3.1.0 - 3.1.20", "3.2.0 - 3.2.32", "3.3.0 - 3.3.20", "3.4.0 - 3.4.7"},
+	FixedIn:  []string{"3.3.21", "3.4.8", "3.5.0"},
+	Refs:     []string{"https://github.com/etcd-io/etcd/issues/11651", "https://github.com/etcd-io/etcd/pull/11652"},
+	LookAlikes: "a lagging member (lower number, fewer auth entries applied); different salts of password hashes; a member restored from " +
+		"another backup; an auth entry that others have not applied yet",
+	Recovery: "stop writes; choose the member by content, not by the number; export what it lacks; move the leader to it; remove, wipe and re-add the others one at a time; upgrade",
+	Loss:     "writes that the chosen member dropped, and writes that only another member applied",
+	Match:    matchAuthReplay,
+}
+
+func matchAuthReplay(in *Input) *Match {
+	if in.Replay == nil || len(in.Findings["A02"]) == 0 {
+		return nil
+	}
+	m := &Match{Certainty: Proof}
+	dropped := false
+	for i, r := range in.Replay.Members {
+		if !r.Checked {
+			continue
+		}
+		if r.Unexplained != 0 {
+			return nil
+		}
+		for _, j := range r.Jumps {
+			if j.Extra > j.Possible || j.Restart == 0 {
+				return nil
+			}
+		}
+		if len(r.Jumps) > 0 {
+			m.Members = append(m.Members, in.Members[i].Label())
+		}
+		dropped = dropped || r.FirstBad() == nil && hasStaleRefusal(in, i)
+		if r.FirstBad() != nil || len(r.Extra) > 0 {
+			// Something beyond this cause is wrong: the rises are explained, the content is not entirely.
+			m.Certainty = Strong
+		}
+	}
+	if len(m.Members) == 0 {
+		return nil
+	}
+	if !dropped {
+		m.Certainty = Strong
+	}
+	m.Because = ids(in, "A01", "A02", "A04")
+	m.RefutedBy = "an auth entry in the log that raises the revision on one member only; a rise at a time when the member did not restart; " +
+		"an entry with a header auth revision at or above the member's that the member did not apply"
+	return m
+}
+
+func hasStaleRefusal(in *Input, pos int) bool {
+	for _, e := range in.Replay.Events {
+		if o := e.Outcomes[pos]; o.State == replay.Refused && o.Reason == replay.ReasonOldAuth {
+			return true
+		}
+	}
+	return false
+}
+
+var authRevisionUnequal = Cause{
+	ID:    "auth-revision-unequal",
+	Title: "the auth revision differs and no restart explains it",
+	Doc: `Members hold different auth revisions at the same applied index, but the log does not show restarts and repeated auth entries that add
+up to the difference: the log is purged too far, a restart left no mark, or the database was changed by other means. The effect is the same:
+a member with the higher number drops writes stamped with a lower one.`,
+	LookAlikes: "auth-revision-replay with the restart's publish entry purged; a member restored from another backup",
+	Recovery:   "as for auth-revision-replay; upgrade past 3.3.21 / 3.4.8 first if older",
+	Loss:       "writes that the chosen member dropped",
+	Match: func(in *Input) *Match {
+		if len(in.Findings["A01"]) == 0 || matchAuthReplay(in) != nil {
+			return nil
+		}
+		return &Match{Certainty: Strong, Members: in.Findings["A01"][0].Members, Because: ids(in, "A01", "A02", "A04"),
+			RefutedBy: "members at different applied indexes with auth entries between them"}
+	},
+}
+
+// ids lists the IDs of all findings of the checks.
+func ids(in *Input, checks ...string) []string {
+	out := []string{}
+	for _, c := range checks {
+		for _, f := range in.Findings[c] {
+			out = append(out, f.ID)
+		}
+	}
+	return out
+}
+
+// membersOf lists the members of the checks' findings, each once.
+func membersOf(in *Input, checks ...string) []string {
+	out, seen := []string{}, map[string]bool{}
+	for _, c := range checks {
+		for _, f := range in.Findings[c] {
+			for _, m := range f.Members {
+				if !seen[m] {
+					seen[m] = true
+					out = append(out, m)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// byField builds a match from the findings of a check whose first evidence names one of the fields.
+func byField(in *Input, certainty Certainty, refutedBy, checkID string, fields ...string) *Match {
+	m := &Match{Certainty: certainty, RefutedBy: refutedBy, Because: []string{}}
+	seen := map[string]bool{}
+	for _, f := range in.Findings[checkID] {
+		if !fieldIs(f, fields) {
+			continue
+		}
+		m.Because = append(m.Because, f.ID)
+		for _, name := range f.Members {
+			if !seen[name] {
+				seen[name] = true
+				m.Members = append(m.Members, name)
+			}
+		}
+	}
+	if len(m.Because) == 0 {
+		return nil
+	}
+	return m
+}
+
+func fieldIs(f check.Finding, fields []string) bool {
+	for _, want := range fields {
+		if len(f.Evidence) > 0 && f.Evidence[0].Field == want {
+			return true
+		}
+	}
+	return false
+}
+
+func refs(repo string, numbers ...int) []string {
+	var out []string
+	for _, n := range numbers {
+		out = append(out, fmt.Sprintf("https://github.com/%s/issues/%d", repo, n))
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package cause
+
+import (
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+var valueBytesAltered = Cause{
+	ID: "value-bytes-altered", Title: "the value of a revision was altered in one member's database",
+	Doc: `The record stands at its revision with its key and everything around it in order, but its value is not the one that the log entry wrote.
+bbolt has no checksum over data pages, so a flipped bit in a value, or an edit of the stopped database, is invisible to etcd: the member
+simply serves another answer.
+Proven by the log: the put is in it with another value, and where other members are at hand their databases agree with the log.`,
+	LookAlikes: "a transaction whose branch depends on state that already differed",
+	Recovery:   "reseed the member from one that agrees with the log",
+	Loss:       "none, the log and other members hold the true value",
+	Match: func(in *Input) *Match {
+		if in.Replay == nil {
+			return nil
+		}
+		m := &Match{Certainty: Proof, RefutedBy: "the entry at that index in another copy of the log carries the value that the database shows"}
+		for i, r := range in.Replay.Members {
+			switch {
+			case !r.Checked || r.FirstBad() == nil:
+				continue
+			case !onlyContradicted(in, i) || len(r.Extra) > 0 || r.Counts[replay.Missing] > 0:
+				return nil
+			}
+			m.Members = append(m.Members, in.Members[i].Label())
+		}
+		if len(m.Members) == 0 || len(in.Findings["A01"])+len(in.Findings["R01"]) > 0 {
+			return nil
+		}
+		m.Because = ids(in, "K03", "K01")
+		return m
+	},
+}
+
+// onlyContradicted tells whether everything wrong with a member is a record that stands in place with another value.
+func onlyContradicted(in *Input, pos int) bool {
+	n := 0
+	for _, e := range in.Replay.Events {
+		switch o := e.Outcomes[pos]; o.State {
+		case replay.Missing, replay.AppliedTwice:
+			return false
+		case replay.Contradicted:
+			if o.Sig == 0 {
+				return false
+			}
+			n++
+		}
+	}
+	return n > 0
+}
+
+// unexplained is a function because it asks all other causes first.
+func unexplained() Cause {
+	return Cause{
+		ID: "unexplained-first-divergence", Title: "contents differ and no known cause fits",
+		Doc: `Members that applied the same log hold different content, or a database contradicts its own log, and none of the known causes explains
+it. The first entry that ended differently is named with all its facts; what happened around it (restarts, snapshots, alarms) is where to
+look.`,
+		LookAlikes: "every known cause whose marks were purged",
+		Recovery:   "choose the member by content (see the ranking) and reseed the others; keep the copies",
+		Loss:       "see the ranking",
+		Match: func(in *Input) *Match {
+			if len(in.Findings["K01"])+len(in.Findings["K03"])+len(in.Findings["R01"]) == 0 {
+				return nil
+			}
+			for _, k := range known() {
+				if k.Match(in) != nil {
+					return nil
+				}
+			}
+			return &Match{Certainty: Hint, Members: membersOf(in, "K03", "K01", "R01"), Because: ids(in, "K03", "K02", "K01", "R01"), RefutedBy: "a cause of the catalogue that explains the first divergence"}
+		},
+	}
+}
