@@ -8,7 +8,7 @@ for dir in $dirs; do
   for target in $(grep '^Fuzz' <<<"$listed"); do
     count=$((count + 1))
     echo "== $target in $dir for ${FUZZTIME:-10s}"
-    "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-10s}" "$dir"
+    "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-10s}" -fuzzminimizetime 1s "$dir"
   done
 done
 if [[ $count -eq 0 ]]; then
