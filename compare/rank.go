@@ -64,9 +64,9 @@ func (c *collected) rank(r *Report) *Best {
 		if s.usable && s.equal(list[0]) {
 			b.Members = append(b.Members, members[s.pos].Label())
 		}
-		b.Ranking = append(b.Ranking, c.rankRow(r, s, commit))
+		b.Ranking = append(b.Ranking, c.rankRow(s, commit))
 	}
-	b.Why = c.why(b, list)
+	b.Why = why(b, list)
 	c.lost(b, list[0])
 	return b
 }
@@ -102,7 +102,7 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 	return s
 }
 
-func (c *collected) rankRow(r *Report, s standing, commit uint64) Rank {
+func (c *collected) rankRow(s standing, commit uint64) Rank {
 	m := c.in.Members[s.pos]
 	row := Rank{Member: m.Label(), Usable: s.usable, Reasons: []string{}}
 	say := func(format string, args ...any) { row.Reasons = append(row.Reasons, fmt.Sprintf(format, args...)) }
@@ -126,9 +126,7 @@ func (c *collected) rankRow(r *Report, s standing, commit uint64) Rank {
 	if s.behind > 0 {
 		say("%d committed entries behind (log ends at %d, commit %d)", s.behind, max(m.LastIndex(), m.ConsistentIndex()), commit)
 	}
-	if s.control > 0 {
-		say("its auth revision or small buckets contradict the log")
-	}
+	c.sayControl(s.pos, say)
 	if s.pending > 0 {
 		say("a compaction is unfinished")
 	}
@@ -141,7 +139,22 @@ func (c *collected) rankRow(r *Report, s standing, commit uint64) Rank {
 	return row
 }
 
-func (c *collected) why(b *Best, list []standing) string {
+// sayControl names the counters and small buckets that the log contradicts.
+func (c *collected) sayControl(pos int, say func(string, ...any)) {
+	rp, m := c.in.Replay, c.in.Members[pos]
+	if rp == nil || !rp.Members[pos].Checked {
+		return
+	}
+	x := rp.Members[pos]
+	if len(x.Jumps) > 0 || x.Unexplained != 0 {
+		say("its auth revision is %d, the log gives %d", m.DB.Auth.Revision, x.AuthExpected)
+	}
+	if n := len(x.StateDiffs); n > 0 {
+		say("%d rows of its small buckets contradict the log", n)
+	}
+}
+
+func why(b *Best, list []standing) string {
 	if len(b.Members) == 0 {
 		return "no source is usable as it is"
 	}
@@ -153,7 +166,11 @@ func (c *collected) why(b *Best, list []standing) string {
 		others = append(others, row.Member+" "+strings.Join(row.Reasons, " and "))
 	}
 	first := b.Ranking[0]
-	return fmt.Sprintf("by content: %s %s; %s", strings.Join(b.Members, " and "), strings.Join(first.Reasons, " and "), strings.Join(others, "; "))
+	s := fmt.Sprintf("by content: %s %s; %s", strings.Join(b.Members, " and "), strings.Join(first.Reasons, " and "), strings.Join(others, "; "))
+	if first.Lacks.CommittedEntries != b.Ranking[len(b.Ranking)-1].Lacks.CommittedEntries {
+		s += ". Decided by the effects each member lacks, not by its auth revision or by majority"
+	}
+	return s
 }
 
 // maxLost bounds the entries listed as lost; all are counted.

@@ -27,10 +27,7 @@ func (c *collected) verdict(r *Report) {
 		class = "db-damage"
 	}
 	v := &r.Verdict
-	v.Class = class
-	if class != "inconclusive" {
-		v.Healthy = ptr(false)
-	}
+	v.Class, v.Healthy = class, ptr(false)
 	v.FirstBreak = c.firstBreak(first)
 	if len(r.Causes) > 0 {
 		v.Cause, v.Certainty = &r.Causes[0].ID, &r.Causes[0].Certainty
@@ -46,13 +43,7 @@ func breaking(fs []check.Finding) []*check.Finding {
 			out = append(out, &fs[i])
 		}
 	}
-	sort.SliceStable(out, func(i, j int) bool {
-		// What only hides evidence never outranks what was found.
-		if a, b := out[i].Class == "inconclusive", out[j].Class == "inconclusive"; a != b {
-			return b
-		}
-		return history(out[i]) < history(out[j])
-	})
+	sort.SliceStable(out, func(i, j int) bool { return history(out[i]) < history(out[j]) })
 	return out
 }
 
@@ -154,6 +145,11 @@ func has(fs []check.Finding, class string) bool {
 func (c *collected) inconclusive(r *Report) string {
 	if n := len(c.set.Failed); n > 0 {
 		return fmt.Sprintf("%d of the sources could not be read", n)
+	}
+	for _, f := range r.Findings {
+		if f.Class == "inconclusive" {
+			return f.Title
+		}
 	}
 	for _, k := range r.Checks {
 		if k.Outcome != check.NotChecked || !needed[k.ID] || c.notCalledFor(k.ID) {

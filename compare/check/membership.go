@@ -60,7 +60,7 @@ func runDistinctMembers(in *Input) Result {
 	told := map[string]bool{}
 	for _, h := range sortedGroup(byHash) {
 		if ms := byHash[h]; len(ms) > 1 {
-			f := Finding{Severity: Error, Class: "inconclusive", Title: "one source was given more than once", Explanation: "the files of these sources are byte-identical, so they count as one"}
+			f := Finding{Severity: Warning, Class: "inconclusive", Title: "one source was given more than once", Explanation: "the files of these sources are byte-identical, so they count as one"}
 			for _, m := range ms {
 				told[m.Label()] = true
 				f.Members = append(f.Members, m.Label())
@@ -201,12 +201,12 @@ var partsPresent = Check{
 		var fs []Finding
 		for _, m := range in.Members {
 			for _, p := range m.Source.Missing {
-				fs = append(fs, Finding{Severity: Error, Class: "inconclusive", Members: []string{m.Label()}, Title: m.Label() + " has no " + p,
+				fs = append(fs, Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()}, Title: m.Label() + " has no " + p,
 					Explanation: "the source is a data dir, but this part of it is not there; checks that need it could not be made for this member",
 					Evidence:    []Evidence{{Member: m.Label(), File: p, Observed: "absent", Expected: "present in a data dir"}}})
 			}
 			for _, p := range m.Problems {
-				fs = append(fs, Finding{Severity: Error, Class: "inconclusive", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: %s can not be read", m.Label(), p.File),
+				fs = append(fs, Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: %s can not be read", m.Label(), p.File),
 					Explanation: p.Err.Error(), Evidence: []Evidence{{Member: m.Label(), File: p.File, Observed: p.Err.Error(), Expected: "readable"}}})
 			}
 		}
