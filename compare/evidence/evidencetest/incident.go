@@ -47,13 +47,17 @@ type unpacked struct {
 }
 
 // Main runs the tests and then removes the unpacked incidents. The test program takes the exit code from m itself.
-func Main(m *testing.M) {
-	m.Run()
+func Main(m *testing.M) { Run(m) }
+
+// Run is Main for a TestMain that passes the exit code on.
+func Run(m *testing.M) int {
+	code := m.Run()
 	if scratchDir != "" {
 		if err := os.RemoveAll(scratchDir); err != nil {
 			fmt.Fprintln(os.Stderr, "evidencetest: scratch is left:", err)
 		}
 	}
+	return code
 }
 
 // Incident unpacks testdata/incidents/NAME/nodes.tar.gz, once per process, and returns the directory with the members' data dirs

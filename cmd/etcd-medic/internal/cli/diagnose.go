@@ -46,13 +46,16 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 			if err := o.parse(args); err != nil {
 				return err
 			}
+			if o.evidence < 1 {
+				return usagef("", "--evidence must be 1 or more")
+			}
 			return run(cmd.Context(), o)
 		},
 	}
 	o.output.flags(cmd)
 	o.sources.flags(cmd)
 	o.failOn.flag(cmd)
-	cmd.Flags().IntVar(&o.evidence, "evidence", 8, "evidence rows shown per finding in the table")
+	cmd.Flags().IntVar(&o.evidence, "evidence", 5, "evidence rows shown per finding in the table")
 	return cmd
 }
 

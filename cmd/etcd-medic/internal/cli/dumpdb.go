@@ -117,13 +117,7 @@ func (o *dumpDBOptions) check(cmd *cobra.Command) error {
 	if o.rev > 0 && !o.deleted {
 		o.live = true
 	}
-	exclusive := 0
-	for _, on := range []bool{o.live, o.deleted, o.salvage, o.stats, o.history != ""} {
-		if on {
-			exclusive++
-		}
-	}
-	if exclusive > 1 {
+	if trues(o.live, o.deleted, o.salvage, o.stats, o.history != "") > 1 {
 		return usagef("", "--live (or --rev), --deleted, --salvage, --stats and --history exclude each other")
 	}
 	return nil

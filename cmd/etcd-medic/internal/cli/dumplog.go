@@ -51,6 +51,9 @@ func newDumpLogCmd(s *Streams, run func(context.Context, *dumpLogOptions) error)
 			if err := o.check(cmd); err != nil {
 				return err
 			}
+			if trues(o.raw, o.snaps, o.stats, o.lives) > 1 {
+				return usagef("", "--raw, --snaps, --stats and --lives exclude each other")
+			}
 			return run(cmd.Context(), o)
 		},
 	}
@@ -62,8 +65,16 @@ func newDumpLogCmd(s *Streams, run func(context.Context, *dumpLogOptions) error)
 	cmd.Flags().BoolVar(&o.snaps, "snaps", false, "list the raft snapshot files instead of the log")
 	cmd.Flags().BoolVar(&o.stats, "stats", false, "count entries by kind, term, proposer, user and key prefix")
 	cmd.Flags().BoolVar(&o.lives, "lives", false, "list the process lives of the proposing members")
-	cmd.MarkFlagsMutuallyExclusive("raw", "snaps", "stats", "lives")
 	return cmd
+}
+
+func trues(flags ...bool) (n int) {
+	for _, f := range flags {
+		if f {
+			n++
+		}
+	}
+	return n
 }
 
 func runDumpLog(ctx context.Context, o *dumpLogOptions) error {

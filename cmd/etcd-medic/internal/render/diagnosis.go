@@ -137,28 +137,57 @@ func (p *page) finding(f *check.Finding) {
 	}
 }
 
+// evidence shows the first rows and the command for the first of them: the others differ in their place only, and -w json
+// has them all. What every row was expected to be is said once.
 func (p *page) evidence(f *check.Finding) {
 	shown := min(len(f.Evidence), p.o.maxEvidence())
 	if shown == 0 {
 		return
 	}
-	p.line("    evidence:")
+	head := "    evidence:"
+	common := commonExpected(f.Evidence)
+	if common != "" {
+		head = "    evidence, expected " + common + ":"
+	}
+	p.line("%s", clean(head))
 	for i := range shown {
-		e := &f.Evidence[i]
-		p.text("    - ", evidenceText(e))
-		p.command("        $ ", e.Show)
+		p.text("    - ", evidenceText(&f.Evidence[i], common))
 	}
 	if more := len(f.Evidence) - shown + f.More; more > 0 {
 		p.line("    … and %d more, see -w json", more)
 	}
+	p.command("    $ ", f.Evidence[0].Show)
 }
 
-func evidenceText(e *check.Evidence) string {
-	var at []string
-	add := func(s string) { at = append(at, s) }
-	if e.Member != "" {
-		add(e.Member)
+// commonExpected is what all rows expect, "" when they differ or are few.
+func commonExpected(e []check.Evidence) string {
+	for i := range e {
+		if e[i].Expected != e[0].Expected {
+			return ""
+		}
 	}
+	return e[0].Expected
+}
+
+func evidenceText(e *check.Evidence, common string) string {
+	s := strings.Join(evidencePlace(e), " ")
+	if e.Observed != "" {
+		s += ": " + e.Observed
+	}
+	if e.Expected != "" && e.Expected != common {
+		s += " (expected " + e.Expected + ")"
+	}
+	return s
+}
+
+func evidencePlace(e *check.Evidence) []string {
+	var at []string
+	add := func(s string) {
+		if s != "" {
+			at = append(at, s)
+		}
+	}
+	add(e.Member)
 	if e.File != "" {
 		file := e.File
 		if e.Offset != nil {
@@ -172,23 +201,18 @@ func evidenceText(e *check.Evidence) string {
 	if e.Page != nil {
 		add(fmt.Sprintf("page %d", *e.Page))
 	}
-	if e.Bucket != "" {
+	switch {
+	case len(e.Key) > 0 && e.Bucket != "" && e.Bucket != "key":
+		add(e.Bucket + "/" + strings.Trim(quoted(e.Key), `"`))
+	case len(e.Key) > 0:
+		add("key " + quoted(e.Key))
+	case e.Bucket != "":
 		add("bucket " + e.Bucket)
 	}
-	if len(e.Key) > 0 {
-		add("key " + quoted(e.Key))
-	}
-	if e.Field != "" {
+	if e.Field != string(e.Key) {
 		add(e.Field)
 	}
-	s := strings.Join(at, " ")
-	if e.Observed != "" {
-		s += ": " + e.Observed
-	}
-	if e.Expected != "" {
-		s += " (expected " + e.Expected + ")"
-	}
-	return s
+	return at
 }
 
 func (p *page) next(next []compare.Next) {
@@ -223,9 +247,7 @@ func (p *page) checks(checks []compare.CheckOutcome, all bool) {
 	for _, c := range violated {
 		p.text("  "+pad(c.ID, 5)+" violated     ", c.Title)
 	}
-	for _, c := range open {
-		p.text("  "+pad(c.ID, 5)+" not checked  ", c.Title+": "+c.Reason)
-	}
+	p.notChecked(open)
 	if all {
 		for _, c := range holds {
 			p.text("  "+pad(c.ID, 5)+" holds        ", c.Title)
@@ -233,10 +255,25 @@ func (p *page) checks(checks []compare.CheckOutcome, all bool) {
 	}
 }
 
+// notChecked names the checks that share a reason together.
+func (p *page) notChecked(open []compare.CheckOutcome) {
+	var reasons []string
+	ids := map[string][]string{}
+	for _, c := range open {
+		if ids[c.Reason] == nil {
+			reasons = append(reasons, c.Reason)
+		}
+		ids[c.Reason] = append(ids[c.Reason], c.ID)
+	}
+	for _, r := range reasons {
+		p.text("  not checked  ", strings.Join(ids[r], " ")+": "+r)
+	}
+}
+
 func pad(s string, n int) string { return fmt.Sprintf("%-*s", n, s) }
 
 func termIndex(term, index uint64) string {
-	if term == 0 {
+	if term == 0 && index > 0 {
 		return strconv.FormatUint(index, 10)
 	}
 	return fmt.Sprintf("%d/%d", term, index)

@@ -46,7 +46,7 @@ type Options struct {
 	Width int
 	// Color marks severities with ANSI colours.
 	Color bool
-	// MaxEvidence bounds the evidence rows of a finding in tables; 0 means 8.
+	// MaxEvidence bounds the evidence rows of a finding in tables; 0 means 5.
 	MaxEvidence int
 }
 
@@ -64,7 +64,7 @@ func (o Options) width() int {
 
 func (o Options) maxEvidence() int {
 	if o.MaxEvidence == 0 {
-		return 8
+		return 5
 	}
 	return o.MaxEvidence
 }
