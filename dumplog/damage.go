@@ -76,7 +76,7 @@ func (e *DamageError) losesEntries() bool {
 	switch e.Kind {
 	case DamagePadding, DamageTermOrder, DamageIndexGap, DamageChain:
 		return false
-	case DamageMissingSegment:
+	case DamageMissingSegment, DamageUnreadable:
 		return true
 	}
 	return e.Len > 0 && !e.harmless

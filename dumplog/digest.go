@@ -38,7 +38,8 @@ type digest struct {
 	pos    Pos
 	commit uint64
 	// firstState is the term of the first HardState, 0 when there is none.
-	firstState uint64
+	firstState    uint64
+	firstStatePos Pos
 	// seed is the value of the CRC record, endChain that behind the last record; meaningless unless set.
 	seed, endChain   uint32
 	seeded, endKnown bool
@@ -141,7 +142,7 @@ func (d *digest) addState(h HardState, pos Pos) {
 		d.events = append(d.events, event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.state.Term)})
 	}
 	if d.firstState == 0 {
-		d.firstState = h.Term
+		d.firstState, d.firstStatePos = h.Term, pos
 	}
 	if d.state == nil {
 		d.state = new(HardState)

@@ -79,6 +79,7 @@ const (
 
 // Summary is what one pass over the log shows. Memory use does not grow with the number of entries.
 type Summary struct {
+	// Metadata is the identity that most segments carry; nil when none shows one that its CRC proves.
 	Metadata  *Metadata
 	Segments  []Segment
 	LeftOvers []LeftOver
@@ -197,7 +198,8 @@ func (s *segFile) probe() {
 		case i == 0 && t == RecordCRC && len(data) == 0:
 			s.seed, s.seeded = crc, true
 		case i == 1 && t == RecordMetadata:
-			if m, err := DecodeMetadata(data); err == nil {
+			whole := s.seeded && nextCRC(s.seed, data) == crc || s.seq == 0 && nextCRC(0, data) == crc
+			if m, err := DecodeMetadata(data); err == nil && whole {
 				s.meta = &m
 			}
 		}
@@ -223,7 +225,6 @@ func (l *Log) identify() {
 		}
 	}
 	for _, s := range l.segs {
-		s.foreign = s.meta != nil && *s.meta != *l.meta
-		s.sure = l.meta != nil && count[*l.meta] > 1
+		s.want, s.foreign = l.meta, s.meta != nil && *s.meta != *l.meta
 	}
 }

@@ -95,7 +95,7 @@ func (o *order) state(d *digest) {
 		return
 	}
 	if h := o.sum.HardState; h != nil && d.firstState < h.Term {
-		o.report(termFell(Pos{Segment: d.seg.Name}, d.firstState, h.Term))
+		o.report(termFell(d.firstStatePos, d.firstState, h.Term))
 	}
 	h := *d.state
 	o.sum.HardState, o.sum.HardStatePos = &h, d.pos
@@ -198,7 +198,7 @@ func (o *order) finish() *Summary {
 			Err: errors.New("the segment is full and was cut, the one behind it is missing (or the server died while it cut)")})
 	}
 	for _, d := range o.waiting {
-		if d.LostFrom != o.last+1 {
+		if d.LostFrom == 0 || d.LostFrom > o.last+1 {
 			d.LostFrom, d.LostTo = o.last+1, 0
 		}
 	}

@@ -111,8 +111,17 @@ func (r *segReader) behind(off int64, fr frame, own int64) (int64, bool, error) 
 	return r.resync(from)
 }
 
-// resync searches at 8-byte steps, to which every frame is aligned, for a frame that is proven.
+// resync searches for a frame that is proven: at 8-byte steps first, to which every writer aligns frames, then at every
+// byte, since a copy may have lost or gained some.
 func (r *segReader) resync(from int64) (int64, bool, error) {
+	off, ok, err := r.search(from, wordSize)
+	if !ok && err == nil {
+		off, ok, err = r.search(from+1, 1)
+	}
+	return off, ok, err
+}
+
+func (r *segReader) search(from, step int64) (int64, bool, error) {
 	for off := from; off+wordSize <= r.win.size; {
 		b, err := r.hunt.at(off, int(min(blockSize, r.win.size-off)))
 		if err != nil {
@@ -122,22 +131,53 @@ func (r *segReader) resync(from int64) (int64, bool, error) {
 			break
 		}
 		if firstNonZero(b) == len(b) {
-			if off, err = r.hunt.nonZero(off); err != nil {
+			p, err := r.hunt.nonZero(off)
+			if err != nil {
 				return 0, false, err
 			}
-			off &^= 7
+			off = max(off+step, off+(p-off-wordSize+step)/step*step)
 			continue
 		}
-		for i := 0; i+wordSize <= len(b); i += wordSize {
+		i := int64(0)
+		for ; i+wordSize <= int64(len(b)); i += step {
 			if w := word(b[i:]); w == 0 {
 				continue
-			} else if _, err := parseWord(w); err == nil && r.proven(off+int64(i)) {
-				return off + int64(i), true, nil
+			} else if _, err := parseWord(w); err == nil && r.proven(off+i) {
+				return off + i, true, nil
 			}
 		}
-		off += int64(len(b) &^ 7)
+		off += i
 	}
 	return 0, false, nil
+}
+
+// entryHeadAt reads the index of the entry whose damaged record stands at off, when the head of the record is still there
+// and continues the log.
+func (r *segReader) entryHeadAt(off int64) (uint64, bool) {
+	b, err := r.aux.at(off+wordSize, int(min(2*headRoom, max(0, r.win.size-off-wordSize))))
+	if err != nil {
+		return 0, false
+	}
+	s := scanner{b: b}
+	var f field
+	if !s.next(&f) || f.num != 1 || RecordType(f.v) != RecordEntry || !s.next(&f) || f.num != 2 || len(s.b) == 0 || s.b[0] != 0x1a {
+		return 0, false
+	}
+	_, n := varint(s.b[1:]) // length of the data, which may be cut
+	if n == 0 {
+		return 0, false
+	}
+	var e entryHead
+	s = scanner{b: s.b[1+n:]}
+	for e.index == 0 && s.next(&f) && f.wire == wireVarint {
+		switch f.num {
+		case 2:
+			e.term = f.v
+		case 3:
+			e.index = f.v
+		}
+	}
+	return e.index, e.term >= r.lastTerm && e.index > 0 && e.index <= r.lastIndex+1
 }
 
 // zeroed tells whether one of the sectors in [from, to) is all zeros.

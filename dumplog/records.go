@@ -18,12 +18,16 @@ func (l *Log) Records(ctx context.Context) iter.Seq2[Record, error] {
 			yield(Record{}, err)
 			return
 		}
-		c := chainCheck{}
+		c := chainCheck{foreign: map[string]bool{}}
+		for _, seg := range l.segs {
+			c.foreign[seg.name] = seg.foreign
+		}
 		_ = l.walk(ctx, s, true, func(it *item, d *DamageError) bool {
 			if d != nil {
+				c.known = c.known && !d.losesEntries() && !d.harmless
 				return yield(it.rec, d)
 			}
-			c.check(&it.rec, s)
+			c.check(&it.rec)
 			return yield(it.rec, nil)
 		}, func(err error) { yield(Record{}, err) })
 	}
@@ -34,10 +38,11 @@ type chainCheck struct {
 	segment string
 	chain   uint32
 	known   bool
+	foreign map[string]bool
 }
 
-func (c *chainCheck) check(rec *Record, _ *Summary) {
-	if rec.Type == RecordCRC && c.segment != "" && c.known && rec.Segment != c.segment {
+func (c *chainCheck) check(rec *Record) {
+	if rec.Type == RecordCRC && c.segment != "" && c.known && !c.foreign[rec.Segment] && rec.Segment != c.segment {
 		rec.ComputedCRC, rec.CRC = c.chain, CRCMatch
 		if c.chain != rec.StoredCRC {
 			rec.CRC = CRCMismatch
@@ -47,6 +52,7 @@ func (c *chainCheck) check(rec *Record, _ *Summary) {
 	if rec.Type == RecordCRC {
 		c.chain, c.known = rec.StoredCRC, true
 	}
+	c.known = c.known && !c.foreign[rec.Segment]
 }
 
 // Entries yields every entry in physical order with Overwritten set; a nil Summary makes it Scan first. Damage is yielded

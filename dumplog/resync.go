@@ -30,6 +30,15 @@ func (r *segReader) zeroWord(it *item) error {
 	if p >= r.win.size {
 		return r.finish(it, endZero)
 	}
+	own, err := r.ownSize(r.off)
+	if err != nil {
+		return err
+	}
+	if own > 0 {
+		if done, err := r.salvage(it, r.off, own, errors.New("length word is 0")); done || err != nil {
+			return err
+		}
+	}
 	q, ok, err := r.resync(p &^ 7)
 	if err != nil {
 		return err
@@ -42,7 +51,7 @@ func (r *segReader) zeroWord(it *item) error {
 	if err != nil {
 		return err
 	}
-	if r.last && p/sector > r.off/sector {
+	if r.last && p/sector > r.off/sector && p%sector < wordSize {
 		return r.giveUp(it, r.damage(DamageTornTail, r.off, end-r.off,
 			fmt.Errorf("zeros up to 0x%x, then %d bytes that hold no frame: sectors of an unfinished write", p, end-p)))
 	}
@@ -58,7 +67,7 @@ func (r *segReader) broken(it *item, fr frame, kind DamageKind, why error) error
 	if err != nil {
 		return err
 	}
-	if own > 0 && own != fr.len() {
+	if own > 0 && (own != fr.len() || kind == DamageFrame) {
 		if done, err := r.salvage(it, off, own, why); done || err != nil {
 			return err
 		}
@@ -100,7 +109,13 @@ func (r *segReader) lastBroken(it *item, fr frame, kind DamageKind, why error) e
 			kind = DamageTornTail
 		}
 	}
-	return r.giveUp(it, r.damage(kind, off, n, why))
+	d := r.damage(kind, off, n, why)
+	if kind == r.tornKind() {
+		if index, ok := r.entryHeadAt(off); ok {
+			d.LostFrom, d.LostTo = index, index
+		}
+	}
+	return r.giveUp(it, d)
 }
 
 // badCRC handles a record whose stored CRC does not continue the chain.
@@ -123,23 +138,33 @@ func (r *segReader) badCRC(it *item, fr frame, perr error) error {
 			return err
 		}
 	}
+	if !more {
+		q = end
+	}
 	kind := DamageCRC
 	switch {
 	case r.last && !more && r.zeroed(off+wordSize, end, false):
-		kind = DamageTornTail
+		kind, r.end, r.done = DamageTornTail, string(DamageTornTail), true
 	case r.last && more && r.zeroed(off+wordSize, end, true):
 		kind = DamageZeroHole
 	}
 	it.dmg = r.damage(kind, off, q-off, why)
-	r.off, r.dataEnd = q, q
+	r.loses(it.dmg, it.rec.Type, it.rec.Data)
+	r.off = q
 	r.chain, r.chained = stored, dataOK || !more
-	if !more {
-		r.off, it.dmg.Len = end, fr.len()
-		if kind == DamageTornTail {
-			r.end, r.done, r.dataEnd = string(kind), true, off
-		}
-	}
 	return nil
+}
+
+// loses notes what a single damaged record held: its type is not covered by the CRC, and the head of an entry is mostly
+// still there.
+func (r *segReader) loses(d *DamageError, t RecordType, data []byte) {
+	if t != RecordEntry {
+		d.harmless = knownType(t)
+		return
+	}
+	if e, err := decodeEntry(data); err == nil {
+		d.LostFrom, d.LostTo = e.index, e.index
+	}
 }
 
 // flippedCRC handles a record whose data the next record proves: only the CRC field itself is damaged.
@@ -177,7 +202,7 @@ func (r *segReader) badType(it *item, fr frame, b []byte, perr error) error {
 		good.ok = true
 		err := r.accept(&good, b, fr)
 		it.dmg = r.damage(DamageType, good.rec.Offset, 0,
-			fmt.Errorf("the type field says %s, the data, which the CRC proves, is that of a %s record", good.rec.OnDiskType, good.rec.Type))
+			fmt.Errorf("the type field says %s, the data, which the CRC proves, is that of record type %s", good.rec.OnDiskType, good.rec.Type))
 		it.queued = &good
 		return err
 	}
@@ -259,7 +284,7 @@ func (r *segReader) seedDamaged(data []byte, stored uint32, end int64) bool {
 		return nextCRC(0, data) == stored
 	}
 	m, err := DecodeMetadata(data)
-	return err == nil && r.sure && !r.foreign && r.meta != nil && m == *r.meta && r.follows(end, stored)
+	return err == nil && r.want != nil && m == *r.want && r.follows(end, stored)
 }
 
 // flippedSeed goes on behind a metadata record that is whole after a CRC record that is not.

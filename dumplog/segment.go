@@ -21,13 +21,14 @@ type segFile struct {
 	size       int64
 	last       bool
 	// seed is the value of the CRC record at the head, meta the metadata record; seeded and meta are unset when the
-	// head does not show them.
+	// head does not show them whole.
 	seed   uint32
 	seeded bool
 	meta   *Metadata
 	err    error // why the file can not be opened
-	// foreign: the identity is not that of the log; sure: more than one segment carries the log's identity.
-	foreign, sure bool
+	// want is the identity of the log; foreign: that of the segment is another one.
+	want    *Metadata
+	foreign bool
 }
 
 // item is one step of reading a segment: a record, damage, or damage together with the record as it stands.
@@ -59,7 +60,8 @@ type segReader struct {
 	end                 string
 	proofs              int64 // bytes that proving frames may still read
 	pending             *item
-	badSeed             bool // the CRC record at the head is known to be damaged
+	headEnd             int64 // offset behind the CRC record at the head, 0 until it was read
+	badSeed             bool  // the CRC record at the head is known to be damaged
 	done                bool
 }
 
@@ -69,7 +71,7 @@ func openSegment(ctx context.Context, s, next *segFile) (*segReader, error) {
 		return nil, err
 	}
 	r := &segReader{segFile: s, next: next}
-	r.win = window{ctx: ctx, f: f, size: s.size, buf: make([]byte, blockSize)}
+	r.win = window{ctx: ctx, f: f, size: s.size, buf: make([]byte, min(blockSize, s.size+wordSize))}
 	r.aux = window{ctx: ctx, f: f, size: s.size}
 	r.hunt = r.aux
 	r.proofs = 4*s.size + 64<<20
@@ -92,13 +94,14 @@ func (r *segReader) step(it *item) error {
 	if r.done {
 		return io.EOF
 	}
+	before := r.chain
 	err := r.read(it)
 	if err != nil && !errors.Is(err, io.EOF) && r.win.ctx.Err() == nil {
 		r.unreadable(it, err)
 		err = nil
 	}
 	if it.dmg != nil {
-		it.dmg.Server = serverDoes(it.dmg, r.last)
+		it.dmg.Server = serverAt(r, it.dmg, before)
 	}
 	if it.queued != nil {
 		r.pending, it.queued = it.queued, nil
@@ -153,11 +156,16 @@ func (r *segReader) frame(it *item, fr frame, b []byte) error {
 	if perr == nil && (t == RecordCRC || t == RecordMetadata) && !r.atHead(t) {
 		perr = fmt.Errorf("a %s record stands only at the head of a segment", t)
 	}
+	if perr == nil && t != RecordMetadata && r.headEnd > 0 && r.off == r.headEnd {
+		perr = errors.New("a metadata record stands behind the crc record")
+	}
 	if r.off == 0 && (t != RecordCRC || perr != nil) {
 		return r.badHead(it, fr, b)
 	}
 	if t == RecordCRC && perr == nil {
-		it.ok = true
+		if it.ok = true; r.seq == 0 && crc == 0 {
+			it.rec.CRC = CRCMatch
+		}
 		return r.accept(it, b, fr)
 	}
 	if it.rec.ComputedCRC = nextCRC(r.chain, data); !r.chained {
@@ -180,7 +188,7 @@ func (r *segReader) atHead(t RecordType) bool {
 	if t == RecordCRC {
 		return r.off == 0
 	}
-	return r.off <= 4*wordSize
+	return r.off == r.headEnd || r.headEnd == 0 && r.off <= 4*wordSize
 }
 
 // accept moves on behind a good record.
@@ -188,6 +196,9 @@ func (r *segReader) accept(it *item, b []byte, fr frame) error {
 	r.chain, r.chained = it.rec.StoredCRC, true
 	if it.rec.Type == RecordEntry {
 		r.lastIndex, r.lastTerm = it.head.index, it.head.term
+	}
+	if it.rec.Type == RecordCRC {
+		r.headEnd = fr.len()
 	}
 	r.off += fr.len()
 	r.dataEnd = r.off

@@ -1,39 +1,119 @@
 package dumplog
 
-// serverDoes says what etcd does when it starts on a log with this damage. last tells whether the segment is the last.
+import "fmt"
+
+// outcome is what etcd's own decoder (server/storage/wal/decoder.go) makes of the bytes at an offset.
+type outcome int
+
+const (
+	outcomeGood  outcome = iota // reads a record
+	outcomeEnd                  // end of the segment: a zero length word or the end of the file
+	outcomeShort                // unexpected EOF: the frame reaches beyond the file
+	outcomeTorn                 // unexpected EOF: a sector of the frame is all zeros
+	outcomeProto                // a protobuf error
+	outcomeCRC                  // a CRC mismatch
+)
+
+// etcdReads follows etcd's decoder for one frame; chain is its CRC before. Unlike parseWord it looks at no more of the
+// length word than etcd does.
+func (r *segReader) etcdReads(off int64, chain uint32) outcome {
+	rest := r.win.size - off
+	if rest <= 0 {
+		return outcomeEnd
+	}
+	b, err := r.aux.at(off, int(min(wordSize, rest)))
+	if err != nil || len(b) < wordSize {
+		return outcomeShort
+	}
+	w := word(b)
+	if w == 0 {
+		return outcomeEnd
+	}
+	n, pad := int64(w&(1<<56-1)), int64(0)
+	if w>>63 == 1 {
+		pad = int64(w >> 56 & 7)
+	}
+	if n > rest-pad-wordSize || n > maxRecord {
+		return outcomeShort
+	}
+	if b, err = r.aux.at(off+wordSize, int(n+pad)); err != nil || int64(len(b)) < n+pad {
+		return outcomeShort
+	}
+	t, crc, data, good := gogoRecord(b[:n])
+	switch {
+	case good && (t == RecordCRC || nextCRC(chain, data) == crc):
+		return outcomeGood
+	case r.last && zeroSector(b, off+wordSize, false):
+		return outcomeTorn
+	case !good:
+		return outcomeProto
+	}
+	return outcomeCRC
+}
+
+// gogoRecord decodes a record as leniently as the generated code does: fields in any order, unknown ones skipped.
+func gogoRecord(b []byte) (t RecordType, crc uint32, data []byte, ok bool) {
+	s := scanner{b: b}
+	var f field
+	for s.next(&f) {
+		switch {
+		case f.num == 1 && f.wire == wireVarint:
+			t = RecordType(f.v)
+		case f.num == 2 && f.wire == wireVarint:
+			crc = uint32(f.v)
+		case f.num == 3 && f.wire == wireBytes:
+			data = f.b
+		case f.num <= 3:
+			return t, crc, data, false
+		}
+	}
+	return t, crc, data, !s.bad
+}
+
+// serverAt says what etcd does when it starts on a segment with this damage. Where that hangs on the bytes, etcd's
+// decoder is followed.
+func serverAt(r *segReader, d *DamageError, chain uint32) string {
+	switch d.Kind {
+	case DamageType, DamagePayload, DamagePadding, DamageUnreadable, DamageChain, DamageMixed:
+		return serverDoes(d, r.last)
+	}
+	if d.Kind == DamageForeign && r.etcdReads(r.off, chain) == outcomeEnd && d.Offset >= r.off {
+		return "takes the zeros before for the end and never reads these bytes; it zeroes them when it writes on"
+	}
+	switch r.etcdReads(d.Offset, chain) {
+	case outcomeEnd:
+		if r.last {
+			return "takes the zeros for the end: starts without an error, loses everything behind and zeroes it"
+		}
+		return "goes on with the next segment and refuses to start there: crc mismatch"
+	case outcomeShort:
+		if r.last {
+			return fmt.Sprintf("copies the segment to .broken, cuts it at 0x%x and starts: everything behind is lost (3.5.5 and 3.5.6 refuse, and so do 3.3.23 to 3.5.4 from 10 MiB on: max entry size limit exceeded)", d.Offset)
+		}
+		return "refuses to start: unexpected EOF; it repairs the last segment only"
+	case outcomeTorn:
+		return fmt.Sprintf("takes it for a torn write, since a sector is all zeros: copies the segment to .broken, cuts it at 0x%x and starts: everything behind is lost", d.Offset)
+	case outcomeProto:
+		return "refuses to start: a protobuf error"
+	case outcomeCRC:
+		return "refuses to start: crc mismatch"
+	}
+	return "reads the record without noticing"
+}
+
+// serverDoes says what etcd does with damage that needs no look at the bytes.
 func serverDoes(d *DamageError, last bool) string {
 	switch d.Kind {
-	case DamageTornTail:
-		return "copies the segment to .broken, cuts it here and starts (3.5.5 and 3.5.6 refuse when the length reaches beyond the file)"
-	case DamageZeroHole:
-		if last {
-			return "takes the zeros for the end or for a torn write: starts without an error and loses everything behind"
-		}
-		return "goes on with the next segment and refuses to start: crc mismatch"
-	case DamageCRC:
-		return "refuses to start: crc mismatch"
-	case DamageFrame, DamageForeign:
-		if last {
-			return "cuts the log here when the length reaches beyond the file or a sector is all zeros, else refuses to start"
-		}
-		return "refuses to start: unexpected EOF or a protobuf error"
-	case DamageRecord:
-		if last {
-			return "refuses to start with a protobuf error, or cuts the log here when a sector of the record is all zeros"
-		}
-		return "refuses to start with a protobuf error"
 	case DamageType:
-		return "does not notice, the CRC does not cover the type: reads the record as the wrong type, or refuses a type it does not know"
+		return "does not notice, since the CRC does not cover the type: a type it does not know makes it refuse (unexpected block type), else the record is read as the wrong type and an entry silently disappears"
 	case DamagePayload:
 		return "panics while it decodes the payload"
 	case DamagePadding:
 		return "does not look at padding"
-	case DamageTruncated:
-		return "refuses to start: unexpected EOF; it repairs the last segment only"
 	case DamageMissingSegment:
-		return "refuses to start: file sequence numbers do not increase continuously, or crc mismatch"
+		return "refuses to start: file sequence numbers do not increase continuously, or crc mismatch; a missing last segment it does not notice"
 	case DamageMixed:
-		return "refuses to start: conflicting metadata found"
+		return "refuses to start: conflicting metadata found, or crc mismatch"
 	case DamageChain:
 		return "refuses to start: crc mismatch"
 	case DamageIndexGap:
@@ -41,7 +121,10 @@ func serverDoes(d *DamageError, last bool) string {
 	case DamageTermOrder:
 		return "does not notice when it reads the log"
 	case DamageUnreadable:
-		return "refuses to start when the file can not be read; takes an empty segment for one that ended"
+		if last {
+			return "refuses to start when the file can not be read; takes an empty last segment for the end of the log"
+		}
+		return "refuses to start when the file can not be read; takes an empty segment for one that ended, then refuses: crc mismatch"
 	}
 	return ""
 }

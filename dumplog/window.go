@@ -70,7 +70,7 @@ func (w *window) fill(off int64, n int) error {
 }
 
 func (w *window) grow(from, kept, n int) {
-	nb := make([]byte, max(blockSize, n+n/4))
+	nb := make([]byte, max(int(min(blockSize, w.size+wordSize)), n+n/4))
 	copy(nb, w.buf[from:from+kept])
 	w.buf = nb
 }

@@ -25,7 +25,12 @@ const (
 
 func newWAL(t testing.TB, dir string) *walWriter {
 	t.Helper()
-	meta, err := (&etcdserverpb.Metadata{NodeID: testMember, ClusterID: testCluster}).Marshal()
+	return newWALOf(t, dir, testMember, testCluster)
+}
+
+func newWALOf(t testing.TB, dir string, member, cluster uint64) *walWriter {
+	t.Helper()
+	meta, err := (&etcdserverpb.Metadata{NodeID: member, ClusterID: cluster}).Marshal()
 	must(t, err)
 	w, err := wal.Create(zap.NewNop(), dir, meta)
 	must(t, err)
