@@ -8,7 +8,7 @@ import (
 // Auth reads buckets auth, authUsers and authRoles. On error what could be read is returned too, as in all readers below.
 func (db *DB) Auth() (Auth, error) {
 	var a Auth
-	state := db.eachRow("auth", func(row Row) error { return a.set(row) })
+	state := db.eachRow("auth", a.set)
 	users := db.eachRow("authUsers", func(row Row) error {
 		u, err := decodeUser(row)
 		if err == nil {

@@ -44,7 +44,7 @@ func bigEndian(b []byte) (uint64, error) {
 // MetaBucket reads bucket meta.
 func (db *DB) MetaBucket() (MetaBucket, error) {
 	var m MetaBucket
-	err := db.eachRow("meta", func(row Row) error { return m.set(row) })
+	err := db.eachRow("meta", m.set)
 	return m, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // bucketHeader is the size of root page and sequence in front of an inline page.
@@ -36,13 +37,45 @@ func (db *DB) Buckets() ([]Bucket, []*DamageError) {
 	return out, slices.Clone(db.rootDamage)
 }
 
+// find returns a bucket by name; a nested one, which etcd never makes, is named parent/child.
 func (db *DB) find(name string) (*bucket, bool) {
+	if b, ok := db.top(name); ok {
+		return b, true
+	}
+	parts := strings.Split(name, "/")
+	b, ok := db.top(parts[0])
+	for _, part := range parts[1:] {
+		if !ok {
+			break
+		}
+		b, ok = db.nested(b, part)
+	}
+	return b, ok
+}
+
+func (db *DB) top(name string) (*bucket, bool) {
 	for i := range db.buckets {
 		if db.buckets[i].Name == name {
 			return &db.buckets[i], true
 		}
 	}
 	return nil, false
+}
+
+func (db *DB) nested(parent *bucket, name string) (found *bucket, ok bool) {
+	s := db.newScan(context.Background(), parent.Name)
+	s.want = span{[]byte(name), append([]byte(name), 0)}
+	s.onDamage = func(*DamageError) bool { return true }
+	s.onLeaf = func(l *leaf) bool {
+		for _, e := range l.elems {
+			if b, dmg := parseBucket(l, e); dmg == nil && b.Name == name {
+				found = &b
+			}
+		}
+		return found == nil
+	}
+	s.walk(parent)
+	return found, found != nil
 }
 
 // loadBuckets reads the root tree once; it is small on every etcd file.
@@ -82,4 +115,19 @@ func parseBucket(l *leaf, e elem) (bucket, *DamageError) {
 	b.Inline, b.inline = true, slices.Clone(e.value[bucketHeader:])
 	b.Offset += int64(len(e.key) + bucketHeader)
 	return b, nil
+}
+
+// etcdBuckets are the buckets that every server since 3.0 creates when it starts (cluster since 3.0 too, with the first
+// cluster version).
+var etcdBuckets = []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", "lease", "members", "members_removed", "meta"}
+
+// MissingBuckets names the buckets that every etcd db has and this one has not. A db that no server has used yet may lack some.
+func (db *DB) MissingBuckets() []string {
+	var out []string
+	for _, name := range etcdBuckets {
+		if _, ok := db.find(name); !ok {
+			out = append(out, name)
+		}
+	}
+	return out
 }

@@ -27,7 +27,7 @@ func openFile(path string) (*file, error) {
 	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file", path)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY, 0)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

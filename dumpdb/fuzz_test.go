@@ -3,6 +3,7 @@ package dumpdb
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -47,6 +48,7 @@ func fixMetas(b []byte, size int) {
 func FuzzKeyValue(f *testing.F) {
 	f.Add(encodeKV(KeyValue{[]byte("k"), 2, 3, 4, []byte("v"), 5}))
 	f.Add([]byte{0x0a, 0x7f})
+	f.Add([]byte("\x30\xf2\xe5\xe2\xe2\xe2\xe2\xe2\xe2\xe2\x30")) // a varint above 64 bits
 	f.Add([]byte("\x0a\x01k\x3a\x03new\x42\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := DecodeKeyValue(b)
@@ -113,12 +115,12 @@ func TestContextEnds(t *testing.T) {
 	_, inspectErr := db.Inspect(ctx)
 	_, usageErr := db.Usage(ctx, Query{}, 1)
 	for i, err := range []error{checkErr, statsErr, hashErr, contentErr, inspectErr, usageErr} {
-		if err != context.Canceled {
+		if !errors.Is(err, context.Canceled) {
 			t.Errorf("reading %d: %v", i, err)
 		}
 	}
 	for _, err := range db.SalvageRevisions(ctx) {
-		if err != context.Canceled {
+		if !errors.Is(err, context.Canceled) {
 			t.Errorf("salvage: %v", err)
 		}
 	}

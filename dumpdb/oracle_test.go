@@ -109,6 +109,11 @@ func TestOracleBboltShapes(t *testing.T) {
 			if db.PageSize() != size || len(r.Damage) > 0 || r.FreelistStored != freelist || r.Lost != 0 || !r.Complete || r.Pages != r.Reachable+r.Free {
 				t.Errorf("page size %d, freelist %v: %+v", size, freelist, r)
 			}
+			for row, err := range db.Rows("tiny/nested") {
+				if err != nil || string(row.Key) != "nk" || string(row.Value) != "nv" {
+					t.Errorf("nested row %q %q %v", row.Key, row.Value, err)
+				}
+			}
 			if freelist && int(r.Free) != free {
 				t.Errorf("%d free pages, bbolt has %d", r.Free, free)
 			}

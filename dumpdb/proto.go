@@ -1,7 +1,6 @@
 package dumpdb
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -17,16 +16,27 @@ type field struct {
 	b    []byte // length-delimited values
 }
 
+// uvarint decodes up to ten bytes and drops what exceeds 64 bits, as the generated decoders of etcd do; n is 0 when b ends before.
+func uvarint(b []byte) (v uint64, n int) {
+	for i, c := range b[:min(len(b), 10)] {
+		v |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			return v, i + 1
+		}
+	}
+	return 0, 0
+}
+
 // nextField cuts one field off b. Groups are refused: no etcd message has any.
 func nextField(b []byte) (f field, rest []byte, err error) {
-	tag, n := binary.Uvarint(b)
+	tag, n := uvarint(b)
 	if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29-1 {
 		return f, nil, fmt.Errorf("%w: bad field tag", errProto)
 	}
 	f.num, f.wire, b = tag>>3, byte(tag&7), b[n:]
 	switch f.wire {
 	case 0:
-		if f.n, n = binary.Uvarint(b); n <= 0 {
+		if f.n, n = uvarint(b); n <= 0 {
 			return f, nil, fmt.Errorf("%w: field %d: bad varint", errProto, f.num)
 		}
 		return f, b[n:], nil
@@ -37,7 +47,7 @@ func nextField(b []byte) (f field, rest []byte, err error) {
 		f.n = le.Uint64(b)
 		return f, b[8:], nil
 	case 2:
-		size, n := binary.Uvarint(b)
+		size, n := uvarint(b)
 		if n <= 0 || size > uint64(len(b)-n) {
 			return f, nil, fmt.Errorf("%w: field %d wants more bytes than the %d left", errProto, f.num, len(b))
 		}

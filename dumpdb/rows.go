@@ -49,15 +49,17 @@ func (l *leaf) rows(yield func(Row, error) bool) bool {
 func (l *leaf) at(e elem) Place { return Place{Page: l.page.id, Offset: l.page.off + int64(e.pos)} }
 
 // walk visits a bucket, inline or not.
-func (s *scan) walk(b *bucket) bool {
+func (s *scan) walk(b *bucket) {
 	if !b.Inline {
-		return s.tree(b.Root)
+		s.tree(b.Root)
+		return
 	}
 	lv := &s.levels[0]
 	lv.page = parseHeader(b.inline)
 	lv.page.off, lv.page.id = b.Offset, b.Page
 	if lv.page.flags != flagLeaf {
-		return s.damage(&DamageError{Place: b.Place, Kind: DamagePage, Expected: "a leaf page inside the bucket value", Observed: "type " + pageType(lv.page.flags)}, span{})
+		s.damage(&DamageError{Place: b.Place, Kind: DamagePage, Expected: "a leaf page inside the bucket value", Observed: "type " + pageType(lv.page.flags)}, span{})
+		return
 	}
-	return s.leaf(lv, span{})
+	s.leaf(lv, span{})
 }

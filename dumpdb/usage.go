@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 )
 
@@ -63,8 +64,9 @@ func (db *DB) Usage(ctx context.Context, q Query, depth int) (*Usage, error) {
 	u := usageCounter{depth: depth, prefixes: map[string]*Group{}, kinds: map[string]*Group{}, keys: map[keyHash]*usageKey{}}
 	var damage []*DamageError
 	for r, err := range db.scanQuery(ctx, q) {
-		switch d, ok := err.(*DamageError); {
-		case ok:
+		var d *DamageError
+		switch {
+		case errors.As(err, &d):
 			damage = append(damage, d)
 		case err != nil:
 			return nil, err

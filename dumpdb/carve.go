@@ -1,0 +1,175 @@
+package dumpdb
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+)
+
+// carve finds records of bucket key in every page that the tree does not read whole.
+func (db *DB) carve(ctx context.Context) ([]find, error) {
+	o, err := db.owners(ctx)
+	if err != nil {
+		return nil, err
+	}
+	damaged := map[uint64]bool{}
+	for _, d := range o.damage {
+		damaged[d.Page] = true
+	}
+	var finds []find
+	for id := uint64(2); id < db.filePages(); id++ {
+		if o.of[id] != 0 && !damaged[id] {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		finds = db.carvePage(finds, o, id, damaged[id])
+	}
+	slices.SortFunc(finds, func(a, b find) int {
+		return cmp.Or(cmp.Compare(a.rev.Main, b.rev.Main), cmp.Compare(a.rev.Sub, b.rev.Sub), rank(a)-rank(b), cmp.Compare(a.place.Offset, b.place.Offset))
+	})
+	return finds, nil
+}
+
+// rank puts the find to believe first: one that decodes, and one that damage cut from the tree.
+func rank(f find) int {
+	n := 0
+	if !f.decodes {
+		n += 2
+	}
+	if f.origin != OriginUnreachable {
+		n++
+	}
+	return n
+}
+
+// errNoRecord tells bytes that hold no record.
+var errNoRecord = errors.New("no record of bucket key")
+
+// carvePage finds the records of one page. Only a page that names itself is believed, unless the tree says that it was one.
+func (db *DB) carvePage(finds []find, o *owners, id uint64, damaged bool) []find {
+	off := db.place(id).Offset
+	head := make([]byte, headerSize)
+	if _, err := db.f.read(head, off); err != nil {
+		return finds
+	}
+	h := parseHeader(head)
+	if !damaged && (h.id != id || h.flags != flagLeaf || h.count == 0) {
+		return finds
+	}
+	data := make([]byte, db.ownRun(o, id, h.overflow)*uint64(db.pageSize))
+	n, _ := db.f.read(data, off)
+	p := parseHeader(data[:n:n])
+	p.off, p.flags = off, flagLeaf
+	before := len(finds)
+	elems, _ := p.parseElems(nil, nil)
+	for _, e := range elems {
+		if f, err := p.find(e.pos, len(e.key), len(e.value)); err == nil {
+			finds = append(finds, f)
+		}
+	}
+	if len(finds) == before && damaged {
+		finds = p.scanBytes(finds)
+	}
+	for i := range finds[before:] {
+		f := &finds[before+i]
+		f.place.Page = id
+		f.origin = OriginFree
+		if damaged || o.lost(db, id, f.rev) {
+			f.origin = OriginUnreachable
+		}
+	}
+	return finds
+}
+
+// ownRun counts the pages of a run up to the first that is in use or is a page of its own by now. Runs can thus not cover each
+// other, which keeps the work linear on any file.
+func (db *DB) ownRun(o *owners, id uint64, overflow uint32) uint64 {
+	limit := min(uint64(overflow)+1, db.filePages()-id, uint64(maxRun/db.pageSize))
+	head := make([]byte, headerSize)
+	for n := uint64(1); n < limit; n++ {
+		at := id + n
+		if _, err := db.f.read(head, db.place(at).Offset); err != nil || o.of[at] != 0 {
+			return n
+		}
+		if h := parseHeader(head); h.id == at && (h.flags == flagLeaf || h.flags == flagBranch || h.flags == flagFreelist) {
+			return n
+		}
+	}
+	return limit
+}
+
+// lost says whether a record of a page not in use may have been taken from the tree by damage.
+func (o *owners) lost(db *DB, id uint64, rev Rev) bool {
+	if db.meta.Freelist != noFreelist && !o.free.has(id) && id < db.meta.HighWater {
+		return true
+	}
+	if _, ok := db.find("key"); !ok {
+		return len(db.rootDamage) > 0
+	}
+	key := rev.Bytes()
+	return slices.ContainsFunc(o.damage, func(d *DamageError) bool {
+		return bytes.Compare(key, d.FirstKey) >= 0 && (d.LastKey == nil || bytes.Compare(key, d.LastKey) < 0)
+	})
+}
+
+// find reads the record at byte pos.
+func (p *page) find(pos, keySize, valueSize int) (find, error) {
+	key := p.data[pos : pos+keySize]
+	rev, _, err := parseRevKey(key)
+	if err != nil {
+		return find{}, errNoRecord
+	}
+	value := p.data[pos+keySize : pos+keySize+valueSize]
+	_, err = DecodeKeyValue(value)
+	return find{rev: rev, place: Place{Offset: p.off + int64(pos)}, size: int32(keySize + valueSize), keySize: int8(keySize),
+		hash: hashKey(value), decodes: err == nil}, nil
+}
+
+// scanBytes looks for records in a page whose header or table is gone. Only a put that proves itself counts: a revision key followed by
+// a KeyValue that decodes to the start of the next key or the end of what decodes, with the same mod revision.
+func (p *page) scanBytes(finds []find) []find {
+	for at := headerSize; at+revKeySize < len(p.data); at++ {
+		sep := bytes.IndexByte(p.data[at+8:], '_')
+		if sep < 0 || at+sep+revKeySize >= len(p.data) {
+			return finds
+		}
+		at += sep
+		n, ok := proveRecord(p.data[at:])
+		if !ok {
+			continue
+		}
+		if f, err := p.find(at, revKeySize, n); err == nil {
+			finds = append(finds, f)
+			at += revKeySize + n - 1
+		}
+	}
+	return finds
+}
+
+// proveRecord returns the size of the value of a put at the start of b. The fields of a KeyValue ascend on the wire, so the value ends
+// where the next one does not.
+func proveRecord(b []byte) (size int, ok bool) {
+	rev, _, err := parseRevKey(b[:revKeySize])
+	if err != nil {
+		return 0, false
+	}
+	rest, last := b[revKeySize:], uint64(0)
+	var kv KeyValue
+	for len(rest) > 0 {
+		f, after, err := nextField(rest)
+		if err != nil || f.num <= last || f.num > 6 {
+			break
+		}
+		part := rest[:len(rest)-len(after)]
+		if kv.decode(part) != nil {
+			break
+		}
+		last, rest = f.num, after
+	}
+	ends := len(rest) == 0 || rest[0] == 0 // the next revision key begins with a zero byte
+	return len(b) - revKeySize - len(rest), ends && kv.ModRevision == rev.Main && kv.ModRevision > 0 && len(kv.Key) > 0
+}
