@@ -52,7 +52,14 @@ func (f *Filter) Match(e *Entry, r *Request) bool {
 	case f.Key != nil && !r.Touches(f.Key, append(bytes.Clone(f.Key), 0)):
 		return false
 	}
-	return f.Prefix == nil || r.Touches(f.Prefix, prefixEnd(f.Prefix))
+	if f.Prefix == nil {
+		return true
+	}
+	end := prefixEnd(f.Prefix)
+	if len(end) == 1 && end[0] == 0 {
+		end = nil
+	}
+	return r.Touches(f.Prefix, end)
 }
 
 func (r *Request) ofUser(user string) bool {
@@ -112,9 +119,6 @@ func (t *TxnRequest) eachOp(use func(RequestOp)) {
 // Touches tells whether the request names a key of [from, to), in an operation, a compare or a permission. An empty to
 // is the end of the key space.
 func (r *Request) Touches(from, to []byte) bool {
-	if len(to) == 1 && to[0] == 0 {
-		to = nil
-	}
 	hit := false
 	r.EachOp(func(op RequestOp) {
 		switch {
