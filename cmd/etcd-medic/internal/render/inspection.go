@@ -2,11 +2,10 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
-
-	"maps"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -124,7 +123,8 @@ func (p *page) snapFacts(m *evidence.Facts) {
 	}
 	for i := range m.Snapshots {
 		s := &m.Snapshots[i]
-		p.text("  ", fmt.Sprintf("%s  %s  %d bytes%s", s.File, termIndex(s.Term, s.Index), s.Size, confState(&s.ConfState)))
+		p.line("  %s  %s  %d bytes", clean(s.File), termIndex(s.Term, s.Index), s.Size)
+		p.text("    ", strings.TrimPrefix(confState(&s.ConfState), ", "))
 		if v := s.V2; v != nil {
 			p.text("    ", fmt.Sprintf("v2 store: %d members, %d removed, version %s, %d user keys", len(v.Members), len(v.Removed), v.Version, len(v.UserKeys)))
 		}
