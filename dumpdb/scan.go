@@ -74,8 +74,8 @@ func (db *DB) newScan(ctx context.Context, bucket string) *scan {
 }
 
 // tree walks the tree at root.
-func (s *scan) tree(root uint64) bool {
-	return s.child([]elem{{child: root}}, 0, 0, span{})
+func (s *scan) tree(root uint64) {
+	s.child([]elem{{child: root}}, 0, 0, span{})
 }
 
 // child reads page refs[i] and what is below it.

@@ -111,10 +111,10 @@ func TestSweepBitFlip(t *testing.T) {
 				t.Fatalf("the sound file: %+v %v", whole, err)
 			}
 			rnd := rand.New(rand.NewPCG(uint64(len(b)), 7))
-			step := max(1, len(b)/1500)
+			step := max(1, len(b)/700)
 			for at := 0; at < len(b); at++ {
 				// Headers and element tables carry the structure; of the rest a sample is enough.
-				if at%4096 > 80 && at%step != 0 || at%4096 <= 80 && len(b) > 100<<10 && at/4096%16 != 0 {
+				if at%4096 > 80 && at%step != 0 || at%4096 <= 80 && len(b) > 100<<10 && at/4096%24 != 0 {
 					continue
 				}
 				bit := byte(1) << rnd.IntN(8)
