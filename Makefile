@@ -90,11 +90,14 @@ $$(TOOLS)/$(1): $(2)/go.mod $$(wildcard $(2)/go.sum $(2)/*.go) $$(TOOLS)/.$$(GOV
 	touch $$@
 endef
 
+# The old lines are modules whose main package does not build from outside: each has a main.go of its own.
+OLD_SERVERS := etcd-3.3.18 etcd-3.4.3
 SERVERS := etcd-3.5.0 etcd-3.5.35 etcd-3.6.16 etcd-3.7.3
 PEERS := etcd-dump-logs etcd-dump-db etcdutl-3.6 etcdutl-3.7 bbolt
 
 $(eval $(call tool,golangci-lint,.tools/golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 $(eval $(call tool,testcount,.tools/testcount,.))
+$(foreach s,$(OLD_SERVERS),$(eval $(call tool,$(s),testdata/servers/$(s),.)))
 $(foreach s,$(SERVERS),$(eval $(call tool,$(s),testdata/servers/$(s),go.etcd.io/etcd/server/v3)))
 $(eval $(call tool,etcd-dump-logs,testdata/servers/etcd-dump-logs,go.etcd.io/etcd/v3/tools/etcd-dump-logs))
 $(eval $(call tool,etcd-dump-db,testdata/servers/etcd-dump-db,go.etcd.io/etcd/v3/tools/etcd-dump-db))
@@ -108,7 +111,7 @@ $(TOOLS)/.$(GOVERSION):
 	touch $@
 
 .PHONY: test-servers
-test-servers: $(addprefix $(TOOLS)/,$(SERVERS)) ## build etcd 3.5.0, 3.5.35, 3.6.16 and 3.7.3 into .tools/bin
+test-servers: $(addprefix $(TOOLS)/,$(OLD_SERVERS) $(SERVERS)) ## build etcd servers of the lines 3.3 to 3.7 into .tools/bin
 
 .PHONY: peers
 peers: $(addprefix $(TOOLS)/,$(PEERS)) ## build the tools that bench compares with into .tools/bin
