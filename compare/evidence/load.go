@@ -187,32 +187,22 @@ func (d *DB) damage(bucket string, err error) {
 	d.Damage = append(d.Damage, de)
 }
 
-// readDeep walks the page graph, checks the MVCC truths and takes hashes.
+// readDeep walks the page graph, checks the MVCC truths and takes hashes, in little more than one pass over the file.
 func (d *DB) readDeep(ctx context.Context, backup bool) error {
-	var err error
-	if d.Pages, err = d.Handle.Check(ctx); d.Pages != nil {
-		for _, e := range d.Pages.Damage {
-			d.damage(e.Bucket, e)
-		}
+	in, err := d.Handle.Inspect(ctx)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		d.KV, err = d.Handle.KVStats(ctx)
+	d.Pages, d.KV, d.Hashes = in.Pages, in.KV, in.Hashes
+	for _, e := range in.Pages.Damage {
+		d.damage(e.Bucket, e)
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	d.damage("key", err)
+	d.damage("key", in.KVErr)
 	for _, e := range d.Damage {
 		d.KVDamaged = d.KVDamaged || e.Bucket == "key" || e.Bucket == ""
 	}
-	if h, err := d.Handle.HashKV(ctx, 0); err == nil && !d.KVDamaged {
-		d.HashKV = &h
-	}
-	d.Hashes = map[string]string{}
-	for _, b := range d.Buckets {
-		if h, err := d.Handle.BucketHash(ctx, b.Name); err == nil && h != "" {
-			d.Hashes[b.Name] = h
-		}
+	if in.HashErr == nil && !d.KVDamaged {
+		d.HashKV = &in.HashKV
 	}
 	if backup {
 		d.Trailer, err = d.Handle.Trailer()
