@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -18,15 +19,7 @@ func (db *DB) BucketHash(ctx context.Context, bucket string) (string, error) {
 	case "meta":
 		return "", nil
 	case "key":
-		m, err := db.MetaBucket()
-		if err != nil {
-			return "", err
-		}
-		cur, err := db.CurrentRev()
-		if err != nil {
-			return "", err
-		}
-		return db.ContentHash(ctx, m.CompactRev(), cur)
+		return db.ContentHash(ctx, -1, 0)
 	}
 	lines, err := db.canonical(bucket)
 	if err != nil {
@@ -44,9 +37,31 @@ func (db *DB) BucketHash(ctx context.Context, bucket string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// ContentHash is a content hash of bucket key as if compacted at comp (-1: never) and cut after rev. Members with other
-// compact and current revisions are comparable over max(compact revisions) and min(current revisions).
+// ContentHash is a content hash of bucket key as if compacted at comp (at least the compact revision, which -1 stands for) and
+// cut after rev (0: the current revision). Members with other compact and current revisions are comparable over max(compact
+// revisions) and min(current revisions). ErrCompacted and ErrFutureRev tell that the window is out of reach.
 func (db *DB) ContentHash(ctx context.Context, comp, rev int64) (string, error) {
+	m, err := db.MetaBucket()
+	if err != nil {
+		return "", err
+	}
+	cur, err := db.CurrentRev()
+	if err != nil {
+		return "", err
+	}
+	done := m.CompactRev()
+	if comp < 0 {
+		comp = done
+	}
+	if rev == 0 {
+		rev = cur
+	}
+	if comp < done || rev < comp {
+		return "", fmt.Errorf("window %d to %d, compacted at %d: %w", comp, rev, done, ErrCompacted)
+	}
+	if rev > cur {
+		return "", fmt.Errorf("revision %d, current %d: %w", rev, cur, ErrFutureRev)
+	}
 	h := newWindowHash(db, comp, rev)
 	h.sha = true
 	if err := h.run(ctx); err != nil {

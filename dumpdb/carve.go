@@ -71,8 +71,8 @@ func (db *DB) carvePage(finds []find, o *owners, id uint64, damaged bool) []find
 			finds = append(finds, f)
 		}
 	}
-	if len(finds) == before && damaged {
-		finds = p.scanBytes(finds)
+	if damaged {
+		finds = p.scanBytes(finds, before)
 	}
 	for i := range finds[before:] {
 		f := &finds[before+i]
@@ -111,9 +111,7 @@ func (o *owners) lost(db *DB, id uint64, rev Rev) bool {
 		return len(db.rootDamage) > 0
 	}
 	key := rev.Bytes()
-	return slices.ContainsFunc(o.damage, func(d *DamageError) bool {
-		return bytes.Compare(key, d.FirstKey) >= 0 && (d.LastKey == nil || bytes.Compare(key, d.LastKey) < 0)
-	})
+	return slices.ContainsFunc(o.damage, func(d *DamageError) bool { return d.covers(key) })
 }
 
 // find reads the record at byte pos.
@@ -129,9 +127,14 @@ func (p *page) find(pos, keySize, valueSize int) (find, error) {
 		hash: hashKey(value), decodes: err == nil}, nil
 }
 
-// scanBytes looks for records in a page whose header or table is gone. Only a put that proves itself counts: a revision key followed by
-// a KeyValue that decodes to the start of the next key or the end of what decodes, with the same mod revision.
-func (p *page) scanBytes(finds []find) []find {
+// scanBytes looks for further records in a page whose header or table is bad; finds[from:] are those that the table gave. Only a
+// put that proves itself counts: a revision key followed by a KeyValue that decodes to the start of the next key or the end
+// of the page, with the same mod revision.
+func (p *page) scanBytes(finds []find, from int) []find {
+	known := map[int64]bool{}
+	for _, f := range finds[from:] {
+		known[f.place.Offset] = true
+	}
 	for at := headerSize; at+revKeySize < len(p.data); at++ {
 		sep := bytes.IndexByte(p.data[at+8:], '_')
 		if sep < 0 || at+sep+revKeySize >= len(p.data) {
@@ -142,10 +145,10 @@ func (p *page) scanBytes(finds []find) []find {
 		if !ok {
 			continue
 		}
-		if f, err := p.find(at, revKeySize, n); err == nil {
+		if f, err := p.find(at, revKeySize, n); err == nil && !known[f.place.Offset] {
 			finds = append(finds, f)
-			at += revKeySize + n - 1
 		}
+		at += revKeySize + n - 1
 	}
 	return finds
 }

@@ -1,6 +1,7 @@
 package dumpdb
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
@@ -59,6 +60,11 @@ var (
 	ErrCompacted = errors.New("the revision has been compacted")
 	ErrFutureRev = errors.New("the revision is a future revision")
 )
+
+// covers says whether a key lies in the span that may be lost.
+func (e *DamageError) covers(key []byte) bool {
+	return bytes.Compare(key, e.FirstKey) >= 0 && (e.LastKey == nil || bytes.Compare(key, e.LastKey) < 0)
+}
 
 // Damages is an error made of everything that is wrong with what was read. errors.As finds its first [DamageError].
 type Damages []*DamageError

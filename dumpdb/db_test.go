@@ -93,6 +93,36 @@ func TestOpenSalvage(t *testing.T) {
 	}
 }
 
+// Members at other revisions have the same content hash over the window they share.
+func TestContentHashWindow(t *testing.T) {
+	dir, ctx := evidencetest.Incident(t, "k-lagging-node"), context.Background()
+	ahead := open(t, filepath.Join(dir, "node1/member/snap/db"))
+	behind := open(t, filepath.Join(dir, "node3/member/snap/db"))
+	want, err := behind.BucketHash(ctx, "key")
+	fatal(t, err)
+	for _, comp := range []int64{-1, 50, 91} {
+		a, err := ahead.ContentHash(ctx, comp, 91)
+		fatal(t, err)
+		b, err := behind.ContentHash(ctx, comp, 91)
+		fatal(t, err)
+		if a != b || comp < 0 && a != want {
+			t.Errorf("compacted at %d: %s and %s", comp, a, b)
+		}
+	}
+	all, err := ahead.BucketHash(ctx, "key")
+	fatal(t, err)
+	if all == want {
+		t.Error("the hash does not see the records above")
+	}
+	if _, err := behind.ContentHash(ctx, -1, 92); !errors.Is(err, ErrFutureRev) {
+		t.Error(err)
+	}
+	skew := open(t, filepath.Join(evidencetest.Incident(t, "l-compaction-skew"), "node1/member/snap/db"))
+	if _, err := skew.ContentHash(ctx, 570, 0); !errors.Is(err, ErrCompacted) {
+		t.Error(err)
+	}
+}
+
 // What salvage finds in the damaged member is never contradicted by the sound ones.
 func TestSalvageAgainstSoundMember(t *testing.T) {
 	dir := evidencetest.Incident(t, "f-bbolt-page-corruption")

@@ -267,8 +267,8 @@ func TestIncidentPageDamage(t *testing.T) {
 			t.Errorf("hash of a damaged bucket: %v", err)
 		}
 		st, err := db.KVStats(context.Background())
-		if st.Revisions != 305-27 || err == nil {
-			t.Errorf("%d records, %v", st.Revisions, err)
+		if st.Revisions != 305-27 || err == nil || len(st.Violations) > 0 {
+			t.Errorf("%d records, %v, %v", st.Revisions, err, st.Violations)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (in *Inspection) key(ctx context.Context, c *checker, b *bucket) error {
 	}
 	ks := s.(*keySink)
 	c.add(damage...)
-	in.KV, in.KVErr = ks.stats.finish(), joinErrs(metaErr, damagesOrNil(damage))
+	in.KV, in.KVErr = ks.stats.finish().excused(damage), joinErrs(metaErr, damagesOrNil(damage))
 	ks.hash.rev = in.KV.CurrentRev
 	if in.HashErr = in.KVErr; in.HashErr == nil {
 		in.HashErr = ks.hash.second(ctx, b)

@@ -55,7 +55,7 @@ func (db *DB) KVStats(ctx context.Context) (*KVStats, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.(*keySink).stats.finish(), joinErrs(metaErr, damagesOrNil(damage))
+	return s.(*keySink).stats.finish().excused(damage), joinErrs(metaErr, damagesOrNil(damage))
 }
 
 // leaseSet is the set of lease IDs that exist.
