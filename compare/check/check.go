@@ -90,15 +90,6 @@ func (in *Input) cut(f Finding) Finding {
 	return f
 }
 
-// labels returns the labels of members by position.
-func (in *Input) labels(positions []int) []string {
-	out := []string{}
-	for _, i := range positions {
-		out = append(out, in.Members[i].Label())
-	}
-	return out
-}
-
 // memberName names a member by its label among the sources, else by its ID.
 func (in *Input) memberName(id fmt.Stringer) string {
 	for _, m := range in.Members {

@@ -39,7 +39,7 @@ func Locate(ctx context.Context, spec Spec) (*Parts, error) {
 func (p *Parts) Close() error {
 	var err error
 	for _, d := range p.scratch {
-		if e := os.RemoveAll(d); e != nil {
+		if e := os.RemoveAll(d); e != nil { //nolint:forbidigo // scratch that Locate itself made
 			err = e
 		}
 	}

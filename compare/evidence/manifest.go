@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -137,7 +138,7 @@ func hashFile(ctx context.Context, path string) (string, error) {
 	for {
 		n, err := f.Read(buf)
 		h.Write(buf[:n])
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return hex.EncodeToString(h.Sum(nil)), nil
 		}
 		if err == nil {

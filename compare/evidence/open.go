@@ -216,7 +216,7 @@ func (s *Set) Close() error {
 		}
 	}
 	for _, d := range s.scratch {
-		errs = append(errs, os.RemoveAll(d))
+		errs = append(errs, os.RemoveAll(d)) //nolint:forbidigo // scratch that Open itself made
 	}
 	return errors.Join(errs...)
 }

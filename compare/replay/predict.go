@@ -18,8 +18,6 @@ type prediction struct {
 	touches bool
 }
 
-func legal(s State, r Reason) prediction { return prediction{state: s, reason: r, sure: true} }
-
 // predict says what the entry does to the key space given the member's state. Requests that never write keys are handled
 // by other.
 func (s *sim) predict(r *dumplog.Request) prediction {

@@ -12,7 +12,6 @@ type txnEval struct {
 	s *sim
 	// overlay holds what this transaction wrote so far; nil marks a deleted key.
 	overlay map[string]*write
-	order   []string
 	writes  []write
 	reason  Reason
 	sure    bool

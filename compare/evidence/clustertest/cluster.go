@@ -28,6 +28,10 @@ import (
 // real consistent index bug.
 var Lines = []string{"3.5.0", "3.5.35", "3.6.16", "3.7.3"}
 
+// OldLines are versions before 3.5 that `make test-servers` builds. They have no learner promotion that survives (3.3 knows no learners),
+// need fsync, and hold the auth revision bug of etcd issue 11651.
+var OldLines = []string{"3.3.18", "3.4.3"}
+
 // Patience is how long a cluster may take to reach a state that a test waits for.
 const Patience = 60 * time.Second
 
@@ -35,7 +39,8 @@ const Patience = 60 * time.Second
 type Options struct {
 	// SnapshotCount is --snapshot-count: committed entries between raft snapshots. 0 leaves the server's default.
 	SnapshotCount int
-	// Fsync keeps fsync on. Without it a killed process loses nothing, only a powerless machine does, and tests are much faster.
+	// Fsync keeps fsync on, as it is on any server before 3.5. Without it a killed process loses nothing, only a powerless machine
+	// does, and tests are much faster.
 	Fsync bool
 	// Args are further flags for every member.
 	Args []string
@@ -165,6 +170,33 @@ func (c *Cluster) Restart(i int) {
 	}
 	c.members[i].start()
 	c.waitServing(i)
+}
+
+// StartProcess starts member i on its data dir and does not wait for it: for members that are meant to fail or to stand alone.
+func (c *Cluster) StartProcess(i int) { c.t.Helper(); c.members[i].start() }
+
+// WaitServing waits until member i, started by StartProcess, answers and knows a leader.
+func (c *Cluster) WaitServing(i int) { c.t.Helper(); c.waitServing(i) }
+
+// WaitExit waits until the process of member i has ended by itself.
+func (c *Cluster) WaitExit(i int) {
+	c.t.Helper()
+	select {
+	case <-c.members[i].exited:
+	case <-time.After(Patience):
+		c.t.Fatalf("%s still runs", c.Name(i))
+	}
+}
+
+// Running tells whether the process of member i runs.
+func (c *Cluster) Running(i int) bool { return c.members[i].running() }
+
+// Wipe deletes the data dir of member i, which must not run: its next start is that of a new member with the old flags.
+func (c *Cluster) Wipe(i int) {
+	c.t.Helper()
+	if err := os.RemoveAll(c.members[i].dataDir); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // Use makes member i run another binary from its next start on: upgrades, downgrades and mixed clusters.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -29,15 +30,35 @@ func (m *member) args() []string {
 		"--listen-client-urls", m.clientURL, "--advertise-client-urls", m.clientURL,
 		"--listen-peer-urls", m.peerURL, "--initial-advertise-peer-urls", m.peerURL,
 		"--initial-cluster", m.initial, "--initial-cluster-state", m.state, "--initial-cluster-token", "clustertest",
-		"--logger", "zap",
 	}
-	if !m.c.opts.Fsync {
+	minor := lineOf(m.path())
+	if minor >= 4 {
+		a = append(a, "--logger", "zap")
+	}
+	if !m.c.opts.Fsync && minor >= 5 {
 		a = append(a, "--unsafe-no-fsync")
 	}
 	if n := m.c.opts.SnapshotCount; n > 0 {
 		a = append(a, "--snapshot-count", fmt.Sprint(n))
 	}
 	return append(a, m.c.opts.Args...)
+}
+
+// path is the binary that the next start runs.
+func (m *member) path() string {
+	if m.binary != "" {
+		return m.binary
+	}
+	return m.c.binary
+}
+
+// lineOf is the minor version in the name of a binary of Server, on which its flags depend; any other binary counts as new.
+func lineOf(binary string) int {
+	var minor, patch int
+	if _, err := fmt.Sscanf(filepath.Base(binary), "etcd-3.%d.%d", &minor, &patch); err != nil {
+		return 1 << 10
+	}
+	return minor
 }
 
 // start starts the process and returns without waiting for it to serve.
@@ -50,11 +71,7 @@ func (m *member) start() {
 	if err != nil {
 		m.c.t.Fatal(err)
 	}
-	binary := m.binary
-	if binary == "" {
-		binary = m.c.binary
-	}
-	cmd := exec.Command(binary, m.args()...)
+	cmd := exec.Command(m.path(), m.args()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(cleanEnv(), m.c.opts.Env...)
 	cmd.SysProcAttr = processAttributes()

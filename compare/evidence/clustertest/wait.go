@@ -75,6 +75,34 @@ func (c *Cluster) WaitEqual() (appliedIndex uint64, revision int64) {
 	return appliedIndex, revision
 }
 
+// WaitApplied waits until all running members have applied the same raft index, whatever their revisions, and returns it.
+func (c *Cluster) WaitApplied() uint64 {
+	c.t.Helper()
+	var index uint64
+	c.WaitUntil("members have applied the same index", func(ctx context.Context) error {
+		index = 0
+		for i, m := range c.members {
+			if !m.running() {
+				continue
+			}
+			st, err := c.status(ctx, i)
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+			applied := st.RaftAppliedIndex
+			if applied == 0 { // before 3.4
+				applied = st.RaftIndex
+			}
+			if index != 0 && applied != index {
+				return fmt.Errorf("%s is at index %d, others at %d", m.name, applied, index)
+			}
+			index = applied
+		}
+		return nil
+	})
+	return index
+}
+
 // Leader waits until all running members agree on a leader that runs, and returns its number. After Stop or Kill of a leader
 // call it before writing: what is proposed while nobody leads is lost.
 func (c *Cluster) Leader() int {
