@@ -1,9 +1,6 @@
 package dumpdb
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Auth reads buckets auth, authUsers and authRoles. On error what could be read is returned too, as in all readers below.
 func (db *DB) Auth() (Auth, error) {
@@ -23,7 +20,7 @@ func (db *DB) Auth() (Auth, error) {
 		}
 		return err
 	})
-	return a, errors.Join(state, users, roles)
+	return a, joinErrs(state, users, roles)
 }
 
 func (a *Auth) set(row Row) (err error) {

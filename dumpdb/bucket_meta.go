@@ -9,23 +9,37 @@ import (
 
 // badRow is the damage of a row that does not decode.
 func badRow(bucket string, row Row, err error) *DamageError {
-	return &DamageError{Place: row.Place, Kind: DamageRow, Bucket: bucket, FirstKey: append([]byte(nil), row.Key...), Err: err}
+	sp := only(row.Key)
+	return &DamageError{Place: row.Place, Kind: DamageRow, Bucket: bucket, FirstKey: sp.first, LastKey: sp.end, Err: err}
 }
 
-// eachRow decodes every row of a small bucket with fn; damage and undecodable rows are joined into the error.
+// maxBadRows bounds what is kept of a small bucket's damage.
+const maxBadRows = 1000
+
+// eachRow decodes every row of a small bucket with fn; damage and undecodable rows come back as [Damages].
 func (db *DB) eachRow(bucket string, fn func(Row) error) error {
-	var errs []error
+	var bad Damages
+	more := 0
 	for row, err := range db.Rows(bucket) {
+		var d *DamageError
 		if err == nil {
-			if err = fn(row); err != nil {
-				err = badRow(bucket, row, err)
+			if err = fn(row); err == nil {
+				continue
 			}
+			d = badRow(bucket, row, err)
+		} else if !errors.As(err, &d) {
+			return err
 		}
-		if err != nil {
-			errs = append(errs, err)
+		if len(bad) < maxBadRows {
+			bad = append(bad, d)
+		} else {
+			more++
 		}
 	}
-	return errors.Join(errs...)
+	if more > 0 {
+		return fmt.Errorf("%w (and %d more)", bad, more)
+	}
+	return damagesOrNil(bad)
 }
 
 func (r Row) clone() Row {

@@ -85,7 +85,7 @@ func (db *DB) loadBuckets() {
 	s.onLeaf = func(l *leaf) bool {
 		for _, e := range l.elems {
 			if b, dmg := parseBucket(l, e); dmg != nil {
-				s.damage(dmg, span{e.key, nil})
+				s.damage(dmg, only(e.key))
 			} else {
 				db.buckets = append(db.buckets, b)
 			}

@@ -66,13 +66,16 @@ func (db *DB) carvePage(finds []find, o *owners, id uint64, damaged bool) []find
 	p.off, p.flags = off, flagLeaf
 	before := len(finds)
 	elems, _ := p.parseElems(nil, nil)
+	known := map[int]bool{}
 	for _, e := range elems {
-		if f, err := p.find(e.pos, len(e.key), len(e.value)); err == nil {
+		// The tree yields the readable rows of a page that it reaches.
+		if f, err := p.find(e.pos, len(e.key), len(e.value)); err == nil && o.of[id] == 0 {
 			finds = append(finds, f)
 		}
+		known[e.pos] = true
 	}
 	if damaged {
-		finds = p.scanBytes(finds, before)
+		finds = p.scanBytes(finds, known)
 	}
 	for i := range finds[before:] {
 		f := &finds[before+i]
@@ -127,14 +130,10 @@ func (p *page) find(pos, keySize, valueSize int) (find, error) {
 		hash: hashKey(value), decodes: err == nil}, nil
 }
 
-// scanBytes looks for further records in a page whose header or table is bad; finds[from:] are those that the table gave. Only a
+// scanBytes looks for further records in a page whose header or table is bad; known are the positions that the table gave. Only a
 // put that proves itself counts: a revision key followed by a KeyValue that decodes to the start of the next key or the end
 // of the page, with the same mod revision.
-func (p *page) scanBytes(finds []find, from int) []find {
-	known := map[int64]bool{}
-	for _, f := range finds[from:] {
-		known[f.place.Offset] = true
-	}
+func (p *page) scanBytes(finds []find, known map[int]bool) []find {
 	for at := headerSize; at+revKeySize < len(p.data); at++ {
 		sep := bytes.IndexByte(p.data[at+8:], '_')
 		if sep < 0 || at+sep+revKeySize >= len(p.data) {
@@ -145,7 +144,7 @@ func (p *page) scanBytes(finds []find, from int) []find {
 		if !ok {
 			continue
 		}
-		if f, err := p.find(at, revKeySize, n); err == nil && !known[f.place.Offset] {
+		if f, err := p.find(at, revKeySize, n); err == nil && !known[at] {
 			finds = append(finds, f)
 		}
 		at += revKeySize + n - 1

@@ -61,6 +61,12 @@ var (
 	ErrFutureRev = errors.New("the revision is a future revision")
 )
 
+// only is the span of one key.
+func only(key []byte) span {
+	k := append([]byte(nil), key...)
+	return span{k, append(k[:len(k):len(k)], 0)}
+}
+
 // covers says whether a key lies in the span that may be lost.
 func (e *DamageError) covers(key []byte) bool {
 	return bytes.Compare(key, e.FirstKey) >= 0 && (e.LastKey == nil || bytes.Compare(key, e.LastKey) < 0)
@@ -107,11 +113,11 @@ func (e *DamageError) LostRevisions() (first, last int64, ok bool) {
 		first = r.Main
 	}
 	if e.LastKey != nil {
-		r, _, err := parseRevKey(e.LastKey)
+		r, _, err := parseRevKey(e.LastKey[:min(len(e.LastKey), revKeySize)])
 		if err != nil {
 			return 0, 0, false
 		}
-		if last = r.Main; r.Sub == 0 {
+		if last = r.Main; r.Sub == 0 && len(e.LastKey) == revKeySize {
 			last-- // LastKey itself is not lost
 		}
 	}

@@ -11,8 +11,9 @@ import (
 
 // Query selects records of bucket key. The zero Query selects all.
 type Query struct {
-	// Key selects one key, Prefix those that begin with it; nil means any.
-	Key, Prefix []byte
+	// Key selects one key, or with RangeEnd the keys from Key up to but not including RangeEnd (one zero byte: to the end), as
+	// etcd reads the pair. Prefix selects keys that begin with it. nil means any.
+	Key, RangeEnd, Prefix []byte
 	// FromRev and ToRev bound the main revision, both included; 0 is open.
 	FromRev, ToRev int64
 	// Rev is the revision at which Live and Deleted look; 0 is the current one.
@@ -23,7 +24,17 @@ type Query struct {
 }
 
 func (q *Query) matches(key []byte) bool {
-	return (q.Key == nil || bytes.Equal(key, q.Key)) && bytes.HasPrefix(key, q.Prefix)
+	return q.inRange(key) && bytes.HasPrefix(key, q.Prefix)
+}
+
+func (q *Query) inRange(key []byte) bool {
+	switch {
+	case q.RangeEnd == nil:
+		return q.Key == nil || bytes.Equal(key, q.Key)
+	case bytes.Compare(key, q.Key) < 0:
+		return false
+	}
+	return string(q.RangeEnd) == "\x00" || bytes.Compare(key, q.RangeEnd) < 0
 }
 
 func (q *Query) span() span {
@@ -82,7 +93,7 @@ func (db *DB) queryState(ctx context.Context, q Query) iter.Seq2[Revision, error
 			return
 		}
 		states := map[string]keyState{}
-		all := Query{Key: q.Key, Prefix: q.Prefix, ToRev: q.Rev}
+		all := Query{Key: q.Key, RangeEnd: q.RangeEnd, Prefix: q.Prefix, ToRev: q.Rev}
 		for r, err := range db.scanQuery(ctx, all) {
 			if err != nil || r.Err != nil {
 				if !yield(r, err) || ctx.Err() != nil {

@@ -54,11 +54,25 @@ func (p *records) add(l *leaf, e elem) (r *record, ok bool) {
 	return &p.recs[len(p.recs)-1], true
 }
 
-// joinErrs returns the only error of errs as it is, several joined, none as nil.
+// joinErrs returns the only error of errs as it is, several joined, none as nil. Damage stays one list of [Damages].
 func joinErrs(errs ...error) error {
-	errs = slices.DeleteFunc(errs, func(e error) bool { return e == nil })
-	if len(errs) == 1 {
-		return errs[0]
+	var damage Damages
+	var other []error
+	for _, err := range errs {
+		if d, ok := err.(Damages); ok { //nolint:errorlint // a wrapped list keeps its text
+			damage = append(damage, d...)
+		} else if err != nil {
+			other = append(other, err)
+		}
 	}
-	return errors.Join(errs...)
+	if len(other) == 0 {
+		return damagesOrNil(damage)
+	}
+	if len(damage) > 0 {
+		other = append([]error{damage}, other...)
+	}
+	if len(other) == 1 {
+		return other[0]
+	}
+	return errors.Join(other...)
 }

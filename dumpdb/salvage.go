@@ -72,7 +72,7 @@ func (db *DB) SalvageRevisions(ctx context.Context) iter.Seq2[Salvaged, error] {
 			if live, ok := newest[hashKey(r.KV.Key)]; ok && live == r.Rev {
 				out.Origin = OriginLive
 			}
-			if !m.before(r.Rev) || !m.tree(out) {
+			if out.consistent() && !m.before(r.Rev) || !m.tree(out) {
 				return
 			}
 		}
@@ -111,10 +111,14 @@ func (m *merger) before(rev Rev) bool {
 	return true
 }
 
-// tree yields a record of the tree and swallows finds of its revision: the tree's is the one that counts.
+// tree yields a record of the tree and swallows finds of its revision, as the tree's is the one that counts. Only where that does
+// not decode and another does, both are yielded.
 func (m *merger) tree(s Salvaged) bool {
 	if s.Err != nil && s.Rev == (Rev{}) {
 		return m.yield(s, nil)
+	}
+	if s.Err != nil && len(m.finds) > 0 && m.finds[0].rev == s.Rev && m.finds[0].decodes {
+		return m.yield(s, nil) && m.next()
 	}
 	hash := hashKey(s.Raw)
 	for len(m.finds) > 0 && m.finds[0].rev == s.Rev {
@@ -122,6 +126,12 @@ func (m *merger) tree(s Salvaged) bool {
 		m.finds = m.finds[1:]
 	}
 	return m.yield(s, nil)
+}
+
+// consistent says whether bucket key and value of a record tell the same revision. One that does not may stand anywhere, so the order
+// of the others must not follow it.
+func (s *Salvaged) consistent() bool {
+	return s.Err == nil && (s.Tombstone || s.KV.ModRevision == s.Main || len(s.Raw) == 0)
 }
 
 func (s *Salvaged) count(same bool) {

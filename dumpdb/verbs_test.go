@@ -183,6 +183,19 @@ var askVerbs = map[string]asker{
 			printDamage(out, dmg)
 		}
 	},
+	"small": func(s *script, d *datadriven.TestData, db *DB, out *strings.Builder) {
+		m, metaErr := db.MetaBucket()
+		a, authErr := db.Auth()
+		members, memberErr := db.Members()
+		leases, leaseErr := db.Leases()
+		alarms, alarmErr := db.Alarms()
+		_, clusterErr := db.Cluster()
+		fmt.Fprintf(out, "unknown %d, users %d, roles %v, members %d, leases %d, alarms %d, missing %v\n", len(m.Unknown), len(a.Users), a.Roles,
+			len(members), len(leases), len(alarms), db.MissingBuckets())
+		for _, err := range []error{metaErr, authErr, memberErr, leaseErr, alarmErr, clusterErr} {
+			printErr(out, err)
+		}
+	},
 	"usage": func(s *script, d *datadriven.TestData, db *DB, out *strings.Builder) {
 		u, err := db.Usage(bg, s.query(d), int(arg(s, d, "depth", 1)))
 		for _, g := range slices.Concat([]Group{u.Total}, u.Prefixes, u.Kinds) {
@@ -194,13 +207,17 @@ var askVerbs = map[string]asker{
 }
 
 func (s *script) query(d *datadriven.TestData) Query {
-	var key, prefix string
+	var key, end, prefix string
+	d.MaybeScanArgs(s.t, "end", &end)
 	d.MaybeScanArgs(s.t, "key", &key)
 	d.MaybeScanArgs(s.t, "prefix", &prefix)
 	q := Query{Prefix: []byte(prefix), FromRev: arg(s, d, "from", 0), ToRev: arg(s, d, "to", 0), Rev: arg(s, d, "rev", 0),
 		Live: d.HasArg("live"), Deleted: d.HasArg("deleted")}
 	if key != "" {
 		q.Key = []byte(key)
+	}
+	if end != "" {
+		q.RangeEnd = []byte(end)
 	}
 	return q
 }

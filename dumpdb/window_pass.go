@@ -44,7 +44,7 @@ func (s *keySink) merge(p portion) {
 	if h := s.hash; h != nil {
 		if len(o.bad) > 0 && h.bad == nil {
 			v := o.bad[0]
-			h.bad = &DamageError{Place: v.Place, Kind: DamageRow, Bucket: "key", FirstKey: v.Rev.Bytes(), Err: errors.New(v.Observed)}
+			h.bad = &DamageError{Place: v.Place, Kind: DamageRow, Bucket: "key", Err: errors.New(v.Observed)}
 		}
 		h.high.join(&o.sums)
 		for i := range o.recs {
