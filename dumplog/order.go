@@ -84,8 +84,12 @@ func (o *order) sequence(d *digest, head Pos) {
 	}
 	o.chained = false
 	if n > 0 {
-		o.report(&DamageError{Pos: head, Kind: DamageMissingSegment,
-			Err: fmt.Errorf("%d segment(s) missing between %s and this one", n, o.prev.seg.Name)})
+		m := &DamageError{Pos: head, Kind: DamageMissingSegment,
+			Err: fmt.Errorf("%d segment(s) missing between %s and this one", n, o.prev.seg.Name)}
+		if d.seg.First > o.last+1 { // the name says what came before, even if no entry follows
+			m.LostFrom, m.LostTo = o.last+1, d.seg.First-1
+		}
+		o.report(m)
 	}
 }
 

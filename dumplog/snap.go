@@ -84,22 +84,28 @@ func ReadSnapFile(path string) (*SnapFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &SnapFile{File: filepath.Base(path), Size: fi.Size()}
-	base, broken := strings.CutSuffix(s.File, ".broken")
-	s.Broken = broken
-	base = strings.TrimSuffix(base, ".snap")
-	var named bool
-	s.NameTerm, s.NameIndex, named = twoNumbers(base)
 	b, err := io.ReadAll(io.LimitReader(f, maxSnapFile))
 	if err != nil {
 		return nil, err
 	}
+	s := DecodeSnapFile(filepath.Base(path), b)
+	s.Size = fi.Size()
+	return s, nil
+}
+
+// DecodeSnapFile reads the bytes of a .snap file; name is its file name, which says what term and index it should hold.
+func DecodeSnapFile(name string, b []byte) *SnapFile {
+	s := &SnapFile{File: name, Size: int64(len(b))}
+	base, broken := strings.CutSuffix(name, ".broken")
+	s.Broken = broken
+	var named bool
+	s.NameTerm, s.NameIndex, named = twoNumbers(strings.TrimSuffix(base, ".snap"))
 	if d := s.decode(b); d != nil {
 		s.damaged(d)
 	} else if named && (s.NameTerm != s.Term || s.NameIndex != s.Index) {
 		s.damaged(&DamageError{Kind: DamageMixed, Err: fmt.Errorf("the content is of %d/%d", s.Term, s.Index)})
 	}
-	return s, nil
+	return s
 }
 
 func (s *SnapFile) damaged(d *DamageError) {

@@ -191,12 +191,14 @@ func (l *Log) Stats(ctx context.Context, f *Filter) (*Stats, *Summary, error) {
 	if f.Overwritten != nil {
 		return l.statsInOrder(ctx, f)
 	}
-	parts := make([]Stats, l.Segments())
+	parts := make([]*Stats, l.Segments())
 	sum, err := l.ScanWith(ctx, func(i int) func(*Entry) {
 		var d Decoder
+		part := new(Stats) // each on its own, so that two cores do not share a cache line
+		parts[i] = part
 		return func(e *Entry) {
 			if r, _ := d.Decode(e); f.Match(e, r) {
-				parts[i].Add(e, r)
+				part.Add(e, r)
 			}
 		}
 	})
@@ -204,8 +206,8 @@ func (l *Log) Stats(ctx context.Context, f *Filter) (*Stats, *Summary, error) {
 		return nil, nil, err
 	}
 	all := &Stats{}
-	for i := range parts {
-		all.Merge(&parts[i])
+	for _, part := range parts {
+		all.Merge(part)
 	}
 	return all, sum, nil
 }

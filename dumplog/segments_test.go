@@ -1,0 +1,169 @@
+package dumplog_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// writeSegments writes a log of many small segments with overwrites, as leaders that come and go leave them.
+func writeSegments(t testing.TB, dir string, seed uint64) {
+	t.Helper()
+	old := wal.SegmentSizeBytes
+	defer func() { wal.SegmentSizeBytes = old }()
+	wal.SegmentSizeBytes = 16 << 10
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	w := newWAL(t, dir)
+	term, last, commit := uint64(1), uint64(0), uint64(0)
+	for range 400 {
+		if rnd.IntN(10) == 0 { // a new leader replaces what is not committed
+			term++
+			last = commit + rnd.Uint64N(last-commit+1)
+		}
+		var ents []raftpb.Entry
+		for range 1 + rnd.IntN(4) {
+			last++
+			value := make([]byte, rnd.IntN(1500))
+			ents = append(ents, raftpb.Entry{Term: term, Index: last, Data: put(fmt.Sprint("k", last), value, 0)})
+		}
+		commit += rnd.Uint64N(last - commit + 1)
+		w.save(raftpb.HardState{Term: term, Vote: testMember, Commit: commit}, ents...)
+	}
+	w.close()
+}
+
+// TestManySegmentsEqualToReadAll holds logs with many segments and overwrites against etcd's own reader.
+func TestManySegmentsEqualToReadAll(t *testing.T) {
+	for seed := range uint64(5) {
+		dir := filepath.Join(t.TempDir(), "wal")
+		writeSegments(t, dir, seed)
+		evidencetest.Unchanged(t, dir)
+		l, err := dumplog.Open(dir)
+		must(t, err)
+		s, err := l.Scan(context.Background())
+		must(t, err)
+		if len(s.Damage) > 0 || len(s.Segments) < 10 || len(s.Overwrites) < 5 {
+			t.Fatalf("%d segments, %d overwrites, damage %v", len(s.Segments), len(s.Overwrites), s.Damage)
+		}
+		equalToReadAll(t, l, s, evidencetest.Copy(t, dir))
+		for _, o := range s.Overwrites {
+			if o.Index <= o.Commit {
+				t.Errorf("%v: entry %d replaced, commit was %d; the writer never did that", o.Pos, o.Index, o.Commit)
+			}
+		}
+		for i, r := range s.Terms {
+			if i > 0 && (r.First != s.Terms[i-1].Last+1 || r.Term <= s.Terms[i-1].Term) {
+				t.Errorf("terms %v", s.Terms)
+			}
+		}
+	}
+}
+
+// TestDropEachSegment drops each segment but the last in turn: the hole is reported with exactly the lost indexes.
+func TestDropEachSegment(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "wal")
+	old := wal.SegmentSizeBytes
+	wal.SegmentSizeBytes = 4 << 10
+	writeMany(t, dir, 600, 40)
+	wal.SegmentSizeBytes = old
+	must(t, removeTmp(dir))
+	l, err := dumplog.Open(dir)
+	must(t, err)
+	whole, err := l.Scan(context.Background())
+	must(t, err)
+	for i := 1; i < len(whole.Segments)-1; i++ {
+		gone := whole.Segments[i]
+		path := filepath.Join(dir, gone.Name)
+		aside := filepath.Join(t.TempDir(), "aside")
+		must(t, os.Rename(path, aside))
+		l, err := dumplog.Open(dir)
+		must(t, err)
+		s, err := l.Scan(context.Background())
+		must(t, err)
+		if len(s.Damage) != 1 || s.Damage[0].Kind != dumplog.DamageMissingSegment || s.Damage[0].LostFrom != gone.FirstEntry || s.Damage[0].LostTo != gone.LastEntry {
+			t.Fatalf("without %s (%d..%d): %v", gone.Name, gone.FirstEntry, gone.LastEntry, s.Damage)
+		}
+		must(t, os.Rename(aside, path))
+	}
+}
+
+// TestWhileTheServerWrites reads a log again and again while it grows: every reading is a healthy, longer log, or ends in
+// a torn tail where the writer was inside a record.
+func TestWhileTheServerWrites(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "wal")
+	w := newWAL(t, dir)
+	last := uint64(0)
+	for i := uint64(1); i <= 200; i++ {
+		w.save(raftpb.HardState{Term: 1, Vote: testMember, Commit: i}, raftpb.Entry{Term: 1, Index: i, Data: put("k", make([]byte, 700), 0)})
+		l, err := dumplog.Open(dir)
+		must(t, err)
+		s, err := l.Scan(context.Background())
+		must(t, err)
+		if s.LastIndex < last {
+			t.Fatalf("entry %d, then %d", last, s.LastIndex)
+		}
+		for _, d := range s.Damage {
+			if d.Kind != dumplog.DamageTornTail {
+				t.Fatalf("after entry %d: %v", i, d)
+			}
+		}
+		last = s.LastIndex
+	}
+	w.close()
+	if last < 100 {
+		t.Errorf("only %d entries seen while writing", last)
+	}
+}
+
+// TestLeftOvers expects files that are no segments to be named and left alone.
+func TestLeftOvers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "wal")
+	writeMany(t, dir, 10, 10)
+	must(t, removeTmp(dir))
+	for name, what := range map[string]string{"0.tmp": "zeros", "0000000000000000-0000000000000000.wal.broken": "torn tail", "note.txt": "no file of etcd", "x.wal": "no file of etcd"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(what), 0o600))
+	}
+	evidencetest.Unchanged(t, dir)
+	l, err := dumplog.Open(dir)
+	must(t, err)
+	s, err := l.Scan(context.Background())
+	must(t, err)
+	if len(s.LeftOvers) != 4 || len(s.Segments) != 1 || len(s.Damage) != 0 {
+		t.Errorf("left-overs %v, damage %v", s.LeftOvers, s.Damage)
+	}
+	if _, err := dumplog.Open(t.TempDir()); err == nil {
+		t.Error("an empty folder opened as a log")
+	}
+}
+
+// TestCancel expects a cancelled context to end every reading with its error.
+func TestCancel(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "wal")
+	writeMany(t, dir, 10, 10)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	l, err := dumplog.Open(dir)
+	must(t, err)
+	if _, err := l.Scan(ctx); err != context.Canceled {
+		t.Errorf("Scan: %v", err)
+	}
+	for _, err := range l.Entries(ctx, nil) {
+		if err != context.Canceled {
+			t.Errorf("Entries: %v", err)
+		}
+	}
+	for _, err := range l.Records(ctx) {
+		if err != context.Canceled {
+			t.Errorf("Records: %v", err)
+		}
+	}
+}
