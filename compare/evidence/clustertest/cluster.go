@@ -28,8 +28,8 @@ import (
 // real consistent index bug.
 var Lines = []string{"3.5.0", "3.5.35", "3.6.16", "3.7.3"}
 
-// OldLines are versions before 3.5 that `make test-servers` builds. They have no learner promotion that survives (3.3 knows no learners),
-// need fsync, and hold the auth revision bug of etcd issue 11651.
+// OldLines are versions before 3.5 that `make test-servers` builds. They always use fsync and hold the auth revision bug of etcd issue
+// 11651; 3.3 knows no learners.
 var OldLines = []string{"3.3.18", "3.4.3"}
 
 // Patience is how long a cluster may take to reach a state that a test waits for.

@@ -1,0 +1,160 @@
+package clustertest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+)
+
+// Synth describes data dirs that are written instead of grown: real WAL and bbolt files whose content agrees, for benchmarks
+// that a running server would take too long to fill.
+type Synth struct {
+	// Members is how many data dirs to write, Entries the number of puts in each log, Keys the number of keys they go to.
+	Members, Entries, Keys int
+	// Value is the size of every value in bytes.
+	Value int
+}
+
+const (
+	synthCluster = 0xc1
+	synthMember  = 0xa1
+)
+
+// Write writes the data dirs node1, node2, … below root and returns their paths. All members have applied the whole log.
+func (s Synth) Write(tb testing.TB, root string) []string {
+	tb.Helper()
+	var dirs []string
+	for i := range s.Members {
+		dir := filepath.Join(root, fmt.Sprintf("node%d", i+1))
+		synthOK(tb, os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700))
+		s.WriteWAL(tb, filepath.Join(dir, "member", "wal"), i)
+		s.WriteDB(tb, filepath.Join(dir, "member", "snap", "db"))
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// put is the i-th put, the same for every member; half of the value is noise, so that nothing compresses it away.
+func (s Synth) put(i int, val []byte) (key []byte) {
+	rnd := rand.New(rand.NewPCG(uint64(i), 7))
+	for j := 0; j+8 <= len(val); j += 16 {
+		binary.LittleEndian.PutUint64(val[j:], rnd.Uint64())
+	}
+	k := i % s.Keys
+	return fmt.Appendf(nil, "/registry/pods/ns-%d/pod-%06d", k%17, k)
+}
+
+// WriteWAL writes the log of one member with etcd's own WAL package: bootstrap conf changes, then the puts in batches.
+func (s Synth) WriteWAL(tb testing.TB, dir string, member int) {
+	tb.Helper()
+	meta, err := (&etcdserverpb.Metadata{NodeID: synthMember + uint64(member), ClusterID: synthCluster}).Marshal()
+	synthOK(tb, err)
+	w, err := wal.Create(zap.NewNop(), dir, meta)
+	synthOK(tb, err)
+	w.SetUnsafeNoFsync()
+	n := uint64(s.Members)
+	synthOK(tb, w.Save(raftpb.HardState{Term: 1, Commit: n}, s.boot(tb)))
+	val := make([]byte, s.Value)
+	const batch = 50
+	for i := 0; i < s.Entries; i += batch {
+		var ents []raftpb.Entry
+		for j := i; j < min(i+batch, s.Entries); j++ {
+			r := etcdserverpb.InternalRaftRequest{
+				Header: &etcdserverpb.RequestHeader{ID: synthMember<<48 | uint64(1763000000000&(1<<40-1))<<8 + uint64(j)},
+				Put:    &etcdserverpb.PutRequest{Key: s.put(j, val), Value: val},
+			}
+			data, err := r.Marshal()
+			synthOK(tb, err)
+			ents = append(ents, raftpb.Entry{Term: 2, Index: uint64(j) + n + 1, Data: data})
+		}
+		synthOK(tb, w.Save(raftpb.HardState{Term: 2, Vote: synthMember, Commit: ents[len(ents)-1].Index}, ents))
+	}
+	synthOK(tb, w.Close())
+}
+
+func (s Synth) boot(tb testing.TB) []raftpb.Entry {
+	tb.Helper()
+	var out []raftpb.Entry
+	for i := range s.Members {
+		cc := raftpb.ConfChange{Type: raftpb.ConfChangeAddNode, NodeID: synthMember + uint64(i),
+			Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%d"],"name":"node%d"}`, synthMember+i, 2380+2*i, i+1)}
+		data, err := cc.Marshal()
+		synthOK(tb, err)
+		out = append(out, raftpb.Entry{Term: 1, Index: uint64(i + 1), Type: raftpb.EntryConfChange, Data: data})
+	}
+	return out
+}
+
+// WriteDB writes the database that the log leads to: records in revision order, 10,000 to a transaction, as a server does.
+func (s Synth) WriteDB(tb testing.TB, path string) {
+	tb.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	synthOK(tb, err)
+	val := make([]byte, s.Value)
+	versions := make([]int64, s.Keys)
+	for done := 0; done < s.Entries; {
+		synthOK(tb, db.Update(func(tx *bbolt.Tx) error {
+			b, err := tx.CreateBucketIfNotExists([]byte("key"))
+			if err != nil {
+				return err
+			}
+			b.FillPercent = 0.9
+			for end := min(done+10000, s.Entries); done < end; done++ {
+				if err := s.record(b, done, versions, val); err != nil {
+					return err
+				}
+			}
+			return s.meta(tx, uint64(done+s.Members))
+		}))
+	}
+	synthOK(tb, db.Close())
+}
+
+func (s Synth) record(b *bbolt.Bucket, i int, versions []int64, val []byte) error {
+	key, rev := s.put(i, val), int64(i+2)
+	versions[i%s.Keys]++
+	kv := mvccpb.KeyValue{Key: key, CreateRevision: int64(i%s.Keys) + 2, ModRevision: rev, Version: versions[i%s.Keys], Value: val}
+	data, err := kv.Marshal()
+	if err != nil {
+		return err
+	}
+	k := append(binary.BigEndian.AppendUint64(nil, uint64(rev)), '_')
+	return b.Put(binary.BigEndian.AppendUint64(k, 0), data)
+}
+
+func (s Synth) meta(tx *bbolt.Tx, index uint64) error {
+	for _, name := range []string{"meta", "members", "cluster", "lease", "alarm", "auth", "authUsers", "authRoles", "members_removed"} {
+		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+			return err
+		}
+	}
+	for i := range s.Members {
+		id := synthMember + i
+		row := fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%d"],"name":"node%d","clientURLs":["http://127.0.0.1:%d"]}`, id, 2380+2*i, i+1, 2379+2*i)
+		if err := tx.Bucket([]byte("members")).Put(fmt.Appendf(nil, "%x", id), row); err != nil {
+			return err
+		}
+	}
+	meta := tx.Bucket([]byte("meta"))
+	if err := meta.Put([]byte("term"), binary.BigEndian.AppendUint64(nil, 2)); err != nil {
+		return err
+	}
+	return meta.Put([]byte("consistent_index"), binary.BigEndian.AppendUint64(nil, index))
+}
+
+func synthOK(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

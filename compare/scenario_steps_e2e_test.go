@@ -1,0 +1,426 @@
+//go:build e2e
+
+package compare_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+type scenarioStep func(s *scenario, args []string)
+
+// scenarioSteps act on the running cluster.
+var scenarioSteps = map[string]scenarioStep{
+	"cluster":  (*scenario).start,
+	"auth":     func(s *scenario, _ []string) { s.enableAuth() },
+	"login":    (*scenario).login,
+	"kill":     eachNode(func(s *scenario, i int) { s.c.Kill(i) }),
+	"stop":     eachNode(func(s *scenario, i int) { s.c.Stop(i) }),
+	"restart":  eachNode(func(s *scenario, i int) { s.c.Restart(i) }),
+	"process":  eachNode(func(s *scenario, i int) { s.c.StartProcess(i) }),
+	"serving":  eachNode(func(s *scenario, i int) { s.c.WaitServing(i) }),
+	"exits":    eachNode(func(s *scenario, i int) { s.c.WaitExit(i) }),
+	"wipe":     eachNode(func(s *scenario, i int) { s.c.Wipe(i) }),
+	"leader":   func(s *scenario, _ []string) { s.c.Leader() },
+	"applied":  func(s *scenario, _ []string) { s.c.WaitApplied() },
+	"equal":    func(s *scenario, _ []string) { s.c.WaitEqual() },
+	"put":      (*scenario).put,
+	"over":     (*scenario).overwrite,
+	"del":      (*scenario).del,
+	"delrange": (*scenario).delRange,
+	"cas":      (*scenario).compareAndSwap,
+	"grant":    authOps(func(s *scenario, ctx context.Context, cli *clientv3.Client) error { return s.grantOne(ctx, cli) }),
+	"passwd": authOps(func(s *scenario, ctx context.Context, cli *clientv3.Client) error {
+		_, err := cli.UserChangePassword(ctx, "app", fmt.Sprint("app secret ", s.next()))
+		return err
+	}),
+	"userpair": authOps(func(s *scenario, ctx context.Context, cli *clientv3.Client) error {
+		if _, err := cli.UserAdd(ctx, "temp", "temp secret"); err != nil {
+			return err
+		}
+		_, err := cli.UserDelete(ctx, "temp")
+		return err
+	}),
+	"role": authOps(func(s *scenario, ctx context.Context, cli *clientv3.Client) error {
+		_, err := cli.RoleAdd(ctx, fmt.Sprint("role", s.next()))
+		return err
+	}),
+	"compact":   (*scenario).compact,
+	"defrag":    eachNode(func(s *scenario, i int) { s.defrag(i) }),
+	"collect":   (*scenario).collect,
+	"diagnose":  (*scenario).diagnose,
+	"add":       (*scenario).add,
+	"promote":   (*scenario).promote,
+	"remove":    (*scenario).remove,
+	"deadvoter": (*scenario).deadVoter,
+	"backup":    (*scenario).takeBackup,
+	"sleep": func(s *scenario, args []string) {
+		time.Sleep(time.Duration(s.number(args, 0, 1)) * time.Millisecond)
+	},
+	"leases":  (*scenario).leaseWork,
+	"txns":    (*scenario).txnWork,
+	"denied":  (*scenario).denied,
+	"fill":    (*scenario).fill,
+	"disarm":  (*scenario).disarm,
+	"refused": (*scenario).refused,
+	"badtxn":  (*scenario).badTxn,
+}
+
+func eachNode(do func(s *scenario, i int)) scenarioStep {
+	return func(s *scenario, args []string) {
+		for _, a := range args {
+			do(s, s.node(a))
+		}
+	}
+}
+
+// authOps repeats an auth operation COUNT times through NODE.
+func authOps(do func(*scenario, context.Context, *clientv3.Client) error) scenarioStep {
+	return func(s *scenario, args []string) {
+		ctx, cancel := s.context()
+		defer cancel()
+		cli := s.c.Client(s.node(args[0]))
+		for range s.number(args, 1, 1) {
+			s.must(do(s, ctx, cli))
+		}
+	}
+}
+
+func (s *scenario) context() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.Context(), 2*clustertest.Patience)
+}
+
+func (s *scenario) next() int { s.counter++; return s.counter }
+
+// start starts the cluster: number of members, then snapshot-count=N or flags of the server.
+func (s *scenario) start(args []string) {
+	o := clustertest.Options{}
+	for _, a := range args[1:] {
+		if n, ok := strings.CutPrefix(a, "snapshot-count="); ok {
+			o.SnapshotCount = s.number([]string{n}, 0, 0)
+			continue
+		}
+		o.Args = append(o.Args, a)
+	}
+	s.c = clustertest.Start(s.T, clustertest.Server(s.T, s.version), s.number(args, 0, 3), o)
+}
+
+func (s *scenario) enableAuth() {
+	ctx, cancel := s.context()
+	defer cancel()
+	cli := s.c.Client(0)
+	for _, step := range []func() error{
+		func() error { _, err := cli.RoleAdd(ctx, "root"); return err },
+		func() error { _, err := cli.UserAdd(ctx, "root", "root secret"); return err },
+		func() error { _, err := cli.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := cli.RoleAdd(ctx, "app"); return err },
+		func() error { _, err := cli.UserAdd(ctx, "app", "app secret"); return err },
+		func() error { _, err := cli.UserGrantRole(ctx, "app", "app"); return err },
+		func() error { return grant(ctx, cli, "/app/") },
+		func() error { _, err := cli.AuthEnable(ctx); return err },
+	} {
+		s.must(step())
+	}
+	s.c.Login("root", "root secret")
+	for i := range s.c.Size() {
+		s.c.Client(i)
+	}
+}
+
+func grant(ctx context.Context, cli *clientv3.Client, prefix string) error {
+	_, err := cli.RoleGrantPermission(ctx, "app", prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite))
+	return err
+}
+
+func (s *scenario) grantOne(ctx context.Context, cli *clientv3.Client) error {
+	return grant(ctx, cli, fmt.Sprintf("/extra/%d/", s.next()))
+}
+
+// login makes the following steps use the user's clients.
+func (s *scenario) login(args []string) {
+	if args[0] == "none" {
+		s.c.Login("", "")
+		return
+	}
+	s.c.Login(args[0], args[0]+" secret")
+}
+
+// put writes COUNT new keys below PREFIX through NODE.
+func (s *scenario) put(args []string) {
+	for range s.number(args, 2, 1) {
+		n := s.next()
+		s.c.Put(s.node(args[0]), fmt.Sprintf("%s%03d", args[1], n), fmt.Sprint("value ", n))
+	}
+}
+
+// overwrite writes the keys PREFIX00.. COUNT times, wrapping after ten, so that they have history.
+func (s *scenario) overwrite(args []string) {
+	for i := range s.number(args, 2, 1) {
+		s.c.Put(s.node(args[0]), fmt.Sprintf("%s%02d", args[1], i%10), fmt.Sprint("value ", s.next()))
+	}
+}
+
+func (s *scenario) del(args []string) {
+	for _, k := range args[1:] {
+		s.c.Delete(s.node(args[0]), k)
+	}
+}
+
+func (s *scenario) delRange(args []string) {
+	s.c.Delete(s.node(args[0]), args[1], clientv3.WithPrefix())
+}
+
+// compareAndSwap reads the keys PREFIX00.. from NODE itself and replaces each if its mod revision is still that, as the
+// Kubernetes API server does. Every swap must succeed for its client.
+func (s *scenario) compareAndSwap(args []string) {
+	i := s.node(args[0])
+	for n := range s.number(args, 2, 1) {
+		key := fmt.Sprintf("%s%02d", args[1], n%10)
+		ctx, cancel := s.context()
+		r, err := s.c.Client(i).Get(ctx, key, clientv3.WithSerializable())
+		cancel()
+		s.must(err)
+		var mod int64
+		if len(r.Kvs) > 0 {
+			mod = r.Kvs[0].ModRevision
+		}
+		_, held := s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", mod)},
+			[]clientv3.Op{clientv3.OpPut(key, fmt.Sprint("swapped ", s.next()))}, []clientv3.Op{clientv3.OpGet(key)})
+		if !held {
+			s.Fatalf("%s: the swap of %s at %d failed", s.line, key, mod)
+		}
+	}
+}
+
+// compact compacts through NODE at BACK revisions below its current one.
+func (s *scenario) compact(args []string) {
+	ctx, cancel := s.context()
+	defer cancel()
+	cli := s.c.Client(s.node(args[0]))
+	r, err := cli.Get(ctx, "x", clientv3.WithSerializable())
+	s.must(err)
+	var opts []clientv3.CompactOption
+	if len(args) < 3 {
+		opts = append(opts, clientv3.WithCompactPhysical())
+	}
+	_, err = cli.Compact(ctx, r.Header.Revision-int64(s.number(args, 1, 0)), opts...)
+	s.must(err)
+}
+
+func (s *scenario) defrag(i int) {
+	ctx, cancel := s.context()
+	defer cancel()
+	_, err := s.c.Client(i).Defragment(ctx, s.c.Endpoint(i))
+	s.must(err)
+}
+
+// add adds a member that starts empty; "learner" as a learner.
+func (s *scenario) add(args []string) {
+	i := s.c.Add(len(args) > 0 && args[0] == "learner")
+	s.Logf("added %s", s.c.Name(i))
+}
+
+// promote makes the learner NODE a voter, as soon as it is ready.
+func (s *scenario) promote(args []string) {
+	id := s.memberID(s.node(args[0]))
+	s.c.WaitUntil("the learner is ready", func(ctx context.Context) error {
+		_, err := s.c.Client(0).MemberPromote(ctx, id)
+		return err
+	})
+}
+
+func (s *scenario) memberID(i int) uint64 {
+	ctx, cancel := s.context()
+	defer cancel()
+	l, err := s.c.Client(0).MemberList(ctx)
+	s.must(err)
+	for _, m := range l.Members {
+		if len(m.PeerURLs) > 0 && m.PeerURLs[0] == s.c.PeerURL(i) {
+			return m.ID
+		}
+	}
+	s.Fatalf("%s: %s is no member", s.line, s.c.Name(i))
+	return 0
+}
+
+func (s *scenario) remove(args []string) {
+	i := s.node(args[0])
+	id := s.memberID(i)
+	s.c.WaitUntil("the member is removed", func(ctx context.Context) error {
+		_, err := s.c.Client(0).MemberRemove(ctx, id)
+		return err
+	})
+}
+
+// deadVoter adds a voter at an address where nothing listens.
+func (s *scenario) deadVoter(args []string) {
+	s.c.WaitUntil("the voter is added", func(ctx context.Context) error {
+		_, err := s.c.Client(s.node(args[0])).MemberAdd(ctx, []string{"http://127.63.1.1:1"})
+		return err
+	})
+}
+
+// takeBackup saves a snapshot through NODE.
+func (s *scenario) takeBackup(args []string) {
+	ctx, cancel := s.context()
+	defer cancel()
+	r, err := s.c.Client(s.node(args[0])).Snapshot(ctx)
+	s.must(err)
+	defer func() { _ = r.Close() }()
+	s.backup = filepath.Join(s.TempDir(), "backup.db")
+	f, err := os.Create(s.backup)
+	s.must(err)
+	_, err = io.Copy(f, r)
+	s.must(err)
+	s.must(f.Close())
+}
+
+// leaseWork grants, revokes and lets expire, with keys attached, detached and moved between leases.
+func (s *scenario) leaseWork(args []string) {
+	ctx, cancel := s.context()
+	defer cancel()
+	i := s.node(args[0])
+	cli := s.c.Client(i)
+	lease := func(ttl int64) clientv3.LeaseID {
+		r, err := cli.Grant(ctx, ttl)
+		s.must(err)
+		return r.ID
+	}
+	long, revoked, expired, empty := lease(3600), lease(3600), lease(1), lease(3600)
+	for n := range 3 {
+		s.c.Put(i, fmt.Sprint("/app/lease/long", n), "x", clientv3.WithLease(long))
+		s.c.Put(i, fmt.Sprint("/app/lease/revoked", n), "x", clientv3.WithLease(revoked))
+		s.c.Put(i, fmt.Sprint("/app/lease/expired", n), "x", clientv3.WithLease(expired))
+	}
+	s.c.Put(i, "/app/lease/revoked0", "moved", clientv3.WithLease(long))
+	s.c.Put(i, "/app/lease/revoked1", "detached")
+	s.c.Put(i, "/app/lease/long0", "kept lease", clientv3.WithIgnoreLease())
+	s.c.Put(i, "/app/lease/long1", "", clientv3.WithIgnoreValue())
+	s.c.Delete(i, "/app/lease/long2")
+	_, err := cli.Revoke(ctx, revoked)
+	s.must(err)
+	_, err = cli.Revoke(ctx, empty)
+	s.must(err)
+	if _, err := cli.Put(ctx, "/app/lease/none", "x", clientv3.WithLease(revoked)); err == nil {
+		s.Fatal("a put with a revoked lease went through")
+	}
+	if _, err := cli.Put(ctx, "/app/never", "", clientv3.WithIgnoreValue()); err == nil {
+		s.Fatal("ignore_value without a key went through")
+	}
+	s.c.WaitUntil("the short lease has expired", func(ctx context.Context) error {
+		r, err := cli.Get(ctx, "/app/lease/expired0")
+		if err == nil && len(r.Kvs) > 0 {
+			err = fmt.Errorf("its key is still there")
+		}
+		return err
+	})
+}
+
+// txnWork runs transactions of every shape: nested, both branches, several writes of one key, deletes of ranges that the
+// same transaction wrote, compares of all targets and over ranges, reads only.
+func (s *scenario) txnWork(args []string) {
+	i := s.node(args[0])
+	p := fmt.Sprintf("/app/txn/%d/", s.next())
+	s.c.Put(i, p+"a", "m")
+	yes := []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"a"), "=", "m"), clientv3.Compare(clientv3.Version(p+"a"), "=", 1)}
+	no := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(p+"a"), "=", 0)}
+	put := func(k, v string) clientv3.Op { return clientv3.OpPut(p+k, v) }
+	nested := clientv3.OpTxn(yes, []clientv3.Op{put("n1", "1"), clientv3.OpTxn(no, []clientv3.Op{put("n2", "2")}, []clientv3.Op{put("n3", "3")})}, nil)
+	s.c.Txn(i, yes, []clientv3.Op{put("b", "1"), nested, clientv3.OpGet(p + "b"), clientv3.OpDelete(p+"n1", clientv3.WithPrefix())}, nil)
+	s.c.Txn(i, no, []clientv3.Op{put("never", "1")}, []clientv3.Op{clientv3.OpGet(p + "a")})
+	s.c.Txn(i, no, []clientv3.Op{put("never", "1")}, []clientv3.Op{put("else", "1"), clientv3.OpDelete(p + "b"), put("c", "2")})
+	s.c.Txn(i, nil, []clientv3.Op{clientv3.OpDelete(p+"d", clientv3.WithPrefix()), put("e", "1")}, nil)
+	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"a"), "<", "z")}, []clientv3.Op{put("less", "1")}, []clientv3.Op{put("notless", "1")})
+	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"a"), ">", "z")}, []clientv3.Op{put("more", "1")}, []clientv3.Op{put("notmore", "1")})
+	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(p), ">", 1).WithPrefix()}, []clientv3.Op{put("all", "1")}, []clientv3.Op{put("notall", "1")})
+	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(p+"a"), "=", 0)}, []clientv3.Op{put("nolease", "1")}, nil)
+	s.c.Txn(i, nil, []clientv3.Op{clientv3.OpGet(p, clientv3.WithPrefix())}, nil)
+	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"gone"), "!=", "x")}, []clientv3.Op{put("x1", "1")}, []clientv3.Op{put("x2", "1")})
+	s.c.Delete(i, p+"nothing")
+	s.c.Delete(i, p+"e", clientv3.WithPrefix(), clientv3.WithPrevKV())
+	s.c.Put(i, p+"a", "again", clientv3.WithPrevKV())
+	s.c.Delete(i, p+"a")
+	s.c.Put(i, p+"a", "reborn")
+}
+
+// denied makes requests that the user app has no permission for: they must be refused.
+func (s *scenario) denied(args []string) {
+	s.c.Login("app", "app secret")
+	defer s.c.Login("root", "root secret")
+	cli := s.c.Client(s.node(args[0]))
+	ctx, cancel := s.context()
+	defer cancel()
+	_, put := cli.Put(ctx, "/other", "x")
+	_, del := cli.Delete(ctx, "/", clientv3.WithPrefix())
+	_, txn := cli.Txn(ctx).If(clientv3.Compare(clientv3.Version("/other"), "=", 0)).Then(clientv3.OpPut("/app/x", "1")).Commit()
+	_, els := cli.Txn(ctx).Then(clientv3.OpPut("/app/x", "1")).Else(clientv3.OpPut("/other", "1")).Commit()
+	_, role := cli.RoleAdd(ctx, "mine")
+	for _, err := range []error{put, del, txn, els, role} {
+		if err == nil {
+			s.Fatalf("%s: a request without permission went through", s.line)
+		}
+	}
+	s.c.Put(s.node(args[0]), "/app/mine", "allowed")
+}
+
+// fill writes large values through NODE until the NOSPACE alarm refuses them.
+func (s *scenario) fill(args []string) {
+	cli := s.c.Client(s.node(args[0]))
+	ctx, cancel := s.context()
+	defer cancel()
+	for n := 0; ; n++ {
+		if _, err := cli.Put(ctx, fmt.Sprintf("/app/fill%d", n%3), strings.Repeat("x", 50_000)+fmt.Sprint(n)); err != nil {
+			s.Logf("refused after %d: %v", n, err)
+			return
+		}
+		if n > 200 {
+			s.Fatalf("%s: no alarm", s.line)
+		}
+	}
+}
+
+func (s *scenario) disarm(args []string) {
+	ctx, cancel := s.context()
+	defer cancel()
+	_, err := s.c.Client(s.node(args[0])).AlarmDisarm(ctx, &clientv3.AlarmMember{})
+	s.must(err)
+}
+
+// refused makes requests that a NOSPACE alarm refuses and some that it lets through.
+func (s *scenario) refused(args []string) {
+	cli := s.c.Client(s.node(args[0]))
+	ctx, cancel := s.context()
+	defer cancel()
+	s.c.WaitUntil("puts are refused", func(ctx context.Context) error {
+		if _, err := cli.Put(ctx, "/app/nospace", "x"); err == nil {
+			return fmt.Errorf("a put went through")
+		}
+		return nil
+	})
+	_, _ = cli.Grant(ctx, 100)
+	_, _ = cli.Txn(ctx).Then(clientv3.OpPut("/app/nospace2", "x")).Commit()
+	_, err := cli.Txn(ctx).Then(clientv3.OpDelete("/app/fill0")).Commit()
+	s.must(err)
+	_, err = cli.Delete(ctx, "/app/fill1")
+	s.must(err)
+}
+
+// badTxn proposes a writing transaction with a read that must fail (a future revision): the server that the client talks
+// to refuses it, up to 3.6 the others apply it.
+func (s *scenario) badTxn(args []string) {
+	ctx, cancel := s.context()
+	defer cancel()
+	_, err := s.c.Client(s.node(args[0])).Txn(ctx).Then(clientv3.OpGet("/app/x", clientv3.WithRev(1<<40)), clientv3.OpPut("/app/stripped", "1")).Commit()
+	if err == nil {
+		s.Fatal("the transaction went through")
+	}
+}
