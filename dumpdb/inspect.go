@@ -64,7 +64,9 @@ func (in *Inspection) key(ctx context.Context, c *checker, b *bucket) error {
 	s, damage, err := db.feed(ctx, b, span{}, c.used, func() sink {
 		h := newWindowHash(db, comp, 0)
 		h.crc, h.sha = true, true
-		return &keySink{stats: newStatsSink(db, comp, leases, leaseErr == nil), hash: h}
+		stats := newStatsSink(db, comp, leases, leaseErr == nil)
+		h.live = &stats.live // the hashed revision is the current one
+		return &keySink{stats: stats, hash: h}
 	})
 	if err != nil {
 		return err

@@ -7,14 +7,6 @@ import (
 	"strconv"
 )
 
-// lifeState is what is remembered of a live key: 72 bytes with its hash.
-type lifeState struct {
-	rev             Rev
-	create, version int64
-	lease           int64
-	place           Place
-}
-
 // statsSink checks the MVCC truths record by record.
 type statsSink struct {
 	db     *DB
@@ -22,7 +14,7 @@ type statsSink struct {
 	leases map[int64]struct{}
 	// leasesKnown is false when bucket lease could not be read in full.
 	leasesKnown bool
-	live        map[keyHash]lifeState
+	live        liveKeys
 	st          KVStats
 	prev        Rev
 	// gap is the main revision after the last hole above the compact revision: what a record refers to before it may be lost.
@@ -30,7 +22,7 @@ type statsSink struct {
 }
 
 func newStatsSink(db *DB, comp int64, leases map[int64]struct{}, known bool) *statsSink {
-	return &statsSink{db: db, comp: comp, leases: leases, leasesKnown: known, live: map[keyHash]lifeState{}, st: KVStats{CompactRev: comp}, prev: Rev{Main: max(comp, 1), Sub: -1}}
+	return &statsSink{db: db, comp: comp, leases: leases, leasesKnown: known, live: liveKeys{at: map[keyHash]int32{}}, st: KVStats{CompactRev: comp}, prev: Rev{Main: max(comp, 1), Sub: -1}}
 }
 
 func (s *statsSink) mergeRecords(p *records) {
@@ -88,8 +80,7 @@ func (s *statsSink) life(r *record) {
 	if !r.empty {
 		s.own(r)
 	}
-	before, known := s.live[r.key]
-	s.live[r.key] = lifeState{r.rev, r.create, r.version, r.lease, r.place}
+	before, known := s.live.put(r)
 	switch {
 	case r.empty:
 	case known && r.rev.Main > s.comp && before.rev.Main >= s.gap:
@@ -120,9 +111,7 @@ func (s *statsSink) own(r *record) {
 }
 
 func (s *statsSink) death(r *record) {
-	_, known := s.live[r.key]
-	delete(s.live, r.key)
-	if !known && r.rev.Main > s.comp && s.gap == 0 {
+	if known := s.live.remove(r.key); !known && r.rev.Main > s.comp && s.gap == 0 {
 		s.violateRecord(r, "tombstone-without-life", "a live key", "no record of the key before")
 	}
 }
@@ -158,8 +147,9 @@ func (st *KVStats) excused(damage []*DamageError) *KVStats {
 
 func (s *statsSink) finish() *KVStats {
 	s.st.CurrentRev = max(1, s.comp, s.st.LastRev.Main)
-	s.st.LiveKeys = int64(len(s.live))
-	for _, l := range s.live {
+	s.st.LiveKeys = int64(len(s.live.at))
+	for _, i := range s.live.at {
+		l := &s.live.states[i]
 		if _, ok := s.leases[l.lease]; l.lease == 0 || ok || !s.leasesKnown {
 			continue
 		}

@@ -16,6 +16,7 @@ type windowHash struct {
 	crc, sha  bool            // which sums are wanted
 	atRev     map[keyHash]Rev // newest record of each key live at rev; only for crc
 	atComp    map[keyHash]Rev // and at comp; only for sha
+	live      *liveKeys       // in place of atRev where the same pass keeps it anyway
 	low, high sums
 	bad       error // of the first record that does not decode
 }
@@ -102,12 +103,26 @@ func (h *windowHash) see(r *record) {
 	if h.comp < 0 {
 		return
 	}
-	if h.crc {
+	if h.crc && h.live == nil {
 		newest(h.atRev, r)
 	}
 	if h.sha && r.rev.Main <= h.comp {
 		newest(h.atComp, r)
 	}
+}
+
+// newestAtRev is the newest record of a key that lives at the hashed revision.
+func (h *windowHash) newestAtRev(key keyHash) (Rev, bool) {
+	if h.live != nil {
+		return h.live.newest(key)
+	}
+	r, ok := h.atRev[key]
+	return r, ok
+}
+
+// anyLive says whether a key lives at the hashed revision.
+func (h *windowHash) anyLive() bool {
+	return len(h.atRev) > 0 || h.live != nil && len(h.live.at) > 0
 }
 
 func newest(m map[keyHash]Rev, r *record) {

@@ -121,6 +121,6 @@ func (h *windowHash) serverCounts(key keyHash, rev Rev, tombstone bool) bool {
 	if tombstone && rev.Main == h.comp {
 		return false
 	}
-	kept, ok := h.atRev[key]
-	return len(h.atRev) == 0 || ok && kept == rev
+	kept, ok := h.newestAtRev(key)
+	return ok && kept == rev || !ok && !h.anyLive()
 }
