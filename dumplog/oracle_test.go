@@ -83,6 +83,9 @@ func equalToReadAll(t *testing.T, l *dumplog.Log, s *dumplog.Summary, scratch st
 		if e.Overwritten || e.Index <= from.Index {
 			continue
 		}
+		if got := s.TermAt(e.Index); got != e.Term {
+			t.Fatalf("TermAt(%d) is %d, the entry is %d/%d", e.Index, got, e.Term, e.Index)
+		}
 		if i >= len(ents) {
 			t.Fatalf("entry %d/%d is not in ReadAll's", e.Term, e.Index)
 		}
@@ -261,12 +264,8 @@ func TestSnapFilesOfIncidents(t *testing.T) {
 }
 
 func hasSnapshotRecord(s *dumplog.Summary, f *dumplog.SnapFile) bool {
-	for _, r := range s.Snapshots {
-		if r.Index == f.Index && r.Term == f.Term {
-			return r.ConfState == nil || cmp.Equal(*r.ConfState, f.ConfState)
-		}
-	}
-	return false
+	r := s.SnapshotAt(f.Term, f.Index)
+	return r != nil && (r.ConfState == nil || cmp.Equal(*r.ConfState, f.ConfState))
 }
 
 func TestTornTailOfIncident(t *testing.T) {

@@ -24,8 +24,11 @@ func (r *segReader) plausible(off int64, fr frame) bool {
 
 // peek reads the frame at off for a proof. ok means: a frame with a record in it that can be what its type says.
 func (r *segReader) peek(off int64) (t RecordType, crc uint32, data []byte, length int64, ok bool) {
-	if off < 0 || off+wordSize > r.win.size {
+	if off < 0 || off+wordSize > r.win.size || r.proofs < 0 {
 		return
+	}
+	if off < r.aux.base || off >= r.aux.base+int64(r.aux.n) {
+		r.proofs -= 64 << 10 // what moving the window costs, in bytes of CRC
 	}
 	b, err := r.aux.at(off, wordSize)
 	if err != nil || len(b) < wordSize {

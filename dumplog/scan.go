@@ -3,6 +3,7 @@ package dumplog
 import (
 	"context"
 	"runtime"
+	"sort"
 	"sync"
 )
 
@@ -73,4 +74,24 @@ func (s *Summary) lastSnapshot() (index uint64) {
 		index = max(index, s.Snapshots[i].Index)
 	}
 	return index
+}
+
+// SnapshotAt returns the snapshot record of the WAL for a .snap file of this term and index, nil when there is none: etcd
+// 3.3.21, 3.4.8 and later then do not use the file.
+func (s *Summary) SnapshotAt(term, index uint64) *SnapshotRecord {
+	for i := range s.Snapshots {
+		if r := &s.Snapshots[i]; r.Term == term && r.Index == index {
+			return r
+		}
+	}
+	return nil
+}
+
+// TermAt returns the term of an entry of the effective log, 0 when the log does not hold the index.
+func (s *Summary) TermAt(index uint64) uint64 {
+	i := sort.Search(len(s.Terms), func(i int) bool { return s.Terms[i].Last >= index })
+	if i == len(s.Terms) || s.Terms[i].First > index {
+		return 0
+	}
+	return s.Terms[i].Term
 }

@@ -58,7 +58,7 @@ type segReader struct {
 	lastIndex, lastTerm uint64
 	dataEnd             int64
 	end                 string
-	proofs              int64 // bytes that proving frames may still read
+	proofs              int64 // bytes that proving frames may still read: hostile bytes must not cost more than time in proportion
 	pending             *item
 	headEnd             int64 // offset behind the CRC record at the head, 0 until it was read
 	badSeed             bool  // the CRC record at the head is known to be damaged
@@ -74,7 +74,7 @@ func openSegment(ctx context.Context, s, next *segFile) (*segReader, error) {
 	r.win = window{ctx: ctx, f: f, size: s.size, buf: make([]byte, min(blockSize, s.size+wordSize))}
 	r.aux = window{ctx: ctx, f: f, size: s.size}
 	r.hunt = r.aux
-	r.proofs = 4*s.size + 64<<20
+	r.proofs = 16*s.size + 256<<20
 	r.chained = s.seq == 0 // the first segment of a log starts its chain at 0
 	if s.first > 0 {
 		r.lastIndex = s.first - 1

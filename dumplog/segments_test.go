@@ -100,7 +100,10 @@ func TestDropEachSegment(t *testing.T) {
 // a torn tail where the writer was inside a record.
 func TestWhileTheServerWrites(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "wal")
+	old := wal.SegmentSizeBytes
+	wal.SegmentSizeBytes = 1 << 20 // a preallocated tail, but not 64 MB to be read each time
 	w := newWAL(t, dir)
+	wal.SegmentSizeBytes = old
 	last := uint64(0)
 	for i := uint64(1); i <= 200; i++ {
 		w.save(raftpb.HardState{Term: 1, Vote: testMember, Commit: i}, raftpb.Entry{Term: 1, Index: i, Data: put("k", make([]byte, 700), 0)})
@@ -142,6 +145,35 @@ func TestLeftOvers(t *testing.T) {
 	}
 	if _, err := dumplog.Open(t.TempDir()); err == nil {
 		t.Error("an empty folder opened as a log")
+	}
+}
+
+// TestUnreadableSegment expects a segment that can not be opened to be damage, not an error: its neighbours are read.
+func TestUnreadableSegment(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "wal")
+	writeSegments(t, dir, 9)
+	l, err := dumplog.Open(dir)
+	must(t, err)
+	whole, err := l.Scan(context.Background())
+	must(t, err)
+	gone := whole.Segments[3]
+	must(t, os.Remove(filepath.Join(dir, gone.Name)))
+	must(t, os.Symlink("nowhere", filepath.Join(dir, gone.Name)))
+	l, err = dumplog.Open(dir)
+	must(t, err)
+	s, err := l.Scan(context.Background())
+	must(t, err)
+	if len(s.Damage) != 1 || s.Damage[0].Kind != dumplog.DamageUnreadable || s.Damage[0].Segment != gone.Name || s.LastIndex != whole.LastIndex {
+		t.Errorf("%v, last %d of %d", s.Damage, s.LastIndex, whole.LastIndex)
+	}
+	damage := 0
+	for _, err := range l.Entries(context.Background(), s) {
+		if err != nil {
+			damage++
+		}
+	}
+	if damage != 1 {
+		t.Errorf("Entries yielded %d damages", damage)
 	}
 }
 
