@@ -23,6 +23,8 @@ type KVStats struct {
 	Violations []Violation
 	// MoreViolations counts those beyond the first maxViolations, which are not listed.
 	MoreViolations int64
+	// LeasesChecked is false when bucket lease could not be read in full, so that unknown-lease was not checked.
+	LeasesChecked bool
 	// BumpMarker is the revision of the empty record written by restore --bump-revision; zero when none.
 	BumpMarker Rev
 }

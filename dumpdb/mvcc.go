@@ -22,7 +22,7 @@ type statsSink struct {
 }
 
 func newStatsSink(db *DB, comp int64, leases map[int64]struct{}, known bool) *statsSink {
-	return &statsSink{db: db, comp: comp, leases: leases, leasesKnown: known, live: liveKeys{at: map[keyHash]int32{}}, st: KVStats{CompactRev: comp}, prev: Rev{Main: max(comp, 1), Sub: -1}}
+	return &statsSink{db: db, comp: comp, leases: leases, leasesKnown: known, live: liveKeys{at: map[keyHash]int32{}}, st: KVStats{CompactRev: comp, LeasesChecked: known}, prev: Rev{Main: max(comp, 1), Sub: -1}}
 }
 
 func (s *statsSink) mergeRecords(p *records) {
@@ -106,7 +106,7 @@ func (s *statsSink) own(r *record) {
 	case (r.version == 1) != (r.create == r.rev.Main):
 		s.violateRecord(r, "create-revision", "the mod revision at version 1 only", fmt.Sprintf("create revision %d at version %d", r.create, r.version))
 	case r.version < 1:
-		s.violateRecord(r, "version-chain", "a version of 1 or more", fmt.Sprintf("version %d", r.version))
+		s.violateRecord(r, "version-chain", positiveVersion, fmt.Sprintf("version %d", r.version))
 	}
 }
 
@@ -131,18 +131,6 @@ func (s *statsSink) violate(v Violation) {
 		return
 	}
 	s.st.Violations = append(s.st.Violations, v)
-}
-
-// excused drops holes that damage explains: the records are not missing, they can not be read.
-func (st *KVStats) excused(damage []*DamageError) *KVStats {
-	st.Violations = slices.DeleteFunc(st.Violations, func(v Violation) bool {
-		if v.Rule != "contiguous-main" && v.Rule != "contiguous-sub" {
-			return false
-		}
-		want, err := ParseRev(v.Expected)
-		return err == nil && slices.ContainsFunc(damage, func(d *DamageError) bool { return d.covers(want.Bytes()) })
-	})
-	return st
 }
 
 func (s *statsSink) finish() *KVStats {

@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -302,41 +300,6 @@ func sameMeta(t *testing.T, db *DB, be backend.Backend) {
 	}
 }
 
-// The parallel walk gives what the sequential one gives, on a tree high enough to be shared out.
-func TestOracleParallel(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "db")
-	fatal(t, writeBenchDB(path, 3000, 40000, 300))
-	db := open(t, path)
-	b, _ := db.find("key")
-	if depth := db.leafDepth(b.Root); depth < 2 {
-		t.Fatalf("the tree has only %d levels", depth+1)
-	}
-	ctx := context.Background()
-	sum := func() (*Inspection, HashKV) {
-		in, err := db.Inspect(ctx)
-		fatal(t, err)
-		h, err := db.HashKV(ctx, 20000)
-		fatal(t, err)
-		return in, h
-	}
-	in, h := sum()
-	var seqIn *Inspection
-	var seqH HashKV
-	onOneCore(func() { seqIn, seqH = sum() })
-	if diff := cmp.Diff(seqIn, in); diff != "" || h != seqH {
-		t.Errorf("parallel differs: %s %v %v", diff, h, seqH)
-	}
-	cur, err := db.CurrentRev()
-	fatal(t, err)
-	want := hashOracle(t, evidencetest.Copy(t, path), []int64{0, 20000, cur})
-	if want[20000] != h || want[0] != in.HashKV || in.HashKV.Rev != cur {
-		t.Errorf("server %v, ours %v %v", want, in.HashKV, h)
-	}
-	if in.KV.Revisions != 40000 || in.KV.LiveKeys != 3000 || len(in.KV.Violations) > 0 {
-		t.Errorf("%+v", in.KV)
-	}
-}
-
 func TestRevBytes(t *testing.T) {
 	for _, r := range []Rev{{1, 0}, {1043, 2}, {1 << 62, 1 << 40}} {
 		want := make([]byte, 17)
@@ -346,45 +309,6 @@ func TestRevBytes(t *testing.T) {
 		got := mvcc.BytesToRev(r.Bytes())
 		if !bytes.Equal(r.Bytes(), want) || got.Main != r.Main || got.Sub != r.Sub {
 			t.Errorf("%s: %x", r, r.Bytes())
-		}
-	}
-}
-
-// Damage in a big tree gives the same report on one core and on all, and only the rows below the bad page are missing.
-func TestOracleParallelDamage(t *testing.T) {
-	path, err := smallTree(t)
-	fatal(t, err)
-	sound, err := os.ReadFile(path)
-	fatal(t, err)
-	whole, err := open(t, path).Inspect(context.Background())
-	fatal(t, err)
-	rnd := rand.New(rand.NewPCG(5, 6))
-	for range 25 {
-		b := bytes.Clone(sound)
-		page := 2 + rnd.IntN(int(whole.Pages.Pages)-2)
-		clear(b[page*4096 : page*4096+1+rnd.IntN(4095)])
-		db, err := NewReader(bytes.NewReader(b), int64(len(b)))
-		fatal(t, err)
-		many, err := db.Inspect(context.Background())
-		fatal(t, err)
-		var one *Inspection
-		onOneCore(func() { one, err = db.Inspect(context.Background()) })
-		fatal(t, err)
-		same := cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) })
-		if diff := cmp.Diff(one, many, same); diff != "" {
-			t.Errorf("page %d zeroed: %s", page, diff)
-		}
-		if one.KV.Revisions < whole.KV.Revisions && (len(one.Pages.Damage) == 0 || one.KVErr == nil || one.HashErr == nil) {
-			t.Errorf("page %d zeroed: %d of %d records and %v", page, one.KV.Revisions, whole.KV.Revisions, one.Pages.Damage)
-		}
-		found := int64(0)
-		for _, err := range db.SalvageRevisions(context.Background()) {
-			if err == nil {
-				found++
-			}
-		}
-		if found < one.KV.Revisions {
-			t.Errorf("page %d zeroed: salvage finds %d records, the tree has %d", page, found, one.KV.Revisions)
 		}
 	}
 }
