@@ -20,10 +20,15 @@ type scenarioStep func(s *scenario, args []string)
 
 // scenarioSteps act on the running cluster.
 var scenarioSteps = map[string]scenarioStep{
-	"cluster":  (*scenario).start,
-	"auth":     func(s *scenario, _ []string) { s.enableAuth() },
-	"login":    (*scenario).login,
-	"kill":     eachNode(func(s *scenario, i int) { s.c.Kill(i) }),
+	"cluster": (*scenario).start,
+	"auth":    func(s *scenario, _ []string) { s.enableAuth() },
+	"login":   (*scenario).login,
+	"crash":   eachNode(func(s *scenario, i int) { s.c.Kill(i) }),
+	// kill waits until what was applied is in the database: servers commit it ten times a second.
+	"kill": eachNode(func(s *scenario, i int) {
+		time.Sleep(300 * time.Millisecond)
+		s.c.Kill(i)
+	}),
 	"stop":     eachNode(func(s *scenario, i int) { s.c.Stop(i) }),
 	"restart":  eachNode(func(s *scenario, i int) { s.c.Restart(i) }),
 	"process":  eachNode(func(s *scenario, i int) { s.c.StartProcess(i) }),

@@ -71,6 +71,7 @@ func (m *member) start() {
 	if err != nil {
 		m.c.t.Fatal(err)
 	}
+	m.c.forgetClients(m)
 	cmd := exec.Command(m.path(), m.args()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(cleanEnv(), m.c.opts.Env...)
