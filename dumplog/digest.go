@@ -23,7 +23,7 @@ type event struct {
 	first, last, term uint64
 	// commit is the highest commit written in this segment before the event.
 	commit uint64
-	snap   SnapshotRecord
+	snap   *SnapshotRecord
 	dmg    *DamageError
 }
 
@@ -110,7 +110,7 @@ func (d *digest) add(it *item) {
 	case RecordSnapshot:
 		s, _ := DecodeSnapshotRecord(it.rec.Data)
 		s.Pos = it.rec.Pos
-		d.events = append(d.events, event{kind: eventSnapshot, pos: s.Pos, snap: s, commit: d.commit})
+		d.events = append(d.events, event{kind: eventSnapshot, pos: s.Pos, snap: &s, commit: d.commit})
 	case RecordCRC:
 		d.seed, d.seeded = it.rec.StoredCRC, true
 	}

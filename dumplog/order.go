@@ -119,7 +119,7 @@ func (o *order) events(d *digest, damageOnly bool) {
 			o.sum.ForceNewCluster = append(o.sum.ForceNewCluster, v.pos)
 		case v.kind == eventSnapshot:
 			o.snap = max(o.snap, v.snap.Index)
-			o.sum.Snapshots = append(o.sum.Snapshots, v.snap)
+			o.sum.Snapshots = append(o.sum.Snapshots, *v.snap)
 		}
 	}
 }
