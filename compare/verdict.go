@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -18,6 +19,9 @@ func (c *collected) verdict(r *Report) {
 		return
 	}
 	first := breaks[0]
+	if d := explainedByDamage(first, breaks); d != nil {
+		first = d
+	}
 	class := first.Class
 	if class == "latent-divergence" && anyClass(breaks, "data-divergence") {
 		// The control state broke first, but contents differ already: the class says what is, firstBreak what began it.
@@ -45,6 +49,23 @@ func breaking(fs []check.Finding) []*check.Finding {
 	}
 	sort.SliceStable(out, func(i, j int) bool { return history(out[i]) < history(out[j]) })
 	return out
+}
+
+// contentChecks compare what databases hold; damage to one of the files explains what they find.
+var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "M02": true, "M03": true, "L01": true, "A03": true}
+
+// explainedByDamage: a content difference that involves a member whose file itself contradicts its own structure is that
+// damage. Damage has no raft index, so history alone would put it last.
+func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Finding {
+	if !contentChecks[first.Check] {
+		return nil
+	}
+	for _, b := range breaks {
+		if b.Class == "db-damage" && len(b.Members) == 1 && slices.Contains(first.Members, b.Members[0]) {
+			return b
+		}
+	}
+	return nil
 }
 
 func anyClass(fs []*check.Finding, class string) bool {

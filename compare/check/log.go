@@ -177,7 +177,7 @@ func runSnapNotAhead(in *Input) Result {
 		if newest.Index == 0 || m.ConsistentIndex() >= newest.Index || hasSnapDB(m, newest.Index) {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Term: newest.Term, Index: newest.Index},
+		fs = append(fs, Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
 			Title:       fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d", m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),
 			Explanation: "the server refuses to start: it can not bridge the entries between the database and the snapshot",
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Observed: fmt.Sprint(m.ConsistentIndex()),
