@@ -76,9 +76,9 @@ func (w *describer) quoted(name, v string) {
 
 func (w *describer) bytes(v []byte) { w.b = strconv.AppendQuote(w.b, string(v)) }
 
-func (w *describer) lease(name string, id int64) {
+func (w *describer) lease(id int64) {
 	if id != 0 {
-		w.add(" ", name, "=", strconv.FormatUint(uint64(id), 16))
+		w.add(" lease=", strconv.FormatUint(uint64(id), 16))
 	}
 }
 

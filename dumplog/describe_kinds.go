@@ -20,13 +20,13 @@ func (w *describer) request(r *Request) {
 		w.int("revision", r.Compaction.Revision)
 		w.flag("physical", r.Compaction.Physical)
 	case r.LeaseGrant != nil:
-		w.lease("lease", r.LeaseGrant.ID)
+		w.lease(r.LeaseGrant.ID)
 		w.add(" ttl=", strconv.FormatInt(r.LeaseGrant.TTL, 10), "s")
 	case r.LeaseRevoke != nil:
-		w.lease("lease", r.LeaseRevoke.ID)
+		w.lease(r.LeaseRevoke.ID)
 	case r.LeaseCheckpoint != nil:
 		for _, c := range r.LeaseCheckpoint.Checkpoints {
-			w.lease("lease", c.ID)
+			w.lease(c.ID)
 			w.add(" remaining=", strconv.FormatInt(c.RemainingTTL, 10), "s")
 		}
 	case r.Alarm != nil:
@@ -67,7 +67,7 @@ func (w *describer) put(p *PutRequest) {
 		w.add(" val=")
 		w.value(p.Value)
 	}
-	w.lease("lease", p.Lease)
+	w.lease(p.Lease)
 	w.flag("ignore_lease", p.IgnoreLease)
 	w.flag("prev_kv", p.PrevKV)
 }

@@ -141,13 +141,11 @@ func (o *order) run(v *event) {
 		o.gap(v)
 	}
 	o.waiting = o.waiting[:0]
-	terms := o.sum.Terms
-	if n := len(terms); n > 0 && v.first <= terms[n-1].Last {
+	if n := len(o.sum.Terms); n > 0 && v.first <= o.sum.Terms[n-1].Last {
 		o.overwrite(v)
 	}
-	terms = o.sum.Terms
-	if n := len(terms); n > 0 {
-		prev := &terms[n-1]
+	if n := len(o.sum.Terms); n > 0 {
+		prev := &o.sum.Terms[n-1]
 		if prev.Last+1 == v.first && prev.Term > v.term {
 			o.report(termFell(v.pos, v.term, prev.Term))
 		}
@@ -156,7 +154,7 @@ func (o *order) run(v *event) {
 			return
 		}
 	}
-	o.sum.Terms = append(terms, TermRange{Term: v.term, First: v.first, Last: v.last})
+	o.sum.Terms = append(o.sum.Terms, TermRange{Term: v.term, First: v.first, Last: v.last})
 	o.last = v.last
 }
 

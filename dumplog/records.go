@@ -22,7 +22,7 @@ func (l *Log) Records(ctx context.Context) iter.Seq2[Record, error] {
 		for _, seg := range l.segs {
 			c.foreign[seg.name] = seg.foreign
 		}
-		_ = l.walk(ctx, s, true, func(it *item, d *DamageError) bool {
+		l.walk(ctx, s, true, func(it *item, d *DamageError) bool {
 			if d != nil {
 				c.known = c.known && !d.losesEntries() && !d.harmless
 				return yield(it.rec, d)
@@ -68,7 +68,7 @@ func (l *Log) Entries(ctx context.Context, s *Summary) iter.Seq2[Entry, error] {
 		}
 		o := l.newOverwritten(s)
 		var e Entry
-		_ = l.walk(ctx, s, false, func(it *item, d *DamageError) bool {
+		l.walk(ctx, s, false, func(it *item, d *DamageError) bool {
 			switch {
 			case d != nil:
 				return yield(Entry{}, d)
@@ -82,14 +82,14 @@ func (l *Log) Entries(ctx context.Context, s *Summary) iter.Seq2[Entry, error] {
 	}
 }
 
-// walk steps through all segments in order and calls use with every good record and with every damage of s in its place.
-// A damage comes with the record that shows it, when there is one.
-func (l *Log) walk(ctx context.Context, s *Summary, foreign bool, use func(*item, *DamageError) bool, fail func(error)) bool {
+// walk steps through all segments in order and calls use with every good record and with every damage of s in its place,
+// until use returns false. A damage comes with the record that shows it, when there is one.
+func (l *Log) walk(ctx context.Context, s *Summary, foreign bool, use func(*item, *DamageError) bool, fail func(error)) {
 	w := walker{damage: s.Damage, use: use}
 	for i, seg := range l.segs {
 		if seg.foreign && !foreign {
 			if !w.until(seg.name, seg.size) {
-				return false
+				return
 			}
 			continue
 		}
@@ -97,15 +97,11 @@ func (l *Log) walk(ctx context.Context, s *Summary, foreign bool, use func(*item
 			if !errors.Is(err, errStopped) {
 				fail(err)
 			}
-			return false
+			return
 		}
 	}
-	for len(w.damage) > 0 {
-		if !w.until(w.damage[0].Segment, w.damage[0].Offset) {
-			return false
-		}
+	for len(w.damage) > 0 && w.until(w.damage[0].Segment, w.damage[0].Offset) {
 	}
-	return true
 }
 
 // errStopped says that the caller of an iterator wants no more.

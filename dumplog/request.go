@@ -1,7 +1,5 @@
 package dumplog
 
-import "time"
-
 // Kind names what an entry asks for. The names are the field names of InternalRaftRequest, plus the few forms that are
 // no InternalRaftRequest.
 type Kind string
@@ -55,9 +53,6 @@ type Header struct {
 	Username     string
 	AuthRevision uint64
 }
-
-// RequestID is a request ID made by etcd's generator (pkg/idutil/id.go): who proposed, in which process life, in which order.
-type RequestID uint64
 
 // Request is one decoded entry payload. Kind says which pointer is set; everything else is nil. Slices alias the entry's data.
 type Request struct {
@@ -266,30 +261,3 @@ type ConfChangeV2 struct {
 	Changes    []ConfChangeSingle
 	Context    []byte
 }
-
-// ProposerPrefix returns the low 16 bits of the proposing member's ID.
-func (id RequestID) ProposerPrefix() uint16 { return uint16(id >> 48) }
-
-// Proposed tells whether prefix fits the member: the generator keeps only the low 16 bits of the member ID.
-func (id RequestID) Proposed(member ID) bool { return id.ProposerPrefix() == uint16(member) }
-
-// StartMillis returns the low 40 bits of the proposing process's start time in Unix milliseconds, plus one per 256
-// requests made since.
-func (id RequestID) StartMillis() uint64 { return uint64(id) >> 8 & (1<<40 - 1) }
-
-// StartTime returns StartMillis as a time, taking the missing high bits from near.
-func (id RequestID) StartTime(near time.Time) time.Time {
-	const span = 1 << 40
-	ms := uint64(near.UnixMilli())
-	t := ms&^uint64(span-1) | id.StartMillis()
-	switch {
-	case t > ms+span/2 && t >= span:
-		t -= span
-	case t+span/2 < ms:
-		t += span
-	}
-	return time.UnixMilli(int64(t)).UTC()
-}
-
-// Counter returns the low 8 bits, the sequence number that carries into StartMillis.
-func (id RequestID) Counter() uint8 { return uint8(id) }
