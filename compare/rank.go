@@ -17,7 +17,7 @@ type standing struct {
 	usable bool
 	// lacks are promised effects missing although the member applied the entries; damage counts places that are wrong.
 	lacks, damage int
-	// behind are committed entries it has not got yet; another member can still supply them.
+	// behind are committed entries it has not got yet, 0 when none of them changes data; another member can still supply them.
 	behind uint64
 	// control is 1 when its auth revision or small buckets contradict the log: it would diverge again.
 	control int
@@ -76,7 +76,7 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 	if m.Source.Kind != evidence.KindDataDir {
 		s.usable = m.HasDB() && !m.DB.KVDamaged
 	}
-	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit {
+	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit && c.changesAfter(last) {
 		s.behind = commit - last
 	}
 	if rp := c.in.Replay; rp != nil && rp.Members[i].Checked {
@@ -100,6 +100,13 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 		s.pending = 1
 	}
 	return s
+}
+
+// changesAfter tells whether anything committed above index changes data: a member that lacks only logins, publish entries and
+// leaders' first entries lacks nothing.
+func (c *collected) changesAfter(index uint64) bool {
+	rp := c.in.Replay
+	return rp == nil || rp.Survey == nil || rp.First == 0 || rp.Survey.LastChange > index
 }
 
 func (c *collected) rankRow(s standing, commit uint64) Rank {

@@ -169,43 +169,6 @@ func runDBNotAhead(in *Input) Result {
 	return outcome(fs, "")
 }
 
-var mvccTruths = Check{
-	ID: "K04", Title: "the revisions in the database are a possible history",
-	Doc: `Above the compact revision every main revision is there, sub revisions count from 0, mod revision equals the main revision, versions
-grow by one in a key's life, the create revision is that of its first put, and a tombstone ends a life.
-Normal: gaps below the compact revision, superseded records of an unfinished compaction, the empty record of restore --bump-revision.`,
-	Needs: NeedDB,
-	Run:   runMVCCTruths,
-}
-
-func runMVCCTruths(in *Input) Result {
-	var fs []Finding
-	reason := ""
-	for _, m := range in.Members {
-		if !m.HasDB() || m.DB.KV == nil {
-			continue
-		}
-		if m.DB.KVDamaged {
-			reason += m.Label() + ": part of bucket key can not be read; "
-			continue
-		}
-		f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()}}
-		for _, v := range m.DB.KV.Violations {
-			if f.At.Revision == nil {
-				f.At.Revision = &Rev{Main: v.Main, Sub: v.Sub}
-			}
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(v.Page), Offset: Int64(v.Offset), Bucket: "key", Key: Bytes(v.Key),
-				Field: v.Rule + " at revision " + v.Rev.String(), Observed: v.Observed, Expected: v.Expected, Show: showDB(m, fmt.Sprintf("key --rev %d", v.Main))})
-		}
-		if n := len(f.Evidence); n > 0 {
-			f.Title = fmt.Sprintf("%s: %d records of bucket key are no possible history", m.Label(), n)
-			f.Explanation = "first: " + m.DB.KV.Violations[0].Rule
-			fs = append(fs, in.cut(f))
-		}
-	}
-	return outcome(fs, reason)
-}
-
 var compactionProgress = Check{
 	ID: "K05", Title: "compaction progress and file sizes are told, not judged",
 	Doc: `Members compact and defragment on their own. A scheduled compaction that is not finished resumes at the next start; superseded

@@ -28,6 +28,7 @@ func All() []Check {
 		revisionsEqual,
 		keysEqual,
 		leasesEqual,
+		leasesOfKeysExist,
 		memberListsEqual,
 		memberListsAgree,
 		quorumPossible,

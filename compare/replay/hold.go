@@ -122,7 +122,7 @@ func (s *sim) against(it *item, p prediction, g *group) Outcome {
 		o.Detail = fmt.Sprintf("applied although the rules say: %s %s", p.state, p.reason)
 	}
 	if p.reason == ReasonOldAuth {
-		s.auth.revision = it.req.Header.AuthRevision
+		s.overrated(it.req.Header.AuthRevision)
 	}
 	return o
 }

@@ -84,7 +84,7 @@ func (s *sim) jump(r *restart, idx uint64) {
 		return
 	}
 	possible, entries, state := s.reapply()
-	need := s.needed(r)
+	need := s.needed(r, int64(possible))
 	if need <= 0 {
 		return
 	}
@@ -113,31 +113,59 @@ func (s *sim) reapply() (possible uint64, entries []uint64, state *authState) {
 	return possible, entries, state
 }
 
-// needed is the rise that the member's own stamps behind the restart show; without stamps, what is left to reach the
-// auth revision in its database.
-func (s *sim) needed(r *restart) int64 {
+// needed is the rise to ascribe to a restart: exactly what the member's own stamps of that process life show; without stamps,
+// what is left to the next place where its revision is known (a later life's stamps, else the database), of which a restart
+// takes no more than it can explain as long as another one follows before that place.
+func (s *sim) needed(r *restart, possible int64) int64 {
 	var so int64
 	for _, j := range s.res.Jumps {
 		so += int64(j.Extra)
 	}
-	until := uint64(1<<64 - 1)
 	for i := range s.restarts {
-		if s.restarts[i].index > r.index {
-			until = s.restarts[i].index
-			break
+		life := &s.restarts[i]
+		if life.index < r.index {
+			continue
+		}
+		until := uint64(1<<64 - 1)
+		if i+1 < len(s.restarts) {
+			until = s.restarts[i+1].index
+		}
+		risen, seen := s.stamped(life.index, until)
+		switch {
+		case seen && life == r:
+			return risen - so
+		case seen:
+			return min(risen-so, possible)
 		}
 	}
-	need, seen := int64(0), false
+	left := int64(s.m.DB.Auth.Revision) - int64(s.plain.at(s.m.AppliedMax)) - so
+	if s.restarts[len(s.restarts)-1].index > r.index {
+		return min(left, possible)
+	}
+	return left
+}
+
+// stamped is how far the member's stamps between two indexes lie above what the log gives.
+func (s *sim) stamped(after, until uint64) (risen int64, seen bool) {
 	for _, st := range s.stamps {
-		if st.Index > r.index && st.Index < until {
-			seen = true
-			need = max(need, int64(st.AuthRevision)-int64(s.plain.at(st.Index-1))-so)
+		if st.Index > after && st.Index < until {
+			risen, seen = max(risen, int64(st.AuthRevision)-int64(s.plain.at(st.Index-1))), true
 		}
 	}
-	if !seen {
-		need = int64(s.m.DB.Auth.Revision) - int64(s.plain.at(s.m.AppliedMax)) - so
+	return risen, seen
+}
+
+// overrated takes back what was ascribed to the last restart when the member applies an entry that its modelled auth revision
+// would have refused: the rest belongs to a later restart.
+func (s *sim) overrated(really uint64) {
+	if n := len(s.res.Jumps); n > 0 && really < s.auth.revision {
+		j := &s.res.Jumps[n-1]
+		j.Extra -= min(j.Extra, s.auth.revision-really)
+		if j.Extra == 0 {
+			s.res.Jumps = s.res.Jumps[:n-1]
+		}
 	}
-	return need
+	s.auth.revision = really
 }
 
 // findRestarts lists the starts of the member after its first.

@@ -1,0 +1,65 @@
+package check
+
+import "fmt"
+
+var mvccTruths = Check{
+	ID: "K04", Title: "the revisions in the database are a possible history",
+	Doc: `Above the compact revision every main revision is there, sub revisions count from 0, mod revision equals the main revision, versions
+grow by one in a key's life, the create revision is that of its first put, and a tombstone ends a life.
+Normal: gaps below the compact revision, superseded records of an unfinished compaction, the empty record of restore --bump-revision.`,
+	Needs: NeedDB,
+	Run: func(in *Input) Result {
+		return in.violations("db-damage", Critical, func(rule string) bool { return rule != ruleLease })
+	},
+}
+
+// ruleLease is the MVCC truth that has a check of its own.
+const ruleLease = "unknown-lease"
+
+var leasesOfKeysExist = Check{
+	ID: "L02", Title: "every lease that a live key names exists",
+	Doc: `A key is attached to a lease by the number in its newest record; attachments are rebuilt from it at every start. A key whose lease is
+not in bucket lease is logged as an error at start and never expires.`,
+	Needs: NeedDB,
+	Run: func(in *Input) Result {
+		return in.violations("latent-divergence", Error, func(rule string) bool { return rule == ruleLease })
+	},
+}
+
+// violations turns the broken MVCC truths of the wanted rules into findings.
+func (in *Input) violations(class string, sev Severity, want func(rule string) bool) Result {
+	var fs []Finding
+	reason := ""
+	for _, m := range in.Members {
+		if !m.HasDB() || m.DB.KV == nil {
+			continue
+		}
+		if m.DB.KVDamaged {
+			reason += m.Label() + ": part of bucket key can not be read; "
+			continue
+		}
+		f, first := Finding{Severity: sev, Class: class, Members: []string{m.Label()}}, ""
+		for _, v := range m.DB.KV.Violations {
+			if !want(v.Rule) {
+				continue
+			}
+			if first == "" {
+				first = v.Rule
+			}
+			if f.At.Revision == nil {
+				f.At.Revision = &Rev{Main: v.Main, Sub: v.Sub}
+			}
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(v.Page), Offset: Int64(v.Offset), Bucket: "key", Key: Bytes(v.Key),
+				Field: v.Rule + " at revision " + v.Rev.String(), Observed: v.Observed, Expected: v.Expected, Show: showDB(m, fmt.Sprintf("key --rev %d", v.Main))})
+		}
+		if n := len(f.Evidence); n > 0 {
+			f.Title = fmt.Sprintf("%s: %d records of bucket key are no possible history (first: %s)", m.Label(), n, first)
+			if first == ruleLease {
+				f.Title = fmt.Sprintf("%s: %d records name a lease that does not exist", m.Label(), n)
+			}
+			f.Explanation = "first at revision " + fmt.Sprint(f.At.Revision.Main)
+			fs = append(fs, in.cut(f))
+		}
+	}
+	return outcome(fs, reason)
+}
