@@ -52,6 +52,40 @@ func onlyContradicted(in *Input, pos int) bool {
 	return n > 0
 }
 
+var txnRangeStripped = Cause{
+	ID: "txn-range-stripped-revision", Title: "a transaction that reads an unreachable revision was refused by its proposer and executed by the others",
+	Doc: `Up to 3.6 a member on which no client waits for the answer drops the range operations of a write transaction before checking it. A range at
+a compacted or future revision therefore fails the whole transaction on the proposer only; all others write. Contents and revisions part at
+once, without a restart. The client was told that the transaction failed.
+Proven when the first entry that ended differently is a transaction with such a range in its chosen branch, without effect on exactly its
+proposer.`,
+	Affected:   []string{"3.1.0 - 3.4.45", "3.5.0 - 3.5.35", "3.6.0 - 3.6.16"},
+	FixedIn:    []string{"3.7.0"},
+	Refs:       refs("etcd-io/etcd", 18667, 21432),
+	LookAlikes: "cindex-ahead-of-apply also misses one entry on one member, but the entry has no such range",
+	Recovery:   "decide per key: the proposer holds what the client was promised, the majority an extra write; then reseed to one side; avoid ranges at a revision in write transactions",
+	Loss:       "none of what was acknowledged, if the proposer's side is kept",
+	Match:      matchTxnRange,
+}
+
+func matchTxnRange(in *Input) *Match {
+	if in.Replay == nil || len(in.Findings["K06"]) == 0 {
+		return nil
+	}
+	for _, e := range in.Replay.Events {
+		if e.RangeRevision == 0 || e.Proposer == 0 {
+			continue
+		}
+		for i, o := range e.Outcomes {
+			if in.Members[i].MemberID == e.Proposer && o.Sig == 0 && len(e.Lacking) > 0 {
+				return &Match{Certainty: Proof, Members: []string{in.Members[i].Label()}, Because: ids(in, "K06", "K02", "K01"),
+					RefutedBy: "another member, not the proposer, that refused the same entry"}
+			}
+		}
+	}
+	return nil
+}
+
 // unexplained is a function because it asks all other causes first.
 func unexplained() Cause {
 	return Cause{

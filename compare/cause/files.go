@@ -32,6 +32,99 @@ twice. bbolt stops with a panic at the first one. The log of the member is usual
 	},
 }
 
+var walCRCMismatch = Cause{
+	ID: "wal-crc-mismatch", Title: "bytes of the log changed after they were written",
+	Doc: `The CRC of a record does not fit its data, or a frame is no frame any more, while what stands behind it does: bit rot, lost sectors after
+a power failure, or an edited file. A server refuses to start or silently loses what follows.`,
+	LookAlikes: "a torn last record (the end of the log); segment starts on 3.3.21 and 3.4.8 alone, which wrote wrong CRC records",
+	Recovery:   "reseed the member; on a single member combine the database with what is readable behind the damage",
+	Loss:       "entries in the damaged place that no other member holds",
+	Match: func(in *Input) *Match {
+		return byField(in, Proof, "the same record read soundly from another copy of this data dir", "W01", string(dumplog.DamageCRC), string(dumplog.DamageFrame),
+			string(dumplog.DamageType), string(dumplog.DamagePayload), string(dumplog.DamageForeign), string(dumplog.DamageZeroHole), string(dumplog.DamageTruncated))
+	},
+}
+
+var walSegmentMissing = Cause{
+	ID: "wal-segment-missing", Title: "a segment of the log is missing",
+	Doc:        `The numbers of the segment files have a hole: a file was deleted by hand or not copied. The server purges from the front only.`,
+	LookAlikes: "purging, which removes from the front and leaves no hole",
+	Recovery:   "copy the segment again; else reseed the member",
+	Loss:       "entries in the hole that no other member holds",
+	Match: func(in *Input) *Match {
+		return byField(in, Proof, "the missing segment file", "W03", string(dumplog.DamageMissingSegment))
+	},
+}
+
+var snapFileDamaged = Cause{
+	ID: "snap-file-damaged", Title: "a raft snapshot file can not be read",
+	Doc: `The CRC or the content of a .snap file is wrong. A server up to 3.6 renames it to .broken and takes the next older one, if the log
+reaches back that far; from 3.7 on the file is not read at boot.`,
+	LookAlikes: "an orphan that a crash left: it decodes, but the log has no record of it",
+	Recovery:   "start with the next older one if the log reaches back to it, else reseed the member",
+	Loss:       "none if an older one serves",
+	Match: func(in *Input) *Match {
+		if len(in.Findings["S01"]) == 0 {
+			return nil
+		}
+		return &Match{Certainty: Proof, Members: membersOf(in, "S01"), Because: ids(in, "S01"), RefutedBy: "the file read soundly from another copy of this data dir"}
+	},
+}
+
+var dbTruncated = Cause{
+	ID: "db-truncated", Title: "the database file is shorter than its content",
+	Doc:        `The meta page says how many pages the file has; the file ends before. An interrupted copy, a full disk, or a file system repair.`,
+	LookAlikes: "none: a file longer than its content is normal, a shorter one never",
+	Recovery:   "copy it again; else reseed the member",
+	Loss:       "the pages behind the end",
+	Match: func(in *Input) *Match {
+		return byField(in, Proof, "a longer copy of the same file", "D02", string(dumpdb.DamageTruncated), string(dumpdb.DamageOutOfFile))
+	},
+}
+
+var bboltMetaDamage = Cause{
+	ID: "bbolt-meta-damage", Title: "a meta page of the database is invalid",
+	Doc: `One of the two meta pages does not validate: a power loss while it was written, or an overwritten header. bbolt opens the file at the
+other one, silently and one transaction older.`,
+	LookAlikes: "a page size other than 4096 on other architectures: it is read from the page itself",
+	Recovery:   "with one valid page the log replays what the older transaction lacks; with none rebuild from readable pages, or reseed",
+	Loss:       "the last transaction, which the log covers",
+	Match: func(in *Input) *Match {
+		return byField(in, Proof, "the same page read soundly from another copy of this data dir", "D01", "meta")
+	},
+}
+
+var dirRolledBack = Cause{
+	ID: "data-dir-rolled-back", Title: "the database is from an earlier time than the log",
+	Doc: `The newest raft snapshot in the log was taken when the database had applied more than it holds now: the database file (or the whole
+directory but the log) was put back from an older copy, such as a reverted volume snapshot.`,
+	Refs:       nil,
+	LookAlikes: "a received snapshot whose database was not installed yet (<index>.snap.db is there)",
+	Recovery:   "treat the member as one that lost its data: remove, wipe, add again",
+	Loss:       "its acknowledgements are forgotten",
+	Match: func(in *Input) *Match {
+		if len(in.Findings["S02"]) == 0 {
+			return nil
+		}
+		return &Match{Certainty: Strong, Members: membersOf(in, "S02"), Because: ids(in, "S02"), RefutedBy: "a database of this member at or above the snapshot's index"}
+	},
+}
+
+var timesDiffer = Cause{
+	ID: "wal-and-db-from-different-times", Title: "log and database do not belong together",
+	Doc: `Index and term that the database stores name no entry of the log: the wal folder and the snap folder were copied or restored at
+different times, or a separate --wal-dir was left out.`,
+	LookAlikes: "a database written last by 3.4 or older, which stores no term",
+	Recovery:   "copy or restore both folders together",
+	Loss:       "what only the missing half held",
+	Match: func(in *Input) *Match {
+		if len(in.Findings["D05"]) == 0 {
+			return nil
+		}
+		return &Match{Certainty: Strong, Members: membersOf(in, "D05"), Because: ids(in, "D05"), RefutedBy: "the entry at that index with the term that the database stores"}
+	},
+}
+
 var backupHashMismatch = Cause{
 	ID: "backup-hash-mismatch", Title: "the backup changed after it was saved",
 	Doc: `The sha256 that snapshot save appended does not fit the bytes before it. etcdutl snapshot restore refuses the file; snapshot status does

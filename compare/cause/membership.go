@@ -38,6 +38,63 @@ strict-reconfig-check prevents it; it must have been off, or the cluster lost an
 	},
 }
 
+var promotionNotPersisted = Cause{
+	ID: "learner-promotion-not-persisted", Title: "a promoted learner is still marked a learner in bucket members",
+	Doc: `From 3.5.1 to 3.5.19 a promotion reached the v2 store and raft, but not bucket members. 3.6 boots with the bucket (and repairs it at
+start in most cases), 3.7 builds raft's voters from it: the quorum itself then changes.`,
+	Affected:   []string{"3.5.1 - 3.5.19"},
+	FixedIn:    []string{"3.5.20 (new promotions)", "3.6.0 (repairs at start)"},
+	LookAlikes: "a learner that was not promoted (no conf change says so); meta/confState, which is stale after a restore",
+	Recovery:   "restart all members on 3.5.24 or later, verify the buckets, then upgrade",
+	Loss:       "none of data; an upgrade is blocked or changes the quorum",
+	Match: func(in *Input) *Match {
+		return learnerDrift(in, "learner", "a conf change that made it a learner again")
+	},
+}
+
+var updateDropsLearner = Cause{
+	ID: "member-update-drops-learner", Title: "updating a learner's peer URLs cleared its learner flag",
+	Doc: `The update of a member overwrote all its raft attributes, the learner flag among them. The bucket then says voter while raft counts it as
+a learner.`,
+	Affected:   []string{"3.4.0 - 3.4.45", "3.5.0 - 3.5.30", "3.6.0 - 3.6.11"},
+	FixedIn:    []string{"3.5.31", "3.6.12", "3.7.0"},
+	LookAlikes: "a promotion that this member has not applied yet",
+	Recovery:   "remove the member and add it again",
+	Loss:       "none; fault tolerance is lower than shown, and 3.7 makes it a voter at its next start",
+	Match: func(in *Input) *Match {
+		return learnerDrift(in, "voter", "a promotion of the member")
+	},
+}
+
+// learnerDrift matches findings of M07 in which bucket members says so-and-so and raft the opposite.
+func learnerDrift(in *Input, bucketSays, refutedBy string) *Match {
+	m := &Match{Certainty: Proof, RefutedBy: refutedBy}
+	for _, f := range in.Findings["M07"] {
+		if e := f.Evidence[0]; e.Field == "isLearner" && e.Observed == bucketSays {
+			m.Because = append(m.Because, f.ID)
+			m.Members = append(m.Members, f.Members...)
+		}
+	}
+	if len(m.Because) == 0 {
+		return nil
+	}
+	return m
+}
+
+var zombieMembers = Cause{
+	ID: "zombie-members-v3-bucket", Title: "removed members are still in bucket members",
+	Doc: `Old restore tools, force-new-cluster and lost writes left rows in bucket members that raft's configuration does not know. Releases that
+boot with the bucket (3.5.0, 3.6 and later) then list and count them.`,
+	Affected:   []string{"up to 3.5.25"},
+	FixedIn:    []string{"3.5.26 (cleans up)"},
+	LookAlikes: "meta/confState, which is stale after a restore and proves nothing alone",
+	Recovery:   "let every member start once on 3.5.26 or later and verify; on 3.6 and later remove the zombies if the quorum allows",
+	Loss:       "none of data; loss of quorum after an upgrade",
+	Match: func(in *Input) *Match {
+		return byField(in, Proof, "a conf change that added the member again after its removal", "M07", "zombie")
+	},
+}
+
 var foreignCluster = Cause{
 	ID: "foreign-cluster", Title: "sources of different clusters were mixed",
 	Doc: `The cluster ID in the WAL metadata differs. Either data dirs of two clusters were collected together, or one backup was restored several

@@ -88,6 +88,8 @@ type Event struct {
 	Proposer dumplog.ID
 	Prefix   uint16
 	User     string
+	// RangeRevision is the revision a range in a write transaction asks for, 0 when none does.
+	RangeRevision int64
 	// HeaderAuthRevision is the proposer's auth revision as stamped into the header.
 	HeaderAuthRevision uint64
 	// Outcomes are by member, in the order of Result.Members.

@@ -104,7 +104,7 @@ func (w *walker) judge(it *item, ev *Event) {
 	h := it.req.Header
 	ev.Proposer, ev.Prefix = r.Survey.Proposer(h.ID), h.ID.ProposerPrefix()
 	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision
-	ev.Keys = keysOf(it.req)
+	ev.Keys, ev.RangeRevision = keysOf(it.req), rangeRevision(it.req.Txn)
 	w.lacking(ev)
 	for i, o := range ev.Outcomes {
 		m := r.Members[i]
@@ -236,4 +236,19 @@ func keysOf(r *dumplog.Request) []string {
 		ops(r.Txn.Failure, 0)
 	}
 	return out
+}
+
+// rangeRevision finds the first top-level range at a revision; nested ones are never dropped.
+func rangeRevision(t *dumplog.TxnRequest) int64 {
+	if t == nil {
+		return 0
+	}
+	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
+		for _, op := range ops {
+			if op.Range != nil && op.Range.Revision > 0 {
+				return op.Range.Revision
+			}
+		}
+	}
+	return 0
 }

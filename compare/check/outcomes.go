@@ -1,0 +1,95 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+var sameOutcome = Check{
+	ID: "K06", Title: "every committed entry ends the same way on every member",
+	Doc: `Apply is deterministic: from equal state an entry is applied on all members or refused on all. An entry that one member applied and
+another refused, or that took another branch of a transaction, is where contents part. Entries refused for an old auth revision are told
+by A04 and left out here; missing and contradicted ones are told by K03.`,
+	Needs: NeedReplay | NeedTwo,
+	Run:   runSameOutcome,
+}
+
+func runSameOutcome(in *Input) Result {
+	f := Finding{Severity: Critical, Class: "data-divergence"}
+	named := map[string]bool{}
+	for _, e := range in.Replay.Events {
+		if !partsWays(e) {
+			continue
+		}
+		if f.At.Index == 0 {
+			f.At = At{Term: e.Term, Index: e.Index}
+		}
+		for i, o := range e.Outcomes {
+			if !told(o) {
+				continue
+			}
+			if m := in.Members[i].Label(); !named[m] {
+				named[m] = true
+				f.Members = append(f.Members, m)
+			}
+			f.Evidence = append(f.Evidence, in.outcomeEvidence(i, e, o))
+		}
+	}
+	if len(f.Evidence) == 0 {
+		return Result{Outcome: Holds}
+	}
+	f.Title = fmt.Sprintf("entry %d/%d ended differently on different members", f.At.Term, f.At.Index)
+	f.Explanation = "each member is told with what the entry did there; from the first such entry on contents and revisions part"
+	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
+}
+
+func told(o replay.Outcome) bool {
+	switch o.State {
+	case replay.Applied, replay.Refused, replay.NoEffect:
+		return true
+	}
+	return false
+}
+
+// partsWays: two members' legal outcomes differ, and no other check tells why.
+func partsWays(e *replay.Event) bool {
+	var first *replay.Outcome
+	differ := false
+	for i := range e.Outcomes {
+		o := &e.Outcomes[i]
+		if o.State == replay.Refused && o.Reason == replay.ReasonOldAuth || o.State == replay.Missing || o.State == replay.Contradicted {
+			return false
+		}
+		if !told(*o) {
+			continue
+		}
+		if first == nil {
+			first = o
+		} else if o.Sig != first.Sig {
+			differ = true
+		}
+	}
+	return differ
+}
+
+func (in *Input) outcomeEvidence(i int, e *replay.Event, o replay.Outcome) Evidence {
+	m := in.Members[i]
+	said := []string{e.What + ":", o.State.String()}
+	if o.Reason != "" {
+		said = append(said, "("+string(o.Reason)+")")
+	}
+	if o.Rev > 0 {
+		said = append(said, fmt.Sprintf("at revision %d", o.Rev))
+	}
+	if o.Detail != "" {
+		said = append(said, o.Detail)
+	}
+	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "key", Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+		Observed: strings.Join(said, " "), Expected: "the same on all members", Show: showLog(m, e.Index)}
+	if len(e.Keys) > 0 {
+		ev.Key = Bytes(e.Keys[0])
+	}
+	return ev
+}
