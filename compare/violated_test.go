@@ -3,13 +3,22 @@ package compare_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 
+	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
@@ -52,7 +61,32 @@ var violations = []struct {
 		k, _ := tx.Bucket([]byte("members")).Cursor().First()
 		return tx.Bucket([]byte("members")).Delete(bytes.Clone(k))
 	}), []string{"M02", "M03"}, "membership"},
+	{"file cut short", "m-healthy-3.5", cutDB(400_000), []string{"D02"}, "db-damage"},
+	{"term of another time", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("meta")).Put([]byte("term"), binary.BigEndian.AppendUint64(nil, 7))
+	}), []string{"D05"}, "torn-copy"},
+	{"promotion missing in the bucket", "m-healthy-3.5", editMember("node1", func(m map[string]any) { m["isLearner"] = true }), []string{"M07"}, "membership"},
+	{"removed member still listed", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error {
+		k, _ := tx.Bucket([]byte("members_removed")).Cursor().First()
+		id, err := strconv.ParseUint(string(k), 16, 64)
+		if err != nil {
+			return err
+		}
+		return tx.Bucket([]byte("members")).Put(bytes.Clone(k), fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:1"],"name":"ghost"}`, id))
+	}), []string{"M07"}, "membership"},
 	{"CORRUPT alarm", "k-lagging-node", editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("alarm")).Put([]byte{8, 1, 16, 2}, nil) }), []string{"M06"}, ""},
+}
+
+// causesOf are the causes that a violation must be put down to.
+var causesOf = map[string]string{
+	"flipped byte in the log":          "wal-crc-mismatch",
+	"flipped byte in a raft snapshot":  "snap-file-damaged",
+	"database older than the snapshot": "data-dir-rolled-back",
+	"dead meta page":                   "bbolt-meta-damage",
+	"file cut short":                   "db-truncated",
+	"term of another time":             "wal-and-db-from-different-times",
+	"promotion missing in the bucket":  "learner-promotion-not-persisted",
+	"removed member still listed":      "zombie-members-v3-bucket",
 }
 
 // TestViolations spoils sound sets and wants exactly the named trouble to be found on the spoiled node.
@@ -74,6 +108,9 @@ func TestViolations(t *testing.T) {
 			}
 			if v.class != "" && r.Verdict.Class != v.class {
 				t.Errorf("class %s (%s), want %s", r.Verdict.Class, r.Verdict.Summary, v.class)
+			}
+			if want := causesOf[v.name]; want != "" && !slices.ContainsFunc(r.Causes, func(c compare.Cause) bool { return c.ID == want }) {
+				t.Errorf("causes %+v, want %s", r.Causes, want)
 			}
 			everyFindingHasEvidence(t, r)
 		})
@@ -135,5 +172,68 @@ func foreignSegment(t *testing.T, node string) {
 	}
 	if err := os.WriteFile(filepath.Join(node, "wal", "0000000000000001-0000000000000151.wal"), b[:700_000], 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func cutDB(size int64) spoil {
+	return func(t *testing.T, node string) {
+		t.Helper()
+		if err := os.Truncate(filepath.Join(node, "snap", "db"), size); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// editMember changes the JSON of the member of that name in bucket members. Numbers keep their digits.
+func editMember(name string, edit func(map[string]any)) spoil {
+	return editDB(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("members"))
+		return b.ForEach(func(k, v []byte) error {
+			if !strings.Contains(string(v), strconv.Quote(name)) {
+				return nil
+			}
+			var m map[string]any
+			d := json.NewDecoder(bytes.NewReader(v))
+			d.UseNumber()
+			if err := d.Decode(&m); err != nil {
+				return err
+			}
+			edit(m)
+			out, err := json.Marshal(m)
+			if err != nil {
+				return err
+			}
+			return b.Put(bytes.Clone(k), out)
+		})
+	})
+}
+
+// TestSegmentTakenOut needs a log of several segments, which no incident has. It changes etcd's segment size for its own log.
+func TestSegmentTakenOut(t *testing.T) {
+	old := wal.SegmentSizeBytes
+	wal.SegmentSizeBytes = 64 << 10
+	dirs := clustertest.Synth{Members: 3, Entries: 2000, Keys: 100, Value: 100}.Write(t, t.TempDir())
+	wal.SegmentSizeBytes = old
+	var specs []evidence.Spec
+	for _, d := range dirs {
+		specs = append(specs, evidence.Spec{Name: filepath.Base(d), Where: d})
+	}
+	if r := diagnose(t, specs); r.Verdict.Class != "healthy" {
+		t.Fatalf("sound set: %s %s", r.Verdict.Class, r.Verdict.Summary)
+	}
+	segments, err := filepath.Glob(filepath.Join(dirs[1], "member", "wal", "*.wal"))
+	if err != nil || len(segments) < 4 {
+		t.Fatal(segments, err)
+	}
+	if err := os.Remove(segments[2]); err != nil {
+		t.Fatal(err)
+	}
+	evidencetest.Unchanged(t, dirs...)
+	r := diagnose(t, specs)
+	if r.Verdict.Class != "wal-damage" || *r.Verdict.Cause != "wal-segment-missing" || !slices.Equal(r.Best.Members, []string{"node1", "node3"}) {
+		t.Errorf("%s %v best %v", r.Verdict.Class, r.Verdict.Cause, r.Best.Members)
+	}
+	if outcome(r, "K03") == check.Violated {
+		t.Error("the hole in one log is taken for a wrong database")
 	}
 }

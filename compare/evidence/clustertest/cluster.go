@@ -172,6 +172,24 @@ func (c *Cluster) Restart(i int) {
 	c.waitServing(i)
 }
 
+// Remove removes member i, whether it runs or not, from the cluster through member 0. Its data dir stays.
+func (c *Cluster) Remove(i int) {
+	c.t.Helper()
+	c.WaitUntil("the member is removed", func(ctx context.Context) error {
+		list, err := c.Client(0).MemberList(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range list.Members {
+			if len(m.PeerURLs) > 0 && m.PeerURLs[0] == c.PeerURL(i) {
+				_, err = c.Client(0).MemberRemove(ctx, m.ID)
+			}
+		}
+		return err
+	})
+	c.members[i].removed = true
+}
+
 // StartProcess starts member i on its data dir and does not wait for it: for members that are meant to fail or to stand alone.
 func (c *Cluster) StartProcess(i int) { c.t.Helper(); c.members[i].start() }
 
@@ -221,7 +239,9 @@ func (c *Cluster) Add(learner bool) int {
 	})
 	initial := []string{m.name + "=" + m.peerURL}
 	for _, o := range c.members {
-		initial = append(initial, o.name+"="+o.peerURL)
+		if !o.removed {
+			initial = append(initial, o.name+"="+o.peerURL)
+		}
 	}
 	m.initial, m.state = strings.Join(initial, ","), "existing"
 	c.members = append(c.members, m)

@@ -22,6 +22,7 @@ type member struct {
 	exited                 chan struct{} // closed when the process has been waited for
 	exitErr                error         // valid after exited
 	starts                 int
+	removed                bool // from the cluster
 }
 
 func (m *member) args() []string {
