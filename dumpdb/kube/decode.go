@@ -1,0 +1,147 @@
+package kube
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// Reasons why an object of a known envelope has no decoded form. They are wrapped by Object.Err.
+var (
+	// ErrEncrypted tells a value that an encryption provider wrote.
+	ErrEncrypted = errors.New("the value is encrypted")
+	// ErrUnknownKind tells a protobuf object of a kind that k8s.io/client-go/kubernetes/scheme does not hold.
+	ErrUnknownKind = errors.New("the kind is not a built-in one")
+	// ErrTooLarge tells an object beyond what an apiserver can have written.
+	ErrTooLarge = errors.New("the object is larger than decoders are trusted with")
+	// ErrDamaged tells bytes that are no object of their kind.
+	ErrDamaged = errors.New("the object does not decode")
+)
+
+// Options say how a value is decoded.
+type Options struct {
+	// Secrets shows the data of kind Secret instead of its length and digest.
+	Secrets bool
+}
+
+// Object is a decoded value.
+type Object struct {
+	dumpdb.KubeObject
+	// JSON is the object on one line; nil when Err says why there is none.
+	JSON []byte
+	// Err wraps ErrEncrypted, ErrUnknownKind, ErrTooLarge or ErrDamaged. The envelope is valid nevertheless.
+	Err error
+}
+
+// Decode reads a value of bucket key; ok is false when it is none of Kubernetes. It does not keep value.
+func Decode(value []byte, o Options) (obj Object, ok bool) {
+	env, ok := dumpdb.ParseKube(value)
+	if !ok {
+		return obj, false
+	}
+	obj.KubeObject = env
+	obj.JSON, obj.Err = decode(&env, o)
+	obj.Raw = nil
+	return obj, true
+}
+
+// YAML returns the object as YAML with sorted keys, as kubectl prints it; nil when it has no decoded form.
+func (o *Object) YAML() (text []byte, err error) {
+	if o.JSON == nil {
+		return nil, o.Err
+	}
+	defer guard(&err)
+	text, err = yaml.JSONToYAML(o.JSON)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	return text, nil
+}
+
+func decode(env *dumpdb.KubeObject, o Options) (text []byte, err error) {
+	defer guard(&err)
+	switch env.Encoding {
+	case "encrypted":
+		return nil, fmt.Errorf("%w by %s", ErrEncrypted, providerOr(env.Provider))
+	case "protobuf":
+		text, err = fromProtobuf(env)
+	default:
+		text, err = fromJSON(env.Raw)
+	}
+	if err != nil || o.Secrets {
+		return text, err
+	}
+	return redact(text, env)
+}
+
+func providerOr(p string) string {
+	if p == "" {
+		return "an unnamed provider"
+	}
+	return p
+}
+
+// guard turns a panic of a decoder that is not ours into an error: what it read may be built to cause one.
+func guard(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: the decoder failed: %v", ErrDamaged, p)
+	}
+}
+
+func damaged(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
+
+// fromProtobuf decodes a built-in kind.
+func fromProtobuf(env *dumpdb.KubeObject) ([]byte, error) {
+	if err := bounded(env.Raw); err != nil {
+		return nil, err
+	}
+	gv, err := schema.ParseGroupVersion(env.APIVersion)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	gvk := gv.WithKind(env.Kind)
+	typed, err := scheme.Scheme.New(gvk)
+	if runtime.IsNotRegisteredError(err) {
+		return nil, fmt.Errorf("%w: %s %s", ErrUnknownKind, env.APIVersion, env.Kind)
+	}
+	if err != nil {
+		return nil, damaged(err)
+	}
+	msg, ok := typed.(interface{ Unmarshal([]byte) error })
+	if !ok {
+		return nil, fmt.Errorf("%w: %s %s has no protobuf form", ErrUnknownKind, env.APIVersion, env.Kind)
+	}
+	if err := msg.Unmarshal(env.Raw); err != nil {
+		return nil, damaged(err)
+	}
+	typed.GetObjectKind().SetGroupVersionKind(gvk)
+	text, err := json.Marshal(typed)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	return text, nil
+}
+
+// fromJSON keeps order and numbers as stored; only space between tokens goes.
+func fromJSON(raw []byte) ([]byte, error) {
+	if len(raw) > maxSize {
+		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(raw))
+	}
+	if depth(raw) > maxDepth {
+		return nil, fmt.Errorf("%w: nested more than %d deep", ErrTooLarge, maxDepth)
+	}
+	var out bytes.Buffer
+	out.Grow(len(raw))
+	if err := json.Compact(&out, raw); err != nil {
+		return nil, damaged(err)
+	}
+	return out.Bytes(), nil
+}
