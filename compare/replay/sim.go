@@ -96,7 +96,7 @@ func (s *sim) other(it *item) Outcome {
 	case r.Alarm != nil:
 		s.alarm(it)
 		return Outcome{State: Applied}
-	case changesAuth(r.Kind):
+	case r.Kind.ChangesAuth():
 		s.authSeen = append(s.authSeen, AuthEntry{Index: it.entry.Index, Req: r})
 		s.touch(it, "auth")
 		effective, reason := s.auth.apply(r)

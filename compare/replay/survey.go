@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -104,9 +103,9 @@ func (s *Survey) note(it *item) {
 	if it.err != nil && len(s.Undecodable) < 1000 {
 		s.Undecodable = append(s.Undecodable, Undecodable{Pos: it.entry.Pos, Term: it.entry.Term, Index: it.entry.Index, Err: it.err})
 	}
-	if id, name, rid, ok := published(it.req); ok {
-		s.Starts[id] = append(s.Starts[id], Start{Index: it.entry.Index, ID: rid, Name: name})
-		s.learn(id)
+	if a := it.req.Publishes(); a != nil {
+		s.Starts[a.MemberID] = append(s.Starts[a.MemberID], Start{Index: it.entry.Index, ID: requestID(it.req), Name: a.Name})
+		s.learn(a.MemberID)
 	}
 	if c := it.req.ConfChange; c != nil {
 		s.learn(c.NodeID)
@@ -122,10 +121,10 @@ func (s *Survey) note(it *item) {
 	for _, b := range touches(it.req) {
 		s.LastTouch[b] = it.entry.Index
 	}
-	if writesKeys(it.req.Kind) || it.req.Compaction != nil || len(touches(it.req)) > 0 && !isPublish(it.req) {
+	if writesKeys(it.req.Kind) || it.req.Compaction != nil || len(touches(it.req)) > 0 && it.req.Publishes() == nil {
 		s.LastChange = it.entry.Index
 	}
-	if changesAuth(it.req.Kind) {
+	if it.req.Kind.ChangesAuth() {
 		s.Auth = append(s.Auth, AuthEntry{Index: it.entry.Index, Req: it.req})
 	}
 }
@@ -139,6 +138,14 @@ func (s *Survey) learn(id dumplog.ID) {
 	s.prefixes[p] = id
 }
 
+// requestID is the ID of the header, or of a raw v2 request, which has none.
+func requestID(r *dumplog.Request) RequestID {
+	if r.V2 != nil {
+		return r.V2.ID
+	}
+	return r.Header.ID
+}
+
 // Proposer returns the member whose low 16 bits the request ID carries; 0 when none or several fit.
 func (s *Survey) Proposer(id RequestID) dumplog.ID {
 	if id == 0 {
@@ -150,45 +157,6 @@ func (s *Survey) Proposer(id RequestID) dumplog.ID {
 // StartTime returns when the process that made id began, taking the missing high bits from the release years of etcd 3.
 func StartTime(id RequestID) time.Time {
 	return id.StartTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-}
-
-// published recognises the entry every server start leaves: ClusterMemberAttrSet from 3.6 proposers, before that a v2
-// PUT on /0/members/<id>/attributes (server/etcdserver/server.go, publish).
-func published(r *dumplog.Request) (dumplog.ID, string, RequestID, bool) {
-	if a := r.MemberAttr; a != nil {
-		return a.MemberID, a.Name, r.Header.ID, true
-	}
-	v := r.V2
-	if v == nil || v.Method != "PUT" {
-		return 0, "", 0, false
-	}
-	rest, ok := strings.CutPrefix(v.Path, "/0/members/")
-	if !ok {
-		return 0, "", 0, false
-	}
-	hex, ok := strings.CutSuffix(rest, "/attributes")
-	if !ok {
-		return 0, "", 0, false
-	}
-	id, err := strconv.ParseUint(hex, 16, 64)
-	return dumplog.ID(id), "", v.ID, err == nil
-}
-
-// changesAuth tells the requests that can change auth buckets or auth revision.
-func changesAuth(k dumplog.Kind) bool {
-	switch k {
-	case dumplog.KindAuthEnable, dumplog.KindAuthDisable, dumplog.KindAuthUserAdd, dumplog.KindAuthUserDelete,
-		dumplog.KindAuthUserChangePassword, dumplog.KindAuthUserGrantRole, dumplog.KindAuthUserRevokeRole,
-		dumplog.KindAuthRoleAdd, dumplog.KindAuthRoleDelete, dumplog.KindAuthRoleGrantPermission,
-		dumplog.KindAuthRoleRevokePermission:
-		return true
-	}
-	return false
-}
-
-func isPublish(r *dumplog.Request) bool {
-	_, _, _, ok := published(r)
-	return ok
 }
 
 // touches lists the small buckets a request can change.
@@ -208,7 +176,7 @@ func touches(r *dumplog.Request) []string {
 		return []string{"members"}
 	case r.V2 != nil && strings.HasPrefix(r.V2.Path, "/0/version"):
 		return []string{"cluster"}
-	case changesAuth(r.Kind):
+	case r.Kind.ChangesAuth():
 		return []string{"auth", "authUsers", "authRoles"}
 	}
 	return nil
