@@ -128,6 +128,7 @@ func (c *collected) report() *Report {
 	}
 	c.backup(r)
 	c.next(r)
+	r.Timeline = c.timeline()
 	sortFindings(r.Findings)
 	return r
 }

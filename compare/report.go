@@ -20,7 +20,9 @@ type Report struct {
 	Findings      []check.Finding  `json:"findings"`
 	Checks        []CheckOutcome   `json:"checks"`
 	Next          []Next           `json:"next"`
-	Backup        *Backup          `json:"backup,omitempty"`
+	// Timeline puts what happened to all members on one raft-index axis.
+	Timeline []Moment `json:"timeline"`
+	Backup   *Backup  `json:"backup,omitempty"`
 }
 
 // Tool names the program that wrote the report.

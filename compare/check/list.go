@@ -20,6 +20,7 @@ func All() []Check {
 		mvccTruths,
 		logsMatch,
 		commitInLog,
+		committedKept,
 		membersLevel,
 		ackedLogKept,
 		authRevisionEqual,

@@ -52,6 +52,34 @@ func runLogsMatch(in *Input) Result {
 	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
 }
 
+var committedKept = Check{
+	ID: "R04", Title: "no log replaced an entry that it knew to be committed",
+	Doc: `A follower may replace the tail of its log when a new leader says so, but never an entry at or below a commit index it has stored.
+Replacing above the commit index is normal after a change of leader and is kept as history.`,
+	Needs: NeedLog,
+	Run:   runCommittedKept,
+}
+
+func runCommittedKept(in *Input) Result {
+	var fs []Finding
+	for _, m := range in.Members {
+		if m.WAL == nil || m.WAL.Summary == nil {
+			continue
+		}
+		for _, o := range m.WAL.Summary.Overwrites {
+			if o.Commit < o.Index {
+				continue
+			}
+			fs = append(fs, Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()}, At: At{Term: o.Term, Index: o.Index},
+				Title:       fmt.Sprintf("%s: committed entry %d was replaced", m.Label(), o.Index),
+				Explanation: fmt.Sprintf("the log had stored commit %d and then replaced entries %d..%d; raft never does that: the log was edited, rolled back or forced into a new cluster", o.Commit, o.Index, o.OldLast),
+				Evidence: []Evidence{{Member: m.Label(), File: o.Segment, Offset: Int64(o.Offset), Field: fmt.Sprintf("entry %d/%d", o.Term, o.Index),
+					Observed: fmt.Sprintf("replaces entries up to %d/%d", o.OldTerm, o.OldLast), Expected: fmt.Sprintf("an index above %d", o.Commit), Show: showLog(m, o.Index)}}})
+		}
+	}
+	return outcome(fs, in.unreadableParts("wal"))
+}
+
 var membersLevel = Check{
 	ID: "R02", Title: "how far each member is behind is told, not judged",
 	Doc: `A member that was stopped, slow or cut off holds a prefix of the committed log. That is lag, not damage: it catches up from the log

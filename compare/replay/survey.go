@@ -24,6 +24,10 @@ type Survey struct {
 	// LastChange is the last committed entry that can change any bucket: reads, logins, publish entries and leaders'
 	// first entries are none.
 	LastChange uint64
+	// Marks are what a timeline shows: terms, starts, conf changes, compactions, alarms, auth switches and versions. They are
+	// bounded; MarksLeftOut counts the rest.
+	Marks        []Mark
+	MarksLeftOut int
 	// Undecodable are committed entries whose payload makes no sense.
 	Undecodable []Undecodable
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
@@ -100,6 +104,7 @@ func (r *Result) noteExtent(it *item) {
 
 func (s *Survey) note(it *item) {
 	s.Kinds[it.req.Kind]++
+	s.mark(it)
 	if it.err != nil && len(s.Undecodable) < 1000 {
 		s.Undecodable = append(s.Undecodable, Undecodable{Pos: it.entry.Pos, Term: it.entry.Term, Index: it.entry.Index, Err: it.err})
 	}

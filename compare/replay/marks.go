@@ -1,0 +1,52 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Mark is one event of the merged log that a timeline shows.
+type Mark struct {
+	Term, Index uint64
+	// Kind is term, start, conf-change, compaction, alarm, auth or version.
+	Kind string
+	// What says it on one line.
+	What string
+	// Member is the member concerned, 0 when the whole cluster is.
+	Member dumplog.ID
+}
+
+// maxMarks bounds the timeline of a hostile or very long log.
+const maxMarks = 20000
+
+// mark files the entry if a timeline shows it.
+func (s *Survey) mark(it *item) {
+	m := Mark{Term: it.entry.Term, Index: it.entry.Index}
+	r := it.req
+	switch {
+	case r.Kind == dumplog.KindEmpty:
+		m.Kind, m.What = "term", fmt.Sprintf("a leader of term %d begins", m.Term)
+	case r.Publishes() != nil:
+		id := requestID(r)
+		m.Kind, m.Member = "start", r.Publishes().MemberID
+		m.What = fmt.Sprintf("published after a start (process began %s)", StartTime(id).Format("2006-01-02T15:04:05Z"))
+	case r.ConfChange != nil:
+		m.Kind, m.Member, m.What = "conf-change", r.ConfChange.NodeID, r.Describe(dumplog.DescribeOptions{})
+	case r.Compaction != nil:
+		m.Kind, m.What = "compaction", r.Describe(dumplog.DescribeOptions{})
+	case r.Alarm != nil && r.Alarm.Action != 0:
+		m.Kind, m.Member, m.What = "alarm", r.Alarm.MemberID, r.Describe(dumplog.DescribeOptions{})
+	case r.Kind == dumplog.KindAuthEnable, r.Kind == dumplog.KindAuthDisable:
+		m.Kind, m.What = "auth", r.Describe(dumplog.DescribeOptions{})
+	case r.ClusterVer != nil, r.Downgrade != nil:
+		m.Kind, m.What = "version", r.Describe(dumplog.DescribeOptions{})
+	default:
+		return
+	}
+	if len(s.Marks) >= maxMarks {
+		s.MarksLeftOut++
+		return
+	}
+	s.Marks = append(s.Marks, m)
+}
