@@ -43,17 +43,22 @@ type Object struct {
 
 // Decode reads a value of bucket key; ok is false when it is none of Kubernetes. It does not keep value.
 func Decode(value []byte, o Options) (obj Object, ok bool) {
-	env, ok := dumpdb.ParseKube(value)
-	if !ok {
+	env, whole := dumpdb.ParseKube(value)
+	if env.Encoding == "" {
 		return obj, false
 	}
 	obj.KubeObject = env
-	obj.JSON, obj.Err = decode(&env, o)
 	obj.Raw = nil
+	if !whole {
+		obj.Err = fmt.Errorf("%w: the envelope ends early or names no kind", ErrDamaged)
+		return obj, true
+	}
+	obj.JSON, obj.Err = decode(&env, o)
 	return obj, true
 }
 
-// YAML returns the object as YAML with sorted keys, as kubectl prints it; nil when it has no decoded form.
+// YAML returns the object as YAML with sorted keys, as kubectl prints it; nil when it has no decoded form. Numbers that 64 bits
+// do not hold are rounded; JSON keeps them.
 func (o *Object) YAML() (text []byte, err error) {
 	if o.JSON == nil {
 		return nil, o.Err
