@@ -8,7 +8,10 @@ package diff
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sort"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -170,16 +173,9 @@ func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 			return b, nil
 		}
 	}
-	table := map[string][]*Cell{}
-	damaged := ""
-	for _, i := range take {
-		ok, err := r.liveKeys(ctx, i, table)
-		if err != nil {
-			return b, err
-		}
-		if !ok {
-			damaged = r.Members[i].Label()
-		}
+	table, damaged, err := r.table(ctx, take)
+	if err != nil {
+		return b, err
 	}
 	names := make([]string, 0, len(table))
 	for k := range table {
@@ -199,13 +195,45 @@ func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 	return b, r.fillValues(ctx, &b, o)
 }
 
-// liveKeys puts the live keys of one member into the table; false when damage hid some.
-func (r *Result) liveKeys(ctx context.Context, i int, table map[string][]*Cell) (bool, error) {
-	whole := true
-	n := 0
+// table reads the live keys of the members side by side and lines them up; damaged names a member of which damage hid some.
+func (r *Result) table(ctx context.Context, take []int) (table map[string][]*Cell, damaged string, err error) {
+	live := make([]map[string]*Cell, len(r.Members))
+	whole := make([]bool, len(r.Members))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, i := range take {
+		g.Go(func() (err error) {
+			live[i], whole[i], err = r.liveKeys(gctx, i)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, "", err
+	}
+	table = make(map[string][]*Cell, len(live[take[0]]))
+	for _, i := range take {
+		if !whole[i] {
+			damaged = r.Members[i].Label()
+		}
+		for k, c := range live[i] {
+			cells := table[k]
+			if cells == nil {
+				cells = make([]*Cell, len(r.Members))
+				table[k] = cells
+			}
+			cells[i] = c
+		}
+		live[i] = nil
+	}
+	return table, damaged, nil
+}
+
+// liveKeys reads the live keys of one member at its revision of the common index; false when damage hid some.
+func (r *Result) liveKeys(ctx context.Context, i int) (map[string]*Cell, bool, error) {
+	live, whole, n := map[string]*Cell{}, true, 0
 	for rev, err := range r.Members[i].DB.Handle.Revisions() {
 		if n++; n%4096 == 0 && ctx.Err() != nil {
-			return false, ctx.Err()
+			return nil, false, ctx.Err()
 		}
 		if err != nil || rev.Err != nil {
 			whole = false
@@ -214,21 +242,19 @@ func (r *Result) liveKeys(ctx context.Context, i int, table map[string][]*Cell) 
 		if rev.Main > r.Revs[i] {
 			break
 		}
-		cells := table[string(rev.KV.Key)]
 		if rev.Tombstone {
-			if cells != nil {
-				cells[i] = nil
-			}
+			delete(live, string(rev.KV.Key))
 			continue
 		}
-		if cells == nil {
-			cells = make([]*Cell, len(r.Members))
-			table[string(rev.KV.Key)] = cells
+		c := live[string(rev.KV.Key)]
+		if c == nil {
+			c = &Cell{}
+			live[string(rev.KV.Key)] = c
 		}
-		cells[i] = &Cell{Mod: rev.KV.ModRevision, Create: rev.KV.CreateRevision, Version: rev.KV.Version, Lease: rev.KV.Lease,
+		*c = Cell{Mod: rev.KV.ModRevision, Create: rev.KV.CreateRevision, Version: rev.KV.Version, Lease: rev.KV.Lease,
 			ValueLen: len(rev.KV.Value), hash: sum64(rev.KV.Value)}
 	}
-	return whole, nil
+	return live, whole, nil
 }
 
 // weigh counts a row and keeps it when it differs.

@@ -30,7 +30,7 @@ func newSim(ctx context.Context, r *Result, pos int) (*sim, error) {
 			return nil, nil
 		}
 	}
-	s.plain = planAuth(r.Survey.Auth, s.auth.clone())
+	s.plain = planAuth(behind(r.Survey.Auth, s.base), s.auth.clone())
 	res.AuthKnown = s.auth.known
 	res.AuthExpected, res.AuthExpectedMin = s.plain.at(m.AppliedMax), s.plain.at(m.AppliedMin)
 	s.restarts = findRestarts(r.Survey, m.MemberID, fromStart)
@@ -76,13 +76,29 @@ type anchor struct {
 // maxAnchors bounds how many puts are looked for, maxGroups how many votes are kept.
 const maxAnchors = 256
 
-// align finds the revision at which the database meets the log: the puts at the start of the log are looked up by key
-// and value, and the shift between their order and the revisions that most of them agree on wins.
+// behind leaves out the auth entries up to an index.
+func behind(entries []AuthEntry, base uint64) []AuthEntry {
+	for len(entries) > 0 && entries[0].Index <= base {
+		entries = entries[1:]
+	}
+	return entries
+}
+
+// lastStretch is the first index behind the last gap of the log: what happened in a gap no model can follow.
+func (r *Result) lastStretch() uint64 {
+	if n := len(r.Gaps); n > 0 {
+		return r.Gaps[n-1].To + 1
+	}
+	return r.First
+}
+
+// align finds the revision at which the database meets the log: the puts at the start of its last stretch without a gap are
+// looked up by key and value, and the shift between their order and the revisions that most of them agree on wins.
 func (s *sim) align(ctx context.Context, r *Result) error {
 	s.baseKnown, s.kvKnown = false, false
 	s.auth = authFromDB(&s.m.DB.Auth)
 	s.assumeBefore(r)
-	anchors, err := s.anchors(ctx, r)
+	anchors, writes, err := s.anchors(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -106,7 +122,7 @@ func (s *sim) align(ctx context.Context, r *Result) error {
 		}
 	}
 	if n == 0 {
-		return s.alignEmpty(r, len(anchors))
+		return s.alignEmpty(r, writes)
 	}
 	a := first[best]
 	s.base, s.rev = a.index-1, best+a.ordinal-1
@@ -114,13 +130,13 @@ func (s *sim) align(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// alignEmpty: a log without puts can only be aligned when nothing in it writes keys at all.
-func (s *sim) alignEmpty(r *Result, anchors int) error {
-	if anchors > 0 || r.Survey.Kinds[dumplog.KindTxn]+r.Survey.Kinds[dumplog.KindDeleteRange]+r.Survey.Kinds[dumplog.KindPut] > 0 {
+// alignEmpty: a stretch without puts can only be aligned when nothing in it writes keys at all.
+func (s *sim) alignEmpty(r *Result, writes int64) error {
+	if writes > 0 {
 		s.res.Why = "the log does not reach back to the first entry and none of its writes is found in the database"
 		return nil
 	}
-	s.base, s.rev = r.First-1, s.m.CurrentRevision()
+	s.base, s.rev = r.lastStretch()-1, s.m.CurrentRevision()
 	s.absorbBase()
 	return nil
 }
@@ -139,18 +155,19 @@ func (s *sim) absorbBase() {
 
 func anchorKey(key, value []byte) [2]uint64 { return [2]uint64{hashValue(key), hashValue(value)} }
 
-// anchors collects the first puts of the log that this member has applied; equal ones are ambiguous and left out.
-func (s *sim) anchors(ctx context.Context, r *Result) (map[[2]uint64]anchor, error) {
+// anchors collects the first puts of the last stretch that this member has applied, and counts the entries there that may write
+// keys; equal puts are ambiguous and left out.
+func (s *sim) anchors(ctx context.Context, r *Result) (map[[2]uint64]anchor, int64, error) {
 	out, twice := map[[2]uint64]anchor{}, map[[2]uint64]bool{}
-	ordinal := int64(0)
+	ordinal, from := int64(0), r.lastStretch()
 	for it, err := range merged(ctx, evidenceOf(r)) {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if it.entry.Index > s.m.AppliedMin {
 			break
 		}
-		if !writesKeys(it.req.Kind) {
+		if it.entry.Index < from || !writesKeys(it.req.Kind) {
 			continue
 		}
 		ordinal++
@@ -166,7 +183,7 @@ func (s *sim) anchors(ctx context.Context, r *Result) (map[[2]uint64]anchor, err
 		}
 		out[k] = anchor{index: it.entry.Index, ordinal: ordinal}
 	}
-	return out, nil
+	return out, ordinal, nil
 }
 
 // assumeBefore fills what the log does not tell: leases that are there at the end or are named in the log existed before;
@@ -177,7 +194,7 @@ func (s *sim) assumeBefore(r *Result) {
 	}
 	n := uint64(0)
 	for _, e := range r.Survey.Auth {
-		if e.Index <= s.m.AppliedMin && e.Req.Kind != dumplog.KindAuthEnable {
+		if e.Index >= r.lastStretch() && e.Index <= s.m.AppliedMin && e.Req.Kind != dumplog.KindAuthEnable {
 			n++
 		}
 	}

@@ -9,23 +9,51 @@ import (
 
 // cursor reads bucket key group by group (one main revision at a time), with a window for looking ahead.
 type cursor struct {
-	next func() (dumpdb.Revision, error, bool)
-	stop func()
+	rows *prefetch[row]
 	// ahead are the groups read and not taken yet.
 	ahead []*group
 	// pending is the first record of the group behind the window.
 	pending *record
 	hole    bool
-	done    bool
-	// bump is the empty record that restore --bump-revision leaves: no entry wrote it.
-	bump dumpdb.Rev
+	err     error
+}
+
+// row is a record, or a hole that damage left, or the error that ends the reading.
+type row struct {
+	record
+	hole bool
 	err  error
 }
 
+// newCursor starts reading. bump is the empty record that restore --bump-revision leaves: no entry wrote it.
 func newCursor(db *dumpdb.DB, bump dumpdb.Rev) *cursor {
-	c := &cursor{bump: bump}
-	c.next, c.stop = iter.Pull2(db.Revisions())
-	return c
+	return &cursor{rows: startPrefetch(rowsOf(db, bump))}
+}
+
+func (c *cursor) stop() { c.rows.stop() }
+
+// rowsOf converts the records of bucket key: values are hashed, so that nothing of the database's buffers is kept.
+func rowsOf(db *dumpdb.DB, bump dumpdb.Rev) iter.Seq[row] {
+	return func(yield func(row) bool) {
+		for rev, err := range db.Revisions() {
+			var d *dumpdb.DamageError
+			out := row{}
+			switch {
+			case errors.As(err, &d):
+				out.hole = true
+			case err != nil:
+				out.err = err
+			case rev.Rev == bump && bump != (dumpdb.Rev{}):
+				continue
+			default:
+				out.record = record{rev: rev.Rev, key: string(rev.KV.Key), del: rev.Tombstone, create: rev.KV.CreateRevision,
+					version: rev.KV.Version, lease: rev.KV.Lease, vhash: hashValue(rev.KV.Value), bad: rev.Err != nil}
+			}
+			if !yield(out) || out.err != nil {
+				return
+			}
+		}
+	}
 }
 
 // peek returns the i-th group ahead, nil behind the end.
@@ -75,25 +103,18 @@ func (c *cursor) read() *group {
 
 // record returns the next record; damage on the way becomes a hole before the next group.
 func (c *cursor) record() *record {
-	for !c.done {
-		rev, err, ok := c.next()
-		if !ok {
-			c.done = true
-			break
-		}
-		var d *dumpdb.DamageError
+	for {
+		r, ok := c.rows.next()
 		switch {
-		case errors.As(err, &d):
+		case !ok:
+			return nil
+		case r.hole:
 			c.hole = true
-			continue
-		case err != nil:
-			c.err, c.done = err, true
-			continue
-		case rev.Rev == c.bump && c.bump != (dumpdb.Rev{}):
-			continue
+		case r.err != nil:
+			c.err = r.err
+			return nil
+		default:
+			return &r.record
 		}
-		return &record{rev: rev.Rev, key: string(rev.KV.Key), del: rev.Tombstone, create: rev.KV.CreateRevision,
-			version: rev.KV.Version, lease: rev.KV.Lease, vhash: hashValue(rev.KV.Value), bad: rev.Err != nil}
 	}
-	return nil
 }

@@ -41,9 +41,9 @@ func (s *sim) match(it *item, p prediction, ahead []*item) Outcome {
 	}
 	switch {
 	case here && matches(p.writes, g, s.sparse(r)):
-		return s.applied(g)
+		return s.applied(g, p.writes)
 	case here && !p.sure && couldWrite(it.req, g):
-		return s.applied(g)
+		return s.applied(g, nil)
 	case here:
 		return s.resync(it, p, ahead)
 	case s.sparse(r) || g != nil && g.hole || g == nil && s.cur.hole:
@@ -84,12 +84,16 @@ func (s *sim) missing(it *item, p prediction) Outcome {
 // sparse tells whether the database may legally lack records of a revision.
 func (s *sim) sparse(rev int64) bool { return rev <= s.dbCompact }
 
-// applied takes the group as this entry's effect.
-func (s *sim) applied(g *group) Outcome {
+// applied takes the group as this entry's effect. What it wrote beyond the group is compacted away by now, but later entries
+// may have looked at it.
+func (s *sim) applied(g *group, wrote []write) Outcome {
 	s.cur.take()
 	s.rev = g.main
 	if s.rev >= s.dbCompact {
 		s.kvKnown = true
+	}
+	if s.sparse(g.main) {
+		s.keys.applyWrites(wrote, g.main)
 	}
 	for i := range g.records {
 		s.keys.absorb(&g.records[i])
@@ -117,7 +121,7 @@ func (s *sim) wroteAnyway(it *item, p prediction, g *group, ahead []*item) bool 
 // against records an effect that the rules forbid. When the reason was the auth revision, the member's own was lower than
 // modelled.
 func (s *sim) against(it *item, p prediction, g *group) Outcome {
-	o := s.applied(g)
+	o := s.applied(g, nil)
 	if p.sure {
 		o.Detail = fmt.Sprintf("applied although the rules say: %s %s", p.state, p.reason)
 	}
@@ -159,16 +163,27 @@ func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
 	for j := 1; j < lookahead; j++ {
 		if later := s.cur.peek(j); later != nil && !sameKeys(p.writes, g) && matches(p.writes, later, false) {
 			for range j {
-				s.extra(s.cur.take(), false)
+				skipped := s.cur.take()
+				s.extra(skipped, s.sparse(skipped.main))
 			}
-			return s.applied(later)
+			return s.applied(later, p.writes)
 		}
 	}
+	return s.inPlace(p, g)
+}
+
+// inPlace takes records that stand where the entry's should and that no entry ahead explains.
+func (s *sim) inPlace(p prediction, g *group) Outcome {
+	same := sameKeys(p.writes, g)
+	if s.sparse(g.main) && !same {
+		o := s.applied(g, nil)
+		return Outcome{State: OutsideHistory, Rev: o.Rev, Detail: "compaction hides which entry wrote the records at its revision"}
+	}
 	detail := "the records at its revision are none that this entry could write"
-	if sameKeys(p.writes, g) {
+	if same {
 		detail = "the records at its revision name the same keys with another value or lease"
 	}
-	o := s.applied(g)
+	o := s.applied(g, nil)
 	o.State, o.Detail = Contradicted, detail
 	return o
 }

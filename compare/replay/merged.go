@@ -19,6 +19,8 @@ type item struct {
 	// holders are the members whose log has this very entry; others those with a different one at this index.
 	holders []int
 	others  map[int]*item
+	// fault is the error that ends the log; such an item carries nothing else.
+	fault error
 }
 
 // forMember returns the entry as the member's own log has it.
@@ -95,6 +97,20 @@ func merged(ctx context.Context, members []*evidence.Member) iter.Seq2[*item, er
 			}
 		}
 	}
+}
+
+// mergedAhead is merged in a goroutine of its own; an error comes as the last item.
+func mergedAhead(ctx context.Context, members []*evidence.Member) *prefetch[*item] {
+	return startPrefetch(func(yield func(*item) bool) {
+		for it, err := range merged(ctx, members) {
+			if err != nil {
+				it = &item{fault: err}
+			}
+			if !yield(it) || err != nil {
+				return
+			}
+		}
+	})
 }
 
 // lowest takes the lowest index off all sources that stand at it. Of different entries the one that its holder knows to

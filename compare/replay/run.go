@@ -29,16 +29,9 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 		return nil
 	}
 	w := &walker{r: r, o: o, sims: sims}
-	for it, err := range merged(ctx, evidenceOf(r)) {
-		if err != nil {
-			return err
-		}
-		if it.entry.Index > r.Commit {
-			break
-		}
-		w.push(it)
+	if err := w.walk(ctx); err != nil {
+		return err
 	}
-	w.flush()
 	for _, s := range sims {
 		if s == nil {
 			continue
@@ -57,6 +50,23 @@ type walker struct {
 	o      Options
 	sims   []*sim
 	window []*item
+}
+
+// walk steps all models through the committed part of the merged log.
+func (w *walker) walk(ctx context.Context) error {
+	log := mergedAhead(ctx, evidenceOf(w.r))
+	defer log.stop()
+	for {
+		it, ok := log.next()
+		switch {
+		case !ok || it.fault == nil && it.entry.Index > w.r.Commit:
+			w.flush()
+			return ctx.Err()
+		case it.fault != nil:
+			return it.fault
+		}
+		w.push(it)
+	}
 }
 
 func (w *walker) push(it *item) {

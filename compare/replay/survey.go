@@ -77,9 +77,11 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			}
 		}
 	}
-	for it, err := range merged(ctx, evidenceOf(r)) {
-		if err != nil {
-			return nil, err
+	log := mergedAhead(ctx, evidenceOf(r))
+	defer log.stop()
+	for it, ok := log.next(); ok; it, ok = log.next() {
+		if it.fault != nil {
+			return nil, it.fault
 		}
 		r.noteExtent(it)
 		r.noteConflict(it)
@@ -88,7 +90,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		}
 		s.note(it)
 	}
-	return s, nil
+	return s, ctx.Err()
 }
 
 func (r *Result) noteExtent(it *item) {
