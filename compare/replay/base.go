@@ -18,7 +18,7 @@ func newSim(ctx context.Context, r *Result, pos int) (*sim, error) {
 		res.Why = why
 		return nil, nil
 	}
-	fromStart := r.First == 1 && len(r.Gaps) == 0 && !restored(r)
+	fromStart := s.stretch(r) == 1 && !restored(r)
 	s.cur = newCursor(m.DB.Handle, m.DB.KV.BumpMarker)
 	if !fromStart {
 		if err := s.align(ctx, r); err != nil {
@@ -84,12 +84,16 @@ func behind(entries []AuthEntry, base uint64) []AuthEntry {
 	return entries
 }
 
-// lastStretch is the first index behind the last gap of the log: what happened in a gap no model can follow.
-func (r *Result) lastStretch() uint64 {
-	if n := len(r.Gaps); n > 0 {
-		return r.Gaps[n-1].To + 1
+// stretch is the first index behind the last gap that this member has applied past: what happened in a gap no model can
+// follow. Without such a gap it is the first index of the log.
+func (s *sim) stretch(r *Result) uint64 {
+	from := r.First
+	for _, g := range r.Gaps {
+		if g.To < s.m.AppliedMin {
+			from = g.To + 1
+		}
 	}
-	return r.First
+	return from
 }
 
 // align finds the revision at which the database meets the log: the puts at the start of its last stretch without a gap are
@@ -136,7 +140,7 @@ func (s *sim) alignEmpty(r *Result, writes int64) error {
 		s.res.Why = "the log does not reach back to the first entry and none of its writes is found in the database"
 		return nil
 	}
-	s.base, s.rev = r.lastStretch()-1, s.m.CurrentRevision()
+	s.base, s.rev = s.stretch(r)-1, s.m.CurrentRevision()
 	s.absorbBase()
 	return nil
 }
@@ -159,7 +163,7 @@ func anchorKey(key, value []byte) [2]uint64 { return [2]uint64{hashValue(key), h
 // keys; equal puts are ambiguous and left out.
 func (s *sim) anchors(ctx context.Context, r *Result) (map[[2]uint64]anchor, int64, error) {
 	out, twice := map[[2]uint64]anchor{}, map[[2]uint64]bool{}
-	ordinal, from := int64(0), r.lastStretch()
+	ordinal, from := int64(0), s.stretch(r)
 	for it, err := range merged(ctx, evidenceOf(r)) {
 		if err != nil {
 			return nil, 0, err
@@ -194,7 +198,7 @@ func (s *sim) assumeBefore(r *Result) {
 	}
 	n := uint64(0)
 	for _, e := range r.Survey.Auth {
-		if e.Index >= r.lastStretch() && e.Index <= s.m.AppliedMin && e.Req.Kind != dumplog.KindAuthEnable {
+		if e.Index >= s.stretch(r) && e.Index <= s.m.AppliedMin && e.Req.Kind != dumplog.KindAuthEnable {
 			n++
 		}
 	}
