@@ -195,3 +195,42 @@ func TestEveryCheckIsSeenInEachOutcome(t *testing.T) {
 		}
 	}
 }
+
+// TestHistoryOfOneKey follows a key of the real incident that one member overwrote and another dropped.
+func TestHistoryOfOneKey(t *testing.T) {
+	dir := evidencetest.Incident(t, "a-auth-revision-replay")
+	evidencetest.Unchanged(t, dir)
+	h, err := compare.History(context.Background(), []byte("/app/orders/base/001"), specsOf(t, dir), compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Entries) != 2 {
+		t.Fatalf("%d entries, want the seed and the overwrite", len(h.Entries))
+	}
+	over := h.Entries[1]
+	if !strings.HasPrefix(over.Outcomes["node1"], "refused (old auth revision)") || over.Outcomes["node2"] != "applied at revision 68" || over.Outcomes["node3"] != "applied at revision 80" {
+		t.Errorf("outcomes %v", over.Outcomes)
+	}
+	if len(h.Records["node1"]) != 1 || len(h.Records["node3"]) != 2 || h.Records["node1"][0].Value.Bytes != nil {
+		t.Errorf("records %+v", h.Records)
+	}
+}
+
+func TestTimelineIsInOrder(t *testing.T) {
+	dir := evidencetest.Incident(t, "a-auth-revision-replay")
+	evidencetest.Unchanged(t, dir)
+	r := diagnose(t, specsOf(t, dir))
+	kinds := map[string]int{}
+	for i, m := range r.Timeline {
+		kinds[m.Kind]++
+		if i > 0 && m.Index < r.Timeline[i-1].Index {
+			t.Errorf("index %d behind %d", m.Index, r.Timeline[i-1].Index)
+		}
+	}
+	want := map[string]int{"auth-revision-jump": 2, "divergence": 2, "conf-change": 3, "auth": 1, "start": 5, "snapshot": 9, "end": 3, "term": 1, "version": 1}
+	for k, n := range want {
+		if kinds[k] < 1 || k != "version" && k != "start" && kinds[k] != n {
+			t.Errorf("%d moments of kind %s, want %d", kinds[k], k, n)
+		}
+	}
+}

@@ -39,7 +39,7 @@ func (s *Survey) mark(it *item) {
 		m.Kind, m.Member, m.What = "alarm", r.Alarm.MemberID, r.Describe(dumplog.DescribeOptions{})
 	case r.Kind == dumplog.KindAuthEnable, r.Kind == dumplog.KindAuthDisable:
 		m.Kind, m.What = "auth", r.Describe(dumplog.DescribeOptions{})
-	case r.ClusterVer != nil, r.Downgrade != nil:
+	case r.ClusterVer != nil, r.Downgrade != nil, setsVersion(r.V2):
 		m.Kind, m.What = "version", r.Describe(dumplog.DescribeOptions{})
 	default:
 		return
@@ -49,4 +49,13 @@ func (s *Survey) mark(it *item) {
 		return
 	}
 	s.Marks = append(s.Marks, m)
+}
+
+// setsVersion recognises the cluster version as proposers up to 3.5 write it.
+func setsVersion(v *dumplog.V2Request) bool {
+	if v == nil {
+		return false
+	}
+	_, ok := v.ClusterVersion()
+	return ok
 }

@@ -165,6 +165,8 @@ type Result struct {
 	EventCount int
 	LogDiffs   []LogDiff
 	Survey     *Survey
+	// Watched are all entries that touch Options.Watch, whatever became of them.
+	Watched []*Event
 }
 
 // Gap is a span of indexes that no member's log holds.
@@ -179,8 +181,10 @@ type LogDiff struct {
 
 // Options tune Run.
 type Options struct {
-	// MaxEvents bounds Result.Events; 0 means 10000.
+	// MaxEvents bounds Result.Events and Result.Watched; 0 means 10000.
 	MaxEvents int
+	// Watch is a key whose entries are all kept in Result.Watched; nil watches nothing.
+	Watch []byte
 }
 
 // Run replays the merged log of all members against every database. Members must be of one cluster.

@@ -106,15 +106,19 @@ func (w *walker) step() {
 
 // judge keeps the event when members ended differently or one ended illegally, and counts who lacks what.
 func (w *walker) judge(it *item, ev *Event) {
-	if !interesting(ev.Outcomes) {
+	r := w.r
+	watched := w.o.Watch != nil && len(r.Watched) < w.o.MaxEvents && touchesKey(it.req, w.o.Watch)
+	odd := interesting(ev.Outcomes)
+	if !odd && !watched {
 		return
 	}
-	r := w.r
-	ev.Index, ev.Term, ev.Pos, ev.Kind = it.entry.Index, it.entry.Term, it.entry.Pos, it.req.Kind
-	h := it.req.Header
-	ev.Proposer, ev.Prefix = r.Survey.Proposer(h.ID), h.ID.ProposerPrefix()
-	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision
-	ev.Keys, ev.RangeRevision = keysOf(it.req), rangeRevision(it.req.Txn)
+	w.describe(it, ev)
+	if watched {
+		r.Watched = append(r.Watched, ev)
+	}
+	if !odd {
+		return
+	}
 	w.lacking(ev)
 	for i, o := range ev.Outcomes {
 		m := r.Members[i]
@@ -124,9 +128,23 @@ func (w *walker) judge(it *item, ev *Event) {
 	}
 	r.EventCount++
 	if len(r.Events) < w.o.MaxEvents {
-		ev.What = it.req.Describe(dumplog.DescribeOptions{})
 		r.Events = append(r.Events, ev)
 	}
+}
+
+// describe fills in what the entry is.
+func (w *walker) describe(it *item, ev *Event) {
+	ev.Index, ev.Term, ev.Pos, ev.Kind = it.entry.Index, it.entry.Term, it.entry.Pos, it.req.Kind
+	h := it.req.Header
+	ev.Proposer, ev.Prefix = w.r.Survey.Proposer(h.ID), h.ID.ProposerPrefix()
+	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision
+	ev.Keys, ev.RangeRevision = keysOf(it.req), rangeRevision(it.req.Txn)
+	ev.What = it.req.Describe(dumplog.DescribeOptions{})
+}
+
+// touchesKey tells whether a request can change the key; a lease revoke may, so the database decides.
+func touchesKey(r *dumplog.Request, key []byte) bool {
+	return writesKeys(r.Kind) && r.Touches(key, append(key[:len(key):len(key)], 0))
 }
 
 // interesting leaves out what is legal and equal: the bulk of every log.

@@ -1,0 +1,157 @@
+package compare
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// KeyHistory is the document of history: one key through the log and through the databases of all members, from live, older
+// and free pages.
+type KeyHistory struct {
+	SchemaVersion int         `json:"schemaVersion"`
+	Tool          Tool        `json:"tool"`
+	Sources       []Source    `json:"sources"`
+	Key           check.Bytes `json:"key"`
+	// Entries are the committed log entries that name the key, in index order, with what each did on each member.
+	Entries []KeyEntry `json:"entries"`
+	// Records are the key's records by member, in revision order.
+	Records map[string][]KeyRecord `json:"records"`
+	// Damage says by member what could not be read, so that absence proves nothing there.
+	Damage map[string][]string `json:"damage,omitempty"`
+	// Note says what limits the answer.
+	Note string `json:"note,omitempty"`
+}
+
+// KeyEntry is one log entry that names the key.
+type KeyEntry struct {
+	Term         uint64            `json:"term"`
+	Index        uint64            `json:"index"`
+	What         string            `json:"what"`
+	Proposer     string            `json:"proposer,omitempty"`
+	User         string            `json:"user,omitempty"`
+	AuthRevision uint64            `json:"authRevision,omitempty"`
+	Outcomes     map[string]string `json:"outcomes"`
+}
+
+// KeyRecord is one record of the key in a database. Origin says where it was found: live, older, free or unreachable.
+type KeyRecord struct {
+	Revision       string        `json:"revision"`
+	Tombstone      bool          `json:"tombstone,omitempty"`
+	CreateRevision int64         `json:"createRevision,omitempty"`
+	Version        int64         `json:"version,omitempty"`
+	Lease          string        `json:"lease,omitempty"`
+	Value          *Value        `json:"value,omitempty"`
+	Origin         dumpdb.Origin `json:"origin"`
+	Page           uint64        `json:"page"`
+}
+
+// History follows one key through all sources.
+func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) (*KeyHistory, error) {
+	o.fill()
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = set.Close() }()
+	r := &Report{}
+	r.sources(set)
+	h := &KeyHistory{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: o.Version}, Sources: r.Sources, Key: key,
+		Entries: []KeyEntry{}, Records: map[string][]KeyRecord{}}
+	if clusters(set.Members) > 1 {
+		return nil, mixed(set.Members)
+	}
+	rp, err := replay.Run(ctx, set.Members, replay.Options{Watch: key})
+	if err != nil {
+		return nil, err
+	}
+	c := &collected{set: set, o: o, in: &check.Input{Members: set.Members, Replay: rp}}
+	h.entries(c)
+	for _, m := range set.Members {
+		if !m.HasDB() {
+			continue
+		}
+		if err := h.records(ctx, m, o.Values); err != nil {
+			return nil, err
+		}
+	}
+	if rp.First > 1 {
+		h.Note = fmt.Sprintf("the logs begin at entry %d", rp.First)
+	}
+	return h, nil
+}
+
+func (h *KeyHistory) entries(c *collected) {
+	names := c.names()
+	for _, e := range c.in.Replay.Watched {
+		x := KeyEntry{Term: e.Term, Index: e.Index, What: e.What, User: e.User, AuthRevision: e.HeaderAuthRevision, Outcomes: map[string]string{}}
+		if e.Proposer != 0 {
+			x.Proposer = nameOr(names, e.Proposer)
+		}
+		for i, o := range e.Outcomes {
+			x.Outcomes[c.in.Members[i].Label()] = outcomeText(o)
+		}
+		h.Entries = append(h.Entries, x)
+	}
+}
+
+func outcomeText(o replay.Outcome) string {
+	s := o.State.String()
+	if o.Reason != "" {
+		s += " (" + string(o.Reason) + ")"
+	}
+	if o.Rev > 0 {
+		s += fmt.Sprintf(" at revision %d", o.Rev)
+	}
+	if o.Detail != "" {
+		s += ": " + o.Detail
+	}
+	return s
+}
+
+// records lists every record of the key that the file holds anywhere.
+func (h *KeyHistory) records(ctx context.Context, m *evidence.Member, values bool) error {
+	list := []KeyRecord{}
+	for rec, err := range m.DB.Handle.SalvageRevisions(ctx) {
+		var d *dumpdb.DamageError
+		switch {
+		case errors.As(err, &d):
+			if h.Damage == nil {
+				h.Damage = map[string][]string{}
+			}
+			h.Damage[m.Label()] = append(h.Damage[m.Label()], d.Error())
+			continue
+		case err != nil:
+			return err
+		case !bytes.Equal(rec.KV.Key, h.Key):
+			continue
+		}
+		list = append(list, keyRecord(&rec, values))
+	}
+	h.Records[m.Label()] = list
+	return ctx.Err()
+}
+
+func keyRecord(rec *dumpdb.Salvaged, values bool) KeyRecord {
+	out := KeyRecord{Revision: rec.Rev.String(), Tombstone: rec.Tombstone, Origin: rec.Origin, Page: rec.Page}
+	if rec.Tombstone {
+		return out
+	}
+	out.CreateRevision, out.Version = rec.KV.CreateRevision, rec.KV.Version
+	out.Value = &Value{Len: len(rec.KV.Value), SHA256: diff.Digest(rec.KV.Value)}
+	if values {
+		b := check.Bytes(bytes.Clone(rec.KV.Value))
+		out.Value.Bytes = &b
+	}
+	if rec.KV.Lease != 0 {
+		out.Lease = fmt.Sprintf("%x", uint64(rec.KV.Lease))
+	}
+	return out
+}
