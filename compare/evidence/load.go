@@ -12,24 +12,28 @@ import (
 
 // load reads one source. The error is non-nil only when nothing at all could be read.
 func load(ctx context.Context, src *Source, o Options) (*Member, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	m := &Member{Source: src}
+	hashed := func() error { return nil }
 	if o.Hash {
-		man, err := takeManifest(ctx, src.layout.root)
-		if err != nil {
+		var err error
+		if src.Manifest, err = listFiles(ctx, src.layout.root); err != nil {
 			return nil, err
 		}
-		src.Manifest = man
-		for _, f := range man.Unreadable {
-			m.problem("file", f, errors.New("can not be read"))
-		}
+		hashed = src.Manifest.startHash(ctx)
 	}
-	if err := m.loadWAL(ctx, src.layout.wal); err != nil {
+	err := m.read(ctx, o)
+	if err != nil {
+		cancel() // nobody will see the digests
+	}
+	if herr := hashed(); err == nil {
+		err = herr
+	}
+	if err != nil {
 		return nil, err
 	}
-	m.loadSnaps(src.layout)
-	if err := m.loadDB(ctx, src.layout.db, o); err != nil {
-		return nil, err
-	}
+	m.unreadable()
 	if m.WAL == nil && m.Snap == nil && m.DB == nil {
 		return nil, m.nothing()
 	}
@@ -37,6 +41,29 @@ func load(ctx context.Context, src *Source, o Options) (*Member, error) {
 	m.Version = fingerprint(m)
 	m.applied()
 	return m, nil
+}
+
+// read reads log, snapshots and db. The error is that of the context.
+func (m *Member) read(ctx context.Context, o Options) error {
+	l := m.Source.layout
+	if err := m.loadWAL(ctx, l.wal); err != nil {
+		return err
+	}
+	m.loadSnaps(l)
+	return m.loadDB(ctx, l.db, o)
+}
+
+// unreadable puts the files that could not be hashed before all other problems.
+func (m *Member) unreadable() {
+	if m.Source.Manifest == nil {
+		return
+	}
+	rest := m.Problems
+	m.Problems = nil
+	for _, f := range m.Source.Manifest.Unreadable {
+		m.problem("file", f, errors.New("can not be read"))
+	}
+	m.Problems = append(m.Problems, rest...)
 }
 
 func (m *Member) nothing() error {

@@ -35,8 +35,8 @@ type Manifest struct {
 	Unreadable []string
 }
 
-// takeManifest hashes the files below root (or root itself when it is a file), both cores at work.
-func takeManifest(ctx context.Context, root string) (*Manifest, error) {
+// listFiles lists the files below root (or root itself when it is a file), without digests.
+func listFiles(ctx context.Context, root string) (*Manifest, error) {
 	m := &Manifest{root: root}
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -62,9 +62,18 @@ func takeManifest(ctx context.Context, root string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m, m.hash(ctx)
+	return m, nil
 }
 
+// startHash takes the digests while the source is being read, so that no core waits for the other; nobody may look at them
+// before the function it returns has returned.
+func (m *Manifest) startHash(ctx context.Context) (wait func() error) {
+	done := make(chan error, 1)
+	go func() { done <- m.hash(ctx) }()
+	return func() error { return <-done }
+}
+
+// hash takes the digest of every file, two at a time.
 func (m *Manifest) hash(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(2)
@@ -127,25 +136,41 @@ func (m *Manifest) Unchanged() error {
 	return nil
 }
 
+// hashBuffer stays inside the second level cache, so that what was read is hashed from there.
+const hashBuffer = 256 << 10
+
+// hashFile reads and hashes on two cores: a digest can not be shared out, but it need not wait for the copying.
 func hashFile(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
+	full, empty := make(chan []byte, 2), make(chan []byte, 2)
+	empty <- make([]byte, hashBuffer)
+	empty <- make([]byte, hashBuffer)
+	var readErr error
+	go func() {
+		defer close(full)
+		for buf := range empty {
+			n, err := io.ReadFull(f, buf)
+			full <- buf[:n]
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				readErr = err
+				return
+			}
+		}
+	}()
 	h := sha256.New()
-	buf := make([]byte, 1<<20)
-	for {
-		n, err := f.Read(buf)
-		h.Write(buf[:n])
-		if errors.Is(err, io.EOF) {
-			return hex.EncodeToString(h.Sum(nil)), nil
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return "", err
-		}
+	for b := range full {
+		h.Write(b)
+		empty <- b[:hashBuffer]
 	}
+	if !errors.Is(readErr, io.EOF) && !errors.Is(readErr, io.ErrUnexpectedEOF) {
+		return "", readErr
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
