@@ -24,6 +24,7 @@ type logLister struct {
 	segments []dumplog.Segment // not announced yet
 	over     overwrites
 	shown    map[dumplog.Pos]bool // damage written already
+	spare    spares[*logBatch]
 }
 
 // logItem is one thing to show; exactly one of the pointers is set, or rec counts.
@@ -40,6 +41,8 @@ type logBatch struct {
 	arena []byte
 }
 
+func newLogBatch() *logBatch { return &logBatch{} }
+
 // batchBytes is when a batch is passed on: large enough to make the hand-over cheap, small enough for the cache.
 const (
 	batchBytes = 256 << 10
@@ -49,7 +52,7 @@ const (
 func newLogLister(s *render.Stream, m *evidence.Member, raw bool) *logLister {
 	sum := m.WAL.Summary
 	return &logLister{stream: s, m: m, raw: raw, by: newProposers(m), segments: sum.Segments,
-		over: newOverwrites(sum.Overwrites), shown: map[dumplog.Pos]bool{}}
+		over: newOverwrites(sum.Overwrites), shown: map[dumplog.Pos]bool{}, spare: newSpares[*logBatch]()}
 }
 
 func (l *logLister) run(ctx context.Context) error {
@@ -58,7 +61,7 @@ func (l *logLister) run(ctx context.Context) error {
 
 // read walks the log and emits batches.
 func (l *logLister) read(ctx context.Context, emit func(*logBatch) error) error {
-	b := &logBatch{}
+	b := l.spare.get(newLogBatch)
 	for rec, err := range l.m.WAL.Log.Records(ctx) {
 		var dmg *dumplog.DamageError
 		if err != nil && !errors.As(err, &dmg) {
@@ -78,7 +81,7 @@ func (l *logLister) read(ctx context.Context, emit func(*logBatch) error) error 
 			if err := emit(b); err != nil {
 				return err
 			}
-			b = &logBatch{}
+			b = l.spare.get(newLogBatch)
 		}
 	}
 	if !l.f.active {
@@ -118,9 +121,8 @@ func (l *logLister) keep(b *logBatch, rec dumplog.Record) {
 	b.items = append(b.items, logItem{rec: rec, overwritten: l.over.at(rec)})
 }
 
-// encode decodes the records of a batch and writes their rows into one buffer.
-func (l *logLister) encode(b *logBatch) ([]byte, error) {
-	out := make([]byte, 0, 2*batchBytes)
+// encode decodes the records of a batch and appends their rows to out.
+func (l *logLister) encode(b *logBatch, out []byte) ([]byte, error) {
 	var dec dumplog.Decoder // one per batch: what it returns lives until its next call
 	for i := range b.items {
 		it := &b.items[i]
@@ -135,6 +137,8 @@ func (l *logLister) encode(b *logBatch) ([]byte, error) {
 			out = l.encodeRecord(out, &it.rec)
 		}
 	}
+	b.items, b.arena = b.items[:0], b.arena[:0]
+	l.spare.put(b)
 	return out, nil
 }
 

@@ -17,10 +17,34 @@ type job[T any] struct {
 // queued bounds the batches under way, and with them the memory.
 const queued = 4
 
-// ordered runs produce, work and write at the same time: produce emits batches, several goroutines turn each into bytes, and write
-// gets the bytes in the order of the batches. The first error of any of them ends all and is returned.
-func ordered[T any](ctx context.Context, produce func(context.Context, func(T) error) error, work func(T) ([]byte, error), write func([]byte) error) error {
+// spares keeps what was used for the next one who needs such a thing: listings would otherwise allocate as much as they write.
+type spares[T any] chan T
+
+func newSpares[T any]() spares[T] { return make(spares[T], 2*queued) }
+
+// get returns a spare one, or what fresh makes.
+func (s spares[T]) get(fresh func() T) T {
+	select {
+	case v := <-s:
+		return v
+	default:
+		return fresh()
+	}
+}
+
+func (s spares[T]) put(v T) {
+	select {
+	case s <- v:
+	default:
+	}
+}
+
+// ordered runs produce, work and write at the same time: produce emits batches, several goroutines append the bytes of each to the
+// buffer they are given, and write gets the bytes in the order of the batches; they are used again after that. The first
+// error of any of them ends all and is returned.
+func ordered[T any](ctx context.Context, produce func(context.Context, func(T) error) error, work func(T, []byte) ([]byte, error), write func([]byte) error) error {
 	g, ctx := errgroup.WithContext(ctx)
+	buffers := newSpares[[]byte]()
 	todo, order := make(chan *job[T], queued), make(chan *job[T], queued)
 	g.Go(func() error {
 		defer close(todo)
@@ -40,7 +64,7 @@ func ordered[T any](ctx context.Context, produce func(context.Context, func(T) e
 	for range 2 {
 		g.Go(func() error {
 			for j := range todo {
-				j.out, j.err = work(j.in)
+				j.out, j.err = work(j.in, buffers.get(newBuffer)[:0])
 				close(j.done)
 			}
 			return nil
@@ -59,8 +83,11 @@ func ordered[T any](ctx context.Context, produce func(context.Context, func(T) e
 			if err := write(j.out); err != nil {
 				return err
 			}
+			buffers.put(j.out)
 		}
 		return nil
 	})
 	return g.Wait()
 }
+
+func newBuffer() []byte { return make([]byte, 0, 2*batchBytes) }
