@@ -54,7 +54,8 @@ func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, e
 		return nil, err
 	}
 	r := c.report()
-	if err := set.Unchanged(); err != nil {
+	err = set.Unchanged()
+	if r.InputsUnchanged = err == nil; err != nil {
 		r.noteChanged(err)
 	}
 	return r, nil

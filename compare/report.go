@@ -22,7 +22,9 @@ type Report struct {
 	Next          []Next           `json:"next"`
 	// Timeline puts what happened to all members on one raft-index axis.
 	Timeline []Moment `json:"timeline"`
-	Backup   *Backup  `json:"backup,omitempty"`
+	// InputsUnchanged is true when no source changed while it was read, by size, mode and modification time of every file.
+	InputsUnchanged bool    `json:"inputsUnchanged"`
+	Backup          *Backup `json:"backup,omitempty"`
 }
 
 // Tool names the program that wrote the report.

@@ -11,7 +11,7 @@ import (
 
 // DescribeOptions says what a description of a request may show.
 type DescribeOptions struct {
-	// Values shows the values of keys instead of their length and the first 8 hex digits of their SHA-256, which are safe
+	// Values shows the values of keys instead of their length and the first 16 hex digits of their SHA-256, which are safe
 	// to show and still comparable between members.
 	Values bool
 	// Secrets shows passwords, password hashes and tokens.
@@ -97,7 +97,7 @@ func (w *describer) digest(v []byte) {
 	w.b = append(w.b, "<len "...)
 	w.b = strconv.AppendInt(w.b, int64(len(v)), 10)
 	w.b = append(w.b, " sha256 "...)
-	w.b = hex.AppendEncode(w.b, sum[:4])
+	w.b = hex.AppendEncode(w.b, sum[:8])
 	w.b = append(w.b, '>')
 }
 

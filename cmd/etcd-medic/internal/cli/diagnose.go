@@ -14,6 +14,7 @@ type diagnoseOptions struct {
 	sources
 	failOn   failOn
 	evidence int
+	timeline bool
 	diagnose diagnoseFunc
 }
 
@@ -56,6 +57,7 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 	o.sources.flags(cmd)
 	o.failOn.flag(cmd)
 	cmd.Flags().IntVar(&o.evidence, "evidence", 5, "evidence rows shown per finding in the table")
+	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "show terms, starts, conf changes, snapshots, alarms and divergences on one raft-index axis")
 	return cmd
 }
 
@@ -73,7 +75,7 @@ func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
 	if err != nil {
 		return err
 	}
-	o.opts.MaxEvidence = o.evidence
+	o.opts.MaxEvidence, o.opts.Timeline = o.evidence, o.timeline
 	if err := render.Diagnosis(o.io.Out, o.format, r, o.renderOptions()); err != nil {
 		return err
 	}

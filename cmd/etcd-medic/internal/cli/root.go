@@ -59,7 +59,7 @@ func newRoot(s *Streams) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("main", newDiagnoseCmd(s, runDiagnose), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare), newExplainCmd(s, runExplain))
+	add("main", newDiagnoseCmd(s, runDiagnose), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare), newHistoryCmd(s, runHistory), newExplainCmd(s, runExplain))
 	add("look", newDumpLogCmd(s, runDumpLog), newDumpDBCmd(s, runDumpDB))
 	add("more", newVersionCmd(s), newCompletionCmd(s))
 	root.AddCommand(newDocsCmd(s, runDocs))

@@ -94,7 +94,7 @@ func (d DBFact) Kind() string { return d.Bucket }
 
 // Line is bucket/name = value.
 func (d DBFact) Line(dst []byte, o Options) []byte {
-	dst = append(append(append(dst, d.Bucket...), '/'), d.Name...)
+	dst = appendWord(append(appendWord(dst, d.Bucket), '/'), d.Name)
 	dst = append(dst, " = "...)
 	if d.Text != "" {
 		return appendWord(dst, d.Text)

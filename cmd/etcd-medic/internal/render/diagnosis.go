@@ -21,6 +21,10 @@ func (p *page) diagnosis(r *compare.Report) {
 	p.findings(r.Findings)
 	p.best(r.Best)
 	p.checks(r.Checks, false)
+	if p.o.Timeline {
+		p.timeline(r.Timeline)
+	}
+	p.inputs(r)
 	p.next(r.Next)
 }
 

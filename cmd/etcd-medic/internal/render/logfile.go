@@ -13,7 +13,7 @@ func (LogDamage) Kind() string { return "damage" }
 // Line begins with !! so that it stands out and can be searched for.
 func (d LogDamage) Line(dst []byte, o Options) []byte {
 	dst = append(append(dst, "!! "...), d.DamageError.Kind...)
-	dst = append(append(dst, " at "...), d.Pos.String()...)
+	dst = appendWord(append(dst, " at "...), d.Pos.String())
 	return textLine(dst, o, d.facts)
 }
 
@@ -65,7 +65,7 @@ func (SnapFile) Kind() string { return "snap-file" }
 
 // Line shows file, position in the log, CRC and members.
 func (s SnapFile) Line(dst []byte, o Options) []byte {
-	dst = append(append(dst, s.File...), ' ')
+	dst = append(appendWord(dst, s.File), ' ')
 	return textLine(appendTermIndex(dst, s.Term, s.Index), o, s.facts)
 }
 

@@ -15,7 +15,7 @@ func (LogSegment) Kind() string { return "segment" }
 
 // Line names the segment and its extent.
 func (s LogSegment) Line(dst []byte, o Options) []byte {
-	return textLine(append(append(dst, "# segment "...), s.Name...), o, func(f Fields) {
+	return textLine(appendWord(append(dst, "# segment "...), s.Name), o, func(f Fields) {
 		f.Int("size", s.Size)
 		f.Int("dataEnd", s.DataEnd)
 		f.Int("records", int64(s.Records))

@@ -46,6 +46,8 @@ type Options struct {
 	Width int
 	// Color marks severities with ANSI colours.
 	Color bool
+	// Timeline adds the timeline to the page of a diagnosis; the machine formats always have it.
+	Timeline bool
 	// MaxEvidence bounds the evidence rows of a finding in tables; 0 means 5.
 	MaxEvidence int
 }

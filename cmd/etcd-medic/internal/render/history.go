@@ -1,0 +1,107 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+)
+
+// History writes the document of history.
+func History(w io.Writer, f Format, h *compare.KeyHistory, o Options) error {
+	return document(w, f, h, o, func(p *page) { p.history(h) })
+}
+
+// history shows the log entries of one key with what each did on each member, then each member's records.
+func (p *page) history(h *compare.KeyHistory) {
+	p.line("key %s", quoted(h.Key))
+	p.badSources(h.Sources)
+	p.text("", h.Note)
+	p.section("log")
+	if len(h.Entries) == 0 {
+		p.line("  no committed entry in the logs at hand names this key")
+	}
+	for _, e := range h.Entries {
+		p.text(fmt.Sprintf("  %s  ", termIndex(e.Term, e.Index)), e.What+by(e))
+		for _, m := range slices.Sorted(maps.Keys(e.Outcomes)) {
+			p.text("      "+clean(m)+": ", e.Outcomes[m])
+		}
+	}
+	p.section("databases")
+	for _, m := range slices.Sorted(maps.Keys(h.Records)) {
+		p.keyRecords(m, h.Records[m])
+		for _, d := range h.Damage[m] {
+			p.text("    !! ", d)
+		}
+	}
+}
+
+func by(e compare.KeyEntry) string {
+	s := ""
+	if e.Proposer != "" {
+		s += "  by " + e.Proposer
+	}
+	if e.User != "" {
+		s += fmt.Sprintf(" user=%s authrev=%d", e.User, e.AuthRevision)
+	}
+	return s
+}
+
+func (p *page) keyRecords(member string, records []compare.KeyRecord) {
+	p.line("  %s", clean(member))
+	if len(records) == 0 {
+		p.line("    no record of this key, live or in free pages")
+		return
+	}
+	rows := [][]string{}
+	for _, r := range records {
+		what := "tombstone"
+		if !r.Tombstone {
+			what = fmt.Sprintf("create %d version %d %s", r.CreateRevision, r.Version, valueText(r.Value))
+		}
+		if r.Lease != "" {
+			what += " lease " + r.Lease
+		}
+		rows = append(rows, []string{r.Revision, string(r.Origin), fmt.Sprintf("page %d", r.Page), what})
+	}
+	p.table("    ", []string{"revision", "found", "where", "record"}, rows)
+}
+
+func valueText(v *compare.Value) string {
+	switch {
+	case v == nil:
+		return ""
+	case v.Bytes != nil:
+		return "val=" + quoted(*v.Bytes)
+	}
+	return fmt.Sprintf("val=<len %d sha256 %s>", v.Len, v.SHA256)
+}
+
+// timeline shows what happened on one axis of raft indexes.
+func (p *page) timeline(moments []compare.Moment) {
+	if len(moments) == 0 {
+		return
+	}
+	p.section("timeline")
+	rows := [][]string{}
+	for _, m := range moments {
+		rows = append(rows, []string{termIndex(m.Term, m.Index), m.Kind, strings.Join(m.Members, ", "), m.What})
+	}
+	p.table("  ", []string{"entry", "what", "member", "detail"}, rows)
+}
+
+// inputs is the proof that the evidence was left alone.
+func (p *page) inputs(r *compare.Report) {
+	files, bytes := 0, int64(0)
+	for _, s := range r.Sources {
+		files, bytes = files+s.Files, bytes+s.Bytes
+	}
+	if !r.InputsUnchanged || files == 0 {
+		return
+	}
+	p.section("inputs")
+	p.line("  %d files, %d bytes, opened read-only and unchanged while they were read; -w json has their sha256", files, bytes)
+}
