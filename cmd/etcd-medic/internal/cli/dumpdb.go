@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -19,10 +21,11 @@ type dumpDBOptions struct {
 	key, prefix, history string
 	rev, fromRev, toRev  int64
 	live, deleted        bool
-	keysOnly, salvage    bool
+	keysOnly, kube       bool
+	salvage, free        bool
 	pages, previous      bool
 	page                 int64
-	stats                bool
+	stats, hashKV        bool
 	depth                int
 	limit                int64
 }
@@ -35,13 +38,19 @@ Values are shown as length and digest unless --values is given; password hashes 
 
 For bucket key the rows are all records in revision order. --key, --prefix and revisions narrow them; --live shows the keys
 that exist, --rev those that existed at a revision, --deleted those that no longer do, --history every record of one key,
---salvage also what damaged, lost and free pages still hold.
+--salvage also what damaged, lost and free pages still hold, --free only what free pages hold. --hashkv gives the hash that
+the server's HashKV gives, at the current revision or at --rev, without a server.
+
+--kube names kind, namespace and name of Kubernetes objects; with --values they are decoded (YAML in tables, JSON else). The
+data of Secrets stays hidden unless --unsafe-show-secrets is given.
 
 Exit codes: 0 sound, 1 could not read, 2 wrong usage, 3 damage was met.`
 
 const dumpDBExample = `  etcd-medic dumpdb node1/
   etcd-medic dumpdb node1/ key --prefix /app/ --keys-only
   etcd-medic dumpdb node1/ key --history /app/leader --values
+  etcd-medic dumpdb node1/ --hashkv --rev 1043
+  etcd-medic dumpdb node1/ --prefix /registry/deployments/ --live --kube --values
   etcd-medic dumpdb node1/ authRoles
   etcd-medic dumpdb backup.db meta -w json`
 
@@ -69,10 +78,20 @@ func newDumpDBCmd(s *Streams, run func(context.Context, *dumpDBOptions) error) *
 	o.output.flags(cmd)
 	o.secretFlag(cmd)
 	f := cmd.Flags()
+	o.keyFlagsTo(f)
+	f.BoolVar(&o.pages, "pages", false, "list every page with its state, type and bucket")
+	f.Int64Var(&o.page, "page", -1, "show one page with its elements")
+	f.BoolVar(&o.previous, "previous-meta", false, "read the other meta page: the db one transaction earlier")
+	f.Int64Var(&o.limit, "limit", 0, "stop after this many rows")
+	return cmd
+}
+
+// keyFlagsTo adds the flags that ask bucket key.
+func (o *dumpDBOptions) keyFlagsTo(f *pflag.FlagSet) {
 	f.StringVar(&o.key, "key", "", "only this key")
 	f.StringVar(&o.prefix, "prefix", "", "only keys with this prefix")
 	f.StringVar(&o.history, "history", "", "every record of this key, oldest first")
-	f.Int64Var(&o.rev, "rev", 0, "the keys that existed at this revision, in key order")
+	f.Int64Var(&o.rev, "rev", 0, "the keys that existed at this revision, in key order; with --hashkv the revision to hash at")
 	f.Int64Var(&o.fromRev, "from-rev", 0, "from this revision on")
 	f.Int64Var(&o.toRev, "to-rev", 0, "up to and with this revision")
 	f.BoolVar(&o.live, "live", false, "the keys that exist at the current revision, in key order")
@@ -81,16 +100,14 @@ func newDumpDBCmd(s *Streams, run func(context.Context, *dumpDBOptions) error) *
 	f.BoolVar(&o.salvage, "salvage", false, "records from damaged, lost and free pages too, with where they were found")
 	f.BoolVar(&o.stats, "stats", false, "what fills bucket key, by prefix and by Kubernetes kind")
 	f.IntVar(&o.depth, "depth", 2, "with --stats: parts of the key that make a prefix")
-	f.BoolVar(&o.pages, "pages", false, "list every page with its state, type and bucket")
-	f.Int64Var(&o.page, "page", -1, "show one page with its elements")
-	f.BoolVar(&o.previous, "previous-meta", false, "read the other meta page: the db one transaction earlier")
-	f.Int64Var(&o.limit, "limit", 0, "stop after this many rows")
-	return cmd
+	f.BoolVar(&o.free, "free", false, "records from free pages only: what earlier transactions left behind")
+	f.BoolVar(&o.hashKV, "hashkv", false, "the hash of the server's HashKV")
+	f.BoolVar(&o.kube, "kube", false, "kind, namespace and name of Kubernetes objects; with --values decoded")
 }
 
 // keyFlags need bucket key, pageFlags the whole file.
 var (
-	keyFlags  = []string{"key", "prefix", "history", "rev", "from-rev", "to-rev", "live", "deleted", "salvage", "stats"}
+	keyFlags  = []string{"key", "prefix", "history", "rev", "from-rev", "to-rev", "live", "deleted", "salvage", "free", "stats", "hashkv", "kube"}
 	pageFlags = []string{"pages", "page"}
 )
 
@@ -114,13 +131,21 @@ func (o *dumpDBOptions) check(cmd *cobra.Command) error {
 	if o.rev < 0 || o.fromRev < 0 || o.toRev < 0 || o.limit < 0 || o.depth < 1 {
 		return usagef("", "revisions and limits are not negative")
 	}
-	if o.rev > 0 && !o.deleted {
+	if o.rev > 0 && !o.deleted && !o.hashKV {
 		o.live = true
 	}
-	if trues(o.live, o.deleted, o.salvage, o.stats, o.history != "") > 1 {
-		return usagef("", "--live (or --rev), --deleted, --salvage, --stats and --history exclude each other")
+	if trues(o.live, o.deleted, o.salvage, o.free, o.stats, o.hashKV, o.history != "") > 1 {
+		return usagef("", "--live (or --rev), --deleted, --salvage, --free, --stats, --hashkv and --history exclude each other")
+	}
+	if o.hashKV && (o.key+o.prefix != "" || o.fromRev+o.toRev > 0) {
+		return usagef("", "--hashkv is over all keys; only --rev goes with it")
 	}
 	return nil
+}
+
+// withoutMeta says whether what is asked for can be shown of a file without a usable meta page.
+func (o *dumpDBOptions) withoutMeta() bool {
+	return !o.previous && (o.pages || o.page >= 0 || o.salvage || o.free || o.bucket == "")
 }
 
 // bucketName maps common spellings to etcd's names; an unknown one is taken as it is.
@@ -161,15 +186,22 @@ func runDumpDB(ctx context.Context, o *dumpDBOptions) error {
 // open shows a file that can not be opened as the damage it is.
 func (l *dbLister) open(ctx context.Context, path string) error {
 	db, err := dumpdb.Open(path)
-	if err == nil {
-		defer func() { _ = db.Close() }()
-		if l.o.previous {
-			if db, err = db.PreviousView(); err != nil {
-				return l.damaged(err)
-			}
+	if errors.Is(err, dumpdb.ErrNoMeta) && l.o.withoutMeta() {
+		if err := l.damaged(err); err != nil {
+			return err
 		}
-		l.db = db
-		return l.list(ctx)
+		l.noMeta = true
+		db, err = dumpdb.OpenSalvage(path)
 	}
-	return l.damaged(err)
+	if err != nil {
+		return l.damaged(err)
+	}
+	defer func() { _ = db.Close() }()
+	if l.o.previous {
+		if db, err = db.PreviousView(); err != nil {
+			return l.damaged(err)
+		}
+	}
+	l.db = db
+	return l.list(ctx)
 }

@@ -20,57 +20,37 @@ func (o *dumpDBOptions) query() dumpdb.Query {
 	return q
 }
 
-// keys lists the records of bucket key that are asked for.
+// keys answers what is asked of bucket key.
 func (l *dbLister) keys(ctx context.Context) error {
-	if err := l.exists(); err != nil {
-		return err
+	if !l.noMeta {
+		if err := l.exists(); err != nil {
+			return err
+		}
 	}
 	switch {
 	case l.o.stats:
 		return l.usage(ctx)
-	case l.o.salvage:
-		return l.salvaged(ctx)
+	case l.o.hashKV:
+		return l.hashKV(ctx)
 	}
-	for r, err := range l.db.Query(ctx, l.o.query()) {
-		switch {
-		case errors.Is(err, dumpdb.ErrCompacted), errors.Is(err, dumpdb.ErrFutureRev):
-			return usagef("", "%v", err)
-		case err != nil:
-			if err := l.damaged(err); err != nil {
-				return err
-			}
-			continue
-		case r.Err != nil:
-			l.bad++
-		}
-		if err := l.write(render.KeyRow{Revision: &r, KeysOnly: l.o.keysOnly}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.records(ctx)
 }
 
-// salvaged lists what the file holds anywhere. The query is applied here: salvage knows none.
-func (l *dbLister) salvaged(ctx context.Context) error {
-	q := l.o.query()
-	for r, err := range l.db.SalvageRevisions(ctx) {
-		if err != nil {
-			if err := l.damaged(err); err != nil {
-				return err
-			}
-			continue
-		}
-		if r.Err == nil && (q.Key != nil && string(r.KV.Key) != string(q.Key) || len(r.KV.Key) < len(q.Prefix) || string(r.KV.Key[:len(q.Prefix)]) != string(q.Prefix)) {
-			continue
-		}
-		if r.Main < q.FromRev || q.ToRev > 0 && r.Main > q.ToRev {
-			continue
-		}
-		if err := l.write(render.SalvagedRow{Salvaged: &r, KeysOnly: l.o.keysOnly}); err != nil {
-			return err
-		}
+// hashKV shows the hash, or why there is none.
+func (l *dbLister) hashKV(ctx context.Context) error {
+	h, err := l.db.HashKV(ctx, l.o.rev)
+	if err != nil {
+		return l.damaged(outOfReach(err))
 	}
-	return nil
+	return l.write(render.HashRow{HashKV: h})
+}
+
+// outOfReach makes a revision that the file can not answer for wrong usage.
+func outOfReach(err error) error {
+	if errors.Is(err, dumpdb.ErrCompacted) || errors.Is(err, dumpdb.ErrFutureRev) {
+		return usagef("", "%v", err)
+	}
+	return err
 }
 
 func (l *dbLister) usage(ctx context.Context) error {

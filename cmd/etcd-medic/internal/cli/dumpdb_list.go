@@ -15,7 +15,9 @@ type dbLister struct {
 	o        *dumpDBOptions
 	db       *dumpdb.DB
 	isBackup bool
-	rows     int64
+	// noMeta is true when neither meta page can be used, which has been told already.
+	noMeta bool
+	rows   int64
 	// bad counts damage.
 	bad int
 }
@@ -63,6 +65,9 @@ func (l *dbLister) damaged(err error) error {
 			rest = append(rest, e)
 			continue
 		}
+		if l.noMeta && errors.Is(d, dumpdb.ErrNoMeta) {
+			continue
+		}
 		l.bad++
 		if err := l.stream.Write(render.DBDamage{DamageError: d}); err != nil {
 			return err
@@ -88,7 +93,6 @@ func (l *dbLister) overview(ctx context.Context) error {
 	if rep == nil {
 		return err
 	}
-	l.bad += len(rep.Damage)
 	if err := l.write(render.PageSummary{PageReport: rep, FileSize: l.db.Size(), PageSize: l.db.PageSize()}); err != nil {
 		return err
 	}
@@ -99,7 +103,7 @@ func (l *dbLister) overview(ctx context.Context) error {
 		return err
 	}
 	for _, d := range rep.Damage {
-		if err := l.write(render.DBDamage{DamageError: d}); err != nil {
+		if err := l.damaged(d); err != nil {
 			return err
 		}
 	}
@@ -244,7 +248,7 @@ func (l *dbLister) rawRows(ctx context.Context) ([]render.Row, error) {
 		case err != nil:
 			bad = errors.Join(bad, err)
 		default:
-			if werr := l.write(render.DBRow{Row: &row}); werr != nil {
+			if werr := l.write(render.DBRow{Row: &row, KeysOnly: l.o.keysOnly}); werr != nil {
 				return nil, werr
 			}
 		}

@@ -30,8 +30,14 @@ func metaRows(m *dumpdb.MetaBucket) []render.Row {
 	if m.Term != nil {
 		add("term", "", *m.Term)
 	}
-	for i := range m.Unknown {
-		rows = append(rows, render.DBRow{Row: &m.Unknown[i]})
+	return append(rows, unknownRows(m.Unknown)...)
+}
+
+// unknownRows are keys of a bucket that no etcd line this program knows writes.
+func unknownRows(unknown []dumpdb.Row) []render.Row {
+	rows := make([]render.Row, len(unknown))
+	for i := range unknown {
+		rows[i] = render.DBRow{Row: &unknown[i]}
 	}
 	return rows
 }
@@ -69,7 +75,7 @@ func authRows(a *dumpdb.Auth) []render.Row {
 	if a.HasRevision {
 		rows = append(rows, render.DBFact{Bucket: "auth", Name: "authRevision", Num: a.Revision})
 	}
-	return rows
+	return append(rows, unknownRows(a.Unknown)...)
 }
 
 func clusterRows(c *dumpdb.Cluster) []render.Row {
@@ -84,5 +90,5 @@ func clusterRows(c *dumpdb.Cluster) []render.Row {
 		}
 		rows = append(rows, render.DBFact{Bucket: "cluster", Name: "downgrade", Text: text})
 	}
-	return rows
+	return append(rows, unknownRows(c.Unknown)...)
 }

@@ -6,26 +6,23 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// SalvagedRow is a record of bucket key found anywhere in the file.
+// SalvagedRow is a record of bucket key found anywhere in the file. KeyRow shows the record.
 type SalvagedRow struct {
 	*dumpdb.Salvaged
-	// KeysOnly leaves out the value.
-	KeysOnly bool
+	KeyRow *KeyRow
 }
-
-func (r SalvagedRow) row() KeyRow { return KeyRow{Revision: &r.Revision, KeysOnly: r.KeysOnly} }
 
 // Kind is "revision", as that of rows from the tree.
 func (SalvagedRow) Kind() string { return "revision" }
 
-// Line is that of KeyRow with the origin in front of the place.
+// Line is that of KeyRow with the origin.
 func (r SalvagedRow) Line(dst []byte, o Options) []byte {
-	return textLine(r.row().Line(dst, o), o, r.origin)
+	return r.KeyRow.appendObject(textLine(r.KeyRow.line(dst, o), o, r.origin))
 }
 
 // Fields are those of KeyRow and the origin.
 func (r SalvagedRow) Fields(f Fields) {
-	r.row().Fields(f)
+	r.KeyRow.Fields(f)
 	r.origin(f)
 }
 

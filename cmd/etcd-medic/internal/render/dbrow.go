@@ -6,60 +6,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// KeyRow is one record of bucket key.
-type KeyRow struct {
-	*dumpdb.Revision
+// DBRow is a row of a bucket this program has no decoder for.
+type DBRow struct {
+	*dumpdb.Row
 	// KeysOnly leaves out the value.
 	KeysOnly bool
 }
-
-// Kind is "revision".
-func (KeyRow) Kind() string { return "revision" }
-
-// Line is the greppable form: revision, key, versions, lease, value, place.
-func (r KeyRow) Line(dst []byte, o Options) []byte {
-	dst = appendRev(dst, r.Rev)
-	if r.Tombstone {
-		dst = append(dst, " tombstone"...)
-	}
-	t := textFields{buf: dst, o: o}
-	r.content(&t)
-	return appendDBPlace(t.buf, r.Place)
-}
-
-// Fields are those of mvccpb.KeyValue with revision and place.
-func (r KeyRow) Fields(f Fields) {
-	f.Obj("revision", func(f Fields) {
-		f.Int("main", r.Main)
-		f.Int("sub", r.Sub)
-	})
-	f.Bool("tombstone", r.Tombstone)
-	r.content(f)
-	writePlace(f, r.Place)
-}
-
-func (r KeyRow) content(f Fields) {
-	f.Bytes("key", r.KV.Key)
-	if !r.Tombstone {
-		f.Int("create", r.KV.CreateRevision)
-		f.Int("mod", r.KV.ModRevision)
-		f.Int("version", r.KV.Version)
-		if r.KV.Lease != 0 {
-			f.ID("lease", uint64(r.KV.Lease))
-		}
-		if !r.KeysOnly {
-			f.Value("val", r.KV.Value)
-		}
-	}
-	if r.Err != nil {
-		f.Str("error", r.Err.Error())
-		f.Bytes("rawKey", r.RawKey)
-		f.Value("raw", r.Raw)
-	}
-}
-
-// DBRow is a row of a bucket this program has no decoder for.
-type DBRow struct{ *dumpdb.Row }
 
 // Kind is "row".
 func (DBRow) Kind() string { return "row" }
@@ -77,7 +29,9 @@ func (r DBRow) Fields(f Fields) {
 
 func (r DBRow) content(f Fields) {
 	f.Bytes("key", r.Key)
-	f.Raw("val", r.Value)
+	if !r.KeysOnly {
+		f.Raw("val", r.Value)
+	}
 	flag(f, "bucket", r.Bucket)
 }
 

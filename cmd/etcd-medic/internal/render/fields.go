@@ -32,7 +32,8 @@ func (f *flatFields) line(n string, value func(*textFields)) {
 	f.buf = append(f.buf, `" : `...)
 	t := textFields{buf: f.buf, o: f.o}
 	value(&t)
-	f.buf = append(t.buf, '\n')
+	t.buf = append(t.buf, '\n')
+	f.buf = t.buf
 }
 
 // via strips the " name=" that textFields puts in front.
@@ -60,6 +61,10 @@ func (f *flatFields) Value(n string, v []byte)  { f.via(n, func(t *textFields) {
 func (f *flatFields) Raw(n string, v []byte)    { f.via(n, func(t *textFields) { t.Raw("", v) }) }
 func (f *flatFields) Secret(n string, v []byte) { f.via(n, func(t *textFields) { t.Secret("", v) }) }
 func (f *flatFields) Strs(n string, v []string) { f.via(n, func(t *textFields) { t.Strs("", v) }) }
+
+func (f *flatFields) JSON(n string, text []byte) {
+	f.line(n, func(t *textFields) { t.buf = append(t.buf, text...) })
+}
 
 func (f *flatFields) IDs(n string, count int, at func(int) uint64) {
 	f.via(n, func(t *textFields) { t.IDs("", count, at) })

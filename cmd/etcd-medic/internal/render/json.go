@@ -126,6 +126,11 @@ func (j *jsonFields) Secret(n string, v []byte) {
 	j.buf = append(j.buf, `{"secret":true}`...)
 }
 
+func (j *jsonFields) JSON(n string, text []byte) {
+	j.name(n)
+	j.buf = append(j.buf, text...)
+}
+
 func (j *jsonFields) Strs(n string, v []string) {
 	j.name(n)
 	j.buf = append(j.buf, '[')

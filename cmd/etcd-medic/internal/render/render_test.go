@@ -68,7 +68,7 @@ func rows() []Row {
 		&LogRecord{Record: rec, Err: errors.New("no type")}, &LogRecord{Record: rec, Raw: true},
 		LogSegment{dumplog.Segment{Name: "s\x1b"}}, LogDamage{dmg}, DBDamage{dbDmg},
 		KeyRow{Revision: &dumpdb.Revision{KV: dumpdb.KeyValue{Key: hostile[3], Value: hostile[4]}, Err: errors.New("bad"), Raw: []byte("a value")}},
-		DBRow{&dumpdb.Row{Key: hostile[7], Value: []byte("hunter2")}}, UserRow{dumpdb.User{Name: "a b", Password: []byte("hunter2")}},
+		DBRow{Row: &dumpdb.Row{Key: hostile[7], Value: []byte("hunter2")}}, UserRow{dumpdb.User{Name: "a b", Password: []byte("hunter2")}},
 		RoleRow{dumpdb.Role{Name: "", Perms: []dumpdb.Permission{{Key: hostile[3]}}}}, MemberRow{Member: dumpdb.Member{Name: "x\ty"}},
 		MetaPage{dumpdb.Meta{Freelist: ^uint64(0), Problem: "magic"}}, DBFact{Bucket: "meta", Name: "n", Text: "a b"})
 }

@@ -32,6 +32,8 @@ type Fields interface {
 	Raw(name string, v []byte)
 	// Secret is a password, hash or token: hidden unless secrets are asked for.
 	Secret(name string, v []byte)
+	// JSON is content that was decoded: a whole JSON text. Lines of text leave it out, their rows show it below.
+	JSON(name string, text []byte)
 	Strs(name string, v []string)
 	IDs(name string, n int, at func(i int) uint64)
 	Obj(name string, fn func(Fields))

@@ -89,6 +89,8 @@ func (t *textFields) Secret(n string, v []byte) {
 	t.buf = append(t.buf, "<secret>"...)
 }
 
+func (t *textFields) JSON(string, []byte) {}
+
 func (t *textFields) Strs(n string, v []string) {
 	t.name(n)
 	t.buf = append(t.buf, '[')

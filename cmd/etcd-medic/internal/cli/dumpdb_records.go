@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumpdb/kube"
+)
+
+// dbItem is one record to show, or damage where that is set.
+type dbItem struct {
+	rec    dumpdb.Salvaged
+	damage *dumpdb.DamageError
+}
+
+// dbBatch is what goes from the reading to an encoding goroutine. The bytes of its records lie in arena.
+type dbBatch struct {
+	items []dbItem
+	arena []byte
+}
+
+func newDBBatch() *dbBatch { return &dbBatch{} }
+
+func (b *dbBatch) full() bool { return len(b.arena) >= batchBytes || len(b.items) >= batchItems }
+
+// recordLister lists records of bucket key: one goroutine reads, others encode.
+type recordLister struct {
+	*dbLister
+	spare spares[*dbBatch]
+}
+
+func (l *dbLister) records(ctx context.Context) error {
+	r := recordLister{l, newSpares[*dbBatch]()}
+	return ordered(ctx, r.read, r.encode, l.stream.WriteEncoded)
+}
+
+// selected are the records asked for; those that were not salvaged have no origin.
+func (r *recordLister) selected(ctx context.Context) iter.Seq2[dumpdb.Salvaged, error] {
+	if r.o.salvage || r.o.free {
+		return r.salvaged(ctx)
+	}
+	return func(yield func(dumpdb.Salvaged, error) bool) {
+		for rev, err := range r.db.Query(ctx, r.o.query()) {
+			if !yield(dumpdb.Salvaged{Revision: rev}, outOfReach(err)) {
+				return
+			}
+		}
+	}
+}
+
+// salvaged is what the file holds anywhere. The query is applied here: salvage knows none.
+func (r *recordLister) salvaged(ctx context.Context) iter.Seq2[dumpdb.Salvaged, error] {
+	q := r.o.query()
+	return func(yield func(dumpdb.Salvaged, error) bool) {
+		for rec, err := range r.db.SalvageRevisions(ctx) {
+			if err == nil && !r.wanted(&rec, &q) {
+				continue
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// wanted keeps records that do not decode, as nobody knows whether they match.
+func (r *recordLister) wanted(rec *dumpdb.Salvaged, q *dumpdb.Query) bool {
+	switch {
+	case r.o.free && rec.Origin != dumpdb.OriginFree, rec.Main < q.FromRev, q.ToRev > 0 && rec.Main > q.ToRev:
+		return false
+	case rec.Err != nil:
+		return true
+	}
+	return (q.Key == nil || bytes.Equal(rec.KV.Key, q.Key)) && bytes.HasPrefix(rec.KV.Key, q.Prefix)
+}
+
+// read emits batches of records and of the damage between them.
+func (r *recordLister) read(ctx context.Context, emit func(*dbBatch) error) error {
+	b := r.spare.get(newDBBatch)
+	for rec, err := range r.selected(ctx) {
+		switch {
+		case err != nil:
+			if err := r.damageIn(b, err); err != nil {
+				return err
+			}
+		case r.o.limit > 0 && r.rows >= r.o.limit:
+			return emit(b)
+		default:
+			r.keep(b, &rec)
+		}
+		if !b.full() {
+			continue
+		}
+		if err := emit(b); err != nil {
+			return err
+		}
+		b = r.spare.get(newDBBatch)
+	}
+	return emit(b)
+}
+
+func (r *recordLister) damageIn(b *dbBatch, err error) error {
+	var rest []error
+	for _, e := range flatten(err) {
+		var d *dumpdb.DamageError
+		if !errors.As(e, &d) {
+			rest = append(rest, e)
+			continue
+		}
+		if r.noMeta && errors.Is(d, dumpdb.ErrNoMeta) {
+			continue // told before the first row
+		}
+		r.bad++
+		b.items = append(b.items, dbItem{damage: d})
+	}
+	return errors.Join(rest...)
+}
+
+// keep copies a record into the batch: the iterator owns its bytes.
+func (r *recordLister) keep(b *dbBatch, rec *dumpdb.Salvaged) {
+	r.rows++
+	if rec.Err != nil && rec.Origin != dumpdb.OriginFree {
+		r.bad++
+	}
+	it := dbItem{rec: *rec}
+	it.rec.KV = dumpdb.KeyValue{} // points into Raw; encode decodes it again
+	it.rec.Raw = b.copy(rec.Raw)
+	it.rec.RawKey = nil
+	if rec.Err != nil {
+		it.rec.RawKey = b.copy(rec.RawKey)
+	}
+	b.items = append(b.items, it)
+}
+
+// copy keeps p in the arena; earlier copies keep the old array alive when a new one is needed.
+func (b *dbBatch) copy(p []byte) []byte {
+	if cap(b.arena)-len(b.arena) < len(p) {
+		b.arena = make([]byte, 0, max(batchBytes+batchBytes/4, len(p)))
+	}
+	at := len(b.arena)
+	b.arena = append(b.arena, p...)
+	return b.arena[at:len(b.arena):len(b.arena)]
+}
+
+// encode appends the rows of a batch to out.
+func (r *recordLister) encode(b *dbBatch, out []byte) ([]byte, error) {
+	row := &render.KeyRow{KeysOnly: r.o.keysOnly, Object: r.o.opts.Values}
+	for i := range b.items {
+		it := &b.items[i]
+		if it.damage != nil {
+			out = r.stream.Encode(out, render.DBDamage{DamageError: it.damage})
+			continue
+		}
+		it.rec.KV, _ = dumpdb.DecodeKeyValue(it.rec.Raw) // rec.Err has it if it does not decode
+		row.Revision, row.Kube = &it.rec.Revision, r.decoded(it.rec.KV.Value)
+		if it.rec.Origin == "" {
+			out = r.stream.Encode(out, row)
+		} else {
+			out = r.stream.Encode(out, render.SalvagedRow{Salvaged: &it.rec, KeyRow: row})
+		}
+	}
+	b.items, b.arena = b.items[:0], b.arena[:0]
+	r.spare.put(b)
+	return out, nil
+}
+
+// decoded is the Kubernetes object in a value, if it is asked for and one.
+func (r *recordLister) decoded(value []byte) *kube.Object {
+	if !r.o.kube {
+		return nil
+	}
+	if obj, ok := kube.Decode(value, kube.Options{Secrets: r.o.opts.Secrets}); ok {
+		return &obj
+	}
+	return nil
+}

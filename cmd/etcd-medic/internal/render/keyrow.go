@@ -1,0 +1,129 @@
+package render
+
+import (
+	"bytes"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumpdb/kube"
+)
+
+// KeyRow is one record of bucket key.
+type KeyRow struct {
+	*dumpdb.Revision
+	// KeysOnly leaves out the value.
+	KeysOnly bool
+	// Kube, if set, is what the value says as an object of Kubernetes; with Object it is shown decoded in place of the value.
+	Kube   *kube.Object
+	Object bool
+}
+
+// Kind is "revision".
+func (KeyRow) Kind() string { return "revision" }
+
+// Line is the greppable form: revision, key, versions, lease, value, place. A decoded object follows as YAML, indented.
+func (r KeyRow) Line(dst []byte, o Options) []byte {
+	return r.appendObject(r.line(dst, o))
+}
+
+func (r KeyRow) line(dst []byte, o Options) []byte {
+	dst = appendRev(dst, r.Rev)
+	if r.Tombstone {
+		dst = append(dst, " tombstone"...)
+	}
+	t := textFields{buf: dst, o: o}
+	r.content(&t)
+	return appendDBPlace(t.buf, r.Place)
+}
+
+func (r KeyRow) appendObject(dst []byte) []byte {
+	if !r.decoded() {
+		return dst
+	}
+	text, err := r.Kube.YAML()
+	if err != nil {
+		return append(append(dst, "\n    "...), r.Kube.JSON...)
+	}
+	for line := range bytes.Lines(text) {
+		dst = append(append(dst, "\n    "...), bytes.TrimSuffix(line, []byte("\n"))...)
+	}
+	return dst
+}
+
+// Fields are those of mvccpb.KeyValue with revision and place.
+func (r KeyRow) Fields(f Fields) {
+	f.Obj("revision", func(f Fields) {
+		f.Int("main", r.Main)
+		f.Int("sub", r.Sub)
+	})
+	f.Bool("tombstone", r.Tombstone)
+	r.content(f)
+	writePlace(f, r.Place)
+}
+
+func (r KeyRow) content(f Fields) {
+	f.Bytes("key", r.KV.Key)
+	if !r.Tombstone {
+		f.Int("create", r.KV.CreateRevision)
+		f.Int("mod", r.KV.ModRevision)
+		f.Int("version", r.KV.Version)
+		if r.KV.Lease != 0 {
+			f.ID("lease", uint64(r.KV.Lease))
+		}
+		r.value(f)
+	}
+	if r.Err != nil {
+		f.Str("error", r.Err.Error())
+		f.Bytes("rawKey", r.RawKey)
+		f.Value("raw", r.Raw)
+	}
+}
+
+func (r KeyRow) value(f Fields) {
+	if r.Kube != nil {
+		f.Obj("kube", r.kube)
+	}
+	switch {
+	case r.KeysOnly:
+	case r.decoded():
+		f.JSON("object", r.Kube.JSON)
+	case r.Kube != nil && (r.Kube.Kind == "Secret" || r.Kube.Kind == "SecretList" || r.Kube.Kind == ""):
+		f.Raw("val", r.KV.Value) // what could not be decoded could not be redacted
+	default:
+		f.Value("val", r.KV.Value)
+	}
+}
+
+func (r KeyRow) kube(f Fields) {
+	f.Str("encoding", r.Kube.Encoding)
+	word(f, "apiVersion", r.Kube.APIVersion)
+	word(f, "kind", r.Kube.Kind)
+	word(f, "namespace", r.Kube.Namespace)
+	word(f, "name", r.Kube.Name)
+	word(f, "provider", r.Kube.Provider)
+	if r.Kube.Err != nil {
+		f.Str("error", r.Kube.Err.Error())
+	}
+}
+
+// decoded says whether the object stands in place of the value.
+func (r KeyRow) decoded() bool {
+	return r.Object && !r.KeysOnly && r.Kube != nil && r.Kube.JSON != nil
+}
+
+// HashRow is a hash of all keys.
+type HashRow struct{ dumpdb.HashKV }
+
+// Kind is "hashkv".
+func (HashRow) Kind() string { return "hashkv" }
+
+// Line shows hash and revisions.
+func (h HashRow) Line(dst []byte, o Options) []byte {
+	return textLine(append(dst, "hashkv"...), o, h.Fields)
+}
+
+// Fields are those of etcdserverpb.HashKVResponse.
+func (h HashRow) Fields(f Fields) {
+	f.Uint("hash", uint64(h.Hash))
+	f.Int("revision", h.Rev)
+	f.Int("compactRevision", h.CompactRev)
+}
