@@ -134,7 +134,7 @@ func (s *scenario) flipValue(args []string) {
 
 func (s *scenario) randomPage(args []string) {
 	db := s.openDB(args[0])
-	size := int64(db.Info().PageSize)
+	path, size := db.Path(), int64(db.Info().PageSize)
 	var page int64
 	s.must(db.View(func(tx *bolt.Tx) error {
 		seen := 0
@@ -143,7 +143,7 @@ func (s *scenario) randomPage(args []string) {
 			if err != nil || p == nil {
 				break
 			}
-			if p.Type == "leaf" && s.isKeyLeaf(db.Path(), int64(id)*size) {
+			if p.Type == "leaf" && s.isKeyLeaf(path, int64(id)*size) {
 				if seen++; page == 0 || seen <= 2 {
 					page = int64(id)
 				}
@@ -160,7 +160,7 @@ func (s *scenario) randomPage(args []string) {
 	for i := range noise {
 		noise[i] = byte(s.rand.Uint32())
 	}
-	s.writeAt(db.Path(), page*size, noise)
+	s.writeAt(path, page*size, noise)
 }
 
 // isKeyLeaf tells whether the page at that offset holds revisions.
@@ -204,7 +204,7 @@ func (s *scenario) flipIn(file string, offset int64) {
 func (s *scenario) backupValue() int64 {
 	b, err := os.ReadFile(s.backup)
 	s.must(err)
-	for at := 3 * 4096; at+8 < len(b); at++ {
+	for at := 2 * 4096; at+8 < len(b); at++ {
 		if string(b[at:at+6]) == "value " {
 			return int64(at)
 		}

@@ -34,6 +34,8 @@ var scenarioSteps = map[string]scenarioStep{
 	"process":  eachNode(func(s *scenario, i int) { s.c.StartProcess(i) }),
 	"serving":  eachNode(func(s *scenario, i int) { s.c.WaitServing(i) }),
 	"exits":    eachNode(func(s *scenario, i int) { s.c.WaitExit(i) }),
+	"pause":    eachNode(func(s *scenario, i int) { s.c.Pause(i) }),
+	"resume":   eachNode(func(s *scenario, i int) { s.c.Resume(i) }),
 	"wipe":     eachNode(func(s *scenario, i int) { s.c.Wipe(i) }),
 	"leader":   func(s *scenario, _ []string) { s.c.Leader() },
 	"applied":  func(s *scenario, _ []string) { s.c.WaitApplied() },

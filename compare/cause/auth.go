@@ -119,9 +119,9 @@ func membersOf(in *Input, checks ...string) []string {
 	return out
 }
 
-// byField builds a match from the findings of a check whose first evidence names one of the fields.
-func byField(in *Input, certainty Certainty, refutedBy, checkID string, fields ...string) *Match {
-	m := &Match{Certainty: certainty, RefutedBy: refutedBy, Because: []string{}}
+// byField builds a proof from the findings of a check whose first evidence names one of the fields.
+func byField(in *Input, refutedBy, checkID string, fields ...string) *Match {
+	m := &Match{Certainty: Proof, RefutedBy: refutedBy, Because: []string{}}
 	seen := map[string]bool{}
 	for _, f := range in.Findings[checkID] {
 		if !fieldIs(f, fields) {

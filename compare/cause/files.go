@@ -14,7 +14,7 @@ off and keeps the old file as .broken. With a majority holding the entry nothing
 	Recovery:   "start the member (it cuts the tail and catches up); if no other member holds the entry, treat it as a lost write",
 	Loss:       "none if another member holds the entry; on a single member the entry is gone",
 	Match: func(in *Input) *Match {
-		return byField(in, Proof, "a complete record behind the torn one", "W02", string(dumplog.DamageTornTail))
+		return byField(in, "a complete record behind the torn one", "W02", string(dumplog.DamageTornTail))
 	},
 }
 
@@ -27,7 +27,7 @@ twice. bbolt stops with a panic at the first one. The log of the member is usual
 	Recovery:   "several members: reseed this one from a sound one; single member: salvage readable pages and replay the log",
 	Loss:       "from nothing (other members) to the rows on the damaged pages",
 	Match: func(in *Input) *Match {
-		return byField(in, Proof, "the same page read soundly from another copy of this data dir", "D02", string(dumpdb.DamagePage), string(dumpdb.DamagePageID),
+		return byField(in, "the same page read soundly from another copy of this data dir", "D02", string(dumpdb.DamagePage), string(dumpdb.DamagePageID),
 			string(dumpdb.DamageCycle), string(dumpdb.DamageDoubleUse), string(dumpdb.DamageKeyOrder))
 	},
 }
@@ -40,7 +40,7 @@ a power failure, or an edited file. A server refuses to start or silently loses 
 	Recovery:   "reseed the member; on a single member combine the database with what is readable behind the damage",
 	Loss:       "entries in the damaged place that no other member holds",
 	Match: func(in *Input) *Match {
-		return byField(in, Proof, "the same record read soundly from another copy of this data dir", "W01", string(dumplog.DamageCRC), string(dumplog.DamageFrame),
+		return byField(in, "the same record read soundly from another copy of this data dir", "W01", string(dumplog.DamageCRC), string(dumplog.DamageFrame),
 			string(dumplog.DamageType), string(dumplog.DamagePayload), string(dumplog.DamageForeign), string(dumplog.DamageZeroHole), string(dumplog.DamageTruncated))
 	},
 }
@@ -52,7 +52,7 @@ var walSegmentMissing = Cause{
 	Recovery:   "copy the segment again; else reseed the member",
 	Loss:       "entries in the hole that no other member holds",
 	Match: func(in *Input) *Match {
-		return byField(in, Proof, "the missing segment file", "W03", string(dumplog.DamageMissingSegment))
+		return byField(in, "the missing segment file", "W03", string(dumplog.DamageMissingSegment))
 	},
 }
 
@@ -78,7 +78,7 @@ var dbTruncated = Cause{
 	Recovery:   "copy it again; else reseed the member",
 	Loss:       "the pages behind the end",
 	Match: func(in *Input) *Match {
-		return byField(in, Proof, "a longer copy of the same file", "D02", string(dumpdb.DamageTruncated), string(dumpdb.DamageOutOfFile))
+		return byField(in, "a longer copy of the same file", "D02", string(dumpdb.DamageTruncated), string(dumpdb.DamageOutOfFile))
 	},
 }
 
@@ -90,7 +90,7 @@ other one, silently and one transaction older.`,
 	Recovery:   "with one valid page the log replays what the older transaction lacks; with none rebuild from readable pages, or reseed",
 	Loss:       "the last transaction, which the log covers",
 	Match: func(in *Input) *Match {
-		return byField(in, Proof, "the same page read soundly from another copy of this data dir", "D01", "meta")
+		return byField(in, "the same page read soundly from another copy of this data dir", "D01", "meta")
 	},
 }
 

@@ -22,37 +22,36 @@ func bounded(raw []byte) error {
 	if len(raw) > maxSize {
 		return fmt.Errorf("%w: %d bytes", ErrTooLarge, len(raw))
 	}
-	if n, _ := countFields(raw, maxFields, 24); n > maxFields {
+	if n := countFields(raw, maxFields, 24); n > maxFields {
 		return fmt.Errorf("%w: more than %d fields", ErrTooLarge, maxFields)
 	}
 	return nil
 }
 
 // countFields counts the fields of a message and of everything inside it that could be one, up to limit+1. Without the types a
-// text may be taken for a message, which only counts too much. ok is false when b is no message to its end; its fields before
-// the fault count nevertheless, as a decoder meets them too.
-func countFields(b []byte, limit, levels int) (n int, ok bool) {
+// text may be taken for a message, which only counts too much. Where b stops being a
+// message, its fields before the fault count nevertheless, as a decoder meets them too.
+func countFields(b []byte, limit, levels int) (n int) {
 	for len(b) > 0 {
 		num, typ, tag := protowire.ConsumeTag(b)
 		if tag < 0 {
-			return n, false
+			return n
 		}
 		size := protowire.ConsumeFieldValue(num, typ, b[tag:])
 		if size < 0 {
-			return n, false
+			return n
 		}
 		n++
 		if typ == protowire.BytesType && levels > 0 && n <= limit {
 			inner, _ := protowire.ConsumeBytes(b[tag:])
-			m, _ := countFields(inner, limit-n, levels-1)
-			n += m
+			n += countFields(inner, limit-n, levels-1)
 		}
 		if n > limit {
-			return limit + 1, true
+			return limit + 1
 		}
 		b = b[tag+size:]
 	}
-	return n, true
+	return n
 }
 
 // depth returns how deep arrays and objects of a JSON text nest; brackets inside strings do not count.

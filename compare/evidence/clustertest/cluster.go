@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -205,6 +206,12 @@ func (c *Cluster) WaitExit(i int) {
 		c.t.Fatalf("%s still runs", c.Name(i))
 	}
 }
+
+// Pause stops the process of member i from running without ending it: its peers see it as cut off. Resume lets it go on.
+func (c *Cluster) Pause(i int) { c.t.Helper(); c.members[i].signal(syscall.SIGSTOP) }
+
+// Resume lets a paused member go on.
+func (c *Cluster) Resume(i int) { c.t.Helper(); c.members[i].signal(syscall.SIGCONT) }
 
 // Running tells whether the process of member i runs.
 func (c *Cluster) Running(i int) bool { return c.members[i].running() }
