@@ -126,6 +126,7 @@ func (c *collected) report() *Report {
 	c.verdict(r)
 	if !c.mixed {
 		r.Best = c.rank(r)
+		r.Verdict.Summary += consequence(r)
 	}
 	c.backup(r)
 	c.next(r)

@@ -122,10 +122,10 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 		if x.Lacks == 0 {
 			say("lacks no committed effect up to entry %d", x.To)
 		} else {
-			say("lacks the effect of %d committed entries (%d of them acknowledged by their proposer)", x.Lacks, x.LacksAcked)
+			say("lacks the effect of %s (%d of them acknowledged by their proposer)", count(x.Lacks, "committed entry", "committed entries"), x.LacksAcked)
 		}
 		if x.Unique > 0 {
-			say("alone holds the effect of %d committed entries", x.Unique)
+			say("alone holds the effect of %s", count(x.Unique, "committed entry", "committed entries"))
 		}
 	case rp != nil && rp.Members[s.pos].Why != "":
 		say("not replayed: %s", rp.Members[s.pos].Why)
@@ -138,7 +138,7 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 		say("a compaction is unfinished")
 	}
 	if s.damage > 0 {
-		say("%d damaged places", s.damage)
+		say("%s", count(s.damage, "damaged place", "damaged places"))
 	}
 	if !s.usable {
 		say("can not serve as it is")

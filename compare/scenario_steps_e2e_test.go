@@ -37,6 +37,7 @@ var scenarioSteps = map[string]scenarioStep{
 	"pause":    eachNode(func(s *scenario, i int) { s.c.Pause(i) }),
 	"resume":   eachNode(func(s *scenario, i int) { s.c.Resume(i) }),
 	"wipe":     eachNode(func(s *scenario, i int) { s.c.Wipe(i) }),
+	"lead":     eachNode(func(s *scenario, i int) { s.lead(i) }),
 	"leader":   func(s *scenario, _ []string) { s.c.Leader() },
 	"applied":  func(s *scenario, _ []string) { s.c.WaitApplied() },
 	"equal":    func(s *scenario, _ []string) { s.c.WaitEqual() },
@@ -294,6 +295,21 @@ func (s *scenario) memberID(i int) uint64 {
 func (s *scenario) deadVoter(args []string) {
 	s.c.WaitUntil("the voter is added", func(ctx context.Context) error {
 		_, err := s.c.Client(s.node(args[0])).MemberAdd(ctx, []string{"http://127.63.1.1:1"})
+		return err
+	})
+}
+
+// lead makes NODE the leader.
+func (s *scenario) lead(i int) {
+	s.c.WaitUntil("the leader has moved", func(ctx context.Context) error {
+		now := s.c.Leader()
+		if now == i {
+			return nil
+		}
+		_, err := s.c.Client(now).MoveLeader(ctx, s.memberID(i))
+		if err == nil {
+			err = fmt.Errorf("asked %s to hand over", s.c.Name(now))
+		}
 		return err
 	})
 }

@@ -123,6 +123,31 @@ func summary(r *Report, first *check.Finding) string {
 	return s
 }
 
+// consequence says in the summary what each member lacks and which to keep, where contents differ.
+func consequence(r *Report) string {
+	if r.Verdict.Healthy == nil || *r.Verdict.Healthy || r.Best == nil {
+		return ""
+	}
+	s := ""
+	for _, row := range r.Best.Ranking {
+		if n := row.Lacks.CommittedEntries; n > 0 {
+			s += fmt.Sprintf("; %s lacks the effect of %s", row.Member, count(n, "committed entry", "committed entries"))
+		}
+	}
+	if n := len(r.Best.Members); n > 0 && n < len(r.Best.Ranking) {
+		s += "; best: " + strings.Join(r.Best.Members, ", ")
+	}
+	return s
+}
+
+// count says a number with its noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // needed are the checks without which "nothing found" means nothing.
 var needed = map[string]bool{"W01": true, "D02": true, "K03": true, "K01": true, "R01": true}
 

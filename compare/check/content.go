@@ -191,7 +191,7 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 	}
 	var out []Finding
 	if n > 0 {
-		f.Title = fmt.Sprintf("the database of %s contradicts the log in %d places", m.Label(), n)
+		f.Title = fmt.Sprintf("the database of %s contradicts the log (%d times)", m.Label(), n)
 		f.Explanation = fmt.Sprintf("replayed entries %d..%d: %d applied, %d refused by a rule, %d without effect, %d missing, %d contradicted, %d outside history",
 			r.From, r.To, r.Counts[replay.Applied], r.Counts[replay.Refused], r.Counts[replay.NoEffect], r.Counts[replay.Missing],
 			r.Counts[replay.Contradicted], r.Counts[replay.OutsideHistory])

@@ -19,7 +19,7 @@ func (p *page) memberTable(r *compare.Report) {
 	var rows [][]string
 	for i := range r.Members {
 		m := &r.Members[i]
-		row := []string{m.Name, hexID(uint64(m.MemberID)), orDash(m.WroteBy.Etcd), "-", num0(m.Commit), num0(m.AppliedIndex), "-", "-", "-", "-", state(m)}
+		row := []string{m.Name, hexID(uint64(m.MemberID)), orDash(m.WroteBy.Etcd), "-", num0(m.Commit), num0(m.AppliedIndex), "-", "-", "-", "-", state(m, r.Best)}
 		if w := m.WAL; w != nil && w.LastIndex > 0 {
 			row[3] = termIndex(w.LastTerm, w.LastIndex)
 		}
@@ -35,8 +35,11 @@ func (p *page) memberTable(r *compare.Report) {
 }
 
 // state lists what sets the source apart from a complete, undamaged one with nothing raised.
-func state(m *evidence.Facts) string {
+func state(m *evidence.Facts, best *compare.Best) string {
 	var s []string
+	if n := lacks(m.Name, best); n > 0 {
+		s = append(s, fmt.Sprintf("lacks %d entries", n))
+	}
 	for _, x := range m.Missing {
 		s = append(s, "no "+x)
 	}
@@ -61,6 +64,18 @@ func state(m *evidence.Facts) string {
 		return "-"
 	}
 	return strings.Join(s, ", ")
+}
+
+func lacks(member string, best *compare.Best) int {
+	if best == nil {
+		return 0
+	}
+	for _, r := range best.Ranking {
+		if r.Member == member {
+			return r.Lacks.CommittedEntries
+		}
+	}
+	return 0
 }
 
 func more(n int) string {

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+var rewriteReadme = flag.Bool("rewrite-readme", false, "write the real output into README.md")
+
+const (
+	readmeBegin = "<!-- diagnose testdata/incidents/a-auth-revision-replay -->\n```\n"
+	readmeEnd   = "```\n<!-- end -->"
+)
+
+// TestReadmeShowsTheRealOutput: the block in README.md is what diagnose prints of the shipped incident, cut where it says so.
+func TestReadmeShowsTheRealOutput(t *testing.T) {
+	dir := evidencetest.Incident(t, "a-auth-revision-replay")
+	evidencetest.Unchanged(t, dir)
+	var out, errs bytes.Buffer
+	args := []string{"diagnose", "--evidence", "2"}
+	for _, n := range []string{"node1", "node2", "node3"} {
+		args = append(args, n+"="+filepath.Join(dir, n))
+	}
+	if code := Main(context.Background(), args, &Streams{Out: &out, Err: &errs, Width: 118, Getenv: func(string) string { return "" }}); code != ExitFindings {
+		t.Fatalf("exit code %d: %s", code, errs.String())
+	}
+	want := "$ etcd-medic diagnose node1=node1 node2=node2 node3=node3\n" + shorten(out.String())
+	path := filepath.Join(evidencetest.Root(t), "README.md")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(b), readmeBegin)
+	have, after, ok2 := strings.Cut(rest, readmeEnd)
+	if !ok || !ok2 {
+		t.Fatal("README.md has no block for the output")
+	}
+	if have == want {
+		return
+	}
+	if !*rewriteReadme {
+		t.Fatalf("README.md does not show the real output; run this test with -rewrite-readme. Want:\n%s", want)
+	}
+	if err := os.WriteFile(path, []byte(before+readmeBegin+want+readmeEnd+after), 0o644); err != nil { //nolint:gosec // a public document
+		t.Fatal(err)
+	}
+}
+
+// shorten keeps the parts that a reader of the README needs and marks what it leaves out.
+func shorten(out string) string {
+	keep := map[string]bool{"": true, "MEMBERS": true, "FIRST BREAK": true, "CAUSES": true, "BEST MEMBER": true, "INPUTS": true, "NEXT": true}
+	var b strings.Builder
+	section, cut, lines := "", false, 0
+	for line := range strings.Lines(out) {
+		if head := strings.TrimSpace(line); head != "" && head == strings.ToUpper(head) && !strings.HasPrefix(line, " ") {
+			section, cut, lines = head, false, 0
+		}
+		lines++
+		switch {
+		case keep[section], section == "FINDINGS" && lines < 14, section == "CHECKS" && lines < 3:
+			b.WriteString(line)
+		case !cut:
+			cut = true
+			b.WriteString("  […]\n\n")
+		}
+	}
+	return b.String()
+}
