@@ -29,13 +29,22 @@ var scenarioSteps = map[string]scenarioStep{
 		time.Sleep(300 * time.Millisecond)
 		s.c.Kill(i)
 	}),
-	"stop":     eachNode(func(s *scenario, i int) { s.c.Stop(i) }),
-	"restart":  eachNode(func(s *scenario, i int) { s.c.Restart(i) }),
-	"process":  eachNode(func(s *scenario, i int) { s.c.StartProcess(i) }),
-	"serving":  eachNode(func(s *scenario, i int) { s.c.WaitServing(i) }),
-	"exits":    eachNode(func(s *scenario, i int) { s.c.WaitExit(i) }),
-	"pause":    eachNode(func(s *scenario, i int) { s.c.Pause(i) }),
-	"resume":   eachNode(func(s *scenario, i int) { s.c.Resume(i) }),
+	"stop":    eachNode(func(s *scenario, i int) { s.c.Stop(i) }),
+	"restart": eachNode(func(s *scenario, i int) { s.c.Restart(i) }),
+	"process": eachNode(func(s *scenario, i int) { s.c.StartProcess(i) }),
+	"serving": eachNode(func(s *scenario, i int) { s.c.WaitServing(i) }),
+	"exits":   eachNode(func(s *scenario, i int) { s.c.WaitExit(i) }),
+	"pause":   eachNode(func(s *scenario, i int) { s.c.Pause(i) }),
+	"resume":  eachNode(func(s *scenario, i int) { s.c.Resume(i) }),
+	// founded waits until the member has begun a log of its own.
+	"founded": eachNode(func(s *scenario, i int) {
+		s.c.WaitUntil("a log is there", func(context.Context) error {
+			if segs, err := filepath.Glob(filepath.Join(s.c.DataDir(i), "member", "wal", "*.wal")); err != nil || len(segs) == 0 {
+				return fmt.Errorf("no segment (%v)", err)
+			}
+			return nil
+		})
+	}),
 	"wipe":     eachNode(func(s *scenario, i int) { s.c.Wipe(i) }),
 	"lead":     eachNode(func(s *scenario, i int) { s.lead(i) }),
 	"leader":   func(s *scenario, _ []string) { s.c.Leader() },
