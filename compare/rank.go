@@ -168,13 +168,13 @@ func why(b *Best, list []standing) string {
 	if len(b.Members) == len(list) {
 		return "all members are equally good"
 	}
-	var others []string
+	first, last := b.Ranking[0], b.Ranking[len(b.Ranking)-1]
+	said := []string{strings.Join(b.Members, ", ") + ": " + strings.Join(first.Reasons, ", ")}
 	for _, row := range b.Ranking[len(b.Members):] {
-		others = append(others, row.Member+" "+strings.Join(row.Reasons, " and "))
+		said = append(said, row.Member+": "+strings.Join(row.Reasons, ", "))
 	}
-	first := b.Ranking[0]
-	s := fmt.Sprintf("by content: %s %s; %s", strings.Join(b.Members, " and "), strings.Join(first.Reasons, " and "), strings.Join(others, "; "))
-	if first.Lacks.CommittedEntries != b.Ranking[len(b.Ranking)-1].Lacks.CommittedEntries {
+	s := "by content. " + strings.Join(said, "; ")
+	if first.Lacks.CommittedEntries != last.Lacks.CommittedEntries {
 		s += ". Decided by the effects each member lacks, not by its auth revision or by majority"
 	}
 	return s

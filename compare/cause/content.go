@@ -86,6 +86,66 @@ func matchTxnRange(in *Input) *Match {
 	return nil
 }
 
+var cindexAheadOfApply = Cause{
+	ID: "cindex-ahead-of-apply", Title: "entries were skipped after a crash because their index was stored before they were applied",
+	Doc: `From 3.5.0 to 3.5.2 the backend could commit the consistent index of an entry before the entry's own writes. When the server was killed in
+between, it took the entry for applied at the next start and skipped it. That member lacks the effect of exactly that entry; its revisions are
+lower by one from then on, by one more with every such crash. Logs, consistent indexes and auth revisions agree.
+Strong when each member lacks at most one entry per process life and a start of that member follows each of them.`,
+	Affected:   []string{"3.5.0 - 3.5.2"},
+	FixedIn:    []string{"3.5.3"},
+	Refs:       refs("etcd-io/etcd", 13766),
+	LookAlikes: "auth-revision-replay (the auth revision differs), txn-range-stripped-revision (the entry has a range at a revision)",
+	Recovery:   "reseed the member from one that has all entries; if every member misses different ones, merge from the log; upgrade",
+	Loss:       "one or more committed writes per crash on that member",
+	Match:      matchCindexAhead,
+}
+
+// matchCindexAhead wants nothing wrong but missing entries, each the only one before a start of its member.
+func matchCindexAhead(in *Input) *Match {
+	if in.Replay == nil || len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
+		return nil
+	}
+	m := &Match{Certainty: Strong, RefutedBy: "a missing entry without a crash of the member behind it; two missing entries in one process life"}
+	for i, r := range in.Replay.Members {
+		if !r.Checked || r.Counts[replay.Missing] == 0 {
+			continue
+		}
+		if in.Members[i].Version.Minor != 5 || r.Counts[replay.Contradicted] > 0 || len(r.Extra) > 0 || !onePerLife(in, i) {
+			return nil
+		}
+		m.Members = append(m.Members, in.Members[i].Label())
+	}
+	if len(m.Members) == 0 {
+		return nil
+	}
+	m.Because = ids(in, "K03", "K02", "K01")
+	return m
+}
+
+// onePerLife tells whether each missing entry of a member has a start of that member behind it, and none shares one.
+func onePerLife(in *Input, pos int) bool {
+	starts := in.Replay.Survey.Starts[in.Members[pos].MemberID]
+	used := map[uint64]bool{}
+	for _, e := range in.Replay.Events {
+		if e.Outcomes[pos].State != replay.Missing {
+			continue
+		}
+		next := uint64(0)
+		for _, s := range starts {
+			if s.Index > e.Index {
+				next = s.Index
+				break
+			}
+		}
+		if next == 0 || used[next] {
+			return false
+		}
+		used[next] = true
+	}
+	return true
+}
+
 // unexplained is a function because it asks all other causes first.
 func unexplained() Cause {
 	return Cause{

@@ -24,6 +24,7 @@ func known() []Cause {
 		backupHashMismatch,
 		valueBytesAltered,
 		txnRangeStripped,
+		cindexAheadOfApply,
 		quorumLostAfterAdd,
 		promotionNotPersisted,
 		updateDropsLearner,

@@ -1,6 +1,7 @@
 package clustertest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/membershippb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3/raftpb"
@@ -23,6 +25,11 @@ type Synth struct {
 	Members, Entries, Keys int
 	// Value is the size of every value in bytes.
 	Value int
+	// Starts puts a publish entry of a member (by position) before the put of that number: the mark of a restart.
+	Starts map[int]int
+	// Skip leaves the effect of some puts out of the database of one member, by the numbers of member and put; later revisions
+	// move up, as they do on a server that never applied them.
+	Skip map[int]map[int]bool
 }
 
 const (
@@ -38,7 +45,7 @@ func (s Synth) Write(tb testing.TB, root string) []string {
 		dir := filepath.Join(root, fmt.Sprintf("node%d", i+1))
 		synthOK(tb, os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700))
 		s.WriteWAL(tb, filepath.Join(dir, "member", "wal"), i)
-		s.WriteDB(tb, filepath.Join(dir, "member", "snap", "db"))
+		s.writeDB(tb, filepath.Join(dir, "member", "snap", "db"), s.Skip[i])
 		dirs = append(dirs, dir)
 	}
 	return dirs
@@ -65,20 +72,32 @@ func (s Synth) WriteWAL(tb testing.TB, dir string, member int) {
 	n := uint64(s.Members)
 	synthOK(tb, w.Save(raftpb.HardState{Term: 1, Commit: n}, s.boot(tb)))
 	val := make([]byte, s.Value)
-	const batch = 50
-	for i := 0; i < s.Entries; i += batch {
-		var ents []raftpb.Entry
-		for j := i; j < min(i+batch, s.Entries); j++ {
-			r := etcdserverpb.InternalRaftRequest{
-				Header: &etcdserverpb.RequestHeader{ID: synthMember<<48 | uint64(1763000000000&(1<<40-1))<<8 + uint64(j)},
-				Put:    &etcdserverpb.PutRequest{Key: s.put(j, val), Value: val},
-			}
-			data, err := r.Marshal()
-			synthOK(tb, err)
-			ents = append(ents, raftpb.Entry{Term: 2, Index: uint64(j) + n + 1, Data: data})
+	index := n
+	var ents []raftpb.Entry
+	flush := func() {
+		if len(ents) > 0 {
+			synthOK(tb, w.Save(raftpb.HardState{Term: 2, Vote: synthMember, Commit: index}, ents))
+			ents = nil
 		}
-		synthOK(tb, w.Save(raftpb.HardState{Term: 2, Vote: synthMember, Commit: ents[len(ents)-1].Index}, ents))
 	}
+	add := func(r *etcdserverpb.InternalRaftRequest) {
+		data, err := r.Marshal()
+		synthOK(tb, err)
+		index++
+		if ents = append(ents, raftpb.Entry{Term: 2, Index: index, Data: data}); len(ents) == 50 {
+			flush()
+		}
+	}
+	for j := range s.Entries {
+		id := uint64(1763000000000&(1<<40-1))<<8 + uint64(j)
+		if m, ok := s.Starts[j]; ok {
+			add(&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: uint64(synthMember+m)<<48 | id},
+				ClusterMemberAttrSet: &membershippb.ClusterMemberAttrSetRequest{Member_ID: uint64(synthMember + m),
+					MemberAttributes: &membershippb.Attributes{Name: fmt.Sprintf("node%d", m+1), ClientUrls: []string{fmt.Sprintf("http://127.0.0.1:%d", 2379+2*m)}}}})
+		}
+		add(&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: synthMember<<48 | id}, Put: &etcdserverpb.PutRequest{Key: s.put(j, val), Value: bytes.Clone(val)}})
+	}
+	flush()
 	synthOK(tb, w.Close())
 }
 
@@ -98,10 +117,16 @@ func (s Synth) boot(tb testing.TB) []raftpb.Entry {
 // WriteDB writes the database that the log leads to: records in revision order, 10,000 to a transaction, as a server does.
 func (s Synth) WriteDB(tb testing.TB, path string) {
 	tb.Helper()
+	s.writeDB(tb, path, nil)
+}
+
+func (s Synth) writeDB(tb testing.TB, path string, skip map[int]bool) {
+	tb.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 	synthOK(tb, err)
 	val := make([]byte, s.Value)
-	versions := make([]int64, s.Keys)
+	keys := make([]synthKey, s.Keys)
+	rev := int64(1)
 	for done := 0; done < s.Entries; {
 		synthOK(tb, db.Update(func(tx *bbolt.Tx) error {
 			b, err := tx.CreateBucketIfNotExists([]byte("key"))
@@ -110,26 +135,44 @@ func (s Synth) WriteDB(tb testing.TB, path string) {
 			}
 			b.FillPercent = 0.9
 			for end := min(done+10000, s.Entries); done < end; done++ {
-				if err := s.record(b, done, versions, val); err != nil {
+				if skip[done] {
+					continue
+				}
+				rev++
+				if err := s.record(b, done, rev, &keys[done%s.Keys], val); err != nil {
 					return err
 				}
 			}
-			return s.meta(tx, uint64(done+s.Members))
+			return s.meta(tx, uint64(done+s.Members+s.startsBefore(done)))
 		}))
 	}
 	synthOK(tb, db.Close())
 }
 
-func (s Synth) record(b *bbolt.Bucket, i int, versions []int64, val []byte) error {
-	key, rev := s.put(i, val), int64(i+2)
-	versions[i%s.Keys]++
-	kv := mvccpb.KeyValue{Key: key, CreateRevision: int64(i%s.Keys) + 2, ModRevision: rev, Version: versions[i%s.Keys], Value: val}
+// synthKey is the state of one key while its database is written.
+type synthKey struct{ create, version int64 }
+
+func (s Synth) startsBefore(put int) (n int) {
+	for j := range s.Starts {
+		if j < put {
+			n++
+		}
+	}
+	return n
+}
+
+func (s Synth) record(b *bbolt.Bucket, i int, rev int64, k *synthKey, val []byte) error {
+	key := s.put(i, val)
+	if k.version++; k.version == 1 {
+		k.create = rev
+	}
+	kv := mvccpb.KeyValue{Key: key, CreateRevision: k.create, ModRevision: rev, Version: k.version, Value: val}
 	data, err := kv.Marshal()
 	if err != nil {
 		return err
 	}
-	k := append(binary.BigEndian.AppendUint64(nil, uint64(rev)), '_')
-	return b.Put(binary.BigEndian.AppendUint64(k, 0), data)
+	at := append(binary.BigEndian.AppendUint64(nil, uint64(rev)), '_')
+	return b.Put(binary.BigEndian.AppendUint64(at, 0), data)
 }
 
 func (s Synth) meta(tx *bbolt.Tx, index uint64) error {
