@@ -11,12 +11,17 @@ import (
 // the damage; with a CRC mismatch or an undecodable payload the Record stands beside the error as it is in the file, else
 // it is zero. Any other error (cancelled context) ends the iteration. The log is scanned once before, because what a
 // damage lost is told by the records behind it.
-func (l *Log) Records(ctx context.Context) iter.Seq2[Record, error] {
+func (l *Log) Records(ctx context.Context) iter.Seq2[Record, error] { return l.RecordsOf(ctx, nil) }
+
+// RecordsOf is Records for a caller who has scanned the log already; a nil Summary makes it Scan first.
+func (l *Log) RecordsOf(ctx context.Context, s *Summary) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		s, err := l.Scan(ctx)
-		if err != nil {
-			yield(Record{}, err)
-			return
+		if s == nil {
+			var err error
+			if s, err = l.Scan(ctx); err != nil {
+				yield(Record{}, err)
+				return
+			}
 		}
 		c := chainCheck{foreign: map[string]bool{}}
 		for _, seg := range l.segs {

@@ -1,10 +1,13 @@
 package evidence
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -46,7 +49,7 @@ func load(ctx context.Context, src *Source, o Options) (*Member, error) {
 // read reads log, snapshots and db. The error is that of the context.
 func (m *Member) read(ctx context.Context, o Options) error {
 	l := m.Source.layout
-	if err := m.loadWAL(ctx, l.wal); err != nil {
+	if err := m.loadWAL(ctx, l.wal, o.Visit); err != nil {
 		return err
 	}
 	m.loadSnaps(l)
@@ -78,7 +81,7 @@ func (m *Member) problem(part, file string, err error) {
 	m.Problems = append(m.Problems, Problem{Part: part, File: filepath.Base(file), Err: err})
 }
 
-func (m *Member) loadWAL(ctx context.Context, dir string) error {
+func (m *Member) loadWAL(ctx context.Context, dir string, visit func(int) func(*dumplog.Entry)) error {
 	if dir == "" {
 		return nil
 	}
@@ -88,7 +91,7 @@ func (m *Member) loadWAL(ctx context.Context, dir string) error {
 		return nil
 	}
 	w := &WAL{Log: l}
-	if w.Summary, err = l.Scan(ctx); err != nil {
+	if err := w.scan(ctx, visit); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -99,35 +102,63 @@ func (m *Member) loadWAL(ctx context.Context, dir string) error {
 	if md := w.Summary.Metadata; md != nil {
 		m.MemberID, m.ClusterID = md.MemberID, md.ClusterID
 	}
-	return w.walk(ctx)
+	return nil
 }
 
-// walk collects what later steps need of every entry: membership changes and the extent of each term.
-func (w *WAL) walk(ctx context.Context) error {
-	for e, err := range w.Log.Entries(ctx, w.Summary) {
-		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
+// scan reads the log once and collects what later steps need of its entries: membership changes and the extent of each term.
+func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry)) error {
+	conf := make([][]ConfEntry, w.Log.Segments())
+	var err error
+	w.Summary, err = w.Log.ScanWith(ctx, func(i int) func(*dumplog.Entry) {
+		var see func(*dumplog.Entry)
+		if also != nil {
+			see = also(i)
+		}
+		return func(e *dumplog.Entry) {
+			if e.Type == dumplog.EntryConfChange {
+				own := *e
+				own.Data = bytes.Clone(e.Data)
+				if r, err := own.Decode(); err == nil && r.ConfChange != nil {
+					conf[i] = append(conf[i], ConfEntry{Pos: e.Pos, Term: e.Term, Index: e.Index, Change: *r.ConfChange})
+				}
 			}
-			continue // damage is in the Summary already
+			if see != nil {
+				see(e)
+			}
 		}
-		if e.Overwritten {
-			continue
-		}
-		if n := len(w.LastByTerm); n == 0 || w.LastByTerm[n-1].Term != e.Term {
-			w.LastByTerm = append(w.LastByTerm, TermEnd{Term: e.Term, First: e.Index, Last: e.Index})
+	})
+	if err != nil {
+		return err
+	}
+	w.Conf = effective(w.Summary, conf)
+	for _, t := range w.Summary.Terms {
+		if n := len(w.LastByTerm); n > 0 && w.LastByTerm[n-1].Term == t.Term {
+			w.LastByTerm[n-1].Last = t.Last // the log jumps inside of the term
 		} else {
-			w.LastByTerm[n-1].Last = e.Index
-		}
-		if e.Type != dumplog.EntryConfChange {
-			continue
-		}
-		e.Data = append([]byte(nil), e.Data...)
-		if r, err := e.Decode(); err == nil && r.ConfChange != nil {
-			w.Conf = append(w.Conf, ConfEntry{Pos: e.Pos, Term: e.Term, Index: e.Index, Change: *r.ConfChange})
+			w.LastByTerm = append(w.LastByTerm, TermEnd(t))
 		}
 	}
 	return nil
+}
+
+// effective joins the membership changes of all segments and drops those that a later append replaced.
+func effective(s *dumplog.Summary, conf [][]ConfEntry) []ConfEntry {
+	at := map[string]int{}
+	for i := range s.Segments {
+		at[s.Segments[i].Name] = i
+	}
+	var out []ConfEntry
+	for i := range conf {
+		for _, c := range conf[i] {
+			replaced := slices.ContainsFunc(s.Overwrites, func(o dumplog.Overwrite) bool {
+				return o.Index <= c.Index && cmp.Or(cmp.Compare(at[o.Segment], i), cmp.Compare(o.Offset, c.Pos.Offset)) > 0
+			})
+			if !replaced {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
 }
 
 func (m *Member) loadSnaps(l layout) {

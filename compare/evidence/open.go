@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // Set is all sources of one run.
@@ -32,6 +33,9 @@ type Options struct {
 	Hash bool
 	// Deep reads page graphs, MVCC truths and hashes of dbs; listing commands do without.
 	Deep bool
+	// Visit, if set, sees every entry of the log in the pass that Open makes anyway; see dumplog.Log.ScanWith. It is for a
+	// single source.
+	Visit func(segment int) func(*dumplog.Entry)
 	// Progress, if set, is told what is being read.
 	Progress func(what string)
 }

@@ -62,7 +62,7 @@ func (l *logLister) run(ctx context.Context) error {
 // read walks the log and emits batches.
 func (l *logLister) read(ctx context.Context, emit func(*logBatch) error) error {
 	b := l.spare.get(newLogBatch)
-	for rec, err := range l.m.WAL.Log.Records(ctx) {
+	for rec, err := range l.m.WAL.Log.RecordsOf(ctx, l.m.WAL.Summary) {
 		var dmg *dumplog.DamageError
 		if err != nil && !errors.As(err, &dmg) {
 			return err
