@@ -43,6 +43,8 @@ func TestScripts(t *testing.T) {
 			"incident":           s.incident,
 			"copy":               s.copy,
 			"cut":                s.cut,
+			"zero":               s.zero,
+			"kubedb":             s.kubeDB,
 			"evidence":           s.evidence,
 			"evidence-unchanged": s.unchanged,
 			"code":               s.code,
@@ -74,9 +76,13 @@ func (s scripts) copy(ts *testscript.TestScript, neg bool, args []string) {
 // cut FILE SIZE truncates a file.
 func (s scripts) cut(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg, args, 2, "cut FILE SIZE")
-	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), number(ts, args[1])))
+}
+
+func number(ts *testscript.TestScript, s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
 	ts.Check(err)
-	ts.Check(os.Truncate(ts.MkAbs(args[0]), n))
+	return n
 }
 
 // evidence PATH... puts inputs under watch.

@@ -197,11 +197,11 @@ func (l *dbLister) open(ctx context.Context, path string) error {
 		return l.damaged(err)
 	}
 	defer func() { _ = db.Close() }()
+	l.db = db
 	if l.o.previous {
-		if db, err = db.PreviousView(); err != nil {
+		if l.db, err = db.PreviousView(); err != nil {
 			return l.damaged(err)
 		}
 	}
-	l.db = db
 	return l.list(ctx)
 }

@@ -79,7 +79,7 @@ func (l *dbLister) usage(ctx context.Context) error {
 	return l.damaged(err)
 }
 
-// pages lists every page of the file.
+// pages lists every page of the file; damage that names no page in it, such as its being cut short, follows.
 func (l *dbLister) pages(ctx context.Context) error {
 	for p, err := range l.db.Pages(ctx) {
 		if err := l.damaged(err); err != nil {
@@ -89,7 +89,16 @@ func (l *dbLister) pages(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	rep, err := l.db.Check(ctx)
+	if rep == nil {
+		return err
+	}
+	for _, d := range rep.Damage {
+		if err := l.damaged(d); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 // onePage shows a page and its elements.
