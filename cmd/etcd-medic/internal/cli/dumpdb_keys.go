@@ -103,6 +103,9 @@ func (l *dbLister) pages(ctx context.Context) error {
 
 // onePage shows a page and its elements.
 func (l *dbLister) onePage() error {
+	if end := l.pageEnd(); uint64(l.o.page) >= end && end > 0 {
+		return usagef("", "there is no page %d: the last is %d", l.o.page, end-1)
+	}
 	p, err := l.db.Page(uint64(l.o.page))
 	if err != nil {
 		return l.damaged(err)
@@ -121,4 +124,10 @@ func (l *dbLister) onePage() error {
 		}
 	}
 	return nil
+}
+
+// pageEnd is the first page id that neither the file nor its meta page has.
+func (l *dbLister) pageEnd() uint64 {
+	size := int64(l.db.PageSize())
+	return max(l.db.Meta().HighWater, uint64((l.db.Size()+size-1)/size))
 }
