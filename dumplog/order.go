@@ -204,6 +204,7 @@ func (o *order) finish() *Summary {
 			d.LostFrom, d.LostTo = o.last+1, 0
 		}
 	}
+	o.beyond()
 	s.MaxCommit = o.commit
 	if n := len(s.Terms); n > 0 {
 		s.FirstIndex, s.FirstTerm = s.Terms[0].First, s.Terms[0].Term
@@ -217,6 +218,19 @@ func (o *order) finish() *Summary {
 		return cmp.Or(cmp.Compare(at[a.Segment], at[b.Segment]), cmp.Compare(a.Offset, b.Offset))
 	})
 	return s
+}
+
+// beyond reports a log that ends before what it says to be committed, unless other damage explains it: etcd writes entries
+// before the HardState that commits them, and up to 3.4 the HardState of a received snapshot before its record.
+func (o *order) beyond() {
+	end := max(o.last, o.snap)
+	if o.commit <= end || o.prev == nil || slices.ContainsFunc(o.sum.Damage, (*DamageError).losesEntries) {
+		return
+	}
+	o.report(&DamageError{Pos: Pos{Segment: o.prev.seg.Name, Offset: o.prev.seg.DataEnd}, Kind: DamageMissingSegment,
+		LostFrom: end + 1, LostTo: o.commit, Server: "panics when it starts: state.commit is out of range",
+		Err: fmt.Errorf("a HardState commits index %d, the log ends with %d", o.commit, end)})
+	o.waiting = o.waiting[:0]
 }
 
 func termFell(pos Pos, now, before uint64) *DamageError {

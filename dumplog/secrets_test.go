@@ -151,3 +151,29 @@ func TestLivesOfRestarts(t *testing.T) {
 		t.Errorf("two members fit the prefix, named: %v", m)
 	}
 }
+
+// TestKubernetesTimesInJSON: the same clock where an API server stores JSON.
+func TestKubernetesTimesInJSON(t *testing.T) {
+	renewed := time.Date(2026, 7, 1, 10, 0, 0, 500_000_000, time.UTC)
+	for value, want := range map[string]dumplog.TimeSource{
+		`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","spec":{"renewTime":"2026-07-01T10:00:00.500000Z"}}`:                                             dumplog.TimeLeaseRenewal,
+		`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"managedFields":[{"time":"2026-07-01T10:00:00.5Z"},{"time":"2026-06-01T00:00:00Z"}]}}`:      dumplog.TimeManagedFields,
+		`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"managedFields":[{"time":"2026-07-01T12:00:00.5+02:00"}]},"spec":{"renewTime":"tomorrow"}}`: dumplog.TimeManagedFields,
+		`{"apiVersion":"example.com/v1","kind":"Widget","spec":{"renewTime":7}}`:                                                                                "",
+		`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","spec":{"renewTime":"2026-07-01`:                                                                 "",
+		`{"spec":{"renewTime":"2026-07-01T10:00:00Z"}}`:                                                                                                         "",
+	} {
+		times := dumplog.Times{Near: renewed}
+		times.Add(&dumplog.Entry{Index: 7}, &dumplog.Request{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: []byte("/registry/x"), Value: []byte(value)}})
+		marks := times.Marks()
+		if want == "" {
+			if len(marks) > 0 {
+				t.Errorf("%s: %v", value, marks)
+			}
+			continue
+		}
+		if len(marks) != 1 || marks[0].Source != want || !marks[0].Time.Equal(renewed) {
+			t.Errorf("%s: %v, want %s", value, marks, want)
+		}
+	}
+}

@@ -2,7 +2,9 @@ package dumplog
 
 import (
 	"bytes"
+	"encoding/json"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -88,10 +90,13 @@ func (t *Times) Bounds(index uint64) (after, before time.Time) {
 	return after, before
 }
 
-// kubernetesTime reads the time of a Kubernetes object in its protobuf form: of a Lease its renewTime, of every object the
-// newest managedFields entry (k8s.io/apimachinery/pkg/runtime, generated.proto: Unknown {1 typeMeta, 2 raw}). Objects in
-// JSON, such as custom resources, are not looked into.
+// kubernetesTime reads the time of a Kubernetes object: of a Lease its renewTime, of every object the newest managedFields
+// entry. Objects stand in protobuf (k8s.io/apimachinery/pkg/runtime, generated.proto: Unknown {1 typeMeta, 2 raw}) or, as
+// custom resources and what API servers with --storage-media-type application/json write, in JSON.
 func kubernetesTime(key, value []byte) (at time.Time, src TimeSource, ok bool) {
+	if len(value) > 0 && value[0] == '{' {
+		return jsonTime(value)
+	}
 	value, ok = bytes.CutPrefix(value, []byte("k8s\x00"))
 	if !ok {
 		return at, src, false
@@ -113,6 +118,38 @@ func kubernetesTime(key, value []byte) (at time.Time, src TimeSource, ok bool) {
 		}
 	}
 	return at, TimeManagedFields, !at.IsZero()
+}
+
+// jsonTime is kubernetesTime of an object in JSON; a value that only looks like one has no time.
+func jsonTime(value []byte) (at time.Time, src TimeSource, ok bool) {
+	if !bytes.Contains(value, []byte(`"apiVersion"`)) {
+		return at, src, false
+	}
+	var object struct {
+		APIVersion, Kind string
+		Metadata         struct{ ManagedFields []struct{ Time string } }
+		Spec             struct{ RenewTime any } // other kinds may have a field of this name that is no text
+	}
+	if json.Unmarshal(value, &object) != nil {
+		return at, src, false
+	}
+	if s, text := object.Spec.RenewTime.(string); text && object.Kind == "Lease" && strings.HasPrefix(object.APIVersion, "coordination.k8s.io/") {
+		if at, ok = textTime(s); ok {
+			return at, TimeLeaseRenewal, true
+		}
+	}
+	for _, m := range object.Metadata.ManagedFields {
+		if t, good := textTime(m.Time); good && t.After(at) {
+			at = t
+		}
+	}
+	return at, TimeManagedFields, !at.IsZero()
+}
+
+// textTime reads the RFC 3339 form of metav1.Time and MicroTime. Times before etcd existed are none.
+func textTime(s string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	return t.UTC(), err == nil && t.Unix() > 0
 }
 
 // sub returns the bytes of a length-delimited field, nil when the message has none.
