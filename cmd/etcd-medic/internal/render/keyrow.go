@@ -2,6 +2,9 @@ package render
 
 import (
 	"bytes"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumpdb/kube"
@@ -41,10 +44,25 @@ func (r KeyRow) appendObject(dst []byte) []byte {
 	}
 	text, err := r.Kube.YAML()
 	if err != nil {
-		return append(append(dst, "\n    "...), r.Kube.JSON...)
+		text = r.Kube.JSON
 	}
 	for line := range bytes.Lines(text) {
-		dst = append(append(dst, "\n    "...), bytes.TrimSuffix(line, []byte("\n"))...)
+		dst = appendPrintable(append(dst, "\n    "...), bytes.TrimSuffix(line, []byte("\n")))
+	}
+	return dst
+}
+
+// appendPrintable escapes what a terminal would obey, such as the line breaks that YAML leaves as they are.
+func appendPrintable(dst, line []byte) []byte {
+	for len(line) > 0 {
+		r, n := utf8.DecodeRune(line)
+		if unicode.IsPrint(r) {
+			dst = append(dst, line[:n]...)
+		} else {
+			q := strconv.AppendQuoteRuneToASCII(nil, r)
+			dst = append(dst, q[1:len(q)-1]...)
+		}
+		line = line[n:]
 	}
 	return dst
 }
