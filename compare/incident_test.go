@@ -278,6 +278,14 @@ var mustReport = map[string]probe{
 		}
 		return "no next step removes the member"
 	},
+	"no-error": func(r *compare.Report, _ *evidencetest.Expected, _ evidencetest.MustReport) string {
+		for _, f := range r.Findings {
+			if f.Severity.Rank() >= check.Error.Rank() {
+				return f.ID + ": " + f.Title
+			}
+		}
+		return ""
+	},
 	"backup-ok": func(r *compare.Report, _ *evidencetest.Expected, _ evidencetest.MustReport) string {
 		if r.Backup == nil || r.Backup.Trailer != "match" {
 			return "the trailer is not reported as matching"

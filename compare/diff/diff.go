@@ -20,8 +20,10 @@ import (
 // Result is the comparison of all members.
 type Result struct {
 	Members []*evidence.Member
-	// Common is the highest applied index all compared members share, 0 when unknown.
+	// Common is the highest index that all compared members have applied as to their keys, 0 when unknown. The other buckets are
+	// held to the lowest consistent index, which up to 3.4 can be lower.
 	Common uint64
+	lowest uint64
 	// Revs are the members' revisions at Common, 0 for members left out.
 	Revs []int64
 	// Compact is the highest compact revision among the members.
@@ -141,7 +143,25 @@ func (r *Result) window(rp *replay.Result) {
 			r.Revs[i] = rp.Members[i].RevisionAt
 		}
 	}
+	r.raise(take, rp)
 	r.fillByRevision(take)
+}
+
+// raise goes on to the index up to which the replay shows that all members have done what the log asks of their keys.
+func (r *Result) raise(take []int, rp *replay.Result) {
+	r.lowest = r.Common
+	if rp == nil || rp.KeyCommon <= r.Common {
+		return
+	}
+	for _, i := range take {
+		if !rp.Members[i].Checked || rp.Members[i].RevisionAt == 0 {
+			return
+		}
+	}
+	r.Common = rp.KeyCommon
+	for _, i := range take {
+		r.Revs[i] = rp.Members[i].RevisionAt
+	}
 }
 
 // fillByRevision: a member whose revision at the common index the log does not tell is taken at the lowest current

@@ -150,17 +150,17 @@ func (r *Result) incomparable(bucket string, take []int, rp *replay.Result) stri
 		m, first := r.Members[i], r.Members[take[0]]
 		level = level && m.AppliedMin == first.AppliedMin && m.AppliedMax == first.AppliedMax
 	}
-	if level && r.Common > 0 {
+	if level && r.lowest > 0 {
 		return ""
 	}
 	if rp == nil || rp.Survey == nil || rp.First == 0 {
 		return "the members stand at different indexes and no log tells what lies between"
 	}
-	if at := rp.Survey.LastTouch[bucket]; at > r.Common {
-		return fmt.Sprintf("entry %d, above the common index %d, can change this bucket", at, r.Common)
+	if at := rp.Survey.LastTouch[bucket]; at > r.lowest {
+		return fmt.Sprintf("entry %d, above the common index %d, can change this bucket", at, r.lowest)
 	}
-	if rp.First > r.Common+1 {
-		return fmt.Sprintf("the logs begin at %d, above the common index %d", rp.First, r.Common)
+	if rp.First > r.lowest+1 {
+		return fmt.Sprintf("the logs begin at %d, above the common index %d", rp.First, r.lowest)
 	}
 	return ""
 }

@@ -121,7 +121,7 @@ type MemberResult struct {
 	// From and To are the first and last index judged.
 	From, To uint64
 	Counts   [NotApplied + 1]int
-	// RevisionAt is the member's revision at Result.Common, 0 when it was not reached.
+	// RevisionAt is the member's revision at Result.KeyCommon, 0 when it was not reached.
 	RevisionAt int64
 	// AuthExpected is the auth revision the log gives when every entry is applied once; AuthKnown is false when the log
 	// does not reach back far enough.
@@ -158,8 +158,10 @@ type Result struct {
 	// First and Last bound the merged log; Commit is the highest index any member proves committed, Common the highest
 	// index that every member with a database has certainly applied.
 	First, Last, Commit, Common uint64
-	Gaps                        []Gap
-	Members                     []*MemberResult
+	// KeyCommon is Common, or higher where the replay shows that every member has come further as to its keys.
+	KeyCommon uint64
+	Gaps      []Gap
+	Members   []*MemberResult
 	// Events are in index order, bounded by Options.MaxEvents; EventCount counts all.
 	Events     []*Event
 	EventCount int
@@ -198,6 +200,7 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 		r.Commit = max(r.Commit, m.Commit)
 	}
 	r.Common = commonIndex(members)
+	r.KeyCommon = r.Common
 	var err error
 	if r.Survey, err = survey(ctx, r); err != nil {
 		return nil, err

@@ -28,10 +28,11 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 	if !any {
 		return nil
 	}
-	w := &walker{r: r, o: o, sims: sims}
+	w := &walker{r: r, o: o, sims: sims, level: newLevel(r, sims)}
 	if err := w.walk(ctx); err != nil {
 		return err
 	}
+	w.level.settle(r)
 	for _, s := range sims {
 		if s == nil {
 			continue
@@ -49,6 +50,7 @@ type walker struct {
 	r      *Result
 	o      Options
 	sims   []*sim
+	level  *level
 	window []*item
 }
 
@@ -96,6 +98,7 @@ func (w *walker) step() {
 			s.res.RevisionAt = s.rev
 		}
 	}
+	w.level.note(it.entry.Index, w.sims, ev.Outcomes)
 	w.judge(it, ev)
 	w.window[0] = nil
 	w.window = ahead

@@ -1,0 +1,63 @@
+package replay
+
+// level finds the highest index at which the keys of all members can be compared. Up to 3.4 the consistent index moves with key
+// writes only, so that of a member which refused the last writes stays behind although it has come to them; the replay shows
+// that nothing of them is outstanding.
+type level struct {
+	// from is the lowest consistent index, to the highest index that every member may have applied.
+	from, to uint64
+	// revs are the members' revisions after each index behind from.
+	revs [][]int64
+	// open is, by member, the first index whose effect its database does not hold yet; 0 when there is none.
+	open []uint64
+}
+
+func newLevel(r *Result, sims []*sim) *level {
+	l := &level{from: r.Common, to: r.Commit, open: make([]uint64, len(sims))}
+	for i, m := range r.Members {
+		switch {
+		case !m.Member.HasDB():
+		case sims[i] == nil:
+			l.to = min(l.to, m.Member.AppliedMin)
+		default:
+			l.to = min(l.to, m.Member.AppliedMax)
+		}
+	}
+	return l
+}
+
+// note takes in how an entry ended on every member.
+func (l *level) note(index uint64, sims []*sim, outcomes []Outcome) {
+	if index <= l.from || index > l.to || index != l.from+uint64(len(l.revs))+1 {
+		return
+	}
+	row := make([]int64, len(sims))
+	for i, s := range sims {
+		if s == nil {
+			continue
+		}
+		row[i] = s.rev
+		if outcomes[i].State == NotApplied && l.open[i] == 0 {
+			l.open[i] = index
+		}
+	}
+	l.revs = append(l.revs, row)
+}
+
+// settle raises Result.KeyCommon and the members' revisions there.
+func (l *level) settle(r *Result) {
+	r.KeyCommon = r.Common
+	top := l.from + uint64(len(l.revs))
+	for _, at := range l.open {
+		if at != 0 {
+			top = min(top, at-1)
+		}
+	}
+	if top <= l.from {
+		return
+	}
+	r.KeyCommon = top
+	for i, rev := range l.revs[top-l.from-1] {
+		r.Members[i].RevisionAt = rev
+	}
+}
