@@ -139,38 +139,25 @@ func (m *Manifest) Unchanged() error {
 // hashBuffer stays inside the second level cache, so that what was read is hashed from there.
 const hashBuffer = 256 << 10
 
-// hashFile reads and hashes on two cores: a digest can not be shared out, but it need not wait for the copying.
 func hashFile(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
-	full, empty := make(chan []byte, 2), make(chan []byte, 2)
-	empty <- make([]byte, hashBuffer)
-	empty <- make([]byte, hashBuffer)
-	var readErr error
-	go func() {
-		defer close(full)
-		for buf := range empty {
-			n, err := io.ReadFull(f, buf)
-			full <- buf[:n]
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				readErr = err
-				return
-			}
-		}
-	}()
 	h := sha256.New()
-	for b := range full {
-		h.Write(b)
-		empty <- b[:hashBuffer]
+	buf := make([]byte, hashBuffer)
+	for {
+		n, err := f.Read(buf)
+		h.Write(buf[:n])
+		if errors.Is(err, io.EOF) {
+			return hex.EncodeToString(h.Sum(nil)), nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return "", err
+		}
 	}
-	if !errors.Is(readErr, io.EOF) && !errors.Is(readErr, io.ErrUnexpectedEOF) {
-		return "", readErr
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
