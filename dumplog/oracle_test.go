@@ -61,7 +61,7 @@ func equalToReadAll(t *testing.T, l *dumplog.Log, s *dumplog.Summary, scratch st
 	t.Helper()
 	var from walpb.Snapshot
 	if len(s.Jumps) > 0 || s.Start == dumplog.StartPurged { // such a log reads from a snapshot record on only
-		last := s.Snapshots[1]
+		last := s.Snapshots[len(s.Snapshots)-1]
 		from = walpb.Snapshot{Index: last.Index, Term: last.Term}
 	}
 	w, err := wal.OpenForRead(zap.NewNop(), scratch, from)
