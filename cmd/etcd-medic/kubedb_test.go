@@ -17,7 +17,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// kubeDB FILE writes a database as an apiserver fills it: built-in kinds, a custom resource, an encrypted value, a damaged one.
+// kubeDB FILE writes a database as an apiserver fills it: built-in kinds, a custom resource, an encrypted value, a damaged one; and
+// a bucket of somebody else with one inside it.
 func (s scripts) kubeDB(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg, args, 1, "kubedb FILE")
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
@@ -39,6 +40,9 @@ func (s scripts) kubeDB(ts *testscript.TestScript, neg bool, args []string) {
 				return err
 			}
 		}
+		if err := strange(tx); err != nil {
+			return err
+		}
 		for i, p := range puts {
 			rev := int64(i + 2)
 			kv := mvccpb.KeyValue{Key: []byte(p.key), Value: []byte(p.value), CreateRevision: rev, ModRevision: rev, Version: 1}
@@ -53,6 +57,18 @@ func (s scripts) kubeDB(ts *testscript.TestScript, neg bool, args []string) {
 		return nil
 	}))
 	ts.Check(db.Close())
+}
+
+func strange(tx *bbolt.Tx) error {
+	outer, err := tx.CreateBucket([]byte("strange"))
+	if err != nil {
+		return err
+	}
+	inner, err := outer.CreateBucket([]byte("inner"))
+	if err != nil {
+		return err
+	}
+	return inner.Put([]byte("k"), []byte("v"))
 }
 
 // encodeKube stores an object with the serializer of an apiserver.

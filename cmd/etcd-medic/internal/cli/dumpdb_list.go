@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -161,7 +162,7 @@ func (l *dbLister) small(ctx context.Context) error {
 
 func (l *dbLister) exists() error {
 	buckets, dmg := l.db.Buckets()
-	if slices.ContainsFunc(buckets, func(b dumpdb.Bucket) bool { return b.Name == l.o.bucket }) {
+	if slices.ContainsFunc(buckets, func(b dumpdb.Bucket) bool { return b.Name == l.o.bucket }) || l.nested() {
 		return nil
 	}
 	if len(dmg) > 0 {
@@ -177,6 +178,20 @@ func (l *dbLister) exists() error {
 		names += " " + b.Name
 	}
 	return usagef("the buckets are:"+names, "there is no bucket %q in this file", l.o.bucket)
+}
+
+// nested says whether the bucket stands in another one, PARENT/CHILD; etcd makes none.
+func (l *dbLister) nested() bool {
+	at := strings.LastIndexByte(l.o.bucket, '/')
+	if at < 0 {
+		return false
+	}
+	for row, err := range l.db.Rows(l.o.bucket[:at]) {
+		if err == nil && row.Bucket && string(row.Key) == l.o.bucket[at+1:] {
+			return true
+		}
+	}
+	return false
 }
 
 // decodeSmall returns the rows of the small buckets. A new bucket is one case here and one row type in package render.
