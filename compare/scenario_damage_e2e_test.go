@@ -22,6 +22,34 @@ var scenarioDamage = map[string]scenarioStep{
 	"flip": (*scenario).flipValue,
 	// randompage NODE: one leaf page of bucket key becomes noise.
 	"randompage": (*scenario).randomPage,
+	// droprev NODE KEY removes the newest record of KEY, rekey NODE KEY gives it another key.
+	"droprev": func(s *scenario, args []string) {
+		s.editRecord(args[0], args[1], func(*mvccpb.KeyValue) bool { return false })
+	},
+	"rekey": func(s *scenario, args []string) {
+		s.editRecord(args[0], args[1], func(kv *mvccpb.KeyValue) bool { kv.Key[len(kv.Key)-1] ^= 1; return true })
+	},
+	// zeropage NODE blanks a leaf page of bucket key, badmeta NODE 0|1|both meta pages, truncatedb NODE cuts the db in half.
+	"zeropage": func(s *scenario, args []string) { s.overwritePage(args[0], func([]byte) {}) },
+	"badmeta": func(s *scenario, args []string) {
+		for page := range int64(2) {
+			if args[1] == "both" || args[1] == fmt.Sprint(page) {
+				s.writeAt(s.dbFile(args[0]), page*4096+20, []byte("damaged meta page"))
+			}
+		}
+	},
+	"truncatedb": func(s *scenario, args []string) { s.must(os.Truncate(s.dbFile(args[0]), 5*4096+100)) },
+	// flipwal NODE changes a bit in the middle of the log.
+	"flipwal": func(s *scenario, args []string) {
+		segs, err := filepath.Glob(filepath.Join(s.dirs[args[0]], "member", "wal", "*.wal"))
+		s.must(err)
+		at := s.frames(segs[0])
+		k := len(at) / 2
+		for at[k+1]-at[k] < 64 {
+			k++
+		}
+		s.flipIn(segs[0], at[k]+40)
+	},
 	// flipbackup changes one bit in a value of the backup; truncatebackup cuts it.
 	"flipbackup":     func(s *scenario, _ []string) { s.flipIn(s.backup, s.backupValue()) },
 	"truncatebackup": func(s *scenario, args []string) { s.truncate(s.backup, s.number(args, 0, 8192)) },
@@ -99,14 +127,23 @@ func (s *scenario) tornTail(args []string) {
 	s.must(f.Close())
 }
 
+func (s *scenario) dbFile(node string) string {
+	return filepath.Join(s.dirs[node], "member", "snap", "db")
+}
+
 func (s *scenario) openDB(node string) *bolt.DB {
-	db, err := bolt.Open(filepath.Join(s.dirs[node], "member", "snap", "db"), 0o600, &bolt.Options{NoFreelistSync: true})
+	db, err := bolt.Open(s.dbFile(node), 0o600, &bolt.Options{NoFreelistSync: true})
 	s.must(err)
 	return db
 }
 
 func (s *scenario) flipValue(args []string) {
-	db := s.openDB(args[0])
+	s.editRecord(args[0], args[1], func(kv *mvccpb.KeyValue) bool { kv.Value[len(kv.Value)/2] ^= 1; return true })
+}
+
+// editRecord changes the newest record of a key that has a value, or removes it when edit returns false.
+func (s *scenario) editRecord(node, key string, edit func(*mvccpb.KeyValue) bool) {
+	db := s.openDB(node)
 	s.must(db.Update(func(tx *bolt.Tx) error {
 		b := tx.Bucket([]byte("key"))
 		var rev, val []byte
@@ -115,17 +152,23 @@ func (s *scenario) flipValue(args []string) {
 			if err := kv.Unmarshal(v); err != nil {
 				return err
 			}
-			if string(kv.Key) == args[1] && len(kv.Value) > 0 {
-				kv.Value[len(kv.Value)/2] ^= 1
-				rev = slices.Clone(k)
-				var err error
-				val, err = kv.Marshal()
-				return err
+			if string(kv.Key) == key && len(kv.Value) > 0 {
+				rev, val = slices.Clone(k), slices.Clone(v)
 			}
 			return nil
 		})
 		if err != nil || rev == nil {
-			return fmt.Errorf("no revision of %s (%v)", args[1], err)
+			return fmt.Errorf("no revision of %s (%v)", key, err)
+		}
+		var kv mvccpb.KeyValue
+		if err := kv.Unmarshal(val); err != nil {
+			return err
+		}
+		if !edit(&kv) {
+			return b.Delete(rev)
+		}
+		if val, err = kv.Marshal(); err != nil {
+			return err
 		}
 		return b.Put(rev, val)
 	}))
@@ -133,7 +176,16 @@ func (s *scenario) flipValue(args []string) {
 }
 
 func (s *scenario) randomPage(args []string) {
-	db := s.openDB(args[0])
+	s.overwritePage(args[0], func(page []byte) {
+		for i := range page {
+			page[i] = byte(s.rand.Uint32())
+		}
+	})
+}
+
+// overwritePage replaces a leaf page of bucket key by zeros that fill changes.
+func (s *scenario) overwritePage(node string, fill func(page []byte)) {
+	db := s.openDB(node)
 	path, size := db.Path(), int64(db.Info().PageSize)
 	var page int64
 	s.must(db.View(func(tx *bolt.Tx) error {
@@ -157,9 +209,7 @@ func (s *scenario) randomPage(args []string) {
 		s.Fatalf("%s: no leaf page of bucket key", s.line)
 	}
 	noise := make([]byte, size)
-	for i := range noise {
-		noise[i] = byte(s.rand.Uint32())
-	}
+	fill(noise)
 	s.writeAt(path, page*size, noise)
 }
 

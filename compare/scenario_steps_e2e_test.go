@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -81,6 +82,7 @@ var scenarioSteps = map[string]scenarioStep{
 	"remove":    eachNode(func(s *scenario, i int) { s.c.Remove(i) }),
 	"deadvoter": (*scenario).deadVoter,
 	"backup":    (*scenario).takeBackup,
+	"restore":   func(s *scenario, _ []string) { s.restore() },
 	"sleep": func(s *scenario, args []string) {
 		time.Sleep(time.Duration(s.number(args, 0, 1)) * time.Millisecond)
 	},
@@ -336,6 +338,24 @@ func (s *scenario) takeBackup(args []string) {
 	_, err = io.Copy(f, r)
 	s.must(err)
 	s.must(f.Close())
+}
+
+// restore stops the cluster and gives every member a data dir that etcdutl makes of the backup; the members do not run then.
+func (s *scenario) restore() {
+	s.c.StopAll()
+	var initial []string
+	for i := range s.c.Size() {
+		initial = append(initial, s.c.Name(i)+"="+s.c.PeerURL(i))
+	}
+	for i := range s.c.Size() {
+		s.c.Wipe(i)
+		tool := strings.Replace(clustertest.Server(s.T, s.version), "etcd-"+s.version, "etcdutl-"+s.version[:3], 1)
+		out, err := exec.CommandContext(s.Context(), tool, "snapshot", "restore", s.backup, "--name", s.c.Name(i), "--data-dir", s.c.DataDir(i),
+			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", "clustertest", "--initial-advertise-peer-urls", s.c.PeerURL(i)).CombinedOutput()
+		if err != nil {
+			s.Fatalf("%s: %v\n%s", s.line, err, out)
+		}
+	}
 }
 
 // leaseWork grants, revokes and lets expire, with keys attached, detached and moved between leases.

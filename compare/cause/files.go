@@ -85,12 +85,16 @@ var dbTruncated = Cause{
 var bboltMetaDamage = Cause{
 	ID: "bbolt-meta-damage", Title: "a meta page of the database is invalid",
 	Doc: `One of the two meta pages does not validate: a power loss while it was written, or an overwritten header. bbolt opens the file at the
-other one, silently and one transaction older.`,
+other one, silently and one transaction older. With both invalid it does not open.`,
 	LookAlikes: "a page size other than 4096 on other architectures: it is read from the page itself",
 	Recovery:   "with one valid page the log replays what the older transaction lacks; with none rebuild from readable pages, or reseed",
 	Loss:       "the last transaction, which the log covers",
 	Match: func(in *Input) *Match {
-		return byField(in, "the same page read soundly from another copy of this data dir", "D01", "meta")
+		const refuted = "the same page read soundly from another copy of this data dir"
+		if m := byField(in, refuted, "D02", string(dumpdb.DamageMeta)); m != nil {
+			return m // neither page validates: the file does not open
+		}
+		return byField(in, refuted, "D01", "meta")
 	},
 }
 

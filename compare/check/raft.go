@@ -2,10 +2,12 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 var logsMatch = Check{
@@ -202,8 +204,7 @@ func runQuorumPossible(in *Input) Result {
 	f := Finding{Severity: Critical, Class: "membership"}
 	up, behind := 0, 0
 	for _, id := range ms.Voters {
-		started := ms.Started[id] || in.Replay != nil && in.Replay.Survey != nil && len(in.Replay.Survey.Starts[id]) > 0
-		if !started {
+		if !in.hasRun(ms, id) {
 			dead = append(dead, id.String())
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()), Field: "peer URLs " + strings.Join(ms.PeerURLs[id], ","),
 				Observed: "a voter without a name that never published itself", Expected: "a started member", Show: showDB(m, "members")})
@@ -216,6 +217,9 @@ func runQuorumPossible(in *Input) Result {
 	}
 	if len(dead) == 0 {
 		return Result{Outcome: Holds}
+	}
+	if !slices.ContainsFunc(ms.Voters, func(id dumplog.ID) bool { return in.published(ms, id) }) {
+		return Result{Reason: "no voter has published itself yet: a new or freshly restored cluster"}
 	}
 	f.Members = []string{m.Label()}
 	f.At = in.confIndex(m)
@@ -232,6 +236,24 @@ func runQuorumPossible(in *Input) Result {
 	}
 	f.Remedy = []Remedy{{Text: "start every voter that has a data dir (a lagging one catches up), then remove the voter that never started", Command: "etcdctl member remove " + dead[0]}}
 	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// published tells whether a member has told the cluster its name and client URLs, which it does at every start.
+func (in *Input) published(ms *evidence.Membership, id dumplog.ID) bool {
+	return ms.Started[id] || in.Replay != nil && in.Replay.Survey != nil && len(in.Replay.Survey.Starts[id]) > 0
+}
+
+// hasRun tells whether a voter ever published itself, or is at hand with a log that it can be started with.
+func (in *Input) hasRun(ms *evidence.Membership, id dumplog.ID) bool {
+	if in.published(ms, id) {
+		return true
+	}
+	for _, m := range in.Members {
+		if m.MemberID == id && m.HasLog() {
+			return true
+		}
+	}
+	return false
 }
 
 // newestConfiguration is the member whose view of raft's configuration goes furthest.
