@@ -21,7 +21,7 @@ func (e *ErrMixed) Error() string {
 // Compare holds the sources against each other, bucket by bucket, at the highest index that all of them have applied.
 func Compare(ctx context.Context, specs []evidence.Spec, o Options) (*Comparison, error) {
 	o.fill()
-	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress})
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress, Access: o.Access})
 	if err != nil {
 		return nil, err
 	}

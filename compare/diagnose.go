@@ -27,6 +27,8 @@ type Options struct {
 	MaxRows int
 	// Progress, if set, is told what is being done.
 	Progress func(what string)
+	// Access is how sources that are endpoints are reached.
+	Access evidence.Access
 }
 
 const defaultMaxRows = 50
@@ -44,7 +46,7 @@ func (o *Options) fill() {
 // context ended; damage and contradictions are in the report.
 func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, error) {
 	o.fill()
-	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress})
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress, Access: o.Access})
 	if err != nil {
 		return nil, err
 	}

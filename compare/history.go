@@ -56,7 +56,7 @@ type KeyRecord struct {
 // History follows one key through all sources.
 func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) (*KeyHistory, error) {
 	o.fill()
-	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress})
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress, Access: o.Access})
 	if err != nil {
 		return nil, err
 	}

@@ -195,7 +195,7 @@ func (m *Member) loadDB(ctx context.Context, path string, o Options) error {
 	d.Handle, m.DB = h, d
 	d.readBuckets()
 	if o.Deep {
-		return d.readDeep(ctx, m.Source.Kind == KindBackup)
+		return d.readDeep(ctx, m.Source.Kind == KindBackup || m.Source.Kind == KindEndpoint)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ type Set struct {
 	// Failed are the sources that could not be used at all; the others are still reported.
 	Failed  []FailedSource
 	scratch []string
+	access  Access
 }
 
 // FailedSource is a source that could not be used and why.
@@ -36,6 +37,8 @@ type Options struct {
 	// Visit, if set, sees every entry of the log in the pass that Open makes anyway; see dumplog.Log.ScanWith. It is for a
 	// single source.
 	Visit func(segment int) func(*dumplog.Entry)
+	// Access is how endpoints are reached.
+	Access Access
 	// Progress, if set, is told what is being read.
 	Progress func(what string)
 }
@@ -43,7 +46,7 @@ type Options struct {
 // Open opens every source and reads its facts, several at a time. It fails only when the context ends or when not a single
 // source can be used; a source that fails is listed in Failed.
 func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
-	s := &Set{}
+	s := &Set{access: o.Access}
 	sources, err := s.expand(ctx, specs)
 	if err != nil {
 		_ = s.Close()
@@ -110,6 +113,9 @@ func (s *Set) expand(ctx context.Context, specs []Spec) ([]*Source, error) {
 }
 
 func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, error) {
+	if isEndpoint(spec.Where) {
+		return s.expandEndpoint(ctx, spec)
+	}
 	where := spec.Where
 	if st, err := os.Stat(where); err == nil && st.Mode().IsRegular() && archive.IsArchive(where) {
 		dir, err := os.MkdirTemp("", "etcd-medic-")
@@ -145,6 +151,25 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 		return out, nil
 	}
 	return []*Source{{Kind: l.kind, Where: spec.Where, Missing: l.missing, spec: spec, layout: l}}, nil
+}
+
+// expandEndpoint streams a running member's database to scratch; it is then read like a backup.
+func (s *Set) expandEndpoint(ctx context.Context, spec Spec) ([]*Source, error) {
+	dir, err := os.MkdirTemp("", "etcd-medic-") //nolint:forbidigo // scratch for the streamed snapshot
+	if err != nil {
+		return nil, err
+	}
+	s.scratch = append(s.scratch, dir)
+	path, err := s.access.stream(ctx, spec.Where, dir)
+	if err != nil {
+		return nil, err
+	}
+	l, err := detect(path, "")
+	if err != nil {
+		return nil, err
+	}
+	l.kind = KindEndpoint
+	return []*Source{{Kind: l.kind, Where: spec.Where, spec: spec, layout: l}}, nil
 }
 
 // nameSources gives every source a label: the given one, else the shortest tail of the path that tells it apart.

@@ -26,6 +26,8 @@ const (
 	KindBackup  Kind = "backup"
 	KindWAL     Kind = "wal"
 	KindSnap    Kind = "snap"
+	// KindEndpoint is a running member whose maintenance snapshot was streamed to scratch.
+	KindEndpoint Kind = "endpoint"
 )
 
 // Spec is one source as the user named it: [NAME=]WHERE.
@@ -69,7 +71,7 @@ func (e *SourceError) Error() string {
 func (e *SourceError) Unwrap() error { return e.Err }
 
 const expectedSource = "a data dir (holding member/), a member dir, a wal dir, a bbolt db file, a .snap or .snap.db file, " +
-	"a backup (snapshot save), or a .tar/.tar.gz/.tar.zst archive of these"
+	"a backup (snapshot save), a .tar/.tar.gz/.tar.zst archive of these, or http(s)://HOST:PORT of a running member"
 
 // layout is where the parts of one source lie; empty paths are absent parts.
 type layout struct {

@@ -45,12 +45,13 @@ func newCompareCmd(s *Streams, run func(context.Context, *compareOptions) error)
 	}
 	o.output.flags(cmd)
 	o.sources.flags(cmd)
+	o.accessFlags(cmd)
 	cmd.Flags().IntVar(&o.limit, "limit", 20, "rows shown per bucket; the others are counted")
 	return cmd
 }
 
 func runCompare(ctx context.Context, o *compareOptions) error {
-	opts := o.compareOptions()
+	opts := o.compareOptions(&o.sources)
 	opts.MaxRows = o.limit
 	c, err := compare.Compare(ctx, o.specs, opts)
 	o.io.clearStatus()

@@ -55,6 +55,7 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 	}
 	o.output.flags(cmd)
 	o.sources.flags(cmd)
+	o.accessFlags(cmd)
 	o.failOn.flag(cmd)
 	cmd.Flags().IntVar(&o.evidence, "evidence", 5, "evidence rows shown per finding in the table")
 	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "show terms, starts, conf changes, snapshots, alarms and divergences on one raft-index axis")
@@ -62,11 +63,11 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 }
 
 func diagnose(ctx context.Context, o *diagnoseOptions) (*compare.Report, error) {
-	return compare.Diagnose(ctx, o.specs, o.compareOptions())
+	return compare.Diagnose(ctx, o.specs, o.compareOptions(&o.sources))
 }
 
-func (o *output) compareOptions() compare.Options {
-	return compare.Options{Version: Version(), Values: o.opts.Values, Progress: o.io.Progress()}
+func (o *output) compareOptions(s *sources) compare.Options {
+	return compare.Options{Version: Version(), Access: s.access, Values: o.opts.Values, Progress: o.io.Progress()}
 }
 
 func runDiagnose(ctx context.Context, o *diagnoseOptions) error {

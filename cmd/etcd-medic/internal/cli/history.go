@@ -45,11 +45,12 @@ func newHistoryCmd(s *Streams, run func(context.Context, *historyOptions) error)
 	}
 	o.output.flags(cmd)
 	o.sources.flags(cmd)
+	o.accessFlags(cmd)
 	return cmd
 }
 
 func runHistory(ctx context.Context, o *historyOptions) error {
-	h, err := compare.History(ctx, []byte(o.key), o.specs, o.compareOptions())
+	h, err := compare.History(ctx, []byte(o.key), o.specs, o.compareOptions(&o.sources))
 	o.io.clearStatus()
 	if err != nil {
 		return err

@@ -42,12 +42,13 @@ func newInspectCmd(s *Streams, run func(context.Context, *inspectOptions) error)
 	}
 	o.output.flags(cmd)
 	o.sources.flags(cmd)
+	o.accessFlags(cmd)
 	o.failOn.flag(cmd)
 	return cmd
 }
 
 func runInspect(ctx context.Context, o *inspectOptions) error {
-	r, err := compare.Inspect(ctx, o.specs[0], o.compareOptions())
+	r, err := compare.Inspect(ctx, o.specs[0], o.compareOptions(&o.sources))
 	o.io.clearStatus()
 	if err != nil {
 		return err

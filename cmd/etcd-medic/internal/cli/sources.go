@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +14,16 @@ import (
 type sources struct {
 	specs   []evidence.Spec
 	walDirs []string
+	access  evidence.Access
+}
+
+// accessFlags are those that etcdctl users know; commands that read running members have them.
+func (s *sources) accessFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.access.CACert, "cacert", "", "for https endpoints: verify the server with this CA bundle (PEM)")
+	f.StringVar(&s.access.Cert, "cert", "", "for https endpoints: client certificate (PEM)")
+	f.StringVar(&s.access.Key, "key", "", "for https endpoints: key of the client certificate (PEM)")
+	f.StringVar(&s.access.User, "user", "", "for endpoints with auth: NAME:PASSWORD (better in ETCD_MEDIC_USER)")
 }
 
 func (s *sources) flags(cmd *cobra.Command) {
@@ -28,9 +37,6 @@ func (s *sources) parse(args []string) error {
 		spec, err := evidence.ParseSpec(a)
 		if err != nil {
 			return usagef("see etcd-medic help sources", "%v", err)
-		}
-		if strings.HasPrefix(spec.Where, "http://") || strings.HasPrefix(spec.Where, "https://") {
-			return usagef("save a snapshot with etcdctl snapshot save and name the file", "%s: running members cannot be read yet", spec.Where)
 		}
 		s.specs = append(s.specs, spec)
 	}
