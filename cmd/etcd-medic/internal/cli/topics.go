@@ -38,6 +38,8 @@ const topicSources = `A source is [NAME=]PATH, where PATH is one of
   a database                    member/snap/db, or a .snap.db file
   a backup                      written by etcdctl or etcdutl snapshot save, or a plain copy of a db
   a raft snapshot               a .snap file
+  http(s)://HOST:PORT           the client URL of a running member: its maintenance snapshot is streamed to scratch and
+                                read like a backup (--cacert, --cert, --key, --user)
   an archive                    .tar, .tar.gz or .tar.zst of any of these, unpacked into scratch
   a folder of data dirs         stands for each data dir in it
 
