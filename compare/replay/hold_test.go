@@ -1,0 +1,244 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// bench is a model over hand-made records of bucket key and a hand-made log.
+type bench struct {
+	*testing.T
+	sim   *sim
+	items []*item
+}
+
+// newBench makes a model of a member of the given minor line whose database holds the records; compact is its compact revision.
+func newBench(t *testing.T, minor int, compact int64, rows ...row) *bench {
+	t.Helper()
+	b := &bench{T: t}
+	b.sim = &sim{m: &evidence.Member{AppliedMin: 1000, AppliedMax: 1000}, res: &MemberResult{}, minor: minor, rev: 1, compact: -1, dbCompact: compact,
+		keys: newKeyModel(), leases: map[int64]*leaseState{}, alarms: map[alarmKey]struct{}{}, touched: map[string]bool{}, auth: newAuthState(),
+		baseKnown: true, kvKnown: true, cur: &cursor{rows: startPrefetch(slices.Values(rows))}}
+	t.Cleanup(b.sim.cur.stop)
+	return b
+}
+
+func (b *bench) log(reqs ...*dumplog.Request) *bench {
+	for _, r := range reqs {
+		b.items = append(b.items, &item{entry: dumplog.Entry{Term: 1, Index: uint64(len(b.items) + 1)}, req: r})
+	}
+	return b
+}
+
+// run replays the log and returns the outcomes as text.
+func (b *bench) run() []string {
+	var out []string
+	for i, it := range b.items {
+		o := b.sim.step(it, b.items[i+1:])
+		s := o.State.String()
+		if o.Reason != ReasonNone {
+			s += ": " + string(o.Reason)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (b *bench) want(want ...string) {
+	b.Helper()
+	if got := b.run(); !slices.Equal(got, want) {
+		b.Errorf("outcomes %q, want %q", got, want)
+	}
+}
+
+func rec(main, sub int64, key, value string) row {
+	return row{record: record{rev: dumpdb.Rev{Main: main, Sub: sub}, key: key, create: main, version: 1, vhash: hashValue([]byte(value))}}
+}
+
+func tomb(main, sub int64, key string) row {
+	return row{record: record{rev: dumpdb.Rev{Main: main, Sub: sub}, key: key, del: true}}
+}
+
+func put(key, value string) *dumplog.Request {
+	return &dumplog.Request{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: []byte(key), Value: []byte(value)}}
+}
+
+func del(key, end string) *dumplog.Request {
+	return &dumplog.Request{Kind: dumplog.KindDeleteRange, DeleteRange: &dumplog.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end)}}
+}
+
+func txn(c []dumplog.Compare, success, failure []dumplog.RequestOp) *dumplog.Request {
+	return &dumplog.Request{Kind: dumplog.KindTxn, Txn: &dumplog.TxnRequest{Compare: c, Success: success, Failure: failure}}
+}
+
+func putOp(key, value string) dumplog.RequestOp { return dumplog.RequestOp{Put: put(key, value).Put} }
+
+func delOp(key, end string) dumplog.RequestOp {
+	return dumplog.RequestOp{DeleteRange: del(key, end).DeleteRange}
+}
+
+func cmpMod(key string, mod int64) []dumplog.Compare {
+	return []dumplog.Compare{{Target: targetMod, Result: resultEqual, Key: []byte(key), Num: mod}}
+}
+
+func TestInOrder(t *testing.T) {
+	newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "2"), tomb(4, 0, "a"), tomb(4, 1, "b")).
+		log(put("a", "1"), put("b", "2"), del("x", ""), del("a", "c"), del("a", "c")).
+		want("applied", "applied", "no-effect", "applied", "no-effect")
+}
+
+// TestResync: after a difference the model follows the database, so that one lost write does not make every later look wrong.
+func TestResync(t *testing.T) {
+	t.Run("missing", func(t *testing.T) {
+		newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "c", "3"), rec(4, 0, "d", "4")).
+			log(put("a", "1"), put("b", "2"), put("c", "3"), put("d", "4")).
+			want("applied", "missing", "applied", "applied")
+	})
+	t.Run("missing at the end", func(t *testing.T) {
+		newBench(t, 6, -1, rec(2, 0, "a", "1")).log(put("a", "1"), put("b", "2")).want("applied", "missing")
+	})
+	t.Run("extra", func(t *testing.T) {
+		b := newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "ghost", "?"), rec(4, 0, "b", "2"), rec(5, 0, "c", "3")).
+			log(put("a", "1"), put("b", "2"), put("c", "3"))
+		b.want("applied", "applied", "applied")
+		if !slices.Equal(b.sim.res.Extra, []int64{3}) {
+			t.Errorf("extra revisions %v, want 3", b.sim.res.Extra)
+		}
+	})
+	t.Run("another value", func(t *testing.T) {
+		newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "X"), rec(4, 0, "c", "3")).
+			log(put("a", "1"), put("b", "2"), put("c", "3")).
+			want("applied", "contradicted", "applied")
+	})
+	t.Run("another key", func(t *testing.T) {
+		newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "z", "2"), rec(4, 0, "c", "3")).
+			log(put("a", "1"), put("b", "2"), put("c", "3")).
+			want("applied", "contradicted", "applied")
+	})
+	t.Run("revision gone", func(t *testing.T) {
+		newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(4, 0, "c", "3")).
+			log(put("a", "1"), put("b", "2"), put("c", "3")).
+			want("applied", "contradicted", "applied")
+	})
+	t.Run("behind an unreadable page", func(t *testing.T) {
+		newBench(t, 6, -1, rec(2, 0, "a", "1"), row{hole: true}, rec(4, 0, "c", "3")).
+			log(put("a", "1"), put("b", "2"), put("c", "3")).
+			want("applied", "outside-history", "applied")
+	})
+	t.Run("above what the database certainly holds", func(t *testing.T) {
+		b := newBench(t, 4, -1, rec(2, 0, "a", "1")).log(put("a", "1"), put("b", "2"))
+		b.sim.m.AppliedMin = 1
+		b.want("applied", "not-applied")
+	})
+}
+
+// TestCompacted: at or below the compact revision absence proves nothing, and what a transaction wrote there counts for later
+// compares although its records are gone.
+func TestCompacted(t *testing.T) {
+	newBench(t, 6, 4, rec(3, 0, "keep", "1"), rec(4, 0, "b", "2"), rec(5, 0, "c", "3")).
+		log(put("b", "old"), txn(nil, []dumplog.RequestOp{putOp("keep", "1"), putOp("gone", "1")}, nil),
+			txn(nil, []dumplog.RequestOp{putOp("b", "2"), delOp("gone", "")}, nil), put("c", "3")).
+		want("outside-history", "applied", "applied", "applied")
+	newBench(t, 6, 3, rec(3, 0, "a", "X"), rec(4, 0, "b", "2")).
+		log(put("a", "0"), put("a", "1"), put("b", "2")).
+		want("outside-history", "contradicted", "applied")
+}
+
+func TestTxn(t *testing.T) {
+	base := []row{rec(2, 0, "a", "m")}
+	for name, c := range map[string]struct {
+		req  *dumplog.Request
+		rows []row
+		want string
+	}{
+		"success":         {txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("b", "1"), delOp("a", "")}, nil), []row{rec(3, 0, "b", "1"), tomb(3, 1, "a")}, "applied"},
+		"failure branch":  {txn(cmpMod("a", 7), nil, []dumplog.RequestOp{putOp("else", "1")}), []row{rec(3, 0, "else", "1")}, "applied"},
+		"nothing to do":   {txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("b", "1")}, nil), nil, "no-effect"},
+		"own write":       {txn(nil, []dumplog.RequestOp{putOp("p1", "1"), delOp("p", "q")}, nil), []row{rec(3, 0, "p1", "1"), tomb(3, 1, "p1")}, "applied"},
+		"missing value":   {txn([]dumplog.Compare{{Target: targetValue, Result: resultNotEqual, Key: []byte("none"), Value: []byte("x")}}, []dumplog.RequestOp{putOp("yes", "1")}, []dumplog.RequestOp{putOp("no", "1")}), []row{rec(3, 0, "no", "1")}, "applied"},
+		"missing version": {txn([]dumplog.Compare{{Target: targetVersion, Result: resultEqual, Key: []byte("none")}}, []dumplog.RequestOp{putOp("yes", "1")}, nil), []row{rec(3, 0, "yes", "1")}, "applied"},
+		"nested decided before writes": {txn(nil, []dumplog.RequestOp{putOp("a", "new"), {Txn: txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("in", "1")}, nil).Txn}}, nil),
+			[]row{rec(3, 0, "a", "new"), rec(3, 1, "in", "1")}, "applied"},
+		"lease unknown": {txn(nil, []dumplog.RequestOp{{Put: &dumplog.PutRequest{Key: []byte("l"), Lease: 9}}}, nil), nil, "refused: lease not found"},
+		"range of the future, 3.7": {txn(nil, []dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: []byte("a"), Revision: 99}}, putOp("b", "1")}, nil), nil,
+			"refused: future revision"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newBench(t, 7, -1, append(slices.Clone(base), c.rows...)...).log(put("a", "m"), c.req).want("applied", c.want)
+		})
+	}
+}
+
+// TestStrippedRange: up to 3.6 a range that fails is dropped where no client waits, so the database decides.
+func TestStrippedRange(t *testing.T) {
+	req := txn(nil, []dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: []byte("a"), Revision: 99}}, putOp("b", "1")}, nil)
+	newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "1")).log(put("a", "1"), req).want("applied", "applied")
+	newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "c", "1")).log(put("a", "1"), req, put("c", "1")).want("applied", "no-effect", "applied")
+}
+
+func TestLeases(t *testing.T) {
+	grant := &dumplog.Request{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: 7, TTL: 60}}
+	revoke := &dumplog.Request{Kind: dumplog.KindLeaseRevoke, LeaseRevoke: &dumplog.LeaseRevokeRequest{ID: 7}}
+	with := func(key string) *dumplog.Request { r := put(key, "v"); r.Put.Lease = 7; return r }
+	held := func(main int64, key string) row { r := rec(main, 0, key, "v"); r.lease = 7; return r }
+	newBench(t, 6, -1, held(2, "b"), held(3, "a"), tomb(4, 0, "a"), tomb(4, 1, "b"), rec(5, 0, "c", "3")).
+		log(with("early"), grant, grant, with("b"), with("a"), revoke, revoke, with("late"), put("c", "3")).
+		want("refused: lease not found", "applied", "refused: lease already exists", "applied", "applied", "applied", "refused: lease not found",
+			"refused: lease not found", "applied")
+}
+
+func TestAlarms(t *testing.T) {
+	alarm := func(action int32) *dumplog.Request {
+		return &dumplog.Request{Kind: dumplog.KindAlarm, Alarm: &dumplog.AlarmRequest{Action: action, MemberID: 1, Alarm: alarmNoSpace}}
+	}
+	newBench(t, 6, -1, rec(2, 0, "a", "1"), tomb(3, 0, "a"), rec(4, 0, "b", "2")).
+		log(put("a", "1"), alarm(1), put("x", "1"), txn(nil, []dumplog.RequestOp{putOp("x", "1")}, nil), del("a", ""), alarm(2), put("b", "2")).
+		want("applied", "applied", "refused: NOSPACE alarm", "refused: NOSPACE alarm", "applied", "applied", "applied")
+}
+
+// TestOldAuthRevision: a write stamped below the member's auth revision is refused; when it stands in the database after all,
+// the model's number was too high and is corrected.
+func TestOldAuthRevision(t *testing.T) {
+	stamped := func(key string, rev uint64) *dumplog.Request {
+		r := put(key, "v")
+		r.Header = dumplog.Header{Username: "root", AuthRevision: rev}
+		return r
+	}
+	b := newBench(t, 4, -1, rec(2, 0, "b", "v"), rec(3, 0, "d", "v")).log(stamped("a", 12), stamped("b", 17), stamped("c", 16), stamped("d", 17))
+	b.sim.auth = rooted(t)
+	b.sim.auth.revision = 17
+	b.want("refused: old auth revision", "applied", "refused: old auth revision", "applied")
+
+	b = newBench(t, 4, -1, rec(2, 0, "a", "v"), rec(3, 0, "b", "v")).log(stamped("a", 12), stamped("b", 12))
+	b.sim.auth = rooted(t)
+	b.sim.auth.revision = 17
+	b.sim.res.Jumps = []Jump{{Extra: 9}}
+	b.want("applied", "applied")
+	if got := fmt.Sprint(b.sim.auth.revision, b.sim.res.Jumps[0].Extra); got != "12 4" {
+		t.Errorf("auth revision and rise %s, want 12 4", got)
+	}
+}
+
+// TestRisesOfSeveralRestarts: without stamps between them each restart takes what it can explain, the last one the rest.
+func TestRisesOfSeveralRestarts(t *testing.T) {
+	s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, plain: &authPlan{start: 10},
+		restarts: []restart{{index: 20}, {index: 30}, {index: 40}}}
+	s.m.DB.Auth.Revision = 10 + 5 + 5 + 2
+	for i, want := range []int64{5, 5, 2} {
+		got := s.needed(&s.restarts[i], 5)
+		if got != want {
+			t.Errorf("restart %d takes %d, want %d", i+1, got, want)
+		}
+		s.res.Jumps = append(s.res.Jumps, Jump{Extra: uint64(got)})
+	}
+	// Its own stamps in a life say exactly how far it had risen.
+	s.res.Jumps, s.stamps = nil, []Stamp{{Index: 25, AuthRevision: 13}}
+	if got := s.needed(&s.restarts[0], 5); got != 3 {
+		t.Errorf("with a stamp of 13 the first takes %d, want 3", got)
+	}
+}
