@@ -140,9 +140,9 @@ func TestResync(t *testing.T) {
 // TestCompacted: at or below the compact revision absence proves nothing, and what a transaction wrote there counts for later
 // compares although its records are gone.
 func TestCompacted(t *testing.T) {
-	newBench(t, 6, 4, rec(3, 0, "keep", "1"), rec(4, 0, "b", "2"), rec(5, 0, "c", "3")).
+	newBench(t, 6, 4, rec(3, 0, "keep", "1"), rec(4, 1, "b", "2"), rec(5, 0, "c", "3")).
 		log(put("b", "old"), txn(nil, []dumplog.RequestOp{putOp("keep", "1"), putOp("gone", "1")}, nil),
-			txn(nil, []dumplog.RequestOp{putOp("b", "2"), delOp("gone", "")}, nil), put("c", "3")).
+			txn(nil, []dumplog.RequestOp{delOp("gone", ""), putOp("b", "2")}, nil), put("c", "3")).
 		want("outside-history", "applied", "applied", "applied")
 	newBench(t, 6, 3, rec(3, 0, "a", "X"), rec(4, 0, "b", "2")).
 		log(put("a", "0"), put("a", "1"), put("b", "2")).
