@@ -40,7 +40,7 @@ func matchAuthReplay(in *Input) *Match {
 			return nil
 		}
 		for _, j := range r.Jumps {
-			if j.Extra > j.Possible || j.Restart == 0 {
+			if j.Extra > j.Possible || j.Restart == 0 && j.Snapshot == 0 {
 				return nil
 			}
 		}

@@ -170,6 +170,10 @@ func (in *Input) authJumpFinding(m *evidence.Member, r *replay.MemberResult) Fin
 		if f.At.Index == 0 {
 			f.At = At{Index: j.Index, Term: in.termAt(j.Index)}
 		}
+		if j.Snapshot > 0 {
+			said = append(said, fmt.Sprintf("with the snapshot received at index %d it took over a database whose auth revision stood higher by %d", j.Snapshot, j.Extra))
+			continue
+		}
 		said = append(said, fmt.Sprintf("at the restart published by entry %d (process started %s) it rose by %d; applying auth entries %d..%d a second time explains up to %d",
 			j.Restart, j.Start.Format("2006-01-02T15:04:05Z"), j.Extra, j.From, j.To, j.Possible))
 		for _, idx := range j.Entries {

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -33,7 +34,12 @@ func newSim(ctx context.Context, r *Result, pos int) (*sim, error) {
 	s.plain = planAuth(behind(r.Survey.Auth, s.base), s.auth.clone())
 	res.AuthKnown = s.auth.known
 	res.AuthExpected, res.AuthExpectedMin = s.plain.at(m.AppliedMax), s.plain.at(m.AppliedMin)
-	s.restarts = findRestarts(r.Survey, m.MemberID, fromStart)
+	s.restarts = findRestarts(r.Survey, m.MemberID, fromStart, received(m))
+	for i, other := range r.Members {
+		if i != pos {
+			s.others = append(s.others, other)
+		}
+	}
 	s.stamps = r.Survey.Stamps[m.MemberID]
 	if m.WAL != nil && m.WAL.Summary != nil {
 		for _, sn := range m.WAL.Summary.Snapshots {
@@ -42,6 +48,17 @@ func newSim(ctx context.Context, r *Result, pos int) (*sim, error) {
 	}
 	res.Checked = true
 	return s, nil
+}
+
+// received lists the snapshots of other members that replaced the member's database.
+func received(m *evidence.Member) []uint64 {
+	var out []uint64
+	if m.WAL != nil && m.WAL.Summary != nil {
+		for _, j := range m.WAL.Summary.Jumps {
+			out = append(out, j.To)
+		}
+	}
+	return out
 }
 
 // unfit says why a member can not be replayed, "" when it can.

@@ -1,6 +1,9 @@
 package replay
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -11,6 +14,8 @@ type restart struct {
 	index, from uint64
 	id          RequestID
 	done        bool
+	// received is set when this is no restart but the leader's snapshot, which replaces the database, auth revision included.
+	received bool
 }
 
 // authPlan is what the log alone gives: the auth revision after each auth entry when every entry is applied once.
@@ -84,8 +89,16 @@ func (s *sim) jump(r *restart, idx uint64) {
 		return
 	}
 	possible, entries, state := s.reapply()
+	if r.received {
+		possible, entries, s.authSeen = s.inheritable(), nil, nil
+	}
 	need := s.needed(r, int64(possible))
 	if need <= 0 {
+		return
+	}
+	if r.received {
+		s.auth.revision += uint64(need)
+		s.res.Jumps = append(s.res.Jumps, Jump{Index: idx, Snapshot: r.index, Extra: uint64(need), Possible: possible})
 		return
 	}
 	j := Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: uint64(need), Possible: possible, Entries: entries}
@@ -113,14 +126,28 @@ func (s *sim) reapply() (possible uint64, entries []uint64, state *authState) {
 	return possible, entries, state
 }
 
+// inheritable is the most that a database received from another member can stand above this one's.
+func (s *sim) inheritable() uint64 {
+	own, most := risen(s.res), uint64(0)
+	for _, m := range s.others {
+		most = max(most, risen(m))
+	}
+	return most - min(most, own)
+}
+
+func risen(m *MemberResult) uint64 {
+	var n uint64
+	for _, j := range m.Jumps {
+		n += j.Extra
+	}
+	return n
+}
+
 // needed is the rise to ascribe to a restart: exactly what the member's own stamps of that process life show; without stamps,
 // what is left to the next place where its revision is known (a later life's stamps, else the database), of which a restart
 // takes no more than it can explain as long as another one follows before that place.
 func (s *sim) needed(r *restart, possible int64) int64 {
-	var so int64
-	for _, j := range s.res.Jumps {
-		so += int64(j.Extra)
-	}
+	so := int64(risen(s.res))
 	for i := range s.restarts {
 		life := &s.restarts[i]
 		if life.index < r.index {
@@ -168,8 +195,8 @@ func (s *sim) overrated(really uint64) {
 	s.auth.revision = really
 }
 
-// findRestarts lists the starts of the member after its first.
-func findRestarts(sv *Survey, id dumplog.ID, sawBirth bool) []restart {
+// findRestarts lists the starts of the member after its first, and the snapshots that bridge gaps of its own log.
+func findRestarts(sv *Survey, id dumplog.ID, sawBirth bool, snapshots []uint64) []restart {
 	starts := sv.Starts[id]
 	if sawBirth && len(starts) > 0 {
 		starts = starts[1:]
@@ -178,6 +205,10 @@ func findRestarts(sv *Survey, id dumplog.ID, sawBirth bool) []restart {
 	for _, st := range starts {
 		out = append(out, restart{index: st.Index, id: st.ID})
 	}
+	for _, at := range snapshots {
+		out = append(out, restart{index: at, received: true, from: at})
+	}
+	slices.SortFunc(out, func(a, b restart) int { return cmp.Compare(a.index, b.index) })
 	prev := uint64(0)
 	for i := range out {
 		for _, stamp := range sv.Stamps[id] {

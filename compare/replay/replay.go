@@ -104,7 +104,9 @@ type Event struct {
 type Jump struct {
 	// Index is the entry before which it took place; Restart the publish entry of the restart that explains it, 0 if none.
 	Index, Restart uint64
-	Start          time.Time
+	// Snapshot is the index of a snapshot received from another member that brought the rise, 0 if it was none.
+	Snapshot uint64
+	Start    time.Time
 	// Extra is the rise; Possible the most that re-applying the auth entries From..To a second time can explain.
 	Extra, Possible uint64
 	From, To        uint64

@@ -29,6 +29,8 @@ type sim struct {
 	// snapshot. Entries behind it are executed again at a restart.
 	saved    uint64
 	restarts []restart
+	// others are the results of the other members, in step with this one's.
+	others []*MemberResult
 	// authSeen are the auth entries met so far behind saved; they are what a restart repeats.
 	authSeen []AuthEntry
 	stamps   []Stamp
