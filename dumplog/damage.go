@@ -39,6 +39,9 @@ const (
 	DamagePadding DamageKind = "bad-padding"
 	// DamageTermOrder: a term is lower than that of an earlier entry or HardState.
 	DamageTermOrder DamageKind = "term-order"
+	// DamageMissingSnapDB: the newest raft snapshot is ahead of the database, and the .snap.db file that leads there is gone.
+	// This package does not see databases; it names the kind for those who do.
+	DamageMissingSnapDB DamageKind = "missing-snap-db"
 )
 
 // DamageError says where a log stops making sense and why. It is a fact about the data, not a failure of the program:

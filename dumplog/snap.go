@@ -254,3 +254,12 @@ func leftOverInSnap(name string) string {
 	}
 	return "no file of etcd"
 }
+
+// Equal tells whether both name the same members in the same roles, in any order.
+func (c *ConfState) Equal(o *ConfState) bool {
+	same := func(a, b []ID) bool {
+		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+	}
+	return same(c.Voters, o.Voters) && same(c.Learners, o.Learners) && same(c.VotersOutgoing, o.VotersOutgoing) &&
+		same(c.LearnersNext, o.LearnersNext) && c.AutoLeave == o.AutoLeave
+}

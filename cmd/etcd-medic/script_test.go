@@ -50,6 +50,8 @@ func TestScripts(t *testing.T) {
 			"code":               s.code,
 			"head":               s.head,
 			"json":               s.json,
+			"poke":               s.poke,
+			"wal":                s.walWrite,
 		},
 	})
 }

@@ -155,7 +155,7 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 
 // expandEndpoint streams a running member's database to scratch; it is then read like a backup.
 func (s *Set) expandEndpoint(ctx context.Context, spec Spec) ([]*Source, error) {
-	dir, err := os.MkdirTemp("", "etcd-medic-") //nolint:forbidigo // scratch for the streamed snapshot
+	dir, err := os.MkdirTemp("", "etcd-medic-")
 	if err != nil {
 		return nil, err
 	}

@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 type dumpLogOptions struct {
@@ -15,24 +17,44 @@ type dumpLogOptions struct {
 	sources
 	logFilter
 	raw, snaps, stats, lives bool
+	peers                    []string
+	follow                   bool
+	followIdle               time.Duration
+	decoder                  string
+	decoderTimeout           time.Duration
 }
 
 const dumpLogLong = `List the records of a write-ahead log in the order in which they stand in its files: offset and length first, then
 what the record says. Entries are decoded; who proposed each, in which life of which process, for which user and at which
-auth revision stands at the end of the line. Damage is shown where it is met ("!!"), and listing goes on behind it.
+auth revision stands at the end of the line. Damage is shown where it is met ("!!"), and listing goes on behind it. The
+first line says how the log starts (bootstrap, join, restore, purged) and how far it goes.
 
-With a filter only entries are listed, and damage. --lives shows which process of which member proposed what: request IDs
-carry the low 16 bits of the member ID and the start time of the process.
+With a filter only entries are listed, and damage. --peer names the sources of other members: what they prove committed
+counts as far as both logs agree.
+
+--lives shows which process of which member proposed what: request IDs carry the low 16 bits of the member ID and the start
+time of the process. Below stand ranges of entries with the time after which they were proposed, and about before which;
+Lease renewals and managedFields of Kubernetes make them narrower.
+
+--snaps shows the raft snapshot files and whether they agree with the snapshot records of the log and with the database.
+
+--follow shows what a running server appends, until interrupted; it takes no lock and opens for reading only. An entry is
+called uncommitted there when it was not known to be committed at the time it was read.
+
+--stream-decoder works as in etcd-dump-logs: the command gets the data of each entry as a line of hex and answers each with a
+line "status|decoded data". It sees values and secrets in plain text.
 
 SRC is a data dir, a member or wal dir, or a .snap file. Values are shown as length and digest unless --values is given.
 
-Exit codes: 0 sound, 1 could not read, 2 wrong usage, 3 damage was met.`
+Exit codes: 0 sound, 1 could not read, 2 wrong usage, 3 damage was met, 130 interrupted.`
 
 const dumpLogExample = `  etcd-medic dumplog node1/
   etcd-medic dumplog node1/member/wal --raw
   etcd-medic dumplog node1/ --snaps
-  etcd-medic dumplog node1/ --index ~20
+  etcd-medic dumplog node1/ --index ~20 --follow
   etcd-medic dumplog node1/ --prefix /app/ --user alice
+  etcd-medic dumplog node1/ --uncommitted --peer node2/ --peer node3/
+  etcd-medic dumplog node1/ --entry-type IRRPut,IRRTxn --stream-decoder ./decoder
   etcd-medic dumplog node1/ --stats
   etcd-medic dumplog node1/ -w jsonl | jq -c 'select(.request == "auth_enable")'`
 
@@ -51,8 +73,8 @@ func newDumpLogCmd(s *Streams, run func(context.Context, *dumpLogOptions) error)
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			if trues(o.raw, o.snaps, o.stats, o.lives) > 1 {
-				return usagef("", "--raw, --snaps, --stats and --lives exclude each other")
+			if err := o.together(); err != nil {
+				return err
 			}
 			return run(cmd.Context(), o)
 		},
@@ -61,11 +83,43 @@ func newDumpLogCmd(s *Streams, run func(context.Context, *dumpLogOptions) error)
 	o.secretFlag(cmd)
 	o.sources.flags(cmd)
 	o.logFilter.flags(cmd)
-	cmd.Flags().BoolVar(&o.raw, "raw", false, "list physical records: stored and computed CRC, padding, no decoding of entries")
-	cmd.Flags().BoolVar(&o.snaps, "snaps", false, "list the raft snapshot files instead of the log")
-	cmd.Flags().BoolVar(&o.stats, "stats", false, "count entries by kind, term, proposer, user and key prefix")
-	cmd.Flags().BoolVar(&o.lives, "lives", false, "list the process lives of the proposing members")
+	o.modeFlags(cmd)
 	return cmd
+}
+
+func (o *dumpLogOptions) modeFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.raw, "raw", false, "list physical records: stored and computed CRC, padding, no decoding of entries")
+	f.BoolVar(&o.snaps, "snaps", false, "list the raft snapshot files instead of the log")
+	f.BoolVar(&o.stats, "stats", false, "count entries by kind, term, proposer, user and key prefix")
+	f.BoolVar(&o.lives, "lives", false, "list the process lives of the proposing members, and when entries were proposed")
+	f.StringArrayVar(&o.peers, "peer", nil, "source of another member, whose commit index counts too; repeatable")
+	f.BoolVar(&o.follow, "follow", false, "go on with what a running server appends")
+	f.DurationVar(&o.followIdle, "follow-idle", 0, "end --follow when nothing was appended for this long; 0 means never")
+	f.StringVar(&o.decoder, "stream-decoder", "", "command that gets the data of each entry as a line of hex and answers with a line \"status|decoded data\"")
+	f.DurationVar(&o.decoderTimeout, "stream-decoder-timeout", 10*time.Second, "how long the stream decoder may take for one entry")
+}
+
+// together refuses flags that do not go together.
+func (o *dumpLogOptions) together() error {
+	views := trues(o.raw, o.snaps, o.stats, o.lives)
+	switch {
+	case views > 1:
+		return usagef("", "--raw, --snaps, --stats and --lives exclude each other")
+	case o.follow && views > trues(o.raw):
+		return usagef("", "--follow goes with listings and --raw only")
+	case o.followIdle != 0 && !o.follow:
+		return usagef("", "--follow-idle needs --follow")
+	case o.followIdle < 0 || o.decoderTimeout <= 0:
+		return usagef("", "a duration is not positive")
+	case o.decoder != "" && views > 0:
+		return usagef("", "--stream-decoder goes with a listing of entries only")
+	case o.snaps && (o.active || len(o.peers) > 0):
+		return usagef("", "--snaps lists files: filters and --peer do not apply")
+	case o.re != nil && (o.stats || o.lives):
+		return usagef("", "--grep matches lines: it does not go with --stats and --lives")
+	}
+	return nil
 }
 
 func trues(flags ...bool) (n int) {
@@ -78,7 +132,12 @@ func trues(flags ...bool) (n int) {
 }
 
 func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
-	set, m, err := openOne(ctx, o.io, o.specs[0])
+	var pass statsPass // counts while the source is opened, when every entry counts
+	opts := evidence.Options{Progress: o.io.Progress()}
+	if o.stats && !o.active {
+		opts.Visit = pass.visit
+	}
+	set, m, err := openWith(ctx, o.io, o.specs[0], opts)
 	if err != nil {
 		return err
 	}
@@ -88,13 +147,32 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 	if err := needLog(m, snaps); err != nil {
 		return err
 	}
-	stream := render.NewStream(o.io.Out, o.format, head, o.renderOptions())
+	var known commits
 	if !snaps {
-		if err := o.resolve(m); err != nil {
+		if d := beyondEnd(m); d != nil && !o.follow { // a server at work writes both
+			m.WAL.Summary.Damage = append(m.WAL.Summary.Damage, d)
+		}
+		if known, err = o.askPeers(ctx, m); err != nil {
+			return err
+		}
+		if err := o.resolve(m, known.commit); err != nil {
 			return err
 		}
 	}
-	bad, err := o.list(ctx, stream, m, snaps)
+	stream := render.NewStream(o.io.Out, o.format, head, o.renderOptions())
+	var bad int
+	switch {
+	case snaps:
+		bad, err = listSnaps(stream, m)
+	case opts.Visit != nil:
+		bad, err = writeStats(stream, m, pass.all(), m.WAL.Summary.Damage)
+	case o.stats:
+		bad, err = logStats(ctx, stream, m, &o.counted)
+	case o.lives:
+		bad, err = logLives(ctx, stream, m, &o.counted)
+	default:
+		bad, err = o.list(ctx, stream, m, known)
+	}
 	if err = stream.Close(err); err != nil {
 		return err
 	}
@@ -104,19 +182,34 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 	return nil
 }
 
-// list writes what is asked for and returns how much of it is damaged.
-func (o *dumpLogOptions) list(ctx context.Context, stream *render.Stream, m *evidence.Member, snaps bool) (int, error) {
-	switch {
-	case snaps:
-		return listSnaps(stream, m)
-	case o.stats:
-		return logStats(ctx, stream, m, &o.filter)
-	case o.lives:
-		return logLives(ctx, stream, m)
-	}
+// list writes records or entries and returns how much of it is damaged.
+func (o *dumpLogOptions) list(ctx context.Context, stream *render.Stream, m *evidence.Member, known commits) (int, error) {
 	l := newLogLister(stream, m, o.raw)
-	l.f = &o.logFilter
-	err := l.run(ctx)
+	l.f, l.known = &o.logFilter, known
+	l.commit.Store(known.commit)
+	if o.decoder != "" {
+		d, err := startDecoder(ctx, o.decoder, o.decoderTimeout)
+		if err != nil {
+			return 0, err
+		}
+		l.decoder = d
+	}
+	var err error
+	switch {
+	case o.follow:
+		err = l.follow(ctx, o.followIdle)
+	case l.decoder != nil:
+		err = l.inTurn(ctx, l.read)
+	default:
+		err = l.run(ctx)
+	}
+	if l.decoder != nil {
+		said, derr := l.decoder.close(err)
+		if said != "" {
+			o.io.errorf("stream decoder: %s", said)
+		}
+		err = errors.Join(err, derr)
+	}
 	return int(l.bad.Load()), err
 }
 
@@ -137,9 +230,9 @@ func needLog(m *evidence.Member, snaps bool) error {
 	return e
 }
 
-// openOne opens one source, without digests and deep reads: listing commands look at the bytes themselves.
-func openOne(ctx context.Context, s *Streams, spec evidence.Spec) (*evidence.Set, *evidence.Member, error) {
-	set, err := evidence.Open(ctx, []evidence.Spec{spec}, evidence.Options{Progress: s.Progress()})
+// openWith opens one source, without digests and deep reads: listing commands look at the bytes themselves.
+func openWith(ctx context.Context, s *Streams, spec evidence.Spec, o evidence.Options) (*evidence.Set, *evidence.Member, error) {
+	set, err := evidence.Open(ctx, []evidence.Spec{spec}, o)
 	s.clearStatus()
 	if err != nil {
 		return nil, nil, err
@@ -153,4 +246,28 @@ func openOne(ctx context.Context, s *Streams, spec evidence.Spec) (*evidence.Set
 		return nil, nil, usagef("name one of them", "%s holds %d sources:%s", spec.Where, n, names)
 	}
 	return set, set.Members[0], nil
+}
+
+// beyondEnd is the damage that only a look at the whole source shows: the database or a snapshot file goes beyond the end of
+// a log that looks whole. It is nil when there is none.
+func beyondEnd(m *evidence.Member) *dumplog.DamageError {
+	s := m.WAL.Summary
+	if len(s.Segments) == 0 || s.LastIndex == 0 || len(s.Damage) > 0 && s.Damage[len(s.Damage)-1].LostFrom > 0 {
+		return nil
+	}
+	end, why, beyond := m.LastIndex(), "the database", m.ConsistentIndex()
+	if m.Snap != nil {
+		for _, f := range m.Snap.Files {
+			if !f.Broken && f.Damage == nil && f.Index > beyond {
+				why, beyond = f.File, f.Index
+			}
+		}
+	}
+	if beyond <= end {
+		return nil
+	}
+	last := &s.Segments[len(s.Segments)-1]
+	return &dumplog.DamageError{Pos: dumplog.Pos{Segment: last.Name, Offset: last.DataEnd}, Kind: dumplog.DamageMissingSegment,
+		LostFrom: end + 1, LostTo: beyond, Err: &endError{why: why, beyond: beyond, end: end},
+		Server: "does not notice when it starts; as a follower it panics then (tocommit is out of range), and entries that it writes anew up to this index are not applied to the database"}
 }

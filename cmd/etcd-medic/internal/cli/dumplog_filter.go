@@ -29,7 +29,9 @@ type logFilter struct {
 	// active is true when any of them is set: only entries (and damage) are shown then.
 	active bool
 	filter dumplog.Filter
-	re     *regexp.Regexp
+	// counted is filter with the bounds of --committed and --uncommitted.
+	counted dumplog.Filter
+	re      *regexp.Regexp
 }
 
 func (l *logFilter) flags(cmd *cobra.Command) {
@@ -92,13 +94,14 @@ func (l *logFilter) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// resolve reads the flags that need the source: names of members, the end of the log.
-func (l *logFilter) resolve(m *evidence.Member) error {
+// resolve reads the flags that need the source: names of members, the end of the log, what is committed of it.
+func (l *logFilter) resolve(m *evidence.Member, commit uint64) error {
 	if l.index != "" {
 		if err := l.parseRange(m.LastIndex()); err != nil {
 			return err
 		}
 	}
+	l.bound(commit)
 	if l.proposer == "" {
 		return nil
 	}
@@ -114,6 +117,20 @@ func (l *logFilter) resolve(m *evidence.Member) error {
 	}
 	l.filter.Proposer = id
 	return nil
+}
+
+// bound makes --committed and --uncommitted ranges of the index, for views that count. Listings judge each entry, since the
+// commit index may grow while they run.
+func (l *logFilter) bound(commit uint64) {
+	l.counted = l.filter
+	if l.uncommitted {
+		l.counted.From = max(l.counted.From, commit+1)
+	}
+	if l.committed && (l.counted.To == 0 || l.counted.To > commit) {
+		if l.counted.To = commit; commit == 0 {
+			l.counted.From, l.counted.To = 2, 1 // nothing
+		}
+	}
 }
 
 // parseRange reads 5, 1..10, 5.., ..10 or ~10.

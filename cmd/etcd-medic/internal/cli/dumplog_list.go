@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync/atomic"
 
@@ -20,19 +21,31 @@ type logLister struct {
 	by     proposers
 	// bad counts damage and entries that do not decode.
 	bad atomic.Int64
+	// commit is the highest index known to be committed; it grows while a log is followed.
+	commit  atomic.Uint64
+	known   commits
+	decoder *streamDecoder
 
-	segments []dumplog.Segment // not announced yet
-	over     overwrites
-	shown    map[dumplog.Pos]bool // damage written already
-	spare    spares[*logBatch]
+	segments  []dumplog.Segment // not announced yet
+	over      overwrites
+	shown     map[shownDamage]bool
+	spare     spares[*logBatch]
+	headed    bool
+	lastIndex uint64 // while a log is followed
 }
 
-// logItem is one thing to show; exactly one of the pointers is set, or rec counts.
+// shownDamage tells damage that was written from damage that was not.
+type shownDamage struct {
+	dumplog.Pos
+	dumplog.DamageKind
+}
+
+// logItem is one thing to show: row when it is set, else rec.
 type logItem struct {
 	rec         dumplog.Record
 	overwritten bool
-	segment     *dumplog.Segment
-	damage      *dumplog.DamageError
+	replacedTo  uint64
+	row         render.Row
 }
 
 // logBatch is what goes from the reading to a decoding goroutine. Data of its records lies in arena.
@@ -52,7 +65,7 @@ const (
 func newLogLister(s *render.Stream, m *evidence.Member, raw bool) *logLister {
 	sum := m.WAL.Summary
 	return &logLister{stream: s, m: m, raw: raw, by: newProposers(m), segments: sum.Segments,
-		over: newOverwrites(sum.Overwrites), shown: map[dumplog.Pos]bool{}, spare: newSpares[*logBatch]()}
+		over: newOverwrites(sum.Overwrites), shown: map[shownDamage]bool{}, spare: newSpares[*logBatch]()}
 }
 
 func (l *logLister) run(ctx context.Context) error {
@@ -62,6 +75,7 @@ func (l *logLister) run(ctx context.Context) error {
 // read walks the log and emits batches.
 func (l *logLister) read(ctx context.Context, emit func(*logBatch) error) error {
 	b := l.spare.get(newLogBatch)
+	l.head(b)
 	for rec, err := range l.m.WAL.Log.RecordsOf(ctx, l.m.WAL.Summary) {
 		var dmg *dumplog.DamageError
 		if err != nil && !errors.As(err, &dmg) {
@@ -90,22 +104,40 @@ func (l *logLister) read(ctx context.Context, emit func(*logBatch) error) error 
 	for _, d := range l.m.WAL.Summary.Damage {
 		l.damage(b, d)
 	}
+	if !l.f.active {
+		for _, f := range l.m.WAL.Summary.LeftOvers {
+			b.items = append(b.items, logItem{row: render.LogLeftOver{LeftOver: f}})
+		}
+	}
 	return emit(b)
 }
 
-func (l *logLister) damage(b *logBatch, d *dumplog.DamageError) {
-	if l.shown[d.Pos] {
+// head adds what stands before the records of a whole listing.
+func (l *logLister) head(b *logBatch) {
+	l.headed = true
+	if l.f.active || l.raw {
 		return
 	}
-	l.shown[d.Pos] = true
+	b.items = append(b.items, logItem{row: render.LogHead{Summary: l.m.WAL.Summary, Commit: l.commit.Load()}})
+	for _, p := range l.known.peers {
+		b.items = append(b.items, logItem{row: p})
+	}
+}
+
+func (l *logLister) damage(b *logBatch, d *dumplog.DamageError) {
+	id := shownDamage{d.Pos, d.Kind}
+	if l.shown[id] {
+		return
+	}
+	l.shown[id] = true
 	l.bad.Add(1)
-	b.items = append(b.items, logItem{damage: d})
+	b.items = append(b.items, logItem{row: render.LogDamage{DamageError: d}})
 }
 
 // announce adds the segments up to and with name; all that are left when name is empty.
 func (l *logLister) announce(b *logBatch, name string) {
 	for len(l.segments) > 0 && (name == "" || l.segments[0].Name <= name) {
-		b.items = append(b.items, logItem{segment: &l.segments[0]})
+		b.items = append(b.items, logItem{row: render.LogSegment{Segment: l.segments[0]}})
 		l.segments = l.segments[1:]
 	}
 }
@@ -127,12 +159,13 @@ func (l *logLister) encode(b *logBatch, out []byte) ([]byte, error) {
 	for i := range b.items {
 		it := &b.items[i]
 		switch {
-		case it.segment != nil:
-			out = l.stream.Encode(out, render.LogSegment{Segment: *it.segment})
-		case it.damage != nil:
-			out = l.stream.Encode(out, render.LogDamage{DamageError: it.damage})
+		case it.row != nil:
+			out = l.stream.Encode(out, it.row)
 		case it.rec.Type == dumplog.RecordEntry && (!l.raw || l.f.active):
-			out = l.encodeEntry(out, it, &dec)
+			var err error
+			if out, err = l.encodeEntry(out, it, &dec); err != nil {
+				return out, err
+			}
 		default:
 			out = l.encodeRecord(out, &it.rec)
 		}
@@ -142,28 +175,34 @@ func (l *logLister) encode(b *logBatch, out []byte) ([]byte, error) {
 	return out, nil
 }
 
-func (l *logLister) encodeEntry(out []byte, it *logItem, dec *dumplog.Decoder) []byte {
+// encodeEntry appends the row of an entry that is wanted. The error is that of the stream decoder.
+func (l *logLister) encodeEntry(out []byte, it *logItem, dec *dumplog.Decoder) ([]byte, error) {
 	e, err := it.rec.Entry()
 	if err != nil {
 		l.bad.Add(1)
-		return l.stream.Encode(out, &render.LogRecord{Record: &it.rec, Err: err})
+		return l.stream.Encode(out, &render.LogRecord{Record: &it.rec, Err: err}), nil
 	}
 	e.Overwritten = it.overwritten
-	row := render.LogEntry{Entry: &e, Uncommitted: e.Index > l.m.Commit}
+	row := render.LogEntry{Entry: &e, Uncommitted: e.Index > l.commit.Load(), ReplacedTo: it.replacedTo}
 	if row.Request, row.DecodeErr = dec.Decode(&e); row.DecodeErr != nil {
 		l.bad.Add(1)
 	}
 	if !l.wants(&row) {
-		return out
+		return out, nil
 	}
 	if l.raw {
-		return l.encodeRecord(out, &it.rec)
+		return l.encodeRecord(out, &it.rec), nil
 	}
 	row.Proposer = l.by.of(row.Request.ProposerID())
 	if l.f.re != nil && !l.f.re.Match(row.Line(nil, l.stream.Options())) {
-		return out
+		return out, nil
 	}
-	return l.stream.Encode(out, &row)
+	if l.decoder != nil {
+		if row.Decoded, err = l.decoder.ask(e.Data); err != nil {
+			return out, fmt.Errorf("%w; the entry is %d/%d", err, e.Term, e.Index)
+		}
+	}
+	return l.stream.Encode(out, &row), nil
 }
 
 func (l *logLister) wants(row *render.LogEntry) bool {
@@ -230,28 +269,4 @@ func (o *overwrites) at(rec dumplog.Record) bool {
 	}
 	e, err := rec.Entry()
 	return err == nil && e.Index >= o.least[0]
-}
-
-// listSnaps writes the raft snapshot files and what else lies beside them; it returns the number of damaged ones.
-func listSnaps(s *render.Stream, m *evidence.Member) (bad int, err error) {
-	var rows []render.Row
-	for _, f := range m.Snap.Files {
-		rows = append(rows, render.SnapFile{SnapFile: f})
-		if f.Damage != nil {
-			bad++
-			rows = append(rows, render.LogDamage{DamageError: f.Damage})
-		}
-	}
-	for _, f := range m.Snap.SnapDBs {
-		rows = append(rows, render.SnapDB{SnapDB: f})
-	}
-	for _, f := range m.Snap.LeftOvers {
-		rows = append(rows, render.LogLeftOver{LeftOver: f})
-	}
-	for _, r := range rows {
-		if err := s.Write(r); err != nil {
-			return bad, err
-		}
-	}
-	return bad, nil
 }

@@ -3,22 +3,54 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// logStats writes counts by kind, term, proposer, user and prefix, the largest first.
+// statsPass counts the entries of each segment on its own, so that the cores do not share what they count with.
+type statsPass struct {
+	mu    sync.Mutex
+	parts []*dumplog.Stats
+}
+
+// visit is for dumplog.Log.ScanWith.
+func (p *statsPass) visit(int) func(*dumplog.Entry) {
+	part := new(dumplog.Stats)
+	p.mu.Lock()
+	p.parts = append(p.parts, part)
+	p.mu.Unlock()
+	var dec dumplog.Decoder
+	return func(e *dumplog.Entry) {
+		r, _ := dec.Decode(e)
+		part.Add(e, r)
+	}
+}
+
+func (p *statsPass) all() *dumplog.Stats {
+	sum := &dumplog.Stats{}
+	for _, part := range p.parts {
+		sum.Merge(part)
+	}
+	return sum
+}
+
+// logStats counts the entries that a filter picks.
 func logStats(ctx context.Context, s *render.Stream, m *evidence.Member, f *dumplog.Filter) (int, error) {
-	st, sum, err := m.WAL.Log.Stats(ctx, f)
+	st, _, err := m.WAL.Log.Stats(ctx, f)
 	if err != nil {
 		return 0, err
 	}
+	return writeStats(s, m, st, m.WAL.Summary.Damage)
+}
+
+// writeStats writes counts by kind, term, proposer, user, size and prefix, the largest first.
+func writeStats(s *render.Stream, m *evidence.Member, st *dumplog.Stats, damage []*dumplog.DamageError) (int, error) {
 	by := newProposers(m)
 	rows := []render.Row{render.LogCount{Of: "total", Count: st.Total}}
 	rows = append(rows, counts("kind", st.Kinds, func(k dumplog.Kind) string { return string(k) })...)
@@ -26,14 +58,25 @@ func logStats(ctx context.Context, s *render.Stream, m *evidence.Member, f *dump
 	rows = append(rows, counts("proposer", st.Proposers, func(p uint16) string { return by.of(dumplog.RequestID(p) << 48) })...)
 	rows = append(rows, counts("user", st.Users, func(u string) string { return u })...)
 	rows = append(rows, counts("prefix", st.Prefixes, func(p string) string { return p })...)
+	for i, n := range st.Sizes {
+		if n > 0 {
+			rows = append(rows, render.LogSize{Class: i, Entries: n})
+		}
+	}
 	if st.Largest > 0 {
 		rows = append(rows, render.LogCount{Of: "largest", Name: "index " + strconv.FormatUint(st.LargestIndex, 10) + " at " + st.LargestPos.String(),
 			Count: dumplog.Count{Entries: 1, Bytes: st.Largest}})
 	}
-	for _, d := range sum.Damage {
-		rows = append(rows, render.LogDamage{DamageError: d})
+	rows = append(rows, damageRows(damage)...)
+	return len(damage) + int(st.Undecoded), writeAll(s, rows)
+}
+
+func damageRows(damage []*dumplog.DamageError) []render.Row {
+	rows := make([]render.Row, len(damage))
+	for i, d := range damage {
+		rows[i] = render.LogDamage{DamageError: d}
 	}
-	return len(sum.Damage) + int(st.Undecoded), writeAll(s, rows)
+	return rows
 }
 
 func counts[K comparable](of string, m map[K]*dumplog.Count, name func(K) string) []render.Row {
@@ -45,36 +88,6 @@ func counts[K comparable](of string, m map[K]*dumplog.Count, name func(K) string
 		rows[i] = render.LogCount{Of: of, Name: name(k), Count: *m[k]}
 	}
 	return rows
-}
-
-// logLives writes the process lives that request IDs show.
-func logLives(ctx context.Context, s *render.Stream, m *evidence.Member) (int, error) {
-	var lives dumplog.Lives
-	for id := range m.Membership.Names {
-		lives.AddMember(id)
-	}
-	lives.AddMember(m.Membership.Voters...)
-	var dec dumplog.Decoder
-	bad := 0
-	for e, err := range m.WAL.Log.Entries(ctx, m.WAL.Summary) {
-		var dmg *dumplog.DamageError
-		switch {
-		case errors.As(err, &dmg):
-			bad++
-			continue
-		case err != nil:
-			return bad, err
-		}
-		if r, err := dec.Decode(&e); err == nil {
-			lives.Add(&e, r)
-		}
-	}
-	by := newProposers(m)
-	var rows []render.Row
-	for _, l := range lives.List() {
-		rows = append(rows, render.LogLife{Life: l, Proposer: by.of(l.FirstID)})
-	}
-	return bad, writeAll(s, rows)
 }
 
 func writeAll(s *render.Stream, rows []render.Row) error {

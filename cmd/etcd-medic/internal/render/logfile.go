@@ -58,7 +58,13 @@ func (l LogLeftOver) Fields(f Fields) {
 }
 
 // SnapFile is one raft snapshot file.
-type SnapFile struct{ *dumplog.SnapFile }
+type SnapFile struct {
+	*dumplog.SnapFile
+	// Record is agrees, confState-differs or absent: what the log's snapshot record says; "" without a log.
+	Record string
+	// Note says what is unusual about the file, beside log and database.
+	Note string
+}
 
 // Kind is "snap-file".
 func (SnapFile) Kind() string { return "snap-file" }
@@ -83,6 +89,8 @@ func (s SnapFile) facts(f Fields) {
 	f.Str("computed", hex32(s.ComputedCRC))
 	f.Obj("confState", func(f Fields) { writeConfState(f, &s.ConfState) })
 	flag(f, "broken", s.Broken)
+	word(f, "walRecord", s.Record)
+	word(f, "note", s.Note)
 	if s.V2 != nil {
 		f.Obj("v2", func(f Fields) { writeV2Store(f, s.V2) })
 	}
@@ -109,7 +117,11 @@ func writeV2Store(f Fields, v *dumplog.V2Store) {
 }
 
 // SnapDB is a whole database received from a leader and not installed yet.
-type SnapDB struct{ dumplog.SnapDB }
+type SnapDB struct {
+	dumplog.SnapDB
+	// Use says whether etcd will install it; "" when there is no database to compare with.
+	Use string
+}
 
 // Kind is "snap-db".
 func (SnapDB) Kind() string { return "snap-db" }
@@ -124,4 +136,25 @@ func (s SnapDB) Fields(f Fields) {
 	f.Str("file", s.File)
 	f.Uint("index", s.Index)
 	f.Int("size", s.Size)
+	word(f, "use", s.Use)
+}
+
+// SnapMissing is a snapshot record of the log newer than every snapshot file.
+type SnapMissing struct{ *dumplog.SnapshotRecord }
+
+// Kind is "snap-missing".
+func (SnapMissing) Kind() string { return "snap-missing" }
+
+// Line shows what the record says and where it stands.
+func (s SnapMissing) Line(dst []byte, o Options) []byte {
+	return textLine(append(dst, "# snap-missing"...), o, s.Fields)
+}
+
+// Fields are the position in the raft log and that in the file.
+func (s SnapMissing) Fields(f Fields) {
+	f.Uint("term", s.Term)
+	f.Uint("index", s.Index)
+	f.Str("segment", s.Segment)
+	f.Int("offset", s.Offset)
+	f.Str("note", "the log has a snapshot record and no usable file is there for it: etcd starts from an older one, or from none")
 }

@@ -2,7 +2,6 @@ package render
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -48,10 +47,15 @@ type LogEntry struct {
 	Proposer string
 	// Uncommitted is true above the highest index that the source proves committed.
 	Uncommitted bool
+	// ReplacedTo is the last index that this entry threw out of the log, 0 when it threw out none; only known while a log
+	// is followed.
+	ReplacedTo uint64
+	// Decoded is what the stream decoder says of the entry, nil without one.
+	Decoded *Decoded
 }
 
-// nearTime completes the 40 bits of milliseconds in a request ID: they repeat every 34.8 years, and etcd 3.x exists since 2016.
-var nearTime = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+// Decoded is the answer of a stream decoder for one entry.
+type Decoded struct{ Status, Data string }
 
 // Kind is "entry".
 func (*LogEntry) Kind() string { return "entry" }
@@ -76,7 +80,22 @@ func (e *LogEntry) Line(dst []byte, o Options) []byte {
 	if e.Overwritten {
 		dst = append(dst, " [overwritten]"...)
 	}
+	if e.ReplacedTo > 0 {
+		dst = append(strconv.AppendUint(append(dst, " [replaces up to "...), e.ReplacedTo, 10), ']')
+	}
+	if e.Decoded != nil {
+		dst = textLine(dst, o, e.decoded)
+	}
 	return dst
+}
+
+func (e *LogEntry) decoded(f Fields) {
+	if e.Decoded != nil {
+		f.Obj("decoder", func(f Fields) {
+			f.Str("status", e.Decoded.Status)
+			f.Str("data", e.Decoded.Data)
+		})
+	}
 }
 
 func (e *LogEntry) appendOrigin(dst []byte) []byte {
@@ -84,7 +103,7 @@ func (e *LogEntry) appendOrigin(dst []byte) []byte {
 	if id := e.Request.ProposerID(); id != 0 {
 		dst = append(append(dst, "  by "...), e.Proposer...)
 		dst = append(dst, " life "...)
-		dst = id.StartTime(nearTime).AppendFormat(dst, "2006-01-02T15:04:05Z")
+		dst = id.StartTime(NearTime).AppendFormat(dst, "2006-01-02T15:04:05Z")
 	}
 	if h.Username != "" {
 		dst = appendWord(append(dst, " user="...), h.Username)
@@ -101,13 +120,13 @@ func (e *LogEntry) Fields(f Fields) {
 	f.Uint("term", e.Term)
 	f.Uint("index", e.Index)
 	f.Str("type", entryTypeName(e.Entry.Type))
-	f.Bool("committed", !e.Uncommitted)
+	f.Bool("committed", !e.Uncommitted && !e.Overwritten)
 	f.Bool("overwritten", e.Overwritten)
 	f.Str("request", string(e.Request.Kind))
 	if id := e.Request.ProposerID(); id != 0 {
 		f.ID("id", uint64(id))
 		f.Str("proposer", e.Proposer)
-		f.Str("life", id.StartTime(nearTime).Format("2006-01-02T15:04:05.000Z"))
+		f.Str("life", id.StartTime(NearTime).Format("2006-01-02T15:04:05.000Z"))
 	}
 	if h := &e.Request.Header; h.ID != 0 {
 		word(f, "user", h.Username)
@@ -118,6 +137,10 @@ func (e *LogEntry) Fields(f Fields) {
 		f.Str("error", e.DecodeErr.Error())
 		f.Raw("data", e.Data)
 	}
+	if e.ReplacedTo > 0 {
+		f.Uint("replacedTo", e.ReplacedTo)
+	}
+	e.decoded(f)
 }
 
 // LogRecord is any record that is no entry, or an entry's record as it stands in the file.

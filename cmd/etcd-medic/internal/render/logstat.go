@@ -1,6 +1,8 @@
 package render
 
 import (
+	"time"
+
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -35,11 +37,34 @@ func (c LogCount) counts(f Fields) {
 	f.Int("bytes", c.Bytes)
 }
 
+// LogSize counts the entries whose payload has a size of one class.
+type LogSize struct {
+	// Class i is of payloads of less than 2^i and at least 2^(i-1) bytes.
+	Class   int
+	Entries int64
+}
+
+// Kind is "size".
+func (LogSize) Kind() string { return "size" }
+
+// Line shows the bound and the count.
+func (c LogSize) Line(dst []byte, o Options) []byte {
+	return textLine(append(dst, "size"...), o, c.Fields)
+}
+
+// Fields are the bound in bytes, exclusive, and the count.
+func (c LogSize) Fields(f Fields) {
+	f.Uint("below", 1<<min(c.Class, 63))
+	f.Int("entries", c.Entries)
+}
+
 // LogLife is one process life of a proposing member.
 type LogLife struct {
 	dumplog.Life
 	// Proposer names the member.
 	Proposer string
+	// After and Before bound the time of the requests, as LogTimes does.
+	After, Before time.Time
 }
 
 // Kind is "life".
@@ -54,7 +79,7 @@ func (l LogLife) Line(dst []byte, o Options) []byte {
 func (l LogLife) Fields(f Fields) {
 	f.Str("proposer", l.Proposer)
 	f.IDs("members", len(l.Members), func(i int) uint64 { return uint64(l.Members[i]) })
-	f.Str("start", l.Start(nearTime).Format("2006-01-02T15:04:05.000Z"))
+	f.Str("start", l.Start(NearTime).Format("2006-01-02T15:04:05.000Z"))
 	f.Uint("firstIndex", l.First)
 	f.Uint("lastIndex", l.Last)
 	f.Int("requests", int64(l.Requests))
@@ -63,4 +88,5 @@ func (l LogLife) Fields(f Fields) {
 	}
 	word(f, "name", l.Name)
 	flag(f, "inferred", l.Inferred)
+	bounds(f, l.After, l.Before)
 }

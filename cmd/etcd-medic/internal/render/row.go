@@ -114,6 +114,9 @@ func (s *Stream) writeRaw(b []byte) error {
 	return err
 }
 
+// Flush hands to the writer below what was written so far, for streams that somebody watches.
+func (s *Stream) Flush() error { return s.w.Flush() }
+
 // Close ends the document and flushes; after an error, which it returns, the document is left without its end, so that
 // nobody takes it for whole. It does not close the writer below.
 func (s *Stream) Close(err error) error {
