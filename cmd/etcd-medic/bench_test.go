@@ -24,7 +24,7 @@ import (
 // revisions of 200,000 keys in 1.4 GB.
 var (
 	logSize = clustertest.Synth{Members: 1, Entries: 500_000, Keys: 100_000, Value: 1000}
-	dbSize  = clustertest.Synth{Members: 1, Entries: 1_000_000, Keys: 200_000, Value: 1250}
+	dbSize  = clustertest.Synth{Members: 1, Entries: 1_000_000, Keys: 200_000, Value: 1100}
 )
 
 var benchBinary = sync.OnceValues(func() (string, error) {
