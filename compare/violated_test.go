@@ -82,6 +82,7 @@ var causesOf = map[string]string{
 	"flipped byte in the log":          "wal-crc-mismatch",
 	"flipped byte in a raft snapshot":  "snap-file-damaged",
 	"database older than the snapshot": "data-dir-rolled-back",
+	"auth revision raised by hand":     "auth-revision-unequal",
 	"dead meta page":                   "bbolt-meta-damage",
 	"file cut short":                   "db-truncated",
 	"term of another time":             "wal-and-db-from-different-times",
@@ -278,5 +279,16 @@ func TestMajorityCanBeWrong(t *testing.T) {
 	evidencetest.Unchanged(t, dirs...)
 	if r := diagnose(t, synthSpecs(dirs)); !slices.Equal(r.Best.Members, []string{"node1"}) || r.Best.Lost.CommittedEntries != 0 {
 		t.Errorf("best %v, lost %+v: %s", r.Best.Members, r.Best.Lost, r.Best.Why)
+	}
+}
+
+// TestLearnerFlagLost: raft counts a member as a learner, bucket members calls it a voter.
+func TestLearnerFlagLost(t *testing.T) {
+	s := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20, Starts: map[int]int{0: 0, 1: 1, 2: 2}, Learners: map[int]bool{2: true}}
+	dirs := s.Write(t, t.TempDir())
+	evidencetest.Unchanged(t, dirs...)
+	r := diagnose(t, synthSpecs(dirs))
+	if r.Verdict.Class != "membership" || r.Verdict.Cause == nil || *r.Verdict.Cause != "member-update-drops-learner" || outcome(r, "M07") != check.Violated {
+		t.Errorf("%s %v: %s", r.Verdict.Class, r.Verdict.Cause, r.Verdict.Summary)
 	}
 }

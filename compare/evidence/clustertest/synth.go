@@ -27,6 +27,8 @@ type Synth struct {
 	Value int
 	// Starts puts a publish entry of a member (by position) before the put of that number: the mark of a restart.
 	Starts map[int]int
+	// Learners are added as learners by the log; bucket members says voter all the same.
+	Learners map[int]bool
 	// Skip leaves the effect of some puts out of the database of one member, by the numbers of member and put; later revisions
 	// move up, as they do on a server that never applied them.
 	Skip map[int]map[int]bool
@@ -107,6 +109,9 @@ func (s Synth) boot(tb testing.TB) []raftpb.Entry {
 	for i := range s.Members {
 		cc := raftpb.ConfChange{Type: raftpb.ConfChangeAddNode, NodeID: synthMember + uint64(i),
 			Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%d"],"name":"node%d"}`, synthMember+i, 2380+2*i, i+1)}
+		if s.Learners[i] {
+			cc.Type = raftpb.ConfChangeAddLearnerNode
+		}
 		data, err := cc.Marshal()
 		synthOK(tb, err)
 		out = append(out, raftpb.Entry{Term: 1, Index: uint64(i + 1), Type: raftpb.EntryConfChange, Data: data})
