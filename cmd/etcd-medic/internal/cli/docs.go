@@ -43,7 +43,7 @@ func newDocsCmd(_ *Streams, run func(context.Context, *docsOptions) error) *cobr
 func runDocs(_ context.Context, o *docsOptions) error {
 	pages := map[string]func(io.Writer) error{
 		"CHECKS.md": func(w io.Writer) error { return render.ChecksPage(w, check.All()) },
-		"CAUSES.md": func(w io.Writer) error { return render.CausesPage(w, cause.All()) },
+		"CAUSES.md": func(w io.Writer) error { return render.CausesPage(w, cause.All(), cause.Undetected()) },
 	}
 	for name, write := range pages {
 		var b bytes.Buffer

@@ -46,7 +46,7 @@ func newExplainCmd(s *Streams, run func(context.Context, *explainOptions) error)
 func runExplain(_ context.Context, o *explainOptions) error {
 	opts := render.Options{Width: o.io.Width, Color: o.io.Color()}
 	if o.code == "" {
-		return render.Catalogue(o.io.Out, check.All(), cause.All(), opts)
+		return render.Catalogue(o.io.Out, check.All(), cause.All(), cause.Undetected(), opts)
 	}
 	id, _, _ := strings.Cut(o.code, "-")
 	for _, c := range check.All() {
@@ -59,6 +59,11 @@ func runExplain(_ context.Context, o *explainOptions) error {
 			return render.CauseDoc(o.io.Out, c, opts)
 		}
 	}
+	for _, k := range cause.Undetected() {
+		if strings.EqualFold(k.ID, o.code) {
+			return render.KnownDoc(o.io.Out, k, opts)
+		}
+	}
 	return usagef(nearCodes(o.code), "%q is no check and no cause", o.code)
 }
 
@@ -69,6 +74,9 @@ func codes() []string {
 	}
 	for _, c := range cause.All() {
 		out = append(out, c.ID)
+	}
+	for _, k := range cause.Undetected() {
+		out = append(out, k.ID)
 	}
 	return out
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// Catalogue lists all checks and causes by code and title.
-func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, o Options) error {
+const notDetected = "These are known to happen, but no check recognises them yet: diagnose reports what they leave behind without naming them."
+
+// Catalogue lists all checks and causes by code and title, and the causes that are known but not detected.
+func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, undetected []cause.Known, o Options) error {
 	p := newPage(w, o)
 	p.line("checks:")
 	for _, c := range checks {
@@ -20,6 +22,19 @@ func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, o Option
 	for _, c := range causes {
 		p.text("  "+c.ID+"  ", c.Title)
 	}
+	p.line("")
+	p.line("known, but not detected:")
+	for _, k := range undetected {
+		p.text("  "+k.ID+"  ", k.Title)
+	}
+	return p.flush()
+}
+
+// KnownDoc prints what there is to say about a cause that is not detected.
+func KnownDoc(w io.Writer, k cause.Known, o Options) error {
+	p := newPage(w, o)
+	p.text(k.ID+"  ", k.Title)
+	p.prose("Known, but not detected: no check recognises it yet, and diagnose reports what it leaves behind without naming it.")
 	return p.flush()
 }
 

@@ -31,7 +31,7 @@ func ChecksPage(w io.Writer, checks []check.Check) error {
 }
 
 // CausesPage writes docs/CAUSES.md.
-func CausesPage(w io.Writer, causes []cause.Cause) error {
+func CausesPage(w io.Writer, causes []cause.Cause, undetected []cause.Known) error {
 	var b strings.Builder
 	b.WriteString("# Causes\n\n" + generated + "\n")
 	b.WriteString("What is known to bring an etcd cluster into such a state. A cause is named only with its evidence and says what would show\nit wrong. `etcd-medic explain ID` prints the same text.\n\n")
@@ -39,6 +39,7 @@ func CausesPage(w io.Writer, causes []cause.Cause) error {
 	for _, c := range causes {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", c.ID, c.ID, cell(c.Title))
 	}
+	b.WriteString("\nCauses that are [known, but not detected](#known-but-not-detected) stand at the end.\n")
 	for _, c := range causes {
 		fmt.Fprintf(&b, "\n## %s\n\n**%s**\n", c.ID, c.Title)
 		for _, para := range paragraphs(c.Doc) {
@@ -53,8 +54,17 @@ func CausesPage(w io.Writer, causes []cause.Cause) error {
 			}
 		}
 	}
+	writeUndetected(&b, undetected)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeUndetected lists what diagnose can not name: nobody should read its silence as their absence.
+func writeUndetected(b *strings.Builder, undetected []cause.Known) {
+	b.WriteString("\n## Known but not detected\n\n" + notDetected + "\n\n| ID | Cause |\n| --- | --- |\n")
+	for _, k := range undetected {
+		fmt.Fprintf(b, "| %s | %s |\n", k.ID, cell(k.Title))
+	}
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }

@@ -1,0 +1,27 @@
+package cause_test
+
+import (
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/cause"
+)
+
+// TestKnownIsDetectedOrListed: a cause is either in the catalogue or in the list of those that are not detected, once.
+func TestKnownIsDetectedOrListed(t *testing.T) {
+	seen := map[string]string{}
+	for _, c := range cause.All() {
+		if seen[c.ID] != "" {
+			t.Errorf("%s stands twice in the catalogue", c.ID)
+		}
+		seen[c.ID] = "the catalogue"
+	}
+	for _, k := range cause.Undetected() {
+		if k.Title == "" {
+			t.Errorf("%s has no title", k.ID)
+		}
+		if seen[k.ID] != "" {
+			t.Errorf("%s is listed as not detected and stands in %s", k.ID, seen[k.ID])
+		}
+		seen[k.ID] = "the list of those not detected"
+	}
+}
