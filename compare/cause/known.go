@@ -1,5 +1,7 @@
 package cause
 
+import "slices"
+
 // Known is a cause that is known to exist but that no matcher of the catalogue finds yet. The documents list it, so that the
 // absence of a verdict is not read as the absence of the cause.
 type Known struct {
@@ -9,111 +11,129 @@ type Known struct {
 // Undetected returns the known causes without a matcher, one line each. Whoever writes the matcher deletes the line; a test
 // holds that no ID stands in both lists.
 func Undetected() []Known {
-	return []Known{
-		// auth
-		{"lease-revoke-without-token-mixed-32-33", "while 3.2 and 3.3 run together with auth on, lease expiry takes effect on the 3.2 members only"},
-		{"auth-cache-empty-after-start", "a member that started with an empty permission cache refuses writes that the others apply"},
-		{"auth-cache-empty-after-snapshot", "a member that received a snapshot has an empty permission cache and refuses writes"},
-		{"auth-cache-stale-after-snapshot", "a member that received a snapshot keeps the permissions it knew before"},
-		{"auth-token-provider-off-after-snapshot", "leases stop expiring because a leader that recovered by snapshot can not make its internal token"},
-		{"backend-delete-visible-late", "a deleted auth, alarm or member row is still seen by the entry that follows"},
-		{"auth-secrets-in-wal", "passwords or tokens of users can be read in log files"},
-		{"rbac-bypass-evidence", "a user reached keys beyond its permissions through nested transactions"},
-		{"auth-structure-broken", "users, roles and permissions in the auth buckets contradict each other"},
-		// apply
-		{"cindex-overwritten-after-snapshot", "the index from before a received snapshot was written into the new database"},
-		{"cindex-not-saved-by-defrag", "defragmentation committed data without its index, and a crash made entries run twice"},
-		{"cindex-frozen-by-stale-term", "the index is never saved because the stored term is above the cluster's"},
-		{"lease-ops-reapplied-on-restart", "a lease was granted or revoked a second time after a restart"},
-		{"backend-not-rebound-after-recovery", "after recovery from a received database at start the index went to the closed one"},
-		{"partial-write-txn", "part of a transaction that failed with a panic reached the disk"},
-		{"auth-denied-index-stuck", "refused entries did not move the index, and the server with auth on panics at start"},
-		{"alarm-list-index-stuck", "queries for alarms did not move the index, and the member does not start after a power loss"},
-		{"alarm-raise-index-stuck", "raising the same alarm again did not move the stored index"},
-		{"cindex-below-snapshot-34", "on 3.4 the newest snapshot is above the stored index, and no received database is there"},
-		{"bootstrap-index-check-skipped", "a start did not notice that the database is older than the snapshot"},
-		{"meta-term-does-not-match-log", "the stored term is not that of the entry at the stored index"},
-		{"cindex-missing", "a database with data has no consistent index"},
-		// mvcc
-		{"revision-decrease-after-compaction-crash", "a crash in the compaction of a trailing tombstone took the current revision back"},
-		{"revision-below-compact-2016", "the current revision came back below the compact revision"},
-		{"tombstone-dropped-at-compact-revision", "a tombstone exactly at the compact revision was dropped on some members"},
-		{"tombstone-only-key-not-indexed", "a key of which only a tombstone is left was not indexed at a restart"},
-		{"compaction-hash-after-resume", "a compaction that was resumed gave a hash that differs without reason"},
-		{"restore-index-damage-320", "the key index was built wrongly while it was loaded"},
-		{"mvcc-record-contradiction", "a record of bucket key contradicts its own revision or the history of its key"},
-		// lease
-		{"negative-lease-id", "leases with a negative ID were not loaded at a restart"},
-		{"lease-checkpoint-not-persisted", "checkpoints of remaining TTLs are not stored"},
-		{"lease-checkpoint-persist-mixed", "only some members store checkpoints of remaining TTLs"},
-		{"lease-ttl-clamp-mismatch", "TTLs differ because the members run with different election timeouts"},
-		{"lease-revoked-by-deposed-leader", "a leader that had been replaced revoked leases that were kept alive elsewhere"},
-		{"dangling-lease-reference", "a live key names a lease that does not exist"},
-		// backend
-		{"defrag-orphan-merged", "a file left by an interrupted defragmentation was used again and brought old rows back"},
-		{"defrag-leftover-file", "a temporary file of a defragmentation was left beside the database"},
-		{"defrag-drops-backend-options", "the database was opened with other options after a defragmentation"},
-		{"defrag-races-snapshot-install", "a defragmentation put an old database in place of one just received"},
-		{"backup-races-rename", "a backup was read from another file than its meta page"},
-		{"bbolt-freelist-defects-2017", "the freelist page was overwritten or its count is wrong"},
-		{"bbolt-rollback-keeps-allocations", "pages of a transaction that was rolled back stayed allocated"},
-		{"bbolt-cursor-last-empty-page", "the last row of a bucket is not found because the last page is empty"},
-		{"ext4-fast-commit", "a defect of the kernel's file system lost pages at a power loss"},
-		{"bucket-names-are-revisions", "the list of buckets shows rows of bucket key"},
-		{"nospace-alarm", "the quota was reached and every write is refused"},
-		{"orphan-alarm", "an alarm is raised for a member that does not exist"},
-		{"corrupt-alarm-misleading", "the CORRUPT alarm names the wrong member, or nothing is corrupt"},
-		// log and snapshot files
-		{"wal-torn-tail-not-repaired", "the server refuses a torn tail that it should have cut off"},
-		{"wal-entry-over-10mb", "a sound entry is too large to be read back"},
-		{"wal-crc-false-alarm", "the server reports a CRC mismatch on a sound log that was purged"},
-		{"wal-purged-while-needed", "a segment that was still needed was removed while the server stopped"},
-		{"wal-hole-zeroed", "zeros inside of a segment hide sound records behind them"},
-		{"wal-entry-index-gap", "the index of entries jumps inside of the log"},
-		{"hardstate-beyond-log", "the stored commit index lies above the end of the log"},
-		{"snap-db-dir-not-synced", "a received database vanished at a power loss"},
-		{"snap-db-missing-second-snapshot", "of two snapshots received in a row the file of the first is gone"},
-		{"backend-newer-than-log-start", "a received database was put in place before its snapshot was recorded in the log"},
-		{"snap-dir-leftovers", "temporary, outdated or broken files are left in the snap folder"},
-		{"single-member-ack-before-sync", "a cluster of one member acknowledged writes before they were in the log"},
-		{"unsafe-no-fsync", "the server ran without fsync"},
-		{"wal-tail-lost", "the database has applied entries that the log does not hold"},
-		// membership
-		{"learner-promotion-propagated", "a wrong learner flag reached further members by snapshot"},
-		{"restore-keeps-old-members", "a restore by a tool of 3.4 or older kept the members of the old cluster"},
-		{"force-new-cluster-drops-applied-entries", "force-new-cluster dropped entries that the database had applied"},
-		{"force-new-cluster-used", "a cluster was forced from one member"},
-		{"force-new-cluster-keeps-learners", "learners survived force-new-cluster"},
-		{"force-new-cluster-learner-panic", "a forced start fails because the log adds a learner"},
-		{"learner-promotion-replay-36", "3.6 can not start because it replays a promotion that bucket members already shows"},
-		{"nonstarted-learner-promoted", "a learner that never started was promoted"},
-		{"v2-content-blocks-36", "the v2 store holds keys, and 3.6 refuses to start"},
-		{"members-bucket-is-quorum-37", "bucket members differs between members of 3.7, which count their quorum by it"},
-		{"removed-member-data-dir", "the data dir is that of a member that was removed"},
-		{"member-identity-mismatch", "the data dir is that of another member than the one it is taken for"},
-		{"same-token-twin-clusters", "two clusters have the same cluster ID and member IDs"},
-		{"stuck-learner", "a learner that was added never caught up"},
-		// what operators do
-		{"data-dir-cloned-running-twice", "a data dir was copied and two processes ran under one identity"},
-		{"torn-live-copy", "the data dir was copied while the server wrote to it"},
-		{"restore-from-different-snapshots", "the members of a restored cluster started from different backups"},
-		{"restore-split-into-single-clusters", "every host restored a cluster of its own"},
-		{"restored-one-member-only", "one member was restored while the others went on"},
-		{"restored-base-missing-on-joiners", "members that joined a restored one lack the data of the backup"},
-		{"restore-without-revision-bump", "revisions went back at a restore"},
-		{"saved-snapshot-used-as-db", "a backup file was put in the place of the database"},
-		{"restored-from-raw-db", "a cluster was restored from a bare database file"},
-		{"db-or-snap-dir-removed", "the database was removed and the log kept"},
-		{"wal-removed-db-kept", "the log was removed and the database kept"},
-		{"snap-files-removed", "the .snap files were removed"},
-		{"downgrade-or-storage-version-mismatch", "the stored versions do not fit each other or the server"},
-		{"db-in-use-by-second-tool", "another program changed the stopped database"},
-		// raft
-		{"committed-entry-below-quorum", "fewer logs than a majority hold a committed entry"},
-		{"raft-log-divergence", "two logs hold different committed entries at one index"},
-		{"double-vote", "a member voted for two candidates in one term"},
-		{"hardstate-regress", "the stored term or commit index went back inside of one log"},
-		{"two-leaders-one-term", "two leaders proposed entries in one term"},
-		{"joint-config-left", "a joint configuration is stored"},
-	}
+	return slices.Concat(undetectedAuth, undetectedApply, undetectedMVCC, undetectedLease, undetectedBackend,
+		undetectedFiles, undetectedMembership, undetectedOperators, undetectedRaft)
+}
+
+var undetectedAuth = []Known{
+	{"lease-revoke-without-token-mixed-32-33", "while 3.2 and 3.3 run together with auth on, lease expiry takes effect on the 3.2 members only"},
+	{"auth-cache-empty-after-start", "a member that started with an empty permission cache refuses writes that the others apply"},
+	{"auth-cache-empty-after-snapshot", "a member that received a snapshot has an empty permission cache and refuses writes"},
+	{"auth-cache-stale-after-snapshot", "a member that received a snapshot keeps the permissions it knew before"},
+	{"auth-token-provider-off-after-snapshot", "leases stop expiring because a leader that recovered by snapshot can not make its internal token"},
+	{"backend-delete-visible-late", "a deleted auth, alarm or member row is still seen by the entry that follows"},
+	{"auth-secrets-in-wal", "passwords or tokens of users can be read in log files"},
+	{"rbac-bypass-evidence", "a user reached keys beyond its permissions through nested transactions"},
+	{"auth-structure-broken", "users, roles and permissions in the auth buckets contradict each other"},
+}
+
+var undetectedApply = []Known{
+	{"cindex-overwritten-after-snapshot", "the index from before a received snapshot was written into the new database"},
+	{"cindex-not-saved-by-defrag", "defragmentation committed data without its index, and a crash made entries run twice"},
+	{"cindex-frozen-by-stale-term", "the index is never saved because the stored term is above the cluster's"},
+	{"lease-ops-reapplied-on-restart", "a lease was granted or revoked a second time after a restart"},
+	{"backend-not-rebound-after-recovery", "after recovery from a received database at start the index went to the closed one"},
+	{"partial-write-txn", "part of a transaction that failed with a panic reached the disk"},
+	{"auth-denied-index-stuck", "refused entries did not move the index, and the server with auth on panics at start"},
+	{"alarm-list-index-stuck", "queries for alarms did not move the index, and the member does not start after a power loss"},
+	{"alarm-raise-index-stuck", "raising the same alarm again did not move the stored index"},
+	{"cindex-below-snapshot-34", "on 3.4 the newest snapshot is above the stored index, and no received database is there"},
+	{"bootstrap-index-check-skipped", "a start did not notice that the database is older than the snapshot"},
+	{"meta-term-does-not-match-log", "the stored term is not that of the entry at the stored index"},
+	{"cindex-missing", "a database with data has no consistent index"},
+}
+
+var undetectedMVCC = []Known{
+	{"revision-decrease-after-compaction-crash", "a crash in the compaction of a trailing tombstone took the current revision back"},
+	{"revision-below-compact-2016", "the current revision came back below the compact revision"},
+	{"tombstone-dropped-at-compact-revision", "a tombstone exactly at the compact revision was dropped on some members"},
+	{"tombstone-only-key-not-indexed", "a key of which only a tombstone is left was not indexed at a restart"},
+	{"compaction-hash-after-resume", "a compaction that was resumed gave a hash that differs without reason"},
+	{"restore-index-damage-320", "the key index was built wrongly while it was loaded"},
+	{"mvcc-record-contradiction", "a record of bucket key contradicts its own revision or the history of its key"},
+}
+
+var undetectedLease = []Known{
+	{"negative-lease-id", "leases with a negative ID were not loaded at a restart"},
+	{"lease-checkpoint-not-persisted", "checkpoints of remaining TTLs are not stored"},
+	{"lease-checkpoint-persist-mixed", "only some members store checkpoints of remaining TTLs"},
+	{"lease-ttl-clamp-mismatch", "TTLs differ because the members run with different election timeouts"},
+	{"lease-revoked-by-deposed-leader", "a leader that had been replaced revoked leases that were kept alive elsewhere"},
+	{"dangling-lease-reference", "a live key names a lease that does not exist"},
+}
+
+var undetectedBackend = []Known{
+	{"defrag-orphan-merged", "a file left by an interrupted defragmentation was used again and brought old rows back"},
+	{"defrag-leftover-file", "a temporary file of a defragmentation was left beside the database"},
+	{"defrag-drops-backend-options", "the database was opened with other options after a defragmentation"},
+	{"defrag-races-snapshot-install", "a defragmentation put an old database in place of one just received"},
+	{"backup-races-rename", "a backup was read from another file than its meta page"},
+	{"bbolt-freelist-defects-2017", "the freelist page was overwritten or its count is wrong"},
+	{"bbolt-rollback-keeps-allocations", "pages of a transaction that was rolled back stayed allocated"},
+	{"bbolt-cursor-last-empty-page", "the last row of a bucket is not found because the last page is empty"},
+	{"ext4-fast-commit", "a defect of the kernel's file system lost pages at a power loss"},
+	{"bucket-names-are-revisions", "the list of buckets shows rows of bucket key"},
+	{"nospace-alarm", "the quota was reached and every write is refused"},
+	{"orphan-alarm", "an alarm is raised for a member that does not exist"},
+	{"corrupt-alarm-misleading", "the CORRUPT alarm names the wrong member, or nothing is corrupt"},
+}
+
+var undetectedFiles = []Known{
+	{"wal-torn-tail-not-repaired", "the server refuses a torn tail that it should have cut off"},
+	{"wal-entry-over-10mb", "a sound entry is too large to be read back"},
+	{"wal-crc-false-alarm", "the server reports a CRC mismatch on a sound log that was purged"},
+	{"wal-purged-while-needed", "a segment that was still needed was removed while the server stopped"},
+	{"wal-hole-zeroed", "zeros inside of a segment hide sound records behind them"},
+	{"wal-entry-index-gap", "the index of entries jumps inside of the log"},
+	{"hardstate-beyond-log", "the stored commit index lies above the end of the log"},
+	{"snap-db-dir-not-synced", "a received database vanished at a power loss"},
+	{"snap-db-missing-second-snapshot", "of two snapshots received in a row the file of the first is gone"},
+	{"backend-newer-than-log-start", "a received database was put in place before its snapshot was recorded in the log"},
+	{"snap-dir-leftovers", "temporary, outdated or broken files are left in the snap folder"},
+	{"single-member-ack-before-sync", "a cluster of one member acknowledged writes before they were in the log"},
+	{"unsafe-no-fsync", "the server ran without fsync"},
+	{"wal-tail-lost", "the database has applied entries that the log does not hold"},
+}
+
+var undetectedMembership = []Known{
+	{"learner-promotion-propagated", "a wrong learner flag reached further members by snapshot"},
+	{"restore-keeps-old-members", "a restore by a tool of 3.4 or older kept the members of the old cluster"},
+	{"force-new-cluster-drops-applied-entries", "force-new-cluster dropped entries that the database had applied"},
+	{"force-new-cluster-used", "a cluster was forced from one member"},
+	{"force-new-cluster-keeps-learners", "learners survived force-new-cluster"},
+	{"force-new-cluster-learner-panic", "a forced start fails because the log adds a learner"},
+	{"learner-promotion-replay-36", "3.6 can not start because it replays a promotion that bucket members already shows"},
+	{"nonstarted-learner-promoted", "a learner that never started was promoted"},
+	{"v2-content-blocks-36", "the v2 store holds keys, and 3.6 refuses to start"},
+	{"members-bucket-is-quorum-37", "bucket members differs between members of 3.7, which count their quorum by it"},
+	{"removed-member-data-dir", "the data dir is that of a member that was removed"},
+	{"member-identity-mismatch", "the data dir is that of another member than the one it is taken for"},
+	{"same-token-twin-clusters", "two clusters have the same cluster ID and member IDs"},
+	{"stuck-learner", "a learner that was added never caught up"},
+}
+
+var undetectedOperators = []Known{
+	{"data-dir-cloned-running-twice", "a data dir was copied and two processes ran under one identity"},
+	{"torn-live-copy", "the data dir was copied while the server wrote to it"},
+	{"restore-from-different-snapshots", "the members of a restored cluster started from different backups"},
+	{"restore-split-into-single-clusters", "every host restored a cluster of its own"},
+	{"restored-one-member-only", "one member was restored while the others went on"},
+	{"restored-base-missing-on-joiners", "members that joined a restored one lack the data of the backup"},
+	{"restore-without-revision-bump", "revisions went back at a restore"},
+	{"saved-snapshot-used-as-db", "a backup file was put in the place of the database"},
+	{"restored-from-raw-db", "a cluster was restored from a bare database file"},
+	{"db-or-snap-dir-removed", "the database was removed and the log kept"},
+	{"wal-removed-db-kept", "the log was removed and the database kept"},
+	{"snap-files-removed", "the .snap files were removed"},
+	{"downgrade-or-storage-version-mismatch", "the stored versions do not fit each other or the server"},
+	{"db-in-use-by-second-tool", "another program changed the stopped database"},
+}
+
+var undetectedRaft = []Known{
+	{"committed-entry-below-quorum", "fewer logs than a majority hold a committed entry"},
+	{"raft-log-divergence", "two logs hold different committed entries at one index"},
+	{"double-vote", "a member voted for two candidates in one term"},
+	{"hardstate-regress", "the stored term or commit index went back inside of one log"},
+	{"two-leaders-one-term", "two leaders proposed entries in one term"},
+	{"joint-config-left", "a joint configuration is stored"},
 }
