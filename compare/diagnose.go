@@ -139,7 +139,7 @@ func (c *collected) report() *Report {
 
 func (r *Report) sources(set *evidence.Set) {
 	for _, m := range set.Members {
-		s := Source{Name: m.Label(), Kind: m.Source.Kind}
+		s := Source{Name: m.Label(), Kind: m.Source.Kind, Where: set.Argument(m.Source)}
 		if man := m.Source.Manifest; man != nil {
 			s.Files, s.Bytes, s.SHA256 = len(man.Files), man.Bytes, man.Digest()
 		}

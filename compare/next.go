@@ -5,6 +5,10 @@ import (
 	"strings"
 )
 
+// needsOthers are the classes whose cure needs another member.
+var needsOthers = map[string]bool{"data-divergence": true, "latent-divergence": true, "member-lost-data": true,
+	"wal-damage": true, "snapshot-damage": true, "db-damage": true}
+
 // next says what to do now. Every report ends with at least one step.
 func (c *collected) next(r *Report) {
 	add := func(text, command string) { r.Next = append(r.Next, Next{Text: text, Command: command}) }
@@ -12,6 +16,10 @@ func (c *collected) next(r *Report) {
 		if s.Error != "" {
 			add("bring source "+s.Name+" into a readable state and run again: "+s.Error, "")
 		}
+	}
+	if len(c.in.Members) == 1 && needsOthers[r.Verdict.Class] {
+		c.nextAlone(r, add)
+		return
 	}
 	switch r.Verdict.Class {
 	case "data-divergence", "latent-divergence":
@@ -58,6 +66,27 @@ func (c *collected) bestAndRest(r *Report) (string, []string) {
 	return best, rest
 }
 
+// nextAlone leaves the steps that need other members out: what one member shows tells what to fetch next.
+func (c *collected) nextAlone(r *Report, add func(text, command string)) {
+	me := c.firstLabel()
+	add("keep this copy as it is and copy the data dirs of the other members (each server stopped): which member is good can only be said beside them",
+		"etcd-medic diagnose "+me+" OTHER_MEMBER...")
+	if r.Best == nil || len(r.Best.Members) == 0 {
+		add("without other members: restore from the newest sound backup", "")
+	}
+	c.nextUpgrade(r, add)
+}
+
+// nextUpgrade names the versions that end the defect.
+func (c *collected) nextUpgrade(r *Report, add func(text, command string)) {
+	for _, k := range r.Causes {
+		if len(k.FixedIn) > 0 {
+			add("upgrade every member past the defect ("+strings.Join(k.FixedIn, ", ")+"), or it comes back at the next restart", "")
+			return
+		}
+	}
+}
+
 func (c *collected) nextDivergence(r *Report, add func(text, command string)) {
 	best, rest := c.bestAndRest(r)
 	add("stop writes to the cluster; keep the copied data dirs as they are", "")
@@ -77,12 +106,7 @@ func (c *collected) nextDivergence(r *Report, add func(text, command string)) {
 		add(fmt.Sprintf("reseed %s from %s: remove it, set its data dir aside, add it again and start it empty, one member at a time", m, best),
 			fmt.Sprintf("etcdctl member remove %s", c.idOf(m)))
 	}
-	for _, k := range r.Causes {
-		if len(k.FixedIn) > 0 {
-			add("upgrade every member past the defect ("+strings.Join(k.FixedIn, ", ")+"), or it comes back at the next restart", "")
-			break
-		}
-	}
+	c.nextUpgrade(r, add)
 	add("run diagnose again on fresh copies: the repair is done when it says healthy", "etcd-medic diagnose "+strings.Join(c.allLabels(), " "))
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -213,7 +214,30 @@ func pathTail(p string, depth int) string {
 		parts = append([]string{filepath.Base(p)}, parts...)
 		p = filepath.Dir(p)
 	}
-	return filepath.ToSlash(filepath.Join(parts...))
+	tail := filepath.ToSlash(filepath.Join(parts...))
+	if filepath.Dir(p) == p && filepath.IsAbs(p) && len(parts) < depth {
+		// The whole of an absolute path is itself.
+		return filepath.ToSlash(p) + tail
+	}
+	return tail
+}
+
+// Argument is the command line argument that names a source again with the same label, "" when there is none: it came out of
+// an archive, or its WAL lies elsewhere.
+func (s *Set) Argument(src *Source) string {
+	where := src.Where
+	if src.spec.WALDir != "" {
+		return ""
+	}
+	for _, dir := range s.scratch {
+		if strings.HasPrefix(where, dir) {
+			return ""
+		}
+	}
+	if where == src.Name {
+		return where
+	}
+	return src.Name + "=" + where
 }
 
 // relabel prefers members' own names where the user gave none, if they are known and unambiguous.

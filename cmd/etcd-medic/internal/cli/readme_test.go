@@ -26,13 +26,14 @@ func TestReadmeShowsTheRealOutput(t *testing.T) {
 	var out, errs bytes.Buffer
 	args := []string{"diagnose", "--evidence", "2"}
 	for _, n := range []string{"node1", "node2", "node3"} {
-		args = append(args, n+"="+filepath.Join(dir, n))
+		args = append(args, n+"="+n)
 	}
+	path := filepath.Join(evidencetest.Root(t), "README.md")
+	t.Chdir(dir)
 	if code := Main(context.Background(), args, &Streams{Out: &out, Err: &errs, Width: 118, Getenv: func(string) string { return "" }}); code != ExitFindings {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	want := "$ etcd-medic diagnose node1=node1 node2=node2 node3=node3\n" + shorten(out.String())
-	path := filepath.Join(evidencetest.Root(t), "README.md")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 // diagnosis is the page for three in the morning: the verdict first, the next command last.
 func (p *page) diagnosis(r *compare.Report) {
+	p.place(r.Sources)
 	p.verdict(&r.Verdict)
 	p.badSources(r.Sources)
 	p.memberTable(r)

@@ -15,6 +15,7 @@ import (
 
 // inspection shows every fact of one source, then what the checks say.
 func (p *page) inspection(r *compare.Report) {
+	p.place(r.Sources)
 	p.verdict(&r.Verdict)
 	p.badSources(r.Sources)
 	for _, s := range r.Sources {

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"unicode"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
@@ -18,6 +20,8 @@ type page struct {
 	w   *bufio.Writer
 	o   Options
 	err error
+	// places are the arguments that name the sources again, by label.
+	places map[string]string
 }
 
 func newPage(w io.Writer, o Options) *page { return &page{w: bufio.NewWriter(w), o: o} }
@@ -60,7 +64,32 @@ func (p *page) text(prefix, s string) {
 // command writes a command line. It is never wrapped: it is meant to be copied.
 func (p *page) command(prefix, cmd string) {
 	if cmd != "" {
-		p.line("%s%s", prefix, clean(cmd))
+		p.line("%s%s", prefix, clean(p.runnable(cmd)))
+	}
+}
+
+// runnable puts the places of the sources where a command of ours names them by label, so that a copied line works.
+func (p *page) runnable(cmd string) string {
+	if len(p.places) == 0 || !strings.HasPrefix(cmd, "etcd-medic ") {
+		return cmd
+	}
+	words := strings.Split(cmd, " ")
+	for i, w := range words {
+		if i == 2 && words[1] == "history" {
+			continue // its first argument is a key
+		}
+		if place := p.places[w]; place != "" {
+			words[i] = shellescape.Quote(place)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// place remembers where the sources lie.
+func (p *page) place(sources []compare.Source) {
+	p.places = map[string]string{}
+	for _, s := range sources {
+		p.places[s.Name] = s.Where
 	}
 }
 
