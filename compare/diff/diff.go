@@ -7,11 +7,8 @@ package diff
 
 import (
 	"context"
-	"fmt"
-	"runtime"
-	"sort"
-
-	"golang.org/x/sync/errgroup"
+	"crypto/sha256"
+	"encoding/hex"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -62,7 +59,6 @@ type Cell struct {
 	ValueSHA                    string
 	Value                       []byte
 	Text                        string
-	hash                        uint64
 }
 
 // Options tune Run.
@@ -71,7 +67,12 @@ type Options struct {
 	MaxRows int
 	// Values keeps the values of differing rows.
 	Values bool
+	// MaxMarks bounds what is kept of live keys at a time, over all members, at about 60 bytes each; more keys take more passes
+	// over the databases. 0 means 2,000,000.
+	MaxMarks int64
 }
+
+const defaultMaxMarks = 2_000_000
 
 // Find returns the bucket of that name, nil when it was not compared.
 func (r *Result) Find(name string) *Bucket {
@@ -87,6 +88,9 @@ func (r *Result) Find(name string) *Bucket {
 func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o Options) (*Result, error) {
 	if o.MaxRows == 0 {
 		o.MaxRows = 50
+	}
+	if o.MaxMarks == 0 {
+		o.MaxMarks = defaultMaxMarks
 	}
 	r := &Result{Members: members, Revs: make([]int64, len(members)), LeftOut: map[int]string{}, Compact: -1}
 	r.window(rp)
@@ -179,104 +183,6 @@ func (r *Result) fillByRevision(take []int) {
 	}
 }
 
-// keys compares the live keys of all members, each at its revision of the common index.
-func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
-	b := Bucket{Name: "key", Only: make([]int, len(r.Members))}
-	take := r.taking()
-	if len(take) < 2 {
-		b.Reason = "fewer than two databases can be read"
-		return b, nil
-	}
-	for _, i := range take {
-		if m := r.Members[i]; r.Revs[i] < m.CompactRevision() {
-			b.Reason = fmt.Sprintf("%s has compacted revision %d, which belongs to the common index %d", m.Label(), r.Revs[i], r.Common)
-			return b, nil
-		}
-	}
-	table, damaged, err := r.table(ctx, take)
-	if err != nil {
-		return b, err
-	}
-	names := make([]string, 0, len(table))
-	for k := range table {
-		names = append(names, k)
-	}
-	sort.Strings(names)
-	b.Compared = len(names)
-	for _, k := range names {
-		b.weigh(take, Row{Key: []byte(k), Cells: table[k]}, o.MaxRows)
-	}
-	equal := b.Differ == 0
-	b.Equal = &equal
-	if damaged != "" {
-		// What a damaged page hides can neither be called different nor equal.
-		b.Equal, b.Reason = nil, "part of bucket key of "+damaged+" can not be read"
-	}
-	return b, r.fillValues(ctx, &b, o)
-}
-
-// table reads the live keys of the members side by side and lines them up; damaged names a member of which damage hid some.
-func (r *Result) table(ctx context.Context, take []int) (table map[string][]*Cell, damaged string, err error) {
-	live := make([]map[string]*Cell, len(r.Members))
-	whole := make([]bool, len(r.Members))
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, i := range take {
-		g.Go(func() (err error) {
-			live[i], whole[i], err = r.liveKeys(gctx, i)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, "", err
-	}
-	table = make(map[string][]*Cell, len(live[take[0]]))
-	for _, i := range take {
-		if !whole[i] {
-			damaged = r.Members[i].Label()
-		}
-		for k, c := range live[i] {
-			cells := table[k]
-			if cells == nil {
-				cells = make([]*Cell, len(r.Members))
-				table[k] = cells
-			}
-			cells[i] = c
-		}
-		live[i] = nil
-	}
-	return table, damaged, nil
-}
-
-// liveKeys reads the live keys of one member at its revision of the common index; false when damage hid some.
-func (r *Result) liveKeys(ctx context.Context, i int) (map[string]*Cell, bool, error) {
-	live, whole, n := map[string]*Cell{}, true, 0
-	for rev, err := range r.Members[i].DB.Handle.Revisions() {
-		if n++; n%4096 == 0 && ctx.Err() != nil {
-			return nil, false, ctx.Err()
-		}
-		if err != nil || rev.Err != nil {
-			whole = false
-			continue
-		}
-		if rev.Main > r.Revs[i] {
-			break
-		}
-		if rev.Tombstone {
-			delete(live, string(rev.KV.Key))
-			continue
-		}
-		c := live[string(rev.KV.Key)]
-		if c == nil {
-			c = &Cell{}
-			live[string(rev.KV.Key)] = c
-		}
-		*c = Cell{Mod: rev.KV.ModRevision, Create: rev.KV.CreateRevision, Version: rev.KV.Version, Lease: rev.KV.Lease,
-			ValueLen: len(rev.KV.Value), hash: sum64(rev.KV.Value)}
-	}
-	return live, whole, nil
-}
-
 // weigh counts a row and keeps it when it differs.
 func (b *Bucket) weigh(take []int, row Row, maxRows int) {
 	var have []int
@@ -293,8 +199,7 @@ func (b *Bucket) weigh(take []int, row Row, maxRows int) {
 	first := row.Cells[have[0]]
 	for _, i := range have[1:] {
 		c := row.Cells[i]
-		equal = equal && c.Mod == first.Mod && c.Create == first.Create && c.Version == first.Version
-		if c.hash != first.hash || c.ValueLen != first.ValueLen || c.Lease != first.Lease || c.Text != first.Text {
+		if c.Text != first.Text {
 			equal, same = false, false
 		}
 	}
@@ -312,4 +217,13 @@ func (b *Bucket) weigh(take []int, row Row, maxRows int) {
 		row.SameContent = same
 		b.Rows = append(b.Rows, row)
 	}
+}
+
+// shownDigest is the length of the hex digest in reports.
+const shownDigest = 16
+
+// Digest returns the first 16 hex digits of the sha256, the form in which values stand in reports.
+func Digest(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])[:shownDigest]
 }

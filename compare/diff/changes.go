@@ -1,0 +1,79 @@
+package diff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Change is one step that turns the keys of one member into those of another. Bytes are valid during the call only.
+type Change struct {
+	Key []byte
+	// Delete removes the key; otherwise it is put with Value and Lease.
+	Delete bool
+	Value  []byte
+	Lease  int64
+}
+
+// Changes calls fn for every key whose content (value or lease; revisions can not be brought over) differs at the common index,
+// with what makes member number from hold what member number to holds. Order is stable: deletes first, then puts in the
+// order of their revisions, part by part. It refuses when damage hides keys of either, since it would then delete what may exist.
+func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(Change) error) error {
+	if o.MaxMarks == 0 {
+		o.MaxMarks = defaultMaxMarks
+	}
+	take := []int{from, to}
+	for _, i := range take {
+		if why := r.LeftOut[i]; why != "" {
+			return fmt.Errorf("%s took no part in the comparison: %s", r.Members[i].Label(), why)
+		}
+	}
+	if why := r.keysIncomparable(take); why != "" {
+		return errors.New(why)
+	}
+	parts := r.parts(take, o.MaxMarks)
+	for part := range parts {
+		m, err := r.mark(ctx, take, part, parts)
+		if err != nil {
+			return err
+		}
+		for _, i := range take {
+			if !m.whole[i] {
+				return fmt.Errorf("part of bucket key of %s can not be read", r.Members[i].Label())
+			}
+		}
+		if err := r.changesOf(ctx, m, from, to, fn); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// changesOf reads the records of one part again: no value is kept between the passes.
+func (r *Result) changesOf(ctx context.Context, m *marks, from, to int, fn func(Change) error) error {
+	h := newHasher()
+	for rev := range r.records(ctx, from) {
+		k := h.key(rev.KV.Key)
+		mk, live := m.live[from][k]
+		if _, kept := m.live[to][k]; !live || kept || mk.mod != rev.KV.ModRevision {
+			continue
+		}
+		if err := fn(Change{Key: rev.KV.Key, Delete: true}); err != nil {
+			return err
+		}
+	}
+	for rev := range r.records(ctx, to) {
+		k := h.key(rev.KV.Key)
+		mk, live := m.live[to][k]
+		if !live || mk.mod != rev.KV.ModRevision {
+			continue
+		}
+		if old, there := m.live[from][k]; there && old.content == mk.content {
+			continue
+		}
+		if err := fn(Change{Key: rev.KV.Key, Value: rev.KV.Value, Lease: rev.KV.Lease}); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
