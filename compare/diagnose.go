@@ -189,8 +189,9 @@ func (c *collected) matchCauses(r *Report, byCheck map[string][]check.Finding) {
 			continue
 		}
 		r.Causes = append(r.Causes, Cause{ID: k.ID, Title: k.Title, Certainty: string(m.Certainty), Members: m.Members, Because: m.Because,
-			RefutedBy: m.RefutedBy, Affected: orNone(k.Affected), FixedIn: orNone(k.FixedIn), Refs: orNone(k.Refs), Recovery: k.Recovery, Loss: k.Loss})
+			RefutedBy: m.RefutedBy, Affected: orNone(k.Affected), FixedIn: orNone(k.FixedIn), Refs: orNone(k.Refs), Recovery: k.Recovery, Loss: k.Loss, Aside: m.Aside})
 	}
+	sort.SliceStable(r.Causes, func(i, j int) bool { return !r.Causes[i].Aside && r.Causes[j].Aside })
 }
 
 func orNone(s []string) []string {

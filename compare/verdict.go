@@ -33,8 +33,8 @@ func (c *collected) verdict(r *Report) {
 	v := &r.Verdict
 	v.Class, v.Healthy = class, ptr(false)
 	v.FirstBreak = c.firstBreak(first)
-	if len(r.Causes) > 0 {
-		v.Cause, v.Certainty = &r.Causes[0].ID, &r.Causes[0].Certainty
+	if k := r.leading(); k != nil {
+		v.Cause, v.Certainty = &k.ID, &k.Certainty
 	}
 	v.Summary = summary(r, first)
 }
@@ -52,7 +52,7 @@ func breaking(fs []check.Finding) []*check.Finding {
 }
 
 // contentChecks compare what databases hold; damage to one of the files explains what they find.
-var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true, "L01": true, "A03": true}
+var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true, "L01": true, "L03": true, "A03": true}
 
 // explainedByDamage: a content difference that involves a member whose file itself contradicts its own structure is that
 // damage. Damage has no raft index, so history alone would put it last.
@@ -116,8 +116,7 @@ func observedByMember(f *check.Finding) string {
 
 func summary(r *Report, first *check.Finding) string {
 	s := first.Title
-	if len(r.Causes) > 0 {
-		k := r.Causes[0]
+	if k := r.leading(); k != nil {
 		s = fmt.Sprintf("%s (%s): %s", k.Title, k.Certainty, first.Title)
 	}
 	return s

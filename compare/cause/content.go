@@ -161,7 +161,7 @@ look.`,
 				return nil
 			}
 			for _, k := range known() {
-				if k.Match(in) != nil {
+				if m := k.Match(in); m != nil && !m.Aside {
 					return nil
 				}
 			}

@@ -16,7 +16,6 @@ func Undetected() []Known {
 }
 
 var undetectedAuth = []Known{
-	{"lease-revoke-without-token-mixed-32-33", "while 3.2 and 3.3 run together with auth on, lease expiry takes effect on the 3.2 members only"},
 	{"auth-cache-empty-after-start", "a member that started with an empty permission cache refuses writes that the others apply"},
 	{"auth-cache-empty-after-snapshot", "a member that received a snapshot has an empty permission cache and refuses writes"},
 	{"auth-cache-stale-after-snapshot", "a member that received a snapshot keeps the permissions it knew before"},

@@ -22,6 +22,7 @@ func known() []Cause {
 		dirRolledBack,
 		timesDiffer,
 		backupHashMismatch,
+		leaseRevokeWithoutToken,
 		valueBytesAltered,
 		txnRangeStripped,
 		cindexAheadOfApply,

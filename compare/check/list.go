@@ -27,6 +27,7 @@ func All() []Check {
 		authRevisionMatchesLog,
 		noStaleAuthRefusal,
 		authContentEqual,
+		leaseRevokesEqual,
 		dbMatchesLog,
 		sameOutcome,
 		revisionsEqual,

@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 var sameOutcome = Check{
 	ID: "K06", Title: "every committed entry ends the same way on every member",
 	Doc: `Apply is deterministic: from equal state an entry is applied on all members or refused on all. An entry that one member applied and
 another refused, or that took another branch of a transaction, is where contents part. Entries refused for an old auth revision are told
-by A04 and left out here; missing and contradicted ones are told by K03.`,
+by A04 and left out here, lease revokes by L03, missing and contradicted entries by K03.`,
 	Needs: NeedReplay | NeedTwo,
 	Run:   runSameOutcome,
 }
@@ -55,6 +56,11 @@ func told(o replay.Outcome) bool {
 
 // partsWays: two members' legal outcomes differ, and no other check tells why.
 func partsWays(e *replay.Event) bool {
+	return e.Kind != dumplog.KindLeaseRevoke && outcomesDiffer(e)
+}
+
+// outcomesDiffer: two members' legal outcomes differ, and the auth revision is not the reason.
+func outcomesDiffer(e *replay.Event) bool {
 	var first *replay.Outcome
 	differ := false
 	for i := range e.Outcomes {

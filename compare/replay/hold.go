@@ -7,6 +7,7 @@ import (
 // hold predicts a key-writing entry and holds the prediction against the next records of the database.
 func (s *sim) hold(it *item, ahead []*item) Outcome {
 	p := s.predict(it.req)
+	next := s.cur.peek(0)
 	o := s.match(it, p, ahead)
 	// A refusal that only a raised auth revision explains may stem from a restart whose publish entry lies further on.
 	if o.State == Missing && s.earlyJump(it) {
@@ -18,6 +19,7 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 	if it.req.LeaseRevoke != nil && (o.State == Applied || o.State == OutsideHistory) {
 		s.touch(it, leaseKey(it.req.LeaseRevoke.ID))
 		delete(s.leases, it.req.LeaseRevoke.ID)
+		o.keys = next.deletedAt(o.Rev)
 	}
 	if o.Rev > 0 {
 		s.saved, s.authSeen = it.entry.Index, s.authSeen[:0]
@@ -42,7 +44,7 @@ func (s *sim) match(it *item, p prediction, ahead []*item) Outcome {
 	switch {
 	case here && matches(p.writes, g, s.sparse(r)):
 		return s.applied(g, p.writes)
-	case here && !p.sure && couldWrite(it.req, g):
+	case here && !p.sure && s.couldHaveWritten(it.req, g):
 		return s.applied(g, nil)
 	case here:
 		return s.resync(it, p, ahead)
@@ -104,7 +106,7 @@ func (s *sim) applied(g *group, wrote []write) Outcome {
 // wroteAnyway: an entry that should have had no effect fits the next records. They are its own unless a later entry fits
 // them too and the prediction is sure.
 func (s *sim) wroteAnyway(it *item, p prediction, g *group, ahead []*item) bool {
-	if !couldWrite(it.req, g) {
+	if !s.couldHaveWritten(it.req, g) {
 		return false
 	}
 	if !p.sure {

@@ -64,7 +64,7 @@ func (s *sim) evalPut(put *dumplog.PutRequest) (write, Reason, bool) {
 		return w, ReasonNone, false
 	}
 	if !put.IgnoreValue && !put.IgnoreLease {
-		return w, ReasonNone, true
+		return w, ReasonNone, !s.mayHaveForgotten(put.Lease)
 	}
 	old := s.keys.get(w.key)
 	if old == nil {
@@ -107,7 +107,7 @@ func (s *sim) predictDelete(r *dumplog.Request) prediction {
 // predictRevoke deletes the keys of the lease in key order in one revision (server/lease/lessor.go, Revoke).
 func (s *sim) predictRevoke(r *dumplog.Request) prediction {
 	id := r.LeaseRevoke.ID
-	p := prediction{touches: true, sure: s.baseKnown && s.kvKnown, state: Applied}
+	p := prediction{touches: true, sure: s.baseKnown && s.kvKnown && !s.mayHaveForgotten(id), state: Applied}
 	if reason := s.corrupt(); reason != ReasonNone {
 		p.state, p.reason, p.sure = Refused, reason, s.alarmSure()
 		return p

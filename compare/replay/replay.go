@@ -74,6 +74,8 @@ type Outcome struct {
 	Sig uint64
 	// Detail says what differs, in words without values.
 	Detail string
+	// keys are those that a lease revoke deleted; the request does not name them.
+	keys []string
 }
 
 // Event is an entry that ended differently on two members, or illegally on one.
@@ -84,6 +86,8 @@ type Event struct {
 	// What describes the request on one line, values redacted.
 	What string
 	Keys []string
+	// Lease is the lease that a lease_revoke names.
+	Lease int64
 	// Proposer is the member that proposed it, 0 when the request ID fits none or several; Prefix are the 16 bits known.
 	Proposer dumplog.ID
 	Prefix   uint16

@@ -143,6 +143,7 @@ func (w *walker) describe(it *item, ev *Event) {
 	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision
 	ev.Keys, ev.RangeRevision = keysOf(it.req), rangeRevision(it.req.Txn)
 	ev.What = it.req.Describe(dumplog.DescribeOptions{})
+	ev.describeRevoke(it.req)
 }
 
 // touchesKey tells whether a request can change the key; a lease revoke may, so the database decides.
@@ -181,7 +182,7 @@ func (w *walker) lacking(ev *Event) {
 	}
 	for i, o := range ev.Outcomes {
 		switch {
-		case o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory:
+		case o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || ev.revokedBefore(o):
 			continue
 		case o.Sig == promised:
 			if promised != 0 {

@@ -1,0 +1,71 @@
+package cause
+
+import (
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var leaseRevokeWithoutToken = Cause{
+	ID: "lease-revoke-without-token-mixed-32-33", Title: "lease expiry took effect on the 3.2 members and was refused by the 3.3 members",
+	Doc: `A leader of 3.2 sends the revoke of an expired lease without a user. Members of 3.2 apply it; members of 3.3 check permissions when they
+apply a revoke and, with auth on, refuse a request without a user, without an error in their log. Lease and keys live on there, and their
+revisions stay lower from then on. It happens during a rolling upgrade, while both versions run.
+Shown when the first entry that ended differently is a lease revoke without a user, with auth on, that some members applied and others
+refused, while nothing else is missing or contradicted on them.`,
+	Affected: []string{"3.2.0 - 3.2.30 together with 3.3.x"},
+	FixedIn:  []string{"3.2.31"},
+	Refs:     append(refs("etcd-io/etcd", 11689, 13355), "https://github.com/etcd-io/etcd/pull/11691", "https://github.com/etcd-io/etcd/pull/8031"),
+	LookAlikes: "a lease granted again under the same ID; a member that has not applied the entry; auth-revision-replay, where entries with a user " +
+		"are dropped too; negative-lease-id, where the lease is not known to a restarted member",
+	Recovery: "the members that deleted hold what the cluster decided: move the leader to one of them, reseed the others from it, upgrade to 3.2.31 or later before 3.3",
+	Loss:     "none of what was acknowledged: the lease had expired; keys that should be gone live on until then",
+	Match:    matchLeaseRevoke,
+}
+
+// lastTokenlessMinor: from 3.4 on no member sends a revoke without a user while auth is on.
+const lastTokenlessMinor = 3
+
+func matchLeaseRevoke(in *Input) *Match {
+	first := firstRevokeThatParts(in)
+	if first == nil || first.User != "" {
+		return nil
+	}
+	m := &Match{Certainty: Strong, RefutedBy: "a user in the header of that entry; an entry before it that ended differently; a member that refused it and runs 3.2"}
+	for i, o := range first.Outcomes {
+		if o.State != replay.Refused || o.Reason != replay.ReasonUserEmpty {
+			continue
+		}
+		if v := in.Members[i].Version.Minor; v > lastTokenlessMinor {
+			return nil
+		}
+		m.Members = append(m.Members, in.Members[i].Label())
+	}
+	if len(m.Members) == 0 {
+		return nil
+	}
+	m.Because = ids(in, "L03", "L01", "K02", "K01")
+	return m
+}
+
+// firstRevokeThatParts returns the lease revoke with which the members' contents parted, nil when another entry came first or
+// a database contradicts the log.
+func firstRevokeThatParts(in *Input) *replay.Event {
+	if in.Replay == nil || len(in.Findings["L03"]) == 0 || len(in.Findings["R01"])+len(in.Findings["A01"]) > 0 {
+		return nil
+	}
+	for _, r := range in.Replay.Members {
+		if r.FirstBad() != nil || len(r.Extra) > 0 {
+			return nil
+		}
+	}
+	at := in.Findings["L03"][0].At.Index
+	for _, e := range in.Replay.Events {
+		switch {
+		case e.Index == at && e.Kind == dumplog.KindLeaseRevoke:
+			return e
+		case e.Index < at && len(e.Lacking) > 0:
+			return nil
+		}
+	}
+	return nil
+}

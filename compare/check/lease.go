@@ -1,0 +1,93 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var leaseRevokesEqual = Check{
+	ID: "L03", Title: "every lease revoke ends the same way on every member",
+	Doc: `A lease revoke deletes the lease and all keys attached to it in one revision, on every member or on none. A member that refuses it
+(no user in the header while auth is on, a lease that it does not know) keeps lease and keys, and its revisions stay lower from then on.
+Refusals for an old auth revision are told by A04.`,
+	Needs: NeedReplay | NeedTwo,
+	Run:   runLeaseRevokesEqual,
+}
+
+func runLeaseRevokesEqual(in *Input) Result {
+	f := Finding{Severity: Critical, Class: "data-divergence"}
+	named := map[string]bool{}
+	leases := 0
+	for _, e := range in.Replay.Events {
+		if e.Kind != dumplog.KindLeaseRevoke || !outcomesDiffer(e) {
+			continue
+		}
+		leases++
+		if f.At.Index == 0 {
+			f.At = At{Term: e.Term, Index: e.Index}
+		}
+		for i, o := range e.Outcomes {
+			if !told(o) {
+				continue
+			}
+			m := in.Members[i]
+			if o.Sig == 0 && !named[m.Label()] {
+				named[m.Label()] = true
+				f.Members = append(f.Members, m.Label())
+			}
+			f.Evidence = append(f.Evidence, in.revokeEvidence(m, e, o))
+		}
+	}
+	if len(f.Evidence) == 0 {
+		return Result{Outcome: Holds}
+	}
+	f.Title = fmt.Sprintf("%d lease revokes deleted keys on some members and nothing on %s, the first at %d/%d", leases, strings.Join(f.Members, ", "), f.At.Term, f.At.Index)
+	f.Explanation = "lease and keys live on where the revoke had no effect; from the first such entry on contents and revisions part"
+	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
+}
+
+func (in *Input) revokeEvidence(m *evidence.Member, e *replay.Event, o replay.Outcome) Evidence {
+	id := dumplog.ID(uint64(e.Lease)).String()
+	user := "no user"
+	if e.User != "" {
+		user = "user=" + e.User
+	}
+	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "lease", Key: Bytes(id), Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+		Expected: fmt.Sprintf("lease %s and its keys deleted on all members or on none", id), Show: showLog(m, e.Index)}
+	if o.Sig != 0 {
+		ev.Observed = fmt.Sprintf("%s (%s): deleted %d keys at revision %d", e.What, user, len(e.Keys), o.Rev)
+		return ev
+	}
+	why := string(o.Reason)
+	if why == "" {
+		why = "without effect"
+	}
+	ev.Observed = fmt.Sprintf("%s (%s): %s; %s; keys %q stay", e.What, user, why, leaseState(m, e.Lease), e.Keys)
+	return ev
+}
+
+// leaseState says what became of the lease in the member's database.
+func leaseState(m *evidence.Member, lease int64) string {
+	if l := findLease(m, lease); l != nil {
+		return fmt.Sprintf("lease still in its database with TTL %d s", l.TTL)
+	}
+	return "lease not in its database"
+}
+
+// findLease returns the member's row of a lease, nil when it has none.
+func findLease(m *evidence.Member, lease int64) *dumpdb.Lease {
+	if m.DB == nil {
+		return nil
+	}
+	for i := range m.DB.Leases {
+		if int64(m.DB.Leases[i].ID) == lease {
+			return &m.DB.Leases[i]
+		}
+	}
+	return nil
+}

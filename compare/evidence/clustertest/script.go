@@ -1,0 +1,165 @@
+package clustertest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/membershippb"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+)
+
+// Script is a cluster's life told entry by entry. Write makes data dirs of it in bytes: every member has the whole log and a
+// database that holds what the entries ask for, but for the steps that a member skips. It shows states that no server of
+// today can be brought to, such as a cluster of 3.2 and 3.3.
+type Script struct {
+	Members int
+	// Version is the cluster version, such as "3.4.0"; it decides which keys bucket meta has.
+	Version string
+	// Of are the ways in which a member differs, by position.
+	Of    map[int]ScriptMember
+	steps []Step
+	lives map[int]int
+	revs  uint64
+}
+
+// ScriptMember is what sets one member apart.
+type ScriptMember struct {
+	// MinTTL is the lowest TTL that the member grants, Persists whether it stores remaining TTLs, KeepsTombstone whether its
+	// compaction keeps a tombstone exactly at the compact revision.
+	MinTTL                   int64
+	Persists, KeepsTombstone bool
+	// LogUntil and SnapshotAt, if set, are the numbers of the last step in the member's log and of the step up to which a
+	// snapshot from the leader brought it afterwards.
+	LogUntil, SnapshotAt int
+	// Vote is the position of the member that it voted for last, counted from 1; 0 is node1.
+	Vote int
+}
+
+// Step is one entry of the log.
+type Step struct {
+	// By is the position of the proposer, User the name in the header.
+	By   int
+	User string
+	// Term is that of the entry; 0 keeps that of the step before. Empty is a leader's first entry.
+	Term  uint64
+	Empty bool
+	// AuthRevision in the header, with a user; 0 is the right one.
+	AuthRevision uint64
+	Req          *etcdserverpb.InternalRaftRequest
+	// Skip lists the positions of members on which the entry took no effect.
+	Skip []int
+}
+
+// Add appends a step and returns its number, counted from 1.
+func (s *Script) Add(st Step) int {
+	if st.Term == 0 {
+		st.Term = 2
+		if n := len(s.steps); n > 0 {
+			st.Term = s.steps[n-1].Term
+		}
+	}
+	if raisesAuth(st.Req) {
+		s.revs++
+	}
+	if st.User != "" && st.AuthRevision == 0 {
+		st.AuthRevision = 1 + s.revs
+	}
+	if !st.Empty {
+		if s.lives == nil {
+			s.lives = map[int]int{}
+		}
+		if st.Req.ClusterMemberAttrSet != nil {
+			s.lives[st.By]++
+		}
+		life := uint64(1763000000000+1000*s.lives[st.By]) & (1<<40 - 1)
+		st.Req.Header = &etcdserverpb.RequestHeader{ID: uint64(synthMember+st.By)<<48 | (life<<8 + uint64(len(s.steps)&0x7f)), Username: st.User, AuthRevision: st.AuthRevision}
+	}
+	s.steps = append(s.steps, st)
+	return len(s.steps)
+}
+
+// Start publishes a start of the member.
+func (s *Script) Start(member int) int {
+	return s.Add(Step{By: member, Req: &etcdserverpb.InternalRaftRequest{ClusterMemberAttrSet: &membershippb.ClusterMemberAttrSetRequest{
+		Member_ID: uint64(synthMember + member), MemberAttributes: &membershippb.Attributes{Name: fmt.Sprintf("node%d", member+1),
+			ClientUrls: []string{fmt.Sprintf("http://127.0.0.1:%d", 2379+2*member)}}}}})
+}
+
+// Index is the raft index of a step.
+func (s *Script) Index(step int) uint64 { return uint64(s.Members + step) }
+
+// ID is the member ID of a position.
+func (s *Script) ID(member int) uint64 { return uint64(synthMember + member) }
+
+// raisesAuth tells the requests that raise the auth revision when they succeed.
+func raisesAuth(r *etcdserverpb.InternalRaftRequest) bool {
+	return r != nil && (r.AuthUserAdd != nil || r.AuthUserChangePassword != nil || r.AuthUserGrantRole != nil || r.AuthRoleAdd != nil ||
+		r.AuthRoleGrantPermission != nil || r.AuthRoleDelete != nil || r.AuthUserDelete != nil)
+}
+
+// Write writes the data dirs node1, node2, … below root and returns their paths.
+func (s *Script) Write(tb testing.TB, root string) []string {
+	tb.Helper()
+	var dirs []string
+	for i := range s.Members {
+		dir := filepath.Join(root, fmt.Sprintf("node%d", i+1))
+		synthOK(tb, os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700))
+		s.writeWAL(tb, filepath.Join(dir, "member", "wal"), i)
+		s.writeDB(tb, filepath.Join(dir, "member", "snap", "db"), i)
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
+	tb.Helper()
+	meta, err := (&etcdserverpb.Metadata{NodeID: s.ID(member), ClusterID: synthCluster}).Marshal()
+	synthOK(tb, err)
+	w, err := wal.Create(zap.NewNop(), dir, meta)
+	synthOK(tb, err)
+	w.SetUnsafeNoFsync()
+	synthOK(tb, w.Save(raftpb.HardState{Term: 1, Commit: uint64(s.Members)}, Synth{Members: s.Members}.boot(tb)))
+	of := s.Of[member]
+	vote := s.ID(max(of.Vote-1, 0))
+	for i, st := range s.steps {
+		if n := i + 1; of.SnapshotAt > 0 && n > of.LogUntil && n <= of.SnapshotAt {
+			if n == of.SnapshotAt {
+				synthOK(tb, w.SaveSnapshot(walpb.Snapshot{Index: s.Index(n), Term: st.Term, ConfState: s.confState()}))
+			}
+			continue
+		}
+		e := raftpb.Entry{Term: st.Term, Index: s.Index(i + 1)}
+		if !st.Empty {
+			e.Data, err = st.Req.Marshal()
+			synthOK(tb, err)
+		}
+		synthOK(tb, w.Save(raftpb.HardState{Term: st.Term, Vote: vote, Commit: e.Index}, []raftpb.Entry{e}))
+	}
+	synthOK(tb, w.Close())
+}
+
+func (s *Script) confState() *raftpb.ConfState {
+	cs := &raftpb.ConfState{}
+	for i := range s.Members {
+		cs.Voters = append(cs.Voters, s.ID(i))
+	}
+	return cs
+}
+
+// world is the state that the entries lead to on one member.
+func (s *Script) world(member int) *world {
+	w := newWorld(s.Of[member])
+	for _, st := range s.steps {
+		if st.Req != nil && !slices.Contains(st.Skip, member) {
+			w.apply(st.Req)
+		}
+	}
+	return w
+}
