@@ -45,3 +45,10 @@ func (p *Parts) Close() error {
 	}
 	return err
 }
+
+// Parts are where the parts of an opened source lie, those of an unpacked archive or of a streamed endpoint in scratch until the
+// set is closed: for what copies them. Closing these Parts does nothing.
+func (s *Source) Parts() *Parts {
+	l := s.layout
+	return &Parts{Name: s.Name, Kind: s.Kind, WAL: l.wal, Snap: l.snap, SnapFile: l.snapFile, DB: l.db}
+}

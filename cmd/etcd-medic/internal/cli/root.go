@@ -52,7 +52,8 @@ func newRoot(s *Streams) *cobra.Command {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddGroup(&cobra.Group{ID: "main", Title: "Find out:"}, &cobra.Group{ID: "look", Title: "Look inside:"}, &cobra.Group{ID: "more", Title: "More:"})
+	root.AddGroup(&cobra.Group{ID: "main", Title: "Find out:"}, &cobra.Group{ID: "look", Title: "Look inside:"},
+		&cobra.Group{ID: "repair", Title: "Bring back:"}, &cobra.Group{ID: "more", Title: "More:"})
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, c := range cmds {
 			c.GroupID = group
@@ -61,6 +62,7 @@ func newRoot(s *Streams) *cobra.Command {
 	}
 	add("main", newDiagnoseCmd(s, runDiagnose), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare), newHistoryCmd(s, runHistory), newExplainCmd(s, runExplain))
 	add("look", newDumpLogCmd(s, runDumpLog), newDumpDBCmd(s, runDumpDB))
+	add("repair", newRepairCmd(s))
 	add("more", newVersionCmd(s), newCompletionCmd(s))
 	root.AddCommand(newDocsCmd(s, runDocs))
 	root.AddCommand(helpTopics()...)
@@ -80,7 +82,7 @@ func asUsage(root *cobra.Command) {
 		return usagef("see "+cmd.CommandPath()+" --help", "%s", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "))
 	}
 	root.SetFlagErrorFunc(wrap)
-	for _, c := range append(root.Commands(), root) {
+	for _, c := range append(allCommands(root), root) {
 		args := c.Args
 		if args == nil && c == root {
 			args = rootArgs
@@ -92,6 +94,13 @@ func asUsage(root *cobra.Command) {
 			return wrap(cmd, args(cmd, a))
 		}
 	}
+}
+
+func allCommands(c *cobra.Command) (out []*cobra.Command) {
+	for _, sub := range c.Commands() {
+		out = append(append(out, sub), allCommands(sub)...)
+	}
+	return out
 }
 
 // rootArgs names the command that may have been meant.

@@ -1,0 +1,233 @@
+package datadir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Target is one member that gets a clone: its identity is kept.
+type Target struct {
+	// Name is the folder below the destination.
+	Name string
+	// MemberID and ClusterID are those of the member's own WAL metadata; 0 for ClusterID means that of the best member.
+	MemberID, ClusterID uint64
+	// Term is the highest term the member has seen, 0 when unknown.
+	Term uint64
+}
+
+// TargetOf is the target that a source describes, named as the source is.
+func TargetOf(m *evidence.Member) (Target, error) {
+	t := Target{Name: m.Label(), MemberID: uint64(m.MemberID), ClusterID: uint64(m.ClusterID), Term: seenTerm(m)}
+	if t.MemberID == 0 {
+		return t, fmt.Errorf("%s: no member ID can be read from its log; name the member by its ID", m.Label())
+	}
+	return t, nil
+}
+
+// seenTerm is the highest term in a member's log, snapshots and database.
+func seenTerm(m *evidence.Member) (term uint64) {
+	if m.WAL != nil && m.WAL.Summary != nil {
+		s := m.WAL.Summary
+		term = s.LastTerm
+		if s.HardState != nil {
+			term = max(term, s.HardState.Term)
+		}
+		for i := range s.Snapshots {
+			term = max(term, s.Snapshots[i].Term)
+		}
+	}
+	if m.DB != nil && m.DB.Meta.Term != nil {
+		term = max(term, *m.DB.Meta.Term)
+	}
+	return term
+}
+
+// CloneOptions tune Clone.
+type CloneOptions struct {
+	// Edits are applied to the database before it is handed to the members.
+	Edits []Edit
+	// Progress, if set, is told how many of how many bytes are copied.
+	Progress func(done, total int64)
+}
+
+// Clone writes new data dirs for all targets below dst, which must not exist. Every one holds the best member's database; cluster ID,
+// member IDs, names, URLs, auth, revision and index numbering are kept; the log behind the consistent index is not. All members must
+// be stopped and all dirs replaced together: a cloned dir beside an old one is a member that lost its log.
+//
+// best may be a data dir or a backup of the cluster. A *RefusedError says why it can not be cloned from.
+func Clone(ctx context.Context, best *evidence.Member, targets []Target, dst string, o CloneOptions) (Result, error) {
+	plan, err := planClone(best, targets)
+	if err != nil {
+		return Result{}, err
+	}
+	p, err := newPartialDir(dst)
+	if err != nil {
+		return Result{}, err
+	}
+	defer p.abandon()
+	res := Result{Path: dst, Notes: plan.notes}
+	var done int64
+	total := best.DB.Handle.Size() * int64(len(targets))
+	moved := func(n int64) {
+		done += n
+		if o.Progress != nil {
+			o.Progress(min(done, total), total)
+		}
+	}
+	edits, from := slices.Concat(plan.edits, o.Edits), best.Source.Parts().DB
+	for i, d := range plan.dirs {
+		root := filepath.Join(p.path, targets[i].Name)
+		if err := mkdirs(root); err != nil {
+			return Result{}, err
+		}
+		w, err := writeDir(ctx, root, d, func(ctx context.Context, path string) error { return copyDB(ctx, path, from, moved, edits) })
+		if err == nil {
+			err = syncDirs(root)
+		}
+		if err != nil {
+			return Result{}, fmt.Errorf("cloning %s to %s: %w", best.Label(), targets[i].Name, err)
+		}
+		w.Name = targets[i].Name
+		res.Dirs, res.Bytes = append(res.Dirs, w), res.Bytes+w.Bytes
+		// The databases are equal: what was edited once is only copied.
+		from, edits = filepath.Join(root, "member", "snap", "db"), nil
+	}
+	if err := p.commit(); err != nil {
+		return Result{}, err
+	}
+	return res, nil
+}
+
+// RefusedError says which precondition does not hold.
+type RefusedError struct{ Reason string }
+
+// Error returns the reason.
+func (e *RefusedError) Error() string { return e.Reason }
+
+func refusef(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
+
+type clonePlan struct {
+	dirs  []Dir
+	edits []Edit
+	notes []string
+}
+
+func planClone(best *evidence.Member, targets []Target) (*clonePlan, error) {
+	if best.DB == nil || best.DB.Handle == nil {
+		return nil, refusef("%s has no database that opens", best.Label())
+	}
+	if len(targets) == 0 {
+		return nil, errors.New("no targets")
+	}
+	index := best.ConsistentIndex()
+	if index == 0 {
+		return nil, refusef("the database of %s has no consistent index: what it holds can not be placed in the log", best.Label())
+	}
+	if s := newestSnapshot(best); s > index {
+		return nil, refusef("the database of %s stands at index %d, its raft snapshot at %d: it is older than its own log says", best.Label(), index, s)
+	}
+	term := termAt(best, index)
+	if term == 0 {
+		return nil, refusef("the term of entry %d is not known: the database of %s stores none and its log does not hold the entry", index, best.Label())
+	}
+	view, err := viewOf(best)
+	if err != nil {
+		return nil, err
+	}
+	plan := &clonePlan{notes: view.notes}
+	if view.differs {
+		plan.edits = append(plan.edits, SetMembers(view.members, view.removed))
+	}
+	if dropped := max(best.LastIndex(), index) - index; dropped > 0 {
+		plan.notes = append(plan.notes, fmt.Sprintf("the last %d entries of the log of %s, %d to %d, are not in its database and are not carried over", dropped, best.Label(), index+1, best.LastIndex()))
+	}
+	hard := seenTerm(best)
+	for _, t := range targets {
+		hard = max(hard, t.Term)
+	}
+	names, ids := map[string]bool{}, map[uint64]bool{}
+	for _, t := range targets {
+		if t.Name == "" || filepath.Base(t.Name) != t.Name || t.Name == "." || t.Name == ".." || names[t.Name] || ids[t.MemberID] {
+			return nil, fmt.Errorf("target %q (member %x): names must be plain and different, IDs different", t.Name, t.MemberID)
+		}
+		names[t.Name], ids[t.MemberID] = true, true
+		d, err := view.dir(best, t)
+		if err != nil {
+			return nil, err
+		}
+		d.Term, d.Index, d.HardTerm = term, index, hard+1
+		plan.dirs = append(plan.dirs, d)
+	}
+	for _, id := range slices.Concat(view.voters, view.learners) {
+		if !ids[id] {
+			plan.notes = append(plan.notes, fmt.Sprintf("member %x gets no dir; it must not start on its old one", id))
+		}
+	}
+	return plan, nil
+}
+
+// dir is what every target's dir has in common, with its own identity.
+func (v *view) dir(best *evidence.Member, t Target) (Dir, error) {
+	cluster := uint64(best.ClusterID)
+	if cluster == 0 {
+		cluster = t.ClusterID
+	}
+	switch {
+	case t.ClusterID != 0 && t.ClusterID != cluster:
+		return Dir{}, refusef("%s is of cluster %x, %s of cluster %x", t.Name, t.ClusterID, best.Label(), cluster)
+	case has(v.removed, t.MemberID):
+		return Dir{}, refusef("%s (member %x) was removed from the cluster: its ID can not be used again", t.Name, t.MemberID)
+	case !has(v.voters, t.MemberID) && !has(v.learners, t.MemberID):
+		return Dir{}, refusef("%s (member %x) is no member of the cluster as %s knows it", t.Name, t.MemberID, best.Label())
+	}
+	return Dir{MemberID: t.MemberID, ClusterID: cluster, Voters: v.voters, Learners: v.learners, Members: v.members, Removed: v.removed,
+		ClusterVersion: best.DB.Cluster.Version, Minor: best.Version.Minor}, nil
+}
+
+func newestSnapshot(m *evidence.Member) (index uint64) {
+	if m.WAL == nil || m.WAL.Summary == nil {
+		return 0
+	}
+	for i := range m.WAL.Summary.Snapshots {
+		if s := &m.WAL.Summary.Snapshots[i]; s.Index <= m.WAL.Summary.MaxCommit {
+			index = max(index, s.Index)
+		}
+	}
+	return index
+}
+
+// termAt is the term of the entry at index: from the log, from a snapshot at that index, or, from 3.5 on, from the database.
+func termAt(m *evidence.Member, index uint64) uint64 {
+	if m.WAL != nil && m.WAL.Summary != nil {
+		s := m.WAL.Summary
+		if t := s.TermAt(index); t > 0 {
+			return t
+		}
+		for i := range s.Snapshots {
+			if s.Snapshots[i].Index == index {
+				return s.Snapshots[i].Term
+			}
+		}
+	}
+	if f := m.NewestSnap(); f != nil && f.Index == index {
+		return f.Term
+	}
+	if m.DB != nil && m.DB.Meta.Term != nil {
+		return *m.DB.Meta.Term
+	}
+	return 0
+}
+
+func idsOf(ids []dumplog.ID) []uint64 {
+	out := make([]uint64, len(ids))
+	for i, id := range ids {
+		out[i] = uint64(id)
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package datadir_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+)
+
+// openSet reads data dirs as a command would.
+func openSet(t testing.TB, dirs ...string) *evidence.Set {
+	t.Helper()
+	var specs []evidence.Spec
+	for _, d := range dirs {
+		specs = append(specs, evidence.Spec{Name: filepath.Base(d), Where: d})
+	}
+	set, err := evidence.Open(context.Background(), specs, evidence.Options{})
+	ok(t, err)
+	t.Cleanup(func() { ok(t, set.Close()) })
+	return set
+}
+
+func targets(t testing.TB, set *evidence.Set) (out []datadir.Target) {
+	t.Helper()
+	for _, m := range set.Members {
+		x, err := datadir.TargetOf(m)
+		ok(t, err)
+		out = append(out, x)
+	}
+	return out
+}
+
+func TestCloneIsReadByEtcd(t *testing.T) {
+	dirs := clustertest.Synth{Members: 3, Entries: 500, Keys: 40, Value: 100}.Write(t, t.TempDir())
+	evidencetest.Unchanged(t, dirs...)
+	set := openSet(t, dirs...)
+	dst := filepath.Join(t.TempDir(), "clone")
+	res, err := datadir.Clone(context.Background(), set.Members[1], targets(t, set), dst, datadir.CloneOptions{})
+	ok(t, err)
+	if len(res.Dirs) != 3 || len(res.Notes) != 0 {
+		t.Fatalf("result %+v", res)
+	}
+	for i, w := range res.Dirs {
+		r := readWithEtcd(t, filepath.Join(dst, w.Name))
+		if uint64(w.MemberID) != r.metadata.NodeID || r.metadata.NodeID != uint64(set.Members[i].MemberID) || r.metadata.ClusterID != 0xc1 {
+			t.Errorf("%s: metadata %+v", w.Name, r.metadata)
+		}
+		if r.snap.Metadata.Index != 503 || r.snap.Metadata.Term != 2 || r.state.Commit != 503 || r.state.Term != 3 || r.state.Vote != 0 || len(r.entries) != 0 {
+			t.Errorf("%s: snapshot %+v, state %+v, %d entries", w.Name, r.snap.Metadata, r.state, len(r.entries))
+		}
+		if r.index != 503 || r.term != 2 {
+			t.Errorf("%s: consistent index %d/%d", w.Name, r.term, r.index)
+		}
+		ids := []uint64{0xa1, 0xa2, 0xa3}
+		if d := cmp.Diff(ids, r.snap.Metadata.ConfState.Voters) + cmp.Diff(ids, r.bucket); d != "" || len(r.members) != 3 {
+			t.Errorf("%s: voters and bucket %s, %d members in the .snap", w.Name, d, len(r.members))
+		}
+		if m := r.members["a2"]; m == nil || m.Name != "node2" || m.PeerURLs[0] != "http://127.0.0.1:2382" || m.ClientURLs[0] != "http://127.0.0.1:2381" {
+			t.Errorf("%s: member a2 is %+v", w.Name, m)
+		}
+	}
+	again := openSet(t, filepath.Join(dst, "node1"), filepath.Join(dst, "node3"))
+	for _, m := range again.Members {
+		if len(m.WAL.Summary.Damage) != 0 || m.CurrentRevision() != set.Members[1].CurrentRevision() {
+			t.Errorf("%s: damage %v, revision %d", m.Label(), m.WAL.Summary.Damage, m.CurrentRevision())
+		}
+	}
+}
+
+func TestCloneRefuses(t *testing.T) {
+	dirs := clustertest.Synth{Members: 3, Entries: 50, Keys: 4, Value: 10}.Write(t, t.TempDir())
+	set := openSet(t, dirs...)
+	best, all := set.Members[0], targets(t, set)
+	foreign, stranger := all[1], all[1]
+	foreign.ClusterID, stranger.MemberID = 0xdead, 0xdead
+	dup := all[0]
+	var refused *datadir.RefusedError
+	for name, list := range map[string][]datadir.Target{"foreign cluster": {foreign}, "no member": {stranger}} {
+		dst := filepath.Join(t.TempDir(), "clone")
+		if _, err := datadir.Clone(context.Background(), best, list, dst, datadir.CloneOptions{}); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", name, err)
+		}
+		gone(t, dst)
+	}
+	if _, err := datadir.Clone(context.Background(), best, []datadir.Target{dup, dup}, filepath.Join(t.TempDir(), "c"), datadir.CloneOptions{}); err == nil {
+		t.Error("the same member twice is taken")
+	}
+	dst := t.TempDir()
+	if _, err := datadir.Clone(context.Background(), best, all, dst, datadir.CloneOptions{}); !errors.Is(err, datadir.ErrExists) {
+		t.Errorf("an existing path: %v", err)
+	}
+}
+
+// gone proves that nothing stands under a name nor under its partial.
+func gone(t *testing.T, path string) {
+	t.Helper()
+	for _, p := range []string{path, path + ".partial"} {
+		if _, err := os.Lstat(p); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is there: %v", p, err)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package datadir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// trailerSize is the sha256 behind a backup; a file has one if its size modulo 512 is 32.
+const trailerSize = 32
+
+// CopyDB copies the database at src (of a data dir, or a backup, whose trailer is left behind) to the new file dst and applies the
+// edits to the copy, all in one transaction. Without edits the bytes are copied as they are, damaged or not; with edits a damaged
+// source is refused with a *DamagedError, since bbolt can not be trusted with it.
+func CopyDB(ctx context.Context, dst, src string, edits ...Edit) error {
+	return newFile(dst, func(partial string) error { return copyDB(ctx, partial, src, nil, edits) })
+}
+
+// DamagedError says why a database can not be edited: bbolt faults on damaged pages. A rebuild from its readable pages can be.
+type DamagedError struct {
+	File   string
+	Damage []*dumpdb.DamageError
+}
+
+// Error returns the first damaged place and how many there are.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("%s is damaged in %d place(s), first: %v; rebuild it from its readable pages first", e.File, len(e.Damage), e.Damage[0])
+}
+
+// copyDB makes path, which is not yet seen by anyone, and leaves it synced.
+func copyDB(ctx context.Context, path, src string, moved func(int64), edits []Edit) error {
+	if len(edits) > 0 {
+		if err := sound(ctx, src); err != nil {
+			return err
+		}
+	}
+	if err := copyFile(ctx, path, src, moved); err != nil {
+		return err
+	}
+	if len(edits) == 0 {
+		return nil
+	}
+	return EditNew(path, edits...)
+}
+
+// sound walks the page graph: what bbolt meets when it opens a file for writing it does not survive.
+func sound(ctx context.Context, src string) error {
+	db, err := dumpdb.Open(src)
+	var bad *dumpdb.DamageError
+	switch {
+	case errors.As(err, &bad):
+		return &DamagedError{src, []*dumpdb.DamageError{bad}}
+	case err != nil:
+		return err
+	}
+	defer func() { _ = db.Close() }() // only read
+	r, err := db.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if len(r.Damage) > 0 {
+		return &DamagedError{src, r.Damage}
+	}
+	return nil
+}
+
+// EditNew applies the edits, in one transaction, to a database that this run made: a copy, or one built from scratch. It must never
+// be given a source.
+func EditNew(path string, edits ...Edit) error {
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType})
+	if err != nil {
+		return fmt.Errorf("opening the copy: %w", err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		for _, edit := range edits {
+			if err := edit(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = db.Sync()
+	}
+	return errors.Join(err, db.Close())
+}
+
+// chunk is how much is copied between two looks at the context.
+const chunk = 64 << 20
+
+// copyFile copies a database without its trailer. The kernel copies (copy_file_range, a reflink where the file system has them).
+func copyFile(ctx context.Context, dst, src string, moved func(int64)) (err error) {
+	in, size, err := openDB(src)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // only read
+	out, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	for left := size; left > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := io.CopyN(out, in, min(left, chunk))
+		left -= n
+		if moved != nil {
+			moved(n)
+		}
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("%s became %d bytes shorter while it was copied", src, left)
+		}
+		if err != nil {
+			return fmt.Errorf("copying %s: %w", src, err)
+		}
+	}
+	return out.Sync()
+}
+
+// openDB opens a database read-only and returns its size without the trailer.
+func openDB(src string) (*os.File, int64, error) {
+	f, err := os.Open(src)
+	if err != nil {
+		return nil, 0, err
+	}
+	fi, err := f.Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", src)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	size := fi.Size()
+	if size%512 == trailerSize {
+		size -= trailerSize
+	}
+	return f, size, nil
+}

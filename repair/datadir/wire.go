@@ -1,0 +1,57 @@
+package datadir
+
+import "google.golang.org/protobuf/encoding/protowire"
+
+// num appends a varint field; like gogo's non-nullable fields in etcd up to 3.6 it stands even when zero, which all versions read.
+func num(b []byte, field protowire.Number, v uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)
+}
+
+// raw appends a length-delimited field.
+func raw(b []byte, field protowire.Number, v []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), v)
+}
+
+// confState is raftpb.ConfState{1 voters, 2 learners}, IDs unpacked. auto_leave is left out: 3.3 does not know it, for the others
+// absent is false.
+func confState(voters, learners []uint64) []byte {
+	var b []byte
+	for _, id := range voters {
+		b = num(b, 1, id)
+	}
+	for _, id := range learners {
+		b = num(b, 2, id)
+	}
+	return b
+}
+
+// ConfChange is the data of a raftpb.ConfChange entry {1 id, 2 type, 3 node_id, 4 context}. Its id stays 0: no server waits for it.
+func ConfChange(kind, member uint64, context []byte) []byte {
+	b := num(num(num(nil, 1, 0), 2, kind), 3, member)
+	if len(context) > 0 {
+		b = raw(b, 4, context)
+	}
+	return b
+}
+
+// decodeAlarm reads etcdserverpb.AlarmMember {1 memberID, 2 alarm}.
+func decodeAlarm(b []byte) (member, alarm uint64, ok bool) {
+	for len(b) > 0 {
+		field, typ, n := protowire.ConsumeTag(b)
+		if n < 0 || typ != protowire.VarintType {
+			return 0, 0, false
+		}
+		v, m := protowire.ConsumeVarint(b[n:])
+		if m < 0 {
+			return 0, 0, false
+		}
+		switch field {
+		case 1:
+			member = v
+		case 2:
+			alarm = v
+		}
+		b = b[n+m:]
+	}
+	return member, alarm, true
+}
