@@ -25,6 +25,9 @@ type Options struct {
 	Values bool
 	// MaxRows bounds the evidence rows per finding and the diff rows per bucket; 0 means 50.
 	MaxRows int
+	// Backup says that sources which are files are meant to be backups, whatever they look like. It is for one source: hashes that only a
+	// comparison needs are not taken, and the class of the verdict is one of a backup.
+	Backup bool
 	// Progress, if set, is told what is being done.
 	Progress func(what string)
 	// Access is how sources that are endpoints are reached.
@@ -46,7 +49,10 @@ func (o *Options) fill() {
 // context ended; damage and contradictions are in the report.
 func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, error) {
 	o.fill()
-	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress, Access: o.Access})
+	for i := range specs {
+		specs[i].Backup = specs[i].Backup || o.Backup
+	}
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, NoHashes: o.Backup, Progress: o.Progress, Access: o.Access})
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +131,7 @@ func (c *collected) report() *Report {
 	}
 	byCheck := c.runChecks(r)
 	c.matchCauses(r, byCheck)
+	c.backupCauseFirst(r)
 	c.verdict(r)
 	if !c.mixed {
 		r.Best = c.rank(r)

@@ -187,6 +187,9 @@ func TestEveryCheckIsSeenInEachOutcome(t *testing.T) {
 		}
 	}
 	for _, c := range check.All() {
+		if c.ID == "B08" {
+			continue // made by verify --against alone; its outcomes are in package backup
+		}
 		if !seen[c.ID][check.Holds] {
 			t.Errorf("%s holds nowhere", c.ID)
 		}

@@ -151,13 +151,3 @@ type Next struct {
 	Text    string `json:"text"`
 	Command string `json:"command,omitempty"`
 }
-
-// Backup holds the facts of a backup file.
-type Backup struct {
-	Trailer        string `json:"trailer"`
-	Size           int64  `json:"size"`
-	ExpectedSHA256 string `json:"expectedSha256,omitempty"`
-	ComputedSHA256 string `json:"computedSha256,omitempty"`
-	Drill          any    `json:"drill"`
-	Against        any    `json:"against"`
-}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -252,27 +251,4 @@ func (c *collected) compactionSkew() bool {
 		marks[fmt.Sprint(m.CompactRevision())] = true
 	}
 	return len(marks) > 1
-}
-
-// backup adds the facts of a backup and turns the class into that of one.
-func (c *collected) backup(r *Report) {
-	if len(c.in.Members) != 1 || c.in.Members[0].Source.Kind != evidence.KindBackup || c.in.Members[0].DB == nil {
-		return
-	}
-	m := c.in.Members[0]
-	t := m.DB.Trailer
-	r.Backup = &Backup{Trailer: t.State, ExpectedSHA256: t.Expected, ComputedSHA256: t.Computed}
-	if m.HasDB() {
-		r.Backup.Size = m.DB.Handle.Size()
-	}
-	v := &r.Verdict
-	switch {
-	case v.Healthy == nil:
-	case !*v.Healthy:
-		v.Class = "backup-damaged"
-	case t.State == "match":
-		v.Class, v.Summary = "backup-good", fmt.Sprintf("every layer of the backup holds; revision %d, %d keys", m.CurrentRevision(), m.DB.KV.LiveKeys)
-	case t.State == "absent":
-		v.Class, v.Summary = "backup-unverifiable", "the content holds, but no sha256 trailer proves it"
-	}
 }

@@ -16,9 +16,20 @@ type Inspection struct {
 	HashErrs map[string]error
 }
 
+// InspectOptions tune InspectWith.
+type InspectOptions struct {
+	// NoHashes leaves out HashKV and the content hashes, which take as long again as the rest.
+	NoHashes bool
+}
+
 // Inspect is Check, KVStats, HashKV at the current revision and BucketHash of every bucket, made in little more than one pass
 // over the file. The error is that of ctx.
 func (db *DB) Inspect(ctx context.Context) (*Inspection, error) {
+	return db.InspectWith(ctx, InspectOptions{})
+}
+
+// InspectWith is Inspect with options.
+func (db *DB) InspectWith(ctx context.Context, o InspectOptions) (*Inspection, error) {
 	in := &Inspection{Hashes: map[string]string{}, HashErrs: map[string]error{}}
 	c := db.newChecker()
 	keySeen := false
@@ -27,10 +38,12 @@ func (db *DB) Inspect(ctx context.Context) (*Inspection, error) {
 		var err error
 		if b.Name == "key" {
 			keySeen = true
-			err = in.key(ctx, c, b)
+			err = in.key(ctx, c, b, o)
 		} else {
 			err = c.bucket(ctx, b, 0)
-			in.put(b.Name)(db.BucketHash(ctx, b.Name))
+			if !o.NoHashes {
+				in.put(b.Name)(db.BucketHash(ctx, b.Name))
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -39,7 +52,9 @@ func (db *DB) Inspect(ctx context.Context) (*Inspection, error) {
 	in.Pages = c.finish()
 	if !keySeen {
 		in.KV, in.KVErr = db.KVStats(ctx)
-		in.HashKV, in.HashErr = db.HashKV(ctx, 0)
+		if !o.NoHashes {
+			in.HashKV, in.HashErr = db.HashKV(ctx, 0)
+		}
 	}
 	return in, ctx.Err()
 }
@@ -56,15 +71,18 @@ func (in *Inspection) put(bucket string) func(string, error) {
 }
 
 // key reads bucket key once for its pages, its truths and its hashes.
-func (in *Inspection) key(ctx context.Context, c *checker, b *bucket) error {
+func (in *Inspection) key(ctx context.Context, c *checker, b *bucket, o InspectOptions) error {
 	db := c.db
 	meta, metaErr := db.MetaBucket()
 	leases, leaseErr := db.leaseSet()
 	comp := meta.CompactRev()
 	s, damage, err := db.feed(ctx, b, span{}, c.used, func() sink {
+		stats := newStatsSink(db, comp, leases, leaseErr == nil)
+		if o.NoHashes {
+			return &keySink{stats: stats}
+		}
 		h := newWindowHash(db, comp, 0)
 		h.crc, h.sha = true, true
-		stats := newStatsSink(db, comp, leases, leaseErr == nil)
 		h.live = &stats.live // the hashed revision is the current one
 		return &keySink{stats: stats, hash: h}
 	})
@@ -74,15 +92,22 @@ func (in *Inspection) key(ctx context.Context, c *checker, b *bucket) error {
 	ks := s.(*keySink)
 	c.add(damage...)
 	in.KV, in.KVErr = ks.stats.finish().excused(damage), joinErrs(metaErr, damagesOrNil(damage))
-	ks.hash.rev = in.KV.CurrentRev
+	if ks.hash != nil {
+		in.hash(ctx, b, ks.hash)
+	}
+	return c.nested(ctx, "key", ks.nested, 1)
+}
+
+// hash finishes the hashes of bucket key, of which the pass over it has seen what lies above the compact revision.
+func (in *Inspection) hash(ctx context.Context, b *bucket, h *windowHash) {
+	h.rev = in.KV.CurrentRev
 	if in.HashErr = in.KVErr; in.HashErr == nil {
-		in.HashErr = ks.hash.second(ctx, b)
+		in.HashErr = h.second(ctx, b)
 	}
 	if in.HashErr != nil {
 		in.HashErrs["key"] = in.HashErr
-	} else {
-		in.HashKV = HashKV{Hash: ks.hash.serverHash(), Rev: ks.hash.rev, CompactRev: comp}
-		in.Hashes["key"] = ks.hash.contentHash()
+		return
 	}
-	return c.nested(ctx, "key", ks.nested, 1)
+	in.HashKV = HashKV{Hash: h.serverHash(), Rev: h.rev, CompactRev: h.comp}
+	in.Hashes["key"] = h.contentHash()
 }

@@ -18,10 +18,6 @@ func (db *DB) Trailer() (Trailer, error) {
 	if f.size == f.data {
 		return Trailer{State: "absent"}, nil
 	}
-	want := make([]byte, trailerSize)
-	if n, err := f.r.ReadAt(want, f.data); n < len(want) {
-		return Trailer{}, err
-	}
 	sum := sha256.New()
 	n, err := io.CopyBuffer(sum, io.NewSectionReader(f.r, 0, f.data), make([]byte, readAhead))
 	if err == nil && n < f.data {
@@ -30,9 +26,40 @@ func (db *DB) Trailer() (Trailer, error) {
 	if err != nil {
 		return Trailer{}, err
 	}
-	t := Trailer{State: "match", Expected: hex.EncodeToString(want), Computed: hex.EncodeToString(sum.Sum(nil))}
+	return db.TrailerOf(hex.EncodeToString(sum.Sum(nil)))
+}
+
+// TrailerOf is Trailer with the sha256 of the file without its last 32 bytes, in hex, taken elsewhere.
+func (db *DB) TrailerOf(computed string) (Trailer, error) { return db.f.trailer(computed) }
+
+// ReadTrailer is TrailerOf for a file that does not open as a database; computed may be "" where there is no trailer.
+func ReadTrailer(path, computed string) (Trailer, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return Trailer{}, err
+	}
+	defer f.closer.Close()
+	return f.trailer(computed)
+}
+
+func (f *file) trailer(computed string) (Trailer, error) {
+	if f.size == f.data {
+		return Trailer{State: "absent"}, nil
+	}
+	want := make([]byte, trailerSize)
+	if n, err := f.r.ReadAt(want, f.data); n < len(want) {
+		return Trailer{}, err
+	}
+	t := Trailer{State: "match", Expected: hex.EncodeToString(want), Computed: computed}
 	if t.Expected != t.Computed {
 		t.State = "mismatch"
 	}
 	return t, nil
+}
+
+// SavedBySnapshot tells a file that bbolt wrote as one transaction (snapshot save, .snap.db, Tx.WriteTo) from a copied db: both
+// metas carry the same root and meta 0 is one transaction ahead. A commit always moves the root, so a live db never shows this.
+func (db *DB) SavedBySnapshot() bool {
+	m := db.metas
+	return len(m) == 2 && m[0].Valid && m[1].Valid && m[0].Root == m[1].Root && m[0].Txid == m[1].Txid+1
 }

@@ -128,20 +128,3 @@ different times, or a separate --wal-dir was left out.`,
 		return &Match{Certainty: Strong, Members: membersOf(in, "D05"), Because: ids(in, "D05"), RefutedBy: "the entry at that index with the term that the database stores"}
 	},
 }
-
-var backupHashMismatch = Cause{
-	ID: "backup-hash-mismatch", Title: "the backup changed after it was saved",
-	Doc: `The sha256 that snapshot save appended does not fit the bytes before it. etcdutl snapshot restore refuses the file; snapshot status does
-not check it.`,
-	LookAlikes: "a file that was opened read-write after it was saved (etcdutl hashkv, an older snapshot status): content may be sound, the proof is gone",
-	Recovery:   "use another backup, or take a new one from a healthy member",
-	Loss:       "unknown: any byte may have changed",
-	Match: func(in *Input) *Match {
-		for _, m := range in.Members {
-			if m.DB != nil && m.DB.Trailer.State == "mismatch" {
-				return &Match{Certainty: Proof, Members: []string{m.Label()}, Because: ids(in, "B01"), RefutedBy: "another copy of the file whose trailer fits"}
-			}
-		}
-		return nil
-	},
-}

@@ -41,5 +41,12 @@ func All() []Check {
 		alarms,
 		compactionProgress,
 		backupTrailer,
+		backupSize,
+		backupBuckets,
+		backupMembers,
+		backupAuth,
+		backupVersions,
+		backupRevisions,
+		backupAgainst,
 	}
 }

@@ -213,36 +213,3 @@ var partsPresent = Check{
 		return outcome(fs, "")
 	},
 }
-
-var backupTrailer = Check{
-	ID: "B01", Title: "the sha256 trailer of a backup fits its content",
-	Doc: `snapshot save appends the sha256 of the file. A mismatch means that the file changed after it was saved: restore refuses it. A file
-without a trailer was copied from a data dir or saved raw; nothing then proves its bytes.`,
-	Run: runBackupTrailer,
-}
-
-func runBackupTrailer(in *Input) Result {
-	var fs []Finding
-	seen := false
-	for _, m := range in.Members {
-		if m.Source.Kind != evidence.KindBackup || m.DB == nil {
-			continue
-		}
-		seen = true
-		t := m.DB.Trailer
-		switch t.State {
-		case "mismatch":
-			fs = append(fs, Finding{Severity: Critical, Class: "backup-damaged", Members: []string{m.Label()}, Title: m.Label() + ": the sha256 trailer does not fit the content",
-				Explanation: "at least one byte of the backup changed after it was saved; etcdutl snapshot restore refuses it, snapshot status does not notice",
-				Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Offset: Int64(m.DB.Handle.Size() - 32), Length: 32, Field: "sha256", Observed: t.Computed, Expected: t.Expected}}})
-		case "absent":
-			fs = append(fs, Finding{Severity: Warning, Class: "backup-unverifiable", Members: []string{m.Label()}, Title: m.Label() + ": no sha256 trailer",
-				Explanation: "the file was not written by snapshot save (or lost its end); restore needs --skip-hash-check",
-				Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Field: "sha256", Observed: "absent", Expected: "32 bytes behind the last page"}}})
-		}
-	}
-	if !seen {
-		return Result{Reason: "no source is a backup"}
-	}
-	return outcome(fs, "")
-}

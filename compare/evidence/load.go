@@ -37,6 +37,9 @@ func load(ctx context.Context, src *Source, o Options) (*Member, error) {
 		return nil, err
 	}
 	m.unreadable()
+	if o.Deep {
+		m.trailer()
+	}
 	if m.WAL == nil && m.Snap == nil && m.DB == nil {
 		return nil, m.nothing()
 	}
@@ -195,7 +198,7 @@ func (m *Member) loadDB(ctx context.Context, path string, o Options) error {
 	d.Handle, m.DB = h, d
 	d.readBuckets()
 	if o.Deep {
-		return d.readDeep(ctx, m.Source.Kind == KindBackup || m.Source.Kind == KindEndpoint)
+		return d.readDeep(ctx, o.NoHashes)
 	}
 	return nil
 }
@@ -246,8 +249,8 @@ func (d *DB) damage(bucket string, err error) {
 }
 
 // readDeep walks the page graph, checks the MVCC truths and takes hashes, in little more than one pass over the file.
-func (d *DB) readDeep(ctx context.Context, backup bool) error {
-	in, err := d.Handle.Inspect(ctx)
+func (d *DB) readDeep(ctx context.Context, noHashes bool) error {
+	in, err := d.Handle.InspectWith(ctx, dumpdb.InspectOptions{NoHashes: noHashes})
 	if err != nil {
 		return err
 	}
@@ -259,14 +262,33 @@ func (d *DB) readDeep(ctx context.Context, backup bool) error {
 	for _, e := range d.Damage {
 		d.KVDamaged = d.KVDamaged || e.Bucket == "key" || e.Bucket == ""
 	}
-	if in.HashErr == nil && !d.KVDamaged {
+	if in.HashErr == nil && !d.KVDamaged && !noHashes {
 		d.HashKV = &in.HashKV
 	}
-	if backup {
-		d.Trailer, err = d.Handle.Trailer()
-		d.damage("", err)
-	}
 	return ctx.Err()
+}
+
+// trailer holds the sha256 trailer of a backup against the digest that the manifest took anyway; without one it is taken here.
+// A file that does not open as a database may have one all the same.
+func (m *Member) trailer() {
+	if m.DB == nil || m.Source.Kind != KindBackup && m.Source.Kind != KindEndpoint {
+		return
+	}
+	d, computed := m.DB, ""
+	if man := m.Source.Manifest; man != nil && len(man.Files) == 1 {
+		computed = man.Files[0].Body
+		d.Size = man.Bytes
+	}
+	var err error
+	switch {
+	case d.Handle == nil:
+		d.Trailer, err = dumpdb.ReadTrailer(m.Source.layout.db, computed)
+	case computed != "":
+		d.Trailer, err = d.Handle.TrailerOf(computed)
+	default:
+		d.Trailer, err = d.Handle.Trailer()
+	}
+	d.damage("", err)
 }
 
 // applied derives how far the log is committed and applied; see Member for the difference of AppliedMin and AppliedMax.

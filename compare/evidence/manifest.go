@@ -23,6 +23,8 @@ type File struct {
 	Mode    fs.FileMode
 	ModTime time.Time
 	SHA256  string
+	// Body is the digest of what lies before a sha256 trailer, "" when the size leaves no room for one. It comes from the same pass.
+	Body string
 }
 
 // Manifest lists every file of a source with its digest. Its Digest depends on relative names and bytes only, so that
@@ -80,12 +82,16 @@ func (m *Manifest) hash(ctx context.Context) error {
 	failed := make([]bool, len(m.Files))
 	for i := range m.Files {
 		g.Go(func() error {
-			sum, err := hashFile(ctx, m.path(i))
+			body := int64(-1)
+			if size := m.Files[i].Size; size%512 == trailerLen {
+				body = size - trailerLen
+			}
+			sum, part, err := hashFile(ctx, m.path(i), body)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			failed[i] = err != nil
-			m.Files[i].SHA256 = sum
+			m.Files[i].SHA256, m.Files[i].Body = sum, part
 			return nil
 		})
 	}
@@ -139,25 +145,33 @@ func (m *Manifest) Unchanged() error {
 // hashBuffer stays inside the second level cache, so that what was read is hashed from there.
 const hashBuffer = 256 << 10
 
-func hashFile(ctx context.Context, path string) (string, error) {
+// hashFile returns the digest of a file and, when split is not negative, that of its first split bytes.
+func hashFile(ctx context.Context, path string, split int64) (whole, part string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer func() { _ = f.Close() }()
 	h := sha256.New()
 	buf := make([]byte, hashBuffer)
-	for {
+	for at := int64(0); ; {
 		n, err := f.Read(buf)
-		h.Write(buf[:n])
+		if cut := split - at; cut >= 0 && cut <= int64(n) && part == "" {
+			h.Write(buf[:cut])
+			part = hex.EncodeToString(h.Sum(nil)) // Sum leaves the state as it is
+			h.Write(buf[cut:n])
+		} else {
+			h.Write(buf[:n])
+		}
+		at += int64(n)
 		if errors.Is(err, io.EOF) {
-			return hex.EncodeToString(h.Sum(nil)), nil
+			return hex.EncodeToString(h.Sum(nil)), part, nil
 		}
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
 }

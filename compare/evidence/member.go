@@ -82,7 +82,9 @@ type DB struct {
 	Removed []dumpdb.ID
 	Cluster dumpdb.Cluster
 	Trailer dumpdb.Trailer
-	HashKV  *dumpdb.HashKV
+	// Size of a backup in bytes, known even when it does not open.
+	Size   int64
+	HashKV *dumpdb.HashKV
 	// Hashes are content hashes by bucket, comparable between members; "" means not comparable.
 	Hashes map[string]string
 	// Damage is everything that the page walk and the bucket readers met.

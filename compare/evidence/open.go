@@ -35,6 +35,8 @@ type Options struct {
 	Hash bool
 	// Deep reads page graphs, MVCC truths and hashes of dbs; listing commands do without.
 	Deep bool
+	// NoHashes leaves out HashKV and the content hashes of buckets: with Deep, what a single source needs to be judged.
+	NoHashes bool
 	// Visit, if set, sees every entry of the log in the pass that Open makes anyway; see dumplog.Log.ScanWith. It is for a
 	// single source.
 	Visit func(segment int) func(*dumplog.Entry)
@@ -129,13 +131,16 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 		}
 		where = dir
 	}
-	l, err := detect(where, spec.WALDir)
+	l, err := detectAs(where, spec)
 	if err != nil {
 		var se *SourceError
 		if errors.As(err, &se) {
 			se.Where = spec.Where
 		}
 		return nil, err
+	}
+	for i := range l.nested {
+		l.nested[i].Backup = spec.Backup
 	}
 	if len(l.nested) > 0 && depth == 0 {
 		var out []*Source

@@ -36,6 +36,9 @@ type Spec struct {
 	Where string
 	// WALDir is a WAL folder that lies outside the data dir (etcd --wal-dir); empty when it is inside.
 	WALDir string
+	// Backup says that a file is meant to be a backup, whatever it looks like: one that is empty, cut short or something else
+	// is then a damaged backup and not a wrong argument.
+	Backup bool
 }
 
 // ParseSpec splits [NAME=]WHERE. A "=" behind a path separator belongs to the path.
@@ -82,6 +85,14 @@ type layout struct {
 	missing          []string
 	nested           []Spec
 	walDirIsExternal bool
+}
+
+// detectAs is detect, except that a file of which the user says so is a backup.
+func detectAs(where string, spec Spec) (layout, error) {
+	if st, err := os.Stat(where); spec.Backup && err == nil && st.Mode().IsRegular() {
+		return layout{kind: KindBackup, root: where, db: where}, nil
+	}
+	return detect(where, spec.WALDir)
 }
 
 // detect finds out what a path is. It looks at names and at most a few bytes; it does not judge content.

@@ -20,13 +20,13 @@ type Version struct {
 // since 3.5, the cluster version before).
 func fingerprint(m *Member) Version {
 	if m.DB != nil {
-		if minor, ok := minorOf(m.DB.Meta.StorageVersion); ok {
+		if minor, ok := MinorOf(m.DB.Meta.StorageVersion); ok {
 			return newVersion(minor, "meta/storageVersion is "+m.DB.Meta.StorageVersion)
 		}
 	}
 	cluster, has := 0, false
 	if m.DB != nil {
-		cluster, has = minorOf(m.DB.Cluster.Version)
+		cluster, has = MinorOf(m.DB.Cluster.Version)
 	}
 	if m.DB != nil && m.DB.Meta.Term != nil {
 		if has && cluster > 5 {
@@ -44,7 +44,7 @@ func fingerprint(m *Member) Version {
 	if has {
 		return newVersion(cluster, "cluster version "+m.DB.Cluster.Version+", no meta/term")
 	}
-	if v, ok := minorOf(m.v2Version()); ok {
+	if v, ok := MinorOf(m.v2Version()); ok {
 		return newVersion(v, "cluster version in the v2 store of the newest .snap file")
 	}
 	return Version{}
@@ -54,7 +54,8 @@ func newVersion(minor int, because string) Version {
 	return Version{Minor: minor, Text: fmt.Sprintf("3.%d.x", minor), Because: because}
 }
 
-func minorOf(v string) (int, bool) {
+// MinorOf returns the minor of a 3.x version such as 3.5.0; false when it is none.
+func MinorOf(v string) (int, bool) {
 	parts := strings.Split(v, ".")
 	if len(parts) < 2 || parts[0] != "3" {
 		return 0, false

@@ -143,5 +143,4 @@ var undescribed = []string{
 	"page", "txid", "root", "freelist", "highWater", "valid", "problem", "headerProblem", "used", // meta pages
 	"learners", "votersOutgoing", "learnersNext", "autoLeave", "version", "userKeys", "peerURLs", "clientURLs", "isLearner", // members
 	"hash", "compactRevision", "segment", "bytes",
-	"backup", "trailer", "expectedSha256", "computedSha256", "drill", "against",
 }

@@ -1,0 +1,106 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/backup"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// Backups is the document of verify over several backups; one backup is written as its report alone.
+type Backups struct {
+	SchemaVersion int               `json:"schemaVersion"`
+	Tool          compare.Tool      `json:"tool"`
+	Backups       []*compare.Report `json:"backups"`
+}
+
+// Verified writes the reports of verify; brief leaves one line of each.
+func Verified(w io.Writer, f Format, reports []*compare.Report, brief bool, o Options) error {
+	switch {
+	case f == Table:
+		p := newPage(w, o)
+		for i, r := range reports {
+			if i > 0 && !brief {
+				p.line("")
+			}
+			p.backupLine(r)
+			if !brief {
+				p.backup(r)
+			}
+		}
+		return p.flush()
+	case f == JSONL:
+		for _, r := range reports {
+			if err := document(w, f, r, o, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(reports) == 1:
+		return document(w, f, reports[0], o, nil)
+	}
+	return document(w, f, &Backups{SchemaVersion: compare.SchemaVersion, Tool: reports[0].Tool, Backups: reports}, o, nil)
+}
+
+// backupLine is the whole answer on one line.
+func (p *page) backupLine(r *compare.Report) {
+	color := text.FgYellow
+	if h := r.Verdict.Healthy; h != nil {
+		color = text.FgRed
+		if *h && r.Verdict.Class == "backup-good" {
+			color = text.FgGreen
+		}
+	}
+	line := backup.Line(r)
+	if p.o.Color {
+		name, rest, _ := strings.Cut(line, ": ")
+		class, rest, _ := strings.Cut(rest, ": ")
+		p.line("%s: %s: %s", clean(name), p.paint(clean(class), color, text.Bold), clean(rest))
+		return
+	}
+	p.line("%s", clean(line))
+}
+
+func (p *page) backup(r *compare.Report) {
+	p.badSources(r.Sources)
+	if b := r.Backup; b != nil {
+		p.layers(b.Layers)
+	}
+	p.causes(r.Causes)
+	p.findings(r.Findings)
+	p.inputs(r)
+	p.next(r.Next)
+}
+
+// layers are one line each, from the file up to what a restore makes of it.
+func (p *page) layers(layers []compare.Layer) {
+	if len(layers) == 0 {
+		return
+	}
+	p.section("layers")
+	wide := 0
+	for _, l := range layers {
+		wide = max(wide, len(l.Name))
+	}
+	for _, l := range layers {
+		outcome := string(l.Outcome)
+		mark := pad(outcome, 11)
+		switch l.Outcome {
+		case check.Violated:
+			mark = p.paint(mark, text.FgRed, text.Bold)
+		case check.Holds:
+		default:
+			mark = p.paint(mark, text.FgYellow)
+		}
+		says := l.Says
+		if len(l.Checks) > 0 && l.Outcome != check.Holds {
+			says += " [" + strings.Join(l.Checks, " ") + "]"
+		}
+		p.text(fmt.Sprintf("  %-*s  %s  ", wide, clean(l.Name), mark), says)
+	}
+}

@@ -1,0 +1,223 @@
+package backup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// layer is one part of a backup: the checks its verdict rests on and what to say when they hold.
+type layer struct {
+	name   string
+	checks []string
+	says   func(r *compare.Report, m *evidence.Facts) string
+}
+
+// layers stand in the order in which a restore depends on them. A new layer is one line here.
+var layers = []layer{
+	{"trailer", []string{"B01"}, func(r *compare.Report, _ *evidence.Facts) string { return "sha256 " + r.Backup.ExpectedSHA256 }},
+	{"size", []string{"B02"}, func(r *compare.Report, _ *evidence.Facts) string { return fmt.Sprintf("%d bytes", r.Backup.Size) }},
+	{"metas", []string{"D01"}, sayMetas},
+	{"pages", []string{"D02"}, func(_ *compare.Report, m *evidence.Facts) string {
+		return fmt.Sprintf("%d bytes in use, pages of %d", m.DB.InUse, m.DB.PageSize)
+	}},
+	{"buckets", []string{"B03", "D03"}, func(_ *compare.Report, m *evidence.Facts) string { return fmt.Sprintf("%d buckets", len(m.DB.Buckets)) }},
+	{"mvcc", []string{"K04"}, sayMVCC},
+	{"auth", []string{"B05"}, sayAuth},
+	{"members", []string{"B04"}, sayMembers},
+	{"leases", []string{"L02"}, func(_ *compare.Report, m *evidence.Facts) string { return fmt.Sprintf("%d leases", len(m.Leases)) }},
+	{"alarms", []string{"M06"}, func(*compare.Report, *evidence.Facts) string { return "none raised" }},
+	{"storage-version", []string{"B06"}, sayVersions},
+	{"taken-by", nil, sayTakenBy},
+	{"revision", []string{"B07"}, sayRevision},
+}
+
+// Layers derives the verdict of each layer from the report of a backup.
+func Layers(r *compare.Report) []compare.Layer {
+	if len(r.Members) == 0 || r.Backup == nil {
+		return nil
+	}
+	m := &r.Members[0]
+	var out []compare.Layer
+	for _, l := range layers {
+		v := compare.Layer{Name: l.name, Checks: l.checks}
+		v.Outcome, v.Says = judge(r, l.checks)
+		if v.Says == "" && m.DB != nil && m.DB.PageSize > 0 || l.checks == nil || v.Says == "" && l.name == "trailer" {
+			v.Says = l.says(r, m)
+		}
+		switch {
+		case l.checks == nil && v.Says == "":
+			v.Outcome, v.Says = check.NotChecked, "no mark in the file tells"
+		case l.name == "trailer" && r.Backup.Trailer == "absent":
+			v.Outcome, v.Says = check.NotChecked, "absent: nothing proves the bytes of the file"
+		}
+		out = append(out, v)
+		if l.name == "buckets" {
+			out = append(out, bucketLayers(r, m)...)
+		}
+	}
+	return out
+}
+
+// judge joins the outcomes of several checks: one violated is enough, and one open leaves it open.
+func judge(r *compare.Report, ids []string) (check.Outcome, string) {
+	out, says := check.Holds, ""
+	for _, c := range r.Checks {
+		if !slices.Contains(ids, c.ID) || out == check.Violated {
+			continue
+		}
+		switch c.Outcome {
+		case check.Violated:
+			out, says = check.Violated, titles(r, c.ID, "")
+		case check.Holds:
+		default:
+			out, says = check.NotChecked, c.Reason
+		}
+	}
+	return out, says
+}
+
+// titles are what the findings of a check say, of one bucket where it is named; the name of the backup is not repeated.
+func titles(r *compare.Report, id, bucket string) string {
+	var s []string
+	for _, f := range r.Findings {
+		if f.Check != id || bucket != "" && (len(f.Evidence) == 0 || f.Evidence[0].Bucket != bucket) {
+			continue
+		}
+		if s = append(s, strings.TrimPrefix(f.Title, Name(r)+": ")); len(s) == 3 {
+			break
+		}
+	}
+	return strings.Join(s, "; ")
+}
+
+// bucketLayers name each bucket: its pages and rows are sound when no damage lies in it.
+func bucketLayers(r *compare.Report, m *evidence.Facts) []compare.Layer {
+	var out []compare.Layer
+	if m.DB == nil {
+		return nil
+	}
+	for _, b := range m.DB.Buckets {
+		v := compare.Layer{Name: "bucket " + b, Outcome: check.Holds, Says: rows(m, b), Checks: []string{"D02", "D03"}}
+		if bad := titles(r, "D02", b) + titles(r, "D03", b); bad != "" {
+			v.Outcome, v.Says = check.Violated, bad
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// rows counts what a bucket holds, in words.
+func rows(m *evidence.Facts, bucket string) string {
+	switch bucket {
+	case "key":
+		if m.DB.Revisions != nil {
+			return fmt.Sprintf("%d records", *m.DB.Revisions)
+		}
+	case "lease":
+		return fmt.Sprintf("%d rows", len(m.Leases))
+	case "alarm":
+		return fmt.Sprintf("%d rows", len(m.Alarms))
+	case "authUsers":
+		return fmt.Sprintf("%d rows", len(m.Auth.Users))
+	case "authRoles":
+		return fmt.Sprintf("%d rows", len(m.Auth.Roles))
+	case "members":
+		return fmt.Sprintf("%d rows", len(m.Membership.Members))
+	case "members_removed":
+		return fmt.Sprintf("%d rows", len(m.Membership.Removed))
+	}
+	return "readable"
+}
+
+func sayMetas(_ *compare.Report, m *evidence.Facts) string {
+	for _, p := range m.DB.Metas {
+		if p.Used {
+			return fmt.Sprintf("transaction %d", p.Txid)
+		}
+	}
+	return ""
+}
+
+func sayMVCC(_ *compare.Report, m *evidence.Facts) string {
+	d := m.DB
+	if d.Keys == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d keys, %d records, %d tombstones", *d.Keys, *d.Revisions, *d.Tombstones)
+}
+
+func sayAuth(_ *compare.Report, m *evidence.Facts) string {
+	state := "off"
+	if m.Auth.Enabled {
+		state = "on"
+	}
+	return fmt.Sprintf("%s, %d users, %d roles, auth revision %d", state, len(m.Auth.Users), len(m.Auth.Roles), m.Auth.Revision)
+}
+
+func sayMembers(_ *compare.Report, m *evidence.Facts) string {
+	var s []string
+	for _, v := range m.Membership.Members {
+		n := v.Name
+		if n == "" {
+			n = v.ID.String()
+		}
+		s = append(s, n)
+	}
+	return fmt.Sprintf("%d: %s", len(s), strings.Join(s, ", "))
+}
+
+func sayVersions(_ *compare.Report, m *evidence.Facts) string {
+	storage := "absent, as up to 3.5"
+	if v := m.DB.StorageVersion; v != nil {
+		storage = *v
+	}
+	s := "storage version " + storage
+	if m.ClusterVersion != "" {
+		s += ", cluster version " + m.ClusterVersion
+	}
+	if m.Downgrade != "" {
+		s += ", a downgrade to " + m.Downgrade + " is under way"
+	}
+	return s
+}
+
+func sayTakenBy(r *compare.Report, m *evidence.Facts) string {
+	var s []string
+	if m.WroteBy.Etcd != nil {
+		s = append(s, fmt.Sprintf("etcd %s (%s)", *m.WroteBy.Etcd, m.WroteBy.Because))
+	}
+	switch r.Backup.Origin {
+	case compare.OriginSnapshot:
+		s = append(s, "written as one transaction by a server (snapshot save)")
+	case compare.OriginRaw:
+		s = append(s, "copied as a file, not written by snapshot save")
+	}
+	if m.DB != nil && m.DB.ConsistentIndex != nil {
+		at := fmt.Sprintf("at raft index %d", *m.DB.ConsistentIndex)
+		if m.DB.Term != nil {
+			at += fmt.Sprintf(", term %d", *m.DB.Term)
+		}
+		s = append(s, at)
+	}
+	return strings.Join(s, ", ")
+}
+
+func sayRevision(_ *compare.Report, m *evidence.Facts) string {
+	d := m.DB
+	if d.CurrentRevision == nil {
+		return ""
+	}
+	s := fmt.Sprintf("revision %d, never compacted", *d.CurrentRevision)
+	if d.CompactRevision != nil && *d.CompactRevision >= 0 {
+		s = fmt.Sprintf("revision %d, compacted at %d", *d.CurrentRevision, *d.CompactRevision)
+	}
+	if d.ScheduledCompact != nil && (d.FinishedCompact == nil || *d.FinishedCompact < *d.ScheduledCompact) {
+		s += ", that compaction is unfinished"
+	}
+	return s
+}

@@ -1,0 +1,187 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+var backupBuckets = Check{
+	ID: "B03", Title: "a backup has the buckets that every server makes",
+	Doc: `Every server of 3.1 and later makes the buckets key, meta, lease, alarm, auth, authUsers, authRoles, members, members_removed and cluster at its
+first start. Without key or meta the file holds no state of etcd; one of the others missing means that its rows are lost, and a server
+would silently make it anew.`,
+	Run: func(in *Input) Result { return in.eachBackup(judgeBackupBuckets) },
+}
+
+// everyBucket is made by each server at its first start (server/storage/schema, server/auth, server/lease, server/etcdserver/api).
+var everyBucket = []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
+
+func judgeBackupBuckets(m *evidence.Member) []Finding {
+	var fs []Finding
+	for _, want := range everyBucket {
+		if slices.ContainsFunc(m.DB.Buckets, func(b dumpdb.Bucket) bool { return b.Name == want }) {
+			continue
+		}
+		sev := Warning
+		if want == "key" || want == "meta" {
+			sev = Error
+		}
+		fs = append(fs, backupFinding(m, sev, "there is no bucket "+want, "every server makes it at its first start; a server that starts on this file makes an empty one",
+			Evidence{Bucket: want, Observed: "absent", Expected: "present", Show: showDB(m, "")}))
+	}
+	return fs
+}
+
+var backupMembers = Check{
+	ID: "B04", Title: "the member list of a backup resolves",
+	Doc: `Bucket members tells where the backup comes from: each row has peer URLs, no two share a name or a peer URL, and no ID is both a member and
+removed. A restore writes a new list; a list that contradicts itself shows a cluster in trouble, or an edited file.
+Normal: a name is empty until the member has started once.`,
+	Run: func(in *Input) Result { return in.eachBackup(judgeBackupMembers) },
+}
+
+func judgeBackupMembers(m *evidence.Member) []Finding {
+	var fs []Finding
+	odd := func(key, title, observed, expected string) {
+		fs = append(fs, backupFinding(m, Warning, title, "a restore writes a new member list, so the keys are not touched by this",
+			Evidence{Bucket: "members", Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, "members")}))
+	}
+	if len(m.DB.Members) == 0 {
+		odd("", "the member list is empty", "no rows", "one row per member")
+	}
+	names, urls := map[string]dumpdb.ID{}, map[string]dumpdb.ID{}
+	for _, v := range m.DB.Members {
+		id := v.ID.String()
+		if len(v.PeerURLs) == 0 {
+			odd(id, "member "+id+" has no peer URL", "none", "one or more")
+		}
+		if slices.Contains(m.DB.Removed, v.ID) {
+			odd(id, "member "+id+" is listed and removed at once", "in members and members_removed", "in one of them")
+		}
+		if other, ok := names[v.Name]; ok && v.Name != "" {
+			odd(id, fmt.Sprintf("members %s and %s share the name %s", other, id, v.Name), v.Name, "a name of its own")
+		}
+		names[v.Name] = v.ID
+		for _, u := range v.PeerURLs {
+			if other, ok := urls[u]; ok {
+				odd(id, fmt.Sprintf("members %s and %s share the peer URL %s", other, id, u), u, "a peer URL of its own")
+			}
+			urls[u] = v.ID
+		}
+	}
+	return fs
+}
+
+var backupAuth = Check{
+	ID: "B05", Title: "users, roles and permissions of a backup resolve",
+	Doc: `Every role that a user has exists; the roles of a user are sorted, because the server finds root by binary search; permissions are valid
+ranges. With auth enabled there is a user root with the role root (without it nobody can administer the restored cluster), and an auth
+revision of 1 or more.`,
+	Run: func(in *Input) Result { return in.eachBackup(judgeBackupAuth) },
+}
+
+func judgeBackupAuth(m *evidence.Member) []Finding {
+	a := &m.DB.Auth
+	var fs []Finding
+	bad := func(sev Severity, bucket, key, title, observed, expected string) {
+		fs = append(fs, backupFinding(m, sev, title, "auth of the restored cluster would not work as it did",
+			Evidence{Bucket: bucket, Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, bucket)}))
+	}
+	roles := map[string]bool{}
+	for _, r := range a.Roles {
+		roles[r.Name] = true
+		for _, p := range r.Perms {
+			if p.Type < 0 || p.Type > 2 || len(p.RangeEnd) > 0 && string(p.RangeEnd) != "\x00" && string(p.RangeEnd) <= string(p.Key) {
+				bad(Warning, "authRoles", r.Name, fmt.Sprintf("role %s has a permission that is no range", r.Name), p.String(), "a key, or a range whose end lies behind its key")
+			}
+		}
+	}
+	root := false
+	for _, u := range a.Users {
+		root = root || u.Name == "root" && slices.Contains(u.Roles, "root")
+		if !slices.IsSorted(u.Roles) {
+			bad(Error, "authUsers", u.Name, fmt.Sprintf("the roles of user %s are not sorted", u.Name), strings.Join(u.Roles, " "), "ascending order")
+		}
+		for _, r := range u.Roles {
+			if !roles[r] {
+				bad(Error, "authUsers", u.Name, fmt.Sprintf("user %s has the role %s, which does not exist", u.Name, r), r, "a role of bucket authRoles")
+			}
+		}
+	}
+	if !a.Enabled {
+		return fs
+	}
+	if !root {
+		bad(Error, "auth", "authEnabled", "auth is enabled and no user root has the role root", "no root", "user root with role root")
+	}
+	if !a.HasRevision || a.Revision == 0 {
+		bad(Error, "auth", "authRevision", "auth is enabled and there is no auth revision", strconv.FormatUint(a.Revision, 10), "1 or more")
+	}
+	return fs
+}
+
+var backupVersions = Check{
+	ID: "B06", Title: "the versions that a backup names fit each other",
+	Doc: `storageVersion (3.6 and later) and clusterVersion are versions of etcd; a file that names a storage version was written by a server that
+also stores a term. They tell which server opens the restored data: one whose minor is not below them.`,
+	Run: func(in *Input) Result { return in.eachBackup(judgeBackupVersions) },
+}
+
+func judgeBackupVersions(m *evidence.Member) []Finding {
+	meta, c := &m.DB.Meta, &m.DB.Cluster
+	var fs []Finding
+	bad := func(bucket, key, title, observed, expected string) {
+		fs = append(fs, backupFinding(m, Error, title, "no server writes such a mark; a server that starts on it stops at its version check",
+			Evidence{Bucket: bucket, Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, bucket)}))
+	}
+	if v := meta.StorageVersion; v != "" {
+		if minor, ok := evidence.MinorOf(v); !ok || minor < 6 {
+			bad("meta", "storageVersion", fmt.Sprintf("the storage version %q is none", v), v, "3.6.0 or later")
+		}
+		if meta.Term == nil {
+			bad("meta", "term", "there is a storage version and no term", "absent", "present, as storageVersion "+v+" says 3.6 or later")
+		}
+	}
+	if v := c.Version; v != "" {
+		if _, ok := evidence.MinorOf(v); !ok {
+			bad("cluster", "clusterVersion", fmt.Sprintf("the cluster version %q is none", v), v, "a version such as 3.5.0")
+		}
+	}
+	return fs
+}
+
+var backupRevisions = Check{
+	ID: "B07", Title: "revision, compaction marks and consistent index of a backup fit each other",
+	Doc: `The finished compaction is never above the scheduled one, a scheduled one never above the current revision, and a database with records has a
+consistent index. The compaction marks are raised by restore --mark-compacted only together with the record that it adds.`,
+	Run: func(in *Input) Result { return in.eachBackup(judgeBackupRevisions) },
+}
+
+func judgeBackupRevisions(m *evidence.Member) []Finding {
+	meta, kv := &m.DB.Meta, m.DB.KV
+	var fs []Finding
+	bad := func(sev Severity, key, title, observed, expected string) {
+		fs = append(fs, backupFinding(m, sev, title, "revision and compact revision of the restored cluster follow from these marks",
+			Evidence{Bucket: "meta", Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, "meta")}))
+	}
+	s, f := meta.ScheduledCompact, meta.FinishedCompact
+	if f != nil && (s == nil || f.Main > s.Main) {
+		bad(Error, "finishedCompactRev", "a compaction is finished that was not scheduled", f.String(), "at most the scheduled one")
+	}
+	if kv == nil || m.DB.KVDamaged {
+		return fs
+	}
+	// Older servers could delete the newest records and stop before they stored that the compaction is done.
+	if s != nil && kv.Revisions > 0 && s.Main > kv.LastRev.Main {
+		bad(Warning, "scheduledCompactRev", "the compact revision is above the last record", s.String(), fmt.Sprintf("at most %s", kv.LastRev))
+	}
+	if kv.Revisions > 0 && meta.ConsistentIndex == nil {
+		bad(Warning, "consistent_index", "there are records and no consistent index", "absent", "the index of the last applied entry")
+	}
+	return fs
+}
