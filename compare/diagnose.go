@@ -32,6 +32,8 @@ type Options struct {
 	Progress func(what string)
 	// Access is how sources that are endpoints are reached.
 	Access evidence.Access
+	// Keep, if set, is the label of the member that will be kept whatever its place: what is lost is told for it.
+	Keep string
 }
 
 const defaultMaxRows = 50

@@ -67,8 +67,18 @@ func (c *collected) rank(r *Report) *Best {
 		b.Ranking = append(b.Ranking, c.rankRow(s, commit))
 	}
 	b.Why = why(b, list)
-	c.lost(b, list[0])
+	c.lost(b, members[c.kept(list)].Label(), c.kept(list))
 	return b
+}
+
+// kept is the position of the member that the loss is told for: the one the caller keeps, else the best.
+func (c *collected) kept(list []standing) int {
+	for i, m := range c.in.Members {
+		if m.Label() == c.o.Keep {
+			return i
+		}
+	}
+	return list[0].pos
 }
 
 func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64) standing {
@@ -183,8 +193,8 @@ func why(b *Best, list []standing) string {
 // maxLost bounds the entries listed as lost; all are counted.
 const maxLost = 100
 
-// lost lists the promised effects that the best member lacks and another holds.
-func (c *collected) lost(b *Best, best standing) {
+// lost lists the promised effects that the kept member lacks and another holds.
+func (c *collected) lost(b *Best, label string, pos int) {
 	b.Lost.KeyNames = []check.Bytes{}
 	rp := c.in.Replay
 	if rp == nil || len(b.Members) == 0 {
@@ -192,7 +202,7 @@ func (c *collected) lost(b *Best, best standing) {
 	}
 	seen := map[string]bool{}
 	for _, e := range rp.Events {
-		if !lacks(e, best.pos) || len(e.Holding) == 0 {
+		if !lacks(e, pos) || len(e.Holding) == 0 {
 			continue
 		}
 		b.Lost.CommittedEntries++
@@ -210,7 +220,7 @@ func (c *collected) lost(b *Best, best standing) {
 	}
 	b.Lost.Keys = len(seen)
 	if len(b.Lost.Entries) > 0 {
-		b.Lost.Command = fmt.Sprintf("etcd-medic dumplog %s --index %d..%d --values -w jsonl", b.Members[0], b.Lost.Entries[0].Index, b.Lost.Entries[len(b.Lost.Entries)-1].Index)
+		b.Lost.Command = fmt.Sprintf("etcd-medic dumplog %s --index %d..%d --values -w jsonl", label, b.Lost.Entries[0].Index, b.Lost.Entries[len(b.Lost.Entries)-1].Index)
 	}
 }
 

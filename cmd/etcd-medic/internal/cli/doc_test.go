@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/repair"
 )
 
 // exitCodes are the constants by the names of docs/EXIT-CODES.md.
@@ -110,6 +111,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[compare.Report](), code, seen)
 	jsonNames(reflect.TypeFor[compare.Comparison](), code, seen)
 	jsonNames(reflect.TypeFor[compare.KeyHistory](), code, seen)
+	jsonNames(reflect.TypeFor[repair.Plan](), code, seen)
 	documents, _, ok := strings.Cut(page, "## dumplog and dumpdb")
 	if !ok {
 		t.Fatal("docs/JSON.md has no part on dumplog and dumpdb")

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/repair"
 )
 
 // The exit codes; docs/EXIT-CODES.md says the same to users.
@@ -50,6 +51,8 @@ func exitCode(err error) int {
 	var res *resultError
 	var usage *usageError
 	var src *evidence.SourceError
+	var refused interface{ Refused() bool }
+	var unfinished *repair.UnfinishedError
 	switch {
 	case err == nil:
 		return ExitDone
@@ -59,6 +62,10 @@ func exitCode(err error) int {
 		return res.code
 	case errors.As(err, &usage):
 		return ExitUsage
+	case errors.As(err, &refused) && refused.Refused():
+		return ExitRefused
+	case errors.As(err, &unfinished):
+		return ExitUnfinished
 	case errors.As(err, &src) && !ioFailure(err):
 		return ExitUsage
 	}
@@ -76,6 +83,10 @@ func hintOf(err error) string {
 	var usage *usageError
 	if errors.As(err, &usage) {
 		return usage.hint
+	}
+	var refused *repair.RefusedError
+	if errors.As(err, &refused) {
+		return refused.Hint
 	}
 	var src *evidence.SourceError
 	switch {

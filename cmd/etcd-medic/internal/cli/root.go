@@ -108,11 +108,11 @@ func rootArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := "see etcd-medic --help"
+	hint := "see " + cmd.CommandPath() + " --help"
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return usagef(hint, "%q is no command of etcd-medic", args[0])
+	return usagef(hint, "%q is no command of %s", args[0], cmd.CommandPath())
 }
 
 // setFromEnv takes ETCD_MEDIC_FLAG_NAME as the default of --flag-name; the command line wins.

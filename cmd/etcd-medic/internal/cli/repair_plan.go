@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/repair"
+)
+
+type repairPlanOptions struct {
+	output
+	sources
+	file          string
+	best          string
+	gone, replace []string
+}
+
+const repairPlanLong = `Diagnose the sources and write a plan: which member's content is kept and why, what that gives up and the command that saves
+it, the way to go, and every step with its precondition, its effect, how to undo it, how to tell that it is done, and the commands
+for doing it by hand. The plan is bound to the digests of the sources.
+
+Ways: live (through the running cluster's client API, one member at a time), clone (new data dirs for all members, IDs kept),
+reseed (the data dirs of a rehearsal), force-new-cluster (no majority left), restore (no data dir is usable).
+
+Nothing is planned for healthy and lagging sets; when members stand equally well with different contents, --best must say which to
+keep. Sources of several clusters need --best too: the others then join its cluster.
+
+Exit codes: 0 the plan was written, 1 could not read, 2 wrong usage, 5 refused: nothing to repair, not enough evidence, or a choice is
+needed.`
+
+const repairPlanExample = `  etcd-medic repair plan node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o plan.yaml
+  etcd-medic repair plan /copies -o plan.yaml --best node2
+  etcd-medic repair plan node1=/copies/node1 -o plan.yaml --lost node2 --lost node3
+  etcd-medic repair plan /copies -o plan.yaml -w json | jq .ways`
+
+func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) error) *cobra.Command {
+	o := &repairPlanOptions{output: output{io: s}}
+	cmd := &cobra.Command{
+		Use:     "plan SOURCE... -o FILE",
+		Short:   "write down what would be done, and why",
+		Long:    repairPlanLong,
+		Example: repairPlanExample,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(args); err != nil {
+				return err
+			}
+			if o.file == "" {
+				return usagef("-o plan.yaml", "the file for the plan is missing")
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.output.flags(cmd)
+	o.sources.flags(cmd)
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the plan (YAML); must not exist")
+	cmd.Flags().StringVar(&o.best, "best", "", "keep the content of this member (source name, server name or ID)")
+	cmd.Flags().StringArrayVar(&o.gone, "lost", nil, "the data dir of this member is lost for good; repeatable")
+	cmd.Flags().StringArrayVar(&o.replace, "replace", nil, "reseed this member although nothing is wrong with it; repeatable")
+	return cmd
+}
+
+func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
+	p, err := repair.NewPlan(ctx, o.specs, repair.PlanOptions{Compare: o.compareOptions(&o.sources), Best: o.best, Gone: o.gone, Replace: o.replace})
+	o.io.clearStatus()
+	if err != nil {
+		return err
+	}
+	if err := p.Save(o.file); err != nil {
+		return err
+	}
+	return render.Document(o.io.Out, o.format, p, planSheet(p, o.file), o.renderOptions())
+}
+
+// planSheet is the plan in short; the file has the rest.
+func planSheet(p *repair.Plan, file string) render.Sheet {
+	head := render.Section{Pairs: [][2]string{
+		{"verdict", p.Verdict.Class + ": " + p.Verdict.Summary},
+		{"way", string(p.Mode) + ": " + p.Why},
+		{"keep", keepText(p)},
+		{"given up", lostText(p)},
+	}}
+	s := render.Sheet{Sections: []render.Section{head, memberSection(p)}}
+	if len(p.Lost.Save) > 0 {
+		s.Sections = append(s.Sections, render.Section{Title: "save first", Commands: prefixed("$ ", p.Lost.Save)})
+	}
+	if len(p.Cautions) > 0 {
+		s.Sections = append(s.Sections, render.Section{Title: "mind", Lines: prefixed("- ", p.Cautions)})
+	}
+	if w := p.Way(p.Mode); w != nil {
+		sec := render.Section{Title: "steps"}
+		for i := range w.Steps {
+			sec.Lines = append(sec.Lines, fmt.Sprintf("%2d. %s", i+1, w.Steps[i].Title))
+		}
+		s.Sections = append(s.Sections, sec)
+	}
+	s.Sections = append(s.Sections, otherWays(p), render.Section{Title: "next", Lines: []string{"read " + file + ", then try it on scratch copies:"},
+		Commands: []string{"$ etcd-medic repair rehearse " + file}})
+	return s
+}
+
+func keepText(p *repair.Plan) string {
+	if p.Best.Name == "" {
+		return "no member"
+	}
+	return fmt.Sprintf("%s (%s), revision %d: %s", p.Best.Name, p.Best.ID, p.Best.Revision, p.Best.Why)
+}
+
+func lostText(p *repair.Plan) string {
+	if p.Lost.CommittedEntries == 0 {
+		return "nothing that was committed and that another member holds"
+	}
+	return fmt.Sprintf("the effect of %d committed entries on %d keys", p.Lost.CommittedEntries, p.Lost.Keys)
+}
+
+func memberSection(p *repair.Plan) render.Section {
+	s := render.Section{Title: "members", Head: []string{"name", "ID", "what is done", "revision", "lacks"}}
+	for i := range p.Members {
+		m := &p.Members[i]
+		s.Rows = append(s.Rows, []string{m.Name, m.ID.String(), string(m.Action), number(m.Revision), number(int64(m.Lacks))})
+	}
+	return s
+}
+
+func number(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func otherWays(p *repair.Plan) render.Section {
+	s := render.Section{Title: "other ways"}
+	for i := range p.Ways {
+		w := &p.Ways[i]
+		if w.Recommended {
+			continue
+		}
+		line := string(w.Mode) + ": " + w.Why
+		if !w.Possible {
+			line = "not " + line
+		}
+		s.Lines = append(s.Lines, line)
+	}
+	return s
+}
+
+func prefixed(prefix string, lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = prefix + l
+	}
+	return out
+}

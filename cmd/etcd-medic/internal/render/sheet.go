@@ -1,0 +1,47 @@
+package render
+
+import "io"
+
+// Sheet is a document of a command that has no judgement in it, as people read it: what was done, in sections.
+type Sheet struct{ Sections []Section }
+
+// Section is one part of a sheet. Pairs without a value are left out; Lines are running text, Commands are never wrapped.
+type Section struct {
+	// Title is "" for the first part.
+	Title    string
+	Pairs    [][2]string
+	Lines    []string
+	Head     []string
+	Rows     [][]string
+	Commands []string
+}
+
+// Document writes doc in the machine formats and sheet as the table.
+func Document(w io.Writer, f Format, doc any, sheet Sheet, o Options) error {
+	return document(w, f, doc, o, func(p *page) {
+		for _, s := range sheet.Sections {
+			p.part(s)
+		}
+	})
+}
+
+func (p *page) part(s Section) {
+	indent := ""
+	if s.Title != "" {
+		p.section(s.Title)
+		indent = "  "
+	}
+	p.pairs(indent, s.Pairs...)
+	for _, l := range s.Lines {
+		p.text(indent, l)
+	}
+	if len(s.Rows) > 0 {
+		p.table(indent, s.Head, s.Rows)
+	}
+	for _, c := range s.Commands {
+		p.command(indent, c)
+	}
+}
+
+// Quoted shows bytes as a name that can be copied.
+func Quoted(b []byte) string { return quoted(b) }

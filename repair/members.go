@@ -1,0 +1,281 @@
+package repair
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// damageClasses are verdict classes of findings about one member that keep a server from starting on its data dir, or from being
+// trusted when it does.
+var damageClasses = map[string]bool{"wal-damage": true, "db-damage": true, "snapshot-damage": true, "member-lost-data": true, "torn-copy": true}
+
+// damage says why a server can not be started on a source's data dir, "" when it can.
+func (pl *planner) damage(label string) string {
+	f := pl.facts(label)
+	switch {
+	case pl.kinds[label] != evidence.KindDataDir:
+		return "the source is a " + string(pl.kinds[label]) + ", no data dir"
+	case f.WAL == nil:
+		return "it has no log"
+	case f.DB == nil || f.DB.CurrentRevision == nil:
+		return "its database can not be read"
+	}
+	for i := range pl.r.Findings {
+		fd := &pl.r.Findings[i]
+		if damageClasses[fd.Class] && fd.Severity.Rank() >= check.Error.Rank() && len(fd.Members) == 1 && fd.Members[0] == label {
+			return fd.Title
+		}
+	}
+	if r := pl.ranks[label]; r != nil && !r.Usable {
+		return strings.Join(r.Reasons, ", ")
+	}
+	return ""
+}
+
+// cluster finds raft's newest configuration and what the best member knows of its cluster.
+func (pl *planner) cluster() {
+	pl.ref = pl.best
+	for i := range pl.r.Members {
+		f := &pl.r.Members[i]
+		if f.ClusterID == pl.best.ClusterID && len(f.Membership.Voters) > 0 && f.Commit > pl.ref.Commit && pl.damage(f.Name) == "" {
+			pl.ref = f
+		}
+	}
+	c := Cluster{ID: pl.best.ClusterID, Version: pl.best.ClusterVersion, Voters: len(pl.ref.Membership.Voters), Alarms: pl.best.Alarms}
+	c.Quorum = c.Voters/2 + 1
+	if pl.best.DB.StorageVersion != nil {
+		c.Storage = *pl.best.DB.StorageVersion
+	}
+	if e := pl.best.WroteBy.Etcd; e != nil {
+		_, _ = fmt.Sscanf(*e, "3.%d.", &c.Minor)
+	}
+	if pl.best.Auth != nil {
+		c.Auth = pl.best.Auth.Enabled
+	}
+	// From 3.6 on a server drops the start of its in-memory log every 100 entries, before that with each snapshot it takes.
+	c.LogStartsAtOne = c.Minor < 6
+	if pl.best.WAL != nil {
+		for _, s := range pl.best.WAL.Snapshots {
+			c.LogStartsAtOne = c.LogStartsAtOne && s.Index == 0
+		}
+	}
+	pl.p.Cluster = c
+}
+
+// members lists every member of the configuration and every source that should be one, with what is done to it.
+func (pl *planner) members() error {
+	used := map[string]bool{}
+	ids := append(slices.Clone(pl.ref.Membership.Voters), pl.ref.Membership.Learners...)
+	slices.Sort(ids)
+	for _, id := range ids {
+		m := pl.member(id, slices.Contains(pl.ref.Membership.Learners, id))
+		used[m.Source] = m.Source != ""
+		pl.judge(&m)
+		pl.p.Members = append(pl.p.Members, m)
+	}
+	if pl.best.MemberID == 0 || pl.p.Member(pl.p.Best.Name) == nil {
+		return refusedf("choose another member with --best", "%s is no member of the newest configuration that its cluster committed", pl.p.Best.Name)
+	}
+	for i := range pl.r.Members {
+		f := &pl.r.Members[i]
+		if !used[f.Name] && pl.kinds[f.Name] == evidence.KindDataDir {
+			pl.p.Members = append(pl.p.Members, pl.outsider(f))
+		}
+	}
+	pl.zombies()
+	slices.SortStableFunc(pl.p.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	for i := range pl.p.Members {
+		m := &pl.p.Members[i]
+		if m.Startable && !m.Learner && slices.Contains(pl.ref.Membership.Voters, m.ID) {
+			pl.p.Cluster.Startable++
+		}
+	}
+	return pl.known()
+}
+
+// known checks the names that the operator gave.
+func (pl *planner) known() error {
+	for _, n := range append(slices.Clone(pl.o.Gone), pl.o.Replace...) {
+		if !slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.named(n) }) {
+			return refusedf("the members are "+strings.Join(memberNames(pl.p.Members), ", "), "%s is no member of the cluster", n)
+		}
+	}
+	return nil
+}
+
+func memberNames(ms []Member) []string {
+	var out []string
+	for i := range ms {
+		out = append(out, ms[i].Name)
+	}
+	return out
+}
+
+func (m *Member) named(n string) bool { return m.Name == n || m.NodeName == n || m.ID.String() == n }
+
+// member gathers what is known of a configured member.
+func (pl *planner) member(id dumplog.ID, learner bool) Member {
+	m := Member{ID: id, Learner: learner, PeerURLs: []string{}}
+	for _, f := range pl.witnesses() {
+		if row := rowOf(f, id); row != nil {
+			if m.NodeName == "" {
+				m.NodeName = row.Name
+			}
+			if len(m.PeerURLs) == 0 {
+				m.PeerURLs = row.PeerURLs
+			}
+			if len(m.ClientURLs) == 0 {
+				m.ClientURLs = row.ClientURLs
+			}
+		}
+	}
+	for i := range pl.r.Members {
+		if f := &pl.r.Members[i]; f.MemberID == id && f.ClusterID == pl.best.ClusterID && pl.kinds[f.Name] == evidence.KindDataDir {
+			m.Name, m.Source = f.Name, f.Name
+		}
+	}
+	if m.Name == "" {
+		m.Name = m.NodeName
+	}
+	if m.Name == "" || m.Source == "" && pl.p.Member(m.Name) != nil {
+		m.Name = id.String()
+	}
+	return m
+}
+
+// witnesses are the facts of this cluster in the order in which they are believed.
+func (pl *planner) witnesses() []*evidence.Facts {
+	out := []*evidence.Facts{pl.ref, pl.best}
+	for i := range pl.r.Members {
+		if f := &pl.r.Members[i]; f.ClusterID == pl.best.ClusterID {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func rowOf(f *evidence.Facts, id dumplog.ID) *dumpdb.Member {
+	for i := range f.Membership.Members {
+		if dumplog.ID(f.Membership.Members[i].ID) == id {
+			return &f.Membership.Members[i]
+		}
+	}
+	return nil
+}
+
+// judge decides what is done to a configured member.
+func (pl *planner) judge(m *Member) {
+	if m.Source == "" {
+		pl.judgeAbsent(m)
+		return
+	}
+	f := pl.facts(m.Source)
+	m.Applied = f.AppliedIndex
+	if f.DB != nil && f.DB.CurrentRevision != nil {
+		m.Revision = *f.DB.CurrentRevision
+	}
+	if r := pl.ranks[m.Source]; r != nil {
+		m.Lacks = r.Lacks.CommittedEntries
+	}
+	m.NotStartable = pl.damage(m.Source)
+	m.Startable = m.NotStartable == ""
+	if m.Source == pl.p.Best.Name {
+		m.Action, m.Why = Best, pl.p.Best.Why
+		return
+	}
+	if why := pl.mustReplace(m, f); why != "" {
+		m.Action, m.Why = Replace, why
+		return
+	}
+	m.Action, m.Why = Keep, "its content is that of "+pl.p.Best.Name
+	for i := range pl.r.Findings {
+		if fd := &pl.r.Findings[i]; fd.Class == "lagging" && slices.Contains(fd.Members, m.Source) {
+			m.Why = fd.Title + "; it catches up once it runs"
+			if pl.p.Verdict.Class == "membership" {
+				m.Action = Start
+			}
+		}
+	}
+}
+
+func (pl *planner) judgeAbsent(m *Member) {
+	m.NotStartable = "its data dir is not among the sources"
+	switch {
+	case pl.dead[m.ID.String()]:
+		m.Action, m.Why = Remove, "it never started, and counts in the majority all the same"
+	case m.Learner:
+		m.Action, m.Why = Remove, "a learner without a data dir at hand; add it again when the voters are well"
+	case pl.gone(m):
+		m.Action, m.Why = Replace, "its data dir is lost"
+	case pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy:
+		m.Action, m.Why = Keep, "its data dir is not among the sources: not judged"
+	default:
+		m.Action, m.Why = Replace, "its data dir is not among the sources: it could not be judged, so it is reseeded too"
+	}
+}
+
+func (pl *planner) gone(m *Member) bool { return slices.ContainsFunc(pl.o.Gone, m.named) }
+
+// mustReplace says why a member at hand can not stay as it is, "" when it can.
+func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
+	r := pl.ranks[m.Source]
+	switch {
+	case slices.ContainsFunc(pl.o.Replace, m.named):
+		return "chosen with --replace"
+	case pl.gone(m):
+		return "its data dir is given up"
+	case m.NotStartable != "":
+		return m.NotStartable
+	case r != nil && r.Lacks.CommittedEntries > 0, r != nil && r.Unique.CommittedEntries > 0:
+		return strings.Join(r.Reasons, ", ")
+	}
+	for i := range pl.r.Findings {
+		fd := &pl.r.Findings[i]
+		if fd.Severity.Rank() >= check.Error.Rank() && len(fd.Members) == 1 && fd.Members[0] == m.Source && fd.Class != "membership" && fd.Class != "" {
+			return fd.Title
+		}
+	}
+	if pl.differs(pl.best, f) {
+		return "its content differs from that of " + pl.p.Best.Name + " at the same applied index"
+	}
+	return ""
+}
+
+// outsider is a data dir whose member the newest configuration does not know.
+func (pl *planner) outsider(f *evidence.Facts) Member {
+	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Applied: f.AppliedIndex, NotStartable: "it is no member of the cluster"}
+	if row := rowOf(f, f.MemberID); row != nil {
+		m.PeerURLs, m.ClientURLs = row.PeerURLs, row.ClientURLs
+	}
+	if f.DB != nil && f.DB.CurrentRevision != nil {
+		m.Revision = *f.DB.CurrentRevision
+	}
+	if f.ClusterID != pl.best.ClusterID {
+		m.Action, m.Why = Join, fmt.Sprintf("it runs as a cluster of its own (cluster ID %s)", f.ClusterID)
+		return m
+	}
+	m.Action, m.Why = Retire, "the cluster has no such member: a process that still runs on this data dir only disturbs"
+	if slices.Contains(pl.ref.Membership.Removed, f.MemberID) {
+		m.Why = "the cluster removed this member; a process that still runs on its data dir only disturbs"
+	}
+	return m
+}
+
+// zombies are rows of bucket members that raft's configuration does not know. Releases that boot with the bucket count them.
+func (pl *planner) zombies() {
+	for i := range pl.best.Membership.Members {
+		row := &pl.best.Membership.Members[i]
+		id := dumplog.ID(row.ID)
+		if slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.ID == id }) || pl.best.AppliedIndex < pl.ref.Commit {
+			continue
+		}
+		pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id, Learner: row.IsLearner, PeerURLs: row.PeerURLs,
+			ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's configuration does not", NotStartable: "raft does not know it"})
+	}
+}

@@ -1,0 +1,356 @@
+package repair
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// SchemaVersion is the version of the plan file. Fields may be added without raising it.
+const SchemaVersion = 1
+
+// Mode is a way to repair a cluster.
+type Mode string
+
+// The modes. Apply knows Live, Clone and Reseed; the others are done by hand, or not at all.
+const (
+	// Live drives the running cluster through its client API: move the leader, then take one member out and in at a time.
+	Live Mode = "live"
+	// Clone writes new data dirs for all members from the best member's database, offline; member and cluster IDs stay.
+	Clone Mode = "clone"
+	// Reseed runs the live steps on copies in a sandbox and hands out the data dirs that result.
+	Reseed Mode = "reseed"
+	// ForceNewCluster starts the best member alone with --force-new-cluster and adds the others to it.
+	ForceNewCluster Mode = "force-new-cluster"
+	// Restore builds a new cluster from a backup: no data dir can serve.
+	Restore Mode = "restore"
+	// RehearseOnly plans may be tried, not applied: the evidence does not suffice for more.
+	RehearseOnly Mode = "rehearse-only"
+	// LeaveAlone is the answer for sets that need no repair; no plan is made then.
+	LeaveAlone Mode = "leave-alone"
+)
+
+// Plan is the document that repair plan writes. It is a function of the sources and the flags alone: no clock, no absolute path.
+type Plan struct {
+	SchemaVersion int          `json:"schemaVersion"`
+	Tool          compare.Tool `json:"tool"`
+	// Digest is the sha256 of the plan without this field. A plan that was edited is refused: make a new one with other flags.
+	Digest string `json:"digest"`
+	// Inputs are the sources as the user named them, WALDirs the values of --wal-dir.
+	Inputs  []Input  `json:"inputs"`
+	Sources []Source `json:"sources"`
+	Verdict Verdict  `json:"verdict"`
+	// Mode is the recommended way, Why what the choice rests on.
+	Mode Mode   `json:"mode"`
+	Why  string `json:"why"`
+	Best Choice `json:"best"`
+	Lost Lost   `json:"lost"`
+	// Cluster is what the best member knows of its cluster.
+	Cluster Cluster  `json:"cluster"`
+	Members []Member `json:"members"`
+	// Cautions are what a person must know before the first step.
+	Cautions []string `json:"cautions"`
+	// Ways are all ways to repair, the recommended one first; a way that is not possible says why and has no steps.
+	Ways []Way `json:"ways"`
+}
+
+// Input is one source argument.
+type Input struct {
+	Name   string `json:"name,omitempty"`
+	Where  string `json:"where"`
+	WALDir string `json:"walDir,omitempty"`
+}
+
+// Source is what the plan is bound to.
+type Source struct {
+	Name   string        `json:"name"`
+	Kind   evidence.Kind `json:"kind"`
+	Files  int           `json:"files"`
+	Bytes  int64         `json:"bytes"`
+	SHA256 string        `json:"sha256"`
+}
+
+// Verdict is the diagnosis in short.
+type Verdict struct {
+	Class     string `json:"class"`
+	Cause     string `json:"cause,omitempty"`
+	Certainty string `json:"certainty,omitempty"`
+	Summary   string `json:"summary"`
+}
+
+// Choice is the member whose content is kept.
+type Choice struct {
+	Name string     `json:"name"`
+	ID   dumplog.ID `json:"id"`
+	// By is "content" or "operator" (--best).
+	By  string `json:"by"`
+	Why string `json:"why"`
+	// Equals are other members with the same standing.
+	Equals []string `json:"equals,omitempty"`
+	// AppliedIndex and Revision are where the best database stands, HashKV its hash of all keys at that revision.
+	AppliedIndex uint64 `json:"appliedIndex"`
+	Revision     int64  `json:"revision"`
+	Compact      int64  `json:"compactRevision"`
+	HashKV       uint32 `json:"hashKV"`
+	AuthRevision uint64 `json:"authRevision"`
+}
+
+// Lost is what keeping the best member's content gives up.
+type Lost struct {
+	CommittedEntries int                 `json:"committedEntries"`
+	Keys             int                 `json:"keys"`
+	Entries          []compare.LostEntry `json:"entries,omitempty"`
+	// Save are the commands that write what is lost to files, to be run before the first step.
+	Save []string `json:"save,omitempty"`
+}
+
+// Cluster is the cluster that is repaired.
+type Cluster struct {
+	ID      dumplog.ID `json:"id"`
+	Version string     `json:"version"`
+	// Storage is the storage version of the best database, "" before 3.6.
+	Storage string `json:"storageVersion,omitempty"`
+	// Minor is the 3.x line that wrote the best member.
+	Minor int  `json:"minor"`
+	Auth  bool `json:"auth"`
+	// Voters is their number in the configuration, Quorum what a decision needs, Startable how many voters' dirs can be started.
+	Voters    int `json:"voters"`
+	Quorum    int `json:"quorum"`
+	Startable int `json:"startable"`
+	// LogStartsAtOne is true when the best member never took a raft snapshot: a new member would be sent its log, not its database.
+	LogStartsAtOne bool `json:"logStartsAtOne"`
+	// Alarms are raised alarms as the best database has them.
+	Alarms []evidence.AlarmFacts `json:"alarms"`
+}
+
+// Action is what the plan does to a member.
+type Action string
+
+// The actions.
+const (
+	// Best: its content is kept and it becomes the leader.
+	Best Action = "best"
+	// Keep: it stays as it is.
+	Keep Action = "keep"
+	// Start: it only lags; it is started and catches up.
+	Start Action = "start"
+	// Replace: it is removed, its data dir set aside, and it comes back empty, as a learner first.
+	Replace Action = "replace"
+	// Remove: it is taken out of the configuration and does not come back.
+	Remove Action = "remove"
+	// Retire: the cluster has removed it already; its process is stopped and its data dir set aside.
+	Retire Action = "retire"
+	// Join: it ran as another cluster; its data dir is set aside and it joins the best member's cluster.
+	Join Action = "join"
+)
+
+// Member is one member of the cluster, or a source that should be one.
+type Member struct {
+	// Name is the source's label; for members without a source, the name in the member list, else the ID.
+	Name string `json:"name"`
+	// NodeName is the member's own --name.
+	NodeName   string     `json:"nodeName,omitempty"`
+	ID         dumplog.ID `json:"id"`
+	Learner    bool       `json:"learner,omitempty"`
+	PeerURLs   []string   `json:"peerURLs"`
+	ClientURLs []string   `json:"clientURLs,omitempty"`
+	// Source is the label of its data dir among the sources, "" when that is not at hand.
+	Source string `json:"source,omitempty"`
+	Action Action `json:"action"`
+	Why    string `json:"why"`
+	// Startable tells whether a server can be started on a copy of its data dir; NotStartable says why not.
+	Startable    bool   `json:"startable"`
+	NotStartable string `json:"notStartable,omitempty"`
+	// Applied, Revision and Lacks are where it stands.
+	Applied  uint64 `json:"appliedIndex,omitempty"`
+	Revision int64  `json:"revision,omitempty"`
+	Lacks    int    `json:"lacks,omitempty"`
+}
+
+// ServerName is the --name that the member is started with.
+func (m *Member) ServerName() string {
+	if m.NodeName != "" {
+		return m.NodeName
+	}
+	return m.Name
+}
+
+// Way is one way to repair.
+type Way struct {
+	Mode        Mode `json:"mode"`
+	Recommended bool `json:"recommended,omitempty"`
+	Possible    bool `json:"possible"`
+	// Uses is the way whose steps are done, to copies.
+	Uses  Mode   `json:"uses,omitempty"`
+	Why   string `json:"why"`
+	Steps []Step `json:"steps,omitempty"`
+}
+
+// Way returns the way of that mode, nil when the plan has none.
+func (p *Plan) Way(m Mode) *Way {
+	for i := range p.Ways {
+		if p.Ways[i].Mode == m {
+			return &p.Ways[i]
+		}
+	}
+	return nil
+}
+
+// Member returns the member of that name, nil when there is none.
+func (p *Plan) Member(name string) *Member {
+	for i := range p.Members {
+		if p.Members[i].Name == name {
+			return &p.Members[i]
+		}
+	}
+	return nil
+}
+
+// Specs returns the sources as compare and evidence take them.
+func (p *Plan) Specs() []evidence.Spec {
+	out := make([]evidence.Spec, 0, len(p.Inputs))
+	for _, in := range p.Inputs {
+		out = append(out, evidence.Spec{Name: in.Name, Where: in.Where, WALDir: in.WALDir})
+	}
+	return out
+}
+
+// seal sets the digest.
+func (p *Plan) seal() error {
+	d, err := p.digest()
+	p.Digest = d
+	return err
+}
+
+func (p *Plan) digest() (string, error) {
+	c := *p
+	c.Digest = ""
+	b, err := json.Marshal(&c)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// YAML returns the plan as a file for people and for Load, fields in the order of the document.
+func (p *Plan) YAML() ([]byte, error) {
+	j, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	var n yaml.Node
+	if err := yaml.Unmarshal(j, &n); err != nil {
+		return nil, err
+	}
+	plain(&n)
+	var b bytes.Buffer
+	b.WriteString("# etcd-medic repair plan. Read it, rehearse it, then apply it:\n#   etcd-medic repair rehearse PLAN\n#   etcd-medic repair apply PLAN --mode MODE\n" +
+		"# Do not edit: the digest would no longer fit. Other choices are flags of etcd-medic repair plan.\n")
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(&n); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), e.Close()
+}
+
+// plain turns the flow style that JSON was read in into block style.
+func plain(n *yaml.Node) {
+	n.Style &^= yaml.FlowStyle
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		n.Style = 0
+	}
+	for _, c := range n.Content {
+		plain(c)
+	}
+}
+
+// Save writes the plan to a new file and flushes it; an existing file is never overwritten.
+func (p *Plan) Save(path string) error {
+	b, err := p.YAML()
+	if err != nil {
+		return err
+	}
+	return writeNew(path, b)
+}
+
+// writeNew creates a file that must not exist, writes it and flushes file and folder.
+func writeNew(path string, b []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return refusedf("choose another name with -o, or move the old file away", "%s exists; nothing is overwritten", path)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(b); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir flushes a folder, so that names made in it survive a power loss.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Load reads a plan and checks that nobody changed it.
+func Load(path string) (*Plan, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{}
+	if err := decodeYAML(b, p); err != nil {
+		return nil, refusedf("make a new plan with etcd-medic repair plan", "%s is no repair plan of this version: %v", path, err)
+	}
+	if p.SchemaVersion != SchemaVersion {
+		return nil, refusedf("make a new plan with etcd-medic repair plan", "%s has schema version %d, this program knows %d", path, p.SchemaVersion, SchemaVersion)
+	}
+	d, err := p.digest()
+	if err != nil {
+		return nil, err
+	}
+	if d != p.Digest {
+		return nil, refusedf("make a new plan; other choices are flags of etcd-medic repair plan",
+			"%s was changed after it was made: its digest is %s, its content gives %s", path, short(p.Digest), short(d))
+	}
+	return p, nil
+}
+
+// decodeYAML reads YAML into a document with JSON tags and refuses fields that it does not know.
+func decodeYAML(b []byte, to any) error {
+	var v any
+	if err := yaml.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	j, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(j))
+	d.DisallowUnknownFields()
+	return d.Decode(to)
+}
+
+func short(s string) string { return fmt.Sprintf("%.12s", s) }

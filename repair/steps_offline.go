@@ -1,0 +1,88 @@
+package repair
+
+import (
+	"fmt"
+	"strings"
+)
+
+func (b *builder) forceNew() {
+	best := b.best()
+	b.add(Step{Kind: StepForceNew, Member: best.Name, Title: "start " + best.Name + " alone with --force-new-cluster, then again without it",
+		Precondition: "no other member runs; the data dir of " + best.Name + " is copied",
+		Effect:       "a cluster of one with the cluster ID, the member ID and the data of " + best.Name + "; entries it had not committed are committed or dropped as its log has them",
+		Undo:         "put the copy of its data dir back", Done: best.Name + " serves and is the only member", ByHand: []Command{
+			{"systemd", onHost(best, "add --force-new-cluster to the flags, systemctl start etcd, wait until it serves, remove the flag, systemctl restart etcd")},
+			{"static-pod", onHost(best, "add --force-new-cluster to etcd.yaml.aside, mv it to /etc/kubernetes/manifests/etcd.yaml, wait until it serves, remove the flag")},
+			{"etcdctl", endpoints(best) + " member list -w table"},
+		}})
+}
+
+func (b *builder) clone() []Step {
+	best := b.best()
+	names := memberNames(b.targets())
+	b.add(Step{Kind: StepClone, Member: best.Name, Title: "write new data dirs for " + strings.Join(names, ", ") + " from the database of " + best.Name,
+		Precondition: "the sources are unchanged; the output folder is empty and has room",
+		Effect:       "OUT/NAME for every member: its own member ID, the cluster ID, one term, one index, the same database",
+		Undo:         "remove OUT", Done: "every OUT/NAME is complete (it gets its name when it is flushed to disk)",
+		ByHand: []Command{{"note", "there is no etcd tool that keeps the IDs; by hand use etcdutl snapshot restore, which begins a new cluster"}}})
+	b.add(Step{Kind: StepProve, Title: "start copies of the new data dirs in a sandbox and compare", Precondition: "a server that opens them is at hand",
+		Effect: "none on the new data dirs", Undo: "none needed", Done: "all members serve, hold the same, and lack nothing that " + best.Name + " held", ByHand: byHandVerify(b.p)})
+	b.install()
+	return b.steps
+}
+
+// targets are the members that get a data dir: those that the best member's list holds.
+func (b *builder) targets() []Member {
+	var out []Member
+	for i := range b.p.Members {
+		if m := b.p.Members[i]; m.Action != Remove && m.Action != Retire && m.Action != Join {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func (b *builder) handOut() []Step {
+	b.install()
+	return b.steps
+}
+
+// install is always done by people: the tool does not reach into hosts that no hook names.
+func (b *builder) install() {
+	s := Step{Kind: StepHandOut, Title: "put the new data dirs in place", Precondition: "all members are stopped",
+		Effect: "all members run on the new data dirs; all are replaced together, never one alone", Undo: "stop all, put the old data dirs back",
+		Done: "etcd-medic diagnose says healthy on fresh copies"}
+	for i := range b.p.Members {
+		m := &b.p.Members[i]
+		if m.Action == Remove || m.Action == Retire {
+			continue
+		}
+		s.ByHand = append(s.ByHand,
+			Command{"systemd", onHost(m, fmt.Sprintf("systemctl stop etcd; mv DATA_DIR DATA_DIR.before-repair; cp -a OUT/%s DATA_DIR; chown -R etcd: DATA_DIR", fileName(m.ServerName())))},
+			Command{"static-pod", onHost(m, fmt.Sprintf("mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.aside; mv DATA_DIR DATA_DIR.before-repair; cp -a OUT/%s DATA_DIR", fileName(m.ServerName())))})
+	}
+	s.ByHand = append(s.ByHand, Command{"note", "when every data dir is in place: start all members"})
+	b.add(s)
+}
+
+func (b *builder) restore(from string) []Step {
+	s := Step{Kind: StepRestore, Title: "restore every member from " + from, Precondition: "all members are stopped, their data dirs set aside; the backup verifies",
+		Effect: "a new cluster with the content of the backup", Undo: "put the old data dirs back", Done: "etcd-medic diagnose says healthy on fresh copies"}
+	var initial []string
+	for i := range b.p.Members {
+		if m := &b.p.Members[i]; len(m.PeerURLs) > 0 {
+			initial = append(initial, m.ServerName()+"="+m.PeerURLs[0])
+		}
+	}
+	for i := range b.p.Members {
+		m := &b.p.Members[i]
+		peer := "PEER_URL"
+		if len(m.PeerURLs) > 0 {
+			peer = m.PeerURLs[0]
+		}
+		s.ByHand = append(s.ByHand, Command{"etcdutl", onHost(m, fmt.Sprintf("etcdutl snapshot restore %s --name %s --data-dir DATA_DIR --initial-cluster %s --initial-advertise-peer-urls %s --initial-cluster-token NEW_TOKEN",
+			from, m.ServerName(), strings.Join(initial, ","), peer))})
+	}
+	b.add(s)
+	return b.steps
+}

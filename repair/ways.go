@@ -1,0 +1,256 @@
+package repair
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// drifted tells causes in which a row of bucket members is stale and a start on a sound release mends it.
+func drifted(cause string) bool {
+	return cause == "learner-promotion-not-persisted" || cause == "zombie-members-v3-bucket"
+}
+
+// mode recommends a way.
+func (pl *planner) mode() {
+	pl.oneLearner()
+	c := &pl.p.Cluster
+	switch {
+	case pl.r.Verdict.Healthy == nil || pl.p.Verdict.Class == "torn-copy":
+		pl.p.Mode, pl.p.Why = RehearseOnly, "the evidence does not suffice to change a cluster: "+pl.p.Verdict.Summary
+	case c.Startable >= c.Quorum:
+		pl.p.Mode = Live
+		pl.p.Why = fmt.Sprintf("%d of %d voters can be started, %d are needed: the cluster can be repaired while it runs", c.Startable, c.Voters, c.Quorum)
+	case pl.allAtHand():
+		pl.p.Mode = Clone
+		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the cluster can not decide anything, so all data dirs are written anew with their IDs", c.Startable, c.Voters, c.Quorum)
+	default:
+		pl.p.Mode = ForceNewCluster
+		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the best member goes on alone and the others are added to it", c.Startable, c.Voters, c.Quorum)
+	}
+}
+
+// oneLearner takes learners out of the way: a cluster accepts one at a time, and stuck ones do not become voters.
+func (pl *planner) oneLearner() {
+	rejoin := slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.rejoins() })
+	for i := range pl.p.Members {
+		m := &pl.p.Members[i]
+		switch {
+		case !m.Learner || m.Action == Best || m.Action == Remove:
+		case pl.p.Verdict.Cause == "stuck-learner":
+			m.Action, m.Why = Remove, "a learner that does not get on; add it again, empty, when the voters are well"
+		case rejoin:
+			m.Action, m.Why = Remove, "a learner, and the cluster takes one at a time; add it again when the voters are well"
+		}
+	}
+}
+
+// rejoins tells whether the member comes back empty.
+func (m *Member) rejoins() bool { return m.Action == Replace || m.Action == Join }
+
+func (pl *planner) allAtHand() bool {
+	for i := range pl.p.Members {
+		if m := &pl.p.Members[i]; !m.Learner && m.Source == "" && m.Action != Remove {
+			return false
+		}
+	}
+	return true
+}
+
+// lost says what keeping the best member gives up and how to save it.
+func (pl *planner) lost() {
+	pl.p.Lost = Lost{}
+	if pl.r.Best == nil {
+		return
+	}
+	l := pl.r.Best.Lost
+	pl.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries}
+	held := map[string]bool{}
+	for _, e := range l.Entries {
+		for _, h := range e.HeldBy {
+			held[h] = true
+		}
+	}
+	for _, src := range pl.r.Sources {
+		if held[src.Name] {
+			pl.p.Lost.Save = append(pl.p.Lost.Save, pl.extract(src, l.KeyNames, l.Keys))
+		}
+	}
+	if l.Command != "" {
+		pl.p.Lost.Save = append(pl.p.Lost.Save, l.Command+" > lost-entries.jsonl")
+	}
+}
+
+// extract is the command that writes what a member holds of the lost keys; all keys when they are too many or no text.
+func (pl *planner) extract(src compare.Source, keys []check.Bytes, all int) string {
+	cmd := "etcd-medic extract " + shellescape.Quote(pl.place(src))
+	if len(keys) == all {
+		for _, k := range keys {
+			if !k.Printable() {
+				cmd = "etcd-medic extract " + shellescape.Quote(pl.place(src))
+				break
+			}
+			cmd += " " + shellescape.Quote(string(k))
+		}
+	}
+	return cmd + " --format jsonl -o lost-held-by-" + fileName(src.Name) + ".jsonl"
+}
+
+func (pl *planner) place(src compare.Source) string {
+	if src.Where != "" {
+		return src.Where
+	}
+	return src.Name
+}
+
+// cautions are what a person must know first.
+func (pl *planner) cautions() {
+	say := func(format string, args ...any) {
+		pl.p.Cautions = append(pl.p.Cautions, fmt.Sprintf(format, args...))
+	}
+	if n := pl.p.Lost.CommittedEntries; n > 0 {
+		say("%s that %s lacks are given up; save them first", count(n, "committed effect", "committed effects"), pl.p.Best.Name)
+	}
+	if pl.p.Best.By == "operator" && pl.r.Best != nil && !slices.Contains(pl.r.Best.Members, pl.p.Best.Name) {
+		say("by content %s would be kept: %s", strings.Join(pl.r.Best.Members, ", "), pl.r.Best.Why)
+	}
+	if len(pl.p.Best.Equals) > 0 {
+		say("%s is as good as %s; --best takes another one", strings.Join(pl.p.Best.Equals, ", "), pl.p.Best.Name)
+	}
+	for _, k := range pl.r.Causes {
+		if len(k.FixedIn) > 0 {
+			say("the defect behind it (%s) comes back at the next restart unless every member is upgraded past it: %s", k.ID, strings.Join(k.FixedIn, ", "))
+		}
+	}
+	for i := range pl.p.Members {
+		if m := &pl.p.Members[i]; m.Source == "" && m.Action != Remove {
+			say("the data dir of %s was not looked at", m.Name)
+		}
+	}
+	for _, a := range pl.p.Cluster.Alarms {
+		if a.Alarm == "CORRUPT" {
+			say("alarm CORRUPT is raised for member %s: its ID is not evidence, the alarm accuses the wrong member when the bad one leads; it is disarmed at the end", a.MemberID)
+		}
+	}
+	if pl.p.Cluster.Minor != 0 && pl.p.Cluster.Minor < 5 {
+		say("an etcd 3.%d server opens newer data dirs silently and damages them: data dirs that a newer server has touched must not go back to it", pl.p.Cluster.Minor)
+	}
+	if pl.p.Cluster.Auth {
+		say("auth is on: the steps need the root user or a client certificate with CN=root")
+	}
+}
+
+// ways lists all ways, the recommended first.
+func (pl *planner) ways() {
+	all := []Way{pl.liveWay(), pl.forceWay(), pl.cloneWay(), pl.reseedWay()}
+	slices.SortStableFunc(all, func(a, b Way) int {
+		switch pl.p.Mode {
+		case a.Mode:
+			return -1
+		case b.Mode:
+			return 1
+		}
+		return 0
+	})
+	for i := range all {
+		all[i].Recommended = all[i].Mode == pl.p.Mode
+		for j := range all[i].Steps {
+			s := &all[i].Steps[j]
+			s.ID = fmt.Sprintf("%02d-%s", j+1, s.Kind)
+			if s.Member != "" {
+				s.ID += "-" + fileName(s.Member)
+			}
+		}
+	}
+	pl.p.Ways = all
+}
+
+func (pl *planner) liveWay() Way {
+	c := &pl.p.Cluster
+	if c.Startable < c.Quorum {
+		return Way{Mode: Live, Why: fmt.Sprintf("%d of %d voters can be started, %d are needed to decide anything", c.Startable, c.Voters, c.Quorum)}
+	}
+	b := &builder{p: pl.p, voters: c.Voters, up: c.Startable}
+	return Way{Mode: Live, Possible: true, Why: "the cluster goes on serving; one member at a time is out", Steps: b.live()}
+}
+
+func (pl *planner) forceWay() Way {
+	if c := &pl.p.Cluster; c.Startable >= c.Quorum {
+		return Way{Mode: ForceNewCluster, Why: "not needed: a majority can be started"}
+	}
+	if b := pl.p.Member(pl.p.Best.Name); !b.Startable {
+		return Way{Mode: ForceNewCluster, Why: pl.p.Best.Name + " can not be started: " + b.NotStartable}
+	}
+	b := &builder{p: pl.p, voters: 1, up: 1}
+	return Way{Mode: ForceNewCluster, Possible: true, Why: "the cluster is down; " + pl.p.Best.Name + " keeps its ID and data, entries that it has not committed and the other members' IDs are lost",
+		Steps: b.force()}
+}
+
+func (pl *planner) cloneWay() Way {
+	for i := range pl.p.Members {
+		if m := &pl.p.Members[i]; m.Action == Join {
+			return Way{Mode: Clone, Why: m.Name + " belongs to another cluster: its ID is not in the member list of " + pl.p.Best.Name}
+		}
+	}
+	if pl.p.Cluster.ID == 0 {
+		return Way{Mode: Clone, Why: "the cluster ID is not known"}
+	}
+	b := &builder{p: pl.p}
+	return Way{Mode: Clone, Possible: true, Why: "the cluster is down; member and cluster IDs stay, entries behind the consistent index of " + pl.p.Best.Name + " are dropped", Steps: b.clone()}
+}
+
+func (pl *planner) reseedWay() Way {
+	uses := Live
+	if c := &pl.p.Cluster; c.Startable < c.Quorum {
+		uses = ForceNewCluster
+	}
+	b := &builder{p: pl.p}
+	return Way{Mode: Reseed, Uses: uses, Possible: true, Why: "the cluster is down; the steps of " + string(uses) + " are done to copies in a sandbox, and the data dirs that result are put in place", Steps: b.handOut()}
+}
+
+// restore is the plan when no data dir can serve.
+func (pl *planner) restore() {
+	from := "BACKUP"
+	if pl.r.Best != nil {
+		for _, m := range pl.r.Best.Members {
+			if k := pl.kinds[m]; k == evidence.KindBackup || k == evidence.KindDB {
+				from = m
+			}
+		}
+	}
+	for i := range pl.r.Members {
+		f := &pl.r.Members[i]
+		if pl.kinds[f.Name] != evidence.KindDataDir {
+			continue
+		}
+		m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Action: Replace, Why: "restored from " + from, NotStartable: pl.damage(f.Name)}
+		if row := rowOf(f, f.MemberID); row != nil {
+			m.PeerURLs, m.ClientURLs = row.PeerURLs, row.ClientURLs
+		}
+		pl.p.Members = append(pl.p.Members, m)
+	}
+	pl.p.Cautions = append(pl.p.Cautions, "a restore begins a new cluster: member and cluster IDs change, and everything after the backup is lost",
+		"clients that watch need higher revisions than before: --bump-revision 1000000000 --mark-compacted (etcdutl 3.6 and later)")
+	b := &builder{p: pl.p}
+	w := Way{Mode: Restore, Recommended: true, Possible: true, Why: pl.p.Why, Steps: b.restore(from)}
+	for j := range w.Steps {
+		w.Steps[j].ID = fmt.Sprintf("%02d-%s", j+1, w.Steps[j].Kind)
+	}
+	pl.p.Ways = []Way{w}
+}
+
+// fileName makes a name safe for files and IDs.
+func fileName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
+			return r
+		}
+		return '_'
+	}, s)
+}
