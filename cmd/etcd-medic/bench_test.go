@@ -24,6 +24,8 @@ import (
 var (
 	logSize = clustertest.Synth{Members: 1, Entries: 500_000, Keys: 100_000, Value: 1000}
 	dbSize  = clustertest.Synth{Members: 1, Entries: 1_000_000, Keys: 200_000, Value: 1100}
+	// setSize is three members of that db, whose logs hold the last half of the entries.
+	setSize = clustertest.Synth{Members: 3, Entries: 1_000_000, Keys: 200_000, Value: 1100, Purged: 490_000}
 )
 
 var benchBinary = sync.OnceValues(func() (string, error) {
@@ -60,6 +62,8 @@ func peer(b *testing.B, name string) string {
 // usage is what one process took.
 type usage struct {
 	took time.Duration
+	// cpu is what all its threads took together: on a busy machine the better measure of the two.
+	cpu time.Duration
 	// anon is the highest anonymous memory seen while it ran, in bytes.
 	anon int64
 }
@@ -81,6 +85,7 @@ func run(b *testing.B, bin string, args ...string) usage {
 	wg.Go(func() { u.anon = watchAnon(cmd.Process.Pid, stop) })
 	err := cmd.Wait()
 	u.took = time.Since(begin)
+	u.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	close(stop)
 	wg.Wait()
 	if err != nil {
@@ -118,12 +123,14 @@ func against(b *testing.B, peerBin string, peerArgs, args []string) {
 	for b.Loop() {
 		u := run(b, bin, args...)
 		if best.took == 0 || u.took < best.took {
-			best.took = u.took
+			best.took, best.cpu = u.took, u.cpu
 		}
 		best.anon = max(best.anon, u.anon)
 	}
 	b.ReportMetric(theirs.took.Seconds(), "peer-s")
 	b.ReportMetric(best.took.Seconds(), "own-s")
+	b.ReportMetric(theirs.cpu.Seconds(), "peer-cpu-s")
+	b.ReportMetric(best.cpu.Seconds(), "own-cpu-s")
 	b.ReportMetric(theirs.took.Seconds()/best.took.Seconds(), "times-faster")
 	b.ReportMetric(float64(best.anon)/1e6, "own-anon-MB")
 	b.ReportMetric(float64(theirs.anon)/1e6, "peer-anon-MB")
@@ -164,6 +171,23 @@ func BenchmarkDB(b *testing.B) {
 	b.Run("jsonl", func(b *testing.B) {
 		against(b, peer(b, "etcd-dump-db"), []string{"iterate-bucket", theirs, "key", "--decode"}, []string{"dumpdb", db, "key", "--values", "-w", "jsonl"})
 	})
+}
+
+// BenchmarkDiagnose compares a whole diagnosis of three members with the time that etcdutl hashkv needs for their databases, one
+// after the other: a diagnosis reads both logs and databases, and proves more than equal hashes.
+func BenchmarkDiagnose(b *testing.B) {
+	root := b.TempDir()
+	var hashAll string
+	args := []string{"diagnose", "-w", "json"}
+	for _, dir := range setSize.Write(b, root) {
+		theirs := filepath.Join(b.TempDir(), "db")
+		if out, err := exec.Command("cp", filepath.Join(dir, "member", "snap", "db"), theirs).CombinedOutput(); err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+		hashAll += peer(b, "etcdutl-3.6") + " hashkv " + theirs + " && "
+		args = append(args, dir)
+	}
+	against(b, "/bin/sh", []string{"-c", hashAll + "true"}, args)
 }
 
 // sameHash holds both hashes against each other: a fast wrong answer is none.

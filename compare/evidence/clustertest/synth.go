@@ -32,6 +32,9 @@ type Synth struct {
 	// Skip leaves the effect of some puts out of the database of one member, by the numbers of member and put; later revisions
 	// move up, as they do on a server that never applied them.
 	Skip map[int]map[int]bool
+	// Purged is the number of puts that a raft snapshot covers: segments that hold nothing newer are gone, as on a server that
+	// has run for long.
+	Purged int
 }
 
 const (
@@ -98,9 +101,16 @@ func (s Synth) WriteWAL(tb testing.TB, dir string, member int) {
 					MemberAttributes: &membershippb.Attributes{Name: fmt.Sprintf("node%d", m+1), ClientUrls: []string{fmt.Sprintf("http://127.0.0.1:%d", 2379+2*m)}}}})
 		}
 		add(&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: synthMember<<48 | id}, Put: &etcdserverpb.PutRequest{Key: s.put(j, val), Value: bytes.Clone(val)}})
+		if j+1 == s.Purged {
+			flush()
+			s.snapshot(tb, w, dir, index)
+		}
 	}
 	flush()
 	synthOK(tb, w.Close())
+	if s.Purged > 0 {
+		purge(tb, dir, n+uint64(s.Purged+s.startsBefore(s.Purged)))
+	}
 }
 
 func (s Synth) boot(tb testing.TB) []raftpb.Entry {
