@@ -81,15 +81,22 @@ func (c *Comparison) bucket(d *diff.Result, b *diff.Bucket, o Options) BucketCom
 		}
 	}
 	for _, row := range b.Rows {
-		dr := DiffRow{Key: check.Bytes(row.Key), Members: map[string]*DiffCell{}}
-		for i, m := range d.Members {
-			if d.LeftOut[i] == "" {
-				dr.Members[m.Label()] = cell(b.Name, row.Cells[i], o.Values)
-			}
-		}
-		out.Rows = append(out.Rows, dr)
+		out.Rows = append(out.Rows, diffRow(d, b.Name, row, o))
+	}
+	for _, row := range b.Normal {
+		out.Normal = append(out.Normal, diffRow(d, b.Name, row, o))
 	}
 	return out
+}
+
+func diffRow(d *diff.Result, bucket string, row diff.Row, o Options) DiffRow {
+	dr := DiffRow{Key: check.Bytes(row.Key), Members: map[string]*DiffCell{}}
+	for i, m := range d.Members {
+		if d.LeftOut[i] == "" {
+			dr.Members[m.Label()] = cell(bucket, row.Cells[i], o.Values)
+		}
+	}
+	return dr
 }
 
 func cell(bucket string, c *diff.Cell, values bool) *DiffCell {

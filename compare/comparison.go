@@ -41,6 +41,8 @@ type BucketComparison struct {
 	Rows        []DiffRow `json:"rows"`
 	// More counts rows beyond the listed.
 	More int `json:"more,omitempty"`
+	// Normal are rows that differ as they do between healthy members; they do not count.
+	Normal []DiffRow `json:"normal,omitempty"`
 }
 
 // DiffRow is one row that differs, with every member's version of it; a member without it has nil.

@@ -2,7 +2,7 @@
 // of them have applied.
 //
 // What legally differs between healthy members is left out: page layout, progress of a compaction, the salt of password
-// hashes up to 3.4, lease TTLs (each server raises them to its own minimum), meta/consistent_index, term and confState.
+// hashes up to 3.4, lease TTLs (each server raises them to its own minimum), the rows of bucket meta, which are listed apart.
 package diff
 
 import (
@@ -42,6 +42,8 @@ type Bucket struct {
 	Compared, Differ, SameContent int
 	Only                          []int
 	Rows                          []Row
+	// Normal are rows that differ as they do between healthy members; they are not counted.
+	Normal []Row
 }
 
 // Row is a row that differs; Cells are by member, nil where the member does not have it.
@@ -101,6 +103,10 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	r.Buckets = append(r.Buckets, key)
 	for _, b := range smallBuckets {
 		r.Buckets = append(r.Buckets, r.small(b, rp, o))
+	}
+	r.Buckets = append(r.Buckets, r.meta(o))
+	if c := r.confState(rp, o); c != nil {
+		r.Buckets = append(r.Buckets, *c)
 	}
 	return r, nil
 }

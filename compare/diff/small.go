@@ -15,7 +15,7 @@ type smallBucket struct {
 	rows func(m *evidence.Member) map[string]string
 }
 
-// smallBuckets is every bucket but key. meta is not among them: what it holds differs between healthy members.
+// smallBuckets is every bucket but key, and but meta, whose rows differ between healthy members.
 var smallBuckets = []smallBucket{
 	{"auth", authRows},
 	{"authUsers", userRows},
@@ -115,24 +115,7 @@ func (r *Result) small(sb smallBucket, rp *replay.Result, o Options) Bucket {
 		b.Reason = "fewer than two databases can be read"
 		return b
 	}
-	table := map[string][]*Cell{}
-	for _, i := range take {
-		for k, text := range sb.rows(r.Members[i]) {
-			if table[k] == nil {
-				table[k] = make([]*Cell, len(r.Members))
-			}
-			table[k][i] = &Cell{Text: text}
-		}
-	}
-	names := make([]string, 0, len(table))
-	for k := range table {
-		names = append(names, k)
-	}
-	slices.Sort(names)
-	b.Compared = len(names)
-	for _, k := range names {
-		b.weigh(take, Row{Key: []byte(k), Cells: table[k]}, o.MaxRows)
-	}
+	b.tabulate(r, take, sb.rows, o)
 	equal := b.Differ == 0
 	if !equal {
 		if b.Reason = r.incomparable(sb.name, take, rp); b.Reason != "" {

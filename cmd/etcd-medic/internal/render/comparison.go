@@ -81,18 +81,25 @@ func equalText(b *bool) string {
 }
 
 func (p *page) diffRows(b *compare.BucketComparison) {
-	if len(b.Rows) == 0 {
-		return
+	if len(b.Rows) > 0 {
+		p.section("bucket " + b.Bucket)
+		p.rowsByMember(b.Rows)
+		if b.More > 0 {
+			p.line("  … and %d more, see --limit", b.More)
+		}
 	}
-	p.section("bucket " + b.Bucket)
-	for _, r := range b.Rows {
+	if len(b.Normal) > 0 {
+		p.section("bucket " + b.Bucket + ", as healthy members differ")
+		p.rowsByMember(b.Normal)
+	}
+}
+
+func (p *page) rowsByMember(rows []compare.DiffRow) {
+	for _, r := range rows {
 		p.line("  %s", quoted(r.Key))
 		for _, m := range slices.Sorted(maps.Keys(r.Members)) {
 			p.text("    "+clean(m)+": ", cellText(r.Members[m]))
 		}
-	}
-	if b.More > 0 {
-		p.line("  … and %d more, see --limit", b.More)
 	}
 }
 

@@ -1,0 +1,107 @@
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// metaRows are the rows of bucket meta. Every one of them may differ between healthy members: the consistent index, its term and
+// confState move when a member commits its backend, compaction marks when it has got so far, the storage version when it
+// was last raised.
+func metaRows(m *evidence.Member) map[string]string {
+	out := map[string]string{}
+	meta := &m.DB.Meta
+	number := func(name string, v *uint64) {
+		if v != nil {
+			out[name] = fmt.Sprint(*v)
+		}
+	}
+	rev := func(name string, v *dumpdb.Rev) {
+		if v != nil {
+			out[name] = fmt.Sprintf("%d.%d", v.Main, v.Sub)
+		}
+	}
+	number("consistent_index", meta.ConsistentIndex)
+	number("term", meta.Term)
+	rev("scheduledCompactRev", meta.ScheduledCompact)
+	rev("finishedCompactRev", meta.FinishedCompact)
+	if meta.StorageVersion != "" {
+		out["storageVersion"] = meta.StorageVersion
+	}
+	if c := meta.ConfState; c != nil {
+		out["confState"] = fmt.Sprintf("voters %v learners %v", c.Voters, c.Learners)
+	}
+	return out
+}
+
+// meta lists how bucket meta differs and never calls that a difference.
+func (r *Result) meta(o Options) Bucket {
+	b := Bucket{Name: "meta", Only: make([]int, len(r.Members))}
+	take := r.taking()
+	if len(take) < 2 {
+		b.Reason = "fewer than two databases can be read"
+		return b
+	}
+	seen := b
+	seen.tabulate(r, take, metaRows, o)
+	equal := true
+	b.Equal, b.Compared, b.Normal = &equal, seen.Compared, seen.Rows
+	return b
+}
+
+// confState compares raft's own configuration, which decides quorums: the newest ConfState and the conf changes behind it. It is
+// no bucket, and only sources with a log or snapshots have it; nil when fewer than two do.
+func (r *Result) confState(rp *replay.Result, o Options) *Bucket {
+	var take []int
+	for _, i := range r.taking() {
+		if r.Members[i].Membership.RaftKnown {
+			take = append(take, i)
+		}
+	}
+	if len(take) < 2 {
+		return nil
+	}
+	b := &Bucket{Name: "confState", Only: make([]int, len(r.Members))}
+	b.tabulate(r, take, confRows, o)
+	equal := b.Differ == 0
+	if !equal {
+		if b.Reason = r.incomparable("members", take, rp); b.Reason != "" {
+			return b
+		}
+	}
+	b.Equal = &equal
+	return b
+}
+
+func confRows(m *evidence.Member) map[string]string {
+	out := map[string]string{}
+	for _, id := range m.Membership.Voters {
+		out[id.String()] = "voter"
+	}
+	for _, id := range m.Membership.Learners {
+		out[id.String()] = "learner"
+	}
+	return out
+}
+
+// tabulate lines up the rows of a small bucket and weighs them.
+func (b *Bucket) tabulate(r *Result, take []int, rows func(*evidence.Member) map[string]string, o Options) {
+	table := map[string][]*Cell{}
+	for _, i := range take {
+		for k, text := range rows(r.Members[i]) {
+			if table[k] == nil {
+				table[k] = make([]*Cell, len(r.Members))
+			}
+			table[k][i] = &Cell{Text: text}
+		}
+	}
+	b.Compared = len(table)
+	for _, k := range slices.Sorted(maps.Keys(table)) {
+		b.weigh(take, Row{Key: []byte(k), Cells: table[k]}, o.MaxRows)
+	}
+}
