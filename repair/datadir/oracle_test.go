@@ -1,6 +1,7 @@
 package datadir_test
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -19,7 +20,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-func TestMain(m *testing.M) { evidencetest.Main(m) }
+// fullDisk is what a child process of the full disk test runs.
+var fullDisk func(how string) int
+
+func TestMain(m *testing.M) {
+	if how := os.Getenv("DATADIR_FULL_DISK"); how != "" {
+		os.Exit(fullDisk(how))
+	}
+	evidencetest.Main(m)
+}
 
 // readDir reads a data dir with etcd's own packages, as a server does at boot, on a scratch copy.
 type readDir struct {
