@@ -91,7 +91,7 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 	}
 	if rp := c.in.Replay; rp != nil && rp.Members[i].Checked {
 		s.lacks = rp.Members[i].Lacks
-		if len(rp.Members[i].Jumps) > 0 || rp.Members[i].Unexplained != 0 || len(rp.Members[i].StateDiffs) > 0 {
+		if len(rp.Members[i].Jumps) > 0 || rp.Members[i].Unexplained != 0 || len(rp.Members[i].StateDiffs) > 0 || len(rp.Members[i].Kept) > 0 {
 			s.control = 1
 		}
 	}

@@ -53,12 +53,7 @@ var undetectedMVCC = []Known{
 }
 
 var undetectedLease = []Known{
-	{"negative-lease-id", "leases with a negative ID were not loaded at a restart"},
-	{"lease-checkpoint-not-persisted", "checkpoints of remaining TTLs are not stored"},
-	{"lease-checkpoint-persist-mixed", "only some members store checkpoints of remaining TTLs"},
-	{"lease-ttl-clamp-mismatch", "TTLs differ because the members run with different election timeouts"},
 	{"lease-revoked-by-deposed-leader", "a leader that had been replaced revoked leases that were kept alive elsewhere"},
-	{"dangling-lease-reference", "a live key names a lease that does not exist"},
 }
 
 var undetectedBackend = []Known{

@@ -25,6 +25,8 @@ func known() []Cause {
 		backupHashMismatch,
 		leaseRevokeWithoutToken,
 		backupWithoutHash,
+		negativeLeaseID,
+		danglingLease,
 		valueBytesAltered,
 		txnRangeStripped,
 		cindexAheadOfApply,
@@ -32,5 +34,8 @@ func known() []Cause {
 		promotionNotPersisted,
 		updateDropsLearner,
 		zombieMembers,
+		leaseTTLClamp,
+		leaseCheckpointMixed,
+		leaseCheckpointNotPersisted,
 	}
 }

@@ -17,6 +17,7 @@ func (s *sim) finish() {
 		}
 	}
 	s.finishAuth()
+	s.leaseFacts()
 	s.finishLeases()
 	s.finishAlarms()
 }
@@ -111,6 +112,9 @@ func (s *sim) finishLeases() {
 	have := map[int64]bool{}
 	for _, l := range s.m.DB.Leases {
 		have[int64(l.ID)] = true
+		if s.mayHaveForgotten(int64(l.ID)) {
+			continue
+		}
 		if s.leases[int64(l.ID)] == nil && !s.touched[leaseKey(int64(l.ID))] {
 			s.diff("lease", l.ID.String(), "absent", "present")
 		}

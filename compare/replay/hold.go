@@ -16,6 +16,9 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 			o = s.match(it, p, ahead)
 		}
 	}
+	if it.req.LeaseRevoke != nil {
+		s.noteRevoke(it)
+	}
 	if it.req.LeaseRevoke != nil && (o.State == Applied || o.State == OutsideHistory) {
 		s.touch(it, leaseKey(it.req.LeaseRevoke.ID))
 		delete(s.leases, it.req.LeaseRevoke.ID)

@@ -1,6 +1,80 @@
 package replay
 
-import "github.com/etcd-medic/etcd-medic/dumplog"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// leaseState is a lease of the model: TTLs in seconds as the log asks for them.
+type leaseState struct {
+	ttl, remaining int64
+	// term and granted are the entry that granted it, checkpoint the index of the last one that set remaining; 0 is unknown.
+	term, granted, checkpoint uint64
+}
+
+// LeaseFact is a lease as log and database of one member tell it; TTLs in seconds.
+type LeaseFact struct {
+	ID int64
+	// Term and Index are the entry that granted it, Asked the TTL it asks for, Stored the one in the database.
+	Term, Index   uint64
+	Asked, Stored int64
+	// Checkpoint is the index of the last checkpoint of its remaining TTL, 0 when there is none; AskedRemaining is what that sets,
+	// StoredRemaining what the database holds (0: nothing).
+	Checkpoint                      uint64
+	AskedRemaining, StoredRemaining int64
+}
+
+// KeptLease is a lease that outlived its revoke: Term and Index are those of the revoke.
+type KeptLease struct {
+	ID          int64
+	Term, Index uint64
+}
+
+// noteRevoke keeps the revoke of a lease that the server may have forgotten, whatever became of it.
+func (s *sim) noteRevoke(it *item) {
+	id := it.req.LeaseRevoke.ID
+	if !s.mayHaveForgotten(id) || it.entry.Index > s.m.AppliedMin {
+		return
+	}
+	if s.revoked == nil {
+		s.revoked = map[int64]KeptLease{}
+	}
+	s.revoked[id] = KeptLease{ID: id, Term: it.entry.Term, Index: it.entry.Index}
+}
+
+// checkpoint notes remaining TTLs. A server that does not know a lease passes over it (server/lease/lessor.go, Checkpoint).
+func (s *sim) checkpoint(it *item) {
+	for _, c := range it.req.LeaseCheckpoint.Checkpoints {
+		s.touch(it, leaseKey(c.ID))
+		if l := s.leases[c.ID]; l != nil {
+			l.remaining, l.checkpoint = c.RemainingTTL, it.entry.Index
+		}
+	}
+}
+
+// leaseFacts lines up the database's leases with what the log asks for. Leases that entries above the consistent index may have
+// changed are left out.
+func (s *sim) leaseFacts() {
+	for _, l := range s.m.DB.Leases {
+		id := int64(l.ID)
+		if k, ok := s.revoked[id]; ok {
+			s.res.Kept = append(s.res.Kept, k)
+		}
+		st := s.leases[id]
+		if st == nil || st.granted == 0 || s.touched[leaseKey(id)] {
+			continue
+		}
+		if l.TTL < st.ttl {
+			s.diff("lease", l.ID.String(), fmt.Sprintf("TTL of at least %d s", st.ttl), fmt.Sprintf("TTL %d s", l.TTL))
+		}
+		s.res.Leases = append(s.res.Leases, LeaseFact{ID: id, Term: st.term, Index: st.granted, Asked: st.ttl, Stored: l.TTL,
+			Checkpoint: st.checkpoint, AskedRemaining: st.remaining, StoredRemaining: l.RemainingTTL})
+	}
+	slices.SortFunc(s.res.Leases, func(a, b LeaseFact) int { return cmp.Compare(uint64(a.ID), uint64(b.ID)) })
+}
 
 // couldHaveWritten is couldWrite with what the model knows: a lease revoke deletes the keys of its lease and no others.
 func (s *sim) couldHaveWritten(r *dumplog.Request, g *group) bool {
@@ -45,6 +119,9 @@ func (ev *Event) revokedBefore(o Outcome) bool {
 
 // describeRevoke names the lease of a revoke and the keys that it deleted where it was applied.
 func (ev *Event) describeRevoke(r *dumplog.Request) {
+	if r.Kind == dumplog.KindPut {
+		ev.Lease = r.Put.Lease
+	}
 	if r.Kind != dumplog.KindLeaseRevoke {
 		return
 	}

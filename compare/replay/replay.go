@@ -86,7 +86,7 @@ type Event struct {
 	// What describes the request on one line, values redacted.
 	What string
 	Keys []string
-	// Lease is the lease that a lease_revoke names.
+	// Lease is the lease that a put or lease_revoke names, 0 when none.
 	Lease int64
 	// Proposer is the member that proposed it, 0 when the request ID fits none or several; Prefix are the 16 bits known.
 	Proposer dumplog.ID
@@ -146,6 +146,10 @@ type MemberResult struct {
 	Extra []int64
 	// StateDiffs are rows of buckets other than key that contradict the log at the end of the replay.
 	StateDiffs []StateDiff
+	// Leases are the leases of the database whose grant the log holds, in ID order.
+	Leases []LeaseFact
+	// Kept are leases that the database still holds although the log revokes them, among those that the server may have forgotten.
+	Kept []KeptLease
 	// IndexAtRev maps a revision to the entry that made it, for the revisions asked for by Options.Revs.
 	firstBad *Event
 }

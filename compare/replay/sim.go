@@ -38,9 +38,9 @@ type sim struct {
 	// touched are rows of small buckets changed by entries above AppliedMin, which the database may or may not hold.
 	touched map[string]bool
 	snaps   []uint64
+	// revoked are the revokes of leases that the server may have forgotten, until they are granted again.
+	revoked map[int64]KeptLease
 }
-
-type leaseState struct{ ttl int64 }
 
 type alarmKey struct {
 	member dumplog.ID
@@ -95,6 +95,8 @@ func (s *sim) other(it *item) Outcome {
 		return s.compaction(r.Compaction)
 	case r.LeaseGrant != nil:
 		return s.leaseGrant(it)
+	case r.LeaseCheckpoint != nil:
+		s.checkpoint(it)
 	case r.Alarm != nil:
 		s.alarm(it)
 		return Outcome{State: Applied}
@@ -139,7 +141,8 @@ func (s *sim) leaseGrant(it *item) Outcome {
 	if s.leases[g.ID] != nil && s.baseKnown {
 		return Outcome{State: Refused, Reason: ReasonLeaseExists}
 	}
-	s.leases[g.ID] = &leaseState{ttl: g.TTL}
+	delete(s.revoked, g.ID)
+	s.leases[g.ID] = &leaseState{ttl: g.TTL, term: it.entry.Term, granted: it.entry.Index}
 	return Outcome{State: Applied}
 }
 

@@ -1,0 +1,64 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+var leaseCheckpoints = Check{
+	ID: "L06", Title: "all members store the remaining TTLs that checkpoints set, or none does",
+	Doc: `With lease checkpoints on, the leader writes the remaining TTL of long leases into the log. Up to 3.5 a member stores it only with the
+persist option (from 3.4.20 and 3.5.2 on); from 3.6 on every member does. Without it the leases start again with their full TTL when the
+leader changes. Members that differ in it run with different settings or lines; their lease rows then differ in the remaining TTL and in
+nothing else.`,
+	Needs: NeedReplay,
+	Run:   runLeaseCheckpoints,
+}
+
+func runLeaseCheckpoints(in *Input) Result {
+	var stored, dropped []int
+	show := map[int]replay.LeaseFact{}
+	for i, r := range in.Replay.Members {
+		kept, lost := 0, 0
+		for _, l := range r.Leases {
+			switch {
+			case l.Checkpoint == 0 || l.AskedRemaining == 0:
+				continue
+			case l.StoredRemaining == l.AskedRemaining:
+				kept++
+			case l.StoredRemaining == 0:
+				lost++
+			default:
+				continue // an older checkpoint: the setting was changed in between
+			}
+			if _, ok := show[i]; !ok || l.Checkpoint > show[i].Checkpoint {
+				show[i] = l
+			}
+		}
+		switch {
+		case lost > 0 && kept == 0:
+			dropped = append(dropped, i)
+		case kept > 0:
+			stored = append(stored, i)
+		}
+	}
+	switch {
+	case len(stored)+len(dropped) == 0:
+		return Result{Reason: "no lease with a checkpoint of its remaining TTL is in log and database"}
+	case len(dropped) == 0:
+		return Result{Outcome: Holds}
+	}
+	f := Finding{Severity: Info, Title: "checkpoints of remaining TTLs are in the log and not stored",
+		Explanation: "lease checkpoints are on without persistence: leases start again with their full TTL when the leader changes"}
+	if len(stored) > 0 {
+		f.Severity, f.Title = Warning, "only some members store the remaining TTLs of leases"
+		f.Explanation = "the members run with different settings or lines: on some, leases keep their remaining TTL over a restart, on others they start again"
+	}
+	for _, i := range append(dropped, stored...) {
+		m, l := in.Members[i], show[i]
+		f.Members = append(f.Members, m.Label())
+		f.add(leaseEvidence(m, l, "remaining TTL", l.StoredRemaining, fmt.Sprintf("%d s, as the checkpoint in entry %d sets", l.AskedRemaining, l.Checkpoint)), 0, l.Checkpoint)
+	}
+	return outcome([]Finding{in.cut(f)}, "")
+}

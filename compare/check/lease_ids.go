@@ -1,0 +1,63 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+var leaseIDs = Check{
+	ID: "L05", Title: "no lease has a negative ID",
+	Doc: `A client may choose the ID of a lease, and it is stored as 8 bytes. Servers up to 3.4.19 and 3.5.0 to 3.5.2 load leases from ID 0 on at a
+start, so those with the top bit set are forgotten: a later revoke finds no lease on the restarted member, and lease and keys stay there.
+Such an ID alone is a warning on these lines and normal from 3.6 on; a lease that is still in the database although the log revokes it is
+an error.`,
+	Needs: NeedDB,
+	Run:   runLeaseIDs,
+}
+
+func runLeaseIDs(in *Input) Result {
+	var fs []Finding
+	for i, m := range in.Members {
+		if !m.HasDB() {
+			continue
+		}
+		f := Finding{Severity: Warning, Members: []string{m.Label()}}
+		if m.Version.Minor >= 6 {
+			f.Severity = Info
+		}
+		for j := range m.DB.Leases {
+			if l := &m.DB.Leases[j]; int64(l.ID) < 0 {
+				in.negativeLease(&f, i, m, l)
+			}
+		}
+		if n := len(f.Evidence); n > 0 {
+			f.Title = fmt.Sprintf("%s: %d leases have a negative ID", m.Label(), n)
+			if f.Severity == Error {
+				f.Title += fmt.Sprintf(", and the revoke at index %d had no effect", f.At.Index)
+			}
+			f.Explanation = "a server up to 3.4.19 or of 3.5.0 to 3.5.2 does not load them at a start; revokes then pass over them on that member only"
+			fs = append(fs, in.cut(f))
+		}
+	}
+	return outcome(fs, "")
+}
+
+func (in *Input) negativeLease(f *Finding, pos int, m *evidence.Member, l *dumpdb.Lease) {
+	e := Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(l.Page), Offset: Int64(l.Offset), Bucket: "lease", Key: Bytes(l.ID.String()), Field: "ID",
+		Observed: fmt.Sprint(int64(l.ID)), Expected: "a positive number", Show: showDB(m, "lease")}
+	if in.Replay != nil {
+		for _, k := range in.Replay.Members[pos].Kept {
+			if k.ID != int64(l.ID) {
+				continue
+			}
+			f.Severity, f.Class = Error, "latent-divergence"
+			if f.At.Index == 0 || k.Index < f.At.Index {
+				f.At = At{Term: k.Term, Index: k.Index}
+			}
+			e.Observed, e.Expected = fmt.Sprintf("%d, still there", int64(l.ID)), fmt.Sprintf("gone since entry %d/%d revoked it", k.Term, k.Index)
+		}
+	}
+	f.Evidence = append(f.Evidence, e)
+}

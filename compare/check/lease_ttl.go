@@ -1,0 +1,148 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var leaseTTLs = Check{
+	ID: "L04", Title: "every lease has the TTL that its grant asked for, or the member's own minimum",
+	Doc: `The grant is in the log with the TTL that the client asked for. A server stores a TTL below 1.5 times its election timeout as that
+minimum, rounded up to seconds; it never stores a lower one than asked for. Members with different election timeouts therefore hold
+different TTLs of one lease: a difference of settings, told as a warning, not of data. A lower TTL contradicts the log, and raised ones
+that follow no single minimum mean that the election timeout was changed between two starts, or the database.
+Not checked for leases whose grant was purged from the log. All etcd versions.`,
+	Needs: NeedReplay,
+	Run:   runLeaseTTLs,
+}
+
+func runLeaseTTLs(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for i, r := range in.Replay.Members {
+		checked += len(r.Leases)
+		fs = append(fs, in.ttlFindings(in.Members[i], r.Leases)...)
+	}
+	if checked == 0 {
+		return Result{Reason: "no database holds a lease whose grant is in the log"}
+	}
+	if f := in.clampFinding(); f != nil {
+		fs = append(fs, *f)
+	}
+	return outcome(fs, "")
+}
+
+// ttlFindings: TTLs of one member that no minimum explains.
+func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Finding {
+	low := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}}
+	odd := Finding{Severity: Warning, Members: []string{m.Label()}}
+	lowest, _ := minimumTTL(leases)
+	for _, l := range leases {
+		switch {
+		case l.Stored < l.Asked:
+			low.add(leaseEvidence(m, l, "TTL", l.Stored, fmt.Sprintf("at least %d s, as the grant asks", l.Asked)), l.Term, l.Index)
+		case l.Stored > l.Asked && l.Stored != lowest || l.Stored == l.Asked && l.Stored < lowest:
+			odd.add(leaseEvidence(m, l, "TTL", l.Stored, fmt.Sprintf("%d s, the larger of %d s (asked) and %d s (minimum)", max(l.Asked, lowest), l.Asked, lowest)), l.Term, l.Index)
+		}
+	}
+	var fs []Finding
+	if n := len(low.Evidence); n > 0 {
+		low.Title = fmt.Sprintf("%s: %d leases have a lower TTL than their grant asks for", m.Label(), n)
+		low.Explanation = "no server stores a TTL below the one in the log: the lease rows were changed by other means; these leases expire early when this member leads"
+		fs = append(fs, in.cut(low))
+	}
+	if n := len(odd.Evidence); n > 0 {
+		odd.Title = fmt.Sprintf("%s: TTLs were raised to more than one minimum", m.Label())
+		odd.Explanation = "the election timeout of the member was changed between two starts, or its lease rows were"
+		fs = append(fs, in.cut(odd))
+	}
+	return fs
+}
+
+func (f *Finding) add(e Evidence, term, index uint64) {
+	if f.At.Index == 0 || index < f.At.Index {
+		f.At = At{Term: term, Index: index}
+	}
+	f.Evidence = append(f.Evidence, e)
+}
+
+// minimumTTL is the TTL that the member raises shorter ones to, as far as its leases show; false when none was raised.
+func minimumTTL(leases []replay.LeaseFact) (int64, bool) {
+	count := map[int64]int{}
+	for _, l := range leases {
+		if l.Stored > l.Asked {
+			count[l.Stored]++
+		}
+	}
+	best := int64(0)
+	for ttl, n := range count {
+		if n > count[best] || n == count[best] && ttl < best {
+			best = ttl
+		}
+	}
+	return best, best > 0
+}
+
+// clampFinding: one lease, different TTLs on different members, each explained by the member's minimum.
+func (in *Input) clampFinding() *Finding {
+	byID := map[int64]map[int]replay.LeaseFact{}
+	var order []int64
+	for i, r := range in.Replay.Members {
+		for _, l := range r.Leases {
+			if byID[l.ID] == nil {
+				byID[l.ID] = map[int]replay.LeaseFact{}
+				order = append(order, l.ID)
+			}
+			byID[l.ID][i] = l
+		}
+	}
+	f := Finding{Severity: Warning}
+	for _, id := range order {
+		if len(f.Evidence) > 0 {
+			break // one lease shows it
+		}
+		in.clampOf(&f, byID[id])
+	}
+	if len(f.Evidence) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, e := range f.Evidence {
+		f.Members = append(f.Members, e.Member)
+		parts = append(parts, e.Member+" "+e.Observed)
+	}
+	f.Title = "the members raise short lease TTLs to different minimums"
+	f.Explanation = "lease " + string(f.Evidence[0].Key) + ": " + strings.Join(parts, ", ") + "; a minimum is 1.5 times the member's election timeout, so the members run with different ones"
+	return &f
+}
+
+func (in *Input) clampOf(f *Finding, facts map[int]replay.LeaseFact) {
+	ttls := map[int64]bool{}
+	for i, l := range facts {
+		if lowest, raised := minimumTTL(in.Replay.Members[i].Leases); l.Stored != l.Asked && (!raised || l.Stored != lowest) {
+			return
+		}
+		ttls[l.Stored] = true
+	}
+	if len(ttls) < 2 {
+		return
+	}
+	for i, m := range in.Members {
+		if l, ok := facts[i]; ok {
+			f.add(leaseEvidence(m, l, "TTL", l.Stored, fmt.Sprintf("%d s asked for by the grant; the same on all members", l.Asked)), l.Term, l.Index)
+		}
+	}
+}
+
+func leaseEvidence(m *evidence.Member, l replay.LeaseFact, field string, stored int64, expected string) Evidence {
+	e := Evidence{Member: m.Label(), Bucket: "lease", Key: Bytes(dumplog.ID(uint64(l.ID)).String()), Field: field,
+		Observed: fmt.Sprintf("%d s", stored), Expected: expected, Show: showDB(m, "lease")}
+	if row := findLease(m, l.ID); row != nil {
+		e.File, e.Page, e.Offset = m.DB.File, Uint64(row.Page), Int64(row.Offset)
+	}
+	return e
+}
