@@ -135,3 +135,15 @@ func TestScriptIsHealthy(t *testing.T) {
 func deleteKey(key string) *pb.InternalRaftRequest {
 	return &pb.InternalRaftRequest{DeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)}}
 }
+
+// soundScript is a healthy cluster with what no incident holds: checkpoints of remaining TTLs that all members store.
+func soundScript() *clustertest.Script {
+	s := withAuth(newScript("3.6.0"))
+	for i := range s.Members {
+		s.Of[i] = clustertest.ScriptMember{Persists: true}
+	}
+	s.Add(as("app", 0, grantLease(7, 6000)))
+	s.Add(as("", 0, &pb.InternalRaftRequest{LeaseCheckpoint: &pb.LeaseCheckpointRequest{Checkpoints: []*pb.LeaseCheckpoint{{ID: 7, Remaining_TTL: 5700}}}}))
+	s.Add(as("app", 0, put("/app/a", "1", 7)))
+	return s
+}
