@@ -94,6 +94,8 @@ endef
 OLD_SERVERS := etcd-3.3.18 etcd-3.4.3
 SERVERS := etcd-3.5.0 etcd-3.5.35 etcd-3.6.16 etcd-3.7.3
 PEERS := etcd-dump-logs etcd-dump-db etcdutl-3.6 etcdutl-3.7 bbolt
+# What the end-to-end tests run beside servers.
+CLIENTS := etcdctl-3.6 etcdutl-3.6 etcdutl-3.7
 
 $(eval $(call tool,golangci-lint,.tools/golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 $(eval $(call tool,testcount,.tools/testcount,.))
@@ -101,6 +103,7 @@ $(foreach s,$(OLD_SERVERS),$(eval $(call tool,$(s),testdata/servers/$(s),.)))
 $(foreach s,$(SERVERS),$(eval $(call tool,$(s),testdata/servers/$(s),go.etcd.io/etcd/server/v3)))
 $(eval $(call tool,etcd-dump-logs,testdata/servers/etcd-dump-logs,go.etcd.io/etcd/v3/tools/etcd-dump-logs))
 $(eval $(call tool,etcd-dump-db,testdata/servers/etcd-dump-db,go.etcd.io/etcd/v3/tools/etcd-dump-db))
+$(eval $(call tool,etcdctl-3.6,testdata/servers/etcdctl-3.6,go.etcd.io/etcd/etcdctl/v3))
 $(eval $(call tool,etcdutl-3.6,testdata/servers/etcdutl-3.6,go.etcd.io/etcd/etcdutl/v3))
 $(eval $(call tool,etcdutl-3.7,testdata/servers/etcdutl-3.7,go.etcd.io/etcd/etcdutl/v3))
 $(eval $(call tool,bbolt,testdata/servers/bbolt,go.etcd.io/bbolt/cmd/bbolt))
@@ -111,7 +114,7 @@ $(TOOLS)/.$(GOVERSION):
 	touch $@
 
 .PHONY: test-servers
-test-servers: $(addprefix $(TOOLS)/,$(OLD_SERVERS) $(SERVERS)) ## build etcd servers of the lines 3.3 to 3.7 into .tools/bin
+test-servers: $(addprefix $(TOOLS)/,$(OLD_SERVERS) $(SERVERS) $(CLIENTS)) ## build etcd servers of the lines 3.3 to 3.7 into .tools/bin
 
 .PHONY: peers
 peers: $(addprefix $(TOOLS)/,$(PEERS)) ## build the tools that bench compares with into .tools/bin

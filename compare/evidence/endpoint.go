@@ -72,6 +72,24 @@ func (a *Access) stream(ctx context.Context, endpoint, dir string) (string, erro
 	return path, nil
 }
 
+// Dial makes a client of the cluster behind the endpoints, http(s)://HOST:PORT each. The caller closes it.
+func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
+	var all []string
+	var cfg clientv3.Config
+	for _, e := range endpoints {
+		u, err := url.Parse(e)
+		if err != nil || u.Host == "" || !isEndpoint(e) {
+			return nil, &SourceError{Where: e, Found: "no endpoint", Expected: "http(s)://HOST:PORT of a member's client URL", Err: err}
+		}
+		if cfg, err = a.config(u); err != nil {
+			return nil, err
+		}
+		all = append(all, cfg.Endpoints...)
+	}
+	cfg.Endpoints = all
+	return clientv3.New(cfg)
+}
+
 // unreachable is a failure to do the job, not a wrong source: the member may be down, or the access flags wrong.
 func unreachable(endpoint string, err error) error {
 	return fmt.Errorf("%s gives no snapshot (running? see --cacert, --cert, --key, --user): %w", endpoint, err)

@@ -17,8 +17,11 @@ type Parts struct {
 
 // Locate finds out what a source is without reading more than a few bytes of it. An archive is unpacked into scratch, which
 // Close removes. A folder that holds several sources is a SourceError.
-func Locate(ctx context.Context, spec Spec) (*Parts, error) {
-	s := &Set{}
+func Locate(ctx context.Context, spec Spec) (*Parts, error) { return LocateWith(ctx, spec, Access{}) }
+
+// LocateWith is Locate for sources that may be running members: their snapshot is streamed into scratch with the access given.
+func LocateWith(ctx context.Context, spec Spec, access Access) (*Parts, error) {
+	s := &Set{access: access}
 	sources, err := s.expand(ctx, []Spec{spec})
 	if err == nil && len(sources) == 0 {
 		err = s.firstError()

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/repair/extract"
+)
+
+type extractOptions struct {
+	output
+	sources
+	extract.Options
+	form, leases, rangeStart, rangeEnd string
+	keys, prefixes, endpoints          []string
+	write                              bool
+}
+
+const extractLong = `Take keys out of a data dir, a backup, a database file (sound or damaged) or a running member, and write them as something that
+can be used again: JSON lines, a script for etcdctl, manifests for kubectl apply, a backup that etcdutl snapshot restore accepts,
+or straight into another cluster.
+
+Without a selection all keys are taken. KEY arguments, --prefix and --range-start/--range-end add up; --namespace, --kind and
+--name narrow that down to objects of Kubernetes. The state is that of --rev, by default the current revision; --deleted brings
+deleted keys too, with the last value that the database still holds; --history takes every record.
+
+Formats (--format):
+  jsonl    one object per record with its revisions and lease; the only one that loses nothing
+  put      a shell script that calls etcdctl put; values may hold any byte
+  txn      a shell script that calls etcdctl txn, many keys at once; with --only-if-absent one by one
+  yaml     a folder with one manifest per Kubernetes object, without status and what else a server sets; Secrets in plain text
+  backup   a database with the selected keys under their own revisions, compacted at the revision of the state, and a sha256
+           trailer; users, roles, members and cluster version come along, alarms do not
+
+With --to-endpoints the keys go into a running cluster. Without --write that is a dry run: the cluster is only read, and the result
+says which keys are absent, equal or different. Every write is bound to what was seen, so that a key that changes meanwhile is
+left alone and told.
+
+Leases (--leases) are granted again with their stored TTL (grant), left off so that keys stay (detach), or their keys are left
+out (skip). How much of a TTL had passed is not in the database.
+
+What could not be read is listed, with the revisions it may hide. --salvage adds records from damaged and lost pages.
+
+Exit codes: 0 all that was asked for is in the output, 1 could not read or write, 2 wrong usage, 3 something is missing or could not be
+carried (damage, a key that is not there, a conflict), 4 nothing was selected, 5 refused: the output exists, or the revision is
+out of reach.`
+
+const extractExample = `  etcd-medic extract node1/ --namespace shop --format yaml -o shop/
+  etcd-medic extract backup.db /app/leader /app/config --rev 1043 --format put -o leader.sh
+  etcd-medic extract damaged.db --salvage --format backup -o rescued.db
+  etcd-medic extract backup.db --prefix /registry/secrets/ --deleted --to-endpoints http://127.0.0.1:2379 --only-if-absent`
+
+func newExtractCmd(s *Streams, run func(context.Context, *extractOptions) error) *cobra.Command {
+	o := &extractOptions{output: output{io: s}}
+	cmd := &cobra.Command{
+		Use:     "extract SOURCE [KEY...]",
+		Short:   "take keys out of a database, a backup or a member into a new form",
+		Long:    extractLong,
+		Example: extractExample,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(args[:1]); err != nil {
+				return err
+			}
+			o.keys = args[1:]
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.output.flags(cmd)
+	o.accessFlags(cmd)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.prefixes, "prefix", nil, "keys that begin with this; repeatable")
+	f.StringVar(&o.rangeStart, "range-start", "", "keys from this one on")
+	f.StringVar(&o.rangeEnd, "range-end", "", "up to but not including this one")
+	f.StringVarP(&o.Select.Namespace, "namespace", "n", "", "objects of this Kubernetes namespace")
+	f.StringVar(&o.Select.Kind, "kind", "", "objects of this Kubernetes kind, such as Deployment or Deployment.apps")
+	f.StringVar(&o.Select.Name, "name", "", "Kubernetes objects of this name")
+	f.Int64Var(&o.Rev, "rev", 0, "the state at this revision; 0 is the current one")
+	f.BoolVar(&o.History, "history", false, "every record in place of the state")
+	f.BoolVar(&o.Deleted, "deleted", false, "deleted keys too, with their last value")
+	f.BoolVar(&o.Salvage, "salvage", false, "records from damaged and lost pages too")
+	f.StringVar(&o.leases, "leases", "grant", "keys with a lease: grant|detach|skip")
+	f.BoolVar(&o.OnlyIfAbsent, "only-if-absent", false, "write a key only where the target has none (txn, --to-endpoints)")
+	f.StringVar(&o.form, "format", "jsonl", "what to write: "+strings.Join(extract.Formats(), "|"))
+	f.StringVarP(&o.Out, "output", "o", "", "the new file or folder; - writes jsonl, put or txn to stdout in place of the result")
+	f.StringSliceVar(&o.endpoints, "to-endpoints", nil, "write into the cluster behind these client URLs")
+	f.BoolVar(&o.write, "write", false, "with --to-endpoints: really write")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(extract.Formats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("leases", cobra.FixedCompletions([]string{"grant", "detach", "skip"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// check turns flags into options and refuses what makes no sense together.
+func (o *extractOptions) check(cmd *cobra.Command) error {
+	o.Format, o.Leases = extract.Format(o.form), extract.LeaseMode(o.leases)
+	o.selection(cmd)
+	switch o.leases {
+	case "grant", "detach", "skip":
+	default:
+		return usagef("want grant, detach or skip", "--leases %s", o.leases)
+	}
+	if len(o.endpoints) > 0 {
+		if o.Out != "" || cmd.Flags().Changed("format") {
+			return usagef("", "--to-endpoints writes into a cluster, so there is no --output and no --format")
+		}
+		o.Format = extract.Cluster
+	} else if err := o.file(); err != nil {
+		return err
+	}
+	if o.Rev < 0 {
+		return usagef("", "a revision is not negative")
+	}
+	if err := o.Valid(); err != nil {
+		return usagef("see etcd-medic extract --help", "%v", err)
+	}
+	return nil
+}
+
+func (o *extractOptions) file() error {
+	if o.write {
+		return usagef("", "--write goes with --to-endpoints")
+	}
+	if !o.Format.Known() {
+		return usagef("want "+strings.Join(extract.Formats(), ", "), "--format %s", o.form)
+	}
+	switch o.Out {
+	case "":
+		return usagef("name a new path, or use --to-endpoints", "--output is missing")
+	case "-":
+		if o.Format == extract.YAML || o.Format == extract.Backup {
+			return usagef("name a new path", "%s can not go to stdout", o.form)
+		}
+		o.Stream, o.Out = o.io.Out, ""
+	}
+	return nil
+}
+
+func (o *extractOptions) selection(cmd *cobra.Command) {
+	for _, k := range o.keys {
+		o.Select.Keys = append(o.Select.Keys, []byte(k))
+	}
+	for _, p := range o.prefixes {
+		o.Select.Prefixes = append(o.Select.Prefixes, []byte(p))
+	}
+	if cmd.Flags().Changed("range-start") || cmd.Flags().Changed("range-end") {
+		o.Select.From = []byte(o.rangeStart)
+	}
+	if o.rangeEnd != "" {
+		o.Select.To = []byte(o.rangeEnd)
+	}
+}
+
+func runExtract(ctx context.Context, o *extractOptions) error {
+	src, err := evidence.LocateWith(ctx, o.specs[0], o.access)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }()
+	if src.DB == "" {
+		return &evidence.SourceError{Where: o.specs[0].Where, Found: "a " + string(src.Kind) + " without a db", Expected: "a data dir, a bbolt file or a backup"}
+	}
+	o.Source, o.SourceKind = src.Name, string(src.Kind)
+	res, err := o.extract(ctx, src.DB)
+	o.io.clearStatus()
+	if err != nil {
+		return err
+	}
+	if o.Stream != nil {
+		o.streamed(res)
+	} else if err := o.show(res); err != nil {
+		return err
+	}
+	switch {
+	case res.Short():
+		return result(ExitFindings)
+	case res.Empty():
+		return result(ExitInconclusive)
+	}
+	return nil
+}
+
+func (o *extractOptions) extract(ctx context.Context, db string) (*extract.Result, error) {
+	if len(o.endpoints) == 0 {
+		return extract.Run(ctx, db, o.Options)
+	}
+	cli, err := o.access.Dial(o.endpoints)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = cli.Close() }()
+	return extract.ToCluster(ctx, db, o.Options, extract.Target{Client: cli, Write: o.write})
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/repair/extract"
+)
+
+func (o *extractOptions) show(r *extract.Result) error {
+	sheet := render.Sheet{Sections: []render.Section{extractHead(r)}}
+	add := func(s render.Section) {
+		if len(s.Rows)+len(s.Lines)+len(s.Commands)+len(s.Pairs) > 0 {
+			sheet.Sections = append(sheet.Sections, s)
+		}
+	}
+	if r.Cluster != nil {
+		add(clusterPart(r.Cluster))
+	}
+	add(lostPart(&r.Lost))
+	add(leftOutPart(r.LeftOut))
+	add(render.Section{Title: "notes", Lines: r.Notes})
+	add(render.Section{Title: "next", Commands: o.next(r)})
+	return render.Document(o.io.Out, o.format, r, sheet, o.renderOptions())
+}
+
+func extractHead(r *extract.Result) render.Section {
+	what := fmt.Sprintf("%d keys, %d bytes", r.Keys, r.Bytes)
+	if r.Keys == 0 && r.Records > 0 {
+		what = fmt.Sprintf("%d records (%d deletions), %d bytes", r.Records, r.Tombstones, r.Bytes)
+	}
+	return render.Section{Pairs: [][2]string{
+		{"source", r.Source + " (" + r.SourceKind + ")"},
+		{"revision", fmt.Sprintf("%d, compact revision %d", r.Revision, r.CompactRevision)},
+		{"extracted", what},
+		{"deleted keys", count(r.DeletedKeys)},
+		{"salvaged", count(r.Salvaged)},
+		{"files", count(r.Files)},
+		{"leases", leaseText(&r.Leases)},
+		{"output", r.Output},
+		{"sha256", r.SHA256},
+	}}
+}
+
+func count(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func leaseText(l *extract.LeaseUse) string {
+	if l.Keys == 0 {
+		return ""
+	}
+	s := fmt.Sprintf("%d keys with %d leases: ", l.Keys, l.Leases) + map[string]string{
+		"grant":  "granted again with the stored TTL",
+		"detach": "the keys are written without a lease and stay",
+		"skip":   "the keys are left out",
+	}[l.Handling]
+	if l.Unknown > 0 {
+		s += fmt.Sprintf("; %d keys name a lease that the source does not hold and have never expired", l.Unknown)
+	}
+	return s
+}
+
+func clusterPart(c *extract.ClusterCopy) render.Section {
+	title := "cluster"
+	if c.DryRun {
+		title = "cluster (dry run: nothing was written)"
+	}
+	s := render.Section{Title: title, Pairs: [][2]string{
+		{"cluster ID", fmt.Sprintf("%s at revision %d", c.ClusterID, c.Revision)},
+		{"absent", fmt.Sprint(c.Absent)}, {"equal", fmt.Sprint(c.Equal)}, {"different", fmt.Sprint(c.Different)},
+		{"written", count(c.Written)}, {"kept", count(c.Kept)}, {"leases granted", count(c.LeasesGranted)},
+		{"conflicts", count(c.Conflicts)}, {"refused", count(c.Failed)},
+	}}
+	s.Lines = append(s.Lines, keyLines("differs: ", c.DifferentKeys)...)
+	s.Lines = append(s.Lines, keyLines("changed meanwhile: ", c.ConflictKeys)...)
+	for _, e := range c.Errors {
+		s.Lines = append(s.Lines, "!! "+e)
+	}
+	return s
+}
+
+// shownKeys bounds the keys in a table; JSON has more.
+const shownKeys = 20
+
+func keyLines(prefix string, keys []check.Bytes) (out []string) {
+	for i, k := range keys {
+		if i == shownKeys {
+			return append(out, fmt.Sprintf("… and %d more", len(keys)-i))
+		}
+		out = append(out, prefix+render.Quoted(k))
+	}
+	return out
+}
+
+func lostPart(l *extract.Lost) render.Section {
+	s := render.Section{Title: "not recovered"}
+	for i, d := range l.Damage {
+		if i == shownKeys {
+			s.Lines = append(s.Lines, fmt.Sprintf("… and %d more damaged places", int64(len(l.Damage)-i)+l.MoreDamage))
+			break
+		}
+		s.Lines = append(s.Lines, "!! "+d.Detail+span(d.FirstRevision, d.LastRevision))
+	}
+	if len(l.Damage) > 0 {
+		s.Lines = append(s.Lines, "Records behind damage are missing: a key may have a newer value there, or may have been deleted there.")
+	}
+	if l.Undecodable > 0 {
+		s.Lines = append(s.Lines, fmt.Sprintf("!! %d records of bucket key do not decode (etcd-medic dumpdb shows them)", l.Undecodable))
+	}
+	if l.NoValueCount > 0 {
+		s.Lines = append(s.Lines, fmt.Sprintf("%d deleted keys are only known by their tombstone: the value was compacted away", l.NoValueCount))
+	}
+	s.Lines = append(s.Lines, keyLines("no value: ", l.NoValue)...)
+	s.Lines = append(s.Lines, keyLines("not found: ", l.NotFound)...)
+	return s
+}
+
+func span(first, last int64) string {
+	switch {
+	case first == 0 && last == 0:
+		return ""
+	case last == 0:
+		return fmt.Sprintf(" (revisions from %d on)", first)
+	case first == 0:
+		return fmt.Sprintf(" (revisions up to %d)", last)
+	}
+	return fmt.Sprintf(" (revisions %d to %d)", first, last)
+}
+
+func leftOutPart(list []extract.LeftOut) render.Section {
+	s := render.Section{Title: "left out"}
+	for _, l := range list {
+		s.Lines = append(s.Lines, fmt.Sprintf("%d: %s", l.Count, l.Reason))
+		s.Lines = append(s.Lines, keyLines("  ", l.Keys)...)
+	}
+	return s
+}
+
+// next names the command that uses the output.
+func (o *extractOptions) next(r *extract.Result) []string {
+	if r.Cluster != nil && r.Cluster.DryRun && r.Cluster.Absent+r.Cluster.Different > 0 {
+		return []string{"run the same command with --write"}
+	}
+	if r.Output == "" {
+		return nil
+	}
+	switch extract.Format(r.Format) {
+	case extract.Put, extract.Txn:
+		return []string{"ETCDCTL_ENDPOINTS=http://HOST:2379 sh " + r.Output}
+	case extract.YAML:
+		return []string{"kubectl apply --server-side --recursive --dry-run=server -f " + r.Output}
+	case extract.Backup:
+		return []string{"etcdutl snapshot restore " + r.Output + " --data-dir NEW-DIR", "etcd-medic verify " + r.Output}
+	}
+	return nil
+}
+
+// streamed tells on stderr what a stream to stdout lacks.
+func (o *extractOptions) streamed(r *extract.Result) {
+	s := lostPart(&r.Lost)
+	for _, l := range append(append(s.Lines, leftOutPart(r.LeftOut).Lines...), r.Notes...) {
+		o.io.errorf("%s", l)
+	}
+	if l := leaseText(&r.Leases); l != "" {
+		o.io.errorf("leases: %s", l)
+	}
+}

@@ -1,0 +1,246 @@
+package extract
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// ClusterCopy says how the target cluster compares with the selected keys, and what was written into it.
+type ClusterCopy struct {
+	// DryRun is true when nothing was to be written.
+	DryRun bool `json:"dryRun"`
+	// Revision is the target's when the copy began, ClusterID its own.
+	Revision  int64  `json:"revision"`
+	ClusterID string `json:"clusterID"`
+	// Absent, Equal and Different count the selected keys by what the target had: no such key, the same value, another value.
+	Absent    int64 `json:"absent"`
+	Equal     int64 `json:"equal"`
+	Different int64 `json:"different"`
+	// DifferentKeys are the first of them: an overwrite loses their present values.
+	DifferentKeys []check.Bytes `json:"differentKeys"`
+	// Written counts keys put, Kept those left as they were because OnlyIfAbsent is set, LeasesGranted leases that were granted.
+	Written       int64 `json:"written"`
+	Kept          int64 `json:"kept"`
+	LeasesGranted int64 `json:"leasesGranted"`
+	// Conflicts counts keys that changed between the look and the write and were left alone, Failed those that the cluster refused,
+	// with the first reasons.
+	Conflicts    int64         `json:"conflicts"`
+	ConflictKeys []check.Bytes `json:"conflictKeys"`
+	Failed       int64         `json:"failed"`
+	Errors       []string      `json:"errors"`
+}
+
+// Target is the cluster that an extract goes into.
+type Target struct {
+	Client *clientv3.Client
+	// Write puts the keys; without it nothing is written and the result tells what would be.
+	Write bool
+}
+
+// ToCluster copies the selected keys into a running cluster, in key order. Every put is bound to the state that the key was seen in
+// (by its mod revision), so that a key that somebody writes meanwhile is left alone and told.
+func ToCluster(ctx context.Context, path string, o Options, to Target) (*Result, error) {
+	o.Format, o.Out = Cluster, ""
+	if err := o.Valid(); err != nil {
+		return nil, err
+	}
+	x, done, err := start(path, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	c := &copier{x: x, to: to, granted: map[int64]bool{}, res: &ClusterCopy{DryRun: !to.Write, DifferentKeys: []check.Bytes{}, ConflictKeys: []check.Bytes{}, Errors: []string{}}}
+	x.res.Cluster = c.res
+	if err := c.begin(ctx); err != nil {
+		return nil, err
+	}
+	err = x.live(ctx, func(rec *Record) error { return c.put(ctx, rec) })
+	if err == nil {
+		err = c.flush(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.missing()
+	return x.res, nil
+}
+
+// copier gathers keys, looks at them in the target in one read, and writes them in one transaction.
+type copier struct {
+	x       *reader
+	to      Target
+	res     *ClusterCopy
+	granted map[int64]bool
+	batch   []want
+	size    int
+}
+
+// want is a key to write.
+type want struct {
+	key, value []byte
+	lease      int64
+	// mod is the revision at which the target's key was seen, 0 for one that was not there.
+	mod int64
+}
+
+func (c *copier) begin(ctx context.Context) error {
+	r, err := c.to.Client.Get(ctx, "\x00", clientv3.WithCountOnly())
+	if err != nil {
+		return fmt.Errorf("the target gives no answer: %w", err)
+	}
+	c.res.Revision, c.res.ClusterID = r.Header.Revision, fmt.Sprintf("%x", r.Header.ClusterId)
+	return nil
+}
+
+func (c *copier) put(ctx context.Context, rec *Record) error {
+	c.batch = append(c.batch, want{key: bytes.Clone(rec.Key), value: bytes.Clone(rec.Value), lease: rec.Lease})
+	c.size += len(rec.Key) + len(rec.Value)
+	if len(c.batch) < txnOps && c.size < txnBytes {
+		return nil
+	}
+	return c.flush(ctx)
+}
+
+// flush looks at the gathered keys and writes those that need it.
+func (c *copier) flush(ctx context.Context) error {
+	batch := c.batch
+	c.batch, c.size = nil, 0
+	if len(batch) == 0 {
+		return nil
+	}
+	todo, err := c.look(ctx, batch)
+	if err != nil || !c.to.Write || len(todo) == 0 {
+		return err
+	}
+	if todo, err = c.grantAll(ctx, todo); err != nil {
+		return err
+	}
+	ok, err := c.write(ctx, todo)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if ok && err == nil {
+		c.res.Written += int64(len(todo))
+		return nil
+	}
+	return c.oneByOne(ctx, todo)
+}
+
+// look reads the keys in the target and sorts out what is to be done.
+func (c *copier) look(ctx context.Context, batch []want) (todo []want, err error) {
+	ops := make([]clientv3.Op, len(batch))
+	for i, w := range batch {
+		ops[i] = clientv3.OpGet(string(w.key))
+	}
+	r, err := c.to.Client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return nil, fmt.Errorf("reading the target: %w", err)
+	}
+	for i, w := range batch {
+		kvs := r.Responses[i].GetResponseRange().Kvs
+		switch {
+		case len(kvs) == 0:
+			c.res.Absent++
+			todo = append(todo, w)
+		case bytes.Equal(kvs[0].Value, w.value) && (kvs[0].Lease != 0) == (w.lease != 0):
+			c.res.Equal++
+		default:
+			c.res.Different++
+			if len(c.res.DifferentKeys) < listed {
+				c.res.DifferentKeys = append(c.res.DifferentKeys, check.Bytes(w.key))
+			}
+			if c.x.o.OnlyIfAbsent {
+				c.res.Kept++
+				continue
+			}
+			w.mod = kvs[0].ModRevision
+			todo = append(todo, w)
+		}
+	}
+	return todo, nil
+}
+
+// grantAll grants the leases of the keys under their old IDs. A lease that the target has already is used as it is; keys whose lease
+// can not be granted are not written, as they would never expire.
+func (c *copier) grantAll(ctx context.Context, todo []want) ([]want, error) {
+	kept := todo[:0]
+	for _, w := range todo {
+		if w.lease == 0 || c.granted[w.lease] {
+			kept = append(kept, w)
+			continue
+		}
+		err := c.grant(ctx, w.lease)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			c.fail(w.key, fmt.Errorf("lease %x: %w", w.lease, err))
+			continue
+		}
+		c.granted[w.lease] = true
+		kept = append(kept, w)
+	}
+	return kept, nil
+}
+
+func (c *copier) grant(ctx context.Context, id int64) error {
+	api := etcdserverpb.NewLeaseClient(c.to.Client.ActiveConnection())
+	_, err := api.LeaseGrant(ctx, &etcdserverpb.LeaseGrantRequest{ID: id, TTL: max(c.x.leases[id], 1)})
+	err = rpctypes.Error(err)
+	if err == rpctypes.ErrLeaseExist { //nolint:errorlint // a value of the client's own table
+		return nil
+	}
+	if err == nil {
+		c.res.LeasesGranted++
+	}
+	return err
+}
+
+// write puts the keys in one transaction and tells whether all of them were still as seen.
+func (c *copier) write(ctx context.Context, todo []want) (bool, error) {
+	cmps, ops := make([]clientv3.Cmp, len(todo)), make([]clientv3.Op, len(todo))
+	for i, w := range todo {
+		cmps[i] = clientv3.Compare(clientv3.ModRevision(string(w.key)), "=", w.mod)
+		ops[i] = clientv3.OpPut(string(w.key), string(w.value), clientv3.WithLease(clientv3.LeaseID(w.lease)))
+	}
+	r, err := c.to.Client.Txn(ctx).If(cmps...).Then(ops...).Commit()
+	if err != nil {
+		return false, err
+	}
+	return r.Succeeded, nil
+}
+
+// oneByOne finds out which key of a transaction stood in its way.
+func (c *copier) oneByOne(ctx context.Context, todo []want) error {
+	for i := range todo {
+		ok, err := c.write(ctx, todo[i:i+1])
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			c.fail(todo[i].key, err)
+		case ok:
+			c.res.Written++
+		default:
+			c.res.Conflicts++
+			if len(c.res.ConflictKeys) < listed {
+				c.res.ConflictKeys = append(c.res.ConflictKeys, check.Bytes(todo[i].key))
+			}
+		}
+	}
+	return nil
+}
+
+func (c *copier) fail(key []byte, err error) {
+	c.res.Failed++
+	if len(c.res.Errors) < 20 {
+		c.res.Errors = append(c.res.Errors, fmt.Sprintf("%q: %v", key, err))
+	}
+}

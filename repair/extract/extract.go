@@ -1,0 +1,244 @@
+package extract
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// Format is what an extract becomes.
+type Format string
+
+// The formats. Put and Txn are shell scripts that call etcdctl.
+const (
+	JSONL  Format = "jsonl"
+	Put    Format = "put"
+	Txn    Format = "txn"
+	YAML   Format = "yaml"
+	Backup Format = "backup"
+	// Cluster writes into a running cluster; see ToCluster.
+	Cluster Format = "cluster"
+)
+
+// Formats lists the formats that are written to a file or folder.
+func Formats() []string {
+	return []string{string(JSONL), string(Put), string(Txn), string(YAML), string(Backup)}
+}
+
+// Known tells whether f is a format of a file or folder.
+func (f Format) Known() bool { return slices.Contains(Formats(), string(f)) }
+
+// carriesLeases tells the formats that keep lease IDs as data, whether or not the lease exists.
+func (f Format) carriesLeases() bool { return f == JSONL }
+
+// LeaseMode says what becomes of the leases of selected keys.
+type LeaseMode string
+
+// The lease modes. Grant grants each lease again with its stored TTL, under the same ID where the form can say it; Detach writes
+// the keys without a lease, so that they stay; Skip leaves such keys out.
+const (
+	LeaseGrant  LeaseMode = "grant"
+	LeaseDetach LeaseMode = "detach"
+	LeaseSkip   LeaseMode = "skip"
+)
+
+// Options say what is extracted and into what.
+type Options struct {
+	Select Selection
+	// Rev is the revision at which the state is taken, 0 the current one.
+	Rev int64
+	// History takes every record instead of the state, Deleted also keys that were deleted, with their last value.
+	History, Deleted bool
+	// Salvage takes records of damaged and lost pages too.
+	Salvage bool
+	Leases  LeaseMode
+	// OnlyIfAbsent writes a key only where the target has none.
+	OnlyIfAbsent bool
+	Format       Format
+	// Out is the file or folder to write; it must not exist. Stream, if set, is written instead.
+	Out    string
+	Stream io.Writer
+	// Source and SourceKind name the source in the result.
+	Source, SourceKind string
+	// Memory bounds what sorting holds in memory, in bytes; 0 is 48 MiB. What is beyond it goes to scratch.
+	Memory int
+}
+
+// sink takes records one by one. close is called once, with what made the extract fail or nil.
+type sink interface {
+	put(rec *Record) error
+	close(err error) error
+}
+
+// Run extracts from the database file at path. Nothing is left at Options.Out when it fails.
+func Run(ctx context.Context, path string, o Options) (*Result, error) {
+	if err := o.Valid(); err != nil {
+		return nil, err
+	}
+	x, done, err := start(path, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if o.Format == Backup {
+		err = x.backup(ctx)
+	} else {
+		err = x.toSink(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.missing()
+	if x.res.Empty() {
+		x.res.Output = ""
+	}
+	return x.res, nil
+}
+
+// Valid refuses what a form can not say.
+func (o *Options) Valid() error {
+	if o.Leases == "" {
+		o.Leases = LeaseGrant
+	}
+	if o.Memory == 0 {
+		o.Memory = spoolBudget
+	}
+	switch {
+	case o.History && o.Deleted:
+		return errors.New("a history holds deleted keys anyway")
+	case o.History && o.Format != JSONL && o.Format != Backup:
+		return fmt.Errorf("format %s holds one state; a history goes to jsonl or backup", o.Format)
+	case o.History && o.Format == Backup && !o.Select.Everything():
+		return errors.New("a backup with a history is of all keys: revisions without records would look like lost ones")
+	case o.Deleted && o.Format == Backup:
+		return errors.New("a backup keeps revisions, so a deleted key can not live in it; take jsonl, put, txn or a cluster")
+	case o.OnlyIfAbsent && o.Format != Txn && o.Format != Cluster:
+		return fmt.Errorf("format %s can not ask whether a key exists; txn and a cluster can", o.Format)
+	case o.Salvage && o.Format == Backup && o.History:
+		return errors.New("a history of salvaged records has holes; take jsonl")
+	}
+	return nil
+}
+
+// start opens the source and makes the scratch folder; done removes it.
+func start(path string, o *Options) (x *reader, done func(), err error) {
+	if o.Out != "" && o.Stream == nil {
+		if _, err := os.Lstat(o.Out); err == nil {
+			return nil, nil, refuse("%s exists; an extract is only written to new paths", o.Out)
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return nil, nil, err
+		}
+	}
+	dir, err := os.MkdirTemp("", "etcd-medic-extract-")
+	if err != nil {
+		return nil, nil, err
+	}
+	x = &reader{o: o, dir: dir, found: map[string]bool{}, leases: map[int64]int64{}, used: map[int64]bool{},
+		res: &Result{SchemaVersion: SchemaVersion, Source: o.Source, SourceKind: o.SourceKind, Format: string(o.Format), Output: o.Out,
+			Leases: LeaseUse{Handling: string(o.Leases)}, LeftOut: []LeftOut{}, Notes: []string{},
+			Lost: Lost{Damage: []Damage{}, NoValue: []check.Bytes{}, NotFound: []check.Bytes{}}}}
+	done = func() {
+		if x.db != nil {
+			_ = x.db.Close()
+		}
+		_ = os.RemoveAll(dir)
+	}
+	if err := x.open(path); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return x, done, nil
+}
+
+// toSink streams the selected records into the wanted form.
+func (x *reader) toSink(ctx context.Context) error {
+	s, err := x.newSink()
+	if err != nil {
+		return err
+	}
+	walk := x.live
+	if x.o.History {
+		walk = x.history
+	}
+	err = walk(ctx, s.put)
+	if err == nil && x.res.Empty() {
+		err = errNothing
+	}
+	if err = s.close(err); errors.Is(err, errNothing) {
+		return nil
+	}
+	return err
+}
+
+// errNothing keeps an empty extract from leaving an empty file.
+var errNothing = errors.New("nothing was selected")
+
+func (x *reader) newSink() (sink, error) {
+	if x.o.Format == YAML {
+		return newFolder(x)
+	}
+	f, err := newFile(x.o)
+	if err != nil {
+		return nil, err
+	}
+	switch x.o.Format {
+	case JSONL:
+		return &jsonLines{file: f, x: x}, nil
+	case Put:
+		return newPutScript(f, x), nil
+	case Txn:
+		return newTxnScript(f, x), nil
+	}
+	return nil, errors.Join(fmt.Errorf("%q is no format", x.o.Format), f.close(errNothing))
+}
+
+// file is an output that appears under its name only when it is whole.
+type file struct {
+	*bufio.Writer
+	f   *os.File
+	out string
+}
+
+const partial = ".partial"
+
+func newFile(o *Options) (*file, error) {
+	if o.Stream != nil {
+		return &file{Writer: bufio.NewWriterSize(o.Stream, 256<<10)}, nil
+	}
+	f, err := os.OpenFile(o.Out+partial, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &file{Writer: bufio.NewWriterSize(f, 256<<10), f: f, out: o.Out}, nil
+}
+
+func (f *file) close(err error) error {
+	if err == nil {
+		err = f.Flush()
+	}
+	if f.f == nil {
+		return err
+	}
+	if err == nil {
+		err = f.f.Sync()
+	}
+	err = errors.Join(err, f.f.Close())
+	if err != nil {
+		return errors.Join(err, os.Remove(f.out+partial))
+	}
+	return publish(f.out)
+}
+
+// publish gives a finished output its name, unless somebody took it meanwhile.
+func publish(out string) error {
+	if _, err := os.Lstat(out); err == nil {
+		return refuse("%s appeared meanwhile; the result is %s", out, out+partial)
+	}
+	return os.Rename(out+partial, out)
+}

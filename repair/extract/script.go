@@ -1,0 +1,203 @@
+package extract
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// scriptHead begins a script. It stops at the first command that fails.
+const scriptHead = `#!/bin/sh
+# Written by etcd-medic extract from %s at revision %d. etcdctl takes its flags from the environment:
+#   ETCDCTL_ENDPOINTS, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER
+# %s
+set -eu
+LC_ALL=C ETCDCTL_API=3
+export LC_ALL ETCDCTL_API
+etcdctl=${ETCDCTL:-etcdctl}
+grant() { "$etcdctl" lease grant "$1" | cut -d' ' -f2; }
+`
+
+func (x *reader) head(f *file, what string) error {
+	_, err := fmt.Fprintf(f, scriptHead, oneLine(x.o.Source), x.res.Revision, what)
+	return err
+}
+
+// oneLine keeps a name from ending a comment.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '_'
+		}
+		return r
+	}, s)
+}
+
+// leaseVar returns the shell variable of a record's lease, granted on first use; "" for a key without.
+func (x *reader) leaseVar(f *file, rec *Record, granted map[int64]bool) (string, error) {
+	if rec.Lease == 0 {
+		return "", nil
+	}
+	name := "lease_" + strconv.FormatUint(uint64(rec.Lease), 16)
+	if granted[rec.Lease] {
+		return name, nil
+	}
+	granted[rec.Lease] = true
+	_, err := fmt.Fprintf(f, "%s=$(grant %d)\n", name, max(x.leases[rec.Lease], 1))
+	return name, err
+}
+
+// putScript calls etcdctl put once per key. Values go through stdin, which takes any byte.
+type putScript struct {
+	*file
+	x       *reader
+	granted map[int64]bool
+	begun   bool
+	buf     []byte
+}
+
+func newPutScript(f *file, x *reader) *putScript {
+	return &putScript{file: f, x: x, granted: map[int64]bool{}}
+}
+
+func (p *putScript) put(rec *Record) error {
+	if bytes.IndexByte(rec.Key, 0) >= 0 {
+		p.x.res.leave("a key with a zero byte can not be an argument of a command; jsonl, txn, backup and a cluster take it", rec.Key)
+		return nil
+	}
+	if !p.begun {
+		p.begun = true
+		if err := p.x.head(p.file, "Each line puts one key; an existing one is overwritten."); err != nil {
+			return err
+		}
+	}
+	lease, err := p.x.leaseVar(p.file, rec, p.granted)
+	if err != nil {
+		return err
+	}
+	b := p.buf[:0]
+	word := appendArg(nil, rec.Key)
+	if bytes.HasSuffix(rec.Key, []byte("\n")) {
+		b = append(b, "key=$(printf '"...)
+		b = append(appendPrintf(b, rec.Key), "_'); key=${key%_}\n"...)
+		word = []byte(`"$key"`)
+	}
+	b = append(b, "printf '"...)
+	b = appendPrintf(b, rec.Value)
+	b = append(b, `' | "$etcdctl" put `...)
+	if lease != "" {
+		b = append(append(append(b, `--lease="$`...), lease...), `" `...)
+	}
+	b = append(b, "-- "...)
+	b = append(b, word...)
+	b = append(b, " >/dev/null\n"...)
+	p.buf = b
+	_, err = p.Write(b)
+	return err
+}
+
+// appendPrintf writes bytes as the format of the shell's printf: POSIX knows octal escapes.
+func appendPrintf(b, v []byte) []byte {
+	for _, c := range v {
+		switch {
+		case c == '%':
+			b = append(b, '%', '%')
+		case c < ' ' || c >= 0x7f || c == '\\' || c == '\'':
+			b = append(b, '\\', '0'+c>>6, '0'+c>>3&7, '0'+c&7)
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// appendArg writes a key as one word of the shell. Command substitution drops trailing newlines; put sees to keys that end in one.
+func appendArg(b, key []byte) []byte {
+	if len(key) > 0 && check.Bytes(key).Printable() && bytes.IndexByte(key, '\'') < 0 {
+		return append(append(append(b, '\''), key...), '\'')
+	}
+	b = append(b, `"$(printf '`...)
+	return append(appendPrintf(b, key), `')"`...)
+}
+
+// The bounds of one transaction: below the server's --max-txn-ops (128) and --max-request-bytes (1.5 MiB).
+const (
+	txnOps   = 100
+	txnBytes = 1 << 20
+)
+
+// txnScript feeds etcdctl txn. Keys that must be absent are asked for and put one by one, so that one that exists stops no other.
+type txnScript struct {
+	*file
+	x       *reader
+	granted map[int64]bool
+	begun   bool
+	ops     []string
+	size    int
+	what    string
+}
+
+func newTxnScript(f *file, x *reader) *txnScript {
+	t := &txnScript{file: f, x: x, granted: map[int64]bool{}, what: "Keys are put in transactions; existing ones are overwritten."}
+	if x.o.OnlyIfAbsent {
+		t.what = "Each transaction puts one key, only where it does not exist; it prints FAILURE where it does."
+	}
+	return t
+}
+
+func (t *txnScript) put(rec *Record) error {
+	if !t.begun {
+		t.begun = true
+		if err := t.x.head(t.file, t.what); err != nil {
+			return err
+		}
+	}
+	lease, err := t.x.leaseVar(t.file, rec, t.granted)
+	if err != nil {
+		return err
+	}
+	op := "put "
+	if lease != "" {
+		op += "--lease=$" + lease + " "
+	}
+	op += "-- " + txnWord(rec.Key) + " " + txnWord(rec.Value)
+	if t.x.o.OnlyIfAbsent {
+		_, err := fmt.Fprintf(t, "\"$etcdctl\" txn <<TXN\ncreate(%s) = \"0\"\n\n%s\n\n\nTXN\n", txnWord(rec.Key), op)
+		return err
+	}
+	if len(t.ops) == txnOps || t.size+len(op) > txnBytes {
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	t.ops, t.size = append(t.ops, op), t.size+len(op)
+	return nil
+}
+
+// flush writes the transaction that was gathered: no compares, the puts, no failure branch.
+func (t *txnScript) flush() error {
+	if len(t.ops) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(t, "\"$etcdctl\" txn >/dev/null <<TXN\n\n%s\n\n\nTXN\n", strings.Join(t.ops, "\n"))
+	t.ops, t.size = t.ops[:0], 0
+	return err
+}
+
+func (t *txnScript) close(err error) error {
+	if err == nil {
+		err = t.flush()
+	}
+	return t.file.close(err)
+}
+
+// txnWord quotes bytes for the language of etcdctl txn (etcdctl/ctlv3/command/util.go, Argify) inside a here-document, where the shell
+// still reads $, ` and some backslashes.
+func txnWord(v []byte) string {
+	s := strconv.QuoteToASCII(string(v))
+	s = strings.ReplaceAll(s, `\\`, `\x5c`)
+	return strings.NewReplacer("$", `\x24`, "`", `\x60`, `\"`, `\x22`).Replace(s)
+}

@@ -1,0 +1,157 @@
+package extract_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/etcd-medic/etcd-medic/repair/extract"
+)
+
+// asEtcdctl makes the test program behave as etcdctl: it files what it is called with in the file of that name. What the real one
+// makes of the scripts is tested end to end.
+const asEtcdctl = "ETCD_MEDIC_TEST_ETCDCTL"
+
+type call struct{ Key, Value, Lease []byte }
+
+func fakeEtcdctl(args []string) int {
+	var calls []call
+	switch args[0] {
+	case "lease":
+		fmt.Printf("lease 1234%s granted with TTL(%ss)\n", args[2], args[2])
+		return 0
+	case "put":
+		value, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return 1
+		}
+		c := parsePut(args[1:])
+		c.Value = value
+		calls = append(calls, c)
+	case "txn":
+		calls = readTxn(bufio.NewReader(os.Stdin))
+	}
+	f, err := os.OpenFile(os.Getenv(asEtcdctl), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 1
+	}
+	defer f.Close()
+	for _, c := range calls {
+		if json.NewEncoder(f).Encode(c) != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+func parsePut(args []string) (c call) {
+	fs := flag.NewFlagSet("put", flag.ContinueOnError)
+	l := fs.String("lease", "", "")
+	if fs.Parse(args) != nil {
+		return c
+	}
+	c.Key, c.Lease = []byte(fs.Arg(0)), []byte(*l)
+	if fs.NArg() > 1 {
+		c.Value = []byte(fs.Arg(1))
+	}
+	return c
+}
+
+// word is how etcdctl splits a line of a transaction (etcdctl/ctlv3/command/util.go, Argify).
+var word = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|[^'"\s]\S*[^'"\s]?`)
+
+func readTxn(in *bufio.Reader) (calls []call) {
+	for part := 0; part < 3; {
+		l, err := in.ReadString('\n')
+		if err != nil {
+			return nil
+		}
+		if l = strings.TrimSpace(l); l == "" {
+			part++
+			continue
+		}
+		if part != 1 {
+			continue
+		}
+		args := word.FindAllString(l, -1)
+		for i := range args {
+			if args[i][0] == '"' {
+				if _, err := fmt.Sscanf(args[i], "%q", &args[i]); err != nil {
+					return nil
+				}
+			}
+		}
+		calls = append(calls, parsePut(args[1:]))
+	}
+	return calls
+}
+
+// TestScripts runs the scripts with sh and wants every key with every byte of its value to arrive.
+func TestScripts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	states := history(t, path, 300)
+	var last int64
+	for rev := range states {
+		last = max(last, rev)
+	}
+	for _, c := range []struct {
+		format extract.Format
+		absent bool
+	}{{extract.Put, false}, {extract.Txn, false}, {extract.Txn, true}} {
+		t.Run(fmt.Sprintf("%s-%v", c.format, c.absent), func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.sh")
+			res := run(t, path, extract.Options{Format: c.format, OnlyIfAbsent: c.absent, Out: out})
+			got := map[string]string{}
+			for _, c := range played(t, out) {
+				got[string(c.Key)] = string(c.Value)
+			}
+			want, zero := map[string]string{}, 0
+			for _, k := range states[last] {
+				if strings.Contains(k.Key, "\x00") && c.format == extract.Put {
+					zero++
+					continue
+				}
+				want[k.Key] = k.Value
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("(-held +played)\n%s", d)
+			}
+			if (len(res.LeftOut) == 1) != (zero == 1) || res.Short() != (zero == 1) {
+				t.Errorf("%d keys can not be said, the result tells %+v", zero, res.LeftOut)
+			}
+		})
+	}
+}
+
+func played(t *testing.T, script string) (calls []call) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "calls")
+	cmd := exec.Command("sh", script)
+	cmd.Env = append(os.Environ(), asEtcdctl+"="+log, "ETCDCTL="+os.Args[0], "HOME=wrong")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	f, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for d := json.NewDecoder(f); d.More(); {
+		var c call
+		if err := d.Decode(&c); err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}
