@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/extract"
 )
 
 // exitCodes are the constants by the names of docs/EXIT-CODES.md.
@@ -112,6 +113,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[compare.Comparison](), code, seen)
 	jsonNames(reflect.TypeFor[compare.KeyHistory](), code, seen)
 	jsonNames(reflect.TypeFor[repair.Plan](), code, seen)
+	jsonNames(reflect.TypeFor[extract.Result](), code, seen)
 	documents, _, ok := strings.Cut(page, "## dumplog and dumpdb")
 	if !ok {
 		t.Fatal("docs/JSON.md has no part on dumplog and dumpdb")

@@ -1,0 +1,155 @@
+package extract_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/lease/leasepb"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/repair/extract"
+)
+
+// grant puts a lease into a closed database.
+func grant(t testing.TB, path string, id uint64, ttl int64) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b, err := (&leasepb.Lease{ID: int64(id), TTL: ttl}).Marshal()
+		if err != nil {
+			return err
+		}
+		return tx.Bucket([]byte("lease")).Put(binary.BigEndian.AppendUint64(nil, id), b)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamageIsTold destroys pages, bytes and tails: either the extract is what it was, or it says that something is lost. A key that it
+// does give has a value that some record of it really had.
+func TestDamageIsTold(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "db")
+	states := history(t, path, 400)
+	had := map[[2]string]bool{}
+	for _, state := range states {
+		for _, k := range state {
+			had[[2]string{k.Key, k.Value}] = true
+		}
+	}
+	good := filepath.Join(dir, "good")
+	run(t, path, extract.Options{Format: extract.JSONL, Out: good})
+	want := lines(t, good)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rnd := rand.New(rand.NewPCG(3, 4))
+	same, told := 0, 0
+	for i := range 48 {
+		b := append([]byte{}, raw...)
+		page := (2 + rnd.IntN(len(b)/4096-2)) * 4096
+		switch i % 4 {
+		case 0:
+			clear(b[page : page+4096])
+		case 1:
+			for j := range 16 {
+				b[page+j] = byte(rnd.Uint32())
+			}
+		case 2:
+			b = b[:len(b)*(i+1)/49]
+		case 3:
+			clear(b[:8192])
+			clear(b[page : page+4096])
+		}
+		bad := filepath.Join(dir, "bad")
+		if err := os.WriteFile(bad, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []extract.Options{{Format: extract.JSONL}, {Format: extract.JSONL, Salvage: true}, {Format: extract.Backup}} {
+			o.Out = filepath.Join(t.TempDir(), "out")
+			res, err := extract.Run(context.Background(), bad, o)
+			if err != nil {
+				if i%4 != 2 {
+					t.Fatalf("damage %d: %v", i, err)
+				}
+				told++ // too short for any page: no database at all
+				continue
+			}
+			if res.Short() {
+				told++
+			} else {
+				same++
+			}
+			if o.Format != extract.JSONL || res.Empty() {
+				continue
+			}
+			got := lines(t, o.Out)
+			if !res.Short() {
+				if d := cmp.Diff(want, got, noOrigin); d != "" {
+					t.Fatalf("damage %d is not told:\n%s", i, d)
+				}
+			}
+			for _, l := range got {
+				if !had[[2]string{string(l.Key), string(l.Value)}] {
+					t.Fatalf("damage %d: %q never had the value given", i, l.Key)
+				}
+			}
+		}
+	}
+	if same == 0 || told == 0 {
+		t.Errorf("%d without effect, %d told: the sweep shows nothing", same, told)
+	}
+}
+
+// TestSalvage gets all records of leaves that no longer say which page they are.
+func TestSalvage(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "db")
+	history(t, path, 400)
+	good, out := filepath.Join(dir, "good"), filepath.Join(dir, "out")
+	run(t, path, extract.Options{Format: extract.JSONL, Out: good})
+	db, err := dumpdb.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var leaf int64
+	for p, err := range db.Pages(context.Background()) {
+		if err == nil && p.Bucket == "key" && p.Type == "leaf" {
+			leaf = p.Offset
+		}
+	}
+	_ = db.Close()
+	b, err := os.ReadFile(path)
+	if err != nil || leaf == 0 {
+		t.Fatal(err, leaf)
+	}
+	b[leaf+3] ^= 0x40
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plain := run(t, path, extract.Options{Format: extract.JSONL})
+	salvaged := run(t, path, extract.Options{Format: extract.JSONL, Salvage: true, Out: out})
+	if !plain.Short() || len(plain.Lost.Damage) == 0 || salvaged.Salvaged == 0 || salvaged.Keys <= plain.Keys || !salvaged.Short() {
+		t.Errorf("plain %+v\nsalvaged %+v", plain, salvaged)
+	}
+	if d := cmp.Diff(lines(t, good), lines(t, out), noOrigin); d != "" {
+		t.Errorf("(-good +salvaged)\n%s", d)
+	}
+	backup := filepath.Join(dir, "backup")
+	soundBackup(t, backup, run(t, path, extract.Options{Format: extract.Backup, Salvage: true, Out: backup}))
+}
+
+var noOrigin = cmpopts.IgnoreFields(line{}, "Origin")
