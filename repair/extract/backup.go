@@ -150,7 +150,6 @@ type dbWriter struct {
 	tx   *bbolt.Tx
 	keys *bbolt.Bucket
 	n    int
-	buf  []byte
 }
 
 // perTx is how many records go into one transaction, as a server commits at most that many at once.

@@ -17,7 +17,8 @@ type jsonLines struct {
 }
 
 func (j *jsonLines) put(rec *Record) error {
-	b := append(j.buf[:0], `{"key":`...)
+	b := j.buf[:0]
+	b = append(b, `{"key":`...)
 	b = appendBytes(b, rec.Key)
 	b = append(b, `,"revision":`...)
 	b = appendRev(b, rec.Rev)
