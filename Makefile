@@ -26,9 +26,22 @@ help: ## list the targets
 
 # --- the program -------------------------------------------------------------------------------------------------------
 
+# The servers of other lines are modules of their own, because a program can hold one version of etcd's server only. They are built,
+# compressed and embedded (build tag lines). `go build ./cmd/etcd-medic` gives the same program with the server of 3.6 alone.
+LINES := line35 line37
+LINE_PROGRAMS := $(LINES:%=bin/lines/%)
+PACKED := node/internal/lines/.packed
+
+bin/lines/%: node/%/main.go node/%/go.mod node/%/go.sum
+	CGO_ENABLED=0 $(GO) -C node/$* build -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
+
+$(PACKED): $(LINE_PROGRAMS) node/internal/pack/main.go
+	GOOS= GOARCH= $(GO) run ./node/internal/pack node/internal/lines $(LINE_PROGRAMS)
+	touch $@
+
 .PHONY: build
-build: ## build bin/etcd-medic, static
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/etcd-medic
+build: $(PACKED) ## build bin/etcd-medic, static, with etcd servers of the lines 3.5, 3.6 and 3.7
+	CGO_ENABLED=0 $(GO) build -trimpath -tags lines -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/etcd-medic
 
 .PHONY: demo
 demo: build ## diagnose a real incident (etcd 3.4.3, auth entries applied twice)
@@ -42,6 +55,7 @@ ci: lint tools-test test-race build demo docs-check ## everything a change must 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## walls between the packages, style, likely bugs
 	$(GO) mod tidy -diff
+	for line in $(LINES); do $(GO) -C node/$$line mod tidy -diff; $(GO) -C node/$$line vet ./...; done
 	$(TOOLS)/golangci-lint config verify
 	$(TOOLS)/golangci-lint run ./...
 
@@ -121,4 +135,4 @@ peers: $(addprefix $(TOOLS)/,$(PEERS)) ## build the tools that bench compares wi
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin .tools/bin
+	rm -rf bin .tools/bin node/internal/lines/*.zst $(PACKED)

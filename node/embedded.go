@@ -1,0 +1,88 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/etcd-medic/etcd-medic/node/internal/lines"
+)
+
+// hiddenLine is the hidden command that becomes a built-in server of another line.
+const hiddenLine = "__etcd-line"
+
+// embedded finds the server of a line that is not linked into this program: built in, else a program etcd-3.MINOR next to it.
+func embedded(minor int) (Server, bool) {
+	for _, text := range lines.Versions() {
+		if v, err := ParseVersion(text); err == nil && v.Minor == minor {
+			return Server{Path: self(), Args: []string{hiddenLine, text}, Version: v, Origin: FromEmbedded}, true
+		}
+	}
+	return beside(minor)
+}
+
+// beside finds etcd-3.MINOR next to this program. What it is gets asked once.
+func beside(minor int) (Server, bool) {
+	path := filepath.Join(filepath.Dir(self()), fmt.Sprintf("etcd-3.%d", minor))
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+		return Server{}, false
+	}
+	besideMu.Lock()
+	defer besideMu.Unlock()
+	s, ok := besideKnown[path]
+	if !ok {
+		var err error
+		if s, err = External(context.Background(), path); err == nil && s.Version.Minor == minor {
+			s.Origin = FromEmbedded
+		} else {
+			s = Server{}
+		}
+		besideKnown[path] = s
+	}
+	return s, s.Path != ""
+}
+
+var (
+	besideMu    sync.Mutex
+	besideKnown = map[string]Server{}
+)
+
+// runHiddenLine becomes a built-in server: the program is unpacked and takes the place of this process, with its id and its parent. It comes
+// back only to say why it could not.
+func runHiddenLine(args []string) (handled bool, exitCode int) {
+	if args[0] != hiddenLine {
+		return false, 0
+	}
+	err := errors.New("no version is named")
+	if len(args) > 1 && slices.Contains(lines.Versions(), args[1]) {
+		err = errors.Join(becomeMemory(args[1], args[2:]), becomeFile(args[1], args[2:]))
+	}
+	// stderr is the member's log, in which this line is found.
+	fmt.Fprintf(os.NewFile(2, "stderr"), "panic: the built-in etcd server can not be run: %v\n", err)
+	return true, 1
+}
+
+func unpack(version string, f *os.File) error {
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := lines.Unpack(version, w); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// becomeFile runs the server from a file in the folder for temporary files, which is the sandbox's.
+func becomeFile(version string, args []string) error {
+	f, err := os.CreateTemp("", "etcd-"+version+"-")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(unpack(version, f), f.Chmod(0o700), f.Close()); err != nil {
+		return err
+	}
+	return become(f.Name(), args)
+}

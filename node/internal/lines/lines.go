@@ -1,0 +1,42 @@
+// Package lines holds the servers of other etcd lines that were built in: compressed programs, one per line. `make build` puts
+// them beside this file and builds with the tag "lines"; a plain build holds none.
+package lines
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Versions returns the versions of the servers that are built in, as "3.5.35".
+func Versions() []string {
+	names, err := fs.Glob(files, "etcd-*.zst")
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, n := range names {
+		out = append(out, strings.TrimSuffix(strings.TrimPrefix(path.Base(n), "etcd-"), ".zst"))
+	}
+	return out
+}
+
+// Unpack writes the program of one of Versions to w.
+func Unpack(version string, w io.Writer) error {
+	f, err := files.Open("etcd-" + version + ".zst")
+	if err != nil {
+		return fmt.Errorf("etcd %s is not built in: %w", version, err)
+	}
+	defer func() { _ = f.Close() }()
+	d, err := zstd.NewReader(f)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	_, err = d.WriteTo(w)
+	return err
+}

@@ -1,0 +1,234 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/etcd-medic/etcd-medic/node/internal/ground"
+)
+
+// Options says how a sandbox runs its members.
+type Options struct {
+	// Dir is a scratch folder for certificates and logs. It is not removed at the end.
+	Dir string
+	// Server runs the members.
+	Server Server
+	// Isolation is Auto when empty.
+	Isolation Isolation
+	// Auth makes the sandbox's client certificate the login of user root: with auth enabled it may do everything, without a
+	// password and without a change to the auth bucket. Otherwise clients log in as usual.
+	Auth bool
+	// Log is told what the sandbox does; may be nil.
+	Log func(string)
+	// UnsafeNoFsync lets members write without fsync (from 3.5 on): for dirs that are thrown away.
+	UnsafeNoFsync bool
+	// StrictReconfig keeps etcd's --strict-reconfig-check, which refuses membership changes until all members were connected for 5 s.
+	StrictReconfig bool
+	// KnownPeers are all peer URLs that the copies hold, also those of members that are not started here. Without a namespace
+	// the loopback ones among them are occupied, because members dial such addresses past the proxy.
+	KnownPeers []string
+}
+
+// Sandbox is a closed place for the members of one cluster. It is safe for concurrent use.
+type Sandbox struct {
+	options Options
+	ground  ground.Ground
+	ca      *authority
+	client  pair
+	sockets string
+	mode    Isolation // Namespace or Proxy
+
+	mu      sync.Mutex
+	members map[string]*Member // by name, the running or last one
+	clients []*clientv3.Client
+	held    map[string]bool
+	closed  bool
+}
+
+// New prepares a sandbox. It returns a *RefusedError when the members could not be kept apart from the rest of the world.
+func New(ctx context.Context, o Options) (*Sandbox, error) {
+	if err := inChild(); err != nil {
+		return nil, err
+	}
+	if o.Dir == "" {
+		return nil, errors.New("a sandbox needs a scratch folder")
+	}
+	var err error
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return nil, err
+	}
+	if o.Server.Path == "" {
+		o.Server = Bundled()
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	if err := os.MkdirAll(filepath.Join(o.Dir, "logs"), 0o700); err != nil {
+		return nil, err
+	}
+	s := &Sandbox{options: o, members: map[string]*Member{}, held: map[string]bool{}}
+	if err := s.prepare(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Sandbox) prepare(ctx context.Context) error {
+	var err error
+	if s.sockets, err = socketDir(); err != nil {
+		return err
+	}
+	if s.ca, err = newAuthority(filepath.Join(s.options.Dir, "tls")); err != nil {
+		return err
+	}
+	if s.client, err = s.ca.issue("client", s.commonName(), nil); err != nil {
+		return err
+	}
+	if err := s.isolate(ctx); err != nil {
+		return err
+	}
+	return s.hold(s.options.KnownPeers)
+}
+
+func (s *Sandbox) commonName() string {
+	if s.options.Auth {
+		return "root"
+	}
+	return "sandbox client"
+}
+
+// maxSocketPath is what fits into sockaddr_un on every system, less the name of a socket.
+const maxSocketPath = 104 - len("/m9999.sock")
+
+// socketDir makes a folder for unix sockets, whose paths must be short, whatever the scratch folder is called.
+func socketDir() (string, error) {
+	for _, parent := range []string{"", "/tmp"} {
+		dir, err := os.MkdirTemp(parent, "sandbox-")
+		if err != nil {
+			continue
+		}
+		if len(dir) <= maxSocketPath {
+			return dir, nil
+		}
+		_ = os.Remove(dir)
+	}
+	return "", errors.New("no folder for sockets: neither TMPDIR nor /tmp takes one whose path is short enough")
+}
+
+// isolate finds the ground that the members run on.
+func (s *Sandbox) isolate(ctx context.Context) error {
+	if s.options.Isolation != Proxy {
+		g, err := ground.Namespaced(ctx, self(), hiddenKeeper, filepath.Join(s.options.Dir, "keeper"))
+		if err == nil {
+			s.ground, s.mode = g, Namespace
+			return nil
+		}
+		if s.options.Isolation == Namespace {
+			return &RefusedError{What: "isolation in a network namespace", Reason: err.Error(), Hint: "--isolation=proxy does without one"}
+		}
+		s.options.Log(fmt.Sprintf("no network namespace here (%v); the proxy alone stands between the members", err))
+	}
+	g, err := ground.Local()
+	if err != nil {
+		return err
+	}
+	s.ground, s.mode = g, Proxy
+	return nil
+}
+
+// Isolation returns how the sandbox is isolated: Namespace or Proxy.
+func (s *Sandbox) Isolation() Isolation { return s.mode }
+
+// Server returns the server that the members run.
+func (s *Sandbox) Server() Server { return s.options.Server }
+
+// Members returns the members that were started, each once, in no certain order.
+func (s *Sandbox) Members() []*Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []*Member
+	for _, m := range s.members {
+		out = append(out, m)
+	}
+	return out
+}
+
+// TLS returns how a client connects to a member.
+func (s *Sandbox) TLS(m *Member) (*tls.Config, error) {
+	return s.ca.clientTLS(s.client, filepath.Base(m.socket))
+}
+
+// Client returns a client that uses these members, or all that run when none is named. It ends with the sandbox.
+func (s *Sandbox) Client(members ...*Member) (*clientv3.Client, error) {
+	if len(members) == 0 {
+		for _, m := range s.Members() {
+			if _, ended := m.Exited(); !ended {
+				members = append(members, m)
+			}
+		}
+	}
+	if len(members) == 0 {
+		return nil, errors.New("no member runs")
+	}
+	var endpoints []string
+	for _, m := range members {
+		endpoints = append(endpoints, m.Endpoint())
+	}
+	t, err := s.ca.clientTLS(s.client, anyMember)
+	if err != nil {
+		return nil, err
+	}
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: endpoints, TLS: t, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{
+			grpc.WithNoProxy(), // unix sockets need none, and that of the user's shell must see nothing
+			// A member that was just started refuses the first attempts; the usual back-off would cost seconds.
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: quickly, MinConnectTimeout: connectTimeout}),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients = append(s.clients, c)
+	return c, nil
+}
+
+var quickly = backoff.Config{BaseDelay: retryEvery, Multiplier: 1.3, Jitter: 0.2, MaxDelay: 20 * retryEvery}
+
+// Close kills the members that still run, ends clients, proxy and namespace. Data dirs, logs and certificates stay.
+func (s *Sandbox) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	clients := s.clients
+	s.mu.Unlock()
+	for _, c := range clients {
+		_ = c.Close()
+	}
+	var err error
+	if s.ground != nil {
+		err = s.ground.Close()
+	}
+	for _, m := range s.Members() {
+		<-m.ended
+	}
+	if s.sockets != "" {
+		err = errors.Join(err, os.RemoveAll(s.sockets))
+	}
+	return err
+}
