@@ -63,7 +63,7 @@ func runHiddenLine(args []string) (handled bool, exitCode int) {
 		err = errors.Join(becomeMemory(args[1], args[2:]), becomeFile(args[1], args[2:]))
 	}
 	// stderr is the member's log, in which this line is found.
-	fmt.Fprintf(os.NewFile(2, "stderr"), "panic: the built-in etcd server can not be run: %v\n", err)
+	_, _ = fmt.Fprintf(os.NewFile(2, "stderr"), "panic: the built-in etcd server can not be run: %v\n", err)
 	return true, 1
 }
 
