@@ -4,7 +4,6 @@ package main
 
 import (
 	"debug/buildinfo"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,7 +21,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return errors.New("want a folder and at least one program")
+		return fmt.Errorf("usage: pack DIR PROGRAM...")
 	}
 	dir := args[0]
 	old, err := filepath.Glob(filepath.Join(dir, "etcd-*.zst"))
@@ -69,5 +68,5 @@ func serverVersion(program string) (string, error) {
 			return strings.TrimPrefix(d.Version, "v"), nil
 		}
 	}
-	return "", errors.New("it is no etcd server")
+	return "", fmt.Errorf("it is no etcd server")
 }

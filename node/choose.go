@@ -1,0 +1,106 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Need says what the data dirs ask of a server.
+type Need struct {
+	// Storage is the highest storageVersion of the meta bucket and Cluster the highest clusterVersion of the cluster bucket over all
+	// members; unknown where no member tells.
+	Storage, Cluster Version
+	// V2EntriesAfterSnapshot is true when a member has log entries behind its newest valid snapshot that are v2 requests, as
+	// servers up to 3.5 write for attributes and the cluster version. 3.7 panics on the first of them.
+	V2EntriesAfterSnapshot bool
+}
+
+// Version returns the higher of storage and cluster version: what the dirs have been raised to.
+func (n Need) Version() Version {
+	if n.Storage.AtLeast(n.Cluster) {
+		return n.Storage
+	}
+	return n.Cluster
+}
+
+// Opens tells whether a server opens the dirs, and if not, why. An older server is never taken: 3.4 opens newer dirs silently and lowers
+// their cluster version.
+func (n Need) Opens(s Version) (reason string, ok bool) {
+	v := n.Version()
+	switch {
+	case !v.Known():
+		return "", true
+	case v.Major != s.Major:
+		return fmt.Sprintf("the dirs are of etcd %s", v.Line()), false
+	case s.Minor < v.Minor:
+		return fmt.Sprintf("the dirs are of etcd %s; an older server must not open them", v.Line()), false
+	case s.Minor >= 7 && v.Minor < s.Minor && n.V2EntriesAfterSnapshot:
+		return fmt.Sprintf("the log holds v2 requests behind the last snapshot; etcd %s panics on them", s.Line()), false
+	case s.Minor >= 7 && v.Minor < 5:
+		return fmt.Sprintf("etcd %s does not open dirs of etcd %s", s.Line(), v.Line()), false
+	}
+	return "", true
+}
+
+// Raises tells what opening with this server changes for good, "" when the versions stay.
+func (n Need) Raises(s Version) string {
+	if v := n.Version(); v.Known() && s.Minor > v.Minor {
+		return fmt.Sprintf("etcd %s raises these dirs from etcd %s for good: they can not go back to servers of that line", s.Line(), v.Line())
+	}
+	return ""
+}
+
+// Choose returns the server to run the dirs with: the external program if one is named, else the same minor version, else the next
+// newer one that opens them. It refuses rather than take an older one.
+func Choose(ctx context.Context, n Need, external string) (Server, error) {
+	if external != "" {
+		s, err := External(ctx, external)
+		if err != nil {
+			return Server{}, err
+		}
+		if reason, ok := n.Opens(s.Version); !ok {
+			return Server{}, &RefusedError{What: s.String(), Reason: reason, Hint: "name a server of the line that wrote the dirs"}
+		}
+		return s, nil
+	}
+	return pick(n, AtHand())
+}
+
+// AtHand returns the servers that this program brings, oldest first.
+func AtHand() []Server {
+	out := []Server{Bundled()}
+	for minor := 3; minor <= 9; minor++ {
+		if s, ok := Embedded(minor); ok && minor != out[0].Version.Minor {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b Server) int { return a.Version.Minor - b.Version.Minor })
+	return out
+}
+
+func pick(n Need, servers []Server) (Server, error) {
+	if !n.Version().Known() {
+		return Bundled(), nil
+	}
+	reason := "no server is at hand"
+	for _, s := range servers {
+		why, ok := n.Opens(s.Version)
+		if ok {
+			return s, nil
+		}
+		reason = why
+	}
+	return Server{}, &RefusedError{
+		What: "a server for etcd " + n.Version().Line(), Reason: reason + listed(servers),
+		Hint: "name one with --etcd-binary, or take a build that brings more lines (make build)",
+	}
+}
+
+func listed(servers []Server) string {
+	s := "; at hand:"
+	for _, v := range servers {
+		s += " " + v.Version.String()
+	}
+	return s
+}

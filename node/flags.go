@@ -1,0 +1,126 @@
+package node
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// since is one flag that not every server knows: an unknown flag stops a server at once.
+type since struct {
+	flag        string
+	first, last Version // last is the zero value while newer servers still know it
+}
+
+// flagTable lists the flags used here that came or went between 3.3 and 3.7 (server/etcdmain/config.go, server/embed/config.go).
+var flagTable = []since{
+	{flag: "logger", first: Version{3, 4, 0}},
+	{flag: "log-level", first: Version{3, 4, 0}},
+	{flag: "enable-grpc-gateway", first: Version{3, 4, 0}},
+	{flag: "unsafe-no-fsync", first: Version{3, 5, 0}},
+	{flag: "experimental-snapshot-catchup-entries", first: Version{3, 5, 14}, last: Version{3, 5, 999}},
+	{flag: "snapshot-catchup-entries", first: Version{3, 6, 0}},
+}
+
+// Knows tells whether a server of this version has a flag. Flags that are not in the table are known to all.
+func (v Version) Knows(flag string) bool {
+	for _, f := range flagTable {
+		if f.flag == flag {
+			return v.AtLeast(f.first) && (!f.last.Known() || f.last.AtLeast(v))
+		}
+	}
+	return true
+}
+
+// catchupFlag returns the name of the flag that says how many entries stay in memory behind a raft snapshot; "" up to 3.5.13.
+func (v Version) catchupFlag() string {
+	for _, f := range []string{"snapshot-catchup-entries", "experimental-snapshot-catchup-entries"} {
+		if v.Knows(f) {
+			return f
+		}
+	}
+	return ""
+}
+
+// CanSetCatchup tells whether MemberConfig.CatchupEntries has an effect. Without it, a leader keeps 5,000 entries in memory, and
+// sends them instead of its database to a new member.
+func (v Version) CanSetCatchup() bool { return v.catchupFlag() != "" }
+
+// flagList builds a command line for one version.
+type flagList struct {
+	version Version
+	args    []string
+}
+
+// add appends --flag=value if the version knows the flag. Empty values are left out.
+func (l *flagList) add(flag, value string) {
+	if value != "" && flag != "" && l.version.Knows(flag) {
+		l.args = append(l.args, "--"+flag+"="+value)
+	}
+}
+
+func (l *flagList) number(flag string, n uint64) {
+	if n > 0 {
+		l.add(flag, fmt.Sprint(n))
+	}
+}
+
+func (l *flagList) on(flag string, on bool) {
+	if on {
+		l.add(flag, "true")
+	}
+}
+
+// flags returns etcd's flags for a member. Compaction, corruption checks and the gateway stay off: the copy is to be looked at, not
+// to work on its own.
+func (m *Member) flags() []string {
+	c, o := &m.config, &m.sandbox.options
+	l := &flagList{version: o.Server.Version}
+	l.add("name", c.Name)
+	l.add("data-dir", c.DataDir)
+	l.add("wal-dir", c.WALDir)
+	l.add("listen-peer-urls", strings.Join(m.listenPeers, ","))
+	l.add("initial-advertise-peer-urls", strings.Join(c.PeerURLs, ","))
+	l.add("listen-client-urls", strings.Join(append([]string{m.Endpoint()}, c.ListenClientURLs...), ","))
+	l.add("advertise-client-urls", strings.Join(m.advertised(), ","))
+	l.add("initial-cluster", c.InitialCluster)
+	state := "new"
+	if c.Existing {
+		state = "existing"
+	}
+	l.add("initial-cluster-state", state)
+	l.add("initial-cluster-token", c.Token)
+	l.on("force-new-cluster", c.ForceNewCluster)
+	l.number(l.version.catchupFlag(), c.CatchupEntries)
+	l.number("snapshot-count", c.SnapshotCount)
+	l.number("quota-backend-bytes", uint64(max(c.QuotaBytes, 0)))
+	l.add("strict-reconfig-check", fmt.Sprint(o.StrictReconfig))
+	l.on("unsafe-no-fsync", o.UnsafeNoFsync)
+	l.add("logger", "zap")
+	l.add("enable-grpc-gateway", "false")
+	l.args = append(l.args, m.tlsFlags()...)
+	return append(l.args, c.Extra...)
+}
+
+// unsupportedArch is the variable without which servers up to 3.4 refuse to run on anything but amd64.
+func unsupportedArch() string {
+	if runtime.GOARCH == "amd64" {
+		return ""
+	}
+	return "ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH
+}
+
+// environment returns the whole environment of a member: etcd takes every ETCD_ variable for a flag, and a NO_PROXY of the user's
+// shell would lead traffic past the proxy.
+func (m *Member) environment() []string {
+	i := m.sandbox.ground.Info()
+	env := []string{
+		"HTTP_PROXY=" + i.Proxy, "HTTPS_PROXY=" + i.Proxy, "http_proxy=" + i.Proxy, "https_proxy=" + i.Proxy, "NO_PROXY=", "no_proxy=",
+		"PATH=/usr/bin:/bin", "HOME=" + m.sandbox.options.Dir, "TMPDIR=" + m.sandbox.options.Dir, "GODEBUG=netdns=go",
+		envDNS + "=" + i.DNS,
+	}
+	if a := unsupportedArch(); a != "" {
+		env = append(env, a)
+	}
+	return env
+}

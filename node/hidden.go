@@ -1,0 +1,52 @@
+package node
+
+import (
+	"context"
+	"net"
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+
+	"github.com/etcd-medic/etcd-medic/node/internal/ground"
+)
+
+// The hidden commands: how this program, run again, is told to be something else.
+const (
+	hiddenServer = "__etcd-server"
+	hiddenKeeper = "__sandbox-keeper"
+)
+
+// RunHidden turns the process into an etcd server or a sandbox keeper if args (os.Args) ask for it. Every program that starts a
+// Sandbox, tests included, calls it before anything else and ends with the exit code when handled is true.
+func RunHidden(args []string) (handled bool, exitCode int) {
+	if len(args) < 2 {
+		return false, 0
+	}
+	switch args[1] {
+	case hiddenServer:
+		resolveInSandbox(os.Getenv(envDNS))
+		etcdmain.Main(append([]string{"etcd"}, args[2:]...))
+		return true, 0
+	case hiddenKeeper:
+		return true, ground.RunKeeper(args[2:])
+	}
+	return runHiddenLine(args[1:])
+}
+
+// envDNS names the variable that tells a child where the sandbox answers host names. It must not begin with ETCD_, which etcd reads.
+const envDNS = "SANDBOX_DNS"
+
+// resolveInSandbox sends every host name lookup of this process to the name server of the sandbox. Without, a joining member asks the
+// real one for every name in its initial cluster, and retries for half a minute.
+func resolveInSandbox(addr string) {
+	if addr == "" {
+		return
+	}
+	net.DefaultResolver = &net.Resolver{
+		PreferGo: true,
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, addr)
+		},
+	}
+}

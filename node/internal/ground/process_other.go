@@ -1,0 +1,8 @@
+//go:build !linux
+
+package ground
+
+import "syscall"
+
+// dieWithParent does nothing: only Linux has a parent-death signal.
+func dieWithParent(a *syscall.SysProcAttr) *syscall.SysProcAttr { return a }

@@ -1,0 +1,206 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+)
+
+// peer is one peer URL, taken apart.
+type peer struct {
+	scheme, host, port string
+	loopback           bool
+}
+
+func (p peer) address() string { return net.JoinHostPort(p.host, p.port) }
+
+// parsePeer reads a peer URL as etcd does (client/pkg/types/urls.go): http or https, HOST:PORT, no path.
+func parsePeer(s string) (peer, error) {
+	u, err := url.Parse(strings.TrimSpace(s))
+	if err != nil {
+		return peer{}, err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return peer{}, &RefusedError{What: "peer URL " + s, Reason: "only http and https can be led through the sandbox"}
+	}
+	host, port, err := net.SplitHostPort(u.Host)
+	if err != nil {
+		return peer{}, fmt.Errorf("peer URL %s: %w", s, err)
+	}
+	return peer{scheme: u.Scheme, host: host, port: port, loopback: isLoopback(host)}, nil
+}
+
+// isLoopback tells whether Go dials a host directly although a proxy is set (golang.org/x/net/http/httpproxy, useProxy).
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// bindAddresses returns where a loopback peer must listen, and what must be occupied while it does not: localhost may mean both families.
+func (p peer) bindAddresses() []string {
+	if strings.EqualFold(p.host, "localhost") {
+		return []string{net.JoinHostPort("127.0.0.1", p.port), net.JoinHostPort("::1", p.port)}
+	}
+	return []string{p.address()}
+}
+
+// listen chooses where the member listens for its peers. Other addresses than loopback are led to a free port by the proxy; loopback ones
+// are never proxied and must be used as they are.
+func (m *Member) listen() error {
+	ports := map[string]string{} // scheme -> address
+	for _, s := range m.config.PeerURLs {
+		p, err := parsePeer(s)
+		if err != nil {
+			return err
+		}
+		if p.loopback {
+			addr := p.bindAddresses()[0]
+			m.loopback = append(m.loopback, addr)
+			m.listenPeers = append(m.listenPeers, p.scheme+"://"+addr)
+			continue
+		}
+		if ports[p.scheme] == "" {
+			port, err := m.sandbox.ground.FreePort()
+			if err != nil {
+				return err
+			}
+			ports[p.scheme] = fmt.Sprintf("127.0.0.1:%d", port)
+			m.listenPeers = append(m.listenPeers, p.scheme+"://"+ports[p.scheme])
+		}
+		if err := m.sandbox.ground.Map(p.address(), ports[p.scheme]); err != nil {
+			return err
+		}
+	}
+	if err := m.sandbox.hold(append(clusterURLs(m.config.InitialCluster), m.config.PeerURLs...)); err != nil {
+		return err
+	}
+	for _, addr := range m.loopback {
+		if err := m.sandbox.ground.Release(addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clusterURLs returns the URLs of NAME=URL,NAME=URL,….
+func clusterURLs(initial string) []string {
+	var out []string
+	for _, one := range strings.Split(initial, ",") {
+		if _, u, ok := strings.Cut(one, "="); ok {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// hold occupies the loopback addresses among the URLs, in a sandbox without a namespace: whatever answered there would be taken for a
+// member. Addresses of members that run here are theirs.
+func (s *Sandbox) hold(urls []string) error {
+	if s.mode == Namespace {
+		return nil
+	}
+	for _, u := range urls {
+		p, err := parsePeer(u)
+		if err != nil {
+			return err
+		}
+		if !p.loopback {
+			continue
+		}
+		for i, addr := range p.bindAddresses() {
+			if s.runsAt(addr) {
+				continue
+			}
+			err := s.ground.Hold(addr)
+			if i > 0 && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
+				continue // no IPv6 here
+			}
+			if err != nil {
+				return &RefusedError{
+					What:   "a sandbox without a network namespace",
+					Reason: fmt.Sprintf("something answers at a member's address %s, or it can not be taken: %v", addr, err),
+					Hint:   "run it on another machine, or where network namespaces are allowed",
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// runsAt tells whether a running member listens on a loopback address.
+func (s *Sandbox) runsAt(addr string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.members {
+		if _, ended := m.Exited(); ended || m.pid == 0 {
+			continue
+		}
+		for _, a := range m.loopback {
+			if a == addr {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// takeBack occupies the loopback addresses of a member that ended.
+func (s *Sandbox) takeBack(m *Member) {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed || s.mode == Namespace {
+		return
+	}
+	for _, addr := range m.loopback {
+		_ = s.ground.Hold(addr) // a later start finds out if it is gone
+	}
+}
+
+// certify issues the certificates of a member: for clients always, for peers if one of its peer URLs is https.
+func (m *Member) certify() error {
+	id := strings.TrimSuffix(m.socketName(), ".sock")
+	var err error
+	if m.server, err = m.sandbox.ca.issue(id+"-server", m.config.Name, []string{m.socketName(), anyMember, "localhost", "127.0.0.1", "::1"}); err != nil {
+		return err
+	}
+	hosts, https := []string{"127.0.0.1"}, false
+	for _, s := range m.config.PeerURLs {
+		p, err := parsePeer(s)
+		if err != nil {
+			return err
+		}
+		https = https || p.scheme == "https"
+		if p.host != "127.0.0.1" {
+			hosts = append(hosts, p.host)
+		}
+	}
+	if !https {
+		return nil
+	}
+	m.peer, err = m.sandbox.ca.issue(id+"-peer", m.config.Name, hosts)
+	return err
+}
+
+func (m *Member) socketName() string {
+	return m.socket[strings.LastIndexByte(m.socket, '/')+1:]
+}
+
+// tlsFlags returns the certificate flags, which all versions know.
+func (m *Member) tlsFlags() []string {
+	ca := m.sandbox.ca.caFile()
+	args := []string{"--cert-file=" + m.server.cert, "--key-file=" + m.server.key, "--trusted-ca-file=" + ca}
+	if m.sandbox.options.Auth {
+		args = append(args, "--client-cert-auth")
+	}
+	if m.peer.cert != "" {
+		args = append(args, "--peer-cert-file="+m.peer.cert, "--peer-key-file="+m.peer.key, "--peer-trusted-ca-file="+ca, "--peer-client-cert-auth")
+	}
+	return args
+}

@@ -1,0 +1,104 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/node/internal/ground"
+)
+
+// Target is one address that a member wanted to reach.
+type Target = ground.Target
+
+// Name is one host name that a member wanted to resolve.
+type Name = ground.Name
+
+// Proof tells what the members of a sandbox tried to reach.
+type Proof struct {
+	// Isolation is what stood around the members: Namespace or Proxy.
+	Isolation Isolation
+	// Notes tell what could not be set up, and what was done instead.
+	Notes []string
+	// Targets are the addresses asked of the proxy, and those of held loopback addresses.
+	Targets []Target
+	// Names are the host names asked of the sandbox's name server. None was asked of a real one.
+	Names []Name
+}
+
+// Proof returns what was seen so far.
+func (s *Sandbox) Proof() Proof {
+	p := Proof{Isolation: s.mode}
+	if s.ground == nil {
+		return p
+	}
+	p.Notes = s.ground.Info().Notes
+	if t, err := s.ground.Traffic(); err == nil {
+		p.Targets, p.Names = t.Targets, t.Names
+	} else {
+		p.Notes = append(p.Notes, "the counts are lost: "+err.Error())
+	}
+	return p
+}
+
+// Refused returns how many requests to addresses outside the sandbox were refused.
+func (p Proof) Refused() int64 {
+	var n int64
+	for _, t := range p.Targets {
+		n += t.Refused
+	}
+	return n
+}
+
+// Lines returns the proof for people, one fact a line.
+func (p Proof) Lines() []string {
+	var out []string
+	if p.Isolation == Namespace {
+		out = append(out, "isolation: network namespace and forward proxy; no packet could leave")
+	} else {
+		out = append(out, "isolation: forward proxy on 127.0.0.1")
+	}
+	for _, t := range p.Targets {
+		switch {
+		case t.Refused > 0:
+			out = append(out, fmt.Sprintf("%s: refused %d times, it is no running member of the sandbox", t.Address, t.Refused))
+		case t.Down > 0:
+			out = append(out, fmt.Sprintf("%s: %d requests led to %s, %d while the member was down", t.Address, t.Requests, t.Via, t.Down))
+		default:
+			out = append(out, fmt.Sprintf("%s: %d requests led to %s", t.Address, t.Requests, t.Via))
+		}
+	}
+	for _, n := range p.Names {
+		out = append(out, fmt.Sprintf("name %s: answered %s in the sandbox, %d queries", n.Name, n.Answer, n.Queries))
+	}
+	for _, n := range p.Notes {
+		out = append(out, "note: "+n)
+	}
+	return out
+}
+
+// ClientFlags returns flags for etcdctl that reach a member, or all running ones when m is nil.
+func (s *Sandbox) ClientFlags(m *Member) []string {
+	var endpoints []string
+	if m != nil {
+		endpoints = []string{m.Endpoint()}
+	} else {
+		for _, m := range s.Members() {
+			if _, ended := m.Exited(); !ended {
+				endpoints = append(endpoints, m.Endpoint())
+			}
+		}
+	}
+	return []string{
+		"--endpoints=" + strings.Join(endpoints, ","), "--cacert=" + s.ca.caFile(), "--cert=" + s.client.cert, "--key=" + s.client.key,
+	}
+}
+
+// inChild refuses to make a sandbox in a process that should have become something else: a program that does not call RunHidden would
+// start itself without end.
+func inChild() error {
+	if os.Getenv(envDNS) != "" || os.Getenv(ground.EnvKeeper) != "" {
+		return fmt.Errorf("this process was started as a part of a sandbox: the program does not call node.RunHidden")
+	}
+	return nil
+}

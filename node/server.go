@@ -1,0 +1,165 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	etcdversion "go.etcd.io/etcd/api/v3/version"
+)
+
+// Version is a version of etcd; the zero value is an unknown one.
+type Version struct{ Major, Minor, Patch int }
+
+// String returns the version as etcd writes it.
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
+
+// Known tells whether the version is known.
+func (v Version) Known() bool { return v.Major > 0 }
+
+// Line returns the version without its patch level, as "3.6".
+func (v Version) Line() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+// AtLeast tells whether v is w or newer.
+func (v Version) AtLeast(w Version) bool {
+	if v.Major != w.Major {
+		return v.Major > w.Major
+	}
+	if v.Minor != w.Minor {
+		return v.Minor > w.Minor
+	}
+	return v.Patch >= w.Patch
+}
+
+var versionText = regexp.MustCompile(`^v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?$`)
+
+// ParseVersion reads 3.5.35, v3.5.0-rc.1 or 3.6; an empty text is the unknown version.
+func ParseVersion(s string) (Version, error) {
+	if s == "" {
+		return Version{}, nil
+	}
+	m := versionText.FindStringSubmatch(s)
+	if m == nil {
+		return Version{}, fmt.Errorf("%q is no version", s)
+	}
+	var v Version
+	for i, to := range []*int{&v.Major, &v.Minor, &v.Patch} {
+		if m[i+1] == "" {
+			continue
+		}
+		n, err := strconv.Atoi(m[i+1])
+		if err != nil {
+			return Version{}, fmt.Errorf("%q is no version: %w", s, err)
+		}
+		*to = n
+	}
+	return v, nil
+}
+
+// Origin says where a server comes from.
+type Origin string
+
+// The origins of servers.
+const (
+	// FromProgram is the server that is linked into this program.
+	FromProgram Origin = "bundled"
+	// FromEmbedded is the server of another line that was built into this program or lies next to it.
+	FromEmbedded Origin = "embedded"
+	// FromOperator is a binary that the operator named.
+	FromOperator Origin = "external"
+)
+
+// Server is an etcd server program that can be run.
+type Server struct {
+	Path    string   // the program
+	Args    []string // what it takes before etcd's own flags
+	Version Version
+	Origin  Origin
+}
+
+// String names the server for people.
+func (s Server) String() string {
+	if s.Origin == FromOperator {
+		return fmt.Sprintf("etcd %s (%s)", s.Version, s.Path)
+	}
+	return fmt.Sprintf("etcd %s (%s)", s.Version, s.Origin)
+}
+
+// Bundled returns the server that is linked into this program.
+func Bundled() Server {
+	v, _ := ParseVersion(etcdversion.Version)
+	return Server{Path: self(), Args: []string{hiddenServer}, Version: v, Origin: FromProgram}
+}
+
+// self returns the path of the running program. The link of the kernel also works when the file was replaced meanwhile.
+func self() string {
+	if p, err := os.Executable(); err == nil {
+		if _, err := os.Stat(p); err == nil {
+			return p
+		}
+	}
+	return "/proc/self/exe"
+}
+
+// askTimeout bounds how long a program may take to tell its version.
+const askTimeout = 20 * time.Second
+
+var versionLine = regexp.MustCompile(`(?m)^etcd Version:\s*(\S+)`)
+
+// External asks the program at path for its version, with an empty environment, and refuses one that does not answer as an etcd server
+// does.
+func External(ctx context.Context, path string) (Server, error) {
+	refuse := func(format string, args ...any) (Server, error) {
+		return Server{}, &RefusedError{What: path, Reason: fmt.Sprintf(format, args...), Hint: "name the etcd server program (not etcdctl or etcdutl)"}
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return Server{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, abs, "--version")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	if e := unsupportedArch(); e != "" {
+		cmd.Env = append(cmd.Env, e)
+	}
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return Server{}, ctx.Err()
+	}
+	m := versionLine.FindSubmatch(out)
+	if m == nil {
+		what := firstLine(string(out))
+		if err != nil {
+			what = strings.TrimSpace(err.Error() + " " + what)
+		}
+		return refuse("--version does not answer as an etcd server does (%s)", what)
+	}
+	v, err := ParseVersion(string(m[1]))
+	if err != nil {
+		return refuse("%v", err)
+	}
+	if v.Major != 3 || v.Minor < 3 {
+		return refuse("etcd %s is not supported", v)
+	}
+	return Server{Path: abs, Version: v, Origin: FromOperator}, nil
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	if len(s) > 200 {
+		s = s[:200]
+	}
+	return s
+}
+
+// Embedded returns the server of line 3.minor, if it was built into this program or lies next to it.
+func Embedded(minor int) (Server, bool) { return embedded(minor) }
