@@ -4,6 +4,7 @@ package main
 
 import (
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,7 +22,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return fmt.Errorf("usage: pack DIR PROGRAM...")
+		return errors.New("want a folder and at least one program")
 	}
 	dir := args[0]
 	old, err := filepath.Glob(filepath.Join(dir, "etcd-*.zst"))
@@ -68,5 +69,5 @@ func serverVersion(program string) (string, error) {
 			return strings.TrimPrefix(d.Version, "v"), nil
 		}
 	}
-	return "", fmt.Errorf("it is no etcd server")
+	return "", errors.New("it is no etcd server")
 }
