@@ -122,13 +122,20 @@ $(eval $(call tool,etcdutl-3.6,testdata/servers/etcdutl-3.6,go.etcd.io/etcd/etcd
 $(eval $(call tool,etcdutl-3.7,testdata/servers/etcdutl-3.7,go.etcd.io/etcd/etcdutl/v3))
 $(eval $(call tool,bbolt,testdata/servers/bbolt,go.etcd.io/bbolt/cmd/bbolt))
 
+# 3.4.23 is Debian's: its module is not published. The package is only unpacked, not installed.
+$(TOOLS)/etcd-3.4.23:
+	mkdir -p $(TOOLS)/deb
+	cd $(TOOLS)/deb && apt-get -qq download etcd-server=3.4.23* && dpkg-deb -x etcd-server_*.deb .
+	mv $(TOOLS)/deb/usr/bin/etcd $@
+	rm -rf $(TOOLS)/deb
+
 $(TOOLS)/.$(GOVERSION):
 	mkdir -p $(TOOLS)
 	rm -f $(TOOLS)/.go*
 	touch $@
 
 .PHONY: test-servers
-test-servers: $(addprefix $(TOOLS)/,$(OLD_SERVERS) $(SERVERS) $(CLIENTS)) ## build etcd servers of the lines 3.3 to 3.7 into .tools/bin
+test-servers: $(addprefix $(TOOLS)/,$(OLD_SERVERS) etcd-3.4.23 $(SERVERS) $(CLIENTS)) ## etcd servers of the lines 3.3 to 3.7 into .tools/bin (3.4.23: Debian)
 
 .PHONY: peers
 peers: $(addprefix $(TOOLS)/,$(PEERS)) ## build the tools that bench compares with into .tools/bin
