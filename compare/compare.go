@@ -21,11 +21,17 @@ func (e *ErrMixed) Error() string {
 // Compare holds the sources against each other, bucket by bucket, at the highest index that all of them have applied.
 func Compare(ctx context.Context, specs []evidence.Spec, o Options) (*Comparison, error) {
 	o.fill()
-	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress, Access: o.Access})
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress, Access: o.Access})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = set.Close() }()
+	return Opened(ctx, set, o)
+}
+
+// Opened is Compare of sources that are open already and stay so. What a comparison needs of them is Deep; hashes are not looked at.
+func Opened(ctx context.Context, set *evidence.Set, o Options) (*Comparison, error) {
+	o.fill()
 	if clusters(set.Members) > 1 {
 		return nil, mixed(set.Members)
 	}

@@ -28,6 +28,8 @@ type Options struct {
 	// Backup says that sources which are files are meant to be backups, whatever they look like. It is for one source: hashes that only a
 	// comparison needs are not taken, and the class of the verdict is one of a backup.
 	Backup bool
+	// Look, if set, sees the one source and its report before the source is closed, and may add to the report.
+	Look func(ctx context.Context, m *evidence.Member, r *Report) error
 	// Progress, if set, is told what is being done.
 	Progress func(what string)
 	// Access is how sources that are endpoints are reached.
@@ -64,6 +66,11 @@ func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, e
 		return nil, err
 	}
 	r := c.report()
+	if o.Look != nil && len(set.Members) == 1 {
+		if err := o.Look(ctx, set.Members[0], r); err != nil {
+			return nil, err
+		}
+	}
 	err = set.Unchanged()
 	if r.InputsUnchanged = err == nil; err != nil {
 		r.noteChanged(err)

@@ -84,12 +84,12 @@ func (u *usageCounter) add(r *Revision) {
 	h := hashKey(r.KV.Key)
 	k := u.keys[h]
 	if k == nil {
-		k = &usageKey{prefix: group(u.prefixes, string(keyPrefix(r.KV.Key, u.depth))), bytes: -1}
+		k = &usageKey{prefix: group(u.prefixes, string(KeyPrefix(r.KV.Key, u.depth))), bytes: -1}
 		u.keys[h] = k
 	}
 	u.forget(k)
 	if !r.Tombstone || k.kind == nil {
-		k.kind = group(u.kinds, kindName(r.KV.Value))
+		k.kind = group(u.kinds, KindName(r.KV.Value))
 	}
 	size := int64(len(r.RawKey) + len(r.Raw))
 	k.records++
@@ -174,8 +174,8 @@ func group(m map[string]*Group, name string) *Group {
 	return g
 }
 
-// keyPrefix is the key up to and including its slash number depth, not counting one at the start; the whole key when it has fewer.
-func keyPrefix(key []byte, depth int) []byte {
+// KeyPrefix is the key up to and including its slash number depth, not counting one at the start; the whole key when it has fewer.
+func KeyPrefix(key []byte, depth int) []byte {
 	at := 0
 	for range depth {
 		skip := 0
@@ -191,8 +191,8 @@ func keyPrefix(key []byte, depth int) []byte {
 	return key[:at]
 }
 
-// kindName is "" for values that are none of Kubernetes.
-func kindName(value []byte) string {
+// KindName is the Kubernetes kind of a value, such as "v1 Pod", or "encrypted" with its provider; it is "" for values that are none of Kubernetes.
+func KindName(value []byte) string {
 	o, ok := ParseKube(value)
 	switch {
 	case !ok:

@@ -17,10 +17,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// kubeDB FILE writes a database as an apiserver fills it: built-in kinds, a custom resource, an encrypted value, a damaged one; and
-// a bucket of somebody else with one inside it.
+// kubeDB FILE [N] writes a database as an apiserver fills it: built-in kinds, a custom resource, an encrypted value, a damaged one; and
+// a bucket of somebody else with one inside it. With N only the first N keys are there, as in an older backup.
 func (s scripts) kubeDB(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, args, 1, "kubedb FILE")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: kubedb FILE [N]")
+	}
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
 	config := encodeKube(ts, "ConfigMap", &corev1.ConfigMap{ObjectMeta: named("web"), Data: map[string]string{"motd": "hello\nworld\n"}})
 	secret := encodeKube(ts, "Secret", &corev1.Secret{ObjectMeta: named("login"), Data: map[string][]byte{"password": []byte("hunter2")}})
@@ -31,6 +33,9 @@ func (s scripts) kubeDB(ts *testscript.TestScript, neg bool, args []string) {
 		{"/registry/secrets/shop/sealed", "k8s:enc:aescbc:v1:key1:\x8f\x01"},
 		{"/registry/secrets/shop/torn", string(secret[:len(secret)-12])},
 		{"/registry/ranges/serviceips", "plain"},
+	}
+	if len(args) == 2 {
+		puts = puts[:number(ts, args[1])]
 	}
 	db, err := bbolt.Open(ts.MkAbs(args[0]), 0o600, &bbolt.Options{NoFreelistSync: true})
 	ts.Check(err)

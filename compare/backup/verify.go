@@ -20,18 +20,37 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
+// Options tune Verify.
+type Options struct {
+	compare.Options
+	// Against are sources that the backup is held against; see Against.
+	Against []evidence.Spec
+	// Drill, if set, proves by a restore what reading can not. It sees the opened backup and returns what stands in the report.
+	Drill func(ctx context.Context, m *evidence.Member, r *compare.Report) (any, error)
+}
+
 // Verify reads one backup and returns the report of diagnose with its layers. The error is non-nil when the file can not be looked at
 // at all; damage of any kind is in the report.
-func Verify(ctx context.Context, spec evidence.Spec, o compare.Options) (*compare.Report, error) {
+func Verify(ctx context.Context, spec evidence.Spec, o Options) (*compare.Report, error) {
 	o.Backup = true
-	r, err := compare.Inspect(ctx, spec, o)
-	if err != nil {
-		return nil, err
-	}
-	if r.Backup != nil {
+	o.Look = func(ctx context.Context, m *evidence.Member, r *compare.Report) error {
+		if r.Backup == nil {
+			return nil
+		}
 		r.Backup.Layers = Layers(r)
+		if len(o.Against) > 0 {
+			if err := against(ctx, m, r, o); err != nil {
+				return err
+			}
+		}
+		if o.Drill == nil {
+			return nil
+		}
+		var err error
+		r.Backup.Drill, err = o.Drill(ctx, m, r)
+		return err
 	}
-	return r, nil
+	return compare.Inspect(ctx, spec, o.Options)
 }
 
 // Unusable is the report of a backup that can not be looked at, for a run over several.
@@ -113,6 +132,11 @@ func Line(r *compare.Report) string {
 	}
 	if d := m.DB; d.CurrentRevision != nil && d.Keys != nil {
 		parts = append(parts, fmt.Sprintf("revision %d", *d.CurrentRevision), fmt.Sprintf("%d keys", *d.Keys))
+	}
+	if a, ok := r.Backup.Against.(*Against); ok {
+		for i := range a.Compared {
+			parts = append(parts, a.Compared[i].Text())
+		}
 	}
 	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy {
 		parts = append(parts, r.Verdict.Summary)

@@ -34,7 +34,7 @@ func good(t *testing.T) string {
 func verify(t *testing.T, path string) *compare.Report {
 	t.Helper()
 	evidencetest.Unchanged(t, path)
-	r, err := backup.Verify(context.Background(), evidence.Spec{Where: path}, compare.Options{Version: "test"})
+	r, err := backup.Verify(context.Background(), evidence.Spec{Where: path}, backup.Options{Options: compare.Options{Version: "test"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestEveryPrefix(t *testing.T) {
 			if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r, err := backup.Verify(context.Background(), evidence.Spec{Where: path}, compare.Options{})
+			r, err := backup.Verify(context.Background(), evidence.Spec{Where: path}, backup.Options{})
 			if err != nil {
 				t.Fatalf("cut at %d: %v", cut, err)
 			}

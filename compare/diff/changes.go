@@ -13,6 +13,9 @@ type Change struct {
 	Delete bool
 	Value  []byte
 	Lease  int64
+	// New is true when a put makes a key that was not there. Was is the value that a delete removes.
+	New bool
+	Was []byte
 }
 
 // Changes calls fn for every key whose content (value or lease; revisions can not be brought over) differs at the common index,
@@ -58,7 +61,7 @@ func (r *Result) changesOf(ctx context.Context, m *marks, from, to int, fn func(
 		if _, kept := m.live[to][k]; !live || kept || mk.mod != rev.KV.ModRevision {
 			continue
 		}
-		if err := fn(Change{Key: rev.KV.Key, Delete: true}); err != nil {
+		if err := fn(Change{Key: rev.KV.Key, Delete: true, Was: rev.KV.Value}); err != nil {
 			return err
 		}
 	}
@@ -68,10 +71,11 @@ func (r *Result) changesOf(ctx context.Context, m *marks, from, to int, fn func(
 		if !live || mk.mod != rev.KV.ModRevision {
 			continue
 		}
-		if old, there := m.live[from][k]; there && old.content == mk.content {
+		old, there := m.live[from][k]
+		if there && old.content == mk.content {
 			continue
 		}
-		if err := fn(Change{Key: rev.KV.Key, Value: rev.KV.Value, Lease: rev.KV.Lease}); err != nil {
+		if err := fn(Change{Key: rev.KV.Key, Value: rev.KV.Value, Lease: rev.KV.Lease, New: !there}); err != nil {
 			return err
 		}
 	}

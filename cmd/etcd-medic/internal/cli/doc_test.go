@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
 )
@@ -114,6 +115,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[compare.KeyHistory](), code, seen)
 	jsonNames(reflect.TypeFor[repair.Plan](), code, seen)
 	jsonNames(reflect.TypeFor[extract.Result](), code, seen)
+	jsonNames(reflect.TypeFor[backup.Against](), code, seen)
 	documents, _, ok := strings.Cut(page, "## dumplog and dumpdb")
 	if !ok {
 		t.Fatal("docs/JSON.md has no part on dumplog and dumpdb")

@@ -22,6 +22,8 @@ type verifyOptions struct {
 	evidence int
 	quiet    bool
 	metrics  string
+	against  []string
+	limit    int
 }
 
 const verifyLong = `Prove that a backup can be relied on, layer by layer: sha256 trailer, size, both meta pages, every page, every bucket, the MVCC history, auth,
@@ -30,6 +32,9 @@ not-checked. etcdutl snapshot status does not look at the trailer; a backup with
 
 BACKUP is a file of etcdctl snapshot save, a database copied from a data dir, an archive of one, a folder of *.db files, or
 http(s)://HOST:PORT of a running member, whose snapshot is then taken and verified.
+
+--against SOURCE (repeatable; another backup, a data dir, a running member) tells how many revisions the backup is behind, which keys
+a restore would leave otherwise than the source has them, by prefix and Kubernetes kind, and whether both are of one history.
 
 Made for timers: -q prints one line per backup, --metrics-file writes a file for the textfile collector of Prometheus
 node_exporter (replaced in one step), and the exit code says the worst.
@@ -40,6 +45,8 @@ read, 2 wrong usage, 3 a backup is damaged, 4 it could not be told, or one of se
 const verifyExample = `  etcd-medic verify backup.db
   etcd-medic verify /backups -q --metrics-file /var/lib/node_exporter/etcd_backup.prom
   etcd-medic verify backup.db -w json | jq '.backup.layers[] | select(.outcome != "holds")'
+  etcd-medic verify backup.db --against https://10.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key
+  etcd-medic verify tuesday.db --against monday=monday.db --against node1=/copies/node1
   etcd-medic verify backup.db --fail-on warning`
 
 func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *cobra.Command {
@@ -57,6 +64,9 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 			if o.evidence < 1 {
 				return usagef("", "--evidence must be 1 or more")
 			}
+			if o.limit < 1 {
+				return usagef("", "--limit must be 1 or more")
+			}
 			return run(cmd.Context(), o)
 		},
 	}
@@ -66,6 +76,8 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 	f := cmd.Flags()
 	f.IntVar(&o.evidence, "evidence", 5, "evidence rows shown per finding in the table")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "in the table, one line per backup and nothing else")
+	f.StringArrayVar(&o.against, "against", nil, "hold the backup against this source; repeatable")
+	f.IntVar(&o.limit, "limit", 20, "keys listed per source of --against; the others are counted")
 	f.StringVar(&o.metrics, "metrics-file", "", "write the result for Prometheus to this file, replacing it in one step")
 	_ = cmd.MarkFlagFilename("metrics-file", "prom")
 	return cmd
@@ -103,7 +115,13 @@ func runVerify(ctx context.Context, o *verifyOptions) error {
 // verifyAll verifies one backup after the other; each uses all cores. With several, one that can not be read does not keep the others
 // from being verified.
 func (o *verifyOptions) verifyAll(ctx context.Context, specs []evidence.Spec) ([]render.BackupRun, error) {
-	opts := o.compareOptions(&o.sources)
+	opts := backup.Options{Options: o.compareOptions(&o.sources)}
+	opts.MaxRows = o.limit
+	var others sources
+	if err := others.parse(o.against); err != nil {
+		return nil, err
+	}
+	opts.Against = others.specs
 	var runs []render.BackupRun
 	var errs []error
 	for _, spec := range specs {
@@ -115,7 +133,7 @@ func (o *verifyOptions) verifyAll(ctx context.Context, specs []evidence.Spec) ([
 		run := render.BackupRun{Report: r}
 		if err != nil {
 			errs = append(errs, err)
-			run.Report = backup.Unusable(spec, err, opts)
+			run.Report = backup.Unusable(spec, err, opts.Options)
 		}
 		if st, err := os.Stat(spec.Where); err == nil {
 			run.Modified = st.ModTime()

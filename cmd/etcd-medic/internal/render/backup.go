@@ -70,6 +70,9 @@ func (p *page) backup(r *compare.Report) {
 	p.badSources(r.Sources)
 	if b := r.Backup; b != nil {
 		p.layers(b.Layers)
+		if a, ok := b.Against.(*backup.Against); ok {
+			p.against(a)
+		}
 	}
 	p.causes(r.Causes)
 	p.findings(r.Findings)
@@ -102,5 +105,44 @@ func (p *page) layers(layers []compare.Layer) {
 			says += " [" + strings.Join(l.Checks, " ") + "]"
 		}
 		p.text(fmt.Sprintf("  %-*s  %s  ", wide, clean(l.Name), mark), says)
+	}
+}
+
+// against says for every source what a restore of the backup would lose.
+func (p *page) against(a *backup.Against) {
+	for i := range a.Compared {
+		c := &a.Compared[i]
+		p.section("against " + clean(c.Source))
+		p.text("  ", "the backup is "+c.Text())
+		p.pairs("  ",
+			[2]string{"revision", fmt.Sprintf("%d, compacted at %s", c.Revision, compactText(&c.CompactRevision))},
+			[2]string{"same history", fmt.Sprintf("%s, %d records stand in both", c.SameHistory, c.Records)},
+			[2]string{"reason", c.Reason})
+		p.groups("prefix", c.Prefixes)
+		p.groups("kind", c.Kinds)
+		for _, r := range c.Rows {
+			p.line("  %s  %s%s", pad(r.Change, 8), quoted(r.Key), because(r.Kind))
+		}
+		if c.More > 0 {
+			p.line("  … and %d more, see --limit", c.More)
+		}
+	}
+}
+
+// maxGroups bounds the lines of a table of groups; -w json has all.
+const maxGroups = 20
+
+func (p *page) groups(what string, groups []backup.Group) {
+	var rows [][]string
+	for i, g := range groups {
+		if i == maxGroups {
+			rows = append(rows, []string{fmt.Sprintf("… and %d more", len(groups)-i)})
+			break
+		}
+		rows = append(rows, []string{g.Name, fmt.Sprint(g.Missing), fmt.Sprint(g.Differ), fmt.Sprint(g.Extra)})
+	}
+	if len(rows) > 0 {
+		p.line("")
+		p.table("  ", []string{what, "missing", "differ", "gone since"}, rows)
 	}
 }

@@ -109,9 +109,35 @@ func BackupMetrics(w io.Writer, runs []BackupRun, now time.Time) error {
 			}
 		}
 	}
+	againstMetrics(runs, head, put)
 	head("last_run_timestamp_seconds", "When the backups were verified, seconds since 1970.")
 	put("%slast_run_timestamp_seconds %s\n", prefix, number(float64(now.UnixMilli())/1e3))
 	return out.Flush()
+}
+
+// againstMetrics say how far each backup lags behind the sources it was held against.
+func againstMetrics(runs []BackupRun, head func(name, help string), put func(string, ...any)) {
+	each := func(name, help string, value func(*backup.Compared) float64) {
+		started := false
+		for i := range runs {
+			b := runs[i].Report.Backup
+			if b == nil {
+				continue
+			}
+			a, ok := b.Against.(*backup.Against)
+			for n := 0; ok && n < len(a.Compared); n++ {
+				if !started {
+					head(name, help)
+					started = true
+				}
+				put("etcd_medic_backup_%s{backup=%s,source=%s} %s\n", name, label(&runs[i]), labelText(a.Compared[n].Source), number(value(&a.Compared[n])))
+			}
+		}
+	}
+	each("revisions_behind", "Revisions that the source is ahead of the backup.", func(c *backup.Compared) float64 { return float64(c.RevisionsBehind) })
+	each("keys_behind", "Keys that a restore would leave otherwise than the source has them.", func(c *backup.Compared) float64 {
+		return float64(c.Missing + c.Differ + c.Extra)
+	})
 }
 
 func layerValue(o check.Outcome) float64 {
