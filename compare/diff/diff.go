@@ -86,6 +86,13 @@ func (r *Result) Find(name string) *Bucket {
 	return nil
 }
 
+// Align finds the common index and each member's revision there, and compares nothing yet.
+func Align(members []*evidence.Member, rp *replay.Result) *Result {
+	r := &Result{Members: members, Revs: make([]int64, len(members)), LeftOut: map[int]string{}, Compact: -1}
+	r.window(rp)
+	return r
+}
+
 // Run compares the databases of all members. rp may be nil when there is no log; dbs are then aligned by revision.
 func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o Options) (*Result, error) {
 	if o.MaxRows == 0 {
@@ -94,8 +101,7 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	if o.MaxMarks == 0 {
 		o.MaxMarks = defaultMaxMarks
 	}
-	r := &Result{Members: members, Revs: make([]int64, len(members)), LeftOut: map[int]string{}, Compact: -1}
-	r.window(rp)
+	r := Align(members, rp)
 	key, err := r.keys(ctx, o)
 	if err != nil {
 		return nil, err

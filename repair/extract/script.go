@@ -11,7 +11,7 @@ import (
 
 // scriptHead begins a script. It stops at the first command that fails.
 const scriptHead = `#!/bin/sh
-# Written by etcd-medic extract from %s at revision %d. etcdctl takes its flags from the environment:
+# Written by etcd-medic from %s at revision %d. etcdctl takes its flags from the environment:
 #   ETCDCTL_ENDPOINTS, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER
 # %s
 set -eu
@@ -78,34 +78,20 @@ func (p *putScript) put(rec *Record) error {
 	if err != nil {
 		return err
 	}
-	b := p.buf[:0]
-	word := appendArg(nil, rec.Key)
-	if bytes.HasSuffix(rec.Key, []byte("\n")) {
-		b = append(b, "key=$(printf '"...)
-		b = append(appendPrintf(b, rec.Key), "_'); key=${key%_}\n"...)
-		word = []byte(`"$key"`)
-	}
-	b = append(b, "printf '"...)
-	b = appendPrintf(b, rec.Value)
-	b = append(b, `' | "$etcdctl" put `...)
-	if lease != "" {
-		b = append(append(append(b, `--lease="$`...), lease...), `" `...)
-	}
-	b = append(b, "-- "...)
-	b = append(b, word...)
-	b = append(b, " >/dev/null\n"...)
+	b := appendPut(p.buf[:0], rec.Key, rec.Value, lease)
 	p.buf = b
 	_, err = p.Write(b)
 	return err
 }
 
-// appendPrintf writes bytes as the format of the shell's printf: POSIX knows octal escapes.
+// appendPrintf writes bytes as the format of the shell's printf: POSIX knows octal escapes. A leading dash is escaped: it
+// would be taken for an option.
 func appendPrintf(b, v []byte) []byte {
-	for _, c := range v {
+	for i, c := range v {
 		switch {
 		case c == '%':
 			b = append(b, '%', '%')
-		case c < ' ' || c >= 0x7f || c == '\\' || c == '\'':
+		case i == 0 && c == '-', c < ' ' || c >= 0x7f || c == '\\' || c == '\'':
 			b = append(b, '\\', '0'+c>>6, '0'+c>>3&7, '0'+c&7)
 		default:
 			b = append(b, c)

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/repair/extract"
+)
+
+// compareScript writes the changes from the first source to the second as a script. A script that lacks keys is told as such.
+func compareScript(ctx context.Context, o *compareOptions, opts compare.Options) error {
+	var script *extract.ChangeScript
+	begin := func(w compare.ChangeWindow) (err error) {
+		what := fmt.Sprintf("Gives a cluster with the keys of %s (revision %d) the keys of %s.", w.From, w.FromRevision, w.To)
+		script, err = extract.NewChangeScript(o.io.Out, w.To, what, w.ToRevision, w.TTLs)
+		return err
+	}
+	err := compare.Changes(ctx, o.specs[0], o.specs[1], opts, begin, func(c diff.Change) error {
+		if c.Delete {
+			return script.Delete(c.Key)
+		}
+		return script.Put(c.Key, c.Value, c.Lease)
+	})
+	o.io.clearStatus()
+	if err != nil {
+		return err
+	}
+	if err := script.Close(); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.io.Err, "%d keys to delete, %d to put\n", script.Deletes, script.Puts)
+	for _, k := range script.Skipped {
+		fmt.Fprintf(o.io.Err, "key %q holds a zero byte and can not stand on a command line; it is not in the script\n", k)
+	}
+	switch {
+	case len(script.Skipped) > 0:
+		return result(ExitInconclusive)
+	case script.Deletes+script.Puts > 0:
+		return result(ExitFindings)
+	}
+	return nil
+}

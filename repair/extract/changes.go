@@ -1,0 +1,96 @@
+package extract
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// ChangeScript writes a shell script that turns the keys of one member into those of another: etcdctl del and put. It is the
+// same kind of script as the format Put writes.
+type ChangeScript struct {
+	w       *bufio.Writer
+	ttls    map[int64]int64
+	granted map[int64]bool
+	// Deletes and Puts count the commands. Skipped are keys that no command line can name (they hold a zero byte).
+	Deletes, Puts int
+	Skipped       [][]byte
+}
+
+// NewChangeScript begins a script. source and what go into its head: where it comes from, at which revision, what it does; ttls
+// are the TTLs of leases in seconds, which are granted anew on first use.
+func NewChangeScript(w io.Writer, source, what string, revision int64, ttls map[int64]int64) (*ChangeScript, error) {
+	s := &ChangeScript{w: bufio.NewWriterSize(w, 256<<10), ttls: ttls, granted: map[int64]bool{}}
+	_, err := fmt.Fprintf(s.w, scriptHead, oneLine(source), revision, oneLine(what))
+	return s, err
+}
+
+// Delete removes a key.
+func (s *ChangeScript) Delete(key []byte) error {
+	if s.skip(key) {
+		return nil
+	}
+	s.Deletes++
+	b, word := scriptKey(key)
+	b = append(append(append(b, `"$etcdctl" del -- `...), word...), " >/dev/null\n"...)
+	_, err := s.w.Write(b)
+	return err
+}
+
+// Put puts a key, with its lease if it has one.
+func (s *ChangeScript) Put(key, value []byte, lease int64) error {
+	if s.skip(key) {
+		return nil
+	}
+	s.Puts++
+	name := ""
+	if lease != 0 {
+		name = "lease_" + strconv.FormatUint(uint64(lease), 16)
+		if !s.granted[lease] {
+			s.granted[lease] = true
+			if _, err := fmt.Fprintf(s.w, "%s=$(grant %d)\n", name, max(s.ttls[lease], 1)); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := s.w.Write(appendPut(nil, key, value, name))
+	return err
+}
+
+// Close ends the script.
+func (s *ChangeScript) Close() error { return s.w.Flush() }
+
+func (s *ChangeScript) skip(key []byte) bool {
+	if bytes.IndexByte(key, 0) < 0 {
+		return false
+	}
+	s.Skipped = append(s.Skipped, bytes.Clone(key))
+	return true
+}
+
+// scriptKey returns a key as one word of the shell, and the line that must stand before it. Command substitution drops trailing
+// newlines, so a key that ends in one goes through a variable.
+func scriptKey(key []byte) (before, word []byte) {
+	if !bytes.HasSuffix(key, []byte("\n")) {
+		return nil, appendArg(nil, key)
+	}
+	before = append(before, "key=$(printf '"...)
+	return append(appendPrintf(before, key), "_'); key=${key%_}\n"...), []byte(`"$key"`)
+}
+
+// appendPut writes the lines that put one key; lease names the shell variable of its lease, "" for none.
+func appendPut(b, key, value []byte, lease string) []byte {
+	before, word := scriptKey(key)
+	b = append(b, before...)
+	b = append(b, "printf '"...)
+	b = appendPrintf(b, value)
+	b = append(b, `' | "$etcdctl" put `...)
+	if lease != "" {
+		b = append(append(append(b, `--lease="$`...), lease...), `" `...)
+	}
+	b = append(b, "-- "...)
+	b = append(b, word...)
+	return append(b, " >/dev/null\n"...)
+}
