@@ -21,9 +21,7 @@ var undetectedAuth = []Known{
 	{"auth-cache-stale-after-snapshot", "a member that received a snapshot keeps the permissions it knew before"},
 	{"auth-token-provider-off-after-snapshot", "leases stop expiring because a leader that recovered by snapshot can not make its internal token"},
 	{"backend-delete-visible-late", "a deleted auth, alarm or member row is still seen by the entry that follows"},
-	{"auth-secrets-in-wal", "passwords or tokens of users can be read in log files"},
 	{"rbac-bypass-evidence", "a user reached keys beyond its permissions through nested transactions"},
-	{"auth-structure-broken", "users, roles and permissions in the auth buckets contradict each other"},
 }
 
 var undetectedApply = []Known{
@@ -43,13 +41,9 @@ var undetectedApply = []Known{
 }
 
 var undetectedMVCC = []Known{
-	{"revision-decrease-after-compaction-crash", "a crash in the compaction of a trailing tombstone took the current revision back"},
 	{"revision-below-compact-2016", "the current revision came back below the compact revision"},
-	{"tombstone-dropped-at-compact-revision", "a tombstone exactly at the compact revision was dropped on some members"},
 	{"tombstone-only-key-not-indexed", "a key of which only a tombstone is left was not indexed at a restart"},
-	{"compaction-hash-after-resume", "a compaction that was resumed gave a hash that differs without reason"},
 	{"restore-index-damage-320", "the key index was built wrongly while it was loaded"},
-	{"mvcc-record-contradiction", "a record of bucket key contradicts its own revision or the history of its key"},
 }
 
 var undetectedLease = []Known{
@@ -67,9 +61,6 @@ var undetectedBackend = []Known{
 	{"bbolt-cursor-last-empty-page", "the last row of a bucket is not found because the last page is empty"},
 	{"ext4-fast-commit", "a defect of the kernel's file system lost pages at a power loss"},
 	{"bucket-names-are-revisions", "the list of buckets shows rows of bucket key"},
-	{"nospace-alarm", "the quota was reached and every write is refused"},
-	{"orphan-alarm", "an alarm is raised for a member that does not exist"},
-	{"corrupt-alarm-misleading", "the CORRUPT alarm names the wrong member, or nothing is corrupt"},
 }
 
 var undetectedFiles = []Known{

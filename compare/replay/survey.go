@@ -28,6 +28,8 @@ type Survey struct {
 	// bounded; MarksLeftOut counts the rest.
 	Marks        []Mark
 	MarksLeftOut int
+	// Secrets are the secrets of users that entries carry in clear, by what they are.
+	Secrets []SecretUse
 	// Undecodable are committed entries whose payload makes no sense.
 	Undecodable []Undecodable
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
@@ -107,6 +109,7 @@ func (r *Result) noteExtent(it *item) {
 func (s *Survey) note(it *item) {
 	s.Kinds[it.req.Kind]++
 	s.mark(it)
+	s.noteSecrets(it)
 	if it.err != nil && len(s.Undecodable) < 1000 {
 		s.Undecodable = append(s.Undecodable, Undecodable{Pos: it.entry.Pos, Term: it.entry.Term, Index: it.entry.Index, Err: it.err})
 	}

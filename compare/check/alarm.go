@@ -1,0 +1,163 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var alarmMembers = Check{
+	ID: "K08", Title: "every alarm is raised for a member of the cluster",
+	Doc: `An alarm names the member that it is raised for. Removing that member, restoring a backup or forcing a new cluster leaves the alarm behind,
+and it goes on refusing writes although nobody is over its quota.
+Normal: member ID 0, which servers from 3.4.23 and 3.5.7 on use for CORRUPT when they do not blame anyone.`,
+	Needs: NeedDB,
+	Run:   runAlarmMembers,
+}
+
+func runAlarmMembers(in *Input) Result {
+	var fs []Finding
+	unknown := ""
+	for _, m := range in.Members {
+		if !m.HasDB() || len(m.DB.Alarms) == 0 {
+			continue
+		}
+		known := configured(m)
+		if len(known) == 0 {
+			unknown = m.Label() + ": no member list to hold its alarms against"
+			continue
+		}
+		f := Finding{Severity: Warning, Members: []string{m.Label()}}
+		for _, a := range m.DB.Alarms {
+			id := dumplog.ID(a.MemberID)
+			if id == 0 || slices.Contains(known, id) {
+				continue
+			}
+			f.Title = fmt.Sprintf("%s: alarm %s is raised for %s, which is no member", m.Label(), evidence.AlarmName(a.Type), id)
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page), Bucket: "alarm", Key: Bytes(id.String()), Field: evidence.AlarmName(a.Type),
+				Observed: "raised for " + id.String(), Expected: "one of " + idList(known), Show: showDB(m, "alarm")})
+			f.Remedy = []Remedy{{Text: "disarm it by its member ID, once nobody is over quota or damaged", Command: "etcdctl alarm disarm", Risk: "disarms all alarms"}}
+		}
+		if len(f.Evidence) > 0 {
+			f.Explanation = "the member was removed, or the database was restored, while the alarm was on; nothing clears it by itself"
+			fs = append(fs, f)
+		}
+	}
+	return outcome(fs, unknown)
+}
+
+// configured lists the members of the source's own configuration: raft's where it is known, else bucket members.
+func configured(m *evidence.Member) []dumplog.ID {
+	ms := &m.Membership
+	if ms.RaftKnown && len(ms.Voters) > 0 {
+		return append(slices.Clone(ms.Voters), ms.Learners...)
+	}
+	return ms.Bucket
+}
+
+func idList(ids []dumplog.ID) string {
+	var out []string
+	for _, id := range ids {
+		out = append(out, id.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+var corruptAlarmTrue = Check{
+	ID: "K09", Title: "a CORRUPT alarm is borne out by the members' contents",
+	Doc: `A server that finds its hash to differ from its peers' raises CORRUPT. Up to 3.4.22 and 3.5.6 the leader blames the follower even when it
+is wrong itself; a peer address reused by another cluster and a compaction that was resumed after a restart gave false alarms too. The
+comparison of keys and the replay of the log say which member is wrong, if any.`,
+	Needs: NeedDB,
+	Run:   runCorruptAlarmTrue,
+}
+
+func runCorruptAlarmTrue(in *Input) Result {
+	blamed, rows := in.corruptAlarms()
+	if len(rows) == 0 {
+		return Result{Outcome: Holds}
+	}
+	wrong, why := in.wrongMembers()
+	if why != "" {
+		return Result{Reason: why}
+	}
+	f := Finding{Severity: Warning, Evidence: rows, At: in.alarmIndex()}
+	for _, e := range rows {
+		if !slices.Contains(f.Members, e.Member) {
+			f.Members = append(f.Members, e.Member)
+		}
+	}
+	switch {
+	case len(wrong) == 0:
+		f.Title = "a CORRUPT alarm is raised, and the keys of all members are equal"
+		f.Explanation = "no member contradicts the log or the others at the common index: the alarm was false, or what it found is overwritten since"
+	case len(blamed) > 0 && !slices.ContainsFunc(blamed, func(m string) bool { return slices.Contains(wrong, m) }):
+		f.Title = fmt.Sprintf("the CORRUPT alarm names %s, the comparison %s", strings.Join(blamed, ", "), strings.Join(wrong, ", "))
+		f.Explanation = "the alarm names the member whose hash differed from the leader's, and the leader itself is the wrong one"
+	default:
+		return Result{Outcome: Holds}
+	}
+	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// corruptAlarms lists the members that CORRUPT alarms name, and the rows.
+func (in *Input) corruptAlarms() (blamed []string, rows []Evidence) {
+	for _, m := range in.Members {
+		if !m.HasDB() {
+			continue
+		}
+		for _, a := range m.DB.Alarms {
+			if a.Type != alarmCorrupt {
+				continue
+			}
+			name := in.memberName(a.MemberID)
+			if a.MemberID == 0 {
+				name = "no member"
+			} else if !slices.Contains(blamed, name) {
+				blamed = append(blamed, name)
+			}
+			rows = append(rows, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page), Bucket: "alarm", Key: Bytes(a.MemberID.String()), Field: "CORRUPT",
+				Observed: "names " + name, Expected: "the member whose content is wrong, or no alarm", Show: showDB(m, "alarm")})
+		}
+	}
+	return blamed, rows
+}
+
+const alarmCorrupt = 2
+
+// wrongMembers are those whose database contradicts the log or lacks what was promised; the text says why it can not be told.
+func (in *Input) wrongMembers() (wrong []string, why string) {
+	if in.Diff == nil || in.Replay == nil {
+		return nil, "needs the logs and databases of two members or more"
+	}
+	keys := in.Diff.Find("key")
+	if keys == nil || keys.Equal == nil {
+		return nil, "the keys of the members could not be compared"
+	}
+	for i, r := range in.Replay.Members {
+		if len(in.Members) > 0 && in.Diff.LeftOut[i] == "" && r.Checked && (r.Lacks > 0 || r.FirstBad() != nil || len(r.Extra) > 0) {
+			wrong = append(wrong, in.Members[i].Label())
+		}
+	}
+	if !*keys.Equal && len(wrong) == 0 {
+		return nil, "the keys differ, and the log does not tell which member is wrong"
+	}
+	return wrong, ""
+}
+
+// alarmIndex is the last entry about alarms in the log.
+func (in *Input) alarmIndex() At {
+	var at At
+	if in.Replay == nil || in.Replay.Survey == nil {
+		return at
+	}
+	for _, k := range in.Replay.Survey.Marks {
+		if k.Kind == "alarm" {
+			at = At{Term: k.Term, Index: k.Index}
+		}
+	}
+	return at
+}

@@ -1,0 +1,67 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+var authStructure = Check{
+	ID: "A05", Title: "users, roles and the auth state fit each other",
+	Doc: `A user can only be granted a role that exists, and deleting a role takes it from all users; the roles of a user are stored in order,
+because the server finds role root by binary search. With auth enabled there is a user root with role root, which the server keeps from
+being removed. A database with users stores an auth revision of 1 or more.
+Normal: role root without a row in authRoles (granting it needs none), roles without permissions, users without roles. Backups are judged by
+B05. All etcd versions.`,
+	Needs: NeedDB,
+	Run:   runAuthStructure,
+}
+
+func runAuthStructure(in *Input) Result {
+	var fs []Finding
+	for _, m := range in.Members {
+		if !m.HasDB() || m.Source.Kind == evidence.KindBackup {
+			continue
+		}
+		if f := authStructureFinding(m); len(f.Evidence) > 0 {
+			f.Title = fmt.Sprintf("%s: the auth buckets contradict each other in %d places", m.Label(), len(f.Evidence))
+			fs = append(fs, in.cut(f))
+		}
+	}
+	return outcome(fs, "")
+}
+
+func authStructureFinding(m *evidence.Member) Finding {
+	a := &m.DB.Auth
+	f := Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()},
+		Explanation: "no server writes this: rows were lost with damaged pages, put together from two files, or edited"}
+	bad := func(bucket, key, field, observed, expected string) {
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: field,
+			Observed: observed, Expected: expected, Show: showDB(m, bucket)})
+	}
+	roles := map[string]bool{"root": true}
+	for _, r := range a.Roles {
+		roles[r.Name] = true
+	}
+	root := false
+	for _, u := range a.Users {
+		root = root || u.Name == "root" && slices.Contains(u.Roles, "root")
+		if !slices.IsSorted(u.Roles) {
+			bad("authUsers", u.Name, "order of roles", strings.Join(u.Roles, " "), "ascending order")
+		}
+		for _, r := range u.Roles {
+			if !roles[r] {
+				bad("authUsers", u.Name, "role", r+", which does not exist", "a role of bucket authRoles")
+			}
+		}
+	}
+	if a.Enabled && !root {
+		bad("auth", "authEnabled", "root", "auth is enabled without a user root that has role root", "user root with role root")
+	}
+	if (a.Enabled || len(a.Users) > 0) && (!a.HasRevision || a.Revision == 0) {
+		bad("auth", "authRevision", "authRevision", fmt.Sprint(a.Revision), "1 or more")
+	}
+	return f
+}

@@ -1,0 +1,105 @@
+package check
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+var compactTombstones = Check{
+	ID: "K07", Title: "members that compacted at the same revision kept the same tombstones there",
+	Doc: `A compaction drops tombstones. One that stands exactly at the compact revision was dropped too up to 3.4.33 and 3.5.15, and is kept from
+3.4.34, 3.5.16 and 3.6.0 on. Members of both kinds differ in nothing but that record: the key is gone on both, so it is told as information.
+Hashes and comparisons here leave such a record out.`,
+	Needs: NeedDB | NeedTwo,
+	Run:   runCompactTombstones,
+}
+
+func runCompactTombstones(in *Input) Result {
+	byRev := map[int64]*Finding{}
+	with, without := map[int64]int{}, map[int64]int{}
+	var order []int64
+	for _, m := range in.Members {
+		if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged || m.DB.Meta.FinishedCompact == nil {
+			continue
+		}
+		rev := m.DB.Meta.FinishedCompact.Main
+		n := tombstonesAt(m, rev)
+		f := byRev[rev]
+		if f == nil {
+			f = &Finding{Severity: Info}
+			byRev[rev], order = f, append(order, rev)
+		}
+		f.Members = append(f.Members, m.Label())
+		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revision %d", rev), Observed: fmt.Sprintf("%d tombstones", n),
+			Expected: "the same on all members, or members of both kinds of release", Show: showDB(m, fmt.Sprintf("key --rev %d", rev))}
+		if f.Evidence = append(f.Evidence, e); n > 0 {
+			with[rev]++
+		} else {
+			without[rev]++
+		}
+	}
+	var fs []Finding
+	for _, rev := range order {
+		if with[rev] == 0 || without[rev] == 0 {
+			continue
+		}
+		f := byRev[rev]
+		f.At.Revision = &Rev{Main: rev}
+		f.Title = fmt.Sprintf("the tombstones at the compact revision %d are there on %d members and dropped on %d", rev, with[rev], without[rev])
+		f.Explanation = "releases before and after 3.4.34 / 3.5.16 compacted this cluster; the key is deleted on all of them"
+		fs = append(fs, *f)
+	}
+	if len(order) == 0 {
+		return Result{Reason: "no two databases have finished a compaction"}
+	}
+	return outcome(fs, "")
+}
+
+// tombstonesAt counts the tombstones of one main revision.
+func tombstonesAt(m *evidence.Member, rev int64) (n int) {
+	for r, err := range m.DB.Handle.Query(context.Background(), dumpdb.Query{FromRev: rev, ToRev: rev}) {
+		if err == nil && r.Err == nil && r.Tombstone {
+			n++
+		}
+	}
+	return n
+}
+
+var revisionNotBelowCompact = Check{
+	ID: "K10", Title: "no record is missing between the last one and a scheduled compaction",
+	Doc: `The current revision is that of the newest record. When the newest records are tombstones and a compaction at that revision removes them, the
+revision survives in scheduledCompactRev and, once it is finished, finishedCompactRev. A crash in between leaves a database whose newest record
+lies below the scheduled revision: releases up to 3.4.31 and 3.5.13 start with the lower revision and give the numbers above it a second time.
+Normal: the same with the compaction finished, and the empty record of restore --bump-revision. From 3.4.32, 3.5.14 and 3.6.0 on a start
+sets the revision right.`,
+	Needs: NeedDB,
+	Run:   runRevisionNotBelowCompact,
+}
+
+func runRevisionNotBelowCompact(in *Input) Result {
+	var fs []Finding
+	for _, m := range in.Members {
+		if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged {
+			continue
+		}
+		s, f := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact
+		last := m.DB.KV.LastRev.Main
+		if s == nil || f != nil && f.Main >= s.Main || last >= s.Main {
+			continue
+		}
+		sev := Warning
+		if m.Version.Minor >= 6 {
+			sev = Info
+		}
+		fs = append(fs, Finding{Severity: sev, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: last}},
+			Title:       fmt.Sprintf("%s: the newest record has revision %d, below the unfinished compaction at %d", m.Label(), last, s.Main),
+			Explanation: "tombstones at the end were removed and the compaction did not finish; a release that does not know this state starts with the lower revision",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("scheduledCompactRev"), Field: "scheduledCompactRev", Observed: fmt.Sprint(s.Main),
+				Expected: fmt.Sprintf("at most %d, the newest record, or a finished compaction", last), Show: showDB(m, "meta")}},
+			Remedy: []Remedy{{Text: "start the member with 3.4.32, 3.5.14, 3.6.0 or later only"}}})
+	}
+	return outcome(fs, "")
+}
