@@ -34,6 +34,7 @@ func (c *collected) next(r *Report) {
 				add(m.Text, m.Command)
 			}
 		}
+		c.nextPlan(add)
 		add("see every conf change in the log", "etcd-medic dumplog "+c.firstLabel()+" --entry-type ConfigChange")
 	case "foreign-cluster":
 		add("sort the sources by cluster ID and diagnose each cluster on its own", "")
@@ -101,19 +102,27 @@ func (c *collected) nextDivergence(r *Report, add func(text, command string)) {
 		add(fmt.Sprintf("save the %d committed effects that %s lacks before anything is reseeded", n, best), r.Best.Lost.Command)
 	}
 	add("see which keys differ where", "etcd-medic compare "+strings.Join(c.allLabels(), " "))
-	add("move the leader to "+best, "etcdctl move-leader "+c.idOf(best))
+	c.nextPlan(add)
+	add("by hand instead: move the leader to "+best, "etcdctl move-leader "+c.idOf(best))
 	for _, m := range rest {
-		add(fmt.Sprintf("reseed %s from %s: remove it, set its data dir aside, add it again and start it empty, one member at a time", m, best),
+		add(fmt.Sprintf("by hand: reseed %s from %s: remove it, set its data dir aside, add it again and start it empty, one member at a time", m, best),
 			fmt.Sprintf("etcdctl member remove %s", c.idOf(m)))
 	}
 	c.nextUpgrade(r, add)
 	add("run diagnose again on fresh copies: the repair is done when it says healthy", "etcd-medic diagnose "+strings.Join(c.allLabels(), " "))
 }
 
+// nextPlan names the way that is written down, tried on copies and proven.
+func (c *collected) nextPlan(add func(text, command string)) {
+	add("write the repair plan: what is kept, what is given up and how to save it, every step with its undo", "etcd-medic repair plan "+strings.Join(c.allLabels(), " ")+" -o plan.yaml")
+	add("try it on scratch copies with real servers; nothing of the cluster is touched", "etcd-medic repair rehearse plan.yaml")
+}
+
 func (c *collected) nextLostData(r *Report, add func(text, command string)) {
 	_, rest := c.bestAndRest(r)
+	c.nextPlan(add)
 	for _, m := range rest {
-		add(fmt.Sprintf("stop %s for good, remove it from the cluster, set its data dir aside, add it again and start it empty with initial-cluster-state existing", m),
+		add(fmt.Sprintf("by hand instead: stop %s for good, remove it from the cluster, set its data dir aside, add it again and start it empty with initial-cluster-state existing", m),
 			"etcdctl member remove "+c.idOf(m))
 	}
 	add("a change of leader may let the member recover by a snapshot, but its vote can not be trusted: remove and add it all the same", "")
@@ -125,8 +134,11 @@ func (c *collected) nextDamage(r *Report, add func(text, command string)) {
 		add("no member is usable as it is: restore from the newest sound backup", "")
 		return
 	}
+	if len(rest) > 0 {
+		c.nextPlan(add)
+	}
 	for _, m := range rest {
-		add(fmt.Sprintf("reseed %s from %s: remove it, set its data dir aside, add it again and start it empty", m, best), "etcdctl member remove "+c.idOf(m))
+		add(fmt.Sprintf("by hand instead: reseed %s from %s: remove it, set its data dir aside, add it again and start it empty", m, best), "etcdctl member remove "+c.idOf(m))
 	}
 	add("look for the cause below etcd: disk, controller, memory, a copy taken while the server ran", "")
 }

@@ -30,9 +30,9 @@ func compareScript(ctx context.Context, o *compareOptions, opts compare.Options)
 	if err := script.Close(); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.io.Err, "%d keys to delete, %d to put\n", script.Deletes, script.Puts)
+	_, _ = fmt.Fprintf(o.io.Err, "%d keys to delete, %d to put\n", script.Deletes, script.Puts)
 	for _, k := range script.Skipped {
-		fmt.Fprintf(o.io.Err, "key %q holds a zero byte and can not stand on a command line; it is not in the script\n", k)
+		_, _ = fmt.Fprintf(o.io.Err, "key %q holds a zero byte and can not stand on a command line; it is not in the script\n", k)
 	}
 	switch {
 	case len(script.Skipped) > 0:
