@@ -34,6 +34,7 @@ func newSim(ctx context.Context, r *Result, pos int) (*sim, error) {
 	s.plain = planAuth(behind(r.Survey.Auth, s.base), s.auth.clone())
 	res.AuthKnown = s.auth.known
 	res.AuthExpected, res.AuthExpectedMin = s.plain.at(m.AppliedMax), s.plain.at(m.AppliedMin)
+	s.past, s.logEnd = pastOf(ctx, r), r.Last
 	s.restarts = findRestarts(r.Survey, m.MemberID, fromStart, received(m))
 	for i, other := range r.Members {
 		if i != pos {

@@ -11,6 +11,7 @@ import (
 
 // finish holds the end state of the model against the small buckets and files the records that no entry explained.
 func (s *sim) finish() {
+	s.finishRuns()
 	for g := s.cur.take(); g != nil; g = s.cur.take() {
 		if g.main > s.rev {
 			s.extra(g, s.sparse(g.main))

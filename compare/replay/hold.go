@@ -165,6 +165,9 @@ func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
 			return s.missing(it, p)
 		}
 	}
+	if s.repeated(it, ahead) {
+		return s.match(it, s.predict(it.req), ahead)
+	}
 	for j := 1; j < lookahead; j++ {
 		if later := s.cur.peek(j); later != nil && !sameKeys(p.writes, g) && matches(p.writes, later, false) {
 			for range j {

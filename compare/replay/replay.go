@@ -144,6 +144,11 @@ type MemberResult struct {
 	LacksAcked int
 	// Extra are revisions in the database that no entry explains.
 	Extra []int64
+	// Reruns are stretches of the log whose effects a restart applied a second time.
+	Reruns []Stretch
+	// Ahead is what the database holds of entries above its consistent index; nil when nothing. Up to 3.4 the index lags legally
+	// and this stays nil.
+	Ahead *Stretch
 	// StateDiffs are rows of buckets other than key that contradict the log at the end of the replay.
 	StateDiffs []StateDiff
 	// Leases are the leases of the database whose grant the log holds, in ID order.

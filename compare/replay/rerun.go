@@ -1,0 +1,191 @@
+package replay
+
+import (
+	"context"
+	"iter"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Stretch is a stretch of the log whose effects stand in the database where the consistent index says they should not: a second
+// time behind a restart (MemberResult.Reruns), or above the index itself (MemberResult.Ahead).
+type Stretch struct {
+	// From and To are the first and the last entry with an effect there.
+	From, To uint64
+	// Before is the entry in front of which the repeated effects stand; 0 when nothing follows them.
+	Before uint64
+	// Restart is the publish entry of the restart that repeated them; 0 when the log shows none.
+	Restart uint64
+	// First and Last are their revisions.
+	First, Last int64
+}
+
+// Revisions is how many revisions the run made.
+func (r *Stretch) Revisions() int64 { return r.Last - r.First + 1 }
+
+// maxSearches bounds how often one member's log is read again, maxRun how many revisions are looked at before they are taken,
+// maxStarts at how many entries a run is tried to begin.
+const (
+	maxSearches = 16
+	maxRun      = 100_000
+	maxStarts   = 32
+)
+
+// pastOf yields the merged log from an index on, read anew.
+func pastOf(ctx context.Context, r *Result) func(from uint64) iter.Seq2[*item, error] {
+	return func(from uint64) iter.Seq2[*item, error] {
+		return func(yield func(*item, error) bool) {
+			for it, err := range merged(ctx, evidenceOf(r)) {
+				if err == nil && it.entry.Index < from {
+					continue
+				}
+				if !yield(it, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// repeated: records that neither this entry nor one ahead of it wrote are held against the entries before. When the next
+// revisions are what executing a stretch of them again gives, up to where this entry goes on, a restart repeated them.
+func (s *sim) repeated(it *item, ahead []*item) bool {
+	fits := func(g *group) bool {
+		if g == nil || couldWrite(it.req, g) {
+			return true
+		}
+		for _, a := range ahead {
+			if writesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
+				return true
+			}
+		}
+		return false
+	}
+	return s.searchRun(it.entry.Index, fits)
+}
+
+func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {
+	if s.past == nil || s.searches >= maxSearches || len(s.restarts) == 0 {
+		return false
+	}
+	s.searches++
+	starts := s.runStarts(s.cur.peek(0), stop)
+	for i := len(starts) - 1; i >= 0; i-- {
+		if run, n := s.follow(starts[i], stop, fits); n > 0 {
+			s.takeRun(&run, n)
+			run.Before = stop
+			s.addRerun(run)
+			return true
+		}
+	}
+	return false
+}
+
+// addRerun files a run; one that was cut at maxRun goes on where it ended.
+func (s *sim) addRerun(run Stretch) {
+	if stop := run.Before; stop > s.m.AppliedMax {
+		run.Before = 0
+	}
+	for i := range s.restarts {
+		if at := s.restarts[i].index; at > run.To && !s.restarts[i].received && run.Restart == 0 {
+			run.Restart = at
+		}
+	}
+	if n := len(s.res.Reruns); n > 0 {
+		if last := &s.res.Reruns[n-1]; last.Last+1 == run.First && last.To < run.From && last.Restart == run.Restart {
+			last.To, last.Last = run.To, run.Last
+			return
+		}
+	}
+	s.res.Reruns = append(s.res.Reruns, run)
+}
+
+// runStarts lists entries before stop that could have written the group: the first and the last few.
+func (s *sim) runStarts(g *group, stop uint64) []uint64 {
+	var out []uint64
+	for it, err := range s.past(s.base + 1) {
+		if err != nil || it.entry.Index >= stop {
+			break
+		}
+		own := it.forMember(s.pos)
+		if !writesKeys(own.req.Kind) || !couldWrite(own.req, g) {
+			continue
+		}
+		if len(out) == 2*maxStarts {
+			out = append(out[:maxStarts], out[maxStarts+1:]...)
+		}
+		out = append(out, it.entry.Index)
+	}
+	return out
+}
+
+// follow tells whether the next revisions are the effects of the entries from..stop-1, in order, and how many they are; 0
+// when they are not. Executed again, a delete, a transaction or a put with conditions may be without effect, a plain put not.
+func (s *sim) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n int) {
+	for it, err := range s.past(from) {
+		if err != nil || it.entry.Index >= stop || n >= maxRun {
+			break
+		}
+		own := it.forMember(s.pos)
+		if !writesKeys(own.req.Kind) {
+			continue
+		}
+		g := s.cur.peek(n)
+		switch {
+		case g != nil && couldWrite(own.req, g):
+			if n == 0 {
+				run.From = it.entry.Index
+			}
+			run.To = it.entry.Index
+			n++
+		case g == nil && fits(nil) && stop > s.m.AppliedMax+1:
+			return run, n // what the database holds above its index may end anywhere
+		case !conditional(own.req):
+			return run, 0
+		}
+	}
+	if n < maxRun && !fits(s.cur.peek(n)) {
+		return run, 0
+	}
+	return run, n
+}
+
+// conditional tells whether a request may be without effect when it is executed a second time.
+func conditional(r *dumplog.Request) bool {
+	p := r.Put
+	return p == nil || p.Lease != 0 || p.IgnoreLease || p.IgnoreValue || r.Header.Username != ""
+}
+
+// takeRun takes the next n groups into the model.
+func (s *sim) takeRun(run *Stretch, n int) {
+	run.First = s.cur.peek(0).main
+	for range n {
+		g := s.cur.take()
+		s.rev = g.main
+		for i := range g.records {
+			s.keys.absorb(&g.records[i])
+		}
+	}
+	run.Last = s.rev
+}
+
+// finishRuns explains revisions behind everything the member has applied: a restart that repeated entries without a write
+// behind it, or a consistent index that was not stored with the data.
+func (s *sim) finishRuns() {
+	for g := s.cur.peek(0); g != nil && g.main <= s.rev; g = s.cur.peek(0) {
+		s.cur.take()
+	}
+	end := func(g *group) bool { return g == nil }
+	for g := s.cur.peek(0); g != nil && !s.sparse(g.main); g = s.cur.peek(0) {
+		if !s.searchRun(s.m.AppliedMax+1, end) {
+			break
+		}
+	}
+	if g := s.cur.peek(0); g == nil || s.sparse(g.main) || s.past == nil {
+		return
+	}
+	if run, n := s.follow(s.m.AppliedMax+1, s.logEnd+1, end); n > 0 {
+		s.takeRun(&run, n)
+		s.res.Ahead = &run
+	}
+}
