@@ -91,7 +91,7 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 	}
 	if rp := c.in.Replay; rp != nil && rp.Members[i].Checked {
 		s.lacks = rp.Members[i].Lacks
-		if len(rp.Members[i].Jumps) > 0 || rp.Members[i].Unexplained != 0 || len(rp.Members[i].StateDiffs) > 0 || len(rp.Members[i].Kept) > 0 {
+		if x := rp.Members[i]; wrongState(x) {
 			s.control = 1
 		}
 	}
@@ -110,6 +110,11 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 		s.pending = 1
 	}
 	return s
+}
+
+// wrongState tells whether a member holds state that the log does not give, beyond effects that it lacks.
+func wrongState(x *replay.MemberResult) bool {
+	return len(x.Jumps)+len(x.StateDiffs)+len(x.Kept)+len(x.Reruns)+len(x.Extra) > 0 || x.Unexplained != 0 || x.Ahead != nil
 }
 
 // changesAfter tells whether anything committed above index changes data: a member that lacks only logins, publish entries and
@@ -168,6 +173,15 @@ func (c *collected) sayControl(pos int, say func(string, ...any)) {
 	}
 	if n := len(x.StateDiffs); n > 0 {
 		say("%d rows of its small buckets contradict the log", n)
+	}
+	if n := len(x.Extra); n > 0 {
+		say("holds %s that no entry explains", count(n, "revision", "revisions"))
+	}
+	for i := range x.Reruns {
+		say("holds the effects of entries %d..%d twice", x.Reruns[i].From, x.Reruns[i].To)
+	}
+	if x.Ahead != nil {
+		say("holds the effects of entries %d..%d above its consistent index", x.Ahead.From, x.Ahead.To)
 	}
 }
 

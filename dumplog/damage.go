@@ -33,6 +33,8 @@ const (
 	DamageChain DamageKind = "chain-break"
 	// DamageIndexGap: entries are missing between two neighbours and no snapshot record explains it.
 	DamageIndexGap DamageKind = "index-gap"
+	// DamageLostTail: the log ends in order, before the commit index of its own HardState.
+	DamageLostTail DamageKind = "lost-tail"
 	// DamageRecord: the frame holds, the record in it does not decode.
 	DamageRecord DamageKind = "bad-record"
 	// DamagePadding: the padding behind a record is not zero; nothing is lost.
@@ -57,6 +59,8 @@ type DamageError struct {
 	// Server says what etcd itself does when it starts on this file.
 	Server string
 	Err    error
+	// Short is true when the frame reaches beyond the end of the file, which etcd takes for a torn write whatever the bytes say.
+	Short bool
 	// harmless: the damaged record is known to be no entry.
 	harmless bool
 }

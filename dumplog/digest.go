@@ -45,6 +45,8 @@ type digest struct {
 	seeded, endKnown bool
 	badSeed          bool
 	start            startMarks
+	largest          int64 // bytes of the largest good record without its frame
+	largestPos       Pos
 	forced           uint64 // index of the last entry of a force-new-cluster run
 }
 
@@ -100,6 +102,9 @@ func (d *digest) add(it *item) {
 	}
 	d.seg.Records++
 	d.count[it.rec.Type]++
+	if n := it.rec.Len - wordSize - int64(it.rec.Pad); n > d.largest {
+		d.largest, d.largestPos = n, it.rec.Pos
+	}
 	d.start.add(it)
 	switch it.rec.Type {
 	case RecordEntry:

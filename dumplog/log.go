@@ -103,6 +103,9 @@ type Summary struct {
 	Start  StartKind
 	// ForceNewCluster holds the position of the first entry written by --force-new-cluster, if any.
 	ForceNewCluster []Pos
+	// LargestRecord is the size in bytes of the largest good record, without length word and padding, and LargestPos its place.
+	LargestRecord int64
+	LargestPos    Pos
 }
 
 // Open lists the segments of a WAL folder and reads their heads. It fails only when the folder can not be listed or holds

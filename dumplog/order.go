@@ -65,6 +65,9 @@ func (o *order) add(d *digest) {
 	for t, n := range d.count {
 		o.sum.Records[t] += n
 	}
+	if d.largest > o.sum.LargestRecord {
+		o.sum.LargestRecord, o.sum.LargestPos = d.largest, d.largestPos
+	}
 	o.state(d)
 	o.chain = d.endChain
 	o.chained = d.endKnown && (d.seg.End == endZero || d.seg.End == endEOF)
@@ -227,7 +230,7 @@ func (o *order) beyond() {
 	if o.commit <= end || o.prev == nil || slices.ContainsFunc(o.sum.Damage, (*DamageError).losesEntries) {
 		return
 	}
-	o.report(&DamageError{Pos: Pos{Segment: o.prev.seg.Name, Offset: o.prev.seg.DataEnd}, Kind: DamageMissingSegment,
+	o.report(&DamageError{Pos: Pos{Segment: o.prev.seg.Name, Offset: o.prev.seg.DataEnd}, Kind: DamageLostTail,
 		LostFrom: end + 1, LostTo: o.commit, Server: "panics when it starts: state.commit is out of range",
 		Err: fmt.Errorf("a HardState commits index %d, the log ends with %d", o.commit, end)})
 	o.waiting = o.waiting[:0]

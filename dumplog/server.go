@@ -87,6 +87,7 @@ func serverAt(r *segReader, d *DamageError, chain uint32) string {
 		}
 		return "goes on with the next segment and refuses to start there: crc mismatch"
 	case outcomeShort:
+		d.Short = true
 		if r.last {
 			return fmt.Sprintf("copies the segment to .broken, cuts it at 0x%x and starts: everything behind is lost (3.5.5 and 3.5.6 refuse, and so do 3.3.23 to 3.5.4 from 10 MiB on: max entry size limit exceeded)", d.Offset)
 		}

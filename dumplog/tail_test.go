@@ -163,7 +163,7 @@ func TestCommitBeyondTheEnd(t *testing.T) {
 	must(t, err)
 	s, err := l.Scan(context.Background())
 	must(t, err)
-	if len(s.Damage) != 1 || s.Damage[0].Kind != dumplog.DamageMissingSegment || s.Damage[0].LostFrom != 3 || s.Damage[0].LostTo != 9 {
+	if len(s.Damage) != 1 || s.Damage[0].Kind != dumplog.DamageLostTail || s.Damage[0].LostFrom != 3 || s.Damage[0].LostTo != 9 {
 		t.Errorf("damage %v", s.Damage)
 	}
 }

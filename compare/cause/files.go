@@ -41,7 +41,7 @@ a power failure, or an edited file. A server refuses to start or silently loses 
 	Loss:       "entries in the damaged place that no other member holds",
 	Match: func(in *Input) *Match {
 		return byField(in, "the same record read soundly from another copy of this data dir", "W01", string(dumplog.DamageCRC), string(dumplog.DamageFrame),
-			string(dumplog.DamageType), string(dumplog.DamagePayload), string(dumplog.DamageForeign), string(dumplog.DamageZeroHole), string(dumplog.DamageTruncated))
+			string(dumplog.DamageType), string(dumplog.DamagePayload), string(dumplog.DamageForeign), string(dumplog.DamageTruncated))
 	},
 }
 
@@ -122,7 +122,7 @@ different times, or a separate --wal-dir was left out.`,
 	Recovery:   "copy or restore both folders together",
 	Loss:       "what only the missing half held",
 	Match: func(in *Input) *Match {
-		if len(in.Findings["D05"]) == 0 {
+		if len(in.Findings["D05"]) == 0 || matchMetaTermBehind(in) != nil {
 			return nil
 		}
 		return &Match{Certainty: Strong, Members: membersOf(in, "D05"), Because: ids(in, "D05"), RefutedBy: "the entry at that index with the term that the database stores"}

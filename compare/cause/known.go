@@ -26,8 +26,6 @@ var undetectedAuth = []Known{
 
 var undetectedApply = []Known{
 	{"cindex-overwritten-after-snapshot", "the index from before a received snapshot was written into the new database"},
-	{"cindex-not-saved-by-defrag", "defragmentation committed data without its index, and a crash made entries run twice"},
-	{"cindex-frozen-by-stale-term", "the index is never saved because the stored term is above the cluster's"},
 	{"lease-ops-reapplied-on-restart", "a lease was granted or revoked a second time after a restart"},
 	{"backend-not-rebound-after-recovery", "after recovery from a received database at start the index went to the closed one"},
 	{"partial-write-txn", "part of a transaction that failed with a panic reached the disk"},
@@ -36,8 +34,6 @@ var undetectedApply = []Known{
 	{"alarm-raise-index-stuck", "raising the same alarm again did not move the stored index"},
 	{"cindex-below-snapshot-34", "on 3.4 the newest snapshot is above the stored index, and no received database is there"},
 	{"bootstrap-index-check-skipped", "a start did not notice that the database is older than the snapshot"},
-	{"meta-term-does-not-match-log", "the stored term is not that of the entry at the stored index"},
-	{"cindex-missing", "a database with data has no consistent index"},
 }
 
 var undetectedMVCC = []Known{
@@ -52,7 +48,6 @@ var undetectedLease = []Known{
 
 var undetectedBackend = []Known{
 	{"defrag-orphan-merged", "a file left by an interrupted defragmentation was used again and brought old rows back"},
-	{"defrag-leftover-file", "a temporary file of a defragmentation was left beside the database"},
 	{"defrag-drops-backend-options", "the database was opened with other options after a defragmentation"},
 	{"defrag-races-snapshot-install", "a defragmentation put an old database in place of one just received"},
 	{"backup-races-rename", "a backup was read from another file than its meta page"},
@@ -64,20 +59,10 @@ var undetectedBackend = []Known{
 }
 
 var undetectedFiles = []Known{
-	{"wal-torn-tail-not-repaired", "the server refuses a torn tail that it should have cut off"},
-	{"wal-entry-over-10mb", "a sound entry is too large to be read back"},
-	{"wal-crc-false-alarm", "the server reports a CRC mismatch on a sound log that was purged"},
-	{"wal-purged-while-needed", "a segment that was still needed was removed while the server stopped"},
-	{"wal-hole-zeroed", "zeros inside of a segment hide sound records behind them"},
-	{"wal-entry-index-gap", "the index of entries jumps inside of the log"},
-	{"hardstate-beyond-log", "the stored commit index lies above the end of the log"},
 	{"snap-db-dir-not-synced", "a received database vanished at a power loss"},
 	{"snap-db-missing-second-snapshot", "of two snapshots received in a row the file of the first is gone"},
 	{"backend-newer-than-log-start", "a received database was put in place before its snapshot was recorded in the log"},
-	{"snap-dir-leftovers", "temporary, outdated or broken files are left in the snap folder"},
-	{"single-member-ack-before-sync", "a cluster of one member acknowledged writes before they were in the log"},
 	{"unsafe-no-fsync", "the server ran without fsync"},
-	{"wal-tail-lost", "the database has applied entries that the log does not hold"},
 }
 
 var undetectedMembership = []Known{

@@ -22,8 +22,8 @@ func runDBTerm(in *Input) Result {
 	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
-		if !m.HasDB() || m.WAL == nil || m.DB.Meta.Term == nil || m.DB.Meta.ConsistentIndex == nil {
-			continue
+		if !m.HasDB() || m.WAL == nil || m.DB.Meta.Term == nil || m.DB.Meta.ConsistentIndex == nil || m.IndexFrozen() {
+			continue // a frozen index is told by C01
 		}
 		want, ok := termOf(m, m.ConsistentIndex())
 		if !ok {
@@ -31,7 +31,11 @@ func runDBTerm(in *Input) Result {
 		}
 		checked++
 		if have := *m.DB.Meta.Term; have != want {
-			fs = append(fs, Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()}, At: At{Term: want, Index: m.ConsistentIndex()},
+			class := "torn-copy"
+			if have < want {
+				class = "latent-divergence" // a binary of 3.4 or older moved the index alone
+			}
+			fs = append(fs, Finding{Severity: Error, Class: class, Members: []string{m.Label()}, At: At{Term: want, Index: m.ConsistentIndex()},
 				Title:       fmt.Sprintf("%s: the database says term %d at index %d, the log says %d", m.Label(), have, m.ConsistentIndex(), want),
 				Explanation: "database and log come from different times, or an older binary wrote the database last",
 				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("term"), Observed: fmt.Sprint(have),
@@ -76,14 +80,15 @@ func runCommitInLog(in *Input) Result {
 		}
 		checked++
 		s, last := m.WAL.Summary, m.LastIndex()
-		if s.HardState.Commit <= last {
+		commit := max(s.HardState.Commit, s.MaxCommit)
+		if commit <= last {
 			continue
 		}
 		fs = append(fs, Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: last + 1},
-			Title:       fmt.Sprintf("%s: HardState says commit %d, the log ends at %d", m.Label(), s.HardState.Commit, last),
-			Explanation: "entries that were committed are no longer in the log; " + in.holders(m, last+1, s.HardState.Commit),
+			Title:       fmt.Sprintf("%s: HardState says commit %d, the log ends at %d", m.Label(), commit, last),
+			Explanation: "entries that were committed are no longer in the log; " + in.holders(m, last+1, commit),
 			Evidence: []Evidence{{Member: m.Label(), File: s.HardStatePos.Segment, Offset: Int64(s.HardStatePos.Offset), Field: "HardState.commit",
-				Observed: fmt.Sprint(s.HardState.Commit), Expected: fmt.Sprintf("at most %d", last), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}})
+				Observed: fmt.Sprint(commit), Expected: fmt.Sprintf("at most %d", last), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}})
 	}
 	if checked == 0 {
 		return Result{Reason: "no log carries a HardState"}

@@ -14,6 +14,9 @@ var tornKinds = []dumplog.DamageKind{dumplog.DamageTornTail}
 // sequenceKinds are damage to the sequence of segments rather than to bytes in one.
 var sequenceKinds = []dumplog.DamageKind{dumplog.DamageMissingSegment, dumplog.DamageUnreadable, dumplog.DamageMixed, dumplog.DamageIndexGap}
 
+// tailKinds are told by another check: that the log ends too early is R03.
+var tailKinds = []dumplog.DamageKind{dumplog.DamageLostTail}
+
 var walRecords = Check{
 	ID: "W01", Title: "every WAL record decodes and continues the CRC chain",
 	Doc: `A WAL is a sequence of frames; the CRC of each record covers its data and all data before it. A record that does not fit was
@@ -22,7 +25,7 @@ Normal: zeros behind the last record of the last segment (preallocation), and an
 	Needs: NeedLog,
 	Run: func(in *Input) Result {
 		return in.walDamage(Critical, func(k dumplog.DamageKind) bool {
-			return !slices.Contains(tornKinds, k) && !slices.Contains(sequenceKinds, k)
+			return !slices.Contains(tornKinds, k) && !slices.Contains(sequenceKinds, k) && !slices.Contains(tailKinds, k)
 		})
 	},
 }

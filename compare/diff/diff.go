@@ -153,7 +153,7 @@ func (r *Result) window(rp *replay.Result) {
 	for _, i := range take {
 		m := r.Members[i]
 		switch {
-		case same || m.AppliedMin == r.Common:
+		case (same || m.AppliedMin == r.Common) && !aheadOfIndex(rp, i):
 			r.Revs[i] = m.CurrentRevision()
 		case rp != nil && rp.Members[i].Checked && rp.Members[i].RevisionAt > 0:
 			r.Revs[i] = rp.Members[i].RevisionAt
@@ -161,6 +161,11 @@ func (r *Result) window(rp *replay.Result) {
 	}
 	r.raise(take, rp)
 	r.fillByRevision(take)
+}
+
+// aheadOfIndex tells whether the replay shows a database that holds more than its consistent index says.
+func aheadOfIndex(rp *replay.Result, i int) bool {
+	return rp != nil && rp.Members[i].Ahead != nil && rp.Members[i].RevisionAt > 0
 }
 
 // raise goes on to the index up to which the replay shows that all members have done what the log asks of their keys.

@@ -301,7 +301,7 @@ func (m *Member) applied() {
 		}
 	}
 	m.AppliedMin, m.AppliedMax = ci, ci
-	if m.Version.Minor < 5 {
+	if m.Version.Minor < 5 || m.IndexFrozen() {
 		m.AppliedMax = m.Commit
 	}
 }

@@ -148,3 +148,34 @@ func (m *Member) CompactRevision() int64 {
 	}
 	return m.DB.KV.CompactRev
 }
+
+// HighestTerm returns the highest term in the member's log: of entries, snapshot records and HardState; 0 without a log.
+func (m *Member) HighestTerm() uint64 {
+	if m.WAL == nil || m.WAL.Summary == nil {
+		return 0
+	}
+	s := m.WAL.Summary
+	top := s.LastTerm
+	for i := range s.Snapshots {
+		top = max(top, s.Snapshots[i].Term)
+	}
+	if s.HardState != nil {
+		top = max(top, s.HardState.Term)
+	}
+	return top
+}
+
+// IndexFrozen tells whether meta/term is above every term of the log while committed entries stand above the consistent index: a
+// server of 3.5 then does not store the index any more (server/etcdserver/cindex, 3.5.0 to 3.5.2), and what it has applied is
+// not told by the index.
+func (m *Member) IndexFrozen() bool {
+	if m.DB == nil || m.DB.Meta.Term == nil || !m.HasLog() {
+		return false
+	}
+	top, s := m.HighestTerm(), m.WAL.Summary
+	committed := m.newestSnapshotIndex()
+	if s.HardState != nil {
+		committed = max(committed, min(s.HardState.Commit, s.LastIndex))
+	}
+	return top > 0 && *m.DB.Meta.Term > top && m.ConsistentIndex() < committed
+}

@@ -35,6 +35,10 @@ type Synth struct {
 	// Purged is the number of puts that a raft snapshot covers: segments that hold nothing newer are gone, as on a server that
 	// has run for long.
 	Purged int
+	// Repeat puts the effects of a stretch of puts once more into the database of one member, as a restart with a stale consistent
+	// index does: by member, the number of the put before which they stand (or Entries, behind the last) and of the first that is
+	// repeated.
+	Repeat map[int]map[int]int
 }
 
 const (
@@ -50,7 +54,7 @@ func (s Synth) Write(tb testing.TB, root string) []string {
 		dir := filepath.Join(root, fmt.Sprintf("node%d", i+1))
 		synthOK(tb, os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700))
 		s.WriteWAL(tb, filepath.Join(dir, "member", "wal"), i)
-		s.writeDB(tb, filepath.Join(dir, "member", "snap", "db"), s.Skip[i])
+		s.writeDB(tb, filepath.Join(dir, "member", "snap", "db"), s.Skip[i], s.Repeat[i])
 		dirs = append(dirs, dir)
 	}
 	return dirs
@@ -132,10 +136,10 @@ func (s Synth) boot(tb testing.TB) []raftpb.Entry {
 // WriteDB writes the database that the log leads to: records in revision order, 10,000 to a transaction, as a server does.
 func (s Synth) WriteDB(tb testing.TB, path string) {
 	tb.Helper()
-	s.writeDB(tb, path, nil)
+	s.writeDB(tb, path, nil, nil)
 }
 
-func (s Synth) writeDB(tb testing.TB, path string, skip map[int]bool) {
+func (s Synth) writeDB(tb testing.TB, path string, skip map[int]bool, repeat map[int]int) {
 	tb.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 	synthOK(tb, err)
@@ -150,6 +154,9 @@ func (s Synth) writeDB(tb testing.TB, path string, skip map[int]bool) {
 			}
 			b.FillPercent = 0.9
 			for end := min(done+10000, s.Entries); done < end; done++ {
+				if rev, err = s.again(b, repeat, done, rev, keys, val); err != nil {
+					return err
+				}
 				if skip[done] {
 					continue
 				}
@@ -158,10 +165,27 @@ func (s Synth) writeDB(tb testing.TB, path string, skip map[int]bool) {
 					return err
 				}
 			}
+			if done == s.Entries {
+				if rev, err = s.again(b, repeat, done, rev, keys, val); err != nil {
+					return err
+				}
+			}
 			return s.meta(tx, uint64(done+s.Members+s.startsBefore(done)))
 		}))
 	}
 	synthOK(tb, db.Close())
+}
+
+// again writes the stretch of puts that repeat names before the put and returns the last revision.
+func (s Synth) again(b *bbolt.Bucket, repeat map[int]int, put int, rev int64, keys []synthKey, val []byte) (int64, error) {
+	from, ok := repeat[put]
+	for j := from; ok && j < put; j++ {
+		rev++
+		if err := s.record(b, j, rev, &keys[j%s.Keys], val); err != nil {
+			return rev, err
+		}
+	}
+	return rev, nil
 }
 
 // synthKey is the state of one key while its database is written.

@@ -1,0 +1,155 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+var indexCanMove = Check{
+	ID: "C01", Title: "the consistent index is not held back by a term from another cluster",
+	Doc: `From 3.5 on index and term are stored together, and a server does not store an index of a lower term than the one in the
+database. A meta/term above every term of the log therefore freezes the consistent index: 3.5.0 to 3.5.2 never store it again, and every restart
+executes the whole log another time.
+Normal: a small consistent index right after a restore, with term 1 or none. A term that merely differs at the last entry is told by D05.`,
+	Needs: NeedDB | NeedLog,
+	Run:   runIndexCanMove,
+}
+
+func runIndexCanMove(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if !m.HasDB() || !m.HasLog() || m.DB.Meta.Term == nil {
+			continue
+		}
+		checked++
+		if !m.IndexFrozen() {
+			continue
+		}
+		top := m.HighestTerm()
+		fs = append(fs, Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Term: in.termAt(m.ConsistentIndex() + 1), Index: m.ConsistentIndex() + 1},
+			Title: fmt.Sprintf("%s: the consistent index stands at %d and can not move", m.Label(), m.ConsistentIndex()),
+			Explanation: fmt.Sprintf("meta/term is %d, the highest term of the log is %d: a server of 3.5.0 to 3.5.2 stores no index of a lower term. At every start it executes the entries %d..%d again",
+				*m.DB.Meta.Term, top, m.ConsistentIndex()+1, m.Commit),
+			Evidence: []Evidence{
+				{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("term"), Field: "term", Observed: fmt.Sprint(*m.DB.Meta.Term), Expected: fmt.Sprintf("at most %d", top), Show: showDB(m, "meta")},
+				{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("about %d, which is committed", m.Commit), Show: showDB(m, "meta")},
+			}})
+	}
+	if checked == 0 {
+		return Result{Reason: "no source has a log and a database that stores a term (3.5 and later)"}
+	}
+	return outcome(fs, "")
+}
+
+var indexPresent = Check{
+	ID: "C02", Title: "a database with records says how far it has applied the log",
+	Doc: `meta/consistent_index is written with the first key. Without it, or at 0, a server takes every entry of its log for not applied and
+executes them all again on top of what the database holds.
+Normal: a database without records, on a member that has not committed yet.`,
+	Needs: NeedDB,
+	Run:   runIndexPresent,
+}
+
+func runIndexPresent(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged || m.Source.Kind == evidence.KindBackup {
+			continue
+		}
+		checked++
+		if m.ConsistentIndex() > 0 || m.DB.KV.Revisions == 0 || !m.HasLog() {
+			continue
+		}
+		observed := "absent"
+		if m.DB.Meta.ConsistentIndex != nil {
+			observed = "0"
+		}
+		fs = append(fs, Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Index: m.WAL.Summary.FirstIndex, Term: m.WAL.Summary.FirstTerm},
+			Title:       fmt.Sprintf("%s: the database holds %d records and no consistent index", m.Label(), m.DB.KV.Revisions),
+			Explanation: fmt.Sprintf("the next start executes all %d entries of the log on top of them", m.Commit),
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Observed: observed,
+				Expected: "the index of the last applied entry", Show: showDB(m, "meta")}}})
+	}
+	if checked == 0 {
+		return Result{Reason: "no source brought a database whose keys can be read"}
+	}
+	return outcome(fs, "")
+}
+
+var nothingAboveIndex = Check{
+	ID: "C03", Title: "the database holds no effect of an entry above its consistent index",
+	Doc: `From 3.5 on the consistent index is stored in the same transaction as the data, so records of a later entry can not be there. If they
+are, the next start executes these entries a second time: revisions, versions and compares then differ from the other members.
+Up to 3.4 the index legally lags behind entries without a key write.`,
+	Needs: NeedReplay,
+	Run: func(in *Input) Result {
+		return in.stretches(func(r *replay.MemberResult) []replay.Stretch {
+			if r.Ahead == nil {
+				return nil
+			}
+			return []replay.Stretch{*r.Ahead}
+		}, in.aheadFinding)
+	},
+}
+
+func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
+	return Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Term: in.termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
+		Title:       fmt.Sprintf("%s: the database holds the effects of entries %d..%d, its consistent index is %d", m.Label(), s.From, s.To, m.ConsistentIndex()),
+		Explanation: "the index was not stored with the data; the next start applies these entries a second time. Do not start the member on this log",
+		Evidence: []Evidence{
+			{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "ahead", Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("%d or more", s.To), Show: showDB(m, "meta")},
+			{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revisions %d..%d", s.First, s.Last), Observed: fmt.Sprintf("what entries %d..%d write", s.From, s.To),
+				Expected: "no record of an entry above the index", Show: showDB(m, fmt.Sprintf("key --rev %d", s.First))}}}
+}
+
+var appliedOnce = Check{
+	ID: "C04", Title: "no stretch of the log was applied twice",
+	Doc: `An entry takes effect once. A block of revisions that repeats what entries before it wrote, up to a restart of the member, means that
+the member executed them again because its consistent index had not been stored. Values are right, revisions and versions are too high from there on,
+and compares succeed or fail otherwise than on the other members.
+Normal: clients that write the same again; those are entries of their own.`,
+	Needs: NeedReplay,
+	Run: func(in *Input) Result {
+		return in.stretches(func(r *replay.MemberResult) []replay.Stretch { return r.Reruns }, in.rerunFinding)
+	},
+}
+
+func (in *Input) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
+	at := s.Before
+	if at == 0 {
+		at = s.To + 1
+	}
+	f := Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()}, At: At{Term: in.termAt(at), Index: at, Revision: &Rev{Main: s.First}},
+		Title:       fmt.Sprintf("%s applied the entries %d..%d a second time (%d revisions)", m.Label(), s.From, s.To, s.Revisions()),
+		Explanation: "a restart executed them again, because the consistent index in the database was too low; its revisions are higher by that number from there on"}
+	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revisions %d..%d", s.First, s.Last),
+		Observed: fmt.Sprintf("once more what entries %d..%d wrote", s.From, s.To), Expected: "every entry applied once", Show: showDB(m, fmt.Sprintf("key --rev %d", s.First))}}
+	if s.Restart > 0 {
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Restart), Observed: "the member published itself after a restart", Show: showLog(m, s.Restart)})
+	}
+	return f
+}
+
+// stretches makes findings of what the replay of each member shows.
+func (in *Input) stretches(of func(*replay.MemberResult) []replay.Stretch, finding func(*evidence.Member, *replay.Stretch) Finding) Result {
+	var fs []Finding
+	why := ""
+	for i, m := range in.Members {
+		r := in.Replay.Members[i]
+		if !r.Checked {
+			if m.HasDB() && r.Why != "" {
+				why += m.Label() + ": " + r.Why + "; "
+			}
+			continue
+		}
+		list := of(r)
+		for j := range list {
+			fs = append(fs, finding(m, &list[j]))
+		}
+	}
+	return outcome(fs, why)
+}

@@ -1,0 +1,93 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var snapLeftovers = Check{
+	ID: "S04", Title: "files that nothing needs any more are told, not judged",
+	Doc: `An aborted transfer leaves tmp*, an interrupted defragmentation db.tmp*, a start that could not read a snapshot *.broken, and a received
+database that was installed or overtaken an old <index>.snap.db. No server needs them.
+Not among them: a <index>.snap.db above the consistent index that the log names; it waits to be installed and must be kept.`,
+	Run: runSnapLeftovers,
+}
+
+func runSnapLeftovers(in *Input) Result {
+	var fs []Finding
+	seen := false
+	for _, m := range in.Members {
+		if m.Snap == nil {
+			continue
+		}
+		seen = true
+		if f := leftoverFinding(m, "db.tmp", defragFiles(m)); f != nil {
+			f.Title = fmt.Sprintf("%s: a defragmentation was interrupted (%d files left)", m.Label(), len(f.Evidence))
+			fs = append(fs, *f)
+		}
+		if f := leftoverFinding(m, "leftover", idleFiles(m)); f != nil {
+			f.Title = fmt.Sprintf("%s: %d files in the snap folder that nothing needs", m.Label(), len(f.Evidence))
+			fs = append(fs, *f)
+		}
+	}
+	if !seen {
+		return Result{Reason: "no source has a snap folder"}
+	}
+	return outcome(fs, "")
+}
+
+// idle is a file that is left over and why.
+type idle struct {
+	name, what string
+	size       int64
+}
+
+func leftoverFinding(m *evidence.Member, field string, files []idle) *Finding {
+	if len(files) == 0 {
+		return nil
+	}
+	f := &Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "copy them with the rest of the evidence, then they can be deleted"}
+	for _, x := range files {
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: x.name, Length: x.size, Field: field, Observed: x.what, Show: "etcd-medic dumplog " + m.Label() + " --snaps"})
+	}
+	return f
+}
+
+func defragFiles(m *evidence.Member) []idle {
+	var out []idle
+	for _, l := range m.Snap.LeftOvers {
+		if strings.HasPrefix(l.Name, "db.tmp") {
+			out = append(out, idle{l.Name, "the copy of a defragmentation that did not end", l.Size})
+		}
+	}
+	return out
+}
+
+func idleFiles(m *evidence.Member) []idle {
+	var out []idle
+	for _, l := range m.Snap.LeftOvers {
+		if strings.HasPrefix(l.Name, "tmp") {
+			out = append(out, idle{l.Name, "a snapshot transfer that did not end", l.Size})
+		}
+	}
+	for _, f := range m.Snap.Files {
+		if f.Broken {
+			out = append(out, idle{f.File, "a snapshot that a server could not read and set aside", f.Size})
+		}
+	}
+	for _, d := range m.Snap.SnapDBs {
+		if m.HasDB() && m.HasLog() && !pendingInstall(m, d.Index) {
+			out = append(out, idle{d.File, fmt.Sprintf("a received database of index %d; the database has applied %d", d.Index, m.ConsistentIndex()), d.Size})
+		}
+	}
+	return out
+}
+
+// pendingInstall tells whether a start would install the received database of that index.
+func pendingInstall(m *evidence.Member, index uint64) bool {
+	return index > m.ConsistentIndex() && slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool { return s.Index == index })
+}

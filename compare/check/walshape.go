@@ -1,0 +1,93 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// walRecordLimit is the record size from which etcd 3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4 refuse to
+// read a sound log (maxWALEntrySizeLimit, wal/decoder.go).
+const walRecordLimit = 10 << 20
+
+var recordsReadable = Check{
+	ID: "W04", Title: "no WAL record is too large to be read back",
+	Doc: `A server writes records of any size that --max-request-bytes allows, but 3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4
+refuse to read one of 10 MiB or more ("max entry size limit exceeded"). The record is sound: its CRC holds.
+A damaged length word is another matter and told by W01.`,
+	Needs: NeedLog,
+	Run:   runRecordsReadable,
+}
+
+func runRecordsReadable(in *Input) Result {
+	var fs []Finding
+	for _, m := range in.Members {
+		if m.WAL == nil || m.WAL.Summary == nil || m.WAL.Summary.LargestRecord < walRecordLimit {
+			continue
+		}
+		s := m.WAL.Summary
+		fs = append(fs, Finding{Severity: Warning, Members: []string{m.Label()},
+			Title:       fmt.Sprintf("%s: a sound WAL record has %d bytes; servers before 3.5.5 do not read it back", m.Label(), s.LargestRecord),
+			Explanation: "3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4 refuse to start on it: max entry size limit exceeded",
+			Evidence: []Evidence{{Member: m.Label(), File: s.LargestPos.Segment, Offset: Int64(s.LargestPos.Offset), Length: s.LargestRecord, Field: "oversize",
+				Observed: fmt.Sprintf("%d bytes, the CRC holds", s.LargestRecord), Expected: fmt.Sprintf("less than %d", walRecordLimit), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}})
+	}
+	return outcome(fs, in.unreadableParts("wal"))
+}
+
+var logReachesBack = Check{
+	ID: "W05", Title: "the log reaches back to a snapshot to start from",
+	Doc: `A server purges segments from the front, behind the newest snapshot. The first entry that is left must follow a snapshot that the log
+still names, or a start finds no place to begin.
+Normal: a log that begins with a later segment than 0. Its CRC chain then begins with the value in that segment's CRC record, which 3.3.21 and 3.4.8
+alone mistake for a mismatch.`,
+	Needs: NeedLog,
+	Run:   runLogReachesBack,
+}
+
+func runLogReachesBack(in *Input) Result {
+	var fs []Finding
+	for _, m := range in.Members {
+		if m.WAL == nil || m.WAL.Summary == nil || m.WAL.Summary.Start != dumplog.StartPurged {
+			continue
+		}
+		s := m.WAL.Summary
+		if s.FirstIndex > 0 && startPoint(m)+1 < s.FirstIndex {
+			fs = append(fs, purgedFinding(m))
+		} else if v := m.Version.Minor; (v == 3 || v == 4) && len(s.Damage) == 0 {
+			fs = append(fs, falseAlarmFinding(m))
+		}
+	}
+	return outcome(fs, in.unreadableParts("wal"))
+}
+
+// startPoint is the newest snapshot that the log names. Whether its file is there and sound is told by S01.
+func startPoint(m *evidence.Member) (index uint64) {
+	for _, s := range m.WAL.Summary.Snapshots {
+		index = max(index, s.Index)
+	}
+	return index
+}
+
+func purgedFinding(m *evidence.Member) Finding {
+	s, from := m.WAL.Summary, startPoint(m)
+	f := Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: from + 1},
+		Title:       fmt.Sprintf("%s: the log begins at entry %d, the newest snapshot that it names is at %d", m.Label(), s.FirstIndex, from),
+		Explanation: fmt.Sprintf("the entries %d..%d are in no segment; a server finds no place to start from", from+1, s.FirstIndex-1)}
+	if m.ConsistentIndex()+1 >= s.FirstIndex {
+		f.Explanation += fmt.Sprintf(". The database has applied entry %d, so its content covers the gap", m.ConsistentIndex())
+	}
+	f.Evidence = []Evidence{{Member: m.Label(), File: s.Segments[0].Name, Field: "purged", Observed: fmt.Sprintf("first entry %d in segment %d", s.FirstIndex, s.Segments[0].Seq),
+		Expected: fmt.Sprintf("an entry at or below %d", from+1), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}
+	return f
+}
+
+func falseAlarmFinding(m *evidence.Member) Finding {
+	seg := m.WAL.Summary.Segments[0]
+	return Finding{Severity: Info, Members: []string{m.Label()},
+		Title:       fmt.Sprintf("%s: the log begins with segment %d and is sound", m.Label(), seg.Seq),
+		Explanation: "if a server of 3.3.21 or 3.4.8 reports a crc mismatch on it, the server is wrong: it compares the head of the first segment with a chain of 0",
+		Evidence: []Evidence{{Member: m.Label(), File: seg.Name, Offset: Int64(0), Field: "purged and sound", Observed: "every record continues the CRC chain that the segment's CRC record begins",
+			Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
+}
