@@ -66,49 +66,26 @@ func Clone(ctx context.Context, best *evidence.Member, targets []Target, dst str
 	if err != nil {
 		return Result{}, err
 	}
-	p, err := newPartialDir(dst)
+	set := make([]NamedDir, len(targets))
+	for i := range targets {
+		set[i] = NamedDir{targets[i].Name, plan.dirs[i]}
+	}
+	res, err := WriteSet(ctx, dst, set, best.Source.Parts().DB, slices.Concat(plan.edits, o.Edits), o.Progress)
 	if err != nil {
-		return Result{}, err
+		return Result{}, fmt.Errorf("cloning %s: %w", best.Label(), err)
 	}
-	defer p.abandon()
-	res := Result{Path: dst, Notes: plan.notes}
-	var done int64
-	total := best.DB.Handle.Size() * int64(len(targets))
-	moved := func(n int64) {
-		done += n
-		if o.Progress != nil {
-			o.Progress(min(done, total), total)
-		}
-	}
-	edits, from := slices.Concat(plan.edits, o.Edits), best.Source.Parts().DB
-	for i, d := range plan.dirs {
-		root := filepath.Join(p.path, targets[i].Name)
-		if err := mkdirs(root); err != nil {
-			return Result{}, err
-		}
-		w, err := writeDir(ctx, root, d, func(ctx context.Context, path string) error { return copyDB(ctx, path, from, moved, edits) })
-		if err == nil {
-			err = syncDirs(root)
-		}
-		if err != nil {
-			return Result{}, fmt.Errorf("cloning %s to %s: %w", best.Label(), targets[i].Name, err)
-		}
-		w.Name = targets[i].Name
-		res.Dirs, res.Bytes = append(res.Dirs, w), res.Bytes+w.Bytes
-		// The databases are equal: what was edited once is only copied.
-		from, edits = filepath.Join(root, "member", "snap", "db"), nil
-	}
-	if err := p.commit(); err != nil {
-		return Result{}, err
-	}
+	res.Notes = plan.notes
 	return res, nil
 }
 
-// RefusedError says which precondition does not hold.
+// RefusedError says which precondition does not hold; nothing was written.
 type RefusedError struct{ Reason string }
 
-// Error returns the reason.
-func (e *RefusedError) Error() string { return e.Reason }
+// Error returns the reason on one line.
+func (e *RefusedError) Error() string { return "refused: " + e.Reason }
+
+// Refused tells commands to end with exit code 5.
+func (e *RefusedError) Refused() bool { return true }
 
 func refusef(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 

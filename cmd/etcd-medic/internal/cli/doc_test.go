@@ -16,6 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
+	"github.com/etcd-medic/etcd-medic/repair/restore"
 )
 
 // exitCodes are the constants by the names of docs/EXIT-CODES.md.
@@ -116,6 +117,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[repair.Plan](), code, seen)
 	jsonNames(reflect.TypeFor[extract.Result](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Against](), code, seen)
+	jsonNames(reflect.TypeFor[restore.Report](), code, seen)
 	documents, _, ok := strings.Cut(page, "## dumplog and dumpdb")
 	if !ok {
 		t.Fatal("docs/JSON.md has no part on dumplog and dumpdb")

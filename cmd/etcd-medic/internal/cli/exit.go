@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/restore"
 )
 
 // The exit codes; docs/EXIT-CODES.md says the same to users.
@@ -87,6 +88,10 @@ func hintOf(err error) string {
 	var refused *repair.RefusedError
 	if errors.As(err, &refused) {
 		return refused.Hint
+	}
+	var restored *restore.RefusedError
+	if errors.As(err, &restored) {
+		return restored.Hint
 	}
 	var src *evidence.SourceError
 	switch {

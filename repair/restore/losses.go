@@ -1,0 +1,68 @@
+package restore
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// losses says what the new cluster does not have.
+func (r *Report) losses(v *compare.Report, kind evidence.Kind) {
+	if n := r.Revision.GivenUp; n > 0 {
+		r.GivesUp = append(r.GivesUp, fmt.Sprintf("%d revisions, %d to %d, that surviving sources hold and the backup does not; etcd-medic rebuild --base BACKUP --log DIR can bring them back first",
+			n, r.Backup.Revision+1, r.Backup.Revision+n))
+	}
+	if r.Revision.MarkCompacted {
+		r.GivesUp = append(r.GivesUp, fmt.Sprintf("the history of keys before revision %d: it is compacted at the first start, so that clients with older revisions read anew", r.Revision.Start))
+	} else {
+		r.Notes = append(r.Notes, "the revision is not raised: clients that have seen newer revisions miss events or keep stale caches")
+	}
+	if kind == evidence.KindDataDir {
+		r.GivesUp = append(r.GivesUp, "the log of the data dir: entries behind its consistent index are not in its database")
+	}
+	m := &v.Members[0]
+	for _, x := range m.Membership.Members {
+		if x.IsLearner {
+			r.GivesUp = append(r.GivesUp, fmt.Sprintf("learner %s (%s): add it again when the cluster runs", x.Name, x.ID))
+		}
+	}
+	if n := len(m.Leases); n > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d leases start anew with their full time to live", n))
+	}
+	if m.Downgrade != "" {
+		r.Notes = append(r.Notes, "the downgrade to "+m.Downgrade+" that was under way is cancelled")
+	}
+	r.Notes = append(r.Notes, "move the old data dirs aside before the first start; start all members together")
+}
+
+// minorOf is the etcd line that wrote the backup, 0 when no mark tells.
+func minorOf(m *evidence.Facts) (minor int) {
+	if m.WroteBy.Etcd != nil {
+		_, _ = fmt.Sscanf(*m.WroteBy.Etcd, "3.%d", &minor)
+	}
+	return minor
+}
+
+// serversFor are the lines that can start dirs made of a db: no older than what its marks say, and one minor newer at most, as etcd
+// supports upgrades.
+func serversFor(m *evidence.Facts) string {
+	minor := minorOf(m)
+	var marked int
+	for _, v := range []string{m.ClusterVersion, deref(m.DB.StorageVersion)} {
+		if _, err := fmt.Sscanf(v, "3.%d", &marked); err == nil {
+			minor = max(minor, marked)
+		}
+	}
+	if minor == 0 {
+		return ""
+	}
+	return fmt.Sprintf("3.%d, or 3.%d", minor, minor+1)
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

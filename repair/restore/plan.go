@@ -1,0 +1,141 @@
+package restore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Plan is the cluster to be made. As a file it is YAML (or JSON).
+type Plan struct {
+	// Token is the initial cluster token: a part of all IDs. "" makes one from the backup.
+	Token string `yaml:"token,omitempty"`
+	// Members are the new members; none takes those of the backup.
+	Members []PlanMember `yaml:"members"`
+	// DataDir is where each member's dir will lie on its host, {name} standing for its name; for the start commands only.
+	DataDir string `yaml:"dataDir,omitempty"`
+}
+
+// PlanMember is one member of a Plan.
+type PlanMember struct {
+	Name     string   `yaml:"name"`
+	PeerURLs []string `yaml:"peerURLs"`
+	// ClientURLs are for the start command only: a member publishes its own when it starts.
+	ClientURLs []string `yaml:"clientURLs,omitempty"`
+}
+
+// ReadPlan reads a plan file. Unknown fields are errors: a misspelt one would silently be left out.
+func ReadPlan(path string) (Plan, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return Plan{}, err
+	}
+	var p Plan
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	if err := d.Decode(&p); err != nil && !errors.Is(err, io.EOF) {
+		return Plan{}, fmt.Errorf("plan %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// ParseInitialCluster reads NAME=URL,NAME=URL as --initial-cluster of etcd has it; a name given twice has two peer URLs.
+func ParseInitialCluster(s string) ([]PlanMember, error) {
+	var out []PlanMember
+	for _, part := range strings.Split(s, ",") {
+		name, u, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok || name == "" || u == "" {
+			return nil, fmt.Errorf("%q is not NAME=PEER-URL", part)
+		}
+		i := slices.IndexFunc(out, func(m PlanMember) bool { return m.Name == name })
+		if i < 0 {
+			out = append(out, PlanMember{Name: name})
+			i = len(out) - 1
+		}
+		out[i].PeerURLs = append(out[i].PeerURLs, u)
+	}
+	return out, nil
+}
+
+// check refuses what can not become a cluster, and returns what is merely unusual.
+func (p *Plan) check() (notes []string, err error) {
+	if len(p.Members) == 0 {
+		return nil, refusef("name the members with --initial-cluster or --plan", "no members are named, and the backup holds none")
+	}
+	names, urls := map[string]bool{}, map[string]string{}
+	for _, m := range p.Members {
+		if err := plainName(m.Name); err != nil {
+			return nil, err
+		}
+		if names[m.Name] {
+			return nil, refusef("give every member its own name", "two members are named %s", m.Name)
+		}
+		names[m.Name] = true
+		if len(m.PeerURLs) == 0 {
+			return nil, refusef("", "member %s has no peer URL", m.Name)
+		}
+		for _, u := range m.PeerURLs {
+			if err := peerURL(u); err != nil {
+				return nil, refusef("as in http://10.0.0.1:2380", "member %s: %v", m.Name, err)
+			}
+			if other := urls[u]; other != "" {
+				return nil, refusef("give every member its own peer URL", "members %s and %s have the same peer URL %s", other, m.Name, u)
+			}
+			urls[u] = m.Name
+			if local(u) && len(p.Members) > 1 {
+				notes = append(notes, fmt.Sprintf("peer URL %s of %s reaches no other host", u, m.Name))
+			}
+		}
+	}
+	if len(p.Members)%2 == 0 {
+		notes = append(notes, fmt.Sprintf("%d members tolerate no more failures than %d", len(p.Members), len(p.Members)-1))
+	}
+	return notes, nil
+}
+
+// plainName keeps names to what can be a folder.
+func plainName(n string) error {
+	if n == "" || n == "." || n == ".." || strings.ContainsAny(n, "/\\=,\x00") || strings.HasSuffix(n, ".partial") {
+		return refusef("", "member name %q can not be the name of a folder", n)
+	}
+	return nil
+}
+
+// peerURL holds a URL against what etcd accepts (client/pkg/types/urls.go): scheme, host with port, nothing behind.
+func peerURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil {
+		return err
+	}
+	switch u.Scheme {
+	case "http", "https":
+		if _, port, err := net.SplitHostPort(u.Host); err != nil || port == "" {
+			return fmt.Errorf("%s has no port", s)
+		}
+	case "unix", "unixs":
+		return nil
+	default:
+		return fmt.Errorf("%s is neither http nor https", s)
+	}
+	if u.Path != "" {
+		return fmt.Errorf("%s has a path", s)
+	}
+	return nil
+}
+
+func local(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
+}

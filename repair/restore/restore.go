@@ -1,0 +1,260 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/backup"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+)
+
+// Options say what to restore and what to put up with.
+type Options struct {
+	// Backup is a backup file, a db file, or a data dir, of which the db is taken.
+	Backup evidence.Spec
+	Plan   Plan
+	// Out is the new folder for the members' dirs.
+	Out string
+	// Surviving are sources of the old cluster: data dirs, dbs, later backups, running members.
+	Surviving []evidence.Spec
+	// Bump raises the revision by so much; nil computes it, 0 leaves it as it is. Reserve is added to a computed raise.
+	Bump    *uint64
+	Reserve uint64
+	// Unproven accepts a missing or wrong trailer, Broken a content that contradicts itself, Alarmed content that the old cluster
+	// itself flagged as corrupt, LowRevision a start below revisions that clients have seen.
+	Unproven, Broken, Alarmed, LowRevision bool
+	// Compare are the options of the diagnoses before and after.
+	Compare compare.Options
+}
+
+func refusef(hint, format string, args ...any) error {
+	return &RefusedError{fmt.Sprintf(format, args...), hint}
+}
+
+// Run restores. A *RefusedError means that nothing was written; an error with a Report, that the dirs are there and did not pass their
+// diagnosis.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	if o.Backup.Where == "" || strings.Contains(o.Backup.Where, "://") {
+		return nil, refusef("save a snapshot first: etcdctl snapshot save FILE", "a running member is no backup")
+	}
+	parts, err := evidence.Locate(ctx, o.Backup)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = parts.Close() }()
+	if parts.DB == "" {
+		return nil, &evidence.SourceError{Where: o.Backup.Where, Found: "a source of kind " + string(parts.Kind), Expected: "a backup"}
+	}
+	verified, err := backup.Verify(ctx, evidence.Spec{Name: parts.Name, Where: parts.DB}, backup.Options{Options: o.Compare})
+	if err != nil {
+		return nil, err
+	}
+	input, err := evidence.Open(ctx, []evidence.Spec{{Name: parts.Name, Where: parts.DB}}, evidence.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = input.Close() }()
+	r := &Report{SchemaVersion: compare.SchemaVersion, Tool: verified.Tool, GivesUp: []string{}, Notes: []string{}}
+	if err := r.takeBackup(verified, &o); err != nil {
+		return nil, err
+	}
+	old, err := readSurvivors(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	if r.Revision, err = revisionFor(r.Backup.Revision, old, &o); err != nil {
+		return nil, err
+	}
+	dirs, err := r.plan(&o, verified, old)
+	if err != nil {
+		return nil, err
+	}
+	r.losses(verified, parts.Kind)
+	if err := r.write(ctx, &o, parts.DB, dirs); err != nil {
+		return nil, err
+	}
+	r.InputsUnchanged = verified.InputsUnchanged && input.Unchanged() == nil
+	return r, r.verify(ctx, &o)
+}
+
+// takeBackup keeps the facts and refuses what must not be restored.
+func (r *Report) takeBackup(v *compare.Report, o *Options) error {
+	if len(v.Members) == 0 || v.Members[0].DB == nil || v.Backup == nil {
+		return refusef("", "%s", v.Verdict.Summary)
+	}
+	m, b := &v.Members[0], v.Backup
+	r.Backup = Backup{Name: backup.Name(v), Bytes: b.Size, SHA256: v.Sources[0].SHA256, Trailer: b.Trailer, CompactRevision: m.DB.CompactRevision,
+		Keys: m.DB.Keys, ClusterVersion: m.ClusterVersion, StorageVersion: m.DB.StorageVersion, WroteBy: m.WroteBy.Etcd}
+	for _, l := range b.Layers {
+		if l.Outcome != check.Violated {
+			continue
+		}
+		switch l.Name {
+		case "metas", "pages", "buckets":
+			return refusef("use another backup, or rebuild one from what can be read: etcd-medic repair db --rebuild, then restore that", "%s: %s", l.Name, l.Says)
+		case "trailer", "size", "alarms":
+		default:
+			if !o.Broken {
+				return refusef("use another backup, or accept it: --accept-contradicting-content", "%s: %s", l.Name, l.Says)
+			}
+			r.Notes = append(r.Notes, l.Name+": "+l.Says)
+		}
+	}
+	if m.DB.CurrentRevision == nil {
+		return refusef("", "the revision of the backup can not be read")
+	}
+	r.Backup.Revision = *m.DB.CurrentRevision
+	if b.Trailer != "match" {
+		if !o.Unproven {
+			return refusef("use another backup, or accept content that nothing proves: --accept-unproven-content", "the sha256 trailer of %s: %s", r.Backup.Name, b.Trailer)
+		}
+		r.Notes = append(r.Notes, fmt.Sprintf("the sha256 trailer of the backup: %s; nothing proves its content", b.Trailer))
+	}
+	return r.alarms(m, o)
+}
+
+// alarms: the members they name are gone, so they are not taken along; what CORRUPT says of the content stays true.
+func (r *Report) alarms(m *evidence.Facts, o *Options) error {
+	for _, a := range m.Alarms {
+		if a.Alarm == "CORRUPT" && !o.Alarmed {
+			return refusef("diagnose the old members first, or accept it: --accept-content-flagged-corrupt", "the backup holds a CORRUPT alarm of member %s: the old cluster had found its members to differ", a.MemberID)
+		}
+		r.Notes = append(r.Notes, fmt.Sprintf("alarm %s of member %s is not taken along", a.Alarm, a.MemberID))
+	}
+	return nil
+}
+
+// plan completes the member list and derives IDs.
+func (r *Report) plan(o *Options, v *compare.Report, old *survivors) ([]datadir.Dir, error) {
+	p := &o.Plan
+	m := &v.Members[0]
+	if len(p.Members) == 0 {
+		for _, x := range m.Membership.Members {
+			if !x.IsLearner {
+				p.Members = append(p.Members, PlanMember{Name: x.Name, PeerURLs: x.PeerURLs, ClientURLs: x.ClientURLs})
+			}
+		}
+		r.Notes = append(r.Notes, "no members were named: those of the backup are taken, with their old URLs")
+	}
+	if p.Token == "" {
+		p.Token = fmt.Sprintf("restored-%.12s-%d", r.Backup.SHA256, r.Revision.Start)
+	}
+	notes, err := p.check()
+	if err != nil {
+		return nil, err
+	}
+	r.Notes = append(append(r.Notes, notes...), old.notes...)
+	for _, x := range m.Membership.Members {
+		old.members[uint64(x.ID)] = r.Backup.Name
+	}
+	var list []datadir.Member
+	var ids []uint64
+	for _, x := range p.Members {
+		id := datadir.NewMemberID(x.PeerURLs, p.Token)
+		if at := old.members[id]; at != "" {
+			return nil, refusef("choose another --initial-cluster-token", "%s would get ID %x, which %s knows as an old member: with the old token and URLs, leftovers of the old cluster take the new one for theirs", x.Name, id, at)
+		}
+		list, ids = append(list, datadir.Member{ID: id, Name: x.Name, PeerURLs: x.PeerURLs}), append(ids, id)
+	}
+	slices.SortFunc(list, func(a, b datadir.Member) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	r.ClusterID, r.Token, r.Servers = dumplog.ID(datadir.NewClusterID(ids)), p.Token, serversFor(m)
+	return dirsOf(list, uint64(r.ClusterID), minorOf(m), ids)
+}
+
+// dirsOf are the new dirs, in the order of ids: what a cluster has that was bootstrapped with these members and did nothing more.
+func dirsOf(list []datadir.Member, cluster uint64, minor int, ids []uint64) ([]datadir.Dir, error) {
+	n := uint64(len(list))
+	d := datadir.Dir{ClusterID: cluster, Term: 1, Index: n, Vote: list[0].ID, Members: list, Minor: minor}
+	for i := range list {
+		context, err := list[i].JSON()
+		if err != nil {
+			return nil, err
+		}
+		d.Voters = append(d.Voters, list[i].ID)
+		d.Entries = append(d.Entries, datadir.Entry{Type: dumplog.EntryConfChange, Term: 1, Index: uint64(i + 1), Data: datadir.ConfChange(uint64(dumplog.ConfChangeAddNode), list[i].ID, context)})
+	}
+	var out []datadir.Dir
+	for _, id := range ids {
+		d.MemberID = id
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// edits make the backup's database that of the new cluster.
+func (r *Report) edits(d *datadir.Dir) []datadir.Edit {
+	e := []datadir.Edit{datadir.SetConsistentIndex(d.Index), datadir.SetMembers(d.Members, nil), datadir.ClearAlarm(0, 0), datadir.ClearDowngrade()}
+	if d.Minor > 0 && d.Minor < 5 {
+		// Servers before 3.5 never write these: they would stay as they are for ever.
+		e = append(e, datadir.SetTerm(0), datadir.SetConfState(nil, nil))
+	} else {
+		e = append(e, datadir.SetTerm(d.Term), datadir.SetConfState(d.Voters, nil))
+	}
+	if r.Revision.Bump > 0 {
+		e = append(e, datadir.BumpRevision(r.Revision.Bump), datadir.MarkCompacted())
+	}
+	return e
+}
+
+func (r *Report) write(ctx context.Context, o *Options, db string, dirs []datadir.Dir) error {
+	var set []datadir.NamedDir
+	for i := range dirs {
+		set = append(set, datadir.NamedDir{Name: o.Plan.Members[i].Name, Dir: dirs[i]})
+	}
+	res, err := datadir.WriteSet(ctx, o.Out, set, db, r.edits(&dirs[0]), nil)
+	if errors.Is(err, datadir.ErrExists) {
+		return refusef("name a new folder", "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range o.Plan.Members {
+		x := &o.Plan.Members[i]
+		r.Members = append(r.Members, Member{Name: x.Name, MemberID: res.Dirs[i].MemberID, PeerURLs: x.PeerURLs, ClientURLs: x.ClientURLs,
+			Bytes: res.Dirs[i].Bytes, Start: startCommand(&o.Plan, x)})
+	}
+	return nil
+}
+
+// verify diagnoses the new dirs together.
+func (r *Report) verify(ctx context.Context, o *Options) error {
+	var specs []evidence.Spec
+	for _, m := range r.Members {
+		specs = append(specs, evidence.Spec{Name: m.Name, Where: filepath.Join(o.Out, m.Name)})
+	}
+	co := o.Compare
+	co.Backup = false
+	after, err := compare.Diagnose(ctx, specs, co)
+	if err != nil {
+		return err
+	}
+	r.After = after.Verdict
+	if r.After.Healthy == nil || !*r.After.Healthy {
+		return &NotHealthyError{Out: o.Out, Verdict: r.After}
+	}
+	return nil
+}
+
+// NotHealthyError says that dirs were written and that their diagnosis found something. Commands end with exit code 6.
+type NotHealthyError struct {
+	Out     string
+	Verdict compare.Verdict
+}
+
+// Error returns the verdict on one line.
+func (e *NotHealthyError) Error() string {
+	return fmt.Sprintf("the new dirs did not pass their diagnosis (%s): %s", e.Verdict.Class, e.Verdict.Summary)
+}

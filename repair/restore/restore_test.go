@@ -1,0 +1,202 @@
+package restore_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/lease"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+	"github.com/etcd-medic/etcd-medic/repair/restore"
+)
+
+func TestMain(m *testing.M) { evidencetest.Main(m) }
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func three(t testing.TB) restore.Plan {
+	t.Helper()
+	m, err := restore.ParseInitialCluster("n1=http://10.0.0.1:2380,n2=http://10.0.0.2:2380,n3=http://10.0.0.3:2380")
+	ok(t, err)
+	return restore.Plan{Members: m}
+}
+
+func good(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(evidencetest.Incident(t, "o-backup-good"), "backup.db")
+}
+
+func spec(path string) evidence.Spec { return evidence.Spec{Where: path} }
+
+// TestRestoredDirsAreReadByEtcd opens the dirs with etcd's own packages, as a server does.
+func TestRestoredDirsAreReadByEtcd(t *testing.T) {
+	src := good(t)
+	evidencetest.Unchanged(t, src)
+	out := filepath.Join(t.TempDir(), "new")
+	r, err := restore.Run(context.Background(), restore.Options{Backup: spec(src), Plan: three(t), Out: out})
+	ok(t, err)
+	if r.After.Class != "freshly-restored" || !r.InputsUnchanged || r.Revision.Start != 1_000_000_181 || len(r.Members) != 3 {
+		t.Fatalf("report %+v", r)
+	}
+	lg := zap.NewNop()
+	for _, m := range r.Members {
+		dir := evidencetest.Copy(t, filepath.Join(out, m.Name))
+		w, err := wal.Open(lg, filepath.Join(dir, "member", "wal"), walpb.Snapshot{})
+		ok(t, err)
+		meta, state, ents, err := w.ReadAll()
+		ok(t, err)
+		ok(t, w.Close())
+		var md etcdserverpb.Metadata
+		ok(t, md.Unmarshal(meta))
+		if md.NodeID != uint64(m.MemberID) || md.ClusterID != uint64(r.ClusterID) {
+			t.Errorf("%s: metadata %+v", m.Name, md)
+		}
+		if state.Term != 1 || state.Commit != 3 || len(ents) != 3 || ents[2].Type != raftpb.EntryConfChange {
+			t.Errorf("%s: state %+v, %d entries", m.Name, state, len(ents))
+		}
+		be := backend.NewDefaultBackend(lg, filepath.Join(dir, "member", "snap", "db"))
+		s := mvcc.NewStore(lg, be, &lease.FakeLessor{}, mvcc.StoreConfig{})
+		res, err := s.Range(context.Background(), []byte{0}, []byte{0xff}, mvcc.RangeOptions{})
+		if err != nil || len(res.KVs) != 130 || s.Rev() != r.Revision.Start {
+			t.Errorf("%s: %d keys at %d, %v", m.Name, len(res.KVs), s.Rev(), err)
+		}
+		s.Close()
+		ok(t, be.Close())
+	}
+}
+
+func TestRefused(t *testing.T) {
+	src := good(t)
+	raw := filepath.Join(t.TempDir(), "raw.db")
+	ok(t, datadir.CopyDB(context.Background(), raw, src))
+	short := evidencetest.Copy(t, src)
+	ok(t, os.Truncate(short, 20000))
+	alarmed := backupWith(t, src, datadir.PutBucketKey("alarm", []byte{8, 7, 16, 2}, nil))
+	urls := []string{"http://10.0.0.1:2380"}
+	twin := backupWith(t, src, datadir.SetMembers([]datadir.Member{{ID: datadir.NewMemberID(urls, "old"), Name: "n1", PeerURLs: urls}}, nil))
+	flipped := filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")
+	evidencetest.Unchanged(t, src, raw, short, alarmed, twin, flipped)
+	for name, c := range map[string]struct {
+		src, says string
+		change    func(*restore.Options)
+		accept    func(*restore.Options)
+	}{
+		"wrong trailer": {src: flipped, says: "trailer", accept: func(o *restore.Options) { o.Unproven = true }},
+		"no trailer":    {src: raw, says: "trailer", accept: func(o *restore.Options) { o.Unproven = true }},
+		"cut short":     {src: short, says: "pages", change: func(o *restore.Options) { o.Unproven = true }},
+		"CORRUPT":       {src: alarmed, says: "CORRUPT", accept: func(o *restore.Options) { o.Alarmed = true }},
+		"old token":     {src: twin, says: "old member", change: func(o *restore.Options) { o.Plan.Token = "old" }, accept: func(o *restore.Options) { o.Plan.Token = "new" }},
+		"same name":     {src: src, says: "named n1", change: func(o *restore.Options) { o.Plan.Members[1].Name = "n1" }},
+		"same URL":      {src: src, says: "same peer URL", change: func(o *restore.Options) { o.Plan.Members[1].PeerURLs = urls }},
+		"bad URL":       {src: src, says: "no port", change: func(o *restore.Options) { o.Plan.Members[1].PeerURLs = []string{"http://x"} }},
+		"folder name":   {src: src, says: "folder", change: func(o *restore.Options) { o.Plan.Members[1].Name = "../n1" }},
+		"endpoint":      {src: "http://127.0.0.1:1", says: "no backup"},
+	} {
+		out := filepath.Join(t.TempDir(), "new")
+		o := restore.Options{Backup: spec(c.src), Plan: three(t), Out: out}
+		if c.change != nil {
+			c.change(&o)
+		}
+		_, err := restore.Run(context.Background(), o)
+		var refused *restore.RefusedError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
+			t.Errorf("%s: left %v", name, left)
+		}
+		if c.accept != nil {
+			c.accept(&o)
+			if _, err := restore.Run(context.Background(), o); err != nil {
+				t.Errorf("%s, accepted: %v", name, err)
+			}
+		}
+	}
+}
+
+func backupWith(t *testing.T, src string, edits ...datadir.Edit) string {
+	t.Helper()
+	db, out := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "backup.db")
+	ok(t, datadir.CopyDB(context.Background(), db, src, edits...))
+	_, err := datadir.WriteBackup(context.Background(), out, db)
+	ok(t, err)
+	return out
+}
+
+// TestRevisionIsAboveAllThatSurvived: what the database shows, and what the log behind it may have done.
+func TestRevisionIsAboveAllThatSurvived(t *testing.T) {
+	old := clustertest.Synth{Members: 1, Entries: 500, Keys: 10, Value: 20}
+	ahead := clustertest.Synth{Members: 1, Entries: 800, Keys: 10, Value: 20}
+	db := filepath.Join(t.TempDir(), "db")
+	old.WriteDB(t, db)
+	src := backupWith(t, db)
+	dirs := ahead.Write(t, t.TempDir())
+	lagging := old.Write(t, t.TempDir()) // its log is replaced by the longer one: 300 entries not applied
+	walDir := filepath.Join(lagging[0], "member", "wal")
+	ok(t, os.RemoveAll(walDir))
+	ahead.WriteWAL(t, walDir, 0)
+	for _, c := range []struct {
+		surviving    string
+		newest, lost int64
+	}{{dirs[0], 801, 300}, {lagging[0], 801, 0}, {src, 501, 0}} {
+		o := restore.Options{Backup: spec(src), Plan: three(t), Out: filepath.Join(t.TempDir(), "new"), Surviving: []evidence.Spec{spec(c.surviving)}, Reserve: 1000}
+		r, err := restore.Run(context.Background(), o)
+		ok(t, err)
+		want := restore.Revision{Backup: 501, NewestSeen: c.newest, SeenOn: r.Revision.SeenOn, Bump: uint64(c.newest - 501 + 1000), Reserve: 1000,
+			Start: c.newest + 1000, MarkCompacted: true, GivenUp: c.lost}
+		if d := cmp.Diff(want, r.Revision); d != "" {
+			t.Error(d)
+		}
+		low := uint64(c.newest - 501)
+		o.Bump, o.Out = &low, filepath.Join(t.TempDir(), "new")
+		var refused *restore.RefusedError
+		if _, err := restore.Run(context.Background(), o); c.newest > 501 && !errors.As(err, &refused) {
+			t.Errorf("a raise to what was seen: %v", err)
+		}
+	}
+}
+
+func TestMembersOfTheBackup(t *testing.T) {
+	r, err := restore.Run(context.Background(), restore.Options{Backup: spec(good(t)), Out: filepath.Join(t.TempDir(), "new"), Plan: restore.Plan{DataDir: "/var/lib/etcd/{name}"}})
+	ok(t, err)
+	if len(r.Members) != 3 || !strings.Contains(r.Members[0].Start, "--data-dir /var/lib/etcd/node2 ") || !strings.Contains(r.Members[0].Start, "--advertise-client-urls") {
+		t.Errorf("members %+v", r.Members)
+	}
+}
+
+func TestPlanFile(t *testing.T) {
+	for text, bad := range map[string]bool{
+		"token: x\nmembers:\n- name: a\n  peerURLs: [http://a:1]\n": false,
+		`{"members": [{"name": "a", "peerURLs": ["http://a:1"]}]}`:  false,
+		"membres: []\n":            true,
+		"members:\n- nme: a\n":     true,
+		"members: 7\n":             true,
+		strings.Repeat("[", 10000): true,
+	} {
+		path := filepath.Join(t.TempDir(), "plan.yaml")
+		ok(t, os.WriteFile(path, []byte(text), 0o600))
+		if _, err := restore.ReadPlan(path); (err != nil) != bad {
+			t.Errorf("%.40q: %v", text, err)
+		}
+	}
+}
