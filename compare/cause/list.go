@@ -1,17 +1,30 @@
 package cause
 
+import "slices"
+
 // All returns the catalogue in the order of preference: of two causes that fit, the earlier is named first. A new cause is
-// one value in a file of its family and one line here.
+// one value in a file of its family and one line in the list of its family below.
 func All() []Cause {
 	return append(known(), unexplained())
 }
 
 func known() []Cause {
+	return slices.Concat(identityCauses(), fileCauses(), contentCauses(), memberCauses(), sideCauses())
+}
+
+// identityCauses are about identity and control state, which come first in history.
+func identityCauses() []Cause {
 	return []Cause{
 		foreignCluster,
 		authRevisionReplay,
 		authRevisionUnequal,
 		wipedMember,
+	}
+}
+
+// fileCauses are about damaged, missing and left-over files, and files of different times.
+func fileCauses() []Cause {
+	return []Cause{
 		walTornTail,
 		walTornTailNotRepaired,
 		walHoleZeroed,
@@ -36,6 +49,12 @@ func known() []Cause {
 		backupHashMismatch,
 		leaseRevokeWithoutToken,
 		backupWithoutHash,
+	}
+}
+
+// contentCauses are about what members hold and should not, or should and do not.
+func contentCauses() []Cause {
+	return []Cause{
 		negativeLeaseID,
 		danglingLease,
 		valueBytesAltered,
@@ -50,10 +69,22 @@ func known() []Cause {
 		revisionDecrease,
 		tombstoneDropped,
 		authSecretsInWAL,
+	}
+}
+
+// memberCauses are about the member list.
+func memberCauses() []Cause {
+	return []Cause{
 		quorumLostAfterAdd,
 		promotionNotPersisted,
 		updateDropsLearner,
 		zombieMembers,
+	}
+}
+
+// sideCauses are about what never explains a verdict.
+func sideCauses() []Cause {
+	return []Cause{
 		leaseTTLClamp,
 		leaseCheckpointMixed,
 		leaseCheckpointNotPersisted,

@@ -1,8 +1,15 @@
 package check
 
+import "slices"
+
 // All returns every check in the order they are run and reported. A new check is one value in a file of its topic and one
-// line here.
+// line in the list of its family below.
 func All() []Check {
+	return slices.Concat(sourceChecks(), indexChecks(), stateChecks(), backupChecks())
+}
+
+// sourceChecks are about what the sources are and their files.
+func sourceChecks() []Check {
 	return []Check{
 		distinctMembers,
 		partsPresent,
@@ -20,6 +27,12 @@ func All() []Check {
 		dbRows,
 		dbNotAheadOfLog,
 		dbTermMatchesLog,
+	}
+}
+
+// indexChecks are about what database and log say of each other's extent, and raft's own state.
+func indexChecks() []Check {
+	return []Check{
 		mvccTruths,
 		indexPresent,
 		indexCanMove,
@@ -30,6 +43,12 @@ func All() []Check {
 		committedKept,
 		membersLevel,
 		ackedLogKept,
+	}
+}
+
+// stateChecks are about auth, leases, keys, members and alarms.
+func stateChecks() []Check {
+	return []Check{
 		authRevisionEqual,
 		authRevisionMatchesLog,
 		noStaleAuthRefusal,
@@ -56,6 +75,12 @@ func All() []Check {
 		compactionProgress,
 		compactTombstones,
 		revisionNotBelowCompact,
+	}
+}
+
+// backupChecks are about backups.
+func backupChecks() []Check {
+	return []Check{
 		backupTrailer,
 		backupSize,
 		backupBuckets,
