@@ -12,9 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/node/internal/ground"
@@ -215,8 +212,6 @@ func (m *Member) answers(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() {})
-	defer stop()
 	go func() { // an ended process leaves its socket behind
 		select {
 		case <-m.ended:
@@ -230,7 +225,7 @@ func (m *Member) answers(ctx context.Context) error {
 		return err
 	}
 	_ = c.Close()
-	cl, err := m.Client()
+	cl, err := m.sandbox.dial([]*Member{m})
 	if err != nil {
 		return err
 	}
@@ -240,15 +235,6 @@ func (m *Member) answers(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// refusesLogin tells whether a server answered, if only that it wants to know who asks.
-func refusesLogin(err error) bool {
-	switch status.Code(err) {
-	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument:
-		return true
-	}
-	return false
 }
 
 // Client returns a client of this member alone. It ends with the sandbox.

@@ -83,10 +83,8 @@ func (s *Sandbox) ClientFlags(m *Member) []string {
 	if m != nil {
 		endpoints = []string{m.Endpoint()}
 	} else {
-		for _, m := range s.Members() {
-			if _, ended := m.Exited(); !ended {
-				endpoints = append(endpoints, m.Endpoint())
-			}
+		for _, m := range s.running() {
+			endpoints = append(endpoints, m.Endpoint())
 		}
 	}
 	return []string{

@@ -2,17 +2,16 @@ package node
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 
 	"github.com/etcd-medic/etcd-medic/node/internal/ground"
 )
@@ -152,7 +151,7 @@ func (s *Sandbox) Isolation() Isolation { return s.mode }
 // Server returns the server that the members run.
 func (s *Sandbox) Server() Server { return s.options.Server }
 
-// Members returns the members that were started, each once, in no certain order.
+// Members returns the members that were started, each once, by name.
 func (s *Sandbox) Members() []*Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,52 +159,52 @@ func (s *Sandbox) Members() []*Member {
 	for _, m := range s.members {
 		out = append(out, m)
 	}
+	slices.SortFunc(out, func(a, b *Member) int { return strings.Compare(a.config.Name, b.config.Name) })
 	return out
 }
 
-// TLS returns how a client connects to a member.
-func (s *Sandbox) TLS(m *Member) (*tls.Config, error) {
-	return s.ca.clientTLS(s.client, filepath.Base(m.socket))
+// Stop ends all running members gracefully and waits. A leader that is asked to end hands over first; the last one waits seconds for a
+// successor that is gone too. By then nothing can be committed any more and its database has been written (every 100 ms), so
+// it is killed.
+func (s *Sandbox) Stop(ctx context.Context) error {
+	members := s.running()
+	gone := make(chan error, len(members))
+	for _, m := range members {
+		go func() { gone <- m.Stop(ctx) }()
+	}
+	var errs []error
+	for left := len(members); left > 0; left-- {
+		if left > 1 || len(members) == 1 {
+			errs = append(errs, <-gone)
+			continue
+		}
+		select {
+		case err := <-gone:
+			errs = append(errs, err)
+			continue
+		case <-time.After(settle):
+		}
+		for _, m := range members {
+			errs = append(errs, m.Kill())
+		}
+		errs = append(errs, <-gone)
+	}
+	return errors.Join(errs...)
 }
 
-// Client returns a client that uses these members, or all that run when none is named. It ends with the sandbox.
-func (s *Sandbox) Client(members ...*Member) (*clientv3.Client, error) {
-	if len(members) == 0 {
-		for _, m := range s.Members() {
-			if _, ended := m.Exited(); !ended {
-				members = append(members, m)
-			}
+// settle is how long the last member may take to write what it has.
+const settle = 500 * time.Millisecond
+
+// running returns the members whose processes run, by name.
+func (s *Sandbox) running() []*Member {
+	var out []*Member
+	for _, m := range s.Members() {
+		if _, ended := m.Exited(); !ended {
+			out = append(out, m)
 		}
 	}
-	if len(members) == 0 {
-		return nil, errors.New("no member runs")
-	}
-	var endpoints []string
-	for _, m := range members {
-		endpoints = append(endpoints, m.Endpoint())
-	}
-	t, err := s.ca.clientTLS(s.client, anyMember)
-	if err != nil {
-		return nil, err
-	}
-	c, err := clientv3.New(clientv3.Config{
-		Endpoints: endpoints, TLS: t, Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{
-			grpc.WithNoProxy(), // unix sockets need none, and that of the user's shell must see nothing
-			// A member that was just started refuses the first attempts; the usual back-off would cost seconds.
-			grpc.WithConnectParams(grpc.ConnectParams{Backoff: quickly, MinConnectTimeout: connectTimeout}),
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.clients = append(s.clients, c)
-	return c, nil
+	return out
 }
-
-var quickly = backoff.Config{BaseDelay: retryEvery, Multiplier: 1.3, Jitter: 0.2, MaxDelay: 20 * retryEvery}
 
 // Close kills the members that still run, ends clients, proxy and namespace. Data dirs, logs and certificates stay.
 func (s *Sandbox) Close() error {

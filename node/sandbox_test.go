@@ -2,9 +2,7 @@ package node_test
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,23 +17,29 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// trio are the configurations of three members of a cluster that was never started.
-func trio(dir, scheme, hosts string) []node.MemberConfig {
-	var out []node.MemberConfig
-	var initial []string
-	for i := 1; i <= 3; i++ {
-		name := fmt.Sprintf("n%d", i)
-		u := scheme + "://" + fmt.Sprintf(hosts, i) + ":2380"
-		initial = append(initial, name+"="+u)
-		out = append(out, node.MemberConfig{
-			Name: name, DataDir: filepath.Join(dir, name), PeerURLs: []string{u},
-			ClientURLs: []string{strings.Replace(u, ":2380", ":2379", 1)}, Token: "t",
-		})
+// isolations are the kinds of isolation that this machine allows. Where it allows no namespace, that is refused with a reason, which
+// TestRefusesWithoutNamespace looks at.
+func isolations(t *testing.T) []node.Isolation {
+	t.Helper()
+	s, err := node.New(t.Context(), node.Options{Dir: t.TempDir(), Isolation: node.Auto})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i := range out {
-		out[i].InitialCluster = strings.Join(initial, ",")
+	defer s.Close()
+	if s.Isolation() == node.Namespace {
+		return []node.Isolation{node.Namespace, node.Proxy}
 	}
-	return out
+	return []node.Isolation{node.Proxy}
+}
+
+// urlKinds are the kinds of peer URLs that behave differently.
+var urlKinds = map[string]string{
+	"private addresses": "http://10.1.2.%d:2380",
+	"https host names":  "https://etcd-%d.example.invalid:2380",
+	"plain host names":  "http://etcd-%d:2380",
+	"loopback":          "http://127.0.0.1:2%d380",
+	"https loopback":    "https://localhost:2%d381",
+	"ipv6":              "http://[fd00::%d]:2380",
 }
 
 func newSandbox(t *testing.T, o node.Options) *node.Sandbox {
@@ -83,27 +87,19 @@ func startAll(t *testing.T, s *node.Sandbox, configs []node.MemberConfig) []*nod
 	return ms
 }
 
-func TestThreeMembersServe(t *testing.T) {
-	s := newSandbox(t, node.Options{Isolation: node.Namespace})
-	start := time.Now()
-	ms := startAll(t, s, trio(t.TempDir(), "http", "10.1.2.%d"))
-	t.Log("ready after", time.Since(start))
-	c, err := s.Client(ms...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Put(t.Context(), "a", "b"); err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range ms {
-		cl, err := m.Client()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := cl.Get(t.Context(), "a")
-		if err != nil || len(r.Kvs) != 1 {
-			t.Fatal(r, err)
+// TestLives takes a cluster through founding, auth, a second life and a reseed, for each kind of peer URL in each isolation.
+func TestLives(t *testing.T) {
+	for _, iso := range isolations(t) {
+		for kind, urls := range urlKinds {
+			t.Run(string(iso)+"/"+strings.ReplaceAll(kind, " ", "-"), func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				start := time.Now()
+				if err := scenario(ctx, t.TempDir(), urls, node.Options{Isolation: iso}); err != nil {
+					t.Fatal(err)
+				}
+				t.Log(time.Since(start))
+			})
 		}
 	}
-	t.Log(strings.Join(s.Proof().Lines(), "\n"))
 }

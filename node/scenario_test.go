@@ -1,0 +1,184 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/node"
+)
+
+// scenario goes through what a repair does with a cluster: found it, enable auth, stop it, bring the stopped dirs up again, and reseed the last
+// member: removed, added as a learner under its old peer URL, started empty, promoted. It takes no testing.T, because it
+// also runs in a traced process.
+func scenario(ctx context.Context, dir, urls string, o node.Options) error {
+	data := filepath.Join(dir, "data")
+	configs := trio(data, urls)
+	if err := run(ctx, filepath.Join(dir, "first"), o, configs, enableAuth); err != nil {
+		return fmt.Errorf("first life: %w", err)
+	}
+	o.Auth = true
+	if err := run(ctx, filepath.Join(dir, "second"), o, configs, reseedLast); err != nil {
+		return fmt.Errorf("second life: %w", err)
+	}
+	return nil
+}
+
+// trio are the configurations of three members of one cluster. urls is a peer URL with %d for the number.
+func trio(dir, urls string) []node.MemberConfig {
+	var out []node.MemberConfig
+	var initial []string
+	for i := 1; i <= 3; i++ {
+		name := fmt.Sprintf("n%d", i)
+		u := fmt.Sprintf(urls, i)
+		initial = append(initial, name+"="+u)
+		out = append(out, node.MemberConfig{
+			Name: name, DataDir: filepath.Join(dir, name), PeerURLs: []string{u},
+			ClientURLs: []string{fmt.Sprintf("http://10.9.9.%d:2379", i)}, Token: "t",
+		})
+	}
+	for i := range out {
+		out[i].InitialCluster = strings.Join(initial, ",")
+	}
+	return out
+}
+
+// run starts the members, does something with them and stops them.
+func run(ctx context.Context, dir string, o node.Options, configs []node.MemberConfig, do func(context.Context, *node.Sandbox, []*node.Member) error) (err error) {
+	o.Dir = dir
+	o.UnsafeNoFsync = true
+	s, err := node.New(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	var ms []*node.Member
+	for _, c := range configs {
+		m, err := s.Start(ctx, c)
+		if err != nil {
+			return err
+		}
+		ms = append(ms, m)
+	}
+	for _, m := range ms {
+		if err := m.Ready(ctx); err != nil {
+			return err
+		}
+	}
+	if err := do(ctx, s, ms); err != nil {
+		return fmt.Errorf("%w\n%s", err, strings.Join(s.Proof().Lines(), "\n"))
+	}
+	if err := s.Stop(ctx); err != nil {
+		return err
+	}
+	return nil
+}
+
+// enableAuth writes through every member and enables auth with a password that is forgotten.
+func enableAuth(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
+	c, err := s.Client(ms...)
+	if err != nil {
+		return err
+	}
+	for i, m := range ms {
+		mc, err := m.Client()
+		if err != nil {
+			return err
+		}
+		if _, err := mc.Put(ctx, fmt.Sprintf("/k%d", i), "v"); err != nil {
+			return err
+		}
+	}
+	if _, err := c.RoleAdd(ctx, "root"); err != nil {
+		return err
+	}
+	if _, err := c.UserAdd(ctx, "root", "forgotten"); err != nil {
+		return err
+	}
+	if _, err := c.UserGrantRole(ctx, "root", "root"); err != nil {
+		return err
+	}
+	_, err = c.AuthEnable(ctx)
+	return err
+}
+
+// reseedLast replaces the third member by a learner that starts empty.
+func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
+	c, err := s.Client(ms[0], ms[1])
+	if err != nil {
+		return err
+	}
+	if _, err := c.Put(ctx, "/after", "v"); err != nil {
+		return fmt.Errorf("write as root without a password: %w", err)
+	}
+	last := ms[2]
+	list, err := c.MemberList(ctx)
+	if err != nil {
+		return err
+	}
+	if err := last.Stop(ctx); err != nil {
+		return err
+	}
+	for _, m := range list.Members {
+		if m.Name == last.Name() {
+			if _, err := c.MemberRemove(ctx, m.ID); err != nil {
+				return err
+			}
+		}
+	}
+	conf := last.Config()
+	added, err := retry(ctx, func() (*clientv3.MemberAddResponse, error) { return c.MemberAddAsLearner(ctx, conf.PeerURLs) })
+	if err != nil {
+		return err
+	}
+	conf.DataDir += ".new"
+	conf.Existing = true
+	fresh, err := s.Start(ctx, conf)
+	if err != nil {
+		return err
+	}
+	if err := fresh.Ready(ctx); err != nil {
+		return err
+	}
+	leader, err := s.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	lc, err := leader.Client()
+	if err != nil {
+		return err
+	}
+	if _, err := retry(ctx, func() (*clientv3.MemberPromoteResponse, error) { return lc.MemberPromote(ctx, added.Member.ID) }); err != nil {
+		return err
+	}
+	fc, err := fresh.Client()
+	if err != nil {
+		return err
+	}
+	r, err := fc.Get(ctx, "/", clientv3.WithPrefix())
+	if err != nil {
+		return err
+	}
+	if len(r.Kvs) != 4 {
+		return fmt.Errorf("the new member holds %d keys of 4", len(r.Kvs))
+	}
+	return nil
+}
+
+func retry[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	for {
+		r, err := f()
+		if err == nil || ctx.Err() != nil {
+			return r, err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
