@@ -16,12 +16,9 @@ func Undetected() []Known {
 }
 
 var undetectedAuth = []Known{
-	{"auth-cache-empty-after-start", "a member that started with an empty permission cache refuses writes that the others apply"},
-	{"auth-cache-empty-after-snapshot", "a member that received a snapshot has an empty permission cache and refuses writes"},
 	{"auth-cache-stale-after-snapshot", "a member that received a snapshot keeps the permissions it knew before"},
 	{"auth-token-provider-off-after-snapshot", "leases stop expiring because a leader that recovered by snapshot can not make its internal token"},
 	{"backend-delete-visible-late", "a deleted auth, alarm or member row is still seen by the entry that follows"},
-	{"rbac-bypass-evidence", "a user reached keys beyond its permissions through nested transactions"},
 }
 
 var undetectedApply = []Known{

@@ -47,7 +47,6 @@ func fileCauses() []Cause {
 		walTailLost,
 		cindexNotSavedByDefrag,
 		backupHashMismatch,
-		leaseRevokeWithoutToken,
 		backupWithoutHash,
 	}
 }
@@ -55,20 +54,19 @@ func fileCauses() []Cause {
 // contentCauses are about what members hold and should not, or should and do not.
 func contentCauses() []Cause {
 	return []Cause{
+		leaseRevokeWithoutToken,
 		negativeLeaseID,
 		danglingLease,
 		valueBytesAltered,
 		txnRangeStripped,
+		authCacheAfterStart,
+		authCacheAfterSnapshot,
 		cindexAheadOfApply,
 		authStructureBroken,
 		compactionHashAfterResume,
 		corruptAlarmMisleading,
 		mvccContradiction,
 		orphanAlarm,
-		nospaceAlarm,
-		revisionDecrease,
-		tombstoneDropped,
-		authSecretsInWAL,
 	}
 }
 
@@ -85,6 +83,11 @@ func memberCauses() []Cause {
 // sideCauses are about what never explains a verdict.
 func sideCauses() []Cause {
 	return []Cause{
+		nospaceAlarm,
+		revisionDecrease,
+		tombstoneDropped,
+		authSecretsInWAL,
+		rbacBypass,
 		leaseTTLClamp,
 		leaseCheckpointMixed,
 		leaseCheckpointNotPersisted,

@@ -55,6 +55,7 @@ func stateChecks() []Check {
 		authContentEqual,
 		authStructure,
 		secretsInLog,
+		rightsKept,
 		leaseRevokesEqual,
 		leaseTTLs,
 		leaseIDs,

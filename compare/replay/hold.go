@@ -76,12 +76,14 @@ func (s *sim) absent(it *item, p prediction) Outcome {
 	return s.missing(it, p)
 }
 
-// missing names the likely refusal when the header's auth revision is below what this member's counter ended at.
+// missing names the likely refusal when the member's auth revision ended above what the log gives, and with that much more would
+// have been above the header's here.
 func (s *sim) missing(it *item, p prediction) Outcome {
-	h := it.req.Header
-	if s.auth.enabled && h.AuthRevision > 0 && s.m.HasDB() && h.AuthRevision < s.m.DB.Auth.Revision && s.m.DB.Auth.Revision > s.plain.at(it.entry.Index) {
-		return Outcome{State: Refused, Reason: ReasonOldAuth, AuthRevision: s.m.DB.Auth.Revision,
-			Detail: "inferred: the member's auth revision ended above the header's"}
+	if h := it.req.Header; s.auth.enabled && h.AuthRevision > 0 && s.m.HasDB() {
+		log, have := s.plain.at(s.m.AppliedMax), s.m.DB.Auth.Revision
+		if own := s.plain.at(it.entry.Index) + have - min(log, have); have > log && h.AuthRevision < own {
+			return Outcome{State: Refused, Reason: ReasonOldAuth, AuthRevision: own, Detail: "inferred: the member's auth revision ended above what the log gives"}
+		}
 	}
 	return Outcome{State: Missing, Detail: fmt.Sprintf("expected %d record(s) at revision %d", len(p.writes), s.rev+1)}
 }
@@ -126,6 +128,7 @@ func (s *sim) wroteAnyway(it *item, p prediction, g *group, ahead []*item) bool 
 // against records an effect that the rules forbid. When the reason was the auth revision, the member's own was lower than
 // modelled.
 func (s *sim) against(it *item, p prediction, g *group) Outcome {
+	s.beyondRights(it, p)
 	o := s.applied(g, nil)
 	if p.sure {
 		o.Detail = fmt.Sprintf("applied although the rules say: %s %s", p.state, p.reason)

@@ -155,6 +155,10 @@ type MemberResult struct {
 	Leases []LeaseFact
 	// Kept are leases that the database still holds although the log revokes them, among those that the server may have forgotten.
 	Kept []KeptLease
+	// Beyond are entries that took effect beyond the rights of their user, Shut stretches in which users other than root could
+	// not write.
+	Beyond []Beyond
+	Shut   []ShutSpan
 	// IndexAtRev maps a revision to the entry that made it, for the revisions asked for by Options.Revs.
 	firstBad *Event
 }

@@ -46,6 +46,9 @@ type sim struct {
 	past     func(from uint64) iter.Seq2[*item, error]
 	searches int
 	logEnd   uint64
+	// shut is the stretch since the last change of auth; shutOpen is true once it is filed in the result.
+	shut     ShutSpan
+	shutOpen bool
 }
 
 type alarmKey struct {
@@ -73,6 +76,7 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	} else {
 		o = s.other(it)
 	}
+	s.watchUsers(it, o)
 	if o.AuthRevision == 0 {
 		o.AuthRevision = s.auth.revision
 	}

@@ -1,0 +1,52 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+var rightsKept = Check{
+	ID: "A07", Title: "no transaction took effect beyond the rights of its user",
+	Doc: `Every operation of a transaction needs permission. Releases up to 3.4.41, 3.5.27 and 3.6.8 did not check what nested transactions do, and
+up to 3.4.43, 3.5.29 and 3.6.10 not what a put inside a transaction reads (prev_kv) or shares (a lease with other keys). The rights are
+those that the log gives at that entry; root passes. All members apply such an entry alike, so nothing diverges: it is a warning about
+access, not about data.
+Not checked when the log does not reach back to the first auth entry, or while an alarm was on.`,
+	Needs: NeedReplay,
+	Run:   runRightsKept,
+}
+
+func runRightsKept(in *Input) Result {
+	f := Finding{Severity: Warning}
+	known := false
+	seen := map[uint64]bool{}
+	for i, r := range in.Replay.Members {
+		known = known || r.Checked && r.AuthKnown
+		for _, b := range r.Beyond {
+			if i > 0 && seen[b.Index] {
+				continue
+			}
+			seen[b.Index] = true
+			f.add(in.beyondEvidence(i, b), b.Term, b.Index)
+		}
+		if len(r.Beyond) > 0 {
+			f.Members = append(f.Members, in.Members[i].Label())
+		}
+	}
+	switch {
+	case !known:
+		return Result{Reason: "the log does not reach back to the first auth entry"}
+	case len(f.Evidence) == 0:
+		return Result{Outcome: Holds}
+	}
+	f.Title = fmt.Sprintf("%d transactions took effect beyond the rights of their user", len(f.Evidence))
+	f.Explanation = "an inner operation reached a key that the user has no permission for; review the keys and what was exposed"
+	return outcome([]Finding{in.cut(f)}, "")
+}
+
+func (in *Input) beyondEvidence(pos int, b replay.Beyond) Evidence {
+	m := in.Members[pos]
+	return Evidence{Member: m.Label(), File: b.Pos.Segment, Offset: Int64(b.Pos.Offset), Bucket: "key", Key: Bytes(b.Key), Field: fmt.Sprintf("entry %d/%d", b.Term, b.Index),
+		Observed: fmt.Sprintf("%s user=%s: %s, applied", b.What, b.User, b.How), Expected: "refused: permission denied", Show: showLog(m, b.Index)}
+}

@@ -1,0 +1,104 @@
+package replay
+
+import "github.com/etcd-medic/etcd-medic/dumplog"
+
+// Beyond is an entry that took effect on a member although an inner operation of it lies beyond the rights of its user.
+type Beyond struct {
+	Term, Index uint64
+	Pos         dumplog.Pos
+	User        string
+	// Key is the first key without permission, How the operation that reached it.
+	Key, How string
+	What     string
+}
+
+// maxBeyond bounds what is kept of a hostile log.
+const maxBeyond = 1000
+
+// beyondRights files a transaction that was applied although the rules refuse an inner operation. While an alarm is on, servers up
+// to 3.5 check no permissions, so nothing is held against the user then.
+func (s *sim) beyondRights(it *item, p prediction) {
+	if p.sure || p.reason != ReasonPermission || it.req.Kind != dumplog.KindTxn || !s.auth.known || len(s.alarms) > 0 || len(s.res.Beyond) >= maxBeyond {
+		return
+	}
+	for _, ops := range [][]dumplog.RequestOp{it.req.Txn.Success, it.req.Txn.Failure} {
+		for _, op := range ops {
+			if key, how := s.innerDenied(it.req.Header, op, 0); how != "" {
+				s.res.Beyond = append(s.res.Beyond, Beyond{Term: it.entry.Term, Index: it.entry.Index, Pos: it.entry.Pos, User: it.req.Header.Username, Key: key, How: how,
+					What: it.req.Describe(dumplog.DescribeOptions{})})
+				return
+			}
+		}
+	}
+}
+
+// innerDenied finds an operation that releases with the defect did not check: whatever a nested transaction does, and what a put in
+// a transaction reads or shares beside its own key.
+func (s *sim) innerDenied(h dumplog.Header, op dumplog.RequestOp, depth int) (key, how string) {
+	denied := func(k, end []byte, write bool) bool { return s.auth.check(h, k, end, write) == ReasonPermission }
+	switch {
+	case depth > maxTxnDepth:
+	case op.Txn != nil:
+		for _, ops := range [][]dumplog.RequestOp{op.Txn.Success, op.Txn.Failure} {
+			for _, inner := range ops {
+				if key, how = s.innerDenied(h, inner, depth+1); how != "" {
+					return key, how
+				}
+			}
+		}
+	case op.Put != nil:
+		switch {
+		case depth > 0 && denied(op.Put.Key, nil, true):
+			return string(op.Put.Key), "put in a nested transaction"
+		case op.Put.PrevKV && denied(op.Put.Key, nil, false):
+			return string(op.Put.Key), "read of the previous value by a put"
+		}
+		for _, k := range sortedKeys(s.keys.byLease[op.Put.Lease]) {
+			if op.Put.Lease != 0 && denied([]byte(k), nil, true) {
+				return k, "put that shares the lease of the key"
+			}
+		}
+	case op.DeleteRange != nil && depth > 0 && denied(op.DeleteRange.Key, op.DeleteRange.RangeEnd, true):
+		return string(op.DeleteRange.Key), "delete in a nested transaction"
+	case op.Range != nil && depth > 0 && denied(op.Range.Key, op.Range.RangeEnd, false):
+		return string(op.Range.Key), "read in a nested transaction"
+	}
+	return "", ""
+}
+
+// ShutSpan is a stretch between two changes of auth in which a member wrote nothing for users other than root, from some entry on,
+// although they had permission.
+type ShutSpan struct {
+	// Begin is the auth entry before it, LastApplied the last entry of such a user that did take effect, 0 when none did.
+	Begin, LastApplied uint64
+	// First and Last are the entries without effect, Missing their number; After counts those that took effect behind First.
+	First, Last    uint64
+	Missing, After int
+}
+
+// watchUsers follows which writes of users other than root took effect between two changes of auth.
+func (s *sim) watchUsers(it *item, o Outcome) {
+	r := it.req
+	if r.Kind.ChangesAuth() {
+		s.shut = ShutSpan{Begin: it.entry.Index}
+		s.shutOpen = false
+		return
+	}
+	if !s.auth.enabled || !s.auth.known || !writesKeys(r.Kind) || r.Header.AuthRevision == 0 || s.auth.isRoot(r.Header.Username) {
+		return
+	}
+	switch {
+	case o.State == Missing && !s.shutOpen:
+		s.shutOpen = true
+		s.shut.First, s.shut.Last, s.shut.Missing = it.entry.Index, it.entry.Index, 1
+		s.res.Shut = append(s.res.Shut, s.shut)
+	case o.State == Missing:
+		span := &s.res.Shut[len(s.res.Shut)-1]
+		span.Last = it.entry.Index
+		span.Missing++
+	case o.State == Applied && s.shutOpen:
+		s.res.Shut[len(s.res.Shut)-1].After++
+	case o.State == Applied:
+		s.shut.LastApplied = it.entry.Index
+	}
+}
