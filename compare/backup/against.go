@@ -229,18 +229,17 @@ func bySize(m map[string]*Group) []Group {
 	return out
 }
 
-// judgeAgainst turns another history into a finding of B08 and a lag into information.
+// judgeAgainst turns another history into a finding of B08.
 func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 	out := check.Holds
 	var reasons []string
-	n := 0
+	var fs []check.Finding
 	for i := range a.Compared {
 		c := &a.Compared[i]
 		switch c.SameHistory {
 		case check.Violated:
 			out = check.Violated
-			n++
-			r.Findings = append(r.Findings, historyFinding(c, m, n))
+			fs = append(fs, historyFinding(c, m))
 		case check.Holds:
 		default:
 			reasons = append(reasons, c.Source+": "+c.Reason)
@@ -249,22 +248,39 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 	if out == check.Holds && (len(reasons) > 0 || len(a.Compared) == 0) {
 		out = check.NotChecked
 	}
-	for i := range r.Checks {
-		if r.Checks[i].ID == "B08" {
-			r.Checks[i].Outcome, r.Checks[i].Reason = out, strings.Join(reasons, "; ")
-		}
-	}
-	if v := &r.Verdict; n > 0 && v.Healthy != nil && *v.Healthy {
-		f := r.Findings[len(r.Findings)-n]
-		bad := false
-		*v = compare.Verdict{Healthy: &bad, Class: f.Class, Summary: f.Title, FirstBreak: &compare.FirstBreak{Check: f.Check, Member: f.Members,
-			Revision: f.At.Revision, Bucket: "key", Key: f.Evidence[0].Key, Expected: f.Evidence[0].Expected, Observed: f.Evidence[0].Observed}}
+	Judge(r, "B08", out, strings.Join(reasons, "; "), fs...)
+	if out == check.Violated && r.Verdict.Class == "data-divergence" {
 		r.Next = []compare.Next{{Text: "diagnose all members of the cluster: one of them, or the backup, holds another history", Command: "etcd-medic diagnose SOURCE..."}}
 	}
 }
 
-func historyFinding(c *Compared, m *evidence.Member, n int) check.Finding {
-	f := check.Finding{ID: fmt.Sprintf("B08-%d", n), Check: "B08", Severity: check.Error, Class: "data-divergence", Members: []string{m.Label(), c.Source},
+// Judge puts the outcome of a check that is made beside the report into it. A finding changes the verdict of a backup that was good until
+// then; one that was bad already keeps its first break.
+func Judge(r *compare.Report, id string, out check.Outcome, reason string, fs ...check.Finding) {
+	for i := range r.Checks {
+		if r.Checks[i].ID == id {
+			r.Checks[i].Outcome, r.Checks[i].Reason = out, reason
+		}
+	}
+	for i := range fs {
+		fs[i].Check, fs[i].ID = id, fmt.Sprintf("%s-%d", id, i+1)
+	}
+	r.Findings = append(r.Findings, fs...)
+	v := &r.Verdict
+	if len(fs) == 0 || v.Healthy != nil && !*v.Healthy {
+		return
+	}
+	f, bad := &fs[0], false
+	b := &compare.FirstBreak{Check: id, Member: f.Members, Revision: f.At.Revision}
+	if len(f.Evidence) > 0 {
+		e := &f.Evidence[0]
+		b.Bucket, b.Key, b.Expected, b.Observed = e.Bucket, e.Key, e.Expected, e.Observed
+	}
+	*v = compare.Verdict{Healthy: &bad, Class: f.Class, Summary: f.Title, FirstBreak: b}
+}
+
+func historyFinding(c *Compared, m *evidence.Member) check.Finding {
+	f := check.Finding{Severity: check.Error, Class: "data-divergence", Members: []string{m.Label(), c.Source},
 		Title:       fmt.Sprintf("%s and %s hold different records at revision %s", m.Label(), c.Source, c.First.revision()),
 		Explanation: "a backup and a member of the same cluster hold the same records at every revision that both have; from here on they are of different histories, or one was altered"}
 	f.At.Revision = &c.First.Revision

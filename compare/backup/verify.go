@@ -25,8 +25,8 @@ type Options struct {
 	compare.Options
 	// Against are sources that the backup is held against; see Against.
 	Against []evidence.Spec
-	// Drill, if set, proves by a restore what reading can not. It sees the opened backup and returns what stands in the report.
-	Drill func(ctx context.Context, m *evidence.Member, r *compare.Report) (any, error)
+	// Drill, if set, proves by a restore what reading can not. It sees the opened backup and puts its outcome into the report.
+	Drill func(ctx context.Context, m *evidence.Member, r *compare.Report) (*Drill, error)
 }
 
 // Verify reads one backup and returns the report of diagnose with its layers. The error is non-nil when the file can not be looked at
@@ -43,14 +43,44 @@ func Verify(ctx context.Context, spec evidence.Spec, o Options) (*compare.Report
 				return err
 			}
 		}
-		if o.Drill == nil {
-			return nil
+		if o.Drill != nil {
+			d, err := o.Drill(ctx, m, r)
+			if err != nil {
+				return err
+			}
+			r.Backup.Drill = d
 		}
-		var err error
-		r.Backup.Drill, err = o.Drill(ctx, m, r)
-		return err
+		next(r)
+		return nil
 	}
 	return compare.Inspect(ctx, spec, o.Options)
+}
+
+// next says what to do with the backup, as far as the verdict of diagnose does not.
+func next(r *compare.Report) {
+	d, _ := r.Backup.Drill.(*Drill)
+	switch r.Verdict.Class {
+	case "backup-good", "backup-unverifiable":
+		if d == nil || d.Refused != "" {
+			r.Next = append([]compare.Next{{Text: "prove by a restore that it serves", Command: "etcd-medic verify --drill " + Name(r)}}, remedies(r)...)
+		} else {
+			r.Next = append(remedies(r), compare.Next{Text: "nothing to do; keep it"})
+		}
+	case "backup-damaged":
+		if d != nil {
+			r.Next = []compare.Next{{Text: "do not rely on this file; take a new snapshot from a healthy member", Command: "etcdctl snapshot save NEW.db"}}
+		}
+	}
+}
+
+func remedies(r *compare.Report) []compare.Next {
+	var out []compare.Next
+	for _, f := range r.Findings {
+		for _, m := range f.Remedy {
+			out = append(out, compare.Next{Text: m.Text, Command: m.Command})
+		}
+	}
+	return out
 }
 
 // Unusable is the report of a backup that can not be looked at, for a run over several.
@@ -137,6 +167,9 @@ func Line(r *compare.Report) string {
 		for i := range a.Compared {
 			parts = append(parts, a.Compared[i].Text())
 		}
+	}
+	if d, ok := r.Backup.Drill.(*Drill); ok {
+		parts = append(parts, d.Text())
 	}
 	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy {
 		parts = append(parts, r.Verdict.Summary)

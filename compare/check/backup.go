@@ -158,3 +158,11 @@ comes from another history: a diverged member, a backup of another cluster, an a
 verify --against counts it.`,
 	Run: func(*Input) Result { return Result{Reason: "needs verify --against"} },
 }
+
+var backupDrill = Check{
+	ID: "B09", Title: "a server starts on the backup, and what it answers is what the backup holds",
+	Doc: `The last proof of a backup is a restore: the file is restored into a scratch data dir, a server of the right line starts on it in a sandbox,
+every key is read back through its API and held against the records of the file, with HashKV, leases, users and roles; then it takes a write.
+Not checked unless verify --drill is given.`,
+	Run: func(*Input) Result { return Result{Reason: "needs verify --drill"} },
+}

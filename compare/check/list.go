@@ -90,5 +90,6 @@ func backupChecks() []Check {
 		backupVersions,
 		backupRevisions,
 		backupAgainst,
+		backupDrill,
 	}
 }

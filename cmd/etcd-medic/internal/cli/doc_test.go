@@ -118,6 +118,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[extract.Result](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Against](), code, seen)
 	jsonNames(reflect.TypeFor[restore.Report](), code, seen)
+	jsonNames(reflect.TypeFor[backup.Drill](), code, seen)
 	documents, _, ok := strings.Cut(page, "## dumplog and dumpdb")
 	if !ok {
 		t.Fatal("docs/JSON.md has no part on dumplog and dumpdb")

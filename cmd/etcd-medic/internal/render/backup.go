@@ -73,6 +73,9 @@ func (p *page) backup(r *compare.Report) {
 		if a, ok := b.Against.(*backup.Against); ok {
 			p.against(a)
 		}
+		if d, ok := b.Drill.(*backup.Drill); ok {
+			p.drill(d)
+		}
 	}
 	p.causes(r.Causes)
 	p.findings(r.Findings)
@@ -144,5 +147,41 @@ func (p *page) groups(what string, groups []backup.Group) {
 	if len(rows) > 0 {
 		p.line("")
 		p.table("  ", []string{what, "missing", "differ", "gone since"}, rows)
+	}
+}
+
+// drill tells the steps with their times, and what the server answered otherwise.
+func (p *page) drill(d *backup.Drill) {
+	p.section("drill")
+	p.text("  ", d.Text())
+	var rows [][]string
+	for _, s := range d.Steps {
+		state := "done"
+		if !s.OK {
+			state = "FAILED"
+		}
+		rows = append(rows, []string{s.Step, state, fmt.Sprintf("%.2f s", s.Seconds)})
+	}
+	if len(rows) > 0 {
+		p.table("  ", []string{"step", "", "took"}, rows)
+	}
+	for _, s := range d.Steps {
+		p.text("  "+clean(s.Step)+": ", s.Says)
+	}
+	for _, f := range d.Fatal {
+		p.text("  etcd: ", f)
+	}
+	for _, x := range d.Differences {
+		at := x.What
+		if len(x.Key) > 0 {
+			at += " " + quoted(x.Key)
+		}
+		p.text("  "+clean(at)+": ", fmt.Sprintf("the backup says %s, the server %s", x.InBackup, x.Answered))
+	}
+	if d.More > 0 {
+		p.line("  … and %d more", d.More)
+	}
+	for _, l := range d.Sandbox {
+		p.text("  sandbox: ", l)
 	}
 }

@@ -110,6 +110,7 @@ func BackupMetrics(w io.Writer, runs []BackupRun, now time.Time) error {
 		}
 	}
 	againstMetrics(runs, head, put)
+	drillMetrics(runs, head, put)
 	head("last_run_timestamp_seconds", "When the backups were verified, seconds since 1970.")
 	put("%slast_run_timestamp_seconds %s\n", prefix, number(float64(now.UnixMilli())/1e3))
 	return out.Flush()
@@ -138,6 +139,30 @@ func againstMetrics(runs []BackupRun, head func(name, help string), put func(str
 	each("keys_behind", "Keys that a restore would leave otherwise than the source has them.", func(c *backup.Compared) float64 {
 		return float64(c.Missing + c.Differ + c.Extra)
 	})
+}
+
+// drillMetrics are those of backups of which a drill was held.
+func drillMetrics(runs []BackupRun, head func(name, help string), put func(string, ...any)) {
+	var held []*BackupRun
+	for i := range runs {
+		if b := runs[i].Report.Backup; b != nil {
+			if d, ok := b.Drill.(*backup.Drill); ok && d.Refused == "" {
+				held = append(held, &runs[i])
+			}
+		}
+	}
+	if len(held) == 0 {
+		return
+	}
+	head("drill_equal", "1 when a restored server answered what the backup holds.")
+	for _, r := range held {
+		d := r.Report.Backup.Drill.(*backup.Drill)
+		put("etcd_medic_backup_drill_equal{backup=%s} %s\n", label(r), number(truth(d.Equal != nil && *d.Equal)))
+	}
+	head("drill_seconds", "How long the drill took.")
+	for _, r := range held {
+		put("etcd_medic_backup_drill_seconds{backup=%s} %s\n", label(r), number(r.Report.Backup.Drill.(*backup.Drill).Seconds))
+	}
 }
 
 func layerValue(o check.Outcome) float64 {
