@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -107,10 +108,11 @@ directory but the log) was put back from an older copy, such as a reverted volum
 	Recovery:   "treat the member as one that lost its data: remove, wipe, add again",
 	Loss:       "its acknowledgements are forgotten",
 	Match: func(in *Input) *Match {
-		if len(in.Findings["S02"]) == 0 {
-			return nil
+		m := byField(in, "a database of this member at or above the snapshot's index", "S02", check.GapOther)
+		if m != nil {
+			m.Certainty = Strong
 		}
-		return &Match{Certainty: Strong, Members: membersOf(in, "S02"), Because: ids(in, "S02"), RefutedBy: "a database of this member at or above the snapshot's index"}
+		return m
 	},
 }
 

@@ -22,15 +22,10 @@ var undetectedAuth = []Known{
 }
 
 var undetectedApply = []Known{
-	{"cindex-overwritten-after-snapshot", "the index from before a received snapshot was written into the new database"},
 	{"lease-ops-reapplied-on-restart", "a lease was granted or revoked a second time after a restart"},
 	{"backend-not-rebound-after-recovery", "after recovery from a received database at start the index went to the closed one"},
 	{"partial-write-txn", "part of a transaction that failed with a panic reached the disk"},
-	{"auth-denied-index-stuck", "refused entries did not move the index, and the server with auth on panics at start"},
-	{"alarm-list-index-stuck", "queries for alarms did not move the index, and the member does not start after a power loss"},
 	{"alarm-raise-index-stuck", "raising the same alarm again did not move the stored index"},
-	{"cindex-below-snapshot-34", "on 3.4 the newest snapshot is above the stored index, and no received database is there"},
-	{"bootstrap-index-check-skipped", "a start did not notice that the database is older than the snapshot"},
 }
 
 var undetectedMVCC = []Known{
@@ -46,7 +41,6 @@ var undetectedLease = []Known{
 var undetectedBackend = []Known{
 	{"defrag-orphan-merged", "a file left by an interrupted defragmentation was used again and brought old rows back"},
 	{"defrag-drops-backend-options", "the database was opened with other options after a defragmentation"},
-	{"defrag-races-snapshot-install", "a defragmentation put an old database in place of one just received"},
 	{"backup-races-rename", "a backup was read from another file than its meta page"},
 	{"bbolt-freelist-defects-2017", "the freelist page was overwritten or its count is wrong"},
 	{"bbolt-rollback-keeps-allocations", "pages of a transaction that was rolled back stayed allocated"},
@@ -55,12 +49,7 @@ var undetectedBackend = []Known{
 	{"bucket-names-are-revisions", "the list of buckets shows rows of bucket key"},
 }
 
-var undetectedFiles = []Known{
-	{"snap-db-dir-not-synced", "a received database vanished at a power loss"},
-	{"snap-db-missing-second-snapshot", "of two snapshots received in a row the file of the first is gone"},
-	{"backend-newer-than-log-start", "a received database was put in place before its snapshot was recorded in the log"},
-	{"unsafe-no-fsync", "the server ran without fsync"},
-}
+var undetectedFiles = []Known{}
 
 var undetectedMembership = []Known{
 	{"learner-promotion-propagated", "a wrong learner flag reached further members by snapshot"},

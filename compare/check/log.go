@@ -158,7 +158,8 @@ func runSnapFiles(in *Input) Result {
 var snapNotAheadOfDB = Check{
 	ID: "S02", Title: "the database is not older than the newest raft snapshot",
 	Doc: `At boot the server takes the newest snapshot that the WAL knows and needs a database that has applied at least that index (or the
-received <index>.snap.db). An older database means that files of different times were mixed or the directory was rolled back.`,
+received <index>.snap.db). An older database means that files of different times were mixed, the directory was rolled back, a received database
+was lost, or the consistent index was not stored although the database is complete; the entries in between tell which.`,
 	Needs: NeedDB | NeedLog,
 	Run:   runSnapNotAhead,
 }
@@ -180,12 +181,13 @@ func runSnapNotAhead(in *Input) Result {
 		if newest.Index == 0 || m.ConsistentIndex() >= newest.Index || hasSnapDB(m, newest.Index) {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
-			Title:       fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d", m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),
-			Explanation: "the server refuses to start: it can not bridge the entries between the database and the snapshot",
+		f := Finding{Severity: Critical, Members: []string{m.Label()}, At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
+			Title: fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d", m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Observed: fmt.Sprint(m.ConsistentIndex()),
 				Expected: fmt.Sprintf("at least %d", newest.Index), Show: showDB(m, "meta")},
-				{Member: m.Label(), File: newest.Segment, Offset: Int64(newest.Offset), Field: "snapshot record", Observed: fmt.Sprintf("%d/%d", newest.Term, newest.Index), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}})
+				{Member: m.Label(), File: newest.Segment, Offset: Int64(newest.Offset), Field: "snapshot record", Observed: fmt.Sprintf("%d/%d", newest.Term, newest.Index), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
+		in.judgeGap(&f, m, newest)
+		fs = append(fs, f)
 	}
 	if checked == 0 {
 		return Result{Reason: "no source has both a log and a sound database"}

@@ -45,6 +45,7 @@ func newSim(ctx context.Context, r *Result, pos int) (*sim, error) {
 	if m.WAL != nil && m.WAL.Summary != nil {
 		for _, sn := range m.WAL.Summary.Snapshots {
 			s.snaps = append(s.snaps, sn.Index)
+			s.newestSnap = max(s.newestSnap, sn.Index)
 		}
 	}
 	res.Checked = true

@@ -149,6 +149,8 @@ type MemberResult struct {
 	// Ahead is what the database holds of entries above its consistent index; nil when nothing. Up to 3.4 the index lags legally
 	// and this stays nil.
 	Ahead *Stretch
+	// Behind is what stands between its consistent index and its newest raft snapshot; nil when the index has reached it.
+	Behind *Behind
 	// StateDiffs are rows of buckets other than key that contradict the log at the end of the replay.
 	StateDiffs []StateDiff
 	// Leases are the leases of the database whose grant the log holds, in ID order.

@@ -49,6 +49,8 @@ type sim struct {
 	// shut is the stretch since the last change of auth; shutOpen is true once it is filed in the result.
 	shut     ShutSpan
 	shutOpen bool
+	// newestSnap is the newest snapshot that the member's log names.
+	newestSnap uint64
 }
 
 type alarmKey struct {
@@ -60,6 +62,7 @@ type alarmKey struct {
 func (s *sim) step(it *item, ahead []*item) Outcome {
 	idx := it.entry.Index
 	if idx > s.m.AppliedMax {
+		s.behind(it)
 		return Outcome{State: NotApplied}
 	}
 	if idx <= s.base {

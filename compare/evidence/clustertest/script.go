@@ -38,6 +38,9 @@ type ScriptMember struct {
 	// LogUntil and SnapshotAt, if set, are the numbers of the last step in the member's log and of the step up to which a
 	// snapshot from the leader brought it afterwards.
 	LogUntil, SnapshotAt int
+	// AppliedUntil, if set, is the number of the last step that its database holds, IndexAt of the one that its consistent index
+	// names instead. SnapshotTaken is the step behind which it took a raft snapshot of its own.
+	AppliedUntil, IndexAt, SnapshotTaken int
 	// Vote is the position of the member that it voted for last, counted from 1; 0 is node1.
 	Vote int
 }
@@ -141,6 +144,9 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 			synthOK(tb, err)
 		}
 		synthOK(tb, w.Save(raftpb.HardState{Term: st.Term, Vote: vote, Commit: e.Index}, []raftpb.Entry{e}))
+		if i+1 == of.SnapshotTaken {
+			synthOK(tb, w.SaveSnapshot(walpb.Snapshot{Index: e.Index, Term: e.Term, ConfState: s.confState()}))
+		}
 	}
 	synthOK(tb, w.Close())
 	// A script fills a fraction of the segment; the rest of the preallocated zeros would only cost time to read.
@@ -158,10 +164,25 @@ func (s *Script) confState() *raftpb.ConfState {
 // world is the state that the entries lead to on one member.
 func (s *Script) world(member int) *world {
 	w := newWorld(s.Of[member])
-	for _, st := range s.steps {
+	for i, st := range s.steps {
+		if n := s.Of[member].AppliedUntil; n > 0 && i == n {
+			break
+		}
 		if st.Req != nil && !slices.Contains(st.Skip, member) {
 			w.apply(st.Req)
 		}
 	}
 	return w
+}
+
+// saved is the consistent index of one member.
+func (s *Script) saved(member int) uint64 {
+	of := s.Of[member]
+	switch {
+	case of.IndexAt > 0:
+		return s.Index(of.IndexAt)
+	case of.AppliedUntil > 0:
+		return s.Index(of.AppliedUntil)
+	}
+	return s.Index(len(s.steps))
 }

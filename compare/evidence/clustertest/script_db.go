@@ -16,7 +16,7 @@ func (s *Script) writeDB(tb testing.TB, path string, member int) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 	synthOK(tb, err)
 	synthOK(tb, db.Update(func(tx *bbolt.Tx) error {
-		if err := (Synth{Members: s.Members}).meta(tx, s.Index(len(s.steps))); err != nil {
+		if err := (Synth{Members: s.Members}).meta(tx, s.saved(member)); err != nil {
 			return err
 		}
 		for _, write := range []func(*bbolt.Tx) error{w.writeKeys, w.writeLeases, w.writeAlarms, w.writeAuth, s.writeMeta} {

@@ -1,0 +1,85 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// The kinds of gap between a database and the newest raft snapshot, as the first evidence of S02 names them in its field.
+const (
+	// GapAlarmQueries and GapRefused: every entry in the gap is known and without an effect, so nothing is lost.
+	GapAlarmQueries = "gap of alarm queries"
+	GapRefused      = "gap of refused entries"
+	// GapOverwritten: the database holds effects of entries in the gap or behind it; only its index is too low.
+	GapOverwritten = "gap with its effects present"
+	// GapNotInstalled: a leader's snapshot was received and hardly anything follows it; the database is the one from before.
+	GapNotInstalled = "gap of a received snapshot"
+	// GapOther: entries with effects, or entries that no log holds.
+	GapOther = "gap with effects"
+)
+
+// shortlyAfter is how many entries may follow a received snapshot whose database was never installed: the member can not start
+// again, so its log ends soon behind it.
+const shortlyAfter = 16
+
+// snapGap says what kind of gap lies between the member's database and the snapshot.
+func (in *Input) snapGap(m *evidence.Member, snap dumplog.SnapshotRecord) string {
+	var r *replay.MemberResult
+	if in.Replay != nil {
+		for _, x := range in.Replay.Members {
+			if x.Member == m {
+				r = x
+			}
+		}
+	}
+	received := Received(m, snap.Index)
+	switch {
+	case r != nil && r.Checked && (r.Ahead != nil || received && len(r.Extra) > 0):
+		return GapOverwritten
+	case r != nil && r.Behind != nil && r.Behind.Harmless() && r.Behind.Refused > 0:
+		return GapRefused
+	case r != nil && r.Behind != nil && r.Behind.Harmless() && r.Behind.AlarmQueries > 0:
+		return GapAlarmQueries
+	case received && m.LastIndex() <= snap.Index+shortlyAfter:
+		return GapNotInstalled
+	}
+	return GapOther
+}
+
+// Received tells whether the snapshot at that index came from a leader: the member's log never held its entry.
+func Received(m *evidence.Member, index uint64) bool {
+	s := m.WAL.Summary
+	return s.TermAt(index) == 0 && (s.FirstIndex == 0 || s.FirstIndex > index || s.LastIndex < index || hasJump(s, index))
+}
+
+func hasJump(s *dumplog.Summary, index uint64) bool {
+	for _, j := range s.Jumps {
+		if j.From <= index && index <= j.To {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeGap sets class and explanation of a finding of S02 by what lies in the gap.
+func (in *Input) judgeGap(f *Finding, m *evidence.Member, snap dumplog.SnapshotRecord) {
+	kind := in.snapGap(m, snap)
+	f.Evidence[0].Field = kind
+	const refuses = "the server refuses to start: it can not bridge the entries between the database and the snapshot"
+	switch kind {
+	case GapAlarmQueries, GapRefused:
+		f.Class = "latent-divergence"
+		f.Explanation = fmt.Sprintf("%s. None of them has an effect, so the database lacks nothing", refuses)
+	case GapOverwritten:
+		f.Class = "latent-divergence"
+		f.Explanation = "the database holds effects of entries above its index: only the index is too low. A server refuses to start, or applies these entries a second time"
+	case GapNotInstalled:
+		f.Class = "snapshot-damage"
+		f.Explanation = refuses + fmt.Sprintf(". The snapshot came from a leader; the file %016x.snap.db with its database is gone", snap.Index)
+	default:
+		f.Class, f.Explanation = "member-lost-data", refuses
+	}
+}

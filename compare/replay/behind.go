@@ -1,0 +1,76 @@
+package replay
+
+import (
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Behind counts what stands in the log between a member's consistent index and its newest raft snapshot, which a server can not
+// bridge at a start (etcd 3.5 and later; before, the index legally lags).
+type Behind struct {
+	// From and To are the span; Entries of them were found in a log.
+	From, To uint64
+	Entries  int
+	// AlarmQueries are requests to list alarms, Refused what the rules refuse, Idle all else without an effect: reads, logins,
+	// leaders' first entries.
+	AlarmQueries, Refused, Idle int
+	// Effective are entries that change data or may; FirstEffective is the first of them, 0 when there is none.
+	Effective      int
+	FirstEffective uint64
+}
+
+// Harmless tells whether every entry of the span is known and without an effect.
+func (b *Behind) Harmless() bool {
+	return b.Effective == 0 && uint64(b.Entries) == b.To-b.From+1
+}
+
+// behind looks at an entry that the member has not applied although a snapshot of its log covers it. The model stays as it is:
+// only as long as nothing was effective are its predictions of use, and then the span is not harmless anyway.
+func (s *sim) behind(it *item) {
+	idx := it.entry.Index
+	if s.minor < 5 || idx > s.newestSnap {
+		return
+	}
+	b := s.res.Behind
+	if b == nil {
+		b = &Behind{From: s.m.AppliedMax + 1, To: s.newestSnap}
+		s.res.Behind = b
+	}
+	b.Entries++
+	switch s.idle(it.req) {
+	case NotApplied:
+		b.AlarmQueries++
+	case Refused:
+		b.Refused++
+	case NoEffect:
+		b.Idle++
+	default:
+		if b.Effective++; b.FirstEffective == 0 {
+			b.FirstEffective = idx
+		}
+	}
+}
+
+// idle predicts an entry without applying it: NotApplied for a query of alarms, Refused and NoEffect as they are, anything else
+// for an effect.
+func (s *sim) idle(r *dumplog.Request) State {
+	switch {
+	case r.Alarm != nil:
+		if r.Alarm.Action == 0 {
+			return NotApplied
+		}
+		return Applied
+	case writesKeys(r.Kind):
+		if p := s.predict(r); p.sure {
+			return p.state
+		}
+		return Applied
+	case r.Kind.ChangesAuth():
+		if s.auth.known && s.auth.adminCheck(r) != ReasonNone {
+			return Refused
+		}
+		return Applied
+	case r.Kind == dumplog.KindEmpty, r.Kind == dumplog.KindRange, r.Kind == dumplog.KindDowngradeVersionTest, r.Kind.IsAuth():
+		return NoEffect
+	}
+	return Applied
+}
