@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -25,7 +27,7 @@ func (b *Behind) Harmless() bool {
 
 // behind looks at an entry that the member has not applied although a snapshot of its log covers it. The model stays as it is:
 // only as long as nothing was effective are its predictions of use, and then the span is not harmless anyway.
-func (s *sim) behind(it *item) {
+func (s *sim) behind(it *item, elsewhere bool) {
 	idx := it.entry.Index
 	if s.minor < 5 || idx > s.newestSnap {
 		return
@@ -36,7 +38,11 @@ func (s *sim) behind(it *item) {
 		s.res.Behind = b
 	}
 	b.Entries++
-	switch s.idle(it.req) {
+	state := s.idle(it.req)
+	if elsewhere && writesKeys(it.req.Kind) {
+		state = Applied
+	}
+	switch state {
 	case NotApplied:
 		b.AlarmQueries++
 	case Refused:
@@ -60,10 +66,7 @@ func (s *sim) idle(r *dumplog.Request) State {
 		}
 		return Applied
 	case writesKeys(r.Kind):
-		if p := s.predict(r); p.sure {
-			return p.state
-		}
-		return Applied
+		return s.predict(r).state
 	case r.Kind.ChangesAuth():
 		if s.auth.known && s.auth.adminCheck(r) != ReasonNone {
 			return Refused
@@ -73,4 +76,9 @@ func (s *sim) idle(r *dumplog.Request) State {
 		return NoEffect
 	}
 	return Applied
+}
+
+// someApplied tells whether an entry changed the keys of any member.
+func someApplied(os []Outcome) bool {
+	return slices.ContainsFunc(os, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })
 }

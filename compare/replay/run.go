@@ -98,6 +98,11 @@ func (w *walker) step() {
 			s.res.RevisionAt = s.rev
 		}
 	}
+	for i, s := range w.sims {
+		if s != nil && ev.Outcomes[i].State == NotApplied {
+			s.behind(it.forMember(i), someApplied(ev.Outcomes))
+		}
+	}
 	w.level.note(it.entry.Index, w.sims, ev.Outcomes)
 	w.judge(it, ev)
 	w.window[0] = nil

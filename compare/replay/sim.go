@@ -62,7 +62,6 @@ type alarmKey struct {
 func (s *sim) step(it *item, ahead []*item) Outcome {
 	idx := it.entry.Index
 	if idx > s.m.AppliedMax {
-		s.behind(it)
 		return Outcome{State: NotApplied}
 	}
 	if idx <= s.base {
