@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"sync"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -9,7 +10,7 @@ import (
 
 // newSim builds the starting state of one member. With a log from the first entry of a new cluster that state is empty;
 // otherwise the database is aligned with the log by content.
-func newSim(ctx context.Context, r *Result, pos int) (*sim, error) {
+func newSim(ctx context.Context, r *Result, pos int, found *anchorCache) (*sim, error) {
 	res := r.Members[pos]
 	m := res.Member
 	s := &sim{m: m, res: res, pos: pos, minor: m.Version.Minor, rev: 1, compact: -1, dbCompact: m.CompactRevision(),
@@ -22,7 +23,7 @@ func newSim(ctx context.Context, r *Result, pos int) (*sim, error) {
 	fromStart := s.stretch(r) == 1 && !restored(r)
 	s.cur = newCursor(m.DB.Handle, m.DB.KV.BumpMarker)
 	if !fromStart {
-		if err := s.align(ctx, r); err != nil {
+		if err := s.align(ctx, r, found); err != nil {
 			s.cur.stop()
 			return nil, err
 		}
@@ -117,11 +118,11 @@ func (s *sim) stretch(r *Result) uint64 {
 
 // align finds the revision at which the database meets the log: the puts at the start of its last stretch without a gap are
 // looked up by key and value, and the shift between their order and the revisions that most of them agree on wins.
-func (s *sim) align(ctx context.Context, r *Result) error {
+func (s *sim) align(ctx context.Context, r *Result, found *anchorCache) error {
 	s.baseKnown, s.kvKnown = false, false
 	s.auth = authFromDB(&s.m.DB.Auth)
 	s.assumeBefore(r)
-	anchors, writes, err := s.anchors(ctx, r)
+	anchors, writes, err := found.get(ctx, r, s.stretch(r), s.m.AppliedMin)
 	if err != nil {
 		return err
 	}
@@ -178,16 +179,44 @@ func (s *sim) absorbBase() {
 
 func anchorKey(key, value []byte) [2]uint64 { return [2]uint64{hashValue(key), hashValue(value)} }
 
-// anchors collects the first puts of the last stretch that this member has applied, and counts the entries there that may write
-// keys; equal puts are ambiguous and left out.
-func (s *sim) anchors(ctx context.Context, r *Result) (map[[2]uint64]anchor, int64, error) {
+// anchorCache keeps the anchors of a stretch of the log: members that have applied the same share them.
+type anchorCache struct {
+	mu    sync.Mutex
+	found map[[2]uint64]anchors
+}
+
+// anchors are puts of the log by digests of key and value, and how many entries of the stretch may write keys.
+type anchors struct {
+	puts   map[[2]uint64]anchor
+	writes int64
+}
+
+func (c *anchorCache) get(ctx context.Context, r *Result, from, to uint64) (map[[2]uint64]anchor, int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a, ok := c.found[[2]uint64{from, to}]; ok {
+		return a.puts, a.writes, nil
+	}
+	puts, writes, err := findAnchors(ctx, r, from, to)
+	if err == nil {
+		if c.found == nil {
+			c.found = map[[2]uint64]anchors{}
+		}
+		c.found[[2]uint64{from, to}] = anchors{puts, writes}
+	}
+	return puts, writes, err
+}
+
+// findAnchors collects the first puts of a stretch of the log, and counts the entries there that may write keys. Puts that the
+// stretch repeats, however far behind, are ambiguous and left out.
+func findAnchors(ctx context.Context, r *Result, from, to uint64) (map[[2]uint64]anchor, int64, error) {
 	out, twice := map[[2]uint64]anchor{}, map[[2]uint64]bool{}
-	ordinal, from := int64(0), s.stretch(r)
+	ordinal, full := int64(0), false
 	for it, err := range merged(ctx, evidenceOf(r)) {
 		if err != nil {
 			return nil, 0, err
 		}
-		if it.entry.Index > s.m.AppliedMin {
+		if it.entry.Index > to {
 			break
 		}
 		if it.entry.Index < from || !writesKeys(it.req.Kind) {
@@ -195,16 +224,19 @@ func (s *sim) anchors(ctx context.Context, r *Result) (map[[2]uint64]anchor, int
 		}
 		ordinal++
 		p := it.req.Put
-		if it.req.Kind != dumplog.KindPut || p.IgnoreValue || len(out) >= maxAnchors {
+		if it.req.Kind != dumplog.KindPut || p.IgnoreValue {
 			continue
 		}
+		full = full || len(out) >= maxAnchors
 		k := anchorKey(p.Key, p.Value)
-		if _, dup := out[k]; dup || twice[k] {
-			twice[k] = true
+		_, dup := out[k]
+		switch {
+		case dup:
 			delete(out, k)
-			continue
+			twice[k] = !full // once full, nothing is added any more
+		case !full && !twice[k]:
+			out[k] = anchor{index: it.entry.Index, ordinal: ordinal}
 		}
-		out[k] = anchor{index: it.entry.Index, ordinal: ordinal}
 	}
 	return out, ordinal, nil
 }

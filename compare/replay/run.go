@@ -2,6 +2,10 @@ package replay
 
 import (
 	"context"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -16,16 +20,10 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 			}
 		}
 	}()
-	any := false
-	for i := range r.Members {
-		s, err := newSim(ctx, r, i)
-		if err != nil {
-			return err
-		}
-		sims[i] = s
-		any = any || s != nil
+	if err := startSims(ctx, r, sims); err != nil {
+		return err
 	}
-	if !any {
+	if !slices.ContainsFunc(sims, func(s *sim) bool { return s != nil }) {
 		return nil
 	}
 	w := &walker{r: r, o: o, sims: sims, level: newLevel(r, sims)}
@@ -43,6 +41,20 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 		s.finish()
 	}
 	return nil
+}
+
+// startSims builds every member's starting state, several at a time: finding where a database meets its log takes a pass over both.
+func startSims(ctx context.Context, r *Result, sims []*sim) error {
+	found := &anchorCache{}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range r.Members {
+		g.Go(func() (err error) {
+			sims[i], err = newSim(gctx, r, i, found)
+			return err
+		})
+	}
+	return g.Wait()
 }
 
 // walker keeps a window of entries ahead of the one being replayed.
