@@ -46,11 +46,11 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 // startSims builds every member's starting state, several at a time: finding where a database meets its log takes a pass over both.
 func startSims(ctx context.Context, r *Result, sims []*sim) error {
 	found := &anchorCache{}
-	g, gctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range r.Members {
 		g.Go(func() (err error) {
-			sims[i], err = newSim(gctx, r, i, found)
+			sims[i], err = newSim(ctx, r, i, found)
 			return err
 		})
 	}
