@@ -23,6 +23,9 @@ type authState struct {
 type user struct {
 	roles      []string
 	noPassword bool
+	// password is the stored hash and options tells whether the record carries options (3.4+); only Machine keeps them up.
+	password []byte
+	options  bool
 }
 
 type perm struct {
@@ -42,7 +45,7 @@ func authFromDB(a *dumpdb.Auth) *authState {
 	s.known = false
 	s.enabled, s.revision = a.Enabled, a.Revision
 	for _, u := range a.Users {
-		s.users[u.Name] = &user{roles: slices.Clone(u.Roles), noPassword: u.NoPassword}
+		s.users[u.Name] = &user{roles: slices.Clone(u.Roles), noPassword: u.NoPassword, password: slices.Clone(u.Password), options: u.HasOptions}
 	}
 	for _, r := range a.Roles {
 		s.roles[r.Name] = []perm{}
@@ -214,11 +217,10 @@ func (s *authState) grantPermission(a *dumplog.AuthRequest) bool {
 		return false
 	}
 	p := perm{a.Perm.Type, string(a.Perm.Key), string(a.Perm.RangeEnd)}
-	for i := range perms {
-		if perms[i].key == p.key && perms[i].end == p.end {
-			perms[i].typ = p.typ
-			return true
-		}
+	// Only the first entry with the key is looked at, so one of several ranges from one key may come to stand twice.
+	if i := sort.Search(len(perms), func(i int) bool { return perms[i].key >= p.key }); i < len(perms) && perms[i].key == p.key && perms[i].end == p.end {
+		perms[i].typ = p.typ
+		return true
 	}
 	perms = append(perms, p)
 	sort.SliceStable(perms, func(i, j int) bool { return perms[i].key < perms[j].key })
@@ -227,14 +229,13 @@ func (s *authState) grantPermission(a *dumplog.AuthRequest) bool {
 }
 
 func (s *authState) revokePermission(a *dumplog.AuthRequest) bool {
-	perms := s.roles[a.Role]
-	for i, p := range perms {
-		if p.key == string(a.Key) && p.end == string(a.RangeEnd) {
-			s.roles[a.Role] = slices.Delete(perms, i, i+1)
-			return true
-		}
+	perms, ok := s.roles[a.Role]
+	if !ok {
+		return false
 	}
-	return false
+	n := len(perms)
+	s.roles[a.Role] = slices.DeleteFunc(perms, func(p perm) bool { return p.key == string(a.Key) && p.end == string(a.RangeEnd) })
+	return len(s.roles[a.Role]) < n
 }
 
 const (

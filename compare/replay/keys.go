@@ -13,6 +13,8 @@ type keyState struct {
 	create, mod, version int64
 	lease                int64
 	vhash                uint64
+	// sub is the sub revision of mod.
+	sub int64
 }
 
 // write is one record a request writes: a put, or a tombstone when del.
@@ -21,6 +23,9 @@ type write struct {
 	del   bool
 	vhash uint64
 	lease int64
+	// value are the bytes that the request brought; from is the record whose value it takes over instead (ignore_value).
+	value []byte
+	from  dumpdb.Rev
 	// anyValue is set when the value can not be known (ignore_value on a key of unknown value).
 	anyValue bool
 }
@@ -93,7 +98,7 @@ func (k *keyModel) absorb(r *record) {
 		k.remove(r.key)
 		return
 	}
-	k.put(keyState{key: r.key, create: r.create, mod: r.rev.Main, version: r.version, lease: r.lease, vhash: r.vhash})
+	k.put(keyState{key: r.key, create: r.create, mod: r.rev.Main, version: r.version, lease: r.lease, vhash: r.vhash, sub: r.rev.Sub})
 }
 
 // applyWrites changes the model by predicted writes, for effects the database no longer shows.

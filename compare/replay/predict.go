@@ -3,6 +3,7 @@ package replay
 import (
 	"sort"
 
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -56,7 +57,7 @@ func (s *sim) predictPut(r *dumplog.Request) prediction {
 
 // evalPut is the check and the record of one put against the state before the request.
 func (s *sim) evalPut(put *dumplog.PutRequest) (write, Reason, bool) {
-	w := write{key: string(put.Key), vhash: hashValue(put.Value), lease: put.Lease}
+	w := write{key: string(put.Key), vhash: hashValue(put.Value), lease: put.Lease, value: put.Value}
 	if put.Lease != 0 && s.leases[put.Lease] == nil {
 		if s.baseKnown {
 			return w, ReasonLease, true
@@ -71,7 +72,7 @@ func (s *sim) evalPut(put *dumplog.PutRequest) (write, Reason, bool) {
 		return w, ReasonKey, s.kvKnown
 	}
 	if put.IgnoreValue {
-		w.vhash = old.vhash
+		w.vhash, w.value, w.from = old.vhash, nil, dumpdb.Rev{Main: old.mod, Sub: old.sub}
 	}
 	if put.IgnoreLease {
 		w.lease = old.lease

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -39,7 +40,12 @@ type sim struct {
 	plain    *authPlan
 	// touched are rows of small buckets changed by entries above AppliedMin, which the database may or may not hold.
 	touched map[string]bool
-	snaps   []uint64
+	// values fetches the bytes of a record for compares that need them; nil where the model has none.
+	values func(key string, at dumpdb.Rev) ([]byte, bool)
+	// strips is true where top-level ranges of a transaction are dropped before its permissions are checked, as members without
+	// the waiting client do up to 3.6.
+	strips bool
+	snaps  []uint64
 	// revoked are the revokes of leases that the server may have forgotten, until they are granted again.
 	revoked map[int64]KeptLease
 	// past reads the merged log again from an index; searches counts how often that was done, logEnd is its last index.
@@ -51,6 +57,14 @@ type sim struct {
 	shutOpen bool
 	// newestSnap is the newest snapshot that the member's log names.
 	newestSnap uint64
+}
+
+// valueOf returns the value of a key where the bytes can be had; a key that is not there has none.
+func (s *sim) valueOf(k *keyState) ([]byte, bool) {
+	if s.values == nil || k.key == "" {
+		return nil, false
+	}
+	return s.values(k.key, dumpdb.Rev{Main: k.mod, Sub: k.sub})
 }
 
 type alarmKey struct {

@@ -1,0 +1,264 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Entry is one index of the merged log of several members.
+type Entry struct {
+	*dumplog.Entry
+	Req *dumplog.Request
+	// Err says why the payload does not decode; its effect is then unknown.
+	Err error
+	// Holders are the positions of the members whose log has this very entry.
+	Holders []int
+	// Disputed is true when another member holds a different entry at this index.
+	Disputed bool
+}
+
+// Log yields the union of the members' effective logs in index order, each index once; of different entries at one index the one
+// that its holder knows to be committed. Indexes that no member holds are left out, as are those lost to damage. Entries above
+// what is committed come too. An error ends it.
+func Log(ctx context.Context, members []*evidence.Member) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		log := mergedAhead(ctx, members)
+		defer log.stop()
+		for {
+			it, ok := log.next()
+			switch {
+			case !ok:
+				if err := ctx.Err(); err != nil {
+					yield(Entry{}, err)
+				}
+				return
+			case it.fault != nil:
+				yield(Entry{}, it.fault)
+				return
+			}
+			e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// MachineOptions say how a Machine executes.
+type MachineOptions struct {
+	// Minor is the 3.x minor of the servers whose rules apply.
+	Minor int
+	// Single is true for a cluster of one member: there the member that applies is always the one with the waiting client.
+	Single bool
+	// Values fetches the value of a key's record; ok is false when it can not be had. Compares for greater and less need it.
+	Values func(key string, at dumpdb.Rev) (value []byte, ok bool)
+}
+
+// Machine executes committed entries on one complete state, by the rules that Run predicts with. It keeps keys, leases, alarms and
+// auth in memory (keys with a hash of their value); who uses it keeps the bytes.
+type Machine struct{ s *sim }
+
+// Change is one record of bucket key that an entry writes.
+type Change struct {
+	Rev                    dumpdb.Rev
+	Key                    string
+	Delete                 bool
+	Create, Version, Lease int64
+	// Value are the bytes of the request. Where From is set, the value is that of the record there (ignore_value).
+	Value []byte
+	From  dumpdb.Rev
+	// Sum is a hash of the value, equal for equal values.
+	Sum uint64
+}
+
+// Step is what the rules say of an entry before it is executed.
+type Step struct {
+	Entry  Entry
+	State  State
+	Reason Reason
+	// Sure is false where the outcome depends on what neither log nor database tell: the patch release, or whether a client was
+	// waiting on the member.
+	Sure   bool
+	writes []write
+}
+
+// Writes tells how many records of bucket key the step writes.
+func (s *Step) Writes() int { return len(s.writes) }
+
+// Touches tells whether the step writes or deletes the key.
+func (s *Step) Touches(key string) bool {
+	return slices.ContainsFunc(s.writes, func(w write) bool { return w.key == key })
+}
+
+// NewMachine reads the state to start from out of a database, which must be sound; nil is the empty state of a new cluster.
+func NewMachine(ctx context.Context, db *dumpdb.DB, o MachineOptions) (*Machine, error) {
+	s := &sim{m: &evidence.Member{AppliedMin: math.MaxUint64}, minor: o.Minor, rev: 1, compact: -1, keys: newKeyModel(), leases: map[int64]*leaseState{},
+		alarms: map[alarmKey]struct{}{}, touched: map[string]bool{}, auth: newAuthState(), baseKnown: true, kvKnown: true,
+		values: o.Values, strips: o.Minor < 7 && !o.Single}
+	m := &Machine{s}
+	if db == nil {
+		return m, nil
+	}
+	auth, err1 := db.Auth()
+	leases, err2 := db.Leases()
+	alarms, err3 := db.Alarms()
+	meta, err4 := db.MetaBucket()
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return nil, err
+	}
+	s.auth = authFromDB(&auth)
+	s.auth.known = true
+	s.auth.revision = max(s.auth.revision, 1)
+	for _, l := range leases {
+		s.leases[int64(l.ID)] = &leaseState{ttl: l.TTL}
+	}
+	for _, a := range alarms {
+		s.alarms[alarmKey{dumplog.ID(a.MemberID), a.Type}] = struct{}{}
+	}
+	s.compact = meta.CompactRev()
+	s.rev = max(s.rev, s.compact)
+	for row := range rowsOf(db, dumpdb.Rev{}) {
+		switch {
+		case row.err != nil:
+			return nil, row.err
+		case row.hole || row.bad:
+			return nil, errors.New("bucket key can not be read in full")
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+		s.rev = max(s.rev, row.rev.Main)
+		if row.key != "" { // the mark of restore --bump-revision has no key
+			s.keys.absorb(&row.record)
+		}
+	}
+	return m, nil
+}
+
+// Revision is the current revision, CompactRevision the compact revision (-1 when never compacted).
+func (m *Machine) Revision() int64 { return m.s.rev }
+
+// CompactRevision is the revision below which history is gone, -1 when it was never compacted.
+func (m *Machine) CompactRevision() int64 { return m.s.compact }
+
+// Keys is the number of live keys.
+func (m *Machine) Keys() int { return m.s.keys.tree.Len() }
+
+// SkipTo raises the current revision without writing anything, so that revisions behind a skipped entry keep their numbers.
+func (m *Machine) SkipTo(rev int64) { m.s.rev = max(m.s.rev, rev) }
+
+// Prepare says what an entry that writes keys will do. Other entries are judged by Apply alone; for them the step says no effect.
+func (m *Machine) Prepare(e Entry) Step {
+	st := Step{Entry: e, State: NoEffect, Sure: true}
+	if !writesKeys(e.Req.Kind) {
+		return st
+	}
+	p := m.s.predict(e.Req)
+	st.State, st.Reason, st.writes = p.state, p.reason, p.writes
+	st.Sure = p.sure || m.plainRefusal(e.Req, p.reason)
+	return st
+}
+
+// plainRefusal: what permissions say of a single put or delete has never changed, and users and roles are known here.
+func (m *Machine) plainRefusal(r *dumplog.Request, reason Reason) bool {
+	if len(m.s.alarms) > 0 && m.s.minor < 6 || r.Put != nil && r.Put.Lease != 0 {
+		return false
+	}
+	plain := r.Kind == dumplog.KindPut || r.Kind == dumplog.KindDeleteRange
+	return plain && (reason == ReasonPermission || reason == ReasonUserEmpty)
+}
+
+// Apply executes a step that Prepare made of the present state. It returns the records written, and how the entry ended.
+func (m *Machine) Apply(st Step) (Outcome, []Change) {
+	s, r := m.s, st.Entry.Req
+	if !writesKeys(r.Kind) {
+		return m.small(&item{entry: *st.Entry.Entry, req: r}), nil
+	}
+	o := Outcome{State: st.State, Reason: st.Reason}
+	if st.State == Applied && r.LeaseRevoke != nil {
+		delete(s.leases, r.LeaseRevoke.ID)
+	}
+	if st.State != Applied || len(st.writes) == 0 {
+		return o, nil
+	}
+	s.rev++
+	o.Rev = s.rev
+	return o, m.write(st.writes)
+}
+
+// write enters the records of one revision into the model.
+func (m *Machine) write(ws []write) []Change {
+	out := make([]Change, len(ws))
+	for i, w := range ws {
+		c := Change{Rev: dumpdb.Rev{Main: m.s.rev, Sub: int64(i)}, Key: w.key, Delete: w.del}
+		if w.del {
+			m.s.keys.remove(w.key)
+			out[i] = c
+			continue
+		}
+		k := keyState{key: w.key, create: m.s.rev, mod: m.s.rev, sub: int64(i), version: 1, lease: w.lease, vhash: w.vhash}
+		if old := m.s.keys.get(w.key); old != nil {
+			k.create, k.version = old.create, old.version+1
+		}
+		m.s.keys.put(k)
+		c.Create, c.Version, c.Lease, c.Value, c.From, c.Sum = k.create, k.version, w.lease, w.value, w.from, w.vhash
+		out[i] = c
+	}
+	return out
+}
+
+// small executes what changes the small buckets.
+func (m *Machine) small(it *item) Outcome {
+	r := it.req
+	if a := r.Alarm; a != nil {
+		return m.alarm(it)
+	}
+	if !r.Kind.ChangesAuth() {
+		return m.s.other(it)
+	}
+	if m.badRange(r) {
+		return Outcome{State: Refused, Reason: ReasonInvalid}
+	}
+	wasOn := m.s.auth.enabled
+	effective, reason := m.s.auth.apply(r)
+	switch {
+	case reason != ReasonNone:
+		return Outcome{State: Refused, Reason: reason}
+	case effective || m.s.auth.enabled != wasOn:
+		return Outcome{State: Applied}
+	}
+	return Outcome{State: NoEffect}
+}
+
+// alarm: raising one that is on and clearing one that is off change nothing (server/etcdserver/api/v3alarm).
+func (m *Machine) alarm(it *item) Outcome {
+	a := it.req.Alarm
+	_, on := m.s.alarms[alarmKey{a.MemberID, a.Alarm}]
+	if a.Action == 1 && (on || a.Alarm == 0) || a.Action == 2 && !on || a.Action == 0 {
+		return Outcome{State: NoEffect}
+	}
+	m.s.alarm(it)
+	return Outcome{State: Applied}
+}
+
+// badRange: a permission whose range is empty is refused from 3.6 on, and by the newer patch releases of 3.4 and 3.5.
+func (m *Machine) badRange(r *dumplog.Request) bool {
+	if r.Kind != dumplog.KindAuthRoleGrantPermission || r.Auth == nil || r.Auth.Perm == nil || m.s.minor < 6 {
+		return false
+	}
+	k, end := string(r.Auth.Perm.Key), string(r.Auth.Perm.RangeEnd)
+	return end != "" && end != "\x00" && k >= end
+}
+
+// Live visits all live keys in order: key, revision of the newest record, hash of its value and lease.
+func (m *Machine) Live(use func(key string, at dumpdb.Rev, sum uint64, lease int64) bool) {
+	m.s.keys.tree.Ascend(func(k *keyState) bool {
+		return use(k.key, dumpdb.Rev{Main: k.mod, Sub: k.sub}, k.vhash, k.lease)
+	})
+}
