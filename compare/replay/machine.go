@@ -78,6 +78,12 @@ type Change struct {
 	Sum uint64
 }
 
+// WritesKeys tells the requests whose effect is a revision in bucket key.
+func WritesKeys(k dumplog.Kind) bool { return writesKeys(k) }
+
+// TouchedBuckets lists the buckets other than key that a request can change.
+func TouchedBuckets(r *dumplog.Request) []string { return touches(r) }
+
 // Step is what the rules say of an entry before it is executed.
 type Step struct {
 	Entry  Entry
@@ -95,6 +101,18 @@ func (s *Step) Writes() int { return len(s.writes) }
 // Touches tells whether the step writes or deletes the key.
 func (s *Step) Touches(key string) bool {
 	return slices.ContainsFunc(s.writes, func(w write) bool { return w.key == key })
+}
+
+// Effects is a hash of what the step writes, independent of revisions; 0 when it writes nothing.
+func (s *Step) Effects() uint64 {
+	if len(s.writes) == 0 {
+		return 0
+	}
+	g := &group{}
+	for _, w := range s.writes {
+		g.records = append(g.records, record{key: w.key, del: w.del, vhash: w.vhash, lease: w.lease})
+	}
+	return g.sig()
 }
 
 // NewMachine reads the state to start from out of a database, which must be sound; nil is the empty state of a new cluster.
@@ -161,17 +179,39 @@ func (m *Machine) Prepare(e Entry) Step {
 	}
 	p := m.s.predict(e.Req)
 	st.State, st.Reason, st.writes = p.state, p.reason, p.writes
-	st.Sure = p.sure || m.plainRefusal(e.Req, p.reason)
+	st.Sure = (p.sure || m.plainRefusal(e.Req, p.reason)) && !m.deniedRange(e.Req)
 	return st
 }
 
-// plainRefusal: what permissions say of a single put or delete has never changed, and users and roles are known here.
+// plainRefusal: what permissions say of puts and deletes without a lease has never changed, and users and roles are known here.
+// Nested transactions were not checked before 3.4.42, 3.5.28 and 3.6.11.
 func (m *Machine) plainRefusal(r *dumplog.Request, reason Reason) bool {
-	if len(m.s.alarms) > 0 && m.s.minor < 6 || r.Put != nil && r.Put.Lease != 0 {
+	if reason != ReasonPermission && reason != ReasonUserEmpty || len(m.s.alarms) > 0 && m.s.minor < 6 || r.LeaseRevoke != nil {
 		return false
 	}
-	plain := r.Kind == dumplog.KindPut || r.Kind == dumplog.KindDeleteRange
-	return plain && (reason == ReasonPermission || reason == ReasonUserEmpty)
+	plain := true
+	if r.Txn != nil {
+		for _, ops := range [][]dumplog.RequestOp{r.Txn.Success, r.Txn.Failure} {
+			plain = plain && !slices.ContainsFunc(ops, func(op dumplog.RequestOp) bool { return op.Txn != nil })
+		}
+	}
+	r.EachOp(func(op dumplog.RequestOp) { plain = plain && (op.Put == nil || op.Put.Lease == 0) })
+	return plain
+}
+
+// deniedRange tells whether the member with the waiting client refuses a transaction for a range that all others drop unseen.
+func (m *Machine) deniedRange(r *dumplog.Request) bool {
+	if !m.s.strips || r.Txn == nil || r.Kind != dumplog.KindTxn {
+		return false
+	}
+	for _, ops := range [][]dumplog.RequestOp{r.Txn.Success, r.Txn.Failure} {
+		for _, op := range ops {
+			if op.Range != nil && m.s.auth.check(r.Header, op.Range.Key, op.Range.RangeEnd, false) != ReasonNone {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Apply executes a step that Prepare made of the present state. It returns the records written, and how the entry ended.
@@ -254,6 +294,15 @@ func (m *Machine) badRange(r *dumplog.Request) bool {
 	}
 	k, end := string(r.Auth.Perm.Key), string(r.Auth.Perm.RangeEnd)
 	return end != "" && end != "\x00" && k >= end
+}
+
+// Key returns the hash of a live key's value and its lease; ok is false when there is no such key.
+func (m *Machine) Key(key string) (sum uint64, lease int64, ok bool) {
+	k := m.s.keys.get(key)
+	if k == nil {
+		return 0, 0, false
+	}
+	return k.vhash, k.lease, true
 }
 
 // Live visits all live keys in order: key, revision of the newest record, hash of its value and lease.

@@ -1,0 +1,350 @@
+package rebuild
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+)
+
+var allBuckets = []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
+
+// perTx is how many entries go into one transaction of bbolt, as a server commits at most that many changes at once.
+const perTx = 10000
+
+// engine executes entries on a database of its own.
+type engine struct {
+	b   *builder
+	m   *replay.Machine
+	db  *bbolt.DB
+	tx  *bbolt.Tx
+	key *bbolt.Bucket
+	n   int
+	// shadow executes the skipped entries too; nil when none is skipped.
+	shadow *shadow
+	// members is the membership as the log leads it; confChanged is set once a conf change took effect.
+	members     *members
+	confChanged bool
+	// look, if set, sees every step that writes keys before it is executed.
+	look   func(*replay.Step)
+	at     Point
+	record []byte
+}
+
+// build executes the log on a copy of the base at path.
+func (b *builder) build(ctx context.Context, path string, look func(*replay.Step)) error {
+	e, err := b.newEngine(ctx, path)
+	if err != nil {
+		return err
+	}
+	e.look = look
+	err = e.run(ctx)
+	if err == nil {
+		err = e.finish(ctx)
+	}
+	if err != nil {
+		if e.tx != nil {
+			_ = e.tx.Rollback()
+		}
+		return errors.Join(err, e.db.Close())
+	}
+	return e.db.Close()
+}
+
+func (b *builder) newEngine(ctx context.Context, path string) (*engine, error) {
+	e := &engine{b: b, at: b.from}
+	if b.base != nil {
+		b.say("copying the base")
+		if err := datadir.CopyDB(ctx, path, b.parts.DB); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	e.db, err = bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return nil, err
+	}
+	if err := e.prepare(ctx); err != nil {
+		if e.tx != nil {
+			_ = e.tx.Rollback()
+		}
+		return nil, errors.Join(err, e.db.Close())
+	}
+	return e, nil
+}
+
+// prepare opens the first transaction and reads the state to start from.
+func (e *engine) prepare(ctx context.Context) error {
+	tx, err := e.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	e.tx = tx
+	for _, name := range allBuckets {
+		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+			return err
+		}
+	}
+	if e.b.base == nil {
+		if err := tx.Bucket([]byte("auth")).Put([]byte("authRevision"), binary.BigEndian.AppendUint64(nil, 1)); err != nil {
+			return err
+		}
+	}
+	if err := e.begin(); err != nil {
+		return err
+	}
+	if e.m, err = e.b.machine(ctx, e.value); err != nil {
+		return err
+	}
+	if e.members, err = readMembers(tx); err != nil {
+		return err
+	}
+	if err := e.anchored(); err != nil {
+		return err
+	}
+	if len(e.b.o.Skip) > 0 {
+		e.shadow, err = e.b.newShadow(ctx, e.value)
+	}
+	return err
+}
+
+// machine is the model of the base.
+func (b *builder) machine(ctx context.Context, values func(string, dumpdb.Rev) ([]byte, bool)) (*replay.Machine, error) {
+	var db *dumpdb.DB
+	if b.base != nil {
+		db = b.base.DB.Handle
+	}
+	single := b.base != nil && len(b.base.DB.Members) == 1 || b.base == nil && len(b.logs) > 0 && len(b.logs[0].Membership.Voters) == 1
+	m, err := replay.NewMachine(ctx, db, replay.MachineOptions{Minor: b.minor, Single: single, Values: values})
+	if err != nil {
+		return nil, fmt.Errorf("the base: %w", err)
+	}
+	return m, nil
+}
+
+// anchored refuses a base that shows none of the last writes which the log has up to the base's index.
+func (e *engine) anchored() error {
+	met, tried := 0, 0
+	for _, a := range e.b.sv.puts {
+		sum, lease, ok := e.m.Key(a.key)
+		if ok && lease != 0 {
+			continue
+		}
+		tried++
+		if ok && sum == a.sum {
+			met++
+		}
+	}
+	switch {
+	case tried >= 4 && met == 0:
+		return refuse("the base shows none of the last %d keys that the log writes up to the base's index %d: they do not belong together", tried, e.b.from.Index)
+	case tried == 0 && e.b.base != nil && len(e.b.res.Logs) > 0:
+		e.b.res.note("the log shows no write up to the base's index, so only IDs and terms say that both belong together")
+	}
+	return nil
+}
+
+// value fetches the value of a record that was written before, from the open transaction.
+func (e *engine) value(key string, at dumpdb.Rev) ([]byte, bool) {
+	raw := e.key.Get(at.Bytes())
+	kv, err := dumpdb.DecodeKeyValue(raw)
+	if raw == nil || err != nil || string(kv.Key) != key {
+		return nil, false
+	}
+	return kv.Value, true
+}
+
+func (e *engine) begin() error {
+	if e.tx == nil {
+		tx, err := e.db.Begin(true)
+		if err != nil {
+			return err
+		}
+		e.tx = tx
+	}
+	e.key = e.tx.Bucket([]byte("key"))
+	e.key.FillPercent = 0.9
+	e.n = 0
+	return nil
+}
+
+func (e *engine) commit() error {
+	tx := e.tx
+	e.tx = nil
+	return tx.Commit()
+}
+
+// run executes entries until the target is reached. It stops with a refusal at the first index that is not there.
+func (e *engine) run(ctx context.Context) error {
+	b := e.b
+	end := b.commit
+	if b.stop > 0 {
+		end = b.stop
+	}
+	for entry, err := range replay.Log(ctx, b.logs) {
+		switch {
+		case err != nil:
+			return err
+		case entry.Index <= e.at.Index:
+			continue
+		case entry.Index > end:
+			return e.reached(end)
+		case entry.Index != e.at.Index+1:
+			return b.gapUpTo(entry.Index)
+		}
+		done, err := e.entry(&entry)
+		if done || err != nil {
+			return err
+		}
+		if e.n++; e.n < perTx {
+			continue
+		}
+		b.say("%d entries, revision %d", b.res.Entries, e.m.Revision())
+		if err := errors.Join(e.commit(), e.begin()); err != nil {
+			return err
+		}
+	}
+	return e.reached(end)
+}
+
+// reached refuses when the log ended before the target.
+func (e *engine) reached(end uint64) error {
+	switch to := e.b.o.To; {
+	case to.Revision > 0 && e.m.Revision() < to.Revision:
+		return refuse("the committed log ends at entry %d and revision %d, before revision %d", e.at.Index, e.m.Revision(), to.Revision)
+	case to.Revision == 0 && e.at.Index < end:
+		return e.b.gapUpTo(end)
+	}
+	return nil
+}
+
+// entry executes one entry; done is true when it lies behind the target.
+func (e *engine) entry(x *replay.Entry) (done bool, err error) {
+	b := e.b
+	skip := slices.Contains(b.o.Skip, x.Index)
+	if (x.Err != nil || x.Req.Kind == dumplog.KindUnknown || x.Req.ConfChangeV2 != nil) && !skip {
+		return false, refuse("entry %d/%d can not be executed (%s); --skip %d leaves it out", x.Term, x.Index, undecodable(x), x.Index)
+	}
+	st := e.m.Prepare(*x)
+	if r := b.o.To.Revision; r > 0 && (e.m.Revision() >= r || st.Writes() > 0 && e.m.Revision()+1 > r) && b.stop == 0 {
+		return true, nil
+	}
+	e.at.Index, e.at.Term = x.Index, x.Term
+	b.res.Entries++
+	if e.look != nil {
+		e.look(&st)
+	}
+	if e.shadow != nil {
+		return false, e.skipping(&st, skip)
+	}
+	_, err = e.apply(&st)
+	return false, err
+}
+
+func undecodable(x *replay.Entry) string {
+	switch {
+	case x.Err != nil:
+		return x.Err.Error()
+	case x.Req.ConfChangeV2 != nil:
+		return "a ConfChangeV2, which no etcd executes"
+	}
+	return "no known request"
+}
+
+// apply executes a step and writes its effect.
+func (e *engine) apply(st *replay.Step) (replay.Outcome, error) {
+	res := e.b.res
+	if !st.Sure {
+		res.DoubtfulCount++
+		if len(res.Doubtful) < listed {
+			l := line(&st.Entry)
+			l.Why = "taken as " + outcome(st.State, st.Reason) + "; patch releases or members may differ here"
+			res.Doubtful = append(res.Doubtful, l)
+		}
+	}
+	o, changes := e.m.Apply(*st)
+	for i := range changes {
+		if err := e.put(&changes[i]); err != nil {
+			return o, err
+		}
+	}
+	res.Records += int64(len(changes))
+	switch o.State {
+	case replay.Applied:
+		res.Applied++
+	case replay.Refused:
+		res.Refused++
+		return o, nil
+	}
+	return o, e.small(&st.Entry, o)
+}
+
+// line describes an entry without values.
+func line(x *replay.Entry) EntryLine {
+	return EntryLine{Index: x.Index, Term: x.Term, What: x.Req.Describe(dumplog.DescribeOptions{})}
+}
+
+func outcome(s replay.State, r replay.Reason) string {
+	if r != replay.ReasonNone {
+		return s.String() + " (" + string(r) + ")"
+	}
+	return s.String()
+}
+
+// put writes one record of bucket key.
+func (e *engine) put(c *replay.Change) error {
+	at := c.Rev.Bytes()
+	kv := mvccpb.KeyValue{Key: []byte(c.Key)}
+	if c.Delete {
+		at = append(at, 't')
+	} else {
+		kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease, kv.Value = c.Create, c.Rev.Main, c.Version, c.Lease, c.Value
+		if c.From != (dumpdb.Rev{}) {
+			v, ok := e.value(c.Key, c.From)
+			if !ok {
+				return fmt.Errorf("entry %d keeps the value of revision %s, which is not there", e.at.Index, c.From)
+			}
+			kv.Value = v
+		}
+	}
+	n := kv.Size()
+	if cap(e.record)-len(e.record) < n {
+		e.record = make([]byte, 0, max(1<<20, n))
+	}
+	buf := e.record[len(e.record) : len(e.record)+n]
+	if _, err := kv.MarshalToSizedBuffer(buf); err != nil {
+		return err
+	}
+	e.record = e.record[:len(e.record)+n]
+	return e.key.Put(at, buf[:n:n])
+}
+
+// finish writes what belongs to the end: meta, and the removal of what compactions dropped.
+func (e *engine) finish(ctx context.Context) error {
+	if e.tx == nil {
+		if err := e.begin(); err != nil {
+			return err
+		}
+	}
+	e.at.Revision, e.at.CompactRevision = e.m.Revision(), e.m.CompactRevision()
+	e.b.res.To, e.b.res.Keys = e.at, int64(e.m.Keys())
+	if err := e.meta(); err != nil {
+		return err
+	}
+	if err := e.compact(ctx); err != nil {
+		return err
+	}
+	if e.shadow != nil {
+		e.shadow.keys(e.m, e.b.res)
+	}
+	return errors.Join(e.commit(), e.db.Sync())
+}

@@ -1,0 +1,96 @@
+package rebuild
+
+import (
+	"context"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// compact removes what the compactions of the log dropped: of every key the records at or below the compact revision that are not
+// the newest there, and that one too if it is a tombstone below the compact revision. A tombstone exactly at it stays, as in
+// 3.4.34+, 3.5.16+ and 3.6+; older servers drop it, and no reader sees the difference. Servers do this in the background; done
+// at once at the end it comes to the same.
+func (e *engine) compact(ctx context.Context) error {
+	comp := e.at.CompactRevision
+	mark := dumpdb.Rev{Main: comp}.Bytes()
+	if comp < 0 || string(e.tx.Bucket([]byte("meta")).Get([]byte("finishedCompactRev"))) >= string(mark) {
+		return nil
+	}
+	e.b.say("compacting at revision %d", comp)
+	newest, err := e.newest(ctx, comp)
+	if err != nil {
+		return err
+	}
+	var from []byte
+	for {
+		drop, next, err := e.dropped(ctx, comp, from, newest)
+		if err != nil {
+			return err
+		}
+		for _, k := range drop {
+			if err := e.key.Delete(k); err != nil {
+				return err
+			}
+		}
+		if next == nil {
+			break
+		}
+		from = next
+	}
+	return e.row("meta", []byte("finishedCompactRev"), mark)
+}
+
+// newest maps each key to the bucket key of its newest record at or below comp.
+func (e *engine) newest(ctx context.Context, comp int64) (map[string]dumpdb.Rev, error) {
+	out := map[string]dumpdb.Rev{}
+	end := string(dumpdb.Rev{Main: comp + 1}.Bytes())
+	c := e.key.Cursor()
+	for k, v := c.First(); k != nil && string(k) < end; k, v = c.Next() {
+		kv, err := dumpdb.DecodeKeyValue(v)
+		if err != nil {
+			return nil, err
+		}
+		out[string(kv.Key)] = revOf(k)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return out, nil
+}
+
+func revOf(k []byte) dumpdb.Rev {
+	r := dumpdb.Rev{}
+	for i := range 8 {
+		r.Main = r.Main<<8 | int64(k[i])
+		r.Sub = r.Sub<<8 | int64(k[9+i])
+	}
+	return r
+}
+
+// dropBatch bounds what is gathered before it is deleted: a cursor does not survive deletions.
+const dropBatch = 10000
+
+func (e *engine) dropped(ctx context.Context, comp int64, from []byte, newest map[string]dumpdb.Rev) (drop [][]byte, next []byte, err error) {
+	end := string(dumpdb.Rev{Main: comp + 1}.Bytes())
+	c := e.key.Cursor()
+	k, v := c.First()
+	if from != nil {
+		k, v = c.Seek(from)
+	}
+	for ; k != nil && string(k) < end; k, v = c.Next() {
+		if len(drop) == dropBatch {
+			return drop, append([]byte{}, k...), ctx.Err()
+		}
+		kv, err := dumpdb.DecodeKeyValue(v)
+		if err != nil {
+			return nil, nil, err
+		}
+		rev := revOf(k)
+		tombstone := len(k) > 17
+		if rev == newest[string(kv.Key)] && (!tombstone || rev.Main == comp) {
+			continue
+		}
+		drop = append(drop, append([]byte{}, k...))
+	}
+	return drop, nil, ctx.Err()
+}

@@ -1,0 +1,159 @@
+package rebuild
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// member is one row of bucket members as servers write it (server/etcdserver/api/membership/member.go).
+type member struct {
+	ID         uint64   `json:"id"`
+	PeerURLs   []string `json:"peerURLs"`
+	IsLearner  bool     `json:"isLearner,omitempty"`
+	Name       string   `json:"name,omitempty"`
+	ClientURLs []string `json:"clientURLs,omitempty"`
+}
+
+// members is the membership against which the next conf change is checked.
+type members struct {
+	byID    map[uint64]*member
+	removed map[uint64]bool
+}
+
+func readMembers(tx *bbolt.Tx) (*members, error) {
+	ms := &members{byID: map[uint64]*member{}, removed: map[uint64]bool{}}
+	err := tx.Bucket([]byte("members")).ForEach(func(_, v []byte) error {
+		var m member
+		if err := json.Unmarshal(v, &m); err != nil {
+			return err
+		}
+		ms.byID[m.ID] = &m
+		return nil
+	})
+	if err != nil {
+		return nil, refuse("bucket members of the base does not decode: %v", err)
+	}
+	return ms, tx.Bucket([]byte("members_removed")).ForEach(func(k, _ []byte) error {
+		id, err := strconv.ParseUint(string(k), 16, 64)
+		if err == nil {
+			ms.removed[id] = true
+		}
+		return nil
+	})
+}
+
+func memberKey(id uint64) []byte { return strconv.AppendUint(nil, id, 16) }
+
+// maxLearners is how many learners a cluster may have (constant in 3.4 and 3.5, the default of --max-learners from 3.6 on).
+const maxLearners = 1
+
+// valid is ValidateConfigurationChange of server/etcdserver/api/membership/cluster.go: a change that is not valid consumes its index
+// and changes nothing.
+func (ms *members) valid(c *dumplog.ConfChange) bool {
+	id := uint64(c.NodeID)
+	have := ms.byID[id]
+	if ms.removed[id] {
+		return false
+	}
+	switch c.Type {
+	case dumplog.ConfChangeRemoveNode:
+		return have != nil
+	case dumplog.ConfChangeUpdateNode:
+		return have != nil && c.Member != nil && !ms.taken(c.Member.PeerURLs, id)
+	}
+	if c.Member == nil {
+		return false
+	}
+	if c.Member.IsPromote {
+		return have != nil && have.IsLearner
+	}
+	if c.Type == dumplog.ConfChangeAddLearnerNode && c.Member.IsLearner && ms.learners() >= maxLearners {
+		return false
+	}
+	return have == nil && !ms.taken(c.Member.PeerURLs, id)
+}
+
+func (ms *members) taken(urls []string, but uint64) bool {
+	for id, m := range ms.byID {
+		if id != but && slices.ContainsFunc(m.PeerURLs, func(u string) bool { return slices.Contains(urls, u) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (ms *members) learners() (n int) {
+	for _, m := range ms.byID {
+		if m.IsLearner {
+			n++
+		}
+	}
+	return n
+}
+
+// confState is meta/confState: raft's voters and learners, in order.
+func (ms *members) confState() ([]byte, error) {
+	var c struct {
+		Voters    []uint64 `json:"voters,omitempty"`
+		Learners  []uint64 `json:"learners,omitempty"`
+		AutoLeave bool     `json:"auto_leave"`
+	}
+	for id, m := range ms.byID {
+		if m.IsLearner {
+			c.Learners = append(c.Learners, id)
+		} else {
+			c.Voters = append(c.Voters, id)
+		}
+	}
+	slices.Sort(c.Voters)
+	slices.Sort(c.Learners)
+	return json.Marshal(c)
+}
+
+// confChange executes a conf change.
+func (e *engine) confChange(c *dumplog.ConfChange) error {
+	if !e.members.valid(c) {
+		return nil
+	}
+	e.confChanged = true
+	id := uint64(c.NodeID)
+	switch {
+	case c.Type == dumplog.ConfChangeRemoveNode:
+		delete(e.members.byID, id)
+		e.members.removed[id] = true
+		if err := e.drop("members", memberKey(id)); err != nil {
+			return err
+		}
+		return e.row("members_removed", memberKey(id), []byte("removed"))
+	case c.Type == dumplog.ConfChangeUpdateNode:
+		e.members.byID[id].PeerURLs = c.Member.PeerURLs
+	case c.Member.IsPromote:
+		e.members.byID[id].IsLearner = false
+	default:
+		e.members.byID[id] = &member{ID: id, PeerURLs: c.Member.PeerURLs, IsLearner: c.Member.IsLearner, Name: c.Member.Name, ClientURLs: c.Member.ClientURLs}
+	}
+	return e.saveMember(id)
+}
+
+// attributes executes the publication of a member's name and client URLs.
+func (e *engine) attributes(a *dumplog.ClusterMemberAttrSet) error {
+	m := e.members.byID[uint64(a.MemberID)]
+	if m == nil {
+		return nil // of a removed member, which servers skip
+	}
+	m.Name, m.ClientURLs = a.Name, a.ClientURLs
+	return e.saveMember(m.ID)
+}
+
+func (e *engine) saveMember(id uint64) error {
+	b, err := json.Marshal(e.members.byID[id])
+	if err != nil {
+		return err
+	}
+	return e.row("members", memberKey(id), b)
+}

@@ -1,0 +1,180 @@
+package rebuild
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// SchemaVersion is the version of the document of this package.
+const SchemaVersion = 1
+
+// Result is the document of rebuild.
+type Result struct {
+	SchemaVersion int `json:"schemaVersion"`
+	// Base is the label of the base, "" for the empty state; Logs are those of the sources whose log was used.
+	Base string   `json:"base"`
+	Logs []string `json:"logs"`
+	// Etcd is the line whose rules were applied, such as 3.5.
+	Etcd   string `json:"etcd"`
+	Target string `json:"target"`
+	// From is the state of the base, To that of the result.
+	From Point `json:"from"`
+	To   Point `json:"to"`
+	// Entries counts the entries executed, Applied those with an effect, Refused those that the rules refuse; Records the records
+	// of bucket key written.
+	Entries int64 `json:"entries"`
+	Applied int64 `json:"applied"`
+	Refused int64 `json:"refused"`
+	Records int64 `json:"records"`
+	Keys    int64 `json:"keys"`
+	// Output is the backup, DB the database without trailer, SHA256 the sum that the trailer holds.
+	Output string `json:"output"`
+	DB     string `json:"db,omitempty"`
+	SHA256 string `json:"sha256"`
+	// HashKV is the server's hash of the result at its revision.
+	HashKV       uint32        `json:"hashKV"`
+	Skipped      []EntryLine   `json:"skipped"`
+	Consequences *Consequences `json:"consequences,omitempty"`
+	// Doubtful are entries whose outcome neither log nor base decide, with what was taken; DoubtfulCount counts all.
+	Doubtful      []EntryLine `json:"doubtful"`
+	DoubtfulCount int64       `json:"doubtfulCount"`
+	// Verified holds the result against members that passed the point; empty when there is none.
+	Verified []Verification `json:"verified"`
+	Notes    []string       `json:"notes"`
+}
+
+// Point is a place in log and database. CompactRevision is -1 when nothing was compacted.
+type Point struct {
+	Index           uint64 `json:"index"`
+	Term            uint64 `json:"term"`
+	Revision        int64  `json:"revision"`
+	CompactRevision int64  `json:"compactRevision"`
+}
+
+// EntryLine is one log entry in words.
+type EntryLine struct {
+	Index uint64 `json:"index"`
+	Term  uint64 `json:"term"`
+	What  string `json:"what"`
+	Why   string `json:"why,omitempty"`
+}
+
+// Consequences is what skipping entries changed in what followed.
+type Consequences struct {
+	// Entries are later entries that ended differently, EntryCount counts all.
+	Entries    []Difference `json:"entries"`
+	EntryCount int64        `json:"entryCount"`
+	// Keys are the keys that end with another value, or exist in one history only; KeyCount counts all.
+	Keys     []KeyDifference `json:"keys"`
+	KeyCount int64           `json:"keyCount"`
+	// EmptyRevisions are the revisions that the skipped entries had and that now hold nothing.
+	EmptyRevisions []int64 `json:"emptyRevisions"`
+}
+
+// Difference is an entry that ended differently because of the skipped ones.
+type Difference struct {
+	EntryLine
+	Without string `json:"without"`
+	With    string `json:"with"`
+}
+
+// KeyDifference is a key that the two histories leave differently. With is how it is in the result.
+type KeyDifference struct {
+	Key     check.Bytes `json:"key"`
+	Without string      `json:"without"`
+	With    string      `json:"with"`
+}
+
+// Verification is the comparison with one member.
+type Verification struct {
+	Member string `json:"member"`
+	// Revision is the revision up to which bucket key was compared.
+	Revision int64    `json:"revision"`
+	Buckets  []Bucket `json:"buckets"`
+}
+
+// Bucket is one bucket held against a member's. Equal is nil when they can not be compared; Why says why.
+type Bucket struct {
+	Bucket string `json:"bucket"`
+	Equal  *bool  `json:"equal"`
+	Why    string `json:"why,omitempty"`
+}
+
+// Equal tells whether a member proves the result: nothing differs and bucket key was compared to the end.
+func (r *Result) Equal() bool {
+	for _, v := range r.Verified {
+		if v.proves(r.To.Revision) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *Verification) proves(rev int64) bool {
+	ok := false
+	for _, b := range v.Buckets {
+		if b.Equal != nil && !*b.Equal {
+			return false
+		}
+		ok = ok || b.Bucket == "key" && b.Equal != nil && v.Revision == rev
+	}
+	return ok
+}
+
+// Differs tells whether a member contradicts the result.
+func (r *Result) Differs() bool {
+	for _, v := range r.Verified {
+		for _, b := range v.Buckets {
+			if b.Equal != nil && !*b.Equal {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Gap is a span of raft indexes, both included.
+type Gap struct{ From, To uint64 }
+
+// String is one index or a range.
+func (g Gap) String() string {
+	if g.From == g.To {
+		return fmt.Sprint(g.From)
+	}
+	return fmt.Sprintf("%d..%d", g.From, g.To)
+}
+
+// RefusedError is a safety precondition that does not hold: no result was written.
+type RefusedError struct {
+	Reason string
+	// Missing are the indexes that no log holds, when that is the reason.
+	Missing []Gap
+}
+
+// Error returns the reason with the missing indexes.
+func (e *RefusedError) Error() string {
+	if len(e.Missing) == 0 {
+		return e.Reason
+	}
+	var gaps []string
+	for _, g := range e.Missing {
+		gaps = append(gaps, g.String())
+	}
+	return e.Reason + strings.Join(gaps, ", ")
+}
+
+// Refused marks the error as a refusal for callers that do not know this package.
+func (e *RefusedError) Refused() bool { return true }
+
+func refuse(format string, args ...any) error {
+	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
+}
+
+// listed bounds the lists of a result.
+const listed = 200
+
+func (r *Result) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}

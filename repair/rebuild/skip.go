@@ -1,0 +1,89 @@
+package rebuild
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// shadow is the history with the skipped entries in it, in step with the one that is built.
+type shadow struct{ m *replay.Machine }
+
+// newShadow starts from the same base. Values that compares need come from the database being built, as far as it has them.
+func (b *builder) newShadow(ctx context.Context, values func(string, dumpdb.Rev) ([]byte, bool)) (*shadow, error) {
+	m, err := b.machine(ctx, values)
+	b.res.Consequences = &Consequences{Entries: []Difference{}, Keys: []KeyDifference{}, EmptyRevisions: []int64{}}
+	return &shadow{m}, err
+}
+
+// skipping executes a step in both histories, or in the shadow alone where it is to be skipped, and notes where they part.
+// Revisions keep the numbers that clients saw: what compares on a revision would otherwise fail ever after. So the revision of a
+// skipped entry stays without records.
+func (e *engine) skipping(st *replay.Step, skip bool) error {
+	b, c := e.b, e.b.res.Consequences
+	e.m.SkipTo(e.shadow.m.Revision())
+	full := e.shadow.m.Prepare(st.Entry)
+	fo, fc := e.shadow.m.Apply(full)
+	if skip {
+		l := line(&st.Entry)
+		l.Why = fmt.Sprintf("would have been %s with %d records", outcome(fo.State, fo.Reason), len(fc))
+		b.res.Skipped = append(b.res.Skipped, l)
+		if fo.Rev > 0 {
+			c.EmptyRevisions = append(c.EmptyRevisions, fo.Rev)
+			e.m.SkipTo(fo.Rev)
+		}
+		return nil
+	}
+	// The step was prepared before the revision moved up; what it writes does not depend on it, but a refusal for a future
+	// revision may.
+	now := e.m.Prepare(st.Entry)
+	writes := now.Effects()
+	o, err := e.apply(&now)
+	if err != nil {
+		return err
+	}
+	if o.State == fo.State && o.Reason == fo.Reason && writes == full.Effects() {
+		return nil
+	}
+	c.EntryCount++
+	if len(c.Entries) < listed {
+		c.Entries = append(c.Entries, Difference{EntryLine: line(&st.Entry), Without: ended(fo, full.Writes()), With: ended(o, now.Writes())})
+	}
+	return nil
+}
+
+func ended(o replay.Outcome, writes int) string {
+	return fmt.Sprintf("%s, %d records", outcome(o.State, o.Reason), writes)
+}
+
+// keys lists the keys that the two histories leave differently.
+func (s *shadow) keys(m *replay.Machine, res *Result) {
+	c := res.Consequences
+	note := func(key, without, with string) {
+		c.KeyCount++
+		if len(c.Keys) < listed {
+			c.Keys = append(c.Keys, KeyDifference{Key: check.Bytes(key), Without: without, With: with})
+		}
+	}
+	s.m.Live(func(key string, at dumpdb.Rev, sum uint64, lease int64) bool {
+		have, l, ok := m.Key(key)
+		switch {
+		case !ok:
+			note(key, "value of revision "+at.String(), "absent")
+		case have != sum:
+			note(key, "value of revision "+at.String(), "another value")
+		case l != lease:
+			note(key, fmt.Sprintf("lease %x", lease), fmt.Sprintf("lease %x", l))
+		}
+		return true
+	})
+	m.Live(func(key string, at dumpdb.Rev, _ uint64, _ int64) bool {
+		if _, _, ok := s.m.Key(key); !ok {
+			note(key, "absent", "value of revision "+at.String())
+		}
+		return true
+	})
+}

@@ -1,0 +1,259 @@
+package rebuild
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+
+	"go.etcd.io/etcd/api/v3/authpb"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+func (e *engine) row(bucket string, key, value []byte) error {
+	return e.tx.Bucket([]byte(bucket)).Put(key, value)
+}
+
+func (e *engine) drop(bucket string, key []byte) error {
+	return e.tx.Bucket([]byte(bucket)).Delete(key)
+}
+
+// small writes the effect of an entry on the buckets other than key.
+func (e *engine) small(x *replay.Entry, o replay.Outcome) error {
+	r := x.Req
+	switch {
+	case r.ConfChange != nil:
+		return e.confChange(r.ConfChange)
+	case r.Publishes() != nil:
+		return e.attributes(r.Publishes())
+	case r.ClusterVer != nil:
+		return e.row("cluster", []byte("clusterVersion"), []byte(r.ClusterVer.Version))
+	case r.V2 != nil:
+		if v, ok := r.V2.ClusterVersion(); ok {
+			return e.row("cluster", []byte("clusterVersion"), []byte(v))
+		}
+	case r.Downgrade != nil:
+		return e.downgrade(r.Downgrade)
+	case r.LeaseCheckpoint != nil:
+		return e.checkpoint(r.LeaseCheckpoint)
+	}
+	if o.State != replay.Applied {
+		return nil
+	}
+	switch {
+	case r.LeaseGrant != nil:
+		return e.lease(r.LeaseGrant.ID, r.LeaseGrant.TTL, 0)
+	case r.LeaseRevoke != nil:
+		return e.drop("lease", leaseKey(r.LeaseRevoke.ID))
+	case r.Alarm != nil:
+		return e.alarm(r.Alarm)
+	case r.Kind.ChangesAuth():
+		return e.auth(r)
+	}
+	return nil
+}
+
+func leaseKey(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }
+
+// minTTL is the floor that a server with default election ticks raises a TTL to, in seconds (server/lease/lessor.go).
+const minTTL = 2
+
+// lease writes leasepb.Lease {1 ID, 2 TTL, 3 RemainingTTL}.
+func (e *engine) lease(id, ttl, remaining int64) error {
+	b := append([]byte{0x08}, binary.AppendUvarint(nil, uint64(id))...)
+	b = binary.AppendUvarint(append(b, 0x10), uint64(max(ttl, minTTL)))
+	if remaining != 0 {
+		b = binary.AppendUvarint(append(b, 0x18), uint64(remaining))
+	}
+	return e.row("lease", leaseKey(id), b)
+}
+
+// checkpoint stores remaining TTLs from cluster version 3.6 on; before, servers keep them in memory unless told otherwise.
+func (e *engine) checkpoint(c *dumplog.LeaseCheckpointRequest) error {
+	if v := string(e.tx.Bucket([]byte("cluster")).Get([]byte("clusterVersion"))); v < "3.6" || len(v) < 3 {
+		return nil
+	}
+	for _, x := range c.Checkpoints {
+		if ttl, ok := e.m.LeaseTTL(x.ID); ok {
+			if err := e.lease(x.ID, ttl, x.RemainingTTL); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// alarm: the key is the marshalled AlarmMember, the value is empty.
+func (e *engine) alarm(a *dumplog.AlarmRequest) error {
+	k, err := (&etcdserverpb.AlarmMember{MemberID: uint64(a.MemberID), Alarm: etcdserverpb.AlarmType(a.Alarm)}).Marshal()
+	if err != nil {
+		return err
+	}
+	if a.Action == 1 {
+		return e.row("alarm", k, nil)
+	}
+	return e.drop("alarm", k)
+}
+
+// downgrade is the JSON of serverversion.DowngradeInfo.
+func (e *engine) downgrade(d *dumplog.DowngradeInfoSet) error {
+	b, err := json.Marshal(struct {
+		Target  string `json:"target-version"`
+		Enabled bool   `json:"enabled"`
+	}{d.Version, d.Enabled})
+	if err != nil {
+		return err
+	}
+	return e.row("cluster", []byte("downgrade"), b)
+}
+
+// auth writes the rows that an auth request changed, and the auth revision.
+func (e *engine) auth(r *dumplog.Request) error {
+	on := byte(0)
+	if e.m.AuthEnabled() {
+		on = 1
+	}
+	if err := e.row("auth", []byte("authEnabled"), []byte{on}); err != nil {
+		return err
+	}
+	if err := e.row("auth", []byte("authRevision"), binary.BigEndian.AppendUint64(nil, e.m.AuthRevision())); err != nil {
+		return err
+	}
+	if r.Auth == nil {
+		return nil
+	}
+	if r.Kind == dumplog.KindAuthUserAdd || r.Kind == dumplog.KindAuthUserChangePassword {
+		if err := e.password(r); err != nil {
+			return err
+		}
+	}
+	if r.Kind == dumplog.KindAuthRoleDelete {
+		return e.roleDeleted(r.Auth.Role)
+	}
+	if r.Auth.User != "" {
+		if err := e.user(r.Auth.User); err != nil {
+			return err
+		}
+	}
+	if r.Auth.User == "" && r.Auth.Role != "" {
+		return e.role(r.Auth.Role)
+	}
+	return nil
+}
+
+// password sets the hash as selectPassword of server/auth/store.go does: the one in the request, or up to 3.4 one made of the plain text,
+// with a salt of its own on every member.
+func (e *engine) password(r *dumplog.Request) error {
+	u, _ := e.m.User(r.Auth.User)
+	var hash []byte
+	var err error
+	switch {
+	case u.NoPassword:
+	case r.Auth.Password != "" && r.Auth.HashedPassword == "":
+		hash, err = bcrypt.GenerateFromPassword([]byte(r.Auth.Password), bcrypt.DefaultCost)
+		if e.look == nil {
+			e.b.res.note("entry %d brings a password in plain text: it was hashed with a new salt, as every member does", e.at.Index)
+		}
+	default:
+		hash, err = base64.StdEncoding.DecodeString(r.Auth.HashedPassword)
+	}
+	if err != nil {
+		return err
+	}
+	options := u.HasOptions
+	if r.Kind == dumplog.KindAuthUserAdd {
+		options = r.Auth.HasOptions || e.b.minor >= 5
+	}
+	e.m.SetPassword(r.Auth.User, hash, options)
+	return nil
+}
+
+func (e *engine) user(name string) error {
+	u, ok := e.m.User(name)
+	if !ok {
+		return e.drop("authUsers", []byte(name))
+	}
+	p := authpb.User{Name: []byte(name), Password: u.Password, Roles: u.Roles}
+	if u.HasOptions {
+		p.Options = &authpb.UserAddOptions{NoPassword: u.NoPassword}
+	}
+	b, err := p.Marshal()
+	if err != nil {
+		return err
+	}
+	return e.row("authUsers", []byte(name), b)
+}
+
+func (e *engine) role(name string) error {
+	r, ok := e.m.Role(name)
+	if !ok {
+		return e.drop("authRoles", []byte(name))
+	}
+	p := authpb.Role{Name: []byte(name)}
+	for _, perm := range r.Perms {
+		p.KeyPermission = append(p.KeyPermission, &authpb.Permission{PermType: authpb.Permission_Type(perm.Type), Key: perm.Key, RangeEnd: notEmpty(perm.RangeEnd)})
+	}
+	b, err := p.Marshal()
+	if err != nil {
+		return err
+	}
+	return e.row("authRoles", []byte(name), b)
+}
+
+func notEmpty(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+// roleDeleted drops the role and writes the users that lost it.
+func (e *engine) roleDeleted(role string) error {
+	if err := e.role(role); err != nil {
+		return err
+	}
+	var names []string
+	err := e.tx.Bucket([]byte("authUsers")).ForEach(func(k, _ []byte) error {
+		names = append(names, string(k))
+		return nil
+	})
+	for _, n := range names {
+		if err == nil {
+			err = e.user(n)
+		}
+	}
+	return err
+}
+
+// meta writes where in the log the database stands.
+func (e *engine) meta() error {
+	if e.at == e.b.from {
+		return nil
+	}
+	u64 := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+	if err := e.row("meta", []byte("consistent_index"), u64(e.at.Index)); err != nil {
+		return err
+	}
+	if e.b.minor >= 5 {
+		if err := e.row("meta", []byte("term"), u64(e.at.Term)); err != nil {
+			return err
+		}
+		if e.confChanged {
+			b, err := e.members.confState()
+			if err != nil {
+				return err
+			}
+			if err := e.row("meta", []byte("confState"), b); err != nil {
+				return err
+			}
+		}
+	}
+	if e.at.CompactRevision > e.b.from.CompactRevision {
+		return e.row("meta", []byte("scheduledCompactRev"), dumpdb.Rev{Main: e.at.CompactRevision}.Bytes())
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package rebuild
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// survey is what one pass over the logs shows before anything is executed.
+type survey struct {
+	base        uint64
+	first, last uint64
+	// baseTerm is the term of the entry at the base's index, 0 when no log holds it.
+	baseTerm uint64
+	gaps     []Gap
+	// touches are, by small bucket, the indexes behind the base that may change it.
+	touches map[string][]uint64
+	times   dumplog.Times
+	// puts are the last plain puts at or below the base's index that nothing later there touched: the base must show them.
+	puts []anchor
+	// unsaved are auth entries right behind the base's index; up to 3.4 they may be in the base already.
+	unsaved  []uint64
+	wroteKey bool
+}
+
+// anchor is a put that the base should show.
+type anchor struct {
+	key string
+	sum uint64
+}
+
+// maxAnchors bounds how many puts are held against the base.
+const maxAnchors = 64
+
+func (b *builder) survey(ctx context.Context) error {
+	s := &survey{base: b.from.Index, touches: map[string][]uint64{}, times: dumplog.Times{Near: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	b.sv = s
+	next := s.base + 1
+	for e, err := range replay.Log(ctx, b.logs) {
+		if err != nil {
+			return err
+		}
+		if s.first == 0 {
+			s.first = e.Index
+		}
+		s.last = e.Index
+		if !b.o.To.Time.IsZero() {
+			s.times.Add(e.Entry, e.Req)
+		}
+		if e.Index <= s.base {
+			s.below(&e)
+			continue
+		}
+		if e.Index > next {
+			s.gaps = append(s.gaps, Gap{next, e.Index - 1})
+		}
+		next = e.Index + 1
+		s.above(&e)
+	}
+	return nil
+}
+
+func (s *survey) below(e *replay.Entry) {
+	if e.Index == s.base {
+		s.baseTerm = e.Term
+	}
+	r := e.Req
+	if !replay.WritesKeys(r.Kind) {
+		return
+	}
+	kept := s.puts[:0]
+	for _, a := range s.puts {
+		if r.Kind == dumplog.KindLeaseRevoke || !r.Touches([]byte(a.key), append([]byte(a.key), 0)) {
+			kept = append(kept, a)
+		}
+	}
+	s.puts = kept
+	if r.Kind != dumplog.KindPut || r.Put.Lease != 0 || r.Put.IgnoreLease || r.Put.IgnoreValue {
+		return
+	}
+	if len(s.puts) == maxAnchors {
+		s.puts = append(s.puts[:0], s.puts[1:]...)
+	}
+	s.puts = append(s.puts, anchor{string(bytes.Clone(r.Put.Key)), xxhash.Sum64(r.Put.Value)})
+}
+
+func (s *survey) above(e *replay.Entry) {
+	for _, bucket := range replay.TouchedBuckets(e.Req) {
+		s.touches[bucket] = append(s.touches[bucket], e.Index)
+	}
+	if replay.WritesKeys(e.Req.Kind) {
+		s.wroteKey = true
+	}
+	if !s.wroteKey && e.Req.Kind.ChangesAuth() {
+		s.unsaved = append(s.unsaved, e.Index)
+	}
+}
+
+// touched tells whether an entry behind lo, up to and with hi, may have changed a small bucket.
+func (s *survey) touched(bucket string, lo, hi uint64) bool {
+	for _, i := range s.touches[bucket] {
+		if i > lo && i <= hi {
+			return true
+		}
+	}
+	return false
+}
