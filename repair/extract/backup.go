@@ -156,7 +156,8 @@ type dbWriter struct {
 const perTx = 10000
 
 func newDBWriter(path string) (*dbWriter, error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	// The array gives pages in order, so that equal input makes equal files.
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistArrayType})
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,8 @@ func (b *builder) newEngine(ctx context.Context, path string) (*engine, error) {
 		}
 	}
 	var err error
-	e.db, err = bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	// The array gives pages in order, so that equal input makes equal files.
+	e.db, err = bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistArrayType})
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,7 @@ func record(t *testing.T) *recorder {
 	cfg.Dir, cfg.LogLevel, cfg.UnsafeNoFsync = filepath.Join(t.TempDir(), "node1"), "error", true
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	cfg.BcryptCost = 4
+	cfg.InitialClusterToken = cfg.Dir // else two tests' clusters have the same ID
 	cfg.AuthToken = "simple"
 	free := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	cfg.ListenClientUrls, cfg.ListenPeerUrls = free, free

@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
+	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
 // exitCodes are the constants by the names of docs/EXIT-CODES.md.
@@ -119,6 +120,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[backup.Against](), code, seen)
 	jsonNames(reflect.TypeFor[restore.Report](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Drill](), code, seen)
+	jsonNames(reflect.TypeFor[rebuild.Result](), code, seen)
 	documents, _, ok := strings.Cut(page, "## dumplog and dumpdb")
 	if !ok {
 		t.Fatal("docs/JSON.md has no part on dumplog and dumpdb")

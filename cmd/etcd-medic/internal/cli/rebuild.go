@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/repair/rebuild"
+)
+
+type rebuildOptions struct {
+	output
+	sources
+	rebuild.Options
+	base, to, line     string
+	logDirs, againstAt []string
+	skip               []uint
+}
+
+const rebuildLong = `Make the database that a member held at a chosen point of the log: point-in-time recovery. The base is a backup, a data dir or a
+database file; the committed entries behind its consistent index come from the logs of one or more members (and the base's own), and
+are executed by the rules of the server's apply: permissions, leases, alarms, compares, compactions, members, users and roles.
+
+--to names the point:
+  index=N       after the raft entry N
+  revision=R    when the revision became R
+  before=KEY    before the last entry that changed KEY, a deletion by range or lease included
+  time=T        before the first entry that was certainly proposed later than T (RFC 3339); the log's own times are lower bounds
+  last          the end of what the sources prove committed
+
+Without --base the log must reach back to the first entry of the cluster. A gap is refused, with the missing indexes named. --skip
+leaves out a single entry; revisions keep their numbers, and what later entries did differently because of it is listed.
+
+The result is a backup with a sha256 trailer (-o), for etcdutl snapshot restore, and with --db-output a database without one. It is
+held against every member at hand that passed the point (--log and --against): bucket by bucket, by content.
+
+Exit codes: 0 done, 1 could not read or write, 2 wrong usage, 3 a member holds other content, 4 entries whose outcome the log does not
+decide, and no member to prove the result, 5 refused: a gap, a base of another cluster or too new, damage, an output that exists.`
+
+const rebuildExample = `  etcd-medic rebuild --base backup.db --log node1/ --log node2/ --to before=/registry/namespaces/shop -o before.db
+  etcd-medic rebuild --base node1/ --to revision=1043 -o r1043.db
+  etcd-medic rebuild --log node1/ --to last --skip 5120 -o without.db --db-output without/member/snap/db`
+
+func newRebuildCmd(s *Streams, run func(context.Context, *rebuildOptions) error) *cobra.Command {
+	o := &rebuildOptions{output: output{io: s}}
+	cmd := &cobra.Command{
+		Use:     "rebuild --base SOURCE --log SOURCE... --to POINT -o FILE",
+		Short:   "the database at a point of the log, from a base and committed entries",
+		Long:    rebuildLong,
+		Example: rebuildExample,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.output.flags(cmd)
+	o.accessFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.base, "base", "", "backup, data dir or database to start from, as [NAME=]WHERE; empty: the log reaches back to its first entry")
+	f.StringArrayVar(&o.logDirs, "log", nil, "data dir or WAL folder whose log is used, as [NAME=]WHERE; repeatable")
+	f.StringArrayVar(&o.againstAt, "against", nil, "further member to hold the result against; repeatable")
+	f.StringVar(&o.to, "to", "", "index=N, revision=R, before=KEY, time=T or last")
+	f.UintSliceVar(&o.skip, "skip", nil, "index of an entry to leave out; repeatable")
+	f.StringVarP(&o.Out, "output", "o", "", "the new backup file")
+	f.StringVar(&o.DBOut, "db-output", "", "also write the database without trailer here")
+	f.StringVar(&o.line, "etcd", "", "apply the rules of this line, such as 3.5 (default: what the sources tell)")
+	return cmd
+}
+
+func (o *rebuildOptions) check() (err error) {
+	if o.To, err = rebuild.ParseTarget(o.to); err != nil {
+		return usagef("want --to index=N, revision=R, before=KEY, time=T or last", "--to: %v", err)
+	}
+	if o.Out == "" {
+		return usagef("name a new file", "--output is missing")
+	}
+	if o.base != "" {
+		if o.Base, err = evidence.ParseSpec(o.base); err != nil {
+			return usagef("see etcd-medic help sources", "--base: %v", err)
+		}
+	}
+	if o.Logs, err = parseSpecs("--log", o.logDirs); err != nil {
+		return err
+	}
+	if o.Against, err = parseSpecs("--against", o.againstAt); err != nil {
+		return err
+	}
+	if o.base == "" && len(o.logDirs) == 0 {
+		return usagef("name a base with --base, logs with --log, or both", "there is nothing to rebuild from")
+	}
+	if o.line != "" {
+		minor, ok := strings.CutPrefix(o.line, "3.")
+		if o.Minor, err = strconv.Atoi(minor); !ok || err != nil || o.Minor < 3 {
+			return usagef("want 3.3 to 3.8", "--etcd %s", o.line)
+		}
+	}
+	for _, i := range o.skip {
+		o.Skip = append(o.Skip, uint64(i))
+	}
+	return nil
+}
+
+func parseSpecs(flag string, list []string) (out []evidence.Spec, err error) {
+	for _, s := range list {
+		spec, err := evidence.ParseSpec(s)
+		if err != nil {
+			return nil, usagef("see etcd-medic help sources", "%s: %v", flag, err)
+		}
+		out = append(out, spec)
+	}
+	return out, nil
+}
+
+func runRebuild(ctx context.Context, o *rebuildOptions) error {
+	o.Options.Progress, o.Access = o.io.Progress(), o.access
+	res, err := rebuild.Run(ctx, o.Options)
+	o.io.clearStatus()
+	if err != nil {
+		return err
+	}
+	if err := o.show(res); err != nil {
+		return err
+	}
+	switch {
+	case res.Differs():
+		return result(ExitFindings)
+	case res.DoubtfulCount > 0 && !res.Equal():
+		return result(ExitInconclusive)
+	}
+	return nil
+}
+
+func pointText(index, term uint64, rev, comp int64) string {
+	return fmt.Sprintf("entry %d/%d, revision %d, compact revision %d", term, index, rev, comp)
+}

@@ -1,0 +1,290 @@
+package rebuild_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/repair/rebuild"
+)
+
+// small is a short history whose entries are easy to name.
+func small(t *testing.T) (*recorder, string) {
+	r := record(t)
+	put := func(k, v string) {
+		r.do(func(c *clientv3.Client) error { return must(c.Put(ctx(), k, v)) })
+	}
+	put("a", "1")
+	put("a", "wrong")
+	put("b", "1")
+	r.do(func(c *clientv3.Client) error {
+		return must(c.Txn(ctx()).If(clientv3.Compare(clientv3.Value("a"), "=", "wrong")).Then(clientv3.OpPut("c", "follows")).Else(clientv3.OpPut("d", "otherwise")).Commit())
+	})
+	put("a", "last")
+	put("e", "1")
+	r.do(func(c *clientv3.Client) error {
+		return must(c.Txn(ctx()).If(clientv3.Compare(clientv3.ModRevision("e"), "=", 7)).Then(clientv3.OpPut("e", "2")).Commit())
+	})
+	return r, r.stop()
+}
+
+// rewritten copies a log into a new WAL folder, entry by entry: change may alter one or drop it.
+func rewritten(t *testing.T, dir string, change func(*raftpb.Entry) bool) string {
+	t.Helper()
+	set, err := evidence.Open(ctx(), []evidence.Spec{{Where: dir}}, evidence.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	m := set.Members[0]
+	meta, err := (&etcdserverpb.Metadata{NodeID: uint64(m.MemberID), ClusterID: uint64(m.ClusterID)}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "wal")
+	w, err := wal.Create(zap.NewNop(), out, meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.SetUnsafeNoFsync()
+	for e, err := range replay.Log(ctx(), set.Members) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := raftpb.Entry{Term: e.Term, Index: e.Index, Type: raftpb.EntryType(e.Type), Data: bytes.Clone(e.Data)}
+		if !change(&x) {
+			continue
+		}
+		if err := w.Save(raftpb.HardState{Term: e.Term, Vote: 1, Commit: e.Index}, []raftpb.Entry{x}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func refused(t *testing.T, what string, o rebuild.Options, text string) *rebuild.RefusedError {
+	t.Helper()
+	_, err := run(t, o)
+	var r *rebuild.RefusedError
+	if !errors.As(err, &r) || !strings.Contains(err.Error(), text) {
+		t.Errorf("%s: %v, want a refusal with %q", what, err, text)
+		return &rebuild.RefusedError{}
+	}
+	return r
+}
+
+func TestGaps(t *testing.T) {
+	r, dir := small(t)
+	first, last := r.points[0].index, r.points[len(r.points)-1].index
+	gap := []evidence.Spec{{Where: rewritten(t, dir, func(e *raftpb.Entry) bool { return e.Index != first+2 && e.Index != first+3 })}}
+	want := []rebuild.Gap{{From: first + 2, To: first + 3}}
+	for _, to := range []rebuild.Target{{Index: last}, {Last: true}, {Before: []byte("e")}, {Revision: 7}} {
+		got := refused(t, to.String(), rebuild.Options{Logs: gap, To: to}, "missing are the indexes")
+		if d := cmp.Diff(want, got.Missing); d != "" {
+			t.Errorf("%s: %s", to, d)
+		}
+	}
+	if _, err := run(t, rebuild.Options{Logs: gap, To: rebuild.Target{Index: first + 1}}); err != nil {
+		t.Errorf("before the gap: %v", err)
+	}
+	// The member's own log fills it.
+	if res, err := run(t, rebuild.Options{Logs: append(gap, evidence.Spec{Name: "whole", Where: dir}), To: rebuild.Target{Last: true}}); err != nil || res.To.Index != last {
+		t.Errorf("filled: %+v %v", res, err)
+	}
+	late := []evidence.Spec{{Where: rewritten(t, dir, func(e *raftpb.Entry) bool { return e.Index > first })}}
+	got := refused(t, "no base", rebuild.Options{Logs: late, To: rebuild.Target{Last: true}}, "missing are the indexes")
+	if d := cmp.Diff([]rebuild.Gap{{From: 1, To: first}}, got.Missing); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestDamagedInput(t *testing.T) {
+	r, dir := small(t)
+	at := r.points[2].index
+	logs := []evidence.Spec{{Where: dir}}
+	senseless := []evidence.Spec{{Where: rewritten(t, dir, func(e *raftpb.Entry) bool {
+		if e.Index == at {
+			e.Data = []byte{0xff, 0xff, 0xff}
+		}
+		return true
+	})}}
+	refused(t, "undecodable", rebuild.Options{Logs: senseless, To: rebuild.Target{Last: true}}, "can not be executed")
+	if res, err := run(t, rebuild.Options{Logs: senseless, To: rebuild.Target{Last: true}, Skip: []uint64{at}}); err != nil || len(res.Skipped) != 1 {
+		t.Errorf("%+v %v", res, err)
+	}
+	torn := evidencetest.Copy(t, dir)
+	segs, _ := filepath.Glob(filepath.Join(torn, "member", "wal", "*.wal"))
+	b, err := os.ReadFile(segs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := bytes.Index(b, []byte("follows"))
+	b[i] ^= 1
+	if err := os.WriteFile(segs[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := refused(t, "flipped entry", rebuild.Options{Logs: []evidence.Spec{{Where: torn}}, To: rebuild.Target{Last: true}}, "missing are the indexes")
+	if d := cmp.Diff([]rebuild.Gap{{From: r.points[3].index, To: r.points[3].index}}, got.Missing); d != "" {
+		t.Error(d)
+	}
+	base := filepath.Join(t.TempDir(), "base.db")
+	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: at}, Out: base}); err != nil {
+		t.Fatal(err)
+	}
+	whole, _ := os.ReadFile(base)
+	for name, bytes := range map[string][]byte{"cut": whole[:3*4096], "zeroed": append(append([]byte{}, whole[:2*4096]...), make([]byte, len(whole)-2*4096)...)} {
+		bad := filepath.Join(t.TempDir(), "bad.db")
+		if err := os.WriteFile(bad, bytes, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run(t, rebuild.Options{Base: evidence.Spec{Where: bad}, Logs: logs, To: rebuild.Target{Last: true}}); err == nil {
+			t.Errorf("a %s base is taken", name)
+		}
+	}
+	empty := t.TempDir()
+	for _, o := range []rebuild.Options{{Logs: []evidence.Spec{{Where: empty}}}, {Base: evidence.Spec{Where: empty}, Logs: logs}, {Base: evidence.Spec{Where: base}}} {
+		o.To = rebuild.Target{Last: true}
+		if _, err := run(t, o); err == nil {
+			t.Errorf("%+v: no error", o)
+		}
+	}
+}
+
+func TestForeignAndMisplaced(t *testing.T) {
+	r, dir := small(t)
+	_, otherDir := small(t)
+	base := filepath.Join(t.TempDir(), "base.db")
+	logs := []evidence.Spec{{Where: dir}}
+	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: r.points[4].index}, Out: base}); err != nil {
+		t.Fatal(err)
+	}
+	from := evidence.Spec{Where: base}
+	last := rebuild.Target{Last: true}
+	refused(t, "two clusters", rebuild.Options{Logs: []evidence.Spec{{Name: "a", Where: dir}, {Name: "b", Where: otherDir}}, To: last}, "cluster")
+	refused(t, "foreign log", rebuild.Options{Base: from, Logs: []evidence.Spec{{Where: otherDir}}, To: last}, "cluster")
+	refused(t, "base too new", rebuild.Options{Base: from, Logs: logs, To: rebuild.Target{Index: r.points[1].index}}, "older base")
+	refused(t, "revision too old", rebuild.Options{Base: from, Logs: logs, To: rebuild.Target{Revision: 2}}, "older base")
+	refused(t, "skip below the base", rebuild.Options{Base: from, Logs: logs, To: last, Skip: []uint64{r.points[1].index}}, "can not be skipped")
+	refused(t, "existing output", rebuild.Options{Base: from, Logs: logs, To: last, DBOut: base}, "exists")
+	c, cancel := context.WithCancel(ctx())
+	cancel()
+	out := filepath.Join(t.TempDir(), "out")
+	if _, err := rebuild.Run(c, rebuild.Options{Base: from, Logs: logs, To: last, Out: out}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), "*")); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+}
+
+// TestTwin: a restore gives the same IDs to another history. Then only content tells that base and log do not belong together.
+func TestTwin(t *testing.T) {
+	r := record(t)
+	busy(r)
+	dir := r.stop()
+	base := filepath.Join(t.TempDir(), "base.db")
+	if _, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Index: r.points[11].index}, Out: base}); err != nil {
+		t.Fatal(err)
+	}
+	twin := rewritten(t, dir, func(e *raftpb.Entry) bool {
+		e.Data = bytes.ReplaceAll(bytes.ReplaceAll(e.Data, []byte("k0"), []byte("q0")), []byte("k1"), []byte("q1"))
+		return true
+	})
+	refused(t, "twin", rebuild.Options{Base: evidence.Spec{Where: base}, Logs: []evidence.Spec{{Where: twin}}, To: rebuild.Target{Last: true}}, "do not belong together")
+	term := rewritten(t, dir, func(e *raftpb.Entry) bool { e.Term += 5; return true })
+	refused(t, "other term", rebuild.Options{Base: evidence.Spec{Where: base}, Logs: []evidence.Spec{{Where: term}}, To: rebuild.Target{Last: true}}, "different histories")
+}
+
+// TestSkip leaves a mistake out: a later transaction that looked at it goes the other way, one that looked at a later revision does not.
+func TestSkip(t *testing.T) {
+	r, dir := small(t)
+	out := filepath.Join(t.TempDir(), "out.db")
+	bare := filepath.Join(t.TempDir(), "bare.db")
+	res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Last: true}, Skip: []uint64{r.points[1].index}, Out: out, DBOut: bare})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []kv{{"a", "last", 2, 6, 2, 0}, {"b", "1", 4, 4, 1, 0}, {"d", "otherwise", 5, 5, 1, 0}, {"e", "2", 7, 8, 2, 0}}
+	if d := cmp.Diff(want, held(t, out, true)); d != "" {
+		t.Error(d)
+	}
+	c := res.Consequences
+	if c.EntryCount != 1 || c.Entries[0].Index != r.points[3].index || c.KeyCount != 2 || len(c.EmptyRevisions) != 1 || c.EmptyRevisions[0] != 3 {
+		t.Errorf("%+v", c)
+	}
+	if c.Keys[0].Key.Printable() && string(c.Keys[0].Key) != "c" || string(c.Keys[1].Key) != "d" {
+		t.Errorf("%+v", c.Keys)
+	}
+	if st, err := os.Stat(bare); err != nil || st.Size()%512 != 0 {
+		t.Errorf("%v %v", st, err)
+	}
+}
+
+// TestIncidents rebuilds real clusters from their logs alone and holds the result against every member.
+func TestIncidents(t *testing.T) {
+	for name, members := range map[string]map[string]bool{
+		"a-auth-revision-replay": {"node1": false, "node2": false, "node3": true},
+		"n-silent-kv-divergence": {"node1": true, "node2": false, "node3": true},
+		"l-compaction-skew":      {"node1": true, "node2": true, "node3": true},
+		"k-lagging-node":         {"node1": true, "node2": true, "node3": true},
+		"d-wiped-member":         {"node1": true, "node2": true},
+		"m-healthy-3.5":          {"node1": true, "node2": true, "node4": true},
+		"m-healthy-3.6":          {"node1": true, "node2": true, "node4": true},
+		"m-healthy-3.7":          {"node1": true, "node2": true, "node4": true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := evidencetest.Incident(t, name)
+			var logs []evidence.Spec
+			for m := range members {
+				logs = append(logs, evidence.Spec{Name: m, Where: filepath.Join(root, m)})
+			}
+			res, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Last: true}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]bool{}
+			for _, v := range res.Verified {
+				got[v.Member] = true
+				for _, b := range v.Buckets {
+					if b.Equal != nil && !*b.Equal {
+						got[v.Member] = false
+					}
+				}
+			}
+			if d := cmp.Diff(members, got); d != "" {
+				t.Errorf("(-want +got)\n%s\n%+v", d, res)
+			}
+			fromBase(t, logs, res)
+		})
+	}
+}
+
+// fromBase comes to the same content over a base in the middle.
+func fromBase(t *testing.T, logs []evidence.Spec, want *rebuild.Result) {
+	t.Helper()
+	middle := filepath.Join(t.TempDir(), "middle.db")
+	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: want.To.Index / 2}, Out: middle}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := run(t, rebuild.Options{Base: evidence.Spec{Name: "middle", Where: middle}, Logs: logs, To: rebuild.Target{Last: true}})
+	if err != nil || got.HashKV != want.HashKV || got.To != want.To || got.Equal() != want.Equal() {
+		t.Errorf("over a base: %+v %v", got, err)
+	}
+}
