@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -18,7 +17,7 @@ import (
 
 // TLS returns how a client connects to a member.
 func (s *Sandbox) TLS(m *Member) (*tls.Config, error) {
-	return s.ca.clientTLS(s.client, filepath.Base(m.socket))
+	return s.ca.clientTLS(s.client, m.socketName())
 }
 
 // Client returns a client that uses these members, or all that run when none is named. It ends with the sandbox.

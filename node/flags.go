@@ -46,6 +46,9 @@ func (v Version) catchupFlag() string {
 // sends them instead of its database to a new member.
 func (v Version) CanSetCatchup() bool { return v.catchupFlag() != "" }
 
+// takesSocketPaths tells whether a server takes unixs:///PATH for an address (client/pkg/types/urls.go).
+func (v Version) takesSocketPaths() bool { return v.AtLeast(Version{3, 5, 13}) }
+
 // flagList builds a command line for one version.
 type flagList struct {
 	version Version
@@ -81,7 +84,7 @@ func (m *Member) flags() []string {
 	l.add("wal-dir", c.WALDir)
 	l.add("listen-peer-urls", strings.Join(m.listenPeers, ","))
 	l.add("initial-advertise-peer-urls", strings.Join(c.PeerURLs, ","))
-	l.add("listen-client-urls", strings.Join(append([]string{m.Endpoint()}, c.ListenClientURLs...), ","))
+	l.add("listen-client-urls", strings.Join(append([]string{m.listenURL()}, c.ListenClientURLs...), ","))
 	l.add("advertise-client-urls", strings.Join(m.advertised(), ","))
 	l.add("initial-cluster", c.InitialCluster)
 	state := "new"

@@ -92,7 +92,7 @@ func (s *Sandbox) Start(ctx context.Context, c MemberConfig) (*Member, error) {
 	_ = os.Remove(m.socket) // left behind by a kill
 	sv := s.options.Server
 	m.pid, err = s.ground.Launch(ground.Launch{
-		Path: sv.Path, Args: append(append([]string{}, sv.Args...), m.flags()...), Env: m.environment(), Dir: s.options.Dir, Log: m.logFile,
+		Path: sv.Path, Args: append(append([]string{}, sv.Args...), m.flags()...), Env: m.environment(), Dir: m.workDir(), Log: m.logFile,
 	})
 	if err != nil {
 		s.forget(m)
@@ -125,6 +125,9 @@ func (s *Sandbox) newMember(c MemberConfig) (*Member, error) {
 	} else {
 		n := len(s.members) + 1
 		m.socket = filepath.Join(s.sockets, fmt.Sprintf("m%d.sock", n))
+		if !s.options.Server.Version.takesSocketPaths() {
+			m.socket += socketPort
+		}
 		m.logFile = filepath.Join(s.options.Dir, "logs", fmt.Sprintf("%d-%s.log", n, oddCharacters.ReplaceAllString(c.Name, "_")))
 	}
 	s.members[c.Name] = m
@@ -161,6 +164,26 @@ func (m *Member) LogFile() string { return m.logFile }
 
 // Endpoint returns where clients reach the member: a unix socket, which also leads into a namespace.
 func (m *Member) Endpoint() string { return "unixs://" + m.socket }
+
+// socketPort makes a socket's name look like HOST:PORT, the only form that servers before 3.5.13 take; they make the file in their
+// working folder.
+const socketPort = ":1"
+
+// listenURL is the endpoint as the server must be told it.
+func (m *Member) listenURL() string {
+	if m.sandbox.options.Server.Version.takesSocketPaths() {
+		return m.Endpoint()
+	}
+	return "unixs://" + filepath.Base(m.socket)
+}
+
+// workDir is the folder that the process runs in.
+func (m *Member) workDir() string {
+	if m.sandbox.options.Server.Version.takesSocketPaths() {
+		return m.sandbox.options.Dir
+	}
+	return m.sandbox.sockets
+}
 
 // Exited tells how the process ended, false while it runs.
 func (m *Member) Exited() (Exit, bool) {

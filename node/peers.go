@@ -189,7 +189,7 @@ func (m *Member) certify() error {
 }
 
 func (m *Member) socketName() string {
-	return m.socket[strings.LastIndexByte(m.socket, '/')+1:]
+	return strings.TrimSuffix(m.socket[strings.LastIndexByte(m.socket, '/')+1:], socketPort)
 }
 
 // tlsFlags returns the certificate flags, which all versions know.
