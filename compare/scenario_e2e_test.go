@@ -97,6 +97,9 @@ func (s *scenario) run(steps [][]string) {
 		if do == nil {
 			do = scenarioDamage[words[0]]
 		}
+		if do == nil {
+			do = scenarioKVSteps[words[0]]
+		}
 		switch {
 		case words[0] == "want":
 			s.want(words[1:])
@@ -217,6 +220,23 @@ var wants = map[string]func(s *scenario, args []string) string{
 			have = *c
 		}
 		return mismatch(slices.Contains(args, have), have)
+	},
+	// names wants causes among those that fit, whether the verdict's or beside it; silent wants them absent.
+	"names": func(s *scenario, args []string) string {
+		for _, id := range args {
+			if !slices.ContainsFunc(s.report.Causes, func(c compare.Cause) bool { return c.ID == id }) {
+				return id + " is not named"
+			}
+		}
+		return ""
+	},
+	"silent": func(s *scenario, args []string) string {
+		for _, c := range s.report.Causes {
+			if slices.Contains(args, c.ID) {
+				return c.ID + " is named"
+			}
+		}
+		return ""
 	},
 	// best wants exactly the named members, in any order.
 	"best": func(s *scenario, args []string) string {

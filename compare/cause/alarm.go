@@ -28,16 +28,29 @@ nothing diverges.`,
 				continue
 			}
 			for _, a := range x.DB.Alarms {
-				if name := memberLabel(in, a.MemberID); a.Type == alarmNoSpace && name != "" && !slices.Contains(m.Members, name) {
+				name := memberLabel(in, a.MemberID)
+				if a.Type == alarmNoSpace && name != "" && !orphan(in, a.MemberID.String()) && !slices.Contains(m.Members, name) {
 					m.Members = append(m.Members, name)
 				}
 			}
 		}
-		if len(m.Members) == 0 || len(in.Findings["K08"]) > 0 {
+		if len(m.Members) == 0 {
 			return nil
 		}
 		return m
 	},
+}
+
+// orphan tells whether K08 found the member of an alarm to be none.
+func orphan(in *Input, id string) bool {
+	for _, f := range in.Findings["K08"] {
+		for _, e := range f.Evidence {
+			if string(e.Key) == id {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // memberLabel is the label of the source with that member ID; a member of the configuration that is no source is named by its ID.

@@ -227,6 +227,11 @@ func (c *Cluster) Wipe(i int) {
 // Use makes member i run another binary from its next start on: upgrades, downgrades and mixed clusters.
 func (c *Cluster) Use(i int, binary string) { c.members[i].binary = binary }
 
+// Flags gives member i further flags from its next start on.
+func (c *Cluster) Flags(i int, flags ...string) {
+	c.members[i].flags = append(c.members[i].flags, flags...)
+}
+
 // Add adds a member through member 0, starts it with an empty data dir and waits until it serves or, for a learner, until its
 // process answers. It returns the new member's number.
 func (c *Cluster) Add(learner bool) int {

@@ -18,6 +18,7 @@ type member struct {
 	clientURL, peerURL     string
 	initial, state         string // --initial-cluster and --initial-cluster-state
 	binary                 string // if not the cluster's
+	flags                  []string
 	process                *os.Process
 	exited                 chan struct{} // closed when the process has been waited for
 	exitErr                error         // valid after exited
@@ -42,7 +43,7 @@ func (m *member) args() []string {
 	if n := m.c.opts.SnapshotCount; n > 0 {
 		a = append(a, "--snapshot-count", fmt.Sprint(n))
 	}
-	return append(a, m.c.opts.Args...)
+	return append(append(a, m.c.opts.Args...), m.flags...)
 }
 
 // path is the binary that the next start runs.
