@@ -1,12 +1,14 @@
 package compare_test
 
 import (
+	"context"
 	"encoding/binary"
 	"testing"
 
 	"go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
@@ -146,4 +148,27 @@ func TestLeaseCheckpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { c.want.check(t, diagnoseScript(t, script("3.5.0", c.persists...))) })
 	}
+}
+
+// TestCompareShowsTTLs: compare lists TTLs that differ legally and calls the buckets equal.
+func TestCompareShowsTTLs(t *testing.T) {
+	s := newScript("3.6.0")
+	s.Of[2] = clustertest.ScriptMember{MinTTL: 15}
+	s.Add(as("", 0, grantLease(7, 10)))
+	s.Add(as("", 0, grantLease(8, 600)))
+	s.Add(as("", 0, put("/a", "1", 7)))
+	c, err := compare.Compare(context.Background(), synthSpecs(s.Write(t, t.TempDir())), compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range c.Buckets {
+		if b.Bucket != "lease" {
+			continue
+		}
+		if b.Equal == nil || !*b.Equal || b.Compared != 2 || len(b.Normal) != 1 || b.Normal[0].Members["node3"].Text != "TTL 15 s" || b.Normal[0].Members["node1"].Text != "TTL 10 s" {
+			t.Errorf("%+v", b)
+		}
+		return
+	}
+	t.Error("bucket lease was not compared")
 }

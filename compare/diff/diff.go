@@ -110,9 +110,13 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	for _, b := range smallBuckets {
 		r.Buckets = append(r.Buckets, r.small(b, rp, o))
 	}
+	r.Find("lease").Normal = r.leaseTTLs(o)
 	r.Buckets = append(r.Buckets, r.meta(o))
 	if c := r.confState(rp, o); c != nil {
 		r.Buckets = append(r.Buckets, *c)
+	}
+	if v := r.v2Store(rp, o); v != nil {
+		r.Buckets = append(r.Buckets, *v)
 	}
 	return r, nil
 }

@@ -186,6 +186,8 @@ func touches(r *dumplog.Request) []string {
 		return []string{"members"}
 	case r.V2 != nil && strings.HasPrefix(r.V2.Path, "/0/version"):
 		return []string{"cluster"}
+	case r.V2 != nil:
+		return []string{"v2"}
 	case r.Kind.ChangesAuth():
 		return []string{"auth", "authUsers", "authRoles"}
 	}

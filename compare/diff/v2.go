@@ -1,0 +1,104 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// leaseTTLs are the rows of leases that legally differ between members: a server raises a TTL to its own minimum, and stores remaining
+// TTLs or does not.
+func (r *Result) leaseTTLs(o Options) []Row {
+	take := r.taking()
+	if len(take) < 2 {
+		return nil
+	}
+	b := Bucket{Only: make([]int, len(r.Members))}
+	b.tabulate(r, take, func(m *evidence.Member) map[string]string {
+		out := map[string]string{}
+		for _, l := range m.DB.Leases {
+			out[l.ID.String()] = fmt.Sprintf("TTL %d s", l.TTL)
+			if l.RemainingTTL != 0 {
+				out[l.ID.String()] += fmt.Sprintf(", remaining %d s", l.RemainingTTL)
+			}
+		}
+		return out
+	}, o)
+	return slices.DeleteFunc(b.Rows, func(row Row) bool {
+		return slices.ContainsFunc(take, func(i int) bool { return row.Cells[i] == nil }) // a lease that is missing is told by the bucket
+	})
+}
+
+// v2Store compares the v2 store in the newest sound .snap files: members, removed members, cluster version and keys of v2 clients. Up
+// to 3.5 a server boots with it. Files of different indexes are held against each other only as far as no entry between them can have
+// changed it; nil when fewer than two sources have one.
+func (r *Result) v2Store(rp *replay.Result, o Options) *Bucket {
+	var take []int
+	low, high := uint64(1<<64-1), uint64(0)
+	for _, i := range r.taking() {
+		if f := r.Members[i].NewestSnap(); f != nil && f.V2 != nil {
+			take = append(take, i)
+			low, high = min(low, f.Index), max(high, f.Index)
+		}
+	}
+	if len(take) < 2 {
+		return nil
+	}
+	b := &Bucket{Name: "v2store", Only: make([]int, len(r.Members))}
+	b.tabulate(r, take, v2Rows, o)
+	equal := b.Differ == 0
+	if !equal && low < high {
+		if b.Reason = v2Moved(rp, low, high); b.Reason != "" {
+			return b
+		}
+	}
+	b.Equal = &equal
+	return b
+}
+
+// v2Moved says why snapshots of two indexes may legally hold different stores, "" when they may not.
+func v2Moved(rp *replay.Result, low, high uint64) string {
+	if rp == nil || rp.Survey == nil || rp.First == 0 || rp.First > low+1 {
+		return fmt.Sprintf("the .snap files are of indexes %d to %d, and no log tells what lies between", low, high)
+	}
+	for _, bucket := range []string{"members", "members_removed", "cluster", "v2"} {
+		if at := rp.Survey.LastTouch[bucket]; at > low {
+			return fmt.Sprintf("the .snap files are of indexes %d to %d, and entry %d can change the v2 store", low, high, at)
+		}
+	}
+	return ""
+}
+
+func v2Rows(m *evidence.Member) map[string]string {
+	v := m.NewestSnap().V2
+	out := map[string]string{}
+	for _, x := range v.Members {
+		peers, clients := slices.Clone(x.PeerURLs), slices.Clone(x.ClientURLs)
+		slices.Sort(peers)
+		slices.Sort(clients)
+		s := "peer URLs " + strings.Join(peers, ",")
+		if x.Name != "" {
+			s = "name " + x.Name + ", " + s
+		}
+		if len(clients) > 0 {
+			s += ", client URLs " + strings.Join(clients, ",")
+		}
+		if x.IsLearner {
+			s += " learner"
+		}
+		out["member "+x.ID.String()] = s
+	}
+	for _, id := range v.Removed {
+		out["removed "+id.String()] = "removed"
+	}
+	if v.Version != "" {
+		out["version"] = v.Version
+	}
+	for _, k := range v.UserKeys {
+		out["key "+k] = "present"
+	}
+	return out
+}

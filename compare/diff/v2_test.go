@@ -1,0 +1,48 @@
+package diff_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// TestV2Store: equal in a sound cluster; a change of one member's store differs, unless an entry between two snapshots explains it.
+func TestV2Store(t *testing.T) {
+	compared := func(members []*evidence.Member, rp *replay.Result) *diff.Bucket {
+		t.Helper()
+		r, err := diff.Run(context.Background(), members, rp, diff.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := r.Find("v2store")
+		if b == nil {
+			t.Fatal("the v2 store was not compared")
+		}
+		return b
+	}
+	members, rp := opened(t, "m-healthy-3.5")
+	if b := compared(members, rp); b.Equal == nil || !*b.Equal || b.Compared < 4 {
+		t.Fatalf("sound: %+v", b)
+	}
+	file := members[1].NewestSnap()
+	file.V2.Members[0].PeerURLs = []string{"http://elsewhere:2380"}
+	file.V2.UserKeys = append(file.V2.UserKeys, "/1/foo")
+	b := compared(members, rp)
+	if b.Equal == nil || *b.Equal || b.Differ != 2 || !strings.Contains(b.Rows[1].Cells[1].Text, "elsewhere") {
+		t.Errorf("changed: %+v", b)
+	}
+	file.Index--
+	for i := range members[1].WAL.Summary.Snapshots {
+		if s := &members[1].WAL.Summary.Snapshots[i]; s.Index == file.Index+1 {
+			s.Index--
+		}
+	}
+	rp.Survey.LastTouch["members"] = file.Index + 1
+	if b := compared(members, rp); b.Equal != nil || !strings.Contains(b.Reason, "can change the v2 store") {
+		t.Errorf("an entry between: %+v", b)
+	}
+}
