@@ -100,6 +100,9 @@ func (s *scenario) run(steps [][]string) {
 		if do == nil {
 			do = scenarioKVSteps[words[0]]
 		}
+		if do == nil {
+			do = memberSteps[words[0]]
+		}
 		switch {
 		case words[0] == "want":
 			s.want(words[1:])

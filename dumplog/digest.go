@@ -47,6 +47,7 @@ type digest struct {
 	start            startMarks
 	largest          int64 // bytes of the largest good record without its frame
 	largestPos       Pos
+	ballots          ballots
 	forced           uint64 // index of the last entry of a force-new-cluster run
 }
 
@@ -153,5 +154,6 @@ func (d *digest) addState(h HardState, pos Pos) {
 		d.state = new(HardState)
 	}
 	*d.state, d.pos = h, pos
+	d.ballots.add(h, pos)
 	d.commit = max(d.commit, h.Commit)
 }

@@ -98,6 +98,10 @@ type Summary struct {
 	Terms []TermRange
 	// MaxCommit is the highest commit index of any HardState.
 	MaxCommit uint64
+	// Votes are the candidates that the HardStates name, one per term unless raft was violated. CommitFalls are HardStates that
+	// take the commit index back.
+	Votes       []Vote
+	CommitFalls []CommitFall
 	// Damage is in the order of position.
 	Damage []*DamageError
 	Start  StartKind

@@ -23,6 +23,7 @@ type order struct {
 	// chain is what the next segment's CRC record must say, when known.
 	chain   uint32
 	chained bool
+	ballots ballots
 	// waiting is damage whose lost indexes the next entry will tell.
 	waiting []*DamageError
 }
@@ -107,6 +108,7 @@ func (o *order) state(d *digest) {
 	h := *d.state
 	o.sum.HardState, o.sum.HardStatePos = &h, d.pos
 	o.commit = max(o.commit, d.commit)
+	o.ballots.join(&d.ballots)
 }
 
 func (o *order) events(d *digest, damageOnly bool) {
@@ -208,7 +210,7 @@ func (o *order) finish() *Summary {
 		}
 	}
 	o.beyond()
-	s.MaxCommit = o.commit
+	s.MaxCommit, s.Votes, s.CommitFalls = o.commit, o.ballots.votes, o.ballots.falls
 	if n := len(s.Terms); n > 0 {
 		s.FirstIndex, s.FirstTerm = s.Terms[0].First, s.Terms[0].Term
 		s.LastIndex, s.LastTerm = s.Terms[n-1].Last, s.Terms[n-1].Term

@@ -1,6 +1,9 @@
 package cause
 
 import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
@@ -161,11 +164,24 @@ look.`,
 				return nil
 			}
 			for _, k := range known() {
-				if m := k.Match(in); m != nil && !m.Aside {
+				if m := k.Match(in); m != nil && !m.Aside && explainsContent(in, m) {
 					return nil
 				}
 			}
 			return &Match{Certainty: Hint, Members: membersOf(in, "K03", "K01", "R01"), Because: ids(in, "K03", "K02", "K01", "R01"), RefutedBy: "a cause of the catalogue that explains the first divergence"}
 		},
 	}
+}
+
+// explainsContent tells whether a match rests on a finding that can make contents differ. What is wrong with member lists, and
+// warnings, can not.
+func explainsContent(in *Input, m *Match) bool {
+	for _, fs := range in.Findings {
+		for _, f := range fs {
+			if f.Class != "" && f.Class != "membership" && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(m.Because, f.ID) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -15,16 +15,28 @@ func known() []Cause {
 // identityCauses are about identity and control state, which come first in history.
 func identityCauses() []Cause {
 	return []Cause{
+		restoredSplit,
+		restoredOneOnly,
+		twinClusters,
+		forcedDropsApplied,
+		clonedDir,
 		foreignCluster,
+		noRevisionBump,
 		authRevisionReplay,
 		authRevisionUnequal,
+		walRemoved,
 		wipedMember,
+		restoredFromDifferent,
+		baseMissingOnJoiners,
 	}
 }
 
 // fileCauses are about damaged, missing and left-over files, and files of different times.
 func fileCauses() []Cause {
 	return []Cause{
+		dbRemoved,
+		backupAsDB,
+		tornLiveCopy,
 		walTornTail,
 		walTornTailNotRepaired,
 		walHoleZeroed,
@@ -35,6 +47,7 @@ func fileCauses() []Cause {
 		walPurgedWhileNeeded,
 		snapFileDamaged,
 		backupTruncated,
+		snapRemoved,
 		dbTruncated,
 		bboltPageDamage,
 		bboltMetaDamage,
@@ -83,10 +96,25 @@ func contentCauses() []Cause {
 // memberCauses are about the member list.
 func memberCauses() []Cause {
 	return []Cause{
+		promotedUnstarted,
 		quorumLostAfterAdd,
+		forcedKeepsLearners,
+		forcedUsed,
+		removedDir,
+		stuckLearner,
+		belowQuorum,
 		promotionNotPersisted,
+		promotionPropagated,
 		updateDropsLearner,
+		restoreKeepsMembers,
 		zombieMembers,
+		bucketIsQuorum,
+		identityMismatch,
+		doubleVote,
+		twoLeaders,
+		logDivergence,
+		hardStateRegress,
+		jointConfig,
 	}
 }
 
@@ -105,5 +133,7 @@ func sideCauses() []Cause {
 		snapDirLeftovers,
 		walEntryOver10MB,
 		walCRCFalseAlarm,
+		versionMismatch,
+		v2Content,
 	}
 }

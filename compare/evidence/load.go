@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -269,9 +270,11 @@ func (d *DB) readDeep(ctx context.Context, noHashes bool) error {
 }
 
 // trailer holds the sha256 trailer of a backup against the digest that the manifest took anyway; without one it is taken here.
-// A file that does not open as a database may have one all the same.
+// A file that does not open as a database may have one all the same. A trailer on the database of a data dir tells that a backup
+// was copied there.
 func (m *Member) trailer() {
-	if m.DB == nil || m.Source.Kind != KindBackup && m.Source.Kind != KindEndpoint {
+	copied := m.Source.Kind == KindDataDir && m.HasDB() && m.DB.Handle.Size()%512 == sha256.Size
+	if m.DB == nil || m.Source.Kind != KindBackup && m.Source.Kind != KindEndpoint && !copied {
 		return
 	}
 	d, computed := m.DB, ""

@@ -49,7 +49,7 @@ func newSim(ctx context.Context, r *Result, pos int, found *anchorCache) (*sim, 
 			s.newestSnap = max(s.newestSnap, sn.Index)
 		}
 	}
-	res.Checked = true
+	res.Checked, res.BaseIndex, res.BaseRevision = true, s.base, s.rev
 	return s, nil
 }
 

@@ -127,6 +127,9 @@ type MemberResult struct {
 	// From and To are the first and last index judged.
 	From, To uint64
 	Counts   [NotApplied + 1]int
+	// BaseIndex and BaseRevision are where the model of the member began: the revision that its database had at that index.
+	BaseIndex    uint64
+	BaseRevision int64
 	// RevisionAt is the member's revision at Result.KeyCommon, 0 when it was not reached.
 	RevisionAt int64
 	// AuthExpected is the auth revision the log gives when every entry is applied once; AuthKnown is false when the log
@@ -187,7 +190,14 @@ type Result struct {
 	Events     []*Event
 	EventCount int
 	LogDiffs   []LogDiff
-	Survey     *Survey
+	// SameTerm are indexes at which two logs hold different entries of one term, committed or not.
+	SameTerm []LogDiff
+	// Forced are the runs of entries that --force-new-cluster wrote; Overlaps the members that ran twice at once; Copies the
+	// sources that carry one member ID, in pairs.
+	Forced   []Forced
+	Overlaps []Overlap
+	Copies   []Copies
+	Survey   *Survey
 	// Watched are all entries that touch Options.Watch, whatever became of them.
 	Watched []*Event
 }
@@ -227,6 +237,12 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 		return nil, err
 	}
 	if err := simulate(ctx, r, o); err != nil {
+		return nil, err
+	}
+	if err := forced(ctx, r); err != nil {
+		return nil, err
+	}
+	if r.Copies, err = copies(ctx, members); err != nil {
 		return nil, err
 	}
 	return r, nil

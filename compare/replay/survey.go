@@ -30,6 +30,9 @@ type Survey struct {
 	MarksLeftOut int
 	// Secrets are the secrets of users that entries carry in clear, by what they are.
 	Secrets []SecretUse
+	// V2Writes counts requests of the v2 API other than etcd's own bookkeeping, FirstV2Write is the index of the first.
+	V2Writes     int
+	FirstV2Write uint64
 	// Undecodable are committed entries whose payload makes no sense.
 	Undecodable []Undecodable
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
@@ -79,6 +82,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			}
 		}
 	}
+	var l lives
 	log := mergedAhead(ctx, evidenceOf(r))
 	defer log.stop()
 	for it, ok := log.next(); ok; it, ok = log.next() {
@@ -87,10 +91,14 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		}
 		r.noteExtent(it)
 		r.noteConflict(it)
+		r.noteSameTerm(it)
 		if it.entry.Index > r.Commit {
 			continue
 		}
 		s.note(it)
+		if o := l.note(it.entry.Index, requestID(it.req), it.req.Publishes() != nil); o != nil {
+			r.overlap(o, s)
+		}
 	}
 	return s, ctx.Err()
 }
@@ -116,6 +124,11 @@ func (s *Survey) note(it *item) {
 	if a := it.req.Publishes(); a != nil {
 		s.Starts[a.MemberID] = append(s.Starts[a.MemberID], Start{Index: it.entry.Index, ID: requestID(it.req), Name: a.Name})
 		s.learn(a.MemberID)
+	}
+	if v := it.req.V2; v != nil && v.Method != "QGET" && v.Method != "SYNC" && !strings.HasPrefix(v.Path, "/0/") {
+		if s.V2Writes++; s.V2Writes == 1 {
+			s.FirstV2Write = it.entry.Index
+		}
 	}
 	if c := it.req.ConfChange; c != nil {
 		s.learn(c.NodeID)

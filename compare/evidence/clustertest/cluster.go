@@ -194,6 +194,28 @@ func (c *Cluster) Remove(i int) {
 // StartProcess starts member i on its data dir and does not wait for it: for members that are meant to fail or to stand alone.
 func (c *Cluster) StartProcess(i int) { c.t.Helper(); c.members[i].start() }
 
+// StartOnce is StartProcess with further flags for this one start.
+func (c *Cluster) StartOnce(i int, args ...string) {
+	c.t.Helper()
+	c.members[i].once = args
+	c.members[i].start()
+	c.members[i].once = nil
+}
+
+// Twin copies the data dir of member i, which must not run, and starts a second process under the same identity at other
+// addresses. It returns the number of the twin, which counts as a member from then on.
+func (c *Cluster) Twin(i int) int {
+	c.t.Helper()
+	m := c.newMember(len(c.members))
+	m.initial, m.state = c.members[i].initial, "existing"
+	if err := os.CopyFS(m.dataDir, os.DirFS(c.members[i].dataDir)); err != nil {
+		c.t.Fatal(err)
+	}
+	c.members = append(c.members, m)
+	m.start()
+	return len(c.members) - 1
+}
+
 // WaitServing waits until member i, started by StartProcess, answers and knows a leader.
 func (c *Cluster) WaitServing(i int) { c.t.Helper(); c.waitServing(i) }
 

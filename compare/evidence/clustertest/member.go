@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -24,6 +25,7 @@ type member struct {
 	exitErr                error         // valid after exited
 	starts                 int
 	removed                bool // from the cluster
+	once                   []string
 }
 
 func (m *member) args() []string {
@@ -43,7 +45,7 @@ func (m *member) args() []string {
 	if n := m.c.opts.SnapshotCount; n > 0 {
 		a = append(a, "--snapshot-count", fmt.Sprint(n))
 	}
-	return append(append(a, m.c.opts.Args...), m.flags...)
+	return slices.Concat(a, m.c.opts.Args, m.flags, m.once)
 }
 
 // path is the binary that the next start runs.

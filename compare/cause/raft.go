@@ -1,0 +1,109 @@
+package cause
+
+import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var belowQuorum = Cause{
+	ID: "committed-entry-below-quorum", Title: "fewer logs than a majority hold a committed entry",
+	Doc: `An entry was committed, so a majority of the voters held it in a synced log. Now the logs of so many of them end before it that no majority can
+hold it: they were wiped, put back to an older copy, or written without fsync. A leader without the entry can be elected, and what a client
+was told is then gone.
+Proven when one of the members without the entry shows that it had it (its own commit index, database or promises are beyond its log); strong
+otherwise, because sources that were copied one after the other from running members look the same.`,
+	LookAlikes: "sources that were copied at different moments while the members ran; learners, which do not count; a change of configuration, which moves the majority",
+	Recovery:   "start none of the members without the entry; use the one with the highest commit index as the source for all",
+	Loss:       "the entries, if a leader without them was elected",
+	Match: func(in *Input) *Match {
+		if len(in.Findings["R07"]) == 0 {
+			return nil
+		}
+		m := &Match{Certainty: Strong, Members: membersOf(in, "R07"), Because: ids(in, "R07"), RefutedBy: "copies of the same members, taken after they stopped, that hold the entry"}
+		for _, x := range in.Members {
+			if slices.Contains(m.Members, x.Label()) && (x.ConsistentIndex() > x.LastIndex() || findingOf(in, "M04", x.Label()) || findingOf(in, "R03", x.Label())) {
+				m.Certainty = Proof
+			}
+		}
+		return m
+	},
+}
+
+func findingOf(in *Input, checkID, member string) bool {
+	return slices.ContainsFunc(in.Findings[checkID], func(f check.Finding) bool { return slices.Contains(f.Members, member) })
+}
+
+var logDivergence = Cause{
+	ID: "raft-log-divergence", Title: "two logs hold different committed entries at one index",
+	Doc: `Two members committed different entries at one index, and no twin cluster, copied data dir or forced start explains it: votes or entries were
+lost on a majority (no fsync, a rolled back volume), or memory or disk changed a log while it was written.
+Proven by the two entries, both at or below the commit index of the log that holds them.`,
+	LookAlikes: "entries above the commit index, which a later leader may replace; same-token-twin-clusters; data-dir-cloned-running-twice; force-new-cluster",
+	Recovery:   "never let the members meet; choose the history by what clients know; reseed the others from it",
+	Loss:       "one of the histories",
+	Match: func(in *Input) *Match {
+		if len(in.Findings["R01"]) == 0 {
+			return nil
+		}
+		return &Match{Certainty: Proof, Members: membersOf(in, "R01"), Because: ids(in, "R01"), RefutedBy: "the same entry in both logs, read from other copies"}
+	},
+}
+
+var twoLeaders = Cause{
+	ID: "two-leaders-one-term", Title: "two leaders proposed entries in one term",
+	Doc: `A term has one leader. Here two logs hold a beginning of one term at different indexes, or different entries of one term at one index, even if
+none of them was committed. A vote was forgotten or given twice, or the logs belong to two clusters.`,
+	LookAlikes: "entries of different terms above the commit index, which are normal",
+	Recovery:   "as for raft-log-divergence: find out which member's votes were lost first (double-vote, data-dir-cloned-running-twice)",
+	Loss:       "one of the histories",
+	Match: func(in *Input) *Match {
+		if len(in.Findings["R05"]) == 0 {
+			return nil
+		}
+		return &Match{Certainty: Proof, Members: membersOf(in, "R05"), Because: ids(in, "R05"), RefutedBy: "other copies of the logs in which the term begins at one index"}
+	},
+}
+
+var doubleVote = Cause{
+	ID: "double-vote", Title: "a member voted for two candidates in one term",
+	Doc: `The HardStates of one member name two candidates in one term. It forgot its first vote: its data dir was put back to an older copy, or was
+copied and ran twice, or the log was written without fsync.`,
+	LookAlikes: "a HardState without a vote that is followed by one with a vote",
+	Recovery:   "remove the member and add it again with an empty dir; look for two leaders in that term",
+	Loss:       "raft's safety is in doubt from that term on",
+	Match: func(in *Input) *Match {
+		if len(in.Findings["R06"]) == 0 {
+			return nil
+		}
+		return &Match{Certainty: Proof, Members: membersOf(in, "R06"), Because: ids(in, "R06"), RefutedBy: "other copies of the log without one of the two records"}
+	},
+}
+
+var hardStateRegress = Cause{
+	ID: "hardstate-regress", Title: "the stored term or commit index went back inside of one log",
+	Doc: `Records of one log carry terms or commit indexes that fall. etcd never writes them so: segments of different age were put together, or the file
+was edited.`,
+	LookAlikes: "none known: a server takes both over from the last HardState when it starts",
+	Recovery:   "find out by the CRC chain which segments belong together; reseed the member",
+	Loss:       "what the newer records held and the older ones do not",
+	Match: func(in *Input) *Match {
+		return byField(in, "a copy of the log in which they rise", "R08", "HardState.commit", string(dumplog.DamageTermOrder))
+	},
+}
+
+var jointConfig = Cause{
+	ID: "joint-config-left", Title: "a joint configuration is stored",
+	Doc: `A snapshot or meta/confState names outgoing voters or learners to come. etcd's server never proposes a joint change, so something else wrote it,
+or it is damage.`,
+	LookAlikes: "none known",
+	Recovery:   "look at it by hand; reseed the member from one with a simple configuration",
+	Loss:       "none",
+	Match: func(in *Input) *Match {
+		if len(in.Findings["R09"]) == 0 {
+			return nil
+		}
+		return &Match{Certainty: Strong, Members: membersOf(in, "R09"), Because: ids(in, "R09"), RefutedBy: "a release of etcd that proposes joint changes"}
+	},
+}

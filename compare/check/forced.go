@@ -1,0 +1,113 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// The fields of the first evidence of M11 findings.
+const (
+	FieldForced        = "forced removal"
+	FieldForcedDrop    = "dropped although applied"
+	FieldForcedLearner = "learner kept"
+)
+
+var forcedCluster = Check{
+	ID: "M11", Title: "no cluster was forced from one member, or it lost nothing by that",
+	Doc: `--force-new-cluster writes removals of all other voters, without the ID of a request, behind the commit index that the log had stored,
+and cuts off what stood there. The commit index in a log lags behind what is applied. Up to 3.4.45, 3.5.21 and 3.6.0 entries that the
+database had applied were cut off as well, and the new entries at their indexes were skipped as applied already: the database then
+contradicts its log. From 3.5.22 and 3.6.1 on the run begins behind the consistent index. Up to 3.5.24 and 3.6.5 learners were not removed.
+A forced start itself is told as information: other survivors carry the same cluster ID and must never meet this one.`,
+	Needs: NeedLog,
+	Run:   runForced,
+}
+
+func runForced(in *Input) Result {
+	if in.Replay == nil {
+		return Result{Reason: "the logs could not be replayed"}
+	}
+	var fs []Finding
+	for i := range in.Replay.Forced {
+		r := &in.Replay.Forced[i]
+		fs = append(fs, in.forcedFinding(r))
+		if f := in.forcedDrop(r); f != nil {
+			fs = append(fs, *f)
+		}
+		fs = append(fs, in.keptLearners(r)...)
+	}
+	return outcome(fs, "")
+}
+
+func (in *Input) forcedFinding(r *replay.Forced) Finding {
+	m := in.Members[r.Member]
+	f := Finding{Severity: Info, Members: []string{m.Label()}, At: At{Term: r.Term, Index: r.First},
+		Title:       fmt.Sprintf("%s: a new cluster was forced at %d/%d", m.Label(), r.Term, r.First),
+		Explanation: fmt.Sprintf("the start removed %s; what only they held is gone", strings.Join(hexes(r.Removed), ", ")),
+		Evidence: []Evidence{{Member: m.Label(), File: r.Pos.Segment, Offset: Int64(r.Pos.Offset), Field: FieldForced,
+			Observed: fmt.Sprintf("entries %d..%d remove members without the ID of a request", r.First, r.Last), Expected: "removals that a client asked for", Show: showLog(m, r.First)}}}
+	for _, o := range in.Members {
+		if o != m && slices.Contains(r.Removed, o.MemberID) && o.Commit < r.Last {
+			f.Severity, f.Class = Error, "membership"
+			f.Members = append(f.Members, o.Label())
+			f.Explanation = "members that the forced start removed do not know of it; they carry the same cluster ID and would go on as the old cluster, or meet the new one and contradict it"
+			f.Evidence = append(f.Evidence, Evidence{Member: o.Label(), Field: "commit index", Observed: fmt.Sprint(o.Commit), Expected: "never started again", Show: showLog(o, o.Commit)})
+		}
+	}
+	return f
+}
+
+// forcedDrop: the run begins at or below what the database had applied. Shown by writes of cut off entries that the database
+// holds, or by removals that it skipped.
+func (in *Input) forcedDrop(r *replay.Forced) *Finding {
+	m := in.Members[r.Member]
+	f := &Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()}, At: At{Term: r.Term, Index: r.First},
+		Title:       fmt.Sprintf("%s: the forced start cut off entries from %d on that the database had applied", m.Label(), r.First),
+		Explanation: "the entries that took their indexes, the removals among them, were skipped as applied already; members that joined since lack the former and have the latter"}
+	for _, d := range r.Applied {
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: d.Pos.Segment, Offset: Int64(d.Pos.Offset), Bucket: "key", Field: FieldForcedDrop,
+			Observed: fmt.Sprintf("%d/%d %s was replaced, its write is in the database at revision %d", d.Term, d.Index, d.What, d.Rev), Expected: "an entry that the log still holds", Show: showDB(m, fmt.Sprintf("key --rev %d", d.Rev))})
+	}
+	if m.HasDB() && m.ConsistentIndex() >= r.Last {
+		for _, row := range m.DB.Members {
+			if id := dumplog.ID(row.ID); slices.Contains(r.Removed, id) && !slices.Contains(m.DB.Removed, row.ID) && !addedAfter(m, id, r.Last) {
+				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page), Bucket: "members", Key: Bytes(id.String()), Field: FieldForcedDrop,
+					Observed: "in bucket members, not in members_removed", Expected: fmt.Sprintf("removed by the forced start at %d..%d", r.First, r.Last), Show: showDB(m, "members")})
+			}
+		}
+	}
+	if len(f.Evidence) == 0 {
+		return nil
+	}
+	*f = in.cut(*f)
+	return f
+}
+
+func addedAfter(m *evidence.Member, id dumplog.ID, index uint64) bool {
+	return slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool {
+		return c.Change.NodeID == id && c.Index > index && c.Change.Type != dumplog.ConfChangeRemoveNode
+	})
+}
+
+// keptLearners are learners that were there before the forced start and still are.
+func (in *Input) keptLearners(r *replay.Forced) []Finding {
+	m := in.Members[r.Member]
+	var fs []Finding
+	for _, id := range m.Membership.Learners {
+		if addedAfter(m, id, r.Last) {
+			continue
+		}
+		fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, At: At{Term: r.Term, Index: r.First},
+			Title:       fmt.Sprintf("%s: learner %s survived the forced start", m.Label(), id),
+			Explanation: "the forced start removed the voters only; the learner is still sent entries and blocks the addition of another one",
+			Evidence: []Evidence{{Member: m.Label(), Field: FieldForcedLearner, Key: Bytes(id.String()), Observed: "a learner in raft's configuration",
+				Expected: fmt.Sprintf("removed at %d", r.First), Show: "etcd-medic dumplog " + m.Label() + " --entry-type ConfigChange"}},
+			Remedy: []Remedy{{Text: "remove the learner", Command: "etcdctl member remove " + id.String()}}})
+	}
+	return fs
+}

@@ -1,0 +1,186 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// The fields of the first evidence of M12 findings, by which causes tell them apart.
+const (
+	FieldTwin          = "twin cluster"
+	FieldSplit         = "cluster restored on its own"
+	FieldRestoredAlone = "member restored alone"
+	FieldClone         = "cloned data dir"
+	FieldTwoProcesses  = "two processes of one member"
+)
+
+var oneHistory = Check{
+	ID: "M12", Title: "sources that share IDs share one history, and no member ran twice",
+	Doc: `Cluster and member IDs are computed from names, peer URLs and the cluster token, so a cluster that is restored or bootstrapped twice
+with the same flags has the same IDs and another history: the logs have nothing in common behind their first entries. A data dir that was
+copied and started in two places has a common history and then forks; while both run, entries of an older process of the member stand
+between entries of a newer one (a request ID carries the start time of its process).
+An older copy of a data dir is a prefix of the newer one and no fork. Two members whose IDs share the low 16 bits are left out.`,
+	Needs: NeedLog | NeedTwo,
+	Run:   runOneHistory,
+}
+
+func runOneHistory(in *Input) Result {
+	if in.Replay == nil {
+		return Result{Reason: "the logs could not be replayed"}
+	}
+	var fs []Finding
+	for _, c := range in.Replay.Copies {
+		if c.Forked {
+			fs = append(fs, in.forkFinding(c))
+		}
+	}
+	if f := in.twinFinding(); f != nil {
+		fs = append(fs, *f)
+	}
+	for _, m := range in.Members {
+		if o := in.restoredAlone(m); o != nil {
+			fs = append(fs, restoredAloneFinding(m, o))
+		}
+	}
+	for _, o := range in.Replay.Overlaps {
+		fs = append(fs, in.overlapFinding(o))
+	}
+	return outcome(fs, "")
+}
+
+// Founded returns how many conf changes a log begins with that a bootstrap or a restore wrote, 0 when it begins otherwise.
+func Founded(m *evidence.Member) uint64 {
+	if m.WAL == nil || m.WAL.Summary == nil || m.WAL.Summary.Start != dumplog.StartBootstrap && m.WAL.Summary.Start != dumplog.StartRestore {
+		return 0
+	}
+	n := uint64(0)
+	for _, c := range m.WAL.Conf {
+		if c.Index != n+1 || c.Term != 1 || c.Change.ID != 0 || c.Change.Type != dumplog.ConfChangeAddNode {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// Restored tells whether a restore wrote the first records of the member's log.
+func Restored(m *evidence.Member) bool {
+	return m.WAL != nil && m.WAL.Summary != nil && m.WAL.Summary.Start == dumplog.StartRestore
+}
+
+// nothingShared tells whether two logs of one beginning have no entry in common behind it that a server proposed: only the
+// empty first entries of leaders, which carry no ID.
+func nothingShared(m *evidence.Member, founded, differ uint64) bool {
+	for _, t := range m.WAL.LastByTerm {
+		if t.Last <= founded || t.First >= differ {
+			continue
+		}
+		if from, to := max(t.First, founded+1), min(t.Last, differ-1); to > from || from > t.First && t.First > founded {
+			return false
+		}
+	}
+	return founded > 0 && differ > founded
+}
+
+func (in *Input) forkFinding(c replay.Copies) Finding {
+	a, b := in.Members[c.A], in.Members[c.B]
+	f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{a.Label(), b.Label()}, At: At{Index: c.Index + 1, Term: in.termAt(c.Index + 1)},
+		Title: fmt.Sprintf("member %s has two histories: %s and %s part behind index %d", a.MemberID, a.Label(), b.Label(), c.Index)}
+	field := FieldClone
+	f.Explanation = "both copies of the data dir went on after they were copied: two processes ran under one identity, and each broke promises of the other"
+	if n := min(Founded(a), Founded(b)); n > 0 && nothingShared(a, n, c.Index+1) {
+		f.Class, field = "foreign-cluster", FieldTwin
+		f.Explanation = "they have the beginning in common and nothing else: two clusters were founded with the same name, peer URL and token"
+		if Restored(a) && Restored(b) && n == 1 {
+			field = FieldSplit
+			f.Explanation = "each was restored as a cluster of one voter, with the same name and peer URL"
+		}
+	}
+	f.Evidence = []Evidence{recordEvidence(a, field, c.PosA), recordEvidence(b, field, c.PosB)}
+	return f
+}
+
+func recordEvidence(m *evidence.Member, field string, pos dumplog.Pos) Evidence {
+	return Evidence{Member: m.Label(), File: pos.Segment, Offset: Int64(pos.Offset), Field: field, Observed: "a record that the other copy has not", Expected: "the same records, up to where one copy ends",
+		Show: "etcd-medic dumplog " + m.Label() + " --raw"}
+}
+
+// twinFinding: members of one cluster ID whose logs differ at a committed index and have nothing but their beginning in common.
+func (in *Input) twinFinding() *Finding {
+	if len(in.Replay.LogDiffs) == 0 {
+		return nil
+	}
+	d := in.Replay.LogDiffs[0]
+	f := &Finding{Severity: Critical, Class: "foreign-cluster", At: At{Index: d.Index}, Title: fmt.Sprintf("the logs have nothing in common behind their beginning: they differ from index %d on", d.Index),
+		Explanation: "the sources carry one cluster ID, but belong to two clusters that were founded with the same names, peer URLs and token"}
+	restored := 0
+	for _, i := range sortedKeys(d.By) {
+		m := in.Members[i]
+		if n := Founded(m); n == 0 || !nothingShared(m, n, d.Index) {
+			return nil
+		}
+		if Restored(m) {
+			restored++
+		}
+		f.Members = append(f.Members, m.Label())
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: FieldTwin, Observed: d.By[i], Expected: "one entry per index", Show: showLog(m, d.Index)})
+	}
+	if restored > 0 && restored < len(f.Members) {
+		return nil // told as a member that was restored alone
+	}
+	return f
+}
+
+// restoredAlone returns a member that shows the cluster to be older than the restore that m comes from.
+func (in *Input) restoredAlone(m *evidence.Member) *evidence.Member {
+	n := Founded(m)
+	if !Restored(m) || n == 0 {
+		return nil
+	}
+	for _, o := range in.Members {
+		if o == m || o.ClusterID != m.ClusterID || !o.HasLog() || o.Commit <= n {
+			continue
+		}
+		if o.WAL.Summary.Start == dumplog.StartBootstrap {
+			return o
+		}
+	}
+	return nil
+}
+
+func restoredAloneFinding(m, o *evidence.Member) Finding {
+	n := Founded(m)
+	return Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Term: 1, Index: n},
+		Title:       fmt.Sprintf("%s was restored from a backup while its cluster went on: its log begins anew at term 1, the cluster is at %d/%d", m.Label(), o.WAL.Summary.LastTerm, o.Commit),
+		Explanation: "the other members were not restored; the leader counts this one by what it once acknowledged, and entries behind the restore contradict the cluster's",
+		Evidence: []Evidence{
+			{Member: m.Label(), Field: FieldRestoredAlone, Observed: fmt.Sprintf("%d entries of a restore at term 1, last index %d", n, m.WAL.Summary.LastIndex), Expected: "the log of the cluster, as on " + o.Label(), Show: "etcd-medic dumplog " + m.Label()},
+			{Member: o.Label(), Field: "start of the log", Observed: string(o.WAL.Summary.Start), Expected: "a restore on all members or on none", Show: "etcd-medic dumplog " + o.Label()}},
+		Remedy: []Remedy{{Text: "remove the member, set its data dir aside and add it again with an empty one", Command: "etcdctl member remove " + m.MemberID.String()}}}
+}
+
+func (in *Input) overlapFinding(o replay.Overlap) Finding {
+	name := in.memberName(o.Member)
+	f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{name}, At: At{Index: o.Old, Term: in.termAt(o.Old)},
+		Title: fmt.Sprintf("two processes of member %s proposed at the same time", o.Member),
+		Explanation: fmt.Sprintf("the process that published itself at %d is newer than the one that proposed entry %d, and proposed entry %d again: its data dir was copied and both ran",
+			o.Publish, o.Old, o.New)}
+	show := func(index uint64) string {
+		for _, m := range in.Members {
+			if m.HasLog() && m.WAL.Summary.FirstIndex <= index && index <= m.WAL.Summary.LastIndex {
+				return showLog(m, index)
+			}
+		}
+		return ""
+	}
+	start := func(id dumplog.RequestID) string {
+		return "proposed by a process that began " + replay.StartTime(id).Format("2006-01-02T15:04:05.000Z")
+	}
+	f.Evidence = []Evidence{{Field: FieldTwoProcesses, Observed: start(o.OldID), Expected: "one process at a time", Show: show(o.Old)},
+		{Field: fmt.Sprintf("entry %d", o.New), Observed: start(o.NewID), Show: show(o.New)}}
+	return f
+}

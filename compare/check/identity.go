@@ -1,0 +1,170 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// The fields of the first evidence of M09 findings.
+const (
+	FieldUnknownMember = "member ID"
+	FieldOtherName     = "member name"
+)
+
+var notRemoved = Check{
+	ID: "M08", Title: "no source is the data dir of a member that was removed",
+	Doc: `A member that was removed never comes back under its ID: the server refuses to start on its data dir, and the others refuse its messages.
+What it holds ends where it was cut off, so it is no source to reseed from. Its ID stands in members_removed, in the v2 store, or in a removal
+in the log, its own or that of another source. Removals that a forced start wrote are told by M11.`,
+	Run: runNotRemoved,
+}
+
+func runNotRemoved(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if m.MemberID == 0 {
+			continue
+		}
+		checked++
+		by, ev := in.removedBy(m)
+		if by == nil {
+			continue
+		}
+		fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, At: ev.at, Title: fmt.Sprintf("%s is the data dir of member %s, which was removed", m.Label(), m.MemberID),
+			Explanation: "it has nothing to say in the cluster any more; a server refuses to start on it, and its content ends where it was cut off",
+			Evidence:    []Evidence{ev.Evidence},
+			Remedy:      []Remedy{{Text: "leave it out; add a new member with an empty data dir instead", Risk: "what only this member holds is lost when the dir is deleted"}}})
+	}
+	if checked == 0 {
+		return Result{Reason: "no source carries a member ID"}
+	}
+	return outcome(fs, "")
+}
+
+type removal struct {
+	Evidence
+	at At
+}
+
+// removedBy returns the source that shows the removal of m, m itself included.
+func (in *Input) removedBy(m *evidence.Member) (*evidence.Member, removal) {
+	for _, o := range in.Members {
+		if o.ClusterID != m.ClusterID || in.forcedOut(o, m.MemberID) {
+			continue
+		}
+		for _, c := range confChanges(o) {
+			if c.Change.NodeID == m.MemberID && c.Index <= o.Commit && c.Change.Type == dumplog.ConfChangeRemoveNode && !addedAfter(o, m.MemberID, c.Index) {
+				return o, removal{Evidence{Member: o.Label(), File: c.Pos.Segment, Offset: Int64(c.Pos.Offset), Field: fmt.Sprintf("entry %d/%d", c.Term, c.Index), Key: Bytes(m.MemberID.String()),
+					Observed: "removed", Expected: "a member", Show: showLog(o, c.Index)}, At{Term: c.Term, Index: c.Index}}
+			}
+		}
+		if slices.Contains(o.Membership.Removed, m.MemberID) && !slices.Contains(o.Membership.Voters, m.MemberID) && !slices.Contains(o.Membership.Learners, m.MemberID) {
+			return o, removal{Evidence: Evidence{Member: o.Label(), Bucket: "members_removed", Key: Bytes(m.MemberID.String()), Observed: "removed", Expected: "a member", Show: showDB(o, "members_removed")}}
+		}
+	}
+	return nil, removal{}
+}
+
+func confChanges(m *evidence.Member) []evidence.ConfEntry {
+	if m.WAL == nil {
+		return nil
+	}
+	return m.WAL.Conf
+}
+
+// forcedOut tells whether a forced start in o's log removed the member.
+func (in *Input) forcedOut(o *evidence.Member, id dumplog.ID) bool {
+	if in.Replay == nil {
+		return false
+	}
+	for i := range in.Replay.Forced {
+		if f := &in.Replay.Forced[i]; in.Members[f.Member] == o && slices.Contains(f.Removed, id) {
+			return true
+		}
+	}
+	return false
+}
+
+var belongsHere = Check{
+	ID: "M09", Title: "every data dir belongs to the member that it is taken for",
+	Doc: `The identity of a data dir is the member ID in its WAL. An ID that no configuration, member list or conf change of any source knows, the
+dir's own included, does not belong into this cluster's set: a WAL folder of another member was put there, or the dir was copied. A dir that
+was given under the name of one member and holds the data of another (volumes swapped, or the sources named wrongly) is told as well.
+An ID twice is told by X01, another cluster ID by M01.`,
+	Needs: NeedLog,
+	Run:   runBelongsHere,
+}
+
+func runBelongsHere(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if m.MemberID == 0 || m.WAL == nil {
+			continue
+		}
+		checked++
+		if f := in.unknownMember(m); f != nil {
+			fs = append(fs, *f)
+		}
+		if f := in.otherName(m); f != nil {
+			fs = append(fs, *f)
+		}
+	}
+	if checked == 0 {
+		return Result{Reason: "no source carries a member ID"}
+	}
+	return outcome(fs, "")
+}
+
+// unknownMember: everything that could know the ID is at hand, and nothing does.
+func (in *Input) unknownMember(m *evidence.Member) *Finding {
+	var asked []string
+	for _, o := range in.Members {
+		ms := &o.Membership
+		if o.ClusterID != m.ClusterID && o.ClusterID != 0 {
+			continue
+		}
+		if knows(ms, m.MemberID) || slices.ContainsFunc(confChanges(o), func(c evidence.ConfEntry) bool { return c.Change.NodeID == m.MemberID }) {
+			return nil
+		}
+		if ms.RaftKnown && len(ms.Voters) > 0 && o.Commit >= m.Commit {
+			asked = append(asked, o.Label())
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	return &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: member %s is in no configuration and no member list", m.Label(), m.MemberID),
+		Explanation: fmt.Sprintf("%v know every member of the cluster and not this one: the WAL belongs to another set, or was put beside a database that is not its own", asked),
+		Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: FieldUnknownMember, Observed: m.MemberID.String(), Expected: "a member that the configuration names",
+			Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
+}
+
+func knows(ms *evidence.Membership, id dumplog.ID) bool {
+	for _, ids := range [][]dumplog.ID{ms.Voters, ms.Learners, ms.Removed, ms.V2, ms.Bucket, ms.MetaConfState} {
+		if slices.Contains(ids, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// otherName: the source was given under the name of another member.
+func (in *Input) otherName(m *evidence.Member) *Finding {
+	if m.NodeName == "" || m.NodeName == m.Label() {
+		return nil
+	}
+	for id, name := range m.Membership.Names {
+		if name != m.Label() || id == m.MemberID || slices.Contains(m.Membership.Removed, id) {
+			continue
+		}
+		return &Finding{Severity: Warning, Members: []string{m.Label()}, Title: fmt.Sprintf("%s was given as the data dir of that member, but is that of %s", m.Label(), m.NodeName),
+			Explanation: fmt.Sprintf("member %s is called %s, and %s is member %s: the volumes were swapped, or the sources were named wrongly. A server started on it under the other name has this identity all the same", m.MemberID, m.NodeName, name, id),
+			Evidence:    []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: FieldOtherName, Observed: m.NodeName, Expected: m.Label(), Show: showDB(m, "members")}}}
+	}
+	return nil
+}

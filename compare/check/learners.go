@@ -1,0 +1,99 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// The fields of the first evidence of M10 findings.
+const (
+	FieldLearnerNeverStarted = "learner never started"
+	FieldLearnerBehind       = "learner never caught up"
+)
+
+var learnersMove = Check{
+	ID: "M10", Title: "every learner has started and follows the log",
+	Doc: `A learner is added to catch up and then to be promoted. One that never started (its peer URL is wrong, or nobody started it) or whose
+log holds nothing of the cluster will never be promoted: etcd refuses the promotion of a learner that is behind by more than a tenth, and
+by default refuses a second learner beside it. Learners do not count for a majority, so the cluster goes on.
+A learner that was added as the last thing before the sources were copied may only need time: it is told as information.`,
+	Needs: NeedLog,
+	Run:   runLearnersMove,
+}
+
+func runLearnersMove(in *Input) Result {
+	top := in.newestConfiguration()
+	if top == nil {
+		return Result{Reason: "no source tells raft's configuration"}
+	}
+	var fs []Finding
+	for _, id := range top.Membership.Learners {
+		if f := in.stuckLearner(top, id); f != nil {
+			fs = append(fs, *f)
+		}
+	}
+	return outcome(fs, "")
+}
+
+func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
+	added := addedAt(top, id)
+	f := &Finding{Severity: Error, Class: "membership", Members: []string{top.Label()}, At: added,
+		Remedy: []Remedy{{Text: "start the learner at its peer URL, or remove it and add it again with the right one", Command: "etcdctl member remove " + id.String()}}}
+	ev := Evidence{Member: top.Label(), Bucket: "members", Key: Bytes(id.String()), Show: "etcd-medic dumplog " + top.Label() + " --entry-type ConfigChange"}
+	own := in.byID(id)
+	switch {
+	case own != nil && (!own.HasLog() || own.LastIndex() < added.Index):
+		f.Members = []string{own.Label()}
+		f.Title = fmt.Sprintf("learner %s holds nothing of the cluster's log", own.Label())
+		f.Explanation = fmt.Sprintf("it was added at index %d, its log ends at %d, the cluster is at %d: it reaches no leader, or is refused by them", added.Index, own.LastIndex(), top.Commit)
+		ev.Field, ev.Observed, ev.Expected = FieldLearnerBehind, fmt.Sprintf("last index %d", own.LastIndex()), fmt.Sprintf("about %d", top.Commit)
+		ev.Member, ev.Bucket, ev.Key = own.Label(), "", nil
+	case own == nil && !in.published(&top.Membership, id):
+		f.Title = fmt.Sprintf("learner %s never started", id)
+		f.Explanation = fmt.Sprintf("it was added at index %d with peer URLs %v and never published itself; it can not be promoted, and another learner can not be added", added.Index, top.Membership.PeerURLs[id])
+		ev.Field, ev.Observed, ev.Expected = FieldLearnerNeverStarted, "a learner without a name", "a learner that published itself"
+	case own != nil && behindForPromotion(own, top) && top.Commit > own.LastIndex() && !sameCommit(own, top):
+		f.Members = []string{own.Label()}
+		f.Title = fmt.Sprintf("learner %s is %d entries behind", own.Label(), top.Commit-own.LastIndex())
+		f.Explanation = fmt.Sprintf("its log ends at %d, the cluster is at %d; etcd promotes a learner only when it holds nine tenths of the leader's log", own.LastIndex(), top.Commit)
+		ev.Field, ev.Observed, ev.Expected = FieldLearnerBehind, fmt.Sprintf("last index %d", own.LastIndex()), fmt.Sprintf("at least %d", top.Commit-top.Commit/10)
+		ev.Member, ev.Bucket, ev.Key = own.Label(), "", nil
+	default:
+		return nil
+	}
+	f.Evidence = []Evidence{ev}
+	if top.Commit == added.Index {
+		f.Severity, f.Class = Info, ""
+		f.Explanation += "; it was added as the last thing before the sources were copied, so it may only need time"
+	}
+	return f
+}
+
+// behindForPromotion follows the server's own rule (isLearnerReady: nine tenths of the leader's match index).
+func behindForPromotion(own, top *evidence.Member) bool {
+	return own.LastIndex() < top.Commit-top.Commit/10
+}
+
+func sameCommit(a, b *evidence.Member) bool { return a.Commit == b.Commit }
+
+func (in *Input) byID(id dumplog.ID) *evidence.Member {
+	for _, m := range in.Members {
+		if m.MemberID == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// addedAt is the last committed change that added the member; zero when the log does not hold it.
+func addedAt(m *evidence.Member, id dumplog.ID) At {
+	for _, c := range slices.Backward(m.WAL.Conf) {
+		if c.Change.NodeID == id && c.Index <= m.Commit && (c.Change.Type == dumplog.ConfChangeAddLearnerNode || c.Change.Type == dumplog.ConfChangeAddNode) {
+			return At{Term: c.Term, Index: c.Index}
+		}
+	}
+	return At{}
+}

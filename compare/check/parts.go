@@ -1,0 +1,210 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// The fields of the first evidence of X03 findings.
+const (
+	FieldWALRemoved  = "log begun anew"
+	FieldDBRemoved   = "database removed"
+	FieldSnapRemoved = "snapshot file removed"
+	FieldBackupAsDB  = "sha256 trailer"
+)
+
+var partsTogether = Check{
+	ID: "X03", Title: "log, snapshot files and database of a source belong to one life of the member",
+	Doc: `A data dir is one thing: the log goes on from a snapshot, the database has applied entries of that log. Removing one part and starting the
+server does not heal: a log that is begun anew beside an old database forgets votes and acknowledgements, a database that is created anew beside
+an old log lacks everything below its snapshots, and a backup file that is copied to member/snap/db (it still carries its sha256 trailer) has
+another index than the log.
+Snapshot files: the server keeps five, and needs none from 3.7 on; 3.8 writes none. Up to 3.6 the newest one that the log knows is read at
+boot, and without any the log must reach back to its first entry.`,
+	Needs: NeedLog,
+	Run:   runPartsTogether,
+}
+
+func runPartsTogether(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if m.Source.Kind != evidence.KindDataDir {
+			continue
+		}
+		checked++
+		for _, look := range []func(*evidence.Member) *Finding{walBegunAnew, databaseRemoved, snapFilesRemoved, backupAsDatabase} {
+			if f := look(m); f != nil {
+				fs = append(fs, *f)
+			}
+		}
+	}
+	if checked == 0 {
+		return Result{Reason: "no source is a data dir"}
+	}
+	return outcome(fs, "")
+}
+
+// walBegunAnew: the log holds the first entries of a member's life only, the database or the snapshot files are from a later time.
+func walBegunAnew(m *evidence.Member) *Finding {
+	if m.WAL == nil || m.WAL.Summary == nil || len(m.WAL.Summary.Damage) > 0 || Restored(m) {
+		return nil
+	}
+	s := m.WAL.Summary
+	if s.Start == dumplog.StartPurged || len(s.Segments) == 0 || s.Segments[0].Seq != 0 || s.LastIndex > Founded(m) && len(s.Jumps) == 0 {
+		return nil
+	}
+	f := &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Index: s.LastIndex + 1},
+		Title:       m.Label() + ": the log was begun anew, the rest of the data dir is older",
+		Explanation: "the WAL was removed and the server started on what was left; its votes and what it had acknowledged are forgotten. A WAL dir of its own (--wal-dir) that was not given looks alike only if another one lies in its place"}
+	ev := Evidence{Member: m.Label(), Field: FieldWALRemoved, Expected: fmt.Sprintf("at most %d, where the log ends", m.LastIndex())}
+	switch orphan := orphanSnap(m); {
+	case m.HasDB() && m.ConsistentIndex() > m.LastIndex():
+		ev.File, ev.Bucket, ev.Key, ev.Observed, ev.Show = m.DB.File, "meta", Bytes("consistent_index"), fmt.Sprint(m.ConsistentIndex()), showDB(m, "meta")
+	case orphan != nil:
+		ev.File, ev.Observed, ev.Show = orphan.File, fmt.Sprintf("a snapshot at %d/%d that the log does not know", orphan.Term, orphan.Index), "etcd-medic dumplog "+m.Label()+" --snaps"
+	default:
+		return nil
+	}
+	f.Evidence = []Evidence{ev}
+	return f
+}
+
+// orphanSnap is a sound .snap file from before the log: above its end, or below the snapshot that it begins with. A crash between
+// file and record leaves one inside of the log.
+func orphanSnap(m *evidence.Member) *dumplog.SnapFile {
+	if m.Snap == nil {
+		return nil
+	}
+	s := m.WAL.Summary
+	for _, f := range m.Snap.Files {
+		if f.Damage != nil || f.Broken || f.Index == 0 || s.SnapshotAt(f.Term, f.Index) != nil {
+			continue
+		}
+		if f.Index > m.LastIndex() || len(s.Jumps) > 0 && s.Jumps[0].From <= Founded(m)+1 && f.Index <= s.Jumps[0].To {
+			return f
+		}
+	}
+	return nil
+}
+
+// databaseRemoved: the log has snapshots, so the database once held something.
+func databaseRemoved(m *evidence.Member) *Finding {
+	if m.WAL == nil || m.WAL.Summary == nil || snapshotIndex(m) == 0 {
+		return nil
+	}
+	observed := ""
+	switch {
+	case m.DB == nil && m.Snap != nil && len(m.Snap.Files) > 0 && slices.ContainsFunc(m.Source.Missing, func(p string) bool { return strings.HasSuffix(p, "db") }):
+		observed = "absent, beside snapshot files"
+	case m.HasDB() && m.DB.KV != nil && m.ConsistentIndex() == 0 && m.DB.KV.Revisions == 0:
+		observed = "empty"
+	default:
+		return nil
+	}
+	f := &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Index: 1},
+		Title: fmt.Sprintf("%s: the database is %s, the log has a snapshot at index %d", m.Label(), observed, snapshotIndex(m)),
+		Evidence: []Evidence{{Member: m.Label(), File: "db", Field: FieldDBRemoved, Observed: observed, Expected: fmt.Sprintf("a database that has applied at least %d", snapshotIndex(m)),
+			Show: "etcd-medic dumplog " + m.Label() + " --raw"}},
+		Remedy: []Remedy{{Text: "keep the log until the member is reseeded: remove it, set its data dir aside, add it again with an empty one", Command: "etcdctl member remove " + m.MemberID.String()}}}
+	f.Explanation = "the database was removed while the log was kept; a server up to 3.6 starts on that only if the .snap files are gone as well and the log reaches back to its first entry, later ones never"
+	return f
+}
+
+// snapFilesRemoved: the log knows a snapshot whose file is gone, on a release that reads it.
+func snapFilesRemoved(m *evidence.Member) *Finding {
+	if m.WAL == nil || m.WAL.Summary == nil || m.Snap == nil || m.Version.Minor == 0 || m.Version.Minor > 6 {
+		return nil
+	}
+	newest := snapshotIndex(m)
+	if newest == 0 || hasSnapDB(m, newest) || slices.ContainsFunc(m.Snap.Files, func(f *dumplog.SnapFile) bool { return max(f.Index, f.NameIndex) == newest }) {
+		return nil
+	}
+	f := &Finding{Severity: Warning, Members: []string{m.Label()}, Title: fmt.Sprintf("%s: the file of the newest raft snapshot (index %d) is gone", m.Label(), newest),
+		Explanation: "an older one or the whole log serves instead; the server can start",
+		Evidence: []Evidence{{Member: m.Label(), File: fmt.Sprintf("*-%016x.snap", newest), Field: FieldSnapRemoved, Observed: "absent", Expected: "the file that the snapshot record of the log names",
+			Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
+	from := uint64(0)
+	if s := m.NewestSnap(); s != nil {
+		from = s.Index
+	}
+	if s := m.WAL.Summary; s.FirstIndex > from+1 || m.HasDB() && m.ConsistentIndex() < newest {
+		f.Severity, f.Class, f.At = Error, "snapshot-damage", At{Index: newest}
+		f.Explanation = fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it: a server of this line can not start", s.FirstIndex)
+	}
+	return f
+}
+
+// backupAsDatabase: the database of a data dir still has the trailer that only snapshot save writes.
+func backupAsDatabase(m *evidence.Member) *Finding {
+	if !m.HasDB() || m.DB.Trailer.State == "" || m.DB.Trailer.State == "absent" {
+		return nil
+	}
+	t := m.DB.Trailer
+	f := &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()}, At: At{Index: max(m.ConsistentIndex(), 1)},
+		Title: m.Label() + ": the database is a backup file that was copied into its place",
+		Explanation: fmt.Sprintf("it ends with the sha256 of a snapshot save; its consistent index is %d, the log ends at %d. A backup is put to use with a restore, which gives it a log of its own",
+			m.ConsistentIndex(), m.LastIndex()),
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Offset: Int64(m.DB.Handle.Size() - 32), Length: 32, Field: FieldBackupAsDB, Observed: t.State, Expected: "no trailer"}},
+		Remedy:   []Remedy{{Text: "restore the backup into a new data dir", Command: "etcdutl snapshot restore BACKUP --data-dir NEW"}}}
+	return f
+}
+
+var oneMoment = Check{
+	ID: "X05", Title: "the files of a source come from one moment",
+	Doc: `A data dir that is copied while the server writes has a log and a database of different moments, and pages of different transactions. One sign
+alone has other causes; two of them together speak for a copy of a running member: pages that contradict each other, a database that is
+ahead of its log, a log that ends inside of a record. A power loss can leave the same.
+A torn last record whose entry the database has applied already counts as one sign.`,
+	Needs: NeedLog | NeedDB,
+	Run:   runOneMoment,
+}
+
+func runOneMoment(in *Input) Result {
+	var fs []Finding
+	for _, m := range in.Members {
+		if f := tornCopy(m); f != nil {
+			fs = append(fs, *f)
+		}
+	}
+	return outcome(fs, "")
+}
+
+func tornCopy(m *evidence.Member) *Finding {
+	if m.WAL == nil || m.WAL.Summary == nil || m.DB == nil {
+		return nil
+	}
+	last := m.LastIndex()
+	f := &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()}, At: At{Index: last + 1}, Title: m.Label() + ": log and database were copied while the server wrote",
+		Explanation: "the signs together speak for a copy of a running member; after a power loss they look the same",
+		Remedy:      []Remedy{{Text: "copy the data dir again from the stopped server, or take a snapshot save"}}}
+	for _, d := range m.DB.Damage {
+		if slices.Contains(pageKinds, d.Kind) {
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Offset: Int64(d.Offset), Page: Uint64(d.Page), Field: string(d.Kind), Observed: d.Error(), Expected: "pages of one transaction"})
+			break
+		}
+	}
+	torn := slices.IndexFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageTornTail })
+	ahead := m.HasDB() && m.ConsistentIndex() > last
+	if torn >= 0 {
+		d := m.WAL.Summary.Damage[torn]
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset), Length: d.Len, Field: string(d.Kind), Observed: d.Error(), Expected: "a complete record"})
+		ahead = ahead && m.ConsistentIndex() > last+1
+	}
+	if ahead {
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "consistent_index", Observed: fmt.Sprint(m.ConsistentIndex()),
+			Expected: fmt.Sprintf("at most %d, the last index of the log", last), Show: showDB(m, "meta")})
+	}
+	if len(f.Evidence) < 2 {
+		return nil
+	}
+	return f
+}
+
+// pageKinds are contradictions between pages, as a copy of a file that is written to shows them.
+var pageKinds = []dumpdb.DamageKind{dumpdb.DamagePage, dumpdb.DamagePageID, dumpdb.DamageCycle, dumpdb.DamageDoubleUse, dumpdb.DamageKeyOrder, dumpdb.DamageTruncated, dumpdb.DamageOutOfFile}

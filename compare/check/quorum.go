@@ -1,0 +1,130 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var commitOnQuorum = Check{
+	ID: "R07", Title: "every committed entry is in the logs of a majority of its voters",
+	Doc: `An entry is committed once a majority of the voters holds it in a synced log. When the logs of so many voters end before it that no
+majority is left, logs that were acknowledged have been lost since (wiped, rolled back, not synced), and a leader without the entry could be
+elected. Voters that are not among the sources are taken to hold it; learners do not count; the configuration is the one at that index.
+Not to be confused with copies of running members: those taken first end before entries that those taken last know to be committed.`,
+	Needs: NeedLog | NeedTwo,
+	Run:   runCommitOnQuorum,
+}
+
+// holding is how far one voter's log provably reaches, by member ID; of copies the longest counts.
+func (in *Input) holding() map[dumplog.ID]uint64 {
+	out := map[dumplog.ID]uint64{}
+	for _, m := range in.Members {
+		if m.MemberID != 0 && m.WAL != nil && m.WAL.Summary != nil {
+			out[m.MemberID] = max(out[m.MemberID], heldUpTo(m))
+		}
+	}
+	return out
+}
+
+// heldUpTo is the last index of the log, or the one before the first gap that no later snapshot bridges.
+func heldUpTo(m *evidence.Member) uint64 {
+	last := m.LastIndex()
+	for _, d := range m.WAL.Summary.Damage {
+		if d.LostFrom > 0 && d.LostTo > 0 && d.LostTo >= snapshotIndex(m) {
+			last = min(last, d.LostFrom-1)
+		}
+	}
+	return last
+}
+
+func snapshotIndex(m *evidence.Member) (index uint64) {
+	for _, s := range m.WAL.Summary.Snapshots {
+		index = max(index, s.Index)
+	}
+	return index
+}
+
+func runCommitOnQuorum(in *Input) Result {
+	top := in.newestConfiguration()
+	if top == nil || top.Commit == 0 {
+		return Result{Reason: "no source tells raft's configuration"}
+	}
+	held := in.holding()
+	candidates := []uint64{top.Commit}
+	for _, h := range held {
+		if h < top.Commit {
+			candidates = append(candidates, h+1)
+		}
+	}
+	slices.Sort(candidates)
+	for _, i := range candidates {
+		voters, ok := votersAt(top, i)
+		if in.forcedBefore(top, i) {
+			break // a forced start commits alone
+		}
+		if !ok || len(voters) < 2 {
+			continue
+		}
+		var without []string
+		holders := 0
+		for _, v := range voters {
+			if h, here := held[v]; here && h < i {
+				without = append(without, in.memberName(v))
+			} else {
+				holders++
+			}
+		}
+		if holders >= len(voters)/2+1 || len(without) == 0 {
+			continue
+		}
+		return Result{Outcome: Violated, Findings: []Finding{in.belowQuorum(top, i, len(voters), holders, held, without)}}
+	}
+	return Result{Outcome: Holds}
+}
+
+func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int, held map[dumplog.ID]uint64, without []string) Finding {
+	f := Finding{Severity: Critical, Class: "member-lost-data", Members: without, At: At{Term: in.termAt(i), Index: i},
+		Title: fmt.Sprintf("entry %d is committed, but at most %d of %d voters can hold it", i, holders, voters),
+		Explanation: fmt.Sprintf("%s knows commit %d; the logs of %s end before it. Either they lost entries that they had acknowledged, or the sources were copied at different moments while the members ran",
+			top.Label(), top.Commit, strings.Join(without, ", ")),
+		Evidence: []Evidence{{Member: top.Label(), Field: "commit index", Observed: fmt.Sprint(top.Commit), Expected: "held by a majority", Show: showLog(top, i)}},
+		Remedy: []Remedy{{Text: "make sure that the members were stopped when they were copied; if they were, take " + top.Label() + " as the source for all",
+			Precondition: "no member without the entry has been started alone"}}}
+	for _, m := range in.Members {
+		if h, ok := held[m.MemberID]; ok && h < i && slices.Contains(without, m.Label()) {
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(h), Expected: fmt.Sprintf("at least %d", i), Show: showLog(m, h)})
+		}
+	}
+	return f
+}
+
+// votersAt is the configuration of the member's log at an index, false when the log does not reach back to a known one.
+func votersAt(m *evidence.Member, index uint64) ([]dumplog.ID, bool) {
+	ms := &m.Membership
+	voters := slices.Clone(ms.Voters)
+	for k := len(m.WAL.Conf) - 1; k >= 0; k-- {
+		c := m.WAL.Conf[k]
+		if c.Index > m.Commit || c.Index < index {
+			continue
+		}
+		switch c.Change.Type {
+		case dumplog.ConfChangeAddNode:
+			voters = slices.DeleteFunc(voters, func(id dumplog.ID) bool { return id == c.Change.NodeID })
+		case dumplog.ConfChangeRemoveNode:
+			voters = append(voters, c.Change.NodeID) // it may have been a learner; a voter more only lowers what is missing
+		}
+	}
+	return voters, ms.RaftKnown
+}
+
+// forcedBefore tells whether a forced start in the member's log stands at or before the index.
+func (in *Input) forcedBefore(m *evidence.Member, index uint64) bool {
+	return in.Replay != nil && slices.ContainsFunc(in.Replay.Forced, func(f replay.Forced) bool {
+		return in.Members[f.Member] == m && f.First <= index
+	})
+}

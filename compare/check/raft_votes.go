@@ -1,0 +1,250 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var oneLeader = Check{
+	ID: "R05", Title: "every term had one leader",
+	Doc: `A majority elects one leader per term, which begins with an empty entry and creates all entries of that term. So a term starts at
+the same index in every log, and one term and index name one entry, committed or not. Otherwise two leaders led in that term: a vote was
+forgotten or given twice, or two clusters share their IDs. Logs that begin inside of a term (purged, or joined by snapshot) say nothing about
+its start.`,
+	Needs: NeedLog | NeedTwo,
+	Run:   runOneLeader,
+}
+
+func runOneLeader(in *Input) Result {
+	type begin struct {
+		m     *evidence.Member
+		index uint64
+	}
+	first := map[uint64]begin{}
+	var fs []Finding
+	told := map[uint64]bool{}
+	logs := 0
+	for _, m := range in.Members {
+		if !m.HasLog() {
+			continue
+		}
+		logs++
+		for _, t := range begunTerms(m) {
+			b, ok := first[t.Term]
+			if !ok {
+				first[t.Term] = begin{m, t.First}
+				continue
+			}
+			if b.index == t.First || told[t.Term] {
+				continue
+			}
+			told[t.Term] = true
+			fs = append(fs, Finding{Severity: Critical, Class: "data-divergence", Members: []string{b.m.Label(), m.Label()}, At: At{Term: t.Term, Index: min(b.index, t.First)},
+				Title:       fmt.Sprintf("term %d begins at index %d on %s and at %d on %s: it had two leaders", t.Term, b.index, b.m.Label(), t.First, m.Label()),
+				Explanation: "a leader begins its term with an entry at one index; two beginnings are two leaders that a majority can not both have elected",
+				Evidence:    []Evidence{termBegin(b.m, t.Term, b.index, t.First), termBegin(m, t.Term, t.First, b.index)}})
+		}
+	}
+	if logs < 2 {
+		return Result{Reason: "fewer than two logs with entries"}
+	}
+	return outcome(append(fs, in.sameTermFindings(told)...), "")
+}
+
+func termBegin(m *evidence.Member, term, index, other uint64) Evidence {
+	return Evidence{Member: m.Label(), Field: fmt.Sprintf("first entry of term %d", term), Observed: fmt.Sprint(index), Expected: fmt.Sprintf("%d, or another term", other), Show: showLog(m, index)}
+}
+
+// begunTerms are the terms whose first entry the log holds together with the entry before it.
+func begunTerms(m *evidence.Member) []evidence.TermEnd {
+	var out []evidence.TermEnd
+	var last uint64
+	for _, t := range m.WAL.LastByTerm {
+		if t.First == last+1 {
+			out = append(out, t)
+		}
+		last = t.Last
+	}
+	return out
+}
+
+func (in *Input) sameTermFindings(told map[uint64]bool) []Finding {
+	if in.Replay == nil || len(in.Replay.SameTerm) == 0 {
+		return nil
+	}
+	d := in.Replay.SameTerm[0]
+	f := Finding{Severity: Critical, Class: "data-divergence", At: At{Index: d.Index},
+		Title:       fmt.Sprintf("entry %d differs between logs in one term (%d such indexes)", d.Index, len(in.Replay.SameTerm)),
+		Explanation: "one leader never creates two entries at one index; the logs belong to two leaders of one term"}
+	for _, i := range sortedKeys(d.By) {
+		m := in.Members[i]
+		f.Members = append(f.Members, m.Label())
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index), Observed: d.By[i], Expected: "one entry per term and index", Show: showLog(m, d.Index)})
+		if t, ok := termOf(m, d.Index); ok {
+			f.At.Term = t
+		}
+	}
+	if told[f.At.Term] {
+		return nil
+	}
+	return []Finding{in.cut(f)}
+}
+
+func sortedKeys(m map[int]string) []int {
+	out := make([]int, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+var oneVote = Check{
+	ID: "R06", Title: "no member voted for two candidates in one term",
+	Doc: `A member votes for one candidate per term and stores the vote before it answers. Two candidates in the HardStates of one member and term,
+in one log or in two copies of its data dir, mean that a vote was forgotten (rolled back, cloned): two leaders may have been elected. A
+HardState without a vote followed by one with a vote is normal.`,
+	Needs: NeedLog,
+	Run:   runOneVote,
+}
+
+type ballot struct {
+	id   dumplog.ID
+	term uint64
+}
+
+func runOneVote(in *Input) Result {
+	type cast struct {
+		m *evidence.Member
+		v dumplog.Vote
+	}
+	seen := map[ballot]cast{}
+	var fs []Finding
+	for _, m := range in.Members {
+		if m.WAL == nil || m.WAL.Summary == nil || m.MemberID == 0 {
+			continue
+		}
+		for _, v := range m.WAL.Summary.Votes {
+			b := ballot{m.MemberID, v.Term}
+			old, ok := seen[b]
+			if !ok {
+				seen[b] = cast{m, v}
+				continue
+			}
+			if old.v.For == v.For || old.m.ClusterID != m.ClusterID {
+				continue
+			}
+			f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{old.m.Label()}, At: in.termStart(m, v.Term),
+				Title:       fmt.Sprintf("member %s voted for %s and for %s in term %d", m.MemberID, old.v.For, v.For, v.Term),
+				Explanation: "it forgot its vote: its data dir was rolled back or copied and ran twice; two leaders may have been elected in that term",
+				Evidence:    []Evidence{voteEvidence(old.m, old.v, v.For), voteEvidence(m, v, old.v.For)}}
+			if old.m != m {
+				f.Members = append(f.Members, m.Label())
+			}
+			fs = append(fs, f)
+		}
+	}
+	if len(seen) == 0 {
+		return Result{Reason: "no log carries a vote"}
+	}
+	return outcome(fs, in.unreadableParts("wal"))
+}
+
+func voteEvidence(m *evidence.Member, v dumplog.Vote, other dumplog.ID) Evidence {
+	return Evidence{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: fmt.Sprintf("HardState of term %d", v.Term),
+		Observed: "vote " + v.For.String(), Expected: "one vote per term, not also " + other.String(), Show: "etcd-medic dumplog " + m.Label() + " --raw"}
+}
+
+// termStart places a term on the index axis: where its first entry is in that log, else unknown.
+func (in *Input) termStart(m *evidence.Member, term uint64) At {
+	for _, t := range m.WAL.LastByTerm {
+		if t.Term == term {
+			return At{Term: term, Index: t.First}
+		}
+	}
+	return At{Term: term}
+}
+
+var commitNeverFalls = Check{
+	ID: "R08", Title: "term and commit index never go back inside of one log",
+	Doc: `HardStates follow each other with terms and commit indexes that only rise; a server that starts takes them over from the last one. A
+lower value means that segments of different age were mixed, that the file was edited, or that something other than etcd wrote it. What was
+committed above the lower value may be gone.`,
+	Needs: NeedLog,
+	Run: func(in *Input) Result {
+		var fs []Finding
+		for _, m := range in.Members {
+			if m.WAL == nil || m.WAL.Summary == nil {
+				continue
+			}
+			for _, c := range m.WAL.Summary.CommitFalls {
+				fs = append(fs, Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: c.Now + 1},
+					Title:       fmt.Sprintf("%s: the commit index falls from %d to %d", m.Label(), c.Before, c.Now),
+					Explanation: "a log only ever raises it; the records before and behind this one come from different times",
+					Evidence: []Evidence{{Member: m.Label(), File: c.Segment, Offset: Int64(c.Offset), Field: "HardState.commit", Observed: fmt.Sprint(c.Now),
+						Expected: fmt.Sprintf("at least %d", c.Before), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}})
+			}
+			for _, d := range m.WAL.Summary.Damage {
+				if d.Kind == dumplog.DamageTermOrder {
+					fs = append(fs, in.damageFinding(Error, m, d))
+				}
+			}
+		}
+		return outcome(fs, in.unreadableParts("wal"))
+	},
+}
+
+var noJointConfig = Check{
+	ID: "R09", Title: "no stored configuration is a joint one",
+	Doc: `Raft can change several voters at once through a joint configuration, which names outgoing voters or learners to come. etcd's server only
+ever proposes simple changes, so a joint configuration in a snapshot record, a .snap file or meta/confState was written by something else, or
+is damage.`,
+	Run: runNoJointConfig,
+}
+
+func runNoJointConfig(in *Input) Result {
+	var fs []Finding
+	seen := false
+	for _, m := range in.Members {
+		joint := func(file, field string, offset *int64, out, next []string) {
+			seen = true
+			if len(out)+len(next) == 0 {
+				return
+			}
+			fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, Title: m.Label() + ": a joint configuration is stored",
+				Explanation: "etcd never proposes one; majorities of two voter sets are then needed for every decision",
+				Evidence: []Evidence{{Member: m.Label(), File: file, Offset: offset, Field: field, Observed: fmt.Sprintf("outgoing voters %v, learners to come %v", out, next),
+					Expected: "neither"}}})
+		}
+		if m.WAL != nil && m.WAL.Summary != nil {
+			for _, s := range m.WAL.Summary.Snapshots {
+				if s.ConfState != nil {
+					joint(s.Segment, "snapshot record", Int64(s.Offset), hexes(s.ConfState.VotersOutgoing), hexes(s.ConfState.LearnersNext))
+				}
+			}
+		}
+		if m.Snap != nil {
+			for _, s := range m.Snap.Files {
+				joint(s.File, "ConfState", nil, hexes(s.ConfState.VotersOutgoing), hexes(s.ConfState.LearnersNext))
+			}
+		}
+		if m.HasDB() && m.DB.Meta.ConfState != nil {
+			joint(m.DB.File, "meta/confState", nil, hexes(m.DB.Meta.ConfState.VotersOutgoing), hexes(m.DB.Meta.ConfState.LearnersNext))
+		}
+	}
+	if !seen {
+		return Result{Reason: "no source stores a configuration"}
+	}
+	return outcome(fs, "")
+}
+
+func hexes[T fmt.Stringer](ids []T) []string {
+	var out []string
+	for _, id := range ids {
+		out = append(out, id.String())
+	}
+	return out
+}

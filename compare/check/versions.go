@@ -1,0 +1,123 @@
+package check
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// The fields of the first evidence of X04 findings.
+const (
+	FieldStorageVersion = "storageVersion"
+	FieldDowngrade      = "downgrade"
+)
+
+var versionsFit = Check{
+	ID: "X04", Title: "stored versions fit each other, and no downgrade is left open",
+	Doc: `From 3.6 on meta/storageVersion names the schema of the database; a server sets it to the cluster version some seconds after it starts. A storage
+version above the cluster version, or one that differs from the other members' by a whole line, is what an unfinished downgrade or a database
+from another time leaves. A downgrade that is enabled lets only binaries of the target line join.
+Normal: no storage version up to 3.5 and shortly after a start; one that is still below the cluster version.`,
+	Needs: NeedDB,
+	Run:   runVersionsFit,
+}
+
+func runVersionsFit(in *Input) Result {
+	var fs []Finding
+	byVersion := map[string][]*evidence.Member{}
+	for _, m := range in.Members {
+		if !m.HasDB() {
+			continue
+		}
+		c, v := m.DB.Cluster, m.DB.Meta.StorageVersion
+		if v != "" {
+			byVersion[v] = append(byVersion[v], m)
+		}
+		ev := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("storageVersion"), Field: FieldStorageVersion, Observed: v, Show: showDB(m, "meta")}
+		if minor(v) > minor(c.Version) && minor(c.Version) > 0 {
+			ev.Expected = "at most the cluster version " + c.Version
+			fs = append(fs, Finding{Severity: Warning, Members: []string{m.Label()}, Title: fmt.Sprintf("%s: storage version %s is above cluster version %s", m.Label(), v, c.Version),
+				Explanation: "the database was written under a newer cluster version: a downgrade is not finished, or the file comes from another time. An older binary refuses it", Evidence: []Evidence{ev}})
+		}
+		if c.DowngradeEnabled {
+			fs = append(fs, Finding{Severity: Warning, Members: []string{m.Label()}, Title: fmt.Sprintf("%s: a downgrade to %s is enabled and not finished", m.Label(), c.DowngradeTarget),
+				Explanation: "only binaries of the target line may join; finish the downgrade or cancel it before anything else",
+				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "cluster", Key: Bytes("downgrade"), Field: FieldDowngrade, Observed: "enabled, target " + c.DowngradeTarget,
+					Expected: "not enabled", Show: showDB(m, "cluster")}},
+				Remedy: []Remedy{{Text: "finish the downgrade, or cancel it", Command: "etcdctl downgrade cancel"}}})
+		}
+	}
+	if len(byVersion) > 1 {
+		f := Finding{Severity: Warning, Title: "storage versions differ between members", Explanation: "an upgrade or downgrade is under way, or a database comes from another time"}
+		for _, v := range sortedGroup(byVersion) {
+			for _, m := range byVersion[v] {
+				f.Members = append(f.Members, m.Label())
+				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("storageVersion"), Field: FieldStorageVersion, Observed: v, Expected: "one version", Show: showDB(m, "meta")})
+			}
+		}
+		fs = append(fs, f)
+	}
+	return outcome(fs, "")
+}
+
+// minor is the x of a version 3.x or 3.x.y, 0 for anything else.
+func minor(v string) int {
+	p := strings.Split(v, ".")
+	if len(p) < 2 || p[0] != "3" {
+		return 0
+	}
+	n, err := strconv.Atoi(p[1])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+var noV2Content = Check{
+	ID: "M13", Title: "the v2 store holds nothing but membership",
+	Doc: `Up to 3.5 the v2 API kept user keys in the v2 store, which lives in .snap files and, between snapshots, in the log. 3.6 refuses to start on a
+data dir with such keys. The directories that etcd itself keeps there are no content.`,
+	Run: runNoV2Content,
+}
+
+func runNoV2Content(in *Input) Result {
+	var fs []Finding
+	checked := in.Replay != nil && in.Replay.Survey != nil && in.Replay.Survey.V2Writes > 0
+	for _, m := range in.Members {
+		s := m.NewestSnap()
+		if s == nil || s.V2 == nil {
+			continue
+		}
+		checked = true
+		if len(s.V2.UserKeys) == 0 {
+			continue
+		}
+		f := Finding{Severity: Warning, Members: []string{m.Label()}, At: At{Term: s.Term, Index: s.Index},
+			Title:       fmt.Sprintf("%s: the v2 store holds %d keys of users", m.Label(), len(s.V2.UserKeys)),
+			Explanation: "they were written through the v2 API; 3.6 and later do not start on them"}
+		for _, k := range s.V2.UserKeys {
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: s.File, Key: Bytes(k), Field: "v2 key", Observed: "present", Expected: "no key outside of etcd's own", Show: "etcd-medic dumplog " + m.Label() + " --snaps"})
+		}
+		fs = append(fs, in.cut(f))
+	}
+	if in.Replay != nil && in.Replay.Survey != nil && in.Replay.Survey.V2Writes > 0 {
+		s := in.Replay.Survey
+		fs = append(fs, Finding{Severity: Warning, At: At{Index: s.FirstV2Write}, Title: fmt.Sprintf("%d requests of the v2 API are in the log, the first at index %d", s.V2Writes, s.FirstV2Write), Members: in.labels(),
+			Explanation: "what they wrote is in the v2 store after a restart; 3.6 and later do not start on such content",
+			Evidence:    []Evidence{{Field: "v2 request", Observed: fmt.Sprintf("entry %d", s.FirstV2Write), Expected: "no request outside of etcd's own", Show: showLog(in.Members[0], s.FirstV2Write)}}})
+	}
+	if !checked {
+		return Result{Reason: "no source has a snapshot file with a v2 store"}
+	}
+	return outcome(fs, "")
+}
+
+func (in *Input) labels() []string {
+	out := []string{}
+	for _, m := range in.Members {
+		out = append(out, m.Label())
+	}
+	return out
+}

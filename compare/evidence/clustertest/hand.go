@@ -1,0 +1,227 @@
+package clustertest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/membershippb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/snap"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v2store"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+)
+
+// Hand is a data dir that is written record by record, for histories that no healthy cluster makes. The WAL is written with etcd's
+// own package, which does not mind what it is given; the database holds what the test puts into it.
+type Hand struct {
+	tb testing.TB
+	// Dir is the data dir, ID and Cluster its identity.
+	Dir         string
+	ID, Cluster uint64
+	w           *wal.WAL
+	rows        []handRow
+	versions    map[string]*synthKey
+	rev         int64
+	v2          []string
+}
+
+type handRow struct {
+	bucket     string
+	key, value []byte
+}
+
+// NewHand begins a data dir below root. The node's peer URL is derived from the ID, so that every member list agrees.
+func NewHand(tb testing.TB, root, name string, id, cluster uint64) *Hand {
+	tb.Helper()
+	h := &Hand{tb: tb, Dir: filepath.Join(root, name), ID: id, Cluster: cluster, rev: 1, versions: map[string]*synthKey{}}
+	synthOK(tb, os.MkdirAll(filepath.Join(h.Dir, "member", "snap"), 0o700))
+	meta, err := (&etcdserverpb.Metadata{NodeID: id, ClusterID: cluster}).Marshal()
+	synthOK(tb, err)
+	h.w, err = wal.Create(zap.NewNop(), filepath.Join(h.Dir, "member", "wal"), meta)
+	synthOK(tb, err)
+	h.w.SetUnsafeNoFsync()
+	return h
+}
+
+// Found writes what a bootstrap of the voters writes; restored, what a restore writes.
+func (h *Hand) Found(restored bool, voters ...uint64) {
+	h.tb.Helper()
+	var ents []raftpb.Entry
+	for i, id := range voters {
+		ents = append(ents, confEntry(h.tb, 1, uint64(i+1), raftpb.ConfChange{Type: raftpb.ConfChangeAddNode, NodeID: id, Context: memberJSON(id, "")}))
+	}
+	n := uint64(len(voters))
+	st := raftpb.HardState{Term: 1, Commit: n}
+	if restored {
+		st.Vote = voters[0]
+	}
+	synthOK(h.tb, h.w.Save(st, ents))
+	if restored {
+		h.Snapshot(1, n, voters...)
+	}
+}
+
+// V2Key is a key of the v2 API that the following snapshots hold.
+func (h *Hand) V2Key(path string) { h.v2 = append(h.v2, path) }
+
+// Snapshot writes a .snap file and its record.
+func (h *Hand) Snapshot(term, index uint64, voters ...uint64) {
+	h.tb.Helper()
+	cs := raftpb.ConfState{Voters: voters}
+	store := v2store.New("/0", "/1")
+	for _, path := range h.v2 {
+		_, err := store.Create(path, false, "x", false, v2store.TTLOptionSet{ExpireTime: v2store.Permanent})
+		synthOK(h.tb, err)
+	}
+	v2, err := store.SaveNoCopy()
+	synthOK(h.tb, err)
+	s := snap.New(zap.NewNop(), filepath.Join(h.Dir, "member", "snap"))
+	synthOK(h.tb, s.SaveSnap(raftpb.Snapshot{Data: v2, Metadata: raftpb.SnapshotMetadata{ConfState: cs, Term: term, Index: index}}))
+	synthOK(h.tb, h.w.SaveSnapshot(walpb.Snapshot{Term: term, Index: index, ConfState: &raftpb.ConfState{Voters: voters}}))
+}
+
+// State writes a HardState.
+func (h *Hand) State(term, vote, commit uint64) {
+	h.tb.Helper()
+	synthOK(h.tb, h.w.Save(raftpb.HardState{Term: term, Vote: vote, Commit: commit}, nil))
+}
+
+// Request writes an entry of a request; a nil request is the empty entry of a new leader.
+func (h *Hand) Request(term, index uint64, r *etcdserverpb.InternalRaftRequest) {
+	h.tb.Helper()
+	e := raftpb.Entry{Term: term, Index: index}
+	if r != nil {
+		data, err := r.Marshal()
+		synthOK(h.tb, err)
+		e.Data = data
+	}
+	synthOK(h.tb, h.w.Save(raftpb.HardState{}, []raftpb.Entry{e}))
+}
+
+// RequestID is the ID that a member's generator gives to its nth request when the process began at that millisecond.
+func RequestID(member, start, n uint64) uint64 { return member<<48 | (start&(1<<40-1))<<8 + n }
+
+// Put writes the entry of a put and, if applied, its revision.
+func (h *Hand) Put(term, index, id uint64, key, value string, applied bool) {
+	h.tb.Helper()
+	h.Request(term, index, &etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: id}, Put: &etcdserverpb.PutRequest{Key: []byte(key), Value: []byte(value)}})
+	if applied {
+		h.Revision(key, value)
+	}
+}
+
+// Revision writes the next revision of the key into the database.
+func (h *Hand) Revision(key, value string) {
+	h.tb.Helper()
+	h.rev++
+	k := h.versions[key]
+	if k == nil {
+		k = &synthKey{create: h.rev}
+		h.versions[key] = k
+	}
+	k.version++
+	data, err := (&mvccpb.KeyValue{Key: []byte(key), Value: []byte(value), CreateRevision: k.create, ModRevision: h.rev, Version: k.version}).Marshal()
+	synthOK(h.tb, err)
+	at := append(binary.BigEndian.AppendUint64(nil, uint64(h.rev)), '_')
+	h.Row("key", string(binary.BigEndian.AppendUint64(at, 0)), string(data))
+}
+
+// Publish writes the entry that a server proposes after its start.
+func (h *Hand) Publish(term, index, member, id uint64) {
+	h.tb.Helper()
+	h.Request(term, index, &etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: id}, ClusterMemberAttrSet: &membershippb.ClusterMemberAttrSetRequest{
+		Member_ID: member, MemberAttributes: &membershippb.Attributes{Name: HandName(member), ClientUrls: []string{"http://127.0.0.1:2379"}}}})
+}
+
+// Conf writes the entry of a membership change.
+func (h *Hand) Conf(term, index uint64, cc raftpb.ConfChange) {
+	h.tb.Helper()
+	synthOK(h.tb, h.w.Save(raftpb.HardState{}, []raftpb.Entry{confEntry(h.tb, term, index, cc)}))
+}
+
+// AddLearner and AddVoter are membership changes as a client asks for them.
+func AddLearner(id, request uint64) raftpb.ConfChange {
+	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeAddLearnerNode, NodeID: id, Context: memberJSON(id, `,"isLearner":true`)}
+}
+
+// AddVoter adds a voter.
+func AddVoter(id, request uint64) raftpb.ConfChange {
+	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeAddNode, NodeID: id, Context: memberJSON(id, "")}
+}
+
+// Promote makes a learner a voter.
+func Promote(id, request uint64) raftpb.ConfChange {
+	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeAddNode, NodeID: id, Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":null,"isPromote":true}`, id)}
+}
+
+// RemoveMember removes a member; request 0 is what a forced start writes.
+func RemoveMember(id, request uint64) raftpb.ConfChange {
+	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeRemoveNode, NodeID: id}
+}
+
+func confEntry(tb testing.TB, term, index uint64, cc raftpb.ConfChange) raftpb.Entry {
+	tb.Helper()
+	data, err := cc.Marshal()
+	synthOK(tb, err)
+	return raftpb.Entry{Term: term, Index: index, Type: raftpb.EntryConfChange, Data: data}
+}
+
+func memberJSON(id uint64, more string) []byte {
+	return fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%d"]%s}`, id, id, more)
+}
+
+// HandName is the name under which a member publishes itself.
+func HandName(id uint64) string { return fmt.Sprintf("node%x", id&0xf) }
+
+// Member writes a row of bucket members, Removed one of members_removed.
+func (h *Hand) Member(id uint64, learner, started bool) {
+	more := ""
+	if learner {
+		more = `,"isLearner":true`
+	}
+	if started {
+		more += fmt.Sprintf(`,"name":%q,"clientURLs":["http://127.0.0.1:2379"]`, HandName(id))
+	}
+	h.Row("members", fmt.Sprintf("%x", id), string(memberJSON(id, more)))
+}
+
+// Removed writes a row of bucket members_removed.
+func (h *Hand) Removed(id uint64) { h.Row("members_removed", fmt.Sprintf("%x", id), "removed") }
+
+// Row writes any row.
+func (h *Hand) Row(bucket, key, value string) {
+	h.rows = append(h.rows, handRow{bucket, []byte(key), []byte(value)})
+}
+
+// Close writes the database with that consistent index and term and closes the log. It returns the data dir.
+func (h *Hand) Close(index, term uint64) string {
+	h.tb.Helper()
+	synthOK(h.tb, h.w.Close())
+	h.Row("meta", "consistent_index", string(binary.BigEndian.AppendUint64(nil, index)))
+	h.Row("meta", "term", string(binary.BigEndian.AppendUint64(nil, term)))
+	db, err := bbolt.Open(filepath.Join(h.Dir, "member", "snap", "db"), 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	synthOK(h.tb, err)
+	synthOK(h.tb, db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range []string{"key", "meta", "members", "cluster", "lease", "alarm", "auth", "authUsers", "authRoles", "members_removed"} {
+			if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+				return err
+			}
+		}
+		for _, r := range h.rows {
+			if err := tx.Bucket([]byte(r.bucket)).Put(r.key, r.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	synthOK(h.tb, db.Close())
+	return h.Dir
+}

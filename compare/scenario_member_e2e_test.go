@@ -1,0 +1,131 @@
+//go:build e2e
+
+package compare_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// memberSteps are what operators do to members and data dirs.
+var memberSteps = map[string]scenarioStep{
+	// force NODE starts the stopped member with --force-new-cluster and waits until it serves.
+	"force": eachNode(func(s *scenario, i int) {
+		s.c.StartOnce(i, "--force-new-cluster")
+		s.c.WaitServing(i)
+	}),
+	// use NODE VERSION changes the binary for its next start.
+	"use": func(s *scenario, args []string) { s.c.Use(s.node(args[0]), clustertest.Server(s.T, args[1])) },
+	// vacant NODE [learner] adds, through NODE, a member at an address where nothing listens.
+	"vacant": (*scenario).vacant,
+	// promotevacant NODE promotes what vacant added.
+	"promotevacant": (*scenario).promoteVacant,
+	// save NODE NAME saves a snapshot under a name.
+	"save": func(s *scenario, args []string) {
+		s.takeBackup(args)
+		s.saved(args[1], s.backup)
+	},
+	// restoreas NODE NAME [all|one] [TOKEN] gives the stopped member a data dir restored from the named snapshot, as a member of a
+	// cluster of all or of itself alone.
+	"restoreas": (*scenario).restoreAs,
+	"stopall":   func(s *scenario, _ []string) { s.c.StopAll() },
+	// copy NODE NAME copies the data dir as it is now, running or not, to be diagnosed under that name.
+	"copy": func(s *scenario, args []string) {
+		s.dirs[args[1]] = evidencetest.Copy(s.T, s.c.DataDir(s.node(args[0])))
+	},
+	// take NODE NAME gives the stopped member a copy of what was copied under that name.
+	"take": func(s *scenario, args []string) {
+		i := s.node(args[0])
+		s.c.Wipe(i)
+		s.must(os.Rename(evidencetest.Copy(s.T, s.dirs[args[1]]), s.c.DataDir(i)))
+	},
+	// rmwal NODE deletes the log of the stopped member.
+	"rmwal": eachNode(func(s *scenario, i int) { s.must(os.RemoveAll(filepath.Join(s.c.DataDir(i), "member", "wal"))) }),
+	// rmdb NAME deletes the database of a copy, rmsnap NAME its .snap files.
+	"rmdb": func(s *scenario, args []string) { s.must(os.Remove(s.dbFile(args[0]))) },
+	"rmsnap": func(s *scenario, args []string) {
+		files, err := filepath.Glob(filepath.Join(s.dirs[args[0]], "member", "snap", "*.snap"))
+		s.must(err)
+		for _, f := range files {
+			s.must(os.Remove(f))
+		}
+	},
+	// backupasdb NAME SAVED puts a saved snapshot in the place of the copy's database.
+	"backupasdb": func(s *scenario, args []string) {
+		b, err := os.ReadFile(filepath.Join(s.savedDir(), args[1]))
+		s.must(err)
+		s.must(os.WriteFile(s.dbFile(args[0]), b, 0o600))
+	},
+	// twin NODE starts a second process on a copy of the stopped member's data dir at other addresses; it becomes the next node.
+	"twin": eachNode(func(s *scenario, i int) { s.Logf("the twin is %s", s.c.Name(s.c.Twin(i))) }),
+}
+
+func (s *scenario) saved(name, file string) {
+	s.must(os.MkdirAll(s.savedDir(), 0o700))
+	s.must(os.Rename(file, filepath.Join(s.savedDir(), name)))
+}
+
+func (s *scenario) savedDir() string { return filepath.Join(filepath.Dir(s.c.DataDir(0)), "saved") }
+
+const vacantURL = "http://127.63.1.2:1"
+
+func (s *scenario) vacant(args []string) {
+	ctx, cancel := s.context()
+	defer cancel()
+	cli := s.c.Client(s.node(args[0]))
+	add := cli.MemberAdd
+	if len(args) > 1 {
+		add = cli.MemberAddAsLearner
+	}
+	s.c.WaitUntil("the member is accepted", func(context.Context) error {
+		_, err := add(ctx, []string{vacantURL})
+		return err
+	})
+}
+
+func (s *scenario) promoteVacant(args []string) {
+	ctx, cancel := s.context()
+	defer cancel()
+	cli := s.c.Client(s.node(args[0]))
+	l, err := cli.MemberList(ctx)
+	s.must(err)
+	for _, m := range l.Members {
+		if len(m.PeerURLs) > 0 && m.PeerURLs[0] == vacantURL {
+			_, err = cli.MemberPromote(ctx, m.ID)
+			s.must(err)
+			return
+		}
+	}
+	s.Fatal("no vacant member")
+}
+
+func (s *scenario) restoreAs(args []string) {
+	i := s.node(args[0])
+	own := s.c.Name(i) + "=" + s.c.PeerURL(i)
+	initial, token := []string{}, "clustertest"
+	for k := range s.c.Size() {
+		initial = append(initial, s.c.Name(k)+"="+s.c.PeerURL(k))
+	}
+	if len(args) > 2 && args[2] == "one" {
+		initial = []string{own}
+	}
+	if len(args) > 3 {
+		token = args[3]
+	}
+	s.c.Wipe(i)
+	tool := filepath.Join(filepath.Dir(clustertest.Server(s.T, s.version)), "etcdutl-"+s.version[:3])
+	if s.version < "3.6" {
+		tool = filepath.Join(filepath.Dir(tool), "etcdutl-3.6")
+	}
+	out, err := exec.CommandContext(s.Context(), tool, "snapshot", "restore", filepath.Join(s.savedDir(), args[1]), "--name", s.c.Name(i), "--data-dir", s.c.DataDir(i),
+		"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", token, "--initial-advertise-peer-urls", s.c.PeerURL(i)).CombinedOutput()
+	if err != nil {
+		s.Fatalf("%s: %v\n%s", s.line, err, out)
+	}
+}

@@ -1,0 +1,73 @@
+package dumplog
+
+// Vote is the first HardState of a log that names a candidate in a term. A member votes once per term and stores it before
+// it answers, so a log holds at most one candidate per term (raft.go, 3.0 to 3.8).
+type Vote struct {
+	Pos
+	Term uint64
+	For  ID
+}
+
+// CommitFall is a HardState whose commit index is lower than one written before it. The commit index of one log only rises:
+// a server that starts takes it from the last HardState.
+type CommitFall struct {
+	Pos
+	Before, Now uint64
+}
+
+// maxCommitFalls bounds what a hostile log can make us keep.
+const maxCommitFalls = 1000
+
+// ballots follows votes and commit indexes through HardStates in physical order. It grows with changes of vote only.
+type ballots struct {
+	votes []Vote
+	falls []CommitFall
+	// commit is that of the last HardState; known is false before the first.
+	commit uint64
+	known  bool
+	first  HardState
+	at     Pos
+}
+
+func (b *ballots) add(h HardState, pos Pos) {
+	if !b.known {
+		b.known, b.first, b.at = true, h, pos
+	} else if h.Commit < b.commit {
+		b.fall(pos, b.commit, h.Commit)
+	}
+	b.commit = h.Commit
+	b.vote(Vote{Pos: pos, Term: h.Term, For: h.Vote})
+}
+
+func (b *ballots) vote(v Vote) {
+	if v.For == 0 {
+		return
+	}
+	for i := len(b.votes) - 1; i >= 0 && b.votes[i].Term == v.Term; i-- {
+		if b.votes[i].For == v.For {
+			return
+		}
+	}
+	b.votes = append(b.votes, v)
+}
+
+func (b *ballots) fall(pos Pos, before, now uint64) {
+	if len(b.falls) < maxCommitFalls {
+		b.falls = append(b.falls, CommitFall{Pos: pos, Before: before, Now: now})
+	}
+}
+
+// join appends what the next segment showed.
+func (b *ballots) join(next *ballots) {
+	if !next.known {
+		return
+	}
+	if b.known && next.first.Commit < b.commit {
+		b.fall(next.at, b.commit, next.first.Commit)
+	}
+	for _, v := range next.votes {
+		b.vote(v)
+	}
+	b.falls = append(b.falls, next.falls...)
+	b.known, b.commit = true, next.commit
+}
