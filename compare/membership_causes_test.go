@@ -25,8 +25,8 @@ const (
 	begin2 = begin1 + 60_000
 )
 
-// story is a cluster whose members' data dirs are written entry by entry.
-type story struct {
+// chronicle is a cluster whose members' data dirs are written entry by entry.
+type chronicle struct {
 	*testing.T
 	hands []*clustertest.Hand
 	ids   []uint64
@@ -37,9 +37,9 @@ type story struct {
 }
 
 // tell begins a cluster of the given members: bootstrapped or restored, each with so many revisions from before.
-func tell(t *testing.T, root string, restored bool, before []int, ids ...uint64) *story {
+func tell(t *testing.T, root string, restored bool, before []int, ids ...uint64) *chronicle {
 	t.Helper()
-	s := &story{T: t, ids: ids, term: 1, index: uint64(len(ids)), begin: begin1}
+	s := &chronicle{T: t, ids: ids, term: 1, index: uint64(len(ids)), begin: begin1}
 	for i, id := range ids {
 		h := clustertest.NewHand(t, root, clustertest.HandName(id), id, c1)
 		base(h, before[i])
@@ -59,7 +59,7 @@ func base(h *clustertest.Hand, n int) {
 func none(n int) []int { return make([]int, n) }
 
 // bootstrap tells of three members that have elected a leader, published themselves and written 20 keys.
-func bootstrap(t *testing.T, root string) *story {
+func bootstrap(t *testing.T, root string) *chronicle {
 	t.Helper()
 	s := tell(t, root, false, none(3), a1, a2, a3)
 	s.elect()
@@ -68,7 +68,7 @@ func bootstrap(t *testing.T, root string) *story {
 }
 
 // on writes the next entry into the logs of the members at those positions, all without any.
-func (s *story) on(write func(h *clustertest.Hand, index uint64), pos ...int) {
+func (s *chronicle) on(write func(h *clustertest.Hand, index uint64), pos ...int) {
 	s.Helper()
 	s.index++
 	for i, h := range s.hands {
@@ -79,7 +79,7 @@ func (s *story) on(write func(h *clustertest.Hand, index uint64), pos ...int) {
 }
 
 // elect begins a term with the first member as leader; all publish themselves.
-func (s *story) elect() {
+func (s *chronicle) elect() {
 	s.Helper()
 	s.term++
 	for _, h := range s.hands {
@@ -91,7 +91,7 @@ func (s *story) elect() {
 	}
 }
 
-func (s *story) publish(id, begin uint64) {
+func (s *chronicle) publish(id, begin uint64) {
 	s.Helper()
 	s.on(func(h *clustertest.Hand, index uint64) {
 		h.Publish(s.term, index, id, clustertest.RequestID(id, begin, 1))
@@ -99,14 +99,14 @@ func (s *story) publish(id, begin uint64) {
 }
 
 // puts writes n puts of the first member, applied by all that have them.
-func (s *story) puts(n int, pos ...int) {
+func (s *chronicle) puts(n int, pos ...int) {
 	s.Helper()
 	for range n {
 		s.put(s.ids[0], s.begin, pos...)
 	}
 }
 
-func (s *story) put(proposer, begin uint64, pos ...int) {
+func (s *chronicle) put(proposer, begin uint64, pos ...int) {
 	s.Helper()
 	s.n++
 	s.on(func(h *clustertest.Hand, index uint64) {
@@ -115,7 +115,7 @@ func (s *story) put(proposer, begin uint64, pos ...int) {
 }
 
 // commit stores the commit index.
-func (s *story) commit(pos ...int) {
+func (s *chronicle) commit(pos ...int) {
 	for i, h := range s.hands {
 		if len(pos) == 0 || slices.Contains(pos, i) {
 			h.State(s.term, s.ids[0], s.index)
@@ -124,7 +124,7 @@ func (s *story) commit(pos ...int) {
 }
 
 // list writes the member list of started voters into the databases.
-func (s *story) list(ids ...uint64) {
+func (s *chronicle) list(ids ...uint64) {
 	for _, h := range s.hands {
 		for _, id := range ids {
 			h.Member(id, false, true)
@@ -133,7 +133,7 @@ func (s *story) list(ids ...uint64) {
 }
 
 // done ends the story at its last index: all have applied everything.
-func (s *story) done() {
+func (s *chronicle) done() {
 	s.commit()
 	s.list(s.ids...)
 	for _, h := range s.hands {
@@ -163,8 +163,8 @@ func judged(t *testing.T, root string, names ...string) *compare.Report {
 	return r
 }
 
-// told is a story and what the diagnosis must say about it.
-type told struct {
+// tale is a story and what the diagnosis must say about it.
+type tale struct {
 	name string
 	tell func(t *testing.T, root string)
 	// class and cause of the verdict; cause "" is none. certainty is looked at when given.
@@ -175,7 +175,7 @@ type told struct {
 	of []string
 }
 
-func (c *told) check(t *testing.T) {
+func (c *tale) check(t *testing.T) {
 	t.Helper()
 	root := t.TempDir()
 	c.tell(t, root)
@@ -214,7 +214,7 @@ func (c *told) check(t *testing.T) {
 	}
 }
 
-func runTold(t *testing.T, all []told) {
+func runTales(t *testing.T, all []tale) {
 	t.Helper()
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 // forcedAt tells of a member that was killed with its commit index one behind what it had applied, and was forced into a new
 // cluster with the removals beginning at that index.
-func forcedAt(t *testing.T, root string, back uint64, skipped bool) *story {
+func forcedAt(t *testing.T, root string, back uint64, skipped bool) *chronicle {
 	t.Helper()
 	s := bootstrap(t, root)
 	h := s.hands[0]
@@ -40,7 +40,7 @@ func forcedAt(t *testing.T, root string, back uint64, skipped bool) *story {
 }
 
 func TestForcedClusters(t *testing.T) {
-	runTold(t, []told{
+	runTales(t, []tale{
 		{name: "an applied entry was cut off", of: []string{"node1"}, tell: func(t *testing.T, root string) { forcedAt(t, root, 1, true) },
 			class: "db-damage", cause: "force-new-cluster-drops-applied-entries", certainty: "proof", checks: []string{"M11"}, causes: []string{"force-new-cluster-used"}},
 		{name: "nothing was cut off", of: []string{"node1"}, tell: func(t *testing.T, root string) { forcedAt(t, root, 0, false) },
@@ -131,7 +131,7 @@ func twice(restored bool, begin uint64, ids ...uint64) func(t *testing.T, root s
 }
 
 func TestRestoredClusters(t *testing.T) {
-	runTold(t, []told{
+	runTales(t, []tale{
 		{name: "different backups, not started", tell: unstarted(10, 14, 10), class: "data-divergence", cause: "restore-from-different-snapshots", certainty: "proof"},
 		{name: "one backup, not started", tell: unstarted(10, 10, 10), class: "freshly-restored"},
 		{name: "different backups, running", tell: restoredWith(10, 14, 10), class: "data-divergence", cause: "restore-from-different-snapshots", certainty: "proof",
@@ -187,7 +187,7 @@ func keptMembers(added bool) func(t *testing.T, root string) {
 func restoredAlone(started bool) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
-		s := &story{T: t, ids: []uint64{a1, a2, a3}, term: 1, index: 3, begin: begin1}
+		s := &chronicle{T: t, ids: []uint64{a1, a2, a3}, term: 1, index: 3, begin: begin1}
 		for _, id := range s.ids {
 			h := clustertest.NewHand(t, root, clustertest.HandName(id), id, c1)
 			if id == a3 {

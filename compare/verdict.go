@@ -32,21 +32,17 @@ func (c *collected) verdict(r *Report) {
 	v := &r.Verdict
 	v.Class, v.Healthy = class, ptr(false)
 	v.FirstBreak = c.firstBreak(first)
-	orderCauses(r.Causes, first, breaks)
+	orderCauses(r.Causes, first)
 	if k := r.leading(); k != nil {
 		v.Cause, v.Certainty = &k.ID, &k.Certainty
 	}
 	v.Summary = summary(r, first)
 }
 
-// orderCauses puts those first that rest on the first break, then those that rest on another one, each in the order of the
-// catalogue. What rests on warnings alone explains something beside the verdict.
-func orderCauses(causes []Cause, first *check.Finding, breaks []*check.Finding) {
-	breaking := map[string]bool{}
-	for _, b := range breaks {
-		breaking[b.ID] = true
-	}
-	tier := func(c *Cause) int {
+// orderCauses puts those first that rest on the first break, then the others, each in the order of the catalogue; those that
+// explain something beside the verdict stay last.
+func orderCauses(causes []Cause, first *check.Finding) {
+	rank := func(c *Cause) int {
 		switch {
 		case c.Aside:
 			return 2
@@ -55,11 +51,7 @@ func orderCauses(causes []Cause, first *check.Finding, breaks []*check.Finding) 
 		}
 		return 1
 	}
-	for i := range causes {
-		c := &causes[i]
-		c.Aside = c.Aside || !slices.ContainsFunc(c.Because, func(id string) bool { return breaking[id] })
-	}
-	sort.SliceStable(causes, func(i, j int) bool { return tier(&causes[i]) < tier(&causes[j]) })
+	sort.SliceStable(causes, func(i, j int) bool { return rank(&causes[i]) < rank(&causes[j]) })
 }
 
 // breaking returns the findings that decide the verdict, first in history first.

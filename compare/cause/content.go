@@ -173,15 +173,27 @@ look.`,
 	}
 }
 
-// explainsContent tells whether a match rests on a finding that can make contents differ. What is wrong with member lists, and
-// warnings, can not.
+// explainsContent tells whether a match rests on a finding that can make contents differ. What is wrong with member lists can not.
 func explainsContent(in *Input, m *Match) bool {
+	return rests(in, m, func(f check.Finding) bool { return f.Class != "membership" })
+}
+
+// rests tells whether a match rests on such a finding.
+func rests(in *Input, m *Match, such func(check.Finding) bool) bool {
 	for _, fs := range in.Findings {
 		for _, f := range fs {
-			if f.Class != "" && f.Class != "membership" && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(m.Because, f.ID) {
+			if slices.Contains(m.Because, f.ID) && such(f) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// weigh sets a match aside that rests on warnings and notes alone.
+func weigh(in *Input, m *Match) *Match {
+	if m != nil && !rests(in, m, func(f check.Finding) bool { return f.Class != "" && f.Severity.Rank() >= check.Error.Rank() }) {
+		m.Aside = true
+	}
+	return m
 }

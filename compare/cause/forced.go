@@ -46,6 +46,6 @@ sources.`,
 	Recovery:   "keep the removed members' data dirs aside and make sure that none is ever started; add new members with empty dirs",
 	Loss:       "entries that only the other members held",
 	Match: func(in *Input) *Match {
-		return byField(in, "the ID of a client's request in the removals", "M11", check.FieldForced)
+		return weigh(in, byField(in, "the ID of a client's request in the removals", "M11", check.FieldForced))
 	},
 }

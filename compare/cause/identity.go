@@ -55,7 +55,7 @@ another member's ID.`,
 	Recovery:   "sort out which dir belongs to which member before any of them is started",
 	Loss:       "possibly raft's safety, if both ran",
 	Match: func(in *Input) *Match {
-		return byField(in, "a configuration or member list that names the ID; the same name for the ID in the member list", "M09", check.FieldUnknownMember, check.FieldOtherName)
+		return weigh(in, byField(in, "a configuration or member list that names the ID; the same name for the ID in the member list", "M09", check.FieldUnknownMember, check.FieldOtherName))
 	},
 }
 

@@ -37,7 +37,7 @@ that the log knows is there, or when the log reaches back to its first entry, an
 	Recovery:   "start the member if the log or an older file serves, else reseed it",
 	Loss:       "none in the former case",
 	Match: func(in *Input) *Match {
-		return byField(in, "the file in another copy of the data dir", "X03", check.FieldSnapRemoved)
+		return weigh(in, byField(in, "the file in another copy of the data dir", "X03", check.FieldSnapRemoved))
 	},
 }
 
@@ -91,7 +91,7 @@ versions, a binary that was rolled back by hand, or a database from another time
 	Recovery:   "finish or cancel the downgrade; on a copy, etcdutl migrate changes the storage version",
 	Loss:       "none",
 	Match: func(in *Input) *Match {
-		return byField(in, "the same version in all stores at a later moment", "X04", check.FieldStorageVersion, check.FieldDowngrade)
+		return weigh(in, byField(in, "the same version in all stores at a later moment", "X04", check.FieldStorageVersion, check.FieldDowngrade))
 	},
 }
 
@@ -106,6 +106,6 @@ snapshot's store, or by v2 requests other than etcd's own in the log.`,
 	Recovery:   "on 3.5: migrate or delete the v2 keys, wait for the next snapshot, then upgrade",
 	Loss:       "the v2 keys, if they are not migrated",
 	Match: func(in *Input) *Match {
-		return byField(in, "a newer snapshot without these keys", "M13", "v2 key", "v2 request")
+		return weigh(in, byField(in, "a newer snapshot without these keys", "M13", "v2 key", "v2 request"))
 	},
 }
