@@ -32,26 +32,10 @@ func (c *collected) verdict(r *Report) {
 	v := &r.Verdict
 	v.Class, v.Healthy = class, ptr(false)
 	v.FirstBreak = c.firstBreak(first)
-	orderCauses(r.Causes, first)
 	if k := r.leading(); k != nil {
 		v.Cause, v.Certainty = &k.ID, &k.Certainty
 	}
 	v.Summary = summary(r, first)
-}
-
-// orderCauses puts those first that rest on the first break, then the others, each in the order of the catalogue; those that
-// explain something beside the verdict stay last.
-func orderCauses(causes []Cause, first *check.Finding) {
-	rank := func(c *Cause) int {
-		switch {
-		case c.Aside:
-			return 2
-		case slices.Contains(c.Because, first.ID):
-			return 0
-		}
-		return 1
-	}
-	sort.SliceStable(causes, func(i, j int) bool { return rank(&causes[i]) < rank(&causes[j]) })
 }
 
 // breaking returns the findings that decide the verdict, first in history first.
