@@ -71,6 +71,9 @@ func TestForcedClusters(t *testing.T) {
 func forcedLearner(t *testing.T, root string, later bool) {
 	t.Helper()
 	s := bootstrap(t, root)
+	for _, h := range s.hands[1:] {
+		h.Close(s.index, s.term)
+	}
 	s.hands, s.ids = s.hands[:1], []uint64{a1}
 	learner := func() {
 		s.on(func(h *clustertest.Hand, index uint64) {

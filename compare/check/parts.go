@@ -133,7 +133,7 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 	if s := m.NewestSnap(); s != nil {
 		from = s.Index
 	}
-	if s := m.WAL.Summary; s.FirstIndex > from+1 || m.HasDB() && m.ConsistentIndex() < newest {
+	if s := m.WAL.Summary; s.FirstIndex > from+1 {
 		f.Severity, f.Class, f.At = Error, "snapshot-damage", At{Index: newest}
 		f.Explanation = fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it: a server of this line can not start", s.FirstIndex)
 	}

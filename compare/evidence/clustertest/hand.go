@@ -75,17 +75,22 @@ func (h *Hand) V2Key(path string) { h.v2 = append(h.v2, path) }
 // Snapshot writes a .snap file and its record.
 func (h *Hand) Snapshot(term, index uint64, voters ...uint64) {
 	h.tb.Helper()
-	cs := raftpb.ConfState{Voters: voters}
-	store := v2store.New("/0", "/1")
-	for _, path := range h.v2 {
-		_, err := store.Create(path, false, "x", false, v2store.TTLOptionSet{ExpireTime: v2store.Permanent})
-		synthOK(h.tb, err)
-	}
-	v2, err := store.SaveNoCopy()
-	synthOK(h.tb, err)
-	s := snap.New(zap.NewNop(), filepath.Join(h.Dir, "member", "snap"))
-	synthOK(h.tb, s.SaveSnap(raftpb.Snapshot{Data: v2, Metadata: raftpb.SnapshotMetadata{ConfState: cs, Term: term, Index: index}}))
+	SaveSnap(h.tb, filepath.Join(h.Dir, "member", "snap"), term, index, h.v2, voters...)
 	synthOK(h.tb, h.w.SaveSnapshot(walpb.Snapshot{Term: term, Index: index, ConfState: &raftpb.ConfState{Voters: voters}}))
+}
+
+// SaveSnap writes a .snap file with etcd's own package: a v2 store with these keys of users, and the voters.
+func SaveSnap(tb testing.TB, dir string, term, index uint64, keys []string, voters ...uint64) {
+	tb.Helper()
+	store := v2store.New("/0", "/1")
+	for _, path := range keys {
+		_, err := store.Create(path, false, "x", false, v2store.TTLOptionSet{ExpireTime: v2store.Permanent})
+		synthOK(tb, err)
+	}
+	data, err := store.SaveNoCopy()
+	synthOK(tb, err)
+	synthOK(tb, snap.New(zap.NewNop(), dir).SaveSnap(raftpb.Snapshot{Data: data,
+		Metadata: raftpb.SnapshotMetadata{ConfState: raftpb.ConfState{Voters: voters}, Term: term, Index: index}}))
 }
 
 // State writes a HardState.
