@@ -80,27 +80,41 @@ func (s *Sandbox) Start(ctx context.Context, c MemberConfig) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.listen(); err != nil {
-		return nil, err
-	}
-	if err := m.certify(); err != nil {
-		return nil, err
-	}
-	if st, err := os.Stat(m.logFile); err == nil {
-		m.logStart = st.Size()
-	}
-	_ = os.Remove(m.socket) // left behind by a kill
-	sv := s.options.Server
-	m.pid, err = s.ground.Launch(ground.Launch{
-		Path: sv.Path, Args: append(append([]string{}, sv.Args...), m.flags()...), Env: m.environment(), Dir: m.workDir(), Log: m.logFile,
-	})
-	if err != nil {
+	if err := m.launch(); err != nil {
 		s.forget(m)
+		var r *RefusedError
+		if errors.As(err, &r) {
+			return nil, err
+		}
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
 	go m.watch()
 	s.options.Log(fmt.Sprintf("%s: started, process %d", c.Name, m.pid))
 	return m, nil
+}
+
+func (m *Member) launch() error {
+	if err := m.listen(); err != nil {
+		return err
+	}
+	if err := m.certify(); err != nil {
+		return err
+	}
+	if st, err := os.Stat(m.logFile); err == nil {
+		m.logStart = st.Size()
+	}
+	_ = os.Remove(m.socket) // left behind by a kill
+	s, sv := m.sandbox, m.sandbox.options.Server
+	pid, err := s.ground.Launch(ground.Launch{
+		Path: sv.Path, Args: append(append([]string{}, sv.Args...), m.flags()...), Env: m.environment(), Dir: m.workDir(), Log: m.logFile,
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.pid = pid
+	return nil
 }
 
 // newMember takes the place of a name.

@@ -2,8 +2,8 @@ package node_test
 
 import (
 	"context"
+	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +13,12 @@ import (
 func TestMain(m *testing.M) {
 	if handled, code := node.RunHidden(os.Args); handled {
 		os.Exit(code)
+	}
+	if handled, code := tracing(); handled {
+		os.Exit(code)
+	}
+	if spec := os.Getenv(envHolder); spec != "" {
+		os.Exit(report(hold(spec)))
 	}
 	os.Exit(m.Run())
 }
@@ -37,9 +43,18 @@ var urlKinds = map[string]string{
 	"private addresses": "http://10.1.2.%d:2380",
 	"https host names":  "https://etcd-%d.example.invalid:2380",
 	"plain host names":  "http://etcd-%d:2380",
-	"loopback":          "http://127.0.0.1:2%d380",
-	"https loopback":    "https://localhost:2%d381",
+	"loopback":          "http://127.0.0.1:61%d80",
+	"https loopback":    "https://localhost:61%d81",
 	"ipv6":              "http://[fd00::%d]:2380",
+}
+
+// report makes an exit code of what a process of its own did.
+func report(err error) int {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 func newSandbox(t *testing.T, o node.Options) *node.Sandbox {
@@ -85,21 +100,4 @@ func startAll(t *testing.T, s *node.Sandbox, configs []node.MemberConfig) []*nod
 		}
 	}
 	return ms
-}
-
-// TestLives takes a cluster through founding, auth, a second life and a reseed, for each kind of peer URL in each isolation.
-func TestLives(t *testing.T) {
-	for _, iso := range isolations(t) {
-		for kind, urls := range urlKinds {
-			t.Run(string(iso)+"/"+strings.ReplaceAll(kind, " ", "-"), func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-				defer cancel()
-				start := time.Now()
-				if err := scenario(ctx, t.TempDir(), urls, node.Options{Isolation: iso}); err != nil {
-					t.Fatal(err)
-				}
-				t.Log(time.Since(start))
-			})
-		}
-	}
 }

@@ -1,0 +1,304 @@
+package node_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/etcd-medic/etcd-medic/node"
+)
+
+// The tracer is this test binary run again. It starts a traced process (once more this binary), in which a seccomp filter stops every
+// thread at each system call that names an address, for all processes that come from it, and notes the addresses.
+
+// job is what the traced process does.
+type job struct {
+	Dir, URLs string
+	Isolation node.Isolation
+	Binary    string // an operator's own server, if any
+	Dial      string // only dial this address, to prove that the tracer sees it
+}
+
+// seen is what the tracer saw: how often each address was named.
+type seen map[string]int
+
+const (
+	envTracer = "NODE_TEST_TRACER"
+	envTraced = "NODE_TEST_TRACED"
+)
+
+// tracing runs the tracer or the traced process if the environment says so.
+func tracing() (handled bool, code int) {
+	if s := os.Getenv(envTraced); s != "" {
+		return true, report(traced(s))
+	}
+	if s := os.Getenv(envTracer); s != "" {
+		got, err := tracer(s)
+		_ = json.NewEncoder(os.Stdout).Encode(got)
+		return true, report(err)
+	}
+	return false, 0
+}
+
+// trace runs a job in a traced process and returns the addresses it named.
+func trace(t *testing.T, j job) seen {
+	t.Helper()
+	b, err := json.Marshal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), envTracer+"="+string(b))
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, errs.String(), logs(j.Dir))
+	}
+	var got seen
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// logs returns the ends of all member logs below a folder.
+func logs(dir string) string {
+	var out strings.Builder
+	names, _ := filepath.Glob(filepath.Join(dir, "*", "logs", "*.log"))
+	for _, n := range names {
+		b, _ := os.ReadFile(n)
+		fmt.Fprintf(&out, "== %s\n%s\n", n, b[max(0, len(b)-2000):])
+	}
+	return out.String()
+}
+
+func traced(spec string) error {
+	var j job
+	if err := json.Unmarshal([]byte(spec), &j); err != nil {
+		return err
+	}
+	if err := filterAddresses(); err != nil {
+		return fmt.Errorf("seccomp: %w", err)
+	}
+	if j.Dial != "" {
+		c, err := net.DialTimeout("udp", j.Dial, time.Second)
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	o := node.Options{Isolation: j.Isolation}
+	if j.Binary != "" {
+		var err error
+		if o.Server, err = node.External(ctx, j.Binary); err != nil {
+			return err
+		}
+	}
+	return scenario(ctx, j.Dir, j.URLs, o)
+}
+
+// traceCalls are the system calls that name an address.
+var traceCalls = []uint32{unix.SYS_CONNECT, unix.SYS_SENDTO, unix.SYS_SENDMSG, unix.SYS_SENDMMSG}
+
+// filterAddresses makes all threads of this process, and all that come from it, stop for the tracer at traceCalls.
+func filterAddresses() error {
+	load := func(offset uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
+	}
+	ret := func(what uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what} }
+	prog := []unix.SockFilter{load(0)} // seccomp_data.nr
+	for i, nr := range traceCalls {
+		prog = append(prog, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(traceCalls) - i), K: nr})
+	}
+	prog = append(prog, ret(unix.SECCOMP_RET_ALLOW), ret(unix.SECCOMP_RET_TRACE))
+	f := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	_, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&f)))
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+// tracer starts the traced process and follows it and all of its children to their end.
+func tracer(spec string) (seen, error) {
+	runtime.LockOSThread() // ptrace belongs to one thread
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, envTracer) })
+	root, err := syscall.ForkExec(exe, []string{exe}, &syscall.ProcAttr{
+		Env: append(env, envTraced+"="+spec), Files: []uintptr{0, 2, 2}, Sys: &syscall.SysProcAttr{Ptrace: true},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var ws syscall.WaitStatus
+	if _, err := syscall.Wait4(root, &ws, 0, nil); err != nil || !ws.Stopped() {
+		return nil, fmt.Errorf("the traced process did not stop at its start: %v %v", ws, err)
+	}
+	const options = unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
+		unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
+	if err := syscall.PtraceSetOptions(root, options); err != nil {
+		return nil, err
+	}
+	if err := syscall.PtraceCont(root, 0); err != nil {
+		return nil, err
+	}
+	return follow(root)
+}
+
+func follow(root int) (seen, error) {
+	got := seen{}
+	known := map[int]bool{root: true}
+	var failed error
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WALL, nil)
+		switch {
+		case errors.Is(err, syscall.ECHILD):
+			return got, failed
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			return got, err
+		case !ws.Stopped():
+			if pid == root && (ws.Signaled() || ws.ExitStatus() != 0) {
+				failed = fmt.Errorf("the traced process ended with status %#x", uint32(ws))
+			}
+			continue
+		}
+		deliver := 0
+		switch sig := ws.StopSignal(); {
+		case sig == syscall.SIGTRAP && ws.TrapCause() == unix.PTRACE_EVENT_SECCOMP:
+			note(got, pid)
+		case sig == syscall.SIGTRAP && ws.TrapCause() > 0: // a new thread or program
+		case sig == syscall.SIGSTOP && !known[pid]: // the first stop of a new thread
+			known[pid] = true
+		default:
+			deliver = int(sig)
+		}
+		known[pid] = true
+		_ = syscall.PtraceCont(pid, deliver) // fails if it was killed meanwhile
+	}
+}
+
+// note records the addresses of the system call at which a thread stands.
+func note(got seen, pid int) {
+	var r syscall.PtraceRegs
+	if err := syscall.PtraceGetRegs(pid, &r); err != nil {
+		return // killed meanwhile: the call is not made
+	}
+	switch r.Orig_rax {
+	case unix.SYS_CONNECT:
+		got[address(pid, r.Rsi, r.Rdx)]++
+	case unix.SYS_SENDTO:
+		got[address(pid, r.R8, r.R9)]++
+	case unix.SYS_SENDMSG:
+		got[headerAddress(pid, r.Rsi)]++
+	case unix.SYS_SENDMMSG:
+		for i := range r.Rdx { // struct mmsghdr has 64 bytes
+			got[headerAddress(pid, r.Rsi+64*i)]++
+		}
+	}
+}
+
+// headerAddress reads msg_name and msg_namelen of a struct msghdr.
+func headerAddress(pid int, at uint64) string {
+	b := make([]byte, 16)
+	if _, err := syscall.PtracePeekData(pid, uintptr(at), b); err != nil {
+		return err.Error()
+	}
+	return address(pid, binary.LittleEndian.Uint64(b), uint64(binary.LittleEndian.Uint32(b[8:])))
+}
+
+// address reads a sockaddr.
+func address(pid int, at, n uint64) string {
+	if at == 0 || n == 0 {
+		return "connected"
+	}
+	b := make([]byte, min(n, 128))
+	if _, err := syscall.PtracePeekData(pid, uintptr(at), b); err != nil {
+		return err.Error()
+	}
+	switch family := binary.LittleEndian.Uint16(b); family {
+	case unix.AF_UNIX:
+		return "unix"
+	case unix.AF_NETLINK:
+		return "netlink"
+	case unix.AF_UNSPEC:
+		return "unspecified"
+	case unix.AF_INET:
+		return netip.AddrFrom4([4]byte(b[4:8])).String()
+	case unix.AF_INET6:
+		return netip.AddrFrom16([16]byte(b[8:24])).String()
+	default:
+		return fmt.Sprintf("family %d", family)
+	}
+}
+
+// TestTracerSees proves that the tracer is not blind.
+func TestTracerSees(t *testing.T) {
+	for _, addr := range []string{"192.0.2.7:9", "[2001:db8::7]:9"} {
+		host, _, _ := net.SplitHostPort(addr)
+		if got := trace(t, job{Dial: addr}); got[host] == 0 {
+			t.Errorf("%s was dialled, the tracer saw %v", addr, got)
+		}
+	}
+}
+
+// TestNothingLeaves takes a cluster through founding, auth, a second life and a reseed, for each kind of peer URL in each isolation, and looks at
+// every address that any process of it names to the kernel.
+func TestNothingLeaves(t *testing.T) {
+	for _, iso := range isolations(t) {
+		for kind, urls := range urlKinds {
+			t.Run(string(iso)+"/"+strings.ReplaceAll(kind, " ", "-"), func(t *testing.T) {
+				t.Parallel() // mostly waiting for elections
+				got := trace(t, job{Dir: t.TempDir(), URLs: urls, Isolation: iso})
+				onlyLoopback(t, got)
+				if got["127.0.0.1"] < 10 {
+					t.Errorf("three members can not have talked to each other: %v", got)
+				}
+			})
+		}
+	}
+}
+
+// onlyLoopback fails the test for any address that is not of this machine's loopback.
+func onlyLoopback(t *testing.T, got seen) {
+	t.Helper()
+	for addr := range got {
+		switch addr {
+		case "127.0.0.1", "unix", "netlink", "connected":
+		default:
+			t.Errorf("a process named %s: %v", addr, got)
+		}
+	}
+}
