@@ -3,6 +3,7 @@ package extract
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -128,6 +129,9 @@ func (r *Result) lose(d *dumpdb.DamageError) {
 	x := Damage{Page: d.Page, Offset: d.Offset, Bucket: d.Bucket, Kind: string(d.Kind), Detail: d.Error()}
 	if first, last, ok := d.LostRevisions(); ok {
 		x.FirstRevision, x.LastRevision = first, last
+	}
+	if slices.Contains(r.Lost.Damage, x) {
+		return // several buckets and passes meet the same page
 	}
 	r.Lost.Damage = append(r.Lost.Damage, x)
 }
