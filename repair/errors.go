@@ -1,6 +1,12 @@
 package repair
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+)
 
 // RefusedError says that a precondition does not hold: nothing was done. Commands end with exit code 5.
 type RefusedError struct {
@@ -38,3 +44,18 @@ func (e *UnfinishedError) Error() string { return fmt.Sprintf("step %s: %v", e.S
 
 // Unwrap returns what went wrong.
 func (e *UnfinishedError) Unwrap() error { return e.Err }
+
+// asRefusal turns what the packages below refuse into a refusal of ours: it is the same thing to the operator.
+func asRefusal(err error) error {
+	var ours *RefusedError
+	var nodes *node.RefusedError
+	var dirs *datadir.RefusedError
+	switch {
+	case err == nil || errors.As(err, &ours):
+	case errors.As(err, &nodes):
+		return &RefusedError{Reason: nodes.Error(), Hint: nodes.Hint, Err: err}
+	case errors.As(err, &dirs):
+		return &RefusedError{Reason: dirs.Error(), Err: err}
+	}
+	return err
+}

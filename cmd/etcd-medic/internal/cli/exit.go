@@ -93,6 +93,10 @@ func hintOf(err error) string {
 	if errors.As(err, &restored) {
 		return restored.Hint
 	}
+	var unfinished *repair.UnfinishedError
+	if errors.As(err, &unfinished) {
+		return unfinished.Hint
+	}
 	var src *evidence.SourceError
 	switch {
 	case errors.Is(err, fs.ErrPermission):

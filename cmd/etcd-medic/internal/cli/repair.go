@@ -38,5 +38,6 @@ func newRepairCmd(s *Streams) *cobra.Command {
 func repairCmds(s *Streams) []*cobra.Command {
 	return []*cobra.Command{
 		newRepairPlanCmd(s, runRepairPlan),
+		newRepairRehearseCmd(s, runRepairRehearse),
 	}
 }

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair"
+)
+
+// sandboxOptions are shared by what runs servers on copies.
+type sandboxOptions struct {
+	repair.RunOptions
+	isolation string
+}
+
+func (o *sandboxOptions) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.Work, "work", "", "scratch folder (default: beside the plan)")
+	f.BoolVar(&o.Keep, "keep", false, "leave the scratch folder there")
+	f.BoolVar(&o.Again, "again", false, "give an interrupted run up and begin anew")
+	f.StringVar(&o.EtcdBinary, "etcd-binary", "", "run the copies with this etcd server")
+	f.StringVar(&o.isolation, "isolation", "auto", "auto|netns|proxy: how servers are kept from the rest of the world")
+}
+
+func (o *sandboxOptions) fill(s *Streams) error {
+	i, err := node.ParseIsolation(o.isolation)
+	if err != nil {
+		return usagef("", "--isolation: %v", err)
+	}
+	o.Isolation, o.Version, o.Progress = i, Version(), s.Progress()
+	return nil
+}
+
+type repairRehearseOptions struct {
+	output
+	sources
+	sandboxOptions
+	file string
+}
+
+const repairRehearseLong = `Do a plan to scratch copies of its sources with real etcd servers, in a sandbox that reaches nothing outside, and prove the result:
+start, move the leader to the best member, take the others out and in one at a time, wait until each holds the best member's
+database; then compare HashKV, read and propose through each member, and diagnose the stopped data dirs over all buckets.
+
+The times and sizes that are reported tell how long the real thing takes. With auth on no password is needed: the sandbox has its
+own CA and a client certificate for user root. A second run after an interruption goes on where the first one stood.
+
+Exit codes: 0 all proofs hold, 1 could not read or write, 2 wrong usage, 5 refused: the plan or its sources changed, another run is
+under way, no server or no isolation for it, no room; 6 begun and not finished, or a proof is violated: the journal beside the
+plan says where it stands.`
+
+const repairRehearseExample = `  etcd-medic repair rehearse plan.yaml
+  etcd-medic repair rehearse plan.yaml node1=/elsewhere/node1 node2=/elsewhere/node2 node3=/elsewhere/node3
+  etcd-medic repair rehearse plan.yaml --etcd-binary /usr/local/bin/etcd -w json`
+
+func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseOptions) error) *cobra.Command {
+	o := &repairRehearseOptions{output: output{io: s}}
+	cmd := &cobra.Command{
+		Use:     "rehearse PLAN [SOURCE...]",
+		Short:   "do a plan to scratch copies, with real servers, and prove the result",
+		Long:    repairRehearseLong,
+		Example: repairRehearseExample,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(args[1:]); err != nil {
+				return err
+			}
+			o.file, o.Specs = args[0], o.specs
+			if err := o.fill(s); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.output.flags(cmd)
+	o.sources.flags(cmd)
+	o.sandboxOptions.flags(cmd)
+	return cmd
+}
+
+func runRepairRehearse(ctx context.Context, o *repairRehearseOptions) error {
+	out, err := repair.Rehearse(ctx, o.file, o.RunOptions)
+	next := []string{"etcd-medic repair apply " + o.file + " --mode live --endpoints URL,…", "etcd-medic repair apply " + o.file + " --mode clone -o DIR"}
+	return o.outcome(out, err, next)
+}
+
+// outcome shows what a run did, also when it did not reach its goal; the error then decides the exit code.
+func (o *output) outcome(out *repair.Outcome, err error, next []string) error {
+	o.io.clearStatus()
+	if out == nil {
+		return err
+	}
+	var refused *repair.RefusedError
+	if errors.As(err, &refused) {
+		return err
+	}
+	if err != nil {
+		next = nil
+	}
+	return errors.Join(render.Document(o.io.Out, o.format, out, outcomeSheet(out, next), o.renderOptions()), err)
+}
+
+func outcomeSheet(out *repair.Outcome, next []string) render.Sheet {
+	reached := "NOT reached"
+	if out.Reached {
+		reached = "reached: every proof holds"
+	}
+	if out.Reached && open(out) > 0 {
+		reached = fmt.Sprintf("reached: no proof is violated, %d could not be made", open(out))
+	}
+	head := render.Section{Pairs: [][2]string{
+		{"goal", reached},
+		{"done", fmt.Sprintf("%s, by way of %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds, mib(out.Bytes))},
+		{"server", out.Server},
+		{"mind", out.Raises},
+	}}
+	steps := render.Section{Title: "steps", Head: []string{"step", "state", "seconds", "what"}}
+	for _, s := range out.Steps {
+		steps.Rows = append(steps.Rows, []string{s.ID, s.State, fmt.Sprintf("%.2f", s.Seconds), s.Detail})
+	}
+	proofs := render.Section{Title: "proofs", Head: []string{"outcome", "what", "detail"}}
+	for _, p := range out.Proofs {
+		proofs.Rows = append(proofs.Rows, []string{p.Outcome, p.What, p.Detail})
+	}
+	s := render.Sheet{Sections: []render.Section{head, steps, proofs}}
+	if len(out.Isolation) > 0 {
+		s.Sections = append(s.Sections, render.Section{Title: "isolation", Lines: out.Isolation})
+	}
+	if len(out.Notes) > 0 {
+		s.Sections = append(s.Sections, render.Section{Title: "notes", Lines: prefixed("- ", out.Notes)})
+	}
+	if len(next) > 0 {
+		s.Sections = append(s.Sections, render.Section{Title: "next", Commands: prefixed("$ ", next)})
+	}
+	return s
+}
+
+func open(out *repair.Outcome) int {
+	n := 0
+	for _, p := range out.Proofs {
+		if p.Outcome != "holds" {
+			n++
+		}
+	}
+	return n
+}
+
+func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

@@ -1,0 +1,218 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// doDisarm disarms CORRUPT, one alarm at a time. NOSPACE is not ours to clear.
+func doDisarm(ctx context.Context, r *runner, _ *Step) (string, error) {
+	var names []string
+	err := r.until(ctx, r.limits.step, "alarm disarm", func(ctx context.Context) error {
+		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
+			l, err := c.AlarmList(ctx)
+			if err != nil {
+				return err
+			}
+			for _, a := range l.Alarms {
+				if a.GetAlarm() != etcdserverpb.AlarmType_CORRUPT {
+					continue
+				}
+				if _, err := c.AlarmDisarm(ctx, (*clientv3.AlarmMember)(a)); err != nil {
+					return err
+				}
+				names = append(names, hexID(a.GetMemberID()))
+			}
+			return nil
+		})
+	})
+	if len(names) == 0 {
+		return "no CORRUPT alarm is raised", err
+	}
+	return "disarmed CORRUPT of " + strings.Join(names, ", "), err
+}
+
+// present are the members that the cluster must have at the end.
+func (r *runner) present() []*Member {
+	var out []*Member
+	for i := range r.plan.Members {
+		m := &r.plan.Members[i]
+		if m.Action != Remove && m.Action != Retire && (m.Source != "" || m.Action != Keep || !r.sandbox) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// doVerify is the online part of the proof; the offline part compares the data dirs.
+func doVerify(ctx context.Context, r *runner, _ *Step) (string, error) {
+	members := r.present()
+	for _, check := range []struct {
+		what string
+		run  func(context.Context, []*Member) (string, error)
+	}{
+		{"the member list is the planned one, without learners", r.listIsPlanned},
+		{"no CORRUPT alarm is raised", r.noAlarm},
+		{"linearizable reads and proposals work through every member", r.worksThrough},
+		{"HashKV is equal on all members at one revision", r.sameHash},
+		{"the auth revision is equal on all members", r.sameAuth},
+	} {
+		detail, err := check.run(ctx, members)
+		if err != nil {
+			r.out.prove(check.what, violated, err.Error())
+			return "", fmt.Errorf("%s: %w", check.what, err)
+		}
+		outcome := holds
+		if rest, ok := strings.CutPrefix(detail, notChecked+": "); ok {
+			outcome, detail = notChecked, rest
+		}
+		r.out.prove(check.what, outcome, detail)
+	}
+	return "", nil
+}
+
+func (r *runner) listIsPlanned(ctx context.Context, members []*Member) (string, error) {
+	list, err := r.list(ctx)
+	if err != nil {
+		return "", err
+	}
+	var want []uint64
+	for _, m := range members {
+		want = append(want, r.idOf(m))
+	}
+	for i := range r.plan.Members {
+		if m := &r.plan.Members[i]; r.clones && m.Action == Remove && find(list, uint64(m.ID)) != nil {
+			want = append(want, uint64(m.ID)) // to be removed once the clones run
+		}
+	}
+	for _, m := range list {
+		switch {
+		case m.GetIsLearner() && !slices.ContainsFunc(members, func(p *Member) bool { return p.Learner && r.idOf(p) == m.GetID() }):
+			return "", fmt.Errorf("%x is a learner", m.GetID())
+		case !slices.Contains(want, m.GetID()):
+			return "", fmt.Errorf("%x is no member of the plan", m.GetID())
+		}
+	}
+	if len(list) != len(want) {
+		return "", fmt.Errorf("%d members are listed, %d are planned", len(list), len(want))
+	}
+	return fmt.Sprintf("%d members", len(list)), nil
+}
+
+func (r *runner) noAlarm(ctx context.Context, _ []*Member) (string, error) {
+	return "", r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
+		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
+			l, err := c.AlarmList(ctx)
+			if err != nil {
+				return err
+			}
+			for _, a := range l.Alarms {
+				if a.GetAlarm() == etcdserverpb.AlarmType_CORRUPT {
+					return never("alarm CORRUPT of member %x is raised", a.GetMemberID())
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// worksThrough proposes a transaction without effect through each member (it compares what never holds, and would put else), and
+// reads linearized. On copies a key is written, read through the next member and deleted too.
+func (r *runner) worksThrough(ctx context.Context, members []*Member) (string, error) {
+	for i, m := range members {
+		if m.Learner {
+			continue
+		}
+		if err := r.linearizable(ctx, m); err != nil {
+			return "", err
+		}
+		if err := r.propose(ctx, m); err != nil {
+			return "", err
+		}
+		if r.write {
+			if err := r.writeAndRead(ctx, m, members[(i+1)%len(members)]); err != nil {
+				return "", err
+			}
+		}
+	}
+	return fmt.Sprintf("%d members", len(members)), nil
+}
+
+const probeKey = "etcd-medic/probe"
+
+func (r *runner) propose(ctx context.Context, m *Member) error {
+	return r.until(ctx, r.limits.step, "proposal through "+m.Name, func(ctx context.Context) error {
+		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+			resp, err := c.Txn(ctx).If(clientv3.Compare(clientv3.Version(probeKey), "<", 0)).Then(clientv3.OpPut(probeKey, "")).Commit()
+			if err == nil && resp.Succeeded {
+				return never("a version below 0 was found")
+			}
+			return err
+		})
+	})
+}
+
+func (r *runner) writeAndRead(ctx context.Context, m, other *Member) error {
+	value := fmt.Sprintf("through %s", m.Name)
+	return r.until(ctx, r.limits.step, "write through "+m.Name+", read through "+other.Name, func(ctx context.Context) error {
+		if err := r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.Put(ctx, probeKey, value)
+			return err
+		}); err != nil {
+			return err
+		}
+		if err := r.ask(ctx, other, func(ctx context.Context, c *clientv3.Client) error {
+			resp, err := c.Get(ctx, probeKey)
+			if err == nil && (len(resp.Kvs) != 1 || string(resp.Kvs[0].Value) != value) {
+				return never("%s does not show what was written through %s", other.Name, m.Name)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.Delete(ctx, probeKey)
+			return err
+		})
+	})
+}
+
+// sameAuth compares what HashKV does not cover. Servers before 3.5 do not tell their auth revision.
+func (r *runner) sameAuth(ctx context.Context, members []*Member) (string, error) {
+	revisions := map[uint64][]string{}
+	enabled := false
+	err := r.until(ctx, r.limits.step, "auth status", func(ctx context.Context) error {
+		clear(revisions)
+		for _, m := range members {
+			err := r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+				resp, err := c.AuthStatus(ctx)
+				if err == nil {
+					enabled = enabled || resp.Enabled
+					revisions[resp.AuthRevision] = append(revisions[resp.AuthRevision], m.Name)
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil && !enabled && strings.Contains(err.Error(), "unknown method"):
+		return notChecked + ": these servers do not tell it", nil
+	case err != nil:
+		return "", err
+	case len(revisions) > 1:
+		return "", fmt.Errorf("auth revisions differ: %v", revisions)
+	}
+	for rev := range revisions {
+		return fmt.Sprint("auth revision ", rev), nil
+	}
+	return "", nil
+}

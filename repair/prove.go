@@ -1,0 +1,85 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// proveDirs is the offline part of the proof: the diagnosis of the stopped data dirs over all buckets, and the best member's keys as they
+// were.
+func (s *session) proveDirs(ctx context.Context, r *runner, st *stage) (string, error) {
+	var specs []evidence.Spec
+	for _, m := range r.present() {
+		if _, err := os.Stat(st.dataDir(m)); err != nil {
+			return "", err
+		}
+		specs = append(specs, evidence.Spec{Name: m.Name, Where: st.dataDir(m)})
+	}
+	return s.proveSpecs(ctx, specs)
+}
+
+func (s *session) proveSpecs(ctx context.Context, specs []evidence.Spec) (string, error) {
+	report, err := compare.Diagnose(ctx, specs, compare.Options{Version: s.o.Version, Progress: s.o.Progress})
+	if err != nil {
+		return "", err
+	}
+	const healthy = "diagnose says healthy of the stopped data dirs, over all buckets"
+	switch h := report.Verdict.Healthy; {
+	case h != nil && *h:
+		s.out.prove(healthy, holds, report.Verdict.Class)
+	case h == nil:
+		s.out.prove(healthy, notChecked, report.Verdict.Summary)
+	default:
+		s.out.prove(healthy, violated, report.Verdict.Class+": "+report.Verdict.Summary)
+	}
+	for _, k := range report.Checks {
+		if k.ID == "K01" && k.Outcome == check.Violated {
+			s.out.prove("bucket key is equal on all members", violated, k.Title)
+		}
+	}
+	for i := range report.Members {
+		if db := report.Members[i].DB; db != nil && report.Members[i].Name == s.plan.Best.Name {
+			s.out.Bytes = max(s.out.Bytes, db.Size)
+		}
+	}
+	for _, sp := range specs {
+		if err := s.proveKept(ctx, sp); err != nil {
+			return "", err
+		}
+	}
+	return report.Verdict.Class, nil
+}
+
+// proveKept holds one data dir against what the best member held when the plan was made: HashKV at that revision covers every key, value,
+// revision and lease attachment up to it.
+func (s *session) proveKept(ctx context.Context, sp evidence.Spec) error {
+	what := fmt.Sprintf("%s holds all that %s held at revision %d", sp.Name, s.plan.Best.Name, s.plan.Best.Revision)
+	parts, err := evidence.Locate(ctx, sp)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = parts.Close() }() // only read
+	db, err := dumpdb.Open(parts.DB)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // only read
+	h, err := db.HashKV(ctx, s.plan.Best.Revision)
+	switch {
+	case err != nil:
+		s.out.prove(what, notChecked, err.Error())
+	case h.CompactRev != s.plan.Best.Compact:
+		s.out.prove(what, notChecked, fmt.Sprintf("it was compacted at %d meanwhile, before at %d", h.CompactRev, s.plan.Best.Compact))
+	case h.Hash != s.plan.Best.HashKV:
+		s.out.prove(what, violated, fmt.Sprintf("HashKV is %d, was %d", h.Hash, s.plan.Best.HashKV))
+	default:
+		s.out.prove(what, holds, fmt.Sprintf("HashKV %d", h.Hash))
+	}
+	return nil
+}

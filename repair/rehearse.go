@@ -1,0 +1,162 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/node"
+)
+
+// Rehearse does a plan to scratch copies in a sandbox and proves the result. A *RefusedError means that nothing was begun, an
+// *UnfinishedError that the journal tells how far it came.
+func Rehearse(ctx context.Context, file string, o RunOptions) (*Outcome, error) {
+	s, err := open(file, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	work := s.o.Work
+	if work == "" {
+		work = file + ".work"
+	}
+	err = s.sandboxed(ctx, rehearsal, work, true)
+	return s.finish(err, func() error {
+		if s.o.Keep {
+			return nil
+		}
+		return os.RemoveAll(work)
+	})
+}
+
+// sandboxed does the way's steps to copies below work. The copies are left there, stopped.
+func (s *session) sandboxed(ctx context.Context, mode Mode, work string, throwAway bool) error {
+	way := s.plan.Way(Reseed)
+	if way == nil || !way.Possible {
+		return refusedf("see the steps of the plan", "a plan to %s has no steps that could be tried on copies", s.plan.Mode)
+	}
+	steps := s.plan.Way(way.Uses)
+	work = absolute(work) // servers run in another folder
+	set, err := s.sources(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = set.Close() }() // only read
+	server, err := s.server(ctx, set)
+	if err != nil {
+		return err
+	}
+	if err := s.upgrade(throwAway); err != nil {
+		return err
+	}
+	if err := enough(work, s.need(set), s.o.room); err != nil {
+		return err
+	}
+	if err := s.freshWork(work); err != nil {
+		return err
+	}
+	if err := s.journal(mode); err != nil {
+		return err
+	}
+	s.out.Way, s.out.Server = way.Uses, server.String()
+	st := &stage{dir: work, say: s.o.Progress, runs: map[string]*node.Member{}, clients: map[*node.Member]*clientv3.Client{}, catchUp: 1, patience: 2 * time.Minute}
+	r := &runner{plan: s.plan, steps: steps.Steps, host: st, j: s.j, out: s.out, limits: defaultLimits(), say: s.o.Progress, sandbox: true,
+		noops: sandboxFillers(server.Version), backup: filepath.Join(work, "backup.db"), write: throwAway}
+	if server.Version.Minor < 6 {
+		st.snapshotCount = 100
+	}
+	return s.play(ctx, r, st, set, server)
+}
+
+// play copies the sources, brings the sandbox up, does the steps, and compares what is left behind.
+func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.Set, server node.Server) error {
+	copies := Step{ID: "00-copy", Title: "copy the data dirs to scratch"}
+	err := s.phase(ctx, r, copies, func() (string, error) { return s.copies(ctx, st, set) })
+	if err != nil {
+		return err
+	}
+	box, err := node.New(ctx, node.Options{Dir: filepath.Join(st.dir, "sandbox"), Server: server, Isolation: s.o.Isolation, Auth: s.plan.Cluster.Auth,
+		UnsafeNoFsync: true, KnownPeers: s.knownPeers(), Log: s.o.Progress})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = box.Close() }() // the processes are gone or killed by now
+	st.box = box
+	err = s.begin(ctx, r, st)
+	if err == nil {
+		err = r.run(ctx)
+	}
+	s.out.Isolation = box.Proof().Lines()
+	if err != nil {
+		return err
+	}
+	if err := s.always(ctx, r, Step{ID: "90-stop", Title: "stop the members"}, func() (string, error) { return "", st.down(ctx, s.plan, r.write) }); err != nil {
+		return err
+	}
+	return s.always(ctx, r, Step{ID: "91-compare", Title: "compare the data dirs"}, func() (string, error) { return s.proveDirs(ctx, r, st) })
+}
+
+// begin brings the sandbox to where the journal stands.
+func (s *session) begin(ctx context.Context, r *runner, st *stage) error {
+	return s.always(ctx, r, Step{ID: "01-start", Title: "start the copies"}, func() (string, error) {
+		notes, err := st.up(ctx, r, s.out.Way)
+		s.out.Notes = append(s.out.Notes, notes...)
+		if err != nil || !r.host.running(ctx, r.best()) {
+			return "", err
+		}
+		return "", r.sameCluster(ctx)
+	})
+}
+
+// phase is a step of the rehearsal itself; it is not done again once it is done.
+func (s *session) phase(ctx context.Context, r *runner, step Step, f func() (string, error)) error {
+	if s.j.state(step.ID) == StateDone {
+		s.out.add(StepResult{ID: step.ID, Title: step.Title, State: "done before"})
+		return nil
+	}
+	return s.always(ctx, r, step, f)
+}
+
+// always is a phase that every process does anew.
+func (s *session) always(ctx context.Context, r *runner, step Step, f func() (string, error)) error {
+	return r.between(ctx, &step, func() (string, string, error) {
+		detail, err := f()
+		return "done", detail, err
+	})
+}
+
+// markFile tells a scratch folder of ours.
+const markFile = "etcd-medic-scratch"
+
+// copies makes the scratch folder anew and copies every source into it.
+func (s *session) copies(ctx context.Context, st *stage, set *evidence.Set) (string, error) {
+	if err := os.RemoveAll(st.dir); err != nil { // an earlier run's scratch; freshWork looked at it
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Join(st.dir, "members"), 0o700); err != nil {
+		return "", err
+	}
+	if err := writeNew(filepath.Join(st.dir, markFile), []byte(s.plan.Digest+"\n")); err != nil {
+		return "", err
+	}
+	var bytes int64
+	for _, m := range set.Members {
+		p := s.bySource(m.Label())
+		if p == nil || !p.Startable {
+			continue // nothing is started on it; the original stays what shows its state
+		}
+		if err := copyMember(ctx, m, st.dataDir(p)); err != nil {
+			return "", err
+		}
+		bytes += m.Source.Manifest.Bytes
+	}
+	if err := set.Unchanged(); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20), nil
+}

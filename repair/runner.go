@@ -1,0 +1,206 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// host is where members run: a sandbox, or the machines of the real cluster. Steps know nothing else of it.
+type host interface {
+	// client returns a client of one member alone and its endpoint; it is kept until the host closes.
+	client(m *Member) (*clientv3.Client, string, error)
+	// running tells whether the member's process runs, as far as the host can tell.
+	running(ctx context.Context, m *Member) bool
+	stop(ctx context.Context, m *Member) error
+	// aside moves the member's data dir out of its place and says where to. It does nothing when the place is empty already.
+	aside(ctx context.Context, m *Member) (where string, err error)
+	start(ctx context.Context, m *Member, how startHow) error
+	// ready waits until the member answers clients. gone is an error that ends waiting at once.
+	ready(ctx context.Context, m *Member) error
+}
+
+// startHow says how a member is started: on its own data dir, empty into an existing cluster, or alone with --force-new-cluster.
+type startHow struct {
+	initialCluster string
+	empty          bool
+	forceNew       bool
+}
+
+// limits bound how long steps may take.
+type limits struct {
+	// call is one request, step most steps, transfer the sending of a database.
+	call, step, transfer time.Duration
+	poll                 time.Duration
+}
+
+func defaultLimits() limits {
+	return limits{call: 10 * time.Second, step: 2 * time.Minute, transfer: 30 * time.Minute, poll: 100 * time.Millisecond}
+}
+
+// runner carries out the steps of one way.
+type runner struct {
+	plan   *Plan
+	steps  []Step
+	host   host
+	j      *journal
+	out    *Outcome
+	limits limits
+	say    func(string)
+	// sandbox is true when nothing but copies can be hurt.
+	sandbox bool
+	// noops is how many proposals make the leader drop the start of its in-memory log, see fillers.
+	noops int
+	// backup is the file that step backup writes.
+	backup string
+	// clones is true when the members are clones: a voter that never started is still listed.
+	clones bool
+	// write makes the proof write a key through each member, not only propose; for copies.
+	write bool
+}
+
+// action is what the table of steps says of a kind.
+type action struct {
+	// done answers whether there is nothing left to do; nil means that it can not be told and the step is done again.
+	done func(context.Context, *runner, *Step) (bool, error)
+	run  func(context.Context, *runner, *Step) (detail string, err error)
+}
+
+// table is the explicit list of what steps do; kinds that are not in it are done by people.
+func table() map[Kind]action {
+	return map[Kind]action{
+		StepBackup:     {nil, doBackup},
+		StepStart:      {nil, doStart},
+		StepMoveLeader: {leads, doMoveLeader},
+		StepAdvanceLog: {nil, doAdvanceLog},
+		StepStop:       {stopped, doStop},
+		StepRemove:     {removed, doRemove},
+		StepSetAside:   {nil, doSetAside},
+		StepAdd:        {added, doAdd},
+		StepStartEmpty: {nil, doStartEmpty},
+		StepWait:       {nil, doWait},
+		StepPromote:    {promoted, doPromote},
+		StepDisarm:     {nil, doDisarm},
+		StepVerify:     {nil, doVerify},
+		StepForceNew:   {nil, doForceNew},
+	}
+}
+
+// run carries out what is left to do and stops at the first step that fails.
+func (r *runner) run(ctx context.Context) error {
+	for i := range r.steps {
+		s := &r.steps[i]
+		if r.j.state(s.ID) == StateDone {
+			r.out.add(StepResult{ID: s.ID, Title: s.Title, State: "done before"})
+			continue
+		}
+		if err := r.step(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step does one step of the plan.
+func (r *runner) step(ctx context.Context, s *Step) error {
+	return r.between(ctx, s, func() (string, string, error) { return r.do(ctx, s) })
+}
+
+// between does something between two lines of the journal.
+func (r *runner) between(ctx context.Context, s *Step, f func() (state, detail string, err error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.say(s.Title)
+	if err := r.j.write(Record{State: StateBegin, Step: s.ID}); err != nil {
+		return r.unfinished(s.ID, err)
+	}
+	begin := time.Now()
+	state, detail, err := f()
+	res := StepResult{ID: s.ID, Title: s.Title, State: state, Seconds: round(time.Since(begin).Seconds()), Detail: detail}
+	if err != nil {
+		res.State, res.Detail = "failed", err.Error()
+		r.out.add(res)
+		_ = r.j.write(Record{State: StateFailed, Step: s.ID, Detail: res.Detail, Seconds: res.Seconds}) // the disk may be what failed
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return r.unfinished(s.ID, err)
+	}
+	r.out.add(res)
+	if err := r.j.write(Record{State: StateDone, Step: s.ID, Detail: detail, Seconds: res.Seconds}); err != nil {
+		return r.unfinished(s.ID, err)
+	}
+	return nil
+}
+
+func (r *runner) do(ctx context.Context, s *Step) (state, detail string, err error) {
+	a, ok := table()[s.Kind]
+	if !ok {
+		return "", "", fmt.Errorf("step %s is done by hand", s.Kind)
+	}
+	if a.done != nil {
+		done, err := a.done(ctx, r, s)
+		if err != nil {
+			return "", "", err
+		}
+		if done {
+			return "already done", "", nil
+		}
+	}
+	detail, err = a.run(ctx, r, s)
+	return "done", detail, err
+}
+
+func (r *runner) unfinished(step string, err error) error {
+	return &UnfinishedError{Step: step, Journal: r.j.path, Err: err,
+		Hint: "the journal " + r.j.path + " says where it stands; the same command goes on from there"}
+}
+
+// note writes a value that later steps need.
+func (r *runner) note(step, name, value string) error {
+	return r.j.write(Record{State: StateNote, Step: step, Values: map[string]string{name: value}})
+}
+
+func (r *runner) best() *Member { return r.plan.Member(r.plan.Best.Name) }
+
+// permanent marks an error that trying again does not cure.
+type permanent struct{ err error }
+
+func (p permanent) Error() string { return p.err.Error() }
+func (p permanent) Unwrap() error { return p.err }
+
+func never(format string, args ...any) error { return permanent{fmt.Errorf(format, args...)} }
+
+// until tries f until it succeeds, the limit is over or the error is one that stays.
+func (r *runner) until(ctx context.Context, limit time.Duration, what string, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		call, done := context.WithTimeout(ctx, r.limits.call)
+		err := f(call)
+		done()
+		var p permanent
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &p):
+			return fmt.Errorf("%s: %w", what, p.err)
+		case !transient(err):
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		select {
+		case <-ctx.Done():
+			if context.Cause(ctx) == context.Canceled { //nolint:errorlint // the cause is that very value
+				return ctx.Err()
+			}
+			return fmt.Errorf("%s: not within %v: %w", what, limit, err)
+		case <-time.After(r.limits.poll):
+		}
+	}
+}
+
+func round(seconds float64) float64 { return float64(int(seconds*1000+0.5)) / 1000 }

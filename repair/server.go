@@ -1,0 +1,99 @@
+package repair
+
+import (
+	"context"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/node"
+)
+
+// server chooses what runs the copies.
+func (s *session) server(ctx context.Context, set *evidence.Set) (node.Server, error) {
+	var need node.Need
+	for _, m := range set.Members {
+		if m.DB == nil || m.DB.Handle == nil || m.ClusterID != s.plan.Cluster.ID {
+			continue
+		}
+		for _, v := range []struct {
+			text string
+			to   *node.Version
+		}{{m.DB.Meta.StorageVersion, &need.Storage}, {m.DB.Cluster.Version, &need.Cluster}} {
+			if got, err := node.ParseVersion(v.text); err == nil && !v.to.AtLeast(got) {
+				*v.to = got
+			}
+		}
+		tail, err := v2Tail(ctx, m)
+		if err != nil {
+			return node.Server{}, err
+		}
+		need.V2EntriesAfterSnapshot = need.V2EntriesAfterSnapshot || tail
+	}
+	server, err := node.Choose(ctx, need, s.o.EtcdBinary)
+	if err != nil {
+		return server, err
+	}
+	s.out.Raises = need.Raises(server.Version)
+	return server, nil
+}
+
+// v2Tail tells whether the log holds v2 requests behind its newest snapshot, on which 3.7 panics.
+func v2Tail(ctx context.Context, m *evidence.Member) (bool, error) {
+	if m.WAL == nil || m.WAL.Log == nil {
+		return false, nil
+	}
+	var after uint64
+	for _, s := range m.WAL.Summary.Snapshots {
+		after = max(after, s.Index)
+	}
+	d := dumplog.Decoder{}
+	for e, err := range m.WAL.Log.Entries(ctx, m.WAL.Summary) {
+		if err != nil {
+			return false, ctx.Err()
+		}
+		if e.Index <= after || e.Overwritten {
+			continue
+		}
+		if req, err := d.Decode(&e); err == nil && req != nil && req.Kind == dumplog.KindV2 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// upgrade refuses to hand out data dirs that the cluster's own servers can not open any more.
+func (s *session) upgrade(throwAway bool) error {
+	if throwAway || s.o.AllowUpgrade || s.out.Raises == "" {
+		return nil
+	}
+	return refusedf("name the cluster's own server with --etcd-binary, use --mode clone, which leaves versions as they are, or accept it with --allow-upgrade", "%s", s.out.Raises)
+}
+
+// walRoom is what a server sets aside for a log: the segment it writes and the next one.
+const walRoom = 128 << 20
+
+// need is how much room the copies of all members, their successors and a backup take at most.
+func (s *session) need(set *evidence.Set) int64 {
+	var n int64
+	for _, m := range set.Members {
+		n += m.Source.Manifest.Bytes
+		if m.Label() == s.plan.Best.Name && m.DB != nil && m.DB.Handle != nil {
+			n += m.DB.Handle.Size()
+			for i := range s.plan.Members {
+				if s.plan.Members[i].rejoins() {
+					n += 2*m.DB.Handle.Size() + walRoom
+				}
+			}
+		}
+	}
+	return n
+}
+
+// sandboxFillers is how many proposals make a server in the sandbox drop the start of its in-memory log: with the flags it is started
+// with, a hundred entries and a little more. Servers without a flag for the entries behind a snapshot keep 5,000 of them.
+func sandboxFillers(v node.Version) int {
+	if !v.CanSetCatchup() {
+		return 5_000 + 250
+	}
+	return 250
+}

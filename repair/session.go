@@ -1,0 +1,177 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/node"
+)
+
+// RunOptions say how a plan is rehearsed or applied.
+type RunOptions struct {
+	// Version is the tool's version, for the outcome.
+	Version string
+	// Specs replace the plan's sources, for copies that lie elsewhere now; their digests must fit all the same.
+	Specs []evidence.Spec
+	// Work is the scratch folder, by default beside the plan; Keep leaves it there at the end.
+	Work string
+	Keep bool
+	// Again gives an interrupted run up and begins anew.
+	Again bool
+	// EtcdBinary is an etcd server of the operator.
+	EtcdBinary string
+	Isolation  node.Isolation
+	// AllowUpgrade lets data dirs that are handed out be written by a newer line than the one that wrote the sources.
+	AllowUpgrade bool
+	// Progress, if set, is told what is being done.
+	Progress func(string)
+	// room stands in for the file system's answer in tests.
+	room func(string) (int64, bool)
+}
+
+func (o *RunOptions) fill() {
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	if o.room == nil {
+		o.room = room
+	}
+}
+
+// session is one run of a plan: lock, journal, outcome.
+type session struct {
+	plan   *Plan
+	file   string
+	o      RunOptions
+	j      *journal
+	out    *Outcome
+	unlock func()
+	begun  time.Time
+}
+
+// open loads and locks the plan. Nothing is written before the caller has checked what it must, except the lock file.
+func open(file string, o RunOptions) (*session, error) {
+	o.fill()
+	p, err := Load(file)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := lock(file + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	s := &session{plan: p, file: file, o: o, unlock: unlock, begun: time.Now()}
+	s.out = &Outcome{SchemaVersion: SchemaVersion, Tool: p.Tool, Plan: p.Digest, Steps: []StepResult{}, Proofs: []Proof{}}
+	s.out.Tool.Version = o.Version
+	return s, nil
+}
+
+func (s *session) close() {
+	if s.j != nil {
+		_ = s.j.close() // every line was flushed
+	}
+	s.unlock()
+}
+
+// journal opens the journal for a mode.
+func (s *session) journal(mode Mode) error {
+	j, err := openJournal(s.file, s.plan.Digest, mode, s.o.Again)
+	if err != nil {
+		return err
+	}
+	s.j, s.out.Mode, s.out.Resumed = j, mode, j.resumed()
+	return nil
+}
+
+// sources opens the plan's sources and holds them against the digests that the plan is bound to.
+func (s *session) sources(ctx context.Context) (*evidence.Set, error) {
+	specs := s.plan.Specs()
+	if len(s.o.Specs) > 0 {
+		specs = s.o.Specs
+	}
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Progress: s.o.Progress})
+	if err != nil {
+		return nil, refusedf("give the places of the copies again: etcd-medic repair rehearse PLAN [NAME=]PATH...", "the sources of the plan can not be read: %v", err)
+	}
+	if err := s.sameSources(set); err != nil {
+		return nil, errors.Join(err, set.Close())
+	}
+	return set, nil
+}
+
+func (s *session) sameSources(set *evidence.Set) error {
+	const hint = "plan again: a plan is only good for the bytes it was made from"
+	for _, f := range set.Failed {
+		return refusedf("bring it into a readable state", "source %s can not be read: %v", f.Spec.Where, f.Err)
+	}
+	found := map[string]string{}
+	for _, m := range set.Members {
+		found[m.Label()] = m.Source.Manifest.Digest()
+	}
+	for _, want := range s.plan.Sources {
+		got, ok := found[want.Name]
+		switch {
+		case !ok:
+			return refusedf(hint, "source %s of the plan is not there", want.Name)
+		case got != want.SHA256:
+			return refusedf(hint, "source %s changed since the plan was made: its digest was %s, it is %s", want.Name, short(want.SHA256), short(got))
+		}
+	}
+	return nil
+}
+
+// finish closes the run: what is reached is written to the journal, and scratch goes.
+func (s *session) finish(err error, clean func() error) (*Outcome, error) {
+	err = asRefusal(err)
+	s.out.Seconds = round(time.Since(s.begun).Seconds())
+	if err != nil {
+		if s.j == nil {
+			return nil, err
+		}
+		return s.out, err
+	}
+	s.out.Reached = s.out.provenWell()
+	if !s.out.Reached {
+		return s.out, &UnfinishedError{Step: "proof", Journal: s.j.path, Err: errors.New("a proof is violated"), Hint: "do not put the result into service; begin anew with --again"}
+	}
+	if err := s.j.write(Record{State: StateEnd}); err != nil {
+		return s.out, err
+	}
+	return s.out, clean()
+}
+
+func (s *session) knownPeers() []string {
+	var out []string
+	for i := range s.plan.Members {
+		out = append(out, s.plan.Members[i].PeerURLs...)
+	}
+	return out
+}
+
+// freshWork refuses a scratch folder that is not ours.
+func (s *session) freshWork(work string) error {
+	entries, err := os.ReadDir(work)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(work, markFile)); err != nil {
+		return refusedf("name another folder with --work", "%s is not empty, and not of an earlier run", work)
+	}
+	return nil
+}
+
+func (s *session) bySource(label string) *Member {
+	for i := range s.plan.Members {
+		if m := &s.plan.Members[i]; m.Source == label {
+			return m
+		}
+	}
+	return nil
+}
