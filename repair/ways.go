@@ -124,7 +124,7 @@ func (pl *planner) cautions() {
 		say("%s is as good as %s; --best takes another one", strings.Join(pl.p.Best.Equals, ", "), pl.p.Best.Name)
 	}
 	for _, k := range pl.r.Causes {
-		if len(k.FixedIn) > 0 {
+		if k.ID == pl.p.Verdict.Cause && len(k.FixedIn) > 0 {
 			say("the defect behind it (%s) comes back at the next restart unless every member is upgraded past it: %s", k.ID, strings.Join(k.FixedIn, ", "))
 		}
 	}
