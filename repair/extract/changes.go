@@ -84,13 +84,18 @@ func scriptKey(key []byte) (before, word []byte) {
 func appendPut(b, key, value []byte, lease string) []byte {
 	before, word := scriptKey(key)
 	b = append(b, before...)
-	b = append(b, "printf '"...)
-	b = appendPrintf(b, value)
-	b = append(b, `' | "$etcdctl" put `...)
+	if len(value) > 0 { // an empty stdin is no value to etcdctl
+		b = append(b, "printf '"...)
+		b = append(appendPrintf(b, value), "' | "...)
+	}
+	b = append(b, `"$etcdctl" put `...)
 	if lease != "" {
 		b = append(append(append(b, `--lease="$`...), lease...), `" `...)
 	}
 	b = append(b, "-- "...)
 	b = append(b, word...)
+	if len(value) == 0 {
+		b = append(b, " '' </dev/null"...)
+	}
 	return append(b, " >/dev/null\n"...)
 }

@@ -13,10 +13,11 @@ import (
 const scriptHead = `#!/bin/sh
 # Written by etcd-medic from %s at revision %d. etcdctl takes its flags from the environment:
 #   ETCDCTL_ENDPOINTS, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER
+# (etcdctl 3.3 needs ETCDCTL_API=3 too).
 # %s
 set -eu
-LC_ALL=C ETCDCTL_API=3
-export LC_ALL ETCDCTL_API
+LC_ALL=C
+export LC_ALL
 etcdctl=${ETCDCTL:-etcdctl}
 grant() { "$etcdctl" lease grant "$1" | cut -d' ' -f2; }
 `
@@ -91,7 +92,7 @@ func appendPrintf(b, v []byte) []byte {
 		switch {
 		case c == '%':
 			b = append(b, '%', '%')
-		case i == 0 && c == '-', c < ' ' || c >= 0x7f || c == '\\' || c == '\'':
+		case c < ' ' || c >= 0x7f || c == '\\' || c == '\'' || c == '-' && i == 0:
 			b = append(b, '\\', '0'+c>>6, '0'+c>>3&7, '0'+c&7)
 		default:
 			b = append(b, c)

@@ -31,12 +31,14 @@ func fakeEtcdctl(args []string) int {
 		fmt.Printf("lease 1234%s granted with TTL(%ss)\n", args[2], args[2])
 		return 0
 	case "put":
-		value, err := io.ReadAll(os.Stdin)
-		if err != nil {
-			return 1
-		}
 		c := parsePut(args[1:])
-		c.Value = value
+		if c.Value == nil {
+			value, err := io.ReadAll(os.Stdin)
+			if err != nil || len(value) == 0 { // as the real one refuses it
+				return 1
+			}
+			c.Value = value
+		}
 		calls = append(calls, c)
 	case "txn":
 		calls = readTxn(bufio.NewReader(os.Stdin))
