@@ -231,14 +231,14 @@ func (e *engine) roleDeleted(role string) error {
 
 // meta writes where in the log the database stands.
 func (e *engine) meta() error {
-	if e.at == e.b.from {
+	if e.at == e.b.from && e.b.base != nil {
 		return nil
 	}
 	u64 := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 	if err := e.row("meta", []byte("consistent_index"), u64(e.at.Index)); err != nil {
 		return err
 	}
-	if e.b.minor >= 5 {
+	if e.b.minor >= 5 && e.at.Index > 0 {
 		if err := e.row("meta", []byte("term"), u64(e.at.Term)); err != nil {
 			return err
 		}
