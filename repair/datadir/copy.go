@@ -96,12 +96,26 @@ func EditNew(path string, edits ...Edit) error {
 const chunk = 64 << 20
 
 // copyFile copies a database without its trailer. The kernel copies (copy_file_range, a reflink where the file system has them).
-func copyFile(ctx context.Context, dst, src string, moved func(int64)) (err error) {
+func copyFile(ctx context.Context, dst, src string, moved func(int64)) error {
 	in, size, err := openDB(src)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read
+	return copyBytes(ctx, dst, in, size, moved)
+}
+
+// copyAll copies any file with every byte of it.
+func copyAll(ctx context.Context, dst, src string) error {
+	in, size, err := openRegular(src)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // only read
+	return copyBytes(ctx, dst, in, size, nil)
+}
+
+func copyBytes(ctx context.Context, dst string, in *os.File, size int64, moved func(int64)) (err error) {
 	out, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -117,10 +131,10 @@ func copyFile(ctx context.Context, dst, src string, moved func(int64)) (err erro
 			moved(n)
 		}
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%s became %d bytes shorter while it was copied", src, left)
+			return fmt.Errorf("%s became %d bytes shorter while it was copied", in.Name(), left)
 		}
 		if err != nil {
-			return fmt.Errorf("copying %s: %w", src, err)
+			return fmt.Errorf("copying %s: %w", in.Name(), err)
 		}
 	}
 	return out.Sync()
@@ -128,6 +142,14 @@ func copyFile(ctx context.Context, dst, src string, moved func(int64)) (err erro
 
 // openDB opens a database read-only and returns its size without the trailer.
 func openDB(src string) (*os.File, int64, error) {
+	f, size, err := openRegular(src)
+	if err == nil && size%512 == trailerSize {
+		size -= trailerSize
+	}
+	return f, size, err
+}
+
+func openRegular(src string) (*os.File, int64, error) {
 	f, err := os.Open(src)
 	if err != nil {
 		return nil, 0, err
@@ -139,9 +161,5 @@ func openDB(src string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, errors.Join(err, f.Close())
 	}
-	size := fi.Size()
-	if size%512 == trailerSize {
-		size -= trailerSize
-	}
-	return f, size, nil
+	return f, fi.Size(), nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	bolt "go.etcd.io/bbolt"
@@ -242,4 +243,24 @@ func lastRevision(tx *bolt.Tx) (uint64, error) {
 		return 0, fmt.Errorf("the last key of bucket key, %x, is no revision", k)
 	}
 	return binary.BigEndian.Uint64(k), nil
+}
+
+// SpoilMeta makes the meta page at offset unusable in a database that this run made, by inverting its checksum: bbolt then takes the other
+// one, the transaction before. The checksum is the last 8 bytes of the meta, which begins behind the 16-byte page header.
+func SpoilMeta(path string, offset int64) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	var sum [8]byte
+	at := offset + 16 + 56
+	if _, err = f.ReadAt(sum[:], at); err == nil {
+		for i := range sum {
+			sum[i] = ^sum[i]
+		}
+		if _, err = f.WriteAt(sum[:], at); err == nil {
+			err = f.Sync()
+		}
+	}
+	return errors.Join(err, f.Close())
 }

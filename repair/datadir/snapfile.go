@@ -128,6 +128,12 @@ func snapFile(d *Dir) ([]byte, error) {
 		}
 	}
 	meta := num(num(raw(nil, 1, confState(d.Voters, d.Learners)), 2, d.Index), 3, d.Term)
-	snap := raw(raw(nil, 1, data), 2, meta)
-	return raw(num(nil, 1, uint64(crc32.Checksum(snap, castagnoli))), 2, snap), nil
+	return SnapFile(data, meta), nil
+}
+
+// SnapFile is the content of a .snap file: snappb.Snapshot around raftpb.Snapshot with this data (the JSON of the v2 store) and this
+// marshalled raftpb.SnapshotMetadata.
+func SnapFile(data, metadata []byte) []byte {
+	snap := raw(raw(nil, 1, data), 2, metadata)
+	return raw(num(nil, 1, uint64(crc32.Checksum(snap, castagnoli))), 2, snap)
 }

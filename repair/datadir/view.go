@@ -8,6 +8,22 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
+// View is raft's own member list with names and URLs, as it goes into all places of a data dir that hold one.
+type View struct {
+	Voters, Learners []uint64
+	Members          []Member
+	Removed          []uint64
+}
+
+// ViewOf gathers the View that a member with a database shows. A *RefusedError says what is not known.
+func ViewOf(m *evidence.Member) (*View, error) {
+	v, err := viewOf(m)
+	if err != nil {
+		return nil, err
+	}
+	return &View{v.voters, v.learners, v.members, v.removed}, nil
+}
+
 // view is the one member list that all places of the new dirs will carry.
 type view struct {
 	voters, learners []uint64

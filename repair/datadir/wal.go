@@ -73,16 +73,18 @@ func (l *LogWriter) record(kind uint64, data []byte) {
 	l.n += int64(len(b))
 }
 
-func (l *LogWriter) metadata(member, cluster uint64) {
+// Metadata appends etcdserverpb.Metadata {1 NodeID, 2 ClusterID}.
+func (l *LogWriter) Metadata(member, cluster uint64) {
 	l.record(recordMetadata, num(num(nil, 1, member), 2, cluster))
 }
 
-func (l *LogWriter) state(term, vote, commit uint64) {
+// State appends raftpb.HardState {1 term, 2 vote, 3 commit}.
+func (l *LogWriter) State(term, vote, commit uint64) {
 	l.record(recordState, num(num(num(nil, 1, term), 2, vote), 3, commit))
 }
 
-// snapshot writes walpb.Snapshot{1 index, 2 term, 3 conf_state (3.5+)}.
-func (l *LogWriter) snapshot(term, index uint64, conf []byte) {
+// Snapshot appends walpb.Snapshot{1 index, 2 term, 3 conf_state (3.5+)}.
+func (l *LogWriter) Snapshot(term, index uint64, conf []byte) {
 	b := num(num(nil, 1, index), 2, term)
 	if conf != nil {
 		b = raw(b, 3, conf)
@@ -90,7 +92,8 @@ func (l *LogWriter) snapshot(term, index uint64, conf []byte) {
 	l.record(recordSnapshot, b)
 }
 
-func (l *LogWriter) entry(e *Entry) {
+// Entry appends raftpb.Entry {1 Type, 2 Term, 3 Index, 4 Data}.
+func (l *LogWriter) Entry(e *Entry) {
 	b := num(num(num(nil, 1, uint64(e.Type)), 2, e.Term), 3, e.Index)
 	if len(e.Data) > 0 {
 		b = raw(b, 4, e.Data)
@@ -101,24 +104,24 @@ func (l *LogWriter) entry(e *Entry) {
 // writeLog writes the one segment of a new data dir.
 func writeLog(w io.Writer, d *Dir) error {
 	l := NewLogWriter(w, 0)
-	l.metadata(d.MemberID, d.ClusterID)
-	l.snapshot(0, 0, nil)
+	l.Metadata(d.MemberID, d.ClusterID)
+	l.Snapshot(0, 0, nil)
 	behind := 0
 	for behind < len(d.Entries) && d.Entries[behind].Index <= d.Index {
-		l.entry(&d.Entries[behind])
+		l.Entry(&d.Entries[behind])
 		behind++
 	}
-	l.state(d.HardTerm, d.Vote, d.Index)
+	l.State(d.HardTerm, d.Vote, d.Index)
 	var conf []byte
 	if d.Minor == 0 || d.Minor >= 5 {
 		conf = confState(d.Voters, d.Learners)
 	}
-	l.snapshot(d.Term, d.Index, conf)
+	l.Snapshot(d.Term, d.Index, conf)
 	for i := behind; i < len(d.Entries); i++ {
-		l.entry(&d.Entries[i])
+		l.Entry(&d.Entries[i])
 	}
 	if commit := max(d.Commit, d.Index); commit > d.Index {
-		l.state(d.HardTerm, d.Vote, commit)
+		l.State(d.HardTerm, d.Vote, commit)
 	}
 	return l.Flush()
 }

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/repair/narrow"
+)
+
+// narrowOptions are those that wal, db and meta share.
+type narrowOptions struct {
+	output
+	sources
+	out    string
+	with   []string
+	accept map[string]*bool
+}
+
+const narrowRules = `
+
+The source is only read; the result is a new path of the same kind, in which everything else is as it was. Source and result are
+diagnosed, with the other members named by --with. What is lost is said. The change is refused, and nothing is left behind, when the
+cluster may rely on what would be lost, or when the second diagnosis, which replays the log against the database, finds an error that
+the first did not; the flag that accepts such a consequence is named then.
+
+Exit codes: 0 done, 1 could not read or write, 2 wrong usage, 5 refused.`
+
+// narrowCmd makes the command of one narrow repair; consequences are the flags that it may ask for.
+func narrowCmd(s *Streams, o *narrowOptions, cmd *cobra.Command, consequences map[string]string, run func(context.Context) error) *cobra.Command {
+	o.output.io, o.accept = s, map[string]*bool{}
+	cmd.Long += narrowRules
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.parse(args); err != nil {
+			return err
+		}
+		if o.out == "" {
+			return usagef("-o NEW", "the new path is missing")
+		}
+		return run(cmd.Context())
+	}
+	o.output.flags(cmd)
+	o.sources.flags(cmd)
+	o.accessFlags(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&o.out, "output", "o", "", "the new path; must not exist")
+	f.StringArrayVar(&o.with, "with", nil, "another member to hold the result against; repeatable")
+	for name, usage := range consequences {
+		o.accept[name] = f.Bool(name, false, usage)
+	}
+	return cmd
+}
+
+var consequenceTexts = map[string]string{
+	narrow.AcceptLostCommits:   "put up with the loss of entries that may be committed by this member's vote",
+	narrow.AcceptLostRevisions: "put up with records that are lost, or can not be proved to be all there",
+	narrow.AcceptUnproven:      "keep entries whose checksum fails as they are",
+	narrow.AcceptDivergence:    "put up with a member that differs from the others",
+}
+
+func consequences(names ...string) map[string]string {
+	out := map[string]string{}
+	for _, n := range names {
+		out[n] = consequenceTexts[n]
+	}
+	return out
+}
+
+func runNarrow(ctx context.Context, o *narrowOptions, c narrow.Change) error {
+	opts := narrow.Options{Source: o.specs[0], Out: o.out, Compare: o.compareOptions(&o.sources)}
+	for _, s := range o.with {
+		spec, err := evidence.ParseSpec(s)
+		if err != nil {
+			return usagef("see etcd-medic help sources", "--with: %v", err)
+		}
+		opts.With = append(opts.With, spec)
+	}
+	for name, on := range o.accept {
+		if *on {
+			opts.Accept = append(opts.Accept, name)
+		}
+	}
+	r, err := narrow.Run(ctx, opts, c)
+	o.io.clearStatus()
+	if err != nil {
+		return err
+	}
+	return render.Document(o.io.Out, o.format, r, narrowSheet(r, o.out), o.renderOptions())
+}
+
+func narrowSheet(r *narrow.Report, out string) render.Sheet {
+	head := render.Section{Pairs: [][2]string{
+		{"source", string(r.Kind) + " " + r.Source},
+		{"result", out},
+		{"before", r.Before.Class + ": " + r.Before.Summary},
+		{"after", r.After.Class + ": " + r.After.Summary},
+	}}
+	gives := r.GivesUp
+	if len(gives) == 0 {
+		gives = []string{"nothing"}
+	}
+	left := render.Section{Title: "still found in the result"}
+	for _, f := range r.After.Findings {
+		left.Lines = append(left.Lines, "- "+f.Check+" "+string(f.Severity)+": "+f.Title)
+	}
+	sections := []render.Section{head, {Title: "did", Lines: prefixed("- ", r.Did)}, {Title: "gives up", Lines: prefixed("- ", gives)}}
+	if len(r.Notes) > 0 {
+		sections = append(sections, render.Section{Title: "mind", Lines: prefixed("- ", r.Notes)})
+	}
+	if len(left.Lines) > 0 {
+		sections = append(sections, left)
+	}
+	return render.Sheet{Sections: append(sections, render.Section{Title: "next", Lines: []string{"look at the result before it goes anywhere:"},
+		Commands: []string{"$ etcd-medic inspect " + out}})}
+}
+
+const repairWALLong = `Repair a damaged log. Records that their checksums prove are kept in their order, under a new checksum chain from the first damaged
+segment on: torn tails, holes of zeros, damaged types and lengths, broken chains and missing segments. Entries that are lost are taken
+from the logs of the members named by --with, where those know them committed; where nobody has them, the log ends.`
+
+const repairWALExample = `  etcd-medic repair wal /copies/node1 -o /new/node1
+  etcd-medic repair wal node1=/copies/node1 --with node2=/copies/node2 --with node3=/copies/node3 -o /new/node1`
+
+func newRepairWALCmd(s *Streams) *cobra.Command {
+	o := &narrowOptions{}
+	cmd := &cobra.Command{Use: "wal SOURCE -o NEW", Short: "cut, chain anew or complete a damaged log", Long: repairWALLong, Example: repairWALExample}
+	return narrowCmd(s, o, cmd, consequences(narrow.AcceptLostCommits, narrow.AcceptUnproven, narrow.AcceptDivergence), func(ctx context.Context) error {
+		return runNarrow(ctx, o, narrow.WAL{})
+	})
+}
+
+const repairDBLong = `Repair a damaged database. --rebuild writes a new file from every row that can be read: from the tree, from lost pages where damage
+took their records from the tree, and small buckets from the transaction before where the newest is unreadable. --previous-meta goes
+back one transaction, which bbolt keeps until its pages are used again; the server applies what that takes back from its log.`
+
+const repairDBExample = `  etcd-medic repair db /copies/node1 --rebuild -o /new/node1
+  etcd-medic repair db backup.db --rebuild -o whole.db
+  etcd-medic repair db /copies/node1 --previous-meta -o /new/node1`
+
+func newRepairDBCmd(s *Streams) *cobra.Command {
+	o := &narrowOptions{}
+	var again, back bool
+	cmd := &cobra.Command{Use: "db SOURCE -o NEW", Short: "rebuild a damaged database, or go back one transaction", Long: repairDBLong, Example: repairDBExample}
+	narrowCmd(s, o, cmd, consequences(narrow.AcceptLostRevisions, narrow.AcceptDivergence), func(ctx context.Context) error {
+		if again == back {
+			return usagef("--rebuild or --previous-meta", "say how to repair the database")
+		}
+		return runNarrow(ctx, o, narrow.DB{Previous: back})
+	})
+	cmd.Flags().BoolVar(&again, "rebuild", false, "write a new database from all rows that can be read")
+	cmd.Flags().BoolVar(&back, "previous-meta", false, "make the transaction before the newest one")
+	return cmd
+}
+
+const repairMetaLong = `Change control values of a member: the consistent index (with its term), the auth revision, the storage version, the member list and
+the ConfState as raft itself has them, alarms, and v2 keys that keep etcd 3.6 from starting. Several can be given together.`
+
+const repairMetaExample = `  etcd-medic repair meta /copies/node1 --set-consistent-index 1043 -o /new/node1
+  etcd-medic repair meta node1=/copies/node1 --with node2=/copies/node2 --set-auth-revision 12 -o /new/node1
+  etcd-medic repair meta /copies/node1 --members-from-raft --confstate-from-raft -o /new/node1
+  etcd-medic repair meta /copies/node1 --clear-alarm 8e9e05c52164694d:CORRUPT -o /new/node1`
+
+func newRepairMetaCmd(s *Streams) *cobra.Command {
+	o := &narrowOptions{}
+	var c narrow.Meta
+	var index, auth uint64
+	var storage string
+	var alarms []string
+	cmd := &cobra.Command{Use: "meta SOURCE -o NEW", Short: "change control values of a member", Long: repairMetaLong, Example: repairMetaExample}
+	f := cmd.Flags()
+	narrowCmd(s, o, cmd, consequences(narrow.AcceptDivergence), func(ctx context.Context) error {
+		if f.Changed("set-consistent-index") {
+			c.ConsistentIndex = &index
+		}
+		if f.Changed("set-auth-revision") {
+			c.AuthRevision = &auth
+		}
+		if f.Changed("set-storage-version") {
+			c.StorageVersion = &storage
+		}
+		for _, a := range alarms {
+			ref, err := narrow.ParseAlarm(a)
+			if err != nil {
+				return usagef("MEMBER-ID or MEMBER-ID:CORRUPT", "--clear-alarm: %v", err)
+			}
+			c.ClearAlarms = append(c.ClearAlarms, ref)
+		}
+		return runNarrow(ctx, o, c)
+	})
+	f.Uint64Var(&index, "set-consistent-index", 0, "set meta/consistent_index, and meta/term to match")
+	f.Uint64Var(&auth, "set-auth-revision", 0, "set auth/authRevision")
+	f.StringVar(&storage, "set-storage-version", "", "set meta/storageVersion (3.6.0 and later; empty removes it)")
+	f.BoolVar(&c.MembersFromRaft, "members-from-raft", false, "make buckets members and members_removed agree with raft's own list")
+	f.BoolVar(&c.ConfStateFromRaft, "confstate-from-raft", false, "make meta/confState agree with raft's own list")
+	f.StringArrayVar(&alarms, "clear-alarm", nil, "clear the alarms of MEMBER-ID, or one kind: MEMBER-ID:NOSPACE; repeatable")
+	f.BoolVar(&c.DropV2, "drop-v2-keys", false, "remove the v2 keys of users from the .snap files")
+	return cmd
+}
