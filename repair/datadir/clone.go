@@ -23,15 +23,15 @@ type Target struct {
 
 // TargetOf is the target that a source describes, named as the source is.
 func TargetOf(m *evidence.Member) (Target, error) {
-	t := Target{Name: m.Label(), MemberID: uint64(m.MemberID), ClusterID: uint64(m.ClusterID), Term: seenTerm(m)}
+	t := Target{Name: m.Label(), MemberID: uint64(m.MemberID), ClusterID: uint64(m.ClusterID), Term: SeenTerm(m)}
 	if t.MemberID == 0 {
 		return t, fmt.Errorf("%s: no member ID can be read from its log; name the member by its ID", m.Label())
 	}
 	return t, nil
 }
 
-// seenTerm is the highest term in a member's log, snapshots and database.
-func seenTerm(m *evidence.Member) (term uint64) {
+// SeenTerm is the highest term in a member's log, snapshots and database.
+func SeenTerm(m *evidence.Member) (term uint64) {
 	if m.WAL != nil && m.WAL.Summary != nil {
 		s := m.WAL.Summary
 		term = s.LastTerm
@@ -124,7 +124,7 @@ func planClone(best *evidence.Member, targets []Target) (*clonePlan, error) {
 	if dropped := max(best.LastIndex(), index) - index; dropped > 0 {
 		plan.notes = append(plan.notes, fmt.Sprintf("the last %d entries of the log of %s, %d to %d, are not in its database and are not carried over", dropped, best.Label(), index+1, best.LastIndex()))
 	}
-	hard := seenTerm(best)
+	hard := SeenTerm(best)
 	for _, t := range targets {
 		hard = max(hard, t.Term)
 	}

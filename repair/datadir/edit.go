@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"slices"
 
@@ -245,20 +246,23 @@ func lastRevision(tx *bolt.Tx) (uint64, error) {
 	return binary.BigEndian.Uint64(k), nil
 }
 
-// SpoilMeta makes the meta page at offset unusable in a database that this run made, by inverting its checksum: bbolt then takes the other
-// one, the transaction before. The checksum is the last 8 bytes of the meta, which begins behind the 16-byte page header.
-func SpoilMeta(path string, offset int64) error {
+// RollBack makes the older of the two meta pages, at offset older, the newest one in a database that this run made: the other one is
+// overwritten with the same state under a lower txid, so that both are valid. A meta is 64 bytes behind the 16-byte page header: txid at
+// 48, FNV-1a-64 of the 56 bytes before at 56; page id is txid modulo 2.
+func RollBack(path string, older, newer int64) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	var sum [8]byte
-	at := offset + 16 + 56
-	if _, err = f.ReadAt(sum[:], at); err == nil {
-		for i := range sum {
-			sum[i] = ^sum[i]
-		}
-		if _, err = f.WriteAt(sum[:], at); err == nil {
+	var b [80]byte
+	if _, err = f.ReadAt(b[:], older); err == nil {
+		txid := binary.LittleEndian.Uint64(b[64:]) - 1
+		binary.LittleEndian.PutUint64(b[0:], txid%2)
+		binary.LittleEndian.PutUint64(b[64:], txid)
+		h := fnv.New64a()
+		_, _ = h.Write(b[16:72])
+		binary.LittleEndian.PutUint64(b[72:], h.Sum64())
+		if _, err = f.WriteAt(b[:], newer); err == nil {
 			err = f.Sync()
 		}
 	}

@@ -17,13 +17,13 @@ func (r *rewriter) account() error {
 	}
 	w.did("the log is written anew from segment %s on, under a new CRC chain; it ends at index %d", r.s.Segments[r.firstBad].Name, r.last())
 	if len(r.filled) > 0 {
-		w.did("lost entries %s were taken from the log of %s", spans(r.filled), strings.Join(slices.Sorted(maps.Keys(r.used)), ", "))
+		w.did("lost %s taken from the log of %s", entries(r.filled...), strings.Join(slices.Sorted(maps.Keys(r.used)), ", "))
 	}
 	if len(r.unproven) > 0 {
-		w.note("entries whose checksum fails were kept as they are: %s", spans(spansOf(slices.Sorted(maps.Keys(r.unproven)))))
+		w.note("%s kept as on disk, although the checksum fails", entries(spansOf(slices.Sorted(maps.Keys(r.unproven)))...))
 	}
 	if len(r.bridged) > 0 {
-		w.givesUp("entries %s, which a raft snapshot at index %d covers", spans(r.bridged), newestUsable(w.source()))
+		w.givesUp("%s, which a raft snapshot at index %d covers", entries(r.bridged...), newestUsable(w.source()))
 	}
 	if r.dropped > 0 {
 		w.givesUp("%d records of segments that belong to another member or cluster", r.dropped)
@@ -43,22 +43,22 @@ func (r *rewriter) lost() error {
 	if had <= last {
 		return nil
 	}
-	w.givesUp("entries %s of this member's log", span{last + 1, had})
+	w.givesUp("%s of this member's log", entries(span{last + 1, had}))
 	commit := max(r.s.MaxCommit, m.ConsistentIndex())
 	for _, p := range w.peers() {
 		commit = max(commit, p.Commit)
 	}
 	if own := max(r.s.MaxCommit, m.ConsistentIndex()); own > last {
-		return w.need(AcceptLostCommits, r.advice(), fmt.Sprintf("entries %s are committed, and this member knew it: without them it goes back behind what it confirmed", span{last + 1, own}))
+		return w.need(AcceptLostCommits, r.advice(), fmt.Sprintf("committed, and known so to this member: %s; without, it goes back behind what it confirmed", entries(span{last + 1, own})))
 	}
 	if last+1 >= r.torn && r.torn > 0 {
 		return nil
 	}
 	if commit > last {
-		return w.need(AcceptLostCommits, r.advice(), fmt.Sprintf("entries %s are committed, perhaps by this member's vote", span{last + 1, min(commit, had)}))
+		return w.need(AcceptLostCommits, r.advice(), fmt.Sprintf("committed, perhaps by this member's vote: %s", entries(span{last + 1, min(commit, had)})))
 	}
 	if len(w.peers()) == 0 && len(m.Membership.Voters) > 1 {
-		return w.need(AcceptLostCommits, r.advice(), fmt.Sprintf("entries %s may be committed by this member's vote; no other member was named that shows it", span{last + 1, had}))
+		return w.need(AcceptLostCommits, r.advice(), fmt.Sprintf("perhaps committed by this member's vote, and no other member was named that shows it: %s", entries(span{last + 1, had})))
 	}
 	return nil
 }
@@ -71,6 +71,14 @@ func (r *rewriter) advice() string {
 		return "name other members with --with: their logs may have the entries"
 	}
 	return "clone the member from a better one: etcd-medic repair plan"
+}
+
+// entries names stretches of the log in words.
+func entries(list ...span) string {
+	if len(list) == 1 && list[0].from == list[0].to {
+		return "entry " + list[0].String()
+	}
+	return "entries " + spans(list)
 }
 
 func spans(list []span) string {

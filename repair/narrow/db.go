@@ -83,7 +83,11 @@ type rebuilder struct {
 	last                           int64
 	compact                        int64
 	holes                          []span
-	damage                         []*dumpdb.DamageError
+	// filled are holes whose records a peer had, from that peer; ended is true when a peer shows where the records end.
+	filled []span
+	from   string
+	ended  bool
+	damage []*dumpdb.DamageError
 }
 
 type pair struct{ key, value []byte }
@@ -201,6 +205,9 @@ func (b *rebuilder) keys() error {
 			return err
 		}
 	}
+	if err := b.tail(); err != nil {
+		return err
+	}
 	return b.flush()
 }
 
@@ -212,10 +219,16 @@ func (b *rebuilder) record(s *dumpdb.Salvaged) error {
 		}
 	}
 	if from := max(b.last, b.compact, 1); s.Main > from+1 && s.Main > b.compact {
-		b.holes = append(b.holes, span{uint64(from + 1), uint64(s.Main - 1)})
+		if err := b.hole(span{uint64(from + 1), uint64(s.Main - 1)}); err != nil {
+			return err
+		}
 	}
-	b.last, b.records = s.Main, b.records+1
-	b.batch = append(b.batch, pair{append([]byte(nil), s.RawKey...), append([]byte{}, s.Raw...)})
+	return b.add(&s.Revision)
+}
+
+func (b *rebuilder) add(r *dumpdb.Revision) error {
+	b.last, b.records = r.Main, b.records+1
+	b.batch = append(b.batch, pair{append([]byte(nil), r.RawKey...), append([]byte{}, r.Raw...)})
 	if len(b.batch) < batchRecords {
 		return nil
 	}

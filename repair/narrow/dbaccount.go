@@ -18,6 +18,9 @@ func (b *rebuilder) account() error {
 	if b.salvaged > 0 {
 		w.did("%d of the records come from pages that the tree no longer reaches", b.salvaged)
 	}
+	if len(b.filled) > 0 {
+		w.did("the records of revisions %s were taken from the database of %s", spans(b.filled), b.from)
+	}
 	if b.conflicts > 0 {
 		w.note("of %d records several versions were found, and one was taken", b.conflicts)
 		if len(w.peers()) == 0 {
@@ -34,7 +37,7 @@ func (b *rebuilder) account() error {
 	}
 	for _, d := range b.damage {
 		first, last, ok := d.LostRevisions()
-		if ok && first > b.compact && last > 0 && last <= b.last {
+		if ok && first > b.compact && (last > 0 && last <= b.last || last == 0 && b.ended) {
 			continue // every revision there was found: no hole is left
 		}
 		return b.unproven(first, last, ok)
@@ -73,15 +76,14 @@ func (b *rebuilder) advice() string {
 	return "bring them back from a backup and the log with etcd-medic rebuild, or clone the member from another one"
 }
 
-// previous copies the file and makes the older meta page the used one by taking the newer one's checksum away, which is what bbolt itself
-// falls back on.
+// previous copies the file and makes the older meta page the used one.
 func previous(ctx context.Context, w *work) error {
 	src, err := dumpdb.OpenSalvage(w.parts.DB)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = src.Close() }() // only read
-	prev, err := src.PreviousView()
+	prev, err := previousView(src)
 	if err != nil {
 		return refusef("rebuild it from its readable pages instead", "the previous transaction of %s can not be opened: %v", w.report.Source, err)
 	}
@@ -89,22 +91,37 @@ func previous(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	if len(r.Damage) > 0 {
-		return refusef("rebuild it from its readable pages instead", "pages of the previous transaction were used again since: %v", r.Damage[0])
+	for _, d := range r.Damage {
+		if d.Kind != dumpdb.DamageMeta { // the other meta page is about to be written over
+			return refusef("rebuild it from its readable pages instead", "pages of the previous transaction were used again since: %v", d)
+		}
 	}
 	now, was := indexOf(src), indexOf(prev)
+	if prev == src {
+		now = 0
+	}
 	if err := w.out.CopyDB(ctx, w.dbPath(), w.parts.DB); err != nil {
 		return err
 	}
 	for _, m := range src.Metas() {
 		if m.Page != prev.Meta().Page {
-			if err := datadir.SpoilMeta(w.dbPath(), m.Offset); err != nil {
+			if err := datadir.RollBack(w.dbPath(), prev.Meta().Offset, m.Offset); err != nil {
 				return err
 			}
 		}
 	}
 	w.did("the previous transaction, %d, is the newest one now", prev.Meta().Txid)
 	return previousLoss(w, was, now)
+}
+
+// previousView is the transaction to go back to: where the newest meta page is damaged already, the one that bbolt falls back on.
+func previousView(src *dumpdb.DB) (*dumpdb.DB, error) {
+	for _, m := range src.Metas() {
+		if !m.Valid && src.Meta().Valid {
+			return src, nil
+		}
+	}
+	return src.PreviousView()
 }
 
 func indexOf(db *dumpdb.DB) uint64 {
@@ -123,7 +140,7 @@ func previousLoss(w *work, was, now uint64) error {
 	case was == 0:
 		return refusef("", "the previous transaction has no consistent index: it is older than the first applied entry")
 	case now > was:
-		w.givesUp("the effect of entries %s, until the server applies them again from its log", span{was + 1, now})
+		w.givesUp("the effect of %s, until the server applies it again from its log", entries(span{was + 1, now}))
 	case now == 0:
 		w.note("the newest transaction can not be read: entries behind %d are applied from the log at the next start", was)
 	}

@@ -151,14 +151,14 @@ func (w *work) judgeIndex(ctx context.Context, from, to uint64) error {
 	case seen < n:
 		return w.need(AcceptDivergence, "give the data dir, or a member whose log reaches that far, with --with", fmt.Sprintf("only %d of the %d entries between %d and %d can be looked at", seen, n, low, high))
 	case changing == 0:
-		w.note("none of the %d entries between %d and %d changes anything", n, low, high)
+		w.note("nothing is changed by %s", entries(span{low, high}))
 		return nil
 	case to > from && !w.shown(ctx, at):
 		w.givesUp("the effect of entries %d to %d, where the database does not hold it: they are never applied", low, high)
-		return w.need(AcceptDivergence, "", fmt.Sprintf("%d of the entries %d to %d change something, the first is %s; with the index raised they are never applied here", changing, low, high, first))
+		return w.need(AcceptDivergence, "", fmt.Sprintf("of %s, %d change something, first %s; with the index raised they are never applied here", entries(span{low, high}), changing, first))
 	case to < from && !w.absent(ctx, at):
 		w.givesUp("equality with the other members: entries %d to %d are applied again", low, high)
-		return w.need(AcceptDivergence, "", fmt.Sprintf("%d of the entries %d to %d change something and the database shows it, the first is %s; with the index lowered they are applied twice", changing, low, high, first))
+		return w.need(AcceptDivergence, "", fmt.Sprintf("of %s, %d change something and the database shows it, first %s; with the index lowered they are applied twice", entries(span{low, high}), changing, first))
 	}
 	return nil
 }
@@ -259,6 +259,8 @@ func setStorageVersion(_ context.Context, c *Meta, w *work) ([]datadir.Edit, err
 		return nil, refusef("3.6.0, 3.7.0, 3.8.0 or none", "no server writes storage version %q", to)
 	case to != "" && (m.DB.Meta.Term == nil || m.DB.Meta.ConfState == nil):
 		return nil, refusef("start the member with etcd 3.5 first", "without meta/term and meta/confState no server takes the database for %s", to)
+	case to != "" && minor > minorOf(m.DB.Cluster.Version) && m.DB.Cluster.Version != "":
+		return nil, refusef("servers raise it themselves once all members run the newer line", "the cluster runs version %s, and its servers do not start on storage version %s", m.DB.Cluster.Version, to)
 	case minorOf(m.DB.Cluster.Version) > max(minor, 5):
 		return edits, w.need(AcceptDivergence, "", fmt.Sprintf("the cluster runs version %s: servers of an older line do not know everything it wrote", m.DB.Cluster.Version))
 	}

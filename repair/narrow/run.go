@@ -7,7 +7,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 // Options say what to change and what to put up with.
@@ -133,5 +132,3 @@ func violated(r *compare.Report) map[string]*check.Finding {
 	}
 	return out
 }
-
-var _ = datadir.ErrExists

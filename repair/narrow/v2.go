@@ -52,19 +52,17 @@ func dropV2(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 			w.note("%s has v2 keys too", p.Label())
 		}
 	}
-	if n, err := v2Entries(w); err != nil {
-		return nil, err
-	} else if n > 0 {
+	if n := v2Entries(w); n > 0 {
 		w.note("%d v2 requests stand in the log behind the newest snapshot; etcd 3.6 and later do not start on those", n)
 	}
 	return nil, nil
 }
 
 // v2Entries counts raw v2 requests behind the newest snapshot that write user keys.
-func v2Entries(w *work) (n int, err error) {
+func v2Entries(w *work) (n int) {
 	m := w.source()
 	if !m.HasLog() {
-		return 0, nil
+		return 0
 	}
 	from := newestUsable(m)
 	for e, err := range m.WAL.Log.Entries(context.Background(), m.WAL.Summary) {
@@ -75,7 +73,7 @@ func v2Entries(w *work) (n int, err error) {
 			n++
 		}
 	}
-	return n, nil
+	return n
 }
 
 // withoutUserKeys takes a .snap file apart, empties /1 in the JSON of the v2 store, and puts it together with a new checksum.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
@@ -74,8 +73,8 @@ type rewriter struct {
 	seq     uint64
 	chain   uint32
 	skip    bool
-	// next is the index that follows the log as it is written, 0 before the first entry.
-	next uint64
+	// next is the index that follows the log as it is written, 0 before the first entry; term is that of its last entry.
+	next, term uint64
 	// state is the last HardState written, hard the last one read.
 	state, hard dumplog.HardState
 	// cut is the first index that could not be had; 0 means none.
@@ -129,6 +128,7 @@ func (r *rewriter) run() (err error) {
 		}
 	}
 	r.fillTail()
+	r.settle()
 	return r.end()
 }
 
@@ -304,7 +304,7 @@ func (r *rewriter) entry(rec *dumplog.Record) error {
 		return nil //nolint:nilerr // damage: what decodes as no entry is lost, and the index tells
 	}
 	if r.copied() {
-		r.next = e.Index + 1
+		r.next, r.term = e.Index+1, e.Term
 		return nil
 	}
 	if r.cut > 0 && e.Index >= r.cut {
@@ -320,7 +320,7 @@ func (r *rewriter) entry(rec *dumplog.Record) error {
 
 func (r *rewriter) write(e *datadir.Entry) {
 	r.log.Entry(e)
-	r.next = e.Index + 1
+	r.next, r.term = e.Index+1, e.Term
 }
 
 // bridge closes a hole in front of an entry: with other members' entries, or, when the newest raft snapshot covers it, by leaving it.
@@ -369,18 +369,6 @@ func (r *rewriter) fillTail() {
 	}
 	if r.next > from {
 		r.filled = append(r.filled, span{from, r.next - 1})
+		r.hard.Commit = max(r.hard.Commit, r.last()) // they are committed where they come from
 	}
-	if hs := r.hard; hs.Commit > r.state.Commit {
-		hs.Commit = min(hs.Commit, r.last())
-		r.state = hs
-		r.log.State(hs.Term, uint64(hs.Vote), hs.Commit)
-	}
-}
-
-// newestUsable is the index of the newest raft snapshot that the member can start from.
-func newestUsable(m *evidence.Member) uint64 {
-	if f := m.NewestSnap(); f != nil {
-		return f.Index
-	}
-	return 0
 }

@@ -2,6 +2,7 @@ package narrow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,6 +52,9 @@ func newWork(ctx context.Context, o *Options) (*work, error) {
 		Cured: []string{}, New: []string{}, Accepted: []string{}}
 	if w.out, err = datadir.Begin(o.Out); err != nil {
 		w.abandon()
+		if errors.Is(err, datadir.ErrExists) {
+			return nil, refusef("name a new path", "%v", err)
+		}
 		return nil, err
 	}
 	return w, nil

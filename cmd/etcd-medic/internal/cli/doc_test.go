@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
+	"github.com/etcd-medic/etcd-medic/repair/narrow"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
 )
 
@@ -120,6 +121,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[extract.Result](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Against](), code, seen)
 	jsonNames(reflect.TypeFor[restore.Report](), code, seen)
+	jsonNames(reflect.TypeFor[narrow.Report](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Drill](), code, seen)
 	jsonNames(reflect.TypeFor[rebuild.Result](), code, seen)
 	documents, _, ok := strings.Cut(page, "## dumplog and dumpdb")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/narrow"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
 )
 
@@ -88,6 +89,10 @@ func hintOf(err error) string {
 	var refused *repair.RefusedError
 	if errors.As(err, &refused) {
 		return refused.Hint
+	}
+	var narrowed *narrow.RefusedError
+	if errors.As(err, &narrowed) {
+		return narrowed.Advice()
 	}
 	var restored *restore.RefusedError
 	if errors.As(err, &restored) {

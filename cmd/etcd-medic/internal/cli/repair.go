@@ -39,5 +39,8 @@ func repairCmds(s *Streams) []*cobra.Command {
 	return []*cobra.Command{
 		newRepairPlanCmd(s, runRepairPlan),
 		newRepairRehearseCmd(s, runRepairRehearse),
+		newRepairWALCmd(s),
+		newRepairDBCmd(s),
+		newRepairMetaCmd(s),
 	}
 }
