@@ -16,8 +16,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
-	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 	"github.com/etcd-medic/etcd-medic/repair/narrow"
+	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
 )
 
