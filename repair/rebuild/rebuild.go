@@ -45,9 +45,10 @@ type builder struct {
 	logs    []*evidence.Member
 	members []*evidence.Member
 	from    Point
-	commit  uint64
-	minor   int
-	sv      *survey
+	// commit is the end of what base and logs prove committed, proven what any source proves.
+	commit, proven uint64
+	minor          int
+	sv             *survey
 	// stop is the last index to execute; 0 when Target decides while executing.
 	stop uint64
 }
@@ -121,7 +122,10 @@ func (b *builder) open(ctx context.Context) error {
 			b.logs = append(b.logs, m)
 			b.res.Logs = append(b.res.Logs, m.Label())
 		}
-		b.commit = max(b.commit, m.Commit)
+		if isLog {
+			b.commit = max(b.commit, m.Commit)
+		}
+		b.proven = max(b.proven, m.Commit)
 	}
 	if err := b.fits(ctx); err != nil {
 		return errors.Join(err, b.close())
@@ -263,7 +267,10 @@ func (b *builder) plan(ctx context.Context) error {
 	if sv.baseTerm != 0 && b.from.Term != 0 && sv.baseTerm != b.from.Term {
 		return refuse("the base stands at entry %d/%d and the log holds %d/%d: they are of different histories", b.from.Term, b.from.Index, sv.baseTerm, b.from.Index)
 	}
-	b.commit = min(b.commit, max(sv.last, b.from.Index))
+	if b.base != nil && sv.last < b.from.Index {
+		return refuse("the logs end at entry %d, before the base's index %d: they lead nowhere from here; a restore begins a new log, and then the restored data dir is the base to take", sv.last, b.from.Index)
+	}
+	b.commit = max(b.commit, min(b.proven, sv.last))
 	if err := b.target(); err != nil {
 		return err
 	}

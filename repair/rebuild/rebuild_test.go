@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
@@ -148,6 +149,7 @@ func busy(r *recorder) {
 	r.do(func(c *clientv3.Client) error { return must(c.Delete(ctx(), "k06", clientv3.WithRange("k09"))) })
 	leases(r, put)
 	txns(r)
+	alarms(r)
 	r.do(func(c *clientv3.Client) error { return must(c.Compact(ctx(), 15, clientv3.WithCompactPhysical())) })
 	r.do(func(c *clientv3.Client) error { return denied(c.Compact(ctx(), 3)) })
 	r.do(func(c *clientv3.Client) error {
@@ -197,6 +199,22 @@ func leases(r *recorder, put func(string, string, ...clientv3.OpOption)) {
 	put("leased/b", "5", clientv3.WithIgnoreLease())
 	r.do(func(c *clientv3.Client) error { return denied(c.Put(ctx(), "x", "y", clientv3.WithLease(12345))) })
 	r.do(func(c *clientv3.Client) error { return must(c.Revoke(ctx(), id)) })
+}
+
+// alarms raises NOSPACE, under which writes are refused in the log, and clears it.
+func alarms(r *recorder) {
+	raise := func(c *clientv3.Client, a etcdserverpb.AlarmRequest_AlarmAction) error {
+		return must(etcdserverpb.NewMaintenanceClient(c.ActiveConnection()).Alarm(ctx(), &etcdserverpb.AlarmRequest{
+			Action: a, MemberID: uint64(r.e.Server.MemberID()), Alarm: etcdserverpb.AlarmType_NOSPACE}))
+	}
+	r.do(func(c *clientv3.Client) error { return raise(c, etcdserverpb.AlarmRequest_ACTIVATE) })
+	r.do(func(c *clientv3.Client) error { return denied(c.Put(ctx(), "full", "x")) })
+	r.do(func(c *clientv3.Client) error { return denied(c.Grant(ctx(), 100)) })
+	r.do(func(c *clientv3.Client) error { return must(c.Delete(ctx(), "k11")) })
+	r.do(func(c *clientv3.Client) error { return denied(c.Txn(ctx()).Then(clientv3.OpPut("full", "x")).Commit()) })
+	r.do(func(c *clientv3.Client) error { return must(c.Txn(ctx()).Then(clientv3.OpDelete("k10")).Commit()) })
+	r.do(func(c *clientv3.Client) error { return raise(c, etcdserverpb.AlarmRequest_DEACTIVATE) })
+	r.do(func(c *clientv3.Client) error { return must(c.Grant(ctx(), 100)) })
 }
 
 func txns(r *recorder) {

@@ -144,6 +144,7 @@ func TestDamagedInput(t *testing.T) {
 	if d := cmp.Diff([]rebuild.Gap{{From: r.points[3].index, To: r.points[3].index}}, got.Missing); d != "" {
 		t.Error(d)
 	}
+	flips(t, dir, r.points[len(r.points)-1])
 	base := filepath.Join(t.TempDir(), "base.db")
 	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: at}, Out: base}); err != nil {
 		t.Fatal(err)
@@ -167,6 +168,44 @@ func TestDamagedInput(t *testing.T) {
 	}
 }
 
+// flips changes single bits all over a log and cuts it: either that is refused, or the result is what the server held.
+func flips(t *testing.T, dir string, last point) {
+	t.Helper()
+	copied := evidencetest.Copy(t, dir)
+	segs, _ := filepath.Glob(filepath.Join(copied, "member", "wal", "*.wal"))
+	whole, err := os.ReadFile(segs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := len(bytes.TrimRight(whole, "\x00"))
+	whole = whole[:end+64]
+	refusals, same := 0, 0
+	for i := range 60 {
+		b := bytes.Clone(whole)
+		if at := i * end / 60; i%6 == 5 {
+			b = b[:at&^7]
+		} else {
+			b[at] ^= 1 << (i % 8)
+		}
+		if err := os.WriteFile(segs[0], b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// The db would prove the same as the log; without it the log stands alone.
+		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: filepath.Dir(segs[0])}}, To: rebuild.Target{Index: last.index}})
+		switch {
+		case err != nil:
+			refusals++
+		case res.HashKV != last.hash || res.To.Revision != last.rev:
+			t.Errorf("change %d is taken for good: %+v", i, res)
+		default:
+			same++
+		}
+	}
+	if refusals == 0 || same == 0 {
+		t.Errorf("%d refused, %d the same: the sweep shows nothing", refusals, same)
+	}
+}
+
 func TestForeignAndMisplaced(t *testing.T) {
 	r, dir := small(t)
 	_, otherDir := small(t)
@@ -180,6 +219,8 @@ func TestForeignAndMisplaced(t *testing.T) {
 	refused(t, "two clusters", rebuild.Options{Logs: []evidence.Spec{{Name: "a", Where: dir}, {Name: "b", Where: otherDir}}, To: last}, "cluster")
 	refused(t, "foreign log", rebuild.Options{Base: from, Logs: []evidence.Spec{{Where: otherDir}}, To: last}, "cluster")
 	refused(t, "base too new", rebuild.Options{Base: from, Logs: logs, To: rebuild.Target{Index: r.points[1].index}}, "older base")
+	short := []evidence.Spec{{Where: rewritten(t, dir, func(e *raftpb.Entry) bool { return e.Index <= r.points[2].index })}}
+	refused(t, "logs that end before the base", rebuild.Options{Base: from, Logs: short, To: last}, "before the base's index")
 	refused(t, "revision too old", rebuild.Options{Base: from, Logs: logs, To: rebuild.Target{Revision: 2}}, "older base")
 	refused(t, "skip below the base", rebuild.Options{Base: from, Logs: logs, To: last, Skip: []uint64{r.points[1].index}}, "can not be skipped")
 	refused(t, "existing output", rebuild.Options{Base: from, Logs: logs, To: last, DBOut: base}, "exists")

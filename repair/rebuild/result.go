@@ -91,8 +91,10 @@ type KeyDifference struct {
 type Verification struct {
 	Member string `json:"member"`
 	// Revision is the revision up to which bucket key was compared.
-	Revision int64    `json:"revision"`
-	Buckets  []Bucket `json:"buckets"`
+	Revision int64 `json:"revision"`
+	// HashKV tells whether the server's own hash at that revision is the same; nil where compact revisions differ.
+	HashKV  *bool    `json:"hashKV"`
+	Buckets []Bucket `json:"buckets"`
 }
 
 // Bucket is one bucket held against a member's. Equal is nil when they can not be compared; Why says why.
@@ -114,6 +116,9 @@ func (r *Result) Equal() bool {
 
 func (v *Verification) proves(rev int64) bool {
 	ok := false
+	if v.HashKV != nil && !*v.HashKV {
+		return false
+	}
 	for _, b := range v.Buckets {
 		if b.Equal != nil && !*b.Equal {
 			return false
@@ -126,6 +131,9 @@ func (v *Verification) proves(rev int64) bool {
 // Differs tells whether a member contradicts the result.
 func (r *Result) Differs() bool {
 	for _, v := range r.Verified {
+		if v.HashKV != nil && !*v.HashKV {
+			return true
+		}
 		for _, b := range v.Buckets {
 			if b.Equal != nil && !*b.Equal {
 				return true

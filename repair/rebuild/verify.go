@@ -56,6 +56,9 @@ func (b *builder) against(ctx context.Context, db *dumpdb.DB, m *evidence.Member
 	}
 	v.Revision = rev
 	v.Buckets = append(v.Buckets, key)
+	if v.HashKV, err = b.hashKV(ctx, db, m, rev); err != nil {
+		return nil, err
+	}
 	for _, name := range hashed {
 		x, err := b.bucket(ctx, db, m, name)
 		if err != nil {
@@ -92,6 +95,23 @@ func (b *builder) keys(ctx context.Context, db *dumpdb.DB, m *evidence.Member) (
 	equal := ours == other
 	out.Equal = &equal
 	return out, rev, nil
+}
+
+// hashKV compares the server's hash where it is comparable: at equal compact revisions.
+func (b *builder) hashKV(ctx context.Context, db *dumpdb.DB, m *evidence.Member, rev int64) (*bool, error) {
+	if b.res.To.CompactRevision != m.DB.Meta.CompactRev() {
+		return nil, nil
+	}
+	ours, err1 := db.HashKV(ctx, rev)
+	theirs, err2 := m.DB.Handle.HashKV(ctx, rev)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err1 != nil || err2 != nil {
+		return nil, nil // keys has said why
+	}
+	equal := ours == theirs
+	return &equal, nil
 }
 
 // bucket compares a small bucket where no entry between the two states may have changed it.

@@ -91,6 +91,11 @@ func verifiedLines(r *rebuild.Result) (out []string) {
 				differ = append(differ, b.Bucket)
 			}
 		}
+		if v.HashKV != nil && *v.HashKV {
+			equal = append(equal, "HashKV")
+		} else if v.HashKV != nil {
+			differ = append(differ, "HashKV")
+		}
 		out = append(out, fmt.Sprintf("%s, keys up to revision %d: equal %s", v.Member, v.Revision, orNone(equal)))
 		if len(differ) > 0 {
 			out = append(out, "!! "+v.Member+" differs in "+strings.Join(differ, ", "))
