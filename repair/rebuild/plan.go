@@ -1,0 +1,112 @@
+package rebuild
+
+import (
+	"context"
+	"fmt"
+)
+
+// plan surveys the logs, and refuses what can be seen to fail before anything is written.
+func (b *builder) plan(ctx context.Context) error {
+	b.say("reading the logs")
+	if err := b.survey(ctx); err != nil {
+		return err
+	}
+	b.res.From = b.from
+	sv := b.sv
+	if sv.baseTerm != 0 && b.from.Term != 0 && sv.baseTerm != b.from.Term {
+		return refuse("the base stands at entry %d/%d and the log holds %d/%d: they are of different histories", b.from.Term, b.from.Index, sv.baseTerm, b.from.Index)
+	}
+	if b.base != nil && sv.last < b.from.Index {
+		return refuse("the logs end at entry %d, before the base's index %d: they lead nowhere from here; a restore begins a new log, and then the restored data dir is the base to take", sv.last, b.from.Index)
+	}
+	b.commit = max(b.commit, min(b.proven, sv.last))
+	if err := b.target(); err != nil {
+		return err
+	}
+	if b.minor <= 4 && len(sv.unsaved) > 0 && b.base != nil {
+		b.res.note("etcd up to 3.4 stores the consistent index with key writes only: the auth entries %v may have been in the base already, then the auth revision is too high", clipped(sv.unsaved))
+	}
+	for _, i := range b.o.Skip {
+		if i <= b.from.Index || i > max(b.stop, b.commit) {
+			return refuse("entry %d can not be skipped: it does not lie behind the base (at %d) and up to the end (%d)", i, b.from.Index, max(b.stop, b.commit))
+		}
+	}
+	if b.stop == 0 {
+		return nil
+	}
+	return b.gapUpTo(b.stop)
+}
+
+func clipped(list []uint64) []uint64 { return list[:min(len(list), 20)] }
+
+// gapUpTo refuses when an index behind the base and up to end is in no log.
+func (b *builder) gapUpTo(end uint64) error {
+	var missing []Gap
+	for _, g := range b.sv.gaps {
+		if g.From <= end {
+			missing = append(missing, Gap{g.From, min(g.To, end)})
+		}
+	}
+	if last := max(b.sv.last, b.from.Index); last < end {
+		missing = append(missing, Gap{last + 1, end})
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return &RefusedError{Reason: fmt.Sprintf("the logs (%d to %d) do not lead from the base at %d to %d without a gap; missing are the indexes ", b.sv.first, b.sv.last, b.from.Index, end), Missing: missing}
+}
+
+// target turns the target into the last index to execute where that is possible before executing.
+func (b *builder) target() error {
+	t := b.o.To
+	switch {
+	case t.Index > 0:
+		if t.Index < b.from.Index {
+			return refuse("the base stands at index %d already, behind index %d; take an older base", b.from.Index, t.Index)
+		}
+		if t.Index > b.commit {
+			return refuse("entry %d is not proven committed: the sources prove entries up to %d", t.Index, b.commit)
+		}
+		b.stop = t.Index
+	case t.Revision > 0:
+		if t.Revision < b.from.Revision {
+			return refuse("the base is at revision %d already, behind revision %d; take an older base", b.from.Revision, t.Revision)
+		}
+	case t.Before != nil:
+	case t.Last:
+		b.stop = b.commit
+	default:
+		return b.untilTime()
+	}
+	return nil
+}
+
+// untilTime stops before the first entry that was certainly proposed after the time.
+func (b *builder) untilTime() error {
+	marks := b.sv.times.Marks()
+	if len(marks) == 0 {
+		return refuse("the logs carry no time")
+	}
+	b.stop = b.commit
+	var before, after string
+	for _, m := range marks {
+		if m.Time.After(b.o.To.Time) {
+			b.stop = min(b.stop, m.Index-1)
+			after = fmt.Sprintf("entry %d was proposed at %s or later (%s)", m.Index, m.Time.UTC().Format(stamp), m.Source)
+			break
+		}
+		before = fmt.Sprintf("entry %d was proposed at %s or later (%s)", m.Index, m.Time.UTC().Format(stamp), m.Source)
+	}
+	if b.stop < b.from.Index {
+		return refuse("the base stands at index %d, which is later than the time asked for: %s", b.from.Index, after)
+	}
+	for _, s := range []string{before, after} {
+		if s != "" {
+			b.res.note("%s", s)
+		}
+	}
+	b.res.note("times in a log are lower bounds: entries just before the end may be later than the time asked for")
+	return nil
+}
+
+const stamp = "2006-01-02T15:04:05.000Z"

@@ -1,0 +1,177 @@
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// open reads the facts of all sources and decides who is who.
+func (b *builder) open(ctx context.Context) error {
+	var specs []evidence.Spec
+	hasBase := b.o.Base.Where != ""
+	if hasBase {
+		base, err := b.locate(ctx)
+		if err != nil {
+			return err
+		}
+		specs = append(specs, base)
+	}
+	specs = append(append(specs, b.o.Logs...), b.o.Against...)
+	b.say("reading the sources")
+	set, err := evidence.Open(ctx, specs, evidence.Options{Access: b.o.Access, Progress: b.o.Progress})
+	if err != nil {
+		return errors.Join(err, b.close())
+	}
+	b.set = set
+	if len(set.Failed) > 0 {
+		return errors.Join(set.Failed[0].Err, b.close())
+	}
+	for i, m := range set.Members {
+		switch {
+		case hasBase && i == 0:
+			b.base = m
+		case m.HasDB():
+			b.members = append(b.members, m)
+		}
+		isLog := i < len(specs)-len(b.o.Against)
+		if isLog && m.HasLog() {
+			b.logs = append(b.logs, m)
+			b.res.Logs = append(b.res.Logs, m.Label())
+		}
+		if isLog {
+			b.commit = max(b.commit, m.Commit)
+		}
+		b.proven = max(b.proven, m.Commit)
+	}
+	if err := b.fits(ctx); err != nil {
+		return errors.Join(err, b.close())
+	}
+	return nil
+}
+
+// locate finds the base's database. A running member is streamed once and read from scratch from then on.
+func (b *builder) locate(ctx context.Context) (evidence.Spec, error) {
+	spec := b.o.Base
+	parts, err := evidence.LocateWith(ctx, spec, b.o.Access)
+	if err != nil {
+		return spec, err
+	}
+	b.parts = parts
+	if parts.DB == "" {
+		return spec, errors.Join(&evidence.SourceError{Where: spec.Where, Found: "no db", Expected: "a data dir, a db or a backup"}, b.close())
+	}
+	if parts.Kind == evidence.KindEndpoint {
+		spec = evidence.Spec{Name: parts.Name, Where: parts.DB}
+	}
+	return spec, nil
+}
+
+// close removes the scratch of the sources.
+func (b *builder) close() error {
+	var errs []error
+	if b.set != nil {
+		errs = append(errs, b.set.Close())
+	}
+	if b.parts != nil {
+		errs = append(errs, b.parts.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (b *builder) say(format string, args ...any) {
+	if b.o.Progress != nil {
+		b.o.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// fits refuses sources that can not go together.
+func (b *builder) fits(ctx context.Context) error {
+	if len(b.logs) == 0 {
+		return &evidence.SourceError{Where: "--log", Found: "no source with a log entry", Expected: "data dirs or WAL folders"}
+	}
+	cluster := b.logs[0].ClusterID
+	for _, m := range b.set.Members {
+		if m.ClusterID != 0 && m.ClusterID != cluster {
+			return refuse("%s belongs to cluster %s, %s to cluster %s", b.logs[0].Label(), cluster, m.Label(), m.ClusterID)
+		}
+		b.minor = max(b.minor, m.Version.Minor)
+	}
+	if b.o.Minor > 0 {
+		b.minor = b.o.Minor
+	}
+	if b.minor == 0 {
+		b.minor = 6
+		b.res.note("no source tells its etcd version; the rules of 3.6 were applied")
+	}
+	b.res.Etcd = fmt.Sprintf("3.%d", b.minor)
+	b.from.CompactRevision = -1
+	b.from.Revision = 1
+	if b.base == nil {
+		return nil
+	}
+	return b.fitsBase(ctx)
+}
+
+// fitsBase wants a base that opens, is sound in every page, and says where in the log it stands.
+func (b *builder) fitsBase(ctx context.Context) error {
+	if !b.base.HasDB() {
+		return &evidence.SourceError{Where: b.o.Base.Where, Found: "no db that opens", Expected: "a data dir, a db or a backup"}
+	}
+	db := b.base.DB.Handle
+	b.res.Base = b.base.Label()
+	rep, err := db.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if len(rep.Damage) > 0 {
+		return refuse("the base is damaged in %d places (first: %v); etcd-medic extract --format backup or repair db makes a sound one from what is readable", len(rep.Damage), rep.Damage[0])
+	}
+	m, err := db.MetaBucket()
+	if err != nil {
+		return refuse("bucket meta of the base can not be read: %v", err)
+	}
+	if m.ConsistentIndex == nil {
+		return refuse("the base has no consistent index: nobody knows where in the log it stands")
+	}
+	b.from.Index = *m.ConsistentIndex
+	if m.Term != nil {
+		b.from.Term = *m.Term
+	}
+	b.from.CompactRevision = m.CompactRev()
+	if b.from.Revision, err = db.CurrentRev(); err != nil {
+		return err
+	}
+	return b.sameCluster()
+}
+
+// sameCluster holds the members that the base names against the owners of the logs: a backup carries no cluster ID.
+func (b *builder) sameCluster() error {
+	known := map[dumpdb.ID]bool{}
+	for _, m := range b.base.DB.Members {
+		known[m.ID] = true
+	}
+	for _, id := range b.base.DB.Removed {
+		known[id] = true
+	}
+	for _, m := range b.logs {
+		if m.MemberID == 0 || known[dumpdb.ID(m.MemberID)] {
+			return nil
+		}
+		if m.WAL == nil {
+			continue
+		}
+		for _, c := range m.WAL.Conf {
+			if c.Change.NodeID == m.MemberID && c.Index > b.from.Index || known[dumpdb.ID(c.Change.NodeID)] {
+				return nil // joined later, or shares members with the base
+			}
+		}
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	return refuse("the base names other members than the logs belong to: it was taken from another cluster, or before a restore gave the members new IDs")
+}
