@@ -6,12 +6,17 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 
 	bolt "go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
@@ -28,6 +33,10 @@ var scenarioKVSteps = map[string]scenarioStep{
 		_, err := pb.NewLeaseClient(s.c.Client(s.node(args[0])).ActiveConnection()).LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: s.leaseID(args[1])})
 		s.must(err)
 	},
+	// tryrevoke NODE ID takes a refusal for an answer; expire NODE ID executes the last entry of the log, the revoke of that lease, on
+	// the copy of one member.
+	"tryrevoke": (*scenario).tryRevoke,
+	"expire":    (*scenario).expire,
 	// nested NODE KEY writes KEY from inside a nested transaction as the user app, whether that is refused or not.
 	"nested": (*scenario).nestedTxn,
 	// corrupt NODE waits until the member knows of a CORRUPT alarm.
@@ -89,6 +98,61 @@ func (s *scenario) dropRow(args []string) {
 			return errors.New("no such row")
 		}
 		return b.Delete(key)
+	}))
+	s.must(db.Close())
+}
+
+// tryRevoke revokes a lease and takes a refusal for an answer.
+func (s *scenario) tryRevoke(args []string) {
+	ctx, cancel := s.context()
+	defer cancel()
+	_, err := pb.NewLeaseClient(s.c.Client(s.node(args[0])).ActiveConnection()).LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: s.leaseID(args[1])})
+	s.Logf("%s: %v", s.line, err)
+}
+
+// expire executes on the copy of a member what a server of 3.2 does at the last entry of the log, the revoke of a lease: its keys are
+// deleted in one revision, the lease is gone and the index is that of the entry.
+func (s *scenario) expire(args []string) {
+	id := s.leaseID(args[1])
+	inspected, err := compare.Inspect(s.Context(), evidence.Spec{Where: s.dirs[args[0]]}, compare.Options{})
+	s.must(err)
+	db := s.openDB(args[0])
+	s.must(db.Update(func(tx *bolt.Tx) error {
+		b := tx.Bucket([]byte("key"))
+		live, last := map[string]int64{}, uint64(0)
+		err := b.ForEach(func(k, v []byte) error {
+			var kv mvccpb.KeyValue
+			if err := kv.Unmarshal(v); err != nil {
+				return err
+			}
+			last = binary.BigEndian.Uint64(k)
+			if live[string(kv.Key)] = kv.Lease; len(k) == 18 {
+				delete(live, string(kv.Key))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		sub := uint64(0)
+		for _, key := range slices.Sorted(maps.Keys(live)) {
+			if live[key] != id {
+				continue
+			}
+			at := append(binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, last+1), '_'), sub), 't')
+			val, err := (&mvccpb.KeyValue{Key: []byte(key)}).Marshal()
+			if err != nil {
+				return err
+			}
+			if err := b.Put(at, val); err != nil {
+				return err
+			}
+			sub++
+		}
+		if err := tx.Bucket([]byte("lease")).Delete(binary.BigEndian.AppendUint64(nil, uint64(id))); err != nil {
+			return err
+		}
+		return tx.Bucket([]byte("meta")).Put([]byte("consistent_index"), binary.BigEndian.AppendUint64(nil, inspected.Members[0].WAL.LastIndex))
 	}))
 	s.must(db.Close())
 }

@@ -16,9 +16,7 @@ func Undetected() []Known {
 }
 
 var undetectedAuth = []Known{
-	{"auth-cache-stale-after-snapshot", "a member that received a snapshot keeps the permissions it knew before"},
 	{"auth-token-provider-off-after-snapshot", "leases stop expiring because a leader that recovered by snapshot can not make its internal token"},
-	{"backend-delete-visible-late", "a deleted auth, alarm or member row is still seen by the entry that follows"},
 }
 
 var undetectedApply = []Known{

@@ -84,6 +84,8 @@ func contentCauses() []Cause {
 		txnRangeStripped,
 		authCacheAfterStart,
 		authCacheAfterSnapshot,
+		authCacheStale,
+		deleteVisibleLate,
 		cindexAheadOfApply,
 		authStructureBroken,
 		compactionHashAfterResume,

@@ -42,7 +42,7 @@ func newSim(ctx context.Context, r *Result, pos int, found *anchorCache) (*sim, 
 			s.others = append(s.others, other)
 		}
 	}
-	s.stamps = r.Survey.Stamps[m.MemberID]
+	s.stamps, s.skipped = r.Survey.Stamps[m.MemberID], s.gaps()
 	if m.WAL != nil && m.WAL.Summary != nil {
 		for _, sn := range m.WAL.Summary.Snapshots {
 			s.snaps = append(s.snaps, sn.Index)

@@ -87,6 +87,9 @@ func (s *sim) watchUsers(it *item, o Outcome) {
 	if !s.auth.enabled || !s.auth.known || !writesKeys(r.Kind) || r.Header.AuthRevision == 0 || s.auth.isRoot(r.Header.Username) {
 		return
 	}
+	if o.State == Missing && s.staleRefuses(r) {
+		s.res.Stale++
+	}
 	switch {
 	case o.State == Missing && !s.shutOpen:
 		s.shutOpen = true

@@ -164,6 +164,8 @@ type MemberResult struct {
 	// not write.
 	Beyond []Beyond
 	Shut   []ShutSpan
+	// Stale counts missing entries that the rights from before a received snapshot refuse.
+	Stale int
 	// IndexAtRev maps a revision to the entry that made it, for the revisions asked for by Options.Revs.
 	firstBad *Event
 }

@@ -55,6 +55,11 @@ type sim struct {
 	// shut is the stretch since the last change of auth; shutOpen is true once it is filed in the result.
 	shut     ShutSpan
 	shutOpen bool
+	// skipped are the gaps that received snapshots bridge, still ahead; stale are the users and roles from before the last one, in
+	// use by the member's cache since index staleFrom (0: not yet).
+	skipped   []gap
+	stale     *authState
+	staleFrom uint64
 	// newestSnap is the newest snapshot that the member's log names.
 	newestSnap uint64
 }
@@ -85,6 +90,7 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 		s.saved, s.snaps = max(s.saved, s.snaps[0]), s.snaps[1:]
 	}
 	s.restart(idx)
+	s.rememberRights(it)
 	req := it.req
 	var o Outcome
 	if writesKeys(req.Kind) {

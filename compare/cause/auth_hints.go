@@ -1,0 +1,114 @@
+package cause
+
+import (
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var authCacheStale = Cause{
+	ID: "auth-cache-stale-after-snapshot", Title: "a member that received a snapshot judged by the permissions from before it",
+	Doc: `Permissions changed while a member was cut off, and it caught up by a snapshot of the leader's database. Older releases keep their cache
+of permissions then, until auth changes again. Each write that the member lacks is allowed by the roles of the log and refused by the roles
+from before the snapshot. The mechanism is known from the sources, not from a reproduced report, so this is a hint.`,
+	Affected:   []string{"up to 3.4.19", "3.5.0 - 3.5.4"},
+	FixedIn:    []string{"3.4.22", "3.5.6"},
+	Refs:       append(refs("etcd-io/etcd", 13883), "https://github.com/etcd-io/etcd/pull/13920"),
+	LookAlikes: "auth-cache-empty-after-snapshot, where no user but root can write at all",
+	Recovery:   "reseed the member; upgrade",
+	Loss:       "single writes near a change of permissions, on that member",
+	Match: func(in *Input) *Match {
+		if in.Replay == nil || len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
+			return nil
+		}
+		m := &Match{Certainty: Hint, RefutedBy: "a write behind the snapshot that the old roles refuse and the member applied"}
+		for i, r := range in.Replay.Members {
+			n := r.Counts[replay.Missing]
+			if !r.Checked || n == 0 {
+				continue
+			}
+			if in.Members[i].Version.Minor > 5 || r.Stale != n || r.Counts[replay.Contradicted] > 0 || len(r.Extra) > 0 {
+				return nil
+			}
+			m.Members = append(m.Members, in.Members[i].Label())
+		}
+		if len(m.Members) == 0 {
+			return nil
+		}
+		m.Because = ids(in, "K03", "K02", "K01")
+		return m
+	},
+}
+
+// lateWindow is how many entries behind a delete can still see the row: the buffer is read until the next commit, a tenth of a
+// second later at most; entries of the same batch are applied within it.
+const lateWindow = 16
+
+var deleteVisibleLate = Cause{
+	ID: "backend-delete-visible-late", Title: "an entry right behind a delete still saw the user or role that was deleted",
+	Doc: `Up to 3.4.29 and 3.5.11 a row deleted from a small bucket can still be read from the buffer until the next commit of the backend. An entry
+that follows at once is then judged by a user or role that is gone, and as the commits of the members fall at different moments, some apply
+it and some refuse it. That the members part is an inferred consequence, so this is a hint.`,
+	Affected:   []string{"up to 3.4.29", "3.5.0 - 3.5.11"},
+	FixedIn:    []string{"3.4.30", "3.5.12", "3.6.0"},
+	Refs:       append(refs("etcd-io/etcd", 17158), "https://github.com/etcd-io/etcd/pull/17195", "https://github.com/etcd-io/etcd/pull/17238"),
+	LookAlikes: "every other cause that parts the members by a single entry",
+	Recovery:   "reseed the member that differs from the rules; upgrade",
+	Loss:       "a single entry",
+	Match:      matchDeleteLate,
+}
+
+// matchDeleteLate wants one entry that ended differently, right behind the delete of its user or of a role.
+func matchDeleteLate(in *Input) *Match {
+	if in.Replay == nil || in.Replay.Survey == nil || len(in.Findings["K06"]) == 0 || len(in.Findings["A01"])+len(in.Findings["K03"])+len(in.Findings["L03"]) > 0 {
+		return nil
+	}
+	first := firstDeparture(in)
+	if first == nil || !deletedBefore(in.Replay.Survey, first) {
+		return nil
+	}
+	m := &Match{Certainty: Hint, RefutedBy: "an earlier entry that ended differently; a commit of the backend between the delete and the entry", Because: ids(in, "K06", "K02", "K01")}
+	for i, o := range first.Outcomes {
+		if in.Members[i].Version.Minor > 5 {
+			return nil
+		}
+		if o.State == replay.Applied {
+			m.Members = append(m.Members, in.Members[i].Label()) // the rules refuse it
+		}
+	}
+	return m
+}
+
+// firstDeparture is the first entry that some members applied and others refused for want of permission.
+func firstDeparture(in *Input) *replay.Event {
+	for _, e := range in.Replay.Events {
+		applied, refused := false, false
+		for _, o := range e.Outcomes {
+			applied = applied || o.State == replay.Applied
+			refused = refused || o.State == replay.Refused && o.Reason == replay.ReasonPermission
+		}
+		switch {
+		case applied && refused:
+			return e
+		case len(e.Lacking) > 0:
+			return nil
+		}
+	}
+	return nil
+}
+
+func deletedBefore(s *replay.Survey, e *replay.Event) bool {
+	for _, a := range s.Auth {
+		if a.Index >= e.Index || a.Index+lateWindow < e.Index || a.Req.Auth == nil {
+			continue
+		}
+		switch a.Req.Kind {
+		case dumplog.KindAuthUserDelete, dumplog.KindAuthUserRevokeRole:
+			if a.Req.Auth.User == e.User {
+				return true
+			}
+		case dumplog.KindAuthRoleDelete, dumplog.KindAuthRoleRevokePermission:
+			return true
+		}
+	}
+	return false
+}
