@@ -85,3 +85,60 @@ func TestLeaseRevokeWithoutUser(t *testing.T) {
 		told{class: "data-divergence", cause: id, best: []string{"node1"}, holds: []string{"K03"}}.check(t, diagnoseScript(t, s))
 	})
 }
+
+// TestRevokedByDeposedLeader: right after a change of leader the old one's queue of revokes comes in.
+func TestRevokedByDeposedLeader(t *testing.T) {
+	const id = "lease-revoked-by-deposed-leader"
+	type burst struct {
+		version string
+		by, n   int
+		user    string
+		apart   int
+		led     bool
+	}
+	build := func(b burst) *clustertest.Script {
+		s := newScript(b.version)
+		for i := range s.Members {
+			votes := map[uint64]int{3: 1}
+			if !b.led {
+				votes[2] = 2
+			}
+			s.Of[i] = clustertest.ScriptMember{Votes: votes}
+		}
+		for lease := int64(1); lease <= 5; lease++ {
+			s.Add(as("", 2, grantLease(lease, 60)))
+			s.Add(as("", 2, put("/held/"+string(rune('a'+lease)), "x", lease)))
+		}
+		s.Add(clustertest.Step{Term: 3, Empty: true})
+		for range b.apart {
+			s.Add(as("", 1, put("/busy", "x", 0)))
+		}
+		for lease := int64(1); lease <= int64(b.n); lease++ {
+			s.Add(as(b.user, b.by, revokeLease(lease)))
+		}
+		s.Add(as("", 1, put("/after", "x", 0)))
+		return s
+	}
+	for name, c := range map[string]struct {
+		burst
+		named bool
+	}{
+		"old leader":         {burst{version: "3.4.0", by: 0, n: 4, led: true}, true},
+		"old leader as root": {burst{version: "3.5.0", by: 0, n: 4, user: "root", led: true}, true},
+		"fixed line":         {burst{version: "3.6.0", by: 0, n: 4, led: true}, false},
+		"leader":             {burst{version: "3.4.0", by: 1, n: 4, led: true}, false},
+		"never led":          {burst{version: "3.4.0", by: 2, n: 4, led: true}, false},
+		"two revokes":        {burst{version: "3.4.0", by: 0, n: 2, led: true}, false},
+		"by a user":          {burst{version: "3.4.0", by: 0, n: 4, user: "app", led: true}, false},
+		"long after":         {burst{version: "3.4.0", by: 0, n: 4, apart: 250, led: true}, false},
+		"led by another":     {burst{version: "3.4.0", by: 0, n: 4, led: false}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := told{class: "healthy", absent: []string{id}, holds: []string{"L03", "K01"}, best: all3}
+			if c.named {
+				want.absent, want.causes, want.violated = nil, []string{id}, []string{"L07"}
+			}
+			want.check(t, diagnoseScript(t, build(c.burst)))
+		})
+	}
+}

@@ -84,14 +84,14 @@ func contentCauses() []Cause {
 		txnRangeStripped,
 		authCacheAfterStart,
 		authCacheAfterSnapshot,
-		authCacheStale,
-		deleteVisibleLate,
 		cindexAheadOfApply,
 		authStructureBroken,
 		compactionHashAfterResume,
 		corruptAlarmMisleading,
 		mvccContradiction,
 		orphanAlarm,
+		authCacheStale,
+		deleteVisibleLate,
 	}
 }
 
@@ -131,6 +131,7 @@ func sideCauses() []Cause {
 		leaseTTLClamp,
 		leaseCheckpointMixed,
 		leaseCheckpointNotPersisted,
+		leaseRevokedByDeposed,
 		defragLeftover,
 		snapDirLeftovers,
 		walEntryOver10MB,

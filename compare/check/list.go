@@ -69,6 +69,7 @@ func stateChecks() []Check {
 		leaseTTLs,
 		leaseIDs,
 		leaseCheckpoints,
+		revokesByLeader,
 		dbMatchesLog,
 		sameOutcome,
 		revisionsEqual,

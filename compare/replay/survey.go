@@ -33,6 +33,8 @@ type Survey struct {
 	// V2Writes counts requests of the v2 API other than etcd's own bookkeeping, FirstV2Write is the index of the first.
 	V2Writes     int
 	FirstV2Write uint64
+	// Bursts are runs of lease revokes by one member.
+	Bursts []RevokeBurst
 	// Undecodable are committed entries whose payload makes no sense.
 	Undecodable []Undecodable
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
@@ -118,6 +120,7 @@ func (s *Survey) note(it *item) {
 	s.Kinds[it.req.Kind]++
 	s.mark(it)
 	s.noteSecrets(it)
+	s.noteRevoke(it)
 	if it.err != nil && len(s.Undecodable) < 1000 {
 		s.Undecodable = append(s.Undecodable, Undecodable{Pos: it.entry.Pos, Term: it.entry.Term, Index: it.entry.Index, Err: it.err})
 	}

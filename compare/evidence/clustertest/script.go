@@ -41,8 +41,8 @@ type ScriptMember struct {
 	// AppliedUntil, if set, is the number of the last step that its database holds, IndexAt of the one that its consistent index
 	// names instead. SnapshotTaken is the step behind which it took a raft snapshot of its own.
 	AppliedUntil, IndexAt, SnapshotTaken int
-	// Vote is the position of the member that it voted for last, counted from 1; 0 is node1.
-	Vote int
+	// Votes are the positions of the members that it voted for, by term; node1 where none is given.
+	Votes map[uint64]int
 }
 
 // Step is one entry of the log.
@@ -130,7 +130,6 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 	w.SetUnsafeNoFsync()
 	synthOK(tb, w.Save(raftpb.HardState{Term: 1, Commit: uint64(s.Members)}, Synth{Members: s.Members}.boot(tb)))
 	of := s.Of[member]
-	vote := s.ID(max(of.Vote-1, 0))
 	for i, st := range s.steps {
 		if n := i + 1; of.SnapshotAt > 0 && n > of.LogUntil && n <= of.SnapshotAt {
 			if n == of.SnapshotAt {
@@ -143,7 +142,7 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 			e.Data, err = st.Req.Marshal()
 			synthOK(tb, err)
 		}
-		synthOK(tb, w.Save(raftpb.HardState{Term: st.Term, Vote: vote, Commit: e.Index}, []raftpb.Entry{e}))
+		synthOK(tb, w.Save(raftpb.HardState{Term: st.Term, Vote: s.ID(of.Votes[st.Term]), Commit: e.Index}, []raftpb.Entry{e}))
 		if i+1 == of.SnapshotTaken {
 			synthOK(tb, w.SaveSnapshot(walpb.Snapshot{Index: e.Index, Term: e.Term, ConfState: s.confState()}))
 		}

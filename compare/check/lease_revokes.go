@@ -1,0 +1,121 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var revokesByLeader = Check{
+	ID: "L07", Title: "no former leader revoked a run of leases after another was elected",
+	Doc: `Only the leader lets leases expire: it proposes a revoke for each. A leader that was stalled and replaced may still send the revokes that
+it had queued, up to 3.4.30 and 3.5.12, and the new leader commits them, although the clients have kept those leases alive with it. The
+mark is a run of revokes right behind the begin of a term, by a member that led an earlier term and did not lead this one (by the votes in
+the logs), without a user or by root.
+Clients that revoke several leases in a row through that very member look the same. All members apply the revokes alike, so nothing diverges.
+Not checked when the logs at hand do not show who was elected. The keys of those leases are gone on all members.`,
+	Needs: NeedLog,
+	Run:   runRevokesByLeader,
+}
+
+// earlyInTerm is how far behind the begin of a term the queue of the former leader is expected.
+const earlyInTerm = 200
+
+func runRevokesByLeader(in *Input) Result {
+	if in.Replay == nil || in.Replay.Survey == nil {
+		return Result{Reason: "the logs could not be merged"}
+	}
+	leaders := in.elected()
+	if len(leaders) == 0 {
+		return Result{Reason: "the logs at hand do not hold a majority of the votes of any term"}
+	}
+	f := Finding{Severity: Warning}
+	for _, b := range in.Replay.Survey.Bursts {
+		leader, known := leaders[b.Term]
+		if b.Revokes < minBurst || !known || b.Proposer == 0 || leader == b.Proposer || b.User != "" && b.User != "root" || !ledBefore(leaders, b) || !in.early(b) {
+			continue
+		}
+		f.Members = appendNew(f.Members, in.memberName(b.Proposer))
+		f.add(Evidence{Member: in.memberName(b.Proposer), File: b.Pos.Segment, Offset: Int64(b.Pos.Offset), Field: fmt.Sprintf("entries %d..%d of term %d", b.First, b.Last, b.Term),
+			Observed: fmt.Sprintf("%d lease revokes proposed by %s, which led an earlier term", b.Revokes, in.memberName(b.Proposer)),
+			Expected: fmt.Sprintf("proposed by %s, the leader of term %d", in.memberName(leader), b.Term)}, b.Term, b.First)
+	}
+	if len(f.Evidence) == 0 {
+		return Result{Outcome: Holds}
+	}
+	f.Title = fmt.Sprintf("a former leader revoked leases at the begin of term %d", f.At.Term)
+	f.Explanation = "the leases may have been kept alive with the new leader; their keys were deleted on all members"
+	return outcome([]Finding{in.cut(f)}, "")
+}
+
+const minBurst = 3
+
+func appendNew(list []string, s string) []string {
+	for _, x := range list {
+		if x == s {
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+// ledBefore tells whether the proposer of the burst led an earlier term.
+func ledBefore(leaders map[uint64]dumplog.ID, b replay.RevokeBurst) bool {
+	for term, id := range leaders {
+		if term < b.Term && id == b.Proposer {
+			return true
+		}
+	}
+	return false
+}
+
+// early tells whether the burst lies near the begin of its term.
+func (in *Input) early(b replay.RevokeBurst) bool {
+	for _, m := range in.Members {
+		if m.WAL == nil {
+			continue
+		}
+		for _, t := range m.WAL.LastByTerm {
+			if t.Term == b.Term && b.First-t.First <= earlyInTerm {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// elected names the leader of each term of which the logs hold the votes of a majority.
+func (in *Input) elected() map[uint64]dumplog.ID {
+	votes := map[uint64]map[dumplog.ID]int{}
+	var newest *evidence.Member
+	seen := map[dumplog.ID]bool{}
+	for _, m := range in.Members {
+		if m.WAL == nil || m.WAL.Summary == nil || m.MemberID == 0 || seen[m.MemberID] {
+			continue
+		}
+		seen[m.MemberID] = true
+		if newest == nil || m.Commit > newest.Commit {
+			newest = m
+		}
+		for _, v := range m.WAL.Summary.Votes {
+			if votes[v.Term] == nil {
+				votes[v.Term] = map[dumplog.ID]int{}
+			}
+			votes[v.Term][v.For]++
+		}
+	}
+	out := map[uint64]dumplog.ID{}
+	if newest == nil || len(newest.Membership.Voters) == 0 {
+		return out
+	}
+	for term, by := range votes {
+		for id, n := range by {
+			if id != 0 && n >= newest.Membership.Quorum() {
+				out[term] = id
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,44 @@
+package replay
+
+import "github.com/etcd-medic/etcd-medic/dumplog"
+
+// RevokeBurst is a run of lease revokes by one member in one term.
+type RevokeBurst struct {
+	Term, First, Last uint64
+	Pos               dumplog.Pos
+	Revokes           int
+	Proposer          dumplog.ID
+	// User is the one in the headers; empty where auth is off.
+	User string
+}
+
+const (
+	// burstGap is how many other entries may lie between two revokes of a burst, burstMin how many revokes make one.
+	burstGap = 4
+	burstMin = 3
+	// maxBursts bounds what is kept of a log that revokes all the time.
+	maxBursts = 1000
+)
+
+// noteRevoke adds a lease revoke to the burst that it continues, or begins one. Bursts too short to mean anything give way.
+func (s *Survey) noteRevoke(it *item) {
+	if it.req.Kind != dumplog.KindLeaseRevoke {
+		return
+	}
+	e, h := &it.entry, it.req.Header
+	who := s.Proposer(h.ID)
+	if n := len(s.Bursts); n > 0 {
+		b := &s.Bursts[n-1]
+		if b.Proposer == who && b.Term == e.Term && b.User == h.Username && e.Index-b.Last <= burstGap+1 {
+			b.Last = e.Index
+			b.Revokes++
+			return
+		}
+		if b.Revokes < burstMin {
+			s.Bursts = s.Bursts[:n-1]
+		}
+	}
+	if len(s.Bursts) < maxBursts {
+		s.Bursts = append(s.Bursts, RevokeBurst{Term: e.Term, First: e.Index, Last: e.Index, Pos: e.Pos, Revokes: 1, Proposer: who, User: h.Username})
+	}
+}
