@@ -32,7 +32,7 @@ segments keep it until they are purged, also after an upgrade to 3.5, which stor
 	FixedIn:    []string{"3.5.0"},
 	Refs:       []string{"https://github.com/etcd-io/etcd/pull/11943"},
 	LookAlikes: "none",
-	Recovery:   "redact every copy that leaves the house (bundle does), change the passwords, upgrade",
+	Recovery:   "let no copy of these data dirs leave the house, change the passwords, upgrade",
 	Loss:       "confidentiality only",
 	Match: func(in *Input) *Match {
 		return aside(in, "A06", "entries whose password field is empty", func(check.Finding) bool { return true })

@@ -87,26 +87,43 @@ func (p *page) firstBreak(b *compare.FirstBreak) {
 		[2]string{"observed", b.Observed})
 }
 
+// causes shows what the verdict rests on in full, and in a line each what explains something beside it.
 func (p *page) causes(causes []compare.Cause) {
-	if len(causes) == 0 {
-		return
-	}
-	p.section("causes")
-	for i, c := range causes {
-		if i > 0 {
+	shown := 0
+	for _, c := range causes {
+		if c.Aside {
+			continue
+		}
+		if shown++; shown == 1 {
+			p.section("causes")
+		} else {
 			p.line("")
 		}
-		p.text("  ", fmt.Sprintf("%s (%s): %s", c.ID, c.Certainty, c.Title))
-		p.pairs("    ",
-			[2]string{"because of", strings.Join(c.Because, ", ")},
-			[2]string{"members", strings.Join(c.Members, ", ")},
-			[2]string{"refuted by", c.RefutedBy},
-			[2]string{"affected", strings.Join(c.Affected, "; ")},
-			[2]string{"fixed in", strings.Join(c.FixedIn, "; ")},
-			[2]string{"recovery", c.Recovery},
-			[2]string{"loss", c.Loss},
-			[2]string{"see", strings.Join(c.Refs, " ")})
+		p.cause(&c)
 	}
+	if shown == len(causes) {
+		return
+	}
+	p.section("beside it")
+	for _, c := range causes {
+		if c.Aside {
+			p.text("  ", fmt.Sprintf("%s (%s): %s; because of %s", c.ID, c.Certainty, c.Title, strings.Join(c.Because, ", ")))
+			p.command("    $ ", "etcd-medic explain "+c.ID)
+		}
+	}
+}
+
+func (p *page) cause(c *compare.Cause) {
+	p.text("  ", fmt.Sprintf("%s (%s): %s", c.ID, c.Certainty, c.Title))
+	p.pairs("    ",
+		[2]string{"because of", strings.Join(c.Because, ", ")},
+		[2]string{"members", strings.Join(c.Members, ", ")},
+		[2]string{"refuted by", c.RefutedBy},
+		[2]string{"affected", strings.Join(c.Affected, "; ")},
+		[2]string{"fixed in", strings.Join(c.FixedIn, "; ")},
+		[2]string{"recovery", c.Recovery},
+		[2]string{"loss", c.Loss},
+		[2]string{"see", strings.Join(c.Refs, " ")})
 }
 
 func (p *page) findings(all []check.Finding) {
