@@ -136,9 +136,20 @@ func (s *chronicle) list(ids ...uint64) {
 func (s *chronicle) done() {
 	s.commit()
 	s.list(s.ids...)
+	s.finish()
+}
+
+// finish closes the data dirs as they are.
+func (s *chronicle) finish() {
 	for _, h := range s.hands {
 		h.Close(s.index, s.term)
 	}
+}
+
+// closeOnly closes the data dir at that position, which takes no further part.
+func (s *chronicle) closeOnly(pos int) {
+	s.hands[pos].Close(s.index, s.term)
+	s.hands = slices.Delete(s.hands, pos, pos+1)
 }
 
 // judged diagnoses every data dir below root and proves that they are unchanged.

@@ -60,7 +60,7 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 		return nil
 	}
 	for _, b := range breaks {
-		if b.Class == "db-damage" && len(b.Members) == 1 && slices.Contains(first.Members, b.Members[0]) {
+		if (b.Class == "db-damage" || b.Check == "X05") && len(b.Members) == 1 && slices.Contains(first.Members, b.Members[0]) {
 			return b
 		}
 	}

@@ -102,7 +102,7 @@ func databaseRemoved(m *evidence.Member) *Finding {
 	switch {
 	case m.DB == nil && m.Snap != nil && len(m.Snap.Files) > 0 && slices.ContainsFunc(m.Source.Missing, func(p string) bool { return strings.HasSuffix(p, "db") }):
 		observed = "absent, beside snapshot files"
-	case m.HasDB() && m.DB.KV != nil && m.ConsistentIndex() == 0 && m.DB.KV.Revisions == 0:
+	case m.HasDB() && len(m.DB.Damage) == 0 && m.DB.KV != nil && m.ConsistentIndex() == 0 && m.DB.KV.Revisions == 0:
 		observed = "empty"
 	default:
 		return nil

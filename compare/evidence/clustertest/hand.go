@@ -184,7 +184,7 @@ func memberJSON(id uint64, more string) []byte {
 }
 
 // HandName is the name under which a member publishes itself.
-func HandName(id uint64) string { return fmt.Sprintf("node%x", id&0xf) }
+func HandName(id uint64) string { return fmt.Sprintf("node%x", id&0xf+id>>16) }
 
 // Member writes a row of bucket members, Removed one of members_removed.
 func (h *Hand) Member(id uint64, learner, started bool) {
