@@ -105,7 +105,7 @@ func history(t testing.TB, path string, n int) map[int64][]kv {
 type line struct {
 	Key, Value                           blob
 	Revision, DeletedRevision            dumpdb.Rev
-	Tombstone                            bool
+	Tombstone, Deleted                   bool
 	CreateRevision, ModRevision, Version int64
 	Lease                                dumpdb.ID
 	Origin                               string
@@ -272,12 +272,16 @@ func TestDeleted(t *testing.T) {
 	s.Put([]byte("gone"), []byte("last"), 0)
 	s.Put([]byte("stays"), []byte("x"), 0)
 	s.DeleteRange([]byte("gone"), nil) // 4
+	for range 60 {
+		s.Put([]byte("zzz"), bytes.Repeat([]byte("filler"), 100), 0)
+	}
+	s.Commit()
 	s.Put([]byte("early"), []byte("y"), 0)
 	done()
 	out := filepath.Join(t.TempDir(), "out")
 	res := run(t, path, extract.Options{Format: extract.JSONL, Deleted: true, Out: out})
 	got := lines(t, out)
-	if len(got) != 3 || got[1].Key != "gone" || got[1].Value != "last" || got[1].DeletedRevision != (dumpdb.Rev{Main: 4}) || res.DeletedKeys != 1 {
+	if len(got) != 4 || got[1].Key != "gone" || got[1].Value != "last" || got[1].DeletedRevision != (dumpdb.Rev{Main: 4}) || res.DeletedKeys != 1 {
 		t.Errorf("%+v %+v", got, res)
 	}
 	res = run(t, path, extract.Options{Format: extract.JSONL, Select: extract.Selection{Keys: [][]byte{[]byte("gone"), []byte("never")}}})
@@ -292,6 +296,12 @@ func TestDeleted(t *testing.T) {
 	<-c
 	done()
 	res = run(t, path, extract.Options{Format: extract.JSONL, Deleted: true, Select: extract.Selection{Keys: [][]byte{[]byte("gone")}}})
+	// Pages that are not in use still hold what the compaction dropped.
+	out = filepath.Join(t.TempDir(), "free")
+	free := run(t, path, extract.Options{Format: extract.JSONL, Deleted: true, Salvage: true, Out: out})
+	if got := lines(t, out); len(got) != 4 || got[1].Key != "gone" || got[1].Value != "last" || !got[1].Deleted || got[1].Origin != "free" || free.DeletedKeys != 1 || free.Short() {
+		t.Errorf("%+v %+v", got, free)
+	}
 	if !res.Empty() || res.Lost.NoValueCount != 1 || string(res.Lost.NoValue[0]) != "gone" || !res.Short() {
 		t.Errorf("%+v", res)
 	}

@@ -38,6 +38,9 @@ func (j *jsonLines) put(rec *Record) error {
 		b = append(b, `,"value":`...)
 		b = appendBytes(b, rec.Value)
 	}
+	if rec.Gone {
+		b = append(b, `,"deleted":true`...)
+	}
 	if rec.Deleted != (dumpdb.Rev{}) {
 		b = append(b, `,"deletedRevision":`...)
 		b = appendRev(b, rec.Deleted)

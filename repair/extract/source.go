@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -16,7 +15,8 @@ type Record struct {
 	// Rev is the record's revision. Tombstone marks a deletion in a history; such a record carries the key alone.
 	Rev       dumpdb.Rev
 	Tombstone bool
-	// Deleted is the revision that deleted the key, zero for a key that exists.
+	// Gone is set for a key that was deleted; Deleted is the revision that did it, zero where that is compacted away.
+	Gone    bool
 	Deleted dumpdb.Rev
 	// Origin says where the record stood; "" is the tree.
 	Origin dumpdb.Origin
@@ -29,10 +29,12 @@ type reader struct {
 	res *Result
 	// noMeta is set for a file without a usable meta page: there is no tree, everything is salvaged.
 	noMeta bool
-	dir    string
-	found  map[string]bool
-	leases map[int64]int64
-	used   map[int64]bool
+	// current is the current revision of the source.
+	current int64
+	dir     string
+	found   map[string]bool
+	leases  map[int64]int64
+	used    map[int64]bool
 }
 
 // open opens the database at path, with salvage where neither meta page is usable.
@@ -68,7 +70,7 @@ func (x *reader) state() error {
 	if err := x.res.damaged(err); err != nil {
 		return err
 	}
-	x.res.Revision = cur
+	x.res.Revision, x.current = cur, cur
 	if x.o.Rev > 0 {
 		if x.o.Rev > cur && err == nil {
 			return refuse("revision %d is a future revision: the current one is %d", x.o.Rev, cur)
@@ -98,7 +100,7 @@ func (x *reader) rows(ctx context.Context) iter.Seq2[dumpdb.Salvaged, error] {
 	return func(yield func(dumpdb.Salvaged, error) bool) {
 		if salvage {
 			for rec, err := range x.db.SalvageRevisions(ctx) {
-				if err == nil && (rec.Origin == dumpdb.OriginFree && !x.noMeta || x.o.Rev > 0 && rec.Main > x.o.Rev) {
+				if err == nil && (rec.Origin == dumpdb.OriginFree && !x.wantsFree(rec.Main) || x.o.Rev > 0 && rec.Main > x.o.Rev) {
 					continue
 				}
 				if !yield(rec, err) {
@@ -114,6 +116,12 @@ func (x *reader) rows(ctx context.Context) iter.Seq2[dumpdb.Salvaged, error] {
 			}
 		}
 	}
+}
+
+// wantsFree tells whether a record of a page not in use counts: everything does without a meta page; else only what may be the last
+// value of a deleted key. A revision above the current one was never committed.
+func (x *reader) wantsFree(main int64) bool {
+	return x.noMeta || x.o.Deleted && main <= x.current
 }
 
 // selected yields the records whose key is selected; match says whether the Kubernetes conditions hold too.
@@ -148,93 +156,6 @@ func (x *reader) selected(ctx context.Context, use func(rec *dumpdb.Salvaged, ma
 	return ctx.Err()
 }
 
-// newest keeps of each key its newest record, the newest put before a tombstone, and nothing else. refs are in byKey order.
-func newest(refs []*ref) []*ref {
-	out := refs[:0]
-	for i := 0; i < len(refs); {
-		j := i
-		for j < len(refs) && bytes.Equal(refs[j].key, refs[i].key) {
-			j++
-		}
-		group := refs[i:j]
-		last := group[len(group)-1]
-		if last.tombstone {
-			for k := len(group) - 2; k >= 0; k-- {
-				if !group[k].tombstone {
-					out = append(out, group[k])
-					break
-				}
-			}
-		}
-		out = append(out, last)
-		i = j
-	}
-	return out
-}
-
-// states gathers the newest records of all selected keys.
-func (x *reader) states(ctx context.Context) (*spool, error) {
-	s := x.newSpool(byKey, newest)
-	err := x.selected(ctx, func(rec *dumpdb.Salvaged, match bool) error {
-		r := &ref{key: bytes.Clone(rec.KV.Key), rev: rec.Rev, tombstone: rec.Tombstone, match: match, origin: rec.Origin, place: rec.Place}
-		if rec.Origin == dumpdb.OriginUnreachable || rec.Origin == dumpdb.OriginFree || x.noMeta {
-			r.rawKey, r.raw = bytes.Clone(rec.RawKey), bytes.Clone(rec.Raw)
-		}
-		return s.add(r)
-	})
-	return s, err
-}
-
-// keyState is a key with its newest put and, if it is gone, the tombstone behind it.
-type keyState struct {
-	put, tombstone *ref
-}
-
-// decide turns the states into what is wanted: live keys, and deleted ones if asked for.
-func (x *reader) decide(s *spool, use func(keyState) error) error {
-	var k keyState
-	var key []byte
-	settle := func() error {
-		if key == nil {
-			return nil
-		}
-		return x.settle(k, use)
-	}
-	for r, err := range s.sorted() {
-		if err != nil {
-			return err
-		}
-		if key == nil || !bytes.Equal(r.key, key) {
-			if err := settle(); err != nil {
-				return err
-			}
-			k, key = keyState{}, r.key
-		}
-		if r.tombstone {
-			k.tombstone = r
-			continue
-		}
-		k.put, k.tombstone = r, nil
-	}
-	return settle()
-}
-
-func (x *reader) settle(k keyState, use func(keyState) error) error {
-	switch {
-	case k.tombstone == nil && !k.put.match, k.tombstone != nil && !x.o.Deleted:
-		return nil
-	case k.tombstone == nil, k.put != nil && k.put.match:
-		return use(k)
-	case k.put == nil && k.tombstone.match:
-		x.found[string(k.tombstone.key)] = true
-		x.res.Lost.NoValueCount++
-		if len(x.res.Lost.NoValue) < listed {
-			x.res.Lost.NoValue = append(x.res.Lost.NoValue, check.Bytes(k.tombstone.key))
-		}
-	}
-	return nil
-}
-
 // load reads a record again.
 func (x *reader) load(rd *dumpdb.RecordReader, r *ref) (*Record, error) {
 	out := &Record{Rev: r.rev, Origin: r.origin}
@@ -266,6 +187,7 @@ func (x *reader) live(ctx context.Context, use func(*Record) error) error {
 		if err != nil {
 			return x.res.damaged(err)
 		}
+		rec.Gone = k.gone || k.tombstone != nil
 		if k.tombstone != nil {
 			rec.Deleted = k.tombstone.rev
 		}
@@ -324,7 +246,7 @@ func (x *reader) count(rec *Record) {
 	}
 	if !x.o.History {
 		r.Keys++
-		if rec.Deleted != (dumpdb.Rev{}) {
+		if rec.Gone {
 			r.DeletedKeys++
 		}
 	}

@@ -3,6 +3,8 @@ package rebuild
 import (
 	"context"
 	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // plan surveys the logs, and refuses what can be seen to fail before anything is written.
@@ -81,32 +83,38 @@ func (b *builder) target() error {
 	return nil
 }
 
-// untilTime stops before the first entry that was certainly proposed after the time.
+// untilTime stops before the first entry that was certainly proposed after the time. Times in a log are lower bounds: where no later
+// one follows, nobody can tell on which side of the time the last entries lie.
 func (b *builder) untilTime() error {
+	var before, after *dumplog.TimeMark
 	marks := b.sv.times.Marks()
-	if len(marks) == 0 {
-		return refuse("the logs carry no time")
-	}
-	b.stop = b.commit
-	var before, after string
-	for _, m := range marks {
-		if m.Time.After(b.o.To.Time) {
-			b.stop = min(b.stop, m.Index-1)
-			after = fmt.Sprintf("entry %d was proposed at %s or later (%s)", m.Index, m.Time.UTC().Format(stamp), m.Source)
+	for i := range marks {
+		if marks[i].Time.After(b.o.To.Time) {
+			after = &marks[i]
 			break
 		}
-		before = fmt.Sprintf("entry %d was proposed at %s or later (%s)", m.Index, m.Time.UTC().Format(stamp), m.Source)
+		before = &marks[i]
 	}
-	if b.stop < b.from.Index {
-		return refuse("the base stands at index %d, which is later than the time asked for: %s", b.from.Index, after)
+	switch {
+	case len(marks) == 0:
+		return refuse("the logs carry no time")
+	case after == nil:
+		return refuse("no entry shows a time after %s (the last one: %s), so where it lies among the entries from %d on can not be told; take index=N (etcd-medic dumplog shows entries and times) or last",
+			b.o.To.Time.UTC().Format(stamp), marked(before), before.Index)
+	case after.Index-1 < b.from.Index:
+		return refuse("the base stands at index %d, which is later than the time asked for: %s", b.from.Index, marked(after))
 	}
-	for _, s := range []string{before, after} {
-		if s != "" {
-			b.res.note("%s", s)
-		}
+	b.stop = min(b.commit, after.Index-1)
+	if before == nil {
+		b.res.note("the first time in the log lies after the time asked for: %s", marked(after))
+		return nil
 	}
-	b.res.note("times in a log are lower bounds: entries just before the end may be later than the time asked for")
+	b.res.note("%s; %s. The entries between them may lie on either side of the time asked for", marked(before), marked(after))
 	return nil
+}
+
+func marked(m *dumplog.TimeMark) string {
+	return fmt.Sprintf("entry %d was proposed at %s or later (%s)", m.Index, m.Time.UTC().Format(stamp), m.Source)
 }
 
 const stamp = "2006-01-02T15:04:05.000Z"

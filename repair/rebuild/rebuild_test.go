@@ -387,11 +387,9 @@ func TestTargets(t *testing.T) {
 	if !found {
 		t.Errorf("k06 is not there just before its deletion: %+v", res)
 	}
-	if res, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Time: time.Now().Add(time.Hour)}}); err != nil || res.To.Revision != r.points[len(r.points)-1].rev {
-		t.Errorf("time: %+v %v", res, err)
-	}
 	for name, to := range map[string]rebuild.Target{
-		"beyond commit": {Index: 100000}, "beyond revision": {Revision: 100000}, "unknown key": {Before: []byte("never")},
+		"beyond all times": {Time: time.Now().Add(time.Hour)},
+		"beyond commit":    {Index: 100000}, "beyond revision": {Revision: 100000}, "unknown key": {Before: []byte("never")},
 	} {
 		var refused *rebuild.RefusedError
 		if _, err := run(t, rebuild.Options{Logs: logs, To: to}); !errors.As(err, &refused) {
@@ -401,5 +399,28 @@ func TestTargets(t *testing.T) {
 	res, err = run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Time: time.Now().Add(-10 * time.Hour)}})
 	if err != nil || res.To.Index > 5 {
 		t.Errorf("before the first request: %+v %v", res, err)
+	}
+}
+
+// TestTime stops at the renewal of a Kubernetes lease that is later than the time asked for.
+func TestTime(t *testing.T) {
+	r := record(t)
+	noon := time.Now().UTC().Truncate(time.Second)
+	for i := range 5 {
+		at := noon.Add(time.Duration(i) * 10 * time.Second).Format("2006-01-02T15:04:05.000000Z")
+		r.do(func(c *clientv3.Client) error {
+			return must(c.Put(ctx(), "/registry/leases/kube-node-lease/n1", `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","spec":{"renewTime":"`+at+`"}}`))
+		})
+		r.do(func(c *clientv3.Client) error { return must(c.Put(ctx(), "k", fmt.Sprint(i))) })
+	}
+	dir := r.stop()
+	for i := range 4 {
+		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Time: noon.Add(time.Duration(i)*10*time.Second + 3*time.Second)}})
+		if want := r.points[2*i+1]; err != nil || res.To.Index != want.index || res.HashKV != want.hash || len(res.Notes) == 0 {
+			t.Errorf("%d: %+v %v, want index %d", i, res, err, want.index)
+		}
+	}
+	if _, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Time: noon.Add(time.Minute)}}); err == nil {
+		t.Error("a time that no entry passes is taken")
 	}
 }

@@ -42,7 +42,8 @@ left alone and told.
 Leases (--leases) are granted again with their stored TTL (grant), left off so that keys stay (detach), or their keys are left
 out (skip). How much of a TTL had passed is not in the database.
 
-What could not be read is listed, with the revisions it may hide. --salvage adds records from damaged and lost pages.
+What could not be read is listed, with the revisions it may hide. --salvage adds records from damaged and lost pages, and with
+--deleted the last values of deleted keys from pages that are not in use any more: compaction does not wipe them.
 
 Exit codes: 0 all that was asked for is in the output, 1 could not read or write, 2 wrong usage, 3 something is missing or could not be
 carried (damage, a key that is not there, a conflict), 4 nothing was selected, 5 refused: the output exists, or the revision is
