@@ -48,3 +48,6 @@ type RefusedError struct {
 
 // Error returns what is refused and why.
 func (e *RefusedError) Error() string { return e.What + " refused: " + e.Reason }
+
+// Refused tells that nothing was begun.
+func (e *RefusedError) Refused() bool { return true }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/narrow"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
@@ -56,7 +57,7 @@ func exitCode(err error) int {
 	var refused interface{ Refused() bool }
 	var unfinished *repair.UnfinishedError
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errDown):
 		return ExitDone
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
@@ -102,6 +103,10 @@ func hintOf(err error) string {
 	if errors.As(err, &unfinished) {
 		return unfinished.Hint
 	}
+	var unsafe *node.RefusedError
+	if errors.As(err, &unsafe) {
+		return unsafe.Hint
+	}
 	var src *evidence.SourceError
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -116,7 +121,7 @@ func hintOf(err error) string {
 func (s *Streams) printError(err error) {
 	var res *resultError
 	switch {
-	case err == nil || errors.As(err, &res):
+	case err == nil || errors.As(err, &res) || errors.Is(err, errDown):
 		return
 	case errors.Is(err, context.Canceled):
 		s.errorf("interrupted")

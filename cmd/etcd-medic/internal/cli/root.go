@@ -18,7 +18,7 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !errors.Is(err, errDown) {
 		err = context.Canceled
 	}
 	s.clearStatus()
@@ -62,7 +62,7 @@ func newRoot(s *Streams) *cobra.Command {
 	}
 	add("main", newDiagnoseCmd(s, runDiagnose), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare), newHistoryCmd(s, runHistory), newVerifyCmd(s, runVerify), newExplainCmd(s, runExplain))
 	add("look", newDumpLogCmd(s, runDumpLog), newDumpDBCmd(s, runDumpDB))
-	add("repair", newExtractCmd(s, runExtract), newRebuildCmd(s, runRebuild), newRestoreCmd(s, runRestore), newRepairCmd(s))
+	add("repair", newExtractCmd(s, runExtract), newRebuildCmd(s, runRebuild), newRestoreCmd(s, runRestore), newRepairCmd(s), newNodeCmd(s))
 	add("more", newVersionCmd(s), newCompletionCmd(s))
 	root.AddCommand(newDocsCmd(s, runDocs))
 	root.AddCommand(helpTopics()...)

@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/copies"
+)
+
+type nodeRunOptions struct {
+	io *Streams
+	sources
+	command  []string
+	binary   string
+	isolate  string
+	scratch  string
+	timeout  time.Duration
+	keep     bool
+	forceNew bool
+	asUser   bool
+}
+
+const nodeRunLong = `Copy data dirs to a scratch folder, start the copies as the cluster they were, and print where clients reach them and the flags that
+etcdctl needs. ^C ends the servers and removes the copies. With a COMMAND after --, that is run instead of waiting, with
+ETCDCTL_ENDPOINTS, ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY set, and everything ends with it.
+
+The sources are only read. The copies run in a sandbox: they keep their member IDs and peer URLs, a proxy leads these to loopback, and where
+the kernel allows it a network namespace stands around all of it (--isolation). At the end it is printed what the
+members tried to reach.
+
+The client certificate is that of user root, so everything can be read with auth enabled, without a password; --login wants users and
+passwords as the cluster does. Clients use unix sockets.
+
+The server is that of the line that wrote the dirs, if this program brings it, else the next newer one; --etcd-binary names another.
+An older one is refused. What runs changes the copies: leases expire, alarms and versions may change.
+
+A minority of the members serves nobody. --force-new-cluster starts a single one alone, as etcd does.
+
+Exit codes: 0 ended by ^C or with the command, 1 failed, 2 wrong usage, 5 refused: it could not be run safely.`
+
+const nodeRunExample = `  etcd-medic node run node1=/copies/node1 node2=/copies/node2 node3=/copies/node3
+  etcd-medic node run /copies/node1 /copies/node2 /copies/node3 -- etcdctl get / --prefix --keys-only
+  etcd-medic node run --force-new-cluster /copies/node1
+  etcd-medic node run --etcd-binary /opt/etcd-3.4.3/etcd node1.tar.gz node2.tar.gz node3.tar.gz`
+
+func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error) *cobra.Command {
+	o := &nodeRunOptions{io: s}
+	cmd := &cobra.Command{
+		Use:     "run SOURCE... [-- COMMAND [ARG...]]",
+		Short:   "bring copies of data dirs up and look around with etcdctl",
+		Long:    nodeRunLong,
+		Example: nodeRunExample,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				args, o.command = args[:at], args[at:]
+				if len(o.command) == 0 {
+					return usagef("", "no command after --")
+				}
+			}
+			if len(args) == 0 {
+				return usagef("see etcd-medic node run --help", "no source is named")
+			}
+			if o.forceNew && len(args) > 1 {
+				return usagef("name the member to keep", "--force-new-cluster starts a single member")
+			}
+			if _, err := node.ParseIsolation(o.isolate); err != nil {
+				return usagef("", "--isolation: %v", err)
+			}
+			if err := o.parse(args); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.sources.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.binary, "etcd-binary", "", "run this etcd server instead of one that the program brings")
+	f.StringVar(&o.isolate, "isolation", "auto", "how members are kept apart from the world: auto|netns|proxy")
+	f.StringVar(&o.scratch, "scratch", "", "folder for the copies (default: the system's folder for temporary files)")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the members may take to serve")
+	f.BoolVar(&o.keep, "keep", false, "keep copies and logs at the end")
+	f.BoolVar(&o.forceNew, "force-new-cluster", false, "start a single member as a cluster of its own")
+	f.BoolVar(&o.asUser, "login", false, "with auth enabled, clients log in as users instead of being root")
+	_ = cmd.RegisterFlagCompletionFunc("isolation", cobra.FixedCompletions([]string{"auto", "netns", "proxy"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// errDown is the end that the user asked for.
+var errDown = errors.New("down")
+
+func runNodeRun(ctx context.Context, o *nodeRunOptions) (err error) {
+	scratch, err := os.MkdirTemp(o.scratch, "etcd-medic-run-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if !o.keep {
+			err = errors.Join(err, os.RemoveAll(scratch))
+		}
+	}()
+	c, err := o.copies(ctx, scratch)
+	if err != nil {
+		return err
+	}
+	isolation, err := node.ParseIsolation(o.isolate)
+	if err != nil {
+		return err
+	}
+	server, err := node.Choose(ctx, c.Need, o.binary)
+	if err != nil {
+		return err
+	}
+	if r := c.Need.Raises(server.Version); r != "" {
+		o.say("note: %s; these are copies", r)
+	}
+	s, err := node.New(ctx, node.Options{
+		Dir: filepath.Join(scratch, "sandbox"), Server: server, Isolation: isolation, Auth: !o.asUser, UnsafeNoFsync: true, KnownPeers: c.Peers,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, l := range s.Proof().Lines() {
+			o.say("%s", l)
+		}
+		err = errors.Join(err, s.Close())
+		if o.keep {
+			o.say("copies and logs are in %s", scratch)
+		}
+	}()
+	if err := o.start(ctx, s, c); err != nil {
+		return err
+	}
+	return o.serve(ctx, s)
+}
+
+// say tells something beside the result.
+func (o *nodeRunOptions) say(format string, args ...any) {
+	o.io.clearStatus()
+	_, _ = fmt.Fprintf(o.io.Err, format+"\n", args...)
+}
+
+func (o *nodeRunOptions) progress(what string) {
+	if p := o.io.Progress(); p != nil {
+		p(what)
+	}
+}
+
+// copies opens the sources, refuses what can not be run, and copies the rest.
+func (o *nodeRunOptions) copies(ctx context.Context, scratch string) (*copies.Cluster, error) {
+	set, err := evidence.Open(ctx, o.specs, evidence.Options{Progress: o.progress})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = set.Close() }() // only scratch of archives
+	for _, f := range set.Failed {
+		return nil, f.Err
+	}
+	c, err := copies.Of(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	if !o.forceNew && c.Present < c.Quorum() {
+		return nil, &node.RefusedError{
+			What:   "a start",
+			Reason: fmt.Sprintf("%d of %d voters are here, and fewer than %d serve nobody", c.Present, c.Voters, c.Quorum()),
+			Hint:   "give more members of the cluster, or start a single one with --force-new-cluster",
+		}
+	}
+	if err := c.Make(ctx, filepath.Join(scratch, "data"), o.progress); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// start starts the members and waits for them.
+func (o *nodeRunOptions) start(ctx context.Context, s *node.Sandbox, c *copies.Cluster) error {
+	o.progress(fmt.Sprintf("starting %d members", len(c.Members)))
+	var members []*node.Member
+	for _, m := range c.Members {
+		m.Config.ForceNewCluster = o.forceNew
+		started, err := s.Start(ctx, m.Config)
+		if err != nil {
+			return err
+		}
+		members = append(members, started)
+	}
+	wait, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	serving := 0
+	for _, m := range members {
+		err := m.Ready(wait)
+		var ended *node.StartError
+		switch {
+		case err == nil:
+			serving++
+		case errors.As(err, &ended) && len(members) > 1: // the others may be enough
+			o.say("%s: %v", m.Name(), err)
+			for _, l := range ended.Lines {
+				o.say("  %s", l)
+			}
+		default:
+			return err
+		}
+	}
+	if serving == 0 {
+		return errors.New("no member serves")
+	}
+	return nil
+}
+
+// serve prints how to reach the members, and waits for the user or runs the command.
+func (o *nodeRunOptions) serve(ctx context.Context, s *node.Sandbox) error {
+	flags := s.ClientFlags(nil)
+	if len(o.command) > 0 {
+		return o.run(ctx, flags)
+	}
+	o.io.clearStatus()
+	out := fmt.Sprintf("%s, isolation %s\n\n", s.Server(), s.Isolation())
+	for _, m := range s.Members() {
+		if exit, ended := m.Exited(); ended {
+			out += fmt.Sprintf("%s\tended: %s\n", m.Name(), exit)
+			continue
+		}
+		out += fmt.Sprintf("%s\t%s\tlog %s\n", m.Name(), m.Endpoint(), m.LogFile())
+	}
+	out += "\netcdctl " + strings.Join(flags, " ") + " endpoint status -w table\n\n^C ends it.\n"
+	if _, err := fmt.Fprint(o.io.Out, out); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return errDown
+}
+
+// run runs the user's command with the variables that etcdctl reads.
+func (o *nodeRunOptions) run(ctx context.Context, flags []string) error {
+	cmd := exec.CommandContext(ctx, o.command[0], o.command[1:]...)
+	cmd.Stdout, cmd.Stderr = o.io.Out, o.io.Err
+	cmd.Env = os.Environ()
+	for _, f := range flags {
+		name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
+		cmd.Env = append(cmd.Env, "ETCDCTL_"+strings.ToUpper(name)+"="+value)
+	}
+	o.io.clearStatus()
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", o.command[0], err)
+	}
+	return nil
+}
