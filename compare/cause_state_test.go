@@ -125,6 +125,27 @@ func TestRevisionBelowCompaction(t *testing.T) {
 		}
 		told{class: "compaction-skew", absent: []string{id}, holds: []string{"K10"}}.check(t, diagnoseScript(t, s, nil, crashed))
 	})
+	t.Run("started by an old release", func(t *testing.T) {
+		s := deletes("3.4.0", true)
+		at := s.Start(1)
+		s.Of[1] = clustertest.ScriptMember{FallsBack: at}
+		for i := range 5 {
+			s.Add(as("", 0, put("/new", string(rune('a'+i)), 0)))
+			s.Add(as("", 0, put("/next"+string(rune('a'+i)), "1", 0)))
+		}
+		r := diagnoseScript(t, s)
+		told{class: "data-divergence", violated: []string{"K01", "K02", "K10"}, cause: id, certainty: "strong"}.check(t, r)
+		if f := findings(r, "node2", "K10"); len(f) != 1 || f[0].At.Revision.Main != 8 {
+			t.Errorf("%+v", f)
+		}
+	})
+	t.Run("a write is missing behind a compaction", func(t *testing.T) {
+		s := deletes("3.4.0", true)
+		s.Start(1)
+		s.Add(as("", 0, put("/stays", "2", 0), 1))
+		s.Add(as("", 0, put("/new", "1", 0)))
+		told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t, diagnoseScript(t, s))
+	})
 	t.Run("bumped by a restore", func(t *testing.T) {
 		bump := editDB(func(tx *bbolt.Tx) error {
 			k := append(binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, 1008), '_'), 0), []byte{}...)

@@ -80,6 +80,7 @@ func contentCauses() []Cause {
 		leaseRevokeWithoutToken,
 		negativeLeaseID,
 		danglingLease,
+		revisionDecrease,
 		valueBytesAltered,
 		txnRangeStripped,
 		authCacheAfterStart,
@@ -124,7 +125,6 @@ func memberCauses() []Cause {
 func sideCauses() []Cause {
 	return []Cause{
 		nospaceAlarm,
-		revisionDecrease,
 		tombstoneDropped,
 		authSecretsInWAL,
 		rbacBypass,

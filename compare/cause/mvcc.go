@@ -28,7 +28,8 @@ var revisionDecrease = Cause{
 	Doc: `The newest revisions were deletes, a compaction at the newest one removed their tombstones, and the server ended before it stored that the
 compaction was finished. A release up to 3.4.31 or 3.5.13 that starts on this database takes the revision of the newest record that is left
 for the current one and gives the numbers above it to other writes: the member's revisions then differ from its peers' for good.
-Proven of the state: scheduledCompactRev lies above the newest record and above finishedCompactRev.`,
+Proven of the state: scheduledCompactRev lies above the newest record and above finishedCompactRev. The damage is strongly shown by a put at
+the compact revision of one member, where the others hold none and stand at higher revisions with the same content.`,
 	Affected:   []string{"up to 3.4.31", "3.5.0 - 3.5.13"},
 	FixedIn:    []string{"3.4.32", "3.5.14", "3.6.0"},
 	Refs:       append(refs("etcd-io/etcd", 17780, 16693), "https://github.com/etcd-io/etcd/pull/17815", "https://github.com/etcd-io/etcd/pull/17864"),
@@ -36,7 +37,12 @@ Proven of the state: scheduledCompactRev lies above the newest record and above 
 	Recovery:   "start the member with a release that has the fix; if an older one was started on it already, reseed the member, or bump the revision if it is the only one",
 	Loss:       "no key; if the numbers were given twice, watchers missed events",
 	Match: func(in *Input) *Match {
-		return aside(in, "K10", "a record at the scheduled revision; a finished compaction", func(check.Finding) bool { return true })
+		m := aside(in, "K10", "a record at the scheduled revision; a finished compaction", func(f check.Finding) bool { return f.Severity != check.Critical })
+		if done := aside(in, "K10", "contents that differ in more than revision numbers", func(f check.Finding) bool { return f.Severity == check.Critical }); done != nil {
+			m, done.Certainty, done.Aside = done, Strong, false
+			m.Because = append(m.Because, ids(in, "K03", "K02", "K01")...)
+		}
+		return m
 	},
 }
 

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -74,7 +75,8 @@ var revisionNotBelowCompact = Check{
 revision survives in scheduledCompactRev and, once it is finished, finishedCompactRev. A crash in between leaves a database whose newest record
 lies below the scheduled revision: releases up to 3.4.31 and 3.5.13 start with the lower revision and give the numbers above it a second time.
 Normal: the same with the compaction finished, and the empty record of restore --bump-revision. From 3.4.32, 3.5.14 and 3.6.0 on a start
-sets the revision right.`,
+sets the revision right. The damage is done when a put stands at the compact revision of one
+member, while the others, with the same content at higher revisions, hold none there.`,
 	Needs: NeedDB,
 	Run:   runRevisionNotBelowCompact,
 }
@@ -101,5 +103,70 @@ func runRevisionNotBelowCompact(in *Input) Result {
 				Expected: fmt.Sprintf("at most %d, the newest record, or a finished compaction", last), Show: showDB(m, "meta")}},
 			Remedy: []Remedy{{Text: "start the member with 3.4.32, 3.5.14, 3.6.0 or later only"}}})
 	}
+	if r := in.reusedRevisions(); r != nil {
+		fs = append(fs, *r)
+	}
 	return outcome(fs, "")
+}
+
+// reusedRevisions finds members that gave a revision to two writes: at the compact revision they hold a put, where the others, which
+// stand at higher revisions with the same content, hold none. A put at the compact revision outlives the compaction everywhere.
+func (in *Input) reusedRevisions() *Finding {
+	if in.Diff == nil || in.Replay == nil || !in.onlyRevisionsDiffer() {
+		return nil
+	}
+	f := Finding{Severity: Critical, Class: "data-divergence"}
+	compact, low, high := int64(0), int64(0), int64(1<<62)
+	for i, m := range in.Members {
+		if in.Diff.LeftOut[i] != "" {
+			continue
+		}
+		if compact == 0 {
+			compact = m.CompactRevision()
+		}
+		if compact <= 0 || m.CompactRevision() != compact {
+			return nil
+		}
+		key := putAt(m, compact)
+		if key == nil {
+			high = min(high, in.Diff.Revs[i])
+			continue
+		}
+		low = max(low, in.Diff.Revs[i])
+		f.Members = append(f.Members, m.Label())
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Key: key, Field: fmt.Sprintf("revision %d", compact), Observed: "a put",
+			Expected: "nothing or a tombstone, as on the members with higher revisions", Show: showDB(m, fmt.Sprintf("key --rev %d", compact))})
+	}
+	if len(f.Evidence) == 0 || low >= high || high == 1<<62 {
+		return nil
+	}
+	f.At.Revision = &Rev{Main: compact}
+	f.Title = fmt.Sprintf("revision %d, at which all compacted, was given to another write a second time", compact)
+	f.Explanation = "the compaction removed the newest tombstones and the member started with a lower revision: its revisions stay lower from then on, contents are the same"
+	return &f
+}
+
+// onlyRevisionsDiffer tells whether the keys of the members differ in revision numbers and in nothing else, and no entry ended
+// differently.
+func (in *Input) onlyRevisionsDiffer() bool {
+	b := in.Diff.Find("key")
+	if b == nil || b.Equal == nil || b.Differ == 0 || b.Differ != b.SameContent {
+		return false
+	}
+	for _, e := range in.Replay.Events {
+		if len(e.Lacking) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// putAt returns the key of a put at a revision, nil when there is none.
+func putAt(m *evidence.Member, rev int64) Bytes {
+	for r, err := range m.DB.Handle.Query(context.Background(), dumpdb.Query{FromRev: rev, ToRev: rev}) {
+		if err == nil && r.Err == nil && !r.Tombstone {
+			return Bytes(bytes.Clone(r.KV.Key))
+		}
+	}
+	return nil
 }

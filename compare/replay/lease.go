@@ -67,6 +67,9 @@ func (s *sim) leaseFacts() {
 		if st == nil || st.granted == 0 || s.touched[leaseKey(id)] {
 			continue
 		}
+		if l.TTL < st.ttl && !s.baseKnown {
+			continue // the lease may be older than the log, and this grant refused
+		}
 		if l.TTL < st.ttl {
 			s.diff("lease", l.ID.String(), fmt.Sprintf("TTL of at least %d s", st.ttl), fmt.Sprintf("TTL %d s", l.TTL))
 		}

@@ -38,6 +38,8 @@ type ScriptMember struct {
 	// LogUntil and SnapshotAt, if set, are the numbers of the last step in the member's log and of the step up to which a
 	// snapshot from the leader brought it afterwards.
 	LogUntil, SnapshotAt int
+	// FallsBack is the number of the step behind which the member took the revision of its newest record for the current one.
+	FallsBack int
 	// AppliedUntil, if set, is the number of the last step that its database holds, IndexAt of the one that its consistent index
 	// names instead. SnapshotTaken is the step behind which it took a raft snapshot of its own.
 	AppliedUntil, IndexAt, SnapshotTaken int
@@ -169,6 +171,9 @@ func (s *Script) world(member int) *world {
 		}
 		if st.Req != nil && !slices.Contains(st.Skip, member) {
 			w.apply(st.Req)
+		}
+		if n := len(w.records); n > 0 && w.of.FallsBack == i+1 {
+			w.rev = w.records[n-1].main
 		}
 	}
 	return w
