@@ -8,6 +8,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
@@ -15,6 +16,9 @@ import (
 type DB struct {
 	// Previous makes the previous meta page the used one instead of building a new file.
 	Previous bool
+	// Base is a backup of the same cluster from which the log is replayed when records are missing; empty replays from the log's
+	// first entry.
+	Base evidence.Spec
 }
 
 // Name is db.
@@ -31,14 +35,14 @@ func (c DB) apply(ctx context.Context, w *work) error {
 	if c.Previous {
 		return previous(ctx, w)
 	}
-	return rebuild(ctx, w)
+	return rebuildFrom(ctx, w, c.Base)
 }
 
 // smallBuckets are the buckets beside key, each read from the newest transaction or, where that is damaged, from the one before.
 var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
 
-// rebuild writes a new file from all rows that can be read.
-func rebuild(ctx context.Context, w *work) (err error) {
+// rebuildFrom writes a new file from all rows that can be read.
+func rebuildFrom(ctx context.Context, w *work, base evidence.Spec) (err error) {
 	src, err := dumpdb.OpenSalvage(w.parts.DB)
 	if err != nil {
 		return err
@@ -49,7 +53,8 @@ func rebuild(ctx context.Context, w *work) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
-	b := &rebuilder{w: w, ctx: ctx, src: src, dst: dst}
+	b := &rebuilder{w: w, ctx: ctx, src: src, dst: dst, base: base}
+	defer func() { err = errors.Join(err, b.log.close()) }()
 	if b.prev, err = src.PreviousView(); err != nil {
 		b.prev = nil // no second meta page that can be used
 	}
@@ -87,6 +92,8 @@ type rebuilder struct {
 	filled []span
 	from   string
 	ended  bool
+	base   evidence.Spec
+	log    replayedDB
 	damage []*dumpdb.DamageError
 }
 
@@ -111,6 +118,14 @@ func (b *rebuilder) bucket(name string) error {
 		if old, ok := rowsOf(b.prev, name); ok {
 			b.w.givesUp("what the last transaction changed in bucket %s: its pages are damaged, the rows are those of the transaction before", name)
 			rows, whole = old, true
+		}
+	}
+	if !whole && name != "meta" {
+		if db := b.fromLog(); db != nil {
+			if again, ok := rowsOf(db, name); ok {
+				b.w.did("bucket %s is what a replay of the log gives: its pages are damaged", name)
+				rows, whole = again, true
+			}
 		}
 	}
 	if !whole {

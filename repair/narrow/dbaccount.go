@@ -19,7 +19,7 @@ func (b *rebuilder) account() error {
 		w.did("%d of the records come from pages that the tree no longer reaches", b.salvaged)
 	}
 	if len(b.filled) > 0 {
-		w.did("the records of revisions %s were taken from the database of %s", spans(b.filled), b.from)
+		w.did("the records of revisions %s were taken from %s", spans(b.filled), b.from)
 	}
 	if b.conflicts > 0 {
 		w.note("of %d records several versions were found, and one was taken", b.conflicts)
@@ -28,8 +28,11 @@ func (b *rebuilder) account() error {
 		}
 	}
 	if len(b.holes) > 0 && !b.bumped() {
+		if b.log.why != nil {
+			w.note("the log could not be replayed: %v", b.log.why)
+		}
 		w.givesUp("the records of revisions %s", spans(b.holes))
-		return w.need(AcceptLostRevisions, b.advice(), fmt.Sprintf("the records of revisions %s are in no page", spans(b.holes)))
+		return w.need(AcceptLostRevisions, b.advice(), fmt.Sprintf("the records of revisions %s are in no page%s", spans(b.holes), b.noReplay()))
 	}
 	if b.undecodable > 0 {
 		w.givesUp("%d records of bucket key that do not decode", b.undecodable)
@@ -40,9 +43,31 @@ func (b *rebuilder) account() error {
 		if ok && first > b.compact && (last > 0 && last <= b.last || last == 0 && b.ended) {
 			continue // every revision there was found: no hole is left
 		}
+		if b.ended && b.compact <= 0 {
+			continue // never compacted: every revision from the first to the end was found
+		}
 		return b.unproven(first, last, ok)
 	}
 	return nil
+}
+
+// asReplayed tells whether a replay of the log gives the same keys at the same revision.
+func (b *rebuilder) asReplayed() bool {
+	log := b.fromLog()
+	if log == nil {
+		return false
+	}
+	made, err := dumpdb.Open(b.w.dbPath())
+	if err != nil {
+		return false
+	}
+	defer func() { _ = made.Close() }() // only read
+	got, err := made.HashKV(b.ctx, 0)
+	if err != nil {
+		return false
+	}
+	want, err := log.HashKV(b.ctx, 0)
+	return err == nil && got == want
 }
 
 // unproven: below the compact revision holes are normal, and behind the last record nothing tells that there were more, so what damage
@@ -53,6 +78,10 @@ func (b *rebuilder) unproven(first, last int64, ok bool) error {
 		where = fmt.Sprintf("between revisions %d and %s", first, orEnd(last))
 	}
 	b.w.note("damage lies %s: the file can not show that nothing is missing there", where)
+	if b.asReplayed() {
+		b.w.note("a replay of the log gives the same keys: nothing is missing")
+		return nil
+	}
 	if len(b.w.peers()) > 0 {
 		b.w.note("the result was held against %d other members", len(b.w.peers()))
 		return nil
@@ -72,8 +101,16 @@ func (b *rebuilder) bumped() bool {
 	return len(b.holes) == 1 && int64(b.holes[0].to)+1 == b.last && b.compact == b.last
 }
 
+// noReplay says why the log did not bring records back.
+func (b *rebuilder) noReplay() string {
+	if b.log.why == nil {
+		return ""
+	}
+	return fmt.Sprintf(", and the log can not be replayed (%v)", b.log.why)
+}
+
 func (b *rebuilder) advice() string {
-	return "bring them back from a backup and the log with etcd-medic rebuild, or clone the member from another one"
+	return "name other members with --with or a backup with --base, or clone the member from another one"
 }
 
 // previous copies the file and makes the older meta page the used one.

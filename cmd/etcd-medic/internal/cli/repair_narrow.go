@@ -133,8 +133,8 @@ func newRepairWALCmd(s *Streams) *cobra.Command {
 }
 
 const repairDBLong = `Repair a damaged database. --rebuild writes a new file from every row that can be read: from the tree, from lost pages where damage
-took their records from the tree, and small buckets from the transaction before where the newest is unreadable. --previous-meta goes
-back one transaction, which bbolt keeps until its pages are used again; the server applies what that takes back from its log.`
+took their records from the tree, and small buckets from the transaction before where the newest is unreadable. Records that are in no
+page are taken from the databases of the members named by --with, or from a replay of the log. --previous-meta goes back one transaction, which bbolt keeps until its pages are used again; the server applies what that takes back from its log.`
 
 const repairDBExample = `  etcd-medic repair db /copies/node1 --rebuild -o /new/node1
   etcd-medic repair db backup.db --rebuild -o whole.db
@@ -143,13 +143,22 @@ const repairDBExample = `  etcd-medic repair db /copies/node1 --rebuild -o /new/
 func newRepairDBCmd(s *Streams) *cobra.Command {
 	o := &narrowOptions{}
 	var again, back bool
+	var base string
 	cmd := &cobra.Command{Use: "db SOURCE -o NEW", Short: "rebuild a damaged database, or go back one transaction", Long: repairDBLong, Example: repairDBExample}
 	narrowCmd(s, o, cmd, consequences(narrow.AcceptLostRevisions, narrow.AcceptDivergence), func(ctx context.Context) error {
 		if again == back {
 			return usagef("--rebuild or --previous-meta", "say how to repair the database")
 		}
-		return runNarrow(ctx, o, narrow.DB{Previous: back})
+		c := narrow.DB{Previous: back}
+		if base != "" {
+			var err error
+			if c.Base, err = evidence.ParseSpec(base); err != nil {
+				return usagef("see etcd-medic help sources", "--base: %v", err)
+			}
+		}
+		return runNarrow(ctx, o, c)
 	})
+	cmd.Flags().StringVar(&base, "base", "", "backup of the cluster to replay the log from; without it, from the log's first entry")
 	cmd.Flags().BoolVar(&again, "rebuild", false, "write a new database from all rows that can be read")
 	cmd.Flags().BoolVar(&back, "previous-meta", false, "make the transaction before the newest one")
 	return cmd
