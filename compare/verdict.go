@@ -206,10 +206,13 @@ func (c *collected) inconclusive(r *Report) string {
 
 // notCalledFor: a single source needs no comparison, a backup has no log, and logs alone no database.
 func (c *collected) notCalledFor(id string) bool {
-	logs, dbs := 0, 0
+	logs, dbs, entries := 0, 0, 0
 	for _, m := range c.in.Members {
 		if m.WAL != nil {
 			logs++
+		}
+		if m.HasLog() {
+			entries++ // a data dir that was cloned from a database has a log that begins behind it, without entries
 		}
 		if m.DB != nil {
 			dbs++
@@ -217,13 +220,13 @@ func (c *collected) notCalledFor(id string) bool {
 	}
 	switch id {
 	case "W01", "K03":
-		return logs == 0 || id == "K03" && dbs == 0
+		return logs == 0 || id == "K03" && (dbs == 0 || entries == 0)
 	case "D02":
 		return dbs == 0
 	case "K01":
 		return len(c.in.Members) < 2 || dbs < 2
 	case "R01":
-		return logs < 2
+		return entries < 2
 	}
 	return false
 }

@@ -20,3 +20,9 @@ func lock(path string) (unlock func(), err error) {
 	}
 	return func() { _ = f.Close(); _ = os.Remove(path) }, nil
 }
+
+// locked tells whether another process holds the lock now.
+func locked(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

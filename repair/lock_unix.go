@@ -23,3 +23,13 @@ func lock(path string) (unlock func(), err error) {
 	}
 	return func() { _ = f.Close() }, nil
 }
+
+// locked tells whether another process holds the lock now.
+func locked(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // gives a lock back
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}

@@ -187,27 +187,51 @@ func (s *stage) arrives(ctx context.Context, m *Member, p *node.Member) error {
 	}
 }
 
-// up starts the members that run at this point of the journal and waits until they serve. A member other than the best one that
-// ends by itself is told, not fatal: the majority decides.
+// up brings the sandbox to where the journal stands. Members that are just joining come last: they must meet the best member as leader,
+// with the start of its log dropped again.
 func (s *stage) up(ctx context.Context, r *runner, way Mode) ([]string, error) {
-	var started []*Member
+	var old, joining []*Member
 	for i := range r.plan.Members {
 		m := &r.plan.Members[i]
-		if !runsNow(r, m, way) || s.process(m) != nil {
-			continue
+		switch {
+		case !runsNow(r, m, way):
+		case r.stepDone(StepStartEmpty, m.Name) && !r.stepDone(StepPromote, m.Name):
+			joining = append(joining, m)
+		default:
+			old = append(old, m)
 		}
+	}
+	notes, err := s.launch(ctx, r, old)
+	if err != nil || len(joining) == 0 {
+		return notes, err
+	}
+	if _, err := doAdvanceLog(ctx, r, nil); err != nil { // moves the leader too
+		return notes, err
+	}
+	defer r.keepAwake(ctx)()
+	more, err := s.launch(ctx, r, joining)
+	return append(notes, more...), err
+}
+
+// stepDone tells whether the journal has that step of a member as done.
+func (r *runner) stepDone(kind Kind, member string) bool {
+	for i := range r.steps {
+		if st := &r.steps[i]; st.Kind == kind && st.Member == member {
+			return r.j.state(st.ID) == StateDone
+		}
+	}
+	return false
+}
+
+// launch starts members and waits until they serve. One other than the best that ends by itself is told, not fatal: the majority
+// decides.
+func (s *stage) launch(ctx context.Context, r *runner, members []*Member) (notes []string, err error) {
+	for _, m := range members {
 		if err := s.start(ctx, m, startHow{initialCluster: r.j.value("initial:" + m.Name)}); err != nil {
 			return nil, err
 		}
-		started = append(started, m)
 	}
-	stop := func() {}
-	if r.j.resumed() {
-		stop = r.keepAwake(ctx) // a learner may be among them
-	}
-	defer stop()
-	var notes []string
-	for _, m := range started {
+	for _, m := range members {
 		err := s.ready(ctx, m)
 		var ended *node.StartError
 		switch {
@@ -249,7 +273,10 @@ func (s *stage) down(ctx context.Context, p *Plan, throwAway bool) error {
 	if throwAway {
 		time.Sleep(flush)
 	} else {
-		end = func(m *node.Member) error { return m.Stop(ctx) }
+		// A leader that finds nobody to hand over to waits for 7 seconds; killing it then loses nothing, it is idle.
+		graceful, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		end = func(m *node.Member) error { return m.Stop(graceful) }
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, len(p.Members)+1)

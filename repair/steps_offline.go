@@ -28,6 +28,8 @@ func (b *builder) clone() []Step {
 	b.add(Step{Kind: StepProve, Title: "start copies of the new data dirs in a sandbox and compare", Precondition: "a server that opens them is at hand",
 		Effect: "none on the new data dirs", Undo: "none needed", Done: "all members serve, hold the same, and lack nothing that " + best.Name + " held", ByHand: byHandVerify(b.p)})
 	b.install()
+	// A clone keeps the configuration as it is; what should not be in it is removed once a majority runs.
+	b.each(b.remove, Remove)
 	return b.steps
 }
 

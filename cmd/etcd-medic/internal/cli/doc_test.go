@@ -118,6 +118,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[compare.KeyHistory](), code, seen)
 	jsonNames(reflect.TypeFor[repair.Plan](), code, seen)
 	jsonNames(reflect.TypeFor[repair.Outcome](), code, seen)
+	jsonNames(reflect.TypeFor[repair.Standing](), code, seen)
 	jsonNames(reflect.TypeFor[extract.Result](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Against](), code, seen)
 	jsonNames(reflect.TypeFor[restore.Report](), code, seen)

@@ -18,7 +18,9 @@ differ.
 Exit codes: 0 done, 1 could not read or write, 2 wrong usage, 5 refused: a precondition does not hold, 6 begun and not finished.`
 
 const repairExample = `  etcd-medic repair plan node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o plan.yaml
-  etcd-medic repair rehearse plan.yaml`
+  etcd-medic repair rehearse plan.yaml
+  etcd-medic repair apply plan.yaml --mode clone -o new-dirs
+  etcd-medic repair status plan.yaml`
 
 // newRepairCmd is the parent of everything that repairs; its sub-commands are listed here.
 func newRepairCmd(s *Streams) *cobra.Command {
@@ -42,5 +44,7 @@ func repairCmds(s *Streams) []*cobra.Command {
 		newRepairWALCmd(s),
 		newRepairDBCmd(s),
 		newRepairMetaCmd(s),
+		newRepairApplyCmd(s, runRepairApply),
+		newRepairStatusCmd(s, runRepairStatus),
 	}
 }

@@ -14,6 +14,8 @@ import (
 type Streams struct {
 	// Out carries the result and nothing else; Err progress, warnings, errors and hints.
 	Out, Err io.Writer
+	// In is where a person types; nil when nobody is there.
+	In io.Reader
 	// OutTTY and ErrTTY tell whether a person is looking.
 	OutTTY, ErrTTY bool
 	// Width of the terminal in columns, 0 when unknown.
@@ -28,6 +30,9 @@ type Streams struct {
 // System returns the streams of this process.
 func System() *Streams {
 	s := &Streams{Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		s.In = os.Stdin
+	}
 	s.OutTTY = term.IsTerminal(int(os.Stdout.Fd()))
 	s.ErrTTY = term.IsTerminal(int(os.Stderr.Fd()))
 	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {

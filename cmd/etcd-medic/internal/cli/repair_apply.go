@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/repair"
+)
+
+type repairApplyOptions struct {
+	output
+	sources
+	sandboxOptions
+	live     repair.LiveOptions
+	file     string
+	mode     string
+	out      string
+	dataDirs []string
+	upgrade  bool
+}
+
+const repairApplyLong = `Carry a plan out and prove the result.
+
+--mode clone -o DIR    new data dirs for all members from the best member's database; member and cluster IDs stay. Copies of
+                       them are started in a sandbox as proof. All members are stopped and replaced together.
+--mode reseed -o DIR   the steps of the rehearsal, done to copies; the data dirs that result are handed out. They are written by
+                       the server that ran them: use --etcd-binary with the cluster's own version.
+--mode live            drive the running cluster through its client API: backup first, move the leader to the best member, then
+                       take one member at a time out and in again. Strict reconfiguration checks stay on; the first mismatch
+                       stops the run. Stopping a member, moving its data dir aside and starting it are done by --hook-stop,
+                       --hook-wipe and --hook-start, or by you: the steps are printed one by one and wait for Enter.
+
+Hooks are shell commands. They find ETCD_MEDIC_ACTION (stop, wipe, start), ETCD_MEDIC_MEMBER_NAME, ETCD_MEDIC_MEMBER_ID,
+ETCD_MEDIC_OLD_MEMBER_ID, ETCD_MEDIC_DATA_DIR, ETCD_MEDIC_PEER_URLS, ETCD_MEDIC_CLIENT_URLS and, for start,
+ETCD_MEDIC_INITIAL_CLUSTER and ETCD_MEDIC_INITIAL_CLUSTER_STATE in their environment. They must do no harm when run twice; wipe
+must move the data dir aside, not delete it.
+
+Nothing is deleted, sources are only read. What happened is in the journal beside the plan, flushed before and after every step: the
+same command goes on where an interrupted run stood. etcd-medic repair status shows it.
+
+Exit codes: 0 all proofs hold, 1 could not read or write, 2 wrong usage, 5 refused: a precondition does not hold, nothing was begun; 6
+begun and not finished, or a proof is violated.`
+
+const repairApplyExample = `  etcd-medic repair apply plan.yaml --mode clone -o new-dirs
+  etcd-medic repair apply plan.yaml --mode reseed -o new-dirs --etcd-binary /usr/local/bin/etcd
+  etcd-medic repair apply plan.yaml --mode live --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379 --cacert ca.crt --cert root.crt --key root.key
+  etcd-medic repair apply plan.yaml --mode live --endpoints http://10.0.0.1:2379 --user root:… \
+      --hook-stop 'ssh $ETCD_MEDIC_MEMBER_NAME systemctl stop etcd' --hook-wipe ./aside.sh --hook-start ./start.sh`
+
+func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions) error) *cobra.Command {
+	o := &repairApplyOptions{output: output{io: s}}
+	cmd := &cobra.Command{
+		Use:     "apply PLAN --mode clone|reseed|live [SOURCE...]",
+		Short:   "carry a plan out, into new data dirs or against the running cluster",
+		Long:    repairApplyLong,
+		Example: repairApplyExample,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.prepare(s, args); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.output.flags(cmd)
+	o.sources.flags(cmd)
+	o.sandboxOptions.flags(cmd)
+	o.liveFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.mode, "mode", "", "clone|reseed|live")
+	f.StringVarP(&o.out, "output", "o", "", "clone, reseed: folder for the new data dirs; must not exist")
+	f.BoolVar(&o.upgrade, "allow-upgrade", false, "reseed: hand out data dirs that a newer etcd line wrote; older servers can not open them any more")
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+var modes = []string{string(repair.Clone), string(repair.Reseed), string(repair.Live)}
+
+func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&o.live.Endpoints, "endpoints", nil, "live: client URLs of the running members")
+	f.StringVar(&o.live.CACert, "cacert", "", "live: verify the servers with this CA bundle (PEM)")
+	f.StringVar(&o.live.Cert, "cert", "", "live: client certificate (PEM)")
+	f.StringVar(&o.live.Key, "key", "", "live: key of the client certificate (PEM)")
+	f.StringVar(&o.live.User, "user", "", "live: NAME:PASSWORD of a user with role root (better in ETCD_MEDIC_USER)")
+	f.StringVar(&o.live.HookStop, "hook-stop", "", "live: shell command that stops a member")
+	f.StringVar(&o.live.HookWipe, "hook-wipe", "", "live: shell command that moves a member's data dir aside")
+	f.StringVar(&o.live.HookStart, "hook-start", "", "live: shell command that starts a member")
+	f.StringArrayVar(&o.dataDirs, "data-dir", nil, "live: NAME=PATH (or PATH for all) of the data dir on the member's host, handed to hooks; repeatable")
+	f.StringVar(&o.live.Backup, "backup", "", "live: file for the snapshot that is taken first (default: beside the plan)")
+}
+
+// prepare checks the flags against the mode.
+func (o *repairApplyOptions) prepare(s *Streams, args []string) error {
+	if !slices.Contains(modes, o.mode) {
+		return usagef("--mode "+strings.Join(modes, ", --mode ")+"; see the ways in the plan", "%q is no mode", o.mode)
+	}
+	live := o.mode == string(repair.Live)
+	if !live && o.out == "" {
+		return usagef("-o DIR", "the folder for the new data dirs is missing")
+	}
+	if live && len(o.live.Endpoints) == 0 {
+		return usagef("--endpoints URL,…", "--mode live needs the endpoints of the running members")
+	}
+	if err := o.parse(args[1:]); err != nil {
+		return err
+	}
+	o.file, o.Specs, o.AllowUpgrade = args[0], o.specs, o.upgrade
+	if name, password, ok := strings.Cut(o.live.User, ":"); ok {
+		o.live.User, o.live.Password = name, password
+	}
+	o.live.DataDirs = map[string]string{"": "/var/lib/etcd"}
+	for _, d := range o.dataDirs {
+		name, path, ok := strings.Cut(d, "=")
+		if !ok {
+			name, path = "", d
+		}
+		o.live.DataDirs[name] = path
+	}
+	o.live.Output = io.Discard
+	if s.In != nil {
+		o.live.Prompt = s.prompt()
+	}
+	return o.fill(s)
+}
+
+// prompt shows what a person has to do and waits for Enter.
+func (s *Streams) prompt() func(context.Context, []string) error {
+	in := bufio.NewReader(s.In)
+	return func(ctx context.Context, text []string) error {
+		s.clearStatus()
+		for _, l := range text {
+			_, _ = fmt.Fprintln(s.Err, l)
+		}
+		_, _ = fmt.Fprint(s.Err, "Enter when it is done, ^C to stop here: ")
+		read := make(chan error, 1)
+		go func() {
+			_, err := in.ReadString('\n')
+			read <- err
+		}()
+		select {
+		case err := <-read:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func runRepairApply(ctx context.Context, o *repairApplyOptions) error {
+	out, err := repair.Apply(ctx, o.file, repair.ApplyOptions{RunOptions: o.RunOptions, Mode: repair.Mode(o.mode), Out: o.out, Live: o.live})
+	next := []string{"etcd-medic diagnose FRESH_COPIES"}
+	if o.out != "" {
+		next = []string{"etcd-medic diagnose " + o.out}
+	}
+	return o.outcome(out, err, next)
+}
+
+const repairStatusLong = `Show where a plan stands: every run of a rehearsal or an application with its steps, what failed and what is left, from the journal
+beside the plan. Nothing is written.
+
+Exit codes: 0 done, 1 could not read, 2 wrong usage, 5 the plan was edited, 6 a run began and has not reached its goal.`
+
+func newRepairStatusCmd(s *Streams, run func(context.Context, *output, string) error) *cobra.Command {
+	o := &output{io: s}
+	cmd := &cobra.Command{
+		Use:     "status PLAN",
+		Short:   "show where a plan stands",
+		Long:    repairStatusLong,
+		Example: "  etcd-medic repair status plan.yaml\n  etcd-medic repair status plan.yaml -w json | jq .runs",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), o, args[0]) },
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+func runRepairStatus(_ context.Context, o *output, file string) error {
+	st, err := repair.Status(file)
+	if err != nil {
+		return err
+	}
+	if err := render.Document(o.io.Out, o.format, st, standingSheet(st, file), o.renderOptions()); err != nil {
+		return err
+	}
+	open := slices.ContainsFunc(st.Runs, func(r repair.Run) bool { return r.State == "failed" || r.State == "interrupted" })
+	if open {
+		return result(ExitUnfinished)
+	}
+	return nil
+}
+
+func standingSheet(st *repair.Standing, file string) render.Sheet {
+	head := render.Section{Pairs: [][2]string{{"plan", file}, {"way", string(st.Mode)}, {"at work", "no"}, {"runs", fmt.Sprint(len(st.Runs))}}}
+	if st.AtWork {
+		head.Pairs[2][1] = "yes, a process holds the plan's lock"
+	}
+	s := render.Sheet{Sections: []render.Section{head}}
+	for _, r := range st.Runs {
+		sec := render.Section{Title: fmt.Sprintf("run %d: %s, %s", r.Run, r.Mode, r.State), Head: []string{"step", "state", "seconds", "what"}}
+		for _, step := range r.Steps {
+			sec.Rows = append(sec.Rows, []string{step.ID, step.State, fmt.Sprintf("%.2f", step.Seconds), step.Detail})
+		}
+		for _, l := range r.Left {
+			sec.Rows = append(sec.Rows, []string{l, "left", "", ""})
+		}
+		s.Sections = append(s.Sections, sec)
+	}
+	return s
+}

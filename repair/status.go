@@ -1,0 +1,136 @@
+package repair
+
+import (
+	"time"
+)
+
+// Standing is where a plan stands, from its journal.
+type Standing struct {
+	SchemaVersion int    `json:"schemaVersion"`
+	Plan          string `json:"plan"`
+	Mode          Mode   `json:"mode"`
+	// AtWork is true when a process holds the plan's lock now.
+	AtWork bool  `json:"atWork"`
+	Runs   []Run `json:"runs"`
+}
+
+// Run is one run of the journal, carried on or not.
+type Run struct {
+	Run  int  `json:"run"`
+	Mode Mode `json:"mode"`
+	// State is reached, given up, failed, or interrupted (also while it is under way).
+	State   string    `json:"state"`
+	Begun   time.Time `json:"begun"`
+	Last    time.Time `json:"last"`
+	Resumed int       `json:"resumed"`
+	// Steps are those that the journal knows; Left are steps of the plan that have not begun.
+	Steps []StepResult `json:"steps"`
+	Left  []string     `json:"left"`
+}
+
+// Status tells where a plan stands. Nothing is written.
+func Status(file string) (*Standing, error) {
+	p, err := Load(file)
+	if err != nil {
+		return nil, err
+	}
+	records, err := ReadJournal(file)
+	if err != nil {
+		return nil, err
+	}
+	st := &Standing{SchemaVersion: SchemaVersion, Plan: p.Digest, Mode: p.Mode, AtWork: locked(file + ".lock"), Runs: []Run{}}
+	for _, r := range records {
+		st.take(r)
+	}
+	for i := range st.Runs {
+		st.Runs[i].left(p)
+	}
+	return st, nil
+}
+
+// take adds one line of the journal.
+func (st *Standing) take(r Record) {
+	if len(st.Runs) == 0 || st.Runs[len(st.Runs)-1].Run != r.Run {
+		i := len(st.Runs)
+		for j := range st.Runs {
+			if st.Runs[j].Run == r.Run {
+				i = j
+			}
+		}
+		if i == len(st.Runs) {
+			st.Runs = append(st.Runs, Run{Run: r.Run, Mode: r.Mode, Begun: r.Time, State: "interrupted", Steps: []StepResult{}, Left: []string{}})
+		}
+	}
+	run := &st.Runs[len(st.Runs)-1]
+	for j := range st.Runs {
+		if st.Runs[j].Run == r.Run {
+			run = &st.Runs[j]
+		}
+	}
+	run.Last = r.Time
+	switch r.State {
+	case StateRun:
+		if r.Time != run.Begun {
+			run.Resumed++
+		}
+		run.State = "interrupted"
+	case StateEnd:
+		run.State = "reached"
+	case StateAbandon:
+		run.State = "given up"
+	case StateBegin, StateDone, StateFailed:
+		run.step(r)
+	}
+}
+
+// step notes the newest word on a step.
+func (run *Run) step(r Record) {
+	i := len(run.Steps)
+	for j := range run.Steps {
+		if run.Steps[j].ID == r.Step {
+			i = j
+		}
+	}
+	if i == len(run.Steps) {
+		run.Steps = append(run.Steps, StepResult{ID: r.Step})
+	}
+	s := &run.Steps[i]
+	s.Seconds, s.Detail = r.Seconds, r.Detail
+	switch r.State {
+	case StateBegin:
+		s.State, run.State = "begun", "interrupted"
+	case StateDone:
+		s.State = "done"
+	case StateFailed:
+		s.State, run.State = "failed", "failed"
+	}
+}
+
+// left lists the steps of the way that have not begun.
+func (run *Run) left(p *Plan) {
+	mode := run.Mode
+	if mode == rehearsal || mode == Reseed {
+		if w := p.Way(Reseed); w != nil {
+			mode = w.Uses
+		}
+	}
+	w := p.Way(mode)
+	if w == nil || run.State == "reached" {
+		return
+	}
+	known := map[string]bool{}
+	for i := range run.Steps {
+		known[run.Steps[i].ID] = true
+	}
+	for i := range w.Steps {
+		s := &w.Steps[i]
+		for j := range run.Steps {
+			if run.Steps[j].ID == s.ID {
+				run.Steps[j].Title = s.Title
+			}
+		}
+		if !known[s.ID] && s.Kind != StepHandOut {
+			run.Left = append(run.Left, s.ID)
+		}
+	}
+}
