@@ -38,6 +38,8 @@ type engine struct {
 	look   func(*replay.Step)
 	at     Point
 	record []byte
+	// disputed counts executed entries at whose index another member holds a different one.
+	disputed int
 }
 
 // build executes the log on a copy of the base at path.
@@ -241,6 +243,9 @@ func (e *engine) entry(x *replay.Entry) (done bool, err error) {
 	}
 	e.at.Index, e.at.Term = x.Index, x.Term
 	b.res.Entries++
+	if x.Disputed {
+		e.disputed++
+	}
 	if e.look != nil {
 		e.look(&st)
 	}
@@ -346,6 +351,9 @@ func (e *engine) finish(ctx context.Context) error {
 	}
 	if e.shadow != nil {
 		e.shadow.keys(e.m, e.b.res)
+	}
+	if e.disputed > 0 {
+		e.b.res.note("at %d indexes the logs hold different entries; the one that its holder knows to be committed was executed", e.disputed)
 	}
 	return errors.Join(e.commit(), e.db.Sync())
 }

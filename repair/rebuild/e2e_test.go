@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
@@ -121,6 +123,7 @@ func TestE2ERebuild(t *testing.T) {
 			if err != nil || over.HashKV != last.HashKV || over.To != last.To || over.Differs() {
 				t.Errorf("over a base: %+v %v\nfrom the log: %+v", over, err, last)
 			}
+			resume(t, c, logs, last)
 		})
 	}
 }
@@ -148,4 +151,58 @@ func ending(t *testing.T, version string, logs []evidence.Spec) *rebuild.Result 
 		t.Errorf("%d buckets were not compared", open)
 	}
 	return last
+}
+
+// resume gives every voter a database rebuilt at the middle of the log and lets the real servers execute the rest on it: they must end
+// where they were, together with a member that kept its own.
+func resume(t *testing.T, c *clustertest.Cluster, logs []evidence.Spec, last *rebuild.Result) {
+	t.Helper()
+	want := seenOffline(t, logs[0].Where)
+	for i := range 3 {
+		db := filepath.Join(c.DataDir(i), "member", "snap", "db")
+		if err := os.Remove(db); err != nil {
+			t.Fatal(err)
+		}
+		res, err := run(t, rebuild.Options{Logs: logs[:1], To: rebuild.Target{Index: last.To.Index/2 + uint64(i)}, DBOut: db})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s goes on from entry %d/%d", c.Name(i), res.To.Term, res.To.Index)
+	}
+	for i := range c.Size() {
+		c.StartProcess(i)
+	}
+	for i := range c.Size() {
+		c.WaitServing(i)
+	}
+	_, rev := c.WaitEqual()
+	if rev != last.To.Revision {
+		t.Errorf("the servers end at revision %d, want %d", rev, last.To.Revision)
+	}
+	for i := range 3 { // a learner answers no reads
+		if d := cmp.Diff(want, seen(t, c, i, 0)); d != "" {
+			t.Errorf("%s (-before +after)\n%s", c.Name(i), d)
+		}
+		if h, _ := c.HashKV(i, rev); h != last.HashKV {
+			t.Errorf("%s: HashKV %d, want %d", c.Name(i), h, last.HashKV)
+		}
+	}
+}
+
+// seenOffline are the live keys of a stopped member.
+func seenOffline(t *testing.T, dir string) (keys []kv) {
+	t.Helper()
+	db, err := dumpdb.Open(filepath.Join(dir, "member", "snap", "db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for rev, err := range db.Query(context.Background(), dumpdb.Query{Live: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := rev.KV
+		keys = append(keys, kv{string(k.Key), string(k.Value), k.CreateRevision, k.ModRevision, k.Version, k.Lease})
+	}
+	return keys
 }
