@@ -1,0 +1,78 @@
+package render
+
+import (
+	"io"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/preflight"
+)
+
+// Preflight writes the document of preflight.
+func Preflight(w io.Writer, f Format, r *preflight.Result, o Options) error {
+	return document(w, f, r, o, func(p *page) { p.preflight(r) })
+}
+
+// preflight answers first, then shows what stops the server and everything else that does not hold.
+func (p *page) preflight(r *preflight.Result) {
+	from := ""
+	if r.From != "" {
+		from = ", written by etcd " + r.From
+	}
+	switch {
+	case r.Boots == nil:
+		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("can not be told", text.FgYellow, text.Bold), r.To, from)
+	case *r.Boots:
+		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("boots", text.FgGreen, text.Bold), r.To, from)
+	default:
+		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("DOES NOT BOOT", text.FgRed, text.Bold), r.To, from)
+	}
+	for i := range r.Rules {
+		if o := &r.Rules[i]; o.Outcome == check.Violated {
+			p.preflightOutcome(o, o.Rule == r.Stops)
+		}
+	}
+	p.section("rules")
+	for i := range r.Rules {
+		o := &r.Rules[i]
+		says := o.Title
+		if o.Outcome == check.NotChecked {
+			says += ": " + o.Says
+		}
+		p.text("  "+pad(o.Rule, 5)+pad(string(o.Outcome), 13), says)
+	}
+	p.section("inputs")
+	unchanged := "unchanged"
+	if !r.InputsUnchanged {
+		unchanged = p.paint("CHANGED", text.FgRed, text.Bold)
+	}
+	p.line("  %d files, %d bytes, opened read-only and %s while they were read", r.Source.Files, r.Source.Bytes, unchanged)
+	if len(r.Ready) > 0 {
+		p.section("next")
+		for i, s := range r.Ready {
+			p.text("  "+pad(string(rune('1'+i))+".", 3), s)
+		}
+	}
+}
+
+func (p *page) preflightOutcome(o *preflight.Outcome, first bool) {
+	head := map[preflight.Level]string{preflight.Stops: "stops it", preflight.Warns: "warning", preflight.Changes: "changes"}[o.Level]
+	if first {
+		head = "the first check that stops it"
+	}
+	p.section(head)
+	p.text("  "+o.Rule+"  ", "does not hold: "+o.Title)
+	p.text("    ", o.Says)
+	p.text("    etcd says: ", o.Server)
+	for i := range o.Evidence {
+		if i == p.o.maxEvidence() {
+			p.line("    … and %d more, see -w json", len(o.Evidence)-i)
+			break
+		}
+		p.text("    - ", evidenceText(&o.Evidence[i], ""))
+	}
+	if len(o.Evidence) > 0 {
+		p.command("    $ ", o.Evidence[0].Show)
+	}
+}

@@ -1,0 +1,173 @@
+package preflight
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// dir is a data dir as a server of one version sees it.
+type dir struct {
+	to      Version
+	m       *evidence.Member
+	arg     string // what names the dir on a command line
+	mu      sync.Mutex
+	found   map[int]*[]entry // by segment
+	entries []entry          // of the effective log, those that some version trips over
+	// snapIndex and snapTerm are those of the raft snapshot that this version starts from, 0 for none; snap is its file, which 3.7 does not need.
+	snapIndex, snapTerm uint64
+	snap                *dumplog.SnapFile
+}
+
+// visit collects what rules ask about while the log is read anyway. Segments are read side by side.
+func (d *dir) visit(segment int) func(*dumplog.Entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.found == nil {
+		d.found = map[int]*[]entry{}
+	}
+	mine := new([]entry)
+	d.found[segment] = mine
+	return func(e *dumplog.Entry) {
+		own := *e
+		r, err := own.Decode()
+		if err != nil || r == nil {
+			return
+		}
+		x := entry{pos: e.Pos, term: e.Term, index: e.Index, kind: r.Kind}
+		switch {
+		case r.Kind == dumplog.KindV2 && r.V2 != nil:
+			v2 := *r.V2
+			x.v2 = &v2
+		case r.ConfChange != nil:
+			c := *r.ConfChange
+			c.Context = bytes.Clone(c.Context)
+			x.conf = &c
+		case r.ClusterVer != nil:
+			x.version = strings.Clone(r.ClusterVer.Version)
+		case since[r.Kind] > 0:
+		case !utf8.ValidString(r.Header.Username):
+			x.badUser = strings.Clone(r.Header.Username)
+		default:
+			return
+		}
+		*mine = append(*mine, x)
+	}
+}
+
+// since is the line from which on a server knows a request; an older one panics when it has to execute it.
+var since = map[dumplog.Kind]int{
+	dumplog.KindLeaseCheckpoint: 4, dumplog.KindClusterVersionSet: 5, dumplog.KindClusterMemberAttrSet: 5,
+	dumplog.KindDowngradeInfoSet: 5, dumplog.KindDowngradeVersionTest: 6,
+}
+
+// settle drops overwritten entries and picks the snapshot.
+func (d *dir) settle(m *evidence.Member) {
+	d.m = m
+	if m.WAL == nil || m.WAL.Summary == nil {
+		return
+	}
+	s := m.WAL.Summary
+	at := map[string]int{}
+	for i := range s.Segments {
+		at[s.Segments[i].Name] = i
+	}
+	for _, i := range slices.Sorted(maps.Keys(d.found)) {
+		for _, e := range *d.found[i] {
+			replaced := slices.ContainsFunc(s.Overwrites, func(o dumplog.Overwrite) bool {
+				return o.Index <= e.index && cmp.Or(cmp.Compare(at[o.Segment], i), cmp.Compare(o.Offset, e.pos.Offset)) > 0
+			})
+			if !replaced {
+				d.entries = append(d.entries, e)
+			}
+		}
+	}
+	d.pickSnapshot(s)
+}
+
+// pickSnapshot follows the choice of each line; see the package comment. A record beyond the commit index of the last HardState does not count.
+func (d *dir) pickSnapshot(s *dumplog.Summary) {
+	commit := uint64(0)
+	if s.HardState != nil {
+		commit = s.HardState.Commit
+	}
+	known := map[[2]uint64]bool{}
+	for _, r := range s.Snapshots {
+		if r.Index > commit {
+			continue
+		}
+		known[[2]uint64{r.Term, r.Index}] = true
+		if d.to.Minor >= 7 {
+			d.snapTerm, d.snapIndex = r.Term, r.Index
+		}
+	}
+	if d.to.Minor >= 7 || d.m.Snap == nil {
+		return
+	}
+	orphans := !d.to.AtLeast(3, 21) || d.to.Minor == 4 && !d.to.AtLeast(4, 8)
+	for _, f := range d.m.Snap.Files {
+		if f.Damage != nil || f.Broken || !orphans && !known[[2]uint64{f.Term, f.Index}] {
+			continue
+		}
+		if d.snap == nil || f.Term > d.snap.Term || f.Term == d.snap.Term && f.Index > d.snap.Index {
+			d.snap, d.snapTerm, d.snapIndex = f, f.Term, f.Index
+		}
+	}
+}
+
+// behind are the collected entries that the server reads again: those above the snapshot.
+func (d *dir) behind() []entry {
+	var out []entry
+	for _, e := range d.entries {
+		if e.index > d.snapIndex {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// executed are those of them that it executes: above the consistent index of the database too.
+func (d *dir) executed() []entry {
+	var out []entry
+	for _, e := range d.behind() {
+		if e.index > d.m.ConsistentIndex() {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func (d *dir) hasLog() bool { return d.m.WAL != nil && d.m.WAL.Summary != nil }
+
+// atEntry points to an entry of the log.
+func (d *dir) atEntry(e *entry, observed, expected string) check.Evidence {
+	return check.Evidence{Member: d.m.Label(), File: e.pos.Segment, Offset: check.Int64(e.pos.Offset), Field: fmt.Sprintf("entry %d/%d", e.term, e.index),
+		Observed: observed, Expected: expected, Show: fmt.Sprintf("etcd-medic dumplog %s --index %d", d.arg, e.index)}
+}
+
+// atDB points into the database.
+func (d *dir) atDB(bucket, key, observed, expected string) check.Evidence {
+	e := check.Evidence{Member: d.m.Label(), File: "db", Bucket: bucket, Key: check.Bytes(key), Observed: observed, Expected: expected, Show: fmt.Sprintf("etcd-medic dumpdb %s %s", d.arg, bucket)}
+	if d.m.DB != nil {
+		e.File = d.m.DB.File
+	}
+	return e
+}
+
+// listed bounds evidence.
+func listed(all []check.Evidence) []check.Evidence { return all[:min(len(all), 20)] }
+
+// minor reads the minor of a version, 0 when it is none.
+func minor(v string) int {
+	n, _ := evidence.MinorOf(v)
+	return n
+}

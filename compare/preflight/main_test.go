@@ -1,0 +1,16 @@
+package preflight_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/node"
+)
+
+func TestMain(m *testing.M) {
+	if handled, code := node.RunHidden(os.Args); handled {
+		os.Exit(code)
+	}
+	evidencetest.Main(m)
+}

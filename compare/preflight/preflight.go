@@ -1,0 +1,229 @@
+// Package preflight tells, without starting anything, whether a data dir will boot on an etcd version, and which start-up check stops it.
+//
+// A server goes through the same steps at every start: it opens the database, picks a raft snapshot, opens the log behind it, reads the
+// member list and cluster version, hands HardState and entries to raft, builds lessor, MVCC and auth store, and applies what is committed
+// above the snapshot. Each rule of this package is one of these steps for the versions that have it; they stand in the order of the start,
+// so the first that is violated is the one the server stops at. Other rules tell what opening the dir changes for good.
+//
+//	             snapshot used                          members and cluster version     entries executed
+//	3.3          newest .snap that decodes              .snap                           above meta/consistent_index, v2 all
+//	3.4, 3.5     newest .snap the log has a record of   .snap (3.5.0: database)         same; cluster version from any entry
+//	3.6          same                                   database                        same; v2 only attributes and version
+//	3.7, 3.8     last snapshot record of the log        database                        v2 entries make it panic
+//
+// Sources: server/etcdserver/bootstrap.go (3.6+), server/etcdserver/server.go (3.5), etcdserver/server.go (3.3, 3.4).
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Version is the etcd version that shall open the dir. Patch is -1 for the newest release of the line.
+type Version struct{ Minor, Patch int }
+
+// Oldest and Newest are the lines that rules are known for.
+const (
+	Oldest = 3
+	Newest = 8
+)
+
+// ParseVersion reads 3.6 or 3.6.16.
+func ParseVersion(s string) (Version, error) {
+	parts := strings.Split(strings.TrimPrefix(s, "v"), ".")
+	v := Version{Patch: -1}
+	var err error
+	if len(parts) < 2 || len(parts) > 3 || parts[0] != "3" {
+		return v, fmt.Errorf("%q is no etcd version (want 3.%d to 3.%d, or 3.6.16)", s, Oldest, Newest)
+	}
+	if v.Minor, err = strconv.Atoi(parts[1]); err == nil && len(parts) == 3 {
+		v.Patch, err = strconv.Atoi(parts[2])
+	}
+	if err != nil || v.Minor < Oldest || v.Minor > Newest {
+		return v, fmt.Errorf("%q is no etcd version that rules are known for (want 3.%d to 3.%d)", s, Oldest, Newest)
+	}
+	return v, nil
+}
+
+// String returns 3.6 or 3.6.16.
+func (v Version) String() string {
+	if v.Patch < 0 {
+		return fmt.Sprintf("3.%d", v.Minor)
+	}
+	return fmt.Sprintf("3.%d.%d", v.Minor, v.Patch)
+}
+
+// AtLeast tells whether v has what came with a patch release of its own line, or is of a later line.
+func (v Version) AtLeast(minor, patch int) bool {
+	return v.Minor > minor || v.Minor == minor && (v.Patch < 0 || v.Patch >= patch)
+}
+
+// Level says what a violated rule means.
+type Level string
+
+// The levels: the server does not start (or dies at the first request); it starts and something is lost or wrong; opening changes the dir
+// for good.
+const (
+	Stops   Level = "stops"
+	Warns   Level = "warns"
+	Changes Level = "changes"
+)
+
+// Outcome is what one rule says of one dir.
+type Outcome struct {
+	Rule    string        `json:"rule"`
+	Title   string        `json:"title"`
+	Level   Level         `json:"level"`
+	Outcome check.Outcome `json:"outcome"`
+	// Says is what was found, or why it could not be told; Server what the server itself will say.
+	Says     string           `json:"says,omitempty"`
+	Server   string           `json:"server,omitempty"`
+	Evidence []check.Evidence `json:"evidence,omitempty"`
+}
+
+// Result is the document of preflight.
+type Result struct {
+	SchemaVersion int    `json:"schemaVersion"`
+	Tool          Tool   `json:"tool"`
+	Source        Source `json:"source"`
+	// From is the line that wrote the dir, "" when no mark tells; To is the version asked about.
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Boots is nil when it can not be told.
+	Boots *bool `json:"boots"`
+	// Stops is the rule that the server stops at, "" when it boots or it can not be told.
+	Stops string    `json:"stops,omitempty"`
+	Rules []Outcome `json:"rules"`
+	// Ready says what to do before and after going to the version, in order.
+	Ready []string `json:"ready"`
+	// InputsUnchanged is true when no file changed while it was read.
+	InputsUnchanged bool `json:"inputsUnchanged"`
+}
+
+// Tool names the program that wrote the document.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Source is the data dir.
+type Source struct {
+	Name   string        `json:"name"`
+	Kind   evidence.Kind `json:"kind"`
+	Files  int           `json:"files"`
+	Bytes  int64         `json:"bytes"`
+	SHA256 string        `json:"sha256"`
+}
+
+// Options tune Run.
+type Options struct {
+	// Version is the tool's version, for the document.
+	Version string
+	// Progress, if set, is told what is being read.
+	Progress func(what string)
+}
+
+// Run reads a data dir and judges it by every rule of the version.
+func Run(ctx context.Context, spec evidence.Spec, to Version, o Options) (*Result, error) {
+	d := &dir{to: to}
+	set, err := evidence.Open(ctx, []evidence.Spec{spec}, evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress, Visit: d.visit})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = set.Close() }()
+	if len(set.Members) != 1 || set.Members[0].Source.Kind != evidence.KindDataDir {
+		return nil, &evidence.SourceError{Where: spec.Where, Found: kindOf(set), Expected: "one data dir (holding member/)"}
+	}
+	m := set.Members[0]
+	d.arg = set.Argument(m.Source)
+	d.settle(m)
+	r := &Result{SchemaVersion: 1, Tool: Tool{"etcd-medic", o.Version}, Source: Source{Name: m.Label(), Kind: m.Source.Kind}, From: m.Version.Text, To: to.String(),
+		Rules: []Outcome{}, Ready: []string{}}
+	if man := m.Source.Manifest; man != nil {
+		r.Source.Files, r.Source.Bytes, r.Source.SHA256 = len(man.Files), man.Bytes, man.Digest()
+	}
+	r.judge(d)
+	r.Ready = append(r.Ready, d.ready(r)...)
+	r.InputsUnchanged = set.Unchanged() == nil
+	return r, nil
+}
+
+func kindOf(set *evidence.Set) string {
+	if len(set.Members) != 1 {
+		return fmt.Sprintf("%d sources", len(set.Members))
+	}
+	return "a " + string(set.Members[0].Source.Kind)
+}
+
+// judge runs the rules in the order of a start.
+func (r *Result) judge(d *dir) {
+	open := ""
+	for _, rule := range Rules() {
+		if d.to.Minor < rule.From || rule.To > 0 && d.to.Minor > rule.To {
+			continue
+		}
+		out := Outcome{Rule: rule.ID, Title: rule.Title, Level: rule.Level, Outcome: check.Holds}
+		v := rule.Run(d)
+		switch {
+		case v == nil:
+		case v.unknown != "":
+			out.Outcome, out.Says = check.NotChecked, v.unknown
+			if rule.Level == Stops && open == "" {
+				open = rule.ID
+			}
+		default:
+			out.Outcome, out.Says, out.Server, out.Evidence = check.Violated, v.says, v.server, v.evidence
+			if rule.Level == Stops && r.Stops == "" {
+				r.Stops = rule.ID
+			}
+		}
+		r.Rules = append(r.Rules, out)
+	}
+	switch {
+	case r.Stops != "":
+		no := false
+		r.Boots = &no
+	case open == "":
+		yes := true
+		r.Boots = &yes
+	}
+}
+
+// StopsAt returns the outcome that the server stops at, nil when there is none.
+func (r *Result) StopsAt() *Outcome {
+	for i := range r.Rules {
+		if r.Rules[i].Rule == r.Stops {
+			return &r.Rules[i]
+		}
+	}
+	return nil
+}
+
+// verdict is what a rule found; nil means that it holds.
+type verdict struct {
+	says, server string
+	evidence     []check.Evidence
+	// unknown says why it could not be told; the rest is then empty.
+	unknown string
+}
+
+func unknown(format string, args ...any) *verdict {
+	return &verdict{unknown: fmt.Sprintf(format, args...)}
+}
+
+// entry is what rules want to know of an entry that some version trips over.
+type entry struct {
+	pos         dumplog.Pos
+	term, index uint64
+	kind        dumplog.Kind
+	v2          *dumplog.V2Request
+	conf        *dumplog.ConfChange
+	version     string // of a cluster version set
+	badUser     string // a user name that is no UTF-8
+}

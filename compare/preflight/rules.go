@@ -1,0 +1,91 @@
+package preflight
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// Rule is one start-up check of etcd, or one change that a start makes, for the lines From to To (0: and all later).
+type Rule struct {
+	ID, Title string
+	// Doc says what must hold, for which versions, and the upstream file that checks it.
+	Doc      string
+	From, To int
+	Level    Level
+	Run      func(*dir) *verdict
+}
+
+// Rules returns all rules in the order in which a start meets them; those that stop nothing come last. A new rule is one value in a file
+// of its topic and one line here.
+func Rules() []Rule {
+	return []Rule{
+		logPresent,
+		dbOpens,
+		snapChosen,
+		v2Content,
+		dbReachesSnapshot,
+		storageVersion,
+		logReadable,
+		logReachesSnapshot,
+		dbPresent,
+		clusterVersion,
+		commitInLog,
+		rowsDecode,
+		v2Entries,
+		knownRequests,
+		learnerEntries,
+		userNames,
+		selfRemoved,
+		selfListed,
+		logTail,
+		hiddenVersion,
+		membersDrift,
+		raisesVersions,
+		skipsLines,
+	}
+}
+
+var logPresent = Rule{
+	ID: "P01", Title: "there is a log", Level: Stops, From: 3,
+	Doc: `Without a single *.wal file a server of any version takes the dir for a new member: with initial-cluster-state new it founds a cluster
+over the old database, with existing it asks the peers. What comes of it depends on flags and peers, not on the dir.
+wal.Exist in server/etcdserver/bootstrap.go.`,
+	Run: func(d *dir) *verdict {
+		if d.hasLog() {
+			return nil
+		}
+		return unknown("there is no readable log: what the server does then depends on its flags and peers, not on the dir")
+	},
+}
+
+var dbOpens = Rule{
+	ID: "P02", Title: "the database opens and its pages are sound", Level: Stops, From: 3,
+	Doc: `bbolt panics on the first page that is not what it should be, at the latest while it rebuilds the list of free pages, which every
+writable open of a file without a stored freelist does. One dead meta page is not noticed. server/storage/backend/backend.go, bbolt db.go.`,
+	Run: func(d *dir) *verdict {
+		db := d.m.DB
+		if db == nil {
+			return nil
+		}
+		if db.Handle == nil {
+			v := &verdict{says: "bbolt does not open the database", server: "failed to open database"}
+			for _, x := range db.Damage {
+				v.evidence = append(v.evidence, check.Evidence{Member: d.m.Label(), File: db.File, Page: check.Uint64(x.Page), Offset: check.Int64(x.Offset), Observed: x.Error(), Expected: "a bbolt file"})
+			}
+			return v
+		}
+		var at []check.Evidence
+		for _, x := range db.Damage {
+			if stopsBolt(x.Kind) {
+				at = append(at, check.Evidence{Member: d.m.Label(), File: db.File, Page: check.Uint64(x.Page), Offset: check.Int64(x.Offset), Bucket: x.Bucket,
+					Observed: x.Error(), Expected: "a sound page", Show: fmt.Sprintf("etcd-medic dumpdb %s --page %d", d.arg, x.Page)})
+			}
+		}
+		if len(at) == 0 {
+			return nil
+		}
+		return &verdict{says: fmt.Sprintf("%d places of the page graph are damaged", len(at)),
+			server: "panic: freepages: failed to get all reachable pages, or: assertion failed: Page expected to be: N, but self identifies as M", evidence: listed(at)}
+	},
+}

@@ -1,0 +1,281 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var clusterVersion = Rule{
+	ID: "P10", Title: "the cluster version is not newer than the server", Level: Stops, From: 3,
+	Doc: `Up to 3.5 the cluster version comes from the v2 store in the .snap file and from entries behind it (v2 PUT /0/version; 3.5 also
+ClusterVersionSet), from 3.6 on from the database. A server below it stops. 3.3 and 3.4 do not see what only a 3.6 or later wrote behind the
+last snapshot: they open such a dir and lower the cluster version. mustDetectDowngrade in server/etcdserver/api/membership/cluster.go,
+server/etcdserver/version/downgrade.go.`,
+	Run: func(d *dir) *verdict {
+		v, at := d.clusterVersionSeen()
+		if v <= d.to.Minor || d.downgradeAllowed(v) {
+			return nil
+		}
+		server := "invalid downgrade; server version is lower than determined cluster version"
+		if d.to.Minor == 3 {
+			server = fmt.Sprintf("cluster cannot be downgraded (current version: %s is lower than determined cluster version: 3.%d)", d.to, v)
+		}
+		return &verdict{says: fmt.Sprintf("the cluster version is 3.%d", v), server: server, evidence: at}
+	},
+}
+
+// clusterVersionSeen is the highest minor that this version's server gets to know of at its start, and where it stands.
+func (d *dir) clusterVersionSeen() (int, []check.Evidence) {
+	best, at := 0, []check.Evidence(nil)
+	take := func(v string, e check.Evidence) {
+		if n := minor(v); n > best {
+			best, at = n, []check.Evidence{e}
+		}
+	}
+	expected := fmt.Sprintf("3.%d.0 or older", d.to.Minor)
+	if d.to.Minor >= 6 {
+		if d.m.HasDB() {
+			take(d.m.DB.Cluster.Version, d.atDB("cluster", "clusterVersion", d.m.DB.Cluster.Version, expected))
+		}
+	} else if d.snap != nil && d.snap.V2 != nil {
+		take(d.snap.V2.Version, check.Evidence{Member: d.m.Label(), File: d.snap.File, Field: "v2 store /0/version", Observed: d.snap.V2.Version, Expected: expected})
+	}
+	for _, e := range d.behind() {
+		switch {
+		case e.v2 != nil && e.v2.Path == "/0/version" && d.to.Minor < 7:
+			take(e.v2.Val, d.atEntry(&e, "v2 "+e.v2.Method+" /0/version "+e.v2.Val, expected))
+		case e.version != "" && d.to.Minor >= 5:
+			take(e.version, d.atEntry(&e, "cluster_version_set "+e.version, expected))
+		}
+	}
+	return best, at
+}
+
+// downgradeAllowed: a downgrade that the cluster has enabled lets the line below start.
+func (d *dir) downgradeAllowed(v int) bool {
+	if d.to.Minor < 5 || !d.m.HasDB() || !d.m.DB.Cluster.DowngradeEnabled {
+		return false
+	}
+	return minor(d.m.DB.Cluster.DowngradeTarget) == d.to.Minor && v == d.to.Minor+1
+}
+
+var commitInLog = Rule{
+	ID: "P11", Title: "the commit index lies between the raft snapshot and the end of the log", Level: Stops, From: 3,
+	Doc: `raft panics when HardState.commit lies outside of [snapshot index, last index]. raft.loadState in go.etcd.io/raft/v3 raft.go.`,
+	Run: func(d *dir) *verdict {
+		if !d.hasLog() || d.m.WAL.Summary.HardState == nil {
+			return nil
+		}
+		s := d.m.WAL.Summary
+		last := max(s.LastIndex, d.snapIndex)
+		if c := s.HardState.Commit; c < d.snapIndex || c > last {
+			return &verdict{says: fmt.Sprintf("HardState says commit %d; the raft snapshot stands at %d, the log ends at %d", c, d.snapIndex, last),
+				server: fmt.Sprintf("state.commit %d is out of range [%d, %d]", c, d.snapIndex, last),
+				evidence: []check.Evidence{{Member: d.m.Label(), File: s.HardStatePos.Segment, Offset: check.Int64(s.HardStatePos.Offset), Field: "HardState.commit",
+					Observed: fmt.Sprint(c), Expected: fmt.Sprintf("from %d to %d", d.snapIndex, last)}}}
+		}
+		return nil
+	},
+}
+
+var rowsDecode = Rule{
+	ID: "P12", Title: "every row that is read at boot decodes", Level: Stops, From: 3,
+	Doc: `Lessor, MVCC, auth and alarm store read their buckets in full and panic on a row that does not decode; bucket members counts from 3.6 on.
+server/storage/mvcc/kvstore.go, server/lease/lessor.go, server/auth/store.go, server/storage/schema.`,
+	Run: func(d *dir) *verdict {
+		if !d.m.HasDB() {
+			return nil
+		}
+		var at []check.Evidence
+		for _, x := range d.m.DB.Damage {
+			if x.Kind != dumpdb.DamageRow || !d.readsBucket(x.Bucket) {
+				continue
+			}
+			at = append(at, check.Evidence{Member: d.m.Label(), File: d.m.DB.File, Page: check.Uint64(x.Page), Offset: check.Int64(x.Offset), Bucket: x.Bucket, Observed: x.Error(), Expected: "a row that decodes"})
+		}
+		if kv := d.m.DB.KV; kv != nil {
+			for _, v := range kv.Violations {
+				if v.Rule == "undecodable" {
+					at = append(at, check.Evidence{Member: d.m.Label(), File: d.m.DB.File, Page: check.Uint64(v.Page), Offset: check.Int64(v.Offset), Bucket: "key", Observed: v.Observed, Expected: v.Expected})
+				}
+			}
+		}
+		if len(at) == 0 {
+			return nil
+		}
+		return &verdict{says: fmt.Sprintf("%d rows do not decode, first in bucket %s", len(at), at[0].Bucket), server: bucketPanics[at[0].Bucket], evidence: listed(at)}
+	},
+}
+
+// bucketPanics are the words of 3.6 for a row that does not decode, by bucket.
+var bucketPanics = map[string]string{
+	"key":             "failed to unmarshal mvccpb.KeyValue, or: invalid revision length",
+	"lease":           "failed to Unmarshal lease proto item",
+	"authUsers":       "failed to unmarshal 'authpb.User'",
+	"authRoles":       "failed to unmarshal 'authpb.Role'",
+	"alarm":           "failed to unmarshal alarm member",
+	"members":         "failed to unmarshal member",
+	"members_removed": "failed to unmarshal member",
+}
+
+func (d *dir) readsBucket(b string) bool {
+	switch b {
+	case "key", "lease", "authUsers", "authRoles", "alarm":
+		return true
+	case "members", "members_removed":
+		return d.to.Minor >= 6
+	}
+	return false
+}
+
+var v2Entries = Rule{
+	ID: "P13", Title: "no v2 request behind the raft snapshot is one that the server can not execute", Level: Stops, From: 6,
+	Doc: `Servers up to 3.5 write each member's attributes and the cluster version as v2 requests. 3.6 turns these two into v3 requests and panics on any
+other; 3.7 and later panic on every one they must read again. A raft snapshot taken by the old line behind them cures it (3.5: --snapshot-count,
+or move the leader and wait). v2ToV3 in server/etcdserver/apply_v2.go (3.6); applyEntryNormal in server/etcdserver/server.go (3.7).`,
+	Run: func(d *dir) *verdict {
+		v := &verdict{server: "panic: unmarshal should never fail (proto: cannot parse invalid wire-format data)"}
+		if d.to.Minor == 6 {
+			v.server = "detected disallowed v2 WAL for stage --v2-deprecation=write-only"
+		}
+		for _, e := range d.behind() {
+			if e.v2 == nil || d.to.Minor == 6 && mapped(e.v2) {
+				continue
+			}
+			v.evidence = append(v.evidence, d.atEntry(&e, "v2 "+e.v2.Method+" "+e.v2.Path, "no v2 request above the raft snapshot"))
+		}
+		if len(v.evidence) == 0 {
+			return nil
+		}
+		v.says = fmt.Sprintf("%d v2 requests lie above the raft snapshot at index %d", len(v.evidence), d.snapIndex)
+		v.evidence = listed(v.evidence)
+		return v
+	},
+}
+
+// mapped are the v2 requests that 3.6 still understands.
+func mapped(r *dumplog.V2Request) bool {
+	return r.Method == "PUT" && (r.Path == "/0/version" || strings.HasPrefix(r.Path, "/0/members/") && strings.HasSuffix(r.Path, "/attributes"))
+}
+
+var knownRequests = Rule{
+	ID: "P14", Title: "the server knows every request that it must execute", Level: Stops, From: 3, To: 5,
+	Doc: `An entry above the consistent index whose request a later line introduced makes the apply loop panic: LeaseCheckpoint is of 3.4, the cluster
+requests of 3.5, DowngradeVersionTest of 3.6. applierV3backend.Apply in server/etcdserver/apply.go.`,
+	Run: func(d *dir) *verdict {
+		v := &verdict{server: "panic: not implemented"}
+		for _, e := range d.executed() {
+			if since[e.kind] > d.to.Minor {
+				v.evidence = append(v.evidence, d.atEntry(&e, string(e.kind), fmt.Sprintf("requests that etcd 3.%d knows", d.to.Minor)))
+			}
+		}
+		if len(v.evidence) == 0 {
+			return nil
+		}
+		v.says = fmt.Sprintf("%d entries above the consistent index %d hold requests of a later line", len(v.evidence), d.m.ConsistentIndex())
+		v.evidence = listed(v.evidence)
+		return v
+	},
+}
+
+var learnerEntries = Rule{
+	ID: "P15", Title: "no learner change lies behind the raft snapshot", Level: Stops, From: 3, To: 3,
+	Doc: `Learners are of 3.4; 3.3 panics on the conf change that adds one, also when it only replays it. etcdserver/membership/cluster.go.`,
+	Run: func(d *dir) *verdict {
+		v := &verdict{says: "the log adds a learner", server: "ConfChange type should be either AddNode, RemoveNode or UpdateNode"}
+		for _, e := range d.behind() {
+			if e.conf != nil && e.conf.Type == dumplog.ConfChangeAddLearnerNode {
+				v.evidence = append(v.evidence, d.atEntry(&e, "add learner "+e.conf.NodeID.String(), "no learner"))
+			}
+		}
+		if len(v.evidence) == 0 {
+			return nil
+		}
+		return v
+	},
+}
+
+var userNames = Rule{
+	ID: "P16", Title: "user names in the log are valid UTF-8", Level: Stops, From: 7,
+	Doc: `From 3.7 on protobuf strings must be UTF-8: an entry above the raft snapshot whose header names another user does not decode any more.
+api/etcdserverpb/raft_internal.proto, google.golang.org/protobuf.`,
+	Run: func(d *dir) *verdict {
+		v := &verdict{server: "panic: unmarshal should never fail (string field contains invalid UTF-8)"}
+		for _, e := range d.behind() {
+			if e.badUser != "" {
+				v.evidence = append(v.evidence, d.atEntry(&e, fmt.Sprintf("user %q", e.badUser), "UTF-8"))
+			}
+		}
+		if len(v.evidence) == 0 {
+			return nil
+		}
+		v.says, v.evidence = fmt.Sprintf("%d entries name a user that is no UTF-8", len(v.evidence)), listed(v.evidence)
+		return v
+	},
+}
+
+var selfRemoved = Rule{
+	ID: "P17", Title: "the member was not removed from its cluster", Level: Stops, From: 3,
+	Doc: `A server that applies the conf change that removes itself stops at once. It must be added again and start with an empty dir.
+EtcdServer.apply in server/etcdserver/server.go.`,
+	Run: func(d *dir) *verdict {
+		if d.m.MemberID == 0 || !d.hasLog() {
+			return nil
+		}
+		commit := d.m.Commit
+		for _, e := range d.behind() {
+			if e.conf != nil && e.conf.Type == dumplog.ConfChangeRemoveNode && e.conf.NodeID == d.m.MemberID && e.index <= commit {
+				return &verdict{says: "the log removes this member", server: "the member has been permanently removed from the cluster, or, of the only voter: removed all voters", evidence: []check.Evidence{d.atEntry(&e, "remove "+d.m.MemberID.String(), "")}}
+			}
+		}
+		return nil
+	},
+}
+
+var selfListed = Rule{
+	ID: "P18", Title: "the member list names the member itself", Level: Stops, From: 4,
+	Doc: `A server whose own ID (from the log's metadata) is not in its member list panics when it first asks whether it is a learner, which is with
+the first request: up to 3.5 the list is that of the .snap file and the conf changes behind it, from 3.6 on bucket members. RaftCluster.IsLocalMemberLearner
+in server/etcdserver/api/membership/cluster.go.`,
+	Run: func(d *dir) *verdict {
+		self := d.m.MemberID
+		if self == 0 || !d.hasLog() {
+			return nil
+		}
+		ids, where := d.listedMembers()
+		if slices.Contains(ids, self) {
+			return nil
+		}
+		return &verdict{says: fmt.Sprintf("member %s is not in its own member list (%s)", self, where), server: "failed to update; member unknown, or: failed to find local ID in cluster members",
+			evidence: []check.Evidence{{Member: d.m.Label(), File: where, Observed: fmt.Sprint(ids), Expected: self.String() + " among them"}}}
+	},
+}
+
+// listedMembers are the members that the server knows once it has replayed its log.
+func (d *dir) listedMembers() ([]dumplog.ID, string) {
+	var ids []dumplog.ID
+	where, changes := "", d.behind()
+	switch {
+	case d.to.Minor >= 6:
+		where, changes = "bucket members", d.executed()
+		ids = slices.Clone(d.m.Membership.Bucket)
+	case d.snap != nil && d.snap.V2 != nil:
+		where = d.snap.File
+		for _, m := range d.snap.V2.Members {
+			ids = append(ids, m.ID)
+		}
+	default:
+		where = "the log alone"
+	}
+	for _, e := range changes {
+		if e.conf != nil && (e.conf.Type == dumplog.ConfChangeAddNode || e.conf.Type == dumplog.ConfChangeAddLearnerNode) {
+			ids = append(ids, e.conf.NodeID)
+		}
+	}
+	return ids, where
+}

@@ -1,0 +1,198 @@
+package preflight
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// stopsBolt tells which damage bbolt meets when it opens a file for writing.
+func stopsBolt(k dumpdb.DamageKind) bool {
+	switch k {
+	case dumpdb.DamageMeta, dumpdb.DamageRow, dumpdb.DamageFreelist, dumpdb.DamageBucket:
+		return false
+	}
+	return true
+}
+
+var snapChosen = Rule{
+	ID: "P03", Title: "the newest raft snapshot can be read", Level: Warns, From: 3, To: 6,
+	Doc: `A .snap file that does not decode is renamed to .broken and the next older one is taken, as far as the log still reaches back to it. From 3.7
+on the files are not read at boot. Snapshotter.LoadNewestAvailable in server/etcdserver/api/snap/snapshotter.go.`,
+	Run: func(d *dir) *verdict {
+		if d.m.Snap == nil {
+			return nil
+		}
+		var at []check.Evidence
+		for _, f := range d.m.Snap.Files {
+			if f.Damage != nil && !f.Broken && f.NameIndex >= d.snapIndex {
+				at = append(at, check.Evidence{Member: d.m.Label(), File: f.File, Observed: f.Damage.Error(), Expected: "a raft snapshot"})
+			}
+		}
+		if len(at) == 0 {
+			return nil
+		}
+		return &verdict{says: fmt.Sprintf("%d .snap files do not decode; the server renames them and starts from index %d", len(at), d.snapIndex),
+			server: "failed to read a snap file; renamed corrupted snap file", evidence: at}
+	},
+}
+
+var v2Content = Rule{
+	ID: "P04", Title: "the snapshot holds no v2 keys", Level: Stops, From: 6, To: 6,
+	Doc: `3.6 refuses to start when the v2 store in its .snap file holds anything but members and cluster version (--v2-deprecation write-only is its
+only stage); 3.5 warns. 3.7 does not read the file. AssertNoV2StoreContent in server/storage/util.go.`,
+	Run: func(d *dir) *verdict {
+		if d.snap == nil || d.snap.V2 == nil || len(d.snap.V2.UserKeys) == 0 {
+			return nil
+		}
+		k := d.snap.V2.UserKeys
+		return &verdict{says: fmt.Sprintf("the v2 store holds %d keys of users, first %s", len(k), k[0]),
+			server: "detected disallowed custom content in v2store for stage --v2-deprecation=write-only",
+			evidence: []check.Evidence{{Member: d.m.Label(), File: d.snap.File, Field: "v2 store", Observed: strings.Join(k[:min(5, len(k))], " "), Expected: "no keys below /1",
+				Show: "etcd-medic dumplog " + d.arg + " --snaps"}}}
+	},
+}
+
+var dbReachesSnapshot = Rule{
+	ID: "P05", Title: "the database reaches the raft snapshot", Level: Stops, From: 3,
+	Doc: `meta/consistent_index is not below the index of the raft snapshot, or the database that the leader sent for it lies in snap/ as
+<index>.snap.db and takes its place. RecoverSnapshotBackend in server/storage/backend.go, before 3.6 etcdserver/backend.go.`,
+	Run: func(d *dir) *verdict {
+		ci := d.m.ConsistentIndex()
+		if d.snapIndex == 0 || ci >= d.snapIndex {
+			return nil
+		}
+		if d.m.Snap != nil {
+			for _, s := range d.m.Snap.SnapDBs {
+				if s.Index == d.snapIndex {
+					return nil
+				}
+			}
+		}
+		return &verdict{says: fmt.Sprintf("the database has applied entry %d, the raft snapshot stands at %d, and there is no %016x.snap.db", ci, d.snapIndex, d.snapIndex),
+			server:   "failed to recover v3 backend from snapshot: failed to find database snapshot file (snap: snapshot file doesn't exist)",
+			evidence: []check.Evidence{d.atDB("meta", "consistent_index", fmt.Sprint(ci), fmt.Sprintf("at least %d", d.snapIndex))}}
+	},
+}
+
+var storageVersion = Rule{
+	ID: "P06", Title: "the storage version is not newer than the server", Level: Stops, From: 6,
+	Doc: `meta/storageVersion (written by 3.6 and later) must be a version the server knows. Without it the storage is taken for 3.5, or, without
+meta/term, left alone with a warning. schema.Validate in server/storage/schema/schema.go. Older servers do not look at it.`,
+	Run: func(d *dir) *verdict {
+		if !d.m.HasDB() {
+			return nil
+		}
+		v := d.m.DB.Meta.StorageVersion
+		if n := minor(v); v == "" || n <= d.to.Minor {
+			return nil
+		}
+		return &verdict{says: "a server of etcd " + strings.TrimSuffix(v, ".0") + " has raised the storage", server: fmt.Sprintf("Failed to validate schema: version %q is not supported", v),
+			evidence: []check.Evidence{d.atDB("meta", "storageVersion", v, fmt.Sprintf("3.%d.0 or older", d.to.Minor))}}
+	},
+}
+
+var logReadable = Rule{
+	ID: "P07", Title: "the log reads from its first to its last record", Level: Stops, From: 3,
+	Doc: `Every record's CRC fits, segments follow each other and carry one identity. Only an incomplete last record is repaired. The whole log is read
+to list its snapshot records, from 3.3.21 and 3.4.8 on. wal.ReadAll and ValidSnapshotEntries in server/storage/wal/wal.go.`,
+	Run: func(d *dir) *verdict {
+		if !d.hasLog() {
+			return nil
+		}
+		var at []check.Evidence
+		said := ""
+		for _, x := range d.m.WAL.Summary.Damage {
+			if !refuses(x) || x.Kind == dumplog.DamageLostTail { // which is the next rule's
+				continue
+			}
+			if said == "" {
+				said = strings.TrimPrefix(x.Server, "refuses to start: ")
+			}
+			at = append(at, check.Evidence{Member: d.m.Label(), File: x.Segment, Offset: check.Int64(x.Offset), Length: x.Len, Field: string(x.Kind), Observed: x.Error(), Expected: "a record that reads",
+				Show: "etcd-medic dumplog " + d.arg + " --raw"})
+		}
+		if len(at) == 0 {
+			return nil
+		}
+		return &verdict{says: fmt.Sprintf("the log is damaged at %d places that the server does not repair", len(at)), server: said, evidence: listed(at)}
+	},
+}
+
+// refuses tells whether a server stops at this damage; what it repairs, takes for the end or does not notice is told by logTail.
+func refuses(x *dumplog.DamageError) bool {
+	return strings.HasPrefix(x.Server, "refuses to start") || strings.HasPrefix(x.Server, "panics") || strings.Contains(x.Server, "refuses to start there")
+}
+
+var logReachesSnapshot = Rule{
+	ID: "P08", Title: "the log reaches back to the raft snapshot", Level: Stops, From: 3,
+	Doc: `A segment begins at or before the snapshot's index, and the first entry behind the snapshot is in the log. wal.Open and ReadAll in
+server/storage/wal/wal.go.`,
+	Run: func(d *dir) *verdict {
+		if !d.hasLog() {
+			return nil
+		}
+		s := d.m.WAL.Summary
+		if len(s.Segments) > 0 && s.Segments[0].First > d.snapIndex {
+			return &verdict{says: fmt.Sprintf("the oldest segment begins at index %d, the raft snapshot in use stands at %d", s.Segments[0].First, d.snapIndex),
+				server: fmt.Sprintf("wal: file not found which matches the snapshot index '%d' (up to 3.5: wal: file not found)", d.snapIndex),
+				evidence: []check.Evidence{{Member: d.m.Label(), File: s.Segments[0].Name, Field: "first index", Observed: fmt.Sprint(s.Segments[0].First),
+					Expected: fmt.Sprintf("at most %d", d.snapIndex)}}}
+		}
+		for _, j := range s.Jumps {
+			if d.snapIndex < j.From-1 || d.snapIndex >= j.From && d.snapIndex < j.To {
+				continue
+			}
+			if d.snapIndex < j.To {
+				return &verdict{says: fmt.Sprintf("entries %d to %d are not in the log: the member got a snapshot there, and the one in use stands at %d", j.From, j.To, d.snapIndex),
+					server:   "wal: slice bounds out of range",
+					evidence: []check.Evidence{{Member: d.m.Label(), File: j.Segment, Offset: check.Int64(j.Offset), Field: "entries", Observed: "absent", Expected: "present above the snapshot in use"}}}
+			}
+		}
+		return nil
+	},
+}
+
+var dbPresent = Rule{
+	ID: "P09", Title: "the database is there", Level: Stops, From: 3,
+	Doc: `A missing database is made anew, empty. When the member list in use tells a cluster of version 3 or later, the server then says that the
+file is missing and deletes the new one; without a raft snapshot it replays the whole log into it. bootstrappedCluster.databaseFileMissing.`,
+	Run: func(d *dir) *verdict {
+		if d.m.DB != nil || !d.hasLog() {
+			return nil
+		}
+		if d.snapIndex == 0 {
+			if d.m.WAL.Summary.FirstIndex <= 1 {
+				return nil
+			}
+			return unknown("the database is missing and the log does not reach back to its first entry")
+		}
+		return &verdict{says: "there is no member/snap/db", server: "database file of the backend is missing",
+			evidence: []check.Evidence{{Member: d.m.Label(), File: "member/snap/db", Observed: "absent", Expected: "present"}}}
+	},
+}
+
+var logTail = Rule{
+	ID: "P19", Title: "nothing is cut off the log", Level: Warns, From: 3,
+	Doc: `The server starts, and what stands behind the damage is lost: an incomplete last record is cut off, zeros in the middle are taken for the end.
+With a majority of members holding the entries they come back from the leader. wal.Repair in server/storage/wal/repair.go.`,
+	Run: func(d *dir) *verdict {
+		if !d.hasLog() {
+			return nil
+		}
+		v := &verdict{}
+		for _, x := range d.m.WAL.Summary.Damage {
+			if !refuses(x) && x.Kind != dumplog.DamagePadding && x.Kind != dumplog.DamageLostTail {
+				v.says, v.server = x.Error(), x.Server
+				v.evidence = append(v.evidence, check.Evidence{Member: d.m.Label(), File: x.Segment, Offset: check.Int64(x.Offset), Length: x.Len, Field: string(x.Kind), Observed: x.Error(), Expected: "a whole record"})
+			}
+		}
+		if len(v.evidence) == 0 {
+			return nil
+		}
+		return v
+	},
+}
