@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -53,6 +54,9 @@ func (p peer) bindAddresses() []string {
 // listen chooses where the member listens for its peers. Other addresses than loopback are led to a free port by the proxy; loopback ones
 // are never proxied and must be used as they are.
 func (m *Member) listen() error {
+	if err := m.namesStayInside(); err != nil {
+		return err
+	}
 	ports := map[string]string{} // scheme -> address
 	for _, s := range m.config.PeerURLs {
 		p, err := parsePeer(s)
@@ -86,6 +90,40 @@ func (m *Member) listen() error {
 		}
 	}
 	return nil
+}
+
+// namesStayInside refuses a start on an empty dir that would ask the real name server: a server that joins or founds a cluster resolves every
+// host name of it (membership.VerifyBootstrap and its like), for up to half a minute. On a restart nothing is resolved.
+func (m *Member) namesStayInside() error {
+	s := m.sandbox
+	if s.options.Server.answersNames() || s.ground.Info().Names || m.hasLog() {
+		return nil
+	}
+	for _, u := range append(clusterURLs(m.config.InitialCluster), m.config.PeerURLs...) {
+		p, err := parsePeer(u)
+		if err != nil {
+			return err
+		}
+		if p.loopback || net.ParseIP(p.host) != nil {
+			continue
+		}
+		return &RefusedError{
+			What:   fmt.Sprintf("starting %s with an empty data dir on %s", m.config.Name, s.options.Server),
+			Reason: fmt.Sprintf("it would ask the real name server for %s, because no network namespace stands around it", p.host),
+			Hint:   "take a server that this program brings, or a machine where network namespaces are allowed",
+		}
+	}
+	return nil
+}
+
+// hasLog tells whether the data dir was used before.
+func (m *Member) hasLog() bool {
+	dir := m.config.WALDir
+	if dir == "" {
+		dir = filepath.Join(m.config.DataDir, "member", "wal")
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "*.wal"))
+	return err == nil && len(names) > 0
 }
 
 // clusterURLs returns the URLs of NAME=URL,NAME=URL,….

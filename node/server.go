@@ -92,6 +92,11 @@ func (s Server) String() string {
 	return fmt.Sprintf("etcd %s (%s)", s.Version, s.Origin)
 }
 
+// answersNames tells whether the server resolves host names where the sandbox says: those that are built into this program do.
+func (s Server) answersNames() bool {
+	return s.Path == self() && len(s.Args) > 0
+}
+
 // Bundled returns the server that is linked into this program.
 func Bundled() Server {
 	v, _ := ParseVersion(etcdversion.Version)

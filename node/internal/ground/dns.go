@@ -147,6 +147,9 @@ func (d *dns) answer(q dnsmessage.Question) (a [4]byte, ok bool) {
 		d.names[name] = n
 	}
 	n.Queries++
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		n.Answer = "127.0.0.1" // for systems whose hosts file does not say so
+	}
 	if q.Type != dnsmessage.TypeA {
 		return a, false
 	}
