@@ -39,9 +39,15 @@ type chronicle struct {
 // tell begins a cluster of the given members: bootstrapped or restored, each with so many revisions from before.
 func tell(t *testing.T, root string, restored bool, before []int, ids ...uint64) *chronicle {
 	t.Helper()
+	return tellOf(t, root, c1, restored, before, ids...)
+}
+
+// tellOf is tell for a cluster of another ID.
+func tellOf(t *testing.T, root string, cluster uint64, restored bool, before []int, ids ...uint64) *chronicle {
+	t.Helper()
 	s := &chronicle{T: t, ids: ids, term: 1, index: uint64(len(ids)), begin: begin1}
 	for i, id := range ids {
-		h := clustertest.NewHand(t, root, clustertest.HandName(id), id, c1)
+		h := clustertest.NewHand(t, root, clustertest.HandName(id), id, cluster)
 		base(h, before[i])
 		h.Found(restored, ids...)
 		s.hands = append(s.hands, h)

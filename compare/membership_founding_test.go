@@ -1,6 +1,8 @@
 package compare_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
@@ -163,6 +165,55 @@ func TestRestoredClusters(t *testing.T) {
 		{name: "a joiner that received the base", tell: joiner(true), class: "healthy"},
 		{name: "old members kept", tell: keptMembers(false), class: "membership", cause: "restore-keeps-old-members", certainty: "proof"},
 		{name: "a member was added after the restore", tell: keptMembers(true), class: "healthy", not: []string{"restore-keeps-old-members"}},
+	})
+}
+
+// ofTheirOwn: every host restored a cluster of so many voters, each with an ID of its own.
+func ofTheirOwn(restored bool, voters ...uint64) func(t *testing.T, root string) {
+	return func(t *testing.T, root string) {
+		t.Helper()
+		for n, dir := range []string{"x", "y", "z"} {
+			s := tellOf(t, filepath.Join(root, dir), 0xc1+uint64(n), restored, []int{9, 9, 9}[:len(voters)], voters...)
+			s.elect()
+			s.puts(5 + n)
+			s.done()
+		}
+	}
+}
+
+// otherToken: node3 was restored with another token while node1 and node2 went on; stale is whether its meta/confState still names
+// the old members, ahead how many revisions the old cluster has made since the backup.
+func otherToken(restored, stale bool, ahead int) func(t *testing.T, root string) {
+	return func(t *testing.T, root string) {
+		t.Helper()
+		s := tell(t, root, false, none(3), a1, a2, a3)
+		s.elect()
+		s.puts(ahead)
+		s.done()
+		if err := os.RemoveAll(filepath.Join(root, "node3")); err != nil {
+			t.Fatal(err)
+		}
+		o := tellOf(t, filepath.Join(root, "new"), 0xc2, restored, []int{12, 12, 12}, a1, a2, a3)
+		for _, h := range o.hands {
+			if stale {
+				h.Row("meta", "confState", `{"voters":[161,162,163],"auto_leave":false}`)
+			}
+		}
+		o.done()
+	}
+}
+
+func TestRestoredIntoOtherClusters(t *testing.T) {
+	own := []string{"x/node1", "y/node1", "z/node1"}
+	old := []string{"node1", "node2", "new/node3"}
+	runTales(t, []tale{
+		{name: "each host its own cluster", of: own, tell: ofTheirOwn(true, a1), class: "foreign-cluster", cause: "restore-split-into-single-clusters", certainty: "proof", causes: []string{"foreign-cluster"}},
+		{name: "three clusters of three", of: own, tell: ofTheirOwn(true, a1, a2, a3), class: "foreign-cluster", cause: "foreign-cluster", not: []string{"restore-split-into-single-clusters", "restored-one-member-only"}},
+		{name: "three that were bootstrapped", of: own, tell: ofTheirOwn(false, a1), class: "foreign-cluster", cause: "foreign-cluster", not: []string{"restore-split-into-single-clusters"}},
+		{name: "one member restored with another token", of: old, tell: otherToken(true, false, 40), class: "foreign-cluster", cause: "restored-one-member-only", certainty: "proof", not: []string{"restore-without-revision-bump"}},
+		{name: "a member of a bootstrapped cluster", of: old, tell: otherToken(false, false, 40), class: "foreign-cluster", cause: "foreign-cluster", not: []string{"restored-one-member-only"}},
+		{name: "revisions went back", of: old, tell: otherToken(true, true, 40), class: "foreign-cluster", cause: "restored-one-member-only", causes: []string{"restore-without-revision-bump"}},
+		{name: "revisions did not go back", of: old, tell: otherToken(true, true, 5), class: "foreign-cluster", cause: "restored-one-member-only", not: []string{"restore-without-revision-bump"}},
 	})
 }
 

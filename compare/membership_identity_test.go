@@ -176,7 +176,7 @@ func addLearner(published bool, dir string, after int) func(t *testing.T, root s
 func TestLearners(t *testing.T) {
 	runTales(t, []tale{
 		{name: "never started", tell: addLearner(false, "", 10), class: "membership", cause: "stuck-learner", certainty: "proof", checks: []string{"M10"}, not: []string{"quorum-lost-after-member-add"}},
-		{name: "added just now", tell: addLearner(false, "", 0), class: "healthy", not: []string{"stuck-learner"}},
+		{name: "added just now", tell: addLearner(false, "", 0), class: "membership", cause: "stuck-learner", certainty: "strong"},
 		{name: "published, not among the sources", tell: addLearner(true, "", 10), class: "healthy", not: []string{"stuck-learner"}},
 		{name: "started and holds nothing", tell: addLearner(false, "empty", 10), class: "membership", cause: "stuck-learner", certainty: "proof", checks: []string{"M10"}},
 		{name: "promoted and never started", tell: promoted(false), class: "membership", cause: "nonstarted-learner-promoted", certainty: "strong", checks: []string{"M05"}, causes: []string{"quorum-lost-after-member-add"}},

@@ -24,8 +24,6 @@ var memberSteps = map[string]scenarioStep{
 	"use": func(s *scenario, args []string) { s.c.Use(s.node(args[0]), clustertest.Server(s.T, args[1])) },
 	// vacant NODE [learner] adds, through NODE, a member at an address where nothing listens.
 	"vacant": (*scenario).vacant,
-	// promotevacant NODE promotes what vacant added.
-	"promotevacant": (*scenario).promoteVacant,
 	// save NODE NAME saves a snapshot under a name.
 	"save": func(s *scenario, args []string) {
 		s.takeBackup(args)
@@ -87,22 +85,6 @@ func (s *scenario) vacant(args []string) {
 		_, err := add(ctx, []string{vacantURL})
 		return err
 	})
-}
-
-func (s *scenario) promoteVacant(args []string) {
-	ctx, cancel := s.context()
-	defer cancel()
-	cli := s.c.Client(s.node(args[0]))
-	l, err := cli.MemberList(ctx)
-	s.must(err)
-	for _, m := range l.Members {
-		if len(m.PeerURLs) > 0 && m.PeerURLs[0] == vacantURL {
-			_, err = cli.MemberPromote(ctx, m.ID)
-			s.must(err)
-			return
-		}
-	}
-	s.Fatal("no vacant member")
 }
 
 func (s *scenario) restoreAs(args []string) {

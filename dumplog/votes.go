@@ -15,8 +15,12 @@ type CommitFall struct {
 	Before, Now uint64
 }
 
-// maxCommitFalls bounds what a hostile log can make us keep.
-const maxCommitFalls = 1000
+// What a hostile log can make us keep: falls of the commit index, votes, and candidates in one term.
+const (
+	maxCommitFalls = 1000
+	maxVotes       = 100_000
+	maxCandidates  = 16
+)
 
 // ballots follows votes and commit indexes through HardStates in physical order. It grows with changes of vote only.
 type ballots struct {
@@ -43,12 +47,15 @@ func (b *ballots) vote(v Vote) {
 	if v.For == 0 {
 		return
 	}
-	for i := len(b.votes) - 1; i >= 0 && b.votes[i].Term == v.Term; i-- {
-		if b.votes[i].For == v.For {
+	n := len(b.votes)
+	for i := n - 1; i >= 0 && b.votes[i].Term == v.Term; i-- {
+		if b.votes[i].For == v.For || n-i >= maxCandidates {
 			return
 		}
 	}
-	b.votes = append(b.votes, v)
+	if n < maxVotes {
+		b.votes = append(b.votes, v)
+	}
 }
 
 func (b *ballots) fall(pos Pos, before, now uint64) {

@@ -64,14 +64,18 @@ var stuckLearner = Cause{
 	Doc: `A learner was added and never started, because its peer URL is wrong or nobody started it, or it started and never received the log. It can not
 be promoted, and as long as it is there another learner is refused (one by default, --max-learners since 3.5).
 Proven when raft's configuration lists the learner and no log or member list shows that it ever published itself, or when its own data dir
-holds nothing from behind its addition.`,
+holds nothing from behind its addition; strong when the cluster has done nothing since, so that it may only need time.`,
 	LookAlikes: "a learner that was added just before the sources were copied; a member list of 3.5.1 - 3.5.19, which lacks names (the log's publish entries count)",
 	Recovery:   "start the learner at its peer URL with initial-cluster-state existing; if the URL is wrong remove it and add it again",
 	Loss:       "none; the cluster runs, with less tolerance of failures than intended",
 	Match: func(in *Input) *Match {
-		m := byField(in, "a publish entry of the learner; a log of the learner that reaches the cluster's", "M10", check.FieldLearnerNeverStarted, check.FieldLearnerBehind)
-		if m != nil && !slices.ContainsFunc(in.Findings["M10"], func(f check.Finding) bool { return f.Severity.Rank() >= check.Error.Rank() }) {
-			return nil // it may only need time
+		const refuted = "a publish entry of the learner; a log of the learner that reaches the cluster's"
+		if m := byField(in, refuted, "M10", check.FieldLearnerNeverStarted, check.FieldLearnerBehind); m != nil {
+			return m
+		}
+		m := byField(in, refuted, "M10", check.FieldLearnerJustAdded)
+		if m != nil {
+			m.Certainty = Strong
 		}
 		return m
 	},

@@ -12,6 +12,7 @@ import (
 const (
 	FieldLearnerNeverStarted = "learner never started"
 	FieldLearnerBehind       = "learner never caught up"
+	FieldLearnerJustAdded    = "learner just added"
 )
 
 var learnersMove = Check{
@@ -19,7 +20,7 @@ var learnersMove = Check{
 	Doc: `A learner is added to catch up and then to be promoted. One that never started (its peer URL is wrong, or nobody started it) or whose
 log holds nothing of the cluster will never be promoted: etcd refuses the promotion of a learner that is behind by more than a tenth, and
 by default refuses a second learner beside it. Learners do not count for a majority, so the cluster goes on.
-A learner that was added as the last thing before the sources were copied may only need time: it is told as information.`,
+A learner that was added as the last thing before the sources were copied may only need time.`,
 	Needs: NeedLog,
 	Run:   runLearnersMove,
 }
@@ -66,7 +67,7 @@ func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 	}
 	f.Evidence = []Evidence{ev}
 	if top.Commit == added.Index {
-		f.Severity, f.Class = Info, ""
+		f.Evidence[0].Field = FieldLearnerJustAdded
 		f.Explanation += "; it was added as the last thing before the sources were copied, so it may only need time"
 	}
 	return f

@@ -47,10 +47,11 @@ different times, or a data dir that was copied and runs twice. The same bytes tw
 }
 
 func runDistinctMembers(in *Input) Result {
-	byID, byHash := map[dumplog.ID][]*evidence.Member{}, map[string][]*evidence.Member{}
+	byID, byHash := map[string][]*evidence.Member{}, map[string][]*evidence.Member{}
 	for _, m := range in.Members {
 		if m.MemberID != 0 {
-			byID[m.MemberID] = append(byID[m.MemberID], m)
+			id := fmt.Sprintf("%016x of %016x", uint64(m.ClusterID), uint64(m.MemberID)) // an ID is one member's in its cluster only
+			byID[id] = append(byID[id], m)
 		}
 		if man := m.Source.Manifest; man != nil {
 			byHash[man.Digest()] = append(byHash[man.Digest()], m)
@@ -69,11 +70,12 @@ func runDistinctMembers(in *Input) Result {
 			fs = append(fs, f)
 		}
 	}
-	for _, id := range sortedGroup(byID) {
-		ms := byID[id]
+	for _, key := range sortedGroup(byID) {
+		ms := byID[key]
 		if len(ms) < 2 || told[ms[0].Label()] {
 			continue
 		}
+		id := ms[0].MemberID
 		f := Finding{Severity: Error, Class: "torn-copy", Title: fmt.Sprintf("%d sources carry member ID %s", len(ms), id),
 			Explanation: "copies of one member taken at different times, or a data dir that was cloned and runs twice; they are no independent witnesses"}
 		for _, m := range ms {
