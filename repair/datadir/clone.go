@@ -121,6 +121,9 @@ func planClone(best *evidence.Member, targets []Target) (*clonePlan, error) {
 	if view.differs {
 		plan.edits = append(plan.edits, SetMembers(view.members, view.removed))
 	}
+	if f := best.NewestSnap(); f != nil && f.V2 != nil && len(f.V2.UserKeys) > 0 {
+		plan.notes = append(plan.notes, fmt.Sprintf("%d v2 keys in the raft snapshot of %s are not carried over", len(f.V2.UserKeys), best.Label()))
+	}
 	if dropped := max(best.LastIndex(), index) - index; dropped > 0 {
 		plan.notes = append(plan.notes, fmt.Sprintf("the last %d entries of the log of %s, %d to %d, are not in its database and are not carried over", dropped, best.Label(), index+1, best.LastIndex()))
 	}

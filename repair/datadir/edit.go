@@ -24,6 +24,7 @@ var (
 	keyIndex, keyTerm, keyConfState        = []byte("consistent_index"), []byte("term"), []byte("confState")
 	keyStorageVersion, keyScheduledCompact = []byte("storageVersion"), []byte("scheduledCompactRev")
 	keyAuthRevision, keyClusterVersion     = []byte("authRevision"), []byte("clusterVersion")
+	keyFinishedCompact                     = []byte("finishedCompactRev")
 	keyClusterDowngrade                    = []byte("downgrade")
 )
 
@@ -231,19 +232,27 @@ func revisionKey(main uint64) []byte {
 	return slices.Concat(be64(main), []byte{'_'}, be64(0))
 }
 
+// lastRevision is the current revision as a server derives it: the last record, but at least the compaction marks and 1.
 func lastRevision(tx *bolt.Tx) (uint64, error) {
 	b := tx.Bucket(bucketKey)
 	if b == nil {
 		return 0, errors.New("the database has no bucket key")
 	}
-	k, _ := b.Cursor().Last()
-	if k == nil {
-		return 1, nil // what an empty store starts with
+	last := uint64(1)
+	if k, _ := b.Cursor().Last(); k != nil {
+		if len(k) < 17 {
+			return 0, fmt.Errorf("the last key of bucket key, %x, is no revision", k)
+		}
+		last = binary.BigEndian.Uint64(k)
 	}
-	if len(k) < 17 {
-		return 0, fmt.Errorf("the last key of bucket key, %x, is no revision", k)
+	if meta := tx.Bucket(bucketMeta); meta != nil {
+		for _, mark := range [][]byte{keyScheduledCompact, keyFinishedCompact} {
+			if v := meta.Get(mark); len(v) >= 8 {
+				last = max(last, binary.BigEndian.Uint64(v))
+			}
+		}
 	}
-	return binary.BigEndian.Uint64(k), nil
+	return last, nil
 }
 
 // RollBack makes the older of the two meta pages, at offset older, the newest one in a database that this run made: the other one is

@@ -117,6 +117,15 @@ func TestBumpRevision(t *testing.T) {
 	if _, err := s.Range(context.Background(), []byte("/"), []byte("0"), mvcc.RangeOptions{Rev: 50}); !errors.Is(err, mvcc.ErrCompacted) {
 		t.Errorf("read at an old revision: %v", err)
 	}
+	// A compaction that removed the last records left the revision where it was.
+	rev := append(append(make([]byte, 6), 0x10, 0), "_\x00\x00\x00\x00\x00\x00\x00\x00"...)
+	path, _ := edited(t, synthDB(t, 100), datadir.PutBucketKey("meta", []byte("finishedCompactRev"), rev), datadir.BumpRevision(1000), datadir.MarkCompacted())
+	db, err := dumpdb.Open(path)
+	ok(t, err)
+	defer db.Close()
+	if at, err := db.CurrentRev(); err != nil || at != 0x1000+1000 {
+		t.Errorf("revision %d, %v, want %d", at, err, 0x1000+1000)
+	}
 	if err := datadir.CopyDB(context.Background(), filepath.Join(t.TempDir(), "db"), synthDB(t, 10), datadir.BumpRevision(1<<63)); err == nil {
 		t.Error("a revision beyond int64 is taken")
 	}
