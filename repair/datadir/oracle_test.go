@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if how := os.Getenv("DATADIR_FULL_DISK"); how != "" {
 		os.Exit(fullDisk(how))
 	}
+	if src := os.Getenv("DATADIR_CLONE"); src != "" {
+		os.Exit(cloneInChild(src, os.Getenv("DATADIR_DST")))
+	}
 	evidencetest.Main(m)
 }
 

@@ -80,7 +80,12 @@ func (l *LogWriter) Metadata(member, cluster uint64) {
 
 // State appends raftpb.HardState {1 term, 2 vote, 3 commit}.
 func (l *LogWriter) State(term, vote, commit uint64) {
-	l.record(recordState, num(num(num(nil, 1, term), 2, vote), 3, commit))
+	l.record(recordState, StateData(term, vote, commit))
+}
+
+// StateData is the payload of a state record.
+func StateData(term, vote, commit uint64) []byte {
+	return num(num(num(nil, 1, term), 2, vote), 3, commit)
 }
 
 // Snapshot appends walpb.Snapshot{1 index, 2 term, 3 conf_state (3.5+)}.
