@@ -65,6 +65,8 @@ type Lost struct {
 	// NoValue are deleted keys whose last value was compacted away, at most 1000; NoValueCount counts all.
 	NoValue      []check.Bytes `json:"noValue"`
 	NoValueCount int64         `json:"noValueCount"`
+	// Trailer is "mismatch" where the sha256 behind a backup is not that of its bytes: then any value may be wrong.
+	Trailer string `json:"trailer,omitempty"`
 	// NotFound are keys that were asked for by name and are not there.
 	NotFound []check.Bytes `json:"notFound"`
 }
@@ -94,7 +96,7 @@ const listed = 1000
 // Short tells whether the extract is less than what was asked for.
 func (r *Result) Short() bool {
 	l := &r.Lost
-	return len(l.Damage) > 0 || l.Undecodable > 0 || l.NoValueCount > 0 || len(l.NotFound) > 0 || len(r.LeftOut) > 0 ||
+	return len(l.Damage) > 0 || l.Trailer != "" || l.Undecodable > 0 || l.NoValueCount > 0 || len(l.NotFound) > 0 || len(r.LeftOut) > 0 ||
 		r.Cluster != nil && (r.Cluster.Failed > 0 || r.Cluster.Conflicts > 0)
 }
 

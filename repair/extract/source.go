@@ -51,6 +51,9 @@ func (x *reader) open(path string) error {
 		return err
 	}
 	x.db = db
+	if tr, err := db.Trailer(); err == nil && tr.State == "mismatch" {
+		x.res.Lost.Trailer = tr.State
+	}
 	if x.noMeta {
 		x.res.CompactRevision = -1
 		x.res.note("neither meta page is usable: records are those of pages that read as leaves, and which of them were in use nobody knows")

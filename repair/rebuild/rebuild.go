@@ -25,6 +25,8 @@ type Options struct {
 	Skip []uint64
 	// Out is the backup to write, DBOut a database without the trailer ("" writes none). They must not exist.
 	Out, DBOut string
+	// SkipHashCheck takes a base whose sha256 trailer does not hold.
+	SkipHashCheck bool
 	// Minor is the 3.x minor whose rules apply; 0 takes it from the sources.
 	Minor    int
 	Access   evidence.Access

@@ -159,6 +159,17 @@ func TestDamagedInput(t *testing.T) {
 			t.Errorf("a %s base is taken", name)
 		}
 	}
+	flipped := filepath.Join(t.TempDir(), "flipped.db")
+	whole[len(whole)-1] ^= 1
+	if err := os.WriteFile(flipped, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := rebuild.Options{Base: evidence.Spec{Where: flipped}, Logs: logs, To: rebuild.Target{Last: true}}
+	refused(t, "wrong trailer", o, "sha256 trailer")
+	o.SkipHashCheck = true
+	if _, err := run(t, o); err != nil {
+		t.Error(err)
+	}
 	empty := t.TempDir()
 	for _, o := range []rebuild.Options{{Logs: []evidence.Spec{{Where: empty}}}, {Base: evidence.Spec{Where: empty}, Logs: logs}, {Base: evidence.Spec{Where: base}}} {
 		o.To = rebuild.Target{Last: true}

@@ -130,6 +130,12 @@ func (b *builder) fitsBase(ctx context.Context) error {
 	if len(rep.Damage) > 0 {
 		return refuse("the base is damaged in %d places (first: %v); etcd-medic extract --format backup or repair db makes a sound one from what is readable", len(rep.Damage), rep.Damage[0])
 	}
+	if tr, err := db.Trailer(); err == nil && tr.State == "mismatch" {
+		if !b.o.SkipHashCheck {
+			return refuse("the sha256 trailer of the base is not that of its bytes: something in it was changed or lost since it was saved (--skip-hash-check takes it nevertheless)")
+		}
+		b.res.note("the sha256 trailer of the base does not hold: any value of it may be wrong")
+	}
 	m, err := db.MetaBucket()
 	if err != nil {
 		return refuse("bucket meta of the base can not be read: %v", err)

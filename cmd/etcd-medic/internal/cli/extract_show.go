@@ -99,6 +99,9 @@ func keyLines(prefix string, keys []check.Bytes) (out []string) {
 
 func lostPart(l *extract.Lost) render.Section {
 	s := render.Section{Title: "not recovered"}
+	if l.Trailer != "" {
+		s.Lines = append(s.Lines, "!! the sha256 trailer is not that of the file: bytes were changed or lost since it was saved, and a changed value shows nowhere else")
+	}
 	for i, d := range l.Damage {
 		if i == shownKeys {
 			s.Lines = append(s.Lines, fmt.Sprintf("… and %d more damaged places", int64(len(l.Damage)-i)+l.MoreDamage))

@@ -70,6 +70,7 @@ func newRebuildCmd(s *Streams, run func(context.Context, *rebuildOptions) error)
 	f.UintSliceVar(&o.skip, "skip", nil, "index of an entry to leave out; repeatable")
 	f.StringVarP(&o.Out, "output", "o", "", "the new backup file")
 	f.StringVar(&o.DBOut, "db-output", "", "also write the database without trailer here")
+	f.BoolVar(&o.SkipHashCheck, "skip-hash-check", false, "take a base whose sha256 trailer does not match")
 	f.StringVar(&o.line, "etcd", "", "apply the rules of this line, such as 3.5 (default: what the sources tell)")
 	return cmd
 }
