@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/membershippb"
+
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
@@ -51,6 +54,19 @@ func TestLeaseRevokeWithoutUser(t *testing.T) {
 		}
 		s.Add(as("app", 1, put("/app/after", "4", 0)))
 		told{class: "data-divergence", cause: id, best: []string{"node1"}, holds: []string{"K03"}}.check(t, diagnoseScript(t, s))
+	})
+	t.Run("upgraded to 3.5 since", func(t *testing.T) {
+		s := upgrade("3.5.0", 1, 2)
+		s.Add(as("", 0, &pb.InternalRaftRequest{ClusterVersionSet: &membershippb.ClusterVersionSetRequest{Ver: "3.5.0"}}))
+		told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t, diagnoseScript(t, s)) // what ran then is not known
+		s = withAuth(newScript("3.5.0"))
+		s.Add(as("", 0, &pb.InternalRaftRequest{ClusterVersionSet: &membershippb.ClusterVersionSetRequest{Ver: "3.2.0"}}))
+		s.Add(as("app", 0, grantLease(0x70, 60)))
+		s.Add(as("app", 1, put("/app/a", "x", 0x70)))
+		s.Add(as("", 0, revokeLease(0x70), 1, 2))
+		s.Add(as("", 0, &pb.InternalRaftRequest{ClusterVersionSet: &membershippb.ClusterVersionSetRequest{Ver: "3.5.0"}}))
+		s.Add(as("app", 1, put("/app/b", "x", 0)))
+		told{class: "data-divergence", cause: id, best: []string{"node1"}}.check(t, diagnoseScript(t, s))
 	})
 	t.Run("all apply", func(t *testing.T) {
 		told{class: "healthy", holds: []string{"L03"}, absent: []string{id}}.check(t, diagnoseScript(t, upgrade("3.2.0")))

@@ -1,6 +1,9 @@
 package cause
 
 import (
+	"regexp"
+	"strconv"
+
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -35,7 +38,7 @@ func matchLeaseRevoke(in *Input) *Match {
 		if o.State != replay.Refused || o.Reason != replay.ReasonUserEmpty {
 			continue
 		}
-		if v := in.Members[i].Version.Minor; v > lastTokenlessMinor {
+		if minorAt(in, i, first.Index) > lastTokenlessMinor {
 			return nil
 		}
 		m.Members = append(m.Members, in.Members[i].Label())
@@ -45,6 +48,26 @@ func matchLeaseRevoke(in *Input) *Match {
 	}
 	m.Because = ids(in, "L03", "L01", "K02", "K01")
 	return m
+}
+
+var versionText = regexp.MustCompile(`\b3\.(\d+)\.\d+`)
+
+// minorAt is the minor of the cluster version that the log had set when it came to an index; where it tells none, the minor of the
+// line that last wrote the member.
+func minorAt(in *Input, pos int, index uint64) int {
+	minor := in.Members[pos].Version.Minor
+	if in.Replay.Survey == nil {
+		return minor
+	}
+	for _, k := range in.Replay.Survey.Marks {
+		if k.Kind != "version" || k.Index >= index {
+			continue
+		}
+		if v := versionText.FindStringSubmatch(k.What); v != nil {
+			minor, _ = strconv.Atoi(v[1])
+		}
+	}
+	return minor
 }
 
 // firstRevokeThatParts returns the lease revoke with which the members' contents parted, nil when another entry came first or
