@@ -23,7 +23,11 @@ func scenario(ctx context.Context, dir, urls string, o node.Options) error {
 		return fmt.Errorf("first life: %w", err)
 	}
 	o.Auth = true
-	if err := run(ctx, filepath.Join(dir, "second"), o, configs, reseedLast); err != nil {
+	second := reseedLast
+	if v := o.Server.Version; v.Known() && !v.AtLeast(node.Version{Major: 3, Minor: 4}) {
+		second = writeAsRoot // 3.3 knows no learners
+	}
+	if err := run(ctx, filepath.Join(dir, "second"), o, configs, second); err != nil {
 		return fmt.Errorf("second life: %w", err)
 	}
 	return nil
@@ -104,6 +108,16 @@ func enableAuth(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 		return err
 	}
 	_, err = c.AuthEnable(ctx)
+	return err
+}
+
+// writeAsRoot writes without the forgotten password.
+func writeAsRoot(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
+	c, err := s.Client(ms...)
+	if err != nil {
+		return err
+	}
+	_, err = c.Put(ctx, "/after", "v")
 	return err
 }
 

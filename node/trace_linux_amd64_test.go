@@ -34,6 +34,8 @@ type job struct {
 	Isolation node.Isolation
 	Binary    string // an operator's own server, if any
 	Dial      string // only dial this address, to prove that the tracer sees it
+	// Refuse makes the kernel refuse new namespaces, as containers and some distributions do.
+	Refuse bool
 }
 
 // seen is what the tracer saw: how often each address was named.
@@ -97,7 +99,10 @@ func traced(spec string) error {
 	if err := json.Unmarshal([]byte(spec), &j); err != nil {
 		return err
 	}
-	if err := filterAddresses(); err != nil {
+	if j.Refuse {
+		return withoutNamespaces(j)
+	}
+	if err := install(addressFilter()); err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
 	if j.Dial != "" {
@@ -122,17 +127,37 @@ func traced(spec string) error {
 // traceCalls are the system calls that name an address.
 var traceCalls = []uint32{unix.SYS_CONNECT, unix.SYS_SENDTO, unix.SYS_SENDMSG, unix.SYS_SENDMMSG}
 
-// filterAddresses makes all threads of this process, and all that come from it, stop for the tracer at traceCalls.
-func filterAddresses() error {
-	load := func(offset uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
-	}
-	ret := func(what uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what} }
+func load(offset uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
+}
+
+func ret(what uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what}
+}
+
+// addressFilter stops for the tracer at traceCalls.
+func addressFilter() []unix.SockFilter {
 	prog := []unix.SockFilter{load(0)} // seccomp_data.nr
 	for i, nr := range traceCalls {
 		prog = append(prog, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(traceCalls) - i), K: nr})
 	}
-	prog = append(prog, ret(unix.SECCOMP_RET_ALLOW), ret(unix.SECCOMP_RET_TRACE))
+	return append(prog, ret(unix.SECCOMP_RET_ALLOW), ret(unix.SECCOMP_RET_TRACE))
+}
+
+// namespaceFilter refuses clone with the flag of a new network namespace.
+func namespaceFilter() []unix.SockFilter {
+	return []unix.SockFilter{
+		load(0),
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: unix.SYS_CLONE},
+		load(16), // seccomp_data.args[0], the flags
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jf: 1, K: unix.CLONE_NEWNET},
+		ret(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)),
+		ret(unix.SECCOMP_RET_ALLOW),
+	}
+}
+
+// install puts a filter on all threads of this process, and all that come from it.
+func install(prog []unix.SockFilter) error {
 	f := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -142,6 +167,30 @@ func filterAddresses() error {
 	_, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&f)))
 	if e != 0 {
 		return e
+	}
+	return nil
+}
+
+// withoutNamespaces wants a refusal where a namespace is asked for, and the proxy where one would only be nice.
+func withoutNamespaces(j job) error {
+	if err := install(namespaceFilter()); err != nil {
+		return fmt.Errorf("seccomp: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	_, err := node.New(ctx, node.Options{Dir: j.Dir, Isolation: node.Namespace})
+	var r *node.RefusedError
+	if !errors.As(err, &r) || r.Hint == "" {
+		return fmt.Errorf("want a refusal, got %w", err)
+	}
+	var told string
+	s, err := node.New(ctx, node.Options{Dir: j.Dir, Log: func(what string) { told += what }})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if s.Isolation() != node.Proxy || !strings.Contains(told, "not permitted") {
+		return fmt.Errorf("isolation %s, told %q", s.Isolation(), told)
 	}
 	return nil
 }
@@ -272,6 +321,11 @@ func TestTracerSees(t *testing.T) {
 			t.Errorf("%s was dialled, the tracer saw %v", addr, got)
 		}
 	}
+}
+
+// TestWithoutNamespaces: where the kernel refuses namespaces, so does the sandbox, or it does without and says so.
+func TestWithoutNamespaces(t *testing.T) {
+	trace(t, job{Dir: t.TempDir(), Refuse: true})
 }
 
 // TestNothingLeaves takes a cluster through founding, auth, a second life and a reseed, for each kind of peer URL in each isolation, and looks at
