@@ -44,7 +44,7 @@ build: $(PACKED) ## build bin/etcd-medic, static, with etcd servers of the lines
 	CGO_ENABLED=0 $(GO) build -trimpath -tags lines -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/etcd-medic
 
 .PHONY: demo
-demo: build ## diagnose a real incident (etcd 3.4.3, auth entries applied twice)
+demo: build ## diagnose a real incident (etcd 3.4.3, auth entries applied twice) and rehearse its repair
 	.tools/demo.sh $(BIN)
 
 # --- checks ------------------------------------------------------------------------------------------------------------

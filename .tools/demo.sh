@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# demo.sh PROGRAM diagnoses the incident a-auth-revision-replay and checks that the exit code says "findings" (3).
+# demo.sh PROGRAM diagnoses the incident a-auth-revision-replay, checks that the exit code says "findings" (3), plans its repair and
+# rehearses it with real servers on copies.
 set -euo pipefail
 program=$1
 scratch=$(mktemp -d)
@@ -18,3 +19,12 @@ if [[ $status -ne 3 ]]; then
 fi
 echo
 echo "demo: exit code 3 (findings), as it must be for this incident."
+echo
+sources=("${command[@]:2}")
+echo "\$ $program repair plan ${sources[*]} -o $scratch/plan.yaml"
+"$program" repair plan "${sources[@]}" -o "$scratch/plan.yaml"
+echo
+echo "\$ $program repair rehearse $scratch/plan.yaml"
+"$program" repair rehearse "$scratch/plan.yaml"
+echo
+echo "demo: exit code 0, every proof of the rehearsal holds."

@@ -167,7 +167,7 @@ func (s *session) clone(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	defer func() { _ = set.Close() }() // only read
 	server, err := s.server(ctx, set)
 	if err != nil {
-		return nil, asRefusal(err)
+		return nil, AsRefusal(err)
 	}
 	s.out.Raises = "" // the clones keep their versions; only the copies that prove them are opened
 	if err := s.cloneRoom(o.Out, set); err != nil {

@@ -45,8 +45,8 @@ func (e *UnfinishedError) Error() string { return fmt.Sprintf("step %s: %v", e.S
 // Unwrap returns what went wrong.
 func (e *UnfinishedError) Unwrap() error { return e.Err }
 
-// asRefusal turns what the packages below refuse into a refusal of ours: it is the same thing to the operator.
-func asRefusal(err error) error {
+// AsRefusal turns what the packages below refuse into a refusal of ours: it is the same thing to the operator.
+func AsRefusal(err error) error {
 	var ours *RefusedError
 	var nodes *node.RefusedError
 	var dirs *datadir.RefusedError

@@ -29,6 +29,8 @@ type LiveOptions struct {
 	// CACert, Cert and Key are PEM files; User and Password log in. Under auth they must be those of a user with role root.
 	CACert, Cert, Key string
 	User, Password    string
+	// Hands, if set, does what has to be done on hosts; hooks and prompts are not used then.
+	Hands func(context.Context, HostStep) error
 	// HookStop, HookWipe and HookStart are shell commands; see hookEnv. They must do no harm when they are run again.
 	HookStop, HookWipe, HookStart string
 	// DataDirs are the members' data dirs on their hosts by name; "" is that of members that are not named.
@@ -41,9 +43,18 @@ type LiveOptions struct {
 	Output io.Writer
 }
 
+// HostStep is one thing to do on a member's host: stop, wipe (move the data dir aside) or start. It must do no harm when it is done again.
+type HostStep struct {
+	Action string
+	Member *Member
+	// InitialCluster is what a member that joins empty is started with, and --initial-cluster-state=existing; "" starts it on its own
+	// data dir.
+	InitialCluster string
+}
+
 // hooked tells whether host steps can be done at all.
 func (o *LiveOptions) hooked() bool {
-	return o.Prompt != nil || o.HookStop != "" && o.HookWipe != "" && o.HookStart != ""
+	return o.Hands != nil || o.Prompt != nil || o.HookStop != "" && o.HookWipe != "" && o.HookStart != ""
 }
 
 // field is a host whose members are those of the real cluster.
@@ -87,7 +98,7 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	}
 	r.j, s.out.Way = s.j, Live
 	if err := f.check(ctx, resumed); err != nil {
-		return nil, asRefusal(err)
+		return nil, AsRefusal(err)
 	}
 	err = r.run(ctx)
 	if err == nil && len(s.out.Proofs) == 0 {
@@ -193,7 +204,7 @@ func (f *field) running(ctx context.Context, m *Member) bool {
 }
 
 func (f *field) stop(ctx context.Context, m *Member) error {
-	if err := f.onHost(ctx, m, "stop", f.o.HookStop, byHandStop(m), nil); err != nil {
+	if err := f.onHost(ctx, m, "stop", f.o.HookStop, byHandStop(m), ""); err != nil {
 		return err
 	}
 	f.forget(m)
@@ -206,7 +217,7 @@ func (f *field) stop(ctx context.Context, m *Member) error {
 }
 
 func (f *field) aside(ctx context.Context, m *Member) (string, error) {
-	return "", f.onHost(ctx, m, "wipe", f.o.HookWipe, byHandSetAside(m), nil)
+	return "", f.onHost(ctx, m, "wipe", f.o.HookWipe, byHandSetAside(m), "")
 }
 
 func (f *field) start(ctx context.Context, m *Member, how startHow) error {
@@ -220,11 +231,7 @@ func (f *field) start(ctx context.Context, m *Member, how startHow) error {
 			hand[i].Run = strings.ReplaceAll(hand[i].Run, `"INITIAL_CLUSTER"`, `"`+how.initialCluster+`"`)
 		}
 	}
-	env := []string{"ETCD_MEDIC_INITIAL_CLUSTER=" + how.initialCluster, "ETCD_MEDIC_INITIAL_CLUSTER_STATE="}
-	if how.empty {
-		env[1] += "existing"
-	}
-	return f.onHost(ctx, m, "start", f.o.HookStart, hand, env)
+	return f.onHost(ctx, m, "start", f.o.HookStart, hand, how.initialCluster)
 }
 
 func (f *field) ready(ctx context.Context, m *Member) error {
@@ -239,7 +246,10 @@ func (f *field) ready(ctx context.Context, m *Member) error {
 }
 
 // onHost runs the hook, or asks a person.
-func (f *field) onHost(ctx context.Context, m *Member, what, hook string, hand []Command, env []string) error {
+func (f *field) onHost(ctx context.Context, m *Member, what, hook string, hand []Command, initial string) error {
+	if f.o.Hands != nil {
+		return f.o.Hands(ctx, HostStep{Action: what, Member: m, InitialCluster: initial})
+	}
 	if hook == "" {
 		text := []string{fmt.Sprintf("%s %s (%s), one of:", what, m.Name, hexID(f.r.idOf(m)))}
 		for _, c := range hand {
@@ -248,8 +258,7 @@ func (f *field) onHost(ctx context.Context, m *Member, what, hook string, hand [
 		return f.o.Prompt(ctx, text)
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", hook)
-	cmd.Env = append(os.Environ(), hookEnv(f, m, what)...)
-	cmd.Env = append(cmd.Env, env...)
+	cmd.Env = append(os.Environ(), hookEnv(f, m, what, initial)...)
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	var tail lastBytes
@@ -261,7 +270,11 @@ func (f *field) onHost(ctx context.Context, m *Member, what, hook string, hand [
 }
 
 // hookEnv is what a hook is told.
-func hookEnv(f *field, m *Member, what string) []string {
+func hookEnv(f *field, m *Member, what, initial string) []string {
+	state := ""
+	if initial != "" {
+		state = "existing"
+	}
 	dir := f.o.DataDirs[m.Name]
 	if dir == "" {
 		dir = f.o.DataDirs[""]
@@ -274,6 +287,8 @@ func hookEnv(f *field, m *Member, what string) []string {
 		"ETCD_MEDIC_PEER_URLS=" + strings.Join(m.PeerURLs, ","),
 		"ETCD_MEDIC_CLIENT_URLS=" + strings.Join(m.ClientURLs, ","),
 		"ETCD_MEDIC_DATA_DIR=" + dir,
+		"ETCD_MEDIC_INITIAL_CLUSTER=" + initial,
+		"ETCD_MEDIC_INITIAL_CLUSTER_STATE=" + state,
 		"ETCD_MEDIC_PLAN=" + filepath.Base(f.plan),
 	}
 }

@@ -62,7 +62,7 @@ func newRoot(s *Streams) *cobra.Command {
 	}
 	add("main", newDiagnoseCmd(s, runDiagnose), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare), newHistoryCmd(s, runHistory), newVerifyCmd(s, runVerify), newPreflightCmd(s, runPreflight), newExplainCmd(s, runExplain))
 	add("look", newDumpLogCmd(s, runDumpLog), newDumpDBCmd(s, runDumpDB))
-	add("repair", newExtractCmd(s, runExtract), newRebuildCmd(s, runRebuild), newRestoreCmd(s, runRestore), newRepairCmd(s), newNodeCmd(s))
+	add("repair", newExtractCmd(s, runExtract), newRebuildCmd(s, runRebuild), newRestoreCmd(s, runRestore), newRepairCmd(s), newNodeCmd(s), newLabCmd(s, runLab))
 	add("more", newVersionCmd(s), newCompletionCmd(s))
 	root.AddCommand(newDocsCmd(s, runDocs))
 	root.AddCommand(helpTopics()...)
