@@ -15,6 +15,8 @@ import (
 
 // scenarioDamage acts on the collected copies, never on a running member.
 var scenarioDamage = map[string]scenarioStep{
+	// putdb NODE: the database that keepdb has set aside.
+	"putdb": (*scenario).putDB,
 	// torn NODE HOW: the last record of the last segment is cut off in the middle (cut), zeroed from a sector on (zero) or
 	// from a byte on (byte).
 	"torn": (*scenario).tornTail,

@@ -43,6 +43,8 @@ type scenario struct {
 	counter int
 	leases  map[string]int64
 	rand    *rand.Rand
+	// kept is where databases are set aside.
+	kept string
 	// line is the step being executed, for messages.
 	line string
 }

@@ -82,6 +82,8 @@ var scenarioSteps = map[string]scenarioStep{
 	"remove":    eachNode(func(s *scenario, i int) { s.c.Remove(i) }),
 	"deadvoter": (*scenario).deadVoter,
 	"backup":    (*scenario).takeBackup,
+	"keepdb":    eachNode((*scenario).keepDB),
+	"restore34": (*scenario).restore34,
 	"restore":   func(s *scenario, _ []string) { s.restore() },
 	"sleep": func(s *scenario, args []string) {
 		time.Sleep(time.Duration(s.number(args, 0, 1)) * time.Millisecond)

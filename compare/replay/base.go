@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -122,7 +123,11 @@ func (s *sim) align(ctx context.Context, r *Result, found *anchorCache) error {
 	s.baseKnown, s.kvKnown = false, false
 	s.auth = authFromDB(&s.m.DB.Auth)
 	s.assumeBefore(r)
-	anchors, writes, err := found.get(ctx, r, s.stretch(r), s.m.AppliedMin)
+	until := s.m.AppliedMin
+	if s.m.IndexFrozen() {
+		until = s.m.AppliedMax
+	}
+	anchors, writes, err := found.get(ctx, r, s.stretch(r), until)
 	if err != nil {
 		return err
 	}
@@ -139,12 +144,7 @@ func (s *sim) align(ctx context.Context, r *Result, found *anchorCache) error {
 			}
 		}
 	}
-	best, n := int64(0), 0
-	for shift, v := range votes {
-		if v > n || v == n && first[shift].index < first[best].index {
-			best, n = shift, v
-		}
-	}
+	best, n := elect(votes, first)
 	if n == 0 {
 		return s.alignEmpty(r, writes)
 	}
@@ -152,6 +152,23 @@ func (s *sim) align(ctx context.Context, r *Result, found *anchorCache) error {
 	s.base, s.rev = a.index-1, best+a.ordinal-1
 	s.absorbBase()
 	return nil
+}
+
+// elect picks the shift with the most votes; of two that begin with the same entry the lower one when it has half as many: a
+// restart applied the entries again, and the revisions behind it all agree with the second time.
+func elect(votes map[int64]int, first map[int64]anchor) (best int64, n int) {
+	for shift, v := range votes {
+		earlier := cmp.Or(cmp.Compare(first[shift].index, first[best].index), cmp.Compare(shift, best)) < 0
+		if v > n || v == n && earlier {
+			best, n = shift, v
+		}
+	}
+	for shift, v := range votes {
+		if shift < best && first[shift].index == first[best].index && v >= 2 && 2*v >= n {
+			best = shift
+		}
+	}
+	return best, n
 }
 
 // alignEmpty: a stretch without puts can only be aligned when nothing in it writes keys at all.
