@@ -27,6 +27,10 @@ type KVStats struct {
 	LeasesChecked bool
 	// BumpMarker is the revision of the empty record written by restore --bump-revision; zero when none.
 	BumpMarker Rev
+	// Superseded counts records at or below the compact revision that later ones there replaced, FirstSuperseded is the first (or
+	// the tombstone that replaced it). A compaction that is not finished leaves such records, a finished one none.
+	Superseded      int64
+	FirstSuperseded Rev
 }
 
 // maxViolations bounds the list that a hostile file can make us keep.

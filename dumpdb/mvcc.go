@@ -81,6 +81,9 @@ func (s *statsSink) life(r *record) {
 		s.own(r)
 	}
 	before, known := s.live.put(r)
+	if known {
+		s.superseded(r, before.rev)
+	}
 	switch {
 	case r.empty:
 	case known && r.rev.Main > s.comp && before.rev.Main >= s.gap:
@@ -93,6 +96,16 @@ func (s *statsSink) life(r *record) {
 		s.violateRecord(r, "version-chain", fmt.Sprintf("a version above %d", before.version), fmt.Sprintf("version %d", r.version))
 	case !known && r.rev.Main > s.comp && s.gap == 0 && r.version != 1:
 		s.violateRecord(r, "version-chain", "version 1, as no earlier record of the key is left", fmt.Sprintf("version %d", r.version))
+	}
+}
+
+// superseded counts a record at or below the compact revision that another one there replaced: what a compaction removes.
+func (s *statsSink) superseded(by *record, rev Rev) {
+	if by.rev.Main > s.comp {
+		return
+	}
+	if s.st.Superseded++; s.st.FirstSuperseded == (Rev{}) {
+		s.st.FirstSuperseded = rev
 	}
 }
 
@@ -111,7 +124,11 @@ func (s *statsSink) own(r *record) {
 }
 
 func (s *statsSink) death(r *record) {
-	if known := s.live.remove(r.key); !known && r.rev.Main > s.comp && s.gap == 0 {
+	known := s.live.remove(r.key)
+	if known {
+		s.superseded(r, r.rev)
+	}
+	if !known && r.rev.Main > s.comp && s.gap == 0 {
 		s.violateRecord(r, "tombstone-without-life", "a live key", "no record of the key before")
 	}
 }

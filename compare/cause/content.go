@@ -46,7 +46,7 @@ func onlyContradicted(in *Input, pos int) bool {
 		case replay.Missing, replay.AppliedTwice:
 			return false
 		case replay.Contradicted:
-			if o.Sig == 0 {
+			if o.Sig == 0 || o.Partial {
 				return false
 			}
 			n++

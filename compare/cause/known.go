@@ -22,7 +22,6 @@ var undetectedAuth = []Known{
 var undetectedApply = []Known{
 	{"lease-ops-reapplied-on-restart", "a lease was granted or revoked a second time after a restart"},
 	{"backend-not-rebound-after-recovery", "after recovery from a received database at start the index went to the closed one"},
-	{"partial-write-txn", "part of a transaction that failed with a panic reached the disk"},
 	{"alarm-raise-index-stuck", "raising the same alarm again did not move the stored index"},
 }
 
@@ -33,14 +32,10 @@ var undetectedMVCC = []Known{
 }
 
 var undetectedBackend = []Known{
-	{"defrag-orphan-merged", "a file left by an interrupted defragmentation was used again and brought old rows back"},
 	{"defrag-drops-backend-options", "the database was opened with other options after a defragmentation"},
-	{"backup-races-rename", "a backup was read from another file than its meta page"},
-	{"bbolt-freelist-defects-2017", "the freelist page was overwritten or its count is wrong"},
 	{"bbolt-rollback-keeps-allocations", "pages of a transaction that was rolled back stayed allocated"},
 	{"bbolt-cursor-last-empty-page", "the last row of a bucket is not found because the last page is empty"},
 	{"ext4-fast-commit", "a defect of the kernel's file system lost pages at a power loss"},
-	{"bucket-names-are-revisions", "the list of buckets shows rows of bucket key"},
 }
 
 var undetectedFiles = []Known{}

@@ -125,7 +125,7 @@ var dbRows = Check{
 				continue
 			}
 			for _, d := range m.DB.Damage {
-				if d.Kind == dumpdb.DamageRow {
+				if d.Kind == dumpdb.DamageRow && !inRoot(d) {
 					f := dbDamageFinding(m, d)
 					f.Title = fmt.Sprintf("%s: a row of bucket %s does not decode", m.Label(), d.Bucket)
 					fs = append(fs, f)

@@ -26,6 +26,7 @@ func sourceChecks() []Check {
 		snapNotAheadOfDB,
 		snapLeftovers,
 		dbMetas,
+		rootListsBuckets,
 		dbPages,
 		dbRows,
 		dbNotAheadOfLog,
@@ -37,6 +38,7 @@ func sourceChecks() []Check {
 func indexChecks() []Check {
 	return []Check{
 		mvccTruths,
+		compactionLeftNothing,
 		indexPresent,
 		indexCanMove,
 		nothingAboveIndex,

@@ -168,6 +168,11 @@ func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
 			return s.missing(it, p)
 		}
 	}
+	if n := len(g.records); n < len(p.writes) && it.req.Txn != nil && !s.sparse(g.main) && matches(p.writes[:n], g, false) {
+		o := s.applied(g, nil)
+		o.State, o.Partial, o.Detail = Contradicted, true, fmt.Sprintf("only the first %d of the transaction's %d records are there", n, len(p.writes))
+		return o
+	}
 	if s.repeated(it, ahead) {
 		return s.match(it, s.predict(it.req), ahead)
 	}

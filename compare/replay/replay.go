@@ -72,6 +72,8 @@ type Outcome struct {
 	AuthRevision uint64
 	// Sig identifies the effect by content, independent of revisions: equal Sig, equal change. 0 is no effect.
 	Sig uint64
+	// Partial is true when the records are the first few of those that a transaction writes, and the rest is not there.
+	Partial bool
 	// Detail says what differs, in words without values.
 	Detail string
 	// keys are those that a lease revoke deleted; the request does not name them.

@@ -60,6 +60,8 @@ type Step struct {
 	Req          *etcdserverpb.InternalRaftRequest
 	// Skip lists the positions of members on which the entry took no effect.
 	Skip []int
+	// Cut is, by position of the member, how many operations of a transaction took effect there.
+	Cut map[int]int
 }
 
 // Add appends a step and returns its number, counted from 1.
@@ -170,7 +172,7 @@ func (s *Script) world(member int) *world {
 			break
 		}
 		if st.Req != nil && !slices.Contains(st.Skip, member) {
-			w.apply(st.Req)
+			w.apply(st.requestOn(member))
 		}
 		if n := len(w.records); n > 0 && w.of.FallsBack == i+1 {
 			w.rev = w.records[n-1].main
@@ -189,4 +191,13 @@ func (s *Script) saved(member int) uint64 {
 		return s.Index(of.AppliedUntil)
 	}
 	return s.Index(len(s.steps))
+}
+
+// requestOn is the request as far as the member executed it.
+func (st *Step) requestOn(member int) *etcdserverpb.InternalRaftRequest {
+	n, ok := st.Cut[member]
+	if !ok {
+		return st.Req
+	}
+	return &etcdserverpb.InternalRaftRequest{Header: st.Req.Header, Txn: &etcdserverpb.TxnRequest{Compare: st.Req.Txn.Compare, Success: st.Req.Txn.Success[:n]}}
 }

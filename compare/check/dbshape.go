@@ -1,0 +1,84 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+var rootListsBuckets = Check{
+	ID: "D06", Title: "the root page of the database lists buckets",
+	Doc: `The root that the newest meta page names is a small page whose rows are buckets. Rows of bucket key there, revisions of 17 or 18 bytes, mean that
+the page was used again after the meta page was copied: the file was copied while a server wrote to it, and its parts come from different
+moments. A server finds no bucket in such a file.`,
+	Run: runRootListsBuckets,
+}
+
+func runRootListsBuckets(in *Input) Result {
+	var fs []Finding
+	seen := false
+	for _, m := range in.Members {
+		if m.DB == nil || m.DB.Handle == nil {
+			continue
+		}
+		seen = true
+		f := Finding{Severity: Critical, Class: "torn-copy", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: the root page of the database holds revisions instead of buckets", m.Label()),
+			Explanation: "the page was used for bucket key when it was copied: meta page and root come from different moments. Copy the file of the stopped member again"}
+		for _, d := range m.DB.Damage {
+			if inRoot(d) {
+				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(d.Page), Offset: Int64(d.Offset), Field: "root",
+					Observed: orText(d.Observed, d.Error()), Expected: "a bucket", Show: showDB(m, fmt.Sprintf("--page %d", d.Page))})
+			}
+		}
+		if len(f.Evidence) > 0 {
+			fs = append(fs, in.cut(f))
+		}
+	}
+	if !seen {
+		return Result{Reason: "no source brought a database that opens"}
+	}
+	return outcome(fs, "")
+}
+
+// inRoot tells whether a damaged row is a revision among the buckets.
+func inRoot(d *dumpdb.DamageError) bool {
+	_, ok := revOf(d.FirstKey)
+	return ok && d.Kind == dumpdb.DamageRow && d.Bucket == ""
+}
+
+var compactionLeftNothing = Check{
+	ID: "D07", Title: "a finished compaction left no superseded record",
+	Doc: `A compaction removes every record at or below its revision that is not the newest of its key, and says so in meta/finishedCompactRev. Superseded
+records below a finished compaction came back from an older file.
+Normal: superseded records below a compaction that is scheduled and not finished (K05).`,
+	Needs: NeedDB,
+	Run:   runCompactionLeftNothing,
+}
+
+func runCompactionLeftNothing(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged || m.DB.Meta.FinishedCompact == nil {
+			continue
+		}
+		kv, done := m.DB.KV, m.DB.Meta.FinishedCompact.Main
+		if done < kv.CompactRev {
+			continue // not finished
+		}
+		checked++
+		if kv.Superseded == 0 {
+			continue
+		}
+		first := kv.FirstSuperseded
+		fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, At: At{Revision: &Rev{Main: first.Main, Sub: first.Sub}},
+			Title:       fmt.Sprintf("%s: %d superseded records stand below the finished compaction at %d", m.Label(), kv.Superseded, done),
+			Explanation: "a compaction that is finished has removed them: they came back from an older file",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision " + first.String(), Observed: fmt.Sprintf("%d superseded records", kv.Superseded),
+				Expected: "none at or below " + fmt.Sprint(done), Show: showDB(m, fmt.Sprintf("key --rev %d", first.Main))}}})
+	}
+	if checked == 0 {
+		return Result{Reason: "no database has finished a compaction"}
+	}
+	return outcome(fs, "")
+}
