@@ -50,6 +50,11 @@ func SeenTerm(m *evidence.Member) (term uint64) {
 
 // CloneOptions tune Clone.
 type CloneOptions struct {
+	// KeepTail carries committed entries behind the consistent index over into the new logs, as far as they can be applied by all
+	// clones alike; without it the log ends where the database stands. Result.Notes tell.
+	KeepTail bool
+	// Commit is the highest index that other members prove committed; 0 leaves it to what the best member itself proves.
+	Commit uint64
 	// Edits are applied to the database before it is handed to the members.
 	Edits []Edit
 	// Progress, if set, is told how many of how many bytes are copied.
@@ -57,12 +62,12 @@ type CloneOptions struct {
 }
 
 // Clone writes new data dirs for all targets below dst, which must not exist. Every one holds the best member's database; cluster ID,
-// member IDs, names, URLs, auth, revision and index numbering are kept; the log behind the consistent index is not. All members must
+// member IDs, names, URLs, auth, revision and index numbering are kept; the log behind the consistent index only with KeepTail. All members must
 // be stopped and all dirs replaced together: a cloned dir beside an old one is a member that lost its log.
 //
 // best may be a data dir or a backup of the cluster. A *RefusedError says why it can not be cloned from.
 func Clone(ctx context.Context, best *evidence.Member, targets []Target, dst string, o CloneOptions) (Result, error) {
-	plan, err := planClone(best, targets)
+	plan, err := planClone(ctx, best, targets, o)
 	if err != nil {
 		return Result{}, err
 	}
@@ -95,7 +100,7 @@ type clonePlan struct {
 	notes []string
 }
 
-func planClone(best *evidence.Member, targets []Target) (*clonePlan, error) {
+func planClone(ctx context.Context, best *evidence.Member, targets []Target, o CloneOptions) (*clonePlan, error) {
 	if best.DB == nil || best.DB.Handle == nil {
 		return nil, refusef("%s has no database that opens", best.Label())
 	}
@@ -124,9 +129,14 @@ func planClone(best *evidence.Member, targets []Target) (*clonePlan, error) {
 	if f := best.NewestSnap(); f != nil && f.V2 != nil && len(f.V2.UserKeys) > 0 {
 		plan.notes = append(plan.notes, fmt.Sprintf("%d v2 keys in the raft snapshot of %s are not carried over", len(f.V2.UserKeys), best.Label()))
 	}
-	if dropped := max(best.LastIndex(), index) - index; dropped > 0 {
-		plan.notes = append(plan.notes, fmt.Sprintf("the last %d entries of the log of %s, %d to %d, are not in its database and are not carried over", dropped, best.Label(), index+1, best.LastIndex()))
+	var tail []Entry
+	why := ""
+	if o.KeepTail {
+		if tail, why, err = tailOf(ctx, best, max(best.Commit, o.Commit)); err != nil {
+			return nil, err
+		}
 	}
+	plan.notes = append(plan.notes, tailNote(best, len(tail), why)...)
 	hard := SeenTerm(best)
 	for _, t := range targets {
 		hard = max(hard, t.Term)
@@ -142,6 +152,7 @@ func planClone(best *evidence.Member, targets []Target) (*clonePlan, error) {
 			return nil, err
 		}
 		d.Term, d.Index, d.HardTerm = term, index, hard+1
+		d.Entries, d.Commit = tail, index+uint64(len(tail))
 		plan.dirs = append(plan.dirs, d)
 	}
 	for _, id := range slices.Concat(view.voters, view.learners) {

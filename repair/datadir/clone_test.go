@@ -75,6 +75,28 @@ func TestCloneIsReadByEtcd(t *testing.T) {
 	}
 }
 
+// TestCloneKeepsTail: what the best member has committed and not yet in its database follows in the new logs.
+func TestCloneKeepsTail(t *testing.T) {
+	ahead := clustertest.Synth{Members: 3, Entries: 500, Keys: 40, Value: 100}
+	dirs := ahead.Write(t, t.TempDir())
+	ok(t, os.Remove(filepath.Join(dirs[0], "member", "snap", "db")))
+	clustertest.Synth{Members: 3, Entries: 450, Keys: 40, Value: 100}.WriteDB(t, filepath.Join(dirs[0], "member", "snap", "db"))
+	evidencetest.Unchanged(t, dirs...)
+	set := openSet(t, dirs...)
+	for keep, want := range map[bool]int{false: 0, true: 50} {
+		dst := filepath.Join(t.TempDir(), "clone")
+		res, err := datadir.Clone(context.Background(), set.Members[0], targets(t, set), dst, datadir.CloneOptions{KeepTail: keep})
+		ok(t, err)
+		r := readWithEtcd(t, filepath.Join(dst, "node2"))
+		if len(r.entries) != want || r.state.Commit != uint64(453+want) || r.snap.Metadata.Index != 453 || r.index != 453 || len(res.Notes) != 1 {
+			t.Errorf("keep %v: %d entries, state %+v, snapshot %d, db %d; %v", keep, len(r.entries), r.state, r.snap.Metadata.Index, r.index, res.Notes)
+		}
+		if keep && (r.entries[49].Index != 503 || r.entries[49].Term != 2) {
+			t.Errorf("last entry %+v", r.entries[49])
+		}
+	}
+}
+
 func TestCloneRefuses(t *testing.T) {
 	dirs := clustertest.Synth{Members: 3, Entries: 50, Keys: 4, Value: 10}.Write(t, t.TempDir())
 	set := openSet(t, dirs...)
