@@ -3,11 +3,14 @@ package extract
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
@@ -58,7 +61,7 @@ func ToCluster(ctx context.Context, path string, o Options, to Target) (*Result,
 	defer done()
 	c := &copier{x: x, to: to, granted: map[int64]bool{}, res: &ClusterCopy{DryRun: !to.Write, DifferentKeys: []check.Bytes{}, ConflictKeys: []check.Bytes{}, Errors: []string{}}}
 	x.res.Cluster = c.res
-	if err := c.begin(ctx); err != nil {
+	if err := c.reachable(ctx); err != nil {
 		return nil, err
 	}
 	err = x.live(ctx, func(rec *Record) error { return c.put(ctx, rec) })
@@ -90,13 +93,30 @@ type want struct {
 	mod int64
 }
 
-func (c *copier) begin(ctx context.Context) error {
-	r, err := c.to.Client.Get(ctx, "\x00", clientv3.WithCountOnly())
-	if err != nil {
-		return fmt.Errorf("the target gives no answer: %w", err)
+// patience bounds the first question to each endpoint: the client itself would retry for ever.
+const patience = 5 * time.Second
+
+// reachable asks every endpoint until one answers. A refusal is an answer: what the user may do shows later.
+func (c *copier) reachable(ctx context.Context) error {
+	var errs []error
+	for _, e := range c.to.Client.Endpoints() {
+		ask, cancel := context.WithTimeout(ctx, patience)
+		r, err := c.to.Client.Status(ask, e)
+		cancel()
+		if err == nil {
+			c.res.Revision, c.res.ClusterID = r.Header.Revision, fmt.Sprintf("%x", r.Header.ClusterId)
+			return nil
+		}
+		var answer rpctypes.EtcdError
+		if errors.As(err, &answer) && answer.Code() != codes.Unavailable {
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("%s gives no answer: %w", e, err))
 	}
-	c.res.Revision, c.res.ClusterID = r.Header.Revision, fmt.Sprintf("%x", r.Header.ClusterId)
-	return nil
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.Join(errs...)
 }
 
 func (c *copier) put(ctx context.Context, rec *Record) error {
@@ -142,6 +162,9 @@ func (c *copier) look(ctx context.Context, batch []want) (todo []want, err error
 	r, err := c.to.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
 		return nil, fmt.Errorf("reading the target: %w", err)
+	}
+	if c.res.ClusterID == "" {
+		c.res.Revision, c.res.ClusterID = r.Header.Revision, fmt.Sprintf("%x", r.Header.ClusterId)
 	}
 	for i, w := range batch {
 		kvs := r.Responses[i].GetResponseRange().Kvs
