@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -35,12 +36,12 @@ var backupRacesRename = Cause{
 	Doc: `A snapshot opens the database by its path once more while it streams. When a defragmentation or the installation of a received database replaces the
 file at that moment, the stream carries the meta pages of the old file and the pages of the new one. The sha256 is computed over the stream and
 fits.
-Strong: the trailer of the backup fits, both meta pages are those of a saved snapshot, and the pages contradict each other: the file was wrong when it
-was written.`,
+Strong: the trailer of the backup fits, both meta pages are those of a saved snapshot, and pages that are whole contradict each other: the file was
+wrong when it was written.`,
 	Affected:   []string{"bbolt up to 1.3.11, 1.4.0 - 1.4.2 (etcd up to 3.4.37, 3.5.22, 3.6.4)"},
 	FixedIn:    []string{"bbolt 1.3.12, 1.4.3 (etcd 3.4.38, 3.5.23, 3.6.5)"},
 	Refs:       []string{"https://github.com/etcd-io/bbolt/pull/1057", "https://github.com/etcd-io/bbolt/pull/1058", "https://github.com/etcd-io/bbolt/pull/1059"},
-	LookAlikes: "bit rot in the backup (the sha256 does not fit); damage that the source's database has too (check it)",
+	LookAlikes: "bit rot in the backup (the sha256 does not fit, or a page is noise); damage that the source's database has too (check it)",
 	Recovery:   "take another backup, and check pages and content of every one: a fitting sha256 proves only that the file is what was sent",
 	Loss:       "the whole backup",
 	Match: func(in *Input) *Match {
@@ -50,7 +51,7 @@ was written.`,
 		}
 		out := &Match{Certainty: Strong, Because: []string{}, RefutedBy: m.RefutedBy}
 		for _, label := range m.Members {
-			if x := in.member(label); x != nil && x.DB.Trailer.State == "match" && savedSnapshot(x) {
+			if x := in.member(label); x != nil && x.DB.Trailer.State == "match" && savedSnapshot(x) && pagesOfAFile(in, x) {
 				out.Members, out.Because = append(out.Members, label), append(out.Because, idsOf(in, label, "D02")...)
 			}
 		}
@@ -59,6 +60,20 @@ was written.`,
 		}
 		return out
 	},
+}
+
+// pagesOfAFile tells whether every damaged page is still a page of a bbolt file, if of another one: noise is damage by storage.
+func pagesOfAFile(in *Input, m *evidence.Member) bool {
+	for _, f := range in.Findings["D02"] {
+		if f.Members[0] != m.Label() || f.Evidence[0].Page == nil {
+			continue
+		}
+		p, err := m.DB.Handle.Page(*f.Evidence[0].Page)
+		if err != nil || strings.HasPrefix(p.Type, "unknown") {
+			return false
+		}
+	}
+	return true
 }
 
 // savedSnapshot tells whether both meta pages are as bbolt writes them into a copy: equal but for their transaction IDs, which
