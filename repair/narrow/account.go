@@ -52,6 +52,10 @@ func (r *rewriter) lost() error {
 		return w.need(AcceptLostCommits, r.advice(), fmt.Sprintf("committed, and known so to this member: %s; without, it goes back behind what it confirmed", entries(span{last + 1, own})))
 	}
 	if last+1 >= r.torn && r.torn > 0 {
+		w.note("a record torn by a crash was never acknowledged; if something else cut the file, it may have been")
+		if !m.HasDB() {
+			w.note("no database was given: it would tell whether the member had applied more")
+		}
 		return nil
 	}
 	if commit > last {
