@@ -42,6 +42,8 @@ func bring(t *testing.T, incident string, server node.Server, iso node.Isolation
 	defer cancel()
 	var ms []*node.Member
 	for _, m := range c.Members {
+		// Every flag that may be set, whatever the server is called it knows.
+		m.Config.CatchupEntries, m.Config.SnapshotCount, m.Config.QuotaBytes = 100, 1000, 4<<30
 		one, err := s.Start(ctx, m.Config)
 		if err != nil {
 			t.Fatal(err)

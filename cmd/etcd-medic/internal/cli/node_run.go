@@ -50,6 +50,7 @@ Exit codes: 0 ended by ^C or with the command, 1 failed, 2 wrong usage, 5 refuse
 
 const nodeRunExample = `  etcd-medic node run node1=/copies/node1 node2=/copies/node2 node3=/copies/node3
   etcd-medic node run /copies/node1 /copies/node2 /copies/node3 -- etcdctl get / --prefix --keys-only
+  etcd-medic node run /copies/node1 /copies/node2 /copies/node3 -- bash
   etcd-medic node run --force-new-cluster /copies/node1
   etcd-medic node run --etcd-binary /opt/etcd-3.4.3/etcd node1.tar.gz node2.tar.gz node3.tar.gz`
 
@@ -245,7 +246,7 @@ func (o *nodeRunOptions) serve(ctx context.Context, s *node.Sandbox) error {
 // run runs the user's command with the variables that etcdctl reads.
 func (o *nodeRunOptions) run(ctx context.Context, flags []string) error {
 	cmd := exec.CommandContext(ctx, o.command[0], o.command[1:]...)
-	cmd.Stdout, cmd.Stderr = o.io.Out, o.io.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.io.In, o.io.Out, o.io.Err
 	cmd.Env = os.Environ()
 	for _, f := range flags {
 		name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
