@@ -25,6 +25,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
+	"github.com/etcd-medic/etcd-medic/compare/serverlog"
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
@@ -210,8 +211,16 @@ func TestAgainstTheServer(t *testing.T) {
 			if r.Boots == nil || *r.Boots != boots {
 				t.Errorf("foretold %v, boots %v: %s", r.Boots, boots, said)
 			}
-			if s := r.StopsAt(); s != nil && !words(said, s.Server) {
+			s := r.StopsAt()
+			if s == nil {
+				return
+			}
+			if !words(said, s.Server) {
 				t.Errorf("foretold %q, the server says %q", s.Server, said)
+			}
+			// What the server says leads back to the rule.
+			if !slices.ContainsFunc(serverlog.Scan(said), func(m serverlog.Match) bool { return slices.Contains(m.Rules, s.Rule) }) {
+				t.Errorf("no known message in what the server says names %s: %s", s.Rule, said)
 			}
 		})
 	}

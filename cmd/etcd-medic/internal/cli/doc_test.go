@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
+	"github.com/etcd-medic/etcd-medic/compare/explain"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
@@ -123,6 +124,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[extract.Result](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Against](), code, seen)
 	jsonNames(reflect.TypeFor[preflight.Result](), code, seen)
+	jsonNames(reflect.TypeFor[explain.Answer](), code, seen)
 	jsonNames(reflect.TypeFor[restore.Report](), code, seen)
 	jsonNames(reflect.TypeFor[narrow.Report](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Drill](), code, seen)

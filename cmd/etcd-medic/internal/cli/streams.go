@@ -16,6 +16,8 @@ type Streams struct {
 	Out, Err io.Writer
 	// In is where a person types; nil when nobody is there.
 	In io.Reader
+	// Stdin is what is piped in, for commands that take "-".
+	Stdin io.Reader
 	// OutTTY and ErrTTY tell whether a person is looking.
 	OutTTY, ErrTTY bool
 	// Width of the terminal in columns, 0 when unknown.
@@ -29,7 +31,7 @@ type Streams struct {
 
 // System returns the streams of this process.
 func System() *Streams {
-	s := &Streams{Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
+	s := &Streams{Out: os.Stdout, Err: os.Stderr, Stdin: os.Stdin, Getenv: os.Getenv}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		s.In = os.Stdin
 	}

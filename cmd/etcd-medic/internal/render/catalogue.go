@@ -6,12 +6,13 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/preflight"
 )
 
 const notDetected = "These are known to happen, but no check recognises them yet: diagnose reports what they leave behind without naming them."
 
-// Catalogue lists all checks and causes by code and title, and the causes that are known but not detected.
-func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, undetected []cause.Known, o Options) error {
+// Catalogue lists all checks, causes and rules by code and title, and the causes that are known but not detected.
+func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, undetected []cause.Known, rules []preflight.Rule, o Options) error {
 	p := newPage(w, o)
 	p.line("checks:")
 	for _, c := range checks {
@@ -27,33 +28,10 @@ func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, undetect
 	for _, k := range undetected {
 		p.text("  "+k.ID+"  ", k.Title)
 	}
-	return p.flush()
-}
-
-// KnownDoc prints what there is to say about a cause that is not detected.
-func KnownDoc(w io.Writer, k cause.Known, o Options) error {
-	p := newPage(w, o)
-	p.text(k.ID+"  ", k.Title)
-	p.prose("Known, but not detected: no check recognises it yet, and diagnose reports what it leaves behind without naming it.")
-	return p.flush()
-}
-
-// Check prints the text of a check.
-func Check(w io.Writer, c check.Check, o Options) error {
-	p := newPage(w, o)
-	p.text(c.ID+"  ", c.Title)
-	p.prose(c.Doc)
-	return p.flush()
-}
-
-// CauseDoc prints the text of a cause.
-func CauseDoc(w io.Writer, c cause.Cause, o Options) error {
-	p := newPage(w, o)
-	p.text(c.ID+"  ", c.Title)
-	p.prose(c.Doc)
 	p.line("")
-	for _, kv := range causeFacts(c) {
-		p.pairs("", kv)
+	p.line("rules of preflight:")
+	for _, r := range rules {
+		p.text("  "+pad(r.ID, 6), r.Title)
 	}
 	return p.flush()
 }

@@ -1,0 +1,119 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/explain"
+	"github.com/etcd-medic/etcd-medic/compare/preflight"
+)
+
+// Explanation writes what codes and log lines mean, and what sources say about them.
+func Explanation(w io.Writer, f Format, a *explain.Answer, o Options) error {
+	return document(w, f, a, o, func(p *page) {
+		for i := range a.Topics {
+			if i > 0 {
+				p.line("")
+			}
+			p.topic(&a.Topics[i])
+		}
+		if a.On != nil {
+			p.onSources(a.On)
+		}
+	})
+}
+
+func (p *page) topic(t *explain.Topic) {
+	switch {
+	case t.Known != nil:
+		p.text(t.ID+"  ", t.Title)
+		p.prose("Known, but not detected: no check recognises it yet, and diagnose reports what it leaves behind without naming it.")
+	case t.Cause != nil:
+		p.text(t.ID+"  ", t.Title)
+		p.prose(t.Text)
+		p.line("")
+		for _, kv := range causeFacts(*t.Cause) {
+			p.pairs("", kv)
+		}
+	case t.Rule != nil:
+		p.text(t.ID+"  ", t.Title+" (preflight, etcd "+linesOf(t.Rule)+")")
+		p.prose(t.Text)
+	case t.Message != nil:
+		p.message(t)
+	default:
+		p.text(t.ID+"  ", t.Title)
+		p.prose(t.Text)
+	}
+}
+
+func linesOf(r *preflight.Rule) string {
+	if r.To == 0 {
+		return fmt.Sprintf("3.%d and later", r.From)
+	}
+	if r.To == r.From {
+		return fmt.Sprintf("3.%d", r.From)
+	}
+	return fmt.Sprintf("3.%d to 3.%d", r.From, r.To)
+}
+
+func (p *page) message(t *explain.Topic) {
+	p.text(t.ID+"  ", t.Title)
+	if t.Line != "" {
+		line := []rune(t.Line)
+		if len(line) > 300 {
+			line = append(line[:300], '…')
+		}
+		p.text("  the line   ", string(line))
+	}
+	var values []string
+	for _, k := range slices.Sorted(maps.Keys(t.Values)) {
+		values = append(values, k+" "+t.Values[k])
+	}
+	count := ""
+	if t.Count > 1 {
+		count = fmt.Sprintf("%d times", t.Count)
+	}
+	p.pairs("  ",
+		[2]string{"values", strings.Join(values, ", ")},
+		[2]string{"said", count},
+		[2]string{"on disk", t.OnDisk},
+		[2]string{"versions", t.Versions},
+		[2]string{"causes", strings.Join(t.Causes, ", ")},
+		[2]string{"checks", strings.Join(append(slices.Clone(t.Checks), t.Rules...), ", ")})
+	for i, d := range t.Do {
+		p.text(fmt.Sprintf("  %d. ", i+1), d)
+	}
+}
+
+// onSources shows what the diagnosis of the sources has to do with the topics.
+func (p *page) onSources(on *explain.On) {
+	p.section("on these sources")
+	p.badSources(on.Sources)
+	if !on.Shown {
+		p.line("  nothing of it is seen here")
+	}
+	p.text("  diagnosis: ", on.Verdict.Class+": "+on.Verdict.Summary)
+	for _, c := range on.Causes {
+		p.text("  cause "+c.ID+" ("+c.Certainty+"): ", c.Title+" ["+strings.Join(c.Members, ", ")+"]")
+	}
+	for _, c := range on.Checks {
+		says := c.Title
+		if c.Reason != "" {
+			says += ": " + c.Reason
+		}
+		p.text("  "+pad(c.ID, 5)+pad(string(c.Outcome), 13), says)
+	}
+	for _, r := range on.Rules {
+		says := r.Title
+		if r.Says != "" {
+			says += ": " + r.Says
+		}
+		p.text("  "+pad(r.Rule, 5)+pad(string(r.Outcome.Outcome), 13), fmt.Sprintf("%s on etcd %s: %s", r.Source, r.To, says))
+	}
+	if len(on.Findings) > 0 {
+		p.findings(on.Findings)
+	}
+}

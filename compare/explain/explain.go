@@ -1,0 +1,206 @@
+// Package explain answers what a code of this program or a line of a server's log means, and what given sources say about it.
+package explain
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/cause"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/preflight"
+	"github.com/etcd-medic/etcd-medic/compare/serverlog"
+)
+
+// Topic is one thing that was explained: exactly one of its parts is set.
+type Topic struct {
+	Check   *check.Check     `json:"-"`
+	Cause   *cause.Cause     `json:"-"`
+	Known   *cause.Known     `json:"-"`
+	Rule    *preflight.Rule  `json:"-"`
+	Message *serverlog.Match `json:"-"`
+
+	// Kind is check, cause, known-cause, rule or message; ID and Title name it, Text says what there is to say.
+	Kind  string `json:"kind"`
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Text  string `json:"text"`
+	// Of a message: the line, how often it was said, the numbers in it, and what follows from it.
+	Line     string            `json:"line,omitempty"`
+	Count    int               `json:"count,omitempty"`
+	Values   map[string]string `json:"values,omitempty"`
+	OnDisk   string            `json:"onDisk,omitempty"`
+	Versions string            `json:"versions,omitempty"`
+	Do       []string          `json:"do,omitempty"`
+	// Checks, Causes and Rules belong to it.
+	Checks []string `json:"checks,omitempty"`
+	Causes []string `json:"causes,omitempty"`
+	Rules  []string `json:"rules,omitempty"`
+}
+
+// Answer is the document of explain.
+type Answer struct {
+	SchemaVersion int          `json:"schemaVersion"`
+	Tool          compare.Tool `json:"tool"`
+	Topics        []Topic      `json:"topics"`
+	// On is nil when no sources were given.
+	On *On `json:"on"`
+}
+
+// On is what the sources say about the topics.
+type On struct {
+	Sources  []compare.Source       `json:"sources"`
+	Verdict  compare.Verdict        `json:"verdict"`
+	Checks   []compare.CheckOutcome `json:"checks"`
+	Findings []check.Finding        `json:"findings"`
+	Causes   []compare.Cause        `json:"causes"`
+	// Rules are those of preflight, by source, for the line that wrote it or the one asked about.
+	Rules []RuleOn `json:"rules"`
+	// Shown tells whether anything the topics name was found on the sources.
+	Shown bool `json:"shown"`
+}
+
+// RuleOn is what one rule of preflight says of one source.
+type RuleOn struct {
+	Source string `json:"source"`
+	To     string `json:"to"`
+	preflight.Outcome
+}
+
+// Code finds the check, cause or rule of an ID; the ID of a finding (A01-2) stands for its check.
+func Code(code string) (Topic, bool) {
+	family, _, _ := strings.Cut(code, "-")
+	for _, c := range check.All() {
+		if strings.EqualFold(c.ID, code) || strings.EqualFold(c.ID, family) {
+			return Topic{Check: &c, Kind: "check", ID: c.ID, Title: c.Title, Text: c.Doc, Checks: []string{c.ID}}, true
+		}
+	}
+	for _, k := range cause.All() {
+		if strings.EqualFold(k.ID, code) {
+			return Topic{Cause: &k, Kind: "cause", ID: k.ID, Title: k.Title, Text: k.Doc, Causes: []string{k.ID}}, true
+		}
+	}
+	for _, k := range cause.Undetected() {
+		if strings.EqualFold(k.ID, code) {
+			return Topic{Known: &k, Kind: "known-cause", ID: k.ID, Title: k.Title}, true
+		}
+	}
+	for _, r := range preflight.Rules() {
+		if strings.EqualFold(r.ID, code) {
+			return Topic{Rule: &r, Kind: "rule", ID: r.ID, Title: r.Title, Text: r.Doc, Rules: []string{r.ID}}, true
+		}
+	}
+	if m, ok := serverlog.Find(code); ok {
+		return message(serverlog.Match{Message: m}), true
+	}
+	return Topic{}, false
+}
+
+// Messages turns what was found in a server's log into topics.
+func Messages(found []serverlog.Match) []Topic {
+	var out []Topic
+	for _, m := range found {
+		out = append(out, message(m))
+	}
+	return out
+}
+
+func message(m serverlog.Match) Topic {
+	return Topic{Message: &m, Kind: "message", ID: m.ID, Title: m.Means, Text: m.Means, Line: m.Line, Count: m.Count, Values: m.Values, OnDisk: m.OnDisk,
+		Versions: m.Versions, Do: m.Do, Checks: m.Checks, Causes: m.Causes, Rules: m.Rules}
+}
+
+// Options tune Look.
+type Options struct {
+	compare.Options
+	// To is the version that rules of preflight ask about; the zero value is each source's own line.
+	To preflight.Version
+}
+
+// Look diagnoses the sources and takes from it what the topics name.
+func Look(ctx context.Context, topics []Topic, specs []evidence.Spec, o Options) (*On, error) {
+	r, err := compare.Diagnose(ctx, specs, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	w := wanted(topics)
+	on := &On{Sources: r.Sources, Verdict: r.Verdict, Checks: []compare.CheckOutcome{}, Findings: []check.Finding{}, Causes: []compare.Cause{}, Rules: []RuleOn{}}
+	for _, c := range r.Causes {
+		if slices.Contains(w.Causes, c.ID) {
+			on.Causes, on.Shown = append(on.Causes, c), true
+			// What a cause rests on belongs to its explanation.
+			for _, id := range c.Because {
+				code, _, _ := strings.Cut(id, "-")
+				w.Checks = append(w.Checks, code)
+			}
+		}
+	}
+	for _, c := range r.Checks {
+		if slices.Contains(w.Checks, c.ID) {
+			on.Checks = append(on.Checks, c)
+			on.Shown = on.Shown || c.Outcome == check.Violated
+		}
+	}
+	for _, f := range r.Findings {
+		if slices.Contains(w.Checks, f.Check) {
+			on.Findings = append(on.Findings, f)
+		}
+	}
+	return on, on.preflight(ctx, w.Rules, specs, r, o)
+}
+
+// wanted joins what all topics name.
+func wanted(topics []Topic) Topic {
+	var w Topic
+	for i := range topics {
+		w.Checks, w.Causes, w.Rules = append(w.Checks, topics[i].Checks...), append(w.Causes, topics[i].Causes...), append(w.Rules, topics[i].Rules...)
+	}
+	return w
+}
+
+// preflight asks the rules of every source that is a data dir.
+func (on *On) preflight(ctx context.Context, rules []string, specs []evidence.Spec, r *compare.Report, o Options) error {
+	if len(rules) == 0 {
+		return nil
+	}
+	for _, spec := range specs {
+		to := o.To
+		if to.Minor == 0 {
+			to = preflight.Version{Minor: lineOf(spec, r), Patch: -1}
+		}
+		res, err := preflight.Run(ctx, spec, to, preflight.Options{Version: o.Version})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var se *evidence.SourceError
+		if errors.As(err, &se) {
+			continue // a backup, a log alone, or what Diagnose has told already
+		}
+		if err != nil {
+			return err
+		}
+		for _, x := range res.Rules {
+			if slices.Contains(rules, x.Rule) {
+				on.Rules = append(on.Rules, RuleOn{Source: res.Source.Name, To: res.To, Outcome: x})
+				on.Shown = on.Shown || x.Outcome == check.Violated
+			}
+		}
+	}
+	return nil
+}
+
+// lineOf is the minor of the line that wrote a source; 3.6 where no mark tells.
+func lineOf(spec evidence.Spec, r *compare.Report) int {
+	for i := range r.Members {
+		m := &r.Members[i]
+		if (m.Name == spec.Name || len(r.Members) == 1) && m.WroteBy.Etcd != nil {
+			if n, ok := evidence.MinorOf(*m.WroteBy.Etcd); ok {
+				return min(max(n, preflight.Oldest), preflight.Newest)
+			}
+		}
+	}
+	return 6
+}
