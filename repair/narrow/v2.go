@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -101,6 +102,9 @@ func withoutUserKeys(file []byte) ([]byte, error) {
 	var children map[string]json.RawMessage
 	if err := json.Unmarshal(root["Children"], &children); err != nil {
 		return nil, err
+	}
+	if children == nil {
+		return nil, errors.New("the v2 store has no keys where it should")
 	}
 	children["1"] = json.RawMessage(`{"Path":"/1","CreatedIndex":0,"ModifiedIndex":0,"ExpireTime":"0001-01-01T00:00:00Z","Value":"","Children":{}}`)
 	// What was watched is not kept either: the history names the keys.
