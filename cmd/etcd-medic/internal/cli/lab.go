@@ -67,6 +67,11 @@ func runLab(ctx context.Context, o *labOptions) (err error) {
 		return usagef("", "--isolation: %v", err)
 	}
 	s := &labStory{o: o, dir: o.dir}
+	if s.dir != "" { // servers run elsewhere
+		if s.dir, err = filepath.Abs(s.dir); err != nil {
+			return err
+		}
+	}
 	if s.dir == "" {
 		if s.dir, err = os.MkdirTemp("", "etcd-medic-lab-"); err != nil {
 			return err
