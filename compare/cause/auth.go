@@ -121,10 +121,15 @@ func membersOf(in *Input, checks ...string) []string {
 
 // byField builds a proof from the findings of a check whose first evidence names one of the fields.
 func byField(in *Input, refutedBy, checkID string, fields ...string) *Match {
+	return proofOf(in, checkID, refutedBy, func(f check.Finding) bool { return fieldIs(f, fields) })
+}
+
+// proofOf builds a proof from the findings of a check that fit.
+func proofOf(in *Input, checkID, refutedBy string, fits func(check.Finding) bool) *Match {
 	m := &Match{Certainty: Proof, RefutedBy: refutedBy, Because: []string{}}
 	seen := map[string]bool{}
 	for _, f := range in.Findings[checkID] {
-		if !fieldIs(f, fields) {
+		if !fits(f) {
 			continue
 		}
 		m.Because = append(m.Because, f.ID)

@@ -21,16 +21,9 @@ from before the snapshot. The mechanism is known from the sources, not from a re
 			return nil
 		}
 		m := &Match{Certainty: Hint, RefutedBy: "a write behind the snapshot that the old roles refuse and the member applied"}
-		for i, r := range in.Replay.Members {
-			n := r.Counts[replay.Missing]
-			if !r.Checked || n == 0 {
-				continue
-			}
-			if in.Members[i].Version.Minor > 5 || r.Stale != n || r.Counts[replay.Contradicted] > 0 || len(r.Extra) > 0 {
-				return nil
-			}
-			m.Members = append(m.Members, in.Members[i].Label())
-		}
+		m.Members = onlyMissing(in, func(pos int, r *replay.MemberResult) bool {
+			return in.Members[pos].Version.Minor <= 5 && r.Stale == r.Counts[replay.Missing]
+		})
 		if len(m.Members) == 0 {
 			return nil
 		}

@@ -88,25 +88,16 @@ func shutMembers(in *Input, lastMinor int, refutedBy string, opened func(pos int
 		return nil
 	}
 	m := &Match{Certainty: Strong, RefutedBy: refutedBy}
-	for i, r := range in.Replay.Members {
-		if !r.Checked || r.Counts[replay.Missing] == 0 {
-			continue
-		}
-		minor, missing := in.Members[i].Version.Minor, 0
-		if minor < 4 || minor > lastMinor || r.Counts[replay.Contradicted] > 0 || len(r.Extra) > 0 {
-			return nil
-		}
+	m.Members = onlyMissing(in, func(pos int, r *replay.MemberResult) bool {
+		minor, missing := in.Members[pos].Version.Minor, 0
 		for _, s := range r.Shut {
-			if s.After > 0 || !opened(i, s) {
-				return nil
+			if s.After > 0 || !opened(pos, s) {
+				return false
 			}
 			missing += s.Missing
 		}
-		if missing != r.Counts[replay.Missing] {
-			return nil
-		}
-		m.Members = append(m.Members, in.Members[i].Label())
-	}
+		return minor >= 4 && minor <= lastMinor && missing == r.Counts[replay.Missing]
+	})
 	if len(m.Members) == 0 {
 		return nil
 	}

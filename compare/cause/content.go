@@ -110,20 +110,29 @@ func matchCindexAhead(in *Input) *Match {
 		return nil
 	}
 	m := &Match{Certainty: Strong, RefutedBy: "a missing entry without a crash of the member behind it; two missing entries in one process life"}
-	for i, r := range in.Replay.Members {
-		if !r.Checked || r.Counts[replay.Missing] == 0 {
-			continue
-		}
-		if in.Members[i].Version.Minor != 5 || r.Counts[replay.Contradicted] > 0 || len(r.Extra) > 0 || !onePerLife(in, i) {
-			return nil
-		}
-		m.Members = append(m.Members, in.Members[i].Label())
-	}
+	m.Members = onlyMissing(in, func(pos int, _ *replay.MemberResult) bool {
+		return in.Members[pos].Version.Minor == 5 && onePerLife(in, pos)
+	})
 	if len(m.Members) == 0 {
 		return nil
 	}
 	m.Because = ids(in, "K03", "K02", "K01")
 	return m
+}
+
+// onlyMissing names the members that lack entries and nothing else is wrong with, nil unless each of them fits.
+func onlyMissing(in *Input, fits func(pos int, r *replay.MemberResult) bool) []string {
+	var names []string
+	for i, r := range in.Replay.Members {
+		if !r.Checked || r.Counts[replay.Missing] == 0 {
+			continue
+		}
+		if r.Counts[replay.Contradicted] > 0 || len(r.Extra) > 0 || !fits(i, r) {
+			return nil
+		}
+		names = append(names, in.Members[i].Label())
+	}
+	return names
 }
 
 // onePerLife tells whether each missing entry of a member has a start of that member behind it, and none shares one.

@@ -121,22 +121,9 @@ remaining TTL. A difference of settings, not of data.`,
 
 // aside builds a proof from the findings of a check that fit, for causes that explain no verdict.
 func aside(in *Input, checkID, refutedBy string, fits func(check.Finding) bool) *Match {
-	m := &Match{Certainty: Proof, RefutedBy: refutedBy, Because: []string{}, Aside: true}
-	seen := map[string]bool{}
-	for _, f := range in.Findings[checkID] {
-		if !fits(f) {
-			continue
-		}
-		m.Because = append(m.Because, f.ID)
-		for _, name := range f.Members {
-			if !seen[name] {
-				seen[name] = true
-				m.Members = append(m.Members, name)
-			}
-		}
-	}
-	if len(m.Because) == 0 {
-		return nil
+	m := proofOf(in, checkID, refutedBy, fits)
+	if m != nil {
+		m.Aside = true
 	}
 	return m
 }

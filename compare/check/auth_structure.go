@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 var authStructure = Check{
@@ -21,8 +22,13 @@ B05. All etcd versions.`,
 
 func runAuthStructure(in *Input) Result {
 	var fs []Finding
+	unread := ""
 	for _, m := range in.Members {
 		if !m.HasDB() || m.Source.Kind == evidence.KindBackup {
+			continue
+		}
+		if authDamaged(m) {
+			unread = m.Label() + ": part of the auth buckets can not be read"
 			continue
 		}
 		if f := authStructureFinding(m); len(f.Evidence) > 0 {
@@ -30,7 +36,14 @@ func runAuthStructure(in *Input) Result {
 			fs = append(fs, in.cut(f))
 		}
 	}
-	return outcome(fs, "")
+	return outcome(fs, unread)
+}
+
+// authDamaged tells whether damage may hide rows of the auth buckets; what is not there then proves nothing.
+func authDamaged(m *evidence.Member) bool {
+	return slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool {
+		return d.Bucket == "" || strings.HasPrefix(d.Bucket, "auth")
+	})
 }
 
 func authStructureFinding(m *evidence.Member) Finding {
