@@ -183,8 +183,25 @@ func TestLearners(t *testing.T) {
 		{name: "promoted and running", tell: promoted(true), class: "healthy", not: []string{"nonstarted-learner-promoted"}},
 		{name: "wrong flag by snapshot", tell: wrongFlag(true, ""), class: "membership", cause: "learner-promotion-not-persisted", causes: []string{"learner-promotion-propagated"}, not: []string{"members-bucket-is-quorum-37"}},
 		{name: "wrong flag by the log", tell: wrongFlag(false, ""), class: "membership", cause: "learner-promotion-not-persisted", not: []string{"learner-promotion-propagated"}},
+		{name: "a zombie on 3.5", tell: zombie(""), class: "healthy", causes: []string{"zombie-members-v3-bucket"}, checks: []string{"M07", "M03"}},
+		{name: "a zombie on 3.6", tell: zombie("3.6.0"), class: "membership", cause: "zombie-members-v3-bucket", certainty: "proof", checks: []string{"M07", "M03"}},
 		{name: "wrong flag on 3.7", tell: wrongFlag(false, "3.7.0"), class: "membership", cause: "learner-promotion-not-persisted", causes: []string{"members-bucket-is-quorum-37"}, checks: []string{"M07"}},
 	})
+}
+
+// zombie: bucket members of all lists a member that raft does not know.
+func zombie(storage string) func(t *testing.T, root string) {
+	return func(t *testing.T, root string) {
+		t.Helper()
+		s := bootstrap(t, root)
+		for _, h := range s.hands {
+			h.Member(0xb9, false, true)
+			if storage != "" {
+				h.Row("meta", "storageVersion", storage)
+			}
+		}
+		s.done()
+	}
 }
 
 func promoted(started bool) func(t *testing.T, root string) {

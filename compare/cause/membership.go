@@ -91,7 +91,7 @@ boot with the bucket (3.5.0, 3.6 and later) then list and count them.`,
 	Recovery:   "let every member start once on 3.5.26 or later and verify; on 3.6 and later remove the zombies if the quorum allows",
 	Loss:       "none of data; loss of quorum after an upgrade",
 	Match: func(in *Input) *Match {
-		return byField(in, "a conf change that added the member again after its removal", "M07", "zombie")
+		return weigh(in, byField(in, "a conf change that added the member again after its removal", "M07", "zombie"))
 	},
 }
 

@@ -150,6 +150,12 @@ func (in *Input) learnerFinding(m *evidence.Member, row *dumpdb.Member) *Finding
 	case !row.IsLearner && slices.Contains(ms.Learners, id):
 		f.Title, ev.Field = fmt.Sprintf("%s: member %s is a learner for raft and a voter in bucket members", m.Label(), id), "isLearner"
 		ev.Observed, ev.Expected = "voter", "learner, as raft's configuration says"
+	case !ms.IsVoter(id) && !slices.Contains(ms.Learners, id):
+		f.Title, ev.Field = fmt.Sprintf("%s: member %s is in bucket members, raft does not know it", m.Label(), id), "zombie"
+		ev.Observed, ev.Expected = "in members", "a voter or learner of raft's configuration"
+		if m.Version.Minor < 6 {
+			f.Severity, f.Class = Warning, "" // up to 3.5 a server lists members by the v2 store, except 3.5.0
+		}
 	default:
 		return nil
 	}
