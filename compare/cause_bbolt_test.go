@@ -271,3 +271,68 @@ func TestRowsThatCameBack(t *testing.T) {
 		}
 	})
 }
+
+// TestFreelistStored: a database that another program opened for writing stores a freelist, which servers since 3.3 do not.
+func TestFreelistStored(t *testing.T) {
+	for version, want := range map[string][]string{"3.4.0": {"defrag-drops-backend-options", "db-in-use-by-second-tool"}, "3.6.0": {"db-in-use-by-second-tool"}, "": nil} {
+		s := small()
+		dirs := s.Write(t, t.TempDir())
+		if version != "" {
+			asVersion(version)(t, filepath.Join(dirs[1], "member"))
+			db, err := bbolt.Open(filepath.Join(dirs[1], "member", "snap", "db"), 0o600, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Update(func(*bbolt.Tx) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		evidencetest.Unchanged(t, dirs...)
+		r := diagnose(t, synthSpecs(dirs[1:2]))
+		var have []string
+		for _, k := range r.Causes {
+			have = append(have, k.ID)
+		}
+		if !slices.Equal(have, want) || r.Verdict.Class != "healthy" {
+			t.Errorf("%s: causes %v, want %v: %s", version, have, want, r.Verdict.Summary)
+		}
+	}
+}
+
+// TestZeroPagesAtTheEnd: what a file system that lost the last writes leaves is told as a hint; zeros elsewhere are not.
+func TestZeroPagesAtTheEnd(t *testing.T) {
+	for name, last := range map[string]bool{"at the end": true, "at the front": false} {
+		t.Run(name, func(t *testing.T) {
+			s := small()
+			s.Entries, s.Value = 1000, 100
+			dirs := s.Write(t, t.TempDir())
+			file := filepath.Join(dirs[1], "member", "snap", "db")
+			db, err := dumpdb.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			page := uint64(0)
+			for r, err := range db.Revisions() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if page == 0 || last {
+					page = max(page, r.Page)
+				}
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			writeZeros(t, file, int64(page)*4096, int64(page+1)*4096)
+			evidencetest.Unchanged(t, dirs...)
+			r := diagnose(t, synthSpecs(dirs))
+			told := slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == "ext4-fast-commit" })
+			if told != last || *r.Verdict.Cause != "bbolt-page-damage" {
+				t.Errorf("told %v, cause %s: %+v", told, *r.Verdict.Cause, r.Causes)
+			}
+		})
+	}
+}

@@ -32,10 +32,8 @@ var undetectedMVCC = []Known{
 }
 
 var undetectedBackend = []Known{
-	{"defrag-drops-backend-options", "the database was opened with other options after a defragmentation"},
 	{"bbolt-rollback-keeps-allocations", "pages of a transaction that was rolled back stayed allocated"},
 	{"bbolt-cursor-last-empty-page", "the last row of a bucket is not found because the last page is empty"},
-	{"ext4-fast-commit", "a defect of the kernel's file system lost pages at a power loss"},
 }
 
 var undetectedFiles = []Known{}
@@ -47,5 +45,4 @@ var undetectedMembership = []Known{
 
 var undetectedOperators = []Known{
 	{"restored-from-raw-db", "a cluster was restored from a bare database file"},
-	{"db-in-use-by-second-tool", "another program changed the stopped database"},
 }

@@ -29,6 +29,7 @@ func sourceChecks() []Check {
 		rootListsBuckets,
 		dbPages,
 		dbRows,
+		noFreelistPage,
 		dbNotAheadOfLog,
 		dbTermMatchesLog,
 	}
