@@ -15,6 +15,9 @@ import (
 
 // scenarioDamage acts on the collected copies, never on a running member.
 var scenarioDamage = map[string]scenarioStep{
+	// zerowal NODE blanks one entry in the middle of the last segment, losetail NODE COUNT the last records.
+	"zerowal":  (*scenario).zeroWAL,
+	"losetail": (*scenario).loseTail,
 	// putdb NODE: the database that keepdb has set aside.
 	"putdb": (*scenario).putDB,
 	// torn NODE HOW: the last record of the last segment is cut off in the middle (cut), zeroed from a sector on (zero) or

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	bolt "go.etcd.io/bbolt"
@@ -72,4 +73,28 @@ func (s *scenario) copyFile(from, to string) {
 	_, err = io.Copy(out, in)
 	s.must(err)
 	s.must(out.Close())
+}
+
+func (s *scenario) lastSegment(node string) string {
+	segs, err := filepath.Glob(filepath.Join(s.dirs[node], "member", "wal", "*.wal"))
+	s.must(err)
+	slices.Sort(segs)
+	return segs[len(segs)-1]
+}
+
+func (s *scenario) zeroWAL(args []string) {
+	file := s.lastSegment(args[0])
+	at := s.frames(file)
+	k := len(at) / 2
+	for at[k+1]-at[k] < 64 {
+		k++
+	}
+	s.writeAt(file, at[k], make([]byte, at[k+1]-at[k]))
+}
+
+func (s *scenario) loseTail(args []string) {
+	file := s.lastSegment(args[0])
+	at := s.frames(file)
+	from := at[len(at)-1-s.number(args, 1, 6)]
+	s.writeAt(file, from, make([]byte, at[len(at)-1]-from))
 }

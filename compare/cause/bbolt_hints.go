@@ -4,51 +4,21 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-var defragDropsOptions = Cause{
-	ID: "defrag-drops-backend-options", Title: "the database was opened with other options after a defragmentation",
-	Doc: `Up to 3.4.18 and 3.5.2 a server reopened its database after a defragmentation without the options it had used before. Until its next restart it
-stored a freelist, which servers of these lines otherwise do not.
-A hint: another program that wrote to the file leaves the same mark.`,
-	Affected:   []string{"up to 3.4.18", "3.5.0 - 3.5.2"},
-	FixedIn:    []string{"3.4.19", "3.5.3"},
-	Refs:       append(refs("etcd-io/etcd", 13841), "https://github.com/etcd-io/etcd/pull/13701", "https://github.com/etcd-io/etcd/pull/13713"),
-	LookAlikes: "db-in-use-by-second-tool; data of 3.2 and older",
-	Recovery:   "none needed; a restart ends it",
-	Loss:       "none; commits and compactions are slower",
-	Match: func(in *Input) *Match {
-		return freelistHint(in, "a member that was not defragmented since its last start", func(m *evidence.Member) bool { return m.Version.Minor <= 5 })
-	},
-}
-
 var secondTool = Cause{
 	ID: "db-in-use-by-second-tool", Title: "another program wrote to the database",
 	Doc: `A bbolt tool, or any program that opens the file for writing, stores a freelist, which servers of 3.3 and later do not. It may have changed
 nothing else.
-A hint: up to 3.4.18 and 3.5.2 a server itself did so after a defragmentation.`,
-	LookAlikes: "defrag-drops-backend-options; data of 3.2 and older",
+A hint: a server on another system than Linux stores one too.`,
+	LookAlikes: "a server that does not run on Linux; data of 3.2 and older",
 	Recovery:   "compare the file with a copy from before; open databases read-only",
 	Loss:       "usually none",
 	Match: func(in *Input) *Match {
-		return freelistHint(in, "a server of that line that stores a freelist", func(*evidence.Member) bool { return true })
-	},
-}
-
-// freelistHint makes a hint of the stored freelists of the members that fit.
-func freelistHint(in *Input, refutedBy string, fits func(*evidence.Member) bool) *Match {
-	m := byField(in, refutedBy, "D08", "freelist")
-	if m == nil {
-		return nil
-	}
-	out := &Match{Certainty: Hint, RefutedBy: refutedBy, Because: []string{}, Aside: true}
-	for _, label := range m.Members {
-		if x := in.member(label); x != nil && fits(x) {
-			out.Members, out.Because = append(out.Members, label), append(out.Because, idsOf(in, label, "D08")...)
+		m := besideVerdict(byField(in, "a server that stores a freelist itself", "D08", "freelist"))
+		if m != nil {
+			m.Certainty = Hint
 		}
-	}
-	if len(out.Members) == 0 {
-		return nil
-	}
-	return out
+		return m
+	},
 }
 
 var ext4FastCommit = Cause{

@@ -32,6 +32,7 @@ var undetectedMVCC = []Known{
 }
 
 var undetectedBackend = []Known{
+	{"defrag-drops-backend-options", "the database was opened with other options after a defragmentation; on Linux this leaves no mark in the file"},
 	{"bbolt-rollback-keeps-allocations", "pages of a transaction that was rolled back stayed allocated"},
 	{"bbolt-cursor-last-empty-page", "the last row of a bucket is not found because the last page is empty"},
 }

@@ -138,7 +138,6 @@ func sideCauses() []Cause {
 		leaseCheckpointMixed,
 		leaseCheckpointNotPersisted,
 		leaseRevokedByDeposed,
-		defragDropsOptions,
 		secondTool,
 		defragLeftover,
 		snapDirLeftovers,

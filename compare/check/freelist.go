@@ -7,9 +7,8 @@ const noFreelistStored = ^uint64(0)
 
 var noFreelistPage = Check{
 	ID: "D08", Title: "whether the database stores a freelist is told, not judged",
-	Doc: `Servers of 3.3 and later keep no freelist on disk (backend option NoFreelistSync), so the newest meta page names none. A freelist page in their
-data was written by a server that had lost the option, which happened up to 3.4.18 and 3.5.2 when it reopened the file after a defragmentation, or
-by another program that opened the file for writing. Neither does harm.
+	Doc: `Servers of 3.3 and later keep no freelist on disk on Linux (backend option NoFreelistSync), so the newest meta page names none. A freelist page
+in their data was written by a server on another system, or by another program that opened the file for writing. Neither does harm.
 Normal: a freelist page in data of 3.2 and older.`,
 	Needs: NeedDB,
 	Run:   runNoFreelistPage,
@@ -26,7 +25,7 @@ func runNoFreelistPage(in *Input) Result {
 			continue
 		}
 		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, Title: fmt.Sprintf("%s: the database stores a freelist (page %d)", m.Label(), p.Freelist),
-			Explanation: "a server of " + m.Version.Text + " normally stores none; it was reopened after a defragmentation, or another program wrote to it",
+			Explanation: "a server of " + m.Version.Text + " stores none on Linux; another program wrote to the file",
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page), Offset: Int64(p.Offset), Field: "freelist", Observed: fmt.Sprintf("page %d", p.Freelist),
 				Expected: "none (all ones)", Show: showDB(m, "--pages")}}})
 	}
