@@ -53,7 +53,11 @@ func Verify(ctx context.Context, spec evidence.Spec, o Options) (*compare.Report
 		next(r)
 		return nil
 	}
-	return compare.Inspect(ctx, spec, o.Options)
+	r, err := compare.Inspect(ctx, spec, o.Options)
+	if err == nil && r.Backup == nil && len(r.Sources) > 1 {
+		return nil, &evidence.SourceError{Where: spec.Where, Found: fmt.Sprintf("%d sources in one", len(r.Sources)), Expected: "one backup; unpack it and name the folder"}
+	}
+	return r, err
 }
 
 // next says what to do with the backup, as far as the verdict of diagnose does not.

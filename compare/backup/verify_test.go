@@ -1,6 +1,7 @@
 package backup_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -273,6 +274,38 @@ func TestEveryPrefix(t *testing.T) {
 				t.Fatalf("cut at %d: %s %q: %s", cut, r.Verdict.Class, cause(r), r.Verdict.Summary)
 			}
 		}
+	}
+}
+
+// TestArchives: a backup in an archive is verified like the file; of several in one nobody could say which is meant.
+func TestArchives(t *testing.T) {
+	b, err := os.ReadFile(good(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := func(names ...string) string {
+		path := filepath.Join(t.TempDir(), "backups.tar")
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := tar.NewWriter(f)
+		for _, n := range names {
+			err = errors.Join(err, w.WriteHeader(&tar.Header{Name: n, Mode: 0o600, Size: int64(len(b))}))
+			_, werr := w.Write(b)
+			err = errors.Join(err, werr)
+		}
+		if err = errors.Join(err, w.Close(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if r := verify(t, archive("one.db")); r.Verdict.Class != "backup-good" || backup.Name(r) != "one.db" {
+		t.Errorf("%s: %s", backup.Name(r), r.Verdict.Class)
+	}
+	var se *evidence.SourceError
+	if _, err := backup.Verify(context.Background(), evidence.Spec{Where: archive("one.db", "two.db")}, backup.Options{}); !errors.As(err, &se) {
+		t.Errorf("two backups in one archive: %v", err)
 	}
 }
 
