@@ -81,7 +81,8 @@ var backupAuth = Check{
 	ID: "B05", Title: "users, roles and permissions of a backup resolve",
 	Doc: `Every role that a user has exists; the roles of a user are sorted, because the server finds root by binary search; permissions are valid
 ranges. With auth enabled there is a user root with the role root (without it nobody can administer the restored cluster), and an auth
-revision of 1 or more.`,
+revision of 1 or more.
+Normal: role root without a row in authRoles (granting it needs none).`,
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupAuth) },
 }
 
@@ -92,7 +93,7 @@ func judgeBackupAuth(m *evidence.Member) []Finding {
 		fs = append(fs, backupFinding(m, sev, title, "auth of the restored cluster would not work as it did",
 			Evidence{Bucket: bucket, Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, bucket)}))
 	}
-	roles := map[string]bool{}
+	roles := map[string]bool{"root": true} // granting role root needs no row of it
 	for _, r := range a.Roles {
 		roles[r.Name] = true
 		for _, p := range r.Perms {
