@@ -133,3 +133,27 @@ func TestLoopbackAsGoSeesIt(t *testing.T) {
 		t.Errorf("%+v %v", p.bindAddresses(), err)
 	}
 }
+
+// TestSocketDir: the sockets lie in the scratch folder if their paths stay short enough for the kernel, else somewhere short.
+func TestSocketDir(t *testing.T) {
+	short, err := os.MkdirTemp("/tmp", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(short)
+	for scratch, inside := range map[string]bool{short: true, short + "/" + strings.Repeat("long", 30): false} {
+		dir, err := socketDir(scratch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(dir, scratch) != inside || len(dir) > maxSocketPath {
+			t.Errorf("%s for %s", dir, scratch)
+		}
+		if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v %v", dir, st, err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -84,7 +84,7 @@ func New(ctx context.Context, o Options) (*Sandbox, error) {
 
 func (s *Sandbox) prepare(ctx context.Context) error {
 	var err error
-	if s.sockets, err = socketDir(); err != nil {
+	if s.sockets, err = socketDir(s.options.Dir); err != nil {
 		return err
 	}
 	if s.ca, err = newAuthority(filepath.Join(s.options.Dir, "tls")); err != nil {
@@ -107,10 +107,13 @@ func (s *Sandbox) commonName() string {
 }
 
 // maxSocketPath is what fits into sockaddr_un on every system, less the name of a socket.
-const maxSocketPath = 104 - len("/m9999.sock")
+const maxSocketPath = 104 - len("/m9999.sock"+socketPort)
 
-// socketDir makes a folder for unix sockets, whose paths must be short, whatever the scratch folder is called.
-func socketDir() (string, error) {
+// socketDir makes a folder for unix sockets, whose paths must be short: in the scratch folder, unless its own path is too long.
+func socketDir(scratch string) (string, error) {
+	if dir := filepath.Join(scratch, "s"); len(dir) <= maxSocketPath {
+		return dir, os.MkdirAll(dir, 0o700)
+	}
 	for _, parent := range []string{"", "/tmp"} {
 		dir, err := os.MkdirTemp(parent, "sandbox-")
 		if err != nil {
@@ -121,7 +124,7 @@ func socketDir() (string, error) {
 		}
 		_ = os.Remove(dir)
 	}
-	return "", errors.New("no folder for sockets: neither TMPDIR nor /tmp takes one whose path is short enough")
+	return "", errors.New("no folder for sockets: the scratch folder's path is too long, and neither TMPDIR nor /tmp takes a shorter one")
 }
 
 // isolate finds the ground that the members run on.
