@@ -142,7 +142,7 @@ func (r *runner) noOtherLearner(ctx context.Context) error {
 
 // learners tells whether the cluster's servers know learners.
 func (r *runner) learners() bool {
-	return r.sandbox || r.plan.Cluster.Minor == 0 || r.plan.Cluster.Minor >= 4
+	return r.plan.Cluster.Minor == 0 || r.plan.Cluster.Minor >= 4
 }
 
 func doStartEmpty(ctx context.Context, r *runner, s *Step) (string, error) {

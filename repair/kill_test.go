@@ -111,7 +111,7 @@ func mustLoad(t *testing.T, file string) *Plan {
 // wantHealthy diagnoses data dirs that were handed out.
 func wantHealthy(t *testing.T, out string) {
 	t.Helper()
-	r, err := compare.Diagnose(t.Context(), []evidence.Spec{{Where: out}}, compare.Options{})
+	r, err := compare.Diagnose(t.Context(), specsOf(out), compare.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,3 +119,5 @@ func wantHealthy(t *testing.T, out string) {
 		t.Errorf("%d members, %s: %s", len(r.Members), r.Verdict.Class, r.Verdict.Summary)
 	}
 }
+
+func specsOf(dir string) []evidence.Spec { return []evidence.Spec{{Where: dir}} }

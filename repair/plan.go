@@ -105,6 +105,8 @@ type Choice struct {
 	Compact      int64  `json:"compactRevision"`
 	HashKV       uint32 `json:"hashKV"`
 	AuthRevision uint64 `json:"authRevision"`
+	// Known are checks that find something in this member alone. It is kept with its content and does not count against the result.
+	Known []string `json:"known,omitempty"`
 }
 
 // Lost is what keeping the best member's content gives up.

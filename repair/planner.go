@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
@@ -258,8 +259,16 @@ func (pl *planner) setBest(label, by, why string) {
 	if f.Auth != nil {
 		c.AuthRevision = f.Auth.Revision
 	}
+	for i := range pl.r.Findings {
+		if fd := &pl.r.Findings[i]; breaks(fd) && len(fd.Members) == 1 && fd.Members[0] == label && fd.Class != "membership" && !slices.Contains(c.Known, fd.Check) {
+			c.Known = append(c.Known, fd.Check)
+		}
+	}
 	pl.p.Best = c
 }
+
+// breaks tells whether a finding alone makes a diagnosis unhealthy.
+func breaks(f *check.Finding) bool { return f.Class != "" && f.Severity.Rank() >= check.Error.Rank() }
 
 // harmless tells whether it makes no difference which of these is kept: none of them lacks or alone holds anything, and their
 // databases hold the same.

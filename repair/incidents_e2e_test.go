@@ -1,0 +1,84 @@
+//go:build e2e
+
+package repair
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// TestE2ERepairEveryIncident rehearses every shipped incident that has a plan with a server of the line that wrote it, and applies it
+// both ways: the data dirs that result are diagnosed healthy, or show nothing that did not come with the kept member.
+func TestE2ERepairEveryIncident(t *testing.T) {
+	planned, servers := 0, map[string]string{}
+	for _, v := range []string{"3.3.18", "3.4.3", "3.5.35"} {
+		servers[v] = clustertest.Server(t, v) // before the tests change the folder
+	}
+	for _, name := range evidencetest.Incidents(t) {
+		t.Run(name, func(t *testing.T) {
+			p, err := planIncident(t, name, PlanOptions{})
+			var refused *RefusedError
+			if errors.As(err, &refused) {
+				return // healthy, lagging, or a backup: TestPlansOfIncidents holds the reason
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			planned++
+			file := filepath.Join(t.TempDir(), "plan.yaml")
+			if err := p.Save(file); err != nil {
+				t.Fatal(err)
+			}
+			o := RunOptions{EtcdBinary: servers[ownLine(p)]}
+			out, err := Rehearse(t.Context(), file, o)
+			mustReach(t, out, err)
+			for _, mode := range []Mode{Clone, Reseed} {
+				dir := filepath.Join(t.TempDir(), string(mode))
+				out, err := Apply(t.Context(), file, ApplyOptions{Mode: mode, Out: dir, RunOptions: o})
+				mustReach(t, out, err)
+				onlyWhatWasThere(t, p, dir)
+			}
+		})
+	}
+	if planned < 10 {
+		t.Errorf("%d incidents have a plan", planned)
+	}
+}
+
+// ownLine is the server that may open the data dirs and give them back.
+func ownLine(p *Plan) string {
+	switch p.Cluster.Minor {
+	case 3:
+		return "3.3.18"
+	case 4:
+		return "3.4.3"
+	}
+	return "3.5.35"
+}
+
+// onlyWhatWasThere diagnoses without the repair's own knowledge.
+func onlyWhatWasThere(t *testing.T, p *Plan, dir string) {
+	t.Helper()
+	r, err := compare.Diagnose(t.Context(), specsOf(dir), compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := strings.Join(append(p.Best.Known, "A02"), " ") // A02: a start of 3.3 and 3.4 applies auth operations again
+	for i := range r.Findings {
+		if f := &r.Findings[i]; breaks(f) && !strings.Contains(known, f.Check) {
+			t.Errorf("%s: %s", f.ID, f.Title)
+		}
+	}
+	for _, k := range r.Checks {
+		if slices.Contains([]string{"A01", "K01", "K02", "M02", "L01"}, k.ID) && k.Outcome != "holds" {
+			t.Errorf("%s %s: %s", k.ID, k.Outcome, k.Reason)
+		}
+	}
+}
