@@ -23,12 +23,12 @@ type Stretch struct {
 // Revisions is how many revisions the run made.
 func (r *Stretch) Revisions() int64 { return r.Last - r.First + 1 }
 
-// maxSearches bounds how often one member's log is read again, maxRun how many revisions are looked at before they are taken,
-// maxStarts at how many entries a run is tried to begin.
+// maxSearches bounds how often one member's log is searched in vain, maxRun how many revisions are looked at before they are
+// taken, maxStarts at how many entries, first and last, a run is tried to begin.
 const (
-	maxSearches = 16
+	maxSearches = 4
 	maxRun      = 100_000
-	maxStarts   = 32
+	maxStarts   = 4
 )
 
 // pastOf yields the merged log from an index on, read anew.
@@ -68,7 +68,6 @@ func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {
 	if s.past == nil || s.searches >= maxSearches || len(s.restarts) == 0 {
 		return false
 	}
-	s.searches++
 	starts := s.runStarts(s.cur.peek(0), stop)
 	for i := len(starts) - 1; i >= 0; i-- {
 		if run, n := s.follow(starts[i], stop, fits); n > 0 {
@@ -78,6 +77,7 @@ func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {
 			return true
 		}
 	}
+	s.searches++
 	return false
 }
 

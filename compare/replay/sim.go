@@ -48,7 +48,7 @@ type sim struct {
 	snaps  []uint64
 	// revoked are the revokes of leases that the server may have forgotten, until they are granted again.
 	revoked map[int64]KeptLease
-	// past reads the merged log again from an index; searches counts how often that was done, logEnd is its last index.
+	// past reads the merged log again from an index; searches counts how often that was in vain, logEnd is its last index.
 	past     func(from uint64) iter.Seq2[*item, error]
 	searches int
 	logEnd   uint64
