@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -89,9 +90,9 @@ type Outcome struct {
 
 // Result is the document of preflight.
 type Result struct {
-	SchemaVersion int    `json:"schemaVersion"`
-	Tool          Tool   `json:"tool"`
-	Source        Source `json:"source"`
+	SchemaVersion int            `json:"schemaVersion"`
+	Tool          compare.Tool   `json:"tool"`
+	Source        compare.Source `json:"source"`
 	// From is the line that wrote the dir, "" when no mark tells; To is the version asked about.
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -104,21 +105,6 @@ type Result struct {
 	Ready []string `json:"ready"`
 	// InputsUnchanged is true when no file changed while it was read.
 	InputsUnchanged bool `json:"inputsUnchanged"`
-}
-
-// Tool names the program that wrote the document.
-type Tool struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-}
-
-// Source is the data dir.
-type Source struct {
-	Name   string        `json:"name"`
-	Kind   evidence.Kind `json:"kind"`
-	Files  int           `json:"files"`
-	Bytes  int64         `json:"bytes"`
-	SHA256 string        `json:"sha256"`
 }
 
 // Options tune Run.
@@ -143,7 +129,7 @@ func Run(ctx context.Context, spec evidence.Spec, to Version, o Options) (*Resul
 	m := set.Members[0]
 	d.arg = set.Argument(m.Source)
 	d.settle(m)
-	r := &Result{SchemaVersion: 1, Tool: Tool{"etcd-medic", o.Version}, Source: Source{Name: m.Label(), Kind: m.Source.Kind}, From: m.Version.Text, To: to.String(),
+	r := &Result{SchemaVersion: compare.SchemaVersion, Tool: compare.Tool{Name: "etcd-medic", Version: o.Version}, Source: compare.Source{Name: m.Label(), Kind: m.Source.Kind}, From: m.Version.Text, To: to.String(),
 		Rules: []Outcome{}, Ready: []string{}}
 	if man := m.Source.Manifest; man != nil {
 		r.Source.Files, r.Source.Bytes, r.Source.SHA256 = len(man.Files), man.Bytes, man.Digest()
