@@ -86,6 +86,8 @@ func (s *Script) Add(st Step) int {
 			s.lives[st.By]++
 		}
 		life := uint64(1763000000000+1000*s.lives[st.By]) & (1<<40 - 1)
+		req := *st.Req // tests that run in parallel may share it
+		st.Req = &req
 		st.Req.Header = &etcdserverpb.RequestHeader{ID: uint64(synthMember+st.By)<<48 | (life<<8 + uint64(len(s.steps)&0x7f)), Username: st.User, AuthRevision: st.AuthRevision}
 	}
 	s.steps = append(s.steps, st)
