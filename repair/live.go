@@ -92,12 +92,15 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The journal knows the new IDs, so it is open before the cluster is looked at; a run that is refused leaves no trace but that.
+	// The journal knows the new IDs, so it is open before the cluster is looked at.
 	if err := s.journal(Live); err != nil {
 		return nil, err
 	}
 	r.j, s.out.Way = s.j, Live
 	if err := f.check(ctx, resumed); err != nil {
+		if !resumed {
+			err = errors.Join(err, s.j.write(Record{State: StateAbandon, Detail: err.Error()})) // nothing was begun
+		}
 		return nil, AsRefusal(err)
 	}
 	err = r.run(ctx)

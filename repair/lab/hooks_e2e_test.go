@@ -5,7 +5,6 @@ package lab_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,20 +18,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/lab"
 )
-
-// envVictim holds plan, endpoints, cacert, cert, key and hook, one a line, for a process that applies a plan live and is killed.
-const envVictim = "ETCD_MEDIC_TEST_LIVE_VICTIM"
-
-func victim(args []string) int {
-	o := repair.LiveOptions{Endpoints: strings.Split(args[1], ","), CACert: args[2], Cert: args[3], Key: args[4],
-		HookStop: args[5], HookWipe: args[5], HookStart: args[5], Output: os.Stderr}
-	out, err := repair.Apply(context.Background(), args[0], repair.ApplyOptions{Mode: repair.Live, Live: o})
-	if err != nil || !out.Reached {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
 
 // hook is what an operator would write, with the test's own hands behind it: it leaves a file with what it was told, and waits for the
 // answer.

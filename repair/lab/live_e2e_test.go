@@ -5,9 +5,7 @@ package lab_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,21 +13,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
-	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/lab"
 )
-
-func TestMain(m *testing.M) {
-	if handled, code := node.RunHidden(os.Args); handled {
-		os.Exit(code)
-	}
-	if args := os.Getenv(envVictim); args != "" {
-		os.Exit(victim(strings.Split(args, "\x1e")))
-	}
-	evidencetest.Main(m)
-}
 
 // TestE2ELive repairs running clusters of every line that is still maintained, with TLS and auth on, strict reconfiguration checks, and
 // writes going on all the time: none that was acknowledged is missing afterwards.
