@@ -109,9 +109,12 @@ func (s *Sandbox) commonName() string {
 // maxSocketPath is what fits into sockaddr_un on every system, less the name of a socket.
 const maxSocketPath = 104 - len("/m9999.sock"+socketPort)
 
-// socketDir makes a folder for unix sockets, whose paths must be short: in the scratch folder, unless its own path is too long.
+// notInURLs are characters that a path of a socket must not have: etcd takes lists of URLs, parted by commas.
+const notInURLs = ", \t\n%?#\"'\\"
+
+// socketDir makes a folder for unix sockets, whose paths must be short and plain: in the scratch folder, unless its own path is neither.
 func socketDir(scratch string) (string, error) {
-	if dir := filepath.Join(scratch, "s"); len(dir) <= maxSocketPath {
+	if dir := filepath.Join(scratch, "s"); len(dir) <= maxSocketPath && !strings.ContainsAny(dir, notInURLs) {
 		return dir, os.MkdirAll(dir, 0o700)
 	}
 	for _, parent := range []string{"", "/tmp"} {
@@ -119,7 +122,7 @@ func socketDir(scratch string) (string, error) {
 		if err != nil {
 			continue
 		}
-		if len(dir) <= maxSocketPath {
+		if len(dir) <= maxSocketPath && !strings.ContainsAny(dir, notInURLs) {
 			return dir, nil
 		}
 		_ = os.Remove(dir)
