@@ -238,6 +238,9 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 	for i := range pl.r.Findings {
 		fd := &pl.r.Findings[i]
 		if fd.Severity.Rank() >= check.Error.Rank() && len(fd.Members) == 1 && fd.Members[0] == m.Source && fd.Class != "membership" && fd.Class != "" {
+			if slices.Contains(pl.p.Best.Known, fd.Check) && slices.Contains(pl.p.Best.Equals, m.Source) {
+				continue // the best member shows the same, and their contents are equal
+			}
 			return fd.Title
 		}
 	}

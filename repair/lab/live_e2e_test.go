@@ -182,3 +182,5 @@ func wantHealthy(t *testing.T, dirs []string) {
 		t.Errorf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
 	}
 }
+
+func hexOf(id uint64) string { return fmt.Sprintf("%x", id) }
