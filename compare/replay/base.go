@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -131,25 +132,14 @@ func (s *sim) align(ctx context.Context, r *Result, found *anchorCache) error {
 	if err != nil {
 		return err
 	}
-	votes, first := map[int64]int{}, map[int64]anchor{}
-	for rev, err := range s.m.DB.Handle.Revisions() {
-		if err != nil || rev.Err != nil || rev.Tombstone || rev.Sub != 0 {
-			continue
-		}
-		if a, ok := anchors[anchorKey(rev.KV.Key, rev.KV.Value)]; ok {
-			shift := rev.Main - a.ordinal
-			votes[shift]++
-			if f, ok := first[shift]; !ok || a.index < f.index {
-				first[shift] = a
-			}
-		}
+	best, first, n := s.vote(anchors, max(s.m.CurrentRevision()-2*writes-1000, 0))
+	if 2*n < len(anchors) {
+		best, first, n = s.vote(anchors, 0)
 	}
-	best, n := elect(votes, first)
 	if n == 0 {
 		return s.alignEmpty(r, writes)
 	}
-	a := first[best]
-	s.base, s.rev = a.index-1, best+a.ordinal-1
+	s.base, s.rev = first.index-1, best+first.ordinal-1
 	s.absorbBase()
 	return nil
 }
@@ -169,6 +159,32 @@ func elect(votes map[int64]int, first map[int64]anchor) (best int64, n int) {
 		}
 	}
 	return best, n
+}
+
+// vote looks the anchors up in the records from a revision on and returns the shift that most of them agree on, the first anchor that
+// does, and how many do. An entry makes at most one revision, so the anchors lie no further back than their stretch has
+// entries, or twice as far where a restart applied them again. It ends early when nearly all agree.
+func (s *sim) vote(anchors map[[2]uint64]anchor, from int64) (best int64, at anchor, n int) {
+	votes, first := map[int64]int{}, map[int64]anchor{}
+	for rev, err := range s.m.DB.Handle.RevisionsFrom(dumpdb.Rev{Main: from}) {
+		if err != nil || rev.Err != nil || rev.Tombstone || rev.Sub != 0 {
+			continue
+		}
+		a, ok := anchors[anchorKey(rev.KV.Key, rev.KV.Value)]
+		if !ok {
+			continue
+		}
+		shift := rev.Main - a.ordinal
+		votes[shift]++
+		if f, ok := first[shift]; !ok || a.index < f.index {
+			first[shift] = a
+		}
+		if votes[shift] > len(anchors)*9/10 && votes[shift] > 8 {
+			break
+		}
+	}
+	best, n = elect(votes, first)
+	return best, first[best], n
 }
 
 // alignEmpty: a stretch without puts can only be aligned when nothing in it writes keys at all.
