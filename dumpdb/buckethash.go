@@ -63,7 +63,7 @@ func (db *DB) ContentHash(ctx context.Context, comp, rev int64) (string, error) 
 		return "", fmt.Errorf("revision %d, current %d: %w", rev, cur, ErrFutureRev)
 	}
 	h := newWindowHash(db, comp, rev)
-	h.sha = true
+	h.set = true
 	if err := h.run(ctx); err != nil {
 		return "", err
 	}
@@ -71,9 +71,9 @@ func (db *DB) ContentHash(ctx context.Context, comp, rev int64) (string, error) 
 }
 
 func (h *windowHash) contentHash() string {
-	h.low.sha.add(&h.high.sha)
+	h.low.set.add(h.high.set)
 	var b []byte
-	for _, n := range append(h.low.sha[:], h.low.count+h.high.count) {
+	for _, n := range append(h.low.set[:], h.low.count+h.high.count) {
 		b = le.AppendUint64(b, n)
 	}
 	d := sha256.Sum256(b)

@@ -82,7 +82,7 @@ func (in *Inspection) key(ctx context.Context, c *checker, b *bucket, o InspectO
 			return &keySink{stats: stats}
 		}
 		h := newWindowHash(db, comp, 0)
-		h.crc, h.sha = true, true
+		h.crc, h.set = true, true
 		h.live = &stats.live // the hashed revision is the current one
 		return &keySink{stats: stats, hash: h}
 	})

@@ -73,8 +73,8 @@ func (s *sums) row(l *leaf, e elem, tombstone bool, h *windowHash) {
 	if h.crc {
 		s.crc.write(row)
 	}
-	if h.sha {
-		s.sha.record(row, tombstone)
+	if h.set {
+		s.set.record(row, tombstone)
 	}
 	s.count++
 }
@@ -108,8 +108,8 @@ func (p *secondPortion) leaf(l *leaf) {
 		if p.h.crc && p.h.serverCounts(key, rev, tombstone) {
 			p.sums.crc.write(l.raw(e))
 		}
-		if kept, ok := p.h.atComp[key]; p.h.sha && ok && kept == rev {
-			p.sums.sha.record(l.raw(e), false)
+		if kept, ok := p.h.atComp[key]; p.h.set && ok && kept == rev {
+			p.sums.set.record(l.raw(e), false)
 			p.sums.count++
 		}
 	}

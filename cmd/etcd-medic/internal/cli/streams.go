@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -31,6 +32,10 @@ type Streams struct {
 
 // System returns the streams of this process.
 func System() *Streams {
+	if os.Getenv("GOGC") == "" {
+		// Little of what is read stays: collecting at four times what is live saves a tenth of the time, for some 100 MB.
+		debug.SetGCPercent(300)
+	}
 	s := &Streams{Out: os.Stdout, Err: os.Stderr, Stdin: os.Stdin, Getenv: os.Getenv}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		s.In = os.Stdin
