@@ -244,7 +244,11 @@ func (s *session) makeClones(ctx context.Context, out string, set *evidence.Set)
 		t.Name = fileName(m.ServerName())
 		targets = append(targets, t)
 	}
-	o := datadir.CloneOptions{}
+	// What is committed behind the best database was acknowledged: the clones execute it as the member would have.
+	o := datadir.CloneOptions{KeepTail: true}
+	for _, m := range set.Members {
+		o.Commit = max(o.Commit, m.Commit)
+	}
 	for _, a := range s.plan.Cluster.Alarms {
 		if a.Alarm == "CORRUPT" {
 			o.Edits = append(o.Edits, datadir.ClearAlarm(uint64(a.MemberID), alarmCorrupt))

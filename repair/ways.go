@@ -202,7 +202,7 @@ func (pl *planner) cloneWay() Way {
 		return Way{Mode: Clone, Why: "the cluster ID is not known"}
 	}
 	b := &builder{p: pl.p}
-	return Way{Mode: Clone, Possible: true, Why: "the cluster is down; member and cluster IDs stay, entries behind the consistent index of " + pl.p.Best.Name + " are dropped", Steps: b.clone()}
+	return Way{Mode: Clone, Possible: true, Why: "the cluster is down; member and cluster IDs stay, committed entries behind the consistent index of " + pl.p.Best.Name + " come along where all members execute them alike", Steps: b.clone()}
 }
 
 func (pl *planner) reseedWay() Way {
