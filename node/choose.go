@@ -14,6 +14,9 @@ type Need struct {
 	// V2EntriesAfterSnapshot is true when a member has log entries behind its newest valid snapshot that are v2 requests, as
 	// servers up to 3.5 write for attributes and the cluster version. 3.7 panics on the first of them.
 	V2EntriesAfterSnapshot bool
+	// V2WritesAfterSnapshot is true when one of these is neither a member's attributes nor the cluster version: health checks of 3.3 and
+	// 3.4 are. 3.6 panics on them, too (v2ToV3Request in its etcdserver/apply_v2.go).
+	V2WritesAfterSnapshot bool
 }
 
 // Version returns the higher of storage and cluster version: what the dirs have been raised to.
@@ -29,6 +32,8 @@ func (n Need) Version() Version {
 func (n Need) Opens(s Version) (reason string, ok bool) {
 	v := n.Version()
 	switch {
+	case s.Minor >= 6 && n.V2WritesAfterSnapshot:
+		return fmt.Sprintf("the log holds v2 requests behind its last snapshot (health checks write them up to 3.4); etcd %s panics on them", s.Line()), false
 	case !v.Known():
 		return "", true
 	case v.Major != s.Major:
@@ -80,7 +85,7 @@ func AtHand() []Server {
 }
 
 func pick(n Need, servers []Server) (Server, error) {
-	if !n.Version().Known() {
+	if !n.Version().Known() && !n.V2WritesAfterSnapshot {
 		return Bundled(), nil
 	}
 	reason := "no server is at hand"

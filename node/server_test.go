@@ -115,6 +115,13 @@ func TestChoose(t *testing.T) {
 			}
 		}
 	}
+	// v2 requests that write stop 3.6 as well, whatever the versions say.
+	writes := node.Need{V2EntriesAfterSnapshot: true, V2WritesAfterSnapshot: true}
+	for minor, want := range map[int]bool{3: true, 5: true, 6: false, 7: false} {
+		if _, ok := writes.Opens(node.Version{Major: 3, Minor: minor}); ok != want {
+			t.Errorf("v2 writes behind the snapshot, server 3.%d: %v", minor, ok)
+		}
+	}
 	// The storage version counts when it is higher, and 3.4 is refused what it would open silently.
 	old := script(t, `echo "etcd Version: 3.4.3"`)
 	_, err := node.Choose(t.Context(), node.Need{Cluster: node.Version{Major: 3, Minor: 4}, Storage: node.Version{Major: 3, Minor: 6}}, old)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/copies"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -281,7 +282,7 @@ func (s *session) proveClones(ctx context.Context, r *runner, st *stage, out str
 	for _, m := range r.present() {
 		dir := filepath.Join(out, fileName(m.ServerName()))
 		for _, part := range []string{"wal", "snap"} {
-			if err := copyFolder(ctx, filepath.Join(dir, "member", part), filepath.Join(st.dataDir(m), "member", part)); err != nil {
+			if err := copies.Folder(ctx, filepath.Join(dir, "member", part), filepath.Join(st.dataDir(m), "member", part)); err != nil {
 				return "", err
 			}
 		}

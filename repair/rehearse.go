@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/copies"
 )
 
 // Rehearse does a plan to scratch copies in a sandbox and proves the result. A *RefusedError means that nothing was begun, an
@@ -150,7 +151,7 @@ func (s *session) copies(ctx context.Context, st *stage, set *evidence.Set) (str
 		if p == nil || !p.Startable {
 			continue // nothing is started on it; the original stays what shows its state
 		}
-		if err := copyMember(ctx, m, st.dataDir(p)); err != nil {
+		if err := copies.DataDir(ctx, m, st.dataDir(p)); err != nil {
 			return "", err
 		}
 		bytes += m.Source.Manifest.Bytes

@@ -170,7 +170,10 @@ func (r *runner) best() *Member { return r.plan.Member(r.plan.Best.Name) }
 // permanent marks an error that trying again does not cure.
 type permanent struct{ err error }
 
+// Error is that of the error it marks.
 func (p permanent) Error() string { return p.err.Error() }
+
+// Unwrap returns the error it marks.
 func (p permanent) Unwrap() error { return p.err }
 
 func never(format string, args ...any) error { return permanent{fmt.Errorf(format, args...)} }

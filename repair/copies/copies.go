@@ -83,7 +83,7 @@ func Of(ctx context.Context, set *evidence.Set) (*Cluster, error) {
 	slices.Sort(c.Peers)
 	c.Peers = slices.Compact(c.Peers)
 	var err error
-	c.Need, err = need(ctx, set)
+	c.Need, err = NeedOf(ctx, set.Members, func(*evidence.Member) bool { return true })
 	return c, err
 }
 
@@ -131,21 +131,23 @@ func member(m, newest *evidence.Member) (Member, error) {
 	return Member{Source: m, Config: c}, nil
 }
 
-// need finds out what server opens the data dirs.
-func need(ctx context.Context, set *evidence.Set) (node.Need, error) {
+// NeedOf finds out what server opens the data dirs. Versions count of all members, logs of those that a server is started on.
+func NeedOf(ctx context.Context, members []*evidence.Member, started func(*evidence.Member) bool) (node.Need, error) {
 	var n node.Need
-	for _, m := range set.Members {
+	for _, m := range members {
 		if m.DB != nil {
 			raise(&n.Storage, m.DB.Meta.StorageVersion)
 			raise(&n.Cluster, m.DB.Cluster.Version)
 		}
-		if n.V2EntriesAfterSnapshot {
+		if !started(m) || n.V2WritesAfterSnapshot {
 			continue
 		}
-		var err error
-		if n.V2EntriesAfterSnapshot, err = v2Tail(ctx, m); err != nil {
+		some, writes, err := v2Tail(ctx, m)
+		if err != nil {
 			return n, err
 		}
+		n.V2EntriesAfterSnapshot = n.V2EntriesAfterSnapshot || some
+		n.V2WritesAfterSnapshot = writes
 	}
 	return n, nil
 }
@@ -156,10 +158,11 @@ func raise(v *node.Version, text string) {
 	}
 }
 
-// v2Tail tells whether the log holds v2 requests behind its newest snapshot.
-func v2Tail(ctx context.Context, m *evidence.Member) (bool, error) {
+// v2Tail tells whether the log holds v2 requests behind its newest snapshot, and whether one of them writes something else than a
+// member's attributes or the cluster version.
+func v2Tail(ctx context.Context, m *evidence.Member) (some, writes bool, err error) {
 	if m.WAL == nil || m.WAL.Log == nil || m.WAL.Summary == nil {
-		return false, nil
+		return false, false, nil
 	}
 	var after uint64
 	for _, s := range m.WAL.Summary.Snapshots {
@@ -168,16 +171,21 @@ func v2Tail(ctx context.Context, m *evidence.Member) (bool, error) {
 	var d dumplog.Decoder
 	for e, err := range m.WAL.Log.Entries(ctx, m.WAL.Summary) {
 		if err != nil {
-			return false, ctx.Err() // damage ends what a server reads, too
+			return some, writes, ctx.Err() // damage ends what a server reads, too
 		}
 		if e.Index <= after || e.Overwritten {
 			continue
 		}
-		if r, err := d.Decode(&e); err == nil && r.Kind == dumplog.KindV2 {
-			return true, nil
+		if r, err := d.Decode(&e); err == nil && r != nil && r.Kind == dumplog.KindV2 && r.V2 != nil {
+			some, writes = true, writes || !ofMembership(r.V2)
 		}
 	}
-	return false, nil
+	return some, writes, nil
+}
+
+func ofMembership(r *dumplog.V2Request) bool {
+	_, attr := r.MemberAttr()
+	return r.Method == "PUT" && (attr || r.Path == "/0/version")
 }
 
 // Make copies every source to a data dir of its own below dir, which it creates.
@@ -200,6 +208,9 @@ func (c *Cluster) Make(ctx context.Context, dir string, progress func(string)) e
 
 // DataDir makes a data dir of a source's parts in dst, which must not exist: member/wal and member/snap, wherever the source keeps its WAL.
 func DataDir(ctx context.Context, m *evidence.Member, dst string) error {
+	if err := os.MkdirAll(filepath.Dir(dst), 0o700); err != nil {
+		return err
+	}
 	if err := os.Mkdir(dst, 0o700); err != nil {
 		return err
 	}
@@ -208,14 +219,15 @@ func DataDir(ctx context.Context, m *evidence.Member, dst string) error {
 		if src == "" {
 			continue
 		}
-		if err := folder(ctx, src, filepath.Join(dst, "member", name)); err != nil {
+		if err := Folder(ctx, src, filepath.Join(dst, "member", name)); err != nil {
 			return fmt.Errorf("copying %s: %w", m.Label(), err)
 		}
 	}
 	return nil
 }
 
-func folder(ctx context.Context, src, dst string) error {
+// Folder copies the files of a folder into a new one, without what a server left unfinished.
+func Folder(ctx context.Context, src, dst string) error {
 	if err := os.MkdirAll(dst, 0o700); err != nil {
 		return err
 	}

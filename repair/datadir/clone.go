@@ -100,23 +100,30 @@ type clonePlan struct {
 	notes []string
 }
 
-func planClone(ctx context.Context, best *evidence.Member, targets []Target, o CloneOptions) (*clonePlan, error) {
+// standsAt returns the term and index of the best database, or why it can not be cloned.
+func standsAt(best *evidence.Member) (term, index uint64, err error) {
 	if best.DB == nil || best.DB.Handle == nil {
-		return nil, refusef("%s has no database that opens", best.Label())
+		return 0, 0, refusef("%s has no database that opens", best.Label())
 	}
+	if index = best.ConsistentIndex(); index == 0 {
+		return 0, 0, refusef("the database of %s has no consistent index: what it holds can not be placed in the log", best.Label())
+	}
+	if s := newestSnapshot(best); s > index {
+		return 0, 0, refusef("the database of %s stands at index %d, its raft snapshot at %d: it is older than its own log says", best.Label(), index, s)
+	}
+	if term = termAt(best, index); term == 0 {
+		return 0, 0, refusef("the term of entry %d is not known: the database of %s stores none and its log does not hold the entry", index, best.Label())
+	}
+	return term, index, nil
+}
+
+func planClone(ctx context.Context, best *evidence.Member, targets []Target, o CloneOptions) (*clonePlan, error) {
 	if len(targets) == 0 {
 		return nil, errors.New("no targets")
 	}
-	index := best.ConsistentIndex()
-	if index == 0 {
-		return nil, refusef("the database of %s has no consistent index: what it holds can not be placed in the log", best.Label())
-	}
-	if s := newestSnapshot(best); s > index {
-		return nil, refusef("the database of %s stands at index %d, its raft snapshot at %d: it is older than its own log says", best.Label(), index, s)
-	}
-	term := termAt(best, index)
-	if term == 0 {
-		return nil, refusef("the term of entry %d is not known: the database of %s stores none and its log does not hold the entry", index, best.Label())
+	term, index, err := standsAt(best)
+	if err != nil {
+		return nil, err
 	}
 	view, err := viewOf(best)
 	if err != nil {

@@ -172,10 +172,19 @@ type runs struct {
 	order func(a, b *ref) int
 }
 
-func (h *runs) Len() int           { return len(h.list) }
+// Len, Less, Swap, Push and Pop make it a heap.
+func (h *runs) Len() int { return len(h.list) }
+
+// Less orders the runs by their next records.
 func (h *runs) Less(i, j int) bool { return h.order(h.list[i].cur, h.list[j].cur) < 0 }
-func (h *runs) Swap(i, j int)      { h.list[i], h.list[j] = h.list[j], h.list[i] }
-func (h *runs) Push(x any)         { h.list = append(h.list, x.(*run)) }
+
+// Swap is of the heap.
+func (h *runs) Swap(i, j int) { h.list[i], h.list[j] = h.list[j], h.list[i] }
+
+// Push is of the heap.
+func (h *runs) Push(x any) { h.list = append(h.list, x.(*run)) }
+
+// Pop is of the heap.
 func (h *runs) Pop() any {
 	last := h.list[len(h.list)-1]
 	h.list = h.list[:len(h.list)-1]

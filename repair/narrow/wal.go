@@ -88,6 +88,7 @@ type rewriter struct {
 
 type span struct{ from, to uint64 }
 
+// String is the span as a person writes it.
 func (s span) String() string {
 	if s.from == s.to {
 		return fmt.Sprint(s.from)

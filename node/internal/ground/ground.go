@@ -31,6 +31,7 @@ type Exit struct {
 	Signal string
 }
 
+// String tells how the process ended, in words.
 func (e Exit) String() string {
 	if e.Signal != "" {
 		return "ended by signal " + e.Signal

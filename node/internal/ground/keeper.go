@@ -43,6 +43,7 @@ type lifeline struct {
 	k *Keeper
 }
 
+// Read reads requests; when they end, so do all processes.
 func (l lifeline) Read(b []byte) (int, error) {
 	n, err := l.File.Read(b)
 	if err != nil && l.k.ground != nil {
@@ -57,8 +58,10 @@ type pipes struct {
 	w io.WriteCloser
 }
 
+// Write sends to the keeper.
 func (p pipes) Write(b []byte) (int, error) { return p.w.Write(b) }
 
+// Close closes both ends.
 func (p pipes) Close() error { return errors.Join(p.ReadCloser.Close(), p.w.Close()) }
 
 // Keeper is the service of a keeper process: the methods of Ground in the form that net/rpc wants.

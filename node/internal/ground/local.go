@@ -39,6 +39,7 @@ func newLocal(dnsAddr string) (*local, error) {
 	}, nil
 }
 
+// Info tells what isolates the ground.
 func (l *local) Info() Info { return l.info }
 
 var errClosed = errors.New("the sandbox is closed")

@@ -1,0 +1,39 @@
+package repair
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// syncTree flushes every file and folder below dir, for data dirs that servers wrote without fsync.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !d.IsDir() && !d.Type().IsRegular() {
+			return nil
+		}
+		f, err := os.Open(p)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}
+
+// enough refuses when dir's file system has less room than need bytes.
+func enough(dir string, need int64, roomOf func(string) (int64, bool)) error {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			break
+		}
+	}
+	free, ok := roomOf(dir)
+	if ok && free < need {
+		return refusedf("free some, or name another place with --work or -o", "%d MiB are needed below %s, %d MiB are free", need>>20, dir, free>>20)
+	}
+	return nil
+}
