@@ -158,6 +158,7 @@ func (m *Member) watch() {
 	exit, err := m.sandbox.ground.Wait(m.pid)
 	if err != nil {
 		exit = Exit{Code: -1, Signal: err.Error()}
+		ground.AwaitEnd(m.pid) // the keeper ended first
 	}
 	m.exit = exit
 	m.sandbox.takeBack(m)

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // process is a started program and the end of it.
@@ -72,4 +73,15 @@ func (p *process) signal(s syscall.Signal) error {
 		return err
 	}
 	return nil
+}
+
+// AwaitEnd waits until a process runs no more, for those whose parent has gone: the kernel takes a moment to end what it killed. It
+// gives up after a few seconds.
+func AwaitEnd(pid int) {
+	for range 500 {
+		if !runs(pid) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
