@@ -141,31 +141,6 @@ The state is certain, the cause is not: a database put back from an older copy l
 	},
 }
 
-var bootstrapCheckSkipped = Cause{
-	ID: "bootstrap-index-check-skipped", Title: "a start did not notice that the database is older than the snapshot",
-	Doc: `The check at start compared with a variable that a mistake left at 0, so a server could go on with a database older than its snapshot. A member
-that published itself behind the snapshot with its index still below it ran so, or had its database put back afterwards.`,
-	Affected:   []string{"3.3.21 - 3.3.27", "3.4.8 - 3.4.28", "3.5.0 - 3.5.11"},
-	FixedIn:    []string{"3.4.29", "3.5.12", "3.6.0"},
-	Refs:       []string{"https://github.com/etcd-io/etcd/pull/17151", "https://github.com/etcd-io/etcd/pull/17154", "https://github.com/etcd-io/etcd/pull/11888"},
-	LookAlikes: "every other cause of a gap",
-	Recovery:   "reseed the member",
-	Loss:       "the entries between the database and the snapshot, on that member",
-	Match: func(in *Input) *Match {
-		return hintOn(byField(in, "a database at or above the snapshot's index", "S02", check.GapOther), in, func(x *evidence.Member) bool {
-			if in.Replay == nil || in.Replay.Survey == nil || x.Version.Minor < 3 || x.Version.Minor > 5 {
-				return false
-			}
-			for _, s := range in.Replay.Survey.Starts[x.MemberID] {
-				if s.Index > snapshotIndex(x) {
-					return true
-				}
-			}
-			return false
-		})
-	},
-}
-
 var snapDBMissingSecond = Cause{
 	ID: "snap-db-missing-second-snapshot", Title: "two snapshots were received in a row, and the file of the first is gone",
 	Doc: `A slow member that receives a second snapshot before it has installed the first looks for the file of the first, which was deleted as
@@ -188,26 +163,6 @@ outdated. It panics while it applies; its log names both snapshots.`,
 	},
 }
 
-var defragRacesInstall = Cause{
-	ID: "defrag-races-snapshot-install", Title: "a defragmentation may have put the old database over a received one",
-	Doc: `A defragmentation that runs while a member installs a leader's snapshot can rename its copy of the old database over the new one. The database
-then is older than the snapshot and freshly compacted: it has hardly a free page.
-A hint: the form on disk follows from the race; a received database that vanished looks similar.`,
-	Affected:   []string{"up to 3.4.37", "3.5.0 - 3.5.22", "3.6.0 - 3.6.4"},
-	FixedIn:    []string{"3.4.38", "3.5.23", "3.6.5", "3.7.0"},
-	Refs:       append(refs("etcd-io/etcd", 20271), "https://github.com/etcd-io/etcd/pull/20553"),
-	LookAlikes: "snap-db-dir-not-synced; a partial restore of the data dir",
-	Recovery:   "reseed the member",
-	Loss:       "of this member only",
-	Match: func(in *Input) *Match {
-		m := byField(in, "no defragmentation of the member at that time", "S02", check.GapNotInstalled)
-		return hintOn(m, in, func(x *evidence.Member) bool {
-			p := x.DB.Pages
-			return p != nil && p.Complete && p.Pages > 16 && p.Free*50 < p.Pages
-		})
-	},
-}
-
 // hintOn lowers a match to a hint and keeps the members that fit.
 func hintOn(m *Match, in *Input, fits func(*evidence.Member) bool) *Match {
 	if m == nil {
@@ -223,24 +178,4 @@ func hintOn(m *Match, in *Input, fits func(*evidence.Member) bool) *Match {
 		return nil
 	}
 	return out
-}
-
-var unsafeNoFsync = Cause{
-	ID: "unsafe-no-fsync", Title: "the server may have run without fsync",
-	Doc: `With --unsafe-no-fsync neither log nor database wait for the disk. A crash of the machine then can lose the end of the log while the database
-has it. No file tells the flag.`,
-	Affected:   []string{"3.4.10 and later, with the flag"},
-	Refs:       append(refs("etcd-io/etcd", 13066), "https://github.com/etcd-io/etcd/pull/11946", "https://github.com/etcd-io/etcd/pull/12751"),
-	LookAlikes: "storage that acknowledges what it did not write; an older copy of the wal folder",
-	Recovery:   "choose the most complete log and rebuild the others; run with fsync",
-	Loss:       "committed entries, even ones that a majority acknowledged",
-	Match: func(in *Input) *Match {
-		m := stateOf(in, "D04", "a server without the flag, on storage that keeps its word", func(x *evidence.Member) bool {
-			return x.Version.Minor >= 4
-		})
-		if m != nil {
-			m.Certainty = Hint
-		}
-		return m
-	},
 }
