@@ -89,6 +89,10 @@ func TestE2ERepairMembership(t *testing.T) {
 				o := RunOptions{EtcdBinary: server}
 				out, err := Rehearse(t.Context(), file, o)
 				mustReach(t, out, err)
+				dir := filepath.Join(t.TempDir(), "clone")
+				out, err = Apply(t.Context(), file, ApplyOptions{Mode: Clone, Out: dir, RunOptions: o})
+				mustReach(t, out, err)
+				onlyWhatWasThere(t, p, dir)
 			})
 		}
 	}

@@ -129,6 +129,7 @@ func planClone(ctx context.Context, best *evidence.Member, targets []Target, o C
 	if err != nil {
 		return nil, err
 	}
+	view.dropAbsentLearners(targets)
 	plan := &clonePlan{notes: view.notes}
 	if view.differs {
 		plan.edits = append(plan.edits, SetMembers(view.members, view.removed))

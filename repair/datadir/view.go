@@ -73,6 +73,21 @@ func viewOf(m *evidence.Member) (*view, error) {
 	return v, nil
 }
 
+// dropAbsentLearners takes learners that get no dir out of the list: they hold no vote, and the leader would wait for them. They count
+// as removed, so that their IDs are not used again.
+func (v *view) dropAbsentLearners(targets []Target) {
+	for _, id := range slices.Clone(v.learners) {
+		if slices.ContainsFunc(targets, func(t Target) bool { return t.MemberID == id }) {
+			continue
+		}
+		v.learners = slices.DeleteFunc(v.learners, func(l uint64) bool { return l == id })
+		v.members = slices.DeleteFunc(v.members, func(m Member) bool { return m.ID == id })
+		v.removed = append(v.removed, id)
+		v.differs = true
+		v.notes = append(v.notes, fmt.Sprintf("learner %x gets no dir and is taken out of the member list; add it again later", id))
+	}
+}
+
 // memberOf gathers one member's attributes; the bucket is written last of all places.
 func memberOf(m *evidence.Member, id dumplog.ID) Member {
 	out := Member{ID: uint64(id), Name: m.Membership.Names[id], PeerURLs: m.Membership.PeerURLs[id]}
