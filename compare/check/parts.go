@@ -146,6 +146,9 @@ func backupAsDatabase(m *evidence.Member) *Finding {
 		return nil
 	}
 	t := m.DB.Trailer
+	if t.State != "match" && slices.ContainsFunc(m.DB.Damage, cutShort) {
+		return nil // a file that lost its end can have the size of a backup by chance
+	}
 	f := &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()}, At: At{Index: max(m.ConsistentIndex(), 1)},
 		Title: m.Label() + ": the database is a backup file that was copied into its place",
 		Explanation: fmt.Sprintf("it ends with the sha256 of a snapshot save; its consistent index is %d, the log ends at %d. A backup is put to use with a restore, which gives it a log of its own",
@@ -208,3 +211,8 @@ func tornCopy(m *evidence.Member) *Finding {
 
 // pageKinds are contradictions between pages, as a copy of a file that is written to shows them.
 var pageKinds = []dumpdb.DamageKind{dumpdb.DamagePage, dumpdb.DamagePageID, dumpdb.DamageCycle, dumpdb.DamageDoubleUse, dumpdb.DamageKeyOrder, dumpdb.DamageTruncated, dumpdb.DamageOutOfFile}
+
+// cutShort tells damage that shows a file without its end.
+func cutShort(d *dumpdb.DamageError) bool {
+	return d.Kind == dumpdb.DamageTruncated || d.Kind == dumpdb.DamageOutOfFile
+}
