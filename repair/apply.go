@@ -74,12 +74,19 @@ func (s *session) fresh(out string, mode Mode, step string) error {
 	if err != nil {
 		return err
 	}
+	var ended *Record
 	for _, r := range slices.Backward(records) {
-		if r.Mode == mode && (r.State == StateEnd || r.State == StateAbandon) {
-			break
-		}
-		if r.Mode == mode && r.Step == step && r.Values["out"] == absolute(out) {
+		switch {
+		case r.Mode != mode:
+		case ended == nil && r.State == StateEnd:
+			ended = &r
+		case r.State == StateEnd || r.State == StateAbandon:
+			return refusedf("name another folder with -o", "%s exists; nothing is overwritten", out)
+		case r.Step == step && r.Values["out"] == absolute(out) && ended == nil:
 			return nil
+		case r.Step == step && r.Values["out"] == absolute(out):
+			return refusedf("use the data dirs, or name another folder with -o", "%s holds what this plan's run %d handed out; it reached its goal at %s, nothing is left to do",
+				out, ended.Run, ended.Time.Format(time.RFC3339))
 		}
 	}
 	return refusedf("name another folder with -o", "%s exists; nothing is overwritten", out)

@@ -41,7 +41,8 @@ func journalled(t *testing.T, file string) []Record {
 	return slices.DeleteFunc(all, func(r Record) bool { return r.State != StateBegin })
 }
 
-// killAtNext ends the process as soon as the journal tells of a step that it has not told of before; false when it ended by itself.
+// killAtNext ends the process as soon as the journal tells of a step that it has not told of before; false when it ended by itself
+// or had reached its goal before the kill came.
 func killAtNext(t *testing.T, cmd *exec.Cmd, stderr *bytes.Buffer, file string, told map[string]bool) bool {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -62,12 +63,23 @@ func killAtNext(t *testing.T, cmd *exec.Cmd, stderr *bytes.Buffer, file string, 
 					t.Fatal(err)
 				}
 				<-ended
-				return true
+				return !reached(t, file)
 			}
 		}
 	}
 	t.Fatal("nothing happened within a minute")
 	return false
+}
+
+// reached tells whether the journal's last word is that the run reached its goal: the last steps are quick, and then there is
+// nothing left to go on with.
+func reached(t *testing.T, file string) bool {
+	t.Helper()
+	all, err := ReadJournal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[len(all)-1].State == StateEnd
 }
 
 // TestKilledAtEveryStep kills the tool with SIGKILL as soon as it begins a step, for every step of the run, and starts it again
