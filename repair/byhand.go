@@ -18,7 +18,7 @@ func endpoints(m *Member) string {
 func byHandBackup(best *Member) []Command {
 	return []Command{
 		{"etcdctl", endpoints(best) + " snapshot save before-repair.db"},
-		{"note", "etcd-medic inspect before-repair.db"},
+		{"note", "etcd-medic verify before-repair.db"},
 	}
 }
 
