@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -236,5 +237,25 @@ func TestTimelineIsInOrder(t *testing.T) {
 		if kinds[k] < 1 || k != "version" && k != "start" && kinds[k] != n {
 			t.Errorf("%d moments of kind %s, want %d", kinds[k], k, n)
 		}
+	}
+}
+
+// TestTwoTroublesOneHeadline: one member's value was altered and another's database lost its end. Class, first break and cause of the
+// headline speak of the same trouble, the other stands beside it.
+func TestTwoTroublesOneHeadline(t *testing.T) {
+	dir := evidencetest.Copy(t, evidencetest.Incident(t, "n-silent-kv-divergence"))
+	if err := os.Truncate(filepath.Join(dir, "node1", "member", "snap", "db"), 20_000); err != nil {
+		t.Fatal(err)
+	}
+	evidencetest.Unchanged(t, dir)
+	r := diagnose(t, specsOf(t, dir))
+	if r.Verdict.Class != "data-divergence" || *r.Verdict.Cause != "value-bytes-altered" || !slices.Equal(r.Verdict.FirstBreak.Member, []string{"node2"}) {
+		t.Errorf("%s, cause %s, first break on %v", r.Verdict.Class, *r.Verdict.Cause, r.Verdict.FirstBreak.Member)
+	}
+	if !slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == "db-truncated" }) {
+		t.Errorf("the other trouble has no cause: %+v", r.Causes)
+	}
+	if !slices.Equal(r.Best.Members, []string{"node3"}) {
+		t.Errorf("best %v", r.Best.Members)
 	}
 }

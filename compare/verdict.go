@@ -32,10 +32,30 @@ func (c *collected) verdict(r *Report) {
 	v := &r.Verdict
 	v.Class, v.Healthy = class, ptr(false)
 	v.FirstBreak = c.firstBreak(first)
+	if !c.isBackup() {
+		r.causeOfFirst(first)
+	}
 	if k := r.leading(); k != nil {
 		v.Cause, v.Certainty = &k.ID, &k.Certainty
 	}
 	v.Summary = summary(r, first)
+}
+
+// causeOfFirst puts a cause that rests on the first break in front when the leading one explains something else, such as damage to
+// another member: the headline then names one trouble, not two.
+func (r *Report) causeOfFirst(first *check.Finding) {
+	sameClass := map[string]bool{}
+	for i := range r.Findings {
+		sameClass[r.Findings[i].ID] = r.Findings[i].Class == first.Class
+	}
+	if k := r.leading(); k == nil || slices.ContainsFunc(k.Because, func(id string) bool { return id == first.ID || sameClass[id] }) {
+		return
+	}
+	at := slices.IndexFunc(r.Causes, func(k Cause) bool { return !k.Aside && slices.Contains(k.Because, first.ID) })
+	if at > 0 {
+		k := r.Causes[at]
+		r.Causes = slices.Insert(slices.Delete(r.Causes, at, at+1), 0, k)
+	}
 }
 
 // breaking returns the findings that decide the verdict, first in history first.
