@@ -109,7 +109,7 @@ func TestSingleMembersOfHealthySetsAreHealthy(t *testing.T) {
 func TestSingleMemberShowsItsOwnDamage(t *testing.T) {
 	for incident, want := range map[string]struct{ node, class, check string }{
 		"n-silent-kv-divergence":  {"node2", "db-damage", "K03"},
-		"a-auth-revision-replay":  {"node1", "latent-divergence", "A02"},
+		"a-auth-revision-replay":  {"node1", "data-divergence", "A04"},
 		"e-torn-wal-tail":         {"node2", "wal-damage", "W02"},
 		"f-bbolt-page-corruption": {"node1", "db-damage", "D02"},
 	} {
@@ -121,6 +121,41 @@ func TestSingleMemberShowsItsOwnDamage(t *testing.T) {
 		}
 		if r.Verdict.Class != want.class {
 			t.Errorf("%s/%s alone: class %s, want %s", incident, want.node, r.Verdict.Class, want.class)
+		}
+	}
+}
+
+// TestDroppedByAllAtHand: the member that holds every write is not among the sources. The log tells what each of the others dropped,
+// down to the number that the whole set shows, who may hold it, and that a database can be made from the log.
+func TestDroppedByAllAtHand(t *testing.T) {
+	dir := evidencetest.Incident(t, "a-auth-revision-replay")
+	evidencetest.Unchanged(t, dir)
+	whole := diagnose(t, specsOf(t, dir))
+	lacks := map[string]int{}
+	for _, row := range whole.Best.Ranking {
+		lacks[row.Member] = row.Lacks.CommittedEntries
+	}
+	for _, names := range [][]string{{"node1", "node2"}, {"node1"}, {"node2"}} {
+		var specs []evidence.Spec
+		for _, n := range names {
+			specs = append(specs, evidence.Spec{Name: n, Where: filepath.Join(dir, n)})
+		}
+		r := diagnose(t, specs)
+		for _, row := range r.Best.Ranking {
+			if row.Lacks.CommittedEntries != lacks[row.Member] || lacks[row.Member] == 0 {
+				t.Errorf("%v: %s lacks %d, beside all members %d", names, row.Member, row.Lacks.CommittedEntries, lacks[row.Member])
+			}
+		}
+		best := names[len(names)-1]
+		if r.Verdict.Class != "data-divergence" || *r.Verdict.Cause != "auth-revision-replay" || r.Best.Lost.CommittedEntries != lacks[best] {
+			t.Errorf("%v: %s, cause %s, lost %d", names, r.Verdict.Class, *r.Verdict.Cause, r.Best.Lost.CommittedEntries)
+		}
+		n, proposers := r.Best.Lost.Nowhere(r.Sources)
+		if n != lacks[best] || !slices.Contains(proposers, "7388dd8c8f94b724") {
+			t.Errorf("%v: %d entries are held nowhere, proposed by %v", names, n, proposers)
+		}
+		if !slices.ContainsFunc(r.Next, func(s compare.Next) bool { return strings.HasPrefix(s.Command, "etcd-medic rebuild --log "+names[0]) }) {
+			t.Errorf("%v: no way to make the database from the log: %+v", names, r.Next)
 		}
 	}
 }

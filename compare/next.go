@@ -75,7 +75,33 @@ func (c *collected) nextAlone(r *Report, add func(text, command string)) {
 	if r.Best == nil || len(r.Best.Members) == 0 {
 		add("without other members: restore from the newest sound backup", "")
 	}
+	c.nextRebuild(r, add)
 	c.nextUpgrade(r, add)
+}
+
+// nextRebuild offers the database that the log gives when every entry takes effect once, where the logs reach back to the first entry
+// and a member's own database lacks some of it.
+func (c *collected) nextRebuild(r *Report, add func(text, command string)) {
+	if r.Best != nil && r.Best.Lost.CommittedEntries > 0 && c.logsAreWhole() {
+		add("the logs reach back to the first entry: this makes a backup in which every entry took effect once. A new cluster restored from it gives up none of them",
+			c.rebuildCommand())
+	}
+}
+
+// logsAreWhole tells whether the sources' logs, taken together, hold every entry of the cluster.
+func (c *collected) logsAreWhole() bool {
+	rp := c.in.Replay
+	return rp != nil && rp.First == 1 && len(rp.Gaps) == 0
+}
+
+func (c *collected) rebuildCommand() string {
+	cmd := "etcd-medic rebuild"
+	for _, m := range c.in.Members {
+		if m.WAL != nil {
+			cmd += " --log " + m.Label()
+		}
+	}
+	return cmd + " --to last -o rebuilt.db"
 }
 
 // nextUpgrade names the versions that end the defect.
@@ -101,6 +127,11 @@ func (c *collected) nextDivergence(r *Report, add func(text, command string)) {
 	if n := r.Best.Lost.CommittedEntries; n > 0 {
 		add(fmt.Sprintf("save the %d committed effects that %s lacks before anything is reseeded", n, best), r.Best.Lost.Command)
 	}
+	if n, proposers := r.Best.Lost.Nowhere(r.Sources); n > 0 && len(proposers) > 0 {
+		add(fmt.Sprintf("before you choose: no source's database holds %d of these entries; %s proposed them and is not among the sources. Copy its data dir and diagnose again: it may be the better member",
+			n, strings.Join(proposers, ", ")), "")
+	}
+	c.nextRebuild(r, add)
 	add("see which keys differ where", "etcd-medic compare "+strings.Join(c.allLabels(), " "))
 	c.nextPlan(add)
 	add("by hand instead: move the leader to "+best, "etcdctl move-leader "+c.idOf(best))

@@ -137,7 +137,11 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 		if x.Lacks == 0 {
 			say("lacks no committed effect up to entry %d", x.To)
 		} else {
-			say("lacks the effect of %s (%d of them acknowledged by their proposer)", count(x.Lacks, "committed entry", "committed entries"), x.LacksAcked)
+			acked := ""
+			if x.LacksAcked > 0 {
+				acked = fmt.Sprintf(" (%d of them acknowledged by their proposer)", x.LacksAcked)
+			}
+			say("lacks the effect of %s%s", count(x.Lacks, "committed entry", "committed entries"), acked)
 		}
 		if x.Unique > 0 {
 			say("alone holds the effect of %s", count(x.Unique, "committed entry", "committed entries"))
@@ -189,6 +193,9 @@ func why(b *Best, list []standing) string {
 	if len(b.Members) == 0 {
 		return "no source is usable as it is"
 	}
+	if len(list) == 1 {
+		return "the only source: " + strings.Join(b.Ranking[0].Reasons, ", ")
+	}
 	if len(b.Members) == len(list) {
 		return "all members are equally good"
 	}
@@ -204,53 +211,10 @@ func why(b *Best, list []standing) string {
 	return s
 }
 
-// maxLost bounds the entries listed as lost; all are counted.
-const maxLost = 100
-
-// lost lists the promised effects that the kept member lacks and another holds.
-func (c *collected) lost(b *Best, label string, pos int) {
-	b.Lost.KeyNames = []check.Bytes{}
-	rp := c.in.Replay
-	if rp == nil || len(b.Members) == 0 {
-		return
-	}
-	seen := map[string]bool{}
-	for _, e := range rp.Events {
-		if !lacks(e, pos) || len(e.Holding) == 0 {
-			continue
-		}
-		b.Lost.CommittedEntries++
-		for _, k := range e.Keys {
-			if !seen[k] {
-				seen[k] = true
-				if len(b.Lost.KeyNames) < maxLost {
-					b.Lost.KeyNames = append(b.Lost.KeyNames, check.Bytes(k))
-				}
-			}
-		}
-		if len(b.Lost.Entries) < maxLost {
-			b.Lost.Entries = append(b.Lost.Entries, LostEntry{Term: e.Term, Index: e.Index, What: e.What, HeldBy: c.labels(e.Holding)})
-		}
-	}
-	b.Lost.Keys = len(seen)
-	if len(b.Lost.Entries) > 0 {
-		b.Lost.Command = fmt.Sprintf("etcd-medic dumplog %s --index %d..%d --values -w jsonl", label, b.Lost.Entries[0].Index, b.Lost.Entries[len(b.Lost.Entries)-1].Index)
-	}
-}
-
 func (c *collected) labels(positions []int) []string {
 	out := []string{}
 	for _, i := range positions {
 		out = append(out, c.in.Members[i].Label())
 	}
 	return out
-}
-
-func lacks(e *replay.Event, pos int) bool {
-	for _, i := range e.Lacking {
-		if i == pos {
-			return true
-		}
-	}
-	return false
 }

@@ -132,10 +132,13 @@ type Lost struct {
 
 // LostEntry is one committed entry whose effect would be lost, and who holds it.
 type LostEntry struct {
-	Term   uint64   `json:"term"`
-	Index  uint64   `json:"index"`
-	What   string   `json:"what"`
+	Term  uint64 `json:"term"`
+	Index uint64 `json:"index"`
+	What  string `json:"what"`
+	// HeldBy are the sources whose databases show it; none when only the log does.
 	HeldBy []string `json:"heldBy"`
+	// ProposedBy is the member that proposed it, by label or ID; "" when the entry does not tell.
+	ProposedBy string `json:"proposedBy,omitempty"`
 }
 
 // CheckOutcome is the verdict of one check.

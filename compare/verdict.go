@@ -26,7 +26,7 @@ func (c *collected) verdict(r *Report) {
 		// The control state broke first, but contents differ already: the class says what is, firstBreak what began it.
 		class = "data-divergence"
 	}
-	if class == "data-divergence" && len(c.in.Members) == 1 {
+	if class == "data-divergence" && len(c.in.Members) == 1 && !refusedByRule(first) {
 		class = "db-damage"
 	}
 	v := &r.Verdict
@@ -57,6 +57,10 @@ func (r *Report) causeOfFirst(first *check.Finding) {
 		r.Causes = slices.Insert(slices.Delete(r.Causes, at, at+1), 0, k)
 	}
 }
+
+// refusedByRule: the member's database is what its server made of the log, by a rule that worked on a wrong counter. That is no damage
+// to the file, though a single source shows it.
+func refusedByRule(f *check.Finding) bool { return f.Check == "A02" || f.Check == "A04" }
 
 // breaking returns the findings that decide the verdict, first in history first.
 func breaking(fs []check.Finding) []*check.Finding {

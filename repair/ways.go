@@ -83,7 +83,11 @@ func (pl *planner) lost() {
 		}
 	}
 	if l.Command != "" {
-		pl.p.Lost.Save = append(pl.p.Lost.Save, l.Command+" > lost-entries.jsonl")
+		cmd := l.Command
+		for _, src := range pl.r.Sources {
+			cmd = strings.Replace(cmd, " "+src.Name+" ", " "+shellescape.Quote(pl.place(src))+" ", 1)
+		}
+		pl.p.Lost.Save = append(pl.p.Lost.Save, cmd+" > lost-entries.jsonl")
 	}
 }
 
@@ -109,6 +113,13 @@ func (pl *planner) place(src compare.Source) string {
 	return src.Name
 }
 
+func nowhere(r *compare.Report) (entries int, proposers []string) {
+	if r.Best == nil {
+		return 0, nil
+	}
+	return r.Best.Lost.Nowhere(r.Sources)
+}
+
 // cautions are what a person must know first.
 func (pl *planner) cautions() {
 	say := func(format string, args ...any) {
@@ -116,6 +127,9 @@ func (pl *planner) cautions() {
 	}
 	if n := pl.p.Lost.CommittedEntries; n > 0 {
 		say("%s that %s lacks are given up; save them first", count(n, "committed effect", "committed effects"), pl.p.Best.Name)
+	}
+	if n, proposers := nowhere(pl.r); n > 0 && len(proposers) > 0 {
+		say("no source's database holds %d of them; %s proposed them and is not among the sources: look at its data dir before it is given up", n, strings.Join(proposers, ", "))
 	}
 	if pl.p.Best.By == "operator" && pl.r.Best != nil && !slices.Contains(pl.r.Best.Members, pl.p.Best.Name) {
 		say("by content %s would be kept: %s", strings.Join(pl.r.Best.Members, ", "), pl.r.Best.Why)

@@ -113,7 +113,7 @@ func (in *Input) corruptAlarms() (blamed []string, rows []Evidence) {
 			if a.Type != alarmCorrupt {
 				continue
 			}
-			name := in.memberName(a.MemberID)
+			name := in.MemberName(a.MemberID)
 			if a.MemberID == 0 {
 				name = "no member"
 			} else if !slices.Contains(blamed, name) {

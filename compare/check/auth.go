@@ -201,10 +201,11 @@ salts and hashes on its own.`,
 }
 
 var noStaleAuthRefusal = Check{
-	ID: "A04", Title: "no member refuses an entry for its auth revision that others apply",
+	ID: "A04", Title: "no member refuses an entry for its auth revision that others apply or that the log allows",
 	Doc: `A request carries the auth revision of the member that proposed it. A member whose own is higher refuses the entry while it
 applies; nothing is logged and the client is told that it succeeded if the proposer applied it. From then on keys differ.
-Proven entry by entry: the write is in the log, the header's auth revision is below the member's, the revision is not in its database.`,
+Proven entry by entry: the write is in the log, the header's auth revision is below the member's, the revision is not in its database.
+Where the log reaches back to the first entry, one member is enough: the header's auth revision is not below the one that the log gives.`,
 	Needs: NeedReplay,
 	Run:   runStaleAuth,
 }
@@ -213,6 +214,7 @@ func runStaleAuth(in *Input) Result {
 	var fs []Finding
 	for i, m := range in.Members {
 		f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence", Refs: refsAuthReplay}
+		held := true
 		for _, e := range in.Replay.Events {
 			o := e.Outcomes[i]
 			if o.State != replay.Refused || o.Reason != replay.ReasonOldAuth {
@@ -221,10 +223,14 @@ func runStaleAuth(in *Input) Result {
 			if f.At.Index == 0 {
 				f.At = At{Term: e.Term, Index: e.Index}
 			}
+			held = held && len(e.Holding) > 0
 			f.Evidence = append(f.Evidence, in.droppedEvidence(m, e, o))
 		}
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s dropped %d committed entries that another member applied, because its auth revision is higher", m.Label(), n)
+			if !held {
+				f.Title = fmt.Sprintf("%s dropped %d committed entries, because its auth revision is higher than the log gives", m.Label(), n)
+			}
 			f.Explanation = "each of these entries is in every log; its header carries an older auth revision than this member's own, so this member did nothing when it came to it."
 			fs = append(fs, in.cut(f))
 		}
@@ -235,7 +241,7 @@ func runStaleAuth(in *Input) Result {
 func (in *Input) droppedEvidence(m *evidence.Member, e *replay.Event, o replay.Outcome) Evidence {
 	by := fmt.Sprintf("member ..%04x", e.Prefix)
 	if e.Proposer != 0 {
-		by = in.memberName(e.Proposer)
+		by = in.MemberName(e.Proposer)
 	}
 	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
 		Observed: fmt.Sprintf("%s by %s user=%s: not applied, header auth revision %d < own %d", e.What, by, e.User, e.HeaderAuthRevision, o.AuthRevision),

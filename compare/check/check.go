@@ -90,8 +90,8 @@ func (in *Input) cut(f Finding) Finding {
 	return f
 }
 
-// memberName names a member by its label among the sources, else by its ID.
-func (in *Input) memberName(id fmt.Stringer) string {
+// MemberName names a member by its label among the sources, else by its ID.
+func (in *Input) MemberName(id fmt.Stringer) string {
 	for _, m := range in.Members {
 		if m.MemberID != 0 && m.MemberID.String() == id.String() {
 			return m.Label()

@@ -164,7 +164,7 @@ func restoredAloneFinding(m, o *evidence.Member) Finding {
 }
 
 func (in *Input) overlapFinding(o replay.Overlap) Finding {
-	name := in.memberName(o.Member)
+	name := in.MemberName(o.Member)
 	f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{name}, At: At{Index: o.Old, Term: in.termAt(o.Old)},
 		Title: fmt.Sprintf("two processes of member %s proposed at the same time", o.Member),
 		Explanation: fmt.Sprintf("the process that published itself at %d is newer than the one that proposed entry %d, and proposed entry %d again: its data dir was copied and both ran",

@@ -166,7 +166,7 @@ func runAlarms(in *Input) Result {
 			k := key{a.MemberID.String(), a.Type}
 			f := found[k]
 			if f == nil {
-				f = &Finding{Severity: Warning, Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type), in.memberName(a.MemberID)),
+				f = &Finding{Severity: Warning, Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type), in.MemberName(a.MemberID)),
 					Explanation: "writes are refused until the database is below its quota and the alarm is disarmed",
 					Remedy:      []Remedy{{Text: "compact, defragment, then disarm", Command: "etcdctl alarm disarm"}}}
 				if a.Type == 2 {

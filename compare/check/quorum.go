@@ -74,7 +74,7 @@ func runCommitOnQuorum(in *Input) Result {
 		holders := 0
 		for _, v := range voters {
 			if h, here := held[v]; here && h < i {
-				without = append(without, in.memberName(v))
+				without = append(without, in.MemberName(v))
 			} else {
 				holders++
 			}

@@ -16,6 +16,7 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 			o = s.match(it, p, ahead)
 		}
 	}
+	o.Wrongly = o.State == Refused && o.Reason == ReasonOldAuth && s.wouldApply(it)
 	if it.req.LeaseRevoke != nil {
 		s.noteRevoke(it)
 	}
@@ -86,6 +87,19 @@ func (s *sim) missing(it *item, p prediction) Outcome {
 		}
 	}
 	return Outcome{State: Missing, Detail: fmt.Sprintf("expected %d record(s) at revision %d", len(p.writes), s.rev+1)}
+}
+
+// wouldApply tells whether the entry changes keys on a member that stands at the auth revision that the log gives here; false where
+// the log does not tell it.
+func (s *sim) wouldApply(it *item) bool {
+	if !s.res.AuthKnown {
+		return false
+	}
+	raised := s.auth.revision
+	defer func() { s.auth.revision = raised }()
+	s.auth.revision = s.plain.at(it.entry.Index - 1)
+	p := s.predict(it.req)
+	return p.sure && p.state == Applied && len(p.writes) > 0
 }
 
 // sparse tells whether the database may legally lack records of a revision.

@@ -72,6 +72,8 @@ type Outcome struct {
 	AuthRevision uint64
 	// Sig identifies the effect by content, independent of revisions: equal Sig, equal change. 0 is no effect.
 	Sig uint64
+	// Wrongly is true for a refusal that a member with the auth revision that the log gives would not have made.
+	Wrongly bool
 	// Partial is true when the records are the first few of those that a transaction writes, and the rest is not there.
 	Partial bool
 	// Detail says what differs, in words without values.

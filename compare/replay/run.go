@@ -179,6 +179,9 @@ func interesting(os []Outcome) bool {
 		case Unknown, NotApplied, OutsideHistory:
 			continue
 		}
+		if o.Wrongly {
+			return true
+		}
 		if first == nil {
 			first = o
 			continue
@@ -229,6 +232,9 @@ func (m *MemberResult) lack(ev *Event) {
 	}
 }
 
+// unseen stands for an effect that the log promises and that no source's database shows.
+const unseen = 1<<64 - 1
+
 // promised is the effect that the log stands for.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	votes, best := map[uint64]int{}, 0
@@ -241,13 +247,15 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 			ev.Acked = o.Sig != 0
 			return o.Sig, true
 		}
-		if bad {
+		if bad || o.Wrongly {
+			if !known {
+				sig, known = unseen, true
+			}
 			continue
 		}
-		known = true
 		votes[o.Sig]++
 		if n := votes[o.Sig]; n > best || n == best && o.Sig != 0 {
-			best, sig = n, o.Sig
+			best, sig, known = n, o.Sig, true
 		}
 	}
 	return sig, known

@@ -128,15 +128,27 @@ func (p *page) lost(member string, l *compare.Lost) {
 		p.line("  Choosing %s loses no committed entry.", member)
 		return
 	}
-	p.line("  Choosing %s loses %d committed entries on %d keys:", member, l.CommittedEntries, l.Keys)
+	p.line("  Choosing %s loses %s on %s:", member, counted(l.CommittedEntries, "committed entry", "committed entries"), counted(l.Keys, "key", "keys"))
 	shown := min(len(l.Entries), p.o.maxEvidence())
 	for _, e := range l.Entries[:shown] {
-		p.text("  - ", fmt.Sprintf("entry %s %s, held by %s", termIndex(e.Term, e.Index), e.What, strings.Join(e.HeldBy, ", ")))
+		where := "held by " + strings.Join(e.HeldBy, ", ")
+		if len(e.HeldBy) == 0 {
+			where = "in the log only"
+		}
+		p.text("  - ", fmt.Sprintf("entry %s %s, %s", termIndex(e.Term, e.Index), e.What, where))
 	}
 	if n := l.CommittedEntries - shown; n > 0 {
 		p.line("  … and %d more, see -w json", n)
 	}
 	p.command("  $ ", l.Command)
+}
+
+// counted says a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func hexID(id uint64) string {

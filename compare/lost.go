@@ -1,0 +1,80 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// maxLost bounds the entries listed as lost; all are counted.
+const maxLost = 100
+
+// lost lists the promised effects that the kept member lacks and another holds, or that only the log tells.
+func (c *collected) lost(b *Best, label string, pos int) {
+	b.Lost.KeyNames = []check.Bytes{}
+	rp := c.in.Replay
+	if rp == nil || len(b.Members) == 0 {
+		return
+	}
+	seen, first, last := map[string]bool{}, uint64(0), uint64(0)
+	for _, e := range rp.Events {
+		if !slices.Contains(e.Lacking, pos) || len(e.Holding) == 0 && !onlyLogged(e.Outcomes[pos]) {
+			continue
+		}
+		b.Lost.CommittedEntries++
+		if last = e.Index; first == 0 {
+			first = e.Index
+		}
+		for _, k := range e.Keys {
+			if !seen[k] {
+				seen[k] = true
+				if len(b.Lost.KeyNames) < maxLost {
+					b.Lost.KeyNames = append(b.Lost.KeyNames, check.Bytes(k))
+				}
+			}
+		}
+		if len(b.Lost.Entries) < maxLost {
+			b.Lost.Entries = append(b.Lost.Entries, c.lostEntry(e))
+		}
+	}
+	if rp.EventCount > len(rp.Events) {
+		// The list of events is bounded, the members' counts are not; the rest lies anywhere behind.
+		b.Lost.CommittedEntries, last = max(b.Lost.CommittedEntries, rp.Members[pos].Lacks), max(last, rp.Members[pos].To)
+	}
+	b.Lost.Keys = len(seen)
+	if first > 0 {
+		b.Lost.Command = fmt.Sprintf("etcd-medic dumplog %s --index %d..%d --values -w jsonl", label, first, last)
+	}
+}
+
+func (c *collected) lostEntry(e *replay.Event) LostEntry {
+	l := LostEntry{Term: e.Term, Index: e.Index, What: e.What, HeldBy: c.labels(e.Holding)}
+	if e.Proposer != 0 {
+		l.ProposedBy = c.in.MemberName(e.Proposer)
+	}
+	return l
+}
+
+// onlyLogged tells that the log promises an effect that the member does not show, whatever others hold.
+func onlyLogged(o replay.Outcome) bool {
+	return o.Wrongly || o.State == replay.Missing || o.State == replay.Contradicted
+}
+
+// Nowhere counts the listed entries whose effect no source holds, and names the members that proposed them and are not among the
+// sources: their databases may hold it.
+func (l *Lost) Nowhere(sources []Source) (entries int, proposers []string) {
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if len(e.HeldBy) > 0 {
+			continue
+		}
+		entries++
+		among := slices.ContainsFunc(sources, func(s Source) bool { return s.Name == e.ProposedBy })
+		if e.ProposedBy != "" && !among && !slices.Contains(proposers, e.ProposedBy) {
+			proposers = append(proposers, e.ProposedBy)
+		}
+	}
+	return entries, proposers
+}
