@@ -9,31 +9,80 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // doBackup streams the best member's snapshot to a new file and checks the digest that the server put behind it.
-func doBackup(ctx context.Context, r *runner, _ *Step) (string, error) {
-	if _, err := os.Stat(r.backup); err == nil {
-		return filepath.Base(r.backup) + " is there already", nil // it gets its name only when it is complete
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+func doBackup(ctx context.Context, r *runner, s *Step) (string, error) {
+	return r.snapshot(ctx, s, r.best(), r.backup)
+}
+
+// savePath is the file for the snapshot of a member that is taken out: that of the best member's with the member's name in it.
+func savePath(backup string, m *Member) string {
+	ext := filepath.Ext(backup)
+	return strings.TrimSuffix(backup, ext) + "." + fileName(m.ServerName()) + ext
+}
+
+// doSave keeps what a member holds that is about to be taken out, and looks for what it alone took in since the plan was made.
+func doSave(ctx context.Context, r *runner, s *Step) (string, error) {
+	m := r.of(s)
+	const down = "it does not answer: nothing is saved, its data dir is set aside whole"
+	switch {
+	case r.sandbox:
+		return "not needed: the source stays as it is", nil
+	case !r.host.running(ctx, m):
+		return down, nil
 	}
-	c, _, err := r.host.client(r.best())
+	detail := "no snapshot is taken, as was asked for"
+	if !r.live.SkipSaves {
+		var err error
+		if detail, err = r.snapshot(ctx, s, m, savePath(r.backup, m)); err != nil {
+			if !r.host.running(ctx, m) { // a damaged database may end the server that reads all of it
+				return fmt.Sprintf("%s (%v)", down, err), nil
+			}
+			return "", err
+		}
+	}
+	d, err := r.drift(ctx, m)
 	if err != nil {
 		return "", err
 	}
-	partial := r.backup + ".partial"
+	r.out.Drift = append(r.out.Drift, *d)
+	if d.Unlisted > 0 && !r.live.AcceptLost {
+		return "", r.unaccepted(d)
+	}
+	return detail + "; " + r.tell(d), nil
+}
+
+// snapshot saves what a member holds. The file gets its name when it is complete, and only a file of this run is taken for done.
+func (r *runner) snapshot(ctx context.Context, s *Step, m *Member, path string) (string, error) {
+	if st, err := os.Lstat(path); err == nil {
+		if r.j.value("file:"+filepath.Base(path)) == "" {
+			return "", fmt.Errorf("%s exists and is not of this run: nothing is overwritten; move it away", path)
+		}
+		return fmt.Sprintf("%s, %d bytes, is there already", filepath.Base(path), st.Size()), nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	c, _, err := r.host.client(m)
+	if err != nil {
+		return "", err
+	}
+	partial := path + ".partial"
 	size, err := saveSnapshot(ctx, c, partial)
 	if err != nil {
 		return "", err
 	}
-	if err := os.Rename(partial, r.backup); err != nil {
+	if err := r.note(s.ID, "file:"+filepath.Base(path), path); err != nil {
+		return "", err
+	}
+	if err := os.Rename(partial, path); err != nil {
 		return "", err
 	}
 	r.out.Bytes = max(r.out.Bytes, size)
-	return fmt.Sprintf("%s, %d bytes, its sha256 trailer fits", filepath.Base(r.backup), size), syncDir(filepath.Dir(r.backup))
+	return fmt.Sprintf("%s, %d bytes, its sha256 trailer fits", filepath.Base(path), size), syncDir(filepath.Dir(path))
 }
 
 func saveSnapshot(ctx context.Context, c *clientv3.Client, path string) (size int64, err error) {

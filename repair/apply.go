@@ -99,7 +99,10 @@ func absolute(path string) string {
 	return path
 }
 
-const stepHandOut = "92-hand-out"
+const (
+	stepCompare = "91-compare"
+	stepHandOut = "92-hand-out"
+)
 
 // reseed does the rehearsal's steps and hands the data dirs out.
 func (s *session) reseed(ctx context.Context, o ApplyOptions) (*Outcome, error) {
@@ -110,8 +113,10 @@ func (s *session) reseed(ctx context.Context, o ApplyOptions) (*Outcome, error) 
 	if work == "" {
 		work = o.Out + ".work"
 	}
-	err := s.sandboxed(ctx, Reseed, work, false)
-	if err == nil && s.out.provenWell() {
+	var err error
+	if _, there := os.Lstat(o.Out); there == nil {
+		err = s.handedOut(ctx, o.Out)
+	} else if err = s.sandboxed(ctx, Reseed, work, false); err == nil && s.out.provenWell() {
 		err = s.handOut(ctx, work, o.Out)
 	}
 	return s.finish(err, func() error {
@@ -120,6 +125,24 @@ func (s *session) reseed(ctx context.Context, o ApplyOptions) (*Outcome, error) 
 		}
 		return os.RemoveAll(work) // scratch of this run
 	})
+}
+
+// handedOut ends a run whose process was killed between handing the data dirs out and saying so. What it had proved it took with it.
+func (s *session) handedOut(ctx context.Context, out string) error {
+	if err := s.journal(Reseed); err != nil {
+		return err
+	}
+	s.out.Way = s.plan.Way(Reseed).Uses
+	r := &runner{plan: s.plan, j: s.j, out: s.out, say: s.o.Progress}
+	var specs []evidence.Spec
+	for _, m := range r.present() {
+		specs = append(specs, evidence.Spec{Name: m.Name, Where: filepath.Join(out, fileName(m.ServerName()))})
+	}
+	err := s.always(ctx, r, Step{ID: stepCompare, Title: "compare the data dirs"}, func() (string, error) { return s.proveSpecs(ctx, specs) })
+	if err != nil || !s.out.provenWell() {
+		return err
+	}
+	return s.handOut(ctx, "", out)
 }
 
 // handOut flushes what the servers wrote without fsync and gives it its place, in one rename.
@@ -224,7 +247,7 @@ func (s *session) evidenceOf(set *evidence.Set, label string) *evidence.Member {
 func (s *session) cloneSteps(ctx context.Context, out, work string, set *evidence.Set, server node.Server) error {
 	way := s.plan.Way(Clone)
 	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{}, clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
-	r := &runner{plan: s.plan, j: s.j, host: st, out: s.out, limits: defaultLimits(), say: s.o.Progress, sandbox: true, write: true, clones: true}
+	r := &runner{plan: s.plan, j: s.j, host: st, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true, write: true, clones: true}
 	if err := r.note(way.Steps[0].ID, "out", absolute(out)); err != nil {
 		return r.unfinished(way.Steps[0].ID, err)
 	}

@@ -22,6 +22,14 @@ func byHandBackup(best *Member) []Command {
 	}
 }
 
+func byHandSave(m *Member) []Command {
+	file := fileName(m.Name) + "-before-repair.db"
+	return []Command{
+		{"etcdctl", endpoints(m) + " snapshot save " + file},
+		{"note", "etcd-medic compare before-repair.db " + file},
+	}
+}
+
 func byHandStart(m *Member) []Command {
 	return []Command{
 		{"systemd", onHost(m, "systemctl start etcd")},

@@ -53,6 +53,8 @@ type journal struct {
 	run     int
 	mode    Mode
 	now     func() time.Time
+	// observe is told of each line before and after it is flushed; see RunOptions.
+	observe func(r Record, flushed bool)
 }
 
 // ReadJournal returns the lines of a plan's journal; none when there is no journal. A last line that was cut by a kill is left out.
@@ -78,12 +80,12 @@ func ReadJournal(plan string) ([]Record, error) {
 }
 
 // openJournal opens the journal for one mode. The last run of that mode goes on unless it reached its goal, or again is true.
-func openJournal(plan, digest string, mode Mode, again bool) (*journal, error) {
+func openJournal(plan, digest string, mode Mode, again bool, observe func(Record, bool)) (*journal, error) {
 	records, err := ReadJournal(plan)
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{path: JournalPath(plan), mode: mode, now: time.Now}
+	j := &journal{path: JournalPath(plan), mode: mode, now: time.Now, observe: observe}
 	open := false
 	for _, r := range records {
 		if j.run = max(j.run, r.Run); r.Mode != mode {
@@ -152,6 +154,7 @@ func (j *journal) write(r Record) error {
 	if err != nil {
 		return err
 	}
+	j.observe(r, false)
 	if _, err := j.f.Write(append(b, '\n')); err != nil {
 		return err
 	}
@@ -164,6 +167,7 @@ func (j *journal) write(r Record) error {
 		}
 	}
 	j.records = append(j.records, r)
+	j.observe(r, true)
 	return nil
 }
 

@@ -1,123 +1,51 @@
 package repair
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// process carries a plan out in a process of its own.
-func process(t *testing.T, file string, mode Mode, out string, told map[string]bool) (*exec.Cmd, *bytes.Buffer) {
-	t.Helper()
-	for _, r := range journalled(t, file) { // begun between the last look and the kill
-		told[r.Step] = true
+// TestKilledAtEveryPoint kills the tool with SIGKILL at every point of a run, before and after each line of its journal is flushed, and starts
+// it again each time: it goes on where it stood and reaches the goal. The end-to-end tests do the same to longer plans.
+func TestKilledAtEveryPoint(t *testing.T) {
+	for _, mode := range []Mode{Clone, Reseed} {
+		t.Run(string(mode), func(t *testing.T) { killedEverywhere(t, "h-misconfigured-member-add", mode) })
 	}
-	var stderr bytes.Buffer
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envVictim+"="+strings.Join([]string{file, string(mode), out}, "\n"))
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return cmd, &stderr
 }
 
-// journalled are the lines that say that a step begins.
-func journalled(t *testing.T, file string) []Record {
+func killedEverywhere(t *testing.T, incident string, mode Mode) {
 	t.Helper()
-	all, err := ReadJournal(file)
+	file := savePlan(t, incident, PlanOptions{})
+	p := mustLoad(t, file)
+	out := filepath.Join(t.TempDir(), "out")
+	points := KillEverywhere(t, VictimJob{File: file, Mode: mode, Out: out})
+	t.Logf("killed %d times", len(points))
+	WantEveryPoint(t, points, ownSteps(p, mode))
+	st, err := Status(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(all, func(r Record) bool { return r.State != StateBegin })
+	if n := len(st.Runs); n != 1 || st.Runs[0].State != "reached" || len(st.Runs[0].Left) > 0 {
+		t.Errorf("%d runs, the first is %s; want one, reached", n, st.Runs[0].State)
+	}
+	if mode != rehearsal {
+		wantHealthy(t, out)
+	}
 }
 
-// killAtNext ends the process as soon as the journal tells of a step that it has not told of before; false when it ended by itself
-// or had reached its goal before the kill came.
-func killAtNext(t *testing.T, cmd *exec.Cmd, stderr *bytes.Buffer, file string, told map[string]bool) bool {
-	t.Helper()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Fatalf("the process ended by itself: %v\n%s", err, stderr)
-			}
-			return false
-		case <-time.After(2 * time.Millisecond):
-		}
-		for _, r := range journalled(t, file) {
-			if !told[r.Step] {
-				told[r.Step] = true
-				if err := cmd.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
-				<-ended
-				return !reached(t, file)
-			}
-		}
+// ownSteps are the steps of a run on copies, those that are not in the plan included.
+func ownSteps(p *Plan, mode Mode) []string {
+	if mode == Clone {
+		return []string{p.Way(Clone).Steps[0].ID, p.Way(Clone).Steps[1].ID}
 	}
-	t.Fatal("nothing happened within a minute")
-	return false
-}
-
-// reached tells whether the journal's last word is that the run reached its goal: the last steps are quick, and then there is
-// nothing left to go on with.
-func reached(t *testing.T, file string) bool {
-	t.Helper()
-	all, err := ReadJournal(file)
-	if err != nil {
-		t.Fatal(err)
+	steps := append([]string{"00-copy", "01-start", "90-stop", "91-compare"}, StepIDs(p, p.Way(Reseed).Uses)...)
+	if mode == Reseed {
+		steps = append(steps, stepHandOut)
 	}
-	return all[len(all)-1].State == StateEnd
-}
-
-// TestKilledAtEveryStep kills the tool with SIGKILL as soon as it begins a step, for every step of the run, and starts it again
-// each time: it goes on where it stood and reaches the goal.
-func TestKilledAtEveryStep(t *testing.T) {
-	for _, tc := range []struct {
-		incident string
-		mode     Mode
-	}{{"a-auth-revision-replay", Reseed}, {"h-misconfigured-member-add", Clone}} {
-		t.Run(string(tc.mode), func(t *testing.T) {
-			file := savePlan(t, tc.incident, PlanOptions{})
-			out := filepath.Join(t.TempDir(), "out")
-			told := map[string]bool{}
-			kills := 0
-			for {
-				cmd, stderr := process(t, file, tc.mode, out, told)
-				if !killAtNext(t, cmd, stderr, file, told) {
-					break
-				}
-				kills++
-			}
-			want := len(mustLoad(t, file).Way(Live).Steps) / 2 // quick steps may begin before the kill comes
-			if tc.mode == Clone {
-				want = 2
-			}
-			if kills < want {
-				t.Errorf("killed %d times only", kills)
-			}
-			st, err := Status(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n := len(st.Runs); n != 1 || st.Runs[0].State != "reached" || st.Runs[0].Resumed != kills {
-				t.Errorf("%d runs, the first is %s and was carried on %d times; want one, reached, %d", n, st.Runs[0].State, st.Runs[0].Resumed, kills)
-			}
-			wantHealthy(t, out)
-		})
-	}
+	return steps
 }
 
 func mustLoad(t *testing.T, file string) *Plan {

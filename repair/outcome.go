@@ -22,6 +22,9 @@ type Outcome struct {
 	// Proofs are what was checked at the end; Reached is true when all of them hold.
 	Proofs  []Proof `json:"proofs"`
 	Reached bool    `json:"reached"`
+	// Drift is how far the members of a running cluster went on since the plan's copies: at the beginning and, for members that are taken
+	// out, right before.
+	Drift []Drift `json:"drift,omitempty"`
 	// Isolation tells what the members of the sandbox tried to reach.
 	Isolation []string `json:"isolation,omitempty"`
 	// Bytes is the size of the best member's database, Seconds the time from the first copy to the last proof.

@@ -134,8 +134,9 @@ func TestNoRoomIsRefused(t *testing.T) {
 func TestDiskFullIsJournalled(t *testing.T) {
 	file := savePlan(t, "h-misconfigured-member-add", PlanOptions{})
 	out := filepath.Join(t.TempDir(), "out")
+	job := VictimJob{File: file, Mode: Clone, Out: out}
 	cmd := exec.Command("sh", "-c", `ulimit -f 32; exec "$0"`, os.Args[0]) // 16 or 32 KiB: the journal fits, a database does not
-	cmd.Env = append(os.Environ(), envVictim+"="+strings.Join([]string{file, string(Clone), out}, "\n"))
+	cmd.Env = job.command().Env
 	b, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 6 || !strings.Contains(string(b), syscall.EFBIG.Error()) {

@@ -66,7 +66,7 @@ func (s *session) sandboxed(ctx context.Context, mode Mode, work string, throwAw
 	}
 	s.out.Way, s.out.Server = way.Uses, server.String()
 	st := &stage{dir: work, say: s.o.Progress, runs: map[string]*node.Member{}, clients: map[*node.Member]*clientv3.Client{}, catchUp: 1, patience: 2 * time.Minute}
-	r := &runner{plan: s.plan, steps: steps.Steps, host: st, j: s.j, out: s.out, limits: defaultLimits(), say: s.o.Progress, sandbox: true,
+	r := &runner{plan: s.plan, steps: steps.Steps, host: st, j: s.j, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true,
 		noops: sandboxFillers(server.Version), backup: filepath.Join(work, "backup.db"), write: throwAway}
 	if server.Version.Minor < 6 {
 		st.snapshotCount = 100
@@ -99,7 +99,7 @@ func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.
 	if err := s.always(ctx, r, Step{ID: "90-stop", Title: "stop the members"}, func() (string, error) { return "", st.down(ctx, s.plan, r.write) }); err != nil {
 		return err
 	}
-	return s.always(ctx, r, Step{ID: "91-compare", Title: "compare the data dirs"}, func() (string, error) { return s.proveDirs(ctx, r, st) })
+	return s.always(ctx, r, Step{ID: stepCompare, Title: "compare the data dirs"}, func() (string, error) { return s.proveDirs(ctx, r, st) })
 }
 
 // begin brings the sandbox to where the journal stands.

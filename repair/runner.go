@@ -56,6 +56,8 @@ type runner struct {
 	noops int
 	// backup is the file that step backup writes.
 	backup string
+	// live are the operator's choices for a running cluster; nil in a sandbox.
+	live *LiveOptions
 	// clones is true when the members are clones: a voter that never started is still listed.
 	clones bool
 	// write makes the proof write a key through each member, not only propose; for copies.
@@ -73,6 +75,7 @@ type action struct {
 func table() map[Kind]action {
 	return map[Kind]action{
 		StepBackup:     {nil, doBackup},
+		StepSave:       {nil, doSave},
 		StepStart:      {nil, doStart},
 		StepMoveLeader: {leads, doMoveLeader},
 		StepAdvanceLog: {nil, doAdvanceLog},

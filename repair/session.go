@@ -31,6 +31,10 @@ type RunOptions struct {
 	Progress func(string)
 	// room stands in for the file system's answer in tests.
 	room func(string) (int64, bool)
+	// observe is told of each line of the journal before and after it is flushed, so that tests can end the process at any point.
+	observe func(r Record, flushed bool)
+	// limits shorten in tests how long is waited.
+	limits limits
 }
 
 func (o *RunOptions) fill() {
@@ -39,6 +43,12 @@ func (o *RunOptions) fill() {
 	}
 	if o.room == nil {
 		o.room = room
+	}
+	if o.observe == nil {
+		o.observe = func(Record, bool) {}
+	}
+	if o.limits == (limits{}) {
+		o.limits = defaultLimits()
 	}
 }
 
@@ -79,7 +89,7 @@ func (s *session) close() {
 
 // journal opens the journal for a mode.
 func (s *session) journal(mode Mode) error {
-	j, err := openJournal(s.file, s.plan.Digest, mode, s.o.Again)
+	j, err := openJournal(s.file, s.plan.Digest, mode, s.o.Again, s.o.observe)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ type Kind string
 // The kinds of steps.
 const (
 	StepBackup     Kind = "backup"
+	StepSave       Kind = "save"
 	StepStart      Kind = "start"
 	StepMoveLeader Kind = "move-leader"
 	StepAdvanceLog Kind = "advance-log"
@@ -90,9 +91,11 @@ func (b *builder) live() []Step {
 	for _, m := range rejoin {
 		switch {
 		case m.Action == Join:
+			b.save(m)
 			b.stop(m)
 			b.setAside(m)
 		case m.Startable:
+			b.save(m)
 			b.up--
 			b.takeOut(m)
 		}
@@ -180,6 +183,14 @@ func (b *builder) backup() {
 	b.add(Step{Kind: StepBackup, Member: best.Name, Title: "save a snapshot of " + best.Name,
 		Precondition: best.Name + " serves", Effect: "a backup file with its sha256 trailer, verified; the cluster is not changed",
 		Undo: "none needed", Done: "the backup file is there and verifies", ByHand: byHandBackup(best)})
+}
+
+// save comes right before a member is taken out: it goes on acknowledging writes until it is stopped, and no other member may hold them.
+func (b *builder) save(m *Member) {
+	b.add(Step{Kind: StepSave, Member: m.Name, Title: "save a snapshot of " + m.Name + ", and see what it alone took in since its data dir was copied",
+		Precondition: "none; a member that does not answer is passed over, its data dir is set aside whole",
+		Effect:       "a file with what " + m.Name + " holds, verified; the cluster is not changed. Writes that " + b.p.Best.Name + " lacks and the plan does not list stop the repair, unless they are accepted",
+		Undo:         "none needed", Done: "the file is there and verifies", ByHand: byHandSave(m)})
 }
 
 func (b *builder) start(m *Member) {

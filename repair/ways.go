@@ -152,6 +152,9 @@ func (pl *planner) cautions() {
 			say("alarm CORRUPT is raised for member %s: its ID is not evidence, the alarm accuses the wrong member when the bad one leads; it is disarmed at the end", a.MemberID)
 		}
 	}
+	if pl.p.Mode == Live && slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.Action == Replace && m.Startable }) {
+		say("members that differ go on acknowledging writes that others do not take in; what clients wrote after the data dirs were copied is not in this plan: live mode looks for it, and refuses when the plan does not list what would be lost")
+	}
 	if pl.p.Cluster.Minor != 0 && pl.p.Cluster.Minor < 5 {
 		say("an etcd 3.%d server opens newer data dirs silently and damages them: data dirs that a newer server has touched must not go back to it", pl.p.Cluster.Minor)
 	}

@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +22,7 @@ type repairApplyOptions struct {
 	mode     string
 	out      string
 	dataDirs []string
+	password string
 	upgrade  bool
 }
 
@@ -35,12 +35,21 @@ const repairApplyLong = `Carry a plan out and prove the result.
 --mode live            drive the running cluster through its client API: backup first, move the leader to the best member, then
                        take one member at a time out and in again. Strict reconfiguration checks stay on; the first mismatch
                        stops the run. Stopping a member, moving its data dir aside and starting it are done by --hook-stop,
-                       --hook-wipe and --hook-start, or by you: the steps are printed one by one and wait for Enter.
+                       --hook-wipe and --hook-start, or by you: the steps are printed one by one and wait for an answer.
+
+Live mode first tells how far the members went on since the plan's copies. It refuses when a member that is taken out has meanwhile
+taken in writes that the best member lacks and the plan does not list; --accept-lost-writes goes on all the same. Right before a
+member is taken out, its own snapshot is saved beside that of the best one (--backup), and the comparison is made again.
+
+With auth on, log in as a user with role root: --user NAME and the password in --password-file, in ETCD_MEDIC_PASSWORD, or typed in; or
+with --cert and --key whose common name is root.
 
 Hooks are shell commands. They find ETCD_MEDIC_ACTION (stop, wipe, start), ETCD_MEDIC_MEMBER_NAME, ETCD_MEDIC_MEMBER_ID,
 ETCD_MEDIC_OLD_MEMBER_ID, ETCD_MEDIC_DATA_DIR, ETCD_MEDIC_PEER_URLS, ETCD_MEDIC_CLIENT_URLS and, for start,
 ETCD_MEDIC_INITIAL_CLUSTER and ETCD_MEDIC_INITIAL_CLUSTER_STATE in their environment. They must do no harm when run twice; wipe
-must move the data dir aside, not delete it.
+must move the data dir aside, not delete it; start must return and leave the server running. A hook that fails, or is still at work after
+--hook-timeout, ends the run; so does a member that still answers after stop, or comes back under its old ID after start. What
+hooks print is kept beside the plan, in PLAN.hooks.log.
 
 Nothing is deleted, sources are only read. What happened is in the journal beside the plan, flushed before and after every step: the
 same command goes on where an interrupted run stood. etcd-medic repair status shows it.
@@ -51,7 +60,7 @@ begun and not finished, or a proof is violated.`
 const repairApplyExample = `  etcd-medic repair apply plan.yaml --mode clone -o new-dirs
   etcd-medic repair apply plan.yaml --mode reseed -o new-dirs --etcd-binary /usr/local/bin/etcd
   etcd-medic repair apply plan.yaml --mode live --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379 --cacert ca.crt --cert root.crt --key root.key
-  etcd-medic repair apply plan.yaml --mode live --endpoints http://10.0.0.1:2379 --user root:… \
+  etcd-medic repair apply plan.yaml --mode live --endpoints http://10.0.0.1:2379 --user root --password-file root.password \
       --hook-stop 'ssh $ETCD_MEDIC_MEMBER_NAME systemctl stop etcd' --hook-wipe ./aside.sh --hook-start ./start.sh`
 
 func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions) error) *cobra.Command {
@@ -89,12 +98,16 @@ func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 	f.StringVar(&o.live.CACert, "cacert", "", "live: verify the servers with this CA bundle (PEM)")
 	f.StringVar(&o.live.Cert, "cert", "", "live: client certificate (PEM)")
 	f.StringVar(&o.live.Key, "key", "", "live: key of the client certificate (PEM)")
-	f.StringVar(&o.live.User, "user", "", "live: NAME:PASSWORD of a user with role root (better in ETCD_MEDIC_USER)")
+	f.StringVar(&o.live.User, "user", "", "live: user with role root; NAME:PASSWORD is taken too, but others can see a command line")
+	f.StringVar(&o.password, "password-file", "", "live: file with the password of --user (or set ETCD_MEDIC_PASSWORD; else it is asked for)")
 	f.StringVar(&o.live.HookStop, "hook-stop", "", "live: shell command that stops a member")
 	f.StringVar(&o.live.HookWipe, "hook-wipe", "", "live: shell command that moves a member's data dir aside")
 	f.StringVar(&o.live.HookStart, "hook-start", "", "live: shell command that starts a member")
+	f.DurationVar(&o.live.HookTimeout, "hook-timeout", 5*time.Minute, "live: how long a hook may run")
 	f.StringArrayVar(&o.dataDirs, "data-dir", nil, "live: NAME=PATH (or PATH for all) of the data dir on the member's host, handed to hooks; repeatable")
-	f.StringVar(&o.live.Backup, "backup", "", "live: file for the snapshot that is taken first (default: beside the plan)")
+	f.StringVar(&o.live.Backup, "backup", "", "live: file for the snapshot that is taken first; those of members that are taken out get its name with theirs in it (default: beside the plan)")
+	f.BoolVar(&o.live.SkipSaves, "no-member-snapshots", false, "live: do not save a snapshot of each member that is taken out")
+	f.BoolVar(&o.live.AcceptLost, "accept-lost-writes", false, "live: go on although members that are taken out took in writes that the plan does not list")
 }
 
 // prepare checks the flags against the mode.
@@ -113,8 +126,10 @@ func (o *repairApplyOptions) prepare(s *Streams, args []string) error {
 		return err
 	}
 	o.file, o.Specs, o.AllowUpgrade = args[0], o.specs, o.upgrade
-	if name, password, ok := strings.Cut(o.live.User, ":"); ok {
-		o.live.User, o.live.Password = name, password
+	if live {
+		if err := o.login(s); err != nil {
+			return err
+		}
 	}
 	o.live.DataDirs = map[string]string{"": "/var/lib/etcd"}
 	for _, d := range o.dataDirs {
@@ -124,34 +139,14 @@ func (o *repairApplyOptions) prepare(s *Streams, args []string) error {
 		}
 		o.live.DataDirs[name] = path
 	}
-	o.live.Output = io.Discard
+	o.live.Notice = func(text string) {
+		s.clearStatus()
+		_, _ = fmt.Fprintf(s.Err, "note: %s\n", text)
+	}
 	if s.In != nil {
 		o.live.Prompt = s.prompt()
 	}
 	return o.fill(s)
-}
-
-// prompt shows what a person has to do and waits for Enter.
-func (s *Streams) prompt() func(context.Context, []string) error {
-	in := bufio.NewReader(s.In)
-	return func(ctx context.Context, text []string) error {
-		s.clearStatus()
-		for _, l := range text {
-			_, _ = fmt.Fprintln(s.Err, l)
-		}
-		_, _ = fmt.Fprint(s.Err, "Enter when it is done, ^C to stop here: ")
-		read := make(chan error, 1)
-		go func() {
-			_, err := in.ReadString('\n')
-			read <- err
-		}()
-		select {
-		case err := <-read:
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 func runRepairApply(ctx context.Context, o *repairApplyOptions) error {

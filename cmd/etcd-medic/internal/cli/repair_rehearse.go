@@ -128,6 +128,13 @@ func outcomeSheet(out *repair.Outcome, next []string) render.Sheet {
 		proofs.Rows = append(proofs.Rows, []string{p.Outcome, p.What, p.Detail})
 	}
 	s := render.Sheet{Sections: []render.Section{head, steps, proofs}}
+	if len(out.Drift) > 0 {
+		drift := render.Section{Title: "since the copies", Head: []string{"member", "revision", "now", "applied index", "now", "unlisted"}}
+		for _, d := range out.Drift {
+			drift.Rows = append(drift.Rows, []string{d.Member, fmt.Sprint(d.PlannedRevision), fmt.Sprint(d.Revision), fmt.Sprint(d.PlannedIndex), fmt.Sprint(d.AppliedIndex), fmt.Sprint(d.Unlisted)})
+		}
+		s.Sections = append(s.Sections, drift)
+	}
 	if len(out.Isolation) > 0 {
 		s.Sections = append(s.Sections, render.Section{Title: "isolation", Lines: out.Isolation})
 	}

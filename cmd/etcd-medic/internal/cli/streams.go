@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,8 @@ type Streams struct {
 	Width int
 	// Getenv reads the environment.
 	Getenv func(string) string
+
+	typed *bufio.Reader // of In
 
 	mu     sync.Mutex
 	status int // length of the progress line on screen

@@ -1,12 +1,10 @@
 //go:build e2e
 
-package lab_test
+package repair_test
 
 import (
-	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,10 +49,10 @@ func serve(ctx context.Context, t *testing.T, c *lab.Cluster, dir string) {
 	}
 }
 
-// TestE2ELiveKilledAtEveryStep repairs a running cluster through shell hooks by a process that is killed with SIGKILL as soon as it
-// begins a step, for every step; the next one goes on.
-func TestE2ELiveKilledAtEveryStep(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+// TestE2ELiveKilledAtEveryPoint repairs a running cluster under write load, through shell hooks, by a process that is killed with SIGKILL
+// before and after each line of its journal; the next one goes on. No write that the best member acknowledged meanwhile is missing.
+func TestE2ELiveKilledAtEveryPoint(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	c, err := lab.Start(ctx, lab.Options{Dir: filepath.Join(dir, "lab"), Server: node.Bundled()})
@@ -79,14 +77,12 @@ func TestE2ELiveKilledAtEveryStep(t *testing.T) {
 	}
 	go serve(ctx, t, c, hands)
 	w := load(ctx, t, c, p.Best.Name)
-	kills := 0
-	for told := map[string]bool{}; killedAtNext(t, c, file, hands, told); {
-		kills++
-	}
+	o := c.Live()
+	points := repair.KillEverywhere(t, repair.VictimJob{File: file, Mode: repair.Live, Endpoints: o.Endpoints, CACert: o.CACert, Cert: o.Cert, Key: o.Key,
+		Hook: hook}, "HANDS="+hands)
 	acknowledged := w.stop()
-	if want := len(p.Way(repair.Live).Steps); kills < want-1 {
-		t.Errorf("killed %d times in %d steps", kills, want)
-	}
+	t.Logf("killed %d times, %d writes acknowledged meanwhile", len(points), len(acknowledged))
+	repair.WantEveryPoint(t, points, repair.StepIDs(p, repair.Live))
 	allThere(ctx, t, c, acknowledged)
 	st, err := repair.Status(file)
 	if err != nil || len(st.Runs) != 1 || st.Runs[0].State != "reached" {
@@ -96,41 +92,4 @@ func TestE2ELiveKilledAtEveryStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantHealthy(t, c.DataDirs())
-}
-
-// killedAtNext starts the process and kills it at the first step that begins for the first time; false when it ended well.
-func killedAtNext(t *testing.T, c *lab.Cluster, file, hands string, told map[string]bool) bool {
-	t.Helper()
-	o := c.Live()
-	var stderr bytes.Buffer
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "HANDS="+hands, envVictim+"="+strings.Join([]string{file, strings.Join(o.Endpoints, ","), o.CACert, o.Cert, o.Key, hook}, "\x1e"))
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for {
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Fatalf("%v\n%s", err, &stderr)
-			}
-			return false
-		case <-time.After(2 * time.Millisecond):
-		}
-		records, err := repair.ReadJournal(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range records {
-			if r.State == repair.StateBegin && !told[r.Step] {
-				told[r.Step] = true
-				_ = cmd.Process.Kill()
-				<-ended
-				return true
-			}
-		}
-	}
 }

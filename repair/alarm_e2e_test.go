@@ -1,6 +1,6 @@
 //go:build e2e
 
-package lab_test
+package repair_test
 
 import (
 	"context"

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/etcd-medic/etcd-medic/repair"
+)
+
+// login finds the password of --user: behind its colon, in a file, in the environment, else from the person at the terminal.
+func (o *repairApplyOptions) login(s *Streams) error {
+	name, password, given := strings.Cut(o.live.User, ":")
+	o.live.User = name
+	switch {
+	case name == "":
+		return nil
+	case o.password != "":
+		b, err := os.ReadFile(o.password)
+		if err != nil {
+			return usagef("", "--password-file: %v", err)
+		}
+		password = strings.TrimRight(string(b), "\r\n")
+	case given:
+	case s.Getenv("ETCD_MEDIC_PASSWORD") != "":
+		password = s.Getenv("ETCD_MEDIC_PASSWORD")
+	case s.In != nil:
+		var err error
+		if password, err = s.askPassword("password of " + name + ": "); err != nil {
+			return usagef("--password-file FILE, or ETCD_MEDIC_PASSWORD", "no password of %s: %v", name, err)
+		}
+	}
+	if password == "" {
+		return usagef("--password-file FILE, or ETCD_MEDIC_PASSWORD", "the password of %s is missing", name)
+	}
+	o.live.Password = password
+	return nil
+}
+
+// askPassword reads a line, without showing it where the terminal can.
+func (s *Streams) askPassword(question string) (string, error) {
+	s.clearStatus()
+	_, _ = fmt.Fprint(s.Err, question)
+	defer func() { _, _ = fmt.Fprintln(s.Err) }()
+	if f, ok := s.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		b, err := term.ReadPassword(int(f.Fd()))
+		return string(b), err
+	}
+	return s.line()
+}
+
+// line reads what a person types. One reader serves all questions: it may hold more than one line.
+func (s *Streams) line() (string, error) {
+	if s.typed == nil {
+		s.typed = bufio.NewReader(s.In)
+	}
+	text, err := s.typed.ReadString('\n')
+	if errors.Is(err, io.EOF) && text != "" {
+		err = nil
+	}
+	return strings.TrimSpace(text), err
+}
+
+// answers are what a person may say: nothing is yes.
+var answers = map[string]bool{"": true, "y": true, "yes": true, "done": true, "ok": true, "n": false, "no": false, "stop": false, "q": false, "quit": false}
+
+// prompt shows what a person has to do and waits for an answer. Everything but a yes ends with repair.ErrStopped, the end of the input too.
+func (s *Streams) prompt() func(context.Context, []string) error {
+	return func(ctx context.Context, text []string) error {
+		s.clearStatus()
+		_, _ = fmt.Fprintln(s.Err, strings.Join(text, "\n"))
+		for {
+			_, _ = fmt.Fprint(s.Err, "Enter when it is done, no to stop here: ")
+			answer, err := s.answer(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil:
+				_, _ = fmt.Fprintln(s.Err)
+				return fmt.Errorf("%w: no answer (%w)", repair.ErrStopped, err)
+			}
+			yes, known := answers[strings.ToLower(answer)]
+			switch {
+			case yes:
+				return nil
+			case known:
+				return fmt.Errorf("%w: answered %q", repair.ErrStopped, answer)
+			}
+			_, _ = fmt.Fprintf(s.Err, "%q is no answer.\n", answer)
+		}
+	}
+}
+
+// answer reads a line, or gives up when ctx ends.
+func (s *Streams) answer(ctx context.Context) (string, error) {
+	type line struct {
+		text string
+		err  error
+	}
+	read := make(chan line, 1)
+	go func() {
+		text, err := s.line()
+		read <- line{text, err}
+	}()
+	select {
+	case l := <-read:
+		return l.text, l.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}

@@ -1,0 +1,177 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// ask bounds how long a member that may be down is waited for.
+const ask = 3 * time.Second
+
+// answers asks a member who it is.
+func (f *field) answers(ctx context.Context, m *Member) (*clientv3.StatusResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, ask)
+	defer cancel()
+	if !listens(ctx, f.endpoint(m)) { // a client would try until the time is over
+		return nil, errSilent
+	}
+	return f.r.status(ctx, m)
+}
+
+var errSilent = errors.New("nothing listens at its client URL")
+
+// running tells whether the member answers under the ID that it has now.
+func (f *field) running(ctx context.Context, m *Member) bool {
+	st, err := f.answers(ctx, m)
+	return err == nil && st.Header.GetMemberId() == f.r.idOf(m)
+}
+
+func (f *field) stop(ctx context.Context, m *Member) error {
+	if err := f.onHost(ctx, m, "stop", f.o.HookStop, byHandStop(m), ""); err != nil {
+		return err
+	}
+	f.forget(m)
+	return f.r.until(ctx, f.r.limits.step, m.Name+" stops", func(ctx context.Context) error {
+		if f.running(ctx, m) {
+			return fmt.Errorf("it still answers at %s as member %s, although it was said to be stopped", f.endpoint(m), hexID(f.r.idOf(m)))
+		}
+		return nil
+	})
+}
+
+func (f *field) aside(ctx context.Context, m *Member) (string, error) {
+	return "", f.onHost(ctx, m, "wipe", f.o.HookWipe, byHandSetAside(m), "")
+}
+
+func (f *field) start(ctx context.Context, m *Member, how startHow) error {
+	f.forget(m)
+	hand := byHandStart(m)
+	if how.empty {
+		hand = byHandStartEmpty(f.r.plan, m)[1:] // the first says what INITIAL_CLUSTER is
+	}
+	return f.onHost(ctx, m, "start", f.o.HookStart, hand, how.initialCluster)
+}
+
+// ready waits until the member answers as who it should be. It ends early when another answers in its place, or nothing listens there.
+func (f *field) ready(ctx context.Context, m *Member) error {
+	w := &listening{f: f, m: m, silent: time.Now()}
+	return f.r.until(ctx, f.r.limits.transfer, m.Name+" serves as "+hexID(f.r.idOf(m)), func(ctx context.Context) error {
+		st, err := f.answers(ctx, m)
+		if err != nil {
+			f.forget(m)
+			return w.look(err)
+		}
+		return f.itself(m, st)
+	})
+}
+
+// itself says who answers in a member's place.
+func (f *field) itself(m *Member, st *clientv3.StatusResponse) error {
+	id, cluster := st.Header.GetMemberId(), st.Header.GetClusterId()
+	switch {
+	case id == f.r.idOf(m):
+		return nil
+	case id == uint64(m.ID):
+		return never("it serves under its old ID %s: it was started on its old data dir, which was not moved aside", m.ID)
+	case cluster != uint64(f.r.plan.Cluster.ID):
+		return never("member %s of cluster %s answers at %s: it was not started with --initial-cluster-state=existing and the initial cluster, and began a cluster of its own",
+			dumplog.ID(id), dumplog.ID(cluster), f.endpoint(m))
+	}
+	return never("member %s answers at %s", dumplog.ID(id), f.endpoint(m))
+}
+
+// listening follows whether a process has the member's client port. One that joins has it at once and serves once it has the database, so a
+// port that nobody has, or that comes and goes, tells of a process that is not there.
+type listening struct {
+	f      *field
+	m      *Member
+	silent time.Time // since when nobody listens
+	heard  bool
+	ends   int // how often a process was there and is gone
+}
+
+// starts is how often a process may come and go before it is said to fail.
+const starts = 3
+
+func (l *listening) look(why error) error {
+	if !errors.Is(why, errSilent) {
+		l.heard = true
+		return fmt.Errorf("it does not answer yet: %w", why)
+	}
+	if l.heard {
+		l.heard, l.silent = false, time.Now()
+		l.ends++
+	}
+	const hint = `look at its log; "the member has been permanently removed from the cluster" there means that it was started on its old data dir, which was not moved aside`
+	if l.ends >= starts {
+		return never("it was started and ended %d times; %s", l.ends, hint)
+	}
+	if time.Since(l.silent) > l.f.r.limits.step {
+		return never("nothing listens at %s for %v although it was said to be started; %s", l.f.endpoint(l.m), l.f.r.limits.step, hint)
+	}
+	return errSilent
+}
+
+// listens tells whether anything takes connections at an endpoint.
+func listens(ctx context.Context, endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme == "" {
+		return true // no URL: nothing can be said
+	}
+	network, address := "tcp", u.Host
+	if strings.HasPrefix(u.Scheme, "unix") {
+		network, address = "unix", u.Host+u.Path
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
+// onHost runs the hook, or asks a person.
+func (f *field) onHost(ctx context.Context, m *Member, what, hook string, hand []Command, initial string) error {
+	switch {
+	case f.o.Hands != nil:
+		return f.o.Hands(ctx, HostStep{Action: what, Member: m, InitialCluster: initial})
+	case hook != "":
+		return f.runHook(ctx, m, what, hook, initial)
+	}
+	return f.o.Prompt(ctx, f.instructions(m, what, hand, initial))
+}
+
+// instructions are what a person is told to do, with everything filled in that is known here, and what will be looked at next.
+func (f *field) instructions(m *Member, what string, hand []Command, initial string) []string {
+	then := map[string]string{
+		"stop":  fmt.Sprintf("then %s must not answer at %s any more", m.Name, f.endpoint(m)),
+		"wipe":  "move it, do not delete it; an empty data dir must be left, or none",
+		"start": fmt.Sprintf("then member %s must answer at %s", hexID(f.r.idOf(m)), f.endpoint(m)),
+	}
+	title := map[string]string{"stop": "stop %s (%s)", "wipe": "move the data dir of %s (%s) aside", "start": "start %s (%s)"}
+	text := []string{fmt.Sprintf(title[what], m.Name, hexID(f.r.idOf(m))) + ", one of:"}
+	fill := strings.NewReplacer("DATA_DIR", f.dataDir(m), "=INITIAL_CLUSTER", "="+initial, `"INITIAL_CLUSTER"`, `"`+initial+`"`)
+	for _, c := range hand {
+		text = append(text, fmt.Sprintf("  %-10s  %s", c.With, fill.Replace(c.Run)))
+	}
+	return append(text, then[what])
+}
+
+func (f *field) dataDir(m *Member) string {
+	for _, n := range []string{m.Name, m.ServerName(), ""} {
+		if d := f.o.DataDirs[n]; d != "" {
+			return d
+		}
+	}
+	return "DATA_DIR"
+}
