@@ -56,13 +56,16 @@ func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, e
 	for i := range specs {
 		specs[i].Backup = specs[i].Backup || o.Backup
 	}
-	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, NoHashes: o.Backup, Progress: o.Progress, Access: o.Access})
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, HashLater: true, Deep: true, NoHashes: o.Backup, Progress: o.Progress, Access: o.Access})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = set.Close() }()
 	c := &collected{set: set, o: o, single: len(set.Members) == 1 && len(set.Failed) == 0}
 	if err := c.gather(ctx); err != nil {
+		return nil, err
+	}
+	if err := set.Digests(); err != nil {
 		return nil, err
 	}
 	r := c.report()

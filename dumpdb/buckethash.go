@@ -70,10 +70,20 @@ func (db *DB) ContentHash(ctx context.Context, comp, rev int64) (string, error) 
 	return h.contentHash(), nil
 }
 
-func (h *windowHash) contentHash() string {
-	h.low.set.add(h.high.set)
+func (h *windowHash) contentHash() string { return sumOf(&h.low, &h.high) }
+
+// recordsHash is contentHash of all records there are.
+func (h *windowHash) recordsHash() string { return sumOf(&h.low, &h.high, &h.rest) }
+
+func sumOf(parts ...*sums) string {
+	var all sum128
+	var count uint64
+	for _, p := range parts {
+		all.add(p.set)
+		count += p.count
+	}
 	var b []byte
-	for _, n := range append(h.low.set[:], h.low.count+h.high.count) {
+	for _, n := range append(all[:], count) {
 		b = le.AppendUint64(b, n)
 	}
 	d := sha256.Sum256(b)

@@ -14,6 +14,9 @@ type Inspection struct {
 	// Hashes holds the BucketHash of every bucket that has one, HashErrs why others have none.
 	Hashes   map[string]string
 	HashErrs map[string]error
+	// RecordsHash is a hash of every record of bucket key down to the last byte, those that a compaction would remove and tombstones
+	// too. Databases with equal ones hold the same history, whatever their pages look like. It is "" where bucket key has no hash.
+	RecordsHash string
 }
 
 // InspectOptions tune InspectWith.
@@ -109,5 +112,5 @@ func (in *Inspection) hash(ctx context.Context, b *bucket, h *windowHash) {
 		return
 	}
 	in.HashKV = HashKV{Hash: h.serverHash(), Rev: h.rev, CompactRev: h.comp}
-	in.Hashes["key"] = h.contentHash()
+	in.Hashes["key"], in.RecordsHash = h.contentHash(), h.recordsHash()
 }

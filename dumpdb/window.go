@@ -19,7 +19,9 @@ type windowHash struct {
 	atComp    map[keyHash]Rev // and at comp; only for set
 	live      *liveKeys       // in place of atRev where the same pass keeps it anyway
 	low, high sums
-	bad       error // of the first record that does not decode
+	// rest are the records at or below the compact revision that do not count; only for set.
+	rest sums
+	bad  error // of the first record that does not decode
 }
 
 // sums of a stretch of records: the server's CRC in bucket order, and the sum of the digests of each record, which needs no order.
@@ -96,7 +98,7 @@ func (h *windowHash) second(ctx context.Context, b *bucket) error {
 	end := span{end: Rev{Main: min(h.comp, h.rev) + 1}.Bytes()}
 	s, damage, err := h.db.feed(ctx, b, end, newBitmap(h.db.filePages()), func() sink { return &secondPass{h: h} })
 	if err = joinErrs(err, damagesOrNil(damage)); err == nil {
-		h.low = s.(*secondPass).low
+		h.low, h.rest = s.(*secondPass).low, s.(*secondPass).rest
 	}
 	return err
 }

@@ -85,17 +85,22 @@ func (l *leaf) raw(e elem) []byte { return l.page.data[e.pos : e.pos+len(e.key)+
 // secondPass sums what counts at or below the compact revision. The server keeps what is newest at the hashed revision, the
 // content hash what is newest at the compact revision.
 type secondPass struct {
-	h   *windowHash
-	low sums
+	h         *windowHash
+	low, rest sums
 }
 
 type secondPortion struct {
-	h    *windowHash
-	sums sums
+	h          *windowHash
+	sums, rest sums
 }
 
 func (s *secondPass) newPortion() portion { return &secondPortion{h: s.h} }
-func (s *secondPass) merge(p portion)     { s.low.join(&p.(*secondPortion).sums) }
+
+func (s *secondPass) merge(p portion) {
+	o := p.(*secondPortion)
+	s.low.join(&o.sums)
+	s.rest.join(&o.rest)
+}
 
 func (p *secondPortion) leaf(l *leaf) {
 	for _, e := range l.elems {
@@ -108,10 +113,15 @@ func (p *secondPortion) leaf(l *leaf) {
 		if p.h.crc && p.h.serverCounts(key, rev, tombstone) {
 			p.sums.crc.write(l.raw(e))
 		}
-		if kept, ok := p.h.atComp[key]; p.h.set && ok && kept == rev {
-			p.sums.set.record(l.raw(e), false)
-			p.sums.count++
+		if !p.h.set {
+			continue
 		}
+		to := &p.rest
+		if kept, ok := p.h.atComp[key]; ok && kept == rev {
+			to = &p.sums
+		}
+		to.set.record(l.raw(e), tombstone)
+		to.count++
 	}
 }
 

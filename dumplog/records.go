@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 )
 
 // Records yields every physical record in order. Where bytes make no sense it yields a *DamageError, then goes on behind
@@ -63,6 +64,12 @@ func (c *chainCheck) check(rec *Record) {
 // Entries yields every entry in physical order with Overwritten set; a nil Summary makes it Scan first. Damage is yielded
 // as in Records. Segments of another member or cluster are left out. Entries whose CRC fails are damage, not entries.
 func (l *Log) Entries(ctx context.Context, s *Summary) iter.Seq2[Entry, error] {
+	return l.EntriesFrom(ctx, s, 0)
+}
+
+// EntriesFrom is Entries without the segments in front of the one with the first entry at or above index from. Entries below from
+// and damage in front of that one may come all the same; those of the segments left out do not.
+func (l *Log) EntriesFrom(ctx context.Context, s *Summary, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if s == nil {
 			var err error
@@ -73,7 +80,7 @@ func (l *Log) Entries(ctx context.Context, s *Summary) iter.Seq2[Entry, error] {
 		}
 		o := l.newOverwritten(s)
 		var e Entry
-		l.walk(ctx, s, false, func(it *item, d *DamageError) bool {
+		l.walkFrom(ctx, s, s.segmentOf(from), false, func(it *item, d *DamageError) bool {
 			switch {
 			case d != nil:
 				return yield(Entry{}, d)
@@ -90,8 +97,33 @@ func (l *Log) Entries(ctx context.Context, s *Summary) iter.Seq2[Entry, error] {
 // walk steps through all segments in order and calls use with every good record and with every damage of s in its place,
 // until use returns false. A damage comes with the record that shows it, when there is one.
 func (l *Log) walk(ctx context.Context, s *Summary, foreign bool, use func(*item, *DamageError) bool, fail func(error)) {
+	l.walkFrom(ctx, s, 0, foreign, use, fail)
+}
+
+// segmentOf is the position of the first segment with an entry at or above an index. Where appends replaced entries the segments
+// are not in index order, and it is 0.
+func (s *Summary) segmentOf(index uint64) int {
+	if len(s.Overwrites) > 0 {
+		return 0
+	}
+	for i := range s.Segments {
+		if s.Segments[i].LastEntry >= index {
+			return i
+		}
+	}
+	return 0
+}
+
+// walkFrom is walk from a segment on.
+func (l *Log) walkFrom(ctx context.Context, s *Summary, first int, foreign bool, use func(*item, *DamageError) bool, fail func(error)) {
 	w := walker{damage: s.Damage, use: use}
+	for len(w.damage) > 0 && slices.ContainsFunc(l.segs[:first], func(seg *segFile) bool { return seg.name == w.damage[0].Segment }) {
+		w.damage = w.damage[1:]
+	}
 	for i, seg := range l.segs {
+		if i < first {
+			continue
+		}
 		if seg.foreign && !foreign {
 			if !w.until(seg.name, seg.size) {
 				return

@@ -15,33 +15,33 @@ import (
 )
 
 // load reads one source. The error is non-nil only when nothing at all could be read.
-func load(ctx context.Context, src *Source, o Options) (*Member, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	m := &Member{Source: src}
-	hashed := func() error { return nil }
+func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, err error) {
+	m = &Member{Source: src}
 	if o.Hash {
-		var err error
 		if src.Manifest, err = listFiles(ctx, src.layout.root); err != nil {
 			return nil, err
 		}
-		hashed = src.Manifest.startHash(ctx)
+		src.Manifest.startHash(h)
+		defer func() {
+			if err != nil {
+				src.Manifest.stopHash() // nobody will see the digests
+			}
+		}()
 	}
-	err := m.read(ctx, o)
-	if err != nil {
-		cancel() // nobody will see the digests
-	}
-	if herr := hashed(); err == nil {
-		err = herr
-	}
-	if err != nil {
+	if err := m.read(ctx, o); err != nil {
 		return nil, err
 	}
-	m.unreadable()
+	nothing := m.WAL == nil && m.Snap == nil && m.DB == nil
+	// The trailer of a single file is held against its digest.
+	if later := o.Hash && o.HashLater && len(src.Manifest.Files) != 1; nothing || !later {
+		if err := m.digested(); err != nil {
+			return nil, err
+		}
+	}
 	if o.Deep {
 		m.trailer()
 	}
-	if m.WAL == nil && m.Snap == nil && m.DB == nil {
+	if nothing {
 		return nil, m.nothing()
 	}
 	m.loadMembership()
@@ -60,17 +60,23 @@ func (m *Member) read(ctx context.Context, o Options) error {
 	return m.loadDB(ctx, l.db, o)
 }
 
-// unreadable puts the files that could not be hashed before all other problems.
-func (m *Member) unreadable() {
-	if m.Source.Manifest == nil {
-		return
+// digested waits for the digests and puts the files that could not be hashed before all other problems.
+func (m *Member) digested() error {
+	man := m.Source.Manifest
+	if man == nil || m.settled {
+		return nil
 	}
+	if err := man.wait(); err != nil {
+		return err
+	}
+	m.settled = true
 	rest := m.Problems
 	m.Problems = nil
-	for _, f := range m.Source.Manifest.Unreadable {
+	for _, f := range man.Unreadable {
 		m.problem("file", f, errors.New("can not be read"))
 	}
 	m.Problems = append(m.Problems, rest...)
+	return nil
 }
 
 func (m *Member) nothing() error {
@@ -264,7 +270,7 @@ func (d *DB) readDeep(ctx context.Context, noHashes bool) error {
 		d.KVDamaged = d.KVDamaged || e.Bucket == "key" || e.Bucket == ""
 	}
 	if in.HashErr == nil && !d.KVDamaged && !noHashes {
-		d.HashKV = &in.HashKV
+		d.HashKV, d.RecordsHash = &in.HashKV, in.RecordsHash
 	}
 	return ctx.Err()
 }

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sort"
 	"time"
 
@@ -35,6 +37,20 @@ type Manifest struct {
 	Bytes int64
 	// Unreadable are files that could not be hashed; the digest then covers their names only.
 	Unreadable []string
+	// stop ends the taking of digests; done is closed behind it, and err says then what stopped it.
+	stop context.CancelFunc
+	done chan struct{}
+	err  error
+}
+
+// hashing is what the manifests of one Open share: a context that outlives the reading, and a bound on the files hashed at a time.
+type hashing struct {
+	ctx   context.Context //nolint:containedctx // it bounds work that goes on behind the call
+	slots chan struct{}
+}
+
+func newHashing(ctx context.Context) *hashing {
+	return &hashing{ctx: ctx, slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 }
 
 // listFiles lists the files below root (or root itself when it is a file), without digests.
@@ -67,21 +83,41 @@ func listFiles(ctx context.Context, root string) (*Manifest, error) {
 	return m, nil
 }
 
-// startHash takes the digests while the source is being read, so that no core waits for the other; nobody may look at them
-// before the function it returns has returned.
-func (m *Manifest) startHash(ctx context.Context) (wait func() error) {
-	done := make(chan error, 1)
-	go func() { done <- m.hash(ctx) }()
-	return func() error { return <-done }
+// startHash takes the digests while the source is being read, so that no core waits for the other. Nobody may look at them before
+// wait has returned.
+func (m *Manifest) startHash(h *hashing) {
+	var ctx context.Context
+	ctx, m.stop = context.WithCancel(h.ctx)
+	m.done = make(chan struct{})
+	go func() {
+		defer close(m.done)
+		m.err = m.hash(ctx, h.slots)
+	}()
 }
 
-// hash takes the digest of every file, two at a time.
-func (m *Manifest) hash(ctx context.Context) error {
+func (m *Manifest) wait() error {
+	<-m.done
+	return m.err
+}
+
+// stopHash gives up what is not hashed yet.
+func (m *Manifest) stopHash() {
+	m.stop()
+	<-m.done
+}
+
+// hash takes the digest of every file, as many at a time as there are slots.
+func (m *Manifest) hash(ctx context.Context, slots chan struct{}) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(2)
 	failed := make([]bool, len(m.Files))
 	for i := range m.Files {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return cmp.Or(g.Wait(), ctx.Err())
+		}
 		g.Go(func() error {
+			defer func() { <-slots }()
 			body := int64(-1)
 			if size := m.Files[i].Size; size%512 == trailerLen {
 				body = size - trailerLen

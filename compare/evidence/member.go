@@ -38,6 +38,8 @@ type Member struct {
 	AppliedMin, AppliedMax uint64
 	// Problems are failures to read a part: facts about the source, told beside the rest.
 	Problems []Problem
+	// settled is true when Problems tell of files that could not be hashed.
+	settled bool
 }
 
 // Problem is a part of a source that could not be read, or a part that is not there.
@@ -87,6 +89,9 @@ type DB struct {
 	HashKV *dumpdb.HashKV
 	// Hashes are content hashes by bucket, comparable between members; "" means not comparable.
 	Hashes map[string]string
+	// RecordsHash is equal on databases that hold the same records of bucket key down to the last byte; "" when it was not taken or
+	// a part of the bucket can not be read.
+	RecordsHash string
 	// Damage is everything that the page walk and the bucket readers met.
 	Damage []*dumpdb.DamageError
 	// KVDamaged is true when part of bucket key could not be read: comparisons of keys then prove nothing by absence.

@@ -33,6 +33,9 @@ type FailedSource struct {
 type Options struct {
 	// Hash takes digests of every file; without it sources carry sizes only.
 	Hash bool
+	// HashLater lets Open return while digests of data dirs are still being taken, so that what comes next and the digests share
+	// the cores. Set.Digests waits for them.
+	HashLater bool
 	// Deep reads page graphs, MVCC truths and hashes of dbs; listing commands do without.
 	Deep bool
 	// NoHashes leaves out HashKV and the content hashes of buckets: with Deep, what a single source needs to be judged.
@@ -56,6 +59,7 @@ func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 		return nil, err
 	}
 	nameSources(sources)
+	h := newHashing(ctx)
 	members := make([]*Member, len(sources))
 	errs := make([]error, len(sources))
 	g, gctx := errgroup.WithContext(ctx)
@@ -65,7 +69,7 @@ func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 			if o.Progress != nil {
 				o.Progress("reading " + src.Name)
 			}
-			members[i], errs[i] = load(gctx, src, o)
+			members[i], errs[i] = load(gctx, src, o, h)
 			return gctx.Err()
 		})
 	}
@@ -86,6 +90,17 @@ func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 		return s, s.firstError()
 	}
 	return s, nil
+}
+
+// Digests waits until every file's digest is taken; without Options.HashLater they are. Files that can not be read are among the
+// problems of their member only then. The error is that of the context of Open.
+func (s *Set) Digests() error {
+	for _, m := range s.Members {
+		if err := m.digested(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Set) firstError() error {
@@ -266,6 +281,9 @@ func (s *Set) relabel() {
 func (s *Set) Close() error {
 	var errs []error
 	for _, m := range s.Members {
+		if m.Source.Manifest != nil {
+			m.Source.Manifest.stopHash()
+		}
 		if m.WAL != nil && m.WAL.Log != nil {
 			errs = append(errs, m.WAL.Log.Close())
 		}

@@ -10,14 +10,18 @@ type level struct {
 	revs [][]int64
 	// open is, by member, the first index whose effect its database does not hold yet; 0 when there is none.
 	open []uint64
+	// sims are the models by member, one that stands for several more than once.
+	sims []*sim
 }
 
-func newLevel(r *Result, sims []*sim) *level {
+func newLevel(r *Result, sims []*sim, stand []int) *level {
 	l := &level{from: r.Common, to: r.Commit, open: make([]uint64, len(sims))}
 	for i, m := range r.Members {
+		s := sims[stand[i]]
+		l.sims = append(l.sims, s)
 		switch {
 		case !m.Member.HasDB():
-		case sims[i] == nil:
+		case s == nil:
 			l.to = min(l.to, m.Member.AppliedMin)
 		default:
 			l.to = min(l.to, m.Member.AppliedMax)
@@ -27,12 +31,12 @@ func newLevel(r *Result, sims []*sim) *level {
 }
 
 // note takes in how an entry ended on every member.
-func (l *level) note(index uint64, sims []*sim, outcomes []Outcome) {
+func (l *level) note(index uint64, outcomes []Outcome) {
 	if index <= l.from || index > l.to || index != l.from+uint64(len(l.revs))+1 {
 		return
 	}
-	row := make([]int64, len(sims))
-	for i, s := range sims {
+	row := make([]int64, len(l.sims))
+	for i, s := range l.sims {
 		if s == nil {
 			continue
 		}

@@ -101,8 +101,12 @@ func merged(ctx context.Context, members []*evidence.Member) iter.Seq2[*item, er
 
 // mergedAhead is merged in a goroutine of its own; an error comes as the last item.
 func mergedAhead(ctx context.Context, members []*evidence.Member) *prefetch[*item] {
+	return ahead(merged(ctx, members))
+}
+
+func ahead(log iter.Seq2[*item, error]) *prefetch[*item] {
 	return startPrefetch(func(yield func(*item) bool) {
-		for it, err := range merged(ctx, members) {
+		for it, err := range log {
 			if err != nil {
 				it = &item{fault: err}
 			}

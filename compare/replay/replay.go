@@ -206,6 +206,8 @@ type Result struct {
 	Survey   *Survey
 	// Watched are all entries that touch Options.Watch, whatever became of them.
 	Watched []*Event
+	// disputed is true when two logs hold different entries at one index, committed or not.
+	disputed bool
 }
 
 // Gap is a span of indexes that no member's log holds.
@@ -224,6 +226,9 @@ type Options struct {
 	MaxEvents int
 	// Watch is a key whose entries are all kept in Result.Watched; nil watches nothing.
 	Watch []byte
+	// Each replays every member by itself, even where the records of two members and their logs are proven to be equal, so that
+	// one replay tells the outcome of both. The result is the same.
+	Each bool
 }
 
 // Run replays the merged log of all members against every database. Members must be of one cluster.

@@ -35,7 +35,7 @@ const (
 func pastOf(ctx context.Context, r *Result) func(from uint64) iter.Seq2[*item, error] {
 	return func(from uint64) iter.Seq2[*item, error] {
 		return func(yield func(*item, error) bool) {
-			for it, err := range merged(ctx, evidenceOf(r)) {
+			for it, err := range r.log(ctx, from) {
 				if err == nil && it.entry.Index < from {
 					continue
 				}
@@ -65,6 +65,7 @@ func (s *sim) repeated(it *item, ahead []*item) bool {
 }
 
 func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {
+	s.strayed = true
 	if s.past == nil || s.searches >= maxSearches || len(s.restarts) == 0 {
 		return false
 	}

@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 
@@ -12,6 +14,16 @@ import (
 
 // simulate walks the merged log once and steps every member's model.
 func simulate(ctx context.Context, r *Result, o Options) error {
+	err := simulateAs(ctx, r, o, twins(r, o.Each))
+	if errors.Is(err, errApart) {
+		r.blank()
+		err = simulateAs(ctx, r, o, twins(r, true))
+	}
+	return err
+}
+
+// simulateAs replays the members that stand for themselves; stand names for each member the one that stands for it.
+func simulateAs(ctx context.Context, r *Result, o Options, stand []int) error {
 	sims := make([]*sim, len(r.Members))
 	defer func() {
 		for _, s := range sims {
@@ -20,38 +32,42 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 			}
 		}
 	}()
-	if err := startSims(ctx, r, sims); err != nil {
+	if err := startSims(ctx, r, sims, stand); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(sims, func(s *sim) bool { return s != nil }) {
-		return nil
-	}
-	w := &walker{r: r, o: o, sims: sims, level: newLevel(r, sims)}
-	if err := w.walk(ctx); err != nil {
-		return err
-	}
-	w.level.settle(r)
-	for _, s := range sims {
-		if s == nil {
-			continue
+	if slices.ContainsFunc(sims, func(s *sim) bool { return s != nil }) {
+		w := &walker{r: r, o: o, sims: sims, stand: stand, level: newLevel(r, sims, stand)}
+		if err := w.walk(ctx); err != nil {
+			return err
 		}
-		if s.cur.err != nil {
-			return s.cur.err
+		w.level.settle(r)
+		if err := w.finish(); err != nil {
+			return err
 		}
-		s.finish()
+	}
+	for i, at := range stand {
+		if at != i {
+			r.Members[i].take(r.Members[at])
+		}
 	}
 	return nil
 }
 
-// startSims builds every member's starting state, several at a time: finding where a database meets its log takes a pass over both.
-func startSims(ctx context.Context, r *Result, sims []*sim) error {
-	found := &anchorCache{}
+// startSims builds the starting state of every model, several at a time: finding where a database meets its log takes reading a
+// part of it.
+func startSims(ctx context.Context, r *Result, sims []*sim, stand []int) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range r.Members {
-		g.Go(func() (err error) {
-			sims[i], err = newSim(ctx, r, i, found)
-			return err
+	for i, at := range stand {
+		if at != i {
+			continue
+		}
+		g.Go(func() error {
+			sims[i] = newSim(ctx, r, i)
+			if sims[i] != nil {
+				sims[i].shared = slices.Contains(stand[i+1:], i)
+			}
+			return ctx.Err()
 		})
 	}
 	return g.Wait()
@@ -59,44 +75,67 @@ func startSims(ctx context.Context, r *Result, sims []*sim) error {
 
 // walker keeps a window of entries ahead of the one being replayed.
 type walker struct {
-	r      *Result
-	o      Options
-	sims   []*sim
+	r    *Result
+	o    Options
+	sims []*sim
+	// stand names for each member the one whose model stands for it.
+	stand  []int
 	level  *level
 	window []*item
 }
 
+// finish closes the models behind the last entry.
+func (w *walker) finish() error {
+	for _, s := range w.sims {
+		if s == nil {
+			continue
+		}
+		if s.cur.err != nil {
+			return s.cur.err
+		}
+		if s.finish(); s.apart() {
+			return errApart
+		}
+	}
+	return nil
+}
+
 // walk steps all models through the committed part of the merged log.
 func (w *walker) walk(ctx context.Context) error {
-	log := mergedAhead(ctx, evidenceOf(w.r))
+	log := ahead(w.r.log(ctx, 0))
 	defer log.stop()
 	for {
 		it, ok := log.next()
 		switch {
 		case !ok || it.fault == nil && it.entry.Index > w.r.Commit:
-			w.flush()
-			return ctx.Err()
+			return cmp.Or(w.flush(), ctx.Err())
 		case it.fault != nil:
 			return it.fault
 		}
-		w.push(it)
+		if err := w.push(it); err != nil {
+			return err
+		}
 	}
 }
 
-func (w *walker) push(it *item) {
+func (w *walker) push(it *item) error {
 	w.window = append(w.window, it)
 	if len(w.window) > lookahead {
-		w.step()
+		return w.step()
 	}
+	return nil
 }
 
-func (w *walker) flush() {
+func (w *walker) flush() error {
 	for len(w.window) > 0 {
-		w.step()
+		if err := w.step(); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func (w *walker) step() {
+func (w *walker) step() error {
 	it, ahead := w.window[0], w.window[1:]
 	ev := &Event{Outcomes: make([]Outcome, len(w.sims))}
 	for i, s := range w.sims {
@@ -104,24 +143,31 @@ func (w *walker) step() {
 			continue
 		}
 		o := s.step(it.forMember(i), ahead)
+		if s.apart() {
+			return errApart
+		}
 		ev.Outcomes[i] = o
 		s.res.Counts[o.State]++
 		if it.entry.Index <= w.r.Common {
 			s.res.RevisionAt = s.rev
 		}
 	}
+	for i, at := range w.stand {
+		ev.Outcomes[i] = ev.Outcomes[at]
+	}
 	for i, s := range w.sims {
 		if s != nil && ev.Outcomes[i].State == NotApplied {
 			s.behind(it.forMember(i), someApplied(ev.Outcomes))
 		}
 	}
-	w.level.note(it.entry.Index, w.sims, ev.Outcomes)
+	w.level.note(it.entry.Index, ev.Outcomes)
 	w.judge(it, ev)
 	w.window[0] = nil
 	w.window = ahead
 	if cap(w.window) > 4*lookahead && len(w.window) == lookahead {
 		w.window = append(make([]*item, 0, 2*lookahead), w.window...)
 	}
+	return nil
 }
 
 // judge keeps the event when members ended differently or one ended illegally, and counts who lacks what.

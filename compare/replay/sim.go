@@ -62,7 +62,12 @@ type sim struct {
 	staleFrom uint64
 	// newestSnap is the newest snapshot that the member's log names.
 	newestSnap uint64
+	// shared is true when this model stands for more than one member, strayed once it looked at what is one member's own: its restarts.
+	shared, strayed bool
 }
+
+// apart tells whether the members that this model stands for have to be replayed one by one.
+func (s *sim) apart() bool { return s.shared && s.strayed }
 
 // valueOf returns the value of a key where the bytes can be had; a key that is not there has none.
 func (s *sim) valueOf(k *keyState) ([]byte, bool) {

@@ -37,6 +37,8 @@ type Survey struct {
 	Bursts []RevokeBurst
 	// Undecodable are committed entries whose payload makes no sense.
 	Undecodable []Undecodable
+	// anchors are what aligns a database with the log, by where the member stands.
+	anchors []*anchors
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
 	prefixes map[uint16]dumplog.ID
 }
@@ -75,7 +77,7 @@ type Undecodable struct {
 // survey reads the merged log once.
 func survey(ctx context.Context, r *Result) (*Survey, error) {
 	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{}, LastTouch: map[string]uint64{},
-		prefixes: map[uint16]dumplog.ID{}}
+		anchors: newAnchors(r), prefixes: map[uint16]dumplog.ID{}}
 	for _, m := range r.Members {
 		ms := &m.Member.Membership
 		for _, ids := range [][]dumplog.ID{ms.Voters, ms.Learners, ms.Removed, ms.V2, ms.Bucket, {m.Member.MemberID}} {
@@ -94,8 +96,12 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		r.noteExtent(it)
 		r.noteConflict(it)
 		r.noteSameTerm(it)
+		r.disputed = r.disputed || len(it.others) > 0
 		if it.entry.Index > r.Commit {
 			continue
+		}
+		for _, a := range s.anchors {
+			a.note(it)
 		}
 		s.note(it)
 		if o := l.note(it.entry.Index, requestID(it.req), it.req.Publishes() != nil); o != nil {

@@ -1,0 +1,109 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// part is a stretch of the merged log and the member whose log it is read from.
+type part struct {
+	member   int
+	from, to uint64
+}
+
+// maxParts bounds the stretches: each opens a segment anew.
+const maxParts = 16
+
+// log yields the merged log from about an index on, for those who come after the survey. It has read all logs side by side; where no
+// two of them differ at any index, one of them is all there is to read.
+func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
+	parts := r.parts()
+	if r.disputed || len(parts) > maxParts {
+		return merged(ctx, evidenceOf(r))
+	}
+	return func(yield func(*item, error) bool) {
+		for _, p := range parts {
+			if p.to >= from && !r.read(ctx, p, max(p.from, from), yield) {
+				return
+			}
+		}
+	}
+}
+
+// read yields the entries of a part from an index on.
+func (r *Result) read(ctx context.Context, p part, from uint64, yield func(*item, error) bool) bool {
+	w := r.Members[p.member].Member.WAL
+	last := from - 1
+	for e, err := range w.Log.EntriesFrom(ctx, w.Summary, from) {
+		var d *dumplog.DamageError
+		switch {
+		case errors.As(err, &d):
+		case err != nil:
+			yield(nil, err)
+			return false
+		case e.Overwritten || e.Index <= last:
+		case e.Index > p.to:
+			return true
+		default:
+			last = e.Index
+			if !yield(take(e, p.member), nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// parts gives every index to the first member whose effective log holds it, as merged does, in index order.
+func (r *Result) parts() []part {
+	var out []part
+	for i, m := range r.Members {
+		w := m.Member.WAL
+		if w == nil || w.Summary == nil {
+			continue
+		}
+		given := slices.Clone(out)
+		for _, t := range w.Summary.Terms {
+			out = append(out, without(part{i, t.First, t.Last}, given)...)
+		}
+		slices.SortFunc(out, func(a, b part) int { return cmp.Compare(a.from, b.from) })
+		out = joined(out)
+	}
+	return out
+}
+
+// without is what is left of a part outside of others, which are in index order.
+func without(p part, others []part) []part {
+	var out []part
+	for _, o := range others {
+		if o.to < p.from || o.from > p.to {
+			continue
+		}
+		if o.from > p.from {
+			out = append(out, part{p.member, p.from, o.from - 1})
+		}
+		p.from = o.to + 1
+	}
+	if p.from <= p.to {
+		out = append(out, p)
+	}
+	return out
+}
+
+// joined makes one part of neighbours of one member.
+func joined(parts []part) []part {
+	out := parts[:0]
+	for _, p := range parts {
+		if n := len(out); n > 0 && out[n-1].member == p.member && out[n-1].to+1 == p.from {
+			out[n-1].to = p.to
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}

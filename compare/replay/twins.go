@@ -1,0 +1,96 @@
+package replay
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// errApart says that the replay of one member does not stand for another one after all.
+var errApart = errors.New("members have to be replayed one by one")
+
+// twins tells for each member which one is replayed in its place; a member that is its own is replayed itself. One replay proves two
+// members when everything that it looks at is the same for both: every record of bucket key to the last byte, the other buckets by
+// meaning, the indexes and the rules, and the log, at every index that any member holds. What is left is a member's own restarts; they
+// matter only to auth revisions up to 3.4, and where records are met that the log does not explain. The latter is found out while
+// replaying: such a replay is broken off, and all members are replayed (sim.apart).
+func twins(r *Result, each bool) []int {
+	out := make([]int, len(r.Members))
+	for i := range r.Members {
+		out[i] = i
+		for j := 0; j < i && !each && !r.disputed && out[i] == i; j++ {
+			if out[j] == j && r.twins(r.Members[j].Member, r.Members[i].Member) {
+				out[i] = j
+			}
+		}
+	}
+	return out
+}
+
+func (r *Result) twins(a, b *evidence.Member) bool {
+	return a.HasDB() && b.HasDB() && sameRules(a, b) && sameRecords(a.DB, b.DB) && sameSmall(a.DB, b.DB) && r.plain(a) && r.plain(b)
+}
+
+func sameRules(a, b *evidence.Member) bool {
+	return a.Version.Minor == b.Version.Minor && a.AppliedMin == b.AppliedMin && a.AppliedMax == b.AppliedMax && a.IndexFrozen() == b.IndexFrozen()
+}
+
+func sameRecords(a, b *evidence.DB) bool {
+	return a.RecordsHash != "" && a.RecordsHash == b.RecordsHash && a.KV != nil && b.KV != nil && len(a.Damage) == 0 && len(b.Damage) == 0 &&
+		a.KV.CurrentRev == b.KV.CurrentRev && a.KV.CompactRev == b.KV.CompactRev && a.KV.BumpMarker == b.KV.BumpMarker
+}
+
+func sameSmall(a, b *evidence.DB) bool {
+	return sameAuth(&a.Auth, &b.Auth) &&
+		slices.EqualFunc(a.Leases, b.Leases, func(x, y dumpdb.Lease) bool {
+			return x.ID == y.ID && x.TTL == y.TTL && x.RemainingTTL == y.RemainingTTL
+		}) &&
+		slices.EqualFunc(a.Alarms, b.Alarms, func(x, y dumpdb.Alarm) bool { return x.MemberID == y.MemberID && x.Type == y.Type })
+}
+
+// sameAuth leaves out passwords, which the rules do not look at.
+func sameAuth(a, b *dumpdb.Auth) bool {
+	return a.Enabled == b.Enabled && a.Revision == b.Revision && a.HasRevision == b.HasRevision &&
+		slices.EqualFunc(a.Users, b.Users, func(x, y dumpdb.User) bool {
+			return x.Name == y.Name && x.NoPassword == y.NoPassword && x.HasOptions == y.HasOptions && slices.Equal(x.Roles, y.Roles)
+		}) &&
+		slices.EqualFunc(a.Roles, b.Roles, func(x, y dumpdb.Role) bool {
+			return x.Name == y.Name && slices.EqualFunc(x.Perms, y.Perms, func(p, q dumpdb.Permission) bool {
+				return p.Type == q.Type && slices.Equal(p.Key, q.Key) && slices.Equal(p.RangeEnd, q.RangeEnd)
+			})
+		})
+}
+
+// plain tells whether nothing of the member's own life bears on the replay: no snapshot of another member that replaced its database
+// or stands ahead of it, and no restart that may have applied auth entries twice.
+func (r *Result) plain(m *evidence.Member) bool {
+	if m.WAL != nil && m.WAL.Summary != nil {
+		if len(m.WAL.Summary.Jumps) > 0 || slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool { return s.Index > m.AppliedMax }) {
+			return false
+		}
+	}
+	return m.Version.Minor > lastReplayMinor || len(r.Survey.Auth) == 0 && len(r.Survey.Stamps) == 0 && m.DB.Auth.Revision <= 1
+}
+
+// take takes over what the replay of a twin shows. What is told by holding members against each other is the member's own already.
+func (m *MemberResult) take(o *MemberResult) {
+	own := *m
+	*m = *o
+	m.Member, m.firstBad = own.Member, own.firstBad
+	m.Lacks, m.LacksAcked, m.LacksKeys, m.Unique, m.UniqueKeys = own.Lacks, own.LacksAcked, own.LacksKeys, own.Unique, own.UniqueKeys
+	m.Jumps, m.Extra, m.Reruns, m.StateDiffs = slices.Clone(o.Jumps), slices.Clone(o.Extra), slices.Clone(o.Reruns), slices.Clone(o.StateDiffs)
+	m.Leases, m.Kept, m.Beyond, m.Shut = slices.Clone(o.Leases), slices.Clone(o.Kept), slices.Clone(o.Beyond), slices.Clone(o.Shut)
+}
+
+// blank takes back what a replay has told so far.
+func (r *Result) blank() {
+	for i, m := range r.Members {
+		clear(m.LacksKeys)
+		clear(m.UniqueKeys)
+		r.Members[i] = &MemberResult{Member: m.Member, LacksKeys: m.LacksKeys, UniqueKeys: m.UniqueKeys}
+	}
+	r.Events, r.EventCount, r.Watched, r.KeyCommon = nil, 0, nil, r.Common
+}
