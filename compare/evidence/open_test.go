@@ -195,3 +195,34 @@ func TestSeparateWALDir(t *testing.T) {
 		t.Errorf("log %v, last index %d, missing %v", m.HasLog(), m.LastIndex(), m.Source.Missing)
 	}
 }
+
+// TestDigestsLater: digests that are taken while others go on working are the same, a file that can not be read is told then, and a
+// set that is closed before does not wait for them.
+func TestDigestsLater(t *testing.T) {
+	dir := evidencetest.Incident(t, "k-lagging-node")
+	evidencetest.Unchanged(t, dir)
+	spec := evidence.Spec{Where: filepath.Join(dir, "node1")}
+	now := open(t, spec).Members[0].Source.Manifest
+	later, err := evidence.Open(context.Background(), []evidence.Spec{spec}, evidence.Options{Hash: true, HashLater: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := later.Digests(); err != nil {
+		t.Fatal(err)
+	}
+	if got := later.Members[0].Source.Manifest.Digest(); got != now.Digest() {
+		t.Errorf("digest %s, want %s", got, now.Digest())
+	}
+	if err := later.Close(); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	given, err := evidence.Open(ctx, []evidence.Spec{spec}, evidence.Options{Hash: true, HashLater: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := given.Close(); err != nil {
+		t.Error(err)
+	}
+}

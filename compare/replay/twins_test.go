@@ -1,0 +1,381 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/authpb"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/lease/leasepb"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// TestMain makes small segments, so that short logs have several.
+func TestMain(m *testing.M) {
+	wal.SegmentSizeBytes = 16 << 10
+	evidencetest.Main(m)
+}
+
+func open(t *testing.T, dirs ...string) *evidence.Set {
+	t.Helper()
+	var specs []evidence.Spec
+	for _, dir := range dirs {
+		specs = append(specs, evidence.Spec{Name: filepath.Base(dir), Where: dir})
+	}
+	set, err := evidence.Open(context.Background(), specs, evidence.Options{Deep: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = set.Close() })
+	return set
+}
+
+func run(t *testing.T, set *evidence.Set, o Options) *Result {
+	t.Helper()
+	r, err := Run(context.Background(), set.Members, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// equalResults holds the results of two replays of the same members against each other, to the last event.
+func equalResults(t *testing.T, each, shared *Result) {
+	t.Helper()
+	if diff := cmp.Diff(each, shared, cmp.AllowUnexported(Result{}, MemberResult{}, Outcome{}, Dropped{}),
+		cmpopts.IgnoreFields(MemberResult{}, "Member"), cmpopts.IgnoreUnexported(Survey{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("replayed one by one (-) and one for all that are equal (+): %s", diff)
+	}
+}
+
+// TestTwinsOfIncidents: on every shipped incident, one replay for members proven to be equal tells what the replay of each tells.
+func TestTwinsOfIncidents(t *testing.T) {
+	saved := 0
+	for _, name := range evidencetest.Incidents(t) {
+		t.Run(name, func(t *testing.T) {
+			dirs, err := filepath.Glob(filepath.Join(evidencetest.Incident(t, name), "node*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(dirs) == 0 {
+				return // a backup file
+			}
+			evidencetest.Unchanged(t, dirs...)
+			set := open(t, dirs...)
+			if clusters(set) > 1 {
+				return
+			}
+			sameLog(t, run(t, set, Options{}), set)
+			watch := []byte("/registry/")
+			shared := run(t, set, Options{Watch: watch})
+			equalResults(t, run(t, set, Options{Watch: watch, Each: true}), shared)
+			for i, at := range twins(shared, false) {
+				if at != i {
+					saved++
+				}
+			}
+		})
+	}
+	if saved < 10 {
+		t.Errorf("only %d members were equal to another one in all incidents", saved)
+	}
+}
+
+func clusters(set *evidence.Set) int {
+	seen := map[uint64]bool{}
+	for _, m := range set.Members {
+		seen[uint64(m.ClusterID)] = true
+	}
+	return len(seen)
+}
+
+// twinCase is a set of three members and the one that must stand for each.
+type twinCase struct {
+	write func(t *testing.T, dir string) []string
+	stand []int
+	// apart is true where the members are replayed one by one in the end all the same.
+	apart bool
+}
+
+func synth(edit func(*clustertest.Synth)) func(*testing.T, string) []string {
+	return func(t *testing.T, dir string) []string {
+		t.Helper()
+		s := clustertest.Synth{Members: 3, Entries: 600, Keys: 40, Value: 64}
+		if edit != nil {
+			edit(&s)
+		}
+		return s.Write(t, dir)
+	}
+}
+
+// scripted is a cluster with users, leases, transactions, deletes and a compaction; every member was started twice.
+func scripted(version string, edit func(*clustertest.Script)) func(*testing.T, string) []string {
+	return func(t *testing.T, dir string) []string {
+		t.Helper()
+		s := &clustertest.Script{Members: 3, Version: version, Of: map[int]clustertest.ScriptMember{}}
+		as := func(user string, r *pb.InternalRaftRequest) { s.Add(clustertest.Step{User: user, Req: r}) }
+		put := func(user, key string, lease int64) {
+			as(user, &pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte(key), Value: []byte(user), Lease: lease}})
+		}
+		s.Add(clustertest.Step{Empty: true})
+		for m := range s.Members {
+			s.Start(m)
+		}
+		for _, r := range []*pb.InternalRaftRequest{
+			{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "root"}},
+			{AuthUserAdd: &pb.AuthUserAddRequest{Name: "root", HashedPassword: "aGFzaA=="}},
+			{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "root", Role: "root"}},
+			{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "app"}},
+			{AuthUserAdd: &pb.AuthUserAddRequest{Name: "app", HashedPassword: "aGFzaA=="}},
+			{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "app", Role: "app"}},
+			{AuthRoleGrantPermission: &pb.AuthRoleGrantPermissionRequest{Name: "app", Perm: &authpb.Permission{PermType: authpb.READWRITE, Key: []byte("/app/"), RangeEnd: []byte("/app0")}}},
+			{AuthEnable: &pb.AuthEnableRequest{}},
+		} {
+			as("", r)
+		}
+		as("root", &pb.InternalRaftRequest{LeaseGrant: &pb.LeaseGrantRequest{ID: 9, TTL: 600}})
+		for i := range 30 {
+			put("app", "/app/"+string(rune('a'+i%7)), 0)
+			put("root", "/leased/"+string(rune('a'+i%5)), 9)
+		}
+		s.Start(1)
+		as("root", &pb.InternalRaftRequest{DeleteRange: &pb.DeleteRangeRequest{Key: []byte("/app/a"), RangeEnd: []byte("/app/c")}})
+		as("root", &pb.InternalRaftRequest{Compaction: &pb.CompactionRequest{Revision: 20}})
+		as("root", &pb.InternalRaftRequest{LeaseGrant: &pb.LeaseGrantRequest{ID: 10, TTL: 600}})
+		put("app", "/app/z", 10)
+		as("root", &pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: 9}})
+		as("root", &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "late", HashedPassword: "aGFzaA=="}})
+		put("app", "/app/end", 0)
+		s.Start(2)
+		if edit != nil {
+			edit(s)
+		}
+		return s.Write(t, dir)
+	}
+}
+
+// then edits the files of the second member.
+func then(write func(*testing.T, string) []string, edit func(t *testing.T, member string)) func(*testing.T, string) []string {
+	return func(t *testing.T, dir string) []string {
+		t.Helper()
+		dirs := write(t, dir)
+		edit(t, filepath.Join(dirs[1], "member"))
+		return dirs
+	}
+}
+
+func inDB(edit func(tx *bbolt.Tx) error) func(*testing.T, string) {
+	return func(t *testing.T, member string) {
+		t.Helper()
+		db, err := bbolt.Open(filepath.Join(member, "snap", "db"), 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Update(edit); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// putIn stores a row; the value nil deletes it.
+func putIn(bucket, key string, value []byte) func(*testing.T, string) {
+	return inDB(func(tx *bbolt.Tx) error {
+		if value == nil {
+			return tx.Bucket([]byte(bucket)).Delete([]byte(key))
+		}
+		return tx.Bucket([]byte(bucket)).Put([]byte(key), value)
+	})
+}
+
+// flipIn turns one bit of the last place where a file holds what.
+func flipIn(file, what string) func(*testing.T, string) {
+	return func(t *testing.T, member string) {
+		t.Helper()
+		path := filepath.Join(member, file)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := bytes.LastIndex(b, []byte(what))
+		if i < 0 {
+			t.Fatalf("%s does not hold %q", file, what)
+		}
+		b[i+len(what)+20] ^= 4
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// logOf replaces the log.
+func logOf(s clustertest.Synth) func(*testing.T, string) {
+	return func(t *testing.T, member string) {
+		t.Helper()
+		if err := os.RemoveAll(filepath.Join(member, "wal")); err != nil {
+			t.Fatal(err)
+		}
+		s.WriteWAL(t, filepath.Join(member, "wal"), 1)
+	}
+}
+
+func encoded(t *testing.T, m interface{ Marshal() ([]byte, error) }) []byte {
+	t.Helper()
+	b, err := m.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const (
+	firstSegment = "wal/0000000000000000-0000000000000000.wal"
+	somePod      = "/registry/pods/ns-3/pod-000020"
+)
+
+func twinCases(t *testing.T) map[string]twinCase {
+	t.Helper()
+	otherLog := logOf(clustertest.Synth{Members: 3, Entries: 600, Keys: 41, Value: 64})
+	all, own, others := []int{0, 0, 0}, []int{0, 1, 2}, []int{0, 1, 0}
+	lease := encoded(t, &leasepb.Lease{ID: 10, TTL: 900})
+	return map[string]twinCase{
+		"equal":                    {write: synth(nil), stand: all},
+		"purged":                   {write: synth(func(s *clustertest.Synth) { s.Purged = 300 }), stand: all},
+		"restarts":                 {write: synth(func(s *clustertest.Synth) { s.Starts = map[int]int{10: 0, 300: 1, 500: 2} }), stand: all},
+		"one lost writes":          {write: synth(func(s *clustertest.Synth) { s.Skip = map[int]map[int]bool{1: {50: true, 51: true}} }), stand: others},
+		"one repeated writes":      {write: synth(repeats(1)), stand: others},
+		"all repeated writes":      {write: synth(repeats(0, 1, 2)), stand: all, apart: true},
+		"all repeated their last":  {write: synth(repeatsLast), stand: all, apart: true},
+		"all lost writes":          {write: synth(lost), stand: all},
+		"a bit of a value":         {write: then(synth(nil), flipIn("snap/db", somePod)), stand: others},
+		"a bit of the log":         {write: then(synth(nil), flipIn(firstSegment, somePod)), stand: all},
+		"another log":              {write: then(synth(nil), otherLog), stand: own},
+		"another index":            {write: then(synth(nil), putIn("meta", "consistent_index", []byte{0, 0, 0, 0, 0, 0, 2, 0})), stand: others},
+		"purged elsewhere":         {write: then(synth(func(s *clustertest.Synth) { s.Purged = 300 }), logOf(clustertest.Synth{Members: 3, Entries: 600, Keys: 40, Value: 64, Purged: 100})), stand: all},
+		"auth of 3.5":              {write: scripted("3.5.0", nil), stand: all},
+		"auth of 3.4":              {write: scripted("3.4.0", nil), stand: own},
+		"another user":             {write: then(scripted("3.5.0", nil), putIn("authUsers", "late", encoded(t, &authpb.User{Name: []byte("late"), Roles: []string{"app"}}))), stand: others},
+		"a user less":              {write: then(scripted("3.5.0", nil), putIn("authUsers", "late", nil)), stand: others},
+		"another password":         {write: then(scripted("3.5.0", nil), putIn("authUsers", "late", encoded(t, &authpb.User{Name: []byte("late"), Password: []byte("salt")}))), stand: all},
+		"another permission":       {write: then(scripted("3.5.0", nil), putIn("authRoles", "app", encoded(t, &authpb.Role{Name: []byte("app")}))), stand: others},
+		"another auth revision":    {write: then(scripted("3.5.0", nil), putIn("auth", "authRevision", []byte{0, 0, 0, 0, 0, 0, 0, 77})), stand: others},
+		"another TTL":              {write: then(scripted("3.5.0", nil), putIn("lease", "\x00\x00\x00\x00\x00\x00\x00\x0a", lease)), stand: others},
+		"an alarm":                 {write: then(scripted("3.5.0", nil), putIn("alarm", string(encoded(t, &pb.AlarmMember{MemberID: 0xa1, Alarm: pb.AlarmType_CORRUPT})), []byte{})), stand: others},
+		"a tombstone of before":    {write: scripted("3.5.0", func(s *clustertest.Script) { keepsTombstone(s) }), stand: others},
+		"a snapshot of the leader": {write: scripted("3.5.0", func(s *clustertest.Script) { s.Of[1] = clustertest.ScriptMember{LogUntil: 20, SnapshotAt: 60} }), stand: others},
+		"one refused what others do": {write: scripted("3.5.0", func(s *clustertest.Script) {
+			s.Add(clustertest.Step{User: "app", Req: &pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte("/app/x"), Value: []byte("x")}}, Skip: []int{1}})
+		}), stand: others},
+	}
+}
+
+func repeats(members ...int) func(*clustertest.Synth) {
+	return func(s *clustertest.Synth) {
+		s.Starts, s.Repeat = map[int]int{300: 1, 310: 0, 320: 2}, map[int]map[int]int{}
+		for _, m := range members {
+			s.Repeat[m] = map[int]int{295: 250}
+		}
+	}
+}
+
+func repeatsLast(s *clustertest.Synth) {
+	s.Starts, s.Repeat = map[int]int{300: 1}, map[int]map[int]int{}
+	for m := range s.Members {
+		s.Repeat[m] = map[int]int{600: 550}
+	}
+}
+
+func lost(s *clustertest.Synth) {
+	s.Skip = map[int]map[int]bool{}
+	for m := range s.Members {
+		s.Skip[m] = map[int]bool{50: true, 51: true}
+	}
+}
+
+// keepsTombstone makes a compaction at the revision of a delete, whose tombstone one member keeps.
+func keepsTombstone(s *clustertest.Script) {
+	s.Of[1] = clustertest.ScriptMember{KeepsTombstone: true}
+	s.Add(clustertest.Step{User: "root", Req: &pb.InternalRaftRequest{DeleteRange: &pb.DeleteRangeRequest{Key: []byte("/app/z")}}})
+	s.Add(clustertest.Step{User: "root", Req: &pb.InternalRaftRequest{Compaction: &pb.CompactionRequest{Revision: 66}}})
+}
+
+// TestTwins: which members stand for which, and that the result is that of replaying each.
+func TestTwins(t *testing.T) {
+	for name, c := range twinCases(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dirs := c.write(t, t.TempDir())
+			evidencetest.Unchanged(t, dirs...)
+			set := open(t, dirs...)
+			shared := run(t, set, Options{Watch: []byte(somePod)})
+			if got := twins(shared, false); !slices.Equal(got, c.stand) {
+				t.Errorf("members are replayed by %v, want %v", got, c.stand)
+			}
+			shared.blank()
+			err := simulateAs(context.Background(), shared, Options{Watch: []byte(somePod), MaxEvents: 10000}, c.stand)
+			if apart := err == errApart; err != nil && !apart || apart != c.apart {
+				t.Errorf("%v, want apart %v", err, c.apart)
+			}
+			each := run(t, set, Options{Watch: []byte(somePod), Each: true})
+			equalResults(t, each, run(t, set, Options{Watch: []byte(somePod)}))
+			sameLog(t, each, set)
+			if !slices.ContainsFunc(each.Members, func(m *MemberResult) bool { return m.Counts[Applied] > 5 }) {
+				t.Error("hardly an entry was replayed")
+			}
+		})
+	}
+}
+
+// sameLog: reading each index from one log gives what reading all logs side by side gives, from every place on.
+func sameLog(t *testing.T, r *Result, set *evidence.Set) {
+	t.Helper()
+	list := func(log iter.Seq2[*item, error], from uint64) (out []string) {
+		for it, err := range log {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if it.entry.Index >= from {
+				out = append(out, fmt.Sprintf("%d/%d at %v: %x", it.entry.Term, it.entry.Index, it.entry.Pos, hashValue(it.entry.Data)))
+			}
+		}
+		return out
+	}
+	for _, from := range []uint64{0, r.First + 1, (r.First + r.Last) / 2, r.Last} {
+		want, got := list(merged(context.Background(), set.Members), from), list(r.log(context.Background(), from), from)
+		if !slices.Equal(want, got) {
+			t.Errorf("from %d: %d entries, want %d", from, len(got), len(want))
+		}
+	}
+}
+
+func TestParts(t *testing.T) {
+	member := func(terms ...dumplog.TermRange) *MemberResult {
+		return &MemberResult{Member: &evidence.Member{WAL: &evidence.WAL{Summary: &dumplog.Summary{Terms: terms}}}}
+	}
+	r := &Result{Members: []*MemberResult{
+		member(dumplog.TermRange{Term: 2, First: 50, Last: 60}, dumplog.TermRange{Term: 3, First: 61, Last: 80}),
+		{Member: &evidence.Member{}},
+		member(dumplog.TermRange{Term: 1, First: 20, Last: 30}, dumplog.TermRange{Term: 2, First: 31, Last: 55}, dumplog.TermRange{Term: 3, First: 70, Last: 90}),
+		member(dumplog.TermRange{Term: 1, First: 1, Last: 10}, dumplog.TermRange{Term: 3, First: 60, Last: 100}),
+	}}
+	want := []part{{3, 1, 10}, {2, 20, 49}, {0, 50, 80}, {2, 81, 90}, {3, 91, 100}}
+	if got := r.parts(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
