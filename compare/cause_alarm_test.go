@@ -63,7 +63,7 @@ func TestCorruptAlarm(t *testing.T) {
 		})
 	})
 	t.Run("equal contents", func(t *testing.T) {
-		told{class: "alarm", cause: misleading, certainty: "proof", absent: []string{resumed}, violated: []string{"M06", "K09"}, holds: []string{"K01", "K03", "K08"}}.check(t, diagnoseScript(t, script("3.5.0", node2, true, false)))
+		told{class: "alarm", cause: misleading, certainty: "strong", absent: []string{resumed}, violated: []string{"M06", "K09"}, holds: []string{"K01", "K03", "K08"}}.check(t, diagnoseScript(t, script("3.5.0", node2, true, false)))
 	})
 	t.Run("resumed compaction", func(t *testing.T) {
 		told{class: "alarm", cause: resumed, certainty: "strong", causes: []string{misleading}, violated: []string{"K09"}}.check(t, diagnoseScript(t, script("3.5.0", node2, true, true)))

@@ -1,11 +1,13 @@
 package compare_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
@@ -15,6 +17,40 @@ func askAlarms() *pb.InternalRaftRequest {
 	return &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: pb.AlarmRequest_GET}}
 }
 
+func raiseAlarm(member uint64) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: member, Alarm: pb.AlarmType_NOSPACE}}
+}
+
+// freePages leaves free pages in the database, as a server does that deletes.
+func freePages(t *testing.T, node string) {
+	t.Helper()
+	for _, fill := range []bool{true, false} {
+		editDB(func(tx *bbolt.Tx) error {
+			if !fill {
+				return tx.DeleteBucket([]byte("test"))
+			}
+			b, err := tx.CreateBucket([]byte("test"))
+			for i := range 2000 {
+				err = errors.Join(err, b.Put(fmt.Appendf(nil, "row %05d", i), make([]byte, 100)))
+			}
+			return err
+		})(t, node)
+	}
+}
+
+// asSent makes the database what bbolt writes when it copies one, as a leader sends it.
+func asSent(t *testing.T, node string) {
+	t.Helper()
+	path := filepath.Join(node, "snap", "db")
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.View(func(tx *bbolt.Tx) error { return tx.CopyFile(path+".sent", 0o600) }), db.Close(), os.Rename(path+".sent", path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // gapScript is a cluster with writes, then the steps of gap behind the step that node2's database ends with, then a snapshot of
 // node2, then a few writes.
 func gapScript(version string, gap ...clustertest.Step) *clustertest.Script {
@@ -22,7 +58,8 @@ func gapScript(version string, gap ...clustertest.Step) *clustertest.Script {
 	for i := range 12 {
 		s.Add(as("app", 0, put(fmt.Sprintf("/app/k%d", i%4), fmt.Sprint("v", i), 0)))
 	}
-	of := clustertest.ScriptMember{AppliedUntil: s.Add(as("app", 1, put("/app/last", "x", 0)))}
+	s.Add(as("app", 1, put("/app/last", "x", 0)))
+	of := clustertest.ScriptMember{AppliedUntil: s.Add(clustertest.Step{Req: raiseAlarm(0xa1)})}
 	for _, st := range gap {
 		of.SnapshotTaken = s.Add(st)
 	}
@@ -33,8 +70,9 @@ func gapScript(version string, gap ...clustertest.Step) *clustertest.Script {
 // TestGapBeforeSnapshot: the database of node2 ends below its newest raft snapshot. What lies in between tells why.
 func TestGapBeforeSnapshot(t *testing.T) {
 	query, denied := clustertest.Step{Req: askAlarms()}, as("app", 0, put("/other/k", "x", 0), 0, 1, 2)
-	write := as("app", 0, put("/app/k1", "again", 0))
-	gapCauses := []string{"alarm-list-index-stuck", "auth-denied-index-stuck", "cindex-overwritten-after-snapshot", "snap-db-dir-not-synced", "data-dir-rolled-back",
+	write := as("root", 0, deleteKey("/app/k1"))
+	raise := clustertest.Step{Req: raiseAlarm(0xa1)}
+	gapCauses := []string{"alarm-list-index-stuck", "alarm-raise-index-stuck", "auth-denied-index-stuck", "cindex-overwritten-after-snapshot", "snap-db-dir-not-synced", "data-dir-rolled-back",
 		"cindex-below-snapshot-34", "backend-newer-than-log-start", "bootstrap-index-check-skipped"}
 	but := func(ids ...string) []string {
 		var out []string
@@ -61,6 +99,13 @@ func TestGapBeforeSnapshot(t *testing.T) {
 		"a write among queries": {"3.5.0", []clustertest.Step{query, write, query},
 			told{class: "member-lost-data", cause: "data-dir-rolled-back", certainty: "strong", violated: []string{"S02"}, absent: but("data-dir-rolled-back")}},
 		"refused for one member only": {"3.5.0", []clustertest.Step{as("app", 0, put("/other/k", "x", 0))},
+			told{class: "member-lost-data", cause: "data-dir-rolled-back", violated: []string{"S02"}, absent: but("data-dir-rolled-back")}},
+		"repeated alarms": {"3.5.0", []clustertest.Step{raise, raise, raise},
+			told{class: "latent-divergence", cause: "alarm-raise-index-stuck", certainty: "hint", violated: []string{"S02"}, absent: but("alarm-raise-index-stuck")}},
+		"repeated alarms on 3.6": {"3.6.0", []clustertest.Step{raise, raise},
+			told{class: "latent-divergence", cause: "alarm-raise-index-stuck", certainty: "hint", violated: []string{"S02"}}},
+		"repeated alarms on 3.7": {"3.7.0", []clustertest.Step{raise, raise}, told{class: "latent-divergence", violated: []string{"S02"}, absent: gapCauses}},
+		"an alarm of another member": {"3.5.0", []clustertest.Step{raise, {By: 1, Req: raiseAlarm(0xa2)}},
 			told{class: "member-lost-data", cause: "data-dir-rolled-back", violated: []string{"S02"}, absent: but("data-dir-rolled-back")}},
 		"alarm queries on 3.6": {"3.6.0", []clustertest.Step{query, query},
 			told{class: "latent-divergence", cause: "", violated: []string{"S02"}, absent: gapCauses}},
@@ -102,7 +147,36 @@ func TestReceivedSnapshotNotInstalled(t *testing.T) {
 	}
 	t.Run("the file is gone", func(t *testing.T) {
 		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced", certainty: "strong", violated: []string{"S02"}, best: []string{"node1", "node3"},
-			absent: []string{"data-dir-rolled-back", "snap-db-missing-second-snapshot"}}.check(t, diagnoseScript(t, script(3)))
+			causes: []string{"data-dir-rolled-back", "defrag-races-snapshot-install"}, absent: []string{"snap-db-missing-second-snapshot", "bootstrap-index-check-skipped"}}.check(t, diagnoseScript(t, script(3)))
+	})
+	t.Run("the database has free pages", func(t *testing.T) {
+		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced", absent: []string{"defrag-races-snapshot-install"}}.check(t, diagnoseScript(t, script(3), nil, freePages))
+	})
+	t.Run("an older database was put back", func(t *testing.T) {
+		s := script(3)
+		of := s.Of[1]
+		of.AppliedUntil -= 4
+		s.Of[1] = of
+		told{class: "member-lost-data", cause: "data-dir-rolled-back", certainty: "strong", violated: []string{"S02"}, best: []string{"node1", "node3"},
+			absent: []string{"snap-db-dir-not-synced", "snap-db-missing-second-snapshot"}}.check(t, diagnoseScript(t, s))
+	})
+	t.Run("the member started behind the snapshot", func(t *testing.T) {
+		s := script(0)
+		s.Start(1)
+		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced", causes: []string{"bootstrap-index-check-skipped"}}.check(t, diagnoseScript(t, s))
+		s.Version = "3.6.0"
+		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced", absent: []string{"bootstrap-index-check-skipped"}}.check(t, diagnoseScript(t, s))
+	})
+	t.Run("installed and never written to", func(t *testing.T) {
+		const id = "backend-not-rebound-after-recovery"
+		s := script(3)
+		of := s.Of[1]
+		of.AppliedUntil = of.SnapshotAt
+		s.Of[1] = of
+		told{class: "healthy", absent: []string{id}, holds: []string{"S02"}}.check(t, diagnoseScript(t, s))
+		told{class: "healthy", causes: []string{id}, holds: []string{"S02", "D04"}}.check(t, diagnoseScript(t, s, nil, asSent))
+		s.Version = "3.6.0"
+		told{class: "healthy", absent: []string{id}}.check(t, diagnoseScript(t, s, nil, asSent))
 	})
 	t.Run("the file waits", func(t *testing.T) {
 		s := script(3)

@@ -210,6 +210,7 @@ func TestTornTailThatIsNotRepaired(t *testing.T) {
 			s.Value = 2000
 			dirs := s.Write(t, t.TempDir())
 			c.spoil(t, filepath.Join(dirs[1], "member"))
+			evidencetest.Unchanged(t, dirs...)
 			r := diagnose(t, synthSpecs(dirs))
 			has := slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == "wal-torn-tail-not-repaired" })
 			if has != c.want || r.Verdict.Cause == nil || *r.Verdict.Cause != "wal-torn-tail" {

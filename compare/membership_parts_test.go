@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
 // edited builds a sound cluster of three with a snapshot and changes files of node2.
@@ -181,17 +184,23 @@ func versions(cluster, downgrade string, storage ...string) func(t *testing.T, r
 	}
 }
 
+// v2Put is a plain put of a v2 client.
+func v2Put(path string) pb.Request {
+	return pb.Request{ID: clustertest.RequestID(a1, begin1, 250), Method: "PUT", Path: path, Val: "x"}
+}
+
 func v2Keys(keys ...string) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
 		s := bootstrap(t, root)
 		s.commit()
 		for _, h := range s.hands {
-			for _, k := range keys {
-				h.V2Key(k)
+			for n, k := range keys {
+				h.V2Request(s.term, s.index+uint64(n)+1, v2Put(k), keys[:n+1]...)
 			}
-			h.Snapshot(s.term, s.index, a1, a2, a3)
+			h.Snapshot(s.term, s.index+uint64(len(keys)), a1, a2, a3)
 		}
+		s.index += uint64(len(keys))
 		s.puts(5)
 		s.done()
 	}

@@ -43,7 +43,8 @@ func TestRaftSafety(t *testing.T) {
 		{name: "the commit index repeats", tell: commits(20, 20), class: "healthy", not: []string{"hardstate-regress"}},
 		{name: "a joint configuration", tell: joint(`{"voters":[161,162,163],"voters_outgoing":[161,162],"auto_leave":true}`), class: "membership", cause: "joint-config-left", certainty: "strong", checks: []string{"R09"}},
 		{name: "a simple configuration", tell: joint(`{"voters":[161,162,163],"auto_leave":false}`), class: "healthy", not: []string{"joint-config-left"}},
-		{name: "two of three logs end early", tell: early(1, 2), class: "member-lost-data", cause: "committed-entry-below-quorum", certainty: "strong", checks: []string{"R07"}},
+		{name: "two of three logs end early", tell: early(1, 2), class: "inconclusive", checks: []string{"R07"}, causes: []string{"committed-entry-below-quorum"}},
+		{name: "two of three logs end early, one database does not", tell: earlyThen(func(h *clustertest.Hand, index uint64) { h.Close(index+5, 2) }), class: "wal-damage", cause: "wal-tail-lost", checks: []string{"R07", "D04"}, causes: []string{"committed-entry-below-quorum"}},
 		{name: "one of three logs ends early", tell: early(2), class: "lagging", not: []string{"committed-entry-below-quorum"}},
 		{name: "one of two is not at hand", of: []string{"node1", "node2"}, tell: early(1, 2), class: "lagging", not: []string{"committed-entry-below-quorum"}},
 	})
@@ -137,6 +138,22 @@ func early(pos ...int) func(t *testing.T, root string) {
 		for n := len(pos) - 1; n >= 0; n-- {
 			s.closeOnly(pos[n])
 		}
+		s.puts(10)
+		s.commit()
+		s.finish()
+	}
+}
+
+// earlyThen: node2 and node3 end before ten entries that node1 has committed, and node3's data dir is closed as told.
+func earlyThen(end func(h *clustertest.Hand, index uint64)) func(t *testing.T, root string) {
+	return func(t *testing.T, root string) {
+		t.Helper()
+		s := bootstrap(t, root)
+		s.commit()
+		s.list(a1, a2, a3)
+		end(s.hands[2], s.index)
+		s.hands = s.hands[:2]
+		s.closeOnly(1)
 		s.puts(10)
 		s.commit()
 		s.finish()

@@ -86,7 +86,7 @@ func appendSnapshot(index uint64) spoil {
 		if err := last.Unmarshal(b[from : from+int64(binary.LittleEndian.Uint64(b[from-8:])&(1<<56-1))]); err != nil {
 			t.Fatal(err)
 		}
-		clustertest.SaveSnap(t, filepath.Join(node, "snap"), 2, index, nil, 0xa1, 0xa2, 0xa3)
+		clustertest.SaveSynthSnap(t, node, 2, index, 0xa1, 0xa2, 0xa3)
 		data, err := (&walpb.Snapshot{Index: index, Term: 2}).Marshal()
 		if err != nil {
 			t.Fatal(err)

@@ -75,7 +75,7 @@ func breaking(fs []check.Finding) []*check.Finding {
 }
 
 // contentChecks compare what databases hold; damage to one of the files explains what they find.
-var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true, "L01": true, "L03": true, "A03": true}
+var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true, "L01": true, "L03": true, "L09": true, "A03": true, "M15": true}
 
 // explainedByDamage: a content difference that involves a member whose file itself contradicts its own structure is that
 // damage. Damage has no raft index, so history alone would put it last.

@@ -31,6 +31,10 @@ type KVStats struct {
 	// the tombstone that replaced it). A compaction that is not finished leaves such records, a finished one none.
 	Superseded      int64
 	FirstSuperseded Rev
+	// Strays counts tombstones below the compact revision that delete nothing that is left, FirstStray is the first: a compaction
+	// removes them unless they stand exactly at its revision.
+	Strays     int64
+	FirstStray Rev
 }
 
 // maxViolations bounds the list that a hostile file can make us keep.

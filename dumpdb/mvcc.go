@@ -125,8 +125,13 @@ func (s *statsSink) own(r *record) {
 
 func (s *statsSink) death(r *record) {
 	known := s.live.remove(r.key)
-	if known {
+	switch {
+	case known:
 		s.superseded(r, r.rev)
+	case r.rev.Main < s.comp:
+		if s.st.Strays++; s.st.FirstStray == (Rev{}) {
+			s.st.FirstStray = r.rev
+		}
 	}
 	if !known && r.rev.Main > s.comp && s.gap == 0 {
 		s.violateRecord(r, "tombstone-without-life", "a live key", "no record of the key before")

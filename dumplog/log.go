@@ -102,6 +102,9 @@ type Summary struct {
 	// take the commit index back.
 	Votes       []Vote
 	CommitFalls []CommitFall
+	// StateTerms are the terms that HardStates carry, in physical order, each once in a row: of a term among them the log tells
+	// whether the member voted.
+	StateTerms []uint64
 	// Damage is in the order of position.
 	Damage []*DamageError
 	Start  StartKind

@@ -124,6 +124,7 @@ func (o *order) events(d *digest, damageOnly bool) {
 			o.sum.ForceNewCluster = append(o.sum.ForceNewCluster, v.pos)
 		case v.kind == eventSnapshot:
 			o.snap = max(o.snap, v.snap.Index)
+			v.snap.Commit = max(o.commit, v.commit)
 			o.sum.Snapshots = append(o.sum.Snapshots, *v.snap)
 		}
 	}
@@ -210,7 +211,7 @@ func (o *order) finish() *Summary {
 		}
 	}
 	o.beyond()
-	s.MaxCommit, s.Votes, s.CommitFalls = o.commit, o.ballots.votes, o.ballots.falls
+	s.MaxCommit, s.Votes, s.CommitFalls, s.StateTerms = o.commit, o.ballots.votes, o.ballots.falls, o.ballots.terms
 	if n := len(s.Terms); n > 0 {
 		s.FirstIndex, s.FirstTerm = s.Terms[0].First, s.Terms[0].Term
 		s.LastIndex, s.LastTerm = s.Terms[n-1].Last, s.Terms[n-1].Term

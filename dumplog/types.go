@@ -130,6 +130,9 @@ type SnapshotRecord struct {
 	Index uint64 `json:"index"`
 	// ConfState is written by etcd 3.5 and later, nil before.
 	ConfState *ConfState `json:"confState,omitempty"`
+	// Commit is the highest commit index of the HardStates that stand before the record: what the member knew to be committed
+	// when it took or received the snapshot.
+	Commit uint64 `json:"-"`
 }
 
 // Entry is one raft entry of the log. Data is valid only until the iterator moves on.

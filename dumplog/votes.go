@@ -26,6 +26,7 @@ const (
 type ballots struct {
 	votes []Vote
 	falls []CommitFall
+	terms []uint64
 	// commit is that of the last HardState; known is false before the first.
 	commit uint64
 	known  bool
@@ -40,6 +41,7 @@ func (b *ballots) add(h HardState, pos Pos) {
 		b.fall(pos, b.commit, h.Commit)
 	}
 	b.commit = h.Commit
+	b.term(h.Term)
 	b.vote(Vote{Pos: pos, Term: h.Term, For: h.Vote})
 }
 
@@ -55,6 +57,12 @@ func (b *ballots) vote(v Vote) {
 	}
 	if n < maxVotes {
 		b.votes = append(b.votes, v)
+	}
+}
+
+func (b *ballots) term(t uint64) {
+	if n := len(b.terms); (n == 0 || b.terms[n-1] != t) && n < maxVotes {
+		b.terms = append(b.terms, t)
 	}
 }
 
@@ -74,6 +82,9 @@ func (b *ballots) join(next *ballots) {
 	}
 	for _, v := range next.votes {
 		b.vote(v)
+	}
+	for _, t := range next.terms {
+		b.term(t)
 	}
 	b.falls = append(b.falls, next.falls...)
 	b.known, b.commit = true, next.commit

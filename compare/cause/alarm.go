@@ -107,7 +107,8 @@ var corruptAlarmMisleading = Cause{
 	Doc: `The check for corruption compares hashes of the leader with those of its peers and, up to 3.4.22 and 3.5.6, blames the peer whatever side
 is wrong. Up to 3.4.27 and 3.5.9 it also took the hash of another cluster that answers at a peer's address. The comparison of all keys and
 the replay of the log against each database are what decides.
-Proven when the members' keys are equal at the common index, or when the member that contradicts the log is another than the one named.`,
+Proven when the member that contradicts the log is another than the one named. Strong when the members' keys are equal at the common index: what
+the alarm found may have been overwritten or deleted since.`,
 	Affected: []string{"up to 3.4.22 and 3.5.6 (wrong member)", "up to 3.4.27 and 3.5.9 (foreign cluster answers)"},
 	FixedIn:  []string{"3.4.23 and 3.5.7 (names nobody)", "3.4.28 and 3.5.10 (checks the cluster ID)", "3.6.0 (majority decides)"},
 	Refs: append(refs("etcd-io/etcd", 15548), "https://github.com/etcd-io/etcd/pull/14272", "https://github.com/etcd-io/etcd/pull/14828",
@@ -119,6 +120,9 @@ Proven when the members' keys are equal at the common index, or when the member 
 		m := aside(in, "K09", "keys that differ at the common index, on the member that the alarm names", func(check.Finding) bool { return true })
 		if m != nil {
 			m.Aside = !onlyAlarm(in)
+			if len(in.Findings["K01"])+len(in.Findings["K03"])+len(in.Findings["K06"]) == 0 {
+				m.Certainty = Strong // a divergence that healed since leaves the same
+			}
 		}
 		return m
 	},

@@ -45,6 +45,9 @@ func matchAuthReplay(in *Input) *Match {
 			}
 		}
 		if len(r.Jumps) > 0 {
+			if in.Members[i].Version.Minor > lastAuthReplayMinor {
+				return nil // what repeats auth entries on 3.5 repeats all others as well
+			}
 			m.Members = append(m.Members, in.Members[i].Label())
 		}
 		dropped = dropped || r.FirstBad() == nil && hasStaleRefusal(in, i)
@@ -63,6 +66,23 @@ func matchAuthReplay(in *Input) *Match {
 	m.RefutedBy = "an auth entry in the log that raises the revision on one member only; a rise at a time when the member did not restart; " +
 		"an entry with a header auth revision at or above the member's that the member did not apply"
 	return m
+}
+
+// lastAuthReplayMinor is the last minor that executed auth entries alone a second time.
+const lastAuthReplayMinor = 4
+
+// repeated35 lists the members of 3.5 whose higher auth revision a restart explains that executed entries of all kinds again.
+func repeated35(in *Input) []string {
+	var out []string
+	if in.Replay == nil {
+		return nil
+	}
+	for i, r := range in.Replay.Members {
+		if r.Checked && r.Unexplained == 0 && len(r.Jumps) > 0 && in.Members[i].Version.Minor == 5 {
+			out = append(out, in.Members[i].Label())
+		}
+	}
+	return out
 }
 
 func hasStaleRefusal(in *Input, pos int) bool {
@@ -84,7 +104,7 @@ a member with the higher number drops writes stamped with a lower one.`,
 	Recovery:   "as for auth-revision-replay; upgrade past 3.3.21 / 3.4.8 first if older",
 	Loss:       "writes that the chosen member dropped",
 	Match: func(in *Input) *Match {
-		if len(in.Findings["A01"]) == 0 || matchAuthReplay(in) != nil {
+		if len(in.Findings["A01"]) == 0 || matchAuthReplay(in) != nil || len(repeated35(in)) > 0 {
 			return nil
 		}
 		return &Match{Certainty: Strong, Members: in.Findings["A01"][0].Members, Because: ids(in, "A01", "A02", "A04"),
@@ -145,6 +165,9 @@ func proofOf(in *Input, checkID, refutedBy string, fits func(check.Finding) bool
 	}
 	return m
 }
+
+// every is for matches that rest on all findings of a check.
+func every(check.Finding) bool { return true }
 
 func fieldIs(f check.Finding, fields []string) bool {
 	for _, want := range fields {

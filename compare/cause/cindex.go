@@ -1,6 +1,8 @@
 package cause
 
 import (
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
@@ -32,7 +34,8 @@ var cindexNotSavedByDefrag = Cause{
 killed before its next ordinary commit starts with an index below its data and executes a block of entries a second time: equal keys and values
 stand there twice, revisions and versions are higher by the length of the block from then on.
 Strong when the block ends where a restart of the member begins (or, before the restart, when the database holds records of entries above its index);
-the defragmentation itself leaves no mark but a compact file.`,
+the defragmentation itself leaves no mark but a compact file. Entries about auth in the block are executed again too: granting a permission or
+changing a password raises the auth revision each time, so it can end above the other members'.`,
 	Affected:   []string{"3.5.0 - 3.5.5"},
 	FixedIn:    []string{"3.5.6"},
 	Refs:       []string{"https://github.com/etcd-io/etcd/pull/14685", "https://github.com/etcd-io/etcd/pull/14730", "https://github.com/etcd-io/etcd/issues/14749"},
@@ -48,12 +51,13 @@ func matchDefragIndex(in *Input) *Match {
 	if in.Replay == nil {
 		return nil
 	}
+	authToo := repeated35(in)
 	for _, x := range in.Members {
-		if x.Version.Minor != 5 || x.IndexFrozen() || x.ConsistentIndex() == 0 || x.ConsistentIndex() < snapshotIndex(x) || !holdsMember(in, x.Label(), "C03", "C04") {
+		if x.Version.Minor != 5 || x.IndexFrozen() || x.ConsistentIndex() == 0 || x.ConsistentIndex() < snapshotIndex(x) || !holdsMember(in, x.Label(), "C03", "C04") && !slices.Contains(authToo, x.Label()) {
 			continue
 		}
 		m.Members = append(m.Members, x.Label())
-		m.Because = append(m.Because, idsOf(in, x.Label(), "C03", "C04")...)
+		m.Because = append(m.Because, idsOf(in, x.Label(), "C03", "C04", "A02", "A04")...)
 	}
 	if len(m.Members) == 0 {
 		return nil

@@ -60,8 +60,8 @@ var txnRangeStripped = Cause{
 	Doc: `Up to 3.6 a member on which no client waits for the answer drops the range operations of a write transaction before checking it. A range at
 a compacted or future revision therefore fails the whole transaction on the proposer only; all others write. Contents and revisions part at
 once, without a restart. The client was told that the transaction failed.
-Proven when the first entry that ended differently is a transaction with such a range in its chosen branch, without effect on exactly its
-proposer.`,
+Proven when the first entry that ended differently is a transaction with a range at a revision that was compacted or not reached yet, without
+effect on exactly its proposer.`,
 	Affected:   []string{"3.1.0 - 3.4.45", "3.5.0 - 3.5.35", "3.6.0 - 3.6.16"},
 	FixedIn:    []string{"3.7.0"},
 	Refs:       refs("etcd-io/etcd", 18667, 21432),
@@ -76,17 +76,39 @@ func matchTxnRange(in *Input) *Match {
 		return nil
 	}
 	for _, e := range in.Replay.Events {
-		if e.RangeRevision == 0 || e.Proposer == 0 {
+		if len(e.Lacking) == 0 {
 			continue
 		}
-		for i, o := range e.Outcomes {
-			if in.Members[i].MemberID == e.Proposer && o.Sig == 0 && len(e.Lacking) > 0 {
-				return &Match{Certainty: Proof, Members: []string{in.Members[i].Label()}, Because: ids(in, "K06", "K02", "K01"),
-					RefutedBy: "another member, not the proposer, that refused the same entry"}
-			}
+		// Only the first entry that parted the members counts: what differs behind it may follow from it.
+		i := refusedAlone(in, e)
+		if e.RangeRevision == 0 || i < 0 {
+			return nil
 		}
+		return &Match{Certainty: Proof, Members: []string{in.Members[i].Label()}, Because: ids(in, "K06", "K02", "K01"),
+			RefutedBy: "another member, not the proposer, that refused the same entry; an earlier entry that ended differently"}
 	}
 	return nil
+}
+
+// refusedAlone is the position of the proposer when the entry had no effect on it alone, was applied by all others, and asks for a
+// revision that none of them had then; -1 otherwise.
+func refusedAlone(in *Input, e *replay.Event) int {
+	at, rev := -1, int64(0)
+	for i, o := range e.Outcomes {
+		switch {
+		case o.State == replay.Unknown || o.State == replay.NotApplied || o.State == replay.OutsideHistory:
+		case o.Sig != 0:
+			rev = max(rev, o.Rev-1)
+		case e.Proposer != 0 && in.Members[i].MemberID == e.Proposer:
+			at = i
+		default:
+			return -1
+		}
+	}
+	if rev == 0 || e.RangeRevision <= rev && e.RangeRevision >= e.Compacted {
+		return -1
+	}
+	return at
 }
 
 var cindexAheadOfApply = Cause{

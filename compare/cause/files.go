@@ -101,16 +101,27 @@ other one, silently and one transaction older. With both invalid it does not ope
 
 var dirRolledBack = Cause{
 	ID: "data-dir-rolled-back", Title: "the database is from an earlier time than the log",
-	Doc: `The newest raft snapshot in the log was taken when the database had applied more than it holds now: the database file (or the whole
-directory but the log) was put back from an older copy, such as a reverted volume snapshot.`,
-	Refs:       nil,
-	LookAlikes: "a received snapshot whose database was not installed yet (<index>.snap.db is there)",
+	Doc: `The whole data dir was put back from an older copy, such as a reverted volume snapshot, or the database alone was.
+Of the whole dir proven when the other logs show that this log once went further: the member served clients behind a publish entry that its
+log does not reach, or must have given a vote in a term that it does not know. Of the database strong when the newest raft snapshot in the log
+was taken when the database had applied more than it holds now; a hint where the snapshot was received and the database is exactly that of the
+moment before, because a file that was lost leaves the same.`,
+	Refs:       refs("etcd-io/etcd", 13509, 9630),
+	LookAlikes: "a lagging member, whose votes and publish entries are in its log; a received snapshot whose database was not installed yet (<index>.snap.db is there) or was lost (snap-db-dir-not-synced)",
 	Recovery:   "treat the member as one that lost its data: remove, wipe, add again",
 	Loss:       "its acknowledgements are forgotten",
 	Match: func(in *Input) *Match {
-		m := byField(in, "a database of this member at or above the snapshot's index", "S02", check.GapOther)
-		if m != nil {
+		if m := proofOf(in, "R10", "a longer copy of this member's log: the source was then only copied before the others", every); m != nil {
+			return m
+		}
+		const refuted = "a database of this member at or above the snapshot's index"
+		if m := byField(in, refuted, "S02", check.GapOther); m != nil {
 			m.Certainty = Strong
+			return m
+		}
+		m := byField(in, refuted, "S02", check.GapNotInstalled)
+		if m != nil {
+			m.Certainty = Hint
 		}
 		return m
 	},
@@ -119,14 +130,42 @@ directory but the log) was put back from an older copy, such as a reverted volum
 var timesDiffer = Cause{
 	ID: "wal-and-db-from-different-times", Title: "log and database do not belong together",
 	Doc: `Index and term that the database stores name no entry of the log: the wal folder and the snap folder were copied or restored at
-different times, or a separate --wal-dir was left out.`,
+different times, or a separate --wal-dir was left out.
+Proven when the log is whole from its first entry on, and the database begins with revisions that no entry made and holds more than all of them
+can have made.`,
 	LookAlikes: "a database written last by 3.4 or older, which stores no term",
 	Recovery:   "copy or restore both folders together",
 	Loss:       "what only the missing half held",
 	Match: func(in *Input) *Match {
+		if m := unexplainedRevisions(in); m != nil {
+			return m
+		}
 		if len(in.Findings["D05"]) == 0 || matchMetaTermBehind(in) != nil {
 			return nil
 		}
 		return &Match{Certainty: Strong, Members: membersOf(in, "D05"), Because: ids(in, "D05"), RefutedBy: "the entry at that index with the term that the database stores"}
 	},
+}
+
+// unexplainedRevisions finds members whose log is whole from the first entry of a new cluster on, and whose database holds more
+// revisions than the entries that it has applied can have made.
+func unexplainedRevisions(in *Input) *Match {
+	if in.Replay == nil || len(in.Findings["C01"])+len(in.Findings["C03"])+len(in.Findings["C04"])+len(in.Findings["M11"]) > 0 {
+		return nil
+	}
+	m := &Match{Certainty: Proof, Because: []string{}, RefutedBy: "segments of this log from before its first entry; a restore that the database comes from"}
+	for i, r := range in.Replay.Members {
+		x := in.Members[i]
+		if !r.Checked || !x.HasLog() || x.WAL.Summary.FirstIndex != 1 || check.Restored(x) || len(x.WAL.Summary.Damage)+len(x.WAL.Summary.Jumps) > 0 || x.DB.KV.BumpMarker.Main != 0 {
+			continue
+		}
+		if len(r.Extra) == 0 || r.Extra[0] > 2 || x.CurrentRevision()-1 <= r.Writes || r.BaseIndex > 0 || x.ConsistentIndex() > x.LastIndex() {
+			continue
+		}
+		m.Members, m.Because = append(m.Members, x.Label()), append(m.Because, idsOf(in, x.Label(), "K03", "D05", "D04")...)
+	}
+	if len(m.Members) == 0 {
+		return nil
+	}
+	return m
 }

@@ -21,7 +21,10 @@ one, or by two votes of the member in one term in two copies.`,
 		if m := byField(in, refuted, "M12", check.FieldClone, check.FieldTwoProcesses); m != nil {
 			return m
 		}
-		return nil
+		if len(in.Findings["M12"]) > 0 {
+			return nil // a twin cluster or a restore explains it
+		}
+		return proofOf(in, "R06", refuted, func(f check.Finding) bool { return len(f.Members) > 1 })
 	},
 }
 

@@ -16,8 +16,8 @@ func TestKnownIsDetectedOrListed(t *testing.T) {
 		seen[c.ID] = "the catalogue"
 	}
 	for _, k := range cause.Undetected() {
-		if k.Title == "" {
-			t.Errorf("%s has no title", k.ID)
+		if k.Title == "" || k.Why == "" {
+			t.Errorf("%s has no title, or no reason", k.ID)
 		}
 		if seen[k.ID] != "" {
 			t.Errorf("%s is listed as not detected and stands in %s", k.ID, seen[k.ID])

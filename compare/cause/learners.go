@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -57,13 +58,16 @@ Proven as a hazard by buckets of 3.7 that differ in members or learner flags at 
 	Recovery:   "reseed the odd member; on older releases repair the bucket before the upgrade (start once on 3.5.26 or later, or on 3.6)",
 	Loss:       "none yet; contradicting decisions are possible",
 	Match: func(in *Input) *Match {
-		if len(in.Findings["M02"])+len(in.Findings["M03"])+len(in.Findings["M07"]) == 0 {
-			return nil
-		}
-		m := &Match{Certainty: Proof, Because: ids(in, "M02", "M03", "M07"), RefutedBy: "equal buckets at one applied index"}
+		m := &Match{Certainty: Proof, Because: quorumFindings(in), RefutedBy: "equal buckets at one applied index"}
 		for _, x := range in.Members {
-			if x.Version.Minor >= 7 && slices.Contains(membersOf(in, "M02", "M03", "M07"), x.Label()) {
-				m.Members = append(m.Members, x.Label())
+			if x.Version.Minor < 7 {
+				continue
+			}
+			for _, id := range m.Because {
+				if slices.Contains(membersOfID(in, id), x.Label()) {
+					m.Members = append(m.Members, x.Label())
+					break
+				}
 			}
 		}
 		if len(m.Members) == 0 {
@@ -71,4 +75,47 @@ Proven as a hazard by buckets of 3.7 that differ in members or learner flags at 
 		}
 		return m
 	},
+}
+
+// quorumFindings are those that speak of IDs or learner flags in bucket members: other peer URLs, removed members or the cluster version
+// move no quorum.
+func quorumFindings(in *Input) []string {
+	out := ids(in, "M03", "M07")
+	for _, f := range in.Findings["M02"] {
+		seen := map[string]map[string]bool{}
+		for _, e := range f.Evidence {
+			what := "voter"
+			switch {
+			case e.Bucket != "members":
+				continue
+			case e.Observed == "absent":
+				what = "absent"
+			case strings.HasSuffix(e.Observed, " learner"):
+				what = "learner"
+			}
+			if seen[string(e.Key)] == nil {
+				seen[string(e.Key)] = map[string]bool{}
+			}
+			seen[string(e.Key)][what] = true
+		}
+		for _, kinds := range seen {
+			if len(kinds) > 1 {
+				out = append(out, f.ID)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// membersOfID are the members of one finding.
+func membersOfID(in *Input, id string) []string {
+	for _, fs := range in.Findings {
+		for _, f := range fs {
+			if f.ID == id {
+				return f.Members
+			}
+		}
+	}
+	return nil
 }

@@ -1,5 +1,11 @@
 package cause
 
+import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
 var wipedMember = Cause{
 	ID: "wiped-member-rejoined-same-id", Title: "a member lost its data dir and came back under its old ID",
 	Doc: `The data dir was deleted or lost without removing the member from the cluster, and the server was started again. A bootstrap member gets
@@ -55,14 +61,20 @@ start in most cases), 3.7 builds raft's voters from it: the quorum itself then c
 var updateDropsLearner = Cause{
 	ID: "member-update-drops-learner", Title: "updating a learner's peer URLs cleared its learner flag",
 	Doc: `The update of a member overwrote all its raft attributes, the learner flag among them. The bucket then says voter while raft counts it as
-a learner.`,
+a learner.
+Proven with the update of the member behind its addition in the log; a hint where the log no longer holds it, because an edit of the bucket looks
+the same.`,
 	Affected:   []string{"3.4.0 - 3.4.45", "3.5.0 - 3.5.30", "3.6.0 - 3.6.11"},
 	FixedIn:    []string{"3.5.31", "3.6.12", "3.7.0"},
 	LookAlikes: "a promotion that this member has not applied yet",
 	Recovery:   "remove the member and add it again",
 	Loss:       "none; fault tolerance is lower than shown, and 3.7 makes it a voter at its next start",
 	Match: func(in *Input) *Match {
-		return learnerDrift(in, "voter", "a promotion of the member")
+		m := learnerDrift(in, "voter", "a promotion of the member")
+		if m != nil && !updatedAfterAdd(in, m) {
+			m.Certainty = Hint // the log that is left does not hold the update
+		}
+		return m
 	},
 }
 
@@ -79,6 +91,31 @@ func learnerDrift(in *Input, bucketSays, refutedBy string) *Match {
 		return nil
 	}
 	return m
+}
+
+// updatedAfterAdd tells whether, of every learner that bucket members calls a voter, some log holds an update behind its addition.
+func updatedAfterAdd(in *Input, m *Match) bool {
+	for _, f := range in.Findings["M07"] {
+		if !slices.Contains(m.Because, f.ID) {
+			continue
+		}
+		added, updated := false, false
+		for _, x := range in.Members {
+			if x.WAL == nil {
+				continue
+			}
+			for _, c := range x.WAL.Conf {
+				if c.Change.NodeID.String() == string(f.Evidence[0].Key) {
+					added = added || c.Change.Type == dumplog.ConfChangeAddLearnerNode
+					updated = updated || added && c.Change.Type == dumplog.ConfChangeUpdateNode
+				}
+			}
+		}
+		if !updated {
+			return false
+		}
+	}
+	return true
 }
 
 var zombieMembers = Cause{
@@ -99,7 +136,7 @@ var foreignCluster = Cause{
 	ID: "foreign-cluster", Title: "sources of different clusters were mixed",
 	Doc: `The cluster ID in the WAL metadata differs. Either data dirs of two clusters were collected together, or one backup was restored several
 times, each time as a cluster of its own.`,
-	LookAlikes: "none: the cluster ID never changes in a cluster's life",
+	LookAlikes: "a cluster that was restored from this one's backup: it has another ID, and its keys go on from the old ones (restore-without-revision-bump, restored-one-member-only)",
 	Recovery:   "sort the sources by cluster ID; if they should be one cluster, choose one and reseed the others from it",
 	Loss:       "writes made to the clusters that are given up",
 	Match: func(in *Input) *Match {

@@ -37,7 +37,7 @@ the compact revision of one member, where the others hold none and stand at high
 	Recovery:   "start the member with a release that has the fix; if an older one was started on it already, reseed the member, or bump the revision if it is the only one",
 	Loss:       "no key; if the numbers were given twice, watchers missed events",
 	Match: func(in *Input) *Match {
-		m := aside(in, "K10", "a record at the scheduled revision; a finished compaction", func(f check.Finding) bool { return f.Severity != check.Critical })
+		m := aside(in, "K10", "a record at the scheduled revision; a finished compaction", func(f check.Finding) bool { return fieldIs(f, []string{"scheduledCompactRev"}) })
 		if done := aside(in, "K10", "contents that differ in more than revision numbers", func(f check.Finding) bool { return f.Severity == check.Critical }); done != nil {
 			m, done.Certainty, done.Aside = done, Strong, false
 			m.Because = append(m.Because, ids(in, "K03", "K02", "K01")...)

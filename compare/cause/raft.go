@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"slices"
-
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -12,8 +10,9 @@ var belowQuorum = Cause{
 	Doc: `An entry was committed, so a majority of the voters held it in a synced log. Now the logs of so many of them end before it that no majority can
 hold it: they were wiped, put back to an older copy, or written without fsync. A leader without the entry can be elected, and what a client
 was told is then gone.
-Proven when one of the members without the entry shows that it had it (its own commit index, database or promises are beyond its log); strong
-otherwise, because sources that were copied one after the other from running members look the same.`,
+Proven when one of the members without the entry shows that it had it: its own commit index or database lies beyond its log, it was wiped, or its
+log is damaged. Strong when one of them must have voted or served behind the end of its log: it was put back to an older copy, or copied long before
+the others. A hint otherwise: sources that were copied one after the other from running members look the same.`,
 	LookAlikes: "sources that were copied at different moments while the members ran; learners, which do not count; a change of configuration, which moves the majority",
 	Recovery:   "start none of the members without the entry; use the one with the highest commit index as the source for all",
 	Loss:       "the entries, if a leader without them was elected",
@@ -21,18 +20,15 @@ otherwise, because sources that were copied one after the other from running mem
 		if len(in.Findings["R07"]) == 0 {
 			return nil
 		}
-		m := &Match{Certainty: Strong, Members: membersOf(in, "R07"), Because: ids(in, "R07"), RefutedBy: "copies of the same members, taken after they stopped, that hold the entry"}
-		for _, x := range in.Members {
-			if slices.Contains(m.Members, x.Label()) && (x.ConsistentIndex() > x.LastIndex() || findingOf(in, "M04", x.Label()) || findingOf(in, "R03", x.Label())) {
-				m.Certainty = Proof
-			}
+		m := &Match{Certainty: Hint, Aside: true, Members: membersOf(in, "R07"), Because: ids(in, "R07"), RefutedBy: "copies of the same members, taken after they stopped, that hold the entry"}
+		switch f := in.Findings["R07"][0]; {
+		case fieldIs(f, []string{check.FieldLogsLost}):
+			m.Certainty, m.Aside = Proof, false
+		case fieldIs(f, []string{check.FieldLogsOlder}):
+			m.Certainty, m.Aside = Strong, false
 		}
 		return m
 	},
-}
-
-func findingOf(in *Input, checkID, member string) bool {
-	return slices.ContainsFunc(in.Findings[checkID], func(f check.Finding) bool { return slices.Contains(f.Members, member) })
 }
 
 var logDivergence = Cause{

@@ -83,7 +83,8 @@ var snapDBNotSynced = Cause{
 	Doc: `A member that is far behind receives a whole database as <index>.snap.db, records the snapshot in its log and then installs the file. Up to
 3.5.34, 3.6.14 and 3.7.1 the directory was not synced before the record, so a power loss in between can keep the record and lose the file. The old
 database is still there, and the server refuses to start.
-Strong: the log jumps over entries to a snapshot that was never in it, ends shortly behind, the file is gone, and the database is the one from before.`,
+Strong: the log jumps over entries to a snapshot that was never in it, ends shortly behind, the file is gone, and the database is the one from before:
+it has applied all that the member knew to be committed when the snapshot came. An older one was put back (data-dir-rolled-back).`,
 	Affected:   []string{"up to 3.5.34", "3.6.0 - 3.6.14", "3.7.0 - 3.7.1"},
 	FixedIn:    []string{"3.5.35", "3.6.15", "3.7.2"},
 	Refs:       append(refs("etcd-io/etcd", 22340), "https://github.com/etcd-io/etcd/pull/22314"),
@@ -178,4 +179,21 @@ func hintOn(m *Match, in *Input, fits func(*evidence.Member) bool) *Match {
 		return nil
 	}
 	return out
+}
+
+var alarmRaiseIndexStuck = Cause{
+	ID: "alarm-raise-index-stuck", Title: "raising an alarm once more did not move the stored index, and the member does not start",
+	Doc: `A member over its quota raises NOSPACE again and again. An alarm that is on already changes nothing, and the request did not move the consistent
+index either; while no other write is possible a snapshot is taken above the stored index, and a start after a crash finds a database older than
+its snapshot. Nothing is lost.
+A hint: every entry between the database and the snapshot is in the log and without an effect, repeated alarms among them. Reported, not explained
+upstream.`,
+	Affected:   []string{"reported on upgrades from 3.5.4 to 3.6.8"},
+	Refs:       refs("etcd-io/etcd", 21636),
+	LookAlikes: "alarm-list-index-stuck (queries among the entries); effective entries in the gap: data of the database is lost",
+	Recovery:   "set the .snap files above the consistent index aside on a copy, if the log reaches back to an older one; or reseed the member",
+	Loss:       "none",
+	Match: func(in *Input) *Match {
+		return onMinor(in, byField(in, "an entry in the gap that changes data", "S02", check.GapAlarmRaises), 5, 6, Hint, "S02")
+	},
 }

@@ -140,7 +140,8 @@ var dbNotAheadOfLog = Check{
 	ID: "D04", Title: "the database has applied nothing beyond the end of the log",
 	Doc: `The consistent index names the last entry whose effect is in the database; that entry must be in the log, or covered by a snapshot.
 A database ahead of its log means that the log lost its end, or that the files come from different times.
-Normal: on a one-member cluster up to 3.4.20 and 3.5.4 a crash can leave the database ahead.`,
+Normal: on a one-member cluster up to 3.4.20 and 3.5.4 a crash can leave the database ahead, and a database that a leader sent and nobody has
+written to since can hold a few entries more than the snapshot record says.`,
 	Needs: NeedDB | NeedLog,
 	Run:   runDBNotAhead,
 }
@@ -154,7 +155,7 @@ func runDBNotAhead(in *Input) Result {
 		}
 		checked++
 		last, ci := m.LastIndex(), m.ConsistentIndex()
-		if ci <= last {
+		if ci <= last || justInstalled(m) {
 			continue
 		}
 		fs = append(fs, Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: last + 1},
@@ -167,6 +168,17 @@ func runDBNotAhead(in *Input) Result {
 		return Result{Reason: "no source has both a log and a consistent index"}
 	}
 	return outcome(fs, "")
+}
+
+// installSlack is how many entries a database that a leader sent may hold beyond the snapshot record: those applied while it was
+// streamed.
+const installSlack = 1000
+
+// justInstalled tells a database as a leader sent it, a little ahead of the received snapshot with which the log ends.
+func justInstalled(m *evidence.Member) bool {
+	snap := snapshotIndex(m)
+	return m.DB.Handle.SavedBySnapshot() && m.DB.Trailer.State != "match" && m.DB.Trailer.State != "mismatch" && snap == m.LastIndex() && snap > 0 &&
+		Received(m, snap) && m.ConsistentIndex() <= snap+installSlack
 }
 
 var compactionProgress = Check{

@@ -25,11 +25,13 @@ func sourceChecks() []Check {
 		snapFiles,
 		snapNotAheadOfDB,
 		snapLeftovers,
+		receivedIsUsed,
 		dbMetas,
 		rootListsBuckets,
 		dbPages,
 		dbRows,
 		noFreelistPage,
+		lastLeafFilled,
 		dbNotAheadOfLog,
 		dbTermMatchesLog,
 	}
@@ -55,6 +57,7 @@ func indexChecks() []Check {
 		committedKept,
 		membersLevel,
 		ackedLogKept,
+		logNotOlder,
 	}
 }
 
@@ -73,6 +76,8 @@ func stateChecks() []Check {
 		leaseIDs,
 		leaseCheckpoints,
 		revokesByLeader,
+		leasesExpire,
+		leaseLives,
 		dbMatchesLog,
 		sameOutcome,
 		revisionsEqual,
@@ -86,7 +91,9 @@ func stateChecks() []Check {
 		notRemoved,
 		belongsHere,
 		learnersMove,
+		learnerReplay,
 		noV2Content,
+		v2StoreTrue,
 		versionsFit,
 		alarms,
 		alarmMembers,
@@ -94,6 +101,7 @@ func stateChecks() []Check {
 		compactionProgress,
 		compactTombstones,
 		revisionNotBelowCompact,
+		noStrayTombstones,
 	}
 }
 

@@ -74,7 +74,7 @@ var revisionNotBelowCompact = Check{
 	Doc: `The current revision is that of the newest record. When the newest records are tombstones and a compaction at that revision removes them, the
 revision survives in scheduledCompactRev and, once it is finished, finishedCompactRev. A crash in between leaves a database whose newest record
 lies below the scheduled revision: releases up to 3.4.31 and 3.5.13 start with the lower revision and give the numbers above it a second time.
-Normal: the same with the compaction finished, and the empty record of restore --bump-revision. From 3.4.32, 3.5.14 and 3.6.0 on a start
+Normal: the same with the compaction finished (told as information on data of 3.0, whose first releases did not count it), and the empty record of restore --bump-revision. From 3.4.32, 3.5.14 and 3.6.0 on a start
 sets the revision right. The damage is done when a put stands at the compact revision of one
 member, while the others, with the same content at higher revisions, hold none there.`,
 	Needs: NeedDB,
@@ -89,6 +89,9 @@ func runRevisionNotBelowCompact(in *Input) Result {
 		}
 		s, f := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact
 		last := m.DB.KV.LastRev.Main
+		if old := belowFinished(m); old != nil {
+			fs = append(fs, *old)
+		}
 		if s == nil || f != nil && f.Main >= s.Main || last >= s.Main {
 			continue
 		}
@@ -107,6 +110,22 @@ func runRevisionNotBelowCompact(in *Input) Result {
 		fs = append(fs, *r)
 	}
 	return outcome(fs, "")
+}
+
+// FieldBelowFinished names the state that 3.0.0 to 3.0.12 start from with a revision below the compact revision.
+const FieldBelowFinished = "newest record below the finished compaction"
+
+// belowFinished: on data of 3.0 the newest record lies below a finished compaction, which its first releases did not count.
+func belowFinished(m *evidence.Member) *Finding {
+	f, last := m.DB.Meta.FinishedCompact, m.DB.KV.LastRev.Main
+	if m.Version.Text != "3.0.x" || f == nil || last >= f.Main {
+		return nil
+	}
+	return &Finding{Severity: Info, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: last}},
+		Title:       fmt.Sprintf("%s: the newest record has revision %d, the finished compaction stands at %d", m.Label(), last, f.Main),
+		Explanation: "3.0.0 to 3.0.12 start with the lower revision; later releases with that of the compaction",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("finishedCompactRev"), Field: FieldBelowFinished, Observed: fmt.Sprint(f.Main),
+			Expected: fmt.Sprintf("at most %d, or a release that counts it", last), Show: showDB(m, "meta")}}}
 }
 
 // reusedRevisions finds members that gave a revision to two writes: at the compact revision they hold a put, where the others, which

@@ -15,7 +15,9 @@ var commitOnQuorum = Check{
 	Doc: `An entry is committed once a majority of the voters holds it in a synced log. When the logs of so many voters end before it that no
 majority is left, logs that were acknowledged have been lost since (wiped, rolled back, not synced), and a leader without the entry could be
 elected. Voters that are not among the sources are taken to hold it; learners do not count; the configuration is the one at that index.
-Not to be confused with copies of running members: those taken first end before entries that those taken last know to be committed.`,
+Copies of running members look the same: those taken first end before entries that those taken last know to be committed. It is an error
+where one of the logs is shown to have lost entries (its database or its commit index lies beyond its end, it was wiped or is damaged), or to be
+older than what its member had stored (R10). Otherwise each log may be a sound prefix, and the sources do not tell which it is.`,
 	Needs: NeedLog | NeedTwo,
 	Run:   runCommitOnQuorum,
 }
@@ -92,15 +94,69 @@ func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int
 		Title: fmt.Sprintf("entry %d is committed, but at most %d of %d voters can hold it", i, holders, voters),
 		Explanation: fmt.Sprintf("%s knows commit %d; the logs of %s end before it. Either they lost entries that they had acknowledged, or the sources were copied at different moments while the members ran",
 			top.Label(), top.Commit, strings.Join(without, ", ")),
-		Evidence: []Evidence{{Member: top.Label(), Field: "commit index", Observed: fmt.Sprint(top.Commit), Expected: "held by a majority", Show: showLog(top, i)}},
+		Evidence: []Evidence{{Member: top.Label(), Field: FieldStaggered, Observed: fmt.Sprintf("commit index %d", top.Commit), Expected: "held by a majority", Show: showLog(top, i)}},
 		Remedy: []Remedy{{Text: "make sure that the members were stopped when they were copied; if they were, take " + top.Label() + " as the source for all",
 			Precondition: "no member without the entry has been started alone"}}}
+	var short []*evidence.Member
 	for _, m := range in.Members {
 		if h, ok := held[m.MemberID]; ok && h < i && slices.Contains(without, m.Label()) {
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(h), Expected: fmt.Sprintf("at least %d", i), Show: showLog(m, h)})
+			short = append(short, m)
 		}
 	}
+	field, why := in.lostLogs(short)
+	f.Evidence[0].Field = field
+	if field == FieldStaggered {
+		f.Severity, f.Class = Warning, "inconclusive"
+	} else {
+		f.Explanation = fmt.Sprintf("%s knows commit %d; the logs of %s end before it, and %s", top.Label(), top.Commit, strings.Join(without, ", "), why)
+	}
 	return f
+}
+
+// The fields of the first evidence of R07: one of the logs is shown to have lost entries, or to be older than what its member had
+// stored, or the sources may be copies of different moments.
+const (
+	FieldLogsLost  = "commit index beyond logs that lost entries"
+	FieldLogsOlder = "commit index beyond logs that are older than their members"
+	FieldStaggered = "commit index beyond the other logs"
+)
+
+// lostLogs says which of these it is, and why.
+func (in *Input) lostLogs(short []*evidence.Member) (field, why string) {
+	for _, m := range short {
+		if why = in.lostLog(m); why != "" {
+			return FieldLogsLost, why
+		}
+	}
+	if in.Replay == nil || in.Replay.Survey == nil || len(short) == 0 || slices.ContainsFunc(short, in.longerCopy) {
+		return FieldStaggered, ""
+	}
+	for _, m := range short {
+		if in.servedBeyond(m) != nil {
+			return FieldLogsOlder, fmt.Sprintf("%s served clients behind its end", m.Label())
+		}
+	}
+	if x := in.missingVotes(short...); x != nil {
+		return FieldLogsOlder, fmt.Sprintf("one of them voted in term %d, which its log does not know: the others hold %d of %d votes that are needed", x.term.Term, x.votes, x.need)
+	}
+	return FieldStaggered, ""
+}
+
+// lostLog says what shows that the member's log lost entries, "" when it may be a sound prefix.
+func (in *Input) lostLog(m *evidence.Member) string {
+	s, last := m.WAL.Summary, m.LastIndex()
+	switch {
+	case m.ConsistentIndex() > last:
+		return fmt.Sprintf("the database of %s has applied %d", m.Label(), m.ConsistentIndex())
+	case s.MaxCommit > last:
+		return fmt.Sprintf("%s has stored commit %d", m.Label(), s.MaxCommit)
+	case len(s.Damage) > 0:
+		return fmt.Sprintf("the log of %s is damaged", m.Label())
+	case in.wiped(m) != nil:
+		return fmt.Sprintf("%s was started anew under its old identity", m.Label())
+	}
+	return ""
 }
 
 // votersAt is the configuration of the member's log at an index, false when the log does not reach back to a known one.

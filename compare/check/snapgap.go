@@ -17,6 +17,8 @@ const (
 	GapOverwritten = "gap with its effects present"
 	// GapNotInstalled: a leader's snapshot was received and hardly anything follows it; the database is the one from before.
 	GapNotInstalled = "gap of a received snapshot"
+	// GapAlarmRaises: every entry in the gap is known and without an effect, alarms raised once more among them.
+	GapAlarmRaises = "gap of repeated alarms"
 	// GapOther: entries with effects, or entries that no log holds.
 	GapOther = "gap with effects"
 )
@@ -43,10 +45,33 @@ func (in *Input) snapGap(m *evidence.Member, snap dumplog.SnapshotRecord) string
 		return GapRefused
 	case r != nil && r.Behind != nil && r.Behind.Harmless() && r.Behind.AlarmQueries > 0:
 		return GapAlarmQueries
-	case received && m.LastIndex() <= snap.Index+shortlyAfter:
+	case r != nil && r.Behind != nil && r.Behind.Harmless() && r.Behind.AlarmRaises > 0:
+		return GapAlarmRaises
+	case received && m.LastIndex() <= snap.Index+shortlyAfter && in.reachesJump(m, snap):
 		return GapNotInstalled
 	}
 	return GapOther
+}
+
+// lastBefore is the last entry that the member's log holds below an index.
+func lastBefore(m *evidence.Member, index uint64) (last uint64) {
+	for _, t := range m.WAL.Summary.Terms {
+		if t.First < index {
+			last = max(last, min(t.Last, index-1))
+		}
+	}
+	return last
+}
+
+// reachesJump tells whether the database holds all that the member knew to be committed when it received the snapshot. A member that
+// waits for a snapshot applies nothing meanwhile, so its database is that of its log's end; one that is older was put back. Up to 3.4
+// the index lags behind entries that write no key.
+func (in *Input) reachesJump(m *evidence.Member, snap dumplog.SnapshotRecord) bool {
+	ci := m.ConsistentIndex()
+	if ci >= min(snap.Commit, lastBefore(m, snap.Index)) {
+		return true
+	}
+	return m.Version.Minor < 5 && m.Version.Minor > 0 && in.Replay != nil && in.Replay.Survey != nil && in.Replay.Survey.KeyWrite(ci+1, snap.Commit) == 0
 }
 
 // Received tells whether the snapshot at that index came from a leader: the member's log never held its entry.
@@ -70,7 +95,7 @@ func (in *Input) judgeGap(f *Finding, m *evidence.Member, snap dumplog.SnapshotR
 	f.Evidence[0].Field = kind
 	const refuses = "the server refuses to start: it can not bridge the entries between the database and the snapshot"
 	switch kind {
-	case GapAlarmQueries, GapRefused:
+	case GapAlarmQueries, GapRefused, GapAlarmRaises:
 		f.Class = "latent-divergence"
 		f.Explanation = fmt.Sprintf("%s. None of them has an effect, so the database lacks nothing", refuses)
 	case GapOverwritten:

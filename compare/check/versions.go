@@ -102,16 +102,45 @@ func runNoV2Content(in *Input) Result {
 		}
 		fs = append(fs, in.cut(f))
 	}
-	if in.Replay != nil && in.Replay.Survey != nil && in.Replay.Survey.V2Writes > 0 {
-		s := in.Replay.Survey
-		fs = append(fs, Finding{Severity: Warning, At: At{Index: s.FirstV2Write}, Title: fmt.Sprintf("%d requests of the v2 API are in the log, the first at index %d", s.V2Writes, s.FirstV2Write), Members: in.labels(),
+	if n, first := in.v2Behind(); n > 0 {
+		fs = append(fs, Finding{Severity: Warning, At: At{Index: first}, Title: fmt.Sprintf("%d requests of the v2 API are in the log behind the newest snapshots, the first at index %d", n, first), Members: in.labels(),
 			Explanation: "what they wrote is in the v2 store after a restart; 3.6 and later do not start on such content",
-			Evidence:    []Evidence{{Field: "v2 request", Observed: fmt.Sprintf("entry %d", s.FirstV2Write), Expected: "no request outside of etcd's own", Show: showLog(in.Members[0], s.FirstV2Write)}}})
+			Evidence:    []Evidence{{Field: "v2 request", Observed: fmt.Sprintf("entry %d", first), Expected: "no request outside of etcd's own", Show: showLog(in.Members[0], first)}}})
 	}
 	if !checked {
 		return Result{Reason: "no source has a snapshot file with a v2 store"}
 	}
 	return outcome(fs, "")
+}
+
+// v2Behind counts the requests of v2 clients behind the oldest of the members' newest snapshots: what lies before is in the store of
+// the snapshot, or gone from it.
+func (in *Input) v2Behind() (n int, first uint64) {
+	if in.Replay == nil || in.Replay.Survey == nil {
+		return 0, 0
+	}
+	from := uint64(1<<64 - 1)
+	for _, m := range in.Members {
+		if m.WAL == nil {
+			continue
+		}
+		at := uint64(0)
+		if s := m.NewestSnap(); s != nil && s.V2 != nil {
+			at = s.Index
+		}
+		from = min(from, at)
+	}
+	for _, op := range in.Replay.Survey.V2 {
+		if op.Index > from {
+			if n++; n == 1 {
+				first = op.Index
+			}
+		}
+	}
+	if n > 0 {
+		n += in.Replay.Survey.V2LeftOut
+	}
+	return n, first
 }
 
 func (in *Input) labels() []string {

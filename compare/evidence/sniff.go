@@ -50,3 +50,43 @@ func looksLikeSnapshot(head []byte) bool {
 	r1, t1 := meta(page)
 	return r0 == r1 && t0 == t1+1
 }
+
+// boltMetaEnd is what the first meta page needs; a shorter file is cut too short to tell what it was.
+const boltMetaEnd = 80
+
+// sniffPages bounds how many pages are looked at for one that is a bbolt page.
+const sniffPages = 256
+
+// hasBoltPages tells a file that is or once was a bbolt database: a magic number, or, where both meta pages are overwritten, pages
+// that carry their own number and a type. Noise and other files have neither.
+func hasBoltPages(path string, size int64) bool {
+	head := make([]byte, 8192+32)
+	n, err := readHead(path, head)
+	if err != nil || looksLikeBolt(head[:n]) {
+		return true // a file that can not be read is told when it is opened
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = f.Close() }()
+	for _, page := range []int64{4096, 8192, 16384, 65536} {
+		step := max(size/page/sniffPages, 1)
+		for id := int64(2); id*page+16 <= size; id += step {
+			if isBoltPage(f, id, page) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isBoltPage tells whether the header at that place names its own page and is that of a branch, leaf or freelist page.
+func isBoltPage(r io.ReaderAt, id, pageSize int64) bool {
+	var h [16]byte
+	if _, err := r.ReadAt(h[:], id*pageSize); err != nil {
+		return false
+	}
+	flags := binary.LittleEndian.Uint16(h[8:])
+	return binary.LittleEndian.Uint64(h[:]) == uint64(id) && (flags == 1 || flags == 2 || flags == 16)
+}

@@ -90,6 +90,9 @@ type layout struct {
 // detectAs is detect, except that a file of which the user says so is a backup.
 func detectAs(where string, spec Spec) (layout, error) {
 	if st, err := os.Stat(where); spec.Backup && err == nil && st.Mode().IsRegular() {
+		if st.Size() >= boltMetaEnd && !hasBoltPages(where, st.Size()) {
+			return layout{}, &SourceError{Where: where, Found: noBolt(st.Size()), Expected: "a backup: a file of snapshot save, a .snap.db file or a bbolt db file"}
+		}
 		return layout{kind: KindBackup, root: where, db: where}, nil
 	}
 	return detect(where, spec.WALDir)
@@ -209,13 +212,17 @@ func detectFile(where string, st fs.FileInfo) (layout, error) {
 		return layout{}, &SourceError{Where: where, Found: "a file that can not be read", Expected: expectedSource, Err: err}
 	}
 	if !looksLikeBolt(head[:n]) {
-		return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("a file of %d bytes that is no bbolt database and no etcd file", st.Size()), Expected: expectedSource}
+		return layout{}, &SourceError{Where: where, Found: noBolt(st.Size()), Expected: expectedSource}
 	}
 	l := layout{kind: KindDB, root: where, db: where}
 	if st.Size()%512 == trailerLen || looksLikeSnapshot(head[:n]) {
 		l.kind = KindBackup
 	}
 	return l, nil
+}
+
+func noBolt(size int64) string {
+	return fmt.Sprintf("a file of %d bytes that is no bbolt database and no etcd file", size)
 }
 
 func isDir(p string) bool {

@@ -85,7 +85,7 @@ func Code(code string) (Topic, bool) {
 	}
 	for _, k := range cause.Undetected() {
 		if strings.EqualFold(k.ID, code) {
-			return Topic{Known: &k, Kind: "known-cause", ID: k.ID, Title: k.Title}, true
+			return Topic{Known: &k, Kind: "known-cause", ID: k.ID, Title: k.Title, Text: k.Why}, true
 		}
 	}
 	for _, r := range preflight.Rules() {

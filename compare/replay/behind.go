@@ -15,6 +15,8 @@ type Behind struct {
 	// AlarmQueries are requests to list alarms, Refused what the rules refuse, Idle all else without an effect: reads, logins,
 	// leaders' first entries.
 	AlarmQueries, Refused, Idle int
+	// AlarmRaises are requests to raise an alarm that is on already.
+	AlarmRaises int
 	// Effective are entries that change data or may; FirstEffective is the first of them, 0 when there is none.
 	Effective      int
 	FirstEffective uint64
@@ -42,12 +44,14 @@ func (s *sim) behind(it *item, elsewhere bool) {
 	if elsewhere && writesKeys(it.req.Kind) {
 		state = Applied
 	}
-	switch state {
-	case NotApplied:
+	switch {
+	case state == NoEffect && it.req.Alarm != nil && it.req.Alarm.Action == 0:
 		b.AlarmQueries++
-	case Refused:
+	case state == NoEffect && it.req.Alarm != nil:
+		b.AlarmRaises++
+	case state == Refused:
 		b.Refused++
-	case NoEffect:
+	case state == NoEffect:
 		b.Idle++
 	default:
 		if b.Effective++; b.FirstEffective == 0 {
@@ -56,13 +60,14 @@ func (s *sim) behind(it *item, elsewhere bool) {
 	}
 }
 
-// idle predicts an entry without applying it: NotApplied for a query of alarms, Refused and NoEffect as they are, anything else
-// for an effect.
+// idle predicts an entry without applying it: Refused and NoEffect as they are, anything else for an effect. A query of alarms
+// has none, nor has raising one that is on.
 func (s *sim) idle(r *dumplog.Request) State {
 	switch {
 	case r.Alarm != nil:
-		if r.Alarm.Action == 0 {
-			return NotApplied
+		_, on := s.alarms[alarmKey{r.Alarm.MemberID, r.Alarm.Alarm}]
+		if r.Alarm.Action == 0 || r.Alarm.Action == 1 && on {
+			return NoEffect
 		}
 		return Applied
 	case writesKeys(r.Kind):

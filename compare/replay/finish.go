@@ -20,6 +20,8 @@ func (s *sim) finish() {
 	s.finishAuth()
 	s.leaseFacts()
 	s.finishLeases()
+	s.leaseFaults()
+	s.strayed = s.strayed || len(s.res.Repeats) > 0 && len(s.res.StateDiffs) > 0
 	s.finishAlarms()
 }
 

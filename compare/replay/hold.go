@@ -19,6 +19,8 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 	o.Wrongly = o.State == Refused && o.Reason == ReasonOldAuth && s.wouldApply(it)
 	if it.req.LeaseRevoke != nil {
 		s.noteRevoke(it)
+		s.noteLeaseOp(it, it.req.LeaseRevoke.ID)
+		s.noteOutcome(it, o)
 	}
 	if it.req.LeaseRevoke != nil && (o.State == Applied || o.State == OutsideHistory) {
 		s.touch(it, leaseKey(it.req.LeaseRevoke.ID))
@@ -26,7 +28,7 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 		o.keys = next.deletedAt(o.Rev)
 	}
 	if o.Rev > 0 {
-		s.saved, s.authSeen = it.entry.Index, s.authSeen[:0]
+		s.saved, s.authSeen, s.leaseSeen = it.entry.Index, s.authSeen[:0], s.leaseSeen[:0]
 	}
 	return o
 }
@@ -157,6 +159,7 @@ func (s *sim) against(it *item, p prediction, g *group) Outcome {
 func (s *sim) extra(g *group, compacted bool) {
 	if !compacted {
 		s.res.Extra = append(s.res.Extra, g.main)
+		s.noteGone(g)
 	}
 	s.rev = max(s.rev, g.main)
 	for i := range g.records {

@@ -85,7 +85,14 @@ func (s *sim) earlyJump(it *item) bool {
 // jump raises the auth revision by what the restart's second application can explain and the observations ask for.
 func (s *sim) jump(r *restart, idx uint64) {
 	r.done = true
-	if s.minor > lastReplayMinor || !s.m.HasDB() {
+	s.repeatLeases(r)
+	switch {
+	case !s.m.HasDB():
+		return
+	case s.minor == stale35Minor:
+		s.jump35(r, idx)
+		return
+	case s.minor > lastReplayMinor:
 		return
 	}
 	possible, entries, state := s.reapply()
@@ -116,14 +123,7 @@ func (s *sim) jump(r *restart, idx uint64) {
 
 // reapply executes the auth entries behind the saved index once more on a copy and counts those that raise the revision.
 func (s *sim) reapply() (possible uint64, entries []uint64, state *authState) {
-	state = s.auth.clone()
-	for _, e := range s.authSeen {
-		if effective, _ := state.apply(e.Req); effective {
-			possible++
-			entries = append(entries, e.Index)
-		}
-	}
-	return possible, entries, state
+	return s.again(s.authSeen)
 }
 
 // inheritable is the most that a database received from another member can stand above this one's.

@@ -45,6 +45,117 @@ func (s *sim) noteRevoke(it *item) {
 	s.revoked[id] = KeptLease{ID: id, Term: it.entry.Term, Index: it.entry.Index}
 }
 
+// LeaseRepeat is a lease whose operations From to To a restart executed once more, because the saved index lay before them.
+type LeaseRepeat struct{ From, To, Restart uint64 }
+
+// LeaseFault is a lease that the member holds although the log revokes it, or lacks although the log does not.
+type LeaseFault struct {
+	ID int64
+	// Kept: the revoke at Term/Index had no effect, by Reason when the rules refuse it; Row tells whether the lease's row is still
+	// there too. Otherwise the lease is gone, with its keys at revision Rev if there is one (Index is then where that was found).
+	Kept, Row bool
+	// Missing is true when the keys were not deleted; otherwise only the row is against the log, as the database has it in the end.
+	Missing     bool
+	Term, Index uint64
+	Reason      Reason
+	Rev         int64
+	Granted     uint64
+}
+
+// maxLeaseOps bounds the operations that are kept between two key writes.
+const maxLeaseOps = 100_000
+
+type leaseOp struct {
+	id    int64
+	index uint64
+}
+
+// noteLeaseOp keeps an operation that a restart would repeat.
+func (s *sim) noteLeaseOp(it *item, id int64) {
+	if s.minor <= lastReplayMinor && len(s.leaseSeen) < maxLeaseOps {
+		s.leaseSeen = append(s.leaseSeen, leaseOp{id, it.entry.Index})
+	}
+}
+
+// repeatLeases files the operations that a restart executes again.
+func (s *sim) repeatLeases(r *restart) {
+	for _, op := range s.leaseSeen {
+		if r.received || op.index <= s.saved || op.index >= r.index {
+			continue
+		}
+		if s.res.Repeats == nil {
+			s.res.Repeats = map[int64]LeaseRepeat{}
+		}
+		x, ok := s.res.Repeats[op.id]
+		if !ok {
+			x.From = op.index
+		}
+		x.To, x.Restart = op.index, r.index
+		s.res.Repeats[op.id] = x
+	}
+}
+
+// noteOutcome keeps how a revoke ended, until the lease is granted again.
+func (s *sim) noteOutcome(it *item, o Outcome) {
+	id := it.req.LeaseRevoke.ID
+	if it.entry.Index > s.m.AppliedMin || s.mayHaveForgotten(id) || o.Reason == ReasonLease {
+		return
+	}
+	if s.ends == nil {
+		s.ends = map[int64]leaseEnd{}
+	}
+	s.ends[id] = leaseEnd{it.entry.Term, it.entry.Index, o.State, o.Reason}
+}
+
+type leaseEnd struct {
+	term, index uint64
+	state       State
+	reason      Reason
+}
+
+// noteGone keeps the revision at which records that no entry explains delete exactly the keys of a lease.
+func (s *sim) noteGone(g *group) {
+	if len(g.records) == 0 || !g.records[0].del {
+		return
+	}
+	k := s.keys.get(g.records[0].key)
+	if k == nil || k.lease == 0 || len(s.keys.byLease[k.lease]) != len(g.records) {
+		return
+	}
+	for i := range g.records {
+		if _, ok := s.keys.byLease[k.lease][g.records[i].key]; !ok || !g.records[i].del {
+			return
+		}
+	}
+	if s.gone == nil {
+		s.gone = map[int64]leaseEnd{}
+	}
+	s.gone[k.lease] = leaseEnd{index: s.now, term: uint64(g.main)}
+}
+
+// leaseFaults holds the member's leases against the log: revokes without effect, and leases that are gone without one.
+func (s *sim) leaseFaults() {
+	rows := map[int64]bool{}
+	for _, l := range s.m.DB.Leases {
+		rows[int64(l.ID)] = true
+	}
+	for _, id := range sortedKeys(s.ends) {
+		e := s.ends[id]
+		if s.touched[leaseKey(id)] && e.state != Missing || !rows[id] && e.state != Missing {
+			continue
+		}
+		s.res.LeaseFaults = append(s.res.LeaseFaults, LeaseFault{ID: id, Kept: true, Row: rows[id], Missing: e.state == Missing, Term: e.term, Index: e.index, Reason: e.reason})
+	}
+	for _, id := range sortedKeys(s.leases) {
+		l := s.leases[id]
+		if _, revoked := s.ends[id]; revoked || l.granted == 0 || rows[id] || s.touched[leaseKey(id)] || !s.baseKnown && len(s.alarms) > 0 {
+			continue
+		}
+		g := s.gone[id]
+		s.res.LeaseFaults = append(s.res.LeaseFaults, LeaseFault{ID: id, Index: g.index, Rev: int64(g.term), Granted: l.granted})
+	}
+}
+
 // checkpoint notes remaining TTLs. A server that does not know a lease passes over it (server/lease/lessor.go, Checkpoint).
 func (s *sim) checkpoint(it *item) {
 	for _, c := range it.req.LeaseCheckpoint.Checkpoints {

@@ -98,6 +98,8 @@ type Event struct {
 	User     string
 	// RangeRevision is the revision a range in a write transaction asks for, 0 when none does.
 	RangeRevision int64
+	// Compacted is the compact revision at that entry, the lowest of those that the members had; -1 when never compacted.
+	Compacted int64
 	// HeaderAuthRevision is the proposer's auth revision as stamped into the header.
 	HeaderAuthRevision uint64
 	// Outcomes are by member, in the order of Result.Members.
@@ -168,6 +170,12 @@ type MemberResult struct {
 	// not write.
 	Beyond []Beyond
 	Shut   []ShutSpan
+	// Repeats are leases that a restart granted or revoked a second time, as far as the log tells (up to 3.4).
+	Repeats map[int64]LeaseRepeat
+	// LeaseFaults are leases that the member holds against the log, or lacks.
+	LeaseFaults []LeaseFault
+	// Writes counts the judged entries that may write keys.
+	Writes int64
 	// Stale counts missing entries that the rights from before a received snapshot refuse.
 	Stale int
 	// IndexAtRev maps a revision to the entry that made it, for the revisions asked for by Options.Revs.

@@ -42,3 +42,34 @@ func (s *Survey) noteRevoke(it *item) {
 		s.Bursts = append(s.Bursts, RevokeBurst{Term: e.Term, First: e.Index, Last: e.Index, Pos: e.Pos, Revokes: 1, Proposer: who, User: h.Username})
 	}
 }
+
+// LeaseTerm is what became of leases in one term: grants to users while auth was on, and revokes.
+type LeaseTerm struct {
+	Term, First, Last uint64
+	Pos               dumplog.Pos
+	Grants, Revokes   int
+}
+
+// noteLease counts grants and revokes by term.
+func (s *Survey) noteLease(it *item) {
+	grant, revoke := it.req.Kind == dumplog.KindLeaseGrant && it.req.Header.AuthRevision > 0, it.req.Kind == dumplog.KindLeaseRevoke
+	if !grant && !revoke {
+		return
+	}
+	e := &it.entry
+	n := len(s.LeaseTerms)
+	if n == 0 || s.LeaseTerms[n-1].Term != e.Term {
+		if n >= maxBursts {
+			return
+		}
+		s.LeaseTerms = append(s.LeaseTerms, LeaseTerm{Term: e.Term, First: e.Index, Pos: e.Pos})
+		n++
+	}
+	t := &s.LeaseTerms[n-1]
+	t.Last = e.Index
+	if grant {
+		t.Grants++
+	} else {
+		t.Revokes++
+	}
+}

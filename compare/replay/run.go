@@ -179,6 +179,7 @@ func (w *walker) judge(it *item, ev *Event) {
 		return
 	}
 	w.describe(it, ev)
+	ev.Compacted = w.compacted()
 	if watched {
 		r.Watched = append(r.Watched, ev)
 	}
@@ -196,6 +197,17 @@ func (w *walker) judge(it *item, ev *Event) {
 	if len(r.Events) < w.o.MaxEvents {
 		r.Events = append(r.Events, ev)
 	}
+}
+
+// compacted is the lowest compact revision of the models.
+func (w *walker) compacted() int64 {
+	low := int64(-1)
+	for _, s := range w.sims {
+		if s != nil && (low < 0 || s.compact < low) {
+			low = s.compact
+		}
+	}
+	return low
 }
 
 // describe fills in what the entry is.

@@ -64,6 +64,14 @@ type sim struct {
 	newestSnap uint64
 	// shared is true when this model stands for more than one member, strayed once it looked at what is one member's own: its restarts.
 	shared, strayed bool
+	// now is the entry being judged. leaseSeen are the lease operations behind saved, ends how the last revoke of each lease ended,
+	// gone where the keys of a lease were deleted without an entry.
+	now       uint64
+	leaseSeen []leaseOp
+	ends      map[int64]leaseEnd
+	gone      map[int64]leaseEnd
+	// authAll are the auth entries since the base, which a restart of 3.5 may repeat.
+	authAll []AuthEntry
 }
 
 // apart tells whether the members that this model stands for have to be replayed one by one.
@@ -97,8 +105,10 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	s.restart(idx)
 	s.rememberRights(it)
 	req := it.req
+	s.now = idx
 	var o Outcome
 	if writesKeys(req.Kind) {
+		s.res.Writes++
 		o = s.hold(it, ahead)
 	} else {
 		o = s.other(it)
@@ -139,6 +149,7 @@ func (s *sim) other(it *item) Outcome {
 		return Outcome{State: Applied}
 	case r.Kind.ChangesAuth():
 		s.authSeen = append(s.authSeen, AuthEntry{Index: it.entry.Index, Req: r})
+		s.authAll = append(s.authAll, AuthEntry{Index: it.entry.Index, Req: r})
 		s.touch(it, "auth")
 		effective, reason := s.auth.apply(r)
 		if reason != ReasonNone {
@@ -179,6 +190,8 @@ func (s *sim) leaseGrant(it *item) Outcome {
 		return Outcome{State: Refused, Reason: ReasonLeaseExists}
 	}
 	delete(s.revoked, g.ID)
+	delete(s.ends, g.ID)
+	s.noteLeaseOp(it, g.ID)
 	s.leases[g.ID] = &leaseState{ttl: g.TTL, term: it.entry.Term, granted: it.entry.Index}
 	return Outcome{State: Applied}
 }

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,8 +34,17 @@ type Survey struct {
 	// V2Writes counts requests of the v2 API other than etcd's own bookkeeping, FirstV2Write is the index of the first.
 	V2Writes     int
 	FirstV2Write uint64
-	// Bursts are runs of lease revokes by one member.
-	Bursts []RevokeBurst
+	// Bursts are runs of lease revokes by one member, LeaseTerms what became of leases in each term.
+	Bursts     []RevokeBurst
+	LeaseTerms []LeaseTerm
+	// V2 are the requests of v2 clients, bounded; V2LeftOut counts the rest. Versions are the cluster versions that were set.
+	V2        []V2Op
+	V2LeftOut int
+	Versions  []VersionSet
+	// keyWrites are the spans of entries that may write keys, bounded: beyond maxSpans the last one grows.
+	keyWrites []Gap
+	// Served are, by member, the processes that are known to have answered clients.
+	Served map[dumplog.ID][]Served
 	// Undecodable are committed entries whose payload makes no sense.
 	Undecodable []Undecodable
 	// anchors are what aligns a database with the log, by where the member stands.
@@ -48,8 +58,9 @@ type Start struct {
 	Index uint64
 	// ID is the request ID, whose process start time tells when the process began.
 	ID RequestID
-	// Name is the member's name as published.
-	Name string
+	// Name is the member's name as published, ClientURLs its addresses.
+	Name       string
+	ClientURLs []string
 }
 
 // RequestID is dumplog's request ID.
@@ -77,7 +88,7 @@ type Undecodable struct {
 // survey reads the merged log once.
 func survey(ctx context.Context, r *Result) (*Survey, error) {
 	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{}, LastTouch: map[string]uint64{},
-		anchors: newAnchors(r), prefixes: map[uint16]dumplog.ID{}}
+		Served: map[dumplog.ID][]Served{}, anchors: newAnchors(r), prefixes: map[uint16]dumplog.ID{}}
 	for _, m := range r.Members {
 		ms := &m.Member.Membership
 		for _, ids := range [][]dumplog.ID{ms.Voters, ms.Learners, ms.Removed, ms.V2, ms.Bucket, {m.Member.MemberID}} {
@@ -127,17 +138,16 @@ func (s *Survey) note(it *item) {
 	s.mark(it)
 	s.noteSecrets(it)
 	s.noteRevoke(it)
+	s.noteLease(it)
+	s.noteV2(it)
+	s.noteServed(it)
+	s.noteKeyWrite(it)
 	if it.err != nil && len(s.Undecodable) < 1000 {
 		s.Undecodable = append(s.Undecodable, Undecodable{Pos: it.entry.Pos, Term: it.entry.Term, Index: it.entry.Index, Err: it.err})
 	}
 	if a := it.req.Publishes(); a != nil {
-		s.Starts[a.MemberID] = append(s.Starts[a.MemberID], Start{Index: it.entry.Index, ID: requestID(it.req), Name: a.Name})
+		s.Starts[a.MemberID] = append(s.Starts[a.MemberID], Start{Index: it.entry.Index, ID: requestID(it.req), Name: a.Name, ClientURLs: slices.Clone(a.ClientURLs)})
 		s.learn(a.MemberID)
-	}
-	if v := it.req.V2; v != nil && v.Method != "QGET" && v.Method != "SYNC" && !strings.HasPrefix(v.Path, "/0/") {
-		if s.V2Writes++; s.V2Writes == 1 {
-			s.FirstV2Write = it.entry.Index
-		}
 	}
 	if c := it.req.ConfChange; c != nil {
 		s.learn(c.NodeID)

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -15,7 +16,8 @@ var errApart = errors.New("members have to be replayed one by one")
 // twins tells for each member which one is replayed in its place; a member that is its own is replayed itself. One replay proves two
 // members when everything that it looks at is the same for both: every record of bucket key to the last byte, the other buckets by
 // meaning, the indexes and the rules, and the log, at every index that any member holds. What is left is a member's own restarts; they
-// matter only to auth revisions up to 3.4, and where records are met that the log does not explain. The latter is found out while
+// matter only to auth revisions up to 3.4, where auth revisions of 3.5 are too high, where leases contradict the log, and where records are
+// met that the log does not explain. The latter are found out while
 // replaying: such a replay is broken off, and all members are replayed (sim.apart).
 func twins(r *Result, each bool) []int {
 	out := make([]int, len(r.Members))
@@ -83,6 +85,7 @@ func (m *MemberResult) take(o *MemberResult) {
 	m.Lacks, m.LacksAcked, m.LacksKeys, m.Unique, m.UniqueKeys = own.Lacks, own.LacksAcked, own.LacksKeys, own.Unique, own.UniqueKeys
 	m.Jumps, m.Extra, m.Reruns, m.StateDiffs = slices.Clone(o.Jumps), slices.Clone(o.Extra), slices.Clone(o.Reruns), slices.Clone(o.StateDiffs)
 	m.Leases, m.Kept, m.Beyond, m.Shut = slices.Clone(o.Leases), slices.Clone(o.Kept), slices.Clone(o.Beyond), slices.Clone(o.Shut)
+	m.LeaseFaults, m.Repeats = slices.Clone(o.LeaseFaults), maps.Clone(o.Repeats)
 }
 
 // blank takes back what a replay has told so far.

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/membershippb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/snap"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v2store"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
@@ -30,7 +29,9 @@ type Hand struct {
 	rows        []handRow
 	versions    map[string]*synthKey
 	rev         int64
-	v2          []string
+	// V2 is the v2 store that snapshots hold; it follows the log and may be changed by a test.
+	V2       V2
+	learners []uint64
 }
 
 type handRow struct {
@@ -56,7 +57,9 @@ func (h *Hand) Found(restored bool, voters ...uint64) {
 	h.tb.Helper()
 	var ents []raftpb.Entry
 	for i, id := range voters {
-		ents = append(ents, confEntry(h.tb, 1, uint64(i+1), raftpb.ConfChange{Type: raftpb.ConfChangeAddNode, NodeID: id, Context: memberJSON(id, "")}))
+		cc := raftpb.ConfChange{Type: raftpb.ConfChangeAddNode, NodeID: id, Context: memberJSON(id, "")}
+		ents = append(ents, confEntry(h.tb, 1, uint64(i+1), cc))
+		h.V2.confChange(cc)
 	}
 	n := uint64(len(voters))
 	st := raftpb.HardState{Term: 1, Commit: n}
@@ -69,28 +72,11 @@ func (h *Hand) Found(restored bool, voters ...uint64) {
 	}
 }
 
-// V2Key is a key of the v2 API that the following snapshots hold.
-func (h *Hand) V2Key(path string) { h.v2 = append(h.v2, path) }
-
 // Snapshot writes a .snap file and its record.
 func (h *Hand) Snapshot(term, index uint64, voters ...uint64) {
 	h.tb.Helper()
-	SaveSnap(h.tb, filepath.Join(h.Dir, "member", "snap"), term, index, h.v2, voters...)
-	synthOK(h.tb, h.w.SaveSnapshot(walpb.Snapshot{Term: term, Index: index, ConfState: &raftpb.ConfState{Voters: voters}}))
-}
-
-// SaveSnap writes a .snap file with etcd's own package: a v2 store with these keys of users, and the voters.
-func SaveSnap(tb testing.TB, dir string, term, index uint64, keys []string, voters ...uint64) {
-	tb.Helper()
-	store := v2store.New("/0", "/1")
-	for _, path := range keys {
-		_, err := store.Create(path, false, "x", false, v2store.TTLOptionSet{ExpireTime: v2store.Permanent})
-		synthOK(tb, err)
-	}
-	data, err := store.SaveNoCopy()
-	synthOK(tb, err)
-	synthOK(tb, snap.New(zap.NewNop(), dir).SaveSnap(raftpb.Snapshot{Data: data,
-		Metadata: raftpb.SnapshotMetadata{ConfState: raftpb.ConfState{Voters: voters}, Term: term, Index: index}}))
+	SaveSnap(h.tb, filepath.Join(h.Dir, "member", "snap"), term, index, h.V2, voters...)
+	synthOK(h.tb, h.w.SaveSnapshot(walpb.Snapshot{Term: term, Index: index, ConfState: &raftpb.ConfState{Voters: voters, Learners: slices.DeleteFunc(slices.Clone(h.learners), func(id uint64) bool { return slices.Contains(voters, id) })}}))
 }
 
 // State writes a HardState.
@@ -142,6 +128,7 @@ func (h *Hand) Revision(key, value string) {
 // Publish writes the entry that a server proposes after its start.
 func (h *Hand) Publish(term, index, member, id uint64) {
 	h.tb.Helper()
+	h.V2.publish(member)
 	h.Request(term, index, &etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: id}, ClusterMemberAttrSet: &membershippb.ClusterMemberAttrSetRequest{
 		Member_ID: member, MemberAttributes: &membershippb.Attributes{Name: HandName(member), ClientUrls: []string{"http://127.0.0.1:2379"}}}})
 }
@@ -149,6 +136,10 @@ func (h *Hand) Publish(term, index, member, id uint64) {
 // Conf writes the entry of a membership change.
 func (h *Hand) Conf(term, index uint64, cc raftpb.ConfChange) {
 	h.tb.Helper()
+	h.V2.confChange(cc)
+	if cc.Type == raftpb.ConfChangeAddLearnerNode {
+		h.learners = append(h.learners, cc.NodeID)
+	}
 	synthOK(h.tb, h.w.Save(raftpb.HardState{}, []raftpb.Entry{confEntry(h.tb, term, index, cc)}))
 }
 

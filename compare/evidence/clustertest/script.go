@@ -43,9 +43,16 @@ type ScriptMember struct {
 	// AppliedUntil, if set, is the number of the last step that its database holds, IndexAt of the one that its consistent index
 	// names instead. SnapshotTaken is the step behind which it took a raft snapshot of its own.
 	AppliedUntil, IndexAt, SnapshotTaken int
+	// RevokesAlone are leases that the member revokes without an entry, by the step behind which it does.
+	RevokesAlone map[int]int64
+	// Repeats are stretches of steps that the member executed a second time.
+	Repeats []ScriptRepeat
 	// Votes are the positions of the members that it voted for, by term; node1 where none is given.
 	Votes map[uint64]int
 }
+
+// ScriptRepeat is a stretch of steps, From to To, that a restart executed once more, in front of the step Before.
+type ScriptRepeat struct{ From, To, Before int }
 
 // Step is one entry of the log.
 type Step struct {
@@ -173,8 +180,18 @@ func (s *Script) world(member int) *world {
 		if n := s.Of[member].AppliedUntil; n > 0 && i == n {
 			break
 		}
+		for _, again := range s.Of[member].Repeats {
+			for n := again.From; again.Before == i+1 && n <= again.To; n++ {
+				if r := s.steps[n-1].Req; r != nil {
+					w.apply(r)
+				}
+			}
+		}
 		if st.Req != nil && !slices.Contains(st.Skip, member) {
 			w.apply(st.requestOn(member))
+		}
+		if id := w.of.RevokesAlone[i+1]; id != 0 {
+			w.apply(&etcdserverpb.InternalRaftRequest{LeaseRevoke: &etcdserverpb.LeaseRevokeRequest{ID: id}})
 		}
 		if n := len(w.records); n > 0 && w.of.FallsBack == i+1 {
 			w.rev = w.records[n-1].main

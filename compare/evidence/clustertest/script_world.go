@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"bytes"
+	"slices"
 	"sort"
 
 	"go.etcd.io/etcd/api/v3/authpb"
@@ -96,7 +97,9 @@ func (w *world) applyAuth(r *etcdserverpb.InternalRaftRequest) {
 		w.roles[r.AuthRoleAdd.Name] = &authpb.Role{Name: []byte(r.AuthRoleAdd.Name)}
 	case r.AuthRoleGrantPermission != nil:
 		role := w.roles[r.AuthRoleGrantPermission.Name]
-		role.KeyPermission = append(role.KeyPermission, r.AuthRoleGrantPermission.Perm)
+		if !slices.Contains(role.KeyPermission, r.AuthRoleGrantPermission.Perm) { // the same grant again changes nothing but the revision
+			role.KeyPermission = append(role.KeyPermission, r.AuthRoleGrantPermission.Perm)
+		}
 	}
 }
 

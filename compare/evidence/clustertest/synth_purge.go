@@ -46,7 +46,10 @@ func (s Synth) v2Store() []byte {
 		if s.Learners[i] {
 			raft = fmt.Sprintf(`{"peerURLs":["http://127.0.0.1:%d"],"isLearner":true}`, 2380+2*i)
 		}
-		attr := fmt.Sprintf(`{"name":"node%d","clientURLs":["http://127.0.0.1:%d"]}`, i+1, 2379+2*i)
+		attr := fmt.Sprintf(`{"name":"node%d"}`, i+1)
+		if s.publishedBefore(i, s.Purged) {
+			attr = fmt.Sprintf(`{"name":"node%d","clientURLs":["http://127.0.0.1:%d"]}`, i+1, 2379+2*i)
+		}
 		if i > 0 {
 			members += ","
 		}
@@ -69,4 +72,14 @@ func purge(tb testing.TB, dir string, index uint64) {
 			synthOK(tb, os.Remove(files[i]))
 		}
 	}
+}
+
+// publishedBefore tells whether the log has a start of the member before the put.
+func (s Synth) publishedBefore(member, put int) bool {
+	for at, m := range s.Starts {
+		if m == member && at < put {
+			return true
+		}
+	}
+	return false
 }

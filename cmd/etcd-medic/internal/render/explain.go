@@ -30,7 +30,7 @@ func (p *page) topic(t *explain.Topic) {
 	switch {
 	case t.Known != nil:
 		p.text(t.ID+"  ", t.Title)
-		p.prose("Known, but not detected: no check recognises it yet, and diagnose reports what it leaves behind without naming it.")
+		p.prose("Known, but not detected: " + t.Text + ".")
 	case t.Cause != nil:
 		p.text(t.ID+"  ", t.Title)
 		p.prose(t.Text)

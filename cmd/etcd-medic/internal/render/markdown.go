@@ -61,9 +61,9 @@ func CausesPage(w io.Writer, causes []cause.Cause, undetected []cause.Known) err
 
 // writeUndetected lists what diagnose can not name: nobody should read its silence as their absence.
 func writeUndetected(b *strings.Builder, undetected []cause.Known) {
-	b.WriteString("\n## Known but not detected\n\n" + notDetected + "\n\n| ID | Cause |\n| --- | --- |\n")
+	b.WriteString("\n## Known but not detected\n\n" + notDetected + "\n\n| ID | Cause | Why not |\n| --- | --- | --- |\n")
 	for _, k := range undetected {
-		fmt.Fprintf(b, "| %s | %s |\n", k.ID, cell(k.Title))
+		fmt.Fprintf(b, "| %s | %s | %s |\n", k.ID, cell(k.Title), cell(k.Why))
 	}
 }
 

@@ -1,0 +1,78 @@
+package compare_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+func changePassword() *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "app", HashedPassword: "bmV3"}}
+}
+
+// TestAuthRepeatedOn35: a restart of 3.5 with an index that was not stored executes entries of all kinds again, those about auth too.
+func TestAuthRepeatedOn35(t *testing.T) {
+	const id = "cindex-not-saved-by-defrag"
+	script := func(version string, kv, dropped bool) *clustertest.Script {
+		s := withAuth(newScript(version))
+		for i := range 10 {
+			s.Add(as("root", 0, put(fmt.Sprintf("/app/k%d", i%4), fmt.Sprint("v", i), 0)))
+		}
+		from := s.Add(as("root", 0, grantMore("/more/")))
+		if kv {
+			for i := range 6 {
+				s.Add(as("root", 0, put(fmt.Sprintf("/app/k%d", i%4), fmt.Sprint("w", i), 0)))
+			}
+		}
+		to := s.Add(as("root", 0, changePassword()))
+		start := s.Start(1)
+		s.Of[1] = clustertest.ScriptMember{Repeats: []clustertest.ScriptRepeat{{From: from, To: to, Before: start}}}
+		if dropped {
+			s.Add(as("app", 0, put("/app/late", "1", 0), 1)) // stamped with a lower auth revision than node2's
+		}
+		for i := range 3 {
+			st := as("root", 0, put("/app/after", fmt.Sprint(i), 0))
+			st.AuthRevision = 100 // of a member that stands higher still
+			s.Add(st)
+		}
+		return s
+	}
+	t.Run("with keys", func(t *testing.T) {
+		r := diagnoseScript(t, script("3.5.0", true, false))
+		told{class: "data-divergence", cause: id, certainty: "strong", violated: []string{"A01", "A02", "C04"}, holds: []string{"K03"},
+			absent: []string{"auth-revision-replay", "auth-revision-unequal", "unexplained-first-divergence"}, best: []string{"node1", "node3"}}.check(t, r)
+		if f := findings(r, "node2", "A02"); len(f) != 1 || len(f[0].Evidence) != 3 || !strings.Contains(f[0].Explanation, "it rose by 2") {
+			t.Errorf("%+v", f)
+		}
+	})
+	t.Run("auth alone", func(t *testing.T) {
+		told{class: "latent-divergence", cause: id, certainty: "strong", violated: []string{"A01", "A02"}, holds: []string{"K01", "K03", "C04"},
+			absent: []string{"auth-revision-replay", "auth-revision-unequal"}}.check(t, diagnoseScript(t, script("3.5.0", false, false)))
+	})
+	t.Run("a write was dropped since", func(t *testing.T) {
+		told{class: "data-divergence", cause: id, violated: []string{"A01", "A02", "A04"}, holds: []string{"K03"}, absent: []string{"unexplained-first-divergence", "auth-revision-unequal"}}.check(t, diagnoseScript(t, script("3.5.0", false, true)))
+	})
+	t.Run("3.6 never repeats", func(t *testing.T) {
+		r := diagnoseScript(t, script("3.6.0", false, false))
+		told{class: "latent-divergence", cause: "auth-revision-unequal", absent: []string{id}}.check(t, r)
+	})
+	t.Run("3.4 repeats auth alone", func(t *testing.T) {
+		told{class: "latent-divergence", cause: "auth-revision-replay", absent: []string{id}}.check(t, diagnoseScript(t, script("3.4.0", false, false)))
+	})
+	t.Run("no restart", func(t *testing.T) {
+		s := script("3.5.0", false, false)
+		of := s.Of[1]
+		of.Repeats[0].Before += 2 // behind the start and the writes that follow it
+		of.Repeats[0].To = of.Repeats[0].From
+		s.Of[1] = of
+		r := diagnoseScript(t, s)
+		if got := outcome(r, "A02"); got != check.Violated {
+			t.Error(got)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package backup_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/backup"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// TestNoBackupAtAll: noise, zeros and other files are refused as what they are, and nothing is said about meta pages they never had.
+func TestNoBackupAtAll(t *testing.T) {
+	noise := make([]byte, 300_000)
+	r := rand.NewChaCha8([32]byte{1})
+	_, _ = r.Read(noise)
+	for name, b := range map[string][]byte{
+		"noise": noise, "a short piece of noise": noise[:200], "zeros": make([]byte, 1<<20), "text": bytes.Repeat([]byte("not a database\n"), 10_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "backup.db")
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			evidencetest.Unchanged(t, path)
+			_, err := backup.Verify(context.Background(), evidence.Spec{Where: path}, backup.Options{Options: compare.Options{Version: "test"}})
+			var src *evidence.SourceError
+			if !errors.As(err, &src) || !strings.Contains(src.Found, "no bbolt database") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestHeadOverwritten: a backup of which the head is noise is still known by its pages.
+func TestHeadOverwritten(t *testing.T) {
+	b, err := os.ReadFile(good(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.NewChaCha8([32]byte{2})
+	_, _ = r.Read(b[:8192])
+	path := filepath.Join(t.TempDir(), "backup.db")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := verify(t, path)
+	if v := got.Verdict; v.Class != "backup-damaged" || v.Cause == nil || *v.Cause != "bbolt-meta-damage" {
+		t.Errorf("%+v", v)
+	}
+}

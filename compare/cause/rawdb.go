@@ -1,0 +1,89 @@
+package cause
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var restoredFromRaw = Cause{
+	ID: "restored-from-raw-db", Title: "a cluster was restored from the bare database file of a member",
+	Doc: `member/snap/db of a stopped or killed member was restored with --skip-hash-check. Such a file holds what the member had applied and committed to
+it; entries that were only in its log are not in the restored cluster.
+The restored data dir does not tell what it was made of. With the old member's data dir at hand it shows: the restored history goes up to exactly
+the last revision of the old member's database, while the old log has committed further writes. A hint: a snapshot saved at that very
+moment ends there too.`,
+	LookAlikes: "a backup that was saved at exactly the revision at which the old member's database ends",
+	Recovery:   "write the entries of the old log behind its consistent index again (etcd-medic rebuild, or dumplog --start-index)",
+	Loss:       "what the old member's log had committed beyond its database",
+	Match:      matchRawDB,
+}
+
+func matchRawDB(in *Input) *Match {
+	m := &Match{Certainty: Hint, Aside: true, Because: ids(in, "M01"), RefutedBy: "a record in the restored database of a write that the old member's database lacks"}
+	for _, x := range in.Members {
+		if !check.Restored(x) || !x.HasDB() || x.DB.KV == nil {
+			continue
+		}
+		for _, o := range in.Members {
+			if o.ClusterID == 0 || o.ClusterID == x.ClusterID || !o.HasDB() || o.DB.KV == nil || o.Version.Minor < 5 || !slices.Contains(x.Membership.MetaConfState, o.MemberID) && !slices.Contains(x.Membership.Bucket, o.MemberID) {
+				continue
+			}
+			if e := firstUnapplied(o); e != nil && endsLike(x, o, e) {
+				m.Members = append(m.Members, x.Label())
+				m.RefutedBy = fmt.Sprintf("the write of entry %d of %s in the restored database", e.Index, o.Label())
+			}
+		}
+	}
+	if len(m.Members) == 0 || len(m.Because) == 0 {
+		return nil
+	}
+	return m
+}
+
+// firstUnapplied is the first plain put that the member's log has committed and its database has not applied.
+func firstUnapplied(m *evidence.Member) *replay.Entry {
+	if m.Commit <= m.ConsistentIndex() {
+		return nil
+	}
+	for e, err := range replay.Log(context.Background(), []*evidence.Member{m}) {
+		if err != nil || e.Index > m.Commit {
+			return nil
+		}
+		if e.Index > m.ConsistentIndex() && e.Req.Kind == dumplog.KindPut {
+			return &e
+		}
+	}
+	return nil
+}
+
+// endsLike tells whether the restored database holds the old one's last record at its revision, and not the entry's write behind it.
+func endsLike(x, old *evidence.Member, e *replay.Entry) bool {
+	last := old.DB.KV.LastRev
+	a, b := recordAt(x, last), recordAt(old, last)
+	if a == nil || b == nil || !bytes.Equal(a.Key, b.Key) || !bytes.Equal(a.Value, b.Value) || a.Version != b.Version {
+		return false
+	}
+	next := recordAt(x, dumpdb.Rev{Main: last.Main + 1})
+	return next == nil || !bytes.Equal(next.Key, e.Req.Put.Key) || !bytes.Equal(next.Value, e.Req.Put.Value)
+}
+
+// recordAt reads one put, nil when there is none at that revision.
+func recordAt(m *evidence.Member, at dumpdb.Rev) *dumpdb.KeyValue {
+	for r, err := range m.DB.Handle.Query(context.Background(), dumpdb.Query{FromRev: at.Main, ToRev: at.Main}) {
+		if err != nil || r.Err != nil || r.Tombstone || r.Rev != at {
+			continue
+		}
+		kv := r.KV
+		kv.Key, kv.Value = bytes.Clone(kv.Key), bytes.Clone(kv.Value)
+		return &kv
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package compare_test
+
+import (
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+// putBack tells of node2, whose data dir was copied in term 2 and put back after it had been restarted and had gone on as told.
+func putBack(after func(s *chronicle)) func(t *testing.T, root string) {
+	return func(t *testing.T, root string) {
+		t.Helper()
+		s := bootstrap(t, root)
+		s.commit()
+		s.list(a1, a2, a3)
+		s.closeOnly(1)
+		after(s)
+		s.puts(4)
+		s.finish()
+	}
+}
+
+// stores writes a HardState with a vote into the log of each of the remaining members; 0 is none.
+func (s *chronicle) stores(term uint64, votes ...uint64) {
+	s.Helper()
+	s.term = term
+	for i, h := range s.hands {
+		h.State(term, votes[i], s.index)
+	}
+	s.on(func(h *clustertest.Hand, index uint64) { h.Request(s.term, index, nil) })
+}
+
+// TestRolledBack: the other logs prove that a log once went further, by what the member served or by a vote that it must have given.
+func TestRolledBack(t *testing.T) {
+	const id = "data-dir-rolled-back"
+	old := tale{class: "member-lost-data", cause: id, certainty: "proof", checks: []string{"R10"}}
+	lag := tale{class: "lagging", not: []string{id, "committed-entry-below-quorum"}}
+	with := func(name string, c tale, after func(s *chronicle)) tale {
+		c.name, c.tell = name, putBack(after)
+		return c
+	}
+	runTales(t, []tale{
+		with("it served clients", old, func(s *chronicle) {
+			s.publish(a2, begin2)
+			s.put(a2, begin2)
+		}),
+		with("it published itself and was not heard of again", lag, func(s *chronicle) { s.publish(a2, begin2) }),
+		with("an old process of it had served before", lag, func(s *chronicle) { s.put(a2, begin1) }),
+		with("its vote was needed", old, func(s *chronicle) { s.stores(3, a1, 0) }),
+		with("the others elected the leader", lag, func(s *chronicle) { s.stores(3, a1, a1) }),
+		with("the votes of the others are not known", lag, func(s *chronicle) {
+			s.term = 3
+			s.hands[0].State(3, a1, s.index)
+			s.on(func(h *clustertest.Hand, index uint64) { h.Request(s.term, index, nil) })
+		}),
+		{name: "two of three were put back, and one of them voted", class: "member-lost-data", cause: "committed-entry-below-quorum", certainty: "strong", checks: []string{"R07"}, tell: putBack(func(s *chronicle) {
+			s.closeOnly(1)
+			s.stores(3, a1)
+			s.puts(3)
+			s.hands[0].State(3, a1, s.index)
+		})},
+		{name: "two of three were copied before the third", class: "inconclusive", checks: []string{"R07"}, causes: []string{"committed-entry-below-quorum"}, not: []string{id}, tell: putBack(func(s *chronicle) {
+			s.closeOnly(1)
+			s.puts(3)
+			s.commit()
+		})},
+	})
+}

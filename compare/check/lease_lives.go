@@ -1,0 +1,117 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// The fields of the evidence of L09.
+const (
+	FieldRevokeLost = "revoke without effect"
+	FieldLeaseGone  = "lease gone without a revoke"
+)
+
+var leaseLives = Check{
+	ID: "L09", Title: "every lease of a member lives as its own log says",
+	Doc: `A lease begins with its grant and ends with its revoke, keys included; both are entries of the log. So a single member can be held against
+its own log: a lease whose row or keys outlive the revoke, and one that is gone although nothing revoked it, are against the log.
+A revoke that the rules refuse (no user in the header while auth is on, no permission, an alarm) leaves the lease as well. That is what the
+rules say, but other members may run a line that executed it: it is a warning for one source, and L03 tells it for several.
+Not counted: leases that entries above the consistent index touch, and those with a negative ID, which L05 tells.`,
+	Needs: NeedReplay,
+	Run:   runLeaseLives,
+}
+
+func runLeaseLives(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for i, r := range in.Replay.Members {
+		if !r.Checked {
+			continue
+		}
+		checked++
+		fs = append(fs, in.lostRevokes(in.Members[i], r)...)
+		if f := in.goneLeases(in.Members[i], r); f != nil {
+			fs = append(fs, *f)
+		}
+	}
+	if checked == 0 {
+		return Result{Reason: "no member could be replayed"}
+	}
+	return outcome(fs, "")
+}
+
+// lostRevokes: leases that outlived their revoke, against the rules or by them.
+func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Finding {
+	bad := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()},
+		Explanation: "the revoke is in the log and at or below what the member has applied; lease and keys live on there"}
+	legal := Finding{Severity: Warning, Members: []string{m.Label()},
+		Explanation: "the rules of this line refuse the revoke, so lease and keys live on; members of another line may have executed it"}
+	for _, x := range r.LeaseFaults {
+		if !x.Kept {
+			continue
+		}
+		f := &bad
+		if x.Reason != replay.ReasonNone && x.Reason != replay.ReasonLease {
+			f = &legal
+		}
+		if x.Missing || f == &legal {
+			f.add(in.keptEvidence(m, x), x.Term, x.Index)
+			continue
+		}
+		f.add(in.keptEvidence(m, x), in.termAt(r.To), r.To)
+	}
+	var fs []Finding
+	for _, f := range []*Finding{&bad, &legal} {
+		if n := len(f.Evidence); n > 0 {
+			f.Title = fmt.Sprintf("%s: %d leases outlived their revoke", m.Label(), n)
+			fs = append(fs, in.cut(*f))
+		}
+	}
+	return fs
+}
+
+func (in *Input) keptEvidence(m *evidence.Member, x replay.LeaseFault) Evidence {
+	e := Evidence{Member: m.Label(), Bucket: "lease", Key: Bytes(dumplog.ID(uint64(x.ID)).String()), Field: FieldRevokeLost,
+		Expected: fmt.Sprintf("gone with its keys since entry %d/%d", x.Term, x.Index), Show: showLog(m, x.Index)}
+	switch {
+	case x.Reason != replay.ReasonNone:
+		e.Observed = fmt.Sprintf("still there; refused: %s", x.Reason)
+	case x.Row:
+		e.Observed = "still there"
+	default:
+		e.Observed = "the row is gone, the keys are not deleted"
+	}
+	if row := findLease(m, x.ID); row != nil {
+		e.File, e.Page, e.Offset = m.DB.File, Uint64(row.Page), Int64(row.Offset)
+	}
+	return e
+}
+
+// goneLeases: leases that the log grants and does not revoke, without a row.
+func (in *Input) goneLeases(m *evidence.Member, r *replay.MemberResult) *Finding {
+	f := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Index: r.To},
+		Explanation: "no entry of the log ends these leases: the member revoked them, or lost their rows, without the log"}
+	for _, x := range r.LeaseFaults {
+		if x.Kept {
+			continue
+		}
+		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "lease", Key: Bytes(dumplog.ID(uint64(x.ID)).String()), Field: FieldLeaseGone,
+			Observed: "absent", Expected: fmt.Sprintf("granted at index %d and not revoked", x.Granted), Show: showLog(m, x.Granted)}
+		if x.Rev > 0 {
+			e.Observed = fmt.Sprintf("absent; its keys were deleted at revision %d", x.Rev)
+			e.Show = showDB(m, fmt.Sprintf("key --rev %d", x.Rev))
+			f.At = At{Index: x.Index, Term: in.termAt(x.Index), Revision: &Rev{Main: x.Rev}}
+		}
+		f.Evidence = append(f.Evidence, e)
+	}
+	if len(f.Evidence) == 0 {
+		return nil
+	}
+	f.Title = fmt.Sprintf("%s: %d leases are gone that nothing revoked", m.Label(), len(f.Evidence))
+	f = in.cut(f)
+	return &f
+}

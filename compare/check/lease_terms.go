@@ -1,0 +1,77 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+var leasesExpire = Check{
+	ID: "L08", Title: "a leader that received its database as a snapshot lets leases expire",
+	Doc: `The leader revokes what has expired; with auth on it signs such a revoke with a token that it makes itself. Up to 3.4.18 and 3.5.4 a member
+that had recovered by a leader's snapshot could not make one until it was restarted or auth changed: while it led, leases were granted and none
+was revoked. It is told where the logs show who led a term, that this member had received a snapshot and was not restarted since, that users
+were granted leases in that term, that leases of this cluster do expire in other terms, and that none did in this one.
+Clients that keep all leases alive leave the same, so it is information. Not checked when the logs do not show who was elected.`,
+	Needs: NeedLog,
+	Run:   runLeasesExpire,
+}
+
+// minGrants is how many leases make a term without a revoke worth a word.
+const minGrants = 3
+
+func runLeasesExpire(in *Input) Result {
+	if in.Replay == nil || in.Replay.Survey == nil {
+		return Result{Reason: "the logs could not be merged"}
+	}
+	leaders := in.elected()
+	if len(leaders) == 0 {
+		return Result{Reason: "the logs at hand do not hold a majority of the votes of any term"}
+	}
+	elsewhere := 0
+	for _, t := range in.Replay.Survey.LeaseTerms {
+		elsewhere += t.Revokes
+	}
+	var fs []Finding
+	for _, t := range in.Replay.Survey.LeaseTerms {
+		m := in.byID(leaders[t.Term])
+		if m == nil || m.MemberID == 0 || t.Grants < minGrants || t.Revokes > 0 || elsewhere == 0 {
+			continue
+		}
+		if at := in.recoveredBefore(m, t); at > 0 {
+			fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, At: At{Term: t.Term, Index: t.First},
+				Title:       fmt.Sprintf("%s led term %d after it had received a snapshot: %d leases were granted and none revoked", m.Label(), t.Term, t.Grants),
+				Explanation: "leases of this cluster do expire in other terms; a leader that can not make its internal token never revokes any",
+				Evidence: []Evidence{{Member: m.Label(), File: t.Pos.Segment, Offset: Int64(t.Pos.Offset), Field: fmt.Sprintf("entries %d..%d of term %d", t.First, t.Last, t.Term),
+					Observed: fmt.Sprintf("%d grants, no revoke", t.Grants), Expected: "revokes as in other terms", Show: showLog(m, t.First)},
+					{Member: m.Label(), Field: "received snapshot", Observed: fmt.Sprintf("index %d, no start since", at), Expected: "a start, or a change of auth, before it leads", Show: showLog(m, at)}}})
+		}
+	}
+	return outcome(fs, "")
+}
+
+// recoveredBefore is the index of the last snapshot that the member received before the term's leases, 0 when there is none or
+// something healed it since: a start of the member or a change of auth.
+func (in *Input) recoveredBefore(m *evidence.Member, t replay.LeaseTerm) uint64 {
+	at := uint64(0)
+	if m.WAL != nil && m.WAL.Summary != nil {
+		for _, j := range m.WAL.Summary.Jumps {
+			if j.To < t.First {
+				at = max(at, j.To)
+			}
+		}
+	}
+	s := in.Replay.Survey
+	for _, st := range s.Starts[m.MemberID] {
+		if st.Index > at && st.Index < t.Last {
+			return 0
+		}
+	}
+	for _, a := range s.Auth {
+		if a.Index > at && a.Index < t.Last {
+			return 0
+		}
+	}
+	return at
+}

@@ -1,0 +1,37 @@
+package check
+
+import "fmt"
+
+var noStrayTombstones = Check{
+	ID: "K11", Title: "whether tombstones are left below a finished compaction is told, not judged",
+	Doc: `A compaction removes a tombstone with the key that it deleted, but for one exactly at its revision from 3.4.34, 3.5.16 and 3.6.0 on; the
+next compaction removes that one. A tombstone that stands lower and deletes nothing that is left was passed over. No key is affected.
+Normal: the same below a compaction that is not finished.`,
+	Needs: NeedDB,
+	Run:   runNoStrayTombstones,
+}
+
+func runNoStrayTombstones(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged || m.DB.Meta.FinishedCompact == nil || m.DB.Meta.FinishedCompact.Main < m.DB.KV.CompactRev {
+			continue
+		}
+		checked++
+		kv, done := m.DB.KV, m.DB.Meta.FinishedCompact.Main
+		if kv.Strays == 0 {
+			continue
+		}
+		at := kv.FirstStray
+		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: at.Main, Sub: at.Sub}},
+			Title:       fmt.Sprintf("%s: %d tombstones are left below the finished compaction at %d", m.Label(), kv.Strays, done),
+			Explanation: "they delete nothing that is left; a later compaction removes them",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision " + at.String(), Observed: fmt.Sprintf("%d tombstones without a record to delete", kv.Strays),
+				Expected: "none below " + fmt.Sprint(done), Show: showDB(m, fmt.Sprintf("key --rev %d", at.Main))}}})
+	}
+	if checked == 0 {
+		return Result{Reason: "no database has finished a compaction"}
+	}
+	return outcome(fs, "")
+}

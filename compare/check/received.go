@@ -1,0 +1,45 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+var receivedIsUsed = Check{
+	ID: "S05", Title: "whether a received database was ever written to is told, not judged",
+	Doc: `A database that a leader sent carries two equal meta pages until the first commit on it. A member that installed it and has committed
+entries behind its index in the log, but never committed its database once, stopped right after the installation, or fails each time it
+tries to: 3.5.0 and 3.5.1 do when they install the file while they start.`,
+	Needs: NeedDB | NeedLog,
+	Run:   runReceivedIsUsed,
+}
+
+func runReceivedIsUsed(in *Input) Result {
+	var fs []Finding
+	for _, m := range in.Members {
+		if !pristineReceived(m) || m.Commit <= m.ConsistentIndex() {
+			continue
+		}
+		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
+			Title:       fmt.Sprintf("%s: the database is as the leader sent it for index %d, the log has committed %d", m.Label(), m.ConsistentIndex(), m.Commit),
+			Explanation: "no server has committed to it since it was installed",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(0), Offset: Int64(0), Field: "meta pages", Observed: "equal but for their transaction IDs, as a copy is written",
+				Expected: "two transactions", Show: showDB(m, "--pages")}}})
+	}
+	return outcome(fs, "")
+}
+
+// pristineReceived tells a database that a leader sent and that nobody has written to since: the meta pages of a copy, no trailer, and
+// the index of a snapshot that the log received.
+func pristineReceived(m *evidence.Member) bool {
+	if !m.HasDB() || m.WAL == nil || m.WAL.Summary == nil || !m.DB.Handle.SavedBySnapshot() || m.DB.Trailer.State == "match" || m.DB.Trailer.State == "mismatch" {
+		return false
+	}
+	for _, s := range m.WAL.Summary.Snapshots {
+		if s.Index > 0 && s.Index == m.ConsistentIndex() && Received(m, s.Index) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// The fields of the first evidence of R10.
+const (
+	FieldServedBeyond = "log ends before what the member served"
+	FieldVoteMissing  = "vote that must have been stored"
+)
+
+var logNotOlder = Check{
+	ID: "R10", Title: "no member's log ends before what the member is known to have stored",
+	Doc: `A member stores entries before it applies them and a vote before it gives it. So the other logs can prove that a log is too short:
+a process of the member that answered clients had applied its own publish entry before, and when the votes of all others do not make a
+majority for a leader that was elected, the remaining voter gave the missing one. A log that ends before such an entry, or knows no such
+term, belongs to an older copy of the data dir: a volume was put back, or this source was copied before the others and the member was
+restarted in between.
+Not to be confused with lag: a lagging member's log holds every vote and every publish entry behind which it served. Not counted: sources of
+which a longer copy is at hand, and members whose ID shares the low 16 bits with another.`,
+	Needs: NeedLog | NeedTwo,
+	Run:   runLogNotOlder,
+}
+
+func runLogNotOlder(in *Input) Result {
+	if in.Replay == nil || in.Replay.Survey == nil {
+		return Result{Reason: "the logs could not be merged"}
+	}
+	var fs []Finding
+	for _, m := range in.Members {
+		if m.MemberID == 0 || m.WAL == nil || m.WAL.Summary == nil || len(m.WAL.Summary.Damage) > 0 || in.wiped(m) != nil || in.longerCopy(m) {
+			continue
+		}
+		if f := in.servedBeyond(m); f != nil {
+			fs = append(fs, *f)
+		} else if f := in.voteMissing(m); f != nil {
+			fs = append(fs, *f)
+		}
+	}
+	return outcome(fs, "")
+}
+
+func (in *Input) longerCopy(m *evidence.Member) bool {
+	return slices.ContainsFunc(in.Members, func(o *evidence.Member) bool {
+		return o != m && o.MemberID == m.MemberID && o.LastIndex() > m.LastIndex()
+	})
+}
+
+func olderFinding(m *evidence.Member, at At, explanation string, ev ...Evidence) *Finding {
+	return &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: at,
+		Title:       fmt.Sprintf("%s: the data dir is older than what the member has stored: its log ends at %d/%d", m.Label(), m.WAL.Summary.LastTerm, m.LastIndex()),
+		Explanation: explanation + ". It forgot votes and entries that it had acknowledged; the leader panics it with \"tocommit(N) is out of range\", or it votes a second time", Evidence: ev,
+		Remedy: []Remedy{{Text: "treat it as a member that lost its data: remove it, set the dir aside, add it again with an empty one", Command: "etcdctl member remove " + m.MemberID.String()}}}
+}
+
+// servedBeyond: a process of the member answered clients behind a publish entry that its log does not reach.
+func (in *Input) servedBeyond(m *evidence.Member) *Finding {
+	last := m.LastIndex()
+	for _, sv := range in.Replay.Survey.Served[m.MemberID] {
+		if sv.Publish <= last {
+			continue
+		}
+		holder := in.holderOf(sv.Index)
+		if holder == nil {
+			continue
+		}
+		return olderFinding(m, At{Index: last + 1, Term: in.termAt(last + 1)},
+			fmt.Sprintf("the process that began %s published itself at %d and then proposed entry %d for a client, so the member had applied its log up to %d at least",
+				replay.StartTime(sv.ID).Format("2006-01-02T15:04:05Z"), sv.Publish, sv.Index, sv.Publish),
+			Evidence{Member: m.Label(), Field: FieldServedBeyond, Observed: fmt.Sprintf("last index %d", last), Expected: fmt.Sprintf("at least %d", sv.Publish), Show: showLog(m, last)},
+			Evidence{Member: holder.Label(), Field: fmt.Sprintf("entry %d", sv.Index), Observed: sv.What + ", proposed by " + m.MemberID.String(), Expected: "a log of that member that holds its publish entry", Show: showLog(holder, sv.Index)})
+	}
+	return nil
+}
+
+func (in *Input) holderOf(index uint64) *evidence.Member {
+	for _, m := range in.Members {
+		if m.HasLog() && m.WAL.Summary.TermAt(index) != 0 {
+			return m
+		}
+	}
+	return nil
+}
+
+// voteMissing: a leader was elected in a term that the member's log does not know, and the votes of all other voters, whose logs know
+// the term, are one too few.
+func (in *Input) voteMissing(m *evidence.Member) *Finding {
+	x := in.missingVotes(m)
+	if x == nil {
+		return nil
+	}
+	return olderFinding(m, At{Term: x.term.Term, Index: x.term.First},
+		fmt.Sprintf("%s was elected in term %d; the logs of all other voters hold %d votes, %d are needed, so this member gave one", in.MemberName(x.leader), x.term.Term, x.votes, x.need),
+		Evidence{Member: m.Label(), Field: FieldVoteMissing, Observed: fmt.Sprintf("highest term %d", m.HighestTerm()), Expected: fmt.Sprintf("HardState of term %d with a vote", x.term.Term), Show: "etcd-medic dumplog " + m.Label() + " --raw"},
+		Evidence{Member: x.top.Label(), Field: fmt.Sprintf("first entry of term %d", x.term.Term), Observed: fmt.Sprint(x.term.First), Expected: "a leader that a majority elected", Show: showLog(x.top, x.term.First)})
+}
+
+// election is one whose known votes are too few.
+type election struct {
+	top         *evidence.Member
+	term        evidence.TermEnd
+	leader      dumplog.ID
+	votes, need int
+}
+
+// missingVotes finds an election behind the logs of all of the group, of which the logs of all other voters hold too few votes: at least
+// one of the group voted and does not know of it.
+func (in *Input) missingVotes(group ...*evidence.Member) *election {
+	top := in.newestConfiguration()
+	if top == nil || slices.Contains(group, top) {
+		return nil
+	}
+	for _, t := range top.WAL.LastByTerm {
+		if t.First > top.Commit || t.First == 0 || slices.ContainsFunc(group, func(m *evidence.Member) bool { return t.Term <= m.HighestTerm() }) {
+			continue
+		}
+		voters, ok := votersAt(top, t.First)
+		if !ok || slices.ContainsFunc(group, func(m *evidence.Member) bool { return !slices.Contains(voters, m.MemberID) }) {
+			continue
+		}
+		leader, votes, closed := in.votesWithout(group, voters, t.Term)
+		if need := len(voters)/2 + 1; closed && votes < need && votes+len(group) >= need {
+			return &election{top, t, leader, votes, need}
+		}
+	}
+	return nil
+}
+
+// votesWithout counts the votes of a term in the logs of all voters but some. closed is false unless each of those logs knows the
+// term, so that it tells whether its member voted.
+func (in *Input) votesWithout(but []*evidence.Member, voters []dumplog.ID, term uint64) (leader dumplog.ID, votes int, closed bool) {
+	for _, v := range voters {
+		if slices.ContainsFunc(but, func(m *evidence.Member) bool { return m.MemberID == v }) {
+			continue
+		}
+		o := in.byID(v)
+		if o == nil || o.WAL == nil || o.WAL.Summary == nil || !slices.Contains(o.WAL.Summary.StateTerms, term) {
+			return 0, 0, false
+		}
+		for _, c := range o.WAL.Summary.Votes {
+			switch {
+			case c.Term != term || c.For == 0:
+			case leader == 0 || leader == c.For:
+				leader = c.For
+				votes++
+			default:
+				return 0, 0, false // two candidates: who was elected is not told
+			}
+		}
+	}
+	return leader, votes, true
+}

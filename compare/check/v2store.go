@@ -1,0 +1,169 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// The fields of the evidence of M15.
+const (
+	FieldV2Members = "v2 member list"
+	FieldV2Keys    = "v2 keys"
+)
+
+var v2StoreTrue = Check{
+	ID: "M15", Title: "the v2 store in the newest snapshot is what the log gives, and the same on all members",
+	Doc: `The v2 store in a .snap file holds the member list, the removed members, the cluster version and, up to 3.5, the keys of v2 clients. All of it
+follows from the log: conf changes, what members publish at their start, versions, and v2 requests. Up to 3.5 a server boots with it (3.5.0
+excepted), 3.6 takes learner promotions over from it, 3.7 does not read it.
+It is held against the log from an older .snap file on, or from the first entry, and against the other members' at one index. What the log can not
+tell is left out: keys with a time to live, conditional and in-order requests, a learner beside another, whose addition may have been refused.
+Not checked when the log does not reach back to an older snapshot or to its first entry.`,
+	Run: runV2StoreTrue,
+}
+
+func runV2StoreTrue(in *Input) Result {
+	if in.Replay == nil || in.Replay.Survey == nil {
+		return Result{Reason: "the logs could not be merged"}
+	}
+	var fs []Finding
+	why, checked := "no source has a snapshot file with a v2 store", 0
+	for _, m := range in.Members {
+		if s := m.NewestSnap(); s == nil || s.V2 == nil || s.Index == 0 {
+			continue
+		}
+		list, reason := in.v2AgainstLog(m)
+		if reason != "" {
+			why = m.Label() + ": " + reason
+			continue
+		}
+		checked++
+		fs = append(fs, list...)
+	}
+	if f, reason := in.v2Differs(); f != nil {
+		fs = append(fs, *f)
+	} else if reason == "" && in.Diff != nil && in.Diff.Find("v2store") != nil {
+		checked++
+	} else if reason != "" && checked > 0 {
+		return outcome(fs, reason)
+	}
+	if checked == 0 && len(fs) == 0 {
+		return Result{Reason: why}
+	}
+	return outcome(fs, "")
+}
+
+// v2Differs tells what the comparison of the members' stores shows.
+func (in *Input) v2Differs() (*Finding, string) {
+	if in.Diff == nil {
+		return nil, ""
+	}
+	b := in.Diff.Find("v2store")
+	switch {
+	case b == nil:
+		return nil, ""
+	case b.Equal == nil:
+		return nil, b.Reason
+	case *b.Equal:
+		return nil, ""
+	}
+	f := Finding{Severity: Error, Class: "membership", Title: fmt.Sprintf("%d rows of the v2 store differ between members", b.Differ),
+		Explanation: "the newest snapshots of the members hold different v2 stores, and no entry between them explains it"}
+	for _, row := range b.Rows {
+		for i, m := range in.Members {
+			if in.Diff.LeftOut[i] != "" || m.NewestSnap() == nil {
+				continue
+			}
+			e := Evidence{Member: m.Label(), File: m.NewestSnap().File, Key: Bytes(row.Key), Field: "v2 store", Observed: "absent", Expected: "equal on all members", Show: "etcd-medic dumplog " + m.Label() + " --snaps"}
+			if c := row.Cells[i]; c != nil {
+				e.Observed = c.Text
+			}
+			f.Evidence = append(f.Evidence, e)
+			f.Members = appendNew(f.Members, m.Label())
+			f.At.Index = max(f.At.Index, m.NewestSnap().Index)
+			if m.Version.Minor > 5 {
+				f.Severity, f.Class = Warning, ""
+			}
+		}
+	}
+	f = in.cut(f)
+	return &f, ""
+}
+
+// v2AgainstLog holds the store of the member's newest snapshot against what the log makes of an older one, or of nothing.
+func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
+	w := newV2World()
+	from, reason := w.begin(m)
+	if reason != "" {
+		return nil, reason
+	}
+	snap := m.NewestSnap()
+	w.run(in, m, from, snap.Index)
+	members, keys := w.differences(snap.V2)
+	if m.Version.Minor > 5 || in.Replay.Survey.V2LeftOut > 0 {
+		keys = nil
+	}
+	var fs []Finding
+	for _, x := range []struct {
+		field, class, what string
+		rows               []v2Difference
+	}{{FieldV2Members, "membership", "the member list", members}, {FieldV2Keys, "data-divergence", "keys", keys}} {
+		rows := x.rows
+		if len(rows) == 0 {
+			continue
+		}
+		f := Finding{Severity: Error, Class: x.class, Members: []string{m.Label()}, At: At{Term: snap.Term, Index: snap.Index},
+			Title:       fmt.Sprintf("%s: %s in the v2 store of the newest snapshot contradicts the log in %d places", m.Label(), x.what, len(rows)),
+			Explanation: fmt.Sprintf("what the log's entries %d..%d make of the store is another content than %s holds", from+1, snap.Index, snap.File)}
+		if m.Version.Minor > 5 {
+			f.Severity, f.Class = Warning, ""
+		}
+		for _, r := range rows {
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: snap.File, Key: Bytes(r.key), Field: x.field, Observed: r.observed, Expected: r.expected, Show: "etcd-medic dumplog " + m.Label() + " --snaps"})
+		}
+		fs = append(fs, in.cut(f))
+	}
+	return fs, ""
+}
+
+type v2Difference struct{ key, observed, expected string }
+
+// differences lists what the snapshot holds otherwise than the world: rows of the member list, then keys.
+func (w *v2World) differences(v *dumplog.V2Store) (members, keys []v2Difference) {
+	have := map[string]string{}
+	for i := range v.Members {
+		x := &v.Members[i]
+		have["member "+x.ID.String()] = memberText(x)
+	}
+	for _, id := range v.Removed {
+		have["removed "+id.String()] = "removed"
+	}
+	if v.Version != "" {
+		have["version"] = v.Version
+	}
+	want := w.rows()
+	rows := maps.Clone(have)
+	maps.Copy(rows, want)
+	for _, k := range slices.Sorted(maps.Keys(rows)) {
+		if have[k] != want[k] && !w.unsure[k] {
+			members = append(members, v2Difference{k, orText(have[k], "absent"), orText(want[k], "absent")})
+		}
+	}
+	present := map[string]bool{}
+	for _, k := range v.UserKeys {
+		present[k] = true
+		if !w.keys[k] && !w.doubtful(k) {
+			keys = append(keys, v2Difference{k, "present", "absent: no request of the log wrote it"})
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(w.keys)) {
+		if !present[k] && !w.doubtful(k) && !w.mayExpire[k] {
+			keys = append(keys, v2Difference{k, "absent", "present: the log wrote it and did not delete it"})
+		}
+	}
+	return members, keys
+}

@@ -1,0 +1,223 @@
+package check
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// v2World is a v2 store as the log makes it: members, removed members, cluster version and the keys of clients.
+type v2World struct {
+	members map[dumplog.ID]*dumplog.V2Member
+	removed map[dumplog.ID]bool
+	version string
+	keys    map[string]bool
+	// unsure are rows of the member list, doubts paths of keys with everything below, that the log does not tell for certain;
+	// mayExpire are keys of the first snapshot, which may have had a time to live.
+	unsure    map[string]bool
+	doubts    []string
+	mayExpire map[string]bool
+}
+
+func newV2World() *v2World {
+	return &v2World{members: map[dumplog.ID]*dumplog.V2Member{}, removed: map[dumplog.ID]bool{}, keys: map[string]bool{}, unsure: map[string]bool{}, mayExpire: map[string]bool{}}
+}
+
+// begin takes the newest older snapshot that the member's log reaches back to, or the empty store before the first entry. It returns
+// the index behind which the log goes on, or why there is no beginning.
+func (w *v2World) begin(m *evidence.Member) (uint64, string) {
+	if !m.HasLog() || len(m.WAL.Summary.Damage) > 0 {
+		return 0, "there is no sound log to hold the v2 store against"
+	}
+	newest, s := m.NewestSnap(), m.WAL.Summary
+	if slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= newest.Index }) {
+		return w.beginAt(m, s.Jumps[len(s.Jumps)-1].To)
+	}
+	if s.FirstIndex == 1 && s.LastIndex >= newest.Index && (s.Start == dumplog.StartBootstrap || s.Start == dumplog.StartRestore) {
+		return 0, ""
+	}
+	return w.beginAt(m, s.FirstIndex-1)
+}
+
+// beginAt takes the newest older snapshot at or above an index.
+func (w *v2World) beginAt(m *evidence.Member, lowest uint64) (uint64, string) {
+	newest := m.NewestSnap()
+	var old *dumplog.SnapFile
+	for _, f := range m.Snap.Files {
+		if f.Damage == nil && !f.Broken && f.V2 != nil && f.Index >= lowest && f.Index < newest.Index && m.WAL.Summary.SnapshotAt(f.Term, f.Index) != nil && (old == nil || f.Index > old.Index) {
+			old = f
+		}
+	}
+	if old == nil || m.WAL.Summary.LastIndex < newest.Index {
+		return 0, "the log reaches back neither to an older snapshot nor to its first entry"
+	}
+	for i := range old.V2.Members {
+		x := old.V2.Members[i]
+		w.members[x.ID] = &x
+	}
+	for _, id := range old.V2.Removed {
+		w.removed[id] = true
+	}
+	for _, k := range old.V2.UserKeys {
+		w.keys[k], w.mayExpire[k] = true, true
+	}
+	w.version = old.V2.Version
+	return old.Index, ""
+}
+
+// run executes what lies behind one index up to another.
+func (w *v2World) run(in *Input, m *evidence.Member, from, to uint64) {
+	type event struct {
+		index uint64
+		do    func()
+	}
+	var events []event
+	at := func(index uint64, do func()) {
+		if index > from && index <= to {
+			events = append(events, event{index, do})
+		}
+	}
+	for _, c := range m.WAL.Conf {
+		at(c.Index, func() { w.confChange(&c.Change) })
+	}
+	s := in.Replay.Survey
+	for id, list := range s.Starts {
+		for _, st := range list {
+			at(st.Index, func() { w.publish(id, st.Name, st.ClientURLs) })
+		}
+	}
+	for _, v := range s.Versions {
+		at(v.Index, func() { w.version = v.Version })
+	}
+	for _, op := range s.V2 {
+		at(op.Index, func() { w.request(op.Req) })
+	}
+	sort.SliceStable(events, func(i, j int) bool { return events[i].index < events[j].index })
+	for _, e := range events {
+		e.do()
+	}
+}
+
+func (w *v2World) publish(id dumplog.ID, name string, urls []string) {
+	if x := w.members[id]; x != nil {
+		x.Name, x.ClientURLs = name, urls
+	}
+}
+
+// confChange follows ValidateConfigurationChange: what is refused changes nothing (api/membership/cluster.go).
+func (w *v2World) confChange(c *dumplog.ConfChange) {
+	x, row := w.members[c.NodeID], "member "+c.NodeID.String()
+	switch c.Type {
+	case dumplog.ConfChangeAddNode, dumplog.ConfChangeAddLearnerNode:
+		switch {
+		case c.Member == nil:
+			w.unsure[row] = true
+		case c.Member.IsPromote:
+			if x != nil {
+				x.IsLearner = false
+			}
+		case x != nil || w.removed[c.NodeID] || w.taken(c.Member.PeerURLs):
+		default:
+			learner := c.Type == dumplog.ConfChangeAddLearnerNode
+			if learner && w.learners() > 0 {
+				w.unsure[row] = true // more than one is a setting since 3.6, and refused before
+			}
+			w.members[c.NodeID] = &dumplog.V2Member{ID: c.NodeID, Name: c.Member.Name, PeerURLs: c.Member.PeerURLs, IsLearner: learner}
+		}
+	case dumplog.ConfChangeRemoveNode:
+		if x != nil {
+			delete(w.members, c.NodeID)
+			w.removed[c.NodeID] = true
+		}
+	case dumplog.ConfChangeUpdateNode:
+		if x != nil && c.Member != nil {
+			x.PeerURLs = c.Member.PeerURLs
+			w.unsure[row] = w.unsure[row] || x.IsLearner // whether the flag survives depends on the patch release
+		}
+	}
+}
+
+func (w *v2World) learners() (n int) {
+	for _, x := range w.members {
+		if x.IsLearner {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *v2World) taken(urls []string) bool {
+	for _, x := range w.members {
+		if slices.ContainsFunc(urls, func(u string) bool { return slices.Contains(x.PeerURLs, u) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// request follows plain puts and deletes; what depends on more than the log is a doubt about the path (api/v2store/store.go).
+func (w *v2World) request(r *dumplog.V2Request) {
+	if !strings.HasPrefix(r.Path, "/1/") {
+		return
+	}
+	plain := r.PrevExist == nil && r.Refresh == nil && r.PrevIndex == 0 && r.PrevValue == "" && r.Expiration == 0 && !r.Dir
+	switch {
+	case r.Method == "DELETE" && r.Recursive && r.PrevIndex == 0 && r.PrevValue == "":
+		for k := range w.keys {
+			if below(k, r.Path) {
+				delete(w.keys, k)
+			}
+		}
+	case r.Method == "DELETE" && plain:
+		delete(w.keys, r.Path)
+	case r.Method == "PUT" && plain && !w.crosses(r.Path):
+		w.keys[r.Path] = true
+		delete(w.mayExpire, r.Path)
+	default:
+		w.doubts = append(w.doubts, r.Path)
+	}
+}
+
+// crosses tells whether a known key is a folder above the path, or lies below it: the put is then refused.
+func (w *v2World) crosses(path string) bool {
+	for k := range w.keys {
+		if k != path && (below(k, path) || below(path, k)) {
+			return true
+		}
+	}
+	return false
+}
+
+func below(key, path string) bool { return key == path || strings.HasPrefix(key, path+"/") }
+
+// doubtful tells whether a request that the log does not decide touched the key or a folder above it.
+func (w *v2World) doubtful(key string) bool {
+	return slices.ContainsFunc(w.doubts, func(d string) bool { return below(key, d) || below(d, key) })
+}
+
+// rows renders the member list like the rows of a snapshot.
+func (w *v2World) rows() map[string]string {
+	out := map[string]string{}
+	for id, x := range w.members {
+		out["member "+id.String()] = memberText(x)
+	}
+	for id := range w.removed {
+		out["removed "+id.String()] = "removed"
+	}
+	if w.version != "" {
+		out["version"] = w.version
+	}
+	return out
+}
+
+func memberText(x *dumplog.V2Member) string {
+	peers, clients := slices.Sorted(slices.Values(x.PeerURLs)), slices.Sorted(slices.Values(x.ClientURLs))
+	s := "name " + x.Name + ", peer URLs " + strings.Join(peers, ",") + ", client URLs " + strings.Join(clients, ",")
+	if x.IsLearner {
+		s += ", learner"
+	}
+	return s
+}

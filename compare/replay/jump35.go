@@ -1,0 +1,47 @@
+package replay
+
+// stale35Minor is the minor in which a restart can repeat entries of every kind: 3.5.0 to 3.5.5, where a defragmentation stored data
+// without the consistent index, and 3.5.0 to 3.5.2, where meta/term could freeze it (server/storage/backend, cindex).
+const stale35Minor = 5
+
+// maxSuffix bounds how many auth entries before a restart are tried.
+const maxSuffix = 512
+
+// jump35 ascribes a rise of the auth revision to a restart of 3.5 that executed the last entries before it again. Which index had
+// been stored is not known, so the shortest stretch of auth entries before the restart is taken whose repetition gives exactly the
+// rise that was observed.
+func (s *sim) jump35(r *restart, idx uint64) {
+	if r.received || len(s.authAll) == 0 {
+		return
+	}
+	s.strayed = s.strayed || s.m.DB.Auth.Revision > s.plain.at(s.m.AppliedMax)
+	tail := s.authAll[max(len(s.authAll)-maxSuffix, 0):]
+	most, _, _ := s.again(tail)
+	need := s.needed(r, int64(most))
+	if need <= 0 {
+		return
+	}
+	for i := len(tail) - 1; i >= 0; i-- {
+		raised, entries, state := s.again(tail[i:])
+		if raised != uint64(need) {
+			continue
+		}
+		state.revision = s.auth.revision + raised
+		s.auth = state
+		s.res.Jumps = append(s.res.Jumps, Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: raised, Possible: raised,
+			Entries: entries, From: tail[i].Index, To: tail[len(tail)-1].Index})
+		return
+	}
+}
+
+// again executes auth entries once more on a copy and counts those that raise the revision.
+func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *authState) {
+	state = s.auth.clone()
+	for _, e := range list {
+		if effective, _ := state.apply(e.Req); effective {
+			raised++
+			entries = append(entries, e.Index)
+		}
+	}
+	return raised, entries, state
+}

@@ -1,0 +1,114 @@
+package replay
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// V2Op is a request of a v2 client in the log.
+type V2Op struct {
+	Index uint64
+	Req   *dumplog.V2Request
+}
+
+// VersionSet is a cluster version that was set, in the form of 3.6 or as a v2 request.
+type VersionSet struct {
+	Index   uint64
+	Version string
+}
+
+// maxV2Ops bounds what is kept of a log full of v2 requests, maxServed the processes per member.
+const (
+	maxV2Ops  = 10_000
+	maxServed = 1000
+)
+
+// noteV2 keeps what the v2 store takes in beside the member list: requests of clients and the cluster version.
+func (s *Survey) noteV2(it *item) {
+	idx := it.entry.Index
+	if c := it.req.ClusterVer; c != nil && len(s.Versions) < maxV2Ops {
+		s.Versions = append(s.Versions, VersionSet{idx, c.Version})
+	}
+	v := it.req.V2
+	if v == nil {
+		return
+	}
+	if version, ok := v.ClusterVersion(); ok && len(s.Versions) < maxV2Ops {
+		s.Versions = append(s.Versions, VersionSet{idx, version})
+	}
+	if v.Method == "QGET" || v.Method == "SYNC" || strings.HasPrefix(v.Path, "/0/") {
+		return
+	}
+	if s.V2Writes++; s.V2Writes == 1 {
+		s.FirstV2Write = idx
+	}
+	if len(s.V2) >= maxV2Ops {
+		s.V2LeftOut++
+		return
+	}
+	s.V2 = append(s.V2, V2Op{idx, v})
+}
+
+// Served is a process of a member that published itself and then proposed what a client asked for. A server answers clients only
+// when it has applied its own publish entry (EtcdServer.publish and ReadyNotify, 3.0 to 3.8), so its log held that entry.
+type Served struct {
+	// Publish is its publish entry, Index the first request of a client behind it.
+	Publish, Index uint64
+	ID             RequestID
+	What           string
+}
+
+// noteServed files the first request of a client that each process proposed.
+func (s *Survey) noteServed(it *item) {
+	id := requestID(it.req)
+	if !fromClient(it.req) || id == 0 {
+		return
+	}
+	m := s.Proposer(id)
+	starts := s.Starts[m]
+	if m == 0 || len(starts) == 0 {
+		return
+	}
+	p := starts[len(starts)-1]
+	if list := s.Served[m]; id.StartMillis() < p.ID.StartMillis() || len(list) >= maxServed || slices.ContainsFunc(list, func(x Served) bool { return x.Publish == p.Index }) {
+		return
+	}
+	s.Served[m] = append(s.Served[m], Served{Publish: p.Index, Index: it.entry.Index, ID: id, What: it.req.Describe(dumplog.DescribeOptions{})})
+}
+
+// fromClient tells requests that a server proposes for a client only. Lease revokes and checkpoints, alarms and compactions it also
+// proposes by itself.
+func fromClient(r *dumplog.Request) bool {
+	switch r.Kind {
+	case dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindTxn, dumplog.KindLeaseGrant:
+		return true
+	}
+	return false
+}
+
+// maxSpans bounds the list of spans of key writes.
+const maxSpans = 10_000
+
+func (s *Survey) noteKeyWrite(it *item) {
+	idx := it.entry.Index
+	n := len(s.keyWrites)
+	switch {
+	case !writesKeys(it.req.Kind):
+	case n > 0 && (s.keyWrites[n-1].To+1 >= idx || n >= maxSpans):
+		s.keyWrites[n-1].To = idx
+	default:
+		s.keyWrites = append(s.keyWrites, Gap{idx, idx})
+	}
+}
+
+// KeyWrite returns the first entry from one index to another, both included, that may write keys; 0 when there is none.
+func (s *Survey) KeyWrite(from, to uint64) uint64 {
+	for _, g := range s.keyWrites {
+		if g.To >= from && g.From <= to {
+			return max(g.From, from)
+		}
+	}
+	return 0
+}
