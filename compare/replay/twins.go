@@ -17,8 +17,8 @@ var errApart = errors.New("members have to be replayed one by one")
 // members when everything that it looks at is the same for both: every record of bucket key to the last byte, the other buckets by
 // meaning, the indexes and the rules, and the log, at every index that any member holds. What is left is a member's own restarts; they
 // matter only to auth revisions up to 3.4, where auth revisions of 3.5 are too high, where leases contradict the log, and where records are
-// met that the log does not explain. The latter are found out while
-// replaying: such a replay is broken off, and all members are replayed (sim.apart).
+// met that the log does not explain. The latter are found out while replaying: such a
+// replay is broken off, and all members are replayed (sim.apart).
 func twins(r *Result, each bool) []int {
 	out := make([]int, len(r.Members))
 	for i := range r.Members {
