@@ -93,8 +93,8 @@ func authText(a *evidence.AuthFacts) string {
 }
 
 func (p *page) best(b *compare.Best) {
-	if b == nil {
-		return
+	if b == nil || len(b.Ranking) == 1 && b.Lost.CommittedEntries == 0 {
+		return // of one source there is nothing to choose
 	}
 	p.section("best member")
 	p.text("  ", strings.Join(b.Members, ", "))
