@@ -9,6 +9,9 @@ type DamageKind string
 const (
 	// DamageTornTail: the last record of the last segment is incomplete (crash while writing); etcd cuts it off.
 	DamageTornTail DamageKind = "torn-tail"
+	// DamageTail: the end of the last segment holds other bytes than a record that continues the log, more than one bit is wrong, and
+	// nothing behind it holds: an unfinished write over older bytes, or an end that was overwritten. etcd refuses such a log.
+	DamageTail DamageKind = "damaged-tail"
 	// DamageZeroHole: zeros in the middle with valid frames behind; etcd takes it for the end and drops the rest.
 	DamageZeroHole DamageKind = "zero-hole"
 	// DamageCRC: the stored CRC does not fit the data.

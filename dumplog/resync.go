@@ -109,8 +109,11 @@ func (r *segReader) lastBroken(it *item, fr frame, kind DamageKind, why error) e
 			kind = DamageTornTail
 		}
 	}
+	if kind = r.endKind(kind, off, fr, end); kind == DamageTail {
+		why = fmt.Errorf("%w; more than one bit is wrong, and nothing behind it holds", why)
+	}
 	d := r.damage(kind, off, n, why)
-	if kind == r.tornKind() {
+	if kind == r.tornKind() || kind == DamageTail {
 		if index, ok := r.entryHeadAt(off); ok {
 			d.LostFrom, d.LostTo = index, index
 		}
@@ -143,13 +146,17 @@ func (r *segReader) badCRC(it *item, fr frame, perr error) error {
 	}
 	kind := DamageCRC
 	switch {
-	case r.last && !more && r.zeroed(off+wordSize, end, false):
-		kind, r.end, r.done = DamageTornTail, string(DamageTornTail), true
+	case r.last && !more:
+		if kind, q, why = r.endCRC(off, fr, why); kind != DamageCRC {
+			r.end, r.done = string(kind), true
+		}
 	case r.last && more && r.zeroed(off+wordSize, end, true):
 		kind = DamageZeroHole
 	}
 	it.dmg = r.damage(kind, off, q-off, why)
-	r.loses(it.dmg, it.rec.Type, it.rec.Data)
+	if kind != DamageTail || q == end { // an overwritten end may hold more records than this one
+		r.loses(it.dmg, it.rec.Type, it.rec.Data)
+	}
 	r.off = q
 	r.chain, r.chained = stored, dataOK || !more
 	return nil

@@ -34,7 +34,7 @@ func mayHoldVote(d *dumplog.DamageError) bool {
 	switch d.Kind {
 	case dumplog.DamageTornTail, dumplog.DamagePadding, dumplog.DamageIndexGap, dumplog.DamageTermOrder, dumplog.DamageMixed, dumplog.DamageChain:
 		return false
-	case dumplog.DamageCRC, dumplog.DamagePayload:
+	case dumplog.DamageCRC, dumplog.DamageTail, dumplog.DamagePayload:
 		return d.LostFrom == 0 // an entry is lost there, else it may be anything
 	}
 	return true
