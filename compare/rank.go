@@ -21,6 +21,9 @@ type standing struct {
 	behind uint64
 	// control is 1 when its auth revision or small buckets contradict the log: it would diverge again.
 	control int
+	// minority counts rows of bucket key in which it is alone against a majority of the others. It decides only where the log can not:
+	// the majority can be wrong.
+	minority int
 	// pending is 1 when a compaction is unfinished; a preference among equals only.
 	pending int
 }
@@ -29,7 +32,7 @@ func (s standing) less(o standing) bool {
 	if s.usable != o.usable {
 		return s.usable
 	}
-	for _, d := range [][2]int{{s.lacks, o.lacks}, {s.damage, o.damage}, {s.control, o.control}} {
+	for _, d := range [][2]int{{s.lacks, o.lacks}, {s.damage, o.damage}, {s.control, o.control}, {s.minority, o.minority}} {
 		if d[0] != d[1] {
 			return d[0] < d[1]
 		}
@@ -53,6 +56,7 @@ func (c *collected) rank(r *Report) *Best {
 	for i, m := range members {
 		list = append(list, c.standing(r, i, m, commit))
 	}
+	c.againstMajority(list)
 	sort.SliceStable(list, func(i, j int) bool {
 		if list[i].equal(list[j]) {
 			return list[i].pending < list[j].pending
@@ -114,7 +118,7 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 
 // wrongState tells whether a member holds state that the log does not give, beyond effects that it lacks.
 func wrongState(x *replay.MemberResult) bool {
-	return len(x.Jumps)+len(x.StateDiffs)+len(x.Kept)+len(x.Reruns)+len(x.Extra) > 0 || x.Unexplained != 0 || x.Ahead != nil
+	return len(x.Jumps)+len(x.StateDiffs)+len(x.Kept)+len(x.Reruns)+len(x.Extra)+x.Counts[replay.Contradicted]+x.Counts[replay.Missing] > 0 || x.Unexplained != 0 || x.Ahead != nil
 }
 
 // changesAfter tells whether anything committed above index changes data: a member that lacks only logins, publish entries and
@@ -153,6 +157,9 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 		say("%d committed entries behind (log ends at %d, commit %d)", s.behind, max(m.LastIndex(), m.ConsistentIndex()), commit)
 	}
 	c.sayControl(s.pos, say)
+	if s.minority > 0 {
+		say("differs from the majority in %s that the log does not reach back to", count(s.minority, "key", "keys"))
+	}
 	if s.pending > 0 {
 		say("a compaction is unfinished")
 	}
@@ -177,6 +184,12 @@ func (c *collected) sayControl(pos int, say func(string, ...any)) {
 	}
 	if n := len(x.StateDiffs); n > 0 {
 		say("%d rows of its small buckets contradict the log", n)
+	}
+	if n := x.Counts[replay.Missing]; n > 0 && x.Lacks == 0 {
+		say("has applied %s without an effect", count(n, "entry", "entries"))
+	}
+	if n := x.Counts[replay.Contradicted]; n > 0 {
+		say("holds other records than %s wrote", count(n, "entry", "entries"))
 	}
 	if n := len(x.Extra); n > 0 {
 		say("holds %s that no entry explains", count(n, "revision", "revisions"))

@@ -4,10 +4,12 @@ package compare_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
@@ -15,6 +17,8 @@ import (
 
 // memberSteps are what operators do to members and data dirs.
 var memberSteps = map[string]scenarioStep{
+	// tryput NODE PREFIX COUNT puts keys that need not go through: a member that is cut off only writes them into its log.
+	"tryput": (*scenario).tryPut,
 	// force NODE starts the stopped member with --force-new-cluster and waits until it serves.
 	"force": eachNode(func(s *scenario, i int) {
 		s.c.StartOnce(i, "--force-new-cluster")
@@ -62,6 +66,16 @@ var memberSteps = map[string]scenarioStep{
 	},
 	// twin NODE starts a second process on a copy of the stopped member's data dir at other addresses; it becomes the next node.
 	"twin": eachNode(func(s *scenario, i int) { s.Logf("the twin is %s", s.c.Name(s.c.Twin(i))) }),
+}
+
+func (s *scenario) tryPut(args []string) {
+	cli := s.c.Client(s.node(args[0]))
+	for range s.number(args, 2, 1) {
+		ctx, cancel := context.WithTimeout(s.Context(), 300*time.Millisecond)
+		_, err := cli.Put(ctx, fmt.Sprintf("%s%03d", args[1], s.next()), "perhaps")
+		cancel()
+		s.Logf("%s: %v", s.line, err)
+	}
 }
 
 func (s *scenario) saved(name, file string) {

@@ -26,8 +26,11 @@ func (c *collected) verdict(r *Report) {
 		// The control state broke first, but contents differ already: the class says what is, firstBreak what began it.
 		class = "data-divergence"
 	}
-	if class == "data-divergence" && len(c.in.Members) == 1 && !refusedByRule(first) {
+	switch {
+	case class == "data-divergence" && len(c.in.Members) == 1 && !refusedByRule(first):
 		class = "db-damage"
+	case class == "db-damage" && first.Check == "K04" && len(c.in.Members) > 1 && shownByOthers(first, breaks):
+		class = "data-divergence" // pages and rows are sound: what the file holds is another content than the others'
 	}
 	v := &r.Verdict
 	v.Class, v.Healthy = class, ptr(false)
@@ -89,6 +92,13 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 		}
 	}
 	return nil
+}
+
+// shownByOthers tells whether what a member's history contradicts is a difference from the log or from other members as well.
+func shownByOthers(first *check.Finding, breaks []*check.Finding) bool {
+	return slices.ContainsFunc(breaks, func(f *check.Finding) bool {
+		return f.Class == "data-divergence" && contentChecks[f.Check] && slices.Contains(f.Members, first.Members[0])
+	})
 }
 
 func anyClass(fs []*check.Finding, class string) bool {

@@ -45,7 +45,7 @@ var violations = []struct {
 		return tx.Bucket([]byte("members")).Put(bytes.Clone(k), []byte("{"))
 	}), []string{"D03"}, "db-damage"},
 	{"revision taken out of the middle", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(revKey(200)) }),
-		[]string{"K04", "K03"}, "db-damage"},
+		[]string{"K04", "K03"}, "data-divergence"},
 	{"revisions taken off the end", "k-lagging-node", editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(append(revKey(149), 't')) }),
 		[]string{"K03"}, "data-divergence"},
 	{"lease taken out", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error {

@@ -99,13 +99,18 @@ var authRevisionUnequal = Cause{
 	Title: "the auth revision differs and no restart explains it",
 	Doc: `Members hold different auth revisions at the same applied index, but the log does not show restarts and repeated auth entries that add
 up to the difference: the log is purged too far, a restart left no mark, or the database was changed by other means. The effect is the same:
-a member with the higher number drops writes stamped with a lower one.`,
+a member with the higher number drops writes stamped with a lower one. A single member is held against its own log.`,
 	LookAlikes: "auth-revision-replay with the restart's publish entry purged; a member restored from another backup",
 	Recovery:   "as for auth-revision-replay; upgrade past 3.3.21 / 3.4.8 first if older",
 	Loss:       "writes that the chosen member dropped",
 	Match: func(in *Input) *Match {
-		if len(in.Findings["A01"]) == 0 || matchAuthReplay(in) != nil || len(repeated35(in)) > 0 {
+		switch {
+		case matchAuthReplay(in) != nil, len(repeated35(in)) > 0, len(in.Findings["C02"]) > 0:
+			return nil // without a consistent index nothing can be held against the log
+		case len(in.Findings["A01"])+len(in.Findings["A02"]) == 0:
 			return nil
+		case len(in.Findings["A01"]) == 0: // a single member, or all alike, against the log
+			return &Match{Certainty: Strong, Members: membersOf(in, "A02"), Because: ids(in, "A02"), RefutedBy: "auth entries in a part of the log that was purged"}
 		}
 		return &Match{Certainty: Strong, Members: in.Findings["A01"][0].Members, Because: ids(in, "A01", "A02", "A04"),
 			RefutedBy: "members at different applied indexes with auth entries between them"}

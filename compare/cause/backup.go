@@ -20,13 +20,17 @@ copy that was interrupted, a full disk, or a snapshot save that was killed befor
 
 var backupHashMismatch = Cause{
 	ID: "backup-hash-mismatch", Title: "the backup changed after it was saved",
-	Doc: `The sha256 that snapshot save appended does not fit the bytes before it. etcdutl snapshot restore refuses the file; snapshot status does
-not check it.`,
+	Doc: `The sha256 that snapshot save appended does not fit the bytes before it, or is no longer the end of the file because something was appended
+(a line end, another sha256). etcdutl snapshot restore refuses the file; snapshot status does not check it.`,
 	LookAlikes: "a file that was opened read-write after it was saved (etcdutl hashkv, an older snapshot status): content may be sound, the proof is gone",
 	Recovery:   "use another backup, or take a new one from a healthy member",
 	Loss:       "unknown: any byte may have changed",
 	Match: func(in *Input) *Match {
-		return byField(in, "another copy of the file whose trailer fits", "B01", check.FieldSHA256)
+		const refuted = "another copy of the file whose trailer fits"
+		if m := byField(in, refuted, "B01", check.FieldSHA256); m != nil {
+			return m
+		}
+		return byField(in, refuted, "B02", check.FieldAppended)
 	},
 }
 

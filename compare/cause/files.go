@@ -8,14 +8,25 @@ import (
 
 var walTornTail = Cause{
 	ID: "wal-torn-tail", Title: "the last WAL record was only partly written",
-	Doc: `A crash or power loss in the middle of an append leaves the last record of the last segment incomplete. At the next start etcd cuts it
-off and keeps the old file as .broken. With a majority holding the entry nothing is lost: the member fetches it again.`,
+	Doc: `A crash or power loss in the middle of an append leaves the last record of the last segment incomplete: the file ends inside of it, its
+rest is zeros, or older bytes of the disk stand there. Where the file ends or a sector is all zeros, etcd cuts it off at the next start and keeps the old
+file as .broken; anything else it refuses with a CRC mismatch, though nothing but the end is lost. With a majority holding the entry nothing is
+lost: the member fetches it again.
+Proven where the rest is missing or zeros; strong where other bytes stand there, which an overwritten end shows as well.`,
 	Refs:       refs("etcd-io/etcd", 5230, 6271),
-	LookAlikes: "a value with long runs of zeros plus a flipped bit; a copy taken while the server wrote",
-	Recovery:   "start the member (it cuts the tail and catches up); if no other member holds the entry, treat it as a lost write",
+	LookAlikes: "a value with long runs of zeros plus a flipped bit; a copy taken while the server wrote; one flipped bit in the last record (wal-crc-mismatch)",
+	Recovery:   "start the member (it cuts a torn tail and catches up), or cut the end off a copy where the server refuses; if no other member holds the entry, treat it as a lost write",
 	Loss:       "none if another member holds the entry; on a single member the entry is gone",
 	Match: func(in *Input) *Match {
-		return byField(in, "a complete record behind the torn one", "W02", string(dumplog.DamageTornTail))
+		const refuted = "a complete record behind the torn one"
+		if m := byField(in, refuted, "W02", string(dumplog.DamageTornTail)); m != nil {
+			return m
+		}
+		m := byField(in, refuted, "W02", string(dumplog.DamageTail))
+		if m != nil {
+			m.Certainty = Strong
+		}
+		return m
 	},
 }
 
@@ -29,7 +40,7 @@ twice. bbolt stops with a panic at the first one. The log of the member is usual
 	Loss:       "from nothing (other members) to the rows on the damaged pages",
 	Match: func(in *Input) *Match {
 		return byField(in, "the same page read soundly from another copy of this data dir", "D02", string(dumpdb.DamagePage), string(dumpdb.DamagePageID),
-			string(dumpdb.DamageCycle), string(dumpdb.DamageDoubleUse), string(dumpdb.DamageKeyOrder))
+			string(dumpdb.DamageCycle), string(dumpdb.DamageDoubleUse), string(dumpdb.DamageKeyOrder), string(dumpdb.DamageOutOfFile))
 	},
 }
 
@@ -79,7 +90,8 @@ var dbTruncated = Cause{
 	Recovery:   "copy it again; else reseed the member",
 	Loss:       "the pages behind the end",
 	Match: func(in *Input) *Match {
-		return byField(in, "a longer copy of the same file", "D02", string(dumpdb.DamageTruncated), string(dumpdb.DamageOutOfFile))
+		// A reference beyond the file alone is a damaged page: the meta page says how long the file has to be.
+		return byField(in, "a longer copy of the same file", "D02", string(dumpdb.DamageTruncated))
 	},
 }
 

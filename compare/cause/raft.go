@@ -27,7 +27,7 @@ the others. A hint otherwise: sources that were copied one after the other from 
 		case fieldIs(f, []string{check.FieldLogsOlder}):
 			m.Certainty, m.Aside = Strong, false
 		}
-		return m
+		return weigh(in, m)
 	},
 }
 

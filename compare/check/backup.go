@@ -120,7 +120,7 @@ const (
 	FieldNoTrailer  = "sha256 trailer"
 	FieldTruncated  = "size: content is missing"
 	FieldCutTrailer = "size: the trailer is cut"
-	fieldAppended   = "size: bytes behind the end"
+	FieldAppended   = "size: bytes behind the end"
 )
 
 func judgeBackupSize(m *evidence.Member) []Finding {
@@ -143,7 +143,7 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 		return []Finding{backupFinding(m, Error, fmt.Sprintf("the sha256 trailer is cut: %d of 32 bytes are left", have-need),
 			"the content is as long as it should be; the file lost its last bytes", ev)}
 	case h.SavedBySnapshot():
-		ev.Field, ev.Offset = fieldAppended, Int64(need)
+		ev.Field, ev.Offset = FieldAppended, Int64(need)
 		return []Finding{backupFinding(m, Error, fmt.Sprintf("%d bytes stand behind the end of the content", have-need),
 			"snapshot save writes nothing there but 32 bytes of sha256; something was appended", ev)}
 	}

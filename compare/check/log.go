@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// tornKinds are what a crash leaves at the end of the last segment; the server repairs them by cutting.
-var tornKinds = []dumplog.DamageKind{dumplog.DamageTornTail}
+// tornKinds are an end of the last segment that is not what was written: the server cuts off what it takes for torn and refuses the rest.
+var tornKinds = []dumplog.DamageKind{dumplog.DamageTornTail, dumplog.DamageTail}
 
 // sequenceKinds are damage to the sequence of segments rather than to bytes in one.
 var sequenceKinds = []dumplog.DamageKind{dumplog.DamageMissingSegment, dumplog.DamageUnreadable, dumplog.DamageMixed, dumplog.DamageIndexGap}
@@ -32,8 +32,10 @@ Normal: zeros behind the last record of the last segment (preallocation), and an
 
 var walTail = Check{
 	ID: "W02", Title: "the WAL ends with a complete record",
-	Doc: `A crash can leave the last record of the last segment incomplete. etcd cuts it off at the next start (and keeps the old segment
-as .broken). If the entry was acknowledged, this member then lacks something it has promised; other members still have it.`,
+	Doc: `A crash can leave the last record of the last segment incomplete. Where a sector of it is all zeros or the file ends inside of it, etcd
+cuts it off at the next start (and keeps the old segment as .broken); any other end that holds no record it refuses. If the entry was acknowledged,
+this member then lacks something it has promised; other members still have it.
+A single flipped bit in the last record is told by W01: no unfinished write looks like that.`,
 	Needs: NeedLog,
 	Run: func(in *Input) Result {
 		return in.walDamage(Error, func(k dumplog.DamageKind) bool { return slices.Contains(tornKinds, k) })
@@ -180,6 +182,9 @@ func runSnapNotAhead(in *Input) Result {
 		}
 		if newest.Index == 0 || m.ConsistentIndex() >= newest.Index || hasSnapDB(m, newest.Index) {
 			continue
+		}
+		if m.ConsistentIndex() == 0 && m.DB.KV != nil && m.DB.KV.Revisions > 0 {
+			continue // how old it is nothing says: C02
 		}
 		f := Finding{Severity: Critical, Members: []string{m.Label()}, At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
 			Title: fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d", m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),

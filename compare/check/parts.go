@@ -163,7 +163,7 @@ var oneMoment = Check{
 	Doc: `A data dir that is copied while the server writes has a log and a database of different moments, and pages of different transactions. One sign
 alone has other causes; two of them together speak for a copy of a running member: pages that contradict each other, a database that is
 ahead of its log, a log that ends inside of a record. A power loss can leave the same.
-A torn last record whose entry the database has applied already counts as one sign.`,
+A torn end of the log counts as one sign, however much of what it lost the database has applied: a log that lost its end leaves that too.`,
 	Needs: NeedLog | NeedDB,
 	Run:   runOneMoment,
 }
@@ -192,14 +192,12 @@ func tornCopy(m *evidence.Member) *Finding {
 			break
 		}
 	}
-	torn := slices.IndexFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageTornTail })
+	torn := slices.IndexFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool { return slices.Contains(tornKinds, d.Kind) })
 	ahead := m.HasDB() && m.ConsistentIndex() > last
 	if torn >= 0 {
 		d := m.WAL.Summary.Damage[torn]
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset), Length: d.Len, Field: string(d.Kind), Observed: d.Error(), Expected: "a complete record"})
-		ahead = ahead && m.ConsistentIndex() > last+1
-	}
-	if ahead {
+	} else if ahead {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "consistent_index", Observed: fmt.Sprint(m.ConsistentIndex()),
 			Expected: fmt.Sprintf("at most %d, the last index of the log", last), Show: showDB(m, "meta")})
 	}

@@ -17,7 +17,8 @@ majority is left, logs that were acknowledged have been lost since (wiped, rolle
 elected. Voters that are not among the sources are taken to hold it; learners do not count; the configuration is the one at that index.
 Copies of running members look the same: those taken first end before entries that those taken last know to be committed. It is an error
 where one of the logs is shown to have lost entries (its database or its commit index lies beyond its end, it was wiped or is damaged), or to be
-older than what its member had stored (R10). Otherwise each log may be a sound prefix, and the sources do not tell which it is.`,
+older than what its member had stored (R10). Where the end that one member alone has lost makes the difference, it is a warning: what is wrong
+with that log is told by the checks of the log. Otherwise each log may be a sound prefix, and the sources do not tell which it is.`,
 	Needs: NeedLog | NeedTwo,
 	Run:   runCommitOnQuorum,
 }
@@ -108,10 +109,25 @@ func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int
 	f.Evidence[0].Field = field
 	if field == FieldStaggered {
 		f.Severity, f.Class = Warning, "inconclusive"
-	} else {
-		f.Explanation = fmt.Sprintf("%s knows commit %d; the logs of %s end before it, and %s", top.Label(), top.Commit, strings.Join(without, ", "), why)
+		return f
+	}
+	f.Explanation = fmt.Sprintf("%s knows commit %d; the logs of %s end before it, and %s", top.Label(), top.Commit, strings.Join(without, ", "), why)
+	if lost := in.lostEnds(short); len(lost) == 1 && holders+1 >= voters/2+1 {
+		f.Severity, f.Class, f.Members = Warning, "", lost
+		f.Explanation += ". The others may be sound prefixes"
 	}
 	return f
+}
+
+// lostEnds names the members whose own files show that their log once reached further.
+func (in *Input) lostEnds(short []*evidence.Member) []string {
+	var out []string
+	for _, m := range short {
+		if in.lostLog(m) != "" {
+			out = append(out, m.Label())
+		}
+	}
+	return out
 }
 
 // The fields of the first evidence of R07: one of the logs is shown to have lost entries, or to be older than what its member had

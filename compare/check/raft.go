@@ -2,12 +2,9 @@ package check
 
 import (
 	"fmt"
-	"slices"
 	"sort"
-	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 var logsMatch = Check{
@@ -183,77 +180,6 @@ func (in *Input) tookPart(o, m *evidence.Member) bool {
 		return true
 	}
 	return o.Membership.Started[m.MemberID]
-}
-
-var quorumPossible = Check{
-	ID: "M05", Title: "a majority of the configured voters can be started",
-	Doc: `Raft decides with a majority of the voters in its current configuration. A voter that never published itself (added with an address
-where nothing listens, or never started) counts in the majority but can not vote. When the voters that have run are too few for a
-majority, or only just enough while one of them is behind, the cluster can not elect a leader and the configuration can not be changed back.`,
-	Needs: NeedLog,
-	Run:   runQuorumPossible,
-}
-
-func runQuorumPossible(in *Input) Result {
-	m := in.newestConfiguration()
-	if m == nil {
-		return Result{Reason: "no source tells raft's configuration"}
-	}
-	ms := &m.Membership
-	var dead []string
-	f := Finding{Severity: Critical, Class: "membership"}
-	up, behind := 0, 0
-	for _, id := range ms.Voters {
-		if !in.hasRun(ms, id) {
-			dead = append(dead, id.String())
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()), Field: "peer URLs " + strings.Join(ms.PeerURLs[id], ","),
-				Observed: "a voter without a name that never published itself", Expected: "a started member", Show: showDB(m, "members")})
-			continue
-		}
-		up++
-		if in.knowsOlder(m, id.String()) {
-			behind++
-		}
-	}
-	if len(dead) == 0 {
-		return Result{Outcome: Holds}
-	}
-	if !slices.ContainsFunc(ms.Voters, func(id dumplog.ID) bool { return in.published(ms, id) }) {
-		return Result{Reason: "no voter has published itself yet: a new or freshly restored cluster"}
-	}
-	f.Members = []string{m.Label()}
-	f.At = in.confIndex(m)
-	need := ms.Quorum()
-	f.Title = fmt.Sprintf("voter %s never started: %d voters, %d needed for a majority, %d have run", strings.Join(dead, ", "), len(ms.Voters), need, up)
-	switch {
-	case up < need:
-		f.Explanation = "a majority can not be reached: no leader, no writes, and the member can not be removed through raft"
-	case up-behind < need:
-		f.Explanation = fmt.Sprintf("a majority needs every voter that has run; %d of them had not received this configuration when copied (it was down or slow), and without it there is no leader", behind)
-	default:
-		f.Severity, f.Explanation = Warning, "the cluster still has a majority, but tolerates fewer failures until the member is started or removed"
-		f.Class = ""
-	}
-	f.Remedy = []Remedy{{Text: "start every voter that has a data dir (a lagging one catches up), then remove the voter that never started", Command: "etcdctl member remove " + dead[0]}}
-	return Result{Outcome: Violated, Findings: []Finding{f}}
-}
-
-// published tells whether a member has told the cluster its name and client URLs, which it does at every start.
-func (in *Input) published(ms *evidence.Membership, id dumplog.ID) bool {
-	return ms.Started[id] || in.Replay != nil && in.Replay.Survey != nil && len(in.Replay.Survey.Starts[id]) > 0
-}
-
-// hasRun tells whether a voter ever published itself, or is at hand with a log that it can be started with.
-func (in *Input) hasRun(ms *evidence.Membership, id dumplog.ID) bool {
-	if in.published(ms, id) {
-		return true
-	}
-	for _, m := range in.Members {
-		if m.MemberID == id && m.HasLog() {
-			return true
-		}
-	}
-	return false
 }
 
 // newestConfiguration is the member whose view of raft's configuration goes furthest.

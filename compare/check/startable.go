@@ -1,0 +1,103 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var quorumPossible = Check{
+	ID: "M05", Title: "a majority of the configured voters can be started",
+	Doc: `Raft decides with a majority of the voters in its current configuration. A voter that never published itself (added with an address
+where nothing listens, or never started) counts in the majority but can not vote. When the voters that have run are too few for a
+majority, or only just enough while one of them is behind, the cluster can not elect a leader and the configuration can not be changed back.`,
+	Needs: NeedLog,
+	Run:   runQuorumPossible,
+}
+
+func runQuorumPossible(in *Input) Result {
+	m := in.newestConfiguration()
+	if m == nil {
+		return Result{Reason: "no source tells raft's configuration"}
+	}
+	ms := &m.Membership
+	var dead []string
+	f := Finding{Severity: Critical, Class: "membership"}
+	up, behind, absent := 0, 0, 0
+	for _, id := range ms.Voters {
+		if !in.hasRun(ms, id) {
+			dead = append(dead, id.String())
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()), Field: "peer URLs " + strings.Join(ms.PeerURLs[id], ","),
+				Observed: "a voter without a name that never published itself", Expected: "a started member", Show: showDB(m, "members")})
+			continue
+		}
+		up++
+		switch {
+		case in.knowsOlder(m, id.String()):
+			behind++
+		case !in.atHand(id):
+			absent++
+		}
+	}
+	if len(dead) == 0 {
+		return Result{Outcome: Holds}
+	}
+	if !slices.ContainsFunc(ms.Voters, func(id dumplog.ID) bool { return in.published(ms, id) }) {
+		return Result{Reason: "no voter has published itself yet: a new or freshly restored cluster"}
+	}
+	f.Members = []string{m.Label()}
+	f.At = in.confIndex(m)
+	need := ms.Quorum()
+	f.Title = fmt.Sprintf("voter %s never started: %d voters, %d needed for a majority, %d have run", strings.Join(dead, ", "), len(ms.Voters), need, up)
+	switch {
+	case up < need:
+		f.Explanation = "a majority can not be reached: no leader, no writes, and the member can not be removed through raft"
+	case up-behind < need:
+		f.Explanation = fmt.Sprintf("a majority needs every voter that has run; %d of them had not received this configuration when copied (it was down or slow), and without it there is no leader", behind)
+	case up-behind-absent < need && m.Commit <= f.At.Index:
+		f.Explanation = fmt.Sprintf("%d of the voters that have run are not among the sources, and nothing was committed since the configuration changed: without them a majority can not be reached, and there is no leader", absent)
+	default:
+		f.Severity, f.Explanation = Warning, "the cluster still has a majority, but tolerates fewer failures until the member is started or removed"
+		f.Class = ""
+	}
+	f.Remedy = in.quorumRemedy(m, dead[0], up < need)
+	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// quorumRemedy is what brings a majority back; without one the voters that have run can not do it alone.
+func (in *Input) quorumRemedy(m *evidence.Member, dead string, lost bool) []Remedy {
+	remove := "etcdctl member remove " + dead
+	if !lost {
+		return []Remedy{{Text: "start every voter that has a data dir (a lagging one catches up), then remove the voter that never started", Command: remove}}
+	}
+	return []Remedy{
+		{Text: "if a server can be brought up at the peer URL of the voter that never started, start it there with --initial-cluster-state existing: that makes the majority; then the voter can be removed", Command: remove},
+		{Text: "else start a copy of the data dir of " + m.Label() + " once with --force-new-cluster, which drops all other voters from the configuration; then add new members", Command: "etcd --force-new-cluster --data-dir COPY",
+			Risk: "what only other members hold is lost", Precondition: "no other member of this cluster runs or is ever started again"}}
+}
+
+// atHand tells whether the member's data dir is among the sources.
+func (in *Input) atHand(id dumplog.ID) bool {
+	return slices.ContainsFunc(in.Members, func(m *evidence.Member) bool { return m.MemberID == id && m.WAL != nil })
+}
+
+// published tells whether a member has told the cluster its name and client URLs, which it does at every start.
+func (in *Input) published(ms *evidence.Membership, id dumplog.ID) bool {
+	return ms.Started[id] || in.Replay != nil && in.Replay.Survey != nil && len(in.Replay.Survey.Starts[id]) > 0
+}
+
+// hasRun tells whether a voter ever published itself, or is at hand with a log that it can be started with.
+func (in *Input) hasRun(ms *evidence.Membership, id dumplog.ID) bool {
+	if in.published(ms, id) {
+		return true
+	}
+	for _, m := range in.Members {
+		if m.MemberID == id && m.HasLog() {
+			return true
+		}
+	}
+	return false
+}
