@@ -71,8 +71,13 @@ func (r *runner) snapshot(ctx context.Context, s *Step, m *Member, path string) 
 		return "", err
 	}
 	partial := path + ".partial"
-	size, err := saveSnapshot(ctx, c, partial)
+	call, cancel := context.WithTimeout(ctx, r.limits.transfer)
+	defer cancel()
+	size, err := saveSnapshot(call, c, partial)
 	if err != nil {
+		if call.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("the snapshot of %s: not within %v: %w", m.Name, r.limits.transfer, err)
+		}
 		return "", err
 	}
 	if err := r.note(s.ID, "file:"+filepath.Base(path), path); err != nil {

@@ -139,10 +139,12 @@ func (r *runner) keepAwake(ctx context.Context) (stop func()) {
 	go func() {
 		defer close(done)
 		for {
-			_ = r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
+			call, end := context.WithTimeout(ctx, r.limits.call) // one that gets lost must not keep the next from being sent
+			_ = r.ask(call, r.best(), func(ctx context.Context, c *clientv3.Client) error {
 				_, err := c.AlarmList(ctx)
 				return err
 			})
+			end()
 			select {
 			case <-ctx.Done():
 				return

@@ -58,11 +58,15 @@ func doVerify(ctx context.Context, r *runner, _ *Step) (string, error) {
 	}{
 		{"the member list is the planned one, without learners", r.listIsPlanned},
 		{"no CORRUPT alarm is raised", r.noAlarm},
-		{"linearizable reads and proposals work through every member", r.worksThrough},
-		{"HashKV is equal on all members at one revision", r.sameHash},
-		{"the auth revision is equal on all members", r.sameAuth},
+		{"linearizable reads and proposals work through every member", onVoters(r.worksThrough)},
+		{"HashKV is equal on all members at one revision", onVoters(r.sameHash)},
+		{"the auth revision is equal on all members", onVoters(r.sameAuth)},
+		{"learners have applied what the leader had", r.learnersFollow},
 	} {
 		detail, err := check.run(ctx, members)
+		if err == nil && detail == nothingToCheck {
+			continue
+		}
 		if err != nil {
 			r.out.prove(check.what, violated, err.Error())
 			return "", fmt.Errorf("%s: %w", check.what, err)
@@ -76,6 +80,48 @@ func doVerify(ctx context.Context, r *runner, _ *Step) (string, error) {
 	return "", nil
 }
 
+// nothingToCheck is the detail of a proof that is about nobody.
+const nothingToCheck = "-"
+
+// onVoters leaves learners out: they answer Status and serializable reads only.
+func onVoters(f func(context.Context, []*Member) (string, error)) func(context.Context, []*Member) (string, error) {
+	return func(ctx context.Context, members []*Member) (string, error) {
+		return f(ctx, slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return m.Learner }))
+	}
+}
+
+// learnersFollow waits until every learner that stays has applied what the best member has now, and holds as many keys.
+func (r *runner) learnersFollow(ctx context.Context, members []*Member) (string, error) {
+	var names []string
+	for _, m := range members {
+		if !m.Learner {
+			continue
+		}
+		goal, err := r.goal(ctx)
+		if err != nil {
+			return "", err
+		}
+		err = r.until(ctx, r.limits.step, "learner "+m.Name+" follows", func(ctx context.Context) error {
+			st, err := r.status(ctx, m)
+			if err == nil && st.RaftAppliedIndex < goal.RaftAppliedIndex {
+				err = fmt.Errorf("applied %d of %d", st.RaftAppliedIndex, goal.RaftAppliedIndex)
+			}
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+		if err := r.sameCount(ctx, m, goal.Header.GetRevision()); err != nil {
+			return "", err
+		}
+		names = append(names, m.Name)
+	}
+	if len(names) == 0 {
+		return nothingToCheck, nil
+	}
+	return strings.Join(names, ", "), nil
+}
+
 func (r *runner) listIsPlanned(ctx context.Context, members []*Member) (string, error) {
 	list, err := r.list(ctx)
 	if err != nil {
@@ -86,8 +132,14 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*Member) (string, 
 		want = append(want, r.idOf(m))
 	}
 	for i := range r.plan.Members {
-		if m := &r.plan.Members[i]; r.clones && m.Action == Remove && find(list, uint64(m.ID)) != nil {
-			want = append(want, uint64(m.ID)) // to be removed once the clones run
+		m := &r.plan.Members[i]
+		removedLater := r.clones && m.Action == Remove               // once the clones run
+		elsewhere := r.sandbox && m.Action == Keep && m.Source == "" // it runs, and is no part of the sandbox
+		if (removedLater || elsewhere) && find(list, uint64(m.ID)) != nil {
+			want = append(want, uint64(m.ID))
+			if elsewhere {
+				members = append(slices.Clone(members), m)
+			}
 		}
 	}
 	for _, m := range list {
@@ -125,9 +177,6 @@ func (r *runner) noAlarm(ctx context.Context, _ []*Member) (string, error) {
 // reads linearized. On copies a key is written, read through the next member and deleted too.
 func (r *runner) worksThrough(ctx context.Context, members []*Member) (string, error) {
 	for i, m := range members {
-		if m.Learner {
-			continue
-		}
 		if err := r.linearizable(ctx, m); err != nil {
 			return "", err
 		}

@@ -176,7 +176,7 @@ func (s *session) dirs(out string) {
 	s.out.Dirs = map[string]string{}
 	for i := range s.plan.Members {
 		m := &s.plan.Members[i]
-		if dir := filepath.Join(out, fileName(m.ServerName())); m.Action != Remove && m.Action != Retire {
+		if dir := filepath.Join(out, m.folder()); m.Action != Remove && m.Action != Retire {
 			if _, err := os.Stat(dir); err == nil {
 				s.out.Dirs[m.Name] = dir
 			}
@@ -272,7 +272,7 @@ func (s *session) makeClones(ctx context.Context, out string, set *evidence.Set)
 				t.Term = seen.Term
 			}
 		}
-		t.Name = fileName(m.ServerName())
+		t.Name = m.folder()
 		targets = append(targets, t)
 	}
 	// What is committed behind the best database was acknowledged: the clones execute it as the member would have.
@@ -310,7 +310,7 @@ func (s *session) proveClones(ctx context.Context, r *runner, st *stage, out str
 	}
 	var specs []evidence.Spec
 	for _, m := range r.present() {
-		dir := filepath.Join(out, fileName(m.ServerName()))
+		dir := filepath.Join(out, m.folder())
 		for _, part := range []string{"wal", "snap"} {
 			if err := copies.Folder(ctx, filepath.Join(dir, "member", part), filepath.Join(st.dataDir(m), "member", part)); err != nil {
 				return "", err

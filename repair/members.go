@@ -70,13 +70,17 @@ func (pl *planner) cluster() {
 
 // members lists every member of the configuration and every source that should be one, with what is done to it.
 func (pl *planner) members() error {
-	used := map[string]bool{}
 	ids := append(slices.Clone(pl.ref.Membership.Voters), pl.ref.Membership.Learners...)
 	slices.Sort(ids)
 	for _, id := range ids {
 		m := pl.member(id, slices.Contains(pl.ref.Membership.Learners, id))
-		used[m.Source] = m.Source != ""
-		pl.judge(&m)
+		if f := pl.inPlaceOf(&m); m.Source == "" && f != nil {
+			m.Name, m.Source = f.Name, f.Name
+			pl.judgeMisplaced(&m, f)
+		} else {
+			pl.judge(&m)
+		}
+		pl.used[m.Source] = m.Source != ""
 		pl.p.Members = append(pl.p.Members, m)
 	}
 	if pl.best.MemberID == 0 || pl.p.Member(pl.p.Best.Name) == nil {
@@ -84,11 +88,13 @@ func (pl *planner) members() error {
 	}
 	for i := range pl.r.Members {
 		f := &pl.r.Members[i]
-		if !used[f.Name] && pl.kinds[f.Name] == evidence.KindDataDir {
+		if !pl.used[f.Name] && pl.isDataDir(f) {
 			pl.p.Members = append(pl.p.Members, pl.outsider(f))
 		}
 	}
 	pl.zombies()
+	pl.learners()
+	pl.unique()
 	slices.SortStableFunc(pl.p.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	for i := range pl.p.Members {
 		m := &pl.p.Members[i]
@@ -135,15 +141,13 @@ func (pl *planner) member(id dumplog.ID, learner bool) Member {
 			}
 		}
 	}
-	for i := range pl.r.Members {
-		if f := &pl.r.Members[i]; f.MemberID == id && f.ClusterID == pl.best.ClusterID && pl.kinds[f.Name] == evidence.KindDataDir {
-			m.Name, m.Source = f.Name, f.Name
-		}
+	if f := pl.ownSource(id); f != nil {
+		m.Name, m.Source = f.Name, f.Name
 	}
 	if m.Name == "" {
 		m.Name = m.NodeName
 	}
-	if m.Name == "" || m.Source == "" && pl.p.Member(m.Name) != nil {
+	if m.Name == "" {
 		m.Name = id.String()
 	}
 	return m
@@ -193,7 +197,10 @@ func (pl *planner) judge(m *Member) {
 		m.Action, m.Why = Replace, why
 		return
 	}
-	m.Action, m.Why = Keep, "its content is that of "+pl.p.Best.Name
+	m.Action, m.Why = Keep, "nothing is wrong with it beside "+pl.p.Best.Name
+	if slices.Contains(pl.p.Best.Equals, m.Source) {
+		m.Why = "its content is that of " + pl.p.Best.Name
+	}
 	for i := range pl.r.Findings {
 		if fd := &pl.r.Findings[i]; fd.Class == "lagging" && slices.Contains(fd.Members, m.Source) {
 			m.Why = fd.Title + "; it catches up once it runs"
@@ -210,7 +217,7 @@ func (pl *planner) judgeAbsent(m *Member) {
 	case pl.dead[m.ID.String()]:
 		m.Action, m.Why = Remove, "it never started, and counts in the majority all the same"
 	case m.Learner:
-		m.Action, m.Why = Remove, "a learner without a data dir at hand; add it again when the voters are well"
+		m.Action, m.Why = Keep, "a learner whose data dir is not among the sources: not judged"
 	case pl.gone(m):
 		m.Action, m.Why = Replace, "its data dir is lost"
 	case pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy:
@@ -232,6 +239,8 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 		return "its data dir is given up"
 	case m.NotStartable != "":
 		return m.NotStartable
+	case pl.p.Verdict.Cause == "data-dir-cloned-running-twice" && len(pl.copiesOf(m.ID)) > 1:
+		return fmt.Sprintf("two processes ran under its ID (%s): what they acknowledged contradicts each other", strings.Join(pl.copiesOf(m.ID), ", "))
 	case r != nil && r.Lacks.CommittedEntries > 0, r != nil && r.Unique.CommittedEntries > 0:
 		return strings.Join(r.Reasons, ", ")
 	}
@@ -250,22 +259,35 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 	return ""
 }
 
+// notMember is why no server is started on an outsider's data dir.
+const notMember = "it is no member of the cluster"
+
 // outsider is a data dir whose member the newest configuration does not know.
 func (pl *planner) outsider(f *evidence.Facts) Member {
-	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Applied: f.AppliedIndex, NotStartable: "it is no member of the cluster"}
+	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Applied: f.AppliedIndex, NotStartable: notMember}
 	if row := rowOf(f, f.MemberID); row != nil {
 		m.PeerURLs, m.ClientURLs = row.PeerURLs, row.ClientURLs
 	}
 	if f.DB != nil && f.DB.CurrentRevision != nil {
 		m.Revision = *f.DB.CurrentRevision
 	}
-	if f.ClusterID != pl.best.ClusterID {
+	switch {
+	case f.ClusterID != pl.best.ClusterID:
 		m.Action, m.Why = Join, fmt.Sprintf("it runs as a cluster of its own (cluster ID %s)", f.ClusterID)
-		return m
-	}
-	m.Action, m.Why = Retire, "the cluster has no such member: a process that still runs on this data dir only disturbs"
-	if slices.Contains(pl.ref.Membership.Removed, f.MemberID) {
-		m.Why = "the cluster removed this member; a process that still runs on its data dir only disturbs"
+	case pl.configured(f) && pl.p.Verdict.Class == "foreign-cluster":
+		m.Action = Retire
+		m.Why = "a cluster of its own with the name and peer URL of " + pl.ownSource(f.MemberID).Name + ": set its data dir aside, and add it later with a name and URL of its own"
+		m.NotStartable = "its ID is that of another member"
+	case pl.configured(f):
+		m.Action = Retire
+		m.Why = fmt.Sprintf("another copy of the data dir of %s, with its member ID; a process that runs on it breaks what the other one promised", pl.ownSource(f.MemberID).Name)
+		m.NotStartable = "it is a second copy of one member"
+	case slices.ContainsFunc(pl.o.Replace, m.named):
+		m.Action, m.Why = Join, "chosen with --replace: it comes back empty, under a new ID"
+	case slices.Contains(pl.ref.Membership.Removed, f.MemberID):
+		m.Action, m.Why = Retire, "the cluster removed this member; a process that still runs on its data dir only disturbs"
+	default:
+		m.Action, m.Why = Retire, "the cluster has no such member: a process that still runs on this data dir only disturbs"
 	}
 	return m
 }

@@ -3,97 +3,107 @@
 package repair
 
 import (
-	"path/filepath"
+	"context"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcd-medic/etcd-medic/compare"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// trouble is a way to spoil the membership of a real cluster; the stopped data dirs are planned and rehearsed.
-type trouble struct {
-	name  string
-	spoil func(t *testing.T, c *clustertest.Cluster) []string // returns the sources at hand
-	// acts are what must be done to members, by action; Remove and Retire alike take a member out of the list.
-	acts  map[Action]int
-	class string
-}
+// nobody is a peer URL at which nothing listens.
+const nobody = "http://127.121.9.9:2380"
 
-var troubles = []trouble{
-	{
-		name: "learner that never started", class: "membership", acts: map[Action]int{Remove: 1},
-		spoil: func(t *testing.T, c *clustertest.Cluster) []string {
-			request(t, c, func(cl *clientv3.Client) error {
-				_, err := cl.MemberAddAsLearner(t.Context(), []string{"http://127.121.9.9:2380"})
-				return err
-			})
-			c.Put(0, "behind", "the learner")
-			c.WaitEqual()
-			c.StopAll()
-			return c.Sources()
+// TestE2ERepairRemoved: members that the cluster removed, and whose data dirs are still there.
+func TestE2ERepairRemoved(t *testing.T) {
+	runTroubles(t, []trouble{
+		{
+			name: "removed while it was down", lines: []string{"3.5.35", "3.6.16", "3.7.3"},
+			spoil: func(_ *testing.T, s *spoiled) []string {
+				s.c.Stop(2)
+				s.c.Leader()
+				s.c.Remove(2)
+				s.put(0, 10)
+				return s.c.Sources()
+			},
+			want: wanted{class: "membership", cause: "removed-member-data-dir", mode: Live,
+				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire}, why: map[string]string{"node3": "removed"}},
 		},
-	},
+		{
+			name: "removed while it ran", lines: []string{"3.5.35", "3.6.16"},
+			spoil: func(_ *testing.T, s *spoiled) []string {
+				s.lead(0)
+				s.c.Remove(2)
+				s.c.WaitExit(2) // it learns of its removal
+				s.c.Leader()
+				s.put(0, 10)
+				return s.c.Sources()
+			},
+			want: wanted{class: "membership", cause: "removed-member-data-dir", mode: Live,
+				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire}, why: map[string]string{"node3": "removed"}},
+		},
+		{
+			name: "removed while it was cut off and still runs", lines: []string{"3.5.35", "3.6.16"},
+			spoil: func(t *testing.T, s *spoiled) []string {
+				s.lead(0)
+				s.c.Pause(2)
+				s.removeThrough(0, 2)
+				s.put(0, 10)
+				copied := "node3=" + evidencetest.Copy(t, s.c.DataDir(2)) // it stands still, and does not know
+				s.c.Kill(2)
+				return append(s.c.Sources()[:2], copied)
+			},
+			want: wanted{class: "membership", cause: "removed-member-data-dir", mode: Live,
+				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire}, why: map[string]string{"node3": "removed"}},
+		},
+	})
 }
 
-// request retries what strict-reconfig-check refuses until the members have been connected for a while.
-func request(t *testing.T, c *clustertest.Cluster, f func(*clientv3.Client) error) {
-	t.Helper()
-	var err error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		if err = f(c.Client(0)); err == nil {
-			return
+// lead makes member i the leader.
+func (s *spoiled) lead(i int) {
+	s.Helper()
+	s.c.WaitUntil("the leader has moved", func(ctx context.Context) error {
+		now := s.c.Leader()
+		if now == i {
+			return nil
 		}
-	}
-	t.Fatal(err)
+		st, err := s.c.Client(i).Status(ctx, s.c.Endpoint(i))
+		if err == nil {
+			_, err = s.c.Client(now).MoveLeader(ctx, st.Header.MemberId)
+		}
+		return err
+	})
 }
 
-// TestE2ERepairMembership plans and rehearses for clusters whose member list is the trouble.
-func TestE2ERepairMembership(t *testing.T) {
-	for _, v := range []string{"3.5.35", "3.6.16"} {
-		server := clustertest.Server(t, v)
-		for _, tr := range troubles {
-			t.Run(v+"/"+tr.name, func(t *testing.T) {
-				c := clustertest.Start(t, server, 3, clustertest.Options{})
-				for range 10 {
-					c.Put(0, "k", "v")
-				}
-				var specs []evidence.Spec
-				for _, d := range tr.spoil(t, c) {
-					spec, err := evidence.ParseSpec(d)
-					if err != nil {
-						t.Fatal(err)
-					}
-					specs = append(specs, spec)
-				}
-				p, err := NewPlan(t.Context(), specs, PlanOptions{Compare: compare.Options{Version: "test"}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				have := map[Action]int{}
-				for i := range p.Members {
-					have[p.Members[i].Action]++
-				}
-				for a, n := range tr.acts {
-					if have[a] != n || p.Verdict.Class != tr.class {
-						t.Errorf("%s: %v, want %d of %s", p.Verdict.Class, have, n, a)
-					}
-				}
-				file := filepath.Join(t.TempDir(), "plan.yaml")
-				if err := p.Save(file); err != nil {
-					t.Fatal(err)
-				}
-				o := RunOptions{EtcdBinary: server}
-				out, err := Rehearse(t.Context(), file, o)
-				mustReach(t, out, err)
-				dir := filepath.Join(t.TempDir(), "clone")
-				out, err = Apply(t.Context(), file, ApplyOptions{Mode: Clone, Out: dir, RunOptions: o})
-				mustReach(t, out, err)
-				onlyWhatWasThere(t, p, dir)
-			})
+// removeThrough removes member who through member i; who may hang.
+func (s *spoiled) removeThrough(i, who int) {
+	s.Helper()
+	s.c.WaitUntil("the member is removed", func(ctx context.Context) error {
+		list, err := s.c.Client(i).MemberList(ctx)
+		if err != nil {
+			return err
 		}
-	}
+		if m := byPeerURL(list.Members, []string{s.c.PeerURL(who)}); m != nil {
+			_, err = s.c.Client(i).MemberRemove(ctx, m.GetID())
+		}
+		return err
+	})
 }
+
+// vacant adds a member at an address where nothing listens.
+func (s *spoiled) vacant(i int, add func(*clientv3.Client) func(context.Context, []string) (*clientv3.MemberAddResponse, error)) {
+	s.Helper()
+	s.c.WaitUntil("the member is accepted", func(ctx context.Context) error {
+		_, err := add(s.c.Client(i))(ctx, []string{nobody})
+		return err
+	})
+}
+
+func asLearner(c *clientv3.Client) func(context.Context, []string) (*clientv3.MemberAddResponse, error) {
+	return c.MemberAddAsLearner
+}
+
+func asVoter(c *clientv3.Client) func(context.Context, []string) (*clientv3.MemberAddResponse, error) {
+	return c.MemberAdd
+}
+

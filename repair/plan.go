@@ -189,6 +189,15 @@ func (m *Member) ServerName() string {
 	return m.Name
 }
 
+// folder is the name of its data dir among those of the other members. A member that is retired may have the server name of its
+// successor.
+func (m *Member) folder() string {
+	if m.Action == Retire {
+		return fileName(m.Name) + "-" + m.ID.String()
+	}
+	return fileName(m.ServerName())
+}
+
 // Way is one way to repair.
 type Way struct {
 	Mode        Mode `json:"mode"`

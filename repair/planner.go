@@ -35,6 +35,8 @@ type planner struct {
 	ref *evidence.Facts
 	// dead are the voters that never started, by ID.
 	dead map[string]bool
+	// used are the sources that a member of the configuration has.
+	used map[string]bool
 }
 
 // NewPlan diagnoses the sources and plans the repair. A *RefusedError says why there is no plan: nothing to repair, not enough
@@ -127,7 +129,7 @@ func newPlanner(r *compare.Report, specs []evidence.Spec, o PlanOptions) *planne
 	for _, s := range specs {
 		p.Inputs = append(p.Inputs, Input{Name: s.Name, Where: s.Where, WALDir: s.WALDir})
 	}
-	pl := &planner{p: p, o: o, r: r, ranks: map[string]*compare.Rank{}, kinds: map[string]evidence.Kind{}, dead: map[string]bool{}}
+	pl := &planner{p: p, o: o, r: r, ranks: map[string]*compare.Rank{}, kinds: map[string]evidence.Kind{}, dead: map[string]bool{}, used: map[string]bool{}}
 	for _, s := range r.Sources {
 		p.Sources = append(p.Sources, Source{Name: s.Name, Kind: s.Kind, Files: s.Files, Bytes: s.Bytes, SHA256: s.SHA256})
 		pl.kinds[s.Name] = s.Kind
@@ -216,6 +218,7 @@ func (pl *planner) choose() error {
 		pl.p.Mode, pl.p.Why = Restore, "no data dir is usable as it is"
 		return nil
 	}
+	pl.votersFirst(top)
 	if len(top) > 1 && !pl.harmless(top) {
 		return refusedf("name the member to keep with --best; see etcd-medic compare "+strings.Join(top, " "),
 			"%s stand equally well, but their contents differ: %s", strings.Join(top, ", "), pl.r.Best.Why)

@@ -39,7 +39,11 @@ func Rehearse(ctx context.Context, file string, o RunOptions) (*Outcome, error) 
 func (s *session) sandboxed(ctx context.Context, mode Mode, work string, throwAway bool) error {
 	way := s.plan.Way(Reseed)
 	if way == nil || !way.Possible {
-		return refusedf("see the steps of the plan", "a plan to %s has no steps that could be tried on copies", s.plan.Mode)
+		hint := "see the steps of the plan"
+		if c := s.plan.Way(Clone); c != nil && c.Possible {
+			hint = "etcd-medic repair apply PLAN --mode clone -o DIR starts copies of what it wrote in a sandbox too"
+		}
+		return refusedf(hint, "a plan to %s has no steps that could be tried on copies", s.plan.Mode)
 	}
 	steps := s.plan.Way(way.Uses)
 	work = absolute(work) // servers run in another folder

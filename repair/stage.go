@@ -30,11 +30,11 @@ type stage struct {
 }
 
 func (s *stage) dataDir(m *Member) string {
-	return filepath.Join(s.dir, "members", fileName(m.ServerName()))
+	return filepath.Join(s.dir, "members", m.folder())
 }
 
 func (s *stage) beforeDir(m *Member) string {
-	return filepath.Join(s.dir, "before", fileName(m.ServerName())+"-"+m.ID.String())
+	return filepath.Join(s.dir, "before", m.folder()+"-"+m.ID.String())
 }
 
 func (s *stage) process(m *Member) *node.Member {

@@ -194,8 +194,12 @@ func (b *builder) save(m *Member) {
 }
 
 func (b *builder) start(m *Member) {
-	b.add(Step{Kind: StepStart, Member: m.Name, Title: "start " + m.Name + " on its own data dir, so that a majority runs",
-		Precondition: "its data dir is sound and only lags", Effect: m.Name + " votes and catches up from the log or by a snapshot",
+	why, effect := "so that a majority runs", m.Name+" votes and catches up from the log or by a snapshot"
+	if m.Learner {
+		why, effect = "where it catches up", m.Name+" catches up from the log or by a snapshot; it has no vote"
+	}
+	b.add(Step{Kind: StepStart, Member: m.Name, Title: "start " + m.Name + " on its own data dir, " + why,
+		Precondition: "its data dir is sound and only lags", Effect: effect,
 		Undo: "stop it again", Done: m.Name + " serves and knows a leader", ByHand: byHandStart(m)})
 }
 

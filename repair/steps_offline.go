@@ -60,8 +60,8 @@ func (b *builder) install() {
 			continue
 		}
 		s.ByHand = append(s.ByHand,
-			Command{"systemd", onHost(m, fmt.Sprintf("systemctl stop etcd; mv DATA_DIR DATA_DIR.before-repair; cp -a OUT/%s DATA_DIR; chown -R etcd: DATA_DIR", fileName(m.ServerName())))},
-			Command{"static-pod", onHost(m, fmt.Sprintf("mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.aside; mv DATA_DIR DATA_DIR.before-repair; cp -a OUT/%s DATA_DIR", fileName(m.ServerName())))})
+			Command{"systemd", onHost(m, fmt.Sprintf("systemctl stop etcd; mv DATA_DIR DATA_DIR.before-repair; cp -a OUT/%s DATA_DIR; chown -R etcd: DATA_DIR", m.folder()))},
+			Command{"static-pod", onHost(m, fmt.Sprintf("mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.aside; mv DATA_DIR DATA_DIR.before-repair; cp -a OUT/%s DATA_DIR", m.folder()))})
 	}
 	s.ByHand = append(s.ByHand, Command{"note", "when every data dir is in place: start all members"})
 	b.add(s)

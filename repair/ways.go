@@ -12,18 +12,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// drifted tells causes in which a row of bucket members is stale and a start on a sound release mends it.
-func drifted(cause string) bool {
-	return cause == "learner-promotion-not-persisted" || cause == "zombie-members-v3-bucket"
-}
-
 // mode recommends a way.
 func (pl *planner) mode() {
-	pl.oneLearner()
 	c := &pl.p.Cluster
 	switch {
 	case pl.r.Verdict.Healthy == nil || pl.p.Verdict.Class == "torn-copy":
 		pl.p.Mode, pl.p.Why = RehearseOnly, "the evidence does not suffice to change a cluster: "+pl.p.Verdict.Summary
+	case pl.bestLearns():
+		pl.p.Mode = Clone
+		pl.p.Why = pl.p.Best.Name + " is a learner: it can neither lead nor go on alone, but its database can become that of all members"
 	case c.Startable >= c.Quorum:
 		pl.p.Mode = Live
 		pl.p.Why = fmt.Sprintf("%d of %d voters can be started, %d are needed: the cluster can be repaired while it runs", c.Startable, c.Voters, c.Quorum)
@@ -33,21 +30,6 @@ func (pl *planner) mode() {
 	default:
 		pl.p.Mode = ForceNewCluster
 		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the best member goes on alone and the others are added to it", c.Startable, c.Voters, c.Quorum)
-	}
-}
-
-// oneLearner takes learners out of the way: a cluster accepts one at a time, and stuck ones do not become voters.
-func (pl *planner) oneLearner() {
-	rejoin := slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.rejoins() })
-	for i := range pl.p.Members {
-		m := &pl.p.Members[i]
-		switch {
-		case !m.Learner || m.Action == Best || m.Action == Remove:
-		case pl.p.Verdict.Cause == "stuck-learner":
-			m.Action, m.Why = Remove, "a learner that does not get on; add it again, empty, when the voters are well"
-		case rejoin:
-			m.Action, m.Why = Remove, "a learner, and the cluster takes one at a time; add it again when the voters are well"
-		}
 	}
 }
 
@@ -67,6 +49,7 @@ func (pl *planner) allAtHand() bool {
 func (pl *planner) lost() {
 	pl.p.Lost = Lost{}
 	if pl.r.Best == nil {
+		pl.saveForeign()
 		return
 	}
 	l := pl.r.Best.Lost
@@ -88,6 +71,18 @@ func (pl *planner) lost() {
 			cmd = strings.Replace(cmd, " "+src.Name+" ", " "+shellescape.Quote(pl.place(src))+" ", 1)
 		}
 		pl.p.Lost.Save = append(pl.p.Lost.Save, cmd+" > lost-entries.jsonl")
+	}
+	pl.saveForeign()
+}
+
+// saveForeign adds the commands that write out what other clusters hold, all of it: there is no telling what they have in common.
+func (pl *planner) saveForeign() {
+	for _, name := range pl.foreign() {
+		for _, src := range pl.r.Sources {
+			if src.Name == name {
+				pl.p.Lost.Save = append(pl.p.Lost.Save, pl.extract(src, nil, -1))
+			}
+		}
 	}
 }
 
@@ -137,14 +132,10 @@ func (pl *planner) cautions() {
 	if len(pl.p.Best.Equals) > 0 {
 		say("%s is as good as %s; --best takes another one", strings.Join(pl.p.Best.Equals, ", "), pl.p.Best.Name)
 	}
+	pl.p.Cautions = append(pl.p.Cautions, pl.membershipCautions()...)
 	for _, k := range pl.r.Causes {
-		if k.ID == pl.p.Verdict.Cause && len(k.FixedIn) > 0 {
+		if k.ID == pl.p.Verdict.Cause && len(k.FixedIn) > 0 && !drifted(k.ID) {
 			say("the defect behind it (%s) comes back at the next restart unless every member is upgraded past it: %s", k.ID, strings.Join(k.FixedIn, ", "))
-		}
-	}
-	for i := range pl.p.Members {
-		if m := &pl.p.Members[i]; m.Source == "" && m.Action != Remove {
-			say("the data dir of %s was not looked at", m.Name)
 		}
 	}
 	for _, a := range pl.p.Cluster.Alarms {
@@ -193,6 +184,9 @@ func (pl *planner) liveWay() Way {
 	if c.Startable < c.Quorum {
 		return Way{Mode: Live, Why: fmt.Sprintf("%d of %d voters can be started, %d are needed to decide anything", c.Startable, c.Voters, c.Quorum)}
 	}
+	if pl.bestLearns() {
+		return Way{Mode: Live, Why: pl.p.Best.Name + " is a learner, which can not lead; --best takes a voter"}
+	}
 	b := &builder{p: pl.p, voters: c.Voters, up: c.Startable}
 	return Way{Mode: Live, Possible: true, Why: "the cluster goes on serving; one member at a time is out", Steps: b.live()}
 }
@@ -203,6 +197,9 @@ func (pl *planner) forceWay() Way {
 	}
 	if b := pl.p.Member(pl.p.Best.Name); !b.Startable {
 		return Way{Mode: ForceNewCluster, Why: pl.p.Best.Name + " can not be started: " + b.NotStartable}
+	}
+	if pl.bestLearns() {
+		return Way{Mode: ForceNewCluster, Why: pl.p.Best.Name + " is a learner, and a forced start does not make it a voter"}
 	}
 	b := &builder{p: pl.p, voters: 1, up: 1}
 	return Way{Mode: ForceNewCluster, Possible: true, Why: "the cluster is down; " + pl.p.Best.Name + " keeps its ID and data, entries that it has not committed and the other members' IDs are lost",
@@ -223,12 +220,15 @@ func (pl *planner) cloneWay() Way {
 }
 
 func (pl *planner) reseedWay() Way {
-	uses := Live
+	uses := pl.liveWay()
 	if c := &pl.p.Cluster; c.Startable < c.Quorum {
-		uses = ForceNewCluster
+		uses = pl.forceWay()
+	}
+	if !uses.Possible {
+		return Way{Mode: Reseed, Uses: uses.Mode, Why: uses.Why}
 	}
 	b := &builder{p: pl.p}
-	return Way{Mode: Reseed, Uses: uses, Possible: true, Why: "the cluster is down; the steps of " + string(uses) + " are done to copies in a sandbox, and the data dirs that result are put in place", Steps: b.handOut()}
+	return Way{Mode: Reseed, Uses: uses.Mode, Possible: true, Why: "the cluster is down; the steps of " + string(uses.Mode) + " are done to copies in a sandbox, and the data dirs that result are put in place", Steps: b.handOut()}
 }
 
 // restore is the plan when no data dir can serve.

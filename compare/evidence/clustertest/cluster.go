@@ -284,6 +284,26 @@ func (c *Cluster) Add(learner bool) int {
 	return len(c.members) - 1
 }
 
+// AddAgain adds member i, which was removed and wiped, through member 0 under its old name and addresses, starts it and waits until it
+// serves. It gets a new ID.
+func (c *Cluster) AddAgain(i int) {
+	c.t.Helper()
+	m := c.members[i]
+	c.WaitUntil("the member is accepted", func(ctx context.Context) error {
+		_, err := c.Client(0).MemberAdd(ctx, []string{m.peerURL})
+		return err
+	})
+	initial := []string{m.name + "=" + m.peerURL}
+	for _, o := range c.members {
+		if !o.removed && o != m {
+			initial = append(initial, o.name+"="+o.peerURL)
+		}
+	}
+	m.initial, m.state, m.removed = strings.Join(initial, ","), "existing", false
+	m.start()
+	c.waitServing(i)
+}
+
 // Client returns a client of member i alone, closed when the test ends. It uses the credentials of Login.
 func (c *Cluster) Client(i int) *clientv3.Client {
 	c.t.Helper()

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -83,7 +84,7 @@ func planSheet(p *repair.Plan, file string) render.Sheet {
 		{"keep", keepText(p)},
 		{"given up", lostText(p)},
 	}}
-	s := render.Sheet{Sections: []render.Section{head, memberSection(p)}}
+	s := render.Sheet{Sections: []render.Section{head, memberSection(p), reasons(p)}}
 	if len(p.Lost.Save) > 0 {
 		s.Sections = append(s.Sections, render.Section{Title: "save first", Commands: prefixed("$ ", p.Lost.Save)})
 	}
@@ -121,6 +122,28 @@ func memberSection(p *repair.Plan) render.Section {
 	for i := range p.Members {
 		m := &p.Members[i]
 		s.Rows = append(s.Rows, []string{m.Name, m.ID.String(), string(m.Action), number(m.Revision), number(int64(m.Lacks))})
+	}
+	return s
+}
+
+// reasons says of every member but the best one why that is done to it; members with one reason share a line.
+func reasons(p *repair.Plan) render.Section {
+	s := render.Section{Title: "why"}
+	var order []string
+	who := map[string][]string{}
+	for i := range p.Members {
+		m := &p.Members[i]
+		if m.Action == repair.Best {
+			continue
+		}
+		k := string(m.Action) + ": " + m.Why
+		if who[k] == nil {
+			order = append(order, k)
+		}
+		who[k] = append(who[k], m.Name)
+	}
+	for _, k := range order {
+		s.Lines = append(s.Lines, "- "+strings.Join(who[k], ", ")+", "+k)
 	}
 	return s
 }

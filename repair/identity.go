@@ -1,0 +1,127 @@
+package repair
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Who is who: a data dir belongs to the member whose ID its log carries, whatever it is called. One ID may come in several copies, and
+// one name or address may have had several members, one after the other.
+
+// configured tells whether a source's own ID is in the newest configuration of the cluster that is kept.
+func (pl *planner) configured(f *evidence.Facts) bool {
+	ms := &pl.ref.Membership
+	return f.ClusterID == pl.best.ClusterID && (slices.Contains(ms.Voters, f.MemberID) || slices.Contains(ms.Learners, f.MemberID))
+}
+
+func (pl *planner) isDataDir(f *evidence.Facts) bool { return pl.kinds[f.Name] == evidence.KindDataDir }
+
+// ownSource is the data dir of a configured member, nil when it is not at hand. Of several copies the one that is kept counts, else the
+// one that stands best.
+func (pl *planner) ownSource(id dumplog.ID) *evidence.Facts {
+	var found *evidence.Facts
+	for i := range pl.r.Members {
+		f := &pl.r.Members[i]
+		switch {
+		case f.MemberID != id || f.ClusterID != pl.best.ClusterID || !pl.isDataDir(f):
+		case f == pl.best, found == nil:
+			found = f
+		case found != pl.best && pl.rankOf(f) < pl.rankOf(found):
+			found = f
+		}
+	}
+	return found
+}
+
+// rankOf is a source's place in the ranking, from 0.
+func (pl *planner) rankOf(f *evidence.Facts) int {
+	if pl.r.Best == nil {
+		return 0
+	}
+	for i := range pl.r.Best.Ranking {
+		if pl.r.Best.Ranking[i].Member == f.Name {
+			return i
+		}
+	}
+	return len(pl.r.Best.Ranking)
+}
+
+// copiesOf are all data dirs that carry the ID of a configured member.
+func (pl *planner) copiesOf(id dumplog.ID) []string {
+	var out []string
+	for i := range pl.r.Members {
+		if f := &pl.r.Members[i]; f.MemberID == id && f.ClusterID == pl.best.ClusterID && pl.isDataDir(f) {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+// inPlaceOf finds the data dir that lies where an absent member's should: of nobody in the configuration, under the same name or at the
+// same peer URL; nil when there is none.
+func (pl *planner) inPlaceOf(m *Member) *evidence.Facts {
+	for i := range pl.r.Members {
+		f := &pl.r.Members[i]
+		if !pl.isDataDir(f) || pl.configured(f) || pl.used[f.Name] {
+			continue
+		}
+		if m.NodeName != "" && (f.NodeName == m.NodeName || f.Name == m.NodeName) {
+			return f
+		}
+		if row := rowOf(f, f.MemberID); row != nil && slices.ContainsFunc(row.PeerURLs, func(u string) bool { return slices.Contains(m.PeerURLs, u) }) {
+			return f
+		}
+	}
+	return nil
+}
+
+// judgeMisplaced is judge for a member in whose place another one's data dir lies.
+func (pl *planner) judgeMisplaced(m *Member, f *evidence.Facts) {
+	switch {
+	case f.MemberID == 0:
+		m.NotStartable = "its data dir does not tell whose it is: " + pl.damage(f.Name)
+	case f.ClusterID != pl.best.ClusterID:
+		m.NotStartable = fmt.Sprintf("in its place lies the data dir of another cluster (%s)", f.ClusterID)
+	case slices.Contains(pl.ref.Membership.Removed, f.MemberID):
+		m.NotStartable = fmt.Sprintf("in its place lies the data dir of member %s, which the cluster removed", f.MemberID)
+	default:
+		m.NotStartable = fmt.Sprintf("in its place lies the data dir of member %s, which the cluster does not know", f.MemberID)
+	}
+	m.Action, m.Why = Replace, m.NotStartable
+	if m.Learner {
+		m.Action = Remove
+	}
+}
+
+// foreign are the data dirs of other clusters that are given up.
+func (pl *planner) foreign() []string {
+	var out []string
+	for i := range pl.p.Members {
+		if m := &pl.p.Members[i]; m.Source != "" {
+			if f := pl.facts(m.Source); f.ClusterID != pl.best.ClusterID && f.ClusterID != 0 {
+				out = append(out, m.Source)
+			}
+		}
+	}
+	return out
+}
+
+// unique takes care that no two members of the plan have one name: steps go by names.
+func (pl *planner) unique() {
+	seen := map[string]bool{}
+	for _, withSource := range []bool{true, false} { // a source keeps its label
+		for i := range pl.p.Members {
+			m := &pl.p.Members[i]
+			if (m.Source != "") != withSource {
+				continue
+			}
+			if seen[m.Name] {
+				m.Name = m.ID.String()
+			}
+			seen[m.Name] = true
+		}
+	}
+}

@@ -1,0 +1,86 @@
+//go:build e2e
+
+package repair
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+// TestE2ERepairQuorum: members that lost what they had promised, and members that count although they never voted.
+func TestE2ERepairQuorum(t *testing.T) {
+	deadVoter := func(down, other int) func(*testing.T, *spoiled) []string {
+		return func(_ *testing.T, s *spoiled) []string {
+			s.c.Stop(down)
+			s.c.Leader()
+			s.put(other, 10)
+			s.vacant(other, asVoter)
+			s.noLeader(other)
+			return s.c.Sources()
+		}
+	}
+	loose := clustertest.Options{Args: []string{"--strict-reconfig-check=false"}}
+	runTroubles(t, []trouble{
+		{
+			name: "node1 wiped and started as new", lines: []string{"3.5.35", "3.6.16", "3.7.3"},
+			spoil: func(_ *testing.T, s *spoiled) []string { s.wiped(0); return s.c.Sources() },
+			want: wanted{class: "member-lost-data", cause: "wiped-member-rejoined-same-id", mode: Live,
+				acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Keep}},
+		},
+		{
+			name: "unreachable voter added while node1 was down", lines: []string{"3.5.35", "3.6.16", "3.7.3"}, opts: loose,
+			spoil: deadVoter(0, 1),
+			want: wanted{class: "membership", cause: "quorum-lost-after-member-add", mode: Live,
+				acts: nil, why: map[string]string{"node1": "entries behind"}},
+		},
+		{
+			name: "unreachable voter added while node1 was down, its dir not at hand", lines: []string{"3.6.16"}, opts: loose,
+			spoil: func(t *testing.T, s *spoiled) []string { return deadVoter(0, 1)(t, s)[1:] },
+			want:  wanted{class: "membership", mode: ForceNewCluster},
+		},
+	})
+}
+
+// wiped deletes the data dir of member i and starts it again under its old flags while its peers are cut off; then it meets them and
+// panics.
+func (s *spoiled) wiped(i int) {
+	s.Helper()
+	others := []int{(i + 1) % 3, (i + 2) % 3}
+	s.lead(others[0])
+	s.c.WaitApplied()
+	s.c.Stop(i)
+	for _, o := range others {
+		s.c.Pause(o)
+	}
+	s.c.Wipe(i)
+	s.c.StartProcess(i)
+	s.c.WaitUntil("a log is there", func(context.Context) error {
+		if segs, err := filepath.Glob(filepath.Join(s.c.DataDir(i), "member", "wal", "*.wal")); err != nil || len(segs) == 0 {
+			return fmt.Errorf("no segment (%v)", err)
+		}
+		return nil
+	})
+	for _, o := range others {
+		s.c.Resume(o)
+	}
+	s.c.WaitExit(i)
+	s.c.Leader()
+	s.put(others[0], 5)
+	s.c.WaitApplied()
+}
+
+// noLeader waits until member i says that nobody leads.
+func (s *spoiled) noLeader(i int) {
+	s.Helper()
+	s.c.WaitUntil("the majority is lost", func(ctx context.Context) error {
+		st, err := s.c.Client(i).Status(ctx, s.c.Endpoint(i))
+		if err == nil && st.Leader != 0 {
+			err = fmt.Errorf("%x leads", st.Leader)
+		}
+		return err
+	})
+}
