@@ -135,7 +135,8 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*Member) (string, 
 		m := &r.plan.Members[i]
 		removedLater := r.clones && m.Action == Remove               // once the clones run
 		elsewhere := r.sandbox && m.Action == Keep && m.Source == "" // it runs, and is no part of the sandbox
-		if (removedLater || elsewhere) && find(list, uint64(m.ID)) != nil {
+		inBucketOnly := zombie(m) && r.plan.Cluster.Minor < 6 && !r.plan.mends()
+		if (removedLater || elsewhere || inBucketOnly) && find(list, uint64(m.ID)) != nil {
 			want = append(want, uint64(m.ID))
 			if elsewhere {
 				members = append(slices.Clone(members), m)

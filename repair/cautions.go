@@ -5,11 +5,6 @@ import (
 	"strings"
 )
 
-// drifted tells causes in which a row of bucket members is stale and a start on a sound release mends it.
-func drifted(cause string) bool {
-	return cause == "learner-promotion-not-persisted" || cause == "zombie-members-v3-bucket"
-}
-
 // membershipCautions are what a person must know of members that are absent, removed, or listed wrongly.
 func (pl *planner) membershipCautions() []string {
 	var out []string
@@ -37,11 +32,17 @@ func (pl *planner) membershipCautions() []string {
 		say("without %s the cluster has %s and survives the loss of %d; repair plan --replace %s brings it back, empty and under a new ID",
 			strings.Join(removed, ", "), count(c.Voters, "voter", "voters"), c.Voters-c.Quorum, removed[0])
 	}
-	if len(zombies) > 0 && c.Minor < 6 {
-		say("up to 3.5 nobody counts %s, and 3.5.26 and later drop the rows at their next start; from 3.6 on they are listed: let every member start once on 3.5.26 or later and diagnose fresh copies before an upgrade", strings.Join(zombies, ", "))
+	if len(zombies) > 0 && c.Minor < 7 {
+		say("never run etcdctl member remove for %s on etcd 3.6: %s", strings.Join(zombies, ", "), whyNotRemoved)
+	}
+	switch {
+	case len(zombies) > 0 && c.Minor < 6:
+		say("up to 3.5 nobody counts %s, but 3.6 and later list it: before an upgrade let every member start once on 3.5.26 or later of 3.5, which drops such rows. If servers of 3.6 run already, use --mode clone", strings.Join(zombies, ", "))
+	case len(zombies) > 0 && c.Minor == 6:
+		say("without a stop of the cluster: one member at a time, stop it, etcd-medic repair meta DATA_DIR --members-from-raft -o NEW, put NEW in its place, start it")
 	}
 	if pl.p.Verdict.Cause == "learner-promotion-not-persisted" {
-		say("no step changes bucket members: servers of 3.5.24 and later mend it when they start. Restart every member on one of them, one at a time, and diagnose fresh copies; do not upgrade to 3.7 before")
+		say("servers before 3.5.24 do not mend bucket members when they start: upgrade to a later 3.5 first, and diagnose fresh copies afterwards. Do not go to 3.7 before: it builds the majority from that bucket")
 	}
 	for _, src := range pl.foreign() {
 		say("what was written to %s while it ran as another cluster is given up; save it first", src)

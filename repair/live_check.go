@@ -92,8 +92,6 @@ func (f *field) sameMembers(list []*etcdserverpb.Member, resumed bool, hint stri
 	return nil
 }
 
-func zombie(m *Member) bool { return m.Action == Remove && m.NotStartable == "raft does not know it" }
-
 // isRoot asks for something that only root may see, so that credentials that do not suffice are found before the first step. The answer
 // is thrown away.
 func (f *field) isRoot(ctx context.Context) error {

@@ -94,6 +94,7 @@ func (pl *planner) members() error {
 	}
 	pl.zombies()
 	pl.learners()
+	pl.restarts()
 	pl.unique()
 	slices.SortStableFunc(pl.p.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	for i := range pl.p.Members {
@@ -253,10 +254,34 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 			return fd.Title
 		}
 	}
-	if pl.differs(pl.best, f) {
+	if pl.differs(pl.best, f) || pl.foundToDiffer(m.Source) {
 		return "its content differs from that of " + pl.p.Best.Name + " at the same applied index"
 	}
 	return ""
+}
+
+// foundToDiffer tells whether a comparison of all members saw something else on this one than on the best.
+func (pl *planner) foundToDiffer(label string) bool {
+	for i := range pl.r.Findings {
+		f := &pl.r.Findings[i]
+		if f.Severity.Rank() < check.Error.Rank() || f.Class != "data-divergence" && f.Class != "latent-divergence" || len(f.Members) < 2 {
+			continue
+		}
+		best := map[string]string{}
+		place := func(e *check.Evidence) string { return e.Bucket + "\x00" + e.Field + "\x00" + string(e.Key) }
+		for j := range f.Evidence {
+			if e := &f.Evidence[j]; e.Member == pl.p.Best.Name {
+				best[place(e)] = e.Observed
+			}
+		}
+		for j := range f.Evidence {
+			e := &f.Evidence[j]
+			if seen, both := best[place(e)]; both && e.Member == label && seen != e.Observed {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // notMember is why no server is started on an outsider's data dir.
@@ -265,6 +290,9 @@ const notMember = "it is no member of the cluster"
 // outsider is a data dir whose member the newest configuration does not know.
 func (pl *planner) outsider(f *evidence.Facts) Member {
 	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Applied: f.AppliedIndex, NotStartable: notMember}
+	if urls := f.Membership.PeerURLs[f.MemberID]; len(urls) > 0 {
+		m.PeerURLs = urls
+	}
 	if row := rowOf(f, f.MemberID); row != nil {
 		m.PeerURLs, m.ClientURLs = row.PeerURLs, row.ClientURLs
 	}
@@ -290,17 +318,4 @@ func (pl *planner) outsider(f *evidence.Facts) Member {
 		m.Action, m.Why = Retire, "the cluster has no such member: a process that still runs on this data dir only disturbs"
 	}
 	return m
-}
-
-// zombies are rows of bucket members that raft's configuration does not know. Releases that boot with the bucket count them.
-func (pl *planner) zombies() {
-	for i := range pl.best.Membership.Members {
-		row := &pl.best.Membership.Members[i]
-		id := dumplog.ID(row.ID)
-		if slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.ID == id }) || pl.best.AppliedIndex < pl.ref.Commit {
-			continue
-		}
-		pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id, Learner: row.IsLearner, PeerURLs: row.PeerURLs,
-			ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's configuration does not", NotStartable: "raft does not know it"})
-	}
 }

@@ -106,4 +106,3 @@ func asLearner(c *clientv3.Client) func(context.Context, []string) (*clientv3.Me
 func asVoter(c *clientv3.Client) func(context.Context, []string) (*clientv3.MemberAddResponse, error) {
 	return c.MemberAdd
 }
-

@@ -51,7 +51,8 @@ func TestE2ERepairLearners(t *testing.T) {
 				}
 				return dirs
 			},
-			want: wanted{class: "membership", cause: "learner-promotion-not-persisted"},
+			want: wanted{class: "membership", cause: "learner-promotion-not-persisted", mode: Live,
+				acts: map[string]Action{"node1": Best, "node2": Restart, "node3": Restart, "node4": Restart}},
 		},
 	})
 }

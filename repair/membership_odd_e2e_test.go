@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
 )
 
 // TestE2ERepairOddSets: what is at hand is not always what one would wish for.
@@ -53,4 +52,3 @@ func TestE2ERepairOddSets(t *testing.T) {
 			want: wanted{mode: Live, acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Join}}},
 	})
 }
-

@@ -40,7 +40,12 @@ func TestE2ERepairQuorum(t *testing.T) {
 		{
 			name: "unreachable voter added while node1 was down, its dir not at hand", lines: []string{"3.6.16"}, opts: loose,
 			spoil: func(t *testing.T, s *spoiled) []string { return deadVoter(0, 1)(t, s)[1:] },
-			want:  wanted{class: "membership", mode: ForceNewCluster},
+			want:  wanted{refused: "nothing was said of node1"},
+		},
+		{
+			name: "unreachable voter added while node1 was down, its dir lost", lines: []string{"3.6.16"}, opts: loose, choice: PlanOptions{Gone: []string{"node1"}},
+			spoil: func(t *testing.T, s *spoiled) []string { return deadVoter(0, 1)(t, s)[1:] },
+			want:  wanted{mode: ForceNewCluster, acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Replace}},
 		},
 	})
 }

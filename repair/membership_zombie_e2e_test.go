@@ -3,12 +3,19 @@
 package repair
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/repair/narrow"
 )
 
 const zombieID = 0xb9
@@ -21,30 +28,76 @@ func zombieRow(tx *bolt.Tx) error {
 
 // TestE2ERepairZombies: rows of members that are long gone, which 3.6 lists and counts.
 func TestE2ERepairZombies(t *testing.T) {
-	haunt := func(s *spoiled, upgrade string) []string {
+	haunt := func(s *spoiled) []string {
 		s.c.StopAll()
 		for i := range s.c.Size() {
 			editDB(s.T, s.c.DataDir(i), zombieRow)
-			if upgrade != "" {
-				s.c.Use(i, clustertest.Server(s.T, upgrade))
-			}
-		}
-		if upgrade != "" {
-			for i := range s.c.Size() {
-				s.c.StartProcess(i)
-			}
-			for i := range s.c.Size() {
-				s.c.WaitServing(i)
-			}
-			s.put(0, 10)
-			s.version = upgrade
 		}
 		return s.c.Sources()
 	}
-	zombie := wanted{cause: "zombie-members-v3-bucket",
-		acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "b9": Remove}, why: map[string]string{"b9": "zombie"}}
+	acts := func(others Action) map[string]Action {
+		return map[string]Action{"node1": Best, "node2": others, "node3": others, "b9": Remove}
+	}
 	runTroubles(t, []trouble{
-		{name: "zombie before an upgrade", lines: []string{"3.5.0", "3.5.35"}, spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s, "") }, want: zombie},
-		{name: "zombie after an upgrade to 3.6", lines: []string{"3.5.0"}, spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s, "3.6.16") }, want: zombie},
+		{name: "zombie before an upgrade", lines: []string{"3.5.35"}, spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
+			want: wanted{class: "healthy", mode: Live, acts: acts(Restart), why: map[string]string{"b9": "zombie"}, says: []string{"3.5.26"}}},
+		{name: "zombie of an old release", lines: []string{"3.5.0"}, spoil: func(_ *testing.T, s *spoiled) []string { s.repairedBy = "3.5.35"; return haunt(s) },
+			want: wanted{class: "healthy", mode: Live, acts: acts(Restart), why: map[string]string{"b9": "zombie"}, says: []string{"3.5.26"}}},
+		{name: "zombie in 3.6", lines: []string{"3.6.16"}, spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
+			want: wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: Clone, acts: acts(Keep), why: map[string]string{"b9": "zombie"},
+				says: []string{"never run etcdctl member remove"}, not: map[Mode]string{Live: "panics", Reseed: "panics"}}},
+		{name: "zombie in 3.7", lines: []string{"3.7.3"}, spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
+			want: wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: Live, acts: acts(Keep), why: map[string]string{"b9": "zombie"}}},
 	})
+}
+
+// TestE2EZombieRemoval is why no plan removes zombies on 3.6: the servers do not survive it. And it is how a cluster that runs gets rid of
+// them: the rows are mended in one stopped member after the other.
+func TestE2EZombieRemoval(t *testing.T) {
+	t.Parallel()
+	s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, clustertest.Options{}), made: map[string]string{}}
+	s.put(0, 10)
+	s.c.StopAll()
+	for i := range 3 {
+		editDB(t, s.c.DataDir(i), zombieRow)
+	}
+	s.startAll()
+	if n := s.members(0); n != 4 {
+		t.Fatalf("%d members are listed", n)
+	}
+	for i := range 3 {
+		s.c.Stop(i)
+		out := filepath.Join(t.TempDir(), "mended")
+		_, err := narrow.Run(t.Context(), narrow.Options{Source: evidence.Spec{Where: s.c.DataDir(i)}, Out: out}, narrow.Meta{MembersFromRaft: true})
+		ok(t, err)
+		s.c.Wipe(i)
+		ok(t, os.Rename(out, s.c.DataDir(i)))
+		s.c.StartProcess(i)
+		s.c.WaitServing(i)
+		if n := s.members(i); n != 3 {
+			t.Errorf("%s lists %d members", s.c.Name(i), n)
+		}
+		s.put(i, 3)
+	}
+	s.c.WaitEqual()
+	s.c.StopAll()
+	for i := range 3 {
+		editDB(t, s.c.DataDir(i), zombieRow)
+	}
+	s.startAll()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := s.c.Client(0).MemberRemove(ctx, zombieID)
+	t.Log("member remove:", err)
+	for i := range 3 {
+		s.c.WaitExit(i)
+	}
+}
+
+// members is how many members member i lists.
+func (s *spoiled) members(i int) int {
+	s.Helper()
+	list, err := s.c.Client(i).MemberList(s.Context(), clientv3.WithSerializable())
+	ok(s.T, err)
+	return len(list.Members)
 }

@@ -148,6 +148,8 @@ const (
 	Keep Action = "keep"
 	// Start: it only lags; it is started and catches up.
 	Start Action = "start"
+	// Restart: it is stopped and started again on its own data dir, which mends what is stale in it.
+	Restart Action = "restart"
 	// Replace: it is removed, its data dir set aside, and it comes back empty, as a learner first.
 	Replace Action = "replace"
 	// Remove: it is taken out of the configuration and does not come back.
@@ -172,6 +174,8 @@ type Member struct {
 	Source string `json:"source,omitempty"`
 	Action Action `json:"action"`
 	Why    string `json:"why"`
+	// RestartOn is the release that a restart must use to mend its data, "" when it needs none.
+	RestartOn string `json:"restartOn,omitempty"`
 	// Startable tells whether a server can be started on a copy of its data dir; NotStartable says why not.
 	Startable    bool   `json:"startable"`
 	NotStartable string `json:"notStartable,omitempty"`

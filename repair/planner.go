@@ -114,7 +114,9 @@ func PlanFrom(r *compare.Report, specs []evidence.Spec, o PlanOptions) (*Plan, e
 		return nil, err
 	}
 	pl.lost()
-	pl.mode()
+	if err := pl.mode(); err != nil {
+		return nil, err
+	}
 	pl.cautions()
 	pl.ways()
 	return pl.p, pl.p.seal()

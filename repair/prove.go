@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
@@ -51,6 +52,8 @@ func (s *session) proveHealthy(report *compare.Report) {
 	for i := range report.Findings {
 		f := &report.Findings[i]
 		switch {
+		case s.plan.mends() && f.Check == "M07" && f.Severity.Rank() >= check.Warning.Rank():
+			fresh = append(fresh, f.ID)
 		case !breaks(f):
 		case slices.Contains(s.plan.Best.Known, f.Check):
 			known = append(known, f.ID)
@@ -62,6 +65,8 @@ func (s *session) proveHealthy(report *compare.Report) {
 		}
 	}
 	switch h := report.Verdict.Healthy; {
+	case len(fresh) > 0 && h != nil && *h:
+		s.out.prove(healthy, violated, fmt.Sprintf("bucket members is as it was: %s does not mend it (%s)", s.out.Server, strings.Join(fresh, ", ")))
 	case h != nil && *h:
 		s.out.prove(healthy, holds, report.Verdict.Class)
 	case h == nil:

@@ -79,7 +79,13 @@ func (b *builder) live() []Step {
 	if b.p.Cluster.Voters > 1 {
 		b.moveLeader()
 	}
-	b.each(func(m *Member) { b.remove(m); b.voters-- }, Remove)
+	b.each(b.restart, Restart, Best)
+	b.each(func(m *Member) {
+		if b.p.removable(m) {
+			b.remove(m)
+			b.voters--
+		}
+	}, Remove)
 	for _, m := range rejoin {
 		if !m.Startable && m.Action == Replace {
 			b.takeOut(m)

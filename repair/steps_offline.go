@@ -29,7 +29,11 @@ func (b *builder) clone() []Step {
 		Effect: "none on the new data dirs", Undo: "none needed", Done: "all members serve, hold the same, and lack nothing that " + best.Name + " held", ByHand: byHandVerify(b.p)})
 	b.install()
 	// A clone keeps the configuration as it is; what should not be in it is removed once a majority runs.
-	b.each(b.remove, Remove)
+	b.each(func(m *Member) {
+		if !zombie(m) { // no clone has its row
+			b.remove(m)
+		}
+	}, Remove)
 	return b.steps
 }
 

@@ -3,6 +3,7 @@
 package repair
 
 import (
+	stdcmp "cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -54,6 +55,8 @@ type spoiled struct {
 	version string
 	// made are the keys that were acknowledged, with their values.
 	made map[string]string
+	// repairedBy is the version that runs the copies, if not the cluster's.
+	repairedBy string
 }
 
 // runTroubles plays each trouble on each of its lines.
@@ -109,9 +112,11 @@ func (tr *trouble) play(t *testing.T, s *spoiled) {
 	if err := p.Save(file); err != nil {
 		t.Fatal(err)
 	}
-	ro := RunOptions{EtcdBinary: clustertest.Server(t, s.version)}
-	out, err := Rehearse(t.Context(), file, ro)
-	mustReach(t, out, err)
+	ro := RunOptions{EtcdBinary: clustertest.Server(t, stdcmp.Or(s.repairedBy, s.version))}
+	if p.Way(Reseed).Possible {
+		out, err := Rehearse(t.Context(), file, ro)
+		mustReach(t, out, err)
+	}
 	for _, mode := range []Mode{Clone, Reseed} {
 		if !p.Way(mode).Possible {
 			continue
@@ -181,9 +186,12 @@ func (s *spoiled) putInPlace(p *Plan, dirs map[string]string) {
 	for _, i := range run {
 		s.c.WaitServing(i)
 	}
+	s.c.WaitApplied()
 	for _, i := range run {
 		s.holdsAll(i, p)
-		s.c.Put(i, "/after", "the repair")
+		if m := byServerName(p, s.c.Name(i), dirs); !m.Learner {
+			s.c.Put(i, "/after", "the repair")
+		}
 	}
 	s.c.WaitApplied()
 	s.c.StopAll()
@@ -204,7 +212,7 @@ func (s *spoiled) holdsAll(i int, p *Plan) {
 	if len(p.Lost.Entries) > 0 || p.Best.By == "operator" {
 		return // what is missing is listed
 	}
-	r, err := s.c.Client(i).Get(s.Context(), "/k/", clientv3.WithPrefix())
+	r, err := s.c.Client(i).Get(s.Context(), "/k/", clientv3.WithPrefix(), clientv3.WithSerializable())
 	ok(s.T, err)
 	have := map[string]string{}
 	for _, kv := range r.Kvs {

@@ -13,7 +13,7 @@ import (
 )
 
 // mode recommends a way.
-func (pl *planner) mode() {
+func (pl *planner) mode() error {
 	c := &pl.p.Cluster
 	switch {
 	case pl.r.Verdict.Healthy == nil || pl.p.Verdict.Class == "torn-copy":
@@ -21,6 +21,8 @@ func (pl *planner) mode() {
 	case pl.bestLearns():
 		pl.p.Mode = Clone
 		pl.p.Why = pl.p.Best.Name + " is a learner: it can neither lead nor go on alone, but its database can become that of all members"
+	case pl.p.needsClone():
+		pl.p.Mode, pl.p.Why = Clone, whyNotRemoved+"; new databases carry raft's own list"
 	case c.Startable >= c.Quorum:
 		pl.p.Mode = Live
 		pl.p.Why = fmt.Sprintf("%d of %d voters can be started, %d are needed: the cluster can be repaired while it runs", c.Startable, c.Voters, c.Quorum)
@@ -31,6 +33,21 @@ func (pl *planner) mode() {
 		pl.p.Mode = ForceNewCluster
 		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the best member goes on alone and the others are added to it", c.Startable, c.Voters, c.Quorum)
 	}
+	if pl.p.Mode != ForceNewCluster {
+		return nil
+	}
+	for i := range pl.p.Members {
+		m := &pl.p.Members[i]
+		switch {
+		case m.Source == "" && m.Action == Keep && !m.Learner:
+			return refusedf("give its data dir too; --lost "+m.Name+" if it is gone for good", "only %d of %d voters are among the sources, %d are needed, and nothing was said of %s", c.Startable, c.Voters, c.Quorum, m.Name)
+		case m.Learner && m.Action != Remove && m.Action != Best:
+			m.Action, m.Why = Remove, "a learner: a forced start drops it; add it again when the voters are well"
+		case m.Action == Keep, m.Action == Start, m.Action == Restart:
+			m.Action, m.Why = Replace, m.Why+"; a forced start drops it from the member list, so it comes back empty"
+		}
+	}
+	return nil
 }
 
 // rejoins tells whether the member comes back empty.
@@ -183,6 +200,9 @@ func (pl *planner) liveWay() Way {
 	c := &pl.p.Cluster
 	if c.Startable < c.Quorum {
 		return Way{Mode: Live, Why: fmt.Sprintf("%d of %d voters can be started, %d are needed to decide anything", c.Startable, c.Voters, c.Quorum)}
+	}
+	if pl.p.needsClone() {
+		return Way{Mode: Live, Why: whyNotRemoved}
 	}
 	if pl.bestLearns() {
 		return Way{Mode: Live, Why: pl.p.Best.Name + " is a learner, which can not lead; --best takes a voter"}

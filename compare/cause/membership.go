@@ -121,12 +121,14 @@ func updatedAfterAdd(in *Input, m *Match) bool {
 var zombieMembers = Cause{
 	ID: "zombie-members-v3-bucket", Title: "removed members are still in bucket members",
 	Doc: `Old restore tools, force-new-cluster and lost writes left rows in bucket members that raft's configuration does not know. Releases that
-boot with the bucket (3.5.0, 3.6 and later) then list and count them.`,
+boot with the bucket (3.5.0, 3.6 and later) then list and count them. Removing one through a running cluster of 3.6 makes every member
+panic, now and at each start, because the v2 store has no such member (measured on 3.6.16).`,
 	Affected:   []string{"up to 3.5.25"},
 	FixedIn:    []string{"3.5.26 (cleans up)"},
 	LookAlikes: "meta/confState, which is stale after a restore and proves nothing alone",
-	Recovery:   "let every member start once on 3.5.26 or later and verify; on 3.6 and later remove the zombies if the quorum allows",
-	Loss:       "none of data; loss of quorum after an upgrade",
+	Recovery: "up to 3.5: let every member start once on 3.5.26 or later of 3.5 and verify. On 3.6 never with etcdctl member remove, which ends every server for good: mend one stopped member after the other with " +
+		"etcd-medic repair meta --members-from-raft, or clone all. From 3.7 on: etcdctl member remove",
+	Loss: "none of data; loss of quorum after an upgrade",
 	Match: func(in *Input) *Match {
 		return weigh(in, byField(in, "a conf change that added the member again after its removal", "M07", "zombie"))
 	},

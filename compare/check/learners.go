@@ -46,7 +46,7 @@ func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 	ev := Evidence{Member: top.Label(), Bucket: "members", Key: Bytes(id.String()), Show: "etcd-medic dumplog " + top.Label() + " --entry-type ConfigChange"}
 	own := in.byID(id)
 	switch {
-	case own != nil && (!own.HasLog() || own.LastIndex() < added.Index):
+	case own != nil && (own.LastIndex() == 0 || own.LastIndex() < added.Index): // the index of a snapshot counts: it may have come with no entry yet
 		f.Members = []string{own.Label()}
 		f.Title = fmt.Sprintf("learner %s holds nothing of the cluster's log", own.Label())
 		f.Explanation = fmt.Sprintf("it was added at index %d, its log ends at %d, the cluster is at %d: it reaches no leader, or is refused by them", added.Index, own.LastIndex(), top.Commit)

@@ -121,6 +121,8 @@ type MembershipFacts struct {
 	V2        []dumplog.ID    `json:"v2"`
 	ConfState []dumplog.ID    `json:"confState"`
 	Agree     *bool           `json:"agree"`
+	// PeerURLs are the newest known ones by member, those included that are gone.
+	PeerURLs map[dumplog.ID][]string `json:"-"`
 }
 
 // LeaseFacts are one lease; TTLs in seconds.
@@ -273,7 +275,7 @@ func authFacts(a *dumpdb.Auth) *AuthFacts {
 func (m *Member) membershipFacts() MembershipFacts {
 	ms := &m.Membership
 	f := MembershipFacts{Voters: orEmpty(ms.Voters), Learners: orEmpty(ms.Learners), Removed: orEmpty(ms.Removed),
-		Members: []dumpdb.Member{}, V2: ms.V2, ConfState: ms.MetaConfState}
+		Members: []dumpdb.Member{}, V2: ms.V2, ConfState: ms.MetaConfState, PeerURLs: ms.PeerURLs}
 	if m.DB != nil && m.DB.Members != nil {
 		f.Members = m.DB.Members
 	}

@@ -131,7 +131,7 @@ var advice = []struct {
 	{"P17", 0, "add the member again (etcdctl member add) and start it with an empty dir"},
 	{"P18", 0, "the dir belongs to another member or cluster: give each member its own dir"},
 	{"P19", 0, "make sure that another member holds the entries before this one starts"},
-	{"P20", 0, "compare etcdctl member list with etcd-medic inspect on every member before going to 3.7; remove zombies with etcdctl member remove"},
+	{"P20", 0, "compare etcdctl member list with etcd-medic inspect on every member before going to 3.7; let 3.5.26 or later drop zombies at its start, or mend a stopped member with etcd-medic repair meta --members-from-raft; never etcdctl member remove on 3.6, which ends every server"},
 	{"P23", 0, "do not: nothing stops this server, and it damages the dir; run the line that wrote it"},
 	{"P22", 0, "upgrade the cluster one minor at a time"},
 	{"P21", 0, "take a backup and verify it first: the way back is a downgrade or a restore"},

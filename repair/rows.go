@@ -1,0 +1,103 @@
+package repair
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Rows of bucket members that do not follow raft: zombies, which raft's configuration does not know, and voters that the bucket calls
+// learners. Servers up to 3.5 do not look at them, and the newest of 3.5 mend them at their next start; from 3.6 on the bucket is the
+// member list.
+
+// drifted tells causes in which a row of bucket members is stale.
+func drifted(cause string) bool {
+	return cause == causePromotion || cause == "zombie-members-v3-bucket"
+}
+
+const causePromotion = "learner-promotion-not-persisted"
+
+// notInRaft is why no server is started for a zombie.
+const notInRaft = "raft does not know it"
+
+func zombie(m *Member) bool { return m.Action == Remove && m.NotStartable == notInRaft }
+
+// zombies adds the rows that M07 calls so. Releases that boot with the bucket count them.
+func (pl *planner) zombies() {
+	for i := range pl.r.Findings {
+		f := &pl.r.Findings[i]
+		if f.Check != "M07" || len(f.Evidence) == 0 || f.Evidence[0].Field != "zombie" || len(f.Members) != 1 {
+			continue
+		}
+		var id dumplog.ID
+		row := (*dumpdb.Member)(nil)
+		if id.UnmarshalText([]byte(f.Evidence[0].Key)) == nil {
+			row = rowOf(pl.facts(f.Members[0]), id)
+		}
+		if row == nil || slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.ID == id }) {
+			continue
+		}
+		pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id, Learner: row.IsLearner, PeerURLs: row.PeerURLs,
+			ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's configuration does not", NotStartable: notInRaft})
+	}
+}
+
+// restarts makes members start again where that is what mends their rows, and nothing else is to be done.
+func (pl *planner) restarts() {
+	on := ""
+	healthy := pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy
+	switch {
+	case pl.p.Verdict.Cause == causePromotion && pl.p.Cluster.Minor < 6:
+		on = "etcd 3.5.24 or later of 3.5"
+	case pl.p.Verdict.Cause == causePromotion:
+		on = fmt.Sprintf("the newest etcd 3.%d", pl.p.Cluster.Minor)
+	case healthy && pl.p.Cluster.Minor < 6 && pl.p.haunted():
+		on = "etcd 3.5.26 or later of 3.5"
+	}
+	if on == "" {
+		return
+	}
+	for i := range pl.p.Members {
+		m := &pl.p.Members[i]
+		if m.Source != "" && (m.Action == Keep || m.Action == Best) {
+			m.RestartOn = on
+		}
+		if m.RestartOn != "" && m.Action == Keep {
+			m.Action, m.Why = Restart, "its content is sound; its bucket members is not, and a start on "+on+" mends it"
+		}
+	}
+}
+
+// haunted tells whether there are zombies.
+func (p *Plan) haunted() bool {
+	return slices.ContainsFunc(p.Members, func(m Member) bool { return zombie(&m) })
+}
+
+// removable tells whether a member is removed by asking the cluster: zombies only from 3.7 on. Up to 3.5 a restart drops them. Every server
+// of 3.6 panics, and panics again at each start, when a member is removed that its v2 store does not have (membership/storev2.go,
+// mustDeleteMemberFromStore).
+func (p *Plan) removable(m *Member) bool { return !zombie(m) || p.Cluster.Minor >= 7 }
+
+// needsClone tells whether only new databases get rid of the zombies.
+func (p *Plan) needsClone() bool { return p.Cluster.Minor == 6 && p.haunted() }
+
+const whyNotRemoved = "etcd 3.6 panics on every member, and at each start after that, when a member is removed that only bucket members lists"
+
+// mends tells whether restarts are there to mend rows.
+func (p *Plan) mends() bool {
+	return slices.ContainsFunc(p.Members, func(m Member) bool { return m.RestartOn != "" })
+}
+
+// restart stops and starts a member.
+func (b *builder) restart(m *Member) {
+	if m.RestartOn == "" {
+		return
+	}
+	b.up--
+	b.stop(m)
+	b.up++
+	b.add(Step{Kind: StepStart, Member: m.Name, Title: "start " + m.Name + " again, on " + m.RestartOn, Precondition: "its server is " + m.RestartOn,
+		Effect: "its bucket members is mended when it starts", Undo: "none needed", Done: m.Name + " serves and knows a leader", ByHand: byHandStart(m)})
+}
