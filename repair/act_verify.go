@@ -159,7 +159,7 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*Member) (string, 
 
 func (r *runner) noAlarm(ctx context.Context, _ []*Member) (string, error) {
 	return "", r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
-		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
+		return r.ask(ctx, r.speaker(), func(ctx context.Context, c *clientv3.Client) error {
 			l, err := c.AlarmList(ctx)
 			if err != nil {
 				return err

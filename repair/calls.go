@@ -67,11 +67,24 @@ func (r *runner) status(ctx context.Context, m *Member) (*clientv3.StatusRespons
 	return c.Status(ctx, endpoint)
 }
 
-// list returns the member list as the best member has it, linearized.
+// speaker is the member that answers for the cluster: the best one, or a voter where that is a learner, which answers little.
+func (r *runner) speaker() *Member {
+	best := r.best()
+	if best.Learner {
+		for _, m := range r.present() {
+			if !m.Learner {
+				return m
+			}
+		}
+	}
+	return best
+}
+
+// list returns the member list, linearized.
 func (r *runner) list(ctx context.Context) ([]*etcdserverpb.Member, error) {
 	var out []*etcdserverpb.Member
 	err := r.until(ctx, r.limits.step, "member list", func(ctx context.Context) error {
-		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
+		return r.ask(ctx, r.speaker(), func(ctx context.Context, c *clientv3.Client) error {
 			l, err := c.MemberList(ctx)
 			if err == nil {
 				out = l.Members

@@ -17,7 +17,7 @@ func (pl *planner) membershipCautions() []string {
 			zombies = append(zombies, m.ID.String())
 		case m.Source == "" && m.Action != Remove:
 			unseen = append(unseen, m.Name)
-		case m.Action == Retire && m.NotStartable == notMember:
+		case m.Action == Retire && m.NotStartable == notMember && !pl.succeeded(m):
 			removed = append(removed, m.Name)
 		}
 	}
@@ -44,8 +44,14 @@ func (pl *planner) membershipCautions() []string {
 	if pl.p.Verdict.Cause == "learner-promotion-not-persisted" {
 		say("servers before 3.5.24 do not mend bucket members when they start: upgrade to a later 3.5 first, and diagnose fresh copies afterwards. Do not go to 3.7 before: it builds the majority from that bucket")
 	}
-	for _, src := range pl.foreign() {
-		say("what was written to %s while it ran as another cluster is given up; save it first", src)
+	if src := pl.foreign(); len(src) > 0 {
+		say("what was written to %s as another cluster is given up; save it first", strings.Join(src, ", "))
+	}
+	if src := pl.otherBackups(); len(src) > 0 {
+		say("keys that only the backups of %s held are given up; see them with etcd-medic compare, save them first", strings.Join(src, ", "))
+	}
+	if pl.p.Verdict.Cause == "data-dir-cloned-running-twice" {
+		say("what was acknowledged with the help of both copies may be missing everywhere: no member can tell")
 	}
 	return out
 }

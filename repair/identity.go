@@ -3,6 +3,7 @@ package repair
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -107,6 +108,43 @@ func (pl *planner) foreign() []string {
 		}
 	}
 	return out
+}
+
+// otherBackups are members that were restored from another backup than the one that is kept.
+func (pl *planner) otherBackups() []string {
+	var out []string
+	for i := range pl.p.Members {
+		if m := &pl.p.Members[i]; pl.p.Verdict.Cause == causeDifferentBackups && m.Action == Replace && m.Source != "" {
+			out = append(out, m.Source)
+		}
+	}
+	return out
+}
+
+const causeDifferentBackups = "restore-from-different-snapshots"
+
+// succeeded tells whether another member has the name or a peer URL of this one now.
+func (pl *planner) succeeded(m *Member) bool {
+	return slices.ContainsFunc(pl.p.Members, func(o Member) bool {
+		return o.ID != m.ID && o.Action != Retire && (o.NodeName != "" && o.NodeName == m.NodeName || slices.ContainsFunc(o.PeerURLs, func(u string) bool { return slices.Contains(m.PeerURLs, u) }))
+	})
+}
+
+// standings tell sources apart for who has to choose between them: cluster, revision.
+func (pl *planner) standings(labels []string) string {
+	var out []string
+	for _, l := range labels {
+		f := pl.facts(l)
+		s := l
+		if f.DB != nil && f.DB.CurrentRevision != nil {
+			s += fmt.Sprintf(" at revision %d", *f.DB.CurrentRevision)
+		}
+		if pl.r.Best == nil {
+			s += fmt.Sprintf(" (cluster %s, %s)", f.ClusterID, count(len(f.Membership.Voters), "voter", "voters"))
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, ", ")
 }
 
 // unique takes care that no two members of the plan have one name: steps go by names.

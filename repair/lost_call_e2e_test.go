@@ -35,7 +35,7 @@ func TestE2ERemoveWhileTheLeaderDies(t *testing.T) {
 			s.lead(2)
 			st, err := s.c.Client(2).Status(t.Context(), s.c.Endpoint(2))
 			ok(t, err)
-			j, err := openJournal(filepath.Join(t.TempDir(), "plan.yaml"), "digest", Live, false)
+			j, err := openJournal(filepath.Join(t.TempDir(), "plan.yaml"), "digest", Live, false, func(Record, bool) {})
 			ok(t, err)
 			p := &Plan{Best: Choice{Name: "node1"}, Members: []Member{{Name: "node1"}, {Name: "node3", ID: dumplog.ID(st.Header.MemberId)}}}
 			r := &runner{plan: p, host: onlyClients{c: s.c}, j: j, out: &Outcome{}, limits: defaultLimits(), say: func(string) {}}

@@ -310,6 +310,8 @@ func (pl *planner) outsider(f *evidence.Facts) Member {
 		m.Action = Retire
 		m.Why = fmt.Sprintf("another copy of the data dir of %s, with its member ID; a process that runs on it breaks what the other one promised", pl.ownSource(f.MemberID).Name)
 		m.NotStartable = "it is a second copy of one member"
+	case pl.succeeded(&m):
+		m.Action, m.Why = Retire, "the cluster removed this member, and another one has its name or peer URL; a process that still runs on this data dir only disturbs"
 	case slices.ContainsFunc(pl.o.Replace, m.named):
 		m.Action, m.Why = Join, "chosen with --replace: it comes back empty, under a new ID"
 	case slices.Contains(pl.ref.Membership.Removed, f.MemberID):

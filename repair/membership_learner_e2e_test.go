@@ -22,7 +22,7 @@ func TestE2ERepairLearners(t *testing.T) {
 				s.c.WaitEqual()
 				return s.c.Sources()
 			},
-			want: wanted{class: "membership", cause: "stuck-learner", mode: Live},
+			want: wanted{class: "membership", cause: "stuck-learner", mode: Live, acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "nobody": Remove}},
 		},
 		{
 			name: "learner that lags", lines: []string{"3.5.35", "3.6.16"},

@@ -35,7 +35,7 @@ func TestE2ERepairQuorum(t *testing.T) {
 			name: "unreachable voter added while node1 was down", lines: []string{"3.5.35", "3.6.16", "3.7.3"}, opts: loose,
 			spoil: deadVoter(0, 1),
 			want: wanted{class: "membership", cause: "quorum-lost-after-member-add", mode: Live,
-				acts: nil, why: map[string]string{"node1": "entries behind"}},
+				acts: map[string]Action{"node1": Start, "node2": Best, "node3": Keep, "nobody": Remove}, why: map[string]string{"node1": "entries behind"}},
 		},
 		{
 			name: "unreachable voter added while node1 was down, its dir not at hand", lines: []string{"3.6.16"}, opts: loose,
@@ -45,7 +45,7 @@ func TestE2ERepairQuorum(t *testing.T) {
 		{
 			name: "unreachable voter added while node1 was down, its dir lost", lines: []string{"3.6.16"}, opts: loose, choice: PlanOptions{Gone: []string{"node1"}},
 			spoil: func(t *testing.T, s *spoiled) []string { return deadVoter(0, 1)(t, s)[1:] },
-			want:  wanted{mode: ForceNewCluster, acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Replace}},
+			want:  wanted{mode: ForceNewCluster, acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Replace, "nobody": Remove}},
 		},
 	})
 }

@@ -208,7 +208,7 @@ func (pl *planner) choose() error {
 		return pl.chooseByOperator()
 	}
 	if pl.r.Best == nil {
-		return refusedf("name the member whose cluster is kept with --best; the others will join it", "the sources belong to different clusters; which one is kept is not a question of content")
+		return refusedf("name the member whose cluster is kept with --best; the others will join it", "the sources belong to different clusters, and which one is kept is not a question of content: %s", pl.standings(labels(pl.r)))
 	}
 	var top []string
 	for _, m := range pl.r.Best.Members {
@@ -222,8 +222,11 @@ func (pl *planner) choose() error {
 	}
 	pl.votersFirst(top)
 	if len(top) > 1 && !pl.harmless(top) {
-		return refusedf("name the member to keep with --best; see etcd-medic compare "+strings.Join(top, " "),
-			"%s stand equally well, but their contents differ: %s", strings.Join(top, ", "), pl.r.Best.Why)
+		hint := "name the member to keep with --best; see etcd-medic compare " + strings.Join(top, " ")
+		if pl.p.Verdict.Cause == causeDifferentBackups {
+			hint = "name the member whose backup is kept with --best, usually that of the highest revision; see etcd-medic compare " + strings.Join(top, " ")
+		}
+		return refusedf(hint, "%s stand equally well, but their contents differ: %s", strings.Join(top, ", "), pl.standings(top))
 	}
 	pl.setBest(top[0], "content", pl.r.Best.Why)
 	pl.p.Best.Equals = top[1:]

@@ -23,6 +23,8 @@ func (pl *planner) mode() error {
 		pl.p.Why = pl.p.Best.Name + " is a learner: it can neither lead nor go on alone, but its database can become that of all members"
 	case pl.p.needsClone():
 		pl.p.Mode, pl.p.Why = Clone, whyNotRemoved+"; new databases carry raft's own list"
+	case c.Voters == 1 && c.Startable == 1:
+		pl.p.Mode, pl.p.Why = Live, pl.p.Best.Name+" is a cluster of one and can decide alone: the others come to it while it runs"
 	case c.Startable >= c.Quorum:
 		pl.p.Mode = Live
 		pl.p.Why = fmt.Sprintf("%d of %d voters can be started, %d are needed: the cluster can be repaired while it runs", c.Startable, c.Voters, c.Quorum)
@@ -66,7 +68,7 @@ func (pl *planner) allAtHand() bool {
 func (pl *planner) lost() {
 	pl.p.Lost = Lost{}
 	if pl.r.Best == nil {
-		pl.saveForeign()
+		pl.saveOthers()
 		return
 	}
 	l := pl.r.Best.Lost
@@ -89,12 +91,13 @@ func (pl *planner) lost() {
 		}
 		pl.p.Lost.Save = append(pl.p.Lost.Save, cmd+" > lost-entries.jsonl")
 	}
-	pl.saveForeign()
+	pl.saveOthers()
 }
 
-// saveForeign adds the commands that write out what other clusters hold, all of it: there is no telling what they have in common.
-func (pl *planner) saveForeign() {
-	for _, name := range pl.foreign() {
+// saveOthers adds the commands that write out, whole, what members hold that have another history than the one that is kept: there is no
+// telling from the log what only they have.
+func (pl *planner) saveOthers() {
+	for _, name := range append(pl.foreign(), pl.otherBackups()...) {
 		for _, src := range pl.r.Sources {
 			if src.Name == name {
 				pl.p.Lost.Save = append(pl.p.Lost.Save, pl.extract(src, nil, -1))
@@ -146,8 +149,8 @@ func (pl *planner) cautions() {
 	if pl.p.Best.By == "operator" && pl.r.Best != nil && !slices.Contains(pl.r.Best.Members, pl.p.Best.Name) {
 		say("by content %s would be kept: %s", strings.Join(pl.r.Best.Members, ", "), pl.r.Best.Why)
 	}
-	if len(pl.p.Best.Equals) > 0 {
-		say("%s is as good as %s; --best takes another one", strings.Join(pl.p.Best.Equals, ", "), pl.p.Best.Name)
+	if n := len(pl.p.Best.Equals); n > 0 {
+		say("%s %s as good as %s; --best takes another one", strings.Join(pl.p.Best.Equals, ", "), isAre(n), pl.p.Best.Name)
 	}
 	pl.p.Cautions = append(pl.p.Cautions, pl.membershipCautions()...)
 	for _, k := range pl.r.Causes {
@@ -236,7 +239,7 @@ func (pl *planner) cloneWay() Way {
 		return Way{Mode: Clone, Why: "the cluster ID is not known"}
 	}
 	b := &builder{p: pl.p}
-	return Way{Mode: Clone, Possible: true, Why: "the cluster is down; member and cluster IDs stay, committed entries behind the consistent index of " + pl.p.Best.Name + " come along where all members execute them alike", Steps: b.clone()}
+	return Way{Mode: Clone, Possible: true, Why: "all members are stopped for it; member and cluster IDs stay, committed entries behind the consistent index of " + pl.p.Best.Name + " come along where all members execute them alike", Steps: b.clone()}
 }
 
 func (pl *planner) reseedWay() Way {
@@ -248,7 +251,7 @@ func (pl *planner) reseedWay() Way {
 		return Way{Mode: Reseed, Uses: uses.Mode, Why: uses.Why}
 	}
 	b := &builder{p: pl.p}
-	return Way{Mode: Reseed, Uses: uses.Mode, Possible: true, Why: "the cluster is down; the steps of " + string(uses.Mode) + " are done to copies in a sandbox, and the data dirs that result are put in place", Steps: b.handOut()}
+	return Way{Mode: Reseed, Uses: uses.Mode, Possible: true, Why: "all members are stopped for it; the steps of " + string(uses.Mode) + " are done to copies in a sandbox, and the data dirs that result are put in place", Steps: b.handOut()}
 }
 
 // restore is the plan when no data dir can serve.
@@ -280,6 +283,13 @@ func (pl *planner) restore() {
 		w.Steps[j].ID = fmt.Sprintf("%02d-%s", j+1, w.Steps[j].Kind)
 	}
 	pl.p.Ways = []Way{w}
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // fileName makes a name safe for files and IDs.

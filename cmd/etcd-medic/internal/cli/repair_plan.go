@@ -111,6 +111,9 @@ func keepText(p *repair.Plan) string {
 }
 
 func lostText(p *repair.Plan) string {
+	if p.Lost.CommittedEntries == 0 && len(p.Lost.Save) > 0 {
+		return "nothing of its own history; what members with another history hold, see below"
+	}
 	if p.Lost.CommittedEntries == 0 {
 		return "nothing that was committed and that another member holds"
 	}
