@@ -44,7 +44,7 @@ func Opened(ctx context.Context, set *evidence.Set, o Options) (*Comparison, err
 		return nil, err
 	}
 	r := &Report{}
-	r.sources(set)
+	r.sources(set, o)
 	c := &Comparison{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: o.Version}, Sources: r.Sources, Buckets: []BucketComparison{}}
 	c.window(d)
 	for _, b := range d.Buckets {

@@ -28,6 +28,8 @@ type Options struct {
 	// Backup says that sources which are files are meant to be backups, whatever they look like. It is for one source: hashes that only a
 	// comparison needs are not taken, and the class of the verdict is one of a backup.
 	Backup bool
+	// NoDigests leaves out the sha256 of the sources, a third of the work, for those who do not show it.
+	NoDigests bool
 	// Look, if set, sees the one source and its report before the source is closed, and may add to the report.
 	Look func(ctx context.Context, m *evidence.Member, r *Report) error
 	// Progress, if set, is told what is being done.
@@ -56,7 +58,7 @@ func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, e
 	for i := range specs {
 		specs[i].Backup = specs[i].Backup || o.Backup
 	}
-	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, HashLater: true, Deep: true, NoHashes: o.Backup, Progress: o.Progress, Access: o.Access})
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: !o.NoDigests, List: true, HashLater: true, Deep: true, NoHashes: o.Backup, Progress: o.Progress, Access: o.Access})
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +139,7 @@ func clusters(members []*evidence.Member) int {
 func (c *collected) report() *Report {
 	r := &Report{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: c.o.Version}, Causes: []Cause{},
 		Members: []evidence.Facts{}, Findings: []check.Finding{}, Checks: []CheckOutcome{}, Next: []Next{}}
-	r.sources(c.set)
+	r.sources(c.set, c.o)
 	for _, m := range c.set.Members {
 		r.Members = append(r.Members, m.Facts())
 	}
@@ -156,11 +158,14 @@ func (c *collected) report() *Report {
 	return r
 }
 
-func (r *Report) sources(set *evidence.Set) {
+func (r *Report) sources(set *evidence.Set, o Options) {
 	for _, m := range set.Members {
 		s := Source{Name: m.Label(), Kind: m.Source.Kind, Where: set.Argument(m.Source)}
 		if man := m.Source.Manifest; man != nil {
-			s.Files, s.Bytes, s.SHA256 = len(man.Files), man.Bytes, man.Digest()
+			s.Files, s.Bytes = len(man.Files), man.Bytes
+			if !o.NoDigests {
+				s.SHA256 = man.Digest()
+			}
 		}
 		r.Sources = append(r.Sources, s)
 	}

@@ -62,7 +62,7 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 	}
 	defer func() { _ = set.Close() }()
 	r := &Report{}
-	r.sources(set)
+	r.sources(set, o)
 	h := &KeyHistory{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: o.Version}, Sources: r.Sources, Key: key,
 		Entries: []KeyEntry{}, Records: map[string][]KeyRecord{}}
 	if clusters(set.Members) > 1 {

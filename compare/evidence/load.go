@@ -17,11 +17,16 @@ import (
 // load reads one source. The error is non-nil only when nothing at all could be read.
 func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, err error) {
 	m = &Member{Source: src}
-	if o.Hash {
+	if o.Hash || o.List {
 		if src.Manifest, err = listFiles(ctx, src.layout.root); err != nil {
 			return nil, err
 		}
-		src.Manifest.startHash(h)
+		src.Manifest.hashing = h
+		if o.Hash {
+			src.Manifest.startHash()
+		} else {
+			src.Manifest.tryOpen()
+		}
 		defer func() {
 			if err != nil {
 				src.Manifest.stopHash() // nobody will see the digests
@@ -66,8 +71,10 @@ func (m *Member) digested() error {
 	if man == nil || m.settled {
 		return nil
 	}
-	if err := man.wait(); err != nil {
-		return err
+	if man.done != nil {
+		if err := man.wait(); err != nil {
+			return err
+		}
 	}
 	m.settled = true
 	rest := m.Problems

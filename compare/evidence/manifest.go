@@ -12,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sort"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,6 +39,8 @@ type Manifest struct {
 	Bytes int64
 	// Unreadable are files that could not be hashed; the digest then covers their names only.
 	Unreadable []string
+	hashing    *hashing
+	once       sync.Once
 	// stop ends the taking of digests; done is closed behind it, and err says then what stopped it.
 	stop context.CancelFunc
 	done chan struct{}
@@ -85,14 +89,16 @@ func listFiles(ctx context.Context, root string) (*Manifest, error) {
 
 // startHash takes the digests while the source is being read, so that no core waits for the other. Nobody may look at them before
 // wait has returned.
-func (m *Manifest) startHash(h *hashing) {
-	var ctx context.Context
-	ctx, m.stop = context.WithCancel(h.ctx)
-	m.done = make(chan struct{})
-	go func() {
-		defer close(m.done)
-		m.err = m.hash(ctx, h.slots)
-	}()
+func (m *Manifest) startHash() {
+	m.once.Do(func() {
+		var ctx context.Context
+		ctx, m.stop = context.WithCancel(m.hashing.ctx)
+		m.done = make(chan struct{})
+		go func() {
+			defer close(m.done)
+			m.err = m.hash(ctx, m.hashing.slots)
+		}()
+	})
 }
 
 func (m *Manifest) wait() error {
@@ -102,8 +108,22 @@ func (m *Manifest) wait() error {
 
 // stopHash gives up what is not hashed yet.
 func (m *Manifest) stopHash() {
-	m.stop()
-	<-m.done
+	if m.stop != nil {
+		m.stop()
+		<-m.done
+	}
+}
+
+// tryOpen finds the files that can not be opened, where no digest would tell.
+func (m *Manifest) tryOpen() {
+	for i := range m.Files {
+		f, err := os.Open(m.path(i))
+		if err != nil {
+			m.Unreadable = append(m.Unreadable, m.Files[i].Path)
+			continue
+		}
+		_ = f.Close()
+	}
 }
 
 // hash takes the digest of every file, as many at a time as there are slots.
@@ -135,7 +155,7 @@ func (m *Manifest) hash(ctx context.Context, slots chan struct{}) error {
 		return err
 	}
 	for i, bad := range failed {
-		if bad {
+		if bad && !slices.Contains(m.Unreadable, m.Files[i].Path) {
 			m.Unreadable = append(m.Unreadable, m.Files[i].Path)
 		}
 	}
@@ -149,8 +169,11 @@ func (m *Manifest) path(i int) string {
 	return filepath.Join(m.root, filepath.FromSlash(m.Files[i].Path))
 }
 
-// Digest returns the sha256 over the sorted names, sizes and digests of all files; for a single file it is the file's own.
+// Digest returns the sha256 over the sorted names, sizes and digests of all files; for a single file it is the file's own. It waits
+// for what is not hashed yet.
 func (m *Manifest) Digest() string {
+	m.startHash()
+	<-m.done
 	if len(m.Files) == 1 && m.Files[0].Path == "." {
 		return m.Files[0].SHA256
 	}

@@ -31,8 +31,9 @@ type FailedSource struct {
 
 // Options tune Open.
 type Options struct {
-	// Hash takes digests of every file; without it sources carry sizes only.
-	Hash bool
+	// Hash takes digests of every file while it is read. List only lists files with their sizes; a digest is then taken when it is asked
+	// for. Without either a source has no manifest.
+	Hash, List bool
 	// HashLater lets Open return while digests of data dirs are still being taken, so that what comes next and the digests share
 	// the cores. Set.Digests waits for them.
 	HashLater bool

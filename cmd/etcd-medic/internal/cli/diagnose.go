@@ -63,7 +63,9 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 }
 
 func diagnose(ctx context.Context, o *diagnoseOptions) (*compare.Report, error) {
-	return compare.Diagnose(ctx, o.specs, o.compareOptions(&o.sources))
+	c := o.compareOptions(&o.sources)
+	c.NoDigests = o.format == render.Table // it shows none
+	return compare.Diagnose(ctx, o.specs, c)
 }
 
 func (o *output) compareOptions(s *sources) compare.Options {
