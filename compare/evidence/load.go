@@ -58,7 +58,7 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 // read reads log, snapshots and db. The error is that of the context.
 func (m *Member) read(ctx context.Context, o Options) error {
 	l := m.Source.layout
-	if err := m.loadWAL(ctx, l.wal, o.Visit); err != nil {
+	if err := m.loadWAL(ctx, l.wal, o); err != nil {
 		return err
 	}
 	m.loadSnaps(l)
@@ -98,7 +98,7 @@ func (m *Member) problem(part, file string, err error) {
 	m.Problems = append(m.Problems, Problem{Part: part, File: filepath.Base(file), Err: err})
 }
 
-func (m *Member) loadWAL(ctx context.Context, dir string, visit func(int) func(*dumplog.Entry)) error {
+func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 	if dir == "" {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (m *Member) loadWAL(ctx context.Context, dir string, visit func(int) func(*
 		return nil
 	}
 	w := &WAL{Log: l}
-	if err := w.scan(ctx, visit); err != nil {
+	if err := w.scan(ctx, o.Visit, o.several); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -122,16 +122,23 @@ func (m *Member) loadWAL(ctx context.Context, dir string, visit func(int) func(*
 	return nil
 }
 
-// scan reads the log once and collects what later steps need of its entries: membership changes and the extent of each term.
-func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry)) error {
-	conf := make([][]ConfEntry, w.Log.Segments())
+// scan reads the log once and collects what later steps need of its entries: membership changes and the extent of each term, and with
+// sums set what tells it from other logs.
+func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry), sums bool) error {
+	conf, parts := make([][]ConfEntry, w.Log.Segments()), make([]*LogSums, w.Log.Segments())
 	var err error
 	w.Summary, err = w.Log.ScanWith(ctx, func(i int) func(*dumplog.Entry) {
 		var see func(*dumplog.Entry)
 		if also != nil {
 			see = also(i)
 		}
+		if parts[i] = NewLogSums(); !sums {
+			parts[i] = nil
+		}
 		return func(e *dumplog.Entry) {
+			if parts[i] != nil {
+				parts[i].Note(e)
+			}
 			if e.Type == dumplog.EntryConfChange {
 				own := *e
 				own.Data = bytes.Clone(e.Data)
@@ -148,6 +155,9 @@ func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry)) err
 		return err
 	}
 	w.Conf = effective(w.Summary, conf)
+	if sums && len(w.Summary.Overwrites) == 0 {
+		w.sum(parts)
+	}
 	for _, t := range w.Summary.Terms {
 		if n := len(w.LastByTerm); n > 0 && w.LastByTerm[n-1].Term == t.Term {
 			w.LastByTerm[n-1].Last = t.Last // the log jumps inside of the term
@@ -156,6 +166,15 @@ func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry)) err
 		}
 	}
 	return nil
+}
+
+func (w *WAL) sum(parts []*LogSums) {
+	w.Sums = NewLogSums()
+	for _, p := range parts {
+		if p != nil { // a segment that does not open is not visited
+			w.Sums.join(p)
+		}
+	}
 }
 
 // effective joins the membership changes of all segments and drops those that a later append replaced.

@@ -57,6 +57,8 @@ type WAL struct {
 	Conf []ConfEntry
 	// LastByTerm is the last index of each term of the effective log, in term order.
 	LastByTerm []TermEnd
+	// Sums tell where two logs of one run hold the same entries; nil where appends replaced entries, and for a single source.
+	Sums *LogSums
 }
 
 // ConfEntry is one membership change in the log.

@@ -48,6 +48,8 @@ type Options struct {
 	Access Access
 	// Progress, if set, is told what is being read.
 	Progress func(what string)
+	// several is true when there is more than one source.
+	several bool
 }
 
 // Open opens every source and reads its facts, several at a time. It fails only when the context ends or when not a single
@@ -60,6 +62,7 @@ func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 		return nil, err
 	}
 	nameSources(sources)
+	o.several = o.Deep && len(sources) > 1
 	h := newHashing(ctx)
 	members := make([]*Member, len(sources))
 	errs := make([]error, len(sources))

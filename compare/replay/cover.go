@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -33,6 +35,71 @@ func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
 			}
 		}
 	}
+}
+
+// first yields the merged log for the survey. Where the sums of all logs that reach there say that they hold the same entries, one
+// of them is read, elsewhere all of them side by side.
+func (r *Result) first(ctx context.Context) iter.Seq2[*item, error] {
+	stretches, parts := r.stretches(), r.parts()
+	if len(stretches) == 0 || len(stretches) > maxParts || len(parts) > maxParts {
+		return merged(ctx, evidenceOf(r))
+	}
+	return func(yield func(*item, error) bool) {
+		for _, st := range stretches {
+			if !st.agreed {
+				for it, err := range mergedBetween(ctx, evidenceOf(r), st.from, st.to) {
+					if !yield(it, err) || err != nil {
+						return
+					}
+				}
+				continue
+			}
+			for _, p := range parts {
+				p.from, p.to = max(p.from, st.from), min(p.to, st.to)
+				if p.from <= p.to && !r.read(ctx, p, p.from, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// stretch is a span of indexes in which all logs that reach there agree, or may not.
+type stretch struct {
+	from, to uint64
+	agreed   bool
+}
+
+// stretches takes the sums of all logs together, in index order; nil when one of them has none.
+func (r *Result) stretches() []stretch {
+	var logs []*evidence.LogSums
+	for _, m := range r.Members {
+		switch w := m.Member.WAL; {
+		case w == nil || w.Summary == nil:
+		case w.Sums == nil:
+			return nil
+		default:
+			logs = append(logs, w.Sums)
+		}
+	}
+	width := evidence.CommonWidth(logs)
+	first, agreed := map[uint64]evidence.BlockSum{}, map[uint64]bool{}
+	for _, l := range logs {
+		for n, sum := range l.Blocks() {
+			known, ok := first[n]
+			first[n], agreed[n] = sum, !ok || agreed[n] && sum == known
+		}
+	}
+	var out []stretch
+	for _, n := range slices.Sorted(maps.Keys(agreed)) {
+		from, to := n<<width, (n+1)<<width-1
+		if last := len(out) - 1; last >= 0 && out[last].agreed == agreed[n] {
+			out[last].to = to
+			continue
+		}
+		out = append(out, stretch{from, to, agreed[n]})
+	}
+	return out
 }
 
 // read yields the entries of a part from an index on.

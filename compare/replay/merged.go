@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -38,6 +39,8 @@ type source struct {
 	cur  dumplog.Entry
 	ok   bool
 	last uint64
+	// to is the last index that is wanted.
+	to uint64
 }
 
 // advance moves to the next effective entry. Damage was collected by Scan; here it is only passed over.
@@ -58,13 +61,18 @@ func (s *source) advance() error {
 		if e.Overwritten || e.Index <= s.last {
 			continue
 		}
-		s.cur, s.ok, s.last = e, true, e.Index
+		s.cur, s.ok, s.last = e, e.Index <= s.to, e.Index
 		return nil
 	}
 }
 
 // merged yields the union of the members' effective logs in index order, each index once, decoded.
 func merged(ctx context.Context, members []*evidence.Member) iter.Seq2[*item, error] {
+	return mergedBetween(ctx, members, 1, math.MaxUint64)
+}
+
+// mergedBetween is merged for the indexes from..to.
+func mergedBetween(ctx context.Context, members []*evidence.Member, from, to uint64) iter.Seq2[*item, error] {
 	return func(yield func(*item, error) bool) {
 		committed := func(member int, index uint64) bool { return index <= members[member].Commit }
 		srcs := make([]*source, len(members))
@@ -79,8 +87,8 @@ func merged(ctx context.Context, members []*evidence.Member) iter.Seq2[*item, er
 			if m.WAL == nil || m.WAL.Summary == nil {
 				continue
 			}
-			s := &source{}
-			s.next, s.stop = iter.Pull2(m.WAL.Log.Entries(ctx, m.WAL.Summary))
+			s := &source{last: max(from, 1) - 1, to: to}
+			s.next, s.stop = iter.Pull2(m.WAL.Log.EntriesFrom(ctx, m.WAL.Summary, from))
 			srcs[i] = s
 			if err := s.advance(); err != nil {
 				yield(nil, err)

@@ -98,7 +98,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		}
 	}
 	var l lives
-	log := mergedAhead(ctx, evidenceOf(r))
+	log := ahead(r.first(ctx))
 	defer log.stop()
 	for it, ok := log.next(); ok; it, ok = log.next() {
 		if it.fault != nil {

@@ -268,6 +268,7 @@ func twinCases(t *testing.T) map[string]twinCase {
 		"another log":              {write: then(synth(nil), otherLog), stand: own},
 		"another index":            {write: then(synth(nil), putIn("meta", "consistent_index", []byte{0, 0, 0, 0, 0, 0, 2, 0})), stand: others},
 		"purged elsewhere":         {write: then(synth(func(s *clustertest.Synth) { s.Purged = 300 }), logOf(clustertest.Synth{Members: 3, Entries: 600, Keys: 40, Value: 64, Purged: 100})), stand: all},
+		"a shorter log":            {write: then(synth(nil), logOf(clustertest.Synth{Members: 3, Entries: 290, Keys: 40, Value: 64})), stand: all},
 		"auth of 3.5":              {write: scripted("3.5.0", nil), stand: all},
 		"auth of 3.4":              {write: scripted("3.4.0", nil), stand: own},
 		"another user":             {write: then(scripted("3.5.0", nil), putIn("authUsers", "late", encoded(t, &authpb.User{Name: []byte("late"), Roles: []string{"app"}}))), stand: others},
@@ -342,7 +343,8 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// sameLog: reading each index from one log gives what reading all logs side by side gives, from every place on.
+// sameLog: reading each index from one log gives what reading all logs side by side gives, from every place on; and the survey, which
+// is told by sums where it may do so, misses no difference.
 func sameLog(t *testing.T, r *Result, set *evidence.Set) {
 	t.Helper()
 	list := func(log iter.Seq2[*item, error], from uint64) (out []string) {
@@ -351,16 +353,64 @@ func sameLog(t *testing.T, r *Result, set *evidence.Set) {
 				t.Fatal(err)
 			}
 			if it.entry.Index >= from {
-				out = append(out, fmt.Sprintf("%d/%d at %v: %x", it.entry.Term, it.entry.Index, it.entry.Pos, hashValue(it.entry.Data)))
+				out = append(out, fmt.Sprintf("%d/%d at %v: %x, %d others", it.entry.Term, it.entry.Index, it.entry.Pos, hashValue(it.entry.Data), len(it.others)))
 			}
 		}
 		return out
+	}
+	if want, got := list(merged(context.Background(), set.Members), 0), list(r.first(context.Background()), 0); !slices.Equal(want, got) {
+		t.Errorf("survey: %d entries, want %d", len(got), len(want))
 	}
 	for _, from := range []uint64{0, r.First + 1, (r.First + r.Last) / 2, r.Last} {
 		want, got := list(merged(context.Background(), set.Members), from), list(r.log(context.Background(), from), from)
 		if !slices.Equal(want, got) {
 			t.Errorf("from %d: %d entries, want %d", from, len(got), len(want))
 		}
+	}
+}
+
+// TestStretches: blocks in which one log holds another entry, or lacks one, are not agreed on.
+func TestStretches(t *testing.T) {
+	log := func(from, to uint64, edit func(*dumplog.Entry) bool) *MemberResult {
+		l := evidence.NewLogSums()
+		for i := from; i <= to; i++ {
+			e := dumplog.Entry{Term: 1, Index: i, Data: []byte("data")}
+			if edit == nil || edit(&e) {
+				l.Note(&e)
+			}
+		}
+		return &MemberResult{Member: &evidence.Member{WAL: &evidence.WAL{Sums: l, Summary: &dumplog.Summary{}}}}
+	}
+	at := func(index uint64, change func(*dumplog.Entry) bool) func(*dumplog.Entry) bool {
+		return func(e *dumplog.Entry) bool { return e.Index != index || change(e) }
+	}
+	all := []stretch{{0, 1023, true}}
+	middle := []stretch{{0, 255, true}, {256, 511, false}, {512, 1023, true}}
+	for name, c := range map[string]struct {
+		other *MemberResult
+		want  []stretch
+	}{
+		"equal":         {log(1, 1000, nil), all},
+		"data":          {log(1, 1000, at(300, func(e *dumplog.Entry) bool { e.Data = []byte("dbta"); return true })), middle},
+		"term":          {log(1, 1000, at(300, func(e *dumplog.Entry) bool { e.Term = 2; return true })), middle},
+		"type":          {log(1, 1000, at(300, func(e *dumplog.Entry) bool { e.Type = 1; return true })), middle},
+		"index":         {log(1, 1000, at(300, func(e *dumplog.Entry) bool { e.Index = 301; return true })), middle},
+		"lacks one":     {log(1, 1000, at(300, func(*dumplog.Entry) bool { return false })), middle},
+		"begins later":  {log(300, 1000, nil), []stretch{{256, 511, false}, {512, 1023, true}}},
+		"ends earlier":  {log(1, 600, nil), []stretch{{0, 511, true}, {512, 767, false}, {768, 1023, true}}},
+		"no sums":       {&MemberResult{Member: &evidence.Member{WAL: &evidence.WAL{Summary: &dumplog.Summary{}}}}, nil},
+		"no log at all": {&MemberResult{Member: &evidence.Member{}}, all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Result{Members: []*MemberResult{log(1, 1000, nil), c.other, log(1, 1000, nil)}}
+			got := r.stretches()
+			if name == "begins later" {
+				got = got[1:] // what only the others hold
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
 	}
 }
 
