@@ -22,7 +22,7 @@ type statsSink struct {
 }
 
 func newStatsSink(db *DB, comp int64, leases map[int64]struct{}, known bool) *statsSink {
-	return &statsSink{db: db, comp: comp, leases: leases, leasesKnown: known, live: liveKeys{at: map[keyHash]int32{}}, st: KVStats{CompactRev: comp, LeasesChecked: known}, prev: Rev{Main: max(comp, 1), Sub: -1}}
+	return &statsSink{db: db, comp: comp, leases: leases, leasesKnown: known, st: KVStats{CompactRev: comp, LeasesChecked: known}, prev: Rev{Main: max(comp, 1), Sub: -1}}
 }
 
 func (s *statsSink) mergeRecords(p *records) {
@@ -157,14 +157,13 @@ func (s *statsSink) violate(v Violation) {
 
 func (s *statsSink) finish() *KVStats {
 	s.st.CurrentRev = max(1, s.comp, s.st.LastRev.Main)
-	s.st.LiveKeys = int64(len(s.live.at))
-	for _, i := range s.live.at {
-		l := &s.live.states[i]
+	s.st.LiveKeys = int64(s.live.used)
+	s.live.all(func(l *lifeState) {
 		if _, ok := s.leases[l.lease]; l.lease == 0 || ok || !s.leasesKnown {
-			continue
+			return
 		}
 		s.violateRecord(&record{rev: l.rev, place: l.place}, "unknown-lease", "lease "+ID(l.lease).String()+" in bucket lease", "none")
-	}
+	})
 	slices.SortStableFunc(s.st.Violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Main, b.Main), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Rule, b.Rule))
 	})

@@ -127,7 +127,7 @@ func (h *windowHash) newestAtRev(key keyHash) (Rev, bool) {
 
 // anyLive says whether a key lives at the hashed revision.
 func (h *windowHash) anyLive() bool {
-	return len(h.atRev) > 0 || h.live != nil && len(h.live.at) > 0
+	return len(h.atRev) > 0 || h.live != nil && h.live.used > 0
 }
 
 func newest(m map[keyHash]Rev, r *record) {

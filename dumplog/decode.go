@@ -42,6 +42,37 @@ func (e *Entry) Decode() (*Request, error) {
 	return d.Decode(e)
 }
 
+// DecodeNew is Decode with a Request that stays, as that of Entry.Decode does; it takes no more memory than the request needs.
+func (d *Decoder) DecodeNew(e *Entry) (*Request, error) {
+	d.req.Unknown = nil
+	_, err := d.Decode(e)
+	own := &struct {
+		Request
+		put PutRequest
+	}{Request: d.req}
+	switch r := &own.Request; {
+	case r.Put != nil:
+		own.put = *r.Put
+		r.Put = &own.put
+	case r.Txn != nil:
+		t := *r.Txn
+		r.Txn, d.mem.txn = &t, TxnRequest{}
+	default:
+		r.Range, r.DeleteRange = kept(r.Range), kept(r.DeleteRange)
+		r.LeaseGrant, r.LeaseRevoke = kept(r.LeaseGrant), kept(r.LeaseRevoke)
+	}
+	d.req.Unknown = nil
+	return &own.Request, err
+}
+
+func kept[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	own := *p
+	return &own
+}
+
 func (d *Decoder) decode(e *Entry) error {
 	r := &d.req
 	switch e.Type {

@@ -1,13 +1,17 @@
 package dumplog_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3/raftpb"
 
@@ -115,4 +119,50 @@ func entriesFrom(t *testing.T, l *dumplog.Log, s *dumplog.Summary, from uint64) 
 		}
 	}
 	return out, below
+}
+
+// TestDecodeNew: requests of one decoder that stay are those of Entry.Decode, also after all others were decoded.
+func TestDecodeNew(t *testing.T) {
+	var d dumplog.Decoder
+	var want, got []*dumplog.Request
+	for _, name := range evidencetest.Incidents(t) {
+		for _, dir := range nodesWith(t, name) {
+			l, err := dumplog.Open(filepath.Join(dir, "member", "wal"))
+			must(t, err)
+			for e, err := range l.Entries(context.Background(), nil) {
+				if err != nil {
+					continue
+				}
+				e.Data = bytes.Clone(e.Data)
+				w, werr := e.Decode()
+				g, gerr := d.DecodeNew(&e)
+				if (werr == nil) != (gerr == nil) {
+					t.Errorf("%v, want %v", gerr, werr)
+				}
+				want, got = append(want, w), append(got, g)
+			}
+		}
+	}
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		var m pb.InternalRaftRequest
+		fields := reflect.ValueOf(&m).Elem()
+		if n := rnd.IntN(fields.NumField()); fields.Type().Field(n).IsExported() {
+			fill(rnd, fields.Field(n), 0)
+		}
+		data, err := m.Marshal()
+		must(t, err)
+		e := dumplog.Entry{Data: data}
+		w, _ := e.Decode()
+		g, _ := d.DecodeNew(&e)
+		want, got = append(want, w), append(got, g)
+	}
+	if len(want) < 5000 {
+		t.Errorf("%d entries only", len(want))
+	}
+	for i := range want {
+		if !reflect.DeepEqual(want[i], got[i]) {
+			t.Fatalf("request %d: %+v, want %+v", i, got[i], want[i])
+		}
+	}
 }

@@ -29,8 +29,9 @@ func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
 		return merged(ctx, evidenceOf(r))
 	}
 	return func(yield func(*item, error) bool) {
+		t := &taker{}
 		for _, p := range parts {
-			if p.to >= from && !r.read(ctx, p, max(p.from, from), yield) {
+			if p.to >= from && !r.read(ctx, p, max(p.from, from), t, yield) {
 				return
 			}
 		}
@@ -45,9 +46,10 @@ func (r *Result) first(ctx context.Context) iter.Seq2[*item, error] {
 		return merged(ctx, evidenceOf(r))
 	}
 	return func(yield func(*item, error) bool) {
+		t := &taker{}
 		for _, st := range stretches {
 			if !st.agreed {
-				for it, err := range mergedBetween(ctx, evidenceOf(r), st.from, st.to) {
+				for it, err := range mergedBetween(ctx, evidenceOf(r), st.from, st.to, t) {
 					if !yield(it, err) || err != nil {
 						return
 					}
@@ -56,7 +58,7 @@ func (r *Result) first(ctx context.Context) iter.Seq2[*item, error] {
 			}
 			for _, p := range parts {
 				p.from, p.to = max(p.from, st.from), min(p.to, st.to)
-				if p.from <= p.to && !r.read(ctx, p, p.from, yield) {
+				if p.from <= p.to && !r.read(ctx, p, p.from, t, yield) {
 					return
 				}
 			}
@@ -103,7 +105,7 @@ func (r *Result) stretches() []stretch {
 }
 
 // read yields the entries of a part from an index on.
-func (r *Result) read(ctx context.Context, p part, from uint64, yield func(*item, error) bool) bool {
+func (r *Result) read(ctx context.Context, p part, from uint64, t *taker, yield func(*item, error) bool) bool {
 	w := r.Members[p.member].Member.WAL
 	last := from - 1
 	for e, err := range w.Log.EntriesFrom(ctx, w.Summary, from) {
@@ -118,7 +120,7 @@ func (r *Result) read(ctx context.Context, p part, from uint64, yield func(*item
 			return true
 		default:
 			last = e.Index
-			if !yield(take(e, p.member), nil) {
+			if !yield(t.take(e, p.member), nil) {
 				return false
 			}
 		}

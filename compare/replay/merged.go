@@ -19,6 +19,7 @@ type item struct {
 	err   error
 	// holders are the members whose log has this very entry; others those with a different one at this index.
 	holders []int
+	first   [1]int // the memory of holders, mostly
 	others  map[int]*item
 	// fault is the error that ends the log; such an item carries nothing else.
 	fault error
@@ -68,11 +69,11 @@ func (s *source) advance() error {
 
 // merged yields the union of the members' effective logs in index order, each index once, decoded.
 func merged(ctx context.Context, members []*evidence.Member) iter.Seq2[*item, error] {
-	return mergedBetween(ctx, members, 1, math.MaxUint64)
+	return mergedBetween(ctx, members, 1, math.MaxUint64, &taker{})
 }
 
 // mergedBetween is merged for the indexes from..to.
-func mergedBetween(ctx context.Context, members []*evidence.Member, from, to uint64) iter.Seq2[*item, error] {
+func mergedBetween(ctx context.Context, members []*evidence.Member, from, to uint64, t *taker) iter.Seq2[*item, error] {
 	return func(yield func(*item, error) bool) {
 		committed := func(member int, index uint64) bool { return index <= members[member].Commit }
 		srcs := make([]*source, len(members))
@@ -96,7 +97,7 @@ func mergedBetween(ctx context.Context, members []*evidence.Member, from, to uin
 			}
 		}
 		for {
-			it, err := lowest(srcs, committed)
+			it, err := lowest(srcs, committed, t)
 			if it == nil && err == nil {
 				return
 			}
@@ -107,11 +108,7 @@ func mergedBetween(ctx context.Context, members []*evidence.Member, from, to uin
 	}
 }
 
-// mergedAhead is merged in a goroutine of its own; an error comes as the last item.
-func mergedAhead(ctx context.Context, members []*evidence.Member) *prefetch[*item] {
-	return ahead(merged(ctx, members))
-}
-
+// ahead runs the log in a goroutine of its own; an error comes as the last item.
 func ahead(log iter.Seq2[*item, error]) *prefetch[*item] {
 	return startPrefetch(func(yield func(*item) bool) {
 		for it, err := range log {
@@ -127,7 +124,7 @@ func ahead(log iter.Seq2[*item, error]) *prefetch[*item] {
 
 // lowest takes the lowest index off all sources that stand at it. Of different entries the one that its holder knows to
 // be committed is the cluster's; the term does not decide, since a lower term can win (raft paper, figure 8).
-func lowest(srcs []*source, committed func(member int, index uint64) bool) (*item, error) {
+func lowest(srcs []*source, committed func(member int, index uint64) bool, t *taker) (*item, error) {
 	at := -1
 	for i, s := range srcs {
 		if s != nil && s.ok && (at < 0 || s.cur.Index < srcs[at].cur.Index) {
@@ -146,7 +143,7 @@ func lowest(srcs []*source, committed func(member int, index uint64) bool) (*ite
 		if v := findVersion(versions, &s.cur); v != nil {
 			v.holders = append(v.holders, i)
 		} else {
-			versions = append(versions, take(s.cur, i))
+			versions = append(versions, t.take(s.cur, i))
 		}
 		if err := s.advance(); err != nil {
 			return nil, err
@@ -195,11 +192,39 @@ func choose(versions []*item, committed func(member int, index uint64) bool) *it
 	return best
 }
 
-func take(e dumplog.Entry, holder int) *item {
-	e.Data = bytes.Clone(e.Data)
-	it := &item{entry: e, holders: []int{holder}}
-	it.req, it.err = it.entry.Decode()
+// taker makes items of entries. Their bytes stand in chunks that neighbours share, unless each has its own: chunks are for those who
+// forget an item soon.
+type taker struct {
+	each bool
+	data []byte
+	dec  dumplog.Decoder
+}
+
+// chunkSize is the size of the chunks; entries that take a good part of one are kept apart.
+const chunkSize = 64 << 10
+
+func (t *taker) take(e dumplog.Entry, holder int) *item {
+	it := &item{entry: e}
+	it.holders = append(it.first[:0], holder)
+	it.entry.Data = t.clone(e.Data)
+	it.req, it.err = t.dec.DecodeNew(&it.entry)
+	if it.req.Kind.ChangesAuth() && !t.each { // these are remembered
+		it.entry.Data = bytes.Clone(e.Data)
+		it.req, it.err = it.entry.Decode()
+	}
 	return it
+}
+
+func (t *taker) clone(b []byte) []byte {
+	if t.each || len(b) > chunkSize/8 {
+		return bytes.Clone(b)
+	}
+	if len(t.data)+len(b) > cap(t.data) {
+		t.data = make([]byte, 0, chunkSize)
+	}
+	n := len(t.data)
+	t.data = append(t.data, b...)
+	return t.data[n:len(t.data):len(t.data)]
 }
 
 // sameEntry compares by meaning: record bytes differ between raft 3.6 and 3.7 for the same entry, term, type and data
