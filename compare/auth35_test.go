@@ -76,3 +76,25 @@ func TestAuthRepeatedOn35(t *testing.T) {
 		}
 	})
 }
+
+// TestAuthAheadOn35: the database of 3.5 holds changes of auth above its consistent index; the next start would repeat them.
+func TestAuthAheadOn35(t *testing.T) {
+	const id = "cindex-not-saved-by-defrag"
+	script := func(version string) *clustertest.Script {
+		s := withAuth(newScript(version))
+		for i := range 10 {
+			s.Add(as("root", 0, put(fmt.Sprintf("/app/k%d", i%4), fmt.Sprint("v", i), 0)))
+		}
+		last := s.Add(as("root", 0, put("/app/last", "x", 0)))
+		s.Add(as("root", 0, grantMore("/more/")))
+		s.Add(as("root", 0, changePassword()))
+		s.Of[1] = clustertest.ScriptMember{IndexAt: last}
+		return s
+	}
+	r := diagnoseScript(t, script("3.5.0"))
+	told{class: "latent-divergence", cause: id, certainty: "strong", violated: []string{"C03"}, holds: []string{"A01", "A02", "A03", "K01", "K03"}, absent: []string{"auth-revision-unequal"}}.check(t, r)
+	if f := findings(r, "node2", "C03"); len(f) != 1 || f[0].Evidence[1].Bucket != "auth" {
+		t.Errorf("%+v", f)
+	}
+	told{class: "healthy", absent: []string{id}, holds: []string{"C03", "A02"}}.check(t, diagnoseScript(t, script("3.4.0"))) // there the index lags legally
+}

@@ -207,3 +207,43 @@ func TestReceivedSnapshotNotInstalled(t *testing.T) {
 			absent: []string{"data-dir-rolled-back", "snap-db-dir-not-synced", "cindex-not-saved-by-defrag"}}.check(t, diagnoseScript(t, s))
 	})
 }
+
+// TestWipedAndRecovered: a log that begins with a received snapshot, of a member that had served clients before it.
+func TestWipedAndRecovered(t *testing.T) {
+	const id = "wiped-member-rejoined-same-id"
+	script := func(served bool) *clustertest.Script {
+		s := newScript("3.5.0")
+		by := 0
+		if served {
+			by = 1
+		}
+		at := 0
+		for i := range 12 {
+			at = s.Add(as("", by, put("/k", fmt.Sprint(i), 0)))
+		}
+		s.Of[1] = clustertest.ScriptMember{SnapshotAt: at}
+		s.Start(1)
+		s.Add(as("", 0, put("/k", "last", 0)))
+		return s
+	}
+	told{class: "healthy", causes: []string{id}, violated: []string{"M04"}, holds: []string{"R10", "K01"}, best: all3}.check(t, diagnoseScript(t, script(true)))
+	told{class: "healthy", absent: []string{id}, holds: []string{"M04", "R10"}}.check(t, diagnoseScript(t, script(false))) // it was down from the beginning
+}
+
+// TestCopyAsDatabase: a copy without a trailer that no server has written to, although one started behind it.
+func TestCopyAsDatabase(t *testing.T) {
+	const id = "saved-snapshot-used-as-db"
+	script := func(restarted bool) *clustertest.Script {
+		s := newScript("3.5.0")
+		until := s.Add(as("", 0, put("/k", "1", 0)))
+		if restarted {
+			s.Start(1)
+		}
+		s.Add(as("", 0, put("/k", "2", 0)))
+		s.Of[1] = clustertest.ScriptMember{AppliedUntil: until}
+		return s
+	}
+	told{class: "torn-copy", cause: id, certainty: "strong", violated: []string{"X03"}}.check(t, diagnoseScript(t, script(true), nil, asSent))
+	told{class: "healthy", absent: []string{id}, holds: []string{"X03"}}.check(t, diagnoseScript(t, script(true)))
+	told{class: "healthy", absent: []string{id}, holds: []string{"X03"}}.check(t, diagnoseScript(t, script(false), nil, asSent)) // a faithful copy of the file
+}

@@ -85,6 +85,17 @@ func repeated35(in *Input) []string {
 	return out
 }
 
+// repeatsOn35 tells whether a member of 3.5 whose auth revision differs executed entries again, or does so at every start: that
+// explains the rise also where the log does not tell what it began with.
+func repeatsOn35(in *Input) bool {
+	for _, x := range in.Members {
+		if x.Version.Minor == 5 && holdsMember(in, x.Label(), "A01") && holdsMember(in, x.Label(), "C01", "C03", "C04") {
+			return true
+		}
+	}
+	return false
+}
+
 func hasStaleRefusal(in *Input, pos int) bool {
 	for _, e := range in.Replay.Events {
 		if o := e.Outcomes[pos]; o.State == replay.Refused && o.Reason == replay.ReasonOldAuth {
@@ -105,7 +116,7 @@ a member with the higher number drops writes stamped with a lower one. A single 
 	Loss:       "writes that the chosen member dropped",
 	Match: func(in *Input) *Match {
 		switch {
-		case matchAuthReplay(in) != nil, len(repeated35(in)) > 0, len(in.Findings["C02"]) > 0:
+		case matchAuthReplay(in) != nil, len(repeated35(in)) > 0, repeatsOn35(in), len(in.Findings["C02"]) > 0:
 			return nil // without a consistent index nothing can be held against the log
 		case len(in.Findings["A01"])+len(in.Findings["A02"]) == 0:
 			return nil

@@ -105,7 +105,8 @@ func refusedAlone(in *Input, e *replay.Event) int {
 			return -1
 		}
 	}
-	if rev == 0 || e.RangeRevision <= rev && e.RangeRevision >= e.Compacted {
+	outOfReach := func(r int64) bool { return r > rev || r < e.Compacted }
+	if rev == 0 || !slices.ContainsFunc(e.RangeRevisions, outOfReach) {
 		return -1
 	}
 	return at

@@ -12,7 +12,7 @@ var wipedMember = Cause{
 the same ID from the same flags. The leader believes that it still holds what it once acknowledged and sends a commit index beyond its log:
 it panics with "tocommit(N) is out of range". After a change of leader it may be caught up by a snapshot.
 Proven by a log that holds bootstrap entries only (or nothing before a received snapshot) next to entries that this very member proposed or
-published earlier in other members' logs.`,
+published earlier in other members' logs; for one that was caught up since by what it served, behind a publish entry that its own log skips.`,
 	Refs:       refs("etcd-io/etcd", 3519, 10817, 13509, 16220, 20269, 21178),
 	LookAlikes: "a member added legitimately (its conf change comes first, no earlier entries of it exist); a log purged from the front (first segment is not 0)",
 	Recovery:   "stop it for good; etcdctl member remove; set the data dir aside; etcdctl member add; start with --initial-cluster-state existing",
@@ -21,8 +21,8 @@ published earlier in other members' logs.`,
 		if len(in.Findings["M04"]) == 0 {
 			return nil
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "M04"), Because: ids(in, "M04"),
-			RefutedBy: "a conf change that added this ID after the last entry the member proposed"}
+		return weigh(in, &Match{Certainty: Proof, Members: membersOf(in, "M04"), Because: ids(in, "M04"),
+			RefutedBy: "a conf change that added this ID after the last entry the member proposed"})
 	},
 }
 

@@ -46,14 +46,17 @@ var backupAsDB = Cause{
 	Doc: `A file of snapshot save was copied to member/snap/db instead of being restored. Its index and member list are of another time than the log: entries
 between them are applied again or skipped, and removed members come back.
 Proven by the sha256 trailer behind the last page, which only snapshot save writes and which fits; strong when the trailer no longer fits
-because the server has written to the file since.`,
+because the server has written to the file since, or when it is gone and the meta pages are those of a copy that nobody has written to.`,
 	LookAlikes: "a database received from a leader: it has no trailer; a restored one: restore removes the trailer",
 	Recovery:   "restore the backup into a new data dir instead; a member of a running cluster is removed and added again",
 	Loss:       "depends on the age of the backup",
 	Match: func(in *Input) *Match {
 		m := byField(in, "a file that ends with the last page", "X03", check.FieldBackupAsDB)
 		if m == nil {
-			return nil
+			if m = byField(in, "a snapshot record of the log at its index", "X03", check.FieldCopyAsDB); m != nil {
+				m.Certainty = Strong
+			}
+			return m
 		}
 		for _, x := range in.Members {
 			if x.DB != nil && x.DB.Trailer.State == "mismatch" {

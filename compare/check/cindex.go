@@ -87,16 +87,21 @@ are, the next start executes these entries a second time: revisions, versions an
 Up to 3.4 the index legally lags behind entries without a key write.`,
 	Needs: NeedReplay,
 	Run: func(in *Input) Result {
-		return in.stretches(func(r *replay.MemberResult) []replay.Stretch {
-			if r.Ahead == nil {
-				return nil
+		return in.stretches(func(r *replay.MemberResult) (out []replay.Stretch) {
+			for _, s := range []*replay.Stretch{r.Ahead, r.AuthAhead} {
+				if s != nil {
+					out = append(out, *s)
+				}
 			}
-			return []replay.Stretch{*r.Ahead}
+			return out
 		}, in.aheadFinding)
 	},
 }
 
 func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
+	if s.First == 0 {
+		return in.authAheadFinding(m, s)
+	}
 	return Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Term: in.termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
 		Title:       fmt.Sprintf("%s: the database holds the effects of entries %d..%d, its consistent index is %d", m.Label(), s.From, s.To, m.ConsistentIndex()),
 		Explanation: "the index was not stored with the data; the next start applies these entries a second time. Do not start the member on this log",
@@ -104,6 +109,15 @@ func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 			{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "ahead", Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("%d or more", s.To), Show: showDB(m, "meta")},
 			{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revisions %d..%d", s.First, s.Last), Observed: fmt.Sprintf("what entries %d..%d write", s.From, s.To),
 				Expected: "no record of an entry above the index", Show: showDB(m, fmt.Sprintf("key --rev %d", s.First))}}}
+}
+
+func (in *Input) authAheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
+	return Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Term: in.termAt(s.From), Index: s.From},
+		Title:       fmt.Sprintf("%s: the database holds what the entries %d..%d change of auth, its consistent index is %d", m.Label(), s.From, s.To, m.ConsistentIndex()),
+		Explanation: "the index was not stored with the data; the next start applies these entries a second time and raises the auth revision above the other members'. Do not start the member on this log",
+		Evidence: []Evidence{
+			{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "ahead", Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("%d or more", s.To), Show: showDB(m, "meta")},
+			{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"), Observed: fmt.Sprintf("%d, as behind entry %d", m.DB.Auth.Revision, s.To), Expected: fmt.Sprintf("that of entry %d", m.ConsistentIndex()), Show: showDB(m, "auth")}}}
 }
 
 var appliedOnce = Check{

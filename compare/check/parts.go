@@ -16,6 +16,7 @@ const (
 	FieldDBRemoved   = "database removed"
 	FieldSnapRemoved = "snapshot file removed"
 	FieldBackupAsDB  = "sha256 trailer"
+	FieldCopyAsDB    = "meta pages of a copy"
 )
 
 var partsTogether = Check{
@@ -38,7 +39,7 @@ func runPartsTogether(in *Input) Result {
 			continue
 		}
 		checked++
-		for _, look := range []func(*evidence.Member) *Finding{walBegunAnew, databaseRemoved, snapFilesRemoved, backupAsDatabase} {
+		for _, look := range []func(*evidence.Member) *Finding{walBegunAnew, databaseRemoved, snapFilesRemoved, in.backupAsDatabase} {
 			if f := look(m); f != nil {
 				fs = append(fs, *f)
 			}
@@ -141,11 +142,14 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 }
 
 // backupAsDatabase: the database of a data dir still has the trailer that only snapshot save writes.
-func backupAsDatabase(m *evidence.Member) *Finding {
-	if !m.HasDB() || m.DB.Trailer.State == "" || m.DB.Trailer.State == "absent" {
+func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
+	if !m.HasDB() {
 		return nil
 	}
 	t := m.DB.Trailer
+	if t.State == "" || t.State == "absent" {
+		return in.strippedBackup(m)
+	}
 	if t.State != "match" && slices.ContainsFunc(m.DB.Damage, cutShort) {
 		return nil // a file that lost its end can have the size of a backup by chance
 	}
@@ -156,6 +160,33 @@ func backupAsDatabase(m *evidence.Member) *Finding {
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Offset: Int64(m.DB.Handle.Size() - 32), Length: 32, Field: FieldBackupAsDB, Observed: t.State, Expected: "no trailer"}},
 		Remedy:   []Remedy{{Text: "restore the backup into a new data dir", Command: "etcdutl snapshot restore BACKUP --data-dir NEW"}}}
 	return f
+}
+
+// strippedBackup: the database is as bbolt copies one, without a trailer, and the log shows that it was put there: it has applied what
+// the log does not hold, or a server started behind its index and would have written to it. It was not received from a leader.
+func (in *Input) strippedBackup(m *evidence.Member) *Finding {
+	if m.WAL == nil || m.WAL.Summary == nil || len(m.DB.Damage) > 0 || !m.DB.Handle.SavedBySnapshot() || pristineReceived(m) || justInstalled(m) || m.ConsistentIndex() == 0 {
+		return nil
+	}
+	ci, why := m.ConsistentIndex(), ""
+	if ci > m.LastIndex() {
+		why = fmt.Sprintf("the log ends at %d", m.LastIndex())
+	}
+	if in.Replay != nil && in.Replay.Survey != nil {
+		for _, st := range in.Replay.Survey.Starts[m.MemberID] {
+			if why == "" && st.Index > ci && m.WAL.Summary.TermAt(st.Index) != 0 {
+				why = fmt.Sprintf("a server published its start at %d, and would have written to the database", st.Index)
+			}
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()}, At: At{Index: ci},
+		Title:       m.Label() + ": the database is a copy that no server has written to, and does not fit the log",
+		Explanation: fmt.Sprintf("its meta pages are those of a snapshot save; its consistent index is %d, and %s", ci, why),
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(0), Offset: Int64(0), Field: FieldCopyAsDB, Observed: "equal meta pages but for their transaction IDs", Expected: "two transactions, or a received snapshot at its index",
+			Show: showDB(m, "--pages")}}}
 }
 
 var oneMoment = Check{

@@ -128,7 +128,8 @@ var ackedLogKept = Check{
 	Doc: `A member that acknowledged entries must keep them. A WAL that holds the bootstrap conf changes only, next to a cluster that is far
 ahead under the same member ID, means that the data dir was wiped and the member restarted as new: the leader counts it as up to
 date and sends a commit index beyond its log, and it panics ("tocommit(N) is out of range").
-Not to be confused with lag: a lagging member's log holds normal entries of the cluster.`,
+One that a leader has caught up by a snapshot since shows it as well, as long as other logs hold what it served before: a warning then.
+Not to be confused with lag: a lagging member's log holds normal entries of the cluster, and one that joined has served nothing before.`,
 	Needs: NeedLog | NeedTwo,
 	Run:   runAckedLogKept,
 }
@@ -138,9 +139,36 @@ func runAckedLogKept(in *Input) Result {
 	for _, m := range in.Members {
 		if f := in.wiped(m); f != nil {
 			fs = append(fs, *f)
+		} else if f := in.recovered(m); f != nil {
+			fs = append(fs, *f)
 		}
 	}
 	return outcome(fs, "")
+}
+
+// recovered recognises a member that was started anew under its old identity and has been caught up by a snapshot since: its log begins
+// with what a new member holds and a received snapshot, and the member served clients behind a publish entry that the snapshot skips.
+func (in *Input) recovered(m *evidence.Member) *Finding {
+	if m.WAL == nil || m.WAL.Summary == nil || m.MemberID == 0 || in.Replay == nil || in.Replay.Survey == nil {
+		return nil
+	}
+	s := m.WAL.Summary
+	if len(s.Jumps) == 0 || len(s.Segments) == 0 || s.Segments[0].Seq != 0 || len(s.Damage) > 0 || Restored(m) || s.Jumps[0].From > Founded(m)+1 {
+		return nil
+	}
+	for _, sv := range in.Replay.Survey.Served[m.MemberID] {
+		holder := in.holderOf(sv.Index)
+		if sv.Publish < s.Jumps[0].From || sv.Publish > s.Jumps[0].To || holder == nil {
+			continue
+		}
+		return &Finding{Severity: Warning, Members: []string{m.Label()}, At: At{Index: s.Jumps[0].From, Term: in.termAt(s.Jumps[0].From)},
+			Title:       fmt.Sprintf("%s had lost its data and came back under its old ID: its log begins with a snapshot at %d, before which it had served clients", m.Label(), s.Jumps[0].To),
+			Explanation: "its data dir was wiped and started again, and a leader sent it everything; what it had acknowledged before was forgotten meanwhile. Its content is that of the leader now",
+			Evidence: []Evidence{{Member: m.Label(), File: s.Jumps[0].Segment, Offset: Int64(s.Jumps[0].Offset), Field: "start of the log", Observed: fmt.Sprintf("a received snapshot that skips the entries %d..%d", s.Jumps[0].From, s.Jumps[0].To),
+				Expected: fmt.Sprintf("a log that holds the member's publish entry %d", sv.Publish), Show: "etcd-medic dumplog " + m.Label() + " --raw"},
+				{Member: holder.Label(), Field: fmt.Sprintf("entry %d", sv.Index), Observed: sv.What + ", proposed by " + m.MemberID.String(), Expected: "no entry of a member that had not joined yet", Show: showLog(holder, sv.Index)}}}
+	}
+	return nil
 }
 
 // wiped recognises a member that was started anew under its old identity: its whole log is bootstrap conf changes, while

@@ -137,7 +137,7 @@ func (w *v2World) differences(v *dumplog.V2Store) (members, keys []v2Difference)
 	have := map[string]string{}
 	for i := range v.Members {
 		x := &v.Members[i]
-		have["member "+x.ID.String()] = memberText(x)
+		have["member "+x.ID.String()] = w.memberText(x)
 	}
 	for _, id := range v.Removed {
 		have["removed "+id.String()] = "removed"

@@ -17,13 +17,15 @@ type v2World struct {
 	keys    map[string]bool
 	// unsure are rows of the member list, doubts paths of keys with everything below, that the log does not tell for certain;
 	// mayExpire are keys of the first snapshot, which may have had a time to live.
-	unsure    map[string]bool
+	unsure map[string]bool
+	// published are the members whose attributes the log tells: name and client URLs come with a start, not with the addition.
+	published map[dumplog.ID]bool
 	doubts    []string
 	mayExpire map[string]bool
 }
 
 func newV2World() *v2World {
-	return &v2World{members: map[dumplog.ID]*dumplog.V2Member{}, removed: map[dumplog.ID]bool{}, keys: map[string]bool{}, unsure: map[string]bool{}, mayExpire: map[string]bool{}}
+	return &v2World{members: map[dumplog.ID]*dumplog.V2Member{}, removed: map[dumplog.ID]bool{}, published: map[dumplog.ID]bool{}, keys: map[string]bool{}, unsure: map[string]bool{}, mayExpire: map[string]bool{}}
 }
 
 // begin takes the newest older snapshot that the member's log reaches back to, or the empty store before the first entry. It returns
@@ -56,7 +58,7 @@ func (w *v2World) beginAt(m *evidence.Member, lowest uint64) (uint64, string) {
 	}
 	for i := range old.V2.Members {
 		x := old.V2.Members[i]
-		w.members[x.ID] = &x
+		w.members[x.ID], w.published[x.ID] = &x, x.Name != ""
 	}
 	for _, id := range old.V2.Removed {
 		w.removed[id] = true
@@ -103,7 +105,7 @@ func (w *v2World) run(in *Input, m *evidence.Member, from, to uint64) {
 
 func (w *v2World) publish(id dumplog.ID, name string, urls []string) {
 	if x := w.members[id]; x != nil {
-		x.Name, x.ClientURLs = name, urls
+		x.Name, x.ClientURLs, w.published[id] = name, urls, true
 	}
 }
 
@@ -202,7 +204,7 @@ func (w *v2World) doubtful(key string) bool {
 func (w *v2World) rows() map[string]string {
 	out := map[string]string{}
 	for id, x := range w.members {
-		out["member "+id.String()] = memberText(x)
+		out["member "+id.String()] = w.memberText(x)
 	}
 	for id := range w.removed {
 		out["removed "+id.String()] = "removed"
@@ -213,11 +215,14 @@ func (w *v2World) rows() map[string]string {
 	return out
 }
 
-func memberText(x *dumplog.V2Member) string {
-	peers, clients := slices.Sorted(slices.Values(x.PeerURLs)), slices.Sorted(slices.Values(x.ClientURLs))
-	s := "name " + x.Name + ", peer URLs " + strings.Join(peers, ",") + ", client URLs " + strings.Join(clients, ",")
+// memberText is a row; name and client URLs count once the member has published them.
+func (w *v2World) memberText(x *dumplog.V2Member) string {
+	s := "peer URLs " + strings.Join(slices.Sorted(slices.Values(x.PeerURLs)), ",")
 	if x.IsLearner {
 		s += ", learner"
+	}
+	if w.published[x.ID] {
+		s += ", name " + x.Name + ", client URLs " + strings.Join(slices.Sorted(slices.Values(x.ClientURLs)), ",")
 	}
 	return s
 }

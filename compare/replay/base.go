@@ -28,10 +28,14 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 			return nil
 		}
 	}
+	if !fromStart && s.minor == stale35Minor && s.stretch(r) == 1 && r.authBegan() {
+		s.authFromLog(r)
+	}
 	s.plain = planAuth(behind(r.Survey.Auth, s.base), s.auth.clone())
 	res.AuthKnown = s.auth.known
 	res.AuthExpected, res.AuthExpectedMin = s.plain.at(m.AppliedMax), s.plain.at(m.AppliedMin)
 	s.past, s.logEnd = pastOf(ctx, r), r.Last
+	s.authLater = behind(r.Survey.Auth, m.AppliedMax)
 	s.restarts = findRestarts(r.Survey, m.MemberID, fromStart, received(m))
 	for i, other := range r.Members {
 		if i != pos {

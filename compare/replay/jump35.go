@@ -1,5 +1,7 @@
 package replay
 
+import "github.com/etcd-medic/etcd-medic/dumplog"
+
 // stale35Minor is the minor in which a restart can repeat entries of every kind: 3.5.0 to 3.5.5, where a defragmentation stored data
 // without the consistent index, and 3.5.0 to 3.5.2, where meta/term could freeze it (server/storage/backend, cindex).
 const stale35Minor = 5
@@ -44,4 +46,56 @@ func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *a
 		}
 	}
 	return raised, entries, state
+}
+
+// authAhead explains an auth revision that is too high by auth entries above the consistent index: 3.5.0 to 3.5.5 could store data and
+// not its index. The model then takes them in, so that users and roles are held against what the database holds.
+func (s *sim) authAhead(more uint64) bool {
+	if s.minor != stale35Minor {
+		return false
+	}
+	state := s.auth.clone()
+	for i, e := range s.authLater {
+		if i >= maxSuffix {
+			break
+		}
+		if state.apply(e.Req); state.revision == s.auth.revision+more {
+			s.res.AuthAhead = &Stretch{From: s.authLater[0].Index, To: e.Index}
+			s.auth = state
+			return true
+		}
+	}
+	return false
+}
+
+// authBegan tells whether auth was never used before a log that begins with a restore: on some member the auth revision is 1 when all
+// auth entries of the log are taken off. It grows by one at most with each, and is 1 on a database without users and roles.
+func (r *Result) authBegan() bool {
+	for _, m := range r.Members {
+		if !m.Member.HasDB() || !m.Member.DB.Auth.HasRevision {
+			continue
+		}
+		n := uint64(0)
+		for _, e := range r.Survey.Auth {
+			if e.Index <= m.Member.AppliedMax && e.Req.Kind != dumplog.KindAuthEnable {
+				n++
+			}
+		}
+		if m.Member.DB.Auth.Revision == n+1 {
+			return true
+		}
+	}
+	return false
+}
+
+// authFromLog makes the model's users and roles what the log makes of none, up to where its keys begin.
+func (s *sim) authFromLog(r *Result) {
+	s.auth = newAuthState()
+	for _, e := range r.Survey.Auth {
+		if e.Index > s.base {
+			break
+		}
+		s.auth.apply(e.Req)
+		s.authAll = append(s.authAll, e)
+	}
 }

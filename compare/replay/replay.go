@@ -96,8 +96,10 @@ type Event struct {
 	Proposer dumplog.ID
 	Prefix   uint16
 	User     string
-	// RangeRevision is the revision a range in a write transaction asks for, 0 when none does.
-	RangeRevision int64
+	// RangeRevision is the revision a range in a write transaction asks for, 0 when none does; RangeRevisions are those of all its
+	// top-level ranges.
+	RangeRevision  int64
+	RangeRevisions []int64
 	// Compacted is the compact revision at that entry, the lowest of those that the members had; -1 when never compacted.
 	Compacted int64
 	// HeaderAuthRevision is the proposer's auth revision as stamped into the header.
@@ -158,6 +160,8 @@ type MemberResult struct {
 	// Ahead is what the database holds of entries above its consistent index; nil when nothing. Up to 3.4 the index lags legally
 	// and this stays nil.
 	Ahead *Stretch
+	// AuthAhead are the auth entries above the consistent index that the database of a 3.5 member holds the effects of; nil when none.
+	AuthAhead *Stretch
 	// Behind is what stands between its consistent index and its newest raft snapshot; nil when the index has reached it.
 	Behind *Behind
 	// StateDiffs are rows of buckets other than key that contradict the log at the end of the replay.

@@ -216,7 +216,10 @@ func (w *walker) describe(it *item, ev *Event) {
 	h := it.req.Header
 	ev.Proposer, ev.Prefix = w.r.Survey.Proposer(h.ID), h.ID.ProposerPrefix()
 	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision
-	ev.Keys, ev.RangeRevision = keysOf(it.req), rangeRevision(it.req.Txn)
+	ev.Keys, ev.RangeRevisions = keysOf(it.req), rangeRevisions(it.req.Txn)
+	if len(ev.RangeRevisions) > 0 {
+		ev.RangeRevision = ev.RangeRevisions[0]
+	}
 	ev.What = it.req.Describe(dumplog.DescribeOptions{})
 	ev.describeRevoke(it.req)
 }
@@ -353,17 +356,17 @@ func keysOf(r *dumplog.Request) []string {
 	return out
 }
 
-// rangeRevision finds the first top-level range at a revision; nested ones are never dropped.
-func rangeRevision(t *dumplog.TxnRequest) int64 {
+// rangeRevisions lists the revisions that top-level ranges ask for; nested ones are never dropped.
+func rangeRevisions(t *dumplog.TxnRequest) (out []int64) {
 	if t == nil {
-		return 0
+		return nil
 	}
 	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
 		for _, op := range ops {
 			if op.Range != nil && op.Range.Revision > 0 {
-				return op.Range.Revision
+				out = append(out, op.Range.Revision)
 			}
 		}
 	}
-	return 0
+	return out
 }

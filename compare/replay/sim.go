@@ -70,8 +70,8 @@ type sim struct {
 	leaseSeen []leaseOp
 	ends      map[int64]leaseEnd
 	gone      map[int64]leaseEnd
-	// authAll are the auth entries since the base, which a restart of 3.5 may repeat.
-	authAll []AuthEntry
+	// authAll are the auth entries since the base, which a restart of 3.5 may repeat; authLater those above what is applied.
+	authAll, authLater []AuthEntry
 }
 
 // apart tells whether the members that this model stands for have to be replayed one by one.
