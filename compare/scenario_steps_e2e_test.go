@@ -95,6 +95,7 @@ var scenarioSteps = map[string]scenarioStep{
 	"disarm":  (*scenario).disarm,
 	"refused": (*scenario).refused,
 	"badtxn":  (*scenario).badTxn,
+	"v2":      (*scenario).v2,
 }
 
 func eachNode(do func(s *scenario, i int)) scenarioStep {

@@ -29,13 +29,16 @@ func TestBallots(t *testing.T) {
 	if d := cmp.Diff(wantFalls, all.falls); d != "" {
 		t.Errorf("falls (-want +have):\n%s", d)
 	}
+	if d := cmp.Diff([]uint64{1, 2, 3, 4}, all.terms); d != "" {
+		t.Errorf("terms (-want +have):\n%s", d)
+	}
 }
 
 // TestFallsAreBounded: a hostile log can not make the list grow without end.
 func TestFallsAreBounded(t *testing.T) {
 	var b ballots
 	for i := range uint64(3 * maxCommitFalls) {
-		b.add(HardState{Term: 1, Commit: 1 - i%2}, Pos{})
+		b.add(HardState{Term: 1 + i%2, Commit: 1 - i%2}, Pos{})
 	}
 	if len(b.falls) != maxCommitFalls {
 		t.Errorf("%d falls kept, want %d", len(b.falls), maxCommitFalls)

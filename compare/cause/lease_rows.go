@@ -1,6 +1,8 @@
 package cause
 
 import (
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -18,7 +20,11 @@ contradiction; what removed the row it does not tell.`,
 		if len(in.Findings["L02"]) == 0 {
 			return nil
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "L02"), Because: ids(in, "L02", "L01"), RefutedBy: "the lease's row, read from another copy of this database"}
+		m := &Match{Certainty: Proof, Members: membersOf(in, "L02"), Because: ids(in, "L02", "L01"), RefutedBy: "the lease's row, read from another copy of this database"}
+		if slices.ContainsFunc(m.Members, func(label string) bool { return holdsMember(in, label, "X05") }) {
+			m.Certainty = Hint // pages of different moments contradict each other by themselves
+		}
+		return m
 	},
 }
 

@@ -165,7 +165,7 @@ func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
 // strippedBackup: the database is as bbolt copies one, without a trailer, and the log shows that it was put there: it has applied what
 // the log does not hold, or a server started behind its index and would have written to it. It was not received from a leader.
 func (in *Input) strippedBackup(m *evidence.Member) *Finding {
-	if m.WAL == nil || m.WAL.Summary == nil || len(m.DB.Damage) > 0 || !m.DB.Handle.SavedBySnapshot() || pristineReceived(m) || justInstalled(m) || m.ConsistentIndex() == 0 {
+	if m.WAL == nil || m.WAL.Summary == nil || len(m.DB.Damage) > 0 || !neverCommitted(m) || pristineReceived(m) || justInstalled(m) || m.ConsistentIndex() == 0 {
 		return nil
 	}
 	ci, why := m.ConsistentIndex(), ""

@@ -10,7 +10,8 @@ var receivedIsUsed = Check{
 	ID: "S05", Title: "whether a received database was ever written to is told, not judged",
 	Doc: `A database that a leader sent carries two equal meta pages until the first commit on it. A member that installed it and has committed
 entries behind its index in the log, but never committed its database once, stopped right after the installation, or fails each time it
-tries to: 3.5.0 and 3.5.1 do when they install the file while they start.`,
+tries to: 3.5.0 and 3.5.1 do when they install the file while they start. A copy whose transaction ID is even can not be told from a
+database whose last commit changed nothing; it is passed over.`,
 	Needs: NeedDB | NeedLog,
 	Run:   runReceivedIsUsed,
 }
@@ -33,7 +34,7 @@ func runReceivedIsUsed(in *Input) Result {
 // pristineReceived tells a database that a leader sent and that nobody has written to since: the meta pages of a copy, no trailer, and
 // the index of a snapshot that the log received.
 func pristineReceived(m *evidence.Member) bool {
-	if !m.HasDB() || m.WAL == nil || m.WAL.Summary == nil || !m.DB.Handle.SavedBySnapshot() || m.DB.Trailer.State == "match" || m.DB.Trailer.State == "mismatch" {
+	if !m.HasDB() || m.WAL == nil || m.WAL.Summary == nil || !neverCommitted(m) || m.DB.Trailer.State == "match" || m.DB.Trailer.State == "mismatch" {
 		return false
 	}
 	for _, s := range m.WAL.Summary.Snapshots {
@@ -42,4 +43,12 @@ func pristineReceived(m *evidence.Member) bool {
 		}
 	}
 	return false
+}
+
+// neverCommitted tells a file that bbolt wrote as a copy and that no transaction was committed to since. A copy has its transaction ID on
+// meta page 0 and the one before on page 1; a commit writes to page (ID mod 2), so only an odd ID on page 0 proves a copy: a server that
+// stops leaves equal pages too, when its last commit changed nothing (go.etcd.io/bbolt Tx.WriteTo, Tx.Commit, all versions).
+func neverCommitted(m *evidence.Member) bool {
+	p := m.DB.Handle.Metas()
+	return m.DB.Handle.SavedBySnapshot() && p[0].HighWater == p[1].HighWater && p[0].Freelist == p[1].Freelist && p[0].Txid%2 == 1
 }

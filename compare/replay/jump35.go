@@ -13,7 +13,7 @@ const maxSuffix = 512
 // been stored is not known, so the shortest stretch of auth entries before the restart is taken whose repetition gives exactly the
 // rise that was observed.
 func (s *sim) jump35(r *restart, idx uint64) {
-	if r.received || len(s.authAll) == 0 {
+	if r.received || len(s.authAll) == 0 || !s.auth.known {
 		return
 	}
 	s.strayed = s.strayed || s.m.DB.Auth.Revision > s.plain.at(s.m.AppliedMax)
@@ -51,7 +51,7 @@ func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *a
 // authAhead explains an auth revision that is too high by auth entries above the consistent index: 3.5.0 to 3.5.5 could store data and
 // not its index. The model then takes them in, so that users and roles are held against what the database holds.
 func (s *sim) authAhead(more uint64) bool {
-	if s.minor != stale35Minor {
+	if s.minor != stale35Minor || !s.auth.known {
 		return false
 	}
 	state := s.auth.clone()

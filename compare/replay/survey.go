@@ -44,7 +44,8 @@ type Survey struct {
 	// keyWrites are the spans of entries that may write keys, bounded: beyond maxSpans the last one grows.
 	keyWrites []Gap
 	// Served are, by member, the processes that are known to have answered clients.
-	Served map[dumplog.ID][]Served
+	Served  map[dumplog.ID][]Served
+	serving map[uint16]*serving
 	// Undecodable are committed entries whose payload makes no sense.
 	Undecodable []Undecodable
 	// anchors are what aligns a database with the log, by where the member stands.
@@ -88,7 +89,7 @@ type Undecodable struct {
 // survey reads the merged log once.
 func survey(ctx context.Context, r *Result) (*Survey, error) {
 	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{}, LastTouch: map[string]uint64{},
-		Served: map[dumplog.ID][]Served{}, anchors: newAnchors(r), prefixes: map[uint16]dumplog.ID{}}
+		Served: map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, anchors: newAnchors(r), prefixes: map[uint16]dumplog.ID{}}
 	for _, m := range r.Members {
 		ms := &m.Member.Membership
 		for _, ids := range [][]dumplog.ID{ms.Voters, ms.Learners, ms.Removed, ms.V2, ms.Bucket, {m.Member.MemberID}} {

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -60,22 +59,30 @@ type Served struct {
 	What           string
 }
 
+// serving is the newest process of a proposer; done once its first request of a client is filed.
+type serving struct {
+	publish Start
+	done    bool
+}
+
 // noteServed files the first request of a client that each process proposed.
 func (s *Survey) noteServed(it *item) {
 	id := requestID(it.req)
+	if it.req.Publishes() != nil {
+		s.serving[id.ProposerPrefix()] = &serving{publish: Start{Index: it.entry.Index, ID: id}}
+		return
+	}
 	if !fromClient(it.req) || id == 0 {
 		return
 	}
-	m := s.Proposer(id)
-	starts := s.Starts[m]
-	if m == 0 || len(starts) == 0 {
+	p := s.serving[id.ProposerPrefix()]
+	if p == nil || p.done || id.StartMillis() < p.publish.ID.StartMillis() {
 		return
 	}
-	p := starts[len(starts)-1]
-	if list := s.Served[m]; id.StartMillis() < p.ID.StartMillis() || len(list) >= maxServed || slices.ContainsFunc(list, func(x Served) bool { return x.Publish == p.Index }) {
-		return
+	p.done = true
+	if m := s.Proposer(id); m != 0 && len(s.Served[m]) < maxServed {
+		s.Served[m] = append(s.Served[m], Served{Publish: p.publish.Index, Index: it.entry.Index, ID: id, What: it.req.Describe(dumplog.DescribeOptions{})})
 	}
-	s.Served[m] = append(s.Served[m], Served{Publish: p.Index, Index: it.entry.Index, ID: id, What: it.req.Describe(dumplog.DescribeOptions{})})
 }
 
 // fromClient tells requests that a server proposes for a client only. Lease revokes and checkpoints, alarms and compactions it also
