@@ -27,7 +27,7 @@ func doStart(ctx context.Context, r *runner, s *Step) (string, error) {
 }
 
 func stopped(ctx context.Context, r *runner, s *Step) (bool, error) {
-	return !r.host.running(ctx, r.of(s)), nil
+	return r.host.down(ctx, r.of(s)), nil
 }
 
 func doStop(ctx context.Context, r *runner, s *Step) (string, error) {
@@ -63,7 +63,7 @@ func doRemove(ctx context.Context, r *runner, s *Step) (string, error) {
 
 func doSetAside(ctx context.Context, r *runner, s *Step) (string, error) {
 	m := r.of(s)
-	if r.host.running(ctx, m) {
+	if !r.host.down(ctx, m) {
 		return "", fmt.Errorf("%s runs: its data dir stays where it is", m.Name)
 	}
 	where, err := r.host.aside(ctx, m)

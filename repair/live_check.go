@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -152,13 +153,47 @@ func (f *field) locate(ctx context.Context) error {
 		}
 	}
 	if len(f.endpoints) > 0 {
-		return nil
+		return f.assign()
 	}
 	why := "they belong to members that the plan does not know"
 	if len(errs) > 0 {
 		why = strings.ReplaceAll(errors.Join(errs...).Error(), "\n", "; ")
 	}
 	return refusedf("look at --endpoints and the credentials", "no endpoint answers as a member of the plan: %s", why)
+}
+
+// assign finds the endpoints of members that do not answer now: what an earlier process found, what they advertise, or the one that is left. What
+// is known is kept in the journal, for processes that find a member down.
+func (f *field) assign() error {
+	free := slices.Clone(f.o.Endpoints)
+	for _, e := range f.endpoints {
+		free = slices.DeleteFunc(free, func(x string) bool { return x == e })
+	}
+	var without []*Member
+	for i := range f.r.plan.Members {
+		m := &f.r.plan.Members[i]
+		if f.endpoints[m.Name] != "" {
+			continue
+		}
+		i := slices.IndexFunc(free, func(e string) bool { return e == f.r.j.value("endpoint:"+m.Name) || slices.Contains(m.ClientURLs, e) })
+		if i < 0 {
+			without = append(without, m)
+			continue
+		}
+		f.endpoints[m.Name] = free[i]
+		free = slices.Delete(free, i, i+1)
+	}
+	if len(free) == 1 && len(without) == 1 {
+		f.endpoints[without[0].Name] = free[0]
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.endpoints)) {
+		if e := f.endpoints[name]; f.r.j.value("endpoint:"+name) != e {
+			if err := f.r.note("", "endpoint:"+name, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // who asks an endpoint for the ID of its member.

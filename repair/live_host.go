@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -22,18 +25,41 @@ func (f *field) answers(ctx context.Context, m *Member) (*clientv3.StatusRespons
 	ctx, cancel := context.WithTimeout(ctx, ask)
 	defer cancel()
 	if !listens(ctx, f.endpoint(m)) { // a client would try until the time is over
-		return nil, errSilent
+		return nil, errors.Join(errSilent, ctx.Err())
 	}
 	return f.r.status(ctx, m)
 }
 
 var errSilent = errors.New("nothing listens at its client URL")
 
-// running tells whether the member answers under the ID that it has now.
+// running tells whether the member answers under the ID that it has now. A first answer may fail because the client is that of an earlier
+// process.
 func (f *field) running(ctx context.Context, m *Member) bool {
 	st, err := f.answers(ctx, m)
+	if err != nil && !errors.Is(err, errSilent) {
+		f.forget(m)
+		st, err = f.answers(ctx, m)
+	}
 	return err == nil && st.Header.GetMemberId() == f.r.idOf(m)
 }
+
+// down tells whether nothing has the member's client port. What takes a connection and closes it at once is a tunnel to a port that nobody has;
+// what takes one and says nothing may be a server that hangs.
+func (f *field) down(ctx context.Context, m *Member) bool {
+	c, err := reach(ctx, f.endpoint(m))
+	if c == nil {
+		return err != nil && ctx.Err() == nil
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.SetReadDeadline(time.Now().Add(tunnel)); err != nil {
+		return false
+	}
+	_, err = c.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// tunnel is how long one may take to find that nobody is at its other end.
+const tunnel = time.Second
 
 func (f *field) stop(ctx context.Context, m *Member) error {
 	if err := f.onHost(ctx, m, "stop", f.o.HookStop, byHandStop(m), ""); err != nil {
@@ -41,10 +67,15 @@ func (f *field) stop(ctx context.Context, m *Member) error {
 	}
 	f.forget(m)
 	return f.r.until(ctx, f.r.limits.step, m.Name+" stops", func(ctx context.Context) error {
-		if f.running(ctx, m) {
-			return fmt.Errorf("it still answers at %s as member %s, although it was said to be stopped", f.endpoint(m), hexID(f.r.idOf(m)))
+		if f.down(ctx, m) {
+			return nil
 		}
-		return nil
+		f.forget(m)
+		st, err := f.answers(ctx, m)
+		if err != nil {
+			return fmt.Errorf("something still listens at %s, although it was said to be stopped (%v)", f.endpoint(m), err) //nolint:errorlint // whatever it is, it may pass
+		}
+		return fmt.Errorf("it still answers at %s as member %s, although it was said to be stopped", f.endpoint(m), hexID(st.Header.GetMemberId()))
 	})
 }
 
@@ -63,7 +94,7 @@ func (f *field) start(ctx context.Context, m *Member, how startHow) error {
 
 // ready waits until the member answers as who it should be. It ends early when another answers in its place, or nothing listens there.
 func (f *field) ready(ctx context.Context, m *Member) error {
-	w := &listening{f: f, m: m, silent: time.Now()}
+	w := &listening{f: f, m: m, silent: time.Now(), odd: time.Now()}
 	return f.r.until(ctx, f.r.limits.transfer, m.Name+" serves as "+hexID(f.r.idOf(m)), func(ctx context.Context) error {
 		st, err := f.answers(ctx, m)
 		if err != nil {
@@ -81,7 +112,7 @@ func (f *field) itself(m *Member, st *clientv3.StatusResponse) error {
 	case id == f.r.idOf(m):
 		return nil
 	case id == uint64(m.ID):
-		return never("it serves under its old ID %s: it was started on its old data dir, which was not moved aside", m.ID)
+		return never("it serves under its old ID %s: it was started on its old data dir, which was not moved aside; stop it, move that aside, and run the same command again", m.ID)
 	case cluster != uint64(f.r.plan.Cluster.ID):
 		return never("member %s of cluster %s answers at %s: it was not started with --initial-cluster-state=existing and the initial cluster, and began a cluster of its own",
 			dumplog.ID(id), dumplog.ID(cluster), f.endpoint(m))
@@ -95,6 +126,7 @@ type listening struct {
 	f      *field
 	m      *Member
 	silent time.Time // since when nobody listens
+	odd    time.Time // since when something listens that knows none of etcd's calls
 	heard  bool
 	ends   int // how often a process was there and is gone
 }
@@ -103,15 +135,26 @@ type listening struct {
 const starts = 3
 
 func (l *listening) look(why error) error {
+	var stays permanent
+	if errors.As(why, &stays) {
+		return why
+	}
+	const hint = `look at its log; "the member has been permanently removed from the cluster" there means that it was started on its old data dir, which was not moved aside: do that by hand, and run the same command again`
 	if !errors.Is(why, errSilent) {
 		l.heard = true
-		return fmt.Errorf("it does not answer yet: %w", why)
+		if status.Code(why) != codes.Unimplemented {
+			l.odd = time.Now()
+		}
+		if time.Since(l.odd) > l.f.r.limits.step {
+			return never("what answers at %s is no etcd server (%v); name the member's own URL with --endpoints", l.f.endpoint(l.m), why)
+		}
+		return fmt.Errorf("it does not answer yet: %v", why) //nolint:errorlint // whatever it is, it may pass
 	}
+	l.odd = time.Now()
 	if l.heard {
 		l.heard, l.silent = false, time.Now()
 		l.ends++
 	}
-	const hint = `look at its log; "the member has been permanently removed from the cluster" there means that it was started on its old data dir, which was not moved aside`
 	if l.ends >= starts {
 		return never("it was started and ended %d times; %s", l.ends, hint)
 	}
@@ -123,21 +166,25 @@ func (l *listening) look(why error) error {
 
 // listens tells whether anything takes connections at an endpoint.
 func listens(ctx context.Context, endpoint string) bool {
+	c, err := reach(ctx, endpoint)
+	if c != nil {
+		_ = c.Close()
+	}
+	return err == nil
+}
+
+// reach connects to an endpoint; without one that is a URL there is neither a connection nor an error.
+func reach(ctx context.Context, endpoint string) (net.Conn, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme == "" {
-		return true // no URL: nothing can be said
+		return nil, nil
 	}
 	network, address := "tcp", u.Host
 	if strings.HasPrefix(u.Scheme, "unix") {
 		network, address = "unix", u.Host+u.Path
 	}
-	var d net.Dialer
-	c, err := d.DialContext(ctx, network, address)
-	if err != nil {
-		return false
-	}
-	_ = c.Close()
-	return true
+	d := net.Dialer{Timeout: ask}
+	return d.DialContext(ctx, network, address)
 }
 
 // onHost runs the hook, or asks a person.

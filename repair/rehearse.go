@@ -100,7 +100,7 @@ func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.
 	if err != nil {
 		return err
 	}
-	if err := s.always(ctx, r, Step{ID: "90-stop", Title: "stop the members"}, func() (string, error) { return "", st.down(ctx, s.plan, r.write) }); err != nil {
+	if err := s.always(ctx, r, Step{ID: "90-stop", Title: "stop the members"}, func() (string, error) { return "", st.end(ctx, s.plan, r.write) }); err != nil {
 		return err
 	}
 	return s.always(ctx, r, Step{ID: stepCompare, Title: "compare the data dirs"}, func() (string, error) { return s.proveDirs(ctx, r, st) })

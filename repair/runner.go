@@ -13,8 +13,10 @@ import (
 type host interface {
 	// client returns a client of one member alone and its endpoint; it is kept until the host closes.
 	client(m *Member) (*clientv3.Client, string, error)
-	// running tells whether the member's process runs, as far as the host can tell.
+	// running tells whether the member serves, as far as the host can tell; down, whether its process is certainly gone. One that hangs is
+	// neither.
 	running(ctx context.Context, m *Member) bool
+	down(ctx context.Context, m *Member) bool
 	stop(ctx context.Context, m *Member) error
 	// aside moves the member's data dir out of its place and says where to. It does nothing when the place is empty already.
 	aside(ctx context.Context, m *Member) (where string, err error)
@@ -185,10 +187,15 @@ func never(format string, args ...any) error { return permanent{fmt.Errorf(forma
 func (r *runner) until(ctx context.Context, limit time.Duration, what string, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	var before error
 	for {
 		call, done := context.WithTimeout(ctx, r.limits.call)
 		err := f(call)
 		done()
+		if err != nil && ctx.Err() != nil && before != nil {
+			err = before // what the end of the time cut short says nothing
+		}
+		before = err
 		var p permanent
 		switch {
 		case err == nil:

@@ -82,6 +82,8 @@ func (s *stage) ended(m *Member) error {
 
 func (s *stage) running(_ context.Context, m *Member) bool { return s.process(m) != nil }
 
+func (s *stage) down(_ context.Context, m *Member) bool { return s.process(m) == nil }
+
 func (s *stage) stop(ctx context.Context, m *Member) error {
 	p := s.process(m)
 	if p == nil {
@@ -266,9 +268,9 @@ func runsNow(r *runner, m *Member, way Mode) bool {
 // flush is longer than a server waits before it commits a batch to its database.
 const flush = 250 * time.Millisecond
 
-// down ends all members. Copies that are thrown away are killed once everything is on file. Those that are handed out end gracefully, the
+// end ends all members. Copies that are thrown away are killed once everything is on file. Those that are handed out end gracefully, the
 // followers first: a leader that ends at the same time waits for one to hand over to.
-func (s *stage) down(ctx context.Context, p *Plan, throwAway bool) error {
+func (s *stage) end(ctx context.Context, p *Plan, throwAway bool) error {
 	end := (*node.Member).Kill
 	if throwAway {
 		time.Sleep(flush)
