@@ -183,7 +183,7 @@ func TestLearners(t *testing.T) {
 		{name: "promoted and running", tell: promoted(true), class: "healthy", not: []string{"nonstarted-learner-promoted"}},
 		{name: "wrong flag by snapshot", tell: wrongFlag(true, ""), class: "membership", cause: "learner-promotion-not-persisted", causes: []string{"learner-promotion-propagated"}, not: []string{"members-bucket-is-quorum-37"}},
 		{name: "wrong flag by the log", tell: wrongFlag(false, ""), class: "membership", cause: "learner-promotion-not-persisted", not: []string{"learner-promotion-propagated"}},
-		{name: "a zombie on 3.5", tell: zombie(""), class: "healthy", causes: []string{"zombie-members-v3-bucket"}, checks: []string{"M07", "M03"}},
+		{name: "a zombie on 3.5", tell: zombie(""), class: "membership", cause: "zombie-members-v3-bucket", certainty: "proof", checks: []string{"M07", "M03"}},
 		{name: "a zombie on 3.6", tell: zombie("3.6.0"), class: "membership", cause: "zombie-members-v3-bucket", certainty: "proof", checks: []string{"M07", "M03"}},
 		{name: "wrong flag on 3.7", tell: wrongFlag(false, "3.7.0"), class: "membership", cause: "learner-promotion-not-persisted", causes: []string{"members-bucket-is-quorum-37"}, checks: []string{"M07"}},
 	})

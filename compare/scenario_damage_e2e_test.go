@@ -21,7 +21,7 @@ var scenarioDamage = map[string]scenarioStep{
 	// putdb NODE: the database that keepdb has set aside.
 	"putdb": (*scenario).putDB,
 	// torn NODE HOW: the last record of the last segment is cut off in the middle (cut), zeroed from a sector on (zero) or
-	// from a byte on (byte).
+	// from a byte on (byte), or holds other bytes (noise); middle zeroes the log from a sector in its middle on.
 	"torn": (*scenario).tornTail,
 	// flip NODE KEY: one bit of the newest value of KEY.
 	"flip": (*scenario).flipValue,
@@ -124,10 +124,20 @@ func (s *scenario) tornTail(args []string) {
 		if from >= at[k+1] {
 			s.Fatalf("%s: the record %d..%d crosses no sector", s.line, at[k], at[k+1])
 		}
+	case "middle":
+		for from = (at[len(at)*2/3]/512 + 1) * 512; slices.Contains(at, from); {
+			from += 512 // between two records nothing would be torn
+		}
+	}
+	other := make([]byte, end-from)
+	if args[1] == "noise" {
+		for i := range other {
+			other[i] = byte(s.rand.Uint32())
+		}
 	}
 	f, err := os.OpenFile(last, os.O_WRONLY, 0)
 	s.must(err)
-	_, err = f.WriteAt(make([]byte, end-from), from)
+	_, err = f.WriteAt(other, from)
 	s.must(err)
 	s.must(f.Close())
 }

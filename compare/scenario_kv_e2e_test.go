@@ -25,6 +25,14 @@ var scenarioKVSteps = map[string]scenarioStep{
 	// flags NODE FLAG… are given to the member from its next start on; use NODE VERSION makes it run that version then.
 	"flags": func(s *scenario, args []string) { s.c.Flags(s.node(args[0]), args[1:]...) },
 	"use":   func(s *scenario, args []string) { s.c.Use(s.node(args[0]), clustertest.Server(s.T, args[1])) },
+	// authoff NODE disables auth.
+	"authoff": func(s *scenario, args []string) {
+		ctx, cancel := s.context()
+		defer cancel()
+		_, err := s.c.Client(s.node(args[0])).AuthDisable(ctx)
+		s.must(err)
+		s.c.Login("", "")
+	},
 	// lease NODE ID TTL KEY… grants a lease under an ID of our choice and attaches keys; revoke NODE ID revokes it.
 	"lease": (*scenario).leaseWithID,
 	"revoke": func(s *scenario, args []string) {

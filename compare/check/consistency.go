@@ -153,8 +153,8 @@ func (in *Input) learnerFinding(m *evidence.Member, row *dumpdb.Member) *Finding
 	case !ms.IsVoter(id) && !slices.Contains(ms.Learners, id):
 		f.Title, ev.Field = fmt.Sprintf("%s: member %s is in bucket members, raft does not know it", m.Label(), id), "zombie"
 		ev.Observed, ev.Expected = "in members", "a voter or learner of raft's configuration"
-		if m.Version.Minor < 6 {
-			f.Severity, f.Class = Warning, "" // up to 3.5 a server lists members by the v2 store, except 3.5.0
+		if m.Version.Minor < 6 && Restored(m) {
+			f.Severity, f.Class = Warning, "" // what restores of 3.4 and older leave; up to 3.5 a server lists members by the v2 store
 		}
 	default:
 		return nil

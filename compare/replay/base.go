@@ -32,6 +32,7 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		s.authFromLog(r)
 	}
 	s.plain = planAuth(behind(r.Survey.Auth, s.base), s.auth.clone())
+	s.mayHold(r.Survey.beyond)
 	res.AuthKnown = s.auth.known
 	res.AuthExpected, res.AuthExpectedMin = s.plain.at(m.AppliedMax), s.plain.at(m.AppliedMin)
 	s.past, s.logEnd = pastOf(ctx, r), r.Last

@@ -42,6 +42,8 @@ func (s *sim) finishAuth() {
 	lo, hi := int64(s.res.AuthExpectedMin+jumped), int64(s.res.AuthExpected+jumped)
 	switch have := int64(db.Revision); {
 	case have > hi && s.authAhead(uint64(have-hi)):
+	case have > hi && have-hi <= s.authBeyond:
+		s.res.AuthExpected += uint64(have - hi)
 	case have > hi:
 		s.res.Unexplained = have - hi
 	case have < lo:

@@ -40,6 +40,8 @@ type sim struct {
 	plain    *authPlan
 	// touched are rows of small buckets changed by entries above AppliedMin, which the database may or may not hold.
 	touched map[string]bool
+	// authBeyond counts the auth entries above every known commit index.
+	authBeyond int64
 	// values fetches the bytes of a record for compares that need them; nil where the model has none.
 	values func(key string, at dumpdb.Rev) ([]byte, bool)
 	// strips is true where top-level ranges of a transaction are dropped before its permissions are checked, as members without

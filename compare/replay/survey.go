@@ -20,7 +20,7 @@ type Survey struct {
 	Stamps map[dumplog.ID][]Stamp
 	// Kinds counts the committed entries by kind.
 	Kinds map[dumplog.Kind]int
-	// LastTouch is the last committed entry that can change a bucket other than key, by bucket name.
+	// LastTouch is the last entry that can change a bucket other than key, by bucket name: committed, or beyond on 3.4 and older.
 	LastTouch map[string]uint64
 	// LastChange is the last committed entry that can change any bucket: reads, logins, publish entries and leaders'
 	// first entries are none.
@@ -48,6 +48,8 @@ type Survey struct {
 	serving map[uint16]*serving
 	// Undecodable are committed entries whose payload makes no sense.
 	Undecodable []Undecodable
+	// beyond are requests above every known commit index that a database of 3.4 or older may hold the effect of.
+	beyond []*dumplog.Request
 	// anchors are what aligns a database with the log, by where the member stands.
 	anchors []*anchors
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
@@ -98,6 +100,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			}
 		}
 	}
+	old := slices.ContainsFunc(r.Members, func(m *MemberResult) bool { return m.Member.Version.Minor < 5 })
 	var l lives
 	log := ahead(r.first(ctx))
 	defer log.stop()
@@ -110,6 +113,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		r.noteSameTerm(it)
 		r.disputed = r.disputed || len(it.others) > 0
 		if it.entry.Index > r.Commit {
+			s.noteBeyond(it, old)
 			continue
 		}
 		for _, a := range s.anchors {

@@ -1,0 +1,41 @@
+package replay
+
+import "github.com/etcd-medic/etcd-medic/dumplog"
+
+// maxUncommitted bounds the kept requests above the commit index; a log rarely has more than a few of them.
+const maxUncommitted = 1000
+
+// noteBeyond keeps what stands above every known commit index and would change a small bucket. Up to 3.4 a database can hold its effect:
+// the commit index of a killed server is written late, and its consistent index does not move with such entries.
+func (s *Survey) noteBeyond(it *item, old bool) {
+	if !old || len(s.beyond) >= maxUncommitted {
+		return
+	}
+	buckets := touches(it.req)
+	for _, b := range buckets {
+		s.LastTouch[b] = it.entry.Index
+	}
+	if len(buckets) > 0 {
+		s.beyond = append(s.beyond, it.req)
+	}
+}
+
+// mayHold takes note of the entries above the commit index whose effect the member may hold.
+func (s *sim) mayHold(beyond []*dumplog.Request) {
+	if s.minor >= 5 {
+		return
+	}
+	for _, req := range beyond {
+		switch {
+		case req.LeaseGrant != nil:
+			s.touched[leaseKey(req.LeaseGrant.ID)] = true
+		case req.LeaseRevoke != nil:
+			s.touched[leaseKey(req.LeaseRevoke.ID)] = true
+		case req.Alarm != nil:
+			s.touched["alarm"] = true
+		case req.Kind.ChangesAuth():
+			s.touched["auth"] = true
+			s.authBeyond++
+		}
+	}
+}
