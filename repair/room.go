@@ -24,6 +24,19 @@ func syncTree(dir string) error {
 	})
 }
 
+// Room is how many bytes are free below dir for this user; ok is false when the system does not tell.
+func Room(dir string) (free int64, ok bool) { return room(dir) }
+
+// Enough refuses with a *RefusedError when the file system of scratch has less room than need bytes.
+func Enough(scratch string, need int64, room func(string) (int64, bool)) error {
+	err := enough(scratch, need, room)
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		refused.Hint = "free some, or name another folder with --scratch"
+	}
+	return err
+}
+
 // enough refuses when dir's file system has less room than need bytes.
 func enough(dir string, need int64, roomOf func(string) (int64, bool)) error {
 	for ; ; dir = filepath.Dir(dir) {

@@ -188,6 +188,32 @@ func ofMembership(r *dumplog.V2Request) bool {
 	return r.Method == "PUT" && (attr || r.Path == "/0/version")
 }
 
+// logRoom is what a server sets aside for its log: the segment it writes and the next one.
+const logRoom = 128 << 20
+
+// Bytes is how much room the copies take at most: the sources' logs, snapshots and databases, and the logs that the servers write.
+func (c *Cluster) Bytes() (n int64, err error) {
+	for i := range c.Members {
+		p := c.Members[i].Source.Source.Parts()
+		for _, dir := range []string{p.WAL, p.Snap} {
+			if dir == "" {
+				continue
+			}
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				return 0, err
+			}
+			for _, e := range entries {
+				if st, err := e.Info(); err == nil && st.Mode().IsRegular() {
+					n += st.Size()
+				}
+			}
+		}
+		n += logRoom
+	}
+	return n, nil
+}
+
 // Make copies every source to a data dir of its own below dir, which it creates.
 func (c *Cluster) Make(ctx context.Context, dir string, progress func(string)) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {

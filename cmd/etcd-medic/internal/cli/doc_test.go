@@ -129,6 +129,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[narrow.Report](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Drill](), code, seen)
 	jsonNames(reflect.TypeFor[rebuild.Result](), code, seen)
+	jsonNames(reflect.TypeFor[upDocument](), code, seen)
 	documents, _, ok := strings.Cut(page, "## dumplog and dumpdb")
 	if !ok {
 		t.Fatal("docs/JSON.md has no part on dumplog and dumpdb")

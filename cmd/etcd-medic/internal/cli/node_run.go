@@ -12,13 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/copies"
 )
 
 type nodeRunOptions struct {
-	io *Streams
+	output
 	sources
 	command  []string
 	binary   string
@@ -28,6 +30,8 @@ type nodeRunOptions struct {
 	keep     bool
 	forceNew bool
 	asUser   bool
+	// room stands in for the file system's answer in tests.
+	room func(dir string) (free int64, ok bool)
 }
 
 const nodeRunLong = `Copy data dirs to a scratch folder, start the copies as the cluster they were, and print where clients reach them and the flags that
@@ -46,16 +50,20 @@ An older one is refused. What runs changes the copies: leases expire, alarms and
 
 A minority of the members serves nobody. --force-new-cluster starts a single one alone, as etcd does.
 
+Without a COMMAND, -w json prints one document as soon as the members serve, for scripts: endpoints, certificates, logs, and the etcdctl
+command line. ^C (or SIGTERM) then ends it as usual.
+
 Exit codes: 0 ended by ^C or with the command, 1 failed, 2 wrong usage, 5 refused: it could not be run safely.`
 
 const nodeRunExample = `  etcd-medic node run node1=/copies/node1 node2=/copies/node2 node3=/copies/node3
   etcd-medic node run /copies/node1 /copies/node2 /copies/node3 -- etcdctl get / --prefix --keys-only
   etcd-medic node run /copies/node1 /copies/node2 /copies/node3 -- bash
   etcd-medic node run --force-new-cluster /copies/node1
+  etcd-medic node run -w json /copies/node1 /copies/node2 /copies/node3 > up.json &
   etcd-medic node run --etcd-binary /opt/etcd-3.4.3/etcd node1.tar.gz node2.tar.gz node3.tar.gz`
 
 func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error) *cobra.Command {
-	o := &nodeRunOptions{io: s}
+	o := &nodeRunOptions{output: output{io: s}, room: repair.Room}
 	cmd := &cobra.Command{
 		Use:     "run SOURCE... [-- COMMAND [ARG...]]",
 		Short:   "bring copies of data dirs up and look around with etcdctl",
@@ -66,6 +74,9 @@ func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error)
 				args, o.command = args[:at], args[at:]
 				if len(o.command) == 0 {
 					return usagef("", "no command after --")
+				}
+				if cmd.Flags().Changed("write-out") {
+					return usagef("the command finds the endpoints in its environment", "-w is for runs without a command")
 				}
 			}
 			if len(args) == 0 {
@@ -83,6 +94,7 @@ func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error)
 			return run(cmd.Context(), o)
 		},
 	}
+	o.output.flags(cmd)
 	o.sources.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.binary, "etcd-binary", "", "run this etcd server instead of one that the program brings")
@@ -178,6 +190,13 @@ func (o *nodeRunOptions) copies(ctx context.Context, scratch string) (*copies.Cl
 			Hint:   "give more members of the cluster, or start a single one with --force-new-cluster",
 		}
 	}
+	need, err := c.Bytes()
+	if err == nil {
+		err = repair.Enough(scratch, need, o.room)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if err := c.Make(ctx, filepath.Join(scratch, "data"), o.progress); err != nil {
 		return nil, err
 	}
@@ -227,16 +246,7 @@ func (o *nodeRunOptions) serve(ctx context.Context, s *node.Sandbox) error {
 		return o.run(ctx, flags)
 	}
 	o.io.clearStatus()
-	out := fmt.Sprintf("%s, isolation %s\n\n", s.Server(), s.Isolation())
-	for _, m := range s.Members() {
-		if exit, ended := m.Exited(); ended {
-			out += fmt.Sprintf("%s\tended: %s\n", m.Name(), exit)
-			continue
-		}
-		out += fmt.Sprintf("%s\t%s\tlog %s\n", m.Name(), m.Endpoint(), m.LogFile())
-	}
-	out += "\netcdctl " + strings.Join(flags, " ") + " endpoint status -w table\n\n^C ends it.\n"
-	if _, err := fmt.Fprint(o.io.Out, out); err != nil {
+	if err := render.Document(o.io.Out, o.format, up(s, flags), upSheet(up(s, flags)), o.renderOptions()); err != nil {
 		return err
 	}
 	<-ctx.Done()

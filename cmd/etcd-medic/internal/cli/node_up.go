@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/node"
+)
+
+// upDocument tells how the members of a sandbox are reached.
+type upDocument struct {
+	SchemaVersion int `json:"schemaVersion"`
+	// Server is what runs, Isolation namespace or proxy.
+	Server    string `json:"server"`
+	Isolation string `json:"isolation"`
+	// Endpoints are those of the members that serve; CACert, Cert and Key the files of a client of theirs.
+	Endpoints []string   `json:"endpoints"`
+	CACert    string     `json:"cacert"`
+	Cert      string     `json:"cert"`
+	Key       string     `json:"key"`
+	Members   []upMember `json:"members"`
+	// Etcdctl is the command line without its command, quoted for a shell; Env what etcdctl reads instead.
+	Etcdctl string            `json:"etcdctl"`
+	Env     map[string]string `json:"env"`
+}
+
+type upMember struct {
+	Name     string `json:"name"`
+	Endpoint string `json:"endpoint"`
+	Log      string `json:"log"`
+	DataDir  string `json:"dataDir"`
+	// Ended says how its process ended, absent while it runs.
+	Ended string `json:"ended,omitempty"`
+}
+
+// up describes a sandbox whose members serve.
+func up(s *node.Sandbox, flags []string) *upDocument {
+	d := &upDocument{SchemaVersion: 1, Server: s.Server().String(), Isolation: string(s.Isolation()), Members: []upMember{}, Etcdctl: "etcdctl", Env: map[string]string{}}
+	for _, f := range flags {
+		name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
+		d.Etcdctl += " --" + name + "=" + shellescape.Quote(value)
+		d.Env["ETCDCTL_"+strings.ToUpper(name)] = value
+	}
+	d.Endpoints = strings.Split(d.Env["ETCDCTL_ENDPOINTS"], ",")
+	d.CACert, d.Cert, d.Key = d.Env["ETCDCTL_CACERT"], d.Env["ETCDCTL_CERT"], d.Env["ETCDCTL_KEY"]
+	for _, m := range s.Members() {
+		row := upMember{Name: m.Name(), Endpoint: m.Endpoint(), Log: m.LogFile(), DataDir: m.Config().DataDir}
+		if exit, ended := m.Exited(); ended {
+			row.Ended = exit.String()
+		}
+		d.Members = append(d.Members, row)
+	}
+	return d
+}
+
+// upSheet is the same for people.
+func upSheet(d *upDocument) render.Sheet {
+	members := render.Section{Title: "members", Head: []string{"name", "endpoint", "log"}}
+	for _, m := range d.Members {
+		where := m.Endpoint
+		if m.Ended != "" {
+			where = "ended: " + m.Ended
+		}
+		members.Rows = append(members.Rows, []string{m.Name, where, m.Log})
+	}
+	return render.Sheet{Sections: []render.Section{
+		{Pairs: [][2]string{{"server", d.Server}, {"isolation", d.Isolation}}},
+		members,
+		{Title: "look around", Commands: []string{"$ " + d.Etcdctl + " endpoint status -w table", "^C ends it"}},
+	}}
+}
