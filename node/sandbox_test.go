@@ -14,6 +14,9 @@ func TestMain(m *testing.M) {
 	if handled, code := node.RunHidden(os.Args); handled {
 		os.Exit(code)
 	}
+	if handled, code := withoutMemory(); handled {
+		os.Exit(code)
+	}
 	if handled, code := tracing(); handled {
 		os.Exit(code)
 	}

@@ -70,7 +70,7 @@ func (p *planned) logs() {
 func (p *planned) stops(ctx context.Context, o repair.LiveOptions, step string, says ...string) {
 	p.t.Helper()
 	begin := time.Now()
-	_, err := repair.Apply(ctx, p.file, repair.ApplyOptions{Mode: repair.Live, Live: o, RunOptions: repair.Hasty(repair.RunOptions{}, 12*time.Second, 40*time.Second)})
+	_, err := repair.Apply(ctx, p.file, repair.ApplyOptions{Mode: repair.Live, Live: o, RunOptions: repair.Hasty(repair.RunOptions{}, 9*time.Second, 40*time.Second)})
 	var u *repair.UnfinishedError
 	if !errors.As(err, &u) || !strings.Contains(u.Step, step) {
 		p.t.Fatalf("stopped by %v, want step %s to fail", err, step)
