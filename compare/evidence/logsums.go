@@ -3,14 +3,16 @@ package evidence
 import (
 	"encoding/binary"
 	"hash/maphash"
-	"math/bits"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // LogSums are sums over the entries of a log by blocks of indexes. Logs with the same sum and number of entries in a block hold the
 // same entries there, by index, term, type and data. Overwritten entries are counted as well, so the sums of a log that has some say
-// nothing. They are made with seeds of this process and never leave it.
+// nothing.
+//
+// A sum adds up hashes of 64 bits, made with seeds that no file can know and that never leave the process: that two blocks with other
+// entries have one sum happens once in 10^19 times, whoever wrote them.
 type LogSums struct {
 	// width is the number of indexes in a block as a power of two. It grows with the log, so that the number of blocks does not.
 	width  uint
@@ -22,8 +24,7 @@ type LogSums struct {
 
 // BlockSum is the sum over one block; comparable with ==.
 type BlockSum struct {
-	sum     [2]uint64
-	entries uint64
+	sum, entries uint64
 }
 
 const (
@@ -31,15 +32,13 @@ const (
 	maxBlocks  = 1 << 12
 )
 
-var entrySeeds = [4]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()}
+var dataSeed, entrySeed = maphash.MakeSeed(), maphash.MakeSeed()
 
 // NewLogSums returns the sums of an empty log.
 func NewLogSums() *LogSums { return &LogSums{width: firstWidth, blocks: map[uint64]BlockSum{}} }
 
 func (b *BlockSum) add(o BlockSum) {
-	var c uint64
-	b.sum[0], c = bits.Add64(b.sum[0], o.sum[0], 0)
-	b.sum[1], _ = bits.Add64(b.sum[1], o.sum[1], c)
+	b.sum += o.sum
 	b.entries += o.entries
 }
 
@@ -49,16 +48,12 @@ func (l *LogSums) Note(e *dumplog.Entry) {
 	binary.LittleEndian.PutUint64(head[:], e.Index)
 	binary.LittleEndian.PutUint64(head[8:], e.Term)
 	head[16] = byte(e.Type)
-	o := BlockSum{entries: 1}
-	for i := range o.sum {
-		binary.LittleEndian.PutUint64(head[17:], maphash.Bytes(entrySeeds[i], e.Data))
-		o.sum[i] = maphash.Bytes(entrySeeds[2+i], head[:])
-	}
+	binary.LittleEndian.PutUint64(head[17:], maphash.Bytes(dataSeed, e.Data))
 	if at := e.Index >> l.width; at != l.at {
 		l.flush()
 		l.at = e.Index >> l.width
 	}
-	l.cur.add(o)
+	l.cur.add(BlockSum{maphash.Bytes(entrySeed, head[:]), 1})
 }
 
 // flush puts the block of the last entries among the others.

@@ -216,6 +216,20 @@ func TestDigestsLater(t *testing.T) {
 	if err := later.Close(); err != nil {
 		t.Error(err)
 	}
+	listed, err := evidence.Open(context.Background(), []evidence.Spec{spec}, evidence.Options{List: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	man := listed.Members[0].Source.Manifest
+	if man.Files[0].SHA256 != "" || man.Bytes != now.Bytes || len(man.Files) != len(now.Files) {
+		t.Errorf("listed %d files, %d bytes, %+v", len(man.Files), man.Bytes, man.Files[0])
+	}
+	if man.Digest() != now.Digest() {
+		t.Error("the digest taken on demand is another one")
+	}
+	if err := errors.Join(listed.Digests(), listed.Close()); err != nil {
+		t.Error(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	given, err := evidence.Open(ctx, []evidence.Spec{spec}, evidence.Options{Hash: true, HashLater: true})
 	if err != nil {
