@@ -1,6 +1,7 @@
 package dumpdb
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -88,6 +89,37 @@ func sumOf(parts ...*sums) string {
 	}
 	d := sha256.Sum256(b)
 	return hex.EncodeToString(d[:])
+}
+
+// Content is what the content hash of bucket key is made of. Being a sum, it gives the hash at a lower revision without reading what
+// lies below.
+type Content struct {
+	comp, rev int64
+	low, high sums
+}
+
+// HashUntil is ContentHash from the compact revision to rev, which must not be below it. Only the records above rev are read.
+func (c *Content) HashUntil(ctx context.Context, db *DB, rev int64) (string, error) {
+	if rev < c.comp {
+		return "", fmt.Errorf("revision %d, compacted at %d: %w", rev, c.comp, ErrCompacted)
+	}
+	if rev > c.rev {
+		return "", fmt.Errorf("revision %d, current %d: %w", rev, c.rev, ErrFutureRev)
+	}
+	var above sums
+	var row []byte
+	for r, err := range db.RevisionsFrom(Rev{Main: rev + 1}) {
+		if err = cmp.Or(err, r.Err, ctx.Err()); err != nil {
+			return "", err
+		}
+		row = append(append(row[:0], r.RawKey...), r.Raw...)
+		above.set.record(row, r.Tombstone)
+		above.count++
+	}
+	left := c.high
+	left.set.sub(above.set)
+	left.count -= above.count
+	return sumOf(&c.low, &left), nil
 }
 
 // canonical is a bucket by meaning, in an order of its own.

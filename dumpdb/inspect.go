@@ -17,6 +17,8 @@ type Inspection struct {
 	// RecordsHash is a hash of every record of bucket key down to the last byte, those that a compaction would remove and tombstones
 	// too. Databases with equal ones hold the same history, whatever their pages look like. It is "" where bucket key has no hash.
 	RecordsHash string
+	// Content gives the content hash of bucket key at lower revisions; nil where it has none.
+	Content *Content
 }
 
 // InspectOptions tune InspectWith.
@@ -113,4 +115,5 @@ func (in *Inspection) hash(ctx context.Context, b *bucket, h *windowHash) {
 	}
 	in.HashKV = HashKV{Hash: h.serverHash(), Rev: h.rev, CompactRev: h.comp}
 	in.Hashes["key"], in.RecordsHash = h.contentHash(), h.recordsHash()
+	in.Content = &Content{comp: h.comp, rev: h.rev, low: h.low, high: h.high}
 }

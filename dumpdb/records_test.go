@@ -2,11 +2,14 @@ package dumpdb
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
 // TestRecordsHash: the hash of all records sees a change of any of them, also of those that a compaction would remove, and the
@@ -86,5 +89,41 @@ func TestRecordsHash(t *testing.T) {
 		if rec, _ = hashes(append(append([]row(nil), rows[:i]...), rows[i+1:]...), forward); rec == records {
 			t.Errorf("the lack of %v does not show in the hash of the records", r.rev)
 		}
+	}
+}
+
+// TestHashUntil: the content hash at every revision back to the compact one, by taking off what lies above, is what reading up to
+// there gives.
+func TestHashUntil(t *testing.T) {
+	ctx, hashes := context.Background(), 0
+	for _, name := range []string{"k-lagging-node", "l-compaction-skew"} {
+		paths, err := filepath.Glob(filepath.Join(evidencetest.Incident(t, name), "node*", "member", "snap", "db"))
+		fatal(t, err)
+		for _, path := range paths {
+			db := open(t, path)
+			in, err := db.Inspect(ctx)
+			fatal(t, err)
+			seen := map[string]bool{}
+			for rev := max(1, in.KV.CompactRev); rev <= in.KV.CurrentRev; rev++ {
+				want, err := db.ContentHash(ctx, -1, rev)
+				fatal(t, err)
+				got, err := in.Content.HashUntil(ctx, db, rev)
+				fatal(t, err)
+				if got != want {
+					t.Errorf("%s: revision %d: %s, want %s", path, rev, got, want)
+				}
+				seen[got] = true
+			}
+			hashes += len(seen)
+			if _, err := in.Content.HashUntil(ctx, db, in.KV.CurrentRev+1); !errors.Is(err, ErrFutureRev) {
+				t.Error(err)
+			}
+			if _, err := in.Content.HashUntil(ctx, db, in.KV.CompactRev-1); !errors.Is(err, ErrCompacted) {
+				t.Error(err)
+			}
+		}
+	}
+	if hashes < 300 {
+		t.Errorf("%d hashes", hashes)
 	}
 }

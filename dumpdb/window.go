@@ -47,6 +47,12 @@ func (s *sum128) add(o sum128) {
 	s[1], _ = bits.Add64(s[1], o[1], c)
 }
 
+func (s *sum128) sub(o sum128) {
+	var c uint64
+	s[0], c = bits.Sub64(s[0], o[0], 0)
+	s[1], _ = bits.Sub64(s[1], o[1], c)
+}
+
 // secondSeed makes the second half of a digest independent of the first.
 const secondSeed = 0x9e3779b97f4a7c15
 

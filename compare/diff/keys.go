@@ -18,7 +18,7 @@ func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 	if b.Reason = r.keysIncomparable(take); b.Reason != "" {
 		return b, nil
 	}
-	if n, same := r.sameRecords(take); same {
+	if n, same := r.sameRecords(ctx, take); same {
 		equal := true
 		b.Equal, b.Compared = &equal, n
 		return b, nil
@@ -60,18 +60,42 @@ func (r *Result) keysIncomparable(take []int) string {
 	return ""
 }
 
-// sameRecords tells whether the members hold the same records down to the last byte, by the content hashes that reading them gave,
-// and stand at the ends of their histories: then there is nothing to look for. It returns the number of live keys.
-func (r *Result) sameRecords(take []int) (keys int, same bool) {
-	first := r.Members[take[0]]
+// sameRecords tells whether the members hold the same records down to the last byte, each up to its revision of the common index, by
+// the content hashes that reading them gave; of members that have gone on, what they have above is read and taken off. Then there is
+// nothing to look for. It returns the number of live keys, which those at the end of their history know.
+func (r *Result) sameRecords(ctx context.Context, take []int) (keys int, same bool) {
+	common := ""
 	for _, i := range take {
 		m := r.Members[i]
-		h := m.DB.Hashes["key"]
-		if h == "" || h != first.DB.Hashes["key"] || m.DB.KVDamaged || r.Revs[i] != m.CurrentRevision() || r.Revs[i] != r.Revs[take[0]] {
+		if m.DB.Hashes["key"] == "" || m.DB.KVDamaged || r.Revs[i] != r.Revs[take[0]] {
+			return 0, false
+		}
+		if r.Revs[i] == m.CurrentRevision() {
+			common, keys = m.DB.Hashes["key"], int(m.DB.KV.LiveKeys)
+		}
+	}
+	for _, i := range take {
+		if hash, ok := r.hashAt(ctx, i, common); !ok || hash != common {
 			return 0, false
 		}
 	}
-	return int(first.DB.KV.LiveKeys), true
+	return keys, common != ""
+}
+
+// hashAt is the content hash of a member at its revision of the common index. Much that it has above is not worth to be read twice.
+func (r *Result) hashAt(ctx context.Context, i int, common string) (hash string, ok bool) {
+	m := r.Members[i]
+	above := m.CurrentRevision() - r.Revs[i]
+	switch {
+	case common == "":
+		return "", false
+	case above == 0:
+		return m.DB.Hashes["key"], true
+	case m.DB.Content == nil || above > m.DB.KV.Revisions/4:
+		return "", false
+	}
+	hash, err := m.DB.Content.HashUntil(ctx, m.DB.Handle, r.Revs[i])
+	return hash, err == nil
 }
 
 // parts is the number of passes that keeps the marks of one within the bound.

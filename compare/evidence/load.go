@@ -296,7 +296,7 @@ func (d *DB) readDeep(ctx context.Context, noHashes bool) error {
 		d.KVDamaged = d.KVDamaged || e.Bucket == "key" || e.Bucket == ""
 	}
 	if in.HashErr == nil && !d.KVDamaged && !noHashes {
-		d.HashKV, d.RecordsHash = &in.HashKV, in.RecordsHash
+		d.HashKV, d.RecordsHash, d.Content = &in.HashKV, in.RecordsHash, in.Content
 	}
 	return ctx.Err()
 }

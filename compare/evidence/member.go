@@ -94,6 +94,8 @@ type DB struct {
 	// RecordsHash is equal on databases that hold the same records of bucket key down to the last byte; "" when it was not taken or
 	// a part of the bucket can not be read.
 	RecordsHash string
+	// Content gives the content hash of bucket key at lower revisions; nil where RecordsHash is "".
+	Content *dumpdb.Content
 	// Damage is everything that the page walk and the bucket readers met.
 	Damage []*dumpdb.DamageError
 	// KVDamaged is true when part of bucket key could not be read: comparisons of keys then prove nothing by absence.
