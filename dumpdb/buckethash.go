@@ -98,6 +98,9 @@ type Content struct {
 	low, high sums
 }
 
+// Equal tells whether both give the same hashes at the same revisions, as far as their records tell.
+func (c *Content) Equal(o *Content) bool { return c == o || c != nil && o != nil && *c == *o }
+
 // HashUntil is ContentHash from the compact revision to rev, which must not be below it. Only the records above rev are read.
 func (c *Content) HashUntil(ctx context.Context, db *DB, rev int64) (string, error) {
 	if rev < c.comp {
