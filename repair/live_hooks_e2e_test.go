@@ -240,3 +240,39 @@ func TestE2ELiveUnlistedWrites(t *testing.T) {
 		}
 	}
 }
+
+// TestE2ELiveCompactedMeanwhile: what was compacted away since the copies can not be compared, and that is said. The operator reads it before
+// anything is begun, and does not begin.
+func TestE2ELiveCompactedMeanwhile(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	p := plannedRepair(ctx, t, node.Bundled(), repair.PlanOptions{})
+	if n, err := p.c.Write(ctx, 1, "/by-all/", 20); err != nil || n != 20 {
+		t.Fatal(n, err)
+	}
+	cli, err := p.c.Client(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := p.plan.Member("node2").Revision + 5
+	if _, err := cli.Compact(ctx, at, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	var notices, asked []string
+	live := p.c.Live()
+	live.Hands = nil
+	live.Notice = func(s string) { notices = append(notices, s) }
+	live.Prompt = func(_ context.Context, text []string) error {
+		asked = append(asked, text...)
+		return repair.ErrStopped
+	}
+	_, err = repair.Apply(ctx, p.file, repair.ApplyOptions{Mode: repair.Live, Live: live})
+	var refused *repair.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(strings.Join(asked, "\n"), "nothing was changed yet") {
+		t.Errorf("%v; asked %q", err, asked)
+	}
+	text := strings.Join(notices, "\n")
+	if want := "node2 was compacted at revision " + strconv.FormatInt(at, 10) + " meanwhile"; !strings.Contains(text, want) || strings.Contains(text, "it took in nothing that") {
+		t.Errorf("%q is not said:\n%s", want, text)
+	}
+}
