@@ -147,6 +147,17 @@ func (pl *planner) standings(labels []string) string {
 	return strings.Join(out, ", ")
 }
 
+// dataDirs are the labels of all data dirs.
+func (pl *planner) dataDirs() []string {
+	var out []string
+	for i := range pl.r.Members {
+		if f := &pl.r.Members[i]; pl.isDataDir(f) {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
 // unique takes care that no two members of the plan have one name: steps go by names.
 func (pl *planner) unique() {
 	seen := map[string]bool{}

@@ -48,7 +48,7 @@ func TestE2ERepairRestores(t *testing.T) {
 	}
 	lines := []string{"3.5.35", "3.6.16"}
 	runTroubles(t, []trouble{
-		{name: "restored from different snapshots, not chosen", lines: lines[1:], spoil: different, want: wanted{refused: "differ"}},
+		{name: "restored from different snapshots, not chosen", lines: lines[1:], spoil: different, want: wanted{refused: "different backups"}},
 		{name: "restored from different snapshots", lines: lines, spoil: different, choice: PlanOptions{Best: "node2"},
 			want: wanted{class: "data-divergence", cause: "restore-from-different-snapshots", mode: Live, acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Replace}}},
 		{name: "split into clusters of one, not chosen", lines: lines[1:], spoil: split, want: wanted{refused: "different clusters"}},

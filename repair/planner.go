@@ -221,11 +221,13 @@ func (pl *planner) choose() error {
 		return nil
 	}
 	pl.votersFirst(top)
+	if pl.p.Verdict.Cause == causeDifferentBackups {
+		all := pl.dataDirs() // who lags by an entry decides nothing here
+		return refusedf("name the member whose backup is kept with --best, usually that of the highest revision; see etcd-medic compare "+strings.Join(all, " "),
+			"the members were restored from different backups, and only you know which one counts: %s", pl.standings(all))
+	}
 	if len(top) > 1 && !pl.harmless(top) {
 		hint := "name the member to keep with --best; see etcd-medic compare " + strings.Join(top, " ")
-		if pl.p.Verdict.Cause == causeDifferentBackups {
-			hint = "name the member whose backup is kept with --best, usually that of the highest revision; see etcd-medic compare " + strings.Join(top, " ")
-		}
 		return refusedf(hint, "%s stand equally well, but their contents differ: %s", strings.Join(top, ", "), pl.standings(top))
 	}
 	pl.setBest(top[0], "content", pl.r.Best.Why)
