@@ -27,7 +27,11 @@ func doStart(ctx context.Context, r *runner, s *Step) (string, error) {
 }
 
 func stopped(ctx context.Context, r *runner, s *Step) (bool, error) {
-	return r.host.down(ctx, r.of(s)), nil
+	m := r.of(s)
+	if !r.sandbox && m.Action == Retire && len(m.ClientURLs) == 0 {
+		return false, nil // it can not be asked: let the host see to it
+	}
+	return r.host.down(ctx, m), nil
 }
 
 func doStop(ctx context.Context, r *runner, s *Step) (string, error) {

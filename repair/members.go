@@ -287,6 +287,9 @@ func (pl *planner) foundToDiffer(label string) bool {
 // notMember is why no server is started on an outsider's data dir.
 const notMember = "it is no member of the cluster"
 
+// leftOver is why nothing is done on hosts for a member whose name or address is another one's now: it would hit that one.
+const leftOver = "another member has its name or peer URL"
+
 // outsider is a data dir whose member the newest configuration does not know.
 func (pl *planner) outsider(f *evidence.Facts) Member {
 	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Applied: f.AppliedIndex, NotStartable: notMember}
@@ -310,8 +313,10 @@ func (pl *planner) outsider(f *evidence.Facts) Member {
 		m.Action = Retire
 		m.Why = fmt.Sprintf("another copy of the data dir of %s, with its member ID; a process that runs on it breaks what the other one promised", pl.ownSource(f.MemberID).Name)
 		m.NotStartable = "it is a second copy of one member"
+		m.NodeName, m.PeerURLs, m.ClientURLs = "", []string{}, nil // under these the first one answers
 	case pl.succeeded(&m):
-		m.Action, m.Why = Retire, "the cluster removed this member, and another one has its name or peer URL; a process that still runs on this data dir only disturbs"
+		m.Action, m.Why = Retire, "the cluster removed this member, and another one has its name or peer URL: keep the data dir, and no server on it"
+		m.NotStartable = leftOver
 	case slices.ContainsFunc(pl.o.Replace, m.named):
 		m.Action, m.Why = Join, "chosen with --replace: it comes back empty, under a new ID"
 	case slices.Contains(pl.ref.Membership.Removed, f.MemberID):

@@ -115,7 +115,7 @@ func (b *builder) live() []Step {
 // force is the way without a majority.
 func (b *builder) force() []Step {
 	for i := range b.p.Members {
-		if m := &b.p.Members[i]; m.Action != Remove && (m.Source != "" || m.Action == Replace) {
+		if m := &b.p.Members[i]; m.Action != Remove && m.NotStartable != leftOver && (m.Source != "" || m.Action == Replace) {
 			b.stop(m)
 		}
 	}
@@ -151,6 +151,9 @@ func (b *builder) rejoining() []*Member {
 }
 
 func (b *builder) retire(m *Member) {
+	if m.NotStartable == leftOver {
+		return
+	}
 	b.stop(m)
 	b.setAside(m)
 }

@@ -60,6 +60,9 @@ func (b *builder) install() {
 		Done: "etcd-medic diagnose says healthy on fresh copies"}
 	for i := range b.p.Members {
 		m := &b.p.Members[i]
+		if m.Action == Retire && m.NotStartable != leftOver {
+			s.ByHand = append(s.ByHand, Command{"note", onHost(m, "stop etcd for good and set its data dir aside: "+m.Why)})
+		}
 		if m.Action == Remove || m.Action == Retire {
 			continue
 		}
