@@ -97,6 +97,49 @@ func (pl *planner) judgeMisplaced(m *Member, f *evidence.Facts) {
 	}
 }
 
+// notMember is why no server is started on an outsider's data dir.
+const notMember = "it is no member of the cluster"
+
+// leftOver is why nothing is done on hosts for a member whose name or address is another one's now: it would hit that one.
+const leftOver = "another member has its name or peer URL"
+
+// outsider is a data dir whose member the newest configuration does not know.
+func (pl *planner) outsider(f *evidence.Facts) Member {
+	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Applied: f.AppliedIndex, NotStartable: notMember}
+	if urls := f.Membership.PeerURLs[f.MemberID]; len(urls) > 0 {
+		m.PeerURLs = urls
+	}
+	if row := rowOf(f, f.MemberID); row != nil {
+		m.PeerURLs, m.ClientURLs = row.PeerURLs, row.ClientURLs
+	}
+	if f.DB != nil && f.DB.CurrentRevision != nil {
+		m.Revision = *f.DB.CurrentRevision
+	}
+	switch {
+	case f.ClusterID != pl.best.ClusterID:
+		m.Action, m.Why = Join, fmt.Sprintf("it runs as a cluster of its own (cluster ID %s)", f.ClusterID)
+	case pl.configured(f) && pl.p.Verdict.Class == "foreign-cluster":
+		m.Action = Retire
+		m.Why = "a cluster of its own with the name and peer URL of " + pl.ownSource(f.MemberID).Name + ": set its data dir aside, and add it later with a name and URL of its own"
+		m.NotStartable = "its ID is that of another member"
+	case pl.configured(f):
+		m.Action = Retire
+		m.Why = fmt.Sprintf("another copy of the data dir of %s, with its member ID; a process that runs on it breaks what the other one promised", pl.ownSource(f.MemberID).Name)
+		m.NotStartable = "it is a second copy of one member"
+		m.NodeName, m.PeerURLs, m.ClientURLs = "", []string{}, nil // under these the first one answers
+	case pl.succeeded(&m):
+		m.Action, m.Why = Retire, "the cluster removed this member, and another one has its name or peer URL: keep the data dir, and no server on it"
+		m.NotStartable = leftOver
+	case slices.ContainsFunc(pl.o.Replace, m.named):
+		m.Action, m.Why = Join, "chosen with --replace: it comes back empty, under a new ID"
+	case slices.Contains(pl.ref.Membership.Removed, f.MemberID):
+		m.Action, m.Why = Retire, "the cluster removed this member; a process that still runs on its data dir only disturbs"
+	default:
+		m.Action, m.Why = Retire, "the cluster has no such member: a process that still runs on this data dir only disturbs"
+	}
+	return m
+}
+
 // foreign are the data dirs of other clusters that are given up.
 func (pl *planner) foreign() []string {
 	var out []string

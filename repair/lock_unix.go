@@ -21,7 +21,7 @@ func lock(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return func() { _ = f.Close() }, nil
+	return func() { giveBack(f) }, nil
 }
 
 // locked tells whether another process holds the lock now.
@@ -30,6 +30,12 @@ func locked(path string) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = f.Close() }() // gives a lock back
+	defer giveBack(f)
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// giveBack unlocks before it closes: a process that is being started elsewhere in this program holds the file too, until it runs.
+func giveBack(f *os.File) {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	_ = f.Close()
 }

@@ -22,7 +22,8 @@ import (
 )
 
 // trouble is a way to spoil the membership of a real cluster. Its stopped data dirs are planned, rehearsed, applied as clones and as
-// reseeded dirs, and the dirs that result are put in the place of the old ones and started by the cluster's own servers.
+// reseeded dirs, and the dirs that result are put in the place of the old ones and started by the cluster's own servers: the clones on
+// the first line, the reseeded ones on the others.
 type trouble struct {
 	name string
 	// lines are the versions that it is made with; the cluster has three members and forty keys.
@@ -113,7 +114,8 @@ func (tr *trouble) play(t *testing.T, s *spoiled) {
 		t.Fatal(err)
 	}
 	ro := RunOptions{EtcdBinary: clustertest.Server(t, stdcmp.Or(s.repairedBy, s.version))}
-	if p.Way(Reseed).Possible && s.version == tr.lines[0] { // reseeding does the same steps
+	first := s.version == tr.lines[0]
+	if p.Way(Reseed).Possible && first { // reseeding does the same steps
 		out, err := Rehearse(t.Context(), file, ro)
 		mustReach(t, out, err)
 	}
@@ -125,7 +127,9 @@ func (tr *trouble) play(t *testing.T, s *spoiled) {
 		out, err := Apply(t.Context(), file, ApplyOptions{Mode: mode, Out: dir, RunOptions: ro})
 		mustReach(t, out, err)
 		onlyWhatWasThere(t, p, dir)
-		s.putInPlace(p, out.Dirs)
+		if (mode == Clone) == first || !p.Way(Reseed).Possible || !p.Way(Clone).Possible {
+			s.putInPlace(p, out.Dirs)
+		}
 	}
 }
 
