@@ -28,7 +28,9 @@ var spoiledSets = []struct {
 	{"log torn long before its end", "m-healthy-3.5", tearLog(0.6, nil), "wal-damage", "wal-torn-tail", []string{"node2", "node4"}},
 	{"log torn beside a lagging member", "k-lagging-node", tearLog(0.98, nil), "wal-damage", "wal-torn-tail", []string{"node2"}},
 	{"noise up to the end of the log", "m-healthy-3.7", tearLog(0.9, noise(4000)), "wal-damage", "wal-torn-tail", []string{"node2", "node4"}},
-	{"last leaf of bucket key is noise", "m-healthy-3.6", lastKeyLeaf, "db-damage", "bbolt-page-damage", []string{"node2", "node4"}},
+	{"last leaf of bucket key is noise", "m-healthy-3.6", inLastKeyLeaf(0, noise(4096)), "db-damage", "bbolt-page-damage", []string{"node2", "node4"}},
+	{"flags of a row that bbolt never writes", "m-healthy-3.7", inLastKeyLeaf(16+16, []byte{0x40}), "db-damage", "bbolt-page-damage", []string{"node2", "node4"}},
+	{"a page that claims one more than its rows need", "k-lagging-node", inLastKeyLeaf(12, []byte{1}), "db-damage", "bbolt-page-damage", []string{"node2"}},
 	{"root of bucket key lies beyond the file", "m-healthy-3.6", keyRootBeyondFile, "db-damage", "bbolt-page-damage", []string{"node2", "node4"}},
 	{"live key taken out below the compaction", "l-compaction-skew", editDB(dropOldLive), "data-divergence", "unexplained-first-divergence", []string{"node2", "node3"}},
 	{"revision taken out of the middle", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(revKey(200)) }),
@@ -59,6 +61,19 @@ func TestSpoiledSets(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTornLogAlone: what the lost entries did to the database is no contradiction to the log that is left.
+func TestTornLogAlone(t *testing.T) {
+	dir := evidencetest.Copy(t, evidencetest.Incident(t, "m-healthy-3.7"))
+	tearLog(0.6, nil)(t, filepath.Join(dir, "node1", "member"))
+	r := diagnose(t, specsOf(t, dir)[:1])
+	if r.Verdict.Class != "wal-damage" || r.Verdict.Cause == nil || *r.Verdict.Cause != "wal-torn-tail" {
+		t.Errorf("verdict %s, causes %+v", r.Verdict.Class, r.Causes)
+	}
+	if fs := findings(r, "", "K03", "A02", "L03"); len(fs) > 0 {
+		t.Errorf("%s: %s", fs[0].ID, fs[0].Title)
 	}
 }
 
@@ -139,15 +154,23 @@ func writeIn(t *testing.T, file string, at int64, b []byte) {
 	}
 }
 
-// lastKeyLeaf makes noise of the leaf page that holds the newest revision.
-func lastKeyLeaf(t *testing.T, node string) {
+// inLastKeyLeaf overwrites bytes in the leaf page that holds the newest revision.
+func inLastKeyLeaf(at int64, with []byte) spoil {
+	return func(t *testing.T, node string) {
+		t.Helper()
+		file, page := lastKeyLeaf(t, node)
+		writeIn(t, file, page*4096+at, with)
+	}
+}
+
+func lastKeyLeaf(t *testing.T, node string) (file string, page int64) {
 	t.Helper()
-	file := filepath.Join(node, "snap", "db")
+	file = filepath.Join(node, "snap", "db")
 	db, err := bbolt.Open(file, 0o600, &bbolt.Options{NoFreelistSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, newest := int64(0), ""
+	newest := ""
 	err = db.View(func(tx *bbolt.Tx) error {
 		raw, err := os.ReadFile(file)
 		if err != nil {
@@ -175,7 +198,7 @@ func lastKeyLeaf(t *testing.T, node string) {
 	if err != nil || page == 0 {
 		t.Fatalf("no leaf page of bucket key (%v)", err)
 	}
-	writeIn(t, file, page*4096, noise(4096))
+	return file, page
 }
 
 // keyRootBeyondFile lets the root of bucket key point behind the end of the file.

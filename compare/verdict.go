@@ -80,13 +80,19 @@ func breaking(fs []check.Finding) []*check.Finding {
 // contentChecks compare what databases hold; damage to one of the files explains what they find.
 var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true, "L01": true, "L03": true, "L09": true, "A03": true, "M15": true}
 
+// stateChecks are about what a member says of itself; a database with unreadable pages says what the pages that are left say.
+var stateChecks = map[string]bool{"C02": true, "C03": true, "C04": true, "S02": true, "K04": true, "L02": true}
+
 // explainedByDamage: a content difference that involves a member whose file itself contradicts its own structure is that
 // damage. Damage has no raft index, so history alone would put it last.
 func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Finding {
-	if !contentChecks[first.Check] {
+	if !contentChecks[first.Check] && !stateChecks[first.Check] {
 		return nil
 	}
 	for _, b := range breaks {
+		if stateChecks[first.Check] && b.Check != "D02" {
+			continue
+		}
 		if (b.Class == "db-damage" || b.Check == "X05") && len(b.Members) == 1 && slices.Contains(first.Members, b.Members[0]) {
 			return b
 		}

@@ -79,6 +79,9 @@ func (p *page) parseElems(dst []elem, problems []tableProblem) ([]elem, []tableP
 		} else if e.pos != next {
 			problems = append(problems, tableProblem{DamagePage, i, fmt.Sprintf("element %d at byte %d", i, next), fmt.Sprintf("byte %d", e.pos)})
 		}
+		if e.flags > flagBucket {
+			problems = append(problems, tableProblem{DamagePage, i, fmt.Sprintf("flags 0 or %d of element %d", flagBucket, i), fmt.Sprintf("%#x", e.flags)})
+		}
 		if len(dst) > 0 && bytes.Compare(dst[len(dst)-1].key, e.key) >= 0 {
 			problems = append(problems, tableProblem{DamageKeyOrder, i, "key above " + showKey(dst[len(dst)-1].key), showKey(e.key)})
 		}
@@ -87,6 +90,9 @@ func (p *page) parseElems(dst []elem, problems []tableProblem) ([]elem, []tableP
 	}
 	if lost >= 0 {
 		problems = append(problems, p.lostElems(lost, n))
+	} else if own := len(p.data) / (int(p.overflow) + 1); n > 0 && p.overflow > 0 && next < own*int(p.overflow) {
+		// bbolt gives a page as many more as its rows need.
+		problems = append(problems, tableProblem{DamagePage, n, fmt.Sprintf("rows on all of its %d pages", p.overflow+1), fmt.Sprintf("rows that end at byte %d", next)})
 	}
 	return dst, problems
 }
