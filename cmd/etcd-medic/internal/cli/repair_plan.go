@@ -27,7 +27,12 @@ Ways: live (through the running cluster's client API, one member at a time), clo
 reseed (the data dirs of a rehearsal), force-new-cluster (no majority left), restore (no data dir is usable).
 
 Nothing is planned for healthy and lagging sets; when members stand equally well with different contents, --best must say which to
-keep. Sources of several clusters need --best too: the others then join its cluster.
+keep. Sources of several clusters need --best too: the others then join its cluster. So do members that were restored from different
+backups. A forced start is only planned when nothing is left open: voters that are not among the sources are named with --lost.
+
+A data dir belongs to the member whose ID its log carries. One of a removed member is retired; --replace NAME brings the member back,
+empty and under a new ID. Of two copies of one member the better one counts. Rows of bucket members that raft does not know are never
+removed through servers of etcd 3.6, which do not survive it: up to 3.5 a restart drops them, on 3.6 clones do.
 
 Exit codes: 0 the plan was written, 1 could not read, 2 wrong usage, 5 refused: nothing to repair, not enough evidence, or a choice is
 needed.`
@@ -60,7 +65,7 @@ func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) 
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the plan (YAML); must not exist")
 	cmd.Flags().StringVar(&o.best, "best", "", "keep the content of this member (source name, server name or ID)")
 	cmd.Flags().StringArrayVar(&o.gone, "lost", nil, "the data dir of this member is lost for good; repeatable")
-	cmd.Flags().StringArrayVar(&o.replace, "replace", nil, "reseed this member although nothing is wrong with it; repeatable")
+	cmd.Flags().StringArrayVar(&o.replace, "replace", nil, "reseed this member although nothing is wrong with it, or bring a removed one back; repeatable")
 	return cmd
 }
 
