@@ -53,7 +53,7 @@ func (pl *planner) restarts() {
 		on = "etcd 3.5.24 or later of 3.5"
 	case pl.p.Verdict.Cause == causePromotion:
 		on = fmt.Sprintf("the newest etcd 3.%d", pl.p.Cluster.Minor)
-	case healthy && pl.p.Cluster.Minor < 6 && pl.p.haunted():
+	case (healthy || drifted(pl.p.Verdict.Cause)) && pl.p.Cluster.Minor < 6 && pl.p.haunted():
 		on = "etcd 3.5.26 or later of 3.5"
 	}
 	if on == "" {
