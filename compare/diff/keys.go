@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
@@ -150,7 +153,8 @@ func (r *Result) nameRows(ctx context.Context, take []int, m *marks, differ map[
 	if len(differ) == 0 {
 		return nil
 	}
-	for _, i := range take {
+	found := make([]smallest, len(r.Members))
+	err := each(ctx, take, func(i int) {
 		h := newHasher()
 		for rev := range r.records(ctx, i) {
 			k := h.key(rev.KV.Key)
@@ -158,11 +162,29 @@ func (r *Result) nameRows(ctx context.Context, take []int, m *marks, differ map[
 				continue
 			}
 			if mk, live := m.live[i][k]; live && mk.mod == rev.KV.ModRevision {
-				rows.add(string(rev.KV.Key), bound)
+				found[i].add(string(rev.KV.Key), bound)
 			}
 		}
+	})
+	for i := range found {
+		for _, key := range found[i].keys {
+			rows.add(key, bound)
+		}
 	}
-	return ctx.Err()
+	return err
+}
+
+// each reads the members in take, as many at a time as there are cores. The error is that of ctx.
+func each(ctx context.Context, take []int, read func(i int)) error {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, i := range take {
+		g.Go(func() error {
+			read(i)
+			return ctx.Err()
+		})
+	}
+	return g.Wait()
 }
 
 // fillRows reads the listed keys of every member once more, now with all there is to say about them.
@@ -175,7 +197,7 @@ func (r *Result) fillRows(ctx context.Context, b *Bucket, take []int, keys []str
 	if len(keys) == 0 {
 		return ctx.Err()
 	}
-	for _, i := range take {
+	err := each(ctx, take, func(i int) {
 		for rev := range r.records(ctx, i) {
 			n, listed := at[string(rev.KV.Key)]
 			if !listed {
@@ -192,11 +214,11 @@ func (r *Result) fillRows(ctx context.Context, b *Bucket, take []int, keys []str
 			}
 			b.Rows[n].Cells[i] = c
 		}
-	}
+	})
 	for n := range b.Rows {
 		b.Rows[n].SameContent = sameContent(take, b.Rows[n].Cells)
 	}
-	return ctx.Err()
+	return err
 }
 
 func sameContent(take []int, cells []*Cell) bool {

@@ -3,10 +3,8 @@ package diff
 import (
 	"context"
 	"encoding/binary"
-	"runtime"
 
 	"github.com/cespare/xxhash/v2"
-	"golang.org/x/sync/errgroup"
 )
 
 // keyHash stands for a key: 128 bits, so that two of a billion keys meet by chance once in 10^20.
@@ -60,17 +58,11 @@ type marks struct {
 // mark makes the first pass over the members in take, for the keys of one part out of parts.
 func (r *Result) mark(ctx context.Context, take []int, part, parts uint64) (*marks, error) {
 	m := &marks{live: make([]map[keyHash]mark, len(r.Members)), whole: make([]bool, len(r.Members))}
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, i := range take {
-		g.Go(func() error {
-			m.live[i] = make(map[keyHash]mark, r.Members[i].DB.KV.LiveKeys/int64(parts))
-			m.whole[i] = true
-			r.markMember(gctx, m, i, part, parts)
-			return gctx.Err()
-		})
-	}
-	return m, g.Wait()
+	return m, each(ctx, take, func(i int) {
+		m.live[i] = make(map[keyHash]mark, r.Members[i].DB.KV.LiveKeys/int64(parts))
+		m.whole[i] = true
+		r.markMember(ctx, m, i, part, parts)
+	})
 }
 
 func (r *Result) markMember(ctx context.Context, m *marks, i int, part, parts uint64) {
