@@ -33,25 +33,8 @@ func liveRepair(t *testing.T, version string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	c, err := lab.Start(ctx, lab.Options{Dir: filepath.Join(dir, "lab"), Server: server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	broken(ctx, t, c)
-	copies := filepath.Join(dir, "copies")
-	if err := c.Copies(ctx, copies); err != nil {
-		t.Fatal(err)
-	}
-	plan := filepath.Join(dir, "plan.yaml")
-	p, err := repair.NewPlan(ctx, []evidence.Spec{{Where: copies}}, repair.PlanOptions{Compare: compare.Options{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Save(plan); err != nil {
-		t.Fatal(err)
-	}
+	pr := plannedRepair(ctx, t, server, repair.PlanOptions{})
+	c, p, plan := pr.c, pr.plan, pr.file
 	if p.Member("node2").Action != repair.Replace {
 		t.Fatalf("node2 is not replaced: %+v", p.Members)
 	}

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/etcd-medic/etcd-medic/compare"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/lab"
@@ -54,24 +52,8 @@ func serve(ctx context.Context, t *testing.T, c *lab.Cluster, dir string) {
 func TestE2ELiveKilledAtEveryPoint(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
-	dir := t.TempDir()
-	c, err := lab.Start(ctx, lab.Options{Dir: filepath.Join(dir, "lab"), Server: node.Bundled()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	broken(ctx, t, c)
-	copies, file, hands := filepath.Join(dir, "copies"), filepath.Join(dir, "plan.yaml"), filepath.Join(dir, "hands")
-	if err := c.Copies(ctx, copies); err != nil {
-		t.Fatal(err)
-	}
-	p, err := repair.NewPlan(ctx, []evidence.Spec{{Where: copies}}, repair.PlanOptions{Compare: compare.Options{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Save(file); err != nil {
-		t.Fatal(err)
-	}
+	pr := plannedRepair(ctx, t, node.Bundled(), repair.PlanOptions{})
+	c, p, file, hands := pr.c, pr.plan, pr.file, filepath.Join(pr.dir, "hands")
 	if err := os.Mkdir(hands, 0o700); err != nil {
 		t.Fatal(err)
 	}
