@@ -1,0 +1,204 @@
+package replay
+
+import "github.com/etcd-medic/etcd-medic/dumplog"
+
+// judge keeps the event when members ended differently or one ended illegally, and counts who lacks what.
+func (w *walker) judge(it *item, ev *Event) {
+	r := w.r
+	watched := w.o.Watch != nil && len(r.Watched) < w.o.MaxEvents && touchesKey(it.req, w.o.Watch)
+	odd := interesting(ev.Outcomes)
+	if !odd && !watched {
+		return
+	}
+	w.describe(it, ev)
+	ev.Compacted = w.compacted()
+	if watched {
+		r.Watched = append(r.Watched, ev)
+	}
+	if !odd {
+		return
+	}
+	w.lacking(ev)
+	for i, o := range ev.Outcomes {
+		m := r.Members[i]
+		if m.firstBad == nil && (o.State == Missing || o.State == Contradicted || o.State == AppliedTwice) {
+			m.firstBad = ev
+		}
+	}
+	r.EventCount++
+	if len(r.Events) < w.o.MaxEvents {
+		r.Events = append(r.Events, ev)
+	}
+}
+
+// compacted is the lowest compact revision of the models.
+func (w *walker) compacted() int64 {
+	low := int64(-1)
+	for _, s := range w.sims {
+		if s != nil && (low < 0 || s.compact < low) {
+			low = s.compact
+		}
+	}
+	return low
+}
+
+// describe fills in what the entry is.
+func (w *walker) describe(it *item, ev *Event) {
+	ev.Index, ev.Term, ev.Pos, ev.Kind = it.entry.Index, it.entry.Term, it.entry.Pos, it.req.Kind
+	h := it.req.Header
+	ev.Proposer, ev.Prefix = w.r.Survey.Proposer(h.ID), h.ID.ProposerPrefix()
+	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision
+	ev.Keys, ev.RangeRevisions = keysOf(it.req), rangeRevisions(it.req.Txn)
+	if len(ev.RangeRevisions) > 0 {
+		ev.RangeRevision = ev.RangeRevisions[0]
+	}
+	ev.What = it.req.Describe(dumplog.DescribeOptions{})
+	ev.describeRevoke(it.req)
+}
+
+// touchesKey tells whether a request can change the key; a lease revoke may, so the database decides.
+func touchesKey(r *dumplog.Request, key []byte) bool {
+	return writesKeys(r.Kind) && r.Touches(key, append(key[:len(key):len(key)], 0))
+}
+
+// interesting leaves out what is legal and equal: the bulk of every log.
+func interesting(os []Outcome) bool {
+	var first *Outcome
+	for i := range os {
+		o := &os[i]
+		switch o.State {
+		case Missing, Contradicted, AppliedTwice:
+			return true
+		case Unknown, NotApplied, OutsideHistory:
+			continue
+		}
+		if o.Wrongly {
+			return true
+		}
+		if first == nil {
+			first = o
+			continue
+		}
+		if o.Sig != first.Sig || o.State != first.State && (o.State == Applied) != (first.State == Applied) {
+			return true
+		}
+	}
+	return false
+}
+
+// lacking compares every member's effect with the one the client was promised: the proposer's, or where the proposer is
+// not among the sources the one that most members hold.
+func (w *walker) lacking(ev *Event) {
+	promised, known := w.promised(ev)
+	if !known {
+		return
+	}
+	for i, o := range ev.Outcomes {
+		switch {
+		case o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || ev.revokedBefore(o):
+			continue
+		case o.Sig == promised:
+			if promised != 0 {
+				ev.Holding = append(ev.Holding, i)
+			}
+		default:
+			ev.Lacking = append(ev.Lacking, i)
+			w.r.Members[i].lack(ev)
+		}
+	}
+	if len(ev.Holding) == 1 && promised != 0 && len(ev.Lacking) > 0 {
+		m := w.r.Members[ev.Holding[0]]
+		m.Unique++
+		for _, k := range ev.Keys {
+			m.UniqueKeys[k] = struct{}{}
+		}
+	}
+}
+
+func (m *MemberResult) lack(ev *Event) {
+	m.Lacks++
+	if ev.Acked {
+		m.LacksAcked++
+	}
+	for _, k := range ev.Keys {
+		m.LacksKeys[k] = struct{}{}
+	}
+}
+
+// unseen stands for an effect that the log promises and that no source's database shows.
+const unseen = 1<<64 - 1
+
+// promised is the effect that the log stands for.
+func (w *walker) promised(ev *Event) (sig uint64, known bool) {
+	votes, best := map[uint64]int{}, 0
+	for i, o := range ev.Outcomes {
+		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory {
+			continue
+		}
+		bad := o.State == Contradicted || o.State == Missing
+		if w.r.Members[i].Member.MemberID == ev.Proposer && ev.Proposer != 0 && !bad {
+			ev.Acked = o.Sig != 0
+			return o.Sig, true
+		}
+		if bad || o.Wrongly {
+			if !known {
+				sig, known = unseen, true
+			}
+			continue
+		}
+		votes[o.Sig]++
+		if n := votes[o.Sig]; n > best || n == best && o.Sig != 0 {
+			best, sig, known = n, o.Sig, true
+		}
+	}
+	return sig, known
+}
+
+// keysOf lists the keys a request names, at most a handful per request.
+func keysOf(r *dumplog.Request) []string {
+	var out []string
+	add := func(k []byte) {
+		if len(out) < 16 {
+			out = append(out, string(k))
+		}
+	}
+	var ops func([]dumplog.RequestOp, int)
+	ops = func(list []dumplog.RequestOp, depth int) {
+		for _, op := range list {
+			switch {
+			case op.Put != nil:
+				add(op.Put.Key)
+			case op.DeleteRange != nil:
+				add(op.DeleteRange.Key)
+			case op.Txn != nil && depth < maxTxnDepth:
+				ops(op.Txn.Success, depth+1)
+				ops(op.Txn.Failure, depth+1)
+			}
+		}
+	}
+	switch {
+	case r.Put != nil:
+		add(r.Put.Key)
+	case r.DeleteRange != nil:
+		add(r.DeleteRange.Key)
+	case r.Txn != nil:
+		ops(r.Txn.Success, 0)
+		ops(r.Txn.Failure, 0)
+	}
+	return out
+}
+
+// rangeRevisions lists the revisions that top-level ranges ask for; nested ones are never dropped.
+func rangeRevisions(t *dumplog.TxnRequest) (out []int64) {
+	if t == nil {
+		return nil
+	}
+	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
+		for _, op := range ops {
+			if op.Range != nil && op.Range.Revision > 0 {
+				out = append(out, op.Range.Revision)
+			}
+		}
+	}
+	return out
+}
