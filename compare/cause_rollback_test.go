@@ -1,9 +1,15 @@
 package compare_test
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
 // putBack tells of node2, whose data dir was copied in term 2 and put back after it had been restarted and had gone on as told.
@@ -30,20 +36,42 @@ func (s *chronicle) stores(term uint64, votes ...uint64) {
 	s.on(func(h *clustertest.Hand, index uint64) { h.Request(s.term, index, nil) })
 }
 
+// writtenIn gives all files a time, as copies that keep times have one.
+func writtenIn(t *testing.T, root string, year int) {
+	t.Helper()
+	when := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+	err := filepath.WalkDir(root, func(p string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Chtimes(p, when, when))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestRolledBack: the other logs prove that a log once went further, by what the member served or by a vote that it must have given.
 func TestRolledBack(t *testing.T) {
 	const id = "data-dir-rolled-back"
 	old := tale{class: "member-lost-data", cause: id, certainty: "proof", checks: []string{"R10"}}
 	lag := tale{class: "lagging", not: []string{id, "committed-entry-below-quorum"}}
+	served := putBack(func(s *chronicle) {
+		s.publish(a2, begin2)
+		s.put(a2, begin2)
+	})
 	with := func(name string, c tale, after func(s *chronicle)) tale {
 		c.name, c.tell = name, putBack(after)
 		return c
 	}
 	runTales(t, []tale{
-		with("it served clients", old, func(s *chronicle) {
-			s.publish(a2, begin2)
-			s.put(a2, begin2)
-		}),
+		{name: "it served clients", class: old.class, cause: id, certainty: "proof", checks: old.checks, tell: func(t *testing.T, root string) {
+			t.Helper()
+			served(t, root)
+			writtenIn(t, root, replay.StartTime(replay.RequestID(clustertest.RequestID(a2, begin2, 1))).Year()+1)
+		}},
+		{name: "its files are older than that process", class: "lagging", not: []string{id}, checks: []string{"R10"}, tell: func(t *testing.T, root string) {
+			t.Helper()
+			served(t, root)
+			writtenIn(t, root, replay.StartTime(replay.RequestID(clustertest.RequestID(a2, begin2, 1))).Year()-1)
+		}},
 		with("it published itself and was not heard of again", lag, func(s *chronicle) { s.publish(a2, begin2) }),
 		with("an old process of it had served before", lag, func(s *chronicle) { s.put(a2, begin1) }),
 		with("its vote was needed", old, func(s *chronicle) { s.stores(3, a1, 0) }),

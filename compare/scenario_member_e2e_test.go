@@ -47,6 +47,23 @@ var memberSteps = map[string]scenarioStep{
 		s.c.Wipe(i)
 		s.must(os.Rename(evidencetest.Copy(s.T, s.dirs[args[1]]), s.c.DataDir(i)))
 	},
+	// opened NODE starts the stopped member and kills it as soon as it has written to its files.
+	"opened": eachNode(func(s *scenario, i int) {
+		db := filepath.Join(s.c.DataDir(i), "member", "snap", "db")
+		written := func() time.Time {
+			st, err := os.Stat(db)
+			s.must(err)
+			return st.ModTime()
+		}
+		before := written()
+		s.c.StartProcess(i)
+		for end := time.Now().Add(20 * time.Second); !written().After(before); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				s.Fatal("the member writes nothing")
+			}
+		}
+		s.c.Kill(i)
+	}),
 	// rmwal NODE deletes the log of the stopped member.
 	"rmwal": eachNode(func(s *scenario, i int) { s.must(os.RemoveAll(filepath.Join(s.c.DataDir(i), "member", "wal"))) }),
 	// rmdb NAME deletes the database of a copy, rmsnap NAME its .snap files.

@@ -182,6 +182,9 @@ func proofOf(in *Input, checkID, refutedBy string, fits func(check.Finding) bool
 	return m
 }
 
+// serious leaves warnings out.
+func serious(f check.Finding) bool { return f.Severity.Rank() > check.Warning.Rank() }
+
 // every is for matches that rest on all findings of a check.
 func every(check.Finding) bool { return true }
 

@@ -123,7 +123,7 @@ moment before, because a file that was lost leaves the same.`,
 	Recovery:   "treat the member as one that lost its data: remove, wipe, add again",
 	Loss:       "its acknowledgements are forgotten",
 	Match: func(in *Input) *Match {
-		if m := proofOf(in, "R10", "a longer copy of this member's log: the source was then only copied before the others", every); m != nil {
+		if m := proofOf(in, "R10", "a longer copy of this member's log: the source was then only copied before the others", serious); m != nil {
 			return m
 		}
 		const refuted = "a database of this member at or above the snapshot's index"

@@ -23,11 +23,12 @@ with that log is told by the checks of the log. Otherwise each log may be a soun
 	Run:   runCommitOnQuorum,
 }
 
-// holding is how far one voter's log provably reaches, by member ID; of copies the longest counts.
+// holding is how far one voter's log provably reaches, by member ID; of copies the longest counts. A member that went on behind its copy
+// is left out.
 func (in *Input) holding() map[dumplog.ID]uint64 {
 	out := map[dumplog.ID]uint64{}
 	for _, m := range in.Members {
-		if m.MemberID != 0 && m.WAL != nil && m.WAL.Summary != nil {
+		if m.MemberID != 0 && m.WAL != nil && m.WAL.Summary != nil && !in.copiedEarly(m) {
 			out[m.MemberID] = max(out[m.MemberID], heldUpTo(m))
 		}
 	}
@@ -149,7 +150,7 @@ func (in *Input) lostLogs(short []*evidence.Member) (field, why string) {
 		return FieldStaggered, ""
 	}
 	for _, m := range short {
-		if in.servedBeyond(m) != nil {
+		if in.servedBeyond(m) != nil && !in.copiedEarly(m) {
 			return FieldLogsOlder, fmt.Sprintf("%s served clients behind its end", m.Label())
 		}
 	}

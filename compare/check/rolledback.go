@@ -2,7 +2,9 @@ package check
 
 import (
 	"fmt"
+	"path"
 	"slices"
+	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -21,7 +23,8 @@ var logNotOlder = Check{
 a process of the member that answered clients had applied its own publish entry before, and when the votes of all others do not make a
 majority for a leader that was elected, the remaining voter gave the missing one. A log that ends before such an entry, or knows no such
 term, belongs to an older copy of the data dir: a volume was put back, or this source was copied before the others and the member was
-restarted in between.
+restarted in between. Where its files were last written before that process began, the source is such a copy at any rate, and nothing ran on it
+since: members that are stopped, copied and started one after another look so. That is a warning.
 Not to be confused with lag: a lagging member's log holds every vote and every publish entry behind which it served. Not counted: sources of
 which a longer copy is at hand, and members whose ID shares the low 16 bits with another.`,
 	Needs: NeedLog | NeedTwo,
@@ -70,14 +73,57 @@ func (in *Input) servedBeyond(m *evidence.Member) *Finding {
 		if holder == nil {
 			continue
 		}
-		return olderFinding(m, At{Index: last + 1, Term: in.termAt(last + 1)},
+		f := olderFinding(m, At{Index: last + 1, Term: in.termAt(last + 1)},
 			fmt.Sprintf("the process that began %s published itself at %d and then proposed entry %d for a client, so the member had applied its log up to %d at least",
-				replay.StartTime(sv.ID).Format("2006-01-02T15:04:05Z"), sv.Publish, sv.Index, sv.Publish),
+				replay.StartTime(sv.ID).Format(timeLayout), sv.Publish, sv.Index, sv.Publish),
 			Evidence{Member: m.Label(), Field: FieldServedBeyond, Observed: fmt.Sprintf("last index %d", last), Expected: fmt.Sprintf("at least %d", sv.Publish), Show: showLog(m, last)},
 			Evidence{Member: holder.Label(), Field: fmt.Sprintf("entry %d", sv.Index), Observed: sv.What + ", proposed by " + m.MemberID.String(), Expected: "a log of that member that holds its publish entry", Show: showLog(holder, sv.Index)})
+		if begun := replay.StartTime(sv.ID); lastWritten(m).Before(begun) {
+			f = copiedBefore(f, m, begun)
+		}
+		return f
 	}
 	return nil
 }
+
+// copiedEarly tells whether the source is a copy on which nothing ran since, of a member that went on.
+func (in *Input) copiedEarly(m *evidence.Member) bool {
+	if in.Replay == nil || in.Replay.Survey == nil {
+		return false
+	}
+	f := in.servedBeyond(m)
+	return f != nil && f.Severity == Warning
+}
+
+// lastWritten is when the newest of the member's log segments and its database was written, by the file system; now when it is not told.
+func lastWritten(m *evidence.Member) time.Time {
+	var newest time.Time
+	if man := m.Source.Manifest; man != nil {
+		for _, f := range man.Files {
+			if base := path.Base(f.Path); (base == "db" || path.Ext(base) == ".wal") && f.ModTime.After(newest) {
+				newest = f.ModTime
+			}
+		}
+	}
+	if newest.IsZero() {
+		return time.Now()
+	}
+	return newest
+}
+
+// copiedBefore turns the finding into a warning: the files are older than the process that they know nothing of.
+func copiedBefore(f *Finding, m *evidence.Member, begun time.Time) *Finding {
+	at := lastWritten(m).UTC().Format(timeLayout)
+	f.Severity, f.Class = Warning, ""
+	f.Title = fmt.Sprintf("%s was copied before the member was started again: its log ends at %d/%d", m.Label(), m.WAL.Summary.LastTerm, m.LastIndex())
+	f.Explanation = fmt.Sprintf("its files were last written %s, before that process began, so nothing ran on this copy since. That is normal where members are stopped, copied and started one after another; "+
+		"then copy it again to see where the member stands. If it is what lies on the host now, an older copy was put back: start no server on it", at)
+	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last write to log and database", Observed: at, Expected: "after " + begun.UTC().Format(timeLayout)})
+	f.Remedy = nil
+	return f
+}
+
+const timeLayout = "2006-01-02T15:04:05Z"
 
 func (in *Input) holderOf(index uint64) *evidence.Member {
 	for _, m := range in.Members {
