@@ -3,7 +3,8 @@ package compare
 import "github.com/etcd-medic/etcd-medic/compare/diff"
 
 // againstMajority counts for each member the differing keys in which more than half of the compared members agree with each other and
-// not with it. Keys that the replay blames on somebody are left out: there the log has spoken.
+// not with it. Keys that the replay has judged are left out: those that it blames on somebody, and those of which a member's record was
+// written by an entry that it replayed, whose revision may have moved because of another one. The rows are bounded, so is the count.
 func (c *collected) againstMajority(list []standing) {
 	if c.in.Diff == nil {
 		return
@@ -15,7 +16,7 @@ func (c *collected) againstMajority(list []standing) {
 	told := c.toldByLog()
 	for i := range key.Rows {
 		row := &key.Rows[i]
-		if told[string(row.Key)] {
+		if told[string(row.Key)] || c.replayed(row) {
 			continue
 		}
 		most, takers := c.largestGroup(row)
@@ -28,6 +29,31 @@ func (c *collected) againstMajority(list []standing) {
 			}
 		}
 	}
+}
+
+// replayed tells whether a record of the row is one that the replay held against its entry: above where each model began, and above
+// what any member has compacted, since there a record that is not there proves nothing.
+func (c *collected) replayed(row *diff.Row) bool {
+	rp := c.in.Replay
+	if rp == nil {
+		return false
+	}
+	for i, cell := range row.Cells {
+		if cell != nil && rp.Members[i].Checked && cell.Mod > max(rp.Members[i].BaseRevision, c.compacted()) {
+			return true
+		}
+	}
+	return false
+}
+
+// compacted is the highest compact revision of all members.
+func (c *collected) compacted() (rev int64) {
+	for _, m := range c.in.Members {
+		if m.HasDB() {
+			rev = max(rev, m.CompactRevision())
+		}
+	}
+	return rev
 }
 
 // toldByLog are the keys of entries that ended differently on the members, as the replay shows.

@@ -63,6 +63,9 @@ func (c *collected) rank(r *Report) *Best {
 		}
 		return list[i].less(list[j])
 	})
+	if s := c.twoHistories(r); s != "" {
+		return c.unranked(list, s)
+	}
 	b := &Best{Members: []string{}, Ranking: []Rank{}}
 	for _, s := range list {
 		if s.usable && s.equal(list[0]) {

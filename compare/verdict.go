@@ -163,7 +163,7 @@ func summary(r *Report, first *check.Finding) string {
 
 // consequence says in the summary what each member lacks and which to keep, where contents differ.
 func consequence(r *Report) string {
-	if r.Verdict.Healthy == nil || *r.Verdict.Healthy || r.Best == nil {
+	if r.Verdict.Healthy == nil || *r.Verdict.Healthy || r.Best == nil || len(r.Best.Members) == 0 {
 		return ""
 	}
 	s := ""

@@ -46,6 +46,18 @@ func TestE2ERepairRestores(t *testing.T) {
 		s.restore(2, early, "other", 0, 1, 2)
 		return s.c.Sources()
 	}
+	refounded := func(t *testing.T, s *spoiled) []string {
+		s.put(0, 20)
+		s.c.WaitEqual()
+		s.c.StopAll()
+		for i := range 2 {
+			s.c.Wipe(i)
+			s.c.StartProcess(i)
+		}
+		s.c.WaitServing(0)
+		s.c.Put(0, "/only/after", "x")
+		return s.c.Sources()
+	}
 	lines := []string{"3.5.35", "3.6.16"}
 	runTroubles(t, []trouble{
 		{name: "restored from different snapshots, not chosen", lines: lines[1:], spoil: different, want: wanted{refused: "different backups"}},
@@ -54,6 +66,9 @@ func TestE2ERepairRestores(t *testing.T) {
 		{name: "split into clusters of one, not chosen", lines: lines[1:], spoil: split, want: wanted{refused: "different clusters"}},
 		{name: "split into clusters of one", lines: lines, spoil: split, choice: PlanOptions{Best: "node2"},
 			want: wanted{class: "foreign-cluster", cause: "restore-split-into-single-clusters", acts: map[string]Action{"node1": Join, "node2": Best, "node3": Join}}},
+		{name: "a majority wiped and started as new, not chosen", lines: lines[1:], spoil: refounded, want: wanted{refused: "not by content"}},
+		{name: "a majority wiped and started as new", lines: lines, spoil: refounded, choice: PlanOptions{Best: "node3"},
+			want: wanted{class: "foreign-cluster", cause: "same-token-twin-clusters", acts: map[string]Action{"node1": Replace, "node2": Replace, "node3": Best}}},
 		{name: "one member restored as another cluster", lines: lines, spoil: oneOther, choice: PlanOptions{Best: "node1"},
 			want: wanted{class: "foreign-cluster", cause: "restored-one-member-only", acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Replace}}},
 	})

@@ -216,6 +216,9 @@ func (pl *planner) choose() error {
 			top = append(top, m)
 		}
 	}
+	if len(top) == 0 && len(pl.r.Best.Members) == 0 && slices.ContainsFunc(pl.r.Best.Ranking, func(r compare.Rank) bool { return r.Usable && pl.kinds[r.Member] == evidence.KindDataDir }) {
+		return refusedf("name the member whose history is kept with --best; the others are reseeded from it", "which one is kept is %s", pl.r.Best.Why)
+	}
 	if len(top) == 0 {
 		pl.p.Mode, pl.p.Why = Restore, "no data dir is usable as it is"
 		return nil

@@ -146,7 +146,7 @@ func (pl *planner) cautions() {
 	if n, proposers := nowhere(pl.r); n > 0 && len(proposers) > 0 {
 		say("no source's database holds %d of them; %s proposed them and is not among the sources: look at its data dir before it is given up", n, strings.Join(proposers, ", "))
 	}
-	if pl.p.Best.By == "operator" && pl.r.Best != nil && !slices.Contains(pl.r.Best.Members, pl.p.Best.Name) {
+	if pl.p.Best.By == "operator" && pl.r.Best != nil && len(pl.r.Best.Members) > 0 && !slices.Contains(pl.r.Best.Members, pl.p.Best.Name) {
 		say("by content %s would be kept: %s", strings.Join(pl.r.Best.Members, ", "), pl.r.Best.Why)
 	}
 	if n := len(pl.p.Best.Equals); n > 0 {

@@ -73,6 +73,8 @@ var twinClusters = Cause{
 	ID: "same-token-twin-clusters", Title: "two clusters have the same cluster ID and member IDs",
 	Doc: `IDs are computed from names, peer URLs and the cluster token. A cluster that was bootstrapped or restored twice with the same ones has the same
 IDs and another history. When members of both meet, raft takes them for one cluster and they overwrite each other.
+A majority of members that lost their data dirs and were started as new founds such a second cluster too: only the others hold what was
+before, and no member is best by content.
 Proven when the logs begin with the same bootstrap or restore entries and have nothing in common behind them that a server proposed.`,
 	Refs:       refs("etcd-io/etcd", 11442),
 	LookAlikes: "raft-log-divergence and data-dir-cloned-running-twice: there the logs share entries of servers before they part",

@@ -1,0 +1,149 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// history is what members hold that share a log.
+type sharedHistory struct {
+	members []int
+	// first is the first request in them; begun is when the process that made it began.
+	first replay.RequestID
+	begun time.Time
+}
+
+// unranked is the ranking where no history can be preferred: what one lacks of the other says nothing. Once the operator keeps a member,
+// those of another history lack all of its own, and theirs is given up.
+func (c *collected) unranked(list []standing, why string) *Best {
+	b := &Best{Members: []string{}, Why: why, Ranking: []Rank{}, Lost: Lost{KeyNames: []check.Bytes{}}}
+	var kept *sharedHistory
+	hs := c.histories()
+	for i := range hs {
+		if slices.Contains(c.labels(hs[i].members), c.o.Keep) {
+			kept = &hs[i]
+		}
+	}
+	for _, s := range list {
+		row := Rank{Member: c.in.Members[s.pos].Label(), Usable: s.usable, Reasons: []string{}}
+		if kept != nil && !slices.Contains(kept.members, s.pos) {
+			row.Usable = false // not beside the kept one
+			row.Reasons = append(row.Reasons, "its history is another one than that of "+c.o.Keep)
+			row.Lacks.CommittedEntries, row.Unique.CommittedEntries = c.own(kept.members[0]), c.own(s.pos)
+		}
+		b.Ranking = append(b.Ranking, row)
+	}
+	for i := range hs {
+		if kept != nil && &hs[i] != kept {
+			c.giveUp(&b.Lost, hs[i].members[0])
+		}
+	}
+	return b
+}
+
+// own counts the entries of a member's log behind those that the histories share.
+func (c *collected) own(pos int) int {
+	return int(c.in.Members[pos].LastIndex() + 1 - c.in.Replay.LogDiffs[0].Index) //nolint:gosec // the log holds the entry at that index
+}
+
+func (c *collected) giveUp(l *Lost, pos int) {
+	m := c.in.Members[pos]
+	l.CommittedEntries += c.own(pos)
+	if m.HasDB() && m.DB.KV != nil {
+		l.Keys += int(m.DB.KV.LiveKeys)
+	}
+	l.Command = fmt.Sprintf("etcd-medic dumplog %s --index %d..%d --values -w jsonl", m.Label(), c.in.Replay.LogDiffs[0].Index, m.LastIndex())
+}
+
+// twoHistories says why no member can be called best by content: the sources hold histories of clusters that were bootstrapped twice under
+// the same IDs. "" where they do not. What one of them lacks of the other was never promised by it.
+func (c *collected) twoHistories(r *Report) string {
+	twin := slices.ContainsFunc(r.Findings, func(f check.Finding) bool {
+		return f.Check == "M12" && len(f.Evidence) > 0 && f.Evidence[0].Field == check.FieldTwin
+	})
+	if !twin || slices.ContainsFunc(c.in.Members, check.Restored) || c.in.Replay == nil || len(c.in.Replay.LogDiffs) == 0 {
+		return ""
+	}
+	hs := c.histories()
+	if len(hs) < 2 {
+		return ""
+	}
+	var said []string
+	for _, h := range hs {
+		said = append(said, c.describe(h))
+	}
+	old, young := hs[0], hs[len(hs)-1]
+	s := "not by content: the sources hold histories that share nothing but their IDs. " + strings.Join(said, "; ")
+	if old.begun.Before(young.begun) {
+		names, keeps := c.namesOf(young), c.namesOf(old)
+		s += fmt.Sprintf(". If these are the hosts of one cluster, %s lost what they had, were started as new and founded it again: then %s alone hold what was before, "+
+			"and what was written since lies on %s. Start none of them until one history is chosen", names, keeps, names)
+	}
+	return s
+}
+
+// histories groups the members by the first request behind their common beginning, the oldest history first.
+func (c *collected) histories() []sharedHistory {
+	var out []sharedHistory
+	for i := range c.in.Members {
+		id := c.first[i]
+		if id == 0 {
+			continue
+		}
+		at := slices.IndexFunc(out, func(h sharedHistory) bool { return h.first == id })
+		if at < 0 {
+			at, out = len(out), append(out, sharedHistory{first: id, begun: replay.StartTime(id)})
+		}
+		out[at].members = append(out[at].members, i)
+	}
+	slices.SortStableFunc(out, func(a, b sharedHistory) int { return a.begun.Compare(b.begun) })
+	return out
+}
+
+// firstRequests notes the first request of each member's log, where logs differ.
+func (c *collected) firstRequests(ctx context.Context) {
+	if c.in.Replay == nil || len(c.in.Replay.LogDiffs) == 0 {
+		return
+	}
+	c.first = map[int]replay.RequestID{}
+	for i, m := range c.in.Members {
+		if m.WAL == nil || m.WAL.Summary == nil {
+			continue
+		}
+		for e, err := range m.WAL.Log.Entries(ctx, m.WAL.Summary) {
+			if err != nil || e.Overwritten {
+				continue
+			}
+			if q, err := e.Decode(); err == nil && q.Header.ID != 0 {
+				c.first[i] = q.Header.ID
+				break
+			}
+		}
+	}
+}
+
+func (c *collected) namesOf(h sharedHistory) string { return strings.Join(c.labels(h.members), ", ") }
+
+func (c *collected) describe(h sharedHistory) string {
+	m := c.in.Members[h.members[0]]
+	s := fmt.Sprintf("%s: log to %d/%d", c.namesOf(h), m.WAL.Summary.LastTerm, m.LastIndex())
+	if m.HasDB() && m.DB.KV != nil {
+		s += fmt.Sprintf(", revision %d, %s", m.CurrentRevision(), count(int(m.DB.KV.LiveKeys), "key", "keys"))
+	}
+	return s + ", first process began " + h.begun.UTC().Format("2006-01-02T15:04:05Z")
+}
+
+// nextHistories leaves the choice to the operator, with what it takes to make it.
+func (c *collected) nextHistories(add func(text, command string)) {
+	add("keep every data dir as it is and start no member: where both histories meet, one overwrites the other", "")
+	for _, h := range c.histories() {
+		add("see what "+c.namesOf(h)+" holds", "etcd-medic extract "+c.in.Members[h.members[0]].Label()+" --format jsonl -o "+c.in.Members[h.members[0]].Label()+".jsonl")
+	}
+	add("plan the repair with the history that is to be kept, and bring the other's keys over from the extract", "etcd-medic repair plan "+strings.Join(c.allLabels(), " ")+" --best MEMBER -o plan.yaml")
+}
