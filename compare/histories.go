@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// history is what members hold that share a log.
+// sharedHistory is what members hold that share a log.
 type sharedHistory struct {
 	members []int
 	// first is the first request in them; begun is when the process that made it began.
@@ -61,13 +63,12 @@ func (c *collected) giveUp(l *Lost, pos int) {
 	l.Command = fmt.Sprintf("etcd-medic dumplog %s --index %d..%d --values -w jsonl", m.Label(), c.in.Replay.LogDiffs[0].Index, m.LastIndex())
 }
 
-// twoHistories says why no member can be called best by content: the sources hold histories of clusters that were bootstrapped twice under
-// the same IDs. "" where they do not. What one of them lacks of the other was never promised by it.
-func (c *collected) twoHistories(r *Report) string {
-	twin := slices.ContainsFunc(r.Findings, func(f check.Finding) bool {
-		return f.Check == "M12" && len(f.Evidence) > 0 && f.Evidence[0].Field == check.FieldTwin
-	})
-	if !twin || slices.ContainsFunc(c.in.Members, check.Restored) || c.in.Replay == nil || len(c.in.Replay.LogDiffs) == 0 {
+// twoHistories says why no member can be called best by content: committed entries differ, every log begins with a bootstrap, and not even
+// their first requests are the same, so the sources hold histories of a cluster that was bootstrapped twice under the same IDs. "" where they do not. What one of them lacks of the other was never promised by it.
+func (c *collected) twoHistories() string {
+	if c.in.Replay == nil || len(c.in.Replay.LogDiffs) == 0 || slices.ContainsFunc(c.in.Members, func(m *evidence.Member) bool {
+		return m.HasLog() && m.WAL.Summary.Start != dumplog.StartBootstrap
+	}) {
 		return ""
 	}
 	hs := c.histories()

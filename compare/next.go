@@ -21,6 +21,10 @@ func (c *collected) next(r *Report) {
 		c.nextAlone(r, add)
 		return
 	}
+	if !c.mixed && c.twoHistories() != "" {
+		c.nextHistories(add)
+		return
+	}
 	switch r.Verdict.Class {
 	case "data-divergence", "latent-divergence":
 		c.nextDivergence(r, add)
@@ -37,10 +41,6 @@ func (c *collected) next(r *Report) {
 		c.nextPlan(add)
 		add("see every conf change in the log", "etcd-medic dumplog "+c.firstLabel()+" --entry-type ConfigChange")
 	case "foreign-cluster":
-		if r.Best != nil && len(r.Best.Members) == 0 {
-			c.nextHistories(add)
-			return
-		}
 		add("sort the sources by cluster ID and diagnose each cluster on its own", "")
 	case "backup-damaged":
 		add("do not rely on this file; take a new snapshot from a healthy member", "etcdctl snapshot save NEW.db")

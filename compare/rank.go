@@ -63,7 +63,7 @@ func (c *collected) rank(r *Report) *Best {
 		}
 		return list[i].less(list[j])
 	})
-	if s := c.twoHistories(r); s != "" {
+	if s := c.twoHistories(); s != "" {
 		return c.unranked(list, s)
 	}
 	b := &Best{Members: []string{}, Ranking: []Rank{}}
