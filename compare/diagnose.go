@@ -100,8 +100,6 @@ type collected struct {
 	in     *check.Input
 	// mixed is true when sources belong to different clusters: replay and comparison then make no sense.
 	mixed bool
-	// first is, by member, the first request of its log; filled where logs differ.
-	first map[int]replay.RequestID
 }
 
 func (c *collected) gather(ctx context.Context) error {
@@ -116,7 +114,6 @@ func (c *collected) gather(ctx context.Context) error {
 	if c.in.Replay, err = replay.Run(ctx, members, replay.Options{}); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	c.firstRequests(ctx)
 	if len(members) < 2 {
 		return nil
 	}

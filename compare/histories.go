@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,7 +63,8 @@ func (c *collected) giveUp(l *Lost, pos int) {
 }
 
 // twoHistories says why no member can be called best by content: committed entries differ, every log begins with a bootstrap, and not even
-// their first requests are the same, so the sources hold histories of a cluster that was bootstrapped twice under the same IDs. "" where they do not. What one of them lacks of the other was never promised by it.
+// their first requests are the same, so the sources hold histories of a cluster that was bootstrapped twice under the same IDs. "" where
+// they do not. What one of them lacks of the other was never promised by it.
 func (c *collected) twoHistories() string {
 	if c.in.Replay == nil || len(c.in.Replay.LogDiffs) == 0 || slices.ContainsFunc(c.in.Members, func(m *evidence.Member) bool {
 		return m.HasLog() && m.WAL.Summary.Start != dumplog.StartBootstrap
@@ -92,11 +92,11 @@ func (c *collected) twoHistories() string {
 // histories groups the members by the first request behind their common beginning, the oldest history first.
 func (c *collected) histories() []sharedHistory {
 	var out []sharedHistory
-	for i := range c.in.Members {
-		id := c.first[i]
-		if id == 0 {
+	for i, m := range c.in.Members {
+		if m.WAL == nil || m.WAL.First.ID == 0 {
 			continue
 		}
+		id := m.WAL.First.ID
 		at := slices.IndexFunc(out, func(h sharedHistory) bool { return h.first == id })
 		if at < 0 {
 			at, out = len(out), append(out, sharedHistory{first: id, begun: replay.StartTime(id)})
@@ -105,28 +105,6 @@ func (c *collected) histories() []sharedHistory {
 	}
 	slices.SortStableFunc(out, func(a, b sharedHistory) int { return a.begun.Compare(b.begun) })
 	return out
-}
-
-// firstRequests notes the first request of each member's log, where logs differ.
-func (c *collected) firstRequests(ctx context.Context) {
-	if c.in.Replay == nil || len(c.in.Replay.LogDiffs) == 0 {
-		return
-	}
-	c.first = map[int]replay.RequestID{}
-	for i, m := range c.in.Members {
-		if m.WAL == nil || m.WAL.Summary == nil {
-			continue
-		}
-		for e, err := range m.WAL.Log.Entries(ctx, m.WAL.Summary) {
-			if err != nil || e.Overwritten {
-				continue
-			}
-			if q, err := e.Decode(); err == nil && q.Header.ID != 0 {
-				c.first[i] = q.Header.ID
-				break
-			}
-		}
-	}
 }
 
 func (c *collected) namesOf(h sharedHistory) string { return strings.Join(c.labels(h.members), ", ") }

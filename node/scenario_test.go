@@ -127,7 +127,7 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.Put(ctx, "/after", "v"); err != nil {
+	if _, err := retry(ctx, func() (*clientv3.PutResponse, error) { return c.Put(ctx, "/after", "v") }); err != nil {
 		return fmt.Errorf("write as root without a password: %w", err)
 	}
 	last := ms[2]
@@ -174,7 +174,8 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 	if err != nil {
 		return err
 	}
-	r, err := fc.Get(ctx, "/", clientv3.WithPrefix())
+	// It refuses reads as a learner does until it has heard of its promotion.
+	r, err := retry(ctx, func() (*clientv3.GetResponse, error) { return fc.Get(ctx, "/", clientv3.WithPrefix()) })
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ const nobody = "http://127.121.9.9:2380"
 func TestE2ERepairRemoved(t *testing.T) {
 	runTroubles(t, []trouble{
 		{
-			name: "removed while it was down", lines: []string{"3.6.16", "3.4.23", "3.5.35", "3.7.3"},
+			name: "removed while it was down", lines: []string{"3.6.16", "3.4.23", "3.5.35", "3.7.3"}, live: []string{"3.6.16"},
 			spoil: func(_ *testing.T, s *spoiled) []string {
 				s.c.Stop(2)
 				s.c.Leader()

@@ -15,7 +15,7 @@ import (
 func TestE2ERepairLearners(t *testing.T) {
 	runTroubles(t, []trouble{
 		{
-			name: "learner that never started", lines: []string{"3.4.23", "3.5.35", "3.6.16"},
+			name: "learner that never started", lines: []string{"3.4.23", "3.5.35", "3.6.16"}, live: []string{"3.6.16"},
 			spoil: func(_ *testing.T, s *spoiled) []string {
 				s.vacant(0, asLearner)
 				s.put(0, 3)
@@ -25,7 +25,7 @@ func TestE2ERepairLearners(t *testing.T) {
 			want: wanted{class: "membership", cause: "stuck-learner", mode: Live, acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "nobody": Remove}},
 		},
 		{
-			name: "learner that lags", lines: []string{"3.5.35", "3.6.16"},
+			name: "learner that lags", lines: []string{"3.5.35", "3.6.16"}, live: []string{"3.5.35"},
 			spoil: func(_ *testing.T, s *spoiled) []string {
 				s.c.Stop(s.c.Add(true))
 				s.put(0, 60)

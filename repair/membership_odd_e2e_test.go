@@ -49,7 +49,7 @@ func TestE2ERepairOddSets(t *testing.T) {
 		{name: "one member and a removed one", lines: lines, spoil: removed("node1", "node3"), want: wanted{refused: "nothing was said of node2"}},
 		{name: "one member, a removed one and the other lost", lines: lines, spoil: removed("node1", "node3"), choice: PlanOptions{Gone: []string{"node2"}},
 			want: wanted{mode: ForceNewCluster, acts: map[string]Action{"node1": Best, "node2": Replace, "node3": Retire}}},
-		{name: "a removed member comes back", lines: []string{"3.5.35", "3.6.16"}, spoil: removed("node1", "node2", "node3"), choice: PlanOptions{Replace: []string{"node3"}},
+		{name: "a removed member comes back", lines: []string{"3.5.35", "3.6.16"}, live: []string{"3.6.16"}, spoil: removed("node1", "node2", "node3"), choice: PlanOptions{Replace: []string{"node3"}},
 			want: wanted{mode: Live, acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Join}}},
 	})
 }

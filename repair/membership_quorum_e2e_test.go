@@ -26,13 +26,13 @@ func TestE2ERepairQuorum(t *testing.T) {
 	loose := clustertest.Options{Args: []string{"--strict-reconfig-check=false"}}
 	runTroubles(t, []trouble{
 		{
-			name: "node1 wiped and started as new", lines: []string{"3.6.16", "3.4.23", "3.5.35", "3.7.3"},
+			name: "node1 wiped and started as new", lines: []string{"3.6.16", "3.4.23", "3.5.35", "3.7.3"}, live: []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"},
 			spoil: func(_ *testing.T, s *spoiled) []string { s.wiped(0); return s.c.Sources() },
 			want: wanted{class: "member-lost-data", cause: "wiped-member-rejoined-same-id", mode: Live,
 				acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Keep}},
 		},
 		{
-			name: "unreachable voter added while node1 was down", lines: []string{"3.5.35", "3.6.16", "3.7.3"}, opts: loose,
+			name: "unreachable voter added while node1 was down", lines: []string{"3.5.35", "3.6.16", "3.7.3"}, live: []string{"3.5.35", "3.6.16"}, opts: loose,
 			spoil: deadVoter(0, 1),
 			want: wanted{class: "membership", cause: "quorum-lost-after-member-add", mode: Live,
 				acts: map[string]Action{"node1": Start, "node2": Best, "node3": Keep, "nobody": Remove}, why: map[string]string{"node1": "entries behind"}},

@@ -26,8 +26,9 @@ import (
 // the first line, the reseeded ones on the others.
 type trouble struct {
 	name string
-	// lines are the versions that it is made with; the cluster has three members and forty keys.
-	lines []string
+	// lines are the versions that it is made with; the cluster has three members and forty keys. live are those on which the plan is
+	// carried out against the cluster itself, while it runs.
+	lines, live []string
 	opts  clustertest.Options
 	// spoil returns the sources at hand, as NAME=DIR.
 	spoil  func(t *testing.T, s *spoiled) []string
@@ -63,16 +64,25 @@ type spoiled struct {
 // runTroubles plays each trouble on each of its lines.
 func runTroubles(t *testing.T, troubles []trouble) {
 	for _, tr := range troubles {
+		name := strings.ReplaceAll(tr.name, " ", "-")
 		for _, v := range tr.lines {
-			server := clustertest.Server(t, v)
-			t.Run(strings.ReplaceAll(tr.name, " ", "-")+"/"+v, func(t *testing.T) {
-				t.Parallel()
-				s := &spoiled{T: t, c: clustertest.Start(t, server, 3, tr.opts), version: v, made: map[string]string{}}
-				s.put(0, 40)
-				tr.play(t, s)
-			})
+			tr.on(t, name+"/"+v, v, tr.play)
+		}
+		for _, v := range tr.live {
+			tr.on(t, name+"/live/"+v, v, tr.playLive)
 		}
 	}
+}
+
+// on runs a trouble with a new cluster.
+func (tr *trouble) on(t *testing.T, name, version string, play func(*testing.T, *spoiled)) {
+	server := clustertest.Server(t, version)
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		s := &spoiled{T: t, c: clustertest.Start(t, server, 3, tr.opts), version: version, made: map[string]string{}}
+		s.put(0, 40)
+		play(t, s)
+	})
 }
 
 // put writes n keys through member i.
@@ -88,7 +98,9 @@ func (s *spoiled) put(i, n int) {
 	}
 }
 
-func (tr *trouble) play(t *testing.T, s *spoiled) {
+// planned spoils the cluster, which is stopped then, and plans its repair from copies. There is no plan where a refusal is wanted.
+func (tr *trouble) planned(t *testing.T, s *spoiled) (p *Plan, file string) {
+	t.Helper()
 	specs := sourcesOf(t, tr.spoil(t, s))
 	keepTrouble(t, specs)
 	for _, sp := range specs {
@@ -104,14 +116,20 @@ func (tr *trouble) play(t *testing.T, s *spoiled) {
 			t.Fatalf("error %v, want a refusal with a hint that says %q", err, tr.want.refused)
 		}
 		t.Log(refused.Reason, "| hint:", refused.Hint)
-		return
+		return nil, ""
 	case err != nil:
 		t.Fatal(err)
 	}
 	tr.want.check(t, p)
-	file := filepath.Join(t.TempDir(), "plan.yaml")
-	if err := p.Save(file); err != nil {
-		t.Fatal(err)
+	file = filepath.Join(t.TempDir(), "plan.yaml")
+	ok(t, p.Save(file))
+	return p, file
+}
+
+func (tr *trouble) play(t *testing.T, s *spoiled) {
+	p, file := tr.planned(t, s)
+	if p == nil {
+		return
 	}
 	ro := RunOptions{EtcdBinary: clustertest.Server(t, stdcmp.Or(s.repairedBy, s.version))}
 	first := s.version == tr.lines[0]

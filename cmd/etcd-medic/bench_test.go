@@ -174,24 +174,31 @@ func BenchmarkDB(b *testing.B) {
 }
 
 // BenchmarkDiagnose compares a whole diagnosis of three members, logs and databases, with the time that etcdutl hashkv needs for their
-// databases alone, one after the other. The table is what a person gets; JSON has the sha256 of all inputs besides, which is nearly
-// half of its work. On a busy machine compare the CPU seconds: the peer keeps little more than one core busy, a diagnosis all of them.
+// databases alone, one after the other: of members that are equal, and with one that lacks a write, so that all of its later revisions
+// differ. The table is what a person gets; JSON has the sha256 of all inputs besides, which is nearly half of its work. On a busy machine
+// compare the CPU seconds: the peer keeps little more than one core busy, a diagnosis all of them.
 func BenchmarkDiagnose(b *testing.B) {
-	root := b.TempDir()
-	var hashAll string
-	var dirs []string
-	for _, dir := range setSize.Write(b, root) {
-		theirs := filepath.Join(b.TempDir(), "db")
-		if out, err := exec.Command("cp", filepath.Join(dir, "member", "snap", "db"), theirs).CombinedOutput(); err != nil {
-			b.Fatalf("%v: %s", err, out)
+	equal := setSize.Write(b, b.TempDir())
+	lacking := setSize
+	lacking.Skip = map[int]map[int]bool{1: {700_000: true}}
+	apart := []string{equal[0], lacking.WriteMember(b, b.TempDir(), 1), equal[2]}
+	for _, set := range []struct {
+		name string
+		dirs []string
+	}{{"equal", equal}, {"apart", apart}} {
+		var hashAll string
+		for _, dir := range set.dirs {
+			theirs := filepath.Join(b.TempDir(), "db")
+			if out, err := exec.Command("cp", filepath.Join(dir, "member", "snap", "db"), theirs).CombinedOutput(); err != nil {
+				b.Fatalf("%v: %s", err, out)
+			}
+			hashAll += peer(b, "etcdutl-3.6") + " hashkv " + theirs + " && "
 		}
-		hashAll += peer(b, "etcdutl-3.6") + " hashkv " + theirs + " && "
-		dirs = append(dirs, dir)
-	}
-	for _, format := range []string{"table", "json"} {
-		b.Run(format, func(b *testing.B) {
-			against(b, "/bin/sh", []string{"-c", hashAll + "true"}, append([]string{"diagnose", "-w", format}, dirs...))
-		})
+		for _, format := range []string{"table", "json"} {
+			b.Run(set.name+"/"+format, func(b *testing.B) {
+				against(b, "/bin/sh", []string{"-c", hashAll + "true"}, append([]string{"diagnose", "-w", format}, set.dirs...))
+			})
+		}
 	}
 }
 

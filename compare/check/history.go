@@ -72,18 +72,10 @@ func Restored(m *evidence.Member) bool {
 	return m.WAL != nil && m.WAL.Summary != nil && m.WAL.Summary.Start == dumplog.StartRestore
 }
 
-// nothingShared tells whether two logs of one beginning have no entry in common behind it that a server proposed: only the
-// empty first entries of leaders, which carry no ID.
+// nothingShared tells whether a log that differs from another of the same founding at an index shares no entry with it that a server
+// proposed.
 func nothingShared(m *evidence.Member, founded, differ uint64) bool {
-	for _, t := range m.WAL.LastByTerm {
-		if t.Last <= founded || t.First >= differ {
-			continue
-		}
-		if from, to := max(t.First, founded+1), min(t.Last, differ-1); to > from || from > t.First && t.First > founded {
-			return false
-		}
-	}
-	return founded > 0 && differ > founded
+	return founded > 0 && differ > founded && (m.WAL.First.Index == 0 || m.WAL.First.Index >= differ)
 }
 
 func (in *Input) forkFinding(c replay.Copies) Finding {

@@ -1,14 +1,11 @@
 package evidence
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -96,105 +93,6 @@ func (m *Member) nothing() error {
 
 func (m *Member) problem(part, file string, err error) {
 	m.Problems = append(m.Problems, Problem{Part: part, File: filepath.Base(file), Err: err})
-}
-
-func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
-	if dir == "" {
-		return nil
-	}
-	l, err := dumplog.Open(dir)
-	if err != nil {
-		m.problem("wal", dir, err)
-		return nil
-	}
-	w := &WAL{Log: l}
-	if err := w.scan(ctx, o.Visit, o.several); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		m.problem("wal", dir, err)
-		return nil
-	}
-	m.WAL = w
-	if md := w.Summary.Metadata; md != nil {
-		m.MemberID, m.ClusterID = md.MemberID, md.ClusterID
-	}
-	return nil
-}
-
-// scan reads the log once and collects what later steps need of its entries: membership changes and the extent of each term, and with
-// sums set what tells it from other logs.
-func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry), sums bool) error {
-	conf, parts := make([][]ConfEntry, w.Log.Segments()), make([]*LogSums, w.Log.Segments())
-	var err error
-	w.Summary, err = w.Log.ScanWith(ctx, func(i int) func(*dumplog.Entry) {
-		var see func(*dumplog.Entry)
-		if also != nil {
-			see = also(i)
-		}
-		if parts[i] = NewLogSums(); !sums {
-			parts[i] = nil
-		}
-		return func(e *dumplog.Entry) {
-			if parts[i] != nil {
-				parts[i].Note(e)
-			}
-			if e.Type == dumplog.EntryConfChange {
-				own := *e
-				own.Data = bytes.Clone(e.Data)
-				if r, err := own.Decode(); err == nil && r.ConfChange != nil {
-					conf[i] = append(conf[i], ConfEntry{Pos: e.Pos, Term: e.Term, Index: e.Index, Change: *r.ConfChange})
-				}
-			}
-			if see != nil {
-				see(e)
-			}
-		}
-	})
-	if err != nil {
-		return err
-	}
-	w.Conf = effective(w.Summary, conf)
-	if sums && len(w.Summary.Overwrites) == 0 {
-		w.sum(parts)
-	}
-	for _, t := range w.Summary.Terms {
-		if n := len(w.LastByTerm); n > 0 && w.LastByTerm[n-1].Term == t.Term {
-			w.LastByTerm[n-1].Last = t.Last // the log jumps inside of the term
-		} else {
-			w.LastByTerm = append(w.LastByTerm, TermEnd(t))
-		}
-	}
-	return nil
-}
-
-func (w *WAL) sum(parts []*LogSums) {
-	w.Sums = NewLogSums()
-	for _, p := range parts {
-		if p != nil { // a segment that does not open is not visited
-			w.Sums.join(p)
-		}
-	}
-}
-
-// effective joins the membership changes of all segments and drops those that a later append replaced.
-func effective(s *dumplog.Summary, conf [][]ConfEntry) []ConfEntry {
-	at := map[string]int{}
-	for i := range s.Segments {
-		at[s.Segments[i].Name] = i
-	}
-	var out []ConfEntry
-	for i := range conf {
-		for _, c := range conf[i] {
-			replaced := slices.ContainsFunc(s.Overwrites, func(o dumplog.Overwrite) bool {
-				return o.Index <= c.Index && cmp.Or(cmp.Compare(at[o.Segment], i), cmp.Compare(o.Offset, c.Pos.Offset)) > 0
-			})
-			if !replaced {
-				out = append(out, c)
-			}
-		}
-	}
-	return out
 }
 
 func (m *Member) loadSnaps(l layout) {

@@ -57,6 +57,8 @@ type WAL struct {
 	Conf []ConfEntry
 	// LastByTerm is the last index of each term of the effective log, in term order.
 	LastByTerm []TermEnd
+	// First is the first request of a server in a log that reaches back to its founding; zero when there is none.
+	First FirstRequest
 	// Sums tell where two logs of one run hold the same entries; nil where appends replaced entries, and for a single source.
 	Sums *LogSums
 }
@@ -66,6 +68,13 @@ type ConfEntry struct {
 	Pos         dumplog.Pos
 	Term, Index uint64
 	Change      dumplog.ConfChange
+}
+
+// FirstRequest is the first entry of a log that a server proposed: behind the conf changes of the founding and the empty entries of
+// leaders, which carry no request ID and are the same in every cluster that was founded with the same flags.
+type FirstRequest struct {
+	Index uint64
+	ID    dumplog.RequestID
 }
 
 // TermEnd is the first and last entry of one term in the effective log.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -76,6 +77,7 @@ func TestE2ECloneOfCrashed(t *testing.T) {
 				c.Put(0, fmt.Sprintf("k%02d", i%20), strings.Repeat("v", i))
 			}
 			c.WaitApplied()
+			time.Sleep(300 * time.Millisecond) // databases are committed ten times a second: each has an index, if not the last one
 			rev := c.Put(0, "last", "acknowledged")
 			for i := range 3 {
 				c.Kill(i)

@@ -194,6 +194,14 @@ func (c *Cluster) Remove(i int) {
 // StartProcess starts member i on its data dir and does not wait for it: for members that are meant to fail or to stand alone.
 func (c *Cluster) StartProcess(i int) { c.t.Helper(); c.members[i].start() }
 
+// Join starts member i as one that was added to the cluster and joins it empty. It does not wait for it.
+func (c *Cluster) Join(i int, initialCluster string) {
+	c.t.Helper()
+	m := c.members[i]
+	m.initial, m.state, m.removed = initialCluster, "existing", false
+	m.start()
+}
+
 // StartOnce is StartProcess with further flags for this one start.
 func (c *Cluster) StartOnce(i int, args ...string) {
 	c.t.Helper()

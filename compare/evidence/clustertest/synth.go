@@ -51,13 +51,19 @@ func (s Synth) Write(tb testing.TB, root string) []string {
 	tb.Helper()
 	var dirs []string
 	for i := range s.Members {
-		dir := filepath.Join(root, fmt.Sprintf("node%d", i+1))
-		synthOK(tb, os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700))
-		s.WriteWAL(tb, filepath.Join(dir, "member", "wal"), i)
-		s.writeDB(tb, filepath.Join(dir, "member", "snap", "db"), s.Skip[i], s.Repeat[i])
-		dirs = append(dirs, dir)
+		dirs = append(dirs, s.WriteMember(tb, root, i))
 	}
 	return dirs
+}
+
+// WriteMember writes the data dir of one member below root and returns its path.
+func (s Synth) WriteMember(tb testing.TB, root string, i int) string {
+	tb.Helper()
+	dir := filepath.Join(root, fmt.Sprintf("node%d", i+1))
+	synthOK(tb, os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700))
+	s.WriteWAL(tb, filepath.Join(dir, "member", "wal"), i)
+	s.writeDB(tb, filepath.Join(dir, "member", "snap", "db"), s.Skip[i], s.Repeat[i])
+	return dir
 }
 
 // put is the i-th put, the same for every member; half of the value is noise, so that nothing compresses it away.
