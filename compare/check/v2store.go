@@ -22,6 +22,7 @@ follows from the log: conf changes, what members publish at their start, version
 excepted), 3.6 takes learner promotions over from it, 3.7 does not read it.
 It is held against the log from an older .snap file on, or from the first entry, and against the other members' at one index. What the log can not
 tell is left out: keys with a time to live, conditional and in-order requests, a learner beside another, whose addition may have been refused.
+A store without any key, where the log wrote some, is a warning: they were dropped on purpose or lost as a whole.
 Not checked when the log does not reach back to an older snapshot or to its first entry.`,
 	Run: runV2StoreTrue,
 }
@@ -121,6 +122,11 @@ func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 			Explanation: fmt.Sprintf("what the log's entries %d..%d make of the store is another content than %s holds", from+1, snap.Index, snap.File)}
 		if m.Version.Minor > 5 {
 			f.Severity, f.Class = Warning, ""
+		}
+		if x.field == FieldV2Keys && len(snap.V2.UserKeys) == 0 {
+			f.Severity, f.Class = Warning, ""
+			f.Title = fmt.Sprintf("%s: the v2 store of the newest snapshot holds no keys, the log wrote %d", m.Label(), len(rows))
+			f.Explanation = "all v2 keys were dropped outside of the log, as is done before an upgrade to 3.6, which refuses them; where v2 clients are still in use, they are lost"
 		}
 		for _, r := range rows {
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: snap.File, Key: Bytes(r.key), Field: x.field, Observed: r.observed, Expected: r.expected, Show: "etcd-medic dumplog " + m.Label() + " --snaps"})
