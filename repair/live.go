@@ -90,6 +90,8 @@ type field struct {
 	mu        sync.Mutex
 	endpoints map[string]string // by member name, as found among o.Endpoints
 	clients   map[string]*loggedIn
+	// woken is true once members were started because nobody led.
+	woken bool
 }
 
 // live drives the running cluster.
@@ -119,6 +121,9 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	}
 	r.j, s.out.Way = s.j, Live
 	if err := f.preflight(ctx, resumed, s.o.room); err != nil {
+		if f.woken {
+			return s.finish(err, func() error { return nil })
+		}
 		if !resumed {
 			err = errors.Join(err, s.j.write(Record{State: StateAbandon, Detail: err.Error()})) // nothing was begun
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -18,7 +17,7 @@ import (
 // preflight holds the running cluster against the plan and tells what an operator should know. Nothing was changed yet, unless an earlier run
 // is carried on.
 func (f *field) preflight(ctx context.Context, resumed bool, room func(string) (int64, bool)) error {
-	if err := f.locate(ctx); err != nil {
+	if err := f.meet(ctx, resumed); err != nil {
 		return err
 	}
 	if err := f.check(ctx, resumed); err != nil {
@@ -40,6 +39,14 @@ func (f *field) preflight(ctx context.Context, resumed bool, room func(string) (
 	for _, n := range notes {
 		f.o.Notice(n)
 	}
+	if f.woken {
+		return nil
+	}
+	return f.confirm(ctx, resumed)
+}
+
+// confirm asks a person whether to begin.
+func (f *field) confirm(ctx context.Context, resumed bool) error {
 	if !f.o.prompted() || resumed {
 		return nil
 	}
@@ -52,28 +59,62 @@ func (f *field) preflight(ctx context.Context, resumed bool, room func(string) (
 	return nil
 }
 
-// check holds members and state of the running cluster against the plan.
-func (f *field) check(ctx context.Context, resumed bool) error {
+const planAgain = "this is another cluster, or it changed since its data dirs were copied: copy again and plan again"
+
+// meet finds the members and makes sure that they are those of the plan. A cluster that waits for a member for its majority does not say who
+// belongs to it, and its servers do not answer at all once they were restarted: then the steps that start members are done right away. They
+// start them on their own data dirs; nothing else is done before all is checked.
+func (f *field) meet(ctx context.Context, resumed bool) error {
+	led, err := f.greet(ctx)
+	if led || err != nil && !errors.Is(err, errNobody) {
+		return err
+	}
+	for i := range f.r.steps {
+		s := &f.r.steps[i]
+		if s.Kind != StepStart || f.r.j.state(s.ID) == StateDone {
+			continue
+		}
+		if !f.woken {
+			if err := f.confirm(ctx, resumed); err != nil {
+				return err
+			}
+			f.woken = true
+		}
+		if err := f.r.step(ctx, s); err != nil {
+			return err
+		}
+	}
+	if f.woken {
+		_, err = f.greet(ctx)
+	}
+	return err
+}
+
+// greet holds the best member's cluster and revision against the plan and tells whether it knows a leader.
+func (f *field) greet(ctx context.Context) (led bool, err error) {
+	if err := f.locate(ctx); err != nil {
+		return false, err
+	}
 	p := f.r.plan
+	goal, err := f.r.goal(ctx)
+	if err != nil {
+		return false, err
+	}
+	if id := goal.Header.GetClusterId(); id != uint64(p.Cluster.ID) {
+		return false, refusedf(planAgain, "the running cluster is %x, the plan is for %s", id, p.Cluster.ID)
+	}
+	if rev := goal.Header.GetRevision(); rev < p.Best.Revision {
+		return false, refusedf(planAgain, "%s stands at revision %d, in the plan at %d", p.Best.Name, rev, p.Best.Revision)
+	}
+	return goal.Leader != 0, nil
+}
+
+// check holds the members of the running cluster against the plan.
+func (f *field) check(ctx context.Context, resumed bool) error {
 	list, err := f.r.list(ctx)
 	if err != nil {
 		return refusedf("look at --endpoints and the credentials; the cluster needs a leader", "the running cluster does not tell its members: %v", err)
 	}
-	goal, err := f.r.goal(ctx)
-	if err != nil {
-		return err
-	}
-	const hint = "this is another cluster, or it changed since its data dirs were copied: copy again and plan again"
-	if id := goal.Header.GetClusterId(); id != uint64(p.Cluster.ID) {
-		return refusedf(hint, "the running cluster is %x, the plan is for %s", id, p.Cluster.ID)
-	}
-	if rev := goal.Header.GetRevision(); rev < p.Best.Revision {
-		return refusedf(hint, "%s stands at revision %d, in the plan at %d", p.Best.Name, rev, p.Best.Revision)
-	}
-	return f.sameMembers(list, resumed, hint)
-}
-
-func (f *field) sameMembers(list []*etcdserverpb.Member, resumed bool, hint string) error {
 	p := f.r.plan
 	known := map[uint64]bool{}
 	for i := range p.Members {
@@ -81,13 +122,13 @@ func (f *field) sameMembers(list []*etcdserverpb.Member, resumed bool, hint stri
 		known[uint64(m.ID)], known[f.r.idOf(m)] = true, true
 		listed := find(list, uint64(m.ID)) != nil || find(list, f.r.idOf(m)) != nil
 		if !resumed && !listed && m.Action != Retire && m.Action != Join && !zombie(m) {
-			return refusedf(hint, "member %s (%s) of the plan is not listed", m.Name, m.ID)
+			return refusedf(planAgain, "member %s (%s) of the plan is not listed", m.Name, m.ID)
 		}
 	}
 	for _, m := range list {
 		mine := resumed && slices.ContainsFunc(p.Members, func(pm Member) bool { return byPeerURL(list, pm.PeerURLs) == m })
 		if !known[m.GetID()] && !mine {
-			return refusedf(hint, "the running cluster has a member %s that the plan does not know", dumplog.ID(m.GetID()))
+			return refusedf(planAgain, "the running cluster has a member %s that the plan does not know", dumplog.ID(m.GetID()))
 		}
 	}
 	return nil
@@ -155,12 +196,19 @@ func (f *field) locate(ctx context.Context) error {
 	if len(f.endpoints) > 0 {
 		return f.assign()
 	}
-	why := "they belong to members that the plan does not know"
-	if len(errs) > 0 {
-		why = strings.ReplaceAll(errors.Join(errs...).Error(), "\n", "; ")
+	const hint = "look at --endpoints and the credentials"
+	if len(errs) < len(f.o.Endpoints) {
+		errs = append([]error{errors.New("they belong to members that the plan does not know")}, errs...)
+		return refusedf(hint, "no endpoint answers as a member of the plan: %s", oneLine(errs))
 	}
-	return refusedf("look at --endpoints and the credentials", "no endpoint answers as a member of the plan: %s", why)
+	return refusedf(hint, "%w: %s", errNobody, oneLine(errs))
 }
+
+func oneLine(errs []error) string {
+	return strings.ReplaceAll(errors.Join(errs...).Error(), "\n", "; ")
+}
+
+var errNobody = errors.New("no endpoint answers")
 
 // assign finds the endpoints of members that do not answer now: what an earlier process found, what they advertise, or the one that is left. What
 // is known is kept in the journal, for processes that find a member down.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -99,7 +100,9 @@ func (r *runner) run(ctx context.Context) error {
 	for i := range r.steps {
 		s := &r.steps[i]
 		if r.j.state(s.ID) == StateDone {
-			r.out.add(StepResult{ID: s.ID, Title: s.Title, State: "done before"})
+			if !slices.ContainsFunc(r.out.Steps, func(d StepResult) bool { return d.ID == s.ID }) {
+				r.out.add(StepResult{ID: s.ID, Title: s.Title, State: "done before"})
+			}
 			continue
 		}
 		if err := r.step(ctx, s); err != nil {

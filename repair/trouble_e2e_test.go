@@ -29,7 +29,7 @@ type trouble struct {
 	// lines are the versions that it is made with; the cluster has three members and forty keys. live are those on which the plan is
 	// carried out against the cluster itself, while it runs.
 	lines, live []string
-	opts  clustertest.Options
+	opts        clustertest.Options
 	// spoil returns the sources at hand, as NAME=DIR.
 	spoil  func(t *testing.T, s *spoiled) []string
 	choice PlanOptions

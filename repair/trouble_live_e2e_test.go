@@ -23,6 +23,12 @@ func (tr *trouble) playLive(t *testing.T, s *spoiled) {
 		o.Endpoints = append(o.Endpoints, s.c.Endpoint(i))
 		if m := h.of(i); m != nil && m.Startable && m.Action != Start && m.Action != Retire {
 			s.c.StartProcess(i)
+			s.c.WaitUntil("its client port is open", func(ctx context.Context) error {
+				if !listens(ctx, s.c.Endpoint(i)) {
+					return errSilent
+				}
+				return nil
+			})
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -42,7 +48,9 @@ func (tr *trouble) playLive(t *testing.T, s *spoiled) {
 		}
 		s.c.WaitServing(i)
 		s.holdsAll(i, p)
-		s.c.Put(i, "/after", "the repair")
+		if !m.Learner {
+			s.c.Put(i, "/after", "the repair")
+		}
 		specs = append(specs, s.c.Name(i)+"="+s.c.DataDir(i))
 	}
 	s.c.WaitApplied()
@@ -73,17 +81,18 @@ func (h *hands) of(i int) *Member {
 func (h *hands) do(_ context.Context, st HostStep) error {
 	c := h.s.c
 	for i := range c.Size() {
-		if h.of(i) != st.Member {
+		if m := h.of(i); m == nil || m.Name != st.Member.Name {
 			continue
 		}
 		switch dir := c.DataDir(i); {
-		case st.Action == "stop" && c.Running(i):
-			c.Stop(i)
 		case st.Action == "wipe":
 			return os.Rename(dir, dir+".aside")
-		case st.Action == "start" && st.InitialCluster != "":
+		case (st.Action == "start") == c.Running(i): // it was told so before
+		case st.Action == "stop":
+			c.Stop(i)
+		case st.InitialCluster != "":
 			c.Join(i, st.InitialCluster)
-		case st.Action == "start":
+		default:
 			c.StartProcess(i)
 		}
 		return nil
