@@ -5,7 +5,7 @@ import (
 )
 
 var promotionReplay36 = Cause{
-	ID: "learner-promotion-replay-36", Title: "3.6 can not start because it replays a promotion that bucket members already shows",
+	ID: "learner-promotion-replay-36", Title: "3.6.0 to 3.6.3 do not start on this: they replay a promotion that bucket members already shows",
 	Doc: `A learner was promoted and the member restarted before its next raft snapshot. The start replays the promotion on a member list that already
 shows a voter; 3.6.0 to 3.6.3 fail at that. Nothing on disk is wrong.
 Strong as the reason why such a server does not start: the promotion lies between the newest snapshot and the consistent index, on data of 3.6.
@@ -23,7 +23,7 @@ That this server was tried on it no file tells.`,
 }
 
 var forcedLearnerPanic = Cause{
-	ID: "force-new-cluster-learner-panic", Title: "a forced start would fail because the log adds a learner",
+	ID: "force-new-cluster-learner-panic", Title: "3.4.0 to 3.4.13 do not start on this with --force-new-cluster: the log adds a learner",
 	Doc: `3.4.0 to 3.4.13 fail to start with --force-new-cluster when the log behind the newest raft snapshot adds a learner: the code that collects
 the members to remove does not know that kind of change.
 A hint, and named only where a forced start is near: a majority of the voters can not be started, on data of 3.4.`,

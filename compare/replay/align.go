@@ -73,7 +73,7 @@ func (a *anchors) note(it *item) {
 		*a = *anchorsAt(a.stand, true)
 	}
 	a.last = idx
-	if !a.on || !writesKeys(it.req.Kind) {
+	if !a.on || !mayWrite(it.req) {
 		return
 	}
 	a.writes++
@@ -91,6 +91,37 @@ func (a *anchors) note(it *item) {
 	case !a.full && !a.twice[k]:
 		a.puts[k] = anchor{index: idx, ordinal: a.writes}
 	}
+}
+
+// mayWrite tells whether the request writes keys in any state of the key space.
+func mayWrite(r *dumplog.Request) bool {
+	if r.Kind != dumplog.KindTxn {
+		return writesKeys(r.Kind)
+	}
+	return txnMayWrite(r.Txn, 0)
+}
+
+func txnMayWrite(t *dumplog.TxnRequest, depth int) bool {
+	branches := [][]dumplog.RequestOp{t.Success, t.Failure}
+	switch {
+	case slices.ContainsFunc(t.Compare, neverTrue):
+		branches = branches[1:]
+	case len(t.Compare) == 0:
+		branches = branches[:1]
+	}
+	return slices.ContainsFunc(slices.Concat(branches...), func(op dumplog.RequestOp) bool {
+		return op.Put != nil || op.DeleteRange != nil || op.Txn != nil && (depth >= maxTxnDepth || txnMayWrite(op.Txn, depth+1))
+	})
+}
+
+// neverTrue knows the compares that hold for no key, with which clients propose something that has no effect: no version and no
+// revision is below 0.
+func neverTrue(c dumplog.Compare) bool {
+	switch c.Target {
+	case targetVersion, targetCreate, targetMod:
+		return c.Result == resultLess && c.Num <= 0 || c.Result == resultEqual && c.Num < 0
+	}
+	return false
 }
 
 // align finds the revision at which the database meets the log: the puts at the start of its last stretch without a gap are
