@@ -125,4 +125,3 @@ func effective(s *dumplog.Summary, conf [][]ConfEntry) []ConfEntry {
 	}
 	return out
 }
-
