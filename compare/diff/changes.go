@@ -54,11 +54,9 @@ func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(C
 
 // changesOf reads the records of one part again: no value is kept between the passes.
 func (r *Result) changesOf(ctx context.Context, m *marks, from, to int, fn func(Change) error) error {
-	h := newHasher()
 	for rev := range r.records(ctx, from) {
-		k := h.key(rev.KV.Key)
-		mk, live := m.live[from][k]
-		if _, kept := m.live[to][k]; !live || kept || mk.mod != rev.KV.ModRevision {
+		mk, live := m.live[from].get(string(rev.KV.Key))
+		if _, kept := m.live[to].get(string(rev.KV.Key)); !live || kept || mk.at != rev.Main {
 			continue
 		}
 		if err := fn(Change{Key: rev.KV.Key, Delete: true, Was: rev.KV.Value}); err != nil {
@@ -66,12 +64,11 @@ func (r *Result) changesOf(ctx context.Context, m *marks, from, to int, fn func(
 		}
 	}
 	for rev := range r.records(ctx, to) {
-		k := h.key(rev.KV.Key)
-		mk, live := m.live[to][k]
-		if !live || mk.mod != rev.KV.ModRevision {
+		mk, live := m.live[to].get(string(rev.KV.Key))
+		if !live || mk.at != rev.Main {
 			continue
 		}
-		old, there := m.live[from][k]
+		old, there := m.live[from].get(string(rev.KV.Key))
 		if there && old.content == mk.content {
 			continue
 		}

@@ -69,12 +69,12 @@ type Options struct {
 	MaxRows int
 	// Values keeps the values of differing rows.
 	Values bool
-	// MaxMarks bounds what is kept of live keys at a time, over all members, at about 60 bytes each; more keys take more passes
-	// over the databases. 0 means 2,000,000.
+	// MaxMarks bounds what is kept of live keys at a time, over all members, at about 80 bytes and the key each; more keys take more
+	// passes over the databases. 0 means 1,000,000.
 	MaxMarks int64
 }
 
-const defaultMaxMarks = 2_000_000
+const defaultMaxMarks = 1_000_000
 
 // Find returns the bucket of that name, nil when it was not compared.
 func (r *Result) Find(name string) *Bucket {

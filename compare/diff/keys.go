@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -14,7 +15,7 @@ import (
 )
 
 // keys compares the live keys of all members, each at its revision of the common index. Memory does not grow with their number:
-// keys are taken in parts, by hash, and only what differs is read again.
+// keys are taken in parts, by hash, and of what differs only the listed rows are read again.
 func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 	b := Bucket{Name: "key", Only: make([]int, len(r.Members))}
 	take := r.taking()
@@ -26,7 +27,7 @@ func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 		b.Equal, b.Compared = &equal, n
 		return b, nil
 	}
-	var rows smallest
+	rows := smallest{bound: o.MaxRows}
 	parts := r.parts(take, o.MaxMarks)
 	for part := range parts {
 		m, err := r.mark(ctx, take, part, parts)
@@ -39,16 +40,13 @@ func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 				b.Reason = "part of bucket key of " + r.Members[i].Label() + " can not be read"
 			}
 		}
-		differ := b.count(take, m)
-		if err := r.nameRows(ctx, take, m, differ, &rows, o.MaxRows); err != nil {
-			return b, err
-		}
+		b.count(take, m, &rows)
 	}
 	if b.Reason == "" {
 		equal := b.Differ == 0
 		b.Equal = &equal
 	}
-	return b, r.fillRows(ctx, &b, take, rows.keys, o)
+	return b, r.fillRows(ctx, &b, take, &rows, o)
 }
 
 func (r *Result) keysIncomparable(take []int) string {
@@ -104,26 +102,27 @@ func (r *Result) hashAt(ctx context.Context, i int, common string) (hash string,
 // parts is the number of passes that keeps the marks of one within the bound.
 func (r *Result) parts(take []int, maxMarks int64) uint64 {
 	var live int64
-	for _, i := range take {
+	for _, i := range r.distinct(take) {
 		live += r.Members[i].DB.KV.LiveKeys
 	}
 	return uint64(live/maxMarks) + 1
 }
 
-// count adds one part's keys to the bucket's numbers and returns those that differ.
-func (b *Bucket) count(take []int, m *marks) map[keyHash]bool {
-	differ := map[keyHash]bool{}
+// count adds one part's keys to the bucket's numbers, and those that differ to the rows.
+func (b *Bucket) count(take []int, m *marks, rows *smallest) {
 	for n, i := range take {
-		for k := range m.live[i] {
-			if m.inEarlier(take[:n], k) {
+		if n > 0 && slices.ContainsFunc(take[:n], func(j int) bool { return m.live[j] == m.live[i] }) {
+			continue
+		}
+		for key := range m.live[i].at {
+			if m.inEarlier(take[:n], key) {
 				continue
 			}
 			b.Compared++
-			have, same, equal := m.weigh(take, k)
+			have, same, equal := m.weigh(take, key)
 			if equal {
 				continue
 			}
-			differ[k] = true
 			b.Differ++
 			if same {
 				b.SameContent++
@@ -131,47 +130,32 @@ func (b *Bucket) count(take []int, m *marks) map[keyHash]bool {
 			if have == 1 {
 				b.Only[i]++
 			}
+			rows.add(key, take, m)
 		}
 	}
-	return differ
 }
 
-// smallest keeps the first keys in order that it is given, up to a bound, so that the listed rows do not depend on hashes.
-type smallest struct{ keys []string }
+// smallest keeps the first keys in order that it is given, up to a bound, so that the listed rows do not depend on the order of a map.
+type smallest struct {
+	bound int
+	keys  []string
+	// places are the revisions of each key's records by member, 0 where a member does not have it.
+	places [][]int64
+}
 
-func (s *smallest) add(key string, bound int) {
-	at, found := slices.BinarySearch(s.keys, key)
-	if found || at >= bound {
+func (s *smallest) add(key string, take []int, m *marks) {
+	at, _ := slices.BinarySearch(s.keys, key)
+	if at >= s.bound {
 		return
 	}
-	s.keys = slices.Insert(s.keys, at, key)
-	s.keys = s.keys[:min(len(s.keys), bound)]
-}
-
-// nameRows finds the keys behind the hashes that differ.
-func (r *Result) nameRows(ctx context.Context, take []int, m *marks, differ map[keyHash]bool, rows *smallest, bound int) error {
-	if len(differ) == 0 {
-		return nil
+	places := make([]int64, len(m.live))
+	for _, i := range take {
+		mk, _ := m.live[i].get(key)
+		places[i] = mk.at
 	}
-	found := make([]smallest, len(r.Members))
-	err := each(ctx, take, func(i int) {
-		h := newHasher()
-		for rev := range r.records(ctx, i) {
-			k := h.key(rev.KV.Key)
-			if !differ[k] {
-				continue
-			}
-			if mk, live := m.live[i][k]; live && mk.mod == rev.KV.ModRevision {
-				found[i].add(string(rev.KV.Key), bound)
-			}
-		}
-	})
-	for i := range found {
-		for _, key := range found[i].keys {
-			rows.add(key, bound)
-		}
-	}
-	return err
+	s.keys, s.places = slices.Insert(s.keys, at, key), slices.Insert(s.places, at, places)
+	n := min(len(s.keys), s.bound)
+	s.keys, s.places = s.keys[:n], s.places[:n]
 }
 
 // each reads the members in take, as many at a time as there are cores. The error is that of ctx.
@@ -187,38 +171,38 @@ func each(ctx context.Context, take []int, read func(i int)) error {
 	return g.Wait()
 }
 
-// fillRows reads the listed keys of every member once more, now with all there is to say about them.
-func (r *Result) fillRows(ctx context.Context, b *Bucket, take []int, keys []string, o Options) error {
-	at := make(map[string]int, len(keys))
-	for n, k := range keys {
-		at[k] = n
-		b.Rows = append(b.Rows, Row{Key: []byte(k), Cells: make([]*Cell, len(r.Members))})
-	}
-	if len(keys) == 0 {
-		return ctx.Err()
-	}
-	err := each(ctx, take, func(i int) {
-		for rev := range r.records(ctx, i) {
-			n, listed := at[string(rev.KV.Key)]
-			if !listed {
-				continue
-			}
-			if rev.Tombstone {
-				b.Rows[n].Cells[i] = nil
-				continue
-			}
-			c := &Cell{Mod: rev.KV.ModRevision, Create: rev.KV.CreateRevision, Version: rev.KV.Version, Lease: rev.KV.Lease,
-				ValueLen: len(rev.KV.Value), ValueSHA: Digest(rev.KV.Value)}
-			if o.Values {
-				c.Value = slices.Clone(rev.KV.Value)
-			}
-			b.Rows[n].Cells[i] = c
+// fillRows reads the records of the listed keys, now with all there is to say about them.
+func (r *Result) fillRows(ctx context.Context, b *Bucket, take []int, rows *smallest, o Options) error {
+	for n, key := range rows.keys {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-	})
-	for n := range b.Rows {
-		b.Rows[n].SameContent = sameContent(take, b.Rows[n].Cells)
+		row := Row{Key: []byte(key), Cells: make([]*Cell, len(r.Members))}
+		for _, i := range take {
+			if at := rows.places[n][i]; at != 0 {
+				row.Cells[i] = r.cell(i, row.Key, at, o.Values)
+			}
+		}
+		row.SameContent = sameContent(take, row.Cells)
+		b.Rows = append(b.Rows, row)
 	}
-	return err
+	return nil
+}
+
+// cell reads the record that a member's write of a key left at a revision.
+func (r *Result) cell(i int, key []byte, at int64, values bool) *Cell {
+	var c *Cell
+	for rev, err := range r.Members[i].DB.Handle.RevisionsBetween(dumpdb.Rev{Main: at}, dumpdb.Rev{Main: at + 1}) {
+		if err != nil || rev.Err != nil || rev.Tombstone || !bytes.Equal(rev.KV.Key, key) {
+			continue
+		}
+		c = &Cell{Mod: rev.KV.ModRevision, Create: rev.KV.CreateRevision, Version: rev.KV.Version, Lease: rev.KV.Lease,
+			ValueLen: len(rev.KV.Value), ValueSHA: Digest(rev.KV.Value)}
+		if values {
+			c.Value = slices.Clone(rev.KV.Value)
+		}
+	}
+	return c
 }
 
 func sameContent(take []int, cells []*Cell) bool {

@@ -5,94 +5,148 @@ import (
 	"encoding/binary"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// keyHash stands for a key: 128 bits, so that two of a billion keys meet by chance once in 10^20.
-type keyHash struct{ hi, lo uint64 }
-
-// mark is what is kept of a live key in the first pass: its mod revision, and digests of its other revisions and of its
-// content (value and lease).
+// mark is what is kept of a live key in the first pass: the revision of its record, and digests of the revisions in it and of its content
+// (value and lease).
 type mark struct {
-	mod              int64
+	at               int64
 	history, content uint64
 }
 
-// hasher computes key hashes and marks; it is for one goroutine.
+// hasher computes marks; it is for one goroutine.
 type hasher struct {
-	second, content *xxhash.Digest
-	buf             [16]byte
+	content *xxhash.Digest
+	buf     [24]byte
 }
 
-// secondSeed makes the second half of a key's hash independent of the first.
-const secondSeed = 0x9e3779b97f4a7c15
-
-func newHasher() *hasher {
-	return &hasher{second: xxhash.NewWithSeed(secondSeed), content: xxhash.New()}
-}
-
-func (h *hasher) key(k []byte) keyHash {
-	h.second.ResetWithSeed(secondSeed)
-	_, _ = h.second.Write(k)
-	return keyHash{hi: xxhash.Sum64(k), lo: h.second.Sum64()}
-}
-
-func (h *hasher) mark(mod, create, version, lease int64, value []byte) mark {
-	binary.LittleEndian.PutUint64(h.buf[:8], uint64(create))
-	binary.LittleEndian.PutUint64(h.buf[8:], uint64(version))
-	m := mark{mod: mod, history: xxhash.Sum64(h.buf[:])}
-	binary.LittleEndian.PutUint64(h.buf[:8], uint64(lease))
+func (h *hasher) mark(at int64, kv *dumpdb.KeyValue) mark {
+	binary.LittleEndian.PutUint64(h.buf[:8], uint64(kv.CreateRevision))
+	binary.LittleEndian.PutUint64(h.buf[8:16], uint64(kv.Version))
+	binary.LittleEndian.PutUint64(h.buf[16:], uint64(kv.ModRevision))
+	m := mark{at: at, history: xxhash.Sum64(h.buf[:])}
+	binary.LittleEndian.PutUint64(h.buf[:8], uint64(kv.Lease))
 	h.content.Reset()
 	_, _ = h.content.Write(h.buf[:8])
-	_, _ = h.content.Write(value)
+	_, _ = h.content.Write(kv.Value)
 	m.content = h.content.Sum64()
 	return m
 }
 
-// marks are the live keys of one part, by member position.
+// liveKeys are the marks of one database's live keys. They stand in a list beside the map, so that a key which is written again costs no
+// more than a lookup; the places of deleted keys are used again.
+type liveKeys struct {
+	at   map[string]int32
+	list []mark
+	free []int32
+}
+
+func newLiveKeys(n int64) *liveKeys {
+	return &liveKeys{at: make(map[string]int32, n), list: make([]mark, 0, n)}
+}
+
+func (l *liveKeys) get(key string) (mark, bool) {
+	i, ok := l.at[key]
+	if !ok {
+		return mark{}, false
+	}
+	return l.list[i], true
+}
+
+func (l *liveKeys) put(key []byte, m mark) {
+	i, ok := l.at[string(key)]
+	switch n := len(l.free); {
+	case ok:
+		l.list[i] = m
+	case n > 0:
+		l.list[l.free[n-1]], l.at[string(key)] = m, l.free[n-1]
+		l.free = l.free[:n-1]
+	default:
+		l.at[string(key)] = int32(len(l.list)) //nolint:gosec // MaxMarks bounds it
+		l.list = append(l.list, m)
+	}
+}
+
+func (l *liveKeys) remove(key []byte) {
+	if i, ok := l.at[string(key)]; ok {
+		delete(l.at, string(key))
+		l.free = append(l.free, i)
+	}
+}
+
+// marks are the live keys of one part, by member position. Members that hold the same records share theirs.
 type marks struct {
-	live []map[keyHash]mark
+	live []*liveKeys
 	// whole is false where damage hid some of a member's keys.
 	whole []bool
 }
 
 // mark makes the first pass over the members in take, for the keys of one part out of parts.
 func (r *Result) mark(ctx context.Context, take []int, part, parts uint64) (*marks, error) {
-	m := &marks{live: make([]map[keyHash]mark, len(r.Members)), whole: make([]bool, len(r.Members))}
-	return m, each(ctx, take, func(i int) {
-		m.live[i] = make(map[keyHash]mark, r.Members[i].DB.KV.LiveKeys/int64(parts))
-		m.whole[i] = true
+	m := &marks{live: make([]*liveKeys, len(r.Members)), whole: make([]bool, len(r.Members))}
+	err := each(ctx, r.distinct(take), func(i int) {
+		m.live[i], m.whole[i] = newLiveKeys(r.Members[i].DB.KV.LiveKeys/int64(parts)), true
 		r.markMember(ctx, m, i, part, parts)
 	})
+	for _, i := range take {
+		as := r.sameAs(take, i)
+		m.live[i], m.whole[i] = m.live[as], m.whole[as]
+	}
+	return m, err
 }
 
 func (r *Result) markMember(ctx context.Context, m *marks, i int, part, parts uint64) {
-	h, n := newHasher(), 0
+	h, n, live := hasher{content: xxhash.New()}, 0, m.live[i]
 	for rev, err := range r.Members[i].DB.Handle.Revisions() {
 		if n++; n%4096 == 0 && ctx.Err() != nil {
 			return
 		}
-		if err != nil || rev.Err != nil {
+		switch {
+		case err != nil || rev.Err != nil:
 			m.whole[i] = false
-			continue
-		}
-		if rev.Main > r.Revs[i] {
+		case rev.Main > r.Revs[i]:
 			return
+		case parts > 1 && xxhash.Sum64(rev.KV.Key)%parts != part:
+		case rev.Tombstone:
+			live.remove(rev.KV.Key)
+		default:
+			live.put(rev.KV.Key, h.mark(rev.Main, &rev.KV))
 		}
-		k := h.key(rev.KV.Key)
-		if k.hi%parts != part {
-			continue
-		}
-		if rev.Tombstone {
-			delete(m.live[i], k)
-			continue
-		}
-		m.live[i][k] = h.mark(rev.KV.ModRevision, rev.KV.CreateRevision, rev.KV.Version, rev.KV.Lease, rev.KV.Value)
 	}
 }
 
-func (m *marks) inEarlier(members []int, k keyHash) bool {
+// sameAs returns the first member in take that holds the same records as member i to the last byte, by the content hashes that reading
+// them gave; i itself when there is none before it.
+func (r *Result) sameAs(take []int, i int) int {
+	own := r.Members[i]
+	for _, j := range take {
+		o := r.Members[j]
+		if j == i || own.DB.KVDamaged || o.DB.KVDamaged || own.DB.Hashes["key"] == "" {
+			break
+		}
+		if o.DB.Hashes["key"] == own.DB.Hashes["key"] && r.Revs[j] == r.Revs[i] {
+			return j
+		}
+	}
+	return i
+}
+
+// distinct are the members in take that have to be read.
+func (r *Result) distinct(take []int) []int {
+	var out []int
+	for _, i := range take {
+		if r.sameAs(take, i) == i {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (m *marks) inEarlier(members []int, key string) bool {
 	for _, i := range members {
-		if _, ok := m.live[i][k]; ok {
+		if _, ok := m.live[i].at[key]; ok {
 			return true
 		}
 	}
@@ -100,11 +154,14 @@ func (m *marks) inEarlier(members []int, k keyHash) bool {
 }
 
 // weigh counts the members that have a key and tells whether all have the same content, and whether all is equal, revisions too.
-func (m *marks) weigh(take []int, k keyHash) (have int, same, equal bool) {
-	var first mark
+func (m *marks) weigh(take []int, key string) (have int, same, equal bool) {
+	var first, mk mark
+	var ok bool
 	same, equal = true, true
-	for _, i := range take {
-		mk, ok := m.live[i][k]
+	for n, i := range take {
+		if n == 0 || m.live[i] != m.live[take[n-1]] {
+			mk, ok = m.live[i].get(key)
+		}
 		if !ok {
 			continue
 		}
