@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
@@ -32,6 +33,12 @@ func TestE2ERepairQuorum(t *testing.T) {
 				acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Keep}},
 		},
 		{
+			name: "node4 and node5 of five wiped and started as new", lines: []string{"3.6.16"}, live: []string{"3.5.35", "3.7.3"}, size: 5,
+			spoil: func(_ *testing.T, s *spoiled) []string { s.wiped(3, 4); return s.c.Sources() },
+			want: wanted{class: "member-lost-data", cause: "wiped-member-rejoined-same-id", mode: Live,
+				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "node4": Replace, "node5": Replace}},
+		},
+		{
 			name: "unreachable voter added while node1 was down", lines: []string{"3.5.35", "3.6.16", "3.7.3"}, live: []string{"3.5.35", "3.6.16"}, opts: loose,
 			spoil: deadVoter(0, 1),
 			want: wanted{class: "membership", cause: "quorum-lost-after-member-add", mode: Live,
@@ -50,29 +57,40 @@ func TestE2ERepairQuorum(t *testing.T) {
 	})
 }
 
-// wiped deletes the data dir of member i and starts it again under its old flags while its peers are cut off; then it meets them and
-// panics.
-func (s *spoiled) wiped(i int) {
+// wiped deletes the data dirs of members and starts them again under their old flags while their peers are cut off; then they meet them and
+// panic.
+func (s *spoiled) wiped(who ...int) {
 	s.Helper()
-	others := []int{(i + 1) % 3, (i + 2) % 3}
+	var others []int
+	for i := range s.c.Size() {
+		if !slices.Contains(who, i) {
+			others = append(others, i)
+		}
+	}
 	s.lead(others[0])
 	s.c.WaitApplied()
-	s.c.Stop(i)
+	for _, i := range who {
+		s.c.Stop(i)
+	}
 	for _, o := range others {
 		s.c.Pause(o)
 	}
-	s.c.Wipe(i)
-	s.c.StartProcess(i)
-	s.c.WaitUntil("a log is there", func(context.Context) error {
-		if segs, err := filepath.Glob(filepath.Join(s.c.DataDir(i), "member", "wal", "*.wal")); err != nil || len(segs) == 0 {
-			return fmt.Errorf("no segment (%v)", err)
-		}
-		return nil
-	})
+	for _, i := range who {
+		s.c.Wipe(i)
+		s.c.StartProcess(i)
+		s.c.WaitUntil("a log is there", func(context.Context) error {
+			if segs, err := filepath.Glob(filepath.Join(s.c.DataDir(i), "member", "wal", "*.wal")); err != nil || len(segs) == 0 {
+				return fmt.Errorf("no segment (%v)", err)
+			}
+			return nil
+		})
+	}
 	for _, o := range others {
 		s.c.Resume(o)
 	}
-	s.c.WaitExit(i)
+	for _, i := range who {
+		s.c.WaitExit(i)
+	}
 	s.c.Leader()
 	s.put(others[0], 5)
 	s.c.WaitApplied()

@@ -26,10 +26,12 @@ import (
 // the first line, the reseeded ones on the others.
 type trouble struct {
 	name string
-	// lines are the versions that it is made with; the cluster has three members and forty keys. live are those on which the plan is
+	// lines are the versions that it is made with; the cluster has forty keys. live are those on which the plan is
 	// carried out against the cluster itself, while it runs.
 	lines, live []string
-	opts        clustertest.Options
+	// size is the number of members if not three.
+	size int
+	opts clustertest.Options
 	// spoil returns the sources at hand, as NAME=DIR.
 	spoil  func(t *testing.T, s *spoiled) []string
 	choice PlanOptions
@@ -79,7 +81,7 @@ func (tr *trouble) on(t *testing.T, name, version string, play func(*testing.T, 
 	server := clustertest.Server(t, version)
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		s := &spoiled{T: t, c: clustertest.Start(t, server, 3, tr.opts), version: version, made: map[string]string{}}
+		s := &spoiled{T: t, c: clustertest.Start(t, server, stdcmp.Or(tr.size, 3), tr.opts), version: version, made: map[string]string{}}
 		s.put(0, 40)
 		play(t, s)
 	})
