@@ -32,7 +32,15 @@ func doWait(ctx context.Context, r *runner, s *Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var detail string
+	detail, err := r.catchUp(ctx, m, goal)
+	if err != nil {
+		return "", err
+	}
+	return detail, r.sameCount(ctx, m, goal.Header.GetRevision())
+}
+
+// catchUp waits until a member has applied what the best member had at goal, as long as it moves.
+func (r *runner) catchUp(ctx context.Context, m *Member, goal *clientv3.StatusResponse) (detail string, err error) {
 	var last uint64
 	moved := time.Now()
 	err = r.until(ctx, r.limits.transfer, m.Name+" catches up", func(ctx context.Context) error {
@@ -57,10 +65,7 @@ func doWait(ctx context.Context, r *runner, s *Step) (string, error) {
 		r.out.Bytes = max(r.out.Bytes, st.DbSize)
 		return nil
 	})
-	if err != nil {
-		return "", err
-	}
-	return detail, r.sameCount(ctx, m, goal.Header.GetRevision())
+	return detail, err
 }
 
 // goal is where the best member stands now.

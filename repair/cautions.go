@@ -32,15 +32,7 @@ func (pl *planner) membershipCautions() []string {
 		say("without %s the cluster has %s and survives the loss of %d; repair plan --replace %s brings it back, empty and under a new ID",
 			strings.Join(removed, ", "), count(c.Voters, "voter", "voters"), c.Voters-c.Quorum, removed[0])
 	}
-	if len(zombies) > 0 && c.Minor < 7 {
-		say("never run etcdctl member remove for %s on etcd 3.6: %s", strings.Join(zombies, ", "), whyNotRemoved)
-	}
-	switch {
-	case len(zombies) > 0 && c.Minor < 6:
-		say("up to 3.5 nobody counts %s, but 3.6 and later list it: before an upgrade let every member start once on 3.5.26 or later of 3.5, which drops such rows. If servers of 3.6 run already, use --mode clone", strings.Join(zombies, ", "))
-	case len(zombies) > 0 && c.Minor == 6:
-		say("without a stop of the cluster: one member at a time, stop it, etcd-medic repair meta DATA_DIR --members-from-raft -o NEW, put NEW in its place, start it")
-	}
+	out = append(out, zombieCautions(zombies, c.Minor)...)
 	if pl.p.Verdict.Cause == "learner-promotion-not-persisted" {
 		say("servers before 3.5.24 do not mend bucket members when they start: upgrade to a later 3.5 first, and diagnose fresh copies afterwards. Do not go to 3.7 before: it builds the majority from that bucket")
 	}
@@ -52,6 +44,25 @@ func (pl *planner) membershipCautions() []string {
 	}
 	if pl.p.Verdict.Cause == "data-dir-cloned-running-twice" {
 		say("what was acknowledged with the help of both copies may be missing everywhere: no member can tell")
+	}
+	return out
+}
+
+// zombieCautions say what holds on a server line as long as removed members stand in bucket members.
+func zombieCautions(zombies []string, minor int) []string {
+	if len(zombies) == 0 {
+		return nil
+	}
+	list := strings.Join(zombies, ", ")
+	var out []string
+	if minor < 7 {
+		out = append(out, "never run etcdctl member remove for "+list+" on etcd 3.6: "+whyNotRemoved)
+	}
+	switch {
+	case minor < 6:
+		out = append(out, "up to 3.5 nobody counts "+list+", but 3.6 and later list it: before an upgrade let every member start once on 3.5.26 or later of 3.5, which drops such rows. If servers of 3.6 run already, use --mode clone")
+	case minor == 6:
+		out = append(out, "without a stop of the cluster: one member at a time, stop it, etcd-medic repair meta DATA_DIR --members-from-raft -o NEW, put NEW in its place, start it")
 	}
 	return out
 }

@@ -1,0 +1,143 @@
+package repair
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// seal sets the digest.
+func (p *Plan) seal() error {
+	d, err := p.digest()
+	p.Digest = d
+	return err
+}
+
+func (p *Plan) digest() (string, error) {
+	c := *p
+	c.Digest = ""
+	b, err := json.Marshal(&c)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// YAML returns the plan as a file for people and for Load, fields in the order of the document.
+func (p *Plan) YAML() ([]byte, error) {
+	j, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	var n yaml.Node
+	if err := yaml.Unmarshal(j, &n); err != nil {
+		return nil, err
+	}
+	plain(&n)
+	var b bytes.Buffer
+	b.WriteString("# etcd-medic repair plan. Read it, rehearse it, then apply it:\n#   etcd-medic repair rehearse PLAN\n#   etcd-medic repair apply PLAN --mode MODE\n" +
+		"# Do not edit: the digest would no longer fit. Other choices are flags of etcd-medic repair plan.\n")
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(&n); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), e.Close()
+}
+
+// plain turns the flow style that JSON was read in into block style.
+func plain(n *yaml.Node) {
+	n.Style &^= yaml.FlowStyle
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		n.Style = 0
+	}
+	for _, c := range n.Content {
+		plain(c)
+	}
+}
+
+// Save writes the plan to a new file and flushes it; an existing file is never overwritten.
+func (p *Plan) Save(path string) error {
+	b, err := p.YAML()
+	if err != nil {
+		return err
+	}
+	return writeNew(path, b)
+}
+
+// writeNew creates a file that must not exist, writes it and flushes file and folder.
+func writeNew(path string, b []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return refusedf("choose another name with -o, or move the old file away", "%s exists; nothing is overwritten", path)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(b); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir flushes a folder, so that names made in it survive a power loss.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Load reads a plan and checks that nobody changed it.
+func Load(path string) (*Plan, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{}
+	if err := decodeYAML(b, p); err != nil {
+		return nil, refusedf("make a new plan with etcd-medic repair plan", "%s is no repair plan of this version: %v", path, err)
+	}
+	if p.SchemaVersion != SchemaVersion {
+		return nil, refusedf("make a new plan with etcd-medic repair plan", "%s has schema version %d, this program knows %d", path, p.SchemaVersion, SchemaVersion)
+	}
+	d, err := p.digest()
+	if err != nil {
+		return nil, err
+	}
+	if d != p.Digest {
+		return nil, refusedf("make a new plan; other choices are flags of etcd-medic repair plan",
+			"%s was changed after it was made: its digest is %s, its content gives %s", path, short(p.Digest), short(d))
+	}
+	return p, nil
+}
+
+// decodeYAML reads YAML into a document with JSON tags and refuses fields that it does not know.
+func decodeYAML(b []byte, to any) error {
+	var v any
+	if err := yaml.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	j, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(j))
+	d.DisallowUnknownFields()
+	return d.Decode(to)
+}
+
+func short(s string) string { return fmt.Sprintf("%.12s", s) }
