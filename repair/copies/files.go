@@ -1,0 +1,134 @@
+package copies
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// logRoom is what a server sets aside for its log: the segment it writes and the next one.
+const logRoom = 128 << 20
+
+// Bytes is how much room the copies take at most: the sources' logs, snapshots and databases, and the logs that the servers write.
+func (c *Cluster) Bytes() (n int64, err error) {
+	for i := range c.Members {
+		p := c.Members[i].Source.Source.Parts()
+		for _, dir := range []string{p.WAL, p.Snap} {
+			if dir == "" {
+				continue
+			}
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				return 0, err
+			}
+			for _, e := range entries {
+				if st, err := e.Info(); err == nil && st.Mode().IsRegular() {
+					n += st.Size()
+				}
+			}
+		}
+		n += logRoom
+	}
+	return n, nil
+}
+
+// Make copies every source to a data dir of its own below dir, which it creates.
+func (c *Cluster) Make(ctx context.Context, dir string, progress func(string)) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	for i := range c.Members {
+		m := &c.Members[i]
+		if progress != nil {
+			progress("copying " + m.Source.Label())
+		}
+		m.Config.DataDir = filepath.Join(dir, fmt.Sprintf("%d", i+1))
+		if err := DataDir(ctx, m.Source, m.Config.DataDir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DataDir makes a data dir of a source's parts in dst, which must not exist: member/wal and member/snap, wherever the source keeps its WAL.
+func DataDir(ctx context.Context, m *evidence.Member, dst string) error {
+	if err := os.MkdirAll(filepath.Dir(dst), 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dst, 0o700); err != nil {
+		return err
+	}
+	p := m.Source.Parts()
+	for name, src := range map[string]string{"wal": p.WAL, "snap": p.Snap} {
+		if src == "" {
+			continue
+		}
+		if err := Folder(ctx, src, filepath.Join(dst, "member", name)); err != nil {
+			return fmt.Errorf("copying %s: %w", m.Label(), err)
+		}
+	}
+	return nil
+}
+
+// Folder copies the files of a folder into a new one, without what a server left unfinished.
+func Folder(ctx context.Context, src, dst string) error {
+	if err := os.MkdirAll(dst, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(src)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || strings.HasSuffix(e.Name(), ".tmp") { // left by a server that was ended meanwhile
+			continue
+		}
+		if err := file(ctx, filepath.Join(src, e.Name()), filepath.Join(dst, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunk is how much is copied between two looks at the context; a chunk of zeros becomes a hole: WAL segments end in many.
+const chunk = 1 << 20
+
+func file(ctx context.Context, src, dst string) (err error) {
+	in, err := os.Open(src)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // only read
+	out, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	buf, zero := make([]byte, chunk), make([]byte, chunk)
+	var size int64
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := io.ReadFull(in, buf)
+		if n > 0 && !bytes.Equal(buf[:n], zero[:n]) {
+			if _, err := out.WriteAt(buf[:n], size); err != nil {
+				return err
+			}
+		}
+		size += int64(n)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return out.Truncate(size)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
