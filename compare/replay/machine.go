@@ -3,53 +3,12 @@ package replay
 import (
 	"context"
 	"errors"
-	"iter"
 	"math"
-	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
-
-// Entry is one index of the merged log of several members.
-type Entry struct {
-	*dumplog.Entry
-	Req *dumplog.Request
-	// Err says why the payload does not decode; its effect is then unknown.
-	Err error
-	// Holders are the positions of the members whose log has this very entry.
-	Holders []int
-	// Disputed is true when another member holds a different entry at this index.
-	Disputed bool
-}
-
-// Log yields the union of the members' effective logs in index order, each index once; of different entries at one index the one
-// that its holder knows to be committed. Indexes that no member holds are left out, as are those lost to damage. Entries above
-// what is committed come too. An error ends it.
-func Log(ctx context.Context, members []*evidence.Member) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		log := ahead(mergedBetween(ctx, members, 1, math.MaxUint64, &taker{each: true}))
-		defer log.stop()
-		for {
-			it, ok := log.next()
-			switch {
-			case !ok:
-				if err := ctx.Err(); err != nil {
-					yield(Entry{}, err)
-				}
-				return
-			case it.fault != nil:
-				yield(Entry{}, it.fault)
-				return
-			}
-			e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0}
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
 
 // MachineOptions say how a Machine executes.
 type MachineOptions struct {
@@ -76,43 +35,6 @@ type Change struct {
 	From  dumpdb.Rev
 	// Sum is a hash of the value, equal for equal values.
 	Sum uint64
-}
-
-// WritesKeys tells the requests whose effect is a revision in bucket key.
-func WritesKeys(k dumplog.Kind) bool { return writesKeys(k) }
-
-// TouchedBuckets lists the buckets other than key that a request can change.
-func TouchedBuckets(r *dumplog.Request) []string { return touches(r) }
-
-// Step is what the rules say of an entry before it is executed.
-type Step struct {
-	Entry  Entry
-	State  State
-	Reason Reason
-	// Sure is false where the outcome depends on what neither log nor database tell: the patch release, or whether a client was
-	// waiting on the member.
-	Sure   bool
-	writes []write
-}
-
-// Writes tells how many records of bucket key the step writes.
-func (s *Step) Writes() int { return len(s.writes) }
-
-// Touches tells whether the step writes or deletes the key.
-func (s *Step) Touches(key string) bool {
-	return slices.ContainsFunc(s.writes, func(w write) bool { return w.key == key })
-}
-
-// Effects is a hash of what the step writes, independent of revisions; 0 when it writes nothing.
-func (s *Step) Effects() uint64 {
-	if len(s.writes) == 0 {
-		return 0
-	}
-	g := &group{}
-	for _, w := range s.writes {
-		g.records = append(g.records, record{key: w.key, del: w.del, vhash: w.vhash, lease: w.lease})
-	}
-	return g.sig()
 }
 
 // NewMachine reads the state to start from out of a database, which must be sound; nil is the empty state of a new cluster.
@@ -170,49 +92,6 @@ func (m *Machine) Keys() int { return m.s.keys.tree.Len() }
 
 // SkipTo raises the current revision without writing anything, so that revisions behind a skipped entry keep their numbers.
 func (m *Machine) SkipTo(rev int64) { m.s.rev = max(m.s.rev, rev) }
-
-// Prepare says what an entry that writes keys will do. Other entries are judged by Apply alone; for them the step says no effect.
-func (m *Machine) Prepare(e Entry) Step {
-	st := Step{Entry: e, State: NoEffect, Sure: true}
-	if !writesKeys(e.Req.Kind) {
-		return st
-	}
-	p := m.s.predict(e.Req)
-	st.State, st.Reason, st.writes = p.state, p.reason, p.writes
-	st.Sure = (p.sure || m.plainRefusal(e.Req, p.reason)) && !m.deniedRange(e.Req)
-	return st
-}
-
-// plainRefusal: what permissions say of puts and deletes without a lease has never changed, and users and roles are known here.
-// Nested transactions were not checked before 3.4.42, 3.5.28 and 3.6.11.
-func (m *Machine) plainRefusal(r *dumplog.Request, reason Reason) bool {
-	if reason != ReasonPermission && reason != ReasonUserEmpty || len(m.s.alarms) > 0 && m.s.minor < 6 || r.LeaseRevoke != nil {
-		return false
-	}
-	plain := true
-	if r.Txn != nil {
-		for _, ops := range [][]dumplog.RequestOp{r.Txn.Success, r.Txn.Failure} {
-			plain = plain && !slices.ContainsFunc(ops, func(op dumplog.RequestOp) bool { return op.Txn != nil })
-		}
-	}
-	r.EachOp(func(op dumplog.RequestOp) { plain = plain && (op.Put == nil || op.Put.Lease == 0) })
-	return plain
-}
-
-// deniedRange tells whether the member with the waiting client refuses a transaction for a range that all others drop unseen.
-func (m *Machine) deniedRange(r *dumplog.Request) bool {
-	if !m.s.strips || r.Txn == nil || r.Kind != dumplog.KindTxn {
-		return false
-	}
-	for _, ops := range [][]dumplog.RequestOp{r.Txn.Success, r.Txn.Failure} {
-		for _, op := range ops {
-			if op.Range != nil && m.s.auth.check(r.Header, op.Range.Key, op.Range.RangeEnd, false) != ReasonNone {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // Apply executes a step that Prepare made of the present state. It returns the records written, and how the entry ended.
 func (m *Machine) Apply(st Step) (Outcome, []Change) {

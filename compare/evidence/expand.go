@@ -1,0 +1,122 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+)
+
+// expand turns specs into sources: archives are unpacked, folders of several data dirs are taken apart.
+func (s *Set) expand(ctx context.Context, specs []Spec) ([]*Source, error) {
+	var out []*Source
+	for _, spec := range specs {
+		sources, err := s.expandOne(ctx, spec, 0)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			s.Failed = append(s.Failed, FailedSource{Spec: spec, Err: err})
+		}
+		out = append(out, sources...)
+	}
+	return out, nil
+}
+
+func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, error) {
+	if isEndpoint(spec.Where) {
+		return s.expandEndpoint(ctx, spec)
+	}
+	where := spec.Where
+	if st, err := os.Stat(where); err == nil && st.Mode().IsRegular() && archive.IsArchive(where) {
+		dir, err := os.MkdirTemp("", "etcd-medic-")
+		if err != nil {
+			return nil, err
+		}
+		s.scratch = append(s.scratch, dir)
+		if err := archive.Unpack(ctx, where, dir); err != nil {
+			return nil, &SourceError{Where: where, Found: "an archive that does not unpack", Expected: "a sound .tar, .tar.gz or .tar.zst", Err: err}
+		}
+		where = dir
+	}
+	l, err := detectAs(where, spec)
+	if err != nil {
+		var se *SourceError
+		if errors.As(err, &se) {
+			se.Where = spec.Where
+		}
+		return nil, err
+	}
+	for i := range l.nested {
+		l.nested[i].Backup = spec.Backup
+	}
+	if len(l.nested) > 0 && depth == 0 {
+		var out []*Source
+		for _, n := range l.nested {
+			sub, err := s.expandOne(ctx, n, depth+1)
+			if err != nil {
+				s.Failed = append(s.Failed, FailedSource{Spec: n, Err: err})
+			}
+			if spec.Name != "" && len(l.nested) == 1 && len(sub) == 1 {
+				sub[0].spec.Name = spec.Name
+			}
+			out = append(out, sub...)
+		}
+		return out, nil
+	}
+	return []*Source{{Kind: l.kind, Where: spec.Where, Missing: l.missing, spec: spec, layout: l}}, nil
+}
+
+// expandEndpoint streams a running member's database to scratch; it is then read like a backup.
+func (s *Set) expandEndpoint(ctx context.Context, spec Spec) ([]*Source, error) {
+	dir, err := os.MkdirTemp("", "etcd-medic-")
+	if err != nil {
+		return nil, err
+	}
+	s.scratch = append(s.scratch, dir)
+	path, err := s.access.stream(ctx, spec.Where, dir)
+	if err != nil {
+		return nil, err
+	}
+	l, err := detect(path, "")
+	if err != nil {
+		return nil, err
+	}
+	l.kind = KindEndpoint
+	return []*Source{{Kind: l.kind, Where: spec.Where, spec: spec, layout: l}}, nil
+}
+
+// Close releases all sources and removes the scratch folders of unpacked archives.
+func (s *Set) Close() error {
+	var errs []error
+	for _, m := range s.Members {
+		if m.Source.Manifest != nil {
+			m.Source.Manifest.stopHash()
+		}
+		if m.WAL != nil && m.WAL.Log != nil {
+			errs = append(errs, m.WAL.Log.Close())
+		}
+		if m.DB != nil && m.DB.Handle != nil {
+			errs = append(errs, m.DB.Handle.Close())
+		}
+	}
+	for _, d := range s.scratch {
+		errs = append(errs, os.RemoveAll(d)) //nolint:forbidigo // scratch that Open itself made
+	}
+	return errors.Join(errs...)
+}
+
+// Unchanged proves that no source changed since Open.
+func (s *Set) Unchanged() error {
+	for _, m := range s.Members {
+		if m.Source.Manifest == nil {
+			continue
+		}
+		if err := m.Source.Manifest.Unchanged(); err != nil {
+			return fmt.Errorf("%s: %w", m.Label(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package evidence
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// nameSources gives every source a label: the given one, else the shortest tail of the path that tells it apart.
+func nameSources(sources []*Source) {
+	for _, src := range sources {
+		src.Name = src.spec.Name
+	}
+	for depth := 1; depth <= 8; depth++ {
+		seen := map[string]int{}
+		for _, src := range sources {
+			if src.spec.Name == "" {
+				src.Name = pathTail(src.Where, depth)
+			}
+			seen[src.Name]++
+		}
+		if len(seen) == len(sources) {
+			return
+		}
+	}
+	uniq(sources)
+}
+
+// uniq numbers labels that are still equal, such as one path given twice.
+func uniq(sources []*Source) {
+	seen := map[string]int{}
+	for _, src := range sources {
+		seen[src.Name]++
+		if n := seen[src.Name]; n > 1 {
+			src.Name = fmt.Sprintf("%s#%d", src.Name, n)
+		}
+	}
+}
+
+func pathTail(p string, depth int) string {
+	p = filepath.Clean(p)
+	if abs, err := filepath.Abs(p); err == nil && (p == "." || p == "..") {
+		p = abs
+	}
+	var parts []string
+	for len(parts) < depth && p != "." && p != string(filepath.Separator) {
+		parts = append([]string{filepath.Base(p)}, parts...)
+		p = filepath.Dir(p)
+	}
+	tail := filepath.ToSlash(filepath.Join(parts...))
+	if filepath.Dir(p) == p && filepath.IsAbs(p) && len(parts) < depth {
+		// The whole of an absolute path is itself.
+		return filepath.ToSlash(p) + tail
+	}
+	return tail
+}
+
+// Argument is the command line argument that names a source again with the same label, "" when there is none: it came out of
+// an archive, or its WAL lies elsewhere.
+func (s *Set) Argument(src *Source) string {
+	where := src.Where
+	if src.spec.WALDir != "" {
+		return ""
+	}
+	for _, dir := range s.scratch {
+		if strings.HasPrefix(where, dir) {
+			return ""
+		}
+	}
+	if where == src.Name {
+		return where
+	}
+	return src.Name + "=" + where
+}
+
+// relabel prefers members' own names where the user gave none, if they are known and unambiguous.
+func (s *Set) relabel() {
+	seen := map[string]int{}
+	for _, m := range s.Members {
+		name := m.NodeName
+		if m.Source.spec.Name != "" {
+			name = m.Source.spec.Name
+		}
+		seen[name]++
+	}
+	for _, m := range s.Members {
+		if m.Source.spec.Name == "" && m.NodeName != "" && seen[m.NodeName] == 1 && m.Source.Kind == KindDataDir {
+			m.Source.Name = m.NodeName
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package replay
+
+import (
+	"context"
+	"iter"
+	"math"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Entry is one index of the merged log of several members.
+type Entry struct {
+	*dumplog.Entry
+	Req *dumplog.Request
+	// Err says why the payload does not decode; its effect is then unknown.
+	Err error
+	// Holders are the positions of the members whose log has this very entry.
+	Holders []int
+	// Disputed is true when another member holds a different entry at this index.
+	Disputed bool
+}
+
+// Log yields the union of the members' effective logs in index order, each index once; of different entries at one index the one
+// that its holder knows to be committed. Indexes that no member holds are left out, as are those lost to damage. Entries above
+// what is committed come too. An error ends it.
+func Log(ctx context.Context, members []*evidence.Member) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		log := ahead(mergedBetween(ctx, members, 1, math.MaxUint64, &taker{each: true}))
+		defer log.stop()
+		for {
+			it, ok := log.next()
+			switch {
+			case !ok:
+				if err := ctx.Err(); err != nil {
+					yield(Entry{}, err)
+				}
+				return
+			case it.fault != nil:
+				yield(Entry{}, it.fault)
+				return
+			}
+			e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
