@@ -75,7 +75,7 @@ tools-test: $(TOOLS)/golangci-lint ## tests of the helper programs and of the wa
 .PHONY: e2e
 e2e: build test-servers $(TOOLS)/testcount ## tests against real clusters of each supported etcd line
 	ETCD_MEDIC_TEST_SERVERS=$(CURDIR)/$(TOOLS) ETCD_MEDIC_TEST_BIN=$(CURDIR)/$(BIN) \
-	  $(GO) test -json -count=1 -parallel 3 -timeout 20m -tags e2e -run 'E2E' $(PACKAGES) | $(TOOLS)/testcount
+	  $(GO) test -json -count=1 -parallel 3 -timeout 30m -tags e2e -run 'E2E' $(PACKAGES) | $(TOOLS)/testcount
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s)
