@@ -111,7 +111,7 @@ func (c *collected) gather(ctx context.Context) error {
 	}
 	c.o.Progress("replaying the log")
 	var err error
-	if c.in.Replay, err = replay.Run(ctx, members, replay.Options{}); err != nil {
+	if c.in.Replay, err = replay.Settled(ctx, members, replay.Options{}); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
 	if len(members) < 2 {

@@ -79,6 +79,11 @@ func (c *collected) nextAlone(r *Report, add func(text, command string)) {
 	if r.Best == nil || len(r.Best.Members) == 0 {
 		add("without other members: restore from the newest sound backup", "")
 	}
+	for _, f := range r.Findings {
+		if f.Check == "C05" {
+			add(f.Remedy[0].Text, f.Remedy[0].Command)
+		}
+	}
 	c.nextRebuild(r, add)
 	c.nextUpgrade(r, add)
 }

@@ -34,7 +34,7 @@ func Changes(ctx context.Context, from, to evidence.Spec, o Options, begin func(
 	if clusters(set.Members) > 1 {
 		return mixed(set.Members)
 	}
-	rp, err := replay.Run(ctx, set.Members, replay.Options{})
+	rp, err := replay.Settled(ctx, set.Members, replay.Options{})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cause
 import (
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
@@ -144,4 +145,39 @@ func idsOf(in *Input, label string, checks ...string) []string {
 
 func holdsMember(in *Input, label string, checks ...string) bool {
 	return len(idsOf(in, label, checks...)) > 0
+}
+
+var cindexAltered = Cause{
+	ID: "cindex-bytes-altered", Title: "the consistent index of one member's database was altered",
+	Doc: `The row meta/consistent_index names an entry far beyond the member's log, and the database holds nothing from behind the log. A bit flipped on the
+disk, in memory or on the way between them; bbolt has no checksum over data pages, so etcd takes the number as it is and skips every entry up to it.
+Proven where the index is so high that no log reaches it (2^32 entries beyond), or where a majority of the voters' logs end below an index that is
+one bit away from the right one. On a single member strong: a log that lost a long tail of reads and logins alone would look the same.`,
+	LookAlikes: "wal-tail-lost: the database then holds effects of the lost entries, or the index is a few entries ahead; an edit by hand",
+	Recovery:   "reseed the member from another one; of a single member set the index in a copy (repair meta --set-consistent-index) and start that. Test the memory of the machine",
+	Loss:       "none as long as the member was not started since; afterwards every write that it skipped",
+	Match: func(in *Input) *Match {
+		m := proofOf(in, "C05", "an entry at the stored index in a log of this cluster", every)
+		if m != nil && !slices.ContainsFunc(in.Findings["C05"], func(f check.Finding) bool { return beyondDoubt(in, in.member(f.Members[0])) }) {
+			m.Certainty = Strong
+		}
+		return m
+	},
+}
+
+// farBeyond is how many entries no log can have lost.
+const farBeyond = 1 << 32
+
+// beyondDoubt tells whether the logs of a majority of the member's voters are at hand and end below its stored index, or none could reach it.
+func beyondDoubt(in *Input, m *evidence.Member) bool {
+	if m.StoredIndex()-m.LastIndex() >= farBeyond {
+		return true
+	}
+	below := 0
+	for _, o := range in.Members {
+		if o.HasLog() && o.ClusterID == m.ClusterID && m.Membership.IsVoter(o.MemberID) && o.LastIndex() < m.StoredIndex() {
+			below++
+		}
+	}
+	return len(m.Membership.Voters) > 1 && below >= m.Membership.Quorum()
 }

@@ -55,6 +55,7 @@ func fileCauses() []Cause {
 		bboltFreelist2017,
 		ext4FastCommit,
 		bboltMetaDamage,
+		cindexAltered,
 		cindexFrozen,
 		backendNewerThanLogStart,
 		alarmListIndexStuck,

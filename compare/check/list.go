@@ -43,6 +43,7 @@ func indexChecks() []Check {
 		mvccTruths,
 		compactionLeftNothing,
 		indexPresent,
+		indexPossible,
 		indexCanMove,
 		nothingAboveIndex,
 		appliedOnce,

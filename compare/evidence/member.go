@@ -40,6 +40,8 @@ type Member struct {
 	Problems []Problem
 	// settled is true when Problems tell of files that could not be hashed.
 	settled bool
+	// believed replaces the stored consistent index; 0 when that one stands.
+	believed uint64
 }
 
 // Problem is a part of a source that could not be read, or a part that is not there.
@@ -122,12 +124,13 @@ func (m *Member) HasLog() bool {
 // HasDB tells whether the source brought a db that opens.
 func (m *Member) HasDB() bool { return m.DB != nil && m.DB.Handle != nil }
 
-// ConsistentIndex returns meta/consistent_index, 0 when absent.
+// ConsistentIndex returns meta/consistent_index, 0 when absent; where the stored one is impossible, the one it was taken for instead
+// (see Believe).
 func (m *Member) ConsistentIndex() uint64 {
-	if m.DB == nil || m.DB.Meta.ConsistentIndex == nil {
-		return 0
+	if m.believed != 0 {
+		return m.believed
 	}
-	return *m.DB.Meta.ConsistentIndex
+	return m.StoredIndex()
 }
 
 // LastIndex returns the last index of the effective log or the newest snapshot index, whichever is higher.

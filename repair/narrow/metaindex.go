@@ -16,7 +16,7 @@ func setIndex(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 		return nil, nil
 	}
 	m, to := w.source(), *c.ConsistentIndex
-	from := m.ConsistentIndex()
+	from := m.StoredIndex()
 	if to == from {
 		return nil, refusef("", "the consistent index is %d already", to)
 	}
@@ -32,7 +32,19 @@ func setIndex(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 		w.did("meta/term is set to %d, that of entry %d", t, to)
 	}
 	w.did("meta/consistent_index is set from %d to %d", from, to)
+	if from = w.fitting(ctx); from == to {
+		w.note("the database ends with entry %d: the index that it stored can not be true", to)
+		return edits, nil
+	}
 	return edits, w.judgeIndex(ctx, from, to)
+}
+
+// fitting is the consistent index that the source's database fits: the stored one, unless the replay shows that it can not be true.
+func (w *work) fitting(ctx context.Context) uint64 {
+	if _, err := replay.Settled(ctx, w.set.Members, replay.Options{}); err != nil {
+		return w.source().StoredIndex()
+	}
+	return w.source().ConsistentIndex()
 }
 
 func termOf(w *work, index uint64) uint64 {

@@ -1,0 +1,72 @@
+package check
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// The fields of the first evidence of C05: the stored index differs from one that fits in a single bit, or in more.
+const (
+	FieldOneBit   = "consistent_index, one bit raised"
+	FieldManyBits = "consistent_index"
+)
+
+var indexPossible = Check{
+	ID: "C05", Title: "the consistent index is one that the database can have",
+	Doc: `A server stores the index of an entry together with its effect. An index beyond the end of the member's log, in a database that holds
+nothing of what came behind the log, names entries that nobody has seen: bytes of the row were changed on the disk or in memory. bbolt has no
+checksum over data pages, so nothing else notices it. A server that starts on it executes no entry up to that index any more and reports
+nothing: it answers with old data while the others go on.
+The other checks take the member for applied up to the index that its database fits. An index that is 2^32 or more beyond the log is never
+believed; a smaller one only if it is a single bit away from one that fits, at least 64 too high, and the database shows no effect behind the log
+although the log writes all the time.
+Normal: an index within the log; a database that holds the effects of entries that the log has lost (D04).`,
+	Needs: NeedDB | NeedLog,
+	Run:   runIndexPossible,
+}
+
+func runIndexPossible(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if !m.HasDB() || !m.HasLog() || m.DB.Meta.ConsistentIndex == nil {
+			continue
+		}
+		checked++
+		if m.IndexDoubted() {
+			fs = append(fs, in.impossibleIndex(m))
+		}
+	}
+	if checked == 0 {
+		return Result{Reason: "no source has both a log and a consistent index"}
+	}
+	return outcome(fs, "")
+}
+
+func (in *Input) impossibleIndex(m *evidence.Member) Finding {
+	stored, fits := m.StoredIndex(), m.ConsistentIndex()
+	f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()}, At: At{Term: in.termAt(fits), Index: fits},
+		Title: fmt.Sprintf("%s: the consistent index %d can not be true, the database ends with entry %d", m.Label(), stored, fits),
+		Explanation: fmt.Sprintf("the log ends at %d and the database holds nothing of an entry behind it, so the index was altered after it was stored. A server started on it "+
+			"executes nothing up to entry %d and reports nothing: do not start the member on it", m.LastIndex(), stored),
+		Remedy: []Remedy{{Text: "without another member: put the right index into a copy of the data dir, and start that", Command: fmt.Sprintf("etcd-medic repair meta %s --set-consistent-index %d -o NEW-DIR", m.Label(), fits),
+			Precondition: "there is no sound member to reseed this one from"}}}
+	row := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: FieldManyBits, Observed: fmt.Sprintf("%d (0x%x)", stored, stored),
+		Expected: fmt.Sprintf("%d (0x%x)", fits, fits), Show: showDB(m, "meta")}
+	if d := stored ^ fits; bits.OnesCount64(d) == 1 {
+		row.Field = FieldOneBit
+		f.Explanation = fmt.Sprintf("%d is %d with bit %d (0x%x) set; ", stored, fits, bits.TrailingZeros64(d), d) + f.Explanation
+	}
+	f.Evidence = []Evidence{row,
+		{Member: m.Label(), Field: "last index of the log", Observed: fmt.Sprint(m.LastIndex()), Expected: fmt.Sprintf("%d or more, if the index were true", stored), Show: showLog(m, m.LastIndex())},
+		{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "current revision", Observed: fmt.Sprintf("%d, as behind entry %d", m.CurrentRevision(), fits),
+			Expected: "a higher one, if entries behind the log had been applied", Show: showDB(m, fmt.Sprintf("key --rev %d", m.CurrentRevision()))}}
+	for _, o := range in.Members {
+		if o != m && o.HasLog() && o.ClusterID == m.ClusterID && o.LastIndex() < stored {
+			f.Evidence = append(f.Evidence, Evidence{Member: o.Label(), Field: "last index of the log", Observed: fmt.Sprint(o.LastIndex()), Expected: fmt.Sprintf("%d or more on a majority, if the index were true", stored), Show: showLog(o, o.LastIndex())})
+		}
+	}
+	return f
+}
