@@ -1,10 +1,12 @@
 package compare_test
 
 import (
+	"bytes"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -86,4 +88,71 @@ func TestIndexAlteredBesideOthers(t *testing.T) {
 	flipIndex(idle.Index(200), 9)(t, filepath.Join(dirs[0], "member"))
 	r = diagnose(t, []evidence.Spec{{Name: "node1", Where: dirs[0]}})
 	told{class: "wal-damage", cause: "wal-tail-lost", holds: []string{"C05"}, absent: []string{id}}.check(t, r)
+}
+
+// spoilRow puts a byte into the value of a row, or takes the end off its key.
+func spoilRow(bucket string, n int, key bool) spoil {
+	return editDB(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucket))
+		c := b.Cursor()
+		k, v := c.First()
+		for ; n > 0; n-- {
+			k, v = c.Next()
+		}
+		k, v = bytes.Clone(k), bytes.Clone(v)
+		if key {
+			if err := b.Delete(k); err != nil {
+				return err
+			}
+			return b.Put(k[:len(k)-3], v)
+		}
+		v[0] = 0xff
+		return b.Put(k, v)
+	})
+}
+
+// TestRowDoesNotDecode: the pages are in order and a row is none any more. What stands there is told with page, offset and key, of the one
+// member; a row that decodes to something else is no such damage.
+func TestRowDoesNotDecode(t *testing.T) {
+	page := told{class: "db-damage", cause: "bbolt-page-damage", certainty: "strong", violated: []string{"D03"}, holds: []string{"D02", "K04"},
+		absent: []string{"unexplained-first-divergence", "auth-structure-broken"}}
+	record := told{class: "db-damage", cause: "mvcc-record-contradiction", certainty: "proof", violated: []string{"K04"}, holds: []string{"D02", "D03"},
+		absent: []string{"unexplained-first-divergence", "value-bytes-altered", "bbolt-page-damage"}}
+	other := editDB(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("lease")).Put(leaseRow(77), []byte{0x08, 0x4d, 0x10, 0x0a}) // the lease with another TTL
+	})
+	for name, c := range map[string]struct {
+		spoil spoil
+		check string
+		want  told
+	}{
+		"members":           {spoilRow("members", 1, false), "D03", page},
+		"a user":            {spoilRow("authUsers", 1, false), "D03", page},
+		"a role":            {spoilRow("authRoles", 0, false), "D03", page},
+		"lease":             {spoilRow("lease", 0, false), "D03", page},
+		"cluster version":   {spoilRow("cluster", 0, false), "D03", page},
+		"value of a record": {spoilRow("key", 2, false), "K04", record},
+		"key of a record":   {spoilRow("key", 2, true), "K04", record},
+		"another TTL":       {other, "", told{class: "latent-divergence", cause: "unexplained-first-divergence", holds: []string{"D03"}, absent: []string{"bbolt-page-damage"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := withAuth(newScript("3.5.0"))
+			s.Add(as("app", 0, grantLease(77, 600)))
+			for range 5 {
+				s.Add(as("app", 0, put("/app/a", "1", 0)))
+			}
+			if c.check != "" {
+				c.want.best = []string{"node1", "node3"}
+			}
+			r := diagnoseScript(t, s, nil, c.spoil)
+			c.want.check(t, r)
+			for _, f := range findings(r, "", c.check) {
+				e := f.Evidence[0]
+				if !slices.Equal(f.Members, []string{"node2"}) || e.Page == nil || e.Offset == nil || e.Bucket == "" || e.Show == "" {
+					t.Errorf("%s of %v: %+v", f.Title, f.Members, e)
+				}
+			}
+		})
+	}
 }

@@ -47,7 +47,7 @@ func TestAuthStructure(t *testing.T) {
 		"no auth revision":    {edit("auth", "authRevision", nil), bad},
 		"no row for root":     {edit("authRoles", "root", nil), fine},
 		"user without a role": {edit("authUsers", "app", user("app")), fine},
-		"row does not decode": {edit("authUsers", "root", []byte{0xff}), told{class: "db-damage", cause: "unexplained-first-divergence", absent: []string{id}, holds: []string{"A05"}}},
+		"row does not decode": {edit("authUsers", "root", []byte{0xff}), told{class: "db-damage", cause: "bbolt-page-damage", certainty: "strong", absent: []string{id, "unexplained-first-divergence"}, holds: []string{"A05"}}},
 		"sound":               {nil, told{class: "healthy", absent: []string{id}, holds: []string{"A05"}}},
 	} {
 		t.Run(name, func(t *testing.T) { c.want.check(t, diagnoseScript(t, s, nil, c.spoil)) })

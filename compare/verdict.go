@@ -29,7 +29,7 @@ func (c *collected) verdict(r *Report) {
 	switch {
 	case class == "data-divergence" && len(c.in.Members) == 1 && !refusedByRule(first):
 		class = "db-damage"
-	case class == "db-damage" && first.Check == "K04" && len(c.in.Members) > 1 && shownByOthers(first, breaks):
+	case class == "db-damage" && first.Check == "K04" && len(c.in.Members) > 1 && !check.Undecodable(*first) && shownByOthers(first, breaks):
 		class = "data-divergence" // pages and rows are sound: what the file holds is another content than the others'
 	}
 	v := &r.Verdict

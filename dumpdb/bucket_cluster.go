@@ -1,6 +1,10 @@
 package dumpdb
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+)
 
 // downgradeJSON is version.DowngradeInfo (3.5+).
 type downgradeJSON struct {
@@ -8,12 +12,20 @@ type downgradeJSON struct {
 	Enabled bool   `json:"enabled"`
 }
 
+// versionForm is how servers write versions: the three numbers of semver, and what a pre-release adds.
+var versionForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+
+func isVersion(s string) bool { return versionForm.MatchString(s) }
+
 // Cluster reads bucket cluster.
 func (db *DB) Cluster() (Cluster, error) {
 	var c Cluster
 	err := db.eachRow("cluster", func(row Row) error {
 		switch string(row.Key) {
 		case "clusterVersion":
+			if !isVersion(string(row.Value)) {
+				return fmt.Errorf("%q is no version", row.Value)
+			}
 			c.Version = string(row.Value)
 		case "downgrade":
 			var j downgradeJSON

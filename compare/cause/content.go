@@ -25,6 +25,8 @@ Proven by the log: the put is in it with another value, and where other members 
 			switch {
 			case !r.Checked || r.FirstBad() == nil:
 				continue
+			case undecodable(in, in.Members[i].Label()):
+				return nil
 			case !onlyContradicted(in, i) || len(r.Extra) > 0 || r.Counts[replay.Missing] > 0:
 				return nil
 			}
@@ -36,6 +38,11 @@ Proven by the log: the put is in it with another value, and where other members 
 		m.Because = ids(in, "K03", "K01")
 		return m
 	},
+}
+
+// undecodable tells whether a record of the member is no record any more: then more than a value is wrong.
+func undecodable(in *Input, label string) bool {
+	return slices.ContainsFunc(in.Findings["K04"], func(f check.Finding) bool { return f.Members[0] == label && check.Undecodable(f) })
 }
 
 // onlyContradicted tells whether everything wrong with a member is a record that stands in place with another value.

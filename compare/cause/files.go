@@ -31,17 +31,28 @@ Proven where the rest is missing or zeros; strong where other bytes stand there,
 }
 
 var bboltPageDamage = Cause{
-	ID: "bbolt-page-damage", Title: "pages of the database contradict each other",
+	ID: "bbolt-page-damage", Title: "pages of the database are damaged",
 	Doc: `A page that the tree refers to is not the page it should be: wrong number, type or order, a reference outside the file, or a page used
-twice. bbolt stops with a panic at the first one. The log of the member is usually intact, and other members hold the same rows.`,
+twice. bbolt stops with a panic at the first one. The log of the member is usually intact, and other members hold the same rows.
+Proven by pages that contradict each other. Strong where every page is in order and a row of a small bucket (members, auth, leases, alarms, meta)
+does not decode: bytes inside of the page changed, which bbolt has no checksum for; a foreign tool that wrote the row looks the same.`,
 	Refs:       append(refs("etcd-io/etcd", 14211, 17084, 10010), refs("etcd-io/bbolt", 402, 446, 701)...),
-	LookAlikes: "a torn copy of a running member (compare with the time of the copy)",
+	LookAlikes: "a torn copy of a running member (compare with the time of the copy); records of bucket key that do not decode (mvcc-record-contradiction)",
 	Recovery:   "several members: reseed this one from a sound one; single member: salvage readable pages and replay the log",
 	Loss:       "from nothing (other members) to the rows on the damaged pages",
-	Match: func(in *Input) *Match {
-		return byField(in, "the same page read soundly from another copy of this data dir", "D02", string(dumpdb.DamagePage), string(dumpdb.DamagePageID),
-			string(dumpdb.DamageCycle), string(dumpdb.DamageDoubleUse), string(dumpdb.DamageKeyOrder), string(dumpdb.DamageOutOfFile))
-	},
+	Match:      matchPageDamage,
+}
+
+func matchPageDamage(in *Input) *Match {
+	m := byField(in, "the same page read soundly from another copy of this data dir", "D02", pageKinds...)
+	if m != nil {
+		return m
+	}
+	m = proofOf(in, "D03", "the same row in another copy of this data dir, as sound", func(f check.Finding) bool { return f.Evidence[0].Bucket != "key" })
+	if m != nil {
+		m.Certainty = Strong
+	}
+	return m
 }
 
 var walCRCMismatch = Cause{

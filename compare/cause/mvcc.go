@@ -1,6 +1,8 @@
 package cause
 
 import (
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
@@ -8,8 +10,8 @@ var mvccContradiction = Cause{
 	ID: "mvcc-record-contradiction", Title: "records of bucket key contradict their own revision or the history of their key",
 	Doc: `A record names another revision than the one it stands at, a version that does not follow the one before, a create revision that is not that
 of the key's first put, or revisions are missing above the compact revision. No server writes that: a page was damaged in a way that its
-structure does not show, a tool of another kind wrote the file, or it was edited. The proof is of the contradiction; what caused it the file
-does not tell.`,
+structure does not show, a tool of another kind wrote the file, or it was edited. A record whose key or value does not decode is one of them. The
+proof is of the contradiction; what caused it the file does not tell.`,
 	LookAlikes: "compaction, which removes the start of a key's life and leaves gaps below the compact revision only; restore --bump-revision",
 	Recovery:   "reseed the member; of a single member or a backup export what is readable",
 	Loss:       "the records named",
@@ -17,7 +19,7 @@ does not tell.`,
 		m := aside(in, "K04", "the same records read from another copy of this database", func(check.Finding) bool { return true })
 		if m != nil {
 			// Where the log or other members show what should be there, that says more than the state of the file.
-			m.Aside = len(in.Findings["K01"])+len(in.Findings["K03"]) > 0
+			m.Aside = len(in.Findings["K01"])+len(in.Findings["K03"]) > 0 && !slices.ContainsFunc(in.Findings["K04"], check.Undecodable)
 		}
 		return m
 	},

@@ -116,7 +116,8 @@ func orText(a, b string) string {
 
 var dbRows = Check{
 	ID: "D03", Title: "every row of every known bucket decodes",
-	Doc:   `Keys and values of the buckets have fixed forms (revision keys of 17 or 18 bytes, protobuf or JSON values).`,
+	Doc: `Keys and values of the buckets have fixed forms (revision keys of 17 or 18 bytes, protobuf or JSON values). bbolt has no checksum over data
+pages, so bytes that changed inside of a row leave the page in order and show only here. Records of bucket key are told by K04.`,
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
 		var fs []Finding
@@ -128,6 +129,12 @@ var dbRows = Check{
 				if d.Kind == dumpdb.DamageRow && !inRoot(d) {
 					f := dbDamageFinding(m, d)
 					f.Title = fmt.Sprintf("%s: a row of bucket %s does not decode", m.Label(), d.Bucket)
+					f.Explanation = "the page around it is in order, so bbolt reads it and the server meets the bytes: it panics on them or takes the row for another"
+					e := &f.Evidence[0]
+					e.Key, e.Expected, e.Show = Bytes(d.FirstKey), "a row as servers write it", showDB(m, "--page "+fmt.Sprint(d.Page))
+					if d.Err != nil {
+						e.Observed = d.Err.Error()
+					}
 					fs = append(fs, f)
 				}
 			}

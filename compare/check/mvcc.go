@@ -1,6 +1,10 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 var mvccTruths = Check{
 	ID: "K04", Title: "the revisions in the database are a possible history",
@@ -15,6 +19,9 @@ Normal: gaps below the compact revision, superseded records of an unfinished com
 
 // ruleLease is the MVCC truth that has a check of its own.
 const ruleLease = "unknown-lease"
+
+// ruleUndecodable is the one that bytes break which are no record at all.
+const ruleUndecodable = "undecodable"
 
 var leasesOfKeysExist = Check{
 	ID: "L02", Title: "every lease that a live key names exists",
@@ -49,8 +56,12 @@ func (in *Input) violations(class string, sev Severity, want func(rule string) b
 			if f.At.Revision == nil {
 				f.At.Revision = &Rev{Main: v.Main, Sub: v.Sub}
 			}
+			show, field := showDB(m, fmt.Sprintf("key --rev %d", v.Main)), v.Rule+" at revision "+v.Rev.String()
+			if v.Main == 0 { // its key is no revision
+				show, field = showDB(m, fmt.Sprintf("--page %d", v.Page)), v.Rule
+			}
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(v.Page), Offset: Int64(v.Offset), Bucket: "key", Key: Bytes(v.Key),
-				Field: v.Rule + " at revision " + v.Rev.String(), Observed: v.Observed, Expected: v.Expected, Show: showDB(m, fmt.Sprintf("key --rev %d", v.Main))})
+				Field: field, Observed: v.Observed, Expected: v.Expected, Show: show})
 		}
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s: %d records of bucket key are no possible history (first: %s)", m.Label(), n, first)
@@ -62,4 +73,10 @@ func (in *Input) violations(class string, sev Severity, want func(rule string) b
 		}
 	}
 	return outcome(fs, reason)
+}
+
+// Undecodable tells a finding of K04 in which a record does not decode: the file itself then shows that its bytes changed, whatever the
+// log or other members say of it.
+func Undecodable(f Finding) bool {
+	return f.Check == "K04" && slices.ContainsFunc(f.Evidence, func(e Evidence) bool { return strings.HasPrefix(e.Field, ruleUndecodable) })
 }
