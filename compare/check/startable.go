@@ -24,34 +24,20 @@ func runQuorumPossible(in *Input) Result {
 		return Result{Reason: "no source tells raft's configuration"}
 	}
 	ms := &m.Membership
-	var dead []string
-	f := Finding{Severity: Critical, Class: "membership"}
-	up, behind, absent := 0, 0, 0
-	for _, id := range ms.Voters {
-		if !in.hasRun(ms, id) {
-			dead = append(dead, id.String())
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()), Field: "peer URLs " + strings.Join(ms.PeerURLs[id], ","),
-				Observed: "a voter without a name that never published itself", Expected: "a started member", Show: showDB(m, "members")})
-			continue
-		}
-		up++
-		switch {
-		case in.knowsOlder(m, id.String()):
-			behind++
-		case !in.atHand(id):
-			absent++
-		}
-	}
+	dead, up, behind, absent := in.voterCounts(m)
 	if len(dead) == 0 {
 		return Result{Outcome: Holds}
 	}
 	if !slices.ContainsFunc(ms.Voters, func(id dumplog.ID) bool { return in.published(ms, id) }) {
 		return Result{Reason: "no voter has published itself yet: a new or freshly restored cluster"}
 	}
-	f.Members = []string{m.Label()}
-	f.At = in.confIndex(m)
+	f := Finding{Severity: Critical, Class: "membership", Members: []string{m.Label()}, At: in.confIndex(m)}
+	for _, id := range dead {
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()), Field: "peer URLs " + strings.Join(ms.PeerURLs[id], ","),
+			Observed: "a voter without a name that never published itself", Expected: "a started member", Show: showDB(m, "members")})
+	}
 	need := ms.Quorum()
-	f.Title = fmt.Sprintf("voter %s never started: %d voters, %d needed for a majority, %d have run", strings.Join(dead, ", "), len(ms.Voters), need, up)
+	f.Title = fmt.Sprintf("voter %s never started: %d voters, %d needed for a majority, %d have run", idList(dead), len(ms.Voters), need, up)
 	switch {
 	case up < need:
 		f.Explanation = "a majority can not be reached: no leader, no writes, and the member can not be removed through raft"
@@ -63,8 +49,27 @@ func runQuorumPossible(in *Input) Result {
 		f.Severity, f.Explanation = Warning, "the cluster still has a majority, but tolerates fewer failures until the member is started or removed"
 		f.Class = ""
 	}
-	f.Remedy = in.quorumRemedy(m, dead[0], up < need)
+	f.Remedy = in.quorumRemedy(m, dead[0].String(), up < need)
 	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// voterCounts tells the voters of m's configuration that never started, and counts those that have run: how many of them know an older
+// configuration than m, and how many more are not among the sources.
+func (in *Input) voterCounts(m *evidence.Member) (dead []dumplog.ID, up, behind, absent int) {
+	for _, id := range m.Membership.Voters {
+		if !in.hasRun(&m.Membership, id) {
+			dead = append(dead, id)
+			continue
+		}
+		up++
+		switch {
+		case in.knowsOlder(m, id.String()):
+			behind++
+		case !in.atHand(id):
+			absent++
+		}
+	}
+	return dead, up, behind, absent
 }
 
 // quorumRemedy is what brings a majority back; without one the voters that have run can not do it alone.

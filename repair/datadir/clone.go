@@ -145,16 +145,11 @@ func planClone(ctx context.Context, best *evidence.Member, targets []Target, o C
 		}
 	}
 	plan.notes = append(plan.notes, tailNote(best, len(tail), why)...)
-	hard := SeenTerm(best)
-	for _, t := range targets {
-		hard = max(hard, t.Term)
+	ids, hard, err := checkTargets(targets, SeenTerm(best))
+	if err != nil {
+		return nil, err
 	}
-	names, ids := map[string]bool{}, map[uint64]bool{}
 	for _, t := range targets {
-		if t.Name == "" || filepath.Base(t.Name) != t.Name || t.Name == "." || t.Name == ".." || names[t.Name] || ids[t.MemberID] {
-			return nil, fmt.Errorf("target %q (member %x): names must be plain and different, IDs different", t.Name, t.MemberID)
-		}
-		names[t.Name], ids[t.MemberID] = true, true
 		d, err := view.dir(best, t)
 		if err != nil {
 			return nil, err
@@ -169,6 +164,19 @@ func planClone(ctx context.Context, best *evidence.Member, targets []Target, o C
 		}
 	}
 	return plan, nil
+}
+
+// checkTargets refuses targets that can not stand side by side. It returns their IDs and the highest term that they or best have seen.
+func checkTargets(targets []Target, seen uint64) (ids map[uint64]bool, term uint64, err error) {
+	names, ids := map[string]bool{}, map[uint64]bool{}
+	for _, t := range targets {
+		if t.Name == "" || filepath.Base(t.Name) != t.Name || t.Name == "." || t.Name == ".." || names[t.Name] || ids[t.MemberID] {
+			return nil, 0, fmt.Errorf("target %q (member %x): names must be plain and different, IDs different", t.Name, t.MemberID)
+		}
+		names[t.Name], ids[t.MemberID] = true, true
+		seen = max(seen, t.Term)
+	}
+	return ids, seen, nil
 }
 
 // dir is what every target's dir has in common, with its own identity.

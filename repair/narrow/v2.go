@@ -91,6 +91,14 @@ func withoutUserKeys(file []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if store, err = emptied(store); err != nil {
+		return nil, err
+	}
+	return datadir.SnapFile(store, meta), nil
+}
+
+// emptied is the JSON of a v2 store without what it has below /1.
+func emptied(store []byte) ([]byte, error) {
 	var doc map[string]json.RawMessage
 	if err := json.Unmarshal(store, &doc); err != nil {
 		return nil, err
@@ -120,11 +128,7 @@ func withoutUserKeys(file []byte) ([]byte, error) {
 		}
 		up.into[up.key] = b
 	}
-	data, err := json.Marshal(doc)
-	if err != nil {
-		return nil, err
-	}
-	return datadir.SnapFile(data, meta), nil
+	return json.Marshal(doc)
 }
 
 // field returns the bytes of a length-delimited field.

@@ -149,13 +149,7 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 	}
 	var known commits
 	if !snaps {
-		if d := beyondEnd(m); d != nil && !o.follow { // a server at work writes both
-			m.WAL.Summary.Damage = append(m.WAL.Summary.Damage, d)
-		}
-		if known, err = o.askPeers(ctx, m); err != nil {
-			return err
-		}
-		if err := o.resolve(m, known.commit); err != nil {
+		if known, err = o.prepare(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -180,6 +174,18 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 		return result(ExitFindings)
 	}
 	return nil
+}
+
+// prepare settles what the listing of a log rests on: where the log must end, what is committed, and the range asked for.
+func (o *dumpLogOptions) prepare(ctx context.Context, m *evidence.Member) (commits, error) {
+	if d := beyondEnd(m); d != nil && !o.follow { // a server at work writes both
+		m.WAL.Summary.Damage = append(m.WAL.Summary.Damage, d)
+	}
+	known, err := o.askPeers(ctx, m)
+	if err != nil {
+		return known, err
+	}
+	return known, o.resolve(m, known.commit)
 }
 
 // list writes records or entries and returns how much of it is damaged.
