@@ -56,6 +56,15 @@ func (l *dbLister) write(r render.Row) error {
 
 // damaged writes every damage inside err as a row; any other error is returned.
 func (l *dbLister) damaged(err error) error {
+	return eachDamage(err, l.noMeta, func(d *dumpdb.DamageError) error {
+		l.bad++
+		return l.stream.Write(render.DBDamage{DamageError: d})
+	})
+}
+
+// eachDamage hands every damage inside err to use and returns the errors that are none; noMeta leaves out that of the meta pages, which
+// was told before the first row.
+func eachDamage(err error, noMeta bool, use func(*dumpdb.DamageError) error) error {
 	if err == nil {
 		return nil
 	}
@@ -66,11 +75,10 @@ func (l *dbLister) damaged(err error) error {
 			rest = append(rest, e)
 			continue
 		}
-		if l.noMeta && errors.Is(d, dumpdb.ErrNoMeta) {
+		if noMeta && errors.Is(d, dumpdb.ErrNoMeta) {
 			continue
 		}
-		l.bad++
-		if err := l.stream.Write(render.DBDamage{DamageError: d}); err != nil {
+		if err := use(d); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
@@ -104,20 +103,11 @@ func (r *recordLister) read(ctx context.Context, emit func(*dbBatch) error) erro
 }
 
 func (r *recordLister) damageIn(b *dbBatch, err error) error {
-	var rest []error
-	for _, e := range flatten(err) {
-		var d *dumpdb.DamageError
-		if !errors.As(e, &d) {
-			rest = append(rest, e)
-			continue
-		}
-		if r.noMeta && errors.Is(d, dumpdb.ErrNoMeta) {
-			continue // told before the first row
-		}
+	return eachDamage(err, r.noMeta, func(d *dumpdb.DamageError) error {
 		r.bad++
 		b.items = append(b.items, dbItem{damage: d})
-	}
-	return errors.Join(rest...)
+		return nil
+	})
 }
 
 // keep copies a record into the batch: the iterator owns its bytes.
