@@ -119,10 +119,8 @@ func (in *Input) termAt(index uint64) uint64 {
 		if m.WAL == nil {
 			continue
 		}
-		for _, t := range m.WAL.LastByTerm {
-			if t.First <= index && index <= t.Last {
-				return t.Term
-			}
+		if t := m.WAL.TermAt(index); t > 0 {
+			return t
 		}
 	}
 	return 0

@@ -50,10 +50,8 @@ func runDBTerm(in *Input) Result {
 
 // termOf returns the term of the entry or snapshot at index in the member's own log.
 func termOf(m *evidence.Member, index uint64) (uint64, bool) {
-	for _, t := range m.WAL.LastByTerm {
-		if t.First <= index && index <= t.Last {
-			return t.Term, true
-		}
+	if t := m.WAL.TermAt(index); t > 0 {
+		return t, true
 	}
 	for _, s := range m.WAL.Summary.Snapshots {
 		if s.Index == index {

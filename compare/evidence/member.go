@@ -65,6 +65,16 @@ type WAL struct {
 	Sums *LogSums
 }
 
+// TermAt is the term of the effective log at an index, where the log jumps inside one term too; 0 when the log does not reach the index.
+func (w *WAL) TermAt(index uint64) uint64 {
+	for _, t := range w.LastByTerm {
+		if t.First <= index && index <= t.Last {
+			return t.Term
+		}
+	}
+	return 0
+}
+
 // ConfEntry is one membership change in the log.
 type ConfEntry struct {
 	Pos         dumplog.Pos
