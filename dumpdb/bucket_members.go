@@ -1,6 +1,7 @@
 package dumpdb
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -35,7 +36,7 @@ func (db *DB) Members() ([]Member, error) {
 		return nil
 	})
 	// Keys are hex without padding, so file order is not ID order.
-	slices.SortFunc(out, func(a, b Member) int { return cmpID(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return out, err
 }
 
@@ -49,18 +50,8 @@ func (db *DB) RemovedMembers() ([]ID, error) {
 		}
 		return err
 	})
-	slices.SortFunc(out, cmpID)
+	slices.Sort(out)
 	return out, err
-}
-
-func cmpID(a, b ID) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func memberKey(k []byte) (ID, error) {

@@ -37,10 +37,16 @@ func (s *stage) beforeDir(m *Member) string {
 	return filepath.Join(s.dir, "before", m.folder()+"-"+m.ID.String())
 }
 
-func (s *stage) process(m *Member) *node.Member {
+// newest is the process that was started last for a member, running or not; nil before the first.
+func (s *stage) newest(m *Member) *node.Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.runs[m.Name]
+	return s.runs[m.Name]
+}
+
+// process is the member's process while it runs.
+func (s *stage) process(m *Member) *node.Member {
+	p := s.newest(m)
 	if p == nil {
 		return nil
 	}
@@ -70,9 +76,7 @@ func (s *stage) client(m *Member) (*clientv3.Client, string, error) {
 
 // ended says why a member does not run.
 func (s *stage) ended(m *Member) error {
-	s.mu.Lock()
-	p := s.runs[m.Name]
-	s.mu.Unlock()
+	p := s.newest(m)
 	if p == nil {
 		return fmt.Errorf("%s does not run", m.Name)
 	}
@@ -135,9 +139,7 @@ func (s *stage) start(ctx context.Context, m *Member, how startHow) error {
 }
 
 func (s *stage) ready(ctx context.Context, m *Member) error {
-	s.mu.Lock()
-	p := s.runs[m.Name]
-	s.mu.Unlock()
+	p := s.newest(m)
 	if p == nil {
 		return fmt.Errorf("%s was not started", m.Name)
 	}

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"slices"
 	"time"
 )
 
@@ -50,23 +51,12 @@ func Status(file string) (*Standing, error) {
 
 // take adds one line of the journal.
 func (st *Standing) take(r Record) {
-	if len(st.Runs) == 0 || st.Runs[len(st.Runs)-1].Run != r.Run {
-		i := len(st.Runs)
-		for j := range st.Runs {
-			if st.Runs[j].Run == r.Run {
-				i = j
-			}
-		}
-		if i == len(st.Runs) {
-			st.Runs = append(st.Runs, Run{Run: r.Run, Mode: r.Mode, Begun: r.Time, State: "interrupted", Steps: []StepResult{}, Left: []string{}})
-		}
+	i := slices.IndexFunc(st.Runs, func(x Run) bool { return x.Run == r.Run })
+	if i < 0 {
+		i = len(st.Runs)
+		st.Runs = append(st.Runs, Run{Run: r.Run, Mode: r.Mode, Begun: r.Time, State: "interrupted", Steps: []StepResult{}, Left: []string{}})
 	}
-	run := &st.Runs[len(st.Runs)-1]
-	for j := range st.Runs {
-		if st.Runs[j].Run == r.Run {
-			run = &st.Runs[j]
-		}
-	}
+	run := &st.Runs[i]
 	run.Last = r.Time
 	switch r.State {
 	case StateRun:
@@ -85,13 +75,9 @@ func (st *Standing) take(r Record) {
 
 // step notes the newest word on a step.
 func (run *Run) step(r Record) {
-	i := len(run.Steps)
-	for j := range run.Steps {
-		if run.Steps[j].ID == r.Step {
-			i = j
-		}
-	}
-	if i == len(run.Steps) {
+	i := slices.IndexFunc(run.Steps, func(x StepResult) bool { return x.ID == r.Step })
+	if i < 0 {
+		i = len(run.Steps)
 		run.Steps = append(run.Steps, StepResult{ID: r.Step})
 	}
 	s := &run.Steps[i]

@@ -1,16 +1,15 @@
 package copies
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
 )
 
 // logRoom is what a server sets aside for its log: the segment it writes and the next one.
@@ -97,9 +96,7 @@ func Folder(ctx context.Context, src, dst string) error {
 	return nil
 }
 
-// chunk is how much is copied between two looks at the context; a chunk of zeros becomes a hole: WAL segments end in many.
-const chunk = 1 << 20
-
+// file copies with holes: WAL segments end in many zeros.
 func file(ctx context.Context, src, dst string) (err error) {
 	in, err := os.Open(src)
 	if err != nil {
@@ -110,25 +107,6 @@ func file(ctx context.Context, src, dst string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	buf, zero := make([]byte, chunk), make([]byte, chunk)
-	var size int64
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n, err := io.ReadFull(in, buf)
-		if n > 0 && !bytes.Equal(buf[:n], zero[:n]) {
-			if _, err := out.WriteAt(buf[:n], size); err != nil {
-				return err
-			}
-		}
-		size += int64(n)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return out.Truncate(size)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	_, err = archive.WriteSparse(ctx, out, in)
+	return errors.Join(err, out.Close())
 }

@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -71,7 +72,7 @@ func v2JSON(d *Dir) ([]byte, error) {
 	s.set(nil, "0")
 	s.set(nil, "1")
 	members := slices.Clone(d.Members)
-	slices.SortFunc(members, func(a, b Member) int { return compareID(a.ID, b.ID) })
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	for _, m := range members {
 		id := fmt.Sprintf("%x", m.ID)
 		s.CurrentIndex++
@@ -106,16 +107,6 @@ func (s *v2Store) setJSON(v any, parts ...string) error {
 	text := string(b)
 	s.set(&text, parts...)
 	return nil
-}
-
-func compareID(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // snapFile is the content of <term>-<index>.snap.

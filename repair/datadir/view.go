@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -63,7 +64,7 @@ func viewOf(m *evidence.Member) (*view, error) {
 		}
 		v.members = append(v.members, mem)
 	}
-	slices.SortFunc(v.members, func(a, b Member) int { return compareID(a.ID, b.ID) })
+	slices.SortFunc(v.members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	for _, id := range ms.Removed {
 		if !has(v.voters, uint64(id)) && !has(v.learners, uint64(id)) {
 			v.removed = append(v.removed, uint64(id))
