@@ -7,8 +7,6 @@
 package clustertest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,9 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
@@ -173,34 +169,8 @@ func (c *Cluster) Restart(i int) {
 	c.waitServing(i)
 }
 
-// Remove removes member i, whether it runs or not, from the cluster through member 0. Its data dir stays.
-func (c *Cluster) Remove(i int) {
-	c.t.Helper()
-	c.WaitUntil("the member is removed", func(ctx context.Context) error {
-		list, err := c.Client(0).MemberList(ctx)
-		if err != nil {
-			return err
-		}
-		for _, m := range list.Members {
-			if len(m.PeerURLs) > 0 && m.PeerURLs[0] == c.PeerURL(i) {
-				_, err = c.Client(0).MemberRemove(ctx, m.ID)
-			}
-		}
-		return err
-	})
-	c.members[i].removed = true
-}
-
 // StartProcess starts member i on its data dir and does not wait for it: for members that are meant to fail or to stand alone.
 func (c *Cluster) StartProcess(i int) { c.t.Helper(); c.members[i].start() }
-
-// Join starts member i as one that was added to the cluster and joins it empty. It does not wait for it.
-func (c *Cluster) Join(i int, initialCluster string) {
-	c.t.Helper()
-	m := c.members[i]
-	m.initial, m.state, m.removed = initialCluster, "existing", false
-	m.start()
-}
 
 // StartOnce is StartProcess with further flags for this one start.
 func (c *Cluster) StartOnce(i int, args ...string) {
@@ -260,108 +230,4 @@ func (c *Cluster) Use(i int, binary string) { c.members[i].binary = binary }
 // Flags gives member i further flags from its next start on.
 func (c *Cluster) Flags(i int, flags ...string) {
 	c.members[i].flags = append(c.members[i].flags, flags...)
-}
-
-// Add adds a member through member 0, starts it with an empty data dir and waits until it serves or, for a learner, until its
-// process answers. It returns the new member's number.
-func (c *Cluster) Add(learner bool) int {
-	c.t.Helper()
-	m := c.newMember(len(c.members))
-	cli := c.Client(0)
-	c.WaitUntil("the new member is accepted", func(ctx context.Context) error {
-		add := cli.MemberAdd
-		if learner {
-			add = cli.MemberAddAsLearner
-		}
-		_, err := add(ctx, []string{m.peerURL})
-		if err != nil && !errors.Is(err, rpctypes.ErrUnhealthy) { // refused until all members were connected for 5 s
-			c.t.Fatalf("member add: %v", err)
-		}
-		return err
-	})
-	initial := []string{m.name + "=" + m.peerURL}
-	for _, o := range c.members {
-		if !o.removed {
-			initial = append(initial, o.name+"="+o.peerURL)
-		}
-	}
-	m.initial, m.state = strings.Join(initial, ","), "existing"
-	c.members = append(c.members, m)
-	m.start()
-	c.waitServing(len(c.members) - 1)
-	return len(c.members) - 1
-}
-
-// AddAgain adds member i, which was removed and wiped, through member 0 under its old name and addresses, starts it and waits until it
-// serves. It gets a new ID.
-func (c *Cluster) AddAgain(i int) {
-	c.t.Helper()
-	m := c.members[i]
-	c.WaitUntil("the member is accepted", func(ctx context.Context) error {
-		_, err := c.Client(0).MemberAdd(ctx, []string{m.peerURL})
-		return err
-	})
-	initial := []string{m.name + "=" + m.peerURL}
-	for _, o := range c.members {
-		if !o.removed && o != m {
-			initial = append(initial, o.name+"="+o.peerURL)
-		}
-	}
-	m.initial, m.state, m.removed = strings.Join(initial, ","), "existing", false
-	m.start()
-	c.waitServing(i)
-}
-
-// Client returns a client of member i alone, closed when the test ends. It uses the credentials of Login.
-func (c *Cluster) Client(i int) *clientv3.Client {
-	c.t.Helper()
-	cli, err := c.dial(i)
-	if err != nil {
-		c.t.Fatalf("client of %s: %v", c.Name(i), err)
-	}
-	return cli
-}
-
-func (c *Cluster) dial(i int) (*clientv3.Client, error) {
-	key := clientKey{i, c.user}
-	if cli := c.clients[key]; cli != nil {
-		return cli, nil
-	}
-	cli, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{c.members[i].clientURL}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
-		Username: c.user, Password: c.password,
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.t.Cleanup(func() { _ = cli.Close() })
-	c.clients[key] = cli
-	return cli, nil
-}
-
-// forgetClients drops the kept clients of a member: a server that was started again does not know the tokens of its earlier life,
-// and one of 3.4 answers a client that logs in again within the same call with the same refusal for ever.
-func (c *Cluster) forgetClients(m *member) {
-	for key := range c.clients {
-		if key.member < len(c.members) && c.members[key.member] == m {
-			delete(c.clients, key)
-		}
-	}
-}
-
-// status asks member i for its state. Some patch releases want a login for that as soon as auth is enabled, so it goes through
-// the client that Login chose.
-func (c *Cluster) status(ctx context.Context, i int) (*clientv3.StatusResponse, error) {
-	cli, err := c.dial(i)
-	if err != nil {
-		return nil, err
-	}
-	return cli.Status(ctx, c.Endpoint(i))
-}
-
-// Login makes later clients log in. Empty arguments take that back.
-func (c *Cluster) Login(user, password string) { c.user, c.password = user, password }
-
-func (c *Cluster) context() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), Patience)
 }

@@ -1,0 +1,63 @@
+package clustertest
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// Client returns a client of member i alone, closed when the test ends. It uses the credentials of Login.
+func (c *Cluster) Client(i int) *clientv3.Client {
+	c.t.Helper()
+	cli, err := c.dial(i)
+	if err != nil {
+		c.t.Fatalf("client of %s: %v", c.Name(i), err)
+	}
+	return cli
+}
+
+func (c *Cluster) dial(i int) (*clientv3.Client, error) {
+	key := clientKey{i, c.user}
+	if cli := c.clients[key]; cli != nil {
+		return cli, nil
+	}
+	cli, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{c.members[i].clientURL}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
+		Username: c.user, Password: c.password,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.t.Cleanup(func() { _ = cli.Close() })
+	c.clients[key] = cli
+	return cli, nil
+}
+
+// forgetClients drops the kept clients of a member: a server that was started again does not know the tokens of its earlier life,
+// and one of 3.4 answers a client that logs in again within the same call with the same refusal for ever.
+func (c *Cluster) forgetClients(m *member) {
+	for key := range c.clients {
+		if key.member < len(c.members) && c.members[key.member] == m {
+			delete(c.clients, key)
+		}
+	}
+}
+
+// status asks member i for its state. Some patch releases want a login for that as soon as auth is enabled, so it goes through
+// the client that Login chose.
+func (c *Cluster) status(ctx context.Context, i int) (*clientv3.StatusResponse, error) {
+	cli, err := c.dial(i)
+	if err != nil {
+		return nil, err
+	}
+	return cli.Status(ctx, c.Endpoint(i))
+}
+
+// Login makes later clients log in. Empty arguments take that back.
+func (c *Cluster) Login(user, password string) { c.user, c.password = user, password }
+
+func (c *Cluster) context() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), Patience)
+}
