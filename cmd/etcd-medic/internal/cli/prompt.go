@@ -15,7 +15,7 @@ import (
 )
 
 // login finds the password of --user: behind its colon, in a file, in the environment, else from the person at the terminal.
-func (o *repairApplyOptions) login(s *Streams) error {
+func (o *repairApplyOptions) login(ctx context.Context, s *Streams) error {
 	name, password, given := strings.Cut(o.live.User, ":")
 	o.live.User = name
 	switch {
@@ -32,7 +32,9 @@ func (o *repairApplyOptions) login(s *Streams) error {
 		password = s.Getenv("ETCD_MEDIC_PASSWORD")
 	case s.In != nil:
 		var err error
-		if password, err = s.askPassword("password of " + name + ": "); err != nil {
+		if password, err = s.askPassword(ctx, "password of "+name+": "); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
 			return usagef("--password-file FILE, or ETCD_MEDIC_PASSWORD", "no password of %s: %v", name, err)
 		}
 	}
@@ -43,16 +45,27 @@ func (o *repairApplyOptions) login(s *Streams) error {
 	return nil
 }
 
-// askPassword reads a line, without showing it where the terminal can.
-func (s *Streams) askPassword(question string) (string, error) {
+// askPassword reads a line, without showing it where the terminal can. An interrupt leaves the terminal as it was.
+func (s *Streams) askPassword(ctx context.Context, question string) (string, error) {
 	s.clearStatus()
 	_, _ = fmt.Fprint(s.Err, question)
 	defer func() { _, _ = fmt.Fprintln(s.Err) }()
-	if f, ok := s.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	f, ok := s.In.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return s.answer(ctx, s.line)
+	}
+	shown, err := term.GetState(int(f.Fd()))
+	if err != nil {
+		return "", err
+	}
+	password, err := s.answer(ctx, func() (string, error) {
 		b, err := term.ReadPassword(int(f.Fd()))
 		return string(b), err
+	})
+	if ctx.Err() != nil {
+		err = errors.Join(ctx.Err(), term.Restore(int(f.Fd()), shown)) // whoever reads sits there until the process ends
 	}
-	return s.line()
+	return password, err
 }
 
 // line reads what a person types. One reader serves all questions: it may hold more than one line.
@@ -77,7 +90,7 @@ func (s *Streams) prompt() func(context.Context, []string) error {
 		_, _ = fmt.Fprintln(s.Err, strings.Join(text, "\n"))
 		for {
 			_, _ = fmt.Fprint(s.Err, "Enter when it is done, no to stop here: ")
-			answer, err := s.answer(ctx)
+			answer, err := s.answer(ctx, s.line)
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
@@ -97,15 +110,15 @@ func (s *Streams) prompt() func(context.Context, []string) error {
 	}
 }
 
-// answer reads a line, or gives up when ctx ends.
-func (s *Streams) answer(ctx context.Context) (string, error) {
+// answer waits for what is read, or gives up when ctx ends.
+func (s *Streams) answer(ctx context.Context, from func() (string, error)) (string, error) {
 	type line struct {
 		text string
 		err  error
 	}
 	read := make(chan line, 1)
 	go func() {
-		text, err := s.line()
+		text, err := from()
 		read <- line{text, err}
 	}()
 	select {

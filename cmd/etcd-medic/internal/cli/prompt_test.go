@@ -35,7 +35,7 @@ func TestLogin(t *testing.T) {
 			s.In = strings.NewReader(tc.typed)
 		}
 		o := &repairApplyOptions{live: repair.LiveOptions{User: tc.user}, password: tc.file}
-		err := o.login(s)
+		err := o.login(t.Context(), s)
 		if err != nil {
 			var u *usageError
 			if !errors.As(err, &u) || !strings.Contains(err.Error(), tc.want) {

@@ -72,7 +72,7 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 		Example: repairApplyExample,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.prepare(s, args); err != nil {
+			if err := o.prepare(cmd.Context(), s, args); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)
@@ -111,7 +111,7 @@ func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 }
 
 // prepare checks the flags against the mode.
-func (o *repairApplyOptions) prepare(s *Streams, args []string) error {
+func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []string) error {
 	if !slices.Contains(modes, o.mode) {
 		return usagef("--mode "+strings.Join(modes, ", --mode ")+"; see the ways in the plan", "%q is no mode", o.mode)
 	}
@@ -127,7 +127,7 @@ func (o *repairApplyOptions) prepare(s *Streams, args []string) error {
 	}
 	o.file, o.Specs, o.AllowUpgrade = args[0], o.specs, o.upgrade
 	if live {
-		if err := o.login(s); err != nil {
+		if err := o.login(ctx, s); err != nil {
 			return err
 		}
 	}
