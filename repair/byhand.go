@@ -33,7 +33,7 @@ func byHandSave(m *Member) []Command {
 func byHandStart(m *Member) []Command {
 	return []Command{
 		{"systemd", onHost(m, "systemctl start etcd")},
-		{"static-pod", onHost(m, "mv /etc/kubernetes/etcd.yaml.aside /etc/kubernetes/manifests/etcd.yaml")},
+		{"static-pod", onHost(m, startPod)},
 		{"etcdctl", endpoints(m) + " endpoint status -w table"},
 	}
 }
@@ -71,10 +71,17 @@ func byHandAdvance(best *Member, c *Cluster) []Command {
 	return out
 }
 
+// The kubelet takes a while to end the container of a manifest that is gone; until then the data dir must not be touched.
+const (
+	stopUnit = "systemctl stop etcd"
+	stopPod  = "mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.aside; while pgrep -x etcd >/dev/null; do sleep 1; done"
+	startPod = "mv /etc/kubernetes/etcd.yaml.aside /etc/kubernetes/manifests/etcd.yaml"
+)
+
 func byHandStop(m *Member) []Command {
 	return []Command{
-		{"systemd", onHost(m, "systemctl stop etcd")},
-		{"static-pod", onHost(m, "mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.aside")},
+		{"systemd", onHost(m, stopUnit)},
+		{"static-pod", onHost(m, stopPod)},
 	}
 }
 
@@ -83,8 +90,8 @@ func byHandRemove(best, m *Member) []Command {
 }
 
 func byHandSetAside(m *Member) []Command {
-	cmd := onHost(m, "mv DATA_DIR DATA_DIR.before-repair")
-	return []Command{{"systemd", cmd}, {"static-pod", cmd}}
+	cmd := onHost(m, "mv -T DATA_DIR DATA_DIR.before-repair")
+	return []Command{{"systemd", cmd}, {"static-pod", cmd}, {"note", "where DATA_DIR is a mount point: mv -T DATA_DIR/member DATA_DIR/member.before-repair"}}
 }
 
 func byHandAdd(best, m *Member, learner bool) []Command {

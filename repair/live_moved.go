@@ -13,8 +13,7 @@ import (
 func (f *field) moved(ctx context.Context) (notes []string, err error) {
 	r := f.r
 	if n := r.plan.Lost.CommittedEntries; n > 0 {
-		notes = append(notes, fmt.Sprintf("%s that %s lacks are given up, as the plan lists them; the plan has the commands that save them",
-			count(n, "committed effect", "committed effects"), r.best().Name))
+		notes = append(notes, givenUp(n, r.best().Name))
 	}
 	st, err := r.goal(ctx)
 	if err != nil {
@@ -49,6 +48,10 @@ func (f *field) moved(ctx context.Context) (notes []string, err error) {
 			"%v", r.unaccepted(bad...))
 	}
 	return notes, nil
+}
+
+func givenUp(n int, best string) string {
+	return fmt.Sprintf("%s that %s lacks are given up, as the plan lists them; the plan has the commands that save them", count(n, "committed effect", "committed effects"), best)
 }
 
 // leaves tells whether what a member holds now goes with it.

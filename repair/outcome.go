@@ -31,8 +31,10 @@ type Outcome struct {
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
 	// Dirs are the new data dirs by member.
-	Dirs  map[string]string `json:"dirs,omitempty"`
-	Notes []string          `json:"notes,omitempty"`
+	Dirs map[string]string `json:"dirs,omitempty"`
+	// Install are the commands that put the new data dirs in place, and what is left to do afterwards.
+	Install []Command `json:"install,omitempty"`
+	Notes   []string  `json:"notes,omitempty"`
 }
 
 // StepResult is what became of a step: done, already done, done before (in an earlier process), failed.

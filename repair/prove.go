@@ -73,7 +73,7 @@ func (s *session) proveHealthy(report *compare.Report) {
 		s.out.prove(healthy, notChecked, report.Verdict.Summary)
 	case len(fresh) == 0 && len(known) > 0:
 		s.out.prove("the members do not differ in any bucket; what diagnose finds came with "+s.plan.Best.Name, holds, report.Verdict.Class+": "+strings.Join(known, ", "))
-		s.out.Notes = append(s.out.Notes, s.plan.Best.Name+" is kept as it is, and "+report.Verdict.Summary+"; all members are equal in that now")
+		s.out.Notes = append(s.out.Notes, s.plan.Best.Name+" is kept as it is, and all members are equal in what diagnose said of it: "+s.plan.Verdict.Summary)
 	default:
 		s.out.prove(healthy, violated, report.Verdict.Class+": "+report.Verdict.Summary)
 	}

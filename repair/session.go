@@ -148,6 +148,9 @@ func (s *session) finish(err error, clean func() error) (*Outcome, error) {
 	if !s.out.Reached {
 		return s.out, &UnfinishedError{Step: "proof", Journal: s.j.path, Err: errors.New("a proof is violated"), Hint: "do not put the result into service; begin anew with --again"}
 	}
+	if n := s.plan.Lost.CommittedEntries; n > 0 && s.out.Mode != Live {
+		s.out.Notes = append(s.out.Notes, givenUp(n, s.plan.Best.Name))
+	}
 	if err := s.j.write(Record{State: StateEnd}); err != nil {
 		return s.out, err
 	}

@@ -13,6 +13,8 @@ type Standing struct {
 	// AtWork is true when a process holds the plan's lock now.
 	AtWork bool  `json:"atWork"`
 	Runs   []Run `json:"runs"`
+	// Next are the commands that lead on from here; words in capitals are to be filled in.
+	Next []string `json:"next"`
 }
 
 // Run is one run of the journal, carried on or not.
@@ -46,6 +48,7 @@ func Status(file string) (*Standing, error) {
 	for i := range st.Runs {
 		st.Runs[i].left(p)
 	}
+	st.Next = st.next(p, file, records)
 	return st, nil
 }
 
@@ -92,7 +95,7 @@ func (run *Run) step(r Record) {
 	}
 }
 
-// left lists the steps of the way that have not begun.
+// left names the steps and lists those of the way that have not begun.
 func (run *Run) left(p *Plan) {
 	mode := run.Mode
 	if mode == rehearsal || mode == Reseed {
@@ -101,21 +104,19 @@ func (run *Run) left(p *Plan) {
 		}
 	}
 	w := p.Way(mode)
-	if w == nil || run.State == "reached" {
+	if w == nil {
 		return
 	}
-	known := map[string]bool{}
+	titles, known := map[string]string{}, map[string]bool{}
+	for _, s := range append(stageSteps(), w.Steps...) {
+		titles[s.ID] = s.Title
+	}
 	for i := range run.Steps {
-		known[run.Steps[i].ID] = true
+		s := &run.Steps[i]
+		s.Title, known[s.ID] = titles[s.ID], true
 	}
 	for i := range w.Steps {
-		s := &w.Steps[i]
-		for j := range run.Steps {
-			if run.Steps[j].ID == s.ID {
-				run.Steps[j].Title = s.Title
-			}
-		}
-		if !known[s.ID] && s.Kind != StepHandOut {
+		if s := &w.Steps[i]; !known[s.ID] && s.Kind != StepHandOut && run.State != "reached" {
 			run.Left = append(run.Left, s.ID)
 		}
 	}

@@ -58,6 +58,7 @@ func (b *builder) install() {
 	s := Step{Kind: StepHandOut, Title: "put the new data dirs in place", Precondition: "all members are stopped",
 		Effect: "all members run on the new data dirs; all are replaced together, never one alone", Undo: "stop all, put the old data dirs back",
 		Done: "etcd-medic diagnose says healthy on fresh copies"}
+	s.ByHand = []Command{{"note", "first copy OUT to every host, under the same path"}}
 	for i := range b.p.Members {
 		m := &b.p.Members[i]
 		if m.Action == Retire && m.NotStartable != leftOver {
@@ -66,11 +67,11 @@ func (b *builder) install() {
 		if m.Action == Remove || m.Action == Retire {
 			continue
 		}
-		s.ByHand = append(s.ByHand,
-			Command{"systemd", onHost(m, fmt.Sprintf("systemctl stop etcd; mv DATA_DIR DATA_DIR.before-repair; cp -a OUT/%s DATA_DIR; chown -R etcd: DATA_DIR", m.folder()))},
-			Command{"static-pod", onHost(m, fmt.Sprintf("mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.aside; mv DATA_DIR DATA_DIR.before-repair; cp -a OUT/%s DATA_DIR", m.folder()))})
+		place := "mv -T DATA_DIR DATA_DIR.before-repair && cp -aT OUT/" + m.folder() + " DATA_DIR && chown -R --reference=DATA_DIR.before-repair DATA_DIR"
+		s.ByHand = append(s.ByHand, Command{"systemd", onHost(m, stopUnit+" && "+place)}, Command{"static-pod", onHost(m, stopPod+"; "+place)})
 	}
-	s.ByHand = append(s.ByHand, Command{"note", "when every data dir is in place: start all members"})
+	s.ByHand = append(s.ByHand, Command{"note", "when every data dir is in place, and not before, on every host:"}, Command{"systemd", "[each] systemctl start etcd"},
+		Command{"static-pod", "[each] " + startPod})
 	b.add(s)
 }
 

@@ -104,7 +104,7 @@ func TestLoginHidden(t *testing.T) {
 		{"correct horse: battery\n", "correct horse: battery", ""},
 		{"wrong\x15right\n", "right", ""}, // ^U begins the line anew
 		{"\n", "", "is missing"},
-		{"\x04right\n", "right", ""},      // ^D is not the end of anything
+		{"\x04right\n", "right", ""}, // ^D is not the end of anything
 	} {
 		p := newTerminal(t)
 		o, end := p.asks(t.Context())

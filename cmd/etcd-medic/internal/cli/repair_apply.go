@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
-	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/repair"
 )
 
@@ -153,60 +153,7 @@ func runRepairApply(ctx context.Context, o *repairApplyOptions) error {
 	out, err := repair.Apply(ctx, o.file, repair.ApplyOptions{RunOptions: o.RunOptions, Mode: repair.Mode(o.mode), Out: o.out, Live: o.live})
 	next := []string{"etcd-medic diagnose FRESH_COPIES"}
 	if o.out != "" {
-		next = []string{"etcd-medic diagnose " + o.out}
+		next = append([]string{"etcd-medic diagnose " + shellescape.Quote(o.out)}, next...)
 	}
 	return o.outcome(out, err, next)
-}
-
-const repairStatusLong = `Show where a plan stands: every run of a rehearsal or an application with its steps, what failed and what is left, from the journal
-beside the plan. Nothing is written.
-
-Exit codes: 0 done, 1 could not read, 2 wrong usage, 5 the plan was edited, 6 a run began and has not reached its goal.`
-
-func newRepairStatusCmd(s *Streams, run func(context.Context, *output, string) error) *cobra.Command {
-	o := &output{io: s}
-	cmd := &cobra.Command{
-		Use:     "status PLAN",
-		Short:   "show where a plan stands",
-		Long:    repairStatusLong,
-		Example: "  etcd-medic repair status plan.yaml\n  etcd-medic repair status plan.yaml -w json | jq .runs",
-		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), o, args[0]) },
-	}
-	o.flags(cmd)
-	return cmd
-}
-
-func runRepairStatus(_ context.Context, o *output, file string) error {
-	st, err := repair.Status(file)
-	if err != nil {
-		return err
-	}
-	if err := render.Document(o.io.Out, o.format, st, standingSheet(st, file), o.renderOptions()); err != nil {
-		return err
-	}
-	open := slices.ContainsFunc(st.Runs, func(r repair.Run) bool { return r.State == "failed" || r.State == "interrupted" })
-	if open {
-		return result(ExitUnfinished)
-	}
-	return nil
-}
-
-func standingSheet(st *repair.Standing, file string) render.Sheet {
-	head := render.Section{Pairs: [][2]string{{"plan", file}, {"way", string(st.Mode)}, {"at work", "no"}, {"runs", fmt.Sprint(len(st.Runs))}}}
-	if st.AtWork {
-		head.Pairs[2][1] = "yes, a process holds the plan's lock"
-	}
-	s := render.Sheet{Sections: []render.Section{head}}
-	for _, r := range st.Runs {
-		sec := render.Section{Title: fmt.Sprintf("run %d: %s, %s", r.Run, r.Mode, r.State), Head: []string{"step", "state", "seconds", "what"}}
-		for _, step := range r.Steps {
-			sec.Rows = append(sec.Rows, []string{step.ID, step.State, fmt.Sprintf("%.2f", step.Seconds), step.Detail})
-		}
-		for _, l := range r.Left {
-			sec.Rows = append(sec.Rows, []string{l, "left", "", ""})
-		}
-		s.Sections = append(s.Sections, sec)
-	}
-	return s
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
@@ -104,7 +105,7 @@ func planSheet(p *repair.Plan, file string) render.Sheet {
 		s.Sections = append(s.Sections, sec)
 	}
 	s.Sections = append(s.Sections, otherWays(p), render.Section{Title: "next", Lines: []string{"read " + file + ", then try it on scratch copies:"},
-		Commands: []string{"$ etcd-medic repair rehearse " + file}})
+		Commands: []string{"$ etcd-medic repair rehearse " + shellescape.Quote(file)}})
 	return s
 }
 

@@ -85,7 +85,10 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 
 func runRepairRehearse(ctx context.Context, o *repairRehearseOptions) error {
 	out, err := repair.Rehearse(ctx, o.file, o.RunOptions)
-	next := []string{"etcd-medic repair apply " + o.file + " --mode live --endpoints URL,…", "etcd-medic repair apply " + o.file + " --mode clone -o DIR"}
+	var next []string
+	if p, bad := repair.Load(o.file); bad == nil {
+		next = p.ApplyCommands(o.file)
+	}
 	return o.outcome(out, err, next)
 }
 
@@ -140,6 +143,13 @@ func outcomeSheet(out *repair.Outcome, next []string) render.Sheet {
 	}
 	if len(out.Notes) > 0 {
 		s.Sections = append(s.Sections, render.Section{Title: "notes", Lines: prefixed("- ", out.Notes)})
+	}
+	if len(out.Install) > 0 {
+		sec := render.Section{Title: "put in place"}
+		for _, c := range out.Install {
+			sec.Commands = append(sec.Commands, fmt.Sprintf("%-10s  %s", c.With, c.Run))
+		}
+		s.Sections = append(s.Sections, sec)
 	}
 	if len(next) > 0 {
 		s.Sections = append(s.Sections, render.Section{Title: "next", Commands: prefixed("$ ", next)})
