@@ -186,8 +186,8 @@ type tale struct {
 	tell func(t *testing.T, root string)
 	// class and cause of the verdict; cause "" is none. certainty is looked at when given.
 	class, cause, certainty string
-	// checks must be violated; causes must be listed, not must not.
-	checks, causes, not []string
+	// checks must be violated, holds must not; causes must be listed, not must not.
+	checks, holds, causes, not []string
 	// of names the sources, all when empty.
 	of []string
 }
@@ -210,6 +210,11 @@ func (c *tale) check(t *testing.T) {
 	for _, id := range c.checks {
 		if got := outcome(r, id); got != check.Violated {
 			t.Errorf("%s %s, want violated", id, got)
+		}
+	}
+	for _, id := range c.holds {
+		if got := outcome(r, id); got != check.Holds {
+			t.Errorf("%s %s, want holds: %+v", id, got, findings(r, "", id))
 		}
 	}
 	listed := map[string]bool{}

@@ -87,6 +87,7 @@ func stateChecks() []Check {
 		leasesOfKeysExist,
 		memberListsEqual,
 		memberListsAgree,
+		memberRowsTrue,
 		learnerFlags,
 		quorumPossible,
 		notRemoved,

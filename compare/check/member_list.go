@@ -1,0 +1,113 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// listByLog is the member list as conf changes make it, up to what one member has applied.
+type listByLog struct {
+	// newest is the last change that gave a member its peer URLs and was certainly applied.
+	newest map[dumplog.ID]*evidence.ConfEntry
+	// said are all peer URLs that applied changes ever asked for, open those of changes that the member may have applied.
+	said, open map[dumplog.ID][][]string
+	// whole is true when the changes reach back to the founding of the cluster.
+	whole bool
+
+	now     map[dumplog.ID][]string
+	removed map[dumplog.ID]bool
+}
+
+// listOf replays the conf changes of all logs under the rules by which servers refuse some of them (etcd's
+// membership.RaftCluster.ValidateConfigurationChange, all versions).
+func (in *Input) listOf(m *evidence.Member) *listByLog {
+	l := &listByLog{newest: map[dumplog.ID]*evidence.ConfEntry{}, said: map[dumplog.ID][][]string{}, open: map[dumplog.ID][][]string{}, now: map[dumplog.ID][]string{}, removed: map[dumplog.ID]bool{}}
+	changes := in.confChanges(m)
+	l.whole = len(changes) > 0 && changes[0].Index == 1
+	founding := l.whole
+	for i := range changes {
+		c := &changes[i]
+		founding = founding && c.Index == uint64(i+1) && c.Change.ID == 0
+		switch {
+		case c.Index > m.AppliedMax:
+			return l
+		case c.Change.Member == nil && c.Change.Type == dumplog.ConfChangeRemoveNode:
+			delete(l.now, c.Change.NodeID)
+			l.removed[c.Change.NodeID] = true
+		case c.Change.Member == nil || c.Change.Member.IsPromote || len(c.Change.Member.PeerURLs) == 0:
+		case c.Index > m.AppliedMin || c.Change.ID == 0 && !founding: // a forced start adds the member itself with URLs of no meaning
+			l.open[c.Change.NodeID] = append(l.open[c.Change.NodeID], c.Change.Member.PeerURLs)
+		default:
+			l.apply(c)
+		}
+	}
+	return l
+}
+
+// apply takes a change that gives peer URLs, unless servers refuse it.
+func (l *listByLog) apply(c *evidence.ConfEntry) {
+	id, urls := c.Change.NodeID, c.Change.Member.PeerURLs
+	_, here := l.now[id]
+	switch update := c.Change.Type == dumplog.ConfChangeUpdateNode; {
+	case l.removed[id], update && !here && l.whole, !update && here:
+		return
+	}
+	for other, have := range l.now {
+		if other != id && shareURL(have, urls) {
+			return
+		}
+	}
+	l.now[id], l.newest[id] = urls, c
+	l.said[id] = append(l.said[id], urls)
+}
+
+// ever tells whether some applied change gave the member these URLs, maybe whether one did that may have been applied.
+func (l *listByLog) ever(id dumplog.ID, urls []string) bool  { return among(l.said[id], urls) }
+func (l *listByLog) maybe(id dumplog.ID, urls []string) bool { return among(l.open[id], urls) }
+
+func among(list [][]string, urls []string) bool {
+	return slices.ContainsFunc(list, func(x []string) bool { return sameURLs(x, urls) })
+}
+
+// confChanges are the conf changes that the member's own log holds, and those of the others' logs outside of it, in index order.
+func (in *Input) confChanges(m *evidence.Member) []evidence.ConfEntry {
+	out := slices.Clone(m.WAL.Conf)
+	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 {
+		return out
+	}
+	s := m.WAL.Summary
+	have := map[uint64]bool{}
+	for _, o := range in.Members {
+		if o == m || !o.HasLog() || o.ClusterID != m.ClusterID {
+			continue
+		}
+		for _, c := range o.WAL.Conf {
+			if (c.Index < s.FirstIndex || c.Index > s.LastIndex) && c.Index <= o.Commit && !have[c.Index] {
+				have[c.Index] = true
+				out = append(out, c)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b evidence.ConfEntry) int { return int(int64(a.Index) - int64(b.Index)) })
+	return out
+}
+
+// takenByOther tells whether another row of the database has one of the URLs.
+func takenByOther(m *evidence.Member, row *dumpdb.Member, urls []string) bool {
+	return slices.ContainsFunc(m.DB.Members, func(o dumpdb.Member) bool { return o.ID != row.ID && shareURL(o.PeerURLs, urls) })
+}
+
+func shareURL(a, b []string) bool {
+	return slices.ContainsFunc(a, func(u string) bool { return slices.Contains(b, u) })
+}
+
+// sameURLs compares lists of URLs whatever their order.
+func sameURLs(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+func joinURLs(urls []string) string { return strings.Join(urls, ",") }

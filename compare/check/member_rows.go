@@ -1,0 +1,137 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var memberRowsTrue = Check{
+	ID: "M16", Title: "the rows of bucket members are what the log made them",
+	Doc: `A member's peer URLs come from the conf change that added it or the last one that updated it, its name and client URLs from what it published at
+a start. A row that says otherwise was edited or damaged, and when all databases say the same no comparison of members shows it. Wrong peer URLs cut
+the member off: from 3.6 on servers connect to what the bucket says, before that a restored or upgraded one does.
+Normal, and left out: 3.5.1 to 3.5.19 do not touch a row that is there, and up to 3.5 a start executes old changes again, so that any value that the
+log ever gave may stand; names and client URLs may be missing; changes that the server refuses (a URL that another member has, an ID that is
+removed); changes that are not applied yet; members whose addition was purged from the logs.`,
+	Needs: NeedDB | NeedLog,
+	Run:   runMemberRows,
+}
+
+func runMemberRows(in *Input) Result {
+	w := &rowFindings{in: in, by: map[string]*Finding{}}
+	checked := false
+	for _, m := range in.Members {
+		if !m.HasDB() || !m.HasLog() || m.AppliedMin == 0 {
+			continue
+		}
+		l := in.listOf(m)
+		for i := range m.DB.Members {
+			row := &m.DB.Members[i]
+			checked = w.peers(m, l, row) || checked
+			checked = w.attributes(m, row) || checked
+		}
+	}
+	if !checked {
+		return Result{Reason: "no log holds a change of a member that a database lists"}
+	}
+	return outcome(w.findings(), "")
+}
+
+// rowFindings puts members that hold one wrong value alike into one finding.
+type rowFindings struct {
+	in    *Input
+	by    map[string]*Finding
+	order []string
+}
+
+func (w *rowFindings) findings() []Finding {
+	var out []Finding
+	for _, k := range w.order {
+		out = append(out, *w.by[k])
+	}
+	return out
+}
+
+func (w *rowFindings) add(m *evidence.Member, row *dumpdb.Member, field, observed, expected string, f Finding) {
+	key := field + " " + row.ID.String() + " " + observed
+	have := w.by[key]
+	if have == nil {
+		f.Title = fmt.Sprintf("bucket members gives %s the %s %s, the log %s", w.in.MemberName(row.ID), field, observed, expected)
+		have, w.order = &f, append(w.order, key)
+		w.by[key] = have
+	}
+	have.Members = append(have.Members, m.Label())
+	have.Evidence = append(have.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page), Offset: Int64(row.Offset), Bucket: "members", Key: Bytes(row.ID.String()),
+		Field: field, Observed: observed, Expected: expected + ", of entry " + fmt.Sprint(f.At.Index), Show: showDB(m, "members")})
+}
+
+// peers judges the peer URLs of a row, false when the logs do not tell them.
+func (w *rowFindings) peers(m *evidence.Member, l *listByLog, row *dumpdb.Member) bool {
+	id := dumplog.ID(row.ID)
+	newest := l.newest[id]
+	if newest == nil {
+		return false
+	}
+	urls := newest.Change.Member.PeerURLs
+	switch {
+	case sameURLs(row.PeerURLs, urls), l.maybe(id, row.PeerURLs):
+		return true
+	case m.Version.Minor < 6 && (!l.whole || l.ever(id, row.PeerURLs)):
+		return true
+	case !l.whole && takenByOther(m, row, urls):
+		return true // the update may have been refused
+	}
+	f := Finding{Severity: Error, Class: "membership", At: At{Term: newest.Term, Index: newest.Index},
+		Explanation: fmt.Sprintf("%s gave it %v, and no later change that this member has applied gives another. The row was edited or damaged: members that connect by it look for this one in the wrong place",
+			what(newest), urls),
+		Remedy: []Remedy{{Text: "with a majority up: set the peer URLs that the member really has", Command: fmt.Sprintf("etcdctl member update %s --peer-urls=%s", row.ID, joinURLs(urls)),
+			Precondition: "the URLs of the log are those that the member listens on"}}}
+	if l.ever(id, row.PeerURLs) {
+		f.Severity, f.Class = Warning, ""
+		f.Explanation = fmt.Sprintf("%s gave it %v; the row has kept an older value of the log", what(newest), urls)
+	}
+	w.add(m, row, "peer URLs", fmt.Sprint(row.PeerURLs), fmt.Sprint(urls), f)
+	return true
+}
+
+// attributes judges name and client URLs, which a member publishes at its starts; an older one may stand.
+func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
+	if w.in.Replay == nil || w.in.Replay.Survey == nil {
+		return false
+	}
+	var name, urls bool
+	newest := -1
+	starts := w.in.Replay.Survey.Starts[dumplog.ID(row.ID)]
+	for i, s := range starts {
+		if s.Index > m.AppliedMax {
+			break
+		}
+		name, urls = name || s.Name == row.Name, urls || sameURLs(s.ClientURLs, row.ClientURLs)
+		if s.Index <= m.AppliedMin {
+			newest = i
+		}
+	}
+	if newest < 0 || m.Version.Minor < 6 && !w.in.listOf(m).whole {
+		return false
+	}
+	s := starts[newest]
+	f := Finding{Severity: Warning, At: At{Term: w.in.termAt(s.Index), Index: s.Index}, Explanation: fmt.Sprintf("the member never published that in the logs at hand, last in entry %d: the row was edited or damaged; its next start writes it anew", s.Index)}
+	if row.Name != "" && !name {
+		w.add(m, row, "name", fmt.Sprintf("%q", row.Name), fmt.Sprintf("%q", s.Name), f)
+	}
+	if len(row.ClientURLs) > 0 && !urls {
+		w.add(m, row, "client URLs", fmt.Sprint(row.ClientURLs), fmt.Sprint(s.ClientURLs), f)
+	}
+	return true
+}
+
+func what(c *evidence.ConfEntry) string {
+	verb := "the addition"
+	if c.Change.Type == dumplog.ConfChangeUpdateNode {
+		verb = "the update"
+	}
+	return fmt.Sprintf("%s of member %s in entry %d/%d", verb, c.Change.NodeID, c.Term, c.Index)
+}
