@@ -130,33 +130,8 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 	if _, err := retry(ctx, func() (*clientv3.PutResponse, error) { return c.Put(ctx, "/after", "v") }); err != nil {
 		return fmt.Errorf("write as root without a password: %w", err)
 	}
-	last := ms[2]
-	list, err := c.MemberList(ctx)
+	fresh, id, err := asLearner(ctx, s, c, ms[2])
 	if err != nil {
-		return err
-	}
-	if err := last.Stop(ctx); err != nil {
-		return err
-	}
-	for _, m := range list.Members {
-		if m.Name == last.Name() {
-			if _, err := c.MemberRemove(ctx, m.ID); err != nil {
-				return err
-			}
-		}
-	}
-	conf := last.Config()
-	added, err := retry(ctx, func() (*clientv3.MemberAddResponse, error) { return c.MemberAddAsLearner(ctx, conf.PeerURLs) })
-	if err != nil {
-		return err
-	}
-	conf.DataDir += ".new"
-	conf.Existing = true
-	fresh, err := s.Start(ctx, conf)
-	if err != nil {
-		return err
-	}
-	if err := fresh.Ready(ctx); err != nil {
 		return err
 	}
 	leader, err := s.Leader(ctx)
@@ -167,7 +142,7 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 	if err != nil {
 		return err
 	}
-	if _, err := retry(ctx, func() (*clientv3.MemberPromoteResponse, error) { return lc.MemberPromote(ctx, added.Member.ID) }); err != nil {
+	if _, err := retry(ctx, func() (*clientv3.MemberPromoteResponse, error) { return lc.MemberPromote(ctx, id) }); err != nil {
 		return err
 	}
 	fc, err := fresh.Client()
@@ -183,6 +158,35 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 		return fmt.Errorf("the new member holds %d keys of 4", len(r.Kvs))
 	}
 	return nil
+}
+
+// asLearner stops and removes a member, and adds and starts it again, empty.
+func asLearner(ctx context.Context, s *node.Sandbox, c *clientv3.Client, old *node.Member) (fresh *node.Member, id uint64, err error) {
+	list, err := c.MemberList(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := old.Stop(ctx); err != nil {
+		return nil, 0, err
+	}
+	for _, m := range list.Members {
+		if m.Name == old.Name() {
+			if _, err := c.MemberRemove(ctx, m.ID); err != nil {
+				return nil, 0, err
+			}
+		}
+	}
+	conf := old.Config()
+	added, err := retry(ctx, func() (*clientv3.MemberAddResponse, error) { return c.MemberAddAsLearner(ctx, conf.PeerURLs) })
+	if err != nil {
+		return nil, 0, err
+	}
+	conf.DataDir += ".new"
+	conf.Existing = true
+	if fresh, err = s.Start(ctx, conf); err != nil {
+		return nil, 0, err
+	}
+	return fresh, added.Member.ID, fresh.Ready(ctx)
 }
 
 func retry[T any](ctx context.Context, f func() (T, error)) (T, error) {

@@ -37,6 +37,26 @@ func grant(t testing.TB, path string, id uint64, ttl int64) {
 	}
 }
 
+// damaged is a copy of a database with a page zeroed, a page header made random, the end cut off, or the meta pages and another one zeroed.
+func damaged(raw []byte, i int, rnd *rand.Rand) []byte {
+	b := append([]byte{}, raw...)
+	page := (2 + rnd.IntN(len(b)/4096-2)) * 4096
+	switch i % 4 {
+	case 0:
+		clear(b[page : page+4096])
+	case 1:
+		for j := range 16 {
+			b[page+j] = byte(rnd.Uint32())
+		}
+	case 2:
+		b = b[:len(b)*(i+1)/49]
+	case 3:
+		clear(b[:8192])
+		clear(b[page : page+4096])
+	}
+	return b
+}
+
 // TestDamageIsTold destroys pages, bytes and tails: either the extract is what it was, or it says that something is lost. A key that it
 // does give has a value that some record of it really had.
 func TestDamageIsTold(t *testing.T) {
@@ -59,21 +79,7 @@ func TestDamageIsTold(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	same, told := 0, 0
 	for i := range 48 {
-		b := append([]byte{}, raw...)
-		page := (2 + rnd.IntN(len(b)/4096-2)) * 4096
-		switch i % 4 {
-		case 0:
-			clear(b[page : page+4096])
-		case 1:
-			for j := range 16 {
-				b[page+j] = byte(rnd.Uint32())
-			}
-		case 2:
-			b = b[:len(b)*(i+1)/49]
-		case 3:
-			clear(b[:8192])
-			clear(b[page : page+4096])
-		}
+		b := damaged(raw, i, rnd)
 		bad := filepath.Join(dir, "bad")
 		if err := os.WriteFile(bad, b, 0o600); err != nil {
 			t.Fatal(err)

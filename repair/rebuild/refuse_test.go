@@ -115,10 +115,9 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-func TestDamagedInput(t *testing.T) {
+func TestDamagedLog(t *testing.T) {
 	r, dir := small(t)
 	at := r.points[2].index
-	logs := []evidence.Spec{{Where: dir}}
 	senseless := []evidence.Spec{{Where: rewritten(t, dir, func(e *raftpb.Entry) bool {
 		if e.Index == at {
 			e.Data = []byte{0xff, 0xff, 0xff}
@@ -145,8 +144,13 @@ func TestDamagedInput(t *testing.T) {
 		t.Error(d)
 	}
 	flips(t, dir, r.points[len(r.points)-1])
+}
+
+func TestDamagedBase(t *testing.T) {
+	r, dir := small(t)
+	logs := []evidence.Spec{{Where: dir}}
 	base := filepath.Join(t.TempDir(), "base.db")
-	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: at}, Out: base}); err != nil {
+	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: r.points[2].index}, Out: base}); err != nil {
 		t.Fatal(err)
 	}
 	whole, _ := os.ReadFile(base)
