@@ -87,20 +87,7 @@ func (s *scenario) truncate(file string, by int) {
 func (s *scenario) frames(segment string) []int64 {
 	b, err := os.ReadFile(segment)
 	s.must(err)
-	at := []int64{0}
-	for off := int64(0); off+8 <= int64(len(b)); {
-		word := binary.LittleEndian.Uint64(b[off:])
-		if word == 0 {
-			break
-		}
-		n := int64(word & (1<<56 - 1))
-		if word>>63 == 1 {
-			n += int64(word >> 56 & 7)
-		}
-		off += 8 + n
-		at = append(at, off)
-	}
-	return at
+	return recordOffsets(b)
 }
 
 func (s *scenario) tornTail(args []string) {

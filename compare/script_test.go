@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"go.etcd.io/etcd/api/v3/authpb"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -13,29 +12,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// newScript is a cluster of three with the users root and app, app allowed below /app/, auth on, all members started.
-func newScript(version string) *clustertest.Script {
-	s := &clustertest.Script{Members: 3, Version: version, Of: map[int]clustertest.ScriptMember{}}
-	s.Add(clustertest.Step{Empty: true})
-	for m := range s.Members {
-		s.Start(m)
-	}
-	return s
-}
+func newScript(version string) *clustertest.Script { return clustertest.NewScript(version) }
 
+// withAuth has the users root and app, app allowed below /app/, and auth on.
 func withAuth(s *clustertest.Script) *clustertest.Script {
-	for _, r := range []*pb.InternalRaftRequest{
-		{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "root"}},
-		{AuthUserAdd: &pb.AuthUserAddRequest{Name: "root", HashedPassword: "aGFzaA=="}},
-		{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "root", Role: "root"}},
-		{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "app"}},
-		{AuthUserAdd: &pb.AuthUserAddRequest{Name: "app", HashedPassword: "aGFzaA=="}},
-		{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "app", Role: "app"}},
-		{AuthRoleGrantPermission: &pb.AuthRoleGrantPermissionRequest{Name: "app", Perm: &authpb.Permission{PermType: authpb.READWRITE, Key: []byte("/app/"), RangeEnd: []byte("/app0")}}},
-		{AuthEnable: &pb.AuthEnableRequest{}},
-	} {
-		s.Add(clustertest.Step{Req: r})
-	}
+	s.EnableAuth()
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
@@ -114,7 +115,7 @@ func TestEveryPrefix(t *testing.T) {
 						want = append(want, e)
 					}
 				}
-				if !equalEntries(got.entries, want) {
+				if !slices.Equal(got.entries, want) {
 					t.Fatalf("cut at %d: %d entries, want %d", n, len(got.entries), len(want))
 				}
 				atBorder := n == 0
@@ -142,18 +143,6 @@ func recordEnds(t *testing.T, dir string) map[int64]int64 {
 		ends[r.Offset] = r.Offset + r.Len
 	}
 	return ends
-}
-
-func equalEntries(a, b []seenEntry) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // TestEveryBitFlip flips every bit of the log, one at a time: damage is reported at the record that holds the bit, the

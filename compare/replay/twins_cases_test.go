@@ -37,27 +37,12 @@ func synth(edit func(*clustertest.Synth)) func(*testing.T, string) []string {
 func scripted(version string, edit func(*clustertest.Script)) func(*testing.T, string) []string {
 	return func(t *testing.T, dir string) []string {
 		t.Helper()
-		s := &clustertest.Script{Members: 3, Version: version, Of: map[int]clustertest.ScriptMember{}}
+		s := clustertest.NewScript(version)
 		as := func(user string, r *pb.InternalRaftRequest) { s.Add(clustertest.Step{User: user, Req: r}) }
 		put := func(user, key string, lease int64) {
 			as(user, &pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte(key), Value: []byte(user), Lease: lease}})
 		}
-		s.Add(clustertest.Step{Empty: true})
-		for m := range s.Members {
-			s.Start(m)
-		}
-		for _, r := range []*pb.InternalRaftRequest{
-			{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "root"}},
-			{AuthUserAdd: &pb.AuthUserAddRequest{Name: "root", HashedPassword: "aGFzaA=="}},
-			{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "root", Role: "root"}},
-			{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "app"}},
-			{AuthUserAdd: &pb.AuthUserAddRequest{Name: "app", HashedPassword: "aGFzaA=="}},
-			{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "app", Role: "app"}},
-			{AuthRoleGrantPermission: &pb.AuthRoleGrantPermissionRequest{Name: "app", Perm: &authpb.Permission{PermType: authpb.READWRITE, Key: []byte("/app/"), RangeEnd: []byte("/app0")}}},
-			{AuthEnable: &pb.AuthEnableRequest{}},
-		} {
-			as("", r)
-		}
+		s.EnableAuth()
 		as("root", &pb.InternalRaftRequest{LeaseGrant: &pb.LeaseGrantRequest{ID: 9, TTL: 600}})
 		for i := range 30 {
 			put("app", "/app/"+string(rune('a'+i%7)), 0)
