@@ -43,11 +43,21 @@ func (c *collected) next(r *Report) {
 	case "foreign-cluster":
 		add("sort the sources by cluster ID and diagnose each cluster on its own", "")
 	case "backup-damaged":
-		add("do not rely on this file; take a new snapshot from a healthy member", "etcdctl snapshot save NEW.db")
+		for _, s := range BackupNext() {
+			add(s.Text, s.Command)
+		}
 	case "inconclusive":
 		add("bring what is missing (see the checks that could not be made) and run again", "")
 	default:
 		c.nextHealthy(r, add)
+	}
+}
+
+// BackupNext is what to do about a damaged backup.
+func BackupNext() []Next {
+	return []Next{
+		{Text: "do not rely on this file: fetch it again from where it was saved, or take a backup of another time, and prove that one before a restore", Command: "etcd-medic verify OTHER.db"},
+		{Text: "take a new snapshot from a healthy member", Command: "etcdctl snapshot save NEW.db"},
 	}
 }
 

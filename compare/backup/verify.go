@@ -72,7 +72,7 @@ func next(r *compare.Report) {
 		}
 	case "backup-damaged":
 		if d != nil {
-			r.Next = []compare.Next{{Text: "do not rely on this file; take a new snapshot from a healthy member", Command: "etcdctl snapshot save NEW.db"}}
+			r.Next = compare.BackupNext()
 		}
 	}
 }

@@ -23,6 +23,10 @@ var everyBucket = []string{"key", "meta", "lease", "alarm", "auth", "authUsers",
 
 func judgeBackupBuckets(m *evidence.Member) []Finding {
 	var fs []Finding
+	if m.Rootless() {
+		return []Finding{backupFinding(m, Error, "no bucket can be reached", "the damage of the pages hides all of them; see D02",
+			Evidence{Observed: "none", Expected: "the buckets of a server", Show: showDB(m, "")})}
+	}
 	for _, want := range everyBucket {
 		if slices.ContainsFunc(m.DB.Buckets, func(b dumpdb.Bucket) bool { return b.Name == want }) {
 			continue
@@ -51,7 +55,7 @@ func judgeBackupMembers(m *evidence.Member) []Finding {
 		fs = append(fs, backupFinding(m, Warning, title, "a restore writes a new member list, so the keys are not touched by this",
 			Evidence{Bucket: "members", Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, "members")}))
 	}
-	if len(m.DB.Members) == 0 {
+	if len(m.DB.Members) == 0 && !m.Rootless() {
 		odd("", "the member list is empty", "no rows", "one row per member")
 	}
 	names, urls := map[string]dumpdb.ID{}, map[string]dumpdb.ID{}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -24,8 +25,8 @@ func runDBMetas(in *Input) Result {
 		}
 		seen = true
 		for _, p := range m.DB.Handle.Metas() {
-			if p.Valid {
-				continue
+			if p.Valid || m.DB.Handle.Size() <= int64(p.Page)*int64(m.DB.Handle.PageSize()) && slices.ContainsFunc(m.DB.Damage, cutShort) {
+				continue // D02 tells that the file ends before it
 			}
 			fs = append(fs, Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: meta page %d of the database is invalid", m.Label(), p.Page),
 				Explanation: p.Problem + "; a server would open the file at the other meta page, an older transaction",
@@ -60,6 +61,7 @@ func runDBPages(in *Input) Result {
 			}
 		}
 	}
+	slices.SortStableFunc(fs, func(a, b Finding) int { return cutFirst(a) - cutFirst(b) })
 	if !seen {
 		return Result{Reason: "no source brought a database"}
 	}
@@ -79,6 +81,33 @@ func (in *Input) unreadableDBs() string {
 	return s
 }
 
+// cutFirst orders the damage of a file that lost its end: what is lost as a whole comes before what refers to it.
+func cutFirst(f Finding) int {
+	if f.Evidence[0].Field == string(dumpdb.DamageTruncated) {
+		return 0
+	}
+	return 1
+}
+
+// tellCut says of a file that lost its end which pages are gone, and whether anything can be reached in what is left.
+func tellCut(f *Finding, m *evidence.Member) {
+	size, page, pages := m.DB.Handle.Size(), int64(m.DB.Handle.PageSize()), int64(m.DB.Handle.Meta().HighWater)
+	whole := size / page
+	if whole >= pages {
+		return
+	}
+	f.Title = fmt.Sprintf("%s: the database file ends after %d of %d bytes", m.Label(), size, pages*page)
+	f.Explanation = fmt.Sprintf("pages %d..%d of %d are lost", whole, pages-1, pages)
+	switch {
+	case m.Rootless() && whole <= 2:
+		f.Explanation += ": nothing but meta pages is left. Not a single key, user or lease can be had from this file"
+	case m.Rootless():
+		f.Explanation += fmt.Sprintf(", the root page %d among them: no bucket can be reached any more. Pages 2..%d can still hold records, but nothing tells which of them are current", m.DB.Handle.Meta().Root, whole-1)
+	default:
+		f.Explanation += "; the buckets that are still reached are read as far as their pages are there"
+	}
+}
+
 func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 	f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: database page %d is damaged (%s)", m.Label(), d.Page, d.Kind), Explanation: d.Error()}
 	if lo, ok := revOf(d.FirstKey); ok && d.Bucket == "key" {
@@ -91,6 +120,10 @@ func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 	}
 	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(d.Page), Offset: Int64(d.Offset), Bucket: d.Bucket, Field: string(d.Kind),
 		Observed: orText(d.Observed, d.Error()), Expected: orText(d.Expected, "a sound page"), Show: showDB(m, fmt.Sprintf("--page %d", d.Page))}}
+	if d.Kind == dumpdb.DamageTruncated && m.DB.Handle != nil {
+		tellCut(&f, m)
+		f.Evidence[0].Show = showDB(m, "--pages")
+	}
 	return f
 }
 

@@ -240,6 +240,9 @@ func (m *Member) dbFacts(f *Facts) {
 	if r := d.Meta.FinishedCompact; r != nil {
 		db.FinishedCompact = &r.Main
 	}
+	if m.Rootless() {
+		return // what the buckets hold is unknown, not nothing
+	}
 	if kv := d.KV; kv != nil {
 		db.CurrentRevision, db.CompactRevision = &kv.CurrentRev, &kv.CompactRev
 		db.Keys, db.Revisions, db.Tombstones = &kv.LiveKeys, &kv.Revisions, &kv.Tombstones

@@ -134,6 +134,11 @@ func (m *Member) HasLog() bool {
 // HasDB tells whether the source brought a db that opens.
 func (m *Member) HasDB() bool { return m.DB != nil && m.DB.Handle != nil }
 
+// Rootless tells a database that opens and in which no bucket can be reached, because of damage: what it holds is unknown, not none.
+func (m *Member) Rootless() bool {
+	return m.HasDB() && len(m.DB.Buckets) == 0 && len(m.DB.Damage) > 0
+}
+
 // ConsistentIndex returns meta/consistent_index, 0 when absent; where the stored one is impossible, the one it was taken for instead
 // (see Believe).
 func (m *Member) ConsistentIndex() uint64 {

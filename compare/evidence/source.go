@@ -199,7 +199,7 @@ func detectFile(where string, st fs.FileInfo) (layout, error) {
 	base := filepath.Base(where)
 	switch {
 	case st.Size() == 0:
-		return layout{}, &SourceError{Where: where, Found: "an empty file", Expected: expectedSource}
+		return layout{}, &SourceError{Where: where, Found: "an empty file (a save or a copy that never got a byte)", Expected: expectedSource}
 	case strings.HasSuffix(base, ".snap"):
 		return layout{kind: KindSnap, root: where, snapFile: where}, nil
 	case strings.HasSuffix(base, ".wal"):
@@ -215,7 +215,9 @@ func detectFile(where string, st fs.FileInfo) (layout, error) {
 		return layout{}, &SourceError{Where: where, Found: noBolt(st.Size()), Expected: expectedSource}
 	}
 	l := layout{kind: KindDB, root: where, db: where}
-	if st.Size()%512 == trailerLen || looksLikeSnapshot(head[:n]) {
+	// No server leaves a database of less than two pages: a save or a copy was cut.
+	cut := st.Size() < 2*4096 && base != "db"
+	if st.Size()%512 == trailerLen || looksLikeSnapshot(head[:n]) || cut {
 		l.kind = KindBackup
 	}
 	return l, nil
