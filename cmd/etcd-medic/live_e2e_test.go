@@ -59,11 +59,9 @@ func TestE2ELiveApply(t *testing.T) {
 	}
 }
 
-// diverge enables auth, makes node2 drop what comes through the others, and plans the repair from copies.
-func (r *rig) diverge() (plan string) {
+// enableAuth makes a user root and turns auth on.
+func (r *rig) enableAuth(ctx context.Context) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
-	defer cancel()
 	c := r.client(0, "")
 	_, e1 := c.UserAdd(ctx, r.root, r.secret)
 	_, e2 := c.RoleAdd(ctx, "root")
@@ -73,6 +71,14 @@ func (r *rig) diverge() (plan string) {
 	_, e3 := c.UserGrantRole(ctx, r.root, "root")
 	_, e4 := c.AuthEnable(ctx)
 	must(r.t, errors.Join(e1, e2, e3, e4))
+}
+
+// diverge enables auth, makes node2 drop what comes through the others, and plans the repair from copies.
+func (r *rig) diverge() (plan string) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
+	defer cancel()
+	r.enableAuth(ctx)
 	r.write(ctx, 0, "/before/", 70)
 	st, err := r.client(0, r.root).AuthStatus(ctx)
 	must(r.t, err)

@@ -55,7 +55,7 @@ printf 'INITIAL=%s\nPEER=%s\nCLIENT=%s\n' "'$initial'" "$PEER" "$CLIENT" > "$h/e
 cd "$h"
 env -i PATH="$PATH" "$ETCD_BINARY" --name "$1" --data-dir "$h/data" --listen-peer-urls "$PEER" --initial-advertise-peer-urls "$PEER" \
   --listen-client-urls "$CLIENT" --advertise-client-urls "$CLIENT" --initial-cluster "$initial" --initial-cluster-state "$state" \
-  --initial-cluster-token rig --snapshot-count 50 --logger zap --unsafe-no-fsync \
+  --initial-cluster-token rig --snapshot-count 50 --logger zap --unsafe-no-fsync $AUTH_TOKEN \
   --cert-file "$RIG/tls/server.pem" --key-file "$RIG/tls/server-key.pem" $CLIENT_CERT_AUTH \
   --peer-trusted-ca-file "$RIG/tls/ca.pem" --peer-cert-file "$RIG/tls/server.pem" --peer-key-file "$RIG/tls/server-key.pem" --peer-client-cert-auth >> "$h/log" 2>&1 &
 pid=$!
@@ -92,6 +92,9 @@ func newRig(t *testing.T, binary string, clientCert bool) *rig {
 		auth = "--client-cert-auth --trusted-ca-file " + r.pem("ca")
 	}
 	t.Setenv("CLIENT_CERT_AUTH", auth)
+	if os.Getenv("JWT_TTL") != "" {
+		t.Setenv("AUTH_TOKEN", fmt.Sprintf("--auth-token jwt,pub-key=%s,priv-key=%s,sign-method=ES256,ttl=%s", r.pem("server"), r.pem("server-key"), os.Getenv("JWT_TTL")))
+	}
 	t.Cleanup(r.end)
 	var initial []string
 	var peers []string

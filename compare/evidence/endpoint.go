@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -87,7 +88,42 @@ func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 		all = append(all, cfg.Endpoints...)
 	}
 	cfg.Endpoints = all
-	return clientv3.New(cfg)
+	c, err := clientv3.New(cfg)
+	if err != nil { // a client that logs in at once says no more than that the time is over
+		if why := handshake(&cfg); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+		err = fmt.Errorf("%s: no login (running? see --cacert, --cert, --key, --user): %w", strings.Join(endpoints, ","), err)
+	}
+	return c, err
+}
+
+// handshake finds out what a client keeps to itself: why no endpoint takes a connection; nil when one does.
+func handshake(cfg *clientv3.Config) error {
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.DialTimeout)
+	defer cancel()
+	var first error
+	for _, e := range cfg.Endpoints {
+		u, err := url.Parse(e)
+		if err != nil {
+			return err
+		}
+		var c net.Conn
+		if cfg.TLS != nil && u.Scheme == "https" {
+			d := tls.Dialer{Config: cfg.TLS}
+			c, err = d.DialContext(ctx, "tcp", u.Host)
+		} else {
+			var d net.Dialer
+			c, err = d.DialContext(ctx, "tcp", u.Host)
+		}
+		if err == nil {
+			return c.Close()
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 // unreachable is a failure to do the job, not a wrong source: the member may be down, or the access flags wrong.
