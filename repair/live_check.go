@@ -75,6 +75,9 @@ func (f *field) meet(ctx context.Context, resumed bool) error {
 			continue
 		}
 		if !f.woken {
+			n := "the cluster has no leader now: members that are down are started on their own data dirs first; everything is checked after that, before anything else is done"
+			f.r.out.Notes = append(f.r.out.Notes, n)
+			f.o.Notice(n)
 			if err := f.confirm(ctx, resumed); err != nil {
 				return err
 			}

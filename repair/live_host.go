@@ -209,6 +209,9 @@ func (f *field) instructions(m *Member, what string, hand []Command, initial str
 	text := []string{fmt.Sprintf(title[what], m.Name, hexID(f.r.idOf(m))) + ", one of:"}
 	fill := strings.NewReplacer("DATA_DIR", f.dataDir(m), "=INITIAL_CLUSTER", "="+initial, `"INITIAL_CLUSTER"`, `"`+initial+`"`)
 	for _, c := range hand {
+		if c.With == "etcdctl" { // that is looked at here
+			continue
+		}
 		text = append(text, fmt.Sprintf("  %-10s  %s", c.With, fill.Replace(c.Run)))
 	}
 	return append(text, then[what])

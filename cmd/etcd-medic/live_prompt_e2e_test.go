@@ -26,7 +26,7 @@ type operator struct {
 	args []string
 }
 
-const question = "Enter when it is done, no to stop here: "
+const question = ", no to stop here: "
 
 // sits runs the command once. answer gets everything that was said since the last answer and returns what is typed; an error ends the input.
 func (o *operator) sits(ctx context.Context, answer func(said string) (string, error)) (code int, stdout, stderr string) {

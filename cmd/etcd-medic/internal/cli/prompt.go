@@ -88,8 +88,12 @@ func (s *Streams) prompt() func(context.Context, []string) error {
 	return func(ctx context.Context, text []string) error {
 		s.clearStatus()
 		_, _ = fmt.Fprintln(s.Err, strings.Join(text, "\n"))
+		ask := "Enter when it is done, no to stop here: "
+		if strings.HasSuffix(text[len(text)-1], "?") {
+			ask = "Enter for yes, no to stop here: "
+		}
 		for {
-			_, _ = fmt.Fprint(s.Err, "Enter when it is done, no to stop here: ")
+			_, _ = fmt.Fprint(s.Err, ask)
 			answer, err := s.answer(ctx, s.line)
 			switch {
 			case ctx.Err() != nil:

@@ -66,3 +66,14 @@ func TestPromptEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPromptAsks: a question is answered, a step is done.
+func TestPromptAsks(t *testing.T) {
+	for text, want := range map[string]string{"begin?": "Enter for yes, no to stop here: ", "stop node1": "Enter when it is done, no to stop here: "} {
+		var stderr bytes.Buffer
+		s := &Streams{In: strings.NewReader("\n"), Err: &stderr, Getenv: os.Getenv}
+		if err := s.prompt()(t.Context(), []string{text}); err != nil || stderr.String() != text+"\n"+want {
+			t.Errorf("%q: %v, %q", text, err, &stderr)
+		}
+	}
+}

@@ -37,7 +37,10 @@ const repairApplyLong = `Carry a plan out and prove the result.
                        stops the run. Stopping a member, moving its data dir aside and starting it are done by --hook-stop,
                        --hook-wipe and --hook-start, or by you: the steps are printed one by one and wait for an answer.
 
-Live mode first tells how far the members went on since the plan's copies. It refuses when a member that is taken out has meanwhile
+A cluster that waits for a member for its majority has no leader and answers little: then the plan's steps that start members on their own
+data dirs come first, and everything is checked once it has a leader, before anything else is done. --endpoints names these members too.
+
+Live mode tells how far the members went on since the plan's copies. It refuses when a member that is taken out has meanwhile
 taken in writes that the best member lacks and the plan does not list; --accept-lost-writes goes on all the same. Right before a
 member is taken out, its own snapshot is saved beside that of the best one (--backup), and the comparison is made again.
 
