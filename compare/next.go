@@ -202,6 +202,9 @@ func (c *collected) nextHealthy(r *Report, add func(text, command string)) {
 	if r.Verdict.Class == "lagging" {
 		add("start the lagging member; it catches up on its own", "")
 	}
+	if c.absentVoters() > 0 {
+		add("copy the data dirs of the other members (each server stopped) and diagnose them together: what differs between members does not show on one", "etcd-medic diagnose "+c.firstLabel()+" OTHER_MEMBER...")
+	}
 	if len(r.Next) == 0 {
 		add("nothing to repair; look around", "etcd-medic dumpdb "+c.firstLabel())
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -208,12 +209,32 @@ func (c *collected) healthy(r *Report) {
 		v.Class, v.Summary = "compaction-skew", "compaction progress or page layout differ, content does not"
 	default:
 		v.Class, v.Summary = "healthy", "nothing beyond what differs normally"
+		if n := c.absentVoters(); n > 0 {
+			v.Summary = fmt.Sprintf("nothing is wrong with this member by itself; whether it agrees with the other %s only beside them can be said", count(n, "voter", "voters"))
+			if c.foundingOnly() {
+				v.Summary += ". It holds nothing but the founding of the cluster: it is new, or its data dir was wiped"
+			}
+		}
 	}
 	for _, f := range r.Findings {
 		if f.Severity == check.Warning {
 			v.Summary += "; " + f.Title
 		}
 	}
+}
+
+// absentVoters counts the voters beside the one member that was given; 0 when several were, or it is alone in its cluster.
+func (c *collected) absentVoters() int {
+	if len(c.in.Members) != 1 || c.in.Members[0].Source.Kind != evidence.KindDataDir {
+		return 0
+	}
+	return max(len(c.in.Members[0].Membership.Voters)-1, 0)
+}
+
+// foundingOnly tells whether the one member's log holds the conf changes of its bootstrap and nothing else.
+func (c *collected) foundingOnly() bool {
+	m := c.in.Members[0]
+	return m.HasLog() && m.WAL.Summary.LastIndex == check.Founded(m)
 }
 
 func has(fs []check.Finding, class string) bool {
