@@ -55,7 +55,7 @@ func AsRefusal(err error) error {
 	case errors.As(err, &nodes):
 		return &RefusedError{Reason: nodes.Error(), Hint: nodes.Hint, Err: err}
 	case errors.As(err, &dirs):
-		return &RefusedError{Reason: dirs.Error(), Err: err}
+		return &RefusedError{Reason: dirs.Reason, Err: err}
 	}
 	return err
 }

@@ -5,6 +5,7 @@ package main_test
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestE2EExtractIntoCluster(t *testing.T) {
 	must(t, err)
 
 	extract := []string{"extract", source, "--prefix", "/app/", "--only-if-absent", "--to-endpoints", strings.Join(r.clients, ",")}
-	tls := append(extract, "--cacert", r.pem("ca"), "--cert", r.pem("operator"), "--key", r.pem("operator-key"))
+	tls := slices.Concat(extract, []string{"--cacert", r.pem("ca"), "--cert", r.pem("operator"), "--key", r.pem("operator-key")})
 	as := func(user, password string) []string { return []string{"ETCD_MEDIC_USER=" + user + ":" + password} }
 	fails := func(code int, env, args []string, want string) {
 		t.Helper()
@@ -55,13 +56,13 @@ func TestE2EExtractIntoCluster(t *testing.T) {
 			t.Errorf("%d keys after %v", n, args)
 		}
 	}
-	fails(1, as("root", r.secret), extract, "certificate")                  // nobody vouches for the servers
-	fails(1, nil, append(tls, "--write"), "permission denied")              // the certificate names nobody with a role
-	fails(1, as("root", "guess"), append(tls, "--write"), "authentication") // a wrong password
-	fails(3, as("reader", r.secret), append(tls, "--write"), "permission denied")
+	fails(1, as("root", r.secret), extract, "certificate")                                   // nobody vouches for the servers
+	fails(1, nil, slices.Concat(tls, []string{"--write"}), "permission denied")              // the certificate names nobody with a role
+	fails(1, as("root", "guess"), slices.Concat(tls, []string{"--write"}), "authentication") // a wrong password
+	fails(3, as("reader", r.secret), slices.Concat(tls, []string{"--write"}), "permission denied")
 	fails(0, as("root", r.secret), tls, "39") // a dry run
 
-	stdout, stderr := r.medic(0, as("root", r.secret), append(tls, "--write")...)
+	stdout, stderr := r.medic(0, as("root", r.secret), slices.Concat(tls, []string{"--write"})...)
 	if strings.Contains(stdout+stderr, r.secret) {
 		t.Errorf("the password is shown:\n%s%s", stdout, stderr)
 	}
