@@ -43,3 +43,12 @@ func TestBackupCutToPages(t *testing.T) {
 		})
 	}
 }
+
+// TestBackupOfAnotherCluster: a backup carries no cluster ID, but the members that it lists tell whether it can be of this cluster.
+func TestBackupOfAnotherCluster(t *testing.T) {
+	dir := evidence.Spec{Name: "node1", Where: filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1")}
+	foreign := evidence.Spec{Name: "backup", Where: filepath.Join(evidencetest.Incident(t, "o-backup-good"), "backup.db")}
+	own := evidence.Spec{Name: "db", Where: filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node2", "member", "snap", "db")}
+	told{class: "foreign-cluster", cause: "foreign-cluster", certainty: "strong", violated: []string{"M01"}, holds: []string{"K03", "K01"}}.check(t, diagnose(t, []evidence.Spec{dir, foreign}))
+	told{class: "healthy", holds: []string{"M01"}, absent: []string{"foreign-cluster"}}.check(t, diagnose(t, []evidence.Spec{dir, own}))
+}

@@ -8,6 +8,7 @@ package compare
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/etcd-medic/etcd-medic/compare/cause"
@@ -105,7 +106,7 @@ type collected struct {
 func (c *collected) gather(ctx context.Context) error {
 	members := c.set.Members
 	c.in = &check.Input{Members: members, MaxRows: c.o.MaxRows, Single: c.single}
-	c.mixed = clusters(members) > 1
+	c.mixed = clusters(members) > 1 || slices.ContainsFunc(members, func(m *evidence.Member) bool { return check.Stranger(members, m) })
 	if c.mixed {
 		return nil
 	}

@@ -136,7 +136,7 @@ panic, now and at each start, because the v2 store has no such member (measured 
 
 var foreignCluster = Cause{
 	ID: "foreign-cluster", Title: "sources of different clusters were mixed",
-	Doc: `The cluster ID in the WAL metadata differs. Either data dirs of two clusters were collected together, or one backup was restored several
+	Doc: `The cluster ID in the WAL metadata differs; strong where a backup, which carries none, lists only members that the data dirs never knew. Either data dirs of two clusters were collected together, or one backup was restored several
 times, each time as a cluster of its own.`,
 	LookAlikes: "a cluster that was restored from this one's backup: it has another ID, and its keys go on from the old ones (restore-without-revision-bump, restored-one-member-only)",
 	Recovery:   "sort the sources by cluster ID; if they should be one cluster, choose one and reseed the others from it",
@@ -145,6 +145,16 @@ times, each time as a cluster of its own.`,
 		if len(in.Findings["M01"]) == 0 {
 			return nil
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "M01"), Because: ids(in, "M01"), RefutedBy: "equal cluster IDs in the WAL metadata"}
+		m := &Match{Certainty: Proof, Members: membersOf(in, "M01"), Because: ids(in, "M01"), RefutedBy: "equal cluster IDs in the WAL metadata"}
+		ids := map[dumplog.ID]bool{}
+		for _, x := range in.Members {
+			if x.ClusterID != 0 {
+				ids[x.ClusterID] = true
+			}
+		}
+		if len(ids) == 1 {
+			m.Certainty, m.RefutedBy = Strong, "the removal of every member that the backup lists, in the log of this cluster"
+		}
+		return m
 	},
 }

@@ -12,7 +12,8 @@ import (
 var oneCluster = Check{
 	ID: "M01", Title: "all sources belong to one cluster",
 	Doc: `The cluster ID stands in the metadata record of every WAL segment. Sources with different ones can not be compared: they were
-mixed up, or one backup was restored into several clusters. Backups and bare database files carry no cluster ID.`,
+mixed up, or one backup was restored into several clusters. Backups and bare database files carry no cluster ID; one whose member list shares
+no ID with what the data dirs know of theirs, removed members included, is from another cluster, or from before a restore.`,
 	Needs: NeedLog | NeedTwo,
 	Run:   runOneCluster,
 }
@@ -29,13 +30,41 @@ func runOneCluster(in *Input) Result {
 		f.Members = append(f.Members, m.Label())
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "cluster ID", Observed: m.ClusterID.String(), Expected: "one cluster ID", Show: "etcd-medic dumplog " + m.Label() + " --raw"})
 	}
+	strangers := 0
+	for _, m := range in.Members {
+		if !Stranger(in.Members, m) {
+			continue
+		}
+		strangers++
+		f.Members = append(f.Members, m.Label())
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "members", Field: "member IDs", Observed: fmt.Sprint(m.Membership.Bucket), Expected: "a member that the data dirs know", Show: showDB(m, "members")})
+	}
 	switch {
+	case strangers > 0:
 	case len(f.Members) < 2:
 		return Result{Reason: "fewer than two sources carry a cluster ID"}
 	case len(by) == 1:
 		return Result{Outcome: Holds}
 	}
 	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// Stranger tells a backup or database file whose members none of the data dirs beside it has ever known.
+func Stranger(members []*evidence.Member, m *evidence.Member) bool {
+	if m.ClusterID != 0 || m.DB == nil || len(m.Membership.Bucket) == 0 {
+		return false
+	}
+	dirs := 0
+	for _, o := range members {
+		if o.ClusterID == 0 {
+			continue
+		}
+		dirs++
+		if slices.ContainsFunc(m.Membership.Bucket, func(id dumplog.ID) bool { return id == o.MemberID || o.Membership.Knows(id) }) {
+			return false
+		}
+	}
+	return dirs > 0
 }
 
 var distinctMembers = Check{

@@ -29,6 +29,12 @@ type Membership struct {
 // IsVoter tells whether id is a voter in raft's view.
 func (ms *Membership) IsVoter(id dumplog.ID) bool { return slices.Contains(ms.Voters, id) }
 
+// Knows tells whether id is or was a member by any place that lists members, or is named in the log at hand.
+func (ms *Membership) Knows(id dumplog.ID) bool {
+	_, named := ms.PeerURLs[id]
+	return named || slices.Contains(ms.Voters, id) || slices.Contains(ms.Learners, id) || slices.Contains(ms.Removed, id) || slices.Contains(ms.Bucket, id) || slices.Contains(ms.V2, id)
+}
+
 // Quorum is the number of voters a decision needs.
 func (ms *Membership) Quorum() int { return len(ms.Voters)/2 + 1 }
 
