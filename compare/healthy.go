@@ -1,0 +1,139 @@
+package compare
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// needed are the checks without which "nothing found" means nothing.
+var needed = map[string]bool{"W01": true, "D02": true, "K03": true, "K01": true, "R01": true}
+
+// healthy decides between the healthy classes, or inconclusive when a needed check could not be made.
+func (c *collected) healthy(r *Report) {
+	v := &r.Verdict
+	if why := c.inconclusive(r); why != "" {
+		v.Class, v.Summary = "inconclusive", "nothing wrong was found, but "+why
+		return
+	}
+	v.Healthy = ptr(true)
+	switch {
+	case has(r.Findings, "lagging"):
+		v.Class, v.Summary = "lagging", "members differ only by how far they have applied"
+	case has(r.Findings, "uncommitted-tail"):
+		v.Class, v.Summary = "uncommitted-tail", "logs differ only above what is committed"
+	case c.freshlyRestored():
+		v.Class, v.Summary = "freshly-restored", "written by a restore and not started yet"
+	case c.compactionSkew():
+		v.Class, v.Summary = "compaction-skew", "compaction progress or page layout differ, content does not"
+	default:
+		v.Class, v.Summary = "healthy", "nothing beyond what differs normally"
+		if n := c.absentVoters(); n > 0 {
+			v.Summary = fmt.Sprintf("nothing is wrong with this member by itself; whether it agrees with the other %s only beside them can be said", count(n, "voter", "voters"))
+			if c.foundingOnly() {
+				v.Summary += ". It holds nothing but the founding of the cluster: it is new, or its data dir was wiped"
+			}
+		}
+	}
+	for _, f := range r.Findings {
+		if f.Severity == check.Warning {
+			v.Summary += "; " + f.Title
+		}
+	}
+}
+
+// absentVoters counts the voters beside the one member that was given; 0 when several were, or it is alone in its cluster.
+func (c *collected) absentVoters() int {
+	if len(c.in.Members) != 1 || c.in.Members[0].Source.Kind != evidence.KindDataDir {
+		return 0
+	}
+	return max(len(c.in.Members[0].Membership.Voters)-1, 0)
+}
+
+// foundingOnly tells whether the one member's log holds the conf changes of its bootstrap and nothing else.
+func (c *collected) foundingOnly() bool {
+	m := c.in.Members[0]
+	return m.HasLog() && m.WAL.Summary.LastIndex == check.Founded(m)
+}
+
+func has(fs []check.Finding, class string) bool {
+	for _, f := range fs {
+		if f.Class == class {
+			return true
+		}
+	}
+	return false
+}
+
+// inconclusive says which needed check could not be made although the sources call for it.
+func (c *collected) inconclusive(r *Report) string {
+	if n := len(c.set.Failed); n > 0 {
+		return fmt.Sprintf("%d of the sources could not be read", n)
+	}
+	for _, f := range r.Findings {
+		if f.Class == "inconclusive" {
+			return f.Title
+		}
+	}
+	for _, k := range r.Checks {
+		if k.Outcome != check.NotChecked || !needed[k.ID] || c.notCalledFor(k.ID) {
+			continue
+		}
+		return fmt.Sprintf("check %s (%s) could not be made: %s", k.ID, k.Title, k.Reason)
+	}
+	return ""
+}
+
+// notCalledFor: a single source needs no comparison, a backup has no log, and logs alone no database.
+func (c *collected) notCalledFor(id string) bool {
+	logs, dbs, entries := 0, 0, 0
+	for _, m := range c.in.Members {
+		if m.WAL != nil {
+			logs++
+		}
+		if m.HasLog() {
+			entries++ // a data dir that was cloned from a database has a log that begins behind it, without entries
+		}
+		if m.DB != nil {
+			dbs++
+		}
+	}
+	switch id {
+	case "W01", "K03":
+		return logs == 0 || id == "K03" && (dbs == 0 || entries == 0)
+	case "D02":
+		return dbs == 0
+	case "K01":
+		return len(c.in.Members) < 2 || dbs < 2
+	case "R01":
+		return entries < 2
+	}
+	return false
+}
+
+func (c *collected) freshlyRestored() bool {
+	for _, m := range c.in.Members {
+		if m.WAL == nil || m.WAL.Summary.Start != dumplog.StartRestore || m.WAL.Summary.LastIndex != uint64(len(m.WAL.Conf)) {
+			return false
+		}
+	}
+	return true
+}
+
+// compactionSkew: an unfinished compaction, or marks that differ between members.
+func (c *collected) compactionSkew() bool {
+	marks := map[string]bool{}
+	for _, m := range c.in.Members {
+		if !m.HasDB() {
+			continue
+		}
+		s, f := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact
+		if s != nil && (f == nil || f.Main < s.Main) {
+			return true
+		}
+		marks[fmt.Sprint(m.CompactRevision())] = true
+	}
+	return len(marks) > 1
+}
