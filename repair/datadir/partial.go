@@ -70,20 +70,21 @@ func removeMarked(path string) error {
 
 // commit syncs the dir and gives it its name.
 func (p *partialDir) commit() error {
-	if err := os.Remove(filepath.Join(p.path, partialMark)); err != nil {
-		return err
-	}
 	if err := syncDirs(p.path); err != nil {
 		return err
 	}
 	if err := absent(p.final); err != nil {
 		return err
 	}
+	// Nothing slow may stand between these two: a kill there leaves a folder that no later run takes for its own.
+	if err := os.Remove(filepath.Join(p.path, partialMark)); err != nil {
+		return err
+	}
 	if err := os.Rename(p.path, p.final); err != nil {
 		return err
 	}
 	p.done = true
-	return syncDirs(filepath.Dir(p.final))
+	return syncDirs(p.final, filepath.Dir(p.final))
 }
 
 // abandon removes what was not committed; the error that led here is the one to tell.
