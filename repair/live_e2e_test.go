@@ -62,7 +62,7 @@ func broken(ctx context.Context, t *testing.T, c *lab.Cluster) {
 	if _, err := c.Write(ctx, 0, "/before/", 120); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Break(ctx, 1, 9); err != nil {
+	if err := c.RaiseAuth(ctx, 1, 9); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {

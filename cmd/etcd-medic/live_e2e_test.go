@@ -166,6 +166,8 @@ func (r *rig) load(i int) *load {
 			call, done := context.WithTimeout(ctx, 5*time.Second)
 			if _, err := c.Put(call, key, "x"); err == nil {
 				w.keys = append(w.keys, key)
+			} else if ctx.Err() == nil {
+				r.t.Logf("write %d: %v", n, err)
 			}
 			done()
 			time.Sleep(3 * time.Millisecond)
@@ -182,6 +184,7 @@ func (w *load) stop() []string {
 
 func (r *rig) allThere(keys []string) {
 	r.t.Helper()
+	r.t.Logf("%d writes were acknowledged meanwhile", len(keys))
 	if len(keys) < 50 {
 		r.t.Errorf("only %d writes were acknowledged meanwhile", len(keys))
 	}

@@ -119,7 +119,7 @@ func newOperator(ctx context.Context, t *testing.T) (*operator, string) {
 	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	_, e1 := c.Write(ctx, 0, "/before/", 120)
-	must(t, errors.Join(e1, c.Break(ctx, 1, 9)))
+	must(t, errors.Join(e1, c.RaiseAuth(ctx, 1, 9)))
 	_, e2 := c.Write(ctx, 0, "/after/", 20)
 	must(t, errors.Join(e2, c.Copies(ctx, filepath.Join(dir, "copies"))))
 	p, err := repair.NewPlan(ctx, []evidence.Spec{{Where: filepath.Join(dir, "copies")}}, repair.PlanOptions{})

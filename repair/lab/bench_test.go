@@ -31,7 +31,7 @@ func BenchmarkRehearse(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	if err := c.Break(b.Context(), 1, 9); err != nil {
+	if err := c.RaiseAuth(b.Context(), 1, 9); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := c.Write(b.Context(), 0, "/after/", 20); err != nil {

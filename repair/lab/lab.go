@@ -1,9 +1,9 @@
 // Package lab builds a small real cluster and breaks it on purpose, so that the whole way from a divergence that no status shows to a
 // proven repair can be tried by anyone.
 //
-// The cluster runs in a sandbox of package node with auth and TLS on. It is made to diverge as etcd issue 11651 did it: one member's
-// auth revision is raised, so that it drops the writes of the others while every one of them is acknowledged. All releases stay
-// silent about that.
+// The cluster runs in a sandbox of package node with auth and TLS on. Stories lists the ways in which it is broken; the first is that of
+// etcd issue 11651: one member's auth revision is raised, so that it drops the writes of the others while every one of them is
+// acknowledged. All releases stay silent about that.
 package lab
 
 import (
@@ -20,7 +20,6 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
-	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 // Options say how the cluster is made.
@@ -39,6 +38,8 @@ type Cluster struct {
 	box     *node.Sandbox
 	members []*node.Member
 	configs []node.MemberConfig
+	// down are members that can not serve; nobody starts them until the repair does.
+	down [size]bool
 }
 
 const (
@@ -80,14 +81,20 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 // Close ends all members. Their data dirs stay.
 func (c *Cluster) Close() error { return c.box.Close() }
 
-// StartAll starts the members that do not run and waits until they serve.
+// StartAll starts the members that do not run, but for those that can not serve, and waits until they do.
 func (c *Cluster) StartAll(ctx context.Context) error {
 	for i := range c.configs {
+		if c.down[i] {
+			continue
+		}
 		if err := c.launch(ctx, i); err != nil {
 			return err
 		}
 	}
-	for _, m := range c.members {
+	for i, m := range c.members {
+		if c.down[i] {
+			continue
+		}
 		if err := ready(ctx, m); err != nil {
 			return err
 		}
@@ -158,57 +165,6 @@ func (c *Cluster) Write(ctx context.Context, i int, prefix string, n int) (ackno
 	return acknowledged, nil
 }
 
-// Break raises the auth revision in the database of member i, as auth operations that are applied again after a restart do.
-func (c *Cluster) Break(ctx context.Context, i int, by uint64) error {
-	cli, err := c.Client(i)
-	if err != nil {
-		return err
-	}
-	st, err := cli.AuthStatus(ctx)
-	if err != nil {
-		return err
-	}
-	if err := c.members[i].Stop(ctx); err != nil {
-		return err
-	}
-	db := filepath.Join(c.configs[i].DataDir, "member", "snap", "db")
-	if err := datadir.EditNew(db, datadir.SetAuthRevision(st.AuthRevision+by)); err != nil {
-		return err
-	}
-	if err := c.launch(ctx, i); err != nil {
-		return err
-	}
-	return ready(ctx, c.members[i])
-}
-
-// Status is what a member says of itself: what operators look at.
-type Status struct {
-	Name     string
-	Revision int64
-	Index    uint64
-	Leader   bool
-	Healthy  bool
-}
-
-// Statuses asks every member as etcdctl endpoint status and endpoint health do.
-func (c *Cluster) Statuses(ctx context.Context) ([]Status, error) {
-	var out []Status
-	for i, m := range c.members {
-		cli, err := c.Client(i)
-		if err != nil {
-			return nil, err
-		}
-		st, err := cli.Status(ctx, m.Endpoint())
-		if err != nil {
-			return nil, err
-		}
-		_, err = cli.Get(ctx, "health")
-		out = append(out, Status{Name: m.Name(), Revision: st.Header.GetRevision(), Index: st.RaftAppliedIndex,
-			Leader: st.Leader == st.Header.GetMemberId(), Healthy: err == nil && len(st.Errors) == 0})
-	}
-	return out, nil
-}
-
 // Copies copies the data dirs below dir, which must not exist, as an operator would: the members are stopped for it and started again.
 func (c *Cluster) Copies(ctx context.Context, dir string) error {
 	if err := c.StopAll(ctx); err != nil {
@@ -275,6 +231,7 @@ func (c *Cluster) hands(ctx context.Context, s repair.HostStep) error {
 			if s.InitialCluster != "" {
 				cfg.InitialCluster, cfg.Existing = s.InitialCluster, true
 			}
+			c.down[i] = false
 			return c.launch(ctx, i)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,11 +24,14 @@ type labOptions struct {
 	dir       string
 	binary    string
 	isolation string
+	story     string
 }
 
-const labLong = `Bring up a real etcd cluster of three members with auth on, make it diverge the way etcd issue 11651 did, and walk the whole way:
-every status looks healthy, diagnose proves what broke, a plan, its rehearsal on copies, its application to the running
-cluster, the proof.
+const labLong = `Bring up a real etcd cluster of three members with auth on, break it, and walk the whole way: what every status says, what diagnose proves,
+a plan, its rehearsal on copies, its application to the running cluster, the proof.
+
+The stories:
+%s
 
 Everything runs in a sandbox that reaches nothing outside and ends with the command; nothing but a scratch folder is written. The
 servers are the bundled ones; --etcd-binary takes another, of 3.5 or later.
@@ -35,6 +40,7 @@ Exit codes: 0 the repair reached its goal, 1 could not do its job, 2 wrong usage
 did not reach its goal.`
 
 const labExample = `  etcd-medic lab
+  etcd-medic lab --story wiped
   etcd-medic lab --dir lab --etcd-binary /usr/local/bin/etcd`
 
 func newLabCmd(s *Streams, run func(context.Context, *labOptions) error) *cobra.Command {
@@ -42,23 +48,40 @@ func newLabCmd(s *Streams, run func(context.Context, *labOptions) error) *cobra.
 	cmd := &cobra.Command{
 		Use:     "lab",
 		Short:   "break a real cluster on purpose, diagnose it and repair it while it runs",
-		Long:    labLong,
+		Long:    fmt.Sprintf(labLong, strings.Join(storyLines(), "\n")),
 		Example: labExample,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
+	cmd.Flags().StringVar(&o.story, "story", lab.Stories()[0].Name, "how the cluster is broken: "+strings.Join(storyNames(), "|"))
+	_ = cmd.RegisterFlagCompletionFunc("story", cobra.FixedCompletions(storyNames(), cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
 	cmd.Flags().StringVar(&o.dir, "dir", "", "keep data dirs, copies, plan and journal in this new folder (default: scratch that is removed)")
 	cmd.Flags().StringVar(&o.binary, "etcd-binary", "", "run the members with this etcd server")
 	cmd.Flags().StringVar(&o.isolation, "isolation", "auto", "auto|netns|proxy: how servers are kept from the rest of the world")
 	return cmd
 }
 
+func storyNames() (out []string) {
+	for _, s := range lab.Stories() {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+func storyLines() (out []string) {
+	for _, s := range lab.Stories() {
+		out = append(out, fmt.Sprintf("  %-6s  %s", s.Name, s.Title))
+	}
+	return out
+}
+
 // labStory is one run: what was made is in dir.
 type labStory struct {
-	o    *labOptions
-	dir  string
-	c    *lab.Cluster
-	plan *repair.Plan
+	o     *labOptions
+	story lab.Story
+	dir   string
+	c     *lab.Cluster
+	plan  *repair.Plan
 }
 
 func runLab(ctx context.Context, o *labOptions) (err error) {
@@ -66,7 +89,12 @@ func runLab(ctx context.Context, o *labOptions) (err error) {
 	if err != nil {
 		return usagef("", "--isolation: %v", err)
 	}
-	s := &labStory{o: o, dir: o.dir}
+	stories := lab.Stories()
+	at := slices.IndexFunc(stories, func(x lab.Story) bool { return x.Name == o.story })
+	if at < 0 {
+		return usagef("one of "+strings.Join(storyNames(), ", "), "no story %q", o.story)
+	}
+	s := &labStory{o: o, story: stories[at], dir: o.dir}
 	if s.dir != "" { // servers run elsewhere
 		if s.dir, err = filepath.Abs(s.dir); err != nil {
 			return err
@@ -103,24 +131,25 @@ func (s *labStory) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.o.io.Out, format+"\n", args...)
 }
 
-// diverge raises node2's auth revision: it then drops what comes through the others, and everyone says success.
+// diverge breaks the cluster and writes on; everyone says success.
 func (s *labStory) diverge(ctx context.Context) error {
 	if _, err := s.c.Write(ctx, 0, "/app/before/", 60); err != nil {
 		return err
 	}
-	s.say("2. node2 is stopped, its auth revision raised by 9 (as auth operations applied twice after a restart do), and started again")
-	if err := s.c.Break(ctx, 1, 9); err != nil {
+	s.say("2. %s", s.story.Told)
+	if err := s.c.Break(ctx, s.story); err != nil {
 		return err
 	}
-	total := 0
-	for i := range 3 {
+	total, through := 0, []string{}
+	for _, i := range s.story.Through {
 		n, err := s.c.Write(ctx, i, fmt.Sprintf("/app/through%d/", i+1), 20)
 		if err != nil {
 			return err
 		}
 		total += n
+		through = append(through, fmt.Sprintf("node%d", i+1))
 	}
-	s.say("3. 60 writes through all members: %d acknowledged. What the members say of themselves:", total)
+	s.say("3. %d writes through %s: %d acknowledged. What the members say of themselves:", 20*len(through), strings.Join(through, ", "), total)
 	return s.statuses(ctx)
 }
 
@@ -130,6 +159,10 @@ func (s *labStory) statuses(ctx context.Context) error {
 		return err
 	}
 	for _, m := range st {
+		if m.Ended != "" {
+			s.say("     %s  does not run: %s", m.Name, m.Ended)
+			continue
+		}
 		s.say("     %s  healthy=%v  leader=%-5v  raft index %d  revision %d", m.Name, m.Healthy, m.Leader, m.Index, m.Revision)
 	}
 	return nil

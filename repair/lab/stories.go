@@ -1,0 +1,154 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+)
+
+// Story is one way in which the cluster is broken.
+type Story struct {
+	// Name is what it is asked for by, Title what is broken, Told what is done to the cluster, in a sentence without its end.
+	Name, Title, Told string
+	// Through are the members (from 0) that can be written through afterwards.
+	Through []int
+	do      func(context.Context, *Cluster) error
+}
+
+// Stories lists all stories, the default one first.
+func Stories() []Story {
+	all := []int{0, 1, 2}
+	return []Story{
+		{"auth", "the auth revision of one member is too high", "node2 is stopped, its auth revision raised by 9 (as auth operations applied twice after a restart do), and started again", all,
+			func(ctx context.Context, c *Cluster) error { return c.RaiseAuth(ctx, 1, 9) }},
+		{"index", "one member skipped entries of the log", "node2 is stopped, 20 writes go through node1, the consistent index of node2 is raised by 10 (as a server up to 3.5.2 that is killed at the wrong moment leaves it), and it is started again", all,
+			func(ctx context.Context, c *Cluster) error { return c.SkipEntries(ctx, 1, 10) }},
+		{"value", "one member holds another value", "node2 is stopped, one bit of a value in its database is flipped (as a bad disk or memory does), and started again", all,
+			func(ctx context.Context, c *Cluster) error { return c.FlipValue(ctx, 1) }},
+		{"wiped", "one member lost its data dir and was started with an empty one", "node3 is stopped, its data dir moved away (as after the loss of a disk), and it is started again with an empty one", []int{0, 1},
+			func(ctx context.Context, c *Cluster) error { return c.LoseDir(ctx, 2) }},
+	}
+}
+
+// Break does what the story tells.
+func (c *Cluster) Break(ctx context.Context, s Story) error { return s.do(ctx, c) }
+
+// RaiseAuth raises the auth revision in the database of member i, as auth operations that are applied again after a restart do.
+func (c *Cluster) RaiseAuth(ctx context.Context, i int, by uint64) error {
+	cli, err := c.Client(i)
+	if err != nil {
+		return err
+	}
+	st, err := cli.AuthStatus(ctx)
+	if err != nil {
+		return err
+	}
+	return c.edited(ctx, i, func(string) (datadir.Edit, error) { return datadir.SetAuthRevision(st.AuthRevision + by), nil })
+}
+
+// SkipEntries raises the consistent index of member i while 2*n writes go through another one: it takes n of them for applied.
+func (c *Cluster) SkipEntries(ctx context.Context, i int, n uint64) error {
+	if err := c.members[i].Stop(ctx); err != nil {
+		return err
+	}
+	if _, err := c.Write(ctx, (i+2)%size, "/app/while-it-was-down/", int(2*n)); err != nil { //nolint:gosec // a small number
+		return err
+	}
+	return c.edited(ctx, i, func(path string) (edit datadir.Edit, err error) {
+		db, err := dumpdb.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		m, err := db.MetaBucket()
+		if err == nil && m.ConsistentIndex == nil {
+			err = errors.New("the database has no consistent index")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return datadir.SetConsistentIndex(*m.ConsistentIndex + n), nil
+	})
+}
+
+// FlipValue changes a bit of the value of the first key in the database of member i.
+func (c *Cluster) FlipValue(ctx context.Context, i int) error {
+	return c.edited(ctx, i, func(path string) (edit datadir.Edit, err error) {
+		db, err := dumpdb.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		for rev, err := range db.Revisions() {
+			if err != nil || rev.Err != nil || len(rev.KV.Value) == 0 {
+				continue
+			}
+			record, at := bytes.Clone(rev.Raw), bytes.Index(rev.Raw, rev.KV.Value)
+			record[at] ^= 1
+			return datadir.PutBucketKey("key", bytes.Clone(rev.RawKey), record), nil
+		}
+		return nil, errors.New("no key has a value")
+	})
+}
+
+// edited stops member i, changes its database and starts it again.
+func (c *Cluster) edited(ctx context.Context, i int, what func(db string) (datadir.Edit, error)) error {
+	if err := c.members[i].Stop(ctx); err != nil {
+		return err
+	}
+	db := filepath.Join(c.configs[i].DataDir, "member", "snap", "db")
+	edit, err := what(db)
+	if err != nil {
+		return err
+	}
+	if err := datadir.EditNew(db, edit); err != nil {
+		return err
+	}
+	if err := c.launch(ctx, i); err != nil {
+		return err
+	}
+	return ready(ctx, c.members[i])
+}
+
+// LoseDir takes the data dir of member i away and starts the member with an empty one: it ends as soon as it hears from the leader, who
+// counts on what it once acknowledged.
+func (c *Cluster) LoseDir(ctx context.Context, i int) error {
+	if err := c.members[i].Stop(ctx); err != nil {
+		return err
+	}
+	cfg := &c.configs[i]
+	if err := os.Rename(cfg.DataDir, filepath.Join(c.o.Dir, "lost-"+cfg.Name)); err != nil {
+		return err
+	}
+	cfg.Existing, c.down[i] = true, true
+	if err := c.launch(ctx, i); err != nil {
+		return err
+	}
+	return wait(ctx, "the end of "+cfg.Name, func() bool { return ended(c.members[i]) })
+}
+
+func ended(m *node.Member) bool {
+	_, ended := m.Exited()
+	return ended
+}
+
+func wait(ctx context.Context, what string, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
