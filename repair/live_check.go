@@ -204,6 +204,9 @@ func (f *field) locate(ctx context.Context) error {
 		errs = append([]error{errors.New("they belong to members that the plan does not know")}, errs...)
 		return refusedf(hint, "no endpoint answers as a member of the plan: %s", oneLine(errs))
 	}
+	if slices.ContainsFunc(errs, func(e error) bool { return !transient(e) }) { // a login that failed will not succeed with more members up
+		return refusedf(hint, "no endpoint says which member it is: %s", oneLine(errs))
+	}
 	return refusedf(hint, "%w: %s", errNobody, oneLine(errs))
 }
 

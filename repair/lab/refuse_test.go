@@ -40,6 +40,12 @@ func TestLiveRefusesAnotherCluster(t *testing.T) {
 	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: c.Live()}); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "no endpoint answers as a member of the plan") {
 		t.Errorf("against another cluster: %v", err)
 	}
+	o = c.Live()
+	o.User, o.Password = "root", "wrong"
+	// It is no sign of a cluster that waits for its members: nobody is started because of it.
+	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: o}); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "no endpoint says which member it is") {
+		t.Errorf("with a wrong password: %v", err)
+	}
 	st, err := repair.Status(file)
 	if err != nil {
 		t.Fatal(err)
