@@ -49,7 +49,7 @@ func (s *session) handedOut(ctx context.Context, out string) error {
 	for _, m := range r.present() {
 		specs = append(specs, evidence.Spec{Name: m.Name, Where: filepath.Join(out, fileName(m.ServerName()))})
 	}
-	err := s.always(ctx, r, stageSteps()[3], func() (string, error) { return s.proveSpecs(ctx, specs) })
+	err := s.always(ctx, r, compareStep, func() (string, error) { return s.proveSpecs(ctx, specs) })
 	if err != nil || !s.out.provenWell() {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *session) handedOut(ctx context.Context, out string) error {
 func (s *session) handOut(ctx context.Context, work, out string) error {
 	members := filepath.Join(work, "members")
 	r := &runner{plan: s.plan, j: s.j, out: s.out, say: s.o.Progress}
-	step := stageSteps()[4]
+	step := handOutStep
 	if err := r.note(step.ID, "out", absolute(out)); err != nil {
 		return r.unfinished(step.ID, err)
 	}

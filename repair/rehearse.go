@@ -80,8 +80,7 @@ func (s *session) sandboxed(ctx context.Context, mode Mode, work string, throwAw
 
 // play copies the sources, brings the sandbox up, does the steps, and compares what is left behind.
 func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.Set, server node.Server) error {
-	copies := stageSteps()[0]
-	err := s.phase(ctx, r, copies, func() (string, error) { return s.copies(ctx, st, set) })
+	err := s.phase(ctx, r, copyStep, func() (string, error) { return s.copies(ctx, st, set) })
 	if err != nil {
 		return err
 	}
@@ -100,15 +99,15 @@ func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.
 	if err != nil {
 		return err
 	}
-	if err := s.always(ctx, r, stageSteps()[2], func() (string, error) { return "", st.end(ctx, s.plan, r.write) }); err != nil {
+	if err := s.always(ctx, r, endStep, func() (string, error) { return "", st.end(ctx, s.plan, r.write) }); err != nil {
 		return err
 	}
-	return s.always(ctx, r, stageSteps()[3], func() (string, error) { return s.proveDirs(ctx, r, st) })
+	return s.always(ctx, r, compareStep, func() (string, error) { return s.proveDirs(ctx, r, st) })
 }
 
 // begin brings the sandbox to where the journal stands.
 func (s *session) begin(ctx context.Context, r *runner, st *stage) error {
-	return s.always(ctx, r, stageSteps()[1], func() (string, error) {
+	return s.always(ctx, r, bootStep, func() (string, error) {
 		notes, err := st.up(ctx, r, s.out.Way)
 		s.out.Notes = append(s.out.Notes, notes...)
 		if err != nil || !r.host.running(ctx, r.best()) {
@@ -166,13 +165,11 @@ func (s *session) copies(ctx context.Context, st *stage, set *evidence.Set) (str
 	return fmt.Sprintf("%d MiB", bytes>>20), nil
 }
 
-// stageSteps are those that a sandbox adds to the steps of a plan, in their order.
-func stageSteps() []Step {
-	return []Step{
-		{ID: "00-copy", Title: "copy the data dirs to scratch"},
-		{ID: "01-start", Title: "start the copies"},
-		{ID: "90-stop", Title: "stop the members"},
-		{ID: stepCompare, Title: "compare the data dirs"},
-		{ID: stepHandOut, Title: "hand the data dirs out"},
-	}
-}
+// The steps that a sandbox adds to those of a plan.
+var (
+	copyStep    = Step{ID: "00-copy", Title: "copy the data dirs to scratch"}
+	bootStep    = Step{ID: "01-start", Title: "start the copies"}
+	endStep     = Step{ID: "90-stop", Title: "stop the members"}
+	compareStep = Step{ID: stepCompare, Title: "compare the data dirs"}
+	handOutStep = Step{ID: stepHandOut, Title: "hand the data dirs out"}
+)

@@ -108,7 +108,7 @@ func (run *Run) left(p *Plan) {
 		return
 	}
 	titles, known := map[string]string{}, map[string]bool{}
-	for _, s := range append(stageSteps(), w.Steps...) {
+	for _, s := range append([]Step{copyStep, bootStep, endStep, compareStep, handOutStep}, w.Steps...) {
 		titles[s.ID] = s.Title
 	}
 	for i := range run.Steps {
