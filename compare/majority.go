@@ -24,7 +24,7 @@ func (c *collected) againstMajority(list []standing) {
 			continue
 		}
 		for k := range list {
-			if pos := list[k].pos; c.in.Diff.LeftOut[pos] == "" && !sameCell(row.Cells[pos], row.Cells[most[0]]) {
+			if pos := list[k].pos; c.in.Diff.TookPart("key", pos) && !sameCell(row.Cells[pos], row.Cells[most[0]]) {
 				list[k].minority++
 			}
 		}
@@ -73,13 +73,13 @@ func (c *collected) toldByLog() map[string]bool {
 // largestGroup returns the members that hold the row alike, of the largest such group, and how many were compared.
 func (c *collected) largestGroup(row *diff.Row) (most []int, takers int) {
 	for i := range row.Cells {
-		if c.in.Diff.LeftOut[i] != "" {
+		if !c.in.Diff.TookPart("key", i) {
 			continue
 		}
 		takers++
 		var group []int
 		for j := range row.Cells {
-			if c.in.Diff.LeftOut[j] == "" && sameCell(row.Cells[i], row.Cells[j]) {
+			if c.in.Diff.TookPart("key", j) && sameCell(row.Cells[i], row.Cells[j]) {
 				group = append(group, j)
 			}
 		}

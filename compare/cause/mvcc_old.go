@@ -6,6 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
 var belowCompact2016 = Cause{
@@ -65,7 +66,7 @@ That the loss goes through the compaction is inferred.`,
 
 // matchIndex320 wants every differing key to be absent on one member of 3.2 alone, and older than its compaction elsewhere.
 func matchIndex320(in *Input) *Match {
-	if in.Diff == nil || len(in.Findings["K01"]) == 0 || len(in.Findings["K03"])+len(in.Findings["K06"])+len(in.Findings["D02"])+len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["K02"]) > 0 {
+	if in.Diff == nil || len(in.Findings["K01"]) == 0 || replayedWrong(in) || len(in.Findings["K06"])+len(in.Findings["D02"])+len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["K02"]) > 0 {
 		return nil
 	}
 	b := in.Diff.Find("key")
@@ -84,7 +85,17 @@ func matchIndex320(in *Input) *Match {
 	if x.Version.Text != "3.2.x" {
 		return nil
 	}
-	return &Match{Certainty: Hint, Members: []string{x.Label()}, Because: ids(in, "K01"), RefutedBy: "an entry of the log that deletes these keys; a member that never ran 3.2.0"}
+	return &Match{Certainty: Hint, Members: []string{x.Label()}, Because: ids(in, "K01", "K03"), RefutedBy: "an entry of the log that deletes these keys; a member that never ran 3.2.0"}
+}
+
+// replayedWrong tells whether an entry above the compact revision did not end as the log asks, on any member.
+func replayedWrong(in *Input) bool {
+	if in.Replay == nil {
+		return false
+	}
+	return slices.ContainsFunc(in.Replay.Members, func(r *replay.MemberResult) bool {
+		return r.FirstBad() != nil || len(r.Extra)+len(r.StateDiffs) > 0
+	})
 }
 
 // missingOn is the only member without the row, -1 when it is not exactly one.

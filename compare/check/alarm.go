@@ -138,7 +138,7 @@ func (in *Input) wrongMembers() (wrong []string, why string) {
 		return nil, "the keys of the members could not be compared"
 	}
 	for i, r := range in.Replay.Members {
-		if len(in.Members) > 0 && in.Diff.LeftOut[i] == "" && r.Checked && (r.Lacks > 0 || r.FirstBad() != nil || len(r.Extra) > 0) {
+		if len(in.Members) > 0 && in.Diff.TookPart("key", i) && r.Checked && (r.Lacks > 0 || r.FirstBad() != nil || len(r.Extra) > 0) {
 			wrong = append(wrong, in.Members[i].Label())
 		}
 	}

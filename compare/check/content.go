@@ -44,7 +44,7 @@ func (in *Input) bucketsEqual(class string, names ...string) Result {
 func (in *Input) bucketFinding(class string, b *diff.Bucket) Finding {
 	f := Finding{Severity: Critical, Class: class, Title: fmt.Sprintf("%d of %d rows of bucket %s differ between members", b.Differ, b.Compared, b.Name)}
 	for i, m := range in.Members {
-		if in.Diff.LeftOut[i] == "" {
+		if in.Diff.TookPart(b.Name, i) {
 			f.Members = append(f.Members, m.Label())
 		}
 	}
@@ -72,7 +72,7 @@ func (in *Input) bucketFinding(class string, b *diff.Bucket) Finding {
 func (in *Input) rowEvidence(bucket string, row diff.Row) []Evidence {
 	var out []Evidence
 	for i, m := range in.Members {
-		if in.Diff.LeftOut[i] != "" {
+		if !in.Diff.TookPart(bucket, i) {
 			continue
 		}
 		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(row.Key), Observed: "absent", Expected: "equal on all members"}
@@ -118,7 +118,7 @@ func runRevisionsEqual(in *Input) Result {
 	seen := map[int64]bool{}
 	var parts []string
 	for i, m := range in.Members {
-		if in.Diff.LeftOut[i] != "" || m.DB.KVDamaged {
+		if !in.Diff.TookPart("key", i) || m.DB.KVDamaged {
 			continue // the last revision may stand on the page that can not be read
 		}
 		seen[in.Diff.Revs[i]] = true
@@ -200,7 +200,31 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 		}
 		out = append(out, in.cut(f))
 	}
+	if r.BelowCount > 0 {
+		out = append(out, in.cut(belowFinding(m, r)))
+	}
 	return append(out, in.stateFindings(m, r)...)
+}
+
+// belowFinding: what the log gives for the compact revision is not what the database holds there.
+func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
+	first := &r.Below[0]
+	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence", At: At{Index: first.Index}, More: r.BelowCount - len(r.Below),
+		Title: fmt.Sprintf("the database of %s contradicts the log at or below its compact revision (%d times)", m.Label(), r.BelowCount),
+		Explanation: fmt.Sprintf("the log reaches back to the first entry: executed up to entry %d it gives other keys than the database holds at revision %d, where "+
+			"it was compacted", r.BaseIndex, r.BaseRevision)}
+	for i := range r.Below {
+		d := &r.Below[i]
+		ev := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("entry %d", d.Index), Observed: d.Observed, Expected: d.Expected,
+			Show: showLog(m, d.Index)}
+		if d.Key != "" {
+			ev.Key = Bytes(d.Key)
+		} else {
+			ev.Field = fmt.Sprintf("revision after entry %d", d.Index)
+		}
+		f.Evidence = append(f.Evidence, ev)
+	}
+	return f
 }
 
 // stateFindings: rows of the small buckets that the log tells otherwise.

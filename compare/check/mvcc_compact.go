@@ -137,7 +137,7 @@ func (in *Input) reusedRevisions() *Finding {
 	f := Finding{Severity: Critical, Class: "data-divergence"}
 	compact, low, high := int64(0), int64(0), int64(1<<62)
 	for i, m := range in.Members {
-		if in.Diff.LeftOut[i] != "" {
+		if !in.Diff.TookPart("key", i) {
 			continue
 		}
 		if compact == 0 {

@@ -31,8 +31,8 @@ func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(C
 			return fmt.Errorf("%s took no part in the comparison: %s", r.Members[i].Label(), why)
 		}
 	}
-	if why := r.keysIncomparable(take); why != "" {
-		return errors.New(why)
+	if r.Apart[from] != "" || r.Apart[to] != "" {
+		return errors.New(r.keysIncomparable())
 	}
 	parts := r.parts(take, o.MaxMarks)
 	for part := range parts {

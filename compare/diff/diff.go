@@ -21,8 +21,11 @@ type Result struct {
 	// held to the lowest consistent index, which up to 3.4 can be lower.
 	Common uint64
 	lowest uint64
-	// Revs are the members' revisions at Common, 0 for members left out.
+	// Revs are the members' revisions at Common, 0 for members that took no part in the comparison of keys.
 	Revs []int64
+	// Apart says which members took no part in the comparison of keys, by position, and why: those whose database cannot be wound back
+	// or forward to the index at which the others are compared.
+	Apart map[int]string
 	// Compact is the highest compact revision among the members.
 	Compact int64
 	// LeftOut says which members took no part, by position, and why.
@@ -88,7 +91,7 @@ func (r *Result) Find(name string) *Bucket {
 
 // Align finds the common index and each member's revision there, and compares nothing yet.
 func Align(members []*evidence.Member, rp *replay.Result) *Result {
-	r := &Result{Members: members, Revs: make([]int64, len(members)), LeftOut: map[int]string{}, Compact: -1}
+	r := &Result{Members: members, Revs: make([]int64, len(members)), LeftOut: map[int]string{}, Apart: map[int]string{}, Compact: -1}
 	r.window(rp)
 	return r
 }
@@ -121,6 +124,11 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	return r, nil
 }
 
+// TookPart tells whether a member took part in the comparison of a bucket.
+func (r *Result) TookPart(bucket string, i int) bool {
+	return r.LeftOut[i] == "" && (bucket != "key" || r.Apart[i] == "")
+}
+
 // taking lists the positions of members that take part.
 func (r *Result) taking() []int {
 	var out []int
@@ -130,78 +138,6 @@ func (r *Result) taking() []int {
 		}
 	}
 	return out
-}
-
-// window finds the common index and each member's revision there.
-func (r *Result) window(rp *replay.Result) {
-	for i, m := range r.Members {
-		switch {
-		case !m.HasDB():
-			r.LeftOut[i] = "no database that opens"
-		case m.DB.KV == nil:
-			r.LeftOut[i] = "bucket key could not be read"
-		}
-	}
-	take := r.taking()
-	if len(take) == 0 {
-		return
-	}
-	same := true
-	r.Common = r.Members[take[0]].AppliedMin
-	for _, i := range take {
-		m := r.Members[i]
-		same = same && m.AppliedMin == r.Members[take[0]].AppliedMin
-		r.Common = min(r.Common, m.AppliedMin)
-		r.Compact = max(r.Compact, m.CompactRevision())
-	}
-	for _, i := range take {
-		m := r.Members[i]
-		switch {
-		case (same || m.AppliedMin == r.Common) && !aheadOfIndex(rp, i):
-			r.Revs[i] = m.CurrentRevision()
-		case rp != nil && rp.Members[i].Checked && rp.Members[i].RevisionAt > 0:
-			r.Revs[i] = rp.Members[i].RevisionAt
-		}
-	}
-	r.raise(take, rp)
-	r.fillByRevision(take)
-}
-
-// aheadOfIndex tells whether the replay shows a database that holds more than its consistent index says.
-func aheadOfIndex(rp *replay.Result, i int) bool {
-	return rp != nil && rp.Members[i].Ahead != nil && rp.Members[i].RevisionAt > 0
-}
-
-// raise goes on to the index up to which the replay shows that all members have done what the log asks of their keys.
-func (r *Result) raise(take []int, rp *replay.Result) {
-	r.lowest = r.Common
-	if rp == nil || rp.KeyCommon <= r.Common {
-		return
-	}
-	for _, i := range take {
-		if !rp.Members[i].Checked || rp.Members[i].RevisionAt == 0 {
-			return
-		}
-	}
-	r.Common = rp.KeyCommon
-	for _, i := range take {
-		r.Revs[i] = rp.Members[i].RevisionAt
-	}
-}
-
-// fillByRevision: a member whose revision at the common index the log does not tell is taken at the lowest current
-// revision, which is right as long as the histories agree.
-func (r *Result) fillByRevision(take []int) {
-	lowest := r.Members[take[0]].CurrentRevision()
-	for _, i := range take {
-		lowest = min(lowest, r.Members[i].CurrentRevision())
-	}
-	for _, i := range take {
-		if r.Revs[i] == 0 {
-			r.Revs[i] = min(lowest, r.Members[i].CurrentRevision())
-			r.Note = "aligned by revision, because the logs do not tell which revision belongs to the common index"
-		}
-	}
 }
 
 // weigh counts a row and keeps it when it differs.

@@ -3,7 +3,6 @@ package diff
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"iter"
 	"runtime"
 	"slices"
@@ -18,8 +17,9 @@ import (
 // keys are taken in parts, by hash, and of what differs only the listed rows are read again.
 func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 	b := Bucket{Name: "key", Only: make([]int, len(r.Members))}
-	take := r.taking()
-	if b.Reason = r.keysIncomparable(take); b.Reason != "" {
+	take := r.comparable()
+	if len(take) < 2 {
+		b.Reason = r.keysIncomparable()
 		return b, nil
 	}
 	if n, same := r.sameRecords(ctx, take); same {
@@ -49,16 +49,22 @@ func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 	return b, r.fillRows(ctx, &b, take, &rows, o)
 }
 
-func (r *Result) keysIncomparable(take []int) string {
-	if len(take) < 2 {
+// comparable lists the members that take part in the comparison of keys.
+func (r *Result) comparable() []int {
+	return slices.DeleteFunc(r.taking(), func(i int) bool { return r.Apart[i] != "" })
+}
+
+func (r *Result) keysIncomparable() string {
+	if len(r.taking()) < 2 {
 		return "fewer than two databases can be read"
 	}
-	for _, i := range take {
-		if m := r.Members[i]; r.Revs[i] < m.CompactRevision() {
-			return fmt.Sprintf("%s has compacted revision %d, which belongs to the common index %d", m.Label(), r.Revs[i], r.Common)
+	var why []string
+	for _, i := range r.taking() {
+		if r.Apart[i] != "" {
+			why = append(why, r.Apart[i])
 		}
 	}
-	return ""
+	return "no two members can be compared at one index: " + strings.Join(why, "; ")
 }
 
 // sameRecords tells whether the members hold the same records down to the last byte, each up to its revision of the common index, by

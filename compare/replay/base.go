@@ -2,13 +2,15 @@ package replay
 
 import (
 	"context"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// newSim builds the starting state of one member, nil where it can not be replayed. With a log from the first entry of a new cluster that state is empty;
-// otherwise the database is aligned with the log by content.
+// newSim builds the starting state of one member, nil where it cannot be replayed. With a log from the first entry of a new cluster
+// that state is empty; otherwise it is that of the place where log and database are known to meet.
 func newSim(ctx context.Context, r *Result, pos int) *sim {
 	res := r.Members[pos]
 	m := res.Member
@@ -19,14 +21,17 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		res.Why = why
 		return nil
 	}
-	fromStart := s.stretch(r) == 1 && !restored(r)
+	s.past, s.logEnd = pastOf(ctx, r), r.Last
+	s.sawAlarm = r.Survey.LastTouch["alarm"] > 0
+	s.values = s.readValue
+	fromStart := s.stretch(r) == 1 && !restored(r) && m.DB.KV.BumpMarker == dumpdb.Rev{}
+	if why := s.begin(ctx, r, fromStart); why != "" {
+		res.Why = why
+		return nil
+	}
 	s.cur = newCursor(m.DB.Handle, m.DB.KV.BumpMarker)
 	if !fromStart {
-		s.align(r)
-		if res.Why != "" {
-			s.cur.stop()
-			return nil
-		}
+		s.arrive()
 	}
 	if !fromStart && s.minor == stale35Minor && s.stretch(r) == 1 && r.authBegan() {
 		s.authFromLog(r)
@@ -35,7 +40,6 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 	s.mayHold(r.Survey.beyond)
 	res.AuthKnown = s.auth.known
 	res.AuthExpected, res.AuthExpectedMin = s.plain.at(m.AppliedMax), s.plain.at(m.AppliedMin)
-	s.past, s.logEnd = pastOf(ctx, r), r.Last
 	s.authLater = behind(r.Survey.Auth, m.AppliedMax)
 	s.restarts = findRestarts(r.Survey, m.MemberID, fromStart, received(m))
 	for i, other := range r.Members {
@@ -50,8 +54,32 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 			s.newestSnap = max(s.newestSnap, sn.Index)
 		}
 	}
-	res.Checked, res.BaseIndex, res.BaseRevision = true, s.base, s.rev
+	res.Checked, res.BaseIndex, res.BaseRevision = true, s.meet.index, s.meet.rev
 	return s
+}
+
+// begin finds the place where log and database meet, and what is known there beyond the keys. It says why there is none, "" when all
+// is well. A database that was never compacted, with a log from the first entry, needs no such place: they meet at the beginning.
+func (s *sim) begin(ctx context.Context, r *Result, fromStart bool) (why string) {
+	if fromStart && s.dbCompact <= 0 {
+		s.met = true
+		return ""
+	}
+	at := slices.IndexFunc(r.Survey.writers, func(w *writers) bool { return w.stand == standOf(s.m) })
+	w := r.Survey.writers[at]
+	if w.first == 0 {
+		// The log begins after all that this member has applied: nothing of it can be replayed, and nothing of it is in doubt.
+		w = &writers{stand: w.stand, first: w.until + 1}
+	}
+	var ok bool
+	if s.meet, ok = s.align(ctx, w); !ok && !fromStart {
+		return "the log does not reach back to the first entry and none of its writes is found in the database"
+	}
+	if !fromStart {
+		s.base, s.baseKnown = s.meet.index, false
+		s.assumeBefore(r)
+	}
+	return ""
 }
 
 // received lists the snapshots of other members that replaced the member's database.
@@ -108,25 +136,6 @@ func (s *sim) stretch(r *Result) uint64 {
 	return from
 }
 
-// alignEmpty: a stretch without puts can only be aligned when nothing in it writes keys at all.
-func (s *sim) alignEmpty(r *Result, writes int64) {
-	if writes > 0 {
-		s.res.Why = "the log does not reach back to the first entry and none of its writes is found in the database"
-		return
-	}
-	s.base, s.rev = s.stretch(r)-1, s.m.CurrentRevision()
-	s.absorbBase()
-}
-
-// absorbBase takes the records up to the base revision into the model.
-func (s *sim) absorbBase() {
-	for g := s.cur.peek(0); g != nil && g.main <= s.rev; g = s.cur.peek(0) {
-		s.absorb(s.cur.take())
-	}
-	s.kvKnown = s.rev >= s.dbCompact
-	s.compact = min(s.dbCompact, s.rev)
-}
-
 // absorb takes a group into the model.
 func (s *sim) absorb(g *group) {
 	for i := range g.records {
@@ -134,15 +143,22 @@ func (s *sim) absorb(g *group) {
 	}
 }
 
-// assumeBefore fills what the log does not tell: leases that are there at the end or are named in the log existed before;
-// the auth revision began where the log's auth entries, all taken as successful, lead to the one in the database.
+// assumeBefore fills what the log does not tell: leases that are there at the end or are named in the log existed before; the auth
+// revision began where the log's auth entries, all taken as successful, lead to the one in the database; alarms are those of the end
+// as long as no entry changes them.
 func (s *sim) assumeBefore(r *Result) {
+	s.auth = authFromDB(&s.m.DB.Auth)
 	for _, l := range s.m.DB.Leases {
 		s.leases[int64(l.ID)] = &leaseState{ttl: l.TTL}
 	}
+	if s.alarmsUnsure = r.Survey.LastTouch["alarm"] > s.base; !s.alarmsUnsure {
+		for _, a := range s.m.DB.Alarms {
+			s.alarms[alarmKey{dumplog.ID(a.MemberID), a.Type}] = struct{}{}
+		}
+	}
 	n := uint64(0)
 	for _, e := range r.Survey.Auth {
-		if e.Index >= s.stretch(r) && e.Index <= s.m.AppliedMin && e.Req.Kind != dumplog.KindAuthEnable {
+		if e.Index > s.base && e.Index <= s.m.AppliedMin && e.Req.Kind != dumplog.KindAuthEnable {
 			n++
 		}
 	}

@@ -40,7 +40,12 @@ func (l *level) note(index uint64, outcomes []Outcome) {
 		if s == nil {
 			continue
 		}
-		row[i] = s.rev
+		if index >= s.meet.index {
+			if !s.met {
+				s.arrive()
+			}
+			row[i] = s.rev
+		}
 		if outcomes[i].State == NotApplied && l.open[i] == 0 {
 			l.open[i] = index
 		}

@@ -33,9 +33,16 @@ func newCursor(db *dumpdb.DB, bump dumpdb.Rev) *cursor {
 func (c *cursor) stop() { c.rows.stop() }
 
 // rowsOf converts the records of bucket key: values are hashed, so that nothing of the database's buffers is kept.
-func rowsOf(db *dumpdb.DB, bump dumpdb.Rev) iter.Seq[row] {
+func rowsOf(db *dumpdb.DB, bump dumpdb.Rev) iter.Seq[row] { return rowsIn(db.Revisions(), bump) }
+
+// rowsBetween is rowsOf for the records from from up to but not including end.
+func rowsBetween(db *dumpdb.DB, bump, from, end dumpdb.Rev) iter.Seq[row] {
+	return rowsIn(db.RevisionsBetween(from, end), bump)
+}
+
+func rowsIn(revisions iter.Seq2[dumpdb.Revision, error], bump dumpdb.Rev) iter.Seq[row] {
 	return func(yield func(row) bool) {
-		for rev, err := range db.Revisions() {
+		for rev, err := range revisions {
 			var d *dumpdb.DamageError
 			out := row{}
 			switch {

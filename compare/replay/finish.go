@@ -11,12 +11,15 @@ import (
 
 // finish holds the end state of the model against the small buckets and files the records that no entry explained.
 func (s *sim) finish() {
+	if !s.met {
+		s.arrive()
+	}
 	s.finishRuns()
 	// What the entries that every log has lost did is nowhere to be read: the rest of the database is theirs, not unexplained.
 	lost := s.logEnd > 0 && s.m.AppliedMin > s.logEnd
 	for g := s.cur.take(); g != nil; g = s.cur.take() {
 		if g.main > s.rev && !lost {
-			s.extra(g, s.sparse(g.main))
+			s.extra(g)
 		}
 	}
 	if lost {

@@ -120,7 +120,7 @@ func (f *Forced) drop(e *dumplog.Entry) {
 	if req, err := e.Decode(); err == nil {
 		d.What = req.Describe(dumplog.DescribeOptions{})
 		if req.Put != nil && !req.Put.IgnoreValue {
-			d.put, d.hash = true, anchorKey(req.Put.Key, req.Put.Value)
+			d.put, d.hash = true, contentHash(req.Put.Key, req.Put.Value)
 		}
 	}
 	f.Dropped = slices.DeleteFunc(f.Dropped, func(o Dropped) bool { return o.Index == d.Index })
@@ -140,7 +140,7 @@ func appliedAfterAll(res *MemberResult, runs []Forced) error {
 		if err != nil || rev.Err != nil || rev.Tombstone || !extra[rev.Main] {
 			continue
 		}
-		h := anchorKey(rev.KV.Key, rev.KV.Value)
+		h := contentHash(rev.KV.Key, rev.KV.Value)
 		for i := range runs {
 			for j := range runs[i].Dropped {
 				if d := &runs[i].Dropped[j]; d.put && d.hash == h && d.Rev == 0 {
@@ -152,3 +152,6 @@ func appliedAfterAll(res *MemberResult, runs []Forced) error {
 	}
 	return nil
 }
+
+// contentHash identifies a put by key and value.
+func contentHash(key, value []byte) [2]uint64 { return [2]uint64{hashValue(key), hashValue(value)} }

@@ -36,7 +36,7 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 func (s *sim) match(it *item, p prediction, ahead []*item) Outcome {
 	g := s.cur.peek(0)
 	for g != nil && g.main <= s.rev {
-		s.extra(s.cur.take(), s.sparse(g.main))
+		s.extra(s.cur.take())
 		g = s.cur.peek(0)
 	}
 	r := s.rev + 1
@@ -48,16 +48,16 @@ func (s *sim) match(it *item, p prediction, ahead []*item) Outcome {
 		return Outcome{State: p.state, Reason: p.reason}
 	}
 	switch {
-	case here && matches(p.writes, g, s.sparse(r)):
-		return s.applied(g, p.writes)
-	case here && !p.sure && s.couldHaveWritten(it.req, g):
-		return s.applied(g, nil)
+	case here && matches(p.writes, g):
+		return s.applied(g)
+	case here && !p.sure && s.couldHaveWritten(it.req, g) && s.wroteIt(p, ahead):
+		return s.applied(g)
 	case here:
 		return s.resync(it, p, ahead)
-	case s.sparse(r) || g != nil && g.hole || g == nil && s.cur.hole:
+	case g != nil && g.hole || g == nil && s.cur.hole:
 		s.rev = r
 		s.keys.applyWrites(p.writes, r)
-		return Outcome{State: OutsideHistory, Rev: r, Detail: "its revision is compacted or in an unreadable page"}
+		return Outcome{State: OutsideHistory, Rev: r, Detail: "its revision is in an unreadable page"}
 	}
 	if g != nil {
 		// Revisions are dense above the compact revision, so the records of this one have vanished.
@@ -104,24 +104,50 @@ func (s *sim) wouldApply(it *item) bool {
 	return p.sure && p.state == Applied && len(p.writes) > 0
 }
 
-// sparse tells whether the database may legally lack records of a revision.
-func (s *sim) sparse(rev int64) bool { return rev <= s.dbCompact }
-
-// applied takes the group as this entry's effect. What it wrote beyond the group is compacted away by now, but later entries
-// may have looked at it.
-func (s *sim) applied(g *group, wrote []write) Outcome {
+// applied takes the group as this entry's effect.
+func (s *sim) applied(g *group) Outcome {
 	s.cur.take()
 	s.rev = g.main
-	if s.rev >= s.dbCompact {
-		s.kvKnown = true
-	}
-	if s.sparse(g.main) {
-		s.keys.applyWrites(wrote, g.main)
-	}
-	for i := range g.records {
-		s.keys.absorb(&g.records[i])
-	}
+	s.absorb(g)
 	return Outcome{State: Applied, Rev: g.main, Sig: g.sig()}
+}
+
+// wroteIt decides for an entry whose outcome the rules do not tell, and which can have written the next records: it did, unless the
+// entries after it fit the records better when it did not.
+func (s *sim) wroteIt(p prediction, ahead []*item) bool {
+	with, without := s.fit(ahead, 1), s.fit(ahead, 0)
+	if with.misfits != without.misfits {
+		return with.misfits < without.misfits
+	}
+	if with.matched+1 != without.matched {
+		return with.matched+1 > without.matched
+	}
+	return p.state == Applied && len(p.writes) > 0
+}
+
+// fit is how well entries fit records: matched have found theirs, misfits have not although they must have written some.
+type fit struct{ misfits, matched int }
+
+// fit gives the records from the n-th group on to the first entries ahead that can have written them.
+func (s *sim) fit(ahead []*item, n int) (f fit) {
+	for _, a := range ahead {
+		own := a.forMember(s.pos)
+		if !writesKeys(own.req.Kind) {
+			continue
+		}
+		if own.entry.Index > s.m.AppliedMin {
+			break
+		}
+		g := s.cur.peek(n)
+		switch {
+		case g != nil && couldWrite(own.req, g):
+			n++
+			f.matched++
+		case !conditional(own.req):
+			f.misfits++
+		}
+	}
+	return f
 }
 
 // wroteAnyway: an entry that should have had no effect fits the next records. They are its own unless a later entry fits
@@ -131,7 +157,7 @@ func (s *sim) wroteAnyway(it *item, p prediction, g *group, ahead []*item) bool 
 		return false
 	}
 	if !p.sure {
-		return true
+		return s.wroteIt(p, ahead)
 	}
 	for _, a := range ahead {
 		if writesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
@@ -145,7 +171,7 @@ func (s *sim) wroteAnyway(it *item, p prediction, g *group, ahead []*item) bool 
 // modelled.
 func (s *sim) against(it *item, p prediction, g *group) Outcome {
 	s.beyondRights(it, p)
-	o := s.applied(g, nil)
+	o := s.applied(g)
 	if p.sure {
 		o.Detail = fmt.Sprintf("applied although the rules say: %s %s", p.state, p.reason)
 	}
@@ -155,16 +181,12 @@ func (s *sim) against(it *item, p prediction, g *group) Outcome {
 	return o
 }
 
-// extra takes in a group of records that no entry explains; in a compacted span that proves nothing.
-func (s *sim) extra(g *group, compacted bool) {
-	if !compacted {
-		s.res.Extra = append(s.res.Extra, g.main)
-		s.noteGone(g)
-	}
+// extra takes in a group of records that no entry explains.
+func (s *sim) extra(g *group) {
+	s.res.Extra = append(s.res.Extra, g.main)
+	s.noteGone(g)
 	s.rev = max(s.rev, g.main)
-	for i := range g.records {
-		s.keys.absorb(&g.records[i])
-	}
+	s.absorb(g)
 }
 
 // lookahead bounds how far resync searches in entries and in revisions.
@@ -174,19 +196,16 @@ const lookahead = 64
 // missing), or this entry's come later (those before are extra), or they stand in its place (contradicted).
 func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
 	g := s.cur.peek(0)
+	if !p.sure {
+		return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"}
+	}
 	for _, a := range ahead {
 		if writesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
-			if s.sparse(g.main) {
-				return Outcome{State: OutsideHistory, Detail: "compaction hides which of several entries is missing"}
-			}
-			if !p.sure {
-				return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"}
-			}
 			return s.missing(it, p)
 		}
 	}
-	if n := len(g.records); n < len(p.writes) && it.req.Txn != nil && !s.sparse(g.main) && matches(p.writes[:n], g, false) {
-		o := s.applied(g, nil)
+	if n := len(g.records); n < len(p.writes) && it.req.Txn != nil && matches(p.writes[:n], g) {
+		o := s.applied(g)
 		o.State, o.Partial, o.Detail = Contradicted, true, fmt.Sprintf("only the first %d of the transaction's %d records are there", n, len(p.writes))
 		return o
 	}
@@ -194,12 +213,11 @@ func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
 		return s.match(it, s.predict(it.req), ahead)
 	}
 	for j := 1; j < lookahead; j++ {
-		if later := s.cur.peek(j); later != nil && !sameKeys(p.writes, g) && matches(p.writes, later, false) {
+		if later := s.cur.peek(j); later != nil && !sameKeys(p.writes, g) && matches(p.writes, later) {
 			for range j {
-				skipped := s.cur.take()
-				s.extra(skipped, s.sparse(skipped.main))
+				s.extra(s.cur.take())
 			}
-			return s.applied(later, p.writes)
+			return s.applied(later)
 		}
 	}
 	return s.inPlace(p, g)
@@ -207,16 +225,11 @@ func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
 
 // inPlace takes records that stand where the entry's should and that no entry ahead explains.
 func (s *sim) inPlace(p prediction, g *group) Outcome {
-	same := sameKeys(p.writes, g)
-	if s.sparse(g.main) && !same {
-		o := s.applied(g, nil)
-		return Outcome{State: OutsideHistory, Rev: o.Rev, Detail: "compaction hides which entry wrote the records at its revision"}
-	}
 	detail := "the records at its revision are none that this entry could write"
-	if same {
+	if sameKeys(p.writes, g) {
 		detail = "the records at its revision name the same keys with another value or lease"
 	}
-	o := s.applied(g, nil)
+	o := s.applied(g)
 	o.State, o.Detail = Contradicted, detail
 	return o
 }

@@ -23,7 +23,7 @@ func newBench(t *testing.T, minor int, compact int64, rows ...row) *bench {
 	b := &bench{T: t}
 	b.sim = &sim{m: &evidence.Member{AppliedMin: 1000, AppliedMax: 1000}, res: &MemberResult{}, minor: minor, rev: 1, compact: -1, dbCompact: compact,
 		keys: newKeyModel(), leases: map[int64]*leaseState{}, alarms: map[alarmKey]struct{}{}, touched: map[string]bool{}, auth: newAuthState(),
-		baseKnown: true, kvKnown: true, cur: &cursor{rows: startPrefetch(slices.Values(rows))}}
+		baseKnown: true, kvKnown: true, met: true, cur: &cursor{rows: startPrefetch(slices.Values(rows))}}
 	t.Cleanup(b.sim.cur.stop)
 	return b
 }
@@ -135,18 +135,6 @@ func TestResync(t *testing.T) {
 		b.sim.m.AppliedMin = 1
 		b.want("applied", "not-applied")
 	})
-}
-
-// TestCompacted: at or below the compact revision absence proves nothing, and what a transaction wrote there counts for later
-// compares although its records are gone.
-func TestCompacted(t *testing.T) {
-	newBench(t, 6, 4, rec(3, 0, "keep", "1"), rec(4, 1, "b", "2"), rec(5, 0, "c", "3")).
-		log(put("b", "old"), txn(nil, []dumplog.RequestOp{putOp("keep", "1"), putOp("gone", "1")}, nil),
-			txn(nil, []dumplog.RequestOp{delOp("gone", ""), putOp("b", "2")}, nil), put("c", "3")).
-		want("outside-history", "applied", "applied", "applied")
-	newBench(t, 6, 3, rec(3, 0, "a", "X"), rec(4, 0, "b", "2")).
-		log(put("a", "0"), put("a", "1"), put("b", "2")).
-		want("outside-history", "contradicted", "applied")
 }
 
 func TestTxn(t *testing.T) {

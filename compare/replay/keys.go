@@ -15,6 +15,11 @@ type keyState struct {
 	vhash                uint64
 	// sub is the sub revision of mod.
 	sub int64
+	// entry is the index of the entry that wrote it, where the model predicts without records; 0 elsewhere.
+	entry uint64
+	// unsure is set when it cannot be known whether the key exists, and with which content. loose is set when its revisions are
+	// not known: which number an entry got depends on all before it.
+	unsure, loose bool
 }
 
 // write is one record a request writes: a put, or a tombstone when del.
@@ -34,6 +39,8 @@ type write struct {
 type keyModel struct {
 	tree    *btree.BTreeG[*keyState]
 	byLease map[int64]map[string]struct{}
+	// unsure counts the keys of which the model does not know whether they exist.
+	unsure int
 }
 
 func newKeyModel() *keyModel {
@@ -69,6 +76,9 @@ func (k *keyModel) put(s keyState) {
 	if replaced {
 		k.detach(old)
 	}
+	if s.unsure {
+		k.unsure++
+	}
 	if s.lease != 0 {
 		if k.byLease[s.lease] == nil {
 			k.byLease[s.lease] = map[string]struct{}{}
@@ -83,7 +93,13 @@ func (k *keyModel) remove(key string) {
 	}
 }
 
+// blur makes a key one of which nothing is known.
+func (k *keyModel) blur(key string) { k.put(keyState{key: key, unsure: true, loose: true}) }
+
 func (k *keyModel) detach(s *keyState) {
+	if s.unsure {
+		k.unsure--
+	}
 	if set := k.byLease[s.lease]; set != nil {
 		delete(set, s.key)
 		if len(set) == 0 {
@@ -103,14 +119,19 @@ func (k *keyModel) absorb(r *record) {
 
 // applyWrites changes the model by predicted writes, for effects the database no longer shows.
 func (k *keyModel) applyWrites(ws []write, rev int64) {
+	k.predicted(ws, keyState{mod: rev})
+}
+
+// predicted changes the model by predicted writes; as gives the revision, the entry, and whether the revision is loose.
+func (k *keyModel) predicted(ws []write, as keyState) {
 	for _, w := range ws {
 		if w.del {
 			k.remove(w.key)
 			continue
 		}
-		s := keyState{key: w.key, create: rev, mod: rev, version: 1, lease: w.lease, vhash: w.vhash}
+		s := keyState{key: w.key, create: as.mod, mod: as.mod, version: 1, lease: w.lease, vhash: w.vhash, entry: as.entry, loose: as.loose}
 		if old := k.get(w.key); old != nil {
-			s.create, s.version = old.create, old.version+1
+			s.create, s.version, s.loose = old.create, old.version+1, s.loose || old.loose
 		}
 		k.put(s)
 	}

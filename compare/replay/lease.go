@@ -204,7 +204,7 @@ func (s *sim) couldHaveWritten(r *dumplog.Request, g *group) bool {
 			return false
 		}
 	}
-	return len(g.records) == len(keys) || s.sparse(g.main)
+	return len(g.records) == len(keys)
 }
 
 // lastForgetfulMinor is the last minor with releases that did not load leases with a negative ID at a start (fixed in 3.4.20 and

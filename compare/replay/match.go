@@ -8,18 +8,17 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// matches tells whether the group is exactly the predicted writes; in a compacted span records may be missing from it.
-func matches(ws []write, g *group, sparse bool) bool {
-	if !sparse && len(ws) != len(g.records) {
+// matches tells whether the group is exactly the predicted writes.
+func matches(ws []write, g *group) bool {
+	if len(ws) != len(g.records) {
 		return false
 	}
-	for i := range g.records {
+	for i, w := range ws {
 		r := &g.records[i]
-		if r.bad || r.rev.Sub < 0 || r.rev.Sub >= int64(len(ws)) || !sparse && r.rev.Sub != int64(i) {
+		if r.bad || r.rev.Sub != int64(i) || w.key != r.key || w.del != r.del {
 			return false
 		}
-		w := ws[r.rev.Sub]
-		if w.key != r.key || w.del != r.del || !w.del && (w.lease != r.lease || !w.anyValue && w.vhash != r.vhash) {
+		if !w.del && (w.lease != r.lease || !w.anyValue && w.vhash != r.vhash) {
 			return false
 		}
 	}

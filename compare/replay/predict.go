@@ -46,7 +46,7 @@ func (s *sim) predictPut(r *dumplog.Request) prediction {
 		return p
 	}
 	w, reason, sure := s.evalPut(r.Put)
-	p.sure = sure
+	p.sure = sure && s.rightsSure(r.Header) && !s.alarmsUnsure
 	if reason != ReasonNone {
 		p.state, p.reason = Refused, reason
 		return p
@@ -77,11 +77,11 @@ func (s *sim) evalPut(put *dumplog.PutRequest) (write, Reason, bool) {
 	if put.IgnoreLease {
 		w.lease = old.lease
 	}
-	return w, ReasonNone, s.kvKnown
+	return w, ReasonNone, s.kvKnown && !old.unsure
 }
 
 func (s *sim) predictDelete(r *dumplog.Request) prediction {
-	p := prediction{touches: true, sure: s.kvKnown, state: Applied}
+	p := prediction{touches: true, sure: s.kvKnown && s.rightsSure(r.Header) && !s.alarmsUnsure, state: Applied}
 	d := r.DeleteRange
 	if reason := s.corrupt(); reason != ReasonNone {
 		p.state, p.reason, p.sure = Refused, reason, s.alarmSure()
@@ -96,6 +96,7 @@ func (s *sim) predictDelete(r *dumplog.Request) prediction {
 		return p
 	}
 	s.keys.ascend(d.Key, d.RangeEnd, func(k *keyState) bool {
+		p.sure = p.sure && !k.unsure
 		p.writes = append(p.writes, write{key: k.key, del: true})
 		return true
 	})
@@ -108,7 +109,7 @@ func (s *sim) predictDelete(r *dumplog.Request) prediction {
 // predictRevoke deletes the keys of the lease in key order in one revision (server/lease/lessor.go, Revoke).
 func (s *sim) predictRevoke(r *dumplog.Request) prediction {
 	id := r.LeaseRevoke.ID
-	p := prediction{touches: true, sure: s.baseKnown && s.kvKnown && !s.mayHaveForgotten(id), state: Applied}
+	p := prediction{touches: true, sure: s.baseKnown && s.kvKnown && s.keys.unsure == 0 && !s.mayHaveForgotten(id), state: Applied}
 	if reason := s.corrupt(); reason != ReasonNone {
 		p.state, p.reason, p.sure = Refused, reason, s.alarmSure()
 		return p
@@ -211,6 +212,12 @@ func (s *sim) authSure(r Reason) bool {
 		return false
 	}
 	return r == ReasonOldAuth && s.auth.known
+}
+
+// rightsSure tells whether the rights of an entry that the rules let pass are certain. Where the log does not reach back, users, roles and
+// auth revision at that entry are those of the end, which may have been given later.
+func (s *sim) rightsSure(h dumplog.Header) bool {
+	return s.auth.known || h.AuthRevision == 0 && !s.auth.enabled
 }
 
 // cost is the space a transaction may need: the dearer of its branches (server/etcdserver/quota.go).

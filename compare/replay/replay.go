@@ -138,8 +138,14 @@ type MemberResult struct {
 	// BaseIndex and BaseRevision are where the model of the member began: the revision that its database had at that index.
 	BaseIndex    uint64
 	BaseRevision int64
-	// RevisionAt is the member's revision at Result.KeyCommon, 0 when it was not reached.
+	// RevisionAt is the member's revision at Result.KeyCommon, 0 when it is not known.
 	RevisionAt int64
+	// Levels are the member's revisions at the indexes up to which members have applied; an index that its model does not reach, or that
+	// lies below the place where log and database meet, is not in it.
+	Levels map[uint64]int64
+	// Below is where log and database differ at the compact revision, bounded; BelowCount counts all.
+	Below      []BelowDiff
+	BelowCount int
 	// AuthExpected is the auth revision the log gives when every entry is applied once; AuthKnown is false when the log
 	// does not reach back far enough.
 	AuthExpected    uint64

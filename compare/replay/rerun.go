@@ -163,9 +163,7 @@ func (s *sim) takeRun(run *Stretch, n int) {
 	for range n {
 		g := s.cur.take()
 		s.rev = g.main
-		for i := range g.records {
-			s.keys.absorb(&g.records[i])
-		}
+		s.absorb(g)
 	}
 	run.Last = s.rev
 }
@@ -177,12 +175,12 @@ func (s *sim) finishRuns() {
 		s.cur.take()
 	}
 	end := func(g *group) bool { return g == nil }
-	for g := s.cur.peek(0); g != nil && !s.sparse(g.main); g = s.cur.peek(0) {
+	for g := s.cur.peek(0); g != nil; g = s.cur.peek(0) {
 		if !s.searchRun(s.m.AppliedMax+1, end) {
 			break
 		}
 	}
-	if g := s.cur.peek(0); g == nil || s.sparse(g.main) || s.past == nil {
+	if g := s.cur.peek(0); g == nil || s.past == nil {
 		return
 	}
 	if run, n := s.follow(s.m.AppliedMax+1, s.logEnd+1, end); n > 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 
@@ -34,7 +35,7 @@ func simulateAs(ctx context.Context, r *Result, o Options, stand []int) error {
 		return err
 	}
 	if slices.ContainsFunc(sims, func(s *sim) bool { return s != nil }) {
-		w := &walker{r: r, o: o, sims: sims, stand: stand, level: newLevel(r, sims, stand)}
+		w := &walker{r: r, o: o, sims: sims, stand: stand, level: newLevel(r, sims, stand), levels: levelsOf(r)}
 		if err := w.walk(ctx); err != nil {
 			return err
 		}
@@ -80,10 +81,13 @@ type walker struct {
 	stand  []int
 	level  *level
 	window []*item
+	// levels are the indexes at which the members' revisions are kept, lowest first, those that are passed taken off.
+	levels []uint64
 }
 
 // finish closes the models behind the last entry.
 func (w *walker) finish() error {
+	w.pass(math.MaxUint64)
 	for _, s := range w.sims {
 		if s == nil {
 			continue
@@ -116,6 +120,49 @@ func (w *walker) walk(ctx context.Context) error {
 	}
 }
 
+// levelsOf are the indexes at which members of a set can be compared: those up to which they have applied.
+func levelsOf(r *Result) []uint64 {
+	var out []uint64
+	for _, m := range r.Members {
+		if m.Member.HasDB() {
+			out = append(out, m.Member.AppliedMin)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// pass keeps the members' revisions at the levels below an index. A model tells nothing of what lies below the place where log and
+// database meet, nor of what the member has not applied.
+func (w *walker) pass(index uint64) {
+	for len(w.levels) > 0 && w.levels[0] < index {
+		at := w.levels[0]
+		w.levels = w.levels[1:]
+		for _, s := range w.sims {
+			if s == nil || at < s.meet.index || at > s.m.AppliedMax {
+				continue
+			}
+			if !s.met {
+				s.arrive()
+			}
+			if s.res.Levels == nil {
+				s.res.Levels = map[uint64]int64{}
+			}
+			switch {
+			case at <= s.logEnd:
+				s.res.Levels[at] = s.rev
+			case at == s.m.AppliedMin:
+				s.res.Levels[at] = s.m.CurrentRevision() // the log ends before what the member has applied
+			default:
+				continue
+			}
+			if at == w.r.Common {
+				s.res.RevisionAt = s.res.Levels[at]
+			}
+		}
+	}
+}
+
 func (w *walker) push(it *item) error {
 	w.window = append(w.window, it)
 	if len(w.window) > lookahead {
@@ -135,6 +182,7 @@ func (w *walker) flush() error {
 
 func (w *walker) step() error {
 	it, ahead := w.window[0], w.window[1:]
+	w.pass(it.entry.Index)
 	ev := &Event{Outcomes: make([]Outcome, len(w.sims))}
 	for i, s := range w.sims {
 		if s == nil {
@@ -146,9 +194,6 @@ func (w *walker) step() error {
 		}
 		ev.Outcomes[i] = o
 		s.res.Counts[o.State]++
-		if it.entry.Index <= w.r.Common {
-			s.res.RevisionAt = s.rev
-		}
 	}
 	for i, at := range w.stand {
 		ev.Outcomes[i] = ev.Outcomes[at]

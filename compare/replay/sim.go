@@ -28,6 +28,14 @@ type sim struct {
 	// baseKnown is true when the starting state was empty or is otherwise complete (leases, alarms, users); kvKnown when
 	// the live keys of the model are complete.
 	baseKnown, kvKnown bool
+	// meet is the place where log and database meet: from there on every record is there, and the keys of the model are those that
+	// the database had. met is true once the model has come there.
+	meet place
+	met  bool
+	// loose is true where the model counts revisions without records and an entry's outcome was not certain.
+	loose bool
+	// alarmsUnsure is true where it is not known which alarms were raised at an entry; sawAlarm when the log has entries about them.
+	alarmsUnsure, sawAlarm bool
 	// saved is the index that meta/consistent_index holds on disk up to 3.4: the last entry that changed keys, or a
 	// snapshot. Entries behind it are executed again at a restart.
 	saved    uint64
@@ -104,15 +112,21 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	for len(s.snaps) > 0 && s.snaps[0] < idx {
 		s.saved, s.snaps = max(s.saved, s.snaps[0]), s.snaps[1:]
 	}
+	if !s.met && idx > s.meet.index {
+		s.arrive()
+	}
 	s.restart(idx)
 	s.rememberRights(it)
 	req := it.req
 	s.now = idx
 	var o Outcome
-	if writesKeys(req.Kind) {
+	switch {
+	case writesKeys(req.Kind) && !s.met:
+		o = s.foresee(it)
+	case writesKeys(req.Kind):
 		s.res.Writes++
 		o = s.hold(it, ahead)
-	} else {
+	default:
 		o = s.other(it)
 	}
 	s.watchUsers(it, o)
@@ -166,6 +180,8 @@ func (s *sim) other(it *item) Outcome {
 
 func (s *sim) compaction(c *dumplog.CompactionRequest) Outcome {
 	switch {
+	case !s.baseKnown && c.Revision <= s.dbCompact || s.loose:
+		return Outcome{State: OutsideHistory, Detail: "what was compacted before is not known"}
 	case c.Revision <= s.compact:
 		return Outcome{State: Refused, Reason: ReasonCompacted}
 	case c.Revision > s.rev:
@@ -183,6 +199,9 @@ func (s *sim) leaseGrant(it *item) Outcome {
 	g := it.req.LeaseGrant
 	if reason := s.alarmed(it.req); reason != ReasonNone {
 		return Outcome{State: Refused, Reason: reason}
+	}
+	if s.alarmsUnsure && s.leases[g.ID] == nil && it.entry.Index <= s.m.AppliedMin {
+		s.touched[leaseKey(g.ID)] = true // it may have been refused
 	}
 	if g.ID == 0 || g.TTL > maxLeaseTTL {
 		return Outcome{State: Refused, Reason: ReasonInvalid}

@@ -50,8 +50,8 @@ type Survey struct {
 	Undecodable []Undecodable
 	// beyond are requests above every known commit index that a database of 3.4 or older may hold the effect of.
 	beyond []*dumplog.Request
-	// anchors are what aligns a database with the log, by where the member stands.
-	anchors []*anchors
+	// writers count the entries that may write keys, by where members stand.
+	writers []*writers
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
 	prefixes map[uint16]dumplog.ID
 }
@@ -91,7 +91,7 @@ type Undecodable struct {
 // survey reads the merged log once.
 func survey(ctx context.Context, r *Result) (*Survey, error) {
 	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{}, LastTouch: map[string]uint64{},
-		Served: map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, anchors: newAnchors(r), prefixes: map[uint16]dumplog.ID{}}
+		Served: map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, writers: newWriters(r), prefixes: map[uint16]dumplog.ID{}}
 	for _, m := range r.Members {
 		ms := &m.Member.Membership
 		for _, ids := range [][]dumplog.ID{ms.Voters, ms.Learners, ms.Removed, ms.V2, ms.Bucket, {m.Member.MemberID}} {
@@ -116,8 +116,8 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			s.noteBeyond(it, old)
 			continue
 		}
-		for _, a := range s.anchors {
-			a.note(it)
+		for _, w := range s.writers {
+			w.note(it)
 		}
 		s.note(it)
 		if o := l.note(it.entry.Index, requestID(it.req), it.req.Publishes() != nil); o != nil {

@@ -28,7 +28,7 @@ func (s *sim) predictTxn(r *dumplog.Request) prediction {
 		p.state, p.reason, p.sure = Refused, reason, sure
 		return p
 	}
-	e := &txnEval{s: s, overlay: map[string]*write{}, sure: s.kvKnown}
+	e := &txnEval{s: s, overlay: map[string]*write{}, sure: s.kvKnown && s.rightsSure(r.Header) && !s.alarmsUnsure}
 	e.path(r.Txn, 0)
 	p.sure = e.sure
 	switch {
@@ -89,6 +89,7 @@ func (e *txnEval) check(ops []dumplog.RequestOp) {
 			} else if op.Range.Revision < e.s.compact {
 				reason = ReasonCompacted
 			}
+			e.sure = e.sure && !e.s.loose && (e.s.baseKnown || op.Range.Revision >= e.s.dbCompact)
 			if reason != ReasonNone {
 				e.sure = e.sure && e.s.minor >= 7
 				if e.s.minor >= 7 {
@@ -127,6 +128,7 @@ func (e *txnEval) delete(d *dumplog.DeleteRangeRequest) {
 	var keys []string
 	e.s.keys.ascend(d.Key, d.RangeEnd, func(k *keyState) bool {
 		if w, ok := e.overlay[k.key]; !ok || !w.del {
+			e.sure = e.sure && (ok || !k.unsure)
 			keys = append(keys, k.key)
 		}
 		return true
@@ -195,6 +197,9 @@ const (
 )
 
 func (e *txnEval) one(c *dumplog.Compare, k *keyState) bool {
+	if k.unsure || k.loose && (c.Target == targetCreate || c.Target == targetMod) {
+		e.sure = false
+	}
 	var have int64
 	switch c.Target {
 	case targetVersion:

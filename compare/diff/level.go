@@ -1,0 +1,154 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// window finds the index at which the keys of most members can be compared, and each member's revision there. A member takes part when
+// its revision at that index is known and it has not compacted it. One that lags so far that the others have compacted what it holds,
+// or whose log does not meet theirs, is set apart: it must not hide how the others compare.
+func (r *Result) window(rp *replay.Result) {
+	for i, m := range r.Members {
+		switch {
+		case !m.HasDB():
+			r.LeftOut[i] = "no database that opens"
+		case m.DB.KV == nil:
+			r.LeftOut[i] = "bucket key could not be read"
+		}
+	}
+	take := r.taking()
+	if len(take) == 0 {
+		return
+	}
+	r.lowest = r.Members[take[0]].AppliedMin
+	for _, i := range take {
+		r.lowest = min(r.lowest, r.Members[i].AppliedMin)
+	}
+	group := r.byIndex(take, rp)
+	if len(group) < len(take) {
+		group = r.byRevision(take, group)
+	}
+	for _, i := range group {
+		r.Compact = max(r.Compact, r.Members[i].CompactRevision())
+	}
+	for _, i := range take {
+		if !slices.Contains(group, i) {
+			r.Apart[i], r.Revs[i] = r.whyApart(i), 0
+		}
+	}
+	if len(group) == len(take) {
+		r.raise(take, rp)
+	}
+}
+
+// byIndex picks the applied index at which most members can be compared, the highest of several.
+func (r *Result) byIndex(take []int, rp *replay.Result) (group []int) {
+	for _, i := range take {
+		at := r.Members[i].AppliedMin
+		var can []int
+		for _, j := range take {
+			if rev, ok := r.revAt(j, at, rp); ok && rev >= r.Members[j].CompactRevision() {
+				can = append(can, j)
+			}
+		}
+		if len(can) > len(group) || len(can) == len(group) && at > r.Common {
+			group, r.Common = can, at
+		}
+	}
+	for _, i := range group {
+		r.Revs[i], _ = r.revAt(i, r.Common, rp)
+	}
+	return group
+}
+
+// revAt is a member's revision at an index; ok is false when it is not known.
+func (r *Result) revAt(i int, at uint64, rp *replay.Result) (rev int64, ok bool) {
+	m := r.Members[i]
+	if rp != nil && rp.Members[i].Checked {
+		if rev, ok = rp.Members[i].Levels[at]; ok && (at != m.AppliedMin || aheadOfIndex(rp, i)) {
+			return rev, true
+		}
+	}
+	return m.CurrentRevision(), at == m.AppliedMin
+}
+
+// aheadOfIndex tells whether the replay shows a database that holds more than its consistent index says.
+func aheadOfIndex(rp *replay.Result, i int) bool {
+	return rp != nil && rp.Members[i].Ahead != nil
+}
+
+// byRevision takes in members whose revision at the common index no log tells, at the revision at which the others are compared: as
+// long as the histories agree, one revision is one content. Where no two members can be compared at an index, they are compared at the
+// revision that most of them have.
+func (r *Result) byRevision(take, group []int) []int {
+	if len(group) < 2 {
+		var at int64
+		group = nil
+		for _, i := range take {
+			var can []int
+			rev := r.Members[i].CurrentRevision()
+			for _, j := range take {
+				if r.holds(j, rev) {
+					can = append(can, j)
+				}
+			}
+			if len(can) > len(group) || len(can) == len(group) && rev > at {
+				group, at = can, rev
+			}
+		}
+		if len(group) < 2 {
+			return group
+		}
+		r.Common = r.lowest
+		for _, i := range group {
+			r.Revs[i] = at
+		}
+		r.Note = "aligned by revision, because the logs do not tell which revision belongs to the common index"
+		return group
+	}
+	at := r.Revs[group[0]]
+	for _, i := range group {
+		at = min(at, r.Revs[i])
+	}
+	for _, i := range take {
+		if !slices.Contains(group, i) && r.Members[i].AppliedMin >= r.Common && r.holds(i, at) {
+			group, r.Revs[i] = append(group, i), at
+			r.Note = "aligned by revision, because the logs do not tell which revision belongs to the common index"
+		}
+	}
+	slices.Sort(group)
+	return group
+}
+
+// holds tells whether a member's database can show its content at a revision.
+func (r *Result) holds(i int, rev int64) bool {
+	m := r.Members[i]
+	return m.CompactRevision() <= rev && rev <= m.CurrentRevision()
+}
+
+func (r *Result) whyApart(i int) string {
+	m := r.Members[i]
+	if m.AppliedMin < r.Common {
+		return fmt.Sprintf("%s has applied entries up to %d only, and the others hold nothing to compare that with", m.Label(), m.AppliedMin)
+	}
+	return fmt.Sprintf("%s has compacted what belongs to the common index %d, or its log does not tell it", m.Label(), r.Common)
+}
+
+// raise goes on to the index up to which the replay shows that all members have done what the log asks of their keys.
+func (r *Result) raise(take []int, rp *replay.Result) {
+	if rp == nil || rp.KeyCommon <= r.Common {
+		return
+	}
+	for _, i := range take {
+		if !rp.Members[i].Checked || rp.Members[i].RevisionAt == 0 || rp.Members[i].RevisionAt < r.Members[i].CompactRevision() {
+			return
+		}
+	}
+	r.Common = rp.KeyCommon
+	for _, i := range take {
+		r.Revs[i] = rp.Members[i].RevisionAt
+	}
+}

@@ -1,0 +1,339 @@
+package replay
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+const (
+	// maxWindow is how many entries are matched with records at a time, enoughPairs how many matches suffice, and patience how
+	// many records after them are read in vain.
+	maxWindow   = 512
+	enoughPairs = 64
+	patience    = 4096
+)
+
+// pair is an entry of the window and the only group of records that it can have written, which no other entry of it can have.
+type pair struct {
+	entry int
+	rev   int64
+}
+
+// window is some consecutive entries that may write, and what the database holds where their effects have to stand.
+type window struct {
+	s     *sim
+	items []*item
+	// writes is the number of the first entry among those that may write, starting with 1.
+	writes int64
+	pairs  []pair
+
+	byKey   map[string][]int
+	byLease map[int64][]int
+	// wide are entries that may begin with any key: range deletes and nested transactions.
+	wide []int
+	// lease and mod are those of the keys read so far.
+	lease map[string]int64
+	mod   map[string]int64
+}
+
+// window matches the entries before a place with the records there. The entries are chosen so that all of them stand above the
+// compact revision: of n revisions up to the place, the last n entries that may write made the last ones. It is nil where there is
+// nothing to match.
+func (s *sim) window(ctx context.Context, w *writers, upto place) *window {
+	n := upto.rev - s.floor()
+	if n <= 0 || upto.writes == 0 {
+		return nil
+	}
+	win := &window{s: s, writes: max(upto.writes-n+1, 1), byKey: map[string][]int{}, byLease: map[int64][]int{}, lease: map[string]int64{},
+		mod: map[string]int64{}}
+	win.items = s.writersFrom(ctx, w, win.writes, min(win.writes+maxWindow-1, upto.writes))
+	for i, it := range win.items {
+		win.index(i, it.req)
+	}
+	from := s.floor() + 1
+	if win.writes == 1 {
+		// The log begins above the compact revision. A restart of old releases may have applied entries twice.
+		from = max(from, upto.rev-2*upto.writes-1000)
+	}
+	win.match(from, upto.rev)
+	win.chain()
+	return win
+}
+
+// writersFrom reads the entries that may write by their number, from..to.
+func (s *sim) writersFrom(ctx context.Context, w *writers, from, to int64) []*item {
+	mark := (from - 1) / markEvery
+	if mark >= int64(len(w.marks)) {
+		return nil
+	}
+	var out []*item
+	n := mark * markEvery
+	for it, err := range s.past(w.marks[mark]) {
+		if err != nil || ctx.Err() != nil || it.entry.Index > w.until {
+			break
+		}
+		if !mayWrite(it.req) {
+			continue
+		}
+		if n++; n >= from {
+			own := it.forMember(s.pos)
+			kept := &item{entry: own.entry}
+			kept.entry.Data = slices.Clone(own.entry.Data)
+			kept.req, kept.err = kept.entry.Decode()
+			out = append(out, kept)
+		}
+		if n >= to {
+			break
+		}
+	}
+	return out
+}
+
+// index files what an entry can begin its records with.
+func (w *window) index(i int, r *dumplog.Request) {
+	switch {
+	case r.LeaseRevoke != nil:
+		w.byLease[r.LeaseRevoke.ID] = append(w.byLease[r.LeaseRevoke.ID], i)
+	case r.Put != nil:
+		w.byKey[string(r.Put.Key)] = append(w.byKey[string(r.Put.Key)], i)
+	case r.DeleteRange != nil && len(r.DeleteRange.RangeEnd) == 0:
+		w.byKey[string(r.DeleteRange.Key)] = append(w.byKey[string(r.DeleteRange.Key)], i)
+	case r.DeleteRange != nil:
+		w.wide = append(w.wide, i)
+	case r.Txn != nil:
+		w.indexTxn(i, r.Txn)
+	}
+}
+
+func (w *window) indexTxn(i int, t *dumplog.TxnRequest) {
+	keys, wide := map[string]bool{}, false
+	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
+		for _, op := range ops {
+			switch {
+			case op.Put != nil:
+				keys[string(op.Put.Key)] = true
+			case op.DeleteRange != nil && len(op.DeleteRange.RangeEnd) == 0:
+				keys[string(op.DeleteRange.Key)] = true
+			case op.DeleteRange != nil || op.Txn != nil:
+				wide = true
+			}
+		}
+	}
+	if wide {
+		w.wide = append(w.wide, i)
+		return
+	}
+	for k := range keys {
+		w.byKey[k] = append(w.byKey[k], i)
+	}
+}
+
+// match reads the groups of a span of revisions and keeps those that exactly one entry can have written, where that entry can have
+// written no other.
+func (w *window) match(from, to int64) {
+	groups := make([]int, len(w.items))
+	at := make([]int64, len(w.items))
+	n, idle := 0, 0
+	for g := range w.s.groups(from, to) {
+		who, several := w.writer(g)
+		w.learn(g)
+		switch {
+		case several:
+			for _, i := range w.candidates(g) {
+				groups[i]++ // its effect may be this one: no proof for another place
+			}
+		case who >= 0:
+			if groups[who]++; groups[who] == 1 {
+				at[who] = g.main
+				n++
+				idle = 0
+			}
+		}
+		if idle++; n >= enoughPairs && idle > patience {
+			break
+		}
+	}
+	for i, rev := range at {
+		if groups[i] == 1 && rev != 0 {
+			w.pairs = append(w.pairs, pair{i, rev})
+		}
+	}
+}
+
+func (w *window) candidates(g *group) []int {
+	first := &g.records[0]
+	out := slices.Concat(w.byKey[first.key], w.wide)
+	if !first.del {
+		return out
+	}
+	if lease, ok := w.lease[first.key]; ok {
+		return append(out, w.byLease[lease]...)
+	}
+	for _, list := range w.byLease {
+		out = append(out, list...)
+	}
+	return out
+}
+
+// writer is the entry of the window that can have written the group, -1 when there is none or several.
+func (w *window) writer(g *group) (who int, several bool) {
+	who = -1
+	for _, i := range w.candidates(g) {
+		if !couldWrite(w.items[i].req, g) || !w.guardFits(w.items[i].req, g) || who == i {
+			continue
+		}
+		if who >= 0 {
+			return -1, true
+		}
+		who = i
+	}
+	return who, false
+}
+
+// guardFits holds the compares on mod revisions against the keys' records so far: a transaction that wrote a key stood on the
+// revision that it names.
+func (w *window) guardFits(r *dumplog.Request, g *group) bool {
+	if r.Txn == nil || len(r.Txn.Failure) > 0 && couldTxnBranch(r.Txn.Failure, g) {
+		return true
+	}
+	for i := range r.Txn.Compare {
+		c := &r.Txn.Compare[i]
+		if c.Target != targetMod || c.Result != resultEqual || len(c.RangeEnd) > 0 {
+			continue
+		}
+		if mod, ok := w.mod[string(c.Key)]; ok && mod != c.Num || c.Num >= g.main {
+			return false
+		}
+	}
+	return true
+}
+
+func couldTxnBranch(ops []dumplog.RequestOp, g *group) bool {
+	rest, ok := eatOps(ops, g.records, 0)
+	return ok && len(rest) == 0
+}
+
+// learn keeps mod revision and lease of the keys of a group.
+func (w *window) learn(g *group) {
+	for i := range g.records {
+		r := &g.records[i]
+		if r.del {
+			w.mod[r.key] = 0
+			delete(w.lease, r.key)
+			continue
+		}
+		w.mod[r.key], w.lease[r.key] = r.rev.Main, r.lease
+	}
+}
+
+// chain keeps the longest run of pairs that can all be true: the entries in order of their revisions, and no more revisions between
+// two of them than entries that may write.
+func (w *window) chain() {
+	best, from := make([]int, len(w.pairs)), make([]int, len(w.pairs))
+	last := -1
+	for i, p := range w.pairs {
+		best[i], from[i] = 1, -1
+		for j, q := range w.pairs[:i] {
+			if q.rev < p.rev && p.rev-q.rev <= int64(p.entry-q.entry) && best[j] >= best[i] {
+				best[i], from[i] = best[j]+1, j
+			}
+		}
+		if last < 0 || best[i] > best[last] {
+			last = i
+		}
+	}
+	var out []pair
+	for ; last >= 0; last = from[last] {
+		out = append(out, w.pairs[last])
+	}
+	slices.Reverse(out)
+	w.pairs = out
+}
+
+// first is the place before the first matched entry.
+func (w *window) first() (place, bool) {
+	if len(w.pairs) == 0 {
+		return place{}, false
+	}
+	p := w.pairs[0]
+	return place{index: w.items[p.entry].entry.Index - 1, rev: p.rev - 1, writes: w.writes + int64(p.entry) - 1}, true
+}
+
+// certain tells whether an entry of the window must have written a record, in whatever state the database was.
+func (w *window) certain() bool {
+	return w.s.alwaysWrites() && slices.ContainsFunc(w.items, func(it *item) bool { return plainPut(it.req) })
+}
+
+// alwaysWrites tells whether nothing can have refused a plain put: auth was never on, and no alarm was raised.
+func (s *sim) alwaysWrites() bool {
+	return !s.m.DB.Auth.Enabled && s.m.DB.Auth.Revision <= 1 && len(s.m.DB.Alarms) == 0 && !s.sawAlarm
+}
+
+// plainPut is a put that writes in every state of the key space.
+func plainPut(r *dumplog.Request) bool {
+	p := r.Put
+	return r.Kind == dumplog.KindPut && p.Lease == 0 && !p.IgnoreLease && !p.IgnoreValue && r.Header.AuthRevision == 0
+}
+
+// backwards walks from where the database stands down the log: each entry that can have written the newest revision not yet taken
+// did. The place is before the earliest plain put that fits, since only a plain put cannot have been without effect.
+func (s *sim) backwards(ctx context.Context, w *writers) place {
+	at := s.end(w)
+	n := min(at.rev-s.floor(), maxWindow)
+	if n <= 0 || !s.alwaysWrites() {
+		return at
+	}
+	from := max(w.total-maxWindow+1, 1)
+	items := s.writersFrom(ctx, w, from, w.total)
+	groups := slices.Collect(s.groups(at.rev-n+1, at.rev))
+	rev, best := at.rev, at
+	for i := len(items) - 1; i >= 0 && len(groups) > 0; i-- {
+		g := groups[len(groups)-1]
+		if g.main != rev || g.hole {
+			break
+		}
+		fits := couldWrite(items[i].req, g)
+		if !fits && plainPut(items[i].req) {
+			break
+		}
+		if !fits {
+			continue
+		}
+		groups, rev = groups[:len(groups)-1], rev-1
+		if plainPut(items[i].req) {
+			best = place{index: items[i].entry.Index - 1, rev: rev, writes: from + int64(i) - 1}
+		}
+	}
+	return best
+}
+
+// groups yields the records of a span of revisions, one main revision at a time.
+func (s *sim) groups(from, to int64) iter.Seq[*group] {
+	return func(yield func(*group) bool) {
+		var g *group
+		hole := false
+		for row := range rowsBetween(s.m.DB.Handle, s.m.DB.KV.BumpMarker, dumpdb.Rev{Main: from}, dumpdb.Rev{Main: to + 1}) {
+			switch {
+			case row.err != nil:
+				return
+			case row.hole:
+				hole = true
+				continue
+			case g != nil && g.main == row.rev.Main:
+				g.records = append(g.records, row.record)
+				continue
+			case g != nil && !yield(g):
+				return
+			}
+			g = &group{main: row.rev.Main, records: []record{row.record}, hole: hole}
+			hole = false
+		}
+		if g != nil {
+			yield(g)
+		}
+	}
+}
