@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -37,11 +38,29 @@ func (c *collected) healthy(r *Report) {
 			}
 		}
 	}
+	if why := c.apart(); why != "" {
+		v.Summary += ". Keys were not compared everywhere: " + why
+	}
 	for _, f := range r.Findings {
 		if f.Severity == check.Warning {
 			v.Summary += "; " + f.Title
 		}
 	}
+}
+
+// apart says which members could not be compared with the others because of how far they have applied: what one holds, the others have
+// compacted. That is no doubt about any of them: each is held against the log as far as it reaches.
+func (c *collected) apart() string {
+	if c.in.Diff == nil {
+		return ""
+	}
+	var why []string
+	for i := range c.in.Members {
+		if s := c.in.Diff.Apart[i]; s != "" && c.in.Diff.LeftOut[i] == "" {
+			why = append(why, s)
+		}
+	}
+	return strings.Join(why, "; ")
 }
 
 // absentVoters counts the voters beside the one member that was given; 0 when several were, or it is alone in its cluster.
@@ -106,7 +125,7 @@ func (c *collected) notCalledFor(id string) bool {
 	case "D02":
 		return dbs == 0
 	case "K01":
-		return len(c.in.Members) < 2 || dbs < 2
+		return len(c.in.Members) < 2 || dbs < 2 || c.apart() != ""
 	case "R01":
 		return entries < 2
 	}

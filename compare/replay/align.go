@@ -124,7 +124,7 @@ func (s *sim) align(ctx context.Context, w *writers) (at place, ok bool) {
 		}
 		first, some := win.first()
 		if !some {
-			if !found && win.certain() {
+			if !found && win.lost() {
 				return at, false
 			}
 			break

@@ -25,6 +25,7 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 	s.sawAlarm = r.Survey.LastTouch["alarm"] > 0
 	s.values = s.readValue
 	fromStart := s.stretch(r) == 1 && !restored(r) && m.DB.KV.BumpMarker == dumpdb.Rev{}
+	s.fromStart = fromStart
 	if why := s.begin(ctx, r, fromStart); why != "" {
 		res.Why = why
 		return nil

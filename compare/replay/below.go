@@ -29,15 +29,14 @@ const maxBelow = 1000
 // foresee predicts an entry below the place where the database takes over, and changes the model accordingly.
 func (s *sim) foresee(it *item) Outcome {
 	p := s.predict(it.req)
-	if !p.sure || s.mayRepeat() {
+	uncertain := !p.sure || s.mayRepeat()
+	if it.req.LeaseRevoke != nil {
+		s.foreseeRevoke(it, p)
+	}
+	if uncertain {
 		s.blur(it.req)
 		s.loose = true
 		return Outcome{State: OutsideHistory, Detail: "its effect is compacted, and the log alone does not tell it"}
-	}
-	if it.req.LeaseRevoke != nil && p.state == Applied {
-		s.touch(it, leaseKey(it.req.LeaseRevoke.ID))
-		delete(s.leases, it.req.LeaseRevoke.ID)
-		s.noteOutcome(it, Outcome{State: OutsideHistory})
 	}
 	if len(p.writes) == 0 {
 		return Outcome{State: OutsideHistory, Detail: "without effect, as the log tells"}
@@ -49,6 +48,21 @@ func (s *sim) foresee(it *item) Outcome {
 		o.Rev = s.rev
 	}
 	return o
+}
+
+// foreseeRevoke ends a lease. Which keys go with it may be uncertain although the revoke itself is not; where the revoke may have been
+// refused, it is not known whether the lease lives on.
+func (s *sim) foreseeRevoke(it *item, p prediction) {
+	id := it.req.LeaseRevoke.ID
+	s.touch(it, leaseKey(id))
+	l := s.leases[id]
+	switch {
+	case p.state == Applied && !s.mayRepeat():
+		delete(s.leases, id)
+		s.noteOutcome(it, Outcome{State: OutsideHistory})
+	case l != nil && (!p.sure || s.mayRepeat()):
+		l.unsure = true
+	}
 }
 
 // mayRepeat tells whether restarts executed auth entries twice: then the auth revision is not the one that the log gives, and what was

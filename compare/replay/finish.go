@@ -134,7 +134,7 @@ func (s *sim) finishLeases() {
 		}
 	}
 	for _, id := range sortedKeys(s.leases) {
-		if !have[id] && !s.touched[leaseKey(id)] {
+		if !have[id] && !s.touched[leaseKey(id)] && !s.leases[id].unsure {
 			s.diff("lease", dumplog.ID(id).String(), "present", "absent")
 		}
 	}

@@ -18,8 +18,8 @@ type keyState struct {
 	// entry is the index of the entry that wrote it, where the model predicts without records; 0 elsewhere.
 	entry uint64
 	// unsure is set when it cannot be known whether the key exists, and with which content. loose is set when its revisions are
-	// not known: which number an entry got depends on all before it.
-	unsure, loose bool
+	// not known: which number an entry got depends on all before it. uncounted is set when its version is not known.
+	unsure, loose, uncounted bool
 }
 
 // write is one record a request writes: a put, or a tombstone when del.
@@ -131,7 +131,7 @@ func (k *keyModel) predicted(ws []write, as keyState) {
 		}
 		s := keyState{key: w.key, create: as.mod, mod: as.mod, version: 1, lease: w.lease, vhash: w.vhash, entry: as.entry, loose: as.loose}
 		if old := k.get(w.key); old != nil {
-			s.create, s.version, s.loose = old.create, old.version+1, s.loose || old.loose
+			s.create, s.version, s.loose, s.uncounted = old.create, old.version+1, s.loose || old.loose, old.uncounted || old.unsure
 		}
 		k.put(s)
 	}

@@ -13,6 +13,8 @@ type leaseState struct {
 	ttl, remaining int64
 	// term and granted are the entry that granted it, checkpoint the index of the last one that set remaining; 0 is unknown.
 	term, granted, checkpoint uint64
+	// unsure is set when it is not known whether the lease still exists.
+	unsure bool
 }
 
 // LeaseFact is a lease as log and database of one member tell it; TTLs in seconds.
@@ -148,7 +150,7 @@ func (s *sim) leaseFaults() {
 	}
 	for _, id := range sortedKeys(s.leases) {
 		l := s.leases[id]
-		if _, revoked := s.ends[id]; revoked || l.granted == 0 || rows[id] || s.touched[leaseKey(id)] || !s.baseKnown && len(s.alarms) > 0 {
+		if _, revoked := s.ends[id]; revoked || l.unsure || l.granted == 0 || rows[id] || s.touched[leaseKey(id)] || !s.baseKnown && len(s.alarms) > 0 {
 			continue
 		}
 		g := s.gone[id]

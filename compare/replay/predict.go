@@ -64,6 +64,9 @@ func (s *sim) evalPut(put *dumplog.PutRequest) (write, Reason, bool) {
 		}
 		return w, ReasonNone, false
 	}
+	if l := s.leases[put.Lease]; l != nil && l.unsure {
+		return w, ReasonNone, false
+	}
 	if !put.IgnoreValue && !put.IgnoreLease {
 		return w, ReasonNone, !s.mayHaveForgotten(put.Lease)
 	}

@@ -32,6 +32,8 @@ type sim struct {
 	// the database had. met is true once the model has come there.
 	meet place
 	met  bool
+	// fromStart is true when the log reaches back to the first entry of a cluster that began empty.
+	fromStart bool
 	// loose is true where the model counts revisions without records and an entry's outcome was not certain.
 	loose bool
 	// alarmsUnsure is true where it is not known which alarms were raised at an entry; sawAlarm when the log has entries about them.

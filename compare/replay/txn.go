@@ -197,7 +197,7 @@ const (
 )
 
 func (e *txnEval) one(c *dumplog.Compare, k *keyState) bool {
-	if k.unsure || k.loose && (c.Target == targetCreate || c.Target == targetMod) {
+	if k.unsure || k.loose && (c.Target == targetCreate || c.Target == targetMod) || k.uncounted && c.Target == targetVersion {
 		e.sure = false
 	}
 	var have int64

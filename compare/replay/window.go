@@ -17,10 +17,12 @@ const (
 	patience    = 4096
 )
 
-// pair is an entry of the window and the only group of records that it can have written, which no other entry of it can have.
+// pair is an entry of the window and the only group of records that it can have written, which no other entry of it can have. strong
+// is set where no twin of the entry before the window can have written the group instead, with this entry without effect.
 type pair struct {
-	entry int
-	rev   int64
+	entry  int
+	rev    int64
+	strong bool
 }
 
 // window is some consecutive entries that may write, and what the database holds where their effects have to stand.
@@ -30,6 +32,11 @@ type window struct {
 	// writes is the number of the first entry among those that may write, starting with 1.
 	writes int64
 	pairs  []pair
+	// dense is the first item whose effect cannot be compacted; groups counts for each item those that it can have written.
+	dense  int
+	groups []int
+	// whole is true when no entry before the window can have written anything that is still there.
+	whole bool
 
 	byKey   map[string][]int
 	byLease map[int64][]int
@@ -48,14 +55,18 @@ func (s *sim) window(ctx context.Context, w *writers, upto place) *window {
 	if n <= 0 || upto.writes == 0 {
 		return nil
 	}
-	win := &window{s: s, writes: max(upto.writes-n+1, 1), byKey: map[string][]int{}, byLease: map[int64][]int{}, lease: map[string]int64{},
+	// Entries before them are taken in as well: they may have written the first of the records, or others like them.
+	start := max(upto.writes-n+1, 1)
+	win := &window{s: s, writes: max(start-maxWindow, 1), byKey: map[string][]int{}, byLease: map[int64][]int{}, lease: map[string]int64{},
 		mod: map[string]int64{}}
-	win.items = s.writersFrom(ctx, w, win.writes, min(win.writes+maxWindow-1, upto.writes))
+	win.items = s.writersFrom(ctx, w, win.writes, min(start+maxWindow-1, upto.writes))
+	win.dense = int(start - win.writes)
+	win.whole = win.writes == 1 && s.fromStart
 	for i, it := range win.items {
 		win.index(i, it.req)
 	}
 	from := s.floor() + 1
-	if win.writes == 1 {
+	if start == 1 {
 		// The log begins above the compact revision. A restart of old releases may have applied entries twice.
 		from = max(from, upto.rev-2*upto.writes-1000)
 	}
@@ -135,20 +146,21 @@ func (w *window) indexTxn(i int, t *dumplog.TxnRequest) {
 // match reads the groups of a span of revisions and keeps those that exactly one entry can have written, where that entry can have
 // written no other.
 func (w *window) match(from, to int64) {
-	groups := make([]int, len(w.items))
-	at := make([]int64, len(w.items))
+	w.groups = make([]int, len(w.items))
+	at := make([]pair, len(w.items))
 	n, idle := 0, 0
 	for g := range w.s.groups(from, to) {
 		who, several := w.writer(g)
+		strong := who >= 0 && w.strong(w.items[who].req, g)
 		w.learn(g)
 		switch {
 		case several:
 			for _, i := range w.candidates(g) {
-				groups[i]++ // its effect may be this one: no proof for another place
+				w.groups[i]++ // its effect may be this one: no proof for another place
 			}
 		case who >= 0:
-			if groups[who]++; groups[who] == 1 {
-				at[who] = g.main
+			if w.groups[who]++; w.groups[who] == 1 {
+				at[who] = pair{who, g.main, strong}
 				n++
 				idle = 0
 			}
@@ -157,9 +169,9 @@ func (w *window) match(from, to int64) {
 			break
 		}
 	}
-	for i, rev := range at {
-		if groups[i] == 1 && rev != 0 {
-			w.pairs = append(w.pairs, pair{i, rev})
+	for i, p := range at {
+		if w.groups[i] == 1 && p.rev != 0 {
+			w.pairs = append(w.pairs, p)
 		}
 	}
 }
@@ -254,18 +266,50 @@ func (w *window) chain() {
 	w.pairs = out
 }
 
-// first is the place before the first matched entry.
+// strong tells whether the entry wrote the group beyond what its content says. A put always writes; a transaction that names the mod
+// revision that its key had succeeds once. Deletes and other conditions can have been without effect, and an earlier one like them not.
+func (w *window) strong(r *dumplog.Request, g *group) bool {
+	switch {
+	case r.Kind == dumplog.KindPut:
+		return true
+	case r.Txn == nil:
+		return false
+	case len(r.Txn.Compare) == 0:
+		return !slices.ContainsFunc(g.records, func(x record) bool { return x.del })
+	}
+	for i := range r.Txn.Compare {
+		c := &r.Txn.Compare[i]
+		if c.Target != targetMod || c.Result != resultEqual || len(c.RangeEnd) > 0 || c.Num == 0 {
+			continue
+		}
+		if mod, ok := w.mod[string(c.Key)]; ok && mod == c.Num {
+			return true
+		}
+	}
+	return false
+}
+
+// first is the place before the first entry that is matched for certain.
 func (w *window) first() (place, bool) {
-	if len(w.pairs) == 0 {
+	at := slices.IndexFunc(w.pairs, func(p pair) bool { return p.strong || w.whole })
+	if at < 0 {
 		return place{}, false
 	}
-	p := w.pairs[0]
+	p := w.pairs[at]
 	return place{index: w.items[p.entry].entry.Index - 1, rev: p.rev - 1, writes: w.writes + int64(p.entry) - 1}, true
 }
 
-// certain tells whether an entry of the window must have written a record, in whatever state the database was.
-func (w *window) certain() bool {
-	return w.s.alwaysWrites() && slices.ContainsFunc(w.items, func(it *item) bool { return plainPut(it.req) })
+// lost tells whether an entry must have written a record that is still there, in whatever state the database was, and none fits it.
+func (w *window) lost() bool {
+	if !w.s.alwaysWrites() || len(w.pairs) > 0 {
+		return false
+	}
+	for i := w.dense; i < len(w.items); i++ {
+		if plainPut(w.items[i].req) && w.groups[i] == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // alwaysWrites tells whether nothing can have refused a plain put: auth was never on, and no alarm was raised.
