@@ -77,6 +77,20 @@ e2e: build test-servers $(TOOLS)/testcount ## tests against real clusters of eac
 	ETCD_MEDIC_TEST_SERVERS=$(CURDIR)/$(TOOLS) ETCD_MEDIC_TEST_BIN=$(CURDIR)/$(BIN) \
 	  $(GO) test -json -count=1 -parallel 3 -timeout 30m -tags e2e -run 'E2E' $(PACKAGES) | $(TOOLS)/testcount
 
+# SEEDS of the soak, CASE (how the names of the cases to judge begin), KEEP (a folder for the sources of wrong cases), SETS (such a
+# folder: judge its cases once more, without servers), MEDIC (a built program to judge instead of this tree).
+SEEDS ?= 1..12
+SOAK = SOAK_SEEDS='$(SEEDS)' SOAK_CASE='$(CASE)' SOAK_KEEP='$(abspath $(KEEP))' SOAK_SETS='$(abspath $(SETS))' SOAK_MEDIC='$(abspath $(MEDIC))' \
+	  ETCD_MEDIC_TEST_SERVERS=$(CURDIR)/$(TOOLS)
+
+.PHONY: soak
+soak: test-servers ## random histories on real servers, with and without faults: SEEDS=A..B [CASE=] [KEEP=DIR] [SETS=DIR] [MEDIC=PROGRAM]
+	$(SOAK) $(GO) test -count=1 -parallel 2 -timeout 12h -tags e2e -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
+
+.PHONY: soak-slice
+soak-slice: SEEDS = 1..3
+soak-slice: soak ## a slice of the soak for CI
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	FUZZTIME=$(FUZZTIME) GO=$(GO) .tools/fuzz.sh
@@ -104,17 +118,15 @@ $$(TOOLS)/$(1): $(2)/go.mod $$(wildcard $(2)/go.sum $(2)/*.go) $$(TOOLS)/.$$(GOV
 	touch $$@
 endef
 
-# The old lines are modules whose main package does not build from outside: each has a main.go of its own.
-OLD_SERVERS := etcd-3.3.18 etcd-3.4.3
-SERVERS := etcd-3.5.0 etcd-3.5.35 etcd-3.6.16 etcd-3.7.3
+# Each server has a main.go of its own, which can make the segments of its log small.
+SERVERS := etcd-3.3.18 etcd-3.4.3 etcd-3.5.0 etcd-3.5.35 etcd-3.6.16 etcd-3.7.3
 PEERS := etcd-dump-logs etcd-dump-db etcdutl-3.6 etcdutl-3.7 bbolt
 # What the end-to-end tests run beside servers.
 CLIENTS := etcdctl-3.6 etcdutl-3.6 etcdutl-3.7
 
 $(eval $(call tool,golangci-lint,.tools/golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 $(eval $(call tool,testcount,.tools/testcount,.))
-$(foreach s,$(OLD_SERVERS),$(eval $(call tool,$(s),testdata/servers/$(s),.)))
-$(foreach s,$(SERVERS),$(eval $(call tool,$(s),testdata/servers/$(s),go.etcd.io/etcd/server/v3)))
+$(foreach s,$(SERVERS),$(eval $(call tool,$(s),testdata/servers/$(s),.)))
 $(eval $(call tool,etcd-dump-logs,testdata/servers/etcd-dump-logs,go.etcd.io/etcd/v3/tools/etcd-dump-logs))
 $(eval $(call tool,etcd-dump-db,testdata/servers/etcd-dump-db,go.etcd.io/etcd/v3/tools/etcd-dump-db))
 $(eval $(call tool,etcdctl-3.6,testdata/servers/etcdctl-3.6,go.etcd.io/etcd/etcdctl/v3))
@@ -135,7 +147,7 @@ $(TOOLS)/.$(GOVERSION):
 	touch $@
 
 .PHONY: test-servers
-test-servers: $(addprefix $(TOOLS)/,$(OLD_SERVERS) etcd-3.4.23 $(SERVERS) $(CLIENTS)) ## etcd servers of the lines 3.3 to 3.7 into .tools/bin (3.4.23: Debian)
+test-servers: $(addprefix $(TOOLS)/,$(SERVERS) etcd-3.4.23 $(CLIENTS)) ## etcd servers of the lines 3.3 to 3.7 into .tools/bin (3.4.23: Debian)
 
 .PHONY: peers
 peers: $(addprefix $(TOOLS)/,$(PEERS)) ## build the tools that bench compares with into .tools/bin

@@ -126,3 +126,6 @@ func eachBlock(f *os.File, fn func(off int64, b []byte) error) (int64, error) {
 	}
 	return size, nil
 }
+
+// CopyTo copies a file or folder to dst, which must not exist; holes stay holes.
+func CopyTo(src, dst string) error { return copyTree(src, dst) }

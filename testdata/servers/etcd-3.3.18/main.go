@@ -1,6 +1,18 @@
-// Command etcd-3.3.18 is the etcd server 3.3.18.
+// Command etcd-3.3.18 is the etcd server 3.3.18. TEST_SEGMENT_BYTES
+// sets the size of its WAL segments, which etcd has no flag for, so that tests get purged logs.
 package main
 
-import "github.com/coreos/etcd/etcdmain"
+import (
+	"os"
+	"strconv"
 
-func main() { etcdmain.Main() }
+	"github.com/coreos/etcd/etcdmain"
+	"github.com/coreos/etcd/wal"
+)
+
+func main() {
+	if n, err := strconv.ParseInt(os.Getenv("TEST_SEGMENT_BYTES"), 10, 64); err == nil && n > 0 {
+		wal.SegmentSizeBytes = n
+	}
+	etcdmain.Main()
+}

@@ -1,6 +1,18 @@
-// Command etcd-3.4.3 is the etcd server 3.4.3. Its module has no main package that builds from outside, so this one calls it.
+// Command etcd-3.4.3 is the etcd server 3.4.3. Its module has no main package that builds from outside, so this one calls it. TEST_SEGMENT_BYTES
+// sets the size of its WAL segments, which etcd has no flag for, so that tests get purged logs.
 package main
 
-import "go.etcd.io/etcd/etcdmain"
+import (
+	"os"
+	"strconv"
 
-func main() { etcdmain.Main() }
+	"go.etcd.io/etcd/etcdmain"
+	"go.etcd.io/etcd/wal"
+)
+
+func main() {
+	if n, err := strconv.ParseInt(os.Getenv("TEST_SEGMENT_BYTES"), 10, 64); err == nil && n > 0 {
+		wal.SegmentSizeBytes = n
+	}
+	etcdmain.Main()
+}

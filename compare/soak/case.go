@@ -1,0 +1,77 @@
+package soak
+
+import (
+	"slices"
+)
+
+// Source is one argument of a diagnosis.
+type Source struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+	// Lags is true if the member was stopped before writes that the others hold; it is sound all the same.
+	Lags bool `json:"lags,omitempty"`
+	// Aged is true for what is not a member at its present state: a backup, the dir of a removed member.
+	Aged bool `json:"aged,omitempty"`
+}
+
+// Case is one diagnosis with its truth.
+type Case struct {
+	Seed uint64 `json:"seed"`
+	// Name is KIND/SOURCES; it and the seed reproduce the case.
+	Name    string   `json:"name"`
+	Shape   string   `json:"shape"`
+	Line    string   `json:"line"`
+	Sources []Source `json:"sources"`
+	Truth   Truth    `json:"truth"`
+}
+
+// Truth is what was done to the sources and what a diagnosis of them may say.
+type Truth struct {
+	// Kind is "healthy" or the name of the fault.
+	Kind string `json:"kind"`
+	// What says in words what was done.
+	What string `json:"what,omitempty"`
+	// Healthy is true if nothing is wrong: any other answer is a false alarm or an unjustified inconclusive.
+	Healthy bool `json:"healthy"`
+	// Unprovable is true if these sources cannot show the fault: healthy and inconclusive are accepted as well.
+	Unprovable bool `json:"unprovable,omitempty"`
+	// MayBeInconclusive accepts an inconclusive answer.
+	MayBeInconclusive bool `json:"mayBeInconclusive,omitempty"`
+	// Classes are the accepted classes of an unhealthy verdict; empty accepts all of them.
+	Classes []string `json:"classes,omitempty"`
+	// Damaged are the sources that were altered: nobody else may be accused.
+	Damaged []string `json:"damaged,omitempty"`
+	// AnyBest and AnyAccused switch off the judgement of best and of accusations, where truth has no answer.
+	AnyBest    bool `json:"anyBest,omitempty"`
+	AnyAccused bool `json:"anyAccused,omitempty"`
+	// LessGrave is true if the damage costs no content, so that the member may share the first place with sound ones.
+	MayShareBest bool `json:"mayShareBest,omitempty"`
+}
+
+func (t *Truth) isDamaged(name string) bool { return slices.Contains(t.Damaged, name) }
+
+// sound are the members that are neither damaged nor lag: the best there is.
+func (c *Case) sound() []string {
+	var out []string
+	for _, s := range c.Sources {
+		if !c.Truth.isDamaged(s.Name) && !s.Lags && !s.Aged {
+			out = append(out, s.Name)
+		}
+	}
+	return out
+}
+
+// subsets returns the sources that are diagnosed together: all, each alone, and pairs. The last is all in another order.
+func subsets(sources []Source, singles, pairs bool) [][]Source {
+	out := [][]Source{sources}
+	n := len(sources)
+	for i := range n {
+		if singles && n > 1 {
+			out = append(out, sources[i:i+1])
+		}
+		for k := i + 1; pairs && n > 2 && k < n; k++ {
+			out = append(out, []Source{sources[i], sources[k]})
+		}
+	}
+	return out
+}

@@ -1,0 +1,288 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// event does what happens between two bursts of writes.
+func (h *History) event(name string) {
+	h.say("event %s", name)
+	switch name {
+	case "restart":
+		h.restart(h.any())
+	case "kill":
+		h.kill(h.any())
+	case "pause":
+		h.pause(h.any())
+	case "defrag":
+		h.defrag(h.any())
+	case "backup":
+		h.backup(h.any())
+	case "lag":
+		h.lag(h.any())
+	case "learner":
+		h.addLearner()
+	case "promote":
+		h.promote()
+	case "remove":
+		h.remove(h.any())
+	case "restore":
+		h.restore()
+	}
+}
+
+// kill ends a member at once, lets the others go on and starts it again.
+func (h *History) kill(i int) {
+	h.c.Kill(i)
+	if len(h.voters()) > h.members()/2 {
+		h.settle()
+		h.burst(5)
+	}
+	h.c.StartProcess(i)
+	h.c.WaitServing(i)
+	h.settle()
+}
+
+// pause stops the process of a member from running for a while.
+func (h *History) pause(i int) {
+	h.c.Pause(i)
+	time.Sleep(1200 * time.Millisecond)
+	h.c.Resume(i)
+	h.settle()
+}
+
+func (h *History) defrag(i int) {
+	ctx, cancel := h.context()
+	defer cancel()
+	_, err := h.c.Client(i).Defragment(ctx, h.c.Endpoint(i))
+	h.say("defragment %s: %v", h.c.Name(i), err)
+}
+
+// backup saves a snapshot, which becomes a further source.
+func (h *History) backup(i int) {
+	ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
+	defer cancel()
+	r, err := h.c.Client(i).Snapshot(ctx)
+	if err != nil {
+		h.say("backup: %v", err)
+		return
+	}
+	defer func() { _ = r.Close() }()
+	name := fmt.Sprintf("backup%d", len(h.extras)+1)
+	f, err := os.Create(filepath.Join(h.dir, name+".db"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	_, err = io.Copy(f, r)
+	if err = errors.Join(err, f.Close()); err != nil {
+		h.say("backup: %v", err)
+		return
+	}
+	h.extras = append(h.extras, Source{Name: name, Path: f.Name(), Aged: true})
+}
+
+// lag stops a member, lets the others write and compact, and starts it again or, sometimes, leaves it stopped.
+func (h *History) lag(i int) {
+	if len(h.voters())-1 <= h.members()/2 || len(h.lagging) > 0 {
+		h.restart(i)
+		return
+	}
+	h.c.Stop(i)
+	h.settle()
+	h.burst(h.s.Burst)
+	h.compact()
+	h.burst(3 + h.rng.IntN(10))
+	if h.rng.IntN(3) == 0 {
+		h.say("%s stays behind", h.c.Name(i))
+		h.lagging[i] = true
+		return
+	}
+	h.c.StartProcess(i)
+	h.c.WaitServing(i)
+	h.settle()
+}
+
+func (h *History) addLearner() {
+	if len(h.learners) > 0 || h.members() >= 5 || !h.c.Running(0) || h.gone[0] {
+		h.restart(h.any())
+		return
+	}
+	i := h.c.Add(true)
+	h.learners[i] = true
+	h.say("%s is added as learner", h.c.Name(i))
+	h.settle()
+}
+
+func (h *History) promote() {
+	for i := range h.learners {
+		id := h.memberID(i)
+		h.c.WaitUntil("the learner is ready", func(ctx context.Context) error {
+			_, err := h.c.Client(0).MemberPromote(ctx, id)
+			return err
+		})
+		h.say("%s is promoted", h.c.Name(i))
+		delete(h.learners, i)
+		return
+	}
+}
+
+// remove removes a member other than the first, which stays because clustertest changes the membership through it.
+func (h *History) remove(i int) {
+	if i == 0 || h.members() < 3 || len(h.voters()) < h.members() {
+		h.restart(h.any())
+		return
+	}
+	if h.rng.IntN(2) == 0 {
+		h.c.Stop(i)
+		h.settle()
+		h.burst(4)
+	}
+	h.c.Remove(i)
+	h.gone[i] = true
+	h.say("%s is removed", h.c.Name(i))
+	if h.c.Running(i) {
+		time.Sleep(300 * time.Millisecond)
+		h.c.Stop(i)
+	}
+	h.settle()
+}
+
+func (h *History) memberID(i int) uint64 {
+	ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
+	defer cancel()
+	l, err := h.c.Client(0).MemberList(ctx)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, m := range l.Members {
+		if len(m.PeerURLs) > 0 && m.PeerURLs[0] == h.c.PeerURL(i) {
+			return m.ID
+		}
+	}
+	h.t.Fatalf("%s is not in the member list", h.c.Name(i))
+	return 0
+}
+
+// restore gives every member a data dir made from a fresh backup, and the cluster goes on with them. What was saved before belongs to
+// the past of another log and is no further source.
+func (h *History) restore() {
+	h.c.WaitApplied()
+	h.extras = nil
+	h.backup(h.any())
+	if len(h.extras) == 0 {
+		h.t.Fatal("no backup to restore")
+	}
+	file := h.extras[0].Path
+	h.extras = nil
+	h.c.StopAll()
+	var initial []string
+	for i := range h.c.Size() {
+		initial = append(initial, h.c.Name(i)+"="+h.c.PeerURL(i))
+	}
+	tool := "etcdutl-3.6"
+	if h.s.Line >= "3.7" {
+		tool = "etcdutl-3.7"
+	}
+	tool = filepath.Join(filepath.Dir(clustertest.Server(h.t, h.s.Line)), tool)
+	for i := range h.c.Size() {
+		h.c.Wipe(i)
+		ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
+		out, err := exec.CommandContext(ctx, tool, "snapshot", "restore", file, "--name", h.c.Name(i), "--data-dir", h.c.DataDir(i),
+			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", "clustertest",
+			"--initial-advertise-peer-urls", h.c.PeerURL(i)).CombinedOutput()
+		cancel()
+		if err != nil {
+			h.t.Fatalf("restore: %v\n%s", err, out)
+		}
+	}
+	clear(h.lagging)
+	for i := range h.c.Size() {
+		h.c.StartProcess(i)
+	}
+	for i := range h.c.Size() {
+		h.c.WaitServing(i)
+	}
+	h.kube = kube{}
+	h.settle()
+}
+
+// enableAuth founds users and roles and turns auth on.
+func (h *History) enableAuth() {
+	ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
+	defer cancel()
+	cli := h.c.Client(0)
+	prefix := func(role, p string) error {
+		_, err := cli.RoleGrantPermission(ctx, role, p, clientv3.GetPrefixRangeEnd(p), clientv3.PermissionType(clientv3.PermReadWrite))
+		return err
+	}
+	for _, step := range []func() error{
+		func() error { _, err := cli.RoleAdd(ctx, "root"); return err },
+		func() error { _, err := cli.UserAdd(ctx, "root", "root secret"); return err },
+		func() error { _, err := cli.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := cli.RoleAdd(ctx, "app"); return err },
+		func() error { _, err := cli.UserAdd(ctx, "app", "app secret"); return err },
+		func() error { _, err := cli.UserGrantRole(ctx, "app", "app"); return err },
+		func() error { return prefix("app", "/app/") },
+		func() error { return prefix("app", "/registry/") },
+		func() error { _, err := cli.AuthEnable(ctx); return err },
+	} {
+		if err := step(); err != nil {
+			h.t.Fatalf("enable auth: %v", err)
+		}
+	}
+	h.authOn = true
+	h.c.Login("root", "root secret")
+	for i := range h.c.Size() {
+		h.c.Client(i)
+	}
+}
+
+// authWork changes users and roles, and makes requests that are refused.
+func (h *History) authWork() {
+	n := h.rng.IntN(4)
+	user, role := fmt.Sprintf("user%d", n), fmt.Sprintf("role%d", h.rng.IntN(3))
+	kind, ext := h.rng.IntN(10), fmt.Sprintf("/ext/%d/", h.rng.IntN(5))
+	cli := h.client()
+	ctx, cancel := h.context()
+	defer cancel()
+	var err error
+	switch kind {
+	case 0, 1:
+		_, err = cli.UserAdd(ctx, user, "secret")
+	case 2:
+		_, err = cli.UserDelete(ctx, user)
+	case 3:
+		_, err = cli.UserChangePassword(ctx, user, fmt.Sprint("secret", h.next()))
+	case 4:
+		_, err = cli.RoleAdd(ctx, role)
+	case 5:
+		_, err = cli.RoleDelete(ctx, role)
+	case 6:
+		_, err = cli.UserGrantRole(ctx, user, role)
+	case 7:
+		_, err = cli.UserRevokeRole(ctx, user, role)
+	case 8:
+		_, err = cli.RoleGrantPermission(ctx, role, ext, clientv3.GetPrefixRangeEnd(ext), clientv3.PermissionType(clientv3.PermReadWrite))
+	case 9:
+		_, err = cli.RoleRevokePermission(ctx, role, ext, clientv3.GetPrefixRangeEnd(ext))
+	}
+	_ = err // many are refused: that is part of the history
+}
+
+// copyNow copies the data dir of a member while it runs.
+func (h *History) copyNow(i int, name string) error {
+	return evidencetest.CopyTo(h.c.DataDir(i), filepath.Join(h.dir, name))
+}

@@ -1,0 +1,312 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// opPatience is how long one request may take. One that takes longer may have been applied or not; the history goes on.
+const opPatience = 3 * time.Second
+
+// History is a cluster that lives through what its seed decides.
+type History struct {
+	t   testing.TB
+	rng *rand.Rand
+	s   Setup
+	c   *clustertest.Cluster
+	// dir holds what is taken from the cluster: backups and data dirs.
+	dir string
+	// binary is what each member runs; lagging are members that were stopped before others wrote, gone are removed ones.
+	lagging, gone map[int]bool
+	learners      map[int]bool
+	leases        []clientv3.LeaseID
+	extras        []Source
+	counter       int
+	kube          kube
+	authOn        bool
+	// log says what was done, for people.
+	log []string
+	// Doubt says why the members may really differ, "" if the servers' own hashes agree.
+	Doubt string
+}
+
+// Collected is what a history leaves behind: stopped data dirs, and further sources that belong to them.
+type Collected struct {
+	Setup   Setup
+	Members []Source
+	Extras  []Source
+	Log     []string
+	Doubt   string
+}
+
+// Make runs the history of a seed and returns copies of what it left, below dir.
+func Make(t testing.TB, s Setup, dir string) *Collected {
+	t.Helper()
+	h := &History{t: t, rng: Rand(s.Seed, "history"), s: s, dir: dir, lagging: map[int]bool{}, gone: map[int]bool{}, learners: map[int]bool{}}
+	h.start()
+	if s.Shape.Auth {
+		h.enableAuth()
+	}
+	for round := range s.Rounds {
+		h.burst(s.Burst)
+		if h.rng.IntN(100) < s.CompactEvery {
+			h.compact()
+		}
+		h.event(s.Shape.Events[h.rng.IntN(len(s.Shape.Events))])
+		if s.Shape.Upgrade && round < 3 {
+			h.upgrade()
+		}
+	}
+	h.purge()
+	h.burst(5 + h.rng.IntN(s.Burst))
+	h.end()
+	return h.collect()
+}
+
+func (h *History) say(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf(format, args...))
+}
+
+func (h *History) start() {
+	s := h.s
+	args := []string{"--heartbeat-interval=50", "--election-timeout=500", fmt.Sprintf("--max-wals=%d", s.MaxWALs), fmt.Sprintf("--max-snapshots=%d", max(1, s.MaxWALs-1))}
+	if s.Line >= "3.4" {
+		args = append(args, "--bcrypt-cost=4")
+	}
+	if !s.Shape.Upgrade {
+		switch {
+		case s.Line >= "3.7":
+			args = append(args, fmt.Sprintf("--snapshot-catchup-entries=%d", s.CatchUp), "--compaction-batch-limit=5")
+		case s.Line >= "3.5":
+			args = append(args, fmt.Sprintf("--experimental-snapshot-catchup-entries=%d", s.CatchUp), "--experimental-compaction-batch-limit=5")
+		}
+	}
+	h.say("%s on %s, %d members, snapshot count %d, segments of %d bytes, %s", s.Shape.Name, s.Line, s.Shape.Members, s.SnapshotCount, s.SegmentBytes, strings.Join(args, " "))
+	h.c = clustertest.Start(h.t, clustertest.Server(h.t, s.Line), s.Shape.Members, clustertest.Options{SnapshotCount: s.SnapshotCount, Args: args,
+		Env: []string{fmt.Sprintf("TEST_SEGMENT_BYTES=%d", s.SegmentBytes)}})
+}
+
+// context bounds one request.
+func (h *History) context() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), opPatience)
+}
+
+// voters are the running members that take requests.
+func (h *History) voters() []int {
+	var out []int
+	for i := range h.c.Size() {
+		if h.c.Running(i) && !h.gone[i] && !h.learners[i] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// any draws a running voter. The draw does not depend on which members run.
+func (h *History) any() int {
+	v := h.voters()
+	return v[h.rng.IntN(1<<20)%len(v)]
+}
+
+// anyOr returns a client of a running voter.
+func (h *History) client() *clientv3.Client { return h.c.Client(h.any()) }
+
+// compact compacts a few revisions below the current one, and waits for it or not.
+func (h *History) compact() {
+	back, physical := int64(h.rng.IntN(10)), h.rng.IntN(2) == 0
+	cli := h.client()
+	ctx, cancel := h.context()
+	defer cancel()
+	r, err := cli.Get(ctx, "x")
+	if err != nil {
+		h.say("compact: %v", err)
+		return
+	}
+	var opts []clientv3.CompactOption
+	if physical {
+		opts = append(opts, clientv3.WithCompactPhysical())
+	}
+	at := max(1, r.Header.Revision-back)
+	_, err = cli.Compact(ctx, at, opts...)
+	h.say("compact at %d of %d, physical %t: %v", at, r.Header.Revision, physical, err)
+}
+
+// purge starts members again, one after the other: etcd deletes old segments and snapshots when it starts, and then twice a minute.
+func (h *History) purge() {
+	for _, i := range h.voters() {
+		if h.rng.IntN(3) > 0 {
+			h.restart(i)
+		}
+		h.burst(3)
+	}
+}
+
+func (h *History) restart(i int) {
+	h.say("restart %s", h.c.Name(i))
+	h.c.Restart(i)
+	h.settle()
+}
+
+// settle waits until the running members follow one leader.
+func (h *History) settle() { h.c.Leader() }
+
+// end stops the members in one of the ways in which people stop them before they copy data dirs.
+func (h *History) end() {
+	how := h.rng.IntN(4)
+	h.checkHashes()
+	h.say("end %d", how)
+	switch how {
+	case 0: // all at one point
+		h.c.WaitApplied()
+		h.c.StopAll()
+	case 1: // one after the other, with writes in between as long as there is a quorum
+		for n, i := range h.voters() {
+			h.c.Stop(i)
+			if left := h.voters(); n == 0 && len(left) > h.members()/2 {
+				h.settle()
+				h.burst(1 + h.rng.IntN(12))
+				h.lagging[i] = true
+			}
+		}
+	case 2: // at once, without a chance to save anything
+		for _, i := range h.voters() {
+			h.c.Kill(i)
+		}
+	case 3: // killed after the databases were committed
+		h.c.WaitApplied()
+		time.Sleep(300 * time.Millisecond)
+		for _, i := range h.voters() {
+			h.c.Kill(i)
+		}
+	}
+	h.c.StopAll()
+}
+
+// members counts the voters of the cluster, running or not.
+func (h *History) members() int {
+	n := 0
+	for i := range h.c.Size() {
+		if !h.gone[i] && !h.learners[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// checkHashes asks the servers for their own hashes: what they themselves call different is no history without a fault.
+func (h *History) checkHashes() {
+	v := h.voters()
+	if len(v) < 2 {
+		return
+	}
+	h.c.WaitApplied()
+	time.Sleep(200 * time.Millisecond) // compactions end in the background
+	type answer struct {
+		hash             uint32
+		compact, current int64
+	}
+	var all []answer
+	for _, i := range v {
+		ctx, cancel := h.context()
+		r, err := h.c.Client(i).HashKV(ctx, h.c.Endpoint(i), 0)
+		cancel()
+		if err != nil {
+			return
+		}
+		all = append(all, answer{r.Hash, r.CompactRevision, r.Header.Revision})
+	}
+	for k := range all {
+		if all[k].current == all[0].current && all[k].compact == all[0].compact && all[k].hash != all[0].hash && h.s.Line >= "3.5" {
+			h.Doubt = fmt.Sprintf("the servers' own hashes differ: %v", all)
+		}
+	}
+}
+
+// collect copies the data dirs.
+func (h *History) collect() *Collected {
+	out := &Collected{Setup: h.s, Extras: h.extras, Doubt: h.Doubt}
+	for i := range h.c.Size() {
+		dst := filepath.Join(h.dir, h.c.Name(i))
+		if err := evidencetest.CopyTo(h.c.DataDir(i), dst); err != nil {
+			h.t.Fatal(err)
+		}
+		src := Source{Name: h.c.Name(i), Path: dst, Lags: h.lagging[i]}
+		if h.gone[i] {
+			src.Name, src.Aged = src.Name+"-removed", true
+			out.Extras = append(out.Extras, src)
+			continue
+		}
+		out.Members = append(out.Members, src)
+	}
+	out.Log = h.log
+	return out
+}
+
+// clusterVersion asks a member for the version that its cluster works at.
+func (h *History) clusterVersion(ctx context.Context, i int) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.c.Endpoint(i)+"/version", nil)
+	if err != nil {
+		return "", err
+	}
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Body.Close() }()
+	b, err := io.ReadAll(io.LimitReader(r.Body, 1<<10))
+	return string(b), err
+}
+
+// upgrades are the releases through which a cluster is led, one step each.
+var upgrades = []string{"3.4.3", "3.4.23", "3.5.35", "3.6.16", "3.7.3"}
+
+// upgrade leads the members to the next release, one after the other. Sometimes it stops half way: a cluster of two releases.
+func (h *History) upgrade() {
+	at := slices.Index(upgrades, h.s.Line)
+	next := upgrades[min(at+1, len(upgrades)-1)]
+	if next == h.s.Line {
+		return
+	}
+	h.c.WaitUntil("the cluster works at its own release", func(ctx context.Context) error {
+		v, err := h.clusterVersion(ctx, h.any())
+		if err == nil && !strings.Contains(v, `"etcdcluster":"`+h.s.Line[:3]) {
+			err = fmt.Errorf("it is %s", v)
+		}
+		return err
+	})
+	half := h.rng.IntN(4) == 0 && next != "3.6.16"
+	for n, i := range h.voters() {
+		if half && n > 0 {
+			h.say("the upgrade stops half way")
+			h.s.Shape.Upgrade = false
+			break
+		}
+		h.say("%s goes from %s to %s", h.c.Name(i), h.s.Line, next)
+		h.c.Stop(i)
+		h.c.Use(i, clustertest.Server(h.t, next))
+		h.c.StartProcess(i)
+		h.c.WaitServing(i)
+		h.settle()
+		h.burst(4)
+	}
+	h.s.Line = next
+}
+
+// KeepLog writes what was done beside kept data.
+func (c *Collected) KeepLog(dir string) error {
+	return os.WriteFile(filepath.Join(dir, "history.txt"), []byte(strings.Join(c.Log, "\n")+"\n"), 0o600)
+}

@@ -1,0 +1,190 @@
+package soak
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+const healthyKind = "healthy"
+
+// Config is what a run is asked for.
+type Config struct {
+	// Case, if set, is the name of the one case to judge, or how the names begin.
+	Case string
+	// Keep, if set, is a folder that gets the sources of every case that is wrong; with Case, of every case.
+	Keep     string
+	Diagnose Diagnoser
+	Table    *Table
+}
+
+// Run makes the history of a seed and judges its cases.
+func Run(t testing.TB, seed uint64, cfg Config) {
+	t.Helper()
+	setup := SetupOf(seed)
+	made := false
+	defer func() {
+		if !made {
+			cfg.Table.Broken(seed, fmt.Sprintf("%s on %s; see the log of the test", setup.Shape.Name, setup.Line))
+		}
+	}()
+	col := Make(t, setup, t.TempDir())
+	made = true
+	if col.Doubt != "" {
+		made = false
+		t.Logf("seed %d: %s", seed, col.Doubt)
+		return
+	}
+	r := &runner{t: t, cfg: cfg, col: col, done: map[string]bool{}}
+	r.healthy()
+}
+
+type runner struct {
+	t   testing.TB
+	cfg Config
+	col *Collected
+	// done are the names of the cases that were judged.
+	done map[string]bool
+}
+
+func (r *runner) wants(name string) bool { return strings.HasPrefix(name, r.cfg.Case) }
+
+// healthy judges what the servers left: all members, each alone, pairs, with backups and dirs of removed members.
+func (r *runner) healthy() {
+	truth := Truth{Kind: healthyKind, Healthy: true}
+	for _, sources := range subsets(r.col.Members, true, true) {
+		r.judge(healthyKind, sources, truth)
+	}
+	for _, x := range r.col.Extras {
+		r.judge(healthyKind, append(slices.Clone(r.col.Members), x), truth)
+		r.judge(healthyKind, []Source{r.col.Members[0], x}, truth)
+		if strings.HasPrefix(x.Name, "backup") {
+			r.judge(healthyKind, []Source{x}, truth)
+		}
+	}
+	if len(r.col.Extras) > 1 {
+		r.judge(healthyKind, append(slices.Clone(r.col.Members), r.col.Extras...), truth)
+	}
+}
+
+// caseName is KIND/SOURCE+SOURCE, or KIND/all.
+func caseName(kind string, sources, members []Source) string {
+	var names []string
+	all := len(sources) == len(members)
+	for i, s := range sources {
+		names = append(names, s.Name)
+		all = all && s.Name == members[i].Name
+	}
+	if all && len(members) > 1 {
+		return kind + "/all"
+	}
+	return kind + "/" + strings.Join(names, "+")
+}
+
+// judge diagnoses the sources in two orders and enters what is wrong into the table.
+func (r *runner) judge(kind string, sources []Source, truth Truth) {
+	c := Case{Seed: r.col.Setup.Seed, Name: caseName(kind, sources, r.col.Members), Shape: r.col.Setup.Shape.Name, Line: r.col.Setup.Line, Sources: sources, Truth: truth}
+	if !r.wants(c.Name) || r.done[c.Name] {
+		return
+	}
+	r.done[c.Name] = true
+	problems := Examine(&c, r.cfg.Diagnose)
+	r.cfg.Table.Add(c, problems)
+	if r.cfg.Keep != "" && (len(problems) > 0 || r.cfg.Case != "") {
+		if err := Keep(r.cfg.Keep, c, problems, r.col); err != nil {
+			r.t.Errorf("keep %s: %v", c.Name, err)
+		}
+	}
+}
+
+// Examine diagnoses the sources of a case, also in another order, and compares the answers with the truth.
+func Examine(c *Case, diagnose Diagnoser) []Problem {
+	before := hashes(c.Sources)
+	a := diagnose(c.Sources)
+	problems := Judge(c, a)
+	if len(c.Sources) > 1 {
+		other := slices.Clone(c.Sources)
+		rng := Rand(c.Seed, c.Name)
+		rng.Shuffle(len(other), func(i, j int) { other[i], other[j] = other[j], other[i] })
+		if other[0].Name == c.Sources[0].Name {
+			slices.Reverse(other)
+		}
+		if s := SameAnswer(a, diagnose(other)); s != "" {
+			problems = append(problems, Problem{Order, s})
+		}
+	}
+	if !slices.Equal(before, hashes(c.Sources)) {
+		problems = append(problems, Problem{Failed, "the diagnosis changed its sources"})
+	}
+	return problems
+}
+
+func hashes(sources []Source) []string {
+	var out []string
+	for _, s := range sources {
+		h, err := evidencetest.TreeHash(s.Path)
+		out = append(out, fmt.Sprint(h, err))
+	}
+	return out
+}
+
+// caseFile holds a kept case; the paths in it are relative to it.
+const caseFile = "case.json"
+
+// Keep copies the sources of a case to a folder of its own, with its truth and what was wrong.
+func Keep(root string, c Case, problems []Problem, col *Collected) error {
+	dir := filepath.Join(root, fmt.Sprintf("%d-%s", c.Seed, strings.ReplaceAll(c.Name, "/", "-")))
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+		return err
+	}
+	c.Sources = slices.Clone(c.Sources)
+	for i, s := range c.Sources {
+		if err := evidencetest.CopyTo(s.Path, filepath.Join(dir, s.Name)); err != nil {
+			return err
+		}
+		c.Sources[i].Path = s.Name
+	}
+	doc, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	var says strings.Builder
+	for _, p := range problems {
+		fmt.Fprintf(&says, "%s: %s\n", p.Sort, p.Says)
+	}
+	return errors.Join(os.WriteFile(filepath.Join(dir, caseFile), doc, 0o600),
+		os.WriteFile(filepath.Join(dir, "problems.txt"), []byte(says.String()), 0o600), col.KeepLog(dir))
+}
+
+// Again judges every kept case below root once more.
+func Again(root string, cfg Config) error {
+	files, err := filepath.Glob(filepath.Join(root, "*", caseFile))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("no kept cases below %s (%v)", root, err)
+	}
+	for _, f := range files {
+		doc, err := os.ReadFile(f)
+		if err != nil {
+			return err
+		}
+		var c Case
+		if err := json.Unmarshal(doc, &c); err != nil {
+			return fmt.Errorf("%s: %w", f, err)
+		}
+		if !strings.HasPrefix(c.Name, cfg.Case) {
+			continue
+		}
+		for i, s := range c.Sources {
+			c.Sources[i].Path = filepath.Join(filepath.Dir(f), s.Path)
+		}
+		cfg.Table.Add(c, Examine(&c, cfg.Diagnose))
+	}
+	return nil
+}
