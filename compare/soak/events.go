@@ -209,6 +209,7 @@ func (h *History) restore() {
 		}
 	}
 	clear(h.lagging)
+	clear(h.older) // another log
 	for i := range h.c.Size() {
 		h.c.StartProcess(i)
 	}
@@ -282,7 +283,33 @@ func (h *History) authWork() {
 	_ = err // many are refused: that is part of the history
 }
 
-// copyNow copies the data dir of a member while it runs.
-func (h *History) copyNow(i int, name string) error {
-	return evidencetest.CopyTo(h.c.DataDir(i), filepath.Join(h.dir, name))
+// olderCopy copies the data dir of a member that is stopped for that.
+func (h *History) olderCopy(i int) {
+	h.say("%s is stopped and copied", h.c.Name(i))
+	h.c.Stop(i)
+	dst := filepath.Join(h.dir, "older-"+h.c.Name(i))
+	if err := evidencetest.CopyTo(h.c.DataDir(i), dst); err != nil {
+		h.t.Fatal(err)
+	}
+	h.older[h.c.Name(i)] = dst
+	h.c.StartProcess(i)
+	h.c.WaitServing(i)
+	h.settle()
+}
+
+// liveCopy copies the data dir of a member while it runs: the log first, then, after more writes, the rest.
+func (h *History) liveCopy(i int) {
+	dst := filepath.Join(h.dir, "live-"+h.c.Name(i), "member")
+	if err := os.MkdirAll(dst, 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	from := filepath.Join(h.c.DataDir(i), "member")
+	err := evidencetest.CopyTo(filepath.Join(from, "wal"), filepath.Join(dst, "wal"))
+	h.burst(12)
+	time.Sleep(200 * time.Millisecond)
+	if err = errors.Join(err, evidencetest.CopyTo(filepath.Join(from, "snap"), filepath.Join(dst, "snap"))); err != nil {
+		h.say("no live copy: %v", err) // a file was purged or renamed meanwhile
+		return
+	}
+	h.live[h.c.Name(i)] = filepath.Dir(dst)
 }

@@ -35,6 +35,7 @@ type History struct {
 	learners      map[int]bool
 	leases        []clientv3.LeaseID
 	extras        []Source
+	older, live   map[string]string
 	counter       int
 	kube          kube
 	authOn        bool
@@ -49,14 +50,18 @@ type Collected struct {
 	Setup   Setup
 	Members []Source
 	Extras  []Source
-	Log     []string
-	Doubt   string
+	// Older and Live are copies of data dirs by member: one taken while the member was stopped in the middle of the history, and one
+	// taken while it ran, the log first.
+	Older, Live map[string]string
+	Log         []string
+	Doubt       string
 }
 
 // Make runs the history of a seed and returns copies of what it left, below dir.
 func Make(t testing.TB, s Setup, dir string) *Collected {
 	t.Helper()
-	h := &History{t: t, rng: Rand(s.Seed, "history"), s: s, dir: dir, lagging: map[int]bool{}, gone: map[int]bool{}, learners: map[int]bool{}}
+	h := &History{t: t, rng: Rand(s.Seed, "history"), s: s, dir: dir, lagging: map[int]bool{}, gone: map[int]bool{}, learners: map[int]bool{},
+		older: map[string]string{}, live: map[string]string{}}
 	h.start()
 	if s.Shape.Auth {
 		h.enableAuth()
@@ -67,11 +72,15 @@ func Make(t testing.TB, s Setup, dir string) *Collected {
 			h.compact()
 		}
 		h.event(s.Shape.Events[h.rng.IntN(len(s.Shape.Events))])
-		if s.Shape.Upgrade && round < 3 {
+		if round == s.Rounds/2 && h.rng.IntN(2) == 0 {
+			h.olderCopy(h.any())
+		}
+		if h.s.Shape.Upgrade && round < 3 {
 			h.upgrade()
 		}
 	}
 	h.purge()
+	h.liveCopy(h.any())
 	h.burst(5 + h.rng.IntN(s.Burst))
 	h.end()
 	return h.collect()
@@ -238,7 +247,7 @@ func (h *History) checkHashes() {
 
 // collect copies the data dirs.
 func (h *History) collect() *Collected {
-	out := &Collected{Setup: h.s, Extras: h.extras, Doubt: h.Doubt}
+	out := &Collected{Setup: h.s, Extras: h.extras, Doubt: h.Doubt, Older: h.older, Live: h.live}
 	for i := range h.c.Size() {
 		dst := filepath.Join(h.dir, h.c.Name(i))
 		if err := evidencetest.CopyTo(h.c.DataDir(i), dst); err != nil {

@@ -44,6 +44,7 @@ func Run(t testing.TB, seed uint64, cfg Config) {
 	}
 	r := &runner{t: t, cfg: cfg, col: col, done: map[string]bool{}}
 	r.healthy()
+	r.faults()
 }
 
 type runner struct {
@@ -167,7 +168,7 @@ func Keep(root string, c Case, problems []Problem, col *Collected) error {
 func Again(root string, cfg Config) error {
 	files, err := filepath.Glob(filepath.Join(root, "*", caseFile))
 	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no kept cases below %s (%v)", root, err)
+		return fmt.Errorf("no kept cases below %s: %w", root, err)
 	}
 	for _, f := range files {
 		doc, err := os.ReadFile(f)

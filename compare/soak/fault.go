@@ -1,0 +1,226 @@
+package soak
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// Fault is one way in which a data dir is damaged.
+type Fault struct {
+	Name string
+	// Apply alters the copy and says what that means, or errNotHere when there is nothing that it could alter.
+	Apply func(f *Victim) (*Effect, error)
+	// Since and Before are the releases that the fault exists for: Since <= line < Before; empty is no bound.
+	Since, Before string
+}
+
+// Victim is a copy of one member's data dir that a fault is applied to.
+type Victim struct {
+	Dir string
+	Rng *rand.Rand
+	// Line is the release of the cluster; Others are the data dirs of other sound members, Older is an earlier copy of the same member and
+	// Backups are files that were saved earlier.
+	Line    string
+	Others  []string
+	Older   string
+	Backups []string
+	Live    string
+}
+
+// Effect says what a fault did and what shows it.
+type Effect struct {
+	What string
+	// Alone is true if the altered data dir shows the fault by itself.
+	Alone bool
+	// Witness tells whether another member's data dir shows it in a comparison; nil: none does.
+	Witness func(dir string) bool
+	// Benign is true if the copy is as good as before.
+	Benign bool
+	// Open is true if nobody can say what the answer must be; only accusations of others are judged.
+	Open    bool
+	Classes []string
+	// Inconclusive accepts that answer, MayShareBest that the member is ranked as well as sound ones.
+	Inconclusive, MayShareBest bool
+}
+
+// The classes that faults of each sort may get.
+var (
+	contentClasses = []string{"data-divergence", "db-damage", "latent-divergence"}
+	stateClasses   = []string{"latent-divergence", "data-divergence", "db-damage"}
+	memberClasses  = []string{"membership", "db-damage", "data-divergence", "latent-divergence"}
+	indexClasses   = []string{"db-damage", "latent-divergence", "data-divergence", "torn-copy", "wal-damage", "member-lost-data"}
+	pageClasses    = []string{"db-damage"}
+	logClasses     = []string{"wal-damage", "member-lost-data", "torn-copy"}
+	entryClasses   = []string{"wal-damage", "data-divergence", "latent-divergence", "db-damage"}
+	snapClasses    = []string{"snapshot-damage", "wal-damage", "torn-copy", "member-lost-data"}
+	mixClasses     = []string{"torn-copy", "member-lost-data", "wal-damage", "db-damage", "snapshot-damage", "data-divergence"}
+)
+
+// Faults is the catalogue.
+func Faults() []Fault {
+	return slices.Concat(kvFaults, stateFaults, memberFaults, metaFaults, pageFaults, logFaults, recordFaults, mixFaults)
+}
+
+func (f *Fault) exists(line string) bool {
+	return (f.Since == "" || line >= f.Since) && (f.Before == "" || line < f.Before)
+}
+
+// perSeed is how many faults a seed applies to copies of its history.
+const perSeed = 24
+
+// faults applies some of the catalogue, on one, two or all members, and judges each with all members, the damaged one alone and next to a
+// sound one.
+func (r *runner) faults() {
+	rng := Rand(r.col.Setup.Seed, "faults")
+	all := Faults()
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	applied := 0
+	for _, f := range all {
+		if !f.exists(r.col.lineNow()) {
+			continue
+		}
+		scope := pick(rng, "one", "one", "one", "one", "two", "all")
+		if r.cfg.Case == "" && applied == perSeed {
+			return
+		}
+		if r.fault(f, scope) {
+			applied++
+		}
+	}
+}
+
+// lineNow is the release that the members ran last.
+func (c *Collected) lineNow() string { return c.Setup.Line }
+
+// fault applies one fault to copies; it returns false when there was nothing to alter.
+func (r *runner) fault(f Fault, scope string) bool {
+	kind := f.Name
+	if r.cfg.Case != "" && !strings.HasPrefix(r.cfg.Case, kind) && !strings.HasPrefix(kind, r.cfg.Case) {
+		return false
+	}
+	rng := Rand(r.col.Setup.Seed, "fault "+kind)
+	victims := r.victims(rng, scope)
+	if len(victims) == 0 {
+		return false
+	}
+	root, err := os.MkdirTemp(r.t.TempDir(), "fault")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(root) }()
+	sources, effects := slices.Clone(r.col.Members), map[string]*Effect{}
+	for _, i := range victims {
+		dir := filepath.Join(root, sources[i].Name)
+		if err := evidencetest.CopyTo(sources[i].Path, dir); err != nil {
+			r.t.Fatal(err)
+		}
+		v := &Victim{Dir: dir, Rng: Rand(r.col.Setup.Seed, "fault "+kind), Line: r.col.Setup.Line, Older: r.col.Older[sources[i].Name], Live: r.col.Live[sources[i].Name]}
+		for k, s := range r.col.Members {
+			if k != i && !s.Lags {
+				v.Others = append(v.Others, s.Path)
+			}
+		}
+		for _, x := range r.col.Extras {
+			if strings.HasPrefix(x.Name, "backup") {
+				v.Backups = append(v.Backups, x.Path)
+			}
+		}
+		effect, err := f.Apply(v)
+		if err == errNotHere {
+			return false
+		}
+		if err != nil {
+			r.t.Errorf("seed %d: fault %s: %v", r.col.Setup.Seed, kind, err)
+			return false
+		}
+		if same(sources[i].Path, dir) {
+			r.t.Errorf("seed %d: fault %s changed nothing", r.col.Setup.Seed, kind)
+			return false
+		}
+		sources[i].Path = dir
+		effects[sources[i].Name] = effect
+	}
+	first := sources[victims[0]]
+	r.judge(kind, sources, truthOf(kind, sources, effects))
+	r.judge(kind, []Source{first}, truthOf(kind, []Source{first}, effects))
+	for _, s := range sources {
+		if effects[s.Name] == nil {
+			r.judge(kind, []Source{s, first}, truthOf(kind, []Source{s, first}, effects))
+			break
+		}
+	}
+	return true
+}
+
+func same(a, b string) bool {
+	ha, errA := evidencetest.TreeHash(a)
+	hb, errB := evidencetest.TreeHash(b)
+	return errA == nil && errB == nil && ha == hb
+}
+
+// victims draws the members that a fault is applied to: such as do not lag.
+func (r *runner) victims(rng *rand.Rand, scope string) []int {
+	var fit []int
+	for i, s := range r.col.Members {
+		if !s.Lags {
+			fit = append(fit, i)
+		}
+	}
+	rng.Shuffle(len(fit), func(i, j int) { fit[i], fit[j] = fit[j], fit[i] })
+	n := map[string]int{"one": 1, "two": 2, "all": len(r.col.Members)}[scope]
+	return fit[:min(n, len(fit))]
+}
+
+// truthOf works out what a diagnosis of these sources may say.
+func truthOf(kind string, sources []Source, effects map[string]*Effect) Truth {
+	t := Truth{Kind: kind, Healthy: true, Unprovable: true, MayShareBest: true}
+	sound, witnesses, alone := 0, 0, 0
+	for _, s := range sources {
+		if effects[s.Name] == nil && !s.Lags && !s.Aged {
+			sound++
+		}
+	}
+	for _, s := range sources {
+		e := effects[s.Name]
+		if e == nil {
+			continue
+		}
+		t.What = e.What
+		if e.Benign {
+			continue
+		}
+		t.Healthy = false
+		t.Damaged = append(t.Damaged, s.Name)
+		t.Classes = e.Classes
+		t.MayBeInconclusive = t.MayBeInconclusive || e.Inconclusive
+		t.MayShareBest = t.MayShareBest && e.MayShareBest
+		seen := 0
+		for _, o := range sources {
+			if effects[o.Name] == nil && !o.Lags && e.Witness != nil && e.Witness(o.Path) {
+				seen++
+			}
+		}
+		witnesses = max(witnesses, seen)
+		if e.Alone {
+			alone++
+		}
+		if !e.Open && (e.Alone || seen > 0) {
+			t.Unprovable = false
+		}
+	}
+	if t.Healthy {
+		t.Unprovable, t.MayShareBest = false, false
+		return t
+	}
+	damaged := len(t.Damaged)
+	// Who is right is known where the data dir itself shows it, or where more sound members contradict it than lie.
+	known := alone == damaged || witnesses > damaged
+	t.AnyBest = t.Unprovable || !known
+	t.AnyAccused = !known && damaged > 1 || sound == 0 && damaged < len(sources)
+	return t
+}

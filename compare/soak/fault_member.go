@@ -1,0 +1,104 @@
+package soak
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// memberFaults alter the member list.
+var memberFaults = []Fault{
+	{Name: "member-peer-url", Apply: alterMember(func(m map[string]any) { m["peerURLs"] = []string{"http://127.63.9.9:2380"} })},
+	{Name: "member-client-url", Apply: alterMember(func(m map[string]any) { m["clientURLs"] = []string{"http://127.63.9.9:2379"} })},
+	{Name: "member-name", Apply: alterMember(func(m map[string]any) { m["name"] = "other" })},
+	{Name: "member-learner", Since: "3.4", Apply: alterMember(func(m map[string]any) {
+		if m["isLearner"] == true {
+			delete(m, "isLearner")
+		} else {
+			m["isLearner"] = true
+		}
+	})},
+	{Name: "member-dropped", Apply: dropAny("members")},
+	{Name: "member-added", Apply: addRow("members", "7e57ab1e7e57ab1e", func(string) string {
+		return `{"id":9103815302530509598,"peerURLs":["http://127.63.9.8:2380"],"name":"zombie","clientURLs":["http://127.63.9.8:2379"]}`
+	})},
+	{Name: "member-removed-live", Apply: removeLive},
+	{Name: "member-removed-dropped", Apply: dropAny("members_removed")},
+	{Name: "cluster-version", Apply: alterRow("cluster", "clusterVersion", func(string) string { return "4.9.0" })},
+}
+
+// alterMember changes one row of bucket members.
+func alterMember(alter func(map[string]any)) func(*Victim) (*Effect, error) {
+	return alterAny("members", func(v string) string {
+		// The ID does not fit into a float.
+		dec := json.NewDecoder(strings.NewReader(v))
+		dec.UseNumber()
+		m := map[string]any{}
+		if dec.Decode(&m) != nil {
+			return ""
+		}
+		alter(m)
+		b, err := json.Marshal(m)
+		if err != nil {
+			return ""
+		}
+		return string(b)
+	})
+}
+
+// removeLive notes a member as removed that is a voter.
+func removeLive(f *Victim) (*Effect, error) {
+	all, err := rows(f.Dir, "members")
+	if err != nil {
+		return nil, err
+	}
+	if len(all) < 2 {
+		return nil, errNotHere
+	}
+	r := row{"members_removed", all[f.Rng.IntN(len(all))].key, ""}
+	effect := rowEffect(f, "a voter is noted as removed", r, memberClasses)
+	effect.Alone = true // a row of both buckets contradicts itself
+	return effect, editDB(f.Dir, r.put("removed"))
+}
+
+// metadata returns the identity in the log.
+func metadata(dir string) (etcdserverpb.Metadata, bool) {
+	segs, err := readLog(dir)
+	if err != nil {
+		return etcdserverpb.Metadata{}, false
+	}
+	for _, s := range segs {
+		for _, r := range s.records {
+			var m etcdserverpb.Metadata
+			if r.typ == recMetadata && m.Unmarshal(r.data) == nil {
+				return m, true
+			}
+		}
+	}
+	return etcdserverpb.Metadata{}, false
+}
+
+func nodeID(dir string) uint64 {
+	m, _ := metadata(dir)
+	return m.NodeID
+}
+
+// memberIDs are the rows of bucket members as numbers.
+func memberIDs(dir string) ([]uint64, error) {
+	all, err := rows(dir, "members")
+	if err != nil {
+		return nil, err
+	}
+	var out []uint64
+	for _, r := range all {
+		id, err := strconv.ParseUint(r.key, 16, 64)
+		if err != nil {
+			return nil, fmt.Errorf("bucket members: %w", err)
+		}
+		out = append(out, id)
+	}
+	return out, nil
+}
