@@ -280,11 +280,14 @@ func dropSnaps(n int) func(*Victim) (*Effect, error) {
 			return nil, errNotHere
 		}
 		gone := files[max(0, len(files)-n):]
+		// As long as the log reaches back to an older one, a server starts from that: a warning says enough.
+		first, _ := logBounds(f.Dir)
+		usable := len(files) > n && first <= snapIndex(files[len(files)-n-1])+1 || startsAtFirstEntry(f.Dir)
 		for _, file := range gone {
 			if err := os.Remove(file); err != nil {
 				return nil, err
 			}
 		}
-		return &Effect{What: fmt.Sprintf("the newest %d of %d .snap files deleted", len(gone), len(files)), Alone: true, MayShareBest: true, Classes: snapClasses}, nil
+		return &Effect{What: fmt.Sprintf("the newest %d of %d .snap files deleted", len(gone), len(files)), Alone: !usable, Open: usable, MayShareBest: true, Classes: snapClasses}, nil
 	}
 }

@@ -95,7 +95,10 @@ func setRevision(key string, to func(*Victim) int64) func(*Victim) (*Effect, err
 	return func(f *Victim) (*Effect, error) {
 		r := row{"meta", key, ""}
 		effect := rowEffect(f, fmt.Sprintf("set to %d", to(f)), r, contentClasses)
-		effect.Alone = true
+		effect.Alone = effect.Alone || key == "finishedCompactRev" // it never is above the scheduled one
+		if was := rowValue(f.Dir, r); was != "" {
+			effect.Witness = func(dir string) bool { return reaches(dir, to(f)-10) }
+		}
 		return effect, editDB(f.Dir, r.put(revision(to(f), 0, false)))
 	}
 }
@@ -116,23 +119,24 @@ func moveIndex(by int64) func(*Victim) (*Effect, error) {
 		if err != nil {
 			return nil, err
 		}
+		ks, err := readKeyspace(f.Dir)
+		if err != nil {
+			return nil, err
+		}
 		_, list := entries(segs)
-		end, writes, seen := int64(0), false, 0
+		end, writes := int64(0), false
 		for i := range list {
 			n := int64(list[i].Index)
 			end = n
 			if n > min(now, now+by) && n <= max(now, now+by) {
-				seen++
-				if req := request(&list[i]); req != nil && req.Put != nil && !req.Put.IgnoreLease && !req.Put.IgnoreValue && req.Put.Lease == 0 {
-					writes = true
-				}
+				writes = writes || ks.wrote(&list[i])
 			}
 		}
 		effect := &Effect{What: fmt.Sprintf("consistent index %d instead of %d", now+by, now), Classes: indexClasses}
 		switch {
 		case by > 0:
-			// Beyond the log it is impossible; before 3.5 it stops at the last write.
-			effect.Alone = now+by > end || writes && seen > 0
+			// Beyond the log it is impossible; an entry in between would have shown by its effect.
+			effect.Alone = now+by > end
 		default:
 			effect.Alone = writes
 		}

@@ -19,16 +19,10 @@ func alterEntry(f *Victim) (*Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	held := map[string]bool{}
-	for _, r := range ks.records {
-		if r.main > ks.compact {
-			held[string(r.kv.Key)+"="+string(r.kv.Value)] = true
-		}
-	}
 	places, list := entries(segs)
 	var fit []int
 	for i := range list {
-		if r := request(&list[i]); r != nil && r.Put != nil && len(r.Put.Value) > 6 && held[string(r.Put.Key)+"="+string(r.Put.Value)] && list[i].Index <= uint64(number(f.Dir, "consistent_index")) {
+		if ks.wrote(&list[i]) && list[i].Index <= uint64(number(f.Dir, "consistent_index")) {
 			fit = append(fit, i)
 		}
 	}

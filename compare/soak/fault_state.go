@@ -37,10 +37,12 @@ var stateFaults = []Fault{
 		return editProto("", &authpb.User{}, func(u *authpb.User) { u.Name = []byte("intruder") })
 	})},
 	{Name: "auth-role-dropped", Apply: dropAny("authRoles")},
-	{Name: "auth-permission", Apply: alterRow("authRoles", "app", func(v string) string {
+	{Name: "auth-permission", Apply: alterAny("authRoles", func(v string) string {
 		return editProto(v, &authpb.Role{}, func(r *authpb.Role) {
 			if len(r.KeyPermission) > 0 {
 				r.KeyPermission[0].Key = []byte("/")
+			} else {
+				r.KeyPermission = []*authpb.Permission{{Key: []byte("/"), RangeEnd: []byte("0"), PermType: authpb.READWRITE}}
 			}
 		})
 	})},

@@ -11,6 +11,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/raft/v3/raftpb"
 )
 
 // errNotHere is returned by a fault that finds nothing in the data dir that it could alter.
@@ -29,7 +30,7 @@ func editDB(dir string, fn func(tx *bolt.Tx) error) error {
 
 // viewDB reads the database of a copy.
 func viewDB(dir string, fn func(tx *bolt.Tx) error) error {
-	db, err := bolt.Open(dbFile(dir), 0o600, &bolt.Options{ReadOnly: true, Timeout: 5 * time.Second})
+	db, err := bolt.Open(dbFile(dir), 0o600, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: 5 * time.Second})
 	if err != nil {
 		return err
 	}
@@ -63,6 +64,20 @@ func (r row) holds(dir string) bool {
 		return nil
 	})
 	return err == nil && found
+}
+
+// rowValue is the value of the row in that database, "" without one.
+func rowValue(dir string, r row) string {
+	all, err := rows(dir, r.bucket)
+	if err != nil {
+		return ""
+	}
+	for _, o := range all {
+		if o.key == r.key {
+			return o.value
+		}
+	}
+	return ""
 }
 
 // put and drop are edits of one row.
@@ -131,6 +146,17 @@ func (k *keyspace) sel(fits func(*record) bool) []record {
 		}
 	}
 	return out
+}
+
+// wrote tells whether the entry is a plain put whose record is in the key space above the compact revision. Values are unique enough.
+func (k *keyspace) wrote(e *raftpb.Entry) bool {
+	r := request(e)
+	if r == nil || r.Put == nil || len(r.Put.Value) < 7 || r.Put.IgnoreLease || r.Put.IgnoreValue {
+		return false
+	}
+	return len(k.sel(func(o *record) bool {
+		return o.main > k.compact && bytes.Equal(o.kv.Key, r.Put.Key) && bytes.Equal(o.kv.Value, r.Put.Value)
+	})) > 0
 }
 
 // number reads an 8 byte row of bucket meta, 0 when there is none.

@@ -233,8 +233,13 @@ func newestSnap(dir string) uint64 {
 	if err != nil || len(files) == 0 {
 		return 0
 	}
+	return snapIndex(files[len(files)-1])
+}
+
+// snapIndex is the index in the name of a .snap file.
+func snapIndex(file string) uint64 {
 	var term, index uint64
-	if _, err := fmt.Sscanf(filepath.Base(files[len(files)-1]), "%016x-%016x.snap", &term, &index); err != nil {
+	if _, err := fmt.Sscanf(filepath.Base(file), "%016x-%016x.snap", &term, &index); err != nil {
 		return 0
 	}
 	return index
