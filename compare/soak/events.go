@@ -41,7 +41,33 @@ func (h *History) event(name string) {
 		h.remove(h.any())
 	case "restore":
 		h.restore()
+	case "nospace":
+		h.noSpace()
 	}
+}
+
+// noSpace fills the database until writes are refused, goes on, and mostly makes room again.
+func (h *History) noSpace() {
+	cli := h.client()
+	ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
+	defer cancel()
+	var err error
+	for n := 0; n < 40 && err == nil; n++ {
+		_, err = cli.Put(ctx, fmt.Sprintf("/app/fill%d", n%3), strings.Repeat("x", 50_000)+fmt.Sprint(n))
+	}
+	h.say("fill: %v", err)
+	h.burst(10)
+	if h.rng.IntN(3) == 0 {
+		return
+	}
+	_, err = cli.Delete(ctx, "/app/fill", clientv3.WithPrefix())
+	h.say("delete: %v", err)
+	h.compact()
+	for _, i := range h.voters() {
+		h.defrag(i)
+	}
+	_, err = cli.AlarmDisarm(ctx, &clientv3.AlarmMember{})
+	h.say("disarm: %v", err)
 }
 
 // kill ends a member at once, lets the others go on and starts it again.

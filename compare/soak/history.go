@@ -96,6 +96,9 @@ func (h *History) start() {
 	if s.Line >= "3.4" {
 		args = append(args, "--bcrypt-cost=4")
 	}
+	if s.Shape.Quota > 0 {
+		args = append(args, fmt.Sprintf("--quota-backend-bytes=%d", s.Shape.Quota))
+	}
 	if !s.Shape.Upgrade {
 		switch {
 		case s.Line >= "3.7":
@@ -176,7 +179,9 @@ func (h *History) settle() { h.c.Leader() }
 // end stops the members in one of the ways in which people stop them before they copy data dirs.
 func (h *History) end() {
 	how := h.rng.IntN(4)
-	h.checkHashes()
+	if !h.s.Shape.Defect {
+		h.checkHashes()
+	}
 	h.say("end %d", how)
 	switch how {
 	case 0: // all at one point

@@ -43,6 +43,10 @@ func Run(t testing.TB, seed uint64, cfg Config) {
 		return
 	}
 	r := &runner{t: t, cfg: cfg, col: col, done: map[string]bool{}}
+	if setup.Shape.Defect {
+		r.defect()
+		return
+	}
 	r.healthy()
 	r.faults()
 }

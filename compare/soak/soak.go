@@ -32,11 +32,15 @@ type Shape struct {
 	Events []string
 	// Upgrade leads the cluster from 3.4 towards 3.7.
 	Upgrade bool
+	// Quota is --quota-backend-bytes, 0 for the server's default.
+	Quota int
+	// Defect is true if the servers have a real defect that such a history brings out: it is not free of faults.
+	Defect bool
 }
 
 // shapes has no common divisor in length with Lines, so that consecutive seeds pair every shape with every release.
 var shapes = []Shape{
-	{Name: "mixed", Members: 3, Events: []string{"restart", "kill", "pause", "defrag", "backup", "none"}},
+	{Name: "mixed", Members: 3, Quota: 1 << 20, Events: []string{"restart", "kill", "pause", "defrag", "backup", "nospace", "none"}},
 	{Name: "kube", Members: 3, Kube: true, Events: []string{"restart", "kill", "backup", "lag", "none"}},
 	{Name: "single", Members: 1, Events: []string{"restart", "kill", "restart", "backup"}},
 	{Name: "lag", Members: 3, Events: []string{"lag", "lag", "restart", "kill"}},
@@ -48,6 +52,7 @@ var shapes = []Shape{
 	{Name: "five", Members: 5, Events: []string{"restart", "kill", "lag", "none"}},
 	{Name: "kube-auth", Members: 3, Kube: true, Auth: true, Events: []string{"restart", "backup", "kill"}},
 	{Name: "kube-members", Members: 3, Kube: true, Events: []string{"lag", "restart", "remove", "learner", "promote", "restart"}},
+	{Name: "auth-replay", Members: 3, Auth: true, Defect: true, Events: []string{"restart", "kill", "restart", "none"}},
 }
 
 // Setup is what a seed decides before anything runs.
@@ -74,6 +79,10 @@ func SetupOf(seed uint64) Setup {
 	s.Rounds, s.Burst = 3+rng.IntN(4), 15+rng.IntN(60)
 	s.CompactEvery = pick(rng, 20, 60, 100)
 	// Up to 3.4.3 a restart applies auth entries twice (etcd issue 11651): such a history is not free of faults.
+	if s.Shape.Defect {
+		s.Line = "3.4.3"
+		return s
+	}
 	if s.Shape.Auth && (s.Line == "3.3.18" || s.Line == "3.4.3") {
 		s.Line = "3.4.23"
 	}
