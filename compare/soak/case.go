@@ -61,15 +61,15 @@ func (c *Case) sound() []string {
 	return out
 }
 
-// subsets returns the sources that are diagnosed together: all, each alone, and pairs. The last is all in another order.
-func subsets(sources []Source, singles, pairs bool) [][]Source {
+// subsets returns the sources that are diagnosed together: all, pairs and, if wanted, each alone.
+func subsets(sources []Source, singles bool) [][]Source {
 	out := [][]Source{sources}
 	n := len(sources)
 	for i := range n {
 		if singles && n > 1 {
 			out = append(out, sources[i:i+1])
 		}
-		for k := i + 1; pairs && n > 2 && k < n; k++ {
+		for k := i + 1; n > 2 && k < n; k++ {
 			out = append(out, []Source{sources[i], sources[k]})
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // records differ have diverged. Which of them is right is not judged here; scenarios with known histories do that.
 func (r *runner) defect() {
 	kind := r.col.Setup.Shape.Name
-	for _, sources := range subsets(r.col.Members, false, true) {
+	for _, sources := range subsets(r.col.Members, false) {
 		t := Truth{Kind: kind, Unprovable: true, AnyBest: true, AnyAccused: true, MayBeInconclusive: true,
 			Classes: append([]string{"wal-damage"}, contentClasses...)}
 		for _, s := range sources {

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -131,7 +132,7 @@ func (r *runner) fault(f Fault, scope string) bool {
 			}
 		}
 		effect, err := f.Apply(v)
-		if err == errNotHere {
+		if errors.Is(err, errNotHere) {
 			return false
 		}
 		if err != nil {

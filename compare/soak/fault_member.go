@@ -2,8 +2,6 @@ package soak
 
 import (
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -84,21 +82,4 @@ func metadata(dir string) (etcdserverpb.Metadata, bool) {
 func nodeID(dir string) uint64 {
 	m, _ := metadata(dir)
 	return m.NodeID
-}
-
-// memberIDs are the rows of bucket members as numbers.
-func memberIDs(dir string) ([]uint64, error) {
-	all, err := rows(dir, "members")
-	if err != nil {
-		return nil, err
-	}
-	var out []uint64
-	for _, r := range all {
-		id, err := strconv.ParseUint(r.key, 16, 64)
-		if err != nil {
-			return nil, fmt.Errorf("bucket members: %w", err)
-		}
-		out = append(out, id)
-	}
-	return out, nil
 }

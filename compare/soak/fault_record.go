@@ -104,7 +104,7 @@ func entryTerm(f *Victim) (*Effect, error) {
 }
 
 // alterState alters the newest HardState.
-func alterState(what string, alter func(h *raftpb.HardState, end uint64)) func(*Victim) (*Effect, error) {
+func alterState(what string, alter func(h *raftpb.HardState, end *raftpb.Entry)) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
 		segs, err := readLog(f.Dir)
 		if err != nil {
@@ -118,8 +118,15 @@ func alterState(what string, alter func(h *raftpb.HardState, end uint64)) func(*
 		if err := h.Unmarshal(p.of(segs).data); err != nil {
 			return nil, err
 		}
-		_, end := logBounds(f.Dir)
-		alter(&h, end)
+		_, list := entries(segs)
+		if len(list) == 0 {
+			return nil, errNotHere
+		}
+		was, end := h, list[len(list)-1]
+		alter(&h, &end)
+		if h == was || h.Term == 0 {
+			return nil, errNotHere
+		}
 		if p.of(segs).data, err = h.Marshal(); err != nil {
 			return nil, err
 		}

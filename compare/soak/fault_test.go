@@ -105,7 +105,9 @@ func TestRewrittenLogIsStillOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range segs {
-			if !slices.EqualFunc(segs[i].records, again[i].records, func(a, b walRecord) bool { return a.typ == b.typ && a.from == b.from && string(a.data) == string(b.data) }) {
+			if !slices.EqualFunc(segs[i].records, again[i].records, func(a, b walRecord) bool {
+				return a.typ == b.typ && a.from == b.from && string(a.data) == string(b.data)
+			}) {
 				t.Errorf("segment %d differs", i)
 			}
 		}

@@ -42,7 +42,7 @@ func Run(t testing.TB, seed uint64, cfg Config) {
 		t.Logf("seed %d: %s", seed, col.Doubt)
 		return
 	}
-	r := &runner{t: t, cfg: cfg, col: col, done: map[string]bool{}}
+	r := &runner{t: t, cfg: cfg, col: col, done: map[string]bool{}, base: map[string][]Problem{}}
 	if setup.Shape.Defect {
 		r.defect()
 		return
@@ -57,6 +57,8 @@ type runner struct {
 	col *Collected
 	// done are the names of the cases that were judged.
 	done map[string]bool
+	// base are the ways in which the answer for undamaged members is wrong, by their names.
+	base map[string][]Problem
 }
 
 func (r *runner) wants(name string) bool { return strings.HasPrefix(name, r.cfg.Case) }
@@ -64,7 +66,7 @@ func (r *runner) wants(name string) bool { return strings.HasPrefix(name, r.cfg.
 // healthy judges what the servers left: all members, each alone, pairs, with backups and dirs of removed members.
 func (r *runner) healthy() {
 	truth := Truth{Kind: healthyKind, Healthy: true}
-	for _, sources := range subsets(r.col.Members, true, true) {
+	for _, sources := range subsets(r.col.Members, true) {
 		r.judge(healthyKind, sources, truth)
 	}
 	for _, x := range r.col.Extras {
@@ -101,12 +103,41 @@ func (r *runner) judge(kind string, sources []Source, truth Truth) {
 	}
 	r.done[c.Name] = true
 	problems := Examine(&c, r.cfg.Diagnose)
+	if kind != healthyKind && !r.col.Setup.Shape.Defect {
+		base := r.baseOf(sources)
+		if slices.ContainsFunc(base, func(p Problem) bool { return p.Sort != Inconclusive }) {
+			r.cfg.Table.Skipped()
+			return
+		}
+		if len(base) > 0 { // what keeps the undamaged members from being judged is not the fault's
+			problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.Sort == Inconclusive })
+		}
+	}
 	r.cfg.Table.Add(c, problems)
 	if r.cfg.Keep != "" && (len(problems) > 0 || r.cfg.Case != "") {
 		if err := Keep(r.cfg.Keep, c, problems, r.col); err != nil {
 			r.t.Errorf("keep %s: %v", c.Name, err)
 		}
 	}
+}
+
+// baseOf returns what is wrong with the answer for the same members without the fault. Where that is a false alarm, the fault cannot be
+// judged.
+func (r *runner) baseOf(sources []Source) []Problem {
+	var same []Source
+	for _, s := range sources {
+		for _, m := range r.col.Members {
+			if m.Name == s.Name {
+				same = append(same, m)
+			}
+		}
+	}
+	name := caseName(healthyKind, same, r.col.Members)
+	if _, ok := r.base[name]; !ok {
+		c := Case{Sources: same, Truth: Truth{Kind: healthyKind, Healthy: true}}
+		r.base[name] = Judge(&c, r.cfg.Diagnose(same))
+	}
+	return r.base[name]
 }
 
 // Examine diagnoses the sources of a case, also in another order, and compares the answers with the truth.

@@ -13,7 +13,7 @@ import (
 
 // TestSoak runs the seeds of SOAK_SEEDS (A..B). SOAK_CASE judges only cases whose names begin so, SOAK_KEEP is where the sources of
 // wrong cases go, SOAK_MEDIC is a built program to judge instead of this build's library. With SOAK_SETS it makes no history and judges
-// the cases kept below that folder once more.
+// the cases kept below that folder once more. The table also goes to the file SOAK_OUT.
 func TestSoak(t *testing.T) {
 	cfg := soak.Config{Case: os.Getenv("SOAK_CASE"), Keep: os.Getenv("SOAK_KEEP"), Diagnose: soak.InProcess, Table: soak.NewTable()}
 	if p := os.Getenv("SOAK_MEDIC"); p != "" {
@@ -26,23 +26,29 @@ func TestSoak(t *testing.T) {
 	} else {
 		runSeeds(t, cfg)
 	}
-	var b strings.Builder
-	if err := cfg.Table.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	t.Logf("\n%s", report(t, cfg.Table))
 	wrong, judged := cfg.Table.Wrong()
-	if out := os.Getenv("SOAK_OUT"); out != "" {
-		if err := os.WriteFile(out, []byte(b.String()), 0o600); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Logf("\n%s", b.String())
 	if judged == 0 {
 		t.Error("no case was judged")
 	}
 	if wrong > 0 {
 		t.Errorf("%d of %d cases are wrong", wrong, judged)
 	}
+}
+
+// report returns the table, and writes it to the file SOAK_OUT, if set, so that a long run can be followed.
+func report(t *testing.T, table *soak.Table) string {
+	t.Helper()
+	var b strings.Builder
+	if err := table.Write(&b); err != nil {
+		t.Error(err)
+	}
+	if out := os.Getenv("SOAK_OUT"); out != "" {
+		if err := os.WriteFile(out, []byte(b.String()), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	return b.String()
 }
 
 func runSeeds(t *testing.T, cfg soak.Config) {
@@ -59,6 +65,7 @@ func runSeeds(t *testing.T, cfg soak.Config) {
 		for _, n := range seeds {
 			t.Run(fmt.Sprint(n), func(t *testing.T) {
 				t.Parallel()
+				defer report(t, cfg.Table)
 				soak.Run(t, n, cfg)
 			})
 		}

@@ -66,13 +66,13 @@ func TestSeedsCoverShapesAndReleases(t *testing.T) {
 func TestSubsets(t *testing.T) {
 	three := []Source{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	var got []string
-	for _, s := range subsets(three, true, true) {
+	for _, s := range subsets(three, true) {
 		got = append(got, caseName("k", s, three))
 	}
 	if s := strings.Join(got, " "); s != "k/all k/a k/a+b k/a+c k/b k/b+c k/c" {
 		t.Error(s)
 	}
-	if got := subsets(three[:1], true, true); len(got) != 1 {
+	if got := subsets(three[:1], true); len(got) != 1 {
 		t.Errorf("one source has %d subsets", len(got))
 	}
 	if got := caseName("k", three[:1], three[:1]); got != "k/a" {

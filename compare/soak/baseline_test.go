@@ -1,0 +1,34 @@
+package soak
+
+import "testing"
+
+// TestFaultOnWrongBaseIsNotJudged: where the undamaged members raise a false alarm, the fault proves nothing; where they are
+// inconclusive, an inconclusive answer is not the fault's.
+func TestFaultOnWrongBaseIsNotJudged(t *testing.T) {
+	members := []Source{{Name: "a", Path: t.TempDir()}}
+	damaged := []Source{{Name: "a", Path: t.TempDir()}}
+	truth := Truth{Kind: "page-zero", Damaged: []string{"a"}}
+	for _, tc := range []struct {
+		name, base, answer     string
+		wrong, judged, leftOut int
+	}{
+		{"sound base, missed", saysHealthy, saysHealthy, 1, 1, 0},
+		{"sound base, inconclusive", saysHealthy, saysUnknown, 1, 1, 0},
+		{"alarm without the fault", blamesA, saysHealthy, 0, 0, 1},
+		{"inconclusive without the fault", saysUnknown, saysUnknown, 0, 1, 0},
+		{"inconclusive without the fault, missed", saysUnknown, saysHealthy, 1, 1, 0},
+	} {
+		table := NewTable()
+		r := &runner{t: t, col: &Collected{Members: members}, done: map[string]bool{}, base: map[string][]Problem{}}
+		r.cfg = Config{Table: table, Diagnose: func(s []Source) *Answer {
+			if s[0].Path == members[0].Path {
+				return answer(t, tc.base)
+			}
+			return answer(t, tc.answer)
+		}}
+		r.judge("page-zero", damaged, truth)
+		if wrong, judged := table.Wrong(); wrong != tc.wrong || judged != tc.judged || table.skipped != tc.leftOut {
+			t.Errorf("%s: %d of %d wrong, %d left out", tc.name, wrong, judged, table.skipped)
+		}
+	}
+}
