@@ -62,12 +62,12 @@ func (c *collected) giveUp(l *Lost, pos int) {
 	l.Command = fmt.Sprintf("etcd-medic dumplog %s --index %d..%d --values -w jsonl", m.Label(), c.in.Replay.LogDiffs[0].Index, m.LastIndex())
 }
 
-// twoHistories says why no member can be called best by content: committed entries differ, every log begins with a bootstrap, and not even
-// their first requests are the same, so the sources hold histories of a cluster that was bootstrapped twice under the same IDs. "" where
-// they do not. What one of them lacks of the other was never promised by it.
+// twoHistories says why no member can be called best by content: committed entries differ, every log begins with a bootstrap or a restore,
+// and not even their first requests are the same, so the sources hold histories of a cluster that was begun several times under the same
+// IDs. "" where they do not. What one of them lacks of the other was never promised by it.
 func (c *collected) twoHistories() string {
 	if c.in.Replay == nil || len(c.in.Replay.LogDiffs) == 0 || slices.ContainsFunc(c.in.Members, func(m *evidence.Member) bool {
-		return m.HasLog() && m.WAL.Summary.Start != dumplog.StartBootstrap
+		return m.HasLog() && m.WAL.Summary.Start != dumplog.StartBootstrap && m.WAL.Summary.Start != dumplog.StartRestore
 	}) {
 		return ""
 	}
@@ -80,6 +80,10 @@ func (c *collected) twoHistories() string {
 		said = append(said, c.describe(h))
 	}
 	old, young := hs[0], hs[len(hs)-1]
+	if restores := c.restored(); restores > 0 {
+		return "not by content: the sources hold histories that share nothing but their IDs: each was restored and started as a cluster of its own. " +
+			strings.Join(said, "; ") + ". What one of them acknowledged, the others never had: choose the history to keep, and bring over what the others hold"
+	}
 	s := "not by content: the sources hold histories that share nothing but their IDs. " + strings.Join(said, "; ")
 	if old.begun.Before(young.begun) {
 		names, keeps := c.namesOf(young), c.namesOf(old)
@@ -87,6 +91,16 @@ func (c *collected) twoHistories() string {
 			"and what was written since lies on %s. Start none of them until one history is chosen", names, keeps, names)
 	}
 	return s
+}
+
+// restored counts the sources whose log begins with a restore.
+func (c *collected) restored() (n int) {
+	for _, m := range c.in.Members {
+		if m.HasLog() && m.WAL.Summary.Start == dumplog.StartRestore {
+			n++
+		}
+	}
+	return n
 }
 
 // histories groups the members by the first request behind their common beginning, the oldest history first.

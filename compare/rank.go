@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -21,6 +22,8 @@ type standing struct {
 	behind uint64
 	// control is 1 when its auth revision or small buckets contradict the log: it would diverge again.
 	control int
+	// blamed are the findings, errors and worse, that name this member and leave others out.
+	blamed []*check.Finding
 	// minority counts rows of bucket key in which it is alone against a majority of the others. It decides only where the log can not:
 	// the majority can be wrong.
 	minority int
@@ -28,11 +31,19 @@ type standing struct {
 	pending int
 }
 
+// sound tells whether nothing speaks against the member: what it is behind it can still get.
+func (s standing) sound() bool {
+	return s.lacks == 0 && s.damage == 0 && s.control == 0 && len(s.blamed) == 0
+}
+
 func (s standing) less(o standing) bool {
 	if s.usable != o.usable {
 		return s.usable
 	}
-	for _, d := range [][2]int{{s.lacks, o.lacks}, {s.damage, o.damage}, {s.control, o.control}, {s.minority, o.minority}} {
+	if s.sound() != o.sound() {
+		return s.sound()
+	}
+	for _, d := range [][2]int{{s.lacks, o.lacks}, {s.damage, o.damage}, {s.control, o.control}, {len(s.blamed), len(o.blamed)}, {s.minority, o.minority}} {
 		if d[0] != d[1] {
 			return d[0] < d[1]
 		}
@@ -102,10 +113,12 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 			s.control = 1
 		}
 	}
-	for _, f := range r.Findings {
-		if len(f.Members) != 1 || f.Members[0] != m.Label() || f.Severity.Rank() < check.Error.Rank() {
+	for k := range r.Findings {
+		f := &r.Findings[k]
+		if !c.blames(f, m.Label()) {
 			continue
 		}
+		s.blamed = append(s.blamed, f)
 		switch f.Class {
 		case "wal-damage", "db-damage", "snapshot-damage":
 			s.damage++
@@ -117,6 +130,13 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 		s.pending = 1
 	}
 	return s
+}
+
+// blames tells whether a finding accuses this member: it names it, and not every source. A finding that names all of them says that
+// they differ, not who is wrong.
+func (c *collected) blames(f *check.Finding, label string) bool {
+	return f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label) &&
+		(len(c.in.Members) == 1 || len(f.Members) < len(c.in.Members))
 }
 
 // wrongState tells whether a member holds state that the log does not give, beyond effects that it lacks.
@@ -169,6 +189,9 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 	if s.damage > 0 {
 		say("%s", count(s.damage, "damaged place", "damaged places"))
 	}
+	for _, f := range s.blamed[:min(len(s.blamed), maxBlamed)] {
+		say("%s: %s", f.ID, f.Title)
+	}
 	if !s.usable {
 		say("can not serve as it is")
 	}
@@ -204,6 +227,9 @@ func (c *collected) sayControl(pos int, say func(string, ...any)) {
 		say("holds the effects of entries %d..%d above its consistent index", x.Ahead.From, x.Ahead.To)
 	}
 }
+
+// maxBlamed bounds the findings that a member's place is explained with.
+const maxBlamed = 3
 
 func why(b *Best, list []standing) string {
 	if len(b.Members) == 0 {
