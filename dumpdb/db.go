@@ -19,8 +19,9 @@ type DB struct {
 	rootUsed   bitmap // pages of the root tree
 }
 
-// Open opens a bbolt file read-only: a db of a data dir, a .snap.db or a backup. It fails when the file can not be read
-// or neither meta page can be used (the error is then a *DamageError); other damage is met while reading.
+// Open opens a bbolt file read-only: a db of a data dir, a .snap.db or a backup. It fails when the file cannot be read
+// or neither meta page can be used; the error is then a *DamageError of kind DamageTruncated where the file is too short
+// to hold one (an empty file, say), else of kind DamageMeta. Other damage is met while reading.
 func Open(path string) (*DB, error) {
 	f, err := openFile(path)
 	if err != nil {
@@ -43,6 +44,9 @@ var ErrNoMeta = errors.New("neither meta page can be used")
 func newDB(f *file) (*DB, error) {
 	metas := readMetas(f)
 	used := pickMeta(metas)
+	if f.data < headerSize+metaSize {
+		return nil, &DamageError{Kind: DamageTruncated, Expected: "two meta pages", Observed: fmt.Sprintf("a file of %d bytes", f.size), Err: ErrNoMeta}
+	}
 	if used < 0 {
 		return nil, &DamageError{Kind: DamageMeta, Expected: "one valid meta page",
 			Observed: fmt.Sprintf("meta 0: %s; meta 1: %s", metas[0].Problem, metas[1].Problem), Err: ErrNoMeta}

@@ -39,9 +39,11 @@ func TestOpenRefuses(t *testing.T) {
 	fatal(t, os.WriteFile(empty, nil, 0o600))
 	text := filepath.Join(dir, "text")
 	fatal(t, os.WriteFile(text, bytes.Repeat([]byte("no bbolt file "), 4096), 0o600))
-	for _, path := range []string{empty, text} {
+	stub := filepath.Join(dir, "stub")
+	fatal(t, os.WriteFile(stub, bytes.Repeat([]byte{0xed}, headerSize+metaSize-1), 0o600))
+	for path, kind := range map[string]DamageKind{empty: DamageTruncated, stub: DamageTruncated, text: DamageMeta} {
 		var d *DamageError
-		if _, err := Open(path); !errors.As(err, &d) || !errors.Is(err, ErrNoMeta) || d.Kind != DamageMeta {
+		if _, err := Open(path); !errors.As(err, &d) || !errors.Is(err, ErrNoMeta) || d.Kind != kind {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

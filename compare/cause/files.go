@@ -96,7 +96,10 @@ reaches back that far; from 3.7 on the file is not read at boot.`,
 
 var dbTruncated = Cause{
 	ID: "db-truncated", Title: "the database file is shorter than its content",
-	Doc:        `The meta page says how many pages the file has; the file ends before. An interrupted copy, a full disk, or a file system repair.`,
+	Doc: `The meta page says how many pages the file has; the file ends before. Or the file is too short for a meta page. An interrupted copy, a full
+disk, or a file system repair.
+An empty file (0 bytes) is the worst case: bbolt initialises it as a new database, so a server would start with an empty key space instead of an
+error. Where the log names a raft snapshot, etcd refuses to start on it.`,
 	LookAlikes: "none: a file longer than its content is normal, a shorter one never",
 	Recovery:   "copy it again; else reseed the member",
 	Loss:       "the pages behind the end",

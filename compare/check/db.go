@@ -120,11 +120,34 @@ func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 	}
 	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(d.Page), Offset: Int64(d.Offset), Bucket: d.Bucket, Field: string(d.Kind),
 		Observed: orText(d.Observed, d.Error()), Expected: orText(d.Expected, "a sound page"), Show: showDB(m, fmt.Sprintf("--page %d", d.Page))}}
-	if d.Kind == dumpdb.DamageTruncated && m.DB.Handle != nil {
+	switch {
+	case d.Kind == dumpdb.DamageTruncated && m.DB.Handle != nil:
 		tellCut(&f, m)
 		f.Evidence[0].Show = showDB(m, "--pages")
+	case d.Kind == dumpdb.DamageTruncated:
+		f.Title, f.Explanation = explainNoMeta(m)
+		f.Evidence[0].Show = ""
 	}
 	return f
+}
+
+// explainNoMeta describes a file that is too short for a meta page. bbolt initialises a file of 0 bytes as a new database
+// (bbolt db.go, Open); etcd then looks for the database of the snapshot that its log names (etcdserver/backend.go,
+// RecoverSnapshotBackend) and refuses to start without it.
+func explainNoMeta(m *evidence.Member) (title, explanation string) {
+	if m.DB.Size > 0 {
+		return fmt.Sprintf("%s: the database file has %d bytes, its content is lost", m.Label(), m.DB.Size), "not even the first meta page is there; a server refuses to open the file"
+	}
+	explanation = "bbolt takes an empty file for a new database, so a server would start with an empty key space"
+	switch {
+	case m.WAL == nil || m.WAL.Summary == nil:
+	case snapshotIndex(m) > 0:
+		explanation += fmt.Sprintf(". The log names a snapshot at index %d: while its .snap file is there, the server looks for that snapshot's database and refuses to start. Do not remove the .snap files to get it to start",
+			snapshotIndex(m))
+	case m.WAL.Summary.FirstIndex == 1:
+		explanation += " and apply the log again from entry 1"
+	}
+	return m.Label() + ": the database file is empty (0 bytes), its content is lost", explanation
 }
 
 func revOf(key []byte) (dumpdb.Rev, bool) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -121,6 +122,9 @@ func (m *Member) loadDB(ctx context.Context, path string, o Options) error {
 		var de *dumpdb.DamageError
 		if errors.As(err, &de) {
 			d.Damage, d.KVDamaged = append(d.Damage, de), true
+			if st, err := os.Stat(path); err == nil {
+				d.Size = st.Size()
+			}
 			m.DB = d
 		}
 		m.problem("db", path, err)

@@ -107,7 +107,7 @@ type DB struct {
 	Removed []dumpdb.ID
 	Cluster dumpdb.Cluster
 	Trailer dumpdb.Trailer
-	// Size of a backup in bytes, known even when it does not open.
+	// Size is the size of the file in bytes, set for backups and for files that do not open.
 	Size   int64
 	HashKV *dumpdb.HashKV
 	// Hashes are content hashes by bucket, comparable between members; "" means not comparable.
