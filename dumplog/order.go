@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// segmentLimit is the size at which every etcd cuts a segment (wal.SegmentSizeBytes).
-const segmentLimit = 64 * 1000 * 1000
+// SegmentLimit is the size at which every build of etcd cuts a segment (wal.SegmentSizeBytes).
+const SegmentLimit = 64 * 1000 * 1000
 
 // order puts the digests of the segments in order: it follows the CRC chain from file to file, builds the effective log
 // and finds what is missing in between.
@@ -201,9 +202,9 @@ func (o *order) overwrite(v *event) {
 // finish closes the summary behind the last segment.
 func (o *order) finish() *Summary {
 	s := o.sum
-	if p := o.prev; p != nil && p.file.last && p.seg.End == endEOF && p.seg.Size >= segmentLimit {
+	if p := o.prev; p != nil && p.file.last && s.LastClosed(SegmentLimit) && !s.cutting() {
 		o.report(&DamageError{Pos: Pos{Segment: p.seg.Name, Offset: p.seg.DataEnd}, Kind: DamageMissingSegment,
-			Err: errors.New("the segment is full and was cut, the one behind it is missing (or the server died while it cut)")})
+			Err: errors.New("the segment is full and was closed, the next one is missing")})
 	}
 	for _, d := range o.waiting {
 		if d.LostFrom == 0 || d.LostFrom > o.last+1 {
@@ -237,6 +238,29 @@ func (o *order) beyond() {
 		LostFrom: end + 1, LostTo: o.commit, Server: "panics when it starts: state.commit is out of range",
 		Err: fmt.Errorf("a HardState commits index %d, the log ends with %d", o.commit, end)})
 	o.waiting = o.waiting[:0]
+}
+
+// LastClosed tells whether the last segment is one that the server closed, where it makes segments of that size: a server cuts a
+// segment to its data when it is full, and creates the next one with its full size at once (wal.go, cut). So a log never ends with a
+// closed segment, but for the moment in which the server creates the next one.
+func (s *Summary) LastClosed(size int64) bool {
+	n := len(s.Segments)
+	return n > 0 && size > 0 && s.Segments[n-1].End == endEOF && s.Segments[n-1].Size >= size
+}
+
+// cutting tells whether the server can have died while it replaced the last segment: the file of the next one was still there under
+// its temporary name. A server that stops in order removes it.
+func (s *Summary) cutting() bool {
+	return slices.ContainsFunc(s.LeftOvers, func(l LeftOver) bool { return strings.HasSuffix(l.Name, ".tmp") })
+}
+
+// SegmentSize is the size with which the server creates segments, as the last one shows: it has its full size from the beginning, and
+// zeros behind the data. It is 0 where the last segment ends with its data. Every build of etcd has 64,000,000, tests have less.
+func (s *Summary) SegmentSize() int64 {
+	if n := len(s.Segments); n > 0 && s.Segments[n-1].End == endZero {
+		return s.Segments[n-1].Size
+	}
+	return 0
 }
 
 func termFell(pos Pos, now, before uint64) *DamageError {

@@ -199,3 +199,57 @@ func TestCancel(t *testing.T) {
 		}
 	}
 }
+
+// A full segment is closed when the next one is created, so a log that ends with one lost what followed; unless the server died in
+// between, which leaves the next segment under its temporary name.
+func TestEndsWithAClosedSegment(t *testing.T) {
+	for name, c := range map[string]struct {
+		size    int64
+		tmp     bool
+		missing bool
+	}{
+		"full and closed":               {size: dumplog.SegmentLimit, missing: true},
+		"longer than full":              {size: dumplog.SegmentLimit + 512, missing: true},
+		"the server died while closing": {size: dumplog.SegmentLimit, tmp: true},
+		"cut off and written on":        {size: dumplog.SegmentLimit - 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "wal")
+			oneRecord(t, dir, c.size)
+			if c.tmp {
+				must(t, os.WriteFile(filepath.Join(dir, "0.tmp"), make([]byte, 512), 0o600))
+			}
+			l, err := dumplog.Open(dir)
+			must(t, err)
+			s, err := l.Scan(context.Background())
+			must(t, err)
+			if missing := len(s.Damage) == 1 && s.Damage[0].Kind == dumplog.DamageMissingSegment; missing != c.missing || !missing && len(s.Damage) > 0 {
+				t.Errorf("damage %v, want a missing segment: %v", s.Damage, c.missing)
+			}
+		})
+	}
+}
+
+// oneRecord writes a log whose only segment is filled to that size by one entry, and ends with it.
+func oneRecord(t *testing.T, dir string, size int64) {
+	t.Helper()
+	old := wal.SegmentSizeBytes
+	defer func() { wal.SegmentSizeBytes = old }()
+	wal.SegmentSizeBytes = 512
+	w := newWAL(t, dir)
+	wal.SegmentSizeBytes = 1 << 40
+	const around = 256 // what stands before and around the data of the entry, no more than this
+	w.save(raftpb.HardState{}, raftpb.Entry{Term: 1, Index: 1, Data: make([]byte, size-around)})
+	name := filepath.Join(dir, "0000000000000000-0000000000000000.wal")
+	st, err := os.Stat(name)
+	must(t, err)
+	if rest := size - st.Size(); rest > 0 { // fill up with one more record
+		const frame = 32
+		w.save(raftpb.HardState{}, raftpb.Entry{Term: 1, Index: 2, Data: make([]byte, rest-frame)})
+	}
+	w.close()
+	must(t, removeTmp(dir))
+	if st, err = os.Stat(name); err != nil || st.Size() != size {
+		t.Fatalf("%d bytes, want %d: %v", st.Size(), size, err)
+	}
+}

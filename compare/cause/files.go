@@ -70,8 +70,9 @@ a power failure, or an edited file. A server refuses to start or silently loses 
 
 var walSegmentMissing = Cause{
 	ID: "wal-segment-missing", Title: "a segment of the log is missing",
-	Doc:        `The numbers of the segment files have a hole: a file was deleted by hand or not copied. The server purges from the front only.`,
-	LookAlikes: "purging, which removes from the front and leaves no hole",
+	Doc: `The numbers of the segment files have a hole, or the last file is a closed segment without a successor: a file was deleted by hand or not
+copied. The server purges from the front only, and creates the next segment when it closes one.`,
+	LookAlikes: "purging, which removes from the front and leaves no hole; wal-tail-lost, where the last segment is cut short before it was full",
 	Recovery:   "copy the segment again; else reseed the member",
 	Loss:       "entries in the hole that no other member holds",
 	Match: func(in *Input) *Match {

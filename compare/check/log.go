@@ -44,12 +44,62 @@ A single flipped bit in the last record is told by W01: no unfinished write look
 
 var walSequence = Check{
 	ID: "W03", Title: "the segments of a WAL follow each other without a gap and belong to one member",
-	Doc: `Segment files are numbered without a gap, carry the same member and cluster ID, and their entries continue. Missing segments at
-the front are normal (the server purges them behind snapshots).`,
+	Doc: `Segment files are numbered without a gap, carry the same member and cluster ID, and their entries continue. A server closes a full segment
+by cutting it to its data and creates the next one with its full size, so the last segment is never a closed one: if it is, the segments
+after it are missing.
+Normal: missing segments at the front (the server purges them when a snapshot covers them), and a closed last segment where the server died
+in the moment before it created the next one; then database and HardState do not reach beyond it.`,
 	Needs: NeedLog,
-	Run: func(in *Input) Result {
-		return in.walDamage(Critical, func(k dumplog.DamageKind) bool { return slices.Contains(sequenceKinds, k) })
-	},
+	Run:   runWALSequence,
+}
+
+func runWALSequence(in *Input) Result {
+	r := in.walDamage(Critical, func(k dumplog.DamageKind) bool { return slices.Contains(sequenceKinds, k) })
+	fs := r.Findings
+	for _, m := range in.Members {
+		if d := in.missingEnd(m); d != nil {
+			fs = append(fs, in.damageFinding(Critical, m, d))
+		}
+	}
+	return outcome(fs, in.unreadableParts("wal"))
+}
+
+// missingEnd recognises a log that lost its last segments: the last one left was closed, and the member's own database or HardState
+// goes on after it.
+func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
+	if m.WAL == nil || m.WAL.Summary == nil || len(m.WAL.Summary.Segments) == 0 {
+		return nil
+	}
+	s := m.WAL.Summary
+	last, beyond := s.Segments[len(s.Segments)-1], s.MaxCommit
+	if m.HasDB() && !justInstalled(m) {
+		beyond = max(beyond, m.ConsistentIndex())
+	}
+	told := slices.ContainsFunc(s.Damage, func(d *dumplog.DamageError) bool { return d.Segment == last.Name && d.Kind != dumplog.DamageLostTail })
+	if told || beyond <= m.LastIndex() || !s.LastClosed(in.segmentSize(m)) {
+		return nil
+	}
+	return &dumplog.DamageError{Pos: dumplog.Pos{Segment: last.Name, Offset: last.DataEnd}, Kind: dumplog.DamageMissingSegment, LostFrom: m.LastIndex() + 1, LostTo: beyond,
+		Server: "does not notice a missing last segment when it starts",
+		Err:    fmt.Errorf("the last segment has %d bytes and was closed, so the server wrote on in the next one, which is missing", last.Size)}
+}
+
+// segmentSize is the size with which the member's server creates segments: as its own log or, if that ends with a closed segment, the
+// logs of the other members show.
+func (in *Input) segmentSize(m *evidence.Member) int64 {
+	size := int64(dumplog.SegmentLimit)
+	for _, o := range in.Members {
+		if o.WAL != nil && o.WAL.Summary != nil && o.ClusterID == m.ClusterID && o.WAL.Summary.SegmentSize() > 0 {
+			size = min(size, o.WAL.Summary.SegmentSize())
+		}
+	}
+	segs := m.WAL.Summary.Segments
+	for _, g := range segs[:len(segs)-1] {
+		if g.Size < dumplog.SegmentLimit { // a closed segment is longer by a part of what was appended last
+			size = min(size, g.Size-g.Size/8)
+		}
+	}
+	return size
 }
 
 func (in *Input) walDamage(sev Severity, want func(dumplog.DamageKind) bool) Result {
