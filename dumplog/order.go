@@ -202,7 +202,7 @@ func (o *order) overwrite(v *event) {
 // finish closes the summary behind the last segment.
 func (o *order) finish() *Summary {
 	s := o.sum
-	if p := o.prev; p != nil && p.file.last && s.LastClosed(SegmentLimit) && !s.cutting() {
+	if p := o.prev; p != nil && p.file.last && s.LastClosed(SegmentLimit) && !s.NextPrepared() {
 		o.report(&DamageError{Pos: Pos{Segment: p.seg.Name, Offset: p.seg.DataEnd}, Kind: DamageMissingSegment,
 			Err: errors.New("the segment is full and was closed, the next one is missing")})
 	}
@@ -248,9 +248,9 @@ func (s *Summary) LastClosed(size int64) bool {
 	return n > 0 && size > 0 && s.Segments[n-1].End == endEOF && s.Segments[n-1].Size >= size
 }
 
-// cutting tells whether the server can have died while it replaced the last segment: the file of the next one was still there under
-// its temporary name. A server that stops in order removes it.
-func (s *Summary) cutting() bool {
+// NextPrepared tells whether the file for the next segment is there under its temporary name, as it is while a server runs. A server that
+// stops in order removes it; one that is killed, or a copy of a running member, leaves it.
+func (s *Summary) NextPrepared() bool {
 	return slices.ContainsFunc(s.LeftOvers, func(l LeftOver) bool { return strings.HasSuffix(l.Name, ".tmp") })
 }
 

@@ -70,10 +70,11 @@ because the server has written to the file since, or when it is gone and the met
 var tornLiveCopy = Cause{
 	ID: "torn-live-copy", Title: "the data dir was copied while the server wrote to it",
 	Doc: `rsync, cp or tar of a running member takes log and database at different moments, and pages of the database at different transactions. Strong
-with two signs at least: pages that contradict each other, a database ahead of its log, a log that ends inside of a record.`,
+with two signs at least: pages that contradict each other, a page that only a later transaction can have written, a database ahead of its log,
+a log that ends inside of a record, a prepared segment that a server which stops in order removes.`,
 	Refs:       refs("etcd-io/etcd", 13109),
-	LookAlikes: "a crash with power loss; damage on the disk",
-	Recovery:   "copy again from the stopped server, or use snapshot save",
+	LookAlikes: "a crash with power loss; servers with --unsafe-no-fsync that crashed; damage on the disk",
+	Recovery:   "copy again from the stopped server, or use snapshot save; if the second copy shows the same, treat the log as one that lost its end (wal-tail-lost)",
 	Loss:       "none on the source",
 	Match: func(in *Input) *Match {
 		if len(in.Findings["X05"]) == 0 {

@@ -203,6 +203,7 @@ var dbNotAheadOfLog = Check{
 	ID: "D04", Title: "the database has applied nothing beyond the end of the log",
 	Doc: `The consistent index names the last entry whose effect is in the database; that entry must be in the log, or covered by a snapshot.
 A database ahead of its log means that the log lost its end, or that the files come from different times.
+Where more speaks for a copy of a running member, X05 tells it.
 Normal: on a one-member cluster up to 3.4.20 and 3.5.4 a crash can leave the database ahead, and a database that a leader sent and nobody has
 written to since can hold a few entries more than the snapshot record says.`,
 	Needs: NeedDB | NeedLog,
@@ -218,7 +219,7 @@ func runDBNotAhead(in *Input) Result {
 		}
 		checked++
 		last, ci := m.LastIndex(), m.ConsistentIndex()
-		if ci <= last || justInstalled(m) {
+		if ci <= last || justInstalled(m) || in.tornCopy(m) != nil {
 			continue
 		}
 		fs = append(fs, Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: last + 1},

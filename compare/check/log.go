@@ -76,7 +76,7 @@ func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
 		beyond = max(beyond, m.ConsistentIndex())
 	}
 	told := slices.ContainsFunc(s.Damage, func(d *dumplog.DamageError) bool { return d.Segment == last.Name && d.Kind != dumplog.DamageLostTail })
-	if told || beyond <= m.LastIndex() || !s.LastClosed(in.segmentSize(m)) {
+	if told || beyond <= m.LastIndex() || !s.LastClosed(in.segmentSize(m)) || in.tornCopy(m) != nil {
 		return nil
 	}
 	return &dumplog.DamageError{Pos: dumplog.Pos{Segment: last.Name, Offset: last.DataEnd}, Kind: dumplog.DamageMissingSegment, LostFrom: m.LastIndex() + 1, LostTo: beyond,

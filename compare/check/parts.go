@@ -189,58 +189,6 @@ func (in *Input) strippedBackup(m *evidence.Member) *Finding {
 			Show: showDB(m, "--pages")}}}
 }
 
-var oneMoment = Check{
-	ID: "X05", Title: "the files of a source come from one moment",
-	Doc: `A data dir that is copied while the server writes has a log and a database of different moments, and pages of different transactions. One sign
-alone has other causes; two of them together speak for a copy of a running member: pages that contradict each other, a database that is
-ahead of its log, a log that ends inside of a record. A power loss can leave the same.
-A torn end of the log counts as one sign, however much of what it lost the database has applied: a log that lost its end leaves that too.`,
-	Needs: NeedLog | NeedDB,
-	Run:   runOneMoment,
-}
-
-func runOneMoment(in *Input) Result {
-	var fs []Finding
-	for _, m := range in.Members {
-		if f := tornCopy(m); f != nil {
-			fs = append(fs, *f)
-		}
-	}
-	return outcome(fs, "")
-}
-
-func tornCopy(m *evidence.Member) *Finding {
-	if m.WAL == nil || m.WAL.Summary == nil || m.DB == nil {
-		return nil
-	}
-	last := m.LastIndex()
-	f := &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()}, At: At{Index: last + 1}, Title: m.Label() + ": log and database were copied while the server wrote",
-		Explanation: "the signs together speak for a copy of a running member; after a power loss they look the same",
-		Remedy:      []Remedy{{Text: "copy the data dir again from the stopped server, or take a snapshot save"}}}
-	for _, d := range m.DB.Damage {
-		if slices.Contains(pageKinds, d.Kind) {
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Offset: Int64(d.Offset), Page: Uint64(d.Page), Field: string(d.Kind), Observed: d.Error(), Expected: "pages of one transaction"})
-			break
-		}
-	}
-	torn := slices.IndexFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool { return slices.Contains(tornKinds, d.Kind) })
-	ahead := m.HasDB() && m.ConsistentIndex() > last
-	if torn >= 0 {
-		d := m.WAL.Summary.Damage[torn]
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset), Length: d.Len, Field: string(d.Kind), Observed: d.Error(), Expected: "a complete record"})
-	} else if ahead {
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "consistent_index", Observed: fmt.Sprint(m.ConsistentIndex()),
-			Expected: fmt.Sprintf("at most %d, the last index of the log", last), Show: showDB(m, "meta")})
-	}
-	if len(f.Evidence) < 2 {
-		return nil
-	}
-	return f
-}
-
-// pageKinds are contradictions between pages, as a copy of a file that is written to shows them.
-var pageKinds = []dumpdb.DamageKind{dumpdb.DamagePage, dumpdb.DamagePageID, dumpdb.DamageCycle, dumpdb.DamageDoubleUse, dumpdb.DamageKeyOrder, dumpdb.DamageTruncated, dumpdb.DamageOutOfFile}
-
 // cutShort tells damage that shows a file without its end.
 func cutShort(d *dumpdb.DamageError) bool {
 	return d.Kind == dumpdb.DamageTruncated || d.Kind == dumpdb.DamageOutOfFile

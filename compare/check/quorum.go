@@ -164,6 +164,8 @@ func (in *Input) lostLogs(short []*evidence.Member) (field, why string) {
 func (in *Input) lostLog(m *evidence.Member) string {
 	s, last := m.WAL.Summary, m.LastIndex()
 	switch {
+	case in.tornCopy(m) != nil:
+		return "" // the copy ends there, not the log
 	case m.ConsistentIndex() > last:
 		return fmt.Sprintf("the database of %s has applied %d", m.Label(), m.ConsistentIndex())
 	case s.MaxCommit > last:

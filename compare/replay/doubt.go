@@ -58,6 +58,9 @@ func (r *Result) instead(m *evidence.Member) uint64 {
 		return 0
 	}
 	from := cleared(stored, last)
+	if from < lowestIndex(m) {
+		from = 0
+	}
 	if beyondReason(m) {
 		if from == 0 {
 			return last
@@ -78,6 +81,19 @@ func (r *Result) instead(m *evidence.Member) uint64 {
 		return 0
 	}
 	return from
+}
+
+// lowestIndex is the lowest consistent index that a sound database beside the member's log can have: what the log no longer holds was
+// applied before it was purged, and a server takes a raft snapshot of what it has applied.
+func lowestIndex(m *evidence.Member) (index uint64) {
+	s := m.WAL.Summary
+	if s.FirstIndex > 0 {
+		index = s.FirstIndex - 1
+	}
+	for i := range s.Snapshots {
+		index = max(index, s.Snapshots[i].Index)
+	}
+	return index
 }
 
 // beyondReason tells an index that no log of this cluster can ever have reached.

@@ -1,0 +1,130 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+var oneMoment = Check{
+	ID: "X05", Title: "the files of a source come from one moment",
+	Doc: `A data dir that is copied while the server writes has a log and a database of different moments, and pages of different transactions. Each
+sign alone has other causes, two of them together speak for a copy of a running member: pages that contradict each other; a page that only a
+later transaction can have written; a database that is ahead of its log; a log that ends inside of a record; a segment that is prepared for
+what the server writes next, which a server that stops in order removes. Where one source shows two signs, one sign is enough for another
+source that was not stopped in order either. A power loss can leave the same.
+A torn end of the log counts as one sign, however much of what it lost the database has applied: a log that lost its end leaves that too.
+Not meant: a database that was put beside a log of another time, which other checks of this family tell.`,
+	Needs: NeedLog | NeedDB,
+	Run:   runOneMoment,
+}
+
+func runOneMoment(in *Input) Result {
+	var fs []Finding
+	for _, m := range in.Members {
+		if f := in.tornCopy(m); f != nil {
+			fs = append(fs, *f)
+		}
+	}
+	return outcome(fs, "")
+}
+
+// tornCopy returns the finding about a source whose files come from different moments, nil when nothing shows that.
+func (in *Input) tornCopy(m *evidence.Member) *Finding {
+	signs := in.copySigns(m)
+	if len(signs) == 1 && !stoppedInOrder(m) {
+		if i := slices.IndexFunc(in.Members, func(o *evidence.Member) bool {
+			return o != m && o.ClusterID == m.ClusterID && !stoppedInOrder(o) && len(in.copySigns(o)) > 1
+		}); i >= 0 {
+			signs = append(signs, in.copySigns(in.Members[i])...)
+		}
+	}
+	if len(signs) < 2 {
+		return nil
+	}
+	return &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()}, At: At{Index: m.LastIndex() + 1},
+		Title:       m.Label() + ": log and database were copied while the server wrote",
+		Explanation: "the signs together speak for a copy of a running member; after a power loss they look the same",
+		Evidence:    signs,
+		Remedy:      []Remedy{{Text: "copy the data dir again from the stopped server, or take a snapshot save"}}}
+}
+
+// stoppedInOrder tells whether the server removed the segment that it had prepared, as it does when it stops in order.
+func stoppedInOrder(m *evidence.Member) bool {
+	return m.WAL == nil || m.WAL.Summary == nil || !m.WAL.Summary.NextPrepared()
+}
+
+// copySigns lists what speaks for a copy of a running member.
+func (in *Input) copySigns(m *evidence.Member) []Evidence {
+	if m.WAL == nil || m.WAL.Summary == nil || m.DB == nil {
+		return nil
+	}
+	signs := pageSigns(m)
+	torn := slices.IndexFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool { return slices.Contains(tornKinds, d.Kind) })
+	switch {
+	case torn >= 0:
+		d := m.WAL.Summary.Damage[torn]
+		signs = append(signs, Evidence{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset), Length: d.Len, Field: string(d.Kind), Observed: d.Error(), Expected: "a complete record"})
+	case m.HasDB() && m.ConsistentIndex() > m.LastIndex():
+		last := m.LastIndex()
+		signs = append(signs, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "consistent_index", Observed: fmt.Sprint(m.ConsistentIndex()),
+			Expected: fmt.Sprintf("at most %d, the last index of the log", last), Show: showDB(m, "meta")})
+		if !stoppedInOrder(m) && !in.otherTimes(m) {
+			signs = append(signs, preparedSegment(m))
+		}
+	}
+	return signs
+}
+
+// otherTimes tells whether something else explains a database that is ahead of its log: it was received, it is a backup, the log was
+// begun anew, or a forced start cut the log.
+func (in *Input) otherTimes(m *evidence.Member) bool {
+	forced := len(m.WAL.Summary.ForceNewCluster) > 0
+	return forced || len(m.WAL.Summary.Damage) > 0 || justInstalled(m) || in.backupAsDatabase(m) != nil || walBegunAnew(m) != nil || in.wiped(m) != nil
+}
+
+func preparedSegment(m *evidence.Member) Evidence {
+	e := Evidence{Member: m.Label(), Field: "prepared segment", Observed: "the server ran, or was killed", Expected: "none after a server has stopped in order"}
+	for _, l := range m.WAL.Summary.LeftOvers {
+		if strings.HasSuffix(l.Name, ".tmp") {
+			e.File = l.Name
+		}
+	}
+	return e
+}
+
+// pageSigns lists the first contradiction between pages, and the first page that only a later transaction can have written: one at or
+// above the high-water mark of the meta page that is whole, although no transaction up to that meta page had as many pages.
+func pageSigns(m *evidence.Member) (signs []Evidence) {
+	sign := func(d *dumpdb.DamageError, field, expected string) {
+		signs = append(signs, Evidence{Member: m.Label(), File: m.DB.File, Offset: Int64(d.Offset), Page: Uint64(d.Page), Field: field, Observed: d.Error(), Expected: expected})
+	}
+	for _, d := range m.DB.Damage {
+		if slices.Contains(pageKinds, d.Kind) {
+			sign(d, string(d.Kind), "pages of one transaction")
+			break
+		}
+	}
+	for _, d := range m.DB.Damage {
+		if d.Kind == dumpdb.DamageOutOfFile && laterPage(m, d.Page) {
+			sign(d, "page of a later transaction", fmt.Sprintf("a page below the high-water mark %d of the meta page", m.DB.Handle.Meta().HighWater))
+			break
+		}
+	}
+	return signs
+}
+
+func laterPage(m *evidence.Member, id uint64) bool {
+	if m.DB.Handle == nil || id < m.DB.Handle.Meta().HighWater {
+		return false
+	}
+	p, err := m.DB.Handle.Page(id)
+	return err == nil && len(p.Damage) == 0 && len(p.Elements) > 0
+}
+
+// pageKinds are contradictions between pages, as a copy of a file that is written to shows them.
+var pageKinds = []dumpdb.DamageKind{dumpdb.DamagePage, dumpdb.DamagePageID, dumpdb.DamageCycle, dumpdb.DamageDoubleUse, dumpdb.DamageKeyOrder, dumpdb.DamageTruncated, dumpdb.DamageOutOfFile}
