@@ -43,6 +43,7 @@ func fileCauses() []Cause {
 		walCRCMismatch,
 		walSegmentMissing,
 		walEntryIndexGap,
+		logEntryAltered,
 		hardStateBeyondLog,
 		walPurgedWhileNeeded,
 		snapFileDamaged,

@@ -1,6 +1,8 @@
 package cause
 
 import (
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -40,12 +42,34 @@ Proven by the two entries, both at or below the commit index of the log that hol
 	Recovery:   "never let the members meet; choose the history by what clients know; reseed the others from it",
 	Loss:       "one of the histories",
 	Match: func(in *Input) *Match {
-		if len(in.Findings["R01"]) == 0 {
-			return nil
-		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "R01"), Because: ids(in, "R01"), RefutedBy: "the same entry in both logs, read from other copies"}
+		return proofOf(in, "R01", "the same entry in both logs, read from other copies", func(f check.Finding) bool { return !isAltered(f) })
 	},
 }
+
+var logEntryAltered = Cause{
+	ID: "log-entry-altered", Title: "an entry of one log was altered",
+	Doc: `The logs agree before and after the entry, so one leader made them all, and one log holds another entry at that index. The CRC chain holds:
+memory altered the entry before it was written, or somebody edited the log and wrote new CRCs. A server does not notice, and executes the altered
+entry when it applies its log again.
+Strong where the log differs from most others, or where the member's own database holds another effect than the entry in its log. A hint with
+two logs of which nothing tells the altered one.`,
+	LookAlikes: "two leaders in one term and two clusters of one name, whose logs go on to differ; an altered database (value-bytes-altered), beside which the logs agree",
+	Recovery:   "reseed the member; test the memory of its machine",
+	Loss:       "none, the other logs hold the entry",
+	Match: func(in *Input) *Match {
+		m := proofOf(in, "R01", "the same entry in another copy of this log", isAltered)
+		if m == nil {
+			return nil
+		}
+		m.Certainty = Strong
+		if slices.ContainsFunc(in.Findings["R01"], func(f check.Finding) bool { return isAltered(f) && len(f.Members) > 1 }) {
+			m.Certainty = Hint
+		}
+		return m
+	},
+}
+
+func isAltered(f check.Finding) bool { return fieldIs(f, []string{check.FieldAltered}) }
 
 var twoLeaders = Cause{
 	ID: "two-leaders-one-term", Title: "two leaders proposed entries in one term",

@@ -12,7 +12,7 @@ var oneLeader = Check{
 	ID: "R05", Title: "every term had one leader",
 	Doc: `A majority elects one leader per term, which begins with an empty entry and creates all entries of that term. So a term starts at
 the same index in every log, and one term and index name one entry, committed or not. Otherwise two leaders led in that term: a vote was
-forgotten or given twice, or two clusters share their IDs. Logs that begin inside of a term (purged, or joined by snapshot) say nothing about
+forgotten or given twice, or two clusters share their IDs. A single entry that differs between equal neighbours was altered (R01). Logs that begin inside of a term (purged, or joined by snapshot) say nothing about
 its start.`,
 	Needs: NeedLog | NeedTwo,
 	Run:   runOneLeader,
@@ -58,8 +58,12 @@ func termBegin(m *evidence.Member, term, index, other uint64) Evidence {
 	return Evidence{Member: m.Label(), Field: fmt.Sprintf("first entry of term %d", term), Observed: fmt.Sprint(index), Expected: fmt.Sprintf("%d, or another term", other), Show: showLog(m, index)}
 }
 
-// begunTerms are the terms whose first entry the log holds together with the entry before it.
+// begunTerms are the terms whose first entry the log holds together with the entry before it. A log whose terms fall was altered (R08):
+// it does not tell where its terms begin.
 func begunTerms(m *evidence.Member) []evidence.TermEnd {
+	if slices.ContainsFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageTermOrder }) {
+		return nil
+	}
 	var out []evidence.TermEnd
 	var last uint64
 	for _, t := range m.WAL.LastByTerm {
@@ -72,12 +76,16 @@ func begunTerms(m *evidence.Member) []evidence.TermEnd {
 }
 
 func (in *Input) sameTermFindings(told map[uint64]bool) []Finding {
-	if in.Replay == nil || len(in.Replay.SameTerm) == 0 {
+	if in.Replay == nil {
 		return nil
 	}
-	d := in.Replay.SameTerm[0]
+	diffs := without(in.Replay.SameTerm, in.alteredEntries())
+	if len(diffs) == 0 {
+		return nil
+	}
+	d := diffs[0]
 	f := Finding{Severity: Critical, Class: "data-divergence", At: At{Index: d.Index},
-		Title:       fmt.Sprintf("entry %d differs between logs in one term (%d such indexes)", d.Index, len(in.Replay.SameTerm)),
+		Title:       fmt.Sprintf("entry %d differs between logs in one term (%d such indexes)", d.Index, len(diffs)),
 		Explanation: "one leader never creates two entries at one index; the logs belong to two leaders of one term"}
 	for _, i := range sortedKeys(d.By) {
 		m := in.Members[i]

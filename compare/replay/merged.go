@@ -254,6 +254,7 @@ func (r *Result) noteConflict(it *item) {
 		describe(i, o)
 	}
 	if len(committed) > 1 {
+		d.versions(it)
 		r.LogDiffs = append(r.LogDiffs, d)
 	}
 }

@@ -236,6 +236,10 @@ type LogDiff struct {
 	Index uint64
 	// By tells each member's entry as term and description; members are positions in Result.Members.
 	By map[int]string
+	// Versions are the members by the entry that their log holds there, committed or not: the most frequent version first. Empty is true
+	// when one version is the entry without content with which a leader begins its term.
+	Versions [][]int
+	Empty    bool
 }
 
 // Options tune Run.

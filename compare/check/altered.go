@@ -1,0 +1,188 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// FieldAltered is the field of the first evidence of a finding of R01 about entries that were altered in the logs of some members.
+const FieldAltered = "altered entry"
+
+// altered is a stretch of indexes at which logs differ between entries on which they agree.
+type altered struct {
+	diffs []replay.LogDiff
+	// odd are the positions of the members whose log was altered, as far as that can be told; else of all that hold the index.
+	odd []int
+	// why says what shows that it is these; "" when nothing does.
+	why string
+	// believes is true when the database of each odd member holds the effect of the entry in its own log.
+	believes bool
+}
+
+// alteredEntries finds the stretches of indexes at which the logs differ although they agree before and after: one entry was altered in
+// one log. Two leaders of one term, two clusters or two lives of one member go on to differ once they have begun to.
+func (in *Input) alteredEntries() (out []altered) {
+	if in.Replay == nil || !in.Replay.DiffsComplete() {
+		return nil
+	}
+	diffs := in.allDiffs()
+	for i := 0; i < len(diffs); {
+		n := 1
+		for i+n < len(diffs) && diffs[i+n].Index == diffs[i].Index+uint64(n) {
+			n++
+		}
+		if a := (altered{diffs: diffs[i : i+n]}); in.isAltered(a.diffs) {
+			in.blame(&a)
+			out = append(out, a)
+		}
+		i += n
+	}
+	return out
+}
+
+// allDiffs are the indexes at which logs differ, in order.
+func (in *Input) allDiffs() []replay.LogDiff {
+	all := slices.Clone(in.Replay.LogDiffs)
+	for _, d := range in.Replay.SameTerm {
+		if !slices.ContainsFunc(all, func(o replay.LogDiff) bool { return o.Index == d.Index }) {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, func(a, b replay.LogDiff) int {
+		if a.Index < b.Index {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// isAltered: the logs that differ agree on the entry after the stretch, in one term; or the stretch is the very last entry, it is not
+// the first that a leader made, and the logs agree on entries of servers before it.
+func (in *Input) isAltered(diffs []replay.LogDiff) bool {
+	first, last := diffs[0].Index, diffs[len(diffs)-1].Index
+	var holders []int
+	for _, v := range diffs[0].Versions {
+		holders = append(holders, v...)
+	}
+	after, before := true, true
+	for _, i := range holders {
+		m := in.Members[i]
+		after = after && agreeAt(m, in.Members[holders[0]], last+1)
+		before = before && agreeAt(m, in.Members[holders[0]], first-1) && m.WAL.TermAt(first-1) == m.WAL.TermAt(first) && !nothingShared(m, Founded(m), first)
+		if i != holders[0] && m.MemberID == in.Members[holders[0]].MemberID {
+			return false // two copies of one data dir: M12
+		}
+	}
+	return after || before && len(diffs) == 1 && !diffs[0].Empty
+}
+
+// agreeAt tells whether both logs hold the index in the same term. Where they do, and the index is none at which logs differ, they hold
+// the same entry.
+func agreeAt(a, b *evidence.Member, index uint64) bool {
+	t := a.WAL.TermAt(index)
+	return t != 0 && t == b.WAL.TermAt(index)
+}
+
+// blame finds out whose log was altered: that of a member whose own database holds another effect than the entry of its log, or the one
+// that differs from most logs.
+func (in *Input) blame(a *altered) {
+	votes := a.diffs[0].Versions
+	total := 0
+	for _, v := range votes {
+		total += len(v)
+	}
+	var refuted, others []int
+	for _, v := range votes {
+		if slices.ContainsFunc(v, func(i int) bool { return in.contradictsLog(i, a.diffs) }) {
+			refuted = append(refuted, v...)
+		} else {
+			others = append(others, v...)
+		}
+	}
+	var why []string
+	switch {
+	case 2*len(votes[0]) > total:
+		for _, v := range votes[1:] {
+			a.odd = append(a.odd, v...)
+		}
+		why = append(why, fmt.Sprintf("%d of %d logs agree on another entry", len(votes[0]), total))
+	case len(refuted) > 0 && len(others) > 0:
+		a.odd = refuted
+	default:
+		a.odd = append(refuted, others...)
+		slices.Sort(a.odd)
+		return
+	}
+	if !slices.ContainsFunc(a.odd, func(i int) bool { return !slices.Contains(refuted, i) }) {
+		why = append(why, "the database does not hold what the altered entry would have written")
+	}
+	a.why = strings.Join(why, ", and ")
+	a.believes = !slices.ContainsFunc(a.odd, func(i int) bool { return !in.confirmsLog(i, a.diffs) })
+}
+
+// contradictsLog tells whether the database of a member holds another effect than one of these entries in its own log.
+func (in *Input) contradictsLog(member int, diffs []replay.LogDiff) bool {
+	return in.outcomeAt(member, diffs, func(o replay.Outcome) bool { return o.State == replay.Contradicted || o.State == replay.Missing })
+}
+
+// confirmsLog tells whether the database of a member holds the effect of one of these entries as its own log has it.
+func (in *Input) confirmsLog(member int, diffs []replay.LogDiff) bool {
+	return in.outcomeAt(member, diffs, func(o replay.Outcome) bool { return o.State == replay.Applied && o.Sig != 0 })
+}
+
+func (in *Input) outcomeAt(member int, diffs []replay.LogDiff, is func(replay.Outcome) bool) bool {
+	return slices.ContainsFunc(in.Replay.Events, func(e *replay.Event) bool {
+		return slices.ContainsFunc(diffs, func(d replay.LogDiff) bool { return d.Index == e.Index }) && member < len(e.Outcomes) && is(e.Outcomes[member])
+	})
+}
+
+func (in *Input) alteredFinding(a *altered) Finding {
+	first := a.diffs[0]
+	names := in.labelsAt(a.odd)
+	f := Finding{Severity: Critical, Class: "wal-damage", Members: names, At: At{Term: in.termAt(first.Index), Index: first.Index}}
+	what := fmt.Sprintf("entry %d", first.Index)
+	if n := len(a.diffs); n > 1 {
+		what = fmt.Sprintf("entries %d..%d", first.Index, a.diffs[n-1].Index)
+	}
+	f.Explanation = "the logs agree before and after, so they come from one leader. The CRC chain holds, so the bytes were changed before they were written, or with new CRCs"
+	switch {
+	case a.why == "":
+		f.Title = fmt.Sprintf("%s: %s was altered in one of these logs", strings.Join(names, ", "), what)
+		f.Explanation += ". Which log was altered the sources do not tell: bring the other members' data dirs"
+	case a.believes:
+		f.Class = "data-divergence"
+		f.Title = fmt.Sprintf("%s: %s was altered in the log before it was applied", strings.Join(names, ", "), what)
+		f.Explanation += fmt.Sprintf(". %s; the database holds the altered entry too", a.why)
+	default:
+		f.Title = fmt.Sprintf("%s: %s was altered in the log", strings.Join(names, ", "), what)
+		f.Explanation += ". " + a.why
+	}
+	for _, d := range a.diffs {
+		for _, i := range sortedKeys(d.By) {
+			m := in.Members[i]
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index), Observed: d.By[i], Expected: "the same entry on all members", Show: showLog(m, d.Index)})
+		}
+	}
+	f.Evidence[0].Field = FieldAltered
+	return in.cut(f)
+}
+
+func (in *Input) labelsAt(positions []int) []string {
+	out := []string{}
+	for _, i := range positions {
+		out = append(out, in.Members[i].Label())
+	}
+	return out
+}
+
+// without leaves out the indexes of altered entries.
+func without(diffs []replay.LogDiff, as []altered) []replay.LogDiff {
+	return slices.DeleteFunc(slices.Clone(diffs), func(d replay.LogDiff) bool {
+		return slices.ContainsFunc(as, func(a altered) bool { return a.diffs[0].Index <= d.Index && d.Index <= a.diffs[len(a.diffs)-1].Index })
+	})
+}

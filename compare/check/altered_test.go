@@ -1,0 +1,185 @@
+package check_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"os"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// rewriteLog rewrites the records of the first segment with a CRC chain that holds. edit changes a record in place.
+func rewriteLog(t *testing.T, dir string, edit func(rec *walpb.Record)) {
+	t.Helper()
+	name := segmentsOf(t, dir)[0]
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	var chain uint32
+	at := 0
+	for at+8 <= len(b) {
+		word := binary.LittleEndian.Uint64(b[at:])
+		if word == 0 {
+			break
+		}
+		n := int(word & (1<<56 - 1))
+		var rec walpb.Record
+		if err := rec.Unmarshal(b[at+8 : at+8+n]); err != nil {
+			t.Fatal(err)
+		}
+		at += 8 + (n+7)&^7
+		edit(&rec)
+		if rec.Type != 4 {
+			chain = crc32.Update(chain, crc32.MakeTable(crc32.Castagnoli), rec.Data)
+		}
+		rec.Crc = chain
+		out = append(out, frame(t, &rec)...)
+	}
+	if err := os.WriteFile(name, append(out, make([]byte, max(0, len(b)-len(out)))...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func frame(t *testing.T, rec *walpb.Record) []byte {
+	t.Helper()
+	data, err := rec.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := uint64(len(data))
+	if pad := -len(data) & 7; pad > 0 {
+		word |= uint64(0x80|pad) << 56
+		data = append(data, make([]byte, pad)...)
+	}
+	return append(binary.LittleEndian.AppendUint64(nil, word), data...)
+}
+
+// alterPut changes the last byte of the value of the puts at these indexes.
+func alterPut(t *testing.T, dir string, indexes ...uint64) {
+	t.Helper()
+	done := 0
+	rewriteLog(t, dir, func(rec *walpb.Record) {
+		var e raftpb.Entry
+		if rec.Type != 2 || e.Unmarshal(rec.Data) != nil {
+			return
+		}
+		for _, i := range indexes {
+			var r etcdserverpb.InternalRaftRequest
+			if e.Index != i || r.Unmarshal(e.Data) != nil || r.Put == nil {
+				continue
+			}
+			done++
+			r.Put.Value = bytes.Clone(r.Put.Value)
+			r.Put.Value[len(r.Put.Value)-1] ^= 1
+			e.Data, _ = r.Marshal()
+			rec.Data, _ = e.Marshal()
+		}
+	})
+	if done != len(indexes) {
+		t.Fatalf("%d entries altered, want %d", done, len(indexes))
+	}
+}
+
+func TestOneEntryAltered(t *testing.T) {
+	s := sound()
+	last := uint64(s.Members + len(s.Starts) + s.Entries)
+	for name, indexes := range map[string][]uint64{"in the middle": {40}, "two in a row": {40, 41}, "the last": {last}} {
+		t.Run(name, func(t *testing.T) {
+			dirs := s.Write(t, t.TempDir())
+			alterPut(t, dirs[1], indexes...)
+			in := dirInput(t, dirs...)
+			f := wantFinding(t, in, "R01", []string{"node2"}, "altered in the log", "2 of 3 logs agree")
+			if f.Class != "wal-damage" || f.At.Index != indexes[0] || f.Evidence[0].Field != check.FieldAltered {
+				t.Errorf("%s at %d, %s", f.Class, f.At.Index, f.Evidence[0].Field)
+			}
+			wantOutcome(t, in, "R05", check.Holds)
+		})
+	}
+}
+
+// Of two logs the one is altered whose database holds another effect; where the databases do not tell, neither is accused alone.
+func TestOneEntryAlteredOfTwoLogs(t *testing.T) {
+	s := sound()
+	dirs := s.Write(t, t.TempDir())[:2]
+	alterPut(t, dirs[1], 40)
+	wantFinding(t, dirInput(t, dirs...), "R01", []string{"node2"}, "does not hold what the altered entry")
+	for _, d := range dirs {
+		truncate(t, dbOf(d), 0)
+	}
+	f := wantFinding(t, dirInput(t, dirs...), "R01", []string{"node1", "node2"}, "the sources do not tell")
+	if f.Class != "wal-damage" {
+		t.Errorf("class %s", f.Class)
+	}
+}
+
+// Logs that go on to differ were written under two leaders.
+func TestLogsThatGoOnToDiffer(t *testing.T) {
+	s := sound()
+	dirs := s.Write(t, t.TempDir())
+	last := uint64(s.Members + len(s.Starts) + s.Entries)
+	alterPut(t, dirs[1], last-2, last-1, last)
+	in := dirInput(t, dirs...)
+	wantFinding(t, in, "R01", []string{"node1", "node2", "node3"}, "committed log entries differ")
+	wantFinding(t, in, "R05", []string{"node1", "node2", "node3"}, "differs between logs in one term")
+}
+
+// A member that applied the altered entry holds other data than the others.
+func TestOneEntryAlteredBeforeItWasApplied(t *testing.T) {
+	const index, revision = 40, 35
+	dirs := sound().Write(t, t.TempDir())
+	alterPut(t, dirs[1], index)
+	db, err := bbolt.Open(dbOf(dirs[1]), 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Update(func(tx *bbolt.Tx) error {
+		key := binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, revision), '_'), 0)
+		var kv mvccpb.KeyValue
+		if err := kv.Unmarshal(tx.Bucket([]byte("key")).Get(key)); err != nil {
+			return err
+		}
+		kv.Value[len(kv.Value)-1] ^= 1
+		data, err := kv.Marshal()
+		if err != nil {
+			return err
+		}
+		return tx.Bucket([]byte("key")).Put(key, data)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f := wantFinding(t, dirInput(t, dirs...), "R01", []string{"node2"}, "before it was applied", "2 of 3 logs agree")
+	if f.Class != "data-divergence" {
+		t.Errorf("class %s", f.Class)
+	}
+}
+
+// An entry whose term was altered is told by its own log and by its neighbours, not as a term with two leaders.
+func TestTermOfOneEntryAltered(t *testing.T) {
+	for _, term := range []uint64{1, 7} {
+		dirs := sound().Write(t, t.TempDir())
+		rewriteLog(t, dirs[1], func(rec *walpb.Record) {
+			var e raftpb.Entry
+			if rec.Type == 2 && e.Unmarshal(rec.Data) == nil && e.Index == 40 {
+				e.Term = term
+				rec.Data, _ = e.Marshal()
+			}
+		})
+		in := dirInput(t, dirs...)
+		wantFinding(t, in, "R01", []string{"node2"}, "entry 40 was altered")
+		wantFinding(t, in, "R08", []string{"node2"}, "term-order")
+		wantOutcome(t, in, "R05", check.Holds)
+	}
+}
