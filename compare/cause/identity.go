@@ -49,8 +49,8 @@ var identityMismatch = Cause{
 	Doc: `Volumes were swapped, a WAL folder was put beside the database of another member, or an address was given to a new member while the old
 data dir stayed. The identity is the member ID in the WAL, whatever the host or the flags say. Up to 3.4.31 and 3.5.13 messages for another
 ID were accepted.
-Proven when the ID is in no configuration, member list or conf change of the set, or when the dir that was given under one member's name holds
-another member's ID.`,
+Proven when the ID is in no configuration, member list or conf change of the set, when the dir that was given under one member's name holds
+another member's ID, or when a log carries another cluster ID than logs that hold the same requests.`,
 	Affected:   []string{"all; messages for another ID were accepted up to 3.4.31 and 3.5.0 - 3.5.13"},
 	FixedIn:    []string{"3.4.32", "3.5.14", "3.6.0"},
 	Refs:       refs("etcd-io/etcd", 17081),
@@ -58,6 +58,9 @@ another member's ID.`,
 	Recovery:   "sort out which dir belongs to which member before any of them is started",
 	Loss:       "possibly raft's safety, if both ran",
 	Match: func(in *Input) *Match {
+		if m := byField(in, "requests in the logs that differ", "M01", check.FieldClusterID); m != nil {
+			return m
+		}
 		return weigh(in, byField(in, "a configuration or member list that names the ID; the same name for the ID in the member list", "M09", check.FieldUnknownMember, check.FieldOtherName))
 	},
 }

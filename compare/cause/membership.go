@@ -3,6 +3,7 @@ package cause
 import (
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -142,10 +143,10 @@ times, each time as a cluster of its own.`,
 	Recovery:   "sort the sources by cluster ID; if they should be one cluster, choose one and reseed the others from it",
 	Loss:       "writes made to the clusters that are given up",
 	Match: func(in *Input) *Match {
-		if len(in.Findings["M01"]) == 0 {
+		m := proofOf(in, "M01", "equal cluster IDs in the WAL metadata", func(f check.Finding) bool { return f.Class == "foreign-cluster" })
+		if m == nil {
 			return nil
 		}
-		m := &Match{Certainty: Proof, Members: membersOf(in, "M01"), Because: ids(in, "M01"), RefutedBy: "equal cluster IDs in the WAL metadata"}
 		ids := map[dumplog.ID]bool{}
 		for _, x := range in.Members {
 			if x.ClusterID != 0 {
@@ -157,4 +158,15 @@ times, each time as a cluster of its own.`,
 		}
 		return m
 	},
+}
+
+// foreign lists the findings about sources of different clusters, without those about one cluster ID that was altered.
+func foreign(in *Input) []string {
+	out := []string{}
+	for _, f := range in.Findings["M01"] {
+		if f.Class == "foreign-cluster" {
+			out = append(out, f.ID)
+		}
+	}
+	return out
 }

@@ -27,7 +27,7 @@ moment ends there too.`,
 }
 
 func matchRawDB(in *Input) *Match {
-	m := &Match{Certainty: Hint, Aside: true, Because: ids(in, "M01"), RefutedBy: "a record in the restored database of a write that the old member's database lacks"}
+	m := &Match{Certainty: Hint, Aside: true, Because: foreign(in), RefutedBy: "a record in the restored database of a write that the old member's database lacks"}
 	for _, x := range in.Members {
 		if !check.Restored(x) || !x.HasDB() || x.DB.KV == nil {
 			continue

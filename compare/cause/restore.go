@@ -57,7 +57,7 @@ Proven when every log begins with the records of a restore, each with one voter,
 		if m := byField(in, "a common entry that a server proposed behind the restore", "M12", check.FieldSplit); m != nil {
 			return m
 		}
-		if len(in.Findings["M01"]) == 0 {
+		if len(foreign(in)) == 0 {
 			return nil
 		}
 		for _, m := range in.Members {
@@ -65,7 +65,7 @@ Proven when every log begins with the records of a restore, each with one voter,
 				return nil
 			}
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "M01"), Because: ids(in, "M01"), RefutedBy: "two voters in the first entries of any of the logs"}
+		return &Match{Certainty: Proof, Members: membersOf(in, "M01"), Because: foreign(in), RefutedBy: "two voters in the first entries of any of the logs"}
 	},
 }
 
@@ -105,7 +105,7 @@ Proven when one log begins with the records of a restore and the others with tho
 // restoredIntoOtherCluster: cluster IDs differ, one source was restored, and the sources of the other cluster were bootstrapped
 // and know the restored one's name or peer URL as a member of theirs.
 func restoredIntoOtherCluster(in *Input) *Match {
-	if len(in.Findings["M01"]) == 0 {
+	if len(foreign(in)) == 0 {
 		return nil
 	}
 	var alone []string
@@ -123,7 +123,7 @@ func restoredIntoOtherCluster(in *Input) *Match {
 	if len(alone) != 1 || others == 0 {
 		return nil
 	}
-	return &Match{Certainty: Proof, Members: alone, Because: ids(in, "M01"), RefutedBy: "another peer URL of the restored member than the cluster knows"}
+	return &Match{Certainty: Proof, Members: alone, Because: foreign(in), RefutedBy: "another peer URL of the restored member than the cluster knows"}
 }
 
 // sameHost tells whether the cluster of o knows a member at a peer URL of m under another ID.
@@ -232,7 +232,7 @@ is higher than the restored one's.`,
 }
 
 func matchNoBump(in *Input) *Match {
-	m := &Match{Certainty: Proof, Because: ids(in, "M01"), RefutedBy: "a record of a bump in the restored database; another history of the source with the higher revision"}
+	m := &Match{Certainty: Proof, Because: foreign(in), RefutedBy: "a record of a bump in the restored database; another history of the source with the higher revision"}
 	for _, x := range in.Members {
 		if !check.Restored(x) || !x.HasDB() || x.DB.KV == nil || x.DB.KV.BumpMarker.Main != 0 {
 			continue

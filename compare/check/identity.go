@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -13,6 +14,10 @@ const (
 	FieldUnknownMember = "member ID"
 	FieldOtherName     = "member name"
 )
+
+// FieldClusterID is the field of the first evidence of a finding of M01 about a log that carries another cluster ID than logs with the
+// same entries.
+const FieldClusterID = "altered cluster ID"
 
 var notRemoved = Check{
 	ID: "M08", Title: "no source is the data dir of a member that was removed",
@@ -135,11 +140,15 @@ func (in *Input) unknownMember(m *evidence.Member) *Finding {
 			asked = append(asked, o.Label())
 		}
 	}
+	if len(asked) > 1 { // it is no witness of itself where there are others
+		asked = slices.DeleteFunc(asked, func(label string) bool { return label == m.Label() })
+	}
 	if len(asked) == 0 {
 		return nil
 	}
 	return &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: member %s is in no configuration and no member list", m.Label(), m.MemberID),
-		Explanation: fmt.Sprintf("%v know every member of the cluster and not this one: the WAL belongs to another set, or was put beside a database that is not its own", asked),
+		Explanation: fmt.Sprintf("%s list every member of the cluster, and not this one: the metadata of the WAL was altered, the WAL belongs to another set, or it was put beside a database that is not its own",
+			strings.Join(asked, ", ")),
 		Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: FieldUnknownMember, Observed: m.MemberID.String(), Expected: "a member that the configuration names",
 			Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
 }

@@ -13,7 +13,8 @@ var oneCluster = Check{
 	ID: "M01", Title: "all sources belong to one cluster",
 	Doc: `The cluster ID stands in the metadata record of every WAL segment. Sources with different ones can not be compared: they were
 mixed up, or one backup was restored into several clusters. Backups and bare database files carry no cluster ID; one whose member list shares
-no ID with what the data dirs know of theirs, removed members included, is from another cluster, or from before a restore.`,
+no ID with what the data dirs know of theirs, removed members included, is from another cluster, or from before a restore.
+Two logs that hold the same requests are of one cluster, whatever ID they carry: then the metadata of one was altered.`,
 	Needs: NeedLog | NeedTwo,
 	Run:   runOneCluster,
 }
@@ -45,6 +46,10 @@ func runOneCluster(in *Input) Result {
 		return Result{Reason: "fewer than two sources carry a cluster ID"}
 	case len(by) == 1:
 		return Result{Outcome: Holds}
+	default:
+		if fs := in.alteredClusterIDs(by); len(fs) > 0 {
+			return Result{Outcome: Violated, Findings: fs}
+		}
 	}
 	return Result{Outcome: Violated, Findings: []Finding{f}}
 }

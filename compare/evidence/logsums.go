@@ -27,6 +27,9 @@ type BlockSum struct {
 	sum, entries uint64
 }
 
+// Entries is the number of entries in the block.
+func (b BlockSum) Entries() uint64 { return b.entries }
+
 const (
 	firstWidth = 8
 	maxBlocks  = 1 << 12

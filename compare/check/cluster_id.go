@@ -1,0 +1,93 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// alteredClusterIDs explains several cluster IDs by metadata that was altered: every source that carries another ID than the most
+// frequent one shares requests with a source that carries that. It returns nil where that does not explain all of them.
+func (in *Input) alteredClusterIDs(by map[dumplog.ID][]string) []Finding {
+	var usual dumplog.ID
+	tie := false
+	for id, ms := range by {
+		switch n := len(by[usual]); {
+		case len(ms) > n:
+			usual, tie = id, false
+		case len(ms) == n:
+			tie = true
+		}
+	}
+	var fs []Finding
+	for _, m := range in.Members {
+		if m.ClusterID == 0 || m.ClusterID == usual && !tie {
+			continue
+		}
+		o := in.sharesLogWith(m)
+		if o == nil {
+			return nil
+		}
+		if tie {
+			return []Finding{clusterIDFinding([]*evidence.Member{m, o})}
+		}
+		fs = append(fs, clusterIDFinding([]*evidence.Member{m}, o))
+	}
+	return fs
+}
+
+// sharesLogWith returns a source of another cluster ID whose log holds requests of the member's log.
+func (in *Input) sharesLogWith(m *evidence.Member) *evidence.Member {
+	for _, o := range in.Members {
+		if o.ClusterID != 0 && o.ClusterID != m.ClusterID && sharesRequests(m, o) {
+			return o
+		}
+	}
+	return nil
+}
+
+// sharesRequests tells whether two logs hold an equal request of a server. Request IDs are unique, unlike the entries of a founding
+// and the first entries of leaders.
+func sharesRequests(a, b *evidence.Member) bool {
+	if !a.HasLog() || !b.HasLog() {
+		return false
+	}
+	if f := a.WAL.First; f.Index > 0 && f == b.WAL.First {
+		return true
+	}
+	if a.WAL.Sums == nil || b.WAL.Sums == nil {
+		return false
+	}
+	evidence.CommonWidth([]*evidence.LogSums{a.WAL.Sums, b.WAL.Sums})
+	without := Founded(a) + uint64(len(a.WAL.LastByTerm))
+	theirs := b.WAL.Sums.Blocks()
+	for n, sum := range a.WAL.Sums.Blocks() {
+		if sum.Entries() > without && theirs[n] == sum {
+			return true
+		}
+	}
+	return false
+}
+
+// clusterIDFinding is about sources of which one has an altered ID, beside those that share its log.
+func clusterIDFinding(ms []*evidence.Member, beside ...*evidence.Member) Finding {
+	f := Finding{Severity: Critical, Class: "wal-damage"}
+	for _, m := range append(ms[:len(ms):len(ms)], beside...) {
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: "cluster ID", Observed: m.ClusterID.String(), Expected: "one cluster ID",
+			Show: "etcd-medic dumplog " + m.Label() + " --raw"})
+	}
+	f.Evidence[0].Field = FieldClusterID
+	for _, m := range ms {
+		f.Members = append(f.Members, m.Label())
+	}
+	who := strings.Join(f.Members, ", ")
+	f.Title = fmt.Sprintf("%s: the cluster ID in the WAL metadata was altered", who)
+	f.Explanation = "its log holds the same requests as logs that carry another cluster ID, so they are of one cluster. The other members refuse its messages"
+	if len(ms) > 1 {
+		f.Title = fmt.Sprintf("%s: the cluster ID in the WAL metadata of one of them was altered", who)
+		f.Explanation = "the logs hold the same requests, so they are of one cluster. Which ID is right the sources do not tell: the servers' logs and metrics do, and the other members' data dirs"
+	}
+	return f
+}

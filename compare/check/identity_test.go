@@ -1,0 +1,84 @@
+package check_test
+
+import (
+	"fmt"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+// alterMetadata changes the identity in the first segment.
+func alterMetadata(t *testing.T, dir string, edit func(*etcdserverpb.Metadata)) {
+	t.Helper()
+	rewriteLog(t, dir, func(rec *walpb.Record) {
+		if rec.Type != 1 {
+			return
+		}
+		var md etcdserverpb.Metadata
+		if err := md.Unmarshal(rec.Data); err != nil {
+			t.Fatal(err)
+		}
+		edit(&md)
+		rec.Data, _ = md.Marshal()
+	})
+}
+
+func TestMemberIDAltered(t *testing.T) {
+	dirs := sound().Write(t, t.TempDir())
+	alterMetadata(t, dirs[0], func(md *etcdserverpb.Metadata) { md.NodeID ^= 1 << 40 })
+	for _, in := range []*check.Input{dirInput(t, dirs...), dirInput(t, dirs[0])} {
+		f := wantFinding(t, in, "M09", []string{"node1"}, "in no configuration and no member list")
+		if f.Severity != check.Error || f.Class != "membership" {
+			t.Errorf("%s %s", f.Severity, f.Class)
+		}
+	}
+	wantOutcome(t, dirInput(t, dirs[1], dirs[2]), "M09", check.Holds)
+}
+
+func TestClusterIDAltered(t *testing.T) {
+	for _, entries := range []int{80, 800} {
+		s := sound()
+		s.Entries = entries
+		dirs := s.Write(t, t.TempDir())
+		alterMetadata(t, dirs[2], func(md *etcdserverpb.Metadata) { md.ClusterID++ })
+		f := wantFinding(t, identityInput(t, dirs...), "M01", []string{"node3"}, "was altered")
+		if f.Class != "wal-damage" || f.Evidence[0].Field != check.FieldClusterID || f.Evidence[0].Member != "node3" {
+			t.Errorf("%s %+v", f.Class, f.Evidence)
+		}
+		wantFinding(t, identityInput(t, dirs[2], dirs[0]), "M01", []string{"node3", "node1"}, "of one of them", "do not tell")
+	}
+}
+
+// Clusters that were founded with equal flags share their first entries and no request.
+func TestClustersOfOneFoundingAreForeign(t *testing.T) {
+	root := t.TempDir()
+	var dirs []string
+	for i, cluster := range []uint64{0xc1, 0xc2} {
+		h := clustertest.NewHand(t, root, fmt.Sprintf("node%d", i+1), 0xa1+uint64(i), cluster)
+		h.Found(false, 0xa1, 0xa2)
+		h.Request(2, 3, nil)
+		for n := range uint64(20) {
+			h.Put(2, 4+n, clustertest.RequestID(0xa1, 1763000000000+1000*cluster, n), "k", "v", true)
+		}
+		h.State(2, 0xa1, 23)
+		h.Member(0xa1, false, true)
+		h.Member(0xa2, false, true)
+		dirs = append(dirs, h.Close(23, 2))
+	}
+	f := wantFinding(t, identityInput(t, dirs...), "M01", []string{"node1", "node2"}, "different clusters")
+	if f.Class != "foreign-cluster" {
+		t.Errorf("class %s", f.Class)
+	}
+}
+
+// identityInput is dirInput for sources of several clusters, which are not replayed.
+func identityInput(t *testing.T, dirs ...string) *check.Input {
+	t.Helper()
+	in := dirInput(t, dirs...)
+	in.Replay = nil
+	return in
+}
