@@ -141,11 +141,11 @@ func (c *collected) freshlyRestored() bool {
 	return true
 }
 
-// compactionSkew: an unfinished compaction, or marks that differ between members.
+// compactionSkew: an unfinished compaction, or marks that differ between members. A member that was removed compacts no more.
 func (c *collected) compactionSkew() bool {
 	marks := map[string]bool{}
 	for _, m := range c.in.Members {
-		if !m.HasDB() {
+		if !m.HasDB() || c.in.IsRemoved(m) {
 			continue
 		}
 		s, f := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact

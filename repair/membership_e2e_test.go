@@ -26,7 +26,7 @@ func TestE2ERepairRemoved(t *testing.T) {
 				s.put(0, 10)
 				return s.c.Sources()
 			},
-			want: wanted{class: "membership", cause: "removed-member-data-dir", mode: Live,
+			want: wanted{class: "healthy", mode: Live,
 				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire}, why: map[string]string{"node3": "removed"}},
 		},
 		{
@@ -39,7 +39,7 @@ func TestE2ERepairRemoved(t *testing.T) {
 				s.put(0, 10)
 				return s.c.Sources()
 			},
-			want: wanted{class: "membership", cause: "removed-member-data-dir", mode: Live,
+			want: wanted{class: "healthy", mode: Live,
 				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire}, why: map[string]string{"node3": "removed"}},
 		},
 		{
@@ -53,7 +53,7 @@ func TestE2ERepairRemoved(t *testing.T) {
 				s.c.Kill(2)
 				return append(s.c.Sources()[:2], copied)
 			},
-			want: wanted{class: "membership", cause: "removed-member-data-dir", mode: Live,
+			want: wanted{class: "healthy", mode: Live,
 				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire}, why: map[string]string{"node3": "removed"}},
 		},
 	})

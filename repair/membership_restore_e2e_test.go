@@ -102,7 +102,7 @@ func TestE2ERepairCopiedDirs(t *testing.T) {
 				old := s.replaceNode3()
 				return append(s.c.Sources()[:2], "node3="+evidencetest.Copy(t, s.c.DataDir(2)), "old="+old)
 			},
-			want: wanted{class: "membership", cause: "removed-member-data-dir", acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "old": Retire}},
+			want: wanted{class: "healthy", acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "old": Retire}},
 		},
 		{
 			name: "removed member's dir put back in place of its successor's", lines: []string{"3.5.35", "3.6.16"},

@@ -31,7 +31,7 @@ one, or by two votes of the member in one term in two copies.`,
 var removedDir = Cause{
 	ID: "removed-member-data-dir", Title: "the data dir is that of a member that was removed",
 	Doc: `The member was removed from the cluster, and its data dir is among the sources, or was put back into use. The server refuses to start on it,
-and the others refuse its messages. Its content ends where it was cut off.`,
+and the others refuse its messages. Its content ends where it was cut off. Beside the data dirs of members it explains nothing but itself.`,
 	Refs:       refs("etcd-io/etcd", 9613, 13848),
 	LookAlikes: "members that a forced start removed (force-new-cluster-used): their IDs can be used again",
 	Recovery:   "leave it out of any comparison; add a new member with an empty dir; check what it holds before the dir is deleted",
@@ -40,7 +40,7 @@ and the others refuse its messages. Its content ends where it was cut off.`,
 		if len(in.Findings["M08"]) == 0 {
 			return nil
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "M08"), Because: ids(in, "M08"), RefutedBy: "a conf change that added the same ID after its removal"}
+		return weigh(in, &Match{Certainty: Proof, Members: membersOf(in, "M08"), Because: ids(in, "M08"), RefutedBy: "a conf change that added the same ID after its removal"})
 	},
 }
 

@@ -19,11 +19,20 @@ const (
 // same entries.
 const FieldClusterID = "altered cluster ID"
 
+// FieldRemoved is the field of the last evidence of a finding of M08 that says what makes the dir of a removed member more than a note.
+const (
+	FieldOnlyRemoved = "other sources"
+	FieldSuccessor   = "member of that name"
+	FieldRemovedMore = "commit index"
+)
+
 var notRemoved = Check{
 	ID: "M08", Title: "no source is the data dir of a member that was removed",
 	Doc: `A member that was removed never comes back under its ID: the server refuses to start on its data dir, and the others refuse its messages.
-What it holds ends where it was cut off, so it is no source to reseed from. Its ID stands in members_removed, in the v2 store, or in a removal
-in the log, its own or that of another source. Removals that a forced start wrote are told by M11.`,
+What it holds ends where it was cut off, so it is no source to reseed from and does not lag. Its ID stands in members_removed, in the v2 store,
+or in a removal in the log, its own or that of another source. Removals that a forced start wrote are told by M11.
+Beside the dirs of members this is a warning. It is an error where no member's data dir is at hand, where the dir was given in the place of a
+member whose own data dir is not at hand, or where it holds committed entries that no member at hand holds.`,
 	Run: runNotRemoved,
 }
 
@@ -35,19 +44,72 @@ func runNotRemoved(in *Input) Result {
 			continue
 		}
 		checked++
-		by, ev := in.removedBy(m)
-		if by == nil {
-			continue
+		if by, ev := in.removedBy(m); by != nil {
+			fs = append(fs, in.removedFinding(m, ev))
 		}
-		fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, At: ev.at, Title: fmt.Sprintf("%s is the data dir of member %s, which was removed", m.Label(), m.MemberID),
-			Explanation: "it has nothing to say in the cluster any more; a server refuses to start on it, and its content ends where it was cut off",
-			Evidence:    []Evidence{ev.Evidence},
-			Remedy:      []Remedy{{Text: "leave it out; add a new member with an empty data dir instead", Risk: "what only this member holds is lost when the dir is deleted"}}})
 	}
 	if checked == 0 {
 		return Result{Reason: "no source carries a member ID"}
 	}
 	return outcome(fs, "")
+}
+
+// allRemoved tells whether none of the sources is the data dir of a member.
+func (in *Input) allRemoved() bool {
+	return !slices.ContainsFunc(in.Members, func(m *evidence.Member) bool { return m.MemberID != 0 && !in.IsRemoved(m) })
+}
+
+// IsRemoved tells whether the source is the data dir of a member that was removed from its cluster, other than by a forced start.
+func (in *Input) IsRemoved(m *evidence.Member) bool {
+	if m.MemberID == 0 {
+		return false
+	}
+	by, _ := in.removedBy(m)
+	return by != nil
+}
+
+func (in *Input) removedFinding(m *evidence.Member, ev removal) Finding {
+	f := Finding{Severity: Warning, Members: []string{m.Label()}, At: ev.at, Title: fmt.Sprintf("%s is the data dir of member %s, which was removed", m.Label(), m.MemberID),
+		Explanation: "a server refuses to start on it, and its content ends where it was cut off. It says nothing of the other members",
+		Evidence:    []Evidence{ev.Evidence},
+		Remedy:      []Remedy{{Text: "leave " + m.Label() + " out, and start no server on it", Risk: "what only this member holds is lost when the dir is deleted"}}}
+	if why, more := in.removedMatters(m); why != "" {
+		f.Severity, f.Class = Error, "membership"
+		f.Explanation = "a server refuses to start on it, and its content ends where it was cut off. " + why
+		f.Evidence = append(f.Evidence, more)
+		f.Remedy[0].Text = "leave it out; add a new member with an empty data dir instead"
+	}
+	return f
+}
+
+// removedMatters says why the dir of a removed member is more than a note, "" when it is not.
+func (in *Input) removedMatters(m *evidence.Member) (why string, ev Evidence) {
+	var members []*evidence.Member
+	var last uint64
+	for _, o := range in.Members {
+		if o.MemberID != 0 && o.ClusterID == m.ClusterID && !in.IsRemoved(o) {
+			members, last = append(members, o), max(last, o.LastIndex(), o.ConsistentIndex())
+		}
+	}
+	ev = Evidence{Member: m.Label()}
+	if len(members) == 0 {
+		ev.Field, ev.Observed, ev.Expected = FieldOnlyRemoved, "no data dir of a member", "the data dirs of the cluster's members"
+		return "No data dir of a member of the cluster is among the sources", ev
+	}
+	if m.Commit > last {
+		ev.Field, ev.Observed, ev.Expected, ev.Show = FieldRemovedMore, fmt.Sprint(m.Commit), fmt.Sprintf("at most %d, where the members at hand end", last), showLog(m, m.Commit)
+		return fmt.Sprintf("It holds the committed entries %d..%d, which no member at hand holds", last+1, m.Commit), ev
+	}
+	for _, o := range members {
+		for id, name := range o.Membership.Names {
+			here := slices.ContainsFunc(in.Members, func(x *evidence.Member) bool { return x.MemberID == id })
+			if name == m.Label() && !here && (slices.Contains(o.Membership.Voters, id) || slices.Contains(o.Membership.Learners, id)) {
+				ev.Field, ev.Observed, ev.Expected, ev.Show = FieldSuccessor, m.MemberID.String(), id.String(), showDB(o, "members")
+				return fmt.Sprintf("It was given in the place of member %s, which is called %s now and whose data dir is not among the sources", id, name), ev
+			}
+		}
+	}
+	return "", ev
 }
 
 type removal struct {

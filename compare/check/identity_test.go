@@ -82,3 +82,68 @@ func identityInput(t *testing.T, dirs ...string) *check.Input {
 	in.Replay = nil
 	return in
 }
+
+// removedSet writes two members and the data dir of a third one that they removed, which ends before or knows of that.
+func removedSet(t *testing.T, names [3]string, more uint64) []string {
+	t.Helper()
+	root := t.TempDir()
+	var dirs []string
+	for i, name := range names {
+		h := clustertest.NewHand(t, root, name, 0xa1+uint64(i), 0xc1)
+		h.Found(false, 0xa1, 0xa2, 0xa3)
+		h.Request(2, 4, nil)
+		id := func(n uint64) uint64 { return clustertest.RequestID(0xa1, 1763000000000, n) }
+		index := uint64(5)
+		for ; index < 15; index++ {
+			h.Put(2, index, id(index), fmt.Sprintf("k%d", index), "v", true)
+		}
+		h.Conf(2, index, clustertest.RemoveMember(0xa3, id(index)))
+		last := index + 5
+		if i == 2 {
+			last = index + more
+		}
+		for index++; index <= last; index++ {
+			h.Put(2, index, id(index), fmt.Sprintf("k%d", index), "v", true)
+		}
+		h.State(2, 0xa1, last)
+		h.Member(0xa1, false, true)
+		h.Member(0xa2, false, true)
+		h.Removed(0xa3)
+		dirs = append(dirs, h.Close(last, 2))
+	}
+	return dirs
+}
+
+func TestRemovedMembersDir(t *testing.T) {
+	names := [3]string{"node1", "node2", "node3"}
+	dirs := removedSet(t, names, 0)
+	in := dirInput(t, dirs...)
+	f := wantFinding(t, in, "M08", []string{"node3"}, "which was removed")
+	if f.Severity != check.Warning || f.Class != "" {
+		t.Errorf("%s %q", f.Severity, f.Class)
+	}
+	if r := runCheck(t, in, "R02"); len(r.Findings) > 0 {
+		t.Errorf("a removed member lags: %+v", r.Findings)
+	}
+	wantOutcome(t, dirInput(t, dirs[0], dirs[1]), "M08", check.Holds)
+}
+
+func TestRemovedMembersDirThatMatters(t *testing.T) {
+	names := [3]string{"node1", "node2", "node3"}
+	place := removedSet(t, [3]string{"node1", "other", "node2"}, 0)
+	for name, c := range map[string]struct {
+		dirs          []string
+		member, words string
+	}{
+		"alone":                       {removedSet(t, names, 0)[2:], "node3", "No data dir of a member"},
+		"holds more":                  {removedSet(t, names, 9), "node3", "committed entries 21..24"},
+		"in the place of a successor": {[]string{place[0], place[2]}, "node2", "called node2 now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := wantFinding(t, dirInput(t, c.dirs...), "M08", []string{c.member}, c.words)
+			if f.Severity != check.Error || f.Class != "membership" {
+				t.Errorf("%s %q", f.Severity, f.Class)
+			}
+		})
+	}
+}

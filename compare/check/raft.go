@@ -95,7 +95,7 @@ var membersLevel = Check{
 	ID: "R02", Title: "how far each member is behind is told, not judged",
 	Doc: `A member that was stopped, slow or cut off holds a prefix of the committed log. That is lag, not damage: it catches up from the log
 or from a snapshot. Missing only entries that change nothing (logins, publish entries, a new leader's first entry) is not counted: members
-that are stopped one after the other always end so. Entries above the commit index are proposals that may still be lost.`,
+that are stopped one after the other always end so. A member that was removed does not lag (M08). Entries above the commit index are proposals that may still be lost.`,
 	Needs: NeedLog | NeedTwo,
 	Run:   runMembersLevel,
 }
@@ -107,7 +107,7 @@ func runMembersLevel(in *Input) Result {
 	}
 	var fs []Finding
 	for _, m := range in.Members {
-		if m.WAL == nil || in.wiped(m) != nil {
+		if m.WAL == nil || in.wiped(m) != nil || in.IsRemoved(m) && !in.allRemoved() {
 			continue
 		}
 		last := max(m.LastIndex(), m.ConsistentIndex())
