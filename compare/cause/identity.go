@@ -70,8 +70,9 @@ var stuckLearner = Cause{
 	Doc: `A learner was added and never started, because its peer URL is wrong or nobody started it, or it started and never received the log. It can not
 be promoted, and as long as it is there another learner is refused (one by default, --max-learners since 3.5).
 Proven when raft's configuration lists the learner and no log or member list shows that it ever published itself, or when its own data dir
-holds nothing from behind its addition; strong when the cluster has done nothing since, so that it may only need time.`,
-	LookAlikes: "a learner that was added just before the sources were copied; a member list of 3.5.1 - 3.5.19, which lacks names (the log's publish entries count)",
+holds nothing from after its addition; strong when the cluster has done nothing since, so that it may only need time, and when servers refused
+another learner because this one was still behind.`,
+	LookAlikes: "a learner that followed the log and was stopped before the others, which only lags; one that was added just before the sources were copied; a member list of 3.5.1 - 3.5.19, which lacks names (the log's publish entries count)",
 	Recovery:   "start the learner at its peer URL with initial-cluster-state existing; if the URL is wrong remove it and add it again",
 	Loss:       "none; the cluster runs, with less tolerance of failures than intended",
 	Match: func(in *Input) *Match {
@@ -79,7 +80,7 @@ holds nothing from behind its addition; strong when the cluster has done nothing
 		if m := byField(in, refuted, "M10", check.FieldLearnerNeverStarted, check.FieldLearnerBehind); m != nil {
 			return m
 		}
-		m := byField(in, refuted, "M10", check.FieldLearnerJustAdded)
+		m := byField(in, refuted, "M10", check.FieldLearnerJustAdded, check.FieldLearnerBlocks)
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -104,7 +105,7 @@ Strong when the log promotes a member of which neither a publish entry nor a nam
 					continue
 				}
 				for _, c := range m.WAL.Conf {
-					if c.Change.Member != nil && c.Change.Member.IsPromote && c.Change.Type == dumplog.ConfChangeAddNode && names(f, c.Change.NodeID) {
+					if !c.Refused && c.Change.Member != nil && c.Change.Member.IsPromote && c.Change.Type == dumplog.ConfChangeAddNode && names(f, c.Change.NodeID) {
 						return &Match{Certainty: Strong, Members: f.Members, Because: ids(in, "M05"), RefutedBy: "a publish entry of the member in a part of the log that was purged"}
 					}
 				}

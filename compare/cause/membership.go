@@ -106,7 +106,7 @@ func updatedAfterAdd(in *Input, m *Match) bool {
 				continue
 			}
 			for _, c := range x.WAL.Conf {
-				if c.Change.NodeID.String() == string(f.Evidence[0].Key) {
+				if !c.Refused && c.Change.NodeID.String() == string(f.Evidence[0].Key) {
 					added = added || c.Change.Type == dumplog.ConfChangeAddLearnerNode
 					updated = updated || added && c.Change.Type == dumplog.ConfChangeUpdateNode
 				}

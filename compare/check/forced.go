@@ -90,7 +90,7 @@ func (in *Input) forcedDrop(r *replay.Forced) *Finding {
 
 func addedAfter(m *evidence.Member, id dumplog.ID, index uint64) bool {
 	return slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool {
-		return c.Change.NodeID == id && c.Index > index && c.Change.Type != dumplog.ConfChangeRemoveNode
+		return c.Change.NodeID == id && c.Index > index && !c.Refused && c.Change.Type != dumplog.ConfChangeRemoveNode
 	})
 }
 

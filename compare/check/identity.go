@@ -124,7 +124,7 @@ func (in *Input) removedBy(m *evidence.Member) (*evidence.Member, removal) {
 			continue
 		}
 		for _, c := range confChanges(o) {
-			if c.Change.NodeID == m.MemberID && c.Index <= o.Commit && c.Change.Type == dumplog.ConfChangeRemoveNode && !addedAfter(o, m.MemberID, c.Index) {
+			if c.Change.NodeID == m.MemberID && c.Index <= o.Commit && !c.Refused && c.Change.Type == dumplog.ConfChangeRemoveNode && !addedAfter(o, m.MemberID, c.Index) {
 				return o, removal{Evidence{Member: o.Label(), File: c.Pos.Segment, Offset: Int64(c.Pos.Offset), Field: fmt.Sprintf("entry %d/%d", c.Term, c.Index), Key: Bytes(m.MemberID.String()),
 					Observed: "removed", Expected: "a member", Show: showLog(o, c.Index)}, At{Term: c.Term, Index: c.Index}}
 			}

@@ -38,7 +38,7 @@ func learnerChanges(m *evidence.Member) []Finding {
 	added := Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "a server of 3.4.0 to 3.4.13 does not start on this with --force-new-cluster"}
 	from := startPoint(m)
 	for _, c := range m.WAL.Conf {
-		if c.Index <= from || c.Index > m.Commit {
+		if c.Index <= from || c.Index > m.Commit || c.Refused {
 			continue
 		}
 		ev := Evidence{Member: m.Label(), File: c.Pos.Segment, Offset: Int64(c.Pos.Offset), Key: Bytes(c.Change.NodeID.String()),

@@ -13,6 +13,8 @@ const (
 	FieldLearnerNeverStarted = "learner never started"
 	FieldLearnerBehind       = "learner never caught up"
 	FieldLearnerJustAdded    = "learner just added"
+	FieldLearnerBlocks       = "learner blocks the addition of another"
+	FieldLearnerLags         = "learner behind"
 )
 
 var learnersMove = Check{
@@ -20,7 +22,9 @@ var learnersMove = Check{
 	Doc: `A learner is added to catch up and then to be promoted. One that never started (its peer URL is wrong, or nobody started it) or whose
 log holds nothing of the cluster will never be promoted: etcd refuses the promotion of a learner that is behind by more than a tenth, and
 by default refuses a second learner beside it. Learners do not count for a majority, so the cluster goes on.
-A learner that was added as the last thing before the sources were copied may only need time.`,
+A learner that was added as the last thing before the sources were copied may only need time. One that has followed the log and is behind now was
+stopped or slow, as any member may be: that is information, unless the log shows that its place was needed: the addition of another learner
+that servers refused because of it.`,
 	Needs: NeedLog,
 	Run:   runLearnersMove,
 }
@@ -60,13 +64,19 @@ func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 		f.Members = []string{own.Label()}
 		f.Title = fmt.Sprintf("learner %s is %d entries behind", own.Label(), top.Commit-own.LastIndex())
 		f.Explanation = fmt.Sprintf("its log ends at %d, the cluster is at %d; etcd promotes a learner only when it holds nine tenths of the leader's log", own.LastIndex(), top.Commit)
-		ev.Field, ev.Observed, ev.Expected = FieldLearnerBehind, fmt.Sprintf("last index %d", own.LastIndex()), fmt.Sprintf("at least %d", top.Commit-top.Commit/10)
+		ev.Field, ev.Observed, ev.Expected = FieldLearnerLags, fmt.Sprintf("last index %d", own.LastIndex()), fmt.Sprintf("at least %d", top.Commit-top.Commit/10)
 		ev.Member, ev.Bucket, ev.Key = own.Label(), "", nil
+		if c := refusedLearner(top, own.LastIndex()); c != nil {
+			ev.Field = FieldLearnerBlocks
+			f.Explanation += fmt.Sprintf(". Servers refused to add learner %s in entry %d, because this one had not caught up", c.Change.NodeID, c.Index)
+		} else {
+			f.Severity, f.Class, f.Remedy = Info, "", nil
+		}
 	default:
 		return nil
 	}
 	f.Evidence = []Evidence{ev}
-	if top.Commit == added.Index {
+	if top.Commit == added.Index && f.Severity == Error {
 		f.Evidence[0].Field = FieldLearnerJustAdded
 		f.Explanation += "; it was added as the last thing before the sources were copied, so it may only need time"
 	}
@@ -92,9 +102,20 @@ func (in *Input) byID(id dumplog.ID) *evidence.Member {
 // addedAt is the last committed change that added the member; zero when the log does not hold it.
 func addedAt(m *evidence.Member, id dumplog.ID) At {
 	for _, c := range slices.Backward(m.WAL.Conf) {
-		if c.Change.NodeID == id && c.Index <= m.Commit && (c.Change.Type == dumplog.ConfChangeAddLearnerNode || c.Change.Type == dumplog.ConfChangeAddNode) {
+		if c.Change.NodeID == id && c.Index <= m.Commit && !c.Refused && (c.Change.Type == dumplog.ConfChangeAddLearnerNode || c.Change.Type == dumplog.ConfChangeAddNode) {
 			return At{Term: c.Term, Index: c.Index}
 		}
 	}
 	return At{}
+}
+
+// refusedLearner is the first addition of a learner above the index that servers refused, nil when there is none.
+func refusedLearner(m *evidence.Member, index uint64) *evidence.ConfEntry {
+	for i := range m.WAL.Conf {
+		c := &m.WAL.Conf[i]
+		if c.Refused && c.Index > index && c.Change.Type == dumplog.ConfChangeAddLearnerNode {
+			return c
+		}
+	}
+	return nil
 }

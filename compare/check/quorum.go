@@ -184,7 +184,7 @@ func votersAt(m *evidence.Member, index uint64) ([]dumplog.ID, bool) {
 	voters := slices.Clone(ms.Voters)
 	for k := len(m.WAL.Conf) - 1; k >= 0; k-- {
 		c := m.WAL.Conf[k]
-		if c.Index > m.Commit || c.Index < index {
+		if c.Index > m.Commit || c.Index < index || c.Refused {
 			continue
 		}
 		switch c.Change.Type {

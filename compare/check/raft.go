@@ -246,7 +246,7 @@ func (in *Input) knowsOlder(newest *evidence.Member, id string) bool {
 
 func (in *Input) confIndex(m *evidence.Member) At {
 	for i := len(m.WAL.Conf) - 1; i >= 0; i-- {
-		if c := m.WAL.Conf[i]; c.Index <= m.Commit {
+		if c := m.WAL.Conf[i]; c.Index <= m.Commit && !c.Refused {
 			return At{Term: c.Term, Index: c.Index}
 		}
 	}

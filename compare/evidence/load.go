@@ -47,8 +47,8 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 	if nothing {
 		return nil, m.nothing()
 	}
-	m.loadMembership()
 	m.Version = fingerprint(m)
+	m.loadMembership()
 	m.applied()
 	return m, nil
 }
@@ -228,6 +228,19 @@ func (m *Member) trailer() {
 	d.damage("", err)
 }
 
+// reachOfBackups tells databases without a log how far the other sources have come: up to 3.4 the consistent index moves with key writes
+// only, so a backup may hold leases, users, alarms and members of any later entry that was committed when it was taken.
+func reachOfBackups(members []*Member) {
+	top := uint64(0)
+	for _, m := range members {
+		top = max(top, m.Commit)
+	}
+	for _, m := range members {
+		m.othersCommit = top
+		m.applied()
+	}
+}
+
 // applied derives how far the log is committed and applied; see Member for the difference of AppliedMin and AppliedMax.
 func (m *Member) applied() {
 	ci := m.ConsistentIndex()
@@ -240,5 +253,8 @@ func (m *Member) applied() {
 	m.AppliedMin, m.AppliedMax = ci, ci
 	if m.Version.Minor < 5 || m.IndexFrozen() {
 		m.AppliedMax = m.Commit
+		if m.HasDB() && !m.HasLog() {
+			m.AppliedMax = max(m.Commit, m.othersCommit)
+		}
 	}
 }

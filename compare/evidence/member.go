@@ -34,12 +34,15 @@ type Member struct {
 	// Commit is the highest index this source proves committed: max of HardState.commit, consistent index and snapshots.
 	Commit uint64
 	// AppliedMin is the last entry certainly applied to the db (consistent index); AppliedMax the last that may be. They
-	// differ up to 3.4 only, where entries without a key write do not move the consistent index.
+	// differ up to 3.4 only, where entries without a key write do not move the consistent index. A backup carries no log that bounds
+	// what it may hold; the commit index of the other sources does.
 	AppliedMin, AppliedMax uint64
 	// Problems are failures to read a part: facts about the source, told beside the rest.
 	Problems []Problem
 	// settled is true when Problems tell of files that could not be hashed.
 	settled bool
+	// othersCommit is the highest commit index of all sources.
+	othersCommit uint64
 	// believed replaces the stored consistent index; 0 when that one stands.
 	believed uint64
 }
@@ -80,6 +83,8 @@ type ConfEntry struct {
 	Pos         dumplog.Pos
 	Term, Index uint64
 	Change      dumplog.ConfChange
+	// Refused is true when every server refuses the change at its place: it uses up its index and changes nothing.
+	Refused bool
 }
 
 // FirstRequest is the first entry of a log that a server proposed: behind the conf changes of the founding and the empty entries of

@@ -9,7 +9,7 @@ import (
 // Membership is the member list as each of the places that hold one tells it.
 type Membership struct {
 	// Voters and Learners are raft's own view at the last committed conf change of this source: the newest ConfState of
-	// snapshot records and .snap files plus the conf changes behind it. It decides quorums.
+	// snapshot records and .snap files plus the conf changes after it that servers do not refuse. It decides quorums.
 	Voters, Learners []dumplog.ID
 	// RaftKnown is false when neither a ConfState nor a log from index 1 gives that view.
 	RaftKnown bool
@@ -143,11 +143,22 @@ func (m *Member) membersFromRaft() {
 	if s.HardState != nil {
 		commit = max(commit, s.HardState.Commit)
 	}
-	for _, c := range m.WAL.Conf {
-		if mc := c.Change.Member; mc != nil && c.Index <= commit {
+	rules := m.confRules(from)
+	synced := false
+	for i := range m.WAL.Conf {
+		c := &m.WAL.Conf[i]
+		c.Refused = false
+		if c.Index > commit {
+			break
+		}
+		if mc := c.Change.Member; mc != nil {
 			ms.note(c.Change.NodeID, mc.Name, mc.PeerURLs, false)
 		}
-		if c.Index > from && c.Index <= commit {
+		if c.Index > from && !synced {
+			synced = true
+			rules.sync(ms)
+		}
+		if c.Refused = rules.refuse(c); !c.Refused && c.Index > from {
 			ms.apply(c.Change)
 		}
 	}

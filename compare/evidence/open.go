@@ -85,6 +85,7 @@ func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 		}
 	}
 	s.relabel()
+	reachOfBackups(s.Members)
 	if len(s.Members) == 0 {
 		return s, s.firstError()
 	}
