@@ -81,6 +81,9 @@ func (c *Comparison) window(d *diff.Result) {
 func (c *Comparison) bucket(d *diff.Result, b *diff.Bucket, o Options) BucketComparison {
 	out := BucketComparison{Bucket: b.Name, Equal: b.Equal, Reason: b.Reason, Only: map[string]int{}, Differ: b.Differ,
 		SameContent: b.SameContent, Compared: b.Compared, Rows: []DiffRow{}, More: b.Differ - len(b.Rows)}
+	if out.Reason == "" {
+		out.Reason = b.Limits
+	}
 	for i, n := range b.Only {
 		if n > 0 {
 			out.Only[d.Members[i].Label()] = n

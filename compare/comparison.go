@@ -28,7 +28,8 @@ type Window struct {
 	Note string `json:"note,omitempty"`
 }
 
-// BucketComparison is one bucket over all members. Equal is nil when it could not be compared (Reason says why).
+// BucketComparison is one bucket over all members. Equal is nil when it could not be compared. Reason says why, or which members could not
+// be compared in all rows while the others were.
 type BucketComparison struct {
 	Bucket string         `json:"bucket"`
 	Equal  *bool          `json:"equal"`

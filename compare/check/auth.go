@@ -2,8 +2,10 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
@@ -25,12 +27,13 @@ func runAuthRevisionEqual(in *Input) Result {
 	if in.Diff == nil {
 		return Result{Reason: "the databases could not be compared"}
 	}
+	compared := in.authRevisionsCompared()
 	values := map[uint64]bool{}
 	f := Finding{Severity: Critical, Title: "the auth revision differs between members", Refs: refsAuthReplay}
 	var parts []string
 	low, at := uint64(1<<64-1), uint64(0)
 	for i, m := range in.Members {
-		if in.Diff.LeftOut[i] != "" || !m.DB.Auth.HasRevision {
+		if in.Diff.LeftOut[i] != "" || !m.DB.Auth.HasRevision || !compared[i] {
 			continue
 		}
 		rev := m.DB.Auth.Revision
@@ -45,15 +48,15 @@ func runAuthRevisionEqual(in *Input) Result {
 	if len(values) == 1 {
 		return Result{Outcome: Holds}
 	}
-	if b := in.Diff.Find("auth"); b != nil && b.Equal == nil && !in.authBeyondLog() {
-		return Result{Reason: b.Reason}
+	if why := in.authMayDiffer(); why != "" && !in.authBeyondLog() {
+		return Result{Reason: why}
 	}
 	expected := fmt.Sprintf("one number on all members (lowest is %d)", low)
 	if n, ok := in.authExpected(); ok {
 		expected = fmt.Sprintf("%d, which the log gives when every auth entry is applied once", n)
 	}
-	for _, m := range in.Members {
-		if m.HasDB() && m.DB.Auth.HasRevision {
+	for i, m := range in.Members {
+		if m.HasDB() && m.DB.Auth.HasRevision && compared[i] {
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"), Field: "authRevision",
 				Observed: fmt.Sprint(m.DB.Auth.Revision), Expected: expected, Show: showDB(m, "auth")})
 			at = max(at, m.AppliedMin)
@@ -63,6 +66,43 @@ func runAuthRevisionEqual(in *Input) Result {
 	f.At.Index, f.At.Term = in.firstAuthBreak()
 	f.Class = "latent-divergence"
 	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// authRow is the row of the auth revision where it differs between members that can be compared, nil where it does not.
+func (in *Input) authRow() *diff.Row {
+	b := in.Diff.Find("auth")
+	if b == nil {
+		return nil
+	}
+	for i := range b.Rows {
+		if string(b.Rows[i].Key) == "authRevision" {
+			return &b.Rows[i]
+		}
+	}
+	return nil
+}
+
+// authRevisionsCompared are the positions of the members whose auth revisions count: all, but those that an entry between what they and
+// others have applied excuses.
+func (in *Input) authRevisionsCompared() map[int]bool {
+	out := map[int]bool{}
+	row := in.authRow()
+	for i := range in.Members {
+		out[i] = row == nil || !slices.Contains(row.Out, i) || in.authBeyondLog()
+	}
+	return out
+}
+
+// authMayDiffer says why auth revisions that differ prove nothing, "" when they do.
+func (in *Input) authMayDiffer() string {
+	b := in.Diff.Find("auth")
+	switch {
+	case b == nil || in.authRow() != nil:
+		return ""
+	case b.Reason != "":
+		return b.Reason
+	}
+	return b.Limits
 }
 
 // authExpected is the auth revision the log alone gives.
@@ -190,12 +230,49 @@ func (in *Input) authJumpFinding(m *evidence.Member, r *replay.MemberResult) Fin
 
 var authContentEqual = Check{
 	ID: "A03", Title: "users, roles and permissions are equal on all members",
-	Doc: `authUsers and authRoles follow from the log alone. Password hashes are left out of the comparison: up to 3.4 each member
-salts and hashes on its own.`,
+	Doc: `authUsers and authRoles follow from the log alone. Password hashes are compared by A09.
+Normal: members between whose applied indexes an entry changes the user or role.`,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.bucketsEqual("latent-divergence", "authUsers", "authRoles")
+		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind != diff.PasswordRow }, "authUsers", "authRoles")
 	},
+}
+
+var passwordsEqual = Check{
+	ID: "A09", Title: "all members hold the same password hashes, where they come from the log",
+	Doc: `From 3.5 on the request that adds a user or changes a password carries the bcrypt hash, so all members store the same. A proposer up to
+3.4 sends the password in clear, and each member makes a hash with a salt of its own: such hashes differ and are right.
+Two hashes with one salt that differ, or bytes that are no bcrypt hash, are wrong wherever they come from. The wrong member is named by the
+entry that gave the user the hash.
+Not checked where the hashes have different salts and the log does not hold the entry.`,
+	Needs: NeedDB | NeedTwo,
+	Run:   runPasswordsEqual,
+}
+
+func runPasswordsEqual(in *Input) Result {
+	r := in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.PasswordRow }, "authUsers")
+	if r.Outcome != Holds || in.Diff == nil {
+		return r
+	}
+	for _, p := range in.Diff.Passwords {
+		if !p.Legal {
+			continue
+		}
+		if why := in.ownSalts(p.User); why != "" {
+			return Result{Reason: why}
+		}
+	}
+	return r
+}
+
+// ownSalts says why differing hashes of a user cannot be judged, "" when the log shows that each member made its own.
+func (in *Input) ownSalts(user string) string {
+	if in.Replay != nil && in.Replay.Survey != nil {
+		if sets := in.Replay.Survey.Passwords(user, in.Replay.Commit); len(sets) > 0 && sets[len(sets)-1].Hash == nil {
+			return ""
+		}
+	}
+	return fmt.Sprintf("the hashes of user %q have different salts, as members up to 3.4 make them, and the log does not hold the entry that set the password", user)
 }
 
 var noStaleAuthRefusal = Check{

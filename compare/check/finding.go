@@ -120,6 +120,8 @@ type Finding struct {
 	More   int      `json:"more,omitempty"`
 	Remedy []Remedy `json:"remedy,omitempty"`
 	Refs   []string `json:"refs,omitempty"`
+	// Odd are members that differ from a majority that agrees, where the finding compares: a hint at who is wrong, not proof.
+	Odd []string `json:"-"`
 	// Class is the verdict class this finding speaks for, "" when it does not decide one.
 	Class string `json:"-"`
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -149,7 +150,7 @@ var memberListsEqual = Check{
 3.5.19 and are left out; IDs, peer URLs and the learner flag count.`,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.bucketsEqual("membership", "members", "members_removed", "cluster")
+		return in.stateEqual("membership", nil, "members", "members_removed", "cluster")
 	},
 }
 
@@ -234,12 +235,24 @@ func runAlarms(in *Input) Result {
 	return outcome(fs, "")
 }
 
+var alarmsEqual = Check{
+	ID: "M17", Title: "all members hold the same alarms",
+	Doc: `Alarms are raised and disarmed by entries of the log, so all members hold the same rows. A member on which one is raised alone refuses
+requests that the others apply, one that lacks it applies what they refuse.
+Normal: members between whose applied indexes an entry raises or disarms the alarm.`,
+	Needs: NeedDB | NeedTwo,
+	Run:   func(in *Input) Result { return in.stateEqual("latent-divergence", nil, "alarm") },
+}
+
 var leasesEqual = Check{
 	ID: "L01", Title: "all members hold the same leases",
-	Doc: `Leases are granted and revoked through the log, so all members hold the same IDs. TTLs may differ (each server raises them to its own
-minimum), remaining TTLs too.`,
+	Doc: `Leases are granted and revoked through the log, so all members hold the same IDs. TTLs are compared by L04; remaining TTLs may differ.
+The wrong member is named by the log (the grant or the revoke) and by live keys that name a lease which is not there.
+Normal: members between whose applied indexes an entry grants or revokes the lease.`,
 	Needs: NeedDB | NeedTwo,
-	Run:   func(in *Input) Result { return in.bucketsEqual("latent-divergence", "lease") },
+	Run: func(in *Input) Result {
+		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.WholeRow }, "lease")
+	},
 }
 
 var partsPresent = Check{

@@ -1,8 +1,8 @@
 // Package diff holds the content of several databases against each other, bucket by bucket, at the highest index that all
 // of them have applied.
 //
-// What legally differs between healthy members is left out: page layout, progress of a compaction, the salt of password
-// hashes up to 3.4, lease TTLs (each server raises them to its own minimum), the rows of bucket meta, which are listed apart.
+// What legally differs between healthy members is left out or listed separately: page layout, progress of a compaction, the salt of
+// password hashes of proposers up to 3.4, lease TTLs that a server raised to its own minimum, the rows of bucket meta.
 package diff
 
 import (
@@ -32,6 +32,8 @@ type Result struct {
 	LeftOut map[int]string
 	Note    string
 	Buckets []Bucket
+	// Passwords are the users whose password hashes differ.
+	Passwords []Password
 }
 
 // Bucket is one bucket over all members.
@@ -45,17 +47,34 @@ type Bucket struct {
 	Compared, Differ, SameContent int
 	Only                          []int
 	Rows                          []Row
+	// Moved counts rows that differ only where an entry between what two members have applied explains it. Limits says so of members
+	// whose rows could not all be compared, while those of others were.
+	Moved  int
+	Limits string
 	// Normal are rows that differ as they do between healthy members; they are not counted.
 	Normal []Row
 }
 
-// Row is a row that differs; Cells are by member, nil where the member does not have it.
+// Row is a row that differs; Cells are by member, nil where the member does not have it. Out are members whose version of it cannot be
+// compared with that of any other, because they have applied less or more.
 type Row struct {
 	Key   []byte
+	Kind  RowKind
+	Out   []int
 	Cells []*Cell
 	// SameContent is true when the cells differ in revision numbers only.
 	SameContent bool
 }
+
+// RowKind tells what of a row is compared.
+type RowKind string
+
+// What is compared by itself: the TTL of a lease, and the password of a user.
+const (
+	WholeRow    RowKind = ""
+	TTLRow      RowKind = "TTL"
+	PasswordRow RowKind = "password"
+)
 
 // Cell is one member's version of a row: for bucket key its revisions and value, else a description in Text.
 type Cell struct {
@@ -113,7 +132,8 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	for _, b := range smallBuckets {
 		r.Buckets = append(r.Buckets, r.small(b, rp, o))
 	}
-	r.Find("lease").Normal = r.leaseTTLs(o)
+	r.leaseTTLs(r.Find("lease"), rp, o)
+	r.passwords(r.Find("authUsers"), rp, o)
 	r.Buckets = append(r.Buckets, r.meta(o))
 	if c := r.confState(rp, o); c != nil {
 		r.Buckets = append(r.Buckets, *c)

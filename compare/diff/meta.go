@@ -54,7 +54,7 @@ func (r *Result) meta(o Options) Bucket {
 	return b
 }
 
-// confState compares raft's own configuration, which decides quorums: the newest ConfState and the conf changes behind it. It is
+// confState compares raft's own configuration, which decides quorums: the newest ConfState and the conf changes after it. It is
 // no bucket, and only sources with a log or snapshots have it; nil when fewer than two do.
 func (r *Result) confState(rp *replay.Result, o Options) *Bucket {
 	var take []int
@@ -66,15 +66,8 @@ func (r *Result) confState(rp *replay.Result, o Options) *Bucket {
 	if len(take) < 2 {
 		return nil
 	}
-	b := &Bucket{Name: "confState", Only: make([]int, len(r.Members))}
-	b.tabulate(r, take, confRows, o)
-	equal := b.Differ == 0
-	if !equal {
-		if b.Reason = r.incomparable("members", take, rp); b.Reason != "" {
-			return b
-		}
-	}
-	b.Equal = &equal
+	b := &Bucket{Name: confBucket, Only: make([]int, len(r.Members))}
+	r.byRow(b, take, confRows, rp, o)
 	return b
 }
 
@@ -91,15 +84,7 @@ func confRows(m *evidence.Member) map[string]string {
 
 // tabulate lines up the rows of a small bucket and weighs them.
 func (b *Bucket) tabulate(r *Result, take []int, rows func(*evidence.Member) map[string]string, o Options) {
-	table := map[string][]*Cell{}
-	for _, i := range take {
-		for k, text := range rows(r.Members[i]) {
-			if table[k] == nil {
-				table[k] = make([]*Cell, len(r.Members))
-			}
-			table[k][i] = &Cell{Text: text}
-		}
-	}
+	table := r.lineUp(take, rows)
 	b.Compared = len(table)
 	for _, k := range slices.Sorted(maps.Keys(table)) {
 		b.weigh(take, Row{Key: []byte(k), Cells: table[k]}, o.MaxRows)

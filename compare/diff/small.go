@@ -7,12 +7,13 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// smallBucket renders a bucket of one member as rows of text that are equal exactly when the content is.
+// smallBucket is a bucket with its rows.
 type smallBucket struct {
 	name string
-	rows func(m *evidence.Member) map[string]string
+	rows rowsFunc
 }
 
 // smallBuckets is every bucket but key, and but meta, whose rows differ between healthy members.
@@ -32,8 +33,7 @@ func authRows(m *evidence.Member) map[string]string {
 	return map[string]string{"authEnabled": fmt.Sprint(a.Enabled), "authRevision": fmt.Sprint(a.Revision)}
 }
 
-// userRows leave the password out up to 3.4, where every member salts and hashes on its own, and show later ones only as
-// a digest.
+// userRows leave the password out, which is compared by itself (see passwords).
 func userRows(m *evidence.Member) map[string]string {
 	out := map[string]string{}
 	for _, u := range m.DB.Auth.Users {
@@ -106,46 +106,21 @@ func clusterRows(m *evidence.Member) map[string]string {
 	return out
 }
 
-// small compares one small bucket. Its rows can not be wound back to the common index, so a difference counts only when
-// no entry above that index touches the bucket.
+// small compares one small bucket, row by row.
 func (r *Result) small(sb smallBucket, rp *replay.Result, o Options) Bucket {
 	b := Bucket{Name: sb.name, Only: make([]int, len(r.Members))}
-	take := r.taking()
+	take := r.whole(sb.name)
 	if len(take) < 2 {
 		b.Reason = "fewer than two databases can be read"
 		return b
 	}
-	b.tabulate(r, take, sb.rows, o)
-	equal := b.Differ == 0
-	if !equal {
-		if b.Reason = r.incomparable(sb.name, take, rp); b.Reason != "" {
-			return b
-		}
-	}
-	b.Equal = &equal
+	r.byRow(&b, take, sb.rows, rp, o)
 	return b
 }
 
-// incomparable says why a difference in a small bucket proves nothing, "" when it does.
-func (r *Result) incomparable(bucket string, take []int, rp *replay.Result) string {
-	level, exact := true, true
-	for _, i := range take {
-		m, first := r.Members[i], r.Members[take[0]]
-		level = level && m.AppliedMin == first.AppliedMin && m.AppliedMax == first.AppliedMax
-		exact = exact && m.AppliedMin == m.AppliedMax
-	}
-	// Up to 3.4 members that were killed may stand at different places between the two, although both are equal.
-	if level && r.lowest > 0 && (exact || rp == nil || rp.Survey == nil || rp.Survey.LastTouch[bucket] <= r.lowest) {
-		return ""
-	}
-	if rp == nil || rp.Survey == nil || rp.First == 0 {
-		return "the members stand at different indexes and no log tells what lies between"
-	}
-	if at := rp.Survey.LastTouch[bucket]; at > r.lowest {
-		return fmt.Sprintf("entry %d, above the common index %d, can change this bucket", at, r.lowest)
-	}
-	if rp.First > r.lowest+1 {
-		return fmt.Sprintf("the logs begin at %d, above the common index %d", rp.First, r.lowest)
-	}
-	return ""
+// whole lists the members whose rows of the bucket can all be read: what a damaged page hides is neither equal nor different.
+func (r *Result) whole(bucket string) []int {
+	return slices.DeleteFunc(r.taking(), func(i int) bool {
+		return slices.ContainsFunc(r.Members[i].DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == bucket })
+	})
 }

@@ -9,29 +9,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// leaseTTLs are the rows of leases that legally differ between members: a server raises a TTL to its own minimum, and stores remaining
-// TTLs or does not.
-func (r *Result) leaseTTLs(o Options) []Row {
-	take := r.taking()
-	if len(take) < 2 {
-		return nil
-	}
-	b := Bucket{Only: make([]int, len(r.Members))}
-	b.tabulate(r, take, func(m *evidence.Member) map[string]string {
-		out := map[string]string{}
-		for _, l := range m.DB.Leases {
-			out[l.ID.String()] = fmt.Sprintf("TTL %d s", l.TTL)
-			if l.RemainingTTL != 0 {
-				out[l.ID.String()] += fmt.Sprintf(", remaining %d s", l.RemainingTTL)
-			}
-		}
-		return out
-	}, o)
-	return slices.DeleteFunc(b.Rows, func(row Row) bool {
-		return slices.ContainsFunc(take, func(i int) bool { return row.Cells[i] == nil }) // a lease that is missing is told by the bucket
-	})
-}
-
 // v2Store compares the v2 store in the newest sound .snap files: members, removed members, cluster version and keys of v2 clients. Up
 // to 3.5 a server boots with it. Files of different indexes are held against each other only as far as no entry between them can have
 // changed it; nil when fewer than two sources have one.

@@ -15,6 +15,7 @@ func (s *Survey) noteBeyond(it *item, old bool) {
 	for _, b := range buckets {
 		s.LastTouch[b] = it.entry.Index
 	}
+	s.rows.note(it.entry.Index, it.req)
 	if len(buckets) > 0 {
 		s.beyond = append(s.beyond, it.req)
 	}

@@ -52,6 +52,9 @@ type Survey struct {
 	beyond []*dumplog.Request
 	// writers count the entries that may write keys, by where members stand.
 	writers []*writers
+	// rows are the entries that may change rows of small buckets, state what they last said of a row.
+	rows  *rowTouches
+	state *lastStates
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
 	prefixes map[uint16]dumplog.ID
 }
@@ -91,7 +94,8 @@ type Undecodable struct {
 // survey reads the merged log once.
 func survey(ctx context.Context, r *Result) (*Survey, error) {
 	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{}, LastTouch: map[string]uint64{},
-		Served: map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, writers: newWriters(r), prefixes: map[uint16]dumplog.ID{}}
+		Served: map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, writers: newWriters(r), rows: newRowTouches(r.Common), state: newLastStates(),
+		prefixes: map[uint16]dumplog.ID{}}
 	for _, m := range r.Members {
 		ms := &m.Member.Membership
 		for _, ids := range [][]dumplog.ID{ms.Voters, ms.Learners, ms.Removed, ms.V2, ms.Bucket, {m.Member.MemberID}} {
@@ -168,6 +172,8 @@ func (s *Survey) note(it *item) {
 	for _, b := range touches(it.req) {
 		s.LastTouch[b] = it.entry.Index
 	}
+	s.rows.note(it.entry.Index, it.req)
+	s.noteState(it.entry.Index, it.req)
 	if writesKeys(it.req.Kind) || it.req.Compaction != nil || len(touches(it.req)) > 0 && it.req.Publishes() == nil {
 		s.LastChange = it.entry.Index
 	}

@@ -1,0 +1,230 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// witness is what shows that a member's version of a row is wrong.
+type witness struct {
+	pos           int
+	why, expected string
+}
+
+// witnesses asks, in this order: the log, the rest of the same database, and the database one transaction earlier. The first that names a
+// member answers; none of them counts votes.
+func (in *Input) witnesses(bucket string, row *diff.Row, at []int) []witness {
+	for _, ask := range []func(string, *diff.Row, []int) []witness{in.byReplay, in.byLog, in.byDatabase, in.byLastTransaction} {
+		if ws := ask(bucket, row, at); len(ws) > 0 && len(ws) < len(at) {
+			return ws
+		}
+	}
+	return nil
+}
+
+// byReplay: rows that the replay of the member's log gives otherwise.
+func (in *Input) byReplay(bucket string, row *diff.Row, at []int) []witness {
+	if in.Replay == nil || row.Kind == diff.PasswordRow {
+		return nil
+	}
+	var out []witness
+	for _, pos := range at {
+		r := in.Replay.Members[pos]
+		if !r.Checked {
+			continue
+		}
+		for _, d := range r.StateDiffs {
+			if d.Bucket == bucket && sameRowKey(d.Key, string(row.Key)) {
+				out = append(out, witness{pos, fmt.Sprintf("the log gives row %s another content", d.Key), d.Expected})
+				break
+			}
+		}
+		if bucket != "lease" || len(out) > 0 && out[len(out)-1].pos == pos {
+			continue
+		}
+		for _, x := range r.LeaseFaults {
+			if dumplog.ID(uint64(x.ID)).String() != string(row.Key) || row.Kind != diff.WholeRow {
+				continue
+			}
+			if x.Kept && x.Reason != replay.ReasonNone && x.Reason != replay.ReasonLease {
+				continue // its line refuses the revoke
+			}
+			w := witness{pos, fmt.Sprintf("entry %d granted the lease and none ended it", x.Granted), "granted"}
+			if x.Kept {
+				w = witness{pos, fmt.Sprintf("entry %d revoked the lease", x.Index), "absent"}
+			}
+			out = append(out, w)
+			break
+		}
+	}
+	return out
+}
+
+// sameRowKey compares the key of a row as the replay names it and as the comparison does: they differ for alarms.
+func sameRowKey(a, b string) bool {
+	if a == b {
+		return true
+	}
+	name, id, ok := strings.Cut(a, " of ")
+	return ok && b == id+" "+name
+}
+
+// byLog: what entries of the log last said of the row, whatever came before the log begins.
+func (in *Input) byLog(bucket string, row *diff.Row, at []int) []witness {
+	if in.Replay == nil || in.Replay.Survey == nil {
+		return nil
+	}
+	var want string
+	var index uint64
+	switch {
+	case row.Kind == diff.PasswordRow:
+		return in.passwordWitness(row)
+	case bucket == "alarm":
+		want, index = in.alarmByLog(string(row.Key))
+	case bucket == "cluster" && string(row.Key) == "clusterVersion":
+		want, index = in.versionByLog(in.appliedByAll(at))
+	case bucket == "auth" && string(row.Key) == "authEnabled":
+		return in.authWitness(row, at)
+	case bucket == "lease" && row.Kind == diff.TTLRow:
+		return in.ttlWitness(string(row.Key), at)
+	}
+	if index == 0 || index > in.appliedByAll(at) {
+		return nil
+	}
+	var out []witness
+	for _, pos := range at {
+		if text := cellOr(row.Cells[pos], "absent"); text != want {
+			out = append(out, witness{pos, fmt.Sprintf("entry %d says %s", index, want), want})
+		}
+	}
+	return out
+}
+
+func cellOr(c *diff.Cell, absent string) string {
+	if c == nil {
+		return absent
+	}
+	return c.Text
+}
+
+// appliedByAll is the index that all of them have certainly applied.
+func (in *Input) appliedByAll(at []int) uint64 {
+	low := in.Members[at[0]].AppliedMin
+	for _, pos := range at {
+		low = min(low, in.Members[pos].AppliedMin)
+	}
+	return low
+}
+
+func (in *Input) passwordWitness(row *diff.Row) []witness {
+	var out []witness
+	for _, p := range in.Diff.Passwords {
+		if p.User != string(row.Key) {
+			continue
+		}
+		for _, pos := range p.Wrong {
+			out = append(out, witness{pos, p.Why, "the hash that the log gives"})
+		}
+	}
+	return out
+}
+
+// alarmByLog is the state of the alarm after the last entry about it.
+func (in *Input) alarmByLog(key string) (text string, index uint64) {
+	for _, a := range in.Replay.Survey.Alarms() {
+		if a.Member.String()+" "+evidence.AlarmName(a.Type) != key {
+			continue
+		}
+		if a.Raised {
+			return "raised", a.Index
+		}
+		return "absent", a.Index
+	}
+	return "", 0
+}
+
+// versionByLog is the cluster version that the log last set up to an index.
+func (in *Input) versionByLog(applied uint64) (version string, index uint64) {
+	for _, v := range in.Replay.Survey.Versions {
+		if v.Index <= applied {
+			version, index = v.Version, v.Index
+		}
+	}
+	return version, index
+}
+
+// ttlWitness: a TTL below the one that the grant asks for.
+func (in *Input) ttlWitness(key string, at []int) []witness {
+	var out []witness
+	for _, pos := range at {
+		if in.Replay == nil {
+			break
+		}
+		for _, l := range in.Replay.Members[pos].Leases {
+			if dumplog.ID(uint64(l.ID)).String() == key && l.Stored < l.Asked {
+				out = append(out, witness{pos, fmt.Sprintf("entry %d asks for %d s", l.Index, l.Asked), fmt.Sprintf("at least %d s", l.Asked)})
+			}
+		}
+	}
+	return out
+}
+
+// byDatabase: what else the member's database says of the row: live keys that name a lease which is not there, and buckets that every
+// server makes and that are gone.
+func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
+	var out []witness
+	for _, pos := range at {
+		m := in.Members[pos]
+		if row.Cells[pos] != nil {
+			continue
+		}
+		if slices.Contains(m.DB.Handle.MissingBuckets(), bucket) && slices.ContainsFunc(at, func(o int) bool { return row.Cells[o] != nil }) {
+			out = append(out, witness{pos, "the bucket, which every server makes, is not there", "present"})
+			continue
+		}
+		if bucket != "lease" || m.DB.KV == nil {
+			continue
+		}
+		wanted := "lease " + string(row.Key) + " "
+		for i := range m.DB.KV.Violations {
+			if v := &m.DB.KV.Violations[i]; v.Rule == ruleLease && strings.HasPrefix(v.Expected, wanted) {
+				out = append(out, witness{pos, fmt.Sprintf("its live key %q names the lease", v.Key), "granted"})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// byLastTransaction: the database held one transaction earlier, at the same consistent index, what others hold now, and the entry at that
+// index does not touch the row. Up to 3.4 the index does not move with such rows, so this tells nothing there.
+func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []witness {
+	var out []witness
+	for _, pos := range at {
+		m := in.Members[pos]
+		if m.Version.Minor < 5 || in.Replay == nil || in.Replay.Survey == nil || !in.Replay.Covers(m.AppliedMin-1, m.AppliedMin) ||
+			in.Replay.Survey.TouchedBetween(replay.Row{Bucket: bucket, Key: string(row.Key)}, m.AppliedMin-1, m.AppliedMin) > 0 {
+			continue
+		}
+		before := m.Before()
+		if before == nil {
+			continue
+		}
+		was, held := diff.TextOf(before, bucket, row.Kind, string(row.Key))
+		if !held {
+			was = "absent"
+		}
+		now := cellOr(row.Cells[pos], "absent")
+		others := slices.ContainsFunc(at, func(o int) bool { return o != pos && cellOr(row.Cells[o], "absent") == was })
+		if was != now && others {
+			out = append(out, witness{pos, "its last transaction changed the row without an entry of the log: before that it held what others hold", was})
+		}
+	}
+	return out
+}

@@ -1,0 +1,213 @@
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// confBucket is raft's own configuration, which is compared like a bucket.
+const confBucket = "confState"
+
+// rowsFunc renders a bucket of one member as rows of text that are equal exactly when the content is.
+type rowsFunc func(m *evidence.Member) map[string]string
+
+// byRow compares a small bucket row by row. A row that differs between two members counts only when no entry between what the two have
+// applied can change it, so that a member that lags, or an older backup, does not hide the comparison of the others with each other.
+func (r *Result) byRow(b *Bucket, take []int, rows rowsFunc, rp *replay.Result, o Options) {
+	table := r.lineUp(take, rows)
+	b.Compared = len(table)
+	why := map[int]string{}
+	apart := map[[2]int]bool{}
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		row := Row{Key: []byte(key), Cells: table[key]}
+		if !r.split(b.Name, &row, take, rp, why, apart) {
+			b.Moved++
+			continue
+		}
+		b.weigh(without(take, row.Out), row, o.MaxRows)
+	}
+	equal := b.Differ == 0
+	switch {
+	case !equal || b.Moved == 0:
+		b.Equal = &equal
+	case r.someCompared(take, apart):
+		b.Equal = &equal
+		b.Limits = r.limits(why)
+	default:
+		b.Reason = r.limits(why)
+	}
+}
+
+// lineUp puts the rows of all members side by side.
+func (r *Result) lineUp(take []int, rows rowsFunc) map[string][]*Cell {
+	table := map[string][]*Cell{}
+	for _, i := range take {
+		for k, text := range rows(r.Members[i]) {
+			if table[k] == nil {
+				table[k] = make([]*Cell, len(r.Members))
+			}
+			table[k][i] = &Cell{Text: text}
+		}
+	}
+	return table
+}
+
+// split notes which members' versions of a row cannot be compared with any other that differs, and returns false when that leaves no
+// difference to judge although there is one.
+func (r *Result) split(bucket string, row *Row, take []int, rp *replay.Result, why map[int]string, apart map[[2]int]bool) bool {
+	differs, proven := false, false
+	comparable := map[int]bool{}
+	for n, i := range take {
+		for _, j := range take[n+1:] {
+			same := sameText(row.Cells[i], row.Cells[j])
+			reason := ""
+			if !same {
+				differs = true
+				reason = r.mayDiffer(replay.Row{Bucket: bucket, Key: string(row.Key)}, i, j, rp)
+			}
+			if reason == "" {
+				comparable[i], comparable[j] = true, true
+				proven = proven || !same
+				continue
+			}
+			apart[[2]int{i, j}] = true
+			late := i
+			if r.Members[j].AppliedMin < r.Members[i].AppliedMin {
+				late = j
+			}
+			why[late] = reason
+		}
+	}
+	for _, i := range take {
+		if differs && !comparable[i] {
+			row.Out = append(row.Out, i)
+		}
+	}
+	return !differs || proven
+}
+
+// mayDiffer says why the row may legally differ between two members, "" when it may not.
+func (r *Result) mayDiffer(row replay.Row, i, j int, rp *replay.Result) string {
+	a, b := r.Members[i], r.Members[j]
+	from, to := min(a.AppliedMin, b.AppliedMin), max(a.AppliedMax, b.AppliedMax)
+	if row.Bucket == confBucket { // raft's configuration follows the commit index
+		row.Bucket = "members"
+		from, to = min(a.Commit, b.Commit), max(a.Commit, b.Commit)
+	}
+	switch {
+	case from == 0:
+		return "a database does not say how far it has applied the log"
+	case from == to:
+		return ""
+	case rp == nil || rp.Survey == nil || rp.First == 0:
+		if a.AppliedMin == b.AppliedMin && a.AppliedMax == b.AppliedMax {
+			return ""
+		}
+		return fmt.Sprintf("%s and %s stand at different indexes and no log tells what lies between", a.Label(), b.Label())
+	case !rp.Covers(from, to):
+		return fmt.Sprintf("the logs do not hold all entries between %d and %d, where %s and %s stand", from, to, a.Label(), b.Label())
+	}
+	if at := rp.Survey.TouchedBetween(row, from, to); at > 0 {
+		return fmt.Sprintf("entry %d, which %s has and %s may not have applied, can change row %q", at, later(a, b).Label(), earlier(a, b).Label(), row.Key)
+	}
+	return ""
+}
+
+func earlier(a, b *evidence.Member) *evidence.Member {
+	if b.AppliedMin < a.AppliedMin {
+		return b
+	}
+	return a
+}
+
+func later(a, b *evidence.Member) *evidence.Member {
+	if b.AppliedMin < a.AppliedMin {
+		return a
+	}
+	return b
+}
+
+// someCompared tells whether two of the members were compared in every row.
+func (r *Result) someCompared(take []int, apart map[[2]int]bool) bool {
+	for n, i := range take {
+		for _, j := range take[n+1:] {
+			if !apart[[2]int{i, j}] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// limits joins the reasons, one for each member that they are about.
+func (r *Result) limits(why map[int]string) string {
+	s := ""
+	for _, i := range slices.Sorted(maps.Keys(why)) {
+		if s != "" {
+			s += "; "
+		}
+		s += why[i]
+	}
+	return s
+}
+
+func sameText(a, b *Cell) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Text == b.Text
+}
+
+func without(take, out []int) []int {
+	if len(out) == 0 {
+		return take
+	}
+	return slices.DeleteFunc(slices.Clone(take), func(i int) bool { return slices.Contains(out, i) })
+}
+
+// Odd are the members that hold the row otherwise than more than half of those that were compared, which agree with each other. It is a
+// hint at who is wrong, and no proof: the majority can be.
+func (row *Row) Odd(compared []int) []int {
+	var most []int
+	for _, i := range compared {
+		var group []int
+		for _, j := range compared {
+			if sameText(row.Cells[i], row.Cells[j]) {
+				group = append(group, j)
+			}
+		}
+		if len(group) > len(most) {
+			most = group
+		}
+	}
+	if 2*len(most) <= len(compared) {
+		return nil
+	}
+	return without(compared, most)
+}
+
+// Compared are the positions of the members whose versions of the row were compared.
+func (r *Result) Compared(row *Row) []int { return without(r.taking(), row.Out) }
+
+// TextOf is a member's version of a row of a small bucket as the comparison renders it, false when it has none.
+func TextOf(m *evidence.Member, bucket string, kind RowKind, key string) (string, bool) {
+	var rows map[string]string
+	switch kind {
+	case TTLRow:
+		rows = ttlRows(m)
+	case PasswordRow:
+		rows = passwordRows(m)
+	default:
+		for _, b := range smallBuckets {
+			if b.name == bucket {
+				rows = b.rows(m)
+			}
+		}
+	}
+	text, ok := rows[key]
+	return text, ok
+}

@@ -1,0 +1,97 @@
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// MaxMinimumTTL is the highest TTL in seconds that a server raises shorter ones to: 1.5 times the longest election timeout that it
+// accepts (50 s), rounded up.
+const MaxMinimumTTL = 75
+
+// leaseTTLs compares the TTLs of leases that several members hold. They differ legally where a server raised a TTL to its own minimum,
+// and in the remaining TTL, which members store or not by their settings: these are rows as healthy members differ. What no minimum
+// explains counts as a difference.
+func (r *Result) leaseTTLs(b *Bucket, rp *replay.Result, o Options) {
+	take := r.whole(b.Name)
+	if len(take) < 2 {
+		return
+	}
+	table := r.lineUp(take, ttlRows)
+	ttls, lowest := r.ttls(take)
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		row := Row{Key: []byte(key), Kind: TTLRow, Cells: table[key]}
+		if slices.ContainsFunc(take, func(i int) bool { return row.Cells[i] == nil }) || allSame(row.Cells, take) {
+			continue // a lease that is missing is a row of its own
+		}
+		proven := r.split(b.Name, &row, take, rp, map[int]string{}, map[[2]int]bool{})
+		if at := without(take, row.Out); proven && !raisedOnly(ttls[key], lowest, at) {
+			b.Differ++
+			if len(b.Rows) < o.MaxRows {
+				b.Rows = append(b.Rows, row)
+			}
+			continue
+		}
+		if len(b.Normal) < o.MaxRows {
+			b.Normal = append(b.Normal, row)
+		}
+	}
+	if b.Differ > 0 {
+		equal := false
+		b.Equal, b.Reason = &equal, ""
+	}
+}
+
+func ttlRows(m *evidence.Member) map[string]string {
+	out := map[string]string{}
+	for i := range m.DB.Leases {
+		out[m.DB.Leases[i].ID.String()] = ttlText(&m.DB.Leases[i])
+	}
+	return out
+}
+
+func ttlText(l *dumpdb.Lease) string {
+	s := fmt.Sprintf("TTL %d s", l.TTL)
+	if l.RemainingTTL != 0 {
+		s += fmt.Sprintf(", remaining %d s", l.RemainingTTL)
+	}
+	return s
+}
+
+// ttls are the TTLs by lease and member, and the lowest TTL that each member stores.
+func (r *Result) ttls(take []int) (ttls map[string]map[int]int64, lowest map[int]int64) {
+	ttls, lowest = map[string]map[int]int64{}, map[int]int64{}
+	for _, i := range take {
+		for _, l := range r.Members[i].DB.Leases {
+			if ttls[l.ID.String()] == nil {
+				ttls[l.ID.String()] = map[int]int64{}
+			}
+			ttls[l.ID.String()][i] = l.TTL
+			if have, ok := lowest[i]; !ok || l.TTL < have {
+				lowest[i] = l.TTL
+			}
+		}
+	}
+	return ttls, lowest
+}
+
+// raisedOnly tells whether the TTLs of a lease differ as minimums of the members explain: whoever stores more than the lowest raised it,
+// so it stores no lease with less, and a minimum is never above what the longest election timeout gives.
+func raisedOnly(ttls map[int]int64, lowest map[int]int64, at []int) bool {
+	low := ttls[at[0]]
+	for _, i := range at {
+		low = min(low, ttls[i])
+	}
+	return !slices.ContainsFunc(at, func(i int) bool {
+		return ttls[i] > low && (ttls[i] > MaxMinimumTTL || ttls[i] > lowest[i])
+	})
+}
+
+func allSame(cells []*Cell, take []int) bool {
+	return !slices.ContainsFunc(take, func(i int) bool { return !sameText(cells[i], cells[take[0]]) })
+}

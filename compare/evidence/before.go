@@ -1,0 +1,24 @@
+package evidence
+
+// Before is the member as its database stood one transaction earlier, where that transaction left the same consistent index; nil where it
+// cannot be read or the index moved. The last transaction then changed rows without an entry of the log, or finished the entry at that
+// index. Pages of the transaction before the last are never used again by the last one, so what is read there is what stood there.
+func (m *Member) Before() *Member {
+	if !m.HasDB() || len(m.DB.Handle.Metas()) != 2 {
+		return nil
+	}
+	metas := m.DB.Handle.Metas()
+	if !metas[0].Valid || !metas[1].Valid || metas[0].Txid+1 != metas[1].Txid && metas[1].Txid+1 != metas[0].Txid || metas[0].Root == metas[1].Root {
+		return nil
+	}
+	h, err := m.DB.Handle.PreviousView()
+	if err != nil {
+		return nil
+	}
+	d := &DB{File: m.DB.File, Handle: h}
+	d.readBuckets()
+	if len(d.Damage) > 0 || d.Meta.ConsistentIndex == nil || m.DB.Meta.ConsistentIndex == nil || *d.Meta.ConsistentIndex != *m.DB.Meta.ConsistentIndex {
+		return nil
+	}
+	return &Member{Source: m.Source, MemberID: m.MemberID, ClusterID: m.ClusterID, DB: d, Version: m.Version, AppliedMin: m.AppliedMin, AppliedMax: m.AppliedMax}
+}
