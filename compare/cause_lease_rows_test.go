@@ -117,8 +117,26 @@ func TestLeaseTTLs(t *testing.T) {
 	t.Run("no single minimum", func(t *testing.T) {
 		s := script("3.5.0", 2, 2, 2)
 		s.Add(as("", 0, grantLease(10, 100)))
-		odd := editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("lease")).Put(leaseRow(10), []byte{8, 10, 16, 120}) })
-		told{class: "healthy", absent: []string{id}, violated: []string{"L04"}}.check(t, diagnoseScript(t, s, odd))
+		above := editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("lease")).Put(leaseRow(10), []byte{8, 10, 16, 120}) })
+		told{class: "latent-divergence", absent: []string{id}, violated: []string{"L04"}}.check(t, diagnoseScript(t, s, above))
+	})
+	t.Run("a minimum that was changed", func(t *testing.T) {
+		s := script("3.5.0", 2, 2, 2)
+		s.Of[0] = clustertest.ScriptMember{MinTTL: 15}
+		s.Add(as("", 0, grantLease(10, 12)))
+		first := editDB(func(tx *bbolt.Tx) error {
+			b := tx.Bucket([]byte("lease"))
+			if err := b.Put(leaseRow(7), []byte{8, 7, 16, 2}); err != nil {
+				return err
+			}
+			return b.Put(leaseRow(8), []byte{8, 8, 16, 3})
+		})
+		r := diagnoseScript(t, s, func(t *testing.T, node string) {
+			t.Helper()
+			first(t, node)
+			setMeta("term", 2)(t, node) // another transaction, so that the one before tells nothing
+		})
+		told{class: "healthy", violated: []string{"L04"}}.check(t, r)
 	})
 }
 

@@ -50,6 +50,7 @@ func Opened(ctx context.Context, set *evidence.Set, o Options) (*Comparison, err
 	for _, b := range d.Buckets {
 		c.Buckets = append(c.Buckets, c.bucket(d, &b, o))
 	}
+	c.records(d)
 	c.log(set.Members, rp)
 	return c, nil
 }
@@ -76,6 +77,29 @@ func (c *Comparison) window(d *diff.Result) {
 		}
 		c.Window.Revisions[m.Label()] = d.Revs[i]
 	}
+}
+
+// records tells of records that differ although all live keys are equal.
+func (c *Comparison) records(d *diff.Result) {
+	r := d.Records
+	if r == nil || r.Equal == nil || *r.Equal {
+		return
+	}
+	out := BucketComparison{Bucket: "records of key", Equal: r.Equal, Only: map[string]int{}, Differ: r.Differ, Compared: r.Differ, Rows: []DiffRow{}, More: r.Differ - len(r.Rows),
+		Reason: "superseded records differ, which reads at older revisions, watches and HashKV show; live keys are equal"}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		dr := DiffRow{Key: check.Bytes(row.Rev.String()), Members: map[string]*DiffCell{}}
+		for _, pos := range row.At {
+			var cell *DiffCell
+			if x := row.Cells[pos]; x != nil {
+				cell = &DiffCell{Text: x.Text}
+			}
+			dr.Members[d.Members[pos].Label()] = cell
+		}
+		out.Rows = append(out.Rows, dr)
+	}
+	c.Buckets = append(c.Buckets, out)
 }
 
 func (c *Comparison) bucket(d *diff.Result, b *diff.Bucket, o Options) BucketComparison {

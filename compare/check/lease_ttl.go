@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -42,7 +43,7 @@ func runLeaseTTLs(in *Input) Result {
 		r = in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.TTLRow }, "lease")
 	}
 	if !lower { // the log says it already, of the one that is wrong
-		fs = append(fs, r.Findings...)
+		fs = append(fs, in.ttlDifferences(r.Findings)...)
 	}
 	if checked == 0 && r.Outcome == NotChecked {
 		return Result{Reason: "no database holds a lease whose grant is in the log"}
@@ -53,12 +54,15 @@ func runLeaseTTLs(in *Input) Result {
 // ttlFindings: TTLs of one member that no minimum explains.
 func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Finding {
 	low := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}}
+	high := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}}
 	odd := Finding{Severity: Warning, Members: []string{m.Label()}}
 	lowest, _ := minimumTTL(leases)
 	for _, l := range leases {
 		switch {
 		case l.Stored < l.Asked:
 			low.add(leaseEvidence(m, l, "TTL", l.Stored, fmt.Sprintf("at least %d s, as the grant asks", l.Asked)), l.Term, l.Index)
+		case l.Stored > l.Asked && l.Stored > diff.MaxMinimumTTL:
+			high.add(leaseEvidence(m, l, "TTL", l.Stored, fmt.Sprintf("%d s, as the grant asks; no minimum is above %d s", l.Asked, diff.MaxMinimumTTL)), l.Term, l.Index)
 		case l.Stored > l.Asked && l.Stored != lowest || l.Stored == l.Asked && l.Stored < lowest:
 			odd.add(leaseEvidence(m, l, "TTL", l.Stored, fmt.Sprintf("%d s, the larger of %d s (asked) and %d s (minimum)", max(l.Asked, lowest), l.Asked, lowest)), l.Term, l.Index)
 		}
@@ -69,12 +73,55 @@ func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Fi
 		low.Explanation = "no server stores a TTL below the one in the log: the lease rows were changed by other means; these leases expire early when this member leads"
 		fs = append(fs, in.cut(low))
 	}
+	if n := len(high.Evidence); n > 0 {
+		high.Title = fmt.Sprintf("%s: %d leases have a higher TTL than their grant asks for", m.Label(), n)
+		high.Explanation = "no election timeout that a server accepts gives such a minimum: the lease rows were changed by other means; these leases expire late when this member leads"
+		fs = append(fs, in.cut(high))
+	}
 	if n := len(odd.Evidence); n > 0 {
 		odd.Title = fmt.Sprintf("%s: TTLs were raised to more than one minimum", m.Label())
 		odd.Explanation = "the election timeout of the member was changed between two starts, or its lease rows were"
 		fs = append(fs, in.cut(odd))
 	}
 	return fs
+}
+
+// ttlDifferences lowers what the comparison of members found to a warning where changed election timeouts could explain it too: all TTLs
+// are within what a minimum can be, and nothing shows which member is wrong.
+func (in *Input) ttlDifferences(fs []Finding) []Finding {
+	if len(fs) == 0 {
+		return nil
+	}
+	b := in.Diff.Find("lease")
+	for i := range b.Rows {
+		row := &b.Rows[i]
+		if row.Kind != diff.TTLRow {
+			continue
+		}
+		at := in.Diff.Compared(row)
+		for _, pos := range at {
+			l := in.leaseRow(pos, string(row.Key))
+			if l == nil || l.TTL > diff.MaxMinimumTTL || len(in.witnesses(b.Name, row, at)) > 0 {
+				return fs
+			}
+		}
+	}
+	for i := range fs {
+		fs[i].Severity, fs[i].Class = Warning, ""
+		fs[i].Explanation += ". Either the election timeout of a member was changed between two starts, or lease rows were"
+	}
+	return fs
+}
+
+// leaseRow is the member's row of a lease by its ID in text, nil when there is none.
+func (in *Input) leaseRow(pos int, id string) *dumpdb.Lease {
+	m := in.Members[pos]
+	for i := range m.DB.Leases {
+		if m.DB.Leases[i].ID.String() == id {
+			return &m.DB.Leases[i]
+		}
+	}
+	return nil
 }
 
 func (f *Finding) add(e Evidence, term, index uint64) {
@@ -88,7 +135,7 @@ func (f *Finding) add(e Evidence, term, index uint64) {
 func minimumTTL(leases []replay.LeaseFact) (int64, bool) {
 	count := map[int64]int{}
 	for _, l := range leases {
-		if l.Stored > l.Asked {
+		if l.Stored > l.Asked && l.Stored <= diff.MaxMinimumTTL {
 			count[l.Stored]++
 		}
 	}

@@ -85,6 +85,7 @@ func stateChecks() []Check {
 		sameOutcome,
 		revisionsEqual,
 		keysEqual,
+		recordsEqual,
 		leasesEqual,
 		leasesOfKeysExist,
 		memberListsEqual,

@@ -32,6 +32,8 @@ type Result struct {
 	LeftOut map[int]string
 	Note    string
 	Buckets []Bucket
+	// Records compares the records of bucket key one by one; nil before that was done.
+	Records *Records
 	// Passwords are the users whose password hashes differ.
 	Passwords []Password
 }
@@ -141,7 +143,10 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	if v := r.v2Store(rp, o); v != nil {
 		r.Buckets = append(r.Buckets, *v)
 	}
-	return r, nil
+	if key.Equal == nil || *key.Equal {
+		r.Records, err = r.CompareRecords(ctx, o)
+	}
+	return r, err
 }
 
 // TookPart tells whether a member took part in the comparison of a bucket.

@@ -1,0 +1,198 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+var recordsEqual = Check{
+	ID: "K12", Title: "all members hold the same records of every revision that they have not compacted",
+	Doc: `Bucket key keeps superseded records and tombstones until a compaction removes them: reads at older revisions, watches and HashKV use them.
+All members write the same record at a revision, byte by byte, so a record that differs was changed on a member by other means, even when all
+live keys are equal; HashKV at that revision then differs as well. Records are compared between members that hold the revision and have not
+compacted it, and values at or below the compact revision between members that finished the same compaction.
+The wrong member is named by the replay of its log, by its own history (K04), or by its last transaction, where that changed the record. Which
+value most members hold is a hint only.
+Not checked where live keys differ already: then histories parted, and K01, K03 and K06 say where.`,
+	Needs: NeedDB | NeedTwo,
+	Run:   runRecordsEqual,
+}
+
+func runRecordsEqual(in *Input) Result {
+	if in.Diff == nil {
+		return Result{Reason: "the databases could not be compared"}
+	}
+	if b := in.Diff.Find("key"); b != nil && b.Equal != nil && !*b.Equal {
+		return Result{Reason: "live keys differ already"}
+	}
+	r := in.Diff.Records
+	switch {
+	case r == nil:
+		return Result{Reason: "the records were not compared"}
+	case r.Equal == nil:
+		return Result{Reason: r.Reason}
+	case *r.Equal:
+		return Result{Outcome: Holds}
+	}
+	return Result{Outcome: Violated, Findings: []Finding{in.recordsFinding(r)}}
+}
+
+func (in *Input) recordsFinding(r *diff.Records) Finding {
+	first := &r.Rows[0]
+	f := Finding{Severity: Error, Class: "data-divergence", At: At{Revision: &Rev{Main: first.Rev.Main, Sub: first.Rev.Sub}},
+		Title: fmt.Sprintf("%d records of bucket key differ between members, the first at revision %s", r.Differ, first.Rev)}
+	wrong, odd, all := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	var why []string
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		for _, pos := range row.At {
+			all[pos] = true
+		}
+		for _, pos := range row.Odd() {
+			odd[pos] = true
+		}
+		ws := in.recordWitnesses(row)
+		for _, w := range ws {
+			wrong[w.pos] = true
+			if said := in.Members[w.pos].Label() + ": " + w.why; len(why) < maxWhy && !slices.Contains(why, said) {
+				why = append(why, said)
+			}
+		}
+		f.Evidence = append(f.Evidence, in.recordEvidence(row, ws)...)
+	}
+	f.More = r.Differ - len(r.Rows)
+	named := all
+	if len(wrong) > 0 {
+		named = wrong
+		f.Title += ", wrong on " + strings.Join(in.labelsAt(wrong), ", ")
+	}
+	f.Members, f.Odd = in.labelsAt(named), in.labelsAt(odd)
+	f.Explanation = "all members write the same bytes at a revision" + in.hashText(slices.Sorted(maps.Keys(all)))
+	switch {
+	case len(why) > 0:
+		f.Explanation += ". " + strings.Join(why, "; ")
+	case len(odd) > 0:
+		f.Explanation += fmt.Sprintf(". %s differs from the majority, which agrees; that is a hint and no proof", strings.Join(f.Odd, ", "))
+	default:
+		f.Explanation += ". Nothing shows which of them is right"
+	}
+	return in.cut(f)
+}
+
+// hashText gives HashKV where members have it at one revision and one compact revision.
+func (in *Input) hashText(at []int) string {
+	var first *dumpdb.HashKV
+	var parts []string
+	for _, pos := range at {
+		h := in.Members[pos].DB.HashKV
+		if h == nil || first != nil && (h.Rev != first.Rev || h.CompactRev != first.CompactRev) {
+			continue
+		}
+		first = h
+		parts = append(parts, fmt.Sprintf("%s %d", in.Members[pos].Label(), h.Hash))
+	}
+	if len(parts) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("; HashKV at revision %d, compact revision %d: %s", first.Rev, first.CompactRev, strings.Join(parts, ", "))
+}
+
+func (in *Input) recordEvidence(row *diff.RecordRow, ws []witness) []Evidence {
+	var first, rest []Evidence
+	for _, pos := range row.At {
+		m := in.Members[pos]
+		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Key: Bytes(row.Key), Field: "revision " + row.Rev.String(), Observed: "absent", Expected: "equal on all members",
+			Show: showDB(m, fmt.Sprintf("key --from-rev %d --to-rev %d", row.Rev.Main, row.Rev.Main))}
+		if c := row.Cells[pos]; c != nil {
+			e.Observed, e.Page, e.Offset = c.Text+" (record sha256 "+c.Sum+")", Uint64(c.Page), Int64(c.Offset)
+		}
+		if i := slices.IndexFunc(ws, func(w witness) bool { return w.pos == pos }); i >= 0 {
+			if ws[i].expected != "" {
+				e.Expected = ws[i].expected
+			}
+			first = append(first, e)
+			continue
+		}
+		rest = append(rest, e)
+	}
+	return append(first, rest...)
+}
+
+// recordWitnesses names the members whose version of a record is shown to be wrong.
+func (in *Input) recordWitnesses(row *diff.RecordRow) []witness {
+	for _, ask := range []func(*diff.RecordRow) []witness{in.recordByReplay, in.recordByHistory, in.recordByLastTransaction} {
+		if ws := ask(row); len(ws) > 0 && len(ws) < len(row.At) {
+			return ws
+		}
+	}
+	return nil
+}
+
+func (in *Input) recordByReplay(row *diff.RecordRow) []witness {
+	if in.Replay == nil {
+		return nil
+	}
+	var out []witness
+	for _, e := range in.Replay.Events {
+		for _, pos := range row.At {
+			if o := e.Outcomes[pos]; o.Rev == row.Rev.Main && o.State == replay.Contradicted {
+				out = append(out, witness{pos, fmt.Sprintf("entry %d wrote another record", e.Index), "what the entry writes"})
+			}
+		}
+	}
+	return out
+}
+
+// recordByHistory: records that contradict the history of their own database.
+func (in *Input) recordByHistory(row *diff.RecordRow) []witness {
+	var out []witness
+	for _, pos := range row.At {
+		kv := in.Members[pos].DB.KV
+		if kv == nil {
+			continue
+		}
+		i := slices.IndexFunc(kv.Violations, func(v dumpdb.Violation) bool { return v.Rev == row.Rev && v.Rule != ruleLease })
+		if i >= 0 {
+			out = append(out, witness{pos, "its own history has no place for the record: " + kv.Violations[i].Rule, kv.Violations[i].Expected})
+		}
+	}
+	return out
+}
+
+// recordByLastTransaction: one transaction earlier, at the same consistent index, the record was another, and equal to that of others. A
+// server never changes a record, in no release.
+func (in *Input) recordByLastTransaction(row *diff.RecordRow) []witness {
+	var out []witness
+	for _, pos := range row.At {
+		before := in.Members[pos].Before()
+		if before == nil {
+			continue
+		}
+		was, now := recordOf(before, row.Rev), row.Cells[pos]
+		if was == nil || now != nil && was.Sum == now.Sum {
+			continue
+		}
+		if slices.ContainsFunc(row.At, func(o int) bool { return o != pos && row.Cells[o] != nil && row.Cells[o].Sum == was.Sum }) {
+			out = append(out, witness{pos, "its last transaction changed the record, which no server does: before that it was what others hold", was.Text})
+		}
+	}
+	return out
+}
+
+// recordOf reads one record, nil when it is not there or does not decode.
+func recordOf(m *evidence.Member, rev dumpdb.Rev) *diff.RecordCell {
+	for rec, err := range m.DB.Handle.Query(context.Background(), dumpdb.Query{FromRev: rev.Main, ToRev: rev.Main}) {
+		if err == nil && rec.Err == nil && rec.Rev == rev {
+			return diff.CellOf(&rec)
+		}
+	}
+	return nil
+}

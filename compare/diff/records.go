@@ -1,0 +1,266 @@
+package diff
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// Records is the comparison of the records of bucket key one by one, superseded ones and tombstones too. A record is compared between
+// members that both hold its revision and have not compacted it; at or below a compaction that several have finished, between those.
+type Records struct {
+	// Equal is nil when nothing could be compared; Reason says why.
+	Equal  *bool
+	Reason string
+	// Differ counts records that differ, Rows are the first of them in revision order.
+	Differ int
+	Rows   []RecordRow
+}
+
+// RecordRow is a record that differs between members. Cells are by member; nil where the member has no record at that revision. At are
+// the members that were compared.
+type RecordRow struct {
+	Rev   dumpdb.Rev
+	Key   []byte
+	At    []int
+	Cells []*RecordCell
+}
+
+// RecordCell is one member's version of a record.
+type RecordCell struct {
+	Page   uint64
+	Offset int64
+	// Sum is the digest of the stored bytes, Text says what they hold, without the value.
+	Sum, Text string
+}
+
+// maxRecordRows bounds the records that are listed when Options do not.
+const maxRecordRows = 50
+
+// CompareRecords compares the records of all members. Members whose records are proven to be equal are read once, and nothing is read when
+// all are.
+func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error) {
+	out := &Records{}
+	take := slices.DeleteFunc(r.taking(), func(i int) bool { return r.Members[i].DB.KVDamaged })
+	if len(take) < 2 {
+		out.Reason = "fewer than two databases can be read"
+		return out, nil
+	}
+	equal := true
+	out.Equal = &equal
+	distinct := r.distinctRecords(take)
+	if len(distinct) < 2 {
+		return out, nil
+	}
+	if o.MaxRows == 0 {
+		o.MaxRows = maxRecordRows
+	}
+	from := int64(0)
+	if _, same := r.sameRecords(ctx, take); same {
+		from = r.Revs[take[0]] + 1
+	}
+	m := newRecordMerge(r, take, distinct, from)
+	defer m.stop()
+	for n := 0; m.next(); n++ {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		m.weigh(out, o.MaxRows)
+	}
+	if m.err != nil {
+		return nil, m.err
+	}
+	equal = out.Differ == 0
+	return out, nil
+}
+
+// distinctRecords names for each set of members with the same records, by the hash that reading them gave, the first.
+func (r *Result) distinctRecords(take []int) []int {
+	var out []int
+	for _, i := range take {
+		d := r.Members[i].DB
+		if !slices.ContainsFunc(out, func(j int) bool {
+			o := r.Members[j].DB
+			return d.RecordsHash != "" && d.RecordsHash == o.RecordsHash && r.Members[i].CompactRevision() == r.Members[j].CompactRevision()
+		}) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// recordMerge walks the records of several members in revision order.
+type recordMerge struct {
+	r       *Result
+	cursors []*recordCursor
+	// as names for each member that takes part the cursor that reads its records.
+	take []int
+	as   map[int]*recordCursor
+	// rev is the revision that the merge stands at.
+	rev dumpdb.Rev
+	err error
+}
+
+type recordCursor struct {
+	member *evidence.Member
+	pull   func() (dumpdb.Revision, error, bool)
+	stop   func()
+	rec    dumpdb.Revision
+	ok     bool
+}
+
+func newRecordMerge(r *Result, take, distinct []int, from int64) *recordMerge {
+	m := &recordMerge{r: r, take: take, as: map[int]*recordCursor{}}
+	for _, i := range distinct {
+		c := &recordCursor{member: r.Members[i]}
+		c.pull, c.stop = iter.Pull2(r.Members[i].DB.Handle.RevisionsFrom(dumpdb.Rev{Main: from}))
+		c.advance(m)
+		m.cursors = append(m.cursors, c)
+		m.as[i] = c
+	}
+	for _, i := range take {
+		for n := 0; m.as[i] == nil; n++ {
+			if d := r.Members[i].DB; d.RecordsHash == r.Members[distinct[n]].DB.RecordsHash {
+				m.as[i] = m.cursors[n]
+			}
+		}
+	}
+	return m
+}
+
+func (m *recordMerge) stop() {
+	for _, c := range m.cursors {
+		c.stop()
+	}
+}
+
+// advance goes to the next record that decodes; others are told by the check of the history.
+func (c *recordCursor) advance(m *recordMerge) {
+	for {
+		rec, err, ok := c.pull()
+		if err != nil {
+			m.err, c.ok = fmt.Errorf("%s: %w", c.member.Label(), err), false
+			return
+		}
+		if c.rec, c.ok = rec, ok; !ok || rec.Err == nil {
+			return
+		}
+	}
+}
+
+// next sets the lowest revision that is not yet done and returns false at the end.
+func (m *recordMerge) next() bool {
+	found := false
+	for _, c := range m.cursors {
+		if c.ok && (!found || compareRevs(c.rec.Rev, m.rev) < 0) {
+			m.rev, found = c.rec.Rev, true
+		}
+	}
+	return found && m.err == nil
+}
+
+func compareRevs(a, b dumpdb.Rev) int {
+	return cmp.Or(cmp.Compare(a.Main, b.Main), cmp.Compare(a.Sub, b.Sub))
+}
+
+// weigh compares the versions of the record at the revision and goes on to the next.
+func (m *recordMerge) weigh(out *Records, maxRows int) {
+	at, compacted := m.participants()
+	differ := false
+	var first *recordCursor
+	for _, i := range at {
+		c := m.as[i]
+		if compacted && (!m.holds(c) || c.rec.Tombstone) {
+			continue
+		}
+		if first == nil {
+			first = c
+			continue
+		}
+		differ = differ || m.holds(c) != m.holds(first) || m.holds(c) && !sameRecord(&c.rec, &first.rec)
+	}
+	if differ {
+		out.Differ++
+		if len(out.Rows) < maxRows {
+			out.Rows = append(out.Rows, m.row(at))
+		}
+	}
+	for _, c := range m.cursors {
+		if m.holds(c) {
+			c.advance(m)
+		}
+	}
+}
+
+// participants are the members whose databases must hold the record alike. At or below a compact revision (compacted) these are the members
+// that finished the highest compaction that concerns it, and what only some of them hold there proves nothing.
+func (m *recordMerge) participants() (at []int, compacted bool) {
+	highest := int64(0)
+	for _, i := range m.take {
+		x := m.r.Members[i]
+		if comp := x.CompactRevision(); m.rev.Main > comp && m.rev.Main <= x.CurrentRevision() {
+			at = append(at, i)
+		} else if m.rev.Main <= comp {
+			highest = max(highest, comp)
+		}
+	}
+	if len(at) >= 2 || highest == 0 {
+		return at, false
+	}
+	at = nil
+	for _, i := range m.take {
+		meta := &m.r.Members[i].DB.Meta
+		if meta.FinishedCompact != nil && meta.FinishedCompact.Main == highest && m.r.Members[i].CompactRevision() == highest {
+			at = append(at, i)
+		}
+	}
+	return at, true
+}
+
+func (m *recordMerge) holds(c *recordCursor) bool { return c.ok && c.rec.Rev == m.rev }
+
+func sameRecord(a, b *dumpdb.Revision) bool {
+	return a.Tombstone == b.Tombstone && bytes.Equal(a.Raw, b.Raw)
+}
+
+func (m *recordMerge) row(at []int) RecordRow {
+	row := RecordRow{Rev: m.rev, At: at, Cells: make([]*RecordCell, len(m.r.Members))}
+	for _, i := range at {
+		c := m.as[i]
+		if !m.holds(c) {
+			continue
+		}
+		row.Cells[i] = CellOf(&c.rec)
+		if row.Key == nil {
+			row.Key = slices.Clone(c.rec.KV.Key)
+		}
+	}
+	return row
+}
+
+// CellOf renders a record.
+func CellOf(rec *dumpdb.Revision) *RecordCell {
+	kv := &rec.KV
+	text := fmt.Sprintf("key %q create %d mod %d version %d lease %x value <len %d sha256 %s>", kv.Key, kv.CreateRevision, kv.ModRevision, kv.Version, uint64(kv.Lease), len(kv.Value), Digest(kv.Value))
+	if rec.Tombstone {
+		text = fmt.Sprintf("tombstone of key %q", kv.Key)
+	}
+	return &RecordCell{Page: rec.Page, Offset: rec.Offset, Sum: Digest(rec.Raw), Text: text}
+}
+
+// Odd are the members that hold the record otherwise than more than half of those that were compared, which agree; a hint, no proof.
+func (row *RecordRow) Odd() []int {
+	r := Row{Cells: make([]*Cell, len(row.Cells))}
+	for i, c := range row.Cells {
+		if c != nil {
+			r.Cells[i] = &Cell{Text: c.Sum + c.Text}
+		}
+	}
+	return r.Odd(row.At)
+}
