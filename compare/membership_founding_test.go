@@ -163,7 +163,7 @@ func TestRestoredClusters(t *testing.T) {
 		{name: "one member restored and started", tell: restoredAlone(true), class: "member-lost-data", cause: "restored-one-member-only", certainty: "proof", not: []string{"same-token-twin-clusters"}},
 		{name: "a joiner without the base", tell: joiner(false), class: "data-divergence", cause: "restored-base-missing-on-joiners", certainty: "proof"},
 		{name: "a joiner that received the base", tell: joiner(true), class: "healthy"},
-		{name: "old members kept", tell: keptMembers(false), class: "membership", cause: "restore-keeps-old-members", certainty: "proof"},
+		{name: "old members kept", tell: keptMembers(false), class: "membership", cause: "zombie-members-v3-bucket", certainty: "proof", causes: []string{"restore-keeps-old-members"}},
 		{name: "a member was added after the restore", tell: keptMembers(true), class: "healthy", not: []string{"restore-keeps-old-members"}},
 	})
 }

@@ -81,8 +81,8 @@ func TestMemberRows(t *testing.T) {
 		fine("the update was refused", rows("3.6.0", member(own(a2), name, client), to(own(a3)), all...)),
 		fine("a forced start added it", rows("3.6.0", member(own(a2), name, client), []raftpb.ConfChange{{Type: raftpb.ConfChangeAddNode, NodeID: a2,
 			Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://localhost:2380","http://localhost:7001"]}`, a2)}}, all...)),
-		warned("another name", rows("3.6.0", member(own(a2), "other", client), nil, all...)),
-		warned("other client URLs", rows("3.6.0", member(own(a2), name, moved), nil, all...)),
+		bad("another name", rows("3.6.0", member(own(a2), "other", client), nil, all...)),
+		bad("other client URLs", rows("3.6.0", member(own(a2), name, moved), nil, all...)),
 		fine("no name", rows("", fmt.Sprintf(`{"id":%d,"peerURLs":[%q]}`, a2, own(a2)), nil, all...)),
 		fine("not applied yet", func(t *testing.T, root string) {
 			t.Helper()

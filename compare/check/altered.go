@@ -143,7 +143,7 @@ func (in *Input) outcomeAt(member int, diffs []replay.LogDiff, is func(replay.Ou
 
 func (in *Input) alteredFinding(a *altered) Finding {
 	first := a.diffs[0]
-	names := in.labelsAt(a.odd)
+	names := in.labelsOf(a.odd)
 	f := Finding{Severity: Critical, Class: "wal-damage", Members: names, At: At{Term: in.termAt(first.Index), Index: first.Index}}
 	what := fmt.Sprintf("entry %d", first.Index)
 	if n := len(a.diffs); n > 1 {
@@ -172,7 +172,7 @@ func (in *Input) alteredFinding(a *altered) Finding {
 	return in.cut(f)
 }
 
-func (in *Input) labelsAt(positions []int) []string {
+func (in *Input) labelsOf(positions []int) []string {
 	out := []string{}
 	for _, i := range positions {
 		out = append(out, in.Members[i].Label())

@@ -98,7 +98,9 @@ var learnerFlags = Check{
 	ID: "M07", Title: "bucket members and raft agree on who is a learner, and none is both member and removed",
 	Doc: `isLearner in bucket members follows from the conf changes. Up to 3.5.19 a promotion reached only the v2 store, and an update of a
 learner's peer URLs cleared the flag up to 3.4.45, 3.5.30 and 3.6.11. From 3.6 on a server boots with the bucket, and 3.7 builds raft's voters
-from it. An ID in both members and members_removed, or in the bucket without raft knowing it, is a zombie.`,
+from it. An ID in both members and members_removed, or in the bucket without raft knowing it, is a zombie: up to 3.5 nothing shows it, and the
+upgrade to 3.6 brings it to life on all members at once, with a vote from 3.7 on. A restore by a tool of 3.4 or older leaves such rows.
+Not judged where the log has a hole between raft's newest configuration and what the database has applied.`,
 	Needs: NeedDB | NeedLog,
 	Run:   runLearnerFlags,
 }
@@ -151,8 +153,8 @@ func (in *Input) learnerFinding(m *evidence.Member, row *dumpdb.Member) *Finding
 	case !ms.IsVoter(id) && !slices.Contains(ms.Learners, id):
 		f.Title, ev.Field = fmt.Sprintf("%s: member %s is in bucket members, raft does not know it", m.Label(), id), "zombie"
 		ev.Observed, ev.Expected = "in members", "a voter or learner of raft's configuration"
-		if m.Version.Minor < 6 && Restored(m) {
-			f.Severity, f.Class = Warning, "" // what restores of 3.4 and older leave; up to 3.5 a server lists members by the v2 store
+		if !ms.RaftWhole {
+			return nil // the conf change that added it may be among the entries that are gone
 		}
 	default:
 		return nil

@@ -49,7 +49,7 @@ func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Findi
 	bad := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()},
 		Explanation: "the revoke is in the log and at or below what the member has applied; lease and keys live on there"}
 	legal := Finding{Severity: Warning, Members: []string{m.Label()},
-		Explanation: "the rules of this line refuse the revoke, so lease and keys live on; members of another line may have executed it"}
+		Explanation: "this etcd version rejects the revoke, so the lease and its keys remain; members on another version may have applied it"}
 	for _, x := range r.LeaseFaults {
 		if !x.Kept {
 			continue
@@ -68,6 +68,9 @@ func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Findi
 	for _, f := range []*Finding{&bad, &legal} {
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s: %d leases outlived their revoke", m.Label(), n)
+			if f == &legal {
+				f.Title = fmt.Sprintf("%s: the revoke of %d leases was rejected, as its etcd version does", m.Label(), n)
+			}
 			fs = append(fs, in.cut(*f))
 		}
 	}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -14,7 +15,7 @@ var memberRowsTrue = Check{
 a start. A row that says otherwise was edited or damaged, and when all databases say the same no comparison of members shows it. Wrong peer URLs cut
 the member off: from 3.6 on servers connect to what the bucket says, before that a restored or upgraded one does.
 Normal, and left out: 3.5.1 to 3.5.19 do not touch a row that is there, and up to 3.5 a start executes old changes again, so that any value that the
-log ever gave may stand; names and client URLs may be missing; changes that the server refuses (a URL that another member has, an ID that is
+log ever gave may stand; names and client URLs may be missing, and where the log does not reach back another one is a warning; changes that the server refuses (a URL that another member has, an ID that is
 removed); changes that are not applied yet; members whose addition was purged from the logs.`,
 	Needs: NeedDB | NeedLog,
 	Run:   runMemberRows,
@@ -114,11 +115,16 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 			newest = i
 		}
 	}
-	if newest < 0 || m.Version.Minor < 6 && !w.in.listOf(m).whole {
+	whole := w.in.listOf(m).whole
+	if newest < 0 || m.Version.Minor < 6 && !whole {
 		return false
 	}
+	name = name || w.in.foundedAs(m, dumplog.ID(row.ID), row.Name)
 	s := starts[newest]
-	f := Finding{Severity: Warning, At: At{Term: w.in.termAt(s.Index), Index: s.Index}, Explanation: fmt.Sprintf("the member never published that in the logs at hand, last in entry %d: the row was edited or damaged; its next start writes it anew", s.Index)}
+	f := Finding{Severity: Warning, At: At{Term: w.in.termAt(s.Index), Index: s.Index}, Explanation: fmt.Sprintf("the member never published that in the logs at hand, last in entry %d: the row was edited or damaged; its next start writes it again", s.Index)}
+	if whole { // there is no older value that a release may have left
+		f.Severity, f.Class = Error, "membership"
+	}
 	if row.Name != "" && !name {
 		w.add(m, row, "name", fmt.Sprintf("%q", row.Name), fmt.Sprintf("%q", s.Name), f)
 	}
@@ -126,6 +132,13 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 		w.add(m, row, "client URLs", fmt.Sprint(row.ClientURLs), fmt.Sprint(s.ClientURLs), f)
 	}
 	return true
+}
+
+// foundedAs tells whether the conf change that added the member names it so, as those of a founding do.
+func (in *Input) foundedAs(m *evidence.Member, id dumplog.ID, name string) bool {
+	return slices.ContainsFunc(in.confChanges(m), func(c evidence.ConfEntry) bool {
+		return c.Change.NodeID == id && c.Change.Member != nil && c.Change.Member.Name == name
+	})
 }
 
 func what(c *evidence.ConfEntry) string {

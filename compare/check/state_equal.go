@@ -115,11 +115,7 @@ func subset(a, b map[int]bool) bool {
 }
 
 func (in *Input) labelsAt(set map[int]bool) []string {
-	var out []string
-	for _, pos := range slices.Sorted(maps.Keys(set)) {
-		out = append(out, in.Members[pos].Label())
-	}
-	return out
+	return in.labelsOf(slices.Sorted(maps.Keys(set)))
 }
 
 // stateEvidence are the members' versions of a row, those that are shown to be wrong first.

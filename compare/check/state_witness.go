@@ -93,6 +93,8 @@ func (in *Input) byLog(bucket string, row *diff.Row, at []int) []witness {
 		return in.authWitness(row, at)
 	case bucket == "lease" && row.Kind == diff.TTLRow:
 		return in.ttlWitness(string(row.Key), at)
+	case row.Kind == diff.AttributesRow:
+		want, index = in.publishedBy(string(row.Key), in.appliedByAll(at))
 	}
 	if index == 0 || index > in.appliedByAll(at) {
 		return nil
@@ -147,6 +149,21 @@ func (in *Input) alarmByLog(key string) (text string, index uint64) {
 		return "absent", a.Index
 	}
 	return "", 0
+}
+
+// publishedBy is what the member last published of itself up to an index.
+func (in *Input) publishedBy(id string, applied uint64) (text string, index uint64) {
+	for member, starts := range in.Replay.Survey.Starts {
+		if member.String() != id {
+			continue
+		}
+		for _, s := range starts {
+			if s.Index <= applied {
+				text, index = diff.AttributesText(s.Name, s.ClientURLs), s.Index
+			}
+		}
+	}
+	return text, index
 }
 
 // versionByLog is the cluster version that the log last set up to an index.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -22,6 +23,7 @@ follows from the log: conf changes, what members publish at their start, version
 excepted), 3.6 takes learner promotions over from it, 3.7 does not read it.
 It is held against the log from an older .snap file on, or from the first entry, and against the other members' at one index. What the log can not
 tell is left out: keys with a time to live, conditional and in-order requests, a learner beside another, whose addition may have been refused.
+What a restore brought along, a cluster version and removed members, is not in the log and left out as well.
 A store without any key, where the log wrote some, is a warning: they were dropped on purpose or lost as a whole.
 Not checked when the log does not reach back to an older snapshot or to its first entry.`,
 	Run: runV2StoreTrue,
@@ -155,7 +157,7 @@ func (w *v2World) differences(v *dumplog.V2Store) (members, keys []v2Difference)
 	rows := maps.Clone(have)
 	maps.Copy(rows, want)
 	for _, k := range slices.Sorted(maps.Keys(rows)) {
-		if have[k] != want[k] && !w.unsure[k] {
+		if have[k] != want[k] && !w.unsure[k] && !w.fromBackup(k, want[k]) {
 			members = append(members, v2Difference{k, orText(have[k], "absent"), orText(want[k], "absent")})
 		}
 	}
@@ -172,4 +174,9 @@ func (w *v2World) differences(v *dumplog.V2Store) (members, keys []v2Difference)
 		}
 	}
 	return members, keys
+}
+
+// fromBackup tells whether a row may come from the backup that a restore began with, since the log says nothing of it.
+func (w *v2World) fromBackup(row, want string) bool {
+	return w.restored && want == "" && (row == "version" || strings.HasPrefix(row, "removed "))
 }

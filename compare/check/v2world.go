@@ -22,6 +22,9 @@ type v2World struct {
 	published map[dumplog.ID]bool
 	doubts    []string
 	mayExpire map[string]bool
+	// restored is true for the empty store of a restore: its database came with a cluster version and removed members, from which 3.6 and
+	// later build the store, and which the log does not name.
+	restored bool
 }
 
 func newV2World() *v2World {
@@ -39,6 +42,7 @@ func (w *v2World) begin(m *evidence.Member) (uint64, string) {
 		return w.beginAt(m, s.Jumps[len(s.Jumps)-1].To)
 	}
 	if s.FirstIndex == 1 && s.LastIndex >= newest.Index && (s.Start == dumplog.StartBootstrap || s.Start == dumplog.StartRestore) {
+		w.restored = s.Start == dumplog.StartRestore
 		return 0, ""
 	}
 	return w.beginAt(m, s.FirstIndex-1)

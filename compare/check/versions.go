@@ -12,6 +12,7 @@ import (
 const (
 	FieldStorageVersion = "storageVersion"
 	FieldDowngrade      = "downgrade"
+	FieldClusterVersion = "cluster version against the log"
 )
 
 var versionsFit = Check{
@@ -19,6 +20,8 @@ var versionsFit = Check{
 	Doc: `From 3.6 on meta/storageVersion names the schema of the database; a server sets it to the cluster version some seconds after it starts. A storage
 version above the cluster version, or one that differs from the other members' by a whole line, is what an unfinished downgrade or a database
 from another time leaves. A downgrade that is enabled lets only binaries of the target line join.
+A storage version that is not 3.6.0 or later, or a cluster version of another major, is one that no server writes or accepts, and a cluster
+version other than the one that the log last set was changed by other means.
 Normal: no storage version up to 3.5 and shortly after a start; one that is still below the cluster version.`,
 	Needs: NeedDB,
 	Run:   runVersionsFit,
@@ -32,6 +35,7 @@ func runVersionsFit(in *Input) Result {
 			continue
 		}
 		c, v := m.DB.Cluster, m.DB.Meta.StorageVersion
+		fs = append(fs, in.impossibleVersions(m)...)
 		if v != "" {
 			byVersion[v] = append(byVersion[v], m)
 		}
@@ -60,6 +64,48 @@ func runVersionsFit(in *Input) Result {
 		fs = append(fs, f)
 	}
 	return outcome(fs, "")
+}
+
+// newestMinor is the newest line that this program knows; versions above it are taken for damage, as no released server accepts them.
+const newestMinor = 8
+
+// firstStorageMinor is the first line that stores a storage version.
+const firstStorageMinor = 6
+
+// impossibleVersions are versions that no server writes, and a cluster version that the log does not set.
+func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
+	var fs []Finding
+	bad := func(bucket, key, observed, expected, title string) {
+		fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, Title: m.Label() + ": " + title,
+			Explanation: "no server writes this, and each one stops at its version check when it starts: the row was edited or damaged",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key, Observed: observed, Expected: expected, Show: showDB(m, bucket)}}})
+	}
+	if v := m.DB.Meta.StorageVersion; v != "" {
+		if n, ok := evidence.MinorOf(v); !ok || n < firstStorageMinor || n > newestMinor || !strings.HasSuffix(v, ".0") || strings.Count(v, ".") != 2 {
+			bad("meta", "storageVersion", v, "3.6.0 or a later line", fmt.Sprintf("storage version %s is one that no server accepts", v))
+		}
+	}
+	v := m.DB.Cluster.Version
+	if v == "" {
+		return fs
+	}
+	if n, ok := evidence.MinorOf(v); !ok || n > newestMinor {
+		bad("cluster", "clusterVersion", v, "a version of a line up to 3."+fmt.Sprint(newestMinor), fmt.Sprintf("cluster version %s is one that no server accepts", v))
+		return fs
+	}
+	if in.Replay == nil || in.Replay.Survey == nil {
+		return fs
+	}
+	want, index := in.versionByLog(m.AppliedMax)
+	if index == 0 || index > m.AppliedMin || minor(want) == minor(v) {
+		return fs
+	}
+	fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, At: At{Term: in.termAt(index), Index: index},
+		Title:       fmt.Sprintf("%s: the cluster version is %s, the log last set %s", m.Label(), v, want),
+		Explanation: "which requests the servers send, and which binaries may join, follows from it: the row was edited or damaged",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "cluster", Key: Bytes("clusterVersion"), Field: FieldClusterVersion, Observed: v,
+			Expected: fmt.Sprintf("%s, of entry %d", want, index), Show: showDB(m, "cluster")}}})
+	return fs
 }
 
 // minor is the x of a version 3.x or 3.x.y, 0 for anything else.

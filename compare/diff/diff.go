@@ -71,11 +71,12 @@ type Row struct {
 // RowKind tells what of a row is compared.
 type RowKind string
 
-// What is compared by itself: the TTL of a lease, and the password of a user.
+// What is compared by itself: the TTL of a lease, the password of a user, and what a member publishes of itself.
 const (
-	WholeRow    RowKind = ""
-	TTLRow      RowKind = "TTL"
-	PasswordRow RowKind = "password"
+	WholeRow      RowKind = ""
+	TTLRow        RowKind = "TTL"
+	PasswordRow   RowKind = "password"
+	AttributesRow RowKind = "attributes"
 )
 
 // Cell is one member's version of a row: for bucket key its revisions and value, else a description in Text.
@@ -136,6 +137,7 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	}
 	r.leaseTTLs(r.Find("lease"), rp, o)
 	r.passwords(r.Find("authUsers"), rp, o)
+	r.attributes(r.Find("members"), rp, o)
 	r.Buckets = append(r.Buckets, r.meta(o))
 	if c := r.confState(rp, o); c != nil {
 		r.Buckets = append(r.Buckets, *c)

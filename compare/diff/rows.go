@@ -201,6 +201,8 @@ func TextOf(m *evidence.Member, bucket string, kind RowKind, key string) (string
 		rows = ttlRows(m)
 	case PasswordRow:
 		rows = passwordRows(m)
+	case AttributesRow:
+		rows = attributeRows(m)
 	default:
 		for _, b := range smallBuckets {
 			if b.name == bucket {

@@ -75,7 +75,7 @@ func alarmRows(m *evidence.Member) map[string]string {
 	return out
 }
 
-// memberRows compare addresses and the learner flag; names and client URLs may legally lag in the bucket up to 3.5.
+// memberRows compare addresses and the learner flag; names and client URLs, which may legally lag, are compared by themselves.
 func memberRows(m *evidence.Member) map[string]string {
 	out := map[string]string{}
 	for _, v := range m.DB.Members {

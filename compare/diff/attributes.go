@@ -1,0 +1,65 @@
+package diff
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// attributes compares names and client URLs in bucket members, which a member publishes at each start. Releases of 3.5 may leave a row as
+// it was (3.5.1 to 3.5.19), so databases of 3.5 take no part, and what a row lacks proves nothing: it may have been written there.
+func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
+	take := slices.DeleteFunc(r.whole(b.Name), func(i int) bool {
+		minor := r.Members[i].Version.Minor
+		return minor == 0 || minor == lineOfStaleRows
+	})
+	if len(take) < 2 {
+		return
+	}
+	table := r.lineUp(take, attributeRows)
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		row := Row{Key: []byte(key), Kind: AttributesRow, Cells: table[key]}
+		have := slices.DeleteFunc(slices.Clone(take), func(i int) bool { return row.Cells[i] == nil })
+		if len(have) < 2 || allSame(row.Cells, have) || !r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{}) {
+			continue
+		}
+		for _, i := range take {
+			if row.Cells[i] == nil {
+				row.Out = append(row.Out, i)
+			}
+		}
+		for _, i := range r.taking() {
+			if !slices.Contains(take, i) {
+				row.Out = append(row.Out, i)
+			}
+		}
+		b.Differ++
+		if len(b.Rows) < o.MaxRows {
+			b.Rows = append(b.Rows, row)
+		}
+		equal := false
+		b.Equal, b.Reason = &equal, ""
+	}
+}
+
+// lineOfStaleRows is the minor with releases that do not touch a row of bucket members that is there.
+const lineOfStaleRows = 5
+
+// attributeRows leave rows out that lack a name or client URLs.
+func attributeRows(m *evidence.Member) map[string]string {
+	out := map[string]string{}
+	for _, v := range m.DB.Members {
+		if v.Name != "" && len(v.ClientURLs) > 0 {
+			out[v.ID.String()] = AttributesText(v.Name, v.ClientURLs)
+		}
+	}
+	return out
+}
+
+// AttributesText renders what a member publishes of itself.
+func AttributesText(name string, clientURLs []string) string {
+	return "name " + name + ", client URLs " + strings.Join(slices.Sorted(slices.Values(clientURLs)), ",")
+}
