@@ -135,9 +135,13 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 // blames tells whether a finding accuses this member: it names it, and not every source. A finding that names all of them says that
 // they differ, not who is wrong.
 func (c *collected) blames(f *check.Finding, label string) bool {
-	return f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label) &&
+	return !aboutCluster[f.Check] && f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label) &&
 		(len(c.in.Members) == 1 || len(f.Members) < len(c.in.Members))
 }
+
+// aboutCluster are the checks whose findings are about the cluster and name the members that took part in something: no file of theirs is
+// wrong.
+var aboutCluster = map[string]bool{"M05": true, "M08": true, "M10": true, "M11": true}
 
 // wrongState tells whether a member holds state that the log does not give, beyond effects that it lacks.
 func wrongState(x *replay.MemberResult) bool {

@@ -78,7 +78,7 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	bad := func(bucket, key, observed, expected, title string) {
 		fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, Title: m.Label() + ": " + title,
 			Explanation: "no server writes this, and each one stops at its version check when it starts: the row was edited or damaged",
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key, Observed: observed, Expected: expected, Show: showDB(m, bucket)}}})
+			Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key, Observed: observed, Expected: expected, Show: showDB(m, bucket)}}})
 	}
 	if v := m.DB.Meta.StorageVersion; v != "" {
 		if n, ok := evidence.MinorOf(v); !ok || n < firstStorageMinor || n > newestMinor || !strings.HasSuffix(v, ".0") || strings.Count(v, ".") != 2 {

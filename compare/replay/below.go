@@ -107,14 +107,11 @@ func (s *sim) arrive() {
 		}
 		s.cur.take()
 	}
-	if s.baseKnown && whole {
+	if s.fromStart && whole && s.meet.index <= s.logEnd {
 		s.compareBelow(have)
 	}
 	s.keys, s.rev, s.loose, s.kvKnown = have, s.meet.rev, false, true
 	s.res.To = s.meet.index
-	if s.baseKnown {
-		s.compact = max(s.compact, -1)
-	}
 }
 
 // compareBelow holds what the log predicts for the keys against the records of the database.

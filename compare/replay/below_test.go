@@ -11,7 +11,7 @@ import (
 func newBelow(t *testing.T, meet place, rows ...row) *bench {
 	t.Helper()
 	b := newBench(t, 6, meet.rev, rows...)
-	b.sim.met, b.sim.meet = false, meet
+	b.sim.met, b.sim.meet, b.sim.fromStart, b.sim.logEnd = false, meet, true, 100
 	return b
 }
 

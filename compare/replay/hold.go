@@ -45,6 +45,9 @@ func (s *sim) match(it *item, p prediction, ahead []*item) Outcome {
 		if here && p.touches && s.wroteAnyway(it, p, g, ahead) {
 			return s.against(it, p, g)
 		}
+		if !p.sure && it.entry.Index > s.m.AppliedMin {
+			return Outcome{State: NotApplied} // nothing shows that the member has come this far
+		}
 		return Outcome{State: p.state, Reason: p.reason}
 	}
 	switch {

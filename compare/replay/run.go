@@ -139,7 +139,7 @@ func (w *walker) pass(index uint64) {
 		at := w.levels[0]
 		w.levels = w.levels[1:]
 		for _, s := range w.sims {
-			if s == nil || at < s.meet.index || at > s.m.AppliedMax {
+			if s == nil || at < s.meet.index || at > s.m.AppliedMin {
 				continue
 			}
 			if !s.met {

@@ -34,6 +34,8 @@ type sim struct {
 	met  bool
 	// fromStart is true when the log reaches back to the first entry of a cluster that began empty.
 	fromStart bool
+	// ended is true after the first entry that the member has not applied.
+	ended bool
 	// loose is true where the model counts revisions without records and an entry's outcome was not certain.
 	loose bool
 	// alarmsUnsure is true where it is not known which alarms were raised at an entry; sawAlarm when the log has entries about them.
@@ -105,7 +107,7 @@ type alarmKey struct {
 // step executes one committed entry on the member and says how it ended.
 func (s *sim) step(it *item, ahead []*item) Outcome {
 	idx := it.entry.Index
-	if idx > s.m.AppliedMax {
+	if idx > s.m.AppliedMax || s.ended {
 		return Outcome{State: NotApplied}
 	}
 	if idx <= s.base {
@@ -131,6 +133,8 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	default:
 		o = s.other(it)
 	}
+	// Entries are applied in order: where one that writes keys was not, none after it was.
+	s.ended = o.State == NotApplied
 	s.watchUsers(it, o)
 	if o.AuthRevision == 0 {
 		o.AuthRevision = s.auth.revision
