@@ -109,7 +109,7 @@ func runLearnerFlags(in *Input) Result {
 	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
-		if !m.HasDB() || !m.Membership.RaftKnown || len(m.DB.Members) == 0 || m.AppliedMax < in.confIndexOf(m) {
+		if !m.HasDB() || !m.ConfigurationCurrent() || len(m.DB.Members) == 0 || m.AppliedMax < in.confIndexOf(m) {
 			continue
 		}
 		checked++
@@ -153,9 +153,6 @@ func (in *Input) learnerFinding(m *evidence.Member, row *dumpdb.Member) *Finding
 	case !ms.IsVoter(id) && !slices.Contains(ms.Learners, id):
 		f.Title, ev.Field = fmt.Sprintf("%s: member %s is in bucket members, raft does not know it", m.Label(), id), "zombie"
 		ev.Observed, ev.Expected = "in members", "a voter or learner of raft's configuration"
-		if !ms.RaftWhole {
-			return nil // the conf change that added it may be among the entries that are gone
-		}
 	default:
 		return nil
 	}

@@ -198,7 +198,7 @@ func (in *Input) unknownMember(m *evidence.Member) *Finding {
 		if knows(ms, m.MemberID) || slices.ContainsFunc(confChanges(o), func(c evidence.ConfEntry) bool { return c.Change.NodeID == m.MemberID }) {
 			return nil
 		}
-		if ms.RaftKnown && len(ms.Voters) > 0 && o.Commit >= m.Commit {
+		if o.ConfigurationCurrent() && len(ms.Voters) > 0 && o.Commit >= m.Commit {
 			asked = append(asked, o.Label())
 		}
 	}

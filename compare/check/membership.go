@@ -170,7 +170,7 @@ func runMemberListsAgree(in *Input) Result {
 	checked := 0
 	for _, m := range in.Members {
 		ms := &m.Membership
-		if !ms.RaftWhole || len(ms.Bucket) == 0 || m.AppliedMin < m.Commit && m.Version.Minor >= 5 {
+		if !m.ConfigurationCurrent() || len(ms.Bucket) == 0 || m.AppliedMin < m.Commit && m.Version.Minor >= 5 {
 			continue
 		}
 		checked++

@@ -222,11 +222,16 @@ func (in *Input) tookPart(o, m *evidence.Member) bool {
 	return o.Membership.Started[m.MemberID]
 }
 
-// newestConfiguration is the member whose view of raft's configuration goes furthest.
+// newestConfiguration is the member whose view of raft's configuration goes furthest. One that may lack conf changes comes after all
+// others.
 func (in *Input) newestConfiguration() *evidence.Member {
 	var best *evidence.Member
 	for _, m := range in.Members {
-		if m.Membership.RaftKnown && len(m.Membership.Voters) > 0 && m.WAL != nil && (best == nil || m.Commit > best.Commit) {
+		if !m.Membership.RaftKnown || len(m.Membership.Voters) == 0 || m.WAL == nil {
+			continue
+		}
+		if best == nil || m.ConfigurationCurrent() != best.ConfigurationCurrent() && m.ConfigurationCurrent() ||
+			m.ConfigurationCurrent() == best.ConfigurationCurrent() && m.Commit > best.Commit {
 			best = m
 		}
 	}

@@ -282,7 +282,7 @@ func (m *Member) membershipFacts() MembershipFacts {
 	if m.DB != nil && m.DB.Members != nil {
 		f.Members = m.DB.Members
 	}
-	if ms.RaftKnown && len(ms.Bucket) > 0 {
+	if m.ConfigurationCurrent() && len(ms.Bucket) > 0 {
 		raft := append(slices.Clone(ms.Voters), ms.Learners...)
 		slices.Sort(raft)
 		agree := slices.Equal(raft, ms.Bucket)

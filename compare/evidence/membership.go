@@ -13,9 +13,6 @@ type Membership struct {
 	Voters, Learners []dumplog.ID
 	// RaftKnown is false when neither a ConfState nor a log from index 1 gives that view.
 	RaftKnown bool
-	// RaftWhole is true when RaftKnown is, and the log holds every entry from that configuration up to what the database has applied: no
-	// conf change can be missing in between.
-	RaftWhole bool
 	// Removed are the members that were ever removed, from the bucket, the v2 store and the log.
 	Removed []dumplog.ID
 	// V2, Bucket and MetaConfState are the other places; nil when absent.
@@ -142,7 +139,6 @@ func (m *Member) membersFromRaft() {
 	from := m.baseConfState()
 	s := m.WAL.Summary
 	ms.RaftKnown = from > 0 || s.FirstIndex == 1
-	ms.RaftWhole = m.logWhole(from)
 	commit := max(m.ConsistentIndex(), from)
 	if s.HardState != nil {
 		commit = max(commit, s.HardState.Commit)
@@ -166,20 +162,6 @@ func (m *Member) membersFromRaft() {
 			ms.apply(c.Change)
 		}
 	}
-}
-
-// logWhole tells whether the log goes on from an index without a hole up to what the database has applied.
-func (m *Member) logWhole(from uint64) bool {
-	s := m.WAL.Summary
-	switch {
-	case m.LastIndex() < m.ConsistentIndex():
-		return false
-	case s.LastIndex <= from:
-		return from > 0
-	case s.FirstIndex > from+1:
-		return false
-	}
-	return !slices.ContainsFunc(s.Damage, func(d *dumplog.DamageError) bool { return d.LostTo == 0 && d.LostFrom > 0 || d.LostTo > from })
 }
 
 // baseConfState sets the voters and learners of the newest snapshot and returns its index, 0 when there is none.

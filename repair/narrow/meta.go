@@ -149,6 +149,9 @@ func (w *work) raftView() (*datadir.View, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !m.ConfigurationCurrent() {
+		return v, w.need(AcceptDivergence, "", fmt.Sprintf("the log of %s has a hole, or ends before what the database has applied: conf changes can be missing from raft's list", m.Label()))
+	}
 	for _, p := range w.peers() {
 		if p.Membership.RaftKnown && p.Commit >= m.Commit && !sameIDs(p.Membership.Voters, m.Membership.Voters) {
 			return v, w.need(AcceptDivergence, "", fmt.Sprintf("%s, which has come as far, knows other voters", p.Label()))

@@ -1,0 +1,52 @@
+package evidence
+
+import "github.com/etcd-medic/etcd-medic/dumplog"
+
+// ConfigurationCurrent tells whether Voters and Learners are raft's configuration at the commit index. They are what the newest ConfState
+// and the conf changes at hand give; where the log has a hole between the two, or ends before entries that the database has applied,
+// conf changes can be missing.
+func (m *Member) ConfigurationCurrent() bool {
+	if !m.Membership.RaftKnown {
+		return false
+	}
+	from := m.confStateIndex()
+	if from >= m.Commit {
+		return true
+	}
+	if m.WAL == nil || m.WAL.Summary == nil {
+		return false
+	}
+	s := m.WAL.Summary
+	if s.FirstIndex == 0 || s.FirstIndex > from+1 || s.LastIndex < m.Commit {
+		return false
+	}
+	for _, d := range s.Damage {
+		if d.LostFrom > 0 && d.LostFrom <= m.Commit && (d.LostTo == 0 || d.LostTo > from) {
+			return false
+		}
+	}
+	for _, j := range s.Jumps {
+		if j.To > from {
+			return false
+		}
+	}
+	return true
+}
+
+// confStateIndex is the index of the newest ConfState of this source, 0 when there is none.
+func (m *Member) confStateIndex() (from uint64) {
+	see := func(index uint64, cs *dumplog.ConfState) {
+		if cs != nil && len(cs.Voters) > 0 {
+			from = max(from, index)
+		}
+	}
+	if m.WAL != nil && m.WAL.Summary != nil {
+		for i := range m.WAL.Summary.Snapshots {
+			see(m.WAL.Summary.Snapshots[i].Index, m.WAL.Summary.Snapshots[i].ConfState)
+		}
+	}
+	if f := m.NewestSnap(); f != nil {
+		see(f.Index, &f.ConfState)
+	}
+	return from
+}
