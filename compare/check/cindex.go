@@ -84,7 +84,8 @@ var nothingAboveIndex = Check{
 	ID: "C03", Title: "the database holds no effect of an entry above its consistent index",
 	Doc: `From 3.5 on the consistent index is stored in the same transaction as the data, so records of a later entry can not be there. If they
 are, the next start executes these entries a second time: revisions, versions and compares then differ from the other members.
-Up to 3.4 the index legally lags behind entries without a key write.`,
+Up to 3.4 the index does not move with entries that write no key, so it may be lower than what was applied; with a key it is stored there as
+well.`,
 	Needs: NeedReplay,
 	Run: func(in *Input) Result {
 		return in.stretches(func(r *replay.MemberResult) (out []replay.Stretch) {

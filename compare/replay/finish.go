@@ -25,12 +25,28 @@ func (s *sim) finish() {
 	if lost {
 		return
 	}
+	s.keyAhead()
 	s.finishAuth()
 	s.leaseFacts()
 	s.finishLeases()
 	s.leaseFaults()
 	s.strayed = s.strayed || len(s.res.Repeats) > 0 && len(s.res.StateDiffs) > 0
 	s.finishAlarms()
+}
+
+// keyAhead: up to 3.4 the index does not move with entries that write no key, but it is stored with every one that does
+// (mvcc/kvstore_txn.go, End). The newest record being that of an entry above it means that one of the two was changed.
+func (s *sim) keyAhead() {
+	r := s.res
+	switch {
+	case s.minor == 0 || s.minor >= 5 || r.Ahead != nil || s.saved <= s.m.AppliedMin || s.rev != s.m.CurrentRevision() || s.sparse(s.rev):
+		return
+	case r.Counts[Missing]+r.Counts[Contradicted] > 0 || len(r.Extra)+len(r.Reruns) > 0:
+		return // the model and the database are not in step
+	case s.m.WAL == nil || s.m.WAL.Summary == nil || slices.ContainsFunc(s.m.WAL.Summary.Snapshots, func(x dumplog.SnapshotRecord) bool { return x.Index >= s.saved }):
+		return // a snapshot stores the index too
+	}
+	r.Ahead = &Stretch{From: s.saved, To: s.saved, First: s.rev, Last: s.rev}
 }
 
 func (s *sim) diff(bucket, key, expected, observed string) {

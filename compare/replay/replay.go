@@ -164,7 +164,7 @@ type MemberResult struct {
 	// Reruns are stretches of the log whose effects a restart applied a second time.
 	Reruns []Stretch
 	// Ahead is what the database holds of entries above its consistent index; nil when nothing. Up to 3.4 the index lags legally
-	// and this stays nil.
+	// behind entries that write no key; then this is the last entry above it that wrote one.
 	Ahead *Stretch
 	// AuthAhead are the auth entries above the consistent index that the database of a 3.5 member holds the effects of; nil when none.
 	AuthAhead *Stretch

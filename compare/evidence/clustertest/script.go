@@ -116,7 +116,7 @@ func (s *Script) ID(member int) uint64 { return uint64(synthMember + member) }
 
 // raisesAuth tells the requests that raise the auth revision when they succeed.
 func raisesAuth(r *etcdserverpb.InternalRaftRequest) bool {
-	return r != nil && (r.AuthUserAdd != nil || r.AuthUserChangePassword != nil || r.AuthUserGrantRole != nil || r.AuthRoleAdd != nil ||
+	return r != nil && (r.AuthDisable != nil || r.AuthUserAdd != nil || r.AuthUserChangePassword != nil || r.AuthUserGrantRole != nil || r.AuthRoleAdd != nil ||
 		r.AuthRoleGrantPermission != nil || r.AuthRoleDelete != nil || r.AuthUserDelete != nil)
 }
 

@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"slices"
 	"sort"
 
@@ -85,8 +86,10 @@ func (w *world) applyAuth(r *etcdserverpb.InternalRaftRequest) {
 	switch {
 	case r.AuthEnable != nil:
 		w.auth = true
+	case r.AuthDisable != nil:
+		w.auth = false
 	case r.AuthUserAdd != nil:
-		w.users[r.AuthUserAdd.Name] = &authpb.User{Name: []byte(r.AuthUserAdd.Name), Password: []byte("hash")}
+		w.users[r.AuthUserAdd.Name] = &authpb.User{Name: []byte(r.AuthUserAdd.Name), Password: hashOf(r.AuthUserAdd)}
 	case r.AuthUserDelete != nil:
 		delete(w.users, r.AuthUserDelete.Name)
 	case r.AuthUserGrantRole != nil:
@@ -172,4 +175,12 @@ func (w *world) compaction(rev int64) {
 		}
 	}
 	w.records = kept
+}
+
+// hashOf is the password hash of a new user: the one in the request, or what a member would make of a password in clear.
+func hashOf(r *etcdserverpb.AuthUserAddRequest) []byte {
+	if b, err := base64.StdEncoding.DecodeString(r.HashedPassword); err == nil && len(b) > 0 {
+		return b
+	}
+	return []byte("hash")
 }

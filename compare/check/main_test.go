@@ -1,0 +1,99 @@
+package check_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+func TestMain(m *testing.M) { evidencetest.Main(m) }
+
+// inputOf is what checks look at, of data dirs or backups; without a log there is no replay.
+func inputOf(t *testing.T, sources ...string) *check.Input {
+	t.Helper()
+	var specs []evidence.Spec
+	for _, s := range sources {
+		specs = append(specs, evidence.Spec{Name: filepath.Base(s), Where: s})
+	}
+	set, err := evidence.Open(context.Background(), specs, evidence.Options{Deep: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = set.Close() })
+	in := &check.Input{Members: set.Members, MaxRows: 20, Single: len(sources) == 1}
+	if in.Replay, err = replay.Run(context.Background(), set.Members, replay.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if in.Diff, err = diff.Run(context.Background(), set.Members, in.Replay, diff.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// run runs one check.
+func run(t *testing.T, in *check.Input, id string) check.Result {
+	t.Helper()
+	for _, c := range check.All() {
+		if c.ID != id {
+			continue
+		}
+		if why, ok := c.Applies(in); !ok {
+			return check.Result{Outcome: check.NotChecked, Reason: why}
+		}
+		r := c.Run(in)
+		if r.Outcome == "" {
+			r.Outcome = check.NotChecked
+		}
+		return r
+	}
+	t.Fatal("no check ", id)
+	return check.Result{}
+}
+
+// edit changes the database of a data dir, twice: the second transaction leaves nothing to be read of what was there before.
+func edit(t *testing.T, dir string, change func(*bbolt.Tx) error) {
+	t.Helper()
+	editOnce(t, dir, change)
+	editOnce(t, dir, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Put([]byte("another"), nil) })
+	editOnce(t, dir, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("another")) })
+}
+
+func editOnce(t *testing.T, dir string, change func(*bbolt.Tx) error) {
+	t.Helper()
+	db, err := bbolt.Open(filepath.Join(dir, "member", "snap", "db"), 0o600, &bbolt.Options{NoFreelistSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Update(change); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// accused are the members that findings of error or worse name.
+func accused(r check.Result) []string {
+	var out []string
+	for _, f := range r.Findings {
+		if f.Severity.Rank() < check.Error.Rank() {
+			continue
+		}
+		for _, m := range f.Members {
+			if !slices.Contains(out, m) {
+				out = append(out, m)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,221 @@
+package check_test
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/authpb"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+type change = func(*bbolt.Tx) error
+
+func leaseKey(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }
+
+func put(bucket, key string, value []byte) change {
+	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Put([]byte(key), value) }
+}
+
+func remove(bucket, key string) change {
+	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Delete([]byte(key)) }
+}
+
+func step(by int, user string, r *pb.InternalRaftRequest) clustertest.Step {
+	return clustertest.Step{By: by, User: user, Req: r}
+}
+
+func putKey(key string, lease int64) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte(key), Value: []byte("v"), Lease: lease}}
+}
+
+func grant(id, ttl int64) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{LeaseGrant: &pb.LeaseGrantRequest{ID: id, TTL: ttl}}
+}
+
+func alarm(action pb.AlarmRequest_AlarmAction, member uint64) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: action, MemberID: member, Alarm: pb.AlarmType_NOSPACE}}
+}
+
+const (
+	salt  = "$2a$10$fQ7qwV.KVklWVkCrBvDu/O"
+	hash1 = salt + "sRSWNdU8r2O9sLn8zVVUoziSV0Mw3TC"
+	hash2 = salt + "sRSWNdU8r2O8sLn8zVVUoziSV0Mw3TC"
+	hash3 = "$2a$10$avG/u8bwP7KO397ZdZHtmePkz3d93EHtfEs8EWo4WvQXy7daLROpC"
+)
+
+func addUser(name, hash string) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: name, HashedPassword: base64.StdEncoding.EncodeToString([]byte(hash)), Options: &authpb.UserAddOptions{}}}
+}
+
+// user is a row of authUsers.
+func user(name, hash string) change {
+	return func(tx *bbolt.Tx) error {
+		b, err := (&authpb.User{Name: []byte(name), Password: []byte(hash), Options: &authpb.UserAddOptions{}}).Marshal()
+		if err != nil {
+			return err
+		}
+		return tx.Bucket([]byte("authUsers")).Put([]byte(name), b)
+	}
+}
+
+// scripted is a cluster with users, leases and keys; auth is on.
+func scripted(version string) *clustertest.Script {
+	s := clustertest.NewScript(version)
+	for i := range s.Members {
+		s.Start(i)
+	}
+	s.EnableAuth()
+	s.Add(step(0, "root", addUser("carol", hash1)))
+	s.Add(step(0, "root", grant(7, 6000)))
+	s.Add(step(1, "root", grant(8, 40)))
+	s.Add(step(1, "root", grant(9, 20)))
+	s.Add(step(2, "root", putKey("/leased", 7)))
+	s.Add(step(0, "root", putKey("/a", 0)))
+	return s
+}
+
+// TestStateDiffersOnOneMember: what differs on one member at one applied index is an error that names it, where the log tells which is
+// right; nothing differs in the sound set.
+func TestStateDiffersOnOneMember(t *testing.T) {
+	for name, c := range map[string]struct {
+		version, check string
+		change         change
+		members        []string
+	}{
+		"nothing":                         {"3.6.0", "A08", nil, nil},
+		"auth off":                        {"3.6.0", "A08", put("auth", "authEnabled", []byte{0}), []string{"node2"}},
+		"auth off on 3.4":                 {"3.4.0", "A08", put("auth", "authEnabled", []byte{0}), []string{"node2"}},
+		"a user is gone":                  {"3.6.0", "A03", remove("authUsers", "app"), []string{"node2"}},
+		"a password hash":                 {"3.6.0", "A09", user("carol", hash2), []string{"node2"}},
+		"a hash with a salt of its own":   {"3.6.0", "A09", user("carol", hash3), []string{"node2"}},
+		"a lease is gone":                 {"3.6.0", "L01", remove("lease", string(leaseKey(7))), []string{"node2"}},
+		"a lease that nobody granted":     {"3.6.0", "L01", put("lease", string(leaseKey(70)), []byte{8, 70, 16, 60}), []string{"node2"}},
+		"a lower TTL":                     {"3.6.0", "L04", put("lease", string(leaseKey(8)), []byte{8, 8, 16, 5}), []string{"node2"}},
+		"a higher TTL than any minimum":   {"3.6.0", "L04", put("lease", string(leaseKey(8)), []byte{8, 8, 16, 100}), []string{"node2"}},
+		"an alarm":                        {"3.6.0", "M17", put("alarm", string([]byte{8, 0xa1, 1, 16, 1}), nil), []string{"node2"}},
+		"an alarm on 3.4":                 {"3.4.0", "M17", put("alarm", string([]byte{8, 0xa1, 1, 16, 1}), nil), []string{"node2"}},
+		"client URLs":                     {"3.6.0", "M02", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"node1","clientURLs":["http://10.0.0.1:2379"]}`)), []string{"node2"}},
+		"a name":                          {"3.6.0", "M02", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"other","clientURLs":["http://127.0.0.1:2379"]}`)), []string{"node2"}},
+		"a name on 3.5, where it may lag": {"3.5.0", "M02", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"other","clientURLs":["http://127.0.0.1:2379"]}`)), nil},
+		"a row without client URLs":       {"3.6.0", "M02", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"node1"}`)), nil},
+		"peer URLs":                       {"3.6.0", "M16", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://10.0.0.1:2380"],"name":"node1","clientURLs":["http://127.0.0.1:2379"]}`)), []string{"node2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dirs := scripted(c.version).Write(t, t.TempDir())
+			if c.change != nil {
+				edit(t, dirs[1], c.change)
+			}
+			r := run(t, inputOf(t, dirs...), c.check)
+			want := check.Violated
+			if c.members == nil {
+				want = check.Holds
+			}
+			if got := accused(r); r.Outcome != want || !slices.Equal(got, c.members) {
+				t.Errorf("%s %v, want %s %v: %+v", r.Outcome, got, want, c.members, r.Findings)
+			}
+		})
+	}
+}
+
+// TestLaggingMemberHidesNothing: two members at one index are compared although the third has applied less, and what the entries between
+// explain is no difference.
+func TestLaggingMemberHidesNothing(t *testing.T) {
+	lagging := func(t *testing.T) []string {
+		t.Helper()
+		s := scripted("3.6.0")
+		last := s.Add(step(0, "root", putKey("/b", 0)))
+		s.Of[2] = clustertest.ScriptMember{AppliedUntil: last}
+		s.Add(step(0, "root", grant(11, 6000)))
+		s.Add(step(0, "root", addUser("dave", hash1)))
+		s.Add(step(0, "root", alarm(pb.AlarmRequest_ACTIVATE, s.ID(0))))
+		s.Add(step(0, "root", &pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}}))
+		return s.Write(t, t.TempDir())
+	}
+	for _, c := range []struct {
+		check  string
+		change change
+	}{
+		{"L01", remove("lease", string(leaseKey(7)))},
+		{"L01", remove("lease", string(leaseKey(11)))},
+		{"A03", remove("authUsers", "dave")},
+		{"A08", put("auth", "authEnabled", []byte{1})},
+		{"A09", user("carol", hash2)},
+		{"M17", remove("alarm", string([]byte{8, 0xa1, 1, 16, 1}))},
+	} {
+		dirs := lagging(t)
+		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome == check.Violated {
+			t.Errorf("%s: a member that lags is taken for one that differs: %+v", c.check, r.Findings)
+		}
+		edit(t, dirs[0], c.change)
+		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome != check.Violated || !slices.Equal(accused(r), []string{"node1"}) {
+			t.Errorf("%s %v (%s), want node1: %+v", r.Outcome, accused(r), r.Reason, r.Findings)
+		}
+	}
+}
+
+// TestNothingTellsWhoIsWrong: without a log the members that differ are all named, and the odd one is a hint.
+func TestNothingTellsWhoIsWrong(t *testing.T) {
+	dirs := scripted("3.6.0").Write(t, t.TempDir())
+	edit(t, dirs[0], put("lease", string(leaseKey(70)), []byte{8, 70, 16, 60}))
+	var backups []string
+	for i, d := range dirs {
+		b, err := os.ReadFile(filepath.Join(d, "member", "snap", "db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		backups = append(backups, filepath.Join(t.TempDir(), string(rune('a'+i))+".db"))
+		if err := os.WriteFile(backups[i], b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := run(t, inputOf(t, backups...), "L01")
+	if r.Outcome != check.Violated || len(accused(r)) != 3 || !slices.Equal(r.Findings[0].Odd, []string{"a.db"}) {
+		t.Errorf("%s %v odd %v: %+v", r.Outcome, accused(r), r.Findings[0].Odd, r.Findings)
+	}
+}
+
+// TestLastTransactionNames: a row that the last transaction changed without an entry is wrong on that member.
+func TestLastTransactionNames(t *testing.T) {
+	dirs := scripted("3.6.0").Write(t, t.TempDir())
+	for _, d := range dirs {
+		edit(t, d, put("lease", string(leaseKey(70)), []byte{8, 70, 16, 60}))
+	}
+	editOnce(t, dirs[2], put("lease", string(leaseKey(70)), []byte{8, 70, 16, 50}))
+	in := inputOf(t, dirs...)
+	in.Replay.Members[0].LeaseFaults, in.Replay.Members[1].LeaseFaults, in.Replay.Members[2].LeaseFaults = nil, nil, nil
+	for _, m := range in.Replay.Members {
+		m.StateDiffs = nil
+	}
+	r := run(t, in, "L04")
+	if r.Outcome != check.Violated || !slices.Equal(r.Findings[0].Members, []string{"node3"}) || !strings.Contains(r.Findings[0].Explanation, "last transaction") {
+		t.Errorf("%s: %+v", r.Outcome, r.Findings)
+	}
+}
+
+// TestPasswordsOfOldProposers: a password in clear is hashed by each member with a salt of its own.
+func TestPasswordsOfOldProposers(t *testing.T) {
+	s := clustertest.NewScript("3.4.0")
+	s.Add(step(0, "", &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "old", Password: "secret", Options: &authpb.UserAddOptions{}}}))
+	s.Add(step(0, "", putKey("/a", 0)))
+	dirs := s.Write(t, t.TempDir())
+	for i, h := range []string{hash1, hash3, hash1} {
+		edit(t, dirs[i], user("old", h))
+	}
+	if r := run(t, inputOf(t, dirs...), "A09"); r.Outcome != check.Holds {
+		t.Errorf("salts of their own: %s %s %+v", r.Outcome, r.Reason, r.Findings)
+	}
+	edit(t, dirs[1], user("old", hash2))
+	if r := run(t, inputOf(t, dirs...), "A09"); r.Outcome != check.Violated {
+		t.Errorf("one salt, two hashes: %s %s", r.Outcome, r.Reason)
+	}
+}
