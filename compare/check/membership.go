@@ -237,15 +237,6 @@ func runAlarms(in *Input) Result {
 	return outcome(fs, "")
 }
 
-var alarmsEqual = Check{
-	ID: "M17", Title: "all members hold the same alarms",
-	Doc: `Alarms are raised and disarmed by entries of the log, so all members hold the same rows. A member on which one is raised alone refuses
-requests that the others apply, one that lacks it applies what they refuse.
-Normal: members between whose applied indexes an entry raises or disarms the alarm.`,
-	Needs: NeedDB | NeedTwo,
-	Run:   func(in *Input) Result { return in.stateEqual("latent-divergence", nil, "alarm") },
-}
-
 var leasesEqual = Check{
 	ID: "L01", Title: "all members hold the same leases",
 	Doc: `Leases are granted and revoked through the log, so all members hold the same IDs. TTLs are compared by L04; remaining TTLs may differ.

@@ -163,23 +163,26 @@ func TestLaggingMemberHidesNothing(t *testing.T) {
 	}
 }
 
+// backupOf is the database of a data dir as a file of its own.
+func backupOf(t *testing.T, dir string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "member", "snap", "db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), filepath.Base(dir)+".db")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // TestNothingTellsWhoIsWrong: without a log the members that differ are all named, and the odd one is a hint.
 func TestNothingTellsWhoIsWrong(t *testing.T) {
 	dirs := scripted("3.6.0").Write(t, t.TempDir())
 	edit(t, dirs[0], put("lease", string(leaseKey(70)), []byte{8, 70, 16, 60}))
-	var backups []string
-	for i, d := range dirs {
-		b, err := os.ReadFile(filepath.Join(d, "member", "snap", "db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		backups = append(backups, filepath.Join(t.TempDir(), string(rune('a'+i))+".db"))
-		if err := os.WriteFile(backups[i], b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r := run(t, inputOf(t, backups...), "L01")
-	if r.Outcome != check.Violated || len(accused(r)) != 3 || !slices.Equal(r.Findings[0].Odd, []string{"a.db"}) {
+	r := run(t, inputOf(t, backupOf(t, dirs[0]), backupOf(t, dirs[1]), backupOf(t, dirs[2])), "L01")
+	if r.Outcome != check.Violated || len(accused(r)) != 3 || !slices.Equal(r.Findings[0].Odd, []string{"node1.db"}) {
 		t.Errorf("%s %v odd %v: %+v", r.Outcome, accused(r), r.Findings[0].Odd, r.Findings)
 	}
 }
@@ -217,5 +220,41 @@ func TestPasswordsOfOldProposers(t *testing.T) {
 	edit(t, dirs[1], user("old", hash2))
 	if r := run(t, inputOf(t, dirs...), "A09"); r.Outcome != check.Violated {
 		t.Errorf("one salt, two hashes: %s %s", r.Outcome, r.Reason)
+	}
+}
+
+// TestAlarmsAgainstTheLog: one member, or all alike.
+func TestAlarmsAgainstTheLog(t *testing.T) {
+	row := string([]byte{8, 0xa1, 1, 16, 1})
+	for name, c := range map[string]struct {
+		raised bool
+		change change
+		want   check.Outcome
+	}{
+		"raised":              {true, nil, check.Holds},
+		"raised and gone":     {true, remove("alarm", row), check.Violated},
+		"disarmed":            {false, nil, check.Holds},
+		"disarmed, and there": {false, put("alarm", row, nil), check.Violated},
+	} {
+		s := scripted("3.6.0")
+		s.Add(step(0, "root", alarm(pb.AlarmRequest_ACTIVATE, s.ID(0))))
+		if !c.raised {
+			s.Add(step(0, "root", alarm(pb.AlarmRequest_DEACTIVATE, s.ID(0))))
+		}
+		dirs := s.Write(t, t.TempDir())
+		for _, d := range dirs {
+			if c.change != nil {
+				edit(t, d, c.change)
+			}
+		}
+		for _, sources := range [][]string{dirs, dirs[:1]} {
+			if r := run(t, inputOf(t, sources...), "M17"); r.Outcome != c.want || len(accused(r)) != 0 && len(accused(r)) != len(sources) {
+				t.Errorf("%s, %d sources: %s %+v", name, len(sources), r.Outcome, r.Findings)
+			}
+		}
+	}
+	dirs := scripted("3.6.0").Write(t, t.TempDir())
+	if r := run(t, inputOf(t, dirs[0]), "M17"); r.Outcome != check.NotChecked {
+		t.Errorf("no entry about alarms: %s", r.Outcome)
 	}
 }
