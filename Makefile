@@ -77,7 +77,7 @@ e2e: build test-servers $(TOOLS)/testcount ## tests against real clusters of eac
 	ETCD_MEDIC_TEST_SERVERS=$(CURDIR)/$(TOOLS) ETCD_MEDIC_TEST_BIN=$(CURDIR)/$(BIN) \
 	  $(GO) test -json -count=1 -parallel 3 -timeout 30m -tags e2e -run 'E2E' $(PACKAGES) | $(TOOLS)/testcount
 
-# SEEDS of the soak, CASE (how the names of the cases to judge begin), KEEP (a folder for the sources of wrong cases), SETS (such a
+# SEEDS of the soak, CASE (the one case to judge, or how the names of faults begin), KEEP (a folder for the sources of wrong cases), SETS (such a
 # folder: judge its cases once more, without servers), MEDIC (a built program to judge instead of this tree), OUT (a file for the table, also while it runs).
 SEEDS ?= 1..12
 SOAK = SOAK_SEEDS='$(SEEDS)' SOAK_CASE='$(CASE)' SOAK_KEEP='$(abspath $(KEEP))' SOAK_SETS='$(abspath $(SETS))' SOAK_MEDIC='$(abspath $(MEDIC))' SOAK_OUT='$(abspath $(OUT))' \

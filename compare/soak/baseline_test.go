@@ -1,6 +1,9 @@
 package soak
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestFaultOnWrongBaseIsNotJudged: where the undamaged members raise a false alarm, the fault proves nothing; where they are
 // inconclusive, an inconclusive answer is not the fault's.
@@ -29,6 +32,27 @@ func TestFaultOnWrongBaseIsNotJudged(t *testing.T) {
 		r.judge("page-zero", damaged, truth)
 		if wrong, judged := table.Wrong(); wrong != tc.wrong || judged != tc.judged || table.skipped != tc.leftOut {
 			t.Errorf("%s: %d of %d wrong, %d left out", tc.name, wrong, judged, table.skipped)
+		}
+	}
+}
+
+func TestCaseNames(t *testing.T) {
+	for _, tc := range []struct {
+		want, name      string
+		wanted, applied bool
+	}{
+		{"", "page-zero/all", true, true},
+		{"page-zero/all", "page-zero/all", true, true},
+		{"page-zero/all", "page-zero/node1", false, true},
+		{"page-zero", "page-zero/node1", true, true},
+		{"page", "page-zero/node1", true, true},
+		{"lease-ttl-higher/all", "lease-ttl/all", false, false},
+		{"healthy/node1", "healthy/node1+node2", false, true},
+	} {
+		cfg := Config{Case: tc.want}
+		kind, _, _ := strings.Cut(tc.name, "/")
+		if cfg.wants(tc.name) != tc.wanted || cfg.wantsKind(kind) != tc.applied {
+			t.Errorf("CASE=%s: %s is judged: %t, applied: %t", tc.want, tc.name, cfg.wants(tc.name), cfg.wantsKind(kind))
 		}
 	}
 }

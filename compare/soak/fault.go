@@ -101,7 +101,7 @@ func (c *Collected) lineNow() string { return c.Setup.Line }
 // fault applies one fault to copies; it returns false when there was nothing to alter.
 func (r *runner) fault(f Fault, scope string) bool {
 	kind := f.Name
-	if r.cfg.Case != "" && !strings.HasPrefix(r.cfg.Case, kind) && !strings.HasPrefix(kind, r.cfg.Case) {
+	if !r.cfg.wantsKind(kind) {
 		return false
 	}
 	rng := Rand(r.col.Setup.Seed, "fault "+kind)

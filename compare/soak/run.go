@@ -17,7 +17,7 @@ const healthyKind = "healthy"
 
 // Config is what a run is asked for.
 type Config struct {
-	// Case, if set, is the name of the one case to judge, or how the names begin.
+	// Case, if set, is the name of the one case to judge, or how the names of faults begin: then all cases of these are judged.
 	Case string
 	// Keep, if set, is a folder that gets the sources of every case that is wrong; with Case, of every case.
 	Keep     string
@@ -61,7 +61,19 @@ type runner struct {
 	base map[string][]Problem
 }
 
-func (r *runner) wants(name string) bool { return strings.HasPrefix(name, r.cfg.Case) }
+// wants tells whether a case is asked for by its name or by how its kind begins.
+func (c *Config) wants(name string) bool {
+	if strings.Contains(c.Case, "/") {
+		return name == c.Case
+	}
+	return strings.HasPrefix(name, c.Case)
+}
+
+// wantsKind tells whether a case of that kind is asked for.
+func (c *Config) wantsKind(kind string) bool {
+	want, _, exact := strings.Cut(c.Case, "/")
+	return kind == want || !exact && strings.HasPrefix(kind, want)
+}
 
 // healthy judges what the servers left: all members, each alone, pairs, with backups and dirs of removed members.
 func (r *runner) healthy() {
@@ -98,7 +110,7 @@ func caseName(kind string, sources, members []Source) string {
 // judge diagnoses the sources in two orders and enters what is wrong into the table.
 func (r *runner) judge(kind string, sources []Source, truth Truth) {
 	c := Case{Seed: r.col.Setup.Seed, Name: caseName(kind, sources, r.col.Members), Shape: r.col.Setup.Shape.Name, Line: r.col.Setup.Line, Sources: sources, Truth: truth}
-	if !r.wants(c.Name) || r.done[c.Name] {
+	if !r.cfg.wants(c.Name) || r.done[c.Name] {
 		return
 	}
 	r.done[c.Name] = true
@@ -214,7 +226,7 @@ func Again(root string, cfg Config) error {
 		if err := json.Unmarshal(doc, &c); err != nil {
 			return fmt.Errorf("%s: %w", f, err)
 		}
-		if !strings.HasPrefix(c.Name, cfg.Case) {
+		if !cfg.wants(c.Name) {
 			continue
 		}
 		for i, s := range c.Sources {
