@@ -10,6 +10,8 @@ type Source struct {
 	Path string `json:"path"`
 	// Lags is true if the member was stopped before writes that the others hold; it is sound all the same.
 	Lags bool `json:"lags,omitempty"`
+	// Behind is true if a write that another source holds is in neither its database nor its log.
+	Behind bool `json:"behind,omitempty"`
 	// Aged is true for what is not a member at its present state: a backup, the dir of a removed member.
 	Aged bool `json:"aged,omitempty"`
 }
@@ -44,7 +46,7 @@ type Truth struct {
 	// AnyBest and AnyAccused switch off the judgement of best and of accusations, where truth has no answer.
 	AnyBest    bool `json:"anyBest,omitempty"`
 	AnyAccused bool `json:"anyAccused,omitempty"`
-	// LessGrave is true if the damage costs no content, so that the member may share the first place with sound ones.
+	// MayShareBest is true if the damage costs no content, so that the member may share the first place with sound ones.
 	MayShareBest bool `json:"mayShareBest,omitempty"`
 }
 
@@ -59,6 +61,31 @@ func (c *Case) sound() []string {
 		}
 	}
 	return out
+}
+
+// markBehind finds the members that lack writes which others hold.
+func markBehind(members []Source) {
+	type extent struct {
+		revision int64
+		index    int64
+		end      uint64
+	}
+	all := make([]extent, len(members))
+	var top extent
+	for i, m := range members {
+		if ks, err := readKeyspace(m.Path); err == nil {
+			all[i].revision = ks.last
+		}
+		all[i].index = number(m.Path, "consistent_index")
+		_, all[i].end = logBounds(m.Path)
+		if all[i].revision > top.revision {
+			top = all[i]
+		}
+	}
+	for i := range members {
+		// The index of the database with the newest write: before 3.5 that of the write itself.
+		members[i].Behind = members[i].Lags && all[i].revision < top.revision && all[i].end < uint64(top.index)
+	}
 }
 
 // subsets returns the sources that are diagnosed together: all, pairs and, if wanted, each alone.

@@ -43,6 +43,10 @@ func (h *History) event(name string) {
 		h.restore()
 	case "nospace":
 		h.noSpace()
+	case "move":
+		h.move(h.any())
+	case "refuse":
+		h.refuse(h.any())
 	}
 }
 
@@ -70,15 +74,63 @@ func (h *History) noSpace() {
 	h.say("disarm: %v", err)
 }
 
-// kill ends a member at once, lets the others go on and starts it again.
+// kill ends a member at once, in the middle of writes and sometimes of a compaction, lets the others go on and starts it again.
 func (h *History) kill(i int) {
-	h.c.Kill(i)
+	delay, compact := time.Duration(h.rng.IntN(60))*time.Millisecond, h.rng.IntN(2) == 0
+	if compact {
+		h.compact()
+	}
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		time.Sleep(delay)
+		h.c.Kill(i)
+	}()
+	h.burst(6)
+	<-killed
 	if len(h.voters()) > h.members()/2 {
 		h.settle()
 		h.burst(5)
 	}
 	h.c.StartProcess(i)
 	h.c.WaitServing(i)
+	h.settle()
+}
+
+// move makes another member the leader.
+func (h *History) move(to int) {
+	leader := h.c.Leader()
+	if leader == to {
+		return
+	}
+	id := h.memberID(to)
+	ctx, cancel := h.context()
+	defer cancel()
+	_, err := h.c.Client(leader).MoveLeader(ctx, id)
+	h.say("leader moves to %s: %v", h.c.Name(to), err)
+	h.settle()
+}
+
+// refuse asks for membership changes that are refused, most of them only when they are applied, and updates the URLs of a member.
+func (h *History) refuse(i int) {
+	own, id := h.c.PeerURL(i), h.memberID(i)
+	cli := h.c.Client(0)
+	for _, ask := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"add a URL twice", func(ctx context.Context) error { _, err := cli.MemberAdd(ctx, []string{own}); return err }},
+		{"remove a nobody", func(ctx context.Context) error { _, err := cli.MemberRemove(ctx, 0x7e57ab1e); return err }},
+		{"promote a voter", func(ctx context.Context) error { _, err := cli.MemberPromote(ctx, id); return err }},
+		{"update its URLs", func(ctx context.Context) error {
+			_, err := cli.MemberUpdate(ctx, id, []string{own, "http://127.63.9.7:1"})
+			return err
+		}},
+	} {
+		ctx, cancel := h.context()
+		h.say("%s: %v", ask.what, ask.do(ctx))
+		cancel()
+	}
 	h.settle()
 }
 
@@ -218,6 +270,11 @@ func (h *History) restore() {
 	for i := range h.c.Size() {
 		initial = append(initial, h.c.Name(i)+"="+h.c.PeerURL(i))
 	}
+	var bump []string
+	if h.rng.IntN(3) == 0 {
+		bump = []string{"--bump-revision", "1000", "--mark-compacted"}
+	}
+	h.say("restore %v", bump)
 	tool := "etcdutl-3.6"
 	if h.s.Line >= "3.7" {
 		tool = "etcdutl-3.7"
@@ -226,9 +283,9 @@ func (h *History) restore() {
 	for i := range h.c.Size() {
 		h.c.Wipe(i)
 		ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
-		out, err := exec.CommandContext(ctx, tool, "snapshot", "restore", file, "--name", h.c.Name(i), "--data-dir", h.c.DataDir(i),
-			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", "clustertest",
-			"--initial-advertise-peer-urls", h.c.PeerURL(i)).CombinedOutput()
+		args := []string{"snapshot", "restore", file, "--name", h.c.Name(i), "--data-dir", h.c.DataDir(i), "--initial-cluster", strings.Join(initial, ","),
+			"--initial-cluster-token", "clustertest", "--initial-advertise-peer-urls", h.c.PeerURL(i)}
+		out, err := exec.CommandContext(ctx, tool, append(args, bump...)...).CombinedOutput()
 		cancel()
 		if err != nil {
 			h.t.Fatalf("restore: %v\n%s", err, out)

@@ -197,6 +197,7 @@ func (h *History) end() {
 			}
 		}
 	case 2: // at once, without a chance to save anything
+		h.compact()
 		for _, i := range h.voters() {
 			h.c.Kill(i)
 		}
@@ -266,6 +267,7 @@ func (h *History) collect() *Collected {
 		}
 		out.Members = append(out.Members, src)
 	}
+	markBehind(out.Members)
 	out.Log = h.log
 	return out
 }

@@ -155,18 +155,25 @@ func accused(c *Case, a *Answer) []string {
 	return out
 }
 
-// wrongBest says how the ranking places a damaged or lagging member at or above a sound one.
+// wrongBest says how the ranking places a member that is damaged, or lacks writes, at or above a sound one.
 func wrongBest(c *Case, a *Answer) string {
 	sound := c.sound()
 	if a.Best == nil || len(sound) == 0 {
 		return ""
 	}
-	notBest := func(name string) bool {
-		return c.Truth.isDamaged(name) && !c.Truth.MayShareBest
+	if len(a.Best.Members) == 0 {
+		return fmt.Sprintf("no best, although %s is sound: %s", sound[0], a.Best.Why)
 	}
 	for _, m := range a.Best.Members {
-		if notBest(m) {
-			return fmt.Sprintf("best: %s, although %s is damaged: %s", strings.Join(a.Best.Members, ", "), m, a.Best.Why)
+		what := ""
+		switch i := slices.IndexFunc(c.Sources, func(s Source) bool { return s.Name == m }); {
+		case c.Truth.isDamaged(m) && !c.Truth.MayShareBest:
+			what = "is damaged"
+		case i >= 0 && c.Sources[i].Behind:
+			what = "lacks writes"
+		}
+		if what != "" {
+			return fmt.Sprintf("best: %s, although %s %s: %s", strings.Join(a.Best.Members, ", "), m, what, a.Best.Why)
 		}
 	}
 	first := ""

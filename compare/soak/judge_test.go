@@ -75,6 +75,22 @@ func TestSingleSourceAccusesNobodyElse(t *testing.T) {
 	}
 }
 
+func TestBestLacksNothing(t *testing.T) {
+	healthy := Truth{Kind: healthyKind, Healthy: true}
+	c := &Case{Sources: []Source{{Name: "a", Lags: true, Behind: true}, {Name: "b"}, {Name: "c"}}, Truth: healthy}
+	if got := Judge(c, answer(t, saysHealthy)); len(got) != 1 || got[0].Sort != WrongBest {
+		t.Errorf("a member that lacks writes shares the first place: %v", got)
+	}
+	c.Sources[0].Behind = false
+	if got := Judge(c, answer(t, saysHealthy)); len(got) != 0 {
+		t.Error(got)
+	}
+	const nobody = `{"verdict":{"healthy":true,"class":"healthy"},"best":{"members":[],"ranking":[]}}`
+	if got := Judge(c, answer(t, nobody)); len(got) != 1 || got[0].Sort != WrongBest {
+		t.Errorf("nobody is best: %v", got)
+	}
+}
+
 func TestLaggingMemberIsNoMeasureForBest(t *testing.T) {
 	c := &Case{Sources: []Source{{Name: "a"}, {Name: "b", Lags: true}, {Name: "c", Aged: true}}, Truth: Truth{Damaged: []string{"a"}, Classes: []string{"db-damage"}}}
 	if got := Judge(c, answer(t, ranksAFirst)); len(got) != 0 {

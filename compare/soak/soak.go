@@ -40,19 +40,19 @@ type Shape struct {
 
 // shapes has no common divisor in length with Lines, so that consecutive seeds pair every shape with every release.
 var shapes = []Shape{
-	{Name: "mixed", Members: 3, Quota: 1 << 20, Events: []string{"restart", "kill", "pause", "defrag", "backup", "nospace", "none"}},
-	{Name: "kube", Members: 3, Kube: true, Events: []string{"restart", "kill", "backup", "lag", "none"}},
+	{Name: "mixed", Members: 3, Quota: 1 << 20, Events: []string{"restart", "kill", "pause", "defrag", "backup", "nospace", "move"}},
+	{Name: "kube", Members: 3, Kube: true, Events: []string{"restart", "kill", "backup", "lag", "move"}},
 	{Name: "single", Members: 1, Events: []string{"restart", "kill", "restart", "backup"}},
 	{Name: "lag", Members: 3, Events: []string{"lag", "lag", "restart", "kill"}},
 	{Name: "kube-single", Members: 1, Kube: true, Events: []string{"restart", "kill", "restart", "backup"}},
 	{Name: "auth", Members: 3, Auth: true, Events: []string{"restart", "kill", "backup", "lag", "none"}},
-	{Name: "members", Members: 3, Events: []string{"learner", "promote", "remove", "restart", "none"}},
+	{Name: "members", Members: 3, Events: []string{"learner", "promote", "remove", "restart", "refuse"}},
 	{Name: "restore", Members: 3, Events: []string{"restore", "restart", "backup", "restart", "kill"}},
 	{Name: "upgrade", Members: 3, Kube: false, Upgrade: true, Events: []string{"restart", "backup", "none"}},
-	{Name: "five", Members: 5, Events: []string{"restart", "kill", "lag", "none"}},
+	{Name: "five", Members: 5, Events: []string{"restart", "kill", "lag", "move", "refuse"}},
 	{Name: "kube-auth", Members: 3, Kube: true, Auth: true, Events: []string{"restart", "backup", "kill"}},
-	{Name: "kube-members", Members: 3, Kube: true, Events: []string{"lag", "restart", "remove", "learner", "promote", "restart"}},
-	{Name: "auth-replay", Members: 3, Auth: true, Defect: true, Events: []string{"restart", "kill", "restart", "none"}},
+	{Name: "kube-members", Members: 3, Kube: true, Events: []string{"lag", "restart", "remove", "learner", "promote", "refuse"}},
+	{Name: "defect", Members: 3, Auth: true, Defect: true, Events: []string{"restart", "kill", "kill", "none"}},
 }
 
 // Setup is what a seed decides before anything runs.
@@ -80,7 +80,7 @@ func SetupOf(seed uint64) Setup {
 	s.CompactEvery = pick(rng, 20, 60, 100)
 	// Up to 3.4.3 a restart applies auth entries twice (etcd issue 11651): such a history is not free of faults.
 	if s.Shape.Defect {
-		s.Line = "3.4.3"
+		s.Line = pick(rng, "3.4.3", "3.5.0")
 		return s
 	}
 	if s.Shape.Auth && (s.Line == "3.3.18" || s.Line == "3.4.3") {
