@@ -49,6 +49,7 @@ func Run(t testing.TB, seed uint64, cfg Config) {
 	}
 	r.healthy()
 	r.faults()
+	r.backups()
 }
 
 type runner struct {
@@ -138,7 +139,7 @@ func (r *runner) judge(kind string, sources []Source, truth Truth) {
 func (r *runner) baseOf(sources []Source) []Problem {
 	var same []Source
 	for _, s := range sources {
-		for _, m := range r.col.Members {
+		for _, m := range slices.Concat(r.col.Members, r.col.Extras) {
 			if m.Name == s.Name {
 				same = append(same, m)
 			}
