@@ -108,6 +108,7 @@ type record struct {
 // keyspace is what a database holds of the key space.
 type keyspace struct {
 	records []record
+	// compact is the highest revision up to which superseded records may be gone, also by a compaction that has not come to its end.
 	compact int64
 	last    int64
 }
@@ -117,7 +118,7 @@ func readKeyspace(dir string) (*keyspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	ks := &keyspace{compact: number(dir, "finishedCompactRev")}
+	ks := &keyspace{compact: max(number(dir, "finishedCompactRev"), number(dir, "scheduledCompactRev"))}
 	newest := map[string]int{}
 	for _, r := range all {
 		if len(r.key) < 17 {
