@@ -293,6 +293,7 @@ func (h *History) restore() {
 	}
 	clear(h.lagging)
 	clear(h.older) // another log
+	h.restored = true
 	for i := range h.c.Size() {
 		h.c.StartProcess(i)
 	}

@@ -35,7 +35,12 @@ type Victim struct {
 	Older   string
 	Backups []string
 	Live    string
+	// Restored is true if the log begins with a restore: what was there before is in no log.
+	Restored bool
 }
+
+// fromStart tells whether the log gives everything that the database holds.
+func (f *Victim) fromStart() bool { return !f.Restored && startsAtFirstEntry(f.Dir) }
 
 // Effect says what a fault did and what shows it.
 type Effect struct {
@@ -131,7 +136,7 @@ func (r *runner) fault(f Fault, scope string) bool {
 		if err := evidencetest.CopyTo(sources[i].Path, dir); err != nil {
 			r.t.Fatal(err)
 		}
-		v := &Victim{Dir: dir, Rng: Rand(r.col.Setup.Seed, "fault "+kind), Line: r.col.Setup.Line, Older: r.col.Older[sources[i].Name], Live: r.col.Live[sources[i].Name]}
+		v := &Victim{Dir: dir, Rng: Rand(r.col.Setup.Seed, "fault "+kind), Line: r.col.Setup.Line, Restored: r.col.Restored, Older: r.col.Older[sources[i].Name], Live: r.col.Live[sources[i].Name]}
 		for k, s := range r.col.Members {
 			if k != i && !s.Lags {
 				v.Others = append(v.Others, s.Path)

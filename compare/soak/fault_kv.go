@@ -47,7 +47,7 @@ func find(f *Victim, fits func(*record, *keyspace) bool) (record, *keyspace, err
 // holds the record and is as far.
 func kvEffect(f *Victim, what string, r *record, ks *keyspace) *Effect {
 	return &Effect{What: fmt.Sprintf("%s of revision %d.%d (%s)", what, r.main, r.sub, r.kv.Key), Classes: contentClasses,
-		Alone:   startsAtFirstEntry(f.Dir) || r.main > ks.compact && logPuts(f.Dir, string(r.kv.Key), string(r.kv.Value)),
+		Alone:   f.fromStart() || r.main > ks.compact && logPuts(f.Dir, string(r.kv.Key), string(r.kv.Value)),
 		Witness: func(dir string) bool { return r.holds(dir) && reaches(dir, ks.last) }}
 }
 
@@ -140,7 +140,7 @@ func addRecord(f *Victim) (*Effect, error) {
 	}
 	kv := mvccpb.KeyValue{Key: []byte("/app/extra"), Value: []byte("nobody wrote this"), CreateRevision: ks.last + 1, ModRevision: ks.last + 1, Version: 1}
 	r := row{"key", revision(ks.last+1, 0, false), ""}
-	return &Effect{What: fmt.Sprintf("revision %d added", ks.last+1), Classes: contentClasses, Alone: startsAtFirstEntry(f.Dir),
+	return &Effect{What: fmt.Sprintf("revision %d added", ks.last+1), Classes: contentClasses, Alone: f.fromStart(),
 		Witness: func(dir string) bool {
 			return reaches(dir, ks.last) && number(dir, "consistent_index") >= number(f.Dir, "consistent_index")
 		}}, editDB(f.Dir, r.put(marshal(kv)))
@@ -153,7 +153,7 @@ func addTombstone(f *Victim) (*Effect, error) {
 		return nil, err
 	}
 	t := row{"key", revision(ks.last+1, 0, true), ""}
-	return &Effect{What: fmt.Sprintf("%s deleted at revision %d", r.kv.Key, ks.last+1), Classes: contentClasses, Alone: startsAtFirstEntry(f.Dir),
+	return &Effect{What: fmt.Sprintf("%s deleted at revision %d", r.kv.Key, ks.last+1), Classes: contentClasses, Alone: f.fromStart(),
 		Witness: func(dir string) bool {
 			return r.holds(dir) && reaches(dir, ks.last) && number(dir, "consistent_index") >= number(f.Dir, "consistent_index")
 		}}, editDB(f.Dir, t.put(marshal(mvccpb.KeyValue{Key: r.kv.Key})))

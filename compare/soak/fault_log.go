@@ -282,7 +282,7 @@ func dropSnaps(n int) func(*Victim) (*Effect, error) {
 		gone := files[max(0, len(files)-n):]
 		// As long as the log reaches back to an older one, a server starts from that: a warning says enough.
 		first, _ := logBounds(f.Dir)
-		usable := len(files) > n && first <= snapIndex(files[len(files)-n-1])+1 || startsAtFirstEntry(f.Dir)
+		usable := len(files) > n && first <= snapIndex(files[len(files)-n-1])+1 || f.fromStart()
 		for _, file := range gone {
 			if err := os.Remove(file); err != nil {
 				return nil, err

@@ -81,7 +81,7 @@ func rowEffect(f *Victim, what string, r row, classes []string) *Effect {
 	if ks, err := readKeyspace(f.Dir); err == nil {
 		last = ks.last
 	}
-	return &Effect{What: fmt.Sprintf("bucket %s, row %q: %s", r.bucket, r.key, what), Classes: classes, Alone: startsAtFirstEntry(f.Dir) && f.Line >= "3.5",
+	return &Effect{What: fmt.Sprintf("bucket %s, row %q: %s", r.bucket, r.key, what), Classes: classes, Alone: f.fromStart() && f.Line >= "3.5",
 		Witness: func(dir string) bool {
 			was := r.value != "" && r.holds(dir) || r.value == "" && !hasRow(dir, r.bucket, r.key)
 			return was && number(dir, "consistent_index") >= index && reaches(dir, last)

@@ -36,6 +36,7 @@ type History struct {
 	leases        []clientv3.LeaseID
 	extras        []Source
 	older, live   map[string]string
+	restored      bool
 	counter       int
 	kube          kube
 	authOn        bool
@@ -53,8 +54,10 @@ type Collected struct {
 	// Older and Live are copies of data dirs by member: one taken while the member was stopped in the middle of the history, and one
 	// taken while it ran, the log first.
 	Older, Live map[string]string
-	Log         []string
-	Doubt       string
+	// Restored is true if the members were restored from a backup on the way.
+	Restored bool
+	Log      []string
+	Doubt    string
 }
 
 // Make runs the history of a seed and returns copies of what it left, below dir.
@@ -253,7 +256,7 @@ func (h *History) checkHashes() {
 
 // collect copies the data dirs.
 func (h *History) collect() *Collected {
-	out := &Collected{Setup: h.s, Extras: h.extras, Doubt: h.Doubt, Older: h.older, Live: h.live}
+	out := &Collected{Setup: h.s, Extras: h.extras, Doubt: h.Doubt, Older: h.older, Live: h.live, Restored: h.restored}
 	for i := range h.c.Size() {
 		dst := filepath.Join(h.dir, h.c.Name(i))
 		if err := evidencetest.CopyTo(h.c.DataDir(i), dst); err != nil {

@@ -42,3 +42,11 @@ func TestUnfinishedCompactionCounts(t *testing.T) {
 		t.Errorf("%+v, %v", ks.compact, err)
 	}
 }
+
+func TestLogThatGivesEverything(t *testing.T) {
+	whole, purged := &Victim{Dir: synthetic(t, 0)[0]}, &Victim{Dir: synthetic(t, 300)[0]}
+	restored := &Victim{Dir: whole.Dir, Restored: true}
+	if !whole.fromStart() || purged.fromStart() || restored.fromStart() {
+		t.Errorf("whole %t, purged %t, restored %t", whole.fromStart(), purged.fromStart(), restored.fromStart())
+	}
+}
