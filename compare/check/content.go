@@ -211,8 +211,8 @@ func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
 	first := &r.Below[0]
 	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence", At: At{Index: first.Index}, More: r.BelowCount - len(r.Below),
 		Title: fmt.Sprintf("the database of %s contradicts the log at or below its compact revision (%d times)", m.Label(), r.BelowCount),
-		Explanation: fmt.Sprintf("the log reaches back to the first entry: executed up to entry %d it gives other keys than the database holds at revision %d, where "+
-			"it was compacted", r.BaseIndex, r.BaseRevision)}
+		Explanation: fmt.Sprintf("the log up to entry %d gives other keys than the database holds at revision %d, from which on it has its whole history",
+			r.BaseIndex, r.BaseRevision)}
 	for i := range r.Below {
 		d := &r.Below[i]
 		ev := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("entry %d", d.Index), Observed: d.Observed, Expected: d.Expected,

@@ -11,7 +11,7 @@ import (
 )
 
 // grown writes the data dir of one of two members, of which the second was added in the middle of the log, in many segments.
-func grown(t *testing.T, zombie bool) string {
+func grownLog(t *testing.T, zombie bool) string {
 	t.Helper()
 	old := wal.SegmentSizeBytes
 	defer func() { wal.SegmentSizeBytes = old }()
@@ -41,8 +41,8 @@ func grown(t *testing.T, zombie bool) string {
 }
 
 func TestZombieOfAWholeLog(t *testing.T) {
-	wantFinding(t, dirInput(t, grown(t, true)), "M07", []string{"node1"}, "member a9 is in bucket members, raft does not know it")
-	wantOutcome(t, dirInput(t, grown(t, false)), "M07", check.Holds)
+	wantFinding(t, dirInput(t, grownLog(t, true)), "M07", []string{"node1"}, "member a9 is in bucket members, raft does not know it")
+	wantOutcome(t, dirInput(t, grownLog(t, false)), "M07", check.Holds)
 }
 
 // With half of the log the configuration is not known, so a member of the other half is no zombie.
@@ -53,13 +53,13 @@ func TestHalfALogMakesNoZombies(t *testing.T) {
 		"the middle is missing":     func(n int) (int, int) { return n / 3, n - 2 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := grown(t, false)
+			dir := grownLog(t, false)
 			names := segmentsOf(t, dir)
 			if len(names) < 6 {
 				t.Fatalf("only %d segments", len(names))
 			}
 			from, to := half(len(names))
-			remove(t, names[from:to]...)
+			removed(t, names[from:to]...)
 			in := dirInput(t, dir)
 			if in.Members[0].ConfigurationCurrent() {
 				t.Error("the configuration is taken for known")

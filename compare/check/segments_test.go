@@ -22,7 +22,7 @@ func segmentsOf(t *testing.T, dir string) []string {
 	return names
 }
 
-func remove(t *testing.T, names ...string) {
+func removed(t *testing.T, names ...string) {
 	t.Helper()
 	for _, n := range names {
 		if err := os.Remove(n); err != nil {
@@ -43,7 +43,7 @@ func inSegments(t *testing.T, s clustertest.Synth, size int64) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		remove(t, tmp...)
+		removed(t, tmp...)
 	}
 	return dirs
 }
@@ -57,7 +57,7 @@ func many() clustertest.Synth {
 func TestLastSegmentMissing(t *testing.T) {
 	dirs := inSegments(t, many(), 16<<10)
 	names := segmentsOf(t, dirs[1])
-	remove(t, names[len(names)-1])
+	removed(t, names[len(names)-1])
 	in := dirInput(t, dirs...)
 	f := wantFinding(t, in, "W03", []string{"node2"}, "missing-segment", "was closed", "[node1 node3] hold them")
 	if f.Class != "wal-damage" || f.At.Index != in.Members[1].LastIndex()+1 {
@@ -78,7 +78,7 @@ func TestDiedWhileItClosedASegment(t *testing.T) {
 	s.Entries = 97 // with the publish entries two appends, each of which fills a segment
 	dirs := inSegments(t, s, 4<<10)
 	names := segmentsOf(t, dirs[1])
-	remove(t, names[len(names)-1])
+	removed(t, names[len(names)-1])
 	in := dirInput(t, dirs...)
 	m := in.Members[1]
 	if last := m.WAL.Summary.Segments[len(names)-2]; last.End != "eof" || last.LastEntry != m.ConsistentIndex() {

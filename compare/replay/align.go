@@ -135,10 +135,7 @@ func (s *sim) align(ctx context.Context, w *writers) (at place, ok bool) {
 		}
 		at = first
 	}
-	if !found {
-		at = s.backwards(ctx, w)
-	}
-	return at, true
+	return s.extend(ctx, w, at), true
 }
 
 // maxAligns bounds how often a place is looked for further down. Each time the entries without effect since the compact revision

@@ -24,7 +24,8 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 	s.past, s.logEnd = pastOf(ctx, r), r.Last
 	s.sawAlarm = r.Survey.LastTouch["alarm"] > 0
 	s.values = s.readValue
-	fromStart := s.stretch(r) == 1 && !restored(r) && m.DB.KV.BumpMarker == dumpdb.Rev{}
+	s.first = s.stretch(r)
+	fromStart := s.first == 1 && !restored(r) && m.DB.KV.BumpMarker == dumpdb.Rev{}
 	s.fromStart = fromStart
 	if why := s.begin(ctx, r, fromStart); why != "" {
 		res.Why = why
@@ -33,8 +34,9 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 	s.cur = newCursor(m.DB.Handle, m.DB.KV.BumpMarker)
 	if !fromStart {
 		s.arrive()
+		s.whole = s.whole && s.meet.index <= r.Last
 	}
-	if !fromStart && s.minor == stale35Minor && s.stretch(r) == 1 && r.authBegan() {
+	if !fromStart && s.minor == stale35Minor && s.first == 1 && r.authBegan() {
 		s.authFromLog(r)
 	}
 	s.plain = planAuth(behind(r.Survey.Auth, s.base), s.auth.clone())

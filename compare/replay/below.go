@@ -42,12 +42,22 @@ func (s *sim) foresee(it *item) Outcome {
 		return Outcome{State: OutsideHistory, Detail: "without effect, as the log tells"}
 	}
 	s.rev++
+	defer s.early(it.entry.Index)
 	s.keys.predicted(p.writes, keyState{mod: s.rev, entry: it.entry.Index, loose: s.loose})
 	o := Outcome{State: OutsideHistory, Detail: "its revision is compacted"}
 	if !s.loose {
 		o.Rev = s.rev
 	}
 	return o
+}
+
+// early comes to the database as soon as nothing more is compacted, where the prediction has been certain all the way.
+func (s *sim) early(index uint64) {
+	if !s.loose && s.rev == s.floor() && index < s.meet.index {
+		s.meet = place{index: index, rev: s.rev}
+		s.res.BaseIndex, s.res.BaseRevision = s.meet.index, s.meet.rev
+		s.arrive()
+	}
 }
 
 // foreseeRevoke ends a lease. Which keys go with it may be uncertain although the revoke itself is not; where the revoke may have been
@@ -110,6 +120,7 @@ func (s *sim) arrive() {
 	if s.fromStart && whole && s.meet.index <= s.logEnd {
 		s.compareBelow(have)
 	}
+	s.whole = whole
 	s.keys, s.rev, s.loose, s.kvKnown = have, s.meet.rev, false, true
 	s.res.To = s.meet.index
 }

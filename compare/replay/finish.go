@@ -14,6 +14,7 @@ func (s *sim) finish() {
 	if !s.met {
 		s.arrive()
 	}
+	s.recall()
 	s.finishRuns()
 	// What the entries that every log has lost did is nowhere to be read: the rest of the database is theirs, not unexplained.
 	lost := s.logEnd > 0 && s.m.AppliedMin > s.logEnd
@@ -39,7 +40,7 @@ func (s *sim) finish() {
 func (s *sim) keyAhead() {
 	r := s.res
 	switch {
-	case s.minor == 0 || s.minor >= 5 || r.Ahead != nil || s.saved <= s.m.AppliedMin || s.rev != s.m.CurrentRevision() || s.sparse(s.rev):
+	case s.minor == 0 || s.minor >= 5 || r.Ahead != nil || s.saved <= s.m.AppliedMin || s.rev != s.m.CurrentRevision():
 		return
 	case r.Counts[Missing]+r.Counts[Contradicted] > 0 || len(r.Extra)+len(r.Reruns) > 0:
 		return // the model and the database are not in step

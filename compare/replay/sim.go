@@ -34,6 +34,11 @@ type sim struct {
 	met  bool
 	// fromStart is true when the log reaches back to the first entry of a cluster that began empty.
 	fromStart bool
+	// first is the first index of the log's last stretch without a gap that the member has applied past.
+	first uint64
+	// whole is true when all records up to the place could be read. certain are the puts before it whose records must be there.
+	whole   bool
+	certain map[string]certainPut
 	// ended is true after the first entry that the member has not applied.
 	ended bool
 	// loose is true where the model counts revisions without records and an entry's outcome was not certain.
@@ -111,13 +116,19 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 		return Outcome{State: NotApplied}
 	}
 	if idx <= s.base {
+		if idx >= s.first {
+			s.remember(it)
+		}
 		return Outcome{State: OutsideHistory, Detail: "before the first entry that the database can be aligned with"}
 	}
 	for len(s.snaps) > 0 && s.snaps[0] < idx {
 		s.saved, s.snaps = max(s.saved, s.snaps[0]), s.snaps[1:]
 	}
-	if !s.met && idx > s.meet.index {
+	switch {
+	case !s.met && idx > s.meet.index:
 		s.arrive()
+	case s.certain != nil:
+		s.recall()
 	}
 	s.restart(idx)
 	s.rememberRights(it)

@@ -323,38 +323,6 @@ func plainPut(r *dumplog.Request) bool {
 	return r.Kind == dumplog.KindPut && p.Lease == 0 && !p.IgnoreLease && !p.IgnoreValue && r.Header.AuthRevision == 0
 }
 
-// backwards walks from where the database stands down the log: each entry that can have written the newest revision not yet taken
-// did. The place is before the earliest plain put that fits, since only a plain put cannot have been without effect.
-func (s *sim) backwards(ctx context.Context, w *writers) place {
-	at := s.end(w)
-	n := min(at.rev-s.floor(), maxWindow)
-	if n <= 0 || !s.alwaysWrites() {
-		return at
-	}
-	from := max(w.total-maxWindow+1, 1)
-	items := s.writersFrom(ctx, w, from, w.total)
-	groups := slices.Collect(s.groups(at.rev-n+1, at.rev))
-	rev, best := at.rev, at
-	for i := len(items) - 1; i >= 0 && len(groups) > 0; i-- {
-		g := groups[len(groups)-1]
-		if g.main != rev || g.hole {
-			break
-		}
-		fits := couldWrite(items[i].req, g)
-		if !fits && plainPut(items[i].req) {
-			break
-		}
-		if !fits {
-			continue
-		}
-		groups, rev = groups[:len(groups)-1], rev-1
-		if plainPut(items[i].req) {
-			best = place{index: items[i].entry.Index - 1, rev: rev, writes: from + int64(i) - 1}
-		}
-	}
-	return best
-}
-
 // groups yields the records of a span of revisions, one main revision at a time.
 func (s *sim) groups(from, to int64) iter.Seq[*group] {
 	return func(yield func(*group) bool) {

@@ -1,0 +1,110 @@
+package replay
+
+import (
+	"context"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// maxPassed is how many revisions that fit no entry are passed over in one place when a place is moved down the log: an altered record
+// must not keep the entries before it from being judged.
+const maxPassed = 2
+
+// extend moves a place down the log as far as entries and records can be matched going backwards: each entry that can have written the
+// newest revision not yet taken did. A mistake in that is harmless, since no revision lies between the entry and the one that did; the
+// new place is before an entry that fits its records by more than a key.
+func (s *sim) extend(ctx context.Context, w *writers, at place) place {
+	for at.writes > 0 && at.rev > s.floor() && ctx.Err() == nil {
+		b := s.newBackwards(ctx, w, at)
+		if !b.walk() {
+			break
+		}
+		at = b.best
+	}
+	return at
+}
+
+// backwards is a walk down the log, from a place at which it is known which revision the database had.
+type backwards struct {
+	s      *sim
+	items  []*item
+	groups []*group
+	// rev is the newest revision that is not taken yet.
+	rev  int64
+	from int64
+	best place
+}
+
+func (s *sim) newBackwards(ctx context.Context, w *writers, at place) *backwards {
+	from := max(at.writes-maxWindow+1, 1)
+	low := max(s.floor(), at.rev-2*maxWindow)
+	return &backwards{s: s, items: s.writersFrom(ctx, w, from, at.writes), groups: slices.Collect(s.groups(low+1, at.rev)), rev: at.rev, from: from, best: at}
+}
+
+// at is the group of a revision, nil where there is none that can be read whole.
+func (b *backwards) at(rev int64) *group {
+	i, ok := slices.BinarySearchFunc(b.groups, rev, func(g *group, rev int64) int { return int(g.main - rev) })
+	if !ok || b.groups[i].hole {
+		return nil
+	}
+	return b.groups[i]
+}
+
+// walk tells whether it came to a lower place.
+func (b *backwards) walk() bool {
+	start := b.best
+	for i := len(b.items) - 1; i >= 0 && b.rev > b.s.floor(); i-- {
+		it := b.items[i]
+		if it.entry.Index > start.index {
+			continue
+		}
+		rev, fits := b.match(it.req)
+		switch {
+		case fits && b.telling(it.req, b.at(rev)):
+			b.rev = rev - 1
+			b.best = place{index: it.entry.Index - 1, rev: b.rev, writes: b.from + int64(i) - 1}
+		case fits:
+			b.rev = rev - 1
+		case plainPut(it.req) && b.s.alwaysWrites():
+			b.rev-- // it wrote a revision that is not what it should be
+		}
+	}
+	return b.best.index < start.index
+}
+
+// match finds the newest revision not yet taken that the entry can have written; further down only where more than a key fits.
+func (b *backwards) match(r *dumplog.Request) (rev int64, ok bool) {
+	for off := range int64(maxPassed + 1) {
+		if g := b.at(b.rev - off); g != nil && couldWrite(r, g) && (off == 0 || b.telling(r, g)) {
+			return b.rev - off, true
+		}
+	}
+	return 0, false
+}
+
+// telling tells whether the entry fits the records by more than a key: by a value, or by the mod revision that its key had.
+func (b *backwards) telling(r *dumplog.Request, g *group) bool {
+	switch {
+	case r.Kind == dumplog.KindPut:
+		return true
+	case r.Txn == nil:
+		return false
+	case len(r.Txn.Compare) == 0:
+		return !slices.ContainsFunc(g.records, func(x record) bool { return x.del })
+	}
+	return slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
+		if c.Target != targetMod || c.Result != resultEqual || len(c.RangeEnd) > 0 {
+			return false
+		}
+		i := slices.IndexFunc(g.records, func(x record) bool { return x.key == string(c.Key) })
+		if i < 0 || c.Num == 0 {
+			return i >= 0 && !g.records[i].del && g.records[i].version == 1
+		}
+		if c.Num <= b.s.floor() {
+			return g.records[i].version > 1 || g.records[i].del // what the key was before is compacted
+		}
+		before := b.at(c.Num)
+		return before != nil && slices.ContainsFunc(before.records, func(x record) bool { return x.key == string(c.Key) && !x.del })
+	})
+}
