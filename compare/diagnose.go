@@ -33,6 +33,8 @@ type Options struct {
 	NoDigests bool
 	// Look, if set, sees the one source and its report before the source is closed, and may add to the report.
 	Look func(ctx context.Context, m *evidence.Member, r *Report) error
+	// Confirm, if set, gives the second opinion of a real server about all sources; see Confirmation.
+	Confirm Confirmer
 	// Progress, if set, is told what is being done.
 	Progress func(what string)
 	// Access is how sources that are endpoints are reached.
@@ -76,6 +78,9 @@ func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, e
 		if err := o.Look(ctx, set.Members[0], r); err != nil {
 			return nil, err
 		}
+	}
+	if err := c.confirm(ctx, r); err != nil {
+		return nil, err
 	}
 	err = set.Unchanged()
 	if r.InputsUnchanged = err == nil; err != nil {
@@ -183,6 +188,9 @@ func (r *Report) sources(set *evidence.Set, o Options) {
 func (c *collected) runChecks(r *Report) map[string][]check.Finding {
 	byCheck := map[string][]check.Finding{}
 	for _, ck := range check.All() {
+		if ck.OnDemand {
+			continue
+		}
 		out := CheckOutcome{ID: ck.ID, Title: ck.Title, Outcome: check.NotChecked}
 		if reason, ok := ck.Applies(c.in); !ok {
 			out.Reason = reason

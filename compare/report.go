@@ -25,6 +25,8 @@ type Report struct {
 	// InputsUnchanged is true when no source changed while it was read, by size, mode and modification time of every file.
 	InputsUnchanged bool    `json:"inputsUnchanged"`
 	Backup          *Backup `json:"backup,omitempty"`
+	// Confirm is the second opinion of a real server, nil unless it was asked for.
+	Confirm *Confirmation `json:"confirm,omitempty"`
 }
 
 // Tool names the program that wrote the report.

@@ -40,7 +40,9 @@ type Check struct {
 	// Doc says what must hold, why it matters, when it is normal, and for which etcd versions.
 	Doc   string
 	Needs Need
-	Run   func(*Input) Result
+	// OnDemand checks stand in a report only when they were asked for.
+	OnDemand bool
+	Run      func(*Input) Result
 }
 
 // Applies says whether the input holds what the check needs; the text is the reason when it does not.

@@ -2,11 +2,16 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/confirm"
 )
 
 type diagnoseOptions struct {
@@ -15,7 +20,11 @@ type diagnoseOptions struct {
 	failOn   failOn
 	evidence int
 	timeline bool
-	diagnose diagnoseFunc
+	// confirm asks a real server for a second opinion, as confirmOpt says.
+	confirm    bool
+	confirmOpt confirm.Options
+	isolate    string
+	diagnose   diagnoseFunc
 }
 
 // diagnoseFunc is compare.Diagnose, or a test's stand-in.
@@ -27,13 +36,20 @@ the other members, name the cause and the best member, and say what to do next.
 SOURCE is [NAME=]PATH: a data dir, backup, db file, WAL folder, or a .tar, .tar.gz, .tar.zst of them; a folder that holds
 one data dir per member stands for all of them. See etcd-medic help sources.
 
+--confirm asks for a second opinion: where the log reaches back to the first entry of a new cluster, to a backup among the
+sources or to a database received from a leader (.snap.db), an etcd server of the right release executes the committed log in
+a sandbox that nothing leaves. What it then holds is compared with each member's database at that member's applied index. Each
+member is confirmed, refuted or not possible, with the reason; where it is refuted, with bucket, key and first differing
+revision. Sources are not touched; scratch space of about twice the database is needed and given back.
+
 Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read, 2 wrong usage, 3 findings at or above --fail-on,
-4 inconclusive: the evidence does not suffice, or a source could not be used.`
+4 inconclusive: the evidence does not suffice, a source could not be used, or --confirm contradicts a verdict of healthy.`
 
 const diagnoseExample = `  etcd-medic diagnose node1=/copies/node1 node2=/copies/node2 node3=/copies/node3
   etcd-medic diagnose copies.tar.gz
   etcd-medic diagnose node1/ node2/ -w json | jq .verdict
-  etcd-medic diagnose n1=/data/n1 --wal-dir n1=/wal/n1`
+  etcd-medic diagnose n1=/data/n1 --wal-dir n1=/wal/n1
+  etcd-medic diagnose node1/ node2/ node3/ last-backup.db --confirm`
 
 func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) error) *cobra.Command {
 	o := &diagnoseOptions{output: output{io: s}, diagnose: diagnose}
@@ -50,6 +66,13 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 			if o.evidence < 1 {
 				return usagef("", "--evidence must be 1 or more")
 			}
+			var err error
+			if o.confirmOpt.Isolation, err = node.ParseIsolation(o.isolate); err != nil {
+				return usagef("want auto, netns or proxy", "--isolation: %v", err)
+			}
+			if o.confirmOpt.Timeout <= 0 {
+				return usagef("", "--confirm-timeout must be above 0")
+			}
 			return run(cmd.Context(), o)
 		},
 	}
@@ -59,12 +82,28 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 	o.failOn.flag(cmd)
 	cmd.Flags().IntVar(&o.evidence, "evidence", 5, "evidence rows shown per finding in the table")
 	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "show terms, starts, conf changes, snapshots, alarms and divergences on one raft-index axis")
+	o.confirmFlags(cmd)
 	return cmd
+}
+
+func (o *diagnoseOptions) confirmFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.confirm, "confirm", false, "have a real etcd server execute the log in a sandbox and compare its content with each member's")
+	f.StringVar(&o.confirmOpt.EtcdBinary, "etcd-binary", "", "server for --confirm (default: one that etcd-medic brings)")
+	f.StringVar(&o.confirmOpt.Dir, "scratch-dir", "", "folder for the scratch of --confirm (default: the system's)")
+	f.DurationVar(&o.confirmOpt.Timeout, "confirm-timeout", 10*time.Minute, "end --confirm after this time")
+	f.StringVar(&o.isolate, "isolation", "auto", "sandbox of --confirm: auto|netns|proxy")
 }
 
 func diagnose(ctx context.Context, o *diagnoseOptions) (*compare.Report, error) {
 	c := o.compareOptions(&o.sources)
 	c.NoDigests = o.format == render.Table // it shows none
+	if o.confirm {
+		o.confirmOpt.Progress, o.confirmOpt.Values = o.io.Progress(), o.opts.Values
+		c.Confirm = func(ctx context.Context, members []*evidence.Member, rp *replay.Result) (*compare.Confirmation, error) {
+			return confirm.Run(ctx, members, rp, o.confirmOpt)
+		}
+	}
 	return compare.Diagnose(ctx, o.specs, c)
 }
 

@@ -20,6 +20,7 @@ func (p *page) diagnosis(r *compare.Report) {
 	p.firstBreak(r.Verdict.FirstBreak)
 	p.causes(r.Causes)
 	p.findings(r.Findings)
+	p.confirmation(r.Confirm)
 	p.best(r.Best)
 	p.checks(r.Checks, false)
 	if p.o.Timeline {

@@ -1,0 +1,256 @@
+package confirm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+)
+
+// BaseKind says what the server starts from.
+type BaseKind string
+
+// The kinds of bases, in the order in which they are preferred.
+const (
+	NewCluster BaseKind = "new-cluster"
+	Backup     BaseKind = "backup"
+	SnapshotDB BaseKind = "snapshot-db"
+	// MemberDB is the database of a member that lags. It is taken when there is nothing else: what is wrong in it is in the result.
+	MemberDB BaseKind = "member-db"
+)
+
+// Base is the state that the server starts from.
+type Base struct {
+	Kind BaseKind
+	// Source is the label of the source that holds it, Path the database; both are "" for a new cluster.
+	Source, Path string
+	// Owner is the position of the source that is the base itself, -1 when none is.
+	Owner           int
+	Index, Term     uint64
+	Revision        int64
+	ClusterVersion  string
+	Members         []datadir.Member
+	Removed         []uint64
+	db              *dumpdb.DB
+	needs           dumpdb.MetaBucket
+	closeWhenUnused bool
+}
+
+// close closes a database that this package opened itself.
+func (b *Base) close() {
+	if b.closeWhenUnused && b.db != nil {
+		_ = b.db.Close() // only read
+	}
+}
+
+// bases lists what the log may be executed from. The second result says what was found and cannot be one.
+func bases(ctx context.Context, members []*evidence.Member, sv *survey) (found []*Base, why []string) {
+	if b, reason := newCluster(members, sv); b != nil {
+		found = append(found, b)
+	} else if reason != "" {
+		why = append(why, reason)
+	}
+	for i, m := range members {
+		if m.HasDB() && m.ConsistentIndex() == m.StoredIndex() { // where it is not, the diagnosis doubts the index
+			b, err := dbBase(ctx, m.DB.Handle, sv)
+			switch {
+			case err == nil:
+				b.Kind, b.Source, b.Path, b.Owner = kindOf(m), m.Label(), m.Source.Parts().DB, i
+				found = append(found, b)
+			case !m.HasLog():
+				why = append(why, fmt.Sprintf("%s is no base: %v", m.Label(), err))
+			}
+		}
+		if m.Snap == nil || m.Source.Parts().Snap == "" {
+			continue
+		}
+		for _, s := range m.Snap.SnapDBs {
+			b, err := snapBase(ctx, filepath.Join(m.Source.Parts().Snap, filepath.Base(s.File)), sv)
+			if err != nil {
+				why = append(why, fmt.Sprintf("%s of %s is no base: %v", filepath.Base(s.File), m.Label(), err))
+				continue
+			}
+			b.Source = m.Label()
+			found = append(found, b)
+		}
+	}
+	return found, why
+}
+
+func kindOf(m *evidence.Member) BaseKind {
+	if m.HasLog() {
+		return MemberDB
+	}
+	return Backup
+}
+
+// newCluster is the empty state, when the log begins with the first entry of a new cluster. A log that a restore began has the same
+// first entries, and its database was not empty.
+func newCluster(members []*evidence.Member, sv *survey) (*Base, string) {
+	if sv.reach(0) == 0 {
+		return nil, ""
+	}
+	for _, m := range members {
+		if m.WAL != nil && m.WAL.Summary != nil && m.WAL.Summary.Start == dumplog.StartRestore {
+			return nil, "the log begins with a restore from a backup that is not among the sources"
+		}
+	}
+	c := sv.founder
+	if c == nil || c.Type != dumplog.ConfChangeAddNode || c.Member == nil || c.Member.ID != c.NodeID || len(c.Member.PeerURLs) == 0 {
+		return nil, "entry 1 does not add the first member of a new cluster"
+	}
+	m := datadir.Member{ID: uint64(c.NodeID), Name: c.Member.Name, PeerURLs: c.Member.PeerURLs, ClientURLs: c.Member.ClientURLs}
+	return &Base{Kind: NewCluster, Owner: -1, Index: 1, Term: sv.termAt(1), Revision: 1, Members: []datadir.Member{m}}, ""
+}
+
+func snapBase(ctx context.Context, path string, sv *survey) (*Base, error) {
+	db, err := dumpdb.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := dbBase(ctx, db, sv)
+	if err != nil {
+		_ = db.Close() // only read
+		return nil, err
+	}
+	b.Kind, b.Path, b.Owner, b.closeWhenUnused = SnapshotDB, path, -1, true
+	return b, nil
+}
+
+// dbBase reads a database that the log may continue from.
+func dbBase(ctx context.Context, db *dumpdb.DB, sv *survey) (*Base, error) {
+	b := &Base{db: db}
+	meta, err := db.MetaBucket()
+	if err != nil {
+		return nil, err
+	}
+	if meta.ConsistentIndex == nil || *meta.ConsistentIndex == 0 {
+		return nil, errors.New("it has no consistent index")
+	}
+	b.Index, b.needs = *meta.ConsistentIndex, meta
+	if sv.reach(b.Index) == b.Index {
+		return nil, fmt.Errorf("no log holds entry %d, which follows its consistent index", b.Index+1)
+	}
+	own := uint64(0)
+	if meta.Term != nil {
+		own = *meta.Term
+	}
+	b.Term = sv.termAt(b.Index)
+	if own != 0 && b.Term != 0 && own != b.Term {
+		return nil, fmt.Errorf("it stands at entry %d/%d and the log holds %d/%d: they are of different histories", own, b.Index, b.Term, b.Index)
+	}
+	if b.Term == 0 {
+		b.Term = max(own, 1)
+		if next := sv.termAt(b.Index + 1); own == 0 || own > next {
+			b.Term = next
+		}
+	}
+	return b, b.read(ctx, sv)
+}
+
+// read takes what the scratch data dir needs, and refuses what is damaged or of another history.
+func (b *Base) read(ctx context.Context, sv *survey) error {
+	rep, err := b.db.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if len(rep.Damage) > 0 {
+		return fmt.Errorf("it is damaged in %d places, first: %w", len(rep.Damage), rep.Damage[0])
+	}
+	if t, err := b.db.Trailer(); err == nil && t.State == "mismatch" {
+		return errors.New("its sha256 trailer does not match its bytes")
+	}
+	if b.Revision, err = b.db.CurrentRev(); err != nil {
+		return err
+	}
+	cluster, err1 := b.db.Cluster()
+	members, err2 := b.db.Members()
+	removed, err3 := b.db.RemovedMembers()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	b.ClusterVersion = cluster.Version
+	b.Members, b.Removed = membersOf(members), idsOf(removed)
+	if len(b.Members) == 0 {
+		return errors.New("it names no member")
+	}
+	return nil
+}
+
+func membersOf(rows []dumpdb.Member) []datadir.Member {
+	out := make([]datadir.Member, 0, len(rows))
+	for _, m := range rows {
+		out = append(out, datadir.Member{ID: uint64(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, IsLearner: m.IsLearner})
+	}
+	return out
+}
+
+func idsOf(rows []dumpdb.ID) []uint64 {
+	out := make([]uint64, 0, len(rows))
+	for _, id := range rows {
+		out = append(out, uint64(id))
+	}
+	return out
+}
+
+// maxAnchors bounds how many writes of the log are looked for in a base.
+const maxAnchors = 64
+
+// anchored refuses a base that shows none of the last writes which the log has up to the base's index: IDs and indexes alone do not
+// prove one history, since a restore with the same flags uses them again.
+func anchored(ctx context.Context, b *Base, logs []*evidence.Member) error {
+	type anchor struct {
+		key string
+		sum uint64
+	}
+	var puts []anchor
+	for e, err := range replay.Log(ctx, logs) {
+		if err != nil {
+			return err
+		}
+		if e.Index > b.Index {
+			break
+		}
+		r := e.Req
+		if e.Err != nil || r == nil || !replay.WritesKeys(r.Kind) {
+			continue
+		}
+		puts = slices.DeleteFunc(puts, func(a anchor) bool {
+			return r.Kind == dumplog.KindLeaseRevoke || r.Touches([]byte(a.key), append([]byte(a.key), 0))
+		})
+		if r.Kind != dumplog.KindPut || r.Put.Lease != 0 || r.Put.IgnoreLease || r.Put.IgnoreValue {
+			continue
+		}
+		if len(puts) == maxAnchors {
+			puts = slices.Delete(puts, 0, 1)
+		}
+		puts = append(puts, anchor{string(r.Put.Key), xxhash.Sum64(r.Put.Value)})
+	}
+	m, err := replay.NewMachine(ctx, b.db, replay.MachineOptions{})
+	if err != nil {
+		return err
+	}
+	for _, a := range puts {
+		if sum, _, ok := m.Key(a.key); ok && sum == a.sum {
+			return nil
+		}
+	}
+	if len(puts) > 0 {
+		return fmt.Errorf("it shows none of the last %d writes that the log has up to its index %d", len(puts), b.Index)
+	}
+	for _, l := range logs {
+		if l.WAL.Summary.Start == dumplog.StartRestore && b.needs.Term == nil {
+			return errors.New("nothing shows that it was taken after the restore that the log begins with")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package confirm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+)
+
+// executor has a server execute stretches of the log, one after the other.
+type executor struct {
+	p      *Plan
+	box    *node.Sandbox
+	server node.Server
+	feed   *feed
+	dir    string
+	quota  int64
+	say    func(string)
+	// at is the state reached so far.
+	at state
+	n  int
+}
+
+// state is a database and where in the log it stands.
+type state struct {
+	// db is "" before anything was executed on a new cluster.
+	db             string
+	index, term    uint64
+	members        []datadir.Member
+	removed        []uint64
+	clusterVersion string
+}
+
+// errServer says that the server did not execute the log; what follows is why.
+type errServer struct{ reason string }
+
+func (e *errServer) Error() string { return e.reason }
+
+// to executes everything up to an index.
+func (x *executor) to(ctx context.Context, index uint64) error {
+	for x.at.index < index {
+		entries, err := x.feed.take(index)
+		if err != nil {
+			return err
+		}
+		if err := x.stretch(ctx, entries); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stretch executes the entries that follow the present state.
+func (x *executor) stretch(ctx context.Context, entries []datadir.Entry) error {
+	last := entries[len(entries)-1]
+	end, err := marker(last.Index, last.Term)
+	if err != nil {
+		return err
+	}
+	x.n++
+	data := filepath.Join(x.dir, fmt.Sprint("data", x.n))
+	if err := x.write(ctx, data, append(entries, end)); err != nil {
+		return err
+	}
+	db := filepath.Join(data, "member", "snap", "db")
+	if err := x.run(ctx, data, db, end.Index); err != nil {
+		return err
+	}
+	return x.keep(data, db, last.Index, last.Term)
+}
+
+// write makes the scratch data dir.
+func (x *executor) write(ctx context.Context, data string, entries []datadir.Entry) error {
+	own := []datadir.Member{{ID: selfID, Name: selfName, PeerURLs: []string{selfURL}, ClientURLs: []string{clientURL}},
+		{ID: absentID, Name: "etcd-medic-absent", PeerURLs: []string{absentURL}}}
+	d := datadir.Dir{MemberID: selfID, ClusterID: x.p.ClusterID, Term: x.at.term, Index: x.at.index, Commit: entries[len(entries)-1].Index,
+		Members: append(own, x.at.members...), Removed: x.at.removed, ClusterVersion: x.at.clusterVersion, Entries: entries, Minor: x.server.Version.Minor}
+	for _, m := range d.Members {
+		if m.IsLearner {
+			d.Learners = append(d.Learners, m.ID)
+		} else {
+			d.Voters = append(d.Voters, m.ID)
+		}
+	}
+	edits := []datadir.Edit{datadir.SetMembers(d.Members, d.Removed), datadir.SetConsistentIndex(d.Index), datadir.SetTerm(d.Term),
+		datadir.SetConfState(d.Voters, d.Learners)}
+	_, err := datadir.Write(ctx, data, d, x.source(edits))
+	return err
+}
+
+// source is the database of the scratch data dir: a new one, a copy of the base, or the one that the last stretch ended with.
+func (x *executor) source(edits []datadir.Edit) datadir.DBSource {
+	switch {
+	case x.at.db == "":
+		return func(_ context.Context, path string) error {
+			if err := emptyDB(path); err != nil {
+				return err
+			}
+			return datadir.EditNew(path, edits...)
+		}
+	case x.n == 1:
+		return datadir.CopyOf(x.at.db, edits...)
+	}
+	return func(_ context.Context, path string) error {
+		if err := os.Rename(x.at.db, path); err != nil {
+			return err
+		}
+		return datadir.EditNew(path, edits...)
+	}
+}
+
+// emptyDB makes a database without a bucket: a server makes those that it needs.
+func emptyDB(path string) error {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, NoFreelistSync: true})
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}
+
+// keep takes the database out of the data dir, which is removed, and reads the members that it has come to.
+func (x *executor) keep(data, db string, index, term uint64) error {
+	kept := filepath.Join(x.dir, fmt.Sprint("db", x.n))
+	if err := errors.Join(os.Rename(db, kept), os.RemoveAll(data)); err != nil {
+		return err
+	}
+	d, err := dumpdb.Open(kept)
+	if err != nil {
+		return fmt.Errorf("the server's database: %w", err)
+	}
+	defer func() { _ = d.Close() }() // only read
+	members, err1 := d.Members()
+	removed, err2 := d.RemovedMembers()
+	cluster, err3 := d.Cluster()
+	x.at = state{db: kept, index: index, term: term, members: real(membersOf(members)), removed: idsOf(removed), clusterVersion: cluster.Version}
+	return errors.Join(err1, err2, err3)
+}
+
+// real leaves out the members that only the scratch cluster has.
+func real(members []datadir.Member) []datadir.Member {
+	var out []datadir.Member
+	for _, m := range members {
+		if !scratchMember(m.ID) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func scratchMember(id uint64) bool { return id == selfID || id == absentID || id == markerID }
+
+const (
+	// pollEvery is how often the scratch database is looked at; a server stores at least every 100 ms what it has executed.
+	pollEvery = 50 * time.Millisecond
+	// stall is how long the consistent index may stay where it is. Executing one entry can take a while: a lease with very many keys.
+	stall = 3 * time.Minute
+)
+
+// run starts the server and kills it when its database has come to the index.
+func (x *executor) run(ctx context.Context, data, db string, index uint64) error {
+	m, err := x.box.Start(ctx, node.MemberConfig{Name: selfName, DataDir: data, PeerURLs: []string{selfURL}, ClientURLs: []string{clientURL},
+		InitialCluster: selfName + "=" + selfURL, Token: "etcd-medic-confirm", QuotaBytes: x.quota, SnapshotCount: 1 << 40})
+	if err != nil {
+		return err
+	}
+	err = x.await(ctx, m, db, index)
+	if err := errors.Join(err, m.Kill()); err != nil {
+		return err
+	}
+	if now := indexOf(db); now < index { // what is read while a server writes is looked at once more
+		return &errServer{fmt.Sprintf("the database that etcd %s left stands at entry %d", x.server.Version, now)}
+	}
+	return nil
+}
+
+func (x *executor) await(ctx context.Context, m *node.Member, db string, index uint64) error {
+	t := time.NewTicker(pollEvery)
+	defer t.Stop()
+	var at uint64
+	moved := time.Now()
+	for {
+		now := indexOf(db)
+		if now >= index {
+			return nil
+		}
+		if now > at {
+			at, moved = now, time.Now()
+			x.say(fmt.Sprintf("confirm: etcd %s has executed the log up to entry %d of %d", x.server.Version, at, index-1))
+		}
+		if exit, ended := m.Exited(); ended {
+			return &errServer{fmt.Sprintf("etcd %s ended while it executed the log (%s), after entry %d: %s", x.server.Version, exit, at, firstOf(m.FatalLines()))}
+		}
+		if time.Since(moved) > stall {
+			return &errServer{fmt.Sprintf("etcd %s did not go on after entry %d for %s", x.server.Version, at, stall)}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
+}
+
+func firstOf(lines []string) string {
+	if len(lines) == 0 {
+		return "its log does not say why"
+	}
+	return lines[0]
+}
+
+// indexOf reads the consistent index of a database that a server writes to, 0 when it cannot be read just now. bbolt writes pages that
+// are free in the state before, then the meta page: a state is read as it was, or the reading fails.
+func indexOf(path string) uint64 {
+	db, err := dumpdb.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = db.Close() }() // only read
+	m, err := db.MetaBucket()
+	if err != nil || m.ConsistentIndex == nil {
+		return 0
+	}
+	return *m.ConsistentIndex
+}
