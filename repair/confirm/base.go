@@ -154,11 +154,11 @@ func dbBase(ctx context.Context, db *dumpdb.DB, sv *survey) (*Base, error) {
 			b.Term = next
 		}
 	}
-	return b, b.read(ctx, sv)
+	return b, b.read(ctx)
 }
 
 // read takes what the scratch data dir needs, and refuses what is damaged or of another history.
-func (b *Base) read(ctx context.Context, sv *survey) error {
+func (b *Base) read(ctx context.Context) error {
 	rep, err := b.db.Check(ctx)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@
 // cluster version, no attributes. Conf changes are executed as they are. The two voters are left out where members are compared.
 //
 // One more entry follows, a conf change that adds a third voter. Conf changes are executed under every alarm and for every user. When the
-// consistent index of the scratch database has reached it, everything before it is stored, and the server is killed.
+// scratch database holds this voter, it holds everything before it, and the server is killed.
 //
 // Members that stand at different indexes are compared one after the other: the database at one index is the base of the next stretch.
 //

@@ -27,23 +27,21 @@ const (
 	clientURL = "http://192.0.2.101:2379"
 )
 
-// The bounds of one stretch: a server keeps all entries of its log in memory at a start.
-const (
-	maxEntries = 200_000
-	maxBytes   = 64 << 20
-)
+// maxBytes bounds the payloads of one stretch: a server keeps all entries of its log in memory at a start.
+const maxBytes = 64 << 20
 
 // feed reads the entries after the base once, in order, and hands them out in stretches.
 type feed struct {
 	next  func() (replay.Entry, error, bool)
 	stop  func()
 	minor int
+	most  int
 	at    uint64
 }
 
-// newFeed reads the entries after index for a server of line 3.minor.
-func newFeed(ctx context.Context, p *Plan, minor int) *feed {
-	f := &feed{minor: minor, at: p.Base.Index}
+// newFeed reads the entries after the base for a server of release 3.minor, at most so many at once.
+func newFeed(ctx context.Context, p *Plan, minor, most int) *feed {
+	f := &feed{minor: minor, most: most, at: p.Base.Index}
 	f.next, f.stop = iter.Pull2(replay.Log(ctx, p.logs))
 	return f
 }
@@ -52,7 +50,7 @@ func newFeed(ctx context.Context, p *Plan, minor int) *feed {
 func (f *feed) take(to uint64) ([]datadir.Entry, error) {
 	var out []datadir.Entry
 	var size int
-	for f.at < to && len(out) < maxEntries && size < maxBytes {
+	for f.at < to && len(out) < f.most && size < maxBytes {
 		e, err, ok := f.next()
 		switch {
 		case err != nil:
@@ -73,7 +71,7 @@ func (f *feed) take(to uint64) ([]datadir.Entry, error) {
 	return out, nil
 }
 
-// translate makes of an entry what a server of line 3.minor executes with the same effect on the database. Only requests of the v2 API
+// translate makes of an entry what a server of release 3.minor executes with the same effect on the database. Only requests of the v2 API
 // change: what they write to the v2 store is in no database, and 3.6 and 3.7 panic on most of them (3.6.16
 // server/etcdserver/apply_v2.go; 3.7 knows none). A member's attributes and the cluster version have a request of their own from 3.5 on.
 func translate(e *replay.Entry, minor int) (datadir.Entry, error) {

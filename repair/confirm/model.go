@@ -27,8 +27,8 @@ type doubts struct {
 	made []entryID
 	// revAt is the revision after the last entry up to each stop.
 	revAt map[uint64]int64
-	// first is the first doubtful entry of all, 0 when there is none.
-	first uint64
+	// learners are those that the log has added so far and not promoted or removed.
+	learners map[dumplog.ID]bool
 }
 
 type entryID struct {
@@ -53,7 +53,12 @@ func findDoubts(ctx context.Context, p *Plan, server int, values func(string, du
 		}
 		models[i] = m
 	}
-	d := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{}, revAt: map[uint64]int64{}, base: models[0].Revision()}
+	d := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{}, revAt: map[uint64]int64{}, base: models[0].Revision(), learners: map[dumplog.ID]bool{}}
+	for _, m := range p.Base.Members {
+		if m.IsLearner {
+			d.learners[dumplog.ID(m.ID)] = true
+		}
+	}
 	lead := models[slices.Index(minors, server)]
 	end := p.Stops[len(p.Stops)-1]
 	for e, err := range replay.Log(ctx, p.logs) {
@@ -76,7 +81,7 @@ func findDoubts(ctx context.Context, p *Plan, server int, values func(string, du
 // entry executes one entry on all models.
 func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.Machine) {
 	before := lead.Revision()
-	why := byPatch(e.Req)
+	why := d.byPatch(e.Req)
 	var state replay.State
 	var effects uint64
 	for i, m := range models {
@@ -100,9 +105,6 @@ func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.M
 		return
 	}
 	x := doubt{e.Index, why}
-	if d.first == 0 {
-		d.first = e.Index
-	}
 	if _, ok := d.byRev[before]; !ok && (replay.WritesKeys(e.Req.Kind) || e.Disputed) {
 		d.byRev[before] = x
 	}
@@ -117,16 +119,31 @@ func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.M
 }
 
 // byPatch says why patch releases execute a request differently that writes no keys, "" when they do not.
-func byPatch(r *dumplog.Request) string {
+func (d *doubts) byPatch(r *dumplog.Request) string {
 	switch {
+	case r.ConfChange != nil:
+		return d.confChange(r.ConfChange)
 	case r.Kind == dumplog.KindAuthRoleAdd && r.Auth != nil && r.Auth.Role == "":
 		return "3.3 takes a role without a name, later releases refuse it"
 	case r.Kind == dumplog.KindAuthRoleGrantPermission && r.Auth != nil && (r.Auth.Perm == nil || emptyRange(r.Auth.Perm)):
 		return "newer patch releases refuse a permission for nothing"
-	case r.ConfChange != nil && r.ConfChange.Type == dumplog.ConfChangeUpdateNode:
+	}
+	return ""
+}
+
+// confChange: before 3.5.31, 3.6.12 and 3.7.0 new URLs make a learner a voter in the bucket; how many learners there may be is a flag
+// (--max-learners, one unless it is set).
+func (d *doubts) confChange(c *dumplog.ConfChange) string {
+	switch {
+	case c.Type == dumplog.ConfChangeUpdateNode && d.learners[c.NodeID]:
 		return "newer patch releases keep the learner flag when URLs change"
-	case r.ConfChange != nil && r.ConfChange.Type == dumplog.ConfChangeAddLearnerNode:
+	case c.Type == dumplog.ConfChangeAddLearnerNode && len(d.learners) > 0:
+		d.learners[c.NodeID] = true
 		return "how many learners there may be is a flag of the server"
+	case c.Type == dumplog.ConfChangeAddLearnerNode:
+		d.learners[c.NodeID] = true
+	case c.Type != dumplog.ConfChangeUpdateNode:
+		delete(d.learners, c.NodeID)
 	}
 	return ""
 }

@@ -29,6 +29,8 @@ type Options struct {
 	Values bool
 	// Progress, if set, is told what is being done.
 	Progress func(what string)
+	// MaxEntries bounds the entries that the server gets at once, which it keeps in memory; 0 means 200,000.
+	MaxEntries int
 	// Room is repair.Room, or a test's stand-in.
 	Room func(dir string) (free int64, ok bool)
 }
@@ -43,6 +45,9 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	}
 	if o.Room == nil {
 		o.Room = repair.Room
+	}
+	if o.MaxEntries == 0 {
+		o.MaxEntries = 200_000
 	}
 	begin := time.Now()
 	res := &compare.Confirmation{Members: []compare.ConfirmedMember{}}
@@ -160,7 +165,7 @@ func (r *run) execute(ctx context.Context, server node.Server) (err error) {
 		err = errors.Join(err, box.Close())
 	}()
 	b := r.plan.Base
-	feed := newFeed(ctx, r.plan, server.Version.Minor)
+	feed := newFeed(ctx, r.plan, server.Version.Minor, r.o.MaxEntries)
 	defer feed.stop()
 	r.x = &executor{p: r.plan, box: box, server: server, feed: feed, dir: dir, quota: max(8<<30, 4*size), say: r.o.Progress,
 		at: state{db: b.Path, index: b.Index, term: b.Term, members: b.Members, removed: b.Removed, clusterVersion: b.ClusterVersion}}

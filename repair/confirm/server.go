@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -164,7 +165,7 @@ const (
 	stall = 3 * time.Minute
 )
 
-// run starts the server and kills it when its database has come to the index.
+// run starts the server and kills it when its database holds the effect of the last entry, which is the marker at this index.
 func (x *executor) run(ctx context.Context, data, db string, index uint64) error {
 	m, err := x.box.Start(ctx, node.MemberConfig{Name: selfName, DataDir: data, PeerURLs: []string{selfURL}, ClientURLs: []string{clientURL},
 		InitialCluster: selfName + "=" + selfURL, Token: "etcd-medic-confirm", QuotaBytes: x.quota, SnapshotCount: 1 << 40})
@@ -175,8 +176,8 @@ func (x *executor) run(ctx context.Context, data, db string, index uint64) error
 	if err := errors.Join(err, m.Kill()); err != nil {
 		return err
 	}
-	if now := indexOf(db); now < index { // what is read while a server writes is looked at once more
-		return &errServer{fmt.Sprintf("the database that etcd %s left stands at entry %d", x.server.Version, now)}
+	if now, done := progress(db); !done { // what is read while a server writes is looked at once more
+		return &errServer{fmt.Sprintf("the database that etcd %s left stands at entry %d, before %d", x.server.Version, now, index)}
 	}
 	return nil
 }
@@ -187,8 +188,8 @@ func (x *executor) await(ctx context.Context, m *node.Member, db string, index u
 	var at uint64
 	moved := time.Now()
 	for {
-		now := indexOf(db)
-		if now >= index {
+		now, done := progress(db)
+		if done {
 			return nil
 		}
 		if now > at {
@@ -216,17 +217,23 @@ func firstOf(lines []string) string {
 	return lines[0]
 }
 
-// indexOf reads the consistent index of a database that a server writes to, 0 when it cannot be read just now. bbolt writes pages that
-// are free in the state before, then the meta page: a state is read as it was, or the reading fails.
-func indexOf(path string) uint64 {
+// progress reads how far a database has come that a server writes to: its consistent index, and whether it holds the marker; nothing when
+// it cannot be read just now. bbolt writes pages that are free in the state before, then the meta page: a state is read as it was, or
+// the reading fails. The marker's row is committed with or after everything before it, by servers up to 3.4 as well, whose consistent
+// index lags.
+func progress(path string) (index uint64, done bool) {
 	db, err := dumpdb.Open(path)
 	if err != nil {
-		return 0
+		return 0, false
 	}
 	defer func() { _ = db.Close() }() // only read
 	m, err := db.MetaBucket()
-	if err != nil || m.ConsistentIndex == nil {
-		return 0
+	if err != nil {
+		return 0, false
 	}
-	return *m.ConsistentIndex
+	if m.ConsistentIndex != nil {
+		index = *m.ConsistentIndex
+	}
+	members, err := db.Members()
+	return index, err == nil && slices.ContainsFunc(members, func(m dumpdb.Member) bool { return m.ID == markerID })
 }

@@ -22,9 +22,8 @@ type survey struct {
 	terms []termStart
 	// founder is the conf change of entry 1, nil when the log does not hold one there.
 	founder *dumplog.ConfChange
-	// broken are the entries that no server can execute, disputed those of which another log holds a different one; each in order.
-	broken   []brokenEntry
-	disputed []uint64
+	// broken are the entries that no server can execute, in order.
+	broken []brokenEntry
 	// minors are the 3.x minors that the log raises the cluster version to.
 	minors []int
 	// plain are users whose password came in plain text: every server salts it on its own.
@@ -69,9 +68,6 @@ func (s *survey) add(e *replay.Entry) {
 		s.terms = append(s.terms, termStart{e.Index, e.Term})
 	}
 	s.bytes += int64(len(e.Data))
-	if e.Disputed && len(s.disputed) < maxKept {
-		s.disputed = append(s.disputed, e.Index)
-	}
 	if why := unfitEntry(e); why != "" {
 		if len(s.broken) < maxKept {
 			s.broken = append(s.broken, brokenEntry{e.Index, why})
@@ -159,16 +155,6 @@ func (s *survey) brokenBetween(lo, hi uint64) string {
 		}
 	}
 	return ""
-}
-
-// disputedBetween is the first entry after lo, up to and with hi, of which two logs hold different ones; 0 when there is none.
-func (s *survey) disputedBetween(lo, hi uint64) uint64 {
-	for _, i := range s.disputed {
-		if lo < i && i <= hi {
-			return i
-		}
-	}
-	return 0
 }
 
 // touches counts the entries after lo, up to and with hi, that may change a bucket other than key.

@@ -61,6 +61,8 @@ func TestReportCode(t *testing.T) {
 	}
 	failed := report(&yes)
 	failed.Sources = []compare.Source{{Name: "n", Error: "gone"}}
+	refuted := report(&yes)
+	refuted.AddConfirmation(&compare.Confirmation{Members: []compare.ConfirmedMember{{Member: "n", Status: compare.Refuted}}})
 	for _, tc := range []struct {
 		name   string
 		r      *compare.Report
@@ -77,6 +79,7 @@ func TestReportCode(t *testing.T) {
 		{"inconclusive with findings", report(nil, check.Error), "error", ExitFindings},
 		{"never does not hide inconclusive", report(nil, check.Error), "never", ExitInconclusive},
 		{"a source failed", failed, "error", ExitInconclusive},
+		{"healthy and refuted by a server", refuted, "error", ExitInconclusive},
 	} {
 		if got := reportCode(tc.r, tc.failOn); got != tc.want {
 			t.Errorf("%s: code %d, want %d", tc.name, got, tc.want)

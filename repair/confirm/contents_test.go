@@ -1,0 +1,299 @@
+package confirm
+
+import (
+	"encoding/binary"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// rec is one record of bucket key: a put of a value, or a tombstone when the value is "-".
+type rec struct {
+	main       int64
+	key, value string
+}
+
+// database writes bucket key.
+func database(t *testing.T, rows ...rec) *dumpdb.DB {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	b, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.Update(func(tx *bbolt.Tx) error {
+		for _, name := range []string{"key", "meta"} {
+			if _, err := tx.CreateBucket([]byte(name)); err != nil {
+				return err
+			}
+		}
+		for _, r := range rows {
+			at := append(append(binary.BigEndian.AppendUint64(nil, uint64(r.main)), '_'), make([]byte, 8)...)
+			kv := mvccpb.KeyValue{Key: []byte(r.key), Value: []byte(r.value), ModRevision: r.main, CreateRevision: r.main, Version: 1}
+			if r.value == "-" {
+				at, kv = append(at, 't'), mvccpb.KeyValue{Key: []byte(r.key)}
+			}
+			v, err := kv.Marshal()
+			if err != nil {
+				return err
+			}
+			if err := tx.Bucket([]byte("key")).Put(at, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = b.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := dumpdb.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// TestKeys: what is a difference above and below the compact revision, and what is none.
+func TestKeys(t *testing.T) {
+	base := []rec{{2, "a", "1"}, {3, "b", "1"}, {4, "a", "2"}, {5, "c", "1"}, {6, "c", "-"}, {7, "b", "2"}, {8, "a", "3"}}
+	without := func(mains ...int64) []rec {
+		return slices.DeleteFunc(slices.Clone(base), func(r rec) bool { return slices.Contains(mains, r.main) })
+	}
+	other := func(main int64, value string) []rec {
+		out := slices.Clone(base)
+		for i := range out {
+			if out[i].main == main {
+				out[i].value = value
+			}
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		own, server []rec
+		compact     int64
+		first       int64
+		total       int
+	}{
+		"equal":                                   {base, base, -1, 0, 0},
+		"a value above":                           {other(8, "x"), base, 6, 8, 1},
+		"a superseded value below":                {other(2, "x"), base, 6, 2, 1},
+		"a record missing above":                  {without(7), base, 6, 7, 1},
+		"a record too many above":                 {base, without(7), 6, 7, 1},
+		"a superseded record compacted here":      {without(2), base, 6, 0, 0},
+		"a superseded record compacted there":     {base, without(2), 6, 0, 0},
+		"a live record missing below":             {without(4), base, 6, 4, 1},
+		"a live record too many below":            {base, without(4), 6, 4, 1},
+		"a tombstone at the compact revision":     {without(5, 6), without(5), 6, 0, 0},
+		"a deleted key and its tombstone":         {without(5, 6), base, 6, 0, 0},
+		"a tombstone missing above":               {without(6), base, 5, 6, 1},
+		"what the tombstone deleted":              {without(5), base, 5, 5, 1},
+		"everything missing":                      {nil, base, -1, 2, 7},
+		"put and tombstone change places":         {other(6, "x"), base, 5, 6, 1},
+		"nothing compacted, superseded is needed": {without(2), base, -1, 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := &contents{compact: c.compact}
+			if err := got.keys(t.Context(), database(t, c.own...), database(t, c.server...)); err != nil {
+				t.Fatal(err)
+			}
+			got.trim()
+			if got.first != c.first || got.total != c.total || len(got.list) != c.total {
+				t.Errorf("first %d, %d differences: %+v", got.first, got.total, got.list)
+			}
+			if len(got.list) > 0 && got.list[0].Revision.Main != c.first {
+				t.Errorf("not in order: %+v", got.list)
+			}
+		})
+	}
+}
+
+// TestListIsBounded: all differences are counted, the first ones are kept.
+func TestListIsBounded(t *testing.T) {
+	var rows []rec
+	for i := range int64(500) {
+		rows = append(rows, rec{i + 2, "k", "v"})
+	}
+	c := &contents{compact: -1}
+	if err := c.keys(t.Context(), database(t), database(t, rows...)); err != nil {
+		t.Fatal(err)
+	}
+	c.row("auth", "authRevision", "2", "1")
+	c.trim()
+	if c.total != 501 || len(c.list) != maxListed || c.list[0].Bucket != "auth" || c.list[1].Revision.Main != 2 || c.list[maxListed-1].Revision.Main != maxListed {
+		t.Errorf("%d, %+v", c.total, c.list)
+	}
+}
+
+// TestLeases: a TTL comes from the log, except where a server raised it to its own minimum.
+func TestLeases(t *testing.T) {
+	lease := func(id, ttl int64) dumpdb.Lease { return dumpdb.Lease{ID: dumpdb.ID(id), TTL: ttl} }
+	for name, c := range map[string]struct {
+		own, server   []dumpdb.Lease
+		total, leftBy int
+	}{
+		"equal":             {[]dumpdb.Lease{lease(1, 100)}, []dumpdb.Lease{lease(1, 100)}, 0, 0},
+		"lower":             {[]dumpdb.Lease{lease(1, 99)}, []dumpdb.Lease{lease(1, 100)}, 1, 0},
+		"higher":            {[]dumpdb.Lease{lease(1, 101)}, []dumpdb.Lease{lease(1, 100)}, 1, 0},
+		"raised":            {[]dumpdb.Lease{lease(1, 8)}, []dumpdb.Lease{lease(1, 5)}, 0, 1},
+		"raised by ours":    {[]dumpdb.Lease{lease(1, 1)}, []dumpdb.Lease{lease(1, 2)}, 0, 0},
+		"no longer raised":  {[]dumpdb.Lease{lease(1, 1)}, []dumpdb.Lease{lease(1, 3)}, 1, 0},
+		"missing":           {nil, []dumpdb.Lease{lease(1, 100)}, 1, 0},
+		"too many":          {[]dumpdb.Lease{lease(1, 100)}, nil, 1, 0},
+		"remaining is free": {[]dumpdb.Lease{{ID: 1, TTL: 100, RemainingTTL: 7}}, []dumpdb.Lease{lease(1, 100)}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := &contents{}
+			got.leases(&smallState{leases: c.own}, &smallState{leases: c.server})
+			if got.total != c.total || len(got.leftOut) != c.leftBy || got.small["lease"] != c.total {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// TestPasswords: the hash comes from the log from 3.5 on, and from every server's own salt where the log has the plain text.
+func TestPasswords(t *testing.T) {
+	state := func(hash string) *smallState {
+		return &smallState{auth: dumpdb.Auth{Users: []dumpdb.User{{Name: "app", Password: []byte(hash)}}}}
+	}
+	for name, c := range map[string]struct {
+		rules smallRules
+		total int
+	}{
+		"3.5":            {smallRules{minor: 5}, 1},
+		"3.4":            {smallRules{minor: 4}, 0},
+		"plain in a log": {smallRules{minor: 6, plain: map[string]bool{"app": true}}, 0},
+	} {
+		got := &contents{}
+		got.compareSmall(state("one"), state("other"), c.rules)
+		if got.total != c.total {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for _, d := range got.list {
+			if strings.Contains(d.Observed+d.Expected, "other") {
+				t.Errorf("a secret is shown: %+v", d)
+			}
+		}
+	}
+}
+
+// TestMembersOfOlderReleases: up to 3.5 the bucket is not what a server starts with, so that it refutes no one.
+func TestMembersOfOlderReleases(t *testing.T) {
+	own, server := &smallState{}, &smallState{members: []dumpdb.Member{{ID: 7, PeerURLs: []string{"http://a"}}}}
+	old, now := &contents{}, &contents{}
+	old.compareSmall(own, server, smallRules{minor: 5})
+	now.compareSmall(own, server, smallRules{minor: 6})
+	if old.total != 0 || len(old.leftOut) != 1 || len(old.list) != 0 || now.total != 1 || len(now.leftOut) != 0 {
+		t.Errorf("%+v\n%+v", old, now)
+	}
+}
+
+// TestExcuse: where both histories are equal up to a revision, only an entry executed there can explain that the next one differs.
+func TestExcuse(t *testing.T) {
+	d := &doubts{byRev: map[int64]doubt{10: {100, "x"}, 20: {200, "y"}}, buckets: map[string]doubt{}, base: 1,
+		made: []entryID{{index: 5}, {index: 6}}}
+	for _, c := range []struct {
+		rev   int64
+		exact bool
+		index uint64
+	}{{11, true, 100}, {12, true, 0}, {10, true, 0}, {21, true, 200}, {12, false, 100}, {10, false, 0}, {30, false, 100}} {
+		x, ok := d.excuse(c.rev, c.exact)
+		if x.index != c.index || ok != (c.index > 0) {
+			t.Errorf("%+v: %+v %v", c, x, ok)
+		}
+	}
+	if e, ok := d.maker(3); !ok || e.index != 6 {
+		t.Errorf("%+v", e)
+	}
+	if _, ok := d.maker(4); ok {
+		t.Error("an entry for a revision that none was seen to make")
+	}
+	if _, ok := d.unseen(3); ok {
+		t.Error("no entry was doubtful")
+	}
+	d.buckets["lease"] = doubt{5, "a lease"}
+	if x, ok := d.unseen(3); !ok || x.index != 5 {
+		t.Errorf("%+v", x)
+	}
+	if _, ok := d.unseen(2); ok {
+		t.Error("the doubtful entry makes the revision itself")
+	}
+}
+
+// TestLearnersInDoubt: one learner is taken by every server, a second by those that were told to.
+func TestLearnersInDoubt(t *testing.T) {
+	d := &doubts{learners: map[dumplog.ID]bool{}}
+	add := &dumplog.ConfChange{Type: dumplog.ConfChangeAddLearnerNode, NodeID: 1}
+	second := &dumplog.ConfChange{Type: dumplog.ConfChangeAddLearnerNode, NodeID: 2}
+	update := &dumplog.ConfChange{Type: dumplog.ConfChangeUpdateNode, NodeID: 1}
+	for i, c := range []struct {
+		change *dumplog.ConfChange
+		doubt  bool
+	}{
+		{update, false}, {add, false}, {update, true}, {second, true}, {&dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: 1}, false},
+		{&dumplog.ConfChange{Type: dumplog.ConfChangeRemoveNode, NodeID: 2}, false}, {second, false}, {update, false},
+	} {
+		if got := d.confChange(c.change) != ""; got != c.doubt {
+			t.Errorf("step %d: %v", i, got)
+		}
+	}
+}
+
+// TestJudge: every way in which a difference ends.
+func TestJudge(t *testing.T) {
+	founded, restored, lagging := &Base{Kind: NewCluster, Revision: 1}, &Base{Kind: Backup, Source: "b", Revision: 10}, &Base{Kind: MemberDB, Source: "m"}
+	clean := func() *doubts { return &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{}} }
+	auth := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{"auth": {50, "x"}}}
+	at19 := &doubts{byRev: map[int64]doubt{19: {60, "x"}}, buckets: map[string]doubt{}}
+	for name, c := range map[string]struct {
+		base   *Base
+		d      *doubts
+		c      contents
+		status compare.ConfirmStatus
+		says   string
+	}{
+		"equal":                         {founded, clean(), contents{}, compare.Confirmed, "this content"},
+		"a key":                         {founded, clean(), contents{first: 20, total: 1}, compare.Refuted, "revision 20"},
+		"a bucket":                      {founded, clean(), contents{small: map[string]int{"auth": 1}, total: 1}, compare.Refuted, "bucket auth"},
+		"a bucket in doubt":             {founded, auth, contents{small: map[string]int{"auth": 1}, total: 1}, compare.NotPossible, "entry 50"},
+		"a bucket in doubt and one not": {founded, auth, contents{small: map[string]int{"auth": 1, "lease": 1}, total: 2}, compare.Refuted, "lease"},
+		"a key in doubt":                {founded, at19, contents{first: 20, total: 1}, compare.NotPossible, "entry 60"},
+		"a key after the doubt":         {founded, at19, contents{first: 21, total: 1}, compare.Refuted, "21"},
+		"a key below compaction":        {founded, at19, contents{first: 21, compact: 30, total: 1}, compare.NotPossible, "entry 60"},
+		"backup, a key after it":        {restored, clean(), contents{first: 20, total: 1}, compare.Refuted, "from b"},
+		"backup, a key in it":           {restored, clean(), contents{first: 10, total: 1}, compare.NotPossible, "base holds already"},
+		"backup, a bucket":              {restored, clean(), contents{small: map[string]int{"lease": 1}, total: 1}, compare.NotPossible, "bucket lease"},
+		"a member's database":           {lagging, clean(), contents{first: 20, total: 1}, compare.NotPossible, "not known"},
+		"a member's database, equal":    {lagging, clean(), contents{}, compare.Confirmed, "from m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &verdict{target: target(t), base: c.base, doubts: c.d, content: &c.c, revision: 40, modelled: 40}
+			got := v.judge()
+			if got.Status != c.status || !strings.Contains(got.Reason, c.says) || (got.First != nil) != (c.c.first > 0) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	v := &verdict{target: target(t), base: founded, doubts: at19, content: &contents{first: 25, total: 1}, revision: 40, modelled: 41}
+	if got := v.judge(); got.Status != compare.NotPossible {
+		t.Errorf("the rules of this program come to another revision than the server: %+v", got)
+	}
+}
+
+func target(t *testing.T) *Target {
+	t.Helper()
+	return &Target{Member: &evidence.Member{Source: &evidence.Source{Name: "node1"}}, Index: 100, Late: 100}
+}
