@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -249,6 +250,79 @@ func TestLearnersInDoubt(t *testing.T) {
 		if got := d.confChange(c.change) != ""; got != c.doubt {
 			t.Errorf("step %d: %v", i, got)
 		}
+	}
+}
+
+// TestByPatch: what patch releases are known to execute differently, and what is like it and is not.
+func TestByPatch(t *testing.T) {
+	machine := func(authOn bool) *replay.Machine {
+		m, err := replay.NewMachine(t.Context(), nil, replay.MachineOptions{Minor: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if authOn {
+			for _, r := range []*dumplog.Request{
+				{Kind: dumplog.KindAuthUserAdd, Auth: &dumplog.AuthRequest{User: "root", HashedPassword: "x"}},
+				{Kind: dumplog.KindAuthRoleAdd, Auth: &dumplog.AuthRequest{Role: "root"}},
+				{Kind: dumplog.KindAuthUserGrantRole, Auth: &dumplog.AuthRequest{User: "root", Role: "root"}},
+				{Kind: dumplog.KindAuthEnable, Auth: &dumplog.AuthRequest{}},
+			} {
+				m.Apply(m.Prepare(replay.Entry{Entry: &dumplog.Entry{}, Req: r}))
+			}
+			if !m.AuthEnabled() || m.AuthRevision() != 4 {
+				t.Fatalf("auth %v, revision %d", m.AuthEnabled(), m.AuthRevision())
+			}
+		}
+		return m
+	}
+	revoke := func(rev uint64) *dumplog.Request {
+		return &dumplog.Request{Kind: dumplog.KindLeaseRevoke, LeaseRevoke: &dumplog.LeaseRevokeRequest{ID: 7}, Header: dumplog.Header{Username: "root", AuthRevision: rev}}
+	}
+	put := []dumplog.RequestOp{{Put: &dumplog.PutRequest{Key: []byte("k")}}}
+	nested := &dumplog.Request{Kind: dumplog.KindTxn, Txn: &dumplog.TxnRequest{Failure: []dumplog.RequestOp{{Txn: &dumplog.TxnRequest{Success: put}}}}}
+	plain := &dumplog.Request{Kind: dumplog.KindTxn, Txn: &dumplog.TxnRequest{Success: put}}
+	addRole := func(name string) *dumplog.Request {
+		return &dumplog.Request{Kind: dumplog.KindAuthRoleAdd, Auth: &dumplog.AuthRequest{Role: name}}
+	}
+	grant := func(key, end string) *dumplog.Request {
+		return &dumplog.Request{Kind: dumplog.KindAuthRoleGrantPermission, Auth: &dumplog.AuthRequest{Role: "r", Perm: &dumplog.Permission{Key: []byte(key), RangeEnd: []byte(end)}}}
+	}
+	for name, c := range map[string]struct {
+		r              *dumplog.Request
+		authOn         bool
+		oldest, alarms int
+		doubt          bool
+	}{
+		"old revoke":              {revoke(3), true, 5, 0, true},
+		"old revoke, newer line":  {revoke(3), true, 6, 0, false},
+		"revoke of now":           {revoke(4), true, 5, 0, false},
+		"revoke without auth":     {revoke(0), false, 4, 0, false},
+		"nested put, alarm":       {nested, false, 6, 1, true},
+		"nested put":              {nested, false, 6, 0, false},
+		"put, alarm":              {plain, false, 6, 1, false},
+		"auth change, alarm":      {addRole("a"), true, 5, 1, true},
+		"auth change, alarm, 3.6": {addRole("a"), true, 6, 1, false},
+		"role without a name":     {addRole(""), false, 6, 0, true},
+		"empty permission":        {grant("b", "a"), false, 5, 0, true},
+		"permission to the end":   {grant("b", "\x00"), false, 5, 0, false},
+		"permission":              {grant("a", "b"), false, 5, 0, false},
+	} {
+		d := &doubts{oldest: c.oldest, alarms: c.alarms}
+		if got := d.byPatch(c.r, machine(c.authOn)); (got != "") != c.doubt {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	d := &doubts{}
+	raise := &dumplog.Request{Kind: dumplog.KindAlarm, Alarm: &dumplog.AlarmRequest{Action: 1, Alarm: 1}}
+	d.alarm(raise, replay.Applied)
+	d.alarm(raise, replay.NoEffect)
+	if d.alarms != 1 {
+		t.Errorf("%d alarms", d.alarms)
+	}
+	raise.Alarm.Action = 2
+	d.alarm(raise, replay.Applied)
+	if d.alarms != 0 {
+		t.Errorf("%d alarms", d.alarms)
 	}
 }
 

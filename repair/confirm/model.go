@@ -27,6 +27,8 @@ type doubts struct {
 	made []entryID
 	// revAt is the revision after the last entry up to each stop.
 	revAt map[uint64]int64
+	// oldest is the lowest 3.x minor that may have executed the log, alarms counts those that are raised.
+	oldest, alarms int
 	// learners are those that the log has added so far and not promoted or removed.
 	learners map[dumplog.ID]bool
 }
@@ -54,6 +56,13 @@ func findDoubts(ctx context.Context, p *Plan, server int, values func(string, du
 		models[i] = m
 	}
 	d := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{}, revAt: map[uint64]int64{}, base: models[0].Revision(), learners: map[dumplog.ID]bool{}}
+	if d.oldest = minors[0]; p.Base.db != nil {
+		raised, err := p.Base.db.Alarms()
+		if err != nil {
+			return nil, err
+		}
+		d.alarms = len(raised)
+	}
 	for _, m := range p.Base.Members {
 		if m.IsLearner {
 			d.learners[dumplog.ID(m.ID)] = true
@@ -81,7 +90,7 @@ func findDoubts(ctx context.Context, p *Plan, server int, values func(string, du
 // entry executes one entry on all models.
 func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.Machine) {
 	before := lead.Revision()
-	why := d.byPatch(e.Req)
+	why := d.byPatch(e.Req, lead)
 	var state replay.State
 	var effects uint64
 	for i, m := range models {
@@ -94,6 +103,9 @@ func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.M
 			why = "the releases that the log has seen execute it differently"
 		}
 		state, effects = o.State, st.Effects()
+		if m == lead {
+			d.alarm(e.Req, o.State)
+		}
 	}
 	if lead.Revision() > before && len(d.made) < maxNamed && int64(len(d.made)) == before-d.base {
 		d.made = append(d.made, entryID{e.Index, e.Term, e.Req.Describe(dumplog.DescribeOptions{})})
@@ -118,17 +130,57 @@ func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.M
 	}
 }
 
-// byPatch says why patch releases execute a request differently that writes no keys, "" when they do not.
-func (d *doubts) byPatch(r *dumplog.Request) string {
+// alarm counts the alarms that are raised.
+func (d *doubts) alarm(r *dumplog.Request, state replay.State) {
+	if r.Alarm == nil || state != replay.Applied {
+		return
+	}
+	if r.Alarm.Action == 1 {
+		d.alarms++
+	} else {
+		d.alarms--
+	}
+}
+
+// byPatch says why patch releases execute a request differently, "" when they do not, as far as a model does not say so itself.
+func (d *doubts) byPatch(r *dumplog.Request, m *replay.Machine) string {
 	switch {
 	case r.ConfChange != nil:
 		return d.confChange(r.ConfChange)
+	case r.LeaseRevoke != nil && d.oldest <= 5 && m.AuthEnabled() && r.Header.AuthRevision < m.AuthRevision():
+		return "before 3.4.27 and 3.5.10 a revoke with an old auth revision is refused, root's as well"
+	case r.Txn != nil && d.alarms > 0 && nestedPut(r.Txn):
+		return "under an alarm newer patch releases count puts in nested transactions"
+	case r.Kind.ChangesAuth() && d.alarms > 0 && d.oldest <= 5 && m.AuthEnabled():
+		return "up to 3.5 an alarm that is raised lifts the checks of permissions until the next start"
 	case r.Kind == dumplog.KindAuthRoleAdd && r.Auth != nil && r.Auth.Role == "":
 		return "3.3 takes a role without a name, later releases refuse it"
 	case r.Kind == dumplog.KindAuthRoleGrantPermission && r.Auth != nil && (r.Auth.Perm == nil || emptyRange(r.Auth.Perm)):
 		return "newer patch releases refuse a permission for nothing"
 	}
 	return ""
+}
+
+func nestedPut(t *dumplog.TxnRequest) bool {
+	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
+		for _, op := range ops {
+			if op.Txn != nil && anyPut(op.Txn) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func anyPut(t *dumplog.TxnRequest) bool {
+	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
+		for _, op := range ops {
+			if op.Put != nil {
+				return true
+			}
+		}
+	}
+	return nestedPut(t)
 }
 
 // confChange: before 3.5.31, 3.6.12 and 3.7.0 new URLs make a learner a voter in the bucket; how many learners there may be is a flag

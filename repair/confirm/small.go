@@ -117,8 +117,9 @@ func (c *contents) table(bucket string, own, want table) {
 	}
 }
 
+// authTable: a server that finds no auth revision stores 1 when it starts (server/auth/store.go NewAuthStore).
 func authTable(s *smallState) table {
-	return table{"authEnabled": fmt.Sprint(s.auth.Enabled), "authRevision": fmt.Sprint(s.auth.Revision)}
+	return table{"authEnabled": fmt.Sprint(s.auth.Enabled), "authRevision": fmt.Sprint(max(s.auth.Revision, 1))}
 }
 
 // userTable has the password as a digest where it comes from the log, which it does from 3.5 on.
