@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -125,7 +126,9 @@ func (w *work) step() {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
 	defer cancel()
 	cli := w.c.Client(w.on())
-	switch w.r.IntN(14) {
+	switch w.r.IntN(15) {
+	case 14:
+		w.alarm(ctx, cli)
 	case 0:
 		if l, err := cli.Grant(ctx, int64(1+w.r.IntN(3)*500)); err == nil {
 			w.leases = append(w.leases, l.ID)
@@ -161,6 +164,15 @@ func (w *work) step() {
 			w.rev = r.Header.Revision
 		}
 	}
+}
+
+// alarm raises or clears one, as a member that is out of space does.
+func (w *work) alarm(ctx context.Context, cli *clientv3.Client) {
+	action := etcdserverpb.AlarmRequest_ACTIVATE
+	if w.r.IntN(2) == 0 {
+		action = etcdserverpb.AlarmRequest_DEACTIVATE
+	}
+	_, _ = etcdserverpb.NewMaintenanceClient(cli.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{Action: action, MemberID: 7, Alarm: etcdserverpb.AlarmType_NOSPACE})
 }
 
 // auth makes users and roles and switches auth on.

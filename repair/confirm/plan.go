@@ -60,6 +60,10 @@ func NewPlan(ctx context.Context, members []*evidence.Member) (*Plan, error) {
 	if p.sv, err = surveyLogs(ctx, p.logs); err != nil {
 		return nil, err
 	}
+	if len(p.sv.spans) == 0 {
+		p.Reason = "no entry of the logs can be read"
+		return p, nil
+	}
 	if p.Minor == 0 && len(p.sv.minors) > 0 {
 		p.Minor = slices.Max(p.sv.minors)
 	}

@@ -37,10 +37,11 @@ SOURCE is [NAME=]PATH: a data dir, backup, db file, WAL folder, or a .tar, .tar.
 one data dir per member stands for all of them. See etcd-medic help sources.
 
 --confirm asks for a second opinion: where the log reaches back to the first entry of a new cluster, to a backup among the
-sources or to a database received from a leader (.snap.db), an etcd server of the right release executes the committed log in
-a sandbox that nothing leaves. What it then holds is compared with each member's database at that member's applied index. Each
-member is confirmed, refuted or not possible, with the reason; where it is refuted, with bucket, key and first differing
-revision. Sources are not touched; scratch space of about twice the database is needed and given back.
+sources, to a database received from a leader (.snap.db) or to that of a member that lags, an etcd server of the right release
+executes the committed log in a sandbox that nothing leaves. What it then holds is compared with each member's database at
+that member's applied index. Each member is confirmed, refuted or not possible, with the reason; where it is refuted, with
+bucket, key and first differing revision. Sources are not touched; scratch space of about twice the database is needed and
+given back.
 
 Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read, 2 wrong usage, 3 findings at or above --fail-on,
 4 inconclusive: the evidence does not suffice, a source could not be used, or --confirm contradicts a verdict of healthy.`
