@@ -222,15 +222,22 @@ func TestExcuse(t *testing.T) {
 	if _, ok := d.maker(4); ok {
 		t.Error("an entry for a revision that none was seen to make")
 	}
-	if _, ok := d.unseen(3); ok {
+	if _, ok := d.unseen(3, true); ok {
 		t.Error("no entry was doubtful")
 	}
 	d.buckets["lease"] = doubt{5, "a lease"}
-	if x, ok := d.unseen(3); !ok || x.index != 5 {
+	if x, ok := d.unseen(3, false); !ok || x.index != 5 {
 		t.Errorf("%+v", x)
 	}
-	if _, ok := d.unseen(2); ok {
+	if _, ok := d.unseen(2, false); ok {
 		t.Error("the doubtful entry makes the revision itself")
+	}
+	d.buckets = map[string]doubt{"auth": {5, "rights"}}
+	if _, ok := d.unseen(3, false); ok {
+		t.Error("equal rights: the entry ended alike")
+	}
+	if x, ok := d.unseen(3, true); !ok || x.index != 5 {
+		t.Errorf("%+v", x)
 	}
 }
 
@@ -284,6 +291,10 @@ func TestByPatch(t *testing.T) {
 	addRole := func(name string) *dumplog.Request {
 		return &dumplog.Request{Kind: dumplog.KindAuthRoleAdd, Auth: &dumplog.AuthRequest{Role: name}}
 	}
+	byRoot := func(r *dumplog.Request) *dumplog.Request {
+		r.Header.Username = "root"
+		return r
+	}
 	grant := func(key, end string) *dumplog.Request {
 		return &dumplog.Request{Kind: dumplog.KindAuthRoleGrantPermission, Auth: &dumplog.AuthRequest{Role: "r", Perm: &dumplog.Permission{Key: []byte(key), RangeEnd: []byte(end)}}}
 	}
@@ -301,6 +312,7 @@ func TestByPatch(t *testing.T) {
 		"nested put":              {nested, false, 6, 0, false},
 		"put, alarm":              {plain, false, 6, 1, false},
 		"auth change, alarm":      {addRole("a"), true, 5, 1, true},
+		"by root, alarm":          {byRoot(addRole("a")), true, 5, 1, false},
 		"auth change, alarm, 3.6": {addRole("a"), true, 6, 1, false},
 		"role without a name":     {addRole(""), false, 6, 0, true},
 		"empty permission":        {grant("b", "a"), false, 5, 0, true},

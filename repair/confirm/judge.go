@@ -82,7 +82,7 @@ func (v *verdict) excused() string {
 	exact := c.first > c.compact && v.revision == v.modelled
 	x, ok := v.doubts.excuse(c.first, exact)
 	if !ok {
-		x, ok = v.doubts.unseen(c.first)
+		x, ok = v.doubts.unseen(c.first, c.small["auth"]+c.small["authUsers"]+c.small["authRoles"] > 0)
 	}
 	if !ok {
 		return ""

@@ -151,7 +151,7 @@ func (d *doubts) byPatch(r *dumplog.Request, m *replay.Machine) string {
 		return "before 3.4.27 and 3.5.10 a revoke with an old auth revision is refused, root's as well"
 	case r.Txn != nil && d.alarms > 0 && nestedPut(r.Txn):
 		return "under an alarm newer patch releases count puts in nested transactions"
-	case r.Kind.ChangesAuth() && d.alarms > 0 && d.oldest <= 5 && m.AuthEnabled():
+	case r.Kind.ChangesAuth() && d.alarms > 0 && d.oldest <= 5 && m.AuthEnabled() && !isRoot(m, r.Header.Username):
 		return "up to 3.5 an alarm that is raised lifts the checks of permissions until the next start"
 	case r.Kind == dumplog.KindAuthRoleAdd && r.Auth != nil && r.Auth.Role == "":
 		return "3.3 takes a role without a name, later releases refuse it"
@@ -159,6 +159,11 @@ func (d *doubts) byPatch(r *dumplog.Request, m *replay.Machine) string {
 		return "newer patch releases refuse a permission for nothing"
 	}
 	return ""
+}
+
+func isRoot(m *replay.Machine, name string) bool {
+	u, ok := m.User(name)
+	return ok && slices.Contains(u.Roles, "root")
 }
 
 func nestedPut(t *dumplog.TxnRequest) bool {
@@ -231,11 +236,12 @@ func (d *doubts) excuse(rev int64, exact bool) (doubt, bool) {
 }
 
 // unseen is a doubtful entry that changes leases or rights and no key, before the one that makes a revision: what follows may depend
-// on it.
-func (d *doubts) unseen(rev int64) (doubt, bool) {
+// on it. Every change of rights that succeeds raises the auth revision, so where rights are equal in the end it ended alike.
+func (d *doubts) unseen(rev int64, rightsDiffer bool) (doubt, bool) {
 	made, known := d.maker(rev)
-	for _, bucket := range []string{"auth", "lease", "alarm"} {
-		if x, ok := d.buckets[bucket]; ok && (!known || x.index < made.index) {
+	for _, bucket := range []string{"auth", "lease"} {
+		x, ok := d.buckets[bucket]
+		if ok && (!known || x.index < made.index) && (bucket != "auth" || rightsDiffer) {
 			return x, true
 		}
 	}
