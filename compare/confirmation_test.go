@@ -73,7 +73,7 @@ func TestConfirmationAgainstDiagnosis(t *testing.T) {
 }
 
 // TestConfirmIsAsked: the second opinion sees the opened sources and the replay, its error is that of the diagnosis, and without it no
-// check of it stands in a report.
+// check of it is in a report.
 func TestConfirmIsAsked(t *testing.T) {
 	dir := evidencetest.Incident(t, "k-lagging-node")
 	seen := 0

@@ -40,7 +40,7 @@ type Check struct {
 	// Doc says what must hold, why it matters, when it is normal, and for which etcd versions.
 	Doc   string
 	Needs Need
-	// OnDemand checks stand in a report only when they were asked for.
+	// OnDemand checks are in a report only when they were asked for.
 	OnDemand bool
 	Run      func(*Input) Result
 }

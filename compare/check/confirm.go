@@ -1,6 +1,6 @@
 package check
 
-// SecondOpinion is the check of diagnose --confirm. It stands in a report only when it was asked for.
+// SecondOpinion is the check of diagnose --confirm. It is in a report only when it was asked for.
 var SecondOpinion = Check{
 	ID: "X10", Title: "the replay and a real server that executes the log come to the same result",
 	Doc: `A diagnosis rests on this program's own rules of what etcd makes of an entry. diagnose --confirm has an etcd server of the right release execute

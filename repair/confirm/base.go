@@ -146,7 +146,7 @@ func dbBase(ctx context.Context, db *dumpdb.DB, sv *survey) (*Base, error) {
 	}
 	b.Term = sv.termAt(b.Index)
 	if own != 0 && b.Term != 0 && own != b.Term {
-		return nil, fmt.Errorf("it stands at entry %d/%d and the log holds %d/%d: they are of different histories", own, b.Index, b.Term, b.Index)
+		return nil, fmt.Errorf("it is at entry %d/%d and the log holds %d/%d: they are of different histories", own, b.Index, b.Term, b.Index)
 	}
 	if b.Term == 0 {
 		b.Term = max(own, 1)

@@ -402,7 +402,7 @@ func TestDamagedDatabase(t *testing.T) {
 	want(t, r, map[string]compare.ConfirmStatus{"node1": compare.Confirmed, "node2": compare.Confirmed, "node3": compare.NotPossible})
 }
 
-// TestUnknownRequest: no server executes an entry that no release knows; members that stand before it are compared all the same.
+// TestUnknownRequest: no server executes an entry that no release knows; members at a lower index are compared all the same.
 func TestUnknownRequest(t *testing.T) {
 	dir := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node1"))
 	lagging := filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node3")

@@ -9,18 +9,18 @@
 // member does after a restart, without a client that waits.
 //
 // The member list is that of the base and two more voters: the member itself and one that never runs. Neither the real members run, so
-// there is never a majority and nobody is elected. Nothing is added to the log: no empty entry of a leader, no expired lease, no
+// there is never a majority and no member is elected. Nothing is added to the log: no empty entry of a leader, no expired lease, no
 // cluster version, no attributes. Conf changes are executed as they are. The two voters are left out where members are compared.
 //
 // One more entry follows, a conf change that adds a third voter. Conf changes are executed under every alarm and for every user. When the
 // scratch database holds this voter, it holds everything before it, and the server is killed.
 //
-// Members that stand at different indexes are compared one after the other: the database at one index is the base of the next stretch.
+// Members at different indexes are compared one after the other: the database at one index is the base of the next stretch.
 //
 // # What a difference means
 //
 // A member is refuted only where nothing but a wrong database explains the difference. It is "not possible" where an entry that patch
-// releases execute differently stands at the first difference, where the base itself holds the difference, where logs hold different
+// releases execute differently is at the first difference, where the base itself holds the difference, where logs hold different
 // entries, or where parts of the database cannot be read. What differs between sound members is no difference: superseded records
 // below the compact revision that a compaction removed or has not removed yet, tombstones there, lease TTLs that servers raise to their
 // minimum, salts of passwords that came in plain text, bucket meta.

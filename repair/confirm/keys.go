@@ -176,7 +176,7 @@ func (c *contents) needed(ctx context.Context, db *dumpdb.DB, left map[string][]
 	return nil
 }
 
-// describe is a record in words. Values stand as length and digest unless they are asked for.
+// describe is a record in words. Values are shown as length and digest unless they are asked for.
 func (c *contents) describe(r *dumpdb.Revision) string {
 	switch {
 	case r.Err != nil:

@@ -79,7 +79,7 @@ func NewPlan(ctx context.Context, members []*evidence.Member) (*Plan, error) {
 func (p *Plan) choose(ctx context.Context, members []*evidence.Member) error {
 	found, why := bases(ctx, members, p.sv)
 	slices.SortStableFunc(found, func(a, b *Base) int {
-		if d := cmp.Compare(last(a), last(b)); d != 0 {
+		if d := cmp.Compare(preference(a), preference(b)); d != 0 {
 			return d
 		}
 		if d := p.reached(b) - p.reached(a); d != 0 {
@@ -110,8 +110,8 @@ func (p *Plan) choose(ctx context.Context, members []*evidence.Member) error {
 	return ctx.Err()
 }
 
-// last puts the databases of members after what is no part of the question.
-func last(b *Base) int {
+// preference puts the databases of members after bases that are not in question themselves.
+func preference(b *Base) int {
 	if b.Kind == MemberDB {
 		return 1
 	}
@@ -120,7 +120,7 @@ func last(b *Base) int {
 
 func (p *Plan) noBase(any bool, why []string) string {
 	first := p.sv.spans[0].first
-	s := fmt.Sprintf("the logs begin with entry %d, and no backup, received snapshot or older database among the sources stands where they can continue from", first)
+	s := fmt.Sprintf("the logs begin with entry %d, and no backup, received snapshot or older database among the sources is at an index from which they continue", first)
 	switch {
 	case any && len(why) == 0:
 		s = "no member's database is newer than a base that the log continues from"
@@ -160,9 +160,9 @@ func (p *Plan) target(b *Base, i int) Target {
 	case m.IndexFrozen():
 		t.Reason = "its consistent index does not say what it has applied"
 	case t.Index <= b.Index:
-		t.Reason = fmt.Sprintf("its database stands at index %d, not after the base at %d", t.Index, b.Index)
+		t.Reason = fmt.Sprintf("its database is at index %d, not after the base at %d", t.Index, b.Index)
 	case t.Index > end && end == p.sv.last():
-		t.Reason = fmt.Sprintf("its database stands at index %d, and the logs end with entry %d", t.Index, end)
+		t.Reason = fmt.Sprintf("its database is at index %d, and the logs end with entry %d", t.Index, end)
 	case t.Index > end:
 		t.Reason = fmt.Sprintf("no log holds entry %d, which its database at index %d has applied", end+1, t.Index)
 	default:

@@ -27,7 +27,7 @@ type Options struct {
 	Timeout time.Duration
 	// Values shows values of keys in differences.
 	Values bool
-	// Progress, if set, is told what is being done.
+	// Progress, if set, is called with what is being done.
 	Progress func(what string)
 	// MaxEntries bounds the entries that the server gets at once, which it keeps in memory; 0 means 200,000.
 	MaxEntries int
@@ -208,7 +208,7 @@ func (r *run) stops(ctx context.Context) error {
 	return errors.Join(r.judge(ctx), failed)
 }
 
-// at compares every source that stands at this index.
+// at compares every source whose index this is.
 func (r *run) at(ctx context.Context, stop uint64) error {
 	db, err := dumpdb.Open(r.x.at.db)
 	if err != nil {
@@ -319,7 +319,7 @@ func (r *run) judge(ctx context.Context) error {
 	}
 	for _, stop := range r.plan.Stops {
 		if have, ok := r.revs[stop]; ok && have != d.revAt[stop] {
-			r.res.Notes = append(r.res.Notes, fmt.Sprintf("at entry %d the server stands at revision %d and the rules of this program come to %d", stop, have, d.revAt[stop]))
+			r.res.Notes = append(r.res.Notes, fmt.Sprintf("at entry %d the server is at revision %d and the rules of this program come to %d", stop, have, d.revAt[stop]))
 			break
 		}
 	}

@@ -141,12 +141,12 @@ func (x *executor) keep(data, db string, index, term uint64) error {
 	members, err1 := d.Members()
 	removed, err2 := d.RemovedMembers()
 	cluster, err3 := d.Cluster()
-	x.at = state{db: kept, index: index, term: term, members: real(membersOf(members)), removed: idsOf(removed), clusterVersion: cluster.Version}
+	x.at = state{db: kept, index: index, term: term, members: realMembers(membersOf(members)), removed: idsOf(removed), clusterVersion: cluster.Version}
 	return errors.Join(err1, err2, err3)
 }
 
-// real leaves out the members that only the scratch cluster has.
-func real(members []datadir.Member) []datadir.Member {
+// realMembers leaves out the members that only the scratch cluster has.
+func realMembers(members []datadir.Member) []datadir.Member {
 	var out []datadir.Member
 	for _, m := range members {
 		if !scratchMember(m.ID) {
@@ -177,7 +177,7 @@ func (x *executor) run(ctx context.Context, data, db string, index uint64) error
 		return err
 	}
 	if now, done := progress(db); !done { // what is read while a server writes is looked at once more
-		return &errServer{fmt.Sprintf("the database that etcd %s left stands at entry %d, before %d", x.server.Version, now, index)}
+		return &errServer{fmt.Sprintf("the database that etcd %s left is at entry %d, before %d", x.server.Version, now, index)}
 	}
 	return nil
 }
