@@ -36,20 +36,22 @@ func TestConfirmationAgainstDiagnosis(t *testing.T) {
 		outcome check.Outcome
 		class   string
 		about   string
+		base    string
 	}{
-		"healthy and confirmed":      {healthy(), []compare.ConfirmedMember{one("n1", compare.Confirmed, compare.ReplayAgrees)}, check.Holds, "healthy", ""},
-		"healthy and refuted":        {healthy(), []compare.ConfirmedMember{one("n1", compare.Refuted, compare.ReplayAgrees)}, check.Violated, "inconclusive", "n1"},
-		"healthy, not replayed":      {healthy(), []compare.ConfirmedMember{one("n1", compare.Refuted, "")}, check.Violated, "inconclusive", "n1"},
-		"healthy and not possible":   {healthy(), []compare.ConfirmedMember{one("n1", compare.NotPossible, "")}, check.NotChecked, "healthy", ""},
-		"accused and refuted":        {accused(), []compare.ConfirmedMember{one("n2", compare.Refuted, compare.ReplayAgrees)}, check.Holds, "data-divergence", ""},
-		"replay and server refute":   {accused(), []compare.ConfirmedMember{one("n3", compare.Refuted, compare.ReplayDiffers)}, check.Holds, "data-divergence", ""},
-		"a warning accuses no one":   {accused(), []compare.ConfirmedMember{one("n1", compare.Refuted, compare.ReplayAgrees)}, check.Violated, "data-divergence", "n1"},
-		"the replay differs alone":   {accused(), []compare.ConfirmedMember{one("n2", compare.Confirmed, compare.ReplayDiffers)}, check.Violated, "data-divergence", "n2"},
-		"accused for something else": {accused(), []compare.ConfirmedMember{one("n2", compare.Confirmed, compare.ReplayAgrees)}, check.Holds, "data-divergence", ""},
+		"healthy and confirmed":      {healthy(), []compare.ConfirmedMember{one("n1", compare.Confirmed, compare.ReplayAgrees)}, check.Holds, "healthy", "", "new-cluster"},
+		"healthy and refuted":        {healthy(), []compare.ConfirmedMember{one("n1", compare.Refuted, compare.ReplayAgrees)}, check.Violated, "inconclusive", "n1", "new-cluster"},
+		"healthy, not replayed":      {healthy(), []compare.ConfirmedMember{one("n1", compare.Refuted, "")}, check.Violated, "inconclusive", "n1", "new-cluster"},
+		"healthy and not possible":   {healthy(), []compare.ConfirmedMember{one("n1", compare.NotPossible, "")}, check.NotChecked, "healthy", "", "new-cluster"},
+		"accused and refuted":        {accused(), []compare.ConfirmedMember{one("n2", compare.Refuted, compare.ReplayAgrees)}, check.Holds, "data-divergence", "", "new-cluster"},
+		"replay and server refute":   {accused(), []compare.ConfirmedMember{one("n3", compare.Refuted, compare.ReplayDiffers)}, check.Holds, "data-divergence", "", "new-cluster"},
+		"a warning accuses no one":   {accused(), []compare.ConfirmedMember{one("n1", compare.Refuted, compare.ReplayAgrees)}, check.Violated, "data-divergence", "n1", "new-cluster"},
+		"the replay differs alone":   {accused(), []compare.ConfirmedMember{one("n2", compare.Confirmed, compare.ReplayDiffers)}, check.Violated, "data-divergence", "n2", "new-cluster"},
+		"a base that may be wrong":   {accused(), []compare.ConfirmedMember{one("n2", compare.Confirmed, compare.ReplayDiffers)}, check.Holds, "data-divergence", "", "backup"},
+		"accused for something else": {accused(), []compare.ConfirmedMember{one("n2", compare.Confirmed, compare.ReplayAgrees)}, check.Holds, "data-divergence", "", "new-cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := c.report
-			r.AddConfirmation(&compare.Confirmation{Server: "3.6.16", Members: c.members})
+			r.AddConfirmation(&compare.Confirmation{Server: "3.6.16", Base: &compare.ConfirmBase{Kind: c.base}, Members: c.members})
 			out := r.Checks[len(r.Checks)-1]
 			if out.ID != "X10" || out.Outcome != c.outcome || out.Outcome == check.NotChecked && out.Reason == "" || r.Verdict.Class != c.class {
 				t.Errorf("%+v %+v", out, r.Verdict)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -21,7 +22,7 @@ type BaseKind string
 
 // The kinds of bases, in the order in which they are preferred.
 const (
-	NewCluster BaseKind = "new-cluster"
+	NewCluster BaseKind = compare.FromNewCluster
 	Backup     BaseKind = "backup"
 	SnapshotDB BaseKind = "snapshot-db"
 	// MemberDB is the database of a member that lags. It is taken when there is nothing else: what is wrong in it is in the result.

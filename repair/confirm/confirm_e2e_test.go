@@ -4,10 +4,13 @@ package confirm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -284,4 +287,92 @@ func TestE2EStrippedRange(t *testing.T) {
 	if m := member(t, r, c.Name(1)); m.First == nil {
 		t.Errorf("%+v", m)
 	}
+}
+
+// TestE2EPurgedLog: a cluster whose log no longer reaches back to its first entry, written as kube-apiserver writes, is confirmed from a
+// backup that was taken on the way, and not without it.
+func TestE2EPurgedLog(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, clustertest.Options{SnapshotCount: 10,
+		Args: []string{"--max-wals=1", "--max-snapshots=1", "--snapshot-catchup-entries=5"}})
+	large := strings.Repeat("x", 1<<20)
+	for i := range 75 {
+		c.Put(i%3, fmt.Sprint("large/", i%4), large)
+	}
+	c.WaitUntil("the first segments are purged", func(context.Context) error {
+		c.Put(0, "small", "x")
+		for i := range 3 {
+			left, err := filepath.Glob(filepath.Join(c.DataDir(i), "member", "wal", "0000000000000000-*.wal"))
+			if err != nil || len(left) > 0 {
+				return fmt.Errorf("%v %w", left, err)
+			}
+		}
+		return nil
+	})
+	guarded(t, c, 20)
+	backup := save(t, c.Client(1))
+	guarded(t, c, 60)
+	_, rev := c.WaitEqual()
+	if _, err := c.Client(2).Compact(t.Context(), rev-10, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	guarded(t, c, 20)
+	dirs, wanted := ended(c)
+	o := confirm.Options{EtcdBinary: clustertest.Server(t, "3.6.16")}
+	wanted["backup.db"] = compare.NotPossible
+	r := ask(t, o, append(dirs, backup)...)
+	want(t, r, wanted)
+	if b := r.Confirm.Base; b == nil || b.Kind != "backup" || b.Revision < 75 {
+		t.Errorf("%+v", b)
+	}
+	// Without it there is none, or that of the member that was stopped first.
+	r = ask(t, o, dirs...)
+	if b := r.Confirm.Base; b == nil && r.Confirm.Reason == "" || b != nil && b.Kind != "member-db" || finding(r, "X10") {
+		t.Errorf("%+v %+v", b, r.Confirm)
+	}
+}
+
+// guarded writes as kube-apiserver does: every write is a transaction that compares the mod revision.
+func guarded(t *testing.T, c *clustertest.Cluster, n int) {
+	t.Helper()
+	cli := c.Client(0)
+	for i := range n {
+		key := fmt.Sprint("/registry/pods/", i%7)
+		got, err := cli.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rev int64
+		if len(got.Kvs) > 0 {
+			rev = got.Kvs[0].ModRevision
+		}
+		op := clientv3.OpPut(key, fmt.Sprint("object ", i))
+		if i%5 == 4 {
+			op = clientv3.OpDelete(key)
+		}
+		_, err = cli.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=", rev)).Then(op).Else(clientv3.OpGet(key)).Commit()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// save writes a backup as etcdctl snapshot save does.
+func save(t *testing.T, cli *clientv3.Client) string {
+	t.Helper()
+	rd, err := cli.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rd.Close()
+	path := filepath.Join(t.TempDir(), "backup.db")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(f, rd)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

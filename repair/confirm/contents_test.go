@@ -359,11 +359,11 @@ func TestJudge(t *testing.T) {
 		"a key in doubt":                {founded, at19, contents{first: 20, total: 1}, compare.NotPossible, "entry 60"},
 		"a key after the doubt":         {founded, at19, contents{first: 21, total: 1}, compare.Refuted, "21"},
 		"a key below compaction":        {founded, at19, contents{first: 21, compact: 30, total: 1}, compare.NotPossible, "entry 60"},
-		"backup, a key after it":        {restored, clean(), contents{first: 20, total: 1}, compare.Refuted, "from b"},
+		"backup, a key after it":        {restored, clean(), contents{first: 20, total: 1}, compare.Refuted, "100 entries from the database of b"},
 		"backup, a key in it":           {restored, clean(), contents{first: 10, total: 1}, compare.NotPossible, "base holds already"},
 		"backup, a bucket":              {restored, clean(), contents{small: map[string]int{"lease": 1}, total: 1}, compare.NotPossible, "bucket lease"},
 		"a member's database":           {lagging, clean(), contents{first: 20, total: 1}, compare.NotPossible, "not known"},
-		"a member's database, equal":    {lagging, clean(), contents{}, compare.Confirmed, "from m"},
+		"a member's database, equal":    {lagging, clean(), contents{}, compare.Confirmed, "from the database of m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := &verdict{target: target(t), base: c.base, doubts: c.d, content: &c.c, revision: 40, modelled: 40}

@@ -50,7 +50,11 @@ func (v *verdict) from() string {
 	if v.base.Kind == NewCluster {
 		return ", from the first entry on"
 	}
-	return fmt.Sprintf(", from %s at index %d on", v.base.Source, v.base.Index)
+	n := "1 entry"
+	if v.target.Index > v.base.Index+1 {
+		n = fmt.Sprintf("%d entries", v.target.Index-v.base.Index)
+	}
+	return fmt.Sprintf(", executing %s from the database of %s on", n, v.base.Source)
 }
 
 // excused says why a difference proves nothing, "" when it does.
