@@ -44,6 +44,10 @@ const (
 	DamagePadding DamageKind = "bad-padding"
 	// DamageTermOrder: a term is lower than that of an earlier entry or HardState.
 	DamageTermOrder DamageKind = "term-order"
+	// DamageName: the numbers in the name of a segment do not fit its content; the file was renamed.
+	DamageName DamageKind = "wrong-name"
+	// DamageSnapshotRecord: a snapshot record with a sound CRC that the entries around it contradict.
+	DamageSnapshotRecord DamageKind = "wrong-snapshot-record"
 	// DamageMissingSnapDB: the newest raft snapshot is ahead of the database, and the .snap.db file that leads there is gone.
 	// This package does not see databases; it names the kind for those who do.
 	DamageMissingSnapDB DamageKind = "missing-snap-db"
@@ -84,7 +88,7 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // an order that is wrong.
 func (e *DamageError) losesEntries() bool {
 	switch e.Kind {
-	case DamagePadding, DamageTermOrder, DamageIndexGap, DamageChain:
+	case DamagePadding, DamageTermOrder, DamageIndexGap, DamageChain, DamageName, DamageSnapshotRecord:
 		return false
 	case DamageMissingSegment, DamageUnreadable:
 		return true

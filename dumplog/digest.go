@@ -40,6 +40,8 @@ type digest struct {
 	// firstState is the term of the first HardState, 0 when there is none.
 	firstState    uint64
 	firstStatePos Pos
+	// lastTerm is the term of the last entry, 0 before the first.
+	lastTerm uint64
 	// seed is the value of the CRC record, endChain that behind the last record; meaningless unless set.
 	seed, endChain   uint32
 	seeded, endKnown bool
@@ -127,7 +129,7 @@ func (d *digest) addEntry(it *item) {
 	if d.seg.FirstEntry == 0 || e.index < d.seg.FirstEntry {
 		d.seg.FirstEntry = e.index
 	}
-	d.seg.LastEntry = e.index
+	d.seg.LastEntry, d.lastTerm = e.index, e.term
 	if e.typ == EntryConfChange && isForced(e.data) {
 		if d.forced == 0 || d.forced+1 != e.index {
 			d.events = append(d.events, event{kind: eventForce, pos: it.rec.Pos})
@@ -144,8 +146,11 @@ func (d *digest) addEntry(it *item) {
 }
 
 func (d *digest) addState(h HardState, pos Pos) {
-	if d.state != nil && h.Term < d.state.Term {
+	switch {
+	case d.state != nil && h.Term < d.state.Term:
 		d.events = append(d.events, event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.state.Term)})
+	case h.Term < d.lastTerm: // a member stores the term of an entry with it, and entries before the HardState
+		d.events = append(d.events, event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.lastTerm)})
 	}
 	if d.firstState == 0 {
 		d.firstState, d.firstStatePos = h.Term, pos

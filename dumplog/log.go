@@ -102,6 +102,9 @@ type Summary struct {
 	// take the commit index back.
 	Votes       []Vote
 	CommitFalls []CommitFall
+	// OddVotes are HardStates whose vote is not that of the HardStates of the same term before them, and behind them if there are any: a
+	// member never takes a vote back, and never returns to one.
+	OddVotes []Vote
 	// StateTerms are the terms that HardStates carry, in physical order, each once in a row: of a term among them the log tells
 	// whether the member voted.
 	StateTerms []uint64

@@ -27,6 +27,8 @@ type order struct {
 	ballots ballots
 	// waiting is damage whose lost indexes the next entry will tell.
 	waiting []*DamageError
+	// snaps are the snapshot records with what surrounds them.
+	snaps []snapPlace
 }
 
 func newOrder(l *Log) *order {
@@ -56,6 +58,7 @@ func (o *order) add(d *digest) {
 		return
 	}
 	o.sequence(d, head)
+	o.name(d, head)
 	if d.seeded && o.chained && !d.badSeed && d.seed != o.chain {
 		o.report(&DamageError{Pos: head, Kind: DamageChain,
 			Err: fmt.Errorf("the CRC record says %08x, the segment before ends with %08x", d.seed, o.chain)})
@@ -86,6 +89,10 @@ func (o *order) sequence(d *digest, head Pos) {
 		if s.foreign && s.seq > o.prev.seg.Seq && s.seq < d.seg.Seq {
 			n--
 		}
+	}
+	if o.continues(d) {
+		o.report(&DamageError{Pos: head, Kind: DamageName, Err: fmt.Errorf("segment number %d continues the CRC chain of number %d: nothing is missing between them", d.seg.Seq, o.prev.seg.Seq)})
+		return
 	}
 	o.chained = false
 	if n > 0 {
@@ -127,6 +134,7 @@ func (o *order) events(d *digest, damageOnly bool) {
 			o.snap = max(o.snap, v.snap.Index)
 			v.snap.Commit = max(o.commit, v.commit)
 			o.sum.Snapshots = append(o.sum.Snapshots, *v.snap)
+			o.snaps = append(o.snaps, snapPlace{last: o.last})
 		}
 	}
 }
@@ -146,6 +154,9 @@ func (o *order) report(d *DamageError) {
 func (o *order) run(v *event) {
 	if v.first > o.last+1 {
 		o.gap(v)
+	}
+	for i := len(o.snaps) - 1; i >= 0 && o.snaps[i].next == 0; i-- {
+		o.snaps[i].next = v.first
 	}
 	o.waiting = o.waiting[:0]
 	if n := len(o.sum.Terms); n > 0 && v.first <= o.sum.Terms[n-1].Last {
@@ -212,7 +223,9 @@ func (o *order) finish() *Summary {
 		}
 	}
 	o.beyond()
+	o.snapshots()
 	s.MaxCommit, s.Votes, s.CommitFalls, s.StateTerms = o.commit, o.ballots.votes, o.ballots.falls, o.ballots.terms
+	s.OddVotes = o.ballots.odd()
 	if n := len(s.Terms); n > 0 {
 		s.FirstIndex, s.FirstTerm = s.Terms[0].First, s.Terms[0].Term
 		s.LastIndex, s.LastTerm = s.Terms[n-1].Last, s.Terms[n-1].Term

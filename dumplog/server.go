@@ -117,6 +117,10 @@ func serverDoes(d *DamageError, last bool) string {
 		return "refuses to start: conflicting metadata found, or crc mismatch"
 	case DamageChain:
 		return "refuses to start: crc mismatch"
+	case DamageName:
+		return "looks for its place to start by the names: refuses to start (file not found, or file sequence numbers do not increase continuously) or reads from a later segment than it needs"
+	case DamageSnapshotRecord:
+		return "passes over the .snap file that the record does not name any more and takes an older one, or refuses to start: snapshot mismatch"
 	case DamageIndexGap:
 		return "refuses to start: slice bounds out of range (panics up to 3.3.22 and 3.4.9)"
 	case DamageTermOrder:

@@ -32,6 +32,8 @@ type ballots struct {
 	known  bool
 	first  HardState
 	at     Pos
+	// changes are the votes, none included, that differ from that of the HardState before.
+	changes []Vote
 }
 
 func (b *ballots) add(h HardState, pos Pos) {
@@ -42,7 +44,37 @@ func (b *ballots) add(h HardState, pos Pos) {
 	}
 	b.commit = h.Commit
 	b.term(h.Term)
-	b.vote(Vote{Pos: pos, Term: h.Term, For: h.Vote})
+	v := Vote{Pos: pos, Term: h.Term, For: h.Vote}
+	b.change(v)
+	b.vote(v)
+}
+
+func (b *ballots) change(v Vote) {
+	if n := len(b.changes); (n == 0 || b.changes[n-1].Term != v.Term || b.changes[n-1].For != v.For) && n < maxVotes {
+		b.changes = append(b.changes, v)
+	}
+}
+
+// odd lists the votes that were taken back, or between two equal ones of their term.
+func (b *ballots) odd() (odd []Vote) {
+	var cast, before Vote
+	for _, v := range b.changes {
+		switch {
+		case v.Term != cast.Term:
+			if v.For != 0 {
+				cast, before = v, Vote{}
+			}
+		case v.For == cast.For:
+		case v.For == 0:
+			odd = append(odd, v)
+		case v.For == before.For:
+			odd = append(odd, cast)
+			cast, before = v, Vote{}
+		default:
+			cast, before = v, cast
+		}
+	}
+	return odd
 }
 
 func (b *ballots) vote(v Vote) {
@@ -79,6 +111,9 @@ func (b *ballots) join(next *ballots) {
 	}
 	if b.known && next.first.Commit < b.commit {
 		b.fall(next.at, b.commit, next.first.Commit)
+	}
+	for _, v := range next.changes {
+		b.change(v)
 	}
 	for _, v := range next.votes {
 		b.vote(v)

@@ -42,6 +42,8 @@ func fileCauses() []Cause {
 		walHoleZeroed,
 		walCRCMismatch,
 		walSegmentMissing,
+		walSegmentRenamed,
+		walRecordAltered,
 		walEntryIndexGap,
 		logEntryAltered,
 		hardStateBeyondLog,

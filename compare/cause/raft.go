@@ -102,14 +102,14 @@ copied and ran twice, or the log was written without fsync.`,
 }
 
 var hardStateRegress = Cause{
-	ID: "hardstate-regress", Title: "the stored term or commit index went back inside of one log",
-	Doc: `Records of one log carry terms or commit indexes that fall. etcd never writes them so: segments of different age were put together, or the file
-was edited.`,
+	ID: "hardstate-regress", Title: "the HardStates of one log contradict each other",
+	Doc: `Records of one log carry terms or commit indexes that fall, or votes that no member can have given. etcd never writes them so: segments of
+different age were put together, memory altered a record before it was written, or the file was edited.`,
 	LookAlikes: "none known: a server takes both over from the last HardState when it starts",
 	Recovery:   "find out by the CRC chain which segments belong together; reseed the member",
 	Loss:       "what the newer records held and the older ones do not",
 	Match: func(in *Input) *Match {
-		return byField(in, "a copy of the log in which they rise", "R08", "HardState.commit", string(dumplog.DamageTermOrder))
+		return byField(in, "a copy of the log in which they rise", "R08", "HardState.commit", string(dumplog.DamageTermOrder), check.FieldVote)
 	},
 }
 

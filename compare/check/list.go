@@ -22,6 +22,7 @@ func sourceChecks() []Check {
 		walSequence,
 		recordsReadable,
 		logReachesBack,
+		snapRecordsFit,
 		snapFiles,
 		snapNotAheadOfDB,
 		snapLeftovers,

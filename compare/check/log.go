@@ -12,15 +12,16 @@ import (
 var tornKinds = []dumplog.DamageKind{dumplog.DamageTornTail, dumplog.DamageTail}
 
 // sequenceKinds are damage to the sequence of segments rather than to bytes in one.
-var sequenceKinds = []dumplog.DamageKind{dumplog.DamageMissingSegment, dumplog.DamageUnreadable, dumplog.DamageMixed, dumplog.DamageIndexGap}
+var sequenceKinds = []dumplog.DamageKind{dumplog.DamageMissingSegment, dumplog.DamageUnreadable, dumplog.DamageMixed, dumplog.DamageIndexGap, dumplog.DamageName}
 
 // tailKinds are told by another check: that the log ends too early is R03.
 var tailKinds = []dumplog.DamageKind{dumplog.DamageLostTail}
 
 var walRecords = Check{
-	ID: "W01", Title: "every WAL record decodes and continues the CRC chain",
+	ID: "W01", Title: "every WAL record decodes, continues the CRC chain and fits its neighbours",
 	Doc: `A WAL is a sequence of frames; the CRC of each record covers its data and all data before it. A record that does not fit was
-changed after it was written. The reader goes on behind the damage and states the indexes that are lost.
+changed after it was written. The reader goes on behind the damage and states the indexes that are lost. A snapshot record whose CRC holds names
+the index and term of an entry of the log that was committed before, or a received snapshot behind which the log goes on.
 Normal: zeros behind the last record of the last segment (preallocation), and an incomplete last record (see W02).`,
 	Needs: NeedLog,
 	Run: func(in *Input) Result {

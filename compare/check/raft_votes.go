@@ -136,6 +136,9 @@ func runOneVote(in *Input) Result {
 			continue
 		}
 		for _, v := range m.WAL.Summary.Votes {
+			if slices.ContainsFunc(m.WAL.Summary.OddVotes, func(o dumplog.Vote) bool { return o.Pos == v.Pos }) || in.neverAMember(m, v) {
+				continue // R08
+			}
 			b := ballot{m.MemberID, v.Term}
 			old, ok := seen[b]
 			if !ok {
@@ -177,10 +180,13 @@ func (in *Input) termStart(m *evidence.Member, term uint64) At {
 }
 
 var commitNeverFalls = Check{
-	ID: "R08", Title: "term and commit index never go back inside of one log",
+	ID: "R08", Title: "term, vote and commit index of the HardStates change as raft changes them",
 	Doc: `HardStates follow each other with terms and commit indexes that only rise; a server that starts takes them over from the last one. A
 lower value means that segments of different age were mixed, that the file was edited, or that something other than etcd wrote it. What was
-committed above the lower value may be gone.`,
+committed above the lower value may be gone.
+A vote stays the same until the term ends, and goes to a member that is a candidate: an ID that was never a member, one that voted for another
+member in that term, or a vote that differs from those before and behind it, was altered.
+Normal: a term above that of the last entry (an election, won or not), and a vote for a member that did not become the leader.`,
 	Needs: NeedLog,
 	Run: func(in *Input) Result {
 		var fs []Finding
@@ -200,6 +206,7 @@ committed above the lower value may be gone.`,
 					fs = append(fs, in.damageFinding(Error, m, d))
 				}
 			}
+			fs = append(fs, in.alteredVotes(m)...)
 		}
 		return outcome(fs, in.unreadableParts("wal"))
 	},

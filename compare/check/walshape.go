@@ -55,6 +55,8 @@ func runLogReachesBack(in *Input) Result {
 		s := m.WAL.Summary
 		if s.FirstIndex > 0 && startPoint(m)+1 < s.FirstIndex {
 			fs = append(fs, purgedFinding(m))
+		} else if first := s.Segments[0]; first.First > startPoint(m) {
+			fs = append(fs, firstNameFinding(m, first))
 		} else if v := m.Version.Minor; (v == 3 || v == 4) && len(s.Damage) == 0 {
 			fs = append(fs, falseAlarmFinding(m))
 		}
@@ -81,6 +83,16 @@ func purgedFinding(m *evidence.Member) Finding {
 	f.Evidence = []Evidence{{Member: m.Label(), File: s.Segments[0].Name, Field: "purged", Observed: fmt.Sprintf("first entry %d in segment %d", s.FirstIndex, s.Segments[0].Seq),
 		Expected: fmt.Sprintf("an entry at or below %d", from+1), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}
 	return f
+}
+
+// firstNameFinding: a server looks for the segment to start from by the indexes in the names, which the newest snapshot must reach. It purges
+// no segment that a snapshot in the log needs.
+func firstNameFinding(m *evidence.Member, first dumplog.Segment) Finding {
+	return Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: first.First},
+		Title:       fmt.Sprintf("%s: the first segment is named for index %d, the newest snapshot that the log names is at %d", m.Label(), first.First, startPoint(m)),
+		Explanation: "a server finds no segment to start from: the file was renamed, or the segments before it were removed",
+		Evidence: []Evidence{{Member: m.Label(), File: first.Name, Field: string(dumplog.DamageName), Observed: fmt.Sprintf("index %d", first.First), Expected: fmt.Sprintf("at most %d", startPoint(m)),
+			Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
 }
 
 func falseAlarmFinding(m *evidence.Member) Finding {

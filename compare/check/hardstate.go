@@ -1,0 +1,91 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// FieldVote is the field of the first evidence of findings of R08 about votes.
+const FieldVote = "HardState.vote"
+
+// alteredVotes are the findings about HardStates whose vote no member can have given.
+func (in *Input) alteredVotes(m *evidence.Member) []Finding {
+	var fs []Finding
+	s := m.WAL.Summary
+	for _, v := range s.OddVotes {
+		fs = append(fs, in.voteFinding(m, v, fmt.Sprintf("a HardState of term %d says vote %s between others that say another one", v.Term, v.For),
+			"a member stores its vote before it gives it, and keeps it until the term ends", "the vote of the HardStates around it"))
+	}
+	for _, v := range s.Votes {
+		switch {
+		case slices.ContainsFunc(s.OddVotes, func(o dumplog.Vote) bool { return o.Pos == v.Pos }):
+		case in.neverAMember(m, v):
+			fs = append(fs, in.voteFinding(m, v, fmt.Sprintf("a HardState of term %d says vote %s, which was never a member", v.Term, v.For),
+				"the log goes on to entries of that term or a later one, and no configuration, member list or conf change up to there knows the ID", "the ID of a member"))
+		case in.wasNoCandidate(m, v):
+			fs = append(fs, in.voteFinding(m, v, fmt.Sprintf("a HardState of term %d says vote %s, which was no candidate in that term", v.Term, v.For),
+				"a candidate votes for itself. The log of that member says another vote, and the log of the member that it voted for agrees", "a candidate of the term"))
+		}
+	}
+	return fs
+}
+
+func (in *Input) voteFinding(m *evidence.Member, v dumplog.Vote, title, explanation, expected string) Finding {
+	return Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: in.termStart(m, v.Term), Title: m.Label() + ": " + title,
+		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
+		Evidence: []Evidence{{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: FieldVote, Observed: v.For.String(), Expected: expected,
+			Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
+}
+
+// neverAMember tells whether no source knows the candidate although it would have to: a candidate was a voter before its term began, so a
+// source whose configuration is current and whose log goes on to that term or a later one holds the change that added it.
+func (in *Input) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
+	witness := false
+	for _, o := range in.Members {
+		if o.ClusterID != m.ClusterID && o.ClusterID != 0 {
+			continue
+		}
+		if o.MemberID == v.For || knows(&o.Membership, v.For) || slices.ContainsFunc(confChanges(o), func(c evidence.ConfEntry) bool { return c.Change.NodeID == v.For }) {
+			return false
+		}
+		whole := o.HasLog() && o.WAL.Summary.FirstIndex == 1 || o.HasDB() // these know who was removed
+		witness = witness || o.HasLog() && o.ConfigurationCurrent() && whole && o.WAL.Summary.LastTerm >= v.Term
+	}
+	return witness
+}
+
+// wasNoCandidate tells whether the member that got the vote gave its own to another one, whose log agrees.
+func (in *Input) wasNoCandidate(m *evidence.Member, v dumplog.Vote) bool {
+	c := in.byID(v.For)
+	if c == nil || c == m || c.ClusterID != m.ClusterID || v.For == m.MemberID {
+		return false
+	}
+	own, ok := in.onlyVote(c, v.Term)
+	if !ok || own == v.For {
+		return false
+	}
+	other := in.byID(own)
+	if other == nil || other == c || other == m {
+		return false
+	}
+	theirs, ok := in.onlyVote(other, v.Term)
+	return ok && theirs == own
+}
+
+// onlyVote is the vote of a member in a term, where its log says one.
+func (in *Input) onlyVote(m *evidence.Member, term uint64) (vote dumplog.ID, ok bool) {
+	if m.WAL == nil || m.WAL.Summary == nil || len(m.WAL.Summary.OddVotes) > 0 {
+		return 0, false
+	}
+	n := 0
+	for _, v := range m.WAL.Summary.Votes {
+		if v.Term == term {
+			vote = v.For
+			n++
+		}
+	}
+	return vote, n == 1
+}

@@ -1,0 +1,162 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// The fields of the first evidence of W06.
+const (
+	FieldRecordConf  = "configuration of a snapshot record"
+	FieldRecordIndex = "index of a snapshot record"
+)
+
+var snapRecordsFit = Check{
+	ID: "W06", Title: "the snapshot records of the log fit the .snap files and each other",
+	Doc: `A server writes a .snap file and then its record into the log, with the same index, term and, from 3.5 on, configuration. A configuration
+in a record that is another one than in the file, or that changed between two records without a conf change in the log, was altered. So was a
+record without a file, where a file of another index close to it has no record. At boot the server takes the newest file that has a
+record, so an altered record makes it pass over the file.
+Normal: records whose files were purged (five are kept), and a file without a record that a crash left. What contradicts the entries of the log is
+told by W01.`,
+	Needs: NeedLog,
+	Run:   runSnapRecordsFit,
+}
+
+func runSnapRecordsFit(in *Input) Result {
+	var fs []Finding
+	seen := false
+	for _, m := range in.Members {
+		if m.WAL == nil || m.WAL.Summary == nil || len(m.WAL.Summary.Snapshots) == 0 {
+			continue
+		}
+		seen = true
+		if f := recordConf(m); f != nil {
+			fs = append(fs, *f)
+		}
+		if f := recordWithoutFile(m); f != nil {
+			fs = append(fs, *f)
+		}
+	}
+	if !seen {
+		return Result{Reason: "no log has a snapshot record"}
+	}
+	return outcome(fs, in.unreadableParts("wal"))
+}
+
+func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, field, title, explanation, observed, expected string) *Finding {
+	return &Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: At{Term: r.Term, Index: r.Index}, Title: m.Label() + ": " + title,
+		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
+		Evidence: []Evidence{{Member: m.Label(), File: r.Segment, Offset: Int64(r.Offset), Field: field, Observed: observed, Expected: expected,
+			Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
+}
+
+// recordConf finds the first record whose configuration is not that of its file, or of the record before it without a change in between.
+func recordConf(m *evidence.Member) *Finding {
+	var records []*dumplog.SnapshotRecord
+	for i := range m.WAL.Summary.Snapshots {
+		r := &m.WAL.Summary.Snapshots[i]
+		if r.ConfState == nil || r.Index == 0 {
+			continue
+		}
+		if f := snapFileAt(m, r.Index); f != nil && !sameConf(&f.ConfState, r.ConfState) {
+			return recordFinding(m, r, FieldRecordConf, fmt.Sprintf("the snapshot record at index %d names another configuration than its file", r.Index),
+				"log and file "+f.File+" were written together", confText(r.ConfState), confText(&f.ConfState))
+		}
+		records = append(records, r)
+	}
+	for i := 1; i < len(records); i++ {
+		a, b := records[i-1], records[i]
+		changed := slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return a.Index < c.Index && c.Index <= b.Index })
+		if changed || sameConf(a.ConfState, b.ConfState) || !holdsAll(m, a.Index, b.Index) {
+			continue
+		}
+		if i == 1 && len(records) > 2 && sameConf(b.ConfState, records[2].ConfState) {
+			a, b = b, a // the next one agrees with the second of the two
+		}
+		return recordFinding(m, b, FieldRecordConf, fmt.Sprintf("the snapshot record at index %d names another configuration than the one at %d", b.Index, a.Index),
+			"the log holds the entries between the two, and no conf change is among them", confText(b.ConfState), confText(a.ConfState))
+	}
+	return nil
+}
+
+// recordWithoutFile finds a record and a file of which each should be the other's: neither has its counterpart, and no record or file lies
+// between them. Records below the oldest file have lost theirs to purging.
+func recordWithoutFile(m *evidence.Member) *Finding {
+	if m.Snap == nil {
+		return nil
+	}
+	s := m.WAL.Summary
+	var files []uint64
+	var orphan *dumplog.SnapFile
+	for _, f := range m.Snap.Files {
+		if f.Damage != nil || f.Broken {
+			return nil // a file that cannot be read may be the record's
+		}
+		files = append(files, f.Index)
+		if s.SnapshotAt(f.Term, f.Index) == nil && f.Index <= s.LastIndex && (orphan == nil || f.Index > orphan.Index) {
+			orphan = f
+		}
+	}
+	if orphan == nil {
+		return nil
+	}
+	for i := range s.Snapshots {
+		r := &s.Snapshots[i]
+		if r.Index < slices.Min(files) || snapFileAt(m, r.Index) != nil {
+			continue
+		}
+		lo, hi := min(r.Index, orphan.Index), max(r.Index, orphan.Index)
+		between := func(index uint64) bool { return lo < index && index < hi }
+		if slices.ContainsFunc(files, between) || slices.ContainsFunc(s.Snapshots, func(o dumplog.SnapshotRecord) bool { return between(o.Index) }) {
+			continue
+		}
+		return recordFinding(m, r, FieldRecordIndex, fmt.Sprintf("the snapshot record at %d/%d has no file, and the file %s no record", r.Term, r.Index, orphan.File),
+			"each is the counterpart of the other", fmt.Sprintf("%d/%d", r.Term, r.Index), fmt.Sprintf("%d/%d", orphan.Term, orphan.Index))
+	}
+	return nil
+}
+
+func snapFileAt(m *evidence.Member, index uint64) *dumplog.SnapFile {
+	if m.Snap == nil {
+		return nil
+	}
+	for _, f := range m.Snap.Files {
+		if f.Damage == nil && !f.Broken && f.Index == index {
+			return f
+		}
+	}
+	return nil
+}
+
+// holdsAll tells whether the log holds every entry above from, up to to.
+func holdsAll(m *evidence.Member, from, to uint64) bool {
+	s := m.WAL.Summary
+	if s.FirstIndex == 0 || s.FirstIndex > from+1 || s.LastIndex < to || slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= to && j.To > from }) {
+		return false
+	}
+	return !slices.ContainsFunc(s.Damage, func(d *dumplog.DamageError) bool {
+		return d.LostFrom > 0 && d.LostFrom <= to && (d.LostTo == 0 || d.LostTo > from)
+	})
+}
+
+func sameConf(a, b *dumplog.ConfState) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	same := func(x, y []dumplog.ID) bool {
+		return slices.Equal(slices.Sorted(slices.Values(x)), slices.Sorted(slices.Values(y)))
+	}
+	return same(a.Voters, b.Voters) && same(a.Learners, b.Learners) && same(a.VotersOutgoing, b.VotersOutgoing) && same(a.LearnersNext, b.LearnersNext)
+}
+
+func confText(c *dumplog.ConfState) string {
+	text := fmt.Sprintf("voters %v", hexes(c.Voters))
+	if len(c.Learners) > 0 {
+		text += fmt.Sprintf(", learners %v", hexes(c.Learners))
+	}
+	return text
+}

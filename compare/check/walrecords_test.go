@@ -1,0 +1,213 @@
+package check_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+// snapshots writes the data dir of one of two members with snapshots at 10, 20, 30 and 40.
+func snapshots(t *testing.T) string {
+	t.Helper()
+	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+	h.Found(false, 0xa1, 0xa2)
+	h.Request(2, 3, nil)
+	for i := uint64(4); i <= 45; i++ {
+		h.Put(2, i, clustertest.RequestID(0xa1, 1763000000000, i), fmt.Sprintf("k%d", i), "v", true)
+		h.State(2, 0xa1, i)
+		if i%10 == 0 {
+			h.Snapshot(2, i, 0xa1, 0xa2)
+		}
+	}
+	h.Member(0xa1, false, true)
+	h.Member(0xa2, false, true)
+	return h.Close(45, 2)
+}
+
+// alterSnapshot changes the snapshot record at an index.
+func alterSnapshot(t *testing.T, dir string, index uint64, edit func(*walpb.Snapshot)) {
+	t.Helper()
+	done := false
+	rewriteLog(t, dir, func(rec *walpb.Record) {
+		var s walpb.Snapshot
+		if rec.Type != 5 || s.Unmarshal(rec.Data) != nil || s.Index != index {
+			return
+		}
+		done = true
+		edit(&s)
+		rec.Data, _ = s.Marshal()
+	})
+	if !done {
+		t.Fatalf("no snapshot record at %d", index)
+	}
+}
+
+func dropSnapFiles(t *testing.T, dir string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "member", "snap", "*.snap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove(t, names...)
+}
+
+func TestSnapshotRecords(t *testing.T) {
+	otherConf := func(s *walpb.Snapshot) { s.ConfState = &raftpb.ConfState{Voters: []uint64{0xa1, 0xa2, 0xa7}} }
+	for name, c := range map[string]struct {
+		index     uint64
+		edit      func(*walpb.Snapshot)
+		files     bool
+		id, field string
+		outcome   check.Outcome
+		blamed    uint64
+	}{
+		"nothing":                           {index: 20, edit: func(*walpb.Snapshot) {}, files: true, id: "W06", outcome: check.Holds},
+		"no files":                          {index: 20, edit: func(*walpb.Snapshot) {}, id: "W06", outcome: check.Holds},
+		"term":                              {index: 20, edit: func(s *walpb.Snapshot) { s.Term++ }, files: true, id: "W01", field: "wrong-snapshot-record", outcome: check.Violated, blamed: 0},
+		"index beyond the log":              {index: 20, edit: func(s *walpb.Snapshot) { s.Index += 1 << 20 }, files: true, id: "W01", field: "wrong-snapshot-record", outcome: check.Violated},
+		"index within the log":              {index: 20, edit: func(s *walpb.Snapshot) { s.Index -= 3 }, files: true, id: "W06", field: check.FieldRecordIndex, outcome: check.Violated, blamed: 17},
+		"newest index within the log":       {index: 40, edit: func(s *walpb.Snapshot) { s.Index -= 8 }, files: true, id: "W06", field: check.FieldRecordIndex, outcome: check.Violated, blamed: 32},
+		"configuration beside its file":     {index: 20, edit: otherConf, files: true, id: "W06", field: check.FieldRecordConf, outcome: check.Violated, blamed: 20},
+		"configuration without files":       {index: 20, edit: otherConf, id: "W06", field: check.FieldRecordConf, outcome: check.Violated, blamed: 20},
+		"first configuration without files": {index: 10, edit: otherConf, id: "W06", field: check.FieldRecordConf, outcome: check.Violated, blamed: 10},
+		"last configuration without files":  {index: 40, edit: otherConf, id: "W06", field: check.FieldRecordConf, outcome: check.Violated, blamed: 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := snapshots(t)
+			alterSnapshot(t, dir, c.index, c.edit)
+			if !c.files {
+				dropSnapFiles(t, dir)
+			}
+			in := dirInput(t, dir)
+			if c.outcome == check.Holds {
+				wantOutcome(t, in, "W06", check.Holds)
+				wantOutcome(t, in, "W01", check.Holds)
+				return
+			}
+			f := wantFinding(t, in, c.id, []string{"node1"})
+			if f.Class != "wal-damage" || f.Evidence[0].Field != c.field || c.blamed > 0 && f.At.Index != c.blamed {
+				t.Errorf("%s, %s at %d: %s", f.Class, f.Evidence[0].Field, f.At.Index, f.Title)
+			}
+		})
+	}
+}
+
+// A snapshot file without a record, as a crash leaves it, and a record without its file alone accuse nobody.
+func TestSnapshotFileOrRecordAlone(t *testing.T) {
+	dir := snapshots(t)
+	clustertest.SaveSnap(t, filepath.Join(dir, "member", "snap"), 2, 43, clustertest.V2{}, 0xa1, 0xa2)
+	wantOutcome(t, dirInput(t, dir), "W06", check.Holds)
+	dir = snapshots(t)
+	remove(t, filepath.Join(dir, "member", "snap", fmt.Sprintf("%016x-%016x.snap", 2, 20)))
+	wantOutcome(t, dirInput(t, dir), "W06", check.Holds)
+}
+
+// votesOf writes three members; each stores the votes of the term, in order.
+func votesOf(t *testing.T, votes [3][]uint64) []string {
+	t.Helper()
+	root := t.TempDir()
+	var dirs []string
+	for i := range votes {
+		h := clustertest.NewHand(t, root, fmt.Sprintf("node%d", i+1), 0xa1+uint64(i), 0xc1)
+		h.Found(false, 0xa1, 0xa2, 0xa3)
+		for n, v := range votes[i] {
+			h.State(2, v, 3+uint64(n))
+			if n == 0 {
+				h.Request(2, 4, nil)
+			}
+			h.Put(2, 5+uint64(n), clustertest.RequestID(0xa1, 1763000000000, uint64(n)), "k", "v", true)
+		}
+		h.State(2, votes[i][len(votes[i])-1], 4+uint64(len(votes[i])))
+		for id := uint64(0xa1); id <= 0xa3; id++ {
+			h.Member(id, false, true)
+		}
+		dirs = append(dirs, h.Close(4+uint64(len(votes[i])), 2))
+	}
+	return dirs
+}
+
+func TestVotes(t *testing.T) {
+	const a, b, c, stranger = 0xa1, 0xa2, 0xa3, 0xa9
+	for name, k := range map[string]struct {
+		votes   [3][]uint64
+		r08     string // words of the finding about node2
+		outcome check.Outcome
+	}{
+		"all for the leader":            {votes: [3][]uint64{{a, a}, {a, a}, {a, a}}, outcome: check.Holds},
+		"one for itself":                {votes: [3][]uint64{{a, a}, {b, b}, {a, a}}, outcome: check.Holds},
+		"one for a candidate that lost": {votes: [3][]uint64{{a, a}, {c, c}, {c, c}}, outcome: check.Holds},
+		"one before its vote":           {votes: [3][]uint64{{a, a}, {0, a}, {a, a}}, outcome: check.Holds},
+		"one for a stranger":            {votes: [3][]uint64{{a, a}, {stranger, stranger}, {a, a}}, r08: "never a member", outcome: check.Violated},
+		"one for a stranger in between": {votes: [3][]uint64{{a, a, a}, {a, stranger, a}, {a, a, a}}, r08: "between others", outcome: check.Violated},
+		"one taken back":                {votes: [3][]uint64{{a, a, a}, {a, 0, a}, {a, a, a}}, r08: "between others", outcome: check.Violated},
+		"one for another in between":    {votes: [3][]uint64{{a, a, a}, {a, c, a}, {a, a, a}}, r08: "between others", outcome: check.Violated},
+		"one for a member that voted":   {votes: [3][]uint64{{a, a}, {c, c}, {a, a}}, r08: "no candidate", outcome: check.Violated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := dirInput(t, votesOf(t, k.votes)...)
+			wantOutcome(t, in, "R06", check.Holds)
+			if k.outcome == check.Holds {
+				wantOutcome(t, in, "R08", check.Holds)
+				return
+			}
+			f := wantFinding(t, in, "R08", []string{"node2"}, k.r08)
+			if f.Class != "wal-damage" || f.Evidence[0].Field != check.FieldVote {
+				t.Errorf("%s %s", f.Class, f.Evidence[0].Field)
+			}
+		})
+	}
+}
+
+// A vote that stays another one was given twice: that is no altered record.
+func TestSecondVoteStays(t *testing.T) {
+	in := dirInput(t, votesOf(t, [3][]uint64{{0xa1, 0xa1, 0xa1}, {0xa1, 0xa3, 0xa3}, {0xa3, 0xa3, 0xa3}})...)
+	wantFinding(t, in, "R06", []string{"node2"}, "voted for a1 and for a3")
+	wantOutcome(t, in, "R08", check.Holds)
+}
+
+func TestSegmentRenamed(t *testing.T) {
+	dirs := inSegments(t, many(), 16<<10)
+	names := segmentsOf(t, dirs[1])
+	var seq, first uint64
+	if _, err := fmt.Sscanf(filepath.Base(names[1]), "%016x-%016x.wal", &seq, &first); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{fmt.Sprintf("%016x-%016x.wal", seq, first+16), fmt.Sprintf("%016x-%016x.wal", seq, first-16)} {
+		renamed := filepath.Join(walOf(dirs[1]), to)
+		if err := os.Rename(names[1], renamed); err != nil {
+			t.Fatal(err)
+		}
+		in := dirInput(t, dirs...)
+		f := wantFinding(t, in, "W03", []string{"node2"}, "wrong-name", "refuses to start")
+		if f.Class != "wal-damage" {
+			t.Errorf("class %s", f.Class)
+		}
+		wantOutcome(t, in, "R01", check.Holds)
+		if err := os.Rename(renamed, names[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Of a purged log the first segment can be compared with the snapshots only.
+func TestFirstSegmentOfAPurgedLogRenamed(t *testing.T) {
+	s := many()
+	s.Purged = 300
+	dirs := inSegments(t, s, 16<<10)
+	wantOutcome(t, dirInput(t, dirs...), "W05", check.Holds)
+	name := segmentsOf(t, dirs[1])[0]
+	in := dirInput(t, dirs[1])
+	sum := in.Members[0].WAL.Summary
+	to := fmt.Sprintf("%016x-%016x.wal", sum.Segments[0].Seq, sum.Snapshots[len(sum.Snapshots)-1].Index+3)
+	if err := os.Rename(name, filepath.Join(filepath.Dir(name), to)); err != nil {
+		t.Fatal(err)
+	}
+	wantFinding(t, dirInput(t, dirs...), "W05", []string{"node2"}, "named for index", "no segment to start from")
+}
