@@ -111,6 +111,7 @@ func (d *Decoder) internal(b []byte) error {
 	r := &d.req
 	s := scanner{b: b}
 	var f field
+	var id RequestID
 	for s.next(&f) {
 		k := requestKind(f.num)
 		switch {
@@ -118,7 +119,8 @@ func (d *Decoder) internal(b []byte) error {
 			if err := d.header(f.b); err != nil {
 				return d.spoiled(wrap("header", err))
 			}
-		case f.num == fieldID && f.wire == wireVarint && f.v == 0: // written as 0 by none, harmless
+		case f.num == fieldID && f.wire == wireVarint: // the ID of requests without a header (etcdserver/server.go, applyEntryNormal)
+			id = RequestID(f.v)
 		case k == nil || f.wire != wireBytes || r.Kind != KindUnknown:
 			d.unknown("", &f)
 		default:
@@ -127,6 +129,9 @@ func (d *Decoder) internal(b []byte) error {
 				return d.spoiled(wrap(string(k.kind), err))
 			}
 		}
+	}
+	if r.Header.ID == 0 {
+		r.Header.ID = id
 	}
 	switch {
 	case s.bad:

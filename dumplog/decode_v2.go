@@ -11,7 +11,7 @@ import (
 // the fields 5, 7 and 9, which gogo always writes there, are varints. Trying one type and falling back to the other is not
 // safe: a SYNC parses as an InternalRaftRequest of 3.7.
 func isV2Request(b []byte) bool {
-	if b[0] != 0x08 { // every v2 request starts with its ID, no InternalRaftRequest of a real proposer does
+	if b[0] != 0x08 { // every v2 request starts with its ID, and hardly an InternalRaftRequest does
 		return false
 	}
 	s := scanner{b: b}

@@ -1,6 +1,6 @@
 package dumplog
 
-// The fields of InternalRaftRequest that are no operation.
+// The fields of InternalRaftRequest that are no operation: the ID of the request, which servers leave to the header, and the header.
 const (
 	fieldID     = 1
 	fieldHeader = 100
@@ -10,44 +10,43 @@ const (
 type requestField struct {
 	num    int32
 	kind   Kind
-	since  string // first etcd line that proposes it
 	decode func(*Decoder, []byte) error
 }
 
 // requestFields lists every operation of InternalRaftRequest of etcd 3.0 to 3.8 (api/etcdserverpb/raft_internal.proto).
 // A new one is one line here and one Kind.
 var requestFields = []requestField{
-	{2, KindV2, "3.0", (*Decoder).v2},
-	{3, KindRange, "3.0", (*Decoder).rangeRequest},
-	{4, KindPut, "3.0", (*Decoder).put},
-	{5, KindDeleteRange, "3.0", (*Decoder).deleteRange},
-	{6, KindTxn, "3.0", (*Decoder).txn},
-	{7, KindCompaction, "3.0", (*Decoder).compaction},
-	{8, KindLeaseGrant, "3.0", (*Decoder).leaseGrant},
-	{9, KindLeaseRevoke, "3.0", (*Decoder).leaseRevoke},
-	{10, KindAlarm, "3.0", (*Decoder).alarm},
-	{11, KindLeaseCheckpoint, "3.4", (*Decoder).leaseCheckpoint},
-	{1000, KindAuthEnable, "3.0", authFields(nil)},
-	{1011, KindAuthDisable, "3.0", authFields(nil)},
-	{1012, KindAuthenticate, "3.0", authFields(authFieldsAuthenticate)},
-	{1013, KindAuthStatus, "3.4", authFields(nil)},
-	{1100, KindAuthUserAdd, "3.0", authFields(authFieldsUserAdd)},
-	{1101, KindAuthUserDelete, "3.0", authFields(authFieldsUser)},
-	{1102, KindAuthUserGet, "3.0", authFields(authFieldsUser)},
-	{1103, KindAuthUserChangePassword, "3.0", authFields(authFieldsChangePassword)},
-	{1104, KindAuthUserGrantRole, "3.0", authFields(authFieldsUserRole)},
-	{1105, KindAuthUserRevokeRole, "3.0", authFields(authFieldsUserRole)},
-	{1106, KindAuthUserList, "3.0", authFields(nil)},
-	{1107, KindAuthRoleList, "3.0", authFields(nil)},
-	{1200, KindAuthRoleAdd, "3.0", authFields(authFieldsRole)},
-	{1201, KindAuthRoleDelete, "3.0", authFields(authFieldsRole)},
-	{1202, KindAuthRoleGet, "3.0", authFields(authFieldsRole)},
-	{1203, KindAuthRoleGrantPermission, "3.0", authFields(authFieldsGrantPermission)},
-	{1204, KindAuthRoleRevokePermission, "3.0", authFields(authFieldsRevokePermission)},
-	{1300, KindClusterVersionSet, "3.5", (*Decoder).clusterVersion},
-	{1301, KindClusterMemberAttrSet, "3.5", (*Decoder).memberAttr},
-	{1302, KindDowngradeInfoSet, "3.5", (*Decoder).downgradeInfo},
-	{9900, KindDowngradeVersionTest, "3.6", (*Decoder).downgradeTest},
+	{2, KindV2, (*Decoder).v2},
+	{3, KindRange, (*Decoder).rangeRequest},
+	{4, KindPut, (*Decoder).put},
+	{5, KindDeleteRange, (*Decoder).deleteRange},
+	{6, KindTxn, (*Decoder).txn},
+	{7, KindCompaction, (*Decoder).compaction},
+	{8, KindLeaseGrant, (*Decoder).leaseGrant},
+	{9, KindLeaseRevoke, (*Decoder).leaseRevoke},
+	{10, KindAlarm, (*Decoder).alarm},
+	{11, KindLeaseCheckpoint, (*Decoder).leaseCheckpoint},
+	{1000, KindAuthEnable, authFields(nil)},
+	{1011, KindAuthDisable, authFields(nil)},
+	{1012, KindAuthenticate, authFields(authFieldsAuthenticate)},
+	{1013, KindAuthStatus, authFields(nil)},
+	{1100, KindAuthUserAdd, authFields(authFieldsUserAdd)},
+	{1101, KindAuthUserDelete, authFields(authFieldsUser)},
+	{1102, KindAuthUserGet, authFields(authFieldsUser)},
+	{1103, KindAuthUserChangePassword, authFields(authFieldsChangePassword)},
+	{1104, KindAuthUserGrantRole, authFields(authFieldsUserRole)},
+	{1105, KindAuthUserRevokeRole, authFields(authFieldsUserRole)},
+	{1106, KindAuthUserList, authFields(nil)},
+	{1107, KindAuthRoleList, authFields(nil)},
+	{1200, KindAuthRoleAdd, authFields(authFieldsRole)},
+	{1201, KindAuthRoleDelete, authFields(authFieldsRole)},
+	{1202, KindAuthRoleGet, authFields(authFieldsRole)},
+	{1203, KindAuthRoleGrantPermission, authFields(authFieldsGrantPermission)},
+	{1204, KindAuthRoleRevokePermission, authFields(authFieldsRevokePermission)},
+	{1300, KindClusterVersionSet, (*Decoder).clusterVersion},
+	{1301, KindClusterMemberAttrSet, (*Decoder).memberAttr},
+	{1302, KindDowngradeInfoSet, (*Decoder).downgradeInfo},
+	{9900, KindDowngradeVersionTest, (*Decoder).downgradeTest},
 }
 
 // lowKinds finds the fields that make up nearly all entries without a search.

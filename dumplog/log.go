@@ -202,7 +202,10 @@ func (s *segFile) probe() {
 			return
 		}
 		fr, err := parseWord(word(b))
-		if err != nil || fr.len() > int64(len(b)) {
+		if err != nil && word(b) < sector {
+			fr, err = frame{rec: int64(word(b))}, nil // without padding
+		}
+		if err != nil || fr.rec < 2 || fr.len() > int64(len(b)) {
 			return
 		}
 		t, crc, data, err := parseRecord(b[wordSize : wordSize+fr.rec])

@@ -49,6 +49,7 @@ const (
 
 // Header is the RequestHeader of an InternalRaftRequest.
 type Header struct {
+	// ID is that of the header; that of the request itself (its field 1) where the header has none.
 	ID           RequestID
 	Username     string
 	AuthRevision uint64

@@ -128,7 +128,11 @@ func (r *segReader) read(it *item) error {
 	}
 	fr, err := parseWord(w)
 	if err != nil {
-		return r.broken(it, fr, DamageFrame, err)
+		plain, ok := r.unpadded(w)
+		if !ok {
+			return r.broken(it, fr, DamageFrame, err)
+		}
+		fr = plain
 	}
 	if fr.len() > r.win.size-r.off {
 		return r.broken(it, fr, DamageFrame, fmt.Errorf("frame wants %d bytes, the file has %d more", fr.len(), r.win.size-r.off))

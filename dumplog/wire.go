@@ -33,8 +33,8 @@ type scanner struct {
 	bad bool
 }
 
-// varint reads one varint from the head of b; n is 0 when b holds none. Ten bytes that overflow 64 bits are refused, as
-// gogo and golang protobuf refuse them.
+// varint reads one varint from the head of b; n is 0 when b holds none. Ten bytes that overflow 64 bits are refused. The generated
+// code of gogo drops what overflows; no writer makes such bytes.
 func varint(b []byte) (v uint64, n int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1

@@ -1,19 +1,20 @@
 package cause
 
 import (
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
 var secondTool = Cause{
 	ID: "db-in-use-by-second-tool", Title: "another program wrote to the database",
-	Doc: `A bbolt tool, or any program that opens the file for writing, stores a freelist, which servers of 3.3 and later do not. It may have changed
-nothing else.
-A hint: a server on another system than Linux stores one too.`,
-	LookAlikes: "a server that does not run on Linux; data of 3.2 and older",
+	Doc: `A bbolt tool, or any program that opens the file for writing, stores a freelist, which servers of 3.3 and later on Linux do not. It may have
+changed nothing else.
+A hint, where other members of the cluster store none: a server on Windows or macOS stores one too.`,
+	LookAlikes: "a server on Windows or macOS; data of 3.2 and older",
 	Recovery:   "compare the file with a copy from before; open databases read-only",
 	Loss:       "usually none",
 	Match: func(in *Input) *Match {
-		m := besideVerdict(byField(in, "a server that stores a freelist itself", "D08", "freelist"))
+		m := besideVerdict(byField(in, "a server that stores a freelist itself", "D08", check.FieldFreelistAlone))
 		if m != nil {
 			m.Certainty = Hint
 		}

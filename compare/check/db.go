@@ -43,7 +43,7 @@ func runDBMetas(in *Input) Result {
 var dbPages = Check{
 	ID: "D02", Title: "every page that the database refers to is sound",
 	Doc: `Every page reachable from the root carries its own number, a known type, ascending keys and references inside the file; none is used
-twice. etcd keeps no freelist on disk, so pages that nothing refers to are simply free. bbolt itself panics on the first bad page.`,
+twice. On Linux etcd keeps no freelist on disk, so pages that nothing refers to are simply free. bbolt itself panics on the first bad page.`,
 	Run: runDBPages,
 }
 

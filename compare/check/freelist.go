@@ -1,15 +1,19 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
 
 // noFreelistStored is the freelist page of a file that keeps none: all ones.
 const noFreelistStored = ^uint64(0)
 
 var noFreelistPage = Check{
-	ID: "D08", Title: "whether the database stores a freelist is told, not judged",
-	Doc: `Servers of 3.3 and later keep no freelist on disk on Linux (backend option NoFreelistSync), so the newest meta page names none. A freelist page
-in their data was written by a server on another system, or by another program that opened the file for writing. Neither does harm.
-Normal: a freelist page in data of 3.2 and older.`,
+	ID: "D08", Title: "information: whether the database stores a freelist",
+	Doc: `Servers of 3.3 and later keep no freelist on disk on Linux (backend option NoFreelistSync), so the newest meta page names none. Servers on
+Windows and macOS store one, as 3.2 and older do everywhere. So a freelist says something only where other members of the cluster store
+none: this server runs on another system, or another program opened the file for writing. Neither does harm.`,
 	Needs: NeedDB,
 	Run:   runNoFreelistPage,
 }
@@ -25,9 +29,24 @@ func runNoFreelistPage(in *Input) Result {
 			continue
 		}
 		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, Title: fmt.Sprintf("%s: the database stores a freelist (page %d)", m.Label(), p.Freelist),
-			Explanation: "a server of " + m.Version.Text + " stores none on Linux; another program wrote to the file",
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page), Offset: Int64(p.Offset), Field: "freelist", Observed: fmt.Sprintf("page %d", p.Freelist),
+			Explanation: "normal for a server on Windows or macOS. On Linux a server of " + m.Version.Text + " stores none, and another program wrote to the file",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page), Offset: Int64(p.Offset), Field: in.freelistField(m), Observed: fmt.Sprintf("page %d", p.Freelist),
 				Expected: "none (all ones)", Show: showDB(m, "--pages")}}})
 	}
 	return outcome(fs, in.unreadableDBs())
+}
+
+// The fields of the evidence of D08: whether other members of the cluster store no freelist.
+const (
+	FieldFreelist      = "freelist"
+	FieldFreelistAlone = "freelist, unlike other members"
+)
+
+func (in *Input) freelistField(m *evidence.Member) string {
+	for _, o := range in.Members {
+		if o != m && o.HasDB() && o.ClusterID == m.ClusterID && o.ClusterID != 0 && o.DB.Handle.Meta().Freelist == noFreelistStored {
+			return FieldFreelistAlone
+		}
+	}
+	return FieldFreelist
 }

@@ -75,8 +75,9 @@ func (h *Hand) Found(restored bool, voters ...uint64) {
 // Snapshot writes a .snap file and its record.
 func (h *Hand) Snapshot(term, index uint64, voters ...uint64) {
 	h.tb.Helper()
-	SaveSnap(h.tb, filepath.Join(h.Dir, "member", "snap"), term, index, h.V2, voters...)
-	synthOK(h.tb, h.w.SaveSnapshot(walpb.Snapshot{Term: term, Index: index, ConfState: &raftpb.ConfState{Voters: voters, Learners: slices.DeleteFunc(slices.Clone(h.learners), func(id uint64) bool { return slices.Contains(voters, id) })}}))
+	conf := raftpb.ConfState{Voters: voters, Learners: slices.DeleteFunc(slices.Clone(h.learners), func(id uint64) bool { return slices.Contains(voters, id) })}
+	saveSnap(h.tb, filepath.Join(h.Dir, "member", "snap"), term, index, h.V2, conf)
+	synthOK(h.tb, h.w.SaveSnapshot(walpb.Snapshot{Term: term, Index: index, ConfState: &conf}))
 }
 
 // State writes a HardState.

@@ -42,6 +42,11 @@ func synthV2(voters []uint64) V2 {
 // SaveSnap writes a .snap file with etcd's own package: the v2 store and the voters.
 func SaveSnap(tb testing.TB, dir string, term, index uint64, v V2, voters ...uint64) {
 	tb.Helper()
+	saveSnap(tb, dir, term, index, v, raftpb.ConfState{Voters: voters})
+}
+
+func saveSnap(tb testing.TB, dir string, term, index uint64, v V2, conf raftpb.ConfState) {
+	tb.Helper()
 	store := v2store.New("/0", "/1")
 	create := func(path, value string) {
 		_, err := store.Create(path, false, value, false, v2store.TTLOptionSet{ExpireTime: v2store.Permanent})
@@ -66,7 +71,7 @@ func SaveSnap(tb testing.TB, dir string, term, index uint64, v V2, voters ...uin
 	data, err := store.SaveNoCopy()
 	synthOK(tb, err)
 	synthOK(tb, snap.New(zap.NewNop(), dir).SaveSnap(raftpb.Snapshot{Data: data,
-		Metadata: raftpb.SnapshotMetadata{ConfState: raftpb.ConfState{Voters: voters}, Term: term, Index: index}}))
+		Metadata: raftpb.SnapshotMetadata{ConfState: conf, Term: term, Index: index}}))
 }
 
 // SaveSynthSnap is SaveSnap for the members of a Synth or Script.
