@@ -87,7 +87,7 @@ func newSandbox(t *testing.T, o node.Options) *node.Sandbox {
 
 func startAll(t *testing.T, s *node.Sandbox, configs []node.MemberConfig) []*node.Member {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var ms []*node.Member
 	for _, c := range configs {

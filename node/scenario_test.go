@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/node"
@@ -94,20 +96,31 @@ func enableAuth(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 		if err != nil {
 			return err
 		}
-		if _, err := mc.Put(ctx, fmt.Sprintf("/k%d", i), "v"); err != nil {
+		if err := done(ctx, func() error { _, err := mc.Put(ctx, fmt.Sprintf("/k%d", i), "v"); return err }); err != nil {
 			return err
 		}
 	}
-	if _, err := c.RoleAdd(ctx, "root"); err != nil {
+	if err := done(ctx, func() error { _, err := c.RoleAdd(ctx, "root"); return err }, rpctypes.ErrRoleAlreadyExist); err != nil {
 		return err
 	}
-	if _, err := c.UserAdd(ctx, "root", "forgotten"); err != nil {
+	if err := done(ctx, func() error { _, err := c.UserAdd(ctx, "root", "forgotten"); return err }, rpctypes.ErrUserAlreadyExist); err != nil {
 		return err
 	}
-	if _, err := c.UserGrantRole(ctx, "root", "root"); err != nil {
+	if err := done(ctx, func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err }); err != nil {
 		return err
 	}
-	_, err = c.AuthEnable(ctx)
+	return done(ctx, func() error { _, err := c.AuthEnable(ctx); return err }, rpctypes.ErrUserEmpty)
+}
+
+// done asks until the answer is that it is done, now or by an attempt before: on a busy machine an election can take the answer away.
+func done(ctx context.Context, ask func() error, already ...error) error {
+	_, err := retry(ctx, func() (struct{}, error) {
+		err := ask()
+		if slices.ContainsFunc(already, func(a error) bool { return errors.Is(err, a) }) {
+			err = nil
+		}
+		return struct{}{}, err
+	})
 	return err
 }
 
@@ -117,8 +130,7 @@ func writeAsRoot(ctx context.Context, s *node.Sandbox, ms []*node.Member) error 
 	if err != nil {
 		return err
 	}
-	_, err = c.Put(ctx, "/after", "v")
-	return err
+	return done(ctx, func() error { _, err := c.Put(ctx, "/after", "v"); return err })
 }
 
 // reseedLast replaces the third member by a learner that starts empty.
@@ -142,7 +154,7 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 	if err != nil {
 		return err
 	}
-	if _, err := retry(ctx, func() (*clientv3.MemberPromoteResponse, error) { return lc.MemberPromote(ctx, id) }); err != nil {
+	if err := done(ctx, func() error { _, err := lc.MemberPromote(ctx, id); return err }, rpctypes.ErrMemberNotLearner); err != nil {
 		return err
 	}
 	fc, err := fresh.Client()
@@ -162,7 +174,7 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 
 // asLearner stops and removes a member, and adds and starts it again, empty.
 func asLearner(ctx context.Context, s *node.Sandbox, c *clientv3.Client, old *node.Member) (fresh *node.Member, id uint64, err error) {
-	list, err := c.MemberList(ctx)
+	list, err := retry(ctx, func() (*clientv3.MemberListResponse, error) { return c.MemberList(ctx) })
 	if err != nil {
 		return nil, 0, err
 	}
@@ -171,22 +183,29 @@ func asLearner(ctx context.Context, s *node.Sandbox, c *clientv3.Client, old *no
 	}
 	for _, m := range list.Members {
 		if m.Name == old.Name() {
-			if _, err := c.MemberRemove(ctx, m.ID); err != nil {
+			if err := done(ctx, func() error { _, err := c.MemberRemove(ctx, m.ID); return err }, rpctypes.ErrMemberNotFound); err != nil {
 				return nil, 0, err
 			}
 		}
 	}
 	conf := old.Config()
-	added, err := retry(ctx, func() (*clientv3.MemberAddResponse, error) { return c.MemberAddAsLearner(ctx, conf.PeerURLs) })
-	if err != nil {
+	if err := done(ctx, func() error { _, err := c.MemberAddAsLearner(ctx, conf.PeerURLs); return err }, rpctypes.ErrPeerURLExist, rpctypes.ErrMemberExist); err != nil {
 		return nil, 0, err
+	}
+	if list, err = retry(ctx, func() (*clientv3.MemberListResponse, error) { return c.MemberList(ctx) }); err != nil {
+		return nil, 0, err
+	}
+	for _, m := range list.Members {
+		if m.IsLearner {
+			id = m.ID
+		}
 	}
 	conf.DataDir += ".new"
 	conf.Existing = true
 	if fresh, err = s.Start(ctx, conf); err != nil {
 		return nil, 0, err
 	}
-	return fresh, added.Member.ID, fresh.Ready(ctx)
+	return fresh, id, fresh.Ready(ctx)
 }
 
 func retry[T any](ctx context.Context, f func() (T, error)) (T, error) {

@@ -111,7 +111,7 @@ func traced(spec string) error {
 		}
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	o := node.Options{Isolation: j.Isolation}
 	if j.Binary != "" {
@@ -128,7 +128,7 @@ func withoutNamespaces(j job) error {
 	if err := install(namespaceFilter()); err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	_, err := node.New(ctx, node.Options{Dir: j.Dir, Isolation: node.Namespace})
 	var r *node.RefusedError

@@ -88,8 +88,8 @@ type Target struct {
 	Via string
 	// Tunnel is true for CONNECT (https peers), false for plain http.
 	Tunnel bool
-	// Requests counts requests that were led on, Refused those answered 502 because the address is no member of the sandbox,
-	// Down those whose member did not answer.
+	// Requests counts requests to members of the sandbox, Down those of them whose member did not answer or was not up yet. Refused counts
+	// requests that were answered 502 because the address is no member of the sandbox.
 	Requests, Refused, Down int64
 }
 

@@ -67,6 +67,7 @@ func (l *local) Release(addr string) error {
 	l.mu.Unlock()
 	if h != nil {
 		h.close()
+		h.refused.Store(0) // who came before found a member that was not up yet
 	}
 	return nil
 }

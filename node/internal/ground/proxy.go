@@ -77,10 +77,17 @@ func Normal(address string) string {
 	return net.JoinHostPort(strings.TrimSuffix(strings.ToLower(host), "."), port)
 }
 
+// set leads requests for the target to addr. What was refused before was asked of a member that was not up yet, and counts as that.
 func (p *proxy) set(target, addr string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.routes[Normal(target)] = addr
+	target = Normal(target)
+	p.routes[target] = addr
+	for _, t := range p.seen {
+		if t.Address == target {
+			t.Via, t.Requests, t.Down, t.Refused = addr, t.Requests+t.Refused, t.Down+t.Refused, 0
+		}
+	}
 }
 
 // route tells whether a target is led on, and counts the request.

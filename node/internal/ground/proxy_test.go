@@ -154,3 +154,26 @@ func closedPort(t *testing.T) string {
 	defer l.Close()
 	return l.Addr().String()
 }
+
+// TestProxyCountsMembersThatComeLater: what was refused before a member was up was no request to anybody outside.
+func TestProxyCountsMembersThatComeLater(t *testing.T) {
+	p, c := newTestProxy(t)
+	for _, u := range []string{"http://10.0.0.9:2380/x", "http://10.0.0.8:2380/x"} {
+		resp, err := c.Get(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	if resp, err := c.Get("https://10.0.0.9:2380/x"); err == nil {
+		resp.Body.Close()
+		t.Error(resp.Status)
+	}
+	via := closedPort(t)
+	p.set("10.0.0.9:2380", via)
+	for _, g := range p.targets() {
+		if came := g.Address == "10.0.0.9:2380"; came != (g.Refused == 0) || came != (g.Requests == 1 && g.Down == 1) || came != (g.Via == via) {
+			t.Errorf("%+v", g)
+		}
+	}
+}
