@@ -198,6 +198,7 @@ func v2Keys(keys ...string) func(t *testing.T, root string) {
 			for n, k := range keys {
 				h.V2Request(s.term, s.index+uint64(n)+1, v2Put(k), keys[:n+1]...)
 			}
+			h.State(s.term, a1, s.index+uint64(len(keys)))
 			h.Snapshot(s.term, s.index+uint64(len(keys)), a1, a2, a3)
 		}
 		s.index += uint64(len(keys))

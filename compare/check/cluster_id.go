@@ -48,14 +48,12 @@ func (in *Input) sharesLogWith(m *evidence.Member) *evidence.Member {
 	return nil
 }
 
-// sharesRequests tells whether two logs hold an equal request of a server. Request IDs are unique, unlike the entries of a founding
-// and the first entries of leaders.
+// sharesRequests tells whether two logs hold the same requests of servers. Request IDs are unique, unlike the entries of a founding and the
+// first entries of leaders, so a stretch with more entries than those is equal in the logs of one cluster only. Logs that are shorter than
+// such a stretch and end at different entries do not show it.
 func sharesRequests(a, b *evidence.Member) bool {
 	if !a.HasLog() || !b.HasLog() {
 		return false
-	}
-	if f := a.WAL.First; f.Index > 0 && f == b.WAL.First {
-		return true
 	}
 	if a.WAL.Sums == nil || b.WAL.Sums == nil {
 		return false
