@@ -55,7 +55,7 @@ func dropSnapFiles(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remove(t, names...)
+	removed(t, names...)
 }
 
 func TestSnapshotRecords(t *testing.T) {
@@ -105,7 +105,7 @@ func TestSnapshotFileOrRecordAlone(t *testing.T) {
 	clustertest.SaveSnap(t, filepath.Join(dir, "member", "snap"), 2, 43, clustertest.V2{}, 0xa1, 0xa2)
 	wantOutcome(t, dirInput(t, dir), "W06", check.Holds)
 	dir = snapshots(t)
-	remove(t, filepath.Join(dir, "member", "snap", fmt.Sprintf("%016x-%016x.snap", 2, 20)))
+	removed(t, filepath.Join(dir, "member", "snap", fmt.Sprintf("%016x-%016x.snap", 2, 20)))
 	wantOutcome(t, dirInput(t, dir), "W06", check.Holds)
 }
 
