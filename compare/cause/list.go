@@ -103,6 +103,7 @@ func contentCauses() []Cause {
 		orphanAlarm,
 		authCacheStale,
 		deleteVisibleLate,
+		changedOutsideLog,
 	}
 }
 

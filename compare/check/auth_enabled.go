@@ -30,7 +30,7 @@ func (in *Input) authWitness(row *diff.Row, at []int) []witness {
 	var out []witness
 	for _, pos := range at {
 		if cellOr(row.Cells[pos], "false") != want {
-			out = append(out, witness{pos, why, want})
+			out = append(out, witness{pos, why, want, false})
 		}
 	}
 	return out

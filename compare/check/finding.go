@@ -122,6 +122,8 @@ type Finding struct {
 	Refs   []string `json:"refs,omitempty"`
 	// Odd are members that differ from a majority that agrees, where the finding compares: a hint at who is wrong, not proof.
 	Odd []string `json:"-"`
+	// ByHand are members whose last transaction changed what the finding is about without an entry of the log.
+	ByHand []string `json:"-"`
 	// Class is the verdict class this finding speaks for, "" when it does not decide one.
 	Class string `json:"-"`
 }

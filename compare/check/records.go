@@ -49,7 +49,7 @@ func (in *Input) recordsFinding(r *diff.Records) Finding {
 	first := &r.Rows[0]
 	f := Finding{Severity: Error, Class: "data-divergence", At: At{Revision: &Rev{Main: first.Rev.Main, Sub: first.Rev.Sub}},
 		Title: fmt.Sprintf("%d records of bucket key differ between members, the first at revision %s", r.Differ, first.Rev)}
-	wrong, odd, all := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	wrong, odd, all, byHand := map[int]bool{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
 	var why []string
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -62,6 +62,9 @@ func (in *Input) recordsFinding(r *diff.Records) Finding {
 		ws := in.recordWitnesses(row)
 		for _, w := range ws {
 			wrong[w.pos] = true
+			if w.byHand {
+				byHand[w.pos] = true
+			}
 			if said := in.Members[w.pos].Label() + ": " + w.why; len(why) < maxWhy && !slices.Contains(why, said) {
 				why = append(why, said)
 			}
@@ -74,7 +77,7 @@ func (in *Input) recordsFinding(r *diff.Records) Finding {
 		named = wrong
 		f.Title += ", wrong on " + strings.Join(in.labelsAt(wrong), ", ")
 	}
-	f.Members, f.Odd = in.labelsAt(named), in.labelsAt(odd)
+	f.Members, f.Odd, f.ByHand = in.labelsAt(named), in.labelsAt(odd), in.labelsAt(byHand)
 	f.Explanation = "all members write the same bytes at a revision" + in.hashText(slices.Sorted(maps.Keys(all)))
 	switch {
 	case len(why) > 0:
@@ -144,7 +147,7 @@ func (in *Input) recordByReplay(row *diff.RecordRow) []witness {
 	for _, e := range in.Replay.Events {
 		for _, pos := range row.At {
 			if o := e.Outcomes[pos]; o.Rev == row.Rev.Main && o.State == replay.Contradicted {
-				out = append(out, witness{pos, fmt.Sprintf("entry %d wrote another record", e.Index), "what the entry writes"})
+				out = append(out, witness{pos, fmt.Sprintf("entry %d wrote another record", e.Index), "what the entry writes", false})
 			}
 		}
 	}
@@ -161,7 +164,7 @@ func (in *Input) recordByHistory(row *diff.RecordRow) []witness {
 		}
 		i := slices.IndexFunc(kv.Violations, func(v dumpdb.Violation) bool { return v.Rev == row.Rev && v.Rule != ruleLease })
 		if i >= 0 {
-			out = append(out, witness{pos, "its own history has no place for the record: " + kv.Violations[i].Rule, kv.Violations[i].Expected})
+			out = append(out, witness{pos, "its own history has no place for the record: " + kv.Violations[i].Rule, kv.Violations[i].Expected, false})
 		}
 	}
 	return out
@@ -181,7 +184,7 @@ func (in *Input) recordByLastTransaction(row *diff.RecordRow) []witness {
 			continue
 		}
 		if slices.ContainsFunc(row.At, func(o int) bool { return o != pos && row.Cells[o] != nil && row.Cells[o].Sum == was.Sum }) {
-			out = append(out, witness{pos, "its last transaction changed the record, which no server does: before that it was what others hold", was.Text})
+			out = append(out, witness{pos, "its last transaction changed the record, which no server does: before that it was what others hold", was.Text, true})
 		}
 	}
 	return out

@@ -43,7 +43,7 @@ func (in *Input) stateEqual(class string, keep func(*diff.Row) bool, names ...st
 // stateFinding is the finding of one bucket, nil when no row that is kept differs.
 func (in *Input) stateFinding(class string, b *diff.Bucket, keep func(*diff.Row) bool) *Finding {
 	f := Finding{Severity: Error, Class: class}
-	wrong, odd, all, rows := map[int]bool{}, map[int]bool{}, map[int]bool{}, 0
+	wrong, odd, all, byHand, rows := map[int]bool{}, map[int]bool{}, map[int]bool{}, map[int]bool{}, 0
 	var why []string
 	unnamed := false
 	for i := range b.Rows {
@@ -64,6 +64,9 @@ func (in *Input) stateFinding(class string, b *diff.Bucket, keep func(*diff.Row)
 		unnamed = unnamed || len(ws) == 0
 		for _, w := range ws {
 			wrong[w.pos] = true
+			if w.byHand {
+				byHand[w.pos] = true
+			}
 			if said := in.Members[w.pos].Label() + ": " + w.why; len(why) < maxWhy && !slices.Contains(why, said) {
 				why = append(why, said)
 			}
@@ -84,7 +87,7 @@ func (in *Input) stateFinding(class string, b *diff.Bucket, keep func(*diff.Row)
 	for _, pos := range slices.Sorted(maps.Keys(named)) {
 		f.Members = append(f.Members, in.Members[pos].Label())
 	}
-	f.Odd = in.labelsAt(odd)
+	f.Odd, f.ByHand = in.labelsAt(odd), in.labelsAt(byHand)
 	f.Title = fmt.Sprintf("%d of %d rows of bucket %s differ between members", rows, b.Compared, b.Name)
 	if len(wrong) > 0 {
 		f.Title += ", wrong on " + strings.Join(in.labelsAt(wrong), ", ")

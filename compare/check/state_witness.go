@@ -15,6 +15,8 @@ import (
 type witness struct {
 	pos           int
 	why, expected string
+	// byHand is true when the last transaction of the database shows it.
+	byHand bool
 }
 
 // witnesses asks, in this order: the log, the rest of the same database, and the database one transaction earlier. The first that names a
@@ -41,7 +43,7 @@ func (in *Input) byReplay(bucket string, row *diff.Row, at []int) []witness {
 		}
 		for _, d := range r.StateDiffs {
 			if d.Bucket == bucket && sameRowKey(d.Key, string(row.Key)) {
-				out = append(out, witness{pos, fmt.Sprintf("the log gives row %s another content", d.Key), d.Expected})
+				out = append(out, witness{pos, fmt.Sprintf("the log gives row %s another content", d.Key), d.Expected, false})
 				break
 			}
 		}
@@ -55,9 +57,9 @@ func (in *Input) byReplay(bucket string, row *diff.Row, at []int) []witness {
 			if x.Kept && x.Reason != replay.ReasonNone && x.Reason != replay.ReasonLease {
 				continue // its line refuses the revoke
 			}
-			w := witness{pos, fmt.Sprintf("entry %d granted the lease and none ended it", x.Granted), "granted"}
+			w := witness{pos, fmt.Sprintf("entry %d granted the lease and none ended it", x.Granted), "granted", false}
 			if x.Kept {
-				w = witness{pos, fmt.Sprintf("entry %d revoked the lease", x.Index), "absent"}
+				w = witness{pos, fmt.Sprintf("entry %d revoked the lease", x.Index), "absent", false}
 			}
 			out = append(out, w)
 			break
@@ -102,7 +104,7 @@ func (in *Input) byLog(bucket string, row *diff.Row, at []int) []witness {
 	var out []witness
 	for _, pos := range at {
 		if text := cellOr(row.Cells[pos], "absent"); text != want {
-			out = append(out, witness{pos, fmt.Sprintf("entry %d says %s", index, want), want})
+			out = append(out, witness{pos, fmt.Sprintf("entry %d says %s", index, want), want, false})
 		}
 	}
 	return out
@@ -131,7 +133,7 @@ func (in *Input) passwordWitness(row *diff.Row) []witness {
 			continue
 		}
 		for _, pos := range p.Wrong {
-			out = append(out, witness{pos, p.Why, "the hash that the log gives"})
+			out = append(out, witness{pos, p.Why, "the hash that the log gives", false})
 		}
 	}
 	return out
@@ -185,7 +187,7 @@ func (in *Input) ttlWitness(key string, at []int) []witness {
 		}
 		for _, l := range in.Replay.Members[pos].Leases {
 			if dumplog.ID(uint64(l.ID)).String() == key && l.Stored < l.Asked {
-				out = append(out, witness{pos, fmt.Sprintf("entry %d asks for %d s", l.Index, l.Asked), fmt.Sprintf("at least %d s", l.Asked)})
+				out = append(out, witness{pos, fmt.Sprintf("entry %d asks for %d s", l.Index, l.Asked), fmt.Sprintf("at least %d s", l.Asked), false})
 			}
 		}
 	}
@@ -202,7 +204,7 @@ func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
 			continue
 		}
 		if slices.Contains(m.DB.Handle.MissingBuckets(), bucket) && slices.ContainsFunc(at, func(o int) bool { return row.Cells[o] != nil }) {
-			out = append(out, witness{pos, "the bucket, which every server makes, is not there", "present"})
+			out = append(out, witness{pos, "the bucket, which every server makes, is not there", "present", false})
 			continue
 		}
 		if bucket != "lease" || m.DB.KV == nil {
@@ -211,7 +213,7 @@ func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
 		wanted := "lease " + string(row.Key) + " "
 		for i := range m.DB.KV.Violations {
 			if v := &m.DB.KV.Violations[i]; v.Rule == ruleLease && strings.HasPrefix(v.Expected, wanted) {
-				out = append(out, witness{pos, fmt.Sprintf("its live key %q names the lease", v.Key), "granted"})
+				out = append(out, witness{pos, fmt.Sprintf("its live key %q names the lease", v.Key), "granted", false})
 				break
 			}
 		}
@@ -240,7 +242,7 @@ func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []wit
 		now := cellOr(row.Cells[pos], "absent")
 		others := slices.ContainsFunc(at, func(o int) bool { return o != pos && cellOr(row.Cells[o], "absent") == was })
 		if was != now && others {
-			out = append(out, witness{pos, "its last transaction changed the row without an entry of the log: before that it held what others hold", was})
+			out = append(out, witness{pos, "its last transaction changed the row without an entry of the log: before that it held what others hold", was, true})
 		}
 	}
 	return out
