@@ -49,44 +49,16 @@ func (in *Input) recordsFinding(r *diff.Records) Finding {
 	first := &r.Rows[0]
 	f := Finding{Severity: Error, Class: "data-divergence", At: At{Revision: &Rev{Main: first.Rev.Main, Sub: first.Rev.Sub}},
 		Title: fmt.Sprintf("%d records of bucket key differ between members, the first at revision %s", r.Differ, first.Rev)}
-	wrong, odd, all, byHand := map[int]bool{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
-	var why []string
+	x := newBlame()
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		for _, pos := range row.At {
-			all[pos] = true
-		}
-		for _, pos := range row.Odd() {
-			odd[pos] = true
-		}
 		ws := in.recordWitnesses(row)
-		for _, w := range ws {
-			wrong[w.pos] = true
-			if w.byHand {
-				byHand[w.pos] = true
-			}
-			if said := in.Members[w.pos].Label() + ": " + w.why; len(why) < maxWhy && !slices.Contains(why, said) {
-				why = append(why, said)
-			}
-		}
+		x.add(in, row.At, row.Odd(), ws)
 		f.Evidence = append(f.Evidence, in.recordEvidence(row, ws)...)
 	}
 	f.More = r.Differ - len(r.Rows)
-	named := all
-	if len(wrong) > 0 {
-		named = wrong
-		f.Title += ", wrong on " + strings.Join(in.labelsAt(wrong), ", ")
-	}
-	f.Members, f.Odd, f.ByHand = in.labelsAt(named), in.labelsAt(odd), in.labelsAt(byHand)
-	f.Explanation = "all members write the same bytes at a revision" + in.hashText(slices.Sorted(maps.Keys(all)))
-	switch {
-	case len(why) > 0:
-		f.Explanation += ". " + strings.Join(why, "; ")
-	case len(odd) > 0:
-		f.Explanation += fmt.Sprintf(". %s differs from the majority, which agrees; that is a hint and no proof", strings.Join(f.Odd, ", "))
-	default:
-		f.Explanation += ". Nothing shows which of them is right"
-	}
+	f.Explanation = "all members write the same bytes at a revision" + in.hashText(slices.Sorted(maps.Keys(x.all)))
+	x.name(in, &f)
 	return in.cut(f)
 }
 

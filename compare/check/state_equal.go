@@ -40,12 +40,62 @@ func (in *Input) stateEqual(class string, keep func(*diff.Row) bool, names ...st
 	return r
 }
 
+// blame collects over rows or records which members differ, which are shown to be wrong, and why.
+type blame struct {
+	wrong, odd, all, byHand map[int]bool
+	why                     []string
+	// open is true when a row is among them of which nothing shows who is wrong.
+	open bool
+}
+
+func newBlame() *blame {
+	return &blame{wrong: map[int]bool{}, odd: map[int]bool{}, all: map[int]bool{}, byHand: map[int]bool{}}
+}
+
+// add takes the members that were compared in one row, those that differ from a majority, and what witnesses say.
+func (x *blame) add(in *Input, at, odd []int, ws []witness) {
+	for _, pos := range at {
+		x.all[pos] = true
+	}
+	for _, pos := range odd {
+		x.odd[pos] = true
+	}
+	x.open = x.open || len(ws) == 0
+	for _, w := range ws {
+		x.wrong[w.pos] = true
+		if w.byHand {
+			x.byHand[w.pos] = true
+		}
+		if said := in.Members[w.pos].Label() + ": " + w.why; len(x.why) < maxWhy && !slices.Contains(x.why, said) {
+			x.why = append(x.why, said)
+		}
+	}
+}
+
+// name fills the members of the finding: those that are shown to be wrong, unless rows are left that others may be wrong in; else all
+// that were compared.
+func (x *blame) name(in *Input, f *Finding) {
+	named := x.all
+	if len(x.wrong) > 0 && !(x.open && !subset(x.odd, x.wrong)) {
+		named = x.wrong
+	}
+	f.Members, f.Odd, f.ByHand = in.labelsAt(named), in.labelsAt(x.odd), in.labelsAt(x.byHand)
+	if len(x.wrong) > 0 {
+		f.Title += ", wrong on " + strings.Join(in.labelsAt(x.wrong), ", ")
+	}
+	switch {
+	case len(x.why) > 0:
+		f.Explanation += ". " + strings.Join(x.why, "; ")
+	case len(x.odd) > 0:
+		f.Explanation += fmt.Sprintf(". %s differs from the majority, which agrees; that is a hint and no proof", strings.Join(f.Odd, ", "))
+	default:
+		f.Explanation += ". Nothing shows which of them is right"
+	}
+}
+
 // stateFinding is the finding of one bucket, nil when no row that is kept differs.
 func (in *Input) stateFinding(class string, b *diff.Bucket, keep func(*diff.Row) bool) *Finding {
-	f := Finding{Severity: Error, Class: class}
-	wrong, odd, all, byHand, rows := map[int]bool{}, map[int]bool{}, map[int]bool{}, map[int]bool{}, 0
-	var why []string
-	unnamed := false
+	f, x, rows := Finding{Severity: Error, Class: class}, newBlame(), 0
 	for i := range b.Rows {
 		row := &b.Rows[i]
 		if keep != nil && !keep(row) {
@@ -54,23 +104,10 @@ func (in *Input) stateFinding(class string, b *diff.Bucket, keep func(*diff.Row)
 		rows++
 		at := in.Diff.Compared(row)
 		for _, pos := range at {
-			all[pos] = true
 			f.At.Index = max(f.At.Index, in.Members[pos].AppliedMin)
 		}
-		for _, pos := range row.Odd(at) {
-			odd[pos] = true
-		}
 		ws := in.witnesses(b.Name, row, at)
-		unnamed = unnamed || len(ws) == 0
-		for _, w := range ws {
-			wrong[w.pos] = true
-			if w.byHand {
-				byHand[w.pos] = true
-			}
-			if said := in.Members[w.pos].Label() + ": " + w.why; len(why) < maxWhy && !slices.Contains(why, said) {
-				why = append(why, said)
-			}
-		}
+		x.add(in, at, row.Odd(at), ws)
 		f.Evidence = append(f.Evidence, in.stateEvidence(b.Name, row, at, ws)...)
 	}
 	if rows == 0 {
@@ -78,29 +115,11 @@ func (in *Input) stateFinding(class string, b *diff.Bucket, keep func(*diff.Row)
 	}
 	if keep == nil {
 		rows = b.Differ
-		f.More = (b.Differ - len(b.Rows)) * len(all)
+		f.More = (b.Differ - len(b.Rows)) * len(x.all)
 	}
-	named := all
-	if len(wrong) > 0 && !(unnamed && len(odd) > 0 && !subset(odd, wrong)) {
-		named = wrong
-	}
-	for _, pos := range slices.Sorted(maps.Keys(named)) {
-		f.Members = append(f.Members, in.Members[pos].Label())
-	}
-	f.Odd, f.ByHand = in.labelsAt(odd), in.labelsAt(byHand)
 	f.Title = fmt.Sprintf("%d of %d rows of bucket %s differ between members", rows, b.Compared, b.Name)
-	if len(wrong) > 0 {
-		f.Title += ", wrong on " + strings.Join(in.labelsAt(wrong), ", ")
-	}
 	f.Explanation = fmt.Sprintf("compared at index %d", f.At.Index)
-	switch {
-	case len(why) > 0:
-		f.Explanation += ". " + strings.Join(why, "; ")
-	case len(odd) > 0:
-		f.Explanation += fmt.Sprintf(". %s differs from the majority, which agrees; that is a hint and no proof", strings.Join(f.Odd, ", "))
-	default:
-		f.Explanation += ". Nothing shows which of them is right"
-	}
+	x.name(in, &f)
 	cut := in.cut(f)
 	return &cut
 }

@@ -1,0 +1,104 @@
+package replay
+
+import (
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// TestRowTouches: an entry touches the rows that it names and no others; a deleted role touches every user.
+func TestRowTouches(t *testing.T) {
+	s := &Survey{rows: newRowTouches(5)}
+	note := func(index uint64, r dumplog.Request) { s.rows.note(index, &r) }
+	note(4, dumplog.Request{LeaseGrant: &dumplog.LeaseGrantRequest{ID: 7}})
+	note(6, dumplog.Request{LeaseGrant: &dumplog.LeaseGrantRequest{ID: 8}})
+	note(9, dumplog.Request{Alarm: &dumplog.AlarmRequest{Action: 1, MemberID: 0xa1, Alarm: 1}})
+	note(10, dumplog.Request{Alarm: &dumplog.AlarmRequest{Action: 0}})
+	note(12, dumplog.Request{Kind: dumplog.KindAuthUserAdd, Auth: &dumplog.AuthRequest{User: "u"}})
+	note(14, dumplog.Request{Kind: dumplog.KindAuthRoleDelete, Auth: &dumplog.AuthRequest{Role: "r"}})
+	note(16, dumplog.Request{Kind: dumplog.KindAuthEnable})
+	for _, c := range []struct {
+		row      Row
+		from, to uint64
+		want     uint64
+	}{
+		{Row{"lease", "7"}, 0, 20, 0}, // below what is kept
+		{Row{"lease", "8"}, 5, 20, 6},
+		{Row{"lease", "8"}, 6, 20, 0},
+		{Row{"lease", "8"}, 2, 5, 0},
+		{Row{"lease", "9"}, 5, 20, 0},
+		{Row{"alarm", "a1 NOSPACE"}, 8, 9, 9},
+		{Row{"alarm", "a2 NOSPACE"}, 5, 20, 0},
+		{Row{"authUsers", "u"}, 5, 12, 12},
+		{Row{"authUsers", "other"}, 5, 13, 0},
+		{Row{"authUsers", "other"}, 13, 20, 14},
+		{Row{"authRoles", "r"}, 5, 20, 14},
+		{Row{"authRoles", "s"}, 5, 20, 0},
+		{Row{"auth", "authEnabled"}, 5, 15, 0},
+		{Row{"auth", "authEnabled"}, 5, 16, 16},
+		{Row{"auth", "authRevision"}, 5, 20, 12},
+	} {
+		if got := s.TouchedBetween(c.row, c.from, c.to); got != c.want {
+			t.Errorf("%v above %d up to %d: %d, want %d", c.row, c.from, c.to, got, c.want)
+		}
+	}
+	if (&Survey{}).TouchedBetween(Row{"lease", "8"}, 0, 20) != 0 || (&Survey{}).LastStamp(1) != 0 || (&Survey{}).Passwords("u", 1) != nil || (&Survey{}).Alarms() != nil {
+		t.Error("an empty survey knows something")
+	}
+}
+
+// TestRowTouchesAreBounded: beyond the bound, whole buckets count as touched.
+func TestRowTouchesAreBounded(t *testing.T) {
+	rows := newRowTouches(1)
+	for i := range uint64(maxRowTouches + 100) {
+		rows.note(i+1, &dumplog.Request{LeaseGrant: &dumplog.LeaseGrantRequest{ID: int64(i + 1)}})
+	}
+	if rows.kept > maxRowTouches+10 {
+		t.Errorf("%d kept", rows.kept)
+	}
+	if rows.between(Row{"lease", "ffffff"}, maxRowTouches+10, maxRowTouches+50) == 0 {
+		t.Error("what was not kept counts as untouched")
+	}
+	if rows.between(Row{"alarm", "a1 NOSPACE"}, 1, maxRowTouches+50) != 0 {
+		t.Error("another bucket counts as touched")
+	}
+}
+
+// TestCovers: every index in between has to be in some log.
+func TestCovers(t *testing.T) {
+	r := &Result{First: 10, Last: 50, Gaps: []Gap{{20, 25}}}
+	for _, c := range []struct {
+		from, to uint64
+		want     bool
+	}{{9, 19, true}, {8, 12, false}, {19, 22, false}, {24, 30, false}, {25, 50, true}, {25, 51, false}, {60, 60, true}} {
+		if got := r.Covers(c.from, c.to); got != c.want {
+			t.Errorf("%d to %d: %v", c.from, c.to, got)
+		}
+	}
+}
+
+// TestLastStates: what the log says last of passwords, alarms and auth.
+func TestLastStates(t *testing.T) {
+	s := &Survey{state: newLastStates(), prefixes: map[uint16]dumplog.ID{0xa1: 0xa1}}
+	note := func(index uint64, r dumplog.Request) { s.noteState(index, &r) }
+	root := dumplog.Header{ID: RequestID(0xa1) << 48, Username: "root", AuthRevision: 3}
+	note(1, dumplog.Request{Kind: dumplog.KindAuthUserAdd, Auth: &dumplog.AuthRequest{User: "u", Password: "clear"}})
+	note(2, dumplog.Request{Kind: dumplog.KindAuthEnable})
+	note(3, dumplog.Request{Kind: dumplog.KindAuthUserChangePassword, Header: root, Auth: &dumplog.AuthRequest{User: "u", HashedPassword: "aGFzaA=="}})
+	note(4, dumplog.Request{Kind: dumplog.KindAuthDisable, Header: root})
+	note(5, dumplog.Request{Alarm: &dumplog.AlarmRequest{Action: 1, MemberID: 0xa1, Alarm: 1}})
+	note(6, dumplog.Request{Alarm: &dumplog.AlarmRequest{Action: 2, MemberID: 0xa1, Alarm: 1}})
+	sets := s.Passwords("u", 10)
+	if len(sets) != 2 || sets[0].Hash != nil || !sets[0].Add || sets[0].ByRoot || string(sets[1].Hash) != "hash" || !sets[1].ByRoot || len(s.Passwords("u", 2)) != 1 {
+		t.Errorf("passwords: %+v", sets)
+	}
+	if sw := s.AuthSwitches(); len(sw) != 2 || !sw[0].On || sw[0].ByRoot || sw[1].On || !sw[1].ByRoot {
+		t.Errorf("switches: %+v", sw)
+	}
+	if s.LastStamp(0xa1) != 4 || s.LastStamp(0xa2) != 0 {
+		t.Errorf("stamps: %d %d", s.LastStamp(0xa1), s.LastStamp(0xa2))
+	}
+	if a := s.Alarms(); len(a) != 1 || a[0].Raised || a[0].Index != 6 {
+		t.Errorf("alarms: %+v", a)
+	}
+}
