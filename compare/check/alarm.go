@@ -142,6 +142,11 @@ func (in *Input) wrongMembers() (wrong []string, why string) {
 			wrong = append(wrong, in.Members[i].Label())
 		}
 	}
+	if r := in.Diff.Records; r != nil && r.Equal != nil && !*r.Equal {
+		for _, m := range in.recordsFinding(r).Members { // the hash of a server covers superseded records too
+			wrong = appendNew(wrong, m)
+		}
+	}
 	if !*keys.Equal && len(wrong) == 0 {
 		return nil, "the keys differ, and the log does not tell which member is wrong"
 	}

@@ -107,6 +107,8 @@ func TestStateDiffersOnOneMember(t *testing.T) {
 		"a name":                          {"3.6.0", "M02", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"other","clientURLs":["http://127.0.0.1:2379"]}`)), []string{"node2"}},
 		"a name on 3.5, where it may lag": {"3.5.0", "M02", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"other","clientURLs":["http://127.0.0.1:2379"]}`)), nil},
 		"a row without client URLs":       {"3.6.0", "M02", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"node1"}`)), nil},
+		"a member is gone":                {"3.6.0", "M02", remove("members", "a1"), []string{"node2"}},
+		"a member is removed":             {"3.6.0", "M02", put("members_removed", "a1", []byte("removed")), []string{"node2"}},
 		"peer URLs":                       {"3.6.0", "M16", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://10.0.0.1:2380"],"name":"node1","clientURLs":["http://127.0.0.1:2379"]}`)), []string{"node2"}},
 	} {
 		t.Run(name, func(t *testing.T) {

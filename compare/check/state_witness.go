@@ -95,6 +95,8 @@ func (in *Input) byLog(bucket string, row *diff.Row, at []int) []witness {
 		return in.authWitness(row, at)
 	case bucket == "lease" && row.Kind == diff.TTLRow:
 		return in.ttlWitness(string(row.Key), at)
+	case row.Kind == diff.WholeRow && (bucket == "members" || bucket == "members_removed"):
+		return in.memberWitness(bucket, row, at)
 	case row.Kind == diff.AttributesRow:
 		want, index = in.publishedBy(string(row.Key), in.appliedByAll(at))
 	}
@@ -246,4 +248,45 @@ func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []wit
 		}
 	}
 	return out
+}
+
+// memberWitness: the last conf change about the member that servers did not refuse says whether it is listed, or listed as removed.
+func (in *Input) memberWitness(bucket string, row *diff.Row, at []int) []witness {
+	last := in.lastChangeOf(string(row.Key), in.appliedByAll(at))
+	if last == nil {
+		return nil
+	}
+	removed := last.Change.Type == dumplog.ConfChangeRemoveNode
+	want := "listed"
+	if removed != (bucket == "members_removed") {
+		want = "absent"
+	}
+	var out []witness
+	for _, pos := range at {
+		if (row.Cells[pos] != nil) != (want == "listed") {
+			verb := "added"
+			if removed {
+				verb = "removed"
+			}
+			out = append(out, witness{pos, fmt.Sprintf("entry %d %s the member", last.Index, verb), want, false})
+		}
+	}
+	return out
+}
+
+// lastChangeOf is the last addition or removal of a member in any log up to an index, nil when no log holds one.
+func (in *Input) lastChangeOf(id string, applied uint64) *evidence.ConfEntry {
+	var last *evidence.ConfEntry
+	for _, m := range in.Members {
+		if m.WAL == nil {
+			continue
+		}
+		for i := range m.WAL.Conf {
+			c := &m.WAL.Conf[i]
+			if c.Change.NodeID.String() == id && c.Index <= min(applied, m.Commit) && !c.Refused && c.Change.Type != dumplog.ConfChangeUpdateNode && (last == nil || c.Index > last.Index) {
+				last = c
+			}
+		}
+	}
+	return last
 }
