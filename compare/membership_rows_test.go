@@ -73,7 +73,7 @@ func TestMemberRows(t *testing.T) {
 		fine("as founded", rows("3.6.0", "", nil)),
 		bad("another URL alike on all", rows("3.6.0", member(moved, name, client), nil, all...)),
 		bad("another URL on 3.5", rows("", member(moved, name, client), nil, all...)),
-		bad("another URL on one", rows("3.6.0", member(moved, name, client), nil, 1), "M02"),
+		{name: "another URL on one", tell: rows("3.6.0", member(moved, name, client), nil, 1), class: "membership", cause: "rows-changed-outside-the-log", certainty: "proof", checks: []string{"M02", "M16"}},
 		bad("another URL than the update", rows("3.6.0", member("http://127.0.0.1:1", name, client), to(moved), all...)),
 		fine("as updated", rows("3.6.0", member(moved, name, client), to(moved), all...)),
 		warned("as before the update on 3.6", rows("3.6.0", member(own(a2), name, client), to(moved), all...)),

@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 // opened returns the members of an incident with their replay.
@@ -125,4 +126,36 @@ func content(t *testing.T, r *diff.Result, i int) map[string]string {
 		}
 	}
 	return out
+}
+
+// TestLaggingThirdIsLeftOutOfARow: the rows of members at one index are compared although a third stands elsewhere and no log tells what
+// lies between.
+func TestLaggingThirdIsLeftOutOfARow(t *testing.T) {
+	members, rp := opened(t, "n-silent-kv-divergence")
+	for _, m := range members {
+		m.AppliedMin, m.AppliedMax = members[0].AppliedMin, members[0].AppliedMin
+		m.DB.Leases = []dumpdb.Lease{{ID: 7, TTL: 60}, {ID: 8, TTL: 60}}
+	}
+	members[2].AppliedMin -= 20
+	members[2].AppliedMax -= 20
+	members[2].DB.Leases = members[2].DB.Leases[:1]
+	rp.First = members[0].AppliedMin // as if purged
+	run := func() *diff.Bucket {
+		r, err := diff.Run(context.Background(), members, rp, diff.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Find("lease")
+	}
+	if b := run(); b.Equal == nil || !*b.Equal || b.Limits == "" || b.Moved == 0 {
+		t.Errorf("two equal and one that lags: %+v", b)
+	}
+	members[0].DB.Leases = members[0].DB.Leases[1:]
+	b := run()
+	if b.Equal == nil || *b.Equal || len(b.Rows) == 0 {
+		t.Fatalf("one that differs from its level: %+v", b)
+	}
+	if row := b.Rows[0]; row.Cells[0] != nil || row.Cells[1] == nil || len(row.Out) != 1 || row.Out[0] != 2 {
+		t.Errorf("%+v", row)
+	}
 }

@@ -109,9 +109,6 @@ func (r *Result) password(b *Bucket, row Row, hashes map[int][]byte, at []int, r
 	}
 	r.Passwords = append(r.Passwords, p)
 	if p.Legal {
-		if len(b.Normal) < o.MaxRows {
-			b.Normal = append(b.Normal, row)
-		}
 		return
 	}
 	b.Differ++

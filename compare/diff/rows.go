@@ -59,35 +59,35 @@ func (r *Result) lineUp(take []int, rows rowsFunc) map[string][]*Cell {
 // split notes which members' versions of a row cannot be compared with any other that differs, and returns false when that leaves no
 // difference to judge although there is one.
 func (r *Result) split(bucket string, row *Row, take []int, rp *replay.Result, why map[int]string, apart map[[2]int]bool) bool {
-	differs, proven := false, false
+	if allSame(row.Cells, take) {
+		return true
+	}
+	proven := false
 	comparable := map[int]bool{}
 	for n, i := range take {
 		for _, j := range take[n+1:] {
 			same := sameText(row.Cells[i], row.Cells[j])
-			reason := ""
-			if !same {
-				differs = true
-				reason = r.mayDiffer(replay.Row{Bucket: bucket, Key: string(row.Key)}, i, j, rp)
-			}
-			if reason == "" {
+			reason := r.mayDiffer(replay.Row{Bucket: bucket, Key: string(row.Key)}, i, j, rp)
+			switch {
+			case reason == "":
 				comparable[i], comparable[j] = true, true
 				proven = proven || !same
-				continue
+			case !same:
+				apart[[2]int{i, j}] = true
+				late := i
+				if r.Members[j].AppliedMin < r.Members[i].AppliedMin {
+					late = j
+				}
+				why[late] = reason
 			}
-			apart[[2]int{i, j}] = true
-			late := i
-			if r.Members[j].AppliedMin < r.Members[i].AppliedMin {
-				late = j
-			}
-			why[late] = reason
 		}
 	}
 	for _, i := range take {
-		if differs && !comparable[i] {
+		if !comparable[i] {
 			row.Out = append(row.Out, i)
 		}
 	}
-	return !differs || proven
+	return proven
 }
 
 // mayDiffer says why the row may legally differ between two members, "" when it may not.
