@@ -17,7 +17,6 @@ func (in *Input) stateEqual(class string, keep func(*diff.Row) bool, names ...st
 	}
 	var fs []Finding
 	var reasons []string
-	compared := false
 	for _, n := range names {
 		b := in.Diff.Find(n)
 		switch {
@@ -26,18 +25,12 @@ func (in *Input) stateEqual(class string, keep func(*diff.Row) bool, names ...st
 		case b.Equal == nil:
 			reasons = append(reasons, b.Reason)
 		default:
-			compared = true
 			if f := in.stateFinding(class, b, keep); f != nil {
 				fs = append(fs, *f)
 			}
 		}
 	}
-	reason := strings.Join(slices.Compact(reasons), "; ")
-	r := outcome(fs, reason)
-	if r.Outcome == NotChecked && compared && len(reasons) < len(names) && len(names) == 1 {
-		r.Outcome = Holds
-	}
-	return r
+	return outcome(fs, strings.Join(slices.Compact(reasons), "; "))
 }
 
 // blame collects over rows or records which members differ, which are shown to be wrong, and why.

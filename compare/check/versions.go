@@ -77,7 +77,7 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	var fs []Finding
 	bad := func(bucket, key, observed, expected, title string) {
 		fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, Title: m.Label() + ": " + title,
-			Explanation: "no server writes this, and each one stops at its version check when it starts: the row was edited or damaged",
+			Explanation: "no server up to 3." + fmt.Sprint(newestMinor) + " writes this, and each one stops at its version check when it starts: the row was edited or damaged",
 			Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key, Observed: observed, Expected: expected, Show: showDB(m, bucket)}}})
 	}
 	if v := m.DB.Meta.StorageVersion; v != "" {
