@@ -28,6 +28,39 @@ type Input struct {
 	MaxRows int
 	// Single is true when one source is looked at alone: checks that need several then say so.
 	Single bool
+	// before caches the databases as they stood before their last transaction, beforeRows their rows.
+	before     map[*evidence.Member]*evidence.Member
+	beforeRows map[beforeKey]map[string]string
+}
+
+type beforeKey struct {
+	m      *evidence.Member
+	bucket string
+	kind   diff.RowKind
+}
+
+// stateBefore is the member before its last transaction, nil where that tells nothing; see evidence.Member.Before.
+func (in *Input) stateBefore(m *evidence.Member) *evidence.Member {
+	b, ok := in.before[m]
+	if !ok {
+		if in.before == nil {
+			in.before, in.beforeRows = map[*evidence.Member]*evidence.Member{}, map[beforeKey]map[string]string{}
+		}
+		b = m.Before()
+		in.before[m] = b
+	}
+	return b
+}
+
+// rowsBefore are the rows of a small bucket before the member's last transaction.
+func (in *Input) rowsBefore(m *evidence.Member, bucket string, kind diff.RowKind) map[string]string {
+	k := beforeKey{m, bucket, kind}
+	rows, ok := in.beforeRows[k]
+	if !ok {
+		rows = diff.RowsOf(in.stateBefore(m), bucket, kind)
+		in.beforeRows[k] = rows
+	}
+	return rows
 }
 
 // Check is one invariant.

@@ -147,7 +147,7 @@ func (in *Input) recordByHistory(row *diff.RecordRow) []witness {
 func (in *Input) recordByLastTransaction(row *diff.RecordRow) []witness {
 	var out []witness
 	for _, pos := range row.At {
-		before := in.Members[pos].Before()
+		before := in.stateBefore(in.Members[pos])
 		if before == nil {
 			continue
 		}

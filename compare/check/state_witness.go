@@ -233,11 +233,10 @@ func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []wit
 			in.Replay.Survey.TouchedBetween(replay.Row{Bucket: bucket, Key: string(row.Key)}, m.AppliedMin-1, m.AppliedMin) > 0 {
 			continue
 		}
-		before := m.Before()
-		if before == nil {
+		if in.stateBefore(m) == nil {
 			continue
 		}
-		was, held := diff.TextOf(before, bucket, row.Kind, string(row.Key))
+		was, held := in.rowsBefore(m, bucket, row.Kind)[string(row.Key)]
 		if !held {
 			was = "absent"
 		}

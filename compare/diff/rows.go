@@ -193,23 +193,20 @@ func (row *Row) Odd(compared []int) []int {
 // Compared are the positions of the members whose versions of the row were compared.
 func (r *Result) Compared(row *Row) []int { return without(r.taking(), row.Out) }
 
-// TextOf is a member's version of a row of a small bucket as the comparison renders it, false when it has none.
-func TextOf(m *evidence.Member, bucket string, kind RowKind, key string) (string, bool) {
-	var rows map[string]string
+// RowsOf are a member's rows of a small bucket as the comparison renders them.
+func RowsOf(m *evidence.Member, bucket string, kind RowKind) map[string]string {
 	switch kind {
 	case TTLRow:
-		rows = ttlRows(m)
+		return ttlRows(m)
 	case PasswordRow:
-		rows = passwordRows(m)
+		return passwordRows(m)
 	case AttributesRow:
-		rows = attributeRows(m)
-	default:
-		for _, b := range smallBuckets {
-			if b.name == bucket {
-				rows = b.rows(m)
-			}
+		return attributeRows(m)
+	}
+	for _, b := range smallBuckets {
+		if b.name == bucket {
+			return b.rows(m)
 		}
 	}
-	text, ok := rows[key]
-	return text, ok
+	return nil
 }
