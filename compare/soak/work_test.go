@@ -1,0 +1,82 @@
+package soak
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// kinds collects what operations ask for.
+type kinds map[string]bool
+
+func (k kinds) op(op clientv3.Op, depth int) {
+	switch {
+	case op.IsTxn():
+		cmps, then, otherwise := op.Txn()
+		k["txn"] = true
+		if depth > 0 {
+			k["nested txn"] = true
+		}
+		for _, c := range cmps {
+			p := pb.Compare(c)
+			k["compare "+p.Target.String()] = true
+			k["compare "+p.Result.String()] = true
+			if len(p.RangeEnd) > 0 {
+				k["compare range"] = true
+			}
+		}
+		for _, o := range slices.Concat(then, otherwise) {
+			k.op(o, depth+1)
+		}
+	case op.IsPut():
+		k["put"] = true
+		switch {
+		case len(op.ValueBytes()) == 0:
+			k["put, value ignored"] = true
+		case strings.HasPrefix(string(op.ValueBytes()), "value "):
+			k["put, value"] = true
+		}
+	case op.IsDelete():
+		k["delete"] = true
+		if len(op.RangeBytes()) > 0 {
+			k["delete range"] = true
+		}
+	case op.IsGet():
+		k["range"] = true
+		if depth > 0 {
+			k["range in txn"] = true
+		}
+	}
+}
+
+func TestRequestsOfAllKinds(t *testing.T) {
+	h := &History{rng: Rand(1, "history"), leases: []clientv3.LeaseID{7}}
+	seen := kinds{}
+	for range 3000 {
+		seen.op(h.op(2), 0)
+	}
+	for _, want := range []string{"put", "put, value", "put, value ignored", "delete", "delete range", "txn", "nested txn", "range in txn",
+		"compare VALUE", "compare VERSION", "compare CREATE", "compare MOD", "compare LEASE",
+		"compare EQUAL", "compare NOT_EQUAL", "compare LESS", "compare GREATER", "compare range"} {
+		if !seen[want] {
+			t.Errorf("no request is a %s", want)
+		}
+	}
+}
+
+func TestSameSeedSameRequests(t *testing.T) {
+	draw := func() (out []string) {
+		h := &History{rng: Rand(5, "history"), leases: []clientv3.LeaseID{7}}
+		for range 200 {
+			op := h.op(2)
+			out = append(out, string(op.KeyBytes())+"="+string(op.ValueBytes()))
+		}
+		return out
+	}
+	if !slices.Equal(draw(), draw()) {
+		t.Error("one seed makes different requests")
+	}
+}
