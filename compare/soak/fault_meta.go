@@ -93,6 +93,9 @@ func metaSet(key string, to func(*Victim, int64) int64) func(*Victim) (*Effect, 
 // setRevision writes a revision that contradicts the rest of the database.
 func setRevision(key string, to func(*Victim) int64) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
+		if number(f.Dir, "scheduledCompactRev") == 0 { // a compaction of nothing changes nothing
+			return nil, errNotHere
+		}
 		r := row{"meta", key, ""}
 		effect := rowEffect(f, fmt.Sprintf("set to %d", to(f)), r, contentClasses)
 		effect.Alone = effect.Alone || key == "finishedCompactRev" // it never is above the scheduled one
