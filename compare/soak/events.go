@@ -126,6 +126,7 @@ func (h *History) refuse(i int) {
 			_, err := cli.MemberUpdate(ctx, id, []string{own, "http://127.63.9.7:1"})
 			return err
 		}},
+		{"update them back", func(ctx context.Context) error { _, err := cli.MemberUpdate(ctx, id, []string{own}); return err }},
 	} {
 		ctx, cancel := h.context()
 		h.say("%s: %v", ask.what, ask.do(ctx))

@@ -187,6 +187,9 @@ func addAlarm(kind etcdserverpb.AlarmType) func(*Victim) (*Effect, error) {
 			return nil, errNotHere
 		}
 		r := row{"alarm", string(b), ""}
+		if hasRow(f.Dir, r.bucket, r.key) {
+			return nil, errNotHere
+		}
 		effect := rowEffect(f, "added", r, append([]string{"alarm"}, stateClasses...))
 		return effect, editDB(f.Dir, r.put(""))
 	}

@@ -106,7 +106,7 @@ func (h *History) start() {
 		switch {
 		case s.Line >= "3.7":
 			args = append(args, fmt.Sprintf("--snapshot-catchup-entries=%d", s.CatchUp), "--compaction-batch-limit=5")
-		case s.Line >= "3.5":
+		case s.Line >= "3.5" && s.Line != "3.5.0": // which knows neither flag
 			args = append(args, fmt.Sprintf("--experimental-snapshot-catchup-entries=%d", s.CatchUp), "--experimental-compaction-batch-limit=5")
 		}
 	}
