@@ -38,12 +38,17 @@ func diverged(sources []Source) string {
 			if errA != nil || errB != nil || ka.compact != kb.compact {
 				continue
 			}
-			if !slices.EqualFunc(ka.records, kb.records, func(x, y record) bool { return x.row == y.row }) {
+			if !slices.EqualFunc(ka.lasting(), kb.lasting(), func(x, y record) bool { return x.row == y.row }) {
 				return fmt.Sprintf("%s and %s hold other records", a.Name, b.Name)
 			}
 		}
 	}
 	return ""
+}
+
+// lasting are the records that no compaction may have removed.
+func (k *keyspace) lasting() []record {
+	return k.sel(func(r *record) bool { return r.live || r.main > k.compact })
 }
 
 func authRevision(dir string) uint64 {
