@@ -113,7 +113,7 @@ func (h *History) move(to int) {
 
 // refuse asks for membership changes that are refused, most of them only when they are applied, and updates the URLs of a member.
 func (h *History) refuse(i int) {
-	own, id := h.c.PeerURL(i), h.memberID(i)
+	own, id, other := h.c.PeerURL(i), h.memberID(i), h.c.PeerURL((i+1)%h.c.Size())
 	cli := h.c.Client(0)
 	for _, ask := range []struct {
 		what string
@@ -126,6 +126,7 @@ func (h *History) refuse(i int) {
 			_, err := cli.MemberUpdate(ctx, id, []string{own, "http://127.63.9.7:1"})
 			return err
 		}},
+		{"take the URL of another", func(ctx context.Context) error { _, err := cli.MemberUpdate(ctx, id, []string{own, other}); return err }},
 		{"update them back", func(ctx context.Context) error { _, err := cli.MemberUpdate(ctx, id, []string{own}); return err }},
 	} {
 		ctx, cancel := h.context()

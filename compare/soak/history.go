@@ -99,6 +99,9 @@ func (h *History) start() {
 	if s.Line >= "3.4" {
 		args = append(args, "--bcrypt-cost=4")
 	}
+	if slices.Contains(s.Shape.Events, "refuse") {
+		args = append(args, "--strict-reconfig-check=false") // else the server refuses before it proposes
+	}
 	if s.Shape.Quota > 0 {
 		args = append(args, fmt.Sprintf("--quota-backend-bytes=%d", s.Shape.Quota))
 	}
