@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,7 +87,7 @@ func (h *History) kill(i int) {
 		time.Sleep(delay)
 		h.c.Kill(i)
 	}()
-	h.burst(6)
+	h.aside(func() { h.burst(6) })
 	<-killed
 	if len(h.voters()) > h.members()/2 {
 		h.settle()
@@ -95,6 +96,14 @@ func (h *History) kill(i int) {
 	h.c.StartProcess(i)
 	h.c.WaitServing(i)
 	h.settle()
+}
+
+// aside makes requests whose number depends on time. What they draw is not missing from the draws that follow.
+func (h *History) aside(do func()) {
+	rng, counter, leases := h.rng, h.counter, len(h.leases)
+	h.rng = rand.New(rand.NewPCG(rng.Uint64(), 1))
+	do()
+	h.rng, h.counter, h.leases = rng, counter+100, h.leases[:leases]
 }
 
 // move makes another member the leader.

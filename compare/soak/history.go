@@ -136,11 +136,14 @@ func (h *History) voters() []int {
 
 // any draws a running voter. The draw does not depend on which members run.
 func (h *History) any() int {
-	v := h.voters()
-	return v[h.rng.IntN(1<<20)%len(v)]
+	v, n := h.voters(), h.rng.IntN(1<<20)
+	if len(v) == 0 {
+		return 0
+	}
+	return v[n%len(v)]
 }
 
-// anyOr returns a client of a running voter.
+// client returns a client of a running voter.
 func (h *History) client() *clientv3.Client { return h.c.Client(h.any()) }
 
 // compact compacts a few revisions below the current one, and waits for it or not.

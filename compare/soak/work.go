@@ -11,6 +11,9 @@ func (h *History) next() int { h.counter++; return h.counter }
 // burst makes n random requests through random members. A request that fails is part of the history.
 func (h *History) burst(n int) {
 	for range n {
+		if len(h.voters()) == 0 { // the only member was killed meanwhile
+			break
+		}
 		if h.authOn && h.rng.IntN(6) == 0 {
 			h.authWork()
 			continue

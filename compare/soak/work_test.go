@@ -80,3 +80,21 @@ func TestSameSeedSameRequests(t *testing.T) {
 		t.Error("one seed makes different requests")
 	}
 }
+
+func TestRequestsAsideDoNotMoveTheOthers(t *testing.T) {
+	draw := func(aside int) (uint64, int, int) {
+		h := &History{rng: Rand(5, "history"), leases: []clientv3.LeaseID{7}}
+		h.aside(func() {
+			for range aside {
+				h.op(2)
+				h.leases = append(h.leases, 8)
+			}
+		})
+		return h.rng.Uint64(), h.counter, len(h.leases)
+	}
+	a1, b1, c1 := draw(1)
+	a2, b2, c2 := draw(50)
+	if a1 != a2 || b1 != b2 || c1 != c2 {
+		t.Errorf("after 1: %d %d %d, after 50: %d %d %d", a1, b1, c1, a2, b2, c2)
+	}
+}
