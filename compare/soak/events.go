@@ -120,31 +120,6 @@ func (h *History) move(to int) {
 	h.settle()
 }
 
-// refuse asks for membership changes that are refused, most of them only when they are applied, and updates the URLs of a member.
-func (h *History) refuse(i int) {
-	own, id, other := h.c.PeerURL(i), h.memberID(i), h.c.PeerURL((i+1)%h.c.Size())
-	cli := h.c.Client(0)
-	for _, ask := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"add a URL twice", func(ctx context.Context) error { _, err := cli.MemberAdd(ctx, []string{own}); return err }},
-		{"remove a nobody", func(ctx context.Context) error { _, err := cli.MemberRemove(ctx, 0x7e57ab1e); return err }},
-		{"promote a voter", func(ctx context.Context) error { _, err := cli.MemberPromote(ctx, id); return err }},
-		{"update its URLs", func(ctx context.Context) error {
-			_, err := cli.MemberUpdate(ctx, id, []string{own, "http://127.63.9.7:1"})
-			return err
-		}},
-		{"take the URL of another", func(ctx context.Context) error { _, err := cli.MemberUpdate(ctx, id, []string{own, other}); return err }},
-		{"update them back", func(ctx context.Context) error { _, err := cli.MemberUpdate(ctx, id, []string{own}); return err }},
-	} {
-		ctx, cancel := h.context()
-		h.say("%s: %v", ask.what, ask.do(ctx))
-		cancel()
-	}
-	h.settle()
-}
-
 // pause stops the process of a member from running for a while.
 func (h *History) pause(i int) {
 	h.c.Pause(i)
@@ -204,67 +179,6 @@ func (h *History) lag(i int) {
 	h.settle()
 }
 
-func (h *History) addLearner() {
-	if len(h.learners) > 0 || h.members() >= 5 || !h.c.Running(0) || h.gone[0] {
-		h.restart(h.any())
-		return
-	}
-	i := h.c.Add(true)
-	h.learners[i] = true
-	h.say("%s is added as learner", h.c.Name(i))
-	h.settle()
-}
-
-func (h *History) promote() {
-	for i := range h.learners {
-		id := h.memberID(i)
-		h.c.WaitUntil("the learner is ready", func(ctx context.Context) error {
-			_, err := h.c.Client(0).MemberPromote(ctx, id)
-			return err
-		})
-		h.say("%s is promoted", h.c.Name(i))
-		delete(h.learners, i)
-		return
-	}
-}
-
-// remove removes a member other than the first, which stays because clustertest changes the membership through it.
-func (h *History) remove(i int) {
-	if i == 0 || h.members() < 3 || len(h.voters()) < h.members() {
-		h.restart(h.any())
-		return
-	}
-	if h.rng.IntN(2) == 0 {
-		h.c.Stop(i)
-		h.settle()
-		h.burst(4)
-	}
-	h.c.Remove(i)
-	h.gone[i] = true
-	h.say("%s is removed", h.c.Name(i))
-	if h.c.Running(i) {
-		time.Sleep(300 * time.Millisecond)
-		h.c.Stop(i)
-	}
-	h.settle()
-}
-
-func (h *History) memberID(i int) uint64 {
-	ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
-	defer cancel()
-	l, err := h.c.Client(0).MemberList(ctx)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	for _, m := range l.Members {
-		if len(m.PeerURLs) > 0 && m.PeerURLs[0] == h.c.PeerURL(i) {
-			return m.ID
-		}
-	}
-	h.t.Fatalf("%s is not in the member list", h.c.Name(i))
-	return 0
-}
-
 // restore gives every member a data dir made from a fresh backup, and the cluster goes on with them. What was saved before belongs to
 // the past of another log and is no further source.
 func (h *History) restore() {
@@ -313,69 +227,6 @@ func (h *History) restore() {
 	}
 	h.kube = kube{}
 	h.settle()
-}
-
-// enableAuth founds users and roles and turns auth on.
-func (h *History) enableAuth() {
-	ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
-	defer cancel()
-	cli := h.c.Client(0)
-	prefix := func(role, p string) error {
-		_, err := cli.RoleGrantPermission(ctx, role, p, clientv3.GetPrefixRangeEnd(p), clientv3.PermissionType(clientv3.PermReadWrite))
-		return err
-	}
-	for _, step := range []func() error{
-		func() error { _, err := cli.RoleAdd(ctx, "root"); return err },
-		func() error { _, err := cli.UserAdd(ctx, "root", "root secret"); return err },
-		func() error { _, err := cli.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := cli.RoleAdd(ctx, "app"); return err },
-		func() error { _, err := cli.UserAdd(ctx, "app", "app secret"); return err },
-		func() error { _, err := cli.UserGrantRole(ctx, "app", "app"); return err },
-		func() error { return prefix("app", "/app/") },
-		func() error { return prefix("app", "/registry/") },
-		func() error { _, err := cli.AuthEnable(ctx); return err },
-	} {
-		if err := step(); err != nil {
-			h.t.Fatalf("enable auth: %v", err)
-		}
-	}
-	h.authOn = true
-	h.c.Login("root", "root secret")
-	for i := range h.c.Size() {
-		h.c.Client(i)
-	}
-}
-
-// authWork changes users and roles, and makes requests that are refused.
-func (h *History) authWork() {
-	n := h.rng.IntN(4)
-	user, role := fmt.Sprintf("user%d", n), fmt.Sprintf("role%d", h.rng.IntN(3))
-	kind, ext := h.rng.IntN(10), fmt.Sprintf("/ext/%d/", h.rng.IntN(5))
-	cli := h.client()
-	ctx, cancel := h.context()
-	defer cancel()
-	var err error
-	switch kind {
-	case 0, 1:
-		_, err = cli.UserAdd(ctx, user, "secret")
-	case 2:
-		_, err = cli.UserDelete(ctx, user)
-	case 3:
-		_, err = cli.UserChangePassword(ctx, user, fmt.Sprint("secret", h.next()))
-	case 4:
-		_, err = cli.RoleAdd(ctx, role)
-	case 5:
-		_, err = cli.RoleDelete(ctx, role)
-	case 6:
-		_, err = cli.UserGrantRole(ctx, user, role)
-	case 7:
-		_, err = cli.UserRevokeRole(ctx, user, role)
-	case 8:
-		_, err = cli.RoleGrantPermission(ctx, role, ext, clientv3.GetPrefixRangeEnd(ext), clientv3.PermissionType(clientv3.PermReadWrite))
-	case 9:
-		_, err = cli.RoleRevokePermission(ctx, role, ext, clientv3.GetPrefixRangeEnd(ext))
-	}
-	_ = err // many are refused: that is part of the history
 }
 
 // olderCopy copies the data dir of a member that is stopped for that.

@@ -1,0 +1,94 @@
+package soak
+
+import (
+	"context"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+// refuse asks for membership changes that are refused, most of them only when they are applied, and updates the URLs of a member.
+func (h *History) refuse(i int) {
+	own, id, other := h.c.PeerURL(i), h.memberID(i), h.c.PeerURL((i+1)%h.c.Size())
+	cli := h.c.Client(0)
+	for _, ask := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"add a URL twice", func(ctx context.Context) error { _, err := cli.MemberAdd(ctx, []string{own}); return err }},
+		{"remove a nobody", func(ctx context.Context) error { _, err := cli.MemberRemove(ctx, 0x7e57ab1e); return err }},
+		{"promote a voter", func(ctx context.Context) error { _, err := cli.MemberPromote(ctx, id); return err }},
+		{"update its URLs", func(ctx context.Context) error {
+			_, err := cli.MemberUpdate(ctx, id, []string{own, "http://127.63.9.7:1"})
+			return err
+		}},
+		{"take the URL of another", func(ctx context.Context) error { _, err := cli.MemberUpdate(ctx, id, []string{own, other}); return err }},
+		{"update them back", func(ctx context.Context) error { _, err := cli.MemberUpdate(ctx, id, []string{own}); return err }},
+	} {
+		ctx, cancel := h.context()
+		h.say("%s: %v", ask.what, ask.do(ctx))
+		cancel()
+	}
+	h.settle()
+}
+
+func (h *History) addLearner() {
+	if len(h.learners) > 0 || h.members() >= 5 || !h.c.Running(0) || h.gone[0] {
+		h.restart(h.any())
+		return
+	}
+	i := h.c.Add(true)
+	h.learners[i] = true
+	h.say("%s is added as learner", h.c.Name(i))
+	h.settle()
+}
+
+func (h *History) promote() {
+	for i := range h.learners {
+		id := h.memberID(i)
+		h.c.WaitUntil("the learner is ready", func(ctx context.Context) error {
+			_, err := h.c.Client(0).MemberPromote(ctx, id)
+			return err
+		})
+		h.say("%s is promoted", h.c.Name(i))
+		delete(h.learners, i)
+		return
+	}
+}
+
+// remove removes a member other than the first, which stays because clustertest changes the membership through it.
+func (h *History) remove(i int) {
+	if i == 0 || h.members() < 3 || len(h.voters()) < h.members() {
+		h.restart(h.any())
+		return
+	}
+	if h.rng.IntN(2) == 0 {
+		h.c.Stop(i)
+		h.settle()
+		h.burst(4)
+	}
+	h.c.Remove(i)
+	h.gone[i] = true
+	h.say("%s is removed", h.c.Name(i))
+	if h.c.Running(i) {
+		time.Sleep(300 * time.Millisecond)
+		h.c.Stop(i)
+	}
+	h.settle()
+}
+
+func (h *History) memberID(i int) uint64 {
+	ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
+	defer cancel()
+	l, err := h.c.Client(0).MemberList(ctx)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, m := range l.Members {
+		if len(m.PeerURLs) > 0 && m.PeerURLs[0] == h.c.PeerURL(i) {
+			return m.ID
+		}
+	}
+	h.t.Fatalf("%s is not in the member list", h.c.Name(i))
+	return 0
+}
