@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
@@ -48,5 +49,19 @@ func TestLogThatGivesEverything(t *testing.T) {
 	restored := &Victim{Dir: whole.Dir, Restored: true}
 	if !whole.fromStart() || purged.fromStart() || restored.fromStart() {
 		t.Errorf("whole %t, purged %t, restored %t", whole.fromStart(), purged.fromStart(), restored.fromStart())
+	}
+}
+
+func TestBehindIsWhoLacksWrites(t *testing.T) {
+	root := evidencetest.Incident(t, "k-lagging-node")
+	var members []Source
+	for _, n := range []string{"node1", "node2", "node3"} {
+		members = append(members, Source{Name: n, Path: filepath.Join(evidencetest.Copy(t, root), n), Lags: true})
+	}
+	markBehind(members)
+	for i, want := range []bool{false, false, true} { // node3 was stopped early
+		if members[i].Behind != want {
+			t.Errorf("%s: behind %t", members[i].Name, members[i].Behind)
+		}
 	}
 }
