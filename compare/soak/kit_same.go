@@ -39,8 +39,17 @@ func list(root string) (map[string]bool, error) {
 }
 
 func sameFile(a, b string, sound bool) bool {
-	x, errX := os.ReadFile(a)
-	y, errY := os.ReadFile(b)
+	read := os.ReadFile
+	if filepath.Ext(a) == ".wal" {
+		sa, errA := os.Stat(a)
+		sb, errB := os.Stat(b)
+		if errA != nil || errB != nil || sa.Size() != sb.Size() {
+			return false
+		}
+		read = func(file string) ([]byte, error) { out, _, err := readUsed(file); return out, err }
+	}
+	x, errX := read(a)
+	y, errY := read(b)
 	if errX != nil || errY != nil {
 		return false
 	}

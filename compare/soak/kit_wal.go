@@ -1,10 +1,12 @@
 package soak
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,11 +57,11 @@ func readLog(dir string) ([]segment, error) {
 	}
 	var out []segment
 	for _, f := range files {
-		b, err := os.ReadFile(f)
+		b, size, err := readUsed(f)
 		if err != nil {
 			return nil, err
 		}
-		s := segment{file: f, size: int64(len(b))}
+		s := segment{file: f, size: size}
 		for at := int64(0); at+8 <= int64(len(b)); {
 			field := binary.LittleEndian.Uint64(b[at:])
 			n, pad := int64(field&(1<<56-1)), int64(0)
@@ -79,6 +81,32 @@ func readLog(dir string) ([]segment, error) {
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// readUsed reads a segment up to the zeros that it was allocated with, and returns its size.
+func readUsed(file string) ([]byte, int64, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = f.Close() }() // read only
+	st, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	var out []byte
+	block := make([]byte, 256<<10)
+	zeros := make([]byte, len(block))
+	for {
+		n, err := io.ReadFull(f, block)
+		if n == 0 || bytes.Equal(block[:n], zeros[:n]) {
+			return out, st.Size(), nil
+		}
+		out = append(out, block[:n]...)
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, 0, err
+		}
+	}
 }
 
 // writeLog writes the records of all segments again with a CRC chain that fits. Files keep their size unless they have to grow.
