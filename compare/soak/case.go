@@ -56,7 +56,7 @@ func (t *Truth) isDamaged(name string) bool { return slices.Contains(t.Damaged, 
 func (c *Case) sound() []string {
 	var out []string
 	for _, s := range c.Sources {
-		if !c.Truth.isDamaged(s.Name) && !s.Lags && !s.Aged {
+		if !c.Truth.isDamaged(s.Name) && !s.Lags && !s.Behind && !s.Aged {
 			out = append(out, s.Name)
 		}
 	}
@@ -84,7 +84,7 @@ func markBehind(members []Source) {
 	}
 	for i := range members {
 		// The index of the database with the newest write: before 3.5 that of the write itself.
-		members[i].Behind = members[i].Lags && all[i].revision < top.revision && all[i].end < uint64(top.index)
+		members[i].Behind = all[i].revision < top.revision && all[i].end < uint64(top.index)
 	}
 }
 

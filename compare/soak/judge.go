@@ -179,7 +179,7 @@ func wrongBest(c *Case, a *Answer) string {
 	first := ""
 	for _, r := range a.Best.Ranking {
 		switch {
-		case c.Truth.isDamaged(r.Member) && first == "":
+		case c.Truth.isDamaged(r.Member) && !c.Truth.MayShareBest && first == "":
 			first = r.Member
 		case slices.Contains(sound, r.Member) && first != "" && !slices.Contains(a.Best.Members, r.Member):
 			return fmt.Sprintf("%s, damaged, is ranked above %s", first, r.Member)

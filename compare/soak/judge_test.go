@@ -53,6 +53,7 @@ func TestJudge(t *testing.T) {
 		{"damaged, another accused", blamesB, damaged, "wrong class, wrong member, wrong member, wrong member, wrong member, wrong best"},
 		{"damaged, who is accused is open", blamesB, with(damaged, func(t *Truth) { t.AnyAccused, t.AnyBest, t.Classes = true, true, nil }), ""},
 		{"damaged, ranked above a sound one", ranksAFirst, damaged, "wrong best"},
+		{"damaged without a loss, ranked above a sound one", ranksAFirst, with(damaged, func(t *Truth) { t.MayShareBest = true }), ""},
 	} {
 		c := &Case{Sources: three, Truth: tc.truth}
 		var got []string

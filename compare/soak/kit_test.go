@@ -56,7 +56,7 @@ func TestBehindIsWhoLacksWrites(t *testing.T) {
 	root := evidencetest.Incident(t, "k-lagging-node")
 	var members []Source
 	for _, n := range []string{"node1", "node2", "node3"} {
-		members = append(members, Source{Name: n, Path: filepath.Join(evidencetest.Copy(t, root), n), Lags: true})
+		members = append(members, Source{Name: n, Path: filepath.Join(evidencetest.Copy(t, root), n)})
 	}
 	markBehind(members)
 	for i, want := range []bool{false, false, true} { // node3 was stopped early
