@@ -63,7 +63,7 @@ func (c *Case) sound() []string {
 	return out
 }
 
-// markBehind finds the members that lack writes which others hold.
+// markBehind finds the sources that lack writes which others hold: in the database and, where there is one, in the log.
 func markBehind(members []Source) {
 	type extent struct {
 		revision int64

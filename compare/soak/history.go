@@ -276,7 +276,9 @@ func (h *History) collect() *Collected {
 		}
 		out.Members = append(out.Members, src)
 	}
-	markBehind(out.Members)
+	all := slices.Concat(out.Members, out.Extras)
+	markBehind(all)
+	out.Members, out.Extras = all[:len(out.Members)], all[len(out.Members):]
 	out.Log = h.log
 	return out
 }

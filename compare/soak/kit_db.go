@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -17,7 +18,13 @@ import (
 // errNotHere is returned by a fault that finds nothing in the data dir that it could alter.
 var errNotHere = errors.New("nothing to alter")
 
-func dbFile(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
+// dbFile is the database in a data dir; a backup is one itself.
+func dbFile(dir string) string {
+	if strings.HasSuffix(dir, ".db") {
+		return dir
+	}
+	return filepath.Join(dir, "member", "snap", "db")
+}
 
 // editDB changes the database of a copy.
 func editDB(dir string, fn func(tx *bolt.Tx) error) error {

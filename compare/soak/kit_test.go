@@ -58,8 +58,13 @@ func TestBehindIsWhoLacksWrites(t *testing.T) {
 	for _, n := range []string{"node1", "node2", "node3"} {
 		members = append(members, Source{Name: n, Path: filepath.Join(evidencetest.Copy(t, root), n)})
 	}
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	if err := evidencetest.CopyTo(dbFile(members[2].Path), backup); err != nil {
+		t.Fatal(err)
+	}
+	members = append(members, Source{Name: "backup", Path: backup})
 	markBehind(members)
-	for i, want := range []bool{false, false, true} { // node3 was stopped early
+	for i, want := range []bool{false, false, true, true} { // node3 was stopped early, the backup is as old
 		if members[i].Behind != want {
 			t.Errorf("%s: behind %t", members[i].Name, members[i].Behind)
 		}
