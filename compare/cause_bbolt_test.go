@@ -1,7 +1,6 @@
 package compare_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -150,10 +149,15 @@ func TestBackupOfTwoFiles(t *testing.T) {
 // otherPage puts the first leaf page of bucket key in the place of the next.
 func otherPage(t *testing.T, b []byte) []byte {
 	t.Helper()
-	db, err := dumpdb.NewReader(bytes.NewReader(b), int64(len(b)))
+	file := filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := dumpdb.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer db.Close()
 	first := int64(-1)
 	for r, err := range db.Revisions() {
 		if err != nil {

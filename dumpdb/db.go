@@ -3,7 +3,6 @@ package dumpdb
 import (
 	"errors"
 	"fmt"
-	"io"
 )
 
 // DB is an opened bbolt file, seen through one of its meta pages. It is safe for concurrent readers.
@@ -34,9 +33,6 @@ func Open(path string) (*DB, error) {
 	}
 	return db, nil
 }
-
-// NewReader opens size bytes of r as Open does a file. Close does not close r.
-func NewReader(r io.ReaderAt, size int64) (*DB, error) { return newDB(newFile(r, nil, size)) }
 
 // ErrNoMeta is wrapped by the error of Open when neither meta page can be used.
 var ErrNoMeta = errors.New("neither meta page can be used")

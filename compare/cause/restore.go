@@ -132,8 +132,8 @@ func sameHost(m, o *evidence.Member) bool {
 		return false
 	}
 	for _, url := range m.Membership.PeerURLs[m.MemberID] {
-		for id, urls := range o.Membership.PeerURLs {
-			if id != m.MemberID && slices.Contains(urls, url) || id == m.MemberID && slices.Contains(urls, url) {
+		for _, urls := range o.Membership.PeerURLs {
+			if slices.Contains(urls, url) {
 				return true
 			}
 		}

@@ -114,7 +114,7 @@ func (in *Input) blame(a *altered) {
 	case len(refuted) > 0 && len(others) > 0:
 		a.odd = refuted
 	default:
-		a.odd = append(refuted, others...)
+		a.odd = slices.Concat(refuted, others)
 		slices.Sort(a.odd)
 		return
 	}

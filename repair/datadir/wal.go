@@ -24,7 +24,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type LogWriter struct {
 	w   *bufio.Writer
 	crc uint32
-	n   int64
 	buf []byte
 	err error
 }
@@ -41,9 +40,6 @@ func (l *LogWriter) Record(kind int64, data []byte) { l.record(uint64(kind), dat
 
 // Chain returns the CRC chain behind the last record: what the next segment's crc record must carry.
 func (l *LogWriter) Chain() uint32 { return l.crc }
-
-// Size returns the number of bytes written, a multiple of 8.
-func (l *LogWriter) Size() int64 { return l.n }
 
 // Flush hands everything to the underlying writer and returns the first error met.
 func (l *LogWriter) Flush() error {
@@ -70,7 +66,6 @@ func (l *LogWriter) record(kind uint64, data []byte) {
 	binary.LittleEndian.PutUint64(b, size)
 	l.buf = b
 	_, l.err = l.w.Write(b)
-	l.n += int64(len(b))
 }
 
 // Metadata appends etcdserverpb.Metadata {1 NodeID, 2 ClusterID}.

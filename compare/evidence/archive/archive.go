@@ -36,11 +36,10 @@ var (
 )
 
 const (
-	// DefaultMaxBytes is the limit of unpacked logical bytes when WithMaxBytes is not given: 256 GiB, some ten times what
-	// three members at etcd's suggested quota of 8 GiB hold.
-	DefaultMaxBytes = 256 << 30
-	// DefaultMaxEntries is the limit of names in an archive when WithMaxEntries is not given.
-	DefaultMaxEntries = 100_000
+	// maxBytes is the limit of unpacked logical bytes: 256 GiB, some ten times what three members at etcd's suggested quota of 8 GiB hold.
+	maxBytes = 256 << 30
+	// maxEntries is the limit of names in an archive.
+	maxEntries = 100_000
 )
 
 // IsArchive reports whether name ends like an archive that Unpack reads: .tar, .tar.gz, .tgz, .tar.zst or .tzst, in upper or
@@ -82,30 +81,22 @@ type EntryError struct {
 // Error implements error.
 func (e *EntryError) Error() string { return fmt.Sprintf("entry %q: %s", e.Name, e.Reason) }
 
-// Option changes a limit of Unpack.
-type Option func(*limits)
-
+// limits bound what an archive may unpack to: the sum of the logical file sizes, in bytes, holes included, and the number of entries.
 type limits struct {
 	bytes   int64
 	entries int64
 }
-
-// WithMaxBytes limits the sum of the logical file sizes, in bytes, holes included.
-func WithMaxBytes(n int64) Option { return func(l *limits) { l.bytes = n } }
-
-// WithMaxEntries limits the number of entries.
-func WithMaxEntries(n int64) Option { return func(l *limits) { l.entries = n } }
 
 // Unpack writes the files of the archive into destDir, which is made (mode 0700) if it does not exist. Permission bits and
 // modification times are kept; the owner is always left able to read, so that scratch can be examined and removed.
 //
 // The error is a *LimitError or *EntryError for an archive that is refused, an error wrapping io.ErrUnexpectedEOF for one that
 // is cut short, ctx's error when it ends early. In each case the files unpacked before stay in destDir.
-func Unpack(ctx context.Context, file, destDir string, opts ...Option) error {
-	lim := limits{bytes: DefaultMaxBytes, entries: DefaultMaxEntries}
-	for _, o := range opts {
-		o(&lim)
-	}
+func Unpack(ctx context.Context, file, destDir string) error {
+	return unpackWithin(ctx, file, destDir, limits{bytes: maxBytes, entries: maxEntries})
+}
+
+func unpackWithin(ctx context.Context, file, destDir string, lim limits) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err

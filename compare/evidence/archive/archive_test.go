@@ -187,14 +187,14 @@ func TestUnpackHardLink(t *testing.T) {
 func TestUnpackLimits(t *testing.T) {
 	file := write(t, "x.tar", member(t))
 	var lim *archive.LimitError
-	err := archive.Unpack(t.Context(), file, t.TempDir(), archive.WithMaxBytes(int64(len(segment()))-1))
+	err := archive.UnpackWithin(t.Context(), file, t.TempDir(), int64(len(segment()))-1, 0)
 	if !errors.As(err, &lim) || lim.What != "bytes" || lim.Name != "node1/wal/0.wal" {
 		t.Errorf("bytes: %v", err)
 	}
-	if err := archive.Unpack(t.Context(), file, t.TempDir(), archive.WithMaxBytes(int64(len(segment())))); err != nil {
+	if err := archive.UnpackWithin(t.Context(), file, t.TempDir(), int64(len(segment())), 0); err != nil {
 		t.Errorf("just enough: %v", err)
 	}
-	err = archive.Unpack(t.Context(), file, t.TempDir(), archive.WithMaxEntries(2))
+	err = archive.UnpackWithin(t.Context(), file, t.TempDir(), 0, 2)
 	if !errors.As(err, &lim) || lim.What != "entries" {
 		t.Errorf("entries: %v", err)
 	}

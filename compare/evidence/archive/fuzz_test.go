@@ -27,7 +27,7 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatal(err)
 		}
 		const limit = 1 << 20
-		_ = archive.Unpack(t.Context(), file, filepath.Join(up, "in"), archive.WithMaxBytes(limit), archive.WithMaxEntries(100))
+		_ = archive.UnpackWithin(t.Context(), file, filepath.Join(up, "in"), limit, 100)
 		entries, err := os.ReadDir(up)
 		if err != nil {
 			t.Fatal(err)
