@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // of returns the member that a step is about.
@@ -146,7 +147,7 @@ func (r *runner) noOtherLearner(ctx context.Context) error {
 
 // learners tells whether the cluster's servers know learners.
 func (r *runner) learners() bool {
-	return r.plan.Cluster.Minor == 0 || r.plan.Cluster.Minor >= 4
+	return r.plan.Cluster.has(release.Learners).Possible()
 }
 
 func doStartEmpty(ctx context.Context, r *runner, s *Step) (string, error) {

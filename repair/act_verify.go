@@ -8,6 +8,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // doDisarm disarms CORRUPT, one alarm at a time. NOSPACE is not ours to clear.
@@ -135,7 +137,7 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*Member) (string, 
 		m := &r.plan.Members[i]
 		removedLater := r.clones && m.Action == Remove               // once the clones run
 		elsewhere := r.sandbox && m.Action == Keep && m.Source == "" // it runs, and is no part of the sandbox
-		inBucketOnly := zombie(m) && r.plan.Cluster.Minor < 6 && !r.plan.mends()
+		inBucketOnly := zombie(m) && !r.plan.Cluster.has(release.MembersFromDB).Certain() && !r.plan.mends()
 		if (removedLater || elsewhere || inBucketOnly) && find(list, uint64(m.ID)) != nil {
 			want = append(want, uint64(m.ID))
 			if elsewhere {

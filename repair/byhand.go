@@ -3,6 +3,8 @@ package repair
 import (
 	"fmt"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // The commands for those who do a step themselves. DATA_DIR is the member's --data-dir, usually /var/lib/etcd; HOST is the machine
@@ -51,7 +53,7 @@ func byHandMoveLeader(best *Member) []Command {
 // every --snapshot-count (100,000) entries; from 3.6 on every 100 entries.
 func fillers(c *Cluster) int {
 	switch {
-	case c.Minor >= 6:
+	case c.has(release.LogTrimmedOften).Certain():
 		return 110
 	case c.LogStartsAtOne:
 		return 100_010

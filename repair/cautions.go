@@ -3,6 +3,8 @@ package repair
 import (
 	"fmt"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // membershipCautions are what a person must know of members that are absent, removed, or listed wrongly.
@@ -32,7 +34,7 @@ func (pl *planner) membershipCautions() []string {
 		say("without %s the cluster has %s and survives the loss of %d; repair plan --replace %s brings it back, empty and under a new ID",
 			strings.Join(removed, ", "), count(c.Voters, "voter", "voters"), c.Voters-c.Quorum, removed[0])
 	}
-	out = append(out, zombieCautions(zombies, c.Minor)...)
+	out = append(out, zombieCautions(zombies, c)...)
 	if pl.p.Verdict.Cause == "learner-promotion-not-persisted" {
 		say("servers before 3.5.24 do not mend bucket members when they start: upgrade to a later 3.5 first, and diagnose fresh copies afterwards. Do not go to 3.7 before: it builds the majority from that bucket")
 	}
@@ -49,19 +51,19 @@ func (pl *planner) membershipCautions() []string {
 }
 
 // zombieCautions say what holds on a server line as long as removed members stand in bucket members.
-func zombieCautions(zombies []string, minor int) []string {
+func zombieCautions(zombies []string, c *Cluster) []string {
 	if len(zombies) == 0 {
 		return nil
 	}
 	list := strings.Join(zombies, ", ")
 	var out []string
-	if minor < 7 {
+	if !c.has(release.QuorumFromDB).Certain() {
 		out = append(out, "never run etcdctl member remove for "+list+" on etcd 3.6: "+whyNotRemoved)
 	}
 	switch {
-	case minor < 6:
+	case !c.has(release.MembersFromDB).Certain():
 		out = append(out, "up to 3.5 nobody counts "+list+", but 3.6 and later list it: before an upgrade let every member start once on 3.5.26 or later of 3.5, which drops such rows. If servers of 3.6 run already, use --mode clone")
-	case minor == 6:
+	case c.has(release.ZombieRemovalPanics).Certain():
 		out = append(out, "without a stop of the cluster: one member at a time, stop it, etcd-medic repair meta DATA_DIR --members-from-raft -o NEW, put NEW in its place, start it")
 	}
 	return out

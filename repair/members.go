@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // damageClasses are verdict classes of findings about one member that keep a server from starting on its data dir, or from being
@@ -53,13 +54,13 @@ func (pl *planner) cluster() {
 		c.Storage = *pl.best.DB.StorageVersion
 	}
 	if e := pl.best.WroteBy.Etcd; e != nil {
-		_, _ = fmt.Sscanf(*e, "3.%d.", &c.Minor)
+		c.Minor = release.Of(*e).Minor()
 	}
 	if pl.best.Auth != nil {
 		c.Auth = pl.best.Auth.Enabled
 	}
 	// From 3.6 on a server drops the start of its in-memory log every 100 entries, before that with each snapshot it takes.
-	c.LogStartsAtOne = c.Minor < 6
+	c.LogStartsAtOne = !c.has(release.LogTrimmedOften).Certain()
 	if pl.best.WAL != nil {
 		for _, s := range pl.best.WAL.Snapshots {
 			c.LogStartsAtOne = c.LogStartsAtOne && s.Index == 0

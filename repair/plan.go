@@ -4,6 +4,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // SchemaVersion is the version of the plan file. Fields may be added without raising it.
@@ -124,6 +125,9 @@ type Cluster struct {
 	// Alarms are raised alarms as the best database has them.
 	Alarms []evidence.AlarmFacts `json:"alarms"`
 }
+
+// has asks whether the servers of the cluster follow a rule; unknown where the releases of their minor version disagree.
+func (c *Cluster) has(r *release.Rule) release.Answer { return release.AnyOf(c.Minor).Has(r) }
 
 // Action is what the plan does to a member.
 type Action string

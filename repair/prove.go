@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // proveDirs is the offline part of the proof: the diagnosis of the stopped data dirs over all buckets, and the best member's keys as they
@@ -57,7 +58,7 @@ func (s *session) proveHealthy(report *compare.Report) {
 		case !breaks(f):
 		case slices.Contains(s.plan.Best.Known, f.Check):
 			known = append(known, f.ID)
-		case f.Check == "A02" && s.plan.Cluster.Auth && s.plan.Cluster.Minor < 5:
+		case f.Check == "A02" && s.plan.Cluster.Auth && !s.plan.Cluster.has(release.IndexWithEveryEntry).Certain():
 			// Up to 3.4 the database does not say how far auth operations were applied: starting a copy applies the last ones again.
 			known = append(known, f.ID)
 		default:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/copies"
 )
 
@@ -72,7 +73,7 @@ func (s *session) sandboxed(ctx context.Context, mode Mode, work string, throwAw
 	st := &stage{dir: work, say: s.o.Progress, runs: map[string]*node.Member{}, clients: map[*node.Member]*clientv3.Client{}, catchUp: 1, patience: 2 * time.Minute}
 	r := &runner{plan: s.plan, steps: steps.Steps, host: st, j: s.j, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true,
 		noops: sandboxFillers(server.Version), backup: filepath.Join(work, "backup.db"), write: throwAway}
-	if server.Version.Minor < 6 {
+	if release.Exact(server.Version.Minor, server.Version.Patch).Has(release.LogTrimmedOften).Excluded() {
 		st.snapshotCount = 100
 	}
 	return s.play(ctx, r, st, set, server)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Rows of bucket members that do not follow raft: zombies, which raft's configuration does not know, and voters that the bucket calls
@@ -49,11 +50,11 @@ func (pl *planner) restarts() {
 	on := ""
 	healthy := pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy
 	switch {
-	case pl.p.Verdict.Cause == causePromotion && pl.p.Cluster.Minor < 6:
+	case pl.p.Verdict.Cause == causePromotion && !pl.p.Cluster.has(release.MembersFromDB).Certain():
 		on = "etcd 3.5.24 or later of 3.5"
 	case pl.p.Verdict.Cause == causePromotion:
 		on = fmt.Sprintf("the newest etcd 3.%d", pl.p.Cluster.Minor)
-	case (healthy || drifted(pl.p.Verdict.Cause)) && pl.p.Cluster.Minor < 6 && pl.p.haunted():
+	case (healthy || drifted(pl.p.Verdict.Cause)) && !pl.p.Cluster.has(release.MembersFromDB).Certain() && pl.p.haunted():
 		on = "etcd 3.5.26 or later of 3.5"
 	}
 	if on == "" {
@@ -78,10 +79,14 @@ func (p *Plan) haunted() bool {
 // removable tells whether a member is removed by asking the cluster: zombies only from 3.7 on. Up to 3.5 a restart drops them. Every server
 // of 3.6 panics, and panics again at each start, when a member is removed that its v2 store does not have (membership/storev2.go,
 // mustDeleteMemberFromStore).
-func (p *Plan) removable(m *Member) bool { return !zombie(m) || p.Cluster.Minor >= 7 }
+func (p *Plan) removable(m *Member) bool {
+	return !zombie(m) || p.Cluster.has(release.QuorumFromDB).Certain()
+}
 
 // needsClone tells whether only new databases get rid of the zombies.
-func (p *Plan) needsClone() bool { return p.Cluster.Minor == 6 && p.haunted() }
+func (p *Plan) needsClone() bool {
+	return p.Cluster.has(release.ZombieRemovalPanics).Certain() && p.haunted()
+}
 
 const whyNotRemoved = "etcd 3.6 panics on every member, and at each start after that, when a member is removed that only bucket members lists"
 

@@ -3,6 +3,8 @@ package repair
 import (
 	"fmt"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Kind is what a step does; each has one row in the table of the executor.
@@ -183,7 +185,7 @@ func (b *builder) bringIn(m *Member) {
 }
 
 // learners tells whether the cluster's own servers know learners (3.4 and later).
-func (b *builder) learners() bool { return b.p.Cluster.Minor == 0 || b.p.Cluster.Minor >= 4 }
+func (b *builder) learners() bool { return b.p.Cluster.has(release.Learners).Possible() }
 
 func (b *builder) best() *Member { return b.p.Member(b.p.Best.Name) }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // mode recommends a way.
@@ -91,7 +92,7 @@ func (pl *planner) cautions() {
 	if pl.p.Mode == Live && slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.Action == Replace && m.Startable }) {
 		say("members that differ go on acknowledging writes that others do not take in; what clients wrote after the data dirs were copied is not in this plan: live mode looks for it, and refuses when the plan does not list what would be lost")
 	}
-	if pl.p.Cluster.Minor != 0 && pl.p.Cluster.Minor < 5 {
+	if pl.p.Cluster.has(release.TermInMeta).Excluded() {
 		say("an etcd 3.%d server opens newer data dirs silently and damages them: data dirs that a newer server has touched must not go back to it", pl.p.Cluster.Minor)
 	}
 	if pl.p.Cluster.Auth {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var authRevisionReplay = Cause{
@@ -45,7 +46,7 @@ func matchAuthReplay(in *Input) *Match {
 			}
 		}
 		if len(r.Jumps) > 0 {
-			if in.Members[i].Version.Minor > lastAuthReplayMinor {
+			if in.Members[i].Version.Follows(release.IndexWithAuth) {
 				return nil // what repeats auth entries on 3.5 repeats all others as well
 			}
 			m.Members = append(m.Members, in.Members[i].Label())
@@ -68,9 +69,6 @@ func matchAuthReplay(in *Input) *Match {
 	return m
 }
 
-// lastAuthReplayMinor is the last minor that executed auth entries alone a second time.
-const lastAuthReplayMinor = 4
-
 // repeated35 lists the members of 3.5 whose higher auth revision a restart explains that executed entries of all kinds again.
 func repeated35(in *Input) []string {
 	var out []string
@@ -78,7 +76,7 @@ func repeated35(in *Input) []string {
 		return nil
 	}
 	for i, r := range in.Replay.Members {
-		if r.Checked && r.Unexplained == 0 && len(r.Jumps) > 0 && in.Members[i].Version.Minor == 5 {
+		if r.Checked && r.Unexplained == 0 && len(r.Jumps) > 0 && in.Members[i].Version.MayFollow(release.DefragLosesIndex) {
 			out = append(out, in.Members[i].Label())
 		}
 	}
@@ -89,7 +87,7 @@ func repeated35(in *Input) []string {
 // explains the rise also where the log does not tell what it began with.
 func repeatsOn35(in *Input) bool {
 	for _, x := range in.Members {
-		if x.Version.Minor == 5 && holdsMember(in, x.Label(), "A01") && holdsMember(in, x.Label(), "C01", "C03", "C04") {
+		if x.Version.MayFollow(release.DefragLosesIndex) && holdsMember(in, x.Label(), "A01") && holdsMember(in, x.Label(), "C01", "C03", "C04") {
 			return true
 		}
 	}

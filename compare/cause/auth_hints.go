@@ -3,6 +3,7 @@ package cause
 import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var authCacheStale = Cause{
@@ -22,7 +23,7 @@ from before the snapshot. The mechanism is known from the sources, not from a re
 		}
 		m := &Match{Certainty: Hint, RefutedBy: "a write behind the snapshot that the old roles refuse and the member applied"}
 		m.Members = onlyMissing(in, func(pos int, r *replay.MemberResult) bool {
-			return in.Members[pos].Version.Minor <= 5 && r.Stale == r.Counts[replay.Missing]
+			return !in.Members[pos].Version.Follows(release.PermCacheFollowsSnapshot) && r.Stale == r.Counts[replay.Missing]
 		})
 		if len(m.Members) == 0 {
 			return nil
@@ -61,7 +62,7 @@ func matchDeleteLate(in *Input) *Match {
 	}
 	m := &Match{Certainty: Hint, RefutedBy: "an earlier entry that ended differently; a commit of the backend between the delete and the entry", Because: ids(in, "K06", "K02", "K01")}
 	for i, o := range first.Outcomes {
-		if in.Members[i].Version.Minor > 5 {
+		if in.Members[i].Version.Has(release.DeleteSeenLate).Excluded() {
 			return nil
 		}
 		if o.State == replay.Applied {

@@ -3,6 +3,7 @@ package cause
 import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var rbacBypass = Cause{
@@ -38,7 +39,7 @@ such a user took effect there until the next change of auth.`,
 	Recovery:   "reseed the member from one that applied the writes; upgrade",
 	Loss:       "the writes of those users on that member",
 	Match: func(in *Input) *Match {
-		return shutMembers(in, 4, "a write of a user other than root that took effect on the member between the start and the next change of auth",
+		return shutMembers(in, release.PermCacheColdStart, "a write of a user other than root that took effect on the member between the start and the next change of auth",
 			func(pos int, s replay.ShutSpan) bool {
 				for _, st := range in.Replay.Survey.Starts[in.Members[pos].MemberID] {
 					if st.Index > max(s.Begin, s.LastApplied) {
@@ -62,7 +63,7 @@ Shown like auth-cache-empty-after-start, with a received snapshot (a jump in the
 	Recovery:   "upgrade, reseed the member again, and compare it with its source before it serves",
 	Loss:       "the writes of those users on that member",
 	Match: func(in *Input) *Match {
-		return shutMembers(in, 5, "a write of a user other than root that took effect on the member behind the snapshot",
+		return shutMembers(in, release.PermCacheEmptyAfterSnapshot, "a write of a user other than root that took effect on the member behind the snapshot",
 			func(pos int, s replay.ShutSpan) bool { return snapshotOpens(in, pos, s) })
 	},
 }
@@ -83,20 +84,20 @@ func snapshotOpens(in *Input, pos int, s replay.ShutSpan) bool {
 }
 
 // shutMembers matches members whose missing entries all lie in stretches that shut out users other than root, each opened as asked.
-func shutMembers(in *Input, lastMinor int, refutedBy string, opened func(pos int, s replay.ShutSpan) bool) *Match {
+func shutMembers(in *Input, rule *release.Rule, refutedBy string, opened func(pos int, s replay.ShutSpan) bool) *Match {
 	if in.Replay == nil || in.Replay.Survey == nil || len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
 		return nil
 	}
 	m := &Match{Certainty: Strong, RefutedBy: refutedBy}
 	m.Members = onlyMissing(in, func(pos int, r *replay.MemberResult) bool {
-		minor, missing := in.Members[pos].Version.Minor, 0
+		missing := 0
 		for _, s := range r.Shut {
 			if s.After > 0 || !opened(pos, s) {
 				return false
 			}
 			missing += s.Missing
 		}
-		return minor >= 4 && minor <= lastMinor && missing == r.Counts[replay.Missing]
+		return in.Members[pos].Version.MayFollow(rule) && missing == r.Counts[replay.Missing]
 	})
 	if len(m.Members) == 0 {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // pageKinds are the kinds of damage that contradict the page graph.
@@ -131,7 +132,7 @@ func matchPartialTxn(in *Input) *Match {
 	}
 	m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "a member without a panic at that entry; another member with the same part of the transaction"}
 	for i, r := range in.Replay.Members {
-		if !r.Checked || r.FirstBad() == nil || in.Members[i].Version.Minor != 5 || r.Counts[replay.Missing]+len(r.Extra)+len(r.Reruns) > 0 || !onlyPartial(in, i) {
+		if !r.Checked || r.FirstBad() == nil || !in.Members[i].Version.MayFollow(release.PartialTxn) || r.Counts[replay.Missing]+len(r.Extra)+len(r.Reruns) > 0 || !onlyPartial(in, i) {
 			continue
 		}
 		m.Members, m.Because = append(m.Members, in.Members[i].Label()), append(m.Because, idsOf(in, in.Members[i].Label(), "K03")...)
@@ -176,7 +177,7 @@ func matchDefragOrphan(in *Input) *Match {
 	m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "the same superseded records on a member that never defragmented"}
 	for _, f := range in.Findings["D07"] {
 		x := in.member(f.Members[0])
-		if x == nil || x.Version.Minor > 4 || len(in.Members) > 1 && len(in.Findings["D07"]) == len(in.Members) {
+		if x == nil || x.Version.Follows(release.DefragOwnFile) || len(in.Members) > 1 && len(in.Findings["D07"]) == len(in.Members) {
 			continue
 		}
 		m.Members, m.Because = append(m.Members, x.Label()), append(m.Because, f.ID)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var cindexFrozen = Cause{
@@ -54,7 +55,7 @@ func matchDefragIndex(in *Input) *Match {
 	}
 	authToo := repeated35(in)
 	for _, x := range in.Members {
-		if x.Version.Minor != 5 || x.IndexFrozen() || x.ConsistentIndex() == 0 || x.ConsistentIndex() < snapshotIndex(x) || !holdsMember(in, x.Label(), "C03", "C04") && !slices.Contains(authToo, x.Label()) {
+		if !x.Version.MayFollow(release.DefragLosesIndex) || x.IndexFrozen() || x.ConsistentIndex() == 0 || x.ConsistentIndex() < snapshotIndex(x) || !holdsMember(in, x.Label(), "C03", "C04") && !slices.Contains(authToo, x.Label()) {
 			continue
 		}
 		m.Members = append(m.Members, x.Label())

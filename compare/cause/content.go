@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var valueBytesAltered = Cause{
@@ -141,7 +142,7 @@ func matchCindexAhead(in *Input) *Match {
 	}
 	m := &Match{Certainty: Strong, RefutedBy: "a missing entry without a crash of the member behind it; two missing entries in one process life"}
 	m.Members = onlyMissing(in, func(pos int, _ *replay.MemberResult) bool {
-		return in.Members[pos].Version.Minor == 5 && onePerLife(in, pos)
+		return in.Members[pos].Version.MayLack(release.IndexAtomic) && onePerLife(in, pos)
 	})
 	if len(m.Members) == 0 {
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var promotionPropagated = Cause{
@@ -60,7 +61,7 @@ Proven as a hazard by buckets of 3.7 that differ in members or learner flags at 
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, Because: quorumFindings(in), RefutedBy: "equal buckets at one applied index"}
 		for _, x := range in.Members {
-			if x.Version.Minor < 7 {
+			if !x.Version.Follows(release.QuorumFromDB) {
 				continue
 			}
 			for _, id := range m.Because {

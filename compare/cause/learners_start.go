@@ -2,6 +2,7 @@ package cause
 
 import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var promotionReplay36 = Cause{
@@ -18,7 +19,7 @@ That this server was tried on it no file tells.`,
 	Loss:       "none",
 	Match: func(in *Input) *Match {
 		m := besideVerdict(byField(in, "a server of another release than 3.6.0 to 3.6.3; a raft snapshot behind the promotion", "M14", check.FieldPromotionReplayed))
-		return onMinor(in, m, 6, 6, Strong, "M14")
+		return onRelease(in, m, release.PromotionReplayFails, Strong, "M14")
 	},
 }
 
@@ -38,18 +39,18 @@ A hint, and named only where a forced start is near: a majority of the voters ca
 			return nil
 		}
 		m := besideVerdict(byField(in, "a server of 3.4.14 or later; a raft snapshot behind the addition", "M14", check.FieldLearnerReplayed))
-		return onMinor(in, m, 4, 4, Hint, "M14")
+		return onRelease(in, m, release.ForcedLearnerFails, Hint, "M14")
 	},
 }
 
-// onMinor keeps the members of the lines from first to last and sets the certainty.
-func onMinor(in *Input, m *Match, first, last int, c Certainty, checks ...string) *Match {
+// onRelease keeps the members whose release may follow a rule and sets the certainty.
+func onRelease(in *Input, m *Match, r *release.Rule, c Certainty, checks ...string) *Match {
 	if m == nil {
 		return nil
 	}
 	out := &Match{Certainty: c, RefutedBy: m.RefutedBy, Aside: m.Aside, Because: []string{}}
 	for _, label := range m.Members {
-		if x := in.member(label); x != nil && x.Version.Minor >= first && x.Version.Minor <= last {
+		if x := in.member(label); x != nil && x.Version.MayFollow(r) {
 			out.Members, out.Because = append(out.Members, label), append(out.Because, idsOf(in, label, checks...)...)
 		}
 	}

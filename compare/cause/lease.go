@@ -2,10 +2,10 @@ package cause
 
 import (
 	"regexp"
-	"strconv"
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var leaseRevokeWithoutToken = Cause{
@@ -25,9 +25,6 @@ refused, while nothing else is missing or contradicted on them.`,
 	Match:    matchLeaseRevoke,
 }
 
-// lastTokenlessMinor: from 3.4 on no member sends a revoke without a user while auth is on.
-const lastTokenlessMinor = 3
-
 func matchLeaseRevoke(in *Input) *Match {
 	first := firstRevokeThatParts(in)
 	if first == nil || first.User != "" {
@@ -38,7 +35,7 @@ func matchLeaseRevoke(in *Input) *Match {
 		if o.State != replay.Refused || o.Reason != replay.ReasonUserEmpty {
 			continue
 		}
-		if minorAt(in, i, first.Index) > lastTokenlessMinor {
+		if versionAt(in, i, first.Index).Has(release.RevokeWithoutUser).Excluded() {
 			return nil
 		}
 		m.Members = append(m.Members, in.Members[i].Label())
@@ -50,24 +47,24 @@ func matchLeaseRevoke(in *Input) *Match {
 	return m
 }
 
-var versionText = regexp.MustCompile(`\b3\.(\d+)\.\d+`)
+var versionText = regexp.MustCompile(`\b3\.\d+\.\d+`)
 
-// minorAt is the minor of the cluster version that the log had set when it came to an index; where it tells none, the minor of the
-// line that last wrote the member.
-func minorAt(in *Input, pos int, index uint64) int {
-	minor := in.Members[pos].Version.Minor
+// versionAt is the cluster version that the log had set when it came to an index; where it names none, the version that last wrote the
+// member.
+func versionAt(in *Input, pos int, index uint64) release.Version {
+	version := in.Members[pos].Version.Release()
 	if in.Replay.Survey == nil {
-		return minor
+		return version
 	}
 	for _, k := range in.Replay.Survey.Marks {
 		if k.Kind != "version" || k.Index >= index {
 			continue
 		}
-		if v := versionText.FindStringSubmatch(k.What); v != nil {
-			minor, _ = strconv.Atoi(v[1])
+		if v := release.Of(versionText.FindString(k.What)); v.Known() {
+			version = release.AnyOf(v.Minor())
 		}
 	}
-	return minor
+	return version
 }
 
 // firstRevokeThatParts returns the lease revoke with which the members' contents parted, nil when another entry came first or

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var leaseRevokedByDeposed = Cause{
@@ -17,7 +18,7 @@ at once; nothing diverges.`,
 	Loss:       "the keys bound to those leases, on all members",
 	Match: func(in *Input) *Match {
 		for _, m := range in.Members {
-			if m.Version.Minor > 5 {
+			if m.Version.Follows(release.RevokeChecksLeader) {
 				return nil
 			}
 		}

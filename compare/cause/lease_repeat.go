@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var leaseOpsReapplied = Cause{
@@ -30,7 +31,7 @@ func matchLeaseRepeat(in *Input) *Match {
 	m := &Match{Certainty: Hint, Because: []string{}, RefutedBy: "an operation on the lease behind the start; a key write between the operations and the start"}
 	for i, r := range in.Replay.Members {
 		x := in.Members[i]
-		if !r.Checked || len(r.StateDiffs) == 0 || x.Version.Minor > 4 || x.Version.Minor == 0 || r.FirstBad() != nil || len(r.Extra) > 0 || !onlyRepeated(r) {
+		if !r.Checked || len(r.StateDiffs) == 0 || !x.Version.MayLack(release.IndexWithEveryEntry) || r.FirstBad() != nil || len(r.Extra) > 0 || !onlyRepeated(r) {
 			continue
 		}
 		m.Members, m.Because = append(m.Members, x.Label()), append(m.Because, idsOf(in, x.Label(), "K03", "L01", "L09")...)

@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var belowCompact2016 = Cause{
@@ -45,7 +46,7 @@ A hint; the form on disk follows from the sources. Keys are not affected.`,
 		if len(in.Findings["D07"]) > 0 || len(in.Members) > 1 && len(in.Findings["K11"]) == len(in.Members) {
 			return nil
 		}
-		return onMinor(in, besideVerdict(proofOf(in, "K11", "the same tombstones on all members", every)), 4, 5, Hint, "K11")
+		return onRelease(in, besideVerdict(proofOf(in, "K11", "the same tombstones on all members", every)), release.StrayTombstones, Hint, "K11")
 	},
 }
 

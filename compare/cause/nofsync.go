@@ -1,6 +1,10 @@
 package cause
 
-import "github.com/etcd-medic/etcd-medic/compare/evidence"
+import (
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+
+	"github.com/etcd-medic/etcd-medic/release"
+)
 
 var unsafeNoFsync = Cause{
 	ID: "unsafe-no-fsync", Title: "several members lost the end of their logs at once, as servers without fsync do",
@@ -15,7 +19,7 @@ that does not keep its word on all machines does the same.`,
 	Recovery:   "take the member with the most complete log and rebuild the others from it; run without the flag",
 	Loss:       "committed entries, even such that a majority had acknowledged",
 	Match: func(in *Input) *Match {
-		m := stateOf(in, "D04", "servers that ran without the flag", func(x *evidence.Member) bool { return x.Version.Minor >= 4 })
+		m := stateOf(in, "D04", "servers that ran without the flag", func(x *evidence.Member) bool { return x.Version.MayFollow(release.NoFsyncOption) })
 		if m == nil || len(m.Members) < 2 {
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var restoredFromRaw = Cause{
@@ -33,7 +34,7 @@ func matchRawDB(in *Input) *Match {
 			continue
 		}
 		for _, o := range in.Members {
-			if o.ClusterID == 0 || o.ClusterID == x.ClusterID || !o.HasDB() || o.DB.KV == nil || o.Version.Minor < 5 || !slices.Contains(x.Membership.MetaConfState, o.MemberID) && !slices.Contains(x.Membership.Bucket, o.MemberID) {
+			if o.ClusterID == 0 || o.ClusterID == x.ClusterID || !o.HasDB() || o.DB.KV == nil || !o.Version.Follows(release.TermInMeta) || !slices.Contains(x.Membership.MetaConfState, o.MemberID) && !slices.Contains(x.Membership.Bucket, o.MemberID) {
 				continue
 			}
 			if e := firstUnapplied(o); e != nil && endsLike(x, o, e) {

@@ -3,6 +3,7 @@ package cause
 import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var backendNotRebound = Cause{
@@ -18,7 +19,7 @@ A hint: the database is as the leader sent it, its index is that of the received
 	Loss:       "none",
 	Match: func(in *Input) *Match {
 		m := besideVerdict(proofOf(in, "S05", "a member that was stopped right after it received the snapshot", every))
-		return onMinor(in, m, 5, 5, Hint, "S05")
+		return onRelease(in, m, release.BackendNotRebound, Hint, "S05")
 	},
 }
 
@@ -47,7 +48,7 @@ that start leaves the same, and is far more likely.`,
 			}
 			return false
 		})
-		return besideVerdict(onMinor(in, m, 3, 5, Hint, "S02"))
+		return besideVerdict(onRelease(in, m, release.IndexCheckSkipped, Hint, "S02"))
 	},
 }
 
@@ -70,7 +71,7 @@ func matchDefragRace(in *Input) *Match {
 	m := &Match{Certainty: Hint, Aside: true, Because: []string{}, RefutedBy: "a member that was not defragmented while it caught up"}
 	for _, f := range in.Findings["S02"] {
 		x := in.member(f.Members[0])
-		if x == nil || x.Version.Minor > 6 || !check.Received(x, snapshotIndex(x)) || !compact(x) && !holdsMember(in, x.Label(), "D02") {
+		if x == nil || x.Version.Has(release.DefragRacesInstall).Excluded() || !check.Received(x, snapshotIndex(x)) || !compact(x) && !holdsMember(in, x.Label(), "D02") {
 			continue
 		}
 		m.Members, m.Because = append(m.Members, x.Label()), append(m.Because, append([]string{f.ID}, idsOf(in, x.Label(), "D02")...)...)

@@ -3,6 +3,7 @@ package cause
 import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var alarmListIndexStuck = Cause{
@@ -18,7 +19,7 @@ Proven: every entry between the database and the snapshot is in the log and with
 	Recovery:   "upgrade; set the .snap files above the consistent index aside on a copy, if the log reaches back to an older one; or reseed the member",
 	Loss:       "none",
 	Match: func(in *Input) *Match {
-		return only5(in, byField(in, "an entry in the gap that changes data", "S02", check.GapAlarmQueries))
+		return allOn(in, release.AlarmQueryKeepsIndex, byField(in, "an entry in the gap that changes data", "S02", check.GapAlarmQueries))
 	},
 }
 
@@ -34,7 +35,7 @@ Strong: every entry between the database and the snapshot is in the log and with
 	Recovery:   "upgrade to 3.5.4 or later, then set the newest .snap files aside on a copy so that an older one is used; or reseed the member",
 	Loss:       "none",
 	Match: func(in *Input) *Match {
-		m := only5(in, byField(in, "an entry in the gap that another member applied", "S02", check.GapRefused))
+		m := allOn(in, release.RefusedKeepsIndex, byField(in, "an entry in the gap that another member applied", "S02", check.GapRefused))
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -42,13 +43,13 @@ Strong: every entry between the database and the snapshot is in the log and with
 	},
 }
 
-// only5 keeps a match whose members all are of 3.5, the only line with the defect.
-func only5(in *Input, m *Match) *Match {
+// allOn keeps a match whose members may all be of a release that follows a rule.
+func allOn(in *Input, r *release.Rule, m *Match) *Match {
 	if m == nil {
 		return nil
 	}
 	for _, label := range m.Members {
-		if x := in.member(label); x == nil || x.Version.Minor != 5 {
+		if x := in.member(label); x == nil || !x.Version.MayFollow(r) {
 			return nil
 		}
 	}
@@ -69,7 +70,7 @@ write.`,
 	Recovery:   "reseed the member; do not start it on a log that still has the entries, or they are applied twice",
 	Loss:       "none before a start; duplicate effects afterwards",
 	Match: func(in *Input) *Match {
-		m := only5(in, byField(in, "a database that ends where its consistent index says", "S02", check.GapOverwritten))
+		m := allOn(in, release.SnapshotIndexReplaced, byField(in, "a database that ends where its consistent index says", "S02", check.GapOverwritten))
 		if m != nil {
 			m.Certainty = Strong
 			m.Because = append(m.Because, ids(in, "C03")...)
@@ -137,7 +138,7 @@ The state is certain, the cause is not: a database put back from an older copy l
 	Loss:       "up to the whole gap, if the log no longer covers it",
 	Match: func(in *Input) *Match {
 		return hintOn(byField(in, "an older copy of the database that was put in place", "S02", check.GapOther), in, func(x *evidence.Member) bool {
-			return x.Version.Minor >= 2 && x.Version.Minor <= 4
+			return x.Version.MayFollow(release.IndexBelowSnapshot)
 		})
 	},
 }
@@ -194,6 +195,6 @@ upstream.`,
 	Recovery:   "set the .snap files above the consistent index aside on a copy, if the log reaches back to an older one; or reseed the member",
 	Loss:       "none",
 	Match: func(in *Input) *Match {
-		return onMinor(in, byField(in, "an entry in the gap that changes data", "S02", check.GapAlarmRaises), 5, 6, Hint, "S02")
+		return onRelease(in, byField(in, "an entry in the gap that changes data", "S02", check.GapAlarmRaises), release.RaisedAlarmKeepsIndex, Hint, "S02")
 	},
 }

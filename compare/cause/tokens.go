@@ -1,5 +1,7 @@
 package cause
 
+import "github.com/etcd-medic/etcd-medic/release"
+
 var tokenProviderOff = Cause{
 	ID: "auth-token-provider-off-after-snapshot", Title: "leases stopped expiring, because a leader that had recovered by snapshot could not make its internal token",
 	Doc: `With auth on the leader signs the revokes of expired leases with a token of its own. Recovering auth from a received database left the
@@ -13,6 +15,6 @@ A hint: the term shows grants and no revoke, and other terms do show revokes; cl
 	Loss:       "none; space and stale keys",
 	Match: func(in *Input) *Match {
 		m := besideVerdict(proofOf(in, "L08", "a revoke in that term; a client that kept those leases alive", every))
-		return onMinor(in, m, 3, 5, Hint, "L08")
+		return onRelease(in, m, release.TokensStopAtSnapshot, Hint, "L08")
 	},
 }

@@ -3,6 +3,7 @@ package cause
 import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var walTornTailNotRepaired = Cause{
@@ -19,7 +20,7 @@ The shape is proven; whether the server refuses follows from its patch release, 
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "a server of another release than 3.5.5 and 3.5.6"}
 		for _, x := range in.Members {
-			if x.WAL == nil || x.WAL.Summary == nil || x.Version.Minor != 5 {
+			if x.WAL == nil || x.WAL.Summary == nil || !x.Version.MayFollow(release.TornWriteRefused) {
 				continue
 			}
 			for _, d := range x.WAL.Summary.Damage {
@@ -100,7 +101,7 @@ Strong: one voter, and a consistent index above the last index of a log that is 
 	Loss:       "the writes behind the last synced record that the database does not hold",
 	Match: func(in *Input) *Match {
 		m := stateOf(in, "D04", "a second voter in the configuration", func(x *evidence.Member) bool {
-			return oneVoter(x) && x.Version.Minor > 0 && x.Version.Minor <= 5
+			return oneVoter(x) && x.Version.MayLack(release.SyncBeforeApply)
 		})
 		if m != nil {
 			m.Certainty = Strong
@@ -120,7 +121,7 @@ Proven as a state. The member may vote again in a term in which it has voted, an
 	Loss:       "entries that only it held; the safety of raft is in doubt for the time of the loss",
 	Match: func(in *Input) *Match {
 		return stateOf(in, "D04", "the lost entries in another copy of this member's log", func(x *evidence.Member) bool {
-			return !oneVoter(x) || x.Version.Minor == 0 || x.Version.Minor > 5
+			return !oneVoter(x) || !x.Version.MayLack(release.SyncBeforeApply)
 		})
 	},
 }

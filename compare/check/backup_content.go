@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var backupBuckets = Check{
@@ -145,7 +146,7 @@ func judgeBackupVersions(m *evidence.Member) []Finding {
 			Evidence{Bucket: bucket, Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, bucket)}))
 	}
 	if v := meta.StorageVersion; v != "" {
-		if minor, ok := evidence.MinorOf(v); !ok || minor < 6 {
+		if !release.Of(v).Has(release.StorageVersion).Certain() {
 			bad("meta", "storageVersion", fmt.Sprintf("the storage version %q is none", v), v, "3.6.0 or later")
 		}
 		if meta.Term == nil {

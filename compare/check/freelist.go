@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // noFreelistStored is the freelist page of a file that keeps none: all ones.
@@ -21,7 +22,7 @@ none: this server runs on another system, or another program opened the file for
 func runNoFreelistPage(in *Input) Result {
 	var fs []Finding
 	for _, m := range in.Members {
-		if !m.HasDB() || m.Version.Minor < 3 {
+		if !m.HasDB() || !m.Version.Follows(release.FreelistNotStored) {
 			continue
 		}
 		p := m.DB.Handle.Meta()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var leaseIDs = Check{
@@ -24,7 +25,7 @@ func runLeaseIDs(in *Input) Result {
 			continue
 		}
 		f := Finding{Severity: Warning, Members: []string{m.Label()}}
-		if m.Version.Minor >= 6 {
+		if m.Version.Follows(release.LeasesOfAllIDs) {
 			f.Severity = Info
 		}
 		for j := range m.DB.Leases {

@@ -75,7 +75,7 @@ func among(list [][]string, urls []string) bool {
 
 // confChanges are the conf changes that the member's own log holds, and those of the others' logs outside of it, in index order.
 func (in *Input) confChanges(m *evidence.Member) []evidence.ConfEntry {
-	out := slices.Clone(m.WAL.Conf)
+	out := slices.DeleteFunc(slices.Clone(m.WAL.Conf), func(c evidence.ConfEntry) bool { return c.Refused })
 	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 {
 		return out
 	}
@@ -86,7 +86,7 @@ func (in *Input) confChanges(m *evidence.Member) []evidence.ConfEntry {
 			continue
 		}
 		for _, c := range o.WAL.Conf {
-			if (c.Index < s.FirstIndex || c.Index > s.LastIndex) && c.Index <= o.Commit && !have[c.Index] {
+			if (c.Index < s.FirstIndex || c.Index > s.LastIndex) && c.Index <= o.Commit && !c.Refused && !have[c.Index] {
 				have[c.Index] = true
 				out = append(out, c)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var memberRowsTrue = Check{
@@ -80,7 +81,7 @@ func (w *rowFindings) peers(m *evidence.Member, l *listByLog, row *dumpdb.Member
 	switch {
 	case sameURLs(row.PeerURLs, urls), l.maybe(id, row.PeerURLs):
 		return true
-	case m.Version.Minor < 6 && (!l.whole || l.ever(id, row.PeerURLs)):
+	case !m.Version.Follows(release.MembersFromDB) && (!l.whole || l.ever(id, row.PeerURLs)):
 		return true
 	case !l.whole && takenByOther(m, row, urls):
 		return true // the update may have been refused
@@ -116,7 +117,7 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 		}
 	}
 	whole := w.in.listOf(m).whole
-	if newest < 0 || m.Version.Minor < 6 && !whole {
+	if newest < 0 || !m.Version.Follows(release.MembersFromDB) && !whole {
 		return false
 	}
 	name = name || w.in.foundedAs(m, dumplog.ID(row.ID), row.Name)

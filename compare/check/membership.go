@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var oneCluster = Check{
@@ -170,7 +171,7 @@ func runMemberListsAgree(in *Input) Result {
 	checked := 0
 	for _, m := range in.Members {
 		ms := &m.Membership
-		if !m.ConfigurationCurrent() || len(ms.Bucket) == 0 || m.AppliedMin < m.Commit && m.Version.Minor >= 5 {
+		if !m.ConfigurationCurrent() || len(ms.Bucket) == 0 || m.AppliedMin < m.Commit && m.Version.Follows(release.MemberRowsGated) {
 			continue
 		}
 		checked++
@@ -180,7 +181,7 @@ func runMemberListsAgree(in *Input) Result {
 			continue
 		}
 		sev, class := Error, "membership"
-		if m.Version.Minor < 6 {
+		if !m.Version.Follows(release.MembersFromDB) {
 			sev, class = Warning, ""
 		}
 		fs = append(fs, Finding{Severity: sev, Class: class, Members: []string{m.Label()}, At: in.confIndex(m), Title: m.Label() + ": raft's configuration and bucket members disagree",

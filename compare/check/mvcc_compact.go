@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var compactTombstones = Check{
@@ -96,7 +97,7 @@ func runRevisionNotBelowCompact(in *Input) Result {
 			continue
 		}
 		sev := Warning
-		if m.Version.Minor >= 6 {
+		if m.Version.Follows(release.RestoreCountsScheduled) {
 			sev = Info
 		}
 		fs = append(fs, Finding{Severity: sev, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: last}},

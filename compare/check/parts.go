@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // The fields of the first evidence of X03 findings.
@@ -119,7 +120,7 @@ func databaseRemoved(m *evidence.Member) *Finding {
 
 // snapFilesRemoved: the log knows a snapshot whose file is gone, on a release that reads it.
 func snapFilesRemoved(m *evidence.Member) *Finding {
-	if m.WAL == nil || m.WAL.Summary == nil || m.Snap == nil || m.Version.Minor == 0 || m.Version.Minor > 6 {
+	if m.WAL == nil || m.WAL.Summary == nil || m.Snap == nil || !m.Version.MayLack(release.SnapFileUnused) {
 		return nil
 	}
 	newest := snapshotIndex(m)

@@ -6,6 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // The kinds of gap between a database and the newest raft snapshot, as the first evidence of S02 names them in its field.
@@ -71,7 +72,7 @@ func (in *Input) reachesJump(m *evidence.Member, snap dumplog.SnapshotRecord) bo
 	if ci >= min(snap.Commit, lastBefore(m, snap.Index)) {
 		return true
 	}
-	return m.Version.Minor < 5 && m.Version.Minor > 0 && in.Replay != nil && in.Replay.Survey != nil && in.Replay.Survey.KeyWrite(ci+1, snap.Commit) == 0
+	return m.Version.MayLack(release.IndexWithEveryEntry) && in.Replay != nil && in.Replay.Survey != nil && in.Replay.Survey.KeyWrite(ci+1, snap.Commit) == 0
 }
 
 // Received tells whether the snapshot at that index came from a leader: the member's log never held its entry.

@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // witness is what shows that a member's version of a row is wrong.
@@ -229,7 +230,7 @@ func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []wit
 	var out []witness
 	for _, pos := range at {
 		m := in.Members[pos]
-		if m.Version.Minor < 5 || in.Replay == nil || in.Replay.Survey == nil || !in.Replay.Covers(m.AppliedMin-1, m.AppliedMin) ||
+		if !m.Version.Follows(release.IndexWithEveryEntry) || in.Replay == nil || in.Replay.Survey == nil || !in.Replay.Covers(m.AppliedMin-1, m.AppliedMin) ||
 			in.Replay.Survey.TouchedBetween(replay.Row{Bucket: bucket, Key: string(row.Key)}, m.AppliedMin-1, m.AppliedMin) > 0 {
 			continue
 		}

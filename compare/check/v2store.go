@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // The fields of the evidence of M15.
@@ -88,7 +89,7 @@ func (in *Input) v2Differs() (*Finding, string) {
 			f.Evidence = append(f.Evidence, e)
 			f.Members = appendNew(f.Members, m.Label())
 			f.At.Index = max(f.At.Index, m.NewestSnap().Index)
-			if m.Version.Minor > 5 {
+			if m.Version.Has(release.V2StoreKept).Excluded() {
 				f.Severity, f.Class = Warning, ""
 			}
 		}
@@ -107,7 +108,7 @@ func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 	snap := m.NewestSnap()
 	w.run(in, m, from, snap.Index)
 	members, keys := w.differences(snap.V2)
-	if m.Version.Minor > 5 || in.Replay.Survey.V2LeftOut > 0 {
+	if m.Version.Has(release.V2StoreKept).Excluded() || in.Replay.Survey.V2LeftOut > 0 {
 		keys = nil
 	}
 	var fs []Finding
@@ -122,7 +123,7 @@ func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 		f := Finding{Severity: Error, Class: x.class, Members: []string{m.Label()}, At: At{Term: snap.Term, Index: snap.Index},
 			Title:       fmt.Sprintf("%s: %s in the v2 store of the newest snapshot contradicts the log in %d places", m.Label(), x.what, len(rows)),
 			Explanation: fmt.Sprintf("what the log's entries %d..%d make of the store is another content than %s holds", from+1, snap.Index, snap.File)}
-		if m.Version.Minor > 5 {
+		if m.Version.Has(release.V2StoreKept).Excluded() {
 			f.Severity, f.Class = Warning, ""
 		}
 		if x.field == FieldV2Keys && len(snap.V2.UserKeys) == 0 {

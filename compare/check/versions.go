@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // The fields of the first evidence of X04 findings.
@@ -69,9 +70,6 @@ func runVersionsFit(in *Input) Result {
 // newestMinor is the newest line that this program knows; versions above it are taken for damage, as no released server accepts them.
 const newestMinor = 8
 
-// firstStorageMinor is the first line that stores a storage version.
-const firstStorageMinor = 6
-
 // impossibleVersions are versions that no server writes, and a cluster version that the log does not set.
 func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	var fs []Finding
@@ -81,7 +79,7 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 			Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key, Observed: observed, Expected: expected, Show: showDB(m, bucket)}}})
 	}
 	if v := m.DB.Meta.StorageVersion; v != "" {
-		if n, ok := evidence.MinorOf(v); !ok || n < firstStorageMinor || n > newestMinor || !strings.HasSuffix(v, ".0") || strings.Count(v, ".") != 2 {
+		if n := release.Of(v); !n.Has(release.StorageVersion).Certain() || n.Minor() > newestMinor || !strings.HasSuffix(v, ".0") || strings.Count(v, ".") != 2 {
 			bad("meta", "storageVersion", v, "3.6.0 or a later line", fmt.Sprintf("storage version %s is one that no server accepts", v))
 		}
 	}
@@ -89,7 +87,7 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	if v == "" {
 		return fs
 	}
-	if n, ok := evidence.MinorOf(v); !ok || n > newestMinor {
+	if n := release.Of(v); !n.Known() || n.Minor() > newestMinor {
 		bad("cluster", "clusterVersion", v, "a version of a line up to 3."+fmt.Sprint(newestMinor), fmt.Sprintf("cluster version %s is one that no server accepts", v))
 		return fs
 	}

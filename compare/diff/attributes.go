@@ -7,14 +7,14 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // attributes compares names and client URLs in bucket members, which a member publishes at each start. Releases of 3.5 may leave a row as
 // it was (3.5.1 to 3.5.19), so databases of 3.5 take no part, and what a row lacks proves nothing: it may have been written there.
 func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
 	take := slices.DeleteFunc(r.whole(b.Name), func(i int) bool {
-		minor := r.Members[i].Version.Minor
-		return minor == 0 || minor == lineOfStaleRows
+		return !r.Members[i].Version.Follows(release.MemberRowsReplaced)
 	})
 	if len(take) < 2 {
 		return
@@ -44,9 +44,6 @@ func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
 		b.Equal, b.Reason = &equal, ""
 	}
 }
-
-// lineOfStaleRows is the minor with releases that do not touch a row of bucket members that is there.
-const lineOfStaleRows = 5
 
 // attributeRows leave rows out that lack a name or client URLs.
 func attributeRows(m *evidence.Member) map[string]string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // load reads one source. The error is non-nil only when nothing at all could be read.
@@ -251,7 +252,7 @@ func (m *Member) applied() {
 		}
 	}
 	m.AppliedMin, m.AppliedMax = ci, ci
-	if m.Version.Minor < 5 || m.IndexFrozen() {
+	if !m.Version.Follows(release.IndexWithEveryEntry) || m.IndexFrozen() {
 		m.AppliedMax = m.Commit
 		if m.HasDB() && !m.HasLog() {
 			m.AppliedMax = max(m.Commit, m.othersCommit)

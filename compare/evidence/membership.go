@@ -151,14 +151,17 @@ func (m *Member) membersFromRaft() {
 		if c.Index > commit {
 			break
 		}
-		if mc := c.Change.Member; mc != nil {
-			ms.note(c.Change.NodeID, mc.Name, mc.PeerURLs, false)
-		}
 		if c.Index > from && !synced {
 			synced = true
 			rules.sync(ms)
 		}
-		if c.Refused = rules.refuse(c); !c.Refused && c.Index > from {
+		if c.Refused = rules.refuse(c); c.Refused {
+			continue
+		}
+		if mc := c.Change.Member; mc != nil {
+			ms.note(c.Change.NodeID, mc.Name, mc.PeerURLs, false)
+		}
+		if c.Index > from {
 			ms.apply(c.Change)
 		}
 	}

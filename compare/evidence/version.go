@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Version is the etcd line that wrote a source, as far as its marks tell.
@@ -15,6 +17,21 @@ type Version struct {
 	// Because names the mark it was read from.
 	Because string
 }
+
+// Release is the version for questions to the table of releases: marks tell the minor version, never the patch release.
+func (v Version) Release() release.Version { return release.AnyOf(v.Minor) }
+
+// Has tells whether the server that wrote the source follows a rule; unknown where the releases of its minor version disagree.
+func (v Version) Has(r *release.Rule) release.Answer { return v.Release().Has(r) }
+
+// Follows tells whether the server certainly follows a rule.
+func (v Version) Follows(r *release.Rule) bool { return v.Has(r).Certain() }
+
+// MayFollow tells whether the version is known and one of its releases follows a rule.
+func (v Version) MayFollow(r *release.Rule) bool { return v.Minor > 0 && v.Has(r).Possible() }
+
+// MayLack tells whether the version is known and one of its releases does not follow a rule.
+func (v Version) MayLack(r *release.Rule) bool { return v.Minor > 0 && !v.Has(r).Certain() }
 
 // fingerprint reads the marks that date the server which last wrote the source (meta/storageVersion since 3.6, meta/term
 // since 3.5, the cluster version before).
@@ -29,7 +46,7 @@ func fingerprint(m *Member) Version {
 		cluster, has = MinorOf(m.DB.Cluster.Version)
 	}
 	if m.DB != nil && m.DB.Meta.Term != nil {
-		if has && cluster > 5 {
+		if has && release.AnyOf(cluster).Has(release.StorageVersion).Certain() {
 			return newVersion(cluster, "meta/term is there, cluster version "+m.DB.Cluster.Version)
 		}
 		return newVersion(5, "meta/term is there, meta/storageVersion is not")

@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // dir is a data dir as a server of one version sees it.
@@ -106,14 +107,14 @@ func (d *dir) pickSnapshot(s *dumplog.Summary) {
 			continue
 		}
 		known[[2]uint64{r.Term, r.Index}] = true
-		if d.to.Minor >= 7 {
+		if d.to.Follows(release.SnapFileUnused) {
 			d.snapTerm, d.snapIndex = r.Term, r.Index
 		}
 	}
-	if d.to.Minor >= 7 || d.m.Snap == nil {
+	if d.to.Follows(release.SnapFileUnused) || d.m.Snap == nil {
 		return
 	}
-	orphans := !d.to.AtLeast(3, 21) || d.to.Minor == 4 && !d.to.AtLeast(4, 8)
+	orphans := !d.to.Follows(release.SnapNeedsRecord)
 	for _, f := range d.m.Snap.Files {
 		if f.Damage != nil || f.Broken || !orphans && !known[[2]uint64{f.Term, f.Index}] {
 			continue

@@ -24,6 +24,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Version is the etcd version that shall open the dir. Patch is -1 for the newest release of the line.
@@ -60,10 +61,16 @@ func (v Version) String() string {
 	return fmt.Sprintf("3.%d.%d", v.Minor, v.Patch)
 }
 
-// AtLeast tells whether v has what came with a patch release of its own line, or is of a later line.
-func (v Version) AtLeast(minor, patch int) bool {
-	return v.Minor > minor || v.Minor == minor && (v.Patch < 0 || v.Patch >= patch)
+// Release is the version for questions to the table of releases.
+func (v Version) Release() release.Version {
+	if v.Patch < 0 {
+		return release.NewestOf(v.Minor)
+	}
+	return release.Exact(v.Minor, v.Patch)
 }
+
+// Follows tells whether servers of this version follow a rule.
+func (v Version) Follows(r *release.Rule) bool { return v.Release().Has(r).Certain() }
 
 // Level says what a violated rule means.
 type Level string

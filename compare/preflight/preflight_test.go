@@ -27,6 +27,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
 	"github.com/etcd-medic/etcd-medic/compare/serverlog"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 const self = 0xa1 // the first member that clustertest.Synth writes
@@ -333,7 +334,9 @@ func TestParseVersion(t *testing.T) {
 			t.Errorf("%q is taken as %v", in, v)
 		}
 	}
-	if v, _ := preflight.ParseVersion("3.4.7"); v.AtLeast(4, 8) || !v.AtLeast(4, 7) || !v.AtLeast(3, 99) {
-		t.Error("patch releases do not order")
+	for in, want := range map[string]bool{"3.3": true, "3.3.20": false, "3.4.7": false, "3.4.8": true, "3.4": true, "3.5.0": true} {
+		if v, _ := preflight.ParseVersion(in); v.Follows(release.SnapNeedsRecord) != want {
+			t.Errorf("%s: without a patch release the newest of the minor version is meant", in)
+		}
 	}
 }

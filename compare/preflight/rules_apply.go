@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var clusterVersion = Rule{
@@ -22,7 +23,7 @@ server/etcdserver/version/downgrade.go.`,
 			return nil
 		}
 		server := "invalid downgrade; server version is lower than determined cluster version"
-		if d.to.Minor == 3 {
+		if !d.to.Follows(release.Learners) {
 			server = fmt.Sprintf("cluster cannot be downgraded (current version: %s is lower than determined cluster version: 3.%d)", d.to, v)
 		}
 		return &verdict{says: fmt.Sprintf("the cluster version is 3.%d", v), server: server, evidence: at}
@@ -38,7 +39,7 @@ func (d *dir) clusterVersionSeen() (int, []check.Evidence) {
 		}
 	}
 	expected := fmt.Sprintf("3.%d.0 or older", d.to.Minor)
-	if d.to.Minor >= 6 {
+	if d.to.Follows(release.MembersFromDB) {
 		if d.m.HasDB() {
 			take(d.m.DB.Cluster.Version, d.atDB("cluster", "clusterVersion", d.m.DB.Cluster.Version, expected))
 		}
@@ -47,9 +48,9 @@ func (d *dir) clusterVersionSeen() (int, []check.Evidence) {
 	}
 	for _, e := range d.behind() {
 		switch {
-		case e.v2 != nil && e.v2.Path == "/0/version" && d.to.Minor < 7:
+		case e.v2 != nil && e.v2.Path == "/0/version" && d.to.Follows(release.V2Decoded):
 			take(e.v2.Val, d.atEntry(&e, "v2 "+e.v2.Method+" /0/version "+e.v2.Val, expected))
-		case e.version != "" && d.to.Minor >= 5:
+		case e.version != "" && d.to.Follows(release.ClusterRequests):
 			take(e.version, d.atEntry(&e, "cluster_version_set "+e.version, expected))
 		}
 	}
@@ -58,7 +59,7 @@ func (d *dir) clusterVersionSeen() (int, []check.Evidence) {
 
 // downgradeAllowed: a downgrade that the cluster has enabled lets the line below start.
 func (d *dir) downgradeAllowed(v int) bool {
-	if d.to.Minor < 5 || !d.m.HasDB() || !d.m.DB.Cluster.DowngradeEnabled {
+	if !d.to.Follows(release.ClusterRequests) || !d.m.HasDB() || !d.m.DB.Cluster.DowngradeEnabled {
 		return false
 	}
 	return minor(d.m.DB.Cluster.DowngradeTarget) == d.to.Minor && v == d.to.Minor+1
@@ -128,7 +129,7 @@ func (d *dir) readsBucket(b string) bool {
 	case "key", "lease", "authUsers", "authRoles", "alarm":
 		return true
 	case "members", "members_removed":
-		return d.to.Minor >= 6
+		return d.to.Follows(release.MembersFromDB)
 	}
 	return false
 }
@@ -140,11 +141,11 @@ other; 3.7 and later panic on every one they must read again. A raft snapshot ta
 or move the leader and wait). v2ToV3 in server/etcdserver/apply_v2.go (3.6); applyEntryNormal in server/etcdserver/server.go (3.7).`,
 	Run: func(d *dir) *verdict {
 		v := &verdict{server: "panic: unmarshal should never fail (proto: cannot parse invalid wire-format data)"}
-		if d.to.Minor == 6 {
+		if d.to.Follows(release.V2Decoded) {
 			v.server = "detected disallowed v2 WAL for stage --v2-deprecation=write-only"
 		}
 		for _, e := range d.behind() {
-			if e.v2 == nil || d.to.Minor == 6 && mapped(e.v2) {
+			if e.v2 == nil || d.to.Follows(release.V2Decoded) && mapped(e.v2) {
 				continue
 			}
 			v.evidence = append(v.evidence, d.atEntry(&e, "v2 "+e.v2.Method+" "+e.v2.Path, "no v2 request above the raft snapshot"))
@@ -261,7 +262,7 @@ func (d *dir) listedMembers() ([]dumplog.ID, string) {
 	var ids []dumplog.ID
 	where, changes := "", d.behind()
 	switch {
-	case d.to.Minor >= 6:
+	case d.to.Follows(release.MembersFromDB):
 		where, changes = "bucket members", d.executed()
 		ids = slices.Clone(d.m.Membership.Bucket)
 	case d.snap != nil && d.snap.V2 != nil:

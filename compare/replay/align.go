@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -79,7 +80,7 @@ func txnMayWrite(t *dumplog.TxnRequest, depth int) bool {
 		branches = branches[:1]
 	}
 	return slices.ContainsFunc(slices.Concat(branches...), func(op dumplog.RequestOp) bool {
-		return op.Put != nil || op.DeleteRange != nil || op.Txn != nil && (depth >= maxTxnDepth || txnMayWrite(op.Txn, depth+1))
+		return op.Put != nil || op.DeleteRange != nil || op.Txn != nil && (depth >= apply.MaxTxnDepth || txnMayWrite(op.Txn, depth+1))
 	})
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // newSim builds the starting state of one member, nil where it cannot be replayed. With a log from the first entry of a new cluster
@@ -14,9 +16,9 @@ import (
 func newSim(ctx context.Context, r *Result, pos int) *sim {
 	res := r.Members[pos]
 	m := res.Member
-	s := &sim{m: m, res: res, pos: pos, minor: m.Version.Minor, rev: 1, compact: -1, dbCompact: m.CompactRevision(),
-		keys: newKeyModel(), leases: map[int64]*leaseState{}, alarms: map[alarmKey]struct{}{}, touched: map[string]bool{},
-		auth: newAuthState(), baseKnown: true, kvKnown: true}
+	s := &sim{m: m, res: res, pos: pos, version: m.Version.Release(), rev: 1, compact: -1, dbCompact: m.CompactRevision(),
+		keys: newKeyModel(), leases: map[int64]*leaseState{}, alarms: apply.Alarms{}, touched: map[string]bool{},
+		auth: apply.NewAuth(m.Version.Release()), baseKnown: true, kvKnown: true}
 	if why := unfit(r, m.HasDB(), m.DB != nil && m.DB.KV != nil); why != "" {
 		res.Why = why
 		return nil
@@ -36,12 +38,12 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		s.arrive()
 		s.whole = s.whole && s.meet.index <= r.Last
 	}
-	if !fromStart && s.minor == stale35Minor && s.first == 1 && r.authBegan() {
+	if !fromStart && s.mayFollow(release.DefragLosesIndex) && s.first == 1 && r.authBegan() {
 		s.authFromLog(r)
 	}
-	s.plain = planAuth(behind(r.Survey.Auth, s.base), s.auth.clone())
+	s.plain = planAuth(behind(r.Survey.Auth, s.base), s.auth.Clone())
 	s.mayHold(r.Survey.beyond)
-	res.AuthKnown = s.auth.known
+	res.AuthKnown = s.auth.Known
 	res.AuthExpected, res.AuthExpectedMin = s.plain.at(m.AppliedMax), s.plain.at(m.AppliedMin)
 	s.authLater = behind(r.Survey.Auth, m.AppliedMax)
 	s.restarts = findRestarts(r.Survey, m.MemberID, fromStart, received(m))
@@ -150,13 +152,13 @@ func (s *sim) absorb(g *group) {
 // revision began where the log's auth entries, all taken as successful, lead to the one in the database; alarms are those of the end
 // as long as no entry changes them.
 func (s *sim) assumeBefore(r *Result) {
-	s.auth = authFromDB(&s.m.DB.Auth)
+	s.auth = authFromDB(&s.m.DB.Auth, s.version)
 	for _, l := range s.m.DB.Leases {
 		s.leases[int64(l.ID)] = &leaseState{ttl: l.TTL}
 	}
 	if s.alarmsUnsure = r.Survey.LastTouch["alarm"] > s.base; !s.alarmsUnsure {
 		for _, a := range s.m.DB.Alarms {
-			s.alarms[alarmKey{dumplog.ID(a.MemberID), a.Type}] = struct{}{}
+			s.alarms[apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}] = struct{}{}
 		}
 	}
 	n := uint64(0)
@@ -165,7 +167,7 @@ func (s *sim) assumeBefore(r *Result) {
 			n++
 		}
 	}
-	if s.auth.revision > n {
-		s.auth.revision -= n
+	if s.auth.Revision > n {
+		s.auth.Revision -= n
 	}
 }

@@ -3,7 +3,9 @@ package replay
 import (
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Behind counts what stands in the log between a member's consistent index and its newest raft snapshot, which a server can not
@@ -31,7 +33,7 @@ func (b *Behind) Harmless() bool {
 // only as long as nothing was effective are its predictions of use, and then the span is not harmless anyway.
 func (s *sim) behind(it *item, elsewhere bool) {
 	idx := it.entry.Index
-	if s.minor < 5 || idx > s.newestSnap {
+	if !s.follows(release.IndexWithEveryEntry) || idx > s.newestSnap {
 		return
 	}
 	b := s.res.Behind
@@ -65,7 +67,7 @@ func (s *sim) behind(it *item, elsewhere bool) {
 func (s *sim) idle(r *dumplog.Request) State {
 	switch {
 	case r.Alarm != nil:
-		_, on := s.alarms[alarmKey{r.Alarm.MemberID, r.Alarm.Alarm}]
+		_, on := s.alarms[apply.Alarm{Member: r.Alarm.MemberID, Type: r.Alarm.Alarm}]
 		if r.Alarm.Action == 0 || r.Alarm.Action == 1 && on {
 			return NoEffect
 		}
@@ -73,7 +75,7 @@ func (s *sim) idle(r *dumplog.Request) State {
 	case writesKeys(r.Kind):
 		return s.predict(r).state
 	case r.Kind.ChangesAuth():
-		if s.auth.known && s.auth.adminCheck(r) != ReasonNone {
+		if s.auth.Known && s.auth.AdminCheck(r) != ReasonNone {
 			return Refused
 		}
 		return Applied

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Where a log reaches back to the first entry of a cluster, but the database was compacted, the model first runs without records: what
@@ -78,7 +79,8 @@ func (s *sim) foreseeRevoke(it *item, p prediction) {
 // mayRepeat tells whether restarts executed auth entries twice: then the auth revision is not the one that the log gives, and what was
 // permitted at an entry is not certain.
 func (s *sim) mayRepeat() bool {
-	return s.auth.enabled && s.minor <= stale35Minor && s.m.DB.Auth.Revision != s.plain.at(s.m.AppliedMax)
+	once := s.follows(release.IndexWithAuth) && s.version.Has(release.DefragLosesIndex).Excluded()
+	return s.auth.Enabled && !once && s.m.DB.Auth.Revision != s.plain.at(s.m.AppliedMax)
 }
 
 // blur forgets the keys that an entry may have changed.

@@ -1,5 +1,9 @@
 package replay
 
+import (
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
 import "github.com/etcd-medic/etcd-medic/dumplog"
 
 // maxUncommitted bounds the kept requests above the commit index; a log rarely has more than a few of them.
@@ -23,7 +27,7 @@ func (s *Survey) noteBeyond(it *item, old bool) {
 
 // mayHold takes note of the entries above the commit index whose effect the member may hold.
 func (s *sim) mayHold(beyond []*dumplog.Request) {
-	if s.minor >= 5 {
+	if s.follows(release.IndexWithEveryEntry) {
 		return
 	}
 	for _, req := range beyond {

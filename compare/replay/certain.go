@@ -1,6 +1,10 @@
 package replay
 
-import "github.com/etcd-medic/etcd-medic/dumplog"
+import (
+	"github.com/etcd-medic/etcd-medic/dumplog"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+)
 
 // Where a log does not reach back to the first entry, some of what it says about keys below the compact revision is certain all the same:
 // a plain put writes in every state of the key space, and a key that no later entry names keeps its value.
@@ -34,7 +38,7 @@ func (s *sim) remember(it *item) {
 			delete(s.certain, string(op.DeleteRange.Key))
 		case op.DeleteRange != nil:
 			for k := range s.certain {
-				if inRange(k, op.DeleteRange.Key, op.DeleteRange.RangeEnd) {
+				if apply.InRange(k, op.DeleteRange.Key, op.DeleteRange.RangeEnd) {
 					delete(s.certain, k)
 				}
 			}

@@ -1,6 +1,9 @@
 package replay
 
-import "github.com/etcd-medic/etcd-medic/dumplog"
+import (
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
 
 // Beyond is an entry that took effect on a member although an inner operation of it lies beyond the rights of its user.
 type Beyond struct {
@@ -18,7 +21,7 @@ const maxBeyond = 1000
 // beyondRights files a transaction that was applied although the rules refuse an inner operation. While an alarm is on, servers up
 // to 3.5 check no permissions, so nothing is held against the user then.
 func (s *sim) beyondRights(it *item, p prediction) {
-	if p.sure || p.reason != ReasonPermission || it.req.Kind != dumplog.KindTxn || !s.auth.known || len(s.alarms) > 0 || len(s.res.Beyond) >= maxBeyond {
+	if p.sure || p.reason != ReasonPermission || it.req.Kind != dumplog.KindTxn || !s.auth.Known || len(s.alarms) > 0 || len(s.res.Beyond) >= maxBeyond {
 		return
 	}
 	for _, ops := range [][]dumplog.RequestOp{it.req.Txn.Success, it.req.Txn.Failure} {
@@ -35,9 +38,9 @@ func (s *sim) beyondRights(it *item, p prediction) {
 // innerDenied finds an operation that releases with the defect did not check: whatever a nested transaction does, and what a put in
 // a transaction reads or shares beside its own key.
 func (s *sim) innerDenied(h dumplog.Header, op dumplog.RequestOp, depth int) (key, how string) {
-	denied := func(k, end []byte, write bool) bool { return s.auth.check(h, k, end, write) == ReasonPermission }
+	denied := func(k, end []byte, write bool) bool { return s.auth.Check(h, k, end, write) == ReasonPermission }
 	switch {
-	case depth > maxTxnDepth:
+	case depth > apply.MaxTxnDepth:
 	case op.Txn != nil:
 		for _, ops := range [][]dumplog.RequestOp{op.Txn.Success, op.Txn.Failure} {
 			for _, inner := range ops {
@@ -84,7 +87,7 @@ func (s *sim) watchUsers(it *item, o Outcome) {
 		s.shutOpen = false
 		return
 	}
-	if !s.auth.enabled || !s.auth.known || !writesKeys(r.Kind) || r.Header.AuthRevision == 0 || s.auth.isRoot(r.Header.Username) {
+	if !s.auth.Enabled || !s.auth.Known || !writesKeys(r.Kind) || r.Header.AuthRevision == 0 || s.auth.IsRoot(r.Header.Username) {
 		return
 	}
 	if o.State == Missing && s.staleRefuses(r) {

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // finish holds the end state of the model against the small buckets and files the records that no entry explained.
@@ -40,7 +42,7 @@ func (s *sim) finish() {
 func (s *sim) keyAhead() {
 	r := s.res
 	switch {
-	case s.minor == 0 || s.minor >= 5 || r.Ahead != nil || s.saved <= s.m.AppliedMin || s.rev != s.m.CurrentRevision():
+	case !s.version.Known() || s.follows(release.IndexWithEveryEntry) || r.Ahead != nil || s.saved <= s.m.AppliedMin || s.rev != s.m.CurrentRevision():
 		return
 	case r.Counts[Missing]+r.Counts[Contradicted] > 0 || len(r.Extra)+len(r.Reruns) > 0:
 		return // the model and the database are not in step
@@ -74,13 +76,13 @@ func (s *sim) finishAuth() {
 	case have < lo:
 		s.res.Unexplained = have - lo
 	}
-	if !s.auth.known || s.touched["auth"] {
+	if !s.auth.Known || s.touched["auth"] {
 		return
 	}
 	s.finishUsers()
 	s.finishRoles()
-	if s.auth.enabled != db.Enabled {
-		s.diff("auth", "authEnabled", fmt.Sprint(s.auth.enabled), fmt.Sprint(db.Enabled))
+	if s.auth.Enabled != db.Enabled {
+		s.diff("auth", "authEnabled", fmt.Sprint(s.auth.Enabled), fmt.Sprint(db.Enabled))
 	}
 }
 
@@ -88,15 +90,15 @@ func (s *sim) finishUsers() {
 	seen := map[string]bool{}
 	for _, u := range s.m.DB.Auth.Users {
 		seen[u.Name] = true
-		want := s.auth.users[u.Name]
+		want := s.auth.Users[u.Name]
 		switch {
 		case want == nil:
 			s.diff("authUsers", u.Name, "absent", "present")
-		case !slices.Equal(want.roles, u.Roles):
-			s.diff("authUsers", u.Name, fmt.Sprintf("roles %v", want.roles), fmt.Sprintf("roles %v", u.Roles))
+		case !slices.Equal(want.Roles, u.Roles):
+			s.diff("authUsers", u.Name, fmt.Sprintf("roles %v", want.Roles), fmt.Sprintf("roles %v", u.Roles))
 		}
 	}
-	for _, name := range sortedKeys(s.auth.users) {
+	for _, name := range sortedKeys(s.auth.Users) {
 		if !seen[name] {
 			s.diff("authUsers", name, "present", "absent")
 		}
@@ -107,18 +109,18 @@ func (s *sim) finishRoles() {
 	seen := map[string]bool{}
 	for _, r := range s.m.DB.Auth.Roles {
 		seen[r.Name] = true
-		want, ok := s.auth.roles[r.Name]
+		want, ok := s.auth.Roles[r.Name]
 		if !ok {
 			s.diff("authRoles", r.Name, "absent", "present")
 			continue
 		}
 		var have []string
 		for _, p := range r.Perms {
-			have = append(have, perm{p.Type, string(p.Key), string(p.RangeEnd)}.text())
+			have = append(have, permText(apply.Permission{Type: p.Type, Key: string(p.Key), End: string(p.RangeEnd)}))
 		}
 		var expect []string
 		for _, p := range want {
-			expect = append(expect, p.text())
+			expect = append(expect, permText(p))
 		}
 		sort.Strings(have)
 		sort.Strings(expect)
@@ -126,14 +128,14 @@ func (s *sim) finishRoles() {
 			s.diff("authRoles", r.Name, fmt.Sprintf("%d permissions %q", len(expect), expect), fmt.Sprintf("%d permissions %q", len(have), have))
 		}
 	}
-	for _, name := range sortedKeys(s.auth.roles) {
+	for _, name := range sortedKeys(s.auth.Roles) {
 		if !seen[name] {
 			s.diff("authRoles", name, "present", "absent")
 		}
 	}
 }
 
-func (p perm) text() string { return fmt.Sprintf("%d %q %q", p.typ, p.key, p.end) }
+func permText(p apply.Permission) string { return fmt.Sprintf("%d %q %q", p.Type, p.Key, p.End) }
 
 // finishLeases compares lease IDs; TTLs legally differ (each server raises them to its own minimum).
 func (s *sim) finishLeases() {
@@ -161,22 +163,22 @@ func (s *sim) finishAlarms() {
 	if !s.baseKnown || s.touched["alarm"] {
 		return
 	}
-	have := map[alarmKey]bool{}
+	have := map[apply.Alarm]bool{}
 	for _, a := range s.m.DB.Alarms {
-		k := alarmKey{dumplog.ID(a.MemberID), a.Type}
+		k := apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}
 		have[k] = true
 		if _, ok := s.alarms[k]; !ok {
-			s.diff("alarm", k.text(), "absent", "present")
+			s.diff("alarm", alarmText(k), "absent", "present")
 		}
 	}
 	for k := range s.alarms {
 		if !have[k] {
-			s.diff("alarm", k.text(), "present", "absent")
+			s.diff("alarm", alarmText(k), "present", "absent")
 		}
 	}
 }
 
-func (k alarmKey) text() string { return evidence.AlarmName(k.typ) + " of " + k.member.String() }
+func alarmText(k apply.Alarm) string { return evidence.AlarmName(k.Type) + " of " + k.Member.String() }
 
 func sortedKeys[K interface{ ~string | ~int64 }, V any](m map[K]V) []K {
 	out := make([]K, 0, len(m))

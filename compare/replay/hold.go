@@ -85,7 +85,7 @@ func (s *sim) absent(it *item, p prediction) Outcome {
 // missing names the likely refusal when the member's auth revision ended above what the log gives, and with that much more would
 // have been above the header's here.
 func (s *sim) missing(it *item, p prediction) Outcome {
-	if h := it.req.Header; s.auth.enabled && h.AuthRevision > 0 && s.m.HasDB() {
+	if h := it.req.Header; s.auth.Enabled && h.AuthRevision > 0 && s.m.HasDB() {
 		log, have := s.plain.at(s.m.AppliedMax), s.m.DB.Auth.Revision
 		if own := s.plain.at(it.entry.Index) + have - min(log, have); have > log && h.AuthRevision < own {
 			return Outcome{State: Refused, Reason: ReasonOldAuth, AuthRevision: own, Detail: "inferred: the member's auth revision ended above what the log gives"}
@@ -100,9 +100,9 @@ func (s *sim) wouldApply(it *item) bool {
 	if !s.res.AuthKnown {
 		return false
 	}
-	raised := s.auth.revision
-	defer func() { s.auth.revision = raised }()
-	s.auth.revision = s.plain.at(it.entry.Index - 1)
+	raised := s.auth.Revision
+	defer func() { s.auth.Revision = raised }()
+	s.auth.Revision = s.plain.at(it.entry.Index - 1)
 	p := s.predict(it.req)
 	return p.sure && p.state == Applied && len(p.writes) > 0
 }
@@ -178,7 +178,7 @@ func (s *sim) against(it *item, p prediction, g *group) Outcome {
 	if p.sure {
 		o.Detail = fmt.Sprintf("applied although the rules say: %s %s", p.state, p.reason)
 	}
-	if p.reason == ReasonOldAuth {
+	if p.reason == ReasonOldAuth && p.rule == nil {
 		s.overrated(it.req.Header.AuthRevision)
 	}
 	return o

@@ -5,9 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // bench is a model over hand-made records of bucket key and a hand-made log.
@@ -21,8 +23,8 @@ type bench struct {
 func newBench(t *testing.T, minor int, compact int64, rows ...row) *bench {
 	t.Helper()
 	b := &bench{T: t}
-	b.sim = &sim{m: &evidence.Member{AppliedMin: 1000, AppliedMax: 1000}, res: &MemberResult{}, minor: minor, rev: 1, compact: -1, dbCompact: compact,
-		keys: newKeyModel(), leases: map[int64]*leaseState{}, alarms: map[alarmKey]struct{}{}, touched: map[string]bool{}, auth: newAuthState(),
+	b.sim = &sim{m: &evidence.Member{AppliedMin: 1000, AppliedMax: 1000}, res: &MemberResult{}, version: release.AnyOf(minor), rev: 1, compact: -1, dbCompact: compact,
+		keys: newKeyModel(), leases: map[int64]*leaseState{}, alarms: apply.Alarms{}, touched: map[string]bool{}, auth: apply.NewAuth(release.AnyOf(minor)),
 		baseKnown: true, kvKnown: true, met: true, cur: &cursor{rows: startPrefetch(slices.Values(rows))}}
 	t.Cleanup(b.sim.cur.stop)
 	return b
@@ -182,11 +184,58 @@ func TestLeases(t *testing.T) {
 
 func TestAlarms(t *testing.T) {
 	alarm := func(action int32) *dumplog.Request {
-		return &dumplog.Request{Kind: dumplog.KindAlarm, Alarm: &dumplog.AlarmRequest{Action: action, MemberID: 1, Alarm: alarmNoSpace}}
+		return &dumplog.Request{Kind: dumplog.KindAlarm, Alarm: &dumplog.AlarmRequest{Action: action, MemberID: 1, Alarm: apply.AlarmNoSpace}}
 	}
 	newBench(t, 6, -1, rec(2, 0, "a", "1"), tomb(3, 0, "a"), rec(4, 0, "b", "2")).
 		log(put("a", "1"), alarm(1), put("x", "1"), txn(nil, []dumplog.RequestOp{putOp("x", "1")}, nil), del("a", ""), alarm(2), put("b", "2")).
 		want("applied", "applied", "refused: NOSPACE alarm", "refused: NOSPACE alarm", "applied", "applied", "applied")
+}
+
+// rooted is auth that is on, with user and role root.
+func rooted() *apply.Auth {
+	a := apply.NewAuth(release.AnyOf(4))
+	a.Enabled, a.Users[apply.Root] = true, &apply.User{Roles: []string{apply.Root}}
+	return a
+}
+
+// TestRevokeByOldRoot: a lease that expired before auth was changed is revoked by root with the auth revision from then. Releases differ, so
+// the database decides, also where the next entry deletes another key.
+func TestRevokeByOldRoot(t *testing.T) {
+	by := func(r *dumplog.Request, rev uint64) *dumplog.Request {
+		r.Header = dumplog.Header{Username: apply.Root, AuthRevision: rev}
+		return r
+	}
+	grant := &dumplog.Request{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: 7, TTL: 60}}
+	leased := func() *dumplog.Request {
+		r := by(put("a", "v"), 17)
+		r.Put.Lease = 7
+		return r
+	}
+	revoke := func() *dumplog.Request {
+		return by(&dumplog.Request{Kind: dumplog.KindLeaseRevoke, LeaseRevoke: &dumplog.LeaseRevokeRequest{ID: 7}}, 16)
+	}
+	first := rec(2, 0, "a", "v")
+	first.lease = 7
+	for name, c := range map[string]struct {
+		version release.Version
+		rows    []row
+		want    string
+	}{
+		"unknown, applied": {release.AnyOf(4), []row{first, tomb(3, 0, "a"), rec(4, 0, "b", "v")}, "applied"},
+		"unknown, refused": {release.AnyOf(4), []row{first, rec(3, 0, "b", "v")}, "refused: old auth revision"},
+		"3.4.23":           {release.Exact(4, 23), []row{first, rec(3, 0, "b", "v")}, "refused: old auth revision"},
+		"3.5.10":           {release.Exact(5, 10), []row{first, tomb(3, 0, "a"), rec(4, 0, "b", "v")}, "applied"},
+		"3.5.10, missing":  {release.Exact(5, 10), []row{first, rec(3, 0, "b", "v")}, "missing"},
+	} {
+		b := newBench(t, 4, -1, c.rows...).log(grant, leased(), revoke(), by(put("b", "v"), 17))
+		b.sim.auth, b.sim.version = rooted(), c.version
+		b.sim.auth.Revision, b.sim.auth.Version = 17, c.version
+		t.Log(name)
+		b.want("applied", "applied", c.want, "applied")
+		if b.sim.auth.Revision != 17 {
+			t.Errorf("%s: the auth revision is taken for %d", name, b.sim.auth.Revision)
+		}
+	}
 }
 
 // TestOldAuthRevision: a write stamped below the member's auth revision is refused; when it stands in the database after all,
@@ -198,16 +247,16 @@ func TestOldAuthRevision(t *testing.T) {
 		return r
 	}
 	b := newBench(t, 4, -1, rec(2, 0, "b", "v"), rec(3, 0, "d", "v")).log(stamped("a", 12), stamped("b", 17), stamped("c", 16), stamped("d", 17))
-	b.sim.auth = rooted(t)
-	b.sim.auth.revision = 17
+	b.sim.auth = rooted()
+	b.sim.auth.Revision = 17
 	b.want("refused: old auth revision", "applied", "refused: old auth revision", "applied")
 
 	b = newBench(t, 4, -1, rec(2, 0, "a", "v"), rec(3, 0, "b", "v")).log(stamped("a", 12), stamped("b", 12))
-	b.sim.auth = rooted(t)
-	b.sim.auth.revision = 17
+	b.sim.auth = rooted()
+	b.sim.auth.Revision = 17
 	b.sim.res.Jumps = []Jump{{Extra: 9}}
 	b.want("applied", "applied")
-	if got := fmt.Sprint(b.sim.auth.revision, b.sim.res.Jumps[0].Extra); got != "12 4" {
+	if got := fmt.Sprint(b.sim.auth.Revision, b.sim.res.Jumps[0].Extra); got != "12 4" {
 		t.Errorf("auth revision and rise %s, want 12 4", got)
 	}
 }

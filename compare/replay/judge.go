@@ -1,6 +1,9 @@
 package replay
 
-import "github.com/etcd-medic/etcd-medic/dumplog"
+import (
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
 
 // judge keeps the event when members ended differently or one ended illegally, and counts who lacks what.
 func (w *walker) judge(it *item, ev *Event) {
@@ -170,7 +173,7 @@ func keysOf(r *dumplog.Request) []string {
 				add(op.Put.Key)
 			case op.DeleteRange != nil:
 				add(op.DeleteRange.Key)
-			case op.Txn != nil && depth < maxTxnDepth:
+			case op.Txn != nil && depth < apply.MaxTxnDepth:
 				ops(op.Txn.Success, depth+1)
 				ops(op.Txn.Failure, depth+1)
 			}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // restart is a start of the member after its first one. Up to 3.3.20 and 3.4.7 meta/consistent_index reached the disk only
@@ -26,11 +28,11 @@ type authPlan struct {
 }
 
 // planAuth applies the auth entries once each, starting from state.
-func planAuth(entries []AuthEntry, state *authState) *authPlan {
-	p := &authPlan{start: state.revision}
+func planAuth(entries []AuthEntry, state *apply.Auth) *authPlan {
+	p := &authPlan{start: state.Revision}
 	for _, e := range entries {
-		state.apply(e.Req)
-		p.index, p.after = append(p.index, e.Index), append(p.after, state.revision)
+		state.Apply(e.Req)
+		p.index, p.after = append(p.index, e.Index), append(p.after, state.Revision)
 	}
 	return p
 }
@@ -46,9 +48,6 @@ func (p *authPlan) at(index uint64) uint64 {
 	}
 	return rev
 }
-
-// lastReplayMinor is the last minor in which a restart could apply auth entries twice (fixed in 3.3.21, 3.4.8, 3.5.0).
-const lastReplayMinor = 4
 
 // restart is called before every entry; at a publish entry of this member it settles the jump of that restart.
 func (s *sim) restart(idx uint64) {
@@ -75,9 +74,9 @@ func (s *sim) earlyJump(it *item) bool {
 		if r.done || r.index <= idx || r.from >= idx {
 			continue
 		}
-		before := s.auth.revision
+		before := s.auth.Revision
 		s.jump(r, idx)
-		return s.auth.revision > before
+		return s.auth.Revision > before
 	}
 	return false
 }
@@ -89,10 +88,10 @@ func (s *sim) jump(r *restart, idx uint64) {
 	switch {
 	case !s.m.HasDB():
 		return
-	case s.minor == stale35Minor:
+	case s.mayFollow(release.DefragLosesIndex):
 		s.jump35(r, idx)
 		return
-	case s.minor > lastReplayMinor:
+	case s.follows(release.IndexWithAuth):
 		return
 	}
 	possible, entries, state := s.reapply()
@@ -104,7 +103,7 @@ func (s *sim) jump(r *restart, idx uint64) {
 		return
 	}
 	if r.received {
-		s.auth.revision += uint64(need)
+		s.auth.Revision += uint64(need)
 		s.res.Jumps = append(s.res.Jumps, Jump{Index: idx, Snapshot: r.index, Extra: uint64(need), Possible: possible})
 		return
 	}
@@ -112,17 +111,17 @@ func (s *sim) jump(r *restart, idx uint64) {
 	if len(s.authSeen) > 0 {
 		j.From, j.To = s.authSeen[0].Index, s.authSeen[len(s.authSeen)-1].Index
 	}
-	revision := s.auth.revision + j.Extra
+	revision := s.auth.Revision + j.Extra
 	if j.Extra == possible {
 		// Only a complete repetition tells what the users and roles look like afterwards.
 		s.auth = state
 	}
-	s.auth.revision = revision
+	s.auth.Revision = revision
 	s.res.Jumps = append(s.res.Jumps, j)
 }
 
 // reapply executes the auth entries behind the saved index once more on a copy and counts those that raise the revision.
-func (s *sim) reapply() (possible uint64, entries []uint64, state *authState) {
+func (s *sim) reapply() (possible uint64, entries []uint64, state *apply.Auth) {
 	return s.again(s.authSeen)
 }
 
@@ -185,14 +184,14 @@ func (s *sim) stamped(after, until uint64) (risen int64, seen bool) {
 // overrated takes back what was ascribed to the last restart when the member applies an entry that its modelled auth revision
 // would have refused: the rest belongs to a later restart.
 func (s *sim) overrated(really uint64) {
-	if n := len(s.res.Jumps); n > 0 && really < s.auth.revision {
+	if n := len(s.res.Jumps); n > 0 && really < s.auth.Revision {
 		j := &s.res.Jumps[n-1]
-		j.Extra -= min(j.Extra, s.auth.revision-really)
+		j.Extra -= min(j.Extra, s.auth.Revision-really)
 		if j.Extra == 0 {
 			s.res.Jumps = s.res.Jumps[:n-1]
 		}
 	}
-	s.auth.revision = really
+	s.auth.Revision = really
 }
 
 // findRestarts lists the starts of the member after its first, and the snapshots that bridge gaps of its own log.

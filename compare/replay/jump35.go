@@ -1,19 +1,21 @@
 package replay
 
-import "github.com/etcd-medic/etcd-medic/dumplog"
+import (
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/release"
+)
 
-// stale35Minor is the minor in which a restart can repeat entries of every kind: 3.5.0 to 3.5.5, where a defragmentation stored data
-// without the consistent index, and 3.5.0 to 3.5.2, where meta/term could freeze it (server/storage/backend, cindex).
-const stale35Minor = 5
+import "github.com/etcd-medic/etcd-medic/dumplog"
 
 // maxSuffix bounds how many auth entries before a restart are tried.
 const maxSuffix = 512
 
-// jump35 ascribes a rise of the auth revision to a restart of 3.5 that executed the last entries before it again. Which index had
+// jump35 is for releases in which a restart can repeat entries of every kind: those where a defragmentation loses the index
+// (release.DefragLosesIndex), and among them those where meta/term could freeze it (release.IndexNeedsTerm). It ascribes a rise of the auth revision to a restart of 3.5 that executed the last entries before it again. Which index had
 // been stored is not known, so the shortest stretch of auth entries before the restart is taken whose repetition gives exactly the
 // rise that was observed.
 func (s *sim) jump35(r *restart, idx uint64) {
-	if r.received || len(s.authAll) == 0 || !s.auth.known {
+	if r.received || len(s.authAll) == 0 || !s.auth.Known {
 		return
 	}
 	s.strayed = s.strayed || s.m.DB.Auth.Revision > s.plain.at(s.m.AppliedMax)
@@ -28,7 +30,7 @@ func (s *sim) jump35(r *restart, idx uint64) {
 		if raised != uint64(need) {
 			continue
 		}
-		state.revision = s.auth.revision + raised
+		state.Revision = s.auth.Revision + raised
 		s.auth = state
 		s.res.Jumps = append(s.res.Jumps, Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: raised, Possible: raised,
 			Entries: entries, From: tail[i].Index, To: tail[len(tail)-1].Index})
@@ -37,10 +39,10 @@ func (s *sim) jump35(r *restart, idx uint64) {
 }
 
 // again executes auth entries once more on a copy and counts those that raise the revision.
-func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *authState) {
-	state = s.auth.clone()
+func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *apply.Auth) {
+	state = s.auth.Clone()
 	for _, e := range list {
-		if effective, _ := state.apply(e.Req); effective {
+		if effective, _ := state.Apply(e.Req); effective {
 			raised++
 			entries = append(entries, e.Index)
 		}
@@ -51,15 +53,15 @@ func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *a
 // authAhead explains an auth revision that is too high by auth entries above the consistent index: 3.5.0 to 3.5.5 could store data and
 // not its index. The model then takes them in, so that users and roles are held against what the database holds.
 func (s *sim) authAhead(more uint64) bool {
-	if s.minor != stale35Minor || !s.auth.known {
+	if !s.mayFollow(release.DefragLosesIndex) || !s.auth.Known {
 		return false
 	}
-	state := s.auth.clone()
+	state := s.auth.Clone()
 	for i, e := range s.authLater {
 		if i >= maxSuffix {
 			break
 		}
-		if state.apply(e.Req); state.revision == s.auth.revision+more {
+		if state.Apply(e.Req); state.Revision == s.auth.Revision+more {
 			s.res.AuthAhead = &Stretch{From: s.authLater[0].Index, To: e.Index}
 			s.auth = state
 			return true
@@ -90,12 +92,12 @@ func (r *Result) authBegan() bool {
 
 // authFromLog makes the model's users and roles what the log makes of none, up to where its keys begin.
 func (s *sim) authFromLog(r *Result) {
-	s.auth = newAuthState()
+	s.auth = apply.NewAuth(s.version)
 	for _, e := range r.Survey.Auth {
 		if e.Index > s.base {
 			break
 		}
-		s.auth.apply(e.Req)
+		s.auth.Apply(e.Req)
 		s.authAll = append(s.authAll, e)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/google/btree"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
@@ -66,7 +67,7 @@ func (k *keyModel) ascend(key, end []byte, fn func(*keyState) bool) {
 		return
 	}
 	k.tree.AscendGreaterOrEqual(&keyState{key: string(key)}, func(s *keyState) bool {
-		return inRange(s.key, key, end) && fn(s)
+		return apply.InRange(s.key, key, end) && fn(s)
 	})
 }
 

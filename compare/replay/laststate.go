@@ -3,12 +3,13 @@ package replay
 import (
 	"encoding/base64"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // lastStates is what the log last says of state that no key shows: alarms, passwords, and whether auth was on where a request was proposed.
 type lastStates struct {
-	alarms    map[alarmKey]AlarmState
+	alarms    map[apply.Alarm]AlarmState
 	passwords map[string][]PasswordSet
 	stamped   map[dumplog.ID]uint64
 	switches  []AuthSwitch
@@ -46,7 +47,7 @@ const (
 )
 
 func newLastStates() *lastStates {
-	return &lastStates{alarms: map[alarmKey]AlarmState{}, passwords: map[string][]PasswordSet{}, stamped: map[dumplog.ID]uint64{}}
+	return &lastStates{alarms: map[apply.Alarm]AlarmState{}, passwords: map[string][]PasswordSet{}, stamped: map[dumplog.ID]uint64{}}
 }
 
 func (s *Survey) noteState(index uint64, r *dumplog.Request) {
@@ -58,13 +59,13 @@ func (s *Survey) noteState(index uint64, r *dumplog.Request) {
 	}
 	switch {
 	case r.Alarm != nil && r.Alarm.Action != 0:
-		k := alarmKey{r.Alarm.MemberID, r.Alarm.Alarm}
+		k := apply.Alarm{Member: r.Alarm.MemberID, Type: r.Alarm.Alarm}
 		if _, ok := t.alarms[k]; ok || len(t.alarms) < maxUsersKept {
-			t.alarms[k] = AlarmState{Member: k.member, Type: k.typ, Index: index, Raised: r.Alarm.Action == 1}
+			t.alarms[k] = AlarmState{Member: k.Member, Type: k.Type, Index: index, Raised: r.Alarm.Action == 1}
 		}
 	case r.Kind == dumplog.KindAuthEnable, r.Kind == dumplog.KindAuthDisable:
 		if len(t.switches) < maxSwitches {
-			t.switches = append(t.switches, AuthSwitch{Index: index, On: r.Kind == dumplog.KindAuthEnable, ByRoot: r.Header.Username == rootName})
+			t.switches = append(t.switches, AuthSwitch{Index: index, On: r.Kind == dumplog.KindAuthEnable, ByRoot: r.Header.Username == apply.Root})
 		}
 	case r.Auth != nil && (r.Kind == dumplog.KindAuthUserAdd || r.Kind == dumplog.KindAuthUserChangePassword):
 		t.password(index, r)
@@ -77,7 +78,7 @@ func (t *lastStates) password(index uint64, r *dumplog.Request) {
 	if !ok && len(t.passwords) >= maxUsersKept {
 		return
 	}
-	p := PasswordSet{Index: index, Add: r.Kind == dumplog.KindAuthUserAdd, ByRoot: r.Header.Username == rootName}
+	p := PasswordSet{Index: index, Add: r.Kind == dumplog.KindAuthUserAdd, ByRoot: r.Header.Username == apply.Root}
 	if a.HashedPassword != "" {
 		if b, err := base64.StdEncoding.DecodeString(a.HashedPassword); err == nil {
 			p.Hash = b

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // leaseState is a lease of the model: TTLs in seconds as the log asks for them.
@@ -74,7 +75,7 @@ type leaseOp struct {
 
 // noteLeaseOp keeps an operation that a restart would repeat.
 func (s *sim) noteLeaseOp(it *item, id int64) {
-	if s.minor <= lastReplayMinor && len(s.leaseSeen) < maxLeaseOps {
+	if !s.follows(release.IndexWithEveryEntry) && len(s.leaseSeen) < maxLeaseOps {
 		s.leaseSeen = append(s.leaseSeen, leaseOp{id, it.entry.Index})
 	}
 }
@@ -209,12 +210,10 @@ func (s *sim) couldHaveWritten(r *dumplog.Request, g *group) bool {
 	return len(g.records) == len(keys)
 }
 
-// lastForgetfulMinor is the last minor with releases that did not load leases with a negative ID at a start (fixed in 3.4.20 and
-// 3.5.3; server/lease/lessor.go, initAndRecover).
-const lastForgetfulMinor = 5
-
 // mayHaveForgotten tells whether the server may not have known a lease that its database holds; the database then decides.
-func (s *sim) mayHaveForgotten(lease int64) bool { return lease < 0 && s.minor <= lastForgetfulMinor }
+func (s *sim) mayHaveForgotten(lease int64) bool {
+	return lease < 0 && !s.follows(release.LeasesOfAllIDs)
+}
 
 // deletedAt lists the keys of the group if it is that revision.
 func (g *group) deletedAt(rev int64) []string {

@@ -5,15 +5,17 @@ import (
 	"errors"
 	"math"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // MachineOptions say how a Machine executes.
 type MachineOptions struct {
-	// Minor is the 3.x minor of the servers whose rules apply.
-	Minor int
+	// Version is that of the servers whose rules apply.
+	Version release.Version
 	// Single is true for a cluster of one member: there the member that applies is always the one with the waiting client.
 	Single bool
 	// Values fetches the value of a key's record; ok is false when it can not be had. Compares for greater and less need it.
@@ -39,9 +41,9 @@ type Change struct {
 
 // NewMachine reads the state to start from out of a database, which must be sound; nil is the empty state of a new cluster.
 func NewMachine(ctx context.Context, db *dumpdb.DB, o MachineOptions) (*Machine, error) {
-	s := &sim{m: &evidence.Member{AppliedMin: math.MaxUint64}, minor: o.Minor, rev: 1, compact: -1, keys: newKeyModel(), leases: map[int64]*leaseState{},
-		alarms: map[alarmKey]struct{}{}, touched: map[string]bool{}, auth: newAuthState(), baseKnown: true, kvKnown: true,
-		values: o.Values, strips: o.Minor < 7 && !o.Single}
+	s := &sim{m: &evidence.Member{AppliedMin: math.MaxUint64}, version: o.Version, rev: 1, compact: -1, keys: newKeyModel(), leases: map[int64]*leaseState{},
+		alarms: apply.Alarms{}, touched: map[string]bool{}, auth: apply.NewAuth(o.Version), baseKnown: true, kvKnown: true,
+		values: o.Values, single: o.Single, strips: !o.Version.Has(release.TxnRangesKept).Certain() && !o.Single}
 	m := &Machine{s}
 	if db == nil {
 		return m, nil
@@ -53,14 +55,14 @@ func NewMachine(ctx context.Context, db *dumpdb.DB, o MachineOptions) (*Machine,
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
-	s.auth = authFromDB(&auth)
-	s.auth.known = true
-	s.auth.revision = max(s.auth.revision, 1)
+	s.auth = authFromDB(&auth, o.Version)
+	s.auth.Known = true
+	s.auth.Revision = max(s.auth.Revision, 1)
 	for _, l := range leases {
 		s.leases[int64(l.ID)] = &leaseState{ttl: l.TTL}
 	}
 	for _, a := range alarms {
-		s.alarms[alarmKey{dumplog.ID(a.MemberID), a.Type}] = struct{}{}
+		s.alarms[apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}] = struct{}{}
 	}
 	s.compact = meta.CompactRev()
 	s.rev = max(s.rev, s.compact)
@@ -135,44 +137,24 @@ func (m *Machine) write(ws []write) []Change {
 // small executes what changes the small buckets.
 func (m *Machine) small(it *item) Outcome {
 	r := it.req
-	if a := r.Alarm; a != nil {
-		return m.alarm(it)
+	if r.Alarm != nil {
+		if m.s.alarms.Apply(r.Alarm) {
+			return Outcome{State: Applied}
+		}
+		return Outcome{State: NoEffect}
 	}
 	if !r.Kind.ChangesAuth() {
 		return m.s.other(it)
 	}
-	if m.badRange(r) {
-		return Outcome{State: Refused, Reason: ReasonInvalid}
-	}
-	wasOn := m.s.auth.enabled
-	effective, reason := m.s.auth.apply(r)
+	wasOn := m.s.auth.Enabled
+	effective, reason := m.s.auth.Apply(r)
 	switch {
 	case reason != ReasonNone:
 		return Outcome{State: Refused, Reason: reason}
-	case effective || m.s.auth.enabled != wasOn:
+	case effective || m.s.auth.Enabled != wasOn:
 		return Outcome{State: Applied}
 	}
 	return Outcome{State: NoEffect}
-}
-
-// alarm: raising one that is on and clearing one that is off change nothing (server/etcdserver/api/v3alarm).
-func (m *Machine) alarm(it *item) Outcome {
-	a := it.req.Alarm
-	_, on := m.s.alarms[alarmKey{a.MemberID, a.Alarm}]
-	if a.Action == 1 && (on || a.Alarm == 0) || a.Action == 2 && !on || a.Action == 0 {
-		return Outcome{State: NoEffect}
-	}
-	m.s.alarm(it)
-	return Outcome{State: Applied}
-}
-
-// badRange: a permission whose range is empty is refused from 3.6 on, and by the newer patch releases of 3.4 and 3.5.
-func (m *Machine) badRange(r *dumplog.Request) bool {
-	if r.Kind != dumplog.KindAuthRoleGrantPermission || r.Auth == nil || r.Auth.Perm == nil || m.s.minor < 6 {
-		return false
-	}
-	k, end := string(r.Auth.Perm.Key), string(r.Auth.Perm.RangeEnd)
-	return end != "" && end != "\x00" && k >= end
 }
 
 // Key returns the hash of a live key's value and its lease; ok is false when there is no such key.

@@ -3,28 +3,30 @@ package replay
 import (
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // AuthRevision is the auth revision of the state.
-func (m *Machine) AuthRevision() uint64 { return m.s.auth.revision }
+func (m *Machine) AuthRevision() uint64 { return m.s.auth.Revision }
 
 // AuthEnabled tells whether auth is on.
-func (m *Machine) AuthEnabled() bool { return m.s.auth.enabled }
+func (m *Machine) AuthEnabled() bool { return m.s.auth.Enabled }
 
 // User returns a user as bucket authUsers holds it; ok is false when there is none.
 func (m *Machine) User(name string) (u dumpdb.User, ok bool) {
-	have := m.s.auth.users[name]
+	have := m.s.auth.Users[name]
 	if have == nil {
 		return u, false
 	}
-	return dumpdb.User{Name: name, Password: have.password, Roles: slices.Clone(have.roles), HasOptions: have.options || have.noPassword, NoPassword: have.noPassword}, true
+	return dumpdb.User{Name: name, Password: have.Password, Roles: slices.Clone(have.Roles), HasOptions: have.Options || have.NoPassword, NoPassword: have.NoPassword}, true
 }
 
 // UsersWith lists the users that have a role.
 func (m *Machine) UsersWith(role string) (names []string) {
-	for _, n := range sortedKeys(m.s.auth.users) {
-		if slices.Contains(m.s.auth.users[n].roles, role) {
+	for _, n := range sortedKeys(m.s.auth.Users) {
+		if slices.Contains(m.s.auth.Users[n].Roles, role) {
 			names = append(names, n)
 		}
 	}
@@ -34,20 +36,20 @@ func (m *Machine) UsersWith(role string) (names []string) {
 // SetPassword stores the hash of a user's password, which the rules have no use for; options tells whether the record of a user added
 // now carries options, as it does from 3.5 on.
 func (m *Machine) SetPassword(name string, hash []byte, options bool) {
-	if u := m.s.auth.users[name]; u != nil {
-		u.password, u.options = hash, options
+	if u := m.s.auth.Users[name]; u != nil {
+		u.Password, u.Options = hash, options
 	}
 }
 
 // Role returns a role as bucket authRoles holds it; ok is false when there is none.
 func (m *Machine) Role(name string) (r dumpdb.Role, ok bool) {
-	perms, ok := m.s.auth.roles[name]
+	perms, ok := m.s.auth.Roles[name]
 	if !ok {
 		return r, false
 	}
 	r.Name = name
 	for _, p := range perms {
-		r.Perms = append(r.Perms, dumpdb.Permission{Type: p.typ, Key: []byte(p.key), RangeEnd: []byte(p.end)})
+		r.Perms = append(r.Perms, dumpdb.Permission{Type: p.Type, Key: []byte(p.Key), RangeEnd: []byte(p.End)})
 	}
 	return r, true
 }
@@ -59,4 +61,21 @@ func (m *Machine) LeaseTTL(id int64) (ttl int64, ok bool) {
 		return 0, false
 	}
 	return l.ttl, true
+}
+
+// authFromDB takes the state from a database, for logs that do not reach back to the first entry.
+func authFromDB(a *dumpdb.Auth, v release.Version) *apply.Auth {
+	s := apply.NewAuth(v)
+	s.Known = false
+	s.Enabled, s.Revision = a.Enabled, a.Revision
+	for _, u := range a.Users {
+		s.Users[u.Name] = &apply.User{Roles: slices.Clone(u.Roles), NoPassword: u.NoPassword, Password: slices.Clone(u.Password), Options: u.HasOptions}
+	}
+	for _, r := range a.Roles {
+		s.Roles[r.Name] = []apply.Permission{}
+		for _, p := range r.Perms {
+			s.Roles[r.Name] = append(s.Roles[r.Name], apply.Permission{Type: p.Type, Key: string(p.Key), End: string(p.RangeEnd)})
+		}
+	}
+	return s
 }

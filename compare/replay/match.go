@@ -5,6 +5,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -71,7 +72,7 @@ func couldTxn(t *dumplog.TxnRequest, recs []record, depth int) bool {
 
 // eatOps takes the records that the operations would write off the front.
 func eatOps(ops []dumplog.RequestOp, recs []record, depth int) ([]record, bool) {
-	if depth > maxTxnDepth {
+	if depth > apply.MaxTxnDepth {
 		return recs, false
 	}
 	for _, op := range ops {
@@ -107,7 +108,7 @@ func eatPut(p *dumplog.PutRequest, recs []record) ([]record, bool) {
 }
 
 func eatDelete(d *dumplog.DeleteRangeRequest, recs []record) []record {
-	for len(recs) > 0 && recs[0].del && inRange(recs[0].key, d.Key, d.RangeEnd) {
+	for len(recs) > 0 && recs[0].del && apply.InRange(recs[0].key, d.Key, d.RangeEnd) {
 		recs = recs[1:]
 	}
 	return recs

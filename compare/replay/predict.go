@@ -3,8 +3,10 @@ package replay
 import (
 	"sort"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // prediction is what the rules say an entry does on one member.
@@ -15,6 +17,10 @@ type prediction struct {
 	// sure is false where the outcome depends on something the log does not tell (section "what can not be derived"):
 	// the database then decides without being contradicted.
 	sure bool
+	// plain is true for a refusal by a permission rule on which all releases agree that the member may run.
+	plain bool
+	// rule is the rule that decides the outcome and that only some of the possible releases have; nil when there is none.
+	rule *release.Rule
 	// touches is false for requests that never write a key record.
 	touches bool
 }
@@ -37,13 +43,11 @@ func (s *sim) predict(r *dumplog.Request) prediction {
 
 func (s *sim) predictPut(r *dumplog.Request) prediction {
 	p := prediction{touches: true, sure: true, state: Applied}
-	if reason := s.alarmed(r); reason != ReasonNone {
-		p.state, p.reason, p.sure = Refused, reason, s.alarmSure()
-		return p
+	if v := s.alarms.Check(s.version, r); v.Refused() {
+		return p.alarmed(v, s.alarmSure())
 	}
-	if reason := s.putPermission(r.Header, r.Put); reason != ReasonNone {
-		p.state, p.reason, p.sure = Refused, reason, s.authSure(reason)
-		return p
+	if v := s.rights().Put(r.Header, r.Put); v.Refused() {
+		return p.refused(v, s.authSure(v.Reason))
 	}
 	w, reason, sure := s.evalPut(r.Put)
 	p.sure = sure && s.rightsSure(r.Header) && !s.alarmsUnsure
@@ -86,17 +90,11 @@ func (s *sim) evalPut(put *dumplog.PutRequest) (write, Reason, bool) {
 func (s *sim) predictDelete(r *dumplog.Request) prediction {
 	p := prediction{touches: true, sure: s.kvKnown && s.rightsSure(r.Header) && !s.alarmsUnsure, state: Applied}
 	d := r.DeleteRange
-	if reason := s.corrupt(); reason != ReasonNone {
-		p.state, p.reason, p.sure = Refused, reason, s.alarmSure()
-		return p
+	if v := s.alarms.Check(s.version, r); v.Refused() {
+		return p.alarmed(v, s.alarmSure())
 	}
-	reason := s.auth.check(r.Header, d.Key, d.RangeEnd, true)
-	if reason == ReasonNone && d.PrevKV {
-		reason = s.auth.check(r.Header, d.Key, d.RangeEnd, false)
-	}
-	if reason != ReasonNone {
-		p.state, p.reason, p.sure = Refused, reason, s.authSure(reason)
-		return p
+	if v := s.rights().Delete(r.Header, d); v.Refused() {
+		return p.refused(v, s.authSure(v.Reason))
 	}
 	s.keys.ascend(d.Key, d.RangeEnd, func(k *keyState) bool {
 		p.sure = p.sure && !k.unsure
@@ -113,126 +111,78 @@ func (s *sim) predictDelete(r *dumplog.Request) prediction {
 func (s *sim) predictRevoke(r *dumplog.Request) prediction {
 	id := r.LeaseRevoke.ID
 	p := prediction{touches: true, sure: s.baseKnown && s.kvKnown && s.keys.unsure == 0 && !s.mayHaveForgotten(id), state: Applied}
-	if reason := s.corrupt(); reason != ReasonNone {
-		p.state, p.reason, p.sure = Refused, reason, s.alarmSure()
-		return p
+	if v := s.alarms.Check(s.version, r); v.Refused() {
+		return p.alarmed(v, s.alarmSure())
 	}
-	var keys []string
-	for k := range s.keys.byLease[id] {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	if reason, sure := s.leasePermission(r.Header, keys); reason != ReasonNone {
-		p.state, p.reason, p.sure = Refused, reason, sure
-		return p
+	if v := s.rights().Revoke(r.Header, id); v.Refused() {
+		return p.refused(v, s.authSure(v.Reason))
 	}
 	if s.leases[id] == nil && s.baseKnown {
 		p.state, p.reason = Refused, ReasonLease
 		return p
 	}
-	for _, k := range keys {
+	for _, k := range s.keysOf(id) {
 		p.writes = append(p.writes, write{key: k, del: true})
 	}
 	return p
 }
 
-// putPermission checks the key, and every other key of the lease the put attaches to (server/etcdserver/apply_auth.go).
-func (s *sim) putPermission(h dumplog.Header, put *dumplog.PutRequest) Reason {
-	if reason := s.auth.check(h, put.Key, nil, true); reason != ReasonNone {
-		return reason
-	}
-	if put.Lease != 0 {
-		for k := range s.keys.byLease[put.Lease] {
-			if reason := s.auth.check(h, []byte(k), nil, true); reason != ReasonNone {
-				return reason
-			}
-		}
-	}
-	if put.PrevKV {
-		return s.auth.check(h, put.Key, nil, false)
-	}
-	return ReasonNone
+// refused is the prediction of a request that the permission rules refuse.
+func (p prediction) refused(v apply.Verdict, sure bool) prediction {
+	p.state, p.reason, p.rule, p.sure, p.plain = Refused, v.Reason, v.Rule, sure && v.Rule == nil, v.Rule == nil
+	return p
 }
 
-// leasePermission: a revoke needs write permission on every key of the lease. Root passes unseen from 3.4.27 and 3.5.10
-// on; before, a stale auth revision rejected even root, so for root the database decides.
-func (s *sim) leasePermission(h dumplog.Header, keys []string) (Reason, bool) {
-	for _, k := range keys {
-		reason := s.auth.check(h, []byte(k), nil, true)
-		if reason == ReasonNone {
-			continue
-		}
-		if s.auth.isRoot(h.Username) || h.Username == rootName {
-			return ReasonNone, true
-		}
-		return reason, false
-	}
-	return ReasonNone, true
+// alarmed is the prediction of a request that an alarm refuses.
+func (p prediction) alarmed(v apply.Verdict, sure bool) prediction {
+	p.state, p.reason, p.rule, p.sure = Refused, v.Reason, v.Rule, sure && v.Rule == nil
+	return p
 }
 
-// alarmed: NOSPACE rejects puts, lease grants and transactions that cost space; CORRUPT rejects everything.
-func (s *sim) alarmed(r *dumplog.Request) Reason {
-	if reason := s.corrupt(); reason != ReasonNone {
-		return reason
-	}
-	if s.alarmOn(alarmNoSpace) && (r.Put != nil || r.LeaseGrant != nil || r.Txn != nil && s.cost(r.Txn) > 0) {
-		return ReasonNoSpace
-	}
-	return ReasonNone
+// rights are the permission rules on the member's state.
+func (s *sim) rights() *apply.Rights {
+	return &apply.Rights{Auth: s.auth, KeysOf: s.keysOf, KeepsRanges: s.keepsRanges()}
 }
 
-func (s *sim) corrupt() Reason {
-	if s.alarmOn(alarmCorrupt) {
-		return ReasonCorrupt
+// keepsRanges tells whether the member checks the ranges of a transaction: all releases do where the client waits, as that of a single
+// member does, newer ones everywhere.
+func (s *sim) keepsRanges() release.Answer {
+	switch {
+	case s.follows(release.TxnRangesKept) || s.single:
+		return release.Yes
+	case s.strips:
+		return release.No
 	}
-	return ReasonNone
+	return release.Unknown
 }
 
-const (
-	alarmNoSpace = 1
-	alarmCorrupt = 2
-)
-
-func (s *sim) alarmOn(t int32) bool {
-	for a := range s.alarms {
-		if a.typ == t {
-			return true
-		}
+// keysOf lists the keys of a lease in order.
+func (s *sim) keysOf(lease int64) []string {
+	keys := make([]string, 0, len(s.keys.byLease[lease]))
+	for k := range s.keys.byLease[lease] {
+		keys = append(keys, k)
 	}
-	return false
+	sort.Strings(keys)
+	return keys
 }
 
 // alarmSure: up to 3.5 the wrappers of a running server change when an alarm is raised or cleared, and clearing one of two
 // lifts both until the next start, so with two kinds raised the database decides.
 func (s *sim) alarmSure() bool {
-	return s.baseKnown && !(s.alarmOn(alarmNoSpace) && s.alarmOn(alarmCorrupt))
+	return s.baseKnown && !(s.alarms.On(apply.AlarmNoSpace) && s.alarms.On(apply.AlarmCorrupt))
 }
 
 // authSure: a refusal for an old auth revision is certain when the member's own revision is; other permission rules
 // changed within minor lines and, up to 3.5, are suspended while an alarm raised at run time is on.
 func (s *sim) authSure(r Reason) bool {
-	if len(s.alarms) > 0 && s.minor < 6 {
+	if len(s.alarms) > 0 && !s.follows(release.AlarmKeepsChecks) {
 		return false
 	}
-	return r == ReasonOldAuth && s.auth.known
+	return r == ReasonOldAuth && s.auth.Known
 }
 
 // rightsSure tells whether the rights of an entry that the rules let pass are certain. Where the log does not reach back, users, roles and
 // auth revision at that entry are those of the end, which may have been given later.
 func (s *sim) rightsSure(h dumplog.Header) bool {
-	return s.auth.known || h.AuthRevision == 0 && !s.auth.enabled
-}
-
-// cost is the space a transaction may need: the dearer of its branches (server/etcdserver/quota.go).
-func (s *sim) cost(t *dumplog.TxnRequest) int {
-	sum := func(ops []dumplog.RequestOp) int {
-		n := 0
-		for _, op := range ops {
-			if op.Put != nil {
-				n += 256 + len(op.Put.Key) + len(op.Put.Value)
-			}
-		}
-		return n
-	}
-	return max(sum(t.Success), sum(t.Failure))
+	return s.auth.Known || h.AuthRevision == 0 && !s.auth.Enabled
 }

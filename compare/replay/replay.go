@@ -17,6 +17,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -44,22 +45,22 @@ func (s State) String() string {
 }
 
 // Reason says why an entry was refused or had no effect.
-type Reason string
+type Reason = apply.Reason
 
 // The reasons etcd has to refuse an entry, in the order in which it looks.
 const (
-	ReasonNone        Reason = ""
-	ReasonOldAuth     Reason = "old auth revision"
-	ReasonPermission  Reason = "permission denied"
-	ReasonUserEmpty   Reason = "user name is empty"
-	ReasonNoSpace     Reason = "NOSPACE alarm"
-	ReasonCorrupt     Reason = "CORRUPT alarm"
-	ReasonLease       Reason = "lease not found"
-	ReasonLeaseExists Reason = "lease already exists"
-	ReasonKey         Reason = "key not found"
-	ReasonCompacted   Reason = "revision compacted"
-	ReasonFuture      Reason = "future revision"
-	ReasonInvalid     Reason = "invalid request"
+	ReasonNone        = apply.ReasonNone
+	ReasonOldAuth     = apply.ReasonOldAuth
+	ReasonPermission  = apply.ReasonPermission
+	ReasonUserEmpty   = apply.ReasonUserEmpty
+	ReasonNoSpace     = apply.ReasonNoSpace
+	ReasonCorrupt     = apply.ReasonCorrupt
+	ReasonLease       = apply.ReasonLease
+	ReasonLeaseExists = apply.ReasonLeaseExists
+	ReasonKey         = apply.ReasonKey
+	ReasonCompacted   = apply.ReasonCompacted
+	ReasonFuture      = apply.ReasonFuture
+	ReasonInvalid     = apply.ReasonInvalid
 )
 
 // Outcome is how one entry ended on one member.

@@ -141,7 +141,7 @@ func (s *sim) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n 
 			n++
 		case g == nil && fits(nil) && stop > s.m.AppliedMax+1:
 			return run, n // what the database holds above its index may end anywhere
-		case !conditional(own.req) && !s.auth.enabled: // with auth on a request without a user is refused the second time
+		case !conditional(own.req) && !s.auth.Enabled: // with auth on a request without a user is refused the second time
 			return run, 0
 		}
 	}

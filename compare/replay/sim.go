@@ -3,25 +3,28 @@ package replay
 import (
 	"iter"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // sim is the model of one member: the state that the rules of apply look at, kept in step with the database's history.
 type sim struct {
-	m     *evidence.Member
-	res   *MemberResult
-	pos   int
-	minor int
+	m   *evidence.Member
+	res *MemberResult
+	pos int
+	// version is that of the server, as far as it is known.
+	version release.Version
 	// rev and compact are the model's current and compact revision.
 	rev, compact int64
 	// dbCompact bounds what the database still shows: at or below it only the newest record per key is kept.
 	dbCompact int64
 	keys      *keyModel
 	leases    map[int64]*leaseState
-	alarms    map[alarmKey]struct{}
-	auth      *authState
+	alarms    apply.Alarms
+	auth      *apply.Auth
 	cur       *cursor
 	// base is the last index whose effect is part of the starting state; entries up to it are not judged.
 	base uint64
@@ -64,6 +67,8 @@ type sim struct {
 	// strips is true where top-level ranges of a transaction are dropped before its permissions are checked, as members without
 	// the waiting client do up to 3.6.
 	strips bool
+	// single is true for the only member of a cluster, on which the client of every request waits.
+	single bool
 	snaps  []uint64
 	// revoked are the revokes of leases that the server may have forgotten, until they are granted again.
 	revoked map[int64]KeptLease
@@ -77,7 +82,7 @@ type sim struct {
 	// skipped are the gaps that received snapshots bridge, still ahead; stale are the users and roles from before the last one, in
 	// use by the member's cache since index staleFrom (0: not yet).
 	skipped   []gap
-	stale     *authState
+	stale     *apply.Auth
 	staleFrom uint64
 	// newestSnap is the newest snapshot that the member's log names.
 	newestSnap uint64
@@ -93,6 +98,13 @@ type sim struct {
 	authAll, authLater []AuthEntry
 }
 
+// follows tells whether the server certainly follows a rule, mayFollow whether one of its possible releases does.
+func (s *sim) follows(r *release.Rule) bool { return s.version.Has(r).Certain() }
+
+func (s *sim) mayFollow(r *release.Rule) bool {
+	return s.version.Known() && s.version.Has(r).Possible()
+}
+
 // apart tells whether the members that this model stands for have to be replayed one by one.
 func (s *sim) apart() bool { return s.shared && s.strayed }
 
@@ -102,11 +114,6 @@ func (s *sim) valueOf(k *keyState) ([]byte, bool) {
 		return nil, false
 	}
 	return s.values(k.key, dumpdb.Rev{Main: k.mod, Sub: k.sub})
-}
-
-type alarmKey struct {
-	member dumplog.ID
-	typ    int32
 }
 
 // step executes one committed entry on the member and says how it ended.
@@ -148,7 +155,7 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	s.ended = o.State == NotApplied
 	s.watchUsers(it, o)
 	if o.AuthRevision == 0 {
-		o.AuthRevision = s.auth.revision
+		o.AuthRevision = s.auth.Revision
 	}
 	if s.res.From == 0 {
 		s.res.From = idx
@@ -184,7 +191,7 @@ func (s *sim) other(it *item) Outcome {
 		s.authSeen = append(s.authSeen, AuthEntry{Index: it.entry.Index, Req: r})
 		s.authAll = append(s.authAll, AuthEntry{Index: it.entry.Index, Req: r})
 		s.touch(it, "auth")
-		effective, reason := s.auth.apply(r)
+		effective, reason := s.auth.Apply(r)
 		if reason != ReasonNone {
 			return Outcome{State: Refused, Reason: reason}
 		}
@@ -199,33 +206,30 @@ func (s *sim) compaction(c *dumplog.CompactionRequest) Outcome {
 	switch {
 	case !s.baseKnown && c.Revision <= s.dbCompact || s.loose:
 		return Outcome{State: OutsideHistory, Detail: "what was compacted before is not known"}
-	case c.Revision <= s.compact:
-		return Outcome{State: Refused, Reason: ReasonCompacted}
-	case c.Revision > s.rev:
-		return Outcome{State: Refused, Reason: ReasonFuture}
-	case s.corrupt() != ReasonNone:
+	case s.alarms.On(apply.AlarmCorrupt):
 		return Outcome{State: Refused, Reason: ReasonCorrupt}
+	}
+	if reason := apply.CheckCompaction(c, s.compact, s.rev); reason != ReasonNone {
+		return Outcome{State: Refused, Reason: reason}
 	}
 	s.compact = c.Revision
 	return Outcome{State: Applied}
 }
 
-const maxLeaseTTL = 9_000_000_000
-
 func (s *sim) leaseGrant(it *item) Outcome {
 	g := it.req.LeaseGrant
-	if reason := s.alarmed(it.req); reason != ReasonNone {
-		return Outcome{State: Refused, Reason: reason}
+	if v := s.alarms.Check(s.version, it.req); v.Refused() {
+		return Outcome{State: Refused, Reason: v.Reason}
 	}
 	if s.alarmsUnsure && s.leases[g.ID] == nil && it.entry.Index <= s.m.AppliedMin {
 		s.touched[leaseKey(g.ID)] = true // it may have been refused
 	}
-	if g.ID == 0 || g.TTL > maxLeaseTTL {
-		return Outcome{State: Refused, Reason: ReasonInvalid}
+	reason := apply.CheckGrant(g, s.leases[g.ID] != nil && s.baseKnown)
+	if reason != ReasonInvalid {
+		s.touch(it, leaseKey(g.ID))
 	}
-	s.touch(it, leaseKey(g.ID))
-	if s.leases[g.ID] != nil && s.baseKnown {
-		return Outcome{State: Refused, Reason: ReasonLeaseExists}
+	if reason != ReasonNone {
+		return Outcome{State: Refused, Reason: reason}
 	}
 	delete(s.revoked, g.ID)
 	delete(s.ends, g.ID)
@@ -237,15 +241,8 @@ func (s *sim) leaseGrant(it *item) Outcome {
 func leaseKey(id int64) string { return "lease/" + dumplog.ID(id).String() }
 
 func (s *sim) alarm(it *item) {
-	a := it.req.Alarm
-	k := alarmKey{a.MemberID, a.Alarm}
 	s.touch(it, "alarm")
-	switch a.Action {
-	case 1:
-		s.alarms[k] = struct{}{}
-	case 2:
-		delete(s.alarms, k)
-	}
+	s.alarms.Apply(it.req.Alarm)
 }
 
 func (s *sim) touch(it *item, key string) {

@@ -27,7 +27,7 @@ func (s *sim) rememberRights(it *item) {
 	switch {
 	case len(s.skipped) > 0 && idx >= s.skipped[0].from:
 		if s.stale == nil || s.staleFrom != 0 {
-			s.stale, s.staleFrom = s.auth.clone(), 0
+			s.stale, s.staleFrom = s.auth.Clone(), 0
 		}
 	case s.staleFrom != 0 && it.req.Kind.ChangesAuth():
 		s.stale, s.staleFrom = nil, 0
@@ -36,7 +36,7 @@ func (s *sim) rememberRights(it *item) {
 
 // staleRefuses tells whether the rights from before the snapshot refuse what the database lacks.
 func (s *sim) staleRefuses(r *dumplog.Request) bool {
-	if s.stale == nil || s.staleFrom == 0 || !s.auth.known {
+	if s.stale == nil || s.staleFrom == 0 || !s.auth.Known {
 		return false
 	}
 	now := s.auth

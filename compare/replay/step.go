@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // WritesKeys tells the requests whose effect is a revision in bucket key.
@@ -19,7 +20,9 @@ type Step struct {
 	Reason Reason
 	// Sure is false where the outcome depends on what neither log nor database tell: the patch release, or whether a client was
 	// waiting on the member.
-	Sure   bool
+	Sure bool
+	// Rule is the rule that decides where the possible releases of the servers disagree; nil when it is none.
+	Rule   *release.Rule
 	writes []write
 }
 
@@ -43,32 +46,38 @@ func (s *Step) Effects() uint64 {
 	return g.sig()
 }
 
-// Prepare says what an entry that writes keys will do. Other entries are judged by Apply alone; for them the step says no effect.
+// Prepare says what an entry that writes keys will do. Other entries are judged by Apply alone: for them the step says no
+// effect, and whether releases disagree.
 func (m *Machine) Prepare(e Entry) Step {
 	st := Step{Entry: e, State: NoEffect, Sure: true}
 	if !writesKeys(e.Req.Kind) {
+		if st.Rule = m.s.auth.Undecided(e.Req); st.Rule != nil {
+			st.State, st.Sure = Applied, false
+		}
 		return st
 	}
 	p := m.s.predict(e.Req)
-	st.State, st.Reason, st.writes = p.state, p.reason, p.writes
-	st.Sure = (p.sure || m.plainRefusal(e.Req, p.reason)) && !m.deniedRange(e.Req)
+	st.State, st.Reason, st.Rule, st.writes = p.state, p.reason, p.rule, p.writes
+	st.Sure = (p.sure || m.plainRefusal(&p)) && !m.deniedRange(e.Req)
 	return st
 }
 
-// plainRefusal: what permissions say of puts and deletes without a lease has never changed, and users and roles are known here.
-// Nested transactions were not checked before 3.4.42, 3.5.28 and 3.6.11.
-func (m *Machine) plainRefusal(r *dumplog.Request, reason Reason) bool {
-	if reason != ReasonPermission && reason != ReasonUserEmpty || len(m.s.alarms) > 0 && m.s.minor < 6 || r.LeaseRevoke != nil {
-		return false
-	}
-	plain := true
-	if r.Txn != nil {
-		for _, ops := range [][]dumplog.RequestOp{r.Txn.Success, r.Txn.Failure} {
-			plain = plain && !slices.ContainsFunc(ops, func(op dumplog.RequestOp) bool { return op.Txn != nil })
-		}
-	}
-	r.EachOp(func(op dumplog.RequestOp) { plain = plain && (op.Put == nil || op.Put.Lease == 0) })
-	return plain
+// PrepareAs is Prepare by the rules of another version.
+func (m *Machine) PrepareAs(e Entry, v release.Version) Step {
+	own := m.s.version
+	m.s.version, m.s.auth.Version = v, v
+	defer func() { m.s.version, m.s.auth.Version = own, own }()
+	return m.Prepare(e)
+}
+
+// Version is that of the servers whose rules apply.
+func (m *Machine) Version() release.Version { return m.s.version }
+
+// plainRefusal: users and roles are known here, so a refusal by permission is certain where releases agree on it, unless an alarm took the
+// checks away.
+func (m *Machine) plainRefusal(p *prediction) bool {
+	alarms := len(m.s.alarms) > 0 && !m.s.follows(release.AlarmKeepsChecks)
+	return p.plain && !alarms && (p.reason == ReasonPermission || p.reason == ReasonUserEmpty)
 }
 
 // deniedRange tells whether the member with the waiting client refuses a transaction for a range that all others drop unseen.
@@ -78,7 +87,7 @@ func (m *Machine) deniedRange(r *dumplog.Request) bool {
 	}
 	for _, ops := range [][]dumplog.RequestOp{r.Txn.Success, r.Txn.Failure} {
 		for _, op := range ops {
-			if op.Range != nil && m.s.auth.check(r.Header, op.Range.Key, op.Range.RangeEnd, false) != ReasonNone {
+			if op.Range != nil && m.s.auth.Check(r.Header, op.Range.Key, op.Range.RangeEnd, false) != ReasonNone {
 				return true
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Survey is what one pass over the merged log shows before anything is replayed.
@@ -104,7 +105,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			}
 		}
 	}
-	old := slices.ContainsFunc(r.Members, func(m *MemberResult) bool { return m.Member.Version.Minor < 5 })
+	old := slices.ContainsFunc(r.Members, func(m *MemberResult) bool { return !m.Member.Version.Follows(release.IndexWithEveryEntry) })
 	var l lives
 	log := ahead(r.first(ctx))
 	defer log.stop()

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // errApart says that the replay of one member does not stand for another one after all.
@@ -37,7 +38,7 @@ func (r *Result) twins(a, b *evidence.Member) bool {
 }
 
 func sameRules(a, b *evidence.Member) bool {
-	return a.Version.Minor == b.Version.Minor && a.AppliedMin == b.AppliedMin && a.AppliedMax == b.AppliedMax && a.IndexFrozen() == b.IndexFrozen()
+	return a.Version.Release() == b.Version.Release() && a.AppliedMin == b.AppliedMin && a.AppliedMax == b.AppliedMax && a.IndexFrozen() == b.IndexFrozen()
 }
 
 func sameRecords(a, b *evidence.DB) bool {
@@ -74,7 +75,7 @@ func (r *Result) plain(m *evidence.Member) bool {
 			return false
 		}
 	}
-	return m.Version.Minor > lastReplayMinor || len(r.Survey.Auth) == 0 && len(r.Survey.Stamps) == 0 && m.DB.Auth.Revision <= 1
+	return m.Version.Follows(release.IndexWithAuth) || len(r.Survey.Auth) == 0 && len(r.Survey.Stamps) == 0 && m.DB.Auth.Revision <= 1
 }
 
 // take takes over what the replay of a twin shows. What is told by holding members against each other is the member's own already.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sort"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -20,13 +21,11 @@ type txnEval struct {
 
 func (s *sim) predictTxn(r *dumplog.Request) prediction {
 	p := prediction{touches: true, sure: true, state: Applied}
-	if reason := s.alarmed(r); reason != ReasonNone {
-		p.state, p.reason, p.sure = Refused, reason, s.alarmSure()
-		return p
+	if v := s.alarms.Check(s.version, r); v.Refused() {
+		return p.alarmed(v, s.alarmSure())
 	}
-	if reason, sure := s.txnPermission(r.Header, r.Txn); reason != ReasonNone {
-		p.state, p.reason, p.sure = Refused, reason, sure
-		return p
+	if v := s.rights().Txn(r.Header, r.Txn); v.Refused() {
+		return p.refused(v, s.authSure(v.Reason))
 	}
 	e := &txnEval{s: s, overlay: map[string]*write{}, sure: s.kvKnown && s.rightsSure(r.Header) && !s.alarmsUnsure}
 	e.path(r.Txn, 0)
@@ -42,11 +41,8 @@ func (s *sim) predictTxn(r *dumplog.Request) prediction {
 	return p
 }
 
-// maxTxnDepth bounds the nesting a hostile log can bring; etcd itself sets no bound below the request size.
-const maxTxnDepth = 64
-
 func (e *txnEval) path(t *dumplog.TxnRequest, depth int) {
-	if depth > maxTxnDepth {
+	if depth > apply.MaxTxnDepth {
 		e.sure = false
 		return
 	}
@@ -54,7 +50,7 @@ func (e *txnEval) path(t *dumplog.TxnRequest, depth int) {
 	if e.compareAll(t.Compare) {
 		ops = t.Success
 	}
-	e.check(ops)
+	e.check(ops, depth)
 	if e.reason != ReasonNone {
 		return
 	}
@@ -70,9 +66,9 @@ func (e *txnEval) path(t *dumplog.TxnRequest, depth int) {
 	}
 }
 
-// check refuses a path whose puts name unknown leases or keys, or whose ranges name a revision out of reach. Up to 3.6
-// members without a waiting client drop top-level ranges before this check, so there the database decides.
-func (e *txnEval) check(ops []dumplog.RequestOp) {
+// check refuses a path whose puts name unknown leases or keys, or whose ranges name a revision out of reach. Where
+// members without a waiting client drop top-level ranges before this check, the database decides.
+func (e *txnEval) check(ops []dumplog.RequestOp, depth int) {
 	for _, op := range ops {
 		switch {
 		case op.Put != nil:
@@ -91,8 +87,9 @@ func (e *txnEval) check(ops []dumplog.RequestOp) {
 			}
 			e.sure = e.sure && !e.s.loose && (e.s.baseKnown || op.Range.Revision >= e.s.dbCompact)
 			if reason != ReasonNone {
-				e.sure = e.sure && e.s.minor >= 7
-				if e.s.minor >= 7 {
+				kept := depth > 0 || e.s.keepsRanges().Certain()
+				e.sure = e.sure && kept
+				if kept {
 					e.reason = reason
 					return
 				}
@@ -134,7 +131,7 @@ func (e *txnEval) delete(d *dumplog.DeleteRangeRequest) {
 		return true
 	})
 	for key, w := range e.overlay {
-		if !w.del && inRange(key, d.Key, d.RangeEnd) && e.s.keys.get(key) == nil {
+		if !w.del && apply.InRange(key, d.Key, d.RangeEnd) && e.s.keys.get(key) == nil {
 			keys = append(keys, key)
 		}
 	}
@@ -241,51 +238,4 @@ func relate(result dumplog.CompareResult, diff int64, same bool) bool {
 		return diff < 0
 	}
 	return true
-}
-
-// txnPermission checks compares and both branches. Nested transactions are checked only from 3.4.42, 3.5.28, 3.6.11 and
-// 3.7.0 on, so a refusal that rests on a nested operation is not sure.
-func (s *sim) txnPermission(h dumplog.Header, t *dumplog.TxnRequest) (Reason, bool) {
-	if !s.auth.enabled {
-		return ReasonNone, true
-	}
-	for _, c := range t.Compare {
-		if r := s.auth.check(h, c.Key, c.RangeEnd, false); r != ReasonNone {
-			return r, s.authSure(r)
-		}
-	}
-	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
-		for _, op := range ops {
-			if r, sure := s.opPermission(h, op); r != ReasonNone {
-				return r, sure
-			}
-		}
-	}
-	return ReasonNone, true
-}
-
-func (s *sim) opPermission(h dumplog.Header, op dumplog.RequestOp) (Reason, bool) {
-	var r Reason
-	switch {
-	case op.Range != nil:
-		// Dropped before the check where no client waits, up to 3.6.
-		if s.strips {
-			break
-		}
-		if r = s.auth.check(h, op.Range.Key, op.Range.RangeEnd, false); r != ReasonNone {
-			return r, s.minor >= 7 && s.authSure(r)
-		}
-	case op.Put != nil:
-		r = s.putPermission(h, op.Put)
-	case op.DeleteRange != nil:
-		r = s.auth.check(h, op.DeleteRange.Key, op.DeleteRange.RangeEnd, true)
-		if r == ReasonNone && op.DeleteRange.PrevKV {
-			r = s.auth.check(h, op.DeleteRange.Key, op.DeleteRange.RangeEnd, false)
-		}
-	case op.Txn != nil:
-		if r, _ = s.txnPermission(h, op.Txn); r != ReasonNone {
-			return r, false
-		}
-	}
-	return r, s.authSure(r)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // rec is one record of bucket key: a put of a value, or a tombstone when the value is "-".
@@ -263,7 +264,7 @@ func TestLearnersInDoubt(t *testing.T) {
 // TestByPatch: what patch releases are known to execute differently, and what is like it and is not.
 func TestByPatch(t *testing.T) {
 	machine := func(authOn bool) *replay.Machine {
-		m, err := replay.NewMachine(t.Context(), nil, replay.MachineOptions{Minor: 5})
+		m, err := replay.NewMachine(t.Context(), nil, replay.MachineOptions{Version: release.AnyOf(5)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -86,7 +87,7 @@ func translate(e *replay.Entry, minor int) (datadir.Entry, error) {
 	case !isAttr && !isVersion:
 		out.Data = nil
 		return out, nil
-	case minor < 7:
+	case release.AnyOf(minor).Has(release.V2Decoded).Possible():
 		return out, nil
 	}
 	req := &etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: uint64(r.V2.ID)}}

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // doubt is an entry that sound members may have executed otherwise than the server in the sandbox.
@@ -49,7 +50,7 @@ func findDoubts(ctx context.Context, p *Plan, server int, values func(string, du
 	minors = slices.DeleteFunc(slices.Compact(minors), func(m int) bool { return m == 0 })
 	models := make([]*replay.Machine, len(minors))
 	for i, minor := range minors {
-		m, err := replay.NewMachine(ctx, p.Base.db, replay.MachineOptions{Minor: minor, Values: values})
+		m, err := replay.NewMachine(ctx, p.Base.db, replay.MachineOptions{Version: release.AnyOf(minor), Values: values})
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // table is a small bucket as rows of text that are equal exactly when the content is.
@@ -72,7 +73,7 @@ func (c *contents) compareSmall(own, want *smallState, r smallRules) {
 	c.table("members", memberTable(own, r), memberTable(want, r))
 	c.table("members_removed", removedTable(own), removedTable(want))
 	c.table("cluster", clusterTable(own), clusterTable(want))
-	if r.minor >= 6 || c.total == before {
+	if release.AnyOf(r.minor).Has(release.MembersFromDB).Certain() || c.total == before {
 		return
 	}
 	// Up to 3.5 a server takes its members from the v2 store, and releases differ in what they write to these buckets.
@@ -130,7 +131,7 @@ func userTable(s *smallState, r smallRules) table {
 		if u.NoPassword {
 			text += ", no password"
 		}
-		if r.minor >= 5 && !r.plain[u.Name] {
+		if release.AnyOf(r.minor).Has(release.PasswordHashInRequest).Certain() && !r.plain[u.Name] {
 			text += ", password hash " + diff.Digest(u.Password)
 		}
 		t[u.Name] = text
@@ -168,7 +169,7 @@ func memberTable(s *smallState, r smallRules) table {
 		if m.IsLearner {
 			text += ", learner"
 		}
-		if r.minor >= 6 {
+		if release.AnyOf(r.minor).Has(release.MembersFromDB).Certain() {
 			text += ", name " + m.Name + ", client URLs " + strings.Join(slices.Sorted(slices.Values(m.ClientURLs)), ",")
 		}
 		t[m.ID.String()] = text

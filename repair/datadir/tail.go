@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // maxTail bounds the bytes of entries that a clone carries over.
@@ -33,7 +34,7 @@ func tailOf(ctx context.Context, m *evidence.Member, commit uint64) (tail []Entr
 		if e.Index > next {
 			return tail, fmt.Sprintf("entry %d is not in the log", next), nil
 		}
-		if why = blocks(&e, m.Version.Minor); why != "" {
+		if why = blocks(&e, m.Version.Release()); why != "" {
 			return tail, why, nil
 		}
 		if size += len(e.Data); size > maxTail {
@@ -45,7 +46,7 @@ func tailOf(ctx context.Context, m *evidence.Member, commit uint64) (tail []Entr
 	return tail, "", nil
 }
 
-func blocks(e *dumplog.Entry, minor int) string {
+func blocks(e *dumplog.Entry, v release.Version) string {
 	if e.Type != dumplog.EntryNormal {
 		return fmt.Sprintf("entry %d is a conf change", e.Index)
 	}
@@ -53,7 +54,7 @@ func blocks(e *dumplog.Entry, minor int) string {
 	switch {
 	case err != nil:
 		return fmt.Sprintf("entry %d does not decode", e.Index)
-	case minor < 5 && r.Kind.IsAuth():
+	case !v.Has(release.IndexWithEveryEntry).Certain() && r.Kind.IsAuth():
 		return fmt.Sprintf("entry %d changes auth and may have taken effect already", e.Index)
 	}
 	return ""

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // The types of walpb.Record (server/storage/wal/wal.go, all versions).
@@ -113,7 +115,7 @@ func writeLog(w io.Writer, d *Dir) error {
 	}
 	l.State(d.HardTerm, d.Vote, d.Index)
 	var conf []byte
-	if d.Minor == 0 || d.Minor >= 5 {
+	if release.AnyOf(d.Minor).Has(release.ConfStateInRecord).Possible() {
 		conf = confState(d.Voters, d.Learners)
 	}
 	l.Snapshot(d.Term, d.Index, conf)

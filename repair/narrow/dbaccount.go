@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -184,7 +185,7 @@ func previousLoss(w *work, was, now uint64) error {
 	if m.HasLog() && m.WAL.Summary.FirstIndex > was+1 && newestUsable(m) > was {
 		return refusef("clone the member from another one: etcd-medic repair plan", "the log begins at %d, the previous transaction ends at %d: the server could not catch up", m.WAL.Summary.FirstIndex, was)
 	}
-	if m.Version.Minor > 0 && m.Version.Minor < 5 {
+	if m.Version.MayLack(release.IndexWithEveryEntry) {
 		return w.need(AcceptDivergence, "", "up to etcd 3.4 auth, lease and alarm entries behind the consistent index are applied again, also where they took effect before")
 	}
 	return nil

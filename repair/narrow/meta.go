@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -96,24 +97,25 @@ func setStorageVersion(_ context.Context, c *Meta, w *work) ([]datadir.Edit, err
 	}
 	edits := []datadir.Edit{datadir.SetStorageVersion(to)}
 	w.did("meta/storageVersion is set from %q to %q", was, to)
-	minor := minorOf(to)
+	version, cluster := release.Of(to), release.Of(m.DB.Cluster.Version)
 	switch {
-	case to != "" && (minor < 6 || minor > 8):
+	case to != "" && (!version.Has(release.StorageVersion).Certain() || version.Minor() > newestStorage):
 		return nil, refusef("3.6.0, 3.7.0, 3.8.0 or none", "no server writes storage version %q", to)
 	case to != "" && (m.DB.Meta.Term == nil || m.DB.Meta.ConfState == nil):
 		return nil, refusef("start the member with etcd 3.5 first", "without meta/term and meta/confState no server takes the database for %s", to)
-	case to != "" && minor > minorOf(m.DB.Cluster.Version) && m.DB.Cluster.Version != "":
+	case to != "" && version.Minor() > cluster.Minor() && m.DB.Cluster.Version != "":
 		return nil, refusef("servers raise it themselves once all members run the newer line", "the cluster runs version %s, and its servers do not start on storage version %s", m.DB.Cluster.Version, to)
-	case minorOf(m.DB.Cluster.Version) > max(minor, 5):
+	case cluster.Minor() > max(version.Minor(), lastWithoutStorage):
 		return edits, w.need(AcceptDivergence, "", fmt.Sprintf("the cluster runs version %s: servers of an older line do not know everything it wrote", m.DB.Cluster.Version))
 	}
 	return edits, nil
 }
 
-func minorOf(version string) (minor int) {
-	_, _ = fmt.Sscanf(version, "3.%d", &minor)
-	return minor
-}
+// newestStorage is the minor version of the newest storage version there is, lastWithoutStorage the last minor version without one.
+const (
+	newestStorage      = 8
+	lastWithoutStorage = 5
+)
 
 // setMembers and setConfState take raft's own list, which decides quorums.
 func setMembers(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {

@@ -37,6 +37,8 @@ type engine struct {
 	record []byte
 	// disputed counts executed entries at whose index another member holds a different one.
 	disputed int
+	// leaning are the rules that depend on the patch release, as entries before showed them.
+	leaning leanings
 }
 
 // build executes the log on a copy of the base at path.
@@ -60,7 +62,7 @@ func (b *builder) build(ctx context.Context, path string, look func(*replay.Step
 }
 
 func (b *builder) newEngine(ctx context.Context, path string) (*engine, error) {
-	e := &engine{b: b, at: b.from}
+	e := &engine{b: b, at: b.from, leaning: leanings{}}
 	if b.base != nil {
 		b.say("copying the base")
 		if err := datadir.CopyDB(ctx, path, b.parts.DB); err != nil {
@@ -105,9 +107,10 @@ func (e *engine) prepare(ctx context.Context) error {
 	if e.m, err = e.b.machine(ctx, e.value); err != nil {
 		return err
 	}
-	if e.members, err = readMembers(tx); err != nil {
+	if e.members, err = readMembers(tx, e.b.version); err != nil {
 		return err
 	}
+	e.members.rules.Admits = e.b.admits
 	if err := e.anchored(); err != nil {
 		return err
 	}
@@ -124,7 +127,7 @@ func (b *builder) machine(ctx context.Context, values func(string, dumpdb.Rev) (
 		db = b.base.DB.Handle
 	}
 	single := b.base != nil && len(b.base.DB.Members) == 1 || b.base == nil && len(b.logs) > 0 && len(b.logs[0].Membership.Voters) == 1
-	m, err := replay.NewMachine(ctx, db, replay.MachineOptions{Minor: b.minor, Single: single, Values: values})
+	m, err := replay.NewMachine(ctx, db, replay.MachineOptions{Version: b.version, Single: single, Values: values})
 	if err != nil {
 		return nil, fmt.Errorf("the base: %w", err)
 	}

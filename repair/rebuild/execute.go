@@ -65,6 +65,7 @@ func (e *engine) entry(x *replay.Entry) (done bool, err error) {
 		return false, refuse("entry %d/%d can not be executed (%s); --skip %d leaves it out", x.Term, x.Index, undecodable(x), x.Index)
 	}
 	st := e.m.Prepare(*x)
+	e.decide(e.m, &st)
 	if r := b.o.To.Revision; r > 0 && (e.m.Revision() >= r || st.Writes() > 0 && e.m.Revision()+1 > r) && b.stop == 0 {
 		return true, nil
 	}

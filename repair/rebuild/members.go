@@ -7,7 +7,10 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // member is one row of bucket members as servers write it (server/etcdserver/api/membership/member.go).
@@ -19,20 +22,21 @@ type member struct {
 	ClientURLs []string `json:"clientURLs,omitempty"`
 }
 
-// members is the membership against which the next conf change is checked.
+// members are the rows of bucket members, and the membership against which the next conf change is checked.
 type members struct {
-	byID    map[uint64]*member
-	removed map[uint64]bool
+	byID  map[uint64]*member
+	rules *apply.Members
 }
 
-func readMembers(tx *bbolt.Tx) (*members, error) {
-	ms := &members{byID: map[uint64]*member{}, removed: map[uint64]bool{}}
+func readMembers(tx *bbolt.Tx, v release.Version) (*members, error) {
+	ms := &members{byID: map[uint64]*member{}, rules: apply.NewMembers(v)}
 	err := tx.Bucket([]byte("members")).ForEach(func(_, v []byte) error {
 		var m member
 		if err := json.Unmarshal(v, &m); err != nil {
 			return err
 		}
 		ms.byID[m.ID] = &m
+		ms.rules.ByID[dumplog.ID(m.ID)] = &apply.Member{PeerURLs: m.PeerURLs, IsLearner: m.IsLearner}
 		return nil
 	})
 	if err != nil {
@@ -41,60 +45,13 @@ func readMembers(tx *bbolt.Tx) (*members, error) {
 	return ms, tx.Bucket([]byte("members_removed")).ForEach(func(k, _ []byte) error {
 		id, err := strconv.ParseUint(string(k), 16, 64)
 		if err == nil {
-			ms.removed[id] = true
+			ms.rules.Removed[dumplog.ID(id)] = true
 		}
 		return nil
 	})
 }
 
 func memberKey(id uint64) []byte { return strconv.AppendUint(nil, id, 16) }
-
-// maxLearners is how many learners a cluster may have (constant in 3.4 and 3.5, the default of --max-learners from 3.6 on).
-const maxLearners = 1
-
-// valid is ValidateConfigurationChange of server/etcdserver/api/membership/cluster.go: a change that is not valid consumes its index
-// and changes nothing.
-func (ms *members) valid(c *dumplog.ConfChange) bool {
-	id := uint64(c.NodeID)
-	have := ms.byID[id]
-	if ms.removed[id] {
-		return false
-	}
-	switch c.Type {
-	case dumplog.ConfChangeRemoveNode:
-		return have != nil
-	case dumplog.ConfChangeUpdateNode:
-		return have != nil && c.Member != nil && !ms.taken(c.Member.PeerURLs, id)
-	}
-	if c.Member == nil {
-		return false
-	}
-	if c.Member.IsPromote {
-		return have != nil && have.IsLearner
-	}
-	if c.Type == dumplog.ConfChangeAddLearnerNode && c.Member.IsLearner && ms.learners() >= maxLearners {
-		return false
-	}
-	return have == nil && !ms.taken(c.Member.PeerURLs, id)
-}
-
-func (ms *members) taken(urls []string, but uint64) bool {
-	for id, m := range ms.byID {
-		if id != but && slices.ContainsFunc(m.PeerURLs, func(u string) bool { return slices.Contains(urls, u) }) {
-			return true
-		}
-	}
-	return false
-}
-
-func (ms *members) learners() (n int) {
-	for _, m := range ms.byID {
-		if m.IsLearner {
-			n++
-		}
-	}
-	return n
-}
 
 // confState is meta/confState: raft's voters and learners, in order.
 func (ms *members) confState() ([]byte, error) {
@@ -117,15 +74,14 @@ func (ms *members) confState() ([]byte, error) {
 
 // confChange executes a conf change.
 func (e *engine) confChange(c *dumplog.ConfChange) error {
-	if !e.members.valid(c) {
-		return nil
+	if e.members.rules.Apply(c) != apply.Accepted {
+		return nil // it consumes its index and changes nothing
 	}
 	e.confChanged = true
 	id := uint64(c.NodeID)
 	switch {
 	case c.Type == dumplog.ConfChangeRemoveNode:
 		delete(e.members.byID, id)
-		e.members.removed[id] = true
 		if err := e.drop("members", memberKey(id)); err != nil {
 			return err
 		}
@@ -156,4 +112,9 @@ func (e *engine) saveMember(id uint64) error {
 		return err
 	}
 	return e.row("members", memberKey(id), b)
+}
+
+// admits tells whether a source shows that an ID became a member, where the log alone does not say how many learners there may be.
+func (b *builder) admits(id dumplog.ID) bool {
+	return slices.ContainsFunc(b.set.Members, func(m *evidence.Member) bool { return m.Lists(id) })
 }

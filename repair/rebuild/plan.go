@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // plan surveys the logs, and refuses what can be seen to fail before anything is written.
@@ -25,8 +26,8 @@ func (b *builder) plan(ctx context.Context) error {
 	if err := b.target(); err != nil {
 		return err
 	}
-	if b.minor <= 4 && len(sv.unsaved) > 0 && b.base != nil {
-		b.res.note("etcd up to 3.4 stores the consistent index with key writes only: the auth entries %v may have been in the base already, then the auth revision is too high", clipped(sv.unsaved))
+	if !b.version.Has(release.IndexWithAuth).Certain() && len(sv.unsaved) > 0 && b.base != nil {
+		b.res.note("etcd %s stores the consistent index with key writes only, or may do so: the auth entries %v may have been in the base already, then the auth revision is too high", b.version, clipped(sv.unsaved))
 	}
 	for _, i := range b.o.Skip {
 		if i <= b.from.Index || i > max(b.stop, b.commit) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -27,8 +28,8 @@ type Options struct {
 	Out, DBOut string
 	// SkipHashCheck takes a base whose sha256 trailer does not hold.
 	SkipHashCheck bool
-	// Minor is the 3.x minor whose rules apply; 0 takes it from the sources.
-	Minor    int
+	// Version is that of the servers whose rules apply; unknown takes the minor version from the sources.
+	Version  release.Version
 	Access   evidence.Access
 	Progress func(what string)
 }
@@ -47,7 +48,7 @@ type builder struct {
 	from    Point
 	// commit is the end of what base and logs prove committed, proven what any source proves.
 	commit, proven uint64
-	minor          int
+	version        release.Version
 	sv             *survey
 	// stop is the last index to execute; 0 when Target decides while executing.
 	stop uint64

@@ -26,6 +26,7 @@ func (e *engine) skipping(st *replay.Step, skip bool) error {
 	b, c := e.b, e.b.res.Consequences
 	e.m.SkipTo(e.shadow.m.Revision())
 	full := e.shadow.m.Prepare(st.Entry)
+	e.decide(e.shadow.m, &full)
 	fo, fc := e.shadow.m.Apply(full)
 	if skip {
 		l := line(&st.Entry)
@@ -40,6 +41,7 @@ func (e *engine) skipping(st *replay.Step, skip bool) error {
 	// The step was prepared before the revision moved up; what it writes does not depend on it, but a refusal for a future
 	// revision may.
 	now := e.m.Prepare(st.Entry)
+	e.decide(e.m, &now)
 	writes := now.Effects()
 	o, err := e.apply(&now)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 func (e *engine) row(bucket string, key, value []byte) error {
@@ -74,7 +75,8 @@ func (e *engine) lease(id, ttl, remaining int64) error {
 
 // checkpoint stores remaining TTLs from cluster version 3.6 on; before, servers keep them in memory unless told otherwise.
 func (e *engine) checkpoint(c *dumplog.LeaseCheckpointRequest) error {
-	if v := string(e.tx.Bucket([]byte("cluster")).Get([]byte("clusterVersion"))); v < "3.6" || len(v) < 3 {
+	version := release.Of(string(e.tx.Bucket([]byte("cluster")).Get([]byte("clusterVersion"))))
+	if !version.Reach(release.Release{Minor: 6}).Certain() {
 		return nil
 	}
 	for _, x := range c.Checkpoints {
@@ -152,7 +154,8 @@ func (e *engine) password(r *dumplog.Request) error {
 	var hash []byte
 	var err error
 	switch {
-	case u.NoPassword:
+	case u.NoPassword && (r.Kind == dumplog.KindAuthUserAdd || e.b.version.Has(release.PasswordHashInRequest).Certain()):
+	case r.Kind == dumplog.KindAuthUserAdd && !r.Auth.HasOptions && e.b.version.Has(release.PasswordWithoutOptions).Excluded():
 	case r.Auth.Password != "" && r.Auth.HashedPassword == "":
 		hash, err = bcrypt.GenerateFromPassword([]byte(r.Auth.Password), bcrypt.DefaultCost)
 		if e.look == nil {
@@ -166,7 +169,7 @@ func (e *engine) password(r *dumplog.Request) error {
 	}
 	options := u.HasOptions
 	if r.Kind == dumplog.KindAuthUserAdd {
-		options = r.Auth.HasOptions || e.b.minor >= 5
+		options = r.Auth.HasOptions || e.b.version.Has(release.UserOptions).Certain()
 	}
 	e.m.SetPassword(r.Auth.User, hash, options)
 	return nil
@@ -238,7 +241,7 @@ func (e *engine) meta() error {
 	if err := e.row("meta", []byte("consistent_index"), u64(e.at.Index)); err != nil {
 		return err
 	}
-	if e.b.minor >= 5 && e.at.Index > 0 {
+	if e.b.version.Has(release.TermInMeta).Certain() && e.at.Index > 0 {
 		if err := e.row("meta", []byte("term"), u64(e.at.Term)); err != nil {
 			return err
 		}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // open reads the facts of all sources and decides who is who.
@@ -98,16 +100,18 @@ func (b *builder) fits(ctx context.Context) error {
 		if m.ClusterID != 0 && m.ClusterID != cluster {
 			return refuse("%s belongs to cluster %s, %s to cluster %s", b.logs[0].Label(), cluster, m.Label(), m.ClusterID)
 		}
-		b.minor = max(b.minor, m.Version.Minor)
+		if v := m.Version.Release(); v.Minor() > b.version.Minor() {
+			b.version = v
+		}
 	}
-	if b.o.Minor > 0 {
-		b.minor = b.o.Minor
+	if b.o.Version.Known() {
+		b.version = b.o.Version
 	}
-	if b.minor == 0 {
-		b.minor = 6
-		b.res.note("no source tells its etcd version; the rules of 3.6 were applied")
+	if !b.version.Known() {
+		b.version = release.AnyOf(6)
+		b.res.note("no source shows its etcd version; the rules of 3.6 were applied")
 	}
-	b.res.Etcd = fmt.Sprintf("3.%d", b.minor)
+	b.res.Etcd = strings.TrimSuffix(b.version.String(), ".x")
 	b.from.CompactRevision = -1
 	b.from.Revision = 1
 	if b.base == nil {

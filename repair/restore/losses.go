@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // losses says what the new cluster does not have.
@@ -39,7 +40,7 @@ func (r *Report) losses(v *compare.Report, kind evidence.Kind) {
 // minorOf is the etcd line that wrote the backup, 0 when no mark tells.
 func minorOf(m *evidence.Facts) (minor int) {
 	if m.WroteBy.Etcd != nil {
-		_, _ = fmt.Sscanf(*m.WroteBy.Etcd, "3.%d", &minor)
+		minor = release.Of(*m.WroteBy.Etcd).Minor()
 	}
 	return minor
 }
@@ -48,11 +49,8 @@ func minorOf(m *evidence.Facts) (minor int) {
 // supports upgrades.
 func serversFor(m *evidence.Facts) string {
 	minor := minorOf(m)
-	var marked int
 	for _, v := range []string{m.ClusterVersion, deref(m.DB.StorageVersion)} {
-		if _, err := fmt.Sscanf(v, "3.%d", &marked); err == nil {
-			minor = max(minor, marked)
-		}
+		minor = max(minor, release.Of(v).Minor())
 	}
 	if minor == 0 {
 		return ""

@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -197,7 +198,7 @@ func dirsOf(list []datadir.Member, cluster uint64, minor int, ids []uint64) ([]d
 // edits make the backup's database that of the new cluster.
 func (r *Report) edits(d *datadir.Dir) []datadir.Edit {
 	e := []datadir.Edit{datadir.SetConsistentIndex(d.Index), datadir.SetMembers(d.Members, nil), datadir.ClearAlarm(0, 0), datadir.ClearDowngrade()}
-	if d.Minor > 0 && d.Minor < 5 {
+	if release.AnyOf(d.Minor).Has(release.TermInMeta).Excluded() {
 		// Servers before 3.5 never write these: they would stay as they are for ever.
 		e = append(e, datadir.SetTerm(0), datadir.SetConfState(nil, nil))
 	} else {

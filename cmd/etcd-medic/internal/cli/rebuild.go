@@ -3,12 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
@@ -71,7 +70,7 @@ func newRebuildCmd(s *Streams, run func(context.Context, *rebuildOptions) error)
 	f.StringVarP(&o.Out, "output", "o", "", "the new backup file")
 	f.StringVar(&o.DBOut, "db-output", "", "also write the database without trailer here")
 	f.BoolVar(&o.SkipHashCheck, "skip-hash-check", false, "take a base whose sha256 trailer does not match")
-	f.StringVar(&o.line, "etcd", "", "apply the rules of this line, such as 3.5 (default: what the sources tell)")
+	f.StringVar(&o.line, "etcd", "", "apply the rules of this version, such as 3.5 or 3.4.23 (default: the minor version that the sources show)")
 	return cmd
 }
 
@@ -97,9 +96,8 @@ func (o *rebuildOptions) check() (err error) {
 		return usagef("name a base with --base, logs with --log, or both", "there is nothing to rebuild from")
 	}
 	if o.line != "" {
-		minor, ok := strings.CutPrefix(o.line, "3.")
-		if o.Minor, err = strconv.Atoi(minor); !ok || err != nil || o.Minor < 3 {
-			return usagef("want 3.3 to 3.8", "--etcd %s", o.line)
+		if o.Version, err = release.Parse(o.line); err != nil || !o.Version.Reach(release.Release{Minor: 3}).Certain() {
+			return usagef("want 3.3 to 3.8, or a release such as 3.4.23", "--etcd %s", o.line)
 		}
 	}
 	for _, i := range o.skip {

@@ -1,9 +1,10 @@
-package replay
+package apply
 
 import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // authOp is one auth request in short.
@@ -13,7 +14,7 @@ func authOp(k dumplog.Kind, user, role string) *dumplog.Request {
 
 func grantOp(role, key, end string) *dumplog.Request {
 	r := authOp(dumplog.KindAuthRoleGrantPermission, "", role)
-	r.Auth.Perm = &dumplog.Permission{Type: permBoth, Key: []byte(key), RangeEnd: []byte(end)}
+	r.Auth.Perm = &dumplog.Permission{Type: PermBoth, Key: []byte(key), RangeEnd: []byte(end)}
 	return r
 }
 
@@ -24,20 +25,20 @@ func revokeOp(role, key, end string) *dumplog.Request {
 }
 
 // rooted is a state with users root and app, roles root and app over [/app/, /app0), auth on: auth revision 8.
-func rooted(t *testing.T) *authState {
+func rooted(t *testing.T) *Auth {
 	t.Helper()
-	s := newAuthState()
+	s := NewAuth(release.AnyOf(6))
 	for _, r := range []*dumplog.Request{
 		authOp(dumplog.KindAuthRoleAdd, "", "root"), authOp(dumplog.KindAuthUserAdd, "root", ""), authOp(dumplog.KindAuthUserGrantRole, "root", "root"),
 		authOp(dumplog.KindAuthRoleAdd, "", "app"), authOp(dumplog.KindAuthUserAdd, "app", ""), authOp(dumplog.KindAuthUserGrantRole, "app", "app"),
 		grantOp("app", "/app/", "/app0"), authOp(dumplog.KindAuthEnable, "", ""),
 	} {
-		if _, reason := s.apply(r); reason != ReasonNone {
+		if _, reason := s.Apply(r); reason != ReasonNone {
 			t.Fatalf("%s: %s", r.Kind, reason)
 		}
 	}
-	if s.revision != 8 || !s.enabled {
-		t.Fatalf("auth revision %d, enabled %v", s.revision, s.enabled)
+	if s.Revision != 8 || !s.Enabled {
+		t.Fatalf("auth revision %d, enabled %v", s.Revision, s.Enabled)
 	}
 	return s
 }
@@ -77,11 +78,11 @@ func TestAuthRevision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := rooted(t)
 			for i, want := range []uint64{c.first, c.second} {
-				before := s.revision
+				before := s.Revision
 				for _, r := range c.ops {
-					s.apply(r)
+					s.Apply(r)
 				}
-				if got := s.revision - before; got != want {
+				if got := s.Revision - before; got != want {
 					t.Errorf("execution %d raises it by %d, want %d", i+1, got, want)
 				}
 			}
@@ -95,7 +96,7 @@ func TestAdminCheck(t *testing.T) {
 		r := authOp(dumplog.KindAuthRoleAdd, "", "by "+user)
 		// A stale auth revision does not matter here: the admin check does not compare it.
 		r.Header = dumplog.Header{Username: user, AuthRevision: 1}
-		if _, reason := s.apply(r); reason != want {
+		if _, reason := s.Apply(r); reason != want {
 			t.Errorf("user %q: %q, want %q", user, reason, want)
 		}
 	}
@@ -123,32 +124,16 @@ func TestKeyPermission(t *testing.T) {
 		"no user before old":      {dumplog.Header{Username: "root"}, "/", "", true, ReasonUserEmpty},
 		"old before unknown user": {dumplog.Header{Username: "none", AuthRevision: 1}, "/", "", true, ReasonOldAuth},
 	} {
-		if got := s.check(c.h, []byte(c.key), []byte(c.end), c.write); got != c.want {
+		if got := s.Check(c.h, []byte(c.key), []byte(c.end), c.write); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	s.apply(grantOp("app", "/app0", "/app2")) // two permissions that touch cover what neither does alone
-	if got := s.check(dumplog.Header{Username: "app", AuthRevision: 9}, []byte("/app/x"), []byte("/app1"), true); got != ReasonNone {
+	s.Apply(grantOp("app", "/app0", "/app2")) // two permissions that touch cover what neither does alone
+	if got := s.Check(dumplog.Header{Username: "app", AuthRevision: 9}, []byte("/app/x"), []byte("/app1"), true); got != ReasonNone {
 		t.Errorf("touching permissions: %q", got)
 	}
-	s.enabled = false
-	if got := s.check(dumplog.Header{}, []byte("/"), nil, true); got != ReasonNone {
+	s.Enabled = false
+	if got := s.Check(dumplog.Header{}, []byte("/"), nil, true); got != ReasonNone {
 		t.Errorf("auth off: %q", got)
-	}
-}
-
-// TestReapplyIsWhatARestartRepeats: the copy is repeated, the state itself stays.
-func TestReapplyIsWhatARestartRepeats(t *testing.T) {
-	s := &sim{auth: rooted(t)}
-	for i, r := range []*dumplog.Request{grantOp("app", "/x", ""), authOp(dumplog.KindAuthUserAdd, "new", ""), authOp(dumplog.KindAuthUserChangePassword, "new", "")} {
-		s.auth.apply(r)
-		s.authSeen = append(s.authSeen, AuthEntry{Index: uint64(10 + i), Req: r})
-	}
-	possible, entries, state := s.reapply()
-	if possible != 2 || len(entries) != 2 || entries[0] != 10 || entries[1] != 12 {
-		t.Errorf("possible %d by entries %v, want 2 by 10 and 12", possible, entries)
-	}
-	if s.auth.revision != 11 || state.revision != 13 {
-		t.Errorf("revision %d, repeated %d; want 11 and 13", s.auth.revision, state.revision)
 	}
 }

@@ -1,0 +1,95 @@
+package apply
+
+import (
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// The alarms.
+const (
+	AlarmNone    = 0
+	AlarmNoSpace = 1
+	AlarmCorrupt = 2
+)
+
+const (
+	alarmActivate   = 1
+	alarmDeactivate = 2
+)
+
+// Alarm is one alarm of one member.
+type Alarm struct {
+	Member dumplog.ID
+	Type   int32
+}
+
+// Alarms are the alarms that are on.
+type Alarms map[Alarm]struct{}
+
+// On tells whether an alarm of a type is on for any member.
+func (a Alarms) On(typ int32) bool {
+	for x := range a {
+		if x.Type == typ {
+			return true
+		}
+	}
+	return false
+}
+
+// Apply raises or clears an alarm. Raising one that is on and clearing one that is off change nothing (server/etcdserver/api/v3alarm).
+func (a Alarms) Apply(r *dumplog.AlarmRequest) (changed bool) {
+	k := Alarm{r.MemberID, r.Alarm}
+	_, on := a[k]
+	switch {
+	case r.Action == alarmActivate && !on && r.Alarm != AlarmNone:
+		a[k] = struct{}{}
+		return true
+	case r.Action == alarmDeactivate && on:
+		delete(a, k)
+		return true
+	}
+	return false
+}
+
+// Check says what the alarms refuse: CORRUPT all that reads or writes keys and leases, NOSPACE what takes space.
+func (a Alarms) Check(v release.Version, r *dumplog.Request) Verdict {
+	switch {
+	case len(a) == 0:
+		return Verdict{}
+	case a.On(AlarmCorrupt):
+		if r.Put != nil || r.Range != nil || r.DeleteRange != nil || r.Txn != nil || r.Compaction != nil || r.LeaseGrant != nil || r.LeaseRevoke != nil {
+			return Verdict{Reason: ReasonCorrupt}
+		}
+	case !a.On(AlarmNoSpace):
+	case r.Put != nil, r.LeaseGrant != nil:
+		return Verdict{Reason: ReasonNoSpace}
+	case r.Txn != nil && cost(r.Txn, false, 0) > 0:
+		return Verdict{Reason: ReasonNoSpace}
+	case r.Txn != nil && cost(r.Txn, true, 0) > 0:
+		return byRule(v, release.NestedPutsCost, func() Verdict { return Verdict{Reason: ReasonNoSpace} })
+	}
+	return Verdict{}
+}
+
+// MaxTxnDepth bounds the nesting that a hostile log can bring; etcd itself sets no bound below the request size.
+const MaxTxnDepth = 64
+
+// cost is the space a transaction may need: the dearer of its branches (server/etcdserver/quota.go).
+func cost(t *dumplog.TxnRequest, nested bool, depth int) int {
+	if depth > MaxTxnDepth {
+		return 0
+	}
+	sum := func(ops []dumplog.RequestOp) int {
+		n := 0
+		for _, op := range ops {
+			switch {
+			case op.Put != nil:
+				n += 256 + len(op.Put.Key) + len(op.Put.Value)
+			case op.Txn != nil && nested:
+				n += cost(op.Txn, nested, depth+1)
+			}
+		}
+		return n
+	}
+	return max(sum(t.Success), sum(t.Failure))
+}

@@ -1,0 +1,173 @@
+package apply
+
+import (
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+func TestAlarms(t *testing.T) {
+	a := Alarms{}
+	set := func(action, typ int32, member dumplog.ID) bool {
+		return a.Apply(&dumplog.AlarmRequest{Action: action, Alarm: typ, MemberID: member})
+	}
+	for i, c := range []struct{ got, want bool }{
+		{set(alarmActivate, AlarmNoSpace, 1), true}, {set(alarmActivate, AlarmNoSpace, 1), false}, {set(alarmActivate, AlarmNone, 1), false},
+		{set(alarmDeactivate, AlarmNoSpace, 2), false}, {set(0, AlarmNoSpace, 1), false}, {set(alarmDeactivate, AlarmNoSpace, 1), true},
+	} {
+		if c.got != c.want {
+			t.Errorf("request %d: %v, want %v", i, c.got, c.want)
+		}
+	}
+	if len(a) != 0 {
+		t.Error("an alarm is left:", a)
+	}
+}
+
+func TestAlarmChecks(t *testing.T) {
+	p := put("k", 0, false)
+	noSpace, corrupt := Verdict{Reason: ReasonNoSpace}, Verdict{Reason: ReasonCorrupt}
+	for name, c := range map[string]struct {
+		r                  *dumplog.Request
+		version            string
+		onNoSpace, onDirty Verdict
+	}{
+		"put":                  {&dumplog.Request{Put: p.Put}, "", noSpace, corrupt},
+		"grant":                {&dumplog.Request{LeaseGrant: &dumplog.LeaseGrantRequest{ID: 1}}, "", noSpace, corrupt},
+		"delete":               {&dumplog.Request{DeleteRange: &dumplog.DeleteRangeRequest{}}, "", Verdict{}, corrupt},
+		"revoke":               {&dumplog.Request{LeaseRevoke: &dumplog.LeaseRevokeRequest{}}, "", Verdict{}, corrupt},
+		"compaction":           {&dumplog.Request{Compaction: &dumplog.CompactionRequest{}}, "", Verdict{}, corrupt},
+		"auth":                 {authOp(dumplog.KindAuthUserAdd, "u", ""), "", Verdict{}, Verdict{}},
+		"txn that puts":        {&dumplog.Request{Txn: txn(p)}, "", noSpace, corrupt},
+		"txn without puts":     {&dumplog.Request{Txn: txn()}, "", Verdict{}, corrupt},
+		"nested put, old":      {&dumplog.Request{Txn: txn(nested(p))}, "3.5.32", Verdict{}, corrupt},
+		"nested put, new":      {&dumplog.Request{Txn: txn(nested(p))}, "3.5.33", noSpace, corrupt},
+		"nested put, unknown":  {&dumplog.Request{Txn: txn(nested(p))}, "3.6", Verdict{ReasonNoSpace, release.NestedPutsCost}, corrupt},
+		"nested put, 3.4":      {&dumplog.Request{Txn: txn(nested(p))}, "3.4", Verdict{}, corrupt},
+		"nested without a put": {&dumplog.Request{Txn: txn(nested())}, "3.6", Verdict{}, corrupt},
+	} {
+		v := release.Of(c.version)
+		if got := (Alarms{}).Check(v, c.r); got.Refused() {
+			t.Errorf("%s without an alarm: %+v", name, got)
+		}
+		if got := (Alarms{{1, AlarmNoSpace}: {}}).Check(v, c.r); got != c.onNoSpace {
+			t.Errorf("%s at NOSPACE: %+v, want %+v", name, got, c.onNoSpace)
+		}
+		if got := (Alarms{{1, AlarmCorrupt}: {}, {1, AlarmNoSpace}: {}}).Check(v, c.r); got != c.onDirty {
+			t.Errorf("%s at CORRUPT: %+v, want %+v", name, got, c.onDirty)
+		}
+	}
+}
+
+func TestLeaseAndCompaction(t *testing.T) {
+	for _, c := range []struct {
+		id, ttl int64
+		exists  bool
+		want    Reason
+	}{{1, 10, false, ReasonNone}, {0, 10, false, ReasonInvalid}, {1, 9_000_000_001, false, ReasonInvalid}, {1, 10, true, ReasonLeaseExists}} {
+		if got := CheckGrant(&dumplog.LeaseGrantRequest{ID: c.id, TTL: c.ttl}, c.exists); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+	for rev, want := range map[int64]Reason{4: ReasonCompacted, 5: ReasonCompacted, 6: ReasonNone, 9: ReasonNone, 10: ReasonFuture} {
+		if got := CheckCompaction(&dumplog.CompactionRequest{Revision: rev}, 5, 9); got != want {
+			t.Errorf("revision %d: %q, want %q", rev, got, want)
+		}
+	}
+}
+
+func add(id dumplog.ID, learner bool, urls ...string) *dumplog.ConfChange {
+	c := &dumplog.ConfChange{NodeID: id, Member: &dumplog.MemberContext{ID: id, PeerURLs: urls, IsLearner: learner}}
+	if learner {
+		c.Type = dumplog.ConfChangeAddLearnerNode
+	}
+	return c
+}
+
+func promote(id dumplog.ID) *dumplog.ConfChange {
+	return &dumplog.ConfChange{NodeID: id, Member: &dumplog.MemberContext{ID: id, IsPromote: true}}
+}
+
+func change(typ dumplog.ConfChangeType, id dumplog.ID, urls ...string) *dumplog.ConfChange {
+	return &dumplog.ConfChange{Type: typ, NodeID: id, Member: &dumplog.MemberContext{ID: id, PeerURLs: urls}}
+}
+
+func TestConfChanges(t *testing.T) {
+	ms := NewMembers(release.AnyOf(5))
+	for i, c := range []struct {
+		change *dumplog.ConfChange
+		want   Refusal
+	}{
+		{add(1, false, "a"), Accepted}, {add(2, false, "b"), Accepted},
+		{add(2, false, "x"), IDExists}, {add(3, false, "x", "b"), PeerURLExists}, {add(3, true, "c"), Accepted},
+		{add(4, true, "d"), TooManyLearners}, {promote(1), NoLearner}, {promote(4), NoSuchMember}, {promote(3), Accepted}, {add(4, true, "d"), Accepted},
+		{change(dumplog.ConfChangeUpdateNode, 4, "a"), PeerURLExists}, {change(dumplog.ConfChangeUpdateNode, 4, "d", "e"), Accepted},
+		{change(dumplog.ConfChangeUpdateNode, 9, "z"), NoSuchMember}, {add(5, false, "e"), PeerURLExists},
+		{change(dumplog.ConfChangeRemoveNode, 9), NoSuchMember}, {change(dumplog.ConfChangeRemoveNode, 2), Accepted}, {change(dumplog.ConfChangeRemoveNode, 2), WasRemoved},
+		{add(2, false, "b"), WasRemoved}, {add(6, false, "b"), Accepted}, {&dumplog.ConfChange{NodeID: 7}, NoContext},
+	} {
+		if got := ms.Apply(c.change); got != c.want {
+			t.Errorf("change %d: %q, want %q", i, got, c.want)
+		}
+	}
+	voters, learners := ms.IDs()
+	if len(voters) != 3 || voters[0] != 1 || voters[1] != 3 || voters[2] != 6 || len(learners) != 1 || learners[0] != 4 || !ms.Removed[2] {
+		t.Errorf("voters %v, learners %v, removed %v", voters, learners, ms.Removed)
+	}
+}
+
+// TestLearnerLimit: where it is an option only other evidence shows whether a second learner was taken.
+func TestLearnerLimit(t *testing.T) {
+	for _, c := range []struct {
+		version string
+		admits  bool
+		want    Refusal
+	}{{"3.5", true, TooManyLearners}, {"3.6", true, Accepted}, {"3.6", false, TooManyLearners}, {"", true, Accepted}, {"3.4", false, TooManyLearners}} {
+		ms := NewMembers(release.Of(c.version))
+		ms.Admits = func(dumplog.ID) bool { return c.admits }
+		ms.Apply(add(1, true, "a"))
+		if got := ms.Apply(add(2, true, "b")); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+// TestUpdateOfLearner: 3.4 lists an updated learner as a voter, and refuses to promote it.
+func TestUpdateOfLearner(t *testing.T) {
+	for version, want := range map[string]struct {
+		clears  release.Answer
+		promote Refusal
+	}{"3.4": {release.Yes, NoLearner}, "3.5": {release.Unknown, Accepted}, "3.5.31": {release.No, Accepted}, "3.7": {release.No, Accepted}} {
+		ms := NewMembers(release.Of(version))
+		ms.Apply(add(1, true, "a"))
+		u := change(dumplog.ConfChangeUpdateNode, 1, "b")
+		if got := ms.UpdateClearsLearner(u); got != want.clears {
+			t.Errorf("%s: clears %s", version, got)
+		}
+		ms.Apply(u)
+		if _, learners := ms.IDs(); len(learners) != 1 {
+			t.Errorf("%s: raft keeps the learner", version)
+		}
+		if got := ms.Check(promote(1)); got != want.promote {
+			t.Errorf("%s: promotion %q", version, got)
+		}
+	}
+}
+
+// TestReset: a snapshot gives raft's configuration, and peer URLs stay known.
+func TestReset(t *testing.T) {
+	ms := NewMembers(release.AnyOf(5))
+	ms.Apply(add(1, false, "a"))
+	ms.Apply(add(2, false, "b"))
+	ms.Reset([]dumplog.ID{1}, []dumplog.ID{3})
+	if got := ms.Check(add(4, false, "a")); got != PeerURLExists {
+		t.Errorf("the URL of member 1: %q", got)
+	}
+	if got := ms.Check(add(4, false, "b")); got != Accepted {
+		t.Errorf("the URL of a member that is gone: %q", got)
+	}
+	if got := ms.Check(promote(3)); got != Accepted {
+		t.Errorf("promotion of the learner: %q", got)
+	}
+}

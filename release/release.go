@@ -1,0 +1,192 @@
+// Package release is the one table of what etcd does differently from release to release (table*.go), and the version of a server as far as
+// it is known. Whoever predicts, checks or repairs asks it instead of comparing numbers: the marks in a data dir tell the minor version at
+// best, and many rules changed between patch releases of one minor version. So an answer is yes, no or unknown.
+package release
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+)
+
+// Release is one release of etcd 3, 3.Minor.Patch.
+type Release struct{ Minor, Patch int }
+
+// Before tells whether r is older than other.
+func (r Release) Before(other Release) bool {
+	return r.Minor < other.Minor || r.Minor == other.Minor && r.Patch < other.Patch
+}
+
+// String returns 3.5.12.
+func (r Release) String() string { return fmt.Sprintf("3.%d.%d", r.Minor, r.Patch) }
+
+// newest is above every release.
+const newest = math.MaxInt
+
+// Version is what is known of the release that a server runs: any from first to last is possible. The zero value is an unknown version.
+type Version struct {
+	first, last Release
+	known       bool
+}
+
+// Exact is one release.
+func Exact(minor, patch int) Version {
+	return Version{Release{minor, patch}, Release{minor, patch}, true}
+}
+
+// AnyOf is a minor version of which the patch is not known; 0 is an unknown version.
+func AnyOf(minor int) Version {
+	if minor <= 0 {
+		return Version{}
+	}
+	return Version{Release{minor, 0}, Release{minor, newest}, true}
+}
+
+// NewestOf is the newest release of a minor version, which has all that any release of it brought.
+func NewestOf(minor int) Version {
+	return Version{Release{minor, newest}, Release{minor, newest}, true}
+}
+
+// Between is any release from first to last, both included.
+func Between(first, last Release) Version {
+	if last.Before(first) {
+		return Version{}
+	}
+	return Version{first, last, true}
+}
+
+var text = regexp.MustCompile(`^v?3\.(\d{1,4})(?:\.(\d{1,4}|x))?(?:[-+].*)?$`)
+
+// Parse reads 3.5, 3.5.x, 3.5.12 and v3.5.12-rc.1 (which counts as 3.5.12). Another text is an error.
+func Parse(s string) (Version, error) {
+	m := text.FindStringSubmatch(s)
+	if m == nil {
+		return Version{}, fmt.Errorf("%q is no version of etcd 3", s)
+	}
+	minor, err := strconv.Atoi(m[1])
+	if err != nil {
+		return Version{}, err
+	}
+	if m[2] == "" || m[2] == "x" {
+		return Version{Release{minor, 0}, Release{minor, newest}, true}, nil
+	}
+	patch, err := strconv.Atoi(m[2])
+	return Exact(minor, patch), err
+}
+
+// Of is the version that a text names, unknown when it names none.
+func Of(s string) Version {
+	v, err := Parse(s)
+	if err != nil {
+		return Version{}
+	}
+	return v
+}
+
+// Known tells whether anything is known of the version.
+func (v Version) Known() bool { return v.known }
+
+// Minor returns the minor version; 0 when it is not known.
+func (v Version) Minor() int {
+	if !v.known || v.first.Minor != v.last.Minor {
+		return 0
+	}
+	return v.first.Minor
+}
+
+// Patch returns the patch release; ok is false when it is not known.
+func (v Version) Patch() (patch int, ok bool) {
+	return v.first.Patch, v.known && v.first == v.last && v.first.Patch != newest
+}
+
+// String returns 3.5.12, 3.5.x, 3.5.3 - 3.5.12, or "unknown".
+func (v Version) String() string {
+	switch {
+	case !v.known:
+		return "unknown"
+	case v.first == v.last && v.first.Patch == newest:
+		return fmt.Sprintf("newest 3.%d", v.first.Minor)
+	case v.first == v.last:
+		return v.first.String()
+	case v.first.Minor == v.last.Minor && v.first.Patch == 0 && v.last.Patch == newest:
+		return fmt.Sprintf("3.%d.x", v.first.Minor)
+	case v.last.Patch == newest:
+		return fmt.Sprintf("%s - 3.%d.x", v.first, v.last.Minor)
+	}
+	return v.first.String() + " - " + v.last.String()
+}
+
+// bounds are the first and last possible release.
+func (v Version) bounds() (first, last Release) {
+	if !v.known {
+		return Release{0, 0}, Release{newest, newest}
+	}
+	return v.first, v.last
+}
+
+// Reach tells whether the version is first or newer.
+func (v Version) Reach(first Release) Answer {
+	return Spans{{From: first}}.Include(v)
+}
+
+// IsMinor tells whether the version is a release of a minor version.
+func (v Version) IsMinor(minor int) Answer {
+	return Spans{{From: Release{minor, 0}, Until: Release{minor + 1, 0}}}.Include(v)
+}
+
+// Has tells whether a server of this version follows a rule.
+func (v Version) Has(r *Rule) Answer { return r.In.Include(v) }
+
+// Narrow keeps of the version the releases that answer a rule as observed; ok is false, and the version unchanged, where none does.
+func (v Version) Narrow(r *Rule, follows bool) (narrowed Version, ok bool) {
+	first, last := v.bounds()
+	for _, p := range r.In.pieces(first, last) {
+		if p.answer == Unknown || (p.answer == Yes) == follows {
+			if !ok {
+				narrowed = Version{p.first, p.last, true}
+			}
+			narrowed.last, ok = p.last, true
+		}
+	}
+	if !ok {
+		return v, false
+	}
+	if !v.known && narrowed.first == first && narrowed.last == last {
+		return v, true
+	}
+	return narrowed, true
+}
+
+// Answer is what the table says of a version.
+type Answer int8
+
+// The answers. Unknown is also the answer where the possible releases disagree.
+const (
+	Unknown Answer = iota
+	No
+	Yes
+)
+
+// Certain tells whether the answer is yes.
+func (a Answer) Certain() bool { return a == Yes }
+
+// Possible tells whether the answer is yes or unknown.
+func (a Answer) Possible() bool { return a != No }
+
+// Excluded tells whether the answer is no.
+func (a Answer) Excluded() bool { return a == No }
+
+// Not turns yes into no and no into yes.
+func (a Answer) Not() Answer {
+	switch a {
+	case Yes:
+		return No
+	case No:
+		return Yes
+	}
+	return Unknown
+}
+
+// String returns yes, no or unknown.
+func (a Answer) String() string { return [...]string{"unknown", "no", "yes"}[a] }

@@ -1,0 +1,32 @@
+package release
+
+// Rule is one thing that etcd does differently from release to release.
+type Rule struct {
+	// ID names the rule in reports and in the recorded facts of testdata/upstream.txt.
+	ID string
+	// What says what servers that follow the rule do.
+	What string
+	// In are the releases that follow it.
+	In Spans
+	// Source is the upstream file that has it, as of 3.5 unless a release is named. Paths of 3.3 and 3.4 lack the folder server.
+	Source string
+}
+
+// Rules lists the whole table.
+func Rules() []*Rule {
+	var out []*Rule
+	for _, t := range [][]*Rule{requestRules, indexRules, storeRules, memberRules, fileRules, defects} {
+		out = append(out, t...)
+	}
+	return out
+}
+
+// ByID returns the rule of an ID, nil when there is none.
+func ByID(id string) *Rule {
+	for _, r := range Rules() {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package release
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Span is the releases from From up to, but not including, Until; the zero Until is open. Open is true for releases of which nobody can
+// know yet, such as what follows an alpha.
+type Span struct {
+	From, Until Release
+	Open        bool
+}
+
+// Spans are releases with something in common. Pre-releases count as the release they precede.
+type Spans []Span
+
+// piece is a stretch of releases with one answer, both ends included.
+type piece struct {
+	first, last Release
+	answer      Answer
+}
+
+// previous is the last release before r, which is not 3.0.0.
+func previous(r Release) Release {
+	if r.Patch > 0 {
+		return Release{r.Minor, r.Patch - 1}
+	}
+	return Release{r.Minor - 1, newest}
+}
+
+// pieces cuts the releases from first to last where the answer changes.
+func (s Spans) pieces(first, last Release) []piece {
+	cuts := []Release{first}
+	for _, x := range s {
+		for _, at := range []Release{x.From, x.Until} {
+			if at != (Release{}) && first.Before(at) && !last.Before(at) {
+				cuts = append(cuts, at)
+			}
+		}
+	}
+	slices.SortFunc(cuts, func(a, b Release) int {
+		return cmp.Or(cmp.Compare(a.Minor, b.Minor), cmp.Compare(a.Patch, b.Patch))
+	})
+	cuts = slices.Compact(cuts)
+	var out []piece
+	for i, from := range cuts {
+		to := last
+		if i+1 < len(cuts) {
+			to = previous(cuts[i+1])
+		}
+		out = append(out, piece{from, to, s.at(from)})
+	}
+	return out
+}
+
+// at answers for one release.
+func (s Spans) at(r Release) Answer {
+	for _, x := range s {
+		if !r.Before(x.From) && (x.Until == (Release{}) || r.Before(x.Until)) {
+			if x.Open {
+				return Unknown
+			}
+			return Yes
+		}
+	}
+	return No
+}
+
+// Include tells whether the release is among the spans.
+func (s Spans) Include(v Version) Answer {
+	first, last := v.bounds()
+	all := s.pieces(first, last)
+	for _, p := range all[1:] {
+		if p.answer != all[0].answer {
+			return Unknown
+		}
+	}
+	return all[0].answer
+}
+
+// String lists the spans, as "3.4.27 - 3.4.x, 3.5.10 and later".
+func (s Spans) String() string {
+	var parts []string
+	for _, x := range s {
+		if x.Open {
+			continue
+		}
+		switch {
+		case x.Until == (Release{}):
+			parts = append(parts, x.From.String()+" and later")
+		case x.From == (Release{}):
+			parts = append(parts, "before "+x.Until.String())
+		default:
+			parts = append(parts, Between(x.From, previous(x.Until)).String())
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// since returns the spans of a rule that came with these releases: each up to the next minor version, the last for good.
+func since(from ...Release) Spans {
+	var out Spans
+	for i, r := range from {
+		s := Span{From: r}
+		if i+1 < len(from) {
+			s.Until = Release{r.Minor + 1, 0}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// until returns the one span of a rule that went with a release.
+func until(r Release) Spans { return Spans{{Until: r}} }
+
+// within returns the one span from a release up to, but not including, another.
+func within(from, to Release) Spans { return Spans{{From: from, Until: to}} }

@@ -1,0 +1,110 @@
+package rebuild_test
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/repair/rebuild"
+)
+
+// expired writes a data dir of 3.5 whose log has root revoke a lease with an old auth revision, between puts of k (with the lease) and l.
+// The database is that of a server that refused the revoke, or of one that executed it.
+func expired(t *testing.T, refused bool) string {
+	t.Helper()
+	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+	h.Found(false, 0xa1)
+	index := uint64(1)
+	do := func(authRevision uint64, r *etcdserverpb.InternalRaftRequest) {
+		index++
+		if r != nil {
+			r.Header = &etcdserverpb.RequestHeader{ID: clustertest.RequestID(0xa1, 1000, index), AuthRevision: authRevision}
+			if authRevision > 0 {
+				r.Header.Username = "root"
+			}
+		}
+		h.Request(2, index, r)
+	}
+	do(0, nil)
+	do(0, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "root"}})
+	do(0, &etcdserverpb.InternalRaftRequest{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: "root", HashedPassword: "aGFzaA=="}})
+	do(0, &etcdserverpb.InternalRaftRequest{AuthUserGrantRole: &etcdserverpb.AuthUserGrantRoleRequest{User: "root", Role: "root"}})
+	do(0, &etcdserverpb.InternalRaftRequest{AuthEnable: &etcdserverpb.AuthEnableRequest{}})
+	do(4, &etcdserverpb.InternalRaftRequest{LeaseGrant: &etcdserverpb.LeaseGrantRequest{ID: 7, TTL: 60}})
+	do(4, &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte("1"), Lease: 7}})
+	do(4, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "more"}})
+	do(4, &etcdserverpb.InternalRaftRequest{LeaseRevoke: &etcdserverpb.LeaseRevokeRequest{ID: 7}})
+	do(5, &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("l"), Value: []byte("2")}})
+	h.State(2, 0xa1, index)
+	row := func(rev int64, mark string, kv mvccpb.KeyValue) {
+		b, err := kv.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, uint64(rev)), '_'), 0)
+		h.Row("key", string(at)+mark, string(b))
+	}
+	rev := int64(2)
+	row(rev, "", mvccpb.KeyValue{Key: []byte("k"), Value: []byte("1"), CreateRevision: 2, ModRevision: 2, Version: 1, Lease: 7})
+	if rev++; !refused {
+		row(rev, "t", mvccpb.KeyValue{Key: []byte("k")})
+		rev++
+	}
+	row(rev, "", mvccpb.KeyValue{Key: []byte("l"), Value: []byte("2"), CreateRevision: rev, ModRevision: rev, Version: 1})
+	return h.Close(index, 2)
+}
+
+// TestUndecidedByRelease: whether root may revoke with an old auth revision depends on the patch release. The member's database shows it;
+// without one the entry is reported as not decided, and a release that is named decides.
+func TestUndecidedByRelease(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused, noDB bool
+		version       release.Version
+		revision      int64
+		doubtful      int64
+	}{
+		"executed":         {revision: 4},
+		"refused":          {refused: true, revision: 3},
+		"log alone":        {noDB: true, revision: 3, doubtful: 1},
+		"log of 3.5.9":     {noDB: true, version: release.Exact(5, 9), revision: 3},
+		"log of 3.5.10":    {noDB: true, version: release.Exact(5, 10), revision: 4},
+		"log of any 3.6":   {noDB: true, version: release.AnyOf(6), revision: 4},
+		"against the flag": {refused: true, version: release.Exact(5, 10), revision: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := expired(t, c.refused)
+			if c.noDB {
+				if err := os.Remove(filepath.Join(dir, "member", "snap", "db")); err != nil {
+					t.Fatal(err)
+				}
+				dir = filepath.Join(dir, "member", "wal")
+			}
+			version := c.version
+			if c.noDB && !version.Known() {
+				version = release.AnyOf(5) // a log alone does not show its version
+			}
+			out := filepath.Join(t.TempDir(), "out.db")
+			res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Last: true}, Out: out, Version: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.To.Revision != c.revision || res.DoubtfulCount != c.doubtful {
+				t.Errorf("revision %d with %d undecided (%+v), want %d with %d", res.To.Revision, res.DoubtfulCount, res.Doubtful, c.revision, c.doubtful)
+			}
+			want := 2
+			if c.revision == 4 {
+				want = 1
+			}
+			if got := held(t, out, false); len(got) != want {
+				t.Errorf("keys %v, want %d", got, want)
+			}
+		})
+	}
+}
