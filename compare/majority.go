@@ -1,6 +1,11 @@
 package compare
 
-import "github.com/etcd-medic/etcd-medic/compare/diff"
+import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+)
 
 // againstMajority counts for each member the differing keys in which more than half of the compared members agree with each other and
 // not with it. Keys that the replay has judged are left out: those that it blames on somebody, and those of which a member's record was
@@ -25,6 +30,21 @@ func (c *collected) againstMajority(list []standing) {
 		}
 		for k := range list {
 			if pos := list[k].pos; c.in.Diff.TookPart("key", pos) && !sameCell(row.Cells[pos], row.Cells[most[0]]) {
+				list[k].minority++
+			}
+		}
+	}
+}
+
+// oddOnes counts for each member the findings in which it differs from a majority that agrees, where nothing shows who is wrong.
+func (c *collected) oddOnes(r *Report, list []standing) {
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if !f.Undecided || f.Severity.Rank() < check.Error.Rank() {
+			continue
+		}
+		for k := range list {
+			if slices.Contains(f.Odd, c.in.Members[list[k].pos].Label()) {
 				list[k].minority++
 			}
 		}

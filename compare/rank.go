@@ -68,6 +68,7 @@ func (c *collected) rank(r *Report) *Best {
 		list = append(list, c.standing(r, i, m, commit))
 	}
 	c.againstMajority(list)
+	c.oddOnes(r, list)
 	sort.SliceStable(list, func(i, j int) bool {
 		if list[i].equal(list[j]) {
 			return list[i].pending < list[j].pending
@@ -132,10 +133,9 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 	return s
 }
 
-// blames tells whether a finding accuses this member: it names it, and not every source. A finding that names all of them says that
-// they differ, not who is wrong.
+// blames tells whether a finding accuses this member: it names it, and not every source.
 func (c *collected) blames(f *check.Finding, label string) bool {
-	return !aboutCluster[f.Check] && f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label) &&
+	return !f.Undecided && !aboutCluster[f.Check] && f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label) &&
 		(len(c.in.Members) == 1 || len(f.Members) < len(c.in.Members))
 }
 

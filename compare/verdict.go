@@ -77,7 +77,7 @@ func breaking(fs []check.Finding) []*check.Finding {
 }
 
 // contentChecks compare what databases hold; damage to one of the files explains what they find.
-var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true, "L01": true, "L03": true, "L09": true, "A03": true, "M15": true}
+var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true, "L01": true, "L03": true, "L09": true, "A03": true, "A08": true, "A09": true, "L04": true, "M15": true, "M16": true, "M17": true, "K12": true}
 
 // stateChecks are about what a member says of itself; a database with unreadable pages says what the pages that are left say.
 var stateChecks = map[string]bool{"C02": true, "C03": true, "C04": true, "S02": true, "K04": true, "L02": true}

@@ -88,8 +88,8 @@ func agreeAt(a, b *evidence.Member, index uint64) bool {
 	return t != 0 && t == b.WAL.TermAt(index)
 }
 
-// blame finds out whose log was altered: that of a member whose own database holds another effect than the entry of its log, or the one
-// that differs from most logs.
+// blame finds out whose log was altered: that of a member whose own database holds another effect than the entry of its log, however many
+// they are; where no database tells, the one that differs from most logs.
 func (in *Input) blame(a *altered) {
 	votes := a.diffs[0].Versions
 	total := 0
@@ -106,13 +106,16 @@ func (in *Input) blame(a *altered) {
 	}
 	var why []string
 	switch {
+	case len(refuted) > 0 && len(others) > 0:
+		a.odd = refuted
+		if !slices.ContainsFunc(votes[0], func(i int) bool { return slices.Contains(refuted, i) }) && 2*len(votes[0]) > total {
+			why = append(why, fmt.Sprintf("%d of %d logs agree on another entry", len(votes[0]), total))
+		}
 	case 2*len(votes[0]) > total:
 		for _, v := range votes[1:] {
 			a.odd = append(a.odd, v...)
 		}
 		why = append(why, fmt.Sprintf("%d of %d logs agree on another entry", len(votes[0]), total))
-	case len(refuted) > 0 && len(others) > 0:
-		a.odd = refuted
 	default:
 		a.odd = slices.Concat(refuted, others)
 		slices.Sort(a.odd)
@@ -152,6 +155,7 @@ func (in *Input) alteredFinding(a *altered) Finding {
 	f.Explanation = "the logs agree before and after, so they come from one leader. The CRC chain holds, so the bytes were changed before they were written, or with new CRCs"
 	switch {
 	case a.why == "":
+		f.Undecided = true
 		f.Title = fmt.Sprintf("%s: %s was altered in one of these logs", strings.Join(names, ", "), what)
 		f.Explanation += ". Which log was altered the sources do not tell: bring the other members' data dirs"
 	case a.believes:

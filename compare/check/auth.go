@@ -29,7 +29,7 @@ func runAuthRevisionEqual(in *Input) Result {
 	}
 	compared := in.authRevisionsCompared()
 	values := map[uint64]bool{}
-	f := Finding{Severity: Critical, Title: "the auth revision differs between members", Refs: refsAuthReplay}
+	f := Finding{Severity: Critical, Undecided: true, Title: "the auth revision differs between members", Refs: refsAuthReplay}
 	var parts []string
 	low, at := uint64(1<<64-1), uint64(0)
 	for i, m := range in.Members {

@@ -42,7 +42,7 @@ func (in *Input) bucketsEqual(class string, names ...string) Result {
 }
 
 func (in *Input) bucketFinding(class string, b *diff.Bucket) Finding {
-	f := Finding{Severity: Critical, Class: class, Title: fmt.Sprintf("%d of %d rows of bucket %s differ between members", b.Differ, b.Compared, b.Name)}
+	f := Finding{Severity: Critical, Class: class, Undecided: true, Title: fmt.Sprintf("%d of %d rows of bucket %s differ between members", b.Differ, b.Compared, b.Name)}
 	for i, m := range in.Members {
 		if in.Diff.TookPart(b.Name, i) {
 			f.Members = append(f.Members, m.Label())
@@ -114,7 +114,7 @@ func runRevisionsEqual(in *Input) Result {
 	if in.Diff.Note != "" {
 		return Result{Reason: in.Diff.Note}
 	}
-	f := Finding{Severity: Critical, Class: "data-divergence", Title: "the revision differs between members at the same applied index", At: At{Index: in.Diff.Common}}
+	f := Finding{Severity: Critical, Class: "data-divergence", Undecided: true, Title: "the revision differs between members at the same applied index", At: At{Index: in.Diff.Common}}
 	seen := map[int64]bool{}
 	var parts []string
 	for i, m := range in.Members {

@@ -115,7 +115,7 @@ func runDistinctMembers(in *Input) Result {
 			continue
 		}
 		id := ms[0].MemberID
-		f := Finding{Severity: Error, Class: "torn-copy", Title: fmt.Sprintf("%d sources carry member ID %s", len(ms), id),
+		f := Finding{Severity: Error, Class: "torn-copy", Undecided: true, Title: fmt.Sprintf("%d sources carry member ID %s", len(ms), id),
 			Explanation: "copies of one member taken at different times, or a data dir that was cloned and runs twice; they are no independent witnesses"}
 		for _, m := range ms {
 			f.Members = append(f.Members, m.Label())

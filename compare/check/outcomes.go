@@ -18,7 +18,7 @@ by A04 and left out here, lease revokes by L03, missing and contradicted entries
 }
 
 func runSameOutcome(in *Input) Result {
-	f := Finding{Severity: Critical, Class: "data-divergence"}
+	f := Finding{Severity: Critical, Class: "data-divergence", Undecided: true}
 	named := map[string]bool{}
 	for _, e := range in.Replay.Events {
 		if !partsWays(e) {

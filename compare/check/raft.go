@@ -44,7 +44,7 @@ func runLogsMatch(in *Input) Result {
 
 func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 	first := diffs[0]
-	f := Finding{Severity: Critical, Class: "data-divergence", At: At{Index: first.Index}, Title: fmt.Sprintf("committed log entries differ from index %d on (%d indexes)", first.Index, len(diffs)),
+	f := Finding{Severity: Critical, Class: "data-divergence", Undecided: true, At: At{Index: first.Index}, Title: fmt.Sprintf("committed log entries differ from index %d on (%d indexes)", first.Index, len(diffs)),
 		Explanation: "two members committed different entries at one index: raft's safety was broken, by data loss on one of them or by two clusters of one name"}
 	for _, d := range diffs {
 		var ids []int

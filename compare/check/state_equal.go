@@ -69,7 +69,8 @@ func (x *blame) add(in *Input, at, odd []int, ws []witness) {
 // that were compared.
 func (x *blame) name(in *Input, f *Finding) {
 	named := x.all
-	if len(x.wrong) > 0 && !(x.open && !subset(x.odd, x.wrong)) {
+	f.Undecided = len(x.wrong) == 0 || x.open && !subset(x.odd, x.wrong)
+	if !f.Undecided {
 		named = x.wrong
 	}
 	f.Members, f.Odd, f.ByHand = in.labelsAt(named), in.labelsAt(x.odd), in.labelsAt(x.byHand)

@@ -253,9 +253,11 @@ func (m *Member) applied() {
 	}
 	m.AppliedMin, m.AppliedMax = ci, ci
 	if !m.Version.Follows(release.IndexWithEveryEntry) || m.IndexFrozen() {
-		m.AppliedMax = m.Commit
-		if m.HasDB() && !m.HasLog() {
-			m.AppliedMax = max(m.Commit, m.othersCommit)
+		// The commit index that a killed server has stored may be older than what it had applied.
+		reach := m.othersCommit
+		if m.HasLog() {
+			reach = min(reach, m.LastIndex())
 		}
+		m.AppliedMax = max(m.Commit, reach)
 	}
 }

@@ -66,6 +66,9 @@ func (s *sim) finishAuth() {
 	for _, j := range s.res.Jumps {
 		jumped += min(j.Extra, j.Possible)
 	}
+	if !s.auth.Known && len(s.res.Jumps) == 0 {
+		return // how many of the auth entries succeeded is not known, nor what the revision was before them
+	}
 	lo, hi := int64(s.res.AuthExpectedMin+jumped), int64(s.res.AuthExpected+jumped)
 	switch have := int64(db.Revision); {
 	case have > hi && s.authAhead(uint64(have-hi)):

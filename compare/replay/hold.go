@@ -2,6 +2,9 @@ package replay
 
 import (
 	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // hold predicts a key-writing entry and holds the prediction against the next records of the database.
@@ -85,7 +88,7 @@ func (s *sim) absent(it *item, p prediction) Outcome {
 // missing names the likely refusal when the member's auth revision ended above what the log gives, and with that much more would
 // have been above the header's here.
 func (s *sim) missing(it *item, p prediction) Outcome {
-	if h := it.req.Header; s.auth.Enabled && h.AuthRevision > 0 && s.m.HasDB() {
+	if h := it.req.Header; s.auth.Known && s.auth.Enabled && h.AuthRevision > 0 && s.m.HasDB() {
 		log, have := s.plain.at(s.m.AppliedMax), s.m.DB.Auth.Revision
 		if own := s.plain.at(it.entry.Index) + have - min(log, have); have > log && h.AuthRevision < own {
 			return Outcome{State: Refused, Reason: ReasonOldAuth, AuthRevision: own, Detail: "inferred: the member's auth revision ended above what the log gives"}
@@ -125,7 +128,8 @@ func (s *sim) wroteIt(p prediction, ahead []*item) bool {
 	if with.matched+1 != without.matched {
 		return with.matched+1 > without.matched
 	}
-	return p.state == Applied && len(p.writes) > 0
+	// Of several like it the first one wrote, unless its conditions speak against it.
+	return p.state != NoEffect
 }
 
 // fit is how well entries fit records: matched have found theirs, misfits have not although they must have written some.
@@ -200,7 +204,7 @@ const lookahead = 64
 func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
 	g := s.cur.peek(0)
 	if !p.sure {
-		return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"}
+		return s.resyncUnsure(it, p, ahead)
 	}
 	for _, a := range ahead {
 		if writesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
@@ -224,6 +228,39 @@ func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
 		}
 	}
 	return s.inPlace(p, g)
+}
+
+// resyncUnsure is resync for an entry that may have been without effect. The next records belong to a later entry, unless none can have
+// written them and the entries ahead fit the records after them: then they stand in this one's place where they name its keys, or are
+// extra.
+func (s *sim) resyncUnsure(it *item, p prediction, ahead []*item) Outcome {
+	g := s.cur.peek(0)
+	if s.fit(ahead, 0).matched > 0 || s.fit(ahead, 1).matched < enoughToSkip {
+		return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"}
+	}
+	if names(it.req, g) {
+		return s.inPlace(p, g)
+	}
+	for _, a := range ahead[:min(len(ahead), enoughToSkip)] {
+		if names(a.forMember(s.pos).req, g) {
+			return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"} // that one's keys stand there
+		}
+	}
+	s.extra(s.cur.take())
+	return s.match(it, s.predict(it.req), ahead)
+}
+
+// enoughToSkip is how many entries have to fit the records after some that none of them can have written.
+const enoughToSkip = 3
+
+// names tells whether the request puts or deletes the first key of the records by name.
+func names(r *dumplog.Request, g *group) bool {
+	found := false
+	r.EachOp(func(op dumplog.RequestOp) {
+		found = found || op.Put != nil && string(op.Put.Key) == g.records[0].key && !g.records[0].del ||
+			op.DeleteRange != nil && g.records[0].del && apply.InRange(g.records[0].key, op.DeleteRange.Key, op.DeleteRange.RangeEnd)
+	})
+	return found
 }
 
 // inPlace takes records that stand where the entry's should and that no entry ahead explains.

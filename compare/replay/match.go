@@ -56,44 +56,46 @@ func couldWrite(r *dumplog.Request, g *group) bool {
 		}
 		return true
 	case r.Kind == dumplog.KindTxn:
-		return couldTxn(r.Txn, g.records, 0)
+		return couldTxn(r.Txn, g.records)
 	}
 	return ok && len(rest) == 0
 }
 
-func couldTxn(t *dumplog.TxnRequest, recs []record, depth int) bool {
-	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
-		if rest, ok := eatOps(ops, recs, depth); ok && len(rest) == 0 {
-			return true
-		}
-	}
-	return false
+func couldTxn(t *dumplog.TxnRequest, recs []record) bool {
+	return couldOps(t.Success, recs) || couldOps(t.Failure, recs)
 }
 
-// eatOps takes the records that the operations would write off the front.
-func eatOps(ops []dumplog.RequestOp, recs []record, depth int) ([]record, bool) {
-	if depth > apply.MaxTxnDepth {
-		return recs, false
+// couldOps tells whether operations could have written exactly the records, whichever branches their nested transactions took.
+func couldOps(ops []dumplog.RequestOp, recs []record) bool {
+	e := eater{steps: maxEatSteps}
+	return e.eat(ops, recs, 0, func(rest []record) bool { return len(rest) == 0 })
+}
+
+// maxEatSteps bounds the branches that are tried: a request of a hostile log may nest without end. Past it anything is possible.
+const maxEatSteps = 10_000
+
+type eater struct{ steps int }
+
+// eat takes the records that the operations would write off the front and hands the rest on.
+func (e *eater) eat(ops []dumplog.RequestOp, recs []record, depth int, then func([]record) bool) bool {
+	if e.steps--; e.steps < 0 || depth > apply.MaxTxnDepth {
+		return true
 	}
-	for _, op := range ops {
-		ok := true
-		switch {
-		case op.Put != nil:
-			recs, ok = eatPut(op.Put, recs)
-		case op.DeleteRange != nil:
-			recs = eatDelete(op.DeleteRange, recs)
-		case op.Txn != nil:
-			rest, fits := eatOps(op.Txn.Success, recs, depth+1)
-			if !fits {
-				rest, fits = eatOps(op.Txn.Failure, recs, depth+1)
-			}
-			recs, ok = rest, fits
-		}
-		if !ok {
-			return recs, false
-		}
+	if len(ops) == 0 {
+		return then(recs)
 	}
-	return recs, true
+	op, later := ops[0], ops[1:]
+	next := func(rest []record) bool { return e.eat(later, rest, depth, then) }
+	switch {
+	case op.Put != nil:
+		rest, ok := eatPut(op.Put, recs)
+		return ok && next(rest)
+	case op.DeleteRange != nil:
+		return next(eatDelete(op.DeleteRange, recs))
+	case op.Txn != nil:
+		return e.eat(op.Txn.Success, recs, depth+1, next) || e.eat(op.Txn.Failure, recs, depth+1, next)
+	}
+	return next(recs)
 }
 
 func eatPut(p *dumplog.PutRequest, recs []record) ([]record, bool) {

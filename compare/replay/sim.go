@@ -120,6 +120,7 @@ func (s *sim) valueOf(k *keyState) ([]byte, bool) {
 func (s *sim) step(it *item, ahead []*item) Outcome {
 	idx := it.entry.Index
 	if idx > s.m.AppliedMax || s.ended {
+		s.open(it)
 		return Outcome{State: NotApplied}
 	}
 	if idx <= s.base {
@@ -152,7 +153,9 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 		o = s.other(it)
 	}
 	// Entries are applied in order: where one that writes keys was not, none after it was.
-	s.ended = o.State == NotApplied
+	if s.ended = o.State == NotApplied; s.ended {
+		s.open(it)
+	}
 	s.watchUsers(it, o)
 	if o.AuthRevision == 0 {
 		o.AuthRevision = s.auth.Revision
@@ -243,6 +246,25 @@ func leaseKey(id int64) string { return "lease/" + dumplog.ID(id).String() }
 func (s *sim) alarm(it *item) {
 	s.touch(it, "alarm")
 	s.alarms.Apply(it.req.Alarm)
+}
+
+// open marks the rows that an entry changes which the member may or may not have applied.
+func (s *sim) open(it *item) {
+	switch r := it.req; {
+	case it.entry.Index > s.m.AppliedMax:
+	case r.LeaseGrant != nil:
+		s.touch(it, leaseKey(r.LeaseGrant.ID))
+	case r.LeaseRevoke != nil:
+		s.touch(it, leaseKey(r.LeaseRevoke.ID))
+	case r.LeaseCheckpoint != nil:
+		for _, c := range r.LeaseCheckpoint.Checkpoints {
+			s.touch(it, leaseKey(c.ID))
+		}
+	case r.Alarm != nil:
+		s.touch(it, "alarm")
+	case r.Kind.ChangesAuth():
+		s.touch(it, "auth")
+	}
 }
 
 func (s *sim) touch(it *item, key string) {

@@ -209,7 +209,7 @@ func (w *window) writer(g *group) (who int, several bool) {
 // guardFits holds the compares on mod revisions against the keys' records so far: a transaction that wrote a key stood on the
 // revision that it names.
 func (w *window) guardFits(r *dumplog.Request, g *group) bool {
-	if r.Txn == nil || len(r.Txn.Failure) > 0 && couldTxnBranch(r.Txn.Failure, g) {
+	if r.Txn == nil || len(r.Txn.Failure) > 0 && couldOps(r.Txn.Failure, g.records) {
 		return true
 	}
 	for i := range r.Txn.Compare {
@@ -222,11 +222,6 @@ func (w *window) guardFits(r *dumplog.Request, g *group) bool {
 		}
 	}
 	return true
-}
-
-func couldTxnBranch(ops []dumplog.RequestOp, g *group) bool {
-	rest, ok := eatOps(ops, g.records, 0)
-	return ok && len(rest) == 0
 }
 
 // learn keeps mod revision and lease of the keys of a group.
