@@ -163,13 +163,14 @@ func noLag(r *compare.Report, _ *evidencetest.Expected) string {
 }
 
 var mustNotReport = map[string]func(*compare.Report, *evidencetest.Expected) string{
-	"wal-corruption":                               holding("W01", "W02", "W03"),
-	"raft-log-divergence":                          holding("R01"),
-	"different-cluster":                            holding("M01"),
-	"bbolt-corruption":                             holding("D01", "D02", "D03", "K04"),
-	"auth-divergence":                              holding("A01", "A02", "A03", "A04"),
-	"kv-divergence":                                holding("K01", "K02", "K03"),
-	"kv-divergence as corruption":                  holding("K01", "K02", "K03"),
+	"wal-corruption":              holding("W01", "W02", "W03"),
+	"raft-log-divergence":         holding("R01"),
+	"quorum-lost":                 holding("M05"),
+	"different-cluster":           holding("M01"),
+	"bbolt-corruption":            holding("D01", "D02", "D03", "K04"),
+	"auth-divergence":             holding("A01", "A02", "A03", "A04"),
+	"kv-divergence":               holding("K01", "K02", "K03"),
+	"kv-divergence as corruption": holding("K01", "K02", "K03"),
 	"missing revisions below the compact revision": holding("K03", "K04"),
 	"lagging node (indexes are equal)":             noLag,
 	"lag":                                          noLag,

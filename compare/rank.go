@@ -193,8 +193,8 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 	if s.damage > 0 {
 		say("%s", count(s.damage, "damaged place", "damaged places"))
 	}
-	for _, f := range s.blamed[:min(len(s.blamed), maxBlamed)] {
-		say("%s: %s", f.ID, f.Title)
+	if len(s.blamed) > 0 {
+		say("named by %s", strings.Join(findingIDs(s.blamed), ", "))
 	}
 	if !s.usable {
 		say("can not serve as it is")
@@ -233,7 +233,14 @@ func (c *collected) sayControl(pos int, say func(string, ...any)) {
 }
 
 // maxBlamed bounds the findings that a member's place is explained with.
-const maxBlamed = 3
+const maxBlamed = 5
+
+func findingIDs(fs []*check.Finding) (ids []string) {
+	for _, f := range fs[:min(len(fs), maxBlamed)] {
+		ids = append(ids, f.ID)
+	}
+	return ids
+}
 
 func why(b *Best, list []standing) string {
 	if len(b.Members) == 0 {

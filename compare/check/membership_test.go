@@ -135,7 +135,7 @@ func TestImpossibleVersions(t *testing.T) {
 	}{
 		{"meta", "storageVersion", "3.6.0", false},
 		{"meta", "storageVersion", "4.1.0", true},
-		{"meta", "storageVersion", "3.42.0", true},
+		{"meta", "storageVersion", "3.42.0", false},
 		{"meta", "storageVersion", "3.5.0", true},
 		{"meta", "storageVersion", "3.6.2", true},
 		{"cluster", "clusterVersion", "3.7.0", false},

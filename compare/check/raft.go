@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -106,15 +107,15 @@ func runMembersLevel(in *Input) Result {
 		commit = max(commit, m.Commit)
 	}
 	var fs []Finding
-	for _, m := range in.Members {
-		if m.WAL == nil || in.wiped(m) != nil || in.IsRemoved(m) && !in.allRemoved() {
+	for i, m := range in.Members {
+		if m.WAL == nil || in.wiped(m) != nil || in.IsRemoved(m) && !in.allRemoved() || in.logParts(i) {
 			continue
 		}
 		last := max(m.LastIndex(), m.ConsistentIndex())
 		if last < commit && in.changesAfter(last) {
 			fs = append(fs, Finding{Severity: Info, Class: "lagging", Members: []string{m.Label()}, At: At{Index: last},
 				Title:       fmt.Sprintf("%s is %d entries behind", m.Label(), commit-last),
-				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; what it has applied is a prefix of what they have", last, commit),
+				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; %s", last, commit, in.prefixText(m)),
 				Evidence:    []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(last), Expected: fmt.Sprint(commit), Show: showLog(m, last)}}})
 		}
 		if m.LastIndex() > commit {
@@ -125,6 +126,24 @@ func runMembersLevel(in *Input) Result {
 		}
 	}
 	return outcome(fs, "")
+}
+
+// logParts tells whether the log of a member and another one hold different committed entries: then it is not behind, it is elsewhere.
+func (in *Input) logParts(member int) bool {
+	return in.Replay != nil && slices.ContainsFunc(in.Replay.LogDiffs, func(d replay.LogDiff) bool {
+		_, ok := d.By[member]
+		return ok
+	})
+}
+
+// prefixText says whether the other logs show that the member holds a prefix of what they hold.
+func (in *Input) prefixText(m *evidence.Member) string {
+	for _, o := range in.Members {
+		if s := o.WAL; o != m && s != nil && s.Summary != nil && s.Summary.FirstIndex > 0 && s.Summary.FirstIndex <= m.LastIndex() && s.Summary.LastIndex > m.LastIndex() {
+			return "as far as the logs overlap they agree, so it holds a prefix of what the others have"
+		}
+	}
+	return "no other log reaches back to its end, so the files do not show that it holds a prefix of what the others have"
 }
 
 // changesAfter tells whether the cluster committed anything above index that changes data.

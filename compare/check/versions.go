@@ -67,8 +67,19 @@ func runVersionsFit(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// newestMinor is the newest line that this program knows; versions above it are taken for damage, as no released server accepts them.
+// newestMinor is the newest line that this program knows.
 const newestMinor = 8
+
+// newerThanKnown: a later line of etcd 3 than this program knows may have written the database; whether it did cannot be told.
+func newerThanKnown(m *evidence.Member, bucket, key, v string) *Finding {
+	if n := release.Of(v); !strings.HasPrefix(v, "3.") || !n.Known() || n.Minor() <= newestMinor {
+		return nil
+	}
+	return &Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()},
+		Title:       fmt.Sprintf("%s: %s %s is newer than this program knows (3.%d)", m.Label(), key, v, newestMinor),
+		Explanation: "a later release may have written it, with rules that are not known here; or the row was edited or damaged",
+		Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key, Observed: v, Expected: fmt.Sprintf("up to 3.%d", newestMinor), Show: showDB(m, bucket)}}}
+}
 
 // impossibleVersions are versions that no server writes, and a cluster version that the log does not set.
 func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
@@ -79,13 +90,18 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 			Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key, Observed: observed, Expected: expected, Show: showDB(m, bucket)}}})
 	}
 	if v := m.DB.Meta.StorageVersion; v != "" {
-		if n := release.Of(v); !n.Has(release.StorageVersion).Certain() || n.Minor() > newestMinor || !strings.HasSuffix(v, ".0") || strings.Count(v, ".") != 2 {
+		if f := newerThanKnown(m, "meta", "storageVersion", v); f != nil {
+			fs = append(fs, *f)
+		} else if n := release.Of(v); !n.Has(release.StorageVersion).Certain() || n.Minor() > newestMinor || !strings.HasSuffix(v, ".0") || strings.Count(v, ".") != 2 {
 			bad("meta", "storageVersion", v, "3.6.0 or a later line", fmt.Sprintf("storage version %s is one that no server accepts", v))
 		}
 	}
 	v := m.DB.Cluster.Version
 	if v == "" {
 		return fs
+	}
+	if f := newerThanKnown(m, "cluster", "clusterVersion", v); f != nil {
+		return append(fs, *f)
 	}
 	if n := release.Of(v); !n.Known() || n.Minor() > newestMinor {
 		bad("cluster", "clusterVersion", v, "a version of a line up to 3."+fmt.Sprint(newestMinor), fmt.Sprintf("cluster version %s is one that no server accepts", v))

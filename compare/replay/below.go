@@ -119,11 +119,14 @@ func (s *sim) arrive() {
 		}
 		s.cur.take()
 	}
+	if s.cur.peek(0) == nil {
+		whole = whole && !s.cur.hole
+	}
 	if s.fromStart && whole && s.meet.index <= s.logEnd {
 		s.compareBelow(have)
 	}
 	s.whole = whole
-	s.keys, s.rev, s.loose, s.kvKnown = have, s.meet.rev, false, true
+	s.keys, s.rev, s.loose, s.kvKnown = have, s.meet.rev, false, whole
 	s.res.To = s.meet.index
 }
 

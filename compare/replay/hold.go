@@ -44,12 +44,18 @@ func (s *sim) match(it *item, p prediction, ahead []*item) Outcome {
 	}
 	r := s.rev + 1
 	here := g != nil && g.main == r
+	if g != nil && g.hole || g == nil && s.cur.hole {
+		s.kvKnown = false // what the unreadable pages hold is not known from here on
+	}
 	if len(p.writes) == 0 {
 		if here && p.touches && s.wroteAnyway(it, p, g, ahead) {
 			return s.against(it, p, g)
 		}
 		if !p.sure && it.entry.Index > s.m.AppliedMin {
 			return Outcome{State: NotApplied} // nothing shows that the member has come this far
+		}
+		if !p.sure && !s.kvKnown {
+			return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
 		}
 		return Outcome{State: p.state, Reason: p.reason}
 	}
@@ -235,6 +241,9 @@ func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
 // extra.
 func (s *sim) resyncUnsure(it *item, p prediction, ahead []*item) Outcome {
 	g := s.cur.peek(0)
+	if !s.kvKnown {
+		return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
+	}
 	if s.fit(ahead, 0).matched > 0 || s.fit(ahead, 1).matched < enoughToSkip {
 		return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"}
 	}

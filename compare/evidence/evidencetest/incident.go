@@ -60,7 +60,7 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// Incident unpacks testdata/incidents/NAME/nodes.tar.gz, once per process, and returns the directory with the members' data dirs
+// Incident unpacks testdata/incidents/NAME/nodes.tar.gz or testdata/shapes/NAME/nodes.tar.zst, once per process, and returns the directory with the members' data dirs
 // (node1, node2 … or what the incident's truth.json says). It is shared: read only.
 func Incident(t testing.TB, name string) string {
 	t.Helper()
@@ -85,6 +85,21 @@ func Incidents(t testing.TB) []string {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no incident under testdata/incidents: %v", err)
 	}
+	return namesOf(files)
+}
+
+// Shapes returns the names of all sets under testdata/shapes, sorted.
+func Shapes(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(Root(t), "testdata", "shapes", "*", "nodes.tar.zst"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no set under testdata/shapes: %v", err)
+	}
+	return namesOf(files)
+}
+
+// namesOf are the folders that the files lie in.
+func namesOf(files []string) []string {
 	names := make([]string, 0, len(files))
 	for _, f := range files {
 		names = append(names, filepath.Base(filepath.Dir(f)))
@@ -127,7 +142,11 @@ func unpack(name string) (string, error) {
 		return "", scratchErr
 	}
 	dir := filepath.Join(scratchDir, name)
-	return dir, archive.Unpack(context.Background(), filepath.Join(root, "testdata", "incidents", name, "nodes.tar.gz"), dir)
+	files, err := filepath.Glob(filepath.Join(root, "testdata", "*", name, "nodes.tar.*"))
+	if err != nil || len(files) != 1 {
+		return "", fmt.Errorf("incident %s has %d archives, want one: %w", name, len(files), err)
+	}
+	return dir, archive.Unpack(context.Background(), files[0], dir)
 }
 
 // makeScratch makes this process's scratch below tmp and removes those of processes that are gone.
