@@ -87,6 +87,9 @@ func (c *collected) rank(r *Report) *Best {
 	}
 	b.Why = why(b, list)
 	c.lost(b, members[c.kept(list)].Label(), c.kept(list))
+	if len(b.Members) > 0 {
+		b.Lost.Unproven = c.unproven(c.kept(list))
+	}
 	return b
 }
 

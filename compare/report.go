@@ -130,6 +130,8 @@ type Lost struct {
 	Entries          []LostEntry   `json:"entries,omitempty"`
 	KeyNames         []check.Bytes `json:"keyNames,omitempty"`
 	Command          string        `json:"command,omitempty"`
+	// Unproven says why it is not proven that nothing more is lost; empty where it is.
+	Unproven []string `json:"unproven,omitempty"`
 }
 
 // LostEntry is one committed entry whose effect would be lost, and who holds it.

@@ -17,7 +17,7 @@ func (pl *planner) lost() {
 		return
 	}
 	l := pl.r.Best.Lost
-	pl.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries}
+	pl.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, Unproven: l.Unproven}
 	held := map[string]bool{}
 	for _, e := range l.Entries {
 		for _, h := range e.HeldBy {

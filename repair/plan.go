@@ -103,6 +103,8 @@ type Lost struct {
 	CommittedEntries int                 `json:"committedEntries"`
 	Keys             int                 `json:"keys"`
 	Entries          []compare.LostEntry `json:"entries,omitempty"`
+	// Unproven says why it is not proven that nothing more is given up; empty where it is.
+	Unproven []string `json:"unproven,omitempty"`
 	// Save are the commands that write what is lost to files, to be run before the first step.
 	Save []string `json:"save,omitempty"`
 }

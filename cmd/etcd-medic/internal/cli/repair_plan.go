@@ -120,6 +120,9 @@ func lostText(p *repair.Plan) string {
 	if p.Lost.CommittedEntries == 0 && len(p.Lost.Save) > 0 {
 		return "nothing of its own history; what members with another history hold, see below"
 	}
+	if p.Lost.CommittedEntries == 0 && len(p.Lost.Unproven) > 0 {
+		return "nothing that is known; that nothing is given up is not proven: " + strings.Join(p.Lost.Unproven, "; ")
+	}
 	if p.Lost.CommittedEntries == 0 {
 		return "nothing that was committed and that another member holds"
 	}

@@ -124,8 +124,12 @@ func (p *page) best(b *compare.Best) {
 
 func (p *page) lost(member string, l *compare.Lost) {
 	p.line("")
-	if l.CommittedEntries == 0 && l.Keys == 0 {
+	switch none := l.CommittedEntries == 0 && l.Keys == 0; {
+	case none && len(l.Unproven) == 0:
 		p.line("  Choosing %s loses no committed entry.", member)
+		return
+	case none:
+		p.text("  ", fmt.Sprintf("No entry is known that choosing %s loses. That it loses none is not proven: %s.", member, strings.Join(l.Unproven, "; ")))
 		return
 	}
 	p.line("  Choosing %s loses %s on %s:", member, counted(l.CommittedEntries, "committed entry", "committed entries"), counted(l.Keys, "key", "keys"))

@@ -1,0 +1,71 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// unproven says why it is not proven that keeping a member loses nothing, although nothing is known to be lost. Empty: it is proven, as far
+// as the committed entries that the sources can hold.
+func (c *collected) unproven(pos int) (why []string) {
+	if n := len(c.set.Failed); n > 0 {
+		why = append(why, fmt.Sprintf("%s could not be read", count(n, "source", "sources")))
+	}
+	if s := c.absentMajority(pos); s != "" {
+		why = append(why, s)
+	}
+	for i, m := range c.in.Members {
+		if i != pos && m.Source.Kind == evidence.KindDataDir && !c.comparedWith(pos, i) {
+			why = append(why, fmt.Sprintf("the keys of %s could not be compared with those of %s, nor with its own log", m.Label(), c.in.Members[pos].Label()))
+		}
+	}
+	if c.keysDifferUntold() {
+		why = append(why, "keys differ between members, and the log does not tell who lacks what")
+	}
+	return why
+}
+
+// absentMajority: what a majority of voters has committed is in the log of at least one of any majority; fewer logs may not have it.
+func (c *collected) absentMajority(pos int) string {
+	ms := &c.in.Members[pos].Membership
+	if len(ms.Voters) == 0 {
+		return ""
+	}
+	var here []dumplog.ID
+	for _, m := range c.in.Members {
+		if m.HasLog() && slices.Contains(ms.Voters, m.MemberID) && !slices.Contains(here, m.MemberID) {
+			here = append(here, m.MemberID)
+		}
+	}
+	if need := len(ms.Voters)/2 + 1; len(here) < need {
+		return fmt.Sprintf("the logs of %d of %d voters are at hand, and %d are needed: the others may have committed more", len(here), len(ms.Voters), need)
+	}
+	return ""
+}
+
+// comparedWith tells whether what another member holds was compared with a member, directly or by the log that both follow.
+func (c *collected) comparedWith(pos, other int) bool {
+	if d := c.in.Diff; d != nil && d.TookPart("key", pos) && d.TookPart("key", other) {
+		b := d.Find("key")
+		return b != nil && b.Equal != nil
+	}
+	rp := c.in.Replay
+	return !c.in.Members[other].HasDB() || rp != nil && rp.Members[other].Checked
+}
+
+// keysDifferUntold tells whether the comparison shows keys that differ beyond what the replay explains.
+func (c *collected) keysDifferUntold() bool {
+	if c.in.Diff == nil {
+		return false
+	}
+	b := c.in.Diff.Find("key")
+	if b == nil || b.Equal == nil || *b.Equal {
+		return false
+	}
+	told := c.toldByLog()
+	return slices.ContainsFunc(b.Rows, func(row diff.Row) bool { return !row.SameContent && !told[string(row.Key)] && !c.replayed(&row) })
+}
