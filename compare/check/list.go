@@ -92,6 +92,7 @@ func stateChecks() []Check {
 		memberListsEqual,
 		memberListsAgree,
 		memberRowsTrue,
+		confStateKnown,
 		learnerFlags,
 		quorumPossible,
 		notRemoved,
@@ -109,6 +110,7 @@ func stateChecks() []Check {
 		compactTombstones,
 		revisionNotBelowCompact,
 		noStrayTombstones,
+		compactMarksFit,
 	}
 }
 

@@ -1,0 +1,128 @@
+package check
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+var compactMarksFit = Check{
+	ID: "K13", Title: "the compaction marks fit each other and the log",
+	Doc: `A compaction stores its revision in meta/scheduledCompactRev, removes records, then stores the same revision in finishedCompactRev. So the
+finished one is never above the scheduled one, and a compaction that is scheduled and not finished was requested by an entry of the log. Marks that
+are too high make the server refuse reads of revisions that it still has, and delete records at the next start. B07 checks the first for backups.
+Normal: an unfinished compaction that an entry requests. The second is not checked up to 3.4, whose index does not move with a compaction, after
+restore --bump-revision --mark-compacted, which sets the mark itself, and where the logs do not reach back to the compaction before.`,
+	Needs: NeedDB,
+	Run:   runCompactMarks,
+}
+
+func runCompactMarks(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if !m.HasDB() || m.DB.Meta.ScheduledCompact == nil && m.DB.Meta.FinishedCompact == nil ||
+			m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindEndpoint {
+			continue
+		}
+		checked++
+		s, f := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact
+		switch {
+		case f != nil && (s == nil || f.Main > s.Main):
+			fs = append(fs, finishedAboveScheduled(m, s, f))
+		case in.neverRequested(m):
+			fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Revision: &Rev{Main: s.Main}},
+				Title:       fmt.Sprintf("%s: the compaction at revision %d is scheduled and no entry of the log requests it", m.Label(), s.Main),
+				Explanation: "the mark was edited or damaged: at its next start the member removes records that the other members keep",
+				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("scheduledCompactRev"), Field: "scheduledCompactRev",
+					Observed: s.String(), Expected: "the revision of a compaction in the log", Show: showDB(m, "meta")}}})
+		}
+	}
+	if checked == 0 {
+		return Result{Reason: "no data dir holds a compaction mark"}
+	}
+	return outcome(fs, "")
+}
+
+func finishedAboveScheduled(m *evidence.Member, s, f *dumpdb.Rev) Finding {
+	scheduled := "none"
+	if s != nil {
+		scheduled = s.String()
+	}
+	return Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, At: At{Revision: &Rev{Main: f.Main}},
+		Title:       fmt.Sprintf("%s: the compaction at revision %d is finished and was never scheduled", m.Label(), f.Main),
+		Explanation: "every release stores the scheduled revision before the finished one: a mark was edited or damaged, and the member refuses reads that others answer",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("finishedCompactRev"), Field: "finishedCompactRev",
+			Observed: f.String(), Expected: "at most the scheduled one: " + scheduled, Show: showDB(m, "meta")}}}
+}
+
+// neverRequested reports whether a compaction is scheduled and unfinished that no log requests, and the logs hold every entry that could
+// have requested it.
+func (in *Input) neverRequested(m *evidence.Member) bool {
+	s, f, kv := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact, m.DB.KV
+	if s == nil || f != nil && f.Main >= s.Main || kv == nil || m.DB.KVDamaged || kv.BumpMarker.Main >= s.Main {
+		return false
+	}
+	if in.Replay == nil || in.Replay.First == 0 || len(in.Replay.LogDiffs) > 0 || !m.HasLog() || !m.Version.Follows(release.IndexWithEveryEntry) {
+		return false
+	}
+	c, ok := in.compactionsFor(m, s.Main, f)
+	switch {
+	case !ok || c.requested:
+		return false
+	case in.Replay.First == 1 && !in.anyRestored() && (kv.BumpMarker == dumpdb.Rev{}):
+		return in.Replay.Covers(0, m.AppliedMax)
+	}
+	// The compaction before it is finished. Had the scheduled one come first, the revision was at least that high already, and no later
+	// write would be below it.
+	return c.finished > 0 && c.lastPut > c.finished && s.Main > kv.LastRev.Main && in.Replay.Covers(c.finished, m.AppliedMax)
+}
+
+// compactions is what the logs say about the compactions that one database names.
+type compactions struct {
+	requested bool
+	// finished is the last entry that requests the finished compaction, lastPut the last put, both applied by the member.
+	finished, lastPut uint64
+}
+
+// compactionsFor reads the logs of all members of the cluster; ok is false when damage hides a part of one.
+func (in *Input) compactionsFor(m *evidence.Member, scheduled int64, finished *dumpdb.Rev) (c compactions, ok bool) {
+	for _, o := range in.Members {
+		if !o.HasLog() || o.ClusterID != m.ClusterID {
+			continue
+		}
+		for e, err := range o.WAL.Log.Entries(context.Background(), o.WAL.Summary) {
+			if err != nil {
+				return c, false
+			}
+			req, err := e.Decode()
+			switch {
+			case err != nil:
+				return c, false
+			case req.Compaction != nil && req.Compaction.Revision == scheduled:
+				c.requested = true
+				return c, true
+			case e.Overwritten || e.Index > m.AppliedMin:
+			case req.Compaction != nil && finished != nil && req.Compaction.Revision == finished.Main:
+				c.finished = max(c.finished, e.Index)
+			case req.Kind == dumplog.KindPut || req.Kind == dumplog.KindTxn:
+				c.lastPut = max(c.lastPut, e.Index)
+			}
+		}
+	}
+	return c, true
+}
+
+// anyRestored reports whether the cluster began from a backup, by the log of any member.
+func (in *Input) anyRestored() bool {
+	for _, m := range in.Members {
+		if Restored(m) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,113 @@
+package check_test
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"os"
+	"slices"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+func compactMark(rev uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, rev), '_'), 0)
+}
+
+func compaction(rev int64) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{Compaction: &pb.CompactionRequest{Revision: rev}}
+}
+
+// compactedCluster is a cluster that compacted at revision 3; its newest revision is 6.
+func compactedCluster(version string, more ...*pb.InternalRaftRequest) *clustertest.Script {
+	s := clustertest.NewScript(version)
+	for i := range s.Members {
+		s.Start(i)
+	}
+	for range 3 {
+		s.Add(step(0, "", putKey("/a", 0)))
+	}
+	s.Add(step(0, "", compaction(3)))
+	s.Add(step(0, "", putKey("/a", 0)))
+	s.Add(step(0, "", putKey("/b", 0)))
+	for _, r := range more {
+		s.Add(step(0, "", r))
+	}
+	return s
+}
+
+// TestCompactMarks: marks that no compaction can have left are errors on the member that holds them; an unfinished compaction that the
+// log requests, and what the log cannot show, are not.
+func TestCompactMarks(t *testing.T) {
+	for name, c := range map[string]struct {
+		version  string
+		more     []*pb.InternalRaftRequest
+		change   change
+		violated bool
+	}{
+		"sound":                                  {version: "3.6.0"},
+		"finished above scheduled":               {version: "3.6.0", change: put("meta", "finishedCompactRev", compactMark(4)), violated: true},
+		"finished above scheduled on 3.3":        {version: "3.3.0", change: put("meta", "finishedCompactRev", compactMark(4)), violated: true},
+		"finished and nothing scheduled":         {version: "3.6.0", change: remove("meta", "scheduledCompactRev"), violated: true},
+		"nothing finished":                       {version: "3.6.0", change: remove("meta", "finishedCompactRev")},
+		"scheduled and not requested":            {version: "3.6.0", change: put("meta", "scheduledCompactRev", compactMark(5)), violated: true},
+		"scheduled above the newest revision":    {version: "3.5.0", change: put("meta", "scheduledCompactRev", compactMark(50)), violated: true},
+		"scheduled and requested":                {version: "3.6.0", more: []*pb.InternalRaftRequest{compaction(5)}, change: put("meta", "finishedCompactRev", compactMark(3))},
+		"scheduled on 3.4, which moves no index": {version: "3.4.0", change: put("meta", "scheduledCompactRev", compactMark(5))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dirs := compactedCluster(c.version, c.more...).Write(t, t.TempDir())
+			if c.change != nil {
+				edit(t, dirs[1], c.change)
+			}
+			for _, sources := range [][]string{dirs, dirs[1:2]} {
+				r := run(t, inputOf(t, sources...), "K13")
+				if got := accused(r); (r.Outcome == check.Violated) != c.violated || c.violated && !slices.Equal(got, []string{"node2"}) {
+					t.Errorf("%d sources: %s %v, want violated %v: %+v", len(sources), r.Outcome, got, c.violated, r.Findings)
+				}
+			}
+		})
+	}
+}
+
+// TestCompactMarksOfPurgedLog: where the log does not reach back to the founding, it must show the compaction before the scheduled one.
+func TestCompactMarksOfPurgedLog(t *testing.T) {
+	for _, c := range []struct {
+		mark     uint64
+		violated bool
+	}{{5, false}, {50, true}} {
+		dirs := compactedCluster("3.6.0").Write(t, t.TempDir())
+		edit(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(c.mark)))
+		in := inputOf(t, dirs[0])
+		in.Replay.First = 2
+		if r := run(t, in, "K13"); (r.Outcome == check.Violated) != c.violated {
+			t.Errorf("mark %d: %s %+v", c.mark, r.Outcome, r.Findings)
+		}
+	}
+}
+
+// TestCompactMarksOfBackup: B07 judges the marks of a backup.
+func TestCompactMarksOfBackup(t *testing.T) {
+	dirs := compactedCluster("3.6.0").Write(t, t.TempDir())
+	edit(t, dirs[0], put("meta", "finishedCompactRev", compactMark(4)))
+	file := backupOf(t, dirs[0])
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(b)
+	if err := os.WriteFile(file, append(b, sum[:]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := inputOf(t, file)
+	if r := run(t, in, "K13"); r.Outcome != check.NotChecked {
+		t.Errorf("K13: %s %+v", r.Outcome, r.Findings)
+	}
+	if r := run(t, in, "B07"); r.Outcome != check.Violated {
+		t.Errorf("B07: %s", r.Outcome)
+	}
+}

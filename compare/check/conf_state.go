@@ -1,0 +1,154 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+var confStateKnown = Check{
+	ID: "M18", Title: "meta/confState names members that the cluster had",
+	Doc: `From 3.5 on a server stores raft's configuration in meta/confState at each conf change, and from 3.7 on it starts with it. So every ID in it is
+or was a member. An ID that no configuration, no member list and no log names was written by no server.
+Normal: a confState that is older than the configuration, since releases up to 3.4 do not write it, and one that names the members of another
+cluster, since a restore leaves it as it was until the next conf change. So an unknown ID counts where the logs show the founding of the cluster and
+no restore, or a conf change that the member stored since, or where another member at the same conf changes stores a confState without it.`,
+	Needs: NeedDB | NeedLog,
+	Run:   runConfState,
+}
+
+func runConfState(in *Input) Result {
+	var fs []Finding
+	checked := false
+	for _, m := range in.Members {
+		if m.HasDB() && m.HasLog() && m.DB.Meta.ConfState != nil && m.Version.Follows(release.TermInMeta) {
+			f, ok := in.judgeConfState(m)
+			checked = checked || ok
+			if f != nil {
+				fs = append(fs, *f)
+			}
+		}
+	}
+	if !checked {
+		return Result{Reason: "no source holds a confState that its log or another source can be compared with"}
+	}
+	return outcome(fs, "")
+}
+
+// judgeConfState returns a finding when the confState of a member names unknown members; ok is false when nothing shows that it may not.
+func (in *Input) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
+	why := ""
+	switch index, since := in.confStateStored(m); {
+	case in.foundedHere():
+		why = "the logs reach back to the founding of the cluster"
+	case since:
+		why = fmt.Sprintf("the conf change in entry %d stored it", index)
+	}
+	unknown := in.unknownMembers(m)
+	if why == "" && len(unknown) > 0 {
+		if o := in.sameConfChanges(m); o != nil {
+			why = o.Label() + " has applied the same conf changes and stores members only that are known"
+		}
+	}
+	if why == "" || len(unknown) == 0 {
+		return nil, why != ""
+	}
+	cs := m.DB.Meta.ConfState
+	return &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: in.termAt(m.AppliedMin)},
+		Title:       fmt.Sprintf("%s: meta/confState names %s, which never was a member", m.Label(), strings.Join(unknown, ", ")),
+		Explanation: why + ", and no log, member list or configuration names that ID. The row was edited or damaged; 3.7 and later count votes by it",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("confState"), Field: "confState",
+			Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
+			Expected: fmt.Sprintf("voters %v learners %v", m.Membership.Voters, m.Membership.Learners), Show: showDB(m, "meta")}}}, true
+}
+
+// foundedHere reports whether the logs hold every entry since the cluster was founded, and it was not restored.
+func (in *Input) foundedHere() bool {
+	return in.Replay != nil && in.Replay.First == 1 && len(in.Replay.Gaps)+len(in.Replay.LogDiffs) == 0 && !in.anyRestored() &&
+		slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
+			return m.HasLog() && m.WAL.Summary.Start == dumplog.StartBootstrap && Founded(m) > 0
+		})
+}
+
+// confStateStored returns the last conf change that the member has applied, and whether the server stored the configuration with it. That the
+// server was 3.5 or later by then is shown by a snapshot record before it that carries a ConfState.
+func (in *Input) confStateStored(m *evidence.Member) (index uint64, stored bool) {
+	for _, c := range m.WAL.Conf {
+		if c.Index <= m.AppliedMin && c.Index > Founded(m) && !c.Refused {
+			index = c.Index
+		}
+	}
+	for i := range m.WAL.Summary.Snapshots {
+		s := &m.WAL.Summary.Snapshots[i]
+		stored = stored || index > 0 && s.ConfState != nil && s.Index < index && s.Index > Founded(m)
+	}
+	for _, j := range m.WAL.Summary.Jumps { // another server may have stored the row of a received database
+		stored = stored && j.To < index
+	}
+	return index, stored
+}
+
+// unknownMembers lists the IDs in meta/confState of a member that no source names anywhere else.
+func (in *Input) unknownMembers(m *evidence.Member) []string {
+	cs := m.DB.Meta.ConfState
+	var out []string
+	for _, ids := range [][]dumpdb.ID{cs.Voters, cs.Learners, cs.VotersOutgoing, cs.LearnersNext} {
+		for _, id := range ids {
+			if !in.named(dumplog.ID(id)) && !slices.Contains(out, id.String()) {
+				out = append(out, id.String())
+			}
+		}
+	}
+	return out
+}
+
+// named reports whether any source names the member in its log, its configuration or its member lists.
+func (in *Input) named(id dumplog.ID) bool {
+	return slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
+		if m.MemberID == id || m.Membership.Knows(id) {
+			return true
+		}
+		if m.WAL == nil {
+			return false
+		}
+		if slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return c.Change.NodeID == id }) {
+			return true
+		}
+		return m.WAL.Summary != nil && slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool {
+			return s.ConfState != nil && (slices.Contains(s.ConfState.Voters, id) || slices.Contains(s.ConfState.Learners, id))
+		})
+	})
+}
+
+// sameConfChanges returns another member of the cluster whose confState names known members only and is that of its configuration, when no
+// conf change lies between what the two have applied; nil when there is none.
+func (in *Input) sameConfChanges(m *evidence.Member) *evidence.Member {
+	for _, o := range in.Members {
+		if o == m || !o.HasDB() || !o.HasLog() || o.ClusterID != m.ClusterID || o.DB.Meta.ConfState == nil || !o.Version.Follows(release.TermInMeta) {
+			continue
+		}
+		ms := &o.Membership
+		have := slices.Sorted(slices.Values(append(slices.Clone(ms.Voters), ms.Learners...)))
+		if !o.ConfigurationCurrent() || !slices.Equal(ms.MetaConfState, have) || in.confChangeBetween(m, o) {
+			continue
+		}
+		return o
+	}
+	return nil
+}
+
+// confChangeBetween reports whether a conf change may lie between what two members have applied.
+func (in *Input) confChangeBetween(a, b *evidence.Member) bool {
+	from, to := min(a.AppliedMin, b.AppliedMin), max(a.AppliedMax, b.AppliedMax)
+	if in.Replay == nil || !in.Replay.Covers(from, to) {
+		return true
+	}
+	return slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
+		return m.WAL != nil && slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return c.Index > from && c.Index <= to })
+	})
+}

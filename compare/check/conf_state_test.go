@@ -1,0 +1,63 @@
+package check_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+const (
+	confStateOfAll    = `{"voters":[161,162,163],"auto_leave":false}`
+	confStateStranger = `{"voters":[77777,161,162,163],"auto_leave":false}`
+)
+
+// TestConfState: an ID in meta/confState that was never a member is an error where the logs show the founding, or where another member
+// shows what was stored; after a restore nothing else shows it.
+func TestConfState(t *testing.T) {
+	for name, c := range map[string]struct {
+		version, row     string
+		restored, single bool
+		want             check.Outcome
+		members          []string
+	}{
+		"sound":                        {version: "3.6.0", row: confStateOfAll, want: check.Holds},
+		"older than the configuration": {version: "3.6.0", row: `{"voters":[161],"auto_leave":false}`, want: check.Holds},
+		"a stranger":                   {version: "3.6.0", row: confStateStranger, want: check.Violated, members: []string{"node2"}},
+		"a stranger on 3.5, alone":     {version: "3.5.0", row: confStateStranger, single: true, want: check.Violated, members: []string{"node2"}},
+		"a stranger, restored":         {version: "3.6.0", row: confStateStranger, restored: true, want: check.Violated, members: []string{"node2"}},
+		"a stranger, restored, alone":  {version: "3.6.0", row: confStateStranger, restored: true, single: true, want: check.NotChecked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := clustertest.NewScript(c.version)
+			for i := range s.Members {
+				s.Start(i)
+			}
+			s.Add(step(0, "", putKey("/a", 0)))
+			dirs := s.Write(t, t.TempDir())
+			for i, d := range dirs {
+				row := confStateOfAll
+				if i == 1 {
+					row = c.row
+				}
+				edit(t, d, put("meta", "confState", []byte(row)))
+			}
+			if c.single {
+				dirs = dirs[1:2]
+			}
+			in := inputOf(t, dirs...)
+			for _, m := range in.Members {
+				if c.restored {
+					m.WAL.Summary.Start = dumplog.StartRestore
+				}
+			}
+			r := run(t, in, "M18")
+			if got := accused(r); r.Outcome != c.want || !slices.Equal(got, c.members) {
+				t.Errorf("%s %v, want %s %v: %+v", r.Outcome, got, c.want, c.members, r.Findings)
+			}
+		})
+	}
+}
