@@ -72,6 +72,7 @@ func stateChecks() []Check {
 		authContentEqual,
 		authEnabledEqual,
 		passwordsEqual,
+		passwordsFromLog,
 		authStructure,
 		secretsInLog,
 		rightsKept,

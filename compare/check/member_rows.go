@@ -17,7 +17,8 @@ a start. A row that says otherwise was edited or damaged, and when all databases
 the member off: from 3.6 on servers connect to what the bucket says, before that a restored or upgraded one does.
 Normal, and left out: 3.5.1 to 3.5.19 do not touch a row that is there, and up to 3.5 a start executes old changes again, so that any value that the
 log ever gave may stand; names and client URLs may be missing, and where the log does not reach back another one is a warning; changes that the server refuses (a URL that another member has, an ID that is
-removed); changes that are not applied yet; members whose addition was purged from the logs.`,
+removed); changes that are not applied yet; members whose addition was purged from the logs. A row may be missing up to 3.4 after a restore, until the
+member has published; one that is missing although the log wrote it twice was removed by other means.`,
 	Needs: NeedDB | NeedLog,
 	Run:   runMemberRows,
 }
@@ -30,6 +31,7 @@ func runMemberRows(in *Input) Result {
 			continue
 		}
 		l := in.listOf(m)
+		checked = w.missing(m) || checked
 		for i := range m.DB.Members {
 			row := &m.DB.Members[i]
 			checked = w.peers(m, l, row) || checked
@@ -58,16 +60,21 @@ func (w *rowFindings) findings() []Finding {
 }
 
 func (w *rowFindings) add(m *evidence.Member, row *dumpdb.Member, field, observed, expected string, f Finding) {
-	key := field + " " + row.ID.String() + " " + observed
+	f.Title = fmt.Sprintf("bucket members gives %s the %s %s, the log %s", w.in.MemberName(row.ID), field, observed, expected)
+	w.file(m, field+" "+row.ID.String()+" "+observed, f, Evidence{Page: Uint64(row.Page), Offset: Int64(row.Offset), Key: Bytes(row.ID.String()), Field: field, Observed: observed,
+		Expected: expected + ", of entry " + fmt.Sprint(f.At.Index)})
+}
+
+// file puts evidence of a member into the finding of that key, which is f where there is none yet.
+func (w *rowFindings) file(m *evidence.Member, key string, f Finding, e Evidence) {
 	have := w.by[key]
 	if have == nil {
-		f.Title = fmt.Sprintf("bucket members gives %s the %s %s, the log %s", w.in.MemberName(row.ID), field, observed, expected)
 		have, w.order = &f, append(w.order, key)
 		w.by[key] = have
 	}
+	e.Member, e.File, e.Bucket, e.Show = m.Label(), m.DB.File, "members", showDB(m, "members")
 	have.Members = append(have.Members, m.Label())
-	have.Evidence = append(have.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page), Offset: Int64(row.Offset), Bucket: "members", Key: Bytes(row.ID.String()),
-		Field: field, Observed: observed, Expected: expected + ", of entry " + fmt.Sprint(f.At.Index), Show: showDB(m, "members")})
+	have.Evidence = append(have.Evidence, e)
 }
 
 // peers judges the peer URLs of a row, false when the logs do not tell them.

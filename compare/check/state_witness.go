@@ -254,7 +254,7 @@ func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []wit
 func (in *Input) memberWitness(bucket string, row *diff.Row, at []int) []witness {
 	last := in.lastChangeOf(string(row.Key), in.appliedByAll(at))
 	if last == nil {
-		return nil
+		return in.purgedMemberWitness(bucket, row, at)
 	}
 	removed := last.Change.Type == dumplog.ConfChangeRemoveNode
 	want := "listed"
@@ -269,6 +269,25 @@ func (in *Input) memberWitness(bucket string, row *diff.Row, at []int) []witness
 				verb = "removed"
 			}
 			out = append(out, witness{pos, fmt.Sprintf("entry %d %s the member", last.Index, verb), want, false})
+		}
+	}
+	return out
+}
+
+// purgedMemberWitness: where no log holds a change of the member, raft's configuration shows that it must be listed, and the newest snapshot
+// that it was removed.
+func (in *Input) purgedMemberWitness(bucket string, row *diff.Row, at []int) []witness {
+	var out []witness
+	for _, pos := range at {
+		m := in.Members[pos]
+		is := func(id dumplog.ID) bool { return id.String() == string(row.Key) }
+		snap := m.NewestSnap()
+		switch {
+		case row.Cells[pos] != nil || !m.ConfigurationCurrent():
+		case bucket == "members" && (slices.ContainsFunc(m.Membership.Voters, is) || slices.ContainsFunc(m.Membership.Learners, is)):
+			out = append(out, witness{pos, "the member belongs to raft's configuration", "listed", false})
+		case bucket == "members_removed" && snap != nil && snap.V2 != nil && slices.ContainsFunc(snap.V2.Removed, is):
+			out = append(out, witness{pos, "the v2 store of its newest snapshot lists the member as removed", "listed", false})
 		}
 	}
 	return out

@@ -1,0 +1,64 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+var passwordsFromLog = Check{
+	ID: "A10", Title: "every password hash is one that the log gives the user",
+	Doc: `From 3.5 on the request that adds a user or changes a password carries the bcrypt hash, and every member stores these bytes. Where the logs
+reach back to the founding of the cluster, a hash that no such entry gives the user was written by other means, also when all members hold it.
+Any of the entries counts, since some may have been refused. Users that a proposer up to 3.4 gave a password are left out: it travels in clear and
+each member makes its own hash.`,
+	Needs: NeedReplay,
+	Run:   runPasswordsFromLog,
+}
+
+// passwordSetsKept is the number of entries per user from which on the survey leaves out the oldest.
+const passwordSetsKept = 100
+
+func runPasswordsFromLog(in *Input) Result {
+	var fs []Finding
+	checked := 0
+	for _, m := range in.Members {
+		if !m.HasDB() || !m.HasLog() || !in.foundedHere() || in.Replay.Survey == nil || !in.Replay.Covers(0, m.AppliedMax) {
+			continue
+		}
+		f := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}}
+		for i := range m.DB.Auth.Users {
+			u := &m.DB.Auth.Users[i]
+			sets := in.Replay.Survey.Passwords(u.Name, m.AppliedMax)
+			if len(u.Password) == 0 || len(sets) == 0 || len(sets) >= passwordSetsKept ||
+				slices.ContainsFunc(sets, func(s replay.PasswordSet) bool { return s.Hash == nil }) {
+				continue
+			}
+			checked++
+			if slices.ContainsFunc(sets, func(s replay.PasswordSet) bool { return bytes.Equal(s.Hash, u.Password) }) {
+				continue
+			}
+			last := sets[len(sets)-1].Index
+			f.add(passwordEvidence(m, u, last), in.termAt(last), last)
+		}
+		if n := len(f.Evidence); n > 0 {
+			f.Title = fmt.Sprintf("%s: the password hashes of %d users are in no entry of the log", m.Label(), n)
+			f.Explanation = "the rows were edited or damaged: these users log in with another password on this member, or not at all"
+			f.Remedy = []Remedy{{Text: "set the password again, which every member then stores", Command: "etcdctl user passwd USER"}}
+			fs = append(fs, in.cut(f))
+		}
+	}
+	if checked == 0 {
+		return Result{Reason: "the logs do not hold every password hash since the founding of the cluster"}
+	}
+	return outcome(fs, "")
+}
+
+func passwordEvidence(m *evidence.Member, u *dumpdb.User, index uint64) Evidence {
+	return Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(u.Page), Offset: Int64(u.Offset), Bucket: "authUsers", Key: Bytes(u.Name), Field: "password hash",
+		Observed: "a hash that no entry carries", Expected: fmt.Sprintf("a hash of the log, the last one in entry %d", index), Show: showDB(m, "authUsers")}
+}

@@ -1,0 +1,66 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// rowWritten returns the last entry that wrote the row of a current member into bucket members, 0 when the logs do not show that the row must
+// be there. Every release writes it when it applies the addition of the member and when the member publishes its addresses, unless the
+// row is there. Two such entries are wanted: 3.5.0 to 3.5.2 may skip one after a crash.
+func (in *Input) rowWritten(m *evidence.Member, id dumplog.ID) uint64 {
+	ms := &m.Membership
+	if in.Replay == nil || in.Replay.Survey == nil || len(in.Replay.LogDiffs) > 0 || !m.ConfigurationCurrent() ||
+		!slices.Contains(ms.Voters, id) && !slices.Contains(ms.Learners, id) {
+		return 0
+	}
+	writes, last := 0, uint64(0)
+	for _, c := range in.confChanges(m) {
+		switch {
+		case c.Change.NodeID != id || c.Index > m.Commit:
+		case c.Change.Type == dumplog.ConfChangeRemoveNode:
+			writes, last = 0, c.Index
+		case c.Index > m.AppliedMin: // a server that has not come to it may lack the row
+			return 0
+		case c.Change.Member != nil && c.Change.Type != dumplog.ConfChangeUpdateNode && !c.Change.Member.IsPromote:
+			writes, last = 1, c.Index
+		}
+	}
+	published := uint64(0)
+	for _, s := range in.Replay.Survey.Starts[id] {
+		if s.Index > last && s.Index <= m.AppliedMin {
+			writes++
+			published = s.Index
+		}
+	}
+	if published == 0 || writes < 2 {
+		return 0
+	}
+	return published
+}
+
+// missing judges the rows that are not there; false when the logs tell of none.
+func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
+	if slices.Contains(m.DB.Handle.MissingBuckets(), "members") || slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == "members" }) {
+		return false
+	}
+	for _, ids := range [][]dumplog.ID{m.Membership.Voters, m.Membership.Learners} {
+		for _, id := range ids {
+			index := w.in.rowWritten(m, id)
+			checked = checked || index > 0
+			if index == 0 || slices.Contains(m.Membership.Bucket, id) {
+				continue
+			}
+			w.file(m, "row "+id.String(), Finding{Severity: Error, Class: "membership", At: At{Term: w.in.termAt(index), Index: index},
+				Title: fmt.Sprintf("bucket members does not list %s, which belongs to the cluster", w.in.MemberName(dumpdb.ID(id))),
+				Explanation: fmt.Sprintf("entry %d, in which the member published its addresses, wrote its row: the row was removed by other means. "+
+					"A server of 3.6 or later started on this database does not know the member", index)},
+				Evidence{Key: Bytes(id.String()), Field: "row", Observed: "absent", Expected: fmt.Sprintf("present since entry %d", index)})
+		}
+	}
+	return checked
+}
