@@ -10,8 +10,8 @@ import (
 // memberFaults alter the member list.
 var memberFaults = []Fault{
 	{Name: "member-peer-url", Apply: alterMember(func(m map[string]any) { m["peerURLs"] = []string{"http://127.63.9.9:2380"} })},
-	{Name: "member-client-url", Apply: alterMember(func(m map[string]any) { m["clientURLs"] = []string{"http://127.63.9.9:2379"} })},
-	{Name: "member-name", Apply: alterMember(func(m map[string]any) { m["name"] = "other" })},
+	{Name: "member-client-url", Apply: published(alterMember(func(m map[string]any) { m["clientURLs"] = []string{"http://127.63.9.9:2379"} }))},
+	{Name: "member-name", Apply: published(alterMember(func(m map[string]any) { m["name"] = "other" }))},
 	{Name: "member-learner", Since: "3.4", Apply: alterMember(func(m map[string]any) {
 		if m["isLearner"] == true {
 			delete(m, "isLearner")
@@ -45,6 +45,19 @@ func alterMember(alter func(map[string]any)) func(*Victim) (*Effect, error) {
 		}
 		return string(b)
 	})
+}
+
+// published is an edit of what a member published at a start. 3.5.1 to 3.5.19 leave the first value in the row, and no database says which
+// patch release wrote it. So on 3.5 another member's row shows nothing, and a log shows the edit only if it holds everything that was published.
+func published(alter func(*Victim) (*Effect, error)) func(*Victim) (*Effect, error) {
+	return func(f *Victim) (*Effect, error) {
+		effect, err := alter(f)
+		if err == nil && strings.HasPrefix(f.Line, "3.5.") {
+			witness := effect.Witness
+			effect.Witness = func(dir string) bool { return !f.Restored && startsAtFirstEntry(dir) && witness(dir) }
+		}
+		return effect, err
+	}
 }
 
 // removeLive notes a member as removed that is a voter.

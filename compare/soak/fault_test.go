@@ -175,3 +175,31 @@ func TestTruthOf(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatShowsAnEditOfPublishedAddresses: on 3.5 a row may legally keep a value that was published before, so only a log that holds all of
+// them shows the edit; on later releases another member's row does.
+func TestWhatShowsAnEditOfPublishedAddresses(t *testing.T) {
+	for _, c := range []struct {
+		line           string
+		purged         int
+		restored, seen bool
+	}{{"3.5.35", 0, false, true}, {"3.5.35", 300, false, false}, {"3.5.35", 0, true, false}, {"3.6.16", 300, false, true}} {
+		dirs := synthetic(t, c.purged)
+		for _, f := range memberFaults {
+			if f.Name != "member-client-url" && f.Name != "member-name" {
+				continue
+			}
+			copied := filepath.Join(t.TempDir(), "copy")
+			if err := evidencetest.CopyTo(dirs[0], copied); err != nil {
+				t.Fatal(err)
+			}
+			e, err := f.Apply(&Victim{Dir: copied, Rng: Rand(1, f.Name), Line: c.line, Restored: c.restored})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen := e.Witness(dirs[1]); seen != c.seen {
+				t.Errorf("%s %s, purged %d, restored %v: shown by another member %v", f.Name, c.line, c.purged, c.restored, seen)
+			}
+		}
+	}
+}
