@@ -15,6 +15,7 @@ var compactMarksFit = Check{
 	Doc: `A compaction stores its revision in meta/scheduledCompactRev, removes records, then stores the same revision in finishedCompactRev. So the
 finished one is never above the scheduled one, and a compaction that is scheduled and not finished was requested by an entry of the log. Marks that
 are too high make the server refuse reads of revisions that it still has, and delete records at the next start. B07 checks the first for backups.
+A scheduled revision is never above that of another member that has applied as much either.
 Normal: an unfinished compaction that an entry requests. The second is not checked up to 3.4, whose index does not move with a compaction, after
 restore --bump-revision --mark-compacted, which sets the mark itself, and where the logs do not reach back to the compaction before.`,
 	Needs: NeedDB,
@@ -35,17 +36,43 @@ func runCompactMarks(in *Input) Result {
 		case f != nil && (s == nil || f.Main > s.Main):
 			fs = append(fs, finishedAboveScheduled(m, s, f))
 		case in.neverRequested(m):
-			fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Revision: &Rev{Main: s.Main}},
-				Title:       fmt.Sprintf("%s: the compaction at revision %d is scheduled and no entry of the log requests it", m.Label(), s.Main),
-				Explanation: "the mark was edited or damaged: at its next start the member removes records that the other members keep",
-				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("scheduledCompactRev"), Field: "scheduledCompactRev",
-					Observed: s.String(), Expected: "the revision of a compaction in the log", Show: showDB(m, "meta")}}})
+			fs = append(fs, scheduledAlone(m, s, "no entry of the log requests it", "the revision of a compaction in the log"))
+		default:
+			if o := in.belowScheduled(m); o != nil {
+				fs = append(fs, scheduledAlone(m, s, fmt.Sprintf("%s, which has applied as much, is at revision %d", o.Label(), o.CurrentRevision()),
+					"at most the revision of the cluster"))
+			}
 		}
 	}
 	if checked == 0 {
 		return Result{Reason: "no data dir holds a compaction mark"}
 	}
 	return outcome(fs, "")
+}
+
+// scheduledAlone is the finding of a compaction that is scheduled on one member and cannot have been requested.
+func scheduledAlone(m *evidence.Member, s *dumpdb.Rev, why, expected string) Finding {
+	return Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Revision: &Rev{Main: s.Main}},
+		Title:       fmt.Sprintf("%s: the compaction at revision %d is scheduled and cannot have been requested: %s", m.Label(), s.Main, why),
+		Explanation: "the mark was edited or damaged: at its next start the member removes records that the other members keep",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("scheduledCompactRev"), Field: "scheduledCompactRev",
+			Observed: s.String(), Expected: expected, Show: showDB(m, "meta")}}}
+}
+
+// belowScheduled returns another member that has applied as much, whose newest record is the same and whose revision is below the
+// compaction that m has scheduled; nil when there is none. A server refuses to compact above its revision.
+func (in *Input) belowScheduled(m *evidence.Member) *evidence.Member {
+	s, f, kv := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact, m.DB.KV
+	if s == nil || f != nil && f.Main >= s.Main || kv == nil || m.DB.KVDamaged || s.Main <= kv.LastRev.Main || !m.Version.Follows(release.IndexWithEveryEntry) {
+		return nil
+	}
+	for _, o := range in.Members {
+		if o != m && o.HasDB() && o.HasLog() && o.ClusterID == m.ClusterID && o.DB.KV != nil && !o.DB.KVDamaged && o.AppliedMin >= m.AppliedMax &&
+			o.DB.KV.LastRev == kv.LastRev && o.CurrentRevision() < s.Main {
+			return o
+		}
+	}
+	return nil
 }
 
 func finishedAboveScheduled(m *evidence.Member, s, f *dumpdb.Rev) Finding {

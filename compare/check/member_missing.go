@@ -64,3 +64,36 @@ func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
 	}
 	return checked
 }
+
+// unnoted judges the removed members that a database neither lists nor notes as removed. A removal deletes the one row and writes the other
+// in one transaction, on every release.
+func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
+	if slices.Contains(m.DB.Handle.MissingBuckets(), "members_removed") ||
+		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == "members" || d.Bucket == "members_removed" }) {
+		return false
+	}
+	added := map[dumplog.ID]bool{}
+	for _, c := range w.in.confChanges(m) {
+		id := c.Change.NodeID
+		if c.Index > m.AppliedMin {
+			break
+		}
+		if c.Change.Member != nil {
+			added[id] = true
+			continue
+		}
+		if c.Change.Type != dumplog.ConfChangeRemoveNode || !added[id] {
+			continue
+		}
+		checked = true
+		if slices.Contains(m.DB.Removed, dumpdb.ID(id)) || slices.Contains(m.Membership.Bucket, id) {
+			continue
+		}
+		w.file(m, "removed "+id.String(), Finding{Severity: Error, Class: "membership", At: At{Term: c.Term, Index: c.Index},
+			Title:       fmt.Sprintf("bucket members_removed does not list %s, which was removed", w.in.MemberName(dumpdb.ID(id))),
+			Explanation: fmt.Sprintf("entry %d removed the member, and this member has applied it: the row was deleted by other means, so the ID could be added again", c.Index)},
+			Evidence{Bucket: "members_removed", Key: Bytes(id.String()), Field: "row", Observed: "absent", Expected: fmt.Sprintf("present since entry %d", c.Index),
+				Show: showDB(m, "members_removed")})
+	}
+	return checked
+}

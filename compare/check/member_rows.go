@@ -32,6 +32,7 @@ func runMemberRows(in *Input) Result {
 		}
 		l := in.listOf(m)
 		checked = w.missing(m) || checked
+		checked = w.unnoted(m) || checked
 		for i := range m.DB.Members {
 			row := &m.DB.Members[i]
 			checked = w.peers(m, l, row) || checked
@@ -72,7 +73,10 @@ func (w *rowFindings) file(m *evidence.Member, key string, f Finding, e Evidence
 		have, w.order = &f, append(w.order, key)
 		w.by[key] = have
 	}
-	e.Member, e.File, e.Bucket, e.Show = m.Label(), m.DB.File, "members", showDB(m, "members")
+	e.Member, e.File = m.Label(), m.DB.File
+	if e.Bucket == "" {
+		e.Bucket, e.Show = "members", showDB(m, "members")
+	}
 	have.Members = append(have.Members, m.Label())
 	have.Evidence = append(have.Evidence, e)
 }
