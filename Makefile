@@ -70,7 +70,16 @@ test-race: $(TOOLS)/testcount ## all tests with the race detector, with their co
 .PHONY: tools-test
 tools-test: $(TOOLS)/golangci-lint ## tests of the helper programs and of the walls in .golangci.yml
 	$(GO) -C .tools/testcount test ./...
+	$(GO) -C .tools/mutants test ./...
 	GOLANGCI_LINT=$(CURDIR)/$(TOOLS)/golangci-lint $(GO) -C .tools/walls test -count=1 ./...
+
+# N changes are drawn by SEED; each costs a build and a run of its package's tests. Name PACKAGES: over the whole tree the first N changes tell little.
+N ?= 40
+SEED ?= 1
+
+.PHONY: mutants
+mutants: $(TOOLS)/mutants ## small changes that no test notices: PACKAGES="./compare/replay ..." [N=40] [SEED=1]
+	$(TOOLS)/mutants -go '$(GO)' -n '$(N)' -seed '$(SEED)' $(PACKAGES)
 
 .PHONY: e2e
 e2e: build test-servers $(TOOLS)/testcount ## tests against real clusters of each supported etcd line
@@ -126,6 +135,7 @@ CLIENTS := etcdctl-3.6 etcdutl-3.6 etcdutl-3.7
 
 $(eval $(call tool,golangci-lint,.tools/golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 $(eval $(call tool,testcount,.tools/testcount,.))
+$(eval $(call tool,mutants,.tools/mutants,.))
 $(foreach s,$(SERVERS),$(eval $(call tool,$(s),testdata/servers/$(s),.)))
 $(eval $(call tool,etcd-dump-logs,testdata/servers/etcd-dump-logs,go.etcd.io/etcd/v3/tools/etcd-dump-logs))
 $(eval $(call tool,etcd-dump-db,testdata/servers/etcd-dump-db,go.etcd.io/etcd/v3/tools/etcd-dump-db))

@@ -1,0 +1,3 @@
+module github.com/etcd-medic/etcd-medic/tools/mutants
+
+go 1.26.0
