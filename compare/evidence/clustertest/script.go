@@ -23,7 +23,10 @@ type Script struct {
 	// Version is the cluster version, such as "3.4.0"; it decides which keys bucket meta has.
 	Version string
 	// Of are the ways in which a member differs, by position.
-	Of    map[int]ScriptMember
+	Of map[int]ScriptMember
+	// Purged, if set, is the number of the step up to which a raft snapshot covers the log, whose segments up to there are gone, as on
+	// servers that have run for long. Small segments are needed for it (wal.SegmentSizeBytes).
+	Purged int
 	steps []Step
 	lives map[int]int
 	revs  uint64
@@ -155,14 +158,46 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 			e.Data, err = st.Req.Marshal()
 			synthOK(tb, err)
 		}
+		if i+1 == s.Purged {
+			e.Data = s.fill(tb, e.Data)
+		}
 		synthOK(tb, w.Save(raftpb.HardState{Term: st.Term, Vote: s.ID(of.Votes[st.Term]), Commit: e.Index}, []raftpb.Entry{e}))
+		if i+1 == s.Purged {
+			s.upTo(i+1).snapshot(tb, w, dir, e.Index)
+		}
 		if i+1 == of.SnapshotTaken {
 			synthOK(tb, w.SaveSnapshot(walpb.Snapshot{Index: e.Index, Term: e.Term, ConfState: s.confState()}))
 		}
 	}
 	synthOK(tb, w.Close())
+	name := "0000000000000000-0000000000000000.wal"
+	if s.Purged > 0 {
+		purge(tb, dir, s.Index(s.Purged)+1)
+		name = fmt.Sprintf("%016x-%016x.wal", 1, s.Index(s.Purged)+1)
+	}
 	// A script fills a fraction of the segment; the rest of the preallocated zeros would only cost time to read.
-	synthOK(tb, os.Truncate(filepath.Join(dir, "0000000000000000-0000000000000000.wal"), 256<<10))
+	synthOK(tb, os.Truncate(filepath.Join(dir, name), 256<<10))
+}
+
+// fill makes an entry so large that the next one begins a segment. Nobody reads it: its segment is purged.
+func (s *Script) fill(tb testing.TB, data []byte) []byte {
+	tb.Helper()
+	if wal.SegmentSizeBytes > 1<<20 {
+		tb.Fatalf("segments of %d bytes: a purged script needs small ones", wal.SegmentSizeBytes)
+	}
+	// The writer of the log keeps up to 128 KiB to itself, and begins a segment by what it has handed on.
+	return append(data, make([]byte, wal.SegmentSizeBytes+256<<10)...)
+}
+
+// upTo is a cluster whose members have published the starts up to a step.
+func (s *Script) upTo(step int) Synth {
+	out := Synth{Members: s.Members, Purged: step + 1, Starts: map[int]int{}}
+	for i, st := range s.steps[:step] {
+		if st.Req != nil && st.Req.ClusterMemberAttrSet != nil {
+			out.Starts[i] = st.By
+		}
+	}
+	return out
 }
 
 func (s *Script) confState() *raftpb.ConfState {
