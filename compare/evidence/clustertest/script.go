@@ -27,9 +27,9 @@ type Script struct {
 	// Purged, if set, is the number of the step up to which a raft snapshot covers the log, whose segments up to there are gone, as on
 	// servers that have run for long. Small segments are needed for it (wal.SegmentSizeBytes).
 	Purged int
-	steps []Step
-	lives map[int]int
-	revs  uint64
+	steps  []Step
+	lives  map[int]int
+	revs   uint64
 }
 
 // ScriptMember is what sets one member apart.

@@ -1,0 +1,142 @@
+package replay
+
+import (
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// TestWalk: a place moves down the log over entries that fit their records, to before one that fits by more than a key.
+func TestWalk(t *testing.T) {
+	a := func(value string) []dumplog.RequestOp { return []dumplog.RequestOp{putOp("a", value)} }
+	full := []*group{groupOf(rec(6, 0, "a", "1")), groupOf(rec(7, 0, "b", "1")), groupOf(rec(8, 0, "c", "1")), groupOf(rec(9, 0, "d", "1"))}
+	holed := []*group{full[0], full[1], {main: 8, records: full[2].records, hole: true}, full[3]}
+	changed := func(n int, g *group) []*group {
+		out := append([]*group{}, full...)
+		out[n] = g
+		return out
+	}
+	guard := func(key string, n int64, value string) *dumplog.Request {
+		return txn(cmpMod(key, n), []dumplog.RequestOp{putOp(key, value)}, nil)
+	}
+	all := []*dumplog.Request{put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1")}
+	for name, c := range map[string]struct {
+		log    []*dumplog.Request
+		groups []*group
+		alarm  bool
+		// floor is the compact revision, index and rev are where the place comes to, from the last index and revision 9.
+		floor, rev int64
+		index      uint64
+	}{
+		"all":                          {log: all, groups: full, floor: 5, index: 0, rev: 5},
+		"down to the compact revision": {log: all, groups: full, floor: 7, index: 2, rev: 7},
+		"an altered record":            {log: all, groups: changed(2, groupOf(rec(8, 0, "c", "X"))), floor: 5, index: 0, rev: 5},
+		"an altered record at the end": {log: all, groups: changed(3, groupOf(rec(9, 0, "d", "X"))), floor: 5, index: 0, rev: 5},
+		"an altered record, and it is not known that puts write": {log: all, groups: changed(2, groupOf(rec(8, 0, "c", "X"))), alarm: true, floor: 5, index: 0, rev: 5},
+		"a revision that no entry wrote":                         {log: []*dumplog.Request{all[0], all[1], all[3]}, groups: full, floor: 5, index: 0, rev: 5},
+		"more than two that no entry wrote": {log: []*dumplog.Request{put("z", "1"), all[3]}, groups: append([]*group{groupOf(rec(5, 0, "z", "1"))}, full...),
+			floor: 4, index: 1, rev: 8},
+		"a record that cannot be read":    {log: all, groups: holed, floor: 5, index: 0, rev: 5},
+		"entries without effect":          {log: []*dumplog.Request{all[0], del("none", ""), all[1], del("none", ""), all[2], all[3], del("none", "")}, groups: full, floor: 5, index: 0, rev: 5},
+		"a delete is not told by its key": {log: []*dumplog.Request{del("a", ""), all[1], all[2], all[3]}, groups: changed(0, groupOf(tomb(6, 0, "a"))), floor: 5, index: 1, rev: 6},
+		"a delete between":                {log: []*dumplog.Request{all[0], del("b", ""), all[2], all[3]}, groups: changed(1, groupOf(tomb(7, 0, "b"))), floor: 5, index: 0, rev: 5},
+		"a delete is not looked for below": {log: []*dumplog.Request{put("z", "1"), del("b", ""), all[3]},
+			groups: append([]*group{groupOf(rec(4, 0, "z", "1"))}, changed(1, groupOf(tomb(7, 0, "b")))...), alarm: true, floor: 3, index: 2, rev: 8},
+		"deletes only":                        {log: []*dumplog.Request{del("a", ""), del("b", "")}, groups: []*group{groupOf(tomb(8, 0, "a")), groupOf(tomb(9, 0, "b"))}, floor: 7, index: 2, rev: 9},
+		"a transaction without condition":     {log: []*dumplog.Request{txn(nil, a("1"), nil)}, groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 0, rev: 8},
+		"deletes in one":                      {log: []*dumplog.Request{txn(nil, []dumplog.RequestOp{delOp("a", "")}, nil)}, groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 1, rev: 9},
+		"a guard on a record that is there":   {log: []*dumplog.Request{guard("a", 8, "2")}, groups: []*group{groupOf(rec(8, 0, "a", "1")), groupOf(record3(9, 8, 2, "a", "2"))}, floor: 7, index: 0, rev: 8},
+		"a guard on a record of another key":  {log: []*dumplog.Request{guard("a", 8, "2")}, groups: []*group{groupOf(rec(8, 0, "b", "1")), groupOf(record3(9, 5, 2, "a", "2"))}, floor: 7, index: 1, rev: 9},
+		"a guard on a tombstone":              {log: []*dumplog.Request{guard("a", 8, "2")}, groups: []*group{groupOf(tomb(8, 0, "a")), groupOf(rec(9, 0, "a", "2"))}, floor: 7, index: 1, rev: 9},
+		"a guard on what is compacted":        {log: []*dumplog.Request{guard("a", 8, "2")}, groups: []*group{groupOf(record3(9, 8, 2, "a", "2"))}, floor: 8, index: 0, rev: 8},
+		"a guard on what was not there":       {log: []*dumplog.Request{guard("a", 8, "2")}, groups: []*group{groupOf(rec(9, 0, "a", "2"))}, floor: 8, index: 1, rev: 9},
+		"a guard on a key that is new":        {log: []*dumplog.Request{guard("a", 0, "1")}, groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 0, rev: 8},
+		"a guard on a key that was there":     {log: []*dumplog.Request{guard("a", 0, "1")}, groups: []*group{groupOf(record3(9, 5, 2, "a", "1"))}, floor: 8, index: 1, rev: 9},
+		"a guard on a key that it deletes":    {log: []*dumplog.Request{txn(cmpMod("a", 8), []dumplog.RequestOp{delOp("a", "")}, nil)}, groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 0, rev: 8},
+		"a guard on another key, new":         {log: []*dumplog.Request{txn(cmpMod("x", 0), a("1"), nil)}, groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},
+		"a guard on another key that is gone": {log: []*dumplog.Request{txn(cmpMod("x", 0), []dumplog.RequestOp{delOp("x", "")}, nil)}, groups: []*group{groupOf(tomb(9, 0, "x"))}, floor: 8, index: 1, rev: 9},
+		"a guard on the version": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetVersion, Result: resultEqual, Key: []byte("a")}}, a("1"), nil)},
+			groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},
+		"a guard that is no equality": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetMod, Result: resultLess, Key: []byte("a"), Num: 0}}, a("1"), nil)},
+			groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},
+		"a guard on a range": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetMod, Result: resultEqual, Key: []byte("a"), RangeEnd: []byte("c")}}, a("1"), nil)},
+			groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, dbCompact: c.floor}
+			if c.alarm {
+				s.m.DB.Alarms = make([]dumpdb.Alarm, 1)
+			}
+			n := int64(len(c.log))
+			end := place{index: uint64(n), rev: 9, writes: n}
+			b := &backwards{s: s, items: itemsOf(c.log...), groups: c.groups, rev: 9, from: 1, best: end}
+			moved := b.walk()
+			if want := (place{index: c.index, rev: c.rev, writes: int64(c.index)}); b.best != want {
+				t.Errorf("%+v, want %+v", b.best, want)
+			}
+			if want := c.index < end.index; moved != want {
+				t.Errorf("moved %v, want %v", moved, want)
+			}
+		})
+	}
+}
+
+// TestWalkBeginsAtThePlace: entries above the place are not looked at.
+func TestWalkBeginsAtThePlace(t *testing.T) {
+	b := &backwards{s: &sim{m: &evidence.Member{DB: &evidence.DB{}}, dbCompact: 7}, items: itemsOf(put("a", "1"), put("b", "1")),
+		groups: []*group{groupOf(rec(8, 0, "a", "1")), groupOf(rec(9, 0, "b", "1"))}, rev: 8, from: 5, best: place{index: 1, rev: 8, writes: 5}}
+	if !b.walk() || b.best != (place{index: 0, rev: 7, writes: 4}) {
+		t.Errorf("%+v", b.best)
+	}
+}
+
+// TestWriters: the entries of the last stretch without a gap are counted, up to where the member stands, with a mark every so many.
+func TestWriters(t *testing.T) {
+	note := func(w *writers, index uint64, r *dumplog.Request) {
+		w.note(&item{entry: dumplog.Entry{Index: index}, req: r})
+	}
+	w := &writers{stand: stand{min: 15, until: 20}}
+	for i := uint64(5); i <= 8; i++ {
+		note(w, i, put("a", "1"))
+	}
+	note(w, 12, put("a", "1")) // behind a gap that the member has applied past
+	note(w, 13, del("a", ""))
+	note(w, 14, &dumplog.Request{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: 1}})
+	note(w, 15, txn(nil, nil, nil))
+	note(w, 20, put("a", "1")) // behind one that it may not have
+	note(w, 21, put("a", "1")) // above where it stands
+	if w.first != 12 || w.last != 20 || w.total != 3 || len(w.marks) != 1 || w.marks[0] != 12 {
+		t.Errorf("%+v", w)
+	}
+	w = &writers{stand: stand{min: 15, until: 20}}
+	note(w, 5, put("a", "1"))
+	note(w, 15, put("a", "1")) // the gap ends below where the member certainly stands
+	if w.first != 15 || w.total != 1 {
+		t.Errorf("a gap up to where it stands: %+v", w)
+	}
+	w = &writers{stand: stand{min: 13, until: 20}}
+	note(w, 5, put("a", "1"))
+	note(w, 16, put("a", "1"))
+	if w.first != 5 || w.total != 2 {
+		t.Errorf("a gap above where it certainly stands: %+v", w)
+	}
+	w = &writers{stand: stand{min: 1, until: 5000}}
+	for i := uint64(1); i <= 3*markEvery; i++ {
+		note(w, 2*i, put("a", "1"))
+		note(w, 2*i+1, txn(nil, nil, nil))
+	}
+	if w.total != 3*markEvery || len(w.marks) != 3 || w.marks[1] != 2*(markEvery+1) || w.marks[2] != 2*(2*markEvery+1) {
+		t.Errorf("%d in %v", w.total, w.marks)
+	}
+}
+
+// TestFloor: the record of revision 1 does not exist.
+func TestFloor(t *testing.T) {
+	for compact, want := range map[int64]int64{-1: 1, 0: 1, 1: 1, 2: 2, 50: 50} {
+		if got := (&sim{dbCompact: compact}).floor(); got != want {
+			t.Errorf("compacted at %d: %d, want %d", compact, got, want)
+		}
+	}
+}

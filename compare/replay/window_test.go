@@ -1,0 +1,227 @@
+package replay
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// itemsOf are entries from index 1 on.
+func itemsOf(reqs ...*dumplog.Request) (out []*item) {
+	for i, r := range reqs {
+		out = append(out, &item{entry: dumplog.Entry{Term: 1, Index: uint64(i + 1)}, req: r})
+	}
+	return out
+}
+
+// groupOf are the records of one revision.
+func groupOf(rows ...row) *group {
+	g := &group{main: rows[0].rev.Main}
+	for _, r := range rows {
+		g.records = append(g.records, r.record)
+	}
+	return g
+}
+
+func newWindow(reqs ...*dumplog.Request) *window {
+	s := &sim{m: &evidence.Member{DB: &evidence.DB{}}}
+	w := &window{s: s, items: itemsOf(reqs...), writes: 1, byKey: map[string][]int{}, byLease: map[int64][]int{}, lease: map[string]int64{}, mod: map[string]int64{}}
+	w.groups = make([]int, len(w.items))
+	for i, it := range w.items {
+		w.index(i, it.req)
+	}
+	return w
+}
+
+func revoke(id int64) *dumplog.Request {
+	return &dumplog.Request{Kind: dumplog.KindLeaseRevoke, LeaseRevoke: &dumplog.LeaseRevokeRequest{ID: id}}
+}
+
+func leased(main int64, key, value string, lease int64) row {
+	r := rec(main, 0, key, value)
+	r.lease = lease
+	return r
+}
+
+func nested(req *dumplog.Request) []dumplog.RequestOp { return []dumplog.RequestOp{{Txn: req.Txn}} }
+
+// TestWriter: an entry is matched with a group only where no other of the window can have written it.
+func TestWriter(t *testing.T) {
+	puts := func(keys ...string) (out []dumplog.RequestOp) {
+		for _, k := range keys {
+			out = append(out, putOp(k, "1"))
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		log     []*dumplog.Request
+		before  []*group
+		group   *group
+		who     int
+		several bool
+	}{
+		"a put":                       {log: []*dumplog.Request{put("a", "1"), put("b", "1")}, group: groupOf(rec(5, 0, "b", "1")), who: 1},
+		"another value":               {log: []*dumplog.Request{put("a", "1"), put("b", "1")}, group: groupOf(rec(5, 0, "b", "2")), who: -1},
+		"two alike":                   {log: []*dumplog.Request{put("b", "1"), put("b", "1")}, group: groupOf(rec(5, 0, "b", "1")), who: -1, several: true},
+		"a delete":                    {log: []*dumplog.Request{del("a", ""), del("b", "")}, group: groupOf(tomb(5, 0, "a")), who: 0},
+		"a range of keys":             {log: []*dumplog.Request{del("a", "c"), del("x", "")}, group: groupOf(tomb(5, 0, "a"), tomb(5, 1, "b")), who: 0},
+		"a range, or a delete":        {log: []*dumplog.Request{del("a", "c"), del("b", "")}, group: groupOf(tomb(5, 0, "b")), who: -1, several: true},
+		"a lease of nobody knows":     {log: []*dumplog.Request{revoke(7)}, group: groupOf(tomb(5, 0, "a")), who: 0},
+		"two leases of nobody knows":  {log: []*dumplog.Request{revoke(7), revoke(8)}, group: groupOf(tomb(5, 0, "a")), who: -1, several: true},
+		"the lease that the key has":  {log: []*dumplog.Request{revoke(7), revoke(8)}, before: []*group{groupOf(leased(4, "a", "1", 8))}, group: groupOf(tomb(5, 0, "a")), who: 1},
+		"a lease that the key lost":   {log: []*dumplog.Request{revoke(7)}, before: []*group{groupOf(leased(3, "a", "1", 7)), groupOf(rec(4, 0, "a", "1"))}, group: groupOf(tomb(5, 0, "a")), who: -1},
+		"a lease before the delete":   {log: []*dumplog.Request{revoke(7), revoke(8)}, before: []*group{groupOf(leased(3, "a", "1", 7)), groupOf(tomb(4, 0, "a"))}, group: groupOf(tomb(5, 0, "a")), who: -1, several: true},
+		"a revoke writes no value":    {log: []*dumplog.Request{revoke(7)}, group: groupOf(rec(5, 0, "a", "1")), who: -1},
+		"a transaction":               {log: []*dumplog.Request{txn(nil, puts("a", "b"), nil)}, group: groupOf(rec(5, 0, "a", "1"), rec(5, 1, "b", "1")), who: 0},
+		"a transaction, cut":          {log: []*dumplog.Request{txn(nil, puts("a", "b"), nil)}, group: groupOf(rec(5, 0, "a", "1")), who: -1},
+		"its other branch":            {log: []*dumplog.Request{txn(cmpMod("a", 2), puts("a"), puts("b"))}, group: groupOf(rec(5, 0, "b", "1")), who: 0},
+		"a range in a transaction":    {log: []*dumplog.Request{txn(nil, []dumplog.RequestOp{delOp("a", "c")}, nil)}, group: groupOf(tomb(5, 0, "b")), who: 0},
+		"a delete in a transaction":   {log: []*dumplog.Request{txn(nil, []dumplog.RequestOp{delOp("b", "")}, nil)}, group: groupOf(tomb(5, 0, "b")), who: 0},
+		"one key twice":               {log: []*dumplog.Request{txn(cmpMod("a", 2), puts("a"), puts("a"))}, before: []*group{groupOf(rec(2, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 0},
+		"a transaction in it":         {log: []*dumplog.Request{txn(nil, nested(txn(nil, puts("z"), nil)), nil)}, group: groupOf(rec(5, 0, "z", "1")), who: 0},
+		"the guard names the record":  {log: []*dumplog.Request{txn(cmpMod("a", 3), puts("a"), nil), txn(cmpMod("a", 4), puts("a"), nil)}, before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 1},
+		"the guard names the future":  {log: []*dumplog.Request{txn(cmpMod("a", 5), puts("a"), nil), txn(cmpMod("a", 4), puts("a"), nil)}, group: groupOf(rec(5, 0, "a", "1")), who: 1},
+		"the guard names an old one":  {log: []*dumplog.Request{txn(cmpMod("a", 3), puts("a"), nil)}, before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: -1},
+		"a deleted key has no record": {log: []*dumplog.Request{txn(cmpMod("a", 3), puts("a"), nil), txn(cmpMod("a", 0), puts("a"), nil)}, before: []*group{groupOf(rec(3, 0, "a", "0")), groupOf(tomb(4, 0, "a"))}, group: groupOf(rec(5, 0, "a", "1")), who: 1},
+		"a guard that fails writes":   {log: []*dumplog.Request{txn(cmpMod("a", 3), puts("b"), puts("a"))}, before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 0},
+		"a guard of a range": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetMod, Result: resultEqual, Key: []byte("a"), RangeEnd: []byte("c"), Num: 3}}, puts("a"), nil)},
+			before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 0},
+		"a guard that is no equality": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetMod, Result: resultGreater, Key: []byte("a"), Num: 3}}, puts("a"), nil)},
+			before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 0},
+		"a guard on the creation": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetCreate, Result: resultEqual, Key: []byte("a"), Num: 3}}, puts("a"), nil)},
+			before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWindow(c.log...)
+			for _, g := range c.before {
+				w.learn(g)
+			}
+			if who, several := w.writer(c.group); who != c.who || several != c.several {
+				t.Errorf("writer %d, several %v; want %d, %v", who, several, c.who, c.several)
+			}
+		})
+	}
+}
+
+// TestStrong: what fits by a value that a twin before could not have brought proves a place, the rest does not.
+func TestStrong(t *testing.T) {
+	a := []dumplog.RequestOp{putOp("a", "1")}
+	g := groupOf(rec(5, 0, "a", "1"))
+	guard := func(target dumplog.CompareTarget, result dumplog.CompareResult, n int64) *dumplog.Request {
+		return txn([]dumplog.Compare{{Target: target, Result: result, Key: []byte("a"), Num: n}}, a, nil)
+	}
+	ranged := guard(targetMod, resultEqual, 4)
+	ranged.Txn.Compare[0].RangeEnd = []byte("b")
+	second := txn(append(cmpMod("other", 2), cmpMod("a", 4)...), a, nil)
+	for name, c := range map[string]struct {
+		req  *dumplog.Request
+		g    *group
+		want bool
+	}{
+		"a put":                           {put("a", "1"), g, true},
+		"a delete":                        {del("a", ""), groupOf(tomb(5, 0, "a")), false},
+		"a revoke":                        {revoke(7), groupOf(tomb(5, 0, "a")), false},
+		"puts without condition":          {txn(nil, a, nil), g, true},
+		"deletes without condition":       {txn(nil, []dumplog.RequestOp{delOp("a", "")}, nil), groupOf(tomb(5, 0, "a")), false},
+		"both without condition":          {txn(nil, append(slices.Clone(a), delOp("b", "")), nil), groupOf(rec(5, 0, "a", "1"), tomb(5, 1, "b")), false},
+		"the revision that it had":        {guard(targetMod, resultEqual, 4), g, true},
+		"another revision":                {guard(targetMod, resultEqual, 3), g, false},
+		"no revision":                     {guard(targetMod, resultEqual, 0), g, false},
+		"not this revision":               {guard(targetMod, resultNotEqual, 4), g, false},
+		"the revision of a range":         {ranged, g, false},
+		"its creation":                    {guard(targetCreate, resultEqual, 4), g, false},
+		"its version":                     {guard(targetVersion, resultEqual, 4), g, false},
+		"the second of two guards":        {second, g, true},
+		"a key of which nothing is known": {txn(cmpMod("z", 4), a, nil), g, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWindow(c.req)
+			w.learn(groupOf(rec(4, 0, "a", "0")))
+			if got := w.strong(c.req, c.g); got != c.want {
+				t.Errorf("strong %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestChain: of pairs that contradict each other the longest run counts: in order, and not more revisions than entries apart.
+func TestChain(t *testing.T) {
+	for name, c := range map[string]struct{ pairs, want []pair }{
+		"none":                    {},
+		"one":                     {[]pair{{0, 5, true}}, []pair{{0, 5, true}}},
+		"all":                     {[]pair{{0, 5, false}, {1, 6, true}, {3, 7, true}}, []pair{{0, 5, false}, {1, 6, true}, {3, 7, true}}},
+		"one out of order":        {[]pair{{0, 5, true}, {1, 9, true}, {2, 6, true}, {3, 7, true}}, []pair{{0, 5, true}, {2, 6, true}, {3, 7, true}}},
+		"the first is of before":  {[]pair{{0, 2, true}, {1, 8, true}, {2, 9, true}}, []pair{{1, 8, true}, {2, 9, true}}},
+		"as many as entries":      {[]pair{{0, 5, true}, {3, 8, true}}, []pair{{0, 5, true}, {3, 8, true}}},
+		"more than entries":       {[]pair{{0, 4, true}, {3, 8, true}, {4, 9, true}}, []pair{{3, 8, true}, {4, 9, true}}},
+		"one revision, two of it": {[]pair{{0, 5, true}, {1, 5, true}, {2, 6, true}}, []pair{{0, 5, true}, {2, 6, true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &window{pairs: c.pairs}
+			if w.chain(); !slices.Equal(w.pairs, c.want) {
+				t.Errorf("%v, want %v", w.pairs, c.want)
+			}
+		})
+	}
+}
+
+// TestFirst: the place lies before the first certain pair; where nothing lies before the window, before the first pair.
+func TestFirst(t *testing.T) {
+	pairs := []pair{{1, 6, false}, {2, 8, true}, {3, 9, true}}
+	w := &window{items: itemsOf(put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1")), writes: 11, pairs: pairs}
+	if at, ok := w.first(); !ok || at != (place{index: 2, rev: 7, writes: 12}) {
+		t.Errorf("%+v %v, want before the certain one", at, ok)
+	}
+	w.whole = true
+	if at, ok := w.first(); !ok || at != (place{index: 1, rev: 5, writes: 11}) {
+		t.Errorf("%+v %v, want before the first", at, ok)
+	}
+	w.whole, w.pairs = false, pairs[:1]
+	if at, ok := w.first(); ok {
+		t.Errorf("%+v is certain", at)
+	}
+}
+
+// TestLost: only a put that must have written, and whose record must still be there, shows that log and database do not belong together.
+func TestLost(t *testing.T) {
+	with := func(edit func(*dumplog.Request)) *dumplog.Request {
+		r := put("a", "1")
+		edit(r)
+		return r
+	}
+	for name, c := range map[string]struct {
+		req  *dumplog.Request
+		edit func(*window)
+		want bool
+	}{
+		"a put":                 {req: put("a", "1"), want: true},
+		"its record is there":   {req: put("a", "1"), edit: func(w *window) { w.groups[1] = 1 }},
+		"another one is there":  {req: put("a", "1"), edit: func(w *window) { w.pairs = []pair{{0, 5, true}} }},
+		"it may be compacted":   {req: put("a", "1"), edit: func(w *window) { w.dense = 2 }},
+		"auth is on":            {req: put("a", "1"), edit: func(w *window) { w.s.m.DB.Auth.Enabled = true }},
+		"auth was on":           {req: put("a", "1"), edit: func(w *window) { w.s.m.DB.Auth.Revision = 2 }},
+		"auth was never on":     {req: put("a", "1"), edit: func(w *window) { w.s.m.DB.Auth.Revision = 1 }, want: true},
+		"an alarm is on":        {req: put("a", "1"), edit: func(w *window) { w.s.m.DB.Alarms = make([]dumpdb.Alarm, 1) }},
+		"an alarm was on":       {req: put("a", "1"), edit: func(w *window) { w.s.sawAlarm = true }},
+		"a lease":               {req: with(func(r *dumplog.Request) { r.Put.Lease = 7 })},
+		"the lease that it had": {req: with(func(r *dumplog.Request) { r.Put.IgnoreLease = true })},
+		"the value that it had": {req: with(func(r *dumplog.Request) { r.Put.IgnoreValue = true })},
+		"a user":                {req: with(func(r *dumplog.Request) { r.Header.AuthRevision = 3 })},
+		"a delete":              {req: del("a", "")},
+		"a transaction":         {req: txn(nil, []dumplog.RequestOp{putOp("a", "1")}, nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWindow(del("x", ""), c.req)
+			w.dense = 1
+			if c.edit != nil {
+				c.edit(w)
+			}
+			if got := w.lost(); got != c.want {
+				t.Errorf("lost %v, want %v", got, c.want)
+			}
+		})
+	}
+}
