@@ -4,7 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // newBelow is a model with the whole log and a database compacted at its revision of the place.
@@ -75,5 +78,227 @@ func TestBelowRevision(t *testing.T) {
 	b.sim.arrive()
 	if got := b.sim.res.Below; len(got) != 1 || got[0].Key != "" || got[0].Expected != "revision 3" || got[0].Observed != "revision 4" {
 		t.Errorf("differences %+v, want the revision", got)
+	}
+}
+
+// valueLess is a compare of which the model does not know the outcome: it has the hashes of values only.
+func valueLess(key string) []dumplog.Compare {
+	return []dumplog.Compare{{Target: targetValue, Result: resultLess, Key: []byte(key), Value: []byte("5")}}
+}
+
+func versionIs(key string, n int64) []dumplog.Compare {
+	return []dumplog.Compare{{Target: targetVersion, Result: resultEqual, Key: []byte(key), Num: n}}
+}
+
+// TestBelowWhatMayHaveHappened: a key that an entry may have written stays uncertain in what the entry may have changed, until a later
+// entry makes it certain again.
+func TestBelowWhatMayHaveHappened(t *testing.T) {
+	maybe := txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, nil)
+	a := rec(2, 0, "a", "1")
+	for name, c := range map[string]struct {
+		log  []*dumplog.Request
+		rows []row
+		want []string
+	}{
+		"it did not":           {log: []*dumplog.Request{maybe}, rows: []row{a}},
+		"it did":               {log: []*dumplog.Request{maybe}, rows: []row{a, rec(3, 0, "b", "1")}},
+		"a put, first version": {log: []*dumplog.Request{maybe, put("b", "2")}, rows: []row{a, rec(3, 0, "b", "2")}},
+		"a put, second version": {log: []*dumplog.Request{maybe, put("b", "2")},
+			rows: []row{a, record3(4, 3, 2, "b", "2")}},
+		"a put, another value":       {log: []*dumplog.Request{maybe, put("b", "2")}, rows: []row{a, rec(3, 0, "b", "X")}, want: []string{"b"}},
+		"a put, and it is not there": {log: []*dumplog.Request{maybe, put("b", "2")}, rows: []row{a}, want: []string{"b"}},
+		"a put, and it has a lease":  {log: []*dumplog.Request{maybe, put("b", "2")}, rows: []row{a, leased(3, "b", "2", 7)}, want: []string{"b"}},
+		"a condition on its version, true": {log: []*dumplog.Request{maybe, put("b", "2"), txn(versionIs("b", 2), []dumplog.RequestOp{putOp("c", "1")}, nil)},
+			rows: []row{a, record3(4, 3, 2, "b", "2"), rec(5, 0, "c", "1")}},
+		"a condition on its version, false": {log: []*dumplog.Request{maybe, put("b", "2"), txn(versionIs("b", 2), []dumplog.RequestOp{putOp("c", "1")}, nil)},
+			rows: []row{a, rec(3, 0, "b", "2")}},
+		"a condition on another version":  {log: []*dumplog.Request{maybe, txn(versionIs("a", 1), []dumplog.RequestOp{putOp("c", "1")}, nil)}, rows: []row{a}, want: []string{"c"}},
+		"a condition on another revision": {log: []*dumplog.Request{maybe, txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("c", "1")}, nil)}, rows: []row{a}, want: []string{"c"}},
+		"a condition on its revision": {log: []*dumplog.Request{maybe, put("b", "2"), txn(cmpMod("b", 3), []dumplog.RequestOp{putOp("c", "1")}, nil)},
+			rows: []row{a, rec(3, 0, "b", "2")}},
+		"gone, and there again": {log: []*dumplog.Request{maybe, put("b", "2"), del("b", ""), put("b", "3"), txn(versionIs("b", 1), []dumplog.RequestOp{putOp("c", "1")}, nil)},
+			rows: []row{a, rec(5, 0, "b", "3")}, want: []string{"c"}},
+		"deleted, perhaps":         {log: []*dumplog.Request{maybe, del("b", "")}, rows: []row{a, rec(3, 0, "b", "1")}},
+		"a range with it":          {log: []*dumplog.Request{maybe, del("a", "c")}, rows: []row{a}},
+		"what may be deleted":      {log: []*dumplog.Request{txn(valueLess("a"), []dumplog.RequestOp{delOp("a", "b")}, nil)}, rows: nil},
+		"what may be deleted, not": {log: []*dumplog.Request{txn(valueLess("a"), []dumplog.RequestOp{delOp("a", "b")}, nil)}, rows: []row{a}},
+		"what cannot be deleted":   {log: []*dumplog.Request{txn(valueLess("a"), []dumplog.RequestOp{delOp("b", "c")}, nil)}, rows: nil, want: []string{"a"}},
+		"a key that nobody wrote":  {log: []*dumplog.Request{maybe}, rows: []row{a, rec(3, 0, "z", "1")}, want: []string{"z"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := append([]*dumplog.Request{put("a", "1")}, c.log...)
+			b := newBelow(t, place{index: uint64(len(log)), rev: 9}, c.rows...).log(log...)
+			b.run()
+			b.sim.arrive()
+			var got []string
+			for _, d := range b.sim.res.Below {
+				got = append(got, d.Key)
+			}
+			if !slices.Equal(got, c.want) || b.sim.res.BelowCount != len(c.want) {
+				t.Errorf("differences %+v, want %q", b.sim.res.Below, c.want)
+			}
+		})
+	}
+}
+
+// TestBelowIsNotCompared: where a part of the records, or the log up to the place, cannot be read, absence tells nothing.
+func TestBelowIsNotCompared(t *testing.T) {
+	bad := rec(3, 0, "b", "1")
+	bad.bad = true
+	for name, c := range map[string]struct {
+		rows []row
+		edit func(*sim)
+		want int
+	}{
+		"all read":            {rows: []row{rec(3, 0, "b", "1")}, want: 1},
+		"a hole":              {rows: []row{{hole: true}, rec(3, 0, "b", "1")}},
+		"a record":            {rows: []row{bad}},
+		"a log that ends":     {rows: []row{rec(3, 0, "b", "1")}, edit: func(s *sim) { s.logEnd = 1 }},
+		"a log to the place":  {rows: []row{rec(3, 0, "b", "1")}, edit: func(s *sim) { s.logEnd = 2 }, want: 1},
+		"a log without start": {rows: []row{rec(3, 0, "b", "1")}, edit: func(s *sim) { s.fromStart = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBelow(t, place{index: 2, rev: 3}, c.rows...).log(put("a", "1"), put("b", "1"))
+			if c.edit != nil {
+				c.edit(b.sim)
+			}
+			b.run()
+			b.sim.arrive()
+			if got := b.sim.res.BelowCount; got != c.want {
+				t.Errorf("differences %+v, want %d", b.sim.res.Below, c.want)
+			}
+			if s := b.sim; !s.met || !s.kvKnown || s.rev != 3 || s.keys.get("b") == nil || s.res.To != 2 {
+				t.Errorf("after the place: met %v, revision %d", s.met, s.rev)
+			}
+		})
+	}
+}
+
+// TestEarly: where the prediction is certain up to the compact revision, the database takes over there, above what is compacted every
+// entry is judged.
+func TestEarly(t *testing.T) {
+	rows := []row{record3(4, 2, 2, "a", "2"), rec(5, 0, "c", "1"), rec(6, 0, "d", "1")}
+	history := []*dumplog.Request{put("a", "1"), put("b", "1"), txn(nil, []dumplog.RequestOp{putOp("a", "2"), delOp("b", "")}, nil), put("c", "1"), put("d", "1")}
+	b := newBelow(t, place{index: 5, rev: 6}, rows...)
+	b.sim.dbCompact = 4
+	b.log(history...).want("outside-history", "outside-history", "outside-history", "applied", "applied")
+	if s := b.sim; s.meet.index != 3 || s.meet.rev != 4 || s.res.BaseIndex != 3 || s.res.BaseRevision != 4 || s.res.BelowCount != 0 {
+		t.Errorf("the place is %+v, %+v", s.meet, s.res.Below)
+	}
+	unsure := slices.Clone(history)
+	unsure[1] = txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, nil)
+	b = newBelow(t, place{index: 5, rev: 6}, rows...)
+	b.sim.dbCompact = 4
+	b.log(unsure...).want("outside-history", "outside-history", "outside-history", "outside-history", "outside-history")
+	if b.sim.met || b.sim.meet.index != 5 {
+		t.Errorf("the place is %+v, and the revision was not certain", b.sim.meet)
+	}
+}
+
+// TestLeaseOfAnUncertainRevoke: where a revoke may have been refused, or executed, the lease is neither missed nor too many, and what is
+// put on it later is uncertain.
+func TestLeaseOfAnUncertainRevoke(t *testing.T) {
+	revoked := &item{entry: dumplog.Entry{Index: 5}, req: revoke(7)}
+	for name, c := range map[string]struct {
+		p      prediction
+		repeat bool
+		gone   bool
+		unsure bool
+	}{
+		"executed":                       {p: prediction{state: Applied, sure: true}, gone: true},
+		"executed, keys unsure":          {p: prediction{state: Applied}, gone: true},
+		"refused":                        {p: prediction{state: Refused, sure: true}},
+		"refused, perhaps":               {p: prediction{state: Refused}, unsure: true},
+		"executed, rights may be others": {p: prediction{state: Applied, sure: true}, repeat: true, unsure: true},
+	} {
+		for _, stored := range []bool{true, false} {
+			b := newBelow(t, place{index: 10, rev: 10})
+			s := b.sim
+			s.leases[7] = &leaseState{ttl: 60}
+			s.m.DB = &evidence.DB{}
+			s.plain = &authPlan{start: 17}
+			s.m.DB.Auth.Revision = 17
+			if c.repeat {
+				s.auth, s.version, s.m.DB.Auth.Revision = rooted(), release.Exact(4, 3), 18
+			}
+			if stored {
+				s.m.DB.Leases = []dumpdb.Lease{{ID: 7, TTL: 60}}
+			}
+			s.foreseeRevoke(revoked, c.p)
+			l := s.leases[7]
+			if gone, unsure := l == nil, l != nil && l.unsure; gone != c.gone || unsure != c.unsure {
+				t.Errorf("%s: gone %v unsure %v", name, gone, unsure)
+			}
+			_, reason, sure := s.evalPut(&dumplog.PutRequest{Key: []byte("k"), Lease: 7})
+			if sure == c.unsure || (reason == ReasonLease) != c.gone {
+				t.Errorf("%s: a put on it: %q, sure %v", name, reason, sure)
+			}
+			s.finishLeases()
+			if want := !c.unsure && stored == c.gone; len(s.res.StateDiffs) > 0 != want {
+				t.Errorf("%s, stored %v: %+v", name, stored, s.res.StateDiffs)
+			}
+		}
+	}
+}
+
+// TestCertain: a put that always writes has its record at the place, unless a later entry names its key.
+func TestCertain(t *testing.T) {
+	onLease := put("a", "1")
+	onLease.Put.Lease = 7
+	later := func(r ...*dumplog.Request) []*dumplog.Request {
+		return append([]*dumplog.Request{put("a", "1"), put("c", "1")}, r...)
+	}
+	for name, c := range map[string]struct {
+		log  []*dumplog.Request
+		edit func(*sim)
+		want []string
+	}{
+		"puts":                   {log: later(), want: []string{"a", "c"}},
+		"a delete":               {log: later(del("a", "")), want: []string{"c"}},
+		"a delete of another":    {log: later(del("b", "")), want: []string{"a", "c"}},
+		"a range":                {log: later(del("a", "b")), want: []string{"c"}},
+		"a range of all":         {log: later(del("a", "d")), want: nil},
+		"a transaction":          {log: later(txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("a", "2")}, nil)), want: []string{"c"}},
+		"its other branch":       {log: later(txn(cmpMod("a", 2), nil, []dumplog.RequestOp{delOp("c", "")})), want: []string{"a"}},
+		"a transaction in it":    {log: later(txn(nil, nested(txn(nil, []dumplog.RequestOp{delOp("a", "b")}, nil)), nil)), want: []string{"c"}},
+		"a put on a lease":       {log: later(onLease), want: []string{"c"}},
+		"a revoke":               {log: later(revoke(7)), want: []string{"a", "c"}},
+		"a put after the delete": {log: later(del("a", ""), put("a", "2")), want: []string{"a", "c"}},
+		"alarms":                 {log: later(), edit: func(s *sim) { s.sawAlarm = true }},
+		"records not read":       {log: later(), edit: func(s *sim) { s.whole = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true, keys: newKeyModel()}
+			if c.edit != nil {
+				c.edit(s)
+			}
+			for _, it := range itemsOf(c.log...) {
+				s.remember(it)
+			}
+			if got := sortedKeys(s.certain); !slices.Equal(got, c.want) {
+				t.Errorf("certain %q, want %q", got, c.want)
+			}
+			if s.recall(); len(s.res.Below) != len(c.want) || s.certain != nil {
+				t.Errorf("nothing of it is there: %+v", s.res.Below)
+			}
+		})
+	}
+	s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true, keys: newKeyModel()}
+	for _, it := range itemsOf(put("same", "1"), put("value", "1"), put("lease", "1"), put("absent", "1"), put("same", "2")) {
+		s.remember(it)
+	}
+	for _, r := range []row{rec(5, 0, "same", "2"), rec(6, 0, "value", "X"), leased(7, "lease", "1", 9), rec(8, 0, "other", "1")} {
+		s.keys.absorb(&r.record)
+	}
+	s.recall()
+	got := slices.Clone(s.res.Below)
+	for i := range got {
+		if got[i].Expected == "" || (got[i].Observed == "absent") != (got[i].Key == "absent") {
+			t.Errorf("%+v", got[i])
+		}
+		got[i].Expected, got[i].Observed = "", ""
+	}
+	if want := []BelowDiff{{Key: "absent", Index: 4}, {Key: "lease", Index: 3, Rev: 7}, {Key: "value", Index: 2, Rev: 6}}; !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
