@@ -1,0 +1,226 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// TestWatchUsers: between two changes of auth, what users other than root could not write is one stretch.
+func TestWatchUsers(t *testing.T) {
+	s := newBench(t, 6, -1).sim
+	s.auth = rooted()
+	see := func(index uint64, user string, st State) {
+		r := put("a", "1")
+		r.Header = dumplog.Header{Username: user, AuthRevision: 3}
+		if user == "" {
+			r = &dumplog.Request{Kind: dumplog.KindAuthEnable}
+		}
+		s.watchUsers(&item{entry: dumplog.Entry{Index: index}, req: r}, Outcome{State: st})
+	}
+	see(5, "", Applied)
+	see(6, "app", Applied)
+	see(7, "root", Missing)
+	see(8, "app", Missing)
+	see(9, "app", Applied)
+	see(10, "app", Missing)
+	see(11, "", Applied)
+	see(12, "app", Applied)
+	see(13, "app", Missing)
+	want := []ShutSpan{{Begin: 5, LastApplied: 6, First: 8, Last: 10, Missing: 2, After: 1}, {Begin: 11, LastApplied: 12, First: 13, Last: 13, Missing: 1}}
+	if got := s.res.Shut; !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestV2Writes: what clients write is counted, without reads and what etcd itself keeps in the store.
+func TestV2Writes(t *testing.T) {
+	s := &Survey{}
+	for i, v := range []dumplog.V2Request{{Method: "QGET", Path: "/1/a"}, {Method: "SYNC"}, {Method: "PUT", Path: "/0/members/a1/attributes"}, {Method: "PUT", Path: "/1/a"},
+		{Method: "DELETE", Path: "/1/a"}} {
+		s.noteV2(&item{entry: dumplog.Entry{Index: uint64(i + 1)}, req: &dumplog.Request{V2: &v}})
+	}
+	if s.V2Writes != 2 || s.FirstV2Write != 4 || len(s.V2) != 2 || s.V2[1].Index != 5 || s.V2LeftOut != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestEventsAreBounded: all events are counted, the first ones kept, and without a bound all of a small set are.
+func TestEventsAreBounded(t *testing.T) {
+	s := newStory("3.5.0")
+	s.early()
+	first := s.lacked(1, "x", "1")
+	s.lacked(1, "y", "1")
+	s.lacked(1, "z", "1")
+	s.put("end", "1")
+	dirs := s.Write(t, t.TempDir())
+	set := open(t, dirs...)
+	for most, want := range map[int]int{0: 3, 2: 2} {
+		r := run(t, set, Options{MaxEvents: most})
+		if r.EventCount != 3 || len(r.Events) != want || r.Events[0].Index != s.Index(first) || r.Members[1].Lacks != 3 || r.Members[0].Lacks != 0 {
+			t.Errorf("bound %d: %d of %d events", most, len(r.Events), r.EventCount)
+		}
+		if bad := r.Members[1].FirstBad(); bad == nil || bad.Index != s.Index(first) || r.Members[0].FirstBad() != nil {
+			t.Errorf("bound %d: the first is %+v", most, bad)
+		}
+	}
+}
+
+// TestBehindASnapshot: what stands between the index of a member and its newest snapshot is counted by what it does.
+func TestBehindASnapshot(t *testing.T) {
+	s := newStory("3.5.0")
+	s.early()
+	from := s.Add(clustertest.Step{Req: &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{}}})
+	s.Add(clustertest.Step{Empty: true})
+	s.failed(&pb.InternalRaftRequest{DeleteRange: &pb.DeleteRangeRequest{Key: []byte("none")}})
+	last := s.Add(clustertest.Step{Req: &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{}}})
+	s.put("b", "1")
+	s.put("c", "1")
+	for snapshot, want := range map[int]*Behind{
+		last:     {From: s.Index(from), To: s.Index(last), Entries: 4, AlarmQueries: 2, Idle: 2},
+		last + 2: {From: s.Index(from), To: s.Index(last + 2), Entries: 6, AlarmQueries: 2, Idle: 2, Effective: 2, FirstEffective: s.Index(last + 1)},
+		from - 1: nil,
+	} {
+		s.Of[1] = clustertest.ScriptMember{AppliedUntil: from - 1, SnapshotTaken: snapshot}
+		r := run(t, open(t, s.Write(t, t.TempDir())...), Options{})
+		got := r.Members[1].Behind
+		if (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("a snapshot at %d: %+v, want %+v", snapshot, got, want)
+		}
+		if got != nil && got.Harmless() != (want.Effective == 0) {
+			t.Errorf("harmless %v: %+v", got.Harmless(), got)
+		}
+		if r.Members[0].Behind != nil {
+			t.Errorf("node1: %+v", r.Members[0].Behind)
+		}
+	}
+}
+
+// TestChoose: of different entries at an index the committed one counts, of several the one that most members hold; each member keeps its
+// own.
+func TestChoose(t *testing.T) {
+	version := func(holders ...int) *item {
+		return &item{entry: dumplog.Entry{Index: 9, Data: []byte{byte(holders[0])}}, holders: holders}
+	}
+	for name, c := range map[string]struct {
+		versions  []*item
+		committed []int
+		want      int
+	}{
+		"the most":            {versions: []*item{version(0), version(1, 2)}, want: 1},
+		"as many":             {versions: []*item{version(0), version(1)}, want: 0},
+		"the committed one":   {versions: []*item{version(0), version(1, 2)}, committed: []int{0}, want: 0},
+		"the committed ones":  {versions: []*item{version(0), version(1, 2)}, committed: []int{0, 1, 2}, want: 1},
+		"the committed third": {versions: []*item{version(0, 3), version(1), version(2)}, committed: []int{2}, want: 2},
+	} {
+		best := choose(c.versions, func(m int, index uint64) bool { return index == 9 && slices.Contains(c.committed, m) })
+		if best != c.versions[c.want] {
+			t.Errorf("%s: that of %v", name, best.holders)
+		}
+		for _, v := range c.versions {
+			for _, h := range v.holders {
+				if best.forMember(h) != v {
+					t.Errorf("%s: member %d has another entry", name, h)
+				}
+			}
+		}
+	}
+}
+
+// TestVersionsOfAnIndex: the entry that most hold comes first, and one without content is told.
+func TestVersionsOfAnIndex(t *testing.T) {
+	full := func(holders ...int) *item { return &item{entry: dumplog.Entry{Data: []byte("x")}, holders: holders} }
+	empty := &item{holders: []int{2}}
+	change := &item{entry: dumplog.Entry{Type: dumplog.EntryConfChange}, holders: []int{2}}
+	for _, c := range []struct {
+		it, other *item
+		want      string
+	}{
+		{full(0), full(1, 2), "[[1 2] [0]] false"}, {full(0, 1), empty, "[[0 1] [2]] true"}, {full(0, 1), change, "[[0 1] [2]] false"},
+		{empty, full(0), "[[0] [2]] true"},
+	} {
+		c.it.others = map[int]*item{}
+		for _, h := range c.other.holders {
+			c.it.others[h] = c.other
+		}
+		var d LogDiff
+		if d.versions(c.it); fmt.Sprint(d.Versions, d.Empty) != c.want {
+			t.Errorf("%v %v, want %s", d.Versions, d.Empty, c.want)
+		}
+	}
+}
+
+// TestLeaseFacts: a lease is held against its grant where the log has it, with the last checkpoint.
+func TestLeaseFacts(t *testing.T) {
+	grant := func(id, ttl int64) *dumplog.Request {
+		return &dumplog.Request{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: id, TTL: ttl}}
+	}
+	check := &dumplog.Request{Kind: dumplog.KindLeaseCheckpoint, LeaseCheckpoint: &dumplog.LeaseCheckpointRequest{Checkpoints: []dumplog.LeaseCheckpoint{{ID: 8, RemainingTTL: 30}, {ID: 99, RemainingTTL: 1}}}}
+	for _, known := range []bool{true, false} {
+		b := newBench(t, 6, -1).log(grant(8, 60), grant(7, 60), grant(9, 60), check)
+		b.sim.baseKnown = known
+		b.sim.leases[5] = &leaseState{ttl: 60}
+		b.sim.m.DB = &evidence.DB{Leases: []dumpdb.Lease{{ID: 5, TTL: 10}, {ID: 7, TTL: 90}, {ID: 8, TTL: 60, RemainingTTL: 30}, {ID: 9, TTL: 50}}}
+		b.run()
+		b.sim.touched[leaseKey(7)] = !known
+		b.sim.leaseFacts()
+		got := fmt.Sprint(b.sim.res.Leases)
+		want := "[{7 1 2 60 90 0 0 0} {8 1 1 60 60 4 30 30} {9 1 3 60 50 0 0 0}]"
+		diffs := 1
+		if !known {
+			want, diffs = "[{8 1 1 60 60 4 30 30}]", 0
+		}
+		if got != want || len(b.sim.res.StateDiffs) != diffs {
+			t.Errorf("known %v: %s %+v, want %s", known, got, b.sim.res.StateDiffs, want)
+		}
+	}
+}
+
+// TestInstead: an index beyond all reason is taken for the one that is one bit away within the log, or for the end of the log.
+func TestInstead(t *testing.T) {
+	for stored, want := range map[uint64]uint64{100: 0, 101: 0, 1<<40 | 50: 50, 1<<40 | 5: 100, 1<<40 | 1<<41 | 50: 100, 1<<40 | 100: 100, 1<<40 | 101: 100, 1 << 62: 100} {
+		m := &evidence.Member{DB: &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{}}, WAL: &evidence.WAL{Summary: &dumplog.Summary{FirstIndex: 10, LastIndex: 100}}}
+		m.DB.Meta.ConsistentIndex = &stored
+		if got := (&Result{}).instead(m); got != want {
+			t.Errorf("%x is taken for %d, want %d", stored, got, want)
+		}
+		m.DB.KVDamaged = true
+		if got := (&Result{}).instead(m); got != 0 {
+			t.Errorf("%x of a damaged database is taken for %d", stored, got)
+		}
+	}
+}
+
+// TestPlainRefusal: a refusal by permission is certain unless an alarm took the checks away.
+func TestPlainRefusal(t *testing.T) {
+	for _, c := range []struct {
+		minor  int
+		plain  bool
+		alarm  bool
+		reason Reason
+		want   bool
+	}{
+		{5, true, false, ReasonPermission, true}, {5, true, false, ReasonUserEmpty, true}, {5, true, false, ReasonOldAuth, false},
+		{5, false, false, ReasonPermission, false}, {5, true, true, ReasonPermission, false}, {6, true, true, ReasonPermission, true},
+	} {
+		m, err := NewMachine(t.Context(), nil, MachineOptions{Version: release.AnyOf(c.minor)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.alarm {
+			m.s.alarms[apply.Alarm{Member: 1, Type: apply.AlarmNoSpace}] = struct{}{}
+		}
+		if got := m.plainRefusal(&prediction{plain: c.plain, reason: c.reason}); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
