@@ -27,6 +27,8 @@ type standing struct {
 	// minority counts rows of bucket key in which it is alone against a majority of the others. It decides only where the log can not:
 	// the majority can be wrong.
 	minority int
+	// parted is true where committed entries differ between logs: what one lacks of the other then says little.
+	parted bool
 	// pending is 1 when a compaction is unfinished; a preference among equals only.
 	pending int
 }
@@ -42,6 +44,9 @@ func (s standing) less(o standing) bool {
 	}
 	if s.sound() != o.sound() {
 		return s.sound()
+	}
+	if s.parted && s.damage != o.damage {
+		return s.damage < o.damage
 	}
 	for _, d := range [][2]int{{s.lacks, o.lacks}, {s.damage, o.damage}, {s.control, o.control}, {len(s.blamed), len(o.blamed)}, {s.minority, o.minority}} {
 		if d[0] != d[1] {
@@ -104,7 +109,7 @@ func (c *collected) kept(list []standing) int {
 }
 
 func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64) standing {
-	s := standing{pos: i, usable: m.HasDB() && !m.DB.KVDamaged && m.WAL != nil}
+	s := standing{pos: i, parted: c.in.Replay != nil && len(c.in.Replay.LogDiffs) > 0, usable: m.HasDB() && !m.DB.KVDamaged && m.WAL != nil}
 	if m.Source.Kind != evidence.KindDataDir {
 		s.usable = m.HasDB() && !m.DB.KVDamaged
 	}

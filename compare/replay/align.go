@@ -136,6 +136,9 @@ func (s *sim) align(ctx context.Context, w *writers) (at place, ok bool) {
 		}
 		at = first
 	}
+	if !found && s.m.AppliedMin > s.logEnd {
+		return at, true // the newest revisions are of entries that no log holds
+	}
 	return s.extend(ctx, w, at), true
 }
 

@@ -23,7 +23,7 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		res.Why = why
 		return nil
 	}
-	s.past, s.logEnd = pastOf(ctx, r), r.Last
+	s.past, s.logEnd = pastOf(ctx, r), r.logEnd(m.AppliedMin)
 	s.sawAlarm = r.Survey.LastTouch["alarm"] > 0
 	s.values = s.readValue
 	s.first = s.stretch(r)
@@ -61,6 +61,17 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 	}
 	res.Checked, res.BaseIndex, res.BaseRevision = true, s.meet.index, s.meet.rev
 	return s
+}
+
+// logEnd is the last index of the merged log that is of use for a member: where it has applied up to somewhere in a hole between the
+// logs, the last one before the hole.
+func (r *Result) logEnd(applied uint64) uint64 {
+	for _, g := range r.Gaps {
+		if g.From <= applied && applied <= g.To {
+			return g.From - 1
+		}
+	}
+	return r.Last
 }
 
 // begin finds the place where log and database meet, and what is known there beyond the keys. It says why there is none, "" when all
@@ -154,7 +165,8 @@ func (s *sim) absorb(g *group) {
 func (s *sim) assumeBefore(r *Result) {
 	s.auth = authFromDB(&s.m.DB.Auth, s.version)
 	for _, l := range s.m.DB.Leases {
-		s.leases[int64(l.ID)] = &leaseState{ttl: l.TTL}
+		// One that the log grants only later need not have been there before.
+		s.leases[int64(l.ID)] = &leaseState{ttl: l.TTL, unsure: r.Survey.grants[int64(l.ID)] > s.base}
 	}
 	if s.alarmsUnsure = r.Survey.LastTouch["alarm"] > s.base; !s.alarmsUnsure {
 		for _, a := range s.m.DB.Alarms {

@@ -167,7 +167,7 @@ func TestBelowIsNotCompared(t *testing.T) {
 			if got := b.sim.res.BelowCount; got != c.want {
 				t.Errorf("differences %+v, want %d", b.sim.res.Below, c.want)
 			}
-			if s := b.sim; !s.met || !s.kvKnown || s.rev != 3 || s.keys.get("b") == nil || s.res.To != 2 {
+			if s := b.sim; !s.met || s.rev != 3 || s.keys.get("b") == nil || s.res.To != 2 {
 				t.Errorf("after the place: met %v, revision %d", s.met, s.rev)
 			}
 		})

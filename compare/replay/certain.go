@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"fmt"
+
 	"github.com/etcd-medic/etcd-medic/dumplog"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
@@ -22,6 +24,12 @@ const maxCertain = 1_000_000
 func (s *sim) remember(it *item) {
 	if !s.whole || !s.alwaysWrites() {
 		return
+	}
+	if mayWrite(it.req) {
+		s.lastWriter = nil
+		if plainPut(it.req) {
+			s.lastWriter = &keyState{key: string(it.req.Put.Key), entry: it.entry.Index, mod: s.meet.rev, vhash: hashValue(it.req.Put.Value)}
+		}
 	}
 	if plainPut(it.req) && len(s.certain) < maxCertain {
 		if s.certain == nil {
@@ -60,4 +68,18 @@ func (s *sim) recall() {
 		s.below(d)
 	}
 	s.certain = nil
+	s.recallLast()
+}
+
+// recallLast looks for the record of the last entry before the place: where that must have written, it made the revision of the place.
+func (s *sim) recallLast() {
+	w := s.lastWriter
+	s.lastWriter = nil
+	if w == nil || s.meet.rev <= s.floor() {
+		return
+	}
+	if got := s.keys.get(w.key); got != nil && got.vhash == w.vhash && got.mod != s.meet.rev {
+		s.below(BelowDiff{Key: w.key, Index: w.entry, Rev: got.mod, Expected: fmt.Sprintf("revision %d, the last one up to that entry", s.meet.rev),
+			Observed: fmt.Sprintf("revision %d", got.mod)})
+	}
 }

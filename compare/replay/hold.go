@@ -60,7 +60,7 @@ func (s *sim) match(it *item, p prediction, ahead []*item) Outcome {
 		return Outcome{State: p.state, Reason: p.reason}
 	}
 	switch {
-	case here && matches(p.writes, g):
+	case here && matches(p.writes, g) && (p.sure || s.wroteIt(p, ahead)):
 		return s.applied(g)
 	case here && !p.sure && s.couldHaveWritten(it.req, g) && s.wroteIt(p, ahead):
 		return s.applied(g)
@@ -143,8 +143,12 @@ type fit struct{ misfits, matched int }
 
 // fit gives the records from the n-th group on to the first entries ahead that can have written them.
 func (s *sim) fit(ahead []*item, n int) (f fit) {
+	granted := map[int64]bool{}
 	for _, a := range ahead {
 		own := a.forMember(s.pos)
+		if g := own.req.LeaseGrant; g != nil {
+			granted[g.ID] = true
+		}
 		if !writesKeys(own.req.Kind) {
 			continue
 		}
@@ -156,11 +160,16 @@ func (s *sim) fit(ahead []*item, n int) (f fit) {
 		case g != nil && couldWrite(own.req, g):
 			n++
 			f.matched++
-		case !conditional(own.req):
+		case !conditional(own.req), putsWith(own.req, granted):
 			f.misfits++
 		}
 	}
 	return f
+}
+
+// putsWith tells whether the request is a put that nothing but its lease can keep from writing, and the lease was just granted.
+func putsWith(r *dumplog.Request, granted map[int64]bool) bool {
+	return r.Put != nil && granted[r.Put.Lease] && !r.Put.IgnoreLease && !r.Put.IgnoreValue && r.Header.Username == ""
 }
 
 // wroteAnyway: an entry that should have had no effect fits the next records. They are its own unless a later entry fits

@@ -42,6 +42,8 @@ type sim struct {
 	// whole is true when all records up to the place could be read. certain are the puts before it whose records must be there.
 	whole   bool
 	certain map[string]certainPut
+	// lastWriter is the last put before the place when no entry between may have written, nil otherwise.
+	lastWriter *keyState
 	// ended is true after the first entry that the member has not applied.
 	ended bool
 	// loose is true where the model counts revisions without records and an entry's outcome was not certain.

@@ -51,6 +51,8 @@ type Survey struct {
 	Undecodable []Undecodable
 	// beyond are requests above every known commit index that a database of 3.4 or older may hold the effect of.
 	beyond []*dumplog.Request
+	// grants are the last entries that grant each lease, bounded.
+	grants map[int64]uint64
 	// writers count the entries that may write keys, by where members stand.
 	writers []*writers
 	// rows are the entries that may change rows of small buckets, state what they last said of a row.
@@ -95,7 +97,7 @@ type Undecodable struct {
 // survey reads the merged log once.
 func survey(ctx context.Context, r *Result) (*Survey, error) {
 	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{}, LastTouch: map[string]uint64{},
-		Served: map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, writers: newWriters(r), rows: newRowTouches(r.Common), state: newLastStates(),
+		Served: map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, writers: newWriters(r), grants: map[int64]uint64{}, rows: newRowTouches(r.Common), state: newLastStates(),
 		prefixes: map[uint16]dumplog.ID{}}
 	for _, m := range r.Members {
 		ms := &m.Member.Membership
@@ -161,6 +163,9 @@ func (s *Survey) note(it *item) {
 	}
 	if c := it.req.ConfChange; c != nil {
 		s.learn(c.NodeID)
+	}
+	if g := it.req.LeaseGrant; g != nil && len(s.grants) < maxLeaseOps {
+		s.grants[g.ID] = it.entry.Index
 	}
 	if h := it.req.Header; h.AuthRevision > 0 {
 		if m := s.Proposer(h.ID); m != 0 {
