@@ -20,7 +20,7 @@ different TTLs of one lease: a difference of settings, told as a warning, not of
 that follow no single minimum mean that the election timeout was changed between two starts, or the database.
 Where the grant was purged from the log, members are compared with each other: whoever stores more than another raised it, so it stores no
 lease with less, and no minimum is above 75 s (the longest election timeout is 50 s). A difference that this does not explain is an error.
-Not checked for one member whose grants were purged from the log. All etcd versions.`,
+A TTL below 1 s is an error wherever it stands. Not checked for one member whose grants were purged from the log. All etcd versions.`,
 	Needs: NeedDB,
 	Run:   runLeaseTTLs,
 }
@@ -37,6 +37,7 @@ func runLeaseTTLs(in *Input) Result {
 			fs = append(fs, *f)
 		}
 	}
+	fs = append(fs, in.impossibleTTLs()...)
 	lower := slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity == Error })
 	r := Result{Outcome: NotChecked}
 	if in.Diff != nil && len(in.Members) > 1 {
@@ -45,7 +46,7 @@ func runLeaseTTLs(in *Input) Result {
 	if !lower { // the log says it already, of the one that is wrong
 		fs = append(fs, in.ttlDifferences(r.Findings)...)
 	}
-	if checked == 0 && r.Outcome == NotChecked {
+	if checked == 0 && r.Outcome == NotChecked && len(fs) == 0 {
 		return Result{Reason: "no database holds a lease whose grant is in the log"}
 	}
 	return outcome(fs, "")
@@ -82,6 +83,31 @@ func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Fi
 		odd.Title = fmt.Sprintf("%s: TTLs were raised to more than one minimum", m.Label())
 		odd.Explanation = "the election timeout of the member was changed between two starts, or its lease rows were"
 		fs = append(fs, in.cut(odd))
+	}
+	return fs
+}
+
+// impossibleTTLs: TTLs that no server stores, whatever the grant asked for. It raises short ones to its minimum, which is at least 1 s.
+func (in *Input) impossibleTTLs() []Finding {
+	var fs []Finding
+	for _, m := range in.Members {
+		if !m.HasDB() {
+			continue
+		}
+		f := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Index: m.AppliedMin}}
+		for i := range m.DB.Leases {
+			l := &m.DB.Leases[i]
+			if l.TTL >= 1 {
+				continue
+			}
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(l.Page), Offset: Int64(l.Offset), Bucket: "lease", Key: Bytes(l.ID.String()),
+				Field: "TTL", Observed: fmt.Sprintf("%d s", l.TTL), Expected: "at least 1 s", Show: showDB(m, "lease")})
+		}
+		if n := len(f.Evidence); n > 0 {
+			f.Title = fmt.Sprintf("%s: %d leases have a TTL below 1 s, which no server stores", m.Label(), n)
+			f.Explanation = "the lease rows were edited or damaged; these leases expire as soon as this member leads"
+			fs = append(fs, in.cut(f))
+		}
 	}
 	return fs
 }

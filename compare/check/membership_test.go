@@ -10,7 +10,9 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 const (
@@ -219,5 +221,31 @@ func TestUnpublishedRowMayBeGone(t *testing.T) {
 	in.Replay.Survey.Starts[a1] = nil
 	if r := run(t, in, "M16"); r.Outcome == check.Violated {
 		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// TestRemovalLeavesARow: a member that the log adds and removes is noted as removed.
+func TestRemovalLeavesARow(t *testing.T) {
+	for _, c := range []struct {
+		row  bool
+		want check.Outcome
+	}{{true, check.Holds}, {false, check.Violated}} {
+		dirs := scripted("3.5.0").Write(t, t.TempDir())
+		if c.row {
+			edit(t, dirs[0], put("members_removed", "f7", []byte("removed")))
+		}
+		in := inputOf(t, dirs[0])
+		m := in.Members[0]
+		remove := raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode, NodeID: 0xf7}
+		for i, cc := range []raftpb.ConfChange{addLearner(0xf7), remove} {
+			e := evidence.ConfEntry{Term: 2, Index: uint64(5 + i), Change: dumplog.ConfChange{ID: 9, Type: dumplog.ConfChangeType(cc.Type), NodeID: dumplog.ID(cc.NodeID)}}
+			if i == 0 {
+				e.Change.Member = &dumplog.MemberContext{PeerURLs: []string{"http://127.0.0.1:9"}, IsLearner: true}
+			}
+			m.WAL.Conf = append(m.WAL.Conf, e)
+		}
+		if r := run(t, in, "M16"); r.Outcome != c.want {
+			t.Errorf("row %v: %s %+v", c.row, r.Outcome, r.Findings)
+		}
 	}
 }

@@ -165,6 +165,42 @@ func TestLaggingMemberHidesNothing(t *testing.T) {
 	}
 }
 
+// TestMissingRowHidesNothing: a member that has not come to a lease or a user, or lost the row, does not hide how the others differ in it.
+func TestMissingRowHidesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		check         string
+		gone, altered change
+	}{
+		"TTL":      {"L04", remove("lease", string(leaseKey(7))), put("lease", string(leaseKey(7)), []byte{8, 7, 16, 0xf4, 0x2e})},
+		"password": {"A09", remove("authUsers", "carol"), user("carol", hash2)},
+	} {
+		dirs := scripted("3.6.0").Write(t, t.TempDir())
+		edit(t, dirs[0], c.gone)
+		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome == check.Violated {
+			t.Errorf("%s: a missing row is another check's: %+v", name, r.Findings)
+		}
+		edit(t, dirs[1], c.altered)
+		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome != check.Violated || !slices.Contains(accused(r), "node2") || slices.Contains(accused(r), "node1") {
+			t.Errorf("%s: %s %v %s", name, r.Outcome, accused(r), r.Reason)
+		}
+	}
+}
+
+// TestImpossibleTTL: no server stores a TTL below 1 s, so a backup alone shows it.
+func TestImpossibleTTL(t *testing.T) {
+	dirs := scripted("3.6.0").Write(t, t.TempDir())
+	if r := run(t, inputOf(t, backupOf(t, dirs[1])), "L04"); r.Outcome == check.Violated {
+		t.Errorf("sound: %+v", r.Findings)
+	}
+	edit(t, dirs[1], put("lease", string(leaseKey(9)), []byte{8, 9, 16, 0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}))
+	if r := run(t, inputOf(t, backupOf(t, dirs[1])), "L04"); r.Outcome != check.Violated {
+		t.Errorf("-4 s: %s %s", r.Outcome, r.Reason)
+	}
+	if r := run(t, inputOf(t, dirs...), "L04"); !slices.Equal(accused(r), []string{"node2"}) {
+		t.Errorf("-4 s on one of three: %v", accused(r))
+	}
+}
+
 // backupOf is the database of a data dir as a file of its own.
 func backupOf(t *testing.T, dir string) string {
 	t.Helper()

@@ -62,12 +62,11 @@ func (r *Result) passwords(b *Bucket, rp *replay.Result, o Options) {
 	table := r.lineUp(take, passwordRows)
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		row := Row{Key: []byte(name), Kind: PasswordRow, Cells: table[name]}
-		if slices.ContainsFunc(take, func(i int) bool { return row.Cells[i] == nil }) || allSame(row.Cells, take) {
+		have := holders(&row, take)
+		if len(have) < 2 || allSame(row.Cells, have) || !r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{}) {
 			continue
 		}
-		if !r.split(b.Name, &row, take, rp, map[int]string{}, map[[2]int]bool{}) {
-			continue
-		}
+		row.Out = append(row.Out, without(take, have)...)
 		r.password(b, row, hashes[name], without(take, row.Out), rp, o)
 	}
 }

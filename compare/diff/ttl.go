@@ -26,10 +26,12 @@ func (r *Result) leaseTTLs(b *Bucket, rp *replay.Result, o Options) {
 	ttls, lowest := r.ttls(take)
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		row := Row{Key: []byte(key), Kind: TTLRow, Cells: table[key]}
-		if slices.ContainsFunc(take, func(i int) bool { return row.Cells[i] == nil }) || allSame(row.Cells, take) {
+		have := holders(&row, take)
+		if len(have) < 2 || allSame(row.Cells, have) {
 			continue // a lease that is missing is a row of its own
 		}
-		proven := r.split(b.Name, &row, take, rp, map[int]string{}, map[[2]int]bool{})
+		proven := r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{})
+		row.Out = append(row.Out, without(take, have)...)
 		if at := without(take, row.Out); proven && !raisedOnly(ttls[key], lowest, at) {
 			b.Differ++
 			if len(b.Rows) < o.MaxRows {
@@ -90,6 +92,11 @@ func raisedOnly(ttls map[int]int64, lowest map[int]int64, at []int) bool {
 	return !slices.ContainsFunc(at, func(i int) bool {
 		return ttls[i] > low && (ttls[i] > MaxMinimumTTL || ttls[i] > lowest[i])
 	})
+}
+
+// holders are the members that hold a row: one that lags may not have come to it, and hides nothing of the others.
+func holders(row *Row, take []int) []int {
+	return slices.DeleteFunc(slices.Clone(take), func(i int) bool { return row.Cells[i] == nil })
 }
 
 func allSame(cells []*Cell, take []int) bool {

@@ -40,7 +40,9 @@ type Victim struct {
 }
 
 // fromStart tells whether the log gives everything that the database holds.
-func (f *Victim) fromStart() bool { return !f.Restored && startsAtFirstEntry(f.Dir) }
+func (f *Victim) fromStart() bool {
+	return !f.Restored && startsAtFirstEntry(f.Dir) && !skipsEntries(f.Dir)
+}
 
 // Effect says what a fault did and what shows it.
 type Effect struct {

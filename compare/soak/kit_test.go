@@ -4,6 +4,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
@@ -49,6 +52,22 @@ func TestLogThatGivesEverything(t *testing.T) {
 	restored := &Victim{Dir: whole.Dir, Restored: true}
 	if !whole.fromStart() || purged.fromStart() || restored.fromStart() {
 		t.Errorf("whole %t, purged %t, restored %t", whole.fromStart(), purged.fromStart(), restored.fromStart())
+	}
+}
+
+// TestLogWithASkipGivesNotEverything: what a received snapshot brought is in no entry of the member.
+func TestLogWithASkipGivesNotEverything(t *testing.T) {
+	s := clustertest.NewScript("3.6.0")
+	put := func() int {
+		return s.Add(clustertest.Step{Req: &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("/a"), Value: []byte("v")}}})
+	}
+	last := put()
+	put()
+	s.Of[1] = clustertest.ScriptMember{LogUntil: last, SnapshotAt: put()}
+	put()
+	dirs := s.Write(t, t.TempDir())
+	if !(&Victim{Dir: dirs[0]}).fromStart() || (&Victim{Dir: dirs[1]}).fromStart() {
+		t.Error("the log of node2 lacks two entries, that of node1 none")
 	}
 }
 

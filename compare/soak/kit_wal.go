@@ -234,6 +234,21 @@ func startsAtFirstEntry(dir string) bool {
 	return first == 1 && err == nil && len(files) > 0 && filepath.Base(files[0]) == "0000000000000000-0000000000000000.wal"
 }
 
+// skipsEntries tells whether the log of a member lacks entries between two others: a snapshot of another member brought their effect.
+func skipsEntries(dir string) bool {
+	segs, err := readLog(dir)
+	if err != nil {
+		return true
+	}
+	_, list := entries(segs)
+	for i := range list {
+		if i > 0 && list[i].Index != list[i-1].Index+1 {
+			return true
+		}
+	}
+	return false
+}
+
 // logPuts tells whether an entry of the log is a plain put of that value.
 func logPuts(dir, key, value string) bool {
 	segs, err := readLog(dir)
