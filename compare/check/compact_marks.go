@@ -59,7 +59,7 @@ func scheduledAlone(m *evidence.Member, s *dumpdb.Rev, why, expected string) Fin
 			Observed: s.String(), Expected: expected, Show: showDB(m, "meta")}}}
 }
 
-// belowScheduled returns another member that has applied as much, whose newest record is the same and whose revision is below the
+// belowScheduled returns another member that has applied as much, or all that could raise the revision, whose newest record is the same and whose revision is below the
 // compaction that m has scheduled; nil when there is none. A server refuses to compact above its revision.
 func (in *Input) belowScheduled(m *evidence.Member) *evidence.Member {
 	s, f, kv := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact, m.DB.KV
@@ -67,12 +67,24 @@ func (in *Input) belowScheduled(m *evidence.Member) *evidence.Member {
 		return nil
 	}
 	for _, o := range in.Members {
-		if o != m && o.HasDB() && o.HasLog() && o.ClusterID == m.ClusterID && o.DB.KV != nil && !o.DB.KVDamaged && o.AppliedMin >= m.AppliedMax &&
-			o.DB.KV.LastRev == kv.LastRev && o.CurrentRevision() < s.Main {
+		if o != m && o.HasDB() && o.HasLog() && o.ClusterID == m.ClusterID && o.DB.KV != nil && !o.DB.KVDamaged &&
+			o.DB.KV.LastRev == kv.LastRev && o.CurrentRevision() < s.Main && in.requestsNone(m, o.AppliedMin) {
 			return o
 		}
 	}
 	return nil
+}
+
+// requestsNone reports whether the entries that m has applied above an index are all there and none requests the scheduled compaction.
+func (in *Input) requestsNone(m *evidence.Member, above uint64) bool {
+	if above >= m.AppliedMax {
+		return true
+	}
+	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 || !in.Replay.Covers(above, m.AppliedMax) {
+		return false
+	}
+	c, ok := in.compactionsFor(m, m.DB.Meta.ScheduledCompact.Main, nil)
+	return ok && !c.requested
 }
 
 func finishedAboveScheduled(m *evidence.Member, s, f *dumpdb.Rev) Finding {
