@@ -81,6 +81,13 @@ func TestBelowRevision(t *testing.T) {
 	}
 }
 
+// TestBelowWithoutEffect: below the place an entry without effect makes no revision, and is not judged.
+func TestBelowWithoutEffect(t *testing.T) {
+	newBelow(t, place{index: 4, rev: 3}, rec(2, 0, "a", "1"), rec(3, 0, "b", "1"), rec(4, 0, "c", "1")).
+		log(put("a", "1"), del("none", ""), txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("a", "2")}, nil), put("b", "1"), put("c", "1")).
+		want("outside-history", "outside-history", "outside-history", "outside-history", "applied")
+}
+
 // valueLess is a compare of which the model does not know the outcome: it has the hashes of values only.
 func valueLess(key string) []dumplog.Compare {
 	return []dumplog.Compare{{Target: targetValue, Result: resultLess, Key: []byte(key), Value: []byte("5")}}
