@@ -222,6 +222,35 @@ func purgedCases() map[string]purgedCase {
 			s.put("b", "1")
 			s.guarded("a", "2")
 		}, sound: "from 8, applied 3"},
+		// More entries than are matched at a time.
+		"hundreds of entries without effect": {tell: func(s *story) {
+			s.early()
+			s.compact(5)
+			s.purge() // 8
+			for i := range 1500 {
+				s.failed(ifMod("k1", 2, "never"))
+				if i%100 == 50 {
+					s.put(fmt.Sprint("n", i), "1")
+				}
+			}
+		}, sound: "from 8, applied 15"},
+		"hundreds of entries": {tell: func(s *story) {
+			s.early()
+			s.compact(5)
+			s.purge() // 8
+			for i := range 700 {
+				s.put(fmt.Sprint("n", i%9), fmt.Sprint(i))
+				s.failed(ifMod("k1", 2, "never"))
+			}
+		}, sound: "from 8, applied 700"},
+		"hundreds of equal entries": {tell: func(s *story) {
+			s.early()
+			s.compact(5)
+			s.purge() // 8
+			for i := range 700 {
+				s.put(fmt.Sprint("n", i%3), "beat")
+			}
+		}, sound: "from 8, applied 700"},
 		"a restart of 3.3 repeats": {version: "3.3.0", tell: func(s *story) {
 			s.early()
 			s.compact(5)

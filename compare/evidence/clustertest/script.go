@@ -170,13 +170,13 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 		}
 	}
 	synthOK(tb, w.Close())
-	name := "0000000000000000-0000000000000000.wal"
 	if s.Purged > 0 {
 		purge(tb, dir, s.Index(s.Purged)+1)
-		name = fmt.Sprintf("%016x-%016x.wal", 1, s.Index(s.Purged)+1)
 	}
+	segments, err := filepath.Glob(filepath.Join(dir, "*.wal"))
+	synthOK(tb, err)
 	// A script fills a fraction of the segment; the rest of the preallocated zeros would only cost time to read.
-	synthOK(tb, os.Truncate(filepath.Join(dir, name), 256<<10))
+	synthOK(tb, os.Truncate(segments[len(segments)-1], 256<<10))
 }
 
 // fill makes an entry so large that the next one begins a segment. Nobody reads it: its segment is purged.
