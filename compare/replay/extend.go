@@ -34,6 +34,8 @@ type backwards struct {
 	rev  int64
 	from int64
 	best place
+	// guessed is true while the last entry that was given a revision fits it by no more than a key.
+	guessed bool
 }
 
 func (s *sim) newBackwards(ctx context.Context, w *writers, at place) *backwards {
@@ -62,10 +64,15 @@ func (b *backwards) walk() bool {
 		rev, fits := b.match(it.req)
 		switch {
 		case fits && b.telling(it.req, b.at(rev)):
-			b.rev = rev - 1
+			b.rev, b.guessed = rev-1, false
 			b.best = place{index: it.entry.Index - 1, rev: b.rev, writes: b.from + int64(i) - 1}
 		case fits:
-			b.rev = rev - 1
+			b.rev, b.guessed = rev-1, true
+		case b.guessed && b.took(it.req):
+			b.guessed = false
+			b.best = place{index: it.entry.Index - 1, rev: b.rev, writes: b.from + int64(i) - 1}
+		case b.guessed && it.req.Put != nil:
+			return b.best.index < start.index // an entry after it may have taken the revision that is this one's
 		case plainPut(it.req) && b.s.alwaysWrites():
 			b.rev-- // it wrote a revision that is not what it should be
 		}
@@ -73,14 +80,59 @@ func (b *backwards) walk() bool {
 	return b.best.index < start.index
 }
 
-// match finds the newest revision not yet taken that the entry can have written; further down only where more than a key fits.
+// took tells whether the revision that was given to the entry after it fits this one by more than a key: then this one wrote it.
+func (b *backwards) took(r *dumplog.Request) bool {
+	g := b.at(b.rev + 1)
+	return g != nil && couldWrite(r, g) && b.guardFits(r, g) && b.telling(r, g)
+}
+
+// match finds the newest revision not yet taken that the entry can have written; further down only where more than a key fits, and the
+// entry after it was no guess.
 func (b *backwards) match(r *dumplog.Request) (rev int64, ok bool) {
-	for off := range int64(maxPassed + 1) {
-		if g := b.at(b.rev - off); g != nil && couldWrite(r, g) && (off == 0 || b.telling(r, g)) {
+	passed := int64(maxPassed)
+	if b.guessed {
+		passed = 0
+	}
+	for off := range passed + 1 {
+		if g := b.at(b.rev - off); g != nil && couldWrite(r, g) && b.guardFits(r, g) && (off == 0 || b.telling(r, g)) {
 			return b.rev - off, true
 		}
 	}
 	return 0, false
+}
+
+// guardFits tells whether a transaction that names the mod revision of a key can have stood on it right before the records: the group of
+// that revision holds the key, and none between changes it. One that lost a race names an older revision.
+func (b *backwards) guardFits(r *dumplog.Request, g *group) bool {
+	if r.Txn == nil || len(r.Txn.Failure) > 0 && couldOps(r.Txn.Failure, g.records) {
+		return true
+	}
+	return !slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
+		if c.Target != targetMod || c.Result != resultEqual || len(c.RangeEnd) > 0 {
+			return false
+		}
+		return c.Num >= g.main || !b.standsOn(string(c.Key), c.Num, g.main)
+	})
+}
+
+// standsOn tells whether a key can have had a mod revision right before another one, as far as the records show.
+func (b *backwards) standsOn(key string, mod, before int64) bool {
+	for i := len(b.groups) - 1; i >= 0; i-- {
+		g := b.groups[i]
+		if g.main >= before {
+			continue
+		}
+		at := slices.IndexFunc(g.records, func(x record) bool { return x.key == key })
+		switch {
+		case at >= 0 && g.records[at].del:
+			return mod == 0
+		case at >= 0:
+			return mod == g.main
+		case g.main == mod:
+			return false // the record of that revision is another key's
+		}
+	}
+	return true
 }
 
 // telling tells whether the entry fits the records by more than a key: by a value, or by the mod revision that its key had.
