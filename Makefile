@@ -61,11 +61,11 @@ lint: $(TOOLS)/golangci-lint ## walls between the packages, style, likely bugs
 
 .PHONY: test
 test: $(TOOLS)/testcount ## all tests, with their count
-	$(GO) test -json $(PACKAGES) | $(TOOLS)/testcount
+	$(GO) test -json -timeout 20m $(PACKAGES) | $(TOOLS)/testcount
 
 .PHONY: test-race
 test-race: $(TOOLS)/testcount ## all tests with the race detector, with their count
-	$(GO) test -json -race $(PACKAGES) | $(TOOLS)/testcount
+	$(GO) test -json -race -timeout 20m $(PACKAGES) | $(TOOLS)/testcount
 
 .PHONY: tools-test
 tools-test: $(TOOLS)/golangci-lint ## tests of the helper programs and of the walls in .golangci.yml
