@@ -50,8 +50,9 @@ func (c *collected) absentMajority(pos int) string {
 // comparedWith tells whether what another member holds was compared with a member, directly or by the log that both follow.
 func (c *collected) comparedWith(pos, other int) bool {
 	if d := c.in.Diff; d != nil && d.TookPart("key", pos) && d.TookPart("key", other) {
-		b := d.Find("key")
-		return b != nil && b.Equal != nil
+		if b := d.Find("key"); b != nil && b.Equal != nil {
+			return true
+		}
 	}
 	rp := c.in.Replay
 	return !c.in.Members[other].HasDB() || rp != nil && rp.Members[other].Checked
