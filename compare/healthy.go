@@ -49,7 +49,7 @@ func (c *collected) healthy(r *Report) {
 }
 
 // apart says which members could not be compared with the others because of how far they have applied: what one holds, the others have
-// compacted. That is no doubt about any of them: each is held against the log as far as it reaches.
+// compacted. Each of them is compared with the log as far as it reaches (K03), which a verdict needs as well.
 func (c *collected) apart() string {
 	if c.in.Diff == nil {
 		return ""

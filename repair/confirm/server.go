@@ -43,6 +43,7 @@ type state struct {
 // errServer says that the server did not execute the log; what follows is why.
 type errServer struct{ reason string }
 
+// Error is the reason.
 func (e *errServer) Error() string { return e.reason }
 
 // to executes everything up to an index.
