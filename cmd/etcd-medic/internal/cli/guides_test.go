@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// commandsOf are the command lines of etcd-medic in the shell blocks of a document.
+func commandsOf(t *testing.T, file string) (out []string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := false
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "```"):
+			in = !in && line == "```sh"
+		case in:
+			if i := strings.Index(line, "etcd-medic "); i == 0 || i > 0 && strings.HasSuffix(line[:i], "| ") {
+				command, _, _ := strings.Cut(line[i:], " > ")
+				command, _, _ = strings.Cut(command, " | ")
+				out = append(out, strings.TrimSuffix(command, ";"))
+			}
+		}
+	}
+	return out
+}
+
+// shellWords splits a line as a shell does that meets single quotes only.
+func shellWords(line string) (out []string) {
+	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
+		if rest, ok := strings.CutPrefix(line, "'"); ok {
+			word, tail, _ := strings.Cut(rest, "'")
+			out, line = append(out, word), tail
+			continue
+		}
+		word, tail, _ := strings.Cut(line, " ")
+		out, line = append(out, word), tail
+	}
+	return out
+}
+
+// guides are the documents for users.
+func guides(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(evidencetest.Root(t), "docs", "*.md"))
+	if err != nil || len(files) < 5 {
+		t.Fatal("no documents: ", err)
+	}
+	return append(files, filepath.Join(evidencetest.Root(t), "README.md"))
+}
+
+// TestDocumentedCommandsAreOnes: every command line in a document names a command and flags that there are.
+func TestDocumentedCommandsAreOnes(t *testing.T) {
+	n := 0
+	for _, file := range guides(t) {
+		for _, line := range commandsOf(t, file) {
+			n++
+			var out, errs bytes.Buffer
+			args := slices.Concat(shellWords(line)[1:], []string{"--help"})
+			if code := Main(t.Context(), args, &Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }}); code != ExitDone {
+				t.Errorf("%s: %s: exit code %d: %s", filepath.Base(file), line, code, errs.String())
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("%d commands found", n)
+	}
+}
+
+// reads are the commands that only read, so that a test can run them on an incident.
+var reads = []string{"diagnose", "inspect", "compare", "history", "dumplog", "dumpdb", "verify", "preflight", "explain"}
+
+// TestDocumentedCommandsRun: what documents say to type about copies and backups runs on ones, and never is a wrong usage.
+func TestDocumentedCommandsRun(t *testing.T) {
+	nodes, backup := evidencetest.Incident(t, "m-healthy-3.5"), evidencetest.Incident(t, "o-backup-good")
+	evidencetest.Unchanged(t, nodes, backup)
+	files := guides(t)
+	t.Chdir(t.TempDir())
+	seen := map[string]bool{}
+	for _, file := range files {
+		for _, line := range commandsOf(t, file) {
+			args := shellWords(line)[1:]
+			if seen[line] || !slices.Contains(reads, args[0]) || slices.Contains(args, "--drill") || slices.Contains(args, "-") {
+				continue
+			}
+			seen[line] = true
+			for i, a := range args {
+				args[i] = onIncident(a, nodes, backup)
+			}
+			var out, errs bytes.Buffer
+			code := Main(context.Background(), args, &Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }})
+			if code == ExitUsage || code == ExitError {
+				t.Errorf("%s: %s: exit code %d: %s", filepath.Base(file), shellescape.QuoteCommand(args), code, errs.String())
+			}
+		}
+	}
+	if len(seen) < 15 {
+		t.Errorf("%d commands were run", len(seen))
+	}
+}
+
+// onIncident puts the places of an incident where a document names copies and backups.
+func onIncident(arg, nodes, backup string) string {
+	name, path, named := strings.Cut(arg, "=")
+	if !named {
+		name, path = "", arg
+	} else {
+		name += "="
+	}
+	switch base := filepath.Base(path); {
+	case slices.Contains([]string{"node1", "node2", "node3"}, base):
+		return name + filepath.Join(nodes, base)
+	case base == "backup.db":
+		return name + filepath.Join(backup, "backup.db")
+	case base == "backups":
+		return name + backup
+	case strings.HasSuffix(base, ".prom"):
+		return name + base
+	}
+	return arg
+}
