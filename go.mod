@@ -3,7 +3,6 @@ module github.com/etcd-medic/etcd-medic
 go 1.26.0
 
 require (
-	al.essio.dev/pkg/shellescape v1.6.1
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/google/btree v1.1.3

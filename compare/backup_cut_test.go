@@ -37,7 +37,7 @@ func TestBackupCutToPages(t *testing.T) {
 			if db := r.Members[0].DB; db.Keys != nil || db.CurrentRevision != nil || r.Members[0].Auth != nil {
 				t.Errorf("says %v keys at revision %v, auth %v of a file in which no bucket can be reached", db.Keys, db.CurrentRevision, r.Members[0].Auth)
 			}
-			if len(r.Next) == 0 || !strings.Contains(r.Next[0].Command, "etcd-medic verify") {
+			if len(r.Next) == 0 || !strings.Contains(r.Next[0].Command.String(), "etcd-medic verify") {
 				t.Errorf("next %+v", r.Next)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // sharedHistory is what members hold that share a log.
@@ -59,7 +60,7 @@ func (c *collected) giveUp(l *Lost, pos int) {
 	if m.HasDB() && m.DB.KV != nil {
 		l.Keys += int(m.DB.KV.LiveKeys)
 	}
-	l.Command = fmt.Sprintf("etcd-medic dumplog %s --index %d..%d --values -w jsonl", m.Label(), c.in.Replay.LogDiffs[0].Index, m.LastIndex())
+	l.Command = showEntries(m.Label(), c.in.Replay.LogDiffs[0].Index, m.LastIndex())
 }
 
 // twoHistories says why no member can be called best by content: committed entries differ, every log begins with a bootstrap or a restore,
@@ -133,10 +134,11 @@ func (c *collected) describe(h sharedHistory) string {
 }
 
 // nextHistories leaves the choice to the operator, with what it takes to make it.
-func (c *collected) nextHistories(add func(text, command string)) {
-	add("keep every data dir as it is and start no member: where both histories meet, one overwrites the other", "")
+func (c *collected) nextHistories(add func(text string, command shell.Command)) {
+	add("keep every data dir as it is and start no member: where both histories meet, one overwrites the other", none)
 	for _, h := range c.histories() {
-		add("see what "+c.namesOf(h)+" holds", "etcd-medic extract "+c.in.Members[h.members[0]].Label()+" --format jsonl -o "+c.in.Members[h.members[0]].Label()+".jsonl")
+		label := c.in.Members[h.members[0]].Label()
+		add("see what "+c.namesOf(h)+" holds", shell.Format("etcd-medic extract {} --format jsonl -o {}.jsonl", shell.Source(label), shell.FileName(label)))
 	}
-	add("plan the repair with the history that is to be kept, and bring the other's keys over from the extract", "etcd-medic repair plan "+strings.Join(c.allLabels(), " ")+" --best MEMBER -o plan.yaml")
+	add("plan the repair with the history that is to be kept, and bring the other's keys over from the extract", shell.Format("etcd-medic repair plan").Sources(c.allLabels()...).Then(shell.Format("--best <MEMBER> -o plan.yaml")))
 }

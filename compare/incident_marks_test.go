@@ -111,7 +111,7 @@ var mustReport = map[string]probe{
 	},
 	"advice": func(r *compare.Report, truth *evidencetest.Expected, _ evidencetest.MustReport) string {
 		for _, n := range r.Next {
-			if strings.Contains(n.Command, "member remove") {
+			if strings.Contains(n.Command.String(), "member remove") {
 				return ""
 			}
 		}

@@ -1,11 +1,11 @@
 package compare
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // maxLost bounds the entries listed as lost; all are counted.
@@ -45,8 +45,13 @@ func (c *collected) lost(b *Best, label string, pos int) {
 	}
 	b.Lost.Keys = len(seen)
 	if first > 0 {
-		b.Lost.Command = fmt.Sprintf("etcd-medic dumplog %s --index %d..%d --values -w jsonl", label, first, last)
+		b.Lost.Command = showEntries(label, first, last)
 	}
+}
+
+// showEntries writes out entries of a source's log with all that they hold.
+func showEntries(label string, first, last uint64) shell.Command {
+	return shell.Format("etcd-medic dumplog {} --index {}..{} --values -w jsonl", shell.Source(label), first, last)
 }
 
 func (c *collected) lostEntry(e *replay.Event) LostEntry {

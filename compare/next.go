@@ -3,7 +3,12 @@ package compare
 import (
 	"fmt"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/shell"
 )
+
+// none is for a step that no command does.
+var none shell.Command
 
 // needsOthers are the classes whose cure needs another member.
 var needsOthers = map[string]bool{"data-divergence": true, "latent-divergence": true, "member-lost-data": true,
@@ -11,10 +16,10 @@ var needsOthers = map[string]bool{"data-divergence": true, "latent-divergence": 
 
 // next says what to do now. Every report ends with at least one step.
 func (c *collected) next(r *Report) {
-	add := func(text, command string) { r.Next = append(r.Next, Next{Text: text, Command: command}) }
+	add := func(text string, command shell.Command) { r.Next = append(r.Next, Next{Text: text, Command: command}) }
 	for _, s := range r.Sources {
 		if s.Error != "" {
-			add("bring source "+s.Name+" into a readable state and run again: "+s.Error, "")
+			add("bring source "+s.Name+" into a readable state and run again: "+s.Error, none)
 		}
 	}
 	if len(c.in.Members) == 1 && needsOthers[r.Verdict.Class] {
@@ -39,15 +44,15 @@ func (c *collected) next(r *Report) {
 			}
 		}
 		c.nextPlan(add)
-		add("see every conf change in the log", "etcd-medic dumplog "+c.firstLabel()+" --entry-type ConfigChange")
+		add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange", c.first()))
 	case "foreign-cluster":
-		add("sort the sources by cluster ID and diagnose each cluster on its own", "")
+		add("sort the sources by cluster ID and diagnose each cluster on its own", none)
 	case "backup-damaged":
 		for _, s := range BackupNext() {
 			add(s.Text, s.Command)
 		}
 	case "inconclusive":
-		add("bring what is missing (see the checks that could not be made) and run again", "")
+		add("bring what is missing (see the checks that could not be made) and run again", none)
 	default:
 		c.nextHealthy(r, add)
 	}
@@ -56,12 +61,12 @@ func (c *collected) next(r *Report) {
 // BackupNext is what to do about a damaged backup.
 func BackupNext() []Next {
 	return []Next{
-		{Text: "do not rely on this file: fetch it again from where it was saved, or take a backup of another time, and prove that one before a restore", Command: "etcd-medic verify OTHER.db"},
-		{Text: "take a new snapshot from a healthy member", Command: "etcdctl snapshot save NEW.db"},
+		{Text: "do not rely on this file: fetch it again from where it was saved, or take a backup of another time, and prove that one before a restore", Command: shell.Format("etcd-medic verify <OTHER>.db")},
+		{Text: "take a new snapshot from a healthy member", Command: shell.Format("etcdctl snapshot save <NEW>.db")},
 	}
 }
 
-func (c *collected) firstLabel() string { return c.in.Members[0].Label() }
+func (c *collected) first() shell.Word { return shell.Source(c.in.Members[0].Label()) }
 
 func (c *collected) bestAndRest(r *Report) (string, []string) {
 	if r.Best == nil || len(r.Best.Members) == 0 {
@@ -82,12 +87,11 @@ func (c *collected) bestAndRest(r *Report) (string, []string) {
 }
 
 // nextAlone leaves the steps that need other members out: what one member shows tells what to fetch next.
-func (c *collected) nextAlone(r *Report, add func(text, command string)) {
-	me := c.firstLabel()
+func (c *collected) nextAlone(r *Report, add func(text string, command shell.Command)) {
 	add("keep this copy as it is and copy the data dirs of the other members (each server stopped): which member is good can only be said beside them",
-		"etcd-medic diagnose "+me+" OTHER_MEMBER...")
+		shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", c.first()))
 	if r.Best == nil || len(r.Best.Members) == 0 {
-		add("without other members: restore from the newest sound backup", "")
+		add("without other members: restore from the newest sound backup", none)
 	}
 	for _, f := range r.Findings {
 		if f.Check == "C05" {
@@ -100,7 +104,7 @@ func (c *collected) nextAlone(r *Report, add func(text, command string)) {
 
 // nextRebuild offers the database that the log gives when every entry takes effect once, where the logs reach back to the first entry
 // and a member's own database lacks some of it.
-func (c *collected) nextRebuild(r *Report, add func(text, command string)) {
+func (c *collected) nextRebuild(r *Report, add func(text string, command shell.Command)) {
 	if r.Best != nil && r.Best.Lost.CommittedEntries > 0 && c.logsAreWhole() {
 		add("the logs reach back to the first entry: this makes a backup in which every entry took effect once. A new cluster restored from it gives up none of them",
 			c.rebuildCommand())
@@ -113,100 +117,100 @@ func (c *collected) logsAreWhole() bool {
 	return rp != nil && rp.First == 1 && len(rp.Gaps) == 0
 }
 
-func (c *collected) rebuildCommand() string {
-	cmd := "etcd-medic rebuild"
+func (c *collected) rebuildCommand() shell.Command {
+	cmd := shell.Format("etcd-medic rebuild")
 	for _, m := range c.in.Members {
 		if m.WAL != nil {
-			cmd += " --log " + m.Label()
+			cmd = cmd.With("--log", shell.Source(m.Label()))
 		}
 	}
-	return cmd + " --to last -o rebuilt.db"
+	return cmd.Then(shell.Format("--to last -o rebuilt.db"))
 }
 
 // nextUpgrade names the versions that end the defect.
-func (c *collected) nextUpgrade(r *Report, add func(text, command string)) {
+func (c *collected) nextUpgrade(r *Report, add func(text string, command shell.Command)) {
 	for _, k := range r.Causes {
 		if len(k.FixedIn) > 0 {
-			add("upgrade every member past the defect ("+strings.Join(k.FixedIn, ", ")+"), or it comes back at the next restart", "")
+			add("upgrade every member past the defect ("+strings.Join(k.FixedIn, ", ")+"), or it comes back at the next restart", none)
 			return
 		}
 	}
 }
 
-func (c *collected) nextDivergence(r *Report, add func(text, command string)) {
+func (c *collected) nextDivergence(r *Report, add func(text string, command shell.Command)) {
 	best, rest := c.bestAndRest(r)
-	add("stop writes to the cluster; keep the copied data dirs as they are", "")
+	add("stop writes to the cluster; keep the copied data dirs as they are", none)
 	if best == "" {
-		add("no member is usable as it is: restore from the newest sound backup", "")
+		add("no member is usable as it is: restore from the newest sound backup", none)
 		return
 	}
 	if len(rest) == 0 {
-		add("the members are equally good by content: choose the one to keep and reseed the others from it", "")
+		add("the members are equally good by content: choose the one to keep and reseed the others from it", none)
 	}
 	if n := r.Best.Lost.CommittedEntries; n > 0 {
 		add(fmt.Sprintf("save the %d committed effects that %s lacks before anything is reseeded", n, best), r.Best.Lost.Command)
 	}
 	if n, proposers := r.Best.Lost.Nowhere(r.Sources); n > 0 && len(proposers) > 0 {
 		add(fmt.Sprintf("before you choose: no source's database holds %d of these entries; %s proposed them and is not among the sources. Copy its data dir and diagnose again: it may be the better member",
-			n, strings.Join(proposers, ", ")), "")
+			n, strings.Join(proposers, ", ")), none)
 	}
 	c.nextRebuild(r, add)
-	add("see which keys differ where", "etcd-medic compare "+strings.Join(c.allLabels(), " "))
+	add("see which keys differ where", shell.Format("etcd-medic compare").Sources(c.allLabels()...))
 	c.nextPlan(add)
-	add("by hand instead: move the leader to "+best, "etcdctl move-leader "+c.idOf(best))
+	add("by hand instead: move the leader to "+best, shell.Format("etcdctl move-leader {}", c.idOf(best)))
 	for _, m := range rest {
 		add(fmt.Sprintf("by hand: reseed %s from %s: remove it, set its data dir aside, add it again and start it empty, one member at a time", m, best),
-			fmt.Sprintf("etcdctl member remove %s", c.idOf(m)))
+			shell.Format("etcdctl member remove {}", c.idOf(m)))
 	}
 	c.nextUpgrade(r, add)
-	add("run diagnose again on fresh copies: the repair is done when it says healthy", "etcd-medic diagnose "+strings.Join(c.allLabels(), " "))
+	add("run diagnose again on fresh copies: the repair is done when it says healthy", shell.Format("etcd-medic diagnose").Sources(c.allLabels()...))
 }
 
 // nextPlan names the way that is written down, tried on copies and proven.
-func (c *collected) nextPlan(add func(text, command string)) {
-	add("write the repair plan: what is kept, what is given up and how to save it, every step with its undo", "etcd-medic repair plan "+strings.Join(c.allLabels(), " ")+" -o plan.yaml")
-	add("try it on scratch copies with real servers; nothing of the cluster is touched", "etcd-medic repair rehearse plan.yaml")
+func (c *collected) nextPlan(add func(text string, command shell.Command)) {
+	add("write the repair plan: what is kept, what is given up and how to save it, every step with its undo", shell.Format("etcd-medic repair plan").Sources(c.allLabels()...).With("-o", "plan.yaml"))
+	add("try it on scratch copies with real servers; nothing of the cluster is touched", shell.Format("etcd-medic repair rehearse plan.yaml"))
 }
 
-func (c *collected) nextLostData(r *Report, add func(text, command string)) {
+func (c *collected) nextLostData(r *Report, add func(text string, command shell.Command)) {
 	_, rest := c.bestAndRest(r)
 	c.nextPlan(add)
 	for _, m := range rest {
 		add(fmt.Sprintf("by hand instead: stop %s for good, remove it from the cluster, set its data dir aside, add it again and start it empty with initial-cluster-state existing", m),
-			"etcdctl member remove "+c.idOf(m))
+			shell.Format("etcdctl member remove {}", c.idOf(m)))
 	}
-	add("a change of leader may let the member recover by a snapshot, but its vote can not be trusted: remove and add it all the same", "")
+	add("a change of leader may let the member recover by a snapshot, but its vote can not be trusted: remove and add it all the same", none)
 }
 
-func (c *collected) nextDamage(r *Report, add func(text, command string)) {
+func (c *collected) nextDamage(r *Report, add func(text string, command shell.Command)) {
 	best, rest := c.bestAndRest(r)
 	if best == "" {
-		add("no member is usable as it is: restore from the newest sound backup", "")
+		add("no member is usable as it is: restore from the newest sound backup", none)
 		return
 	}
 	if len(rest) > 0 {
 		c.nextPlan(add)
 	}
 	for _, m := range rest {
-		add(fmt.Sprintf("by hand instead: reseed %s from %s: remove it, set its data dir aside, add it again and start it empty", m, best), "etcdctl member remove "+c.idOf(m))
+		add(fmt.Sprintf("by hand instead: reseed %s from %s: remove it, set its data dir aside, add it again and start it empty", m, best), shell.Format("etcdctl member remove {}", c.idOf(m)))
 	}
-	add("look for the cause below etcd: disk, controller, memory, a copy taken while the server ran", "")
+	add("look for the cause below etcd: disk, controller, memory, a copy taken while the server ran", none)
 }
 
-func (c *collected) nextHealthy(r *Report, add func(text, command string)) {
+func (c *collected) nextHealthy(r *Report, add func(text string, command shell.Command)) {
 	for _, f := range r.Findings {
 		for _, m := range f.Remedy {
 			add(m.Text, m.Command)
 		}
 	}
 	if r.Verdict.Class == "lagging" {
-		add("start the lagging member; it catches up on its own", "")
+		add("start the lagging member; it catches up on its own", none)
 	}
 	if c.absentVoters() > 0 {
-		add("copy the data dirs of the other members (each server stopped) and diagnose them together: what differs between members does not show on one", "etcd-medic diagnose "+c.firstLabel()+" OTHER_MEMBER...")
+		add("copy the data dirs of the other members (each server stopped) and diagnose them together: what differs between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", c.first()))
 	}
 	if len(r.Next) == 0 {
-		add("nothing to repair; look around", "etcd-medic dumpdb "+c.firstLabel())
+		add("nothing to repair; look around", shell.Format("etcd-medic dumpdb {}", c.first()))
 	}
 }
 
@@ -218,11 +222,11 @@ func (c *collected) allLabels() []string {
 	return out
 }
 
-func (c *collected) idOf(label string) string {
+func (c *collected) idOf(label string) shell.Word {
 	for _, m := range c.in.Members {
 		if m.Label() == label && m.MemberID != 0 {
-			return m.MemberID.String()
+			return shell.Text(m.MemberID.String())
 		}
 	}
-	return "MEMBER_ID"
+	return shell.ToFill("MEMBER_ID")
 }

@@ -1,8 +1,11 @@
 package compare
 
 import (
+	"encoding/json"
+
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // SchemaVersion is the version of the JSON documents. Fields may be added without raising it.
@@ -129,9 +132,19 @@ type Lost struct {
 	Keys             int           `json:"keys"`
 	Entries          []LostEntry   `json:"entries,omitempty"`
 	KeyNames         []check.Bytes `json:"keyNames,omitempty"`
-	Command          string        `json:"command,omitempty"`
+	Command          shell.Command `json:"-"`
 	// Unproven says why it is not proven that nothing more is lost; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
+}
+
+// MarshalJSON writes the command as text for a shell, and as a list of arguments.
+func (l Lost) MarshalJSON() ([]byte, error) {
+	type fields Lost
+	return json.Marshal(struct {
+		fields
+		Command     string        `json:"command,omitempty"`
+		CommandArgs shell.Command `json:"commandArgs,omitzero"`
+	}{fields(l), l.Command.String(), l.Command})
 }
 
 // LostEntry is one committed entry whose effect would be lost, and who holds it.
@@ -155,6 +168,15 @@ type CheckOutcome struct {
 
 // Next is something to do now.
 type Next struct {
-	Text    string `json:"text"`
-	Command string `json:"command,omitempty"`
+	Text    string        `json:"text"`
+	Command shell.Command `json:"-"`
+}
+
+// MarshalJSON writes the command as text for a shell, and as a list of arguments.
+func (n Next) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Text        string        `json:"text"`
+		Command     string        `json:"command,omitempty"`
+		CommandArgs shell.Command `json:"commandArgs,omitzero"`
+	}{n.Text, n.Command.String(), n.Command})
 }

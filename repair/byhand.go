@@ -5,47 +5,98 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// The commands for those who do a step themselves. DATA_DIR is the member's --data-dir, usually /var/lib/etcd; HOST is the machine
-// of the member. They name what the operator has to fill in in capitals.
+// The commands for those who do a step themselves. DATA_DIR is the member's --data-dir, usually /var/lib/etcd. Words in capitals are what the
+// operator has to fill in.
 
-func endpoints(m *Member) string {
-	if len(m.ClientURLs) > 0 {
-		return "etcdctl --endpoints " + m.ClientURLs[0]
+// Command is one thing to do by hand: a command and where it is typed, or a note.
+type Command struct {
+	// With is what it is done with: etcdctl, etcdutl, etcd-medic, systemd, static-pod, or note.
+	With string `json:"with"`
+	// On is the member on whose host it is done, "" for any place.
+	On string `json:"on,omitempty"`
+	// Run is the command as text for a shell, Args the same as a list.
+	Run  string        `json:"run,omitempty"`
+	Args shell.Command `json:"args,omitzero"`
+	// Note is what there is to know; it is not a command.
+	Note string `json:"note,omitempty"`
+}
+
+// typed returns a command that can be typed anywhere.
+func typed(with string, c shell.Command) Command {
+	return Command{With: with, Run: c.String(), Args: c}
+}
+
+// onHost returns a command that is typed on a member's host.
+func onHost(m *Member, with string, c shell.Command) Command {
+	out := typed(with, c)
+	out.On = m.Name
+	return out
+}
+
+func note(format string, args ...any) Command {
+	return Command{With: "note", Note: fmt.Sprintf(format, args...)}
+}
+
+// on returns the note as one for a member's host.
+func (c Command) on(m *Member) Command {
+	c.On = m.Name
+	return c
+}
+
+// Prefix is what stands before the command, or the whole of a note.
+func (c Command) Prefix() string {
+	s := fmt.Sprintf("%-10s  ", c.With)
+	if c.On != "" {
+		s += "on " + c.On + ": "
 	}
-	return "etcdctl --endpoints CLIENT_URL_OF_" + strings.ToUpper(fileName(m.Name))
+	return s + c.Note
+}
+
+// fill fills words of the command in.
+func (c Command) fill(values map[string]string) Command {
+	c.Args = c.Args.Fill(values)
+	c.Run = c.Args.String()
+	return c
+}
+
+// etcdctl is a call of etcdctl that asks a member.
+func etcdctl(m *Member) shell.Command {
+	if len(m.ClientURLs) > 0 {
+		return shell.Format("etcdctl --endpoints {}", m.ClientURLs[0])
+	}
+	return shell.Format("etcdctl --endpoints {}", shell.FillFor("CLIENT_URL_OF", m.Name))
 }
 
 func byHandBackup(best *Member) []Command {
 	return []Command{
-		{"etcdctl", endpoints(best) + " snapshot save before-repair.db"},
-		{"note", "etcd-medic verify before-repair.db"},
+		typed("etcdctl", etcdctl(best).Then(shell.Format("snapshot save before-repair.db"))),
+		typed("etcd-medic", shell.Format("etcd-medic verify before-repair.db")),
 	}
 }
 
 func byHandSave(m *Member) []Command {
-	file := fileName(m.Name) + "-before-repair.db"
+	file := shell.FileName(m.Name) + "-before-repair.db"
 	return []Command{
-		{"etcdctl", endpoints(m) + " snapshot save " + file},
-		{"note", "etcd-medic compare before-repair.db " + file},
+		typed("etcdctl", etcdctl(m).Then(shell.Format("snapshot save {}", file))),
+		typed("etcd-medic", shell.Format("etcd-medic compare before-repair.db {}", file)),
 	}
 }
 
 func byHandStart(m *Member) []Command {
 	return []Command{
-		{"systemd", onHost(m, "systemctl start etcd")},
-		{"static-pod", onHost(m, startPod)},
-		{"etcdctl", endpoints(m) + " endpoint status -w table"},
+		onHost(m, "systemd", startUnit),
+		onHost(m, "static-pod", startPod),
+		typed("etcdctl", etcdctl(m).Then(statusTable)),
 	}
 }
 
-func onHost(m *Member, cmd string) string { return "[" + m.Name + "] " + cmd }
-
 func byHandMoveLeader(best *Member) []Command {
 	return []Command{
-		{"etcdctl", endpoints(best) + " endpoint status --cluster -w table"},
-		{"etcdctl", fmt.Sprintf("etcdctl --endpoints CLIENT_URL_OF_THE_LEADER move-leader %s", best.ID)},
+		typed("etcdctl", etcdctl(best).Then(shell.Format("endpoint status --cluster -w table"))),
+		typed("etcdctl", shell.Format("etcdctl --endpoints <CLIENT_URL_OF_THE_LEADER> move-leader {}", best.ID)),
 	}
 }
 
@@ -64,78 +115,88 @@ func fillers(c *Cluster) int {
 func byHandAdvance(best *Member, c *Cluster) []Command {
 	n := fillers(c)
 	if n == 0 {
-		return []Command{{"note", "not needed: " + best.Name + " took a raft snapshot, so its log no longer starts at index 1"}}
+		return []Command{note("not needed: %s took a raft snapshot, so its log no longer starts at index 1", best.Name)}
 	}
-	out := []Command{{"etcdctl", fmt.Sprintf("for i in $(seq %d); do %s alarm list >/dev/null; done", n, endpoints(best))}}
+	loop := shell.Format("seq {} | while read -r i ; do", n).Then(etcdctl(best)).Then(shell.Format("alarm list > /dev/null ; done"))
+	out := []Command{typed("etcdctl", loop)}
 	if n > 1000 {
-		out = append(out, Command{"note", "quicker: restart " + best.Name + " once with a small --snapshot-count before the repair, and move the leader to it again"})
+		out = append(out, note("quicker: restart %s once with a small --snapshot-count before the repair, and move the leader to it again", best.Name))
 	}
 	return out
 }
 
 // The kubelet takes a while to end the container of a manifest that is gone; until then the data dir must not be touched.
-const (
-	stopUnit = "systemctl stop etcd"
-	stopPod  = "mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.aside; while pgrep -x etcd >/dev/null; do sleep 1; done"
-	startPod = "mv /etc/kubernetes/etcd.yaml.aside /etc/kubernetes/manifests/etcd.yaml"
+var (
+	stopUnit  = shell.Format("systemctl stop etcd")
+	startUnit = shell.Format("systemctl start etcd")
+	stopPod   = shell.Format("mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.aside ; while pgrep -x etcd > /dev/null ; do sleep 1 ; done")
+	startPod  = shell.Format("mv /etc/kubernetes/etcd.yaml.aside /etc/kubernetes/manifests/etcd.yaml")
+
+	statusTable = shell.Format("endpoint status -w table")
+	hashTable   = shell.Format("endpoint hashkv --cluster -w table")
+	setAside    = shell.Format("mv -T <DATA_DIR> <DATA_DIR>.before-repair")
 )
 
 func byHandStop(m *Member) []Command {
 	return []Command{
-		{"systemd", onHost(m, stopUnit)},
-		{"static-pod", onHost(m, stopPod)},
+		onHost(m, "systemd", stopUnit),
+		onHost(m, "static-pod", stopPod),
 	}
 }
 
 func byHandRemove(best, m *Member) []Command {
-	return []Command{{"etcdctl", fmt.Sprintf("%s member remove %s", endpoints(best), m.ID)}}
+	return []Command{typed("etcdctl", etcdctl(best).Then(shell.Format("member remove {}", m.ID)))}
 }
 
 func byHandSetAside(m *Member) []Command {
-	cmd := onHost(m, "mv -T DATA_DIR DATA_DIR.before-repair")
-	return []Command{{"systemd", cmd}, {"static-pod", cmd}, {"note", "where DATA_DIR is a mount point: mv -T DATA_DIR/member DATA_DIR/member.before-repair"}}
+	return []Command{onHost(m, "systemd", setAside), onHost(m, "static-pod", setAside),
+		note("where DATA_DIR is a mount point: mv -T DATA_DIR/member DATA_DIR/member.before-repair")}
 }
 
 func byHandAdd(best, m *Member, learner bool) []Command {
-	flag := " --learner"
-	if !learner {
-		flag = ""
+	add := etcdctl(best).Then(shell.Format("member add"))
+	if learner {
+		add = add.With("--learner")
 	}
-	return []Command{{"etcdctl", fmt.Sprintf("%s member add %s%s --peer-urls=%s", endpoints(best), m.ServerName(), flag, strings.Join(m.PeerURLs, ","))}}
+	// What follows the two dashes is a name, also when it looks like a flag.
+	return []Command{typed("etcdctl", add.Then(shell.Format("--peer-urls={} -- {}", strings.Join(m.PeerURLs, ","), m.ServerName())))}
 }
 
 func byHandStartEmpty(p *Plan, m *Member) []Command {
-	env := fmt.Sprintf("ETCD_INITIAL_CLUSTER_STATE=existing ETCD_INITIAL_CLUSTER=\"%s\"", "INITIAL_CLUSTER")
-	note := fmt.Sprintf("INITIAL_CLUSTER is the line that member add printed: the members that %s lists now, and %s=%s", p.Best.Name, m.ServerName(), strings.Join(m.PeerURLs, ","))
 	return []Command{
-		{"note", note},
-		{"systemd", onHost(m, "set "+env+" in the unit's environment, then systemctl start etcd")},
-		{"static-pod", onHost(m, "set --initial-cluster-state=existing --initial-cluster=INITIAL_CLUSTER in /etc/kubernetes/etcd.yaml.aside, then mv it back to /etc/kubernetes/manifests/etcd.yaml")},
+		note("INITIAL_CLUSTER is the line that member add printed: the members that %s lists now, and %s=%s", p.Best.Name, m.ServerName(), strings.Join(m.PeerURLs, ",")),
+		note(`set ETCD_INITIAL_CLUSTER_STATE=existing and ETCD_INITIAL_CLUSTER="INITIAL_CLUSTER" in the unit's environment, then:`).on(m),
+		onHost(m, "systemd", startUnit),
+		note("or set --initial-cluster-state=existing and --initial-cluster=INITIAL_CLUSTER in /etc/kubernetes/etcd.yaml.aside, then:").on(m),
+		onHost(m, "static-pod", startPod),
 	}
 }
 
 func byHandWait(best, m *Member) []Command {
 	return []Command{
-		{"etcdctl", endpoints(m) + " endpoint status -w table"},
-		{"etcdctl", endpoints(best) + " endpoint hashkv --cluster -w table"},
-		{"note", "if it does not serve within a minute: " + endpoints(best) + " alarm list, once a second, wakes it"},
+		typed("etcdctl", etcdctl(m).Then(statusTable)),
+		typed("etcdctl", etcdctl(best).Then(hashTable)),
+		note("if it does not serve within a minute, this, once a second, wakes it:"),
+		typed("etcdctl", etcdctl(best).Then(shell.Format("alarm list"))),
 	}
 }
 
 func byHandPromote(best *Member) []Command {
-	return []Command{{"etcdctl", endpoints(best) + " member promote NEW_MEMBER_ID"}}
+	return []Command{typed("etcdctl", etcdctl(best).Then(shell.Format("member promote <NEW_MEMBER_ID>")))}
 }
 
 func byHandVerify(p *Plan) []Command {
-	var dirs []string
+	diagnose := shell.Format("etcd-medic diagnose")
 	for i := range p.Members {
 		if m := &p.Members[i]; m.Action != Remove && m.Action != Retire {
-			dirs = append(dirs, m.Name+"=COPY_OF_"+strings.ToUpper(fileName(m.Name)))
+			diagnose = diagnose.Then(shell.Format("{}={}", shell.FileName(m.Name), shell.FillFor("COPY_OF", m.Name)))
 		}
 	}
+	best := p.Member(p.Best.Name)
 	return []Command{
-		{"etcdctl", endpoints(p.Member(p.Best.Name)) + " endpoint hashkv --cluster -w table"},
-		{"etcdctl", endpoints(p.Member(p.Best.Name)) + " member list -w table"},
-		{"note", "on fresh copies: etcd-medic diagnose " + strings.Join(dirs, " ")},
+		typed("etcdctl", etcdctl(best).Then(hashTable)),
+		typed("etcdctl", etcdctl(best).Then(shell.Format("member list -w table"))),
+		note("on fresh copies:"),
+		typed("etcd-medic", diagnose),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // membershipCautions are what a person must know of members that are absent, removed, or listed wrongly.
@@ -32,7 +33,7 @@ func (pl *planner) membershipCautions() []string {
 	}
 	if len(removed) > 0 {
 		say("without %s the cluster has %s and survives the loss of %d; repair plan --replace %s brings it back, empty and under a new ID",
-			strings.Join(removed, ", "), count(c.Voters, "voter", "voters"), c.Voters-c.Quorum, removed[0])
+			strings.Join(removed, ", "), count(c.Voters, "voter", "voters"), c.Voters-c.Quorum, shell.Quote(removed[0]))
 	}
 	out = append(out, zombieCautions(zombies, c)...)
 	if pl.p.Verdict.Cause == "learner-promotion-not-persisted" {

@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // choose picks the member whose content is kept.
@@ -33,11 +34,11 @@ func (pl *planner) choose() error {
 	pl.votersFirst(top)
 	if pl.p.Verdict.Cause == causeDifferentBackups {
 		all := pl.dataDirs() // who lags by an entry decides nothing here
-		return refusedf("name the member whose backup is kept with --best, usually that of the highest revision; see etcd-medic compare "+strings.Join(all, " "),
+		return refusedf("name the member whose backup is kept with --best, usually that of the highest revision; see "+shell.Format("etcd-medic compare").Sources(all...).String(),
 			"the members were restored from different backups, and only you know which one counts: %s", pl.standings(all))
 	}
 	if len(top) > 1 && !pl.harmless(top) {
-		hint := "name the member to keep with --best; see etcd-medic compare " + strings.Join(top, " ")
+		hint := "name the member to keep with --best; see " + shell.Format("etcd-medic compare").Sources(top...).String()
 		return refusedf(hint, "%s stand equally well, but their contents differ: %s", strings.Join(top, ", "), pl.standings(top))
 	}
 	pl.setBest(top[0], "content", pl.r.Best.Why)

@@ -76,10 +76,6 @@ func hookEnv(f *field, m *Member, what, initial string) []string {
 	if initial != "" {
 		state = "existing"
 	}
-	dir := f.dataDir(m)
-	if dir == "DATA_DIR" {
-		dir = ""
-	}
 	return []string{
 		"ETCD_MEDIC_ACTION=" + what,
 		"ETCD_MEDIC_MEMBER_NAME=" + m.ServerName(),
@@ -87,7 +83,7 @@ func hookEnv(f *field, m *Member, what, initial string) []string {
 		"ETCD_MEDIC_OLD_MEMBER_ID=" + m.ID.String(),
 		"ETCD_MEDIC_PEER_URLS=" + strings.Join(m.PeerURLs, ","),
 		"ETCD_MEDIC_CLIENT_URLS=" + strings.Join(m.ClientURLs, ","),
-		"ETCD_MEDIC_DATA_DIR=" + dir,
+		"ETCD_MEDIC_DATA_DIR=" + f.dataDir(m),
 		"ETCD_MEDIC_INITIAL_CLUSTER=" + initial,
 		"ETCD_MEDIC_INITIAL_CLUSTER_STATE=" + state,
 		"ETCD_MEDIC_PLAN=" + filepath.Base(f.plan),

@@ -207,12 +207,19 @@ func (f *field) instructions(m *Member, what string, hand []Command, initial str
 	}
 	title := map[string]string{"stop": "stop %s (%s)", "wipe": "move the data dir of %s (%s) aside", "start": "start %s (%s)"}
 	text := []string{fmt.Sprintf(title[what], m.Name, hexID(f.r.idOf(m))) + ", one of:"}
-	fill := strings.NewReplacer("DATA_DIR", f.dataDir(m), "=INITIAL_CLUSTER", "="+initial, `"INITIAL_CLUSTER"`, `"`+initial+`"`)
+	known := map[string]string{}
+	if dir := f.dataDir(m); dir != "" {
+		known["DATA_DIR"] = dir
+	}
+	if initial != "" {
+		text = append(text, "  INITIAL_CLUSTER is "+initial)
+	}
 	for _, c := range hand {
 		if c.With == "etcdctl" { // that is looked at here
 			continue
 		}
-		text = append(text, fmt.Sprintf("  %-10s  %s", c.With, fill.Replace(c.Run)))
+		c = c.fill(known)
+		text = append(text, "  "+c.Prefix()+c.Run)
 	}
 	return append(text, then[what])
 }
@@ -223,5 +230,5 @@ func (f *field) dataDir(m *Member) string {
 			return d
 		}
 	}
-	return "DATA_DIR"
+	return ""
 }

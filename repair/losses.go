@@ -1,12 +1,11 @@
 package repair
 
 import (
-	"strings"
-
-	"al.essio.dev/pkg/shellescape"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // lost says what keeping the best member gives up and how to save it.
@@ -26,17 +25,22 @@ func (pl *planner) lost() {
 	}
 	for _, src := range pl.r.Sources {
 		if held[src.Name] {
-			pl.p.Lost.Save = append(pl.p.Lost.Save, pl.extract(src, l.KeyNames, l.Keys))
+			pl.p.Lost.save(pl.extract(src, l.KeyNames, l.Keys))
 		}
 	}
-	if l.Command != "" {
-		cmd := l.Command
+	if !l.Command.IsZero() {
+		places := map[string]string{}
 		for _, src := range pl.r.Sources {
-			cmd = strings.Replace(cmd, " "+src.Name+" ", " "+shellescape.Quote(pl.place(src))+" ", 1)
+			places[src.Name] = pl.place(src)
 		}
-		pl.p.Lost.Save = append(pl.p.Lost.Save, cmd+" > lost-entries.jsonl")
+		pl.p.Lost.save(l.Command.At(places).Then(shell.Format("> lost-entries.jsonl")))
 	}
 	pl.saveOthers()
+}
+
+// save adds a command that saves what is lost.
+func (l *Lost) save(c shell.Command) {
+	l.Save, l.SaveArgs = append(l.Save, c.String()), append(l.SaveArgs, c)
 }
 
 // saveOthers adds the commands that write out, whole, what members hold that have another history than the one that is kept: there is no
@@ -45,25 +49,22 @@ func (pl *planner) saveOthers() {
 	for _, name := range append(pl.foreign(), pl.otherBackups()...) {
 		for _, src := range pl.r.Sources {
 			if src.Name == name {
-				pl.p.Lost.Save = append(pl.p.Lost.Save, pl.extract(src, nil, -1))
+				pl.p.Lost.save(pl.extract(src, nil, -1))
 			}
 		}
 	}
 }
 
-// extract is the command that writes what a member holds of the lost keys; all keys when they are too many or no text.
-func (pl *planner) extract(src compare.Source, keys []check.Bytes, all int) string {
-	cmd := "etcd-medic extract " + shellescape.Quote(pl.place(src))
-	if len(keys) == all {
-		for _, k := range keys {
-			if !k.Printable() {
-				cmd = "etcd-medic extract " + shellescape.Quote(pl.place(src))
-				break
-			}
-			cmd += " " + shellescape.Quote(string(k))
-		}
+// extract is the command that writes what a member holds of the lost keys; all keys when they are too many, or no command can name one.
+func (pl *planner) extract(src compare.Source, keys []check.Bytes, all int) shell.Command {
+	cmd := shell.Format("etcd-medic extract --format jsonl -o lost-held-by-{}.jsonl -- {}", shell.FileName(src.Name), pl.place(src))
+	if len(keys) != all || slices.ContainsFunc(keys, func(k check.Bytes) bool { return !k.Printable() || !shell.CanPass(k) }) {
+		return cmd
 	}
-	return cmd + " --format jsonl -o lost-held-by-" + fileName(src.Name) + ".jsonl"
+	for _, k := range keys {
+		cmd = cmd.With(k)
+	}
+	return cmd
 }
 
 func (pl *planner) place(src compare.Source) string {

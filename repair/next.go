@@ -5,48 +5,59 @@ import (
 	"slices"
 	"strings"
 
-	"al.essio.dev/pkg/shellescape"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-const (
-	cmdRehearse = "etcd-medic repair rehearse "
-	cmdApply    = "etcd-medic repair apply "
-	cmdDiagnose = "etcd-medic diagnose FRESH_COPIES"
-)
+// RehearseCommand is the command that tries the plan.
+func RehearseCommand(file string) shell.Command {
+	return shell.Format("etcd-medic repair rehearse {}", shell.Operand(file))
+}
 
-// ApplyCommands are the commands that carry the plan out, the recommended way first. Words in capitals are to be filled in.
-func (p *Plan) ApplyCommands(file string) []string {
-	var out []string
+// DiagnoseCommand is the command that shows whether a repair has done its work.
+func DiagnoseCommand() shell.Command { return shell.Format("etcd-medic diagnose <FRESH_COPIES>") }
+
+// ApplyCommands are the commands that carry the plan out, the recommended way first.
+func (p *Plan) ApplyCommands(file string) []shell.Command {
+	var out []shell.Command
 	for _, mode := range []Mode{Live, Clone, Reseed} {
 		w := p.Way(mode)
 		if w == nil || !w.Possible || p.Mode == RehearseOnly {
 			continue
 		}
-		out = append(out, p.applyCommand(file, mode, nil, "OUT"))
+		out = append(out, p.applyCommand(file, mode, nil, shell.ToFill("OUT")))
 	}
 	return out
 }
 
-func (p *Plan) applyCommand(file string, mode Mode, endpoints []string, out string) string {
-	cmd := cmdApply + shellescape.Quote(file) + " --mode " + string(mode)
+func (p *Plan) applyCommand(file string, mode Mode, endpoints []string, out shell.Word) shell.Command {
+	cmd := shell.Format("etcd-medic repair apply {} --mode {}", shell.Operand(file), string(mode))
 	if mode != Live {
-		return cmd + " -o " + shellescape.Quote(out)
+		return cmd.With("-o", out)
 	}
 	if len(endpoints) == 0 {
 		endpoints = p.clientURLs()
 	}
 	all := strings.Join(endpoints, ",")
 	if all == "" {
-		return cmd + " --endpoints CLIENT_URLS"
+		return cmd.Then(shell.Format("--endpoints <CLIENT_URLS>"))
 	}
-	cmd += " --endpoints " + shellescape.Quote(all)
+	cmd = cmd.With("--endpoints", all)
 	if strings.Contains(all, "https://") {
-		cmd += " --cacert CA.crt --cert CLIENT.crt --key CLIENT.key"
+		cmd = cmd.Then(shell.Format("--cacert <CA>.crt --cert <CLIENT>.crt --key <CLIENT>.key"))
 	}
 	if p.Cluster.Auth {
-		cmd += " --user root"
+		cmd = cmd.Then(shell.Format("--user root"))
 	}
 	return cmd
+}
+
+// texts are commands as text.
+func texts(commands []shell.Command) []string {
+	out := make([]string, len(commands))
+	for i, c := range commands {
+		out[i] = c.String()
+	}
+	return out
 }
 
 // clientURLs are those that the members to be advertise: one each.
@@ -62,25 +73,25 @@ func (p *Plan) clientURLs() []string {
 }
 
 // next are the commands that lead on from where the plan stands.
-func (st *Standing) next(p *Plan, file string, records []Record) []string {
+func (st *Standing) next(p *Plan, file string, records []Record) []shell.Command {
 	switch {
 	case st.AtWork:
-		return []string{}
+		return []shell.Command{}
 	case len(st.Runs) == 0:
-		return []string{cmdRehearse + shellescape.Quote(file)}
+		return []shell.Command{RehearseCommand(file)}
 	}
 	last := slices.MaxFunc(st.Runs, func(a, b Run) int { return a.Last.Compare(b.Last) })
 	switch {
 	case last.State != "interrupted" && last.State != "failed" && last.State != "reached":
-		return append([]string{cmdRehearse + shellescape.Quote(file)}, p.ApplyCommands(file)...)
+		return append([]shell.Command{RehearseCommand(file)}, p.ApplyCommands(file)...)
 	case last.State == "reached" && last.Mode == rehearsal:
-		return append([]string{}, p.ApplyCommands(file)...)
+		return append([]shell.Command{}, p.ApplyCommands(file)...)
 	case last.State == "reached":
-		return []string{cmdDiagnose}
+		return []shell.Command{DiagnoseCommand()}
 	case last.Mode == rehearsal:
-		return []string{cmdRehearse + shellescape.Quote(file)}
+		return []shell.Command{RehearseCommand(file)}
 	}
-	out := "OUT"
+	out := shell.ToFill("OUT")
 	found := map[string]string{}
 	for _, r := range records {
 		for name, v := range r.Values {
@@ -89,7 +100,7 @@ func (st *Standing) next(p *Plan, file string, records []Record) []string {
 			case isEndpoint:
 				found[member] = v
 			case name == "out":
-				out = v
+				out = shell.Text(v)
 			}
 		}
 	}
@@ -99,20 +110,22 @@ func (st *Standing) next(p *Plan, file string, records []Record) []string {
 			endpoints = append(endpoints, e)
 		}
 	}
-	return []string{p.applyCommand(file, last.Mode, endpoints, out)}
+	return []shell.Command{p.applyCommand(file, last.Mode, endpoints, out)}
 }
 
 // install tells how the new data dirs in out get to their places.
 func (s *session) install(mode Mode, out string) {
 	w := s.plan.Way(mode)
-	after := false
+	after, dir := false, filepath.Clean(absolute(out))
 	for i := range w.Steps {
 		step := &w.Steps[i]
 		for _, c := range step.ByHand {
 			switch {
 			case step.Kind == StepHandOut:
-				c.Run = strings.NewReplacer("OUT/", quotedFolder(out), "OUT ", strings.TrimSuffix(quotedFolder(out), "/")+" ").Replace(c.Run)
-				s.out.Install = append(s.out.Install, c)
+				if c.Note == copyOut {
+					c.Note = "first copy " + dir + " to every host, under the same path"
+				}
+				s.out.Install = append(s.out.Install, c.fill(map[string]string{"OUT": dir}))
 			case after:
 				s.out.Install = append(s.out.Install, c)
 			}
@@ -120,6 +133,3 @@ func (s *session) install(mode Mode, out string) {
 		after = after || step.Kind == StepHandOut
 	}
 }
-
-// quotedFolder is a folder for a shell, so that a plain name can follow it.
-func quotedFolder(dir string) string { return shellescape.Quote(filepath.Clean(absolute(dir))) + "/" }

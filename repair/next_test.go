@@ -51,6 +51,9 @@ func TestNext(t *testing.T) {
 		if !slices.Equal(st.Next, tc.want) {
 			t.Errorf("%s\nnext %q\nwant %q", tc.journal, st.Next, tc.want)
 		}
+		if !slices.Equal(texts(st.NextArgs), st.Next) {
+			t.Errorf("the lists of arguments are of other commands: %q", texts(st.NextArgs))
+		}
 		for _, r := range st.Runs {
 			for _, s := range r.Steps {
 				if s.Title == "" {
@@ -67,7 +70,7 @@ func TestApplyCommandsPossible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := strings.Join(p.ApplyCommands("plan.yaml"), "\n"); strings.Contains(all, "live") || !strings.Contains(all, "--mode clone") {
+	if all := strings.Join(texts(p.ApplyCommands("plan.yaml")), "\n"); strings.Contains(all, "live") || !strings.Contains(all, "--mode clone") {
 		t.Error(all)
 	}
 }

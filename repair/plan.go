@@ -5,6 +5,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // SchemaVersion is the version of the plan file. Fields may be added without raising it.
@@ -107,6 +108,8 @@ type Lost struct {
 	Unproven []string `json:"unproven,omitempty"`
 	// Save are the commands that write what is lost to files, to be run before the first step.
 	Save []string `json:"save,omitempty"`
+	// SaveArgs are the same as lists of arguments.
+	SaveArgs []shell.Command `json:"saveArgs,omitempty"`
 }
 
 // Cluster is the cluster that is repaired.

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -54,14 +55,24 @@ func (p *Plan) YAML() ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-// plain turns the flow style that JSON was read in into block style.
+// plain turns the flow style that JSON was read in into block style. A list of arguments stays on its line.
 func plain(n *yaml.Node) {
 	n.Style &^= yaml.FlowStyle
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		n.Style = 0
 	}
-	for _, c := range n.Content {
+	for i, c := range n.Content {
 		plain(c)
+		if n.Kind == yaml.MappingNode && i%2 == 1 {
+			switch n.Content[i-1].Value {
+			case "args":
+				c.Style |= yaml.FlowStyle
+			case "saveArgs":
+				for _, list := range c.Content {
+					list.Style |= yaml.FlowStyle
+				}
+			}
+		}
 	}
 }
 
@@ -122,7 +133,27 @@ func Load(path string) (*Plan, error) {
 		return nil, refusedf("make a new plan; other choices are flags of etcd-medic repair plan",
 			"%s was changed after it was made: its digest is %s, its content gives %s", path, short(p.Digest), short(d))
 	}
+	if err := p.agrees(); err != nil {
+		return nil, refusedf("make a new plan with etcd-medic repair plan", "%s: %v", path, err)
+	}
 	return p, nil
+}
+
+// agrees checks that every command reads as its list of arguments says: people take the text, programs the list.
+func (p *Plan) agrees() error {
+	for _, w := range p.Ways {
+		for _, s := range w.Steps {
+			for _, c := range s.ByHand {
+				if c.Run != c.Args.String() {
+					return fmt.Errorf("a command of step %s is not what its list of arguments says", s.ID)
+				}
+			}
+		}
+	}
+	if !slices.Equal(p.Lost.Save, texts(p.Lost.SaveArgs)) && len(p.Lost.Save)+len(p.Lost.SaveArgs) > 0 {
+		return errors.New("a command that saves what is lost is not what its list of arguments says")
+	}
+	return nil
 }
 
 // decodeYAML reads YAML into a document with JSON tags and refuses fields that it does not know.

@@ -3,6 +3,8 @@ package repair
 import (
 	"slices"
 	"time"
+
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Standing is where a plan stands, from its journal.
@@ -15,6 +17,8 @@ type Standing struct {
 	Runs   []Run `json:"runs"`
 	// Next are the commands that lead on from here; words in capitals are to be filled in.
 	Next []string `json:"next"`
+	// NextArgs are the same as lists of arguments.
+	NextArgs []shell.Command `json:"nextArgs"`
 }
 
 // Run is one run of the journal, carried on or not.
@@ -48,7 +52,8 @@ func Status(file string) (*Standing, error) {
 	for i := range st.Runs {
 		st.Runs[i].left(p)
 	}
-	st.Next = st.next(p, file, records)
+	st.NextArgs = st.next(p, file, records)
+	st.Next = texts(st.NextArgs)
 	return st, nil
 }
 

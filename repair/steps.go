@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Kind is what a step does; each has one row in the table of the executor.
@@ -45,12 +46,6 @@ type Step struct {
 	Done         string `json:"doneWhen"`
 	// ByHand are the commands for those who do the step themselves.
 	ByHand []Command `json:"byHand"`
-}
-
-// Command is one thing to type, and where: etcdctl, systemd, static-pod, or note.
-type Command struct {
-	With string `json:"with"`
-	Run  string `json:"run"`
 }
 
 // builder makes the steps of one way. voters and up follow the configuration as the steps change it.
@@ -278,7 +273,7 @@ func (b *builder) disarm() {
 		return
 	}
 	b.add(Step{Kind: StepDisarm, Title: "disarm the CORRUPT alarms", Precondition: "all members hold the same", Effect: "writes are accepted again",
-		Undo: "none", Done: "no CORRUPT alarm is listed", ByHand: []Command{{"etcdctl", endpoints(b.best()) + " alarm disarm"}}})
+		Undo: "none", Done: "no CORRUPT alarm is listed", ByHand: []Command{typed("etcdctl", etcdctl(b.best()).Then(shell.Format("alarm disarm")))}})
 }
 
 func (b *builder) verify() {

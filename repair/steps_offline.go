@@ -1,8 +1,9 @@
 package repair
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 func (b *builder) forceNew() {
@@ -11,9 +12,14 @@ func (b *builder) forceNew() {
 		Precondition: "no other member runs; the data dir of " + best.Name + " is copied",
 		Effect:       "a cluster of one with the cluster ID, the member ID and the data of " + best.Name + "; entries it had not committed are committed or dropped as its log has them",
 		Undo:         "put the copy of its data dir back", Done: best.Name + " serves and is the only member", ByHand: []Command{
-			{"systemd", onHost(best, "add --force-new-cluster to the flags, systemctl start etcd, wait until it serves, remove the flag, systemctl restart etcd")},
-			{"static-pod", onHost(best, "add --force-new-cluster to etcd.yaml.aside, mv it to /etc/kubernetes/manifests/etcd.yaml, wait until it serves, remove the flag")},
-			{"etcdctl", endpoints(best) + " member list -w table"},
+			note("add --force-new-cluster to the flags of the unit, then:").on(best),
+			onHost(best, "systemd", startUnit),
+			note("wait until it serves, remove the flag, then:").on(best),
+			onHost(best, "systemd", shell.Format("systemctl restart etcd")),
+			note("or add --force-new-cluster to /etc/kubernetes/etcd.yaml.aside, then:").on(best),
+			onHost(best, "static-pod", startPod),
+			note("wait until it serves, and remove the flag from /etc/kubernetes/manifests/etcd.yaml").on(best),
+			typed("etcdctl", etcdctl(best).Then(shell.Format("member list -w table"))),
 		}})
 }
 
@@ -24,7 +30,7 @@ func (b *builder) clone() []Step {
 		Precondition: "the sources are unchanged; the output folder is empty and has room",
 		Effect:       "OUT/NAME for every member: its own member ID, the cluster ID, one term, one index, the same database",
 		Undo:         "remove OUT", Done: "every OUT/NAME is complete (it gets its name when it is flushed to disk)",
-		ByHand: []Command{{"note", "there is no etcd tool that keeps the IDs; by hand use etcdutl snapshot restore, which begins a new cluster"}}})
+		ByHand: []Command{note("there is no etcd tool that keeps the IDs; by hand use etcdutl snapshot restore, which begins a new cluster")}})
 	b.add(Step{Kind: StepProve, Title: "start copies of the new data dirs in a sandbox and compare", Precondition: "a server that opens them is at hand",
 		Effect: "none on the new data dirs", Undo: "none needed", Done: "all members serve, hold the same, and lack nothing that " + best.Name + " held", ByHand: byHandVerify(b.p)})
 	b.install()
@@ -53,25 +59,28 @@ func (b *builder) handOut() []Step {
 	return b.steps
 }
 
+// copyOut is the note that comes before the new data dirs are put in place.
+const copyOut = "first copy OUT to every host, under the same path"
+
 // install is always done by people: the tool does not reach into hosts that no hook names.
 func (b *builder) install() {
 	s := Step{Kind: StepHandOut, Title: "put the new data dirs in place", Precondition: "all members are stopped",
 		Effect: "all members run on the new data dirs; all are replaced together, never one alone", Undo: "stop all, put the old data dirs back",
 		Done: "etcd-medic diagnose says healthy on fresh copies"}
-	s.ByHand = []Command{{"note", "first copy OUT to every host, under the same path"}}
+	s.ByHand = []Command{note(copyOut)}
 	for i := range b.p.Members {
 		m := &b.p.Members[i]
 		if m.Action == Retire && m.NotStartable != leftOver {
-			s.ByHand = append(s.ByHand, Command{"note", onHost(m, "stop etcd for good and set its data dir aside: "+m.Why)})
+			s.ByHand = append(s.ByHand, note("stop etcd for good and set its data dir aside: %s", m.Why).on(m))
 		}
 		if m.Action == Remove || m.Action == Retire {
 			continue
 		}
-		place := "mv -T DATA_DIR DATA_DIR.before-repair && cp -aT OUT/" + m.folder() + " DATA_DIR && chown -R --reference=DATA_DIR.before-repair DATA_DIR"
-		s.ByHand = append(s.ByHand, Command{"systemd", onHost(m, stopUnit+" && "+place)}, Command{"static-pod", onHost(m, stopPod+"; "+place)})
+		place := setAside.Then(shell.Format("&& cp -aT <OUT>/{} <DATA_DIR> && chown -R --reference=<DATA_DIR>.before-repair <DATA_DIR>", m.folder()))
+		s.ByHand = append(s.ByHand, onHost(m, "systemd", stopUnit.Then(shell.Format("&&")).Then(place)),
+			onHost(m, "static-pod", stopPod.Then(shell.Format(";")).Then(place)))
 	}
-	s.ByHand = append(s.ByHand, Command{"note", "when every data dir is in place, and not before, on every host:"}, Command{"systemd", "[each] systemctl start etcd"},
-		Command{"static-pod", "[each] " + startPod})
+	s.ByHand = append(s.ByHand, note("when every data dir is in place, and not before, on every host:"), typed("systemd", startUnit), typed("static-pod", startPod))
 	b.add(s)
 }
 
@@ -86,12 +95,13 @@ func (b *builder) restore(from string) []Step {
 	}
 	for i := range b.p.Members {
 		m := &b.p.Members[i]
-		peer := "PEER_URL"
+		peer := shell.ToFill("PEER_URL")
 		if len(m.PeerURLs) > 0 {
-			peer = m.PeerURLs[0]
+			peer = shell.Text(m.PeerURLs[0])
 		}
-		s.ByHand = append(s.ByHand, Command{"etcdutl", onHost(m, fmt.Sprintf("etcdutl snapshot restore %s --name %s --data-dir DATA_DIR --initial-cluster %s --initial-advertise-peer-urls %s --initial-cluster-token NEW_TOKEN",
-			from, m.ServerName(), strings.Join(initial, ","), peer))})
+		s.ByHand = append(s.ByHand, onHost(m, "etcdutl", shell.Format(
+			"etcdutl snapshot restore {} --name {} --data-dir <DATA_DIR> --initial-cluster {} --initial-advertise-peer-urls {} --initial-cluster-token <NEW_TOKEN>",
+			from, m.ServerName(), strings.Join(initial, ","), peer)))
 	}
 	b.add(s)
 	return b.steps

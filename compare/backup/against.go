@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Against is a backup held against other sources: the document of compare, and what each source has that a restore would lose.
@@ -250,7 +251,7 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 	}
 	Judge(r, "B08", out, strings.Join(reasons, "; "), fs...)
 	if out == check.Violated && r.Verdict.Class == "data-divergence" {
-		r.Next = []compare.Next{{Text: "diagnose all members of the cluster: one of them, or the backup, holds another history", Command: "etcd-medic diagnose SOURCE..."}}
+		r.Next = []compare.Next{{Text: "diagnose all members of the cluster: one of them, or the backup, holds another history", Command: shell.Format("etcd-medic diagnose <SOURCE...>")}}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Options tune Verify.
@@ -66,7 +67,7 @@ func next(r *compare.Report) {
 	switch r.Verdict.Class {
 	case "backup-good", "backup-unverifiable":
 		if d == nil || d.Refused != "" {
-			r.Next = append([]compare.Next{{Text: "prove by a restore that it serves", Command: "etcd-medic verify --drill " + Name(r)}}, remedies(r)...)
+			r.Next = append([]compare.Next{{Text: "prove by a restore that it serves", Command: shell.Format("etcd-medic verify --drill {}", shell.Source(Name(r)))}}, remedies(r)...)
 		} else {
 			r.Next = append(remedies(r), compare.Next{Text: "nothing to do; keep it"})
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 var alarmMembers = Check{
@@ -39,7 +40,7 @@ func runAlarmMembers(in *Input) Result {
 			f.Title = fmt.Sprintf("%s: alarm %s is raised for %s, which is no member", m.Label(), evidence.AlarmName(a.Type), id)
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page), Bucket: "alarm", Key: Bytes(id.String()), Field: evidence.AlarmName(a.Type),
 				Observed: "raised for " + id.String(), Expected: "one of " + idList(known), Show: showDB(m, "alarm")})
-			f.Remedy = []Remedy{{Text: "disarm it by its member ID, once nobody is over quota or damaged", Command: "etcdctl alarm disarm", Risk: "disarms all alarms"}}
+			f.Remedy = []Remedy{{Text: "disarm it by its member ID, once nobody is over quota or damaged", Command: shell.Format("etcdctl alarm disarm"), Risk: "disarms all alarms"}}
 		}
 		if len(f.Evidence) > 0 {
 			f.Explanation = "the member was removed, or the database was restored, while the alarm was on; nothing clears it by itself"

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 var passwordsFromLog = Check{
@@ -48,7 +49,7 @@ func runPasswordsFromLog(in *Input) Result {
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s: the password hashes of %d users are in no entry of the log", m.Label(), n)
 			f.Explanation = "the rows were edited or damaged: these users log in with another password on this member, or not at all"
-			f.Remedy = []Remedy{{Text: "set the password again, which every member then stores", Command: "etcdctl user passwd USER"}}
+			f.Remedy = []Remedy{{Text: "set the password again, which every member then stores", Command: shell.Format("etcdctl user passwd <USER>")}}
 			fs = append(fs, in.cut(f))
 		}
 	}

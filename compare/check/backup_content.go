@@ -26,7 +26,7 @@ func judgeBackupBuckets(m *evidence.Member) []Finding {
 	var fs []Finding
 	if m.Rootless() {
 		return []Finding{backupFinding(m, Error, "no bucket can be reached", "the damage of the pages hides all of them; see D02",
-			Evidence{Observed: "none", Expected: "the buckets of a server", Show: showDB(m, "")})}
+			Evidence{Observed: "none", Expected: "the buckets of a server", Show: showDB(m)})}
 	}
 	for _, want := range everyBucket {
 		if slices.ContainsFunc(m.DB.Buckets, func(b dumpdb.Bucket) bool { return b.Name == want }) {
@@ -37,7 +37,7 @@ func judgeBackupBuckets(m *evidence.Member) []Finding {
 			sev = Error
 		}
 		fs = append(fs, backupFinding(m, sev, "there is no bucket "+want, "every server makes it at its first start; a server that starts on this file makes an empty one",
-			Evidence{Bucket: want, Observed: "absent", Expected: "present", Show: showDB(m, "")}))
+			Evidence{Bucket: want, Observed: "absent", Expected: "present", Show: showDB(m)}))
 	}
 	return fs
 }

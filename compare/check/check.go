@@ -6,6 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Need is what a check needs to say anything.
@@ -135,10 +136,22 @@ func (in *Input) MemberName(id fmt.Stringer) string {
 	return id.String()
 }
 
-func showLog(m *evidence.Member, index uint64) string {
-	return fmt.Sprintf("etcd-medic dumplog %s --index %d", m.Label(), index)
+func showLog(m *evidence.Member, index uint64) shell.Command {
+	return shell.Format("etcd-medic dumplog {} --index {}", shell.Source(m.Label()), index)
 }
 
-func showDB(m *evidence.Member, args string) string {
-	return fmt.Sprintf("etcd-medic dumpdb %s %s", m.Label(), args)
+// showLogAs shows a member's log with a flag of dumplog.
+func showLogAs(m *evidence.Member, flags ...any) shell.Command {
+	return shell.Format("etcd-medic dumplog {}", shell.Source(m.Label())).With(flags...)
 }
+
+// showDB shows a part of a member's database: arguments of dumpdb.
+func showDB(m *evidence.Member, args ...any) shell.Command {
+	return shell.Format("etcd-medic dumpdb {}", shell.Source(m.Label())).With(args...)
+}
+
+// showRev shows the records of a revision.
+func showRev(m *evidence.Member, rev int64) shell.Command { return showDB(m, "key", "--rev", rev) }
+
+// removeMember is the command that takes a member out of the cluster.
+func removeMember(id fmt.Stringer) shell.Command { return shell.Format("etcdctl member remove {}", id) }

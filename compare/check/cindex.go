@@ -109,7 +109,7 @@ func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 		Evidence: []Evidence{
 			{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "ahead", Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("%d or more", s.To), Show: showDB(m, "meta")},
 			{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revisions %d..%d", s.First, s.Last), Observed: fmt.Sprintf("what entries %d..%d write", s.From, s.To),
-				Expected: "no record of an entry above the index", Show: showDB(m, fmt.Sprintf("key --rev %d", s.First))}}}
+				Expected: "no record of an entry above the index", Show: showRev(m, s.First)}}}
 }
 
 func (in *Input) authAheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
@@ -142,7 +142,7 @@ func (in *Input) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
 		Title:       fmt.Sprintf("%s applied the entries %d..%d a second time (%d revisions)", m.Label(), s.From, s.To, s.Revisions()),
 		Explanation: "a restart executed them again, because the consistent index in the database was too low; its revisions are higher by that number from there on"}
 	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revisions %d..%d", s.First, s.Last),
-		Observed: fmt.Sprintf("once more what entries %d..%d wrote", s.From, s.To), Expected: "every entry applied once", Show: showDB(m, fmt.Sprintf("key --rev %d", s.First))}}
+		Observed: fmt.Sprintf("once more what entries %d..%d wrote", s.From, s.To), Expected: "every entry applied once", Show: showRev(m, s.First)}}
 	if s.Restart > 0 {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Restart), Observed: "the member published itself after a restart", Show: showLog(m, s.Restart)})
 	}

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // The fields of the first evidence of C05: the stored index differs from one that fits in a single bit, or in more.
@@ -51,7 +52,7 @@ func (in *Input) impossibleIndex(m *evidence.Member) Finding {
 		Title: fmt.Sprintf("%s: the consistent index %d can not be true, the database ends with entry %d", m.Label(), stored, fits),
 		Explanation: fmt.Sprintf("the log ends at %d and the database holds nothing of an entry behind it, so the index was altered after it was stored. A server started on it "+
 			"executes nothing up to entry %d and reports nothing: do not start the member on it", m.LastIndex(), stored),
-		Remedy: []Remedy{{Text: "without another member: put the right index into a copy of the data dir, and start that", Command: fmt.Sprintf("etcd-medic repair meta %s --set-consistent-index %d -o NEW-DIR", m.Label(), fits),
+		Remedy: []Remedy{{Text: "without another member: put the right index into a copy of the data dir, and start that", Command: shell.Format("etcd-medic repair meta {} --set-consistent-index {} -o <NEW-DIR>", shell.Source(m.Label()), fits),
 			Precondition: "there is no sound member to reseed this one from"}}}
 	row := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: FieldManyBits, Observed: fmt.Sprintf("%d (0x%x)", stored, stored),
 		Expected: fmt.Sprintf("%d (0x%x)", fits, fits), Show: showDB(m, "meta")}
@@ -62,7 +63,7 @@ func (in *Input) impossibleIndex(m *evidence.Member) Finding {
 	f.Evidence = []Evidence{row,
 		{Member: m.Label(), Field: "last index of the log", Observed: fmt.Sprint(m.LastIndex()), Expected: fmt.Sprintf("%d or more, if the index were true", stored), Show: showLog(m, m.LastIndex())},
 		{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "current revision", Observed: fmt.Sprintf("%d, as behind entry %d", m.CurrentRevision(), fits),
-			Expected: "a higher one, if entries behind the log had been applied", Show: showDB(m, fmt.Sprintf("key --rev %d", m.CurrentRevision()))}}
+			Expected: "a higher one, if entries behind the log had been applied", Show: showRev(m, m.CurrentRevision())}}
 	for _, o := range in.Members {
 		if o != m && o.HasLog() && o.ClusterID == m.ClusterID && o.LastIndex() < stored {
 			f.Evidence = append(f.Evidence, Evidence{Member: o.Label(), Field: "last index of the log", Observed: fmt.Sprint(o.LastIndex()), Expected: fmt.Sprintf("%d or more on a majority, if the index were true", stored), Show: showLog(o, o.LastIndex())})

@@ -74,7 +74,7 @@ func clusterIDFinding(ms []*evidence.Member, beside ...*evidence.Member) Finding
 	f := Finding{Severity: Critical, Class: "wal-damage"}
 	for _, m := range append(ms[:len(ms):len(ms)], beside...) {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: "cluster ID", Observed: m.ClusterID.String(), Expected: "one cluster ID",
-			Show: "etcd-medic dumplog " + m.Label() + " --raw"})
+			Show: showLogAs(m, "--raw")})
 	}
 	f.Evidence[0].Field = FieldClusterID
 	for _, m := range ms {

@@ -86,7 +86,7 @@ func runCommitInLog(in *Input) Result {
 			Title:       fmt.Sprintf("%s: HardState says commit %d, the log ends at %d", m.Label(), commit, last),
 			Explanation: "entries that were committed are no longer in the log; " + in.holders(m, last+1, commit),
 			Evidence: []Evidence{{Member: m.Label(), File: s.HardStatePos.Segment, Offset: Int64(s.HardStatePos.Offset), Field: "HardState.commit",
-				Observed: fmt.Sprint(commit), Expected: fmt.Sprintf("at most %d", last), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}})
+				Observed: fmt.Sprint(commit), Expected: fmt.Sprintf("at most %d", last), Show: showLogAs(m, "--raw")}}})
 	}
 	if checked == 0 {
 		return Result{Reason: "no log carries a HardState"}

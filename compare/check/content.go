@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 var keysEqual = Check{
@@ -80,8 +81,8 @@ func (in *Input) rowEvidence(bucket string, row diff.Row) []Evidence {
 			e.Observed = cellText(bucket, c)
 		}
 		e.Show = showDB(m, bucket)
-		if bucket == "key" && Bytes(row.Key).Printable() {
-			e.Show = showDB(m, fmt.Sprintf("key --history %q", row.Key))
+		if bucket == "key" && shell.CanPass(row.Key) {
+			e.Show = showDB(m, "key", "--history", row.Key)
 		}
 		out = append(out, e)
 	}
@@ -125,7 +126,7 @@ func runRevisionsEqual(in *Input) Result {
 		f.Members = append(f.Members, m.Label())
 		parts = append(parts, fmt.Sprintf("%s %d", m.Label(), in.Diff.Revs[i]))
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision",
-			Observed: fmt.Sprint(in.Diff.Revs[i]), Expected: "equal on all members", Show: showDB(m, "key --stats")})
+			Observed: fmt.Sprint(in.Diff.Revs[i]), Expected: "equal on all members", Show: showDB(m, "key", "--stats")})
 	}
 	if len(f.Members) < 2 {
 		return Result{Reason: "fewer than two databases can be read"}
@@ -187,7 +188,7 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 	for _, rev := range r.Extra {
 		n++
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revision %d", rev),
-			Observed: "records that no log entry explains", Expected: "every revision made by one entry", Show: showDB(m, fmt.Sprintf("key --rev %d", rev))})
+			Observed: "records that no log entry explains", Expected: "every revision made by one entry", Show: showRev(m, rev)})
 	}
 	var out []Finding
 	if n > 0 {

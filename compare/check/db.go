@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 var dbMetas = Check{
@@ -119,14 +120,14 @@ func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 		f.Explanation += span + " are below it"
 	}
 	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(d.Page), Offset: Int64(d.Offset), Bucket: d.Bucket, Field: string(d.Kind),
-		Observed: orText(d.Observed, d.Error()), Expected: orText(d.Expected, "a sound page"), Show: showDB(m, fmt.Sprintf("--page %d", d.Page))}}
+		Observed: orText(d.Observed, d.Error()), Expected: orText(d.Expected, "a sound page"), Show: showDB(m, "--page", d.Page)}}
 	switch {
 	case d.Kind == dumpdb.DamageTruncated && m.DB.Handle != nil:
 		tellCut(&f, m)
 		f.Evidence[0].Show = showDB(m, "--pages")
 	case d.Kind == dumpdb.DamageTruncated:
 		f.Title, f.Explanation = explainNoMeta(m)
-		f.Evidence[0].Show = ""
+		f.Evidence[0].Show = shell.Command{}
 	}
 	return f
 }
@@ -187,7 +188,7 @@ pages, so bytes that changed inside of a row leave the page in order and show on
 					f.Title = fmt.Sprintf("%s: a row of bucket %s does not decode", m.Label(), d.Bucket)
 					f.Explanation = "the page around it is in order, so bbolt reads it and the server meets the bytes: it panics on them or takes the row for another"
 					e := &f.Evidence[0]
-					e.Key, e.Expected, e.Show = Bytes(d.FirstKey), "a row as servers write it", showDB(m, "--page "+fmt.Sprint(d.Page))
+					e.Key, e.Expected, e.Show = Bytes(d.FirstKey), "a row as servers write it", showDB(m, "--page", d.Page)
 					if d.Err != nil {
 						e.Observed = d.Err.Error()
 					}

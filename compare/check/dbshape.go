@@ -27,7 +27,7 @@ func runRootListsBuckets(in *Input) Result {
 		for _, d := range m.DB.Damage {
 			if inRoot(d) {
 				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(d.Page), Offset: Int64(d.Offset), Field: "root",
-					Observed: orText(d.Observed, d.Error()), Expected: "a bucket", Show: showDB(m, fmt.Sprintf("--page %d", d.Page))})
+					Observed: orText(d.Observed, d.Error()), Expected: "a bucket", Show: showDB(m, "--page", d.Page)})
 			}
 		}
 		if len(f.Evidence) > 0 {
@@ -75,7 +75,7 @@ func runCompactionLeftNothing(in *Input) Result {
 			Title:       fmt.Sprintf("%s: %d superseded records stand below the finished compaction at %d", m.Label(), kv.Superseded, done),
 			Explanation: "a compaction that is finished has removed them: they came back from an older file",
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision " + first.String(), Observed: fmt.Sprintf("%d superseded records", kv.Superseded),
-				Expected: "none at or below " + fmt.Sprint(done), Show: showDB(m, fmt.Sprintf("key --rev %d", first.Main))}}})
+				Expected: "none at or below " + fmt.Sprint(done), Show: showRev(m, first.Main)}}})
 	}
 	if checked == 0 {
 		return Result{Reason: "no database has finished a compaction"}

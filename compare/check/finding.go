@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Severity orders findings; --fail-on compares against it.
@@ -94,15 +96,36 @@ type Evidence struct {
 	Observed string `json:"observed,omitempty"`
 	Expected string `json:"expected,omitempty"`
 	// Show is the etcd-medic command that shows the place.
-	Show string `json:"show,omitempty"`
+	Show shell.Command `json:"-"`
+}
+
+// MarshalJSON writes show as text for a shell, and as a list of arguments.
+func (e Evidence) MarshalJSON() ([]byte, error) {
+	type fields Evidence
+	return json.Marshal(struct {
+		fields
+		Show     string        `json:"show,omitempty"`
+		ShowArgs shell.Command `json:"showArgs,omitzero"`
+	}{fields(e), e.Show.String(), e.Show})
 }
 
 // Remedy is one thing to do about a finding.
 type Remedy struct {
-	Text         string `json:"text"`
-	Command      string `json:"command,omitempty"`
-	Risk         string `json:"risk,omitempty"`
-	Precondition string `json:"precondition,omitempty"`
+	Text         string        `json:"text"`
+	Command      shell.Command `json:"-"`
+	Risk         string        `json:"risk,omitempty"`
+	Precondition string        `json:"precondition,omitempty"`
+}
+
+// MarshalJSON writes the command as text for a shell, and as a list of arguments.
+func (r Remedy) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Text         string        `json:"text"`
+		Command      string        `json:"command,omitempty"`
+		CommandArgs  shell.Command `json:"commandArgs,omitzero"`
+		Risk         string        `json:"risk,omitempty"`
+		Precondition string        `json:"precondition,omitempty"`
+	}{r.Text, r.Command.String(), r.Command, r.Risk, r.Precondition})
 }
 
 // Finding is one fact that a check judged. A finding without evidence does not exist.

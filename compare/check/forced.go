@@ -71,7 +71,7 @@ func (in *Input) forcedDrop(r *replay.Forced) *Finding {
 		Explanation: "the entries that took their indexes, the removals among them, were skipped as applied already; members that joined since lack the former and have the latter"}
 	for _, d := range r.Applied {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: d.Pos.Segment, Offset: Int64(d.Pos.Offset), Bucket: "key", Field: FieldForcedDrop,
-			Observed: fmt.Sprintf("%d/%d %s was replaced, its write is in the database at revision %d", d.Term, d.Index, d.What, d.Rev), Expected: "an entry that the log still holds", Show: showDB(m, fmt.Sprintf("key --rev %d", d.Rev))})
+			Observed: fmt.Sprintf("%d/%d %s was replaced, its write is in the database at revision %d", d.Term, d.Index, d.What, d.Rev), Expected: "an entry that the log still holds", Show: showRev(m, d.Rev)})
 	}
 	if m.HasDB() && m.ConsistentIndex() >= r.Last {
 		for _, row := range m.DB.Members {
@@ -106,8 +106,8 @@ func (in *Input) keptLearners(r *replay.Forced) []Finding {
 			Title:       fmt.Sprintf("%s: learner %s survived the forced start", m.Label(), id),
 			Explanation: "the forced start removed the voters only; the learner is still sent entries and blocks the addition of another one",
 			Evidence: []Evidence{{Member: m.Label(), Field: FieldForcedLearner, Key: Bytes(id.String()), Observed: "a learner in raft's configuration",
-				Expected: fmt.Sprintf("removed at %d", r.First), Show: "etcd-medic dumplog " + m.Label() + " --entry-type ConfigChange"}},
-			Remedy: []Remedy{{Text: "remove the learner", Command: "etcdctl member remove " + id.String()}}})
+				Expected: fmt.Sprintf("removed at %d", r.First), Show: showLogAs(m, "--entry-type", "ConfigChange")}},
+			Remedy: []Remedy{{Text: "remove the learner", Command: removeMember(id)}}})
 	}
 	return fs
 }

@@ -37,7 +37,7 @@ func (in *Input) voteFinding(m *evidence.Member, v dumplog.Vote, title, explanat
 	return Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: in.termStart(m, v.Term), Title: m.Label() + ": " + title,
 		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
 		Evidence: []Evidence{{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: FieldVote, Observed: v.For.String(), Expected: expected,
-			Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
+			Show: showLogAs(m, "--raw")}}}
 }
 
 // neverAMember tells whether no source knows the candidate although it would have to: a candidate was a voter before its term began, so a

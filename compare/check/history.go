@@ -6,6 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // The fields of the first evidence of M12 findings, by which causes tell them apart.
@@ -98,7 +99,7 @@ func (in *Input) forkFinding(c replay.Copies) Finding {
 
 func recordEvidence(m *evidence.Member, field string, pos dumplog.Pos) Evidence {
 	return Evidence{Member: m.Label(), File: pos.Segment, Offset: Int64(pos.Offset), Field: field, Observed: "a record that the other copy has not", Expected: "the same records, up to where one copy ends",
-		Show: "etcd-medic dumplog " + m.Label() + " --raw"}
+		Show: showLogAs(m, "--raw")}
 }
 
 // twinFinding: members of one cluster ID whose logs differ at a committed index and have nothing but their beginning in common.
@@ -150,9 +151,9 @@ func restoredAloneFinding(m, o *evidence.Member) Finding {
 		Title:       fmt.Sprintf("%s was restored from a backup while its cluster went on: its log begins anew at term 1, the cluster is at %d/%d", m.Label(), o.WAL.Summary.LastTerm, o.Commit),
 		Explanation: "the other members were not restored; the leader counts this one by what it once acknowledged, and entries behind the restore contradict the cluster's",
 		Evidence: []Evidence{
-			{Member: m.Label(), Field: FieldRestoredAlone, Observed: fmt.Sprintf("%d entries of a restore at term 1, last index %d", n, m.WAL.Summary.LastIndex), Expected: "the log of the cluster, as on " + o.Label(), Show: "etcd-medic dumplog " + m.Label()},
-			{Member: o.Label(), Field: "start of the log", Observed: string(o.WAL.Summary.Start), Expected: "a restore on all members or on none", Show: "etcd-medic dumplog " + o.Label()}},
-		Remedy: []Remedy{{Text: "remove the member, set its data dir aside and add it again with an empty one", Command: "etcdctl member remove " + m.MemberID.String()}}}
+			{Member: m.Label(), Field: FieldRestoredAlone, Observed: fmt.Sprintf("%d entries of a restore at term 1, last index %d", n, m.WAL.Summary.LastIndex), Expected: "the log of the cluster, as on " + o.Label(), Show: showLogAs(m)},
+			{Member: o.Label(), Field: "start of the log", Observed: string(o.WAL.Summary.Start), Expected: "a restore on all members or on none", Show: showLogAs(o)}},
+		Remedy: []Remedy{{Text: "remove the member, set its data dir aside and add it again with an empty one", Command: removeMember(m.MemberID)}}}
 }
 
 func (in *Input) overlapFinding(o replay.Overlap) Finding {
@@ -161,13 +162,13 @@ func (in *Input) overlapFinding(o replay.Overlap) Finding {
 		Title: fmt.Sprintf("two processes of member %s proposed at the same time", o.Member),
 		Explanation: fmt.Sprintf("the process that published itself at %d is newer than the one that proposed entry %d, and proposed entry %d again: its data dir was copied and both ran",
 			o.Publish, o.Old, o.New)}
-	show := func(index uint64) string {
+	show := func(index uint64) shell.Command {
 		for _, m := range in.Members {
 			if m.HasLog() && m.WAL.Summary.FirstIndex <= index && index <= m.WAL.Summary.LastIndex {
 				return showLog(m, index)
 			}
 		}
-		return ""
+		return shell.Command{}
 	}
 	start := func(id dumplog.RequestID) string {
 		return "proposed by a process that began " + replay.StartTime(id).Format("2006-01-02T15:04:05.000Z")

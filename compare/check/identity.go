@@ -212,7 +212,7 @@ func (in *Input) unknownMember(m *evidence.Member) *Finding {
 		Explanation: fmt.Sprintf("%s list every member of the cluster, and not this one: the metadata of the WAL was altered, the WAL belongs to another set, or it was put beside a database that is not its own",
 			strings.Join(asked, ", ")),
 		Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: FieldUnknownMember, Observed: m.MemberID.String(), Expected: "a member that the configuration names",
-			Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
+			Show: showLogAs(m, "--raw")}}}
 }
 
 func knows(ms *evidence.Membership, id dumplog.ID) bool {

@@ -46,8 +46,8 @@ func runLearnersMove(in *Input) Result {
 func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 	added := addedAt(top, id)
 	f := &Finding{Severity: Error, Class: "membership", Members: []string{top.Label()}, At: added,
-		Remedy: []Remedy{{Text: "start the learner at its peer URL, or remove it and add it again with the right one", Command: "etcdctl member remove " + id.String()}}}
-	ev := Evidence{Member: top.Label(), Bucket: "members", Key: Bytes(id.String()), Show: "etcd-medic dumplog " + top.Label() + " --entry-type ConfigChange"}
+		Remedy: []Remedy{{Text: "start the learner at its peer URL, or remove it and add it again with the right one", Command: removeMember(id)}}}
+	ev := Evidence{Member: top.Label(), Bucket: "members", Key: Bytes(id.String()), Show: showLogAs(top, "--entry-type", "ConfigChange")}
 	own := in.byID(id)
 	switch {
 	case own != nil && (own.LastIndex() == 0 || own.LastIndex() < added.Index): // the index of a snapshot counts: it may have come with no entry yet

@@ -106,7 +106,7 @@ func (in *Input) goneLeases(m *evidence.Member, r *replay.MemberResult) *Finding
 			Observed: "absent", Expected: fmt.Sprintf("granted at index %d and not revoked", x.Granted), Show: showLog(m, x.Granted)}
 		if x.Rev > 0 {
 			e.Observed = fmt.Sprintf("absent; its keys were deleted at revision %d", x.Rev)
-			e.Show = showDB(m, fmt.Sprintf("key --rev %d", x.Rev))
+			e.Show = showRev(m, x.Rev)
 			f.At = At{Index: x.Index, Term: in.termAt(x.Index), Revision: &Rev{Main: x.Rev}}
 		}
 		f.Evidence = append(f.Evidence, e)

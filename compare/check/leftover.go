@@ -52,7 +52,7 @@ func leftoverFinding(m *evidence.Member, field string, files []idle) *Finding {
 	}
 	f := &Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "copy them with the rest of the evidence, then they can be deleted"}
 	for _, x := range files {
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: x.name, Length: x.size, Field: field, Observed: x.what, Show: "etcd-medic dumplog " + m.Label() + " --snaps"})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: x.name, Length: x.size, Field: field, Observed: x.what, Show: showLogAs(m, "--snaps")})
 	}
 	return f
 }

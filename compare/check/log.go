@@ -135,7 +135,7 @@ func (in *Input) damageFinding(sev Severity, m *evidence.Member, d *dumplog.Dama
 		f.Explanation += ". What etcd does: " + d.Server
 	}
 	f.Evidence = []Evidence{{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset), Length: d.Len, Field: string(d.Kind),
-		Observed: d.Error(), Expected: "a complete record that continues the CRC chain", Show: fmt.Sprintf("etcd-medic dumplog %s --raw", m.Label())}}
+		Observed: d.Error(), Expected: "a complete record that continues the CRC chain", Show: showLogAs(m, "--raw")}}
 	return f
 }
 
@@ -199,7 +199,7 @@ func runSnapFiles(in *Input) Result {
 			fs = append(fs, Finding{Severity: sev, Class: "snapshot-damage", Members: []string{m.Label()}, At: At{Term: s.NameTerm, Index: s.NameIndex},
 				Title: fmt.Sprintf("%s: snapshot file %s is damaged", m.Label(), s.File), Explanation: s.Damage.Error(),
 				Evidence: []Evidence{{Member: m.Label(), File: s.File, Offset: Int64(s.Damage.Offset), Field: string(s.Damage.Kind), Observed: s.Damage.Error(),
-					Expected: fmt.Sprintf("CRC %08x over the data, metadata %d/%d", s.StoredCRC, s.NameTerm, s.NameIndex), Show: "etcd-medic dumplog " + m.Label() + " --snaps"}}})
+					Expected: fmt.Sprintf("CRC %08x over the data, metadata %d/%d", s.StoredCRC, s.NameTerm, s.NameIndex), Show: showLogAs(m, "--snaps")}}})
 		}
 	}
 	if !seen {
@@ -241,7 +241,7 @@ func runSnapNotAhead(in *Input) Result {
 			Title: fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d", m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Observed: fmt.Sprint(m.ConsistentIndex()),
 				Expected: fmt.Sprintf("at least %d", newest.Index), Show: showDB(m, "meta")},
-				{Member: m.Label(), File: newest.Segment, Offset: Int64(newest.Offset), Field: "snapshot record", Observed: fmt.Sprintf("%d/%d", newest.Term, newest.Index), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
+				{Member: m.Label(), File: newest.Segment, Offset: Int64(newest.Offset), Field: "snapshot record", Observed: fmt.Sprintf("%d/%d", newest.Term, newest.Index), Show: showLogAs(m, "--raw")}}}
 		in.judgeGap(&f, m, newest)
 		fs = append(fs, f)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 var memberRowsTrue = Check{
@@ -100,7 +101,7 @@ func (w *rowFindings) peers(m *evidence.Member, l *listByLog, row *dumpdb.Member
 	f := Finding{Severity: Error, Class: "membership", At: At{Term: newest.Term, Index: newest.Index},
 		Explanation: fmt.Sprintf("%s gave it %v, and no later change that this member has applied gives another. The row was edited or damaged: members that connect by it look for this one in the wrong place",
 			what(newest), urls),
-		Remedy: []Remedy{{Text: "with a majority up: set the peer URLs that the member really has", Command: fmt.Sprintf("etcdctl member update %s --peer-urls=%s", row.ID, joinURLs(urls)),
+		Remedy: []Remedy{{Text: "with a majority up: set the peer URLs that the member really has", Command: shell.Format("etcdctl member update {} --peer-urls={}", row.ID, joinURLs(urls)),
 			Precondition: "the URLs of the log are those that the member listens on"}}}
 	if l.ever(id, row.PeerURLs) {
 		f.Severity, f.Class = Warning, ""

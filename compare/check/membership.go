@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 var oneCluster = Check{
@@ -31,7 +32,7 @@ func runOneCluster(in *Input) Result {
 		}
 		by[m.ClusterID] = append(by[m.ClusterID], m.Label())
 		f.Members = append(f.Members, m.Label())
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "cluster ID", Observed: m.ClusterID.String(), Expected: "one cluster ID", Show: "etcd-medic dumplog " + m.Label() + " --raw"})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "cluster ID", Observed: m.ClusterID.String(), Expected: "one cluster ID", Show: showLogAs(m, "--raw")})
 	}
 	strangers := 0
 	for _, m := range in.Members {
@@ -119,7 +120,7 @@ func runDistinctMembers(in *Input) Result {
 			Explanation: "copies of one member taken at different times, or a data dir that was cloned and runs twice; they are no independent witnesses"}
 		for _, m := range ms {
 			f.Members = append(f.Members, m.Label())
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "member ID", Observed: id.String(), Expected: "one source per member", Show: "etcd-medic dumplog " + m.Label() + " --raw"})
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "member ID", Observed: id.String(), Expected: "one source per member", Show: showLogAs(m, "--raw")})
 		}
 		fs = append(fs, f)
 	}
@@ -219,7 +220,7 @@ func runAlarms(in *Input) Result {
 			if f == nil {
 				f = &Finding{Severity: Warning, Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type), in.MemberName(a.MemberID)),
 					Explanation: "writes are refused until the database is below its quota and the alarm is disarmed",
-					Remedy:      []Remedy{{Text: "compact, defragment, then disarm", Command: "etcdctl alarm disarm"}}}
+					Remedy:      []Remedy{{Text: "compact, defragment, then disarm", Command: shell.Format("etcdctl alarm disarm")}}}
 				if a.Type == 2 {
 					f.Severity, f.Class = Error, "alarm"
 					f.Explanation = "a server found its data to differ from its peers'; every request is refused until the alarm is disarmed"

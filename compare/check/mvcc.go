@@ -56,9 +56,9 @@ func (in *Input) violations(class string, sev Severity, want func(rule string) b
 			if f.At.Revision == nil {
 				f.At.Revision = &Rev{Main: v.Main, Sub: v.Sub}
 			}
-			show, field := showDB(m, fmt.Sprintf("key --rev %d", v.Main)), v.Rule+" at revision "+v.Rev.String()
+			show, field := showRev(m, v.Main), v.Rule+" at revision "+v.Rev.String()
 			if v.Main == 0 { // its key is no revision
-				show, field = showDB(m, fmt.Sprintf("--page %d", v.Page)), v.Rule
+				show, field = showDB(m, "--page", v.Page), v.Rule
 			}
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(v.Page), Offset: Int64(v.Offset), Bucket: "key", Key: Bytes(v.Key),
 				Field: field, Observed: v.Observed, Expected: v.Expected, Show: show})

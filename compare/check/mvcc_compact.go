@@ -36,7 +36,7 @@ func runCompactTombstones(in *Input) Result {
 		}
 		f.Members = append(f.Members, m.Label())
 		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revision %d", rev), Observed: fmt.Sprintf("%d tombstones", n),
-			Expected: "the same on all members, or members of both kinds of release", Show: showDB(m, fmt.Sprintf("key --rev %d", rev))}
+			Expected: "the same on all members, or members of both kinds of release", Show: showRev(m, rev)}
 		if f.Evidence = append(f.Evidence, e); n > 0 {
 			with[rev]++
 		} else {
@@ -155,7 +155,7 @@ func (in *Input) reusedRevisions() *Finding {
 		low = max(low, in.Diff.Revs[i])
 		f.Members = append(f.Members, m.Label())
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Key: key, Field: fmt.Sprintf("revision %d", compact), Observed: "a put",
-			Expected: "nothing or a tombstone, as on the members with higher revisions", Show: showDB(m, fmt.Sprintf("key --rev %d", compact))})
+			Expected: "nothing or a tombstone, as on the members with higher revisions", Show: showRev(m, compact)})
 	}
 	if len(f.Evidence) == 0 || low >= high || high == 1<<62 {
 		return nil

@@ -28,7 +28,7 @@ func runNoStrayTombstones(in *Input) Result {
 			Title:       fmt.Sprintf("%s: %d tombstones are left below the finished compaction at %d", m.Label(), kv.Strays, done),
 			Explanation: "they delete nothing that is left; a later compaction removes them",
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision " + at.String(), Observed: fmt.Sprintf("%d tombstones without a record to delete", kv.Strays),
-				Expected: "none below " + fmt.Sprint(done), Show: showDB(m, fmt.Sprintf("key --rev %d", at.Main))}}})
+				Expected: "none below " + fmt.Sprint(done), Show: showRev(m, at.Main)}}})
 	}
 	if checked == 0 {
 		return Result{Reason: "no database has finished a compaction"}

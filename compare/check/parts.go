@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // The fields of the first evidence of X03 findings.
@@ -69,7 +70,7 @@ func walBegunAnew(m *evidence.Member) *Finding {
 	case m.HasDB() && m.ConsistentIndex() > m.LastIndex():
 		ev.File, ev.Bucket, ev.Key, ev.Observed, ev.Show = m.DB.File, "meta", Bytes("consistent_index"), fmt.Sprint(m.ConsistentIndex()), showDB(m, "meta")
 	case orphan != nil:
-		ev.File, ev.Observed, ev.Show = orphan.File, fmt.Sprintf("a snapshot at %d/%d that the log does not know", orphan.Term, orphan.Index), "etcd-medic dumplog "+m.Label()+" --snaps"
+		ev.File, ev.Observed, ev.Show = orphan.File, fmt.Sprintf("a snapshot at %d/%d that the log does not know", orphan.Term, orphan.Index), showLogAs(m, "--snaps")
 	default:
 		return nil
 	}
@@ -112,8 +113,8 @@ func databaseRemoved(m *evidence.Member) *Finding {
 	f := &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Index: 1},
 		Title: fmt.Sprintf("%s: the database is %s, the log has a snapshot at index %d", m.Label(), observed, snapshotIndex(m)),
 		Evidence: []Evidence{{Member: m.Label(), File: "db", Field: FieldDBRemoved, Observed: observed, Expected: fmt.Sprintf("a database that has applied at least %d", snapshotIndex(m)),
-			Show: "etcd-medic dumplog " + m.Label() + " --raw"}},
-		Remedy: []Remedy{{Text: "keep the log until the member is reseeded: remove it, set its data dir aside, add it again with an empty one", Command: "etcdctl member remove " + m.MemberID.String()}}}
+			Show: showLogAs(m, "--raw")}},
+		Remedy: []Remedy{{Text: "keep the log until the member is reseeded: remove it, set its data dir aside, add it again with an empty one", Command: removeMember(m.MemberID)}}}
 	f.Explanation = "the database was removed while the log was kept; a server up to 3.6 starts on that only if the .snap files are gone as well and the log reaches back to its first entry, later ones never"
 	return f
 }
@@ -130,7 +131,7 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 	f := &Finding{Severity: Warning, Members: []string{m.Label()}, Title: fmt.Sprintf("%s: the file of the newest raft snapshot (index %d) is gone", m.Label(), newest),
 		Explanation: "an older one or the whole log serves instead; the server can start",
 		Evidence: []Evidence{{Member: m.Label(), File: fmt.Sprintf("*-%016x.snap", newest), Field: FieldSnapRemoved, Observed: "absent", Expected: "the file that the snapshot record of the log names",
-			Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
+			Show: showLogAs(m, "--raw")}}}
 	from := uint64(0)
 	if s := m.NewestSnap(); s != nil {
 		from = s.Index
@@ -159,7 +160,7 @@ func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
 		Explanation: fmt.Sprintf("it ends with the sha256 of a snapshot save; its consistent index is %d, the log ends at %d. A backup is put to use with a restore, which gives it a log of its own",
 			m.ConsistentIndex(), m.LastIndex()),
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Offset: Int64(m.DB.Handle.Size() - 32), Length: 32, Field: FieldBackupAsDB, Observed: t.State, Expected: "no trailer"}},
-		Remedy:   []Remedy{{Text: "restore the backup into a new data dir", Command: "etcdutl snapshot restore BACKUP --data-dir NEW"}}}
+		Remedy:   []Remedy{{Text: "restore the backup into a new data dir", Command: shell.Format("etcdutl snapshot restore <BACKUP> --data-dir <NEW>")}}}
 	return f
 }
 

@@ -196,7 +196,7 @@ func (in *Input) recovered(m *evidence.Member) *Finding {
 			Title:       fmt.Sprintf("%s had lost its data and came back under its old ID: its log begins with a snapshot at %d, before which it had served clients", m.Label(), s.Jumps[0].To),
 			Explanation: "its data dir was wiped and started again, and a leader sent it everything; what it had acknowledged before was forgotten meanwhile. Its content is that of the leader now",
 			Evidence: []Evidence{{Member: m.Label(), File: s.Jumps[0].Segment, Offset: Int64(s.Jumps[0].Offset), Field: "start of the log", Observed: fmt.Sprintf("a received snapshot that skips the entries %d..%d", s.Jumps[0].From, s.Jumps[0].To),
-				Expected: fmt.Sprintf("a log that holds the member's publish entry %d", sv.Publish), Show: "etcd-medic dumplog " + m.Label() + " --raw"},
+				Expected: fmt.Sprintf("a log that holds the member's publish entry %d", sv.Publish), Show: showLogAs(m, "--raw")},
 				{Member: holder.Label(), Field: fmt.Sprintf("entry %d", sv.Index), Observed: sv.What + ", proposed by " + m.MemberID.String(), Expected: "no entry of a member that had not joined yet", Show: showLog(holder, sv.Index)}}}
 	}
 	return nil
@@ -225,8 +225,8 @@ func (in *Input) wiped(m *evidence.Member) *Finding {
 			Explanation: fmt.Sprintf("member %s is known to have run before under this ID; its data dir was wiped and started again as a new cluster's. The leader counts it as up to date, so it panics with "+
 				"\"tocommit(N) is out of range [lastIndex(%d)]\" whenever it hears the commit index", m.MemberID, s.LastIndex)}
 		f.Evidence = []Evidence{
-			{Member: m.Label(), Field: "last index", Observed: fmt.Sprintf("%d (bootstrap conf changes, term %d)", s.LastIndex, s.LastTerm), Expected: fmt.Sprintf("about %d, as on %s", o.LastIndex(), o.Label()), Show: "etcd-medic dumplog " + m.Label()},
-			{Member: o.Label(), Field: "member " + m.MemberID.String(), Observed: "published itself in the log of " + o.Label(), Show: "etcd-medic dumplog " + o.Label() + " --proposer " + m.MemberID.String()},
+			{Member: m.Label(), Field: "last index", Observed: fmt.Sprintf("%d (bootstrap conf changes, term %d)", s.LastIndex, s.LastTerm), Expected: fmt.Sprintf("about %d, as on %s", o.LastIndex(), o.Label()), Show: showLogAs(m)},
+			{Member: o.Label(), Field: "member " + m.MemberID.String(), Observed: "published itself in the log of " + o.Label(), Show: showLogAs(o, "--proposer", m.MemberID)},
 		}
 		return &f
 	}

@@ -166,7 +166,7 @@ func runOneVote(in *Input) Result {
 
 func voteEvidence(m *evidence.Member, v dumplog.Vote, other dumplog.ID) Evidence {
 	return Evidence{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: fmt.Sprintf("HardState of term %d", v.Term),
-		Observed: "vote " + v.For.String(), Expected: "one vote per term, not also " + other.String(), Show: "etcd-medic dumplog " + m.Label() + " --raw"}
+		Observed: "vote " + v.For.String(), Expected: "one vote per term, not also " + other.String(), Show: showLogAs(m, "--raw")}
 }
 
 // termStart places a term on the index axis: where its first entry is in that log, else unknown.
@@ -199,7 +199,7 @@ Normal: a term above that of the last entry (an election, won or not), and a vot
 					Title:       fmt.Sprintf("%s: the commit index falls from %d to %d", m.Label(), c.Before, c.Now),
 					Explanation: "a log only ever raises it; the records before and behind this one come from different times",
 					Evidence: []Evidence{{Member: m.Label(), File: c.Segment, Offset: Int64(c.Offset), Field: "HardState.commit", Observed: fmt.Sprint(c.Now),
-						Expected: fmt.Sprintf("at least %d", c.Before), Show: "etcd-medic dumplog " + m.Label() + " --raw"}}})
+						Expected: fmt.Sprintf("at least %d", c.Before), Show: showLogAs(m, "--raw")}}})
 			}
 			for _, d := range m.WAL.Summary.Damage {
 				if d.Kind == dumplog.DamageTermOrder {

@@ -85,7 +85,7 @@ func (in *Input) recordEvidence(row *diff.RecordRow, ws []witness) []Evidence {
 	for _, pos := range row.At {
 		m := in.Members[pos]
 		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Key: Bytes(row.Key), Field: "revision " + row.Rev.String(), Observed: "absent", Expected: "equal on all members",
-			Show: showDB(m, fmt.Sprintf("key --from-rev %d --to-rev %d", row.Rev.Main, row.Rev.Main))}
+			Show: showDB(m, "key", "--from-rev", row.Rev.Main, "--to-rev", row.Rev.Main)}
 		if c := row.Cells[pos]; c != nil {
 			e.Observed, e.Page, e.Offset = c.Text+" (record sha256 "+c.Sum+")", Uint64(c.Page), Int64(c.Offset)
 		}

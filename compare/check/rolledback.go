@@ -59,7 +59,7 @@ func olderFinding(m *evidence.Member, at At, explanation string, ev ...Evidence)
 	return &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: at,
 		Title:       fmt.Sprintf("%s: the data dir is older than what the member has stored: its log ends at %d/%d", m.Label(), m.WAL.Summary.LastTerm, m.LastIndex()),
 		Explanation: explanation + ". It forgot votes and entries that it had acknowledged; the leader panics it with \"tocommit(N) is out of range\", or it votes a second time", Evidence: ev,
-		Remedy: []Remedy{{Text: "treat it as a member that lost its data: remove it, set the dir aside, add it again with an empty one", Command: "etcdctl member remove " + m.MemberID.String()}}}
+		Remedy: []Remedy{{Text: "treat it as a member that lost its data: remove it, set the dir aside, add it again with an empty one", Command: removeMember(m.MemberID)}}}
 }
 
 // servedBeyond: a process of the member answered clients behind a publish entry that its log does not reach.
@@ -143,7 +143,7 @@ func (in *Input) voteMissing(m *evidence.Member) *Finding {
 	}
 	return olderFinding(m, At{Term: x.term.Term, Index: x.term.First},
 		fmt.Sprintf("%s was elected in term %d; the logs of all other voters hold %d votes, %d are needed, so this member gave one", in.MemberName(x.leader), x.term.Term, x.votes, x.need),
-		Evidence{Member: m.Label(), Field: FieldVoteMissing, Observed: fmt.Sprintf("highest term %d", m.HighestTerm()), Expected: fmt.Sprintf("HardState of term %d with a vote", x.term.Term), Show: "etcd-medic dumplog " + m.Label() + " --raw"},
+		Evidence{Member: m.Label(), Field: FieldVoteMissing, Observed: fmt.Sprintf("highest term %d", m.HighestTerm()), Expected: fmt.Sprintf("HardState of term %d with a vote", x.term.Term), Show: showLogAs(m, "--raw")},
 		Evidence{Member: x.top.Label(), Field: fmt.Sprintf("first entry of term %d", x.term.Term), Observed: fmt.Sprint(x.term.First), Expected: "a leader that a majority elected", Show: showLog(x.top, x.term.First)})
 }
 

@@ -51,7 +51,7 @@ func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, field, title, 
 	return &Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: At{Term: r.Term, Index: r.Index}, Title: m.Label() + ": " + title,
 		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
 		Evidence: []Evidence{{Member: m.Label(), File: r.Segment, Offset: Int64(r.Offset), Field: field, Observed: observed, Expected: expected,
-			Show: "etcd-medic dumplog " + m.Label() + " --raw"}}}
+			Show: showLogAs(m, "--raw")}}}
 }
 
 // recordConf finds the first record whose configuration is not that of its file, or of the record before it without a change in between.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 var quorumPossible = Check{
@@ -74,13 +75,13 @@ func (in *Input) voterCounts(m *evidence.Member) (dead []dumplog.ID, up, behind,
 
 // quorumRemedy is what brings a majority back; without one the voters that have run can not do it alone.
 func (in *Input) quorumRemedy(m *evidence.Member, dead string, lost bool) []Remedy {
-	remove := "etcdctl member remove " + dead
+	remove := shell.Format("etcdctl member remove {}", dead)
 	if !lost {
 		return []Remedy{{Text: "start every voter that has a data dir (a lagging one catches up), then remove the voter that never started", Command: remove}}
 	}
 	return []Remedy{
 		{Text: "if a server can be brought up at the peer URL of the voter that never started, start it there with --initial-cluster-state existing: that makes the majority; then the voter can be removed", Command: remove},
-		{Text: "else start a copy of the data dir of " + m.Label() + " once with --force-new-cluster, which drops all other voters from the configuration; then add new members", Command: "etcd --force-new-cluster --data-dir COPY",
+		{Text: "else start a copy of the data dir of " + m.Label() + " once with --force-new-cluster, which drops all other voters from the configuration; then add new members", Command: shell.Format("etcd --force-new-cluster --data-dir <COPY>"),
 			Risk: "what only other members hold is lost", Precondition: "no other member of this cluster runs or is ever started again"}}
 }
 

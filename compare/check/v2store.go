@@ -82,7 +82,7 @@ func (in *Input) v2Differs() (*Finding, string) {
 			if in.Diff.LeftOut[i] != "" || m.NewestSnap() == nil {
 				continue
 			}
-			e := Evidence{Member: m.Label(), File: m.NewestSnap().File, Key: Bytes(row.Key), Field: "v2 store", Observed: "absent", Expected: "equal on all members", Show: "etcd-medic dumplog " + m.Label() + " --snaps"}
+			e := Evidence{Member: m.Label(), File: m.NewestSnap().File, Key: Bytes(row.Key), Field: "v2 store", Observed: "absent", Expected: "equal on all members", Show: showLogAs(m, "--snaps")}
 			if c := row.Cells[i]; c != nil {
 				e.Observed = c.Text
 			}
@@ -132,7 +132,7 @@ func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 			f.Explanation = "all v2 keys were dropped outside of the log, as is done before an upgrade to 3.6, which refuses them; where v2 clients are still in use, they are lost"
 		}
 		for _, r := range rows {
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: snap.File, Key: Bytes(r.key), Field: x.field, Observed: r.observed, Expected: r.expected, Show: "etcd-medic dumplog " + m.Label() + " --snaps"})
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: snap.File, Key: Bytes(r.key), Field: x.field, Observed: r.observed, Expected: r.expected, Show: showLogAs(m, "--snaps")})
 		}
 		fs = append(fs, in.cut(f))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // The fields of the first evidence of X04 findings.
@@ -51,7 +52,7 @@ func runVersionsFit(in *Input) Result {
 				Explanation: "only binaries of the target line may join; finish the downgrade or cancel it before anything else",
 				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "cluster", Key: Bytes("downgrade"), Field: FieldDowngrade, Observed: "enabled, target " + c.DowngradeTarget,
 					Expected: "not enabled", Show: showDB(m, "cluster")}},
-				Remedy: []Remedy{{Text: "finish the downgrade, or cancel it", Command: "etcdctl downgrade cancel"}}})
+				Remedy: []Remedy{{Text: "finish the downgrade, or cancel it", Command: shell.Format("etcdctl downgrade cancel")}}})
 		}
 	}
 	if len(byVersion) > 1 {
@@ -158,7 +159,7 @@ func runNoV2Content(in *Input) Result {
 			Title:       fmt.Sprintf("%s: the v2 store holds %d keys of users", m.Label(), len(s.V2.UserKeys)),
 			Explanation: "they were written through the v2 API; 3.6 and later do not start on them"}
 		for _, k := range s.V2.UserKeys {
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: s.File, Key: Bytes(k), Field: "v2 key", Observed: "present", Expected: "no key outside of etcd's own", Show: "etcd-medic dumplog " + m.Label() + " --snaps"})
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: s.File, Key: Bytes(k), Field: "v2 key", Observed: "present", Expected: "no key outside of etcd's own", Show: showLogAs(m, "--snaps")})
 		}
 		fs = append(fs, in.cut(f))
 	}

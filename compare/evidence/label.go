@@ -67,10 +67,17 @@ func (s *Set) Argument(src *Source) string {
 			return ""
 		}
 	}
-	if where == src.Name {
-		return where
+	if strings.HasPrefix(where, "-") {
+		where = "./" + where // else it is taken for a flag
 	}
-	return src.Name + "=" + where
+	named := src.Name + "=" + where
+	if spec, err := ParseSpec(named); where != src.Name && err == nil && spec.Name == src.Name && !strings.HasPrefix(named, "-") {
+		return named
+	}
+	if spec, err := ParseSpec(where); err != nil || spec.Name != "" {
+		where = "./" + where // else its start is taken for a label
+	}
+	return where
 }
 
 // relabel prefers members' own names where the user gave none, if they are known and unambiguous.

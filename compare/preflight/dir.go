@@ -14,13 +14,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // dir is a data dir as a server of one version sees it.
 type dir struct {
 	to      Version
 	m       *evidence.Member
-	arg     string // what names the dir on a command line
+	arg     shell.Word // what names the dir on a command line
 	mu      sync.Mutex
 	found   map[int]*[]entry // by segment
 	entries []entry          // of the effective log, those that some version trips over
@@ -152,12 +153,12 @@ func (d *dir) hasLog() bool { return d.m.WAL != nil && d.m.WAL.Summary != nil }
 // atEntry points to an entry of the log.
 func (d *dir) atEntry(e *entry, observed, expected string) check.Evidence {
 	return check.Evidence{Member: d.m.Label(), File: e.pos.Segment, Offset: check.Int64(e.pos.Offset), Field: fmt.Sprintf("entry %d/%d", e.term, e.index),
-		Observed: observed, Expected: expected, Show: fmt.Sprintf("etcd-medic dumplog %s --index %d", d.arg, e.index)}
+		Observed: observed, Expected: expected, Show: shell.Format("etcd-medic dumplog {} --index {}", d.arg, e.index)}
 }
 
 // atDB points into the database.
 func (d *dir) atDB(bucket, key, observed, expected string) check.Evidence {
-	e := check.Evidence{Member: d.m.Label(), File: "db", Bucket: bucket, Key: check.Bytes(key), Observed: observed, Expected: expected, Show: fmt.Sprintf("etcd-medic dumpdb %s %s", d.arg, bucket)}
+	e := check.Evidence{Member: d.m.Label(), File: "db", Bucket: bucket, Key: check.Bytes(key), Observed: observed, Expected: expected, Show: shell.Format("etcd-medic dumpdb {} {}", d.arg, bucket)}
 	if d.m.DB != nil {
 		e.File = d.m.DB.File
 	}

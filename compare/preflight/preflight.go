@@ -25,6 +25,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Version is the etcd version that shall open the dir. Patch is -1 for the newest release of the line.
@@ -134,7 +135,10 @@ func Run(ctx context.Context, spec evidence.Spec, to Version, o Options) (*Resul
 		return nil, &evidence.SourceError{Where: spec.Where, Found: kindOf(set), Expected: "one data dir (holding member/)"}
 	}
 	m := set.Members[0]
-	d.arg = set.Argument(m.Source)
+	d.arg = shell.ToFill("DIR") // it came out of an archive
+	if where := set.Argument(m.Source); where != "" {
+		d.arg = shell.Text(where)
+	}
 	d.settle(m)
 	r := &Result{SchemaVersion: compare.SchemaVersion, Tool: compare.Tool{Name: "etcd-medic", Version: o.Version}, Source: compare.Source{Name: m.Label(), Kind: m.Source.Kind}, From: m.Version.Text, To: to.String(),
 		Rules: []Outcome{}, Ready: []string{}}

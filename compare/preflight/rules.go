@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Rule is one start-up check of etcd, or one change that a start makes, for the lines From to To (0: and all later).
@@ -79,7 +80,7 @@ writable open of a file without a stored freelist does. One dead meta page is no
 		for _, x := range db.Damage {
 			if stopsBolt(x.Kind) {
 				at = append(at, check.Evidence{Member: d.m.Label(), File: db.File, Page: check.Uint64(x.Page), Offset: check.Int64(x.Offset), Bucket: x.Bucket,
-					Observed: x.Error(), Expected: "a sound page", Show: fmt.Sprintf("etcd-medic dumpdb %s --page %d", d.arg, x.Page)})
+					Observed: x.Error(), Expected: "a sound page", Show: shell.Format("etcd-medic dumpdb {} --page {}", d.arg, x.Page)})
 			}
 		}
 		if len(at) == 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // stopsBolt tells which damage bbolt meets when it opens a file for writing.
@@ -52,7 +53,7 @@ only stage); 3.5 warns. 3.7 does not read the file. AssertNoV2StoreContent in se
 		return &verdict{says: fmt.Sprintf("the v2 store holds %d keys of users, first %s", len(k), k[0]),
 			server: "detected disallowed custom content in v2store for stage --v2-deprecation=write-only",
 			evidence: []check.Evidence{{Member: d.m.Label(), File: d.snap.File, Field: "v2 store", Observed: strings.Join(k[:min(5, len(k))], " "), Expected: "no keys below /1",
-				Show: "etcd-medic dumplog " + d.arg + " --snaps"}}}
+				Show: shell.Format("etcd-medic dumplog {} --snaps", d.arg)}}}
 	},
 }
 
@@ -113,7 +114,7 @@ to list its snapshot records, from 3.3.21 and 3.4.8 on. wal.ReadAll and ValidSna
 				said = strings.TrimPrefix(x.Server, "refuses to start: ")
 			}
 			at = append(at, check.Evidence{Member: d.m.Label(), File: x.Segment, Offset: check.Int64(x.Offset), Length: x.Len, Field: string(x.Kind), Observed: x.Error(), Expected: "a record that reads",
-				Show: "etcd-medic dumplog " + d.arg + " --raw"})
+				Show: shell.Format("etcd-medic dumplog {} --raw", d.arg)})
 		}
 		if len(at) == 0 {
 			return nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // ChangeScript writes a shell script that turns the keys of one member into those of another: etcdctl del and put. It is the
@@ -23,7 +25,7 @@ type ChangeScript struct {
 // are the TTLs of leases in seconds, which are granted anew on first use.
 func NewChangeScript(w io.Writer, source, what string, revision int64, ttls map[int64]int64) (*ChangeScript, error) {
 	s := &ChangeScript{w: bufio.NewWriterSize(w, 256<<10), ttls: ttls, granted: map[int64]bool{}}
-	_, err := fmt.Fprintf(s.w, scriptHead, oneLine(source), revision, oneLine(what))
+	_, err := fmt.Fprintf(s.w, scriptHead, shell.Comment(source), revision, shell.Comment(what))
 	return s, err
 }
 
@@ -33,9 +35,8 @@ func (s *ChangeScript) Delete(key []byte) error {
 		return nil
 	}
 	s.Deletes++
-	b, word := scriptKey(key)
-	b = append(append(append(b, `"$etcdctl" del -- `...), word...), " >/dev/null\n"...)
-	_, err := s.w.Write(b)
+	before, word := shell.Script(key)
+	_, err := s.w.WriteString(before + `"$etcdctl" del -- ` + word + " >/dev/null\n")
 	return err
 }
 
@@ -70,23 +71,13 @@ func (s *ChangeScript) skip(key []byte) bool {
 	return true
 }
 
-// scriptKey returns a key as one word of the shell, and the line that must stand before it. Command substitution drops trailing
-// newlines, so a key that ends in one goes through a variable.
-func scriptKey(key []byte) (before, word []byte) {
-	if !bytes.HasSuffix(key, []byte("\n")) {
-		return nil, appendArg(nil, key)
-	}
-	before = append(before, "key=$(printf '"...)
-	return append(appendPrintf(before, key), "_'); key=${key%_}\n"...), []byte(`"$key"`)
-}
-
 // appendPut writes the lines that put one key; lease names the shell variable of its lease, "" for none.
 func appendPut(b, key, value []byte, lease string) []byte {
-	before, word := scriptKey(key)
+	before, word := shell.Script(key)
 	b = append(b, before...)
 	if len(value) > 0 { // an empty stdin is no value to etcdctl
 		b = append(b, "printf '"...)
-		b = append(appendPrintf(b, value), "' | "...)
+		b = append(shell.AppendPrintf(b, value), "' | "...)
 	}
 	b = append(b, `"$etcdctl" put `...)
 	if lease != "" {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // scriptHead begins a script. It stops at the first command that fails.
@@ -23,18 +23,8 @@ grant() { "$etcdctl" lease grant "$1" | cut -d' ' -f2; }
 `
 
 func (x *reader) head(f *file, what string) error {
-	_, err := fmt.Fprintf(f, scriptHead, oneLine(x.o.Source), x.res.Revision, what)
+	_, err := fmt.Fprintf(f, scriptHead, shell.Comment(x.o.Source), x.res.Revision, what)
 	return err
-}
-
-// oneLine keeps a name from ending a comment.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '_'
-		}
-		return r
-	}, s)
 }
 
 // leaseVar returns the shell variable of a record's lease, granted on first use; "" for a key without.
@@ -83,31 +73,6 @@ func (p *putScript) put(rec *Record) error {
 	p.buf = b
 	_, err = p.Write(b)
 	return err
-}
-
-// appendPrintf writes bytes as the format of the shell's printf: POSIX knows octal escapes. A leading dash is escaped: it
-// would be taken for an option.
-func appendPrintf(b, v []byte) []byte {
-	for i, c := range v {
-		switch {
-		case c == '%':
-			b = append(b, '%', '%')
-		case c < ' ' || c >= 0x7f || c == '\\' || c == '\'' || c == '-' && i == 0:
-			b = append(b, '\\', '0'+c>>6, '0'+c>>3&7, '0'+c&7)
-		default:
-			b = append(b, c)
-		}
-	}
-	return b
-}
-
-// appendArg writes a key as one word of the shell. Command substitution drops trailing newlines; put sees to keys that end in one.
-func appendArg(b, key []byte) []byte {
-	if len(key) > 0 && check.Bytes(key).Printable() && bytes.IndexByte(key, '\'') < 0 {
-		return append(append(append(b, '\''), key...), '\'')
-	}
-	b = append(b, `"$(printf '`...)
-	return append(appendPrintf(b, key), `')"`...)
 }
 
 // The bounds of one transaction: below the server's --max-txn-ops (128) and --max-request-bytes (1.5 MiB).

@@ -3,6 +3,7 @@ package restore
 import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Report is the document of restore.
@@ -47,6 +48,8 @@ type Member struct {
 	Bytes      int64      `json:"bytes"`
 	// Start is the command that starts the member, TLS and tuning flags of the installation left out.
 	Start string `json:"start"`
+	// StartArgs is the same as a list of arguments.
+	StartArgs shell.Command `json:"startArgs"`
 }
 
 // RefusedError says which precondition does not hold; nothing was written. Commands end with exit code 5.

@@ -224,8 +224,9 @@ func (r *Report) write(ctx context.Context, o *Options, db string, dirs []datadi
 	}
 	for i := range o.Plan.Members {
 		x := &o.Plan.Members[i]
+		start := startCommand(&o.Plan, x)
 		r.Members = append(r.Members, Member{Name: x.Name, MemberID: res.Dirs[i].MemberID, PeerURLs: x.PeerURLs, ClientURLs: x.ClientURLs,
-			Bytes: res.Dirs[i].Bytes, Start: startCommand(&o.Plan, x)})
+			Bytes: res.Dirs[i].Bytes, Start: start.String(), StartArgs: start})
 	}
 	return nil
 }

@@ -5,19 +5,21 @@ import (
 	"net"
 	"net/url"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // startCommand is what starts a restored member. The state is existing although the cluster is new: with the restored WAL in place
 // etcd does not look at it, and with a wrong --data-dir it stops instead of making an empty cluster.
-func startCommand(p *Plan, m *PlanMember) string {
+func startCommand(p *Plan, m *PlanMember) shell.Command {
 	dir := p.DataDir
 	if dir == "" {
 		dir = "{name}"
 	}
-	args := []string{"etcd", "--name", m.Name, "--data-dir", strings.ReplaceAll(dir, "{name}", m.Name),
-		"--initial-advertise-peer-urls", strings.Join(m.PeerURLs, ","), "--listen-peer-urls", listenURLs(m.PeerURLs)}
+	cmd := shell.Format("etcd --name {} --data-dir {} --initial-advertise-peer-urls {} --listen-peer-urls {}",
+		m.Name, strings.ReplaceAll(dir, "{name}", m.Name), strings.Join(m.PeerURLs, ","), listenURLs(m.PeerURLs))
 	if len(m.ClientURLs) > 0 {
-		args = append(args, "--advertise-client-urls", strings.Join(m.ClientURLs, ","), "--listen-client-urls", listenURLs(m.ClientURLs))
+		cmd = cmd.With("--advertise-client-urls", strings.Join(m.ClientURLs, ","), "--listen-client-urls", listenURLs(m.ClientURLs))
 	}
 	var initial []string
 	for _, x := range p.Members {
@@ -25,11 +27,7 @@ func startCommand(p *Plan, m *PlanMember) string {
 			initial = append(initial, x.Name+"="+u)
 		}
 	}
-	args = append(args, "--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", p.Token, "--initial-cluster-state", "existing")
-	for i, a := range args {
-		args[i] = shellWord(a)
-	}
-	return strings.Join(args, " ")
+	return cmd.Then(shell.Format("--initial-cluster {} --initial-cluster-token {} --initial-cluster-state existing", strings.Join(initial, ","), p.Token))
 }
 
 // listenURLs replaces host names by all addresses: etcd listens on IP addresses only.
@@ -43,14 +41,4 @@ func listenURLs(urls []string) string {
 		out = append(out, s)
 	}
 	return strings.Join(out, ",")
-}
-
-// shellWord quotes what a shell would take apart.
-func shellWord(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=:/.,@%+", r)
-	}) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

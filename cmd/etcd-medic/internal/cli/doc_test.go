@@ -21,6 +21,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/narrow"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // exitCodes are the constants by the names of docs/EXIT-CODES.md.
@@ -71,8 +72,17 @@ func jsonNames(t reflect.Type, into map[string]bool, seen map[reflect.Type]bool)
 		return
 	}
 	seen[t] = true
-	if t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+	if t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
 		return
+	}
+	if t.Implements(reflect.TypeFor[json.Marshaler]()) {
+		for f := range fields(t) {
+			// These write a command twice: as text and as a list.
+			if f.Type == reflect.TypeFor[shell.Command]() {
+				name := strings.ToLower(f.Name)
+				into[name], into[name+"Args"] = true, true
+			}
+		}
 	}
 	for f := range fields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -6,6 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 func (o *extractOptions) show(r *extract.Result) error {
@@ -21,7 +22,15 @@ func (o *extractOptions) show(r *extract.Result) error {
 	add(lostPart(&r.Lost))
 	add(leftOutPart(r.LeftOut))
 	add(render.Section{Title: "notes", Lines: r.Notes})
-	add(render.Section{Title: "next", Commands: o.next(r)})
+	next := render.Section{Title: "next"}
+	if r.Cluster != nil && r.Cluster.DryRun && r.Cluster.Absent+r.Cluster.Different > 0 {
+		next.Lines = []string{"run the same command with --write"}
+	} else {
+		for _, c := range o.next(r) {
+			next.Commands = append(next.Commands, render.Command{Run: c})
+		}
+	}
+	add(next)
 	return render.Document(o.io.Out, o.format, r, sheet, o.renderOptions())
 }
 
@@ -144,21 +153,23 @@ func leftOutPart(list []extract.LeftOut) render.Section {
 	return s
 }
 
+// restoreCommand is the command that makes a data dir of a backup.
+func restoreCommand(file string) shell.Command {
+	return shell.Format("etcdutl snapshot restore {} --data-dir <NEW-DIR>", shell.Operand(file))
+}
+
 // next names the command that uses the output.
-func (o *extractOptions) next(r *extract.Result) []string {
-	if r.Cluster != nil && r.Cluster.DryRun && r.Cluster.Absent+r.Cluster.Different > 0 {
-		return []string{"run the same command with --write"}
-	}
+func (o *extractOptions) next(r *extract.Result) []shell.Command {
 	if r.Output == "" {
 		return nil
 	}
 	switch extract.Format(r.Format) {
 	case extract.Put, extract.Txn:
-		return []string{"ETCDCTL_ENDPOINTS=http://HOST:2379 sh " + r.Output}
+		return []shell.Command{shell.Format("env ETCDCTL_ENDPOINTS=http://<HOST>:2379 sh {}", shell.Operand(r.Output))}
 	case extract.YAML:
-		return []string{"kubectl apply --server-side --recursive --dry-run=server -f " + r.Output}
+		return []shell.Command{shell.Format("kubectl apply --server-side --recursive --dry-run=server -f {}", r.Output)}
 	case extract.Backup:
-		return []string{"etcdutl snapshot restore " + r.Output + " --data-dir NEW-DIR", "etcd-medic verify " + r.Output}
+		return []shell.Command{restoreCommand(r.Output), shell.Format("etcd-medic verify {}", shell.Operand(r.Output))}
 	}
 	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"al.essio.dev/pkg/shellescape"
-
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
@@ -103,7 +101,7 @@ func TestDocumentedCommandsRun(t *testing.T) {
 			var out, errs bytes.Buffer
 			code := Main(context.Background(), args, &Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }})
 			if code == ExitUsage || code == ExitError {
-				t.Errorf("%s: %s: exit code %d: %s", filepath.Base(file), shellescape.QuoteCommand(args), code, errs.String())
+				t.Errorf("%s: %s: exit code %d: %s", filepath.Base(file), strings.Join(args, " "), code, errs.String())
 			}
 		}
 	}

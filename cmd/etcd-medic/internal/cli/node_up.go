@@ -3,10 +3,9 @@ package cli
 import (
 	"strings"
 
-	"al.essio.dev/pkg/shellescape"
-
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // upDocument tells how the members of a sandbox are reached.
@@ -22,8 +21,9 @@ type upDocument struct {
 	Key       string     `json:"key"`
 	Members   []upMember `json:"members"`
 	// Etcdctl is the command line without its command, quoted for a shell; Env what etcdctl reads instead.
-	Etcdctl string            `json:"etcdctl"`
-	Env     map[string]string `json:"env"`
+	Etcdctl     string            `json:"etcdctl"`
+	EtcdctlArgs shell.Command     `json:"etcdctlArgs"`
+	Env         map[string]string `json:"env"`
 }
 
 type upMember struct {
@@ -37,12 +37,14 @@ type upMember struct {
 
 // up describes a sandbox whose members serve.
 func up(s *node.Sandbox, flags []string) *upDocument {
-	d := &upDocument{SchemaVersion: 1, Server: s.Server().String(), Isolation: string(s.Isolation()), Members: []upMember{}, Etcdctl: "etcdctl", Env: map[string]string{}}
+	etcdctl := shell.Format("etcdctl")
+	d := &upDocument{SchemaVersion: 1, Server: s.Server().String(), Isolation: string(s.Isolation()), Members: []upMember{}, Env: map[string]string{}}
 	for _, f := range flags {
 		name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
-		d.Etcdctl += " --" + name + "=" + shellescape.Quote(value)
+		etcdctl = etcdctl.With("--" + name + "=" + value)
 		d.Env["ETCDCTL_"+strings.ToUpper(name)] = value
 	}
+	d.Etcdctl, d.EtcdctlArgs = etcdctl.String(), etcdctl
 	d.Endpoints = strings.Split(d.Env["ETCDCTL_ENDPOINTS"], ",")
 	d.CACert, d.Cert, d.Key = d.Env["ETCDCTL_CACERT"], d.Env["ETCDCTL_CERT"], d.Env["ETCDCTL_KEY"]
 	for _, m := range s.Members() {
@@ -68,6 +70,6 @@ func upSheet(d *upDocument) render.Sheet {
 	return render.Sheet{Sections: []render.Section{
 		{Pairs: [][2]string{{"server", d.Server}, {"isolation", d.Isolation}}},
 		members,
-		{Title: "look around", Commands: []string{"$ " + d.Etcdctl + " endpoint status -w table", "^C ends it"}},
+		{Title: "look around", Commands: render.Prompts(d.EtcdctlArgs.Then(shell.Format("endpoint status -w table"))), After: []string{"^C ends it"}},
 	}}
 }

@@ -39,8 +39,7 @@ func (o *rebuildOptions) show(r *rebuild.Result) error {
 	add("not decided by the log", entryLines(r.Doubtful, r.DoubtfulCount))
 	add("held against members", verifiedLines(r))
 	add("notes", r.Notes)
-	sheet.Sections = append(sheet.Sections, render.Section{Title: "next", Commands: []string{
-		"etcdutl snapshot restore " + r.Output + " --data-dir NEW-DIR"}})
+	sheet.Sections = append(sheet.Sections, render.Section{Title: "next", Commands: []render.Command{{Run: restoreCommand(r.Output)}}})
 	return render.Document(o.io.Out, o.format, r, sheet, o.renderOptions())
 }
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 type repairApplyOptions struct {
@@ -154,9 +154,9 @@ func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []str
 
 func runRepairApply(ctx context.Context, o *repairApplyOptions) error {
 	out, err := repair.Apply(ctx, o.file, repair.ApplyOptions{RunOptions: o.RunOptions, Mode: repair.Mode(o.mode), Out: o.out, Live: o.live})
-	next := []string{"etcd-medic diagnose FRESH_COPIES"}
+	next := []shell.Command{repair.DiagnoseCommand()}
 	if o.out != "" {
-		next = append([]string{"etcd-medic diagnose " + shellescape.Quote(o.out)}, next...)
+		next = append([]shell.Command{shell.Format("etcd-medic diagnose {}", shell.Operand(o.out))}, next...)
 	}
 	return o.outcome(out, err, next)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/repair/narrow"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // narrowOptions are those that wal, db and meta share.
@@ -106,15 +107,15 @@ func narrowSheet(r *narrow.Report, out string) render.Sheet {
 	for _, f := range r.After.Findings {
 		left.Lines = append(left.Lines, "- "+f.Check+" "+string(f.Severity)+": "+f.Title)
 	}
-	sections := []render.Section{head, {Title: "did", Lines: prefixed("- ", r.Did)}, {Title: "gives up", Lines: prefixed("- ", gives)}}
+	sections := []render.Section{head, {Title: "did", Lines: dashed(r.Did)}, {Title: "gives up", Lines: dashed(gives)}}
 	if len(r.Notes) > 0 {
-		sections = append(sections, render.Section{Title: "mind", Lines: prefixed("- ", r.Notes)})
+		sections = append(sections, render.Section{Title: "mind", Lines: dashed(r.Notes)})
 	}
 	if len(left.Lines) > 0 {
 		sections = append(sections, left)
 	}
 	return render.Sheet{Sections: append(sections, render.Section{Title: "next", Lines: []string{"look at the result before it goes anywhere:"},
-		Commands: []string{"$ etcd-medic inspect " + out}})}
+		Commands: render.Prompts(shell.Format("etcd-medic inspect {}", shell.Operand(out)))})}
 }
 
 const repairWALLong = `Repair a damaged log. Records that their checksums prove are kept in their order, under a new checksum chain from the first damaged

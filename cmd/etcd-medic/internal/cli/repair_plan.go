@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
@@ -92,10 +91,10 @@ func planSheet(p *repair.Plan, file string) render.Sheet {
 	}}
 	s := render.Sheet{Sections: []render.Section{head, memberSection(p), reasons(p)}}
 	if len(p.Lost.Save) > 0 {
-		s.Sections = append(s.Sections, render.Section{Title: "save first", Commands: prefixed("$ ", p.Lost.Save)})
+		s.Sections = append(s.Sections, render.Section{Title: "save first", Commands: render.Prompts(p.Lost.SaveArgs...)})
 	}
 	if len(p.Cautions) > 0 {
-		s.Sections = append(s.Sections, render.Section{Title: "mind", Lines: prefixed("- ", p.Cautions)})
+		s.Sections = append(s.Sections, render.Section{Title: "mind", Lines: dashed(p.Cautions)})
 	}
 	if w := p.Way(p.Mode); w != nil {
 		sec := render.Section{Title: "steps"}
@@ -105,7 +104,7 @@ func planSheet(p *repair.Plan, file string) render.Sheet {
 		s.Sections = append(s.Sections, sec)
 	}
 	s.Sections = append(s.Sections, otherWays(p), render.Section{Title: "next", Lines: []string{"read " + file + ", then try it on scratch copies:"},
-		Commands: []string{"$ etcd-medic repair rehearse " + shellescape.Quote(file)}})
+		Commands: render.Prompts(repair.RehearseCommand(file))})
 	return s
 }
 
@@ -183,10 +182,10 @@ func otherWays(p *repair.Plan) render.Section {
 	return s
 }
 
-func prefixed(prefix string, lines []string) []string {
+func dashed(lines []string) []string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
-		out[i] = prefix + l
+		out[i] = "- " + l
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // sandboxOptions are shared by what runs servers on copies.
@@ -85,7 +86,7 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 
 func runRepairRehearse(ctx context.Context, o *repairRehearseOptions) error {
 	out, err := repair.Rehearse(ctx, o.file, o.RunOptions)
-	var next []string
+	var next []shell.Command
 	if p, bad := repair.Load(o.file); bad == nil {
 		next = p.ApplyCommands(o.file)
 	}
@@ -93,7 +94,7 @@ func runRepairRehearse(ctx context.Context, o *repairRehearseOptions) error {
 }
 
 // outcome shows what a run did, also when it did not reach its goal; the error then decides the exit code.
-func (o *output) outcome(out *repair.Outcome, err error, next []string) error {
+func (o *output) outcome(out *repair.Outcome, err error, next []shell.Command) error {
 	o.io.clearStatus()
 	if out == nil {
 		return err
@@ -108,7 +109,7 @@ func (o *output) outcome(out *repair.Outcome, err error, next []string) error {
 	return errors.Join(render.Document(o.io.Out, o.format, out, outcomeSheet(out, next), o.renderOptions()), err)
 }
 
-func outcomeSheet(out *repair.Outcome, next []string) render.Sheet {
+func outcomeSheet(out *repair.Outcome, next []shell.Command) render.Sheet {
 	reached := "NOT reached"
 	if out.Reached {
 		reached = "reached: every proof holds"
@@ -142,17 +143,17 @@ func outcomeSheet(out *repair.Outcome, next []string) render.Sheet {
 		s.Sections = append(s.Sections, render.Section{Title: "isolation", Lines: out.Isolation})
 	}
 	if len(out.Notes) > 0 {
-		s.Sections = append(s.Sections, render.Section{Title: "notes", Lines: prefixed("- ", out.Notes)})
+		s.Sections = append(s.Sections, render.Section{Title: "notes", Lines: dashed(out.Notes)})
 	}
 	if len(out.Install) > 0 {
 		sec := render.Section{Title: "put in place"}
 		for _, c := range out.Install {
-			sec.Commands = append(sec.Commands, fmt.Sprintf("%-10s  %s", c.With, c.Run))
+			sec.Commands = append(sec.Commands, render.Command{Prefix: c.Prefix(), Run: c.Args})
 		}
 		s.Sections = append(s.Sections, sec)
 	}
 	if len(next) > 0 {
-		s.Sections = append(s.Sections, render.Section{Title: "next", Commands: prefixed("$ ", next)})
+		s.Sections = append(s.Sections, render.Section{Title: "next", Commands: render.Prompts(next...)})
 	}
 	return s
 }

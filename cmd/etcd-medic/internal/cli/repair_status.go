@@ -64,7 +64,7 @@ func standingSheet(st *repair.Standing, file string) render.Sheet {
 		}
 		s.Sections = append(s.Sections, sec)
 	}
-	next := render.Section{Title: "next", Commands: prefixed("$ ", st.Next)}
+	next := render.Section{Title: "next", Commands: render.Prompts(st.NextArgs...)}
 	if unfinished(st) && !st.AtWork {
 		next.Lines = []string{"it goes on from the first step that is not done; what a step changes and how to undo it is in the plan:"}
 	}

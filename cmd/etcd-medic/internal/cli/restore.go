@@ -170,10 +170,10 @@ func restoreSheet(r *restore.Report, out string) render.Sheet {
 	for i := range r.Members {
 		m := &r.Members[i]
 		members.Rows = append(members.Rows, []string{m.Name, m.MemberID.String(), strings.Join(m.PeerURLs, " "), out + "/" + m.Name})
-		start.Commands = append(start.Commands, "$ "+m.Start)
+		start.Commands = append(start.Commands, render.Command{Prefix: "$ ", Run: m.StartArgs})
 	}
 	return render.Sheet{Sections: []render.Section{head, members,
-		{Title: "gives up", Lines: prefixed("- ", r.GivesUp)}, {Title: "mind", Lines: prefixed("- ", r.Notes)}, start}}
+		{Title: "gives up", Lines: dashed(r.GivesUp)}, {Title: "mind", Lines: dashed(r.Notes)}, start}}
 }
 
 func revisionText(v *restore.Revision) string {

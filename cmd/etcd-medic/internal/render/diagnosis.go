@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // diagnosis is the page for three in the morning: the verdict first, the next command last.
@@ -109,7 +110,7 @@ func (p *page) causes(causes []compare.Cause) {
 	for _, c := range causes {
 		if c.Aside {
 			p.text("  ", fmt.Sprintf("%s (%s): %s; because of %s", c.ID, c.Certainty, c.Title, strings.Join(c.Because, ", ")))
-			p.command("    $ ", "etcd-medic explain "+c.ID)
+			p.command("    $ ", shell.Format("etcd-medic explain {}", c.ID))
 		}
 	}
 }

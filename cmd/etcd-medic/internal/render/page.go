@@ -7,12 +7,12 @@ import (
 	"strings"
 	"unicode"
 
-	"al.essio.dev/pkg/shellescape"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // page writes text for people: plain enough to be pasted into an issue. The first write error is kept and returned at the end.
@@ -61,28 +61,11 @@ func (p *page) text(prefix, s string) {
 	}
 }
 
-// command writes a command line. It is never wrapped: it is meant to be copied.
-func (p *page) command(prefix, cmd string) {
-	if cmd != "" {
-		p.line("%s%s", prefix, clean(p.runnable(cmd)))
+// command writes a command line. It is never wrapped: it is meant to be copied. Sources are named by where they lie.
+func (p *page) command(prefix string, cmd shell.Command) {
+	if !cmd.IsZero() {
+		p.line("%s%s", clean(prefix), cmd.At(p.places))
 	}
-}
-
-// runnable puts the places of the sources where a command of ours names them by label, so that a copied line works.
-func (p *page) runnable(cmd string) string {
-	if len(p.places) == 0 || !strings.HasPrefix(cmd, "etcd-medic ") {
-		return cmd
-	}
-	words := strings.Split(cmd, " ")
-	for i, w := range words {
-		if i == 2 && words[1] == "history" {
-			continue // its first argument is a key
-		}
-		if place := p.places[w]; place != "" {
-			words[i] = shellescape.Quote(place)
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 // place remembers where the sources lie.

@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // hostile are bytes as a damaged or malicious file may hold them.
@@ -177,9 +178,9 @@ func TestDiagnosisPage(t *testing.T) {
 	no, cause, sure := false, "a-cause", "proof"
 	off := int64(0x1a0)
 	f := check.Finding{ID: "A01-1", Check: "A01", Severity: check.Critical, Members: []string{"n1"}, Title: "title \x1b[31mred", At: check.At{Term: 3, Index: 1043}, More: 30,
-		Remedy: []check.Remedy{{Text: "do it", Command: "etcdctl x", Risk: "some", Precondition: "quorum"}}}
+		Remedy: []check.Remedy{{Text: "do it", Command: shell.Format("etcdctl x"), Risk: "some", Precondition: "quorum"}}}
 	for range 9 {
-		f.Evidence = append(f.Evidence, check.Evidence{Member: "n1", File: "f.wal", Offset: &off, Length: 88, Bucket: "key", Key: check.Bytes("/k"), Observed: "2", Expected: "1", Show: "etcd-medic dumplog n1 --index 1043"})
+		f.Evidence = append(f.Evidence, check.Evidence{Member: "n1", File: "f.wal", Offset: &off, Length: 88, Bucket: "key", Key: check.Bytes("/k"), Observed: "2", Expected: "1", Show: shell.Format("etcd-medic dumplog {} --index 1043", shell.Source("n1"))})
 	}
 	r := &compare.Report{
 		Sources:  []compare.Source{{Name: "n9", Error: "nothing at this path"}},
@@ -187,9 +188,9 @@ func TestDiagnosisPage(t *testing.T) {
 		Causes:   []compare.Cause{{ID: "a-cause", Title: "why", Certainty: "proof", RefutedBy: "this"}},
 		Findings: []check.Finding{f},
 		Best: &compare.Best{Members: []string{"n1"}, Why: "most", Ranking: []compare.Rank{{Member: "n1", Usable: true, Lacks: compare.Count{CommittedEntries: 5}}},
-			Lost: compare.Lost{CommittedEntries: 7, Keys: 6, Entries: []compare.LostEntry{{Term: 3, Index: 9, What: "put", HeldBy: []string{"n2"}}}, Command: "etcd-medic export"}},
+			Lost: compare.Lost{CommittedEntries: 7, Keys: 6, Entries: []compare.LostEntry{{Term: 3, Index: 9, What: "put", HeldBy: []string{"n2"}}}, Command: shell.Format("etcd-medic export")}},
 		Checks: []compare.CheckOutcome{{ID: "A01", Title: "t", Outcome: check.Violated}, {ID: "A02", Outcome: check.Holds}, {ID: "A03", Outcome: check.NotChecked, Reason: "no log"}, {ID: "A04", Reason: "no log"}},
-		Next:   []compare.Next{{Text: "first", Command: "etcd-medic next"}, {Text: "second"}},
+		Next:   []compare.Next{{Text: "first", Command: shell.Format("etcd-medic next")}, {Text: "second"}},
 	}
 	var b bytes.Buffer
 	if err := Diagnosis(&b, Table, r, Options{}); err != nil {

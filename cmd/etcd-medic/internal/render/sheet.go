@@ -1,6 +1,10 @@
 package render
 
-import "io"
+import (
+	"io"
+
+	"github.com/etcd-medic/etcd-medic/shell"
+)
 
 // Sheet is a document of a command that has no judgement in it, as people read it: what was done, in sections.
 type Sheet struct{ Sections []Section }
@@ -13,7 +17,24 @@ type Section struct {
 	Lines    []string
 	Head     []string
 	Rows     [][]string
-	Commands []string
+	Commands []Command
+	// After is running text below the commands.
+	After []string
+}
+
+// Command is a command line of a sheet and what stands before it.
+type Command struct {
+	Prefix string
+	Run    shell.Command
+}
+
+// Prompts puts a prompt before each command.
+func Prompts(commands ...shell.Command) []Command {
+	out := make([]Command, len(commands))
+	for i, c := range commands {
+		out[i] = Command{"$ ", c}
+	}
+	return out
 }
 
 // Document writes doc in the machine formats and sheet as the table.
@@ -39,7 +60,10 @@ func (p *page) part(s Section) {
 		p.table(indent, s.Head, s.Rows)
 	}
 	for _, c := range s.Commands {
-		p.command(indent, c)
+		p.command(indent+c.Prefix, c.Run)
+	}
+	for _, l := range s.After {
+		p.text(indent, l)
 	}
 }
 

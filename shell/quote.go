@@ -1,0 +1,112 @@
+package shell
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// bare are the characters that no POSIX shell, and no zsh, takes for more than themselves.
+const bare = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
+
+// MaxArg is the longest argument that a command is printed with; Linux passes up to 128 KiB to a program.
+const MaxArg = 4096
+
+// CanPass tells whether bytes can be an argument of a printed command: none of them is zero, and they are not too many.
+func CanPass(b []byte) bool { return len(b) <= MaxArg && bytes.IndexByte(b, 0) < 0 }
+
+// Quote writes a string as one word of a POSIX shell. What is more than plain characters is quoted, and so are words in capitals: bare ones
+// are those that a person fills in. Control characters, marks that reorder or hide text, and bytes that are no text are written in octal.
+// A shell drops newlines at the end of such a word; Command.String and Script keep them.
+func Quote(s string) string {
+	switch {
+	case s == "":
+		return "''"
+	case isBare(s):
+		return s
+	case printable(s):
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return `"$(printf '` + string(AppendPrintf(nil, []byte(s))) + `')"`
+}
+
+// isBare tells whether a word can stand without quotes: zsh expands a leading "=", and two capitals in a row look like a word to fill in.
+func isBare(s string) bool {
+	if s[0] == '=' {
+		return false
+	}
+	for i := range len(s) {
+		switch {
+		case strings.IndexByte(bare, s[i]) < 0:
+			return false
+		case i > 0 && isCapital(s[i]) && isCapital(s[i-1]):
+			return false
+		}
+	}
+	return true
+}
+
+func isCapital(c byte) bool { return c >= 'A' && c <= 'Z' || c == '_' }
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// AppendPrintf writes bytes as the format of the shell's printf, to stand between single quotes: POSIX knows octal escapes. A leading dash
+// is escaped: it would be taken for an option.
+func AppendPrintf(b, v []byte) []byte {
+	for i, c := range v {
+		switch {
+		case c == '%':
+			b = append(b, '%', '%')
+		case c < ' ' || c >= 0x7f || c == '\\' || c == '\'' || c == '-' && i == 0:
+			b = append(b, '\\', '0'+c>>6, '0'+c>>3&7, '0'+c&7)
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// Script returns an argument as a word for a script, and the line that must stand before it, "" for none: a word that ends in newlines goes
+// through the variable key.
+func Script(arg []byte) (before, word string) {
+	if !bytes.HasSuffix(arg, []byte("\n")) {
+		return "", Quote(string(arg))
+	}
+	return "key=$(printf '" + string(AppendPrintf(nil, arg)) + "_'); key=${key%_}\n", `"$key"`
+}
+
+// Operand is a path as an argument that no program takes for a flag.
+func Operand(path string) string {
+	if strings.HasPrefix(path, "-") {
+		return "./" + path
+	}
+	return path
+}
+
+// FileName makes a name that a file can have and that every tool takes for a name: no separators, no leading dash or dot.
+func FileName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '-' || r == '_' || r == '.' {
+			return r
+		}
+		return '_'
+	}, s)
+	if s == "" || s[0] == '-' || s[0] == '.' {
+		return "_" + s
+	}
+	return s
+}
+
+// Comment makes text safe to stand in a comment of a script or another file of lines: it stays on its line and holds nothing that a
+// terminal obeys.
+func Comment(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,236 @@
+// Package shell holds the commands that the tool prints for people to paste: lists of arguments, written as text in one place.
+//
+// A command is made from a constant template and data (Format). The template's type is not exported, so only constants of a program fit:
+// what comes from a member, a file or a key can become an argument, never syntax and never a word to be filled in. The text is for POSIX
+// shells; whatever the bytes of an argument are, a shell hands exactly them to the program.
+package shell
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// template is a command as the program's source has it: words, "{}" for an argument, "<NAME>" for what a person fills in, and operators as
+// words of their own.
+type template string
+
+// operators are the shell's own words that a template may hold. Data never becomes one.
+var operators = map[string]bool{"|": true, "&&": true, ";": true, ">": true, "while": true, "do": true, "done": true}
+
+// part is a piece of a word: bytes that stand for themselves, the name of what is to be filled in, or the label of a source.
+type part struct {
+	text string
+	kind partKind
+}
+
+type partKind uint8
+
+const (
+	data partKind = iota
+	fill
+	source
+)
+
+// Word is one argument.
+type Word struct{ parts []part }
+
+// item is one word or one operator of a command.
+type item struct {
+	op string
+	Word
+}
+
+// Command is what is typed: words and operators. The zero Command is none.
+type Command struct{ items []item }
+
+// Source is an argument that names a source by its label; where its place is known, that is printed (Command.At).
+func Source(label string) Word { return Word{[]part{{label, source}}} }
+
+// Text is an argument that stands for itself.
+func Text(s string) Word { return Word{[]part{{text: s}}} }
+
+// ToFill is a word that a person fills in; its name is in capitals.
+func ToFill(name template) Word { return Word{[]part{{string(name), fill}}} }
+
+// FillFor is a word to be filled in whose name ends with the name of something: letters and digits of it in capitals.
+func FillFor(what template, name string) Word {
+	return Word{[]part{{string(what) + "_" + strings.Map(capital, name), fill}}}
+}
+
+// capital is a character of a word to be filled in.
+func capital(r rune) rune {
+	switch {
+	case r >= 'a' && r <= 'z':
+		return r - 'a' + 'A'
+	case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+		return r
+	}
+	return '_'
+}
+
+// Format makes a command of a template. Every "{}" takes one argument: a string or bytes as they are, a number, something with a String
+// method, or a Word. An argument that is missing is left to be filled in.
+func Format(format template, args ...any) Command {
+	var c Command
+	for _, token := range strings.Fields(string(format)) {
+		if operators[token] {
+			c.items = append(c.items, item{op: token})
+			continue
+		}
+		var w Word
+		w, args = parse(token, args)
+		c.items = append(c.items, item{Word: w})
+	}
+	return c
+}
+
+// parse takes one word of a template apart.
+func parse(token string, args []any) (Word, []any) {
+	var w Word
+	for token != "" {
+		at := strings.IndexAny(token, "{<")
+		if at < 0 {
+			at = len(token)
+		}
+		if at > 0 {
+			w.parts = append(w.parts, part{text: token[:at]})
+			token = token[at:]
+			continue
+		}
+		if name, rest, ok := strings.Cut(token[1:], ">"); ok && token[0] == '<' {
+			w.parts = append(w.parts, part{name, fill})
+			token = rest
+			continue
+		}
+		token = strings.TrimPrefix(token[1:], "}")
+		if len(args) == 0 {
+			w.parts = append(w.parts, part{"MISSING", fill})
+			continue
+		}
+		w.parts = append(w.parts, word(args[0]).parts...)
+		args = args[1:]
+	}
+	return w.merged(), args
+}
+
+// merged joins neighboring data.
+func (w Word) merged() Word {
+	var out []part
+	for _, p := range w.parts {
+		if n := len(out); n > 0 && p.kind == data && out[n-1].kind == data {
+			out[n-1].text += p.text
+			continue
+		}
+		out = append(out, p)
+	}
+	return Word{out}
+}
+
+func word(arg any) Word {
+	switch x := arg.(type) {
+	case Word:
+		return x
+	case string:
+		return Word{[]part{{text: x}}}
+	case int64:
+		return Word{[]part{{text: strconv.FormatInt(x, 10)}}}
+	}
+	if v := reflect.ValueOf(arg); v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
+		return Word{[]part{{text: string(v.Bytes())}}}
+	}
+	return Word{[]part{{text: fmt.Sprint(arg)}}}
+}
+
+// With returns the command with more arguments.
+func (c Command) With(args ...any) Command {
+	c.items = slices.Clone(c.items)
+	for _, a := range args {
+		c.items = append(c.items, item{Word: word(a)})
+	}
+	return c
+}
+
+// Sources returns the command with sources as further arguments.
+func (c Command) Sources(labels ...string) Command {
+	for _, l := range labels {
+		c = c.With(Source(l))
+	}
+	return c
+}
+
+// Then returns the command with another one, or the rest of it, after it.
+func (c Command) Then(next Command) Command {
+	return Command{append(slices.Clone(c.items), next.items...)}
+}
+
+// Fill returns the command with words filled in.
+func (c Command) Fill(values map[string]string) Command {
+	return c.replaced(func(p part) part {
+		if v, ok := values[p.text]; ok && p.kind == fill {
+			return part{text: v}
+		}
+		return p
+	})
+}
+
+// At returns the command with the places of sources instead of their labels. Labels without a place stay.
+func (c Command) At(places map[string]string) Command {
+	return c.replaced(func(p part) part {
+		if at := places[p.text]; at != "" && p.kind == source {
+			return part{text: at}
+		}
+		return p
+	})
+}
+
+func (c Command) replaced(f func(part) part) Command {
+	out := Command{make([]item, len(c.items))}
+	for i, it := range c.items {
+		w := Word{make([]part, len(it.parts))}
+		for j, p := range it.parts {
+			w.parts[j] = f(p)
+		}
+		out.items[i] = item{it.op, w.merged()}
+	}
+	return out
+}
+
+// IsZero tells whether there is no command.
+func (c Command) IsZero() bool { return len(c.items) == 0 }
+
+// Equal tells whether two commands are the same.
+func (c Command) Equal(d Command) bool {
+	return slices.EqualFunc(c.items, d.items, func(a, b item) bool { return a.op == b.op && slices.Equal(a.parts, b.parts) })
+}
+
+// String is the command as a POSIX shell takes it, on one line without control characters.
+func (c Command) String() string {
+	var b, before strings.Builder
+	guards := 0
+	for i, it := range c.items {
+		if i > 0 && it.op != ";" {
+			b.WriteByte(' ')
+		}
+		b.WriteString(it.op)
+		for _, p := range it.parts {
+			switch {
+			case p.kind == fill:
+				b.WriteString(p.text)
+			case strings.HasSuffix(p.text, "\n"):
+				// Command substitution drops trailing newlines; a variable whose last character is taken off again does not.
+				guards++
+				fmt.Fprintf(&before, "k%d=$(printf '%s.'); ", guards, AppendPrintf(nil, []byte(p.text)))
+				fmt.Fprintf(&b, `"${k%d%%.}"`, guards)
+			default:
+				b.WriteString(Quote(p.text))
+			}
+		}
+		if it.op == "" && len(it.parts) == 0 {
+			b.WriteString("''")
+		}
+	}
+	return before.String() + b.String()
+}
