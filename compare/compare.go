@@ -158,7 +158,7 @@ func (c *Comparison) log(members []*evidence.Member, rp *replay.Result) {
 		if !m.HasLog() {
 			continue
 		}
-		s := m.WAL.Summary
+		s := &m.WAL.Summary
 		c.Log.LastIndexes[m.Label()] = s.LastIndex
 		if logs++; logs == 1 {
 			first, last = s.FirstIndex, min(s.LastIndex, m.Commit)

@@ -109,7 +109,7 @@ func (c *collected) inconclusive(r *Report) string {
 func (c *collected) notCalledFor(id string) bool {
 	logs, dbs, entries := 0, 0, 0
 	for _, m := range c.in.Members {
-		if m.WAL != nil {
+		if m.HasWAL() {
 			logs++
 		}
 		if m.HasLog() {
@@ -134,7 +134,7 @@ func (c *collected) notCalledFor(id string) bool {
 
 func (c *collected) freshlyRestored() bool {
 	for _, m := range c.in.Members {
-		if m.WAL == nil || m.WAL.Summary.Start != dumplog.StartRestore || m.WAL.Summary.LastIndex != uint64(len(m.WAL.Conf)) {
+		if !m.HasWAL() || m.WAL.Summary.Start != dumplog.StartRestore || m.WAL.Summary.LastIndex != uint64(len(m.WAL.Conf)) {
 			return false
 		}
 	}

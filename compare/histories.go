@@ -108,7 +108,7 @@ func (c *collected) restored() (n int) {
 func (c *collected) histories() []sharedHistory {
 	var out []sharedHistory
 	for i, m := range c.in.Members {
-		if m.WAL == nil || m.WAL.First.ID == 0 {
+		if !m.HasWAL() || m.WAL.First.ID == 0 {
 			continue
 		}
 		id := m.WAL.First.ID

@@ -120,7 +120,7 @@ func (c *collected) logsAreWhole() bool {
 func (c *collected) rebuildCommand() shell.Command {
 	cmd := shell.Format("etcd-medic rebuild")
 	for _, m := range c.in.Members {
-		if m.WAL != nil {
+		if m.HasWAL() {
 			cmd = cmd.With("--log", shell.Source(m.Label()))
 		}
 	}

@@ -109,7 +109,7 @@ func (c *collected) kept(list []standing) int {
 }
 
 func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64) standing {
-	s := standing{pos: i, parted: c.in.Replay != nil && len(c.in.Replay.LogDiffs) > 0, usable: m.HasDB() && !m.DB.KVDamaged && m.WAL != nil}
+	s := standing{pos: i, parted: c.in.Replay != nil && len(c.in.Replay.LogDiffs) > 0, usable: m.HasDB() && !m.DB.KVDamaged && m.HasWAL()}
 	if m.Source.Kind != evidence.KindDataDir {
 		s.usable = m.HasDB() && !m.DB.KVDamaged
 	}

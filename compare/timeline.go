@@ -36,7 +36,7 @@ func (c *collected) timeline() []Moment {
 		out = append(out, x)
 	}
 	for i, m := range c.in.Members {
-		if m.WAL != nil && m.WAL.Summary != nil {
+		if m.HasWAL() {
 			for _, s := range m.WAL.Summary.Snapshots {
 				if s.Index > 0 {
 					out = append(out, Moment{Term: s.Term, Index: s.Index, Kind: "snapshot", Members: []string{m.Label()}, What: "raft snapshot in the log"})

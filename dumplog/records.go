@@ -14,9 +14,12 @@ import (
 // damage lost is told by the records behind it.
 func (l *Log) Records(ctx context.Context) iter.Seq2[Record, error] { return l.RecordsOf(ctx, nil) }
 
-// RecordsOf is Records for a caller who has scanned the log already; a nil Summary makes it Scan first.
+// RecordsOf is Records for a caller who has scanned the log already; a nil Summary makes it Scan first. A nil Log has no records.
 func (l *Log) RecordsOf(ctx context.Context, s *Summary) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
+		if l == nil {
+			return
+		}
 		if s == nil {
 			var err error
 			if s, err = l.Scan(ctx); err != nil {
@@ -62,7 +65,7 @@ func (c *chainCheck) check(rec *Record) {
 }
 
 // Entries yields every entry in physical order with Overwritten set; a nil Summary makes it Scan first. Damage is yielded
-// as in Records. Segments of another member or cluster are left out. Entries whose CRC fails are damage, not entries.
+// as in Records. Segments of another member or cluster are left out. Entries whose CRC fails are damage, not entries. A nil Log has none.
 func (l *Log) Entries(ctx context.Context, s *Summary) iter.Seq2[Entry, error] {
 	return l.EntriesFrom(ctx, s, 0)
 }
@@ -71,6 +74,9 @@ func (l *Log) Entries(ctx context.Context, s *Summary) iter.Seq2[Entry, error] {
 // and damage in front of that one may come all the same; those of the segments left out do not.
 func (l *Log) EntriesFrom(ctx context.Context, s *Summary, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		if l == nil {
+			return
+		}
 		if s == nil {
 			var err error
 			if s, err = l.Scan(ctx); err != nil {

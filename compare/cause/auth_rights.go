@@ -71,8 +71,8 @@ Shown like auth-cache-empty-after-start, with a received snapshot (a jump in the
 // snapshotOpens tells whether a snapshot that the member received lies between the last write that took effect and the first that
 // did not.
 func snapshotOpens(in *Input, pos int, s replay.ShutSpan) bool {
-	w := in.Members[pos].WAL
-	if w == nil || w.Summary == nil {
+	w := &in.Members[pos].WAL
+	if !w.Present() {
 		return false
 	}
 	for _, j := range w.Summary.Jumps {

@@ -120,7 +120,7 @@ func (in *Input) member(label string) *evidence.Member {
 
 // snapshotIndex is the newest snapshot that the member's log names.
 func snapshotIndex(m *evidence.Member) (index uint64) {
-	if m.WAL == nil || m.WAL.Summary == nil {
+	if !m.HasWAL() {
 		return 0
 	}
 	for i := range m.WAL.Summary.Snapshots {

@@ -101,7 +101,7 @@ Strong when the log promotes a member of which neither a publish entry nor a nam
 	Match: func(in *Input) *Match {
 		for _, f := range in.Findings["M05"] {
 			for _, m := range in.Members {
-				if m.WAL == nil || !slices.Contains(f.Members, m.Label()) {
+				if !m.HasWAL() || !slices.Contains(f.Members, m.Label()) {
 					continue
 				}
 				for _, c := range m.WAL.Conf {

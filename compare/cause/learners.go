@@ -43,7 +43,7 @@ Proven on a member whose log does not hold the promotion, because it began with 
 
 // holdsChange tells whether the member's log holds the change that made id a voter.
 func holdsChange(m *evidence.Member, id string) bool {
-	return m.WAL == nil || slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool {
+	return !m.HasWAL() || slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool {
 		return !c.Refused && c.Change.NodeID.String() == id && c.Change.Type == dumplog.ConfChangeAddNode
 	})
 }

@@ -102,7 +102,7 @@ func updatedAfterAdd(in *Input, m *Match) bool {
 		}
 		added, updated := false, false
 		for _, x := range in.Members {
-			if x.WAL == nil {
+			if !x.HasWAL() {
 				continue
 			}
 			for _, c := range x.WAL.Conf {

@@ -114,7 +114,7 @@ func restoredIntoOtherCluster(in *Input) *Match {
 		switch {
 		case check.Restored(m) && slices.ContainsFunc(in.Members, func(o *evidence.Member) bool { return sameHost(m, o) }):
 			alone = append(alone, m.Label())
-		case m.WAL != nil && m.WAL.Summary != nil && m.WAL.Summary.Start == dumplog.StartBootstrap:
+		case m.HasWAL() && m.WAL.Summary.Start == dumplog.StartBootstrap:
 			others++
 		default:
 			return nil
@@ -198,7 +198,7 @@ func matchBaseMissing(in *Input) *Match {
 	for i, x := range in.Members {
 		r := in.Replay.Members[i]
 		switch {
-		case !r.Checked || x.WAL == nil || r.FirstBad() != nil:
+		case !r.Checked || !x.HasWAL() || r.FirstBad() != nil:
 			return nil
 		case check.Restored(x):
 			restored = restored || r.BaseRevision > 1

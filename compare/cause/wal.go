@@ -20,7 +20,7 @@ The shape is proven; whether the server refuses follows from its patch release, 
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "a server of another release than 3.5.5 and 3.5.6"}
 		for _, x := range in.Members {
-			if x.WAL == nil || x.WAL.Summary == nil || !x.Version.MayFollow(release.TornWriteRefused) {
+			if !x.HasWAL() || !x.Version.MayFollow(release.TornWriteRefused) {
 				continue
 			}
 			for _, d := range x.WAL.Summary.Damage {

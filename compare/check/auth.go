@@ -147,7 +147,7 @@ func (in *Input) firstAuthBreak() (index, term uint64) {
 // termAt returns the term of the entry at index in any log, 0 when none holds it.
 func (in *Input) termAt(index uint64) uint64 {
 	for _, m := range in.Members {
-		if m.WAL == nil {
+		if !m.HasWAL() {
 			continue
 		}
 		if t := m.WAL.TermAt(index); t > 0 {

@@ -83,7 +83,7 @@ type Check struct {
 func (c *Check) Applies(in *Input) (string, bool) {
 	logs, dbs := 0, 0
 	for _, m := range in.Members {
-		if m.WAL != nil {
+		if m.HasWAL() {
 			logs++
 		}
 		if m.HasDB() {

@@ -134,7 +134,7 @@ func (in *Input) compactionsFor(m *evidence.Member, scheduled int64, finished *d
 		if !o.HasLog() || o.ClusterID != m.ClusterID {
 			continue
 		}
-		for e, err := range o.WAL.Log.Entries(context.Background(), o.WAL.Summary) {
+		for e, err := range o.WAL.Log.Entries(context.Background(), &o.WAL.Summary) {
 			if err != nil {
 				return c, false
 			}

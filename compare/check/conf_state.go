@@ -113,13 +113,13 @@ func (in *Input) named(id dumplog.ID) bool {
 		if m.MemberID == id || m.Membership.Knows(id) {
 			return true
 		}
-		if m.WAL == nil {
+		if !m.HasWAL() {
 			return false
 		}
 		if slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return c.Change.NodeID == id }) {
 			return true
 		}
-		return m.WAL.Summary != nil && slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool {
+		return slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool {
 			return s.ConfState != nil && (slices.Contains(s.ConfState.Voters, id) || slices.Contains(s.ConfState.Learners, id))
 		})
 	})
@@ -149,6 +149,6 @@ func (in *Input) confChangeBetween(a, b *evidence.Member) bool {
 		return true
 	}
 	return slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
-		return m.WAL != nil && slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return c.Index > from && c.Index <= to })
+		return m.HasWAL() && slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return c.Index > from && c.Index <= to })
 	})
 }

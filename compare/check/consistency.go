@@ -22,7 +22,7 @@ func runDBTerm(in *Input) Result {
 	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
-		if !m.HasDB() || m.WAL == nil || m.DB.Meta.Term == nil || m.DB.Meta.ConsistentIndex == nil || m.IndexFrozen() {
+		if !m.HasDB() || !m.HasWAL() || m.DB.Meta.Term == nil || m.DB.Meta.ConsistentIndex == nil || m.IndexFrozen() {
 			continue // a frozen index is told by C01
 		}
 		want, ok := termOf(m, m.ConsistentIndex())
@@ -73,11 +73,11 @@ func runCommitInLog(in *Input) Result {
 	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
-		if m.WAL == nil || m.WAL.Summary == nil || m.WAL.Summary.HardState == nil {
+		if !m.HasWAL() || m.WAL.Summary.HardState == nil {
 			continue
 		}
 		checked++
-		s, last := m.WAL.Summary, m.LastIndex()
+		s, last := &m.WAL.Summary, m.LastIndex()
 		commit := max(s.HardState.Commit, s.MaxCommit)
 		if commit <= last {
 			continue
@@ -126,7 +126,7 @@ func runLearnerFlags(in *Input) Result {
 }
 
 func (in *Input) confIndexOf(m *evidence.Member) uint64 {
-	if m.WAL == nil {
+	if !m.HasWAL() {
 		return 0
 	}
 	return in.confIndex(m).Index
@@ -137,7 +137,7 @@ func (in *Input) learnerFinding(m *evidence.Member, row *dumpdb.Member) *Finding
 	ms := &m.Membership
 	f := &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}}
 	ev := Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page), Bucket: "members", Key: Bytes(id.String()), Show: showDB(m, "members")}
-	if m.WAL != nil {
+	if m.HasWAL() {
 		f.At = in.confIndex(m)
 	}
 	switch {

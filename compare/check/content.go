@@ -153,7 +153,7 @@ func runDBMatchesLog(in *Input) Result {
 	for i, m := range in.Members {
 		r := in.Replay.Members[i]
 		if !r.Checked {
-			if m.HasDB() || m.WAL != nil {
+			if m.HasDB() || m.HasWAL() {
 				unchecked = append(unchecked, m.Label()+": "+r.Why)
 			}
 			continue

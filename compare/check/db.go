@@ -141,7 +141,7 @@ func explainNoMeta(m *evidence.Member) (title, explanation string) {
 	}
 	explanation = "bbolt takes an empty file for a new database, so a server would start with an empty key space"
 	switch {
-	case m.WAL == nil || m.WAL.Summary == nil:
+	case !m.HasWAL():
 	case snapshotIndex(m) > 0:
 		explanation += fmt.Sprintf(". The log names a snapshot at index %d: while its .snap file is there, the server looks for that snapshot's database and refuses to start. Do not remove the .snap files to get it to start",
 			snapshotIndex(m))
@@ -215,7 +215,7 @@ func runDBNotAhead(in *Input) Result {
 	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
-		if !m.HasDB() || m.WAL == nil || m.WAL.Summary == nil || m.DB.Meta.ConsistentIndex == nil {
+		if !m.HasDB() || !m.HasWAL() || m.DB.Meta.ConsistentIndex == nil {
 			continue
 		}
 		checked++

@@ -14,7 +14,7 @@ const FieldVote = "HardState.vote"
 // alteredVotes are the findings about HardStates whose vote no member can have given.
 func (in *Input) alteredVotes(m *evidence.Member) []Finding {
 	var fs []Finding
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	for _, v := range s.OddVotes {
 		fs = append(fs, in.voteFinding(m, v, fmt.Sprintf("a HardState of term %d says vote %s between others that say another one", v.Term, v.For),
 			"a member stores its vote before it gives it, and keeps it until the term ends", "the vote of the HardStates around it"))
@@ -77,7 +77,7 @@ func (in *Input) wasNoCandidate(m *evidence.Member, v dumplog.Vote) bool {
 
 // onlyVote is the vote of a member in a term, where its log says one.
 func (in *Input) onlyVote(m *evidence.Member, term uint64) (vote dumplog.ID, ok bool) {
-	if m.WAL == nil || m.WAL.Summary == nil || len(m.WAL.Summary.OddVotes) > 0 {
+	if !m.HasWAL() || len(m.WAL.Summary.OddVotes) > 0 {
 		return 0, false
 	}
 	n := 0

@@ -55,7 +55,7 @@ func runOneHistory(in *Input) Result {
 
 // Founded returns how many conf changes a log begins with that a bootstrap or a restore wrote, 0 when it begins otherwise.
 func Founded(m *evidence.Member) uint64 {
-	if m.WAL == nil || m.WAL.Summary == nil || m.WAL.Summary.Start != dumplog.StartBootstrap && m.WAL.Summary.Start != dumplog.StartRestore {
+	if !m.HasWAL() || m.WAL.Summary.Start != dumplog.StartBootstrap && m.WAL.Summary.Start != dumplog.StartRestore {
 		return 0
 	}
 	n := uint64(0)
@@ -70,7 +70,7 @@ func Founded(m *evidence.Member) uint64 {
 
 // Restored tells whether a restore wrote the first records of the member's log.
 func Restored(m *evidence.Member) bool {
-	return m.WAL != nil && m.WAL.Summary != nil && m.WAL.Summary.Start == dumplog.StartRestore
+	return m.HasWAL() && m.WAL.Summary.Start == dumplog.StartRestore
 }
 
 // nothingShared tells whether a log that differs from another of the same founding at an index shares no entry with it that a server

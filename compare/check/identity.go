@@ -137,7 +137,7 @@ func (in *Input) removedBy(m *evidence.Member) (*evidence.Member, removal) {
 }
 
 func confChanges(m *evidence.Member) []evidence.ConfEntry {
-	if m.WAL == nil {
+	if !m.HasWAL() {
 		return nil
 	}
 	return m.WAL.Conf
@@ -170,7 +170,7 @@ func runBelongsHere(in *Input) Result {
 	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
-		if m.MemberID == 0 || m.WAL == nil {
+		if m.MemberID == 0 || !m.HasWAL() {
 			continue
 		}
 		checked++

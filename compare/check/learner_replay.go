@@ -25,7 +25,7 @@ learner that bucket members already shows as a voter, and 3.4.0 to 3.4.13 fail o
 func runLearnerReplay(in *Input) Result {
 	var fs []Finding
 	for _, m := range in.Members {
-		if m.WAL == nil || m.WAL.Summary == nil {
+		if !m.HasWAL() {
 			continue
 		}
 		fs = append(fs, learnerChanges(m)...)

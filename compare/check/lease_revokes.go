@@ -74,7 +74,7 @@ func ledBefore(leaders map[uint64]dumplog.ID, b replay.RevokeBurst) bool {
 // early tells whether the burst lies near the begin of its term.
 func (in *Input) early(b replay.RevokeBurst) bool {
 	for _, m := range in.Members {
-		if m.WAL == nil {
+		if !m.HasWAL() {
 			continue
 		}
 		for _, t := range m.WAL.LastByTerm {
@@ -92,7 +92,7 @@ func (in *Input) elected() map[uint64]dumplog.ID {
 	var newest *evidence.Member
 	seen := map[dumplog.ID]bool{}
 	for _, m := range in.Members {
-		if m.WAL == nil || m.WAL.Summary == nil || m.MemberID == 0 || seen[m.MemberID] {
+		if !m.HasWAL() || m.MemberID == 0 || seen[m.MemberID] {
 			continue
 		}
 		seen[m.MemberID] = true

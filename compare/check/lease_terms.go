@@ -55,7 +55,7 @@ func runLeasesExpire(in *Input) Result {
 // something healed it since: a start of the member or a change of auth.
 func (in *Input) recoveredBefore(m *evidence.Member, t replay.LeaseTerm) uint64 {
 	at := uint64(0)
-	if m.WAL != nil && m.WAL.Summary != nil {
+	if m.HasWAL() {
 		for _, j := range m.WAL.Summary.Jumps {
 			if j.To < t.First {
 				at = max(at, j.To)

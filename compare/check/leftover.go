@@ -21,7 +21,7 @@ func runSnapLeftovers(in *Input) Result {
 	var fs []Finding
 	seen := false
 	for _, m := range in.Members {
-		if m.Snap == nil {
+		if !m.HasSnap() {
 			continue
 		}
 		seen = true

@@ -68,10 +68,10 @@ func runWALSequence(in *Input) Result {
 // missingEnd recognises a log that lost its last segments: the last one left was closed, and the member's own database or HardState
 // goes on after it.
 func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
-	if m.WAL == nil || m.WAL.Summary == nil || len(m.WAL.Summary.Segments) == 0 {
+	if !m.HasWAL() || len(m.WAL.Summary.Segments) == 0 {
 		return nil
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	last, beyond := s.Segments[len(s.Segments)-1], s.MaxCommit
 	if m.HasDB() && !justInstalled(m) {
 		beyond = max(beyond, m.ConsistentIndex())
@@ -90,7 +90,7 @@ func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
 func (in *Input) segmentSize(m *evidence.Member) int64 {
 	size := int64(dumplog.SegmentLimit)
 	for _, o := range in.Members {
-		if o.WAL != nil && o.WAL.Summary != nil && o.ClusterID == m.ClusterID && o.WAL.Summary.SegmentSize() > 0 {
+		if o.HasWAL() && o.ClusterID == m.ClusterID && o.WAL.Summary.SegmentSize() > 0 {
 			size = min(size, o.WAL.Summary.SegmentSize())
 		}
 	}
@@ -106,7 +106,7 @@ func (in *Input) segmentSize(m *evidence.Member) int64 {
 func (in *Input) walDamage(sev Severity, want func(dumplog.DamageKind) bool) Result {
 	var fs []Finding
 	for _, m := range in.Members {
-		if m.WAL == nil || m.WAL.Summary == nil {
+		if !m.HasWAL() {
 			continue
 		}
 		for _, d := range m.WAL.Summary.Damage {
@@ -150,7 +150,7 @@ func (in *Input) holders(of *evidence.Member, from, to uint64) string {
 		if m == of || !m.HasLog() || m.ClusterID != of.ClusterID {
 			continue
 		}
-		if s := m.WAL.Summary; s.FirstIndex <= from && s.LastIndex >= to {
+		if s := &m.WAL.Summary; s.FirstIndex <= from && s.LastIndex >= to {
 			names = append(names, m.Label())
 		}
 	}
@@ -184,7 +184,7 @@ func runSnapFiles(in *Input) Result {
 	var fs []Finding
 	seen := false
 	for _, m := range in.Members {
-		if m.Snap == nil {
+		if !m.HasSnap() {
 			continue
 		}
 		seen = true
@@ -221,7 +221,7 @@ func runSnapNotAhead(in *Input) Result {
 	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
-		if !m.HasDB() || m.WAL == nil || m.WAL.Summary == nil || m.DB.KVDamaged {
+		if !m.HasDB() || !m.HasWAL() || m.DB.KVDamaged {
 			continue
 		}
 		checked++
@@ -252,7 +252,7 @@ func runSnapNotAhead(in *Input) Result {
 }
 
 func hasSnapDB(m *evidence.Member, index uint64) bool {
-	if m.Snap == nil {
+	if !m.HasSnap() {
 		return false
 	}
 	return slices.ContainsFunc(m.Snap.SnapDBs, func(s dumplog.SnapDB) bool { return s.Index >= index })

@@ -79,7 +79,7 @@ func (in *Input) confChanges(m *evidence.Member) []evidence.ConfEntry {
 	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 {
 		return out
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	have := map[uint64]bool{}
 	for _, o := range in.Members {
 		if o == m || !o.HasLog() || o.ClusterID != m.ClusterID {

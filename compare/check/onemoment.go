@@ -55,12 +55,12 @@ func (in *Input) tornCopy(m *evidence.Member) *Finding {
 
 // stoppedInOrder tells whether the server removed the segment that it had prepared, as it does when it stops in order.
 func stoppedInOrder(m *evidence.Member) bool {
-	return m.WAL == nil || m.WAL.Summary == nil || !m.WAL.Summary.NextPrepared()
+	return !m.HasWAL() || !m.WAL.Summary.NextPrepared()
 }
 
 // copySigns lists what speaks for a copy of a running member.
 func (in *Input) copySigns(m *evidence.Member) []Evidence {
-	if m.WAL == nil || m.WAL.Summary == nil || m.DB == nil {
+	if !m.HasWAL() || m.DB == nil {
 		return nil
 	}
 	signs := pageSigns(m)

@@ -55,10 +55,10 @@ func runPartsTogether(in *Input) Result {
 
 // walBegunAnew: the log holds the first entries of a member's life only, the database or the snapshot files are from a later time.
 func walBegunAnew(m *evidence.Member) *Finding {
-	if m.WAL == nil || m.WAL.Summary == nil || len(m.WAL.Summary.Damage) > 0 || Restored(m) {
+	if !m.HasWAL() || len(m.WAL.Summary.Damage) > 0 || Restored(m) {
 		return nil
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	if s.Start == dumplog.StartPurged || len(s.Segments) == 0 || s.Segments[0].Seq != 0 || s.LastIndex > Founded(m) && len(s.Jumps) == 0 {
 		return nil
 	}
@@ -81,10 +81,10 @@ func walBegunAnew(m *evidence.Member) *Finding {
 // orphanSnap is a sound .snap file from before the log: above its end, or below the snapshot that it begins with. A crash between
 // file and record leaves one inside of the log.
 func orphanSnap(m *evidence.Member) *dumplog.SnapFile {
-	if m.Snap == nil {
+	if !m.HasSnap() {
 		return nil
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	for _, f := range m.Snap.Files {
 		if f.Damage != nil || f.Broken || f.Index == 0 || s.SnapshotAt(f.Term, f.Index) != nil {
 			continue
@@ -98,12 +98,12 @@ func orphanSnap(m *evidence.Member) *dumplog.SnapFile {
 
 // databaseRemoved: the log has snapshots, so the database once held something.
 func databaseRemoved(m *evidence.Member) *Finding {
-	if m.WAL == nil || m.WAL.Summary == nil || snapshotIndex(m) == 0 {
+	if !m.HasWAL() || snapshotIndex(m) == 0 {
 		return nil
 	}
 	observed := ""
 	switch {
-	case m.DB == nil && m.Snap != nil && len(m.Snap.Files) > 0 && slices.ContainsFunc(m.Source.Missing, func(p string) bool { return strings.HasSuffix(p, "db") }):
+	case m.DB == nil && m.HasSnap() && len(m.Snap.Files) > 0 && slices.ContainsFunc(m.Source.Missing, func(p string) bool { return strings.HasSuffix(p, "db") }):
 		observed = "absent, beside snapshot files"
 	case m.HasDB() && len(m.DB.Damage) == 0 && m.DB.KV != nil && m.ConsistentIndex() == 0 && m.DB.KV.Revisions == 0:
 		observed = "empty"
@@ -121,7 +121,7 @@ func databaseRemoved(m *evidence.Member) *Finding {
 
 // snapFilesRemoved: the log knows a snapshot whose file is gone, on a release that reads it.
 func snapFilesRemoved(m *evidence.Member) *Finding {
-	if m.WAL == nil || m.WAL.Summary == nil || m.Snap == nil || !m.Version.MayLack(release.SnapFileUnused) {
+	if !m.HasWAL() || !m.HasSnap() || !m.Version.MayLack(release.SnapFileUnused) {
 		return nil
 	}
 	newest := snapshotIndex(m)
@@ -136,7 +136,7 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 	if s := m.NewestSnap(); s != nil {
 		from = s.Index
 	}
-	if s := m.WAL.Summary; s.FirstIndex > from+1 {
+	if s := &m.WAL.Summary; s.FirstIndex > from+1 {
 		f.Severity, f.Class, f.At = Error, "snapshot-damage", At{Index: newest}
 		f.Explanation = fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it: a server of this line can not start", s.FirstIndex)
 	}
@@ -167,7 +167,7 @@ func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
 // strippedBackup: the database is as bbolt copies one, without a trailer, and the log shows that it was put there: it has applied what
 // the log does not hold, or a server started behind its index and would have written to it. It was not received from a leader.
 func (in *Input) strippedBackup(m *evidence.Member) *Finding {
-	if m.WAL == nil || m.WAL.Summary == nil || len(m.DB.Damage) > 0 || !neverCommitted(m) || pristineReceived(m) || justInstalled(m) || m.ConsistentIndex() == 0 {
+	if !m.HasWAL() || len(m.DB.Damage) > 0 || !neverCommitted(m) || pristineReceived(m) || justInstalled(m) || m.ConsistentIndex() == 0 {
 		return nil
 	}
 	ci, why := m.ConsistentIndex(), ""

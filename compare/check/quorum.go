@@ -28,7 +28,7 @@ with that log is told by the checks of the log. Otherwise each log may be a soun
 func (in *Input) holding() map[dumplog.ID]uint64 {
 	out := map[dumplog.ID]uint64{}
 	for _, m := range in.Members {
-		if m.MemberID != 0 && m.WAL != nil && m.WAL.Summary != nil && !in.copiedEarly(m) {
+		if m.MemberID != 0 && m.HasWAL() && !in.copiedEarly(m) {
 			out[m.MemberID] = max(out[m.MemberID], heldUpTo(m))
 		}
 	}
@@ -162,7 +162,7 @@ func (in *Input) lostLogs(short []*evidence.Member) (field, why string) {
 
 // lostLog says what shows that the member's log lost entries, "" when it may be a sound prefix.
 func (in *Input) lostLog(m *evidence.Member) string {
-	s, last := m.WAL.Summary, m.LastIndex()
+	s, last := &m.WAL.Summary, m.LastIndex()
 	switch {
 	case in.tornCopy(m) != nil:
 		return "" // the copy ends there, not the log

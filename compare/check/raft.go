@@ -75,7 +75,7 @@ Replacing above the commit index is normal after a change of leader and is kept 
 func runCommittedKept(in *Input) Result {
 	var fs []Finding
 	for _, m := range in.Members {
-		if m.WAL == nil || m.WAL.Summary == nil {
+		if !m.HasWAL() {
 			continue
 		}
 		for _, o := range m.WAL.Summary.Overwrites {
@@ -108,7 +108,7 @@ func runMembersLevel(in *Input) Result {
 	}
 	var fs []Finding
 	for i, m := range in.Members {
-		if m.WAL == nil || in.wiped(m) != nil || in.IsRemoved(m) && !in.allRemoved() || in.logParts(i) {
+		if !m.HasWAL() || in.wiped(m) != nil || in.IsRemoved(m) && !in.allRemoved() || in.logParts(i) {
 			continue
 		}
 		last := max(m.LastIndex(), m.ConsistentIndex())
@@ -139,7 +139,7 @@ func (in *Input) logParts(member int) bool {
 // prefixText says whether the other logs show that the member holds a prefix of what they hold.
 func (in *Input) prefixText(m *evidence.Member) string {
 	for _, o := range in.Members {
-		if s := o.WAL; o != m && s != nil && s.Summary != nil && s.Summary.FirstIndex > 0 && s.Summary.FirstIndex <= m.LastIndex() && s.Summary.LastIndex > m.LastIndex() {
+		if s := &o.WAL; o != m && s.Summary.FirstIndex > 0 && s.Summary.FirstIndex <= m.LastIndex() && s.Summary.LastIndex > m.LastIndex() {
 			return "as far as the logs overlap they agree, so it holds a prefix of what the others have"
 		}
 	}
@@ -180,10 +180,10 @@ func runAckedLogKept(in *Input) Result {
 // recovered recognises a member that was started anew under its old identity and has been caught up by a snapshot since: its log begins
 // with what a new member holds and a received snapshot, and the member served clients behind a publish entry that the snapshot skips.
 func (in *Input) recovered(m *evidence.Member) *Finding {
-	if m.WAL == nil || m.WAL.Summary == nil || m.MemberID == 0 || in.Replay == nil || in.Replay.Survey == nil {
+	if !m.HasWAL() || m.MemberID == 0 || in.Replay == nil || in.Replay.Survey == nil {
 		return nil
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	if len(s.Jumps) == 0 || len(s.Segments) == 0 || s.Segments[0].Seq != 0 || len(s.Damage) > 0 || Restored(m) || s.Jumps[0].From > Founded(m)+1 {
 		return nil
 	}
@@ -205,10 +205,10 @@ func (in *Input) recovered(m *evidence.Member) *Finding {
 // wiped recognises a member that was started anew under its old identity: its whole log is bootstrap conf changes, while
 // other members prove that this same member took part in the cluster later.
 func (in *Input) wiped(m *evidence.Member) *Finding {
-	if m.WAL == nil || m.WAL.Summary == nil || m.MemberID == 0 {
+	if !m.HasWAL() || m.MemberID == 0 {
 		return nil
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	bootstrapOnly := s.LastIndex > 0 && s.LastIndex == uint64(len(m.WAL.Conf)) && s.LastTerm <= 1 && len(s.Snapshots) <= 1
 	if !bootstrapOnly && s.LastIndex > 0 {
 		return nil
@@ -246,7 +246,7 @@ func (in *Input) tookPart(o, m *evidence.Member) bool {
 func (in *Input) newestConfiguration() *evidence.Member {
 	var best *evidence.Member
 	for _, m := range in.Members {
-		if !m.Membership.RaftKnown || len(m.Membership.Voters) == 0 || m.WAL == nil {
+		if !m.Membership.RaftKnown || len(m.Membership.Voters) == 0 || !m.HasWAL() {
 			continue
 		}
 		if best == nil || m.ConfigurationCurrent() != best.ConfigurationCurrent() && m.ConfigurationCurrent() ||

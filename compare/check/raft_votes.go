@@ -132,7 +132,7 @@ func runOneVote(in *Input) Result {
 	seen := map[ballot]cast{}
 	var fs []Finding
 	for _, m := range in.Members {
-		if m.WAL == nil || m.WAL.Summary == nil || m.MemberID == 0 {
+		if !m.HasWAL() || m.MemberID == 0 {
 			continue
 		}
 		for _, v := range m.WAL.Summary.Votes {
@@ -191,7 +191,7 @@ Normal: a term above that of the last entry (an election, won or not), and a vot
 	Run: func(in *Input) Result {
 		var fs []Finding
 		for _, m := range in.Members {
-			if m.WAL == nil || m.WAL.Summary == nil {
+			if !m.HasWAL() {
 				continue
 			}
 			for _, c := range m.WAL.Summary.CommitFalls {
@@ -234,14 +234,14 @@ func runNoJointConfig(in *Input) Result {
 				Evidence: []Evidence{{Member: m.Label(), File: file, Offset: offset, Field: field, Observed: fmt.Sprintf("outgoing voters %v, learners to come %v", out, next),
 					Expected: "neither"}}})
 		}
-		if m.WAL != nil && m.WAL.Summary != nil {
+		if m.HasWAL() {
 			for _, s := range m.WAL.Summary.Snapshots {
 				if s.ConfState != nil {
 					joint(s.Segment, "snapshot record", Int64(s.Offset), hexes(s.ConfState.VotersOutgoing), hexes(s.ConfState.LearnersNext))
 				}
 			}
 		}
-		if m.Snap != nil {
+		if m.HasSnap() {
 			for _, s := range m.Snap.Files {
 				joint(s.File, "ConfState", nil, hexes(s.ConfState.VotersOutgoing), hexes(s.ConfState.LearnersNext))
 			}

@@ -34,7 +34,7 @@ func runReceivedIsUsed(in *Input) Result {
 // pristineReceived tells a database that a leader sent and that nobody has written to since: the meta pages of a copy, no trailer, and
 // the index of a snapshot that the log received.
 func pristineReceived(m *evidence.Member) bool {
-	if !m.HasDB() || m.WAL == nil || m.WAL.Summary == nil || !neverCommitted(m) || m.DB.Trailer.State == "match" || m.DB.Trailer.State == "mismatch" {
+	if !m.HasDB() || !m.HasWAL() || !neverCommitted(m) || m.DB.Trailer.State == "match" || m.DB.Trailer.State == "mismatch" {
 		return false
 	}
 	for _, s := range m.WAL.Summary.Snapshots {

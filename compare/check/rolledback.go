@@ -37,7 +37,7 @@ func runLogNotOlder(in *Input) Result {
 	}
 	var fs []Finding
 	for _, m := range in.Members {
-		if m.MemberID == 0 || m.WAL == nil || m.WAL.Summary == nil || len(m.WAL.Summary.Damage) > 0 || in.wiped(m) != nil || in.longerCopy(m) {
+		if m.MemberID == 0 || !m.HasWAL() || len(m.WAL.Summary.Damage) > 0 || in.wiped(m) != nil || in.longerCopy(m) {
 			continue
 		}
 		if f := in.servedBeyond(m); f != nil {
@@ -186,7 +186,7 @@ func (in *Input) votesWithout(but []*evidence.Member, voters []dumplog.ID, term 
 			continue
 		}
 		o := in.byID(v)
-		if o == nil || o.WAL == nil || o.WAL.Summary == nil || !slices.Contains(o.WAL.Summary.StateTerms, term) {
+		if o == nil || !o.HasWAL() || !slices.Contains(o.WAL.Summary.StateTerms, term) {
 			return 0, 0, false
 		}
 		for _, c := range o.WAL.Summary.Votes {

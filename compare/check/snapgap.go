@@ -77,7 +77,7 @@ func (in *Input) reachesJump(m *evidence.Member, snap dumplog.SnapshotRecord) bo
 
 // Received tells whether the snapshot at that index came from a leader: the member's log never held its entry.
 func Received(m *evidence.Member, index uint64) bool {
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	return s.TermAt(index) == 0 && (s.FirstIndex == 0 || s.FirstIndex > index || s.LastIndex < index || hasJump(s, index))
 }
 

@@ -30,7 +30,7 @@ func runSnapRecordsFit(in *Input) Result {
 	var fs []Finding
 	seen := false
 	for _, m := range in.Members {
-		if m.WAL == nil || m.WAL.Summary == nil || len(m.WAL.Summary.Snapshots) == 0 {
+		if !m.HasWAL() || len(m.WAL.Summary.Snapshots) == 0 {
 			continue
 		}
 		seen = true
@@ -86,10 +86,10 @@ func recordConf(m *evidence.Member) *Finding {
 // recordWithoutFile finds a record and a file of which each should be the other's: neither has its counterpart, and no record or file lies
 // between them. Records below the oldest file have lost theirs to purging.
 func recordWithoutFile(m *evidence.Member) *Finding {
-	if m.Snap == nil {
+	if !m.HasSnap() {
 		return nil
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	var files []uint64
 	var orphan *dumplog.SnapFile
 	for _, f := range m.Snap.Files {
@@ -121,7 +121,7 @@ func recordWithoutFile(m *evidence.Member) *Finding {
 }
 
 func snapFileAt(m *evidence.Member, index uint64) *dumplog.SnapFile {
-	if m.Snap == nil {
+	if !m.HasSnap() {
 		return nil
 	}
 	for _, f := range m.Snap.Files {
@@ -134,7 +134,7 @@ func snapFileAt(m *evidence.Member, index uint64) *dumplog.SnapFile {
 
 // holdsAll tells whether the log holds every entry above from, up to to.
 func holdsAll(m *evidence.Member, from, to uint64) bool {
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	if s.FirstIndex == 0 || s.FirstIndex > from+1 || s.LastIndex < to || slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= to && j.To > from }) {
 		return false
 	}

@@ -87,7 +87,7 @@ func (in *Input) quorumRemedy(m *evidence.Member, dead string, lost bool) []Reme
 
 // atHand tells whether the member's data dir is among the sources.
 func (in *Input) atHand(id dumplog.ID) bool {
-	return slices.ContainsFunc(in.Members, func(m *evidence.Member) bool { return m.MemberID == id && m.WAL != nil })
+	return slices.ContainsFunc(in.Members, func(m *evidence.Member) bool { return m.MemberID == id && m.HasWAL() })
 }
 
 // published tells whether a member has told the cluster its name and client URLs, which it does at every start.

@@ -297,7 +297,7 @@ func (in *Input) purgedMemberWitness(bucket string, row *diff.Row, at []int) []w
 func (in *Input) lastChangeOf(id string, applied uint64) *evidence.ConfEntry {
 	var last *evidence.ConfEntry
 	for _, m := range in.Members {
-		if m.WAL == nil {
+		if !m.HasWAL() {
 			continue
 		}
 		for i := range m.WAL.Conf {

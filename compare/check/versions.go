@@ -182,7 +182,7 @@ func (in *Input) v2Behind() (n int, first uint64) {
 	}
 	from := uint64(1<<64 - 1)
 	for _, m := range in.Members {
-		if m.WAL == nil {
+		if !m.HasWAL() {
 			continue
 		}
 		at := uint64(0)

@@ -23,10 +23,10 @@ A damaged length word is another matter and told by W01.`,
 func runRecordsReadable(in *Input) Result {
 	var fs []Finding
 	for _, m := range in.Members {
-		if m.WAL == nil || m.WAL.Summary == nil || m.WAL.Summary.LargestRecord < walRecordLimit {
+		if !m.HasWAL() || m.WAL.Summary.LargestRecord < walRecordLimit {
 			continue
 		}
-		s := m.WAL.Summary
+		s := &m.WAL.Summary
 		fs = append(fs, Finding{Severity: Warning, Members: []string{m.Label()},
 			Title:       fmt.Sprintf("%s: a sound WAL record has %d bytes; servers before 3.5.5 do not read it back", m.Label(), s.LargestRecord),
 			Explanation: "3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4 refuse to start on it: max entry size limit exceeded",
@@ -49,10 +49,10 @@ alone mistake for a mismatch.`,
 func runLogReachesBack(in *Input) Result {
 	var fs []Finding
 	for _, m := range in.Members {
-		if m.WAL == nil || m.WAL.Summary == nil || m.WAL.Summary.Start != dumplog.StartPurged {
+		if !m.HasWAL() || m.WAL.Summary.Start != dumplog.StartPurged {
 			continue
 		}
-		s := m.WAL.Summary
+		s := &m.WAL.Summary
 		if s.FirstIndex > 0 && startPoint(m)+1 < s.FirstIndex {
 			fs = append(fs, purgedFinding(m))
 		} else if first := s.Segments[0]; first.First > startPoint(m) {
@@ -73,7 +73,7 @@ func startPoint(m *evidence.Member) (index uint64) {
 }
 
 func purgedFinding(m *evidence.Member) Finding {
-	s, from := m.WAL.Summary, startPoint(m)
+	s, from := &m.WAL.Summary, startPoint(m)
 	f := Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: from + 1},
 		Title:       fmt.Sprintf("%s: the log begins at entry %d, the newest snapshot that it names is at %d", m.Label(), s.FirstIndex, from),
 		Explanation: fmt.Sprintf("the entries %d..%d are in no segment; a server finds no place to start from", from+1, s.FirstIndex-1)}

@@ -13,10 +13,10 @@ func (m *Member) ConfigurationCurrent() bool {
 	if from >= m.Commit {
 		return true
 	}
-	if m.WAL == nil || m.WAL.Summary == nil {
+	if !m.HasWAL() {
 		return false
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	if s.FirstIndex == 0 || s.FirstIndex > from+1 || s.LastIndex < m.Commit {
 		return false
 	}
@@ -40,7 +40,7 @@ func (m *Member) confStateIndex() (from uint64) {
 			from = max(from, index)
 		}
 	}
-	if m.WAL != nil && m.WAL.Summary != nil {
+	if m.HasWAL() {
 		for i := range m.WAL.Summary.Snapshots {
 			see(m.WAL.Summary.Snapshots[i].Index, m.WAL.Summary.Snapshots[i].ConfState)
 		}

@@ -61,7 +61,7 @@ func (m *Member) oldestConfState(newest uint64, r *confRules) uint64 {
 		take(m.WAL.Summary.Snapshots[i].Index, m.WAL.Summary.Snapshots[i].ConfState)
 	}
 	var files []*dumplog.SnapFile
-	if m.Snap != nil {
+	if m.HasSnap() {
 		for _, f := range m.Snap.Files {
 			if f.Damage == nil && !f.Broken && m.walKnows(f) {
 				files = append(files, f)

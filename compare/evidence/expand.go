@@ -95,7 +95,7 @@ func (s *Set) Close() error {
 		if m.Source.Manifest != nil {
 			m.Source.Manifest.stopHash()
 		}
-		if m.WAL != nil && m.WAL.Log != nil {
+		if m.HasWAL() {
 			errs = append(errs, m.WAL.Log.Close())
 		}
 		if m.DB != nil && m.DB.Handle != nil {

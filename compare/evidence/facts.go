@@ -168,7 +168,7 @@ func (m *Member) Facts() Facts {
 		f.Problems = append(f.Problems, ProblemFacts{Part: p.Part, File: p.File, Error: p.Err.Error()})
 	}
 	f.WAL = m.walFacts()
-	if m.Snap != nil {
+	if m.HasSnap() {
 		for _, s := range m.Snap.Files {
 			f.Snapshots = append(f.Snapshots, snapFacts(s))
 		}
@@ -182,10 +182,10 @@ func (m *Member) Facts() Facts {
 }
 
 func (m *Member) walFacts() *WALFacts {
-	if m.WAL == nil || m.WAL.Summary == nil {
+	if !m.HasWAL() {
 		return nil
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	f := &WALFacts{Segments: s.Segments, RecordTypes: map[string]int{}, FirstIndex: s.FirstIndex, LastIndex: s.LastIndex,
 		LastTerm: s.LastTerm, HardState: s.HardState, Snapshots: s.Snapshots, Start: s.Start, Overwritten: len(s.Overwrites),
 		LeftOvers: s.LeftOvers, Damage: []DamageFacts{}}

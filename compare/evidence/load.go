@@ -35,7 +35,7 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 	if err := m.read(ctx, o); err != nil {
 		return nil, err
 	}
-	nothing := m.WAL == nil && m.Snap == nil && m.DB == nil
+	nothing := !m.HasWAL() && !m.HasSnap() && m.DB == nil
 	// The trailer of a single file is held against its digest.
 	if later := o.Hash && o.HashLater && len(src.Manifest.Files) != 1; nothing || !later {
 		if err := m.digested(); err != nil {
@@ -103,10 +103,13 @@ func (m *Member) loadSnaps(l layout) {
 	case l.snapFile != "":
 		var f *dumplog.SnapFile
 		if f, err = dumplog.ReadSnapFile(l.snapFile); err == nil {
-			m.Snap = &dumplog.SnapDir{Files: []*dumplog.SnapFile{f}}
+			m.Snap, m.snapRead = dumplog.SnapDir{Files: []*dumplog.SnapFile{f}}, true
 		}
 	case l.snap != "":
-		m.Snap, err = dumplog.ReadSnapDir(l.snap)
+		var d *dumplog.SnapDir
+		if d, err = dumplog.ReadSnapDir(l.snap); err == nil {
+			m.Snap, m.snapRead = *d, true
+		}
 	}
 	if err != nil {
 		m.problem("snap", l.snap+l.snapFile, err)
@@ -246,7 +249,7 @@ func reachOfBackups(members []*Member) {
 func (m *Member) applied() {
 	ci := m.ConsistentIndex()
 	m.Commit = max(ci, m.newestSnapshotIndex())
-	if m.WAL != nil && m.WAL.Summary != nil {
+	if m.HasWAL() {
 		if hs := m.WAL.Summary.HardState; hs != nil {
 			m.Commit = max(m.Commit, min(hs.Commit, max(m.WAL.Summary.LastIndex, m.newestSnapshotIndex())))
 		}

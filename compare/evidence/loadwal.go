@@ -18,7 +18,7 @@ func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 		m.problem("wal", dir, err)
 		return nil
 	}
-	w := &WAL{Log: l}
+	w := WAL{Log: l}
 	if err := w.scan(ctx, o.Visit, o.several); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -37,8 +37,7 @@ func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 // sums set what tells it from other logs.
 func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry), sums bool) error {
 	conf, parts := make([][]ConfEntry, w.Log.Segments()), make([]*LogSums, w.Log.Segments())
-	var err error
-	w.Summary, err = w.Log.ScanWith(ctx, func(i int) func(*dumplog.Entry) {
+	sum, err := w.Log.ScanWith(ctx, func(i int) func(*dumplog.Entry) {
 		var see func(*dumplog.Entry)
 		if also != nil {
 			see = also(i)
@@ -65,7 +64,8 @@ func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry), sum
 	if err != nil {
 		return err
 	}
-	w.Conf = effective(w.Summary, conf)
+	w.Summary = *sum
+	w.Conf = effective(sum, conf)
 	if sums && len(w.Summary.Overwrites) == 0 {
 		w.sum(parts)
 	}
@@ -85,7 +85,7 @@ func (w *WAL) findFirst(ctx context.Context) error {
 	if w.Summary.Start != dumplog.StartBootstrap && w.Summary.Start != dumplog.StartRestore {
 		return nil
 	}
-	for e, err := range w.Log.Entries(ctx, w.Summary) {
+	for e, err := range w.Log.Entries(ctx, &w.Summary) {
 		if err != nil {
 			return ctx.Err()
 		}

@@ -19,15 +19,16 @@ type Source struct {
 	layout  layout
 }
 
-// Member is the facts of one source. Absent parts are nil; damage is kept beside what could be read.
+// Member is the facts of one source. Parts that are absent are empty (see HasWAL, HasSnap and HasDB), DB is nil; damage is kept beside
+// what could be read.
 type Member struct {
 	Source *Source
 	// MemberID and ClusterID come from the WAL metadata, the only place etcd takes them from; zero when there is no WAL.
 	MemberID, ClusterID dumplog.ID
 	// NodeName is the member's own name in the members bucket or the v2 store; "" when unknown.
 	NodeName   string
-	WAL        *WAL
-	Snap       *dumplog.SnapDir
+	WAL        WAL
+	Snap       dumplog.SnapDir
 	DB         *DB
 	Membership Membership
 	Version    Version
@@ -39,6 +40,8 @@ type Member struct {
 	AppliedMin, AppliedMax uint64
 	// Problems are failures to read a part: facts about the source, told beside the rest.
 	Problems []Problem
+	// snapRead is true when there was a snap folder that could be listed, or a .snap file that could be read.
+	snapRead bool
 	// settled is true when Problems tell of files that could not be hashed.
 	settled bool
 	// othersCommit is the highest commit index of all sources.
@@ -54,10 +57,12 @@ type Problem struct {
 	Err  error
 }
 
-// WAL is an opened log and what one pass over it shows.
+// WAL is an opened log and what one pass over it shows. Its zero value is the WAL of a source that brought none: every part of it can be
+// read, and nothing is in it.
 type WAL struct {
+	// Log is nil without a log; its iterators then yield nothing.
 	Log     *dumplog.Log
-	Summary *dumplog.Summary
+	Summary dumplog.Summary
 	// Conf are the membership changes of the effective log, in order.
 	Conf []ConfEntry
 	// LastByTerm is the last index of each term of the effective log, in term order.
@@ -128,12 +133,21 @@ type DB struct {
 	KVDamaged bool
 }
 
+// Present tells whether there is a log that opened and could be scanned, even if no entry is in it.
+func (w *WAL) Present() bool { return w.Log != nil }
+
+// HasWAL tells whether the source brought a log that opened and could be scanned, even if no entry is in it.
+func (m *Member) HasWAL() bool { return m.WAL.Present() }
+
+// HasSnap tells whether the source brought a snap folder that could be listed or a .snap file that could be read.
+func (m *Member) HasSnap() bool { return m.snapRead }
+
 // Label returns the source's name.
 func (m *Member) Label() string { return m.Source.Name }
 
 // HasLog tells whether the source brought a log with at least one entry.
 func (m *Member) HasLog() bool {
-	return m.WAL != nil && m.WAL.Summary != nil && m.WAL.Summary.LastIndex > 0
+	return m.HasWAL() && m.WAL.Summary.LastIndex > 0
 }
 
 // HasDB tells whether the source brought a db that opens.
@@ -156,7 +170,7 @@ func (m *Member) ConsistentIndex() uint64 {
 // LastIndex returns the last index of the effective log or the newest snapshot index, whichever is higher.
 func (m *Member) LastIndex() uint64 {
 	last := m.newestSnapshotIndex()
-	if m.WAL != nil && m.WAL.Summary != nil {
+	if m.HasWAL() {
 		last = max(last, m.WAL.Summary.LastIndex)
 	}
 	return last
@@ -165,7 +179,7 @@ func (m *Member) LastIndex() uint64 {
 // newestSnapshotIndex counts only snapshots the WAL knows: a .snap without a record is an orphan that etcd skips.
 func (m *Member) newestSnapshotIndex() uint64 {
 	var idx uint64
-	if m.WAL == nil || m.WAL.Summary == nil {
+	if !m.HasWAL() {
 		return 0
 	}
 	for _, s := range m.WAL.Summary.Snapshots {
@@ -192,10 +206,10 @@ func (m *Member) CompactRevision() int64 {
 
 // HighestTerm returns the highest term in the member's log: of entries, snapshot records and HardState; 0 without a log.
 func (m *Member) HighestTerm() uint64 {
-	if m.WAL == nil || m.WAL.Summary == nil {
+	if !m.HasWAL() {
 		return 0
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	top := s.LastTerm
 	for i := range s.Snapshots {
 		top = max(top, s.Snapshots[i].Term)
@@ -213,7 +227,7 @@ func (m *Member) IndexFrozen() bool {
 	if m.DB == nil || m.DB.Meta.Term == nil || !m.HasLog() {
 		return false
 	}
-	top, s := m.HighestTerm(), m.WAL.Summary
+	top, s := m.HighestTerm(), &m.WAL.Summary
 	committed := m.newestSnapshotIndex()
 	if s.HardState != nil {
 		committed = max(committed, min(s.HardState.Commit, s.LastIndex))

@@ -40,7 +40,7 @@ func (ms *Membership) Quorum() int { return len(ms.Voters)/2 + 1 }
 
 // NewestSnap returns the newest sound .snap file that the WAL knows; without a WAL, the newest sound one.
 func (m *Member) NewestSnap() *dumplog.SnapFile {
-	if m.Snap == nil {
+	if !m.HasSnap() {
 		return nil
 	}
 	var best *dumplog.SnapFile
@@ -56,7 +56,7 @@ func (m *Member) NewestSnap() *dumplog.SnapFile {
 }
 
 func (m *Member) walKnows(f *dumplog.SnapFile) bool {
-	if m.WAL == nil || m.WAL.Summary == nil {
+	if !m.HasWAL() {
 		return true
 	}
 	for _, s := range m.WAL.Summary.Snapshots {
@@ -130,14 +130,14 @@ func (ms *Membership) note(id dumplog.ID, name string, peers []string, started b
 // membersFromRaft starts from the newest ConfState and applies the conf changes behind it, as raft does at boot.
 func (m *Member) membersFromRaft() {
 	ms := &m.Membership
-	if m.WAL == nil || m.WAL.Summary == nil {
+	if !m.HasWAL() {
 		if f := m.NewestSnap(); f != nil {
 			ms.Voters, ms.Learners, ms.RaftKnown = slices.Clone(f.ConfState.Voters), slices.Clone(f.ConfState.Learners), true
 		}
 		return
 	}
 	from := m.baseConfState()
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	ms.RaftKnown = from > 0 || s.FirstIndex == 1
 	commit := max(m.ConsistentIndex(), from)
 	if s.HardState != nil {

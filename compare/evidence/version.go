@@ -51,7 +51,7 @@ func fingerprint(m *Member) Version {
 		}
 		return newVersion(5, "meta/term is there, meta/storageVersion is not")
 	}
-	if m.WAL != nil && m.WAL.Summary != nil {
+	if m.HasWAL() {
 		for _, s := range m.WAL.Summary.Snapshots {
 			if s.ConfState != nil {
 				return newVersion(max(5, cluster), "WAL snapshot records carry a ConfState")

@@ -75,10 +75,10 @@ var since = map[dumplog.Kind]int{
 // settle drops overwritten entries and picks the snapshot.
 func (d *dir) settle(m *evidence.Member) {
 	d.m = m
-	if m.WAL == nil || m.WAL.Summary == nil {
+	if !m.HasWAL() {
 		return
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	at := map[string]int{}
 	for i := range s.Segments {
 		at[s.Segments[i].Name] = i
@@ -112,7 +112,7 @@ func (d *dir) pickSnapshot(s *dumplog.Summary) {
 			d.snapTerm, d.snapIndex = r.Term, r.Index
 		}
 	}
-	if d.to.Follows(release.SnapFileUnused) || d.m.Snap == nil {
+	if d.to.Follows(release.SnapFileUnused) || !d.m.HasSnap() {
 		return
 	}
 	orphans := !d.to.Follows(release.SnapNeedsRecord)
@@ -148,7 +148,7 @@ func (d *dir) executed() []entry {
 	return out
 }
 
-func (d *dir) hasLog() bool { return d.m.WAL != nil && d.m.WAL.Summary != nil }
+func (d *dir) hasLog() bool { return d.m.HasWAL() }
 
 // atEntry points to an entry of the log.
 func (d *dir) atEntry(e *entry, observed, expected string) check.Evidence {

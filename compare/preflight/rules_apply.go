@@ -72,7 +72,7 @@ var commitInLog = Rule{
 		if !d.hasLog() || d.m.WAL.Summary.HardState == nil {
 			return nil
 		}
-		s := d.m.WAL.Summary
+		s := &d.m.WAL.Summary
 		last := max(s.LastIndex, d.snapIndex)
 		if c := s.HardState.Commit; c < d.snapIndex || c > last {
 			return &verdict{says: fmt.Sprintf("HardState says commit %d; the raft snapshot stands at %d, the log ends at %d", c, d.snapIndex, last),

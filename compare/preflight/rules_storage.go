@@ -24,7 +24,7 @@ var snapChosen = Rule{
 	Doc: `A .snap file that does not decode is renamed to .broken and the next older one is taken, as far as the log still reaches back to it. From 3.7
 on the files are not read at boot. Snapshotter.LoadNewestAvailable in server/etcdserver/api/snap/snapshotter.go.`,
 	Run: func(d *dir) *verdict {
-		if d.m.Snap == nil {
+		if !d.m.HasSnap() {
 			return nil
 		}
 		var at []check.Evidence
@@ -66,7 +66,7 @@ var dbReachesSnapshot = Rule{
 		if d.snapIndex == 0 || ci >= d.snapIndex {
 			return nil
 		}
-		if d.m.Snap != nil {
+		if d.m.HasSnap() {
 			for _, s := range d.m.Snap.SnapDBs {
 				if s.Index == d.snapIndex {
 					return nil
@@ -136,7 +136,7 @@ server/storage/wal/wal.go.`,
 		if !d.hasLog() {
 			return nil
 		}
-		s := d.m.WAL.Summary
+		s := &d.m.WAL.Summary
 		if len(s.Segments) > 0 && s.Segments[0].First > d.snapIndex {
 			return &verdict{says: fmt.Sprintf("the oldest segment begins at index %d, the raft snapshot in use stands at %d", s.Segments[0].First, d.snapIndex),
 				server: fmt.Sprintf("wal: file not found which matches the snapshot index '%d' (up to 3.5: wal: file not found)", d.snapIndex),

@@ -53,7 +53,7 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		}
 	}
 	s.stamps, s.skipped = r.Survey.Stamps[m.MemberID], s.gaps()
-	if m.WAL != nil && m.WAL.Summary != nil {
+	if m.HasWAL() {
 		for _, sn := range m.WAL.Summary.Snapshots {
 			s.snaps = append(s.snaps, sn.Index)
 			s.newestSnap = max(s.newestSnap, sn.Index)
@@ -101,7 +101,7 @@ func (s *sim) begin(ctx context.Context, r *Result, fromStart bool) (why string)
 // received lists the snapshots of other members that replaced the member's database.
 func received(m *evidence.Member) []uint64 {
 	var out []uint64
-	if m.WAL != nil && m.WAL.Summary != nil {
+	if m.HasWAL() {
 		for _, j := range m.WAL.Summary.Jumps {
 			out = append(out, j.To)
 		}
@@ -125,7 +125,7 @@ func unfit(r *Result, hasDB, hasKV bool) string {
 // restored tells whether the cluster began from a backup: its database then was not empty at index 0.
 func restored(r *Result) bool {
 	for _, m := range r.Members {
-		if w := m.Member.WAL; w != nil && w.Summary != nil && w.Summary.Start == dumplog.StartRestore {
+		if w := &m.Member.WAL; w.Present() && w.Summary.Start == dumplog.StartRestore {
 			return true
 		}
 	}

@@ -76,8 +76,8 @@ type stretch struct {
 func (r *Result) stretches() []stretch {
 	var logs []*evidence.LogSums
 	for _, m := range r.Members {
-		switch w := m.Member.WAL; {
-		case w == nil || w.Summary == nil:
+		switch w := &m.Member.WAL; {
+		case !w.Present():
 		case w.Sums == nil:
 			return nil
 		default:
@@ -106,9 +106,9 @@ func (r *Result) stretches() []stretch {
 
 // read yields the entries of a part from an index on.
 func (r *Result) read(ctx context.Context, p part, from uint64, t *taker, yield func(*item, error) bool) bool {
-	w := r.Members[p.member].Member.WAL
+	w := &r.Members[p.member].Member.WAL
 	last := from - 1
-	for e, err := range w.Log.EntriesFrom(ctx, w.Summary, from) {
+	for e, err := range w.Log.EntriesFrom(ctx, &w.Summary, from) {
 		var d *dumplog.DamageError
 		switch {
 		case errors.As(err, &d):
@@ -132,8 +132,8 @@ func (r *Result) read(ctx context.Context, p part, from uint64, t *taker, yield 
 func (r *Result) parts() []part {
 	var out []part
 	for i, m := range r.Members {
-		w := m.Member.WAL
-		if w == nil || w.Summary == nil {
+		w := &m.Member.WAL
+		if !w.Present() {
 			continue
 		}
 		given := slices.Clone(out)

@@ -47,7 +47,7 @@ func TestStretches(t *testing.T) {
 				l.Note(&e)
 			}
 		}
-		return &MemberResult{Member: &evidence.Member{WAL: &evidence.WAL{Sums: l, Summary: &dumplog.Summary{}}}}
+		return &MemberResult{Member: &evidence.Member{WAL: evidence.WAL{Log: &dumplog.Log{}, Sums: l}}}
 	}
 	at := func(index uint64, change func(*dumplog.Entry) bool) func(*dumplog.Entry) bool {
 		return func(e *dumplog.Entry) bool { return e.Index != index || change(e) }
@@ -66,7 +66,7 @@ func TestStretches(t *testing.T) {
 		"lacks one":     {log(1, 1000, at(300, func(*dumplog.Entry) bool { return false })), middle},
 		"begins later":  {log(300, 1000, nil), []stretch{{256, 511, false}, {512, 1023, true}}},
 		"ends earlier":  {log(1, 600, nil), []stretch{{0, 511, true}, {512, 767, false}, {768, 1023, true}}},
-		"no sums":       {&MemberResult{Member: &evidence.Member{WAL: &evidence.WAL{Summary: &dumplog.Summary{}}}}, nil},
+		"no sums":       {&MemberResult{Member: &evidence.Member{WAL: evidence.WAL{Log: &dumplog.Log{}}}}, nil},
 		"no log at all": {&MemberResult{Member: &evidence.Member{}}, all},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestStretches(t *testing.T) {
 
 func TestParts(t *testing.T) {
 	member := func(terms ...dumplog.TermRange) *MemberResult {
-		return &MemberResult{Member: &evidence.Member{WAL: &evidence.WAL{Summary: &dumplog.Summary{Terms: terms}}}}
+		return &MemberResult{Member: &evidence.Member{WAL: evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{Terms: terms}}}}
 	}
 	r := &Result{Members: []*MemberResult{
 		member(dumplog.TermRange{Term: 2, First: 50, Last: 60}, dumplog.TermRange{Term: 3, First: 61, Last: 80}),

@@ -67,7 +67,7 @@ func (r *Result) instead(m *evidence.Member) uint64 {
 		}
 		return from
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	if from == 0 || stored-from < 1<<doubtBit || len(s.Damage) > 0 || s.MaxCommit > last || r.Survey == nil {
 		return 0
 	}
@@ -86,7 +86,7 @@ func (r *Result) instead(m *evidence.Member) uint64 {
 // lowestIndex is the lowest consistent index that a sound database beside the member's log can have: what the log no longer holds was
 // applied before it was purged, and a server takes a raft snapshot of what it has applied.
 func lowestIndex(m *evidence.Member) (index uint64) {
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	if s.FirstIndex > 0 {
 		index = s.FirstIndex - 1
 	}

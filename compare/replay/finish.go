@@ -46,7 +46,7 @@ func (s *sim) keyAhead() {
 		return
 	case r.Counts[Missing]+r.Counts[Contradicted] > 0 || len(r.Extra)+len(r.Reruns) > 0:
 		return // the model and the database are not in step
-	case s.m.WAL == nil || s.m.WAL.Summary == nil || slices.ContainsFunc(s.m.WAL.Summary.Snapshots, func(x dumplog.SnapshotRecord) bool { return x.Index >= s.saved }):
+	case !s.m.HasWAL() || slices.ContainsFunc(s.m.WAL.Summary.Snapshots, func(x dumplog.SnapshotRecord) bool { return x.Index >= s.saved }):
 		return // a snapshot stores the index too
 	}
 	r.Ahead = &Stretch{From: s.saved, To: s.saved, First: s.rev, Last: s.rev}

@@ -39,8 +39,8 @@ const maxDropped = 1000
 // forced finds the runs of all members.
 func forced(ctx context.Context, r *Result) error {
 	for i, res := range r.Members {
-		w := res.Member.WAL
-		if w == nil || w.Summary == nil || len(w.Summary.ForceNewCluster) == 0 {
+		w := &res.Member.WAL
+		if !w.Present() || len(w.Summary.ForceNewCluster) == 0 {
 			continue
 		}
 		runs := forcedRuns(w.Conf, i)
@@ -84,7 +84,7 @@ func findDropped(ctx context.Context, w *evidence.WAL, runs []Forced) error {
 	if len(over) == 0 {
 		return nil
 	}
-	for e, err := range w.Log.Entries(ctx, w.Summary) {
+	for e, err := range w.Log.Entries(ctx, &w.Summary) {
 		if err != nil {
 			var d *dumplog.DamageError
 			if errors.As(err, &d) {

@@ -89,7 +89,7 @@ func copies(ctx context.Context, members []*evidence.Member) ([]Copies, error) {
 	var out []Copies
 	for i, a := range members {
 		for j, b := range members[:i] {
-			if a.MemberID == 0 || a.MemberID != b.MemberID || a.ClusterID != b.ClusterID || a.WAL == nil || b.WAL == nil || a.WAL.Summary == nil || b.WAL.Summary == nil {
+			if a.MemberID == 0 || a.MemberID != b.MemberID || a.ClusterID != b.ClusterID || !a.HasWAL() || !b.HasWAL() {
 				continue
 			}
 			c, err := compareCopies(ctx, members, j, i)
@@ -104,8 +104,8 @@ func copies(ctx context.Context, members []*evidence.Member) ([]Copies, error) {
 
 func compareCopies(ctx context.Context, members []*evidence.Member, a, b int) (Copies, error) {
 	c := Copies{A: a, B: b}
-	la, lb := members[a].WAL, members[b].WAL
-	from := commonSegment(la.Summary, lb.Summary)
+	la, lb := &members[a].WAL, &members[b].WAL
+	from := commonSegment(&la.Summary, &lb.Summary)
 	if from == "" {
 		return c, nil
 	}
@@ -150,7 +150,7 @@ func commonSegment(a, b *dumplog.Summary) string {
 
 // records pulls the good records of a log from a segment on, without CRC records and damage.
 func records(ctx context.Context, w *evidence.WAL, from string) (next func() (dumplog.Record, bool, error), stop func()) {
-	pull, stop := iter.Pull2(w.Log.RecordsOf(ctx, w.Summary))
+	pull, stop := iter.Pull2(w.Log.RecordsOf(ctx, &w.Summary))
 	begun := false
 	return func() (dumplog.Record, bool, error) {
 		for {

@@ -85,11 +85,11 @@ func mergedBetween(ctx context.Context, members []*evidence.Member, from, to uin
 			}
 		}()
 		for i, m := range members {
-			if m.WAL == nil || m.WAL.Summary == nil {
+			if !m.HasWAL() {
 				continue
 			}
 			s := &source{last: max(from, 1) - 1, to: to}
-			s.next, s.stop = iter.Pull2(m.WAL.Log.EntriesFrom(ctx, m.WAL.Summary, from))
+			s.next, s.stop = iter.Pull2(m.WAL.Log.EntriesFrom(ctx, &m.WAL.Summary, from))
 			srcs[i] = s
 			if err := s.advance(); err != nil {
 				yield(nil, err)

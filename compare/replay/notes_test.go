@@ -188,7 +188,7 @@ func TestLeaseFacts(t *testing.T) {
 // TestInstead: an index beyond all reason is taken for the one that is one bit away within the log, or for the end of the log.
 func TestInstead(t *testing.T) {
 	for stored, want := range map[uint64]uint64{100: 0, 101: 0, 1<<40 | 50: 50, 1<<40 | 5: 100, 1<<40 | 1<<41 | 50: 100, 1<<40 | 100: 100, 1<<40 | 101: 100, 1 << 62: 100} {
-		m := &evidence.Member{DB: &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{}}, WAL: &evidence.WAL{Summary: &dumplog.Summary{FirstIndex: 10, LastIndex: 100}}}
+		m := &evidence.Member{DB: &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{}}, WAL: evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{FirstIndex: 10, LastIndex: 100}}}
 		m.DB.Meta.ConsistentIndex = &stored
 		if got := (&Result{}).instead(m); got != want {
 			t.Errorf("%x is taken for %d, want %d", stored, got, want)

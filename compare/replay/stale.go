@@ -8,7 +8,7 @@ type gap struct{ from, to uint64 }
 // gaps lists the member's received snapshots with what they skipped.
 func (s *sim) gaps() []gap {
 	var out []gap
-	if w := s.m.WAL; w != nil && w.Summary != nil {
+	if w := &s.m.WAL; w.Present() {
 		for _, j := range w.Summary.Jumps {
 			out = append(out, gap{j.From, j.To})
 		}

@@ -70,7 +70,7 @@ func sameAuth(a, b *dumpdb.Auth) bool {
 // plain tells whether nothing of the member's own life bears on the replay: no snapshot of another member that replaced its database
 // or stands ahead of it, and no restart that may have applied auth entries twice.
 func (r *Result) plain(m *evidence.Member) bool {
-	if m.WAL != nil && m.WAL.Summary != nil {
+	if m.HasWAL() {
 		if len(m.WAL.Summary.Jumps) > 0 || slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool { return s.Index > m.AppliedMax }) {
 			return false
 		}

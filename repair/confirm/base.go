@@ -71,7 +71,7 @@ func bases(ctx context.Context, members []*evidence.Member, sv *survey) (found [
 				why = append(why, fmt.Sprintf("%s is no base: %v", m.Label(), err))
 			}
 		}
-		if m.Snap == nil || m.Source.Parts().Snap == "" {
+		if !m.HasSnap() || m.Source.Parts().Snap == "" {
 			continue
 		}
 		for _, s := range m.Snap.SnapDBs {
@@ -101,7 +101,7 @@ func newCluster(members []*evidence.Member, sv *survey) (*Base, string) {
 		return nil, ""
 	}
 	for _, m := range members {
-		if m.WAL != nil && m.WAL.Summary != nil && m.WAL.Summary.Start == dumplog.StartRestore {
+		if m.HasWAL() && m.WAL.Summary.Start == dumplog.StartRestore {
 			return nil, "the log begins with a restore from a backup that is not among the sources"
 		}
 	}

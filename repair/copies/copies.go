@@ -91,7 +91,7 @@ func unfit(m *evidence.Member) string {
 	switch {
 	case m.Source.Kind != evidence.KindDataDir:
 		return fmt.Sprintf("it is a %s, no data dir", m.Source.Kind)
-	case m.WAL == nil || m.MemberID == 0:
+	case !m.HasWAL() || m.MemberID == 0:
 		return "it has no log, which tells who the member is"
 	case m.Source.Parts().DB == "":
 		return "it has no database"

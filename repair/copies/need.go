@@ -38,7 +38,7 @@ func raise(v *node.Version, text string) {
 // v2Tail tells whether the log holds v2 requests behind its newest snapshot, and whether one of them writes something else than a
 // member's attributes or the cluster version.
 func v2Tail(ctx context.Context, m *evidence.Member) (some, writes bool, err error) {
-	if m.WAL == nil || m.WAL.Log == nil || m.WAL.Summary == nil {
+	if !m.HasWAL() {
 		return false, false, nil
 	}
 	var after uint64
@@ -46,7 +46,7 @@ func v2Tail(ctx context.Context, m *evidence.Member) (some, writes bool, err err
 		after = max(after, s.Index)
 	}
 	var d dumplog.Decoder
-	for e, err := range m.WAL.Log.Entries(ctx, m.WAL.Summary) {
+	for e, err := range m.WAL.Log.Entries(ctx, &m.WAL.Summary) {
 		if err != nil {
 			return some, writes, ctx.Err() // damage ends what a server reads, too
 		}

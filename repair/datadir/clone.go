@@ -32,8 +32,8 @@ func TargetOf(m *evidence.Member) (Target, error) {
 
 // SeenTerm is the highest term in a member's log, snapshots and database.
 func SeenTerm(m *evidence.Member) (term uint64) {
-	if m.WAL != nil && m.WAL.Summary != nil {
-		s := m.WAL.Summary
+	if m.HasWAL() {
+		s := &m.WAL.Summary
 		term = s.LastTerm
 		if s.HardState != nil {
 			term = max(term, s.HardState.Term)
@@ -198,7 +198,7 @@ func (v *view) dir(best *evidence.Member, t Target) (Dir, error) {
 }
 
 func newestSnapshot(m *evidence.Member) (index uint64) {
-	if m.WAL == nil || m.WAL.Summary == nil {
+	if !m.HasWAL() {
 		return 0
 	}
 	for i := range m.WAL.Summary.Snapshots {
@@ -211,8 +211,8 @@ func newestSnapshot(m *evidence.Member) (index uint64) {
 
 // termAt is the term of the entry at index: from the log, from a snapshot at that index, or, from 3.5 on, from the database.
 func termAt(m *evidence.Member, index uint64) uint64 {
-	if m.WAL != nil && m.WAL.Summary != nil {
-		s := m.WAL.Summary
+	if m.HasWAL() {
+		s := &m.WAL.Summary
 		if t := s.TermAt(index); t > 0 {
 			return t
 		}

@@ -24,7 +24,7 @@ func tailOf(ctx context.Context, m *evidence.Member, commit uint64) (tail []Entr
 		return nil, "", nil
 	}
 	size, next := 0, m.ConsistentIndex()+1
-	for e, err := range m.WAL.Log.Entries(ctx, m.WAL.Summary) {
+	for e, err := range m.WAL.Log.Entries(ctx, &m.WAL.Summary) {
 		if ctx.Err() != nil {
 			return nil, "", ctx.Err()
 		}

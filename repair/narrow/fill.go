@@ -25,7 +25,7 @@ const fillStretch = 10_000
 func newFill(ctx context.Context, peers []*evidence.Member, of *evidence.Member) fill {
 	f := fill{ctx: ctx, used: map[string]bool{}}
 	for _, p := range peers {
-		if p.WAL != nil && p.WAL.Summary != nil && (of.ClusterID == 0 || p.ClusterID == of.ClusterID) {
+		if p.HasWAL() && (of.ClusterID == 0 || p.ClusterID == of.ClusterID) {
 			f.peers = append(f.peers, p)
 		}
 	}
@@ -49,7 +49,7 @@ func (f *fill) get(index uint64) *datadir.Entry {
 func (f *fill) load(from uint64) {
 	f.from, f.to, f.cache = from, from+fillStretch-1, map[uint64]*datadir.Entry{}
 	for _, p := range f.peers {
-		s := p.WAL.Summary
+		s := &p.WAL.Summary
 		if s.LastIndex < from || s.FirstIndex > f.to {
 			continue
 		}

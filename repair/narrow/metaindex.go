@@ -49,7 +49,7 @@ func (w *work) fitting(ctx context.Context) uint64 {
 
 func termOf(w *work, index uint64) uint64 {
 	for _, m := range w.set.Members {
-		if m.WAL != nil && m.WAL.Summary != nil {
+		if m.HasWAL() {
 			if t := m.WAL.Summary.TermAt(index); t > 0 {
 				return t
 			}
@@ -65,10 +65,10 @@ func (w *work) judgeIndex(ctx context.Context, from, to uint64) error {
 	var at span
 	first := ""
 	for _, m := range w.set.Members {
-		if m.WAL == nil || m.WAL.Summary == nil || seen > 0 {
+		if !m.HasWAL() || seen > 0 {
 			continue
 		}
-		for e, err := range m.WAL.Log.Entries(ctx, m.WAL.Summary) {
+		for e, err := range m.WAL.Log.Entries(ctx, &m.WAL.Summary) {
 			if err != nil || e.Overwritten || e.Index < low || e.Index > high {
 				continue
 			}
@@ -129,7 +129,7 @@ func (w *work) absent(ctx context.Context, s span) bool {
 			missing[e.Index] = true
 		}
 	}
-	for e, err := range w.source().WAL.Log.Entries(ctx, w.source().WAL.Summary) {
+	for e, err := range w.source().WAL.Log.Entries(ctx, &w.source().WAL.Summary) {
 		if err != nil || e.Overwritten || e.Index < s.from || e.Index > s.to || missing[e.Index] {
 			continue
 		}

@@ -22,7 +22,7 @@ func dropV2(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 		return nil, nil
 	}
 	m := w.source()
-	if m.Snap == nil || w.parts.Snap == "" {
+	if !m.HasSnap() || w.parts.Snap == "" {
 		return nil, refusef("give the whole data dir", "%s has no .snap files", m.Label())
 	}
 	keys := map[string]bool{}
@@ -66,7 +66,7 @@ func v2Entries(w *work) (n int) {
 		return 0
 	}
 	from := newestUsable(m)
-	for e, err := range m.WAL.Log.Entries(context.Background(), m.WAL.Summary) {
+	for e, err := range m.WAL.Log.Entries(context.Background(), &m.WAL.Summary) {
 		if err != nil || e.Overwritten || e.Index <= from {
 			continue
 		}

@@ -20,10 +20,10 @@ func (WAL) Name() string { return "wal" }
 
 func (WAL) apply(ctx context.Context, w *work) error {
 	m := w.source()
-	if m.WAL == nil || m.WAL.Summary == nil {
+	if !m.HasWAL() {
 		return refusef("", "%s has no log", m.Label())
 	}
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	if s.Metadata == nil {
 		return refusef("clone the member from another one: etcd-medic repair plan", "no segment of %s shows whose log it is", m.Label())
 	}

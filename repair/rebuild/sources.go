@@ -171,7 +171,7 @@ func (b *builder) sameCluster() error {
 		if m.MemberID == 0 || known[dumpdb.ID(m.MemberID)] {
 			return nil
 		}
-		if m.WAL == nil {
+		if !m.HasWAL() {
 			continue
 		}
 		for _, c := range m.WAL.Conf {

@@ -222,7 +222,7 @@ func (o *dumpLogOptions) list(ctx context.Context, stream *render.Stream, m *evi
 // needLog says what was found where no log is.
 func needLog(m *evidence.Member, snaps bool) error {
 	switch {
-	case snaps && m.Snap != nil, !snaps && m.WAL != nil:
+	case snaps && m.HasSnap(), !snaps && m.HasWAL():
 		return nil
 	}
 	want := "a WAL folder with segments"
@@ -257,12 +257,12 @@ func openWith(ctx context.Context, s *Streams, spec evidence.Spec, o evidence.Op
 // beyondEnd is the damage that only a look at the whole source shows: the database or a snapshot file goes beyond the end of
 // a log that looks whole. It is nil when there is none.
 func beyondEnd(m *evidence.Member) *dumplog.DamageError {
-	s := m.WAL.Summary
+	s := &m.WAL.Summary
 	if len(s.Segments) == 0 || s.LastIndex == 0 || len(s.Damage) > 0 && s.Damage[len(s.Damage)-1].LostFrom > 0 {
 		return nil
 	}
 	end, why, beyond := m.LastIndex(), "the database", m.ConsistentIndex()
-	if m.Snap != nil {
+	if m.HasSnap() {
 		for _, f := range m.Snap.Files {
 			if !f.Broken && f.Damage == nil && f.Index > beyond {
 				why, beyond = f.File, f.Index

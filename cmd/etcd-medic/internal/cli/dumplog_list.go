@@ -63,7 +63,7 @@ const (
 )
 
 func newLogLister(s *render.Stream, m *evidence.Member, raw bool) *logLister {
-	sum := m.WAL.Summary
+	sum := &m.WAL.Summary
 	return &logLister{stream: s, m: m, raw: raw, by: newProposers(m), segments: sum.Segments,
 		over: newOverwrites(sum.Overwrites), shown: map[shownDamage]bool{}, spare: newSpares[*logBatch]()}
 }
@@ -76,7 +76,7 @@ func (l *logLister) run(ctx context.Context) error {
 func (l *logLister) read(ctx context.Context, emit func(*logBatch) error) error {
 	b := l.spare.get(newLogBatch)
 	l.head(b)
-	for rec, err := range l.m.WAL.Log.RecordsOf(ctx, l.m.WAL.Summary) {
+	for rec, err := range l.m.WAL.Log.RecordsOf(ctx, &l.m.WAL.Summary) {
 		var dmg *dumplog.DamageError
 		if err != nil && !errors.As(err, &dmg) {
 			return err
@@ -118,7 +118,7 @@ func (l *logLister) head(b *logBatch) {
 	if l.f.active || l.raw {
 		return
 	}
-	b.items = append(b.items, logItem{row: render.LogHead{Summary: l.m.WAL.Summary, Commit: l.commit.Load()}})
+	b.items = append(b.items, logItem{row: render.LogHead{Summary: &l.m.WAL.Summary, Commit: l.commit.Load()}})
 	for _, p := range l.known.peers {
 		b.items = append(b.items, logItem{row: p})
 	}

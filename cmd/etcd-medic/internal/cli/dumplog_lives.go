@@ -23,7 +23,7 @@ func logLives(ctx context.Context, s *render.Stream, m *evidence.Member, f *dump
 	var dec dumplog.Decoder
 	var first, last uint64
 	undecoded := 0
-	for e, err := range m.WAL.Log.Entries(ctx, m.WAL.Summary) {
+	for e, err := range m.WAL.Log.Entries(ctx, &m.WAL.Summary) {
 		var dmg *dumplog.DamageError
 		if errors.As(err, &dmg) {
 			continue // shown below

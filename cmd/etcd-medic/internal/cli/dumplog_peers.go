@@ -39,12 +39,12 @@ func (o *dumpLogOptions) askPeers(ctx context.Context, m *evidence.Member) (comm
 	}
 	for _, p := range set.Members {
 		switch {
-		case p.WAL == nil:
+		case !p.HasWAL():
 			return known, usagef("name a data dir", "--peer %s has no log", p.Label())
 		case m.ClusterID != 0 && p.ClusterID != 0 && m.ClusterID != p.ClusterID:
 			return known, usagef("", "--peer %s is of cluster %s, the source of %s", p.Label(), p.ClusterID, m.ClusterID)
 		}
-		agrees := agreement(m.WAL.Summary, p.WAL.Summary, p.Commit)
+		agrees := agreement(&m.WAL.Summary, &p.WAL.Summary, p.Commit)
 		known.commit = max(known.commit, agrees)
 		known.peers = append(known.peers, render.LogPeer{Name: p.Label(), Commit: p.Commit, Agrees: agrees})
 	}

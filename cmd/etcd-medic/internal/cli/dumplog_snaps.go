@@ -54,9 +54,9 @@ type agreementOf struct {
 }
 
 func newAgreement(m *evidence.Member) agreementOf {
-	a := agreementOf{files: m.Snap, db: m.HasDB() && m.DB.Meta.ConsistentIndex != nil, cindex: m.ConsistentIndex()}
-	if m.WAL != nil {
-		a.log = m.WAL.Summary
+	a := agreementOf{files: &m.Snap, db: m.HasDB() && m.DB.Meta.ConsistentIndex != nil, cindex: m.ConsistentIndex()}
+	if m.HasWAL() {
+		a.log = &m.WAL.Summary
 	}
 	return a
 }
