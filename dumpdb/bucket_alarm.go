@@ -1,18 +1,18 @@
 package dumpdb
 
 // alarmWires: memberID and alarm are varints (etcdserverpb.AlarmMember). The message is the key, the value is empty.
-var alarmWires = []byte{skipField, 0, 0}
+var alarmWires = []int8{skipField, 0, 0}
 
 // Alarms reads bucket alarm.
 func (db *DB) Alarms() ([]Alarm, error) {
 	var out []Alarm
 	err := db.eachRow("alarm", func(row Row) error {
 		a := Alarm{Place: row.Place}
-		err := eachField(row.Key, alarmWires, func(f field) error {
-			if f.num == 1 {
-				a.MemberID = ID(f.n)
+		err := eachField(row.Key, alarmWires, func(f *field) error {
+			if f.Num == 1 {
+				a.MemberID = ID(f.V)
 			} else {
-				a.Type = int32(f.n)
+				a.Type = int32(f.V)
 			}
 			return nil
 		})

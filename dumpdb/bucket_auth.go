@@ -41,26 +41,26 @@ func (a *Auth) set(row Row) (err error) {
 }
 
 var (
-	userWires    = []byte{skipField, 2, 2, 2, 2}
-	optionsWires = []byte{skipField, 0}
-	roleWires    = []byte{skipField, 2, 2}
-	permWires    = []byte{skipField, 0, 2, 2}
+	userWires    = []int8{skipField, 2, 2, 2, 2}
+	optionsWires = []int8{skipField, 0}
+	roleWires    = []int8{skipField, 2, 2}
+	permWires    = []int8{skipField, 0, 2, 2}
 )
 
 // decodeUser decodes authpb.User (api/authpb/auth.proto; options since 3.4).
 func decodeUser(row Row) (User, error) {
 	u := User{Place: row.Place}
-	err := eachField(row.Value, userWires, func(f field) error {
-		switch f.num {
+	err := eachField(row.Value, userWires, func(f *field) error {
+		switch f.Num {
 		case 1:
-			u.Name = string(f.b)
+			u.Name = string(f.B)
 		case 2:
-			u.Password = append([]byte(nil), f.b...)
+			u.Password = append([]byte(nil), f.B...)
 		case 3:
-			u.Roles = append(u.Roles, string(f.b))
+			u.Roles = append(u.Roles, string(f.B))
 		case 4:
 			u.HasOptions = true
-			return eachField(f.b, optionsWires, func(f field) error { u.NoPassword = f.n != 0; return nil })
+			return eachField(f.B, optionsWires, func(f *field) error { u.NoPassword = f.V != 0; return nil })
 		}
 		return nil
 	})
@@ -73,13 +73,13 @@ func decodeUser(row Row) (User, error) {
 // decodeRole decodes authpb.Role.
 func decodeRole(row Row) (Role, error) {
 	r := Role{Place: row.Place}
-	err := eachField(row.Value, roleWires, func(f field) error {
-		if f.num == 1 {
-			r.Name = string(f.b)
+	err := eachField(row.Value, roleWires, func(f *field) error {
+		if f.Num == 1 {
+			r.Name = string(f.B)
 			return nil
 		}
 		var p Permission
-		err := eachField(f.b, permWires, func(f field) error { p.set(f); return nil })
+		err := eachField(f.B, permWires, func(f *field) error { p.set(f); return nil })
 		r.Perms = append(r.Perms, p)
 		return err
 	})
@@ -89,13 +89,13 @@ func decodeRole(row Row) (Role, error) {
 	return r, err
 }
 
-func (p *Permission) set(f field) {
-	switch f.num {
+func (p *Permission) set(f *field) {
+	switch f.Num {
 	case 1:
-		p.Type = int32(f.n)
+		p.Type = int32(f.V)
 	case 2:
-		p.Key = append([]byte(nil), f.b...)
+		p.Key = append([]byte(nil), f.B...)
 	case 3:
-		p.RangeEnd = append([]byte(nil), f.b...)
+		p.RangeEnd = append([]byte(nil), f.B...)
 	}
 }

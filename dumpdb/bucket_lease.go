@@ -3,7 +3,7 @@ package dumpdb
 import "fmt"
 
 // leaseWires: ID, TTL, RemainingTTL are varints (server/lease/leasepb/lease.proto; RemainingTTL since 3.4).
-var leaseWires = []byte{skipField, 0, 0, 0}
+var leaseWires = []int8{skipField, 0, 0, 0}
 
 // Leases reads bucket lease.
 func (db *DB) Leases() ([]Lease, error) {
@@ -24,14 +24,14 @@ func decodeLease(row Row) (Lease, error) {
 	if err != nil {
 		return l, fmt.Errorf("lease ID: %w", err)
 	}
-	err = eachField(row.Value, leaseWires, func(f field) error {
-		switch f.num {
+	err = eachField(row.Value, leaseWires, func(f *field) error {
+		switch f.Num {
 		case 1:
-			l.ID = ID(f.n)
+			l.ID = ID(f.V)
 		case 2:
-			l.TTL = int64(f.n)
+			l.TTL = int64(f.V)
 		case 3:
-			l.RemainingTTL = int64(f.n)
+			l.RemainingTTL = int64(f.V)
 		}
 		return nil
 	})

@@ -159,18 +159,18 @@ func proveRecord(b []byte) (size int, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	rest, last := b[revKeySize:], uint64(0)
+	rest, last := b[revKeySize:], int32(0)
 	var kv KeyValue
+	var f field
 	for len(rest) > 0 {
-		f, after, err := nextField(rest)
-		if err != nil || f.num <= last || f.num > 6 {
+		after, err := nextField(rest, &f)
+		if err != nil || f.Num <= last || f.Num > 6 {
 			break
 		}
-		part := rest[:len(rest)-len(after)]
-		if kv.decode(part) != nil {
+		if kv.decode(f.Raw) != nil {
 			break
 		}
-		last, rest = f.num, after
+		last, rest = f.Num, after
 	}
 	ends := len(rest) == 0 || rest[0] == 0 // the next revision key begins with a zero byte
 	return len(b) - revKeySize - len(rest), ends && kv.ModRevision == rev.Main && kv.ModRevision > 0 && len(kv.Key) > 0

@@ -71,8 +71,9 @@ func FuzzKeyValue(f *testing.F) {
 
 // hasGroup says whether a field that our decoder stops at is a group.
 func hasGroup(b []byte) bool {
+	var f field
 	for len(b) > 0 {
-		_, rest, err := nextField(b)
+		rest, err := nextField(b, &f)
 		if err != nil {
 			return b[0]&7 == 3 || b[0]&7 == 4 || len(b) > 1 && b[0] >= 0x80
 		}

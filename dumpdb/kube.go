@@ -22,10 +22,10 @@ var (
 	kubeProto     = []byte("k8s\x00")
 	kubeEncrypted = []byte("k8s:enc:")
 
-	unknownWires  = []byte{skipField, 2, 2, 2, 2}
-	typeMetaWires = []byte{skipField, 2, 2}
-	objectWires   = []byte{skipField, 2}
-	metadataWires = []byte{skipField, 2, skipField, 2}
+	unknownWires  = []int8{skipField, 2, 2, 2, 2}
+	typeMetaWires = []int8{skipField, 2, 2}
+	objectWires   = []int8{skipField, 2}
+	metadataWires = []int8{skipField, 2, skipField, 2}
 )
 
 // ParseKube reads the envelope of a value; ok is false when it is none of Kubernetes.
@@ -43,19 +43,19 @@ func ParseKube(value []byte) (o KubeObject, ok bool) {
 
 func parseKubeProto(b []byte) (KubeObject, bool) {
 	o := KubeObject{Encoding: "protobuf"}
-	err := eachField(b, unknownWires, func(f field) error {
-		switch f.num {
+	err := eachField(b, unknownWires, func(f *field) error {
+		switch f.Num {
 		case 1:
-			return eachField(f.b, typeMetaWires, func(f field) error {
-				if f.num == 1 {
-					o.APIVersion = string(f.b)
+			return eachField(f.B, typeMetaWires, func(f *field) error {
+				if f.Num == 1 {
+					o.APIVersion = string(f.B)
 				} else {
-					o.Kind = string(f.b)
+					o.Kind = string(f.B)
 				}
 				return nil
 			})
 		case 2:
-			o.Raw = f.b
+			o.Raw = f.B
 		}
 		return nil
 	})
@@ -70,12 +70,12 @@ func parseKubeProto(b []byte) (KubeObject, bool) {
 // leaves name and namespace empty.
 func (o *KubeObject) metadata() {
 	var name, namespace string
-	err := eachField(o.Raw, objectWires, func(f field) error {
-		return eachField(f.b, metadataWires, func(f field) error {
-			if f.num == 1 {
-				name = string(f.b)
+	err := eachField(o.Raw, objectWires, func(f *field) error {
+		return eachField(f.B, metadataWires, func(f *field) error {
+			if f.Num == 1 {
+				name = string(f.B)
 			} else {
-				namespace = string(f.b)
+				namespace = string(f.B)
 			}
 			return nil
 		})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
 const (
@@ -46,41 +48,41 @@ func DecodeKeyValue(b []byte) (KeyValue, error) {
 }
 
 func (kv *KeyValue) decode(b []byte) error {
+	var f field
+	var err error
 	for len(b) > 0 {
-		f, rest, err := nextField(b)
-		if err != nil {
+		if b, err = nextField(b, &f); err != nil {
 			return err
 		}
-		b = rest
-		if f.num > 6 {
+		if f.Num > 6 {
 			continue
 		}
-		want := byte(0)
-		if f.num == 1 || f.num == 5 {
-			want = 2
+		want := wire.Varint
+		if f.Num == 1 || f.Num == 5 {
+			want = wire.Bytes
 		}
-		if f.wire != want {
-			return fmt.Errorf("%w: field %d has wire type %d, not %d", errProto, f.num, f.wire, want)
+		if f.Type != want {
+			return fmt.Errorf("%w: field %d has wire type %d, not %d", errProto, f.Num, f.Type, want)
 		}
-		kv.set(f)
+		kv.set(&f)
 	}
 	return nil
 }
 
-func (kv *KeyValue) set(f field) {
-	switch f.num {
+func (kv *KeyValue) set(f *field) {
+	switch f.Num {
 	case 1:
-		kv.Key = f.b
+		kv.Key = f.B
 	case 2:
-		kv.CreateRevision = int64(f.n)
+		kv.CreateRevision = int64(f.V)
 	case 3:
-		kv.ModRevision = int64(f.n)
+		kv.ModRevision = int64(f.V)
 	case 4:
-		kv.Version = int64(f.n)
+		kv.Version = int64(f.V)
 	case 5:
-		kv.Value = f.b
+		kv.Value = f.B
 	case 6:
-		kv.Lease = int64(f.n)
+		kv.Lease = int64(f.V)
 	}
 }
 

@@ -3,6 +3,8 @@ package dumplog
 import (
 	"errors"
 	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
 // Decoder decodes entry payloads and reuses its memory: a Request is valid until the next call. The zero value is ready.
@@ -113,19 +115,19 @@ func (d *Decoder) internal(b []byte) error {
 	var f field
 	var id RequestID
 	for s.next(&f) {
-		k := requestKind(f.num)
+		k := requestKind(f.Num)
 		switch {
-		case f.num == fieldHeader && f.wire == wireBytes:
-			if err := d.header(f.b); err != nil {
+		case f.Num == fieldHeader && f.Type == wire.Bytes:
+			if err := d.header(f.B); err != nil {
 				return d.spoiled(wrap("header", err))
 			}
-		case f.num == fieldID && f.wire == wireVarint: // the ID of requests without a header (etcdserver/server.go, applyEntryNormal)
-			id = RequestID(f.v)
-		case k == nil || f.wire != wireBytes || r.Kind != KindUnknown:
+		case f.Num == fieldID && f.Type == wire.Varint: // the ID of requests without a header (etcdserver/server.go, applyEntryNormal)
+			id = RequestID(f.V)
+		case k == nil || f.Type != wire.Bytes || r.Kind != KindUnknown:
 			d.unknown("", &f)
 		default:
 			r.Kind = k.kind
-			if err := k.decode(d, f.b); err != nil {
+			if err := k.decode(d, f.B); err != nil {
 				return d.spoiled(wrap(string(k.kind), err))
 			}
 		}
@@ -149,7 +151,7 @@ func (d *Decoder) spoiled(err error) error {
 }
 
 func (d *Decoder) unknown(path string, f *field) {
-	d.req.Unknown = append(d.req.Unknown, UnknownField{Path: path, Num: f.num, Wire: f.wire, Raw: f.raw})
+	d.req.Unknown = append(d.req.Unknown, UnknownField{Path: path, Num: f.Num, Wire: f.Type, Raw: f.Raw})
 }
 
 // header reads RequestHeader {1 ID, 2 username, 3 auth_revision}.
@@ -159,12 +161,12 @@ func (d *Decoder) header(b []byte) error {
 	var f field
 	for s.next(&f) {
 		switch {
-		case f.num == 1 && f.wire == wireVarint:
-			h.ID = RequestID(f.v)
-		case f.num == 2 && f.wire == wireBytes:
-			h.Username = d.user(f.b)
-		case f.num == 3 && f.wire == wireVarint:
-			h.AuthRevision = f.v
+		case f.Num == 1 && f.Type == wire.Varint:
+			h.ID = RequestID(f.V)
+		case f.Num == 2 && f.Type == wire.Bytes:
+			h.Username = d.user(f.B)
+		case f.Num == 3 && f.Type == wire.Varint:
+			h.AuthRevision = f.V
 		default:
 			d.unknown("header", &f)
 		}
@@ -206,29 +208,29 @@ func (d *Decoder) message(path string, b []byte, use func(f *field) bool) error 
 
 // num and str accept a field when its wire type fits.
 func num[T ~int32 | ~int64 | ~uint64](f *field, to *T) bool {
-	if f.wire == wireVarint {
-		*to = T(f.v)
+	if f.Type == wire.Varint {
+		*to = T(f.V)
 	}
-	return f.wire == wireVarint
+	return f.Type == wire.Varint
 }
 
 func flag(f *field, to *bool) bool {
-	if f.wire == wireVarint {
-		*to = f.v != 0
+	if f.Type == wire.Varint {
+		*to = f.V != 0
 	}
-	return f.wire == wireVarint
+	return f.Type == wire.Varint
 }
 
 func str(f *field, to *string) bool {
-	if f.wire == wireBytes {
-		*to = string(f.b)
+	if f.Type == wire.Bytes {
+		*to = string(f.B)
 	}
-	return f.wire == wireBytes
+	return f.Type == wire.Bytes
 }
 
 func raw(f *field, to *[]byte) bool {
-	if f.wire == wireBytes {
-		*to = f.b
+	if f.Type == wire.Bytes {
+		*to = f.B
 	}
-	return f.wire == wireBytes
+	return f.Type == wire.Bytes
 }

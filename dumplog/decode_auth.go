@@ -1,6 +1,10 @@
 package dumplog
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
+)
 
 // authField puts one field of an auth request into its place and tells whether it has one.
 type authField func(d *Decoder, r *AuthRequest, f *field, bad *error) bool
@@ -27,7 +31,7 @@ func authFields(fields map[int32]authField) func(*Decoder, []byte) error {
 		path := string(d.req.Kind)
 		var bad error
 		err := d.message(path, b, func(f *field) bool {
-			use := fields[f.num]
+			use := fields[f.Num]
 			return use != nil && use(d, r, f, &bad)
 		})
 		return errors.Join(err, bad)
@@ -44,23 +48,23 @@ func authRangeEnd(_ *Decoder, r *AuthRequest, f *field, _ *error) bool { return 
 
 // authOptions reads authpb.UserAddOptions {1 no_password}, 3.4 and later.
 func authOptions(d *Decoder, r *AuthRequest, f *field, bad *error) bool {
-	if f.wire != wireBytes {
+	if f.Type != wire.Bytes {
 		return false
 	}
 	r.HasOptions = true
-	*bad = d.message(string(d.req.Kind)+".options", f.b, func(f *field) bool { return f.num == 1 && flag(f, &r.NoPassword) })
+	*bad = d.message(string(d.req.Kind)+".options", f.B, func(f *field) bool { return f.Num == 1 && flag(f, &r.NoPassword) })
 	return true
 }
 
 // authPerm reads authpb.Permission {1 permType, 2 key, 3 range_end}.
 func authPerm(d *Decoder, r *AuthRequest, f *field, bad *error) bool {
-	if f.wire != wireBytes {
+	if f.Type != wire.Bytes {
 		return false
 	}
 	p := new(Permission)
 	r.Perm = p
-	*bad = d.message(string(d.req.Kind)+".perm", f.b, func(f *field) bool {
-		switch f.num {
+	*bad = d.message(string(d.req.Kind)+".perm", f.B, func(f *field) bool {
+		switch f.Num {
 		case 1:
 			return num(f, &p.Type)
 		case 2:

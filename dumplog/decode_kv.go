@@ -1,5 +1,7 @@
 package dumplog
 
+import "github.com/etcd-medic/etcd-medic/internal/wire"
+
 // maxNesting bounds transactions inside transactions. protobuf readers stop at 100 messages too.
 const maxNesting = 100
 
@@ -15,7 +17,7 @@ func (d *Decoder) putInto(p *PutRequest, path string, b []byte) error {
 	var f field
 	for s.next(&f) {
 		ok := false
-		switch f.num {
+		switch f.Num {
 		case 1:
 			ok = raw(&f, &p.Key)
 		case 2:
@@ -44,7 +46,7 @@ func (d *Decoder) rangeRequest(b []byte) error {
 func (d *Decoder) rangeInto(r *RangeRequest, path string, b []byte) error {
 	*r = RangeRequest{}
 	return d.message(path, b, func(f *field) bool {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			return raw(f, &r.Key)
 		case 2:
@@ -84,7 +86,7 @@ func (d *Decoder) deleteRange(b []byte) error {
 func (d *Decoder) deleteInto(r *DeleteRangeRequest, path string, b []byte) error {
 	*r = DeleteRangeRequest{}
 	return d.message(path, b, func(f *field) bool {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			return raw(f, &r.Key)
 		case 2:
@@ -109,19 +111,19 @@ func (d *Decoder) txnInto(t *TxnRequest, path string, b []byte, depth int) error
 	s := scanner{b: b}
 	var f field
 	for s.next(&f) {
-		if f.wire != wireBytes || f.num < 1 || f.num > 3 {
+		if f.Type != wire.Bytes || f.Num < 1 || f.Num > 3 {
 			d.unknown(path, &f)
 			continue
 		}
 		var err error
-		switch f.num {
+		switch f.Num {
 		case 1:
 			t.Compare = append(t.Compare, Compare{})
-			err = d.compare(&t.Compare[len(t.Compare)-1], path+".compare", f.b)
+			err = d.compare(&t.Compare[len(t.Compare)-1], path+".compare", f.B)
 		case 2:
-			t.Success, err = d.op(t.Success, path+".success", f.b, depth)
+			t.Success, err = d.op(t.Success, path+".success", f.B, depth)
 		case 3:
-			t.Failure, err = d.op(t.Failure, path+".failure", f.b, depth)
+			t.Failure, err = d.op(t.Failure, path+".failure", f.B, depth)
 		}
 		if err != nil {
 			return err
@@ -136,25 +138,25 @@ func (d *Decoder) op(ops []RequestOp, path string, b []byte, depth int) ([]Reque
 	s := scanner{b: b}
 	var f field
 	for s.next(&f) {
-		if f.wire != wireBytes || f.num < 1 || f.num > 4 {
+		if f.Type != wire.Bytes || f.Num < 1 || f.Num > 4 {
 			d.unknown(path, &f)
 			continue
 		}
 		op = RequestOp{}
 		var err error
-		switch f.num {
+		switch f.Num {
 		case 1:
 			op.Range = new(RangeRequest)
-			err = d.rangeInto(op.Range, path+".range", f.b)
+			err = d.rangeInto(op.Range, path+".range", f.B)
 		case 2:
 			op.Put = new(PutRequest)
-			err = d.putInto(op.Put, path+".put", f.b)
+			err = d.putInto(op.Put, path+".put", f.B)
 		case 3:
 			op.DeleteRange = new(DeleteRangeRequest)
-			err = d.deleteInto(op.DeleteRange, path+".delete_range", f.b)
+			err = d.deleteInto(op.DeleteRange, path+".delete_range", f.B)
 		case 4:
 			op.Txn = new(TxnRequest)
-			err = d.txnInto(op.Txn, path+".txn", f.b, depth+1)
+			err = d.txnInto(op.Txn, path+".txn", f.B, depth+1)
 		}
 		if err != nil {
 			return ops, err
@@ -166,7 +168,7 @@ func (d *Decoder) op(ops []RequestOp, path string, b []byte, depth int) ([]Reque
 // compare reads Compare {1 result, 2 target, 3 key, 4 version, 5 create, 6 mod, 7 value, 8 lease, 64 range_end}.
 func (d *Decoder) compare(c *Compare, path string, b []byte) error {
 	return d.message(path, b, func(f *field) bool {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			return num(f, &c.Result)
 		case 2:
@@ -188,7 +190,7 @@ func (d *Decoder) compaction(b []byte) error {
 	r := new(CompactionRequest)
 	d.req.Compaction = r
 	return d.message("compaction", b, func(f *field) bool {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			return num(f, &r.Revision)
 		case 2:

@@ -1,6 +1,10 @@
 package dumplog
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
+)
 
 var errNesting = errors.New("transactions nested too deeply")
 
@@ -9,7 +13,7 @@ func (d *Decoder) leaseGrant(b []byte) error {
 	*r = LeaseGrantRequest{}
 	d.req.LeaseGrant = r
 	return d.message("lease_grant", b, func(f *field) bool {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			return num(f, &r.TTL)
 		case 2:
@@ -23,7 +27,7 @@ func (d *Decoder) leaseRevoke(b []byte) error {
 	r := &d.mem.lease
 	*r = LeaseRevokeRequest{}
 	d.req.LeaseRevoke = r
-	return d.message("lease_revoke", b, func(f *field) bool { return f.num == 1 && num(f, &r.ID) })
+	return d.message("lease_revoke", b, func(f *field) bool { return f.Num == 1 && num(f, &r.ID) })
 }
 
 // leaseCheckpoint reads LeaseCheckpointRequest {1 {1 ID, 2 remaining_TTL}*}.
@@ -32,12 +36,12 @@ func (d *Decoder) leaseCheckpoint(b []byte) error {
 	d.req.LeaseCheckpoint = r
 	var bad error
 	err := d.message("lease_checkpoint", b, func(f *field) bool {
-		if f.num != 1 || f.wire != wireBytes {
+		if f.Num != 1 || f.Type != wire.Bytes {
 			return false
 		}
 		var c LeaseCheckpoint
-		bad = errors.Join(bad, d.message("lease_checkpoint.checkpoints", f.b, func(f *field) bool {
-			switch f.num {
+		bad = errors.Join(bad, d.message("lease_checkpoint.checkpoints", f.B, func(f *field) bool {
+			switch f.Num {
 			case 1:
 				return num(f, &c.ID)
 			case 2:
@@ -55,7 +59,7 @@ func (d *Decoder) alarm(b []byte) error {
 	r := new(AlarmRequest)
 	d.req.Alarm = r
 	return d.message("alarm", b, func(f *field) bool {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			return num(f, &r.Action)
 		case 2:
@@ -70,7 +74,7 @@ func (d *Decoder) alarm(b []byte) error {
 func (d *Decoder) clusterVersion(b []byte) error {
 	r := new(ClusterVersionSet)
 	d.req.ClusterVer = r
-	return d.message("cluster_version_set", b, func(f *field) bool { return f.num == 1 && str(f, &r.Version) })
+	return d.message("cluster_version_set", b, func(f *field) bool { return f.Num == 1 && str(f, &r.Version) })
 }
 
 // memberAttr reads ClusterMemberAttrSetRequest {1 member_ID, 2 {1 name, 2 client_urls*}}.
@@ -79,21 +83,21 @@ func (d *Decoder) memberAttr(b []byte) error {
 	d.req.MemberAttr = r
 	var bad error
 	err := d.message("cluster_member_attr_set", b, func(f *field) bool {
-		if f.num == 1 {
+		if f.Num == 1 {
 			return num(f, &r.MemberID)
 		}
-		if f.num != 2 || f.wire != wireBytes {
+		if f.Num != 2 || f.Type != wire.Bytes {
 			return false
 		}
-		bad = d.message("cluster_member_attr_set.member_attributes", f.b, func(f *field) bool {
-			switch f.num {
+		bad = d.message("cluster_member_attr_set.member_attributes", f.B, func(f *field) bool {
+			switch f.Num {
 			case 1:
 				return str(f, &r.Name)
 			case 2:
-				if f.wire == wireBytes {
-					r.ClientURLs = append(r.ClientURLs, string(f.b))
+				if f.Type == wire.Bytes {
+					r.ClientURLs = append(r.ClientURLs, string(f.B))
 				}
-				return f.wire == wireBytes
+				return f.Type == wire.Bytes
 			}
 			return false
 		})
@@ -106,7 +110,7 @@ func (d *Decoder) downgradeInfo(b []byte) error {
 	r := new(DowngradeInfoSet)
 	d.req.Downgrade = r
 	return d.message("downgrade_info_set", b, func(f *field) bool {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			return flag(f, &r.Enabled)
 		case 2:
@@ -119,5 +123,5 @@ func (d *Decoder) downgradeInfo(b []byte) error {
 func (d *Decoder) downgradeTest(b []byte) error {
 	r := new(DowngradeVersionTest)
 	d.req.DowngradeTest = r
-	return d.message("downgrade_version_test", b, func(f *field) bool { return f.num == 1 && str(f, &r.Version) })
+	return d.message("downgrade_version_test", b, func(f *field) bool { return f.Num == 1 && str(f, &r.Version) })
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
 // isV2Request tells a raw v2 Request from an InternalRaftRequest by what only the former has: field 2 is a method, and
@@ -18,11 +20,11 @@ func isV2Request(b []byte) bool {
 	var f field
 	method, marks := false, 0
 	for s.next(&f) {
-		switch f.num {
+		switch f.Num {
 		case 2:
-			method = f.wire == wireBytes && isV2Method(f.b)
+			method = f.Type == wire.Bytes && isV2Method(f.B)
 		case 5, 7, 9:
-			if f.wire != wireVarint {
+			if f.Type != wire.Varint {
 				return false
 			}
 			marks++
@@ -44,7 +46,7 @@ func (d *Decoder) v2(b []byte) error {
 	r := new(V2Request)
 	d.req.Kind, d.req.V2 = KindV2, r
 	err := d.message("v2", b, func(f *field) bool {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			return num(f, &r.ID)
 		case 2:
@@ -75,14 +77,14 @@ func (d *Decoder) v2(b []byte) error {
 func v2Flag(r *V2Request, f *field) bool {
 	flags := map[int32]*bool{5: &r.Dir, 10: &r.Wait, 12: &r.Recursive, 13: &r.Sorted, 14: &r.Quorum, 16: &r.Stream}
 	switch {
-	case f.num == 8:
+	case f.Num == 8:
 		r.PrevExist = new(bool)
 		return flag(f, r.PrevExist)
-	case f.num == 17:
+	case f.Num == 17:
 		r.Refresh = new(bool)
 		return flag(f, r.Refresh)
-	case flags[f.num] != nil:
-		return flag(f, flags[f.num])
+	case flags[f.Num] != nil:
+		return flag(f, flags[f.Num])
 	}
 	return false
 }
@@ -125,7 +127,7 @@ func (t ConfChangeType) String() string {
 func decodeConfChange(b []byte) (ConfChange, error) {
 	var c ConfChange
 	err := eachField(b, func(f *field) bool {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			return num(f, &c.ID)
 		case 2:
@@ -169,16 +171,16 @@ func decodeConfChangeV2(b []byte) (ConfChangeV2, error) {
 	var bad error
 	err := eachField(b, func(f *field) bool {
 		switch {
-		case f.num == 1:
+		case f.Num == 1:
 			return num(f, &c.Transition)
-		case f.num == 3:
+		case f.Num == 3:
 			return raw(f, &c.Context)
-		case f.num != 2 || f.wire != wireBytes:
+		case f.Num != 2 || f.Type != wire.Bytes:
 			return false
 		}
 		var s ConfChangeSingle
-		bad = errors.Join(bad, eachField(f.b, func(f *field) bool {
-			switch f.num {
+		bad = errors.Join(bad, eachField(f.B, func(f *field) bool {
+			switch f.Num {
 			case 1:
 				return num(f, &s.Type)
 			case 2:

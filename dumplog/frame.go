@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -56,12 +58,12 @@ func parseRecord(b []byte) (t RecordType, crc uint32, data []byte, err error) {
 	seen := 0
 	for s.next(&f) {
 		switch {
-		case f.num == 1 && f.wire == wireVarint && seen == 0:
-			t = RecordType(f.v)
-		case f.num == 2 && f.wire == wireVarint && seen == 1 && f.v <= 1<<32-1:
-			crc = uint32(f.v)
-		case f.num == 3 && f.wire == wireBytes && seen == 2:
-			data = f.b
+		case f.Num == 1 && f.Type == wire.Varint && seen == 0:
+			t = RecordType(f.V)
+		case f.Num == 2 && f.Type == wire.Varint && seen == 1 && f.V <= 1<<32-1:
+			crc = uint32(f.V)
+		case f.Num == 3 && f.Type == wire.Bytes && seen == 2:
+			data = f.B
 		default:
 			return t, crc, data, errRecordShape
 		}
@@ -79,7 +81,7 @@ func parseRecord(b []byte) (t RecordType, crc uint32, data []byte, err error) {
 // recordSize tells from the first bytes of a record how long the record says to be, independently of the length word.
 // It returns 0 when the bytes are no head of a record.
 func recordSize(b []byte) int64 {
-	t, n := varint(tail(b, 1))
+	t, n := wire.Uvarint(tail(b, 1))
 	if len(b) == 0 || b[0] != 0x08 || n == 0 || !knownType(RecordType(t)) {
 		return 0
 	}
@@ -87,7 +89,7 @@ func recordSize(b []byte) int64 {
 	if i >= len(b) || b[i] != 0x10 {
 		return 0
 	}
-	v, n := varint(b[i+1:])
+	v, n := wire.Uvarint(b[i+1:])
 	if n == 0 || v > 1<<32-1 {
 		return 0
 	}
@@ -95,7 +97,7 @@ func recordSize(b []byte) int64 {
 	if i >= len(b) || b[i] != 0x1a {
 		return int64(i)
 	}
-	l, n := varint(b[i+1:])
+	l, n := wire.Uvarint(b[i+1:])
 	if n == 0 || l > maxRecord {
 		return 0
 	}

@@ -3,6 +3,8 @@ package dumplog
 import (
 	"errors"
 	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
 // DecodeMetadata reads etcdserverpb.Metadata {1 NodeID, 2 ClusterID}, the payload of a metadata record (etcd 3.0 to 3.8,
@@ -11,10 +13,10 @@ func DecodeMetadata(b []byte) (Metadata, error) {
 	var m Metadata
 	err := eachField(b, func(f *field) bool {
 		switch {
-		case f.num == 1 && f.wire == wireVarint:
-			m.MemberID = ID(f.v)
-		case f.num == 2 && f.wire == wireVarint:
-			m.ClusterID = ID(f.v)
+		case f.Num == 1 && f.Type == wire.Varint:
+			m.MemberID = ID(f.V)
+		case f.Num == 2 && f.Type == wire.Varint:
+			m.ClusterID = ID(f.V)
 		default:
 			return false
 		}
@@ -32,14 +34,14 @@ func DecodeHardState(b []byte) (HardState, error) {
 	var h HardState
 	err := eachField(b, func(f *field) bool {
 		switch {
-		case f.wire != wireVarint:
+		case f.Type != wire.Varint:
 			return false
-		case f.num == 1:
-			h.Term = f.v
-		case f.num == 2:
-			h.Vote = ID(f.v)
-		case f.num == 3:
-			h.Commit = f.v
+		case f.Num == 1:
+			h.Term = f.V
+		case f.Num == 2:
+			h.Vote = ID(f.V)
+		case f.Num == 3:
+			h.Commit = f.V
 		default:
 			return false
 		}
@@ -58,13 +60,13 @@ func DecodeSnapshotRecord(b []byte) (SnapshotRecord, error) {
 	var bad error
 	err := eachField(b, func(f *field) bool {
 		switch {
-		case f.num == 1 && f.wire == wireVarint:
-			s.Index = f.v
-		case f.num == 2 && f.wire == wireVarint:
-			s.Term = f.v
-		case f.num == 3 && f.wire == wireBytes:
+		case f.Num == 1 && f.Type == wire.Varint:
+			s.Index = f.V
+		case f.Num == 2 && f.Type == wire.Varint:
+			s.Term = f.V
+		case f.Num == 3 && f.Type == wire.Bytes:
 			var cs ConfState
-			cs, bad = decodeConfState(f.b)
+			cs, bad = decodeConfState(f.B)
 			s.ConfState = &cs
 		default:
 			return false
@@ -84,14 +86,14 @@ func decodeConfState(b []byte) (ConfState, error) {
 	lists := [...]*[]ID{1: &cs.Voters, 2: &cs.Learners, 3: &cs.VotersOutgoing, 4: &cs.LearnersNext}
 	err := eachField(b, func(f *field) bool {
 		switch {
-		case f.num == 5 && f.wire == wireVarint:
-			cs.AutoLeave = f.v != 0
-		case f.num < 1 || f.num > 4:
+		case f.Num == 5 && f.Type == wire.Varint:
+			cs.AutoLeave = f.V != 0
+		case f.Num < 1 || f.Num > 4:
 			return false
-		case f.wire == wireVarint:
-			*lists[f.num] = append(*lists[f.num], ID(f.v))
-		case f.wire == wireBytes:
-			return unpack(f.b, lists[f.num])
+		case f.Type == wire.Varint:
+			*lists[f.Num] = append(*lists[f.Num], ID(f.V))
+		case f.Type == wire.Bytes:
+			return unpack(f.B, lists[f.Num])
 		default:
 			return false
 		}
@@ -103,7 +105,7 @@ func decodeConfState(b []byte) (ConfState, error) {
 // unpack reads a packed list of varints. etcd writes its lists unpacked; a protobuf reader must accept both.
 func unpack(b []byte, to *[]ID) bool {
 	for len(b) > 0 {
-		v, n := varint(b)
+		v, n := wire.Uvarint(b)
 		if n == 0 {
 			return false
 		}
@@ -119,7 +121,7 @@ func eachField(b []byte, use func(*field) bool) error {
 	var f field
 	for s.next(&f) {
 		if !use(&f) {
-			return fmt.Errorf("field %d of wire type %d does not belong here", f.num, f.wire)
+			return fmt.Errorf("field %d of wire type %d does not belong here", f.Num, f.Type)
 		}
 	}
 	if s.bad {
@@ -150,14 +152,14 @@ func decodeEntry(b []byte) (entryHead, error) {
 		e = entryHead{}
 		err := eachField(b, func(f *field) bool {
 			switch {
-			case f.num == 1 && f.wire == wireVarint:
-				e.typ = EntryType(f.v)
-			case f.num == 2 && f.wire == wireVarint:
-				e.term = f.v
-			case f.num == 3 && f.wire == wireVarint:
-				e.index = f.v
-			case f.num == 4 && f.wire == wireBytes:
-				e.data = f.b
+			case f.Num == 1 && f.Type == wire.Varint:
+				e.typ = EntryType(f.V)
+			case f.Num == 2 && f.Type == wire.Varint:
+				e.term = f.V
+			case f.Num == 3 && f.Type == wire.Varint:
+				e.index = f.V
+			case f.Num == 4 && f.Type == wire.Bytes:
+				e.data = f.B
 			default:
 				return false
 			}
@@ -187,12 +189,12 @@ func decodeEntryFast(b []byte) (e entryHead, ok bool) {
 	if len(b) < 4 || b[0] != 0x10 {
 		return e, false
 	}
-	v, n := varint(b[1:])
+	v, n := wire.Uvarint(b[1:])
 	if b = b[1+n:]; n == 0 || len(b) < 2 || b[0] != 0x18 {
 		return e, false
 	}
 	e.term = v
-	v, n = varint(b[1:])
+	v, n = wire.Uvarint(b[1:])
 	if n == 0 {
 		return e, false
 	}
@@ -203,7 +205,7 @@ func decodeEntryFast(b []byte) (e entryHead, ok bool) {
 	if b[0] != 0x22 {
 		return e, false
 	}
-	l, n := varint(b[1:])
+	l, n := wire.Uvarint(b[1:])
 	if n == 0 || uint64(len(b)-1-n) != l {
 		return e, false
 	}

@@ -1,5 +1,7 @@
 package dumplog
 
+import "github.com/etcd-medic/etcd-medic/internal/wire"
+
 // ownSize is the frame length that the record at off claims by its own fields, 0 when there is no head of a record.
 func (r *segReader) ownSize(off int64) (int64, error) {
 	n := min(headRoom, r.win.size-off-wordSize)
@@ -163,21 +165,21 @@ func (r *segReader) entryHeadAt(off int64) (uint64, bool) {
 	}
 	s := scanner{b: b}
 	var f field
-	if !s.next(&f) || f.num != 1 || RecordType(f.v) != RecordEntry || !s.next(&f) || f.num != 2 || len(s.b) == 0 || s.b[0] != 0x1a {
+	if !s.next(&f) || f.Num != 1 || RecordType(f.V) != RecordEntry || !s.next(&f) || f.Num != 2 || len(s.b) == 0 || s.b[0] != 0x1a {
 		return 0, false
 	}
-	_, n := varint(s.b[1:]) // length of the data, which may be cut
+	_, n := wire.Uvarint(s.b[1:]) // length of the data, which may be cut
 	if n == 0 {
 		return 0, false
 	}
 	var e entryHead
 	s = scanner{b: s.b[1+n:]}
-	for e.index == 0 && s.next(&f) && f.wire == wireVarint {
-		switch f.num {
+	for e.index == 0 && s.next(&f) && f.Type == wire.Varint {
+		switch f.Num {
 		case 2:
-			e.term = f.v
+			e.term = f.V
 		case 3:
-			e.index = f.v
+			e.index = f.V
 		}
 	}
 	return e.index, e.term >= r.lastTerm && e.index > 0 && e.index <= r.lastIndex+1

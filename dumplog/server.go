@@ -1,6 +1,10 @@
 package dumplog
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
+)
 
 // outcome is what etcd's own decoder (server/storage/wal/decoder.go) makes of the bytes at an offset.
 type outcome int
@@ -57,13 +61,13 @@ func gogoRecord(b []byte) (t RecordType, crc uint32, data []byte, ok bool) {
 	var f field
 	for s.next(&f) {
 		switch {
-		case f.num == 1 && f.wire == wireVarint:
-			t = RecordType(f.v)
-		case f.num == 2 && f.wire == wireVarint:
-			crc = uint32(f.v)
-		case f.num == 3 && f.wire == wireBytes:
-			data = f.b
-		case f.num <= 3:
+		case f.Num == 1 && f.Type == wire.Varint:
+			t = RecordType(f.V)
+		case f.Num == 2 && f.Type == wire.Varint:
+			crc = uint32(f.V)
+		case f.Num == 3 && f.Type == wire.Bytes:
+			data = f.B
+		case f.Num <= 3:
 			return t, crc, data, false
 		}
 	}

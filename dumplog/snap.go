@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
 // maxSnapFile bounds what is read of one .snap file. The v2 store inside holds members and, up to 3.5, v2 keys.
@@ -126,10 +128,10 @@ func (s *SnapFile) decode(b []byte) *DamageError {
 	var data []byte
 	err := eachField(b, func(f *field) bool {
 		switch {
-		case f.num == 1 && f.wire == wireVarint:
-			s.StoredCRC = uint32(f.v)
-		case f.num == 2 && f.wire == wireBytes:
-			data = f.b
+		case f.Num == 1 && f.Type == wire.Varint:
+			s.StoredCRC = uint32(f.V)
+		case f.Num == 2 && f.Type == wire.Bytes:
+			data = f.B
 		default:
 			return false
 		}
@@ -155,7 +157,7 @@ func (s *SnapFile) decode(b []byte) *DamageError {
 func (s *SnapFile) decodeRaft(b []byte) error {
 	var store, meta []byte
 	err := eachField(b, func(f *field) bool {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			return raw(f, &store)
 		case 2:
@@ -168,7 +170,7 @@ func (s *SnapFile) decodeRaft(b []byte) error {
 	}
 	var conf []byte
 	err = eachField(meta, func(f *field) bool {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			return raw(f, &conf)
 		case 2:

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
 // TimeSource tells where a time in a log comes from.
@@ -110,10 +112,10 @@ func kubernetesTime(key, value []byte) (at time.Time, src TimeSource, ok bool) {
 	s := scanner{b: sub(object, 1)} // metadata
 	var f field
 	for s.next(&f) {
-		if f.num != 17 || f.wire != wireBytes { // managedFields
+		if f.Num != 17 || f.Type != wire.Bytes { // managedFields
 			continue
 		}
-		if m, good := protoTime(sub(f.b, 4)); good && m.After(at) {
+		if m, good := protoTime(sub(f.B, 4)); good && m.After(at) {
 			at = m
 		}
 	}
@@ -157,8 +159,8 @@ func sub(b []byte, num int32) []byte {
 	s := scanner{b: b}
 	var f field
 	for s.next(&f) {
-		if f.num == num && f.wire == wireBytes {
-			return f.b
+		if f.Num == num && f.Type == wire.Bytes {
+			return f.B
 		}
 	}
 	return nil
@@ -170,7 +172,7 @@ func protoTime(b []byte) (time.Time, bool) {
 	s := scanner{b: b}
 	var f field
 	for s.next(&f) {
-		switch f.num {
+		switch f.Num {
 		case 1:
 			num(&f, &sec)
 		case 2:

@@ -1,0 +1,96 @@
+// Package wire cuts protobuf messages into fields, for all that reads records of etcd: log entries, snapshot files and rows of the database.
+//
+// The reader is google.golang.org/protobuf/encoding/protowire. It differs in one point from the decoders that etcd generates (gogo): a
+// varint of ten bytes whose last byte goes beyond 64 bits is an error for protowire, while etcd drops the bits that do not fit. What etcd
+// decodes is read here as etcd reads it, so the second way is taken, here and nowhere else.
+package wire
+
+import "google.golang.org/protobuf/encoding/protowire"
+
+// The wire types that etcd's messages use. Groups (3, 4) never occur; a message with one is not read.
+const (
+	Varint  = int8(protowire.VarintType)
+	Fixed64 = int8(protowire.Fixed64Type)
+	Bytes   = int8(protowire.BytesType)
+	Fixed32 = int8(protowire.Fixed32Type)
+)
+
+// Field is one field of a message. Its slices alias the message.
+type Field struct {
+	Num  int32
+	Type int8
+	// V is the value of a varint or fixed field, B that of a length-delimited one.
+	V uint64
+	B []byte
+	// Raw is the tag and the value.
+	Raw []byte
+}
+
+// Uvarint reads one varint from the head of b; n is 0 when b holds none.
+func Uvarint(b []byte) (v uint64, n int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
+	}
+	return longUvarint(b)
+}
+
+// maxVarint is the length of the longest varint; the tenth byte has room for one bit.
+const maxVarint = 10
+
+func longUvarint(b []byte) (v uint64, n int) {
+	if v, n = protowire.ConsumeVarint(b); n > 0 {
+		return v, n
+	}
+	if len(b) < maxVarint || b[maxVarint-1] >= 0x80 {
+		return 0, 0
+	}
+	v, n = overflowing([maxVarint]byte(b))
+	return v, n
+}
+
+// overflowing reads a varint of ten bytes without the bits above the 64th.
+func overflowing(b [maxVarint]byte) (v uint64, n int) {
+	b[maxVarint-1] &= 1
+	if v, n = protowire.ConsumeVarint(b[:]); n < 0 {
+		return 0, 0
+	}
+	return v, n
+}
+
+// Next reads the field at the head of b and returns its length, 0 when there is none.
+func (f *Field) Next(b []byte) int {
+	tag, n := Uvarint(b)
+	if n == 0 || tag>>3 < uint64(protowire.MinValidNumber) || tag>>3 > uint64(protowire.MaxValidNumber) {
+		return 0
+	}
+	f.Num, f.Type, f.V, f.B = int32(tag>>3), int8(tag&7), 0, nil
+	used := n + f.value(b[n:])
+	if used == n {
+		return 0
+	}
+	f.Raw = b[:used:used]
+	return used
+}
+
+// value reads the value after a tag and returns its length, 0 when there is none.
+func (f *Field) value(b []byte) int {
+	n := 0
+	switch f.Type {
+	case Varint:
+		f.V, n = Uvarint(b)
+	case Bytes:
+		l, k := Uvarint(b)
+		if k == 0 || l > uint64(len(b)-k) {
+			return 0
+		}
+		n = k + int(l)
+		f.B = b[k:n:n]
+	case Fixed64:
+		f.V, n = protowire.ConsumeFixed64(b)
+	case Fixed32:
+		var v uint32
+		v, n = protowire.ConsumeFixed32(b)
+		f.V = uint64(v)
+	}
+	return max(n, 0)
+}

@@ -1,0 +1,79 @@
+package wire_test
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
+)
+
+// TestUvarintAsEtcd compares with the decoder that etcd generates, at every length and with each value of the last byte.
+func TestUvarintAsEtcd(t *testing.T) {
+	for length := 1; length <= 12; length++ {
+		for last := range 256 {
+			b := bytes.Repeat([]byte{0xff}, length)
+			b[length-1] = byte(last)
+			var want etcdserverpb.CompactionRequest
+			err := want.Unmarshal(append([]byte{1 << 3}, b...))
+			v, n := wire.Uvarint(b)
+			switch {
+			case (err == nil) != (n == length):
+				t.Fatalf("% x: etcd says %v, read %d bytes of %d", b, err, n, length)
+			case err == nil && int64(v) != want.Revision:
+				t.Fatalf("% x: etcd reads %d, read %d", b, want.Revision, int64(v))
+			}
+		}
+	}
+}
+
+func TestFields(t *testing.T) {
+	msg := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), math.MaxUint64)
+	msg = protowire.AppendBytes(protowire.AppendTag(msg, 2, protowire.BytesType), []byte("value"))
+	msg = protowire.AppendFixed64(protowire.AppendTag(msg, 3, protowire.Fixed64Type), 7)
+	msg = protowire.AppendFixed32(protowire.AppendTag(msg, protowire.MaxValidNumber, protowire.Fixed32Type), 8)
+	var f wire.Field
+	var got []wire.Field
+	for rest := msg; len(rest) > 0; {
+		n := f.Next(rest)
+		if n == 0 {
+			t.Fatalf("no field at % x", rest)
+		}
+		got, rest = append(got, f), rest[n:]
+	}
+	if len(got) != 4 || got[0].V != math.MaxUint64 || string(got[1].B) != "value" || got[2].V != 7 || got[3].V != 8 || got[3].Num != int32(protowire.MaxValidNumber) {
+		t.Fatalf("read %+v", got)
+	}
+	if len(got[1].Raw) != 7 || got[1].Type != wire.Bytes {
+		t.Fatalf("raw % x of type %d", got[1].Raw, got[1].Type)
+	}
+	for name, b := range map[string][]byte{
+		"nothing": {}, "number 0": {0x00, 0x01}, "no value": {0x08}, "group": {0x0b, 0x0c}, "length beyond the end": {0x12, 0x05, 1},
+		"fixed cut": {0x19, 1, 2}, "a number too large": {0x80, 0x80, 0x80, 0x80, 0x10, 1}, "endless varint": bytes.Repeat([]byte{0x80}, 20),
+	} {
+		if n := f.Next(b); n != 0 {
+			t.Errorf("%s: read %d bytes", name, n)
+		}
+	}
+}
+
+// FuzzNext reads hostile bytes: never beyond the end, and what protowire takes is read the same.
+func FuzzNext(f *testing.F) {
+	f.Add([]byte{0x08, 0x96, 0x01})
+	f.Add([]byte{0x12, 0x02, 'a', 'b', 0x19, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Add(append([]byte{0x08}, bytes.Repeat([]byte{0xff}, 10)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var got wire.Field
+		n := got.Next(b)
+		if n < 0 || n > len(b) || len(got.B) > n {
+			t.Fatalf("read %d of %d bytes", n, len(b))
+		}
+		num, typ, m := protowire.ConsumeField(b)
+		if m > 0 && typ != protowire.StartGroupType && (n != m || got.Num != int32(num) || got.Type != int8(typ)) {
+			t.Fatalf("protowire reads field %d of type %d with %d bytes, read %d of type %d with %d", num, typ, m, got.Num, got.Type, n)
+		}
+	})
+}
