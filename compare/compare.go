@@ -26,7 +26,11 @@ func Compare(ctx context.Context, specs []evidence.Spec, o Options) (*Comparison
 		return nil, err
 	}
 	defer func() { _ = set.Close() }()
-	return Opened(ctx, set, o)
+	c, err := Opened(ctx, set, o)
+	if err != nil {
+		return nil, err
+	}
+	return c, set.Unchanged(ctx)
 }
 
 // Opened is Compare of sources that are open already and stay so. What a comparison needs of them is Deep; hashes are not looked at.

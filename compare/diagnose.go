@@ -74,6 +74,9 @@ func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, e
 		return nil, err
 	}
 	r := c.report()
+	if err := ctx.Err(); err != nil {
+		return nil, err // checks that were ended say nothing
+	}
 	if o.Look != nil && len(set.Members) == 1 {
 		if err := o.Look(ctx, set.Members[0], r); err != nil {
 			return nil, err
@@ -82,7 +85,7 @@ func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, e
 	if err := c.confirm(ctx, r); err != nil {
 		return nil, err
 	}
-	err = set.Unchanged()
+	err = set.Unchanged(ctx)
 	if r.InputsUnchanged = err == nil; err != nil {
 		r.noteChanged(err)
 	}
@@ -110,7 +113,7 @@ type collected struct {
 
 func (c *collected) gather(ctx context.Context) error {
 	members := c.set.Members
-	c.in = &check.Input{Members: members, MaxRows: c.o.MaxRows, Single: c.single}
+	c.in = &check.Input{Ctx: ctx, Members: members, MaxRows: c.o.MaxRows, Single: c.single}
 	c.mixed = clusters(members) > 1 || slices.ContainsFunc(members, func(m *evidence.Member) bool { return check.Stranger(members, m) })
 	if c.mixed {
 		return nil
@@ -188,7 +191,7 @@ func (r *Report) sources(set *evidence.Set, o Options) {
 func (c *collected) runChecks(r *Report) map[string][]check.Finding {
 	byCheck := map[string][]check.Finding{}
 	for _, ck := range check.All() {
-		if ck.OnDemand {
+		if ck.OnDemand || c.in.Context().Err() != nil {
 			continue
 		}
 		out := CheckOutcome{ID: ck.ID, Title: ck.Title, Outcome: check.NotChecked}
@@ -217,6 +220,9 @@ func (c *collected) runChecks(r *Report) map[string][]check.Finding {
 func (c *collected) matchCauses(r *Report, byCheck map[string][]check.Finding) {
 	in := &cause.Input{Input: c.in, Findings: byCheck}
 	for _, k := range cause.All() {
+		if in.Context().Err() != nil {
+			return
+		}
 		m := k.Match(in)
 		if m == nil {
 			continue

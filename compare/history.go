@@ -72,7 +72,7 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 	if err != nil {
 		return nil, err
 	}
-	c := &collected{set: set, o: o, in: &check.Input{Members: set.Members, Replay: rp}}
+	c := &collected{set: set, o: o, in: &check.Input{Ctx: ctx, Members: set.Members, Replay: rp}}
 	h.entries(c)
 	for _, m := range set.Members {
 		if !m.HasDB() {
@@ -85,7 +85,7 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 	if rp.First > 1 {
 		h.Note = fmt.Sprintf("the logs begin at entry %d", rp.First)
 	}
-	return h, nil
+	return h, set.Unchanged(ctx)
 }
 
 func (h *KeyHistory) entries(c *collected) {

@@ -52,5 +52,5 @@ func Changes(ctx context.Context, from, to evidence.Spec, o Options, begin func(
 	if err := d.Changes(ctx, 0, 1, diff.Options{}, each); err != nil {
 		return err
 	}
-	return set.Unchanged()
+	return set.Unchanged(ctx)
 }

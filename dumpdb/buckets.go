@@ -1,7 +1,6 @@
 package dumpdb
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,7 +62,7 @@ func (db *DB) top(name string) (*bucket, bool) {
 }
 
 func (db *DB) nested(parent *bucket, name string) (found *bucket, ok bool) {
-	s := db.newScan(context.Background(), parent.Name)
+	s := db.newScan(db.f.ctx, parent.Name)
 	s.want = span{[]byte(name), append([]byte(name), 0)}
 	s.onDamage = func(*DamageError) bool { return true }
 	s.onLeaf = func(l *leaf) bool {
@@ -80,7 +79,7 @@ func (db *DB) nested(parent *bucket, name string) (found *bucket, ok bool) {
 
 // loadBuckets reads the root tree once; it is small on every etcd file.
 func (db *DB) loadBuckets() {
-	s := db.newScan(context.Background(), "")
+	s := db.newScan(db.f.ctx, "")
 	s.onDamage = func(d *DamageError) bool { db.rootDamage = append(db.rootDamage, d); return true }
 	s.onLeaf = func(l *leaf) bool {
 		for _, e := range l.elems {

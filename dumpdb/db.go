@@ -1,6 +1,7 @@
 package dumpdb
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -21,8 +22,11 @@ type DB struct {
 // Open opens a bbolt file read-only: a db of a data dir, a .snap.db or a backup. It fails when the file cannot be read
 // or neither meta page can be used; the error is then a *DamageError of kind DamageTruncated where the file is too short
 // to hold one (an empty file, say), else of kind DamageMeta. Other damage is met while reading.
-func Open(path string) (*DB, error) {
-	f, err := openFile(path)
+func Open(path string) (*DB, error) { return OpenContext(context.Background(), path) }
+
+// OpenContext is Open of a file that can be read until ctx ends: every read fails then with its error, whichever call it belongs to.
+func OpenContext(ctx context.Context, path string) (*DB, error) {
+	f, err := openFile(ctx, path)
 	if err != nil {
 		return nil, err
 	}

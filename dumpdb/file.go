@@ -1,15 +1,17 @@
 package dumpdb
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
+
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
 // file is the read side: pread only, no lock, no map. A map would be faster by one copy, but a file cut by somebody
 // else while it is mapped kills the process.
 type file struct {
+	ctx    context.Context //nolint:containedctx // it ends every loop that reads
 	r      io.ReaderAt
 	closer io.Closer
 	size   int64 // whole file
@@ -19,27 +21,18 @@ type file struct {
 // trailerSize is what snapshot save appends: a raw sha256 (server/etcdserver/api/v3rpc/maintenance.go).
 const trailerSize = 32
 
-func openFile(path string) (*file, error) {
-	st, err := os.Stat(path)
+func openFile(ctx context.Context, path string) (*file, error) {
+	f, size, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	if st, err = f.Stat(); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return newFile(f, f, st.Size()), nil
+	db := newFile(f, f, size)
+	db.ctx = ctx
+	return db, nil
 }
 
 func newFile(r io.ReaderAt, c io.Closer, size int64) *file {
-	f := &file{r: r, closer: c, size: size, data: size}
+	f := &file{ctx: context.Background(), r: r, closer: c, size: size, data: size}
 	if size%512 == trailerSize {
 		f.data = size - trailerSize
 	}
@@ -54,6 +47,9 @@ func (f *file) read(b []byte, off int64) (int, error) {
 	if off < 0 || off >= f.data {
 		return 0, errShort
 	}
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
 	want := b
 	if int64(len(b)) > f.data-off {
 		want = b[:f.data-off]
@@ -66,4 +62,15 @@ func (f *file) read(b []byte, off int64) (int, error) {
 		err = errShort
 	}
 	return n, err
+}
+
+// ended is the whole file for who reads it from front to end.
+type ended struct{ f *file }
+
+// ReadAt implements io.ReaderAt.
+func (e ended) ReadAt(b []byte, off int64) (int, error) {
+	if err := e.f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return e.f.r.ReadAt(b, off)
 }

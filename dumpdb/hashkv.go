@@ -29,7 +29,7 @@ func (db *DB) lastRev() (int64, error) {
 	if !ok {
 		return 0, damagesOrNil(db.rootDamage)
 	}
-	s := db.newScan(context.Background(), "key")
+	s := db.newScan(db.f.ctx, "key")
 	var damage []*DamageError
 	var last int64
 	var bad error

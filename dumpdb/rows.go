@@ -1,7 +1,6 @@
 package dumpdb
 
 import (
-	"context"
 	"iter"
 )
 
@@ -27,7 +26,7 @@ func (db *DB) rows(bucket string, want span) iter.Seq2[Row, error] {
 			}
 			return
 		}
-		s := db.newScan(context.Background(), bucket)
+		s := db.newScan(db.f.ctx, bucket)
 		s.want = want
 		s.onDamage = func(d *DamageError) bool { return yield(Row{}, d) }
 		s.onLeaf = func(l *leaf) bool { return l.rows(yield) }

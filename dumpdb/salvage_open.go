@@ -1,15 +1,18 @@
 package dumpdb
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // OpenSalvage opens a file as Open does, and also one without a usable meta page: Metas, Check, Page, Pages and
 // SalvageRevisions then work on what the pages say of themselves, and every bucket is damage.
-func OpenSalvage(path string) (*DB, error) {
-	db, err := Open(path)
+func OpenSalvage(ctx context.Context, path string) (*DB, error) {
+	db, err := OpenContext(ctx, path)
 	if err == nil || !errors.Is(err, ErrNoMeta) {
 		return db, err
 	}
-	f, ferr := openFile(path)
+	f, ferr := openFile(ctx, path)
 	if ferr != nil {
 		return nil, ferr
 	}

@@ -26,7 +26,7 @@ func TestOpenSalvage(t *testing.T) {
 		fatal(t, err)
 		clear(b[:8192])
 		fatal(t, os.WriteFile(path, b, 0o600))
-		db, err := OpenSalvage(path)
+		db, err := OpenSalvage(t.Context(), path)
 		fatal(t, err)
 		defer db.Close()
 		found := 0

@@ -1,6 +1,7 @@
 package dumpdb
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -19,7 +20,7 @@ func (db *DB) Trailer() (Trailer, error) {
 		return Trailer{State: "absent"}, nil
 	}
 	sum := sha256.New()
-	n, err := io.CopyBuffer(sum, io.NewSectionReader(f.r, 0, f.data), make([]byte, readAhead))
+	n, err := io.CopyBuffer(sum, io.NewSectionReader(ended{f}, 0, f.data), make([]byte, readAhead))
 	if err == nil && n < f.data {
 		err = errShort
 	}
@@ -34,7 +35,7 @@ func (db *DB) TrailerOf(computed string) (Trailer, error) { return db.f.trailer(
 
 // ReadTrailer is TrailerOf for a file that does not open as a database; computed may be "" where there is no trailer.
 func ReadTrailer(path, computed string) (Trailer, error) {
-	f, err := openFile(path)
+	f, err := openFile(context.Background(), path)
 	if err != nil {
 		return Trailer{}, err
 	}

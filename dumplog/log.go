@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
 // Log is an opened WAL folder. It never writes, renames or locks.
@@ -127,13 +129,10 @@ func Open(dir string) (*Log, error) {
 	}
 	l := &Log{dir: dir}
 	for _, de := range names {
-		var size int64
-		if fi, err := os.Stat(filepath.Join(dir, de.Name())); err == nil {
-			size = fi.Size()
-		}
+		size, special := sizeOf(filepath.Join(dir, de.Name()))
 		seq, first, ok := segmentName(de.Name())
-		if !ok || de.IsDir() {
-			l.left = append(l.left, LeftOver{Name: de.Name(), Size: size, What: leftOverInWAL(de.Name())})
+		if !ok || special != "" {
+			l.left = append(l.left, LeftOver{Name: de.Name(), Size: size, What: cmp.Or(special, leftOverInWAL(de.Name()))})
 			continue
 		}
 		l.segs = append(l.segs, &segFile{path: filepath.Join(dir, de.Name()), name: de.Name(), seq: seq, first: first, size: size})
@@ -148,6 +147,20 @@ func Open(dir string) (*Log, error) {
 	}
 	l.identify()
 	return l, nil
+}
+
+// sizeOf returns the size of a file and, for what is neither a file nor unreadable, what it is: such things are not read.
+func sizeOf(path string) (size int64, special string) {
+	fi, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return 0, ""
+	case fi.Mode().IsRegular():
+		return fi.Size(), ""
+	case fi.IsDir():
+		return 0, "a folder, not a file of etcd"
+	}
+	return 0, regular.What(fi.Mode()) + ", not a file: it is not read"
 }
 
 // Close releases what Open and the iterators hold. Files are open only while an iterator runs.
@@ -188,7 +201,7 @@ func leftOverInWAL(name string) string {
 
 // probe reads the CRC and metadata records at the head of a segment, as far as they stand.
 func (s *segFile) probe() {
-	f, err := os.Open(s.path)
+	f, _, err := regular.Open(s.path)
 	if err != nil {
 		s.err = err
 		return

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
 // The ways a segment ends without damage.
@@ -66,7 +67,7 @@ type segReader struct {
 }
 
 func openSegment(ctx context.Context, s, next *segFile) (*segReader, error) {
-	f, err := os.Open(s.path)
+	f, _, err := regular.Open(s.path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// maxSnapFile bounds what is read of one .snap file. The v2 store inside holds members and, up to 3.5, v2 keys.
-const maxSnapFile = 1 << 30
+// MaxSnapFile bounds what is read of one .snap file; a larger one is reported as unreadable. The v2 store inside holds members and, up to
+// 3.5, v2 keys.
+const MaxSnapFile = 256 << 20
 
 // SnapFile is one raft snapshot file (<term>-<index>.snap) and what reading it showed.
 type SnapFile struct {
@@ -77,22 +78,11 @@ type SnapDB struct {
 // ReadSnapFile reads one .snap file (server/etcdserver/api/snap/snapshotter.go, etcd 3.0 to 3.8). The error is non-nil
 // only when the file can not be read; damage is in the SnapFile.
 func ReadSnapFile(path string) (*SnapFile, error) {
-	f, err := os.Open(path)
+	b, err := regular.ReadFile(path, MaxSnapFile)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxSnapFile))
-	if err != nil {
-		return nil, err
-	}
-	s := DecodeSnapFile(filepath.Base(path), b)
-	s.Size = fi.Size()
-	return s, nil
+	return DecodeSnapFile(filepath.Base(path), b), nil
 }
 
 // DecodeSnapFile reads the bytes of a .snap file; name is its file name, which says what term and index it should hold.
@@ -202,15 +192,14 @@ func ReadSnapDir(dir string) (*SnapDir, error) {
 	d := &SnapDir{}
 	for _, de := range names {
 		name := de.Name()
-		var size int64
-		if fi, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			size = fi.Size()
-		}
+		size, special := sizeOf(filepath.Join(dir, name))
 		switch index, isDB := snapDBName(name); {
 		case name == "db":
+		case special != "":
+			d.LeftOvers = append(d.LeftOvers, LeftOver{Name: name, Size: size, What: special})
 		case isDB:
 			d.SnapDBs = append(d.SnapDBs, SnapDB{File: name, Index: index, Size: size})
-		case isSnapName(name) && !de.IsDir():
+		case isSnapName(name):
 			d.Files = append(d.Files, readOrReport(filepath.Join(dir, name)))
 		default:
 			d.LeftOvers = append(d.LeftOvers, LeftOver{Name: name, Size: size, What: leftOverInSnap(name)})

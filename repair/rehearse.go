@@ -160,7 +160,7 @@ func (s *session) copies(ctx context.Context, st *stage, set *evidence.Set) (str
 		}
 		bytes += m.Source.Manifest.Bytes
 	}
-	if err := set.Unchanged(); err != nil {
+	if err := set.Unchanged(ctx); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%d MiB", bytes>>20), nil

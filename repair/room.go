@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/etcd-medic/etcd-medic/internal/disk"
 )
 
 // syncTree flushes every file and folder below dir, for data dirs that servers wrote without fsync.
@@ -25,7 +27,7 @@ func syncTree(dir string) error {
 }
 
 // Room is how many bytes are free below dir for this user; ok is false when the system does not tell.
-func Room(dir string) (free int64, ok bool) { return room(dir) }
+func Room(dir string) (free int64, ok bool) { return disk.Room(dir) }
 
 // Enough refuses with a *RefusedError when the file system of scratch has less room than need bytes.
 func Enough(scratch string, need int64, room func(string) (int64, bool)) error {

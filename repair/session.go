@@ -42,7 +42,7 @@ func (o *RunOptions) fill() {
 		o.Progress = func(string) {}
 	}
 	if o.room == nil {
-		o.room = room
+		o.room = Room
 	}
 	if o.observe == nil {
 		o.observe = func(Record, bool) {}

@@ -114,7 +114,7 @@ func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Optio
 	r.Backup.Against = doc
 	r.Sources = append(r.Sources, doc.Sources[1:]...)
 	judgeAgainst(r, doc, m)
-	return set.Unchanged()
+	return set.Unchanged(ctx)
 }
 
 // compareWith holds the backup against one source.

@@ -37,7 +37,7 @@ func matchRawDB(in *Input) *Match {
 			if o.ClusterID == 0 || o.ClusterID == x.ClusterID || !o.HasDB() || o.DB.KV == nil || !o.Version.Follows(release.TermInMeta) || !slices.Contains(x.Membership.MetaConfState, o.MemberID) && !slices.Contains(x.Membership.Bucket, o.MemberID) {
 				continue
 			}
-			if e := firstUnapplied(o); e != nil && endsLike(x, o, e) {
+			if e := firstUnapplied(in.Context(), o); e != nil && endsLike(in.Context(), x, o, e) {
 				m.Members = append(m.Members, x.Label())
 				m.RefutedBy = fmt.Sprintf("the write of entry %d of %s in the restored database", e.Index, o.Label())
 			}
@@ -50,11 +50,11 @@ func matchRawDB(in *Input) *Match {
 }
 
 // firstUnapplied is the first plain put that the member's log has committed and its database has not applied.
-func firstUnapplied(m *evidence.Member) *replay.Entry {
+func firstUnapplied(ctx context.Context, m *evidence.Member) *replay.Entry {
 	if m.Commit <= m.ConsistentIndex() {
 		return nil
 	}
-	for e, err := range replay.Log(context.Background(), []*evidence.Member{m}) {
+	for e, err := range replay.Log(ctx, []*evidence.Member{m}) {
 		if err != nil || e.Index > m.Commit {
 			return nil
 		}
@@ -66,19 +66,19 @@ func firstUnapplied(m *evidence.Member) *replay.Entry {
 }
 
 // endsLike tells whether the restored database holds the old one's last record at its revision, and not the entry's write behind it.
-func endsLike(x, old *evidence.Member, e *replay.Entry) bool {
+func endsLike(ctx context.Context, x, old *evidence.Member, e *replay.Entry) bool {
 	last := old.DB.KV.LastRev
-	a, b := recordAt(x, last), recordAt(old, last)
+	a, b := recordAt(ctx, x, last), recordAt(ctx, old, last)
 	if a == nil || b == nil || !bytes.Equal(a.Key, b.Key) || !bytes.Equal(a.Value, b.Value) || a.Version != b.Version {
 		return false
 	}
-	next := recordAt(x, dumpdb.Rev{Main: last.Main + 1})
+	next := recordAt(ctx, x, dumpdb.Rev{Main: last.Main + 1})
 	return next == nil || !bytes.Equal(next.Key, e.Req.Put.Key) || !bytes.Equal(next.Value, e.Req.Put.Value)
 }
 
 // recordAt reads one put, nil when there is none at that revision.
-func recordAt(m *evidence.Member, at dumpdb.Rev) *dumpdb.KeyValue {
-	for r, err := range m.DB.Handle.Query(context.Background(), dumpdb.Query{FromRev: at.Main, ToRev: at.Main}) {
+func recordAt(ctx context.Context, m *evidence.Member, at dumpdb.Rev) *dumpdb.KeyValue {
+	for r, err := range m.DB.Handle.Query(ctx, dumpdb.Query{FromRev: at.Main, ToRev: at.Main}) {
 		if err != nil || r.Err != nil || r.Tombstone || r.Rev != at {
 			continue
 		}

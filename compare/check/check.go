@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
@@ -29,9 +30,19 @@ type Input struct {
 	MaxRows int
 	// Single is true when one source is looked at alone: checks that need several then say so.
 	Single bool
+	// Ctx ends checks that read; nil stands for one that never ends.
+	Ctx context.Context //nolint:containedctx // an input lives for one run
 	// before caches the databases as they stood before their last transaction, beforeRows their rows.
 	before     map[*evidence.Member]*evidence.Member
 	beforeRows map[beforeKey]map[string]string
+}
+
+// Context ends what reads for a check or a cause.
+func (in *Input) Context() context.Context {
+	if in.Ctx == nil {
+		return context.Background()
+	}
+	return in.Ctx
 }
 
 type beforeKey struct {

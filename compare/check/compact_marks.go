@@ -1,7 +1,6 @@
 package check
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -134,7 +133,7 @@ func (in *Input) compactionsFor(m *evidence.Member, scheduled int64, finished *d
 		if !o.HasLog() || o.ClusterID != m.ClusterID {
 			continue
 		}
-		for e, err := range o.WAL.Log.Entries(context.Background(), &o.WAL.Summary) {
+		for e, err := range o.WAL.Log.Entries(in.Context(), &o.WAL.Summary) {
 			if err != nil {
 				return c, false
 			}

@@ -28,7 +28,7 @@ func runCompactTombstones(in *Input) Result {
 			continue
 		}
 		rev := m.DB.Meta.FinishedCompact.Main
-		n := tombstonesAt(m, rev)
+		n := tombstonesAt(in.Context(), m, rev)
 		f := byRev[rev]
 		if f == nil {
 			f = &Finding{Severity: Info}
@@ -61,8 +61,8 @@ func runCompactTombstones(in *Input) Result {
 }
 
 // tombstonesAt counts the tombstones of one main revision.
-func tombstonesAt(m *evidence.Member, rev int64) (n int) {
-	for r, err := range m.DB.Handle.Query(context.Background(), dumpdb.Query{FromRev: rev, ToRev: rev}) {
+func tombstonesAt(ctx context.Context, m *evidence.Member, rev int64) (n int) {
+	for r, err := range m.DB.Handle.Query(ctx, dumpdb.Query{FromRev: rev, ToRev: rev}) {
 		if err == nil && r.Err == nil && r.Tombstone {
 			n++
 		}
@@ -147,7 +147,7 @@ func (in *Input) reusedRevisions() *Finding {
 		if compact <= 0 || m.CompactRevision() != compact {
 			return nil
 		}
-		key := putAt(m, compact)
+		key := putAt(in.Context(), m, compact)
 		if key == nil {
 			high = min(high, in.Diff.Revs[i])
 			continue
@@ -173,8 +173,8 @@ func (in *Input) onlyRevisionsDiffer() bool {
 }
 
 // putAt returns the key of a put at a revision, nil when there is none.
-func putAt(m *evidence.Member, rev int64) Bytes {
-	for r, err := range m.DB.Handle.Query(context.Background(), dumpdb.Query{FromRev: rev, ToRev: rev}) {
+func putAt(ctx context.Context, m *evidence.Member, rev int64) Bytes {
+	for r, err := range m.DB.Handle.Query(ctx, dumpdb.Query{FromRev: rev, ToRev: rev}) {
 		if err == nil && r.Err == nil && !r.Tombstone {
 			return Bytes(bytes.Clone(r.KV.Key))
 		}

@@ -151,7 +151,7 @@ func (in *Input) recordByLastTransaction(row *diff.RecordRow) []witness {
 		if before == nil {
 			continue
 		}
-		was, now := recordOf(before, row.Rev), row.Cells[pos]
+		was, now := recordOf(in.Context(), before, row.Rev), row.Cells[pos]
 		if was == nil || now != nil && was.Sum == now.Sum {
 			continue
 		}
@@ -163,8 +163,8 @@ func (in *Input) recordByLastTransaction(row *diff.RecordRow) []witness {
 }
 
 // recordOf reads one record, nil when it is not there or does not decode.
-func recordOf(m *evidence.Member, rev dumpdb.Rev) *diff.RecordCell {
-	for rec, err := range m.DB.Handle.Query(context.Background(), dumpdb.Query{FromRev: rev.Main, ToRev: rev.Main}) {
+func recordOf(ctx context.Context, m *evidence.Member, rev dumpdb.Rev) *diff.RecordCell {
+	for rec, err := range m.DB.Handle.Query(ctx, dumpdb.Query{FromRev: rev.Main, ToRev: rev.Main}) {
 		if err == nil && rec.Err == nil && rec.Rev == rev {
 			return diff.CellOf(&rec)
 		}

@@ -3,7 +3,6 @@ package evidence
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
@@ -36,6 +35,11 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 			return nil, err
 		}
 		s.scratch = append(s.scratch, dir)
+		of, err := stamp(where)
+		if err != nil {
+			return nil, err
+		}
+		s.archives = append(s.archives, of)
 		if err := archive.Unpack(ctx, where, dir); err != nil {
 			return nil, &SourceError{Where: where, Found: "an archive that does not unpack", Expected: "a sound .tar, .tar.gz or .tar.zst", Err: err}
 		}
@@ -108,15 +112,39 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Unchanged proves that no source changed since Open.
-func (s *Set) Unchanged() error {
+// Unchanged proves that no source changed since Open, and no archive that one was unpacked from; else the error is a *ChangedError.
+func (s *Set) Unchanged(ctx context.Context) error {
 	for _, m := range s.Members {
 		if m.Source.Manifest == nil {
 			continue
 		}
-		if err := m.Source.Manifest.Unchanged(); err != nil {
-			return fmt.Errorf("%s: %w", m.Label(), err)
+		if err := m.Source.Manifest.Unchanged(ctx); err != nil {
+			var changed *ChangedError
+			if errors.As(err, &changed) {
+				changed.Source = m.Label()
+			}
+			return err
+		}
+	}
+	return unchangedArchives(s.archives)
+}
+
+// unchangedArchives compares archives with what they were when they were unpacked.
+func unchangedArchives(archives []File) error {
+	for _, a := range archives {
+		now, err := stamp(a.Path)
+		if err != nil || now != a {
+			return &ChangedError{File: a.Path, How: "changed while it was read"}
 		}
 	}
 	return nil
+}
+
+// stamp is what tells whether a file was touched.
+func stamp(path string) (File, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return File{}, err
+	}
+	return File{Path: path, Size: st.Size(), Mode: st.Mode(), ModTime: st.ModTime()}, nil
 }

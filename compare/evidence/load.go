@@ -16,23 +16,22 @@ import (
 // load reads one source. The error is non-nil only when nothing at all could be read.
 func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, err error) {
 	m = &Member{Source: src}
-	if o.Hash || o.List {
-		if src.Manifest, err = listFiles(ctx, src.layout.root); err != nil {
-			return nil, err
-		}
-		src.Manifest.hashing = h
-		if o.Hash {
-			src.Manifest.startHash()
-		} else {
-			src.Manifest.tryOpen()
-		}
-		defer func() {
-			if err != nil {
-				src.Manifest.stopHash() // nobody will see the digests
-			}
-		}()
+	if src.Manifest, err = listFiles(ctx, src.layout); err != nil {
+		return nil, err
 	}
-	if err := m.read(ctx, o); err != nil {
+	src.Manifest.hashing = h
+	switch {
+	case o.Hash:
+		src.Manifest.startHash()
+	case o.List:
+		src.Manifest.tryOpen()
+	}
+	defer func() {
+		if err != nil {
+			src.Manifest.stopHash() // the digests are not asked for any more
+		}
+	}()
+	if err := m.read(ctx, h.ctx, o); err != nil {
 		return nil, err
 	}
 	nothing := !m.HasWAL() && !m.HasSnap() && m.DB == nil
@@ -55,13 +54,13 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 }
 
 // read reads log, snapshots and db. The error is that of the context.
-func (m *Member) read(ctx context.Context, o Options) error {
+func (m *Member) read(ctx, whole context.Context, o Options) error {
 	l := m.Source.layout
 	if err := m.loadWAL(ctx, l.wal, o); err != nil {
 		return err
 	}
 	m.loadSnaps(l)
-	return m.loadDB(ctx, l.db, o)
+	return m.loadDB(ctx, whole, l.db, o)
 }
 
 // digested waits for the digests and puts the files that could not be hashed before all other problems.
@@ -116,12 +115,13 @@ func (m *Member) loadSnaps(l layout) {
 	}
 }
 
-func (m *Member) loadDB(ctx context.Context, path string, o Options) error {
+// loadDB opens the database and reads what the options want. The handle is good until whole ends.
+func (m *Member) loadDB(ctx, whole context.Context, path string, o Options) error {
 	if path == "" {
 		return nil
 	}
 	d := &DB{File: filepath.Base(path)}
-	h, err := dumpdb.Open(path)
+	h, err := dumpdb.OpenContext(whole, path)
 	if err != nil {
 		var de *dumpdb.DamageError
 		if errors.As(err, &de) {

@@ -13,6 +13,8 @@ type Parts struct {
 	// WAL and Snap are folders, SnapFile and DB files.
 	WAL, Snap, SnapFile, DB string
 	scratch                 []string
+	manifest                *Manifest
+	archives                []File
 }
 
 // Locate finds out what a source is without reading more than a few bytes of it. An archive is unpacked into scratch, which
@@ -35,7 +37,24 @@ func LocateWith(ctx context.Context, spec Spec, access Access) (*Parts, error) {
 	}
 	nameSources(sources)
 	l := sources[0].layout
-	return &Parts{Name: sources[0].Name, Kind: sources[0].Kind, WAL: l.wal, Snap: l.snap, SnapFile: l.snapFile, DB: l.db, scratch: s.scratch}, nil
+	listed, err := listFiles(ctx, l)
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return &Parts{Name: sources[0].Name, Kind: sources[0].Kind, WAL: l.wal, Snap: l.snap, SnapFile: l.snapFile, DB: l.db, scratch: s.scratch,
+		manifest: listed, archives: s.archives}, nil
+}
+
+// Unchanged proves that the source did not change since Locate; else the error is a *ChangedError. Of the parts of an opened source its
+// set tells.
+func (p *Parts) Unchanged(ctx context.Context) error {
+	if p.manifest != nil {
+		if err := p.manifest.Unchanged(ctx); err != nil {
+			return err
+		}
+	}
+	return unchangedArchives(p.archives)
 }
 
 // Close removes the scratch of unpacked archives.

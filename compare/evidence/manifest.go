@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sort"
@@ -18,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
 // File is one line of a manifest.
@@ -27,15 +27,20 @@ type File struct {
 	Mode    fs.FileMode
 	ModTime time.Time
 	SHA256  string
-	// Body is the digest of what lies before a sha256 trailer, "" when the size leaves no room for one. It comes from the same pass.
+	// Body is the digest of what stands before a sha256 trailer, "" when the size leaves no room for one. It comes from the same pass.
 	Body string
+	// What says what it is where it is not a regular file: such things are listed and never read, so they have neither size nor digest.
+	What string
+	// at is where the file is: outside of the source for a WAL that lies elsewhere.
+	at string
 }
 
-// Manifest lists every file of a source with its digest. Its Digest depends on relative names and bytes only, so that
-// two copies of one data dir have the same one.
+// Manifest lists every file of a source with its digest, also those of a WAL outside of the data dir. Its Digest depends on relative
+// names and bytes only, so that two copies of one data dir have the same one.
 type Manifest struct {
-	root  string
-	Files []File
+	layout layout
+	Files  []File
+	// Bytes is the size of all regular files.
 	Bytes int64
 	// Unreadable are files that could not be hashed; the digest then covers their names only.
 	Unreadable []string
@@ -55,36 +60,6 @@ type hashing struct {
 
 func newHashing(ctx context.Context) *hashing {
 	return &hashing{ctx: ctx, slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
-}
-
-// listFiles lists the files below root (or root itself when it is a file), without digests.
-func listFiles(ctx context.Context, root string) (*Manifest, error) {
-	m := &Manifest{root: root}
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			m.Unreadable = append(m.Unreadable, p)
-			return nil //nolint:nilerr // an unreadable folder is a fact of the source, listed and reported
-		}
-		if !d.Type().IsRegular() {
-			return ctx.Err()
-		}
-		st, err := d.Info()
-		if err != nil {
-			m.Unreadable = append(m.Unreadable, p)
-			return nil //nolint:nilerr // as above
-		}
-		rel, err := filepath.Rel(root, p)
-		if err != nil {
-			return err
-		}
-		m.Files = append(m.Files, File{Path: filepath.ToSlash(rel), Size: st.Size(), Mode: st.Mode(), ModTime: st.ModTime()})
-		m.Bytes += st.Size()
-		return ctx.Err()
-	})
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
 }
 
 // startHash takes the digests while the source is being read, so that no core waits for the other. Nobody may look at them before
@@ -117,7 +92,10 @@ func (m *Manifest) stopHash() {
 // tryOpen finds the files that can not be opened, where no digest would tell.
 func (m *Manifest) tryOpen() {
 	for i := range m.Files {
-		f, err := os.Open(m.path(i))
+		if m.Files[i].What != "" {
+			continue
+		}
+		f, _, err := regular.Open(m.Files[i].at)
 		if err != nil {
 			m.Unreadable = append(m.Unreadable, m.Files[i].Path)
 			continue
@@ -131,6 +109,9 @@ func (m *Manifest) hash(ctx context.Context, slots chan struct{}) error {
 	g, ctx := errgroup.WithContext(ctx)
 	failed := make([]bool, len(m.Files))
 	for i := range m.Files {
+		if m.Files[i].What != "" {
+			continue
+		}
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
@@ -142,7 +123,7 @@ func (m *Manifest) hash(ctx context.Context, slots chan struct{}) error {
 			if size := m.Files[i].Size; size%512 == trailerLen {
 				body = size - trailerLen
 			}
-			sum, part, err := hashFile(ctx, m.path(i), body)
+			sum, part, err := hashFile(ctx, m.Files[i].at, body)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -162,13 +143,6 @@ func (m *Manifest) hash(ctx context.Context, slots chan struct{}) error {
 	return nil
 }
 
-func (m *Manifest) path(i int) string {
-	if m.Files[i].Path == "." {
-		return m.root
-	}
-	return filepath.Join(m.root, filepath.FromSlash(m.Files[i].Path))
-}
-
 // Digest returns the sha256 over the sorted names, sizes and digests of all files; for a single file it is the file's own. It waits
 // for what is not hashed yet.
 func (m *Manifest) Digest() string {
@@ -181,24 +155,51 @@ func (m *Manifest) Digest() string {
 	sort.Slice(files, func(i, j int) bool { return files[i].Path < files[j].Path })
 	h := sha256.New()
 	for _, f := range files {
-		fmt.Fprintf(h, "%s %d %s\n", f.Path, f.Size, f.SHA256)
+		fmt.Fprintf(h, "%s %d %s%s\n", f.Path, f.Size, f.SHA256, f.What)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Unchanged proves by size, mode and modification time that no file of the source was touched since the manifest was
-// taken, and names the first that was.
-func (m *Manifest) Unchanged() error {
-	for i, f := range m.Files {
-		st, err := os.Stat(m.path(i))
+// Unchanged proves by names, sizes, modes and modification times that no file of the source was touched, added or removed since the
+// manifest was taken, and names the first that was.
+func (m *Manifest) Unchanged(ctx context.Context) error {
+	now, err := listFiles(ctx, m.layout)
+	if err != nil {
+		return err
+	}
+	listed := make(map[string]*File, len(now.Files))
+	for i := range now.Files {
+		listed[now.Files[i].Path] = &now.Files[i]
+	}
+	const running = "was the member still running when it was copied?"
+	for i := range m.Files {
+		f := &m.Files[i]
+		n := listed[f.Path]
 		switch {
-		case err != nil:
-			return fmt.Errorf("%s: %w", f.Path, err)
-		case st.Size() != f.Size, st.Mode() != f.Mode, !st.ModTime().Equal(f.ModTime):
-			return fmt.Errorf("%s changed while it was read: was the member still running when it was copied?", f.Path)
+		case n == nil:
+			return &ChangedError{File: f.Path, How: "is not there any more: " + running}
+		case n.Size != f.Size, n.Mode != f.Mode, !n.ModTime.Equal(f.ModTime), n.What != f.What:
+			return &ChangedError{File: f.Path, How: "changed while it was read: " + running}
+		}
+		delete(listed, f.Path)
+	}
+	for i := range now.Files {
+		if listed[now.Files[i].Path] != nil {
+			return &ChangedError{File: now.Files[i].Path, How: "was not there when reading began: " + running}
 		}
 	}
 	return nil
+}
+
+// ChangedError says that a source changed while it was read: nothing that was read can be trusted.
+type ChangedError struct{ Source, File, How string }
+
+// Error names the source, the file and what happened to it.
+func (e *ChangedError) Error() string {
+	if e.Source != "" {
+		return fmt.Sprintf("%s: %s %s", e.Source, e.File, e.How)
+	}
+	return e.File + " " + e.How
 }
 
 // hashBuffer stays inside the second level cache, so that what was read is hashed from there.
@@ -206,15 +207,16 @@ const hashBuffer = 256 << 10
 
 // hashFile returns the digest of a file and, when split is not negative, that of its first split bytes.
 func hashFile(ctx context.Context, path string, split int64) (whole, part string, err error) {
-	f, err := os.Open(path)
+	f, size, err := regular.Open(path)
 	if err != nil {
 		return "", "", err
 	}
 	defer func() { _ = f.Close() }()
 	h := sha256.New()
 	buf := make([]byte, hashBuffer)
+	r := io.LimitReader(f, size) // what is appended from now on shows as a change
 	for at := int64(0); ; {
-		n, err := f.Read(buf)
+		n, err := r.Read(buf)
 		if cut := split - at; cut >= 0 && cut <= int64(n) && part == "" {
 			h.Write(buf[:cut])
 			part = hex.EncodeToString(h.Sum(nil)) // Sum leaves the state as it is

@@ -15,7 +15,9 @@ type Set struct {
 	// Failed are the sources that could not be used at all; the others are still reported.
 	Failed  []FailedSource
 	scratch []string
-	access  Access
+	// archives are the files that sources were unpacked from.
+	archives []File
+	access   Access
 }
 
 // FailedSource is a source that could not be used and why.
@@ -26,8 +28,8 @@ type FailedSource struct {
 
 // Options tune Open.
 type Options struct {
-	// Hash takes digests of every file while it is read. List only lists files with their sizes; a digest is then taken when it is asked
-	// for. Without either a source has no manifest.
+	// Hash takes digests of every file while it is read. List only tries to open each, so that one that cannot be read is known; a digest
+	// is then taken when it is asked for. Every file is listed in any case, so that Set.Unchanged covers all of them.
 	Hash, List bool
 	// HashLater lets Open return while digests of data dirs are still being taken, so that what comes next and the digests share
 	// the cores. Set.Digests waits for them.
@@ -48,7 +50,7 @@ type Options struct {
 }
 
 // Open opens every source and reads its facts, several at a time. It fails only when the context ends or when not a single
-// source can be used; a source that fails is listed in Failed.
+// source can be used, and leaves no scratch then; a source that fails beside others is listed in Failed.
 func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 	s := &Set{access: o.Access}
 	sources, err := s.expand(ctx, specs)
@@ -87,7 +89,7 @@ func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 	s.relabel()
 	reachOfBackups(s.Members)
 	if len(s.Members) == 0 {
-		return s, s.firstError()
+		return nil, errors.Join(s.firstError(), s.Close())
 	}
 	return s, nil
 }

@@ -132,13 +132,13 @@ func flip(t *testing.T, path string, at int64) {
 func TestUnchangedSeesAWriter(t *testing.T) {
 	copied := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node1"))
 	s := open(t, evidence.Spec{Where: copied})
-	if err := s.Unchanged(); err != nil {
+	if err := s.Unchanged(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(filepath.Join(copied, "member", "snap", "db"), 8192); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Unchanged(); err == nil {
+	if err := s.Unchanged(context.Background()); err == nil {
 		t.Error("a truncated file passes as unchanged")
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"os"
+
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
 // trailerLen is the sha256 that snapshot save appends to a file whose size is a multiple of the page size.
@@ -14,7 +15,7 @@ const trailerLen = 32
 const boltMagic = 0xED0CDAED
 
 func readHead(path string, buf []byte) (int, error) {
-	f, err := os.Open(path)
+	f, _, err := regular.Open(path)
 	if err != nil {
 		return 0, err
 	}
@@ -65,7 +66,7 @@ func hasBoltPages(path string, size int64) bool {
 	if err != nil || looksLikeBolt(head[:n]) {
 		return true // a file that can not be read is told when it is opened
 	}
-	f, err := os.Open(path)
+	f, _, err := regular.Open(path)
 	if err != nil {
 		return true
 	}

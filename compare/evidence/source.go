@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
 // Kind says what a source is.
@@ -80,6 +81,7 @@ const expectedSource = "a data dir (holding member/), a member dir, a wal dir, a
 type layout struct {
 	kind             Kind
 	root             string
+	member           string // the folder that holds wal and snap, "" where there is none
 	wal, snap, db    string
 	snapFile         string
 	missing          []string
@@ -107,6 +109,9 @@ func detect(where, walDir string) (layout, error) {
 			found = "a path that can not be read"
 		}
 		return layout{}, &SourceError{Where: where, Found: found, Expected: expectedSource, Err: err}
+	}
+	if !st.IsDir() && !st.Mode().IsRegular() {
+		return layout{}, &SourceError{Where: where, Found: regular.What(st.Mode()), Expected: expectedSource}
 	}
 	if !st.IsDir() {
 		return detectFile(where, st)
@@ -175,7 +180,7 @@ func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
 }
 
 func memberLayout(root, member, walDir string) layout {
-	l := layout{kind: KindDataDir, root: root}
+	l := layout{kind: KindDataDir, root: root, member: member}
 	l.wal = filepath.Join(member, "wal")
 	if walDir != "" {
 		l.wal, l.walDirIsExternal = walDir, true

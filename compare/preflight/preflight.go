@@ -147,7 +147,7 @@ func Run(ctx context.Context, spec evidence.Spec, to Version, o Options) (*Resul
 	}
 	r.judge(d)
 	r.Ready = append(r.Ready, d.ready(r)...)
-	r.InputsUnchanged = set.Unchanged() == nil
+	r.InputsUnchanged = set.Unchanged(ctx) == nil
 	return r, nil
 }
 

@@ -85,7 +85,7 @@ func TestMake(t *testing.T) {
 			}
 		}
 	}
-	if err := set.Unchanged(); err != nil {
+	if err := set.Unchanged(context.Background()); err != nil {
 		t.Error(err)
 	}
 	if err := c.Make(t.Context(), dir, nil); !errors.Is(err, os.ErrExist) {

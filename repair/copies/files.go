@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
 // logRoom is what a server sets aside for its log: the segment it writes and the next one.
@@ -86,7 +88,10 @@ func Folder(ctx context.Context, src, dst string) error {
 		return err
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || strings.HasSuffix(e.Name(), ".tmp") { // left by a server that was ended meanwhile
+		if strings.HasSuffix(e.Name(), ".tmp") { // left by a server that was ended meanwhile
+			continue
+		}
+		if st, err := os.Stat(filepath.Join(src, e.Name())); err != nil || !st.Mode().IsRegular() { // the readers do not read it either
 			continue
 		}
 		if err := file(ctx, filepath.Join(src, e.Name()), filepath.Join(dst, e.Name())); err != nil {
@@ -98,7 +103,7 @@ func Folder(ctx context.Context, src, dst string) error {
 
 // file copies with holes: WAL segments end in many zeros.
 func file(ctx context.Context, src, dst string) (err error) {
-	in, err := os.Open(src)
+	in, size, err := regular.Open(src)
 	if err != nil {
 		return err
 	}
@@ -107,6 +112,6 @@ func file(ctx context.Context, src, dst string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = archive.WriteSparse(ctx, out, in)
+	_, err = archive.WriteSparse(ctx, out, io.LimitReader(in, size))
 	return errors.Join(err, out.Close())
 }

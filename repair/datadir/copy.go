@@ -10,6 +10,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
@@ -150,16 +151,5 @@ func openDB(src string) (*os.File, int64, error) {
 }
 
 func openRegular(src string) (*os.File, int64, error) {
-	f, err := os.Open(src)
-	if err != nil {
-		return nil, 0, err
-	}
-	fi, err := f.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", src)
-	}
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	return f, fi.Size(), nil
+	return regular.Open(src)
 }

@@ -54,7 +54,7 @@ func ToCluster(ctx context.Context, path string, o Options, to Target) (*Result,
 	if err := o.Valid(); err != nil {
 		return nil, err
 	}
-	x, done, err := start(path, &o)
+	x, done, err := start(ctx, path, &o)
 	if err != nil {
 		return nil, err
 	}

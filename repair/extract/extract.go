@@ -81,7 +81,7 @@ func Run(ctx context.Context, path string, o Options) (*Result, error) {
 	if err := o.Valid(); err != nil {
 		return nil, err
 	}
-	x, done, err := start(path, &o)
+	x, done, err := start(ctx, path, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (o *Options) Valid() error {
 }
 
 // start opens the source and makes the scratch folder; done removes it.
-func start(path string, o *Options) (x *reader, done func(), err error) {
+func start(ctx context.Context, path string, o *Options) (x *reader, done func(), err error) {
 	if o.Out != "" && o.Stream == nil {
 		if _, err := os.Lstat(o.Out); err == nil {
 			return nil, nil, refuse("%s exists; an extract is only written to new paths", o.Out)
@@ -149,7 +149,7 @@ func start(path string, o *Options) (x *reader, done func(), err error) {
 		}
 		_ = os.RemoveAll(dir)
 	}
-	if err := x.open(path); err != nil {
+	if err := x.open(ctx, path); err != nil {
 		done()
 		return nil, nil, err
 	}

@@ -38,14 +38,14 @@ type reader struct {
 }
 
 // open opens the database at path, with salvage where neither meta page is usable.
-func (x *reader) open(path string) error {
-	db, err := dumpdb.Open(path)
+func (x *reader) open(ctx context.Context, path string) error {
+	db, err := dumpdb.OpenContext(ctx, path)
 	if errors.Is(err, dumpdb.ErrNoMeta) {
 		if err := x.res.damaged(err); err != nil {
 			return err
 		}
 		x.noMeta = true
-		db, err = dumpdb.OpenSalvage(path)
+		db, err = dumpdb.OpenSalvage(ctx, path)
 	}
 	if err != nil {
 		return err

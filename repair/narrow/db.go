@@ -43,7 +43,7 @@ var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "auth
 
 // rebuildFrom writes a new file from all rows that can be read.
 func rebuildFrom(ctx context.Context, w *work, base evidence.Spec) (err error) {
-	src, err := dumpdb.OpenSalvage(w.parts.DB)
+	src, err := dumpdb.OpenSalvage(ctx, w.parts.DB)
 	if err != nil {
 		return err
 	}

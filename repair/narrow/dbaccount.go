@@ -116,7 +116,7 @@ func (b *rebuilder) advice() string {
 
 // previous copies the file and makes the older meta page the used one.
 func previous(ctx context.Context, w *work) error {
-	src, err := dumpdb.OpenSalvage(w.parts.DB)
+	src, err := dumpdb.OpenSalvage(ctx, w.parts.DB)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 	if err := w.judge(before, after); err != nil {
 		return nil, err
 	}
-	err = w.set.Unchanged()
+	err = w.set.Unchanged(ctx)
 	r.InputsUnchanged = err == nil && before.InputsUnchanged
 	if err != nil {
 		return nil, err

@@ -6,18 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 // dropV2 empties /1, the v2 keys of users, in every sound .snap file: 3.6 does not start with any ("detected disallowed custom content in
 // v2store"). Keys of the v3 API are not touched; v2 entries that stand in the log stay there.
-func dropV2(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
+func dropV2(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if !c.DropV2 {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func dropV2(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 		if f.Damage != nil || f.Broken || f.V2 == nil || len(f.V2.UserKeys) == 0 {
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(w.parts.Snap, f.File))
+		b, err := regular.ReadFile(filepath.Join(w.parts.Snap, f.File), dumplog.MaxSnapFile)
 		if err != nil {
 			return nil, err
 		}
@@ -53,20 +53,20 @@ func dropV2(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 			w.note("%s has v2 keys too", p.Label())
 		}
 	}
-	if n := v2Entries(w); n > 0 {
+	if n := v2Entries(ctx, w); n > 0 {
 		w.note("%d v2 requests stand in the log behind the newest snapshot; etcd 3.6 and later do not start on those", n)
 	}
 	return nil, nil
 }
 
 // v2Entries counts raw v2 requests behind the newest snapshot that write user keys.
-func v2Entries(w *work) (n int) {
+func v2Entries(ctx context.Context, w *work) (n int) {
 	m := w.source()
 	if !m.HasLog() {
 		return 0
 	}
 	from := newestUsable(m)
-	for e, err := range m.WAL.Log.Entries(context.Background(), &m.WAL.Summary) {
+	for e, err := range m.WAL.Log.Entries(ctx, &m.WAL.Summary) {
 		if err != nil || e.Overwritten || e.Index <= from {
 			continue
 		}

@@ -87,6 +87,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := b.verify(ctx, work); err != nil {
 		return nil, err
 	}
+	if err := b.unchanged(ctx); err != nil {
+		return nil, err
+	}
 	return b.res, b.publish(ctx, work)
 }
 

@@ -72,6 +72,16 @@ func (b *builder) locate(ctx context.Context) (evidence.Spec, error) {
 	return spec, nil
 }
 
+// unchanged proves that no source changed while it was read.
+func (b *builder) unchanged(ctx context.Context) error {
+	if b.parts != nil {
+		if err := b.parts.Unchanged(ctx); err != nil {
+			return err
+		}
+	}
+	return b.set.Unchanged(ctx)
+}
+
 // close removes the scratch of the sources.
 func (b *builder) close() error {
 	var errs []error

@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := r.write(ctx, &o, parts.DB, dirs); err != nil {
 		return nil, err
 	}
-	r.InputsUnchanged = verified.InputsUnchanged && input.Unchanged() == nil
+	r.InputsUnchanged = verified.InputsUnchanged && input.Unchanged(ctx) == nil
 	return r, r.verify(ctx, &o)
 }
 

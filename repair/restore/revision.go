@@ -61,7 +61,7 @@ func readSurvivors(ctx context.Context, o *Options) (*survivors, error) {
 	if s.newest == 0 {
 		return nil, refusef("give a source with a database that opens, or the raise itself: --bump-revision N", "no surviving source shows a revision")
 	}
-	return s, set.Unchanged()
+	return s, set.Unchanged(ctx)
 }
 
 // take adds one source. An entry raises the revision by at most one, so the log bounds what its member had acknowledged.

@@ -24,6 +24,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
 // suffixes are the file name endings that IsArchive accepts, in lower case.
@@ -97,12 +99,12 @@ func Unpack(ctx context.Context, file, destDir string) error {
 }
 
 func unpackWithin(ctx context.Context, file, destDir string, lim limits) error {
-	f, err := os.Open(file)
+	f, size, err := regular.Open(file)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // opened for reading: nothing can be lost
-	r, closeReader, err := decompress(f)
+	r, closeReader, err := decompress(io.LimitReader(f, size))
 	if err != nil {
 		return fmt.Errorf("unpack %s: %w", file, err)
 	}

@@ -177,6 +177,9 @@ func runDumpDB(ctx context.Context, o *dumpDBOptions) error {
 	if err = stream.Close(l.open(ctx, src.DB)); err != nil {
 		return err
 	}
+	if err := src.Unchanged(ctx); err != nil {
+		return err
+	}
 	if l.bad > 0 {
 		return result(ExitFindings)
 	}
@@ -185,13 +188,13 @@ func runDumpDB(ctx context.Context, o *dumpDBOptions) error {
 
 // open shows a file that can not be opened as the damage it is.
 func (l *dbLister) open(ctx context.Context, path string) error {
-	db, err := dumpdb.Open(path)
+	db, err := dumpdb.OpenContext(ctx, path)
 	if errors.Is(err, dumpdb.ErrNoMeta) && l.o.withoutMeta() {
 		if err := l.damaged(err); err != nil {
 			return err
 		}
 		l.noMeta = true
-		db, err = dumpdb.OpenSalvage(path)
+		db, err = dumpdb.OpenSalvage(ctx, path)
 	}
 	if err != nil {
 		return l.damaged(err)

@@ -170,6 +170,11 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 	if err = stream.Close(err); err != nil {
 		return err
 	}
+	if !o.follow { // a server at work writes
+		if err := set.Unchanged(ctx); err != nil {
+			return err
+		}
+	}
 	if bad > 0 {
 		return result(ExitFindings)
 	}

@@ -172,6 +172,9 @@ func runExtract(ctx context.Context, o *extractOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := src.Unchanged(ctx); err != nil {
+		return err
+	}
 	if o.Stream != nil {
 		o.streamed(res)
 	} else if err := o.show(res); err != nil {
