@@ -16,6 +16,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 // Access is how a running member is reached: the flags that etcdctl users know.
@@ -66,7 +68,11 @@ func (a *Access) stream(ctx context.Context, endpoint, dir string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	_, err = io.Copy(f, r.Snapshot)
+	allowed := scratch.Budget(dir)
+	n, err := io.Copy(f, io.LimitReader(r.Snapshot, allowed))
+	if err == nil && n == allowed {
+		err = &scratch.RoomError{Dir: dir, Allowed: allowed}
+	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return "", unreachable(endpoint, err)
 	}

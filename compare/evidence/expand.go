@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 // expand turns specs into sources: archives are unpacked, folders of several data dirs are taken apart.
@@ -30,7 +31,7 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 	}
 	where := spec.Where
 	if st, err := os.Stat(where); err == nil && st.Mode().IsRegular() && archive.IsArchive(where) {
-		dir, err := os.MkdirTemp("", "etcd-medic-")
+		dir, err := scratch.Dir("", "etcd-medic-")
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +76,7 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 
 // expandEndpoint streams a running member's database to scratch; it is then read like a backup.
 func (s *Set) expandEndpoint(ctx context.Context, spec Spec) ([]*Source, error) {
-	dir, err := os.MkdirTemp("", "etcd-medic-")
+	dir, err := scratch.Dir("", "etcd-medic-")
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func (s *Set) Close() error {
 		}
 	}
 	for _, d := range s.scratch {
-		errs = append(errs, os.RemoveAll(d)) //nolint:forbidigo // scratch that Open itself made
+		errs = append(errs, scratch.Remove(d))
 	}
 	return errors.Join(errs...)
 }

@@ -2,7 +2,8 @@ package evidence
 
 import (
 	"context"
-	"os"
+
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 // Parts are where the parts of one source lie; absent parts are empty. It is for commands that read one part alone and
@@ -61,7 +62,7 @@ func (p *Parts) Unchanged(ctx context.Context) error {
 func (p *Parts) Close() error {
 	var err error
 	for _, d := range p.scratch {
-		if e := os.RemoveAll(d); e != nil { //nolint:forbidigo // scratch that Locate itself made
+		if e := scratch.Remove(d); e != nil {
 			err = e
 		}
 	}

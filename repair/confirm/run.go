@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
 )
@@ -144,11 +144,11 @@ func (r *run) all(ctx context.Context, members []*evidence.Member, rp *replay.Re
 
 // execute makes the scratch folder and the sandbox, and removes both.
 func (r *run) execute(ctx context.Context, server node.Server) (err error) {
-	dir, err := os.MkdirTemp(r.o.Dir, "etcd-medic-confirm-")
+	dir, err := scratch.Dir(r.o.Dir, "etcd-medic-confirm-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, scratch.Remove(dir)) }()
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
@@ -57,7 +57,7 @@ func Run(ctx context.Context, m *evidence.Member, r *compare.Report, o Options) 
 		o.Timeout = 10 * time.Minute
 	}
 	res := &backup.Drill{Steps: []backup.Step{}, Differences: []backup.Difference{}}
-	dir, err := os.MkdirTemp(o.Dir, "etcd-medic-drill-")
+	dir, err := scratch.Dir(o.Dir, "etcd-medic-drill-")
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Run(ctx context.Context, m *evidence.Member, r *compare.Report, o Options) 
 	dctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	d := &drill{m: m, res: res, o: o, dir: dir}
-	err = errors.Join(d.run(dctx), os.RemoveAll(dir))
+	err = errors.Join(d.run(dctx), scratch.Remove(dir))
 	res.Seconds = time.Since(begin).Seconds()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

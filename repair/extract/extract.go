@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 // Format is what an extract becomes.
@@ -135,7 +136,7 @@ func start(ctx context.Context, path string, o *Options) (x *reader, done func()
 			return nil, nil, err
 		}
 	}
-	dir, err := os.MkdirTemp("", "etcd-medic-extract-")
+	dir, err := scratch.Dir("", "etcd-medic-extract-")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,7 +148,7 @@ func start(ctx context.Context, path string, o *Options) (x *reader, done func()
 		if x.db != nil {
 			_ = x.db.Close()
 		}
-		_ = os.RemoveAll(dir)
+		_ = scratch.Remove(dir)
 	}
 	if err := x.open(ctx, path); err != nil {
 		done()

@@ -26,6 +26,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/etcd-medic/etcd-medic/internal/regular"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 // suffixes are the file name endings that IsArchive accepts, in lower case.
@@ -83,14 +84,19 @@ type EntryError struct {
 // Error implements error.
 func (e *EntryError) Error() string { return fmt.Sprintf("entry %q: %s", e.Name, e.Reason) }
 
-// limits bound what an archive may unpack to: the sum of the logical file sizes, in bytes, holes included, and the number of entries.
+// limits bound what an archive may unpack to: the sum of the logical file sizes, in bytes, holes included, the number of entries, and what is
+// written to the disk.
 type limits struct {
 	bytes   int64
 	entries int64
+	// disk is what may be written, without holes; 0 stands for the room of the disk less a reserve.
+	disk int64
 }
 
 // Unpack writes the files of the archive into destDir, which is made (mode 0700) if it does not exist. Permission bits and
 // modification times are kept; the owner is always left able to read, so that scratch can be examined and removed.
+//
+// What is written may take the room of the disk less a reserve (scratch.Budget); an archive that needs more is a *scratch.RoomError.
 //
 // The error is a *LimitError or *EntryError for an archive that is refused, an error wrapping io.ErrUnexpectedEOF for one that
 // is cut short, ctx's error when it ends early. In each case the files unpacked before stay in destDir.
@@ -116,7 +122,10 @@ func unpackWithin(ctx context.Context, file, destDir string, lim limits) error {
 	if err != nil {
 		return err
 	}
-	u := &unpacker{ctx: ctx, root: root, lim: lim, buf: make([]byte, bufferSize)}
+	if lim.disk == 0 {
+		lim.disk = scratch.Budget(destDir)
+	}
+	u := &unpacker{ctx: ctx, root: root, lim: lim, buf: make([]byte, bufferSize), room: budget{dir: destDir, allowed: lim.disk, left: lim.disk}}
 	err = u.all(r)
 	if cerr := root.Close(); err == nil {
 		err = cerr

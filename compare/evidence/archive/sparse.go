@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 const (
@@ -20,17 +22,35 @@ var zeroBlock [holeSize]byte
 // WriteSparse copies r to f from offset 0 and leaves aligned 4 KiB blocks of zeros as holes. f must be empty. At the end f has
 // the length of what was read. It returns that length; an error of r or f ends the copy, as does the end of ctx.
 func WriteSparse(ctx context.Context, f *os.File, r io.Reader) (int64, error) {
-	return writeSparse(ctx, f, r, make([]byte, bufferSize))
+	return writeSparse(ctx, f, r, make([]byte, bufferSize), nil)
 }
 
-func writeSparse(ctx context.Context, f *os.File, r io.Reader, buf []byte) (int64, error) {
+// budget is what may still be written to a disk.
+type budget struct {
+	dir           string
+	allowed, left int64
+}
+
+// take claims room for n bytes; a nil budget has no bound.
+func (b *budget) take(n int64) error {
+	if b == nil {
+		return nil
+	}
+	if n > b.left {
+		return &scratch.RoomError{Dir: b.dir, Allowed: b.allowed}
+	}
+	b.left -= n
+	return nil
+}
+
+func writeSparse(ctx context.Context, f *os.File, r io.Reader, buf []byte, room *budget) (int64, error) {
 	var off int64
 	for {
 		if err := ctx.Err(); err != nil {
 			return off, err
 		}
 		n, rerr := fill(r, buf)
-		if err := writeData(f, buf[:n], off); err != nil {
+		if err := writeData(f, buf[:n], off, room); err != nil {
 			return off, err
 		}
 		off += int64(n)
@@ -58,7 +78,7 @@ func fill(r io.Reader, buf []byte) (int, error) {
 }
 
 // writeData writes the runs of b that are not zero at their places from off on.
-func writeData(f *os.File, b []byte, off int64) error {
+func writeData(f *os.File, b []byte, off int64, room *budget) error {
 	for start := 0; start < len(b); {
 		end := blockEnd(start, len(b))
 		if isZero(b[start:end]) {
@@ -71,6 +91,9 @@ func writeData(f *os.File, b []byte, off int64) error {
 				break
 			}
 			end = next
+		}
+		if err := room.take(int64(end - start)); err != nil {
+			return err
 		}
 		if _, err := f.WriteAt(b[start:end], off+int64(start)); err != nil {
 			return err

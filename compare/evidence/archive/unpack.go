@@ -27,6 +27,7 @@ type unpacker struct {
 	bytes   int64
 	entries int64
 	buf     []byte
+	room    budget
 	dirs    []*tar.Header // their modes and times are set last, since filling a directory changes its time
 }
 
@@ -116,7 +117,7 @@ func (u *unpacker) file(name string, hdr *tar.Header, tr *tar.Reader) error {
 	if err != nil {
 		return err
 	}
-	n, err := writeSparse(u.ctx, f, tr, u.buf)
+	n, err := writeSparse(u.ctx, f, tr, u.buf, &u.room)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

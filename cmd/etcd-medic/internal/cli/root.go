@@ -6,18 +6,27 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 // Main runs the command line and returns the exit code.
 func Main(ctx context.Context, args []string, s *Streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	done := make(chan error, 1)
+	go func() { done <- root.ExecuteContext(ctx) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = s.ended(ctx, done)
+	}
 	if ctx.Err() != nil && !errors.Is(err, errDown) {
 		err = context.Canceled
 	}
@@ -37,6 +46,39 @@ Start with:
 
 Help topics: etcd-medic help sources | formats | exit-codes | evidence-rule | environment`
 
+// grace is how long a command that only reads may take to end when it is interrupted. Whatever it waits for then (a disk that does not
+// answer, a pipe that is not read), the program ends.
+const grace = 600 * time.Millisecond
+
+// ended waits for an interrupted command. One that writes data or runs servers is waited for until it has put everything in order.
+func (s *Streams) ended(ctx context.Context, done <-chan error) error {
+	late := make(<-chan time.Time)
+	if !s.orderly.Load() {
+		late = time.After(grace)
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-late:
+		return errors.Join(ctx.Err(), scratch.RemoveAll())
+	}
+}
+
+// endsInOrder tells whether an interrupted command must be waited for: it writes data or runs servers.
+func endsInOrder(cmd *cobra.Command) bool {
+	for c := cmd; c != nil; c = c.Parent() {
+		if c.GroupID == "repair" {
+			return true
+		}
+	}
+	for _, name := range []string{"confirm", "drill"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Value.String() == "true" {
+			return true
+		}
+	}
+	return false
+}
+
 func newRoot(s *Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:                        "etcd-medic",
@@ -47,7 +89,11 @@ func newRoot(s *Streams) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		DisableAutoGenTag:          true,
-		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return setFromEnv(cmd, s.Getenv) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			err := setFromEnv(cmd, s.Getenv)
+			s.orderly.Store(endsInOrder(cmd))
+			return err
+		},
 	}
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/term"
 )
@@ -28,6 +29,9 @@ type Streams struct {
 	Getenv func(string) string
 
 	typed *bufio.Reader // of In
+
+	// orderly is true while a command runs that must be waited for when it is interrupted.
+	orderly atomic.Bool
 
 	mu     sync.Mutex
 	status int // length of the progress line on screen
