@@ -2,6 +2,7 @@ package repair
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/copies"
@@ -66,6 +68,9 @@ func (s *session) sandboxed(ctx context.Context, mode Mode, work string, throwAw
 	if err := s.freshWork(work); err != nil {
 		return err
 	}
+	if err := s.tryIsolation(ctx, server); err != nil {
+		return err
+	}
 	if err := s.journal(mode); err != nil {
 		return err
 	}
@@ -104,6 +109,20 @@ func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.
 		return err
 	}
 	return s.always(ctx, r, compareStep, func() (string, error) { return s.proveDirs(ctx, r, st) })
+}
+
+// tryIsolation finds out before anything is copied whether this machine lets servers be isolated as asked for, so that a refusal leaves
+// neither copies nor a journal.
+func (s *session) tryIsolation(ctx context.Context, server node.Server) error {
+	dir, err := scratch.Dir("", "etcd-medic-isolation-")
+	if err != nil {
+		return err
+	}
+	box, err := node.New(ctx, node.Options{Dir: dir, Server: server, Isolation: s.o.Isolation})
+	if err == nil {
+		err = box.Close()
+	}
+	return errors.Join(err, scratch.Remove(dir))
 }
 
 // begin brings the sandbox to where the journal stands.

@@ -36,6 +36,17 @@ func usagef(hint, format string, args ...any) error {
 	return &usageError{msg: fmt.Sprintf(format, args...), hint: hint}
 }
 
+// defectError is a defect of the program. It is an error like others, so that what a command has begun is put in order and scratch is removed.
+type defectError struct {
+	what  any
+	stack []byte
+}
+
+// Error implements error.
+func (e *defectError) Error() string {
+	return fmt.Sprintf("this is a defect of etcd-medic, please report it: %v\n%s", e.what, e.stack)
+}
+
 // resultError carries the exit code of a run that did its job: the result on stdout says why, so nothing more is printed.
 type resultError struct{ code int }
 

@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -20,7 +21,14 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
 	done := make(chan error, 1)
-	go func() { done <- root.ExecuteContext(ctx) }()
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				done <- &defectError{what: p, stack: debug.Stack()}
+			}
+		}()
+		done <- root.ExecuteContext(ctx)
+	}()
 	var err error
 	select {
 	case err = <-done:
