@@ -104,6 +104,13 @@ soak-slice: soak ## a slice of the soak for CI
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	FUZZTIME=$(FUZZTIME) GO=$(GO) .tools/fuzz.sh
 
+RUNS ?= 300
+SEED ?= 1
+
+.PHONY: fuzz-cli
+fuzz-cli: build ## run the program on mutated evidence, from outside: RUNS=300 SEED=1 [FIRST=N] [KEEP=DIR for sets of failed runs]
+	$(GO) run ./cmd/etcd-medic/fuzzcli -medic $(BIN) -runs $(RUNS) -seed $(SEED) -first $(or $(FIRST),0) -keep '$(KEEP)'
+
 .PHONY: bench
 bench: peers ## benchmarks, with the peers measured in the same run
 	ETCD_MEDIC_PEERS=$(CURDIR)/$(TOOLS) $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 60m $(PACKAGES)

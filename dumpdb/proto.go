@@ -17,9 +17,26 @@ type field = wire.Field
 func nextField(b []byte, f *field) (rest []byte, err error) {
 	n := f.Next(b)
 	if n == 0 {
-		return nil, fmt.Errorf("%w: no field in the last %d bytes", errProto, len(b))
+		return nil, noField(b)
 	}
 	return b[n:], nil
+}
+
+// noField says why no field begins at b.
+func noField(b []byte) error {
+	tag, n := wire.Uvarint(b)
+	num, left := tag>>3, len(b)-n
+	switch {
+	case n == 0 || num == 0 || num > 1<<29-1:
+		return fmt.Errorf("%w: bad field tag", errProto)
+	case int8(tag&7) == wire.Varint:
+		return fmt.Errorf("%w: field %d: bad varint", errProto, num)
+	case int8(tag&7) == wire.Bytes:
+		return fmt.Errorf("%w: field %d wants more bytes than the %d left", errProto, num, left)
+	case int8(tag&7) == wire.Fixed64, int8(tag&7) == wire.Fixed32:
+		return fmt.Errorf("%w: field %d is cut off", errProto, num)
+	}
+	return fmt.Errorf("%w: field %d has wire type %d", errProto, num, tag&7)
 }
 
 // eachField calls fn for every field whose wire type is the one given in wires for its number; others, which a later

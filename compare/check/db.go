@@ -56,11 +56,13 @@ func runDBPages(in *Input) Result {
 			continue
 		}
 		seen = true
+		var ds []*dumpdb.DamageError
 		for _, d := range m.DB.Damage {
 			if d.Kind != dumpdb.DamageRow && d.Kind != dumpdb.DamageMeta || m.DB.Handle == nil {
-				fs = append(fs, dbDamageFinding(m, d))
+				ds = append(ds, d)
 			}
 		}
+		fs = append(fs, placeFindings(ds, kindAndBucket, func(d *dumpdb.DamageError) Finding { return dbDamageFinding(m, d) }, pageRanges)...)
 	}
 	slices.SortStableFunc(fs, func(a, b Finding) int { return cutFirst(a) - cutFirst(b) })
 	if !seen {
@@ -182,23 +184,33 @@ pages, so bytes that changed inside of a row leave the page in order and show on
 			if m.DB == nil {
 				continue
 			}
+			var ds []*dumpdb.DamageError
 			for _, d := range m.DB.Damage {
 				if d.Kind == dumpdb.DamageRow && !inRoot(d) {
-					f := dbDamageFinding(m, d)
-					f.Title = fmt.Sprintf("%s: a row of bucket %s does not decode", m.Label(), d.Bucket)
-					f.Explanation = "the page around it is in order, so bbolt reads it and the server meets the bytes: it panics on them or takes the row for another"
-					e := &f.Evidence[0]
-					e.Key, e.Expected, e.Show = Bytes(d.FirstKey), "a row as servers write it", showDB(m, "--page", d.Page)
-					if d.Err != nil {
-						e.Observed = d.Err.Error()
-					}
-					fs = append(fs, f)
+					ds = append(ds, d)
 				}
 			}
+			fs = append(fs, placeFindings(ds, kindAndBucket, func(d *dumpdb.DamageError) Finding { return rowFinding(m, d) }, pageRanges)...)
 		}
 		return outcome(fs, "")
 	},
 }
+
+// rowFinding is a row that does not decode.
+func rowFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
+	f := dbDamageFinding(m, d)
+	f.Title = fmt.Sprintf("%s: a row of bucket %s does not decode", m.Label(), d.Bucket)
+	f.Explanation = "the page around it is in order, so bbolt reads it and the server meets the bytes: it panics on them or takes the row for another"
+	e := &f.Evidence[0]
+	e.Key, e.Expected, e.Show = Bytes(d.FirstKey), "a row as servers write it", showDB(m, "--page", d.Page)
+	if d.Err != nil {
+		e.Observed = d.Err.Error()
+	}
+	return f
+}
+
+// kindAndBucket parts damaged places of a database.
+func kindAndBucket(d *dumpdb.DamageError) string { return string(d.Kind) + " " + d.Bucket }
 
 var dbNotAheadOfLog = Check{
 	ID: "D04", Title: "the database has applied nothing beyond the end of the log",

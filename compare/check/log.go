@@ -109,11 +109,14 @@ func (in *Input) walDamage(sev Severity, want func(dumplog.DamageKind) bool) Res
 		if !m.HasWAL() {
 			continue
 		}
+		var ds []*dumplog.DamageError
 		for _, d := range m.WAL.Summary.Damage {
 			if want(d.Kind) {
-				fs = append(fs, in.damageFinding(sev, m, d))
+				ds = append(ds, d)
 			}
 		}
+		fs = append(fs, placeFindings(ds, func(d *dumplog.DamageError) string { return string(d.Kind) },
+			func(d *dumplog.DamageError) Finding { return in.damageFinding(sev, m, d) }, logRanges)...)
 	}
 	return outcome(fs, in.unreadableParts("wal"))
 }

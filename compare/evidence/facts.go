@@ -51,7 +51,9 @@ type WALFacts struct {
 	Start       dumplog.StartKind        `json:"start"`
 	Overwritten int                      `json:"overwritten"`
 	LeftOvers   []dumplog.LeftOver       `json:"leftOvers,omitempty"`
-	Damage      []DamageFacts            `json:"damage"`
+	// Damage are the first damaged places, DamageOmitted is how many more there are.
+	Damage        []DamageFacts `json:"damage"`
+	DamageOmitted int           `json:"damageOmitted,omitempty"`
 }
 
 // SnapFacts are the facts of one .snap file.
@@ -64,6 +66,9 @@ type SnapFacts struct {
 	V2        *dumplog.V2Store  `json:"v2,omitempty"`
 	Damage    *DamageFacts      `json:"damage"`
 }
+
+// maxDamageFacts is how many damaged places of a log or a database the facts list; the rest is counted.
+const maxDamageFacts = 20
 
 // DamageFacts are one damaged place.
 type DamageFacts struct {
@@ -101,7 +106,9 @@ type DBFacts struct {
 	Leases           int               `json:"leases"`
 	HashKV           *dumpdb.HashKV    `json:"hashKV"`
 	Hashes           map[string]string `json:"hashes"`
-	Damage           []DamageFacts     `json:"damage"`
+	// Damage are the first damaged places, DamageOmitted is how many more there are.
+	Damage        []DamageFacts `json:"damage"`
+	DamageOmitted int           `json:"damageOmitted,omitempty"`
 }
 
 // AuthFacts are users with their roles and roles with their permissions in words; no password hashes.
@@ -193,9 +200,11 @@ func (m *Member) walFacts() *WALFacts {
 		f.Records += n
 		f.RecordTypes[t.String()] += n
 	}
-	for _, d := range s.Damage {
+	shown := min(len(s.Damage), maxDamageFacts)
+	for _, d := range s.Damage[:shown] {
 		f.Damage = append(f.Damage, logDamage(d))
 	}
+	f.DamageOmitted = len(s.Damage) - shown
 	return f
 }
 
@@ -217,7 +226,9 @@ func (m *Member) dbFacts(f *Facts) {
 	d := m.DB
 	db := &DBFacts{File: d.File, Leases: len(d.Leases), HashKV: d.HashKV, Hashes: d.Hashes, Damage: []DamageFacts{}}
 	f.DB = db
-	for _, e := range d.Damage {
+	shown := min(len(d.Damage), maxDamageFacts)
+	db.DamageOmitted = len(d.Damage) - shown
+	for _, e := range d.Damage[:shown] {
 		db.Damage = append(db.Damage, DamageFacts{File: d.File, Offset: e.Offset, Page: e.Page, Bucket: e.Bucket, Kind: string(e.Kind), Detail: e.Error()})
 	}
 	if d.Handle == nil {

@@ -164,6 +164,13 @@ func (d *DB) readBuckets() {
 	d.damage("cluster", err)
 }
 
+// damagePlace tells damaged places apart.
+type damagePlace struct {
+	page   uint64
+	offset int64
+	kind   dumpdb.DamageKind
+}
+
 // damage files an error of a bucket reader; joined errors are taken apart, and what the page walk told is not told twice.
 func (d *DB) damage(bucket string, err error) {
 	if err == nil {
@@ -179,11 +186,20 @@ func (d *DB) damage(bucket string, err error) {
 	if !errors.As(err, &de) {
 		de = &dumpdb.DamageError{Kind: dumpdb.DamageRow, Bucket: bucket, Err: err}
 	}
-	for _, known := range d.Damage {
-		if known.Page == de.Page && known.Kind == de.Kind && known.Offset == de.Offset {
+	at := damagePlace{de.Page, de.Offset, de.Kind}
+	if d.known[at] {
+		return
+	}
+	if d.known == nil {
+		d.known = map[damagePlace]bool{}
+		for _, k := range d.Damage {
+			d.known[damagePlace{k.Page, k.Offset, k.Kind}] = true
+		}
+		if d.known[at] {
 			return
 		}
 	}
+	d.known[at] = true
 	d.Damage = append(d.Damage, de)
 }
 

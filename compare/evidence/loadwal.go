@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"slices"
+	"math"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -112,13 +112,20 @@ func effective(s *dumplog.Summary, conf [][]ConfEntry) []ConfEntry {
 	for i := range s.Segments {
 		at[s.Segments[i].Name] = i
 	}
+	// Both lists are in physical order, so what comes after a change is a tail of the overwrites; low is the lowest index of such a tail.
+	low := make([]uint64, len(s.Overwrites)+1)
+	low[len(s.Overwrites)] = math.MaxUint64
+	for i := len(s.Overwrites) - 1; i >= 0; i-- {
+		low[i] = min(low[i+1], s.Overwrites[i].Index)
+	}
 	var out []ConfEntry
+	next := 0
 	for i := range conf {
 		for _, c := range conf[i] {
-			replaced := slices.ContainsFunc(s.Overwrites, func(o dumplog.Overwrite) bool {
-				return o.Index <= c.Index && cmp.Or(cmp.Compare(at[o.Segment], i), cmp.Compare(o.Offset, c.Pos.Offset)) > 0
-			})
-			if !replaced {
+			for next < len(s.Overwrites) && cmp.Or(cmp.Compare(at[s.Overwrites[next].Segment], i), cmp.Compare(s.Overwrites[next].Offset, c.Pos.Offset)) <= 0 {
+				next++
+			}
+			if low[next] > c.Index {
 				out = append(out, c)
 			}
 		}

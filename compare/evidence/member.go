@@ -131,6 +131,8 @@ type DB struct {
 	Damage []*dumpdb.DamageError
 	// KVDamaged is true when part of bucket key could not be read: comparisons of keys then prove nothing by absence.
 	KVDamaged bool
+	// known are the places in Damage, once one was looked up.
+	known map[damagePlace]bool
 }
 
 // Present tells whether there is a log that opened and could be scanned, even if no entry is in it.

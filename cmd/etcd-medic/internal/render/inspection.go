@@ -91,7 +91,7 @@ func (p *page) walFacts(w *evidence.WALFacts) {
 		p.line("  snapshot record %s at %s%s", termIndex(s.Term, s.Index), s.Pos, confState(s.ConfState))
 	}
 	p.leftOvers(w.LeftOvers)
-	p.damage(w.Damage)
+	p.damage(w.Damage, w.DamageOmitted)
 }
 
 func (p *page) leftOvers(l []dumplog.LeftOver) {
@@ -100,13 +100,16 @@ func (p *page) leftOvers(l []dumplog.LeftOver) {
 	}
 }
 
-func (p *page) damage(d []evidence.DamageFacts) {
+func (p *page) damage(d []evidence.DamageFacts, omitted int) {
 	for _, x := range d {
 		p.text("  !! ", x.Kind+": "+x.Detail)
 		if x.LostFrom > 0 {
 			p.line("     lost: index %d%s", x.LostFrom, upTo(x.LostTo))
 		}
 		p.text("     etcd: ", x.Server)
+	}
+	if omitted > 0 {
+		p.line("  !! %d more damaged places", omitted)
 	}
 }
 
@@ -130,7 +133,7 @@ func (p *page) snapFacts(m *evidence.Facts) {
 			p.text("    ", fmt.Sprintf("v2 store: %d members, %d removed, version %s, %d user keys", len(v.Members), len(v.Removed), v.Version, len(v.UserKeys)))
 		}
 		if s.Damage != nil {
-			p.damage([]evidence.DamageFacts{*s.Damage})
+			p.damage([]evidence.DamageFacts{*s.Damage}, 0)
 		}
 	}
 	for _, s := range m.SnapDBs {
@@ -189,7 +192,7 @@ func (p *page) dbFacts(d *evidence.DBFacts) {
 		p.text(fmt.Sprintf("  meta page %d: ", m.Page), fmt.Sprintf("txid %d, root %d, high-water mark %d, %s", m.Txid, m.Root, m.HighWater, what))
 	}
 	p.hashes(d)
-	p.damage(d.Damage)
+	p.damage(d.Damage, d.DamageOmitted)
 }
 
 func dbConfState(c *dumpdb.ConfState) string {

@@ -44,7 +44,7 @@ func state(m *evidence.Facts, best *compare.Best) string {
 		s = append(s, "no "+x)
 	}
 	if w := m.WAL; w != nil && len(w.Damage) > 0 {
-		s = append(s, fmt.Sprintf("log: %s", w.Damage[0].Kind)+more(len(w.Damage)-1))
+		s = append(s, fmt.Sprintf("log: %s", w.Damage[0].Kind)+more(len(w.Damage)-1+w.DamageOmitted))
 	}
 	for _, f := range m.Snapshots {
 		if f.Damage != nil {
@@ -52,7 +52,7 @@ func state(m *evidence.Facts, best *compare.Best) string {
 		}
 	}
 	if d := m.DB; d != nil && len(d.Damage) > 0 {
-		s = append(s, fmt.Sprintf("db: %s", d.Damage[0].Kind)+more(len(d.Damage)-1))
+		s = append(s, fmt.Sprintf("db: %s", d.Damage[0].Kind)+more(len(d.Damage)-1+d.DamageOmitted))
 	}
 	for _, a := range m.Alarms {
 		s = append(s, "alarm "+a.Alarm)

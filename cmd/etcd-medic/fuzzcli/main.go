@@ -1,0 +1,253 @@
+// Command fuzzcli runs etcd-medic on mutated evidence, from outside as a user does, and fails on everything that must never happen: a
+// panic, a signal, a run that does not end, memory without bound, broken JSON, a changed input, scratch left behind, an unknown exit code,
+// control characters in the output, and a set called healthy although a check can see the change.
+//
+// A run is a function of the seed and its number, so that `fuzzcli -seed S -first N -runs 1` does one again.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	f := &fuzzer{out: os.Stdout, found: map[string]int{}}
+	flag.StringVar(&f.medic, "medic", "bin/etcd-medic", "the program")
+	flag.StringVar(&f.incidents, "incidents", "testdata/incidents", "folder with the incidents")
+	flag.Uint64Var(&f.seed, "seed", 1, "seed of all runs")
+	flag.IntVar(&f.first, "first", 0, "number of the first run")
+	flag.IntVar(&f.runs, "runs", 300, "how many runs")
+	flag.StringVar(&f.keep, "keep", "", "folder for the sets of runs that failed")
+	flag.StringVar(&f.only, "only", "", "only mutations whose name contains this")
+	flag.Parse()
+	failed, err := f.all(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fuzzcli:", err)
+		os.Exit(2)
+	}
+	if failed > 0 {
+		os.Exit(1)
+	}
+}
+
+// fuzzer is one series of runs.
+type fuzzer struct {
+	medic, incidents, keep, only string
+	seed                         uint64
+	first, runs                  int
+	out                          io.Writer
+	scratch                      string
+	sets                         []string
+	// found counts findings by kind.
+	found map[string]int
+}
+
+// all does the runs and returns how many failed.
+func (f *fuzzer) all(ctx context.Context) (failed int, err error) {
+	if f.medic, err = filepath.Abs(f.medic); err != nil {
+		return 0, err
+	}
+	if f.scratch, err = os.MkdirTemp("", "fuzzcli-"); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(f.scratch)) }()
+	if err := f.unpack(ctx); err != nil {
+		return 0, err
+	}
+	begin, done := time.Now(), 0
+	for n := f.first; n < f.first+f.runs && ctx.Err() == nil; n++ {
+		ok, err := f.one(ctx, n)
+		if err != nil {
+			return failed, fmt.Errorf("run %d: %w", n, err)
+		}
+		if done++; !ok {
+			failed++
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return failed, err
+	}
+	f.say("%d runs with seed %d in %s: %d failed", done, f.seed, time.Since(begin).Round(time.Second), failed)
+	for _, what := range slices.Sorted(mapKeys(f.found)) {
+		f.say("%6d  %s", f.found[what], what)
+	}
+	return failed, nil
+}
+
+func mapKeys(m map[string]int) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func (f *fuzzer) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(f.out, format+"\n", args...) // a report that cannot be written is seen by who reads it
+}
+
+// unpack brings the incidents to scratch.
+func (f *fuzzer) unpack(ctx context.Context) error {
+	found, err := filepath.Glob(filepath.Join(f.incidents, "*", "nodes.tar.gz"))
+	if err != nil || len(found) == 0 {
+		return fmt.Errorf("no incident in %s: %w", f.incidents, err)
+	}
+	for _, a := range found {
+		dir := filepath.Join(f.scratch, "sets", filepath.Base(filepath.Dir(a)))
+		if err := archive.Unpack(ctx, a, dir); err != nil {
+			return err
+		}
+		f.sets = append(f.sets, dir)
+	}
+	return nil
+}
+
+// one does a run: a set, one to three mutations, one command.
+func (f *fuzzer) one(ctx context.Context, n int) (ok bool, err error) {
+	r := rand.New(rand.NewPCG(f.seed, uint64(n)))
+	from := one(r, f.sets)
+	dir := filepath.Join(f.scratch, "run")
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s := &set{dir: filepath.Join(dir, "in")}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return false, err
+	}
+	if err := evidencetest.CopyTo(from, s.dir); err != nil {
+		return false, err
+	}
+	if s.members, err = filepath.Glob(filepath.Join(s.dir, "*")); err != nil {
+		return false, err
+	}
+	did, seen, err := f.mutate(r, s)
+	if err != nil {
+		return false, err
+	}
+	o, wrong, err := f.command(ctx, r, dir, s)
+	if err != nil {
+		return false, err
+	}
+	if seen && strings.Contains(filepath.Base(from), "healthy") && o.args[0] == "diagnose" && o.healthy() {
+		wrong = append(wrong, "called healthy")
+	}
+	if len(wrong) == 0 {
+		return true, nil
+	}
+	f.say("run %d: %s, %s: %s", n, filepath.Base(from), strings.Join(did, ", "), o.line())
+	for _, w := range wrong {
+		f.say("  %s", w)
+		what, _, _ := strings.Cut(w, ":")
+		f.found[what]++
+	}
+	if f.keep != "" {
+		to := filepath.Join(f.keep, fmt.Sprintf("run-%d", n))
+		if err := errors.Join(os.MkdirAll(f.keep, 0o700), os.Rename(dir, to)); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// mutate applies one to three mutations; seen is true when a check must see one of them and nothing else happened.
+func (f *fuzzer) mutate(r *rand.Rand, s *set) (did []string, seen bool, err error) {
+	var ms []mutation
+	for _, m := range mutations {
+		if strings.Contains(m.name, f.only) {
+			ms = append(ms, m)
+		}
+	}
+	if len(ms) == 0 {
+		return nil, false, fmt.Errorf("no mutation is named %q", f.only)
+	}
+	for range 1 + r.IntN(3)*r.IntN(2) {
+		m := one(r, ms)
+		switch err := m.do(r, s); {
+		case errors.Is(err, errNothing):
+			continue
+		case err != nil:
+			return nil, false, fmt.Errorf("%s: %w", m.name, err)
+		}
+		did, seen = append(did, m.name), m.seen && len(did) == 0
+	}
+	return did, seen, nil
+}
+
+// command runs one command on the set and returns it with what is wrong.
+func (f *fuzzer) command(ctx context.Context, r *rand.Rand, dir string, s *set) (o *outcome, wrong []string, err error) {
+	tmp := filepath.Join(dir, "tmp")
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return nil, nil, err
+	}
+	args := s.args(r, one(r, commands), filepath.Join(dir, "out"))
+	before, err := state(s.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if o, err = run(ctx, f.medic, tmp, args); err != nil {
+		return nil, nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	wrong = o.judge()
+	after, err := state(s.dir)
+	if err != nil || before != after {
+		wrong = append(wrong, fmt.Sprintf("input changed: %v", err))
+	}
+	left, err := os.ReadDir(tmp)
+	if err != nil || len(left) > 0 {
+		wrong = append(wrong, fmt.Sprintf("scratch left: %v %v", left, err))
+	}
+	return o, wrong, nil
+}
+
+// args fills the sources into a command.
+func (s *set) args(r *rand.Rand, command, out string) (args []string) {
+	for a := range strings.FieldsSeq(command) {
+		switch a {
+		case "ALL":
+			if s.archive != "" {
+				args = append(args, s.archive)
+				continue
+			}
+			for _, m := range s.members {
+				args = append(args, s.named(m))
+			}
+		case "ONE":
+			if s.archive != "" {
+				args = append(args, s.archive)
+				continue
+			}
+			args = append(args, s.named(one(r, s.members)))
+		case "OUT":
+			args = append(args, out)
+		default:
+			args = append(args, a)
+		}
+	}
+	return args
+}
+
+func (s *set) named(m string) string {
+	if n := s.names[m]; n != "" && !strings.HasPrefix(n, "-") {
+		return n + "=" + m
+	}
+	return m
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+)
+
+// limits of one command. Waiting is generous: the machine may be busy.
+const (
+	patience  = 2 * time.Minute
+	maxMemory = 300 << 20
+	maxOutput = 64 << 20
+)
+
+// commands are what is run on a mutated set: ALL stands for all sources, ONE for one of them, OUT for a new path.
+var commands = []string{
+	"diagnose ALL -w json", "diagnose ALL -w json", "diagnose ALL", "diagnose ALL --timeline", "inspect ONE -w json", "inspect ONE",
+	"compare ALL -w json", "compare ALL", "history k ALL -w json", "preflight ONE --to 3.6 -w json", "verify ONE -w json", "explain W04 ALL",
+	"repair plan ALL -o OUT -w json", "dumplog ONE -w jsonl", "dumplog ONE --raw", "dumplog ONE --stats -w json", "dumplog ONE --lives -w csv",
+	"dumplog ONE --snaps", "dumpdb ONE -w jsonl", "dumpdb ONE --bucket key -w jsonl", "dumpdb ONE --hashkv -w json", "dumpdb ONE --salvage -w jsonl",
+	"dumpdb ONE --pages", "dumpdb ONE --free", "dumpdb ONE --kube", "extract ONE -o OUT", "rebuild --log ONE --to-index 20 -o OUT",
+	"restore ONE --name a=http://127.0.0.1:2380 -o OUT", "repair wal ONE -o OUT", "repair db ONE -o OUT", "repair meta ONE --set-consistent-index 5 -o OUT",
+}
+
+// outcome is what a command did.
+type outcome struct {
+	args           []string
+	stdout, stderr []byte
+	code           int
+	memory         int64
+	took           time.Duration
+	hung, signaled bool
+}
+
+// line is the command as one line, for people; it is never run by a shell.
+func (o *outcome) line() string { return fmt.Sprintf("%q", o.args) }
+
+// run runs the program on a set. Scratch goes to tmp.
+func run(ctx context.Context, medic, tmp string, args []string) (*outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, medic, args...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // the goroutines say where it hangs
+	cmd.WaitDelay = 10 * time.Second
+	var stdout, stderr bounded
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	begin := time.Now()
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && ctx.Err() == nil {
+		return nil, err
+	}
+	o := &outcome{args: args, stdout: stdout.b.Bytes(), stderr: stderr.b.Bytes(), took: time.Since(begin), hung: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+	if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
+		o.code, o.signaled = st.ExitStatus(), st.Signaled()
+	}
+	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		o.memory = u.Maxrss << 10
+	}
+	return o, nil
+}
+
+// bounded keeps the first bytes that are written to it.
+type bounded struct{ b bytes.Buffer }
+
+// Write implements io.Writer.
+func (w *bounded) Write(p []byte) (int, error) {
+	if w.b.Len() < maxOutput {
+		w.b.Write(p)
+	}
+	return len(p), nil
+}
+
+// judge returns what is wrong with an outcome.
+func (o *outcome) judge() (wrong []string) {
+	say := func(bad bool, format string, args ...any) {
+		if bad {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
+		}
+	}
+	say(o.hung, "it does not end")
+	say(o.signaled && !o.hung, "a signal ended it")
+	say(!o.hung && !o.signaled && (o.code < 0 || o.code > 6), "exit code %d is none of the documented ones", o.code)
+	say(bytes.Contains(o.stderr, []byte("defect of etcd-medic")) || bytes.Contains(o.stderr, []byte("goroutine ")), "panic: %s", firstLines(o.stderr, 14))
+	say(o.memory > maxMemory, "%d MB of memory", o.memory>>20)
+	say(len(o.stdout) >= maxOutput || len(o.stderr) >= maxOutput, "endless output")
+	for _, stream := range []struct {
+		name string
+		b    []byte
+	}{{"stdout", o.stdout}, {"stderr", o.stderr}} {
+		if c, at := control(stream.b); at >= 0 {
+			say(true, "control character %U on %s: %q", c, stream.name, around(stream.b, at))
+		}
+	}
+	if at := slices.Index(o.args, "-w"); at >= 0 && strings.HasPrefix(o.args[at+1], "json") && !o.hung && !o.signaled {
+		say(!documents(o.stdout), "broken JSON: %s", firstLines(o.stdout, 3))
+	}
+	return wrong
+}
+
+// control finds a character that a terminal may obey: C0 but tab and newline, DEL, C1, and those that change the direction of text.
+func control(b []byte) (c rune, at int) {
+	for at := 0; at < len(b); {
+		c, n := utf8.DecodeRune(b[at:])
+		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f || c >= 0x80 && c < 0xa0 && n > 1 || c >= 0x202a && c <= 0x202e || c >= 0x2066 && c <= 0x2069 {
+			return c, at
+		}
+		at += n
+	}
+	return 0, -1
+}
+
+func around(b []byte, at int) []byte { return b[max(0, at-40):min(len(b), at+40)] }
+
+// documents tells whether b is a sequence of whole JSON documents.
+func documents(b []byte) bool {
+	for d := json.NewDecoder(bytes.NewReader(b)); ; {
+		var v any
+		if err := d.Decode(&v); err != nil {
+			return errors.Is(err, io.EOF)
+		}
+	}
+}
+
+func firstLines(b []byte, n int) string {
+	lines := strings.SplitN(string(b), "\n", n+1)
+	s := strings.Join(lines[:min(n, len(lines))], "\n")
+	return s[:min(len(s), 1500)]
+}
+
+// healthy tells whether the output of diagnose -w json calls the set healthy.
+func (o *outcome) healthy() bool {
+	var r struct {
+		Verdict struct {
+			Healthy *bool `json:"healthy"`
+		} `json:"verdict"`
+	}
+	return json.Unmarshal(o.stdout, &r) == nil && r.Verdict.Healthy != nil && *r.Verdict.Healthy
+}
+
+// state lists every name below a folder with what must not change.
+func state(dir string) (string, error) {
+	var s strings.Builder
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		st, err := os.Lstat(p)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(&s, "%q %s %d %d\n", p, st.Mode(), st.Size(), st.ModTime().UnixNano())
+		return err
+	})
+	return s.String(), err
+}

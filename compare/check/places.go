@@ -1,0 +1,93 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// maxPlaces is how many damaged places of one kind are findings of their own, how many one finding about more of them lists, and how many
+// ranges it names.
+const maxPlaces = 20
+
+// placeFindings makes findings of one member's damaged places: one for each place while there are few of a kind, else one for all of them,
+// with their number, their ranges and the first places as evidence.
+func placeFindings[D any](places []D, kindOf func(D) string, one func(D) Finding, ranges func([]D) string) (fs []Finding) {
+	groups := map[string][]D{}
+	for _, d := range places {
+		k := kindOf(d)
+		groups[k] = append(groups[k], d)
+	}
+	for _, d := range places {
+		k := kindOf(d)
+		g := groups[k]
+		if len(g) <= maxPlaces {
+			if len(g) > 0 {
+				fs = append(fs, one(d))
+			}
+			continue
+		}
+		groups[k] = nil // the rest is in this finding
+		f := one(g[0])
+		for _, x := range g[1:maxPlaces] {
+			f.Evidence = append(f.Evidence, one(x).Evidence...)
+		}
+		f.Title += fmt.Sprintf(" (the first of %d places)", len(g))
+		f.Explanation = fmt.Sprintf("%d places like this: %s. The first: %s", len(g), ranges(g), f.Explanation)
+		fs = append(fs, f)
+	}
+	return fs
+}
+
+// logRanges says where the damage of a log is, and what it lost.
+func logRanges(ds []*dumplog.DamageError) string {
+	first, last := ds[0], ds[len(ds)-1]
+	s := fmt.Sprintf("from segment %s offset %d to segment %s offset %d", first.Segment, first.Offset, last.Segment, last.Offset)
+	var lost [][2]uint64
+	for _, d := range ds {
+		if d.LostFrom > 0 {
+			lost = append(lost, [2]uint64{d.LostFrom, max(d.LostFrom, d.LostTo)})
+		}
+	}
+	if len(lost) > 0 {
+		s += "; lost entries " + rangesText(lost)
+	}
+	return s
+}
+
+// pageRanges says which pages of a database are damaged.
+func pageRanges(ds []*dumpdb.DamageError) string {
+	pages := make([][2]uint64, 0, len(ds))
+	for _, d := range ds {
+		pages = append(pages, [2]uint64{d.Page, d.Page})
+	}
+	return "pages " + rangesText(pages)
+}
+
+// rangesText joins ranges that touch and names the first.
+func rangesText(rs [][2]uint64) string {
+	slices.SortFunc(rs, func(a, b [2]uint64) int { return slices.Compare(a[:], b[:]) })
+	joined := rs[:1]
+	for _, r := range rs[1:] {
+		if last := &joined[len(joined)-1]; r[0] <= last[1] || r[0] == last[1]+1 {
+			last[1] = max(last[1], r[1])
+		} else {
+			joined = append(joined, r)
+		}
+	}
+	var texts []string
+	for _, r := range joined[:min(len(joined), maxPlaces)] {
+		if r[0] == r[1] {
+			texts = append(texts, fmt.Sprint(r[0]))
+		} else {
+			texts = append(texts, fmt.Sprintf("%d..%d", r[0], r[1]))
+		}
+	}
+	if more := len(joined) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more ranges", more))
+	}
+	return strings.Join(texts, ", ")
+}
