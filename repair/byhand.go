@@ -46,11 +46,11 @@ func (c Command) on(m *Member) Command {
 	return c
 }
 
-// Prefix is what stands before the command, or the whole of a note.
+// Prefix is what stands before the command, or the whole of a note. The host is quoted too: who pastes too much runs nothing of its name.
 func (c Command) Prefix() string {
 	s := fmt.Sprintf("%-10s  ", c.With)
 	if c.On != "" {
-		s += "on " + c.On + ": "
+		s += "[" + shell.Quote(c.On) + "] "
 	}
 	return s + c.Note
 }

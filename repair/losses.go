@@ -57,14 +57,18 @@ func (pl *planner) saveOthers() {
 
 // extract is the command that writes what a member holds of the lost keys; all keys when they are too many, or no command can name one.
 func (pl *planner) extract(src compare.Source, keys []check.Bytes, all int) shell.Command {
-	cmd := shell.Format("etcd-medic extract --format jsonl -o lost-held-by-{}.jsonl -- {}", shell.FileName(src.Name), pl.place(src))
-	if len(keys) != all || slices.ContainsFunc(keys, func(k check.Bytes) bool { return !k.Printable() || !shell.CanPass(k) }) {
-		return cmd
+	what := shell.Format("{}", pl.place(src))
+	flags := shell.Format("--format jsonl -o lost-held-by-{}.jsonl", shell.FileName(src.Name))
+	dash := false
+	if len(keys) == all && !slices.ContainsFunc(keys, func(k check.Bytes) bool { return len(k) == 0 || !k.Printable() || !shell.CanPass(k) }) {
+		for _, k := range keys {
+			what, dash = what.With(k), dash || k[0] == '-'
+		}
 	}
-	for _, k := range keys {
-		cmd = cmd.With(k)
+	if dash { // what follows two dashes is no flag
+		return shell.Format("etcd-medic extract").Then(flags).With("--").Then(what)
 	}
-	return cmd
+	return shell.Format("etcd-medic extract").Then(what).Then(flags)
 }
 
 func (pl *planner) place(src compare.Source) string {

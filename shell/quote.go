@@ -33,7 +33,7 @@ func Quote(s string) string {
 
 // isBare tells whether a word can stand without quotes: zsh expands a leading "=", and two capitals in a row look like a word to fill in.
 func isBare(s string) bool {
-	if s[0] == '=' {
+	if s == "" || s[0] == '=' {
 		return false
 	}
 	for i := range len(s) {
@@ -72,7 +72,10 @@ func AppendPrintf(b, v []byte) []byte {
 // Script returns an argument as a word for a script, and the line that must stand before it, "" for none: a word that ends in newlines goes
 // through the variable key.
 func Script(arg []byte) (before, word string) {
-	if !bytes.HasSuffix(arg, []byte("\n")) {
+	switch {
+	case isBare(string(arg)):
+		return "", "'" + string(arg) + "'" // scripts are searched for words: all look alike
+	case !bytes.HasSuffix(arg, []byte("\n")):
 		return "", Quote(string(arg))
 	}
 	return "key=$(printf '" + string(AppendPrintf(nil, arg)) + "_'); key=${key%_}\n", `"$key"`

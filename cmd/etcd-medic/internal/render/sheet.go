@@ -22,7 +22,7 @@ type Section struct {
 	After []string
 }
 
-// Command is a command line of a sheet and what stands before it.
+// Command is a command line of a sheet and what stands before it, or running text alone.
 type Command struct {
 	Prefix string
 	Run    shell.Command
@@ -60,6 +60,10 @@ func (p *page) part(s Section) {
 		p.table(indent, s.Head, s.Rows)
 	}
 	for _, c := range s.Commands {
+		if c.Run.IsZero() {
+			p.line("%s%s", indent, clean(c.Prefix))
+			continue
+		}
 		p.command(indent+c.Prefix, c.Run)
 	}
 	for _, l := range s.After {
