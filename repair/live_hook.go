@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // HooksLogPath is where everything that hooks print is kept, beside the plan. They print to a file and not to a pipe, so that a server that a
@@ -22,12 +25,15 @@ const hookGrace = 5 * time.Second
 
 // runHook runs a shell command and waits for it, no longer than HookTimeout.
 func (f *field) runHook(ctx context.Context, m *Member, what, hook, initial string) (err error) {
+	if name := m.ServerName(); strings.HasPrefix(name, "-") || strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Errorf("hook %s is not run for member %s: a program takes its name %q for a flag, or shows it as another; do this step by hand", what, m.ID, name)
+	}
 	log, err := os.OpenFile(HooksLogPath(f.plan), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	if _, err := fmt.Fprintf(log, "--- %s hook %s of %s\n", time.Now().UTC().Format(time.RFC3339), what, m.Name); err != nil {
+	if _, err := fmt.Fprintf(log, "--- %s hook %s of %s\n", time.Now().UTC().Format(time.RFC3339), what, shell.Comment(m.Name)); err != nil {
 		return err
 	}
 	st, err := log.Stat()

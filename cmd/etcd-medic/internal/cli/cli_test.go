@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -92,7 +95,7 @@ func TestDiagnoseOptions(t *testing.T) {
 	s, _, _ := streams(map[string]string{"ETCD_MEDIC_FAIL_ON": "warning", "ETCD_MEDIC_WRITE_OUT": "json"})
 	var got *diagnoseOptions
 	cmd := newDiagnoseCmd(s, func(_ context.Context, o *diagnoseOptions) error { got = o; return nil })
-	cmd.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return setFromEnv(c, s.Getenv) }
+	cmd.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return setFromEnv(c, s) }
 	cmd.SetArgs([]string{"n1=/a", "/b=c", "-w", "table", "--wal-dir", "n1=/w"})
 	if err := cmd.Execute(); err != nil {
 		t.Fatal(err)
@@ -103,6 +106,48 @@ func TestDiagnoseOptions(t *testing.T) {
 	}
 	if got.format != "table" || got.failOn != "warning" {
 		t.Errorf("format %s, fail-on %s: the command line wins over the environment, which wins over the default", got.format, got.failOn)
+	}
+}
+
+// TestVariablesOfSettingsOnly: what a login needs does not filter a listing, and no variable chooses or consents.
+func TestVariablesOfSettingsOnly(t *testing.T) {
+	root := newRoot(&Streams{Out: io.Discard, Err: io.Discard, Getenv: os.Getenv})
+	for name, want := range map[string][]string{
+		"dumplog":      {"follow-idle", "stream-decoder-timeout", "values", "write-out"},
+		"dumpdb":       {"values", "write-out"},
+		"extract":      {"cacert", "cert", "key", "user", "values", "write-out"},
+		"repair apply": {"cacert", "cert", "etcd-binary", "hook-timeout", "isolation", "key", "password-file", "user", "values", "work", "write-out"},
+	} {
+		cmd, _, err := root.Find(strings.Fields(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var set []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if isSetting(cmd, f.Name) {
+				set = append(set, f.Name)
+			}
+		})
+		if d := cmp.Diff(want, set); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+	s, _, stderr := streams(map[string]string{"ETCD_MEDIC_KEY": "/x", "ETCD_MEDIC_USER": "root", "ETCD_MEDIC_PREFIX": "/y", "ETCD_MEDIC_VALUES": "true"})
+	var key, user, prefix string
+	var values bool
+	cmd := newRoot(s)
+	list := &cobra.Command{Use: "list", RunE: func(*cobra.Command, []string) error { return nil }}
+	list.Flags().StringVar(&key, "key", "", "")
+	list.Flags().StringVar(&user, "user", "", "")
+	list.Flags().StringVar(&prefix, "prefix", "", "")
+	list.Flags().BoolVar(&values, "values", false, "")
+	cmd.AddCommand(list)
+	cmd.SetArgs([]string{"list"})
+	if err := cmd.Execute(); err != nil || key+user+prefix != "" || !values {
+		t.Errorf("key %q, user %q, prefix %q, values %v, %v", key, user, prefix, values, err)
+	}
+	if got := stderr.String(); !strings.Contains(got, "ETCD_MEDIC_PREFIX has no effect") || strings.Contains(got, "ETCD_MEDIC_KEY") {
+		t.Errorf("stderr %q", got)
 	}
 }
 

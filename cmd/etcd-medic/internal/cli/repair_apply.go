@@ -54,6 +54,10 @@ must move the data dir aside, not delete it; start must return and leave the ser
 --hook-timeout, ends the run; so does a member that still answers after stop, or comes back under its old ID after start. What
 hooks print is kept beside the plan, in PLAN.hooks.log.
 
+The variables come from the cluster: write them in double quotes, and behind -- where a command takes flags, as in the example. A member
+whose name begins with a dash or holds control characters is refused before a hook runs. What is sent through ssh is read by a second
+shell on the other side: send names there as data (printf '%s' "$ETCD_MEDIC_DATA_DIR" | ssh ...), or have the script there know its place.
+
 Nothing is deleted, sources are only read. What happened is in the journal beside the plan, flushed before and after every step: the
 same command goes on where an interrupted run stood. etcd-medic repair status shows it.
 
@@ -64,7 +68,7 @@ const repairApplyExample = `  etcd-medic repair apply plan.yaml --mode clone -o 
   etcd-medic repair apply plan.yaml --mode reseed -o new-dirs --etcd-binary /usr/local/bin/etcd
   etcd-medic repair apply plan.yaml --mode live --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379 --cacert ca.crt --cert root.crt --key root.key
   etcd-medic repair apply plan.yaml --mode live --endpoints http://10.0.0.1:2379 --user root --password-file root.password \
-      --hook-stop 'ssh $ETCD_MEDIC_MEMBER_NAME systemctl stop etcd' --hook-wipe ./aside.sh --hook-start ./start.sh`
+      --hook-stop 'ssh -- "$ETCD_MEDIC_MEMBER_NAME" systemctl stop etcd' --hook-wipe ./aside.sh --hook-start ./start.sh`
 
 func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions) error) *cobra.Command {
 	o := &repairApplyOptions{output: output{io: s}}

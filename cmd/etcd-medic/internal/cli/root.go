@@ -5,7 +5,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,7 +100,7 @@ func newRoot(s *Streams) *cobra.Command {
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		DisableAutoGenTag:          true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			err := setFromEnv(cmd, s.Getenv)
+			err := setFromEnv(cmd, s)
 			s.orderly.Store(endsInOrder(cmd))
 			return err
 		},
@@ -169,12 +171,31 @@ func rootArgs(cmd *cobra.Command, args []string) error {
 	return usagef(hint, "%q is no command of %s", args[0], cmd.CommandPath())
 }
 
-// setFromEnv takes ETCD_MEDIC_FLAG_NAME as the default of --flag-name; the command line wins.
-func setFromEnv(cmd *cobra.Command, getenv func(string) string) error {
+// settings are the flags that have a variable: how a result is written, where scratch goes, which server runs, and how to log in. What
+// chooses or changes something has none, so that a variable can neither empty a listing nor consent to anything.
+var settings = []string{"write-out", "fail-on", "values", "quiet", "timeout", "scratch-dir", "scratch", "work", "etcd-binary", "isolation",
+	"confirm-timeout", "drill-timeout", "hook-timeout", "follow-idle", "stream-decoder-timeout"}
+
+// logins are settings where a command logs in. Others have flags of the same names that filter.
+var logins = []string{"cacert", "cert", "key", "user", "password-file"}
+
+// isSetting tells whether a flag of a command has a variable.
+func isSetting(cmd *cobra.Command, name string) bool {
+	return slices.Contains(settings, name) || slices.Contains(logins, name) && cmd.Flags().Lookup("cacert") != nil
+}
+
+// setFromEnv takes ETCD_MEDIC_FLAG_NAME as the default of --flag-name, if that is a setting; the command line wins.
+func setFromEnv(cmd *cobra.Command, s *Streams) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		v := getenv(envName(f.Name))
+		v := s.Getenv(envName(f.Name))
 		if err != nil || f.Changed || v == "" || f.Name == "help" {
+			return
+		}
+		if !isSetting(cmd, f.Name) {
+			if !slices.Contains(logins, f.Name) { // it is set for the commands that log in
+				_, _ = fmt.Fprintf(s.Err, "note: %s has no effect: --%s is not a setting (etcd-medic help environment)\n", envName(f.Name), f.Name)
+			}
 			return
 		}
 		if e := cmd.Flags().Set(f.Name, v); e != nil {

@@ -71,7 +71,14 @@ that it saw the same bytes.
 
 Work on copies all the same: copies can not be changed by the server you are about to restart.`
 
-const topicEnvironment = `ETCD_MEDIC_<FLAG> sets the default of a flag, with upper case and underscores: ETCD_MEDIC_WRITE_OUT=json,
-ETCD_MEDIC_FAIL_ON=warning. The command line wins.
+const topicEnvironment = `ETCD_MEDIC_<FLAG> sets the default of a flag that is a setting, with upper case and underscores:
+ETCD_MEDIC_WRITE_OUT=json, ETCD_MEDIC_FAIL_ON=warning. The command line wins. Settings are
+
+  --write-out, --fail-on, --values and --quiet
+  --cacert, --cert, --key, --user and --password-file, where a command logs in to running members
+  --scratch-dir, --scratch, --work, --etcd-binary, --isolation, and every --...timeout and --follow-idle
+
+Other flags have no variable: what filters a listing, names inputs or outputs, or consents to a loss is only taken from the command line.
+ETCD_MEDIC_PASSWORD holds the password of --user.
 
 NO_COLOR switches colours off; they are used on a terminal only.`
