@@ -13,6 +13,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // seal sets the digest.
@@ -52,7 +54,10 @@ func (p *Plan) YAML() ([]byte, error) {
 	if err := e.Encode(&n); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), e.Close()
+	if err := e.Close(); err != nil {
+		return nil, err
+	}
+	return shell.AppendSafe(nil, b.Bytes(), true), nil // plain has put what this changes between double quotes
 }
 
 // plain turns the flow style that JSON was read in into block style. A list of arguments stays on its line.
@@ -60,6 +65,9 @@ func plain(n *yaml.Node) {
 	n.Style &^= yaml.FlowStyle
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		n.Style = 0
+		if !shell.IsSafe([]byte(n.Value)) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
 	}
 	for i, c := range n.Content {
 		plain(c)

@@ -1,4 +1,5 @@
-// Package shell holds the commands that the tool prints for people to paste: lists of arguments, written as text in one place.
+// Package shell is where text of others meets a shell or a terminal. It holds the commands that the tool prints for people to paste, as lists
+// of arguments that are written as text in one place (Command), and what makes any text safe to be shown (AppendSafe).
 //
 // A command is made from a constant template and data (Format). The template's type is not exported, so only constants of a program fit:
 // what comes from a member, a file or a key can become an argument, never syntax and never a word to be filled in. The text is for POSIX

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
@@ -143,7 +144,7 @@ func (s *Streams) printError(err error) {
 	}
 	if h := hintOf(err); h != "" {
 		s.clearStatus()
-		_, _ = fmt.Fprintf(s.Err, "hint: %s\n", h)
+		_, _ = fmt.Fprintf(s.Err, "hint: %s\n", strings.ReplaceAll(h, "\n", `\n`))
 	}
 }
 
@@ -162,5 +163,6 @@ func flatten(err error) []error {
 
 func (s *Streams) errorf(format string, args ...any) {
 	s.clearStatus()
-	_, _ = fmt.Fprintf(s.Err, "etcd-medic: "+format+"\n", args...)
+	// A line feed in a name must not begin a line that looks like one of ours.
+	_, _ = fmt.Fprintf(s.Err, "etcd-medic: %s\n", strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", `\n`))
 }

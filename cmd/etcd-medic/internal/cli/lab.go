@@ -128,7 +128,7 @@ func runLab(ctx context.Context, o *labOptions) (err error) {
 }
 
 func (s *labStory) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(s.o.io.Out, format+"\n", args...)
+	_, _ = fmt.Fprintln(s.o.io.Out, render.Safe(fmt.Sprintf(format, args...)))
 }
 
 // diverge breaks the cluster and writes on; everyone says success.

@@ -256,7 +256,7 @@ func (o *nodeRunOptions) serve(ctx context.Context, s *node.Sandbox) error {
 // run runs the user's command with the variables that etcdctl reads.
 func (o *nodeRunOptions) run(ctx context.Context, flags []string) error {
 	cmd := exec.CommandContext(ctx, o.command[0], o.command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.io.In, o.io.Out, o.io.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.io.In, o.io.Out, o.io.own()
 	cmd.Env = os.Environ()
 	for _, f := range flags {
 		name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")

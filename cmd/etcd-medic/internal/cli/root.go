@@ -20,6 +20,7 @@ import (
 
 // Main runs the command line and returns the exit code.
 func Main(ctx context.Context, args []string, s *Streams) int {
+	s.guard()
 	root := newRoot(s)
 	root.SetArgs(args)
 	done := make(chan error, 1)

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/term"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 )
 
 // Streams is where a command writes and what is known of the other side.
@@ -29,6 +31,8 @@ type Streams struct {
 	Getenv func(string) string
 
 	typed *bufio.Reader // of In
+	// raw is Err as it was before guard: for the progress line and for programs that write there themselves.
+	raw io.Writer
 
 	// orderly is true while a command runs that must be waited for when it is interrupted.
 	orderly atomic.Bool
@@ -55,6 +59,22 @@ func System() *Streams {
 	return s
 }
 
+// guard makes everything that is written to Err safe to show: errors, hints and prompts hold names and texts from evidence.
+func (s *Streams) guard() {
+	if s.raw == nil {
+		s.raw = s.Err
+		s.Err = render.SafeWriter(s.Err)
+	}
+}
+
+// own is Err for what holds nothing of others.
+func (s *Streams) own() io.Writer {
+	if s.raw != nil {
+		return s.raw
+	}
+	return s.Err
+}
+
 // Color tells whether to colour the result: only for a person, and not against NO_COLOR or a dumb terminal.
 func (s *Streams) Color() bool {
 	return s.OutTTY && s.Getenv("NO_COLOR") == "" && s.Getenv("TERM") != "dumb"
@@ -68,16 +88,11 @@ func (s *Streams) Progress() func(string) {
 	return func(what string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		what = strings.Map(func(r rune) rune {
-			if r < ' ' {
-				return ' '
-			}
-			return r
-		}, what)
+		what = strings.NewReplacer("\n", " ", "\t", " ").Replace(render.Safe(what))
 		if w := max(s.Width, 20) - 4; len(what) > w {
-			what = what[:w]
+			what = strings.ToValidUTF8(what[:w], "")
 		}
-		_, _ = fmt.Fprintf(s.Err, "\r%s\r%s …", strings.Repeat(" ", s.status), what)
+		_, _ = fmt.Fprintf(s.own(), "\r%s\r%s …", strings.Repeat(" ", s.status), what)
 		s.status = len(what) + 2
 	}
 }
@@ -87,7 +102,7 @@ func (s *Streams) clearStatus() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.status > 0 {
-		_, _ = fmt.Fprintf(s.Err, "\r%s\r", strings.Repeat(" ", s.status))
+		_, _ = fmt.Fprintf(s.own(), "\r%s\r", strings.Repeat(" ", s.status))
 		s.status = 0
 	}
 }

@@ -45,7 +45,7 @@ func document(w io.Writer, f Format, doc any, o Options, draw func(*page)) error
 	if f == Lines {
 		return flatten(w, b.Bytes())
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := w.Write(safeFrom(b.Bytes(), 0, true))
 	return err
 }
 

@@ -11,8 +11,9 @@ func (fieldLines) begin(dst []byte, _ Head) []byte { return dst }
 func (fieldLines) row(dst []byte, r Row, o Options) []byte {
 	f := flatFields{buf: append(dst, '\n'), o: o}
 	f.Str("kind", r.Kind())
+	from := len(dst)
 	r.Fields(&f)
-	return f.buf
+	return safeFrom(f.buf, from, true)
 }
 
 // first drops the blank line.

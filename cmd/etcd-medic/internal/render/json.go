@@ -13,13 +13,14 @@ import (
 type jsonDoc struct{}
 
 func (jsonDoc) begin(dst []byte, h Head) []byte {
+	from := len(dst)
 	dst = append(dst, `{"schemaVersion":`...)
 	dst = strconv.AppendInt(dst, compare.SchemaVersion, 10)
 	dst = append(dst, `,"source":{"name":`...)
 	dst = appendJSONString(dst, h.Source)
 	dst = append(dst, `,"kind":`...)
 	dst = appendJSONString(dst, h.SourceKind)
-	return append(dst, `},"rows":[`...)
+	return append(safeFrom(dst, from, true), `},"rows":[`...)
 }
 
 func (jsonDoc) row(dst []byte, r Row, o Options) []byte {
@@ -44,8 +45,9 @@ func appendJSONRow(dst []byte, r Row, o Options) []byte {
 	f := jsonFields{buf: append(dst, `{"kind":`...), o: o}
 	f.buf = appendJSONString(f.buf, r.Kind())
 	f.comma = true
+	from := len(dst)
 	r.Fields(&f)
-	return append(f.buf, '}')
+	return append(safeFrom(f.buf, from, true), '}')
 }
 
 // jsonFields appends fields of one JSON object.

@@ -177,9 +177,10 @@ func layerValue(o check.Outcome) float64 {
 
 func label(b *BackupRun) string { return labelText(backup.Name(b.Report)) }
 
-// labelText quotes a label value as the format wants it: backslash, quote and line feed are escaped, nothing else.
+// labelText quotes a label value as the format wants it: backslash, quote and line feed are escaped. What a terminal would obey is
+// written as an escape before.
 func labelText(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(s, "?")) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(clean(strings.ToValidUTF8(s, "?"))) + `"`
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -22,9 +21,12 @@ type page struct {
 	err error
 	// places are the arguments that name the sources again, by label.
 	places map[string]string
+	colors painter
 }
 
-func newPage(w io.Writer, o Options) *page { return &page{w: bufio.NewWriter(w), o: o} }
+func newPage(w io.Writer, o Options) *page {
+	return &page{w: bufio.NewWriter(w), o: o, colors: newPainter()}
+}
 
 func (p *page) flush() error {
 	if p.err != nil {
@@ -35,7 +37,7 @@ func (p *page) flush() error {
 
 func (p *page) line(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+		_, p.err = p.w.WriteString(p.colors.line(fmt.Sprintf(format, args...)) + "\n")
 	}
 }
 
@@ -120,7 +122,8 @@ func (p *page) paint(s string, c ...text.Color) string {
 	if !p.o.Color {
 		return s
 	}
-	return text.Colors(c).EscapeSeq() + s + text.Colors{text.Reset}.EscapeSeq()
+	codes := strings.TrimSuffix(strings.TrimPrefix(text.Colors(c).EscapeSeq(), "\x1b["), "m")
+	return p.colors.paint(clean(s), codes)
 }
 
 func (p *page) severity(s check.Severity) string {
@@ -133,24 +136,5 @@ func (p *page) severity(s check.Severity) string {
 	return string(s)
 }
 
-// clean takes control characters out of text that may come from a file: a terminal must not obey evidence.
-func clean(s string) string {
-	bad := func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' || r == unicode.ReplacementChar || isBidi(r)
-	}
-	if strings.IndexFunc(s, bad) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if bad(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// isBidi are the marks that reorder what follows on a line.
-func isBidi(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
+// clean makes text safe that may come from a file, before it is measured and wrapped: a terminal must not obey evidence.
+func clean(s string) string { return Safe(s) }

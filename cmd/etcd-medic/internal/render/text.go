@@ -11,7 +11,8 @@ type textLines struct{}
 
 func (textLines) begin(dst []byte, _ Head) []byte { return dst }
 func (textLines) row(dst []byte, r Row, o Options) []byte {
-	return append(r.Line(dst, o), '\n')
+	from := len(dst)
+	return append(safeFrom(r.Line(dst, o), from, false), '\n')
 }
 func (textLines) first(row []byte) []byte { return row }
 func (textLines) end(dst []byte) []byte   { return dst }

@@ -1,0 +1,65 @@
+package shell
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Obeyed tells whether a terminal obeys a character, or a person who reads it would take it for something else than itself. Line feed and tab are
+// left: where they come from data, the caller escapes them.
+func Obeyed(r rune) bool {
+	switch {
+	case r < ' ':
+		return r != '\n' && r != '\t'
+	case r < 0x7f:
+		return false
+	case r < 0xa0:
+		return true
+	}
+	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// AppendSafe appends text with everything that a terminal obeys written as an escape: \u and hex digits as in JSON, \x for bytes that are no text, or the
+// replacement character where the text is JSON.
+func AppendSafe(dst, s []byte, json bool) []byte {
+	for len(s) > 0 {
+		r, n := utf8.DecodeRune(s)
+		switch {
+		case r == utf8.RuneError && n == 1 && json:
+			dst = append(dst, `\ufffd`...)
+		case r == utf8.RuneError && n == 1:
+			dst = fmt.Appendf(dst, `\x%02x`, s[0])
+		case Obeyed(r) && r > 0xffff:
+			r -= 0x10000
+			dst = fmt.Appendf(dst, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		case Obeyed(r):
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		default:
+			dst = append(dst, s[:n]...)
+		}
+		s = s[n:]
+	}
+	return dst
+}
+
+// IsSafe tells whether AppendSafe leaves text as it is.
+func IsSafe(s []byte) bool {
+	for i, c := range s {
+		if c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
+			return safeRunes(s[i:])
+		}
+	}
+	return true
+}
+
+func safeRunes(s []byte) bool {
+	for len(s) > 0 {
+		r, n := utf8.DecodeRune(s)
+		if r == utf8.RuneError && n == 1 || Obeyed(r) {
+			return false
+		}
+		s = s[n:]
+	}
+	return true
+}
