@@ -95,7 +95,9 @@ func digest(t *testing.T, dir string) uint32 {
 
 // TestJudge: each thing that must never happen is seen.
 func TestJudge(t *testing.T) {
-	sound := func() *outcome { return &outcome{args: []string{"diagnose", "x", "-w", "json"}, stdout: []byte("{\"a\": 1}\n")} }
+	sound := func() *outcome {
+		return &outcome{args: []string{"diagnose", "x", "-w", "json"}, stdout: []byte("{\"a\": 1}\n")}
+	}
 	if wrong := sound().judge(); len(wrong) > 0 {
 		t.Errorf("a sound outcome: %v", wrong)
 	}

@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// hostileNames are names of members, hostileKeys of keys: each does something where a line takes them for more than data. What they do is to
+// make a file called RAN, with nothing but the shell.
+var (
+	hostileNames = []string{"-oProxyCommand=$(: >RAN)", "a'b\"; : >RAN; #|<b>&{x}", "`: >RAN`\x1b]0;t\x07\u202e\n: >RAN\n"}
+	hostileKeys  = []string{"/k/$(: >RAN)", "/k/`: >RAN`", "-k'; : >RAN; '", "/k\n: >RAN\n", "\xff\x1b[2J", "OUT", "=cmd|' /C calc'!A0", "/k/\"<script>&amp;", "k: [a, &b *c]\n- x", "!!python", "a b\t{}", "etcd-medic node1"}
+)
+
+// hostileCluster writes the data dirs of three members; the second lacks what the log gives for every hostile key, the third lags.
+func hostileCluster(t *testing.T) []string {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "co'pies $(: >RAN)")
+	ids := []uint64{0xa1, 0xa2, 0xa3}
+	var dirs []string
+	for i, id := range ids {
+		h := clustertest.NewHand(t, root, fmt.Sprintf("-n%d=`: >RAN`", i), id, 0xc1)
+		h.Found(false, ids...)
+		index := uint64(len(ids) + 1)
+		for n, key := range append(slices.Clone(hostileKeys), "plain") {
+			h.Put(2, index, clustertest.RequestID(ids[0], 1763000000000, uint64(n)+1), key, "value $(: >RAN)", i != 1 || key == "plain")
+			index++
+		}
+		h.State(2, ids[0], index-1)
+		for j, name := range hostileNames {
+			row, err := json.Marshal(map[string]any{"id": ids[j], "name": name, "peerURLs": []string{fmt.Sprintf("http://127.0.0.1:%d/$(: >RAN)", 2380+j)}, "clientURLs": []string{fmt.Sprintf("https://127.0.0.1:%d/';: >RAN;'", 2379+j)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Row("members", fmt.Sprintf("%x", ids[j]), string(row))
+		}
+		dirs = append(dirs, h.Close(index-1, 2))
+	}
+	return dirs
+}
+
+// pasted is a shell's world: programs that only write their arguments down, and an empty folder.
+type pasted struct {
+	t         *testing.T
+	bin, work string
+}
+
+func newPasted(t *testing.T) *pasted {
+	t.Helper()
+	p := &pasted{t: t, bin: t.TempDir(), work: t.TempDir()}
+	for _, name := range []string{"etcd-medic", "etcdctl", "etcdutl", "etcd", "systemctl", "mv", "cp", "chown", "pgrep", "sleep", "seq", "kubectl", "env"} {
+		end := map[string]string{"pgrep": "exit 1", "seq": "echo 1"}[name]
+		script := "#!/bin/sh\n{ printf '%s\\000' " + name + " \"$@\"; printf '\\001\\000'; } >>\"$RECORD\"\n" + end + "\n"
+		if err := os.WriteFile(filepath.Join(p.bin, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// run pastes a line and returns the argument lists of the programs that ran.
+func (p *pasted) run(sh, line string) [][]string {
+	p.t.Helper()
+	record := filepath.Join(p.bin, "record")
+	_ = os.Remove(record)
+	cmd := exec.Command(sh, "-c", line)
+	cmd.Dir, cmd.Env = p.work, []string{"PATH=" + p.bin, "RECORD=" + record, "LC_ALL=C.UTF-8"}
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		p.t.Errorf("%s: %s\n%v %s", sh, line, err, out)
+	}
+	made, err := os.ReadDir(p.work)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, m := range made {
+		if m.Name() != "lost-entries.jsonl" {
+			p.t.Fatalf("%s: %s\nmade %q: data was executed", sh, line, m.Name())
+		}
+	}
+	b, err := os.ReadFile(record)
+	if err != nil {
+		p.t.Errorf("%s: %s\nnothing ran: %v", sh, line, err)
+	}
+	var calls [][]string
+	for _, c := range strings.Split(strings.TrimSuffix(string(b), "\x01\x00"), "\x01\x00") {
+		calls = append(calls, strings.Split(strings.TrimSuffix(c, "\x00"), "\x00"))
+	}
+	return calls
+}
+
+// words are the arguments of a list as JSON has it; ok is false when it holds operators.
+func words(t *testing.T, list any) (out []string, ok bool) {
+	t.Helper()
+	var one func(any) string
+	ok = true
+	one = func(v any) string {
+		if s, is := v.(string); is {
+			return s
+		}
+		m, _ := v.(map[string]any)
+		s := ""
+		switch {
+		case m["op"] != nil:
+			ok = false
+		case m["fill"] != nil:
+			s, _ = m["fill"].(string)
+		case m["base64"] != nil:
+			text, _ := m["base64"].(string)
+			b, err := base64.StdEncoding.DecodeString(text)
+			if err != nil {
+				t.Error(err)
+			}
+			s = string(b)
+		default:
+			pieces, _ := m["join"].([]any)
+			if len(pieces) == 0 {
+				t.Errorf("%v is no piece of a command", v)
+			}
+			for _, x := range pieces {
+				s += one(x)
+			}
+		}
+		return s
+	}
+	all, _ := list.([]any)
+	for _, v := range all {
+		out = append(out, one(v))
+	}
+	return out, ok
+}
+
+// commandsIn walks a document and returns every command in it with its list.
+func commandsIn(v any, into map[string]any) {
+	switch x := v.(type) {
+	case map[string]any:
+		for name, list := range map[string]string{"show": "showArgs", "command": "commandArgs", "run": "args", "start": "startArgs", "etcdctl": "etcdctlArgs"} {
+			if text, ok := x[name].(string); ok && text != "" && (name != "start" || x[list] != nil) { // a log has a start too
+				into[text] = x[list]
+			}
+		}
+		for name, list := range map[string]string{"save": "saveArgs", "next": "nextArgs"} {
+			texts, _ := x[name].([]any)
+			lists, _ := x[list].([]any)
+			for i, text := range texts {
+				if s, ok := text.(string); ok && i < len(lists) {
+					into[s] = lists[i]
+				}
+			}
+		}
+		for _, y := range x {
+			commandsIn(y, into)
+		}
+	case []any:
+		for _, y := range x {
+			commandsIn(y, into)
+		}
+	}
+}
+
+// TestPastedCommandsRunNothingElse: whatever members and keys are called, a printed command runs the program that it names, with the bytes
+// that are meant, and nothing else. Nothing that is printed holds what a terminal obeys.
+func TestPastedCommandsRunNothingElse(t *testing.T) {
+	dirs := hostileCluster(t)
+	sources := []string{"$(: >RAN)=" + dirs[0], dirs[1], dirs[2]}
+	plan := filepath.Join(t.TempDir(), "-pl'an $(: >RAN).yaml")
+	found := map[string]any{}
+	text := map[string]bool{}
+	for _, args := range [][]string{
+		append([]string{"diagnose"}, sources...), {"diagnose", dirs[1]}, {"inspect", dirs[1]}, append([]string{"compare"}, sources...),
+		append([]string{"history", hostileKeys[0]}, sources...), {"preflight", dirs[0], "--to", "3.6"}, {"verify", filepath.Join(dirs[0], "member/snap/db")},
+		append([]string{"repair", "plan", "-o", plan, "--best", "$(: >RAN)"}, sources...), {"repair", "status", plan},
+		{"extract", dirs[0], "-o", filepath.Join(t.TempDir(), "$(: >RAN).db"), "--format", "backup"}, {"dumpdb", dirs[0], "key"}, {"dumplog", dirs[0]},
+	} {
+		for _, format := range []string{"json", "table"} {
+			if format == "table" && (args[0] == "extract" || slices.Contains(args, "plan")) {
+				args = slices.Clone(args)
+				for i, a := range args {
+					if i > 0 && args[i-1] == "-o" {
+						args[i] = a + "2"
+					}
+				}
+			}
+			var out, errs bytes.Buffer
+			code := Main(t.Context(), append(slices.Clone(args), "-w", format), &Streams{Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+			if code == ExitUsage || code == ExitError {
+				t.Fatalf("%q: exit code %d: %s", args, code, errs.String())
+			}
+			if !shell.IsSafe(out.Bytes()) || !shell.IsSafe(errs.Bytes()) {
+				t.Errorf("%q -w %s prints what a terminal obeys", args, format)
+			}
+			if format == "json" {
+				var doc any
+				if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+					t.Fatalf("%q: %v", args, err)
+				}
+				commandsIn(doc, found)
+				continue
+			}
+			for l := range strings.Lines(out.String()) {
+				if _, cmd, ok := strings.Cut(strings.TrimRight(l, "\n"), "$ "); ok && strings.TrimSpace(l)[0] == '$' {
+					text[cmd] = true
+				}
+			}
+		}
+	}
+	saved, err := os.ReadFile(plan)
+	if err != nil || !shell.IsSafe(saved) {
+		t.Errorf("the plan holds what a terminal obeys, or is not there: %v", err)
+	}
+	if len(found) < 40 || len(text) < 10 {
+		t.Errorf("%d commands in JSON and %d in text were seen", len(found), len(text))
+	}
+	p := newPasted(t)
+	for _, sh := range []string{"sh", "bash"} {
+		path, err := exec.LookPath(sh)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line, list := range found {
+			calls := p.run(path, line)
+			if want, plain := words(t, list); plain && (len(calls) != 1 || !slices.Equal(calls[0], want)) {
+				t.Errorf("%s: %s\n%q arrived, want\n%q", sh, line, calls, want)
+			}
+		}
+		for line := range text {
+			p.run(path, line)
+		}
+	}
+	for _, key := range hostileKeys {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(found)), func(list any) bool { w, _ := words(t, list); return slices.Contains(w, key) }) {
+			t.Errorf("no command names the key %q", key)
+		}
+	}
+}
