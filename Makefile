@@ -71,6 +71,7 @@ test-race: $(TOOLS)/testcount ## all tests with the race detector, with their co
 tools-test: $(TOOLS)/golangci-lint ## tests of the helper programs and of the walls in .golangci.yml
 	$(GO) -C .tools/testcount test ./...
 	$(GO) -C .tools/mutants test ./...
+	$(GO) -C .tools/notices test ./...
 	GOLANGCI_LINT=$(CURDIR)/$(TOOLS)/golangci-lint $(GO) -C .tools/walls test -count=1 ./...
 
 # N changes are drawn by SEED; each costs a build and a run of its package's tests. Name PACKAGES: over the whole tree the first N changes tell little.
@@ -124,6 +125,11 @@ docs: ## write the generated documents (docs/CHECKS.md, docs/CAUSES.md, docs/cli
 .PHONY: docs-check
 docs-check: build ## fail if the generated documents are not what the code says
 	.tools/docs-check.sh $(BIN)
+	$(GO) -C .tools/notices run . -root $(CURDIR) -go '$(GO)' -check
+
+.PHONY: notices
+notices: ## write THIRD_PARTY_NOTICES.txt from the licences of all linked modules
+	$(GO) -C .tools/notices run . -root $(CURDIR) -go '$(GO)'
 
 # --- helper programs ---------------------------------------------------------------------------------------------------
 

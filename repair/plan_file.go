@@ -48,7 +48,8 @@ func (p *Plan) YAML() ([]byte, error) {
 	plain(&n)
 	var b bytes.Buffer
 	b.WriteString("# etcd-medic repair plan. Read it, rehearse it, then apply it:\n#   etcd-medic repair rehearse PLAN\n#   etcd-medic repair apply PLAN --mode MODE\n" +
-		"# Do not edit: the digest would no longer fit. Other choices are flags of etcd-medic repair plan.\n")
+		"# Do not edit: the digest would no longer fit. Other choices are flags of etcd-medic repair plan.\n" +
+		"# The digest shows that a plan was changed, not who made it: anybody can make one that fits. Take plans from people you trust.\n")
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(&n); err != nil {

@@ -21,7 +21,8 @@ type repairPlanOptions struct {
 
 const repairPlanLong = `Diagnose the sources and write a plan: which member's content is kept and why, what that gives up and the command that saves
 it, the way to go, and every step with its precondition, its effect, how to undo it, how to tell that it is done, and the commands
-for doing it by hand. The plan is bound to the digests of the sources.
+for doing it by hand. The plan is bound to the digests of the sources. Its own digest shows that it was changed, not who made it: it is
+no signature.
 
 Ways: live (through the running cluster's client API, one member at a time), clone (new data dirs for all members, IDs kept),
 reseed (the data dirs of a rehearsal), force-new-cluster (no majority left), restore (no data dir is usable).

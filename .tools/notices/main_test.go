@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTerms(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := terms(dir); err == nil {
+		t.Error("a module without a licence was taken")
+	}
+	write(t, dir, "LICENSE-APACHE.txt", "you may\r\n")
+	write(t, dir, "NOTICE", "by them\n\n")
+	write(t, dir, "license.go", "package x")
+	write(t, dir, "README", "no")
+	got, err := terms(dir)
+	if want := "LICENSE-APACHE.txt:\n\nyou may\n\nNOTICE:\n\nby them\n\n"; err != nil || got != want {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// The program's own module list is what the check compares with: another text is refused.
+func TestCheck(t *testing.T) {
+	root := "../.."
+	if err := run(root, "go", true); err != nil {
+		t.Error(err)
+	}
+	text, err := notices(root, "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\ngo.etcd.io/etcd/server/v3 v3.5.", "\ngo.etcd.io/etcd/server/v3 v3.6.", "\ngo.etcd.io/etcd/server/v3 v3.7.", "\nGo standard library\n", "\ngithub.com/spf13/cobra v"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is not named", want)
+		}
+	}
+}
