@@ -72,7 +72,9 @@ func TestReportsAreSafe(t *testing.T) {
 			for name, write := range map[string]func(*bytes.Buffer) error{
 				"diagnosis":  func(b *bytes.Buffer) error { return Diagnosis(b, format, r, Options{Color: color}) },
 				"inspection": func(b *bytes.Buffer) error { return Inspection(b, format, r, Options{Color: color}) },
-				"backups":    func(b *bytes.Buffer) error { return Verified(b, format, []*compare.Report{r}, false, Options{Color: color}) },
+				"backups": func(b *bytes.Buffer) error {
+					return Verified(b, format, []*compare.Report{r}, false, Options{Color: color})
+				},
 				"sheet": func(b *bytes.Buffer) error {
 					return Document(b, format, r, Sheet{[]Section{{Title: evil, Pairs: [][2]string{{evil, evil}}, Lines: []string{evil}, Head: []string{evil}, Rows: [][]string{{evil}}, After: []string{evil},
 						Commands: []Command{{evil, shell.Format("x {}", evil)}, {Prefix: evil}}}}}, Options{Color: color})
