@@ -63,9 +63,10 @@ type DamageError struct {
 	// LostFrom and LostTo are the raft indexes that are certainly or possibly lost, both 0 when none are known;
 	// LostTo 0 with LostFrom set means "LostFrom and whatever followed".
 	LostFrom, LostTo uint64
-	// Server says what etcd itself does when it starts on this file.
-	Server string
-	Err    error
+	// Server says what etcd itself does when it starts on this file; OnStart is the same as a value.
+	Server  string
+	OnStart StartEffect
+	Err     error
 	// Short is true when the frame reaches beyond the end of the file, which etcd takes for a torn write whatever the bytes say.
 	Short bool
 	// harmless: the damaged record is known to be no entry.

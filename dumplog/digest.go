@@ -60,7 +60,7 @@ func digestSegment(ctx context.Context, s, next *segFile, visit func(*Entry)) (*
 	r, err := openSegment(ctx, s, next)
 	if err != nil {
 		dmg := &DamageError{Pos: Pos{Segment: s.name}, Kind: DamageUnreadable, Len: s.size, Err: err}
-		dmg.Server = serverDoes(dmg, s.last)
+		serverDoes(dmg, s.last)
 		d.seg.End = string(DamageUnreadable)
 		d.events = append(d.events, event{kind: eventDamage, pos: dmg.Pos, dmg: dmg})
 		return d, nil

@@ -142,7 +142,7 @@ func (o *order) events(d *digest, damageOnly bool) {
 // report takes a damage; the next entry will tell what it lost.
 func (o *order) report(d *DamageError) {
 	if d.Server == "" {
-		d.Server = serverDoes(d, o.log.segs[len(o.log.segs)-1].name == d.Segment)
+		serverDoes(d, o.log.segs[len(o.log.segs)-1].name == d.Segment)
 	}
 	o.sum.Damage = append(o.sum.Damage, d)
 	if d.losesEntries() {
@@ -248,7 +248,7 @@ func (o *order) beyond() {
 		return
 	}
 	o.report(&DamageError{Pos: Pos{Segment: o.prev.seg.Name, Offset: o.prev.seg.DataEnd}, Kind: DamageLostTail,
-		LostFrom: end + 1, LostTo: o.commit, Server: "panics when it starts: state.commit is out of range",
+		LostFrom: end + 1, LostTo: o.commit, Server: "panics when it starts: state.commit is out of range", OnStart: StartRefused,
 		Err: fmt.Errorf("a HardState commits index %d, the log ends with %d", o.commit, end)})
 	o.waiting = o.waiting[:0]
 }

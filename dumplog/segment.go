@@ -102,7 +102,7 @@ func (r *segReader) step(it *item) error {
 		err = nil
 	}
 	if it.dmg != nil {
-		it.dmg.Server = serverAt(r, it.dmg, before)
+		serverAt(r, it.dmg, before)
 	}
 	if it.queued != nil {
 		r.pending, it.queued = it.queued, nil

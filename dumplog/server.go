@@ -74,66 +74,95 @@ func gogoRecord(b []byte) (t RecordType, crc uint32, data []byte, ok bool) {
 	return t, crc, data, !s.bad
 }
 
+// StartEffect is what a server of etcd does with damage of its log when it starts.
+type StartEffect string
+
+// The effects; "" is one that depends on more than the damaged place.
+const (
+	// StartRefused: the server ends with an error or a panic.
+	StartRefused StartEffect = "refuses"
+	// StartCuts: the server takes it for an unfinished write, keeps a copy of the segment and cuts off what follows.
+	StartCuts StartEffect = "cuts"
+	// StartDrops: the server takes it for the end of the log; what follows is lost without a message.
+	StartDrops StartEffect = "drops"
+	// StartUnnoticed: the server reads on as if nothing were wrong, and nothing is lost by it.
+	StartUnnoticed StartEffect = "unnoticed"
+)
+
+// does sets what etcd does with the damage when it starts, in words and as a value.
+func (d *DamageError) does(effect StartEffect, words string) {
+	d.OnStart, d.Server = effect, words
+}
+
 // serverAt says what etcd does when it starts on a segment with this damage. Where that hangs on the bytes, etcd's
 // decoder is followed.
-func serverAt(r *segReader, d *DamageError, chain uint32) string {
+func serverAt(r *segReader, d *DamageError, chain uint32) {
 	switch d.Kind {
 	case DamageType, DamagePayload, DamagePadding, DamageUnreadable, DamageChain, DamageMixed:
-		return serverDoes(d, r.last)
+		serverDoes(d, r.last)
+		return
 	}
 	if d.Kind == DamageForeign && r.etcdReads(r.off, chain) == outcomeEnd && d.Offset >= r.off {
-		return "takes the zeros before for the end and never reads these bytes; it zeroes them when it writes on"
+		d.does(StartUnnoticed, "takes the zeros before for the end and never reads these bytes; it zeroes them when it writes on")
+		return
 	}
 	switch r.etcdReads(d.Offset, chain) {
 	case outcomeEnd:
 		if r.last {
-			return "takes the zeros for the end: starts without an error, loses everything behind and zeroes it"
+			d.does(StartDrops, "takes the zeros for the end: starts without an error, loses everything behind and zeroes it")
+			return
 		}
-		return "goes on with the next segment and refuses to start there: crc mismatch"
+		d.does(StartRefused, "goes on with the next segment and refuses to start there: crc mismatch")
 	case outcomeShort:
 		d.Short = true
 		if r.last {
-			return fmt.Sprintf("copies the segment to .broken, cuts it at 0x%x and starts: everything behind is lost (3.5.5 and 3.5.6 refuse, and so do 3.3.23 to 3.5.4 from 10 MiB on: max entry size limit exceeded)", d.Offset)
+			d.does(StartCuts, fmt.Sprintf("copies the segment to .broken, cuts it at 0x%x and starts: everything behind is lost (3.5.5 and 3.5.6 refuse, and so do 3.3.23 to 3.5.4 from 10 MiB on: max entry size limit exceeded)", d.Offset))
+			return
 		}
-		return "refuses to start: unexpected EOF; it repairs the last segment only"
+		d.does(StartRefused, "refuses to start: unexpected EOF; it repairs the last segment only")
 	case outcomeTorn:
-		return fmt.Sprintf("takes it for a torn write, since a sector is all zeros: copies the segment to .broken, cuts it at 0x%x and starts: everything behind is lost", d.Offset)
+		d.does(StartCuts, fmt.Sprintf("takes it for a torn write, since a sector is all zeros: copies the segment to .broken, cuts it at 0x%x and starts: everything behind is lost", d.Offset))
 	case outcomeProto:
-		return "refuses to start: a protobuf error"
+		d.does(StartRefused, "refuses to start: a protobuf error")
 	case outcomeCRC:
-		return "refuses to start: crc mismatch"
+		d.does(StartRefused, "refuses to start: crc mismatch")
+	case outcomeGood:
+		d.does(StartUnnoticed, "reads the record without noticing")
 	}
-	return "reads the record without noticing"
 }
 
 // serverDoes says what etcd does with damage that needs no look at the bytes.
-func serverDoes(d *DamageError, last bool) string {
+func serverDoes(d *DamageError, last bool) {
 	switch d.Kind {
 	case DamageType:
-		return "does not notice, since the CRC does not cover the type: a type it does not know makes it refuse (unexpected block type), else the record is read as the wrong type and an entry silently disappears"
+		d.does("", "does not notice, since the CRC does not cover the type: a type it does not know makes it refuse (unexpected block type), else the record is read as the wrong type and an entry silently disappears")
 	case DamagePayload:
-		return "panics while it decodes the payload"
+		d.does(StartRefused, "panics while it decodes the payload")
 	case DamagePadding:
-		return "does not look at padding"
+		d.does(StartUnnoticed, "does not look at padding")
 	case DamageMissingSegment:
-		return "refuses to start: file sequence numbers do not increase continuously, or crc mismatch; a missing last segment it does not notice"
+		d.does(StartRefused, "refuses to start: file sequence numbers do not increase continuously, or crc mismatch; a missing last segment it does not notice")
 	case DamageMixed:
-		return "refuses to start: conflicting metadata found, or crc mismatch"
+		d.does(StartRefused, "refuses to start: conflicting metadata found, or crc mismatch")
 	case DamageChain:
-		return "refuses to start: crc mismatch"
+		d.does(StartRefused, "refuses to start: crc mismatch")
 	case DamageName:
-		return "looks for its place to start by the names: refuses to start (file not found, or file sequence numbers do not increase continuously) or reads from a later segment than it needs"
+		d.does("", "looks for its place to start by the names: refuses to start (file not found, or file sequence numbers do not increase continuously) or reads from a later segment than it needs")
 	case DamageSnapshotRecord:
-		return "passes over the .snap file that the record does not name any more and takes an older one, or refuses to start: snapshot mismatch"
+		d.does("", "passes over the .snap file that the record does not name any more and takes an older one, or refuses to start: snapshot mismatch")
 	case DamageIndexGap:
-		return "refuses to start: slice bounds out of range (panics up to 3.3.22 and 3.4.9)"
+		d.does(StartRefused, "refuses to start: slice bounds out of range (panics up to 3.3.22 and 3.4.9)")
 	case DamageTermOrder:
-		return "does not notice when it reads the log"
+		d.does(StartUnnoticed, "does not notice when it reads the log")
 	case DamageUnreadable:
 		if last {
-			return "refuses to start when the file can not be read; takes an empty last segment for the end of the log"
+			effect := StartRefused
+			if d.Len == 0 {
+				effect = StartDrops
+			}
+			d.does(effect, "refuses to start when the file can not be read; takes an empty last segment for the end of the log")
+			return
 		}
-		return "refuses to start when the file can not be read; takes an empty segment for one that ended, then refuses: crc mismatch"
+		d.does(StartRefused, "refuses to start when the file can not be read; takes an empty segment for one that ended, then refuses: crc mismatch")
 	}
-	return ""
 }

@@ -82,11 +82,13 @@ func (t *Tail) enter(s *segFile, yield func(Record, error) bool) bool {
 	switch head := (Pos{Segment: s.name}); {
 	case first:
 	case s.seq != t.seq+1:
-		ok = yield(Record{}, &DamageError{Pos: head, Kind: DamageMissingSegment, Server: serverDoes(&DamageError{Kind: DamageMissingSegment}, s.last),
-			Err: fmt.Errorf("%d segment(s) missing before this one", s.seq-t.seq-1)})
+		d := &DamageError{Pos: head, Kind: DamageMissingSegment, Err: fmt.Errorf("%d segment(s) missing before this one", s.seq-t.seq-1)}
+		serverDoes(d, s.last)
+		ok = yield(Record{}, d)
 	case prev.chained && s.seeded && s.seed != prev.chain:
-		ok = yield(Record{}, &DamageError{Pos: head, Kind: DamageChain, Server: serverDoes(&DamageError{Kind: DamageChain}, s.last),
-			Err: fmt.Errorf("the CRC record says %08x, the segment before ends with %08x", s.seed, prev.chain)})
+		d := &DamageError{Pos: head, Kind: DamageChain, Err: fmt.Errorf("the CRC record says %08x, the segment before ends with %08x", s.seed, prev.chain)}
+		serverDoes(d, s.last)
+		ok = yield(Record{}, d)
 	}
 	t.started, t.seq, t.at = true, s.seq, tailState{}
 	return ok

@@ -82,6 +82,8 @@ type DamageFacts struct {
 	LostTo   uint64 `json:"lostToIndex,omitempty"`
 	Detail   string `json:"detail"`
 	Server   string `json:"server,omitempty"`
+	// OnStart is what a server does with damage of a log when it starts.
+	OnStart dumplog.StartEffect `json:"onStart,omitempty"`
 }
 
 // DBFacts are the facts of a database. Fields that need a key bucket that can be read are nil when it can not.
@@ -109,6 +111,8 @@ type DBFacts struct {
 	// Damage are the first damaged places, DamageOmitted is how many more there are.
 	Damage        []DamageFacts `json:"damage"`
 	DamageOmitted int           `json:"damageOmitted,omitempty"`
+	// Undecodable is how many rows of bucket key do not decode.
+	Undecodable int `json:"undecodableRows,omitempty"`
 }
 
 // AuthFacts are users with their roles and roles with their permissions in words; no password hashes.
@@ -210,7 +214,7 @@ func (m *Member) walFacts() *WALFacts {
 
 func logDamage(d *dumplog.DamageError) DamageFacts {
 	return DamageFacts{File: d.Segment, Offset: d.Offset, Length: d.Len, Kind: string(d.Kind), LostFrom: d.LostFrom,
-		LostTo: d.LostTo, Detail: d.Error(), Server: d.Server}
+		LostTo: d.LostTo, Detail: d.Error(), Server: d.Server, OnStart: d.OnStart}
 }
 
 func snapFacts(s *dumplog.SnapFile) SnapFacts {
@@ -232,6 +236,7 @@ func (m *Member) dbFacts(f *Facts) {
 		db.Damage = append(db.Damage, DamageFacts{File: d.File, Offset: e.Offset, Page: e.Page, Bucket: e.Bucket, Kind: string(e.Kind), Detail: e.Error()})
 	}
 	if d.Handle == nil {
+		db.Size = d.Size
 		return
 	}
 	db.PageSize, db.Size, db.Metas = d.Handle.PageSize(), d.Handle.Size(), d.Handle.Metas()
@@ -257,6 +262,11 @@ func (m *Member) dbFacts(f *Facts) {
 	if kv := d.KV; kv != nil {
 		db.CurrentRevision, db.CompactRevision = &kv.CurrentRev, &kv.CompactRev
 		db.Keys, db.Revisions, db.Tombstones = &kv.LiveKeys, &kv.Revisions, &kv.Tombstones
+		for _, v := range kv.Violations {
+			if v.Rule == "undecodable" {
+				db.Undecodable++
+			}
+		}
 	}
 	f.ClusterVersion = d.Cluster.Version
 	if d.Cluster.DowngradeEnabled {

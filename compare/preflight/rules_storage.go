@@ -124,9 +124,7 @@ to list its snapshot records, from 3.3.21 and 3.4.8 on. wal.ReadAll and ValidSna
 }
 
 // refuses tells whether a server stops at this damage; what it repairs, takes for the end or does not notice is told by logTail.
-func refuses(x *dumplog.DamageError) bool {
-	return strings.HasPrefix(x.Server, "refuses to start") || strings.HasPrefix(x.Server, "panics") || strings.Contains(x.Server, "refuses to start there")
-}
+func refuses(x *dumplog.DamageError) bool { return x.OnStart == dumplog.StartRefused }
 
 var logReachesSnapshot = Rule{
 	ID: "P08", Title: "the log reaches back to the raft snapshot", Level: Stops, From: 3,
