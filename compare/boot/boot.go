@@ -1,0 +1,258 @@
+// Package boot tells whether a server of the release that wrote a data dir starts on it, what it mends by itself when it does, and
+// whether the member has lost entries that it may have promised to keep.
+//
+// It looks at damage and at positions only. That a server of another release starts is a question for compare/preflight.
+package boot
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// Answer is what a server makes of a data dir.
+type Answer struct {
+	// Starts is Unknown where it depends on more than the files show.
+	Starts release.Answer
+	// Why is what stops the server, or what is not known; empty when it starts.
+	Why string
+	// Mends are things that the server puts right by itself when it starts.
+	Mends []string
+	// Torn is the range of entries that the server cuts off as an unfinished write: what was in flight. Nil when there are none.
+	Torn *Range
+	// Forgot is the range of entries that this member had applied or knew to be committed, and which its log has lost. A server may start,
+	// but the member must not vote any more. Nil when there are none.
+	Forgot *Range
+}
+
+// Range is a stretch of raft indexes, both included.
+type Range struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+}
+
+// String is the range in words.
+func (r Range) String() string {
+	if r.From >= r.To {
+		return fmt.Sprintf("entry %d", r.From)
+	}
+	return fmt.Sprintf("entries %d to %d", r.From, r.To)
+}
+
+// Trusted tells whether a server starts and the member keeps every promise when it does.
+func (a *Answer) Trusted() bool { return a.Starts.Certain() && a.Forgot == nil }
+
+// Of judges the data dir of these facts.
+func Of(f *evidence.Facts) Answer {
+	d := &dir{f: f, a: Answer{Starts: release.Yes}}
+	if f.WAL == nil {
+		d.open("it has no log: what a server does depends on its flags and peers")
+		return d.a
+	}
+	d.version = release.Version{}
+	if f.WroteBy.Etcd != nil {
+		d.version = release.Of(*f.WroteBy.Etcd)
+	}
+	d.log()
+	d.snapshot()
+	d.positions()
+	d.database()
+	return d.a
+}
+
+type dir struct {
+	f       *evidence.Facts
+	a       Answer
+	version release.Version
+	// last is where the log ends for the server.
+	last uint64
+	// chosen is the index of the raft snapshot that the server starts from, 0 for none.
+	chosen uint64
+}
+
+func (d *dir) refused(format string, args ...any) {
+	if !d.a.Starts.Excluded() {
+		d.a.Starts, d.a.Why = release.No, fmt.Sprintf(format, args...)
+	}
+}
+
+func (d *dir) open(format string, args ...any) {
+	if d.a.Starts.Certain() {
+		d.a.Starts, d.a.Why = release.Unknown, fmt.Sprintf(format, args...)
+	}
+}
+
+func (d *dir) mends(format string, args ...any) {
+	d.a.Mends = append(d.a.Mends, fmt.Sprintf(format, args...))
+}
+
+// log follows the server through the segments.
+func (d *dir) log() {
+	d.last = d.f.WAL.LastIndex
+	for i := range d.f.WAL.Damage {
+		x := &d.f.WAL.Damage[i]
+		switch x.OnStart {
+		case dumplog.StartUnnoticed:
+		case dumplog.StartRefused:
+			if x.Kind != string(dumplog.DamageLostTail) { // positions tells it
+				d.refused("the server refuses its log: %s", x.Detail)
+			}
+		case dumplog.StartCuts:
+			d.cut(x)
+		case dumplog.StartDrops:
+			d.mends("the server takes the zeros at %s for the end of the log, and drops what follows", place(x))
+			d.ends(x)
+		default:
+			d.open("whether a server starts on its log is not known: %s", x.Detail)
+		}
+	}
+}
+
+func place(x *evidence.DamageFacts) string { return fmt.Sprintf("%s offset 0x%x", x.File, x.Offset) }
+
+// cut is an unfinished write, which the server cuts off.
+func (d *dir) cut(x *evidence.DamageFacts) {
+	if d.version.Has(release.TornWriteRefused).Certain() {
+		d.refused("etcd %s refuses a log that ends inside a record; another patch release of its minor version cuts it off", d.version)
+		return
+	}
+	d.ends(x)
+	d.mends("the server cuts the unfinished record at %s off", place(x))
+	from, to := max(x.LostFrom, d.last+1), max(x.LostTo, d.last+1)
+	d.a.Torn = &Range{From: from, To: max(from, to)}
+}
+
+// ends notes that the server's log ends before a damaged place, where something sound follows it.
+func (d *dir) ends(x *evidence.DamageFacts) {
+	if x.LostFrom > 0 {
+		d.last = min(d.last, x.LostFrom-1)
+	}
+}
+
+// snapshot follows the choice of the raft snapshot.
+func (d *dir) snapshot() {
+	commit := uint64(0)
+	if hs := d.f.WAL.HardState; hs != nil {
+		commit = hs.Commit
+	}
+	known := map[uint64]bool{}
+	for _, s := range d.f.WAL.Snapshots {
+		if s.Index <= max(commit, d.last) {
+			known[s.Index] = true
+			if d.version.Has(release.SnapFileUnused).Certain() {
+				d.chosen = max(d.chosen, s.Index)
+			}
+		}
+	}
+	if d.version.Has(release.SnapFileUnused).Certain() {
+		return
+	}
+	for i := range d.f.Snapshots {
+		switch s := &d.f.Snapshots[i]; {
+		case s.Damage != nil:
+			d.mends("the server puts the damaged %s aside and starts from an older snapshot, or from the first entry", s.File)
+		case known[s.Index]:
+			d.chosen = max(d.chosen, s.Index)
+		}
+	}
+}
+
+// positions holds commit index, log, snapshot and database against each other.
+func (d *dir) positions() {
+	w := d.f.WAL
+	if hs := w.HardState; hs != nil && d.last == w.LastIndex && hs.Commit > max(d.last, d.chosen) {
+		d.refused("the server refuses its log: HardState commits entry %d, the log ends with %d", hs.Commit, d.last)
+	}
+	if w.FirstIndex > d.chosen+1 && len(w.Segments) > 0 && w.Segments[0].First > d.chosen {
+		d.refused("the server refuses its log: it begins with entry %d, and no raft snapshot that the server takes reaches it", w.FirstIndex)
+	}
+	promised := d.f.Commit
+	if hs := w.HardState; hs != nil {
+		promised = max(promised, hs.Commit)
+	}
+	if end := max(d.last, d.chosen); promised > end && !d.received(end) {
+		d.a.Forgot = &Range{From: end + 1, To: promised}
+		d.a.Torn = nil
+	}
+}
+
+// received tells whether the log ends with the record of a snapshot that a leader sent: its database holds a few entries more.
+func (d *dir) received(end uint64) bool {
+	for _, s := range d.f.WAL.Snapshots {
+		if s.Index == end && s.Index > d.f.WAL.LastIndex {
+			return true
+		}
+	}
+	return false
+}
+
+// database follows bbolt and the stores.
+func (d *dir) database() {
+	db := d.f.DB
+	if db == nil {
+		if d.chosen == 0 && d.f.WAL.FirstIndex <= 1 && len(d.f.Problems) == 0 {
+			d.mends("the server makes the missing database from the log, which reaches back to the first entry")
+			return
+		}
+		d.refused("its database is missing, and the log does not reach back to the first entry or names a raft snapshot")
+		return
+	}
+	if len(db.Metas) == 0 {
+		d.noMeta(db)
+		return
+	}
+	for i := range db.Metas {
+		if !db.Metas[i].Valid {
+			d.mends("the server opens the database at its other meta page, one transaction earlier, and executes the log from there")
+		}
+	}
+	for i := range db.Damage {
+		d.dbDamage(&db.Damage[i])
+	}
+	if db.Undecodable > 0 {
+		d.refused("the server refuses its database: %d rows of bucket key do not decode", db.Undecodable)
+	}
+	ci := uint64(0)
+	if db.ConsistentIndex != nil {
+		ci = *db.ConsistentIndex
+	}
+	if d.chosen <= ci {
+		return
+	}
+	for _, s := range d.f.SnapDBs {
+		if s.Index == d.chosen {
+			d.mends("the server installs the received %s", s.File)
+			return
+		}
+	}
+	d.refused("the server refuses its database: it has applied entry %d, the raft snapshot is of entry %d", ci, d.chosen)
+}
+
+// noMeta is a file that bbolt does not open, or takes for a new one when it is empty.
+func (d *dir) noMeta(db *evidence.DBFacts) {
+	if db.Size > 0 || d.chosen > 0 || d.f.WAL.FirstIndex > 1 {
+		d.refused("the server refuses its database: neither meta page can be used")
+		return
+	}
+	d.mends("the server fills the empty database from the log, which reaches back to the first entry")
+}
+
+func (d *dir) dbDamage(x *evidence.DamageFacts) {
+	switch dumpdb.DamageKind(x.Kind) {
+	case dumpdb.DamageMeta, dumpdb.DamageFreelist, dumpdb.DamageBucket:
+	case dumpdb.DamageRow:
+		switch x.Bucket {
+		case "key", "lease", "authUsers", "authRoles", "alarm":
+			d.refused("the server refuses its database: %s", x.Detail)
+		case "members", "members_removed":
+			if d.version.Has(release.MembersFromDB).Possible() {
+				d.open("whether a server starts on its database is not known: %s", x.Detail)
+			}
+		}
+	default:
+		d.refused("the server refuses its database: %s", x.Detail)
+	}
+}
