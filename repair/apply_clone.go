@@ -62,7 +62,7 @@ func (s *session) cloneRoom(out string, set *evidence.Set) error {
 		return refusedf("plan again", "the database of %s can not be read any more", s.plan.Best.Name)
 	}
 	b := &builder{p: s.plan}
-	return enough(out, int64(len(b.targets()))*(2*best.DB.Handle.Size()+walRoom), s.o.room)
+	return enough(out, cloneNeeds(len(b.targets()), best.DB.Handle.Size()), s.o.room)
 }
 
 func (s *session) evidenceOf(set *evidence.Set, label string) *evidence.Member {

@@ -20,7 +20,7 @@ func (pl *planner) membershipCautions() []string {
 			zombies = append(zombies, m.ID.String())
 		case m.Source == "" && m.Action != Remove:
 			unseen = append(unseen, m.Name)
-		case m.Action == Retire && m.NotStartable == notMember && !pl.succeeded(m):
+		case m.Action == Retire && m.Obstacle == ObstacleNotMember && !pl.succeeded(m):
 			removed = append(removed, m.Name)
 		}
 	}

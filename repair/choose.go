@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -59,7 +60,7 @@ func (pl *planner) chooseByOperator() error {
 	}
 	pl.setBest(label, "operator", "chosen with --best")
 	if r := pl.ranks[label]; r != nil {
-		pl.p.Best.Why = "chosen with --best: " + strings.Join(r.Reasons, ", ")
+		pl.p.Best.Why = strings.Join(append([]string{"chosen with --best"}, r.Reasons...), ", ")
 	}
 	return nil
 }
@@ -91,33 +92,59 @@ func (pl *planner) setBest(label, by, why string) {
 // breaks tells whether a finding alone makes a diagnosis unhealthy.
 func breaks(f *check.Finding) bool { return f.Class != "" && f.Severity.Rank() >= check.Error.Rank() }
 
-// harmless tells whether it makes no difference which of these is kept: none of them lacks or alone holds anything, and their
-// databases hold the same.
+// harmless tells whether it makes no difference which of these is kept. Where their contents can be compared, the contents decide; else
+// none of them may lack or alone hold anything.
 func (pl *planner) harmless(top []string) bool {
-	for _, m := range top {
-		r := pl.ranks[m]
-		if r == nil || r.Lacks.CommittedEntries > 0 || r.Unique.CommittedEntries > 0 {
+	for _, m := range top[1:] {
+		switch sameContent(pl.facts(top[0]), pl.facts(m)) {
+		case release.No:
 			return false
-		}
-		if pl.differs(pl.facts(top[0]), pl.facts(m)) {
-			return false
+		case release.Unknown:
+			for _, l := range []string{top[0], m} {
+				if r := pl.ranks[l]; r == nil || r.Lacks.CommittedEntries > 0 || r.Unique.CommittedEntries > 0 {
+					return false
+				}
+			}
 		}
 	}
 	return true
 }
 
-// differs tells whether two databases at one applied index hold different content by their bucket hashes. Different applied indexes
-// prove nothing, so they do not count.
-func (pl *planner) differs(a, b *evidence.Facts) bool {
-	if a == b || a.DB == nil || b.DB == nil || a.AppliedIndex != b.AppliedIndex {
-		return false
+// differs tells whether two databases are known to hold different content.
+func (pl *planner) differs(a, b *evidence.Facts) bool { return sameContent(a, b).Excluded() }
+
+// sameContent tells whether two databases at one applied index and one compact revision hold the same, by the hashes of their buckets.
+// Different applied indexes prove nothing.
+func sameContent(a, b *evidence.Facts) release.Answer {
+	switch {
+	case a == b:
+		return release.Yes
+	case a.DB == nil || b.DB == nil || a.AppliedIndex != b.AppliedIndex || a.DB.CompactRevision == nil || b.DB.CompactRevision == nil:
+		return release.Unknown
+	case *a.DB.CompactRevision != *b.DB.CompactRevision:
+		return release.Unknown
 	}
-	if a.DB.CompactRevision == nil || b.DB.CompactRevision == nil || *a.DB.CompactRevision != *b.DB.CompactRevision {
-		return false
-	}
-	for _, name := range []string{"key", "auth", "authUsers", "authRoles"} {
+	answer := release.Yes
+	for _, name := range []string{"key", "auth", "authUsers", "authRoles", "lease", "alarm"} {
 		x, y := a.DB.Hashes[name], b.DB.Hashes[name]
-		if x != "" && y != "" && x != y {
+		switch {
+		case x == y && x != "":
+		case x != "" && y != "" && !(indexLags[name] && mayLag(a, b)):
+			return release.No
+		case name == "key" || x != "" && y != "":
+			answer = release.Unknown
+		}
+	}
+	return answer
+}
+
+// indexLags are buckets that older servers change without moving the consistent index: they may differ at one index.
+var indexLags = map[string]bool{"lease": true, "alarm": true}
+
+// mayLag tells whether one of the two was written by a server that does not move the index with every entry.
+func mayLag(a, b *evidence.Facts) bool {
+	for _, f := range []*evidence.Facts{a, b} {
+		if f.WroteBy.Etcd == nil || !release.Of(*f.WroteBy.Etcd).Has(release.IndexWithEveryEntry).Certain() {
 			return true
 		}
 	}

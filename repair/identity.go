@@ -91,21 +91,15 @@ func (pl *planner) judgeMisplaced(m *Member, f *evidence.Facts) {
 	default:
 		m.NotStartable = fmt.Sprintf("in its place lies the data dir of member %s, which the cluster does not know", f.MemberID)
 	}
-	m.Action, m.Why = Replace, m.NotStartable
+	m.Action, m.Why, m.Obstacle = Replace, m.NotStartable, ObstacleMisplaced
 	if m.Learner {
 		m.Action = Remove
 	}
 }
 
-// notMember is why no server is started on an outsider's data dir.
-const notMember = "it is no member of the cluster"
-
-// leftOver is why nothing is done on hosts for a member whose name or address is another one's now: it would hit that one.
-const leftOver = "another member has its name or peer URL"
-
 // outsider is a data dir whose member the newest configuration does not know.
 func (pl *planner) outsider(f *evidence.Facts) Member {
-	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Applied: f.AppliedIndex, NotStartable: notMember}
+	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Applied: f.AppliedIndex, Obstacle: ObstacleNotMember, NotStartable: "it is no member of the cluster"}
 	if urls := f.Membership.PeerURLs[f.MemberID]; len(urls) > 0 {
 		m.PeerURLs = urls
 	}
@@ -121,15 +115,15 @@ func (pl *planner) outsider(f *evidence.Facts) Member {
 	case pl.configured(f) && pl.p.Verdict.Class == "foreign-cluster":
 		m.Action = Retire
 		m.Why = "a cluster of its own with the name and peer URL of " + pl.ownSource(f.MemberID).Name + ": set its data dir aside, and add it later with a name and URL of its own"
-		m.NotStartable = "its ID is that of another member"
+		m.Obstacle, m.NotStartable = ObstacleSecondCopy, "its ID is that of another member"
 	case pl.configured(f):
 		m.Action = Retire
 		m.Why = fmt.Sprintf("another copy of the data dir of %s, with its member ID; a process that runs on it breaks what the other one promised", pl.ownSource(f.MemberID).Name)
-		m.NotStartable = "it is a second copy of one member"
+		m.Obstacle, m.NotStartable = ObstacleSecondCopy, "it is a second copy of one member"
 		m.NodeName, m.PeerURLs, m.ClientURLs = "", []string{}, nil // under these the first one answers
 	case pl.succeeded(&m):
 		m.Action, m.Why = Retire, "the cluster removed this member, and another one has its name or peer URL: keep the data dir, and no server on it"
-		m.NotStartable = leftOver
+		m.Obstacle, m.NotStartable = ObstacleNameTaken, "another member has its name or peer URL"
 	case slices.ContainsFunc(pl.o.Replace, m.named):
 		m.Action, m.Why = Join, "chosen with --replace: it comes back empty, under a new ID"
 	case slices.Contains(pl.ref.Membership.Removed, f.MemberID):
@@ -145,7 +139,9 @@ func (pl *planner) foreign() []string {
 	var out []string
 	for i := range pl.p.Members {
 		if m := &pl.p.Members[i]; m.Source != "" {
-			if f := pl.facts(m.Source); f.ClusterID != pl.best.ClusterID && f.ClusterID != 0 {
+			// Twins of the cluster that is kept have its ID and another history.
+			twin := m.Obstacle == ObstacleSecondCopy && pl.p.Verdict.Class == "foreign-cluster"
+			if f := pl.facts(m.Source); twin || f.ClusterID != pl.best.ClusterID && f.ClusterID != 0 {
 				out = append(out, m.Source)
 			}
 		}

@@ -12,33 +12,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// damageClasses are verdict classes of findings about one member that keep a server from starting on its data dir, or from being
-// trusted when it does.
-var damageClasses = map[string]bool{"wal-damage": true, "db-damage": true, "snapshot-damage": true, "member-lost-data": true, "torn-copy": true}
-
-// damage says why a server can not be started on a source's data dir, "" when it can.
-func (pl *planner) damage(label string) string {
-	f := pl.facts(label)
-	switch {
-	case pl.kinds[label] != evidence.KindDataDir:
-		return "the source is a " + string(pl.kinds[label]) + ", no data dir"
-	case f.WAL == nil:
-		return "it has no log"
-	case f.DB == nil || f.DB.CurrentRevision == nil:
-		return "its database can not be read"
-	}
-	for i := range pl.r.Findings {
-		fd := &pl.r.Findings[i]
-		if damageClasses[fd.Class] && fd.Severity.Rank() >= check.Error.Rank() && len(fd.Members) == 1 && fd.Members[0] == label {
-			return fd.Title
-		}
-	}
-	if r := pl.ranks[label]; r != nil && !r.Usable {
-		return strings.Join(r.Reasons, ", ")
-	}
-	return ""
-}
-
 // cluster finds raft's newest configuration and what the best member knows of its cluster.
 func (pl *planner) cluster() {
 	pl.ref = pl.best
@@ -189,14 +162,18 @@ func (pl *planner) judge(m *Member) {
 	if r := pl.ranks[m.Source]; r != nil {
 		m.Lacks = r.Lacks.CommittedEntries
 	}
-	m.NotStartable = pl.damage(m.Source)
-	m.Startable = m.NotStartable == ""
+	m.Obstacle, m.NotStartable = pl.obstacle(m.Source)
+	m.Startable = m.Obstacle == ""
 	if m.Source == pl.p.Best.Name {
 		m.Action, m.Why = Best, pl.p.Best.Why
 		return
 	}
 	if why := pl.mustReplace(m, f); why != "" {
 		m.Action, m.Why = Replace, why
+		return
+	}
+	if mends := pl.mends(m.Source); len(mends) > 0 {
+		m.Action, m.Why = Start, strings.Join(mends, "; ")+"; it catches up once it runs"
 		return
 	}
 	m.Action, m.Why = Keep, "nothing is wrong with it beside "+pl.p.Best.Name
@@ -214,7 +191,7 @@ func (pl *planner) judge(m *Member) {
 }
 
 func (pl *planner) judgeAbsent(m *Member) {
-	m.NotStartable = "its data dir is not among the sources"
+	m.Obstacle, m.NotStartable = ObstacleNotGiven, "its data dir is not among the sources"
 	switch {
 	case pl.dead[m.ID.String()]:
 		m.Action, m.Why = Remove, "it never started, and counts in the majority all the same"
@@ -239,7 +216,7 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 		return "chosen with --replace"
 	case pl.gone(m):
 		return "its data dir is given up"
-	case m.NotStartable != "":
+	case m.Obstacle != "":
 		return m.NotStartable
 	case pl.p.Verdict.Cause == "data-dir-cloned-running-twice" && len(pl.copiesOf(m.ID)) > 1:
 		return fmt.Sprintf("two processes ran under its ID (%s): what they acknowledged contradicts each other", strings.Join(pl.copiesOf(m.ID), ", "))
@@ -249,8 +226,11 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 	for i := range pl.r.Findings {
 		fd := &pl.r.Findings[i]
 		if fd.Severity.Rank() >= check.Error.Rank() && len(fd.Members) == 1 && fd.Members[0] == m.Source && fd.Class != "membership" && fd.Class != "" {
-			if slices.Contains(pl.p.Best.Known, fd.Check) && slices.Contains(pl.p.Best.Equals, m.Source) {
+			switch {
+			case slices.Contains(pl.p.Best.Known, fd.Check) && slices.Contains(pl.p.Best.Equals, m.Source):
 				continue // the best member shows the same, and their contents are equal
+			case pl.onlyNeedsStart(fd):
+				continue
 			}
 			return fd.Title
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// SchemaVersion is the version of the plan file. Fields may be added without raising it.
-const SchemaVersion = 1
+// SchemaVersion is the version of the plan file. It rises when an older program would misread a plan, or this one an older plan.
+const SchemaVersion = 2
 
 // Mode is a way to repair a cluster.
 type Mode string
@@ -24,6 +24,8 @@ const (
 	Reseed Mode = "reseed"
 	// ForceNewCluster starts the best member alone with --force-new-cluster and adds the others to it.
 	ForceNewCluster Mode = "force-new-cluster"
+	// MendFiles mends damaged data dirs from their own files or with the help of other members; nothing is given up.
+	MendFiles Mode = "mend"
 	// Restore builds a new cluster from a backup: no data dir can serve.
 	Restore Mode = "restore"
 	// RehearseOnly plans may be tried, not applied: the evidence does not suffice for more.
@@ -50,6 +52,8 @@ type Plan struct {
 	// Cluster is what the best member knows of its cluster.
 	Cluster Cluster  `json:"cluster"`
 	Members []Member `json:"members"`
+	// Mends are the narrow repairs that were tried on copies of damaged data dirs.
+	Mends []Mend `json:"mends,omitempty"`
 	// Cautions are what a person must know before the first step.
 	Cautions []string `json:"cautions"`
 	// Ways are all ways to repair, the recommended one first; a way that is not possible says why and has no steps.
@@ -106,6 +110,8 @@ type Lost struct {
 	Entries          []compare.LostEntry `json:"entries,omitempty"`
 	// Unproven says why it is not proven that nothing more is given up; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
+	// Open is what members that are lost may have committed besides, nil where every committed entry is in a log at hand.
+	Open *OpenEnd `json:"open,omitempty"`
 	// Save are the commands that write what is lost to files, to be run before the first step.
 	Save []string `json:"save,omitempty"`
 	// SaveArgs are the same as lists of arguments.
@@ -143,6 +149,8 @@ const (
 	Best Action = "best"
 	// Keep: it stays as it is.
 	Keep Action = "keep"
+	// MendIt: its files are mended; it keeps its ID and its data.
+	MendIt Action = "mend"
 	// Start: it only lags; it is started and catches up.
 	Start Action = "start"
 	// Restart: it is stopped and started again on its own data dir, which mends what is stale in it.
@@ -173,9 +181,11 @@ type Member struct {
 	Why    string `json:"why"`
 	// RestartOn is the release that a restart must use to mend its data, "" when it needs none.
 	RestartOn string `json:"restartOn,omitempty"`
-	// Startable tells whether a server can be started on a copy of its data dir; NotStartable says why not.
+	// Startable tells whether a server may be started on a copy of its data dir; NotStartable says why not.
 	Startable    bool   `json:"startable"`
 	NotStartable string `json:"notStartable,omitempty"`
+	// Obstacle is what stands against starting one, "" when nothing does. Steps depend on it, never on the words.
+	Obstacle Obstacle `json:"obstacle,omitempty"`
 	// Applied, Revision and Lacks are where it stands.
 	Applied  uint64 `json:"appliedIndex,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
@@ -207,6 +217,7 @@ type Way struct {
 	// Uses is the way whose steps are done, to copies.
 	Uses  Mode   `json:"uses,omitempty"`
 	Why   string `json:"why"`
+	Cost  *Cost  `json:"cost,omitempty"`
 	Steps []Step `json:"steps,omitempty"`
 }
 

@@ -127,12 +127,12 @@ func Load(path string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkVersion(path, b); err != nil {
+		return nil, err
+	}
 	p := &Plan{}
 	if err := decodeYAML(b, p); err != nil {
-		return nil, refusedf("make a new plan with etcd-medic repair plan", "%s is no repair plan of this version: %v", path, err)
-	}
-	if p.SchemaVersion != SchemaVersion {
-		return nil, refusedf("make a new plan with etcd-medic repair plan", "%s has schema version %d, this program knows %d", path, p.SchemaVersion, SchemaVersion)
+		return nil, refusedf(planAnew, "%s is not a repair plan that this program reads: %v", path, err)
 	}
 	d, err := p.digest()
 	if err != nil {
@@ -161,6 +161,25 @@ func (p *Plan) agrees() error {
 	}
 	if !slices.Equal(p.Lost.Save, texts(p.Lost.SaveArgs)) && len(p.Lost.Save)+len(p.Lost.SaveArgs) > 0 {
 		return errors.New("a command that saves what is lost is not what its list of arguments says")
+	}
+	return nil
+}
+
+const planAnew = "make a new plan with etcd-medic repair plan; its sources are listed in the old one under inputs"
+
+// checkVersion refuses plans of another format before anything else of them is read: what their fields mean is not known.
+func checkVersion(path string, b []byte) error {
+	var head struct {
+		Version int `yaml:"schemaVersion"`
+	}
+	err := yaml.Unmarshal(b, &head)
+	switch {
+	case err != nil || head.Version == 0:
+		return refusedf(planAnew, "%s is not a repair plan", path)
+	case head.Version < SchemaVersion:
+		return refusedf(planAnew, "%s was written by an older etcd-medic: its plan format is %d, this program reads %d", path, head.Version, SchemaVersion)
+	case head.Version > SchemaVersion:
+		return refusedf("use the etcd-medic that wrote it, or make a new plan", "%s was written by a newer etcd-medic: its plan format is %d, this program reads %d", path, head.Version, SchemaVersion)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
@@ -20,6 +21,10 @@ type PlanOptions struct {
 	Gone []string
 	// Replace are members to reseed although nothing is wrong with them.
 	Replace []string
+	// Scratch is the folder below which repairs of damaged data dirs are tried on copies; "" is that of the system.
+	Scratch string
+	// mends are the results.
+	mends []Mend
 }
 
 // planner carries what the parts of a plan need to know.
@@ -43,6 +48,9 @@ type planner struct {
 func NewPlan(ctx context.Context, specs []evidence.Spec, o PlanOptions) (*Plan, error) {
 	r, err := diagnoseFor(ctx, specs, &o)
 	if err != nil {
+		return nil, err
+	}
+	if o.mends, err = tryMends(ctx, r, specs, &o); err != nil {
 		return nil, err
 	}
 	return PlanFrom(r, specs, o)
@@ -113,6 +121,8 @@ func PlanFrom(r *compare.Report, specs []evidence.Spec, o PlanOptions) (*Plan, e
 		return nil, err
 	}
 	pl.lost()
+	pl.p.Lost.Open = pl.openEnd()
+	pl.saveUndecided()
 	if err := pl.mode(); err != nil {
 		return nil, err
 	}
@@ -123,7 +133,7 @@ func PlanFrom(r *compare.Report, specs []evidence.Spec, o PlanOptions) (*Plan, e
 
 func newPlanner(r *compare.Report, specs []evidence.Spec, o PlanOptions) *planner {
 	p := &Plan{SchemaVersion: SchemaVersion, Tool: r.Tool, Sources: []Source{}, Members: []Member{}, Cautions: []string{}, Ways: []Way{},
-		Verdict: Verdict{Class: r.Verdict.Class, Summary: r.Verdict.Summary}}
+		Mends: o.mends, Verdict: Verdict{Class: r.Verdict.Class, Summary: r.Verdict.Summary}}
 	if r.Verdict.Cause != nil {
 		p.Verdict.Cause, p.Verdict.Certainty = *r.Verdict.Cause, *r.Verdict.Certainty
 	}
@@ -176,29 +186,67 @@ func (pl *planner) hasKind(k evidence.Kind) bool {
 
 // needed refuses plans that would do nothing, and says what to do instead.
 func (pl *planner) needed() error {
+	if len(pl.p.mended()) > 0 {
+		return nil
+	}
+	var starts []string
 	for i := range pl.p.Members {
-		if a := pl.p.Members[i].Action; a != Best && a != Keep {
+		switch m := &pl.p.Members[i]; {
+		case m.Action == Start && m.Source != "" && len(pl.mends(m.Source)) > 0:
+			starts = append(starts, m.Name)
+		case m.Action != Best && m.Action != Keep:
 			return nil
 		}
 	}
-	if healthy := pl.r.Verdict.Healthy; healthy == nil || !*healthy {
-		if len(pl.p.Cluster.Alarms) > 0 || drifted(pl.p.Verdict.Cause) || pl.p.Verdict.Class == "torn-copy" {
-			return nil
-		}
+	if best := pl.p.Best.Name; len(pl.mends(best)) > 0 {
+		starts = append(starts, best)
 	}
-	hint := "nothing to do; etcd-medic repair plan --replace NAME plans a reseed all the same"
+	healthy := pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy
+	corrupt := slices.ContainsFunc(pl.p.Cluster.Alarms, func(a evidence.AlarmFacts) bool { return a.Alarm == "CORRUPT" })
+	if !healthy && (corrupt || drifted(pl.p.Verdict.Cause) || pl.p.Verdict.Class == "torn-copy") {
+		return nil
+	}
+	if slices.Sort(starts); len(starts) > 0 && !pl.otherwiseBroken() {
+		return refusedf(pl.startHint(starts), "nothing to repair: %s %s", strings.Join(starts, ", "), whatStartMends(len(starts)))
+	}
+	return refusedf(pl.hint(), "nothing to repair: %s (%s)", pl.p.Verdict.Class, pl.p.Verdict.Summary)
+}
+
+func whatStartMends(n int) string {
+	if n == 1 {
+		return "has damage that its server puts right when it starts"
+	}
+	return "have damage that their servers put right when they start"
+}
+
+// otherwiseBroken tells whether the diagnosis found anything that a start does not mend.
+func (pl *planner) otherwiseBroken() bool {
+	return slices.ContainsFunc(pl.r.Findings, func(f check.Finding) bool { return breaks(&f) && !pl.onlyNeedsStart(&f) })
+}
+
+// startHint says what each server does when it starts.
+func (pl *planner) startHint(names []string) string {
+	var out []string
+	for _, n := range names {
+		out = append(out, n+": "+strings.Join(pl.mends(n), "; "))
+	}
+	return "start the members, all of them, as they are. " + strings.Join(out, ". ")
+}
+
+// hint is what to do where nothing is planned.
+func (pl *planner) hint() string {
 	switch pl.p.Verdict.Class {
 	case "lagging":
-		hint = "start the lagging member: it catches up on its own, and a reseed would only cost time"
+		return "start the lagging member: it catches up on its own, and a reseed would only cost time"
 	case "uncommitted-tail":
-		hint = "start all members: raft replaces what was not committed"
+		return "start all members: raft replaces what was not committed"
 	case "compaction-skew":
-		hint = "start all members: the compaction is finished by the server"
+		return "start all members: the compaction is finished by the server"
 	}
-	if len(pl.r.Next) > 0 && hint == "" {
-		hint = pl.r.Next[0].Text
+	if len(pl.r.Next) > 0 && (pl.r.Verdict.Healthy == nil || !*pl.r.Verdict.Healthy) {
+		return pl.r.Next[0].Text
 	}
-	return refusedf(hint, "nothing to repair: %s (%s)", pl.p.Verdict.Class, pl.p.Verdict.Summary)
+	return "nothing to do; etcd-medic repair plan --replace NAME plans a reseed all the same"
 }
 
 func (pl *planner) facts(label string) *evidence.Facts {

@@ -20,11 +20,6 @@ func drifted(cause string) bool {
 
 const causePromotion = "learner-promotion-not-persisted"
 
-// notInRaft is why no server is started for a zombie.
-const notInRaft = "raft does not know it"
-
-func zombie(m *Member) bool { return m.Action == Remove && m.NotStartable == notInRaft }
-
 // zombies adds the rows that M07 calls so. Releases that boot with the bucket count them.
 func (pl *planner) zombies() {
 	for i := range pl.r.Findings {
@@ -41,7 +36,7 @@ func (pl *planner) zombies() {
 			continue
 		}
 		pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id, Learner: row.IsLearner, PeerURLs: row.PeerURLs,
-			ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's configuration does not", NotStartable: notInRaft})
+			ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's configuration does not", Obstacle: ObstacleBucketOnly, NotStartable: "raft does not know it"})
 	}
 }
 

@@ -42,24 +42,24 @@ func (s *session) upgrade(throwAway bool) error {
 	return refusedf("name the cluster's own server with --etcd-binary, use --mode clone, which leaves versions as they are, or accept it with --allow-upgrade", "%s", s.out.Raises)
 }
 
-// walRoom is what a server sets aside for a log: the segment it writes and the next one.
-const walRoom = 128 << 20
-
 // need is how much room the copies of all members, their successors and a backup take at most.
 func (s *session) need(set *evidence.Set) int64 {
-	var n int64
+	var sources, db int64
 	for _, m := range set.Members {
-		n += m.Source.Manifest.Bytes
+		if s.started(m.Label()) {
+			sources += m.Source.Manifest.Bytes
+		}
 		if m.Label() == s.plan.Best.Name && m.DB != nil && m.DB.Handle != nil {
-			n += m.DB.Handle.Size()
-			for i := range s.plan.Members {
-				if s.plan.Members[i].rejoins() {
-					n += 2*m.DB.Handle.Size() + walRoom
-				}
-			}
+			db = m.DB.Handle.Size()
 		}
 	}
-	return n
+	rejoin := 0
+	for i := range s.plan.Members {
+		if s.plan.Members[i].rejoins() {
+			rejoin++
+		}
+	}
+	return sandboxNeeds(sources, db, rejoin)
 }
 
 // sandboxFillers is how many proposals make a server in the sandbox drop the start of its in-memory log: with the flags it is started

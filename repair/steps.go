@@ -32,6 +32,7 @@ const (
 	StepProve      Kind = "prove"
 	StepHandOut    Kind = "hand-out"
 	StepRestore    Kind = "restore"
+	StepMend       Kind = "mend"
 )
 
 // Step is one act. It is idempotent: when Done holds it is passed over.
@@ -112,7 +113,7 @@ func (b *builder) live() []Step {
 // force is the way without a majority.
 func (b *builder) force() []Step {
 	for i := range b.p.Members {
-		if m := &b.p.Members[i]; m.Action != Remove && m.NotStartable != leftOver && (m.Source != "" || m.Action == Replace) {
+		if m := &b.p.Members[i]; m.Action != Remove && m.Obstacle != ObstacleNameTaken && (m.Source != "" || m.Action == Replace) {
 			b.stop(m)
 		}
 	}
@@ -148,7 +149,7 @@ func (b *builder) rejoining() []*Member {
 }
 
 func (b *builder) retire(m *Member) {
-	if m.NotStartable == leftOver {
+	if m.Obstacle == ObstacleNameTaken {
 		return
 	}
 	b.stop(m)

@@ -10,7 +10,7 @@ func (b *builder) forceNew() {
 	best := b.best()
 	b.add(Step{Kind: StepForceNew, Member: best.Name, Title: "start " + best.Name + " alone with --force-new-cluster, then again without it",
 		Precondition: "no other member runs; the data dir of " + best.Name + " is copied",
-		Effect:       "a cluster of one with the cluster ID, the member ID and the data of " + best.Name + "; entries it had not committed are committed or dropped as its log has them",
+		Effect:       "a cluster of one with the cluster ID, the member ID and the data of " + best.Name + "; entries that it does not know to be committed are dropped",
 		Undo:         "put the copy of its data dir back", Done: best.Name + " serves and is the only member", ByHand: []Command{
 			note("add --force-new-cluster to the flags of the unit, then:").on(best),
 			onHost(best, "systemd", startUnit),
@@ -21,6 +21,12 @@ func (b *builder) forceNew() {
 			note("wait until it serves, and remove the flag from /etc/kubernetes/manifests/etcd.yaml").on(best),
 			typed("etcdctl", etcdctl(best).Then(shell.Format("member list -w table"))),
 		}})
+	if o := b.p.Lost.Open; o != nil {
+		last := &b.steps[len(b.steps)-1]
+		last.ByHand = append(last.ByHand, note("where clients watch: do not add the other members; save a snapshot instead, stop the member, and restore all members from the snapshot:"),
+			typed("etcdctl", etcdctl(best).Then(shell.Format("snapshot save forced.db"))),
+			typed("etcd-medic", shell.Format("etcd-medic restore forced.db -o <OUT> --initial-cluster <MEMBERS> --bump-revision {} --mark-compacted", o.BumpRevision)))
+	}
 }
 
 func (b *builder) clone() []Step {
@@ -70,7 +76,7 @@ func (b *builder) install() {
 	s.ByHand = []Command{note(copyOut)}
 	for i := range b.p.Members {
 		m := &b.p.Members[i]
-		if m.Action == Retire && m.NotStartable != leftOver {
+		if m.Action == Retire && m.Obstacle != ObstacleNameTaken {
 			s.ByHand = append(s.ByHand, note("stop etcd for good and set its data dir aside: %s", m.Why).on(m))
 		}
 		if m.Action == Remove || m.Action == Retire {

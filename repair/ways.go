@@ -16,9 +16,21 @@ func (pl *planner) mode() error {
 	switch {
 	case pl.r.Verdict.Healthy == nil || pl.p.Verdict.Class == "torn-copy":
 		pl.p.Mode, pl.p.Why = RehearseOnly, "the evidence does not suffice to change a cluster: "+pl.p.Verdict.Summary
+	case pl.mendFirst():
+		pl.p.Mode = MendFiles
+		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed, and damaged files can be mended without giving anything up", c.Startable, c.Voters, c.Quorum)
+		for i := range pl.p.Members {
+			if m := &pl.p.Members[i]; m.Action == Replace && !m.Startable && pl.p.mendOf(m.Source) != nil {
+				m.Action, m.Why = MendIt, m.NotStartable
+			}
+		}
+	case pl.bestLearns() && pl.cloneable() != "":
+		return refusedf(pl.unseenHint(), "%s is a learner, whose database only clones can make that of all members, and %s", pl.p.Best.Name, pl.cloneable())
 	case pl.bestLearns():
 		pl.p.Mode = Clone
 		pl.p.Why = pl.p.Best.Name + " is a learner: it can neither lead nor go on alone, but its database can become that of all members"
+	case pl.p.needsClone() && pl.cloneable() != "":
+		return refusedf(pl.unseenHint(), "the members can only be repaired by clones, and %s", pl.cloneable())
 	case pl.p.needsClone():
 		pl.p.Mode, pl.p.Why = Clone, whyNotRemoved+"; new databases carry raft's own list"
 	case c.Voters == 1 && c.Startable == 1:
@@ -26,9 +38,13 @@ func (pl *planner) mode() error {
 	case c.Startable >= c.Quorum:
 		pl.p.Mode = Live
 		pl.p.Why = fmt.Sprintf("%d of %d voters can be started, %d are needed: the cluster can be repaired while it runs", c.Startable, c.Voters, c.Quorum)
-	case pl.allAtHand():
+	case pl.cloneable() == "" && pl.allAtHand():
 		pl.p.Mode = Clone
 		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the cluster can not decide anything, so all data dirs are written anew with their IDs", c.Startable, c.Voters, c.Quorum)
+	case !pl.p.Member(pl.p.Best.Name).Startable && pl.cloneable() == "":
+		pl.p.Mode, pl.p.Why = Clone, pl.p.Best.Name+" can not be started, but its database is sound: new data dirs are written from it"
+	case !pl.p.Member(pl.p.Best.Name).Startable:
+		return refusedf(pl.unseenHint(), "%s is the best at hand and can not be started (%s), and %s", pl.p.Best.Name, pl.p.Member(pl.p.Best.Name).NotStartable, pl.cloneable())
 	default:
 		pl.p.Mode = ForceNewCluster
 		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the best member goes on alone and the others are added to it", c.Startable, c.Voters, c.Quorum)
@@ -53,13 +69,44 @@ func (pl *planner) mode() error {
 // rejoins tells whether the member comes back empty.
 func (m *Member) rejoins() bool { return m.Action == Replace || m.Action == Join }
 
-func (pl *planner) allAtHand() bool {
+// cloneable says why clones would not bring the cluster back, "" when they do. They carry raft's own list of voters, so a majority of them
+// must get one. A voter that is kept and whose data dir was not looked at may hold more than the best member: it is not overwritten.
+func (pl *planner) cloneable() string {
+	voters := 0
 	for i := range pl.p.Members {
-		if m := &pl.p.Members[i]; !m.Learner && m.Source == "" && m.Action != Remove {
-			return false
+		m := &pl.p.Members[i]
+		switch {
+		case m.Action == Join:
+			return m.Name + " belongs to another cluster: its ID is not in the member list of " + pl.p.Best.Name
+		case m.Learner || m.Action == Remove || m.Action == Retire:
+		case m.Source == "" && !pl.gone(m):
+			return "the data dir of " + m.Name + " was not looked at and would be overwritten"
+		default:
+			voters++
 		}
 	}
-	return true
+	switch c := &pl.p.Cluster; {
+	case c.ID == 0:
+		return "the cluster ID is not known"
+	case voters < c.Quorum:
+		return fmt.Sprintf("clones keep raft's list of %s, and only %d of them would run: %d are needed", count(c.Voters, "voter", "voters"), voters, c.Quorum)
+	}
+	return ""
+}
+
+// allAtHand tells whether every voter that stays brought a data dir.
+func (pl *planner) allAtHand() bool {
+	return !slices.ContainsFunc(pl.p.Members, func(m Member) bool { return !m.Learner && m.Source == "" && m.Action != Remove })
+}
+
+// unseenHint names the voters to give or to give up.
+func (pl *planner) unseenHint() string {
+	for i := range pl.p.Members {
+		if m := &pl.p.Members[i]; m.Source == "" && !m.Learner && m.Action != Remove && !pl.gone(m) {
+			return "give the data dir of " + m.Name + " too; --lost " + m.Name + " if it is gone for good"
+		}
+	}
+	return "see the other ways with --best"
 }
 
 // cautions are what a person must know first.
@@ -79,6 +126,7 @@ func (pl *planner) cautions() {
 	if n := len(pl.p.Best.Equals); n > 0 {
 		say("%s %s as good as %s; --best takes another one", strings.Join(pl.p.Best.Equals, ", "), isAre(n), pl.p.Best.Name)
 	}
+	pl.p.Cautions = append(pl.p.Cautions, pl.openEndCautions()...)
 	pl.p.Cautions = append(pl.p.Cautions, pl.membershipCautions()...)
 	for _, k := range pl.r.Causes {
 		if k.ID == pl.p.Verdict.Cause && len(k.FixedIn) > 0 && !drifted(k.ID) {
@@ -104,6 +152,9 @@ func (pl *planner) cautions() {
 // ways lists all ways, the recommended first.
 func (pl *planner) ways() {
 	all := []Way{pl.liveWay(), pl.forceWay(), pl.cloneWay(), pl.reseedWay()}
+	if len(pl.p.mended()) > 0 {
+		all = slices.Insert(all, 0, pl.mendWay())
+	}
 	slices.SortStableFunc(all, func(a, b Way) int {
 		switch pl.p.Mode {
 		case a.Mode:
@@ -113,8 +164,16 @@ func (pl *planner) ways() {
 		}
 		return 0
 	})
+	pl.name(all)
+}
+
+// name gives the steps of all ways their IDs, and says which way is recommended and what each takes.
+func (pl *planner) name(all []Way) {
 	for i := range all {
 		all[i].Recommended = all[i].Mode == pl.p.Mode
+		if pl.best != nil {
+			all[i].Cost = pl.costs(&all[i])
+		}
 		for j := range all[i].Steps {
 			s := &all[i].Steps[j]
 			s.ID = fmt.Sprintf("%02d-%s", j+1, s.Kind)
@@ -157,13 +216,8 @@ func (pl *planner) forceWay() Way {
 }
 
 func (pl *planner) cloneWay() Way {
-	for i := range pl.p.Members {
-		if m := &pl.p.Members[i]; m.Action == Join {
-			return Way{Mode: Clone, Why: m.Name + " belongs to another cluster: its ID is not in the member list of " + pl.p.Best.Name}
-		}
-	}
-	if pl.p.Cluster.ID == 0 {
-		return Way{Mode: Clone, Why: "the cluster ID is not known"}
+	if why := pl.cloneable(); why != "" {
+		return Way{Mode: Clone, Why: why}
 	}
 	b := &builder{p: pl.p}
 	return Way{Mode: Clone, Possible: true, Why: "all members are stopped for it; member and cluster IDs stay, committed entries behind the consistent index of " + pl.p.Best.Name + " come along where all members execute them alike", Steps: b.clone()}
@@ -196,20 +250,62 @@ func (pl *planner) restore() {
 		if pl.kinds[f.Name] != evidence.KindDataDir {
 			continue
 		}
-		m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Action: Replace, Why: "restored from " + from, NotStartable: pl.damage(f.Name)}
+		m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Action: Replace, Why: "restored from " + from}
+		m.Obstacle, m.NotStartable = pl.obstacle(f.Name)
 		if row := rowOf(f, f.MemberID); row != nil {
 			m.PeerURLs, m.ClientURLs = row.PeerURLs, row.ClientURLs
 		}
 		pl.p.Members = append(pl.p.Members, m)
 	}
 	pl.p.Cautions = append(pl.p.Cautions, "a restore begins a new cluster: member and cluster IDs change, and everything after the backup is lost",
-		"clients that watch need higher revisions than before: --bump-revision 1000000000 --mark-compacted (etcdutl 3.6 and later)")
+		fmt.Sprintf("clients that watch need higher revisions than before: --bump-revision %d --mark-compacted (etcdutl 3.6 and later)", bump(pl.newestRevision())))
 	b := &builder{p: pl.p}
-	w := Way{Mode: Restore, Recommended: true, Possible: true, Why: pl.p.Why, Steps: b.restore(from)}
-	for j := range w.Steps {
-		w.Steps[j].ID = fmt.Sprintf("%02d-%s", j+1, w.Steps[j].Kind)
+	ways := []Way{{Mode: Restore, Possible: true, Why: pl.p.Why, Steps: b.restore(from)}}
+	if len(pl.p.mended()) > 0 {
+		pl.mendInstead()
+		ways = slices.Insert(ways, 0, pl.mendWay())
 	}
-	pl.p.Ways = []Way{w}
+	pl.name(ways)
+}
+
+// mendInstead recommends to mend files rather than to restore, where the members that are mended can decide.
+func (pl *planner) mendInstead() {
+	voters := 0
+	for i := range pl.p.Members {
+		f := pl.facts(pl.p.Members[i].Source)
+		voters = max(voters, len(f.Membership.Voters))
+		pl.p.Cluster.ID = f.ClusterID
+		if pl.p.Members[i].Obstacle == "" {
+			pl.p.Cluster.Startable++
+			pl.p.Members[i].Startable = true
+		}
+	}
+	pl.p.Cluster.Voters, pl.p.Cluster.Quorum = voters, voters/2+1
+	if !pl.mendFirst() {
+		return
+	}
+	pl.p.Mode, pl.p.Why, pl.p.Cautions = MendFiles, "no data dir is usable as it is, and damaged files can be mended without giving anything up", []string{}
+	for i := range pl.p.Members {
+		m := &pl.p.Members[i]
+		switch {
+		case pl.p.mendOf(m.Source) != nil:
+			m.Action, m.Why = MendIt, m.NotStartable
+		case m.Startable:
+			m.Action, m.Why = Start, "a server starts on it"
+		default:
+			m.Why = m.NotStartable
+		}
+	}
+}
+
+// newestRevision is the highest revision that any source shows.
+func (pl *planner) newestRevision() (rev int64) {
+	for i := range pl.r.Members {
+		if db := pl.r.Members[i].DB; db != nil && db.CurrentRevision != nil {
+			rev = max(rev, *db.CurrentRevision)
+		}
+	}
+	return rev
 }
 
 func isAre(n int) string {

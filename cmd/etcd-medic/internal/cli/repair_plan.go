@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ type repairPlanOptions struct {
 	file          string
 	best          string
 	gone, replace []string
+	scratch       string
 }
 
 const repairPlanLong = `Diagnose the sources and write a plan: which member's content is kept and why, what that gives up and the command that saves
@@ -24,7 +26,10 @@ it, the way to go, and every step with its precondition, its effect, how to undo
 for doing it by hand. The plan is bound to the digests of the sources. Its own digest shows that it was changed, not who made it: it is
 no signature.
 
-Ways: live (through the running cluster's client API, one member at a time), clone (new data dirs for all members, IDs kept),
+Where a server refuses a data dir, the plan first tries on a scratch copy whether its files can be mended: from its own log and pages, then
+with the help of the other members. What works and gives nothing up is recommended when a majority is missing, and listed otherwise.
+
+Ways: mend (repair wal or repair db on the member's own host), live (through the running cluster's client API, one member at a time), clone (new data dirs for all members, IDs kept),
 reseed (the data dirs of a rehearsal), force-new-cluster (no majority left), restore (no data dir is usable).
 
 Nothing is planned for healthy and lagging sets; when members stand equally well with different contents, --best must say which to
@@ -66,12 +71,13 @@ func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) 
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the plan (YAML); must not exist")
 	cmd.Flags().StringVar(&o.best, "best", "", "keep the content of this member (source name, server name or ID)")
 	cmd.Flags().StringArrayVar(&o.gone, "lost", nil, "the data dir of this member is lost for good; repeatable")
+	cmd.Flags().StringVar(&o.scratch, "scratch", "", "folder for copies of damaged data dirs, on which repairs are tried (default: the system's folder for temporary files)")
 	cmd.Flags().StringArrayVar(&o.replace, "replace", nil, "reseed this member although nothing is wrong with it, or bring a removed one back; repeatable")
 	return cmd
 }
 
 func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
-	p, err := repair.NewPlan(ctx, o.specs, repair.PlanOptions{Compare: o.compareOptions(&o.sources), Best: o.best, Gone: o.gone, Replace: o.replace})
+	p, err := repair.NewPlan(ctx, o.specs, repair.PlanOptions{Compare: o.compareOptions(&o.sources), Best: o.best, Gone: o.gone, Replace: o.replace, Scratch: o.scratch})
 	o.io.clearStatus()
 	if err != nil {
 		return err
@@ -89,7 +95,11 @@ func planSheet(p *repair.Plan, file string) render.Sheet {
 		{"way", string(p.Mode) + ": " + p.Why},
 		{"keep", keepText(p)},
 		{"given up", lostText(p)},
+		{"takes", costText(p.Way(p.Mode))},
 	}}
+	if head.Pairs[4][1] == "" {
+		head.Pairs = head.Pairs[:4]
+	}
 	s := render.Sheet{Sections: []render.Section{head, memberSection(p), reasons(p)}}
 	if len(p.Lost.Save) > 0 {
 		s.Sections = append(s.Sections, render.Section{Title: "save first", Commands: render.Prompts(p.Lost.SaveArgs...)})
@@ -108,6 +118,20 @@ func planSheet(p *repair.Plan, file string) render.Sheet {
 		Commands: render.Prompts(repair.RehearseCommand(file))})
 	return s
 }
+
+// costText is the estimate of room and time, "" where there is none.
+func costText(w *repair.Way) string {
+	if w == nil || w.Cost == nil {
+		return ""
+	}
+	where := "free in the output and scratch folders"
+	if w.Mode == repair.Live {
+		where = "free on the host of each member that is replaced"
+	}
+	return fmt.Sprintf("about %s; %s are copied, %s must be %s", (time.Duration(w.Cost.Seconds) * time.Second).String(), mebibytes(w.Cost.CopyBytes), mebibytes(w.Cost.FreeBytes), where)
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }
 
 func keepText(p *repair.Plan) string {
 	if p.Best.Name == "" {
@@ -177,6 +201,9 @@ func otherWays(p *repair.Plan) render.Section {
 		line := string(w.Mode) + ": " + w.Why
 		if !w.Possible {
 			line = "not " + line
+		}
+		if c := costText(w); c != "" {
+			line += " (" + c + ")"
 		}
 		s.Lines = append(s.Lines, line)
 	}
