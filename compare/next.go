@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -52,6 +53,11 @@ func (c *collected) next(r *Report) {
 			add(s.Text, s.Command)
 		}
 	case "inconclusive":
+		for i := range r.Members {
+			if f := &r.Members[i]; f.DB == nil && c.kindOf(f.Name) == evidence.KindDataDir {
+				c.nextMissingDB(r, f, add)
+			}
+		}
 		add("bring what is missing (see the checks that could not be made) and run again", none)
 	default:
 		c.nextHealthy(r, add)
@@ -88,10 +94,14 @@ func (c *collected) bestAndRest(r *Report) (string, []string) {
 
 // nextAlone leaves the steps that need other members out: what one member shows tells what to fetch next.
 func (c *collected) nextAlone(r *Report, add func(text string, command shell.Command)) {
+	if c.nextMend(r, add) {
+		c.nextCause(add)
+		return
+	}
 	add("keep this copy as it is and copy the data dirs of the other members (each server stopped): which member is good can only be said beside them",
 		shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", c.first()))
 	if r.Best == nil || len(r.Best.Members) == 0 {
-		add("without other members: restore from the newest sound backup", none)
+		add("without other members, and where nothing can be mended: restore from the newest sound backup", none)
 	}
 	for _, f := range r.Findings {
 		if f.Check == "C05" {
@@ -184,8 +194,15 @@ func (c *collected) nextLostData(r *Report, add func(text string, command shell.
 
 func (c *collected) nextDamage(r *Report, add func(text string, command shell.Command)) {
 	best, rest := c.bestAndRest(r)
+	if c.nextMend(r, add) {
+		c.nextCause(add)
+		return
+	}
 	if best == "" {
-		add("no member is usable as it is: restore from the newest sound backup", none)
+		if c.logsAreWhole() {
+			add("the logs reach back to the first entry: this makes a backup of all that they hold", c.rebuildCommand())
+		}
+		add("where nothing can be mended: restore from the newest sound backup", none)
 		return
 	}
 	if len(rest) > 0 {
@@ -194,6 +211,10 @@ func (c *collected) nextDamage(r *Report, add func(text string, command shell.Co
 	for _, m := range rest {
 		add(fmt.Sprintf("by hand instead: reseed %s from %s: remove it, set its data dir aside, add it again and start it empty", m, best), shell.Format("etcdctl member remove {}", c.idOf(m)))
 	}
+	c.nextCause(add)
+}
+
+func (c *collected) nextCause(add func(text string, command shell.Command)) {
 	add("look for the cause below etcd: disk, controller, memory, a copy taken while the server ran", none)
 }
 

@@ -11,6 +11,8 @@ type Need struct {
 	// Storage is the highest storageVersion of the meta bucket and Cluster the highest clusterVersion of the cluster bucket over all
 	// members; unknown where no member tells.
 	Storage, Cluster Version
+	// Written is the newest minor version that wrote one of the dirs, unknown where no mark tells.
+	Written Version
 	// V2EntriesAfterSnapshot is true when a member has log entries behind its newest valid snapshot that are v2 requests, as
 	// servers up to 3.5 write for attributes and the cluster version. 3.7 panics on the first of them.
 	V2EntriesAfterSnapshot bool
@@ -19,12 +21,15 @@ type Need struct {
 	V2WritesAfterSnapshot bool
 }
 
-// Version returns the higher of storage and cluster version: what the dirs have been raised to.
+// Version returns the highest of storage version, cluster version and what wrote the dirs: what they have been raised to.
 func (n Need) Version() Version {
-	if n.Storage.AtLeast(n.Cluster) {
-		return n.Storage
+	v := n.Cluster
+	for _, o := range []Version{n.Storage, n.Written} {
+		if o.AtLeast(v) {
+			v = o
+		}
 	}
-	return n.Cluster
+	return v
 }
 
 // Opens tells whether a server opens the dirs, and if not, why. An older server is never taken: 3.4 opens newer dirs silently and lowers

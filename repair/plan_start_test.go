@@ -204,3 +204,30 @@ func TestHarmless(t *testing.T) {
 		t.Error("their leases differ")
 	}
 }
+
+// TestPlanMendsWhatIsAlone: one member with one bad page is mended from its own files; the plan was tried, and what it offers works.
+func TestPlanMendsWhatIsAlone(t *testing.T) {
+	p, err := planIncident(t, "f-bbolt-page-corruption", PlanOptions{Scratch: t.TempDir()}, "node1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := p.mendOf("node1")
+	if p.Mode != MendFiles || m == nil || m.Repair != "db" || len(m.With) > 0 || p.Ways[0].Mode != MendFiles {
+		t.Fatalf("mode %s, mend %+v; want the database mended from its own files", p.Mode, m)
+	}
+	wantActions(t, p, map[string]Action{"node1": MendIt})
+	if w := p.Way(Restore); w == nil || w.Recommended {
+		t.Errorf("the restore is not the last way: %+v", w)
+	}
+}
+
+// TestPlanMendsNoWipedMember: the files of a wiped member are sound, and its vote is not.
+func TestPlanMendsNoWipedMember(t *testing.T) {
+	p, err := planIncident(t, "d-wiped-member", PlanOptions{Scratch: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Mends) > 0 || p.Way(MendFiles) != nil {
+		t.Errorf("mends %+v", p.Mends)
+	}
+}

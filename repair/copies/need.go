@@ -16,6 +16,10 @@ func NeedOf(ctx context.Context, members []*evidence.Member, started func(*evide
 			raise(&n.Storage, m.DB.Meta.StorageVersion)
 			raise(&n.Cluster, m.DB.Cluster.Version)
 		}
+		// A cluster keeps its version until all members run the newer release, and a restore by an old tool leaves an old one.
+		if v := (node.Version{Major: 3, Minor: m.Version.Minor}); m.Version.Minor > 0 && v.AtLeast(n.Written) {
+			n.Written = v
+		}
 		if !started(m) || n.V2WritesAfterSnapshot {
 			continue
 		}

@@ -1,0 +1,107 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/boot"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// startMends are the checks whose finding a server puts right when it starts, where nothing that was promised is lost.
+var startMends = map[string]bool{"W02": true, "D01": true, "S01": true}
+
+// nextMend offers what gives nothing up, in this order: a start, where the server mends the damage by itself; the member's own log and
+// pages; the same with the other members. done is true when a start is all that is needed.
+func (c *collected) nextMend(r *Report, add func(text string, command shell.Command)) (done bool) {
+	done = true
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && !startMends[f.Check] {
+			done = false
+		}
+	}
+	started := false
+	for i := range r.Members {
+		f := &r.Members[i]
+		if c.kindOf(f.Name) != evidence.KindDataDir || lostData(r, f.Name) {
+			continue
+		}
+		a := boot.Of(f)
+		switch {
+		case a.Trusted() && len(a.Mends) > 0:
+			started = true
+			add("start "+f.Name+" on its own data dir: "+strings.Join(a.Mends, "; ")+". Nothing that it promised is lost", none)
+		case !a.Trusted():
+			done = false
+			c.nextMendFiles(f, &a, add)
+		}
+	}
+	return done && started
+}
+
+// nextMendFiles offers the narrow repair of one member, where one fits the damage. They refuse rather than give anything up.
+func (c *collected) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(text string, command shell.Command)) {
+	refuses := "; it refuses rather than give anything up, and checks the result"
+	if len(c.in.Members) > 1 {
+		refuses = " and, where those do not suffice, from the other members" + refuses
+	}
+	switch {
+	case f.WAL == nil:
+	case len(f.WAL.Damage) > 0:
+		cmd := shell.Format("etcd-medic repair wal {} -o {}.mended", shell.Source(f.Name), shell.FileName(f.Name))
+		add("mend the log of "+f.Name+" from its own records"+refuses, c.withOthers(f, cmd))
+	case a.Forgot != nil: // nothing in what is left of the log is wrong
+	case f.DB == nil || len(f.DB.Metas) == 0: // nothing tells how far such a database has come
+		if len(c.in.Members) == 1 {
+			c.nextFromLog(f, add)
+		}
+	default:
+		cmd := shell.Format("etcd-medic repair db {} --rebuild -o {}.mended", shell.Source(f.Name), shell.FileName(f.Name))
+		add("mend the database of "+f.Name+" from its own pages and log"+refuses, c.withOthers(f, cmd))
+	}
+}
+
+// nextMissingDB is for a data dir without a database: the server fills a new one from a log that is whole, else the log makes a backup.
+func (c *collected) nextMissingDB(r *Report, f *evidence.Facts, add func(text string, command shell.Command)) {
+	if a := boot.Of(f); a.Trusted() && !lostData(r, f.Name) {
+		add("start "+f.Name+" on its own data dir: "+strings.Join(a.Mends, "; "), none)
+	}
+	c.nextFromLog(f, add)
+}
+
+// nextFromLog offers to make a missing database again, where the member's own log reaches back to the first entry.
+func (c *collected) nextFromLog(f *evidence.Facts, add func(text string, command shell.Command)) {
+	if f.WAL != nil && f.WAL.FirstIndex <= 1 && f.WAL.LastIndex > 0 && len(f.WAL.Damage) == 0 {
+		add("the log of "+f.Name+" reaches back to the first entry: this makes a backup of all that it holds",
+			shell.Format("etcd-medic rebuild --log {} --to last -o rebuilt.db", shell.Source(f.Name)))
+	}
+}
+
+// withOthers adds the other data dirs of the cluster to a narrow repair.
+func (c *collected) withOthers(f *evidence.Facts, cmd shell.Command) shell.Command {
+	for _, m := range c.in.Members {
+		if m.Label() != f.Name && m.ClusterID == f.ClusterID && m.MemberID != f.MemberID && m.Source.Kind == evidence.KindDataDir {
+			cmd = cmd.With("--with", shell.Source(m.Label()))
+		}
+	}
+	return cmd
+}
+
+func (c *collected) kindOf(label string) evidence.Kind {
+	for _, m := range c.in.Members {
+		if m.Label() == label {
+			return m.Source.Kind
+		}
+	}
+	return ""
+}
+
+// lostData tells whether a finding says that the member was wiped, rolled back or put together from files of different times: then nothing
+// in its files can be mended.
+func lostData(r *Report, label string) bool {
+	return slices.ContainsFunc(r.Findings, func(f check.Finding) bool {
+		return (f.Class == "member-lost-data" || f.Class == "torn-copy") && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label)
+	})
+}
