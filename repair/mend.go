@@ -99,7 +99,7 @@ func (m *mender) member(ctx context.Context, f *evidence.Facts) Mend {
 			bytes = s.Bytes
 		}
 	}
-	if err := enough(m.scratch, 2*bytes, room); err != nil {
+	if err := enough(m.scratch, 2*bytes, Room); err != nil {
 		res.Why = "not tried: " + err.Error()
 		return res
 	}

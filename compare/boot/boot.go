@@ -109,6 +109,9 @@ func (d *dir) log() {
 			d.open("whether a server starts on its log is not known: %s", x.Detail)
 		}
 	}
+	if n := d.f.WAL.DamageOmitted; n > 0 {
+		d.open("whether a server starts on its log is not known: %d damaged places are not listed", n)
+	}
 }
 
 func place(x *evidence.DamageFacts) string { return fmt.Sprintf("%s offset 0x%x", x.File, x.Offset) }
@@ -211,6 +214,9 @@ func (d *dir) database() {
 	}
 	for i := range db.Damage {
 		d.dbDamage(&db.Damage[i])
+	}
+	if db.DamageOmitted > 0 {
+		d.open("whether a server starts on its database is not known: %d damaged places are not listed", db.DamageOmitted)
 	}
 	if db.Undecodable > 0 {
 		d.refused("the server refuses its database: %d rows of bucket key do not decode", db.Undecodable)
