@@ -35,15 +35,12 @@ func doSave(ctx context.Context, r *runner, s *Step) (string, error) {
 	case !r.host.running(ctx, m):
 		return down, nil
 	}
-	detail := "no snapshot is taken, as was asked for"
-	if !r.live.SkipSaves {
-		var err error
-		if detail, err = r.snapshot(ctx, s, m, savePath(r.backup, m)); err != nil {
-			if !r.host.running(ctx, m) { // a damaged database may end the server that reads all of it
-				return fmt.Sprintf("%s (%v)", down, err), nil
-			}
-			return "", err
-		}
+	detail, err := r.saved(ctx, s, m)
+	if err != nil {
+		return "", err
+	}
+	if !r.host.running(ctx, m) {
+		return down + " (" + detail + ")", nil
 	}
 	d, err := r.drift(ctx, m)
 	if err != nil {
@@ -54,6 +51,34 @@ func doSave(ctx context.Context, r *runner, s *Step) (string, error) {
 		return "", r.unaccepted(d)
 	}
 	return detail + "; " + r.tell(d), nil
+}
+
+// saved takes the snapshot of a member that is taken out. A database that is damaged may end the server that reads all of it, so the others
+// must be a majority then, as for a stop.
+func (r *runner) saved(ctx context.Context, s *Step, m *Member) (detail string, err error) {
+	if r.live.SkipSaves {
+		return "no snapshot is taken, as was asked for", nil
+	}
+	if r.guarded {
+		now := r.rule(ctx, theOthers, StepSave, m)
+		switch nobodyMissing := len(now.missing) == 0 && !now.allowed; {
+		case nobodyMissing && !m.Startable:
+			return "no snapshot is taken: reading a damaged database may end the server, and " + now.text + "; its data dir is set aside whole", nil
+		case nobodyMissing: // two voters: there is nothing to wait for
+		default:
+			if err := r.quorum(ctx, theOthers, StepSave, m); err != nil {
+				return "", err
+			}
+		}
+	}
+	detail, err = r.snapshot(ctx, s, m, savePath(r.backup, m))
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return detail, err
+	case !r.host.running(ctx, m), !m.Startable:
+		return fmt.Sprintf("no snapshot could be taken: %v; its data dir is set aside whole", err), nil
+	}
+	return "", err
 }
 
 // snapshot saves what a member holds. The file gets its name when it is complete, and only a file of this run is taken for done.

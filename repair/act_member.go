@@ -113,6 +113,8 @@ func doAdd(ctx context.Context, r *runner, s *Step) (string, error) {
 				id = resp.Member.GetID()
 			case sameError(err, rpctypes.ErrPeerURLExist):
 				return nil // an earlier attempt was answered too late
+			case r.guarded && sameError(err, rpctypes.ErrUnhealthy) && !r.rule(ctx, everyVoter, "", nil).allowed:
+				return permanent{errNotConnected}
 			}
 			return err
 		})

@@ -31,6 +31,8 @@ type LiveOptions struct {
 	// Backup is the file for the snapshot of the best member, by default beside the plan. Snapshots of the members that are taken out
 	// get its name with theirs in it.
 	Backup string
+	// QuorumWait bounds how long a step waits for voters that are down before it gives up, 10 minutes if it is 0. A person is asked instead.
+	QuorumWait time.Duration
 	// SkipSaves leaves the snapshots of the members that are taken out away.
 	SkipSaves bool
 	// AcceptLost goes on although members that are taken out hold writes that the best member lacks and the plan does not list.
@@ -68,6 +70,9 @@ func (o *LiveOptions) prompted() bool {
 func (o *LiveOptions) fill(plan string) {
 	if o.Backup == "" {
 		o.Backup = plan + ".backup.db"
+	}
+	if o.QuorumWait == 0 {
+		o.QuorumWait = 10 * time.Minute
 	}
 	if o.HookTimeout == 0 {
 		o.HookTimeout = 5 * time.Minute
@@ -109,7 +114,7 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 		return nil, err
 	}
 	r := &runner{plan: s.plan, steps: s.plan.Way(Live).Steps, host: f, out: s.out, limits: s.o.limits, say: s.o.Progress,
-		noops: fillers(&s.plan.Cluster), backup: o.Live.Backup, live: &o.Live}
+		guarded: true, noops: fillers(&s.plan.Cluster), backup: o.Live.Backup, live: &o.Live}
 	f.r = r
 	resumed, err := s.underWay(Live)
 	if err != nil {

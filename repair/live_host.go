@@ -61,6 +61,8 @@ func (f *field) down(ctx context.Context, m *Member) bool {
 // tunnel is how long one may take to find that nobody is at its other end.
 const tunnel = time.Second
 
+func (f *field) place(m *Member) string { return f.endpoint(m) }
+
 func (f *field) stop(ctx context.Context, m *Member) error {
 	if err := f.onHost(ctx, m, "stop", f.o.HookStop, byHandStop(m), ""); err != nil {
 		return err

@@ -76,7 +76,7 @@ func (s *session) sandboxed(ctx context.Context, mode Mode, work string, throwAw
 	}
 	s.out.Way, s.out.Server = way.Uses, server.String()
 	st := &stage{dir: work, say: s.o.Progress, runs: map[string]*node.Member{}, clients: map[*node.Member]*clientv3.Client{}, catchUp: 1, patience: 2 * time.Minute}
-	r := &runner{plan: s.plan, steps: steps.Steps, host: st, j: s.j, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true,
+	r := &runner{plan: s.plan, steps: steps.Steps, host: st, j: s.j, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true, guarded: way.Uses == Live,
 		noops: sandboxFillers(server.Version), backup: filepath.Join(work, "backup.db"), write: throwAway}
 	if release.Exact(server.Version.Minor, server.Version.Patch).Has(release.LogTrimmedOften).Excluded() {
 		st.snapshotCount = 100

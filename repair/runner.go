@@ -24,6 +24,8 @@ type host interface {
 	start(ctx context.Context, m *Member, how startHow) error
 	// ready waits until the member answers clients. gone is an error that ends waiting at once.
 	ready(ctx context.Context, m *Member) error
+	// place is where the member's clients reach it, "" where that does not help an operator.
+	place(m *Member) string
 }
 
 // startHow says how a member is started: on its own data dir, empty into an existing cluster, or alone with --force-new-cluster.
@@ -38,10 +40,12 @@ type limits struct {
 	// call is one request, step most steps, transfer the sending of a database.
 	call, step, transfer time.Duration
 	poll                 time.Duration
+	// recount is how often the voters are counted while a step waits for them.
+	recount time.Duration
 }
 
 func defaultLimits() limits {
-	return limits{call: 10 * time.Second, step: 2 * time.Minute, transfer: 30 * time.Minute, poll: 100 * time.Millisecond}
+	return limits{call: 10 * time.Second, step: 2 * time.Minute, transfer: 30 * time.Minute, poll: 100 * time.Millisecond, recount: time.Second}
 }
 
 // runner carries out the steps of one way.
@@ -55,6 +59,8 @@ type runner struct {
 	say    func(string)
 	// sandbox is true when nothing but copies can be hurt.
 	sandbox bool
+	// guarded is true when the cluster serves while it is repaired: then no step may cost it its majority.
+	guarded bool
 	// noops is how many proposals make the leader drop the start of its in-memory log, see fillers.
 	noops int
 	// backup is the file that step backup writes.
@@ -72,26 +78,42 @@ type action struct {
 	// done answers whether there is nothing left to do; nil means that it can not be told and the step is done again.
 	done func(context.Context, *runner, *Step) (bool, error)
 	run  func(context.Context, *runner, *Step) (detail string, err error)
+	// needs says what the step asks of the voters.
+	needs need
 }
+
+// need is what a step asks of the voters before it begins.
+type need int
+
+const (
+	// noVoters: it reads from one member, or starts one.
+	noVoters need = iota
+	// aMajority: the cluster must be able to decide.
+	aMajority
+	// theOthers: a majority must be left without the member that the step is about.
+	theOthers
+	// everyVoter: all of them must serve.
+	everyVoter
+)
 
 // table is the explicit list of what steps do; kinds that are not in it are done by people.
 func table() map[Kind]action {
 	return map[Kind]action{
-		StepBackup:     {nil, doBackup},
-		StepSave:       {nil, doSave},
-		StepStart:      {nil, doStart},
-		StepMoveLeader: {leads, doMoveLeader},
-		StepAdvanceLog: {nil, doAdvanceLog},
-		StepStop:       {stopped, doStop},
-		StepRemove:     {removed, doRemove},
-		StepSetAside:   {nil, doSetAside},
-		StepAdd:        {added, doAdd},
-		StepStartEmpty: {nil, doStartEmpty},
-		StepWait:       {nil, doWait},
-		StepPromote:    {promoted, doPromote},
-		StepDisarm:     {nil, doDisarm},
-		StepVerify:     {nil, doVerify},
-		StepForceNew:   {nil, doForceNew},
+		StepBackup:     {nil, doBackup, noVoters},
+		StepSave:       {nil, doSave, noVoters},
+		StepStart:      {nil, doStart, noVoters},
+		StepMoveLeader: {leads, doMoveLeader, aMajority},
+		StepAdvanceLog: {nil, doAdvanceLog, aMajority},
+		StepStop:       {stopped, doStop, theOthers},
+		StepRemove:     {removed, doRemove, theOthers},
+		StepSetAside:   {nil, doSetAside, noVoters},
+		StepAdd:        {added, doAdd, theOthers},
+		StepStartEmpty: {nil, doStartEmpty, aMajority},
+		StepWait:       {nil, doWait, aMajority},
+		StepPromote:    {promoted, doPromote, aMajority},
+		StepDisarm:     {nil, doDisarm, aMajority},
+		StepVerify:     {nil, doVerify, everyVoter},
+		StepForceNew:   {nil, doForceNew, noVoters},
 	}
 }
 
@@ -150,6 +172,11 @@ func (r *runner) do(ctx context.Context, s *Step) (state, detail string, err err
 	if !ok {
 		return "", "", fmt.Errorf("step %s is done by hand", s.Kind)
 	}
+	if s.Kind != StepStop { // a member that does not vote may be stopped whatever the voters do
+		if err := r.quorum(ctx, a.general(), "", nil); err != nil {
+			return "", "", err
+		}
+	}
 	if a.done != nil {
 		done, err := a.done(ctx, r, s)
 		if err != nil {
@@ -159,8 +186,56 @@ func (r *runner) do(ctx context.Context, s *Step) (state, detail string, err err
 			return "already done", "", nil
 		}
 	}
-	detail, err = a.run(ctx, r, s)
-	return "done", detail, err
+	for try := 1; ; try++ {
+		if a.needs == theOthers {
+			if err := r.quorum(ctx, theOthers, s.Kind, r.of(s)); err != nil {
+				return "", "", err
+			}
+		}
+		detail, err = a.run(ctx, r, s)
+		if err == nil || try == tries || ctx.Err() != nil {
+			return "done", detail, err
+		}
+		need := r.lacks(ctx, a, err)
+		if need == noVoters {
+			return "", "", err
+		}
+		if err := r.quorum(ctx, need, "", nil); err != nil {
+			return "", "", err
+		}
+	}
+}
+
+// tries is how often a step is done again that failed because voters were missing.
+const tries = 4
+
+// general is what a step asks of the voters, whichever member it is about.
+func (a action) general() need {
+	if a.needs == theOthers {
+		return aMajority
+	}
+	return a.needs
+}
+
+// errNotConnected is a refusal by the servers' strict reconfiguration checks while a voter is down.
+var errNotConnected = errors.New("etcd adds no member while a voter is not connected")
+
+// lacks tells what of the voters a step lacked that failed; noVoters when it failed for another reason. The step is done again once it has
+// that: steps do no harm when they are repeated.
+func (r *runner) lacks(ctx context.Context, a action, err error) need {
+	for _, final := range []error{ErrStopped, errNoMajority, errHashes} {
+		if errors.Is(err, final) {
+			return noVoters
+		}
+	}
+	switch {
+	case !r.guarded || a.needs == noVoters:
+	case errors.Is(err, errNotConnected):
+		return everyVoter
+	case !r.rule(ctx, a.general(), "", nil).allowed:
+		return a.general()
+	}
+	return noVoters
 }
 
 func (r *runner) unfinished(step string, err error) error {

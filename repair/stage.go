@@ -86,6 +86,8 @@ func (s *stage) ended(m *Member) error {
 
 func (s *stage) running(_ context.Context, m *Member) bool { return s.process(m) != nil }
 
+func (s *stage) place(*Member) string { return "" }
+
 func (s *stage) down(_ context.Context, m *Member) bool { return s.process(m) == nil }
 
 func (s *stage) stop(ctx context.Context, m *Member) error {

@@ -2,6 +2,7 @@ package repair
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/release"
@@ -78,19 +79,21 @@ func (b *builder) live() []Step {
 		b.moveLeader()
 	}
 	b.each(b.restart, Restart, Best)
+	if len(rejoin) > 0 { // while all voters are there
+		b.advanceLog()
+	}
 	b.each(func(m *Member) {
 		if b.p.removable(m) {
+			b.save(m)
 			b.remove(m)
 			b.voters--
 		}
 	}, Remove)
 	for _, m := range rejoin {
 		if !m.Startable && m.Action == Replace {
+			b.save(m)
 			b.takeOut(m)
 		}
-	}
-	if len(rejoin) > 0 {
-		b.advanceLog()
 	}
 	for _, m := range rejoin {
 		switch {
@@ -145,6 +148,8 @@ func (b *builder) others() []*Member {
 func (b *builder) rejoining() []*Member {
 	var out []*Member
 	b.each(func(m *Member) { out = append(out, m) }, Replace, Join)
+	// Those that are out already come back first: the cluster then has as few voters as it must for as short as it can be.
+	slices.SortStableFunc(out, func(x, y *Member) int { return wentFirst(y) - wentFirst(x) })
 	return out
 }
 
@@ -152,8 +157,17 @@ func (b *builder) retire(m *Member) {
 	if m.Obstacle == ObstacleNameTaken {
 		return
 	}
+	b.save(m)
 	b.stop(m)
 	b.setAside(m)
+}
+
+// wentFirst is 1 for a member that is taken out before others come back: no server is started on its data dir.
+func wentFirst(m *Member) int {
+	if m.Action == Replace && !m.Startable {
+		return 1
+	}
+	return 0
 }
 
 // takeOut removes a voter. Stopping it first is the calmer way, but only while a majority of the present voters goes on without it.
@@ -194,6 +208,9 @@ func (b *builder) backup() {
 
 // save comes right before a member is taken out: it goes on acknowledging writes until it is stopped, and no other member may hold them.
 func (b *builder) save(m *Member) {
+	if zombie(m) || m.Source == "" && len(m.ClientURLs) == 0 {
+		return // nothing runs that could be asked
+	}
 	b.add(Step{Kind: StepSave, Member: m.Name, Title: "save a snapshot of " + m.Name + ", and see what it alone took in since its data dir was copied",
 		Precondition: "none; a member that does not answer is passed over, its data dir is set aside whole",
 		Effect:       "a file with what " + m.Name + " holds, verified; the cluster is not changed. Writes that " + b.p.Best.Name + " lacks and the plan does not list stop the repair, unless they are accepted",
