@@ -71,8 +71,15 @@ func doSetAside(ctx context.Context, r *runner, s *Step) (string, error) {
 	if !r.host.down(ctx, m) {
 		return "", fmt.Errorf("%s runs: its data dir stays where it is", m.Name)
 	}
+	before, after := r.oldDirs(m)
+	if err := r.keepOnly(ctx, s, m, before, false); err != nil {
+		return "", err
+	}
 	where, err := r.host.aside(ctx, m)
-	if err != nil || where == "" {
+	if err != nil {
+		return "", err
+	}
+	if err := r.keepOnly(ctx, s, m, after, true); err != nil || where == "" {
 		return "", err
 	}
 	return "now " + where, nil

@@ -177,6 +177,7 @@ func (c *fakeCluster) client(m *Member) (*clientv3.Client, string, error) {
 	cli := clientv3.NewCtxClient(context.Background())
 	f := fakeClient{c: c, id: c.id(m)}
 	cli.KV, cli.Maintenance, cli.Cluster, cli.Auth = fakeKV{fakeClient: f}, fakeMaintenance{fakeClient: f}, fakeMembers{fakeClient: f}, fakeAuth{fakeClient: f}
+	cli.Watcher = fakeWatcher{}
 	return cli, m.Name, nil
 }
 
@@ -375,4 +376,13 @@ func (f fakeMembers) MemberPromote(ctx context.Context, id uint64) (*clientv3.Me
 		f.c.acts = append(f.c.acts, fmt.Sprintf("promote %s", m.PeerURLs[0]))
 		return nil
 	})
+}
+
+// fakeWatcher has no history to show.
+type fakeWatcher struct{ clientv3.Watcher }
+
+func (fakeWatcher) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
+	c := make(chan clientv3.WatchResponse)
+	close(c)
+	return c
 }

@@ -135,6 +135,7 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 		return nil, AsRefusal(err)
 	}
 	err = r.run(ctx)
+	s.out.Only = r.onlyHeld()
 	if err == nil && len(s.out.Proofs) == 0 {
 		_, err = doVerify(ctx, r, nil)
 	}

@@ -90,6 +90,7 @@ func hookEnv(f *field, m *Member, what, initial string) []string {
 		"ETCD_MEDIC_PEER_URLS=" + strings.Join(m.PeerURLs, ","),
 		"ETCD_MEDIC_CLIENT_URLS=" + strings.Join(m.ClientURLs, ","),
 		"ETCD_MEDIC_DATA_DIR=" + f.dataDir(m),
+		"ETCD_MEDIC_SET_ASIDE=" + AsidePath(f.plan, m),
 		"ETCD_MEDIC_INITIAL_CLUSTER=" + initial,
 		"ETCD_MEDIC_INITIAL_CLUSTER_STATE=" + state,
 		"ETCD_MEDIC_PLAN=" + filepath.Base(f.plan),

@@ -204,7 +204,7 @@ func (f *field) onHost(ctx context.Context, m *Member, what, hook string, hand [
 func (f *field) instructions(m *Member, what string, hand []Command, initial string) []string {
 	then := map[string]string{
 		"stop":  fmt.Sprintf("then %s must not answer at %s any more", m.Name, f.endpoint(m)),
-		"wipe":  "move it, do not delete it; an empty data dir must be left, or none",
+		"wipe":  "move it, do not delete it; an empty data dir must be left, or none. A copy of it at " + AsidePath(f.plan, m) + " here is compared for what only it holds",
 		"start": fmt.Sprintf("then member %s must answer at %s", hexID(f.r.idOf(m)), f.endpoint(m)),
 	}
 	title := map[string]string{"stop": "stop %s (%s)", "wipe": "move the data dir of %s (%s) aside", "start": "start %s (%s)"}
@@ -226,9 +226,12 @@ func (f *field) instructions(m *Member, what string, hand []Command, initial str
 	return append(text, then[what])
 }
 
-func (f *field) dataDir(m *Member) string {
+func (f *field) dataDir(m *Member) string { return f.o.dataDir(m) }
+
+// dataDir is the member's data dir on its host, "" when it was not said.
+func (o *LiveOptions) dataDir(m *Member) string {
 	for _, n := range []string{m.Name, m.ServerName(), ""} {
-		if d := f.o.DataDirs[n]; d != "" {
+		if d := o.DataDirs[n]; d != "" {
 			return d
 		}
 	}

@@ -25,6 +25,8 @@ type Outcome struct {
 	// Drift is how far the members of a running cluster went on since the plan's copies: at the beginning and, for members that are taken
 	// out, right before.
 	Drift []Drift `json:"drift,omitempty"`
+	// Only is what members that were taken out held at the end and the cluster does not hold.
+	Only []OnlyHeld `json:"only,omitempty"`
 	// Isolation tells what the members of the sandbox tried to reach.
 	Isolation []string `json:"isolation,omitempty"`
 	// Bytes is the size of the best member's database, Seconds the time from the first copy to the last proof.

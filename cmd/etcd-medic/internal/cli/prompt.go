@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,17 +81,17 @@ func (s *Streams) line() (string, error) {
 	return strings.TrimSpace(text), err
 }
 
-// answers are what a person may say: nothing is yes.
-var answers = map[string]bool{"": true, "y": true, "yes": true, "done": true, "ok": true, "n": false, "no": false, "stop": false, "q": false, "quit": false}
+// answers are what a person may say. Enter alone says that something was done; to a question it is no.
+var answers = map[string]bool{"y": true, "yes": true, "done": true, "ok": true, "n": false, "no": false, "stop": false, "q": false, "quit": false}
 
 // prompt shows what a person has to do and waits for an answer. Everything but a yes ends with repair.ErrStopped, the end of the input too.
 func (s *Streams) prompt() func(context.Context, []string) error {
 	return func(ctx context.Context, text []string) error {
 		s.clearStatus()
 		_, _ = fmt.Fprintln(s.Err, strings.Join(text, "\n"))
-		ask := "Enter when it is done, no to stop here: "
+		ask, enter := "Enter when it is done, no to stop here: ", "done"
 		if strings.HasSuffix(text[len(text)-1], "?") {
-			ask = "Enter for yes, no to stop here: "
+			ask, enter = "yes to go on, Enter for no: ", "no"
 		}
 		for {
 			_, _ = fmt.Fprint(s.Err, ask)
@@ -102,7 +103,7 @@ func (s *Streams) prompt() func(context.Context, []string) error {
 				_, _ = fmt.Fprintln(s.Err)
 				return fmt.Errorf("%w: no answer (%w)", repair.ErrStopped, err)
 			}
-			yes, known := answers[strings.ToLower(answer)]
+			yes, known := answers[strings.ToLower(cmp.Or(answer, enter))]
 			switch {
 			case yes:
 				return nil

@@ -67,13 +67,21 @@ func TestPromptEnds(t *testing.T) {
 	}
 }
 
-// TestPromptAsks: a question is answered, a step is done.
+// TestPromptAsks: a step is done, and Enter says so; a question is answered, and Enter alone is no.
 func TestPromptAsks(t *testing.T) {
-	for text, want := range map[string]string{"begin?": "Enter for yes, no to stop here: ", "stop node1": "Enter when it is done, no to stop here: "} {
+	const question, step = "yes to go on, Enter for no: ", "Enter when it is done, no to stop here: "
+	for _, tc := range []struct {
+		text, typed, asks string
+		stopped           bool
+	}{
+		{"begin?", "\n", question, true}, {"begin?", "yes\n", question, false}, {"begin?", "n\n", question, true}, {"begin?", "", question, true},
+		{"stop node1", "\n", step, false}, {"stop node1", "no\n", step, true}, {"stop node1", "", step, true},
+	} {
 		var stderr bytes.Buffer
-		s := &Streams{In: strings.NewReader("\n"), Err: &stderr, Getenv: os.Getenv}
-		if err := s.prompt()(t.Context(), []string{text}); err != nil || stderr.String() != text+"\n"+want {
-			t.Errorf("%q: %v, %q", text, err, &stderr)
+		s := &Streams{In: strings.NewReader(tc.typed), Err: &stderr, Getenv: os.Getenv}
+		err := s.prompt()(t.Context(), []string{tc.text})
+		if errors.Is(err, repair.ErrStopped) != tc.stopped || !tc.stopped && err != nil || !strings.HasPrefix(stderr.String(), tc.text+"\n"+tc.asks) {
+			t.Errorf("%q answered %q: %v, %q", tc.text, tc.typed, err, &stderr)
 		}
 	}
 }

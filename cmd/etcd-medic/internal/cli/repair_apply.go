@@ -111,6 +111,7 @@ func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 	f.StringVar(&o.live.HookWipe, "hook-wipe", "", "live: shell command that moves a member's data dir aside")
 	f.StringVar(&o.live.HookStart, "hook-start", "", "live: shell command that starts a member")
 	f.DurationVar(&o.live.HookTimeout, "hook-timeout", 5*time.Minute, "live: how long a hook may run")
+	f.DurationVar(&o.live.QuorumWait, "quorum-wait", 10*time.Minute, "live: how long a step waits for voters that are down before the run gives up; at a terminal you are asked instead")
 	f.StringArrayVar(&o.dataDirs, "data-dir", nil, "live: NAME=PATH (or PATH for all) of the data dir on the member's host, handed to hooks; repeatable")
 	f.StringVar(&o.live.Backup, "backup", "", "live: file for the snapshot that is taken first; those of members that are taken out get its name with theirs in it (default: beside the plan)")
 	f.BoolVar(&o.live.SkipSaves, "no-member-snapshots", false, "live: do not save a snapshot of each member that is taken out")

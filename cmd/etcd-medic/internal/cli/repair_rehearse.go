@@ -155,7 +155,26 @@ func outcomeSheet(out *repair.Outcome, next []shell.Command) render.Sheet {
 	if len(next) > 0 {
 		s.Sections = append(s.Sections, render.Section{Title: "next", Commands: render.Prompts(next...)})
 	}
+	if only := onlySection(out.Only); len(only.Lines) > 0 {
+		s.Sections = append(s.Sections, only)
+	}
 	return s
+}
+
+// onlySection says what members held that were taken out. It comes last: it is what is left to decide.
+func onlySection(only []repair.OnlyHeld) render.Section {
+	sec := render.Section{Title: "held by members that were taken out"}
+	for i := range only {
+		o := &only[i]
+		sec.Lines = append(sec.Lines, "- "+o.Text())
+		switch {
+		case o.Script != "":
+			sec.Commands = append(sec.Commands, render.Prompts(shell.Format("less {}", shell.Operand(o.Script)))...)
+		case o.Unknown != "":
+			sec.Commands = append(sec.Commands, render.Prompts(o.CommandArgs)...)
+		}
+	}
+	return sec
 }
 
 func open(out *repair.Outcome) int {
