@@ -107,8 +107,12 @@ func doAdd(ctx context.Context, r *runner, s *Step) (string, error) {
 	if err := r.noOtherLearner(ctx); err != nil {
 		return "", err
 	}
+	first, err := r.makeRoom(ctx, s, m)
+	if err != nil {
+		return "", err
+	}
 	var id uint64
-	err := r.until(ctx, r.limits.step, "member add "+strings.Join(m.PeerURLs, ","), func(ctx context.Context) error {
+	err = r.until(ctx, r.limits.step, "member add "+strings.Join(m.PeerURLs, ","), func(ctx context.Context) error {
 		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
 			add := c.MemberAddAsLearner
 			if !r.learners() {
@@ -137,7 +141,7 @@ func doAdd(ctx context.Context, r *runner, s *Step) (string, error) {
 	} else if err := r.note(s.ID, "id:"+m.Name, hexID(id)); err != nil {
 		return "", err
 	}
-	return "new ID " + dumplog.ID(id).String(), nil
+	return first + "new ID " + dumplog.ID(id).String(), nil
 }
 
 // noOtherLearner: a second learner is refused by the servers, and one that nobody of us added is another hand at work.

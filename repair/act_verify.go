@@ -44,6 +44,9 @@ func (r *runner) present() []*Member {
 	var out []*Member
 	for i := range r.plan.Members {
 		m := &r.plan.Members[i]
+		if r.clones && m.Action == StandIn || !r.clones && m.Standby != "" {
+			continue // clones keep the members, else one takes the place of the other
+		}
 		if m.Action != Remove && m.Action != Retire && (m.Source != "" || m.Action != Keep || !r.sandbox) {
 			out = append(out, m)
 		}

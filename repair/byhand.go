@@ -188,7 +188,7 @@ func byHandPromote(best *Member) []Command {
 func byHandVerify(p *Plan) []Command {
 	diagnose := shell.Format("etcd-medic diagnose")
 	for i := range p.Members {
-		if m := &p.Members[i]; m.Action != Remove && m.Action != Retire {
+		if m := &p.Members[i]; m.Action != Remove && m.Action != Retire && m.Standby == "" {
 			diagnose = diagnose.Then(shell.Format("{}={}", shell.FileName(m.Name), shell.FillFor("COPY_OF", m.Name)))
 		}
 	}

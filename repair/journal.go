@@ -193,6 +193,16 @@ func (j *journal) state(step string) State {
 	return s
 }
 
+// doneAt is when a step was last said to be done; zero when it was not.
+func (j *journal) doneAt(step string) (t time.Time) {
+	for _, r := range j.records {
+		if r.Step == step && r.State == StateDone {
+			t = r.Time
+		}
+	}
+	return t
+}
+
 // value returns the newest value of that name, "" when none was written.
 func (j *journal) value(name string) string {
 	v := ""

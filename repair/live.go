@@ -136,6 +136,7 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	}
 	err = r.run(ctx)
 	s.out.Only = r.onlyHeld()
+	s.out.Notes = append(s.out.Notes, r.fewer()...)
 	if err == nil && len(s.out.Proofs) == 0 {
 		_, err = doVerify(ctx, r, nil)
 	}

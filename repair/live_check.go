@@ -124,7 +124,7 @@ func (f *field) check(ctx context.Context, resumed bool) error {
 		m := &p.Members[i]
 		known[uint64(m.ID)], known[f.r.idOf(m)] = true, true
 		listed := find(list, uint64(m.ID)) != nil || find(list, f.r.idOf(m)) != nil
-		if !resumed && !listed && m.Action != Retire && m.Action != Join && !zombie(m) {
+		if !resumed && !listed && m.Action != Retire && m.Action != Join && m.Action != StandIn && !zombie(m) {
 			return refusedf(planAgain, "member %s (%s) of the plan is not listed", m.Name, m.ID)
 		}
 	}

@@ -34,7 +34,8 @@ func (p *Plan) applyCommand(file string, mode Mode, endpoints []string, out shel
 	if mode != Live {
 		return cmd.With("-o", out)
 	}
-	if len(endpoints) == 0 {
+	found := len(endpoints) > 0
+	if !found {
 		endpoints = p.clientURLs()
 	}
 	all := strings.Join(endpoints, ",")
@@ -42,6 +43,11 @@ func (p *Plan) applyCommand(file string, mode Mode, endpoints []string, out shel
 		return cmd.Then(shell.Format("--endpoints <CLIENT_URLS>"))
 	}
 	cmd = cmd.With("--endpoints", all)
+	for i := range p.Members {
+		if m := &p.Members[i]; m.Action == StandIn && !found { // no data dir tells its client URL
+			cmd = cmd.Then(shell.Format("--endpoints {}", shell.FillFor("CLIENT_URL_OF", m.Name)))
+		}
+	}
 	if strings.Contains(all, "https://") {
 		cmd = cmd.Then(shell.Format("--cacert <CA>.crt --cert <CLIENT>.crt --key <CLIENT>.key"))
 	}

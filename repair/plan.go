@@ -163,6 +163,8 @@ const (
 	Retire Action = "retire"
 	// Join: it ran as another cluster; its data dir is set aside and it joins the best member's cluster.
 	Join Action = "join"
+	// StandIn: a new member on another host takes the place of one that is removed after it.
+	StandIn Action = "standby"
 )
 
 // Member is one member of the cluster, or a source that should be one.
@@ -179,6 +181,9 @@ type Member struct {
 	Source string `json:"source,omitempty"`
 	Action Action `json:"action"`
 	Why    string `json:"why"`
+	// Standby is the new member that takes this one's place, For the member whose place this new one takes.
+	Standby string `json:"standby,omitempty"`
+	For     string `json:"for,omitempty"`
 	// RestartOn is the release that a restart must use to mend its data, "" when it needs none.
 	RestartOn string `json:"restartOn,omitempty"`
 	// Startable tells whether a server may be started on a copy of its data dir; NotStartable says why not.

@@ -25,6 +25,8 @@ type PlanOptions struct {
 	Scratch string
 	// mends are the results.
 	mends []Mend
+	// Standby are new members that take the places of those that are replaced.
+	Standby []Standby
 }
 
 // planner carries what the parts of a plan need to know.
@@ -124,6 +126,9 @@ func PlanFrom(r *compare.Report, specs []evidence.Spec, o PlanOptions) (*Plan, e
 	pl.p.Lost.Open = pl.openEnd()
 	pl.saveUndecided()
 	if err := pl.mode(); err != nil {
+		return nil, err
+	}
+	if err := pl.standbys(); err != nil {
 		return nil, err
 	}
 	pl.cautions()

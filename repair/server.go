@@ -55,7 +55,7 @@ func (s *session) need(set *evidence.Set) int64 {
 	}
 	rejoin := 0
 	for i := range s.plan.Members {
-		if s.plan.Members[i].rejoins() {
+		if p := &s.plan.Members[i]; p.rejoins() || p.Action == StandIn {
 			rejoin++
 		}
 	}

@@ -221,12 +221,26 @@ func (s *stage) up(ctx context.Context, r *runner, way Mode) ([]string, error) {
 
 // stepDone tells whether the journal has that step of a member as done.
 func (r *runner) stepDone(kind Kind, member string) bool {
+	st := r.stepOf(kind, member)
+	return st != nil && r.j.state(st.ID) == StateDone
+}
+
+// stepOf is the first step of that kind about a member, nil when there is none.
+func (r *runner) stepOf(kind Kind, member string) *Step {
 	for i := range r.steps {
 		if st := &r.steps[i]; st.Kind == kind && st.Member == member {
-			return r.j.state(st.ID) == StateDone
+			return st
 		}
 	}
-	return false
+	return nil
+}
+
+// doneAt is when the journal said that step of a member to be done, zero when it did not.
+func (r *runner) doneAt(kind Kind, member string) time.Time {
+	if st := r.stepOf(kind, member); st != nil {
+		return r.j.doneAt(st.ID)
+	}
+	return time.Time{}
 }
 
 // launch starts members and waits until they serve. One other than the best that ends by itself is told, not fatal: the majority

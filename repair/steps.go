@@ -90,13 +90,16 @@ func (b *builder) live() []Step {
 		}
 	}, Remove)
 	for _, m := range rejoin {
-		if !m.Startable && m.Action == Replace {
+		if wentFirst(m) == 1 {
 			b.save(m)
 			b.takeOut(m)
 		}
 	}
 	for _, m := range rejoin {
 		switch {
+		case m.Standby != "":
+			b.standIn(m)
+			continue
 		case m.Action == Join:
 			b.save(m)
 			b.stop(m)
@@ -164,7 +167,7 @@ func (b *builder) retire(m *Member) {
 
 // wentFirst is 1 for a member that is taken out before others come back: no server is started on its data dir.
 func wentFirst(m *Member) int {
-	if m.Action == Replace && !m.Startable {
+	if m.Action == Replace && !m.Startable && m.Standby == "" {
 		return 1
 	}
 	return 0

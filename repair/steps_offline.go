@@ -39,7 +39,7 @@ func (b *builder) clone() []Step {
 		ByHand: []Command{note("there is no etcd tool that keeps the IDs; by hand use etcdutl snapshot restore, which begins a new cluster")}})
 	b.add(Step{Kind: StepProve, Title: "start copies of the new data dirs in a sandbox and compare", Precondition: "a server that opens them is at hand",
 		Effect: "none on the new data dirs", Undo: "none needed", Done: "all members serve, hold the same, and lack nothing that " + best.Name + " held", ByHand: byHandVerify(b.p)})
-	b.install()
+	b.install(false)
 	// A clone keeps the configuration as it is; what should not be in it is removed once a majority runs.
 	b.each(func(m *Member) {
 		if !zombie(m) { // no clone has its row
@@ -53,7 +53,7 @@ func (b *builder) clone() []Step {
 func (b *builder) targets() []Member {
 	var out []Member
 	for i := range b.p.Members {
-		if m := b.p.Members[i]; m.Action != Remove && m.Action != Retire && m.Action != Join {
+		if m := b.p.Members[i]; m.Action != Remove && m.Action != Retire && m.Action != Join && m.Action != StandIn {
 			out = append(out, m)
 		}
 	}
@@ -61,7 +61,7 @@ func (b *builder) targets() []Member {
 }
 
 func (b *builder) handOut() []Step {
-	b.install()
+	b.install(true)
 	return b.steps
 }
 
@@ -69,7 +69,7 @@ func (b *builder) handOut() []Step {
 const copyOut = "first copy OUT to every host, under the same path"
 
 // install is always done by people: the tool does not reach into hosts that no hook names.
-func (b *builder) install() {
+func (b *builder) install(reseed bool) {
 	s := Step{Kind: StepHandOut, Title: "put the new data dirs in place", Precondition: "all members are stopped",
 		Effect: "all members run on the new data dirs; all are replaced together, never one alone", Undo: "stop all, put the old data dirs back",
 		Done: "etcd-medic diagnose says healthy on fresh copies"}
@@ -79,7 +79,17 @@ func (b *builder) install() {
 		if m.Action == Retire && m.Obstacle != ObstacleNameTaken {
 			s.ByHand = append(s.ByHand, note("stop etcd for good and set its data dir aside: %s", m.Why).on(m))
 		}
-		if m.Action == Remove || m.Action == Retire {
+		switch {
+		case m.Action == Remove || m.Action == Retire:
+			continue
+		case m.Standby != "" && reseed:
+			s.ByHand = append(s.ByHand, note("stop etcd for good and set its data dir aside: %s takes its place", m.Standby).on(m))
+			continue
+		case m.Action == StandIn && !reseed:
+			continue
+		case m.Action == StandIn:
+			s.ByHand = append(s.ByHand, note("its data dir is new; then give it to the user that runs etcd:").on(m),
+				onHost(m, "systemd", shell.Format("cp -aT <OUT>/{} <DATA_DIR>", m.folder())))
 			continue
 		}
 		place := setAside.Then(shell.Format("&& cp -aT <OUT>/{} <DATA_DIR> && chown -R --reference=<DATA_DIR>.before-repair <DATA_DIR>", m.folder()))

@@ -197,7 +197,7 @@ func (pl *planner) liveWay() Way {
 		return Way{Mode: Live, Why: pl.p.Best.Name + " is a learner, which can not lead; --best takes a voter"}
 	}
 	b := &builder{p: pl.p, voters: c.Voters, up: c.Startable}
-	return Way{Mode: Live, Possible: true, Why: "the cluster goes on serving; one member at a time is out", Steps: b.live()}
+	return Way{Mode: Live, Possible: true, Why: "the cluster goes on serving; one member at a time is out" + b.whileFewer(), Steps: b.live()}
 }
 
 func (pl *planner) forceWay() Way {

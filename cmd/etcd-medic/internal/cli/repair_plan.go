@@ -19,6 +19,9 @@ type repairPlanOptions struct {
 	best          string
 	gone, replace []string
 	scratch       string
+	// standby are the values of --standby, standbys what they say.
+	standby  []string
+	standbys []repair.Standby
 }
 
 const repairPlanLong = `Diagnose the sources and write a plan: which member's content is kept and why, what that gives up and the command that saves
@@ -35,6 +38,10 @@ reseed (the data dirs of a rehearsal), force-new-cluster (no majority left), res
 Nothing is planned for healthy and lagging sets; when members stand equally well with different contents, --best must say which to
 keep. Sources of several clusters need --best too: the others then join its cluster. So do members that were restored from different
 backups. A forced start is only planned when nothing is left open: voters that are not among the sources are named with --lost.
+
+--standby NAME=PEER_URL gives a member that is replaced a successor on another host: it joins as a learner, is promoted when it has caught
+up, and only then the old member is removed, so that the cluster never has a voter fewer. At the old peer URL etcd lets nobody join before
+the old member is removed.
 
 A data dir belongs to the member whose ID its log carries. One of a removed member is retired; --replace NAME brings the member back,
 empty and under a new ID. Of two copies of one member the better one counts. Rows of bucket members that raft does not know are never
@@ -63,6 +70,13 @@ func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) 
 			if o.file == "" {
 				return usagef("-o plan.yaml", "the file for the plan is missing")
 			}
+			for _, text := range o.standby {
+				s, err := repair.ParseStandby(text)
+				if err != nil {
+					return usagef("", "--standby: %v", err)
+				}
+				o.standbys = append(o.standbys, s)
+			}
 			return run(cmd.Context(), o)
 		},
 	}
@@ -72,12 +86,13 @@ func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) 
 	cmd.Flags().StringVar(&o.best, "best", "", "keep the content of this member (source name, server name or ID)")
 	cmd.Flags().StringArrayVar(&o.gone, "lost", nil, "the data dir of this member is lost for good; repeatable")
 	cmd.Flags().StringVar(&o.scratch, "scratch", "", "folder for copies of damaged data dirs, on which repairs are tried (default: the system's folder for temporary files)")
+	cmd.Flags().StringArrayVar(&o.standby, "standby", nil, "[OLD:]NAME=PEER_URL of a new member on another host that takes the place of one that is replaced: it is promoted before that is removed; repeatable")
 	cmd.Flags().StringArrayVar(&o.replace, "replace", nil, "reseed this member although nothing is wrong with it, or bring a removed one back; repeatable")
 	return cmd
 }
 
 func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
-	p, err := repair.NewPlan(ctx, o.specs, repair.PlanOptions{Compare: o.compareOptions(&o.sources), Best: o.best, Gone: o.gone, Replace: o.replace, Scratch: o.scratch})
+	p, err := repair.NewPlan(ctx, o.specs, repair.PlanOptions{Compare: o.compareOptions(&o.sources), Best: o.best, Gone: o.gone, Replace: o.replace, Standby: o.standbys, Scratch: o.scratch})
 	o.io.clearStatus()
 	if err != nil {
 		return err
