@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -47,8 +48,10 @@ func JournalPath(plan string) string { return plan + ".journal" }
 
 // journal appends lines and flushes each to disk before what it announces is done.
 type journal struct {
-	f       *os.File
-	path    string
+	f    *os.File
+	path string
+	// mu guards records: members are asked several at a time.
+	mu      sync.RWMutex
 	records []Record
 	run     int
 	mode    Mode
@@ -166,7 +169,9 @@ func (j *journal) write(r Record) error {
 			return err
 		}
 	}
+	j.mu.Lock()
 	j.records = append(j.records, r)
+	j.mu.Unlock()
 	j.observe(r, true)
 	return nil
 }
@@ -184,6 +189,8 @@ func (j *journal) resumed() bool {
 
 // state returns the last word on a step, "" when it never began.
 func (j *journal) state(step string) State {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
 	var s State
 	for _, r := range j.records {
 		if r.Step == step && r.State != StateNote {
@@ -195,6 +202,8 @@ func (j *journal) state(step string) State {
 
 // doneAt is when a step was last said to be done; zero when it was not.
 func (j *journal) doneAt(step string) (t time.Time) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
 	for _, r := range j.records {
 		if r.Step == step && r.State == StateDone {
 			t = r.Time
@@ -205,6 +214,8 @@ func (j *journal) doneAt(step string) (t time.Time) {
 
 // value returns the newest value of that name, "" when none was written.
 func (j *journal) value(name string) string {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
 	v := ""
 	for _, r := range j.records {
 		if x, ok := r.Values[name]; ok {

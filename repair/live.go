@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +16,8 @@ import (
 
 // LiveOptions say how the running cluster is reached and who does what has to be done on the hosts.
 type LiveOptions struct {
-	// Endpoints are client URLs of the members. A member without one is reached at the client URLs that it advertises.
+	// Endpoints are client URLs of the members, or NAME=URL. Each is tried for a member that is down and comes up. Only when all of them
+	// belong to other members, a member is reached at the client URL that the cluster, or its old data dir, has of it.
 	Endpoints []string
 	// CACert, Cert and Key are PEM files; User and Password log in. Under auth they must be those of a user with role root.
 	CACert, Cert, Key string
@@ -92,9 +94,12 @@ type field struct {
 	tls  *tls.Config
 	plan string
 
-	mu        sync.Mutex
-	endpoints map[string]string // by member name, as found among o.Endpoints
-	clients   map[string]*loggedIn
+	mu      sync.Mutex
+	clients map[string]*loggedIn
+	// where guards endpoints, by member name; free are those of o.Endpoints that nobody has yet, listed the client URLs in the member list.
+	where             sync.Mutex
+	endpoints, listed map[string]string
+	free              []string
 	// woken is true once members were started because nobody led.
 	woken bool
 }
@@ -108,14 +113,18 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 		return nil, refusedf("--hook-stop, --hook-wipe and --hook-start, or run it on a terminal", "nobody is there to stop members and to move their data dirs")
 	}
 	o.Live.fill(s.file)
-	f := &field{o: &o.Live, plan: s.file, endpoints: map[string]string{}, clients: map[string]*loggedIn{}}
+	o.Live.Endpoints = slices.Clone(o.Live.Endpoints) // names are taken off
+	f := &field{o: &o.Live, plan: s.file, endpoints: map[string]string{}, listed: map[string]string{}, clients: map[string]*loggedIn{}}
 	defer f.close()
-	if err := f.secure(); err != nil {
-		return nil, err
-	}
 	r := &runner{plan: s.plan, steps: s.plan.Way(Live).Steps, host: f, out: s.out, limits: s.o.limits, say: s.o.Progress,
 		guarded: true, noops: fillers(&s.plan.Cluster), backup: o.Live.Backup, live: &o.Live}
 	f.r = r
+	if err := f.named(); err != nil {
+		return nil, err
+	}
+	if err := f.secure(); err != nil {
+		return nil, err
+	}
 	resumed, err := s.underWay(Live)
 	if err != nil {
 		return nil, err
@@ -174,16 +183,6 @@ func (f *field) secure() error {
 	c, err := info.ClientConfig()
 	f.tls = c
 	return err
-}
-
-func (f *field) endpoint(m *Member) string {
-	if e := f.endpoints[m.Name]; e != "" {
-		return e
-	}
-	if len(m.ClientURLs) > 0 {
-		return m.ClientURLs[0]
-	}
-	return ""
 }
 
 func (f *field) client(m *Member) (*clientv3.Client, string, error) {

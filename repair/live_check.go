@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -129,6 +127,9 @@ func (f *field) check(ctx context.Context, resumed bool) error {
 		}
 	}
 	for _, m := range list {
+		if pm := f.r.byID(m.GetID()); pm != nil && len(m.GetClientURLs()) > 0 {
+			f.listed[pm.Name] = m.GetClientURLs()[0]
+		}
 		mine := resumed && slices.ContainsFunc(p.Members, func(pm Member) bool { return byPeerURL(list, pm.PeerURLs) == m })
 		if !known[m.GetID()] && !mine {
 			return refusedf(planAgain, "the running cluster has a member %s that the plan does not know", dumplog.ID(m.GetID()))
@@ -178,92 +179,4 @@ func (f *field) room(ctx context.Context, room func(string) (int64, bool)) error
 		refused.Hint = "free some, or name a file elsewhere with --backup"
 	}
 	return err
-}
-
-// locate finds out which endpoint is whose.
-func (f *field) locate(ctx context.Context) error {
-	byID := map[uint64]string{}
-	for i := range f.r.plan.Members {
-		m := &f.r.plan.Members[i]
-		byID[uint64(m.ID)], byID[f.r.idOf(m)] = m.Name, m.Name
-	}
-	var errs []error
-	for _, e := range f.o.Endpoints {
-		id, err := f.who(ctx, e)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", e, err))
-		} else if name := byID[id]; name != "" {
-			f.endpoints[name] = e
-		}
-	}
-	if len(f.endpoints) > 0 {
-		return f.assign()
-	}
-	const hint = "look at --endpoints and the credentials"
-	if len(errs) < len(f.o.Endpoints) {
-		errs = append([]error{errors.New("they belong to members that the plan does not know")}, errs...)
-		return refusedf(hint, "no endpoint answers as a member of the plan: %s", oneLine(errs))
-	}
-	if slices.ContainsFunc(errs, func(e error) bool { return !transient(e) }) { // a login that failed will not succeed with more members up
-		return refusedf(hint, "no endpoint says which member it is: %s", oneLine(errs))
-	}
-	return refusedf(hint, "%w: %s", errNobody, oneLine(errs))
-}
-
-func oneLine(errs []error) string {
-	return strings.ReplaceAll(errors.Join(errs...).Error(), "\n", "; ")
-}
-
-var errNobody = errors.New("no endpoint answers")
-
-// assign finds the endpoints of members that do not answer now: what an earlier process found, what they advertise, or the one that is left. What
-// is known is kept in the journal, for processes that find a member down.
-func (f *field) assign() error {
-	free := slices.Clone(f.o.Endpoints)
-	for _, e := range f.endpoints {
-		free = slices.DeleteFunc(free, func(x string) bool { return x == e })
-	}
-	var without []*Member
-	for i := range f.r.plan.Members {
-		m := &f.r.plan.Members[i]
-		if f.endpoints[m.Name] != "" {
-			continue
-		}
-		i := slices.IndexFunc(free, func(e string) bool { return e == f.r.j.value("endpoint:"+m.Name) || slices.Contains(m.ClientURLs, e) })
-		if i < 0 {
-			without = append(without, m)
-			continue
-		}
-		f.endpoints[m.Name] = free[i]
-		free = slices.Delete(free, i, i+1)
-	}
-	if len(free) == 1 && len(without) == 1 {
-		f.endpoints[without[0].Name] = free[0]
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.endpoints)) {
-		if e := f.endpoints[name]; f.r.j.value("endpoint:"+name) != e {
-			if err := f.r.note("", "endpoint:"+name, e); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// who asks an endpoint for the ID of its member.
-func (f *field) who(ctx context.Context, endpoint string) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, ask)
-	defer cancel()
-	if !listens(ctx, endpoint) {
-		return 0, errSilent
-	}
-	c, err := f.dial(endpoint)
-	if err != nil {
-		return 0, err
-	}
-	st, err := c.Status(ctx, endpoint)
-	if err != nil {
-		return 0, err
-	}
-	return st.Header.GetMemberId(), nil
 }

@@ -24,7 +24,7 @@ const ask = 3 * time.Second
 func (f *field) answers(ctx context.Context, m *Member) (*clientv3.StatusResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, ask)
 	defer cancel()
-	if !listens(ctx, f.endpoint(m)) { // a client would try until the time is over
+	if e := f.seek(ctx, m); e == "" || !listens(ctx, e) { // a client would try until the time is over
 		return nil, errors.Join(errSilent, ctx.Err())
 	}
 	return f.r.status(ctx, m)
@@ -46,7 +46,11 @@ func (f *field) running(ctx context.Context, m *Member) bool {
 // down tells whether nothing has the member's client port. What takes a connection and closes it at once is a tunnel to a port that nobody has;
 // what takes one and says nothing may be a server that hangs.
 func (f *field) down(ctx context.Context, m *Member) bool {
-	c, err := reach(ctx, f.endpoint(m))
+	e := f.seek(ctx, m)
+	if e == "" && f.quiet(ctx) {
+		return true
+	}
+	c, err := reach(ctx, e)
 	if c == nil {
 		return err != nil && ctx.Err() == nil
 	}
@@ -61,8 +65,6 @@ func (f *field) down(ctx context.Context, m *Member) bool {
 // tunnel is how long one may take to find that nobody is at its other end.
 const tunnel = time.Second
 
-func (f *field) place(m *Member) string { return f.endpoint(m) }
-
 func (f *field) stop(ctx context.Context, m *Member) error {
 	if err := f.onHost(ctx, m, "stop", f.o.HookStop, byHandStop(m), ""); err != nil {
 		return err
@@ -75,9 +77,9 @@ func (f *field) stop(ctx context.Context, m *Member) error {
 		f.forget(m)
 		st, err := f.answers(ctx, m)
 		if err != nil {
-			return fmt.Errorf("something still listens at %s, although it was said to be stopped (%v)", f.endpoint(m), err) //nolint:errorlint // whatever it is, it may pass
+			return fmt.Errorf("something still listens at %s, although it was said to be stopped (%v)", f.place(m), err) //nolint:errorlint // whatever it is, it may pass
 		}
-		return fmt.Errorf("it still answers at %s as member %s, although it was said to be stopped", f.endpoint(m), hexID(st.Header.GetMemberId()))
+		return fmt.Errorf("it still answers at %s as member %s, although it was said to be stopped", f.place(m), hexID(st.Header.GetMemberId()))
 	})
 }
 
@@ -117,9 +119,9 @@ func (f *field) itself(m *Member, st *clientv3.StatusResponse) error {
 		return never("it serves under its old ID %s: it was started on its old data dir, which was not moved aside; stop it, move that aside, and run the same command again", m.ID)
 	case cluster != uint64(f.r.plan.Cluster.ID):
 		return never("member %s of cluster %s answers at %s: it was not started with --initial-cluster-state=existing and the initial cluster, and began a cluster of its own",
-			dumplog.ID(id), dumplog.ID(cluster), f.endpoint(m))
+			dumplog.ID(id), dumplog.ID(cluster), f.place(m))
 	}
-	return never("member %s answers at %s", dumplog.ID(id), f.endpoint(m))
+	return never("member %s answers at %s", dumplog.ID(id), f.place(m))
 }
 
 // listening follows whether a process has the member's client port. One that joins has it at once and serves once it has the database, so a
@@ -148,7 +150,7 @@ func (l *listening) look(why error) error {
 			l.odd = time.Now()
 		}
 		if time.Since(l.odd) > l.f.r.limits.step {
-			return never("what answers at %s is no etcd server (%v); name the member's own URL with --endpoints", l.f.endpoint(l.m), why)
+			return never("what answers at %s is no etcd server (%v); name the member's own URL with --endpoints", l.f.place(l.m), why)
 		}
 		return fmt.Errorf("it does not answer yet: %v", why) //nolint:errorlint // whatever it is, it may pass
 	}
@@ -161,7 +163,7 @@ func (l *listening) look(why error) error {
 		return never("it was started and ended %d times; %s", l.ends, hint)
 	}
 	if time.Since(l.silent) > l.f.r.limits.step {
-		return never("nothing listens at %s for %v although it was said to be started; %s", l.f.endpoint(l.m), l.f.r.limits.step, hint)
+		return never("nothing listens at %s for %v although it was said to be started; %s", l.f.place(l.m), l.f.r.limits.step, hint)
 	}
 	return errSilent
 }
@@ -203,9 +205,9 @@ func (f *field) onHost(ctx context.Context, m *Member, what, hook string, hand [
 // instructions are what a person is told to do, with everything filled in that is known here, and what will be looked at next.
 func (f *field) instructions(m *Member, what string, hand []Command, initial string) []string {
 	then := map[string]string{
-		"stop":  fmt.Sprintf("then %s must not answer at %s any more", m.Name, f.endpoint(m)),
+		"stop":  fmt.Sprintf("then %s must not answer at %s any more", m.Name, f.place(m)),
 		"wipe":  "move it, do not delete it; an empty data dir must be left, or none. A copy of it at " + AsidePath(f.plan, m) + " here is compared for what only it holds",
-		"start": fmt.Sprintf("then member %s must answer at %s", hexID(f.r.idOf(m)), f.endpoint(m)),
+		"start": fmt.Sprintf("then member %s must answer at %s", hexID(f.r.idOf(m)), f.place(m)),
 	}
 	title := map[string]string{"stop": "stop %s (%s)", "wipe": "move the data dir of %s (%s) aside", "start": "start %s (%s)"}
 	text := []string{fmt.Sprintf(title[what], m.Name, hexID(f.r.idOf(m))) + ", one of:"}
