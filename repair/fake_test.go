@@ -43,7 +43,7 @@ const fakeClusterID = 0xc1
 // fakePlan is a plan for n members: node1 is kept, those of bad are replaced, the others stay.
 func fakePlan(t *testing.T, n int, bad ...string) *Plan {
 	t.Helper()
-	p := &Plan{Mode: Live, Best: Choice{Name: "node1", ID: 1, Revision: 10}, Digest: "digest",
+	p := &Plan{SchemaVersion: SchemaVersion, Mode: Live, Best: Choice{Name: "node1", ID: 1, Revision: 10}, Digest: "digest",
 		Cluster: Cluster{ID: fakeClusterID, Minor: 5, Voters: n, Quorum: n/2 + 1, Startable: n}}
 	for i := range n {
 		name := fmt.Sprintf("node%d", i+1)

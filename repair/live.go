@@ -134,6 +134,9 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 		return nil, err
 	}
 	r.j, s.out.Way = s.j, Live
+	if err := r.noteDirs(); err != nil {
+		return nil, err
+	}
 	if err := f.preflight(ctx, resumed, s.o.room); err != nil {
 		if f.woken {
 			return s.finish(err, func() error { return nil })
@@ -150,6 +153,21 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 		_, err = doVerify(ctx, r, nil)
 	}
 	return s.finish(err, func() error { return nil })
+}
+
+// noteDirs keeps where the members' data dirs are, for the commands that go back.
+func (r *runner) noteDirs() error {
+	dirs := map[string]string{}
+	for i := range r.plan.Members {
+		m := &r.plan.Members[i]
+		if d := r.live.dataDir(m); d != "" && r.j.value("dir:"+m.Name) != d {
+			dirs["dir:"+m.Name] = d
+		}
+	}
+	if len(dirs) == 0 {
+		return nil
+	}
+	return r.j.write(Record{State: StateNote, Values: dirs})
 }
 
 // underWay tells whether an earlier run of that mode began steps and did not end.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // host is where members run: a sandbox, or the machines of the real cluster. Steps know nothing else of it.
@@ -240,7 +242,15 @@ func (r *runner) lacks(ctx context.Context, a action, err error) need {
 
 func (r *runner) unfinished(step string, err error) error {
 	return &UnfinishedError{Step: step, Journal: r.j.path, Err: err,
-		Hint: "the journal " + r.j.path + " says where it stands; the same command goes on from there"}
+		Hint: "the journal " + r.j.path + " says where it stands; the same command goes on from there" + r.orBack()}
+}
+
+// orBack names the command that says how to go back.
+func (r *runner) orBack() string {
+	if r.live == nil {
+		return ""
+	}
+	return "; " + shell.Format("etcd-medic repair abort {}", shell.Operand(r.planFile())).String() + " says how to go back"
 }
 
 // note writes a value that later steps need.

@@ -5,12 +5,13 @@ import "github.com/spf13/cobra"
 const repairLong = `Repair never writes to what it reads: every result is a new path, and it is diagnosed again before it counts. Data dirs are moved
 aside, never deleted.
 
-plan, rehearse, apply and status repair a whole cluster from the member that diagnose calls best:
+plan, rehearse, apply, status and abort repair a whole cluster from the member that diagnose calls best:
 
   plan       read the sources and write down what would be done, and why
   rehearse   do it to copies, in a sandbox that reaches nothing outside
   apply      do it for real: into new data dirs, or against the running cluster
   status     show where a plan stands
+  abort      say what was done, what was not, and how to go back
 
 wal, db and meta change one thing in a copy of one member, say what is lost by it, and refuse where it would make members
 differ.
@@ -46,5 +47,6 @@ func repairCmds(s *Streams) []*cobra.Command {
 		newRepairMetaCmd(s),
 		newRepairApplyCmd(s, runRepairApply),
 		newRepairStatusCmd(s, runRepairStatus),
+		newRepairAbortCmd(s, runRepairAbort),
 	}
 }
