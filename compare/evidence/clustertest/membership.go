@@ -8,6 +8,13 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
+// Spare makes room for one more member, which nobody has added or started, and returns its number; Join starts it.
+func (c *Cluster) Spare() int {
+	i := len(c.members)
+	c.members = append(c.members, c.newMember(i))
+	return i
+}
+
 // Add adds a member through member 0, starts it with an empty data dir and waits until it serves or, for a learner, until its
 // process answers. It returns the new member's number.
 func (c *Cluster) Add(learner bool) int {
