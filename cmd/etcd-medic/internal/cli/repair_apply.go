@@ -38,17 +38,24 @@ const repairApplyLong = `Carry a plan out and prove the result.
                        --hook-wipe and --hook-start, or by you: the steps are printed one by one and wait for an answer.
 
 A cluster that waits for a member for its majority has no leader and answers little: then the plan's steps that start members on their own
-data dirs come first, and everything is checked once it has a leader, before anything else is done. --endpoints names these members too.
+data dirs come first, and everything is checked once it has a leader, before anything else is done. --endpoints names these members too:
+URLs, or NAME=URL. Of a URL that nobody answers at, it is found out whose it is when a member comes up there.
+
+Before each step that stops, removes or adds a member, the voters that serve at that moment are counted. The step begins only if a majority is
+left without the member. Else it waits, says for whom and how to start it, and counts again. It gives up after --quorum-wait; at a
+terminal you are asked instead. A step that gave up has changed nothing; repair abort says how to go back, the same command goes on.
 
 Live mode tells how far the members went on since the plan's copies. It refuses when a member that is taken out has meanwhile
 taken in writes that the best member lacks and the plan does not list; --accept-lost-writes goes on all the same. Right before a
-member is taken out, its own snapshot is saved beside that of the best one (--backup), and the comparison is made again.
+member is taken out, its own snapshot is saved beside that of the best one (--backup), and the comparison is made again. After its stop
+the old data dir is compared too, if it can be read here: under --data-dir, where it was moved to beside it, or where a hook has put a copy
+(ETCD_MEDIC_SET_ASIDE). The last lines name the keys that only it held, and the script that puts them.
 
 With auth on, log in as a user with role root: --user NAME and the password in --password-file, in ETCD_MEDIC_PASSWORD, or typed in; or
 with --cert and --key whose common name is root.
 
 Hooks are shell commands. They find ETCD_MEDIC_ACTION (stop, wipe, start), ETCD_MEDIC_MEMBER_NAME, ETCD_MEDIC_MEMBER_ID,
-ETCD_MEDIC_OLD_MEMBER_ID, ETCD_MEDIC_DATA_DIR, ETCD_MEDIC_PEER_URLS, ETCD_MEDIC_CLIENT_URLS and, for start,
+ETCD_MEDIC_OLD_MEMBER_ID, ETCD_MEDIC_DATA_DIR, ETCD_MEDIC_SET_ASIDE, ETCD_MEDIC_PEER_URLS, ETCD_MEDIC_CLIENT_URLS and, for start,
 ETCD_MEDIC_INITIAL_CLUSTER and ETCD_MEDIC_INITIAL_CLUSTER_STATE in their environment. They must do no harm when run twice; wipe
 must move the data dir aside, not delete it; start must return and leave the server running. A hook that fails, or is still at work after
 --hook-timeout, ends the run; so does a member that still answers after stop, or comes back under its old ID after start. What
@@ -62,7 +69,7 @@ Nothing is deleted, sources are only read. What happened is in the journal besid
 same command goes on where an interrupted run stood. etcd-medic repair status shows it.
 
 Exit codes: 0 all proofs hold, 1 could not read or write, 2 wrong usage, 5 refused: a precondition does not hold, nothing was begun; 6
-begun and not finished, or a proof is violated.`
+begun and not finished, also when voters were waited for in vain, or a proof is violated.`
 
 const repairApplyExample = `  etcd-medic repair apply plan.yaml --mode clone -o new-dirs
   etcd-medic repair apply plan.yaml --mode reseed -o new-dirs --etcd-binary /usr/local/bin/etcd
@@ -101,7 +108,7 @@ var modes = []string{string(repair.Clone), string(repair.Reseed), string(repair.
 
 func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&o.live.Endpoints, "endpoints", nil, "live: client URLs of the running members")
+	f.StringSliceVar(&o.live.Endpoints, "endpoints", nil, "live: client URLs of the members, or NAME=URL; those of members that are down too")
 	f.StringVar(&o.live.CACert, "cacert", "", "live: verify the servers with this CA bundle (PEM)")
 	f.StringVar(&o.live.Cert, "cert", "", "live: client certificate (PEM)")
 	f.StringVar(&o.live.Key, "key", "", "live: key of the client certificate (PEM)")
