@@ -151,7 +151,7 @@ func TestGiveUpWaiting(t *testing.T) {
 		if slices.ContainsFunc(c.acts, func(a string) bool { return strings.Contains(a, "node2") }) {
 			t.Errorf("asked %v: %q", asked, c.acts)
 		}
-		if all := strings.Join(text, "\n"); asked && (!strings.Contains(all, "on node3: systemctl start etcd") || strings.HasSuffix(all, "?")) {
+		if all := strings.Join(text, "\n"); asked && (!strings.Contains(all, "[node3] systemctl start etcd") || strings.HasSuffix(all, "?")) {
 			t.Errorf("a person is asked %q", all)
 		}
 		c.set(3, true)
