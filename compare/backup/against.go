@@ -30,6 +30,8 @@ type Compared struct {
 	Revision        int64 `json:"revision"`
 	CompactRevision int64 `json:"compactRevision"`
 	RevisionsBehind int64 `json:"revisionsBehind"`
+	// Counted is false when the numbers could not be taken: the source or the backup cannot be read.
+	Counted bool `json:"counted"`
 	// SameHistory tells whether every record that both must hold stands in both with the same bytes; see sameHistory.
 	SameHistory check.Outcome `json:"sameHistory"`
 	Reason      string        `json:"reason,omitempty"`
@@ -138,6 +140,7 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 		return nil, err
 	}
 	n.into(c)
+	c.Counted = true
 	return c, nil
 }
 
@@ -278,6 +281,15 @@ func Judge(r *compare.Report, id string, out check.Outcome, reason string, fs ..
 		b.Bucket, b.Key, b.Expected, b.Observed = e.Bucket, e.Key, e.Expected, e.Observed
 	}
 	*v = compare.Verdict{Healthy: &bad, Class: f.Class, Summary: f.Title, FirstBreak: b}
+}
+
+// LeaveOpen notes that a check that was asked for could not be made. A backup that was good until then is inconclusive: what was asked is not
+// answered. One that is damaged stays so.
+func LeaveOpen(r *compare.Report, id, reason string) {
+	Judge(r, id, check.NotChecked, reason)
+	if v := &r.Verdict; v.Healthy != nil && *v.Healthy {
+		*v = compare.Verdict{Class: "inconclusive", Summary: v.Summary + "; but " + reason}
+	}
 }
 
 func historyFinding(c *Compared, m *evidence.Member) check.Finding {

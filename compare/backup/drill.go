@@ -8,6 +8,10 @@ import (
 
 // Drill is what a restore in a sandbox found. Package repair/drill holds it; here it is only a part of the report.
 type Drill struct {
+	// OK is true when the server started, answered what the file holds and took a write.
+	OK bool `json:"ok"`
+	// Inconclusive says why a drill that is not OK proves nothing against the backup: it was refused, ran out of time or out of disk space.
+	Inconclusive string `json:"inconclusive,omitempty"`
 	// Started tells whether the server answered; Version is the server's.
 	Started bool   `json:"started"`
 	Version string `json:"version"`
@@ -50,8 +54,8 @@ func (d *Drill) Text() string {
 	switch {
 	case d.Refused != "":
 		return "no drill: " + d.Refused
-	case !d.Started && d.Version == "":
-		return "no drill"
+	case d.Inconclusive != "":
+		return "drill inconclusive: " + d.Inconclusive
 	case !d.Started:
 		return fmt.Sprintf("etcd %s did not start on it", d.Version)
 	case d.Equal != nil && *d.Equal:

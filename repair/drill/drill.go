@@ -15,7 +15,6 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
-	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 	"github.com/etcd-medic/etcd-medic/node"
@@ -48,7 +47,8 @@ func (d *drill) differ(x backup.Difference) {
 	}
 }
 
-// Run holds a drill of an opened backup and puts its outcome into the report. The error is that of ctx or of the scratch folder.
+// Run holds a drill of an opened backup and puts its outcome into the report. The error is that of ctx: what kept the drill from running
+// is its outcome.
 func Run(ctx context.Context, m *evidence.Member, r *compare.Report, o Options) (*backup.Drill, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -57,27 +57,20 @@ func Run(ctx context.Context, m *evidence.Member, r *compare.Report, o Options) 
 		o.Timeout = 10 * time.Minute
 	}
 	res := &backup.Drill{Steps: []backup.Step{}, Differences: []backup.Difference{}}
-	dir, err := scratch.Dir(o.Dir, "etcd-medic-drill-")
-	if err != nil {
-		return nil, err
-	}
-	// The server runs in a folder of its own: a relative path would be another one there, and an empty data dir starts as well.
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, err
-	}
 	begin := time.Now()
 	dctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	d := &drill{m: m, res: res, o: o, dir: dir}
-	err = errors.Join(d.run(dctx), scratch.Remove(dir))
+	d := &drill{m: m, res: res, o: o}
+	err := d.inScratch(dctx)
 	res.Seconds = time.Since(begin).Seconds()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err != nil {
-		return nil, err
+	if err != nil && d.failure == nil {
+		d.failure = err
 	}
-	judge(r, m, res, d.impossible)
+	d.timedOut = dctx.Err() != nil
+	d.judge(r)
 	return res, nil
 }
 
@@ -89,8 +82,24 @@ type drill struct {
 	dir string
 	box *node.Sandbox
 	mem *node.Member
-	// impossible says why the file can not be restored at all.
-	impossible string
+	// failure is the error that ended the drill, of a step or of what the steps need.
+	failure error
+	// timedOut is set when the time of the drill was over.
+	timedOut bool
+}
+
+// inScratch runs the drill in a scratch folder and removes it.
+func (d *drill) inScratch(ctx context.Context) error {
+	dir, err := scratch.Dir(d.o.Dir, "etcd-medic-drill-")
+	if err != nil {
+		return err
+	}
+	// The server runs in a folder of its own: a relative path would be another one there, and an empty data dir starts as well.
+	if d.dir, err = filepath.Abs(dir); err != nil {
+		return errors.Join(err, scratch.Remove(dir))
+	}
+	err = d.run(ctx)
+	return errors.Join(err, scratch.Remove(d.dir))
 }
 
 // errStop ends a drill whose last step failed; the step says why.
@@ -103,7 +112,7 @@ func (d *drill) step(name string, run func() (says string, err error)) error {
 	says, err := run()
 	s := backup.Step{Step: name, OK: err == nil, Seconds: time.Since(begin).Seconds(), Says: says}
 	if err != nil {
-		s.Says = err.Error()
+		s.Says, d.failure = err.Error(), err
 	}
 	d.res.Steps = append(d.res.Steps, s)
 	if err != nil {
@@ -114,8 +123,7 @@ func (d *drill) step(name string, run func() (says string, err error)) error {
 
 func (d *drill) run(ctx context.Context) error {
 	if !d.m.HasDB() || d.m.DB.KV == nil || d.m.DB.KVDamaged {
-		d.impossible = "the backup can not be read in full"
-		return nil
+		return errors.New("the backup cannot be read in full")
 	}
 	server, err := node.Choose(ctx, need(d.m), d.o.EtcdBinary)
 	if err != nil {
@@ -124,7 +132,6 @@ func (d *drill) run(ctx context.Context) error {
 	d.res.Version, d.res.Server = server.Version.String(), string(server.Origin)
 	data := filepath.Join(d.dir, "data")
 	if err := d.step("restore", func() (string, error) { return restore(ctx, d.m, data) }); err != nil {
-		d.impossible = d.res.Steps[0].Says
 		return nil
 	}
 	err = d.serve(ctx, server, data)
@@ -155,6 +162,7 @@ func (d *drill) serve(ctx context.Context, server node.Server, data string) (err
 		return d.refused(err)
 	}
 	defer func() {
+		d.lastWords(ctx)
 		d.res.Sandbox = d.box.Proof().Lines()
 		err = errors.Join(err, d.box.Close())
 	}()
@@ -168,7 +176,7 @@ func (d *drill) serve(ctx context.Context, server node.Server, data string) (err
 	if err := d.step("write and read", func() (string, error) { return d.write(ctx) }); err != nil {
 		return err
 	}
-	return d.step("stop", func() (string, error) { return "", d.mem.Stop(ctx) })
+	return d.step(stepStop, func() (string, error) { return "", d.mem.Stop(ctx) })
 }
 
 func (d *drill) start(ctx context.Context, data string) (string, error) {
@@ -179,9 +187,6 @@ func (d *drill) start(ctx context.Context, data string) (string, error) {
 		err = d.mem.Ready(ctx)
 	}
 	if err != nil {
-		if d.mem != nil {
-			d.res.Fatal = d.mem.FatalLines()
-		}
 		return "", err
 	}
 	return fmt.Sprintf("etcd %s answers", d.res.Version), nil
@@ -197,51 +202,6 @@ func need(m *evidence.Member) node.Need {
 		n.Cluster = v
 	}
 	return n
-}
-
-// judge turns the outcome into check B09.
-func judge(r *compare.Report, m *evidence.Member, res *backup.Drill, impossible string) {
-	switch {
-	case res.Refused != "":
-		backup.Judge(r, "B09", check.NotChecked, res.Refused)
-		return
-	case impossible != "":
-		backup.Judge(r, "B09", check.NotChecked, impossible)
-		return
-	case res.Started && res.Equal != nil && *res.Equal && failed(res) == nil:
-		backup.Judge(r, "B09", check.Holds, "")
-		return
-	}
-	f := check.Finding{Severity: check.Critical, Class: "backup-damaged", Members: []string{m.Label()}}
-	ev := check.Evidence{Member: m.Label(), File: m.DB.File, Expected: "a server that starts, holds what the file holds, and takes a write"}
-	switch bad := failed(res); {
-	case !res.Started:
-		f.Title = fmt.Sprintf("%s: etcd %s does not start on a restore of it", m.Label(), res.Version)
-		ev.Field, ev.Observed = "start", bad.Says
-	case len(res.Differences) > 0:
-		f.Title = fmt.Sprintf("%s: etcd %s answers otherwise than the file holds it, %d times", m.Label(), res.Version, len(res.Differences)+res.More)
-		x := res.Differences[0]
-		ev.Field, ev.Key, ev.Observed, ev.Expected = x.What, x.Key, x.Answered, x.InBackup
-	default:
-		f.Title = fmt.Sprintf("%s: the drill failed at step %q", m.Label(), bad.Step)
-		ev.Field, ev.Observed = bad.Step, bad.Says
-	}
-	f.Explanation = "a restore in a sandbox did not give back what the backup holds; the steps of the drill tell how far it came"
-	f.Evidence = []check.Evidence{ev}
-	for _, line := range res.Fatal {
-		f.Evidence = append(f.Evidence, check.Evidence{Member: m.Label(), Field: "server log", Observed: line})
-	}
-	backup.Judge(r, "B09", check.Violated, "", f)
-}
-
-// failed is the first step that did not succeed.
-func failed(res *backup.Drill) *backup.Step {
-	for i := range res.Steps {
-		if !res.Steps[i].OK {
-			return &res.Steps[i]
-		}
-	}
-	return nil
 }
 
 // restore writes the data dir of a one-member cluster from the backup.

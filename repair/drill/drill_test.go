@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -192,6 +193,40 @@ func TestNoDrillOfWhatCannotBeRestored(t *testing.T) {
 	r, d = hold(t, newer, "", drill.Options{})
 	if d.Refused == "" || outcome(r) != check.NotChecked || r.Verdict.Healthy != nil || r.Verdict.Class != "inconclusive" {
 		t.Errorf("%+v, B09 %s, %s", d, outcome(r), r.Verdict.Class)
+	}
+}
+
+// TestDrillThatCouldNotRunIsNotGood: time that is over, a scratch folder that is missing and a server that is none leave the backup
+// inconclusive, never good and never damaged.
+func TestDrillThatCouldNotRunIsNotGood(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "etcd")
+	noServer := "#!/bin/sh\ncase $1 in --version) echo 'etcd Version: 3.5.35';; *) echo 'bind: no space left on device' >&2; exit 1;; esac\n"
+	if err := os.WriteFile(script, []byte(noServer), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]drill.Options{
+		"no time":             {Timeout: time.Nanosecond},
+		"too little time":     {Timeout: 30 * time.Millisecond},
+		"no scratch folder":   {Dir: filepath.Join(t.TempDir(), "no", "such", "folder")},
+		"server not there":    {EtcdBinary: filepath.Join(t.TempDir(), "nowhere")},
+		"server that is none": {EtcdBinary: script},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := backup.Verify(t.Context(), evidence.Spec{Where: good(t)}, backup.Options{
+				Drill: func(ctx context.Context, m *evidence.Member, r *compare.Report) (*backup.Drill, error) {
+					return drill.Run(ctx, m, r, o)
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := r.Backup.Drill.(*backup.Drill)
+			if d.OK || d.Inconclusive == "" || outcome(r) != check.NotChecked || r.Verdict.Class != "inconclusive" || r.Verdict.Healthy != nil {
+				t.Errorf("%+v, B09 %s, %+v", d, outcome(r), r.Verdict)
+			}
+			if !strings.Contains(d.Text(), d.Inconclusive) {
+				t.Errorf("text %q", d.Text())
+			}
+		})
 	}
 }
 

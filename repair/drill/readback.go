@@ -279,14 +279,14 @@ func (d *drill) write(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if put.Header.Revision <= d.res.Revision {
-		return "", fmt.Errorf("the write got revision %d, which the backup has already", put.Header.Revision)
+		return "", contradiction("the write got revision %d, which the backup has already", put.Header.Revision)
 	}
 	got, err := cli.Get(ctx, key)
 	if err != nil {
 		return "", err
 	}
 	if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != value {
-		return "", fmt.Errorf("what was written at revision %d is not read back", put.Header.Revision)
+		return "", contradiction("what was written at revision %d is not read back", put.Header.Revision)
 	}
 	if _, err := cli.Delete(ctx, key); err != nil {
 		return "", err

@@ -20,6 +20,8 @@ type BackupRun struct {
 	// Took is how long the verification lasted, Modified the modification time of the file; zero when not known.
 	Took     time.Duration
 	Modified time.Time
+	// Drilled is true when a drill was asked for.
+	Drilled bool
 }
 
 // metric is one family of samples; value returns false when a backup has no sample of it.
@@ -30,9 +32,9 @@ type metric struct {
 
 // backupMetrics stand in the order they are written. A new one is one line here.
 var backupMetrics = []metric{
-	{"healthy", "1 when no finding is an error: the backup can be relied on; 0 when it is damaged; absent when it could not be told.", func(b *BackupRun) (float64, bool) {
+	{"healthy", "1 when no finding is an error: the backup can be relied on; 0 when it is damaged, missing, or could not be judged (see class).", func(b *BackupRun) (float64, bool) {
 		h := b.Report.Verdict.Healthy
-		return truth(h != nil && *h), h != nil
+		return truth(h != nil && *h), true
 	}},
 	{"size_bytes", "Size of the file.", func(b *BackupRun) (float64, bool) {
 		if b.Report.Backup == nil {
@@ -83,42 +85,86 @@ func truth(b bool) float64 {
 	return 0
 }
 
+const metricPrefix = "etcd_medic_backup_"
+
+// sampler writes families and samples. A series is written once: a file with one twice is refused as a whole.
+type sampler struct {
+	out  *bufio.Writer
+	seen map[string]bool
+}
+
+func (s sampler) head(name, help string) {
+	_, _ = fmt.Fprintf(s.out, "# HELP %s%s %s\n# TYPE %s%s gauge\n", metricPrefix, name, help, metricPrefix, name)
+}
+
+// sample writes one sample; labels are names and values in turn.
+func (s sampler) sample(name string, v float64, labels ...string) {
+	series := metricPrefix + name
+	for i := 0; i+1 < len(labels); i += 2 {
+		open := ","
+		if i == 0 {
+			open = "{"
+		}
+		series += open + labels[i] + "=" + labelText(labels[i+1])
+	}
+	if len(labels) > 0 {
+		series += "}"
+	}
+	if s.seen[series] {
+		return
+	}
+	s.seen[series] = true
+	_, _ = fmt.Fprintf(s.out, "%s %s\n", series, number(v))
+}
+
 // BackupMetrics writes the reports in the text format of Prometheus, for the textfile collector of node_exporter.
 func BackupMetrics(w io.Writer, runs []BackupRun, now time.Time) error {
-	out := bufio.NewWriter(w)
-	put := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
-	const prefix = "etcd_medic_backup_"
-	head := func(name, help string) { put("# HELP %s%s %s\n# TYPE %s%s gauge\n", prefix, name, help, prefix, name) }
+	put := sampler{bufio.NewWriter(w), map[string]bool{}}
+	names := seriesNames(runs)
 	for _, m := range backupMetrics {
-		head(m.name, m.help)
+		put.head(m.name, m.help)
 		for i := range runs {
 			if v, ok := m.value(&runs[i]); ok {
-				put("%s%s{backup=%s} %s\n", prefix, m.name, label(&runs[i]), number(v))
+				put.sample(m.name, v, "backup", names[i])
 			}
 		}
 	}
-	head("class", "1 for the class of the verdict.")
+	put.head("class", "1 for the class of the verdict.")
 	for i := range runs {
-		put("%sclass{backup=%s,class=%s} 1\n", prefix, label(&runs[i]), labelText(runs[i].Report.Verdict.Class))
+		put.sample("class", 1, "backup", names[i], "class", runs[i].Report.Verdict.Class)
 	}
-	head("layer", "Verdict of each layer: 1 holds, 0 violated, -1 not checked.")
+	put.head("layer", "Verdict of each layer: 1 holds, 0 violated, -1 not checked.")
 	for i := range runs {
 		if b := runs[i].Report.Backup; b != nil {
 			for _, l := range b.Layers {
-				put("%slayer{backup=%s,layer=%s} %s\n", prefix, label(&runs[i]), labelText(l.Name), number(layerValue(l.Outcome)))
+				put.sample("layer", layerValue(l.Outcome), "backup", names[i], "layer", l.Name)
 			}
 		}
 	}
-	againstMetrics(runs, head, put)
-	drillMetrics(runs, head, put)
-	head("last_run_timestamp_seconds", "When the backups were verified, seconds since 1970.")
-	put("%slast_run_timestamp_seconds %s\n", prefix, number(float64(now.UnixMilli())/1e3))
-	return out.Flush()
+	againstMetrics(runs, names, put)
+	drillMetrics(runs, names, put)
+	put.head("last_run_timestamp_seconds", "When the backups were verified, seconds since 1970.")
+	put.sample("last_run_timestamp_seconds", float64(now.UnixMilli())/1e3)
+	return put.out.Flush()
 }
 
-// againstMetrics say how far each backup lags behind the sources it was held against.
-func againstMetrics(runs []BackupRun, head func(name, help string), put func(string, ...any)) {
-	each := func(name, help string, value func(*backup.Compared) float64) {
+// seriesNames are the labels of the backups, each of its own also where the format cannot hold the bytes in which two differ.
+func seriesNames(runs []BackupRun) []string {
+	names, used := make([]string, len(runs)), map[string]bool{}
+	for i := range runs {
+		base := strings.ToValidUTF8(backup.Name(runs[i].Report), "?")
+		name := base
+		for n := 2; used[name]; n++ {
+			name = fmt.Sprintf("%s#%d", base, n)
+		}
+		used[name], names[i] = true, name
+	}
+	return names
+}
+
+// againstMetrics say how far each backup is behind the sources that it was compared with.
+func againstMetrics(runs []BackupRun, names []string, put sampler) {
+	each := func(name, help string, value func(*backup.Compared) (float64, bool)) {
 		started := false
 		for i := range runs {
 			b := runs[i].Report.Backup
@@ -127,42 +173,69 @@ func againstMetrics(runs []BackupRun, head func(name, help string), put func(str
 			}
 			a, ok := b.Against.(*backup.Against)
 			for n := 0; ok && n < len(a.Compared); n++ {
+				v, known := value(&a.Compared[n])
+				if !known {
+					continue
+				}
 				if !started {
-					head(name, help)
+					put.head(name, help)
 					started = true
 				}
-				put("etcd_medic_backup_%s{backup=%s,source=%s} %s\n", name, label(&runs[i]), labelText(a.Compared[n].Source), number(value(&a.Compared[n])))
+				put.sample(name, v, "backup", names[i], "source", a.Compared[n].Source)
 			}
 		}
 	}
-	each("revisions_behind", "Revisions that the source is ahead of the backup.", func(c *backup.Compared) float64 { return float64(c.RevisionsBehind) })
-	each("keys_behind", "Keys that a restore would leave otherwise than the source has them.", func(c *backup.Compared) float64 {
-		return float64(c.Missing + c.Differ + c.Extra)
+	each("against_ok", "1 when the backup and the source are of one history, 0 when they are not or could not be compared.", func(c *backup.Compared) (float64, bool) {
+		return truth(c.SameHistory == check.Holds), true
+	})
+	each("revisions_behind", "Revisions that the source is ahead of the backup.", func(c *backup.Compared) (float64, bool) {
+		return float64(c.RevisionsBehind), c.Counted
+	})
+	each("keys_behind", "Keys that a restore would leave otherwise than the source has them.", func(c *backup.Compared) (float64, bool) {
+		return float64(c.Missing + c.Differ + c.Extra), c.Counted
 	})
 }
 
-// drillMetrics are those of backups of which a drill was held.
-func drillMetrics(runs []BackupRun, head func(name, help string), put func(string, ...any)) {
-	var held []*BackupRun
+// drillMetrics are those of a run with drills. A backup that was not even read has none that went well.
+func drillMetrics(runs []BackupRun, names []string, put sampler) {
+	var asked, held []int
 	for i := range runs {
-		if b := runs[i].Report.Backup; b != nil {
-			if d, ok := b.Drill.(*backup.Drill); ok && d.Refused == "" {
-				held = append(held, &runs[i])
-			}
+		if !runs[i].Drilled {
+			continue
 		}
+		asked = append(asked, i)
+		if d := drillOf(&runs[i]); d != nil && d.Inconclusive == "" {
+			held = append(held, i)
+		}
+	}
+	if len(asked) == 0 {
+		return
+	}
+	put.head("drill_ok", "1 when a restored server answered what the backup holds and took a write; 0 when it did not or the drill could not run.")
+	for _, i := range asked {
+		d := drillOf(&runs[i])
+		put.sample("drill_ok", truth(d != nil && d.OK), "backup", names[i])
 	}
 	if len(held) == 0 {
 		return
 	}
-	head("drill_equal", "1 when a restored server answered what the backup holds.")
-	for _, r := range held {
-		d := r.Report.Backup.Drill.(*backup.Drill)
-		put("etcd_medic_backup_drill_equal{backup=%s} %s\n", label(r), number(truth(d.Equal != nil && *d.Equal)))
+	put.head("drill_equal", "1 when a restored server answered what the backup holds.")
+	for _, i := range held {
+		d := drillOf(&runs[i])
+		put.sample("drill_equal", truth(d.Equal != nil && *d.Equal), "backup", names[i])
 	}
-	head("drill_seconds", "How long the drill took.")
-	for _, r := range held {
-		put("etcd_medic_backup_drill_seconds{backup=%s} %s\n", label(r), number(r.Report.Backup.Drill.(*backup.Drill).Seconds))
+	put.head("drill_seconds", "How long the drill took.")
+	for _, i := range held {
+		put.sample("drill_seconds", drillOf(&runs[i]).Seconds, "backup", names[i])
 	}
+}
+
+func drillOf(b *BackupRun) *backup.Drill {
+	if b.Report.Backup == nil {
+		return nil
+	}
+	d, _ := b.Report.Backup.Drill.(*backup.Drill)
+	return d
 }
 
 func layerValue(o check.Outcome) float64 {
@@ -174,8 +247,6 @@ func layerValue(o check.Outcome) float64 {
 	}
 	return -1
 }
-
-func label(b *BackupRun) string { return labelText(backup.Name(b.Report)) }
 
 // labelText quotes a label value as the format wants it: backslash, quote and line feed are escaped. What a terminal would obey is
 // written as an escape before.
