@@ -22,6 +22,10 @@ type Backup struct {
 	Origin string `json:"origin,omitempty"`
 	// Layers are the parts of the backup with their verdicts, from the file itself up to what a restore makes of it; verify fills them.
 	Layers []Layer `json:"layers,omitempty"`
+	// Chain is what the delta snapshots of the backup show, nil when there are none.
+	Chain any `json:"chain,omitempty"`
+	// Age is how old the backup was when it was verified, in seconds; nil unless a limit was set.
+	Age *float64 `json:"ageSeconds,omitempty"`
 	// Drill and Against are nil unless they were asked for.
 	Drill   any `json:"drill"`
 	Against any `json:"against"`

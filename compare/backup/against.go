@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +20,8 @@ import (
 // Against is a backup held against other sources: the document of compare, and what each source has that a restore would lose.
 type Against struct {
 	*compare.Comparison
+	// Reason says why the buckets could not be compared at a common index.
+	Reason   string     `json:"reason,omitempty"`
 	Compared []Compared `json:"compared"`
 }
 
@@ -35,6 +38,15 @@ type Compared struct {
 	// SameHistory tells whether every record that both must hold stands in both with the same bytes; see sameHistory.
 	SameHistory check.Outcome `json:"sameHistory"`
 	Reason      string        `json:"reason,omitempty"`
+	// BackupLacks is true when the backup lacks records of revisions that it claims to hold, and contradicts the source in nothing else.
+	// Lost counts the live keys among them, Altered those that the backup holds with other content.
+	BackupLacks bool `json:"backupLacks,omitempty"`
+	Lost        int  `json:"lost,omitempty"`
+	Altered     int  `json:"altered,omitempty"`
+	// State are the rows of auth, leases and members that differ as they are now, Unequal those that differ at one and the same index.
+	State     []StateRow `json:"state"`
+	MoreState int        `json:"moreState,omitempty"`
+	Unequal   []StateRow `json:"unequal,omitempty"`
 	// Records counts those that were held against each other; First is the first that differs.
 	Records int64   `json:"records"`
 	First   *Broken `json:"firstDifference,omitempty"`
@@ -63,9 +75,19 @@ type ChangeRow struct {
 	Kind   string      `json:"kind,omitempty"`
 }
 
+// StateRow is one row of a small bucket.
+type StateRow struct {
+	Bucket   string      `json:"bucket"`
+	Key      check.Bytes `json:"key"`
+	InBackup string      `json:"inBackup"`
+	InSource string      `json:"inSource"`
+}
+
 // Text says in short how far the backup lags behind the source.
 func (c *Compared) Text() string {
 	switch {
+	case c.SameHistory == check.Violated && c.BackupLacks:
+		return fmt.Sprintf("damaged: it lacks records that %s holds, from revision %s on", c.Source, c.First.revision())
 	case c.SameHistory == check.Violated:
 		return fmt.Sprintf("of another history than %s from revision %s on", c.Source, c.First.revision())
 	case c.SameHistory == check.NotChecked:
@@ -90,15 +112,22 @@ const prefixDepth = 2
 // maxGroups bounds the groups that are told apart; keys beyond are counted together.
 const maxGroups = 1000
 
-// against opens the other sources, holds the backup against each and puts what it found into the report.
+// against opens the other sources, compares the backup with each and puts what it found into the report. What keeps a comparison from
+// being made is in the report too: the backup's own verdict does not hang on another source. The error is that of ctx.
 func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Options) error {
 	o.Options.Backup, o.Look = false, nil
+	doc := &Against{Compared: []Compared{}}
+	r.Backup.Against = doc
 	set, err := evidence.Open(ctx, o.Against, evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress, Access: o.Access})
-	if err != nil {
-		return err
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if set == nil {
+		doc.unusable(r, o.Against[0], err)
+		judgeAgainst(r, doc, m)
+		return nil
 	}
 	defer func() { _ = set.Close() }()
-	doc := &Against{Compared: []Compared{}}
 	for _, s := range set.Members {
 		c, err := compareWith(ctx, m, s, o)
 		if err != nil {
@@ -106,39 +135,174 @@ func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Optio
 		}
 		doc.Compared = append(doc.Compared, *c)
 	}
-	others := set.Members
-	set.Members = append([]*evidence.Member{m}, others...)
-	doc.Comparison, err = compare.Opened(ctx, set, o.Options)
-	set.Members = others
-	if err != nil {
-		return err
+	for _, f := range set.Failed {
+		doc.unusable(r, f.Spec, f.Err)
 	}
-	r.Backup.Against = doc
-	r.Sources = append(r.Sources, doc.Sources[1:]...)
+	if len(set.Members) > 0 {
+		if err := doc.compare(ctx, m, r, set, o); err != nil {
+			return err
+		}
+	}
+	if err := set.Unchanged(ctx); err != nil {
+		for i := range doc.Compared {
+			if c := &doc.Compared[i]; c.SameHistory == check.Violated || c.Counted {
+				c.SameHistory, c.Reason = check.NotChecked, "a source changed while it was read: "+err.Error()
+			}
+		}
+	}
 	judgeAgainst(r, doc, m)
-	return set.Unchanged(ctx)
+	return nil
 }
 
-// compareWith holds the backup against one source.
+// unusable keeps a source that could not be opened.
+func (a *Against) unusable(r *compare.Report, spec evidence.Spec, err error) {
+	name := spec.Name
+	if name == "" {
+		name = spec.Where
+	}
+	a.Compared = append(a.Compared, Compared{Source: name, SameHistory: check.NotChecked, Reason: err.Error(), Prefixes: []Group{}, Kinds: []Group{}, Rows: []ChangeRow{}, State: []StateRow{}})
+	r.Sources = append(r.Sources, compare.Source{Name: name, Error: err.Error()})
+}
+
+// compare compares all buckets at the common index, as the command compare does.
+func (a *Against) compare(ctx context.Context, m *evidence.Member, r *compare.Report, set *evidence.Set, o Options) error {
+	others := set.Members
+	set.Members = append([]*evidence.Member{m}, others...)
+	doc, err := compare.Opened(ctx, set, o.Options)
+	set.Members = others
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		for _, s := range others {
+			r.Sources = append(r.Sources, compare.Source{Name: s.Label(), Kind: s.Source.Kind})
+		}
+		a.Reason = err.Error()
+		return nil
+	}
+	a.Comparison = doc
+	// Sources that failed are named apart, with the reason.
+	r.Sources = append(r.Sources, doc.Sources[1:1+len(others)]...)
+	for i, s := range others {
+		pair := doc
+		if len(others) > 1 {
+			// Of several sources the rows do not tell which pairs can be compared.
+			set.Members = []*evidence.Member{m, s}
+			pair, err = compare.Opened(ctx, set, o.Options)
+			set.Members = others
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			a.Compared[i].atCommonIndex(m.Label(), pair)
+		}
+	}
+	return nil
+}
+
+// stateBuckets are what a restore brings back beside the keys.
+var stateBuckets = []string{"auth", "authUsers", "authRoles", "lease", "members", "members_removed"}
+
+// atCommonIndex keeps the rows of the small buckets in which the backup differs from the source at one index: no time lies between them.
+func (c *Compared) atCommonIndex(label string, doc *compare.Comparison) {
+	for i := range doc.Buckets {
+		b := &doc.Buckets[i]
+		if b.Equal == nil || *b.Equal || !slices.Contains(stateBuckets, b.Bucket) {
+			continue
+		}
+		for _, row := range b.Rows {
+			mine, ok1 := row.Members[label]
+			other, ok2 := row.Members[c.Source]
+			if ok1 && ok2 && cellText(mine) != cellText(other) {
+				c.Unequal = append(c.Unequal, StateRow{Bucket: b.Bucket, Key: row.Key, InBackup: cellText(mine), InSource: cellText(other)})
+			}
+		}
+	}
+}
+
+func cellText(c *compare.DiffCell) string {
+	if c == nil {
+		return absent
+	}
+	return c.Text
+}
+
+const absent = "absent"
+
+// state compares auth, leases and members as they are now in both: what a restore would leave otherwise.
+func (c *Compared) state(b, s *evidence.Member, maxRows int) {
+	for _, bucket := range stateBuckets {
+		mine, ok1 := diff.SmallRows(b, bucket)
+		others, ok2 := diff.SmallRows(s, bucket)
+		if !ok1 || !ok2 {
+			continue
+		}
+		keys := slices.Collect(maps.Keys(mine))
+		for k := range others {
+			if _, ok := mine[k]; !ok {
+				keys = append(keys, k)
+			}
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			x, y := orAbsent(mine, k), orAbsent(others, k)
+			if x == y {
+				continue
+			}
+			if len(c.State) < maxRows {
+				c.State = append(c.State, StateRow{Bucket: bucket, Key: check.Bytes(k), InBackup: x, InSource: y})
+			} else {
+				c.MoreState++
+			}
+		}
+	}
+}
+
+func orAbsent(rows map[string]string, key string) string {
+	if s, ok := rows[key]; ok {
+		return s
+	}
+	return absent
+}
+
+// compareWith compares the backup with one source. The error is that of ctx.
 func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compared, error) {
-	c := &Compared{Source: s.Label(), Kind: s.Source.Kind, SameHistory: check.NotChecked, Prefixes: []Group{}, Kinds: []Group{}, Rows: []ChangeRow{}}
+	c := &Compared{Source: s.Label(), Kind: s.Source.Kind, SameHistory: check.NotChecked, Prefixes: []Group{}, Kinds: []Group{}, Rows: []ChangeRow{}, State: []StateRow{}}
 	for _, x := range []*evidence.Member{b, s} {
-		if !x.HasDB() || x.DB.KV == nil || x.DB.KVDamaged {
-			c.Reason = "bucket key of " + x.Label() + " can not be read in full"
+		if !x.HasDB() || x.DB.KV == nil {
+			c.Reason = "bucket key of " + x.Label() + " cannot be read"
 			return c, nil
 		}
 	}
+	maxRows := cmp.Or(o.MaxRows, defaultRows)
 	c.Revision, c.CompactRevision = s.CurrentRevision(), s.CompactRevision()
 	c.RevisionsBehind = c.Revision - b.CurrentRevision()
+	c.state(b, s, maxRows)
 	if err := c.history(ctx, b, s); err != nil {
 		return nil, err
 	}
+	if b.DB.KVDamaged || s.DB.KVDamaged {
+		return c, nil
+	}
 	// Each at its own current revision: what a restore of the one lacks of the other.
 	d := &diff.Result{Members: []*evidence.Member{b, s}, Revs: []int64{b.CurrentRevision(), s.CurrentRevision()}, LeftOut: map[int]string{}}
-	n := newCounter(o.MaxRows)
-	if err := d.Changes(ctx, 0, 1, diff.Options{}, n.add); err != nil {
-		return nil, err
+	n := newCounter(maxRows)
+	foreign := c.SameHistory == check.Violated && !c.BackupLacks
+	err := d.Changes(ctx, 0, 1, diff.Options{}, func(ch diff.Change) error {
+		if !foreign && c.RevisionsBehind >= 0 {
+			c.mustHold(&ch, b.CurrentRevision())
+		}
+		return n.add(ch)
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
+	if err != nil {
+		c.Reason = strings.TrimPrefix(c.Reason+"; "+err.Error(), "; ")
+		return c, nil
+	}
+	c.BackupLacks = c.BackupLacks || !foreign && c.Lost > 0 && c.Altered == 0
 	n.into(c)
 	c.Counted = true
 	return c, nil
@@ -152,10 +316,9 @@ type counter struct {
 	maxRows         int
 }
 
+const defaultRows = 50
+
 func newCounter(maxRows int) *counter {
-	if maxRows == 0 {
-		maxRows = 50
-	}
 	return &counter{prefixes: map[string]*Group{}, kinds: map[string]*Group{}, maxRows: maxRows}
 }
 
@@ -240,6 +403,10 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 	var fs []check.Finding
 	for i := range a.Compared {
 		c := &a.Compared[i]
+		if len(c.Unequal) > 0 {
+			out = check.Violated
+			fs = append(fs, stateFinding(c, m))
+		}
 		switch c.SameHistory {
 		case check.Violated:
 			out = check.Violated
@@ -253,6 +420,9 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 		out = check.NotChecked
 	}
 	Judge(r, "B08", out, strings.Join(reasons, "; "), fs...)
+	if out == check.NotChecked && len(reasons) > 0 && r.Verdict.Healthy != nil {
+		r.Verdict.Summary += "; not compared: " + strings.Join(reasons, "; ")
+	}
 	if out == check.Violated && r.Verdict.Class == "data-divergence" {
 		r.Next = []compare.Next{{Text: "diagnose all members of the cluster: one of them, or the backup, holds another history", Command: shell.Format("etcd-medic diagnose <SOURCE...>")}}
 	}
@@ -296,10 +466,28 @@ func historyFinding(c *Compared, m *evidence.Member) check.Finding {
 	f := check.Finding{Severity: check.Error, Class: "data-divergence", Members: []string{m.Label(), c.Source},
 		Title:       fmt.Sprintf("%s and %s hold different records at revision %s", m.Label(), c.Source, c.First.revision()),
 		Explanation: "a backup and a member of the same cluster hold the same records at every revision that both have; from here on they are of different histories, or one was altered"}
+	if c.BackupLacks {
+		f.Class, f.Severity = classDamaged, check.Critical
+		f.Title = fmt.Sprintf("%s lacks what it must hold: revision %s, which %s holds", m.Label(), c.First.revision(), c.Source)
+		f.Explanation = fmt.Sprintf("the backup claims revision %d, and everything else in it agrees with %s; a restore would lose these writes, which were there when it was taken",
+			m.CurrentRevision(), c.Source)
+	}
 	f.At.Revision = &c.First.Revision
 	for _, e := range []check.Evidence{{Member: m.Label(), File: m.DB.File, Observed: c.First.InBackup, Expected: c.First.InSource}, {Member: c.Source, Observed: c.First.InSource, Expected: c.First.InBackup}} {
 		e.Bucket, e.Key, e.Field = "key", c.First.Key, "revision "+c.First.revision()
 		f.Evidence = append(f.Evidence, e)
+	}
+	return f
+}
+
+// stateFinding is about auth, leases or members that differ at one index.
+func stateFinding(c *Compared, m *evidence.Member) check.Finding {
+	first := c.Unequal[0]
+	f := check.Finding{Severity: check.Error, Class: "data-divergence", Members: []string{m.Label(), c.Source},
+		Title:       fmt.Sprintf("%s and %s differ in bucket %s at the same index", m.Label(), c.Source, first.Bucket),
+		Explanation: "no entry lies between them, so auth, leases and members must be equal: one of the two was altered, or has missed an entry"}
+	for _, u := range c.Unequal {
+		f.Evidence = append(f.Evidence, check.Evidence{Member: m.Label(), File: m.DB.File, Bucket: u.Bucket, Key: u.Key, Observed: u.InBackup, Expected: u.InSource})
 	}
 	return f
 }

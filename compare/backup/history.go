@@ -22,53 +22,115 @@ type Broken struct {
 
 func (b *Broken) revision() string { return fmt.Sprintf("%d.%d", b.Revision.Main, b.Revision.Sub) }
 
+// side walks the records of one of the two, in revision order.
+type side struct {
+	next func() (dumpdb.Revision, error, bool)
+	stop func()
+	rec  dumpdb.Revision
+	more bool
+	// lost counts what could not be read or decoded.
+	lost int64
+}
+
+func walk(m *evidence.Member, end dumpdb.Rev) *side {
+	s := &side{}
+	s.next, s.stop = iter.Pull2(m.DB.Handle.RevisionsBetween(dumpdb.Rev{}, end))
+	s.step()
+	return s
+}
+
+// step goes to the next record that can be read.
+func (s *side) step() {
+	for {
+		var err error
+		s.rec, err, s.more = s.next()
+		if !s.more || err == nil && s.rec.Err == nil {
+			return
+		}
+		s.lost++
+	}
+}
+
+// tally counts how two histories differ.
+type tally struct{ onlySource, onlyBackup, differ int64 }
+
 // history walks the records of both side by side, in constant memory, up to the lower of their current revisions. A record must stand in
 // both when it lies above both compact revisions; one that lies above the compact revision of one side only must stand there if the other has
-// it. What both have must be equal. This holds at any distance in time, since compaction never alters a record.
+// it. What both have must be equal. This holds at any distance in time, since compaction never alters a record. Where a part of one side
+// cannot be read, nothing follows from what it lacks.
 func (c *Compared) history(ctx context.Context, b, s *evidence.Member) error {
 	end := dumpdb.Rev{Main: min(b.CurrentRevision(), s.CurrentRevision()) + 1}
-	nextB, stopB := iter.Pull2(b.DB.Handle.RevisionsBetween(dumpdb.Rev{}, end))
-	defer stopB()
-	nextS, stopS := iter.Pull2(s.DB.Handle.RevisionsBetween(dumpdb.Rev{}, end))
-	defer stopS()
-	rb, errB, okB := nextB()
-	rs, errS, okS := nextS()
-	for n := 0; okB || okS; n++ {
+	rb, rs := walk(b, end), walk(s, end)
+	defer rb.stop()
+	defer rs.stop()
+	var t tally
+	damaged := b.DB.KVDamaged || s.DB.KVDamaged
+	for n := 0; rb.more || rs.more; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errB != nil || errS != nil || okB && rb.Err != nil || okS && rs.Err != nil {
-			c.Reason = "a record can not be read"
-			return nil
-		}
+		whole := !damaged && rb.lost+rs.lost == 0
 		switch {
-		case !okS || okB && rb.Less(rs.Rev):
-			if rb.Main > s.CompactRevision() {
-				c.broken(&rb, nil)
-				return nil
+		case !rs.more || rb.more && rb.rec.Less(rs.rec.Rev):
+			if whole && rb.rec.Main > s.CompactRevision() {
+				t.onlyBackup++
+				c.broken(&rb.rec, nil)
 			}
-			rb, errB, okB = nextB()
-		case !okB || rs.Less(rb.Rev):
-			if rs.Main > b.CompactRevision() {
-				c.broken(nil, &rs)
-				return nil
+			rb.step()
+		case !rb.more || rs.rec.Less(rb.rec.Rev):
+			if whole && rs.rec.Main > b.CompactRevision() {
+				t.onlySource++
+				c.broken(nil, &rs.rec)
 			}
-			rs, errS, okS = nextS()
+			rs.step()
 		default:
-			if c.Records++; !sameRecord(&rb, &rs) {
-				c.broken(&rb, &rs)
-				return nil
+			if c.Records++; !sameRecord(&rb.rec, &rs.rec) {
+				t.differ++
+				c.broken(&rb.rec, &rs.rec)
 			}
-			rb, errB, okB = nextB()
-			rs, errS, okS = nextS()
+			rb.step()
+			rs.step()
 		}
 	}
-	if c.Records == 0 {
-		c.Reason = "no record stands in both"
-		return nil
-	}
-	c.SameHistory = check.Holds
+	c.conclude(t, rb.lost, rs.lost, damaged)
 	return nil
+}
+
+func (c *Compared) conclude(t tally, lostB, lostS int64, damaged bool) {
+	switch {
+	case c.First != nil:
+		c.SameHistory = check.Violated
+		// The backup has nothing that the source contradicts, it only lacks records of revisions that it claims to hold.
+		c.BackupLacks = t.differ == 0 && t.onlyBackup == 0
+	case damaged || lostB+lostS > 0:
+		c.Reason = fmt.Sprintf("bucket key cannot be read in full: %d records of the backup and %d of %s cannot be read or decoded; the %d that both hold are equal", lostB, lostS, c.Source, c.Records)
+	case c.Records == 0:
+		c.Reason = "no record stands in both"
+	default:
+		c.SameHistory = check.Holds
+	}
+}
+
+// mustHold keeps a live key of the source that was last written at or before the backup's revision: since then nothing has touched it, so
+// the backup must hold it with the same content, whatever either has compacted.
+func (c *Compared) mustHold(ch *diff.Change, backupRev int64) {
+	if ch.Delete || ch.Mod > backupRev {
+		return
+	}
+	if ch.New {
+		c.Lost++
+	} else {
+		c.Altered++
+	}
+	if c.First == nil {
+		in := "no such key"
+		if !ch.New {
+			in = "the key with other content"
+		}
+		c.First = &Broken{Revision: check.Rev{Main: ch.Mod}, Key: bytes.Clone(ch.Key), InBackup: in,
+			InSource: fmt.Sprintf("put of %q, value of %d bytes with sha256 %s, not written since", ch.Key, len(ch.Value), diff.Digest(ch.Value))}
+	}
+	c.SameHistory, c.Reason = check.Violated, ""
 }
 
 // sameRecord compares by meaning: the encodings of older and newer servers may differ.
@@ -79,7 +141,9 @@ func sameRecord(a, b *dumpdb.Revision) bool {
 }
 
 func (c *Compared) broken(b, s *dumpdb.Revision) {
-	c.SameHistory = check.Violated
+	if c.First != nil {
+		return
+	}
 	one := b
 	if one == nil {
 		one = s

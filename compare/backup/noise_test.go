@@ -2,8 +2,6 @@ package backup_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,12 +10,11 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare"
-	"github.com/etcd-medic/etcd-medic/compare/backup"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// TestNoBackupAtAll: noise, zeros and other files are refused as what they are, and nothing is said about meta pages they never had.
+// TestNoBackupAtAll: noise, zeros and other files under the name of a backup are damaged backups, and nothing is said about pages that
+// they never had.
 func TestNoBackupAtAll(t *testing.T) {
 	noise := make([]byte, 300_000)
 	r := rand.NewChaCha8([32]byte{1})
@@ -30,11 +27,12 @@ func TestNoBackupAtAll(t *testing.T) {
 			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			evidencetest.Unchanged(t, path)
-			_, err := backup.Verify(context.Background(), evidence.Spec{Where: path}, backup.Options{Options: compare.Options{Version: "test"}})
-			var src *evidence.SourceError
-			if !errors.As(err, &src) || !strings.Contains(src.Found, "no bbolt database") {
-				t.Errorf("%v", err)
+			r := verify(t, path)
+			if r.Verdict.Class != "backup-damaged" || r.Verdict.Healthy == nil || *r.Verdict.Healthy || !strings.Contains(r.Verdict.Summary, "no etcd database") {
+				t.Errorf("%+v", r.Verdict)
+			}
+			if pages := layerOf(r, "pages"); pages.Outcome != check.NotChecked {
+				t.Errorf("of pages that it never had: %+v", pages)
 			}
 		})
 	}

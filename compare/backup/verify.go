@@ -9,13 +9,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
+	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -24,13 +23,19 @@ import (
 // Options tune Verify.
 type Options struct {
 	compare.Options
-	// Against are sources that the backup is held against; see Against.
+	// Against are sources that the backup is compared with; see Against.
 	Against []evidence.Spec
-	// Drill, if set, proves by a restore what reading can not. It sees the opened backup and puts its outcome into the report.
+	// Drill, if set, proves by a restore what reading cannot. It sees the opened backup and puts its outcome into the report.
 	Drill func(ctx context.Context, m *evidence.Member, r *compare.Report) (*Drill, error)
+	// Chain are the delta snapshots that belong to the backup.
+	Chain *chain.Chain
+	// Fresh bounds how old the backup may be and how far behind Against.
+	Fresh Freshness
+	// Packing says what is wrong with the compression or archive that the backup was in.
+	Packing error
 }
 
-// Verify reads one backup and returns the report of diagnose with its layers. The error is non-nil when the file can not be looked at
+// Verify reads one backup and returns the report of diagnose with its layers. The error is non-nil when the file cannot be looked at
 // at all; damage of any kind is in the report.
 func Verify(ctx context.Context, spec evidence.Spec, o Options) (*compare.Report, error) {
 	o.Backup = true
@@ -38,12 +43,19 @@ func Verify(ctx context.Context, spec evidence.Spec, o Options) (*compare.Report
 		if r.Backup == nil {
 			return nil
 		}
+		if o.Packing != nil {
+			judgePacking(r, m, o.Packing)
+		}
+		if err := judgeChain(ctx, r, m, o.Chain); err != nil {
+			return err
+		}
 		r.Backup.Layers = Layers(r)
 		if len(o.Against) > 0 {
 			if err := against(ctx, m, r, o); err != nil {
 				return err
 			}
 		}
+		o.Fresh.judge(r, m)
 		if o.Drill != nil {
 			d, err := o.Drill(ctx, m, r)
 			if err != nil {
@@ -61,12 +73,43 @@ func Verify(ctx context.Context, spec evidence.Spec, o Options) (*compare.Report
 	return r, err
 }
 
+// Item verifies one backup that was found, unpacked into scratch where it is packed. The error is that of ctx: what cannot be read is in
+// the report too.
+func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*compare.Report, error) {
+	spec := evidence.Spec{Name: it.Label, Where: it.Shown, Backup: true}
+	file, err := it.Open(ctx, scratch)
+	if err != nil {
+		return Unusable(spec, err, o), ctx.Err()
+	}
+	defer func() { _ = file.Close() }() // scratch; a rest of it harms nobody
+	spec.Where, o.Packing, o.Chain = file.Path, file.Packing, it.Chain
+	o.Fresh.Modified = it.Modified
+	r, err := Verify(ctx, spec, o)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return Unusable(spec, err, o), nil
+	}
+	for i := range r.Sources[:min(1, len(r.Sources))] {
+		// What came out of an archive or compression cannot be named on a command line.
+		if r.Sources[i].Where = ""; !it.Packed() {
+			r.Sources[i].Where = it.Shown
+		}
+	}
+	if err := it.Changed(); err != nil && r.InputsUnchanged {
+		r.InputsUnchanged = false
+		LeaveOpen(r, "B01", err.Error())
+	}
+	return r, nil
+}
+
 // next says what to do with the backup, as far as the verdict of diagnose does not.
 func next(r *compare.Report) {
 	d, _ := r.Backup.Drill.(*Drill)
 	switch r.Verdict.Class {
 	case "backup-good", "backup-unverifiable":
-		if d == nil || d.Refused != "" {
+		if d == nil {
 			r.Next = append([]compare.Next{{Text: "prove by a restore that it serves", Command: shell.Format("etcd-medic verify --drill {}", shell.Source(Name(r)))}}, remedies(r)...)
 		} else {
 			r.Next = append(remedies(r), compare.Next{Text: "nothing to do; keep it"})
@@ -88,59 +131,43 @@ func remedies(r *compare.Report) []compare.Next {
 	return out
 }
 
-// Unusable is the report of a backup that can not be looked at, for a run over several.
-func Unusable(spec evidence.Spec, err error, o compare.Options) *compare.Report {
+// Unusable is the report of a backup that cannot be looked at. Asked says what else was asked for and is open.
+func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 	name := spec.Name
 	if name == "" {
 		name = filepath.Base(spec.Where)
 	}
-	return &compare.Report{SchemaVersion: compare.SchemaVersion, Tool: compare.Tool{Name: "etcd-medic", Version: o.Version},
+	r := &compare.Report{SchemaVersion: compare.SchemaVersion, Tool: compare.Tool{Name: "etcd-medic", Version: o.Version},
 		Sources: []compare.Source{{Name: name, Kind: evidence.KindBackup, Error: err.Error()}},
-		Verdict: compare.Verdict{Class: "inconclusive", Summary: "the backup can not be read: " + err.Error()},
+		Verdict: compare.Verdict{Class: "inconclusive", Summary: "the backup cannot be read: " + err.Error()},
 		Causes:  []compare.Cause{}, Members: []evidence.Facts{}, Findings: []check.Finding{}, Checks: []compare.CheckOutcome{},
 		Next: []compare.Next{{Text: "make the file readable and run again"}}}
+	var none *locate.NoBackupError
+	var broken *locate.BrokenError
+	switch {
+	case errors.As(err, &none):
+		r.Verdict.Summary = err.Error()
+		r.Next = []compare.Next{{Text: "find out why no backup is there: the job that makes them, or the place that was named"}}
+	case errors.As(err, &broken):
+		f := check.Finding{Check: "B02", ID: "B02-1", Severity: check.Critical, Class: classDamaged, Members: []string{name},
+			Title: name + ": the archive is damaged", Explanation: "what follows the damage in the archive is lost: " + err.Error(),
+			Evidence: []check.Evidence{{Member: name, Field: "archive", Observed: err.Error(), Expected: "an archive that unpacks to its end"}}}
+		bad := false
+		r.Findings = append(r.Findings, f)
+		r.Verdict = compare.Verdict{Healthy: &bad, Class: classDamaged, Summary: f.Title, FirstBreak: &compare.FirstBreak{Check: "B02", Member: f.Members}}
+		r.Next = compare.BackupNext()
+	}
+	return r
 }
 
-// Expand replaces folders by the backups in them: every file with a name like *.db, in name order. A data dir is no folder of backups.
-func Expand(specs []evidence.Spec) ([]evidence.Spec, error) {
-	var out []evidence.Spec
-	for _, s := range specs {
-		st, err := os.Stat(s.Where)
-		if err != nil || !st.IsDir() {
-			out = append(out, s)
-			continue
-		}
-		inside, err := filesOf(s)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, inside...)
-	}
-	return out, nil
-}
+const classDamaged = "backup-damaged"
 
-const expectedBackups = "a backup file, or a folder of *.db files"
-
-func filesOf(s evidence.Spec) ([]evidence.Spec, error) {
-	entries, err := os.ReadDir(s.Where)
-	if err != nil {
-		return nil, &evidence.SourceError{Where: s.Where, Found: "a folder that can not be listed", Expected: expectedBackups, Err: err}
-	}
-	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return e.IsDir() && (e.Name() == "member" || e.Name() == "snap" || e.Name() == "wal")
-	}) {
-		return nil, &evidence.SourceError{Where: s.Where, Found: "a data dir", Expected: expectedBackups, Err: errors.New("see etcd-medic inspect")}
-	}
-	var out []evidence.Spec
-	for _, e := range entries {
-		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".db") {
-			out = append(out, evidence.Spec{Where: filepath.Join(s.Where, e.Name())})
-		}
-	}
-	if len(out) == 0 {
-		return nil, &evidence.SourceError{Where: s.Where, Found: fmt.Sprintf("a folder of %d entries, none of them *.db", len(entries)), Expected: expectedBackups}
-	}
-	return out, nil
+// judgePacking puts damage of the compression or archive into the report. What came out is judged by its own layers.
+func judgePacking(r *compare.Report, m *evidence.Member, err error) {
+	f := check.Finding{Severity: check.Error, Class: classDamaged, Members: []string{m.Label()},
+		Title: m.Label() + ": the packed file is damaged", Explanation: "it does not unpack to its end, so what is verified here is only what came out",
+		Evidence: []check.Evidence{{Member: m.Label(), File: m.DB.File, Field: "packing", Observed: err.Error(), Expected: "a file that unpacks to its end"}}}
+	Judge(r, "B02", check.Violated, "", f)
 }
 
 // Name returns the label of the backup that a report is about.
@@ -167,6 +194,9 @@ func Line(r *compare.Report) string {
 	}
 	if d := m.DB; d.CurrentRevision != nil && d.Keys != nil {
 		parts = append(parts, fmt.Sprintf("revision %d", *d.CurrentRevision), fmt.Sprintf("%d keys", *d.Keys))
+	}
+	if c, ok := r.Backup.Chain.(*chain.Report); ok {
+		parts = append(parts, fmt.Sprintf("%d deltas up to revision %d", len(c.Deltas), c.Revision))
 	}
 	if a, ok := r.Backup.Against.(*Against); ok {
 		for i := range a.Compared {

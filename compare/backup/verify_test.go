@@ -307,23 +307,3 @@ func TestArchives(t *testing.T) {
 		t.Errorf("two backups in one archive: %v", err)
 	}
 }
-
-func TestExpand(t *testing.T) {
-	dir := t.TempDir()
-	for _, n := range []string{"b.db", "a.db", "notes.txt"} {
-		if err := os.WriteFile(filepath.Join(dir, n), []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := backup.Expand([]evidence.Spec{{Where: "x.db", Name: "x"}, {Where: dir}})
-	if err != nil || len(got) != 3 || got[0].Name != "x" || filepath.Base(got[1].Where) != "a.db" || filepath.Base(got[2].Where) != "b.db" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	node := filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1")
-	for _, where := range []string{node, t.TempDir()} {
-		var se *evidence.SourceError
-		if _, err := backup.Expand([]evidence.Spec{{Where: where}}); !errors.As(err, &se) {
-			t.Errorf("%s: %v", where, err)
-		}
-	}
-}

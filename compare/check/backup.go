@@ -107,6 +107,11 @@ func runBackupSize(in *Input) Result {
 			fs = append(fs, backupFinding(m, Critical, fmt.Sprintf("the file is cut short: %d bytes are left", m.DB.Size), "not even the first meta page is there",
 				Evidence{Field: FieldTruncated, Offset: Int64(m.DB.Size), Observed: fmt.Sprintf("%d bytes", m.DB.Size), Expected: "two meta pages and more"}))
 		}
+		if m.DB.Foreign {
+			fs = append(fs, backupFinding(m, Critical, fmt.Sprintf("the file holds no etcd database: none of its %d bytes is of one", m.DB.Size),
+				"it has neither a meta page nor any page that carries its own number: zeros, noise, or another kind of file was saved under this name",
+				Evidence{Field: FieldForeign, Observed: fmt.Sprintf("%d bytes without a page of a database", m.DB.Size), Expected: "what snapshot save writes"}))
+		}
 	}
 	if len(fs) > 0 {
 		return outcome(fs, "")
@@ -121,6 +126,7 @@ const (
 	FieldTruncated  = "size: content is missing"
 	FieldCutTrailer = "size: the trailer is cut"
 	FieldAppended   = "size: bytes behind the end"
+	FieldForeign    = "content"
 )
 
 func judgeBackupSize(m *evidence.Member) []Finding {
@@ -165,4 +171,23 @@ var backupDrill = Check{
 every key is read back through its API and held against the records of the file, with HashKV, leases, users and roles; then it takes a write.
 Not checked unless verify --drill is given.`,
 	Run: func(*Input) Result { return Result{Reason: "needs verify --drill"} },
+}
+
+// NoDeltas is why B10 is not checked for a backup that has no delta snapshots.
+const NoDeltas = "the backup has no delta snapshots"
+
+var backupChain = Check{
+	ID: "B10", Title: "the delta snapshots of a backup are whole and apply to its full snapshot",
+	Doc: `etcd-backup-restore saves a full snapshot and, after it, delta snapshots with the changes of every revision since. Each delta fits its sha256,
+no revision is missing between them, and each change fits the state that the full snapshot and the changes before it lead to: a put
+names the create revision and version that follow, a delete a key that exists. A restore stops at the first delta that does not apply.
+Normal: the first delta repeats a few revisions that the full snapshot holds already.`,
+	Run: func(*Input) Result { return Result{Reason: NoDeltas} },
+}
+
+var backupFresh = Check{
+	ID: "B11", Title: "a backup is as new as was asked for",
+	Doc: `verify --max-age bounds the time since the backup was written, --max-behind the revisions that it is behind a source of --against. A backup
+that holds and is older than that cannot be relied on for what was written since.`,
+	Run: func(*Input) Result { return Result{Reason: "needs verify --max-age or --max-behind"} },
 }

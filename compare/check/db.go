@@ -1,8 +1,10 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -50,9 +52,13 @@ twice. On Linux etcd keeps no freelist on disk, so pages that nothing refers to 
 
 func runDBPages(in *Input) Result {
 	var fs []Finding
-	seen := false
+	seen, foreign := false, ""
 	for _, m := range in.Members {
 		if m.DB == nil {
+			continue
+		}
+		if m.DB.Foreign {
+			foreign += m.Label() + " holds no page of a database; see B02. "
 			continue
 		}
 		seen = true
@@ -66,9 +72,9 @@ func runDBPages(in *Input) Result {
 	}
 	slices.SortStableFunc(fs, func(a, b Finding) int { return cutFirst(a) - cutFirst(b) })
 	if !seen {
-		return Result{Reason: "no source brought a database"}
+		return Result{Reason: cmp.Or(strings.TrimSpace(foreign), "no source brought a database")}
 	}
-	return outcome(fs, in.unreadableDBs())
+	return outcome(fs, foreign+in.unreadableDBs())
 }
 
 // unreadableDBs names databases that could not even be looked at, other than by damage.

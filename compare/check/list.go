@@ -126,6 +126,6 @@ func backupChecks() []Check {
 		backupVersions,
 		backupRevisions,
 		backupAgainst,
-		backupDrill,
+		backupDrill, backupChain, backupFresh,
 	}
 }

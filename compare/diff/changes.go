@@ -16,6 +16,8 @@ type Change struct {
 	// New is true when a put makes a key that was not there. Was is the value that a delete removes.
 	New bool
 	Was []byte
+	// Mod is the revision of the record that a put brings or a delete removes.
+	Mod int64
 }
 
 // Changes calls fn for every key whose content (value or lease; revisions can not be brought over) differs at the common index,
@@ -59,7 +61,7 @@ func (r *Result) changesOf(ctx context.Context, m *marks, from, to int, fn func(
 		if _, kept := m.live[to].get(string(rev.KV.Key)); !live || kept || mk.at != rev.Main {
 			continue
 		}
-		if err := fn(Change{Key: rev.KV.Key, Delete: true, Was: rev.KV.Value}); err != nil {
+		if err := fn(Change{Key: rev.KV.Key, Delete: true, Was: rev.KV.Value, Mod: rev.Main}); err != nil {
 			return err
 		}
 	}
@@ -72,7 +74,7 @@ func (r *Result) changesOf(ctx context.Context, m *marks, from, to int, fn func(
 		if there && old.content == mk.content {
 			continue
 		}
-		if err := fn(Change{Key: rev.KV.Key, Value: rev.KV.Value, Lease: rev.KV.Lease, New: !there}); err != nil {
+		if err := fn(Change{Key: rev.KV.Key, Value: rev.KV.Value, Lease: rev.KV.Lease, New: !there, Mod: rev.Main}); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,19 @@ var smallBuckets = []smallBucket{
 	{"cluster", clusterRows},
 }
 
+// SmallRows returns the rows of a small bucket as text, by name; ok is false when the bucket is not one or part of it cannot be read.
+func SmallRows(m *evidence.Member, bucket string) (rows map[string]string, ok bool) {
+	if !m.HasDB() || slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == bucket || d.Bucket == "" }) {
+		return nil, false
+	}
+	for _, b := range smallBuckets {
+		if b.name == bucket {
+			return b.rows(m), true
+		}
+	}
+	return nil, false
+}
+
 func authRows(m *evidence.Member) map[string]string {
 	a := &m.DB.Auth
 	return map[string]string{"authEnabled": fmt.Sprint(a.Enabled), "authRevision": fmt.Sprint(a.Revision)}

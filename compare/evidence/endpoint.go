@@ -30,6 +30,9 @@ type Access struct {
 	DialTimeout time.Duration
 }
 
+// IsEndpoint tells the client URL of a running member from a path.
+func IsEndpoint(where string) bool { return isEndpoint(where) }
+
 // isEndpoint tells a running member's client URL from a path.
 func isEndpoint(where string) bool {
 	return strings.HasPrefix(where, "http://") || strings.HasPrefix(where, "https://")

@@ -128,6 +128,7 @@ func (m *Member) loadDB(ctx, whole context.Context, path string, o Options) erro
 			d.Damage, d.KVDamaged = append(d.Damage, de), true
 			if st, err := os.Stat(path); err == nil {
 				d.Size = st.Size()
+				d.Foreign = m.Source.Kind == KindBackup && d.Size >= boltMetaEnd && !hasBoltPages(path, d.Size)
 			}
 			m.DB = d
 		}

@@ -118,8 +118,10 @@ type DB struct {
 	Cluster dumpdb.Cluster
 	Trailer dumpdb.Trailer
 	// Size is the size of the file in bytes, set for backups and for files that do not open.
-	Size   int64
-	HashKV *dumpdb.HashKV
+	Size int64
+	// Foreign is true for a file that does not open and holds not one page of a database: zeros, noise or another kind of file.
+	Foreign bool
+	HashKV  *dumpdb.HashKV
 	// Hashes are content hashes by bucket, comparable between members; "" means not comparable.
 	Hashes map[string]string
 	// RecordsHash is equal on databases that hold the same records of bucket key down to the last byte; "" when it was not taken or

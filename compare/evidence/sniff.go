@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -90,4 +91,21 @@ func isBoltPage(r io.ReaderAt, id, pageSize int64) bool {
 	}
 	flags := binary.LittleEndian.Uint16(h[8:])
 	return binary.LittleEndian.Uint64(h[:]) == uint64(id) && (flags == 1 || flags == 2 || flags == 16)
+}
+
+// IsDatabaseHead tells from the first bytes of a file whether it is or once was a bbolt database: by a magic number, or by pages
+// that carry their own number where the meta pages are overwritten.
+func IsDatabaseHead(head []byte) bool {
+	if looksLikeBolt(head) {
+		return true
+	}
+	r := bytes.NewReader(head)
+	for _, page := range []int64{4096, 8192, 16384} {
+		for id := int64(2); (id+1)*page <= int64(len(head)); id++ {
+			if isBoltPage(r, id, page) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -92,9 +92,6 @@ type layout struct {
 // detectAs is detect, except that a file of which the user says so is a backup.
 func detectAs(where string, spec Spec) (layout, error) {
 	if st, err := os.Stat(where); spec.Backup && err == nil && st.Mode().IsRegular() {
-		if st.Size() >= boltMetaEnd && !hasBoltPages(where, st.Size()) {
-			return layout{}, &SourceError{Where: where, Found: noBolt(st.Size()), Expected: "a backup: a file of snapshot save, a .snap.db file or a bbolt db file"}
-		}
 		return layout{kind: KindBackup, root: where, db: where}, nil
 	}
 	return detect(where, spec.WALDir)

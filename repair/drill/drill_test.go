@@ -223,7 +223,7 @@ func TestDrillThatCouldNotRunIsNotGood(t *testing.T) {
 			if d.OK || d.Inconclusive == "" || outcome(r) != check.NotChecked || r.Verdict.Class != "inconclusive" || r.Verdict.Healthy != nil {
 				t.Errorf("%+v, B09 %s, %+v", d, outcome(r), r.Verdict)
 			}
-			if !strings.Contains(d.Text(), d.Inconclusive) {
+			if d.Refused == "" && !strings.Contains(d.Text(), d.Inconclusive) {
 				t.Errorf("text %q", d.Text())
 			}
 		})

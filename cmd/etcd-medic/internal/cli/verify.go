@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
+	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair/drill"
@@ -20,41 +21,59 @@ import (
 type verifyOptions struct {
 	output
 	sources
-	failOn   failOn
-	evidence int
-	quiet    bool
-	metrics  string
-	against  []string
-	limit    int
-	drill    bool
-	drillOpt drill.Options
-	isolate  string
+	failOn    failOn
+	evidence  int
+	quiet     bool
+	metrics   string
+	against   []string
+	limit     int
+	brief     bool
+	newest    string
+	maxAge    time.Duration
+	maxBehind int64
+	drill     bool
+	drillOpt  drill.Options
+	isolate   string
 }
 
 const verifyLong = `Prove that a backup can be relied on, layer by layer: sha256 trailer, size, both meta pages, every page, every bucket, the MVCC history, auth,
 members, leases, alarms, storage version, who took it, revision and compaction. Each layer ends as holds, violated or
 not-checked. etcdutl snapshot status does not look at the trailer; a backup with a flipped byte passes it.
 
-BACKUP is a file of etcdctl snapshot save, a database copied from a data dir, an archive of one, a folder of *.db files, or
+BACKUP is a file of etcdctl snapshot save, a database copied from a data dir, a folder, an archive, - for standard input, or
 http(s)://HOST:PORT of a running member, whose snapshot is then taken and verified.
 
---against SOURCE (repeatable; another backup, a data dir, a running member) tells how many revisions the backup is behind, which keys
-a restore would leave otherwise than the source has them, by prefix and Kubernetes kind, and whether both are of one history.
+A folder means everything in it, with its subfolders and links. Backups are recognised by their content, whatever they are called (k3s, rke2,
+etcdadm, scripts around kubeadm), also in .gz, .zst, .xz, .bz2, .zip and .tar. A file that is named like a backup, or like the backups
+next to it, and holds something else is a damaged backup. What is skipped is listed with the reason. Full and delta snapshots of
+etcd-backup-restore are verified as chains: sha256, order, gaps, and whether each delta applies.
+--newest leaves the newest of each folder, --newest=series of each series of names that differ in their time stamp only.
 
---drill restores the backup into a scratch folder, starts a server of the right line on it in a sandbox that nothing leaves, reads every
-key back and holds it against the file, compares HashKV, leases, users and roles, writes and reads, and stops it. Needs free disk
-space of twice the backup; nothing outside the scratch folder is touched.
+--against SOURCE (repeatable; another backup, a data dir, a running member) reports how many revisions the backup is behind, which keys
+a restore would leave otherwise than the source has them, by prefix and Kubernetes kind, what differs in auth, leases and members, and
+whether both are of one history. A key that the backup's own revision must hold and that it lacks is damage of the backup. --max-behind
+bounds the revisions, --max-age the time since the newest backup of each series was written.
 
-Made for timers: -q prints one line per backup, --metrics-file writes a file for the textfile collector of Prometheus
-node_exporter (replaced in one step), and the exit code says the worst.
+--drill restores the backup into a scratch folder, starts a server of the right line on it in a sandbox without network access, reads every
+key back and compares it with the file, compares HashKV, leases, users and roles, writes and reads, and stops it. Needs free disk
+space of twice the backup; nothing outside the scratch folder is touched. A drill that could not run, or ran out of time, leaves the
+backup inconclusive.
+
+Made for timers: -q prints nothing when all is well, else one line for each backup that is not; --metrics-file writes a file for the
+textfile collector of Prometheus node_exporter (replaced in one step), with a healthy sample for everything that was named; the exit
+code says the worst.
 
 Exit codes: 0 every backup is good (without a trailer: only if nothing else is wrong, see --fail-on warning), 1 could not
-read, 2 wrong usage, 3 a backup is damaged, 4 it could not be told, or one of several backups could not be read, 5 no drill could be held safely.`
+read, 2 wrong usage, 3 a backup is damaged or older than asked for, 4 a backup could not be judged or read, there is none, or what was
+asked for (--drill, --against, --max-behind) could not be done.`
 
 const verifyExample = `  etcd-medic verify backup.db
-  etcd-medic verify /backups -q --metrics-file /var/lib/node_exporter/etcd_backup.prom
+  etcd-medic verify /backups -q --newest=series --max-age 26h --metrics-file /var/lib/node_exporter/etcd_backup.prom
+  etcd-medic verify /var/lib/rancher/k3s/server/db/snapshots --brief
+  aws s3 cp s3://backups/etcd.db.gz - | etcd-medic verify -
   etcd-medic verify backup.db -w json | jq '.backup.layers[] | select(.outcome != "holds")'
   etcd-medic verify backup.db --against https://10.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key
+  etcd-medic verify backup.db --against node1=/copies/node1 --max-behind 10000
   etcd-medic verify tuesday.db --against monday=monday.db --against node1=/copies/node1
   etcd-medic verify backup.db --drill
   etcd-medic verify backup.db --fail-on warning`
@@ -77,6 +96,18 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 			if o.limit < 1 {
 				return usagef("", "--limit must be 1 or more")
 			}
+			if o.maxAge < 0 {
+				return usagef("", "--max-age must be positive")
+			}
+			if cmd.Flags().Changed("max-behind") != (o.maxBehind >= 0) {
+				return usagef("", "--max-behind must be 0 or more")
+			}
+			if o.maxBehind >= 0 && len(o.against) == 0 {
+				return usagef("name the source with --against", "--max-behind says nothing of what")
+			}
+			if n := locate.Newest(o.newest); n != locate.All && n != locate.NewestOfFolder && n != locate.NewestOfSeries {
+				return usagef("want folder or series", "--newest=%s is not known", o.newest)
+			}
 			var err error
 			if o.drillOpt.Isolation, err = node.ParseIsolation(o.isolate); err != nil {
 				return usagef("want auto, netns or proxy", "--isolation: %v", err)
@@ -89,8 +120,13 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 	o.failOn.flag(cmd)
 	f := cmd.Flags()
 	f.IntVar(&o.evidence, "evidence", 5, "evidence rows shown per finding in the table")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "in the table, one line per backup and nothing else")
-	f.StringArrayVar(&o.against, "against", nil, "hold the backup against this source; repeatable")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing when all is well, else one line for each backup that is not")
+	f.BoolVar(&o.brief, "brief", false, "in the table, one line per backup")
+	f.StringVar(&o.newest, "newest", "", "only the newest backup of each folder, or with =series of each series of names")
+	f.Lookup("newest").NoOptDefVal = string(locate.NewestOfFolder)
+	f.DurationVar(&o.maxAge, "max-age", 0, "the newest backup of each series must not be older than this, such as 26h")
+	f.Int64Var(&o.maxBehind, "max-behind", -1, "a backup must not be more than this many revisions behind a source of --against")
+	f.StringArrayVar(&o.against, "against", nil, "compare the backup with this source; repeatable")
 	f.IntVar(&o.limit, "limit", 20, "keys listed per source of --against; the others are counted")
 	f.BoolVar(&o.drill, "drill", false, "prove it by a restore in a sandbox")
 	f.StringVar(&o.drillOpt.EtcdBinary, "etcd-binary", "", "server for --drill (default: one that etcd-medic brings)")
@@ -103,76 +139,88 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 }
 
 func runVerify(ctx context.Context, o *verifyOptions) error {
-	specs, err := backup.Expand(o.specs)
+	var others sources
+	if err := others.parse(o.against); err != nil {
+		return err
+	}
+	found, err := locate.Find(ctx, o.specs, locate.Options{Stdin: o.io.Stdin, Newest: locate.Newest(o.newest)})
 	if err != nil {
 		return err
 	}
-	runs, err := o.verifyAll(ctx, specs)
+	runs, err := o.verifyAll(ctx, found.Items, others.specs)
+	err = errors.Join(err, found.Close())
 	o.io.clearStatus()
 	if err != nil {
 		return err
 	}
-	reports := make([]*compare.Report, 0, len(runs))
-	for i := range runs {
-		reports = append(reports, runs[i].Report)
-	}
-	o.opts.MaxEvidence = o.evidence
-	if err := render.Verified(o.io.Out, o.format, reports, o.quiet, o.renderOptions()); err != nil {
-		return err
-	}
-	if err := o.writeMetrics(runs); err != nil {
-		return err
-	}
-	code := ExitDone
-	for _, r := range reports {
-		o.io.unusable(r.Sources)
-		code = worse(code, reportCode(r, o.failOn))
-		if d, ok := drillOf(r); ok && d.Refused != "" {
-			o.io.errorf("%s: no drill: %s", backup.Name(r), d.Refused)
-			code = worse(code, ExitRefused)
-		}
-	}
-	return result(code)
+	code, err := o.show(runs, found)
+	return errors.Join(o.writeMetrics(runs), err, result(code))
 }
 
-// verifyAll verifies one backup after the other; each uses all cores. With several, one that can not be read does not keep the others
-// from being verified.
-func (o *verifyOptions) verifyAll(ctx context.Context, specs []evidence.Spec) ([]render.BackupRun, error) {
-	opts := backup.Options{Options: o.compareOptions(&o.sources)}
-	opts.MaxRows = o.limit
-	var others sources
-	if err := others.parse(o.against); err != nil {
-		return nil, err
+// show prints the reports and returns the exit code that they amount to.
+func (o *verifyOptions) show(runs []render.BackupRun, found *locate.Found) (code int, err error) {
+	if err := allMissing(found.Items); err != nil {
+		return ExitDone, err
 	}
-	opts.Against = others.specs
+	reports := make([]*compare.Report, 0, len(runs))
+	for i := range runs {
+		r := runs[i].Report
+		own := reportCode(r, o.failOn)
+		code = worse(code, own)
+		if !o.quiet || own != ExitDone {
+			reports = append(reports, r)
+			o.io.unusable(r.Sources)
+		}
+	}
+	if o.quiet && code == ExitDone {
+		return code, nil
+	}
+	o.opts.MaxEvidence = o.evidence
+	show := render.Verification{Reports: reports, Skipped: found.Skipped, Older: found.Older, Brief: o.quiet || o.brief}
+	if o.quiet {
+		show.Skipped, show.Older = nil, 0
+	}
+	return code, render.Verified(o.io.Out, o.format, &show, o.renderOptions())
+}
+
+// allMissing is the error of a run of which no argument names anything that could be a backup: wrong usage, not a result.
+func allMissing(items []*locate.Item) error {
+	var errs []error
+	for _, it := range items {
+		var src *evidence.SourceError
+		var pe *fs.PathError
+		if !errors.As(it.Err, &src) && !errors.As(it.Err, &pe) {
+			return nil
+		}
+		errs = append(errs, it.Err)
+	}
+	return errors.Join(errs...)
+}
+
+// verifyAll verifies one backup after the other; each uses all cores. One that cannot be read does not keep the others from being verified.
+func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item, against []evidence.Spec) ([]render.BackupRun, error) {
+	opts := backup.Options{Options: o.compareOptions(&o.sources), Against: against}
+	opts.MaxRows = o.limit
+	opts.Fresh = backup.Freshness{Now: time.Now(), Behind: o.maxBehind >= 0, MaxBehind: o.maxBehind}
 	if o.drill {
 		o.drillOpt.Progress = o.io.Progress()
 		opts.Drill = func(ctx context.Context, m *evidence.Member, r *compare.Report) (*backup.Drill, error) {
 			return drill.Run(ctx, m, r, o.drillOpt)
 		}
 	}
+	young := locate.NewestOfEach(items)
 	var runs []render.BackupRun
-	var errs []error
-	for _, spec := range specs {
+	for _, it := range items {
 		begin := time.Now()
-		r, err := backup.Verify(ctx, spec, opts)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		one := opts
+		if o.maxAge > 0 && young[it] {
+			one.Fresh.MaxAge = o.maxAge
 		}
-		run := render.BackupRun{Report: r}
+		r, err := backup.Item(ctx, it, "", one)
 		if err != nil {
-			errs = append(errs, err)
-			run.Report = backup.Unusable(spec, err, opts.Options)
+			return nil, err
 		}
-		if st, err := os.Stat(spec.Where); err == nil {
-			run.Modified = st.ModTime()
-		}
-		run.Took = time.Since(begin)
-		runs = append(runs, run)
-	}
-	if len(errs) == len(runs) {
-		// Nothing to show, but a timer that watches the metrics must see that the backups are gone.
-		return nil, errors.Join(errors.Join(errs...), o.writeMetrics(runs))
+		runs = append(runs, render.BackupRun{Report: r, Modified: it.Modified, Took: time.Since(begin), Drilled: o.drill})
 	}
 	return runs, nil
 }
@@ -186,14 +234,6 @@ func (o *verifyOptions) writeMetrics(runs []render.BackupRun) error {
 		return err
 	}
 	return replaceFile(o.metrics, b.Bytes())
-}
-
-func drillOf(r *compare.Report) (*backup.Drill, bool) {
-	if r.Backup == nil {
-		return nil, false
-	}
-	d, ok := r.Backup.Drill.(*backup.Drill)
-	return d, ok
 }
 
 // worse orders exit codes of several results: findings outweigh a refusal, that what could not be told.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
+	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
+	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
@@ -17,22 +19,36 @@ type Backups struct {
 	SchemaVersion int               `json:"schemaVersion"`
 	Tool          compare.Tool      `json:"tool"`
 	Backups       []*compare.Report `json:"backups"`
+	// Skipped are files that are no backups, Older counts the backups that --newest left out.
+	Skipped []locate.Skipped `json:"skipped,omitempty"`
+	Older   int              `json:"older,omitempty"`
 }
 
-// Verified writes the reports of verify; brief leaves one line of each.
-func Verified(w io.Writer, f Format, reports []*compare.Report, brief bool, o Options) error {
+// Verification is what verify has to show.
+type Verification struct {
+	Reports []*compare.Report
+	Skipped []locate.Skipped
+	Older   int
+	// Brief leaves one line of each backup.
+	Brief bool
+}
+
+// Verified writes the reports of verify.
+func Verified(w io.Writer, f Format, v *Verification, o Options) error {
+	reports := v.Reports
 	switch {
 	case f == Table:
 		p := newPage(w, o)
 		for i, r := range reports {
-			if i > 0 && !brief {
+			if i > 0 && !v.Brief {
 				p.line("")
 			}
 			p.backupLine(r)
-			if !brief {
+			if !v.Brief {
 				p.backup(r)
 			}
 		}
+		p.skipped(v)
 		return p.flush()
 	case f == JSONL:
 		for _, r := range reports {
@@ -41,10 +57,26 @@ func Verified(w io.Writer, f Format, reports []*compare.Report, brief bool, o Op
 			}
 		}
 		return nil
-	case len(reports) == 1:
+	case len(reports) == 1 && len(v.Skipped) == 0 && v.Older == 0:
 		return document(w, f, reports[0], o, nil)
+	case len(reports) == 0:
+		return nil
 	}
-	return document(w, f, &Backups{SchemaVersion: compare.SchemaVersion, Tool: reports[0].Tool, Backups: reports}, o, nil)
+	return document(w, f, &Backups{SchemaVersion: compare.SchemaVersion, Tool: reports[0].Tool, Backups: reports, Skipped: v.Skipped, Older: v.Older}, o, nil)
+}
+
+// skipped lists what was passed over, so that nobody takes it for verified.
+func (p *page) skipped(v *Verification) {
+	if len(v.Skipped) == 0 && v.Older == 0 {
+		return
+	}
+	p.section("skipped")
+	for _, s := range v.Skipped {
+		p.text("  "+clean(s.Path)+": ", s.Reason)
+	}
+	if v.Older > 0 {
+		p.line("  %d older backups (--newest)", v.Older)
+	}
 }
 
 // backupLine is the whole answer on one line.
@@ -70,6 +102,9 @@ func (p *page) backup(r *compare.Report) {
 	p.badSources(r.Sources)
 	if b := r.Backup; b != nil {
 		p.layers(b.Layers)
+		if c, ok := b.Chain.(*chain.Report); ok {
+			p.chain(c)
+		}
 		if a, ok := b.Against.(*backup.Against); ok {
 			p.against(a)
 		}
@@ -111,6 +146,22 @@ func (p *page) layers(layers []compare.Layer) {
 	}
 }
 
+// chain lists the delta snapshots.
+func (p *page) chain(c *chain.Report) {
+	p.section("deltas")
+	var rows [][]string
+	for i := range c.Deltas {
+		d := &c.Deltas[i]
+		state := "sound"
+		if !d.Sound {
+			state = "DAMAGED"
+		}
+		rows = append(rows, []string{d.File, fmt.Sprint(d.First), fmt.Sprint(d.Last), fmt.Sprint(d.Events), state})
+	}
+	p.table("  ", []string{"file", "first revision", "last", "events", ""}, rows)
+	p.line("  serves up to revision %d", c.Revision)
+}
+
 // against says for every source what a restore of the backup would lose.
 func (p *page) against(a *backup.Against) {
 	for i := range a.Compared {
@@ -121,6 +172,7 @@ func (p *page) against(a *backup.Against) {
 			[2]string{"revision", fmt.Sprintf("%d, compacted at %s", c.Revision, compactText(&c.CompactRevision))},
 			[2]string{"same history", fmt.Sprintf("%s, %d records stand in both", c.SameHistory, c.Records)},
 			[2]string{"reason", c.Reason})
+		p.stateRows(c)
 		p.groups("prefix", c.Prefixes)
 		p.groups("kind", c.Kinds)
 		for _, r := range c.Rows {
@@ -129,6 +181,22 @@ func (p *page) against(a *backup.Against) {
 		if c.More > 0 {
 			p.line("  … and %d more, see --limit", c.More)
 		}
+	}
+}
+
+// stateRows are what differs in auth, leases and members.
+func (p *page) stateRows(c *backup.Compared) {
+	if len(c.State) == 0 {
+		return
+	}
+	var rows [][]string
+	for _, s := range c.State {
+		rows = append(rows, []string{s.Bucket, quoted(s.Key), s.InBackup, s.InSource})
+	}
+	p.line("")
+	p.table("  ", []string{"bucket", "row", "in the backup", "in " + c.Source}, rows)
+	if c.MoreState > 0 {
+		p.line("  … and %d more", c.MoreState)
 	}
 }
 

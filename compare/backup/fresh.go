@@ -1,0 +1,73 @@
+package backup
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// Freshness bounds how old a backup may be. The zero value bounds nothing.
+type Freshness struct {
+	// MaxAge is the highest age, 0 for any. Modified is when the backup was written and Now the time of the run.
+	MaxAge        time.Duration
+	Modified, Now time.Time
+	// Behind is set when MaxBehind counts: the highest number of revisions that the backup may be behind any source of Against.
+	Behind    bool
+	MaxBehind int64
+}
+
+// classStale is that of a backup that holds and is older than asked for.
+const classStale = "backup-stale"
+
+// judge makes check B11.
+func (f *Freshness) judge(r *compare.Report, m *evidence.Member) {
+	if f.MaxAge == 0 && !f.Behind {
+		return
+	}
+	var fs []check.Finding
+	var open []string
+	stale := func(field, observed, expected string) {
+		fs = append(fs, check.Finding{Severity: check.Error, Class: classStale, Members: []string{m.Label()}, Title: m.Label() + ": the backup is " + observed,
+			Explanation: "it is older than asked for: the job that makes backups may have stopped, or writes elsewhere",
+			Evidence:    []check.Evidence{{Member: m.Label(), File: m.DB.File, Field: field, Observed: observed, Expected: expected}}})
+	}
+	if f.MaxAge > 0 {
+		age := f.Now.Sub(f.Modified)
+		switch seconds := age.Seconds(); {
+		case f.Modified.IsZero():
+			open = append(open, "nothing tells when the backup was written")
+		case age > f.MaxAge:
+			r.Backup.Age = &seconds
+			stale("age", age.Round(time.Second).String()+" old", "at most "+f.MaxAge.String())
+		default:
+			r.Backup.Age = &seconds
+		}
+	}
+	if f.Behind {
+		a, _ := r.Backup.Against.(*Against)
+		if a == nil || len(a.Compared) == 0 {
+			open = append(open, "no source of --against could be compared")
+		}
+		for i := 0; a != nil && i < len(a.Compared); i++ {
+			c := &a.Compared[i]
+			switch {
+			case c.SameHistory != check.Holds:
+				open = append(open, fmt.Sprintf("how far it is behind %s is not known: %s", c.Source, c.Text()))
+			case c.RevisionsBehind > f.MaxBehind:
+				stale("revision", fmt.Sprintf("%d revisions behind %s", c.RevisionsBehind, c.Source), fmt.Sprintf("at most %d", f.MaxBehind))
+			}
+		}
+	}
+	switch {
+	case len(fs) > 0:
+		Judge(r, "B11", check.Violated, "", fs...)
+	case len(open) > 0:
+		LeaveOpen(r, "B11", strings.Join(open, "; "))
+	default:
+		Judge(r, "B11", check.Holds, "")
+	}
+}

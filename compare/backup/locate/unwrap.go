@@ -1,0 +1,138 @@
+package locate
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+	"github.com/ulikunitz/xz/lzma"
+)
+
+// headLen is what is looked at of a file to recognise it.
+const headLen = 64 << 10
+
+// maxLayers bounds how often a file may be compressed.
+const maxLayers = 3
+
+// errPacking is in every error that is about the compression or the archive around a backup, not about reading the file.
+var errPacking = errors.New("the packing is damaged")
+
+// packingError wraps what a decoder says.
+type packingError struct {
+	what string
+	err  error
+}
+
+func (e *packingError) Error() string { return fmt.Sprintf("%s: %v", e.what, e.err) }
+
+// Unwrap returns the decoder's error and errPacking.
+func (e *packingError) Unwrap() []error { return []error{errPacking, e.err} }
+
+// layer is one compression.
+type layer struct {
+	name  string
+	magic []byte
+	open  func(*bufio.Reader) (io.Reader, error)
+}
+
+// The magic numbers: RFC 1952 for gzip, RFC 8878 for zstd, the xz file format 1.1.0, bzip2 by its program.
+var layers = []layer{
+	{"gzip", []byte{0x1f, 0x8b}, func(r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"zstd", []byte{0x28, 0xb5, 0x2f, 0xfd}, func(r *bufio.Reader) (io.Reader, error) {
+		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+	}},
+	{"xz", []byte{0xfd, '7', 'z', 'X', 'Z', 0}, openXZ},
+	{"bzip2", []byte("BZh"), func(r *bufio.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
+}
+
+// maxWindow bounds the memory that the header of a compressed file may ask for; xz -9 and zstd --long use up to 128 MiB.
+const maxWindow = 512 << 20
+
+// openXZ refuses a dictionary that is larger than any common setting makes: it is allocated before the first byte comes out.
+func openXZ(r *bufio.Reader) (io.Reader, error) {
+	// Stream header of 12 bytes, then a block header: size, flags, optional sizes, filters; the LZMA2 filter is 0x21 0x01 and the size.
+	head, err := r.Peek(12 + 64)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if i := bytes.Index(head[min(12, len(head)):], []byte{0x21, 0x01}); i >= 0 && 12+i+2 < len(head) {
+		if size, err := lzma.DecodeDictCap(head[12+i+2]); err == nil && size > maxWindow {
+			return nil, fmt.Errorf("it needs a dictionary of %d bytes, at most %d are allowed", size, maxWindow)
+		}
+	}
+	return xz.NewReader(r)
+}
+
+// unwrapped is the content of a stream below its compression.
+type unwrapped struct {
+	*bufio.Reader
+	// layers names the compressions, outermost first.
+	layers  []string
+	closers []func()
+}
+
+// unwrap removes compression, whatever the name of the file says. Errors of decoders are *packingError.
+func unwrap(r io.Reader) (*unwrapped, error) {
+	u := &unwrapped{Reader: bufio.NewReaderSize(r, headLen)}
+	for range maxLayers {
+		head, err := u.Peek(6)
+		if err != nil && !errors.Is(err, io.EOF) {
+			u.close()
+			return nil, err
+		}
+		l := layerOf(head)
+		if l == nil {
+			break
+		}
+		inner, err := l.open(u.Reader)
+		if err != nil {
+			u.close()
+			return nil, &packingError{l.name, err}
+		}
+		switch c := inner.(type) {
+		case *zstd.Decoder:
+			u.closers = append(u.closers, c.Close)
+		case io.Closer:
+			u.closers = append(u.closers, func() { _ = c.Close() }) // a decoder that only reads
+		}
+		u.layers = append(u.layers, l.name)
+		u.Reader = bufio.NewReaderSize(&layerReader{l.name, inner}, headLen)
+	}
+	return u, nil
+}
+
+func layerOf(head []byte) *layer {
+	for i := range layers {
+		if bytes.HasPrefix(head, layers[i].magic) {
+			return &layers[i]
+		}
+	}
+	return nil
+}
+
+func (u *unwrapped) close() {
+	for i := len(u.closers) - 1; i >= 0; i-- {
+		u.closers[i]()
+	}
+}
+
+// layerReader marks the errors of a decoder.
+type layerReader struct {
+	name string
+	r    io.Reader
+}
+
+// Read implements io.Reader.
+func (l *layerReader) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = &packingError{l.name, err}
+	}
+	return n, err
+}
