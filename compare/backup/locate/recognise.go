@@ -52,12 +52,12 @@ func recognise(head []byte) (what, string) {
 	switch {
 	case len(head) == 0:
 		return isEmpty, ""
+	case len(head) >= 265 && bytes.HasPrefix(head[257:], []byte("ustar")): // before the database in it is seen behind its header
+		return isTar, ""
 	case evidence.IsDatabaseHead(head):
 		return isDatabase, ""
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
 		return isZip, ""
-	case len(head) >= 265 && bytes.HasPrefix(head[257:], []byte("ustar")):
-		return isTar, ""
 	case len(bytes.Trim(head, "\x00")) == 0:
 		return isZeros, ""
 	case isPrintable(head):
