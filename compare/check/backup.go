@@ -68,6 +68,8 @@ func runBackupTrailer(in *Input) Result {
 	reason := ""
 	for _, m := range list {
 		switch t := m.DB.Trailer; {
+		case m.DB.Foreign:
+			reason = m.Label() + " is no database, so it has no place for a trailer"
 		case t.State == "match":
 		case t.State == "mismatch":
 			f := backupFinding(m, Critical, "the sha256 trailer does not fit the content",
