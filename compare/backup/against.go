@@ -431,11 +431,12 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 // Judge puts the outcome of a check that is made beside the report into it. A finding changes the verdict of a backup that was good until
 // then; one that was bad already keeps its first break.
 func Judge(r *compare.Report, id string, out check.Outcome, reason string, fs ...check.Finding) {
-	for i := range r.Checks {
-		if r.Checks[i].ID == id {
-			r.Checks[i].Outcome, r.Checks[i].Reason = out, reason
-		}
+	i := slices.IndexFunc(r.Checks, func(c compare.CheckOutcome) bool { return c.ID == id })
+	if i < 0 {
+		i = len(r.Checks)
+		r.Checks = append(r.Checks, compare.CheckOutcome{ID: id, Title: titleOf(id)})
 	}
+	r.Checks[i].Outcome, r.Checks[i].Reason = out, reason
 	for i := range fs {
 		fs[i].Check, fs[i].ID = id, fmt.Sprintf("%s-%d", id, i+1)
 	}
@@ -451,6 +452,15 @@ func Judge(r *compare.Report, id string, out check.Outcome, reason string, fs ..
 		b.Bucket, b.Key, b.Expected, b.Observed = e.Bucket, e.Key, e.Expected, e.Observed
 	}
 	*v = compare.Verdict{Healthy: &bad, Class: f.Class, Summary: f.Title, FirstBreak: b}
+}
+
+func titleOf(id string) string {
+	for _, c := range check.All() {
+		if c.ID == id {
+			return c.Title
+		}
+	}
+	return ""
 }
 
 // LeaveOpen notes that a check that was asked for could not be made. A backup that was good until then is inconclusive: what was asked is not

@@ -175,21 +175,20 @@ Not checked unless verify --drill is given.`,
 	Run: func(*Input) Result { return Result{Reason: "needs verify --drill"} },
 }
 
-// NoDeltas is why B10 is not checked for a backup that has no delta snapshots.
-const NoDeltas = "the backup has no delta snapshots"
-
 var backupChain = Check{
 	ID: "B10", Title: "the delta snapshots of a backup are whole and apply to its full snapshot",
 	Doc: `etcd-backup-restore saves a full snapshot and, after it, delta snapshots with the changes of every revision since. Each delta fits its sha256,
 no revision is missing between them, and each change fits the state that the full snapshot and the changes before it lead to: a put
 names the create revision and version that follow, a delete a key that exists. A restore stops at the first delta that does not apply.
 Normal: the first delta repeats a few revisions that the full snapshot holds already.`,
-	Run: func(*Input) Result { return Result{Reason: NoDeltas} },
+	OnDemand: true,
+	Run:      func(*Input) Result { return Result{Reason: "the backup has no delta snapshots"} },
 }
 
 var backupFresh = Check{
 	ID: "B11", Title: "a backup is as new as was asked for",
 	Doc: `verify --max-age bounds the time since the backup was written, --max-behind the revisions that it is behind a source of --against. A backup
 that holds and is older than that cannot be relied on for what was written since.`,
-	Run: func(*Input) Result { return Result{Reason: "needs verify --max-age or --max-behind"} },
+	OnDemand: true,
+	Run:      func(*Input) Result { return Result{Reason: "needs verify --max-age or --max-behind"} },
 }
