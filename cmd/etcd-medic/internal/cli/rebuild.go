@@ -34,6 +34,10 @@ are executed by the rules of the server's apply: permissions, leases, alarms, co
 Without --base the log must reach back to the first entry of the cluster. A gap is refused, with the missing indexes named. --skip
 leaves out a single entry; revisions keep their numbers, and what later entries did differently because of it is listed.
 
+--base may be a folder with a chain of full and delta snapshots of etcd-backup-restore, or a full snapshot in one: the deltas are then what
+leads on from it, without logs, and time=T is the time at which a change was received. Only a chain that etcd-medic verify finds whole up to
+the target is applied.
+
 The result is a backup with a sha256 trailer (-o), for etcdutl snapshot restore, and with --db-output a database without one. It is
 held against every member at hand that passed the point (--log and --against): bucket by bucket, by content.
 
@@ -119,7 +123,13 @@ func parseSpecs(flag string, list []string) (out []evidence.Spec, err error) {
 
 func runRebuild(ctx context.Context, o *rebuildOptions) error {
 	o.Options.Progress, o.Access = o.io.Progress(), o.access
-	res, err := rebuild.Run(ctx, o.Options)
+	var res *rebuild.Result
+	var err error
+	if chains := rebuild.ChainsAt(o.Base); len(chains) > 0 {
+		res, err = rebuild.RunChain(ctx, o.Options, chains)
+	} else {
+		res, err = rebuild.Run(ctx, o.Options)
+	}
 	o.io.clearStatus()
 	if err != nil {
 		return err

@@ -1,0 +1,133 @@
+package rebuild_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare/backup/chain/chaintest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/repair/rebuild"
+)
+
+// chainStore writes a chain of a member that was stopped early and of what the others wrote after it.
+func chainStore(t *testing.T) (dir, now string, base, top int64, files []string) {
+	t.Helper()
+	incident := evidencetest.Incident(t, "k-lagging-node")
+	old := filepath.Join(incident, "node3", "member", "snap", "db")
+	now = filepath.Join(incident, "node1", "member", "snap", "db")
+	base, top = currentRev(t, old), currentRev(t, now)
+	c := &chaintest.Chain{TB: t, Dir: t.TempDir(), Suffix: ".gz"}
+	files = append(files, c.Full(old, base-2))
+	first, second := chaintest.Split(chaintest.Events(t, now, base-1, top), base+20)
+	files = append(files, c.Delta(first), c.Delta(second))
+	return c.Dir, now, base, top, files
+}
+
+func currentRev(t *testing.T, path string) int64 {
+	t.Helper()
+	db, err := dumpdb.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	rev, err := db.CurrentRev()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rev
+}
+
+func hashAt(t *testing.T, path string, rev int64) uint32 {
+	t.Helper()
+	db, err := dumpdb.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	h, err := db.HashKV(t.Context(), rev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Hash
+}
+
+func rebuildChain(t *testing.T, dir, to string) (*rebuild.Result, string, error) {
+	t.Helper()
+	target, err := rebuild.ParseTarget(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := evidence.Spec{Where: dir}
+	out := filepath.Join(t.TempDir(), "out.db")
+	chains := rebuild.ChainsAt(base)
+	if len(chains) == 0 {
+		t.Fatal("no chain found")
+	}
+	evidencetest.Unchanged(t, dir)
+	r, err := rebuild.RunChain(t.Context(), rebuild.Options{Base: base, To: target, Out: out}, chains)
+	if _, serr := os.Stat(out); (serr == nil) != (err == nil) {
+		t.Errorf("%v, and the output: %v", err, serr)
+	}
+	return r, out, err
+}
+
+// TestChainGivesWhatTheMembersHold: at every kind of target the result has the hash that a member has at that revision.
+func TestChainGivesWhatTheMembersHold(t *testing.T) {
+	dir, now, base, top, files := chainStore(t)
+	events := chaintest.Events(t, now, base+1, top)
+	last := events[len(events)-1].Kv
+	second := time.Unix(1_700_000_001, 0).UTC() // the events of the first delta were received then, those of the second a second later
+	for to, want := range map[string]int64{
+		"last": top, "revision=" + itoa(base): base, "revision=" + itoa(base+7): base + 7, "revision=" + itoa(top): top,
+		"before=" + string(last.Key): last.ModRevision - 1, "time=" + second.Format(time.RFC3339): base + 20,
+	} {
+		r, out, err := rebuildChain(t, dir, to)
+		if err != nil {
+			t.Errorf("%s: %v", to, err)
+			continue
+		}
+		if got := currentRev(t, out); got != want || r.To.Revision != want || r.HashKV != hashAt(t, now, want) || hashAt(t, out, want) != r.HashKV {
+			t.Errorf("%s: revision %d, want %d: %+v", to, got, want, r)
+		}
+	}
+	if chains := rebuild.ChainsAt(evidence.Spec{Where: files[0]}); len(chains) != 1 || len(chains[0].Deltas) != 2 {
+		t.Errorf("by its full snapshot: %+v", chains)
+	}
+	if chains := rebuild.ChainsAt(evidence.Spec{Where: now}); chains != nil {
+		t.Errorf("a database is a chain: %+v", chains)
+	}
+}
+
+func itoa(n int64) string { return rebuild.Target{Revision: n}.String()[len("revision="):] }
+
+// TestBrokenChainIsRefusedBeyondItsBreak: nothing is made of what does not apply; up to the break it is.
+func TestBrokenChainIsRefusedBeyondItsBreak(t *testing.T) {
+	dir, now, base, top, files := chainStore(t)
+	b, err := os.ReadFile(files[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[2], b[:len(b)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var refused *rebuild.RefusedError
+	for _, to := range []string{"last", "revision=" + itoa(top), "revision=" + itoa(base+21), "revision=" + itoa(base-1), "time=2030-01-01T00:00:00Z", "time=2001-01-01T00:00:00Z",
+		"before=/no/such/key", "index=5"} {
+		if _, _, err := rebuildChain(t, dir, to); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+	r, out, err := rebuildChain(t, dir, "revision="+itoa(base+20))
+	if err != nil || hashAt(t, out, base+20) != hashAt(t, now, base+20) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "is damaged") {
+		t.Errorf("%q", r.Notes)
+	}
+}
