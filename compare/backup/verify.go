@@ -114,6 +114,12 @@ func next(r *compare.Report) {
 		} else {
 			r.Next = append(remedies(r), compare.Next{Text: "nothing to do; keep it"})
 		}
+	case classStale:
+		r.Next = []compare.Next{{Text: "find out why there is no newer backup: whether the job that makes them ran, and where it writes"}}
+	case "inconclusive":
+		if d != nil && d.Inconclusive != "" {
+			r.Next = []compare.Next{{Text: "the drill says nothing about the backup: remove what kept it from running, and run again"}}
+		}
 	case "backup-damaged":
 		if d != nil {
 			r.Next = compare.BackupNext()

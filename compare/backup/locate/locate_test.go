@@ -330,6 +330,9 @@ func TestBombs(t *testing.T) {
 	head := packed(t, "xz", good(t))
 	i := bytes.Index(head[12:], []byte{0x21, 0x01})
 	head[12+i+2] = 40 // a dictionary of 4 GiB
+	if i != 2 {
+		t.Fatalf("the filter is at %d", i)
+	}
 	write(t, filepath.Join(dir, "greedy.db.xz"), head)
 	f := find(t, locate.Options{}, dir)
 	if _, packing := content(t, f.Items[0]); packing == nil || !strings.Contains(packing.Error(), "dictionary") {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/bzip2"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -56,17 +57,44 @@ const maxWindow = 512 << 20
 
 // openXZ refuses a dictionary that is larger than any common setting makes: it is allocated before the first byte comes out.
 func openXZ(r *bufio.Reader) (io.Reader, error) {
-	// Stream header of 12 bytes, then a block header: size, flags, optional sizes, filters; the LZMA2 filter is 0x21 0x01 and the size.
-	head, err := r.Peek(12 + 64)
+	head, err := r.Peek(xzHeaders)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if i := bytes.Index(head[min(12, len(head)):], []byte{0x21, 0x01}); i >= 0 && 12+i+2 < len(head) {
-		if size, err := lzma.DecodeDictCap(head[12+i+2]); err == nil && size > maxWindow {
-			return nil, fmt.Errorf("it needs a dictionary of %d bytes, at most %d are allowed", size, maxWindow)
-		}
+	if size := xzDictionary(head); size > maxWindow {
+		return nil, fmt.Errorf("it needs a dictionary of %d bytes, at most %d are allowed", size, maxWindow)
 	}
 	return xz.NewReader(r)
+}
+
+// xzHeaders is the length of the stream header and of what is needed of the first block header.
+const xzHeaders, xzStreamHeader = 12 + 32, 12
+
+// xzDictionary reads the size of the dictionary from the first block header (xz file format, 3.1): header size, flags, two optional sizes,
+// then the filters; 0 when the first is not LZMA2.
+func xzDictionary(head []byte) int64 {
+	if len(head) < xzStreamHeader+2 {
+		return 0
+	}
+	flags, rest := head[xzStreamHeader+1], head[xzStreamHeader+2:]
+	for _, present := range []byte{0x40, 0x80} {
+		if flags&present == 0 {
+			continue
+		}
+		_, n := binary.Uvarint(rest)
+		if n <= 0 {
+			return 0
+		}
+		rest = rest[n:]
+	}
+	if len(rest) < 3 || rest[0] != 0x21 || rest[1] != 1 {
+		return 0
+	}
+	size, err := lzma.DecodeDictCap(rest[2])
+	if err != nil {
+		return 0
+	}
+	return size
 }
 
 // unwrapped is the content of a stream below its compression.

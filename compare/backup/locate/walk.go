@@ -173,6 +173,11 @@ func (f *finder) file(path, shown string, named bool) {
 		}
 		return
 	}
+	if s, ok := chain.ParseName(path); ok && !s.Full {
+		it.Err = &NoBackupError{shown, "a delta snapshot alone; name the folder that holds its full snapshot"}
+		f.items = append(f.items, it)
+		return
+	}
 	if !named && hasSuffix(path, unfinished) {
 		f.skip(shown, "a file that is still being written, or never was to its end")
 		return

@@ -12,8 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
+	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/explain"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
 	"github.com/etcd-medic/etcd-medic/repair"
@@ -133,6 +135,8 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[repair.Standing](), code, seen)
 	jsonNames(reflect.TypeFor[extract.Result](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Against](), code, seen)
+	jsonNames(reflect.TypeFor[chain.Report](), code, seen)
+	jsonNames(reflect.TypeFor[render.Backups](), code, seen)
 	jsonNames(reflect.TypeFor[preflight.Result](), code, seen)
 	jsonNames(reflect.TypeFor[explain.Answer](), code, seen)
 	jsonNames(reflect.TypeFor[restore.Report](), code, seen)
