@@ -143,7 +143,7 @@ func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Optio
 			return err
 		}
 	}
-	if err := set.Unchanged(ctx); err != nil {
+	if err := set.Unchanged(ctx); err != nil && ctx.Err() == nil {
 		for i := range doc.Compared {
 			if c := &doc.Compared[i]; c.SameHistory == check.Violated || c.Counted {
 				c.SameHistory, c.Reason = check.NotChecked, "a source changed while it was read: "+err.Error()

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 // zipEntries looks at every file of a zip archive.
@@ -146,18 +147,18 @@ func (o *Opened) Close() error {
 	if o.scratch == "" {
 		return nil
 	}
-	return os.RemoveAll(o.scratch) //nolint:forbidigo // scratch that Open itself made
+	return scratch.Remove(o.scratch)
 }
 
 // Open unpacks the backup into scratch if it is packed. What comes out before damage of the packing is kept.
-func (it *Item) Open(ctx context.Context, scratch string) (*Opened, error) {
+func (it *Item) Open(ctx context.Context, below string) (*Opened, error) {
 	if it.Err != nil {
 		return nil, it.Err
 	}
 	if !it.packed {
 		return &Opened{Path: it.path}, nil
 	}
-	dir, err := os.MkdirTemp(scratch, "etcd-medic-")
+	dir, err := scratch.Dir(below, "etcd-medic-")
 	if err != nil {
 		return nil, err
 	}

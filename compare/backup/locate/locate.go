@@ -19,6 +19,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 // Newest says which backups of a folder are taken.
@@ -89,7 +90,7 @@ type Found struct {
 func (f *Found) Close() error {
 	var errs []error
 	for _, d := range f.scratch {
-		errs = append(errs, os.RemoveAll(d)) //nolint:forbidigo // scratch that Find itself made
+		errs = append(errs, scratch.Remove(d))
 	}
 	return errors.Join(errs...)
 }
@@ -186,7 +187,7 @@ func (f *finder) stdin() []*Item {
 	if f.o.Stdin == nil {
 		return []*Item{f.failed("stdin", &NoBackupError{"-", "nothing is piped in"})}
 	}
-	dir, err := os.MkdirTemp(f.o.Scratch, "etcd-medic-")
+	dir, err := scratch.Dir(f.o.Scratch, "etcd-medic-")
 	if err != nil {
 		return []*Item{f.failed("stdin", err)}
 	}

@@ -73,7 +73,7 @@ func TestReportsAreSafe(t *testing.T) {
 				"diagnosis":  func(b *bytes.Buffer) error { return Diagnosis(b, format, r, Options{Color: color}) },
 				"inspection": func(b *bytes.Buffer) error { return Inspection(b, format, r, Options{Color: color}) },
 				"backups": func(b *bytes.Buffer) error {
-					return Verified(b, format, []*compare.Report{r}, false, Options{Color: color})
+					return Verified(b, format, &Verification{Reports: []*compare.Report{r}, Brief: false}, Options{Color: color})
 				},
 				"sheet": func(b *bytes.Buffer) error {
 					return Document(b, format, r, Sheet{[]Section{{Title: evil, Pairs: [][2]string{{evil, evil}}, Lines: []string{evil}, Head: []string{evil}, Rows: [][]string{{evil}}, After: []string{evil},
