@@ -25,12 +25,14 @@ func runSnapLeftovers(in *Input) Result {
 			continue
 		}
 		seen = true
-		if f := leftoverFinding(m, "db.tmp", defragFiles(m)); f != nil {
-			f.Title = fmt.Sprintf("%s: a defragmentation was interrupted (%d files left)", m.Label(), len(f.Evidence))
+		files := defragFiles(m)
+		if f := leftoverFinding(m, "db.tmp", files); f != nil {
+			f.Title = fmt.Sprintf("%s: a defragmentation was interrupted (%d files left)", m.Label(), len(files))
 			fs = append(fs, *f)
 		}
-		if f := leftoverFinding(m, "leftover", idleFiles(m)); f != nil {
-			f.Title = fmt.Sprintf("%s: %d files in the snap folder that nothing needs", m.Label(), len(f.Evidence))
+		files = idleFiles(m)
+		if f := leftoverFinding(m, "leftover", files); f != nil {
+			f.Title = fmt.Sprintf("%s: %d files in the snap folder that nothing needs", m.Label(), len(files))
 			fs = append(fs, *f)
 		}
 	}
@@ -51,6 +53,10 @@ func leftoverFinding(m *evidence.Member, field string, files []idle) *Finding {
 		return nil
 	}
 	f := &Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "copy them with the rest of the evidence, then they can be deleted"}
+	if more := len(files) - maxPlaces; more > 0 {
+		f.Explanation = fmt.Sprintf("%d files, of which the first %d are listed; %s", len(files), maxPlaces, f.Explanation)
+		files = files[:maxPlaces]
+	}
 	for _, x := range files {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: x.name, Length: x.size, Field: field, Observed: x.what, Show: showLogAs(m, "--snaps")})
 	}

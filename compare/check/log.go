@@ -191,24 +191,31 @@ func runSnapFiles(in *Input) Result {
 			continue
 		}
 		seen = true
+		var damaged []*dumplog.SnapFile
 		for _, s := range m.Snap.Files {
-			if s.Damage == nil {
-				continue
+			if s.Damage != nil {
+				damaged = append(damaged, s)
 			}
-			sev := Error
-			if s.Broken {
-				sev = Warning
-			}
-			fs = append(fs, Finding{Severity: sev, Class: "snapshot-damage", Members: []string{m.Label()}, At: At{Term: s.NameTerm, Index: s.NameIndex},
-				Title: fmt.Sprintf("%s: snapshot file %s is damaged", m.Label(), s.File), Explanation: s.Damage.Error(),
-				Evidence: []Evidence{{Member: m.Label(), File: s.File, Offset: Int64(s.Damage.Offset), Field: string(s.Damage.Kind), Observed: s.Damage.Error(),
-					Expected: fmt.Sprintf("CRC %08x over the data, metadata %d/%d", s.StoredCRC, s.NameTerm, s.NameIndex), Show: showLogAs(m, "--snaps")}}})
 		}
+		fs = append(fs, placeFindings(damaged, func(s *dumplog.SnapFile) string { return fmt.Sprint(s.Damage.Kind, s.Broken) },
+			func(s *dumplog.SnapFile) Finding { return snapFinding(m, s) }, snapRanges)...)
 	}
 	if !seen {
 		return Result{Reason: "no source has a snap folder"}
 	}
 	return outcome(fs, in.unreadableParts("snap"))
+}
+
+// snapFinding is a damaged .snap file.
+func snapFinding(m *evidence.Member, s *dumplog.SnapFile) Finding {
+	sev := Error
+	if s.Broken {
+		sev = Warning
+	}
+	return Finding{Severity: sev, Class: "snapshot-damage", Members: []string{m.Label()}, At: At{Term: s.NameTerm, Index: s.NameIndex},
+		Title: fmt.Sprintf("%s: snapshot file %s is damaged", m.Label(), s.File), Explanation: s.Damage.Error(),
+		Evidence: []Evidence{{Member: m.Label(), File: s.File, Offset: Int64(s.Damage.Offset), Field: string(s.Damage.Kind), Observed: s.Damage.Error(),
+			Expected: fmt.Sprintf("CRC %08x over the data, metadata %d/%d", s.StoredCRC, s.NameTerm, s.NameIndex), Show: showLogAs(m, "--snaps")}}}
 }
 
 var snapNotAheadOfDB = Check{

@@ -58,6 +58,15 @@ func logRanges(ds []*dumplog.DamageError) string {
 	return s
 }
 
+// snapRanges says which .snap files are damaged, by the indexes in their names.
+func snapRanges(files []*dumplog.SnapFile) string {
+	indexes := make([][2]uint64, 0, len(files))
+	for _, f := range files {
+		indexes = append(indexes, [2]uint64{f.NameIndex, f.NameIndex})
+	}
+	return "of the indexes " + rangesText(indexes)
+}
+
 // pageRanges says which pages of a database are damaged.
 func pageRanges(ds []*dumpdb.DamageError) string {
 	pages := make([][2]uint64, 0, len(ds))

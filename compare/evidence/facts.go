@@ -10,26 +10,28 @@ import (
 
 // Facts are one member's facts as the JSON contract names them.
 type Facts struct {
-	MemberID       dumplog.ID         `json:"memberID"`
-	ClusterID      dumplog.ID         `json:"clusterID"`
-	Name           string             `json:"name"`
-	NodeName       string             `json:"nodeName,omitempty"`
-	WAL            *WALFacts          `json:"wal"`
-	Snapshots      []SnapFacts        `json:"snapshots"`
-	SnapDBs        []dumplog.SnapDB   `json:"snapDBs,omitempty"`
-	LeftOvers      []dumplog.LeftOver `json:"leftOvers,omitempty"`
-	DB             *DBFacts           `json:"db"`
-	Auth           *AuthFacts         `json:"auth"`
-	Membership     MembershipFacts    `json:"membership"`
-	Leases         []LeaseFacts       `json:"leases"`
-	Alarms         []AlarmFacts       `json:"alarms"`
-	ClusterVersion string             `json:"clusterVersion"`
-	Downgrade      string             `json:"downgradeTarget,omitempty"`
-	WroteBy        WroteBy            `json:"wroteBy"`
-	Commit         uint64             `json:"commit"`
-	AppliedIndex   uint64             `json:"appliedIndex"`
-	Problems       []ProblemFacts     `json:"problems,omitempty"`
-	Missing        []string           `json:"missing,omitempty"`
+	MemberID  dumplog.ID         `json:"memberID"`
+	ClusterID dumplog.ID         `json:"clusterID"`
+	Name      string             `json:"name"`
+	NodeName  string             `json:"nodeName,omitempty"`
+	WAL       *WALFacts          `json:"wal"`
+	Snapshots []SnapFacts        `json:"snapshots"`
+	SnapDBs   []dumplog.SnapDB   `json:"snapDBs,omitempty"`
+	LeftOvers []dumplog.LeftOver `json:"leftOvers,omitempty"`
+	// SnapOmitted is how many more files of the snap folder there are than SnapDBs, Snapshots and LeftOvers list.
+	SnapOmitted    int             `json:"snapOmitted,omitempty"`
+	DB             *DBFacts        `json:"db"`
+	Auth           *AuthFacts      `json:"auth"`
+	Membership     MembershipFacts `json:"membership"`
+	Leases         []LeaseFacts    `json:"leases"`
+	Alarms         []AlarmFacts    `json:"alarms"`
+	ClusterVersion string          `json:"clusterVersion"`
+	Downgrade      string          `json:"downgradeTarget,omitempty"`
+	WroteBy        WroteBy         `json:"wroteBy"`
+	Commit         uint64          `json:"commit"`
+	AppliedIndex   uint64          `json:"appliedIndex"`
+	Problems       []ProblemFacts  `json:"problems,omitempty"`
+	Missing        []string        `json:"missing,omitempty"`
 }
 
 // WroteBy names the etcd line that last wrote the source; Etcd is nil when no mark tells it.
@@ -69,6 +71,10 @@ type SnapFacts struct {
 
 // maxDamageFacts is how many damaged places of a log or a database the facts list; the rest is counted.
 const maxDamageFacts = 20
+
+// maxSnapFacts is how many .snap files, .snap.db files and left-over files of a snap folder the facts list, the newest ones; the rest is
+// counted.
+const maxSnapFacts = 200
 
 // DamageFacts are one damaged place.
 type DamageFacts struct {
@@ -180,10 +186,12 @@ func (m *Member) Facts() Facts {
 	}
 	f.WAL = m.walFacts()
 	if m.HasSnap() {
-		for _, s := range m.Snap.Files {
+		newest := m.Snap.Files[max(0, len(m.Snap.Files)-maxSnapFacts):]
+		for _, s := range newest {
 			f.Snapshots = append(f.Snapshots, snapFacts(s))
 		}
-		f.SnapDBs, f.LeftOvers = m.Snap.SnapDBs, m.Snap.LeftOvers
+		f.SnapDBs, f.LeftOvers = m.Snap.SnapDBs[max(0, len(m.Snap.SnapDBs)-maxSnapFacts):], m.Snap.LeftOvers[:min(len(m.Snap.LeftOvers), maxSnapFacts)]
+		f.SnapOmitted = len(m.Snap.Files) + len(m.Snap.SnapDBs) + len(m.Snap.LeftOvers) - len(newest) - len(f.SnapDBs) - len(f.LeftOvers)
 	}
 	if m.DB != nil {
 		m.dbFacts(&f)

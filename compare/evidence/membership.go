@@ -145,6 +145,7 @@ func (m *Member) membersFromRaft() {
 	}
 	rules := m.confRules(from)
 	synced := false
+	now := configuration{newIDList(ms.Voters), newIDList(ms.Learners), newIDList(ms.Removed)}
 	for i := range m.WAL.Conf {
 		c := &m.WAL.Conf[i]
 		c.Refused = false
@@ -162,9 +163,10 @@ func (m *Member) membersFromRaft() {
 			ms.note(c.Change.NodeID, mc.Name, mc.PeerURLs, false)
 		}
 		if c.Index > from {
-			ms.apply(c.Change)
+			now.apply(c.Change)
 		}
 	}
+	ms.Voters, ms.Learners, ms.Removed = now.voters.list(), now.learners.list(), now.removed.list()
 }
 
 // baseConfState sets the voters and learners of the newest snapshot and returns its index, 0 when there is none.
@@ -186,22 +188,56 @@ func (m *Member) baseConfState() uint64 {
 	return from
 }
 
-func (ms *Membership) apply(c dumplog.ConfChange) {
-	without := func(ids []dumplog.ID) []dumplog.ID {
-		return slices.DeleteFunc(ids, func(id dumplog.ID) bool { return id == c.NodeID })
-	}
-	switch c.Type {
+// configuration is raft's configuration while conf changes are applied to it; each takes the same time, however many there are.
+type configuration struct{ voters, learners, removed idList }
+
+func (c *configuration) apply(change dumplog.ConfChange) {
+	id := change.NodeID
+	switch change.Type {
 	case dumplog.ConfChangeAddNode:
-		ms.Learners = without(ms.Learners)
-		if !slices.Contains(ms.Voters, c.NodeID) {
-			ms.Voters = append(ms.Voters, c.NodeID)
-		}
+		c.learners.drop(id)
+		c.voters.add(id)
 	case dumplog.ConfChangeRemoveNode:
-		ms.Voters, ms.Learners = without(ms.Voters), without(ms.Learners)
-		ms.Removed = append(ms.Removed, c.NodeID)
+		c.voters.drop(id)
+		c.learners.drop(id)
+		c.removed.add(id)
 	case dumplog.ConfChangeAddLearnerNode:
-		if !slices.Contains(ms.Voters, c.NodeID) && !slices.Contains(ms.Learners, c.NodeID) {
-			ms.Learners = append(ms.Learners, c.NodeID)
+		if _, voter := c.voters.at[id]; !voter {
+			c.learners.add(id)
 		}
 	}
+}
+
+// idList is a list of different IDs in the order in which they were added.
+type idList struct {
+	ids []dumplog.ID
+	at  map[dumplog.ID]int
+}
+
+func newIDList(ids []dumplog.ID) idList {
+	l := idList{at: map[dumplog.ID]int{}}
+	for _, id := range ids {
+		l.add(id)
+	}
+	return l
+}
+
+func (l *idList) add(id dumplog.ID) {
+	if _, ok := l.at[id]; !ok {
+		l.at[id] = len(l.ids)
+		l.ids = append(l.ids, id)
+	}
+}
+
+// drop takes an ID off the list; its place stays empty until list.
+func (l *idList) drop(id dumplog.ID) { delete(l.at, id) }
+
+// list returns the IDs that are left, nil when there are none.
+func (l *idList) list() (out []dumplog.ID) {
+	for i, id := range l.ids {
+		if at, ok := l.at[id]; ok && at == i {
+			out = append(out, id)
+		}
+	}
+	return out
 }

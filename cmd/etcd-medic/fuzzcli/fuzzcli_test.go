@@ -14,8 +14,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-func TestMain(m *testing.M) { evidencetest.Main(m) }
-
 // TestMend: a log whose records are written again is the same log, and a changed record passes the readers' CRC check.
 func TestMend(t *testing.T) {
 	dir := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1"))

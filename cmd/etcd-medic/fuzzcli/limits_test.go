@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/cli"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// asProgram makes the test binary be the program, so that its memory and its answer to signals are those of a process.
+const asProgram = "ETCD_MEDIC_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) == "" {
+		evidencetest.Main(m)
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Main(ctx, os.Args[1:], cli.System())
+	stop()
+	os.Exit(code)
+}
+
+// logWriter writes the records of a WAL.
+type logWriter struct {
+	b     []byte
+	chain uint32
+}
+
+func (w *logWriter) add(typ uint64, data []byte) {
+	if typ != crcType {
+		w.chain = crc32.Update(w.chain, castagnoli, data)
+	}
+	w.b = appendRecord(w.b, typ, w.chain, data)
+}
+
+func fields(values ...uint64) (b []byte) {
+	for i, v := range values {
+		b = protowire.AppendVarint(protowire.AppendTag(b, protowire.Number(i+1), protowire.VarintType), v)
+	}
+	return b
+}
+
+// entry adds an entry of a type (0 normal, 1 conf change).
+func (w *logWriter) entry(typ, index uint64, data []byte) {
+	w.add(2, protowire.AppendBytes(protowire.AppendTag(fields(typ, 1, index), 4, protowire.BytesType), data))
+}
+
+// memberWithLog makes a data dir with a log of n entries.
+func memberWithLog(t *testing.T, n int, entry func(w *logWriter, index uint64)) (dir, segment string) {
+	t.Helper()
+	dir = t.TempDir()
+	w := &logWriter{}
+	w.add(crcType, nil)
+	w.add(1, fields(7, 9)) // metadata
+	w.add(5, fields(0, 0)) // snapshot at 0
+	for i := 1; i <= n; i++ {
+		entry(w, uint64(i))
+	}
+	w.add(3, fields(1, 7, uint64(n))) // HardState: term, vote, commit
+	segment = filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal")
+	for _, d := range []string{filepath.Dir(segment), filepath.Join(dir, "member", "snap")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(segment, w.b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, segment
+}
+
+// putEntry is a put of a small value.
+func putEntry(w *logWriter, index uint64) {
+	key := fmt.Appendf(nil, "key-%d", index)
+	put := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), key)
+	put = protowire.AppendBytes(protowire.AppendTag(put, 2, protowire.BytesType), key)
+	req := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), index)
+	w.entry(0, index, protowire.AppendBytes(protowire.AppendTag(req, 4, protowire.BytesType), put))
+}
+
+// program runs the program and returns what it did. The test's patience is for busy machines; what it took is told.
+func program(t *testing.T, stdin *bytes.Reader, args ...string) *outcome {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(asProgram, "1")
+	var o *outcome
+	if stdin == nil {
+		o, err = run(t.Context(), self, t.TempDir(), args)
+	} else {
+		o, err = runWith(t.Context(), self, t.TempDir(), stdin, args)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%v: code %d in %s, %d MB, %d bytes of output", args[0], o.code, o.took.Round(time.Millisecond), o.memory>>20, len(o.stdout))
+	if o.hung || o.signaled || o.code < 0 || o.code > 6 || bytes.Contains(o.stderr, []byte("goroutine ")) {
+		t.Fatalf("%v: code %d, hung %v, stderr %.2000s", args, o.code, o.hung, o.stderr)
+	}
+	return o
+}
+
+// TestManyDamagedRecords: 30,000 damaged records are one finding.
+func TestManyDamagedRecords(t *testing.T) {
+	dir, segment := memberWithLog(t, 60_000, putEntry)
+	b, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range records(b) {
+		if r.typ == 2 && i%2 == 0 {
+			b[r.end-8] ^= 0x10 // inside of the data
+		}
+	}
+	if err := os.WriteFile(segment, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"table", "json"} {
+		o := program(t, nil, "diagnose", dir, "-w", format)
+		if len(o.stdout) > 1<<20 || o.code != 3 {
+			t.Errorf("%s: %d bytes of output, code %d", format, len(o.stdout), o.code)
+		}
+		if o.memory > 1<<30 {
+			t.Errorf("%s: %d MB of memory for %d MB", format, o.memory>>20, len(b)>>20)
+		}
+		if !strings.Contains(string(o.stdout), "places") {
+			t.Errorf("%s: no finding tells of many places:\n%.1500s", format, o.stdout)
+		}
+	}
+}
+
+// TestManyConfChanges: 300,000 membership changes take time in proportion.
+func TestManyConfChanges(t *testing.T) {
+	took := func(n int) time.Duration {
+		dir, _ := memberWithLog(t, n, func(w *logWriter, index uint64) { w.entry(1, index, fields(index, index/50%2, 1000+index%50)) }) // 50 nodes, added and removed in turn
+		o := program(t, nil, "diagnose", dir, "-w", "json")
+		if o.memory > 1<<30 {
+			t.Errorf("%d changes: %d MB of memory", n, o.memory>>20)
+		}
+		return o.took
+	}
+	small, large := took(30_000), took(300_000)
+	if large > 60*small+20*time.Second {
+		t.Errorf("30,000 changes take %s, 300,000 take %s", small, large)
+	}
+}
+
+// TestManySnapFiles: 30,000 files in the snap folder.
+func TestManySnapFiles(t *testing.T) {
+	dir, _ := memberWithLog(t, 10, putEntry)
+	for i := range 30_000 {
+		name := fmt.Sprintf("%016x-%016x.snap", 1, i+1)
+		if i%2 == 0 {
+			name = fmt.Sprintf("%016x.snap.db", i+1)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "member", "snap", name), binary.LittleEndian.AppendUint64(nil, uint64(i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"diagnose", dir, "-w", "json"}, {"diagnose", dir}} {
+		o := program(t, nil, args...)
+		if o.memory > 1<<30 || len(o.stdout) > 16<<20 {
+			t.Errorf("%v: %d MB of memory, %d bytes of output", args, o.memory>>20, len(o.stdout))
+		}
+	}
+}
+
+// TestLongLine: one line of 200 MB.
+func TestLongLine(t *testing.T) {
+	line := bytes.Repeat([]byte("panic: tocommit is out of range "), 200<<20/32)
+	o := program(t, bytes.NewReader(line), "explain", "-")
+	if o.memory > 1<<30 || len(o.stdout)+len(o.stderr) > 1<<20 {
+		t.Errorf("%d MB of memory, %d bytes of output", o.memory>>20, len(o.stdout)+len(o.stderr))
+	}
+}
+
+// TestInterrupted: a signal ends a command that is at work on a large set, or waits for its input.
+func TestInterrupted(t *testing.T) {
+	dir, _ := memberWithLog(t, 600_000, putEntry)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"diagnose", dir}, {"dumplog", dir, "--raw"}, {"compare", dir, dir}, {"explain", "-"}} {
+		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			tmp := t.TempDir()
+			cmd := exec.Command(self, args...)
+			cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+tmp)
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe() // not read: the program waits when the pipe is full
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(400 * time.Millisecond)
+			sent := time.Now()
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			err = cmd.Wait()
+			took := time.Since(sent)
+			t.Logf("%v, %v: ended after %s: %v", args[0], sig, took.Round(time.Millisecond), err)
+			if limit := 15 * time.Second; took > limit { // a second on a quiet machine
+				t.Errorf("%v: took %s to end", args, took)
+			}
+			_, _ = in.Close(), out.Close()
+			if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+				t.Errorf("%v: scratch left: %v %v", args, left, err)
+			}
+		}
+	}
+}
