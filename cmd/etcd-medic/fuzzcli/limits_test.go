@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -94,19 +93,14 @@ func putEntry(w *logWriter, index uint64) {
 }
 
 // program runs the program and returns what it did. The test's patience is for busy machines; what it took is told.
-func program(t *testing.T, stdin *bytes.Reader, args ...string) *outcome {
+func program(t *testing.T, args ...string) *outcome {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(asProgram, "1")
-	var o *outcome
-	if stdin == nil {
-		o, err = run(t.Context(), self, t.TempDir(), args)
-	} else {
-		o, err = runWith(t.Context(), self, t.TempDir(), stdin, args)
-	}
+	o, err := run(t.Context(), self, t.TempDir(), args)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +127,7 @@ func TestManyDamagedRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, format := range []string{"table", "json"} {
-		o := program(t, nil, "diagnose", dir, "-w", format)
+		o := program(t, "diagnose", dir, "-w", format)
 		if len(o.stdout) > 1<<20 || o.code != 3 {
 			t.Errorf("%s: %d bytes of output, code %d", format, len(o.stdout), o.code)
 		}
@@ -150,7 +144,7 @@ func TestManyDamagedRecords(t *testing.T) {
 func TestManyConfChanges(t *testing.T) {
 	took := func(n int) time.Duration {
 		dir, _ := memberWithLog(t, n, func(w *logWriter, index uint64) { w.entry(1, index, fields(index, index/50%2, 1000+index%50)) }) // 50 nodes, added and removed in turn
-		o := program(t, nil, "diagnose", dir, "-w", "json")
+		o := program(t, "diagnose", dir, "-w", "json")
 		if o.memory > 1<<30 {
 			t.Errorf("%d changes: %d MB of memory", n, o.memory>>20)
 		}
@@ -159,35 +153,6 @@ func TestManyConfChanges(t *testing.T) {
 	small, large := took(30_000), took(300_000)
 	if large > 60*small+20*time.Second {
 		t.Errorf("30,000 changes take %s, 300,000 take %s", small, large)
-	}
-}
-
-// TestManySnapFiles: 30,000 files in the snap folder.
-func TestManySnapFiles(t *testing.T) {
-	dir, _ := memberWithLog(t, 10, putEntry)
-	for i := range 30_000 {
-		name := fmt.Sprintf("%016x-%016x.snap", 1, i+1)
-		if i%2 == 0 {
-			name = fmt.Sprintf("%016x.snap.db", i+1)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "member", "snap", name), binary.LittleEndian.AppendUint64(nil, uint64(i)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, args := range [][]string{{"diagnose", dir, "-w", "json"}, {"diagnose", dir}} {
-		o := program(t, nil, args...)
-		if o.memory > 1<<30 || len(o.stdout) > 16<<20 {
-			t.Errorf("%v: %d MB of memory, %d bytes of output", args, o.memory>>20, len(o.stdout))
-		}
-	}
-}
-
-// TestLongLine: one line of 200 MB.
-func TestLongLine(t *testing.T) {
-	line := bytes.Repeat([]byte("panic: tocommit is out of range "), 200<<20/32)
-	o := program(t, bytes.NewReader(line), "explain", "-")
-	if o.memory > 1<<30 || len(o.stdout)+len(o.stderr) > 1<<20 {
-		t.Errorf("%d MB of memory, %d bytes of output", o.memory>>20, len(o.stdout)+len(o.stderr))
 	}
 }
 

@@ -50,18 +50,12 @@ func (o *outcome) line() string { return fmt.Sprintf("%q", o.args) }
 
 // run runs the program on a set. Scratch goes to tmp.
 func run(ctx context.Context, medic, tmp string, args []string) (*outcome, error) {
-	return runWith(ctx, medic, tmp, nil, args)
-}
-
-// runWith is run with a standard input.
-func runWith(ctx context.Context, medic, tmp string, stdin io.Reader, args []string) (*outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, medic, args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // the goroutines say where it hangs
 	cmd.WaitDelay = 10 * time.Second
-	cmd.Stdin = stdin
 	var stdout, stderr bounded
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	begin := time.Now()
