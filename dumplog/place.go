@@ -1,6 +1,7 @@
 package dumplog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -72,24 +73,26 @@ type snapPlace struct{ last, next uint64 }
 
 // snapshots reports records that contradict the log around them and leaves them out of the Summary. A snapshot is taken of entries that are
 // committed, so its index lies below the commit index that was stored before, and its term is that of the entry; or it was received, and the
-// log goes on behind it. Later snapshots have higher indexes.
+// log goes on behind it. Up to 3.5 each own snapshot is saved in the background, so that its record may follow that of a later one
+// (server/etcdserver/server.go, snapshot). The Summary has them by index.
 func (o *order) snapshots() {
 	s := o.sum
 	var kept []SnapshotRecord
-	highest, second := uint64(0), uint64(0)
+	highest := uint64(0)
 	for i := range s.Snapshots {
 		r, at := &s.Snapshots[i], o.snaps[i]
-		if why := o.contradicts(r, at, highest, second); why != nil {
+		if why := o.contradicts(r, at, highest); why != nil {
 			o.report(&DamageError{Pos: r.Pos, Kind: DamageSnapshotRecord, Err: why})
 			continue
 		}
-		highest, second = max(highest, r.Index), max(second, min(highest, r.Index))
+		highest = max(highest, r.Index)
 		kept = append(kept, *r)
 	}
+	slices.SortStableFunc(kept, func(a, b SnapshotRecord) int { return cmp.Compare(a.Index, b.Index) })
 	s.Snapshots = kept
 }
 
-func (o *order) contradicts(r *SnapshotRecord, at snapPlace, highest, second uint64) error {
+func (o *order) contradicts(r *SnapshotRecord, at snapPlace, highest uint64) error {
 	term := o.sum.termOf(r.Index)
 	switch {
 	case r.Index == 0:
@@ -98,9 +101,7 @@ func (o *order) contradicts(r *SnapshotRecord, at snapPlace, highest, second uin
 		return fmt.Errorf("a snapshot at %d/%d, and the log goes on with entry %d", r.Term, r.Index, at.next)
 	case r.Index <= at.last && term != 0 && term != r.Term:
 		return fmt.Errorf("a snapshot at %d/%d, entry %d has term %d", r.Term, r.Index, r.Index, term)
-	case r.Index < highest && (term == 0 || r.Index <= second):
-		// Up to 3.5 a server saves each snapshot in a goroutine of its own, so that two that follow each other may change places
-		// (server/etcdserver/server.go @ v3.5.35, snapshot).
+	case r.Index < highest && r.Index > at.last:
 		return fmt.Errorf("a snapshot at %d/%d follows one at index %d", r.Term, r.Index, highest)
 	case r.Index <= at.last && r.Commit > 0 && r.Index > r.Commit && !slices.ContainsFunc(o.sum.Damage, func(d *DamageError) bool { return d.Kind != DamageSnapshotRecord }):
 		return fmt.Errorf("a snapshot at %d/%d, the commit index was %d", r.Term, r.Index, r.Commit)

@@ -1,10 +1,12 @@
 package dumplog_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -51,20 +53,14 @@ func TestSnapshotRecordsFitTheirEntries(t *testing.T) {
 		want  []dumplog.DamageKind
 		left  int // snapshots in the Summary, with the one at index 0 that every log begins with
 	}{
-		"taken":                   {func(w *walWriter) { w.entries(1, 20); w.snapshot(15, 1); w.entries(21, 30); w.snapshot(25, 1) }, nil, 3},
-		"received":                {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 1); w.entries(51, 60) }, nil, 2},
-		"received as the last":    {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 2) }, nil, 2},
-		"taken at the last entry": {func(w *walWriter) { w.entries(1, 20); w.snapshot(20, 1) }, nil, 2},
-		"another term":            {func(w *walWriter) { w.entries(1, 20); w.snapshot(15, 3); w.entries(21, 30) }, []dumplog.DamageKind{bad}, 1},
-		"an index beyond the log": {func(w *walWriter) { w.entries(1, 20); w.snapshot(1500, 1); w.entries(21, 30) }, []dumplog.DamageKind{bad}, 1},
-		"an index that goes back": {func(w *walWriter) {
-			w.entries(1, 20)
-			w.snapshot(10, 1)
-			w.snapshot(15, 1)
-			w.entries(21, 30)
-			w.snapshot(5, 1)
-		}, []dumplog.DamageKind{bad}, 3},
-		"two that changed places":    {func(w *walWriter) { w.entries(1, 20); w.snapshot(15, 1); w.entries(21, 30); w.snapshot(5, 1) }, nil, 3},
+		"taken":                      {func(w *walWriter) { w.entries(1, 20); w.snapshot(15, 1); w.entries(21, 30); w.snapshot(25, 1) }, nil, 3},
+		"received":                   {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 1); w.entries(51, 60) }, nil, 2},
+		"received as the last":       {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 2) }, nil, 2},
+		"taken at the last entry":    {func(w *walWriter) { w.entries(1, 20); w.snapshot(20, 1) }, nil, 2},
+		"another term":               {func(w *walWriter) { w.entries(1, 20); w.snapshot(15, 3); w.entries(21, 30) }, []dumplog.DamageKind{bad}, 1},
+		"an index beyond the log":    {func(w *walWriter) { w.entries(1, 20); w.snapshot(1500, 1); w.entries(21, 30) }, []dumplog.DamageKind{bad}, 1},
+		"taken, saved after a later": {func(w *walWriter) { w.entries(1, 20); w.snapshot(15, 1); w.entries(21, 30); w.snapshot(5, 1) }, nil, 3},
+		"neither taken nor received": {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 1); w.snapshot(40, 1); w.entries(51, 60) }, []dumplog.DamageKind{bad}, 2},
 		"beyond, then the true ones": {func(w *walWriter) { w.entries(1, 20); w.snapshot(99, 1); w.entries(21, 30); w.snapshot(25, 1) }, []dumplog.DamageKind{bad}, 2},
 		"an index above what was committed": {func(w *walWriter) {
 			w.entries(1, 20)
@@ -82,6 +78,9 @@ func TestSnapshotRecordsFitTheirEntries(t *testing.T) {
 			wantDamage(t, s, c.want...)
 			if len(s.Snapshots) != c.left {
 				t.Errorf("%d snapshots are left, want %d", len(s.Snapshots), c.left)
+			}
+			if !slices.IsSortedFunc(s.Snapshots, func(a, b dumplog.SnapshotRecord) int { return cmp.Compare(a.Index, b.Index) }) {
+				t.Errorf("the snapshots are not in the order of their indexes: %v", s.Snapshots)
 			}
 		})
 	}
