@@ -2,6 +2,7 @@ package replay
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -61,9 +62,8 @@ func TestBelow(t *testing.T) {
 // TestBelowUncertain: an entry whose outcome the log alone does not tell makes the keys that it names, and the revisions after it,
 // uncertain, and nothing else.
 func TestBelowUncertain(t *testing.T) {
-	less := []dumplog.Compare{{Target: targetValue, Result: resultLess, Key: []byte("a"), Value: []byte("5")}}
-	b := newBelow(t, place{index: 4, rev: 5}, rec(2, 0, "a", "1"), rec(4, 0, "c", "1"), rec(5, 0, "d", "X")).
-		log(put("a", "1"), txn(less, []dumplog.RequestOp{putOp("b", "1")}, nil), put("c", "1"), put("d", "1"))
+	b := newBelow(t, place{index: 4, rev: 5}, rec(2, 0, "a", deep+"1"), rec(4, 0, "c", "1"), rec(5, 0, "d", "X")).
+		log(put("a", deep+"1"), txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, nil), put("c", "1"), put("d", "1"))
 	b.run()
 	b.sim.arrive()
 	if got := b.sim.res.Below; len(got) != 1 || got[0].Key != "d" {
@@ -88,9 +88,58 @@ func TestBelowWithoutEffect(t *testing.T) {
 		want("outside-history", "outside-history", "outside-history", "outside-history", "applied")
 }
 
-// valueLess is a compare of which the model does not know the outcome: it has the hashes of values only.
+// TestBelowValues: below the place a value is compared by how it begins, as far as that tells.
+func TestBelowValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		value  string
+		result dumplog.CompareResult
+		with   string
+		sure   bool
+		wrote  bool
+	}{
+		"less":                      {"1", resultLess, "5", true, true},
+		"not less":                  {"7", resultLess, "5", true, false},
+		"greater":                   {"7", resultGreater, "5", true, true},
+		"not greater":               {"1", resultGreater, "5", true, false},
+		"shorter":                   {"5", resultLess, "50", true, true},
+		"empty":                     {"", resultLess, "5", true, true},
+		"greater than nothing":      {"5", resultGreater, "", true, true},
+		"equal is not less":         {"5", resultLess, "5", true, false},
+		"long, decided early":       {"1" + deep, resultLess, "5", true, true},
+		"long, and the other short": {deep + "1", resultGreater, deep, true, true},
+		"long, decided too late":    {deep + "1", resultLess, deep + "5", false, false},
+		"long and equal":            {deep + "1", resultLess, deep + "1", true, false},
+		"full, and the other long":  {deep, resultLess, deep + "1", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			when := []dumplog.Compare{{Target: targetValue, Result: c.result, Key: []byte("a"), Value: []byte(c.with)}}
+			b := newBelow(t, place{index: 9, rev: 9}).log(put("a", c.value))
+			b.run()
+			p := b.sim.predict(txn(when, []dumplog.RequestOp{putOp("b", "1")}, nil))
+			if p.sure != c.sure || p.sure && (len(p.writes) == 1) != c.wrote {
+				t.Errorf("sure %t with %d writes, want %t, %t", p.sure, len(p.writes), c.sure, c.wrote)
+			}
+		})
+	}
+}
+
+// TestBelowIgnoreValue: a put that leaves the value as it is leaves what is known of it.
+func TestBelowIgnoreValue(t *testing.T) {
+	keep := put("a", "")
+	keep.Put.IgnoreValue = true
+	b := newBelow(t, place{index: 9, rev: 9}).log(put("a", "1"), keep)
+	b.run()
+	if k := b.sim.keys.get("a"); k == nil || k.head != "1" || !k.whole || k.version != 2 {
+		t.Errorf("the key is %+v, want what it held before, in version 2", k)
+	}
+}
+
+// deep is how values begin that differ further on than the model keeps of them.
+var deep = strings.Repeat("v", maxHead)
+
+// valueLess is a compare of which the model does not know the outcome.
 func valueLess(key string) []dumplog.Compare {
-	return []dumplog.Compare{{Target: targetValue, Result: resultLess, Key: []byte(key), Value: []byte("5")}}
+	return []dumplog.Compare{{Target: targetValue, Result: resultLess, Key: []byte(key), Value: []byte(deep + "5")}}
 }
 
 func versionIs(key string, n int64) []dumplog.Compare {
@@ -101,7 +150,7 @@ func versionIs(key string, n int64) []dumplog.Compare {
 // entry makes it certain again.
 func TestBelowWhatMayHaveHappened(t *testing.T) {
 	maybe := txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, nil)
-	a := rec(2, 0, "a", "1")
+	a := rec(2, 0, "a", deep+"1")
 	for name, c := range map[string]struct {
 		log  []*dumplog.Request
 		rows []row
@@ -133,7 +182,7 @@ func TestBelowWhatMayHaveHappened(t *testing.T) {
 		"a key that nobody wrote":  {log: []*dumplog.Request{maybe}, rows: []row{a, rec(3, 0, "z", "1")}, want: []string{"z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			log := append([]*dumplog.Request{put("a", "1")}, c.log...)
+			log := append([]*dumplog.Request{put("a", deep+"1")}, c.log...)
 			b := newBelow(t, place{index: uint64(len(log)), rev: 9}, c.rows...).log(log...)
 			b.run()
 			b.sim.arrive()
@@ -165,7 +214,7 @@ func TestBelowIsNotCompared(t *testing.T) {
 		"a log without start": {rows: []row{rec(3, 0, "b", "1")}, edit: func(s *sim) { s.fromStart = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBelow(t, place{index: 2, rev: 3}, c.rows...).log(put("a", "1"), put("b", "1"))
+			b := newBelow(t, place{index: 2, rev: 3}, c.rows...).log(put("a", deep+"1"), put("b", "1"))
 			if c.edit != nil {
 				c.edit(b.sim)
 			}
@@ -185,7 +234,7 @@ func TestBelowIsNotCompared(t *testing.T) {
 // entry is judged.
 func TestEarly(t *testing.T) {
 	rows := []row{record3(4, 2, 2, "a", "2"), rec(5, 0, "c", "1"), rec(6, 0, "d", "1")}
-	history := []*dumplog.Request{put("a", "1"), put("b", "1"), txn(nil, []dumplog.RequestOp{putOp("a", "2"), delOp("b", "")}, nil), put("c", "1"), put("d", "1")}
+	history := []*dumplog.Request{put("a", deep+"1"), put("b", "1"), txn(nil, []dumplog.RequestOp{putOp("a", "2"), delOp("b", "")}, nil), put("c", "1"), put("d", "1")}
 	b := newBelow(t, place{index: 5, rev: 6}, rows...)
 	b.sim.dbCompact = 4
 	b.log(history...).want("outside-history", "outside-history", "outside-history", "applied", "applied")
@@ -250,10 +299,10 @@ func TestLeaseOfAnUncertainRevoke(t *testing.T) {
 
 // TestCertain: a put that always writes has its record at the place, unless a later entry names its key.
 func TestCertain(t *testing.T) {
-	onLease := put("a", "1")
+	onLease := put("a", deep+"1")
 	onLease.Put.Lease = 7
 	later := func(r ...*dumplog.Request) []*dumplog.Request {
-		return append([]*dumplog.Request{put("a", "1"), put("c", "1")}, r...)
+		return append([]*dumplog.Request{put("a", deep+"1"), put("c", "1")}, r...)
 	}
 	for name, c := range map[string]struct {
 		log  []*dumplog.Request

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"bytes"
+
 	"github.com/cespare/xxhash/v2"
 	"github.com/google/btree"
 
@@ -16,8 +18,11 @@ type keyState struct {
 	vhash                uint64
 	// sub is the sub revision of mod.
 	sub int64
-	// entry is the index of the entry that wrote it, where the model predicts without records; 0 elsewhere.
+	// entry is the index of the entry that wrote it, where the model predicts without records; 0 elsewhere. There, head is how the value
+	// begins, all of it if whole is true.
 	entry uint64
+	head  string
+	whole bool
 	// unsure is set when it cannot be known whether the key exists, and with which content. loose is set when its revisions are
 	// not known: which number an entry got depends on all before it. uncounted is set when its version is not known.
 	unsure, loose, uncounted bool
@@ -131,11 +136,40 @@ func (k *keyModel) predicted(ws []write, as keyState) {
 			continue
 		}
 		s := keyState{key: w.key, create: as.mod, mod: as.mod, version: 1, lease: w.lease, vhash: w.vhash, entry: as.entry, loose: as.loose}
-		if old := k.get(w.key); old != nil {
+		old := k.get(w.key)
+		if old != nil {
 			s.create, s.version, s.loose, s.uncounted = old.create, old.version+1, s.loose || old.loose, old.uncounted || old.unsure
+		}
+		if as.entry != 0 {
+			s.head, s.whole = headOf(&w, old)
 		}
 		k.put(s)
 	}
+}
+
+// maxHead bounds what is kept of a value.
+const maxHead = 64
+
+// headOf returns how the value of a write begins, and whether that is all of it.
+func headOf(w *write, old *keyState) (head string, whole bool) {
+	switch {
+	case w.from == dumpdb.Rev{}:
+		return string(w.value[:min(len(w.value), maxHead)]), len(w.value) <= maxHead
+	case old != nil:
+		return old.head, old.whole
+	}
+	return "", false
+}
+
+// relation compares the value with other bytes: below 0, 0 or above 0 as bytes.Compare tells, as far as what was kept of it decides.
+func (k *keyState) relation(other []byte) (diff int, known bool) {
+	if k.whole {
+		return bytes.Compare([]byte(k.head), other), true
+	}
+	if diff = bytes.Compare([]byte(k.head), other[:min(len(other), len(k.head))]); diff == 0 && k.head != "" && len(other) <= len(k.head) {
+		diff = 1 // the value goes on
+	}
+	return diff, diff != 0
 }
 
 // record is one row of bucket key with its value hashed.

@@ -213,11 +213,15 @@ func (e *txnEval) one(c *dumplog.Compare, k *keyState) bool {
 	return relate(c.Result, have-c.Num, have == c.Num)
 }
 
-// value compares by hash; greater and less need the bytes, which the model does not keep, so there the database decides.
+// value compares by hash; greater and less need the bytes. Where neither the database nor what the model keeps of them tells, the database
+// decides.
 func (e *txnEval) value(c *dumplog.Compare, k *keyState) bool {
 	same := k.vhash == hashValue(c.Value)
 	if v, ok := e.s.valueOf(k); ok {
 		return relate(c.Result, int64(bytes.Compare(v, c.Value)), same)
+	}
+	if diff, known := k.relation(c.Value); known && !same {
+		return relate(c.Result, int64(diff), same)
 	}
 	if c.Result == resultGreater || c.Result == resultLess {
 		e.sure = e.sure && same
