@@ -125,7 +125,7 @@ func (w *v2World) confChange(c *dumplog.ConfChange) {
 			if x != nil {
 				x.IsLearner = false
 			}
-		case x != nil || w.removed[c.NodeID] || w.taken(c.Member.PeerURLs):
+		case x != nil || w.removed[c.NodeID] || w.taken(c.Member.PeerURLs, 0):
 		default:
 			learner := c.Type == dumplog.ConfChangeAddLearnerNode
 			if learner && w.learners() > 0 {
@@ -139,7 +139,7 @@ func (w *v2World) confChange(c *dumplog.ConfChange) {
 			w.removed[c.NodeID] = true
 		}
 	case dumplog.ConfChangeUpdateNode:
-		if x != nil && c.Member != nil {
+		if x != nil && c.Member != nil && !w.taken(c.Member.PeerURLs, c.NodeID) {
 			x.PeerURLs = c.Member.PeerURLs
 			w.unsure[row] = w.unsure[row] || x.IsLearner // whether the flag survives depends on the patch release
 		}
@@ -155,9 +155,10 @@ func (w *v2World) learners() (n int) {
 	return n
 }
 
-func (w *v2World) taken(urls []string) bool {
-	for _, x := range w.members {
-		if slices.ContainsFunc(urls, func(u string) bool { return slices.Contains(x.PeerURLs, u) }) {
+// taken tells whether one of the URLs is that of a member other than the one named.
+func (w *v2World) taken(urls []string, but dumplog.ID) bool {
+	for id, x := range w.members {
+		if id != but && slices.ContainsFunc(urls, func(u string) bool { return slices.Contains(x.PeerURLs, u) }) {
 			return true
 		}
 	}
