@@ -261,12 +261,13 @@ func (w *window) chain() {
 	w.pairs = out
 }
 
-// strong tells whether the entry wrote the group beyond what its content says. A put always writes; a transaction that names the mod
-// revision that its key had succeeds once. Deletes and other conditions can have been without effect, and an earlier one like them not.
+// strong tells whether the entry wrote the group beyond what its content says. A put always writes, unless it keeps what its key holds,
+// which may not be there; a transaction that names the mod revision that its key had succeeds once. Deletes and other conditions can have
+// been without effect, and an earlier one like them not.
 func (w *window) strong(r *dumplog.Request, g *group) bool {
 	switch {
 	case r.Kind == dumplog.KindPut:
-		return true
+		return !r.Put.IgnoreValue && !r.Put.IgnoreLease
 	case r.Txn == nil:
 		return false
 	case len(r.Txn.Compare) == 0:

@@ -115,6 +115,8 @@ func TestStrong(t *testing.T) {
 	}
 	ranged := guard(targetMod, resultEqual, 4)
 	ranged.Txn.Compare[0].RangeEnd = []byte("b")
+	keepsValue, keepsLease := put("a", ""), put("a", "1")
+	keepsValue.Put.IgnoreValue, keepsLease.Put.IgnoreLease = true, true
 	second := txn(append(cmpMod("other", 2), cmpMod("a", 4)...), a, nil)
 	for name, c := range map[string]struct {
 		req  *dumplog.Request
@@ -122,6 +124,8 @@ func TestStrong(t *testing.T) {
 		want bool
 	}{
 		"a put":                           {put("a", "1"), g, true},
+		"a put that keeps the value":      {keepsValue, g, false},
+		"a put that keeps the lease":      {keepsLease, g, false},
 		"a delete":                        {del("a", ""), groupOf(tomb(5, 0, "a")), false},
 		"a revoke":                        {revoke(7), groupOf(tomb(5, 0, "a")), false},
 		"puts without condition":          {txn(nil, a, nil), g, true},
