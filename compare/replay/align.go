@@ -117,7 +117,8 @@ func (s *sim) align(ctx context.Context, w *writers) (at place, ok bool) {
 	if w.total == 0 {
 		return place{index: w.first - 1, rev: at.rev}, true
 	}
-	found := false
+	end, found := at, false
+	at.rev -= s.lost() // what the log ends with has this revision or a higher one
 	for range maxAligns {
 		win := s.window(ctx, w, at)
 		if win == nil {
@@ -137,7 +138,7 @@ func (s *sim) align(ctx context.Context, w *writers) (at place, ok bool) {
 		at = first
 	}
 	if !found && s.m.AppliedMin > s.logEnd {
-		return at, true // the newest revisions are of entries that no log holds
+		return end, true // the newest revisions are of entries that no log holds
 	}
 	return s.extend(ctx, w, at), true
 }

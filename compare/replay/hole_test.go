@@ -108,6 +108,31 @@ func TestLogEndsEarly(t *testing.T) {
 	}
 }
 
+// TestLogEndsEarlyAndAlike: what the entries that the log has lost wrote may be what entries before them wrote as well. That is neither a
+// second execution nor the place where log and database meet.
+func TestLogEndsEarlyAndAlike(t *testing.T) {
+	tell := func(rounds, compacted int) *story {
+		s := newStory("3.5.0")
+		for i := range rounds {
+			s.put(fmt.Sprint("k", i%7), fmt.Sprint(i%7))
+		}
+		if compacted > 0 {
+			s.compact(int64(compacted))
+		}
+		s.Start(0)
+		return s
+	}
+	for compacted, want := range map[int]string{0: "from 0, applied 12", 10: "from 10, applied 3", 28: "from 31"} {
+		dirs := tell(30, compacted).Write(t, t.TempDir())
+		short := tell(12, 0)
+		move(t, "wal", short.Write(t, t.TempDir())[0], dirs[0])
+		r := run(t, open(t, dirs[0]), Options{})
+		if got := told(r.Members[0]); got != want {
+			t.Errorf("compacted at %d: %s, want %s", compacted, got, want)
+		}
+	}
+}
+
 // TestHoleBelowTheMember: the log of a member ends early, those of the others begin below what it has applied. Nobody knows what it did
 // between, and none of it is a fault.
 func TestHoleBelowTheMember(t *testing.T) {

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"iter"
+	"math"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -66,7 +67,7 @@ func (s *sim) repeated(it *item, ahead []*item) bool {
 
 func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {
 	s.strayed = true
-	if s.past == nil || s.searches >= maxSearches || len(s.restarts) == 0 {
+	if s.past == nil || s.searches >= maxSearches || len(s.restarts) == 0 || s.ofLost(s.cur.peek(0)) {
 		return false
 	}
 	starts := s.runStarts(s.cur.peek(0), stop)
@@ -80,6 +81,20 @@ func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {
 	}
 	s.searches++
 	return false
+}
+
+// ofLost tells whether the group may be what an entry wrote that no log holds any more: each of them made one revision at most, and theirs
+// are the newest ones.
+func (s *sim) ofLost(g *group) bool {
+	return g != nil && g.main > s.m.CurrentRevision()-s.lost()
+}
+
+// lost counts the entries that the member has applied and that no log holds any more behind the last one of its stretch.
+func (s *sim) lost() int64 {
+	if s.logEnd == 0 || s.m.AppliedMin <= s.logEnd {
+		return 0
+	}
+	return int64(min(s.m.AppliedMin-s.logEnd, uint64(math.MaxInt64))) //nolint:gosec // bounded
 }
 
 // addRerun files a run; one that was cut at maxRun goes on where it ended.
