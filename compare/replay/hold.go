@@ -19,6 +19,9 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 			o = s.match(it, p, ahead)
 		}
 	}
+	if o.State == Applied && !p.sure && !s.kvKnown && next.deletes() {
+		o.State, o.Detail = OutsideHistory, "what unreadable pages hold decides whether these deletes are its own"
+	}
 	o.Wrongly = o.State == Refused && o.Reason == ReasonOldAuth && s.wouldApply(it)
 	if it.req.LeaseRevoke != nil {
 		s.noteRevoke(it)
@@ -85,7 +88,10 @@ func (s *sim) absent(it *item, p prediction) Outcome {
 	if it.entry.Index > s.m.AppliedMin {
 		return Outcome{State: NotApplied}
 	}
-	if !p.sure {
+	switch {
+	case !p.sure && !s.kvKnown:
+		return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
+	case !p.sure:
 		return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"}
 	}
 	return s.missing(it, p)

@@ -279,3 +279,19 @@ func TestRisesOfSeveralRestarts(t *testing.T) {
 		t.Errorf("with a stamp of 13 the first takes %d, want 3", got)
 	}
 }
+
+// TestDeletesBehindHole: behind a page that cannot be read, deletes that any revoke or range may have made prove nothing about the one that
+// they are given to; records that a value identifies do.
+func TestDeletesBehindHole(t *testing.T) {
+	revoked := &dumplog.Request{Kind: dumplog.KindLeaseRevoke, LeaseRevoke: &dumplog.LeaseRevokeRequest{ID: 7}}
+	rows := func(last row) []row { return []row{rec(2, 0, "a", "1"), {hole: true}, rec(4, 0, "c", "3"), last} }
+	hidden := func() []*dumplog.Request { return []*dumplog.Request{put("a", "1"), put("b", "2"), put("c", "3")} }
+	newBench(t, 6, -1, rows(tomb(5, 0, "x"))...).log(append(hidden(), revoked)...).
+		want("applied", "outside-history", "applied", "outside-history")
+	newBench(t, 6, -1, rows(tomb(5, 0, "x"))...).log(append(hidden(), del("x", "z"))...).
+		want("applied", "outside-history", "applied", "outside-history")
+	newBench(t, 6, -1, rows(rec(5, 0, "d", "1"))...).log(append(hidden(), txn(cmpMod("x", 3), []dumplog.RequestOp{putOp("d", "1")}, nil))...).
+		want("applied", "outside-history", "applied", "applied")
+	// Without a hole the same deletes are what the log says.
+	newBench(t, 6, -1, rec(2, 0, "x", "1"), tomb(3, 0, "x")).log(put("x", "1"), del("x", "z")).want("applied", "applied")
+}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/google/btree"
@@ -189,4 +190,9 @@ type group struct {
 	records []record
 	// hole is set when unreadable pages lie before this group: revisions may be missing without meaning anything.
 	hole bool
+}
+
+// deletes tells whether the group holds tombstones only: then nothing but their keys tells which entry wrote them.
+func (g *group) deletes() bool {
+	return g != nil && !slices.ContainsFunc(g.records, func(r record) bool { return !r.del })
 }
