@@ -175,7 +175,7 @@ func (c *Comparison) log(members []*evidence.Member, rp *replay.Result) {
 		return
 	}
 	c.Log.FirstIndex, c.Log.LastIndex, c.Log.Compared = first, last, int(last-first+1)
-	equal := len(rp.LogDiffs) == 0
+	equal := len(rp.LogDiffs) == 0 && rp.Shift == nil
 	c.Log.Equal = &equal
 	for _, d := range rp.LogDiffs {
 		row := LogDiff{Index: d.Index, Members: map[string]string{}}

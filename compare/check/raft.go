@@ -14,7 +14,8 @@ var logsMatch = Check{
 	Doc: `Raft's log matching: two members that have committed an index hold the same entry there (term, type, data; record bytes may differ
 between etcd 3.6 and 3.7). Entries above the commit index may differ and are left out.
 Where the logs agree before and after an index, one log was altered there, committed or not. It is the log that differs from most others, or
-the one whose own database holds another effect; with two logs and nothing in the databases the sources do not tell which.`,
+the one whose own database holds another effect; with two logs and nothing in the databases the sources do not tell which.
+A log that lacks an entry and holds the later ones under lower indexes was altered as well: a leader gives an index once.`,
 	Needs: NeedLog | NeedTwo,
 	Run:   runLogsMatch,
 }
@@ -33,6 +34,9 @@ func runLogsMatch(in *Input) Result {
 		return Result{Reason: "fewer than two logs with entries"}
 	}
 	var fs []Finding
+	if in.Replay.Shift != nil {
+		fs = append(fs, in.shiftFinding(in.Replay.Shift))
+	}
 	odd := in.alteredEntries()
 	for i := range odd {
 		fs = append(fs, in.alteredFinding(&odd[i]))

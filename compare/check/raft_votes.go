@@ -33,6 +33,9 @@ func runOneLeader(in *Input) Result {
 		}
 		logs++
 		for _, t := range begunTerms(m) {
+			if in.renumbered(m, t.First) {
+				continue
+			}
 			b, ok := first[t.Term]
 			if !ok {
 				first[t.Term] = begin{m, t.First}

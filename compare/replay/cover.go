@@ -25,8 +25,8 @@ const maxParts = 16
 // two of them differ at any index, one of them is all there is to read.
 func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
 	parts := r.parts()
-	if r.disputed || len(parts) > maxParts {
-		return merged(ctx, evidenceOf(r))
+	if r.disputed || r.Shift != nil || len(parts) > maxParts {
+		return merged(ctx, r.logs())
 	}
 	return func(yield func(*item, error) bool) {
 		t := &taker{}
@@ -42,14 +42,14 @@ func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
 // of them is read, elsewhere all of them side by side.
 func (r *Result) first(ctx context.Context) iter.Seq2[*item, error] {
 	stretches, parts := r.stretches(), r.parts()
-	if len(stretches) == 0 || len(stretches) > maxParts || len(parts) > maxParts {
-		return merged(ctx, evidenceOf(r))
+	if r.Shift != nil || len(stretches) == 0 || len(stretches) > maxParts || len(parts) > maxParts {
+		return merged(ctx, r.logs())
 	}
 	return func(yield func(*item, error) bool) {
 		t := &taker{}
 		for _, st := range stretches {
 			if !st.agreed {
-				for it, err := range mergedBetween(ctx, evidenceOf(r), st.from, st.to, t) {
+				for it, err := range mergedBetween(ctx, r.logs(), st.from, st.to, t) {
 					if !yield(it, err) || err != nil {
 						return
 					}

@@ -26,11 +26,11 @@ func sameLog(t *testing.T, r *Result, set *evidence.Set) {
 		}
 		return out
 	}
-	if want, got := list(merged(context.Background(), set.Members), 0), list(r.first(context.Background()), 0); !slices.Equal(want, got) {
+	if want, got := list(merged(context.Background(), logSet{members: set.Members}), 0), list(r.first(context.Background()), 0); !slices.Equal(want, got) {
 		t.Errorf("survey: %d entries, want %d", len(got), len(want))
 	}
 	for _, from := range []uint64{0, r.First + 1, (r.First + r.Last) / 2, r.Last} {
-		want, got := list(merged(context.Background(), set.Members), from), list(r.log(context.Background(), from), from)
+		want, got := list(merged(context.Background(), logSet{members: set.Members}), from), list(r.log(context.Background(), from), from)
 		if !slices.Equal(want, got) {
 			t.Errorf("from %d: %d entries, want %d", from, len(got), len(want))
 		}

@@ -26,7 +26,7 @@ type Entry struct {
 // what is committed come too. An error ends it.
 func Log(ctx context.Context, members []*evidence.Member) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		log := ahead(mergedBetween(ctx, members, 1, math.MaxUint64, &taker{each: true}))
+		log := ahead(mergedBetween(ctx, logSet{members: members}, 1, math.MaxUint64, &taker{each: true}))
 		defer log.stop()
 		for {
 			it, ok := log.next()

@@ -67,16 +67,22 @@ func (s *source) advance() error {
 	}
 }
 
+// logSet are the members whose logs are merged. The log of one that ends names is read up to that index only.
+type logSet struct {
+	members []*evidence.Member
+	ends    map[int]uint64
+}
+
 // merged yields the union of the members' effective logs in index order, each index once, decoded.
-func merged(ctx context.Context, members []*evidence.Member) iter.Seq2[*item, error] {
-	return mergedBetween(ctx, members, 1, math.MaxUint64, &taker{})
+func merged(ctx context.Context, logs logSet) iter.Seq2[*item, error] {
+	return mergedBetween(ctx, logs, 1, math.MaxUint64, &taker{})
 }
 
 // mergedBetween is merged for the indexes from..to.
-func mergedBetween(ctx context.Context, members []*evidence.Member, from, to uint64, t *taker) iter.Seq2[*item, error] {
+func mergedBetween(ctx context.Context, logs logSet, from, to uint64, t *taker) iter.Seq2[*item, error] {
 	return func(yield func(*item, error) bool) {
-		committed := func(member int, index uint64) bool { return index <= members[member].Commit }
-		srcs := make([]*source, len(members))
+		committed := func(member int, index uint64) bool { return index <= logs.members[member].Commit }
+		srcs := make([]*source, len(logs.members))
 		defer func() {
 			for _, s := range srcs {
 				if s != nil {
@@ -84,11 +90,14 @@ func mergedBetween(ctx context.Context, members []*evidence.Member, from, to uin
 				}
 			}
 		}()
-		for i, m := range members {
+		for i, m := range logs.members {
 			if !m.HasWAL() {
 				continue
 			}
 			s := &source{last: max(from, 1) - 1, to: to}
+			if end, ok := logs.ends[i]; ok {
+				s.to = min(to, end)
+			}
 			s.next, s.stop = iter.Pull2(m.WAL.Log.EntriesFrom(ctx, &m.WAL.Summary, from))
 			srcs[i] = s
 			if err := s.advance(); err != nil {
@@ -262,10 +271,15 @@ func (r *Result) noteConflict(it *item) {
 // maxLogDiffs bounds the list: two logs that part once differ ever after.
 const maxLogDiffs = 1000
 
-func evidenceOf(r *Result) []*evidence.Member {
-	out := make([]*evidence.Member, len(r.Members))
+func (r *Result) logs() logSet {
+	out := logSet{members: make([]*evidence.Member, len(r.Members)), ends: map[int]uint64{}}
 	for i, m := range r.Members {
-		out[i] = m.Member
+		out.members[i] = m.Member
+	}
+	if r.Shift != nil {
+		for _, i := range r.Shift.Short {
+			out.ends[i] = r.Shift.Index - 1
+		}
 	}
 	return out
 }

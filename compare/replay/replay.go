@@ -217,6 +217,8 @@ type Result struct {
 	LogDiffs   []LogDiff
 	// SameTerm are indexes at which two logs hold different entries of one term, committed or not.
 	SameTerm []LogDiff
+	// Shift is set where some logs lack entries and hold what follows under lower indexes. They are read up to there only.
+	Shift *Shift
 	// Forced are the runs of entries that --force-new-cluster wrote; Overlaps the members that ran twice at once; Copies the
 	// sources that carry one member ID, in pairs.
 	Forced   []Forced
@@ -259,16 +261,21 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 	if o.MaxEvents == 0 {
 		o.MaxEvents = 10000
 	}
-	r := &Result{}
-	for _, m := range members {
-		r.Members = append(r.Members, &MemberResult{Member: m, LacksKeys: map[string]struct{}{}, UniqueKeys: map[string]struct{}{}})
-		r.Commit = max(r.Commit, m.Commit)
-	}
-	r.Common = commonIndex(members)
-	r.KeyCommon = r.Common
+	r := newResult(members)
 	var err error
 	if r.Survey, err = survey(ctx, r); err != nil {
 		return nil, err
+	}
+	shift, err := findShift(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if shift != nil {
+		r = newResult(members)
+		r.Shift = shift
+		if r.Survey, err = survey(ctx, r); err != nil {
+			return nil, err
+		}
 	}
 	if err := simulate(ctx, r, o); err != nil {
 		return nil, err
@@ -280,6 +287,16 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 		return nil, err
 	}
 	return r, nil
+}
+
+func newResult(members []*evidence.Member) *Result {
+	r := &Result{Common: commonIndex(members)}
+	for _, m := range members {
+		r.Members = append(r.Members, &MemberResult{Member: m, LacksKeys: map[string]struct{}{}, UniqueKeys: map[string]struct{}{}})
+		r.Commit = max(r.Commit, m.Commit)
+	}
+	r.KeyCommon = r.Common
+	return r
 }
 
 // commonIndex is the lowest AppliedMin of the members that have a database: what all of them have certainly applied.

@@ -24,7 +24,7 @@ func twins(r *Result, each bool) []int {
 	out := make([]int, len(r.Members))
 	for i := range r.Members {
 		out[i] = i
-		for j := 0; j < i && !each && !r.disputed && out[i] == i; j++ {
+		for j := 0; j < i && !each && !r.disputed && r.Shift == nil && out[i] == i; j++ {
 			if out[j] == j && r.twins(r.Members[j].Member, r.Members[i].Member) {
 				out[i] = j
 			}

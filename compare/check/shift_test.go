@@ -1,0 +1,81 @@
+package check_test
+
+import (
+	"testing"
+
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// dropEntries takes entries out of a log and renumbers those that follow.
+func dropEntries(t *testing.T, dir string, from, n uint64) {
+	t.Helper()
+	dropped := uint64(0)
+	rewriteLog(t, dir, func(rec *walpb.Record) {
+		var e raftpb.Entry
+		if rec.Type != 2 || e.Unmarshal(rec.Data) != nil || e.Index < from {
+			return
+		}
+		if e.Index < from+n {
+			dropped++
+			rec.Type = left
+			return
+		}
+		e.Index -= n
+		rec.Data, _ = e.Marshal()
+	})
+	if dropped != n {
+		t.Fatalf("%d entries dropped, want %d", dropped, n)
+	}
+}
+
+// TestEntriesMissing: a log that lacks entries and holds the later ones under lower indexes is the one that was altered, however many such
+// logs there are, and says nothing about what the databases of the others lack.
+func TestEntriesMissing(t *testing.T) {
+	s := sound()
+	last := uint64(s.Members + len(s.Starts) + s.Entries)
+	for name, c := range map[string]struct {
+		from, n uint64
+		of      []int
+		want    []string
+		title   string
+	}{
+		"one":                    {40, 1, []int{1}, []string{"node2"}, "entry 40 is missing in the log"},
+		"several":                {40, 3, []int{1}, []string{"node2"}, "entries 40..42 are missing in the log"},
+		"of most logs":           {40, 1, []int{0, 2}, []string{"node1", "node3"}, "entry 40 is missing in the log"},
+		"shortly before the end": {last - 3, 1, []int{1}, []string{"node2"}, "is missing in the log"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dirs := s.Write(t, t.TempDir())
+			for _, i := range c.of {
+				dropEntries(t, dirs[i], c.from, c.n)
+			}
+			in := dirInput(t, dirs...)
+			f := wantFinding(t, in, "R01", c.want, c.title, "ends before what the member has committed or applied")
+			if f.Class != "wal-damage" || f.At.Index != c.from || f.Evidence[0].Field != check.FieldAltered {
+				t.Errorf("%s at %d, %s", f.Class, f.At.Index, f.Evidence[0].Field)
+			}
+			for _, id := range []string{"R05", "K06", "L03"} {
+				wantOutcome(t, in, id, check.Holds)
+			}
+			for i, m := range in.Replay.Members {
+				if m.Lacks > 0 {
+					t.Errorf("node%d is said to lack %d entries", i+1, m.Lacks)
+				}
+			}
+		})
+	}
+}
+
+// TestEntriesMissingAtTheEnd: with one entry behind it nothing tells a missing entry from two leaders.
+func TestEntriesMissingAtTheEnd(t *testing.T) {
+	s := sound()
+	last := uint64(s.Members + len(s.Starts) + s.Entries)
+	dirs := s.Write(t, t.TempDir())
+	dropEntries(t, dirs[1], last-1, 1)
+	if r := dirInput(t, dirs...).Replay; r.Shift != nil {
+		t.Errorf("%+v, want none", r.Shift)
+	}
+}

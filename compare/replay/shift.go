@@ -1,0 +1,158 @@
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Shift tells of logs that lack entries which others hold, and that hold all that follows under indexes lower by their number. A leader gives
+// an entry its index once and no member changes it, so the short logs were altered: they are no witnesses of what stands at those indexes.
+type Shift struct {
+	// Index is that of the first entry that the short logs lack, Missing how many they lack there, Alike how many entries follow in
+	// both.
+	Index          uint64
+	Missing, Alike int
+	// Short and Long are positions of members.
+	Short, Long []int
+	// What describes the first entry that is missing, Instead what the short logs hold at its index.
+	What, Instead string
+	// Proven is true where a short log ends before what its member has committed or applied.
+	Proven bool
+}
+
+const (
+	// maxShift is how many missing entries are looked for, minAlike how many entries with content have to follow in both logs, maxTail how
+	// many are compared.
+	maxShift = 8
+	minAlike = 2
+	maxTail  = 20_000
+)
+
+// findShift looks whether the logs differ from one index on because some of them lack entries there; nil where they do not.
+func findShift(ctx context.Context, r *Result) (*Shift, error) {
+	d := firstDiff(r)
+	if d == nil || len(d.Versions) != 2 {
+		return nil, nil
+	}
+	tails := make([][]dumplog.Entry, 2)
+	for i, v := range d.Versions {
+		var err error
+		if tails[i], err = tailOf(ctx, r.longest(v), d.Index); err != nil {
+			return nil, err
+		}
+	}
+	for k := 1; k <= maxShift; k++ {
+		for short := range tails {
+			long := 1 - short
+			if len(tails[long]) <= k {
+				continue
+			}
+			n, ok := alike(tails[short], tails[long][k:])
+			if !ok || !hasContent(tails[long][:k]) {
+				continue
+			}
+			s := &Shift{Index: d.Index, Missing: k, Alike: n, Short: d.Versions[short], Long: d.Versions[long], What: describeEntry(&tails[long][0]), Instead: describeEntry(&tails[short][0])}
+			switch cutShort, cutLong := r.endsEarly(s.Short), r.endsEarly(s.Long); {
+			case cutLong && !cutShort:
+				return nil, nil // rather an entry too many in the short one's counterpart: nothing tells
+			default:
+				s.Proven = cutShort
+			}
+			return s, nil
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// firstDiff is the lowest index at which logs differ.
+func firstDiff(r *Result) *LogDiff {
+	var first *LogDiff
+	for _, list := range [][]LogDiff{r.LogDiffs, r.SameTerm} {
+		if len(list) > 0 && (first == nil || list[0].Index < first.Index) {
+			first = &list[0]
+		}
+	}
+	return first
+}
+
+// longest is the member whose log reaches furthest.
+func (r *Result) longest(members []int) *evidence.Member {
+	return slices.MaxFunc(membersAt(r, members), func(a, b *evidence.Member) int { return cmp.Compare(a.LastIndex(), b.LastIndex()) })
+}
+
+func membersAt(r *Result, positions []int) (out []*evidence.Member) {
+	for _, i := range positions {
+		out = append(out, r.Members[i].Member)
+	}
+	return out
+}
+
+// tailOf reads the effective log of a member from an index on.
+func tailOf(ctx context.Context, m *evidence.Member, from uint64) (out []dumplog.Entry, err error) {
+	last := from - 1
+	for e, err := range m.WAL.Log.EntriesFrom(ctx, &m.WAL.Summary, from) {
+		var d *dumplog.DamageError
+		switch {
+		case errors.As(err, &d):
+			continue
+		case err != nil:
+			return nil, err
+		case e.Overwritten || e.Index <= last:
+			continue
+		case e.Index != last+1 || len(out) == maxTail:
+			return out, nil
+		}
+		last = e.Index
+		e.Data = bytes.Clone(e.Data)
+		out = append(out, e)
+	}
+	return out, ctx.Err()
+}
+
+// alike tells whether two lists of entries are the same in order, as far as both go, and how many of them have content.
+func alike(a, b []dumplog.Entry) (n int, ok bool) {
+	for i := range min(len(a), len(b)) {
+		if !sameEntry(&a[i], &b[i]) {
+			return 0, false
+		}
+		if len(a[i].Data) > 0 {
+			n++
+		}
+	}
+	return n, n >= minAlike
+}
+
+// hasContent tells whether one of the entries is more than the empty one with which a leader begins.
+func hasContent(es []dumplog.Entry) bool {
+	for i := range es {
+		if len(es[i].Data) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// endsEarly tells whether one of the logs ends before what its member has committed or applied.
+func (r *Result) endsEarly(members []int) bool {
+	for _, i := range members {
+		if m := r.Members[i].Member; max(m.Commit, m.ConsistentIndex()) > m.LastIndex() {
+			return true
+		}
+	}
+	return false
+}
+
+func describeEntry(e *dumplog.Entry) string {
+	req, err := e.Decode()
+	if err != nil || req == nil {
+		return fmt.Sprintf("%d/%d", e.Term, e.Index)
+	}
+	return fmt.Sprintf("%d/%d %s", e.Term, e.Index, req.Describe(dumplog.DescribeOptions{}))
+}
