@@ -147,9 +147,9 @@ func (c *collected) blames(f *check.Finding, label string) bool {
 		(len(c.in.Members) == 1 || len(f.Members) < len(c.in.Members))
 }
 
-// aboutCluster are the checks whose findings are about the cluster and name the members that took part in something: no file of theirs is
-// wrong.
-var aboutCluster = map[string]bool{"M05": true, "M08": true, "M10": true, "M11": true}
+// aboutCluster are the checks whose findings are about the cluster and name the members that took part in something, or all those of which
+// one or another may be at fault (R07: logs that end early, cut off or lagging): no file of theirs is shown to be wrong.
+var aboutCluster = map[string]bool{"M05": true, "M08": true, "M10": true, "M11": true, "R07": true}
 
 // wrongState tells whether a member holds state that the log does not give, beyond effects that it lacks.
 func wrongState(x *replay.MemberResult) bool {

@@ -112,7 +112,7 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 		return fs
 	}
 	want, index := in.versionByLog(m.AppliedMax)
-	if index == 0 || index > m.AppliedMin || minor(want) == minor(v) {
+	if index == 0 || index > m.AppliedMin || minor(want) == minor(v) || !in.Replay.Covers(index, m.AppliedMin) {
 		return fs
 	}
 	fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, At: At{Term: in.termAt(index), Index: index},
