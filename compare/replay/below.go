@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -30,7 +31,7 @@ const maxBelow = 1000
 // foresee predicts an entry below the place where the database takes over, and changes the model accordingly.
 func (s *sim) foresee(it *item) Outcome {
 	p := s.predict(it.req)
-	uncertain := !p.sure || s.mayRepeat()
+	uncertain := !p.sure && !s.plainRefusal(it.entry.Index, &p) || s.mayRepeat()
 	if it.req.LeaseRevoke != nil {
 		s.foreseeRevoke(it, p)
 	}
@@ -59,6 +60,14 @@ func (s *sim) early(index uint64) {
 		s.res.BaseIndex, s.res.BaseRevision = s.meet.index, s.meet.rev
 		s.arrive()
 	}
+}
+
+// plainRefusal tells a refusal on which all releases agree, where users and roles are known since the first entry. A raised alarm takes the
+// checks away up to 3.5, and a received snapshot could leave old rights in the cache.
+func (s *sim) plainRefusal(index uint64, p *prediction) bool {
+	return p.plain && (p.reason == ReasonPermission || p.reason == ReasonUserEmpty) && s.auth.Known && s.baseKnown &&
+		(len(s.alarms) == 0 && !s.alarmsUnsure || s.follows(release.AlarmKeepsChecks)) &&
+		!slices.ContainsFunc(received(s.m), func(to uint64) bool { return to < index })
 }
 
 // foreseeRevoke ends a lease. Which keys go with it may be uncertain although the revoke itself is not; where the revoke may have been

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -357,4 +358,42 @@ func TestCertain(t *testing.T) {
 	if want := []BelowDiff{{Key: "absent", Index: 4}, {Key: "lease", Index: 3, Rev: 7}, {Key: "value", Index: 2, Rev: 6}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
+}
+
+// TestBelowRefused: where users and roles are known since the first entry, a refusal on which all releases agree is certain below the place
+// too, unless an alarm or a received snapshot may have changed what the server checked.
+func TestBelowRefused(t *testing.T) {
+	denied := put("b", "1")
+	denied.Header = dumplog.Header{Username: "nobody", AuthRevision: 5}
+	for name, c := range map[string]struct {
+		spoil func(s *sim)
+		want  bool
+	}{
+		"certain":              {func(*sim) {}, true},
+		"users unknown":        {func(s *sim) { s.auth.Known = false }, false},
+		"an alarm, perhaps":    {func(s *sim) { s.alarmsUnsure = true }, false},
+		"a received snapshot":  {func(s *sim) { s.m.WAL = jumped(1) }, false},
+		"one that comes later": {func(s *sim) { s.m.WAL = jumped(9) }, true},
+		"an unknown beginning": {func(s *sim) { s.baseKnown = false }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBelow(t, place{index: 4, rev: 9}, rec(3, 0, "b", "1")).log(put("a", "1"), denied)
+			b.sim.version = release.AnyOf(4)
+			b.sim.auth = rooted()
+			b.sim.auth.Known, b.sim.auth.Revision = true, 5
+			b.items[0].req.Header = dumplog.Header{Username: apply.Root, AuthRevision: 5}
+			b.sim.m.DB = &evidence.DB{}
+			b.sim.m.DB.Auth.Revision = 5
+			b.sim.plain = planAuth(nil, b.sim.auth.Clone())
+			c.spoil(b.sim)
+			b.run()
+			if p := b.sim.keys.get("b"); (p == nil) != (c.want) {
+				t.Errorf("b is %+v in the model, certain that it was refused: %v", p, c.want)
+			}
+		})
+	}
+}
+
+func jumped(to uint64) *evidence.WAL {
+	return &evidence.WAL{Summary: &dumplog.Summary{Jumps: []dumplog.Jump{{From: to, To: to}}}}
 }
