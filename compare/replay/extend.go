@@ -101,18 +101,10 @@ func (b *backwards) match(r *dumplog.Request) (rev int64, ok bool) {
 	return 0, false
 }
 
-// guardFits tells whether a transaction that names the mod revision of a key can have stood on it right before the records: the group of
-// that revision holds the key, and none between changes it. One that lost a race names an older revision.
+// guardFits holds the compares on mod revisions against the groups: the group of that revision holds the key, and none between changes it.
+// A transaction that lost a race names an older revision.
 func (b *backwards) guardFits(r *dumplog.Request, g *group) bool {
-	if r.Txn == nil || len(r.Txn.Failure) > 0 && couldOps(r.Txn.Failure, g.records) {
-		return true
-	}
-	return !slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
-		if c.Target != targetMod || c.Result != resultEqual || len(c.RangeEnd) > 0 {
-			return false
-		}
-		return c.Num >= g.main || !b.standsOn(string(c.Key), c.Num, g.main)
-	})
+	return guardFits(r, g, func(key string, rev int64) bool { return b.standsOn(key, rev, g.main) })
 }
 
 // standsOn tells whether a key can have had a mod revision right before another one, as far as the records show.

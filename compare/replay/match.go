@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -69,6 +70,17 @@ func couldTxn(t *dumplog.TxnRequest, recs []record) bool {
 func couldOps(ops []dumplog.RequestOp, recs []record) bool {
 	e := eater{steps: maxEatSteps}
 	return e.eat(ops, recs, 0, func(rest []record) bool { return len(rest) == 0 })
+}
+
+// guardFits tells whether a transaction can have written the group as far as its compares on mod revisions go: one that wrote a key stood on
+// the revision that it names. standsOn tells whether a key can have had a mod revision right before the group.
+func guardFits(r *dumplog.Request, g *group, standsOn func(key string, rev int64) bool) bool {
+	if r.Txn == nil || len(r.Txn.Failure) > 0 && couldOps(r.Txn.Failure, g.records) {
+		return true
+	}
+	return !slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
+		return c.Target == targetMod && c.Result == resultEqual && len(c.RangeEnd) == 0 && (c.Num >= g.main || !standsOn(string(c.Key), c.Num))
+	})
 }
 
 // maxEatSteps bounds the branches that are tried: a request of a hostile log may nest without end. Past it anything is possible.

@@ -206,22 +206,12 @@ func (w *window) writer(g *group) (who int, several bool) {
 	return who, false
 }
 
-// guardFits holds the compares on mod revisions against the keys' records so far: a transaction that wrote a key stood on the
-// revision that it names.
+// guardFits holds the compares on mod revisions against the keys' records so far.
 func (w *window) guardFits(r *dumplog.Request, g *group) bool {
-	if r.Txn == nil || len(r.Txn.Failure) > 0 && couldOps(r.Txn.Failure, g.records) {
-		return true
-	}
-	for i := range r.Txn.Compare {
-		c := &r.Txn.Compare[i]
-		if c.Target != targetMod || c.Result != resultEqual || len(c.RangeEnd) > 0 {
-			continue
-		}
-		if mod, ok := w.mod[string(c.Key)]; ok && mod != c.Num || c.Num >= g.main {
-			return false
-		}
-	}
-	return true
+	return guardFits(r, g, func(key string, rev int64) bool {
+		mod, ok := w.mod[key]
+		return !ok || mod == rev
+	})
 }
 
 // learn keeps mod revision and lease of the keys of a group.
