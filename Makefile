@@ -97,9 +97,11 @@ SOAK = SOAK_SEEDS='$(SEEDS)' SOAK_CASE='$(CASE)' SOAK_KEEP='$(abspath $(KEEP))' 
 soak: test-servers ## random histories on real servers, with and without faults: SEEDS=A..B [CASE=] [KEEP=DIR] [SETS=DIR] [MEDIC=PROGRAM]
 	$(SOAK) $(GO) test -count=1 -parallel 2 -timeout 12h -tags e2e -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
 
+# The slice asks for no false alarm on what servers left without a fault: where exactly a fault lands depends on how fast the machine is.
 .PHONY: soak-slice
 soak-slice: SEEDS = 1..3
-soak-slice: soak ## a slice of the soak for CI
+soak-slice: CASE = healthy
+soak-slice: soak ## a slice of the soak for CI: histories without faults
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s)
