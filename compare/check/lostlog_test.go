@@ -8,29 +8,24 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// TestSnapFilesRemoved: without the file of its newest snapshot a server starts from an older one, or from the whole log, but not across
-// what neither holds.
+// TestSnapFilesRemoved: without the file of its newest snapshot a server starts from an older one, or from the whole log.
 func TestSnapFilesRemoved(t *testing.T) {
 	file := func(index uint64) *dumplog.SnapFile {
 		return &dumplog.SnapFile{Index: index, Term: 2, NameIndex: index, NameTerm: 2}
 	}
 	for name, c := range map[string]struct {
 		first uint64
-		jumps []dumplog.Jump
 		files []*dumplog.SnapFile
 		want  Severity
 	}{
-		"the file is there":               {1, nil, []*dumplog.SnapFile{file(50)}, ""},
-		"the whole log":                   {1, nil, nil, Warning},
-		"an older file":                   {30, nil, []*dumplog.SnapFile{file(30)}, Warning},
-		"the log begins later":            {40, nil, []*dumplog.SnapFile{file(30)}, Error},
-		"the log begins later, no file":   {40, nil, nil, Error},
-		"a received snapshot, no file":    {1, []dumplog.Jump{{From: 31, To: 50}}, nil, Error},
-		"a received snapshot, older file": {1, []dumplog.Jump{{From: 31, To: 50}}, []*dumplog.SnapFile{file(20)}, Error},
-		"an earlier received snapshot":    {1, []dumplog.Jump{{From: 11, To: 30}}, []*dumplog.SnapFile{file(30)}, Warning},
+		"the file is there":             {1, []*dumplog.SnapFile{file(50)}, ""},
+		"the whole log":                 {1, nil, Warning},
+		"an older file":                 {30, []*dumplog.SnapFile{file(30)}, Warning},
+		"the log begins later":          {40, []*dumplog.SnapFile{file(30)}, Error},
+		"the log begins later, no file": {40, nil, Error},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &dumplog.Summary{FirstIndex: c.first, LastIndex: 60, Jumps: c.jumps,
+			s := &dumplog.Summary{FirstIndex: c.first, LastIndex: 60,
 				Snapshots: []dumplog.SnapshotRecord{{Index: 20, Term: 2}, {Index: 30, Term: 2}, {Index: 50, Term: 2}}}
 			m := &evidence.Member{Source: &evidence.Source{}, WAL: &evidence.WAL{Summary: s}, Snap: &dumplog.SnapDir{Files: c.files}, Version: evidence.Version{Minor: 5, Text: "3.5.x"}}
 			got := Severity("")
