@@ -5,39 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
-	"github.com/etcd-medic/etcd-medic/dumplog"
 )
-
-// TestSnapFilesRemoved: without the file of its newest snapshot a server starts from an older one, or from the whole log.
-func TestSnapFilesRemoved(t *testing.T) {
-	file := func(index uint64) *dumplog.SnapFile {
-		return &dumplog.SnapFile{Index: index, Term: 2, NameIndex: index, NameTerm: 2}
-	}
-	for name, c := range map[string]struct {
-		first uint64
-		files []*dumplog.SnapFile
-		want  Severity
-	}{
-		"the file is there":             {1, []*dumplog.SnapFile{file(50)}, ""},
-		"the whole log":                 {1, nil, Warning},
-		"an older file":                 {30, []*dumplog.SnapFile{file(30)}, Warning},
-		"the log begins later":          {40, []*dumplog.SnapFile{file(30)}, Error},
-		"the log begins later, no file": {40, nil, Error},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &dumplog.Summary{FirstIndex: c.first, LastIndex: 60,
-				Snapshots: []dumplog.SnapshotRecord{{Index: 20, Term: 2}, {Index: 30, Term: 2}, {Index: 50, Term: 2}}}
-			m := &evidence.Member{Source: &evidence.Source{}, WAL: &evidence.WAL{Summary: s}, Snap: &dumplog.SnapDir{Files: c.files}, Version: evidence.Version{Minor: 5, Text: "3.5.x"}}
-			got := Severity("")
-			if f := snapFilesRemoved(m); f != nil {
-				got = f.Severity
-			}
-			if got != c.want {
-				t.Errorf("severity %q, want %q", got, c.want)
-			}
-		})
-	}
-}
 
 // TestVersionByLog: the cluster version is compared with the log as far as the log holds all that was applied.
 func TestVersionByLog(t *testing.T) {

@@ -394,6 +394,6 @@ func TestBelowRefused(t *testing.T) {
 	}
 }
 
-func jumped(to uint64) *evidence.WAL {
-	return &evidence.WAL{Summary: &dumplog.Summary{Jumps: []dumplog.Jump{{From: to, To: to}}}}
+func jumped(to uint64) evidence.WAL {
+	return evidence.WAL{Summary: dumplog.Summary{Jumps: []dumplog.Jump{{From: to, To: to}}}}
 }
