@@ -395,5 +395,5 @@ func TestBelowRefused(t *testing.T) {
 }
 
 func jumped(to uint64) evidence.WAL {
-	return evidence.WAL{Summary: dumplog.Summary{Jumps: []dumplog.Jump{{From: to, To: to}}}}
+	return evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{Jumps: []dumplog.Jump{{From: to, To: to}}}}
 }
