@@ -187,6 +187,8 @@ type MemberResult struct {
 	LeaseFaults []LeaseFault
 	// Writes counts the judged entries that may write keys.
 	Writes int64
+	// Curve is where the member stood along the log, for pictures.
+	Curve Curve
 	// Stale counts missing entries that the rights from before a received snapshot refuse.
 	Stale int
 	// IndexAtRev maps a revision to the entry that made it, for the revisions asked for by Options.Revs.

@@ -194,6 +194,7 @@ func (w *walker) step() error {
 		}
 		ev.Outcomes[i] = o
 		s.res.Counts[o.State]++
+		s.trace(o)
 	}
 	for i, at := range w.stand {
 		ev.Outcomes[i] = ev.Outcomes[at]

@@ -86,7 +86,7 @@ func (m *MemberResult) take(o *MemberResult) {
 	m.Lacks, m.LacksAcked, m.LacksKeys, m.Unique, m.UniqueKeys = own.Lacks, own.LacksAcked, own.LacksKeys, own.Unique, own.UniqueKeys
 	m.Jumps, m.Extra, m.Reruns, m.StateDiffs = slices.Clone(o.Jumps), slices.Clone(o.Extra), slices.Clone(o.Reruns), slices.Clone(o.StateDiffs)
 	m.Leases, m.Kept, m.Beyond, m.Shut = slices.Clone(o.Leases), slices.Clone(o.Kept), slices.Clone(o.Beyond), slices.Clone(o.Shut)
-	m.Below = slices.Clone(o.Below)
+	m.Below, m.Curve.Points = slices.Clone(o.Below), slices.Clone(o.Curve.Points)
 	m.LeaseFaults, m.Repeats = slices.Clone(o.LeaseFaults), maps.Clone(o.Repeats)
 }
 

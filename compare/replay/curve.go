@@ -1,0 +1,70 @@
+package replay
+
+// Point is where a member stood after an entry. AuthRevision is 0 when its users and roles are not known there.
+type Point struct {
+	Index        uint64
+	Revision     int64
+	AuthRevision uint64
+}
+
+// Curve follows one member's revision and auth revision along the log, in bounded memory: where more points come than it keeps, only
+// every second stretch of Stride entries yields one. Points at which the auth revision changes are kept first.
+type Curve struct {
+	Points []Point
+	// Stride is how many entries lie at least between two points that differ in the revision only.
+	Stride uint64
+	// Steps counts the points at which the auth revision changed.
+	Steps int
+}
+
+// maxPoints bounds a curve, maxSteps the points among them that are kept for the auth revision.
+const (
+	maxPoints = 2048
+	maxSteps  = 512
+)
+
+// note adds where the member stands after an entry.
+func (c *Curve) note(p Point) {
+	n := len(c.Points)
+	if n == 0 {
+		c.Points, c.Stride = append(c.Points, p), 1
+		return
+	}
+	last := c.Points[n-1]
+	step := p.AuthRevision != last.AuthRevision && c.Steps < maxSteps
+	if !step && (p.Revision == last.Revision || p.Index < last.Index+c.Stride) {
+		return
+	}
+	if step {
+		c.Steps++
+	}
+	if c.Points = append(c.Points, p); len(c.Points) >= maxPoints {
+		c.thin()
+	}
+}
+
+// thin drops every second point between changes of the auth revision.
+func (c *Curve) thin() {
+	c.Stride *= 2
+	kept := c.Points[:1]
+	for i := 1; i < len(c.Points); i++ {
+		p, last := c.Points[i], kept[len(kept)-1]
+		if p.AuthRevision != last.AuthRevision || p.Index >= last.Index+c.Stride || i == len(c.Points)-1 {
+			kept = append(kept, p)
+		}
+	}
+	c.Points = kept
+}
+
+// trace adds an entry that was just judged to the member's curve. Below the place where log and database meet the model's revision is
+// a prediction, and entries that the member has not applied say nothing.
+func (s *sim) trace(o Outcome) {
+	if !s.met || o.State == NotApplied || o.State == OutsideHistory || o.State == Unknown {
+		return
+	}
+	p := Point{Index: s.now, Revision: s.rev}
+	if s.auth.Known {
+		p.AuthRevision = s.auth.Revision
+	}
+	s.res.Curve.note(p)
+}

@@ -1,0 +1,44 @@
+package replay
+
+import "testing"
+
+// TestCurveIsBounded: a million entries leave a bounded curve that still has every change of the auth revision, in order.
+func TestCurveIsBounded(t *testing.T) {
+	var c Curve
+	auth := uint64(1)
+	for i := uint64(1); i <= 1_000_000; i++ {
+		if i%10_000 == 0 {
+			auth++
+		}
+		c.note(Point{Index: i, Revision: int64(i), AuthRevision: auth})
+	}
+	if n := len(c.Points); n >= maxPoints || n < maxPoints/4 {
+		t.Errorf("%d points are kept, want below %d and not many fewer", n, maxPoints)
+	}
+	steps := 0
+	for i := 1; i < len(c.Points); i++ {
+		if c.Points[i].Index <= c.Points[i-1].Index || c.Points[i].Revision < c.Points[i-1].Revision {
+			t.Fatalf("point %d %+v does not follow %+v", i, c.Points[i], c.Points[i-1])
+		}
+		if c.Points[i].AuthRevision != c.Points[i-1].AuthRevision {
+			steps++
+			if c.Points[i].Index%10_000 != 0 {
+				t.Errorf("the auth revision rises at entry %d, where it did not", c.Points[i].Index)
+			}
+		}
+	}
+	if steps != 100 {
+		t.Errorf("%d changes of the auth revision are kept, want 100", steps)
+	}
+}
+
+// TestCurveOfHostileAuth: an auth revision that changes with every entry can not make the curve grow without bound.
+func TestCurveOfHostileAuth(t *testing.T) {
+	var c Curve
+	for i := uint64(1); i <= 100_000; i++ {
+		c.note(Point{Index: i, Revision: int64(i), AuthRevision: i})
+	}
+	if n := len(c.Points); n >= maxPoints+maxSteps {
+		t.Errorf("%d points are kept", n)
+	}
+}
