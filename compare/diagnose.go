@@ -33,6 +33,8 @@ type Options struct {
 	NoDigests bool
 	// Look, if set, sees the one source and its report before the source is closed, and may add to the report.
 	Look func(ctx context.Context, m *evidence.Member, r *Report) error
+	// Study, if set, sees everything the report was made of before the sources are closed, for documents that show more of it.
+	Study func(ctx context.Context, in *check.Input, r *Report) error
 	// Confirm, if set, gives the second opinion of a real server about all sources; see Confirmation.
 	Confirm Confirmer
 	// Progress, if set, is told what is being done.
@@ -84,6 +86,11 @@ func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, e
 	}
 	if err := c.confirm(ctx, r); err != nil {
 		return nil, err
+	}
+	if o.Study != nil {
+		if err := o.Study(ctx, c.in, r); err != nil {
+			return nil, err
+		}
 	}
 	err = set.Unchanged(ctx)
 	if r.InputsUnchanged = err == nil; err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 // Result is the comparison of all members.
@@ -85,7 +86,9 @@ type Cell struct {
 	ValueLen                    int
 	ValueSHA                    string
 	Value                       []byte
-	Text                        string
+	// Object names what Kubernetes keeps in the value; its Kind is "" for other values.
+	Object dumpdb.KubeObject
+	Text   string
 }
 
 // Options tune Run.

@@ -142,16 +142,23 @@ func (b *Bucket) count(take []int, m *marks, rows *smallest) {
 }
 
 // smallest keeps the first keys in order that it is given, up to a bound, so that the listed rows do not depend on the order of a map.
+// It holds at most twice as many, and sorts when it is full.
 type smallest struct {
 	bound int
-	keys  []string
-	// places are the revisions of each key's records by member, 0 where a member does not have it.
-	places [][]int64
+	kept  []keyPlaces
+	// limit is the largest key that can still count, once more than bound were seen.
+	limit string
+	full  bool
+}
+
+// keyPlaces is a key with the revisions of its records by member, 0 where a member does not have it.
+type keyPlaces struct {
+	key    string
+	places []int64
 }
 
 func (s *smallest) add(key string, take []int, m *marks) {
-	at, _ := slices.BinarySearch(s.keys, key)
-	if at >= s.bound {
+	if s.full && key > s.limit {
 		return
 	}
 	places := make([]int64, len(m.live))
@@ -159,9 +166,20 @@ func (s *smallest) add(key string, take []int, m *marks) {
 		mk, _ := m.live[i].get(key)
 		places[i] = mk.at
 	}
-	s.keys, s.places = slices.Insert(s.keys, at, key), slices.Insert(s.places, at, places)
-	n := min(len(s.keys), s.bound)
-	s.keys, s.places = s.keys[:n], s.places[:n]
+	if s.kept = append(s.kept, keyPlaces{key, places}); len(s.kept) >= 2*s.bound {
+		s.sort()
+	}
+}
+
+// sort orders what is kept and drops what is beyond the bound.
+func (s *smallest) sort() []keyPlaces {
+	slices.SortFunc(s.kept, func(a, b keyPlaces) int { return strings.Compare(a.key, b.key) })
+	if n := len(s.kept); n >= s.bound && n > 0 {
+		clear(s.kept[s.bound:])
+		s.kept = s.kept[:s.bound]
+		s.full, s.limit = true, s.kept[s.bound-1].key
+	}
+	return s.kept
 }
 
 // each reads the members in take, as many at a time as there are cores. The error is that of ctx.
@@ -179,13 +197,13 @@ func each(ctx context.Context, take []int, read func(i int)) error {
 
 // fillRows reads the records of the listed keys, now with all there is to say about them.
 func (r *Result) fillRows(ctx context.Context, b *Bucket, take []int, rows *smallest, o Options) error {
-	for n, key := range rows.keys {
+	for _, k := range rows.sort() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		row := Row{Key: []byte(key), Cells: make([]*Cell, len(r.Members))}
+		row := Row{Key: []byte(k.key), Cells: make([]*Cell, len(r.Members))}
 		for _, i := range take {
-			if at := rows.places[n][i]; at != 0 {
+			if at := k.places[i]; at != 0 {
 				row.Cells[i] = r.cell(i, row.Key, at, o.Values)
 			}
 		}
@@ -204,6 +222,8 @@ func (r *Result) cell(i int, key []byte, at int64, values bool) *Cell {
 		}
 		c = &Cell{Mod: rev.KV.ModRevision, Create: rev.KV.CreateRevision, Version: rev.KV.Version, Lease: rev.KV.Lease,
 			ValueLen: len(rev.KV.Value), ValueSHA: Digest(rev.KV.Value)}
+		c.Object, _ = dumpdb.ParseKube(rev.KV.Value)
+		c.Object.Raw = nil
 		if values {
 			c.Value = slices.Clone(rev.KV.Value)
 		}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/htmlreport"
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/dossier"
+)
+
+type reportOptions struct {
+	output
+	sources
+	failOn  failOn
+	file    string
+	maxRows int
+	// write is chosen by the name of the file.
+	write func(io.Writer, *dossier.Dossier) error
+}
+
+const reportLong = `Diagnose the sources and write one file to look at, to print or to attach to a bug.
+
+FILE.html is a page that loads nothing and opens from disk: the verdict, what to keep and what that loses, the next commands with copy
+buttons, the members, a timeline of the log with a lane for each member, curves, the keys that differ as a tree with a filter,
+membership over time, users and roles, what fills the files, findings, checks and inputs. Without JavaScript the same stands in tables.
+
+Keys, user names and addresses are shown; values stand as length and digest; passwords, their hashes and tokens never get in.
+
+Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read or write, 2 wrong usage, 3 findings at or above --fail-on,
+4 inconclusive, or a source could not be used. The report is written in all of these cases but 1 and 2.`
+
+const reportExample = `  etcd-medic report node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o report.html
+  etcd-medic report copies.tar.gz -o report.html`
+
+func newReportCmd(s *Streams, run func(context.Context, *reportOptions) error) *cobra.Command {
+	o := &reportOptions{output: output{io: s}}
+	cmd := &cobra.Command{
+		Use:     "report SOURCE... -o FILE",
+		Short:   "write a page with timeline and differences, to look at or attach",
+		Long:    reportLong,
+		Example: reportExample,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(args); err != nil {
+				return err
+			}
+			if o.file == "" {
+				return usagef("-o report.html", "the file for the report is missing")
+			}
+			if o.maxRows < 1 || o.maxRows > maxReportRows {
+				return usagef("", "--limit must be from 1 to %d", maxReportRows)
+			}
+			var ok bool
+			if o.write, ok = reportWriters[strings.ToLower(filepath.Ext(o.file))]; !ok {
+				return usagef("-o report.html", "%s: the name has to end in .html", o.file)
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.sources.flags(cmd)
+	o.accessFlags(cmd)
+	o.failOn.flag(cmd)
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the report: .html; must not exist")
+	cmd.Flags().IntVar(&o.maxRows, "limit", 100_000, "rows listed per bucket that differs; the others are counted")
+	return cmd
+}
+
+// maxReportRows bounds --limit, so that a browser can still open the page.
+const maxReportRows = 200_000
+
+// reportWriters are the kinds of report by the end of the file's name.
+var reportWriters = map[string]func(io.Writer, *dossier.Dossier) error{
+	".html": htmlreport.Write,
+}
+
+func runReport(ctx context.Context, o *reportOptions) error {
+	if _, err := os.Lstat(o.file); err == nil {
+		return fmt.Errorf("%s exists; give a name that is free", o.file)
+	}
+	d, err := dossier.Collect(ctx, o.specs, dossier.Options{Compare: o.compareOptions(&o.sources), MaxRows: o.maxRows})
+	o.io.clearStatus()
+	if err != nil {
+		return err
+	}
+	if err := writeNew(o.file, func(w io.Writer) error { return o.write(w, d) }); err != nil {
+		return err
+	}
+	o.io.wrote(o.file, d.Report)
+	o.io.unusable(d.Report.Sources)
+	return result(reportCode(d.Report, o.failOn))
+}
+
+// wrote says on stdout where the report is and what it says.
+func (s *Streams) wrote(file string, r *compare.Report) {
+	size := int64(0)
+	if fi, err := os.Stat(file); err == nil {
+		size = fi.Size()
+	}
+	_, _ = fmt.Fprintf(s.Out, "%s: %s\nwrote %s (%d kB)\n", r.Verdict.Class, r.Verdict.Summary, file, (size+999)/1000)
+}
+
+// writeNew writes a file that must not exist yet, and removes it when it could not be written whole.
+func writeNew(file string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		_ = os.Remove(file)
+	}
+	return err
+}

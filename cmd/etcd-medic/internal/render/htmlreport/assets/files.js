@@ -1,0 +1,96 @@
+// What fills the files: a map of prefixes, strips of pages, and log segments.
+
+// squares lays boxes out so that they are as square as can be, larger first.
+function squares(list, x, y, w, h, out) {
+  let total = list.reduce((s, i) => s + i.size, 0);
+  while (list.length && total > 0 && w > 0 && h > 0) {
+    const side = Math.min(w, h), area = w * h;
+    let row = [], sum = 0, worst = Infinity;
+    for (const item of list) {
+      const s = sum + item.size, thick = s / total * area / side, first = row.length ? row[0].size : item.size;
+      const ratio = Math.max(...[first, item.size].map((v) => { const len = v / s * side; return Math.max(len / thick, thick / len); }));
+      if (ratio > worst) break;
+      row.push(item); sum = s; worst = ratio;
+    }
+    const thick = sum / total * area / side;
+    let at = 0;
+    for (const item of row) {
+      const len = item.size / sum * side;
+      out.push(w <= h ? [item, x + at, y, len, thick] : [item, x, y + at, thick, len]);
+      at += len;
+    }
+    if (w <= h) { y += thick; h -= thick; } else { x += thick; w -= thick; }
+    list = list.slice(row.length);
+    total -= sum;
+  }
+}
+
+function drawMap() {
+  const box = $("f-map"), s = D.storage.find((x) => x.prefixes);
+  if (!box || !s) return;
+  clear(box);
+  const list = s.prefixes.filter((p) => p.bytes > 0).map((p) => ({ p, size: p.bytes })).sort((a, b) => b.size - a.size), out = [];
+  squares(list, 0, 0, box.clientWidth, box.clientHeight, out);
+  const tints = doc.documentElement.dataset.theme === "dark" ? ["#2f4f86", "#7a4324", "#21593a", "#5b3680", "#1c5c69", "#7a2a55"] : ["#2f5fb8", "#9c5122", "#22704a", "#6c42a0", "#1f7382", "#98316a"];
+  out.forEach(([item, x, y, w, h], n) => {
+    const p = item.p, d = el("div", "", w > 46 && h > 20 ? p.name + "\u2002" + bytesText(p.bytes) : "");
+    Object.assign(d.style, { left: x + "px", top: y + "px", width: w + "px", height: h + "px", background: tints[n % tints.length] });
+    const dead = p.bytes ? Math.round(100 * (1 - p.liveBytes / p.bytes)) : 0;
+    d.addEventListener("mousemove", (ev) => showTip(ev, [p.name, num(p.keys) + " keys, " + num(p.revisions) + " revisions", bytesText(p.bytes) + ", of it " + dead + " % history"]));
+    d.addEventListener("mouseleave", hideTip);
+    box.append(d);
+  });
+}
+
+const PAGE_COLORS = { meta: "m4", reachable: "k0", overflow: "lane-alt", freelist: "m1", free: "grey-bg", lost: "amber", beyond: "hatch" };
+
+// strips draws a cell for a run of pages, coloured by what most of them are; damage wins.
+function wireStrips() {
+  const box = $("f-strips");
+  if (!D.storage.length) return;
+  box.append(el("h3", "", "Pages of the database files"));
+  const legend = el("div", "legend");
+  for (const [state, c] of [...Object.entries(PAGE_COLORS), ["damaged", "red"]]) { const i = el("i"); redraws.push(() => { i.style.background = color(c); }); legend.append(el("span", "key", null, i, doc.createTextNode(state))); }
+  box.append(legend);
+  for (const s of D.storage) {
+    const canvas = el("canvas"), wrap = el("div", "strip", null, el("div", "muted", s.member + ": " + num(s.pages) + " pages of " + bytesText(s.pageSize) + (s.perCell > 1 ? ", " + s.perCell + " in each cell" : "") + (s.damaged.length ? ", " + s.damaged.length + " damaged" : "") + (s.note ? ", " + s.note : "")), canvas);
+    box.append(wrap);
+    const hurt = new Set(s.damaged.map((p) => Math.floor(p / s.perCell)));
+    const size = () => { const cols = Math.max(10, Math.min(s.cells.length, Math.floor(wrap.clientWidth / 9))); return [cols, Math.min(26, wrap.clientWidth / cols)]; };
+    const draw = () => {
+      const [cols, cw] = size(), rows = Math.ceil(s.cells.length / cols), [g] = fit(canvas, Math.max(1, rows) * 12);
+      s.cells.forEach((c, n) => {
+        let best = -1;
+        c.forEach((v, k) => { if (v > 0 && (best < 0 || v > c[best])) best = k; });
+        const lost = s.states.indexOf("lost");
+        g.fillStyle = color(hurt.has(n) ? "red" : c[lost] ? "amber" : best < 0 ? "sunk" : PAGE_COLORS[s.states[best]] || "muted");
+        g.fillRect((n % cols) * cw, Math.floor(n / cols) * 12, Math.max(1, cw - 0.8), 11);
+      });
+    };
+    redraws.push(draw);
+    canvas.addEventListener("mousemove", (ev) => {
+      const [cols, cw] = size(), r = canvas.getBoundingClientRect(), n = Math.floor((ev.clientY - r.top) / 12) * cols + Math.floor((ev.clientX - r.left) / cw), c = s.cells[n];
+      if (!c) { hideTip(); return; }
+      const from = n * s.perCell, to = Math.min(s.pages, from + s.perCell) - 1;
+      showTip(ev, ["pages " + num(from) + (to > from ? " to " + num(to) : ""), s.states.map((x, k) => (c[k] ? c[k] + " " + x : "")).filter(Boolean).join(", "), s.owner[n] >= 0 ? "mostly bucket " + s.buckets[s.owner[n]] : "no bucket", hurt.has(n) ? "damaged" : ""].filter(Boolean));
+    });
+    canvas.addEventListener("mouseleave", hideTip);
+  }
+}
+
+function wireSegments() {
+  const box = $("f-segs");
+  D.segments.forEach((list, m) => {
+    if (!list.length) return;
+    const row = el("div", "segs"), total = list.reduce((s, x) => s + x.size, 0) || 1;
+    for (const s of list) {
+      const fill = el("i"), e = el("span", s.bad ? "bad" : "", null, fill, list.length < 12 ? el("em", "", s.first ? num(s.first) + " – " + num(s.last) : "no entries") : null);
+      e.style.flex = Math.max(0.004, s.size / total) + " 1 0";
+      fill.style.width = clamp(100 * s.data / Math.max(1, s.size), 0.5, 100) + "%";
+      e.addEventListener("mousemove", (ev) => showTip(ev, [s.name, bytesText(s.data) + " of " + bytesText(s.size) + " written", s.first ? "entries " + num(s.first) + " to " + num(s.last) : "no entries", s.bad ? "damaged" : ""].filter(Boolean)));
+      e.addEventListener("mouseleave", hideTip);
+      row.append(e);
+    }
+    box.append(el("div", "strip", null, el("div", "muted", D.members[m] + ": " + list.length + (list.length === 1 ? " segment" : " segments")), row));
+  });
+}

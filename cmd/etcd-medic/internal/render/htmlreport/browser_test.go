@@ -1,0 +1,369 @@
+//go:build browser
+
+package htmlreport
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/etcd-medic/etcd-medic/compare/dossier"
+)
+
+// tab is a page opened in a headless Chromium, with what it complained of and asked for.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	problems []string
+	requests []string
+}
+
+// open opens a page of that dossier in a browser of its own and waits until its scripts have run.
+func open(t *testing.T, d *dossier.Dossier, width, height int, dark bool) *tab {
+	t.Helper()
+	file, _ := page(t, d)
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(width, height), chromedp.Flag("hide-scrollbars", false))
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	t.Cleanup(stop)
+	ctx, cancel := chromedp.NewContext(alloc)
+	t.Cleanup(cancel)
+	ctx, end := context.WithTimeout(ctx, 3*time.Minute)
+	t.Cleanup(end)
+	b := &tab{t: t, ctx: ctx}
+	chromedp.ListenTarget(ctx, b.note)
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	b.run(network.Enable(), runtime.Enable(), emulate(scheme), chromedp.EmulateViewport(int64(width), int64(height)), chromedp.Navigate("file://"+file),
+		chromedp.WaitReady(`html[data-loaded="yes"]`, chromedp.ByQuery))
+	return b
+}
+
+func (b *tab) note(ev any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := ev.(type) {
+	case *runtime.EventConsoleAPICalled:
+		b.problems = append(b.problems, fmt.Sprintf("console: %s %s", e.Type, args(e.Args)))
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, "exception: "+e.ExceptionDetails.Error())
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	}
+	if s := fmt.Sprintf("%T", ev); strings.Contains(s, "EventEntryAdded") {
+		raw, _ := json.Marshal(ev)
+		b.problems = append(b.problems, "log: "+string(raw))
+	}
+}
+
+func args(list []*runtime.RemoteObject) string {
+	var out []string
+	for _, a := range list {
+		out = append(out, string(a.Value)+a.Description)
+	}
+	return strings.Join(out, " ")
+}
+
+func (b *tab) run(actions ...chromedp.Action) {
+	b.t.Helper()
+	if err := chromedp.Run(b.ctx, actions...); err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.t.Fatalf("%v; %s", err, strings.Join(b.problems, "; "))
+	}
+}
+
+// eval runs an expression in the page.
+func (b *tab) eval(expr string) any {
+	b.t.Helper()
+	var out any
+	b.run(chromedp.Evaluate(expr, &out))
+	return out
+}
+
+func (b *tab) text(expr string) string {
+	b.t.Helper()
+	return fmt.Sprint(b.eval(expr))
+}
+
+// quiet fails the test when the page complained, or asked for anything but itself.
+func (b *tab) quiet() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.problems {
+		b.t.Error(p)
+	}
+	for _, r := range b.requests {
+		if !strings.HasPrefix(r, "file:///") || !strings.HasSuffix(r, "/report.html") {
+			b.t.Errorf("the page asks for %s", r)
+		}
+	}
+}
+
+// waitFor waits until an expression holds.
+func (b *tab) waitFor(what, expr string) {
+	b.t.Helper()
+	for range 200 {
+		if b.eval(expr) == true {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	b.t.Errorf("%s: %s does not become true", what, expr)
+}
+
+// TestBrowserTimeline: jump, zoom, hover, click, legend, time axis and copy do what they say, without a complaint.
+func TestBrowserTimeline(t *testing.T) {
+	b := open(t, incident(t, "a-auth-revision-replay"), 1440, 900, false)
+	all := b.text(`document.getElementById("tl-range").textContent`)
+	if all != "entries 1 to 171" {
+		t.Errorf("the page begins with %q", all)
+	}
+	b.run(chromedp.Click("#tl-break", chromedp.ByID))
+	if s := b.text(`document.getElementById("tl-range").textContent`); s == all || !strings.Contains(s, "to 9") {
+		t.Errorf("after the jump to entry 77: %q", s)
+	}
+	if s := b.text(`document.getElementById("tl-panel").textContent`); !strings.Contains(s, "Entry 77, term 2") || !strings.Contains(s, "rose by 9") {
+		t.Errorf("the panel of the first break says %q", s)
+	}
+	before := b.text(`document.getElementById("tl-range").textContent`)
+	b.run(chromedp.Click("#tl-in", chromedp.ByID))
+	if s := b.text(`document.getElementById("tl-range").textContent`); s == before {
+		t.Error("zoom changes nothing")
+	}
+	b.run(chromedp.Click("#tl-all", chromedp.ByID))
+	if s := b.text(`document.getElementById("tl-range").textContent`); s != all {
+		t.Errorf("show all: %q", s)
+	}
+	b.eval(`document.getElementById("tl").focus(); document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "b", bubbles: true}))`)
+	if s := b.text(`document.getElementById("tl-range").textContent`); s == all {
+		t.Error("the key b does not jump")
+	}
+	b.run(chromedp.Click("#tl-all", chromedp.ByID))
+	// Entry 103 is the first that node1 lacks.
+	at := `const c = document.getElementById("tl"), r = c.getBoundingClientRect(), x = r.left + 150 + (r.width - 166) * (103 - 0.5) / 171, y = r.top + 150;`
+	b.eval(`(() => {` + at + `c.dispatchEvent(new PointerEvent("pointermove", {clientX: x, clientY: y, bubbles: true}))})()`)
+	if s := b.text(`document.querySelector(".tip").hidden + document.querySelector(".tip").textContent`); !strings.HasPrefix(s, "falseEntry 103") {
+		t.Errorf("the mouse over entry 103 shows %q", s)
+	}
+	b.eval(`(() => {` + at + `const o = {clientX: x, clientY: y, bubbles: true, pointerId: 1}; c.setPointerCapture = () => {}; c.dispatchEvent(new PointerEvent("pointerdown", o)); c.dispatchEvent(new PointerEvent("pointerup", o))})()`)
+	s := b.text(`document.getElementById("tl-panel").textContent`)
+	for _, want := range []string{"Entry 103", "refused (old auth revision)", "own auth revision 29", "applied", "etcd-medic history /app/orders/marker/via-node2-00"} {
+		if !strings.Contains(s, want) {
+			t.Errorf("the panel of entry 103 does not say %q: %s", want, s)
+		}
+	}
+	b.run(chromedp.Click("#tl-time", chromedp.ByID))
+	if b.eval(`document.getElementById("tl-time").getAttribute("aria-pressed")`) != "true" {
+		t.Error("the time axis is not on")
+	}
+	b.run(chromedp.Click(`#tl-legend button[data-kind="snapshot"]`, chromedp.ByQuery))
+	if b.eval(`document.querySelector('#tl-legend button[data-kind="snapshot"]').getAttribute("aria-pressed")`) != "false" {
+		t.Error("the legend does not switch off")
+	}
+	if n := b.eval(`document.querySelectorAll(".uplot canvas").length`); n != float64(4) {
+		t.Errorf("%v curves are drawn", n)
+	}
+	b.eval(`navigator.clipboard.writeText = (s) => { window.copied = s; return Promise.resolve(); }`)
+	b.run(chromedp.Click("#do .copy", chromedp.ByQuery))
+	b.waitFor("copy", `document.querySelector("#do .copy").textContent === "Copied"`)
+	if s := b.text(`window.copied`); !strings.HasPrefix(s, "etcd-medic compare node1=") {
+		t.Errorf("copied %q", s)
+	}
+	b.quiet()
+}
+
+// TestBrowserTree: the tree of differences opens, filters, goes by keyboard, and shows every member's version.
+func TestBrowserTree(t *testing.T) {
+	b := open(t, incident(t, "a-auth-revision-replay"), 1440, 900, true)
+	if s := b.text(`document.documentElement.dataset.theme`); s != "dark" {
+		t.Errorf("theme %s", s)
+	}
+	b.run(chromedp.Click("#theme", chromedp.ByID))
+	if s := b.text(`document.documentElement.dataset.theme`); s != "light" {
+		t.Errorf("theme %s after the switch", s)
+	}
+	if s := b.text(`document.getElementById("d-count").textContent`); s != "51 rows" {
+		t.Errorf("%s", s)
+	}
+	b.run(chromedp.SendKeys("#d-filter", "via-node2-03", chromedp.ByID))
+	b.waitFor("filter", `document.getElementById("d-count").textContent === "1 rows"`)
+	b.eval(`document.getElementById("d-tree").focus()`)
+	for _, k := range []string{"End", "Enter"} {
+		b.eval(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "` + k + `", bubbles: true}))`)
+	}
+	s := b.text(`document.getElementById("d-panel").textContent`)
+	for _, want := range []string{"/app/orders/marker/via-node2-03", "absent", "bytes, sha256", "etcd-medic history /app/orders/marker/via-node2-03"} {
+		if !strings.Contains(s, want) {
+			t.Errorf("the panel does not say %q: %s", want, s)
+		}
+	}
+	b.quiet()
+}
+
+// TestBrowserHostileKeys: hostile keys stay text wherever the page shows them.
+func TestBrowserHostileKeys(t *testing.T) {
+	keys := hostileKeys()
+	b := open(t, collect(t, database(t, "one", "x", keys), database(t, "two", "y", keys)), 1200, 900, false)
+	b.run(chromedp.Click("#d-open", chromedp.ByID))
+	n := int(b.eval(`document.querySelectorAll(".trow").length`).(float64))
+	if n < len(keys) {
+		t.Errorf("%d rows of %d keys", n, len(keys))
+	}
+	b.eval(`document.querySelectorAll(".trow").forEach((r) => { if (!r.hasAttribute("aria-expanded")) r.click(); })`)
+	if s := b.text(`String(window.pwned) + document.querySelectorAll("main script, main img").length`); s != "undefined0" {
+		t.Errorf("a key became markup: %s", s)
+	}
+	if b.eval(`/[\u202a-\u202e\u2066-\u2069\u0007]/.test(document.body.textContent)`) == true {
+		t.Error("a mark that turns the direction of text, or a control character, is in the document")
+	}
+	b.eval(`[...document.querySelectorAll(".trow")].find((r) => r.textContent.includes("quoted")).click()`)
+	if s := b.text(`document.querySelector("#d-panel code").textContent`); !strings.Contains(s, `history '/a/it'\''s '\''quoted'\''' one=`) {
+		t.Errorf("the command of a key with quotes: %s", s)
+	}
+	b.eval(`[...document.querySelectorAll(".trow")].find((r) => r.textContent.includes("gnp")).click()`)
+	if s := b.text(`document.querySelector("#d-panel code").textContent`); !strings.Contains(s, `history "$(printf '/a/\342\200\256gnp\056exe\342\200\254')" one=`) {
+		t.Errorf("the command of a key with marks: %s", s)
+	}
+	if s := b.text(`[...document.querySelectorAll(".trow")].map((r) => r.textContent).join(" ")`); !strings.Contains(s, "<script>window.pwned=1<") || !strings.Contains(s, `\u202egnp.exe`) {
+		t.Errorf("the keys are not shown as they are: %s", s)
+	}
+	b.quiet()
+}
+
+// TestBrowserManyRows: a hundred thousand differing keys open in 3 seconds of a quiet machine and stay fluid.
+func TestBrowserManyRows(t *testing.T) {
+	b := open(t, manyRows(t), 1440, 900, false)
+	var took float64
+	b.run(chromedp.Evaluate(`performance.getEntriesByType("navigation")[0].domComplete`, &took))
+	busy := slowness(b)
+	t.Logf("open after %.0f ms; the machine is %.1f times as slow as a quiet one", took, busy)
+	if took > 3000*busy {
+		t.Errorf("open after %.0f ms", took)
+	}
+	b.run(chromedp.Click("#d-open", chromedp.ByID))
+	if n := b.eval(`document.querySelectorAll(".trow").length`).(float64); n > 80 {
+		t.Errorf("%v rows are in the document", n)
+	}
+	var frames float64
+	b.run(chromedp.Evaluate(`new Promise((done) => { const box = document.getElementById("d-tree"), t = performance.now(); let n = 0; const step = () => { box.scrollTop += 9000; if (++n < 30) requestAnimationFrame(step); else done((performance.now() - t) / 30); }; step(); })`, &frames,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if frames > 50*busy {
+		t.Errorf("%.0f ms for a step of scrolling", frames)
+	}
+	b.run(chromedp.SendKeys("#d-filter", "application-04711-", chromedp.ByID))
+	b.waitFor("filter", `document.getElementById("d-count").textContent === "1 rows"`)
+	b.quiet()
+}
+
+// slowness is how many times longer a fixed piece of work takes than on a quiet machine, at least 1.
+func slowness(b *tab) float64 {
+	var ms float64
+	b.run(chromedp.Evaluate(`(() => { const t = performance.now(); let x = 0; for (let i = 0; i < 2e7; i++) x = (x * 31 + i) | 0; window.sink = x; return performance.now() - t; })()`, &ms))
+	return max(1, ms/25)
+}
+
+// TestBrowserContrastAndKeyboard: text is readable in both themes, and all that can be clicked can be reached by keyboard.
+func TestBrowserContrastAndKeyboard(t *testing.T) {
+	d := incident(t, "a-auth-revision-replay")
+	for _, dark := range []bool{false, true} {
+		b := open(t, d, 1440, 900, dark)
+		var low []string
+		b.run(chromedp.Evaluate(contrastScript, &low))
+		for _, s := range low {
+			t.Errorf("dark %v: %s", dark, s)
+		}
+		var names []string
+		b.run(chromedp.Evaluate(`[...document.querySelectorAll("button, input, canvas[tabindex], [role=tree]")].filter((e) => e.tabIndex < 0 || !(e.textContent.trim() || e.getAttribute("aria-label") || e.closest("label"))).map((e) => e.outerHTML.slice(0, 120))`, &names))
+		for _, s := range names {
+			t.Errorf("cannot be reached or has no name: %s", s)
+		}
+		if b.eval(`document.documentElement.scrollWidth <= window.innerWidth`) != true {
+			t.Error("the page is wider than the window")
+		}
+		b.quiet()
+	}
+}
+
+// contrastScript lists texts whose contrast is below 4.5 to 1.
+const contrastScript = `(() => {
+  const rgb = (s) => { const m = s.match(/[\d.]+/g).map(Number); return { c: m.slice(0, 3), a: m[3] === undefined ? 1 : m[3] }; };
+  const lum = (c) => { const f = c.map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * f[0] + 0.7152 * f[1] + 0.0722 * f[2]; };
+  const ground = (e) => { for (; e; e = e.parentElement) { const b = rgb(getComputedStyle(e).backgroundColor); if (b.a > 0.99) return b.c; } return [255, 255, 255]; };
+  const out = new Set(), walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let n = walk.nextNode(); n; n = walk.nextNode()) {
+    const e = n.parentElement;
+    if (!n.textContent.trim() || !e.offsetParent || e.closest("script, button:disabled, [aria-pressed=false]")) continue;
+    const a = lum(rgb(getComputedStyle(e).color).c), b = lum(ground(e)), r = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (r < 4.5) out.add(r.toFixed(2) + " to 1: " + n.textContent.trim().slice(0, 60));
+  }
+  return [...out];
+})()`
+
+// TestBrowserWithoutScripts: what a reader needs is there when no script runs.
+func TestBrowserWithoutScripts(t *testing.T) {
+	b := open(t, incident(t, "a-auth-revision-replay"), 1000, 900, false)
+	b.run(noScripts(), chromedp.Reload(), chromedp.WaitVisible("#inputs", chromedp.ByID))
+	var shown string
+	b.run(chromedp.Text("main", &shown, chromedp.ByQuery))
+	for _, want := range []string{"Auth operations were applied twice", "etcd-medic compare", "/app/orders/base/000", "29, the log gives 20"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("without scripts the page does not show %q", want)
+		}
+	}
+}
+
+// TestScreenshots writes pictures of several incidents for people to look at, in two sizes, light and dark.
+func TestScreenshots(t *testing.T) {
+	dir := os.Getenv("SCREENSHOTS")
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	for _, name := range shotsOf() {
+		d := incident(t, name)
+		for _, s := range []struct {
+			tag           string
+			width, height int
+			dark          bool
+		}{{"wide-light", 1440, 1000, false}, {"wide-dark", 1440, 1000, true}, {"small-light", 600, 900, false}} {
+			b := open(t, d, s.width, s.height, s.dark)
+			for _, at := range []string{"verdict", "members", "timeline", "curves", "differences", "membership", "files", "findings"} {
+				if b.eval(`document.getElementById("`+at+`") !== null`) != true {
+					continue
+				}
+				var png []byte
+				b.eval(`document.getElementById("` + at + `").scrollIntoView()`)
+				b.run(chromedp.Sleep(200*time.Millisecond), chromedp.CaptureScreenshot(&png))
+				if len(png) < 5000 {
+					t.Errorf("%s %s %s: an empty picture", name, s.tag, at)
+				}
+				if err := os.WriteFile(filepath.Join(dir, name+"-"+s.tag+"-"+at+".png"), png, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.quiet()
+		}
+	}
+}
+
+// shotsOf are the incidents to look at.
+func shotsOf() []string {
+	if s := os.Getenv("SHOTS"); s != "" {
+		return strings.Split(s, ",")
+	}
+	return []string{"a-auth-revision-replay", "e-torn-wal-tail", "f-bbolt-page-corruption", "h-misconfigured-member-add", "n-silent-kv-divergence", "m-healthy-3.6"}
+}

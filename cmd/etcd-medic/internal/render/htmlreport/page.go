@@ -1,0 +1,142 @@
+// Package htmlreport writes the report that people look at as one HTML file: it loads nothing, opens from disk, and can be read without
+// JavaScript down to the tables.
+//
+// What the sources hold gets into the page in two ways only: escaped by html/template, and as JSON that the scripts put into the document
+// as text. A content security policy names the digests of the scripts and styles, so that nothing else can run.
+package htmlreport
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/dossier"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// scripts are the parts of the page's script, in order.
+var scripts = []string{"base.js", "scale.js", "timeline.js", "hover.js", "curves.js", "tree.js", "files.js", "main.js"}
+
+// Write writes the page. What differs between two calls is in d alone.
+func Write(w io.Writer, d *dossier.Dossier) error {
+	files := map[string]string{}
+	for _, name := range append([]string{"style.css", "page.gohtml", "uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE"}, scripts...) {
+		b, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			return err
+		}
+		files[name] = string(b)
+	}
+	t, err := template.New("page").Parse(files["page.gohtml"])
+	if err != nil {
+		return err
+	}
+	var body bytes.Buffer
+	v := newView(d)
+	v.Licence = files["uPlot.LICENSE"]
+	if err := t.Execute(&body, v); err != nil {
+		return err
+	}
+	data, err := json.Marshal(newData(d, v))
+	if err != nil {
+		return err
+	}
+	style := "\n" + files["uPlot.min.css"] + "\n" + themed(files["style.css"])
+	library := "\n" + files["uPlot.iife.min.js"] + "\n"
+	var own strings.Builder
+	own.WriteString("\n(() => {\n\"use strict\";\n")
+	for _, name := range scripts {
+		own.WriteString(files[name])
+	}
+	own.WriteString("})();\n")
+	csp := fmt.Sprintf("default-src 'none'; script-src %s %s; style-src %s; img-src data:; base-uri 'none'; form-action 'none'", digest(library), digest(own.String()), digest(style))
+	p := &printer{w: w}
+	p.print("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"", template.HTMLEscapeString(csp), "\">\n")
+	p.print("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<title>", template.HTMLEscapeString(v.PageTitle), "</title>\n")
+	p.print("<style>", style, "</style>\n</head>\n<body>\n", body.String(), "<script type=\"application/json\" id=\"data\">", string(data), "</script>\n")
+	p.print("<script>", library, "</script>\n<script>", own.String(), "</script>\n</body>\n</html>\n")
+	return p.err
+}
+
+// printer keeps the first error of several writes.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) print(parts ...string) {
+	for _, s := range parts {
+		if p.err == nil {
+			_, p.err = io.WriteString(p.w, s)
+		}
+	}
+}
+
+// digest is the source expression of a content security policy that allows exactly this text.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// themed adds the dark colours for readers whose system is dark and whose browser runs no scripts, and the light ones for paper.
+func themed(css string) string {
+	light, dark := block(css, ":root {"), block(css, `:root[data-theme="dark"] {`)
+	return css + "@media screen and (prefers-color-scheme: dark) {\n:root:not([data-theme]) {" + dark + "}\n}\n@media print {\n:root[data-theme] {" + light + "}\n}\n"
+}
+
+// block is what stands between the braces of a rule.
+func block(css, head string) string {
+	_, rest, _ := strings.Cut(css, head)
+	in, _, _ := strings.Cut(rest, "}")
+	return in
+}
+
+// data is what the scripts draw. It goes into the page as JSON with <, > and & escaped, as package json does.
+type data struct {
+	*dossier.Dossier
+	// Report stays out: what the page shows of it is in the document already.
+	Report struct{} `json:"report"`
+	Break  uint64   `json:"break"`
+	// Sources are the arguments that name the sources again.
+	Sources string   `json:"sources"`
+	Args    []string `json:"args"`
+	Members []string `json:"members"`
+	// Segments are by member, as name, size, end of data, first and last entry, bad or not.
+	Segments [][]segment `json:"segments"`
+}
+
+type segment struct {
+	Name  string `json:"name"`
+	Size  int64  `json:"size"`
+	Data  int64  `json:"data"`
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+	Bad   bool   `json:"bad"`
+}
+
+func newData(d *dossier.Dossier, v *view) *data {
+	out := &data{Dossier: d, Break: v.BreakIndex, Sources: strings.Join(v.args, " "), Args: v.args, Members: v.Names, Segments: [][]segment{}}
+	for i := range d.Report.Members {
+		m := &d.Report.Members[i]
+		list := []segment{}
+		if m.WAL != nil {
+			damaged := map[string]bool{}
+			for _, x := range m.WAL.Damage {
+				damaged[x.File] = true
+			}
+			for _, s := range m.WAL.Segments {
+				list = append(list, segment{Name: s.Name, Size: s.Size, Data: s.DataEnd, First: s.FirstEntry, Last: s.LastEntry, Bad: damaged[s.Name]})
+			}
+		}
+		out.Segments = append(out.Segments, list)
+	}
+	return out
+}

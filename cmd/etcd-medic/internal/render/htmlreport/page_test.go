@@ -1,0 +1,181 @@
+package htmlreport
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/dossier"
+)
+
+// dataOf is the JSON of a page.
+func dataOf(t *testing.T, html string) map[string]any {
+	t.Helper()
+	_, rest, ok := strings.Cut(html, `<script type="application/json" id="data">`)
+	if !ok {
+		t.Fatal("the page has no data")
+	}
+	raw, _, _ := strings.Cut(rest, "</script>")
+	if strings.ContainsAny(raw, "<>&") {
+		t.Error("the data holds <, > or &")
+	}
+	var out map[string]any
+	if err := json.Unmarshal([]byte(raw), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestPolicy: the content security policy allows exactly the scripts and styles that the page holds, and nothing from elsewhere.
+func TestPolicy(t *testing.T) {
+	_, html := page(t, incident(t, "a-auth-revision-replay"))
+	csp := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]+)"`).FindStringSubmatch(html)
+	if csp == nil {
+		t.Fatal("the page has no policy")
+	}
+	policy := strings.NewReplacer("&#39;", "'", "&#43;", "+", "&#34;", `"`).Replace(csp[1])
+	if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
+		t.Errorf("policy %s", policy)
+	}
+	scripts := regexp.MustCompile(`(?s)<script>(.*?)</script>`).FindAllStringSubmatch(html, -1)
+	styles := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindAllStringSubmatch(html, -1)
+	if len(scripts) != 2 || len(styles) != 1 {
+		t.Fatalf("%d scripts and %d styles, want 2 and 1", len(scripts), len(styles))
+	}
+	for _, s := range append(scripts, styles...) {
+		if !strings.Contains(policy, digest(s[1])) {
+			t.Errorf("the policy does not name the digest of a script or style of %d bytes", len(s[1]))
+		}
+	}
+	for _, bad := range []string{`(?i)<[a-z][^>]*\sstyle=`, `(?i)<[a-z][^>]*\son[a-z]+=`, `(?i)\b(src|srcset|action)="`, `(?i)<(iframe|object|embed|link|img)\b`, `(?i)url\(`, `href="[^#]`} {
+		body := html[strings.Index(html, "<body>"):strings.Index(html, `<script type="application/json"`)]
+		if at := regexp.MustCompile(bad).FindString(body); at != "" {
+			t.Errorf("the document holds %q", at)
+		}
+	}
+}
+
+// TestScriptsWriteText: no script of ours makes markup or code of text.
+func TestScriptsWriteText(t *testing.T) {
+	bad := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|doc\.write|\beval\(|new Function|setTimeout\(["'` + "`" + `]|createContextualFragment|DOMParser|fetch\(|XMLHttpRequest|WebSocket|import\(|https?://`)
+	for _, name := range scripts {
+		b, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := bad.FindString(string(b)); at != "" {
+			t.Errorf("%s holds %s", name, at)
+		}
+		for n, line := range strings.Split(string(b), "\n") {
+			if strings.Contains(line, "\t") {
+				t.Errorf("%s:%d is indented with a tab", name, n+1)
+			}
+		}
+	}
+}
+
+// TestPageOfIncident: the page answers without scripts what the report says, and its data has what the drawings need.
+func TestPageOfIncident(t *testing.T) {
+	d := incident(t, "a-auth-revision-replay")
+	_, html := page(t, d)
+	body := html[:strings.Index(html, `<script type="application/json"`)]
+	for _, want := range []string{"data-divergence", "auth-revision-replay", "node3", "entry 2/77", "29, the log gives 20", "43 entries, the first 103", "Auth operations were applied twice", "etcdctl move-leader",
+		"auth-revision-jump", "the auth revision rose by 9", "A04-1", "/app/orders/base/000", "could not be checked", "Permission is hereby granted", "voter from"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the document does not say %q", want)
+		}
+	}
+	data := dataOf(t, html)
+	tl := data["timeline"].(map[string]any)
+	if n := len(tl["lanes"].([]any)); n != 3 {
+		t.Errorf("%d lanes", n)
+	}
+	if data["break"].(float64) != 77 {
+		t.Errorf("break %v", data["break"])
+	}
+	if n := len(tl["events"].([]any)); n != 43 {
+		t.Errorf("%d events, want 43: node1 lacks all of them, node2 21", n)
+	}
+	if _, there := data["report"].(map[string]any)["findings"]; there {
+		t.Error("the whole report stands in the data too")
+	}
+	_, again := page(t, d)
+	if again != html {
+		t.Error("two pages of one dossier differ")
+	}
+}
+
+// secrets are what the values, passwords and password hashes of the incident begin with; none of them may be in a page.
+func TestNoValues(t *testing.T) {
+	keys := hostileKeys()
+	d := collect(t, database(t, "one", "SECRETVALUE", keys), database(t, "two", "OTHERSECRET", keys))
+	_, html := page(t, d)
+	if strings.Contains(html, "SECRETVALUE") || strings.Contains(html, "OTHERSECRET") {
+		t.Error("the page holds values")
+	}
+	_, html = page(t, incident(t, "a-auth-revision-replay"))
+	for _, secret := range []string{"rootpw", "$2a$"} {
+		if strings.Contains(html, secret) {
+			t.Errorf("the page holds %s", secret)
+		}
+	}
+}
+
+// TestHostileKeys: keys that are markup, turn the direction of text or are long stay bounded text.
+func TestHostileKeys(t *testing.T) {
+	keys := hostileKeys()
+	d := collect(t, database(t, "one", "x", keys), database(t, "two", "y", keys))
+	_, html := page(t, d)
+	if len(html) > 1<<20 {
+		t.Errorf("%d bytes: a key of 1 MB stands in the page", len(html))
+	}
+	for _, bad := range []string{"<script>window", "<img", "\u202e", "\u2066", "\x00", "\x1b", "</script><script>window"} {
+		if strings.Contains(html, bad) {
+			t.Errorf("the page holds %q", bad)
+		}
+	}
+	dataOf(t, html)
+}
+
+// TestPageOfLittle: sources that show hardly anything still make a page.
+func TestPageOfLittle(t *testing.T) {
+	for _, name := range []string{"o-backup-good", "d-wiped-member", "f-bbolt-page-corruption", "m-healthy-3.6"} {
+		d := incident(t, name)
+		_, html := page(t, d)
+		dataOf(t, html)
+		if !strings.Contains(html, "Do now") {
+			t.Errorf("%s: no steps", name)
+		}
+	}
+	d := collect(t, database(t, "alone", "x", hostileKeys()))
+	if _, html := page(t, d); !strings.Contains(html, "There is one source") {
+		t.Error("the page does not say that nothing was compared")
+	}
+}
+
+// TestManyRows: a hundred thousand rows stay below 20 MB.
+func TestManyRows(t *testing.T) {
+	d := manyRows(t)
+	_, html := page(t, d)
+	if n := d.Differences[0].Differ; n != 100_000 {
+		t.Fatalf("%d rows differ", n)
+	}
+	if len(html) > 20<<20 {
+		t.Errorf("the page has %d bytes", len(html))
+	}
+	rest := dataOf(t, html)["differences"].([]any)[0].(map[string]any)["rest"].([]any)
+	if len(rest) != 100_000 {
+		t.Errorf("%d keys are listed", len(rest))
+	}
+}
+
+// manyRows are two databases whose 100,000 keys all differ.
+func manyRows(t *testing.T) *dossier.Dossier {
+	t.Helper()
+	var keys [][]byte
+	for i := range 100_000 {
+		keys = append(keys, manyKey(i))
+	}
+	return collect(t, database(t, "one", "x", keys), database(t, "two", "y", keys))
+}

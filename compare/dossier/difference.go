@@ -1,0 +1,160 @@
+package dossier
+
+import (
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/timeline"
+)
+
+// Difference is one bucket whose rows differ, column by column: a hundred thousand rows have to fit into a page.
+type Difference struct {
+	Bucket string `json:"bucket"`
+	// Equal is nil when it could not be compared; Reason says why.
+	Equal       *bool    `json:"equal"`
+	Reason      string   `json:"reason,omitempty"`
+	Compared    int      `json:"compared"`
+	Differ      int      `json:"differ"`
+	SameContent int      `json:"sameContent"`
+	Members     []string `json:"members"`
+	// Only counts by member the rows that no other has.
+	Only []int `json:"only"`
+	// Shared and Rest are the keys, escaped: how many bytes a key shares with the one before it, and the rest of it.
+	Shared []int    `json:"shared"`
+	Rest   []string `json:"rest"`
+	// Same is 1 where rows differ in revision numbers only.
+	Same []int `json:"same"`
+	// Objects names what Kubernetes keeps under keys, by row.
+	Objects map[int]string `json:"objects,omitempty"`
+	// Cells are by member.
+	Cells []Cells `json:"cells"`
+}
+
+// Cells are one member's versions of the rows. Of bucket key the numbers are set, of others Text; a row that the member does not have
+// has Mod 0 and Text "".
+type Cells struct {
+	Mod     []int64  `json:"mod,omitempty"`
+	Create  []int64  `json:"create,omitempty"`
+	Version []int64  `json:"version,omitempty"`
+	Lease   []string `json:"lease,omitempty"`
+	Len     []int    `json:"len,omitempty"`
+	// SHA is "=" where the digest is that of the member before.
+	SHA  []string `json:"sha,omitempty"`
+	Text []string `json:"text,omitempty"`
+	// Out are rows whose version on this member cannot be compared.
+	Out []int `json:"out,omitempty"`
+}
+
+func difference(b *diff.Bucket, members []*evidence.Member) Difference {
+	d := Difference{Bucket: b.Name, Equal: b.Equal, Reason: b.Reason, Compared: b.Compared, Differ: b.Differ, SameContent: b.SameContent, Only: b.Only,
+		Shared: []int{}, Rest: []string{}, Same: []int{}, Members: []string{}, Cells: make([]Cells, len(members))}
+	if d.Reason == "" {
+		d.Reason = b.Limits
+	}
+	for _, m := range members {
+		d.Members = append(d.Members, m.Label())
+	}
+	isKey := b.Name == "key"
+	last := ""
+	for n := range b.Rows {
+		row := &b.Rows[n]
+		key := timeline.EscapeKey(row.Key)
+		if row.Kind != diff.WholeRow {
+			key += " (" + string(row.Kind) + ")"
+		}
+		shared := sharedPrefix(last, key)
+		d.Shared, d.Rest = append(d.Shared, shared), append(d.Rest, key[shared:])
+		last = key
+		same := 0
+		if row.SameContent {
+			same = 1
+		}
+		d.Same = append(d.Same, same)
+		before := ""
+		for i := range members {
+			before = d.Cells[i].add(row.Cells[i], isKey, before)
+			if slices.Contains(row.Out, i) {
+				d.Cells[i].Out = append(d.Cells[i].Out, n)
+			}
+		}
+		if o := object(row); o != "" {
+			if d.Objects == nil {
+				d.Objects = map[int]string{}
+			}
+			d.Objects[n] = o
+		}
+	}
+	return d
+}
+
+// add appends a member's version of a row; before is the digest of the member before it.
+func (c *Cells) add(cell *diff.Cell, isKey bool, before string) string {
+	if !isKey {
+		text := ""
+		if cell != nil {
+			text = clip(cell.Text, 1000)
+			if text == "" {
+				text = "present"
+			}
+		}
+		c.Text = append(c.Text, text)
+		return ""
+	}
+	if cell == nil {
+		cell = &diff.Cell{}
+	}
+	lease := ""
+	if cell.Lease != 0 {
+		lease = strconv.FormatUint(uint64(cell.Lease), 16)
+	}
+	sha := cell.ValueSHA
+	if sha != "" && sha == before {
+		sha = "="
+	}
+	c.Mod, c.Create, c.Version = append(c.Mod, cell.Mod), append(c.Create, cell.Create), append(c.Version, cell.Version)
+	c.Lease, c.Len, c.SHA = append(c.Lease, lease), append(c.Len, cell.ValueLen), append(c.SHA, sha)
+	if cell.ValueSHA == "" {
+		return before
+	}
+	return cell.ValueSHA
+}
+
+// object is kind, namespace and name of what Kubernetes keeps in the row, "" when it is none of its objects.
+func object(row *diff.Row) string {
+	for _, c := range row.Cells {
+		if c == nil || c.Object.Kind == "" {
+			continue
+		}
+		name := c.Object.Name
+		if c.Object.Namespace != "" {
+			name = c.Object.Namespace + "/" + name
+		}
+		return clip(timeline.EscapeKey([]byte(c.Object.Kind+" "+name)), 200)
+	}
+	return ""
+}
+
+// sharedPrefix is how many bytes two texts share at their beginning, cut at a rune.
+func sharedPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	for n > 0 && n < len(b) && !utf8.RuneStart(b[n]) {
+		n--
+	}
+	return n
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,122 @@
+// Package dossier gathers what a report that people attach to a bug shows: the report of a diagnosis, the timeline behind it, the rows
+// that differ, and what fills the files. It is data; pages and archives are made of it elsewhere.
+//
+// Values and secrets never get in: a value is its length and a digest.
+package dossier
+
+import (
+	"context"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/timeline"
+)
+
+// Dossier is the whole document.
+type Dossier struct {
+	Report *compare.Report `json:"report"`
+	// Timeline is nil when there is no log to draw, or the sources are of different clusters.
+	Timeline *timeline.Timeline `json:"timeline"`
+	// Differences are the buckets that differ or could not be compared; the others are in Equal.
+	Differences []Difference `json:"differences"`
+	Equal       []string     `json:"equalBuckets"`
+	Storage     []Storage    `json:"storage"`
+	// Redaction says in words what is not shown.
+	Redaction string `json:"redaction"`
+}
+
+// Options tune Collect.
+type Options struct {
+	Compare compare.Options
+	// MaxRows bounds the rows that are listed of each bucket that differs; 0 means 100,000.
+	MaxRows  int
+	Timeline timeline.Options
+}
+
+// inClear is what a dossier with keys in clear says of itself.
+const inClear = "Keys, user names, role names and addresses are shown. Values stand as length and sha256 digest; passwords, password hashes and tokens are left out."
+
+// Collect diagnoses the sources and keeps what the pages show.
+func Collect(ctx context.Context, specs []evidence.Spec, o Options) (*Dossier, error) {
+	if o.MaxRows == 0 {
+		o.MaxRows = 100_000
+	}
+	d := &Dossier{Differences: []Difference{}, Equal: []string{}, Storage: []Storage{}, Redaction: inClear}
+	o.Compare.Values = false
+	study := o.Compare.Study
+	o.Compare.Study = func(ctx context.Context, in *check.Input, r *compare.Report) error {
+		if study != nil {
+			if err := study(ctx, in, r); err != nil {
+				return err
+			}
+		}
+		return d.study(ctx, in, r, &o)
+	}
+	var err error
+	if d.Report, err = compare.Diagnose(ctx, specs, o.Compare); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// study looks at the sources while they are open.
+func (d *Dossier) study(ctx context.Context, in *check.Input, r *compare.Report, o *Options) error {
+	progress := o.Compare.Progress
+	if progress == nil {
+		progress = func(string) {}
+	}
+	progress("drawing the timeline")
+	ti := timeline.Input{Members: in.Members, Replay: in.Replay}
+	if b := r.Verdict.FirstBreak; b != nil {
+		ti.Break = b.Index
+	}
+	for _, m := range r.Timeline {
+		ti.Marks = append(ti.Marks, timeline.Mark{Term: m.Term, Index: m.Index, Kind: m.Kind, Members: m.Members, What: m.What})
+	}
+	var err error
+	if d.Timeline, err = timeline.Build(ctx, ti, o.Timeline); err != nil {
+		return err
+	}
+	if in.Diff != nil {
+		progress("listing what differs")
+		if err := d.differences(ctx, in, o.MaxRows); err != nil {
+			return err
+		}
+	}
+	progress("looking at files and prefixes")
+	return d.storage(ctx, in.Members, kept(r))
+}
+
+// kept names the member that the report recommends, "" when it recommends none.
+func kept(r *compare.Report) string {
+	if r.Best == nil || len(r.Best.Members) == 0 {
+		return ""
+	}
+	return r.Best.Members[0]
+}
+
+// differences lists the buckets. Where the diagnosis has kept fewer rows than there are, the comparison is made again with room for them.
+func (d *Dossier) differences(ctx context.Context, in *check.Input, maxRows int) error {
+	df := in.Diff
+	for i := range df.Buckets {
+		if b := &df.Buckets[i]; len(b.Rows) < min(b.Differ, maxRows) {
+			more, err := diff.Run(ctx, in.Members, in.Replay, diff.Options{MaxRows: maxRows})
+			if err != nil {
+				return err
+			}
+			df = more
+			break
+		}
+	}
+	for i := range df.Buckets {
+		b := &df.Buckets[i]
+		if b.Equal != nil && *b.Equal && len(b.Rows) == 0 {
+			d.Equal = append(d.Equal, b.Name)
+			continue
+		}
+		d.Differences = append(d.Differences, difference(b, in.Members))
+	}
+	return nil
+}

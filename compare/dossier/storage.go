@@ -1,0 +1,171 @@
+package dossier
+
+import (
+	"context"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/timeline"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// Storage is what one member's database file looks like.
+type Storage struct {
+	Member   string `json:"member"`
+	PageSize int    `json:"pageSize"`
+	Pages    int    `json:"pages"`
+	// PerCell is how many pages one cell of the strip stands for. States names the columns of Cells.
+	PerCell int      `json:"perCell"`
+	States  []string `json:"states"`
+	Cells   [][]int  `json:"cells"`
+	// Owner is by cell the bucket that has most of it, as position in Buckets; -1 for none.
+	Buckets []string `json:"buckets"`
+	Owner   []int    `json:"owner"`
+	// Damaged are pages that could not be read.
+	Damaged []uint64 `json:"damaged"`
+	// Note says why the pages could not be listed.
+	Note string `json:"note,omitempty"`
+	// Prefixes say what fills bucket key, for the member that is kept only.
+	Prefixes []Prefix `json:"prefixes,omitempty"`
+}
+
+// Prefix counts the records of one prefix.
+type Prefix struct {
+	Name      string `json:"name"`
+	Keys      int64  `json:"keys"`
+	Revisions int64  `json:"revisions"`
+	Bytes     int64  `json:"bytes"`
+	LiveBytes int64  `json:"liveBytes"`
+}
+
+// maxCells and maxPrefixes bound what is drawn.
+const (
+	maxCells    = 720
+	maxPrefixes = 80
+	maxDamaged  = 1000
+	fewPrefixes = 4
+	maxDepth    = 4
+)
+
+var pageStates = []dumpdb.PageState{dumpdb.PageMeta, dumpdb.PageReachable, dumpdb.PageOverflow, dumpdb.PageFreelist, dumpdb.PageFree, dumpdb.PageLost, dumpdb.PageBeyond}
+
+// storage looks at every database; prefixes are counted for the member that is kept, else for the first.
+func (d *Dossier) storage(ctx context.Context, members []*evidence.Member, kept string) error {
+	for _, m := range members {
+		if !m.HasDB() {
+			continue
+		}
+		s := Storage{Member: m.Label(), PageSize: m.DB.Handle.PageSize(), Cells: [][]int{}, Owner: []int{}, Buckets: []string{}, Damaged: []uint64{}}
+		if err := s.pages(ctx, m.DB); err != nil {
+			return err
+		}
+		if kept == "" || kept == m.Label() {
+			kept = m.Label()
+			if err := s.prefixes(ctx, m.DB.Handle); err != nil {
+				return err
+			}
+		}
+		d.Storage = append(d.Storage, s)
+	}
+	return nil
+}
+
+// pages sums the pages of the file up in at most maxCells cells.
+func (s *Storage) pages(ctx context.Context, db *evidence.DB) error {
+	size := max(s.PageSize, 512)
+	s.Pages = int(db.Handle.Size() / int64(size))
+	s.PerCell = s.Pages/maxCells + 1
+	for _, st := range pageStates {
+		s.States = append(s.States, string(st))
+	}
+	owned := map[int]int{}
+	for p, err := range db.Handle.Pages(ctx) {
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			s.Note = err.Error()
+			break
+		}
+		at := int(p.Page) / s.PerCell
+		if at >= maxCells {
+			continue
+		}
+		for len(s.Cells) <= at {
+			s.flush(owned)
+			s.Cells, s.Owner = append(s.Cells, make([]int, len(pageStates))), append(s.Owner, -1)
+		}
+		if i := slices.Index(pageStates, p.State); i >= 0 {
+			s.Cells[at][i]++
+		}
+		if p.Bucket != "" {
+			owned[s.bucket(p.Bucket)]++
+		}
+	}
+	s.flush(owned)
+	for _, e := range db.Damage {
+		if e.Page > 0 && len(s.Damaged) < maxDamaged && !slices.Contains(s.Damaged, e.Page) {
+			s.Damaged = append(s.Damaged, e.Page)
+		}
+	}
+	return nil
+}
+
+// flush files which bucket has most of the last cell.
+func (s *Storage) flush(owned map[int]int) {
+	best := -1
+	for b, n := range owned {
+		if best < 0 || n > owned[best] || n == owned[best] && b < best {
+			best = b
+		}
+	}
+	if n := len(s.Owner); n > 0 {
+		s.Owner[n-1] = best
+	}
+	clear(owned)
+}
+
+func (s *Storage) bucket(name string) int {
+	i := slices.Index(s.Buckets, name)
+	if i < 0 {
+		i = len(s.Buckets)
+		s.Buckets = append(s.Buckets, name)
+	}
+	return i
+}
+
+// prefixes counts what fills bucket key by the first two parts of keys, largest first. What damage hides is left out.
+func (s *Storage) prefixes(ctx context.Context, db *dumpdb.DB) error {
+	u, err := db.Usage(ctx, dumpdb.Query{}, 2)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if u == nil {
+		s.Note = err.Error()
+		return nil
+	}
+	for depth := 3; len(u.Prefixes) < fewPrefixes && depth <= maxDepth; depth++ { // all keys lie under one or two: look deeper
+		deeper, _ := db.Usage(ctx, dumpdb.Query{}, depth)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if deeper == nil || len(deeper.Prefixes) > maxPrefixes && depth > 3 {
+			break
+		}
+		u = deeper
+	}
+	var rest Prefix
+	for i, g := range u.Prefixes {
+		p := Prefix{Name: clip(timeline.EscapeKey([]byte(g.Name)), 120), Keys: g.Keys, Revisions: g.Revisions, Bytes: g.Bytes, LiveBytes: g.LiveBytes}
+		if i < maxPrefixes {
+			s.Prefixes = append(s.Prefixes, p)
+			continue
+		}
+		rest.Keys, rest.Revisions, rest.Bytes, rest.LiveBytes = rest.Keys+p.Keys, rest.Revisions+p.Revisions, rest.Bytes+p.Bytes, rest.LiveBytes+p.LiveBytes
+	}
+	if rest.Revisions > 0 {
+		rest.Name = "everything else"
+		s.Prefixes = append(s.Prefixes, rest)
+	}
+	return nil
+}

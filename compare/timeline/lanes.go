@@ -1,0 +1,143 @@
+package timeline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// terms lists the terms of the merged log with the leader that the votes in the logs name.
+func (b *builder) terms() {
+	byTerm := map[uint64]*Term{}
+	var order []uint64
+	for _, m := range b.in.Members {
+		for _, t := range m.WAL.LastByTerm {
+			x := byTerm[t.Term]
+			if x == nil {
+				x = &Term{Term: t.Term, Span: Span{From: t.First, To: t.Last}}
+				byTerm[t.Term], order = x, append(order, t.Term)
+			}
+			x.From, x.To = min(x.From, t.First), max(x.To, t.Last)
+		}
+	}
+	votes, quorum := b.votes()
+	for _, n := range order {
+		x := byTerm[n]
+		for id, count := range votes[n] {
+			if len(votes[n]) > 1 && count < quorum {
+				continue // candidates stood against each other, and no majority is at hand
+			}
+			x.Leader, x.Votes, x.Elected = b.name(id), count, count >= quorum
+		}
+		b.t.Terms = append(b.t.Terms, *x)
+	}
+	slices.SortFunc(b.t.Terms, func(x, y Term) int { return cmp.Compare(x.Term, y.Term) })
+}
+
+// votes counts the logs that voted for each candidate by term, and how many of them are a majority.
+func (b *builder) votes() (votes map[uint64]map[dumplog.ID]int, quorum int) {
+	votes, quorum = map[uint64]map[dumplog.ID]int{}, 1
+	seen := map[dumplog.ID]bool{}
+	var newest *evidence.Member
+	for _, m := range b.in.Members {
+		if !m.HasWAL() || m.MemberID == 0 || seen[m.MemberID] {
+			continue
+		}
+		seen[m.MemberID] = true
+		if newest == nil || m.Commit > newest.Commit {
+			newest, quorum = m, m.Membership.Quorum()
+		}
+		for _, v := range m.WAL.Summary.Votes {
+			if votes[v.Term] == nil {
+				votes[v.Term] = map[dumplog.ID]int{}
+			}
+			votes[v.Term][v.For]++
+		}
+	}
+	return votes, quorum
+}
+
+// lanes fills one lane per member.
+func (b *builder) lanes() {
+	for i, m := range b.in.Members {
+		r := b.in.Replay.Members[i]
+		l := Lane{Member: m.Label(), ID: m.MemberID, Commit: m.Commit, Applied: m.AppliedMin, AppliedMax: m.AppliedMax, JudgedFrom: r.From, JudgedTo: r.To,
+			Lacks: r.Lacks, Lives: []Life{}, Purged: []Span{}, Damaged: []Span{}, Skipped: []Span{}, Curve: curve(&r.Curve)}
+		if !r.Checked {
+			l.Why = clip(r.Why, maxText)
+		}
+		l.FirstLack = b.firstLack(i)
+		if r.AuthKnown {
+			l.AuthExpected = &r.AuthExpected
+		}
+		if m.HasWAL() {
+			b.logOf(&l, &m.WAL.Summary)
+		}
+		b.livesOf(&l)
+		b.t.Lanes = append(b.t.Lanes, l)
+	}
+}
+
+// firstLack is the first listed entry whose effect a member lacks, 0 when there is none.
+func (b *builder) firstLack(member int) uint64 {
+	for _, e := range b.in.Replay.Events {
+		if slices.Contains(e.Lacking, member) {
+			return e.Index
+		}
+	}
+	return 0
+}
+
+// logOf fills in what the member's log holds, lacks and lost.
+func (b *builder) logOf(l *Lane, s *dumplog.Summary) {
+	l.LogFrom, l.LogTo = s.FirstIndex, s.LastIndex
+	if s.FirstIndex > 1 {
+		what := "not in its log: purged, or before it joined"
+		if s.Start == dumplog.StartPurged {
+			what = "purged from its log"
+		}
+		l.Purged = append(l.Purged, Span{From: 1, To: s.FirstIndex - 1, What: what})
+	}
+	for _, j := range s.Jumps {
+		if j.To >= j.From {
+			l.Skipped = append(l.Skipped, Span{From: j.From, To: j.To, What: "a snapshot of the leader stands for them"})
+		}
+	}
+	for _, d := range s.Damage {
+		if d.LostFrom == 0 {
+			continue
+		}
+		to := d.LostTo
+		if to == 0 {
+			to = max(b.t.Last, d.LostFrom)
+		}
+		l.Damaged = append(l.Damaged, Span{From: d.LostFrom, To: to, What: clip(fmt.Sprintf("%s in %s at offset %d", d.Kind, d.Segment, d.Offset), maxText)})
+	}
+}
+
+// livesOf cuts the lane into the processes that proposed entries.
+func (b *builder) livesOf(l *Lane) {
+	for i := range b.lives {
+		x := &b.lives[i]
+		if len(x.Members) != 1 || l.ID == 0 || x.Members[0] != l.ID {
+			continue
+		}
+		if n := len(l.Lives); n > 0 {
+			l.Lives[n-1].To = max(l.Lives[n-1].From, x.First-1)
+		}
+		l.Lives = append(l.Lives, Life{Span: Span{From: x.First, To: max(x.Last, l.LogTo)}, Start: x.Start(b.near()).UnixMilli(), Publish: x.Publish,
+			Requests: x.Requests, Inferred: x.Inferred})
+	}
+}
+
+func curve(c *replay.Curve) []int64 {
+	out := make([]int64, 0, 3*len(c.Points))
+	for _, p := range c.Points {
+		out = append(out, int64(p.Index), p.Revision, int64(p.AuthRevision))
+	}
+	return out
+}
