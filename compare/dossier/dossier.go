@@ -68,15 +68,8 @@ func (d *Dossier) study(ctx context.Context, in *check.Input, r *compare.Report,
 		progress = func(string) {}
 	}
 	progress("drawing the timeline")
-	ti := timeline.Input{Members: in.Members, Replay: in.Replay}
-	if b := r.Verdict.FirstBreak; b != nil {
-		ti.Break = b.Index
-	}
-	for _, m := range r.Timeline {
-		ti.Marks = append(ti.Marks, timeline.Mark{Term: m.Term, Index: m.Index, Kind: m.Kind, Members: m.Members, What: m.What})
-	}
 	var err error
-	if d.Timeline, err = timeline.Build(ctx, ti, o.Timeline); err != nil {
+	if d.Timeline, err = timeline.Build(ctx, TimelineInput(in, r), o.Timeline); err != nil {
 		return err
 	}
 	if in.Diff != nil {
@@ -87,6 +80,18 @@ func (d *Dossier) study(ctx context.Context, in *check.Input, r *compare.Report,
 	}
 	progress("looking at files and prefixes")
 	return d.storage(ctx, in.Members, kept(r))
+}
+
+// TimelineInput is what a timeline of a diagnosis is made of.
+func TimelineInput(in *check.Input, r *compare.Report) timeline.Input {
+	ti := timeline.Input{Members: in.Members, Replay: in.Replay}
+	if b := r.Verdict.FirstBreak; b != nil {
+		ti.Break = b.Index
+	}
+	for _, m := range r.Timeline {
+		ti.Marks = append(ti.Marks, timeline.Mark{Term: m.Term, Index: m.Index, Kind: m.Kind, Members: m.Members, What: m.What})
+	}
+	return ti
 }
 
 // kept names the member that the report recommends, "" when it recommends none.

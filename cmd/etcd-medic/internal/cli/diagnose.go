@@ -8,8 +8,11 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/dossier"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/compare/timeline"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair/confirm"
 )
@@ -20,6 +23,8 @@ type diagnoseOptions struct {
 	failOn   failOn
 	evidence int
 	timeline bool
+	// lanes is what --timeline draws.
+	lanes *timeline.Timeline
 	// confirm asks a real server for a second opinion, as confirmOpt says.
 	confirm    bool
 	confirmOpt confirm.Options
@@ -82,7 +87,7 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 	o.accessFlags(cmd)
 	o.failOn.flag(cmd)
 	cmd.Flags().IntVar(&o.evidence, "evidence", 5, "evidence rows shown per finding in the table")
-	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "show terms, starts, conf changes, snapshots, alarms and divergences on one raft-index axis")
+	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "draw a lane for each member, and list terms, starts, conf changes, snapshots, alarms and divergences, on one raft-index axis")
 	o.confirmFlags(cmd)
 	return cmd
 }
@@ -99,6 +104,12 @@ func (o *diagnoseOptions) confirmFlags(cmd *cobra.Command) {
 func diagnose(ctx context.Context, o *diagnoseOptions) (*compare.Report, error) {
 	c := o.compareOptions(&o.sources)
 	c.NoDigests = o.format == render.Table // it shows none
+	if o.timeline && o.format == render.Table {
+		c.Study = func(ctx context.Context, in *check.Input, r *compare.Report) (err error) {
+			o.lanes, err = timeline.Build(ctx, dossier.TimelineInput(in, r), timeline.Options{MaxEntries: 1})
+			return err
+		}
+	}
 	if o.confirm {
 		o.confirmOpt.Progress, o.confirmOpt.Values = o.io.Progress(), o.opts.Values
 		c.Confirm = func(ctx context.Context, members []*evidence.Member, rp *replay.Result) (*compare.Confirmation, error) {
@@ -118,7 +129,7 @@ func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
 	if err != nil {
 		return err
 	}
-	o.opts.MaxEvidence, o.opts.Timeline = o.evidence, o.timeline
+	o.opts.MaxEvidence, o.opts.Timeline, o.opts.Lanes = o.evidence, o.timeline, o.lanes
 	if err := render.Diagnosis(o.io.Out, o.format, r, o.renderOptions()); err != nil {
 		return err
 	}

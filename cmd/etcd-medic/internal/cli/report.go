@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/htmlreport"
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/mdreport"
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
 )
@@ -31,13 +32,15 @@ FILE.html is a page that loads nothing and opens from disk: the verdict, what to
 buttons, the members, a timeline of the log with a lane for each member, curves, the keys that differ as a tree with a filter,
 membership over time, users and roles, what fills the files, findings, checks and inputs. Without JavaScript the same stands in tables.
 
+FILE.md is the same in short for an issue or a wiki, below 60 kB: verdict, members, a timeline of characters, findings, differences, next.
+
 Keys, user names and addresses are shown; values stand as length and digest; passwords, their hashes and tokens never get in.
 
 Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read or write, 2 wrong usage, 3 findings at or above --fail-on,
 4 inconclusive, or a source could not be used. The report is written in all of these cases but 1 and 2.`
 
 const reportExample = `  etcd-medic report node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o report.html
-  etcd-medic report copies.tar.gz -o report.html`
+  etcd-medic report copies.tar.gz -o report.md`
 
 func newReportCmd(s *Streams, run func(context.Context, *reportOptions) error) *cobra.Command {
 	o := &reportOptions{output: output{io: s}}
@@ -59,7 +62,7 @@ func newReportCmd(s *Streams, run func(context.Context, *reportOptions) error) *
 			}
 			var ok bool
 			if o.write, ok = reportWriters[strings.ToLower(filepath.Ext(o.file))]; !ok {
-				return usagef("-o report.html", "%s: the name has to end in .html", o.file)
+				return usagef("-o report.html", "%s: the name has to end in .html or .md", o.file)
 			}
 			return run(cmd.Context(), o)
 		},
@@ -67,7 +70,7 @@ func newReportCmd(s *Streams, run func(context.Context, *reportOptions) error) *
 	o.sources.flags(cmd)
 	o.accessFlags(cmd)
 	o.failOn.flag(cmd)
-	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the report: .html; must not exist")
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the report: .html or .md; must not exist")
 	cmd.Flags().IntVar(&o.maxRows, "limit", 100_000, "rows listed per bucket that differs; the others are counted")
 	return cmd
 }
@@ -78,6 +81,7 @@ const maxReportRows = 200_000
 // reportWriters are the kinds of report by the end of the file's name.
 var reportWriters = map[string]func(io.Writer, *dossier.Dossier) error{
 	".html": htmlreport.Write,
+	".md":   mdreport.Write,
 }
 
 func runReport(ctx context.Context, o *reportOptions) error {

@@ -25,6 +25,7 @@ func (p *page) diagnosis(r *compare.Report) {
 	p.best(r.Best)
 	p.checks(r.Checks, false)
 	if p.o.Timeline {
+		p.lanes(r)
 		p.timeline(r.Timeline)
 	}
 	p.inputs(r)

@@ -8,6 +8,8 @@ package render
 import (
 	"fmt"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/timeline"
 )
 
 // Format is an output format of -w, --write-out.
@@ -48,6 +50,8 @@ type Options struct {
 	Color bool
 	// Timeline adds the timeline to the page of a diagnosis; the machine formats always have it.
 	Timeline bool
+	// Lanes is drawn above the timeline; nil draws nothing.
+	Lanes *timeline.Timeline
 	// MaxEvidence bounds the evidence rows of a finding in tables; 0 means 5.
 	MaxEvidence int
 }
