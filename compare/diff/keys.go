@@ -195,38 +195,71 @@ func each(ctx context.Context, take []int, read func(i int)) error {
 	return g.Wait()
 }
 
+// manyRows is from how many listed rows on the records are read in one pass and not one by one.
+const manyRows = 1000
+
 // fillRows reads the records of the listed keys, now with all there is to say about them.
 func (r *Result) fillRows(ctx context.Context, b *Bucket, take []int, rows *smallest, o Options) error {
-	for _, k := range rows.sort() {
-		if err := ctx.Err(); err != nil {
-			return err
+	kept := rows.sort()
+	list := make([]Row, len(kept))
+	for n, k := range kept {
+		list[n] = Row{Key: []byte(k.key), Cells: make([]*Cell, len(r.Members))}
+	}
+	for _, i := range take {
+		if len(kept) >= manyRows {
+			r.fillInOnePass(ctx, i, kept, list, o.Values)
 		}
-		row := Row{Key: []byte(k.key), Cells: make([]*Cell, len(r.Members))}
-		for _, i := range take {
-			if at := k.places[i]; at != 0 {
-				row.Cells[i] = r.cell(i, row.Key, at, o.Values)
+		for n, k := range kept {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if at := k.places[i]; at != 0 && len(kept) < manyRows {
+				list[n].Cells[i] = r.cell(i, list[n].Key, at, o.Values)
 			}
 		}
-		row.SameContent = sameContent(take, row.Cells)
-		b.Rows = append(b.Rows, row)
 	}
+	for n := range list {
+		list[n].SameContent = sameContent(take, list[n].Cells)
+	}
+	b.Rows = append(b.Rows, list...)
 	return nil
+}
+
+// fillInOnePass reads the records of one member once and keeps those that the listed keys stand at.
+func (r *Result) fillInOnePass(ctx context.Context, i int, kept []keyPlaces, list []Row, values bool) {
+	at := map[int64][]int{}
+	for n, k := range kept {
+		if k.places[i] != 0 {
+			at[k.places[i]] = append(at[k.places[i]], n)
+		}
+	}
+	for rev := range r.records(ctx, i) {
+		for _, n := range at[rev.Main] {
+			if !rev.Tombstone && bytes.Equal(rev.KV.Key, list[n].Key) {
+				list[n].Cells[i] = cellOf(rev, values)
+			}
+		}
+	}
 }
 
 // cell reads the record that a member's write of a key left at a revision.
 func (r *Result) cell(i int, key []byte, at int64, values bool) *Cell {
 	var c *Cell
 	for rev, err := range r.Members[i].DB.Handle.RevisionsBetween(dumpdb.Rev{Main: at}, dumpdb.Rev{Main: at + 1}) {
-		if err != nil || rev.Err != nil || rev.Tombstone || !bytes.Equal(rev.KV.Key, key) {
-			continue
+		if err == nil && rev.Err == nil && !rev.Tombstone && bytes.Equal(rev.KV.Key, key) {
+			c = cellOf(&rev, values)
 		}
-		c = &Cell{Mod: rev.KV.ModRevision, Create: rev.KV.CreateRevision, Version: rev.KV.Version, Lease: rev.KV.Lease,
-			ValueLen: len(rev.KV.Value), ValueSHA: Digest(rev.KV.Value)}
-		c.Object, _ = dumpdb.ParseKube(rev.KV.Value)
-		c.Object.Raw = nil
-		if values {
-			c.Value = slices.Clone(rev.KV.Value)
-		}
+	}
+	return c
+}
+
+func cellOf(rev *dumpdb.Revision, values bool) *Cell {
+	c := &Cell{Mod: rev.KV.ModRevision, Create: rev.KV.CreateRevision, Version: rev.KV.Version, Lease: rev.KV.Lease,
+		ValueLen: len(rev.KV.Value), ValueSHA: Digest(rev.KV.Value)}
+	c.Object, _ = dumpdb.ParseKube(rev.KV.Value)
+	c.Object.Raw = nil
+	if values {
+		c.Value = slices.Clone(rev.KV.Value)
 	}
 	return c
 }
