@@ -16,6 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/compare/serverlog"
 )
 
 // Options tune a run.
@@ -33,6 +34,8 @@ type Options struct {
 	NoDigests bool
 	// Look, if set, sees the one source and its report before the source is closed, and may add to the report.
 	Look func(ctx context.Context, m *evidence.Member, r *Report) error
+	// ServerLogs are the logs of the servers, by the name of the source.
+	ServerLogs map[string]*serverlog.Journal
 	// Study, if set, sees everything the report was made of before the sources are closed, for documents that show more of it.
 	Study func(ctx context.Context, in *check.Input, r *Report) error
 	// Confirm, if set, gives the second opinion of a real server about all sources; see Confirmation.
@@ -120,7 +123,12 @@ type collected struct {
 
 func (c *collected) gather(ctx context.Context) error {
 	members := c.set.Members
-	c.in = &check.Input{Ctx: ctx, Members: members, MaxRows: c.o.MaxRows, Single: c.single}
+	c.in = &check.Input{Ctx: ctx, Members: members, MaxRows: c.o.MaxRows, Single: c.single, ServerLogs: c.o.ServerLogs}
+	for name := range c.o.ServerLogs {
+		if !slices.ContainsFunc(members, func(m *evidence.Member) bool { return m.Label() == name }) {
+			return fmt.Errorf("server log of %s: no source that could be read has this name", name)
+		}
+	}
 	c.mixed = clusters(members) > 1 || slices.ContainsFunc(members, func(m *evidence.Member) bool { return check.Stranger(members, m) })
 	if c.mixed {
 		return nil
@@ -198,7 +206,7 @@ func (r *Report) sources(set *evidence.Set, o Options) {
 func (c *collected) runChecks(r *Report) map[string][]check.Finding {
 	byCheck := map[string][]check.Finding{}
 	for _, ck := range check.All() {
-		if ck.OnDemand || c.in.Context().Err() != nil {
+		if ck.OnDemand && (ck.ID != "G01" || len(c.o.ServerLogs) == 0) || c.in.Context().Err() != nil {
 			continue
 		}
 		out := CheckOutcome{ID: ck.ID, Title: ck.Title, Outcome: check.NotChecked}

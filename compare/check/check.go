@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/compare/serverlog"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -28,6 +29,8 @@ type Input struct {
 	Diff    *diff.Result
 	// MaxRows bounds evidence rows per finding; the rest is counted.
 	MaxRows int
+	// ServerLogs are what the servers' own logs say, by the member's label.
+	ServerLogs map[string]*serverlog.Journal
 	// Single is true when one source is looked at alone: checks that need several then say so.
 	Single bool
 	// Ctx ends checks that read; nil stands for one that never ends.

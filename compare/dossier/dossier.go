@@ -91,6 +91,17 @@ func TimelineInput(in *check.Input, r *compare.Report) timeline.Input {
 	for _, m := range r.Timeline {
 		ti.Marks = append(ti.Marks, timeline.Mark{Term: m.Term, Index: m.Index, Kind: m.Kind, Members: m.Members, What: m.What})
 	}
+	for _, m := range in.Members {
+		if j := in.ServerLogs[m.Label()]; j != nil {
+			for _, e := range j.Events {
+				n := timeline.Note{Member: m.Label(), Index: e.Index, ID: e.ID, Line: clip(e.Text, 300)}
+				if !e.Time.IsZero() {
+					n.Unix = e.Time.UnixMilli()
+				}
+				ti.Notes = append(ti.Notes, n)
+			}
+		}
+	}
 	return ti
 }
 

@@ -22,6 +22,7 @@ type diagnoseOptions struct {
 	sources
 	failOn   failOn
 	evidence int
+	logs     serverLogs
 	timeline bool
 	// lanes is what --timeline draws.
 	lanes *timeline.Timeline
@@ -48,6 +49,9 @@ that member's applied index. Each member is confirmed, refuted or not possible, 
 bucket, key and first differing revision. Sources are not touched; scratch space of about twice the database is needed and
 given back.
 
+--server-log NAME=FILE has the log of the server that wrote source NAME looked at as well: what it says about restarts, snapshots
+and errors is compared with the files (check G01).
+
 Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read, 2 wrong usage, 3 findings at or above --fail-on,
 4 inconclusive: the evidence does not suffice, a source could not be used, or --confirm contradicts a verdict of healthy.`
 
@@ -55,7 +59,8 @@ const diagnoseExample = `  etcd-medic diagnose node1=/copies/node1 node2=/copies
   etcd-medic diagnose copies.tar.gz
   etcd-medic diagnose node1/ node2/ -w json | jq .verdict
   etcd-medic diagnose n1=/data/n1 --wal-dir n1=/wal/n1
-  etcd-medic diagnose node1/ node2/ node3/ last-backup.db --confirm`
+  etcd-medic diagnose node1/ node2/ node3/ last-backup.db --confirm
+  etcd-medic diagnose node1=/copies/node1 node2=/copies/node2 --server-log node1=etcd-node1.log`
 
 func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) error) *cobra.Command {
 	o := &diagnoseOptions{output: output{io: s}, diagnose: diagnose}
@@ -85,6 +90,7 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 	o.output.flags(cmd)
 	o.sources.flags(cmd)
 	o.accessFlags(cmd)
+	o.logs.flag(cmd)
 	o.failOn.flag(cmd)
 	cmd.Flags().IntVar(&o.evidence, "evidence", 5, "evidence rows shown per finding in the table")
 	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "draw a lane for each member, and list terms, starts, conf changes, snapshots, alarms and divergences, on one raft-index axis")
@@ -103,6 +109,10 @@ func (o *diagnoseOptions) confirmFlags(cmd *cobra.Command) {
 
 func diagnose(ctx context.Context, o *diagnoseOptions) (*compare.Report, error) {
 	c := o.compareOptions(&o.sources)
+	var err error
+	if c.ServerLogs, err = o.logs.read(ctx); err != nil {
+		return nil, err
+	}
 	c.NoDigests = o.format == render.Table // it shows none
 	if o.timeline && o.format == render.Table {
 		c.Study = func(ctx context.Context, in *check.Input, r *compare.Report) (err error) {

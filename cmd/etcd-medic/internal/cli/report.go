@@ -19,6 +19,7 @@ import (
 type reportOptions struct {
 	output
 	sources
+	logs    serverLogs
 	failOn  failOn
 	file    string
 	maxRows int
@@ -34,13 +35,16 @@ membership over time, users and roles, what fills the files, findings, checks an
 
 FILE.md is the same in short for an issue or a wiki, below 60 kB: verdict, members, a timeline of characters, findings, differences, next.
 
+Lines of servers' own logs given with --server-log stand on the timeline, at the entry or the time that they name.
+
 Keys, user names and addresses are shown; values stand as length and digest; passwords, their hashes and tokens never get in.
 
 Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read or write, 2 wrong usage, 3 findings at or above --fail-on,
 4 inconclusive, or a source could not be used. The report is written in all of these cases but 1 and 2.`
 
 const reportExample = `  etcd-medic report node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o report.html
-  etcd-medic report copies.tar.gz -o report.md`
+  etcd-medic report copies.tar.gz -o report.md
+  etcd-medic report node1=/copies/node1 node2=/copies/node2 --server-log node1=etcd-node1.log -o report.html`
 
 func newReportCmd(s *Streams, run func(context.Context, *reportOptions) error) *cobra.Command {
 	o := &reportOptions{output: output{io: s}}
@@ -69,6 +73,7 @@ func newReportCmd(s *Streams, run func(context.Context, *reportOptions) error) *
 	}
 	o.sources.flags(cmd)
 	o.accessFlags(cmd)
+	o.logs.flag(cmd)
 	o.failOn.flag(cmd)
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the report: .html or .md; must not exist")
 	cmd.Flags().IntVar(&o.maxRows, "limit", 100_000, "rows listed per bucket that differs; the others are counted")
@@ -88,7 +93,12 @@ func runReport(ctx context.Context, o *reportOptions) error {
 	if _, err := os.Lstat(o.file); err == nil {
 		return fmt.Errorf("%s exists; give a name that is free", o.file)
 	}
-	d, err := dossier.Collect(ctx, o.specs, dossier.Options{Compare: o.compareOptions(&o.sources), MaxRows: o.maxRows})
+	c := o.compareOptions(&o.sources)
+	var err error
+	if c.ServerLogs, err = o.logs.read(ctx); err != nil {
+		return err
+	}
+	d, err := dossier.Collect(ctx, o.specs, dossier.Options{Compare: c, MaxRows: o.maxRows})
 	o.io.clearStatus()
 	if err != nil {
 		return err

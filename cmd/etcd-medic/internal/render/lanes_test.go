@@ -16,7 +16,7 @@ func TestLanes(t *testing.T) {
 			{Member: "n1", LogFrom: 11, LogTo: 40, Applied: 35, Purged: []timeline.Span{{From: 1, To: 10}}},
 			{Member: "n2", LogFrom: 1, LogTo: 30, Applied: 30, Skipped: []timeline.Span{{From: 5, To: 8}}, Damaged: []timeline.Span{{From: 28, To: 30}}},
 		},
-		Marks: []timeline.Mark{{Index: 3, Kind: "conf-change"}, {Index: 12, Kind: "start", Members: []string{"n1"}}, {Index: 20, Kind: "auth-revision-jump", Members: []string{"n1"}}, {Index: 22, Kind: "divergence", Members: []string{"n1"}}},
+		Marks:  []timeline.Mark{{Index: 3, Kind: "conf-change"}, {Index: 12, Kind: "start", Members: []string{"n1"}}, {Index: 20, Kind: "auth-revision-jump", Members: []string{"n1"}}, {Index: 22, Kind: "divergence", Members: []string{"n1"}}},
 		Events: []timeline.Event{{Index: 22, Lacking: []int{0}}, {Index: 24, Lacking: []int{0}}, {Index: 29, Lacking: []int{1}}}}
 	want := []string{
 		"entry  1                  20                 40",

@@ -141,12 +141,12 @@ function drawLog(g, w) {
     cols.set(x, c);
   }
   let most = 0.001;
-  for (const c of cols.values()) most = Math.max(most, (c.n[0] + c.n[1] + c.n[2] + c.n[3]) / c.len);
+  for (const c of cols.values()) most = Math.max(most, (c.n[0] + c.n[1] + c.n[2] + c.n[3]) / c.bins);
   for (const [x, c] of cols) {
     let top = base;
     c.n.forEach((n, k) => {
       if (!n) return;
-      const h = (LOG_H - 12) * n / c.len / most;
+      const h = (LOG_H - 14) * n / c.bins / most;
       g.fillStyle = color("k" + k);
       g.fillRect(x, top - h, c.len, h);
       top -= h;

@@ -1,0 +1,110 @@
+package serverlog
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// journaldBlock takes lines out of what carries them. Of an export of journald it remembers the time that stands before the message.
+type journaldBlock struct{ at time.Time }
+
+var exportField = regexp.MustCompile(`^_?_?[A-Z][A-Z0-9_]*=`)
+
+// unwrap returns the line that the server wrote and the time that its carrier gives, zero for none.
+func (b *journaldBlock) unwrap(line string) (string, time.Time) {
+	switch {
+	case strings.HasPrefix(line, "__REALTIME_TIMESTAMP="):
+		b.at = micros(line[len("__REALTIME_TIMESTAMP="):])
+		return "", time.Time{}
+	case strings.HasPrefix(line, "MESSAGE="):
+		return line[len("MESSAGE="):], b.at
+	case exportField.MatchString(line) && !strings.HasPrefix(line, "ETCD_"):
+		return "", time.Time{}
+	case strings.HasPrefix(line, "{"):
+		return carried(line)
+	}
+	return stamped(line)
+}
+
+// carried takes the line out of JSON of journald (-o json) or of a container runtime. A line of a server is no such thing.
+func carried(line string) (string, time.Time) {
+	if !strings.Contains(line, `"MESSAGE"`) && !strings.Contains(line, `"stream"`) {
+		return line, time.Time{}
+	}
+	var j struct {
+		Realtime string `json:"__REALTIME_TIMESTAMP"`
+		Message  any    `json:"MESSAGE"`
+		Log      string `json:"log"`
+		Time     string `json:"time"`
+	}
+	if json.Unmarshal([]byte(line), &j) != nil {
+		return line, time.Time{}
+	}
+	if s, ok := j.Message.(string); ok {
+		return s, micros(j.Realtime)
+	}
+	if j.Log != "" {
+		t, _ := parseTime(j.Time)
+		return strings.TrimRight(j.Log, "\n"), t
+	}
+	return line, time.Time{}
+}
+
+// stamped cuts off the time that kubectl logs --timestamps and container runtimes put before a line, with the stream's name of the latter.
+func stamped(line string) (string, time.Time) {
+	head, rest, ok := strings.Cut(line, " ")
+	if !ok || len(head) < 20 || head[4] != '-' || !strings.Contains(head, "T") {
+		return line, time.Time{}
+	}
+	t, ok := parseTime(head)
+	if !ok {
+		return line, time.Time{}
+	}
+	for _, stream := range []string{"stdout F ", "stderr F ", "stdout P ", "stderr P "} {
+		rest = strings.TrimPrefix(rest, stream)
+	}
+	return rest, t
+}
+
+func micros(s string) time.Time {
+	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	if err != nil || n <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}
+
+var (
+	jsonStamp = regexp.MustCompile(`"ts":"([^"]{10,40})"`)
+	numStamp  = regexp.MustCompile(`"ts":(\d{9,11}(?:\.\d+)?)`)
+	// plainStamp is that of 3.3 and of 3.4 without zap; it has no zone and is taken for UTC.
+	plainStamp = regexp.MustCompile(`(?:^|\s)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+) [A-Z] \| `)
+)
+
+// timeOf is the time that the server itself wrote into a line.
+func timeOf(line string) (time.Time, bool) {
+	if m := jsonStamp.FindStringSubmatch(line); m != nil {
+		return parseTime(m[1])
+	}
+	if m := numStamp.FindStringSubmatch(line); m != nil {
+		f, err := strconv.ParseFloat(m[1], 64)
+		return time.UnixMicro(int64(f * 1e6)).UTC(), err == nil
+	}
+	if m := plainStamp.FindStringSubmatch(line); m != nil {
+		t, err := time.Parse("2006-01-02 15:04:05.999999", m[1])
+		return t, err == nil
+	}
+	return time.Time{}, false
+}
+
+func parseTime(s string) (time.Time, bool) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
