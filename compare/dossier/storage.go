@@ -99,7 +99,7 @@ func (s *Storage) pages(ctx context.Context, db *evidence.DB) error {
 			s.Cells[at][i]++
 		}
 		if p.Bucket != "" {
-			owned[s.bucket(p.Bucket)]++
+			owned[s.bucket(clip(timeline.EscapeKey([]byte(p.Bucket)), 60))]++
 		}
 	}
 	s.flush(owned)

@@ -292,10 +292,24 @@ func TestBrowserContrastAndKeyboard(t *testing.T) {
 		for _, s := range names {
 			t.Errorf("cannot be reached or has no name: %s", s)
 		}
-		if b.eval(`document.documentElement.scrollWidth <= window.innerWidth`) != true {
-			t.Error("the page is wider than the window")
-		}
+		b.fits()
 		b.quiet()
+	}
+	b := open(t, d, 600, 900, false)
+	b.fits()
+	b.quiet()
+}
+
+// fits fails the test when the page is wider than its window, with what is.
+func (b *tab) fits() {
+	b.t.Helper()
+	var wide []string
+	b.run(chromedp.Evaluate(`(() => {
+  const w = document.documentElement.clientWidth, held = (e) => { for (e = e.parentElement; e; e = e.parentElement) if (getComputedStyle(e).overflowX !== "visible") return true; return false; };
+  return document.documentElement.scrollWidth <= w ? [] : [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > w + 1 && !held(e)).map((e) => e.outerHTML.slice(0, 120));
+})()`, &wide))
+	for _, s := range wide {
+		b.t.Errorf("wider than the window: %s", s)
 	}
 }
 
@@ -366,4 +380,35 @@ func shotsOf() []string {
 		return strings.Split(s, ",")
 	}
 	return []string{"a-auth-revision-replay", "e-torn-wal-tail", "f-bbolt-page-corruption", "h-misconfigured-member-add", "n-silent-kv-divergence", "m-healthy-3.6"}
+}
+
+// TestPicturesForDocs takes the two pictures that the documents show.
+func TestPicturesForDocs(t *testing.T) {
+	dir := os.Getenv("PICTURES")
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	d := incident(t, "a-auth-revision-replay")
+	for _, p := range []struct {
+		id   string
+		dark bool
+	}{{"timeline", false}, {"curves", true}} {
+		b := open(t, d, 1200, 900, p.dark)
+		b.eval(`document.querySelector("nav").hidden = true; window.scrollTo(0, 0)`)
+		var box []float64
+		b.run(chromedp.Sleep(300*time.Millisecond), chromedp.Evaluate(`(() => { const r = document.getElementById("`+p.id+`").getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; })()`, &box))
+		var png []byte
+		b.run(picture(box, &png))
+		save(t, filepath.Join(dir, "report-"+p.id+".png"), png)
+	}
+}
+
+func save(t *testing.T, file string, png []byte) {
+	t.Helper()
+	if len(png) < 5000 {
+		t.Errorf("%s: an empty picture", file)
+	}
+	if err := os.WriteFile(file, png, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -196,6 +196,7 @@ type evidenceRow struct{ Member, Where, Observed, Expected string }
 
 func (v *view) findings(r *compare.Report) {
 	used := map[string]bool{}
+	var aside []group
 	for i := range r.Causes {
 		c := &r.Causes[i]
 		g := group{Title: text(upper(c.Title)), Sub: text(fmt.Sprintf("%s, %s. Refuted by %s", c.ID, c.Certainty, c.RefutedBy))}
@@ -205,7 +206,11 @@ func (v *view) findings(r *compare.Report) {
 				g.Findings = append(g.Findings, v.finding(f))
 			}
 		}
-		if len(g.Findings) > 0 {
+		switch {
+		case len(g.Findings) == 0:
+		case c.Aside:
+			aside = append(aside, g)
+		default:
 			v.Groups = append(v.Groups, g)
 		}
 	}
@@ -220,7 +225,7 @@ func (v *view) findings(r *compare.Report) {
 			rest.Findings = append(rest.Findings, v.finding(f))
 		}
 	}
-	for _, g := range []group{rest, notes} {
+	for _, g := range append(append([]group{rest}, aside...), notes) {
 		if len(g.Findings) > 0 {
 			v.Groups = append(v.Groups, g)
 		}

@@ -1,0 +1,155 @@
+package timeline_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/dossier"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/compare/timeline"
+
+	"context"
+)
+
+func TestMain(m *testing.M) { evidencetest.Main(m) }
+
+// build makes the timeline of a shipped incident.
+func build(t *testing.T, name string, o timeline.Options) (*timeline.Timeline, *compare.Report) {
+	t.Helper()
+	var tl *timeline.Timeline
+	study := func(ctx context.Context, in *check.Input, r *compare.Report) (err error) {
+		tl, err = timeline.Build(ctx, dossier.TimelineInput(in, r), o)
+		return err
+	}
+	r, err := compare.Diagnose(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, name)}}, compare.Options{NoDigests: true, Study: study})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tl, r
+}
+
+// TestAuthRevisionParts: the curves of the auth revision are equal up to the first restart and part there; ends are those of the databases.
+func TestAuthRevisionParts(t *testing.T) {
+	tl, r := build(t, "a-auth-revision-replay", timeline.Options{})
+	at := func(lane int, index uint64) (rev, auth int64) {
+		c := tl.Lanes[lane].Curve
+		for n := 0; n < len(c) && uint64(c[n]) <= index; n += 3 {
+			rev, auth = c[n+1], c[n+2]
+		}
+		return rev, auth
+	}
+	for _, c := range []struct {
+		index uint64
+		want  string
+	}{{76, "16 16 16"}, {77, "25 16 16"}, {84, "29 20 20"}, {85, "29 24 20"}, {171, "29 24 20"}} {
+		var got []string
+		for lane := range tl.Lanes {
+			_, auth := at(lane, c.index)
+			got = append(got, fmt.Sprint(auth))
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("auth revisions after entry %d: %s, want %s", c.index, s, c.want)
+		}
+	}
+	for lane := range tl.Lanes {
+		rev, auth := at(lane, 171)
+		if m := r.Members[lane]; rev != *m.DB.CurrentRevision || uint64(auth) != m.Auth.Revision {
+			t.Errorf("%s ends at revision %d and auth revision %d", m.Name, rev, auth)
+		}
+	}
+}
+
+// TestLanesOfIncident: lives, terms, membership, events and entries of a known log.
+func TestLanesOfIncident(t *testing.T) {
+	tl, _ := build(t, "a-auth-revision-replay", timeline.Options{})
+	if tl.First != 1 || tl.Last != 171 || len(tl.Terms) != 2 || tl.Terms[1].Leader != "node3" || !tl.Terms[1].Elected {
+		t.Errorf("log %d..%d, terms %+v", tl.First, tl.Last, tl.Terms)
+	}
+	for lane, want := range []struct {
+		lives, lacks int
+		first        uint64
+	}{{2, 43, 103}, {2, 21, 115}, {1, 0, 0}} {
+		l := tl.Lanes[lane]
+		if len(l.Lives) != want.lives || l.Lacks != want.lacks || l.FirstLack != want.first {
+			t.Errorf("%s: %d lives, lacks %d from %d", l.Member, len(l.Lives), l.Lacks, l.FirstLack)
+		}
+		sum := 0
+		for _, n := range tl.Density.Lacking[lane] {
+			sum += n
+		}
+		if sum != want.lacks {
+			t.Errorf("%s: the density counts %d missing effects", l.Member, sum)
+		}
+	}
+	if len(tl.Entries.Index) != 171 || !slices.IsSorted(tl.Entries.Index) || len(tl.Times) < 2 {
+		t.Errorf("%d entries, %d times", len(tl.Entries.Index), len(tl.Times))
+	}
+	total := 0
+	for _, row := range tl.Density.Counts {
+		for _, n := range row {
+			total += n
+		}
+	}
+	if total != 171 {
+		t.Errorf("the density counts %d entries", total)
+	}
+	if len(tl.History) != 3 || tl.History[0].Spans[0].From != 1 || tl.History[0].Spans[0].What != "voter" {
+		t.Errorf("membership %+v", tl.History)
+	}
+}
+
+// TestMembershipOfIncident: a member that was added late is one from its conf change on.
+func TestMembershipOfIncident(t *testing.T) {
+	tl, _ := build(t, "h-misconfigured-member-add", timeline.Options{})
+	last := tl.History[len(tl.History)-1]
+	if len(tl.History) != 4 || last.Spans[0].From != 113 || last.Spans[0].To != tl.Last {
+		t.Errorf("membership %+v", tl.History)
+	}
+}
+
+// TestListIsBounded: of a log with more entries than may be listed, the surroundings of the break, the jumps and the end are.
+func TestListIsBounded(t *testing.T) {
+	tl, _ := build(t, "a-auth-revision-replay", timeline.Options{MaxEntries: 40, MaxEvents: 5})
+	if n := len(tl.Entries.Index); n > 40 || n == 0 {
+		t.Errorf("%d entries are listed", n)
+	}
+	if !slices.Contains(tl.Entries.Index, 77) {
+		t.Errorf("the break is not listed: %v", tl.Entries.Index)
+	}
+	if len(tl.Events) != 5 || tl.EventCount != 43 {
+		t.Errorf("%d events of %d", len(tl.Events), tl.EventCount)
+	}
+}
+
+// TestNoValues: nothing of values or passwords is in a timeline.
+func TestNoValues(t *testing.T) {
+	tl, _ := build(t, "a-auth-revision-replay", timeline.Options{})
+	raw, err := json.Marshal(tl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"$2a$", "rootpw", "password=\\\"r"} {
+		if strings.Contains(string(raw), secret) {
+			t.Errorf("the timeline holds %q", secret)
+		}
+	}
+}
+
+// TestEscapeKey: keys become printable text of bounded length that tells keys apart.
+func TestEscapeKey(t *testing.T) {
+	for key, want := range map[string]string{"/a/b": "/a/b", "a\x00b": `a\x00b`, "\u202eevil": `\u202eevil`, "it's \"q\"": `it's \"q\"`, "ä": "ä", "\xff": `\xff`} {
+		if got := timeline.EscapeKey([]byte(key)); got != want {
+			t.Errorf("%q: %s, want %s", key, got, want)
+		}
+	}
+	a, b := timeline.EscapeKey([]byte(strings.Repeat("k", 1<<20))), timeline.EscapeKey([]byte(strings.Repeat("k", 1<<20)+"x"))
+	if len(a) > 400 || a == b || !strings.Contains(a, "<len 1048576 sha256 ") {
+		t.Errorf("%s", a)
+	}
+}
