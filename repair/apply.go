@@ -38,6 +38,9 @@ func Apply(ctx context.Context, file string, o ApplyOptions) (*Outcome, error) {
 	case !way.Possible:
 		return nil, refusedf("see the other ways in the plan", "%s is not possible: %s", o.Mode, way.Why)
 	}
+	if err := s.outside(o.Out, o.Work, o.Live.Backup); err != nil {
+		return nil, err
+	}
 	switch o.Mode {
 	case Clone:
 		return s.clone(ctx, o)

@@ -29,6 +29,9 @@ func Rehearse(ctx context.Context, file string, o RunOptions) (*Outcome, error) 
 	if work == "" {
 		work = file + ".work"
 	}
+	if err := s.outside(work); err != nil {
+		return nil, err
+	}
 	err = s.sandboxed(ctx, rehearsal, work, true)
 	return s.finish(err, func() error {
 		if s.o.Keep {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 // RunOptions say how a plan is rehearsed or applied.
@@ -99,11 +100,7 @@ func (s *session) journal(mode Mode) error {
 
 // sources opens the plan's sources and holds them against the digests that the plan is bound to.
 func (s *session) sources(ctx context.Context) (*evidence.Set, error) {
-	specs := s.plan.Specs()
-	if len(s.o.Specs) > 0 {
-		specs = s.o.Specs
-	}
-	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Progress: s.o.Progress})
+	set, err := evidence.Open(ctx, s.specs(), evidence.Options{Hash: true, Progress: s.o.Progress})
 	if err != nil {
 		return nil, refusedf("give the places of the copies again: etcd-medic repair rehearse PLAN [NAME=]PATH...", "the sources of the plan can not be read: %v", err)
 	}
@@ -111,6 +108,23 @@ func (s *session) sources(ctx context.Context) (*evidence.Set, error) {
 		return nil, errors.Join(err, set.Close())
 	}
 	return set, nil
+}
+
+func (s *session) specs() []evidence.Spec {
+	if len(s.o.Specs) > 0 {
+		return s.o.Specs
+	}
+	return s.plan.Specs()
+}
+
+// outside refuses new paths that lie in a source.
+func (s *session) outside(paths ...string) error {
+	for _, p := range paths {
+		if err := datadir.Outside(p, s.specs()...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *session) sameSources(set *evidence.Set) error {

@@ -57,15 +57,7 @@ func (b *Building) Commit() error {
 }
 
 // CommitFile gives one file of the folder the name; the rest of the folder goes.
-func (b *Building) CommitFile(name string) error {
-	if err := absent(b.p.final); err != nil {
-		return err
-	}
-	if err := install(filepath.Join(b.Path, name), b.p.final); err != nil {
-		return err
-	}
-	return syncDirs(filepath.Dir(b.p.final))
-}
+func (b *Building) CommitFile(name string) error { return b.p.commitFile(name) }
 
 // Abandon removes what was not committed.
 func (b *Building) Abandon() { b.p.abandon() }

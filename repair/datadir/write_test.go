@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 func synthDB(t testing.TB, entries int) string {
@@ -140,13 +143,58 @@ func TestLeftOverOfAKilledRun(t *testing.T) {
 	if _, err := datadir.Write(context.Background(), other, sample(), datadir.CopyOf(src)); err == nil {
 		t.Error("a foreign .partial is written over")
 	}
-	// A partial file that is a second name of evidence is unlinked, not written through.
+	// A file of that name may be anybody's: it stays, and the error says which command removes it.
 	evidencetest.Unchanged(t, src)
-	keep := filepath.Join(root, "keep")
+	keep := filepath.Join(root, "copy.partial")
 	ok(t, os.WriteFile(keep, []byte("evidence"), 0o600))
-	ok(t, os.Link(keep, filepath.Join(root, "copy.partial")))
-	ok(t, datadir.CopyDB(context.Background(), filepath.Join(root, "copy"), src))
+	err = datadir.CopyDB(context.Background(), filepath.Join(root, "copy"), src)
+	if err == nil || !strings.Contains(err.Error(), "rm -r "+shell.Quote(keep)) {
+		t.Errorf("a foreign .partial file: %v", err)
+	}
 	if b, _ := os.ReadFile(keep); string(b) != "evidence" {
 		t.Errorf("evidence became %q", b)
+	}
+}
+
+// TestTwoRunsOnOnePath: of many runs that build one path at once, left-over or not, one goes on, and the others refuse and remove nothing.
+func TestTwoRunsOnOnePath(t *testing.T) {
+	for _, left := range []bool{false, true} {
+		dst := filepath.Join(t.TempDir(), "dir")
+		if left {
+			ok(t, os.MkdirAll(filepath.Join(dst+".partial", "member"), 0o700))
+			ok(t, os.WriteFile(filepath.Join(dst+".partial", ".etcd-medic-partial"), nil, 0o600))
+		}
+		var mu sync.Mutex
+		var got []*datadir.Building
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				b, err := datadir.Begin(dst)
+				mu.Lock()
+				defer mu.Unlock()
+				var refused *datadir.RefusedError
+				switch {
+				case err == nil:
+					got = append(got, b)
+				case !errors.As(err, &refused):
+					t.Errorf("a run fails with %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if len(got) != 1 {
+			t.Fatalf("%d runs build one path (left-over %v)", len(got), left)
+		}
+		ok(t, got[0].Write(filepath.Join(got[0].Path, "file"), []byte("x")))
+		if _, err := datadir.Begin(dst); err == nil || !strings.Contains(err.Error(), "another etcd-medic") {
+			t.Errorf("a second run: %v", err)
+		}
+		ok(t, got[0].Commit())
+		if names, err := os.ReadDir(dst); err != nil || len(names) != 1 {
+			t.Errorf("%v %v", names, err)
+		}
+		if _, err := datadir.Begin(dst); !errors.Is(err, datadir.ErrExists) {
+			t.Errorf("after it: %v", err)
+		}
 	}
 }

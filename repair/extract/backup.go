@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -23,13 +24,10 @@ var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "auth
 // A state without its history is what a compaction leaves: the newest record of every key, and the compaction marks at its
 // revision. With the marks the revision of the backup is that of the state even if its newest record is older.
 func (x *reader) backup(ctx context.Context) (err error) {
-	tmp := x.o.Out + partial
 	if x.o.Stream != nil {
 		return errors.New("a backup is a file")
 	}
-	if _, err := os.Lstat(tmp); err == nil {
-		return refuse("%s exists", tmp)
-	}
+	tmp := filepath.Join(x.out.Path, resultName)
 	w, err := newDBWriter(tmp)
 	if err != nil {
 		return err
@@ -57,7 +55,7 @@ func (x *reader) backup(ctx context.Context) (err error) {
 	if x.res.SHA256, err = appendTrailer(tmp); err != nil {
 		return err
 	}
-	return publish(x.o.Out)
+	return x.out.CommitFile(resultName)
 }
 
 // backupKeys writes bucket key in revision order, which bbolt appends to fastest.

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 // Format is what an extract becomes.
@@ -67,6 +70,8 @@ type Options struct {
 	Stream io.Writer
 	// Source and SourceKind name the source in the result.
 	Source, SourceKind string
+	// Inputs are all sources as the user named them: Out must lie outside of them.
+	Inputs []evidence.Spec
 	// Memory bounds what sorting holds in memory, in bytes; 0 is 48 MiB. What is beyond it goes to scratch.
 	Memory int
 }
@@ -129,18 +134,18 @@ func (o *Options) Valid() error {
 
 // start opens the source and makes the scratch folder; done removes it.
 func start(ctx context.Context, path string, o *Options) (x *reader, done func(), err error) {
+	var out *datadir.Building
 	if o.Out != "" && o.Stream == nil {
-		if _, err := os.Lstat(o.Out); err == nil {
-			return nil, nil, refuse("%s exists; an extract is only written to new paths", o.Out)
-		} else if !errors.Is(err, os.ErrNotExist) {
+		if out, err = claim(o); err != nil {
 			return nil, nil, err
 		}
 	}
 	dir, err := scratch.Dir("", "etcd-medic-extract-")
 	if err != nil {
+		abandon(out)
 		return nil, nil, err
 	}
-	x = &reader{o: o, dir: dir, found: map[string]bool{}, leases: map[int64]int64{}, used: map[int64]bool{},
+	x = &reader{o: o, dir: dir, out: out, found: map[string]bool{}, leases: map[int64]int64{}, used: map[int64]bool{},
 		res: &Result{SchemaVersion: SchemaVersion, Source: o.Source, SourceKind: o.SourceKind, Format: string(o.Format), Output: o.Out,
 			Leases: LeaseUse{Handling: string(o.Leases)}, LeftOut: []LeftOut{}, Notes: []string{},
 			Lost: Lost{Damage: []Damage{}, NoValue: []check.Bytes{}, NotFound: []check.Bytes{}}}}
@@ -149,12 +154,31 @@ func start(ctx context.Context, path string, o *Options) (x *reader, done func()
 			_ = x.db.Close()
 		}
 		_ = scratch.Remove(dir)
+		abandon(out)
 	}
 	if err := x.open(ctx, path); err != nil {
 		done()
 		return nil, nil, err
 	}
 	return x, done, nil
+}
+
+// claim takes the place of the new path, so that no second run writes there.
+func claim(o *Options) (*datadir.Building, error) {
+	if err := datadir.Outside(o.Out, o.Inputs...); err != nil {
+		return nil, err
+	}
+	out, err := datadir.Begin(o.Out)
+	if errors.Is(err, datadir.ErrExists) {
+		return nil, refuse("%s exists; an extract is only written to new paths", o.Out)
+	}
+	return out, err
+}
+
+func abandon(out *datadir.Building) {
+	if out != nil {
+		out.Abandon()
+	}
 }
 
 // toSink streams the selected records into the wanted form.
@@ -184,7 +208,7 @@ func (x *reader) newSink() (sink, error) {
 	if x.o.Format == YAML {
 		return newFolder(x)
 	}
-	f, err := newFile(x.o)
+	f, err := newFile(x)
 	if err != nil {
 		return nil, err
 	}
@@ -203,20 +227,21 @@ func (x *reader) newSink() (sink, error) {
 type file struct {
 	*bufio.Writer
 	f   *os.File
-	out string
+	out *datadir.Building
 }
 
-const partial = ".partial"
+// resultName is the file below the building that becomes the result.
+const resultName = "result"
 
-func newFile(o *Options) (*file, error) {
-	if o.Stream != nil {
-		return &file{Writer: bufio.NewWriterSize(o.Stream, 256<<10)}, nil
+func newFile(x *reader) (*file, error) {
+	if x.o.Stream != nil {
+		return &file{Writer: bufio.NewWriterSize(x.o.Stream, 256<<10)}, nil
 	}
-	f, err := os.OpenFile(o.Out+partial, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(x.out.Path, resultName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &file{Writer: bufio.NewWriterSize(f, 256<<10), f: f, out: o.Out}, nil
+	return &file{Writer: bufio.NewWriterSize(f, 256<<10), f: f, out: x.out}, nil
 }
 
 func (f *file) close(err error) error {
@@ -229,17 +254,8 @@ func (f *file) close(err error) error {
 	if err == nil {
 		err = f.f.Sync()
 	}
-	err = errors.Join(err, f.f.Close())
-	if err != nil {
-		return errors.Join(err, os.Remove(f.out+partial))
+	if err = errors.Join(err, f.f.Close()); err != nil {
+		return err
 	}
-	return publish(f.out)
-}
-
-// publish gives a finished output its name, unless somebody took it meanwhile.
-func publish(out string) error {
-	if _, err := os.Lstat(out); err == nil {
-		return refuse("%s appeared meanwhile; the result is %s", out, out+partial)
-	}
-	return os.Rename(out+partial, out)
+	return f.out.CommitFile(resultName)
 }

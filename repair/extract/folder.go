@@ -23,11 +23,7 @@ func newFolder(x *reader) (*folder, error) {
 	if x.o.Stream != nil {
 		return nil, errors.New("manifests are files in a folder")
 	}
-	dir := x.o.Out + partial
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, err
-	}
-	return &folder{x: x, dir: dir}, nil
+	return &folder{x: x, dir: x.out.Path}, nil
 }
 
 func (f *folder) put(rec *Record) error {
@@ -91,9 +87,9 @@ func (f *folder) close(err error) error {
 		err = nil // stored bytes alone are a result
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(f.dir))
+		return err
 	}
-	return publish(f.x.o.Out)
+	return f.x.out.Commit()
 }
 
 // fileName makes a safe file name of any bytes: what is not plain becomes %XX, and a long one is cut.

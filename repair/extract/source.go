@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 // Record is one selected record. Slices are valid until the sink returns.
@@ -31,10 +32,12 @@ type reader struct {
 	noMeta bool
 	// current is the current revision of the source.
 	current int64
-	dir     string
-	found   map[string]bool
-	leases  map[int64]int64
-	used    map[int64]bool
+	// dir is scratch, out where the result is built; nil for a stream or a cluster.
+	dir    string
+	out    *datadir.Building
+	found  map[string]bool
+	leases map[int64]int64
+	used   map[int64]bool
 }
 
 // open opens the database at path, with salvage where neither meta page is usable.

@@ -28,6 +28,9 @@ type work struct {
 }
 
 func newWork(ctx context.Context, o *Options) (*work, error) {
+	if err := datadir.Outside(o.Out, append([]evidence.Spec{o.Source}, o.With...)...); err != nil {
+		return nil, err
+	}
 	set, err := evidence.Open(ctx, append([]evidence.Spec{o.Source}, o.With...), evidence.Options{Deep: true, NoHashes: true, Progress: o.Compare.Progress, Access: o.Compare.Access})
 	if err != nil {
 		return nil, err

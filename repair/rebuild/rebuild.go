@@ -52,16 +52,17 @@ type builder struct {
 	sv             *survey
 	// stop is the last index to execute; 0 when Target decides while executing.
 	stop uint64
+	// out and dbOut are the new paths under construction; dbOut is nil when no database is wanted.
+	out, dbOut *datadir.Building
 }
 
 // Run rebuilds. On error nothing is left at Options.Out and DBOut.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	b := &builder{o: o, res: &Result{SchemaVersion: SchemaVersion, Target: o.To.String(), Output: o.Out, DB: o.DBOut, Logs: []string{},
 		Skipped: []EntryLine{}, Doubtful: []EntryLine{}, Verified: []Verification{}, Notes: []string{}}}
-	for _, out := range []string{o.Out, o.DBOut} {
-		if _, err := os.Lstat(out); out != "" && err == nil {
-			return nil, refuse("%s exists; a rebuild only writes new paths", out)
-		}
+	defer b.abandon()
+	if err := b.claim(); err != nil {
+		return nil, err
 	}
 	if err := b.open(ctx); err != nil {
 		return nil, err
@@ -70,17 +71,12 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := b.plan(ctx); err != nil {
 		return nil, err
 	}
-	scratch, err := os.MkdirTemp(filepath.Dir(o.Out), ".etcd-medic-rebuild-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(scratch) }()
 	if o.To.Before != nil {
-		if err := b.findBefore(ctx, filepath.Join(scratch, "look")); err != nil {
+		if err := b.findBefore(ctx, filepath.Join(b.out.Path, "look")); err != nil {
 			return nil, err
 		}
 	}
-	work := filepath.Join(scratch, "db")
+	work := filepath.Join(b.out.Path, "work")
 	if err := b.build(ctx, work, nil); err != nil {
 		return nil, err
 	}
@@ -91,6 +87,38 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	return b.res, b.publish(ctx, work)
+}
+
+// claim takes the places of the new paths, so that no second run writes there.
+func (b *builder) claim() error {
+	for _, x := range []struct {
+		path string
+		at   **datadir.Building
+	}{{b.o.Out, &b.out}, {b.o.DBOut, &b.dbOut}} {
+		if x.path == "" {
+			continue
+		}
+		if err := datadir.Outside(x.path, slices.Concat(b.o.Logs, b.o.Against, []evidence.Spec{b.o.Base})...); err != nil {
+			return err
+		}
+		var err error
+		*x.at, err = datadir.Begin(x.path)
+		if errors.Is(err, datadir.ErrExists) {
+			return refuse("%s exists; a rebuild only writes new paths", x.path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) abandon() {
+	for _, out := range []*datadir.Building{b.out, b.dbOut} {
+		if out != nil {
+			out.Abandon()
+		}
+	}
 }
 
 // findBefore rebuilds to the end once, in scratch, to find the last entry that changed the key.
@@ -122,16 +150,24 @@ func (b *builder) findBefore(ctx context.Context, work string) error {
 // publish makes the backup and, if wanted, the bare database.
 func (b *builder) publish(ctx context.Context, work string) error {
 	b.say("writing %s", b.o.Out)
-	sum, err := datadir.WriteBackup(ctx, b.o.Out, work)
+	sum, err := datadir.WriteBackup(ctx, filepath.Join(b.out.Path, "backup"), work)
 	if err != nil {
 		return err
 	}
 	b.res.SHA256 = hex.EncodeToString(sum)
-	if b.o.DBOut == "" {
-		return nil
+	if b.dbOut != nil {
+		if err := b.dbOut.CopyDB(ctx, filepath.Join(b.dbOut.Path, "db"), work); err != nil {
+			return err
+		}
+		if err := b.dbOut.CommitFile("db"); err != nil {
+			return err
+		}
 	}
-	if err := datadir.CopyDB(ctx, b.o.DBOut, work); err != nil {
-		return errors.Join(err, os.Remove(b.o.Out))
+	if err := b.out.CommitFile("backup"); err != nil {
+		if b.dbOut != nil {
+			err = errors.Join(err, os.Remove(b.o.DBOut))
+		}
+		return err
 	}
 	return nil
 }

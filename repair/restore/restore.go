@@ -46,6 +46,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Backup.Where == "" || strings.Contains(o.Backup.Where, "://") {
 		return nil, refusef("save a snapshot first: etcdctl snapshot save FILE", "a running member is no backup")
 	}
+	if err := datadir.Outside(o.Out, append([]evidence.Spec{o.Backup}, o.Surviving...)...); err != nil {
+		return nil, err
+	}
 	parts, err := evidence.Locate(ctx, o.Backup)
 	if err != nil {
 		return nil, err

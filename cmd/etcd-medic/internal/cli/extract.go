@@ -166,7 +166,7 @@ func runExtract(ctx context.Context, o *extractOptions) error {
 	if src.DB == "" {
 		return &evidence.SourceError{Where: o.specs[0].Where, Found: "a " + string(src.Kind) + " without a db", Expected: "a data dir, a bbolt file or a backup"}
 	}
-	o.Source, o.SourceKind = src.Name, string(src.Kind)
+	o.Source, o.SourceKind, o.Inputs = src.Name, string(src.Kind), o.specs
 	res, err := o.extract(ctx, src.DB)
 	o.io.clearStatus()
 	if err != nil {

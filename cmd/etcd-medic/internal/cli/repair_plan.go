@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 type repairPlanOptions struct {
@@ -92,6 +93,9 @@ func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) 
 }
 
 func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
+	if err := datadir.Outside(o.file, o.specs...); err != nil {
+		return err
+	}
 	p, err := repair.NewPlan(ctx, o.specs, repair.PlanOptions{Compare: o.compareOptions(&o.sources), Best: o.best, Gone: o.gone, Replace: o.replace, Standby: o.standbys, Scratch: o.scratch})
 	o.io.clearStatus()
 	if err != nil {

@@ -1,0 +1,124 @@
+package datadir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// Outside refuses a new path that lies in a source, through symlinks too: nothing is ever written there. A source that is a part of a
+// data dir (its db, its WAL) stands for the whole data dir. It also refuses a source that lies in the place where the new path is built,
+// since what an interrupted run left there is removed.
+func Outside(out string, sources ...evidence.Spec) error {
+	if out == "" {
+		return nil
+	}
+	above, err := ancestors(out)
+	if err != nil {
+		return err
+	}
+	building, err := os.Stat(partialOf(out))
+	if err != nil {
+		building = nil
+	}
+	for _, s := range sources {
+		for _, root := range protected(s) {
+			if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, root.info) }) {
+				return refusef("%s lies in the source %s, to which nothing is written; name a path outside of %s", out, s.Where, root.path)
+			}
+		}
+		if building == nil || strings.Contains(s.Where, "://") {
+			continue
+		}
+		in, err := ancestors(s.Where)
+		if err == nil && slices.ContainsFunc(in, func(a fs.FileInfo) bool { return os.SameFile(a, building) }) {
+			return refusef("the source %s lies in %s, where the result is built; move it, or name another path", s.Where, partialOf(out))
+		}
+	}
+	return nil
+}
+
+// ancestors are the path itself and all folders above it, as far as they exist, by their real places.
+func ancestors(path string) (out []fs.FileInfo, err error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	for at := abs; ; at = filepath.Dir(at) {
+		target, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			for p := target; ; p = filepath.Dir(p) {
+				if fi, err := os.Stat(p); err == nil {
+					out = append(out, fi)
+				}
+				if p == filepath.Dir(p) {
+					return out, nil
+				}
+			}
+		}
+		if !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			return out, err
+		}
+	}
+}
+
+type place struct {
+	path string
+	info fs.FileInfo
+}
+
+// protected are the folders of a source. What is a file by itself needs no protection: a path that exists is refused anyway.
+func protected(s evidence.Spec) (out []place) {
+	if strings.Contains(s.Where, "://") {
+		return nil
+	}
+	add := func(path string) {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return
+		}
+		if fi, err := os.Stat(real); err == nil && fi.IsDir() {
+			out = append(out, place{path, fi})
+		}
+	}
+	for _, path := range []string{s.Where, s.WALDir} {
+		if path == "" {
+			continue
+		}
+		// The names as given and those that links lead to may both be parts of a data dir.
+		add(whole(path))
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			add(whole(real))
+		}
+	}
+	for _, dir := range slices.Clone(out) {
+		for _, part := range []string{"member", "member/wal", "member/snap", "wal", "snap"} {
+			add(filepath.Join(dir.path, part))
+		}
+	}
+	return out
+}
+
+// whole is the data dir of which a path is a part, or the path itself.
+func whole(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	at := abs
+	if b := filepath.Base(at); b == "db" || strings.HasSuffix(b, ".snap") || strings.HasSuffix(b, ".snap.db") || strings.HasSuffix(b, ".wal") {
+		at = filepath.Dir(at)
+	}
+	if b := filepath.Base(at); b == "wal" || b == "snap" {
+		at = filepath.Dir(at)
+	}
+	if filepath.Base(at) == "member" {
+		return filepath.Dir(at)
+	}
+	return abs
+}
