@@ -36,9 +36,12 @@ type Times struct {
 	// Near is any time within 17 years of the log; request IDs carry only the low 40 bits. It must be set.
 	Near time.Time
 	// Step is the least distance between two marks of one source; 0 means one second.
-	Step  time.Duration
-	marks []TimeMark
-	last  map[TimeSource]time.Time
+	Step time.Duration
+	// Split, if set, is a time around which no mark is dropped: see Around.
+	Split         time.Time
+	marks         []TimeMark
+	last          map[TimeSource]time.Time
+	before, after *TimeMark
 }
 
 // Add takes the next entry.
@@ -57,6 +60,7 @@ func (t *Times) Add(e *Entry, r *Request) {
 }
 
 func (t *Times) mark(index uint64, at time.Time, src TimeSource) {
+	t.split(TimeMark{Index: index, Time: at, Source: src})
 	step := t.Step
 	if step <= 0 {
 		step = time.Second
@@ -70,6 +74,21 @@ func (t *Times) mark(index uint64, at time.Time, src TimeSource) {
 	t.last[src] = at
 	t.marks = append(t.marks, TimeMark{Index: index, Time: at, Source: src})
 }
+
+// split keeps the marks on both sides of Split.
+func (t *Times) split(m TimeMark) {
+	switch {
+	case t.Split.IsZero() || t.after != nil:
+	case m.Time.After(t.Split):
+		t.after = &m
+	default:
+		t.before = &m
+	}
+}
+
+// Around returns the mark of the first entry that was certainly proposed after Split, and the last mark in front of it; nil where there is
+// none. No mark is dropped for being close to another one.
+func (t *Times) Around() (before, after *TimeMark) { return t.before, t.after }
 
 // Marks returns the marks in index order.
 func (t *Times) Marks() []TimeMark { return t.marks }

@@ -168,8 +168,22 @@ func PutBucketKey(bucket string, key, value []byte) Edit {
 }
 
 // ClearAlarm removes alarms of a member from bucket alarm: those of one kind (1 NOSPACE, 2 CORRUPT) or, with kind 0, all; member 0
-// is every member. The bucket's keys are etcdserverpb.AlarmMember {1 memberID, 2 alarm}.
+// is every member.
 func ClearAlarm(member uint64, kind int32) Edit {
+	return clearAlarms(func(id uint64, alarm uint64) bool {
+		return (member == 0 || id == member) && (kind == 0 || alarm == uint64(kind))
+	})
+}
+
+// ClearAlarmOf is ClearAlarm for exactly one member. Servers raise CORRUPT for member 0 where they cannot tell which member is wrong.
+func ClearAlarmOf(member uint64, kind int32) Edit {
+	return clearAlarms(func(id uint64, alarm uint64) bool {
+		return id == member && (kind == 0 || alarm == uint64(kind))
+	})
+}
+
+// clearAlarms: the bucket's keys are etcdserverpb.AlarmMember {1 memberID, 2 alarm}; both field orders and zero fields are met.
+func clearAlarms(fits func(member, alarm uint64) bool) Edit {
 	return func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketAlarm)
 		if b == nil {
@@ -177,7 +191,7 @@ func ClearAlarm(member uint64, kind int32) Edit {
 		}
 		var gone [][]byte
 		err := b.ForEach(func(k, _ []byte) error {
-			if alarmFits(k, member, kind) {
+			if id, alarm, ok := decodeAlarm(k); ok && fits(id, alarm) {
 				gone = append(gone, bytes.Clone(k))
 			}
 			return nil
@@ -192,12 +206,6 @@ func ClearAlarm(member uint64, kind int32) Edit {
 		}
 		return nil
 	}
-}
-
-// alarmFits holds a bucket key against the alarms it may name; both field orders and zero fields are met.
-func alarmFits(key []byte, member uint64, kind int32) bool {
-	id, alarm, ok := decodeAlarm(key)
-	return ok && (member == 0 || id == member) && (kind == 0 || alarm == uint64(kind))
 }
 
 // BumpRevision raises the current revision by n, as etcdutl snapshot restore --bump-revision does (3.4.27+, 3.5.10+, 3.6+): a record

@@ -60,6 +60,8 @@ func kubeDB(t testing.TB) string {
 	put("/registry/minions/node-7", stored(t, "v1", "Node", &corev1.Node{ObjectMeta: meta("", "node-7")}))
 	put("/registry/example.org/backups/shop/..%2fnightly", []byte(`{"apiVersion":"example.org/v1","kind":"Backup","metadata":{"name":"../nightly","namespace":"shop","uid":"1"},"spec":{"keep":3}}`))
 	put("/registry/secrets/shop/sealed", []byte("k8s:enc:aescbc:v1:key1:\x8f\x01"))
+	put("/registry/namespaces/other", stored(t, "v1", "Namespace", &corev1.Namespace{ObjectMeta: meta("", "other")}))
+	put("/registry/namespaces/sealed", []byte("k8s:enc:aescbc:v1:key1:\x8f\x02"))
 	put("/registry/ranges/serviceips", []byte("plain"))
 	put("/registry/configmaps/shop/gone", stored(t, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: meta("shop", "gone"), Data: map[string]string{"a": "b"}}))
 	s.DeleteRange([]byte("/registry/configmaps/shop/gone"), nil)
@@ -86,14 +88,14 @@ func TestManifests(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	res := run(t, path, extract.Options{Format: extract.YAML, Deleted: true, Out: out})
 	want := []string{
-		"_cluster/node/node-7.yaml", "_stored/%2Fregistry%2Fsecrets%2Fshop%2Fsealed", "other/secret/db.yaml", "shop/backup.example.org/%2E.%2Fnightly.yaml",
+		"_cluster/namespace/other.yaml", "_cluster/node/node-7.yaml", "_stored/%2Fregistry%2Fnamespaces%2Fsealed", "_stored/%2Fregistry%2Fsecrets%2Fshop%2Fsealed", "other/secret/db.yaml", "shop/backup.example.org/%2E.%2Fnightly.yaml",
 		"shop/configmap/gone.yaml", "shop/deployment.apps/web.yaml", "shop/job.batch/once.yaml", "shop/pod/web-1.yaml",
 		"shop/service/headless.yaml", "shop/service/web.yaml",
 	}
 	if d := cmp.Diff(want, tree(t, out)); d != "" {
 		t.Error(d)
 	}
-	if len(res.LeftOut) != 2 || !res.Short() || res.Keys != 9 || res.DeletedKeys != 1 || len(res.Notes) != 1 {
+	if len(res.LeftOut) != 2 || !res.Short() || res.Keys != 10 || res.DeletedKeys != 1 || len(res.Notes) != 1 {
 		t.Errorf("%+v", res)
 	}
 	for file, want := range map[string]string{
@@ -128,7 +130,11 @@ func TestObjects(t *testing.T) {
 		sel  extract.Selection
 		want string
 	}{
-		"namespace":        {extract.Selection{Namespace: "other"}, "secrets/other/db"},
+		"namespace":        {extract.Selection{Namespace: "other"}, "namespaces/other secrets/other/db"},
+		"sealed namespace": {extract.Selection{Namespace: "sealed"}, "namespaces/sealed"},
+		"kind of it":       {extract.Selection{Namespace: "other", Kind: "Secret"}, "secrets/other/db"},
+		"namespace itself": {extract.Selection{Namespace: "other", Kind: "Namespace"}, "namespaces/other"},
+		"name in it":       {extract.Selection{Namespace: "other", Name: "db"}, "secrets/other/db"},
 		"kind":             {extract.Selection{Kind: "service"}, "services/specs/shop/headless services/specs/shop/web"},
 		"kind with group":  {extract.Selection{Kind: "Deployment.apps"}, "deployments/shop/web"},
 		"wrong group":      {extract.Selection{Kind: "Deployment.extensions"}, ""},

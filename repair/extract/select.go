@@ -63,7 +63,11 @@ func (s *Selection) object(k, value []byte) bool {
 	case group != "" && group != groupOf(o.APIVersion):
 		return false
 	}
-	return (s.Namespace == "" || s.Namespace == o.Namespace) && (s.Name == "" || s.Name == o.Name)
+	if s.Name != "" && s.Name != o.Name {
+		return false
+	}
+	// A namespace is itself an object without one, and nothing in it can be applied before it is there.
+	return s.Namespace == "" || s.Namespace == o.Namespace || o.Kind == "Namespace" && o.APIVersion == "v1" && o.Name == s.Namespace
 }
 
 func groupOf(apiVersion string) string {
@@ -84,7 +88,8 @@ func (s *Selection) path(k []byte) bool {
 	if s.Name != "" && parts[at] != s.Name {
 		return false
 	}
-	if s.Namespace != "" && (len(parts) < 4 || parts[at-1] != s.Namespace) {
+	itself := len(parts) == 3 && parts[1] == "namespaces" && parts[2] == s.Namespace
+	if s.Namespace != "" && !itself && (len(parts) < 4 || parts[at-1] != s.Namespace) {
 		return false
 	}
 	if s.Kind == "" {

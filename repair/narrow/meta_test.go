@@ -153,10 +153,28 @@ func TestAlarms(t *testing.T) {
 	if a, err := db.Alarms(); err != nil || len(a) != 0 {
 		t.Errorf("alarms %v, %v", a, err)
 	}
-	for s, good := range map[string]bool{"7": true, "fedcba9876543210:corrupt": true, "7:NOSPACE": true, "x": false, "0": false, "7:FULL": false, "": false} {
+	for s, good := range map[string]bool{"7": true, "fedcba9876543210:corrupt": true, "7:NOSPACE": true, "x": false, "0": true, "0:CORRUPT": true, "7:FULL": false, "": false} {
 		if _, err := narrow.ParseAlarm(s); (err == nil) != good {
 			t.Errorf("%q: %v", s, err)
 		}
+	}
+}
+
+// TestAlarmOfMember0 clears the alarm that a server raises where it cannot tell which member is wrong, and leaves those of members alone.
+func TestAlarmOfMember0(t *testing.T) {
+	dirs := clustertest.Synth{Members: 1, Entries: 20, Keys: 3, Value: 10}.Write(t, t.TempDir())
+	for name, key := range map[string][]byte{"left out": {16, 2}, "written": {8, 0, 16, 2}} {
+		dir := withEdits(t, dirs[0], datadir.PutBucketKey("alarm", key, nil), datadir.PutBucketKey("alarm", []byte{8, 7, 16, 2}, nil))
+		ref, err := narrow.ParseAlarm("0:CORRUPT")
+		ok(t, err)
+		out, _, err := repair(t, narrow.Meta{ClearAlarms: []narrow.AlarmRef{ref}}, dir, nil)
+		ok(t, err)
+		db, err := dumpdb.Open(dbOf(out))
+		ok(t, err)
+		if a, err := db.Alarms(); err != nil || len(a) != 1 || a[0].MemberID != 7 {
+			t.Errorf("member 0 %s: alarms %v, %v", name, a, err)
+		}
+		ok(t, db.Close())
 	}
 }
 

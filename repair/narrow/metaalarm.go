@@ -17,11 +17,11 @@ type AlarmRef struct {
 	Kind   int32
 }
 
-// ParseAlarm reads MEMBER-ID or MEMBER-ID:NOSPACE.
+// ParseAlarm reads MEMBER-ID or MEMBER-ID:NOSPACE. Member 0 is the one that servers name where they cannot tell which is wrong.
 func ParseAlarm(s string) (AlarmRef, error) {
 	id, kind, named := strings.Cut(s, ":")
 	m, err := dumplog.ParseID(id)
-	if err != nil || m == 0 {
+	if err != nil {
 		return AlarmRef{}, fmt.Errorf("%q is no member ID", id)
 	}
 	a := AlarmRef{Member: m}
@@ -48,7 +48,7 @@ func clearAlarms(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 		if !slices.ContainsFunc(m.DB.Alarms, fits) {
 			return nil, refusef("see etcd-medic dumpdb SOURCE alarm", "no such alarm of member %s", a.Member)
 		}
-		edits = append(edits, datadir.ClearAlarm(uint64(a.Member), a.Kind))
+		edits = append(edits, datadir.ClearAlarmOf(uint64(a.Member), a.Kind))
 		w.did("the alarm of member %s is cleared", a.Member)
 		w.givesUp("the alarm of member %s: writes it held back are applied again", a.Member)
 		if err := w.alarmOthers(a, fits); err != nil {

@@ -194,6 +194,9 @@ func (e *engine) finish(ctx context.Context) error {
 		}
 	}
 	e.at.Revision, e.at.CompactRevision = e.m.Revision(), e.m.CompactRevision()
+	if err := e.passEmpty(); err != nil {
+		return err
+	}
 	e.b.res.To, e.b.res.Keys = e.at, int64(e.m.Keys())
 	if err := e.meta(); err != nil {
 		return err

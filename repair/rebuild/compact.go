@@ -46,6 +46,9 @@ func (e *engine) newest(ctx context.Context, comp int64) (map[string]dumpdb.Rev,
 	end := string(dumpdb.Rev{Main: comp + 1}.Bytes())
 	c := e.key.Cursor()
 	for k, v := c.First(); k != nil && string(k) < end; k, v = c.Next() {
+		if len(v) == 0 {
+			continue // the mark of restore --bump-revision
+		}
 		kv, err := dumpdb.DecodeKeyValue(v)
 		if err != nil {
 			return nil, err
@@ -80,6 +83,9 @@ func (e *engine) dropped(ctx context.Context, comp int64, from []byte, newest ma
 	for ; k != nil && string(k) < end; k, v = c.Next() {
 		if len(drop) == dropBatch {
 			return drop, append([]byte{}, k...), ctx.Err()
+		}
+		if len(v) == 0 {
+			continue
 		}
 		kv, err := dumpdb.DecodeKeyValue(v)
 		if err != nil {

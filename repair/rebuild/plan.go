@@ -87,30 +87,27 @@ func (b *builder) target() error {
 // untilTime stops before the first entry that was certainly proposed after the time. Times in a log are lower bounds: where no later
 // one follows, nobody can tell on which side of the time the last entries lie.
 func (b *builder) untilTime() error {
-	var before, after *dumplog.TimeMark
-	marks := b.sv.times.Marks()
-	for i := range marks {
-		if marks[i].Time.After(b.o.To.Time) {
-			after = &marks[i]
-			break
-		}
-		before = &marks[i]
-	}
+	before, after := b.sv.times.Around()
+	at := b.o.To.Time.UTC().Format(stamp)
 	switch {
-	case len(marks) == 0:
+	case before == nil && after == nil:
 		return refuse("the logs carry no time")
 	case after == nil:
 		return refuse("no entry shows a time after %s (the last one: %s), so where it lies among the entries from %d on can not be told; take index=N (etcd-medic dumplog shows entries and times) or last",
-			b.o.To.Time.UTC().Format(stamp), marked(before), before.Index)
+			at, marked(before), before.Index)
 	case after.Index-1 < b.from.Index:
 		return refuse("the base stands at index %d, which is later than the time asked for: %s", b.from.Index, marked(after))
 	}
 	b.stop = min(b.commit, after.Index-1)
-	if before == nil {
+	switch {
+	case before == nil:
 		b.res.note("the first time in the log lies after the time asked for: %s", marked(after))
-		return nil
+	case before.Index >= b.stop:
+		b.res.note("%s; %s", marked(before), marked(after))
+	default:
+		b.res.note("%s; %s. The %d entries between them carry no time, or one that only bounds theirs from below: they were executed, and may lie on either side of %s; "+
+			"index=%d leaves them out", marked(before), marked(after), b.stop-before.Index, at, before.Index)
 	}
-	b.res.note("%s; %s. The entries between them may lie on either side of the time asked for", marked(before), marked(after))
 	return nil
 }
 

@@ -129,3 +129,29 @@ func TestTime(t *testing.T) {
 		t.Error("a time that no entry passes is taken")
 	}
 }
+
+// TestTimeOfCloseMarks stops at the very entry that shows a later time, however close it is to the one before and whatever it shows it with.
+func TestTimeOfCloseMarks(t *testing.T) {
+	r := record(t)
+	noon := time.Now().UTC().Truncate(time.Second).Add(time.Hour) // later than what request IDs show
+	at := func(i int) time.Time { return noon.Add(time.Duration(i) * 100 * time.Millisecond) }
+	for i := range 30 {
+		when := at(i).Format("2006-01-02T15:04:05.000000Z")
+		value := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","spec":{"renewTime":"` + when + `"}}`
+		if i%2 == 1 {
+			value = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"managedFields":[{"time":"` + when + `"}]}}`
+		}
+		r.do(func(c *clientv3.Client) error {
+			return must(c.Put(ctx(), fmt.Sprintf("/registry/leases/n/%d", i), value))
+		})
+	}
+	dir := r.stop()
+	for i := range 29 {
+		for _, past := range []time.Duration{0, 50 * time.Millisecond} {
+			res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Time: at(i).Add(past)}})
+			if want := r.points[i]; err != nil || res.To.Index != want.index || res.HashKV != want.hash {
+				t.Errorf("%d and %v: index %d, want %d: %v", i, past, res.To.Index, want.index, err)
+			}
+		}
+	}
+}

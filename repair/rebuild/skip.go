@@ -32,10 +32,7 @@ func (e *engine) skipping(st *replay.Step, skip bool) error {
 		l := line(&st.Entry)
 		l.Why = fmt.Sprintf("would have been %s with %d records", outcome(fo.State, fo.Reason), len(fc))
 		b.res.Skipped = append(b.res.Skipped, l)
-		if fo.Rev > 0 {
-			c.EmptyRevisions = append(c.EmptyRevisions, fo.Rev)
-			e.m.SkipTo(fo.Rev)
-		}
+		e.leaveEmpty(fo.Rev)
 		return nil
 	}
 	// The step was prepared before the revision moved up; what it writes does not depend on it, but a refusal for a future
@@ -47,12 +44,45 @@ func (e *engine) skipping(st *replay.Step, skip bool) error {
 	if err != nil {
 		return err
 	}
+	if o.Rev == 0 {
+		e.leaveEmpty(fo.Rev)
+	}
 	if o.State == fo.State && o.Reason == fo.Reason && writes == full.Effects() {
 		return nil
 	}
 	c.EntryCount++
 	if len(c.Entries) < listed {
 		c.Entries = append(c.Entries, Difference{EntryLine: line(&st.Entry), Without: ended(fo, full.Writes()), With: ended(o, now.Writes())})
+	}
+	return nil
+}
+
+// leaveEmpty keeps the revision that an entry had where it does not write now; 0 is none.
+func (e *engine) leaveEmpty(rev int64) {
+	if rev > e.m.Revision() {
+		c := e.b.res.Consequences
+		c.EmptyRevisions = append(c.EmptyRevisions, rev)
+		e.m.SkipTo(rev)
+	}
+}
+
+// passEmpty marks the history up to the last revision that a skipped entry left empty as compacted: a hole above the compact revision is
+// what lost data looks like, and clients that saw the skipped entry have to read anew. A revision that is empty at the very end gets the record
+// with which a restore raises the revision, since servers would give its number a second time.
+func (e *engine) passEmpty() error {
+	c := e.b.res.Consequences
+	if c == nil || len(c.EmptyRevisions) == 0 {
+		return nil
+	}
+	last := c.EmptyRevisions[len(c.EmptyRevisions)-1]
+	if last == e.at.Revision {
+		if err := e.key.Put(dumpdb.Rev{Main: last}.Bytes(), []byte{}); err != nil {
+			return err
+		}
+	}
+	if last > e.at.CompactRevision {
+		e.at.CompactRevision = last
+		e.b.res.note("the history up to revision %d is compacted in the result: clients that saw the skipped entries have to read anew, and revisions that hold nothing would look like lost data", last)
 	}
 	return nil
 }

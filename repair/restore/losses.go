@@ -64,3 +64,18 @@ func deref(s *string) string {
 	}
 	return *s
 }
+
+// again says what a second restore of the same backup has in common with this one. IDs follow from token and peer URLs, as with etcdutl: that
+// the same flags give the same cluster is what lets each host of one cluster restore by itself, and what lets two clusters pass for one.
+func (r *Report) again(o *Options) (out []string) {
+	if !r.TokenGiven {
+		out = append(out, fmt.Sprintf("the token %s is made from backup and revision: this backup restored with the same flags gives the same member and cluster IDs. "+
+			"That is right for the hosts of one new cluster. If a cluster restored from this backup has run before, or a second one shall run, "+
+			"name a token of its own with --initial-cluster-token, or members that are left over join the wrong one", o.Plan.Token))
+	}
+	if len(o.Surviving) == 0 {
+		out = append(out, fmt.Sprintf("every restore of this backup with these flags starts at revision %d: clients of an earlier one keep what they cached there. "+
+			"If one has run, name its members with --surviving, or raise the revision above theirs with --bump-revision", r.Revision.Start))
+	}
+	return out
+}

@@ -13,13 +13,17 @@ type Report struct {
 	Backup        Backup       `json:"backup"`
 	ClusterID     dumplog.ID   `json:"clusterID"`
 	Token         string       `json:"token"`
-	Members       []Member     `json:"members"`
-	Revision      Revision     `json:"revision"`
+	// TokenGiven is false where the token was made from the backup and the start revision.
+	TokenGiven bool     `json:"tokenGiven"`
+	Members    []Member `json:"members"`
+	Revision   Revision `json:"revision"`
 	// Servers names the etcd lines that can start the dirs.
 	Servers string `json:"servers"`
 	// GivesUp are the things that the backup does not bring back, Notes what else is to be known.
 	GivesUp []string `json:"givesUp"`
 	Notes   []string `json:"notes"`
+	// Warnings are what goes wrong when the result is used in another way than it was made for.
+	Warnings []string `json:"warnings"`
 	// After is the diagnosis of the new dirs, taken together.
 	After           compare.Verdict `json:"after"`
 	InputsUnchanged bool            `json:"inputsUnchanged"`

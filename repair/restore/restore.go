@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer func() { _ = input.Close() }()
-	r := &Report{SchemaVersion: compare.SchemaVersion, Tool: verified.Tool, GivesUp: []string{}, Notes: []string{}}
+	r := &Report{SchemaVersion: compare.SchemaVersion, Tool: verified.Tool, GivesUp: []string{}, Notes: []string{}, Warnings: []string{}}
 	if err := r.takeBackup(verified, &o); err != nil {
 		return nil, err
 	}
@@ -148,9 +148,11 @@ func (r *Report) plan(o *Options, v *compare.Report, old *survivors) ([]datadir.
 		}
 		r.Notes = append(r.Notes, "no members were named: those of the backup are taken, with their old URLs")
 	}
-	if p.Token == "" {
+	r.TokenGiven = p.Token != ""
+	if !r.TokenGiven {
 		p.Token = fmt.Sprintf("restored-%.12s-%d", r.Backup.SHA256, r.Revision.Start)
 	}
+	r.Warnings = append(r.Warnings, r.again(o)...)
 	notes, err := p.check()
 	if err != nil {
 		return nil, err

@@ -200,3 +200,41 @@ func TestPlanFile(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoRestores: the same flags give the same cluster, which hosts that restore by themselves need, and a warning; another token gives other
+// IDs, and sources of the first restore raise the second one above it.
+func TestTwoRestores(t *testing.T) {
+	src := good(t)
+	run := func(change func(o *restore.Options)) *restore.Report {
+		t.Helper()
+		o := restore.Options{Backup: spec(src), Plan: three(t), Out: filepath.Join(t.TempDir(), "new"), Reserve: 10}
+		o.Plan.Token = ""
+		change(&o)
+		r, err := restore.Run(context.Background(), o)
+		ok(t, err)
+		return r
+	}
+	out := filepath.Join(t.TempDir(), "first")
+	first := run(func(o *restore.Options) { o.Out = out })
+	second := run(func(*restore.Options) {})
+	if first.Token != second.Token || first.ClusterID != second.ClusterID || first.Revision.Start != second.Revision.Start || first.TokenGiven {
+		t.Errorf("%+v\n%+v", first, second)
+	}
+	if all := strings.Join(second.Warnings, "\n"); !strings.Contains(all, "--initial-cluster-token") || !strings.Contains(all, "--surviving") {
+		t.Errorf("warnings %q", all)
+	}
+	other := run(func(o *restore.Options) {
+		o.Plan.Token = "another"
+		for i := range first.Members {
+			o.Surviving = append(o.Surviving, spec(filepath.Join(out, first.Members[i].Name)))
+		}
+	})
+	if other.ClusterID == first.ClusterID || other.Members[0].MemberID == first.Members[0].MemberID || other.Revision.Start <= first.Revision.Start || len(other.Warnings) != 0 {
+		t.Errorf("%+v", other)
+	}
+	// Without a token of its own the second gets another one too, since it starts higher.
+	third := run(func(o *restore.Options) { o.Surviving = append(o.Surviving, spec(filepath.Join(out, "n1"))) })
+	if third.ClusterID == first.ClusterID || third.Token == first.Token {
+		t.Errorf("%+v", third)
+	}
+}

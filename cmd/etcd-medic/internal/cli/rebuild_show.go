@@ -72,7 +72,7 @@ func consequenceLines(c *rebuild.Consequences) (out []string) {
 		out = append(out, fmt.Sprintf("key %s: was %s, is now %s", render.Quoted(k.Key), k.Without, k.With))
 	}
 	if len(c.EmptyRevisions) > 0 {
-		out = append(out, fmt.Sprintf("revisions without records: %v (they were those of the skipped entries; a diagnosis reports them as missing until a compaction passes them)", c.EmptyRevisions))
+		out = append(out, fmt.Sprintf("revisions without records: %v (they were those of the skipped entries; the history up to the last of them is compacted)", c.EmptyRevisions))
 	}
 	return out
 }

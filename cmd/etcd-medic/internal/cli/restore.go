@@ -42,6 +42,10 @@ The revision is raised above the newest one that any --surviving source shows or
 everything older is marked compacted: clients that saw newer revisions read anew instead of missing events. Without --surviving it
 is raised by 1000000000. --bump-revision N sets the raise, 0 leaves the revision as it is.
 
+Without --initial-cluster-token the token is made from the backup and the revision it starts at, so that the same flags give the same
+member and cluster IDs wherever they are run, as with etcdutl: right for the hosts of one new cluster, wrong for a second cluster from the
+same backup, which needs a token of its own and revisions above those of the first (--surviving). The result says what was used.
+
 The result lies in the folder given with -o, one data dir per member, beside the command that starts it. Nothing is left there when it
 could not be written.
 
@@ -160,7 +164,7 @@ func runRestore(ctx context.Context, o *restoreOptions) error {
 func restoreSheet(r *restore.Report, out string) render.Sheet {
 	head := render.Section{Pairs: [][2]string{
 		{"backup", fmt.Sprintf("%s, revision %d, sha256 trailer: %s", r.Backup.Name, r.Backup.Revision, r.Backup.Trailer)},
-		{"cluster", fmt.Sprintf("%s, token %s", r.ClusterID, r.Token)},
+		{"cluster", fmt.Sprintf("%s, token %s%s", r.ClusterID, r.Token, made(r.TokenGiven))},
 		{"revision", revisionText(&r.Revision)},
 		{"servers", r.Servers},
 		{"diagnosis", r.After.Class + ": " + r.After.Summary},
@@ -172,8 +176,18 @@ func restoreSheet(r *restore.Report, out string) render.Sheet {
 		members.Rows = append(members.Rows, []string{m.Name, m.MemberID.String(), strings.Join(m.PeerURLs, " "), out + "/" + m.Name})
 		start.Commands = append(start.Commands, render.Command{Prefix: "$ ", Run: m.StartArgs})
 	}
-	return render.Sheet{Sections: []render.Section{head, members,
-		{Title: "gives up", Lines: dashed(r.GivesUp)}, {Title: "mind", Lines: dashed(r.Notes)}, start}}
+	sections := []render.Section{head, members, {Title: "gives up", Lines: dashed(r.GivesUp)}}
+	if len(r.Warnings) > 0 {
+		sections = append(sections, render.Section{Title: "warnings", Lines: dashed(r.Warnings)})
+	}
+	return render.Sheet{Sections: append(sections, render.Section{Title: "mind", Lines: dashed(r.Notes)}, start)}
+}
+
+func made(given bool) string {
+	if given {
+		return ""
+	}
+	return " (made from the backup)"
 }
 
 func revisionText(v *restore.Revision) string {
