@@ -88,7 +88,7 @@ func (p *partialDir) busy() error {
 // takeLeftOver removes what an interrupted run left at p.path, and returns its mark, which stays locked; nil when there was none yet.
 func takeLeftOver(p *partialDir) (*os.File, error) {
 	foreign := refusef("%s is in the way: etcd-medic builds %s there, and an interrupted run did not leave it (or was an older release's). "+
-		"Look at it, and if nobody needs it: rm -r %s", p.path, p.final, shell.Operand(p.path))
+		"Look at it, and if nobody needs it: rm -r %s", p.path, p.final, shell.Quote(shell.Operand(p.path)))
 	if fi, err := os.Lstat(p.path); err != nil || !fi.IsDir() {
 		return nil, errors.Join(foreign, ignoreAbsent(err))
 	}

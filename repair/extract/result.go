@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
 // SchemaVersion is the version of the documents of this package.
@@ -41,7 +42,9 @@ type Result struct {
 	Lost    Lost         `json:"lost"`
 	LeftOut []LeftOut    `json:"leftOut"`
 	Cluster *ClusterCopy `json:"cluster,omitempty"`
-	Notes   []string     `json:"notes"`
+	// Log says what the log of a data dir has above its database; nil for a source without one.
+	Log   *rebuild.CaughtUp `json:"log,omitempty"`
+	Notes []string          `json:"notes"`
 }
 
 // LeaseUse says what became of the leases of selected keys.
@@ -99,6 +102,9 @@ func (r *Result) Short() bool {
 	return len(l.Damage) > 0 || l.Trailer != "" || l.Undecodable > 0 || l.NoValueCount > 0 || len(l.NotFound) > 0 || len(r.LeftOut) > 0 ||
 		r.Cluster != nil && (r.Cluster.Failed > 0 || r.Cluster.Conflicts > 0)
 }
+
+// Behind tells whether the source's log holds entries that are not in the extract, or may not be.
+func (r *Result) Behind() bool { return r.Log != nil && !r.Log.Whole() }
 
 // Empty tells whether nothing was found at all.
 func (r *Result) Empty() bool { return r.Records == 0 }

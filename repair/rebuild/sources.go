@@ -45,9 +45,9 @@ func (b *builder) open(ctx context.Context) error {
 			b.res.Logs = append(b.res.Logs, m.Label())
 		}
 		if isLog {
-			b.commit = max(b.commit, m.Commit)
+			b.commit = max(b.commit, provenBy(m))
 		}
-		b.proven = max(b.proven, m.Commit)
+		b.proven = max(b.proven, provenBy(m))
 	}
 	if err := b.fits(ctx); err != nil {
 		return errors.Join(err, b.close())

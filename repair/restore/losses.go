@@ -2,14 +2,16 @@ package restore
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
 // losses says what the new cluster does not have.
-func (r *Report) losses(v *compare.Report, kind evidence.Kind) {
+func (r *Report) losses(v *compare.Report, up *rebuild.CaughtUp) {
 	if n := r.Revision.GivenUp; n > 0 {
 		r.GivesUp = append(r.GivesUp, fmt.Sprintf("%d revisions, %d to %d, that surviving sources hold and the backup does not; etcd-medic rebuild --base BACKUP --log DIR can bring them back first",
 			n, r.Backup.Revision+1, r.Backup.Revision+n))
@@ -19,8 +21,15 @@ func (r *Report) losses(v *compare.Report, kind evidence.Kind) {
 	} else {
 		r.Notes = append(r.Notes, "the revision is not raised: clients that have seen newer revisions miss events or keep stale caches")
 	}
-	if kind == evidence.KindDataDir {
-		r.GivesUp = append(r.GivesUp, "the log of the data dir: entries behind its consistent index are not in its database")
+	if up.Parts.WAL != "" {
+		r.Log = up
+		for _, s := range up.Says() {
+			if strings.HasPrefix(s, "missing: ") {
+				r.GivesUp = append(r.GivesUp, strings.TrimPrefix(s, "missing: "))
+			} else {
+				r.Notes = append(r.Notes, s)
+			}
+		}
 	}
 	m := &v.Members[0]
 	for _, x := range m.Membership.Members {

@@ -3,6 +3,7 @@ package restore
 import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -24,6 +25,8 @@ type Report struct {
 	Notes   []string `json:"notes"`
 	// Warnings are what goes wrong when the result is used in another way than it was made for.
 	Warnings []string `json:"warnings"`
+	// Log says what the log of a data dir has above its database; nil for a backup.
+	Log *rebuild.CaughtUp `json:"log,omitempty"`
 	// After is the diagnosis of the new dirs, taken together.
 	After           compare.Verdict `json:"after"`
 	InputsUnchanged bool            `json:"inputsUnchanged"`
@@ -55,6 +58,9 @@ type Member struct {
 	// StartArgs is the same as a list of arguments.
 	StartArgs shell.Command `json:"startArgs"`
 }
+
+// Behind tells whether the data dir's log holds entries that are not in the new cluster, or may not be.
+func (r *Report) Behind() bool { return r.Log != nil && !r.Log.Whole() }
 
 // RefusedError says which precondition does not hold; nothing was written. Commands end with exit code 5.
 type RefusedError struct{ Reason, Hint string }

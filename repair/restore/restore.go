@@ -15,6 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
+	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
 // Options say what to restore and what to put up with.
@@ -26,6 +27,8 @@ type Options struct {
 	Out string
 	// Surviving are sources of the old cluster: data dirs, dbs, later backups, running members.
 	Surviving []evidence.Spec
+	// Logs are further members of the cluster: of a data dir, entries that their logs prove committed are executed too.
+	Logs []evidence.Spec
 	// Bump raises the revision by so much; nil computes it, 0 leaves it as it is. Reserve is added to a computed raise.
 	Bump    *uint64
 	Reserve uint64
@@ -46,18 +49,19 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Backup.Where == "" || strings.Contains(o.Backup.Where, "://") {
 		return nil, refusef("save a snapshot first: etcdctl snapshot save FILE", "a running member is no backup")
 	}
-	if err := datadir.Outside(o.Out, append([]evidence.Spec{o.Backup}, o.Surviving...)...); err != nil {
+	if err := datadir.Outside(o.Out, slices.Concat([]evidence.Spec{o.Backup}, o.Surviving, o.Logs)...); err != nil {
 		return nil, err
 	}
-	parts, err := evidence.Locate(ctx, o.Backup)
+	up, err := rebuild.CatchUp(ctx, rebuild.CatchUpOptions{Source: o.Backup, Logs: o.Logs, Access: o.Compare.Access, Progress: o.Compare.Progress})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = parts.Close() }()
+	defer func() { _ = up.Close() }()
+	parts := up.Parts
 	if parts.DB == "" {
 		return nil, &evidence.SourceError{Where: o.Backup.Where, Found: "a source of kind " + string(parts.Kind), Expected: "a backup"}
 	}
-	verified, err := backup.Verify(ctx, evidence.Spec{Name: parts.Name, Where: parts.DB}, backup.Options{Options: o.Compare})
+	verified, err := backup.Verify(ctx, evidence.Spec{Name: parts.Name, Where: up.DB}, backup.Options{Options: o.Compare})
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +85,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.losses(verified, parts.Kind)
-	if err := r.write(ctx, &o, parts.DB, dirs); err != nil {
+	r.losses(verified, up)
+	if err := r.write(ctx, &o, up.DB, dirs); err != nil {
 		return nil, err
 	}
 	r.InputsUnchanged = verified.InputsUnchanged && input.Unchanged(ctx) == nil

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
+	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
 type extractOptions struct {
@@ -16,6 +19,8 @@ type extractOptions struct {
 	extract.Options
 	form, leases, rangeStart, rangeEnd string
 	keys, prefixes, endpoints          []string
+	logDirs                            []string
+	logs                               []evidence.Spec
 	write                              bool
 }
 
@@ -42,11 +47,16 @@ left alone and told.
 Leases (--leases) are granted again with their stored TTL (grant), left off so that keys stay (detach), or their keys are left
 out (skip). How much of a TTL had passed is not in the database.
 
+A server writes its database some time after it has acknowledged; what it had not written when it was killed or copied is in its log alone.
+Of a data dir, committed entries above the database's consistent index are executed on a scratch copy first, by the rules that rebuild
+uses. What is not proven committed, or cannot be executed, is counted, and the exit code is 4; --log names other members whose logs
+prove more.
+
 What could not be read is listed, with the revisions it may hide. --salvage adds records from damaged and lost pages, and with
 --deleted the last values of deleted keys from pages that are not in use any more: compaction does not wipe them.
 
 Exit codes: 0 all that was asked for is in the output, 1 could not read or write, 2 wrong usage, 3 something is missing or could not be
-carried (damage, a key that is not there, a conflict), 4 nothing was selected, 5 refused: the output exists, or the revision is
+carried (damage, a key that is not there, a conflict), 4 nothing was selected, or the log holds more than the extract, 5 refused: the output exists, or the revision is
 out of reach.`
 
 const extractExample = `  etcd-medic extract node1/ --namespace shop --format yaml -o shop/
@@ -76,6 +86,7 @@ func newExtractCmd(s *Streams, run func(context.Context, *extractOptions) error)
 	o.output.flags(cmd)
 	o.accessFlags(cmd)
 	f := cmd.Flags()
+	f.StringArrayVar(&o.logDirs, "log", nil, "data dir or WAL folder of another member, whose log proves more entries committed; repeatable")
 	f.StringArrayVar(&o.prefixes, "prefix", nil, "keys that begin with this; repeatable")
 	f.StringVar(&o.rangeStart, "range-start", "", "keys from this one on")
 	f.StringVar(&o.rangeEnd, "range-end", "", "up to but not including this one")
@@ -100,6 +111,10 @@ func newExtractCmd(s *Streams, run func(context.Context, *extractOptions) error)
 // check turns flags into options and refuses what makes no sense together.
 func (o *extractOptions) check(cmd *cobra.Command) error {
 	o.Format, o.Leases = extract.Format(o.form), extract.LeaseMode(o.leases)
+	var err error
+	if o.logs, err = parseSpecs("--log", o.logDirs); err != nil {
+		return err
+	}
 	o.selection(cmd)
 	switch o.leases {
 	case "grant", "detach", "skip":
@@ -158,22 +173,32 @@ func (o *extractOptions) selection(cmd *cobra.Command) {
 }
 
 func runExtract(ctx context.Context, o *extractOptions) error {
-	src, err := evidence.LocateWith(ctx, o.specs[0], o.access)
+	if err := o.claimable(); err != nil {
+		return err
+	}
+	up, err := rebuild.CatchUp(ctx, o.catchUp())
 	if err != nil {
 		return err
 	}
-	defer func() { _ = src.Close() }()
+	defer func() { _ = up.Close() }()
+	src := up.Parts
 	if src.DB == "" {
 		return &evidence.SourceError{Where: o.specs[0].Where, Found: "a " + string(src.Kind) + " without a db", Expected: "a data dir, a bbolt file or a backup"}
 	}
-	o.Source, o.SourceKind, o.Inputs = src.Name, string(src.Kind), o.specs
-	res, err := o.extract(ctx, src.DB)
+	o.Source, o.SourceKind = src.Name, string(src.Kind)
+	res, err := o.extract(ctx, up.DB)
 	o.io.clearStatus()
 	if err != nil {
 		return err
 	}
 	if err := src.Unchanged(ctx); err != nil {
 		return err
+	}
+	if src.WAL != "" {
+		res.Log = up
+	}
+	for _, s := range up.Says() {
+		res.Notes = append(res.Notes, s)
 	}
 	if o.Stream != nil {
 		o.streamed(res)
@@ -183,10 +208,29 @@ func runExtract(ctx context.Context, o *extractOptions) error {
 	switch {
 	case res.Short():
 		return result(ExitFindings)
-	case res.Empty():
+	case res.Empty(), res.Behind():
 		return result(ExitInconclusive)
 	}
 	return nil
+}
+
+// claimable refuses a new path that cannot be had before the log is executed for it.
+func (o *extractOptions) claimable() error {
+	inputs := append(slices.Clone(o.specs), o.logs...)
+	if o.Out == "" || o.Stream != nil {
+		return nil
+	}
+	o.Inputs = inputs
+	return datadir.Outside(o.Out, inputs...)
+}
+
+// catchUp says which database is read. Free and damaged pages are those of the file as it is.
+func (o *extractOptions) catchUp() rebuild.CatchUpOptions {
+	c := rebuild.CatchUpOptions{Source: o.specs[0], Logs: o.logs, Revision: o.Rev, Access: o.access, Progress: o.io.Progress()}
+	if o.Salvage {
+		c.AsIs = "--salvage reads the pages of the file as they are; extract without it for the newest state"
+	}
+	return c
 }
 
 func (o *extractOptions) extract(ctx context.Context, db string) (*extract.Result, error) {

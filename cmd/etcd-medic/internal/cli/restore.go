@@ -18,7 +18,7 @@ type restoreOptions struct {
 	output
 	sources
 	out, plan, cluster, token, dataDir string
-	surviving                          []string
+	surviving, logDirs                 []string
 	bump                               string
 	reserve                            uint64
 	markCompacted                      bool
@@ -28,6 +28,9 @@ type restoreOptions struct {
 const restoreLong = `Write the data dirs of a whole cluster from one backup, all at once: the members are named once, IDs follow from that, the
 member list in the database, the raft snapshot and the log agree, and the token is new. The backup is verified layer by layer first,
 and the new dirs are diagnosed together before the result counts. Backups of etcd 3.3 to 3.8 can be restored.
+
+BACKUP may be a data dir: its committed log entries above the database's consistent index are executed first, as extract does. What is not
+proven committed, or cannot be executed, is counted, and the exit code is 4.
 
 The members come from --initial-cluster or from a plan file; with neither, from the backup. A plan file is YAML:
 
@@ -49,7 +52,7 @@ same backup, which needs a token of its own and revisions above those of the fir
 The result lies in the folder given with -o, one data dir per member, beside the command that starts it. Nothing is left there when it
 could not be written.
 
-Exit codes: 0 restored, 1 could not read or write, 2 wrong usage, 5 refused: nothing was written, 6 the new dirs did not pass their
+Exit codes: 0 restored, 1 could not read or write, 2 wrong usage, 4 the data dir's log holds more than the new cluster, 5 refused: nothing was written, 6 the new dirs did not pass their
 diagnosis.`
 
 const restoreExample = `  etcd-medic restore backup.db -o new --initial-cluster n1=http://10.0.0.1:2380,n2=http://10.0.0.2:2380,n3=http://10.0.0.3:2380
@@ -80,6 +83,7 @@ func newRestoreCmd(s *Streams, run func(context.Context, *restoreOptions) error)
 	f.StringVar(&o.token, "initial-cluster-token", "", "cluster token (default: a new one, made from backup and revision)")
 	f.StringVar(&o.dataDir, "data-dir", "", "where a member's dir will lie on its host, for the start commands; {name} stands for its name")
 	f.StringArrayVar(&o.surviving, "surviving", nil, "source of the old cluster that shows how far it had come; repeatable")
+	f.StringArrayVar(&o.logDirs, "log", nil, "of a data dir: data dir or WAL folder of another member, whose log proves more entries committed; repeatable")
 	f.StringVar(&o.bump, "bump-revision", "auto", "raise the revision by this number")
 	f.Uint64Var(&o.reserve, "bump-reserve", restore.DefaultReserve, "how much to raise beyond the newest revision seen")
 	f.BoolVar(&o.markCompacted, "mark-compacted", true, "mark everything up to the raised revision compacted; goes with raising")
@@ -124,6 +128,9 @@ func (o *restoreOptions) options() (restore.Options, error) {
 		}
 		r.Surviving = append(r.Surviving, spec)
 	}
+	if r.Logs, err = parseSpecs("--log", o.logDirs); err != nil {
+		return r, err
+	}
 	return r, o.raise(&r)
 }
 
@@ -155,8 +162,11 @@ func runRestore(ctx context.Context, o *restoreOptions) error {
 	if err := render.Document(o.io.Out, o.format, r, restoreSheet(r, o.out), o.renderOptions()); err != nil {
 		return err
 	}
-	if bad != nil {
+	switch {
+	case bad != nil:
 		return result(ExitUnfinished)
+	case r.Behind():
+		return result(ExitInconclusive)
 	}
 	return nil
 }

@@ -1,0 +1,251 @@
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// CatchUpOptions say whose database is wanted.
+type CatchUpOptions struct {
+	Source evidence.Spec
+	// Logs are further members, whose logs prove more entries committed.
+	Logs []evidence.Spec
+	// Revision, if set, is the one that is wanted: a database that has reached it is taken as it is.
+	Revision int64
+	// AsIs takes the database as it is in any case, and says what it lacks.
+	AsIs     string
+	Access   evidence.Access
+	Progress func(what string)
+}
+
+// CaughtUp is the database of a source with the committed entries of its log executed. Servers write their database some time after they
+// acknowledge; what they had not written when they were killed stands in the log alone.
+type CaughtUp struct {
+	// DB is the path of the database to read: the source's own where nothing had to be executed.
+	DB string `json:"-"`
+	// Parts are the parts of the source.
+	Parts *evidence.Parts `json:"-"`
+	// ConsistentIndex is where the source's database stands, Commit the last entry proven committed.
+	ConsistentIndex uint64 `json:"consistentIndex"`
+	Commit          uint64 `json:"commit"`
+	// Executed counts the committed entries above the consistent index that were executed, by the rules of Etcd.
+	Executed int64  `json:"executed"`
+	Etcd     string `json:"etcd,omitempty"`
+	// Missing counts the committed entries that may have an effect and that the database lacks; Why says why they were not executed.
+	Missing int64  `json:"missing"`
+	Why     string `json:"why,omitempty"`
+	// Unproven counts the entries above Commit that may have an effect: they may have been acknowledged, and nothing at hand proves them
+	// committed. They are not executed.
+	Unproven int64 `json:"unproven"`
+	// Doubtful counts executed entries whose outcome depends on the patch release.
+	Doubtful int64 `json:"doubtful"`
+
+	scratch string
+}
+
+// Whole tells whether the database holds all that the log shows.
+func (c *CaughtUp) Whole() bool { return c.Missing == 0 && c.Unproven == 0 && c.Doubtful == 0 }
+
+// Says are sentences about what was executed and what is missing, for people.
+func (c *CaughtUp) Says() (out []string) {
+	if c.Executed > 0 {
+		out = append(out, fmt.Sprintf("%d committed entries above the database's consistent index %d were executed by the rules of etcd %s, up to entry %d", c.Executed, c.ConsistentIndex, c.Etcd, c.Commit))
+	}
+	if c.Missing > 0 {
+		out = append(out, fmt.Sprintf("missing: %d committed entries above the database's consistent index %d, up to entry %d: %s", c.Missing, c.ConsistentIndex, c.Commit, c.Why))
+	}
+	if c.Unproven > 0 {
+		out = append(out, fmt.Sprintf("missing: %d entries at the end of the log, above entry %d, that may have been acknowledged: this source does not prove them committed; name other members with --log", c.Unproven, c.Commit))
+	}
+	if c.Doubtful > 0 {
+		out = append(out, fmt.Sprintf("the outcome of %d of them depends on the patch release of the server", c.Doubtful))
+	}
+	return out
+}
+
+// Close removes the scratch.
+func (c *CaughtUp) Close() error {
+	err := c.Parts.Close()
+	if c.scratch != "" {
+		err = errors.Join(err, os.RemoveAll(c.scratch))
+	}
+	return err
+}
+
+// CatchUp executes the committed entries that a source's log has above its database, in scratch. What cannot be executed is counted.
+func CatchUp(ctx context.Context, o CatchUpOptions) (*CaughtUp, error) {
+	parts, err := evidence.LocateWith(ctx, o.Source, o.Access)
+	if err != nil {
+		return nil, err
+	}
+	c := &CaughtUp{Parts: parts, DB: parts.DB}
+	if parts.DB == "" || parts.WAL == "" {
+		return c, nil
+	}
+	if err := c.run(ctx, &o); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *CaughtUp) run(ctx context.Context, o *CatchUpOptions) error {
+	src := o.Source
+	if member := filepath.Dir(c.Parts.WAL); member == filepath.Dir(filepath.Dir(c.Parts.DB)) {
+		src = evidence.Spec{Name: c.Parts.Name, Where: member} // of an archive the unpacked one
+	}
+	set, err := evidence.Open(ctx, append([]evidence.Spec{src}, o.Logs...), evidence.Options{Access: o.Access, Progress: o.Progress})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = set.Close() }()
+	for _, f := range set.Failed {
+		return f.Err
+	}
+	m := set.Members[0]
+	if !m.HasLog() || !m.HasDB() {
+		return nil
+	}
+	c.ConsistentIndex = m.ConsistentIndex()
+	for _, x := range set.Members {
+		if x == m || x.ClusterID == m.ClusterID {
+			c.Commit = max(c.Commit, provenBy(x), loggedCommit(x))
+		}
+	}
+	if rev, err := m.DB.Handle.CurrentRev(); err == nil && o.Revision > 0 && o.Revision <= rev {
+		return nil // what comes later does not change it
+	}
+	t, err := c.above(ctx, set.Members, m.Version.Release())
+	if err != nil {
+		return err
+	}
+	c.Unproven, c.Missing = t.open, t.reachable+t.beyond
+	if t.beyond > 0 {
+		c.Why = fmt.Sprintf("the log lacks entry %d", t.reach+1)
+	}
+	if o.AsIs != "" && c.Missing > 0 {
+		c.Why = o.AsIs
+		return nil
+	}
+	if t.reachable == 0 {
+		return nil
+	}
+	return c.execute(ctx, o, src, t, m.Version.Release())
+}
+
+// execute rebuilds in scratch. A refusal is a reason why entries are missing.
+func (c *CaughtUp) execute(ctx context.Context, o *CatchUpOptions, src evidence.Spec, t tail, v release.Version) (err error) {
+	if c.scratch, err = os.MkdirTemp("", "etcd-medic-catchup-"); err != nil {
+		return err
+	}
+	out := filepath.Join(c.scratch, "db")
+	res, err := Run(ctx, Options{Base: src, Logs: o.Logs, To: Target{Index: t.reach}, Out: filepath.Join(c.scratch, "backup"), DBOut: out,
+		Version: v, Access: o.Access, Progress: o.Progress})
+	var refused interface{ Refused() bool }
+	switch {
+	case err == nil:
+		c.DB, c.Executed, c.Doubtful, c.Etcd, c.Missing = out, t.reachable, res.DoubtfulCount, res.Etcd, t.beyond
+		return os.Remove(filepath.Join(c.scratch, "backup"))
+	case errors.As(err, &refused) && refused.Refused():
+		c.Why = strings.TrimPrefix(err.Error(), "refused: ")
+		return nil
+	}
+	return err
+}
+
+// tail is what the logs have above the consistent index: reach is the last committed index up to which none is missing. Entries that may have
+// an effect are counted up to there, beyond it (with the indexes that no log holds), and above what is proven committed.
+type tail struct {
+	reach                   uint64
+	reachable, beyond, open int64
+}
+
+// above counts. Up to 3.4 only writes of keys move the consistent index, so what stands above it and writes none may be in the database.
+func (c *CaughtUp) above(ctx context.Context, members []*evidence.Member, v release.Version) (t tail, err error) {
+	small := v.Has(release.IndexWithEveryEntry).Certain()
+	logs := []*evidence.Member{}
+	for _, m := range members {
+		if m.HasLog() && m.ClusterID == members[0].ClusterID {
+			logs = append(logs, m)
+		}
+	}
+	t.reach = c.ConsistentIndex
+	last := t.reach
+	for e, err := range replay.Log(ctx, logs) {
+		if err != nil {
+			return t, err
+		}
+		if e.Index <= c.ConsistentIndex {
+			continue
+		}
+		matters := e.Err != nil || mayMatter(e.Req, small)
+		if e.Index <= c.Commit {
+			t.beyond += int64(e.Index - last - 1)
+			last = e.Index
+		}
+		switch {
+		case e.Index > c.Commit && matters:
+			t.open++
+		case e.Index > c.Commit:
+		case e.Index == t.reach+1:
+			t.reach++
+			if matters {
+				t.reachable++
+			}
+		case matters:
+			t.beyond++
+		}
+	}
+	if c.Commit > last {
+		t.beyond += int64(c.Commit - last)
+	}
+	return t, nil
+}
+
+// mayMatter tells the requests that may change what an extract or a restore carries: not those that only say who a member is.
+func mayMatter(r *dumplog.Request, small bool) bool {
+	if replay.WritesKeys(r.Kind) {
+		return true
+	}
+	if !small || r.LeaseCheckpoint != nil {
+		return false
+	}
+	for _, b := range replay.TouchedBuckets(r) {
+		switch b {
+		case "members", "members_removed", "cluster", "meta", "alarm":
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// provenBy is the last entry that a member proves committed. What a cluster of one member has in its log is committed, although its last
+// HardState may not say so yet.
+func provenBy(m *evidence.Member) uint64 {
+	if s := m.Membership; s.RaftKnown && len(s.Voters) == 1 && s.Voters[0] == m.MemberID && m.WAL != nil && m.WAL.Summary != nil {
+		for i := range m.WAL.Conf {
+			if m.WAL.Conf[i].Index > m.Commit {
+				return m.Commit // a member may be about to be added
+			}
+		}
+		return max(m.Commit, m.LastIndex())
+	}
+	return m.Commit
+}
+
+// loggedCommit is the highest index that a HardState of the log calls committed, also where the log has lost the entry.
+func loggedCommit(m *evidence.Member) uint64 {
+	if m.WAL == nil || m.WAL.Summary == nil {
+		return 0
+	}
+	return m.WAL.Summary.MaxCommit
+}
