@@ -15,7 +15,11 @@ func (r *rewriter) account() error {
 	if r.log == nil {
 		return refusef("", "nothing of the log could be written")
 	}
-	w.did("the log is written anew from segment %s on, under a new CRC chain; it ends at index %d", r.s.Segments[r.firstBad].Name, r.last())
+	if r.firstBad < len(r.s.Segments) {
+		w.did("the log is written anew from segment %s on, under a new CRC chain; it ends at index %d", r.s.Segments[r.firstBad].Name, r.last())
+	} else {
+		w.did("the log goes on in a new segment, where its last one is missing; it ends at index %d", r.last())
+	}
 	if len(r.filled) > 0 {
 		w.did("lost %s taken from the log of %s", entries(r.filled...), strings.Join(slices.Sorted(maps.Keys(r.used)), ", "))
 	}
@@ -36,6 +40,9 @@ func (r *rewriter) account() error {
 func (r *rewriter) lost() error {
 	w, m := r.w, r.w.source()
 	had := max(r.s.LastIndex, r.s.MaxCommit)
+	if r.short {
+		had = max(had, m.ConsistentIndex())
+	}
 	for _, d := range r.s.Damage {
 		had = max(had, d.LostFrom, d.LostTo)
 	}

@@ -19,6 +19,8 @@ type DB struct {
 	// Base is a backup of the same cluster from which the log is replayed when records are missing; empty replays from the log's
 	// first entry.
 	Base evidence.Spec
+	// Proven takes, where rows differ, those of a member that the diagnosis proves right.
+	Proven bool
 }
 
 // Name is db.
@@ -35,14 +37,14 @@ func (c DB) apply(ctx context.Context, w *work) error {
 	if c.Previous {
 		return previous(ctx, w)
 	}
-	return rebuildFrom(ctx, w, c.Base)
+	return rebuildFrom(ctx, w, c)
 }
 
 // smallBuckets are the buckets beside key, each read from the newest transaction or, where that is damaged, from the one before.
 var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
 
 // rebuildFrom writes a new file from all rows that can be read.
-func rebuildFrom(ctx context.Context, w *work, base evidence.Spec) (err error) {
+func rebuildFrom(ctx context.Context, w *work, c DB) (err error) {
 	src, err := dumpdb.OpenSalvage(ctx, w.parts.DB)
 	if err != nil {
 		return err
@@ -53,7 +55,7 @@ func rebuildFrom(ctx context.Context, w *work, base evidence.Spec) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
-	b := &rebuilder{w: w, ctx: ctx, src: src, dst: dst, base: base}
+	b := &rebuilder{w: w, ctx: ctx, src: src, dst: dst, base: c.Base}
 	defer func() { err = errors.Join(err, b.log.close()) }()
 	if b.prev, err = src.PreviousView(); err != nil {
 		b.prev = nil // no second meta page that can be used
@@ -68,6 +70,11 @@ func rebuildFrom(ctx context.Context, w *work, base evidence.Spec) (err error) {
 	}
 	if err := b.keys(); err != nil {
 		return err
+	}
+	if c.Proven {
+		if err := b.takeProven(); err != nil {
+			return err
+		}
 	}
 	if err := dst.Sync(); err != nil {
 		return err

@@ -26,6 +26,9 @@ type Report struct {
 	// Cured are the checks that were violated before and are not after, New the other way round; New is empty unless accepted.
 	Cured []string `json:"cured"`
 	New   []string `json:"new"`
+	// Unchanged is true when errors about the source were there before and none of them is cured; Offers are what would cure one.
+	Unchanged bool     `json:"unchanged"`
+	Offers    []string `json:"offers"`
 	// Accepted are the consequences that were accepted and met, by the names of their flags.
 	Accepted        []string `json:"accepted"`
 	Bytes           int64    `json:"bytes"`

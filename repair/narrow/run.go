@@ -2,6 +2,7 @@ package narrow
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -53,6 +54,7 @@ func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 	}
 	defer w.abandon()
 	r := w.report
+	w.before = before
 	r.Tool, r.Repair, r.Before = before.Tool, c.Name(), stateOf(before)
 	if err := c.apply(ctx, w); err != nil {
 		return nil, err
@@ -69,6 +71,11 @@ func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 	r.After = stateOf(after)
 	if err := w.judge(before, after); err != nil {
 		return nil, err
+	}
+	if w.sickAsBefore(after) {
+		if err := w.offer(ctx, c, filepath.Join(w.out.Path, ".offer")); err != nil {
+			return nil, err
+		}
 	}
 	err = w.set.Unchanged(ctx)
 	r.InputsUnchanged = err == nil && before.InputsUnchanged

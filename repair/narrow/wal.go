@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
@@ -27,10 +28,14 @@ func (WAL) apply(ctx context.Context, w *work) error {
 	if s.Metadata == nil {
 		return refusef("clone the member from another one: etcd-medic repair plan", "no segment of %s shows whose log it is", m.Label())
 	}
-	if len(s.Damage) == 0 {
+	short := endsShort(m)
+	if len(s.Damage) == 0 && !short {
 		return refusef("see etcd-medic inspect for what else is wrong", "nothing is wrong with the log of %s", m.Label())
 	}
-	r := &rewriter{w: w, ctx: ctx, s: s, fill: newFill(ctx, w.peers(), m), firstBad: firstBadSegment(s), unproven: map[uint64]bool{}}
+	r := &rewriter{w: w, ctx: ctx, s: s, fill: newFill(ctx, w.peers(), m), firstBad: firstBadSegment(s), unproven: map[uint64]bool{}, short: short}
+	if len(s.Damage) == 0 {
+		r.firstBad = len(s.Segments) // what is there is whole, and goes on in a new segment
+	}
 	for _, d := range s.Damage {
 		if d.Kind == dumplog.DamageTornTail {
 			r.torn = max(r.torn, d.LostTo, d.LostFrom)
@@ -42,6 +47,9 @@ func (WAL) apply(ctx context.Context, w *work) error {
 	w.madeWAL = true
 	return r.account()
 }
+
+// endsShort tells a log that ends before what its own database has applied, as one whose last segment is gone.
+func endsShort(m *evidence.Member) bool { return m.HasDB() && m.ConsistentIndex() > m.LastIndex() }
 
 // firstBadSegment is the position of the first segment that has to be written anew: a segment that is missing counts for the one behind.
 func firstBadSegment(s *dumplog.Summary) int {
@@ -83,6 +91,8 @@ type rewriter struct {
 	torn     uint64
 	unproven map[uint64]bool
 	bridged  []span
+	// short is set for a log that ends before what its database has applied.
+	short bool
 }
 
 type span struct{ from, to uint64 }

@@ -16,7 +16,7 @@ func (r *rewriter) settle() {
 	if r.term > hs.Term {
 		hs.Term, hs.Vote = r.term, 0
 	}
-	if slices.ContainsFunc(r.s.Damage, mayHoldVote) {
+	if r.short || slices.ContainsFunc(r.s.Damage, mayHoldVote) {
 		for _, m := range r.w.set.Members {
 			hs.Term = max(hs.Term, datadir.SeenTerm(m))
 		}

@@ -175,6 +175,14 @@ func (r *rewriter) fillTail() {
 		}
 	}
 	lost = max(lost, r.s.MaxCommit, r.w.source().ConsistentIndex())
+	if r.short || slices.ContainsFunc(r.s.Damage, func(d *dumplog.DamageError) bool {
+		return d.Kind == dumplog.DamageMissingSegment && d.LostFrom >= r.next
+	}) {
+		// Nothing tells where the lost end was. What is committed may have been so by this member's vote.
+		for _, p := range r.w.peers() {
+			lost = max(lost, p.Commit)
+		}
+	}
 	from := r.next
 	for at := from; at <= lost; at++ {
 		e := r.get(at)

@@ -21,6 +21,8 @@ type work struct {
 	parts  *evidence.Parts
 	out    *datadir.Building
 	report *Report
+	// before is the diagnosis of the source and its peers.
+	before *compare.Report
 	// madeWAL and madeDB are set by the change that made the part.
 	madeWAL, madeDB bool
 	// snaps are .snap files with new content, by name.
@@ -52,7 +54,7 @@ func newWork(ctx context.Context, o *Options) (*work, error) {
 		return nil, &evidence.SourceError{Where: o.Source.Where, Found: "a source of kind " + string(m.Source.Kind), Expected: "a data dir, WAL folder, db or backup"}
 	}
 	w.report = &Report{SchemaVersion: compare.SchemaVersion, Source: m.Label(), Kind: m.Source.Kind, Did: []string{}, GivesUp: []string{}, Notes: []string{},
-		Cured: []string{}, New: []string{}, Accepted: []string{}}
+		Cured: []string{}, New: []string{}, Accepted: []string{}, Offers: []string{}}
 	if w.out, err = datadir.Begin(o.Out); err != nil {
 		w.abandon()
 		if errors.Is(err, datadir.ErrExists) {

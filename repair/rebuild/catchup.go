@@ -231,7 +231,7 @@ func mayMatter(r *dumplog.Request, small bool) bool {
 // provenBy is the last entry that a member proves committed. What a cluster of one member has in its log is committed, although its last
 // HardState may not say so yet.
 func provenBy(m *evidence.Member) uint64 {
-	if s := m.Membership; s.RaftKnown && len(s.Voters) == 1 && s.Voters[0] == m.MemberID && m.WAL != nil && m.WAL.Summary != nil {
+	if s := m.Membership; s.RaftKnown && len(s.Voters) == 1 && s.Voters[0] == m.MemberID && m.HasWAL() {
 		for i := range m.WAL.Conf {
 			if m.WAL.Conf[i].Index > m.Commit {
 				return m.Commit // a member may be about to be added
@@ -244,8 +244,5 @@ func provenBy(m *evidence.Member) uint64 {
 
 // loggedCommit is the highest index that a HardState of the log calls committed, also where the log has lost the entry.
 func loggedCommit(m *evidence.Member) uint64 {
-	if m.WAL == nil || m.WAL.Summary == nil {
-		return 0
-	}
 	return m.WAL.Summary.MaxCommit
 }

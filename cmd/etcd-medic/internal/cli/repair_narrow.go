@@ -27,7 +27,8 @@ diagnosed, with the other members named by --with. What is lost is said. The cha
 cluster may rely on what would be lost, or when the second diagnosis, which replays the log against the database, finds an error that
 the first did not; the flag that accepts such a consequence is named then.
 
-Exit codes: 0 done, 1 could not read or write, 2 wrong usage, 5 refused.`
+Exit codes: 0 done, 1 could not read or write, 2 wrong usage, 5 refused, 6 the result is written and as sick as the source: no error about
+it is cured.`
 
 // narrowCmd makes the command of one narrow repair; consequences are the flags that it may ask for.
 func narrowCmd(s *Streams, o *narrowOptions, cmd *cobra.Command, consequences map[string]string, run func(context.Context) error) *cobra.Command {
@@ -89,7 +90,13 @@ func runNarrow(ctx context.Context, o *narrowOptions, c narrow.Change) error {
 	if err != nil {
 		return err
 	}
-	return render.Document(o.io.Out, o.format, r, narrowSheet(r, o.out), o.renderOptions())
+	if err := render.Document(o.io.Out, o.format, r, narrowSheet(r, o.out), o.renderOptions()); err != nil {
+		return err
+	}
+	if r.Unchanged {
+		return result(ExitUnfinished)
+	}
+	return nil
 }
 
 func narrowSheet(r *narrow.Report, out string) render.Sheet {
@@ -114,6 +121,10 @@ func narrowSheet(r *narrow.Report, out string) render.Sheet {
 	if len(left.Lines) > 0 {
 		sections = append(sections, left)
 	}
+	if r.Unchanged {
+		lines := []string{"- the result is as sick as the source: no error about it is cured"}
+		sections = append(sections, render.Section{Title: "not cured", Lines: append(lines, dashed(r.Offers)...)})
+	}
 	return render.Sheet{Sections: append(sections, render.Section{Title: "next", Lines: []string{"look at the result before it goes anywhere:"},
 		Commands: render.Prompts(shell.Format("etcd-medic inspect {}", shell.Operand(out)))})}
 }
@@ -135,7 +146,8 @@ func newRepairWALCmd(s *Streams) *cobra.Command {
 
 const repairDBLong = `Repair a damaged database. --rebuild writes a new file from every row that can be read: from the tree, from lost pages where damage
 took their records from the tree, and small buckets from the transaction before where the newest is unreadable. Records that are in no
-page are taken from the databases of the members named by --with, or from a replay of the log. --previous-meta goes back one transaction, which bbolt keeps until its pages are used again; the server applies what that takes back from its log.`
+page are taken from the databases of the members named by --with, or from a replay of the log. --take-proven also takes rows that are
+readable and other than those of a member that the diagnosis calls best. --previous-meta goes back one transaction, which bbolt keeps until its pages are used again; the server applies what that takes back from its log.`
 
 const repairDBExample = `  etcd-medic repair db /copies/node1 --rebuild -o /new/node1
   etcd-medic repair db backup.db --rebuild -o whole.db
@@ -143,14 +155,17 @@ const repairDBExample = `  etcd-medic repair db /copies/node1 --rebuild -o /new/
 
 func newRepairDBCmd(s *Streams) *cobra.Command {
 	o := &narrowOptions{}
-	var again, back bool
+	var again, back, proven bool
 	var base string
 	cmd := &cobra.Command{Use: "db SOURCE -o NEW", Short: "rebuild a damaged database, or go back one transaction", Long: repairDBLong, Example: repairDBExample}
 	narrowCmd(s, o, cmd, consequences(narrow.AcceptLostRevisions, narrow.AcceptDivergence), func(ctx context.Context) error {
 		if again == back {
 			return usagef("--rebuild or --previous-meta", "say how to repair the database")
 		}
-		c := narrow.DB{Previous: back}
+		if proven && !again {
+			return usagef("--rebuild --take-proven", "--take-proven goes with --rebuild")
+		}
+		c := narrow.DB{Previous: back, Proven: proven}
 		if base != "" {
 			var err error
 			if c.Base, err = evidence.ParseSpec(base); err != nil {
@@ -161,6 +176,7 @@ func newRepairDBCmd(s *Streams) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&base, "base", "", "backup of the cluster to replay the log from; without it, from the log's first entry")
 	cmd.Flags().BoolVar(&again, "rebuild", false, "write a new database from all rows that can be read")
+	cmd.Flags().BoolVar(&proven, "take-proven", false, "with --rebuild: where rows differ, take those of a --with member that the diagnosis calls best")
 	cmd.Flags().BoolVar(&back, "previous-meta", false, "make the transaction before the newest one")
 	return cmd
 }
