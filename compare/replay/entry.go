@@ -25,8 +25,13 @@ type Entry struct {
 // that its holder knows to be committed. Indexes that no member holds are left out, as are those lost to damage. Entries above
 // what is committed come too. An error ends it.
 func Log(ctx context.Context, members []*evidence.Member) iter.Seq2[Entry, error] {
+	return LogFrom(ctx, members, 1)
+}
+
+// LogFrom is Log from an index on.
+func LogFrom(ctx context.Context, members []*evidence.Member, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		log := ahead(mergedBetween(ctx, logSet{members: members}, 1, math.MaxUint64, &taker{each: true}))
+		log := ahead(mergedBetween(ctx, logSet{members: members}, from, math.MaxUint64, &taker{each: true}))
 		defer log.stop()
 		for {
 			it, ok := log.next()

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -55,6 +56,15 @@ func newKeyModel() *keyModel {
 		tree:    btree.NewG(32, func(a, b *keyState) bool { return a.key < b.key }),
 		byLease: map[int64]map[string]struct{}{},
 	}
+}
+
+// clone is a model of its own. States are never changed in place, so both share them.
+func (k *keyModel) clone() *keyModel {
+	out := &keyModel{tree: k.tree.Clone(), byLease: make(map[int64]map[string]struct{}, len(k.byLease)), unsure: k.unsure}
+	for id, keys := range k.byLease {
+		out.byLease[id] = maps.Clone(keys)
+	}
+	return out
 }
 
 func hashValue(v []byte) uint64 { return xxhash.Sum64(v) }

@@ -3,7 +3,9 @@ package replay
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -81,6 +83,23 @@ func NewMachine(ctx context.Context, db *dumpdb.DB, o MachineOptions) (*Machine,
 		}
 	}
 	return m, nil
+}
+
+// Clone is a machine of its own in the same state.
+func (m *Machine) Clone() *Machine {
+	s := *m.s
+	s.keys = m.s.keys.clone()
+	s.auth = m.s.auth.Clone()
+	s.alarms = maps.Clone(m.s.alarms)
+	s.touched = maps.Clone(m.s.touched)
+	s.revoked, s.ends = maps.Clone(m.s.revoked), maps.Clone(m.s.ends)
+	s.authSeen, s.authAll, s.leaseSeen = slices.Clip(m.s.authSeen), slices.Clip(m.s.authAll), slices.Clip(m.s.leaseSeen)
+	s.leases = make(map[int64]*leaseState, len(m.s.leases))
+	for id, l := range m.s.leases {
+		own := *l
+		s.leases[id] = &own
+	}
+	return &Machine{&s}
 }
 
 // Revision is the current revision, CompactRevision the compact revision (-1 when never compacted).

@@ -34,6 +34,13 @@ func (s *Step) Touches(key string) bool {
 	return slices.ContainsFunc(s.writes, func(w write) bool { return w.key == key })
 }
 
+// SameRecords tells whether two steps write records of the same keys, in the same order, and the same of each.
+func (s *Step) SameRecords(o *Step) bool {
+	return len(s.writes) > 0 && slices.EqualFunc(s.writes, o.writes, func(a, b write) bool {
+		return a.key == b.key && a.del == b.del && a.vhash == b.vhash && a.lease == b.lease
+	})
+}
+
 // Effects is a hash of what the step writes, independent of revisions; 0 when it writes nothing.
 func (s *Step) Effects() uint64 {
 	if len(s.writes) == 0 {

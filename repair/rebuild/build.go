@@ -39,6 +39,8 @@ type engine struct {
 	disputed int
 	// leaning are the rules that depend on the patch release, as entries before showed them.
 	leaning leanings
+	// unsettled are the entries for which a later one may stand.
+	unsettled []unsettled
 }
 
 // build executes the log on a copy of the base at path.
@@ -127,7 +129,7 @@ func (b *builder) machine(ctx context.Context, values func(string, dumpdb.Rev) (
 		db = b.base.DB.Handle
 	}
 	single := b.base != nil && len(b.base.DB.Members) == 1 || b.base == nil && len(b.logs) > 0 && len(b.logs[0].Membership.Voters) == 1
-	m, err := replay.NewMachine(ctx, db, replay.MachineOptions{Version: b.version, Single: single, Values: values})
+	m, err := replay.NewMachine(ctx, db, replay.MachineOptions{Version: b.rules, Single: single, Values: values})
 	if err != nil {
 		return nil, fmt.Errorf("the base: %w", err)
 	}
@@ -197,6 +199,7 @@ func (e *engine) finish(ctx context.Context) error {
 	if err := e.passEmpty(); err != nil {
 		return err
 	}
+	e.leftOpen()
 	e.b.res.To, e.b.res.Keys = e.at, int64(e.m.Keys())
 	if err := e.meta(); err != nil {
 		return err

@@ -1,6 +1,9 @@
 package rebuild
 
 import (
+	"context"
+	"math"
+
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -9,29 +12,131 @@ import (
 
 // decide replaces a step whose outcome depends on the patch release, which no source shows, by the one that the members' databases show.
 // Where none shows this entry, the step stays as uncertain, and follows what the last such entry showed.
-func (e *engine) decide(m *replay.Machine, st *replay.Step) {
+func (e *engine) decide(ctx context.Context, m *replay.Machine, st *replay.Step) error {
 	if st.Rule == nil || st.Sure {
-		return
+		return nil
 	}
 	with, ok1 := m.Version().Narrow(st.Rule, true)
 	without, ok2 := m.Version().Narrow(st.Rule, false)
 	if !ok1 || !ok2 {
-		return
+		return nil
 	}
 	yes, no := m.PrepareAs(st.Entry, with), m.PrepareAs(st.Entry, without)
 	follows, shown := e.witness(&yes, &no, m.Revision()+1)
-	if !shown {
-		if follows, shown = e.leaning[st.Rule]; !shown {
-			return
+	until := uint64(0)
+	if shown && (follows == (yes.Writes() > 0)) {
+		// The records are there. A later entry may have written them: servers propose again what they refused.
+		writes := &yes
+		if no.Writes() > 0 {
+			writes = &no
 		}
-		yes.Sure, no.Sure = false, false
-	} else {
+		var err error
+		if until, err = e.otherWriter(ctx, m, writes); err != nil {
+			return err
+		}
+	}
+	leaning, known := e.leaning[st.Rule]
+	switch {
+	case shown && until == 0:
 		e.leaning[st.Rule] = follows
+	case shown:
+		if n := len(e.unsettled); n == 0 || e.unsettled[n-1].Index != st.Entry.Index { // a history with a skipped entry asks twice
+			e.unsettled = append(e.unsettled, unsettled{line(&st.Entry), until})
+		}
+		if known {
+			follows = leaning
+		}
+	case known:
+		follows = leaning
+		yes.Sure, no.Sure = false, false
+	default:
+		return nil
 	}
 	if follows {
 		*st = yes
 	} else {
 		*st = no
+	}
+	return nil
+}
+
+// unsettled is an entry that one of two histories executes, in which another entry at until does the same: from there on both are equal.
+type unsettled struct {
+	EntryLine
+	until uint64
+}
+
+// maxLookAhead bounds how many entries are looked at for another writer of the same records.
+const maxLookAhead = 200_000
+
+// otherWriter looks for the entry that would have written the same records if this one did not: 0 is none, so that this one did. From the entry
+// returned on it makes no difference; math.MaxUint64 says that it may always make one.
+func (e *engine) otherWriter(ctx context.Context, m *replay.Machine, writes *replay.Step) (uint64, error) {
+	alone := m.Clone()
+	until, looked := uint64(0), 0
+	end := uint64(0)
+	for _, x := range e.b.members {
+		end = max(end, x.AppliedMax)
+	}
+	for x, err := range replay.LogFrom(ctx, e.b.logs, writes.Entry.Index+1) {
+		if err != nil {
+			return 0, err
+		}
+		if looked++; looked > maxLookAhead || x.Err != nil {
+			return math.MaxUint64, nil
+		}
+		if x.Index > end {
+			break
+		}
+		st := alone.Prepare(x)
+		if !st.Sure && st.Rule != nil {
+			for _, follows := range []bool{true, false} {
+				if v, ok := alone.Version().Narrow(st.Rule, follows); ok {
+					if as := alone.PrepareAs(x, v); as.SameRecords(writes) {
+						until = x.Index
+					} else if as.Writes() == 0 {
+						st = as
+					}
+				}
+			}
+		}
+		switch {
+		case st.SameRecords(writes):
+			return settles(writes, x.Index), nil
+		case st.Writes() > 0:
+			return settles(writes, until), nil
+		case x.Req.Compaction != nil || x.Req.LeaseGrant != nil && writes.Entry.Req.LeaseRevoke != nil && x.Req.LeaseGrant.ID == writes.Entry.Req.LeaseRevoke.ID:
+			// They end differently in the two histories.
+			if until > 0 {
+				return math.MaxUint64, nil
+			}
+		}
+		alone.Apply(st)
+	}
+	return settles(writes, until), nil
+}
+
+// settles: a lease that is revoked is gone at either entry, and the second revoke finds nothing. Other requests would take effect twice.
+func settles(writes *replay.Step, until uint64) uint64 {
+	if until > 0 && writes.Entry.Req.LeaseRevoke == nil {
+		return math.MaxUint64
+	}
+	return until
+}
+
+// leftOpen counts the entries at which two histories are still different at the end.
+func (e *engine) leftOpen() {
+	res := e.b.res
+	for _, u := range e.unsettled {
+		if u.until <= e.at.Index {
+			continue
+		}
+		res.Unsettled++
+		res.DoubtfulCount++
+		if len(res.Doubtful) < listed {
+			u.Why = "a later entry of the same effect may have written what the members' databases show; patch releases differ here, --etcd names one"
+			res.Doubtful = append(res.Doubtful, u.EntryLine)
+		}
 	}
 }
 

@@ -17,7 +17,11 @@ import (
 
 // expired writes a data dir of 3.5 whose log has root revoke a lease with an old auth revision, between puts of k (with the lease) and l.
 // The database is that of a server that refused the revoke, or of one that executed it.
-func expired(t *testing.T, refused bool) string {
+func expired(t *testing.T, refused bool) string { return revoked(t, refused, false) }
+
+// revoked is expired; again has root revoke the lease a second time in the same way, and a third time with the new auth revision, which every
+// server executes where the lease is still there.
+func revoked(t *testing.T, refused, again bool) string {
 	t.Helper()
 	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
 	h.Found(false, 0xa1)
@@ -41,6 +45,10 @@ func expired(t *testing.T, refused bool) string {
 	do(4, &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte("1"), Lease: 7}})
 	do(4, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "more"}})
 	do(4, &etcdserverpb.InternalRaftRequest{LeaseRevoke: &etcdserverpb.LeaseRevokeRequest{ID: 7}})
+	if again {
+		do(4, &etcdserverpb.InternalRaftRequest{LeaseRevoke: &etcdserverpb.LeaseRevokeRequest{ID: 7}})
+		do(5, &etcdserverpb.InternalRaftRequest{LeaseRevoke: &etcdserverpb.LeaseRevokeRequest{ID: 7}})
+	}
 	do(5, &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("l"), Value: []byte("2")}})
 	h.State(2, 0xa1, index)
 	row := func(rev int64, mark string, kv mvccpb.KeyValue) {
@@ -106,5 +114,28 @@ func TestUndecidedByRelease(t *testing.T) {
 				t.Errorf("keys %v, want %d", got, want)
 			}
 		})
+	}
+}
+
+// TestRefusedAndMadeAgain: a revoke that was refused and made again leaves the same records as one that was executed at once. Between the two
+// nothing at hand tells which it was, however equal the content; from the later one on it makes no difference.
+func TestRefusedAndMadeAgain(t *testing.T) {
+	dir := revoked(t, false, true)
+	for _, c := range []struct {
+		index               uint64
+		version             release.Version
+		revision, unsettled int64 // revision 0: either
+	}{
+		{index: 9, revision: 2}, {index: 10, unsettled: 1}, {index: 11, unsettled: 1}, {index: 12, revision: 3}, {index: 13, revision: 4},
+		{index: 10, version: release.Exact(5, 9), revision: 2}, {index: 11, version: release.Exact(5, 9), revision: 2}, {index: 12, version: release.Exact(5, 9), revision: 3},
+		{index: 10, version: release.Exact(5, 10), revision: 3}, {index: 12, version: release.Exact(5, 10), revision: 3},
+	} {
+		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Index: c.index}, Version: c.version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Unsettled < c.unsettled || c.unsettled == 0 && (res.Unsettled > 0 || res.DoubtfulCount > 0) || c.revision > 0 && res.To.Revision != c.revision {
+			t.Errorf("%+v: revision %d, %d unsettled, %d doubtful: %+v", c, res.To.Revision, res.Unsettled, res.DoubtfulCount, res.Doubtful)
+		}
 	}
 }

@@ -31,7 +31,7 @@ func (e *engine) run(ctx context.Context) error {
 		case entry.Index != e.at.Index+1:
 			return b.gapUpTo(entry.Index)
 		}
-		done, err := e.entry(&entry)
+		done, err := e.entry(ctx, &entry)
 		if done || err != nil {
 			return err
 		}
@@ -58,14 +58,16 @@ func (e *engine) reached(end uint64) error {
 }
 
 // entry executes one entry; done is true when it lies behind the target.
-func (e *engine) entry(x *replay.Entry) (done bool, err error) {
+func (e *engine) entry(ctx context.Context, x *replay.Entry) (done bool, err error) {
 	b := e.b
 	skip := slices.Contains(b.o.Skip, x.Index)
 	if (x.Err != nil || x.Req.Kind == dumplog.KindUnknown || x.Req.ConfChangeV2 != nil) && !skip {
 		return false, refuse("entry %d/%d can not be executed (%s); --skip %d leaves it out", x.Term, x.Index, undecodable(x), x.Index)
 	}
 	st := e.m.Prepare(*x)
-	e.decide(e.m, &st)
+	if err := e.decide(ctx, e.m, &st); err != nil {
+		return false, err
+	}
 	if r := b.o.To.Revision; r > 0 && (e.m.Revision() >= r || st.Writes() > 0 && e.m.Revision()+1 > r) && b.stop == 0 {
 		return true, nil
 	}
@@ -78,7 +80,7 @@ func (e *engine) entry(x *replay.Entry) (done bool, err error) {
 		e.look(&st)
 	}
 	if e.shadow != nil {
-		return false, e.skipping(&st, skip)
+		return false, e.skipping(ctx, &st, skip)
 	}
 	_, err = e.apply(&st)
 	return false, err

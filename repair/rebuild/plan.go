@@ -14,6 +14,7 @@ func (b *builder) plan(ctx context.Context) error {
 	if err := b.survey(ctx); err != nil {
 		return err
 	}
+	b.settleVersion()
 	b.res.From = b.from
 	sv := b.sv
 	if sv.baseTerm != 0 && b.from.Term != 0 && sv.baseTerm != b.from.Term {

@@ -48,7 +48,8 @@ type builder struct {
 	from    Point
 	// commit is the end of what base and logs prove committed, proven what any source proves.
 	commit, proven uint64
-	version        release.Version
+	// version is that of the servers, for the form of what is written; rules is the same, unknown where nothing shows it.
+	version, rules release.Version
 	sv             *survey
 	// stop is the last index to execute; 0 when Target decides while executing.
 	stop uint64

@@ -40,6 +40,9 @@ type Result struct {
 	// Doubtful are entries whose outcome neither log nor base decide, with what was taken; DoubtfulCount counts all.
 	Doubtful      []EntryLine `json:"doubtful"`
 	DoubtfulCount int64       `json:"doubtfulCount"`
+	// Unsettled counts those of them that equal content of a member does not settle: whether their effect belongs to this entry or to a later
+	// one behind the target, no database shows.
+	Unsettled int64 `json:"unsettled"`
 	// Verified holds the result against members that passed the point; empty when there is none.
 	Verified []Verification `json:"verified"`
 	Notes    []string       `json:"notes"`

@@ -22,11 +22,13 @@ func (b *builder) newShadow(ctx context.Context, values func(string, dumpdb.Rev)
 // skipping executes a step in both histories, or in the shadow alone where it is to be skipped, and notes where they part.
 // Revisions keep the numbers that clients saw: what compares on a revision would otherwise fail ever after. So the revision of a
 // skipped entry stays without records.
-func (e *engine) skipping(st *replay.Step, skip bool) error {
+func (e *engine) skipping(ctx context.Context, st *replay.Step, skip bool) error {
 	b, c := e.b, e.b.res.Consequences
 	e.m.SkipTo(e.shadow.m.Revision())
 	full := e.shadow.m.Prepare(st.Entry)
-	e.decide(e.shadow.m, &full)
+	if err := e.decide(ctx, e.shadow.m, &full); err != nil {
+		return err
+	}
 	fo, fc := e.shadow.m.Apply(full)
 	if skip {
 		l := line(&st.Entry)
@@ -38,7 +40,9 @@ func (e *engine) skipping(st *replay.Step, skip bool) error {
 	// The step was prepared before the revision moved up; what it writes does not depend on it, but a refusal for a future
 	// revision may.
 	now := e.m.Prepare(st.Entry)
-	e.decide(e.m, &now)
+	if err := e.decide(ctx, e.m, &now); err != nil {
+		return err
+	}
 	writes := now.Effects()
 	o, err := e.apply(&now)
 	if err != nil {

@@ -117,17 +117,29 @@ func (b *builder) fits(ctx context.Context) error {
 	if b.o.Version.Known() {
 		b.version = b.o.Version
 	}
-	if !b.version.Known() {
-		b.version = release.AnyOf(6)
-		b.res.note("no source shows its etcd version; the rules of 3.6 were applied")
-	}
-	b.res.Etcd = strings.TrimSuffix(b.version.String(), ".x")
 	b.from.CompactRevision = -1
 	b.from.Revision = 1
 	if b.base == nil {
 		return nil
 	}
 	return b.fitsBase(ctx)
+}
+
+// settleVersion takes the cluster version of the log where no source shows its release. Where that is not there either, the result has the
+// form of 3.6, and what releases execute differently is doubtful.
+func (b *builder) settleVersion() {
+	switch {
+	case b.version.Known():
+		b.rules = b.version
+	case b.sv.cluster.Known():
+		b.version = b.sv.cluster
+		b.rules = b.version
+		b.res.note("no source shows its etcd version; the log's cluster version is %s", strings.TrimSuffix(b.version.String(), ".x"))
+	default:
+		b.version = release.AnyOf(6)
+		b.res.note("neither the sources nor the log show an etcd version: the result has the form of 3.6, and what releases execute differently counts as doubtful; --etcd names one")
+	}
+	b.res.Etcd = strings.TrimSuffix(b.version.String(), ".x")
 }
 
 // fitsBase wants a base that opens, is sound in every page, and says where in the log it stands.

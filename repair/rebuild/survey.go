@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // survey is what one pass over the logs shows before anything is executed.
@@ -21,6 +22,8 @@ type survey struct {
 	// touches are, by small bucket, the indexes behind the base that may change it.
 	touches map[string][]uint64
 	times   dumplog.Times
+	// cluster is the newest cluster version that an entry sets, as a minor version.
+	cluster release.Version
 	// puts are the last plain puts at or below the base's index that nothing later there touched: the base must show them.
 	puts []anchor
 	// unsaved are auth entries right behind the base's index; up to 3.4 they may be in the base already.
@@ -49,6 +52,7 @@ func (b *builder) survey(ctx context.Context) error {
 			s.first = e.Index
 		}
 		s.last = e.Index
+		s.clusterVersion(e.Req)
 		if !b.o.To.Time.IsZero() {
 			s.times.Add(e.Entry, e.Req)
 		}
@@ -63,6 +67,19 @@ func (b *builder) survey(ctx context.Context) error {
 		s.above(&e)
 	}
 	return nil
+}
+
+func (s *survey) clusterVersion(r *dumplog.Request) {
+	set := ""
+	switch {
+	case r.ClusterVer != nil:
+		set = r.ClusterVer.Version
+	case r.V2 != nil:
+		set, _ = r.V2.ClusterVersion()
+	}
+	if v := release.AnyOf(release.Of(set).Minor()); v.Minor() > s.cluster.Minor() {
+		s.cluster = v
+	}
 }
 
 func (s *survey) below(e *replay.Entry) {

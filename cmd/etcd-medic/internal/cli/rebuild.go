@@ -140,7 +140,7 @@ func runRebuild(ctx context.Context, o *rebuildOptions) error {
 	switch {
 	case res.Differs():
 		return result(ExitFindings)
-	case res.DoubtfulCount > 0 && !res.Equal():
+	case res.Unsettled > 0, res.DoubtfulCount > 0 && !res.Equal():
 		return result(ExitInconclusive)
 	}
 	return nil
