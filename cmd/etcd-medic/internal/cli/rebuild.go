@@ -32,7 +32,11 @@ are executed by the rules of the server's apply: permissions, leases, alarms, co
   last          the end of what the sources prove committed
 
 Without --base the log must reach back to the first entry of the cluster. A gap is refused, with the missing indexes named. --skip
-leaves out a single entry; revisions keep their numbers, and what later entries did differently because of it is listed.
+leaves out a single entry; revisions keep their numbers, the history up to the last one that is left empty is compacted, and what later
+entries did differently because of it is listed.
+
+Where patch releases execute an entry differently, the members' databases decide; what they do not show, or would show too if a later
+entry had done the same, is listed and ends with 4. --etcd names the release that ran.
 
 --base may be a folder with a chain of full and delta snapshots of etcd-backup-restore, or a full snapshot in one: the deltas are then what
 leads on from it, without logs, and time=T is the time at which a change was received. Only a chain that etcd-medic verify finds whole up to
