@@ -30,6 +30,9 @@ type Report struct {
 	Backup          *Backup `json:"backup,omitempty"`
 	// Confirm is the second opinion of a real server, nil unless it was asked for.
 	Confirm *Confirmation `json:"confirm,omitempty"`
+	// Given are the arguments that named all sources, where they name no more than these: a folder of data dirs, an archive, and WAL folders
+	// of their own. They are for people and not part of the document.
+	Given []string `json:"-"`
 }
 
 // Tool names the program that wrote the report.

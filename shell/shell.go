@@ -187,6 +187,41 @@ func (c Command) At(places map[string]string) Command {
 	})
 }
 
+// AtOnce returns the command with the arguments that named all sources together, such as one folder or archive, in the place of a run of
+// words that names each of these labels.
+func (c Command) AtOnce(labels, args []string) Command {
+	for i := range c.items {
+		n := 0
+		for n < len(labels) && i+n < len(c.items) && c.items[i+n].isSource(labels[n]) {
+			n++
+		}
+		if n == 0 || n < len(labels) {
+			continue
+		}
+		out := Command{slices.Clone(c.items[:i])}
+		for _, a := range args {
+			out = out.With(a)
+		}
+		return Command{append(out.items, c.items[i+n:]...)}
+	}
+	return c
+}
+
+func (w Word) isSource(label string) bool {
+	return len(w.parts) == 1 && w.parts[0].kind == source && w.parts[0].text == label
+}
+
+// Program returns the first words of the command that stand for themselves: the program and its sub-commands.
+func (c Command) Program() (words []string) {
+	for _, it := range c.items {
+		if it.op != "" || len(it.parts) != 1 || it.parts[0].kind != data {
+			break
+		}
+		words = append(words, it.parts[0].text)
+	}
+	return words
+}
+
 func (c Command) replaced(f func(part) part) Command {
 	out := Command{make([]item, len(c.items))}
 	for i, it := range c.items {

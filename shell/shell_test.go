@@ -203,3 +203,20 @@ func TestTemplatesTakeTheirArguments(t *testing.T) {
 		t.Errorf("%d templates were looked at: %v", calls, err)
 	}
 }
+
+func TestAtOnce(t *testing.T) {
+	labels := []string{"a", "b b"}
+	for want, cmd := range map[string]shell.Command{
+		"p x 'the folder' -o y": shell.Format("p x").Sources("a", "b b").With("-o", "y"),
+		"p a -o y":              shell.Format("p").Sources("a").With("-o", "y"),
+		"p --log a --log 'b b'": shell.Format("p --log {} --log {}", shell.Source("a"), shell.Source("b b")),
+		"p a 'b b'":             shell.Format("p {} {}", "a", "b b"),
+	} {
+		if got := cmd.AtOnce(labels, []string{"the folder"}).String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := shell.Format("etcd-medic repair plan {} <X> y", shell.Source("a")).Program(); !slices.Equal(got, []string{"etcd-medic", "repair", "plan"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -92,6 +92,7 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 	o.accessFlags(cmd)
 	o.logs.flag(cmd)
 	o.failOn.flag(cmd)
+	o.fullFlag(cmd)
 	cmd.Flags().IntVar(&o.evidence, "evidence", 5, "evidence rows shown per finding in the table")
 	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "draw a lane for each member, and list terms, starts, conf changes, snapshots, alarms and divergences, on one raft-index axis")
 	o.confirmFlags(cmd)
@@ -139,7 +140,9 @@ func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
 	if err != nil {
 		return err
 	}
+	r.Given = o.given()
 	o.opts.MaxEvidence, o.opts.Timeline, o.opts.Lanes = o.evidence, o.timeline, o.lanes
+	o.opts.Full = o.opts.Full || o.timeline || o.confirm // what was asked for is more than a screen
 	if err := render.Diagnosis(o.io.Out, o.format, r, o.renderOptions()); err != nil {
 		return err
 	}

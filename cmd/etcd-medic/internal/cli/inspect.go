@@ -44,6 +44,7 @@ func newInspectCmd(s *Streams, run func(context.Context, *inspectOptions) error)
 	o.sources.flags(cmd)
 	o.accessFlags(cmd)
 	o.failOn.flag(cmd)
+	o.fullFlag(cmd)
 	return cmd
 }
 
@@ -53,6 +54,7 @@ func runInspect(ctx context.Context, o *inspectOptions) error {
 	if err != nil {
 		return err
 	}
+	r.Given = o.given()
 	if err := render.Inspection(o.io.Out, o.format, r, o.renderOptions()); err != nil {
 		return err
 	}

@@ -224,6 +224,11 @@ func (o *output) flags(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("write-out", cobra.FixedCompletions(render.Formats(), cobra.ShellCompDirectiveNoFileComp))
 }
 
+// fullFlag is for commands whose text is one screen by default.
+func (o *output) fullFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.opts.Full, "full", false, "show every finding, check and fact (default: one screen)")
+}
+
 // secretFlag is separate from --values: what it shows gives access to the cluster.
 func (o *output) secretFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.opts.Secrets, "unsafe-show-secrets", false, "show passwords, password hashes and tokens in plain text")

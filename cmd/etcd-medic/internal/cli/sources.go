@@ -15,6 +15,8 @@ type sources struct {
 	specs   []evidence.Spec
 	walDirs []string
 	access  evidence.Access
+	// args are the arguments as they were given.
+	args []string
 }
 
 // accessFlags are those that etcdctl users know; commands that read running members have them.
@@ -32,7 +34,7 @@ func (s *sources) flags(cmd *cobra.Command) {
 
 // parse reads [NAME=]WHERE arguments and joins them with --wal-dir.
 func (s *sources) parse(args []string) error {
-	s.specs = nil
+	s.specs, s.args = nil, args
 	for _, a := range args {
 		spec, err := evidence.ParseSpec(a)
 		if err != nil {
@@ -46,6 +48,20 @@ func (s *sources) parse(args []string) error {
 		}
 	}
 	return nil
+}
+
+// given are the arguments and flags that name the same sources again, in another command. Passwords are not among them.
+func (s *sources) given() []string {
+	out := slices.Clone(s.args)
+	for _, w := range s.walDirs {
+		out = append(out, "--wal-dir", w)
+	}
+	for _, f := range [][2]string{{"--cacert", s.access.CACert}, {"--cert", s.access.Cert}, {"--key", s.access.Key}} {
+		if f[1] != "" {
+			out = append(out, f[0], f[1])
+		}
+	}
+	return out
 }
 
 func (s *sources) join(walDir string) error {

@@ -8,7 +8,7 @@ import (
 // Runnable returns a function that writes a command with the places of the sources, so that a copied line works.
 func Runnable(sources []compare.Source) func(shell.Command) string {
 	p := &page{}
-	p.place(sources)
+	p.place(&compare.Report{Sources: sources})
 	return func(c shell.Command) string { return c.At(p.places).String() }
 }
 

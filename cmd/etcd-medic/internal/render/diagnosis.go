@@ -12,9 +12,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// diagnosis is the page for three in the morning: the verdict first, the next command last.
+// diagnosis is the page for three in the morning: one screen, or with Full everything, the verdict first, the next command last.
 func (p *page) diagnosis(r *compare.Report) {
-	p.place(r.Sources)
+	if !p.o.Full {
+		p.onScreen(func(p *page) { p.screen(r) })
+		return
+	}
+	p.place(r)
 	p.verdict(&r.Verdict)
 	p.badSources(r.Sources)
 	p.memberTable(r)

@@ -13,9 +13,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// inspection shows every fact of one source, then what the checks say.
+// inspection shows one source on one screen, or with Full every fact of it, then what the checks say.
 func (p *page) inspection(r *compare.Report) {
-	p.place(r.Sources)
+	if !p.o.Full {
+		p.onScreen(func(p *page) { p.inspectScreen(r) })
+		return
+	}
+	p.place(r)
 	p.verdict(&r.Verdict)
 	p.badSources(r.Sources)
 	for _, s := range r.Sources {

@@ -38,7 +38,7 @@ func (p *page) memberTable(r *compare.Report) {
 func state(m *evidence.Facts, best *compare.Best) string {
 	var s []string
 	if n := lacks(m.Name, best); n > 0 {
-		s = append(s, fmt.Sprintf("lacks %d entries", n))
+		s = append(s, "lacks "+counted(n, "entry", "entries"))
 	}
 	for _, x := range m.Missing {
 		s = append(s, "no "+x)

@@ -19,9 +19,13 @@ type page struct {
 	w   *bufio.Writer
 	o   Options
 	err error
+	// tight is how far a screen has to be reduced to fit; see onScreen.
+	tight int
 	// places are the arguments that name the sources again, by label.
 	places map[string]string
-	colors painter
+	// given are the arguments that named all sources, labels the sources in their order.
+	given, labels []string
+	colors        painter
 }
 
 func newPage(w io.Writer, o Options) *page {
@@ -66,15 +70,17 @@ func (p *page) text(prefix, s string) {
 // command writes a command line. It is never wrapped: it is meant to be copied. Sources are named by where they lie.
 func (p *page) command(prefix string, cmd shell.Command) {
 	if !cmd.IsZero() {
-		p.line("%s%s", clean(prefix), cmd.At(p.places))
+		p.line("%s%s", clean(prefix), cmd.AtOnce(p.labels, p.given).At(p.places))
 	}
 }
 
 // place remembers where the sources lie.
-func (p *page) place(sources []compare.Source) {
-	p.places = map[string]string{}
+func (p *page) place(r *compare.Report) {
+	sources := r.Sources
+	p.places, p.given, p.labels = map[string]string{}, r.Given, nil
 	for _, s := range sources {
 		p.places[s.Name] = s.Where
+		p.labels = append(p.labels, s.Name)
 	}
 }
 

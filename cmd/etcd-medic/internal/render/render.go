@@ -52,6 +52,8 @@ type Options struct {
 	Timeline bool
 	// Lanes is drawn above the timeline; nil draws nothing.
 	Lanes *timeline.Timeline
+	// Full shows every finding, check and member in full; without it the text of a report is one screen.
+	Full bool
 	// MaxEvidence bounds the evidence rows of a finding in tables; 0 means 5.
 	MaxEvidence int
 }

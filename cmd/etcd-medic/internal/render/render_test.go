@@ -193,7 +193,7 @@ func TestDiagnosisPage(t *testing.T) {
 		Next:   []compare.Next{{Text: "first", Command: shell.Format("etcd-medic next")}, {Text: "second"}},
 	}
 	var b bytes.Buffer
-	if err := Diagnosis(&b, Table, r, Options{}); err != nil {
+	if err := Diagnosis(&b, Table, r, Options{Full: true}); err != nil {
 		t.Fatal(err)
 	}
 	page := b.String()

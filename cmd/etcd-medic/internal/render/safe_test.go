@@ -70,8 +70,10 @@ func TestReportsAreSafe(t *testing.T) {
 	for _, format := range []Format{Table, JSON, JSONL, Lines} {
 		for _, color := range []bool{false, true} {
 			for name, write := range map[string]func(*bytes.Buffer) error{
-				"diagnosis":  func(b *bytes.Buffer) error { return Diagnosis(b, format, r, Options{Color: color}) },
-				"inspection": func(b *bytes.Buffer) error { return Inspection(b, format, r, Options{Color: color}) },
+				"diagnosis screen":  func(b *bytes.Buffer) error { return Diagnosis(b, format, r, Options{Color: color}) },
+				"inspection screen": func(b *bytes.Buffer) error { return Inspection(b, format, r, Options{Color: color}) },
+				"diagnosis":         func(b *bytes.Buffer) error { return Diagnosis(b, format, r, Options{Color: color, Full: true}) },
+				"inspection":        func(b *bytes.Buffer) error { return Inspection(b, format, r, Options{Color: color, Full: true}) },
 				"backups": func(b *bytes.Buffer) error {
 					return Verified(b, format, &Verification{Reports: []*compare.Report{r}, Brief: false}, Options{Color: color})
 				},

@@ -1,0 +1,412 @@
+package render
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// screenMembers are shown on the screen; a larger set has its rows in the full text.
+const screenMembers = 7
+
+// screenCommands are at most shown under DO NOW.
+const screenCommands = 3
+
+// screenRows are those of the smallest terminal, less one for the prompt.
+const screenRows = 23
+
+// onScreen draws ever more tightly until it fits on a terminal of 24 rows.
+func (p *page) onScreen(draw func(*page)) {
+	for tight := 0; ; tight++ {
+		var b bytes.Buffer
+		q := newPage(&b, p.o)
+		q.tight = tight
+		draw(q)
+		if err := q.flush(); err != nil {
+			p.err = cmp.Or(p.err, err)
+			return
+		}
+		if tight == tightest || rowsOf(b.Bytes(), p.o.width()) <= screenRows {
+			if p.err == nil {
+				_, p.err = p.w.Write(b.Bytes())
+			}
+			return
+		}
+	}
+}
+
+// tightest is how far the screen is reduced: 1 leaves out what commands are for and some findings, 2 shortens sentences.
+const tightest = 2
+
+// rowsOf counts the rows that text takes on a terminal.
+func rowsOf(b []byte, width int) (n int) {
+	for line := range strings.Lines(string(b)) {
+		n += max(1, (columns(strings.TrimRight(line, "\n"))+width-1)/width)
+	}
+	return n
+}
+
+// atMost is a number of lines, fewer on the tightest screen.
+func (p *page) atMost(lines int) int {
+	if p.tight == tightest {
+		return max(1, lines-1)
+	}
+	return lines
+}
+
+// screen is the answer on one terminal of 80 columns and 24 rows: what is wrong, whom to keep, what to type next.
+func (p *page) screen(r *compare.Report) {
+	p.place(r)
+	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.atMost(3))
+	p.badSources(r.Sources)
+	p.keep(r)
+	p.screenTable(r)
+	p.breakLines(r.Verdict.FirstBreak)
+	p.doNow(r.Next)
+	p.moreLine(r)
+	p.line("%s", p.verdictLine(r))
+}
+
+// hanging writes wrapped text behind a head, following lines as deep as the head is wide; what does not fit into the lines ends in an
+// ellipsis. The head may be painted, the text is cleaned.
+func (p *page) hanging(head, s string, most int) {
+	p.wrapped(head, strings.Repeat(" ", columns(head)), s, most)
+}
+
+// sentence is hanging without an indent.
+func (p *page) sentence(head, s string, most int) { p.wrapped(head, "", s, most) }
+
+func (p *page) wrapped(head, indent, s string, most int) {
+	words := strings.Fields(clean(s))
+	line, n, fresh := head, 1, true // fresh: nothing stands after the head or indent
+	for i, w := range words {
+		if !fresh && n < most && columns(line)+1+columns(w) > p.o.width() {
+			p.line("%s", line)
+			line, n, fresh = indent, n+1, true
+		}
+		if !fresh {
+			w = " " + w
+		}
+		room := p.o.width() - columns(line)
+		if i < len(words)-1 && n == most {
+			room -= len(" …") - 1 // for the mark that more was said
+		}
+		if columns(w) > room && n == most {
+			p.line("%s", cutShort(line, w, p.o.width()))
+			return
+		}
+		line, fresh = line+w, false
+	}
+	p.line("%s", strings.TrimRight(line, " "))
+}
+
+// cutShort ends a line that a word does not fit on: before the word, or inside of a long one.
+func cutShort(line, word string, width int) string {
+	if columns(word) > width/3 {
+		return fit(line+word, width-1) + "…"
+	}
+	return fit(line, width-2) + " …"
+}
+
+// columns is the width of text on a terminal.
+func columns(s string) int { return text.StringWidthWithoutEscSequences(s) }
+
+// fit cuts text to a number of columns. Painted text keeps its colours.
+func fit(s string, width int) string {
+	if columns(s) <= width {
+		return s
+	}
+	return strings.TrimRight(text.Trim(s, max(width, 0)), " ")
+}
+
+// brief cuts text to a number of columns and shows that it did.
+func brief(s string, width int) string {
+	if columns(s) <= width {
+		return s
+	}
+	return fit(s, width-1) + "…"
+}
+
+// health is the verdict's word and its colour.
+func health(v *compare.Verdict) (string, text.Color) {
+	switch {
+	case v.Healthy == nil:
+		return "INCONCLUSIVE", text.FgYellow
+	case *v.Healthy:
+		return "HEALTHY", text.FgGreen
+	}
+	return "NOT HEALTHY", text.FgRed
+}
+
+// verdictWord is the verdict in one painted word.
+func (p *page) verdictWord(v *compare.Verdict) string {
+	word, color := health(v)
+	return p.paint(word, color, text.Bold)
+}
+
+// verdictSentence is the cause with its certainty and what the verdict says, each once.
+func verdictSentence(r *compare.Report) string {
+	v, said := &r.Verdict, r.Verdict.Summary
+	if r.Best != nil {
+		said = strings.TrimSuffix(said, "; best: "+strings.Join(r.Best.Members, ", ")) // KEEP says it
+	}
+	if len(r.Causes) == 0 || r.Causes[0].Aside || v.Cause == nil {
+		if word, _ := health(v); !strings.EqualFold(v.Class, word) {
+			return v.Class + ". " + firstUpper(said)
+		}
+		return said
+	}
+	c := &r.Causes[0]
+	said = strings.TrimPrefix(said, fmt.Sprintf("%s (%s): ", c.Title, c.Certainty))
+	return fmt.Sprintf("%s (%s, %s). %s", c.Title, v.Class, c.Certainty, said)
+}
+
+// firstUpper begins a sentence; a name of a member stays as it is.
+func firstUpper(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	if s == "" || strings.ContainsAny(word, "0123456789:/.-") {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// verdictLine is the last line: the verdict once more, where the eye is when the command ends.
+func (p *page) verdictLine(r *compare.Report) string {
+	v := &r.Verdict
+	word, color := health(v)
+	s := ""
+	if !strings.EqualFold(v.Class, word) {
+		s += ": " + v.Class
+	}
+	if v.Cause != nil {
+		s += ", " + *v.Cause
+	}
+	if choice(r) && len(r.Best.Members) > 0 && (v.Healthy == nil || !*v.Healthy) {
+		s += "; keep " + strings.Join(r.Best.Members, " or ")
+	}
+	return p.paint(word, color, text.Bold) + brief(clean(s), p.o.width()-len(word))
+}
+
+// keep says which member to keep and what choosing it gives up.
+func (p *page) keep(r *compare.Report) {
+	b := r.Best
+	if !choice(r) {
+		return
+	}
+	p.line("")
+	switch len(b.Members) {
+	case 0:
+		p.hanging("KEEP   ", "undecided: "+b.Why, p.atMost(3))
+		return
+	case 1:
+		p.hanging("KEEP   ", b.Members[0]+": "+whyOf(b, b.Members[0]), p.atMost(2))
+	default:
+		p.hanging("KEEP   ", strings.Join(b.Members, " or ")+", equally good: "+whyOf(b, b.Members[0]), p.atMost(2))
+	}
+	p.hanging("LOSES  ", losesText(&b.Lost), p.atMost(2))
+}
+
+// choice tells whether it matters which member is kept.
+func choice(r *compare.Report) bool {
+	bad := r.Verdict.Healthy != nil && !*r.Verdict.Healthy
+	return r.Best != nil && len(r.Best.Ranking) > 1 && (bad || len(r.Best.Members) < len(r.Best.Ranking))
+}
+
+// whyOf is what speaks for a member.
+func whyOf(b *compare.Best, member string) string {
+	for _, row := range b.Ranking {
+		if row.Member == member && len(row.Reasons) > 0 {
+			return strings.Join(row.Reasons, "; ")
+		}
+	}
+	return b.Why
+}
+
+func losesText(l *compare.Lost) string {
+	switch none := l.CommittedEntries == 0 && l.Keys == 0; {
+	case none && len(l.Unproven) == 0:
+		return "nothing that was committed"
+	case none:
+		return "nothing that is known. Not proven: " + strings.Join(l.Unproven, "; ")
+	}
+	return fmt.Sprintf("%s on %s; --full lists them", counted(l.CommittedEntries, "committed write", "committed writes"), counted(l.Keys, "key", "keys"))
+}
+
+// screenTable is a row for each member: what an operator compares first, and what is wrong with it.
+func (p *page) screenTable(r *compare.Report) {
+	if len(r.Members) == 0 {
+		return
+	}
+	p.line("")
+	wrong := accusedBy(r.Findings, len(r.Members))
+	head := []string{"MEMBER", "ETCD", "LOG END", "APPLIED", "REVISION", "AUTH", "KEYS", "WHAT IS WRONG"}
+	var rows [][]string
+	for i := range r.Members[:min(len(r.Members), screenMembers)] {
+		m := &r.Members[i]
+		row := []string{brief(clean(m.Name), 16), orDash(m.WroteBy.Etcd), "-", num0(m.AppliedIndex), "-", "-", "-", wrongWith(m, r.Best, wrong[m.Name])}
+		if w := m.WAL; w != nil && w.LastIndex > 0 {
+			row[2] = termIndex(w.LastTerm, w.LastIndex)
+		}
+		if d := m.DB; d != nil {
+			row[4], row[6] = ptr(d.CurrentRevision), ptr(d.Keys)
+		}
+		if a := m.Auth; a != nil {
+			row[5] = authText(a)
+		}
+		rows = append(rows, row)
+	}
+	p.rows(head, rows)
+	if n := len(r.Members) - screenMembers; n > 0 {
+		p.line("… and %s, see --full", counted(n, "more member", "more members"))
+	}
+}
+
+// rows writes a table whose last column is cut to the width of the screen. Columns without any value are left out.
+func (p *page) rows(head []string, rows [][]string) {
+	wide := make([]int, len(head))
+	for c := range head {
+		for _, row := range rows {
+			if row[c] != "-" || c == len(head)-1 {
+				wide[c] = max(wide[c], columns(row[c]), len(head[c]))
+			}
+		}
+	}
+	for i, row := range slices.Concat([][]string{head}, rows) {
+		var b strings.Builder
+		for c, cell := range row {
+			switch {
+			case wide[c] == 0:
+			case c == len(row)-1:
+				b.WriteString(brief(clean(cell), p.o.width()-columns(b.String())))
+			default:
+				b.WriteString(text.Pad(clean(cell), wide[c]+2, ' '))
+			}
+		}
+		line := strings.TrimRight(b.String(), " ")
+		if i == 0 {
+			line = p.paint(line, text.Bold)
+		}
+		p.line("%s", line)
+	}
+}
+
+// accusedBy are, by member, the findings that name it and not all members alike, worst first.
+func accusedBy(all []check.Finding, members int) map[string][]string {
+	out := map[string][]string{}
+	for _, f := range all {
+		if f.Severity.Rank() < check.Warning.Rank() || len(f.Members) == members && members > 1 {
+			continue
+		}
+		for _, m := range f.Members {
+			out[m] = append(out[m], f.ID)
+		}
+	}
+	return out
+}
+
+// wrongWith sums up what sets a member apart, and the findings to look up.
+func wrongWith(m *evidence.Facts, best *compare.Best, findings []string) string {
+	s := state(m, best)
+	if len(findings) == 0 {
+		return s
+	}
+	ids := strings.Join(findings[:min(len(findings), 3)], " ") + more(len(findings)-3)
+	if s == "-" {
+		return ids
+	}
+	return ids + ": " + s
+}
+
+// breakLines is the first break in two lines.
+func (p *page) breakLines(b *compare.FirstBreak) {
+	if b == nil {
+		return
+	}
+	p.line("")
+	var where []string
+	if b.Index > 0 {
+		where = append(where, "entry "+termIndex(b.Term, b.Index))
+	}
+	if b.Revision != nil {
+		where = append(where, "revision "+revision(b.Revision))
+	}
+	if b.Bucket != "" {
+		where = append(where, "bucket "+b.Bucket)
+	}
+	if len(b.Key) > 0 {
+		where = append(where, "key "+quoted(b.Key))
+	}
+	head := "FIRST BREAK  "
+	p.hanging(head, fmt.Sprintf("%s on %s: %s", b.Check, strings.Join(b.Member, ", "), strings.Join(where, ", ")), 1)
+	p.hanging(strings.Repeat(" ", len(head)), "observed "+b.Observed+"; expected "+b.Expected, 1)
+}
+
+// doNow shows the first commands: those of this program that repair, else those that look, else what is to be typed by hand.
+func (p *page) doNow(next []compare.Next) {
+	if len(next) == 0 {
+		return
+	}
+	p.line("")
+	kind := byHand
+	for i := range next {
+		kind = max(kind, kindOf(&next[i]))
+	}
+	head := p.paint("DO NOW", text.Bold)
+	if next[0].Command.IsZero() {
+		p.hanging(head+" ", next[0].Text, 1)
+	} else {
+		p.line("%s", head)
+	}
+	shown := 0
+	for i := range next {
+		if n := &next[i]; kindOf(n) == kind && !n.Command.IsZero() && shown < screenCommands {
+			shown++
+			if p.tight == 0 {
+				p.hanging("  ", n.Text, 1)
+			}
+			p.command("    ", n.Command)
+		}
+	}
+}
+
+// stepKind orders the steps of a report by how much they are what to do next.
+type stepKind int
+
+const (
+	nothing stepKind = iota
+	byHand
+	looks
+	repairs
+)
+
+func kindOf(n *compare.Next) stepKind {
+	words := n.Command.Program()
+	switch {
+	case len(words) == 0:
+		return nothing
+	case words[0] != "etcd-medic" || len(words) == 1:
+		return byHand
+	case slices.Contains([]string{"repair", "rebuild", "restore", "extract"}, words[1]):
+		return repairs
+	}
+	return looks
+}
+
+// moreLine says what the screen leaves out.
+func (p *page) moreLine(r *compare.Report) {
+	open, all := 0, len(r.Checks)
+	for _, c := range r.Checks {
+		if c.Outcome != check.Holds && c.Outcome != check.Violated {
+			open++
+		}
+	}
+	p.hanging("MORE   ", fmt.Sprintf("--full: %s, %d checks, %d not made; -w json: everything", counted(len(r.Findings), "finding", "findings"), all, open), 1)
+}

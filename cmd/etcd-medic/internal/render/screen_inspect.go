@@ -1,0 +1,133 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// screenFindings are at most shown on the screen of inspect, worst first.
+const screenFindings = 4
+
+// inspectScreen is one source on one terminal: what it is, what is wrong with it, what to type next.
+func (p *page) inspectScreen(r *compare.Report) {
+	p.place(r)
+	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.atMost(3))
+	p.badSources(r.Sources)
+	for i := range r.Members {
+		p.line("")
+		p.factLines(&r.Members[i], sourceOf(r, r.Members[i].Name))
+	}
+	p.worst(r.Findings)
+	p.breakLines(r.Verdict.FirstBreak)
+	p.doNow(r.Next)
+	p.moreLine(r)
+	p.line("%s", p.verdictLine(r))
+}
+
+// sourceOf is the source that a member was read from.
+func sourceOf(r *compare.Report, name string) *compare.Source {
+	for i := range r.Sources {
+		if r.Sources[i].Name == name {
+			return &r.Sources[i]
+		}
+	}
+	return &compare.Source{}
+}
+
+// factLines are the facts that people ask for first, a line each.
+func (p *page) factLines(m *evidence.Facts, s *compare.Source) {
+	show := func(head string, parts ...string) {
+		var said []string
+		for _, part := range parts {
+			if part != "" {
+				said = append(said, part)
+			}
+		}
+		if len(said) > 0 {
+			p.hanging(fmt.Sprintf("%-10s ", head), strings.Join(said, ", "), 1)
+		}
+	}
+	show("SOURCE", string(s.Kind), counted(s.Files, "file", "files"), sizeText(s.Bytes), missingText(m))
+	show("MEMBER", m.Name, prefixed("ID ", m.MemberID != 0, hexID(uint64(m.MemberID))), prefixed("cluster ", m.ClusterID != 0, hexID(uint64(m.ClusterID))),
+		prefixed("written by etcd ", m.WroteBy.Etcd != nil, orDash(m.WroteBy.Etcd)))
+	if w := m.WAL; w != nil {
+		show("LOG", fmt.Sprintf("entries %d to %s", w.FirstIndex, termIndex(w.LastTerm, w.LastIndex)), "committed "+num0(m.Commit),
+			counted(len(w.Segments), "segment", "segments"), string(w.Start), damaged(len(w.Damage)))
+	}
+	if d := m.DB; d != nil {
+		show("DATABASE", sizeText(d.Size), "revision "+ptr(d.CurrentRevision), prefixed("compacted at ", d.CompactRevision != nil && *d.CompactRevision >= 0, compactText(d.CompactRevision)), ptr(d.Keys)+" keys",
+			"applied "+ptr(d.ConsistentIndex), damaged(len(d.Damage)))
+	}
+	if a := m.Auth; a != nil {
+		show("AUTH", onOff(a.Enabled), fmt.Sprintf("revision %d", a.Revision), counted(len(a.Users), "user", "users"), counted(len(a.Roles), "role", "roles"))
+	}
+	show("CLUSTER", counted(len(m.Membership.Voters), "voter", "voters"), prefixed("", len(m.Membership.Learners) > 0, counted(len(m.Membership.Learners), "learner", "learners")),
+		prefixed("version ", m.ClusterVersion != "", m.ClusterVersion), counted(len(m.Leases), "lease", "leases"), counted(len(m.Alarms), "alarm", "alarms"))
+}
+
+// worst lists the first findings that are more than information.
+func (p *page) worst(all []check.Finding) {
+	shown, left := 0, 0
+	for i := range all {
+		f := &all[i]
+		switch {
+		case f.Severity.Rank() < check.Warning.Rank():
+		case shown == screenFindings-p.tight:
+			left++
+		default:
+			if shown++; shown == 1 {
+				p.line("")
+			}
+			p.hanging(fmt.Sprintf("%s %s ", clean(f.ID), p.severity(f.Severity)), f.Title, 1)
+		}
+	}
+	if left > 0 {
+		p.line("… and %s, see --full", counted(left, "more finding", "more findings"))
+	}
+}
+
+func missingText(m *evidence.Facts) string {
+	if len(m.Missing) == 0 {
+		return ""
+	}
+	return "no " + strings.Join(m.Missing, ", no ")
+}
+
+// prefixed is a fact with a word before it, "" where it is not known.
+func prefixed(word string, known bool, fact string) string {
+	if !known {
+		return ""
+	}
+	return word + fact
+}
+
+func damaged(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return counted(n, "damaged place", "damaged places")
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// sizeText is a size as people read it, in units of 1024.
+func sizeText(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, i := float64(n)/unit, 0
+	for ; f >= unit && i < 4; i++ {
+		f /= unit
+	}
+	return fmt.Sprintf("%.1f %ciB", f, "KMGTP"[i])
+}
