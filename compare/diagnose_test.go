@@ -191,7 +191,7 @@ func TestSameSourceTwiceIsInconclusive(t *testing.T) {
 func TestEveryCheckHasDocAndID(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range check.All() {
-		if len(c.ID) != 3 || !strings.ContainsAny(c.ID[:1], "WSDCKALMRBX") || seen[c.ID] {
+		if len(c.ID) != 3 || !strings.ContainsAny(c.ID[:1], "WSDCKALMRBXG") || seen[c.ID] {
 			t.Errorf("ID %q is malformed or used twice", c.ID)
 		}
 		seen[c.ID] = true

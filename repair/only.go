@@ -96,7 +96,7 @@ func (r *runner) oldDirs(m *Member) (before, after []string) {
 	if dir := r.live.dataDir(m); dir != "" {
 		before = append(before, dir)
 		moved, _ := filepath.Glob(filepath.Join(globQuote(filepath.Dir(dir)), globQuote(filepath.Base(dir))+"?*")) // the pattern is sound
-		after = append(moved, dir)
+		after = slices.Concat(moved, []string{dir})
 	}
 	return before, append([]string{AsidePath(r.planFile(), m)}, after...)
 }

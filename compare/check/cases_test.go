@@ -179,7 +179,7 @@ func TestEveryCheckHasCases(t *testing.T) {
 
 // elsewhere are checks whose input is not a set of files; their tests stand where the input comes from.
 var elsewhere = map[string]string{
-	"B08": "verify --against", "B09": "verify --drill", "B10": "verify of a chain of snapshots", "B11": "verify --max-age", "X10": "diagnose --confirm",
+	"B08": "verify --against", "B09": "verify --drill", "B10": "verify of a chain of snapshots", "B11": "verify --max-age", "X10": "diagnose --confirm", "G01": "--server-log",
 }
 
 // check runs the check and compares.

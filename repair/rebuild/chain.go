@@ -51,27 +51,23 @@ func RunChain(ctx context.Context, o Options, chains []chain.Chain) (*Result, er
 	if len(o.Logs)+len(o.Against)+len(o.Skip) > 0 || o.To.Index > 0 {
 		return nil, refuse("deltas carry revisions, not log entries: a chain takes no --log, --against, --skip or --to index=N")
 	}
-	for _, out := range []string{o.Out, o.DBOut} {
-		if _, err := os.Lstat(out); out != "" && err == nil {
-			return nil, refuse("%s exists; a rebuild only writes new paths", out)
-		}
-	}
 	c, err := chainFor(chains, o.To)
 	if err != nil {
 		return nil, err
 	}
-	scratch, err := os.MkdirTemp(filepath.Dir(o.Out), ".etcd-medic-rebuild-")
-	if err != nil {
+	res := &Result{SchemaVersion: SchemaVersion, Base: c.Full.Name(), Target: o.To.String(), Output: o.Out, DB: o.DBOut, Logs: []string{},
+		Skipped: []EntryLine{}, Doubtful: []EntryLine{}, Verified: []Verification{}, Notes: []string{}}
+	out := &builder{o: o, res: res}
+	defer out.abandon()
+	if err := out.claim(); err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(scratch) }()
-	b := &chained{o: o, chain: c, res: &Result{SchemaVersion: SchemaVersion, Base: c.Full.Name(), Target: o.To.String(), Output: o.Out, DB: o.DBOut, Logs: []string{},
-		Skipped: []EntryLine{}, Doubtful: []EntryLine{}, Verified: []Verification{}, Notes: []string{}}}
-	work := filepath.Join(scratch, "db")
-	if err := b.run(ctx, scratch, work); err != nil {
+	b := &chained{o: o, chain: c, res: res}
+	work := filepath.Join(out.out.Path, "work")
+	if err := b.run(ctx, out.out.Path, work); err != nil {
 		return nil, err
 	}
-	return b.res, (&builder{o: o, res: b.res}).publish(ctx, work)
+	return res, out.publish(ctx, work)
 }
 
 // chainFor picks the last chain whose full snapshot is not later than the target.

@@ -34,7 +34,7 @@ import (
 // stood is what a server held after one request: its snapshot, read.
 type stood struct {
 	index, leases uint64
-	rev, compact  int64
+	rev           int64
 	hash          uint32
 }
 

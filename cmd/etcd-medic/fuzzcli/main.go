@@ -24,7 +24,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-func main() {
+func main() { os.Exit(fuzz()) }
+
+func fuzz() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	f := &fuzzer{out: os.Stdout, found: map[string]int{}}
@@ -37,13 +39,14 @@ func main() {
 	flag.StringVar(&f.only, "only", "", "only mutations whose name contains this")
 	flag.Parse()
 	failed, err := f.all(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "fuzzcli:", err)
-		os.Exit(2)
+		return 2
+	case failed > 0:
+		return 1
 	}
-	if failed > 0 {
-		os.Exit(1)
-	}
+	return 0
 }
 
 // fuzzer is one series of runs.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -308,7 +307,7 @@ func FuzzEvents(f *testing.F) {
 		}
 		body := b[:len(b)-sha256.Size]
 		if sum := sha256.Sum256(body); !bytes.Equal(sum[:], b[len(body):]) {
-			t.Fatal(fmt.Sprintf("%q does not fit its sum", b))
+			t.Fatalf("%q does not fit its sum", b)
 		}
 	})
 }

@@ -133,6 +133,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[repair.Plan](), code, seen)
 	jsonNames(reflect.TypeFor[repair.Outcome](), code, seen)
 	jsonNames(reflect.TypeFor[repair.Standing](), code, seen)
+	jsonNames(reflect.TypeFor[repair.WayBack](), code, seen)
 	jsonNames(reflect.TypeFor[extract.Result](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Against](), code, seen)
 	jsonNames(reflect.TypeFor[chain.Report](), code, seen)

@@ -197,9 +197,7 @@ func runExtract(ctx context.Context, o *extractOptions) error {
 	if src.WAL != "" {
 		res.Log = up
 	}
-	for _, s := range up.Says() {
-		res.Notes = append(res.Notes, s)
-	}
+	res.Notes = append(res.Notes, up.Says()...)
 	if o.Stream != nil {
 		o.streamed(res)
 	} else if err := o.show(res); err != nil {

@@ -178,7 +178,7 @@ func TestPastedCommandsRunNothingElse(t *testing.T) {
 	found := map[string]any{}
 	text := map[string]bool{}
 	for _, args := range [][]string{
-		append([]string{"diagnose"}, sources...), {"diagnose", dirs[1]}, {"inspect", dirs[1]}, append([]string{"compare"}, sources...),
+		append([]string{"diagnose"}, sources...), append([]string{"diagnose", "--full"}, sources...), {"diagnose", "--full", dirs[1]}, {"inspect", dirs[1]}, {"inspect", "--full", dirs[1]}, append([]string{"compare"}, sources...),
 		append([]string{"history", hostileKeys[0]}, sources...), {"preflight", dirs[0], "--to", "3.6"}, {"verify", filepath.Join(dirs[0], "member/snap/db")},
 		append([]string{"repair", "plan", "-o", plan, "--best", "$(: >RAN)"}, sources...), {"repair", "status", plan},
 		{"extract", dirs[0], "-o", filepath.Join(t.TempDir(), "$(: >RAN).db"), "--format", "backup"}, {"dumpdb", dirs[0], "key"}, {"dumplog", dirs[0]},
@@ -211,6 +211,9 @@ func TestPastedCommandsRunNothingElse(t *testing.T) {
 			for l := range strings.Lines(out.String()) {
 				if _, cmd, ok := strings.Cut(strings.TrimRight(l, "\n"), "$ "); ok && strings.TrimSpace(l)[0] == '$' {
 					text[cmd] = true
+				}
+				if cmd, ok := strings.CutPrefix(strings.TrimRight(l, "\n"), "    etcd-medic "); ok { // of a screen
+					text["etcd-medic "+cmd] = true
 				}
 			}
 		}

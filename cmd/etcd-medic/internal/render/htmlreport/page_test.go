@@ -79,7 +79,10 @@ func TestScriptsWriteText(t *testing.T) {
 func TestPageOfIncident(t *testing.T) {
 	d := incident(t, "a-auth-revision-replay")
 	_, html := page(t, d)
-	body := html[:strings.Index(html, `<script type="application/json"`)]
+	body, _, found := strings.Cut(html, `<script type="application/json"`)
+	if !found {
+		t.Fatal("the page holds no data")
+	}
 	for _, want := range []string{"data-divergence", "auth-revision-replay", "node3", "entry 2/77", "29, the log gives 20", "43 entries, the first 103", "Auth operations were applied twice", "etcdctl move-leader",
 		"auth-revision-jump", "the auth revision rose by 9", "A04-1", "/app/orders/base/000", "could not be checked", "Permission is hereby granted", "voter from"} {
 		if !strings.Contains(body, want) {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -30,11 +31,24 @@ func Write(w io.Writer, d *dossier.Dossier) error {
 		}
 	}
 	if len(out) > MaxSize {
-		cut := out[:MaxSize-100]
-		out = append(cut[:bytes.LastIndexByte(cut, '\n')+1:MaxSize], "\n```\n\nThe report was cut here; the HTML report has the rest.\n"...)
+		out = shortened(out[:MaxSize-100])
 	}
 	_, err := w.Write(out)
 	return err
+}
+
+// shortened ends a report after its last whole line, and a block of code that is open there.
+func shortened(cut []byte) []byte {
+	cut = cut[:bytes.LastIndexByte(cut, '\n')+1]
+	open := false
+	for line := range bytes.Lines(cut) {
+		open = open != bytes.HasPrefix(line, []byte("```"))
+	}
+	end := "\nThe report was cut here; the HTML report has the rest.\n"
+	if open {
+		end = "```\n" + end
+	}
+	return slices.Concat(cut, []byte(end))
 }
 
 // sheet writes one report; rows bounds its lists.
