@@ -42,11 +42,11 @@ func TestOf(t *testing.T) {
 		need            node.Need
 		voters, present int
 	}{
-		"a-auth-revision-replay": {node.Need{Cluster: v(4)}, 3, 3},
-		"gen-auth-latent":        {node.Need{Cluster: v(3), V2EntriesAfterSnapshot: true}, 3, 3},
-		"m-healthy-3.5":          {node.Need{Cluster: v(5)}, 3, 3},
-		"m-healthy-3.6":          {node.Need{Cluster: v(6), Storage: v(6)}, 3, 3},
-		"m-healthy-3.7":          {node.Need{Cluster: v(7), Storage: v(7)}, 3, 3},
+		"a-auth-revision-replay": {node.Need{Cluster: v(4), Written: v(4)}, 3, 3},
+		"gen-auth-latent":        {node.Need{Cluster: v(3), Written: v(3), V2EntriesAfterSnapshot: true}, 3, 3},
+		"m-healthy-3.5":          {node.Need{Cluster: v(5), Written: v(5)}, 3, 3},
+		"m-healthy-3.6":          {node.Need{Cluster: v(6), Written: v(6), Storage: v(6)}, 3, 3},
+		"m-healthy-3.7":          {node.Need{Cluster: v(7), Written: v(7), Storage: v(7)}, 3, 3},
 	} {
 		t.Run(incident, func(t *testing.T) {
 			c, _ := of(t, incident)
