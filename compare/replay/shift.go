@@ -29,10 +29,11 @@ type Shift struct {
 
 const (
 	// maxShift is how many missing entries are looked for, minAlike how many entries with content have to follow in both logs, maxTail how
-	// many are compared.
-	maxShift = 8
-	minAlike = 2
-	maxTail  = 20_000
+	// many are compared, and maxTailBytes how much they may hold.
+	maxShift     = 8
+	minAlike     = 2
+	maxTail      = 20_000
+	maxTailBytes = 32 << 20
 )
 
 // findShift looks whether the logs differ from one index on because some of them lack entries there; nil where they do not.
@@ -96,7 +97,7 @@ func membersAt(r *Result, positions []int) (out []*evidence.Member) {
 
 // tailOf reads the effective log of a member from an index on.
 func tailOf(ctx context.Context, m *evidence.Member, from uint64) (out []dumplog.Entry, err error) {
-	last := from - 1
+	last, size := from-1, 0
 	for e, err := range m.WAL.Log.EntriesFrom(ctx, &m.WAL.Summary, from) {
 		var d *dumplog.DamageError
 		switch {
@@ -106,10 +107,10 @@ func tailOf(ctx context.Context, m *evidence.Member, from uint64) (out []dumplog
 			return nil, err
 		case e.Overwritten || e.Index <= last:
 			continue
-		case e.Index != last+1 || len(out) == maxTail:
+		case e.Index != last+1 || len(out) == maxTail || size > maxTailBytes:
 			return out, nil
 		}
-		last = e.Index
+		last, size = e.Index, size+len(e.Data)
 		e.Data = bytes.Clone(e.Data)
 		out = append(out, e)
 	}
