@@ -133,9 +133,34 @@ func planSheet(p *repair.Plan, file string) render.Sheet {
 		}
 		s.Sections = append(s.Sections, sec)
 	}
-	s.Sections = append(s.Sections, otherWays(p), render.Section{Title: "next", Lines: []string{"read " + file + ", then try it on scratch copies:"},
-		Commands: render.Prompts(repair.RehearseCommand(file))})
+	s.Sections = append(s.Sections, otherWays(p), nextOfPlan(p, file))
 	return s
+}
+
+// nextOfPlan says what to type now: files are mended by hand, as it was tried when the plan was made; all else is rehearsed first.
+func nextOfPlan(p *repair.Plan, file string) render.Section {
+	w := p.Way(p.Mode)
+	if w == nil || w.Mode != repair.MendFiles {
+		return render.Section{Title: "next", Lines: []string{"read " + file + ", then try it on scratch copies:"}, Commands: render.Prompts(repair.RehearseCommand(file))}
+	}
+	next := render.Section{Title: "next", Lines: []string{"this was tried on a copy and gives nothing up; do it on the member's own host, with its server stopped:"},
+		After: []string{"then diagnose the mended data dirs with the others, and plan again if a majority is still missing"}}
+	for i := range w.Steps {
+		for _, c := range w.Steps[i].ByHand {
+			if w.Steps[i].Kind == repair.StepMend && !c.Args.IsZero() {
+				next.Commands = append(next.Commands, render.Command{Prefix: onHost(c) + "$ ", Run: c.Args})
+			}
+		}
+	}
+	return next
+}
+
+// onHost names the host of a command.
+func onHost(c repair.Command) string {
+	if c.On == "" {
+		return ""
+	}
+	return "[" + c.On + "] "
 }
 
 // costText is the estimate of room and time, "" where there is none.
