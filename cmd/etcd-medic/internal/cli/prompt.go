@@ -52,19 +52,23 @@ func (s *Streams) askPassword(ctx context.Context, question string) (string, err
 	_, _ = fmt.Fprint(s.Err, question)
 	defer func() { _, _ = fmt.Fprintln(s.Err) }()
 	f, ok := s.In.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !ok {
 		return s.answer(ctx, s.line)
 	}
-	shown, err := term.GetState(int(f.Fd()))
+	fd := int(f.Fd()) // once: whoever reads sits there until the process ends, and the file may be closed before
+	if !term.IsTerminal(fd) {
+		return s.answer(ctx, s.line)
+	}
+	shown, err := term.GetState(fd)
 	if err != nil {
 		return "", err
 	}
 	password, err := s.answer(ctx, func() (string, error) {
-		b, err := term.ReadPassword(int(f.Fd()))
+		b, err := term.ReadPassword(fd)
 		return string(b), err
 	})
 	if ctx.Err() != nil {
-		err = errors.Join(ctx.Err(), term.Restore(int(f.Fd()), shown)) // whoever reads sits there until the process ends
+		err = errors.Join(ctx.Err(), term.Restore(fd, shown))
 	}
 	return password, err
 }
