@@ -15,7 +15,7 @@ type inspectOptions struct {
 	failOn failOn
 }
 
-const inspectLong = `Show every fact of one source: log, snapshots, database, auth, membership, leases, alarms, and which etcd line wrote it;
+const inspectLong = `Show one source on a screen or, with --full, every fact of it: log, snapshots, database, auth, membership, leases, alarms, and which etcd line wrote it;
 then the checks that need no other member. A single member cannot show everything: diagnose takes several.
 
 Exit codes: 0 nothing at or above --fail-on, 1 could not read, 2 wrong usage, 3 findings at or above --fail-on,
@@ -29,7 +29,7 @@ func newInspectCmd(s *Streams, run func(context.Context, *inspectOptions) error)
 	o := &inspectOptions{output: output{io: s}}
 	cmd := &cobra.Command{
 		Use:     "inspect SOURCE",
-		Short:   "show every fact of one data dir, backup or db file",
+		Short:   "show one data dir, backup or db file, with --full every fact of it",
 		Long:    inspectLong,
 		Example: inspectExample,
 		Args:    cobra.ExactArgs(1),

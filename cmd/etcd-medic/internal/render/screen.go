@@ -345,7 +345,11 @@ func (p *page) breakLines(b *compare.FirstBreak) {
 		where = append(where, "key "+quoted(b.Key))
 	}
 	head := "FIRST BREAK  "
-	p.hanging(head, fmt.Sprintf("%s on %s: %s", b.Check, strings.Join(b.Member, ", "), strings.Join(where, ", ")), 1)
+	at := b.Check + " on " + strings.Join(b.Member, ", ")
+	if len(where) > 0 {
+		at += ": " + strings.Join(where, ", ")
+	}
+	p.hanging(head, at, 1)
 	p.hanging(strings.Repeat(" ", len(head)), "observed "+b.Observed+"; expected "+b.Expected, 1)
 }
 
@@ -408,5 +412,13 @@ func (p *page) moreLine(r *compare.Report) {
 			open++
 		}
 	}
-	p.hanging("MORE   ", fmt.Sprintf("--full: %s, %d checks, %d not made; -w json: everything", counted(len(r.Findings), "finding", "findings"), all, open), 1)
+	p.hanging("MORE   ", fmt.Sprintf("--full: %s, %d checks, %d not made; %s", counted(len(r.Findings), "finding", "findings"), all, open, inputsText(r)), 1)
+}
+
+// inputsText says whether the evidence is as it was.
+func inputsText(r *compare.Report) string {
+	if r.InputsUnchanged {
+		return "the inputs did not change"
+	}
+	return "NOT PROVEN that the inputs did not change"
 }
