@@ -50,11 +50,12 @@ demo: build ## diagnose a real incident (etcd 3.4.3, auth entries applied twice)
 # --- checks ------------------------------------------------------------------------------------------------------------
 
 .PHONY: ci
-ci: lint tools-test test-race build demo docs-check ## everything a change must pass
+ci: lint tools-test test-race build demo docs-check dist-check ## everything a change must pass
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## walls between the packages, style, likely bugs
 	$(GO) mod tidy -diff
+	$(GO) mod verify
 	for line in $(LINES); do $(GO) -C node/$$line mod tidy -diff; $(GO) -C node/$$line vet ./...; done
 	$(TOOLS)/golangci-lint config verify
 	$(TOOLS)/golangci-lint run ./...
@@ -72,6 +73,7 @@ tools-test: $(TOOLS)/golangci-lint ## tests of the helper programs and of the wa
 	$(GO) -C .tools/testcount test ./...
 	$(GO) -C .tools/mutants test ./...
 	$(GO) -C .tools/notices test ./...
+	$(GO) -C .tools/dist test ./...
 	GOLANGCI_LINT=$(CURDIR)/$(TOOLS)/golangci-lint $(GO) -C .tools/walls test -count=1 ./...
 
 # N changes are drawn by SEED; each costs a build and a run of its package's tests. Name PACKAGES: over the whole tree the first N changes tell little.
@@ -122,6 +124,27 @@ fuzz-cli: build ## run the program on mutated evidence, from outside: RUNS=300 S
 .PHONY: bench
 bench: peers ## benchmarks, with the peers measured in the same run
 	ETCD_MEDIC_PEERS=$(CURDIR)/$(TOOLS) $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 60m $(PACKAGES)
+
+# --- release -----------------------------------------------------------------------------------------------------------
+
+# DIST is where a release is written, TARGETS the systems (default all), as linux/amd64,darwin/arm64.
+DIST ?= dist
+
+.PHONY: modules
+modules: ## fetch what dist is built from; dist itself fetches nothing
+	for dir in . $(LINES:%=node/%) .tools/dist; do $(GO) -C $$dir mod download; done
+
+.PHONY: dist
+dist: ## build a release into DIST (dist): programs, packages, image, manifests, checksums [TARGETS=]
+	$(GO) -C .tools/dist run . -root $(CURDIR) -o $(abspath $(DIST)) -go '$(GO)' -targets '$(TARGETS)'
+
+.PHONY: dist-check
+dist-check: modules ## build a small release twice and fail unless both are equal; run the packaged program
+	GO='$(GO)' .tools/dist-check.sh -targets linux/amd64 -lite
+
+.PHONY: nightly
+nightly: ## everything: ci, e2e, soak, fuzz, fuzz-cli, browser, mutants, bench; nightly/summary.md [PARTS="e2e soak"]
+	.tools/nightly.sh
 
 # --- documents ---------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,21 @@ func embedded(minor int) (Server, bool) {
 		}
 	}
 	return beside(minor)
+}
+
+// BuiltIn returns the versions of the etcd servers inside this program, oldest line first: the one it is linked with, and those that the
+// build tag "lines" embeds.
+func BuiltIn() []Version {
+	out := []Version{Bundled().Version}
+	for _, text := range lines.Versions() {
+		if v, err := ParseVersion(text); err == nil {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, func(a, b Version) int {
+		return cmp.Or(cmp.Compare(a.Major, b.Major), cmp.Compare(a.Minor, b.Minor), cmp.Compare(a.Patch, b.Patch))
+	})
+	return out
 }
 
 // beside finds etcd-3.MINOR next to this program. What it is gets asked once.

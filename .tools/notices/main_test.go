@@ -1,8 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -43,5 +47,41 @@ func TestCheck(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not named", want)
 		}
+	}
+}
+
+// TestDependenciesAreExplained compares the list in docs/DEPENDENCIES.md with what go.mod requires directly.
+func TestDependenciesAreExplained(t *testing.T) {
+	out, err := exec.Command("go", "mod", "edit", "-json", "../../go.mod").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mod struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+	}
+	if err := json.Unmarshal(out, &mod); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, m := range mod.Require {
+		if !m.Indirect {
+			want = append(want, m.Path)
+		}
+	}
+	text, err := os.ReadFile("../../docs/DEPENDENCIES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .+ \\|$").FindAllStringSubmatch(string(text), -1) {
+		have = append(have, m[1])
+	}
+	slices.Sort(want)
+	slices.Sort(have)
+	if !slices.Equal(want, have) {
+		t.Errorf("docs/DEPENDENCIES.md lists\n%v\ngo.mod requires\n%v", have, want)
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/node"
 )
 
 // version is set by the linker; without it the module version or the commit stands in.
@@ -31,17 +33,58 @@ func Version() string {
 	return info.Main.Version
 }
 
+// commit is set by the linker where the commit is not in the build information (releases are built from an exported tree).
+var commit = ""
+
+// Commit returns the commit that this program was built from, abbreviated to 12 digits, or "unknown".
+func Commit() string {
+	if commit != "" {
+		return commit
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value[:min(len(s.Value), 12)]
+			}
+		}
+	}
+	return "unknown"
+}
+
+// firstFormat and lastFormat are the oldest and newest etcd lines whose files are read.
+const firstFormat, lastFormat = "3.3", "3.8"
+
+// aboutProgram is what `version` says of this program.
+type aboutProgram struct {
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	Commit  string   `json:"commit"`
+	Go      string   `json:"go"`
+	OS      string   `json:"os"`
+	Arch    string   `json:"arch"`
+	Servers []string `json:"servers"` // etcd servers inside, oldest first
+	Formats []string `json:"formats"` // oldest and newest etcd line whose files are read
+}
+
 func newVersionCmd(s *Streams) *cobra.Command {
 	o := &output{io: s}
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "print the version",
+		Short: "print the version, the commit and the etcd servers inside",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if o.format == render.JSON || o.format == render.JSONL {
-				return json.NewEncoder(s.Out).Encode(map[string]string{"name": "etcd-medic", "version": Version(), "go": runtime.Version()})
+			about := aboutProgram{
+				Name: "etcd-medic", Version: Version(), Commit: Commit(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+				Formats: []string{firstFormat, lastFormat},
 			}
-			_, err := fmt.Fprintf(s.Out, "etcd-medic %s %s %s/%s\n", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			for _, v := range node.BuiltIn() {
+				about.Servers = append(about.Servers, v.String())
+			}
+			if o.format == render.JSON || o.format == render.JSONL {
+				return json.NewEncoder(s.Out).Encode(about)
+			}
+			_, err := fmt.Fprintf(s.Out, "etcd-medic %s %s %s/%s\ncommit %s\netcd servers inside: %s\nreads files of etcd %s to %s\n",
+				about.Version, about.Go, about.OS, about.Arch, about.Commit, strings.Join(about.Servers, ", "), firstFormat, lastFormat)
 			return err
 		},
 	}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// small is a release with stand-ins for programs: everything behind the build is real.
+func small(t *testing.T) *release {
+	t.Helper()
+	dir := t.TempDir()
+	r := &release{
+		out: filepath.Join(dir, "out"), version: "1.2.3-dev.abc", commit: "abcabcabcabc", when: time.Unix(1_700_000_000, 0).UTC(),
+		tree: filepath.Join(dir, "tree"), extras: filepath.Join(dir, "extras"),
+	}
+	put := func(path, text string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range texts {
+		put(filepath.Join(r.tree, name), name)
+	}
+	put(filepath.Join(r.extras, "man", "etcd-medic.1"), ".TH")
+	for _, s := range shells {
+		put(filepath.Join(r.extras, "completions", s.file), s.name)
+	}
+	for _, p := range platforms {
+		path := filepath.Join(dir, "bin", p.OS+"-"+p.Arch, full)
+		put(path, "program for "+p.String())
+		r.built = append(r.built, program{platform: p, name: full, path: path})
+	}
+	if err := emptyFolder(r.out); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func writeAll(t *testing.T, r *release) {
+	t.Helper()
+	for _, step := range []func(context.Context) error{r.archives, r.packages, r.image, r.manifests, r.checksums} {
+		if err := step(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestArtefactsAreEqualOnEachRun(t *testing.T) {
+	sums := func() string {
+		r := small(t)
+		writeAll(t, r)
+		b, err := os.ReadFile(filepath.Join(r.out, "SHA256SUMS"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	first, second := sums(), sums()
+	if first != second {
+		t.Errorf("two runs differ:\n%s\n%s", first, second)
+	}
+	for _, want := range []string{
+		"etcd-medic_1.2.3-dev.abc_linux_arm64.tar.gz", "etcd-medic_1.2.3-dev.abc_windows_amd64.zip", "etcd-medic_1.2.3-dev.abc_linux_amd64.deb",
+		"etcd-medic_1.2.3-dev.abc_linux_arm64.rpm", "etcd-medic_1.2.3-dev.abc_oci.tar", "krew.yaml", "etcd-medic.rb",
+	} {
+		if !strings.Contains(first, "  "+want+"\n") {
+			t.Errorf("%s is missing in\n%s", want, first)
+		}
+	}
+}
+
+func TestArchiveHoldsTextsAndPages(t *testing.T) {
+	r := small(t)
+	writeAll(t, r)
+	f, err := os.Open(filepath.Join(r.out, "etcd-medic_1.2.3-dev.abc_linux_amd64.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]int64{}
+	for in := tar.NewReader(z); ; {
+		h, err := in.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !h.ModTime.Equal(r.when) {
+			t.Errorf("%s has the time %s", h.Name, h.ModTime)
+		}
+		have[h.Name] = h.Mode
+	}
+	if have["etcd-medic"] != 0o755 {
+		t.Errorf("the program has mode %o", have["etcd-medic"])
+	}
+	for _, name := range []string{"LICENSE", "THIRD_PARTY_NOTICES.txt", "man/etcd-medic.1", "completions/_etcd-medic"} {
+		if have[name] != 0o644 {
+			t.Errorf("%s has mode %o", name, have[name])
+		}
+	}
+}
+
+func TestManifestsNameEachArchive(t *testing.T) {
+	r := small(t)
+	writeAll(t, r)
+	for name, wants := range map[string][]string{
+		"krew.yaml":     {"os: windows", "bin: etcd-medic.exe", "version: v1.2.3-dev.abc", "arch: arm64"},
+		"etcd-medic.rb": {"on_macos do", "on_arm do", "on_linux do", "on_intel do", `version "1.2.3-dev.abc"`},
+	} {
+		b, err := os.ReadFile(filepath.Join(r.out, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !bytes.Contains(b, []byte(want)) {
+				t.Errorf("%s lacks %q:\n%s", name, want, b)
+			}
+		}
+		sum, err := digest(filepath.Join(r.out, "etcd-medic_1.2.3-dev.abc_darwin_arm64.tar.gz"))
+		if err != nil || !bytes.Contains(b, []byte(sum)) {
+			t.Errorf("%s lacks the digest of an archive: %v", name, err)
+		}
+	}
+}
+
+func TestBillOfMaterialsListsModules(t *testing.T) {
+	r := small(t)
+	bom, err := r.bom(program{platform: platforms[0], name: lite, path: os.Args[0]}) // a Go program with build information
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range *bom.Components {
+		names = append(names, c.Name)
+	}
+	if !strings.Contains(strings.Join(names, " "), "github.com/goreleaser/nfpm/v2") {
+		t.Errorf("modules of the program are missing: %v", names)
+	}
+	if !strings.HasPrefix(bom.SerialNumber, "urn:uuid:") || len(bom.SerialNumber) != len("urn:uuid:")+36 {
+		t.Errorf("serial number %s", bom.SerialNumber)
+	}
+}
+
+func TestAFullFolderIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := emptyFolder(dir); err == nil {
+		t.Error("a folder with a file in it was accepted")
+	}
+}
