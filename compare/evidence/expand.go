@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+	"github.com/etcd-medic/etcd-medic/internal/objects"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
@@ -29,7 +30,10 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 	if isEndpoint(spec.Where) {
 		return s.expandEndpoint(ctx, spec)
 	}
-	where := spec.Where
+	where, err := s.fetched(ctx, spec.Where)
+	if err != nil {
+		return nil, err
+	}
 	if st, err := os.Stat(where); err == nil && st.Mode().IsRegular() && archive.IsArchive(where) {
 		dir, err := scratch.Dir("", "etcd-medic-")
 		if err != nil {
@@ -91,6 +95,23 @@ func (s *Set) expandEndpoint(ctx context.Context, spec Spec) ([]*Source, error) 
 	}
 	l.kind = KindEndpoint
 	return []*Source{{Kind: l.kind, Where: spec.Where, spec: spec, layout: l}}, nil
+}
+
+// fetched copies what is in object storage to scratch and returns the path of the copy; a path is itself.
+func (s *Set) fetched(ctx context.Context, where string) (string, error) {
+	if !objects.IsURL(where) {
+		return where, nil
+	}
+	dir, err := scratch.Dir("", "etcd-medic-")
+	if err != nil {
+		return "", err
+	}
+	s.scratch = append(s.scratch, dir)
+	path, err := objects.Fetch(ctx, where, dir, scratch.Budget(dir))
+	if err != nil {
+		return "", &SourceError{Where: objects.Shown(where), Found: "object storage that cannot be read", Expected: "objects that the credentials may read", Err: err}
+	}
+	return path, nil
 }
 
 // Close releases all sources and removes the scratch folders of unpacked archives.

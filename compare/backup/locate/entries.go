@@ -155,6 +155,9 @@ func (it *Item) Open(ctx context.Context, below string) (*Opened, error) {
 	if it.Err != nil {
 		return nil, it.Err
 	}
+	if it.object != nil {
+		return it.openObject(ctx, below)
+	}
 	if !it.packed {
 		return &Opened{Path: it.path}, nil
 	}

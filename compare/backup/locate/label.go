@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/objects"
 )
 
 // label gives every item a label of its own: the given name, for files of a named folder with their path in it, else the shortest tail of
@@ -72,7 +75,13 @@ func number(items []*Item) {
 
 // tail is the last parts of a path; a URL is never cut.
 func tail(p string, parts int) string {
-	if strings.Contains(p, "://") {
+	if evidence.IsEndpoint(p) {
+		return p
+	}
+	if objects.IsURL(p) {
+		if split := strings.Split(p, "/"); len(split)-3 >= parts { // scheme, nothing, bucket, key
+			return strings.Join(split[len(split)-parts:], "/")
+		}
 		return p
 	}
 	if abs, err := filepath.Abs(p); err == nil && (p == "." || strings.HasSuffix(p, "..")) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/objects"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
@@ -40,6 +41,8 @@ type Options struct {
 	Newest Newest
 	// Scratch is where packed files are unpacked; "" is the system's folder for temporary files.
 	Scratch string
+	// Shard is the part of what folders, archives and object storage hold that this run looks at.
+	Shard Shard
 }
 
 // Item is one backup.
@@ -61,7 +64,8 @@ type Item struct {
 
 	name    string // given by the user
 	path    string // the file to read, or the URL of an endpoint
-	entry   int    // number of the entry, when the file is an archive
+	object  *object
+	entry   int // number of the entry, when the file is an archive
 	archive what
 	packed  bool
 	suffix  string // of a file of a chain
@@ -82,13 +86,19 @@ type Found struct {
 	Items   []*Item
 	Skipped []Skipped
 	// Older counts the backups that Options.Newest left out.
-	Older   int
-	scratch []string
+	Older int
+	// Elsewhere counts the files that other shards look at.
+	Elsewhere int
+	scratch   []string
+	stores    []*objects.Store
 }
 
-// Close removes scratch.
+// Close removes scratch and ends connections to object storage.
 func (f *Found) Close() error {
 	var errs []error
+	for _, s := range f.stores {
+		errs = append(errs, s.Close())
+	}
 	for _, d := range f.scratch {
 		errs = append(errs, scratch.Remove(d))
 	}
@@ -101,7 +111,7 @@ type NoBackupError struct{ Where, Why string }
 // Error returns the message on one line.
 func (e *NoBackupError) Error() string { return e.Where + ": no backup here: " + e.Why }
 
-const expected = "a backup file, a folder or archive of backups, - for standard input, or http(s)://HOST:PORT of a running member"
+const expected = "a backup file, a folder or archive of backups, - for standard input, s3://, gs:// or azblob:// in object storage, or http(s)://HOST:PORT of a running member"
 
 // Find lists the backups that the arguments name, in their order and in name order within a folder. What cannot be read is an Item with
 // an error, so that nothing that was named goes without a result. The error is that of ctx.
@@ -135,6 +145,7 @@ type finder struct {
 	candidates []candidate
 	snapshots  map[string][]chain.Snapshot // of chains, by folder
 	links      []link
+	copies     map[string]string // folders of scratch with copies of objects, by the address they came from
 	count      int
 	tooMany    bool
 }
@@ -161,6 +172,8 @@ func (f *finder) spec() []*Item {
 		return f.stdin()
 	case evidence.IsEndpoint(where):
 		return []*Item{{Given: where, Shown: where, name: f.given.Name, path: where, Modified: time.Now()}}
+	case objects.IsURL(where):
+		return f.objects()
 	}
 	st, err := os.Stat(where)
 	if err != nil {
@@ -232,7 +245,7 @@ func (f *finder) settle(where, none string) []*Item {
 			f.skip(c.item.Shown, c.why)
 		}
 	}
-	if len(f.items) == 0 {
+	if len(f.items) == 0 && f.found.Elsewhere == 0 {
 		return []*Item{f.failed(where, &NoBackupError{where, none})}
 	}
 	slices.SortStableFunc(f.items, func(a, b *Item) int { return compareText(a.Shown, b.Shown) })

@@ -113,6 +113,7 @@ func (f *finder) one(path, shown string, mode fs.FileMode, depth int) {
 		f.walk(path, shown, depth+1)
 	case !mode.IsRegular():
 		f.skip(shown, "neither a file nor a folder")
+	case f.elsewhere(shown):
 	default:
 		f.file(path, shown, false)
 	}
@@ -139,6 +140,9 @@ func (f *finder) followLinks() {
 		st, err := os.Stat(abs)
 		if err != nil || !st.Mode().IsRegular() {
 			f.skip(l.shown, "a link to neither a file nor a folder")
+			continue
+		}
+		if f.elsewhere(l.shown) {
 			continue
 		}
 		f.file(abs, l.shown, false)

@@ -31,6 +31,9 @@ type verifyOptions struct {
 	newest    string
 	maxAge    time.Duration
 	maxBehind int64
+	shardText string
+	shard     locate.Shard
+	push      string
 	drill     bool
 	drillOpt  drill.Options
 	isolate   string
@@ -48,6 +51,10 @@ etcdadm, scripts around kubeadm), also in .gz, .zst, .xz, .bz2, .zip and .tar. A
 next to it, and holds something else is a damaged backup. What is skipped is listed with the reason. Full and delta snapshots of
 etcd-backup-restore are verified as chains: sha256, order, gaps, and whether each delta applies.
 --newest leaves the newest of each folder, --newest=series of each series of names that differ in their time stamp only.
+
+s3://BUCKET/KEY, gs://BUCKET/KEY and azblob://CONTAINER/KEY name an object or everything below a prefix; credentials are taken as the
+drivers of gocloud.dev/blob take them, and parameters follow as in 's3://backups/etcd/?region=eu-central-1'. One object at a time is copied
+to scratch. --shard I/N looks at one of N parts, for several runs side by side; --max-age and --newest keep a series in one part.
 
 --against SOURCE (repeatable; another backup, a data dir, a running member) reports how many revisions the backup is behind, which keys
 a restore would leave otherwise than the source has them, by prefix and Kubernetes kind, what differs in auth, leases and members, and
@@ -72,6 +79,7 @@ const verifyExample = `  etcd-medic verify backup.db
   etcd-medic verify /var/lib/rancher/k3s/server/db/snapshots --brief
   aws s3 cp s3://backups/etcd.db.gz - | etcd-medic verify -
   etcd-medic verify backup.db -w json | jq '.backup.layers[] | select(.outcome != "holds")'
+  etcd-medic verify 's3://backups/etcd/?region=eu-central-1' --shard 3/20 -w jsonl --metrics-push http://push:9091/metrics/job/etcd-backups/shard/3
   etcd-medic verify backup.db --against https://10.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key
   etcd-medic verify backup.db --against node1=/copies/node1 --max-behind 10000
   etcd-medic verify tuesday.db --against monday=monday.db --against node1=/copies/node1
@@ -109,6 +117,15 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 				return usagef("want folder or series", "--newest=%s is not known", o.newest)
 			}
 			var err error
+			if o.shardText != "" {
+				if o.shard, err = locate.ParseShard(o.shardText); err != nil {
+					return usagef("as --shard 0/8 to 7/8", "--shard: %v", err)
+				}
+				o.shard.Series = o.maxAge > 0
+			}
+			if err := checkPush(o.push); err != nil {
+				return err
+			}
 			if o.drillOpt.Isolation, err = node.ParseIsolation(o.isolate); err != nil {
 				return usagef("want auto, netns or proxy", "--isolation: %v", err)
 			}
@@ -134,6 +151,8 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 	f.DurationVar(&o.drillOpt.Timeout, "drill-timeout", 10*time.Minute, "end a drill after this time")
 	f.StringVar(&o.isolate, "isolation", "auto", "sandbox of --drill: auto|netns|proxy")
 	f.StringVar(&o.metrics, "metrics-file", "", "write the result for Prometheus to this file, replacing it in one step")
+	f.StringVar(&o.push, "metrics-push", "", "put the result to this URL of a Prometheus Pushgateway, as http://HOST:9091/metrics/job/NAME")
+	f.StringVar(&o.shardText, "shard", "", "look only at part I of N of what folders and object storage hold, as 0/8 to 7/8")
 	_ = cmd.MarkFlagFilename("metrics-file", "prom")
 	return cmd
 }
@@ -143,7 +162,7 @@ func runVerify(ctx context.Context, o *verifyOptions) error {
 	if err := others.parse(o.against); err != nil {
 		return err
 	}
-	found, err := locate.Find(ctx, o.specs, locate.Options{Stdin: o.io.Stdin, Newest: locate.Newest(o.newest)})
+	found, err := locate.Find(ctx, o.specs, locate.Options{Stdin: o.io.Stdin, Newest: locate.Newest(o.newest), Shard: o.shard})
 	if err != nil {
 		return err
 	}
@@ -154,7 +173,7 @@ func runVerify(ctx context.Context, o *verifyOptions) error {
 		return err
 	}
 	code, err := o.show(runs, found)
-	return errors.Join(o.writeMetrics(runs), err, result(code))
+	return errors.Join(o.writeMetrics(ctx, runs), err, result(code))
 }
 
 // show prints the reports and returns the exit code that they amount to.
@@ -225,15 +244,22 @@ func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item, aga
 	return runs, nil
 }
 
-func (o *verifyOptions) writeMetrics(runs []render.BackupRun) error {
-	if o.metrics == "" {
+func (o *verifyOptions) writeMetrics(ctx context.Context, runs []render.BackupRun) error {
+	if o.metrics == "" && o.push == "" {
 		return nil
 	}
 	var b bytes.Buffer
 	if err := render.BackupMetrics(&b, runs, time.Now()); err != nil {
 		return err
 	}
-	return replaceFile(o.metrics, b.Bytes())
+	var errs []error
+	if o.metrics != "" {
+		errs = append(errs, replaceFile(o.metrics, b.Bytes()))
+	}
+	if o.push != "" {
+		errs = append(errs, pushMetrics(ctx, o.push, b.Bytes()))
+	}
+	return errors.Join(errs...)
 }
 
 // worse orders exit codes of several results: findings outweigh a refusal, that what could not be told.
