@@ -41,6 +41,8 @@ const topicSources = `A source is [NAME=]PATH, where PATH is one of
   http(s)://HOST:PORT           the client URL of a running member: its maintenance snapshot is streamed to scratch and
                                 read like a backup (--cacert, --cert, --key, --user)
   an archive                    .tar, .tar.gz or .tar.zst of any of these, unpacked into scratch
+  s3://, gs://, azblob://       an object, or all objects below a prefix, copied to scratch; parameters follow as
+                                ?region=...&endpoint=...; credentials as the drivers of gocloud.dev/blob find them
   a folder of data dirs         stands for each data dir in it
 
 The kind is detected and stated. Without NAME a source is called by the member's own name, when the member list tells
