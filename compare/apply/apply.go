@@ -1,8 +1,10 @@
-// Package apply is what etcd does with an entry: the rules of auth, permissions, leases, alarms and membership on plain state, without a
-// database or a log. Replay predicts with it, rebuild executes with it, evidence follows conf changes with it. What differs by release is
-// asked of package release.
+// Package apply is what etcd does with an entry: the rules of requests, transactions, auth, permissions, leases, alarms and membership on
+// plain state, without a database or a log. Model.Evaluate says what a request does to the keys, Model.Take and Model.Execute do it;
+// what is not known of the state makes an effect uncertain. Replay predicts with it, rebuild executes with it, evidence follows conf
+// changes with it. What differs by release is asked of package release.
 //
-// Sources: server/etcdserver/apply*.go, server/auth/store.go, server/lease/lessor.go, server/etcdserver/api/membership/cluster.go.
+// Sources: server/etcdserver/apply*.go, server/etcdserver/txn, server/auth/store.go, server/lease/lessor.go,
+// server/etcdserver/api/membership/cluster.go.
 package apply
 
 import "github.com/etcd-medic/etcd-medic/release"

@@ -66,7 +66,7 @@ func (w *writers) note(it *item) {
 // mayWrite tells whether the request writes keys in any state of the key space.
 func mayWrite(r *dumplog.Request) bool {
 	if r.Kind != dumplog.KindTxn {
-		return writesKeys(r.Kind)
+		return apply.WritesKeys(r.Kind)
 	}
 	return txnMayWrite(r.Txn, 0)
 }
@@ -88,8 +88,8 @@ func txnMayWrite(t *dumplog.TxnRequest, depth int) bool {
 // revision is below 0.
 func neverTrue(c dumplog.Compare) bool {
 	switch c.Target {
-	case targetVersion, targetCreate, targetMod:
-		return c.Result == resultLess && c.Num <= 0 || c.Result == resultEqual && c.Num < 0
+	case apply.TargetVersion, apply.TargetCreate, apply.TargetMod:
+		return c.Result == apply.ResultLess && c.Num <= 0 || c.Result == apply.ResultEqual && c.Num < 0
 	}
 	return false
 }
@@ -108,7 +108,7 @@ func (s *sim) end(w *writers) place {
 }
 
 // floor is the revision above which the database holds every record that was written.
-func (s *sim) floor() int64 { return max(s.dbCompact, 1) }
+func (s *sim) floor() int64 { return max(s.LastCompact, 1) }
 
 // align finds the first place from which on the records of the database and the entries of the log can be matched one by one. It is
 // false where entries must have written records of which none is found.

@@ -16,16 +16,15 @@ import (
 func newSim(ctx context.Context, r *Result, pos int) *sim {
 	res := r.Members[pos]
 	m := res.Member
-	s := &sim{m: m, res: res, pos: pos, version: m.Version.Release(), rev: 1, compact: -1, dbCompact: m.CompactRevision(),
-		keys: newKeyModel(), leases: map[int64]*leaseState{}, alarms: apply.Alarms{}, touched: map[string]bool{},
-		auth: apply.NewAuth(m.Version.Release()), baseKnown: true, kvKnown: true}
+	s := &sim{m: m, res: res, pos: pos, Model: apply.NewModel(m.Version.Release()), touched: map[string]bool{}}
+	s.LastCompact = m.CompactRevision()
 	if why := unfit(r, m.HasDB(), m.DB != nil && m.DB.KV != nil); why != "" {
 		res.Why = why
 		return nil
 	}
 	s.past, s.logEnd = pastOf(ctx, r), r.logEnd(m.AppliedMin)
 	s.sawAlarm = r.Survey.LastTouch["alarm"] > 0
-	s.values = s.readValue
+	s.Value = func(key string, at apply.Rev) ([]byte, bool) { return s.readValue(key, dumpdb.Rev(at)) }
 	s.first = s.stretch(r)
 	fromStart := s.first == 1 && !restored(r) && m.DB.KV.BumpMarker == dumpdb.Rev{}
 	s.fromStart = fromStart
@@ -41,9 +40,9 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 	if !fromStart && s.mayFollow(release.DefragLosesIndex) && s.first == 1 && r.authBegan() {
 		s.authFromLog(r)
 	}
-	s.plain = planAuth(behind(r.Survey.Auth, s.base), s.auth.Clone())
+	s.plain = planAuth(behind(r.Survey.Auth, s.base), s.Auth.Clone())
 	s.mayHold(r.Survey.beyond)
-	res.AuthKnown = s.auth.Known
+	res.AuthKnown = s.Auth.Known
 	res.AuthExpected, res.AuthExpectedMin = s.plain.at(m.AppliedMax), s.plain.at(m.AppliedMin)
 	s.authLater = behind(r.Survey.Auth, m.AppliedMax)
 	s.restarts = findRestarts(r.Survey, m.MemberID, fromStart, received(m))
@@ -77,7 +76,7 @@ func (r *Result) logEnd(applied uint64) uint64 {
 // begin finds the place where log and database meet, and what is known there beyond the keys. It says why there is none, "" when all
 // is well. A database that was never compacted, with a log from the first entry, needs no such place: they meet at the beginning.
 func (s *sim) begin(ctx context.Context, r *Result, fromStart bool) (why string) {
-	if fromStart && s.dbCompact <= 0 {
+	if fromStart && s.LastCompact <= 0 {
 		s.met = true
 		return ""
 	}
@@ -92,7 +91,7 @@ func (s *sim) begin(ctx context.Context, r *Result, fromStart bool) (why string)
 		return "the log does not reach back to the first entry and none of its writes is found in the database"
 	}
 	if !fromStart {
-		s.base, s.baseKnown = s.meet.index, false
+		s.base, s.StateKnown = s.meet.index, false
 		s.assumeBefore(r)
 	}
 	return ""
@@ -155,7 +154,7 @@ func (s *sim) stretch(r *Result) uint64 {
 // absorb takes a group into the model.
 func (s *sim) absorb(g *group) {
 	for i := range g.records {
-		s.keys.absorb(&g.records[i])
+		absorb(s.Keys, &g.records[i])
 	}
 }
 
@@ -163,14 +162,14 @@ func (s *sim) absorb(g *group) {
 // revision began where the log's auth entries, all taken as successful, lead to the one in the database; alarms are those of the end
 // as long as no entry changes them.
 func (s *sim) assumeBefore(r *Result) {
-	s.auth = authFromDB(&s.m.DB.Auth, s.version)
+	s.Auth = authFromDB(&s.m.DB.Auth, s.Version)
 	for _, l := range s.m.DB.Leases {
 		// One that the log grants only later need not have been there before.
-		s.leases[int64(l.ID)] = &leaseState{ttl: l.TTL, unsure: r.Survey.grants[int64(l.ID)] > s.base}
+		s.Leases[int64(l.ID)] = &apply.Lease{TTL: l.TTL, Unsure: r.Survey.grants[int64(l.ID)] > s.base}
 	}
-	if s.alarmsUnsure = r.Survey.LastTouch["alarm"] > s.base; !s.alarmsUnsure {
+	if s.AlarmsUnsure = r.Survey.LastTouch["alarm"] > s.base; !s.AlarmsUnsure {
 		for _, a := range s.m.DB.Alarms {
-			s.alarms[apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}] = struct{}{}
+			s.Alarms[apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}] = struct{}{}
 		}
 	}
 	n := uint64(0)
@@ -179,7 +178,7 @@ func (s *sim) assumeBefore(r *Result) {
 			n++
 		}
 	}
-	if s.auth.Revision > n {
-		s.auth.Revision -= n
+	if s.Auth.Revision > n {
+		s.Auth.Revision -= n
 	}
 }

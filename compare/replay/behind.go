@@ -43,7 +43,7 @@ func (s *sim) behind(it *item, elsewhere bool) {
 	}
 	b.Entries++
 	state := s.idle(it.req)
-	if elsewhere && writesKeys(it.req.Kind) {
+	if elsewhere && apply.WritesKeys(it.req.Kind) {
 		state = Applied
 	}
 	switch {
@@ -67,15 +67,15 @@ func (s *sim) behind(it *item, elsewhere bool) {
 func (s *sim) idle(r *dumplog.Request) State {
 	switch {
 	case r.Alarm != nil:
-		_, on := s.alarms[apply.Alarm{Member: r.Alarm.MemberID, Type: r.Alarm.Alarm}]
+		_, on := s.Alarms[apply.Alarm{Member: r.Alarm.MemberID, Type: r.Alarm.Alarm}]
 		if r.Alarm.Action == 0 || r.Alarm.Action == 1 && on {
 			return NoEffect
 		}
 		return Applied
-	case writesKeys(r.Kind):
-		return s.predict(r).state
+	case apply.WritesKeys(r.Kind):
+		return stateOf(s.Evaluate(r).Result)
 	case r.Kind.ChangesAuth():
-		if s.auth.Known && s.auth.AdminCheck(r) != ReasonNone {
+		if s.Auth.Known && s.Auth.AdminCheck(r) != ReasonNone {
 			return Refused
 		}
 		return Applied

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -30,33 +31,33 @@ const maxBelow = 1000
 
 // foresee predicts an entry below the place where the database takes over, and changes the model accordingly.
 func (s *sim) foresee(it *item) Outcome {
-	p := s.predict(it.req)
-	uncertain := !p.sure && !s.plainRefusal(it.entry.Index, &p) || s.mayRepeat()
+	p := s.Evaluate(it.req)
+	uncertain := !p.Sure && !s.plainRefusal(it.entry.Index, &p) || s.mayRepeat()
 	if it.req.LeaseRevoke != nil {
 		s.foreseeRevoke(it, p)
 	}
 	if uncertain {
 		s.blur(it.req)
-		s.loose = true
+		s.Loose = true
 		return Outcome{State: OutsideHistory, Detail: "its effect is compacted, and the log alone does not tell it"}
 	}
-	if len(p.writes) == 0 {
+	if len(p.Writes) == 0 {
 		return Outcome{State: OutsideHistory, Detail: "without effect, as the log tells"}
 	}
-	s.rev++
+	s.Revision++
 	defer s.early(it.entry.Index)
-	s.keys.predicted(p.writes, keyState{mod: s.rev, entry: it.entry.Index, loose: s.loose})
+	s.Keys.Write(p.Writes, apply.Key{Mod: s.Revision, Entry: it.entry.Index, Loose: s.Loose})
 	o := Outcome{State: OutsideHistory, Detail: "its revision is compacted"}
-	if !s.loose {
-		o.Rev = s.rev
+	if !s.Loose {
+		o.Rev = s.Revision
 	}
 	return o
 }
 
 // early comes to the database as soon as nothing more is compacted, where the prediction has been certain all the way.
 func (s *sim) early(index uint64) {
-	if !s.loose && s.rev == s.floor() && index < s.meet.index {
-		s.meet = place{index: index, rev: s.rev}
+	if !s.Loose && s.Revision == s.floor() && index < s.meet.index {
+		s.meet = place{index: index, rev: s.Revision}
 		s.res.BaseIndex, s.res.BaseRevision = s.meet.index, s.meet.rev
 		s.arrive()
 	}
@@ -64,53 +65,53 @@ func (s *sim) early(index uint64) {
 
 // plainRefusal tells a refusal on which all releases agree, where users and roles are known since the first entry. A raised alarm takes the
 // checks away up to 3.5, and a received snapshot could leave old rights in the cache.
-func (s *sim) plainRefusal(index uint64, p *prediction) bool {
-	return p.plain && (p.reason == ReasonPermission || p.reason == ReasonUserEmpty) && s.auth.Known && s.baseKnown &&
-		(len(s.alarms) == 0 && !s.alarmsUnsure || s.follows(release.AlarmKeepsChecks)) &&
+func (s *sim) plainRefusal(index uint64, p *apply.Effect) bool {
+	return p.Plain && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty) && s.Auth.Known && s.StateKnown &&
+		(len(s.Alarms) == 0 && !s.AlarmsUnsure || s.follows(release.AlarmKeepsChecks)) &&
 		!slices.ContainsFunc(received(s.m), func(to uint64) bool { return to < index })
 }
 
 // foreseeRevoke ends a lease. Which keys go with it may be uncertain although the revoke itself is not; where the revoke may have been
 // refused, it is not known whether the lease lives on.
-func (s *sim) foreseeRevoke(it *item, p prediction) {
+func (s *sim) foreseeRevoke(it *item, p apply.Effect) {
 	id := it.req.LeaseRevoke.ID
 	s.touch(it, leaseKey(id))
-	l := s.leases[id]
+	l := s.Leases[id]
 	switch {
-	case p.state == Applied && !s.mayRepeat():
-		delete(s.leases, id)
+	case p.Result == apply.Applied && !s.mayRepeat():
+		delete(s.Leases, id)
 		s.noteOutcome(it, Outcome{State: OutsideHistory})
-	case l != nil && (!p.sure || s.mayRepeat()):
-		l.unsure = true
+	case l != nil && (!p.Sure || s.mayRepeat()):
+		l.Unsure = true
 	}
 }
 
 // mayRepeat tells whether restarts executed auth entries twice: then the auth revision is not the one that the log gives, and what was
 // permitted at an entry is not certain.
 func (s *sim) mayRepeat() bool {
-	once := s.follows(release.IndexWithAuth) && s.version.Has(release.DefragLosesIndex).Excluded()
-	return s.auth.Enabled && !once && s.m.DB.Auth.Revision != s.plain.at(s.m.AppliedMax)
+	once := s.follows(release.IndexWithAuth) && s.Version.Has(release.DefragLosesIndex).Excluded()
+	return s.Auth.Enabled && !once && s.m.DB.Auth.Revision != s.plain.at(s.m.AppliedMax)
 }
 
 // blur forgets the keys that an entry may have changed.
 func (s *sim) blur(r *dumplog.Request) {
 	if r.LeaseRevoke != nil {
-		for _, k := range sortedKeys(s.keys.byLease[r.LeaseRevoke.ID]) {
-			s.keys.blur(k)
+		for _, k := range s.Keys.OfLease(r.LeaseRevoke.ID) {
+			s.Keys.Forget(k)
 		}
 	}
 	r.EachOp(func(op dumplog.RequestOp) {
 		switch {
 		case op.Put != nil:
-			s.keys.blur(string(op.Put.Key))
+			s.Keys.Forget(string(op.Put.Key))
 		case op.DeleteRange != nil:
 			var keys []string
-			s.keys.ascend(op.DeleteRange.Key, op.DeleteRange.RangeEnd, func(k *keyState) bool {
-				keys = append(keys, k.key)
+			s.Keys.Range(op.DeleteRange.Key, op.DeleteRange.RangeEnd, func(k *apply.Key) bool {
+				keys = append(keys, k.Name)
 				return true
 			})
 			for _, k := range keys {
-				s.keys.blur(k)
+				s.Keys.Forget(k)
 			}
 		}
 	})
@@ -119,12 +120,12 @@ func (s *sim) blur(r *dumplog.Request) {
 // arrive comes to the place where log and database meet: from here on the model has the keys that the database had there.
 func (s *sim) arrive() {
 	s.met = true
-	have, whole := newKeyModel(), true
+	have, whole := apply.NewKeys(), true
 	for g := s.cur.peek(0); g != nil && g.main <= s.meet.rev; g = s.cur.peek(0) {
 		whole = whole && !g.hole
 		for i := range g.records {
 			whole = whole && !g.records[i].bad
-			have.absorb(&g.records[i])
+			absorb(have, &g.records[i])
 		}
 		s.cur.take()
 	}
@@ -135,37 +136,37 @@ func (s *sim) arrive() {
 		s.compareBelow(have)
 	}
 	s.whole = whole
-	s.keys, s.rev, s.loose, s.kvKnown = have, s.meet.rev, false, whole
+	s.Keys, s.Revision, s.Loose, s.KeysKnown = have, s.meet.rev, false, whole
 	s.res.To = s.meet.index
 }
 
 // compareBelow holds what the log predicts for the keys against the records of the database.
-func (s *sim) compareBelow(have *keyModel) {
-	if !s.loose && s.rev != s.meet.rev {
-		s.below(BelowDiff{Index: s.meet.index, Expected: fmt.Sprintf("revision %d", s.rev), Observed: fmt.Sprintf("revision %d", s.meet.rev)})
+func (s *sim) compareBelow(have *apply.Keys) {
+	if !s.Loose && s.Revision != s.meet.rev {
+		s.below(BelowDiff{Index: s.meet.index, Expected: fmt.Sprintf("revision %d", s.Revision), Observed: fmt.Sprintf("revision %d", s.meet.rev)})
 		return
 	}
-	s.keys.tree.Ascend(func(want *keyState) bool {
-		if want.unsure {
+	s.Keys.All(func(want *apply.Key) bool {
+		if want.Unsure {
 			return true
 		}
-		got := have.get(want.key)
-		d := BelowDiff{Key: want.key, Index: want.entry, Expected: want.text(), Observed: "absent"}
+		got := have.Get(want.Name)
+		d := BelowDiff{Key: want.Name, Index: want.Entry, Expected: textOf(want), Observed: "absent"}
 		if got != nil {
-			d.Rev = got.mod
+			d.Rev = got.Mod
 		}
 		switch {
 		case got == nil:
 			s.below(d)
 		case !sameBelow(want, got):
-			d.Observed = got.text()
+			d.Observed = textOf(got)
 			s.below(d)
 		}
 		return true
 	})
-	have.tree.Ascend(func(got *keyState) bool {
-		if s.keys.get(got.key) == nil {
-			s.below(BelowDiff{Key: got.key, Index: s.meet.index, Rev: got.mod, Expected: "absent", Observed: got.text()})
+	have.All(func(got *apply.Key) bool {
+		if s.Keys.Get(got.Name) == nil {
+			s.below(BelowDiff{Key: got.Name, Index: s.meet.index, Rev: got.Mod, Expected: "absent", Observed: textOf(got)})
 		}
 		return true
 	})
@@ -178,20 +179,20 @@ func (s *sim) below(d BelowDiff) {
 }
 
 // sameBelow compares as far as the prediction is certain.
-func sameBelow(want, got *keyState) bool {
-	return want.vhash == got.vhash && want.lease == got.lease &&
-		(want.loose || want.create == got.create && want.mod == got.mod && want.version == got.version)
+func sameBelow(want, got *apply.Key) bool {
+	return want.Sum == got.Sum && want.Lease == got.Lease &&
+		(want.Loose || want.Create == got.Create && want.Mod == got.Mod && want.Version == got.Version)
 }
 
-func (k *keyState) text() string {
-	s := fmt.Sprintf("mod %d create %d version %d", k.mod, k.create, k.version)
-	if k.loose {
+func textOf(k *apply.Key) string {
+	s := fmt.Sprintf("mod %d create %d version %d", k.Mod, k.Create, k.Version)
+	if k.Loose {
 		s = "present"
 	}
-	if k.lease != 0 {
-		s += fmt.Sprintf(" lease %x", uint64(k.lease))
+	if k.Lease != 0 {
+		s += fmt.Sprintf(" lease %x", uint64(k.Lease))
 	}
-	return s + fmt.Sprintf(" value hash %016x", k.vhash)
+	return s + fmt.Sprintf(" value hash %016x", k.Sum)
 }
 
 // readValue reads the value of a key's record, for compares that need more than its hash. Above the compact revision the newest

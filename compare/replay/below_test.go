@@ -98,27 +98,27 @@ func TestBelowValues(t *testing.T) {
 		sure   bool
 		wrote  bool
 	}{
-		"less":                      {"1", resultLess, "5", true, true},
-		"not less":                  {"7", resultLess, "5", true, false},
-		"greater":                   {"7", resultGreater, "5", true, true},
-		"not greater":               {"1", resultGreater, "5", true, false},
-		"shorter":                   {"5", resultLess, "50", true, true},
-		"empty":                     {"", resultLess, "5", true, true},
-		"greater than nothing":      {"5", resultGreater, "", true, true},
-		"equal is not less":         {"5", resultLess, "5", true, false},
-		"long, decided early":       {"1" + deep, resultLess, "5", true, true},
-		"long, and the other short": {deep + "1", resultGreater, deep, true, true},
-		"long, decided too late":    {deep + "1", resultLess, deep + "5", false, false},
-		"long and equal":            {deep + "1", resultLess, deep + "1", true, false},
-		"full, and the other long":  {deep, resultLess, deep + "1", true, true},
+		"less":                      {"1", apply.ResultLess, "5", true, true},
+		"not less":                  {"7", apply.ResultLess, "5", true, false},
+		"greater":                   {"7", apply.ResultGreater, "5", true, true},
+		"not greater":               {"1", apply.ResultGreater, "5", true, false},
+		"shorter":                   {"5", apply.ResultLess, "50", true, true},
+		"empty":                     {"", apply.ResultLess, "5", true, true},
+		"greater than nothing":      {"5", apply.ResultGreater, "", true, true},
+		"equal is not less":         {"5", apply.ResultLess, "5", true, false},
+		"long, decided early":       {"1" + deep, apply.ResultLess, "5", true, true},
+		"long, and the other short": {deep + "1", apply.ResultGreater, deep, true, true},
+		"long, decided too late":    {deep + "1", apply.ResultLess, deep + "5", false, false},
+		"long and equal":            {deep + "1", apply.ResultLess, deep + "1", true, false},
+		"full, and the other long":  {deep, apply.ResultLess, deep + "1", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			when := []dumplog.Compare{{Target: targetValue, Result: c.result, Key: []byte("a"), Value: []byte(c.with)}}
+			when := []dumplog.Compare{{Target: apply.TargetValue, Result: c.result, Key: []byte("a"), Value: []byte(c.with)}}
 			b := newBelow(t, place{index: 9, rev: 9}).log(put("a", c.value))
 			b.run()
-			p := b.sim.predict(txn(when, []dumplog.RequestOp{putOp("b", "1")}, nil))
-			if p.sure != c.sure || p.sure && (len(p.writes) == 1) != c.wrote {
-				t.Errorf("sure %t with %d writes, want %t, %t", p.sure, len(p.writes), c.sure, c.wrote)
+			p := b.sim.Evaluate(txn(when, []dumplog.RequestOp{putOp("b", "1")}, nil))
+			if p.Sure != c.sure || p.Sure && (len(p.Writes) == 1) != c.wrote {
+				t.Errorf("sure %t with %d writes, want %t, %t", p.Sure, len(p.Writes), c.sure, c.wrote)
 			}
 		})
 	}
@@ -130,21 +130,21 @@ func TestBelowIgnoreValue(t *testing.T) {
 	keep.Put.IgnoreValue = true
 	b := newBelow(t, place{index: 9, rev: 9}).log(put("a", "1"), keep)
 	b.run()
-	if k := b.sim.keys.get("a"); k == nil || k.head != "1" || !k.whole || k.version != 2 {
+	if k := b.sim.Keys.Get("a"); k == nil || k.Head != "1" || !k.Whole || k.Version != 2 {
 		t.Errorf("the key is %+v, want what it held before, in version 2", k)
 	}
 }
 
 // deep is how values begin that differ further on than the model keeps of them.
-var deep = strings.Repeat("v", maxHead)
+var deep = strings.Repeat("v", 64)
 
 // valueLess is a compare of which the model does not know the outcome.
 func valueLess(key string) []dumplog.Compare {
-	return []dumplog.Compare{{Target: targetValue, Result: resultLess, Key: []byte(key), Value: []byte(deep + "5")}}
+	return []dumplog.Compare{{Target: apply.TargetValue, Result: apply.ResultLess, Key: []byte(key), Value: []byte(deep + "5")}}
 }
 
 func versionIs(key string, n int64) []dumplog.Compare {
-	return []dumplog.Compare{{Target: targetVersion, Result: resultEqual, Key: []byte(key), Num: n}}
+	return []dumplog.Compare{{Target: apply.TargetVersion, Result: apply.ResultEqual, Key: []byte(key), Num: n}}
 }
 
 // TestBelowWhatMayHaveHappened: a key that an entry may have written stays uncertain in what the entry may have changed, until a later
@@ -224,8 +224,8 @@ func TestBelowIsNotCompared(t *testing.T) {
 			if got := b.sim.res.BelowCount; got != c.want {
 				t.Errorf("differences %+v, want %d", b.sim.res.Below, c.want)
 			}
-			if s := b.sim; !s.met || s.rev != 3 || s.keys.get("b") == nil || s.res.To != 2 {
-				t.Errorf("after the place: met %v, revision %d", s.met, s.rev)
+			if s := b.sim; !s.met || s.Revision != 3 || s.Keys.Get("b") == nil || s.res.To != 2 {
+				t.Errorf("after the place: met %v, revision %d", s.met, s.Revision)
 			}
 		})
 	}
@@ -237,7 +237,7 @@ func TestEarly(t *testing.T) {
 	rows := []row{record3(4, 2, 2, "a", "2"), rec(5, 0, "c", "1"), rec(6, 0, "d", "1")}
 	history := []*dumplog.Request{put("a", deep+"1"), put("b", "1"), txn(nil, []dumplog.RequestOp{putOp("a", "2"), delOp("b", "")}, nil), put("c", "1"), put("d", "1")}
 	b := newBelow(t, place{index: 5, rev: 6}, rows...)
-	b.sim.dbCompact = 4
+	b.sim.LastCompact = 4
 	b.log(history...).want("outside-history", "outside-history", "outside-history", "applied", "applied")
 	if s := b.sim; s.meet.index != 3 || s.meet.rev != 4 || s.res.BaseIndex != 3 || s.res.BaseRevision != 4 || s.res.BelowCount != 0 {
 		t.Errorf("the place is %+v, %+v", s.meet, s.res.Below)
@@ -245,7 +245,7 @@ func TestEarly(t *testing.T) {
 	unsure := slices.Clone(history)
 	unsure[1] = txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, nil)
 	b = newBelow(t, place{index: 5, rev: 6}, rows...)
-	b.sim.dbCompact = 4
+	b.sim.LastCompact = 4
 	b.log(unsure...).want("outside-history", "outside-history", "outside-history", "outside-history", "outside-history")
 	if b.sim.met || b.sim.meet.index != 5 {
 		t.Errorf("the place is %+v, and the revision was not certain", b.sim.meet)
@@ -257,38 +257,37 @@ func TestEarly(t *testing.T) {
 func TestLeaseOfAnUncertainRevoke(t *testing.T) {
 	revoked := &item{entry: dumplog.Entry{Index: 5}, req: revoke(7)}
 	for name, c := range map[string]struct {
-		p      prediction
+		p      apply.Effect
 		repeat bool
 		gone   bool
 		unsure bool
 	}{
-		"executed":                       {p: prediction{state: Applied, sure: true}, gone: true},
-		"executed, keys unsure":          {p: prediction{state: Applied}, gone: true},
-		"refused":                        {p: prediction{state: Refused, sure: true}},
-		"refused, perhaps":               {p: prediction{state: Refused}, unsure: true},
-		"executed, rights may be others": {p: prediction{state: Applied, sure: true}, repeat: true, unsure: true},
+		"executed":                       {p: apply.Effect{Result: apply.Applied, Sure: true}, gone: true},
+		"executed, keys unsure":          {p: apply.Effect{Result: apply.Applied}, gone: true},
+		"refused":                        {p: apply.Effect{Result: apply.Refused, Sure: true}},
+		"refused, perhaps":               {p: apply.Effect{Result: apply.Refused}, unsure: true},
+		"executed, rights may be others": {p: apply.Effect{Result: apply.Applied, Sure: true}, repeat: true, unsure: true},
 	} {
 		for _, stored := range []bool{true, false} {
 			b := newBelow(t, place{index: 10, rev: 10})
 			s := b.sim
-			s.leases[7] = &leaseState{ttl: 60}
+			s.Leases[7] = &apply.Lease{TTL: 60}
 			s.m.DB = &evidence.DB{}
 			s.plain = &authPlan{start: 17}
 			s.m.DB.Auth.Revision = 17
 			if c.repeat {
-				s.auth, s.version, s.m.DB.Auth.Revision = rooted(), release.Exact(4, 3), 18
+				s.Auth, s.Version, s.m.DB.Auth.Revision = rooted(), release.Exact(4, 3), 18
 			}
 			if stored {
 				s.m.DB.Leases = []dumpdb.Lease{{ID: 7, TTL: 60}}
 			}
 			s.foreseeRevoke(revoked, c.p)
-			l := s.leases[7]
-			if gone, unsure := l == nil, l != nil && l.unsure; gone != c.gone || unsure != c.unsure {
+			l := s.Leases[7]
+			if gone, unsure := l == nil, l != nil && l.Unsure; gone != c.gone || unsure != c.unsure {
 				t.Errorf("%s: gone %v unsure %v", name, gone, unsure)
 			}
-			_, reason, sure := s.evalPut(&dumplog.PutRequest{Key: []byte("k"), Lease: 7})
-			if sure == c.unsure || (reason == ReasonLease) != c.gone {
-				t.Errorf("%s: a put on it: %q, sure %v", name, reason, sure)
+			if has := s.HasLease(7); (has == release.Unknown) != c.unsure || has.Excluded() != c.gone {
+				t.Errorf("%s: the lease is there for a put: %s", name, has)
 			}
 			s.finishLeases()
 			if want := !c.unsure && stored == c.gone; len(s.res.StateDiffs) > 0 != want {
@@ -325,7 +324,7 @@ func TestCertain(t *testing.T) {
 		"records not read":       {log: later(), edit: func(s *sim) { s.whole = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true, keys: newKeyModel()}
+			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true, Model: apply.NewModel(release.Version{})}
 			if c.edit != nil {
 				c.edit(s)
 			}
@@ -340,12 +339,12 @@ func TestCertain(t *testing.T) {
 			}
 		})
 	}
-	s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true, keys: newKeyModel()}
+	s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true, Model: apply.NewModel(release.Version{})}
 	for _, it := range itemsOf(put("same", "1"), put("value", "1"), put("lease", "1"), put("absent", "1"), put("same", "2")) {
 		s.remember(it)
 	}
 	for _, r := range []row{rec(5, 0, "same", "2"), rec(6, 0, "value", "X"), leased(7, "lease", "1", 9), rec(8, 0, "other", "1")} {
-		s.keys.absorb(&r.record)
+		absorb(s.Keys, &r.record)
 	}
 	s.recall()
 	got := slices.Clone(s.res.Below)
@@ -370,24 +369,24 @@ func TestBelowRefused(t *testing.T) {
 		want  bool
 	}{
 		"certain":              {func(*sim) {}, true},
-		"users unknown":        {func(s *sim) { s.auth.Known = false }, false},
-		"an alarm, perhaps":    {func(s *sim) { s.alarmsUnsure = true }, false},
+		"users unknown":        {func(s *sim) { s.Auth.Known = false }, false},
+		"an alarm, perhaps":    {func(s *sim) { s.AlarmsUnsure = true }, false},
 		"a received snapshot":  {func(s *sim) { s.m.WAL = jumped(1) }, false},
 		"one that comes later": {func(s *sim) { s.m.WAL = jumped(9) }, true},
-		"an unknown beginning": {func(s *sim) { s.baseKnown = false }, false},
+		"an unknown beginning": {func(s *sim) { s.StateKnown = false }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBelow(t, place{index: 4, rev: 9}, rec(3, 0, "b", "1")).log(put("a", "1"), denied)
-			b.sim.version = release.AnyOf(4)
-			b.sim.auth = rooted()
-			b.sim.auth.Known, b.sim.auth.Revision = true, 5
+			b.sim.Version = release.AnyOf(4)
+			b.sim.Auth = rooted()
+			b.sim.Auth.Known, b.sim.Auth.Revision = true, 5
 			b.items[0].req.Header = dumplog.Header{Username: apply.Root, AuthRevision: 5}
 			b.sim.m.DB = &evidence.DB{}
 			b.sim.m.DB.Auth.Revision = 5
-			b.sim.plain = planAuth(nil, b.sim.auth.Clone())
+			b.sim.plain = planAuth(nil, b.sim.Auth.Clone())
 			c.spoil(b.sim)
 			b.run()
-			if p := b.sim.keys.get("b"); (p == nil) != (c.want) {
+			if p := b.sim.Keys.Get("b"); (p == nil) != (c.want) {
 				t.Errorf("b is %+v in the model, certain that it was refused: %v", p, c.want)
 			}
 		})

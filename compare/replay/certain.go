@@ -3,9 +3,8 @@ package replay
 import (
 	"fmt"
 
-	"github.com/etcd-medic/etcd-medic/dumplog"
-
 	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // Where a log does not reach back to the first entry, some of what it says about keys below the compact revision is certain all the same:
@@ -28,14 +27,14 @@ func (s *sim) remember(it *item) {
 	if mayWrite(it.req) {
 		s.lastWriter = nil
 		if plainPut(it.req) {
-			s.lastWriter = &keyState{key: string(it.req.Put.Key), entry: it.entry.Index, mod: s.meet.rev, vhash: hashValue(it.req.Put.Value)}
+			s.lastWriter = &apply.Key{Name: string(it.req.Put.Key), Entry: it.entry.Index, Mod: s.meet.rev, Sum: apply.SumOf(it.req.Put.Value)}
 		}
 	}
 	if plainPut(it.req) && len(s.certain) < maxCertain {
 		if s.certain == nil {
 			s.certain = map[string]certainPut{}
 		}
-		s.certain[string(it.req.Put.Key)] = certainPut{it.entry.Index, hashValue(it.req.Put.Value)}
+		s.certain[string(it.req.Put.Key)] = certainPut{it.entry.Index, apply.SumOf(it.req.Put.Value)}
 		return
 	}
 	it.req.EachOp(func(op dumplog.RequestOp) {
@@ -57,13 +56,13 @@ func (s *sim) remember(it *item) {
 // recall compares what is certain with the keys that the database had at the place.
 func (s *sim) recall() {
 	for _, k := range sortedKeys(s.certain) {
-		want, got := s.certain[k], s.keys.get(k)
-		if got != nil && got.vhash == want.vhash && got.lease == 0 {
+		want, got := s.certain[k], s.Keys.Get(k)
+		if got != nil && got.Sum == want.vhash && got.Lease == 0 {
 			continue
 		}
-		d := BelowDiff{Key: k, Index: want.index, Expected: (&keyState{vhash: want.vhash, loose: true}).text(), Observed: "absent"}
+		d := BelowDiff{Key: k, Index: want.index, Expected: textOf(&apply.Key{Sum: want.vhash, Loose: true}), Observed: "absent"}
 		if got != nil {
-			d.Rev, d.Observed = got.mod, got.text()
+			d.Rev, d.Observed = got.Mod, textOf(got)
 		}
 		s.below(d)
 	}
@@ -78,8 +77,8 @@ func (s *sim) recallLast() {
 	if w == nil || s.meet.rev <= s.floor() {
 		return
 	}
-	if got := s.keys.get(w.key); got != nil && got.vhash == w.vhash && got.mod != s.meet.rev {
-		s.below(BelowDiff{Key: w.key, Index: w.entry, Rev: got.mod, Expected: fmt.Sprintf("revision %d, the last one up to that entry", s.meet.rev),
-			Observed: fmt.Sprintf("revision %d", got.mod)})
+	if got := s.Keys.Get(w.Name); got != nil && got.Sum == w.Sum && got.Mod != s.meet.rev {
+		s.below(BelowDiff{Key: w.Name, Index: w.Entry, Rev: got.Mod, Expected: fmt.Sprintf("revision %d, the last one up to that entry", s.meet.rev),
+			Observed: fmt.Sprintf("revision %d", got.Mod)})
 	}
 }

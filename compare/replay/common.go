@@ -44,7 +44,7 @@ func (l *level) note(index uint64, outcomes []Outcome) {
 			if !s.met {
 				s.arrive()
 			}
-			row[i] = s.rev
+			row[i] = s.Revision
 		}
 		if outcomes[i].State == NotApplied && l.open[i] == 0 {
 			l.open[i] = index

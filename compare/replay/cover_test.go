@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -21,7 +22,7 @@ func sameLog(t *testing.T, r *Result, set *evidence.Set) {
 				t.Fatal(err)
 			}
 			if it.entry.Index >= from {
-				out = append(out, fmt.Sprintf("%d/%d at %v: %x, %d others", it.entry.Term, it.entry.Index, it.entry.Pos, hashValue(it.entry.Data), len(it.others)))
+				out = append(out, fmt.Sprintf("%d/%d at %v: %x, %d others", it.entry.Term, it.entry.Index, it.entry.Pos, apply.SumOf(it.entry.Data), len(it.others)))
 			}
 		}
 		return out

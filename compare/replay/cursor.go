@@ -4,6 +4,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
@@ -54,7 +55,7 @@ func rowsIn(revisions iter.Seq2[dumpdb.Revision, error], bump dumpdb.Rev) iter.S
 				continue
 			default:
 				out.record = record{rev: rev.Rev, key: string(rev.KV.Key), del: rev.Tombstone, create: rev.KV.CreateRevision,
-					version: rev.KV.Version, lease: rev.KV.Lease, vhash: hashValue(rev.KV.Value), bad: rev.Err != nil}
+					version: rev.KV.Version, lease: rev.KV.Lease, vhash: apply.SumOf(rev.KV.Value), bad: rev.Err != nil}
 			}
 			if !yield(out) || out.err != nil {
 				return

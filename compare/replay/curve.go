@@ -62,9 +62,9 @@ func (s *sim) trace(o Outcome) {
 	if !s.met || o.State == NotApplied || o.State == OutsideHistory || o.State == Unknown {
 		return
 	}
-	p := Point{Index: s.now, Revision: s.rev}
-	if s.auth.Known {
-		p.AuthRevision = s.auth.Revision
+	p := Point{Index: s.now, Revision: s.Revision}
+	if s.Auth.Known {
+		p.AuthRevision = s.Auth.Revision
 	}
 	s.res.Curve.note(p)
 }

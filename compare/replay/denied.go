@@ -20,8 +20,8 @@ const maxBeyond = 1000
 
 // beyondRights files a transaction that was applied although the rules refuse an inner operation. While an alarm is on, servers up
 // to 3.5 check no permissions, so nothing is held against the user then.
-func (s *sim) beyondRights(it *item, p prediction) {
-	if p.sure || p.reason != ReasonPermission || it.req.Kind != dumplog.KindTxn || !s.auth.Known || len(s.alarms) > 0 || len(s.res.Beyond) >= maxBeyond {
+func (s *sim) beyondRights(it *item, p apply.Effect) {
+	if p.Sure || p.Reason != ReasonPermission || it.req.Kind != dumplog.KindTxn || !s.Auth.Known || len(s.Alarms) > 0 || len(s.res.Beyond) >= maxBeyond {
 		return
 	}
 	for _, ops := range [][]dumplog.RequestOp{it.req.Txn.Success, it.req.Txn.Failure} {
@@ -38,7 +38,7 @@ func (s *sim) beyondRights(it *item, p prediction) {
 // innerDenied finds an operation that releases with the defect did not check: whatever a nested transaction does, and what a put in
 // a transaction reads or shares beside its own key.
 func (s *sim) innerDenied(h dumplog.Header, op dumplog.RequestOp, depth int) (key, how string) {
-	denied := func(k, end []byte, write bool) bool { return s.auth.Check(h, k, end, write) == ReasonPermission }
+	denied := func(k, end []byte, write bool) bool { return s.Auth.Check(h, k, end, write) == ReasonPermission }
 	switch {
 	case depth > apply.MaxTxnDepth:
 	case op.Txn != nil:
@@ -56,7 +56,7 @@ func (s *sim) innerDenied(h dumplog.Header, op dumplog.RequestOp, depth int) (ke
 		case op.Put.PrevKV && denied(op.Put.Key, nil, false):
 			return string(op.Put.Key), "read of the previous value by a put"
 		}
-		for _, k := range sortedKeys(s.keys.byLease[op.Put.Lease]) {
+		for _, k := range s.Keys.OfLease(op.Put.Lease) {
 			if op.Put.Lease != 0 && denied([]byte(k), nil, true) {
 				return k, "put that shares the lease of the key"
 			}
@@ -87,7 +87,7 @@ func (s *sim) watchUsers(it *item, o Outcome) {
 		s.shutOpen = false
 		return
 	}
-	if !s.auth.Enabled || !s.auth.Known || !writesKeys(r.Kind) || r.Header.AuthRevision == 0 || s.auth.IsRoot(r.Header.Username) {
+	if !s.Auth.Enabled || !s.Auth.Known || !apply.WritesKeys(r.Kind) || r.Header.AuthRevision == 0 || s.Auth.IsRoot(r.Header.Username) {
 		return
 	}
 	if o.State == Missing && s.staleRefuses(r) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -138,7 +139,7 @@ func (b *backwards) telling(r *dumplog.Request, g *group) bool {
 		return !slices.ContainsFunc(g.records, func(x record) bool { return x.del })
 	}
 	return slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
-		if c.Target != targetMod || c.Result != resultEqual || len(c.RangeEnd) > 0 {
+		if c.Target != apply.TargetMod || c.Result != apply.ResultEqual || len(c.RangeEnd) > 0 {
 			return false
 		}
 		i := slices.IndexFunc(g.records, func(x record) bool { return x.key == string(c.Key) })

@@ -3,6 +3,7 @@ package replay
 import (
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -57,15 +58,15 @@ func TestWalk(t *testing.T) {
 		"a guard on a key that it deletes":    {log: []*dumplog.Request{txn(cmpMod("a", 8), []dumplog.RequestOp{delOp("a", "")}, nil)}, groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 0, rev: 8},
 		"a guard on another key, new":         {log: []*dumplog.Request{txn(cmpMod("x", 0), a("1"), nil)}, groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},
 		"a guard on another key that is gone": {log: []*dumplog.Request{txn(cmpMod("x", 0), []dumplog.RequestOp{delOp("x", "")}, nil)}, groups: []*group{groupOf(tomb(9, 0, "x"))}, floor: 8, index: 1, rev: 9},
-		"a guard on the version": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetVersion, Result: resultEqual, Key: []byte("a")}}, a("1"), nil)},
+		"a guard on the version": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: apply.TargetVersion, Result: apply.ResultEqual, Key: []byte("a")}}, a("1"), nil)},
 			groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},
-		"a guard that is no equality": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetMod, Result: resultLess, Key: []byte("a"), Num: 0}}, a("1"), nil)},
+		"a guard that is no equality": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: apply.TargetMod, Result: apply.ResultLess, Key: []byte("a"), Num: 0}}, a("1"), nil)},
 			groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},
-		"a guard on a range": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetMod, Result: resultEqual, Key: []byte("a"), RangeEnd: []byte("c")}}, a("1"), nil)},
+		"a guard on a range": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: apply.TargetMod, Result: apply.ResultEqual, Key: []byte("a"), RangeEnd: []byte("c")}}, a("1"), nil)},
 			groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, dbCompact: c.floor}
+			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, Model: apply.Model{LastCompact: c.floor}}
 			if c.alarm {
 				s.m.DB.Alarms = make([]dumpdb.Alarm, 1)
 			}
@@ -85,7 +86,7 @@ func TestWalk(t *testing.T) {
 
 // TestWalkBeginsAtThePlace: entries above the place are not looked at.
 func TestWalkBeginsAtThePlace(t *testing.T) {
-	b := &backwards{s: &sim{m: &evidence.Member{DB: &evidence.DB{}}, dbCompact: 7}, items: itemsOf(put("a", "1"), put("b", "1")),
+	b := &backwards{s: &sim{m: &evidence.Member{DB: &evidence.DB{}}, Model: apply.Model{LastCompact: 7}}, items: itemsOf(put("a", "1"), put("b", "1")),
 		groups: []*group{groupOf(rec(8, 0, "a", "1")), groupOf(rec(9, 0, "b", "1"))}, rev: 8, from: 5, best: place{index: 1, rev: 8, writes: 5}}
 	if !b.walk() || b.best != (place{index: 0, rev: 7, writes: 4}) {
 		t.Errorf("%+v", b.best)
@@ -135,7 +136,7 @@ func TestWriters(t *testing.T) {
 // TestFloor: the record of revision 1 does not exist.
 func TestFloor(t *testing.T) {
 	for compact, want := range map[int64]int64{-1: 1, 0: 1, 1: 1, 2: 2, 50: 50} {
-		if got := (&sim{dbCompact: compact}).floor(); got != want {
+		if got := (&sim{Model: apply.Model{LastCompact: compact}}).floor(); got != want {
 			t.Errorf("compacted at %d: %d, want %d", compact, got, want)
 		}
 	}

@@ -21,7 +21,7 @@ func (s *sim) finish() {
 	// What the entries that every log has lost did is nowhere to be read: the rest of the database is theirs, not unexplained.
 	lost := s.logEnd > 0 && s.m.AppliedMin > s.logEnd
 	for g := s.cur.take(); g != nil; g = s.cur.take() {
-		if g.main > s.rev && !lost {
+		if g.main > s.Revision && !lost {
 			s.extra(g)
 		}
 	}
@@ -42,14 +42,14 @@ func (s *sim) finish() {
 func (s *sim) keyAhead() {
 	r := s.res
 	switch {
-	case !s.version.Known() || s.follows(release.IndexWithEveryEntry) || r.Ahead != nil || s.saved <= s.m.AppliedMin || s.rev != s.m.CurrentRevision():
+	case !s.Version.Known() || s.follows(release.IndexWithEveryEntry) || r.Ahead != nil || s.saved <= s.m.AppliedMin || s.Revision != s.m.CurrentRevision():
 		return
 	case r.Counts[Missing]+r.Counts[Contradicted] > 0 || len(r.Extra)+len(r.Reruns) > 0:
 		return // the model and the database are not in step
 	case !s.m.HasWAL() || slices.ContainsFunc(s.m.WAL.Summary.Snapshots, func(x dumplog.SnapshotRecord) bool { return x.Index >= s.saved }):
 		return // a snapshot stores the index too
 	}
-	r.Ahead = &Stretch{From: s.saved, To: s.saved, First: s.rev, Last: s.rev}
+	r.Ahead = &Stretch{From: s.saved, To: s.saved, First: s.Revision, Last: s.Revision}
 }
 
 func (s *sim) diff(bucket, key, expected, observed string) {
@@ -66,7 +66,7 @@ func (s *sim) finishAuth() {
 	for _, j := range s.res.Jumps {
 		jumped += min(j.Extra, j.Possible)
 	}
-	if !s.auth.Known && len(s.res.Jumps) == 0 {
+	if !s.Auth.Known && len(s.res.Jumps) == 0 {
 		return // how many of the auth entries succeeded is not known, nor what the revision was before them
 	}
 	lo, hi := int64(s.res.AuthExpectedMin+jumped), int64(s.res.AuthExpected+jumped)
@@ -79,13 +79,13 @@ func (s *sim) finishAuth() {
 	case have < lo:
 		s.res.Unexplained = have - lo
 	}
-	if !s.auth.Known || s.touched["auth"] {
+	if !s.Auth.Known || s.touched["auth"] {
 		return
 	}
 	s.finishUsers()
 	s.finishRoles()
-	if s.auth.Enabled != db.Enabled {
-		s.diff("auth", "authEnabled", fmt.Sprint(s.auth.Enabled), fmt.Sprint(db.Enabled))
+	if s.Auth.Enabled != db.Enabled {
+		s.diff("auth", "authEnabled", fmt.Sprint(s.Auth.Enabled), fmt.Sprint(db.Enabled))
 	}
 }
 
@@ -93,7 +93,7 @@ func (s *sim) finishUsers() {
 	seen := map[string]bool{}
 	for _, u := range s.m.DB.Auth.Users {
 		seen[u.Name] = true
-		want := s.auth.Users[u.Name]
+		want := s.Auth.Users[u.Name]
 		switch {
 		case want == nil:
 			s.diff("authUsers", u.Name, "absent", "present")
@@ -101,7 +101,7 @@ func (s *sim) finishUsers() {
 			s.diff("authUsers", u.Name, fmt.Sprintf("roles %v", want.Roles), fmt.Sprintf("roles %v", u.Roles))
 		}
 	}
-	for _, name := range sortedKeys(s.auth.Users) {
+	for _, name := range sortedKeys(s.Auth.Users) {
 		if !seen[name] {
 			s.diff("authUsers", name, "present", "absent")
 		}
@@ -112,7 +112,7 @@ func (s *sim) finishRoles() {
 	seen := map[string]bool{}
 	for _, r := range s.m.DB.Auth.Roles {
 		seen[r.Name] = true
-		want, ok := s.auth.Roles[r.Name]
+		want, ok := s.Auth.Roles[r.Name]
 		if !ok {
 			s.diff("authRoles", r.Name, "absent", "present")
 			continue
@@ -131,7 +131,7 @@ func (s *sim) finishRoles() {
 			s.diff("authRoles", r.Name, fmt.Sprintf("%d permissions %q", len(expect), expect), fmt.Sprintf("%d permissions %q", len(have), have))
 		}
 	}
-	for _, name := range sortedKeys(s.auth.Roles) {
+	for _, name := range sortedKeys(s.Auth.Roles) {
 		if !seen[name] {
 			s.diff("authRoles", name, "present", "absent")
 		}
@@ -142,39 +142,39 @@ func permText(p apply.Permission) string { return fmt.Sprintf("%d %q %q", p.Type
 
 // finishLeases compares lease IDs; TTLs legally differ (each server raises them to its own minimum).
 func (s *sim) finishLeases() {
-	if !s.baseKnown {
+	if !s.StateKnown {
 		return
 	}
 	have := map[int64]bool{}
 	for _, l := range s.m.DB.Leases {
 		have[int64(l.ID)] = true
-		if s.mayHaveForgotten(int64(l.ID)) {
+		if s.MayHaveForgotten(int64(l.ID)) {
 			continue
 		}
-		if s.leases[int64(l.ID)] == nil && !s.touched[leaseKey(int64(l.ID))] {
+		if s.Leases[int64(l.ID)] == nil && !s.touched[leaseKey(int64(l.ID))] {
 			s.diff("lease", l.ID.String(), "absent", "present")
 		}
 	}
-	for _, id := range sortedKeys(s.leases) {
-		if !have[id] && !s.touched[leaseKey(id)] && !s.leases[id].unsure {
+	for _, id := range sortedKeys(s.Leases) {
+		if !have[id] && !s.touched[leaseKey(id)] && !s.Leases[id].Unsure {
 			s.diff("lease", dumplog.ID(id).String(), "present", "absent")
 		}
 	}
 }
 
 func (s *sim) finishAlarms() {
-	if !s.baseKnown || s.touched["alarm"] {
+	if !s.StateKnown || s.touched["alarm"] {
 		return
 	}
 	have := map[apply.Alarm]bool{}
 	for _, a := range s.m.DB.Alarms {
 		k := apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}
 		have[k] = true
-		if _, ok := s.alarms[k]; !ok {
+		if _, ok := s.Alarms[k]; !ok {
 			s.diff("alarm", alarmText(k), "absent", "present")
 		}
 	}
-	for k := range s.alarms {
+	for k := range s.Alarms {
 		if !have[k] {
 			s.diff("alarm", alarmText(k), "present", "absent")
 		}

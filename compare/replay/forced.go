@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -154,4 +155,4 @@ func appliedAfterAll(res *MemberResult, runs []Forced) error {
 }
 
 // contentHash identifies a put by key and value.
-func contentHash(key, value []byte) [2]uint64 { return [2]uint64{hashValue(key), hashValue(value)} }
+func contentHash(key, value []byte) [2]uint64 { return [2]uint64{apply.SumOf(key), apply.SumOf(value)} }

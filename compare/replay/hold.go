@@ -9,17 +9,17 @@ import (
 
 // hold predicts a key-writing entry and holds the prediction against the next records of the database.
 func (s *sim) hold(it *item, ahead []*item) Outcome {
-	p := s.predict(it.req)
+	p := s.Evaluate(it.req)
 	next := s.cur.peek(0)
 	o := s.match(it, p, ahead)
 	// A refusal that only a raised auth revision explains may stem from a restart whose publish entry lies further on.
 	if o.State == Missing && s.earlyJump(it) {
-		if q := s.predict(it.req); q.state == Refused {
+		if q := s.Evaluate(it.req); q.Result == apply.Refused {
 			p = q
 			o = s.match(it, p, ahead)
 		}
 	}
-	if o.State == Applied && !p.sure && !s.kvKnown && next.deletes() {
+	if o.State == Applied && !p.Sure && !s.KeysKnown && next.deletes() {
 		o.State, o.Detail = OutsideHistory, "what unreadable pages hold decides whether these deletes are its own"
 	}
 	o.Wrongly = o.State == Refused && o.Reason == ReasonOldAuth && s.wouldApply(it)
@@ -30,7 +30,7 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 	}
 	if it.req.LeaseRevoke != nil && (o.State == Applied || o.State == OutsideHistory) {
 		s.touch(it, leaseKey(it.req.LeaseRevoke.ID))
-		delete(s.leases, it.req.LeaseRevoke.ID)
+		delete(s.Leases, it.req.LeaseRevoke.ID)
 		o.keys = next.deletedAt(o.Rev)
 	}
 	if o.Rev > 0 {
@@ -39,59 +39,59 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 	return o
 }
 
-func (s *sim) match(it *item, p prediction, ahead []*item) Outcome {
+func (s *sim) match(it *item, p apply.Effect, ahead []*item) Outcome {
 	g := s.cur.peek(0)
-	for g != nil && g.main <= s.rev {
+	for g != nil && g.main <= s.Revision {
 		s.extra(s.cur.take())
 		g = s.cur.peek(0)
 	}
-	r := s.rev + 1
+	r := s.Revision + 1
 	here := g != nil && g.main == r
 	if g != nil && g.hole || g == nil && s.cur.hole {
-		s.kvKnown = false // what the unreadable pages hold is not known from here on
+		s.KeysKnown = false // what the unreadable pages hold is not known from here on
 	}
-	if len(p.writes) == 0 {
-		if here && p.touches && s.wroteAnyway(it, p, g, ahead) {
+	if len(p.Writes) == 0 {
+		if here && p.MayWrite && s.wroteAnyway(it, p, g, ahead) {
 			return s.against(it, p, g)
 		}
-		if !p.sure && it.entry.Index > s.m.AppliedMin {
+		if !p.Sure && it.entry.Index > s.m.AppliedMin {
 			return Outcome{State: NotApplied} // nothing shows that the member has come this far
 		}
-		if !p.sure && !s.kvKnown {
+		if !p.Sure && !s.KeysKnown {
 			return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
 		}
-		return Outcome{State: p.state, Reason: p.reason}
+		return Outcome{State: stateOf(p.Result), Reason: p.Reason}
 	}
 	switch {
-	case here && matches(p.writes, g) && (p.sure || s.wroteIt(p, ahead)):
+	case here && matches(p.Writes, g) && (p.Sure || s.wroteIt(p, ahead)):
 		return s.applied(g)
-	case here && !p.sure && s.couldHaveWritten(it.req, g) && s.wroteIt(p, ahead):
+	case here && !p.Sure && s.couldHaveWritten(it.req, g) && s.wroteIt(p, ahead):
 		return s.applied(g)
 	case here:
 		return s.resync(it, p, ahead)
 	case g != nil && g.hole || g == nil && s.cur.hole:
-		s.rev = r
-		s.keys.applyWrites(p.writes, r)
+		s.Revision = r
+		s.Keys.Write(p.Writes, apply.Key{Mod: r})
 		return Outcome{State: OutsideHistory, Rev: r, Detail: "its revision is in an unreadable page"}
 	}
 	if g != nil {
 		// Revisions are dense above the compact revision, so the records of this one have vanished.
-		s.rev = r
-		s.keys.applyWrites(p.writes, r)
+		s.Revision = r
+		s.Keys.Write(p.Writes, apply.Key{Mod: r})
 		return Outcome{State: Contradicted, Rev: r, Detail: "the database has no record of this revision, but later ones"}
 	}
 	return s.absent(it, p)
 }
 
 // absent: the database ends, or jumps over the revision, before this entry's effect.
-func (s *sim) absent(it *item, p prediction) Outcome {
+func (s *sim) absent(it *item, p apply.Effect) Outcome {
 	if it.entry.Index > s.m.AppliedMin {
 		return Outcome{State: NotApplied}
 	}
 	switch {
-	case !p.sure && !s.kvKnown:
+	case !p.Sure && !s.KeysKnown:
 		return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
-	case !p.sure:
+	case !p.Sure:
 		return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"}
 	}
 	return s.missing(it, p)
@@ -99,14 +99,14 @@ func (s *sim) absent(it *item, p prediction) Outcome {
 
 // missing names the likely refusal when the member's auth revision ended above what the log gives, and with that much more would
 // have been above the header's here.
-func (s *sim) missing(it *item, p prediction) Outcome {
-	if h := it.req.Header; s.auth.Known && s.auth.Enabled && h.AuthRevision > 0 && s.m.HasDB() {
+func (s *sim) missing(it *item, p apply.Effect) Outcome {
+	if h := it.req.Header; s.Auth.Known && s.Auth.Enabled && h.AuthRevision > 0 && s.m.HasDB() {
 		log, have := s.plain.at(s.m.AppliedMax), s.m.DB.Auth.Revision
 		if own := s.plain.at(it.entry.Index) + have - min(log, have); have > log && h.AuthRevision < own {
 			return Outcome{State: Refused, Reason: ReasonOldAuth, AuthRevision: own, Detail: "inferred: the member's auth revision ended above what the log gives"}
 		}
 	}
-	return Outcome{State: Missing, Detail: fmt.Sprintf("expected %d record(s) at revision %d", len(p.writes), s.rev+1)}
+	return Outcome{State: Missing, Detail: fmt.Sprintf("expected %d record(s) at revision %d", len(p.Writes), s.Revision+1)}
 }
 
 // wouldApply tells whether the entry changes keys on a member that stands at the auth revision that the log gives here; false where
@@ -115,24 +115,24 @@ func (s *sim) wouldApply(it *item) bool {
 	if !s.res.AuthKnown {
 		return false
 	}
-	raised := s.auth.Revision
-	defer func() { s.auth.Revision = raised }()
-	s.auth.Revision = s.plain.at(it.entry.Index - 1)
-	p := s.predict(it.req)
-	return p.sure && p.state == Applied && len(p.writes) > 0
+	raised := s.Auth.Revision
+	defer func() { s.Auth.Revision = raised }()
+	s.Auth.Revision = s.plain.at(it.entry.Index - 1)
+	p := s.Evaluate(it.req)
+	return p.Sure && p.Result == apply.Applied && len(p.Writes) > 0
 }
 
 // applied takes the group as this entry's effect.
 func (s *sim) applied(g *group) Outcome {
 	s.cur.take()
-	s.rev = g.main
+	s.Revision = g.main
 	s.absorb(g)
 	return Outcome{State: Applied, Rev: g.main, Sig: g.sig()}
 }
 
 // wroteIt decides for an entry whose outcome the rules do not tell, and which can have written the next records: it did, unless the
 // entries after it fit the records better when it did not.
-func (s *sim) wroteIt(p prediction, ahead []*item) bool {
+func (s *sim) wroteIt(p apply.Effect, ahead []*item) bool {
 	with, without := s.fit(ahead, 1), s.fit(ahead, 0)
 	if with.misfits != without.misfits {
 		return with.misfits < without.misfits
@@ -141,7 +141,7 @@ func (s *sim) wroteIt(p prediction, ahead []*item) bool {
 		return with.matched+1 > without.matched
 	}
 	// Of several like it the first one wrote, unless its conditions speak against it.
-	return p.state != NoEffect
+	return p.Result != apply.NoEffect
 }
 
 // fit is how well entries fit records: matched have found theirs, misfits have not although they must have written some.
@@ -155,7 +155,7 @@ func (s *sim) fit(ahead []*item, n int) (f fit) {
 		if g := own.req.LeaseGrant; g != nil {
 			granted[g.ID] = true
 		}
-		if !writesKeys(own.req.Kind) {
+		if !apply.WritesKeys(own.req.Kind) {
 			continue
 		}
 		if own.entry.Index > s.m.AppliedMin {
@@ -180,15 +180,15 @@ func putsWith(r *dumplog.Request, granted map[int64]bool) bool {
 
 // wroteAnyway: an entry that should have had no effect fits the next records. They are its own unless a later entry fits
 // them too and the prediction is sure.
-func (s *sim) wroteAnyway(it *item, p prediction, g *group, ahead []*item) bool {
+func (s *sim) wroteAnyway(it *item, p apply.Effect, g *group, ahead []*item) bool {
 	if !s.couldHaveWritten(it.req, g) {
 		return false
 	}
-	if !p.sure {
+	if !p.Sure {
 		return s.wroteIt(p, ahead)
 	}
 	for _, a := range ahead {
-		if writesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
+		if apply.WritesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
 			return false
 		}
 	}
@@ -197,13 +197,13 @@ func (s *sim) wroteAnyway(it *item, p prediction, g *group, ahead []*item) bool 
 
 // against records an effect that the rules forbid. When the reason was the auth revision, the member's own was lower than
 // modelled.
-func (s *sim) against(it *item, p prediction, g *group) Outcome {
+func (s *sim) against(it *item, p apply.Effect, g *group) Outcome {
 	s.beyondRights(it, p)
 	o := s.applied(g)
-	if p.sure {
-		o.Detail = fmt.Sprintf("applied although the rules say: %s %s", p.state, p.reason)
+	if p.Sure {
+		o.Detail = fmt.Sprintf("applied although the rules say: %s %s", stateOf(p.Result), p.Reason)
 	}
-	if p.reason == ReasonOldAuth && p.rule == nil {
+	if p.Reason == ReasonOldAuth && p.Rule == nil {
 		s.overrated(it.req.Header.AuthRevision)
 	}
 	return o
@@ -213,7 +213,7 @@ func (s *sim) against(it *item, p prediction, g *group) Outcome {
 func (s *sim) extra(g *group) {
 	s.res.Extra = append(s.res.Extra, g.main)
 	s.noteGone(g)
-	s.rev = max(s.rev, g.main)
+	s.Revision = max(s.Revision, g.main)
 	s.absorb(g)
 }
 
@@ -222,26 +222,26 @@ const lookahead = 64
 
 // resync decides what happened where the next records are not this entry's: they belong to a later entry (this one is
 // missing), or this entry's come later (those before are extra), or they stand in its place (contradicted).
-func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
+func (s *sim) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 	g := s.cur.peek(0)
-	if !p.sure {
+	if !p.Sure {
 		return s.resyncUnsure(it, p, ahead)
 	}
 	for _, a := range ahead {
-		if writesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
+		if apply.WritesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
 			return s.missing(it, p)
 		}
 	}
-	if n := len(g.records); n < len(p.writes) && it.req.Txn != nil && matches(p.writes[:n], g) {
+	if n := len(g.records); n < len(p.Writes) && it.req.Txn != nil && matches(p.Writes[:n], g) {
 		o := s.applied(g)
-		o.State, o.Partial, o.Detail = Contradicted, true, fmt.Sprintf("only the first %d of the transaction's %d records are there", n, len(p.writes))
+		o.State, o.Partial, o.Detail = Contradicted, true, fmt.Sprintf("only the first %d of the transaction's %d records are there", n, len(p.Writes))
 		return o
 	}
 	if s.repeated(it, ahead) {
-		return s.match(it, s.predict(it.req), ahead)
+		return s.match(it, s.Evaluate(it.req), ahead)
 	}
 	for j := 1; j < lookahead; j++ {
-		if later := s.cur.peek(j); later != nil && !sameKeys(p.writes, g) && matches(p.writes, later) {
+		if later := s.cur.peek(j); later != nil && !sameKeys(p.Writes, g) && matches(p.Writes, later) {
 			for range j {
 				s.extra(s.cur.take())
 			}
@@ -254,9 +254,9 @@ func (s *sim) resync(it *item, p prediction, ahead []*item) Outcome {
 // resyncUnsure is resync for an entry that may have been without effect. The next records belong to a later entry, unless none can have
 // written them and the entries ahead fit the records after them: then they stand in this one's place where they name its keys, or are
 // extra.
-func (s *sim) resyncUnsure(it *item, p prediction, ahead []*item) Outcome {
+func (s *sim) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome {
 	g := s.cur.peek(0)
-	if !s.kvKnown {
+	if !s.KeysKnown {
 		return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
 	}
 	if s.fit(ahead, 0).matched > 0 || s.fit(ahead, 1).matched < enoughToSkip {
@@ -271,7 +271,7 @@ func (s *sim) resyncUnsure(it *item, p prediction, ahead []*item) Outcome {
 		}
 	}
 	s.extra(s.cur.take())
-	return s.match(it, s.predict(it.req), ahead)
+	return s.match(it, s.Evaluate(it.req), ahead)
 }
 
 // enoughToSkip is how many entries have to fit the records after some that none of them can have written.
@@ -288,9 +288,9 @@ func names(r *dumplog.Request, g *group) bool {
 }
 
 // inPlace takes records that stand where the entry's should and that no entry ahead explains.
-func (s *sim) inPlace(p prediction, g *group) Outcome {
+func (s *sim) inPlace(p apply.Effect, g *group) Outcome {
 	detail := "the records at its revision are none that this entry could write"
-	if sameKeys(p.writes, g) {
+	if sameKeys(p.Writes, g) {
 		detail = "the records at its revision name the same keys with another value or lease"
 	}
 	o := s.applied(g)

@@ -23,9 +23,9 @@ type bench struct {
 func newBench(t *testing.T, minor int, compact int64, rows ...row) *bench {
 	t.Helper()
 	b := &bench{T: t}
-	b.sim = &sim{m: &evidence.Member{AppliedMin: 1000, AppliedMax: 1000}, res: &MemberResult{}, version: release.AnyOf(minor), rev: 1, compact: -1, dbCompact: compact,
-		keys: newKeyModel(), leases: map[int64]*leaseState{}, alarms: apply.Alarms{}, touched: map[string]bool{}, auth: apply.NewAuth(release.AnyOf(minor)),
-		baseKnown: true, kvKnown: true, met: true, cur: &cursor{rows: startPrefetch(slices.Values(rows))}}
+	b.sim = &sim{Model: apply.NewModel(release.AnyOf(minor)), m: &evidence.Member{AppliedMin: 1000, AppliedMax: 1000}, res: &MemberResult{}, touched: map[string]bool{},
+		met: true, cur: &cursor{rows: startPrefetch(slices.Values(rows))}}
+	b.sim.LastCompact = compact
 	t.Cleanup(b.sim.cur.stop)
 	return b
 }
@@ -59,7 +59,7 @@ func (b *bench) want(want ...string) {
 }
 
 func rec(main, sub int64, key, value string) row {
-	return row{record: record{rev: dumpdb.Rev{Main: main, Sub: sub}, key: key, create: main, version: 1, vhash: hashValue([]byte(value))}}
+	return row{record: record{rev: dumpdb.Rev{Main: main, Sub: sub}, key: key, create: main, version: 1, vhash: apply.SumOf([]byte(value))}}
 }
 
 func tomb(main, sub int64, key string) row {
@@ -85,7 +85,7 @@ func delOp(key, end string) dumplog.RequestOp {
 }
 
 func cmpMod(key string, mod int64) []dumplog.Compare {
-	return []dumplog.Compare{{Target: targetMod, Result: resultEqual, Key: []byte(key), Num: mod}}
+	return []dumplog.Compare{{Target: apply.TargetMod, Result: apply.ResultEqual, Key: []byte(key), Num: mod}}
 }
 
 func TestInOrder(t *testing.T) {
@@ -150,8 +150,8 @@ func TestTxn(t *testing.T) {
 		"failure branch":  {txn(cmpMod("a", 7), nil, []dumplog.RequestOp{putOp("else", "1")}), []row{rec(3, 0, "else", "1")}, "applied"},
 		"nothing to do":   {txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("b", "1")}, nil), nil, "no-effect"},
 		"own write":       {txn(nil, []dumplog.RequestOp{putOp("p1", "1"), delOp("p", "q")}, nil), []row{rec(3, 0, "p1", "1"), tomb(3, 1, "p1")}, "applied"},
-		"missing value":   {txn([]dumplog.Compare{{Target: targetValue, Result: resultNotEqual, Key: []byte("none"), Value: []byte("x")}}, []dumplog.RequestOp{putOp("yes", "1")}, []dumplog.RequestOp{putOp("no", "1")}), []row{rec(3, 0, "no", "1")}, "applied"},
-		"missing version": {txn([]dumplog.Compare{{Target: targetVersion, Result: resultEqual, Key: []byte("none")}}, []dumplog.RequestOp{putOp("yes", "1")}, nil), []row{rec(3, 0, "yes", "1")}, "applied"},
+		"missing value":   {txn([]dumplog.Compare{{Target: apply.TargetValue, Result: apply.ResultNotEqual, Key: []byte("none"), Value: []byte("x")}}, []dumplog.RequestOp{putOp("yes", "1")}, []dumplog.RequestOp{putOp("no", "1")}), []row{rec(3, 0, "no", "1")}, "applied"},
+		"missing version": {txn([]dumplog.Compare{{Target: apply.TargetVersion, Result: apply.ResultEqual, Key: []byte("none")}}, []dumplog.RequestOp{putOp("yes", "1")}, nil), []row{rec(3, 0, "yes", "1")}, "applied"},
 		"nested decided before writes": {txn(nil, []dumplog.RequestOp{putOp("a", "new"), {Txn: txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("in", "1")}, nil).Txn}}, nil),
 			[]row{rec(3, 0, "a", "new"), rec(3, 1, "in", "1")}, "applied"},
 		"lease unknown": {txn(nil, []dumplog.RequestOp{{Put: &dumplog.PutRequest{Key: []byte("l"), Lease: 9}}}, nil), nil, "refused: lease not found"},
@@ -228,12 +228,12 @@ func TestRevokeByOldRoot(t *testing.T) {
 		"3.5.10, missing":  {release.Exact(5, 10), []row{first, rec(3, 0, "b", "v")}, "missing"},
 	} {
 		b := newBench(t, 4, -1, c.rows...).log(grant, leased(), revoke(), by(put("b", "v"), 17))
-		b.sim.auth, b.sim.version = rooted(), c.version
-		b.sim.auth.Revision, b.sim.auth.Version = 17, c.version
+		b.sim.Auth, b.sim.Version = rooted(), c.version
+		b.sim.Auth.Revision, b.sim.Auth.Version = 17, c.version
 		t.Log(name)
 		b.want("applied", "applied", c.want, "applied")
-		if b.sim.auth.Revision != 17 {
-			t.Errorf("%s: the auth revision is taken for %d", name, b.sim.auth.Revision)
+		if b.sim.Auth.Revision != 17 {
+			t.Errorf("%s: the auth revision is taken for %d", name, b.sim.Auth.Revision)
 		}
 	}
 }
@@ -247,16 +247,16 @@ func TestOldAuthRevision(t *testing.T) {
 		return r
 	}
 	b := newBench(t, 4, -1, rec(2, 0, "b", "v"), rec(3, 0, "d", "v")).log(stamped("a", 12), stamped("b", 17), stamped("c", 16), stamped("d", 17))
-	b.sim.auth = rooted()
-	b.sim.auth.Revision = 17
+	b.sim.Auth = rooted()
+	b.sim.Auth.Revision = 17
 	b.want("refused: old auth revision", "applied", "refused: old auth revision", "applied")
 
 	b = newBench(t, 4, -1, rec(2, 0, "a", "v"), rec(3, 0, "b", "v")).log(stamped("a", 12), stamped("b", 12))
-	b.sim.auth = rooted()
-	b.sim.auth.Revision = 17
+	b.sim.Auth = rooted()
+	b.sim.Auth.Revision = 17
 	b.sim.res.Jumps = []Jump{{Extra: 9}}
 	b.want("applied", "applied")
-	if got := fmt.Sprint(b.sim.auth.Revision, b.sim.res.Jumps[0].Extra); got != "12 4" {
+	if got := fmt.Sprint(b.sim.Auth.Revision, b.sim.res.Jumps[0].Extra); got != "12 4" {
 		t.Errorf("auth revision and rise %s, want 12 4", got)
 	}
 }

@@ -38,8 +38,8 @@ func (w *walker) judge(it *item, ev *Event) {
 func (w *walker) compacted() int64 {
 	low := int64(-1)
 	for _, s := range w.sims {
-		if s != nil && (low < 0 || s.compact < low) {
-			low = s.compact
+		if s != nil && (low < 0 || s.Compact < low) {
+			low = s.Compact
 		}
 	}
 	return low
@@ -61,7 +61,7 @@ func (w *walker) describe(it *item, ev *Event) {
 
 // touchesKey tells whether a request can change the key; a lease revoke may, so the database decides.
 func touchesKey(r *dumplog.Request, key []byte) bool {
-	return writesKeys(r.Kind) && r.Touches(key, append(key[:len(key):len(key)], 0))
+	return apply.WritesKeys(r.Kind) && r.Touches(key, append(key[:len(key):len(key)], 0))
 }
 
 // interesting leaves out what is legal and equal: the bulk of every log.

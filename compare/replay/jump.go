@@ -74,9 +74,9 @@ func (s *sim) earlyJump(it *item) bool {
 		if r.done || r.index <= idx || r.from >= idx {
 			continue
 		}
-		before := s.auth.Revision
+		before := s.Auth.Revision
 		s.jump(r, idx)
-		return s.auth.Revision > before
+		return s.Auth.Revision > before
 	}
 	return false
 }
@@ -103,7 +103,7 @@ func (s *sim) jump(r *restart, idx uint64) {
 		return
 	}
 	if r.received {
-		s.auth.Revision += uint64(need)
+		s.Auth.Revision += uint64(need)
 		s.res.Jumps = append(s.res.Jumps, Jump{Index: idx, Snapshot: r.index, Extra: uint64(need), Possible: possible})
 		return
 	}
@@ -111,12 +111,12 @@ func (s *sim) jump(r *restart, idx uint64) {
 	if len(s.authSeen) > 0 {
 		j.From, j.To = s.authSeen[0].Index, s.authSeen[len(s.authSeen)-1].Index
 	}
-	revision := s.auth.Revision + j.Extra
+	revision := s.Auth.Revision + j.Extra
 	if j.Extra == possible {
 		// Only a complete repetition tells what the users and roles look like afterwards.
-		s.auth = state
+		s.Auth = state
 	}
-	s.auth.Revision = revision
+	s.Auth.Revision = revision
 	s.res.Jumps = append(s.res.Jumps, j)
 }
 
@@ -184,14 +184,14 @@ func (s *sim) stamped(after, until uint64) (risen int64, seen bool) {
 // overrated takes back what was ascribed to the last restart when the member applies an entry that its modelled auth revision
 // would have refused: the rest belongs to a later restart.
 func (s *sim) overrated(really uint64) {
-	if n := len(s.res.Jumps); n > 0 && really < s.auth.Revision {
+	if n := len(s.res.Jumps); n > 0 && really < s.Auth.Revision {
 		j := &s.res.Jumps[n-1]
-		j.Extra -= min(j.Extra, s.auth.Revision-really)
+		j.Extra -= min(j.Extra, s.Auth.Revision-really)
 		if j.Extra == 0 {
 			s.res.Jumps = s.res.Jumps[:n-1]
 		}
 	}
-	s.auth.Revision = really
+	s.Auth.Revision = really
 }
 
 // findRestarts lists the starts of the member after its first, and the snapshots that bridge gaps of its own log.

@@ -15,7 +15,7 @@ const maxSuffix = 512
 // been stored is not known, so the shortest stretch of auth entries before the restart is taken whose repetition gives exactly the
 // rise that was observed.
 func (s *sim) jump35(r *restart, idx uint64) {
-	if r.received || len(s.authAll) == 0 || !s.auth.Known {
+	if r.received || len(s.authAll) == 0 || !s.Auth.Known {
 		return
 	}
 	s.strayed = s.strayed || s.m.DB.Auth.Revision > s.plain.at(s.m.AppliedMax)
@@ -30,8 +30,8 @@ func (s *sim) jump35(r *restart, idx uint64) {
 		if raised != uint64(need) {
 			continue
 		}
-		state.Revision = s.auth.Revision + raised
-		s.auth = state
+		state.Revision = s.Auth.Revision + raised
+		s.Auth = state
 		s.res.Jumps = append(s.res.Jumps, Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: raised, Possible: raised,
 			Entries: entries, From: tail[i].Index, To: tail[len(tail)-1].Index})
 		return
@@ -40,7 +40,7 @@ func (s *sim) jump35(r *restart, idx uint64) {
 
 // again executes auth entries once more on a copy and counts those that raise the revision.
 func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *apply.Auth) {
-	state = s.auth.Clone()
+	state = s.Auth.Clone()
 	for _, e := range list {
 		if effective, _ := state.Apply(e.Req); effective {
 			raised++
@@ -53,17 +53,17 @@ func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *a
 // authAhead explains an auth revision that is too high by auth entries above the consistent index: 3.5.0 to 3.5.5 could store data and
 // not its index. The model then takes them in, so that users and roles are held against what the database holds.
 func (s *sim) authAhead(more uint64) bool {
-	if !s.mayFollow(release.DefragLosesIndex) || !s.auth.Known {
+	if !s.mayFollow(release.DefragLosesIndex) || !s.Auth.Known {
 		return false
 	}
-	state := s.auth.Clone()
+	state := s.Auth.Clone()
 	for i, e := range s.authLater {
 		if i >= maxSuffix {
 			break
 		}
-		if state.Apply(e.Req); state.Revision == s.auth.Revision+more {
+		if state.Apply(e.Req); state.Revision == s.Auth.Revision+more {
 			s.res.AuthAhead = &Stretch{From: s.authLater[0].Index, To: e.Index}
-			s.auth = state
+			s.Auth = state
 			return true
 		}
 	}
@@ -92,12 +92,12 @@ func (r *Result) authBegan() bool {
 
 // authFromLog makes the model's users and roles what the log makes of none, up to where its keys begin.
 func (s *sim) authFromLog(r *Result) {
-	s.auth = apply.NewAuth(s.version)
+	s.Auth = apply.NewAuth(s.Version)
 	for _, e := range r.Survey.Auth {
 		if e.Index > s.base {
 			break
 		}
-		s.auth.Apply(e.Req)
+		s.Auth.Apply(e.Req)
 		s.authAll = append(s.authAll, e)
 	}
 }

@@ -9,15 +9,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// leaseState is a lease of the model: TTLs in seconds as the log asks for them.
-type leaseState struct {
-	ttl, remaining int64
-	// term and granted are the entry that granted it, checkpoint the index of the last one that set remaining; 0 is unknown.
-	term, granted, checkpoint uint64
-	// unsure is set when it is not known whether the lease still exists.
-	unsure bool
-}
-
 // LeaseFact is a lease as log and database of one member tell it; TTLs in seconds.
 type LeaseFact struct {
 	ID int64
@@ -39,7 +30,7 @@ type KeptLease struct {
 // noteRevoke keeps the revoke of a lease that the server may have forgotten, whatever became of it.
 func (s *sim) noteRevoke(it *item) {
 	id := it.req.LeaseRevoke.ID
-	if !s.mayHaveForgotten(id) || it.entry.Index > s.m.AppliedMin {
+	if !s.MayHaveForgotten(id) || it.entry.Index > s.m.AppliedMin {
 		return
 	}
 	if s.revoked == nil {
@@ -101,7 +92,7 @@ func (s *sim) repeatLeases(r *restart) {
 // noteOutcome keeps how a revoke ended, until the lease is granted again.
 func (s *sim) noteOutcome(it *item, o Outcome) {
 	id := it.req.LeaseRevoke.ID
-	if it.entry.Index > s.m.AppliedMin || s.mayHaveForgotten(id) || o.Reason == ReasonLease {
+	if it.entry.Index > s.m.AppliedMin || s.MayHaveForgotten(id) || o.Reason == ReasonLease {
 		return
 	}
 	if s.ends == nil {
@@ -121,19 +112,19 @@ func (s *sim) noteGone(g *group) {
 	if len(g.records) == 0 || !g.records[0].del {
 		return
 	}
-	k := s.keys.get(g.records[0].key)
-	if k == nil || k.lease == 0 || len(s.keys.byLease[k.lease]) != len(g.records) {
+	k := s.Keys.Get(g.records[0].key)
+	if k == nil || k.Lease == 0 || s.Keys.CountOfLease(k.Lease) != len(g.records) {
 		return
 	}
 	for i := range g.records {
-		if _, ok := s.keys.byLease[k.lease][g.records[i].key]; !ok || !g.records[i].del {
+		if !s.Keys.Attached(k.Lease, g.records[i].key) || !g.records[i].del {
 			return
 		}
 	}
 	if s.gone == nil {
 		s.gone = map[int64]leaseEnd{}
 	}
-	s.gone[k.lease] = leaseEnd{index: s.now, term: uint64(g.main)}
+	s.gone[k.Lease] = leaseEnd{index: s.now, term: uint64(g.main)}
 }
 
 // leaseFaults holds the member's leases against the log: revokes without effect, and leases that are gone without one.
@@ -149,24 +140,22 @@ func (s *sim) leaseFaults() {
 		}
 		s.res.LeaseFaults = append(s.res.LeaseFaults, LeaseFault{ID: id, Kept: true, Row: rows[id], Missing: e.state == Missing, Term: e.term, Index: e.index, Reason: e.reason})
 	}
-	for _, id := range sortedKeys(s.leases) {
-		l := s.leases[id]
-		if _, revoked := s.ends[id]; revoked || l.unsure || l.granted == 0 || rows[id] || s.touched[leaseKey(id)] || !s.baseKnown && len(s.alarms) > 0 {
+	for _, id := range sortedKeys(s.Leases) {
+		l := s.Leases[id]
+		if _, revoked := s.ends[id]; revoked || l.Unsure || l.Granted == 0 || rows[id] || s.touched[leaseKey(id)] || !s.StateKnown && len(s.Alarms) > 0 {
 			continue
 		}
 		g := s.gone[id]
-		s.res.LeaseFaults = append(s.res.LeaseFaults, LeaseFault{ID: id, Index: g.index, Rev: int64(g.term), Granted: l.granted})
+		s.res.LeaseFaults = append(s.res.LeaseFaults, LeaseFault{ID: id, Index: g.index, Rev: int64(g.term), Granted: l.Granted})
 	}
 }
 
-// checkpoint notes remaining TTLs. A server that does not know a lease passes over it (server/lease/lessor.go, Checkpoint).
+// checkpoint notes remaining TTLs.
 func (s *sim) checkpoint(it *item) {
 	for _, c := range it.req.LeaseCheckpoint.Checkpoints {
 		s.touch(it, leaseKey(c.ID))
-		if l := s.leases[c.ID]; l != nil {
-			l.remaining, l.checkpoint = c.RemainingTTL, it.entry.Index
-		}
 	}
+	s.Checkpoint(it.req.LeaseCheckpoint, it.entry.Index)
 }
 
 // leaseFacts lines up the database's leases with what the log asks for. Leases that entries above the consistent index may have
@@ -177,18 +166,18 @@ func (s *sim) leaseFacts() {
 		if k, ok := s.revoked[id]; ok {
 			s.res.Kept = append(s.res.Kept, k)
 		}
-		st := s.leases[id]
-		if st == nil || st.granted == 0 || s.touched[leaseKey(id)] {
+		st := s.Leases[id]
+		if st == nil || st.Granted == 0 || s.touched[leaseKey(id)] {
 			continue
 		}
-		if l.TTL < st.ttl && !s.baseKnown {
+		if l.TTL < st.TTL && !s.StateKnown {
 			continue // the lease may be older than the log, and this grant refused
 		}
-		if l.TTL < st.ttl {
-			s.diff("lease", l.ID.String(), fmt.Sprintf("TTL of at least %d s", st.ttl), fmt.Sprintf("TTL %d s", l.TTL))
+		if l.TTL < st.TTL {
+			s.diff("lease", l.ID.String(), fmt.Sprintf("TTL of at least %d s", st.TTL), fmt.Sprintf("TTL %d s", l.TTL))
 		}
-		s.res.Leases = append(s.res.Leases, LeaseFact{ID: id, Term: st.term, Index: st.granted, Asked: st.ttl, Stored: l.TTL,
-			Checkpoint: st.checkpoint, AskedRemaining: st.remaining, StoredRemaining: l.RemainingTTL})
+		s.res.Leases = append(s.res.Leases, LeaseFact{ID: id, Term: st.Term, Index: st.Granted, Asked: st.TTL, Stored: l.TTL,
+			Checkpoint: st.Checkpoint, AskedRemaining: st.Remaining, StoredRemaining: l.RemainingTTL})
 	}
 	slices.SortFunc(s.res.Leases, func(a, b LeaseFact) int { return cmp.Compare(uint64(a.ID), uint64(b.ID)) })
 }
@@ -198,21 +187,16 @@ func (s *sim) couldHaveWritten(r *dumplog.Request, g *group) bool {
 	if !couldWrite(r, g) {
 		return false
 	}
-	if r.Kind != dumplog.KindLeaseRevoke || !s.kvKnown {
+	if r.Kind != dumplog.KindLeaseRevoke || !s.KeysKnown {
 		return true
 	}
-	keys := s.keys.byLease[r.LeaseRevoke.ID]
+	id := r.LeaseRevoke.ID
 	for i := range g.records {
-		if _, ok := keys[g.records[i].key]; !ok {
+		if !s.Keys.Attached(id, g.records[i].key) {
 			return false
 		}
 	}
-	return len(g.records) == len(keys)
-}
-
-// mayHaveForgotten tells whether the server may not have known a lease that its database holds; the database then decides.
-func (s *sim) mayHaveForgotten(lease int64) bool {
-	return lease < 0 && !s.follows(release.LeasesOfAllIDs)
+	return len(g.records) == s.Keys.CountOfLease(id)
 }
 
 // deletedAt lists the keys of the group if it is that revision.

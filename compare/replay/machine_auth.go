@@ -9,14 +9,14 @@ import (
 )
 
 // AuthRevision is the auth revision of the state.
-func (m *Machine) AuthRevision() uint64 { return m.s.auth.Revision }
+func (m *Machine) AuthRevision() uint64 { return m.s.Auth.Revision }
 
 // AuthEnabled tells whether auth is on.
-func (m *Machine) AuthEnabled() bool { return m.s.auth.Enabled }
+func (m *Machine) AuthEnabled() bool { return m.s.Auth.Enabled }
 
 // User returns a user as bucket authUsers holds it; ok is false when there is none.
 func (m *Machine) User(name string) (u dumpdb.User, ok bool) {
-	have := m.s.auth.Users[name]
+	have := m.s.Auth.Users[name]
 	if have == nil {
 		return u, false
 	}
@@ -25,8 +25,8 @@ func (m *Machine) User(name string) (u dumpdb.User, ok bool) {
 
 // UsersWith lists the users that have a role.
 func (m *Machine) UsersWith(role string) (names []string) {
-	for _, n := range sortedKeys(m.s.auth.Users) {
-		if slices.Contains(m.s.auth.Users[n].Roles, role) {
+	for _, n := range sortedKeys(m.s.Auth.Users) {
+		if slices.Contains(m.s.Auth.Users[n].Roles, role) {
 			names = append(names, n)
 		}
 	}
@@ -36,14 +36,14 @@ func (m *Machine) UsersWith(role string) (names []string) {
 // SetPassword stores the hash of a user's password, which the rules have no use for; options tells whether the record of a user added
 // now carries options, as it does from 3.5 on.
 func (m *Machine) SetPassword(name string, hash []byte, options bool) {
-	if u := m.s.auth.Users[name]; u != nil {
+	if u := m.s.Auth.Users[name]; u != nil {
 		u.Password, u.Options = hash, options
 	}
 }
 
 // Role returns a role as bucket authRoles holds it; ok is false when there is none.
 func (m *Machine) Role(name string) (r dumpdb.Role, ok bool) {
-	perms, ok := m.s.auth.Roles[name]
+	perms, ok := m.s.Auth.Roles[name]
 	if !ok {
 		return r, false
 	}
@@ -56,11 +56,11 @@ func (m *Machine) Role(name string) (r dumpdb.Role, ok bool) {
 
 // LeaseTTL returns the granted TTL of a lease in seconds; ok is false when there is no such lease.
 func (m *Machine) LeaseTTL(id int64) (ttl int64, ok bool) {
-	l := m.s.leases[id]
+	l := m.s.Leases[id]
 	if l == nil {
 		return 0, false
 	}
-	return l.ttl, true
+	return l.TTL, true
 }
 
 // authFromDB takes the state from a database, for logs that do not reach back to the first entry.

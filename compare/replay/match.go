@@ -11,16 +11,16 @@ import (
 )
 
 // matches tells whether the group is exactly the predicted writes.
-func matches(ws []write, g *group) bool {
+func matches(ws []apply.Write, g *group) bool {
 	if len(ws) != len(g.records) {
 		return false
 	}
 	for i, w := range ws {
 		r := &g.records[i]
-		if r.bad || r.rev.Sub != int64(i) || w.key != r.key || w.del != r.del {
+		if r.bad || r.rev.Sub != int64(i) || w.Key != r.key || w.Delete != r.del {
 			return false
 		}
-		if !w.del && (w.lease != r.lease || !w.anyValue && w.vhash != r.vhash) {
+		if !w.Delete && (w.Lease != r.lease || w.Sum != r.vhash) {
 			return false
 		}
 	}
@@ -28,12 +28,12 @@ func matches(ws []write, g *group) bool {
 }
 
 // sameKeys tells whether the group touches exactly the predicted keys in the predicted way, whatever the values.
-func sameKeys(ws []write, g *group) bool {
+func sameKeys(ws []apply.Write, g *group) bool {
 	if len(ws) != len(g.records) {
 		return false
 	}
 	for i, w := range ws {
-		if w.key != g.records[i].key || w.del != g.records[i].del {
+		if w.Key != g.records[i].key || w.Delete != g.records[i].del {
 			return false
 		}
 	}
@@ -79,7 +79,7 @@ func guardFits(r *dumplog.Request, g *group, standsOn func(key string, rev int64
 		return true
 	}
 	return !slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
-		return c.Target == targetMod && c.Result == resultEqual && len(c.RangeEnd) == 0 && (c.Num >= g.main || !standsOn(string(c.Key), c.Num))
+		return c.Target == apply.TargetMod && c.Result == apply.ResultEqual && len(c.RangeEnd) == 0 && (c.Num >= g.main || !standsOn(string(c.Key), c.Num))
 	})
 }
 
@@ -115,7 +115,7 @@ func eatPut(p *dumplog.PutRequest, recs []record) ([]record, bool) {
 		return recs, false
 	}
 	r := &recs[0]
-	if r.del || r.key != string(p.Key) || !p.IgnoreValue && r.vhash != hashValue(p.Value) || !p.IgnoreLease && r.lease != p.Lease {
+	if r.del || r.key != string(p.Key) || !p.IgnoreValue && r.vhash != apply.SumOf(p.Value) || !p.IgnoreLease && r.lease != p.Lease {
 		return recs, false
 	}
 	return recs[1:], true

@@ -3,6 +3,7 @@ package replay
 import (
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -11,9 +12,9 @@ func TestMayWrite(t *testing.T) {
 	put := []dumplog.RequestOp{{Put: &dumplog.PutRequest{Key: []byte("k")}}}
 	read := []dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: []byte("k")}}}
 	below := func(target dumplog.CompareTarget, n int64) []dumplog.Compare {
-		return []dumplog.Compare{{Result: resultLess, Target: target, Key: []byte("k"), Num: n}}
+		return []dumplog.Compare{{Result: apply.ResultLess, Target: target, Key: []byte("k"), Num: n}}
 	}
-	nested := []dumplog.RequestOp{{Txn: &dumplog.TxnRequest{Compare: below(targetMod, 0), Success: put}}}
+	nested := []dumplog.RequestOp{{Txn: &dumplog.TxnRequest{Compare: below(apply.TargetMod, 0), Success: put}}}
 	for _, c := range []struct {
 		name string
 		txn  dumplog.TxnRequest
@@ -22,10 +23,10 @@ func TestMayWrite(t *testing.T) {
 		{"a put", dumplog.TxnRequest{Success: put}, true},
 		{"a read", dumplog.TxnRequest{Success: read, Failure: read}, false},
 		{"a put behind no condition, in the other branch", dumplog.TxnRequest{Success: read, Failure: put}, false},
-		{"a put if a version is below 0", dumplog.TxnRequest{Compare: below(targetVersion, 0), Success: put}, false},
-		{"a put unless a version is below 0", dumplog.TxnRequest{Compare: below(targetVersion, 0), Failure: put}, true},
-		{"a put if the key is not there", dumplog.TxnRequest{Compare: below(targetCreate, 1), Success: put}, true},
-		{"a put if a lease is below 0", dumplog.TxnRequest{Compare: below(targetLease, 0), Success: put}, true},
+		{"a put if a version is below 0", dumplog.TxnRequest{Compare: below(apply.TargetVersion, 0), Success: put}, false},
+		{"a put unless a version is below 0", dumplog.TxnRequest{Compare: below(apply.TargetVersion, 0), Failure: put}, true},
+		{"a put if the key is not there", dumplog.TxnRequest{Compare: below(apply.TargetCreate, 1), Success: put}, true},
+		{"a put if a lease is below 0", dumplog.TxnRequest{Compare: below(apply.TargetLease, 0), Success: put}, true},
 		{"a put below a condition that never holds", dumplog.TxnRequest{Success: nested}, false},
 	} {
 		if got := mayWrite(&dumplog.Request{Kind: dumplog.KindTxn, Txn: &c.txn}); got != c.want {

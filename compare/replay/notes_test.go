@@ -18,7 +18,7 @@ import (
 // TestWatchUsers: between two changes of auth, what users other than root could not write is one stretch.
 func TestWatchUsers(t *testing.T) {
 	s := newBench(t, 6, -1).sim
-	s.auth = rooted()
+	s.Auth = rooted()
 	see := func(index uint64, user string, st State) {
 		r := put("a", "1")
 		r.Header = dumplog.Header{Username: user, AuthRevision: 3}
@@ -167,8 +167,8 @@ func TestLeaseFacts(t *testing.T) {
 	check := &dumplog.Request{Kind: dumplog.KindLeaseCheckpoint, LeaseCheckpoint: &dumplog.LeaseCheckpointRequest{Checkpoints: []dumplog.LeaseCheckpoint{{ID: 8, RemainingTTL: 30}, {ID: 99, RemainingTTL: 1}}}}
 	for _, known := range []bool{true, false} {
 		b := newBench(t, 6, -1).log(grant(8, 60), grant(7, 60), grant(9, 60), check)
-		b.sim.baseKnown = known
-		b.sim.leases[5] = &leaseState{ttl: 60}
+		b.sim.StateKnown = known
+		b.sim.Leases[5] = &apply.Lease{TTL: 60}
 		b.sim.m.DB = &evidence.DB{Leases: []dumpdb.Lease{{ID: 5, TTL: 10}, {ID: 7, TTL: 90}, {ID: 8, TTL: 60, RemainingTTL: 30}, {ID: 9, TTL: 50}}}
 		b.run()
 		b.sim.touched[leaseKey(7)] = !known
@@ -217,9 +217,9 @@ func TestPlainRefusal(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.alarm {
-			m.s.alarms[apply.Alarm{Member: 1, Type: apply.AlarmNoSpace}] = struct{}{}
+			m.s.Alarms[apply.Alarm{Member: 1, Type: apply.AlarmNoSpace}] = struct{}{}
 		}
-		if got := m.plainRefusal(&prediction{plain: c.plain, reason: c.reason}); got != c.want {
+		if got := m.plainRefusal(&apply.Effect{Plain: c.plain, Reason: c.reason}); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

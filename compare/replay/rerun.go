@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -56,7 +57,7 @@ func (s *sim) repeated(it *item, ahead []*item) bool {
 			return true
 		}
 		for _, a := range ahead {
-			if writesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
+			if apply.WritesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
 				return true
 			}
 		}
@@ -124,7 +125,7 @@ func (s *sim) runStarts(g *group, stop uint64) []uint64 {
 			break
 		}
 		own := it.forMember(s.pos)
-		if !writesKeys(own.req.Kind) || !couldWrite(own.req, g) {
+		if !apply.WritesKeys(own.req.Kind) || !couldWrite(own.req, g) {
 			continue
 		}
 		if len(out) == 2*maxStarts {
@@ -143,7 +144,7 @@ func (s *sim) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n 
 			break
 		}
 		own := it.forMember(s.pos)
-		if !writesKeys(own.req.Kind) {
+		if !apply.WritesKeys(own.req.Kind) {
 			continue
 		}
 		g := s.cur.peek(n)
@@ -156,7 +157,7 @@ func (s *sim) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n 
 			n++
 		case g == nil && fits(nil) && stop > s.m.AppliedMax+1:
 			return run, n // what the database holds above its index may end anywhere
-		case !conditional(own.req) && !s.auth.Enabled: // with auth on a request without a user is refused the second time
+		case !conditional(own.req) && !s.Auth.Enabled: // with auth on a request without a user is refused the second time
 			return run, 0
 		}
 	}
@@ -177,16 +178,16 @@ func (s *sim) takeRun(run *Stretch, n int) {
 	run.First = s.cur.peek(0).main
 	for range n {
 		g := s.cur.take()
-		s.rev = g.main
+		s.Revision = g.main
 		s.absorb(g)
 	}
-	run.Last = s.rev
+	run.Last = s.Revision
 }
 
 // finishRuns explains revisions behind everything the member has applied: a restart that repeated entries without a write
 // behind it, or a consistent index that was not stored with the data.
 func (s *sim) finishRuns() {
-	for g := s.cur.peek(0); g != nil && g.main <= s.rev; g = s.cur.peek(0) {
+	for g := s.cur.peek(0); g != nil && g.main <= s.Revision; g = s.cur.peek(0) {
 		s.cur.take()
 	}
 	end := func(g *group) bool { return g == nil }

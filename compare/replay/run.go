@@ -150,7 +150,7 @@ func (w *walker) pass(index uint64) {
 			}
 			switch {
 			case at <= s.logEnd:
-				s.res.Levels[at] = s.rev
+				s.res.Levels[at] = s.Revision
 			case at == s.m.AppliedMin:
 				s.res.Levels[at] = s.m.CurrentRevision() // the log ends before what the member has applied
 			default:

@@ -5,32 +5,20 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // sim is the model of one member: the state that the rules of apply look at, kept in step with the database's history.
 type sim struct {
+	apply.Model
 	m   *evidence.Member
 	res *MemberResult
 	pos int
-	// version is that of the server, as far as it is known.
-	version release.Version
-	// rev and compact are the model's current and compact revision.
-	rev, compact int64
-	// dbCompact bounds what the database still shows: at or below it only the newest record per key is kept.
-	dbCompact int64
-	keys      *keyModel
-	leases    map[int64]*leaseState
-	alarms    apply.Alarms
-	auth      *apply.Auth
-	cur       *cursor
+	// cur are the records of the database that the model has not come to. At or below LastCompact only the newest record of each key is kept.
+	cur *cursor
 	// base is the last index whose effect is part of the starting state; entries up to it are not judged.
 	base uint64
-	// baseKnown is true when the starting state was empty or is otherwise complete (leases, alarms, users); kvKnown when
-	// the live keys of the model are complete.
-	baseKnown, kvKnown bool
 	// meet is the place where log and database meet: from there on every record is there, and the keys of the model are those that
 	// the database had. met is true once the model has come there.
 	meet place
@@ -43,13 +31,11 @@ type sim struct {
 	whole   bool
 	certain map[string]certainPut
 	// lastWriter is the last put before the place when no entry between may have written, nil otherwise.
-	lastWriter *keyState
+	lastWriter *apply.Key
 	// ended is true after the first entry that the member has not applied.
 	ended bool
-	// loose is true where the model counts revisions without records and an entry's outcome was not certain.
-	loose bool
-	// alarmsUnsure is true where it is not known which alarms were raised at an entry; sawAlarm when the log has entries about them.
-	alarmsUnsure, sawAlarm bool
+	// sawAlarm is true when the log has entries about alarms.
+	sawAlarm bool
 	// saved is the index that meta/consistent_index holds on disk up to 3.4: the last entry that changed keys, or a
 	// snapshot. Entries behind it are executed again at a restart.
 	saved    uint64
@@ -64,14 +50,7 @@ type sim struct {
 	touched map[string]bool
 	// authBeyond counts the auth entries above every known commit index.
 	authBeyond int64
-	// values fetches the bytes of a record for compares that need them; nil where the model has none.
-	values func(key string, at dumpdb.Rev) ([]byte, bool)
-	// strips is true where top-level ranges of a transaction are dropped before its permissions are checked, as members without
-	// the waiting client do up to 3.6.
-	strips bool
-	// single is true for the only member of a cluster, on which the client of every request waits.
-	single bool
-	snaps  []uint64
+	snaps      []uint64
 	// revoked are the revokes of leases that the server may have forgotten, until they are granted again.
 	revoked map[int64]KeptLease
 	// past reads the merged log again from an index; searches counts how often that was in vain, logEnd is its last index.
@@ -101,22 +80,14 @@ type sim struct {
 }
 
 // follows tells whether the server certainly follows a rule, mayFollow whether one of its possible releases does.
-func (s *sim) follows(r *release.Rule) bool { return s.version.Has(r).Certain() }
+func (s *sim) follows(r *release.Rule) bool { return s.Version.Has(r).Certain() }
 
 func (s *sim) mayFollow(r *release.Rule) bool {
-	return s.version.Known() && s.version.Has(r).Possible()
+	return s.Version.Known() && s.Version.Has(r).Possible()
 }
 
 // apart tells whether the members that this model stands for have to be replayed one by one.
 func (s *sim) apart() bool { return s.shared && s.strayed }
-
-// valueOf returns the value of a key where the bytes can be had; a key that is not there has none.
-func (s *sim) valueOf(k *keyState) ([]byte, bool) {
-	if s.values == nil || k.key == "" {
-		return nil, false
-	}
-	return s.values(k.key, dumpdb.Rev{Main: k.mod, Sub: k.sub})
-}
 
 // step executes one committed entry on the member and says how it ended.
 func (s *sim) step(it *item, ahead []*item) Outcome {
@@ -146,9 +117,9 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	s.now = idx
 	var o Outcome
 	switch {
-	case writesKeys(req.Kind) && !s.met:
+	case apply.WritesKeys(req.Kind) && !s.met:
 		o = s.foresee(it)
-	case writesKeys(req.Kind):
+	case apply.WritesKeys(req.Kind):
 		s.res.Writes++
 		o = s.hold(it, ahead)
 	default:
@@ -160,7 +131,7 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	}
 	s.watchUsers(it, o)
 	if o.AuthRevision == 0 {
-		o.AuthRevision = s.auth.Revision
+		o.AuthRevision = s.Auth.Revision
 	}
 	if s.res.From == 0 {
 		s.res.From = idx
@@ -169,22 +140,13 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	return o
 }
 
-// writesKeys tells the requests whose effect is a revision in bucket key.
-func writesKeys(k dumplog.Kind) bool {
-	switch k {
-	case dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindTxn, dumplog.KindLeaseRevoke:
-		return true
-	}
-	return false
-}
-
 // other executes requests that change the small buckets only. Their effect is not visible entry by entry; finish holds
 // the end state against the database.
 func (s *sim) other(it *item) Outcome {
 	r := it.req
 	switch {
 	case r.Compaction != nil:
-		return s.compaction(r.Compaction)
+		return s.compaction(r)
 	case r.LeaseGrant != nil:
 		return s.leaseGrant(it)
 	case r.LeaseCheckpoint != nil:
@@ -196,7 +158,7 @@ func (s *sim) other(it *item) Outcome {
 		s.authSeen = append(s.authSeen, AuthEntry{Index: it.entry.Index, Req: r})
 		s.authAll = append(s.authAll, AuthEntry{Index: it.entry.Index, Req: r})
 		s.touch(it, "auth")
-		effective, reason := s.auth.Apply(r)
+		effective, reason := s.Auth.Apply(r)
 		if reason != ReasonNone {
 			return Outcome{State: Refused, Reason: reason}
 		}
@@ -207,29 +169,26 @@ func (s *sim) other(it *item) Outcome {
 	return Outcome{State: NoEffect}
 }
 
-func (s *sim) compaction(c *dumplog.CompactionRequest) Outcome {
-	switch {
-	case !s.baseKnown && c.Revision <= s.dbCompact || s.loose:
+func (s *sim) compaction(r *dumplog.Request) Outcome {
+	if !s.StateKnown && r.Compaction.Revision <= s.LastCompact || s.Loose {
 		return Outcome{State: OutsideHistory, Detail: "what was compacted before is not known"}
-	case s.alarms.On(apply.AlarmCorrupt):
-		return Outcome{State: Refused, Reason: ReasonCorrupt}
 	}
-	if reason := apply.CheckCompaction(c, s.compact, s.rev); reason != ReasonNone {
+	if reason := s.Compaction(r); reason != ReasonNone {
 		return Outcome{State: Refused, Reason: reason}
 	}
-	s.compact = c.Revision
 	return Outcome{State: Applied}
 }
 
 func (s *sim) leaseGrant(it *item) Outcome {
 	g := it.req.LeaseGrant
-	if v := s.alarms.Check(s.version, it.req); v.Refused() {
-		return Outcome{State: Refused, Reason: v.Reason}
+	existed := s.Leases[g.ID] != nil
+	reason := s.Grant(it.req, it.entry.Term, it.entry.Index)
+	if reason == ReasonNoSpace || reason == ReasonCorrupt {
+		return Outcome{State: Refused, Reason: reason}
 	}
-	if s.alarmsUnsure && s.leases[g.ID] == nil && it.entry.Index <= s.m.AppliedMin {
+	if s.AlarmsUnsure && !existed && it.entry.Index <= s.m.AppliedMin {
 		s.touched[leaseKey(g.ID)] = true // it may have been refused
 	}
-	reason := apply.CheckGrant(g, s.leases[g.ID] != nil && s.baseKnown)
 	if reason != ReasonInvalid {
 		s.touch(it, leaseKey(g.ID))
 	}
@@ -239,7 +198,6 @@ func (s *sim) leaseGrant(it *item) Outcome {
 	delete(s.revoked, g.ID)
 	delete(s.ends, g.ID)
 	s.noteLeaseOp(it, g.ID)
-	s.leases[g.ID] = &leaseState{ttl: g.TTL, term: it.entry.Term, granted: it.entry.Index}
 	return Outcome{State: Applied}
 }
 
@@ -247,7 +205,7 @@ func leaseKey(id int64) string { return "lease/" + dumplog.ID(id).String() }
 
 func (s *sim) alarm(it *item) {
 	s.touch(it, "alarm")
-	s.alarms.Apply(it.req.Alarm)
+	s.Alarms.Apply(it.req.Alarm)
 }
 
 // open marks the rows that an entry changes which the member may or may not have applied.

@@ -1,6 +1,9 @@
 package replay
 
-import "github.com/etcd-medic/etcd-medic/dumplog"
+import (
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
 
 // gap is a stretch of the log that a received snapshot spared the member.
 type gap struct{ from, to uint64 }
@@ -27,7 +30,7 @@ func (s *sim) rememberRights(it *item) {
 	switch {
 	case len(s.skipped) > 0 && idx >= s.skipped[0].from:
 		if s.stale == nil || s.staleFrom != 0 {
-			s.stale, s.staleFrom = s.auth.Clone(), 0
+			s.stale, s.staleFrom = s.Auth.Clone(), 0
 		}
 	case s.staleFrom != 0 && it.req.Kind.ChangesAuth():
 		s.stale, s.staleFrom = nil, 0
@@ -36,12 +39,12 @@ func (s *sim) rememberRights(it *item) {
 
 // staleRefuses tells whether the rights from before the snapshot refuse what the database lacks.
 func (s *sim) staleRefuses(r *dumplog.Request) bool {
-	if s.stale == nil || s.staleFrom == 0 || !s.auth.Known {
+	if s.stale == nil || s.staleFrom == 0 || !s.Auth.Known {
 		return false
 	}
-	now := s.auth
-	s.auth = s.stale
-	p := s.predict(r)
-	s.auth = now
-	return p.state == Refused && p.reason == ReasonPermission
+	now := s.Auth
+	s.Auth = s.stale
+	p := s.Evaluate(r)
+	s.Auth = now
+	return p.Result == apply.Refused && p.Reason == ReasonPermission
 }

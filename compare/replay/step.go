@@ -3,12 +3,13 @@ package replay
 import (
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // WritesKeys tells the requests whose effect is a revision in bucket key.
-func WritesKeys(k dumplog.Kind) bool { return writesKeys(k) }
+func WritesKeys(k dumplog.Kind) bool { return apply.WritesKeys(k) }
 
 // TouchedBuckets lists the buckets other than key that a request can change.
 func TouchedBuckets(r *dumplog.Request) []string { return touches(r) }
@@ -23,7 +24,7 @@ type Step struct {
 	Sure bool
 	// Rule is the rule that decides where the possible releases of the servers disagree; nil when it is none.
 	Rule   *release.Rule
-	writes []write
+	writes []apply.Write
 }
 
 // Writes tells how many records of bucket key the step writes.
@@ -31,13 +32,13 @@ func (s *Step) Writes() int { return len(s.writes) }
 
 // Touches tells whether the step writes or deletes the key.
 func (s *Step) Touches(key string) bool {
-	return slices.ContainsFunc(s.writes, func(w write) bool { return w.key == key })
+	return slices.ContainsFunc(s.writes, func(w apply.Write) bool { return w.Key == key })
 }
 
 // SameRecords tells whether two steps write records of the same keys, in the same order, and the same of each.
 func (s *Step) SameRecords(o *Step) bool {
-	return len(s.writes) > 0 && slices.EqualFunc(s.writes, o.writes, func(a, b write) bool {
-		return a.key == b.key && a.del == b.del && a.vhash == b.vhash && a.lease == b.lease
+	return len(s.writes) > 0 && slices.EqualFunc(s.writes, o.writes, func(a, b apply.Write) bool {
+		return a.Key == b.Key && a.Delete == b.Delete && a.Sum == b.Sum && a.Lease == b.Lease
 	})
 }
 
@@ -48,7 +49,7 @@ func (s *Step) Effects() uint64 {
 	}
 	g := &group{}
 	for _, w := range s.writes {
-		g.records = append(g.records, record{key: w.key, del: w.del, vhash: w.vhash, lease: w.lease})
+		g.records = append(g.records, record{key: w.Key, del: w.Delete, vhash: w.Sum, lease: w.Lease})
 	}
 	return g.sig()
 }
@@ -57,44 +58,43 @@ func (s *Step) Effects() uint64 {
 // effect, and whether releases disagree.
 func (m *Machine) Prepare(e Entry) Step {
 	st := Step{Entry: e, State: NoEffect, Sure: true}
-	if !writesKeys(e.Req.Kind) {
-		if st.Rule = m.s.auth.Undecided(e.Req); st.Rule != nil {
+	if !apply.WritesKeys(e.Req.Kind) {
+		if st.Rule = m.s.Auth.Undecided(e.Req); st.Rule != nil {
 			st.State, st.Sure = Applied, false
 		}
 		return st
 	}
-	p := m.s.predict(e.Req)
-	st.State, st.Reason, st.Rule, st.writes = p.state, p.reason, p.rule, p.writes
-	st.Sure = (p.sure || m.plainRefusal(&p)) && !m.deniedRange(e.Req)
+	p := m.s.Evaluate(e.Req)
+	st.State, st.Reason, st.Rule, st.writes = stateOf(p.Result), p.Reason, p.Rule, p.Writes
+	st.Sure = (p.Sure || m.plainRefusal(&p)) && !m.deniedRange(e.Req)
 	return st
 }
 
 // PrepareAs is Prepare by the rules of another version.
 func (m *Machine) PrepareAs(e Entry, v release.Version) Step {
-	own := m.s.version
-	m.s.version, m.s.auth.Version = v, v
-	defer func() { m.s.version, m.s.auth.Version = own, own }()
+	own := m.s.Version
+	m.s.Version, m.s.Auth.Version = v, v
+	defer func() { m.s.Version, m.s.Auth.Version = own, own }()
 	return m.Prepare(e)
 }
 
 // Version is that of the servers whose rules apply.
-func (m *Machine) Version() release.Version { return m.s.version }
+func (m *Machine) Version() release.Version { return m.s.Version }
 
 // plainRefusal: users and roles are known here, so a refusal by permission is certain where releases agree on it, unless an alarm took the
 // checks away.
-func (m *Machine) plainRefusal(p *prediction) bool {
-	alarms := len(m.s.alarms) > 0 && !m.s.follows(release.AlarmKeepsChecks)
-	return p.plain && !alarms && (p.reason == ReasonPermission || p.reason == ReasonUserEmpty)
+func (m *Machine) plainRefusal(p *apply.Effect) bool {
+	return p.Plain && m.s.ChecksPermissions() && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty)
 }
 
 // deniedRange tells whether the member with the waiting client refuses a transaction for a range that all others drop unseen.
 func (m *Machine) deniedRange(r *dumplog.Request) bool {
-	if !m.s.strips || r.Txn == nil || r.Kind != dumplog.KindTxn {
+	if !m.s.KeepsRanges().Excluded() || r.Txn == nil || r.Kind != dumplog.KindTxn {
 		return false
 	}
 	for _, ops := range [][]dumplog.RequestOp{r.Txn.Success, r.Txn.Failure} {
 		for _, op := range ops {
-			if op.Range != nil && m.s.auth.Check(r.Header, op.Range.Key, op.Range.RangeEnd, false) != ReasonNone {
+			if op.Range != nil && m.s.Auth.Check(r.Header, op.Range.Key, op.Range.RangeEnd, false) != ReasonNone {
 				return true
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -180,7 +181,7 @@ func (s *Survey) note(it *item) {
 	}
 	s.rows.note(it.entry.Index, it.req)
 	s.noteState(it.entry.Index, it.req)
-	if writesKeys(it.req.Kind) || it.req.Compaction != nil || len(touches(it.req)) > 0 && it.req.Publishes() == nil {
+	if apply.WritesKeys(it.req.Kind) || it.req.Compaction != nil || len(touches(it.req)) > 0 && it.req.Publishes() == nil {
 		s.LastChange = it.entry.Index
 	}
 	if it.req.Kind.ChangesAuth() {

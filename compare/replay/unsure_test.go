@@ -54,6 +54,6 @@ func TestUnsure(t *testing.T) {
 func TestAlarmsUnsure(t *testing.T) {
 	b := newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "c", "1")).
 		log(put("a", "1"), put("b", "1"), txn(nil, []dumplog.RequestOp{putOp("b", "1")}, nil), del("a", ""), put("c", "1"))
-	b.sim.alarmsUnsure = true
+	b.sim.AlarmsUnsure = true
 	b.want("applied", "no-effect", "no-effect", "no-effect", "applied")
 }

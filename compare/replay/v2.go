@@ -3,6 +3,7 @@ package replay
 import (
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -102,7 +103,7 @@ func (s *Survey) noteKeyWrite(it *item) {
 	idx := it.entry.Index
 	n := len(s.keyWrites)
 	switch {
-	case !writesKeys(it.req.Kind):
+	case !apply.WritesKeys(it.req.Kind):
 	case n > 0 && (s.keyWrites[n-1].To+1 >= idx || n >= maxSpans):
 		s.keyWrites[n-1].To = idx
 	default:

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -265,7 +266,7 @@ func (w *window) strong(r *dumplog.Request, g *group) bool {
 	}
 	for i := range r.Txn.Compare {
 		c := &r.Txn.Compare[i]
-		if c.Target != targetMod || c.Result != resultEqual || len(c.RangeEnd) > 0 || c.Num == 0 {
+		if c.Target != apply.TargetMod || c.Result != apply.ResultEqual || len(c.RangeEnd) > 0 || c.Num == 0 {
 			continue
 		}
 		if mod, ok := w.mod[string(c.Key)]; ok && mod == c.Num {

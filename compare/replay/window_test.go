@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -87,11 +88,11 @@ func TestWriter(t *testing.T) {
 		"the guard names an old one":  {log: []*dumplog.Request{txn(cmpMod("a", 3), puts("a"), nil)}, before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: -1},
 		"a deleted key has no record": {log: []*dumplog.Request{txn(cmpMod("a", 3), puts("a"), nil), txn(cmpMod("a", 0), puts("a"), nil)}, before: []*group{groupOf(rec(3, 0, "a", "0")), groupOf(tomb(4, 0, "a"))}, group: groupOf(rec(5, 0, "a", "1")), who: 1},
 		"a guard that fails writes":   {log: []*dumplog.Request{txn(cmpMod("a", 3), puts("b"), puts("a"))}, before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 0},
-		"a guard of a range": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetMod, Result: resultEqual, Key: []byte("a"), RangeEnd: []byte("c"), Num: 3}}, puts("a"), nil)},
+		"a guard of a range": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: apply.TargetMod, Result: apply.ResultEqual, Key: []byte("a"), RangeEnd: []byte("c"), Num: 3}}, puts("a"), nil)},
 			before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 0},
-		"a guard that is no equality": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetMod, Result: resultGreater, Key: []byte("a"), Num: 3}}, puts("a"), nil)},
+		"a guard that is no equality": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: apply.TargetMod, Result: apply.ResultGreater, Key: []byte("a"), Num: 3}}, puts("a"), nil)},
 			before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 0},
-		"a guard on the creation": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: targetCreate, Result: resultEqual, Key: []byte("a"), Num: 3}}, puts("a"), nil)},
+		"a guard on the creation": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: apply.TargetCreate, Result: apply.ResultEqual, Key: []byte("a"), Num: 3}}, puts("a"), nil)},
 			before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +114,7 @@ func TestStrong(t *testing.T) {
 	guard := func(target dumplog.CompareTarget, result dumplog.CompareResult, n int64) *dumplog.Request {
 		return txn([]dumplog.Compare{{Target: target, Result: result, Key: []byte("a"), Num: n}}, a, nil)
 	}
-	ranged := guard(targetMod, resultEqual, 4)
+	ranged := guard(apply.TargetMod, apply.ResultEqual, 4)
 	ranged.Txn.Compare[0].RangeEnd = []byte("b")
 	keepsValue, keepsLease := put("a", ""), put("a", "1")
 	keepsValue.Put.IgnoreValue, keepsLease.Put.IgnoreLease = true, true
@@ -131,13 +132,13 @@ func TestStrong(t *testing.T) {
 		"puts without condition":          {txn(nil, a, nil), g, true},
 		"deletes without condition":       {txn(nil, []dumplog.RequestOp{delOp("a", "")}, nil), groupOf(tomb(5, 0, "a")), false},
 		"both without condition":          {txn(nil, append(slices.Clone(a), delOp("b", "")), nil), groupOf(rec(5, 0, "a", "1"), tomb(5, 1, "b")), false},
-		"the revision that it had":        {guard(targetMod, resultEqual, 4), g, true},
-		"another revision":                {guard(targetMod, resultEqual, 3), g, false},
-		"no revision":                     {guard(targetMod, resultEqual, 0), g, false},
-		"not this revision":               {guard(targetMod, resultNotEqual, 4), g, false},
+		"the revision that it had":        {guard(apply.TargetMod, apply.ResultEqual, 4), g, true},
+		"another revision":                {guard(apply.TargetMod, apply.ResultEqual, 3), g, false},
+		"no revision":                     {guard(apply.TargetMod, apply.ResultEqual, 0), g, false},
+		"not this revision":               {guard(apply.TargetMod, apply.ResultNotEqual, 4), g, false},
 		"the revision of a range":         {ranged, g, false},
-		"its creation":                    {guard(targetCreate, resultEqual, 4), g, false},
-		"its version":                     {guard(targetVersion, resultEqual, 4), g, false},
+		"its creation":                    {guard(apply.TargetCreate, apply.ResultEqual, 4), g, false},
+		"its version":                     {guard(apply.TargetVersion, apply.ResultEqual, 4), g, false},
 		"the second of two guards":        {second, g, true},
 		"a key of which nothing is known": {txn(cmpMod("z", 4), a, nil), g, false},
 	} {

@@ -1,0 +1,136 @@
+package apply
+
+import (
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// Result is what becomes of a request.
+type Result uint8
+
+// The results of a request.
+const (
+	NoEffect Result = iota // a read, a failed compare with nothing to do, a delete of nothing
+	Applied
+	Refused // Reason says why
+)
+
+// Effect is what the rules say that a request does to keys.
+type Effect struct {
+	Result Result
+	Reason Reason
+	Writes []Write
+	// Sure is false where the effect depends on something that is not known: Result and Writes are then the likely ones.
+	Sure bool
+	// Plain is true for a refusal by permission on which all possible releases agree.
+	Plain bool
+	// Rule is the rule that decides, where only some of the possible releases have it; nil when there is none.
+	Rule *release.Rule
+	// MayWrite is false for requests that never write a key.
+	MayWrite bool
+}
+
+// WritesKeys tells the requests whose effect is a revision of the key space.
+func WritesKeys(k dumplog.Kind) bool {
+	switch k {
+	case dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindTxn, dumplog.KindLeaseRevoke:
+		return true
+	}
+	return false
+}
+
+// Evaluate says what a request does to the keys. It changes nothing.
+func (m *Model) Evaluate(r *dumplog.Request) Effect {
+	e := Effect{MayWrite: true, Sure: true, Result: Applied}
+	switch {
+	case r.Put != nil && r.Kind == dumplog.KindPut:
+		return m.allowed(e, r, func() Verdict { return m.rights().Put(r.Header, r.Put) }, m.evaluatePut)
+	case r.DeleteRange != nil && r.Kind == dumplog.KindDeleteRange:
+		return m.allowed(e, r, func() Verdict { return m.rights().Delete(r.Header, r.DeleteRange) }, m.evaluateDelete)
+	case r.Txn != nil && r.Kind == dumplog.KindTxn:
+		return m.allowed(e, r, func() Verdict { return m.rights().Txn(r.Header, r.Txn) }, m.evaluateTxn)
+	case r.LeaseRevoke != nil && r.Kind == dumplog.KindLeaseRevoke:
+		return m.allowed(e, r, func() Verdict { return m.rights().Revoke(r.Header, r.LeaseRevoke.ID) }, m.evaluateRevoke)
+	}
+	return Effect{Sure: true}
+}
+
+// allowed evaluates a request that neither an alarm nor a permission refuses.
+func (m *Model) allowed(e Effect, r *dumplog.Request, permission func() Verdict, evaluate func(Effect, *dumplog.Request) Effect) Effect {
+	if v := m.Alarms.Check(m.Version, r); v.Refused() {
+		return e.refused(v, m.alarmSure())
+	}
+	if v := permission(); v.Refused() {
+		e.Plain = v.Rule == nil
+		return e.refused(v, m.authSure(v.Reason))
+	}
+	return evaluate(e, r)
+}
+
+// refused makes the effect that of a refused request.
+func (e Effect) refused(v Verdict, sure bool) Effect {
+	e.Result, e.Reason, e.Rule, e.Sure = Refused, v.Reason, v.Rule, sure && v.Rule == nil
+	return e
+}
+
+func (m *Model) evaluatePut(e Effect, r *dumplog.Request) Effect {
+	w, reason, sure := m.put(r.Put)
+	e.Sure = sure && m.rightsSure(r.Header) && !m.AlarmsUnsure
+	if reason != ReasonNone {
+		e.Result, e.Reason = Refused, reason
+		return e
+	}
+	e.Writes = []Write{w}
+	return e
+}
+
+// put checks one put against the state before the request, and returns its record.
+func (m *Model) put(put *dumplog.PutRequest) (w Write, reason Reason, sure bool) {
+	w = Write{Key: string(put.Key), Sum: SumOf(put.Value), Lease: put.Lease, Value: put.Value}
+	lease := m.HasLease(put.Lease)
+	if lease.Excluded() {
+		return w, ReasonLease, true
+	}
+	if !put.IgnoreValue && !put.IgnoreLease {
+		return w, ReasonNone, lease.Certain()
+	}
+	old := m.Keys.Get(w.Key)
+	if old == nil {
+		return w, ReasonKey, m.KeysKnown
+	}
+	if put.IgnoreValue {
+		w.Sum, w.Value, w.From = old.Sum, nil, Rev{Main: old.Mod, Sub: old.Sub}
+	}
+	if put.IgnoreLease {
+		w.Lease = old.Lease
+	}
+	return w, ReasonNone, lease.Certain() && m.KeysKnown && !old.Unsure
+}
+
+func (m *Model) evaluateDelete(e Effect, r *dumplog.Request) Effect {
+	e.Sure = m.KeysKnown && m.rightsSure(r.Header) && !m.AlarmsUnsure
+	m.Keys.Range(r.DeleteRange.Key, r.DeleteRange.RangeEnd, func(k *Key) bool {
+		e.Sure = e.Sure && !k.Unsure
+		e.Writes = append(e.Writes, Write{Key: k.Name, Delete: true})
+		return true
+	})
+	if len(e.Writes) == 0 {
+		e.Result = NoEffect
+	}
+	return e
+}
+
+// evaluateRevoke deletes the keys of the lease in key order in one revision (server/lease/lessor.go, Revoke).
+func (m *Model) evaluateRevoke(e Effect, r *dumplog.Request) Effect {
+	id := r.LeaseRevoke.ID
+	l := m.Leases[id]
+	e.Sure = m.StateKnown && m.KeysKnown && m.Keys.Unsure() == 0 && !m.MayHaveForgotten(id) && (l == nil || !l.Unsure)
+	if l == nil && m.StateKnown {
+		e.Result, e.Reason = Refused, ReasonLease
+		return e
+	}
+	for _, k := range m.Keys.OfLease(id) {
+		e.Writes = append(e.Writes, Write{Key: k, Delete: true})
+	}
+	return e
+}

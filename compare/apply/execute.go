@@ -1,0 +1,88 @@
+package apply
+
+import (
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// Execute executes a request that writes no keys. term and index are its entry's.
+func (m *Model) Execute(r *dumplog.Request, term, index uint64) (Result, Reason) {
+	switch {
+	case r.Compaction != nil:
+		return refusedOr(m.Compaction(r))
+	case r.LeaseGrant != nil:
+		return refusedOr(m.Grant(r, term, index))
+	case r.LeaseCheckpoint != nil:
+		m.Checkpoint(r.LeaseCheckpoint, index)
+	case r.Alarm != nil:
+		if m.Alarms.Apply(r.Alarm) {
+			return Applied, ReasonNone
+		}
+	case r.Kind.ChangesAuth():
+		wasOn := m.Auth.Enabled
+		raised, reason := m.Auth.Apply(r)
+		switch {
+		case reason != ReasonNone:
+			return Refused, reason
+		case raised || m.Auth.Enabled != wasOn:
+			return Applied, ReasonNone
+		}
+	}
+	return NoEffect, ReasonNone
+}
+
+func refusedOr(reason Reason) (Result, Reason) {
+	if reason != ReasonNone {
+		return Refused, reason
+	}
+	return Applied, ReasonNone
+}
+
+// Compaction executes a compaction, or says why it is refused.
+func (m *Model) Compaction(r *dumplog.Request) Reason {
+	if v := m.Alarms.Check(m.Version, r); v.Refused() {
+		return v.Reason
+	}
+	reason := CheckCompaction(r.Compaction, m.Compact, m.Revision)
+	if reason == ReasonNone {
+		m.Compact = r.Compaction.Revision
+	}
+	return reason
+}
+
+// Grant grants a lease, or says why not. A lease that may have been there before is granted.
+func (m *Model) Grant(r *dumplog.Request, term, index uint64) Reason {
+	if v := m.Alarms.Check(m.Version, r); v.Refused() {
+		return v.Reason
+	}
+	g := r.LeaseGrant
+	reason := CheckGrant(g, m.Leases[g.ID] != nil && m.StateKnown)
+	if reason == ReasonNone {
+		m.Leases[g.ID] = &Lease{TTL: g.TTL, Term: term, Granted: index}
+	}
+	return reason
+}
+
+// Checkpoint notes remaining TTLs. A server that does not know a lease passes over it (server/lease/lessor.go, Checkpoint).
+func (m *Model) Checkpoint(r *dumplog.LeaseCheckpointRequest, index uint64) {
+	for _, c := range r.Checkpoints {
+		if l := m.Leases[c.ID]; l != nil {
+			l.Remaining, l.Checkpoint = c.RemainingTTL, index
+		}
+	}
+}
+
+// Take executes what Evaluate says of a request, and returns the keys as they are after each record that it writes, with the name only
+// where the record is a tombstone.
+func (m *Model) Take(r *dumplog.Request, e Effect) []Key {
+	if e.Result != Applied {
+		return nil
+	}
+	if r.LeaseRevoke != nil {
+		delete(m.Leases, r.LeaseRevoke.ID)
+	}
+	if len(e.Writes) == 0 {
+		return nil
+	}
+	m.Revision++
+	return m.Keys.Write(e.Writes, Key{Mod: m.Revision})
+}

@@ -1,0 +1,200 @@
+package apply
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/google/btree"
+)
+
+// Rev is the revision of a record: the main revision of its request, and its place among the records of it.
+type Rev struct{ Main, Sub int64 }
+
+// Key is a live key, as far as it is known. Values are kept as hashes: a model must not grow with their size.
+type Key struct {
+	Name                 string
+	Create, Mod, Version int64
+	Lease                int64
+	// Sum is SumOf the value, Sub the sub revision of Mod.
+	Sum uint64
+	Sub int64
+	// Entry is the index of the entry that wrote it, where keys are predicted without records; 0 elsewhere. There, Head is how the value
+	// begins, all of it if Whole is true.
+	Entry uint64
+	Head  string
+	Whole bool
+	// Unsure is set when it is not known whether the key exists, and with which content; Loose when its revisions are not known, since the
+	// revision of an entry depends on all before it; Uncounted when its version is not known.
+	Unsure, Loose, Uncounted bool
+}
+
+// Write is one record that a request writes: a put, or a tombstone when Delete.
+type Write struct {
+	Key    string
+	Delete bool
+	Sum    uint64
+	Lease  int64
+	// Value are the bytes that the request brought; From is the record whose value it takes over instead (ignore_value).
+	Value []byte
+	From  Rev
+}
+
+// SumOf is the hash of a value.
+func SumOf(value []byte) uint64 { return xxhash.Sum64(value) }
+
+// Keys are the live keys of one member, and the keys attached to each lease.
+type Keys struct {
+	tree    *btree.BTreeG[*Key]
+	byLease map[int64]map[string]struct{}
+	unsure  int
+}
+
+// NewKeys is an empty key space.
+func NewKeys() *Keys {
+	return &Keys{
+		tree:    btree.NewG(32, func(a, b *Key) bool { return a.Name < b.Name }),
+		byLease: map[int64]map[string]struct{}{},
+	}
+}
+
+// Clone returns a copy. Keys are never changed in place, so both share them.
+func (k *Keys) Clone() *Keys {
+	out := &Keys{tree: k.tree.Clone(), byLease: make(map[int64]map[string]struct{}, len(k.byLease)), unsure: k.unsure}
+	for id, keys := range k.byLease {
+		out.byLease[id] = maps.Clone(keys)
+	}
+	return out
+}
+
+// Len is the number of live keys.
+func (k *Keys) Len() int { return k.tree.Len() }
+
+// Unsure is the number of keys of which it is not known whether they exist.
+func (k *Keys) Unsure() int { return k.unsure }
+
+// Get returns a key, nil when there is none.
+func (k *Keys) Get(name string) *Key {
+	s, _ := k.tree.Get(&Key{Name: name})
+	return s
+}
+
+// All visits the live keys in order until visit returns false.
+func (k *Keys) All(visit func(*Key) bool) { k.tree.Ascend(visit) }
+
+// Range visits the live keys of a range in order until visit returns false.
+func (k *Keys) Range(key, end []byte, visit func(*Key) bool) {
+	if len(end) == 0 {
+		if s := k.Get(string(key)); s != nil {
+			visit(s)
+		}
+		return
+	}
+	k.tree.AscendGreaterOrEqual(&Key{Name: string(key)}, func(s *Key) bool {
+		return InRange(s.Name, key, end) && visit(s)
+	})
+}
+
+// OfLease lists the keys attached to a lease, in order.
+func (k *Keys) OfLease(id int64) []string {
+	return slices.Sorted(maps.Keys(k.byLease[id]))
+}
+
+// Attached tells whether a key is attached to a lease.
+func (k *Keys) Attached(id int64, key string) bool {
+	_, ok := k.byLease[id][key]
+	return ok
+}
+
+// CountOfLease is the number of keys attached to a lease.
+func (k *Keys) CountOfLease(id int64) int { return len(k.byLease[id]) }
+
+// Put sets a key.
+func (k *Keys) Put(s Key) {
+	old, replaced := k.tree.ReplaceOrInsert(&s)
+	if replaced {
+		k.detach(old)
+	}
+	if s.Unsure {
+		k.unsure++
+	}
+	if s.Lease != 0 {
+		if k.byLease[s.Lease] == nil {
+			k.byLease[s.Lease] = map[string]struct{}{}
+		}
+		k.byLease[s.Lease][s.Name] = struct{}{}
+	}
+}
+
+// Remove deletes a key.
+func (k *Keys) Remove(name string) {
+	if old, ok := k.tree.Delete(&Key{Name: name}); ok {
+		k.detach(old)
+	}
+}
+
+// Forget makes a key one of which nothing is known.
+func (k *Keys) Forget(name string) { k.Put(Key{Name: name, Unsure: true, Loose: true}) }
+
+func (k *Keys) detach(s *Key) {
+	if s.Unsure {
+		k.unsure--
+	}
+	if set := k.byLease[s.Lease]; set != nil {
+		delete(set, s.Name)
+		if len(set) == 0 {
+			delete(k.byLease, s.Lease)
+		}
+	}
+}
+
+// Write changes the keys by what a request writes. at gives the main revision, the entry where no records follow, and whether the revision
+// is loose. It returns the keys as they are after each record, with the name only where it was deleted.
+func (k *Keys) Write(ws []Write, at Key) []Key {
+	out := make([]Key, len(ws))
+	for i := range ws {
+		w := &ws[i]
+		if w.Delete {
+			k.Remove(w.Key)
+			out[i] = Key{Name: w.Key}
+			continue
+		}
+		s := Key{Name: w.Key, Create: at.Mod, Mod: at.Mod, Sub: int64(i), Version: 1, Lease: w.Lease, Sum: w.Sum, Entry: at.Entry, Loose: at.Loose}
+		old := k.Get(w.Key)
+		if old != nil {
+			s.Create, s.Version, s.Loose, s.Uncounted = old.Create, old.Version+1, s.Loose || old.Loose, old.Uncounted || old.Unsure
+		}
+		if at.Entry != 0 {
+			s.Head, s.Whole = headOf(w, old)
+		}
+		k.Put(s)
+		out[i] = s
+	}
+	return out
+}
+
+// maxHead bounds what is kept of a value.
+const maxHead = 64
+
+// headOf returns how the value of a write begins, and whether that is all of it.
+func headOf(w *Write, old *Key) (head string, whole bool) {
+	switch {
+	case w.From == Rev{}:
+		return string(w.Value[:min(len(w.Value), maxHead)]), len(w.Value) <= maxHead
+	case old != nil:
+		return old.Head, old.Whole
+	}
+	return "", false
+}
+
+// relation compares the value with other bytes: below 0, 0 or above 0 as bytes.Compare returns, as far as what was kept of it decides.
+func (k *Key) relation(other []byte) (diff int, known bool) {
+	if k.Whole {
+		return bytes.Compare([]byte(k.Head), other), true
+	}
+	if diff = bytes.Compare([]byte(k.Head), other[:min(len(other), len(k.Head))]); diff == 0 && k.Head != "" && len(other) <= len(k.Head) {
+		diff = 1 // the value is longer
+	}
+	return diff, diff != 0
+}

@@ -1,0 +1,254 @@
+package apply
+
+import (
+	"bytes"
+	"sort"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// transaction evaluates one transaction: all compares of the whole tree against the state before it, then the checks of the chosen path, then its
+// writes, later ones seeing earlier ones (server/etcdserver/txn/txn.go). That a key is put once only, and that there are not too many
+// operations, is checked by the API before a request is proposed, and not again.
+type transaction struct {
+	m *Model
+	// overlay holds what this transaction wrote so far, by key.
+	overlay map[string]*Write
+	writes  []Write
+	reason  Reason
+	sure    bool
+}
+
+func (m *Model) evaluateTxn(e Effect, r *dumplog.Request) Effect {
+	t := &transaction{m: m, overlay: map[string]*Write{}, sure: m.KeysKnown && m.rightsSure(r.Header) && !m.AlarmsUnsure}
+	t.path(r.Txn, 0)
+	e.Sure = t.sure
+	switch {
+	case t.reason != ReasonNone:
+		e.Result, e.Reason = Refused, t.reason
+	case len(t.writes) == 0:
+		e.Result = NoEffect
+	default:
+		e.Writes = t.writes
+	}
+	return e
+}
+
+func (t *transaction) path(r *dumplog.TxnRequest, depth int) {
+	if depth > MaxTxnDepth {
+		t.sure = false
+		return
+	}
+	ops := r.Failure
+	holds, sure := t.m.compareAll(r.Compare)
+	if t.sure = t.sure && sure; holds {
+		ops = r.Success
+	}
+	t.check(ops, depth)
+	if t.reason != ReasonNone {
+		return
+	}
+	for _, op := range ops {
+		switch {
+		case op.Put != nil:
+			t.put(op.Put)
+		case op.DeleteRange != nil:
+			t.delete(op.DeleteRange)
+		case op.Txn != nil:
+			t.path(op.Txn, depth+1)
+		}
+	}
+}
+
+// check refuses a path whose puts name unknown leases or keys, or whose ranges name a revision out of reach.
+func (t *transaction) check(ops []dumplog.RequestOp, depth int) {
+	for _, op := range ops {
+		reason := ReasonNone
+		switch {
+		case op.Put != nil:
+			sure := false
+			_, reason, sure = t.m.put(op.Put)
+			t.sure = t.sure && sure
+		case op.Range != nil && op.Range.Revision != 0:
+			reason = t.checkRange(op.Range.Revision, depth)
+		}
+		if reason != ReasonNone {
+			t.reason = reason
+			return
+		}
+	}
+}
+
+// checkRange refuses a range at a revision out of reach. Where a member without a waiting client may have dropped a top-level range before
+// this check, the effect is not certain.
+func (t *transaction) checkRange(rev int64, depth int) Reason {
+	m := t.m
+	t.sure = t.sure && !m.Loose && (m.StateKnown || rev >= m.LastCompact)
+	reason := ReasonNone
+	switch {
+	case rev > m.Revision:
+		reason = ReasonFuture
+	case rev < m.Compact:
+		reason = ReasonCompacted
+	}
+	if reason == ReasonNone || depth > 0 || m.KeepsRanges().Certain() {
+		return reason
+	}
+	t.sure = false
+	return ReasonNone
+}
+
+func (t *transaction) put(p *dumplog.PutRequest) {
+	w, _, sure := t.m.put(p)
+	t.sure = t.sure && sure
+	if prev, ok := t.overlay[w.Key]; ok {
+		inherit(&w, p, prev)
+	}
+	t.overlay[w.Key] = &w
+	t.writes = append(t.writes, w)
+}
+
+// inherit lets ignore_value and ignore_lease see what the transaction itself wrote before.
+func inherit(w *Write, p *dumplog.PutRequest, prev *Write) {
+	if prev.Delete {
+		return
+	}
+	if p.IgnoreValue {
+		w.Sum, w.Value, w.From = prev.Sum, prev.Value, prev.From
+	}
+	if p.IgnoreLease {
+		w.Lease = prev.Lease
+	}
+}
+
+func (t *transaction) delete(d *dumplog.DeleteRangeRequest) {
+	var keys []string
+	t.m.Keys.Range(d.Key, d.RangeEnd, func(k *Key) bool {
+		if w, ok := t.overlay[k.Name]; !ok || !w.Delete {
+			t.sure = t.sure && (ok || !k.Unsure)
+			keys = append(keys, k.Name)
+		}
+		return true
+	})
+	for key, w := range t.overlay {
+		if !w.Delete && InRange(key, d.Key, d.RangeEnd) && t.m.Keys.Get(key) == nil {
+			keys = append(keys, key)
+		}
+	}
+	sort.Strings(keys)
+	for _, key := range keys {
+		w := Write{Key: key, Delete: true}
+		t.overlay[key] = &w
+		t.writes = append(t.writes, w)
+	}
+}
+
+// The targets and results of a compare.
+const (
+	TargetVersion = 0
+	TargetCreate  = 1
+	TargetMod     = 2
+	TargetValue   = 3
+	TargetLease   = 4
+
+	ResultEqual    = 0
+	ResultGreater  = 1
+	ResultLess     = 2
+	ResultNotEqual = 3
+)
+
+// compareAll tells whether all compares hold. One that certainly does not makes that certain, whatever is not known of the others.
+func (m *Model) compareAll(cs []dumplog.Compare) (holds, sure bool) {
+	holds, sure = true, true
+	for i := range cs {
+		one, certain := m.compare(&cs[i])
+		if !one && certain {
+			return false, true
+		}
+		holds, sure = holds && one, sure && certain
+	}
+	return holds, sure
+}
+
+// compare evaluates one compare; of a range every key must satisfy it. A missing key compares as zeros, but a compare of its value never
+// holds.
+func (m *Model) compare(c *dumplog.Compare) (holds, sure bool) {
+	holds, sure = true, true
+	found := false
+	m.Keys.Range(c.Key, c.RangeEnd, func(k *Key) bool {
+		found = true
+		one, certain := m.compareKey(c, k)
+		if !one && certain {
+			holds, sure = false, true
+			return false
+		}
+		holds, sure = holds && one, sure && certain
+		return true
+	})
+	switch {
+	case found:
+		return holds, sure
+	case c.Target == TargetValue:
+		return false, true
+	}
+	return m.compareKey(c, &Key{})
+}
+
+func (m *Model) compareKey(c *dumplog.Compare, k *Key) (holds, sure bool) {
+	var have int64
+	counted := true
+	switch c.Target {
+	case TargetVersion:
+		have, counted = k.Version, !k.Uncounted
+	case TargetCreate:
+		have, counted = k.Create, !k.Loose
+	case TargetMod:
+		have, counted = k.Mod, !k.Loose
+	case TargetLease:
+		have = k.Lease
+	case TargetValue:
+		holds, sure = m.compareValue(c, k)
+		return holds, sure && !k.Unsure
+	}
+	if !counted && !k.Unsure && c.Num <= 0 {
+		have, counted = 1, true // a key that exists has a version and revisions above 0
+	}
+	return relate(c.Result, have-c.Num, have == c.Num), counted && !k.Unsure
+}
+
+// compareValue compares by hash; greater and less need the bytes, as far as they can be had.
+func (m *Model) compareValue(c *dumplog.Compare, k *Key) (holds, sure bool) {
+	same := k.Sum == SumOf(c.Value)
+	if v, ok := m.valueOf(k); ok {
+		return relate(c.Result, int64(bytes.Compare(v, c.Value)), same), true
+	}
+	if diff, known := k.relation(c.Value); known && !same {
+		return relate(c.Result, int64(diff), same), true
+	}
+	if !same && (c.Result == ResultGreater || c.Result == ResultLess) {
+		return true, false
+	}
+	return relate(c.Result, 0, same), true
+}
+
+// valueOf returns the value of a key where the bytes can be had; a key that is not there has none.
+func (m *Model) valueOf(k *Key) ([]byte, bool) {
+	if m.Value == nil || k.Name == "" {
+		return nil, false
+	}
+	return m.Value(k.Name, Rev{Main: k.Mod, Sub: k.Sub})
+}
+
+func relate(result dumplog.CompareResult, diff int64, same bool) bool {
+	switch result {
+	case ResultEqual:
+		return same
+	case ResultNotEqual:
+		return !same
+	case ResultGreater:
+		return diff > 0
+	case ResultLess:
+		return diff < 0
+	}
+	return true
+}
