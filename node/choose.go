@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Need says what the data dirs ask of a server.
@@ -37,17 +39,17 @@ func (n Need) Version() Version {
 func (n Need) Opens(s Version) (reason string, ok bool) {
 	v := n.Version()
 	switch {
-	case s.Minor >= 6 && n.V2WritesAfterSnapshot:
+	case !s.has(release.V2Executed) && n.V2WritesAfterSnapshot:
 		return fmt.Sprintf("the log holds v2 requests behind its last snapshot (health checks write them up to 3.4); etcd %s panics on them", s.Line()), false
 	case !v.Known():
 		return "", true
 	case v.Major != s.Major:
 		return fmt.Sprintf("the dirs are of etcd %s", v.Line()), false
-	case s.Minor < v.Minor:
+	case v.Release().Above(s.Release()):
 		return fmt.Sprintf("the dirs are of etcd %s; an older server must not open them", v.Line()), false
-	case s.Minor >= 7 && v.Minor < s.Minor && n.V2EntriesAfterSnapshot:
+	case !s.has(release.V2Decoded) && s.Release().Above(v.Release()) && n.V2EntriesAfterSnapshot:
 		return fmt.Sprintf("the log holds v2 requests behind the last snapshot; etcd %s panics on them", s.Line()), false
-	case s.Minor >= 7 && v.Minor < 5:
+	case s.has(release.QuorumFromDB) && !v.has(release.TermInMeta):
 		return fmt.Sprintf("etcd %s does not open dirs of etcd %s", s.Line(), v.Line()), false
 	}
 	return "", true
@@ -55,7 +57,7 @@ func (n Need) Opens(s Version) (reason string, ok bool) {
 
 // Raises tells what opening with this server changes for good, "" when the versions stay.
 func (n Need) Raises(s Version) string {
-	if v := n.Version(); v.Known() && s.Minor > v.Minor {
+	if v := n.Version(); s.Release().Above(v.Release()) {
 		return fmt.Sprintf("etcd %s raises these dirs from etcd %s for good: they can not go back to servers of that line", s.Line(), v.Line())
 	}
 	return ""
@@ -80,7 +82,7 @@ func Choose(ctx context.Context, n Need, external string) (Server, error) {
 // AtHand returns the servers that this program brings, oldest first.
 func AtHand() []Server {
 	out := []Server{Bundled()}
-	for minor := 3; minor <= 9; minor++ {
+	for minor := range release.Newest + 2 {
 		if s, ok := Embedded(minor); ok && minor != out[0].Version.Minor {
 			out = append(out, s)
 		}

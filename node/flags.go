@@ -4,32 +4,25 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// since is one flag that not every server knows: an unknown flag stops a server at once.
-type since struct {
-	flag        string
-	first, last Version // last is the zero value while newer servers still know it
+// flagRules are the flags that not every server knows: an unknown flag stops a server at once. A server whose log does not outlive the
+// process with --unsafe-no-fsync is started without it.
+var flagRules = map[string]*release.Rule{
+	"logger":                                release.FlagLogger,
+	"log-level":                             release.FlagLogLevel,
+	"enable-grpc-gateway":                   release.FlagGateway,
+	"unsafe-no-fsync":                       release.NoFsyncKeepsLog,
+	"experimental-snapshot-catchup-entries": release.FlagCatchupExperimental,
+	"snapshot-catchup-entries":              release.FlagCatchup,
 }
 
-// flagTable lists the flags used here that came or went between 3.3 and 3.7 (server/etcdmain/config.go, server/embed/config.go).
-var flagTable = []since{
-	{flag: "logger", first: Version{3, 4, 0}},
-	{flag: "log-level", first: Version{3, 4, 0}},
-	{flag: "enable-grpc-gateway", first: Version{3, 4, 0}},
-	{flag: "unsafe-no-fsync", first: Version{3, 5, 0}},
-	{flag: "experimental-snapshot-catchup-entries", first: Version{3, 5, 14}, last: Version{3, 5, 999}},
-	{flag: "snapshot-catchup-entries", first: Version{3, 6, 0}},
-}
-
-// Knows tells whether a server of this version has a flag. Flags that are not in the table are known to all.
+// Knows tells whether a server of this version has a flag. Flags without a rule are known to all.
 func (v Version) Knows(flag string) bool {
-	for _, f := range flagTable {
-		if f.flag == flag {
-			return v.AtLeast(f.first) && (!f.last.Known() || f.last.AtLeast(v))
-		}
-	}
-	return true
+	rule, ok := flagRules[flag]
+	return !ok || v.has(rule)
 }
 
 // catchupFlag returns the name of the flag that says how many entries stay in memory behind a raft snapshot; "" up to 3.5.13.
@@ -47,7 +40,7 @@ func (v Version) catchupFlag() string {
 func (v Version) CanSetCatchup() bool { return v.catchupFlag() != "" }
 
 // takesSocketPaths tells whether a server takes unixs:///PATH for an address (client/pkg/types/urls.go).
-func (v Version) takesSocketPaths() bool { return v.AtLeast(Version{3, 5, 13}) }
+func (v Version) takesSocketPaths() bool { return v.has(release.SocketPaths) }
 
 // flagList builds a command line for one version.
 type flagList struct {

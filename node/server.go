@@ -8,11 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	etcdversion "go.etcd.io/etcd/api/v3/version"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Version is a version of etcd; the zero value is an unknown one.
@@ -27,15 +30,20 @@ func (v Version) Known() bool { return v.Major > 0 }
 // Line returns the version without its patch level, as "3.6".
 func (v Version) Line() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
+// Release is the version for questions to the table of releases; unknown for what is not etcd 3.
+func (v Version) Release() release.Version {
+	if v.Major != 3 {
+		return release.Version{}
+	}
+	return release.Exact(v.Minor, v.Patch)
+}
+
+// has tells whether a server of this version follows a rule.
+func (v Version) has(r *release.Rule) bool { return v.Release().Has(r).Certain() }
+
 // AtLeast tells whether v is w or newer.
 func (v Version) AtLeast(w Version) bool {
-	if v.Major != w.Major {
-		return v.Major > w.Major
-	}
-	if v.Minor != w.Minor {
-		return v.Minor > w.Minor
-	}
-	return v.Patch >= w.Patch
+	return slices.Compare([]int{v.Major, v.Minor, v.Patch}, []int{w.Major, w.Minor, w.Patch}) >= 0
 }
 
 var versionText = regexp.MustCompile(`^v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?$`)
@@ -152,7 +160,7 @@ func External(ctx context.Context, path string) (Server, error) {
 	if err != nil {
 		return refuse("%v", err)
 	}
-	if v.Major != 3 || v.Minor < 3 {
+	if v.Major != 3 || v.Release().TooOld() {
 		return refuse("etcd %s is not supported", v)
 	}
 	return Server{Path: abs, Version: v, Origin: FromOperator}, nil

@@ -146,7 +146,7 @@ func TestFlags(t *testing.T) {
 		"logger":                                "3.4.0 3.4.3 3.5.0 3.5.13 3.5.14 3.5.35 3.6.0 3.6.16 3.7.3",
 		"enable-grpc-gateway":                   "3.4.0 3.4.3 3.5.0 3.5.13 3.5.14 3.5.35 3.6.0 3.6.16 3.7.3",
 		"unsafe-no-fsync":                       "3.5.0 3.5.13 3.5.14 3.5.35 3.6.0 3.6.16 3.7.3",
-		"experimental-snapshot-catchup-entries": "3.5.14 3.5.35",
+		"experimental-snapshot-catchup-entries": "3.5.14 3.5.35 3.6.0 3.6.16",
 		"snapshot-catchup-entries":              "3.6.0 3.6.16 3.7.3",
 	} {
 		for _, text := range strings.Fields(all) {

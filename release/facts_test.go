@@ -24,6 +24,8 @@ var unrecorded = map[string]string{
 	"refused-keeps-index":      "the deferred SetConsistentIndex of applyEntryNormal went by applyV3Performed in 3.5.3 and by the error in 3.5.4",
 	"raised-alarm-keeps-index": "reported, and not found in the sources: Activate returns before it takes the lock that moves the index",
 	"index-below-snapshot":     "reported, and not found in the sources",
+	"checkpoints-by-cluster":   "the bound is a cluster version, which shouldPersistCheckpoints compares with 3.6 in every release that has it",
+	"resumed-hash-differs":     "issue 15919 and pull request 15985, in the changelogs of 3.4.27 and 3.5.10",
 	"revoke-without-user":      "3.2 is not among the releases that are looked at",
 }
 

@@ -135,6 +135,54 @@ func (v Version) IsMinor(minor int) Answer {
 	return Spans{{From: Release{minor, 0}, Until: Release{minor + 1, 0}}}.Include(v)
 }
 
+// Oldest and Newest are the minor versions that this program knows the rules of.
+const (
+	Oldest = 3
+	Newest = 8
+)
+
+// Minors lists the minor versions that this program knows the rules of, oldest first.
+func Minors() (minors []int) {
+	for n := Oldest; n <= Newest; n++ {
+		minors = append(minors, n)
+	}
+	return minors
+}
+
+// Supported tells whether the version is one that this program knows the rules of.
+func (v Version) Supported() Answer {
+	return Spans{{From: Release{Oldest, 0}, Until: Release{Newest + 1, 0}}}.Include(v)
+}
+
+// TooNew tells whether the version is certainly newer than those that this program knows.
+func (v Version) TooNew() bool { return v.Reach(Release{Newest + 1, 0}).Certain() }
+
+// TooOld tells whether the version is certainly older than those that this program knows.
+func (v Version) TooOld() bool { return v.Reach(Release{Oldest, 0}).Excluded() }
+
+// Above tells whether both versions have a known minor version, and that of v is the higher one.
+func (v Version) Above(other Version) bool {
+	return v.Minor() > other.Minor() && other.Minor() > 0
+}
+
+// Next returns the minor version after that of v, unknown when that is not known.
+func (v Version) Next() Version {
+	if v.Minor() == 0 {
+		return Version{}
+	}
+	return AnyOf(v.Minor() + 1)
+}
+
+// Highest returns the one with the highest minor version, unknown when none has one.
+func Highest(versions ...Version) (highest Version) {
+	for _, v := range versions {
+		if v.Minor() > highest.Minor() {
+			highest = v
+		}
+	}
+	return highest
+}
+
 // Has tells whether a server of this version follows a rule.
 func (v Version) Has(r *Rule) Answer { return r.In.Include(v) }
 

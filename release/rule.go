@@ -12,10 +12,18 @@ type Rule struct {
 	Source string
 }
 
+// Last is the last minor version without any release that follows the rule, unknown where the rule is as old as etcd 3.
+func (r *Rule) Last() Version {
+	if len(r.In) == 0 || r.In[0].From == (Release{}) {
+		return Version{}
+	}
+	return AnyOf(previous(Release{r.In[0].From.Minor, 0}).Minor)
+}
+
 // Rules lists the whole table.
 func Rules() []*Rule {
 	var out []*Rule
-	for _, t := range [][]*Rule{requestRules, indexRules, storeRules, memberRules, fileRules, defects} {
+	for _, t := range [][]*Rule{requestRules, indexRules, storeRules, memberRules, fileRules, flagRules, defects} {
 		out = append(out, t...)
 	}
 	return out

@@ -51,6 +51,20 @@ var (
 		In:     within(Release{6, 0}, Release{6, 4}),
 		Source: "server/etcdserver/api/membership/cluster.go @ v3.6.4, PromoteMember",
 	}
+	// PurgedLogRefused: the CRC record at the head of the first segment was compared with a chain of 0.
+	PurgedLogRefused = &Rule{
+		ID:     "purged-log-refused",
+		What:   "a start reports a crc mismatch on a log whose first segments were purged",
+		In:     Spans{{From: Release{3, 21}, Until: Release{3, 22}}, {From: Release{4, 8}, Until: Release{4, 9}}},
+		Source: "wal/wal.go @ v3.4.9, ValidSnapshotEntries",
+	}
+	// ResumedHashDiffers: the hash of a compaction that was resumed at a start covered less than on the other members.
+	ResumedHashDiffers = &Rule{
+		ID:     "resumed-hash-differs",
+		What:   "hashes may differ, and raise CORRUPT, after a compaction that a restart interrupted",
+		In:     Spans{{Until: Release{4, 27}}, {From: Release{5, 0}, Until: Release{5, 10}}},
+		Source: "server/mvcc/kvstore.go @ v3.5.10, hashByRev",
+	}
 	// ForcedLearnerFails is about --force-new-cluster.
 	ForcedLearnerFails = &Rule{
 		ID:     "forced-learner-fails",
@@ -124,5 +138,5 @@ var (
 )
 
 var defects = []*Rule{DeleteSeenLate, PartialTxn, DefragRacesInstall, AlarmQueryKeepsIndex, RefusedKeepsIndex, TornWriteRefused,
-	PromotionReplayFails, ForcedLearnerFails, BackendNotRebound, IndexCheckSkipped, StrayTombstones, SnapshotIndexReplaced, IndexBelowSnapshot, RaisedAlarmKeepsIndex,
+	PromotionReplayFails, PurgedLogRefused, ResumedHashDiffers, ForcedLearnerFails, BackendNotRebound, IndexCheckSkipped, StrayTombstones, SnapshotIndexReplaced, IndexBelowSnapshot, RaisedAlarmKeepsIndex,
 	TokensStopAtSnapshot, RevokeWithoutUser, ZombieRemovalPanics}

@@ -100,6 +100,20 @@ var (
 		In:     until(Release{6, 0}),
 		Source: "server/etcdserver/server.go, snapshot",
 	}
+	// V2KeysRefused: 3.5 warns, 3.7 does not read the file.
+	V2KeysRefused = &Rule{
+		ID:     "v2-keys-refused",
+		What:   "a start refuses a .snap file whose v2 store holds keys of clients",
+		In:     within(Release{6, 0}, Release{7, 0}),
+		Source: "server/storage/util.go @ v3.6.0, AssertNoV2StoreContent",
+	}
+	// DowngradeTests are downgrade_version_test.
+	DowngradeTests = &Rule{
+		ID:     "downgrade-tests",
+		What:   "servers know the request that tests for a downgrade",
+		In:     since(Release{6, 0}),
+		Source: "api/etcdserverpb/raft_internal.proto @ v3.6.0",
+	}
 	// ClusterRequests are cluster_version_set, cluster_member_attr_set and downgrade_info_set.
 	ClusterRequests = &Rule{
 		ID:     "cluster-requests",
@@ -117,4 +131,4 @@ var (
 )
 
 var memberRules = []*Rule{Learners, LearnerLimitOption, MembersFromDB, ConfChangeFromDB, MemberRowsGated, MemberRowsReplaced, UpdateKeepsLearner,
-	PromotionSynced, ZombiesRemoved, QuorumFromDB, RestoreReplacesMembers, V2Executed, V2Decoded, V2StoreKept, ClusterRequests, AttributesAsV3}
+	PromotionSynced, ZombiesRemoved, QuorumFromDB, RestoreReplacesMembers, V2Executed, V2Decoded, V2StoreKept, V2KeysRefused, DowngradeTests, ClusterRequests, AttributesAsV3}

@@ -86,6 +86,13 @@ var (
 		In:     since(Release{5, 0}),
 		Source: "server/auth/store.go, selectPassword",
 	}
+	// NamesUTF8: before, any bytes were a user name.
+	NamesUTF8 = &Rule{
+		ID:     "names-utf8",
+		What:   "an entry whose user name is no UTF-8 does not decode",
+		In:     since(Release{7, 0}),
+		Source: "api/etcdserverpb/raft_internal.pb.go @ v3.7.0",
+	}
 	// PermCacheColdStart: permissions of other users than root were only known after the next change of auth.
 	PermCacheColdStart = &Rule{
 		ID:     "perm-cache-cold-start",
@@ -117,5 +124,5 @@ var (
 )
 
 var requestRules = []*Rule{LeaseCheckSkipsRoot, NestedTxnPermission, TxnPutChecks, TxnRangesKept, AlarmKeepsChecks, NestedPutsCost, GrantNeedsPermission,
-	GrantChecksRange, RoleNeedsName, UserOptions, PasswordWithoutOptions, PasswordHashInRequest, PermCacheColdStart, PermCacheFollowsSnapshot,
+	GrantChecksRange, RoleNeedsName, UserOptions, PasswordWithoutOptions, PasswordHashInRequest, NamesUTF8, PermCacheColdStart, PermCacheFollowsSnapshot,
 	PermCacheEmptyAfterSnapshot, PermCacheEager}

@@ -51,6 +51,13 @@ var (
 		In:     since(Release{4, 20}, Release{5, 2}),
 		Source: "server/lease/lessor.go, shouldPersistCheckpoints",
 	}
+	// CheckpointsByCluster is asked of the cluster version, not of the server's.
+	CheckpointsByCluster = &Rule{
+		ID:     "checkpoints-by-cluster",
+		What:   "at this cluster version remaining TTLs are stored without an option",
+		In:     since(Release{6, 0}),
+		Source: "server/lease/lessor.go, shouldPersistCheckpoints",
+	}
 	// RevokeChecksLeader: before, a leader that had been replaced could still revoke leases.
 	RevokeChecksLeader = &Rule{
 		ID:     "revoke-checks-leader",
@@ -68,4 +75,4 @@ var (
 )
 
 var storeRules = []*Rule{CompactKeepsTombstone, RestoreCountsScheduled, RestoreKeepsTombstone, HashKVAtCompact, LeasesOfAllIDs, LeaseCheckpoints,
-	CheckpointsStored, RevokeChecksLeader, StorageVersion}
+	CheckpointsStored, CheckpointsByCluster, RevokeChecksLeader, StorageVersion}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 const (
@@ -155,7 +156,7 @@ func matchCompactionHash(in *Input) *Match {
 			restarted = memberLabel(in, k.Member)
 		case k.Kind == "alarm" && restarted != "" && strings.Contains(k.What, "activate CORRUPT"):
 			for _, m := range in.Members {
-				if v := m.Version.Minor; v > 5 {
+				if m.Version.Has(release.ResumedHashDiffers).Excluded() {
 					return nil
 				}
 			}

@@ -42,7 +42,7 @@ func runVersionsFit(in *Input) Result {
 			byVersion[v] = append(byVersion[v], m)
 		}
 		ev := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("storageVersion"), Field: FieldStorageVersion, Observed: v, Show: showDB(m, "meta")}
-		if minor(v) > minor(c.Version) && minor(c.Version) > 0 {
+		if release.Of(v).Above(release.Of(c.Version)) {
 			ev.Expected = "at most the cluster version " + c.Version
 			fs = append(fs, Finding{Severity: Warning, Members: []string{m.Label()}, Title: fmt.Sprintf("%s: storage version %s is above cluster version %s", m.Label(), v, c.Version),
 				Explanation: "the database was written under a newer cluster version: a downgrade is not finished, or the file comes from another time. An older binary refuses it", Evidence: []Evidence{ev}})
@@ -68,18 +68,15 @@ func runVersionsFit(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// newestMinor is the newest line that this program knows.
-const newestMinor = 8
-
 // newerThanKnown: a later line of etcd 3 than this program knows may have written the database; whether it did cannot be told.
 func newerThanKnown(m *evidence.Member, bucket, key, v string) *Finding {
-	if n := release.Of(v); !strings.HasPrefix(v, "3.") || !n.Known() || n.Minor() <= newestMinor {
+	if n := release.Of(v); !strings.HasPrefix(v, "3.") || !n.TooNew() {
 		return nil
 	}
 	return &Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()},
-		Title:       fmt.Sprintf("%s: %s %s is newer than this program knows (3.%d)", m.Label(), key, v, newestMinor),
+		Title:       fmt.Sprintf("%s: %s %s is newer than this program knows (3.%d)", m.Label(), key, v, release.Newest),
 		Explanation: "a later release may have written it, with rules that are not known here; or the row was edited or damaged",
-		Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key, Observed: v, Expected: fmt.Sprintf("up to 3.%d", newestMinor), Show: showDB(m, bucket)}}}
+		Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key, Observed: v, Expected: fmt.Sprintf("up to 3.%d", release.Newest), Show: showDB(m, bucket)}}}
 }
 
 // impossibleVersions are versions that no server writes, and a cluster version that the log does not set.
@@ -87,13 +84,13 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	var fs []Finding
 	bad := func(bucket, key, observed, expected, title string) {
 		fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, Title: m.Label() + ": " + title,
-			Explanation: "no server up to 3." + fmt.Sprint(newestMinor) + " writes this, and each one stops at its version check when it starts: the row was edited or damaged",
+			Explanation: "no server up to 3." + fmt.Sprint(release.Newest) + " writes this, and each one stops at its version check when it starts: the row was edited or damaged",
 			Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key, Observed: observed, Expected: expected, Show: showDB(m, bucket)}}})
 	}
 	if v := m.DB.Meta.StorageVersion; v != "" {
 		if f := newerThanKnown(m, "meta", "storageVersion", v); f != nil {
 			fs = append(fs, *f)
-		} else if n := release.Of(v); !n.Has(release.StorageVersion).Certain() || n.Minor() > newestMinor || !strings.HasSuffix(v, ".0") || strings.Count(v, ".") != 2 {
+		} else if n := release.Of(v); !n.Has(release.StorageVersion).Certain() || n.TooNew() || !strings.HasSuffix(v, ".0") || strings.Count(v, ".") != 2 {
 			bad("meta", "storageVersion", v, "3.6.0 or a later line", fmt.Sprintf("storage version %s is one that no server accepts", v))
 		}
 	}
@@ -104,8 +101,8 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	if f := newerThanKnown(m, "cluster", "clusterVersion", v); f != nil {
 		return append(fs, *f)
 	}
-	if n := release.Of(v); !n.Known() || n.Minor() > newestMinor {
-		bad("cluster", "clusterVersion", v, "a version of a line up to 3."+fmt.Sprint(newestMinor), fmt.Sprintf("cluster version %s is one that no server accepts", v))
+	if n := release.Of(v); !n.Known() || n.TooNew() {
+		bad("cluster", "clusterVersion", v, "a version of a line up to 3."+fmt.Sprint(release.Newest), fmt.Sprintf("cluster version %s is one that no server accepts", v))
 		return fs
 	}
 	if in.Replay == nil || in.Replay.Survey == nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // walRecordLimit is the record size from which etcd 3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4 refuse to
@@ -57,7 +58,7 @@ func runLogReachesBack(in *Input) Result {
 			fs = append(fs, purgedFinding(m))
 		} else if first := s.Segments[0]; first.First > startPoint(m) {
 			fs = append(fs, firstNameFinding(m, first))
-		} else if v := m.Version.Minor; (v == 3 || v == 4) && len(s.Damage) == 0 {
+		} else if m.Version.MayFollow(release.PurgedLogRefused) && len(s.Damage) == 0 {
 			fs = append(fs, falseAlarmFinding(m))
 		}
 	}

@@ -56,7 +56,7 @@ func (d *dir) visit(segment int) func(*dumplog.Entry) {
 			x.conf = &c
 		case r.ClusterVer != nil:
 			x.version = strings.Clone(r.ClusterVer.Version)
-		case since[r.Kind] > 0:
+		case knownBy[r.Kind] != nil:
 		case !utf8.ValidString(r.Header.Username):
 			x.badUser = strings.Clone(r.Header.Username)
 		default:
@@ -66,10 +66,11 @@ func (d *dir) visit(segment int) func(*dumplog.Entry) {
 	}
 }
 
-// since is the line from which on a server knows a request; an older one panics when it has to execute it.
-var since = map[dumplog.Kind]int{
-	dumplog.KindLeaseCheckpoint: 4, dumplog.KindClusterVersionSet: 5, dumplog.KindClusterMemberAttrSet: 5,
-	dumplog.KindDowngradeInfoSet: 5, dumplog.KindDowngradeVersionTest: 6,
+// knownBy is the rule that servers follow which know a request; another one panics when it has to execute it.
+var knownBy = map[dumplog.Kind]*release.Rule{
+	dumplog.KindLeaseCheckpoint: release.LeaseCheckpoints, dumplog.KindClusterVersionSet: release.ClusterRequests,
+	dumplog.KindClusterMemberAttrSet: release.ClusterRequests, dumplog.KindDowngradeInfoSet: release.ClusterRequests,
+	dumplog.KindDowngradeVersionTest: release.DowngradeTests,
 }
 
 // settle drops overwritten entries and picks the snapshot.
@@ -168,8 +169,8 @@ func (d *dir) atDB(bucket, key, observed, expected string) check.Evidence {
 // listed bounds evidence.
 func listed(all []check.Evidence) []check.Evidence { return all[:min(len(all), 20)] }
 
-// minor reads the minor of a version, 0 when it is none.
-func minor(v string) int {
+// lineOf is the minor version of a version, unknown when it is none.
+func lineOf(v string) release.Version {
 	n, _ := evidence.MinorOf(v)
-	return n
+	return release.AnyOf(n)
 }

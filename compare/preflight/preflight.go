@@ -31,10 +31,10 @@ import (
 // Version is the etcd version that shall open the dir. Patch is -1 for the newest release of the line.
 type Version struct{ Minor, Patch int }
 
-// Oldest and Newest are the lines that rules are known for.
+// Oldest and Newest are the minor versions that rules are known for.
 const (
-	Oldest = 3
-	Newest = 8
+	Oldest = release.Oldest
+	Newest = release.Newest
 )
 
 // ParseVersion reads 3.6 or 3.6.16.
@@ -48,7 +48,7 @@ func ParseVersion(s string) (Version, error) {
 	if v.Minor, err = strconv.Atoi(parts[1]); err == nil && len(parts) == 3 {
 		v.Patch, err = strconv.Atoi(parts[2])
 	}
-	if err != nil || v.Minor < Oldest || v.Minor > Newest {
+	if err != nil || !v.Release().Supported().Certain() {
 		return v, fmt.Errorf("%q is no etcd version that rules are known for (want 3.%d to 3.%d)", s, Oldest, Newest)
 	}
 	return v, nil
@@ -69,6 +69,9 @@ func (v Version) Release() release.Version {
 	}
 	return release.Exact(v.Minor, v.Patch)
 }
+
+// line is the minor version, whatever the patch.
+func (v Version) line() release.Version { return release.AnyOf(v.Minor) }
 
 // Follows tells whether servers of this version follow a rule.
 func (v Version) Follows(r *release.Rule) bool { return v.Release().Has(r).Certain() }
@@ -162,7 +165,7 @@ func kindOf(set *evidence.Set) string {
 func (r *Result) judge(d *dir) {
 	open := ""
 	for _, rule := range Rules() {
-		if d.to.Minor < rule.From || rule.To > 0 && d.to.Minor > rule.To {
+		if !rule.concerns(d.to) {
 			continue
 		}
 		out := Outcome{Rule: rule.ID, Title: rule.Title, Level: rule.Level, Outcome: check.Holds}

@@ -4,17 +4,34 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Rule is one start-up check of etcd, or one change that a start makes, for the lines From to To (0: and all later).
+// Rule is one start-up check of etcd, or one change that a start makes.
 type Rule struct {
 	ID, Title string
 	// Doc says what must hold, for which versions, and the upstream file that checks it.
-	Doc      string
-	From, To int
-	Level    Level
-	Run      func(*dir) *verdict
+	Doc string
+	// Only is followed by the servers that the rule is about, Not by none of them; nil does not restrict.
+	Only, Not *release.Rule
+	Level     Level
+	Run       func(*dir) *verdict
+}
+
+// concerns tells whether the rule is about servers of a version.
+func (r *Rule) concerns(v Version) bool {
+	return (r.Only == nil || v.Follows(r.Only)) && (r.Not == nil || !v.Follows(r.Not))
+}
+
+// Lines lists the minor versions that the rule is about, judged by the newest release of each.
+func (r *Rule) Lines() (minors []int) {
+	for _, minor := range release.Minors() {
+		if r.concerns(Version{Minor: minor, Patch: -1}) {
+			minors = append(minors, minor)
+		}
+	}
+	return minors
 }
 
 // Rules returns all rules in the order in which a start meets them; those that stop nothing come last. A new rule is one value in a file
@@ -48,7 +65,7 @@ func Rules() []Rule {
 }
 
 var logPresent = Rule{
-	ID: "P01", Title: "there is a log", Level: Stops, From: 3,
+	ID: "P01", Title: "there is a log", Level: Stops,
 	Doc: `Without a single *.wal file a server of any version takes the dir for a new member: with initial-cluster-state new it founds a cluster
 over the old database, with existing it asks the peers. What comes of it depends on flags and peers, not on the dir.
 wal.Exist in server/etcdserver/bootstrap.go.`,
@@ -61,7 +78,7 @@ wal.Exist in server/etcdserver/bootstrap.go.`,
 }
 
 var dbOpens = Rule{
-	ID: "P02", Title: "the database opens and its pages are sound", Level: Stops, From: 3,
+	ID: "P02", Title: "the database opens and its pages are sound", Level: Stops,
 	Doc: `bbolt panics on the first page that is not what it should be, at the latest while it rebuilds the list of free pages, which every
 writable open of a file without a stored freelist does. One dead meta page is not noticed. server/storage/backend/backend.go, bbolt db.go.`,
 	Run: func(d *dir) *verdict {

@@ -12,29 +12,29 @@ import (
 )
 
 var clusterVersion = Rule{
-	ID: "P10", Title: "the cluster version is not newer than the server", Level: Stops, From: 3,
+	ID: "P10", Title: "the cluster version is not newer than the server", Level: Stops,
 	Doc: `Up to 3.5 the cluster version comes from the v2 store in the .snap file and from entries behind it (v2 PUT /0/version; 3.5 also
 ClusterVersionSet), from 3.6 on from the database. A server below it stops. 3.3 and 3.4 do not see what only a 3.6 or later wrote behind the
 last snapshot: they open such a dir and lower the cluster version. mustDetectDowngrade in server/etcdserver/api/membership/cluster.go,
 server/etcdserver/version/downgrade.go.`,
 	Run: func(d *dir) *verdict {
 		v, at := d.clusterVersionSeen()
-		if v <= d.to.Minor || d.downgradeAllowed(v) {
+		if !v.Above(d.to.Release()) || d.downgradeAllowed(v) {
 			return nil
 		}
 		server := "invalid downgrade; server version is lower than determined cluster version"
 		if !d.to.Follows(release.Learners) {
-			server = fmt.Sprintf("cluster cannot be downgraded (current version: %s is lower than determined cluster version: 3.%d)", d.to, v)
+			server = fmt.Sprintf("cluster cannot be downgraded (current version: %s is lower than determined cluster version: 3.%d)", d.to, v.Minor())
 		}
-		return &verdict{says: fmt.Sprintf("the cluster version is 3.%d", v), server: server, evidence: at}
+		return &verdict{says: fmt.Sprintf("the cluster version is 3.%d", v.Minor()), server: server, evidence: at}
 	},
 }
 
-// clusterVersionSeen is the highest minor that this version's server gets to know of at its start, and where it stands.
-func (d *dir) clusterVersionSeen() (int, []check.Evidence) {
-	best, at := 0, []check.Evidence(nil)
+// clusterVersionSeen is the highest minor version that this version's server gets to know of at its start, and where it stands.
+func (d *dir) clusterVersionSeen() (release.Version, []check.Evidence) {
+	best, at := release.Version{}, []check.Evidence(nil)
 	take := func(v string, e check.Evidence) {
-		if n := minor(v); n > best {
+		if n := lineOf(v); release.Highest(best, n) != best {
 			best, at = n, []check.Evidence{e}
 		}
 	}
@@ -58,15 +58,15 @@ func (d *dir) clusterVersionSeen() (int, []check.Evidence) {
 }
 
 // downgradeAllowed: a downgrade that the cluster has enabled lets the line below start.
-func (d *dir) downgradeAllowed(v int) bool {
+func (d *dir) downgradeAllowed(v release.Version) bool {
 	if !d.to.Follows(release.ClusterRequests) || !d.m.HasDB() || !d.m.DB.Cluster.DowngradeEnabled {
 		return false
 	}
-	return minor(d.m.DB.Cluster.DowngradeTarget) == d.to.Minor && v == d.to.Minor+1
+	return lineOf(d.m.DB.Cluster.DowngradeTarget) == d.to.line() && v == d.to.line().Next()
 }
 
 var commitInLog = Rule{
-	ID: "P11", Title: "the commit index lies between the raft snapshot and the end of the log", Level: Stops, From: 3,
+	ID: "P11", Title: "the commit index lies between the raft snapshot and the end of the log", Level: Stops,
 	Doc: `raft panics when HardState.commit lies outside of [snapshot index, last index]. raft.loadState in go.etcd.io/raft/v3 raft.go.`,
 	Run: func(d *dir) *verdict {
 		if !d.hasLog() || d.m.WAL.Summary.HardState == nil {
@@ -85,7 +85,7 @@ var commitInLog = Rule{
 }
 
 var rowsDecode = Rule{
-	ID: "P12", Title: "every row that is read at boot decodes", Level: Stops, From: 3,
+	ID: "P12", Title: "every row that is read at boot decodes", Level: Stops,
 	Doc: `Lessor, MVCC, auth and alarm store read their buckets in full and panic on a row that does not decode; bucket members counts from 3.6 on.
 server/storage/mvcc/kvstore.go, server/lease/lessor.go, server/auth/store.go, server/storage/schema.`,
 	Run: func(d *dir) *verdict {
@@ -135,7 +135,7 @@ func (d *dir) readsBucket(b string) bool {
 }
 
 var v2Entries = Rule{
-	ID: "P13", Title: "no v2 request behind the raft snapshot is one that the server can not execute", Level: Stops, From: 6,
+	ID: "P13", Title: "no v2 request behind the raft snapshot is one that the server can not execute", Level: Stops, Not: release.V2Executed,
 	Doc: `Servers up to 3.5 write each member's attributes and the cluster version as v2 requests. 3.6 turns these two into v3 requests and panics on any
 other; 3.7 and later panic on every one they must read again. A raft snapshot taken by the old line behind them cures it (3.5: --snapshot-count,
 or move the leader and wait). v2ToV3 in server/etcdserver/apply_v2.go (3.6); applyEntryNormal in server/etcdserver/server.go (3.7).`,
@@ -165,13 +165,13 @@ func mapped(r *dumplog.V2Request) bool {
 }
 
 var knownRequests = Rule{
-	ID: "P14", Title: "the server knows every request that it must execute", Level: Stops, From: 3, To: 5,
+	ID: "P14", Title: "the server knows every request that it must execute", Level: Stops, Not: release.DowngradeTests,
 	Doc: `An entry above the consistent index whose request a later line introduced makes the apply loop panic: LeaseCheckpoint is of 3.4, the cluster
 requests of 3.5, DowngradeVersionTest of 3.6. applierV3backend.Apply in server/etcdserver/apply.go.`,
 	Run: func(d *dir) *verdict {
 		v := &verdict{server: "panic: not implemented"}
 		for _, e := range d.executed() {
-			if since[e.kind] > d.to.Minor {
+			if rule := knownBy[e.kind]; rule != nil && !d.to.Follows(rule) {
 				v.evidence = append(v.evidence, d.atEntry(&e, string(e.kind), fmt.Sprintf("requests that etcd 3.%d knows", d.to.Minor)))
 			}
 		}
@@ -185,7 +185,7 @@ requests of 3.5, DowngradeVersionTest of 3.6. applierV3backend.Apply in server/e
 }
 
 var learnerEntries = Rule{
-	ID: "P15", Title: "no learner change lies behind the raft snapshot", Level: Stops, From: 3, To: 3,
+	ID: "P15", Title: "no learner change lies behind the raft snapshot", Level: Stops, Not: release.Learners,
 	Doc: `Learners are of 3.4; 3.3 panics on the conf change that adds one, also when it only replays it. etcdserver/membership/cluster.go.`,
 	Run: func(d *dir) *verdict {
 		v := &verdict{says: "the log adds a learner", server: "ConfChange type should be either AddNode, RemoveNode or UpdateNode"}
@@ -202,7 +202,7 @@ var learnerEntries = Rule{
 }
 
 var userNames = Rule{
-	ID: "P16", Title: "user names in the log are valid UTF-8", Level: Stops, From: 7,
+	ID: "P16", Title: "user names in the log are valid UTF-8", Level: Stops, Only: release.NamesUTF8,
 	Doc: `From 3.7 on protobuf strings must be UTF-8: an entry above the raft snapshot whose header names another user does not decode any more.
 api/etcdserverpb/raft_internal.proto, google.golang.org/protobuf.`,
 	Run: func(d *dir) *verdict {
@@ -221,7 +221,7 @@ api/etcdserverpb/raft_internal.proto, google.golang.org/protobuf.`,
 }
 
 var selfRemoved = Rule{
-	ID: "P17", Title: "the member was not removed from its cluster", Level: Stops, From: 3,
+	ID: "P17", Title: "the member was not removed from its cluster", Level: Stops,
 	Doc: `A server that applies the conf change that removes itself stops at once. It must be added again and start with an empty dir.
 EtcdServer.apply in server/etcdserver/server.go.`,
 	Run: func(d *dir) *verdict {
@@ -239,7 +239,7 @@ EtcdServer.apply in server/etcdserver/server.go.`,
 }
 
 var selfListed = Rule{
-	ID: "P18", Title: "the member list names the member itself", Level: Stops, From: 4,
+	ID: "P18", Title: "the member list names the member itself", Level: Stops, Only: release.Learners,
 	Doc: `A server whose own ID (from the log's metadata) is not in its member list panics when it first asks whether it is a learner, which is with
 the first request: up to 3.5 the list is that of the .snap file and the conf changes behind it, from 3.6 on bucket members. RaftCluster.IsLocalMemberLearner
 in server/etcdserver/api/membership/cluster.go.`,

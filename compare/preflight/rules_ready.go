@@ -6,10 +6,11 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var membersDrift = Rule{
-	ID: "P20", Title: "raft's configuration and bucket members agree", Level: Warns, From: 6,
+	ID: "P20", Title: "raft's configuration and bucket members agree", Level: Warns, Only: release.ConfChangeFromDB,
 	Doc: `From 3.6 on a server lists the members of the bucket, from 3.7 on it builds raft's voters from it. A member that only the bucket knows (a zombie),
 one that it lacks, or a learner flag that differs then changes who votes. 3.6 takes learner promotions over from the .snap file; 3.5.26
 and later remove zombies. bootstrap.go (3.6 SyncLearnerPromotionIfNeeded).`,
@@ -44,52 +45,52 @@ and later remove zombies. bootstrap.go (3.6 SyncLearnerPromotionIfNeeded).`,
 }
 
 var hiddenVersion = Rule{
-	ID: "P23", Title: "the server sees the cluster version that the dir was raised to", Level: Warns, From: 3, To: 4,
+	ID: "P23", Title: "the server sees the cluster version that the dir was raised to", Level: Warns, Not: release.ClusterRequests,
 	Doc: `3.3 and 3.4 look for the cluster version in the .snap file and in v2 requests only. A dir that 3.6 or later wrote and that has no raft snapshot
 yet shows them none: they open it without a word, lower the cluster version and do not understand what later lines stored.`,
 	Run: func(d *dir) *verdict {
 		if !d.m.HasDB() {
 			return nil
 		}
-		have := max(minor(d.m.DB.Cluster.Version), minor(d.m.DB.Meta.StorageVersion))
-		if seen, _ := d.clusterVersionSeen(); have <= d.to.Minor || seen > d.to.Minor {
+		have := release.Highest(lineOf(d.m.DB.Cluster.Version), lineOf(d.m.DB.Meta.StorageVersion))
+		if seen, _ := d.clusterVersionSeen(); !have.Above(d.to.line()) || seen.Above(d.to.line()) {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("the dir is of etcd 3.%d; etcd %s opens it silently and lowers the cluster version", have, d.to),
+		return &verdict{says: fmt.Sprintf("the dir is of etcd 3.%d; etcd %s opens it silently and lowers the cluster version", have.Minor(), d.to),
 			evidence: []check.Evidence{d.atDB("cluster", "clusterVersion", d.m.DB.Cluster.Version, fmt.Sprintf("3.%d.0 or older", d.to.Minor))}}
 	},
 }
 
 var raisesVersions = Rule{
-	ID: "P21", Title: "opening changes no version", Level: Changes, From: 4,
+	ID: "P21", Title: "opening changes no version", Level: Changes,
 	Doc: `Once all members run the newer line the leader raises the cluster version, and from 3.6 on storageVersion is written. The way back is a downgrade
 (etcdctl downgrade enable, 3.5.23 and 3.6 on) or a restore. server/etcdserver/version/monitor.go.`,
 	Run: func(d *dir) *verdict {
 		if !d.m.HasDB() {
 			return nil
 		}
-		have := minor(d.m.DB.Cluster.Version)
-		if have == 0 || have >= d.to.Minor {
+		have := lineOf(d.m.DB.Cluster.Version)
+		if !d.to.line().Above(have) {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("the cluster version rises from 3.%d to 3.%d once every member runs it", have, d.to.Minor),
+		return &verdict{says: fmt.Sprintf("the cluster version rises from 3.%d to 3.%d once every member runs it", have.Minor(), d.to.Minor),
 			evidence: []check.Evidence{d.atDB("cluster", "clusterVersion", d.m.DB.Cluster.Version, fmt.Sprintf("3.%d.0 afterwards", d.to.Minor))}}
 	},
 }
 
 var skipsLines = Rule{
-	ID: "P22", Title: "the way there is one minor at a time", Level: Warns, From: 5,
+	ID: "P22", Title: "the way there is one minor at a time", Level: Warns,
 	Doc: `A running cluster is upgraded one minor at a time: members that are two apart do not talk to each other. A single stopped dir may open all the
 same. isCompatibleWithCluster in server/etcdserver/cluster_util.go.`,
 	Run: func(d *dir) *verdict {
-		have := d.m.Version.Minor
+		have := d.m.Version.Release()
 		if d.m.HasDB() {
-			have = max(have, minor(d.m.DB.Cluster.Version))
+			have = release.Highest(have, lineOf(d.m.DB.Cluster.Version))
 		}
-		if have == 0 || d.to.Minor <= have+1 {
+		if !d.to.line().Above(have.Next()) {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("from 3.%d to 3.%d a running cluster goes through each line between", have, d.to.Minor), server: "incompatible with current running cluster"}
+		return &verdict{says: fmt.Sprintf("from 3.%d to 3.%d a running cluster goes through each line between", have.Minor(), d.to.Minor), server: "incompatible with current running cluster"}
 	},
 }
 
@@ -101,7 +102,7 @@ func (d *dir) ready(r *Result) []string {
 		violated[o.Rule] = o.Outcome == check.Violated
 	}
 	for _, x := range advice {
-		if violated[x.rule] && (x.from == 0 || d.to.Minor >= x.from) {
+		if violated[x.rule] && (x.not == nil || !d.to.Follows(x.not)) {
 			out = append(out, x.text)
 		}
 	}
@@ -114,25 +115,26 @@ func (d *dir) ready(r *Result) []string {
 // advice is what helps against a violated rule.
 var advice = []struct {
 	rule string
-	from int
+	// not is followed by no server that the text is for; nil does not restrict.
+	not  *release.Rule
 	text string
 }{
-	{"P02", 0, "do not start it: reseed the member from a sound one, or rebuild the database from its readable pages"},
-	{"P04", 0, "export the v2 keys with etcd 3.5 (etcdctl v2) and remove them before going to 3.6; 3.7 no longer reads them"},
-	{"P05", 0, "treat the member as one that lost its data: remove it, set the dir aside, add it again and start it empty"},
-	{"P06", 0, "run the line that wrote the dir, or downgrade the whole cluster first: etcdctl downgrade enable, then replace the members one by one"},
-	{"P07", 0, "do not start it: repair the log on a copy, or reseed the member from a sound one"},
-	{"P08", 0, "reseed the member from a sound one: the log does not lead from the raft snapshot to the present"},
-	{"P10", 0, "run the line that wrote the dir, or downgrade the whole cluster first: etcdctl downgrade enable (3.5.23 and 3.6 on); 3.3 and 3.4 have no way down but a restore"},
-	{"P11", 0, "treat the member as one that lost its data: remove it, set the dir aside, add it again and start it empty"},
-	{"P13", 7, "let the old line take a raft snapshot behind the v2 requests first (start it with a small --snapshot-count and write), then stop it and check again"},
-	{"P13", 6, "v2 writes must end: switch the clients to v3, let the old line take a raft snapshot behind the last one"},
-	{"P14", 0, "start and stop the line that wrote the dir once more, so that everything is applied"},
-	{"P17", 0, "add the member again (etcdctl member add) and start it with an empty dir"},
-	{"P18", 0, "the dir belongs to another member or cluster: give each member its own dir"},
-	{"P19", 0, "make sure that another member holds the entries before this one starts"},
-	{"P20", 0, "compare etcdctl member list with etcd-medic inspect on every member before going to 3.7; let 3.5.26 or later drop zombies at its start, or mend a stopped member with etcd-medic repair meta --members-from-raft; never etcdctl member remove on 3.6, which ends every server"},
-	{"P23", 0, "do not: nothing stops this server, and it damages the dir; run the line that wrote it"},
-	{"P22", 0, "upgrade the cluster one minor at a time"},
-	{"P21", 0, "take a backup and verify it first: the way back is a downgrade or a restore"},
+	{"P02", nil, "do not start it: reseed the member from a sound one, or rebuild the database from its readable pages"},
+	{"P04", nil, "export the v2 keys with etcd 3.5 (etcdctl v2) and remove them before going to 3.6; 3.7 no longer reads them"},
+	{"P05", nil, "treat the member as one that lost its data: remove it, set the dir aside, add it again and start it empty"},
+	{"P06", nil, "run the line that wrote the dir, or downgrade the whole cluster first: etcdctl downgrade enable, then replace the members one by one"},
+	{"P07", nil, "do not start it: repair the log on a copy, or reseed the member from a sound one"},
+	{"P08", nil, "reseed the member from a sound one: the log does not lead from the raft snapshot to the present"},
+	{"P10", nil, "run the line that wrote the dir, or downgrade the whole cluster first: etcdctl downgrade enable (3.5.23 and 3.6 on); 3.3 and 3.4 have no way down but a restore"},
+	{"P11", nil, "treat the member as one that lost its data: remove it, set the dir aside, add it again and start it empty"},
+	{"P13", release.V2Decoded, "let the old line take a raft snapshot behind the v2 requests first (start it with a small --snapshot-count and write), then stop it and check again"},
+	{"P13", release.V2Executed, "v2 writes must end: switch the clients to v3, let the old line take a raft snapshot behind the last one"},
+	{"P14", nil, "start and stop the line that wrote the dir once more, so that everything is applied"},
+	{"P17", nil, "add the member again (etcdctl member add) and start it with an empty dir"},
+	{"P18", nil, "the dir belongs to another member or cluster: give each member its own dir"},
+	{"P19", nil, "make sure that another member holds the entries before this one starts"},
+	{"P20", nil, "compare etcdctl member list with etcd-medic inspect on every member before going to 3.7; let 3.5.26 or later drop zombies at its start, or mend a stopped member with etcd-medic repair meta --members-from-raft; never etcdctl member remove on 3.6, which ends every server"},
+	{"P23", nil, "do not: nothing stops this server, and it damages the dir; run the line that wrote it"},
+	{"P22", nil, "upgrade the cluster one minor at a time"},
+	{"P21", nil, "take a backup and verify it first: the way back is a downgrade or a restore"},
 }

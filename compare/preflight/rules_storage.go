@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -20,7 +21,7 @@ func stopsBolt(k dumpdb.DamageKind) bool {
 }
 
 var snapChosen = Rule{
-	ID: "P03", Title: "the newest raft snapshot can be read", Level: Warns, From: 3, To: 6,
+	ID: "P03", Title: "the newest raft snapshot can be read", Level: Warns, Not: release.SnapFileUnused,
 	Doc: `A .snap file that does not decode is renamed to .broken and the next older one is taken, as far as the log still reaches back to it. From 3.7
 on the files are not read at boot. Snapshotter.LoadNewestAvailable in server/etcdserver/api/snap/snapshotter.go.`,
 	Run: func(d *dir) *verdict {
@@ -42,7 +43,7 @@ on the files are not read at boot. Snapshotter.LoadNewestAvailable in server/etc
 }
 
 var v2Content = Rule{
-	ID: "P04", Title: "the snapshot holds no v2 keys", Level: Stops, From: 6, To: 6,
+	ID: "P04", Title: "the snapshot holds no v2 keys", Level: Stops, Only: release.V2KeysRefused,
 	Doc: `3.6 refuses to start when the v2 store in its .snap file holds anything but members and cluster version (--v2-deprecation write-only is its
 only stage); 3.5 warns. 3.7 does not read the file. AssertNoV2StoreContent in server/storage/util.go.`,
 	Run: func(d *dir) *verdict {
@@ -58,7 +59,7 @@ only stage); 3.5 warns. 3.7 does not read the file. AssertNoV2StoreContent in se
 }
 
 var dbReachesSnapshot = Rule{
-	ID: "P05", Title: "the database reaches the raft snapshot", Level: Stops, From: 3,
+	ID: "P05", Title: "the database reaches the raft snapshot", Level: Stops,
 	Doc: `meta/consistent_index is not below the index of the raft snapshot, or the database that the leader sent for it lies in snap/ as
 <index>.snap.db and takes its place. RecoverSnapshotBackend in server/storage/backend.go, before 3.6 etcdserver/backend.go.`,
 	Run: func(d *dir) *verdict {
@@ -80,7 +81,7 @@ var dbReachesSnapshot = Rule{
 }
 
 var storageVersion = Rule{
-	ID: "P06", Title: "the storage version is not newer than the server", Level: Stops, From: 6,
+	ID: "P06", Title: "the storage version is not newer than the server", Level: Stops, Only: release.StorageVersion,
 	Doc: `meta/storageVersion (written by 3.6 and later) must be a version the server knows. Without it the storage is taken for 3.5, or, without
 meta/term, left alone with a warning. schema.Validate in server/storage/schema/schema.go. Older servers do not look at it.`,
 	Run: func(d *dir) *verdict {
@@ -88,7 +89,7 @@ meta/term, left alone with a warning. schema.Validate in server/storage/schema/s
 			return nil
 		}
 		v := d.m.DB.Meta.StorageVersion
-		if n := minor(v); v == "" || n <= d.to.Minor {
+		if v == "" || !lineOf(v).Above(d.to.line()) {
 			return nil
 		}
 		return &verdict{says: "a server of etcd " + strings.TrimSuffix(v, ".0") + " has raised the storage", server: fmt.Sprintf("Failed to validate schema: version %q is not supported", v),
@@ -97,7 +98,7 @@ meta/term, left alone with a warning. schema.Validate in server/storage/schema/s
 }
 
 var logReadable = Rule{
-	ID: "P07", Title: "the log reads from its first to its last record", Level: Stops, From: 3,
+	ID: "P07", Title: "the log reads from its first to its last record", Level: Stops,
 	Doc: `Every record's CRC fits, segments follow each other and carry one identity. Only an incomplete last record is repaired. The whole log is read
 to list its snapshot records, from 3.3.21 and 3.4.8 on. wal.ReadAll and ValidSnapshotEntries in server/storage/wal/wal.go.`,
 	Run: func(d *dir) *verdict {
@@ -127,7 +128,7 @@ to list its snapshot records, from 3.3.21 and 3.4.8 on. wal.ReadAll and ValidSna
 func refuses(x *dumplog.DamageError) bool { return x.OnStart == dumplog.StartRefused }
 
 var logReachesSnapshot = Rule{
-	ID: "P08", Title: "the log reaches back to the raft snapshot", Level: Stops, From: 3,
+	ID: "P08", Title: "the log reaches back to the raft snapshot", Level: Stops,
 	Doc: `A segment begins at or before the snapshot's index, and the first entry behind the snapshot is in the log. wal.Open and ReadAll in
 server/storage/wal/wal.go.`,
 	Run: func(d *dir) *verdict {
@@ -156,7 +157,7 @@ server/storage/wal/wal.go.`,
 }
 
 var dbPresent = Rule{
-	ID: "P09", Title: "the database is there", Level: Stops, From: 3,
+	ID: "P09", Title: "the database is there", Level: Stops,
 	Doc: `A missing database is made anew, empty. When the member list in use tells a cluster of version 3 or later, the server then says that the
 file is missing and deletes the new one; without a raft snapshot it replays the whole log into it. bootstrappedCluster.databaseFileMissing.`,
 	Run: func(d *dir) *verdict {
@@ -175,7 +176,7 @@ file is missing and deletes the new one; without a raft snapshot it replays the 
 }
 
 var logTail = Rule{
-	ID: "P19", Title: "nothing is cut off the log", Level: Warns, From: 3,
+	ID: "P19", Title: "nothing is cut off the log", Level: Warns,
 	Doc: `The server starts, and what stands behind the damage is lost: an incomplete last record is cut off, zeros in the middle are taken for the end.
 With a majority of members holding the entries they come back from the leader. wal.Repair in server/storage/wal/repair.go.`,
 	Run: func(d *dir) *verdict {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // event does what happens between two bursts of writes.
@@ -201,7 +202,7 @@ func (h *History) restore() {
 	}
 	h.say("restore %v", bump)
 	tool := "etcdutl-3.6"
-	if h.s.Line >= "3.7" {
+	if h.s.has(release.SnapFileUnused) {
 		tool = "etcdutl-3.7"
 	}
 	tool = filepath.Join(filepath.Dir(clustertest.Server(h.t, h.s.Line)), tool)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // mixFaults put files of different moments or members into one data dir.
@@ -78,7 +79,7 @@ func olderDB(f *Victim, what string) *Effect {
 	first, _ := logBounds(f.Dir)
 	index, snap := uint64(number(f.Dir, "consistent_index")), newestSnap(f.Dir)
 	e := &Effect{What: fmt.Sprintf("%s: it ends at %d, the newest raft snapshot at %d, the log begins at %d", what, index, snap, first), Classes: mixClasses, MayShareBest: true}
-	e.Alone = f.Line >= "3.5" && index < snap && index+1 < first
+	e.Alone = release.Of(f.Line).Has(release.IndexWithEveryEntry).Certain() && index < snap && index+1 < first
 	e.Open = !e.Alone
 	e.MayShareBest = e.Open
 	return e

@@ -8,6 +8,8 @@ import (
 	"go.etcd.io/etcd/api/v3/authpb"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/lease/leasepb"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // stateFaults alter users, roles, leases and alarms.
@@ -81,7 +83,7 @@ func rowEffect(f *Victim, what string, r row, classes []string) *Effect {
 	if ks, err := readKeyspace(f.Dir); err == nil {
 		last = ks.last
 	}
-	return &Effect{What: fmt.Sprintf("bucket %s, row %q: %s", r.bucket, r.key, what), Classes: classes, Alone: f.fromStart() && f.Line >= "3.5",
+	return &Effect{What: fmt.Sprintf("bucket %s, row %q: %s", r.bucket, r.key, what), Classes: classes, Alone: f.fromStart() && release.Of(f.Line).Has(release.IndexWithEveryEntry).Certain(),
 		Witness: func(dir string) bool {
 			was := r.value != "" && r.holds(dir) || r.value == "" && !hasRow(dir, r.bucket, r.key)
 			return was && number(dir, "consistent_index") >= index && reaches(dir, last)

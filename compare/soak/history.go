@@ -17,6 +17,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // opPatience is how long one request may take. One that takes longer may have been applied or not; the history goes on.
@@ -96,7 +97,7 @@ func (h *History) say(format string, args ...any) {
 func (h *History) start() {
 	s := h.s
 	args := []string{"--heartbeat-interval=50", "--election-timeout=500", fmt.Sprintf("--max-wals=%d", s.MaxWALs), fmt.Sprintf("--max-snapshots=%d", max(1, s.MaxWALs-1))}
-	if s.Line >= "3.4" {
+	if s.has(release.FlagBcryptCost) {
 		args = append(args, "--bcrypt-cost=4")
 	}
 	if slices.Contains(s.Shape.Events, "refuse") {
@@ -107,9 +108,9 @@ func (h *History) start() {
 	}
 	if !s.Shape.Upgrade {
 		switch {
-		case s.Line >= "3.7":
+		case s.has(release.FlagCatchup):
 			args = append(args, fmt.Sprintf("--snapshot-catchup-entries=%d", s.CatchUp), "--compaction-batch-limit=5")
-		case s.Line >= "3.5" && s.Line != "3.5.0": // which knows neither flag
+		case s.has(release.FlagCatchupExperimental):
 			args = append(args, fmt.Sprintf("--experimental-snapshot-catchup-entries=%d", s.CatchUp), "--experimental-compaction-batch-limit=5")
 		}
 	}
@@ -231,7 +232,8 @@ func (h *History) members() int {
 	return n
 }
 
-// checkHashes asks the servers for their own hashes: what they themselves call different is no history without a fault.
+// checkHashes asks the servers for their own hashes: what they themselves call different is no history without a fault. Releases
+// whose hashes differ without reason are not asked.
 func (h *History) checkHashes() {
 	v := h.voters()
 	if len(v) < 2 {
@@ -254,7 +256,7 @@ func (h *History) checkHashes() {
 		all = append(all, answer{r.Hash, r.CompactRevision, r.Header.Revision})
 	}
 	for k := range all {
-		if all[k].current == all[0].current && all[k].compact == all[0].compact && all[k].hash != all[0].hash && h.s.Line >= "3.5" {
+		if all[k].current == all[0].current && all[k].compact == all[0].compact && all[k].hash != all[0].hash && !h.s.has(release.ResumedHashDiffers) {
 			h.Doubt = fmt.Sprintf("the servers' own hashes differ: %v", all)
 		}
 	}

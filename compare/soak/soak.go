@@ -12,6 +12,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // maxSeeds bounds one run.
@@ -68,6 +70,9 @@ type Setup struct {
 	CompactEvery int
 }
 
+// has tells whether the servers of the history follow a rule.
+func (s *Setup) has(r *release.Rule) bool { return release.Of(s.Line).Has(r).Certain() }
+
 // SetupOf returns what the seed decides.
 func SetupOf(seed uint64) Setup {
 	rng := Rand(seed, "setup")
@@ -91,7 +96,7 @@ func SetupOf(seed uint64) Setup {
 		s.Line = "3.4.23"
 	}
 	// etcdutl writes data dirs for 3.5 and later; learners came with 3.4.
-	if s.Line < "3.5" && s.Shape.Name == "restore" {
+	if !s.has(release.RestoreReplacesMembers) && s.Shape.Name == "restore" {
 		s.Line = "3.5.35"
 	}
 	if s.Line == "3.3.18" && strings.HasSuffix(s.Shape.Name, "members") {

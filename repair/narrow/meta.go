@@ -99,23 +99,17 @@ func setStorageVersion(_ context.Context, c *Meta, w *work) ([]datadir.Edit, err
 	w.did("meta/storageVersion is set from %q to %q", was, to)
 	version, cluster := release.Of(to), release.Of(m.DB.Cluster.Version)
 	switch {
-	case to != "" && (!version.Has(release.StorageVersion).Certain() || version.Minor() > newestStorage):
+	case to != "" && (!version.Has(release.StorageVersion).Certain() || version.TooNew()):
 		return nil, refusef("3.6.0, 3.7.0, 3.8.0 or none", "no server writes storage version %q", to)
 	case to != "" && (m.DB.Meta.Term == nil || m.DB.Meta.ConfState == nil):
 		return nil, refusef("start the member with etcd 3.5 first", "without meta/term and meta/confState no server takes the database for %s", to)
-	case to != "" && version.Minor() > cluster.Minor() && m.DB.Cluster.Version != "":
+	case to != "" && m.DB.Cluster.Version != "" && !cluster.Known() || version.Above(cluster):
 		return nil, refusef("servers raise it themselves once all members run the newer line", "the cluster runs version %s, and its servers do not start on storage version %s", m.DB.Cluster.Version, to)
-	case cluster.Minor() > max(version.Minor(), lastWithoutStorage):
+	case cluster.Above(release.Highest(version, release.StorageVersion.Last())):
 		return edits, w.need(AcceptDivergence, "", fmt.Sprintf("the cluster runs version %s: servers of an older line do not know everything it wrote", m.DB.Cluster.Version))
 	}
 	return edits, nil
 }
-
-// newestStorage is the minor version of the newest storage version there is, lastWithoutStorage the last minor version without one.
-const (
-	newestStorage      = 8
-	lastWithoutStorage = 5
-)
 
 // setMembers and setConfState take raft's own list, which decides quorums.
 func setMembers(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {

@@ -76,7 +76,7 @@ func (e *engine) lease(id, ttl, remaining int64) error {
 // checkpoint stores remaining TTLs from cluster version 3.6 on; before, servers keep them in memory unless told otherwise.
 func (e *engine) checkpoint(c *dumplog.LeaseCheckpointRequest) error {
 	version := release.Of(string(e.tx.Bucket([]byte("cluster")).Get([]byte("clusterVersion"))))
-	if !version.Reach(release.Release{Minor: 6}).Certain() {
+	if !version.Has(release.CheckpointsByCluster).Certain() {
 		return nil
 	}
 	for _, x := range c.Checkpoints {

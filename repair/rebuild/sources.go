@@ -110,9 +110,7 @@ func (b *builder) fits(ctx context.Context) error {
 		if m.ClusterID != 0 && m.ClusterID != cluster {
 			return refuse("%s belongs to cluster %s, %s to cluster %s", b.logs[0].Label(), cluster, m.Label(), m.ClusterID)
 		}
-		if v := m.Version.Release(); v.Minor() > b.version.Minor() {
-			b.version = v
-		}
+		b.version = release.Highest(b.version, m.Version.Release())
 	}
 	if b.o.Version.Known() {
 		b.version = b.o.Version

@@ -77,9 +77,7 @@ func (s *survey) clusterVersion(r *dumplog.Request) {
 	case r.V2 != nil:
 		set, _ = r.V2.ClusterVersion()
 	}
-	if v := release.AnyOf(release.Of(set).Minor()); v.Minor() > s.cluster.Minor() {
-		s.cluster = v
-	}
+	s.cluster = release.Highest(s.cluster, release.AnyOf(release.Of(set).Minor()))
 }
 
 func (s *survey) below(e *replay.Entry) {

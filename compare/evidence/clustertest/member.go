@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // member is one server process, or the place of one that does not run.
@@ -35,11 +38,11 @@ func (m *member) args() []string {
 		"--listen-peer-urls", m.peerURL, "--initial-advertise-peer-urls", m.peerURL,
 		"--initial-cluster", m.initial, "--initial-cluster-state", m.state, "--initial-cluster-token", "clustertest",
 	}
-	minor := lineOf(m.path())
-	if minor >= 4 {
+	version := releaseOf(m.path())
+	if version.Has(release.FlagLogger).Certain() {
 		a = append(a, "--logger", "zap")
 	}
-	if !m.c.opts.Fsync && minor >= 5 {
+	if !m.c.opts.Fsync && version.Has(release.NoFsyncKeepsLog).Certain() {
 		a = append(a, "--unsafe-no-fsync")
 	}
 	if n := m.c.opts.SnapshotCount; n > 0 {
@@ -56,13 +59,13 @@ func (m *member) path() string {
 	return m.c.binary
 }
 
-// lineOf is the minor version in the name of a binary of Server, on which its flags depend; any other binary counts as new.
-func lineOf(binary string) int {
-	var minor, patch int
-	if _, err := fmt.Sscanf(filepath.Base(binary), "etcd-3.%d.%d", &minor, &patch); err != nil {
-		return 1 << 10
+// releaseOf is the release in the name of a binary of Server, on which its flags depend; any other binary counts as new.
+func releaseOf(binary string) release.Version {
+	text, _ := strings.CutPrefix(filepath.Base(binary), "etcd-")
+	if v, err := release.Parse(text); err == nil {
+		return v
 	}
-	return minor
+	return release.NewestOf(release.Newest)
 }
 
 // start starts the process and returns without waiting for it to serve.

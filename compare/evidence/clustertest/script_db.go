@@ -2,11 +2,12 @@ package clustertest
 
 import (
 	"encoding/binary"
-	"fmt"
 	"testing"
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // writeDB writes the database of one member with everything that its world holds.
@@ -31,13 +32,13 @@ func (s *Script) writeDB(tb testing.TB, path string, member int) {
 
 // writeMeta makes bucket meta that of the version.
 func (s *Script) writeMeta(tx *bbolt.Tx) error {
-	var minor int
-	if _, err := fmt.Sscanf(s.Version, "3.%d", &minor); err != nil {
+	version, err := release.Parse(s.Version)
+	if err != nil {
 		return err
 	}
 	meta := tx.Bucket([]byte("meta"))
 	switch {
-	case minor < 5:
+	case version.Has(release.TermInMeta).Excluded():
 		if err := meta.Delete([]byte("term")); err != nil {
 			return err
 		}
@@ -46,7 +47,7 @@ func (s *Script) writeMeta(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	if minor >= 6 {
+	if version.Has(release.StorageVersion).Certain() {
 		if err := meta.Put([]byte("storageVersion"), []byte(s.Version)); err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func (o *rebuildOptions) check() (err error) {
 		return usagef("name a base with --base, logs with --log, or both", "there is nothing to rebuild from")
 	}
 	if o.line != "" {
-		if o.Version, err = release.Parse(o.line); err != nil || !o.Version.Reach(release.Release{Minor: 3}).Certain() {
+		if o.Version, err = release.Parse(o.line); err != nil || !o.Version.Supported().Certain() {
 			return usagef("want 3.3 to 3.8, or a release such as 3.4.23", "--etcd %s", o.line)
 		}
 	}

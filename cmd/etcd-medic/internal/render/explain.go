@@ -50,13 +50,15 @@ func (p *page) topic(t *explain.Topic) {
 }
 
 func linesOf(r *preflight.Rule) string {
-	if r.To == 0 {
-		return fmt.Sprintf("3.%d and later", r.From)
+	lines := r.Lines()
+	first, last := lines[0], lines[len(lines)-1]
+	switch last {
+	case preflight.Newest:
+		return fmt.Sprintf("3.%d and later", first)
+	case first:
+		return fmt.Sprintf("3.%d", first)
 	}
-	if r.To == r.From {
-		return fmt.Sprintf("3.%d", r.From)
-	}
-	return fmt.Sprintf("3.%d to 3.%d", r.From, r.To)
+	return fmt.Sprintf("3.%d to 3.%d", first, last)
 }
 
 func (p *page) message(t *explain.Topic) {
