@@ -62,10 +62,10 @@ type DiffCell struct {
 	Text           string `json:"text,omitempty"`
 }
 
-// Value is a value in JSON: length and digest, and the bytes only when asked for.
+// Value is a value in JSON: length and digest (see docs/PRIVACY.md), and the bytes only when asked for.
 type Value struct {
 	Len    int          `json:"len"`
-	SHA256 string       `json:"sha256"`
+	Digest string       `json:"digest"`
 	Bytes  *check.Bytes `json:"bytes,omitempty"`
 }
 

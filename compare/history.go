@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
-	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -133,19 +132,19 @@ func (h *KeyHistory) records(ctx context.Context, m *evidence.Member, values boo
 		case !bytes.Equal(rec.KV.Key, h.Key):
 			continue
 		}
-		list = append(list, keyRecord(&rec, values))
+		list = append(list, keyRecord(m, &rec, values))
 	}
 	h.Records[m.Label()] = list
 	return ctx.Err()
 }
 
-func keyRecord(rec *dumpdb.Salvaged, values bool) KeyRecord {
+func keyRecord(m *evidence.Member, rec *dumpdb.Salvaged, values bool) KeyRecord {
 	out := KeyRecord{Revision: rec.Rev.String(), Tombstone: rec.Tombstone, Origin: rec.Origin, Page: rec.Page}
 	if rec.Tombstone {
 		return out
 	}
 	out.CreateRevision, out.Version = rec.KV.CreateRevision, rec.KV.Version
-	out.Value = &Value{Len: len(rec.KV.Value), SHA256: diff.Digest(rec.KV.Value)}
+	out.Value = &Value{Len: len(rec.KV.Value), Digest: m.Digest(rec.KV.Value)}
 	if values {
 		b := check.Bytes(bytes.Clone(rec.KV.Value))
 		out.Value.Bytes = &b

@@ -49,7 +49,7 @@ func (p *Plan) YAML() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("# etcd-medic repair plan. Read it, rehearse it, then apply it:\n#   etcd-medic repair rehearse PLAN\n#   etcd-medic repair apply PLAN --mode MODE\n" +
 		"# Do not edit: the digest would no longer fit. Other choices are flags of etcd-medic repair plan.\n" +
-		"# The digest shows that a plan was changed, not who made it: anybody can make one that fits. Take plans from people you trust.\n")
+		"# The digest is an integrity check, not a signature: it shows that a plan was changed, not who made it. Take plans from people you trust.\n")
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(&n); err != nil {
@@ -140,7 +140,7 @@ func Load(path string) (*Plan, error) {
 	}
 	if d != p.Digest {
 		return nil, refusedf("make a new plan; other choices are flags of etcd-medic repair plan",
-			"%s was changed after it was made: its digest is %s, its content gives %s", path, short(p.Digest), short(d))
+			"%s was changed after it was made: its digest (an integrity check, not a signature) is %s, its content gives %s", path, short(p.Digest), short(d))
 	}
 	if err := p.agrees(); err != nil {
 		return nil, refusedf("make a new plan with etcd-medic repair plan", "%s: %v", path, err)

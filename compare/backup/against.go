@@ -118,7 +118,7 @@ func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Optio
 	o.Options.Backup, o.Look = false, nil
 	doc := &Against{Compared: []Compared{}}
 	r.Backup.Against = doc
-	set, err := evidence.Open(ctx, o.Against, evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress, Access: o.Access})
+	set, err := evidence.Open(ctx, o.Against, evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress, Access: o.Access, Redact: m.Redact})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -291,7 +291,7 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 	foreign := c.SameHistory == check.Violated && !c.BackupLacks
 	err := d.Changes(ctx, 0, 1, diff.Options{}, func(ch diff.Change) error {
 		if !foreign && c.RevisionsBehind >= 0 {
-			c.mustHold(&ch, b.CurrentRevision())
+			c.mustHold(s, &ch, b.CurrentRevision())
 		}
 		return n.add(ch)
 	})

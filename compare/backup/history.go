@@ -74,19 +74,19 @@ func (c *Compared) history(ctx context.Context, b, s *evidence.Member) error {
 		case !rs.more || rb.more && rb.rec.Less(rs.rec.Rev):
 			if whole && rb.rec.Main > s.CompactRevision() {
 				t.onlyBackup++
-				c.broken(&rb.rec, nil)
+				c.broken(s, &rb.rec, nil)
 			}
 			rb.step()
 		case !rb.more || rs.rec.Less(rb.rec.Rev):
 			if whole && rs.rec.Main > b.CompactRevision() {
 				t.onlySource++
-				c.broken(nil, &rs.rec)
+				c.broken(s, nil, &rs.rec)
 			}
 			rs.step()
 		default:
 			if c.Records++; !sameRecord(&rb.rec, &rs.rec) {
 				t.differ++
-				c.broken(&rb.rec, &rs.rec)
+				c.broken(s, &rb.rec, &rs.rec)
 			}
 			rb.step()
 			rs.step()
@@ -113,7 +113,7 @@ func (c *Compared) conclude(t tally, lostB, lostS int64, damaged bool) {
 
 // mustHold keeps a live key of the source that was last written at or before the backup's revision: since then nothing has touched it, so
 // the backup must hold it with the same content, whatever either has compacted.
-func (c *Compared) mustHold(ch *diff.Change, backupRev int64) {
+func (c *Compared) mustHold(s *evidence.Member, ch *diff.Change, backupRev int64) {
 	if ch.Delete || ch.Mod > backupRev {
 		return
 	}
@@ -128,7 +128,7 @@ func (c *Compared) mustHold(ch *diff.Change, backupRev int64) {
 			in = "the key with other content"
 		}
 		c.First = &Broken{Revision: check.Rev{Main: ch.Mod}, Key: bytes.Clone(ch.Key), InBackup: in,
-			InSource: fmt.Sprintf("put of %q, value of %d bytes with sha256 %s, not written since", ch.Key, len(ch.Value), diff.Digest(ch.Value))}
+			InSource: fmt.Sprintf("put of %q, value of %d bytes with digest %s, not written since", ch.Key, len(ch.Value), s.Digest(ch.Value))}
 	}
 	c.SameHistory, c.Reason = check.Violated, ""
 }
@@ -140,7 +140,7 @@ func sameRecord(a, b *dumpdb.Revision) bool {
 		x.CreateRevision == y.CreateRevision && x.ModRevision == y.ModRevision && x.Version == y.Version
 }
 
-func (c *Compared) broken(b, s *dumpdb.Revision) {
+func (c *Compared) broken(m *evidence.Member, b, s *dumpdb.Revision) {
 	if c.First != nil {
 		return
 	}
@@ -148,18 +148,18 @@ func (c *Compared) broken(b, s *dumpdb.Revision) {
 	if one == nil {
 		one = s
 	}
-	c.First = &Broken{Revision: check.Rev{Main: one.Main, Sub: one.Sub}, Key: bytes.Clone(one.KV.Key), InBackup: recordText(b), InSource: recordText(s)}
+	c.First = &Broken{Revision: check.Rev{Main: one.Main, Sub: one.Sub}, Key: bytes.Clone(one.KV.Key), InBackup: recordText(m, b), InSource: recordText(m, s)}
 }
 
 // recordText describes a record without its value.
-func recordText(r *dumpdb.Revision) string {
+func recordText(m *evidence.Member, r *dumpdb.Revision) string {
 	switch {
 	case r == nil:
 		return "no such record"
 	case r.Tombstone:
 		return fmt.Sprintf("tombstone of %q", r.KV.Key)
 	}
-	s := fmt.Sprintf("put of %q, create %d, version %d, value of %d bytes with sha256 %s", r.KV.Key, r.KV.CreateRevision, r.KV.Version, len(r.KV.Value), diff.Digest(r.KV.Value))
+	s := fmt.Sprintf("put of %q, create %d, version %d, value of %d bytes with digest %s", r.KV.Key, r.KV.CreateRevision, r.KV.Version, len(r.KV.Value), m.Digest(r.KV.Value))
 	if r.KV.Lease != 0 {
 		s += ", lease " + dumpdb.ID(r.KV.Lease).String()
 	}

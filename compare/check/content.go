@@ -93,7 +93,7 @@ func cellText(bucket string, c *diff.Cell) string {
 	if bucket != "key" {
 		return c.Text
 	}
-	s := fmt.Sprintf("mod %d create %d version %d value <len %d sha256 %s>", c.Mod, c.Create, c.Version, c.ValueLen, c.ValueSHA)
+	s := fmt.Sprintf("mod %d create %d version %d value <len %d digest %s>", c.Mod, c.Create, c.Version, c.ValueLen, c.ValueDigest)
 	if c.Lease != 0 {
 		s += fmt.Sprintf(" lease %x", uint64(c.Lease))
 	}

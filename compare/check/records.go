@@ -166,7 +166,7 @@ func (in *Input) recordByLastTransaction(row *diff.RecordRow) []witness {
 func recordOf(ctx context.Context, m *evidence.Member, rev dumpdb.Rev) *diff.RecordCell {
 	for rec, err := range m.DB.Handle.Query(ctx, dumpdb.Query{FromRev: rev.Main, ToRev: rev.Main}) {
 		if err == nil && rec.Err == nil && rec.Rev == rev {
-			return diff.CellOf(&rec)
+			return diff.CellOf(m, &rec)
 		}
 	}
 	return nil

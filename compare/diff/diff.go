@@ -7,8 +7,6 @@ package diff
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -84,7 +82,7 @@ const (
 type Cell struct {
 	Mod, Create, Version, Lease int64
 	ValueLen                    int
-	ValueSHA                    string
+	ValueDigest                 string
 	Value                       []byte
 	// Object names what Kubernetes keeps in the value; its Kind is "" for other values.
 	Object dumpdb.KubeObject
@@ -204,13 +202,4 @@ func (b *Bucket) weigh(take []int, row Row, maxRows int) {
 		row.SameContent = same
 		b.Rows = append(b.Rows, row)
 	}
-}
-
-// shownDigest is the length of the hex digest in reports.
-const shownDigest = 16
-
-// Digest returns the first 16 hex digits of the sha256, the form in which values stand in reports.
-func Digest(b []byte) string {
-	s := sha256.Sum256(b)
-	return hex.EncodeToString(s[:])[:shownDigest]
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
@@ -236,7 +237,7 @@ func (r *Result) fillInOnePass(ctx context.Context, i int, kept []keyPlaces, lis
 	for rev := range r.records(ctx, i) {
 		for _, n := range at[rev.Main] {
 			if !rev.Tombstone && bytes.Equal(rev.KV.Key, list[n].Key) {
-				list[n].Cells[i] = cellOf(rev, values)
+				list[n].Cells[i] = cellOf(r.Members[i], rev, values)
 			}
 		}
 	}
@@ -247,15 +248,15 @@ func (r *Result) cell(i int, key []byte, at int64, values bool) *Cell {
 	var c *Cell
 	for rev, err := range r.Members[i].DB.Handle.RevisionsBetween(dumpdb.Rev{Main: at}, dumpdb.Rev{Main: at + 1}) {
 		if err == nil && rev.Err == nil && !rev.Tombstone && bytes.Equal(rev.KV.Key, key) {
-			c = cellOf(&rev, values)
+			c = cellOf(r.Members[i], &rev, values)
 		}
 	}
 	return c
 }
 
-func cellOf(rev *dumpdb.Revision, values bool) *Cell {
+func cellOf(m *evidence.Member, rev *dumpdb.Revision, values bool) *Cell {
 	c := &Cell{Mod: rev.KV.ModRevision, Create: rev.KV.CreateRevision, Version: rev.KV.Version, Lease: rev.KV.Lease,
-		ValueLen: len(rev.KV.Value), ValueSHA: Digest(rev.KV.Value)}
+		ValueLen: len(rev.KV.Value), ValueDigest: m.Digest(rev.KV.Value)}
 	c.Object, _ = dumpdb.ParseKube(rev.KV.Value)
 	c.Object.Raw = nil
 	if values {
@@ -268,7 +269,7 @@ func sameContent(take []int, cells []*Cell) bool {
 	first := cells[take[0]]
 	for _, i := range take {
 		c := cells[i]
-		if c == nil || first == nil || c.Lease != first.Lease || c.ValueLen != first.ValueLen || strings.Compare(c.ValueSHA, first.ValueSHA) != 0 {
+		if c == nil || first == nil || c.Lease != first.Lease || c.ValueLen != first.ValueLen || c.ValueDigest != first.ValueDigest {
 			return false
 		}
 	}

@@ -76,7 +76,7 @@ func passwordRows(m *evidence.Member) map[string]string {
 	for _, u := range m.DB.Auth.Users {
 		out[u.Name] = "no password hash"
 		if len(u.Password) > 0 {
-			out[u.Name] = "password hash with sha256 " + Digest(u.Password)
+			out[u.Name] = "password hash with digest " + m.Digest(u.Password)
 		}
 	}
 	return out

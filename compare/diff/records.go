@@ -236,7 +236,7 @@ func (m *recordMerge) row(at []int) RecordRow {
 		if !m.holds(c) {
 			continue
 		}
-		row.Cells[i] = CellOf(&c.rec)
+		row.Cells[i] = CellOf(m.r.Members[i], &c.rec)
 		if row.Key == nil {
 			row.Key = slices.Clone(c.rec.KV.Key)
 		}
@@ -244,14 +244,14 @@ func (m *recordMerge) row(at []int) RecordRow {
 	return row
 }
 
-// CellOf renders a record.
-func CellOf(rec *dumpdb.Revision) *RecordCell {
+// CellOf renders a record of a member.
+func CellOf(m *evidence.Member, rec *dumpdb.Revision) *RecordCell {
 	kv := &rec.KV
-	text := fmt.Sprintf("key %q create %d mod %d version %d lease %x value <len %d sha256 %s>", kv.Key, kv.CreateRevision, kv.ModRevision, kv.Version, uint64(kv.Lease), len(kv.Value), Digest(kv.Value))
+	text := fmt.Sprintf("key %q create %d mod %d version %d lease %x value <len %d digest %s>", kv.Key, kv.CreateRevision, kv.ModRevision, kv.Version, uint64(kv.Lease), len(kv.Value), m.Digest(kv.Value))
 	if rec.Tombstone {
 		text = fmt.Sprintf("tombstone of key %q", kv.Key)
 	}
-	return &RecordCell{Page: rec.Page, Offset: rec.Offset, Sum: Digest(rec.Raw), Text: text}
+	return &RecordCell{Page: rec.Page, Offset: rec.Offset, Sum: m.Digest(rec.Raw), Text: text}
 }
 
 // Odd are the members that hold the record otherwise than more than half of those that were compared, which agree; a hint, no proof.

@@ -110,16 +110,16 @@ func (c *Cells) add(cell *diff.Cell, isKey bool, before string) string {
 	if cell.Lease != 0 {
 		lease = strconv.FormatUint(uint64(cell.Lease), 16)
 	}
-	sha := cell.ValueSHA
+	sha := cell.ValueDigest
 	if sha != "" && sha == before {
 		sha = "="
 	}
 	c.Mod, c.Create, c.Version = append(c.Mod, cell.Mod), append(c.Create, cell.Create), append(c.Version, cell.Version)
 	c.Lease, c.Len, c.SHA = append(c.Lease, lease), append(c.Len, cell.ValueLen), append(c.SHA, sha)
-	if cell.ValueSHA == "" {
+	if cell.ValueDigest == "" {
 		return before
 	}
-	return cell.ValueSHA
+	return cell.ValueDigest
 }
 
 // object is kind, namespace and name of what Kubernetes keeps in the row, "" when it is none of its objects.

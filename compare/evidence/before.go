@@ -20,5 +20,5 @@ func (m *Member) Before() *Member {
 	if len(d.Damage) > 0 || d.Meta.ConsistentIndex == nil || m.DB.Meta.ConsistentIndex == nil || *d.Meta.ConsistentIndex != *m.DB.Meta.ConsistentIndex {
 		return nil
 	}
-	return &Member{Source: m.Source, MemberID: m.MemberID, ClusterID: m.ClusterID, DB: d, Version: m.Version, AppliedMin: m.AppliedMin, AppliedMax: m.AppliedMax}
+	return &Member{Source: m.Source, MemberID: m.MemberID, ClusterID: m.ClusterID, DB: d, Version: m.Version, AppliedMin: m.AppliedMin, AppliedMax: m.AppliedMax, Redact: m.Redact}
 }

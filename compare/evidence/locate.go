@@ -3,6 +3,7 @@ package evidence
 import (
 	"context"
 
+	"github.com/etcd-medic/etcd-medic/internal/redact"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
@@ -45,6 +46,14 @@ func LocateWith(ctx context.Context, spec Spec, access Access) (*Parts, error) {
 	}
 	return &Parts{Name: sources[0].Name, Kind: sources[0].Kind, WAL: l.wal, Snap: l.snap, SnapFile: l.snapFile, DB: l.db, scratch: s.scratch,
 		manifest: listed, archives: s.archives}, nil
+}
+
+// Redact returns what makes the digests that stand for values of the source. It is for parts that Locate found.
+func (p *Parts) Redact(ctx context.Context) (*redact.Key, error) {
+	if p.manifest == nil {
+		return nil, nil //nolint:nilnil // the set of an opened source has the key
+	}
+	return redactKey(ctx, p.manifest)
 }
 
 // Unchanged proves that the source did not change since Locate; else the error is a *ChangedError. Of the parts of an opened source its

@@ -3,6 +3,7 @@ package evidence
 import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/redact"
 )
 
 // Source is one input after detection.
@@ -40,6 +41,8 @@ type Member struct {
 	AppliedMin, AppliedMax uint64
 	// Problems are failures to read a part: facts about the source, told beside the rest.
 	Problems []Problem
+	// Redact makes the digests that stand for values; all sources of a run share it.
+	Redact *redact.Key
 	// snapRead is true when there was a snap folder that could be listed, or a .snap file that could be read.
 	snapRead bool
 	// settled is true when Problems tell of files that could not be hashed.

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/redact"
 )
 
 // Set is all sources of one run.
@@ -45,6 +46,8 @@ type Options struct {
 	Access Access
 	// Progress, if set, is told what is being read.
 	Progress func(what string)
+	// Redact, if set, makes the digests of values in place of a key of these sources: for reports that take in another set's sources too.
+	Redact *redact.Key
 	// several is true when there is more than one source.
 	several bool
 }
@@ -91,7 +94,28 @@ func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 	if len(s.Members) == 0 {
 		return nil, errors.Join(s.firstError(), s.Close())
 	}
+	if err := s.shareKey(ctx, o.Redact); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
 	return s, nil
+}
+
+// shareKey gives all members the key of digests.
+func (s *Set) shareKey(ctx context.Context, k *redact.Key) (err error) {
+	if k == nil {
+		var sources []*Manifest
+		for _, m := range s.Members {
+			sources = append(sources, m.Source.Manifest)
+		}
+		if k, err = redactKey(ctx, sources...); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.Members {
+		m.Redact = k
+	}
+	return nil
 }
 
 // Digests waits until every file's digest is taken; without Options.HashLater they are. Files that can not be read are among the

@@ -32,7 +32,7 @@ func (r *Result) noteSameTerm(it *item) {
 	d := LogDiff{Index: it.entry.Index, By: map[int]string{}}
 	for _, x := range pair {
 		for _, h := range x.holders {
-			d.By[h] = fmt.Sprintf("%d/%d %s", x.entry.Term, x.entry.Index, x.req.Describe(dumplog.DescribeOptions{}))
+			d.By[h] = fmt.Sprintf("%d/%d %s", x.entry.Term, x.entry.Index, r.describe(x.req))
 		}
 	}
 	d.versions(it)

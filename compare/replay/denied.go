@@ -28,7 +28,7 @@ func (s *sim) beyondRights(it *item, p apply.Effect) {
 		for _, op := range ops {
 			if key, how := s.innerDenied(it.req.Header, op, 0); how != "" {
 				s.res.Beyond = append(s.res.Beyond, Beyond{Term: it.entry.Term, Index: it.entry.Index, Pos: it.entry.Pos, User: it.req.Header.Username, Key: key, How: how,
-					What: it.req.Describe(dumplog.DescribeOptions{})})
+					What: s.m.Describe(it.req)})
 				return
 			}
 		}

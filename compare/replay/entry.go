@@ -19,7 +19,12 @@ type Entry struct {
 	Holders []int
 	// Disputed is true when another member holds a different entry at this index.
 	Disputed bool
+	// of is a member that the log is of.
+	of *evidence.Member
 }
+
+// Describe is the entry's request in words, with values as length and digest.
+func (e *Entry) Describe() string { return e.of.Describe(e.Req) }
 
 // Log yields the union of the members' effective logs in index order, each index once; of different entries at one index the one
 // that its holder knows to be committed. Indexes that no member holds are left out, as are those lost to damage. Entries above
@@ -45,10 +50,19 @@ func LogFrom(ctx context.Context, members []*evidence.Member, from uint64) iter.
 				yield(Entry{}, it.fault)
 				return
 			}
-			e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0}
+			e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0, of: members[0]}
 			if !yield(e, nil) {
 				return
 			}
 		}
 	}
+}
+
+// describe is a request in words, with values as length and digest.
+func (r *Result) describe(req *dumplog.Request) string {
+	var of *evidence.Member
+	if len(r.Members) > 0 {
+		of = r.Members[0].Member
+	}
+	return of.Describe(req)
 }

@@ -45,7 +45,7 @@ func forced(ctx context.Context, r *Result) error {
 			continue
 		}
 		runs := forcedRuns(w.Conf, i)
-		if err := findDropped(ctx, w, runs); err != nil {
+		if err := findDropped(ctx, res.Member, runs); err != nil {
 			return err
 		}
 		if err := appliedAfterAll(res, runs); err != nil {
@@ -73,7 +73,8 @@ func forcedRuns(conf []evidence.ConfEntry, pos int) []Forced {
 }
 
 // findDropped collects the entries that each run replaced: those of the overwrite that stands where the run begins.
-func findDropped(ctx context.Context, w *evidence.WAL, runs []Forced) error {
+func findDropped(ctx context.Context, m *evidence.Member, runs []Forced) error {
+	w := &m.WAL
 	over := map[int]dumplog.Overwrite{}
 	for i := range runs {
 		for _, o := range w.Summary.Overwrites {
@@ -98,7 +99,7 @@ func findDropped(ctx context.Context, w *evidence.WAL, runs []Forced) error {
 		}
 		for i, o := range over {
 			if e.Index >= o.Index && e.Index <= o.OldLast && before(w, e.Pos, o.Pos) && len(runs[i].Dropped) < maxDropped {
-				runs[i].drop(&e)
+				runs[i].drop(&e, m)
 			}
 		}
 	}
@@ -116,10 +117,10 @@ func before(w *evidence.WAL, a, b dumplog.Pos) bool {
 }
 
 // drop files a replaced entry; one that was itself replaced at its index before gives way to the later.
-func (f *Forced) drop(e *dumplog.Entry) {
+func (f *Forced) drop(e *dumplog.Entry, m *evidence.Member) {
 	d := Dropped{Pos: e.Pos, Term: e.Term, Index: e.Index}
 	if req, err := e.Decode(); err == nil {
-		d.What = req.Describe(dumplog.DescribeOptions{})
+		d.What = m.Describe(req)
 		if req.Put != nil && !req.Put.IgnoreValue {
 			d.put, d.hash = true, contentHash(req.Put.Key, req.Put.Value)
 		}

@@ -55,7 +55,7 @@ func (w *walker) describe(it *item, ev *Event) {
 	if len(ev.RangeRevisions) > 0 {
 		ev.RangeRevision = ev.RangeRevisions[0]
 	}
-	ev.What = it.req.Describe(dumplog.DescribeOptions{})
+	ev.What = w.r.describe(it.req)
 	ev.describeRevoke(it.req)
 }
 

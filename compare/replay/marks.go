@@ -32,15 +32,15 @@ func (s *Survey) mark(it *item) {
 		m.Kind, m.Member = "start", r.Publishes().MemberID
 		m.What = fmt.Sprintf("published after a start (process began %s)", StartTime(id).Format("2006-01-02T15:04:05Z"))
 	case r.ConfChange != nil:
-		m.Kind, m.Member, m.What = "conf-change", r.ConfChange.NodeID, r.Describe(dumplog.DescribeOptions{})
+		m.Kind, m.Member, m.What = "conf-change", r.ConfChange.NodeID, s.describe(r)
 	case r.Compaction != nil:
-		m.Kind, m.What = "compaction", r.Describe(dumplog.DescribeOptions{})
+		m.Kind, m.What = "compaction", s.describe(r)
 	case r.Alarm != nil && r.Alarm.Action != 0:
-		m.Kind, m.Member, m.What = "alarm", r.Alarm.MemberID, r.Describe(dumplog.DescribeOptions{})
+		m.Kind, m.Member, m.What = "alarm", r.Alarm.MemberID, s.describe(r)
 	case r.Kind == dumplog.KindAuthEnable, r.Kind == dumplog.KindAuthDisable:
-		m.Kind, m.What = "auth", r.Describe(dumplog.DescribeOptions{})
+		m.Kind, m.What = "auth", s.describe(r)
 	case r.ClusterVer != nil, r.Downgrade != nil, setsVersion(r.V2):
-		m.Kind, m.What = "version", r.Describe(dumplog.DescribeOptions{})
+		m.Kind, m.What = "version", s.describe(r)
 	default:
 		return
 	}

@@ -252,7 +252,7 @@ func (r *Result) noteConflict(it *item) {
 	committed := map[*item]bool{}
 	describe := func(i int, x *item) {
 		if index <= r.Members[i].Member.Commit {
-			d.By[i] = fmt.Sprintf("%d/%d %s", x.entry.Term, index, x.req.Describe(dumplog.DescribeOptions{}))
+			d.By[i] = fmt.Sprintf("%d/%d %s", x.entry.Term, index, r.describe(x.req))
 			committed[x] = true
 		}
 	}

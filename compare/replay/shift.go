@@ -59,7 +59,7 @@ func findShift(ctx context.Context, r *Result) (*Shift, error) {
 			if !ok || !hasContent(tails[long][:k]) {
 				continue
 			}
-			s := &Shift{Index: d.Index, Missing: k, Alike: n, Short: d.Versions[short], Long: d.Versions[long], What: describeEntry(&tails[long][0]), Instead: describeEntry(&tails[short][0])}
+			s := &Shift{Index: d.Index, Missing: k, Alike: n, Short: d.Versions[short], Long: d.Versions[long], What: r.describeEntry(&tails[long][0]), Instead: r.describeEntry(&tails[short][0])}
 			switch cutShort, cutLong := r.endsEarly(s.Short), r.endsEarly(s.Long); {
 			case cutLong && !cutShort:
 				return nil, nil // rather an entry too many in the short one's counterpart: nothing tells
@@ -150,10 +150,10 @@ func (r *Result) endsEarly(members []int) bool {
 	return false
 }
 
-func describeEntry(e *dumplog.Entry) string {
+func (r *Result) describeEntry(e *dumplog.Entry) string {
 	req, err := e.Decode()
 	if err != nil || req == nil {
 		return fmt.Sprintf("%d/%d", e.Term, e.Index)
 	}
-	return fmt.Sprintf("%d/%d %s", e.Term, e.Index, req.Describe(dumplog.DescribeOptions{}))
+	return fmt.Sprintf("%d/%d %s", e.Term, e.Index, r.describe(req))
 }

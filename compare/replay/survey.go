@@ -59,6 +59,8 @@ type Survey struct {
 	// rows are the entries that may change rows of small buckets, state what they last said of a row.
 	rows  *rowTouches
 	state *lastStates
+	// describe is a request in words.
+	describe func(*dumplog.Request) string
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
 	prefixes map[uint16]dumplog.ID
 }
@@ -99,7 +101,7 @@ type Undecodable struct {
 func survey(ctx context.Context, r *Result) (*Survey, error) {
 	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{}, LastTouch: map[string]uint64{},
 		Served: map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, writers: newWriters(r), grants: map[int64]uint64{}, rows: newRowTouches(r.Common), state: newLastStates(),
-		prefixes: map[uint16]dumplog.ID{}}
+		prefixes: map[uint16]dumplog.ID{}, describe: r.describe}
 	for _, m := range r.Members {
 		ms := &m.Member.Membership
 		for _, ids := range [][]dumplog.ID{ms.Voters, ms.Learners, ms.Removed, ms.V2, ms.Bucket, {m.Member.MemberID}} {

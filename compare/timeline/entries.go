@@ -70,7 +70,7 @@ func (b *builder) list(e *replay.Entry, kinds map[dumplog.Kind]int) {
 		k = len(l.Kinds)
 		kinds[e.Req.Kind], l.Kinds = k, append(l.Kinds, string(e.Req.Kind))
 	}
-	what := e.Req.Describe(dumplog.DescribeOptions{})
+	what := e.Describe()
 	switch {
 	case e.Err != nil:
 		what = "cannot be decoded"

@@ -28,8 +28,10 @@ var (
 
 // Options say how a value is decoded.
 type Options struct {
-	// Secrets shows the data of kind Secret instead of its length and digest.
+	// Secrets shows the data of kind Secret. Without it the data appears as its length.
 	Secrets bool
+	// Digest, if set, adds a digest to each length, so that data can be compared. Key it with a secret: a plain hash gives short values away.
+	Digest func(data []byte) string
 }
 
 // Object is a decoded value.
@@ -84,7 +86,7 @@ func decode(env *dumpdb.KubeObject, o Options) (text []byte, err error) {
 	if err != nil || o.Secrets {
 		return text, err
 	}
-	return redact(text, env)
+	return redact(text, env, o.Digest)
 }
 
 func providerOr(p string) string {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
-	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/redact"
 )
 
 // maxListed bounds the differences that are listed of one source, maxOpen the records at or below the compact revision that are kept in
@@ -34,6 +34,8 @@ type contents struct {
 	// leftOut are buckets that prove nothing, with the reason.
 	leftOut []string
 	values  bool
+	// key makes the digests of values and hashes.
+	key *redact.Key
 }
 
 // rows lists the differences in revision order.
@@ -194,5 +196,5 @@ func (c *contents) describe(r *dumpdb.Revision) string {
 	if c.values {
 		return fmt.Sprintf("%s, value %q", s, kv.Value)
 	}
-	return fmt.Sprintf("%s, value of %d bytes, sha256 %s", s, len(kv.Value), diff.Digest(kv.Value))
+	return fmt.Sprintf("%s, value of %d bytes, digest %s", s, len(kv.Value), c.key.Digest(kv.Value))
 }

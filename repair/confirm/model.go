@@ -109,7 +109,7 @@ func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.M
 		}
 	}
 	if lead.Revision() > before && len(d.made) < maxNamed && int64(len(d.made)) == before-d.base {
-		d.made = append(d.made, entryID{e.Index, e.Term, e.Req.Describe(dumplog.DescribeOptions{})})
+		d.made = append(d.made, entryID{e.Index, e.Term, e.Describe()})
 	}
 	if why == "" && e.Disputed {
 		why = "the logs hold different entries at this index"

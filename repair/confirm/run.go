@@ -252,7 +252,7 @@ func (r *run) rules() smallRules { return smallRules{minor: r.plan.Minor, plain:
 func (r *run) compare(ctx context.Context, i int, db *dumpdb.DB, small *smallState) error {
 	t := &r.plan.Targets[i]
 	own := smallOf(t.Member)
-	c := &contents{values: r.o.Values, compact: max(own.meta.CompactRev(), small.meta.CompactRev())}
+	c := &contents{values: r.o.Values, key: t.Member.Redact, compact: max(own.meta.CompactRev(), small.meta.CompactRev())}
 	if err := c.keys(ctx, t.Member.DB.Handle, db); err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (r *run) lateSmall(i int, late *smallState) {
 		return
 	}
 	own := smallOf(t.Member)
-	one, two := &contents{}, &contents{}
+	one, two := &contents{key: t.Member.Redact}, &contents{key: t.Member.Redact}
 	one.compareSmall(own, early, r.rules())
 	two.compareSmall(own, late, r.rules())
 	for bucket, n := range two.small {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
-	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/redact"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -65,7 +65,7 @@ type smallRules struct {
 // compare compares the small buckets of a source with the server's; want is what the server holds.
 func (c *contents) compareSmall(own, want *smallState, r smallRules) {
 	c.table("auth", authTable(own), authTable(want))
-	c.table("authUsers", userTable(own, r), userTable(want, r))
+	c.table("authUsers", userTable(own, r, c.key), userTable(want, r, c.key))
 	c.table("authRoles", roleTable(own), roleTable(want))
 	c.leases(own, want)
 	c.table("alarm", alarmTable(own), alarmTable(want))
@@ -124,7 +124,7 @@ func authTable(s *smallState) table {
 }
 
 // userTable has the password as a digest where it comes from the log, which it does from 3.5 on.
-func userTable(s *smallState, r smallRules) table {
+func userTable(s *smallState, r smallRules, k *redact.Key) table {
 	t := table{}
 	for _, u := range s.auth.Users {
 		text := "roles [" + strings.Join(u.Roles, " ") + "]"
@@ -132,7 +132,7 @@ func userTable(s *smallState, r smallRules) table {
 			text += ", no password"
 		}
 		if release.AnyOf(r.minor).Has(release.PasswordHashInRequest).Certain() && !r.plain[u.Name] {
-			text += ", password hash " + diff.Digest(u.Password)
+			text += ", password hash " + k.Digest(u.Password)
 		}
 		t[u.Name] = text
 	}

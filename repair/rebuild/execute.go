@@ -126,7 +126,7 @@ func (e *engine) apply(st *replay.Step) (replay.Outcome, error) {
 
 // line describes an entry without values.
 func line(x *replay.Entry) EntryLine {
-	return EntryLine{Index: x.Index, Term: x.Term, What: x.Req.Describe(dumplog.DescribeOptions{})}
+	return EntryLine{Index: x.Index, Term: x.Term, What: x.Describe()}
 }
 
 func outcome(s replay.State, r replay.Reason) string {

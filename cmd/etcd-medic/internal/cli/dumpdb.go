@@ -172,6 +172,9 @@ func runDumpDB(ctx context.Context, o *dumpDBOptions) error {
 	if src.DB == "" {
 		return &evidence.SourceError{Where: o.specs[0].Where, Found: "a " + string(src.Kind) + " without a db", Expected: "a bbolt file such as member/snap/db"}
 	}
+	if o.opts.Redact, err = src.Redact(ctx); err != nil {
+		return err
+	}
 	stream := render.NewStream(o.io.Out, o.format, render.Head{Source: src.Name, SourceKind: string(src.Kind)}, o.renderOptions())
 	l := &dbLister{stream: stream, o: o, isBackup: src.Kind == evidence.KindBackup}
 	if err = stream.Close(l.open(ctx, src.DB)); err != nil {

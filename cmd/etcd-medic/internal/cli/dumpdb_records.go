@@ -163,7 +163,7 @@ func (r *recordLister) decoded(value []byte) *kube.Object {
 	if !r.o.kube {
 		return nil
 	}
-	if obj, ok := kube.Decode(value, kube.Options{Secrets: r.o.opts.Secrets}); ok {
+	if obj, ok := kube.Decode(value, kube.Options{Secrets: r.o.opts.Secrets, Digest: r.o.opts.Redact.Digest}); ok {
 		return &obj
 	}
 	return nil

@@ -142,6 +142,7 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 		return err
 	}
 	defer func() { _ = set.Close() }()
+	o.opts.Redact = m.Redact
 	head := render.Head{Source: m.Label(), SourceKind: string(m.Source.Kind)}
 	snaps := o.snaps || m.Source.Kind == evidence.KindSnap
 	if err := needLog(m, snaps); err != nil {

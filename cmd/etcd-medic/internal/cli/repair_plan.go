@@ -27,8 +27,8 @@ type repairPlanOptions struct {
 
 const repairPlanLong = `Diagnose the sources and write a plan: which member's content is kept and why, what that gives up and the command that saves
 it, the way to go, and every step with its precondition, its effect, how to undo it, how to tell that it is done, and the commands
-for doing it by hand. The plan is bound to the digests of the sources. Its own digest shows that it was changed, not who made it: it is
-no signature.
+for doing it by hand. The plan is bound to the digests of the sources. Its own digest is an integrity
+check, not a signature: it shows that the plan was changed, not who made it.
 
 Where a server refuses a data dir, the plan first tries on a scratch copy whether its files can be mended: from its own log and pages, then
 with the help of the other members. What works and gives nothing up is recommended when a majority is missing, and listed otherwise.

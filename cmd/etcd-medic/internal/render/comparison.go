@@ -118,7 +118,7 @@ func cellText(c *compare.DiffCell) string {
 		if v.Bytes != nil {
 			s = append(s, "val "+quoted(*v.Bytes))
 		} else {
-			s = append(s, fmt.Sprintf("val <len %d sha256 %s>", v.Len, v.SHA256))
+			s = append(s, fmt.Sprintf("val <len %d digest %s>", v.Len, v.Digest))
 		}
 	}
 	if c.Text != "" {

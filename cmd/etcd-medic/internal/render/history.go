@@ -77,7 +77,7 @@ func valueText(v *compare.Value) string {
 	case v.Bytes != nil:
 		return "val=" + quoted(*v.Bytes)
 	}
-	return fmt.Sprintf("val=<len %d sha256 %s>", v.Len, v.SHA256)
+	return fmt.Sprintf("val=<len %d digest %s>", v.Len, v.Digest)
 }
 
 // timeline shows what happened on one axis of raft indexes.

@@ -115,8 +115,8 @@ func (j *jsonFields) content(n string, v []byte, show bool) {
 	}
 	j.buf = append(j.buf, `{"len":`...)
 	j.buf = strconv.AppendInt(j.buf, int64(len(v)), 10)
-	j.buf = append(j.buf, `,"sha256":"`...)
-	j.buf = append(appendDigest(j.buf, v), `"}`...)
+	j.buf = append(j.buf, `,"digest":"`...)
+	j.buf = append(j.o.Redact.Append(j.buf, v), `"}`...)
 }
 
 func (j *jsonFields) Secret(n string, v []byte) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
+	"github.com/etcd-medic/etcd-medic/internal/redact"
 )
 
 // Format is an output format of -w, --write-out.
@@ -44,6 +45,8 @@ type Options struct {
 	Values bool
 	// Secrets shows passwords, password hashes and tokens.
 	Secrets bool
+	// Redact makes the digests that stand for values; streams of rows need that of their sources.
+	Redact *redact.Key
 	// Width is where running text wraps, in columns; 0 means 100.
 	Width int
 	// Color marks severities with ANSI colours.

@@ -1,10 +1,6 @@
 package render
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"strconv"
-)
+import "strconv"
 
 // textLines is the table format of a stream: one line per row, so that it can be searched and cut.
 type textLines struct{}
@@ -77,8 +73,8 @@ func (t *textFields) content(n string, v []byte, show bool) {
 	}
 	t.buf = append(t.buf, "<len "...)
 	t.buf = strconv.AppendInt(t.buf, int64(len(v)), 10)
-	t.buf = append(t.buf, " sha256 "...)
-	t.buf = append(appendDigest(t.buf, v), '>')
+	t.buf = append(t.buf, " digest "...)
+	t.buf = append(t.o.Redact.Append(t.buf, v), '>')
 }
 
 func (t *textFields) Secret(n string, v []byte) {
@@ -152,12 +148,4 @@ func appendWord(dst []byte, s string) []byte {
 		return append(dst, `""`...)
 	}
 	return append(dst, s...)
-}
-
-// digestLen is how many bytes of a sha256 are shown: enough to compare members, too few to be taken for a proof of origin.
-const digestLen = 8
-
-func appendDigest(dst, v []byte) []byte {
-	sum := sha256.Sum256(v)
-	return hex.AppendEncode(dst, sum[:digestLen])
 }

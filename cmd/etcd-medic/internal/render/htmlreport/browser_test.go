@@ -207,7 +207,7 @@ func TestBrowserTree(t *testing.T) {
 		b.eval(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "` + k + `", bubbles: true}))`)
 	}
 	s := b.text(`document.getElementById("d-panel").textContent`)
-	for _, want := range []string{"/app/orders/marker/via-node2-03", "absent", "bytes, sha256", "etcd-medic history /app/orders/marker/via-node2-03"} {
+	for _, want := range []string{"/app/orders/marker/via-node2-03", "absent", "bytes, digest", "etcd-medic history /app/orders/marker/via-node2-03"} {
 		if !strings.Contains(s, want) {
 			t.Errorf("the panel does not say %q: %s", want, s)
 		}

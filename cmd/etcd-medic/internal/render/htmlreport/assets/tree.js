@@ -166,7 +166,7 @@ function openRow(node) {
     const out = (c.out || []).includes(n);
     if (!key) tr.append(el("td", c.text[n] ? "" : "no", (c.text[n] || "absent") + (out ? " (cannot be compared)" : "")));
     else if (!c.mod[n]) { const td = el("td", "no", out ? "cannot be compared" : "absent"); td.colSpan = 5; tr.append(td); }
-    else tr.append(el("td", "", c.mod[n]), el("td", "", c.create[n]), el("td", "", c.version[n]), el("td", "", c.lease[n] || "–"), el("td", "mono", c.len[n] + " bytes, sha256 " + digestOf(b, n, i)));
+    else tr.append(el("td", "", c.mod[n]), el("td", "", c.create[n]), el("td", "", c.version[n]), el("td", "", c.lease[n] || "–"), el("td", "mono", c.len[n] + " bytes, digest " + digestOf(b, n, i)));
     body.append(tr);
   });
   p.append(el("table", "", null, el("thead", "", null, el("tr", "", null, ...heads.map((h) => el("th", "", h)))), body));
