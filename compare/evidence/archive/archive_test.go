@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 var when = time.Date(2025, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -201,6 +202,32 @@ func TestUnpackLimits(t *testing.T) {
 }
 
 // TestUnpackAbsurdSize has a header that claims 8 EiB, as a hostile or damaged archive can.
+// TestUnpackRoom: what is written is bounded, whatever the sizes in the archive say. Zeros take no room.
+func TestUnpackRoom(t *testing.T) {
+	for _, name := range []string{"x.tar", "x.tar.gz", "x.tar.zst"} {
+		b := member(t)
+		switch filepath.Ext(name) {
+		case ".gz":
+			b = gz(t, b)
+		case ".zst":
+			b = zst(t, b)
+		}
+		file := write(t, name, b)
+		var room *scratch.RoomError
+		err := archive.UnpackInto(t.Context(), file, t.TempDir(), 1)
+		if !errors.As(err, &room) || room.Allowed != 1 || !strings.Contains(err.Error(), "free some room") {
+			t.Errorf("%s: %v, want a RoomError", name, err)
+		}
+		dest := t.TempDir()
+		if err := archive.UnpackInto(t.Context(), file, dest, 1<<20); err != nil {
+			t.Errorf("%s holds %d bytes, most of them zeros: %v", name, len(segment()), err)
+		}
+		if st, err := os.Stat(filepath.Join(dest, "node1", "wal", "0.wal")); err != nil || st.Size() != int64(len(segment())) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestUnpackAbsurdSize(t *testing.T) {
 	b := tarOf(t, tar.Header{Typeflag: tar.TypeDir, Name: "d/"})
 	var out bytes.Buffer

@@ -13,3 +13,8 @@ func UnpackWithin(ctx context.Context, file, destDir string, bytes, entries int6
 	}
 	return unpackWithin(ctx, file, destDir, lim)
 }
+
+// UnpackInto is Unpack with disk bytes to write at most.
+func UnpackInto(ctx context.Context, file, destDir string, disk int64) error {
+	return unpackWithin(ctx, file, destDir, limits{bytes: maxBytes, entries: maxEntries, disk: disk})
+}
