@@ -27,15 +27,18 @@ type DB struct {
 func (DB) Name() string { return "db" }
 
 func (c DB) apply(ctx context.Context, w *work) error {
-	if w.parts.DB == "" {
+	if w.parts.DB == "" && (c.Previous || w.source().Source.Kind != evidence.KindDataDir) {
 		return refusef("", "%s has no database", w.report.Source)
 	}
 	if err := w.out.Mkdir(dirOf(w.dbPath())); err != nil {
 		return err
 	}
 	w.madeDB = true
-	if c.Previous {
+	switch {
+	case c.Previous:
 		return previous(ctx, w)
+	case !placed(ctx, w.parts.DB):
+		return makeWhole(ctx, w, c)
 	}
 	return rebuildFrom(ctx, w, c)
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
@@ -27,12 +26,7 @@ func (b *rebuilder) fromLog() *dumpdb.DB {
 	r.tried = true
 	w := b.w
 	index := w.source().ConsistentIndex()
-	var logs []evidence.Spec
-	for _, m := range w.set.Members {
-		if p := m.Source.Parts(); p.WAL != "" && m.HasLog() {
-			logs = append(logs, evidence.Spec{Name: m.Label(), Where: p.WAL})
-		}
-	}
+	logs := w.logs()
 	if index == 0 || len(logs) == 0 {
 		r.why = errors.New("no log was given")
 		return nil

@@ -146,7 +146,9 @@ func newRepairWALCmd(s *Streams) *cobra.Command {
 
 const repairDBLong = `Repair a damaged database. --rebuild writes a new file from every row that can be read: from the tree, from lost pages where damage
 took their records from the tree, and small buckets from the transaction before where the newest is unreadable. Records that are in no
-page are taken from the databases of the members named by --with, or from a replay of the log. --take-proven also takes rows that are
+page are taken from the databases of the members named by --with, or from a replay of the log. A database that is empty, missing or does not say
+which entries it holds is made again: by executing the member's log, on --base or from the first entry, or from a member named by --with
+that stands within it. --take-proven also takes rows that are
 readable and other than those of a member that the diagnosis calls best. --previous-meta goes back one transaction, which bbolt keeps until its pages are used again; the server applies what that takes back from its log.`
 
 const repairDBExample = `  etcd-medic repair db /copies/node1 --rebuild -o /new/node1
