@@ -56,14 +56,15 @@ func doMoveLeader(ctx context.Context, r *runner, s *Step) (string, error) {
 	return "from " + from, nil
 }
 
-// byID finds the plan's member that has this ID now.
+// byID finds the plan's member that has this ID now. One that is retired may carry the ID of a member that stays.
 func (r *runner) byID(id uint64) *Member {
+	var found *Member
 	for i := range r.plan.Members {
-		if m := &r.plan.Members[i]; r.idOf(m) == id {
-			return m
+		if m := &r.plan.Members[i]; r.idOf(m) == id && (found == nil || found.Action == Retire) {
+			found = m
 		}
 	}
-	return nil
+	return found
 }
 
 // ensureLeader moves the leader back when it went elsewhere meanwhile: what new members are sent comes from the leader.

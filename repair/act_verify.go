@@ -41,6 +41,9 @@ func doDisarm(ctx context.Context, r *runner, _ *Step) (string, error) {
 
 // present are the members that the cluster must have at the end.
 func (r *runner) present() []*Member {
+	if r.some != nil {
+		return r.some
+	}
 	var out []*Member
 	for i := range r.plan.Members {
 		m := &r.plan.Members[i]
@@ -138,8 +141,9 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*Member) (string, 
 	}
 	for i := range r.plan.Members {
 		m := &r.plan.Members[i]
-		removedLater := r.clones && m.Action == Remove               // once the clones run
-		elsewhere := r.sandbox && m.Action == Keep && m.Source == "" // it runs, and is no part of the sandbox
+		removedLater := r.clones && m.Action == Remove // once the clones run
+		// It runs, or will, and is no part of the sandbox.
+		elsewhere := r.sandbox && m.Action == Keep && m.Source == "" || r.some != nil && !slices.Contains(r.some, m)
 		inBucketOnly := zombie(m) && !r.plan.Cluster.has(release.MembersFromDB).Certain() && !r.plan.mends()
 		if (removedLater || elsewhere || inBucketOnly) && find(list, uint64(m.ID)) != nil {
 			want = append(want, uint64(m.ID))
@@ -181,21 +185,57 @@ func (r *runner) noAlarm(ctx context.Context, _ []*Member) (string, error) {
 
 // worksThrough proposes a transaction without effect through each member (it compares what never holds, and would put else), and
 // reads linearized. On copies a key is written, read through the next member and deleted too.
+//
+// A cluster with a NOSPACE alarm takes no writes until that is cleared, which is not ours to do: there each member proposes an alarm list.
 func (r *runner) worksThrough(ctx context.Context, members []*Member) (string, error) {
+	full, err := r.noSpace(ctx)
+	if err != nil {
+		return "", err
+	}
 	for i, m := range members {
 		if err := r.linearizable(ctx, m); err != nil {
 			return "", err
 		}
-		if err := r.propose(ctx, m); err != nil {
+		propose := r.propose
+		if full {
+			propose = r.proposeNothing
+		}
+		if err := propose(ctx, m); err != nil {
 			return "", err
 		}
-		if r.write {
+		if r.write && !full {
 			if err := r.writeAndRead(ctx, m, members[(i+1)%len(members)]); err != nil {
 				return "", err
 			}
 		}
 	}
-	return fmt.Sprintf("%d members", len(members)), nil
+	detail := fmt.Sprintf("%d members", len(members))
+	if full {
+		detail += "; alarm NOSPACE is raised as before, so writes were not tried"
+	}
+	return detail, nil
+}
+
+// noSpace tells whether alarm NOSPACE is raised.
+func (r *runner) noSpace(ctx context.Context) (full bool, err error) {
+	err = r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
+		return r.ask(ctx, r.speaker(), func(ctx context.Context, c *clientv3.Client) error {
+			l, err := c.AlarmList(ctx)
+			full = err == nil && slices.ContainsFunc(l.Alarms, func(a *etcdserverpb.AlarmMember) bool { return a.GetAlarm() == etcdserverpb.AlarmType_NOSPACE })
+			return err
+		})
+	})
+	return full, err
+}
+
+// proposeNothing proposes an alarm list through a member.
+func (r *runner) proposeNothing(ctx context.Context, m *Member) error {
+	return r.until(ctx, r.limits.step, "proposal through "+m.Name, func(ctx context.Context) error {
+		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.AlarmList(ctx)
+			return err
+		})
+	})
 }
 
 const probeKey = "etcd-medic/probe"

@@ -12,9 +12,9 @@ import (
 // ApplyOptions say how a plan is applied.
 type ApplyOptions struct {
 	RunOptions
-	// Mode is Clone, Reseed or Live.
+	// Mode is MendFiles, Clone, Reseed or Live.
 	Mode Mode
-	// Out is the folder for the new data dirs of Clone and Reseed; it must not exist.
+	// Out is the folder for the new data dirs of all but Live; it must not exist.
 	Out string
 	// Live says how the running cluster is reached.
 	Live LiveOptions
@@ -42,6 +42,8 @@ func Apply(ctx context.Context, file string, o ApplyOptions) (*Outcome, error) {
 		return nil, err
 	}
 	switch o.Mode {
+	case MendFiles:
+		return s.mend(ctx, o)
 	case Clone:
 		return s.clone(ctx, o)
 	case Reseed:

@@ -66,7 +66,11 @@ func (pl *planner) chooseByOperator() error {
 }
 
 func (pl *planner) setBest(label, by, why string) {
-	f := pl.facts(label)
+	pl.setBestFacts(label, by, why, pl.facts(label))
+}
+
+// setBestFacts keeps the content that the facts are about.
+func (pl *planner) setBestFacts(label, by, why string, f *evidence.Facts) {
 	pl.best = f
 	c := Choice{Name: label, ID: f.MemberID, By: by, Why: why, AppliedIndex: f.AppliedIndex}
 	if f.DB != nil && f.DB.CurrentRevision != nil {

@@ -82,3 +82,29 @@ func onlyWhatWasThere(t *testing.T, p *Plan, dir string) {
 		}
 	}
 }
+
+// TestE2EOperations rehearses and applies the incidents of people's operations with servers of their own lines, both ways.
+func TestE2EOperations(t *testing.T) {
+	servers := map[int]string{5: clustertest.Server(t, "3.5.35"), 6: clustertest.Server(t, "3.6.16")} // before the tests change the folder
+	for _, tc := range operations {
+		t.Run(tc.incident, func(t *testing.T) {
+			p, err := planIncident(t, tc.incident, tc.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(t.TempDir(), "plan.yaml")
+			if err := p.Save(file); err != nil {
+				t.Fatal(err)
+			}
+			o := RunOptions{EtcdBinary: servers[p.Cluster.Minor]}
+			out, err := Rehearse(t.Context(), file, o)
+			mustReach(t, out, err)
+			for _, mode := range tc.apply {
+				dir := filepath.Join(t.TempDir(), string(mode))
+				out, err := Apply(t.Context(), file, ApplyOptions{Mode: mode, Out: dir, RunOptions: o})
+				mustReach(t, out, err)
+				wantWell(t, dir, len(out.Dirs))
+			}
+		})
+	}
+}

@@ -60,11 +60,17 @@ func mustLoad(t *testing.T, file string) *Plan {
 // wantHealthy diagnoses data dirs that were handed out.
 func wantHealthy(t *testing.T, out string) {
 	t.Helper()
+	wantWell(t, out, 3)
+}
+
+// wantWell diagnoses a folder of at least so many data dirs.
+func wantWell(t *testing.T, out string, members int) {
+	t.Helper()
 	r, err := compare.Diagnose(t.Context(), specsOf(out), compare.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy || len(r.Members) < 3 {
+	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy || len(r.Members) < members {
 		t.Errorf("%d members, %s: %s", len(r.Members), r.Verdict.Class, r.Verdict.Summary)
 	}
 }

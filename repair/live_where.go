@@ -66,8 +66,8 @@ func (f *field) seek(ctx context.Context, m *Member) string {
 	free := slices.Clone(f.free)
 	f.where.Unlock()
 	for _, e := range free {
-		if id, err := f.who(ctx, e); err != nil || id == 0 || id != f.r.idOf(m) && id != uint64(m.ID) {
-			continue
+		if id, err := f.who(ctx, e); err != nil || id == 0 || id != f.r.idOf(m) && id != uint64(m.ID) || f.r.byID(id) != nil && f.r.byID(id) != m {
+			continue // not it, or another member with the same ID: only NAME=URL tells them apart
 		}
 		f.where.Lock()
 		f.endpoints[m.Name] = e
@@ -97,7 +97,11 @@ func (f *field) locate(ctx context.Context) error {
 	byID := map[uint64]string{}
 	for i := range f.r.plan.Members {
 		m := &f.r.plan.Members[i]
-		byID[uint64(m.ID)], byID[f.r.idOf(m)] = m.Name, m.Name
+		for _, id := range []uint64{uint64(m.ID), f.r.idOf(m)} {
+			if other := f.r.plan.Member(byID[id]); other == nil || other.Action == Retire {
+				byID[id] = m.Name
+			}
+		}
 	}
 	delete(byID, 0) // a standby that has not joined
 	var errs []error

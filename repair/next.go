@@ -19,15 +19,16 @@ func DiagnoseCommand() shell.Command { return shell.Format("etcd-medic diagnose 
 // ApplyCommands are the commands that carry the plan out, the recommended way first.
 func (p *Plan) ApplyCommands(file string) []shell.Command {
 	var out []shell.Command
-	for _, mode := range []Mode{Live, Clone, Reseed} {
-		w := p.Way(mode)
-		if w == nil || !w.Possible || p.Mode == RehearseOnly {
-			continue
+	for i := range p.Ways {
+		if w := &p.Ways[i]; w.Possible && p.Mode != RehearseOnly && slices.Contains(applicable, w.Mode) {
+			out = append(out, p.applyCommand(file, w.Mode, nil, shell.ToFill("OUT")))
 		}
-		out = append(out, p.applyCommand(file, mode, nil, shell.ToFill("OUT")))
 	}
 	return out
 }
+
+// applicable are the ways that Apply knows.
+var applicable = []Mode{MendFiles, Live, Clone, Reseed}
 
 func (p *Plan) applyCommand(file string, mode Mode, endpoints []string, out shell.Word) shell.Command {
 	cmd := shell.Format("etcd-medic repair apply {} --mode {}", shell.Operand(file), string(mode))

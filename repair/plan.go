@@ -14,7 +14,7 @@ const SchemaVersion = 2
 // Mode is a way to repair a cluster.
 type Mode string
 
-// The modes. Apply knows Live, Clone and Reseed; the others are done by hand, or not at all.
+// The modes. Apply knows MendFiles, Live, Clone and Reseed; the others are done by hand, or not at all.
 const (
 	// Live drives the running cluster through its client API: move the leader, then take one member out and in at a time.
 	Live Mode = "live"

@@ -212,7 +212,7 @@ func TestPlanMendsWhatIsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := p.mendOf("node1")
-	if p.Mode != MendFiles || m == nil || m.Repair != "db" || len(m.With) > 0 || p.Ways[0].Mode != MendFiles {
+	if p.Mode != MendFiles || m == nil || !slices.Equal(m.Repairs, []string{mendDB}) || len(m.With) > 0 || p.Ways[0].Mode != MendFiles {
 		t.Fatalf("mode %s, mend %+v; want the database mended from its own files", p.Mode, m)
 	}
 	wantActions(t, p, map[string]Action{"node1": MendIt})

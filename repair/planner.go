@@ -43,6 +43,8 @@ type planner struct {
 	dead map[string]bool
 	// used are the sources that a member of the configuration has.
 	used map[string]bool
+	// restoring is true when no data dir is usable as it is, and mended ones are.
+	restoring bool
 }
 
 // NewPlan diagnoses the sources and plans the repair. A *RefusedError says why there is no plan: nothing to repair, not enough
@@ -111,13 +113,15 @@ func PlanFrom(r *compare.Report, specs []evidence.Spec, o PlanOptions) (*Plan, e
 	if err := pl.choose(); err != nil {
 		return nil, err
 	}
-	if pl.p.Mode == Restore {
+	switch {
+	case pl.p.Mode != Restore:
+		pl.cluster()
+		if err := pl.members(); err != nil {
+			return nil, err
+		}
+	case !pl.fromMended():
 		pl.restore()
 		return pl.p, pl.p.seal()
-	}
-	pl.cluster()
-	if err := pl.members(); err != nil {
-		return nil, err
 	}
 	if err := pl.needed(); err != nil {
 		return nil, err

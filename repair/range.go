@@ -80,7 +80,7 @@ func (pl *planner) undecided() *boot.Range {
 // openEndCautions say what cannot be known, and what watchers need because of it.
 func (pl *planner) openEndCautions() []string {
 	o := pl.p.Lost.Open
-	if o == nil {
+	if o == nil || pl.p.Mode == MendFiles && len(pl.o.Gone) == 0 { // nobody is given up there
 		return nil
 	}
 	out := []string{fmt.Sprintf("%s can have committed more than any source shows: entries up to %d are known to be committed, the logs at hand end with %d, and nothing tells how far the lost members came. "+

@@ -32,13 +32,35 @@ func Rehearse(ctx context.Context, file string, o RunOptions) (*Outcome, error) 
 	if err := s.outside(work); err != nil {
 		return nil, err
 	}
-	err = s.sandboxed(ctx, rehearsal, work, true)
+	switch mode := s.rehearsed(); mode {
+	case MendFiles:
+		err = s.mended(ctx, rehearsal, filepath.Join(absolute(work), "mended"), work)
+	case "":
+		err = s.sandboxed(ctx, rehearsal, work, true)
+	default:
+		err = refusedf("see the ways in the plan", "the plan has no way %s that is possible", mode)
+	}
 	return s.finish(err, func() error {
 		if s.o.Keep {
 			return nil
 		}
 		return os.RemoveAll(work)
 	})
+}
+
+// rehearsed is the way that is tried on copies if it is not that of the running cluster: the one that was asked for, else the recommended one.
+func (s *session) rehearsed() Mode {
+	mode := s.o.Rehearse
+	if mode == "" {
+		mode = s.plan.Mode
+	}
+	if w := s.plan.Way(mode); mode == MendFiles && w != nil && w.Possible {
+		return mode
+	}
+	if reseed := s.plan.Way(Reseed); s.o.Rehearse == "" || reseed != nil && reseed.Possible && mode == reseed.Uses {
+		return ""
+	}
+	return mode
 }
 
 // sandboxed does the way's steps to copies below work. The copies are left there, stopped.

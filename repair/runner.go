@@ -71,6 +71,8 @@ type runner struct {
 	live *LiveOptions
 	// clones is true when the members are clones: a voter that never started is still listed.
 	clones bool
+	// some are the members that are there, nil for all that the plan keeps.
+	some []*Member
 	// write makes the proof write a key through each member, not only propose; for copies.
 	write bool
 }

@@ -20,6 +20,9 @@ func (s *session) server(ctx context.Context, set *evidence.Set) (node.Server, e
 	if err != nil {
 		return node.Server{}, err
 	}
+	if minor := s.plan.Cluster.Minor; len(members) == 0 && minor > 0 { // no database shows it
+		need.Written = node.Version{Major: 3, Minor: minor}
+	}
 	server, err := node.Choose(ctx, need, s.o.EtcdBinary)
 	if err != nil {
 		return server, err

@@ -26,6 +26,8 @@ type RunOptions struct {
 	// EtcdBinary is an etcd server of the operator.
 	EtcdBinary string
 	Isolation  node.Isolation
+	// Rehearse is the way that is rehearsed, "" for the recommended one.
+	Rehearse Mode
 	// AllowUpgrade lets data dirs that are handed out be written by a newer line than the one that wrote the sources.
 	AllowUpgrade bool
 	// Progress, if set, is told what is being done.

@@ -20,8 +20,10 @@ func (pl *planner) mode() error {
 		pl.p.Mode = MendFiles
 		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed, and damaged files can be mended without giving anything up", c.Startable, c.Voters, c.Quorum)
 		for i := range pl.p.Members {
-			if m := &pl.p.Members[i]; m.Action == Replace && !m.Startable && pl.p.mendOf(m.Source) != nil {
+			if m := &pl.p.Members[i]; (m.Action == Replace || m.Action == Best) && !m.Startable && pl.p.mendOf(m.Source) != nil {
 				m.Action, m.Why = MendIt, m.NotStartable
+			} else if m.Source == "" && m.Action == Replace && !pl.gone(m) {
+				m.Action, m.Why = Keep, "its data dir is not among the sources: not judged, and not touched"
 			}
 		}
 	case pl.bestLearns() && pl.cloneable() != "":
@@ -72,6 +74,9 @@ func (m *Member) rejoins() bool { return m.Action == Replace || m.Action == Join
 // cloneable says why clones would not bring the cluster back, "" when they do. They carry raft's own list of voters, so a majority of them
 // must get one. A voter that is kept and whose data dir was not looked at may hold more than the best member: it is not overwritten.
 func (pl *planner) cloneable() string {
+	if pl.restoring {
+		return "no data dir at hand is sound: mend one first, and plan again"
+	}
 	voters := 0
 	for i := range pl.p.Members {
 		m := &pl.p.Members[i]
@@ -155,6 +160,9 @@ func (pl *planner) ways() {
 	if len(pl.p.mended()) > 0 {
 		all = slices.Insert(all, 0, pl.mendWay())
 	}
+	if pl.restoring {
+		all = append(all, pl.restoreWay())
+	}
 	slices.SortStableFunc(all, func(a, b Way) int {
 		switch pl.p.Mode {
 		case a.Mode:
@@ -235,8 +243,8 @@ func (pl *planner) reseedWay() Way {
 	return Way{Mode: Reseed, Uses: uses.Mode, Possible: true, Why: "all members are stopped for it; the steps of " + string(uses.Mode) + " are done to copies in a sandbox, and the data dirs that result are put in place", Steps: b.handOut()}
 }
 
-// restore is the plan when no data dir can serve.
-func (pl *planner) restore() {
+// backupAtHand is the best backup among the sources, or a word that stands for one.
+func (pl *planner) backupAtHand() string {
 	from := "BACKUP"
 	if pl.r.Best != nil {
 		for _, m := range pl.r.Best.Members {
@@ -245,6 +253,17 @@ func (pl *planner) restore() {
 			}
 		}
 	}
+	return from
+}
+
+// restoreWay is the way that is left where no data dir is usable as it is, and files can be mended.
+func (pl *planner) restoreWay() Way {
+	return Way{Mode: Restore, Possible: true, Why: "it begins a new cluster, and everything after the backup is lost", Steps: (&builder{p: pl.p}).restore(pl.backupAtHand())}
+}
+
+// restore is the plan when no data dir can serve.
+func (pl *planner) restore() {
+	from := pl.backupAtHand()
 	for i := range pl.r.Members {
 		f := &pl.r.Members[i]
 		if pl.kinds[f.Name] != evidence.KindDataDir {
@@ -260,42 +279,7 @@ func (pl *planner) restore() {
 	pl.p.Cautions = append(pl.p.Cautions, "a restore begins a new cluster: member and cluster IDs change, and everything after the backup is lost",
 		fmt.Sprintf("clients that watch need higher revisions than before: --bump-revision %d --mark-compacted (etcdutl 3.6 and later)", bump(pl.newestRevision())))
 	b := &builder{p: pl.p}
-	ways := []Way{{Mode: Restore, Possible: true, Why: pl.p.Why, Steps: b.restore(from)}}
-	if len(pl.p.mended()) > 0 {
-		pl.mendInstead()
-		ways = slices.Insert(ways, 0, pl.mendWay())
-	}
-	pl.name(ways)
-}
-
-// mendInstead recommends to mend files rather than to restore, where the members that are mended can decide.
-func (pl *planner) mendInstead() {
-	voters := 0
-	for i := range pl.p.Members {
-		f := pl.facts(pl.p.Members[i].Source)
-		voters = max(voters, len(f.Membership.Voters))
-		pl.p.Cluster.ID = f.ClusterID
-		if pl.p.Members[i].Obstacle == "" {
-			pl.p.Cluster.Startable++
-			pl.p.Members[i].Startable = true
-		}
-	}
-	pl.p.Cluster.Voters, pl.p.Cluster.Quorum = voters, voters/2+1
-	if !pl.mendFirst() {
-		return
-	}
-	pl.p.Mode, pl.p.Why, pl.p.Cautions = MendFiles, "no data dir is usable as it is, and damaged files can be mended without giving anything up", []string{}
-	for i := range pl.p.Members {
-		m := &pl.p.Members[i]
-		switch {
-		case pl.p.mendOf(m.Source) != nil:
-			m.Action, m.Why = MendIt, m.NotStartable
-		case m.Startable:
-			m.Action, m.Why = Start, "a server starts on it"
-		default:
-			m.Why = m.NotStartable
-		}
-	}
+	pl.name([]Way{{Mode: Restore, Possible: true, Why: pl.p.Why, Steps: b.restore(from)}})
 }
 
 // newestRevision is the highest revision that any source shows.

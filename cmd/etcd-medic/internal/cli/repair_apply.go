@@ -28,6 +28,9 @@ type repairApplyOptions struct {
 
 const repairApplyLong = `Carry a plan out and prove the result.
 
+--mode mend -o DIR     damaged data dirs mended from their own log and pages, or with the help of other members, as it was tried when
+                       the plan was made. Copies of them are started in a sandbox as proof. Each takes the place of the old one on
+                       its own host; IDs stay, and no other member is touched.
 --mode clone -o DIR    new data dirs for all members from the best member's database; member and cluster IDs stay. Copies of
                        them are started in a sandbox as proof. All members are stopped and replaced together.
 --mode reseed -o DIR   the steps of the rehearsal, done to copies; the data dirs that result are handed out. They are written by
@@ -71,7 +74,8 @@ same command goes on where an interrupted run stood. etcd-medic repair status sh
 Exit codes: 0 all proofs hold, 1 could not read or write, 2 wrong usage, 5 refused: a precondition does not hold, nothing was begun; 6
 begun and not finished, also when voters were waited for in vain, or a proof is violated.`
 
-const repairApplyExample = `  etcd-medic repair apply plan.yaml --mode clone -o new-dirs
+const repairApplyExample = `  etcd-medic repair apply plan.yaml --mode mend -o mended
+  etcd-medic repair apply plan.yaml --mode clone -o new-dirs
   etcd-medic repair apply plan.yaml --mode reseed -o new-dirs --etcd-binary /usr/local/bin/etcd
   etcd-medic repair apply plan.yaml --mode live --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379 --cacert ca.crt --cert root.crt --key root.key
   etcd-medic repair apply plan.yaml --mode live --endpoints http://10.0.0.1:2379 --user root --password-file root.password \
@@ -80,7 +84,7 @@ const repairApplyExample = `  etcd-medic repair apply plan.yaml --mode clone -o 
 func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions) error) *cobra.Command {
 	o := &repairApplyOptions{output: output{io: s}}
 	cmd := &cobra.Command{
-		Use:     "apply PLAN --mode clone|reseed|live [SOURCE...]",
+		Use:     "apply PLAN --mode mend|clone|reseed|live [SOURCE...]",
 		Short:   "carry a plan out, into new data dirs or against the running cluster",
 		Long:    repairApplyLong,
 		Example: repairApplyExample,
@@ -97,14 +101,14 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 	o.sandboxOptions.flags(cmd)
 	o.liveFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.mode, "mode", "", "clone|reseed|live")
-	f.StringVarP(&o.out, "output", "o", "", "clone, reseed: folder for the new data dirs; must not exist")
+	f.StringVar(&o.mode, "mode", "", "mend|clone|reseed|live")
+	f.StringVarP(&o.out, "output", "o", "", "mend, clone, reseed: folder for the new data dirs; must not exist")
 	f.BoolVar(&o.upgrade, "allow-upgrade", false, "reseed: hand out data dirs that a newer etcd line wrote; older servers can not open them any more")
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-var modes = []string{string(repair.Clone), string(repair.Reseed), string(repair.Live)}
+var modes = []string{string(repair.MendFiles), string(repair.Clone), string(repair.Reseed), string(repair.Live)}
 
 func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 	f := cmd.Flags()

@@ -33,7 +33,7 @@ check, not a signature: it shows that the plan was changed, not who made it.
 Where a server refuses a data dir, the plan first tries on a scratch copy whether its files can be mended: from its own log and pages, then
 with the help of the other members. What works and gives nothing up is recommended when a majority is missing, and listed otherwise.
 
-Ways: mend (repair wal or repair db on the member's own host), live (through the running cluster's client API, one member at a time), clone (new data dirs for all members, IDs kept),
+Ways: mend (repair wal and repair db of damaged data dirs, IDs and data kept), live (through the running cluster's client API, one member at a time), clone (new data dirs for all members, IDs kept),
 reseed (the data dirs of a rehearsal), force-new-cluster (no majority left), restore (no data dir is usable).
 
 Nothing is planned for healthy and lagging sets; when members stand equally well with different contents, --best must say which to
@@ -137,30 +137,9 @@ func planSheet(p *repair.Plan, file string) render.Sheet {
 	return s
 }
 
-// nextOfPlan says what to type now: files are mended by hand, as it was tried when the plan was made; all else is rehearsed first.
-func nextOfPlan(p *repair.Plan, file string) render.Section {
-	w := p.Way(p.Mode)
-	if w == nil || w.Mode != repair.MendFiles {
-		return render.Section{Title: "next", Lines: []string{"read " + file + ", then try it on scratch copies:"}, Commands: render.Prompts(repair.RehearseCommand(file))}
-	}
-	next := render.Section{Title: "next", Lines: []string{"this was tried on a copy and gives nothing up; do it on the member's own host, with its server stopped:"},
-		After: []string{"then diagnose the mended data dirs with the others, and plan again if a majority is still missing"}}
-	for i := range w.Steps {
-		for _, c := range w.Steps[i].ByHand {
-			if w.Steps[i].Kind == repair.StepMend && !c.Args.IsZero() {
-				next.Commands = append(next.Commands, render.Command{Prefix: onHost(c) + "$ ", Run: c.Args})
-			}
-		}
-	}
-	return next
-}
-
-// onHost names the host of a command.
-func onHost(c repair.Command) string {
-	if c.On == "" {
-		return ""
-	}
-	return "[" + c.On + "] "
+// nextOfPlan says what to type now.
+func nextOfPlan(_ *repair.Plan, file string) render.Section {
+	return render.Section{Title: "next", Lines: []string{"read " + file + ", then try it on scratch copies:"}, Commands: render.Prompts(repair.RehearseCommand(file))}
 }
 
 // costText is the estimate of room and time, "" where there is none.

@@ -42,11 +42,13 @@ type repairRehearseOptions struct {
 	sources
 	sandboxOptions
 	file string
+	mode string
 }
 
 const repairRehearseLong = `Do a plan to scratch copies of its sources with real etcd servers, in a sandbox that reaches nothing outside, and prove the result:
 start, move the leader to the best member, take the others out and in one at a time, wait until each holds the best member's
-database; then compare HashKV, read and propose through each member, and diagnose the stopped data dirs over all buckets.
+database; then compare HashKV, read and propose through each member, and diagnose the stopped data dirs over all buckets. Of a plan that
+mends files the repairs are made again on copies, servers start on them, and they must hold what the plan says.
 
 The times and sizes that are reported tell how long the real thing takes. With auth on no password is needed: the sandbox has its
 own CA and a client certificate for user root. A second run after an interruption goes on where the first one stood.
@@ -71,7 +73,7 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 			if err := o.parse(args[1:]); err != nil {
 				return err
 			}
-			o.file, o.Specs = args[0], o.specs
+			o.file, o.Specs, o.Rehearse = args[0], o.specs, repair.Mode(o.mode)
 			if err := o.fill(s); err != nil {
 				return err
 			}
@@ -81,6 +83,7 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 	o.output.flags(cmd)
 	o.sources.flags(cmd)
 	o.sandboxOptions.flags(cmd)
+	cmd.Flags().StringVar(&o.mode, "mode", "", "rehearse this way of the plan instead of the recommended one: mend, live or force-new-cluster")
 	return cmd
 }
 
