@@ -137,8 +137,42 @@ func Open(dir string) (*Log, error) {
 		}
 		l.segs = append(l.segs, &segFile{path: filepath.Join(dir, de.Name()), name: de.Name(), seq: seq, first: first, size: size})
 	}
+	if err := l.arrange(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// SegmentFile is a segment that is open already.
+type SegmentFile struct {
+	Name string
+	// File stays open and is not closed by the Log; Size bounds what is read of it.
+	File *os.File
+	Size int64
+}
+
+// OpenFiles is Open for segments that are open already, so that one which the server purges meanwhile can be read all the same. Files
+// whose names are not those of segments are left over.
+func OpenFiles(dir string, files []SegmentFile) (*Log, error) {
+	l := &Log{dir: dir}
+	for _, f := range files {
+		seq, first, ok := segmentName(f.Name)
+		if !ok {
+			l.left = append(l.left, LeftOver{Name: f.Name, Size: f.Size, What: leftOverInWAL(f.Name)})
+			continue
+		}
+		l.segs = append(l.segs, &segFile{path: filepath.Join(dir, f.Name), name: f.Name, seq: seq, first: first, size: f.Size, file: f.File})
+	}
+	if err := l.arrange(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// arrange puts the segments in order and reads their heads.
+func (l *Log) arrange() error {
 	if len(l.segs) == 0 {
-		return nil, fmt.Errorf("%s holds no WAL segment", dir)
+		return fmt.Errorf("%s holds no WAL segment", l.dir)
 	}
 	slices.SortFunc(l.segs, func(a, b *segFile) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.first, b.first)) })
 	l.segs[len(l.segs)-1].last = true
@@ -146,7 +180,7 @@ func Open(dir string) (*Log, error) {
 		s.probe()
 	}
 	l.identify()
-	return l, nil
+	return nil
 }
 
 // sizeOf returns the size of a file and, for what is neither a file nor unreadable, what it is: such things are not read.
@@ -199,14 +233,29 @@ func leftOverInWAL(name string) string {
 	return "no file of etcd"
 }
 
+// open returns the file of a segment; release closes what open has opened.
+func (s *segFile) open() (*os.File, error) {
+	if s.file != nil {
+		return s.file, nil
+	}
+	f, _, err := regular.Open(s.path)
+	return f, err
+}
+
+func (s *segFile) release(f *os.File) {
+	if s.file == nil {
+		f.Close()
+	}
+}
+
 // probe reads the CRC and metadata records at the head of a segment, as far as they stand.
 func (s *segFile) probe() {
-	f, _, err := regular.Open(s.path)
+	f, err := s.open()
 	if err != nil {
 		s.err = err
 		return
 	}
-	defer f.Close()
+	defer s.release(f)
 	b := make([]byte, sector)
 	n, _ := f.ReadAt(b, 0)
 	b = b[:n]

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/etcd-medic/etcd-medic/internal/regular"
+	"os"
 )
 
 // The ways a segment ends without damage.
@@ -21,6 +20,7 @@ type segFile struct {
 	seq, first uint64
 	size       int64
 	last       bool
+	file       *os.File // open already, and not ours to close; nil: opened by its path
 	// seed is the value of the CRC record at the head, meta the metadata record; seeded and meta are unset when the
 	// head does not show them whole.
 	seed   uint32
@@ -67,7 +67,7 @@ type segReader struct {
 }
 
 func openSegment(ctx context.Context, s, next *segFile) (*segReader, error) {
-	f, _, err := regular.Open(s.path)
+	f, err := s.open()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func openSegment(ctx context.Context, s, next *segFile) (*segReader, error) {
 	return r, nil
 }
 
-func (r *segReader) close() { r.win.f.Close() }
+func (r *segReader) close() { r.release(r.win.f) }
 
 // step reads the next item into it and reports io.EOF at the end of the segment.
 func (r *segReader) step(it *item) error {

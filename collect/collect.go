@@ -1,0 +1,328 @@
+package collect
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/tarzst"
+)
+
+// Options say what is collected and how.
+type Options struct {
+	// DataDir is the data dir of the server, WALDir its --wal-dir if it has one. Name is the folder in the archive.
+	DataDir, WALDir, Name string
+	// Endpoint is the member's client URL; empty: the database is copied from its file.
+	Endpoint string
+	Access   evidence.Access
+	// Out is a new file, or "-" for Stdout.
+	Out    string
+	Stdout io.Writer
+	// Rate bounds what is read, in bytes a second; 0 is no bound.
+	Rate int64
+	// Attempts bounds how often the copy is begun; 0 means 3. To stdout it is 1.
+	Attempts int
+	// LogWait bounds the wait for the log to reach the database; 0 means 10 seconds.
+	LogWait  time.Duration
+	Progress func(string)
+	Version  string
+}
+
+const (
+	defaultAttempts = 3
+	defaultLogWait  = 10 * time.Second
+	logPause        = 100 * time.Millisecond
+)
+
+func (o *Options) fill() error {
+	if o.Attempts <= 0 {
+		o.Attempts = defaultAttempts
+	}
+	if o.Out == "-" {
+		o.Attempts = 1
+	}
+	if o.LogWait <= 0 {
+		o.LogWait = defaultLogWait
+	}
+	abs, err := filepath.Abs(o.DataDir)
+	if err != nil {
+		return err
+	}
+	if o.Name == "" {
+		o.Name = strings.TrimSuffix(filepath.Base(abs), ".etcd")
+	}
+	if o.Name == "." || o.Name == ".." || strings.ContainsAny(o.Name, "/\\\x00") {
+		return &RefusedError{Reason: fmt.Sprintf("%q cannot be the name of a folder", o.Name), Hint: "--name NAME"}
+	}
+	if o.Out == "-" {
+		return nil
+	}
+	out, err := filepath.Abs(o.Out)
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{abs, o.WALDir} {
+		if dir != "" && inside(out, dir) {
+			return &RefusedError{Reason: fmt.Sprintf("%s is inside %s", o.Out, dir), Hint: "choose a file outside of the data dir, best on another disk"}
+		}
+	}
+	if _, err := os.Lstat(o.Out); err == nil {
+		return &RefusedError{Reason: o.Out + " is there already", Hint: "nothing is overwritten: choose another file"}
+	}
+	return nil
+}
+
+// inside follows links, so that no other name of the data dir is taken for another place.
+func inside(file, dir string) bool {
+	at, err := filepath.EvalSymlinks(filepath.Dir(file))
+	if err != nil {
+		at = filepath.Dir(file)
+	}
+	if d, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = d
+	}
+	rel, err := filepath.Rel(dir, at)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// Run collects, and returns what the manifest says.
+func Run(ctx context.Context, o Options) (*Manifest, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	c := &collection{o: o, started: time.Now()}
+	c.wal, c.snap, c.db = paths(o.DataDir, o.WALDir)
+	if o.Endpoint == "" {
+		c.source = &file{path: c.db, scratch: c.scratch()}
+	} else {
+		s, err := dial(ctx, o.Endpoint, o.Access)
+		if err != nil {
+			return nil, err
+		}
+		c.source = s
+	}
+	defer func() { _ = c.source.close() }()
+	return c.run(ctx)
+}
+
+// run makes the copy, again as often as its parts do not belong together.
+func (c *collection) run(ctx context.Context) (*Manifest, error) {
+	var last error
+	for n := range c.o.Attempts {
+		m, err := c.attempt(ctx, n+1)
+		if err == nil {
+			return m, nil
+		}
+		var u *unlike
+		if !errors.As(err, &u) {
+			return nil, err
+		}
+		last = err
+	}
+	return nil, &UnprovenError{Attempts: c.o.Attempts, Last: last}
+}
+
+// collection is one run.
+type collection struct {
+	o             Options
+	wal, snap, db string
+	source        database
+	started       time.Time
+	pace          *pace
+}
+
+// scratch is where the raw copy of a database goes: next to the archive.
+func (c *collection) scratch() string {
+	if c.o.Out == "-" {
+		return ""
+	}
+	return filepath.Dir(c.o.Out)
+}
+
+// attempt makes the whole copy once.
+func (c *collection) attempt(ctx context.Context, n int) (m *Manifest, err error) {
+	ctx, cancel := context.WithCancel(ctx) // ends a stream that is given up
+	defer cancel()
+	c.pace = &pace{ctx: ctx, rate: c.o.Rate, progress: c.o.Progress}
+	h, err := hold(c.wal, c.snap)
+	if err != nil {
+		return nil, err
+	}
+	defer h.close()
+	out, err := c.create()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, out.end(err == nil)) }()
+	w, err := tarzst.NewWriter(out)
+	if err != nil {
+		return nil, err
+	}
+	p := &parts{}
+	if err := c.database(ctx, w, h, out, p); err != nil {
+		w.Abandon()
+		return nil, err
+	}
+	if m, err = c.rest(ctx, w, h, p, n); err != nil {
+		w.Abandon()
+		return nil, err
+	}
+	return m, w.Close()
+}
+
+// database copies the database and finds its consistent index on the way.
+func (c *collection) database(ctx context.Context, w *tarzst.Writer, h *held, out *output, p *parts) error {
+	r, size, end, err := c.source.begin(ctx)
+	if errors.Is(err, errMoved) {
+		return &unlike{err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	if err := out.room(size + h.walBytes()); err != nil {
+		return err
+	}
+	stop := h.watch(ctx)
+	tap := &dbTap{}
+	_, err = w.Add(c.name("snap", "db"), size, time.Now(), io.TeeReader(c.pace.reader("database", size, r), tap))
+	if e := stop(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = end()
+	}
+	if err != nil {
+		return err
+	}
+	p.member, p.cluster, _ = c.source.identity()
+	if p.index, p.term, err = tap.Result(); err != nil {
+		return &unlike{err.Error()}
+	}
+	return h.refresh()
+}
+
+func (c *collection) name(folder, file string) string { return path.Join(c.o.Name, "member", folder, file) }
+
+// rest copies .snap files and log, proves and writes the manifest.
+func (c *collection) rest(ctx context.Context, w *tarzst.Writer, h *held, p *parts, n int) (*Manifest, error) {
+	if err := c.snaps(w, h, p); err != nil {
+		return nil, err
+	}
+	segs, err := c.readLog(ctx, h, p)
+	if err != nil {
+		return nil, err
+	}
+	at, proven, err := p.prove()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.segments(w, segs, p.log); err != nil {
+		return nil, err
+	}
+	m := &Manifest{SchemaVersion: SchemaVersion, Version: c.o.Version, DataDir: c.o.DataDir, WALDir: c.wal, Endpoint: c.o.Endpoint,
+		Started: c.started.UTC(), Finished: time.Now().UTC(), Attempts: n, MemberID: p.log.Metadata.MemberID, ClusterID: p.log.Metadata.ClusterID,
+		ConsistentIndex: p.index, Term: p.term, FirstIndex: at.first, LastIndex: at.last, Proven: proven, LeftOut: h.leftOut(), Notes: []string{}, Files: w.Files()}
+	m.Host, _ = os.Hostname()
+	_, _, m.Server = c.source.identity()
+	for _, d := range p.log.Damage {
+		m.Notes = append(m.Notes, "the log is copied as it is, with damage: "+d.Error())
+	}
+	for _, s := range p.snaps {
+		if s.snap.Damage != nil {
+			m.Notes = append(m.Notes, s.name+" is copied as it is, with damage: "+s.snap.Damage.Error())
+		}
+	}
+	if p.base(at) == "" {
+		m.Notes = append(m.Notes, "no .snap file that the log continues: a server does not start on this data dir without more")
+	}
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Add(path.Join(c.o.Name, ManifestName), int64(len(b)), time.Now(), bytes.NewReader(b))
+	return m, err
+}
+
+// snaps copies the .snap files that the database contains.
+func (c *collection) snaps(w *tarzst.Writer, h *held, p *parts) error {
+	all, err := h.snapFiles()
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if index := max(s.snap.Index, s.snap.NameIndex); index > p.index {
+			h.leave(s.name, fmt.Sprintf("newer than the database, which has applied %d", p.index))
+			continue
+		}
+		if _, err := w.Add(c.name("snap", s.name), s.size, modTime(s.file), io.NewSectionReader(s.file, 0, s.size)); err != nil {
+			return err
+		}
+		p.snaps = append(p.snaps, s)
+	}
+	return nil
+}
+
+func modTime(f *os.File) time.Time {
+	if st, err := f.Stat(); err == nil {
+		return st.ModTime()
+	}
+	return time.Time{}
+}
+
+// readLog scans the log until it reaches the consistent index and ends with a whole record. The server writes a record before or shortly
+// after it applies the entry. Damage that stays is no write that is under way: it is copied as it is.
+func (c *collection) readLog(ctx context.Context, h *held, p *parts) ([]dumplog.SegmentFile, error) {
+	until := time.Now().Add(c.o.LogWait)
+	for {
+		l, segs, err := h.log()
+		if err != nil {
+			return nil, err
+		}
+		if p.log, err = l.Scan(ctx); err != nil {
+			return nil, err
+		}
+		reached := p.log.Committed(p.index) >= p.index
+		if reached && len(p.log.Damage) == 0 || time.Now().After(until) {
+			return segs, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(logPause):
+		}
+		if err := h.refresh(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// segments copies the log up to the last record that was read; what the server has appended since is left as zeros, as in any log that
+// goes on.
+func (c *collection) segments(w *tarzst.Writer, segs []dumplog.SegmentFile, log *dumplog.Summary) error {
+	ends := map[string]int64{}
+	if n := len(log.Segments); n > 0 && len(log.Damage) == 0 {
+		last := log.Segments[n-1]
+		ends[last.Name] = last.DataEnd
+	}
+	for _, s := range segs {
+		end, ok := ends[s.Name]
+		if !ok {
+			end = s.Size
+		}
+		r := io.MultiReader(c.pace.reader(s.Name, end, io.NewSectionReader(s.File, 0, end)), zeros{})
+		if _, err := w.Add(c.name("wal", s.Name), s.Size, modTime(s.File), r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

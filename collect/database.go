@@ -1,0 +1,267 @@
+package collect
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/regular"
+)
+
+// database is where the database comes from. Begin returns its bytes with their number; end says whether they were one state of it.
+type database interface {
+	begin(ctx context.Context) (r io.Reader, size int64, end func() error, err error)
+	// identity is who answered, and its version; zero where nobody was asked.
+	identity() (member, cluster dumplog.ID, version string)
+	close() error
+}
+
+// server is a running member.
+type server struct {
+	cli      *clientv3.Client
+	endpoint string
+	status   *clientv3.StatusResponse
+}
+
+// askTimeout bounds the first question to the member.
+const askTimeout = 10 * time.Second
+
+func dial(ctx context.Context, endpoint string, access evidence.Access) (*server, error) {
+	cli, err := access.Dial([]string{endpoint})
+	if err != nil {
+		return nil, err
+	}
+	s := &server{cli: cli, endpoint: endpoint}
+	if err := s.ask(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s does not answer (running? see --cacert, --cert, --key, --user, or --no-client): %w", endpoint, err), cli.Close())
+	}
+	return s, nil
+}
+
+func (s *server) ask(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	s.status, err = s.cli.Status(ctx, s.endpoint)
+	return err
+}
+
+func (s *server) identity() (member, cluster dumplog.ID, version string) {
+	return dumplog.ID(s.status.Header.MemberId), dumplog.ID(s.status.Header.ClusterId), s.status.Version
+}
+
+func (s *server) close() error { return s.cli.Close() }
+
+// begin starts the snapshot stream. Its first message says how long it is.
+func (s *server) begin(ctx context.Context) (io.Reader, int64, func() error, error) {
+	stream, err := etcdserverpb.NewMaintenanceClient(s.cli.ActiveConnection()).Snapshot(ctx, &etcdserverpb.SnapshotRequest{})
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	first, err := stream.Recv()
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	r := &snapshotReader{next: stream.Recv, piece: first.Blob, sum: sha256.New()}
+	size := int64(first.RemainingBytes) + int64(len(first.Blob))
+	r.left = size
+	return r, size, func() error {
+		if err := r.trailer(); err != nil {
+			return err
+		}
+		before := s.status.Header.MemberId
+		if err := s.ask(ctx); err != nil {
+			return err
+		}
+		if s.status.Header.MemberId != before {
+			return fmt.Errorf("%s is answered by member %x and by %x: it leads to several members", s.endpoint, before, s.status.Header.MemberId)
+		}
+		return nil
+	}, nil
+}
+
+// snapshotReader reads the database of a snapshot stream; the sha256 that follows it is compared by trailer.
+type snapshotReader struct {
+	next  func() (*etcdserverpb.SnapshotResponse, error)
+	piece []byte
+	left  int64
+	sum   hash.Hash
+}
+
+func (r *snapshotReader) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, io.EOF
+	}
+	if len(r.piece) == 0 {
+		m, err := r.next()
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return 0, err
+		}
+		r.piece = m.Blob
+	}
+	n := copy(p, r.piece[:min(int64(len(r.piece)), r.left)])
+	_, _ = r.sum.Write(r.piece[:n])
+	r.piece = r.piece[n:]
+	r.left -= int64(n)
+	return n, nil
+}
+
+// trailer reads the sha256 at the end of the stream.
+func (r *snapshotReader) trailer() error {
+	got := append([]byte(nil), r.piece...)
+	for {
+		m, err := r.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if got = append(got, m.Blob...); len(got) > sha256.Size {
+			return fmt.Errorf("the snapshot stream is longer than it said")
+		}
+	}
+	if string(got) != string(r.sum.Sum(nil)) {
+		return errors.New("the snapshot stream does not match its sha256")
+	}
+	return nil
+}
+
+// file is the database file itself, copied while the server may write to it.
+type file struct {
+	path string
+	// scratch is the folder for the raw copy: it must be quick, so that no transaction comes in between.
+	scratch string
+}
+
+func (d *file) identity() (member, cluster dumplog.ID, version string) { return 0, 0, "" }
+func (d *file) close() error                                           { return nil }
+
+// begin copies the file to scratch, and again until the newest meta page is the same before and after. bbolt never changes a page that the
+// newest transaction uses: it takes free pages, and those that a transaction frees are used from the next one but one on. So as long
+// as the newest meta page is the same, the pages that it leads to were not touched.
+func (d *file) begin(ctx context.Context) (io.Reader, int64, func() error, error) {
+	var last error
+	for range rawTries {
+		r, size, end, err := d.once(ctx)
+		if err == nil {
+			return r, size, end, nil
+		}
+		if last = err; !errors.Is(err, errMoved) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, 0, nil, ctx.Err()
+		case <-time.After(rawPause):
+		}
+	}
+	return nil, 0, nil, last
+}
+
+const (
+	// rawTries bounds how often the file is copied because it changed.
+	rawTries = 20
+	rawPause = 50 * time.Millisecond
+)
+
+var errMoved = errors.New("the database was written to while it was copied; without --no-client the server gives a snapshot of one moment")
+
+func (d *file) once(ctx context.Context) (_ io.Reader, _ int64, end func() error, err error) {
+	src, size, err := regular.Open(d.path)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	defer func() { _ = src.Close() }()
+	before, err := newestMeta(src)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	tmp, err := os.CreateTemp(d.scratch, ".etcd-medic-db-")
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	_ = os.Remove(tmp.Name()) //nolint:forbidigo // our own scratch file, which lives on as long as it is open
+	defer func() {
+		if err != nil {
+			_ = tmp.Close()
+		}
+	}()
+	if err = copyRaw(ctx, tmp, io.NewSectionReader(src, 0, size)); err != nil {
+		return nil, 0, nil, err
+	}
+	after, err := newestMeta(src)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	if before != after {
+		return nil, 0, nil, errMoved
+	}
+	copied, err := newestMeta(tmp)
+	if err == nil && copied != before {
+		err = errMoved
+	}
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	return io.NewSectionReader(tmp, 0, size), size, tmp.Close, nil
+}
+
+// rawPiece is how much is copied between two looks at the context.
+const rawPiece = 8 << 20
+
+func copyRaw(ctx context.Context, to io.Writer, from io.Reader) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(to, from, rawPiece); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// newestMeta reads the meta page that counts.
+func newestMeta(f io.ReaderAt) (tapMeta, error) {
+	t := &dbTap{}
+	head := make([]byte, 2*maxPage)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return tapMeta{}, err
+	}
+	_, _ = t.Write(head[:n])
+	var m tapMeta
+	for _, x := range t.metas {
+		if x.txid >= m.txid {
+			m = x
+		}
+	}
+	if m.txid == 0 {
+		return m, errors.New("neither meta page of the database can be used")
+	}
+	return m, nil
+}
+
+// paths are the folders of a data dir.
+func paths(dataDir, walDir string) (wal, snap, db string) {
+	snap = filepath.Join(dataDir, "member", "snap")
+	if wal = walDir; wal == "" {
+		wal = filepath.Join(dataDir, "member", "wal")
+	}
+	return wal, snap, filepath.Join(snap, "db")
+}

@@ -1,0 +1,80 @@
+package collect
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
+)
+
+// output is the archive while it is written: a file that gets its name when everything is in it, or a stream.
+type output struct {
+	*bufio.Writer
+	f       *os.File
+	partial string
+	final   string
+}
+
+const outBuffer = 256 << 10
+
+// create opens a new file next to the final one.
+func (c *collection) create() (*output, error) {
+	if c.o.Out == "-" {
+		return &output{Writer: bufio.NewWriterSize(c.o.Stdout, outBuffer)}, nil
+	}
+	o := &output{partial: c.o.Out + ".partial", final: c.o.Out}
+	f, err := os.OpenFile(o.partial, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:forbidigo // a new file outside of the data dir, which fill has made sure of
+	if errors.Is(err, os.ErrExist) {
+		return nil, &RefusedError{Reason: o.partial + " is there already", Hint: "another collection writes it, or one was killed: then remove it"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.f = f
+	o.Writer = bufio.NewWriterSize(f, outBuffer)
+	return o, nil
+}
+
+// room refuses what may not fit. Compression usually halves it, but that is not known before.
+func (o *output) room(want int64) error {
+	if o.f == nil {
+		return nil
+	}
+	dir := filepath.Dir(o.final)
+	if free := scratch.Budget(dir); want > free {
+		return &RefusedError{
+			Reason: fmt.Sprintf("the copy may take %d MiB and no more than %d MiB may be used below %s", want>>20, max(free, 0)>>20, dir),
+			Hint:   "choose -o on another disk, or -o - and send it over the network",
+		}
+	}
+	return nil
+}
+
+// end gives a complete file its name and removes one that is not.
+func (o *output) end(good bool) error {
+	if o.f == nil {
+		if !good {
+			return nil
+		}
+		return o.Flush()
+	}
+	var err error
+	if good {
+		err = errors.Join(o.Flush(), o.f.Sync())
+	}
+	err = errors.Join(err, o.f.Close())
+	if good && err == nil {
+		if _, e := os.Lstat(o.final); e == nil {
+			err = &RefusedError{Reason: o.final + " is there already", Hint: "nothing is overwritten: choose another file"}
+		} else {
+			return os.Rename(o.partial, o.final) //nolint:forbidigo // the file that create has made
+		}
+	}
+	return errors.Join(err, os.Remove(o.partial)) //nolint:forbidigo // the file that create has made
+}
+
+var _ io.Writer = (*output)(nil)

@@ -1,0 +1,92 @@
+package collect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// pace bounds and counts what is read.
+type pace struct {
+	ctx      context.Context
+	rate     int64 // bytes a second, 0: no bound
+	progress func(string)
+	started  time.Time
+	paid     int64 // bytes since started
+	told     time.Time
+}
+
+// piece bounds one read, so that a low rate is kept without long bursts.
+const piece = 64 << 10
+
+func (p *pace) reader(what string, size int64, r io.Reader) io.Reader {
+	return &paced{p: p, r: r, what: what, size: size}
+}
+
+type paced struct {
+	p          *pace
+	r          io.Reader
+	what       string
+	size, done int64
+}
+
+// Read waits as long as the rate asks for.
+func (r *paced) Read(b []byte) (int, error) {
+	if err := r.p.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := r.r.Read(b[:min(len(b), piece)])
+	r.done += int64(n)
+	r.tell()
+	if e := r.p.wait(int64(n)); e != nil {
+		return n, e
+	}
+	return n, err
+}
+
+func (p *pace) wait(n int64) error {
+	if p.rate <= 0 {
+		return nil
+	}
+	if now := time.Now(); p.started.IsZero() || now.Sub(p.started) > time.Minute { // what was not used long ago is not saved up
+		p.started, p.paid = now, 0
+	}
+	p.paid += n
+	due := p.started.Add(time.Duration(float64(p.paid) / float64(p.rate) * float64(time.Second)))
+	rest := time.Until(due)
+	if rest <= 0 {
+		return nil
+	}
+	t := time.NewTimer(rest)
+	defer t.Stop()
+	select {
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// tellEvery is how often progress is told.
+const tellEvery = 200 * time.Millisecond
+
+func (r *paced) tell() {
+	if r.p.progress == nil || time.Since(r.p.told) < tellEvery {
+		return
+	}
+	r.p.told = time.Now()
+	r.p.progress(fmt.Sprintf("%s: %d of %d MiB", r.what, r.done>>20, r.size>>20))
+}
+
+type zeros struct{}
+
+// Read fills with zeros.
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func times(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
+}
