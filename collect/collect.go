@@ -211,7 +211,9 @@ func (c *collection) database(ctx context.Context, w *tarzst.Writer, h *held, ou
 	return h.refresh()
 }
 
-func (c *collection) name(folder, file string) string { return path.Join(c.o.Name, "member", folder, file) }
+func (c *collection) name(folder, file string) string {
+	return path.Join(c.o.Name, "member", folder, file)
+}
 
 // rest copies .snap files and log, proves and writes the manifest.
 func (c *collection) rest(ctx context.Context, w *tarzst.Writer, h *held, p *parts, n int) (*Manifest, error) {
