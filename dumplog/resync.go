@@ -30,6 +30,9 @@ func (r *segReader) zeroWord(it *item) error {
 	if p >= r.win.size {
 		return r.finish(it, endZero)
 	}
+	if p < r.off+wordSize { // a running server has appended since this place was read: the log ended here at that moment
+		return r.finish(it, endZero)
+	}
 	own, err := r.ownSize(r.off)
 	if err != nil {
 		return err

@@ -167,3 +167,62 @@ func TestCommitBeyondTheEnd(t *testing.T) {
 		t.Errorf("damage %v", s.Damage)
 	}
 }
+
+// TestReadWhileWritten: a record that the server appends between two looks of the reader at the end of the log is not read, and does no harm.
+func TestReadWhileWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "wal")
+	w := newWAL(t, dir)
+	defer w.close()
+	ent := func(i uint64) raftpb.Entry { return raftpb.Entry{Term: 1, Index: i, Data: put("k", []byte("v"), i)} }
+	for i := uint64(1); i <= 5; i++ {
+		w.save(raftpb.HardState{Term: 1, Commit: i}, ent(i))
+	}
+	l, err := dumplog.Open(dir)
+	must(t, err)
+	s, err := l.Scan(context.Background())
+	must(t, err)
+	records := 0
+	for rec, err := range l.RecordsOf(context.Background(), s) {
+		if err != nil {
+			t.Fatalf("record %d: %v", records, err)
+		}
+		if records++; records == 3 {
+			w.save(raftpb.HardState{Term: 1, Commit: 6}, ent(6))
+		}
+		if e, err := rec.Entry(); rec.Type == dumplog.RecordEntry && err == nil && e.Index > 6 || records > 100 {
+			t.Fatalf("record %d is %v", records, rec.Pos)
+		}
+	}
+	if records == 0 {
+		t.Error("nothing read")
+	}
+}
+
+// TestOpenFiles reads segments that were unlinked after they were opened.
+func TestOpenFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "wal")
+	w := newWAL(t, dir)
+	w.save(raftpb.HardState{Term: 1, Commit: 1}, raftpb.Entry{Term: 1, Index: 1, Data: put("k", []byte("v"), 1)})
+	w.close()
+	names, err := filepath.Glob(filepath.Join(dir, "*.wal"))
+	must(t, err)
+	f, err := os.Open(names[0])
+	must(t, err)
+	defer f.Close()
+	st, err := f.Stat()
+	must(t, err)
+	must(t, os.Remove(names[0]))
+	files := []dumplog.SegmentFile{{Name: filepath.Base(names[0]), File: f, Size: st.Size()}, {Name: "0.tmp"}}
+	for range 2 { // the file stays open
+		l, err := dumplog.OpenFiles(dir, files)
+		must(t, err)
+		s, err := l.Scan(context.Background())
+		must(t, err)
+		if s.LastIndex != 1 || len(s.Damage) > 0 || len(s.LeftOvers) != 1 {
+			t.Errorf("%+v", s)
+		}
+	}
+	if _, err := dumplog.OpenFiles(dir, nil); err == nil {
+		t.Error("no segment is no error")
+	}
+}
