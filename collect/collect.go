@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/tarzst"
 )
 
@@ -224,6 +223,10 @@ func (c *collection) rest(ctx context.Context, w *tarzst.Writer, h *held, p *par
 	if err != nil {
 		return nil, err
 	}
+	segs, cut, err := endBefore(ctx, c.wal, segs, p)
+	if err != nil {
+		return nil, err
+	}
 	at, proven, err := p.prove()
 	if err != nil {
 		return nil, err
@@ -233,11 +236,14 @@ func (c *collection) rest(ctx context.Context, w *tarzst.Writer, h *held, p *par
 	}
 	m := &Manifest{SchemaVersion: SchemaVersion, Version: c.o.Version, DataDir: c.o.DataDir, WALDir: c.wal, Endpoint: c.o.Endpoint,
 		Started: c.started.UTC(), Finished: time.Now().UTC(), Attempts: n, MemberID: p.log.Metadata.MemberID, ClusterID: p.log.Metadata.ClusterID,
-		ConsistentIndex: p.index, Term: p.term, FirstIndex: at.first, LastIndex: at.last, Proven: proven, LeftOut: h.leftOut(), Notes: []string{}, Files: w.Files()}
+		ConsistentIndex: p.index, Term: p.term, FirstIndex: at.first, LastIndex: p.log.LastIndex, Proven: proven, LeftOut: h.leftOut(), Notes: []string{}, Files: w.Files()}
+	if cut != "" {
+		m.Notes = append(m.Notes, cut)
+	}
 	m.Host, _ = os.Hostname()
 	_, _, m.Server = c.source.identity()
-	for _, d := range p.log.Damage {
-		m.Notes = append(m.Notes, "the log is copied as it is, with damage: "+d.Error())
+	if n := len(p.log.Damage); n > 0 {
+		m.Notes = append(m.Notes, fmt.Sprintf("the log is copied as it is, with damage in %d places, the first: %.300s", n, p.log.Damage[0].Error()))
 	}
 	for _, s := range p.snaps {
 		if s.snap.Damage != nil {
@@ -283,10 +289,10 @@ func modTime(f *os.File) time.Time {
 
 // readLog scans the log until it reaches the consistent index and ends with a whole record. The server writes a record before or shortly
 // after it applies the entry. Damage that stays is no write that is under way: it is copied as it is.
-func (c *collection) readLog(ctx context.Context, h *held, p *parts) ([]dumplog.SegmentFile, error) {
+func (c *collection) readLog(ctx context.Context, h *held, p *parts) ([]segment, error) {
 	until := time.Now().Add(c.o.LogWait)
 	for {
-		l, segs, err := h.log()
+		l, files, err := h.log()
 		if err != nil {
 			return nil, err
 		}
@@ -295,7 +301,7 @@ func (c *collection) readLog(ctx context.Context, h *held, p *parts) ([]dumplog.
 		}
 		reached := p.log.Committed(p.index) >= p.index
 		if reached && len(p.log.Damage) == 0 || time.Now().After(until) {
-			return segs, nil
+			return allOf(files), nil
 		}
 		select {
 		case <-ctx.Done():
@@ -306,25 +312,4 @@ func (c *collection) readLog(ctx context.Context, h *held, p *parts) ([]dumplog.
 			return nil, err
 		}
 	}
-}
-
-// segments copies the log up to the last record that was read; what the server has appended since is left as zeros, as in any log that
-// goes on.
-func (c *collection) segments(w *tarzst.Writer, segs []dumplog.SegmentFile, log *dumplog.Summary) error {
-	ends := map[string]int64{}
-	if n := len(log.Segments); n > 0 && len(log.Damage) == 0 {
-		last := log.Segments[n-1]
-		ends[last.Name] = last.DataEnd
-	}
-	for _, s := range segs {
-		end, ok := ends[s.Name]
-		if !ok {
-			end = s.Size
-		}
-		r := io.MultiReader(c.pace.reader(s.Name, end, io.NewSectionReader(s.File, 0, end)), zeros{})
-		if _, err := w.Add(c.name("wal", s.Name), s.Size, modTime(s.File), r); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -71,6 +71,12 @@ func TestE2ECollect(t *testing.T) {
 			stop := load(t, c.Client(0))
 			defer stop()
 			dir := t.TempDir()
+			purged, begun := false, time.Now()
+			defer func() { // servers purge every 30 seconds; Debian's has segments of full size
+				if !purged && time.Since(begun) > 2*time.Minute && line != "3.4.23" {
+					t.Error("no log was purged: the case is not made")
+				}
+			}()
 			for n := range rounds(t) {
 				time.Sleep(time.Second)
 				var specs []evidence.Spec
@@ -80,11 +86,12 @@ func TestE2ECollect(t *testing.T) {
 					if err != nil {
 						t.Fatalf("round %d, %s: %v", n, c.Name(i), err)
 					}
-					if n > 0 && m.FirstIndex <= 1 && line != "3.4.23" { // Debian's server has full segments
-						t.Errorf("the log of %s is not purged: the case is not made", c.Name(i))
-					}
+					purged = purged || m.FirstIndex > 1
 					specs = append(specs, evidence.Spec{Name: c.Name(i), Where: out})
 					t.Logf("round %d, %s: %d to %d, index %d, %d attempts, %v", n, c.Name(i), m.FirstIndex, m.LastIndex, m.ConsistentIndex, m.Attempts, m.LeftOut)
+					if len(m.Notes) > 0 {
+						t.Log(m.Notes)
+					}
 				}
 				healthy(t, specs)
 				for _, s := range specs {

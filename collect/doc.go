@@ -9,12 +9,13 @@ package collect
 import (
 	"time"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/tarzst"
 )
 
 // ManifestName is the file of an archive that says what is in it and how it was taken.
-const ManifestName = "etcd-medic-collect.json"
+const ManifestName = evidence.CollectedName
 
 // Manifest is what a collection says about itself; it is the last file of the archive.
 type Manifest struct {

@@ -15,7 +15,8 @@ var commitOnQuorum = Check{
 	Doc: `An entry is committed once a majority of the voters holds it in a synced log. When the logs of so many voters end before it that no
 majority is left, logs that were acknowledged have been lost since (wiped, rolled back, not synced), and a leader without the entry could be
 elected. Voters that are not among the sources are taken to hold it; learners do not count; the configuration is the one at that index.
-Copies of running members look the same: those taken first end before entries that those taken last know to be committed. It is an error
+Copies of running members look the same: those taken first end before entries that those taken last know to be committed. Those made by the
+command collect say so, and are not counted as lacking what came after. It is an error
 where one of the logs is shown to have lost entries (its database or its commit index lies beyond its end, it was wiped or is damaged), or to be
 older than what its member had stored (R10). Where the end that one member alone has lost makes the difference, it is a warning: what is wrong
 with that log is told by the checks of the log. Otherwise each log may be a sound prefix, and the sources do not tell which it is.`,
@@ -23,12 +24,12 @@ with that log is told by the checks of the log. Otherwise each log may be a soun
 	Run:   runCommitOnQuorum,
 }
 
-// holding is how far one voter's log provably reaches, by member ID; of copies the longest counts. A member that went on behind its copy
-// is left out.
+// holding is how far one voter's log provably reaches, by member ID; of copies the longest counts. A member that went on after its copy
+// is left out: what its log holds since is not known.
 func (in *Input) holding() map[dumplog.ID]uint64 {
 	out := map[dumplog.ID]uint64{}
 	for _, m := range in.Members {
-		if m.MemberID != 0 && m.HasWAL() && !in.copiedEarly(m) {
+		if m.MemberID != 0 && m.HasWAL() && !m.Source.Collected && !in.copiedEarly(m) {
 			out[m.MemberID] = max(out[m.MemberID], heldUpTo(m))
 		}
 	}

@@ -50,6 +50,7 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 	m.Version = fingerprint(m)
 	m.loadMembership()
 	m.applied()
+	src.Collected = src.layout.collected(m)
 	return m, nil
 }
 

@@ -16,8 +16,10 @@ type Source struct {
 	Manifest *Manifest
 	// Missing are the parts that this kind of source should have and that are not there.
 	Missing []string
-	spec    Spec
-	layout  layout
+	// Collected is true for a copy that the command collect made of a running member: the member went on after it.
+	Collected bool
+	spec      Spec
+	layout    layout
 }
 
 // Member is the facts of one source. Parts that are absent are empty (see HasWAL, HasSnap and HasDB), DB is nil; damage is kept beside

@@ -1,0 +1,81 @@
+package collect
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/tarzst"
+)
+
+// segment is a segment of the log as it is copied: up to end, then zeros up to the size that it has on disk, as in any log that goes on.
+type segment struct {
+	dumplog.SegmentFile
+	end int64
+}
+
+func allOf(files []dumplog.SegmentFile) []segment {
+	out := make([]segment, len(files))
+	for i, f := range files {
+		out[i] = segment{f, f.Size}
+	}
+	return out
+}
+
+// endBefore leaves out what the log has from the first raft snapshot on that the database does not contain. Its .snap file is left out, and a
+// server refuses a log whose newest snapshot is newer than its database. Up to there the copy is what a member leaves that lost power.
+func endBefore(ctx context.Context, dir string, segs []segment, p *parts) ([]segment, string, error) {
+	var at *dumplog.SnapshotRecord
+	for i := range p.log.Snapshots {
+		if s := &p.log.Snapshots[i]; s.Index > p.index {
+			at = s
+			break
+		}
+	}
+	if at == nil {
+		return segs, "", nil
+	}
+	var files []dumplog.SegmentFile
+	for i := range segs {
+		if segs[i].Name > at.Segment {
+			segs = segs[:i]
+			break
+		}
+		f := segs[i].SegmentFile
+		if f.Name == at.Segment {
+			f.Size = at.Offset
+			segs[i].end = at.Offset
+		}
+		files = append(files, f)
+	}
+	was := p.log.LastIndex
+	l, err := dumplog.OpenFiles(dir, files)
+	if err != nil {
+		return nil, "", err
+	}
+	if p.log, err = l.Scan(ctx); err != nil {
+		return nil, "", err
+	}
+	return segs, fmt.Sprintf("the log is copied up to entry %d of %d: after it comes a raft snapshot at %d, which is newer than the database", p.log.LastIndex, was, at.Index), nil
+}
+
+// segments copies the log up to the last record that was read.
+func (c *collection) segments(w *tarzst.Writer, segs []segment, log *dumplog.Summary) error {
+	ends := map[string]int64{}
+	if n := len(log.Segments); n > 0 && len(log.Damage) == 0 {
+		last := log.Segments[n-1]
+		ends[last.Name] = last.DataEnd
+	}
+	for _, s := range segs {
+		end := s.end
+		if e, ok := ends[s.Name]; ok {
+			end = min(end, e)
+		}
+		r := io.MultiReader(c.pace.reader(s.Name, end, io.NewSectionReader(s.File, 0, end)), zeros{})
+		if _, err := w.Add(c.name("wal", s.Name), s.Size, modTime(s.File), r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
