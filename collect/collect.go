@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/etcd-medic/etcd-medic/collect/pack"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/internal/tarzst"
 )
 
 // Options say what is collected and how.
@@ -163,7 +163,7 @@ func (c *collection) attempt(ctx context.Context, n int) (m *Manifest, err error
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, out.end(err == nil)) }()
-	w, err := tarzst.NewWriter(out)
+	w, err := pack.NewWriter(out)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (c *collection) attempt(ctx context.Context, n int) (m *Manifest, err error
 }
 
 // database copies the database and finds its consistent index on the way.
-func (c *collection) database(ctx context.Context, w *tarzst.Writer, h *held, out *output, p *parts) error {
+func (c *collection) database(ctx context.Context, w *pack.Writer, h *held, out *output, p *parts) error {
 	r, size, end, err := c.source.begin(ctx)
 	if errors.Is(err, errMoved) {
 		return &unlike{err.Error()}
@@ -215,7 +215,7 @@ func (c *collection) name(folder, file string) string {
 }
 
 // rest copies .snap files and log, proves and writes the manifest.
-func (c *collection) rest(ctx context.Context, w *tarzst.Writer, h *held, p *parts, n int) (*Manifest, error) {
+func (c *collection) rest(ctx context.Context, w *pack.Writer, h *held, p *parts, n int) (*Manifest, error) {
 	if err := c.snaps(w, h, p); err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (c *collection) rest(ctx context.Context, w *tarzst.Writer, h *held, p *par
 }
 
 // snaps copies the .snap files that the database contains.
-func (c *collection) snaps(w *tarzst.Writer, h *held, p *parts) error {
+func (c *collection) snaps(w *pack.Writer, h *held, p *parts) error {
 	all, err := h.snapFiles()
 	if err != nil {
 		return err

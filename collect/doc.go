@@ -9,9 +9,9 @@ package collect
 import (
 	"time"
 
+	"github.com/etcd-medic/etcd-medic/collect/pack"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
-	"github.com/etcd-medic/etcd-medic/internal/tarzst"
 )
 
 // ManifestName is the file of an archive that says what is in it and how it was taken.
@@ -38,10 +38,10 @@ type Manifest struct {
 	FirstIndex      uint64 `json:"firstIndex"`
 	LastIndex       uint64 `json:"lastIndex"`
 	// Proven are the things that were proven of the copy, LeftOut files that are not in it and why, Notes what is remarkable.
-	Proven  []string      `json:"proven"`
-	LeftOut []LeftOut     `json:"leftOut"`
-	Notes   []string      `json:"notes"`
-	Files   []tarzst.File `json:"files"`
+	Proven  []string    `json:"proven"`
+	LeftOut []LeftOut   `json:"leftOut"`
+	Notes   []string    `json:"notes"`
+	Files   []pack.File `json:"files"`
 }
 
 // SchemaVersion is that of the manifest.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/etcd-medic/etcd-medic/collect/pack"
 	"github.com/etcd-medic/etcd-medic/dumplog"
-	"github.com/etcd-medic/etcd-medic/internal/tarzst"
 )
 
 // segment is a segment of the log as it is copied: up to end, then zeros up to the size that it has on disk, as in any log that goes on.
@@ -61,7 +61,7 @@ func endBefore(ctx context.Context, dir string, segs []segment, p *parts) ([]seg
 }
 
 // segments copies the log up to the last record that was read.
-func (c *collection) segments(w *tarzst.Writer, segs []segment, log *dumplog.Summary) error {
+func (c *collection) segments(w *pack.Writer, segs []segment, log *dumplog.Summary) error {
 	ends := map[string]int64{}
 	if n := len(log.Segments); n > 0 && len(log.Damage) == 0 {
 		last := log.Segments[n-1]

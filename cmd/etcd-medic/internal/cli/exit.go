@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/collect"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
@@ -67,6 +68,7 @@ func exitCode(err error) int {
 	var usage *usageError
 	var src *evidence.SourceError
 	var refused interface{ Refused() bool }
+	var undecided interface{ Inconclusive() bool }
 	var unfinished *repair.UnfinishedError
 	switch {
 	case err == nil, errors.Is(err, errDown):
@@ -79,6 +81,8 @@ func exitCode(err error) int {
 		return ExitUsage
 	case errors.As(err, &refused) && refused.Refused():
 		return ExitRefused
+	case errors.As(err, &undecided) && undecided.Inconclusive():
+		return ExitInconclusive
 	case errors.As(err, &unfinished):
 		return ExitUnfinished
 	case errors.As(err, &src) && !ioFailure(err):
@@ -114,6 +118,10 @@ func hintOf(err error) string {
 	var unfinished *repair.UnfinishedError
 	if errors.As(err, &unfinished) {
 		return unfinished.Hint
+	}
+	var copied *collect.RefusedError
+	if errors.As(err, &copied) {
+		return copied.Hint
 	}
 	var unsafe *node.RefusedError
 	if errors.As(err, &unsafe) {

@@ -1,4 +1,4 @@
-package tarzst_test
+package pack_test
 
 import (
 	"bytes"
@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etcd-medic/etcd-medic/collect/pack"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
-	"github.com/etcd-medic/etcd-medic/internal/tarzst"
 )
 
-func pack(t *testing.T) []byte {
+func packed(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := tarzst.NewWriter(&out)
+	w, err := pack.NewWriter(&out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // What is packed is unpacked by our own reader, and the bytes depend on nothing but contents and times.
 func TestPackedAndUnpacked(t *testing.T) {
-	b := pack(t)
-	if !bytes.Equal(b, pack(t)) {
+	b := packed(t)
+	if !bytes.Equal(b, packed(t)) {
 		t.Error("the same files give other bytes")
 	}
 	file := filepath.Join(t.TempDir(), "x.tar.zst")
@@ -66,7 +66,7 @@ func TestPackedAndUnpacked(t *testing.T) {
 }
 
 func TestShortFileIsAnError(t *testing.T) {
-	w, err := tarzst.NewWriter(io.Discard)
+	w, err := pack.NewWriter(io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package tarzst writes a .tar.zst as a stream: little memory, nothing twice, one digest per file. Same contents and times give the same bytes.
-package tarzst
+// Package pack writes a .tar.zst as a stream: little memory, nothing twice, one digest per file. Same contents and times give the same bytes.
+package pack
 
 import (
 	"archive/tar"

@@ -1,0 +1,71 @@
+package collect
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// Host is a member and the command that collects it on its host.
+type Host struct {
+	Member string `json:"member"`
+	Host   string `json:"host"`
+	// Remote is what runs on the host and writes the archive to its standard output; File is where it goes here.
+	Remote  shell.Command `json:"-"`
+	File    string        `json:"file"`
+	Command shell.Command `json:"command"`
+}
+
+// Hosts asks the cluster for its members and makes the command for each that was started.
+func Hosts(ctx context.Context, endpoints []string, access evidence.Access, dataDir, walDir string) ([]Host, error) {
+	cli, err := access.Dial(endpoints)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = cli.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second+askTimeout)
+	defer cancel()
+	list, err := cli.MemberList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Host
+	for _, m := range list.Members {
+		if m.Name != "" {
+			out = append(out, hostOf(m.Name, append(m.ClientURLs, m.PeerURLs...), dataDir, walDir))
+		}
+	}
+	return out, nil
+}
+
+// hostOf makes the command for one member. Names and URLs come from the cluster: they become arguments and nothing else.
+func hostOf(name string, urls []string, dataDir, walDir string) Host {
+	h := Host{Member: name, File: shell.FileName(name) + ".tar.zst", Host: hostName(urls)}
+	h.Remote = shell.Format("etcd-medic collect --yes --name {} -o -", shell.FileName(name))
+	if dataDir != "" {
+		h.Remote = h.Remote.With("--data-dir", dataDir)
+	}
+	if walDir != "" {
+		h.Remote = h.Remote.With("--wal-dir", walDir)
+	}
+	h.Command = shell.Format("ssh -- {} {} > {}", h.Host, h.Remote.String(), h.File)
+	return h
+}
+
+// hostName is the first that others can reach.
+func hostName(urls []string) string {
+	for _, s := range urls {
+		u, err := url.Parse(s)
+		if err != nil {
+			continue
+		}
+		if n := u.Hostname(); n != "" && n != "localhost" && !strings.HasPrefix(n, "127.") && n != "::1" && n != "0.0.0.0" {
+			return n
+		}
+	}
+	return "HOST"
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package collect
+
+// Yield does nothing on systems other than Linux.
+func Yield(int) error { return nil }
