@@ -82,8 +82,12 @@ func (c *collected) backupCauseFirst(r *Report) {
 	if !c.isBackup() {
 		return
 	}
+	bad := slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Severity.Rank() >= check.Error.Rank() })
 	whole := func(k Cause) int {
-		if strings.HasPrefix(k.ID, "backup-") {
+		switch {
+		case k.ID == "backup-without-hash" && bad: // it explains no damage
+			return 2
+		case strings.HasPrefix(k.ID, "backup-"):
 			return 0
 		}
 		return 1

@@ -13,6 +13,11 @@ func RehearseCommand(file string) shell.Command {
 	return shell.Format("etcd-medic repair rehearse {}", shell.Operand(file))
 }
 
+// StatusCommand is the command that shows where the plan stands.
+func StatusCommand(file string) shell.Command {
+	return shell.Format("etcd-medic repair status {}", shell.Operand(file))
+}
+
 // DiagnoseCommand is the command that shows whether a repair has done its work.
 func DiagnoseCommand() shell.Command { return shell.Format("etcd-medic diagnose <FRESH_COPIES>") }
 

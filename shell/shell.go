@@ -190,6 +190,9 @@ func (c Command) At(places map[string]string) Command {
 // AtOnce returns the command with the arguments that named all sources together, such as one folder or archive, in the place of a run of
 // words that names each of these labels.
 func (c Command) AtOnce(labels, args []string) Command {
+	if len(args) == 0 {
+		return c
+	}
 	for i := range c.items {
 		n := 0
 		for n < len(labels) && i+n < len(c.items) && c.items[i+n].isSource(labels[n]) {

@@ -97,6 +97,7 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 		},
 	}
 	o.output.flags(cmd)
+	o.fullFlag(cmd)
 	o.sources.flags(cmd)
 	o.sandboxOptions.flags(cmd)
 	o.liveFlags(cmd)
@@ -174,5 +175,5 @@ func runRepairApply(ctx context.Context, o *repairApplyOptions) error {
 	if o.out != "" {
 		next = append([]shell.Command{shell.Format("etcd-medic diagnose {}", shell.Operand(o.out))}, next...)
 	}
-	return o.outcome(out, err, next)
+	return o.outcome(o.file, out, err, next)
 }

@@ -82,6 +82,7 @@ func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) 
 		},
 	}
 	o.output.flags(cmd)
+	o.fullFlag(cmd)
 	o.sources.flags(cmd)
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the plan (YAML); must not exist")
 	cmd.Flags().StringVar(&o.best, "best", "", "keep the content of this member (source name, server name or ID)")
@@ -104,7 +105,7 @@ func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
 	if err := p.Save(o.file); err != nil {
 		return err
 	}
-	return render.Document(o.io.Out, o.format, p, planSheet(p, o.file), o.renderOptions())
+	return render.Reply(o.io.Out, o.format, p, planAnswer(p, o.file), planSheet(p, o.file), o.renderOptions())
 }
 
 // planSheet is the plan in short; the file has the rest.
@@ -151,10 +152,8 @@ func costText(w *repair.Way) string {
 	if w.Mode == repair.Live {
 		where = "free on the host of each member that is replaced"
 	}
-	return fmt.Sprintf("about %s; %s are copied, %s must be %s", (time.Duration(w.Cost.Seconds) * time.Second).String(), mebibytes(w.Cost.CopyBytes), mebibytes(w.Cost.FreeBytes), where)
+	return fmt.Sprintf("about %s; %s are copied, %s must be %s", (time.Duration(w.Cost.Seconds) * time.Second).String(), render.Size(w.Cost.CopyBytes), render.Size(w.Cost.FreeBytes), where)
 }
-
-func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }
 
 func keepText(p *repair.Plan) string {
 	if p.Best.Name == "" {

@@ -81,6 +81,7 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 		},
 	}
 	o.output.flags(cmd)
+	o.fullFlag(cmd)
 	o.sources.flags(cmd)
 	o.sandboxOptions.flags(cmd)
 	cmd.Flags().StringVar(&o.mode, "mode", "", "rehearse this way of the plan instead of the recommended one: mend, live or force-new-cluster")
@@ -93,11 +94,11 @@ func runRepairRehearse(ctx context.Context, o *repairRehearseOptions) error {
 	if p, bad := repair.Load(o.file); bad == nil {
 		next = p.ApplyCommands(o.file)
 	}
-	return o.outcome(out, err, next)
+	return o.outcome(o.file, out, err, next)
 }
 
 // outcome shows what a run did, also when it did not reach its goal; the error then decides the exit code.
-func (o *output) outcome(out *repair.Outcome, err error, next []shell.Command) error {
+func (o *output) outcome(file string, out *repair.Outcome, err error, next []shell.Command) error {
 	o.io.clearStatus()
 	if out == nil {
 		return err
@@ -107,9 +108,16 @@ func (o *output) outcome(out *repair.Outcome, err error, next []shell.Command) e
 		return err
 	}
 	if err != nil {
-		next = nil
+		next = []shell.Command{repair.StatusCommand(file)}
 	}
-	return errors.Join(render.Document(o.io.Out, o.format, out, outcomeSheet(out, next), o.renderOptions()), err)
+	sheet, kept := outcomeSheet(out, next), ""
+	if o.format == render.Table && !o.opts.Full {
+		var bad error
+		if kept, bad = o.keepResult(file, sheet); bad != nil {
+			o.opts.Full, err = true, errors.Join(err, bad)
+		}
+	}
+	return errors.Join(render.Reply(o.io.Out, o.format, out, outcomeAnswer(out, next, kept), sheet, o.renderOptions()), err)
 }
 
 func outcomeSheet(out *repair.Outcome, next []shell.Command) render.Sheet {
@@ -122,7 +130,7 @@ func outcomeSheet(out *repair.Outcome, next []shell.Command) render.Sheet {
 	}
 	head := render.Section{Pairs: [][2]string{
 		{"goal", reached},
-		{"done", fmt.Sprintf("%s, by way of %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds, mib(out.Bytes))},
+		{"done", fmt.Sprintf("%s, by way of %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds, render.Size(out.Bytes))},
 		{"server", out.Server},
 		{"mind", out.Raises},
 	}}
@@ -189,5 +197,3 @@ func open(out *repair.Outcome) int {
 	}
 	return n
 }
-
-func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

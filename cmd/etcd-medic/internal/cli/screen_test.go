@@ -8,7 +8,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/repair"
 )
 
 // incidentNames are all sets of testdata.
@@ -54,6 +56,7 @@ func TestOneScreen(t *testing.T) {
 			}
 			screenOf(t, args)
 			screenOf(t, []string{"inspect", args[1]})
+			answersOf(t, args[1:])
 		})
 	}
 }
@@ -77,9 +80,112 @@ func screenOf(t *testing.T, args []string) {
 	if word == "NOT HEALTHY" && !strings.Contains(out.String(), "\nDO NOW") {
 		t.Errorf("%v says nothing to do:\n%s", args, out.String())
 	}
+	fits(t, args, 80, out.String())
+}
+
+// fits tells whether a screen is one: rows, columns, and the word of the verdict first and last.
+func fits(t *testing.T, args []string, columns int, text string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	word, _, _ := strings.Cut(lines[0], ":")
+	if last := lines[len(lines)-1]; word == "" || !strings.HasPrefix(last, word) {
+		t.Errorf("%v begins with %q and ends with %q", args, lines[0], last)
+	}
+	if n := rowsOn(columns, text); n > 23 { // one is for the prompt
+		t.Errorf("%v: %d rows of %d columns:\n%s", args, n, columns, text)
+	}
 	for i, l := range lines {
-		if utf8.RuneCountInString(l) > 80 && !strings.HasPrefix(l, "    ") {
+		if utf8.RuneCountInString(l) > columns && !strings.HasPrefix(l, "    ") {
 			t.Errorf("%v: line %d has %d columns: %s", args, i+1, utf8.RuneCountInString(l), l)
 		}
+	}
+}
+
+// answersOf looks at the screens of verify and repair plan of a set.
+func answersOf(t *testing.T, sources []string) {
+	t.Helper()
+	var backups []string
+	for _, s := range sources {
+		if db := filepath.Join(s, "member", "snap", "db"); exists(db) {
+			s = db
+		}
+		if st, err := os.Stat(s); err == nil && st.Mode().IsRegular() {
+			backups = append(backups, s)
+		}
+	}
+	if len(backups) == 0 {
+		t.Fatal("no database was found")
+	}
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	for _, args := range [][]string{{"verify", backups[0]}, append([]string{"verify"}, backups...), append([]string{"repair", "plan", "-o", file}, sources...)} {
+		out, errs, code := medicOn(t, 80, args)
+		switch {
+		case code == ExitRefused && args[0] == "repair":
+			continue
+		case code == ExitUsage || code == ExitError || out == "":
+			t.Errorf("%v: exit code %d: %s", args, code, errs)
+		}
+		fits(t, args, 80, out)
+		if args[0] == "verify" {
+			continue
+		}
+		if !strings.Contains(out, "\nDO NOW\n    ") {
+			t.Errorf("%v says no command to type:\n%s", args, out)
+		}
+		p, err := repair.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wide bytes.Buffer
+		if err := render.Reply(&wide, render.Table, p, planAnswer(p, file), planSheet(p, file), render.Options{Width: 120}); err != nil {
+			t.Fatal(err)
+		}
+		fits(t, args, 120, wide.String())
+	}
+	args := append([]string{"diagnose"}, sources...)
+	out, _, _ := medicOn(t, 120, args)
+	fits(t, args, 120, out)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// medicOn runs the program as on a terminal of so many columns.
+func medicOn(t *testing.T, columns int, args []string) (out, errs string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = Main(t.Context(), args, &Streams{Out: &o, Err: &e, Width: columns, Getenv: func(string) string { return "" }})
+	return o.String(), e.String(), code
+}
+
+// TestScreensOfRuns: what a rehearsal and an application did stands on one screen, all of it beside the plan.
+func TestScreensOfRuns(t *testing.T) {
+	dir := evidencetest.Incident(t, "a-auth-revision-replay")
+	evidencetest.Unchanged(t, dir)
+	t.Chdir(dir)
+	tmp := t.TempDir()
+	plan := filepath.Join(tmp, "plan.yaml")
+	if _, errs, code := medicOn(t, 80, []string{"repair", "plan", "node1", "node2", "node3", "-o", plan}); code != ExitDone {
+		t.Fatal(errs)
+	}
+	for _, args := range [][]string{{"repair", "rehearse", plan}, {"repair", "apply", plan, "--mode", "clone", "-o", filepath.Join(tmp, "new")}} {
+		out, errs, code := medicOn(t, 80, args)
+		if code != ExitDone || !strings.HasPrefix(out, "DONE: the goal is reached: every proof holds") {
+			t.Fatalf("%v: exit code %d: %s\n%s", args, code, errs, out)
+		}
+		fits(t, args, 80, out)
+		all, err := os.ReadFile(plan + ".result.txt")
+		if err != nil || !strings.Contains(string(all), "\nPROOFS\n") || !strings.Contains(string(all), "\nSTEPS\n") {
+			t.Errorf("the whole result is not kept: %v\n%s", err, all)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(tmp, "new")); err != nil {
+		t.Fatal(err)
+	}
+	out, _, code := medicOn(t, 80, []string{"repair", "rehearse", plan, "--full", "--again"})
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); code != ExitDone || !strings.Contains(out, "\nPROOFS\n") || !strings.HasPrefix(lines[len(lines)-1], "DONE") {
+		t.Errorf("--full: exit code %d:\n%s", code, out)
 	}
 }

@@ -51,8 +51,10 @@ func (s *sources) parse(args []string) error {
 }
 
 // given are the arguments and flags that name the same sources again, in another command. Passwords are not among them.
-func (s *sources) given() []string {
-	out := slices.Clone(s.args)
+func (s *sources) given() []string { return append(slices.Clone(s.args), s.flagsGiven()...) }
+
+// flagsGiven are the flags that sources are read with.
+func (s *sources) flagsGiven() (out []string) {
 	for _, w := range s.walDirs {
 		out = append(out, "--wal-dir", w)
 	}

@@ -135,6 +135,7 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 	o.output.flags(cmd)
 	o.accessFlags(cmd)
 	o.failOn.flag(cmd)
+	o.fullFlag(cmd)
 	f := cmd.Flags()
 	f.IntVar(&o.evidence, "evidence", 5, "evidence rows shown per finding in the table")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing when all is well, else one line for each backup that is not")
@@ -238,6 +239,9 @@ func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item, aga
 		r, err := backup.Item(ctx, it, "", one)
 		if err != nil {
 			return nil, err
+		}
+		if it.Packed() { // what is in it has no path of its own
+			r.Given = append([]string{it.Given}, o.flagsGiven()...)
 		}
 		runs = append(runs, render.BackupRun{Report: r, Modified: it.Modified, Took: time.Since(begin), Drilled: o.drill})
 	}

@@ -39,10 +39,15 @@ func Verified(w io.Writer, f Format, v *Verification, o Options) error {
 	switch {
 	case f == Table:
 		p := newPage(w, o)
+		if !o.Full && !v.Brief {
+			p.onScreen(func(p *page) { p.backupScreen(v) })
+			return p.flush()
+		}
 		for i, r := range reports {
 			if i > 0 && !v.Brief {
 				p.line("")
 			}
+			p.place(r)
 			p.backupLine(r)
 			if !v.Brief {
 				p.backup(r)

@@ -119,6 +119,9 @@ func onOff(on bool) string {
 	return "off"
 }
 
+// Size is a number of bytes as people read it, in units of 1024.
+func Size(n int64) string { return sizeText(n) }
+
 // sizeText is a size as people read it, in units of 1024.
 func sizeText(n int64) string {
 	const unit = 1024

@@ -39,11 +39,7 @@ func Prompts(commands ...shell.Command) []Command {
 
 // Document writes doc in the machine formats and sheet as the table.
 func Document(w io.Writer, f Format, doc any, sheet Sheet, o Options) error {
-	return document(w, f, doc, o, func(p *page) {
-		for _, s := range sheet.Sections {
-			p.part(s)
-		}
-	})
+	return document(w, f, doc, o, func(p *page) { p.sheet(sheet) })
 }
 
 func (p *page) part(s Section) {

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// planAnswer is the plan on one screen: what is kept, what that gives up, what is done to whom, what to type now.
+func planAnswer(p *repair.Plan, file string) *render.Answer {
+	w := p.Way(p.Mode)
+	a := &render.Answer{Word: "PLANNED", Mood: render.Good, Title: "DO NOW",
+		Says: fmt.Sprintf("how to repair %s, by way of %s, is written down in %s; nothing else was changed", p.Verdict.Class, p.Mode, file),
+		Last: string(p.Mode) + " in " + file}
+	if p.Mode == repair.RehearseOnly {
+		a.Word, a.Mood = "PLANNED, TO TRY ONLY", render.Doubtful
+	}
+	a.Pairs = [][2]string{{"WRONG", p.Verdict.Summary}, {"KEEP", keepBriefly(p)}, {"LOSES", lostText(p)}, {"WAY", string(p.Mode) + ": " + p.Why}, {"TAKES", costText(w)}}
+	if p.Best.Name != "" {
+		a.Last += "; keep " + p.Best.Name
+	}
+	if len(p.Cautions) > 0 {
+		a.Pairs = append(a.Pairs, [2]string{"MIND", p.Cautions[0]})
+	}
+	a.Head = []string{"MEMBER", "ID", "REVISION", "MISSING", "WHAT IS DONE"}
+	for i := range p.Members {
+		m := &p.Members[i]
+		done := string(m.Action)
+		if m.Action != repair.Best && m.Why != "" {
+			done += ": " + m.Why
+		}
+		a.Rows = append(a.Rows, []string{m.Name, m.ID.String(), dash(number(m.Revision)), dash(number(int64(m.Lacks))), done})
+	}
+	for _, c := range nextOfPlan(p, file).Commands {
+		c.Prefix = strings.TrimSuffix(c.Prefix, "$ ")
+		a.Commands = append(a.Commands, c)
+	}
+	a.Commands = withSaves(plainCommands(p.Lost.SaveArgs), a.Commands)
+	a.More = fmt.Sprintf("%s and --full: %s, what to mind (%d), other ways (%d)", filepath.Base(file), stepCount(w), len(p.Cautions), len(p.Ways)-1)
+	return a
+}
+
+// withSaves puts what saves writes before the rest; what leads on is always among the three that are shown.
+func withSaves(saves, next []render.Command) []render.Command {
+	if len(saves) <= 2 || len(next) == 0 {
+		return append(saves, next...)
+	}
+	return slices.Concat(saves[:2], next[:1], saves[2:], next[1:])
+}
+
+// keepBriefly is the member that is kept with what speaks for it, without what speaks against the others.
+func keepBriefly(p *repair.Plan) string {
+	if p.Best.Name == "" {
+		return "no member"
+	}
+	why := strings.TrimPrefix(p.Best.Why, "by content. ")
+	for i := range p.Members { // what speaks against the others stands in their rows
+		if m := &p.Members[i]; m.Name != p.Best.Name && !slices.Contains(p.Best.Equals, m.Name) {
+			why, _, _ = strings.Cut(why, "; "+m.Name+": ")
+		}
+	}
+	if names, said, ok := strings.Cut(why, ": "); ok && strings.HasPrefix(names, p.Best.Name) {
+		why = said
+	}
+	return fmt.Sprintf("%s, revision %d: %s", p.Best.Name, p.Best.Revision, why)
+}
+
+func stepCount(w *repair.Way) string {
+	if w == nil || len(w.Steps) == 1 {
+		return "the step"
+	}
+	return fmt.Sprintf("%d steps", len(w.Steps))
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func plainCommands(commands []shell.Command) []render.Command {
+	out := make([]render.Command, len(commands))
+	for i, c := range commands {
+		out[i] = render.Command{Run: c}
+	}
+	return out
+}
+
+// outcomeAnswer is what a run did on one screen: whether the goal is reached, what failed or could not be proven, what to type now.
+func outcomeAnswer(out *repair.Outcome, next []shell.Command, kept string) *render.Answer {
+	n := map[string]int{}
+	a := &render.Answer{Word: "NOT REACHED", Mood: render.Bad, Title: "DO NOW", Commands: plainCommands(next),
+		Head: []string{"PROOF", "OUTCOME", "DETAIL"}}
+	for _, p := range out.Proofs {
+		if n[p.Outcome]++; p.Outcome != "holds" {
+			a.Rows = append(a.Rows, []string{p.What, p.Outcome, p.Detail})
+		}
+	}
+	proofs := fmt.Sprintf("%d of %d proofs hold", n["holds"], len(out.Proofs))
+	a.Says = "the goal is not reached: " + proofs
+	if out.Reached {
+		a.Word, a.Mood, a.Says = "DONE", render.Good, "the goal is reached: every proof holds ("+counted(len(out.Proofs), "proof", "proofs")+")"
+		if open(out) > 0 {
+			a.Mood, a.Says = render.Doubtful, "the goal is reached: no proof is violated, "+proofs
+		}
+	}
+	a.Last = string(out.Mode) + ", " + proofs
+	server := out.Server
+	if out.Raises != "" {
+		server += "; " + out.Raises
+	}
+	a.Pairs = [][2]string{
+		{"WHAT", fmt.Sprintf("%s, by way of %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds, render.Size(out.Bytes))},
+		{"STEPS", stepsText(out)}, {"ALONE", onlyText(out.Only)}, {"SERVER", server}, {"NEW DIRS", dirsText(out)},
+	}
+	if len(out.Notes) > 0 {
+		a.Pairs = append(a.Pairs, [2]string{"NOTE", out.Notes[0]})
+	}
+	if len(out.Install) > 0 {
+		a.Title, a.Commands = "PUT IN PLACE", installCommands(out)
+	}
+	a.More = fmt.Sprintf("--full: %s, %s, %s", counted(len(out.Steps), "step", "steps"), counted(len(out.Proofs), "proof", "proofs"), counted(len(out.Notes), "note", "notes"))
+	if kept != "" {
+		a.More = "all of it is in " + kept
+	}
+	return a
+}
+
+func installCommands(out *repair.Outcome) []render.Command {
+	commands := make([]render.Command, len(out.Install))
+	for i, c := range out.Install {
+		commands[i] = render.Command{Prefix: c.Prefix(), Run: c.Args}
+	}
+	return commands
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// stepsText counts the steps and names the one that failed.
+func stepsText(out *repair.Outcome) string {
+	s := counted(len(out.Steps), "step", "steps")
+	if len(out.Steps) == 0 {
+		return ""
+	}
+	if last := out.Steps[len(out.Steps)-1]; last.State == "failed" {
+		s += fmt.Sprintf("; %s failed: %s", last.ID, last.Detail)
+	}
+	return s
+}
+
+// onlyText says of whom something is left to decide.
+func onlyText(only []repair.OnlyHeld) string {
+	var all []string
+	for i := range only {
+		all = append(all, only[i].Text())
+	}
+	return strings.Join(all, "; ")
+}
+
+func dirsText(out *repair.Outcome) string {
+	if len(out.Dirs) == 0 {
+		return ""
+	}
+	return counted(len(out.Dirs), "data dir", "data dirs")
+}
+
+// keepResult writes everything that a run did beside the plan, since a run is not repeated to see more of it. It returns the file's path.
+func (o *output) keepResult(file string, sheet render.Sheet) (string, error) {
+	var b bytes.Buffer
+	opts := o.renderOptions()
+	opts.Color, opts.Width, opts.Full = false, 0, true
+	if err := render.Document(&b, render.Table, nil, sheet, opts); err != nil {
+		return "", err
+	}
+	path := file + ".result.txt"
+	return path, replaceFile(path, b.Bytes())
+}

@@ -1,0 +1,132 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// Mood is how good an answer is: its colour.
+type Mood int
+
+// The moods.
+const (
+	Doubtful Mood = iota
+	Good
+	Bad
+)
+
+// Answer is what a command found or did, on one screen. Its sheet, or the machine formats, have the rest.
+type Answer struct {
+	// Word is the answer in a word or two, Says the sentence that follows it.
+	Word string
+	Mood Mood
+	Says string
+	// Pairs are heads in capitals with what belongs to them, most important first; those without text are left out.
+	Pairs [][2]string
+	// Head and Rows are one table; its last column is cut to the screen.
+	Head []string
+	Rows [][]string
+	// Title stands above the commands, of which the first three are shown.
+	Title    string
+	Commands []Command
+	// More says where the rest is, Last what follows the word on the last line.
+	More, Last string
+}
+
+// Reply writes doc in the machine formats; as text, one screen, or with Full the sheet.
+func Reply(w io.Writer, f Format, doc any, a *Answer, sheet Sheet, o Options) error {
+	return document(w, f, doc, o, func(p *page) {
+		if o.Full {
+			p.sheet(sheet)
+			p.line("")
+			p.lastLine(a)
+			return
+		}
+		p.onScreen(func(p *page) { p.answer(a) })
+	})
+}
+
+func (p *page) sheet(s Sheet) {
+	for _, part := range s.Sections {
+		p.part(part)
+	}
+}
+
+// answerRows are at most shown of the table, fewer on tighter screens.
+const answerRows = 8
+
+func (p *page) answer(a *Answer) {
+	p.sentence(p.mood(a)+": ", a.Says, p.atMost(3))
+	p.headed(firstPairs(a.Pairs, 7-p.tight-p.tight/tightest))
+	if len(a.Rows) > 0 {
+		p.line("")
+		shown := min(len(a.Rows), answerRows-2*p.tight)
+		p.rows(a.Head, a.Rows[:shown])
+		if n := len(a.Rows) - shown; n > 0 {
+			p.line("… and %s, see --full", counted(n, "more row", "more rows"))
+		}
+	}
+	if len(a.Commands) > 0 {
+		p.line("")
+		p.line("%s", p.paint(a.Title, text.Bold))
+	}
+	for _, c := range a.Commands[:min(len(a.Commands), screenCommands)] {
+		if c.Run.IsZero() {
+			p.hanging("    ", c.Prefix, 1)
+			continue
+		}
+		p.command("    "+c.Prefix, c.Run)
+	}
+	if n := len(a.Commands) - screenCommands; n > 0 {
+		p.line("    … and %d more, see --full", n)
+	}
+	if a.More != "" {
+		p.hanging("MORE   ", a.More, 1)
+	}
+	p.lastLine(a)
+}
+
+// firstPairs are at most so many pairs that have a text.
+func firstPairs(pairs [][2]string, most int) (out [][2]string) {
+	for _, kv := range pairs {
+		if kv[1] != "" && len(out) < most {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// headed writes pairs below each other, texts aligned.
+func (p *page) headed(pairs [][2]string) {
+	wide := 0
+	for _, kv := range pairs {
+		if kv[1] != "" {
+			wide = max(wide, len(kv[0]))
+		}
+	}
+	if wide > 0 {
+		p.line("")
+	}
+	for _, kv := range pairs {
+		if kv[1] != "" {
+			p.hanging(fmt.Sprintf("%-*s  ", wide, kv[0]), kv[1], p.atMost(2))
+		}
+	}
+}
+
+// mood is the word of an answer in its colour.
+func (p *page) mood(a *Answer) string {
+	color := map[Mood]text.Color{Doubtful: text.FgYellow, Good: text.FgGreen, Bad: text.FgRed}[a.Mood]
+	return p.paint(a.Word, color, text.Bold)
+}
+
+func (p *page) lastLine(a *Answer) {
+	if a.Last == "" {
+		p.line("%s", p.mood(a))
+		return
+	}
+	p.line("%s: %s", p.mood(a), brief(clean(strings.TrimSpace(a.Last)), p.o.width()-columns(a.Word)-2))
+}

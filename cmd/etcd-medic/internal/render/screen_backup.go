@@ -1,0 +1,215 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/backup"
+	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// backupScreen is the answer of verify on one terminal: of one backup what it holds, of several a row for each.
+func (p *page) backupScreen(v *Verification) {
+	if len(v.Reports) != 1 {
+		p.backupsScreen(v)
+		return
+	}
+	r := v.Reports[0]
+	p.place(r)
+	a := &Answer{Word: backupWord(r), Mood: moodOf(&r.Verdict), Says: verdictSentence(r), Last: backupLast(r)}
+	p.sentence(p.mood(a)+": ", backup.Name(r)+": "+backupSays(r), p.atMost(3))
+	p.badSources(r.Sources)
+	p.headed(backupPairs(r))
+	p.openLayers(r)
+	p.worst(r.Findings)
+	p.doNow(r.Next)
+	p.hanging("MORE   ", fmt.Sprintf("--full: %s, %s%s; %s", counted(layerCount(r), "layer", "layers"),
+		counted(len(r.Findings), "finding", "findings"), skippedText(v), inputsText(r)), 1)
+	p.lastLine(a)
+}
+
+func moodOf(v *compare.Verdict) Mood {
+	switch {
+	case v.Healthy == nil:
+		return Doubtful
+	case *v.Healthy && v.Class == "backup-good":
+		return Good
+	case *v.Healthy:
+		return Doubtful
+	}
+	return Bad
+}
+
+// backupWord is the verdict on a backup in one word.
+func backupWord(r *compare.Report) string {
+	return strings.ToUpper(strings.TrimPrefix(r.Verdict.Class, "backup-"))
+}
+
+// backupSays is the cause with its certainty, and what the verdict says.
+func backupSays(r *compare.Report) string {
+	_, said, found := strings.Cut(verdictSentence(r), r.Verdict.Class+". ")
+	if found {
+		return said
+	}
+	return verdictSentence(r)
+}
+
+func backupLast(r *compare.Report) string {
+	s := backup.Name(r)
+	if r.Verdict.Cause != nil {
+		s += ", " + *r.Verdict.Cause
+	}
+	return s
+}
+
+func layerCount(r *compare.Report) int {
+	if r.Backup == nil {
+		return 0
+	}
+	return len(r.Backup.Layers)
+}
+
+// backupPairs are the facts that decide whether it is the backup that is wanted.
+func backupPairs(r *compare.Report) (out [][2]string) {
+	add := func(head string, parts ...string) {
+		parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+		out = append(out, [2]string{head, strings.Join(parts, ", ")})
+	}
+	b := r.Backup
+	if b == nil {
+		return nil
+	}
+	said := map[string]string{}
+	for _, l := range b.Layers {
+		if l.Outcome == check.Holds {
+			said[l.Name] = l.Says
+		}
+	}
+	add("FILE", sizeText(b.Size), prefixed("sha256 ", b.Trailer != "", b.Trailer))
+	add("TAKEN", said["taken-by"])
+	if len(r.Members) > 0 && r.Members[0].DB != nil {
+		d := r.Members[0].DB
+		add("HOLDS", "revision "+ptr(d.CurrentRevision), prefixed("compacted at ", compactText(d.CompactRevision) != "-", compactText(d.CompactRevision)), ptr(d.Keys)+" keys",
+			prefixed("", said["members"] != "", "members "+said["members"]))
+		add("AUTH", said["auth"], said["leases"], prefixed("alarms: ", said["alarms"] != "", said["alarms"]))
+	}
+	if c, ok := b.Chain.(*chain.Report); ok {
+		add("DELTAS", fmt.Sprintf("%s, serve up to revision %d", counted(len(c.Deltas), "delta snapshot", "delta snapshots"), c.Revision))
+	}
+	if a, ok := b.Against.(*backup.Against); ok {
+		for i := range a.Compared {
+			add("AGAINST", "the backup is "+a.Compared[i].Text())
+		}
+	}
+	if d, ok := b.Drill.(*backup.Drill); ok {
+		add("DRILL", d.Text())
+	}
+	return out
+}
+
+// openLayers are those that do not hold, worst first.
+func (p *page) openLayers(r *compare.Report) {
+	if r.Backup == nil {
+		return
+	}
+	var rows [][]string
+	holds := 0
+	for _, wanted := range []check.Outcome{check.Violated, check.NotChecked} {
+		for _, l := range r.Backup.Layers {
+			if l.Outcome == check.Holds {
+				holds++
+			} else if (l.Outcome == check.Violated) == (wanted == check.Violated) {
+				rows = append(rows, []string{l.Name, string(l.Outcome), l.Says})
+			}
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	p.line("")
+	shown := min(len(rows), 5-p.tight)
+	p.rows([]string{"LAYER", "OUTCOME", "WHAT IT SAYS"}, rows[:shown])
+	p.line("%s", counted(holds/2, "other layer holds", "other layers hold")+more(len(rows)-shown))
+}
+
+func skippedText(v *Verification) string {
+	s := ""
+	if n := len(v.Skipped); n > 0 {
+		s += ", " + counted(n, "skipped file", "skipped files")
+	}
+	if v.Older > 0 {
+		s += ", " + counted(v.Older, "older backup", "older backups") + " left out by --newest"
+	}
+	return s
+}
+
+// backupsScreen has a row for each of several backups, those that are not good first.
+func (p *page) backupsScreen(v *Verification) {
+	reports := slices.Clone(v.Reports)
+	slices.SortStableFunc(reports, func(a, b *compare.Report) int { return cmp.Compare(badness(b), badness(a)) })
+	a := severalBackups(reports)
+	a.Head = []string{"BACKUP", "STATE", "SIZE", "REVISION", "KEYS", "WHAT IS WRONG"}
+	for _, r := range reports {
+		row := []string{brief(clean(backup.Name(r)), 32), strings.TrimPrefix(r.Verdict.Class, "backup-"), "-", "-", "-", "-"}
+		if r.Backup != nil {
+			row[2] = sizeText(r.Backup.Size)
+		}
+		if len(r.Members) > 0 && r.Members[0].DB != nil {
+			row[3], row[4] = ptr(r.Members[0].DB.CurrentRevision), ptr(r.Members[0].DB.Keys)
+		}
+		if moodOf(&r.Verdict) != Good {
+			row[5] = r.Verdict.Summary
+		}
+		a.Rows = append(a.Rows, row)
+	}
+	a.More = "--full has every layer" + skippedText(v) + "; --brief has one line each"
+	if len(reports) > 0 && moodOf(&reports[0].Verdict) == Bad {
+		a.Title = "DO NOW"
+		for _, n := range reports[0].Next {
+			if !n.Command.IsZero() {
+				a.Commands = append(a.Commands, Command{Run: n.Command})
+			}
+		}
+	}
+	p.answer(a)
+}
+
+// badness orders backups: damaged before what could not be judged before good.
+func badness(r *compare.Report) int {
+	return map[Mood]int{Good: 0, Doubtful: 1, Bad: 2}[moodOf(&r.Verdict)]
+}
+
+// severalBackups counts how backups ended.
+func severalBackups(reports []*compare.Report) *Answer {
+	var n [3]int
+	for _, r := range reports {
+		n[badness(r)]++
+	}
+	a := &Answer{Word: "GOOD", Mood: Good, Last: counted(n[0], "backup is good", "backups are good")}
+	parts := []string{a.Last}
+	if n[1] > 0 {
+		a.Word, a.Mood = "INCONCLUSIVE", Doubtful
+		parts = append([]string{fmt.Sprintf("%d could not be proven", n[1])}, parts...)
+	}
+	if n[2] > 0 {
+		a.Word, a.Mood = "NOT GOOD", Bad
+		parts = append([]string{fmt.Sprintf("%d of %s %s damaged or stale", n[2], counted(len(reports), "backup", "backups"), isAre(n[2]))}, parts...)
+	}
+	a.Says = strings.Join(parts, ", ")
+	a.Last = a.Says
+	if len(reports) == 0 {
+		a.Word, a.Mood, a.Says, a.Last = "INCONCLUSIVE", Doubtful, "there is no backup", "there is no backup"
+	}
+	return a
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
