@@ -1,10 +1,13 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -17,7 +20,12 @@ var needsOthers = map[string]bool{"data-divergence": true, "latent-divergence": 
 
 // next says what to do now. Every report ends with at least one step.
 func (c *collected) next(r *Report) {
-	add := func(text string, command shell.Command) { r.Next = append(r.Next, Next{Text: text, Command: command}) }
+	add := func(text string, command shell.Command) {
+		same := func(n Next) bool { return n.Text == text && n.Command.Equal(command) }
+		if !slices.ContainsFunc(r.Next, same) {
+			r.Next = append(r.Next, Next{Text: text, Command: command})
+		}
+	}
 	for _, s := range r.Sources {
 		if s.Error != "" {
 			add("bring source "+s.Name+" into a readable state and run again: "+s.Error, none)
@@ -167,29 +175,69 @@ func (c *collected) nextDivergence(r *Report, add func(text string, command shel
 	c.nextRebuild(r, add)
 	add("see which keys differ where", shell.Format("etcd-medic compare").Sources(c.allLabels()...))
 	c.nextPlan(add)
-	add("by hand instead: move the leader to "+best, shell.Format("etcdctl move-leader {}", c.idOf(best)))
-	for _, m := range rest {
-		add(fmt.Sprintf("by hand: reseed %s from %s: remove it, set its data dir aside, add it again and start it empty, one member at a time", m, best),
-			shell.Format("etcdctl member remove {}", c.idOf(m)))
-	}
 	c.nextUpgrade(r, add)
 	add("run diagnose again on fresh copies: the repair is done when it says healthy", shell.Format("etcd-medic diagnose").Sources(c.allLabels()...))
+	c.byHand(r, best, rest, true)
 }
 
-// nextPlan names the way that is written down, tried on copies and proven.
+// nextPlan names the way that is written down, tried on copies and proven. Without a majority among the sources it takes the others' data
+// dirs, or the word that they are lost; of a member that its cluster does not know nothing can be planned.
 func (c *collected) nextPlan(add func(text string, command shell.Command)) {
-	add("write the repair plan: what is kept, what is given up and how to save it, every step with its undo", shell.Format("etcd-medic repair plan").Sources(c.allLabels()...).With("-o", "plan.yaml"))
+	lost, known := c.lostVoters()
+	if !known {
+		add("copy the data dirs of the members that the cluster has (each server stopped) and diagnose them together", none)
+		return
+	}
+	plan := shell.Format("etcd-medic repair plan").Sources(c.allLabels()...)
+	text := "write the repair plan: what is kept, what is lost and how to save it, each step with its undo"
+	if len(lost) > 0 {
+		add("copy the data dirs of the other members too (each server stopped) and diagnose them together", none)
+		text += "; like this only if the others are gone for good"
+	}
+	for _, name := range lost {
+		plan = plan.With("--lost", name)
+	}
+	add(text, plan.With("-o", "plan.yaml"))
 	add("try it on scratch copies with real servers; nothing of the cluster is touched", shell.Format("etcd-medic repair rehearse plan.yaml"))
 }
 
-func (c *collected) nextLostData(r *Report, add func(text string, command shell.Command)) {
-	_, rest := c.bestAndRest(r)
-	c.nextPlan(add)
-	for _, m := range rest {
-		add(fmt.Sprintf("by hand instead: stop %s for good, remove it from the cluster, set its data dir aside, add it again and start it empty with initial-cluster-state existing", m),
-			shell.Format("etcdctl member remove {}", c.idOf(m)))
+// lostVoters are the voters that are not among the sources, by name or ID, where those at hand are no majority. known is false when no
+// source is a member of the configuration that the sources know.
+func (c *collected) lostVoters() (lost []string, known bool) {
+	var voters []dumplog.ID
+	names := map[dumplog.ID]string{}
+	here := map[dumplog.ID]bool{}
+	newest := uint64(0)
+	for _, m := range c.in.Members {
+		here[m.MemberID] = true
+		if m.DB != nil {
+			for i := range m.DB.Members {
+				names[dumplog.ID(uint64(m.DB.Members[i].ID))] = m.DB.Members[i].Name
+			}
+		}
+		if at := max(m.LastIndex(), 1); len(m.Membership.Voters) > 0 && at >= newest {
+			voters, newest = m.Membership.Voters, at
+		}
 	}
-	add("a change of leader may let the member recover by a snapshot, but its vote can not be trusted: remove and add it all the same", none)
+	present := 0
+	for _, id := range voters {
+		if here[id] {
+			present++
+			continue
+		}
+		lost = append(lost, cmp.Or(names[id], id.String()))
+	}
+	if present > len(voters)/2 {
+		lost = nil
+	}
+	return lost, present > 0 || len(voters) == 0
+}
+
+func (c *collected) nextLostData(r *Report, add func(text string, command shell.Command)) {
+	best, rest := c.bestAndRest(r)
+	c.nextPlan(add)
+	add("a change of leader may let the member recover by a snapshot, but it may have voted twice: remove it and add it again all the same", none)
+	c.byHand(r, best, rest, false)
 }
 
 func (c *collected) nextDamage(r *Report, add func(text string, command shell.Command)) {
@@ -208,10 +256,8 @@ func (c *collected) nextDamage(r *Report, add func(text string, command shell.Co
 	if len(rest) > 0 {
 		c.nextPlan(add)
 	}
-	for _, m := range rest {
-		add(fmt.Sprintf("by hand instead: reseed %s from %s: remove it, set its data dir aside, add it again and start it empty", m, best), shell.Format("etcdctl member remove {}", c.idOf(m)))
-	}
 	c.nextCause(add)
+	c.byHand(r, best, rest, false)
 }
 
 func (c *collected) nextCause(add func(text string, command shell.Command)) {

@@ -173,6 +173,8 @@ type CheckOutcome struct {
 type Next struct {
 	Text    string        `json:"text"`
 	Command shell.Command `json:"-"`
+	// ByHand is true for steps of the way that does without this program: it is another one than that of the other steps.
+	ByHand bool `json:"byHand,omitempty"`
 }
 
 // MarshalJSON writes the command as text for a shell, and as a list of arguments.
@@ -181,5 +183,6 @@ func (n Next) MarshalJSON() ([]byte, error) {
 		Text        string        `json:"text"`
 		Command     string        `json:"command,omitempty"`
 		CommandArgs shell.Command `json:"commandArgs,omitzero"`
-	}{n.Text, n.Command.String(), n.Command})
+		ByHand      bool          `json:"byHand,omitempty"`
+	}{n.Text, n.Command.String(), n.Command, n.ByHand})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -187,5 +188,37 @@ func TestScreensOfRuns(t *testing.T) {
 	out, _, code := medicOn(t, 80, []string{"repair", "rehearse", plan, "--full", "--again"})
 	if lines := strings.Split(strings.TrimSpace(out), "\n"); code != ExitDone || !strings.Contains(out, "\nPROOFS\n") || !strings.HasPrefix(lines[len(lines)-1], "DONE") {
 		t.Errorf("--full: exit code %d:\n%s", code, out)
+	}
+}
+
+// TestFullIsShort: of all sets, the text of diagnose --full is shorter than 60 lines in the median, and ends with the verdict.
+func TestFullIsShort(t *testing.T) {
+	var lines []int
+	var dirs []string
+	for _, name := range incidentNames(t) {
+		dirs = append(dirs, evidencetest.Incident(t, name))
+	}
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		t.Chdir(dir)
+		entries, err := os.ReadDir(".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"diagnose", "--full"}
+		for _, e := range entries {
+			args = append(args, e.Name())
+		}
+		out, _, _ := medicOn(t, 0, args)
+		all := strings.Split(strings.TrimRight(out, "\n"), "\n")
+		word, _, _ := strings.Cut(all[0], ":")
+		if last := all[len(all)-1]; !strings.HasPrefix(strings.ToUpper(last), strings.ToUpper(word)) {
+			t.Errorf("%s begins with %q and ends with %q", name, all[0], last)
+		}
+		lines = append(lines, len(all))
+	}
+	slices.Sort(lines)
+	if median := lines[len(lines)/2]; median >= 60 {
+		t.Errorf("the median is %d lines: %v", median, lines)
 	}
 }

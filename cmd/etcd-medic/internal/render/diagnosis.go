@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,7 @@ func (p *page) diagnosis(r *compare.Report) {
 	}
 	p.inputs(r)
 	p.next(r.Next)
+	p.line("%s", p.verdictLine(r))
 }
 
 func (p *page) verdict(v *compare.Verdict) {
@@ -72,8 +74,19 @@ func (p *page) firstBreak(b *compare.FirstBreak) {
 	if b == nil {
 		return
 	}
-	p.section("first break")
-	where := []string{}
+	p.line("")
+	where := breakPlace(b)
+	at := b.Check + " on " + listed(b.Member)
+	if len(where) > 0 {
+		at += ": " + strings.Join(where, ", ")
+	}
+	head := p.paint("FIRST BREAK", text.Bold) + "  "
+	p.text(head, at)
+	p.text(strings.Repeat(" ", columns(head)), "observed "+b.Observed+"; expected "+b.Expected)
+}
+
+// breakPlace is where the first break lies on the axes of log and history, and in which bucket.
+func breakPlace(b *compare.FirstBreak) (where []string) {
 	if b.Index > 0 {
 		where = append(where, "entry "+termIndex(b.Term, b.Index))
 	}
@@ -86,12 +99,7 @@ func (p *page) firstBreak(b *compare.FirstBreak) {
 	if len(b.Key) > 0 {
 		where = append(where, "key "+quoted(b.Key))
 	}
-	p.pairs("  ",
-		[2]string{"check", b.Check},
-		[2]string{"member", strings.Join(b.Member, ", ")},
-		[2]string{"where", strings.Join(where, ", ")},
-		[2]string{"expected", b.Expected},
-		[2]string{"observed", b.Observed})
+	return where
 }
 
 // causes shows what the verdict rests on in full, and in a line each what explains something beside it.
@@ -121,10 +129,13 @@ func (p *page) causes(causes []compare.Cause) {
 }
 
 func (p *page) cause(c *compare.Cause) {
-	p.text("  ", fmt.Sprintf("%s (%s): %s", c.ID, c.Certainty, c.Title))
+	title := ": " + c.Title
+	if strings.HasPrefix(p.summary, c.Title) { // the page begins with it
+		title = ""
+	}
+	p.text("  ", fmt.Sprintf("%s (%s)%s", c.ID, c.Certainty, title))
 	p.pairs("    ",
-		[2]string{"because of", strings.Join(c.Because, ", ")},
-		[2]string{"members", strings.Join(c.Members, ", ")},
+		[2]string{"because of", strings.Join(ranges(c.Because), ", ") + onWhom(c.Members)},
 		[2]string{"refuted by", c.RefutedBy},
 		[2]string{"affected", strings.Join(c.Affected, "; ")},
 		[2]string{"fixed in", strings.Join(c.FixedIn, "; ")},
@@ -133,14 +144,53 @@ func (p *page) cause(c *compare.Cause) {
 		[2]string{"see", strings.Join(c.Refs, " ")})
 }
 
+func onWhom(members []string) string {
+	if len(members) == 0 {
+		return ""
+	}
+	return " on " + listed(members)
+}
+
 func (p *page) next(next []compare.Next) {
 	if len(next) == 0 {
 		return
 	}
 	p.section("next")
-	for i, n := range next {
-		p.text(fmt.Sprintf("  %d. ", i+1), n.Text)
-		p.command("     $ ", n.Command)
+	n, hands := 0, false
+	for i := range next {
+		if hands = hands || next[i].ByHand; next[i].ByHand {
+			continue
+		}
+		n++
+		p.text(fmt.Sprintf("  %d. ", n), next[i].Text)
+		p.command("     $ ", next[i].Command)
+	}
+	if hands {
+		p.byHand(next)
+	}
+}
+
+// byHand is the way without this program, apart from the other: to be done from its beginning to its end, or not at all.
+func (p *page) byHand(next []compare.Next) {
+	p.section("by hand instead, one member at a time")
+	for i := 0; i < len(next); {
+		if !next[i].ByHand {
+			i++
+			continue
+		}
+		who, said, of := strings.Cut(next[i].Text, ": ")
+		to := i + 1
+		for of && to < len(next) && next[to].ByHand && strings.HasPrefix(next[to].Text, who+": ") {
+			said += "; " + strings.TrimPrefix(next[to].Text, who+": ")
+			to++
+		}
+		if !of {
+			who, said = next[i].Text, ""
+		}
+		p.text("  ", who+tail(said))
+		for ; i < to; i++ {
+			p.command("    $ ", next[i].Command)
+		}
 	}
 }
 
@@ -161,11 +211,22 @@ func (p *page) checks(checks []compare.CheckOutcome, all bool) {
 			open = append(open, c)
 		}
 	}
-	p.line("  %d hold, %d violated, %d could not be checked", len(holds), len(violated), len(open))
+	var ids []string
 	for _, c := range violated {
-		p.text("  "+pad(c.ID, 5)+" violated     ", c.Title)
+		ids = append(ids, c.ID)
 	}
-	p.notChecked(open)
+	names := ""
+	if len(ids) > 0 && !all {
+		names = " (" + strings.Join(ids, " ") + ")"
+	}
+	p.text("  ", fmt.Sprintf("%d hold, %d violated%s, %d could not be checked", len(holds), len(violated), names, len(open)))
+	for _, c := range violated {
+		if all {
+			p.text("  "+pad(c.ID, 5)+" violated     ", c.Title)
+		}
+	}
+	ofBackup := func(c compare.CheckOutcome) bool { return strings.HasPrefix(c.ID, "B") }
+	p.notChecked(open, !slices.ContainsFunc(holds, ofBackup) && !slices.ContainsFunc(violated, ofBackup))
 	if all {
 		for _, c := range holds {
 			p.text("  "+pad(c.ID, 5)+" holds        ", c.Title)
@@ -173,19 +234,27 @@ func (p *page) checks(checks []compare.CheckOutcome, all bool) {
 	}
 }
 
-// notChecked names the checks that share a reason together.
-func (p *page) notChecked(open []compare.CheckOutcome) {
+// notChecked names the checks that share a reason together. forBackups is true when no check of backups was made.
+func (p *page) notChecked(open []compare.CheckOutcome, forBackups bool) {
 	var reasons []string
 	ids := map[string][]string{}
 	for _, c := range open {
+		if forBackups && strings.HasPrefix(c.ID, "B") {
+			continue
+		}
 		if ids[c.Reason] == nil {
 			reasons = append(reasons, c.Reason)
 		}
 		ids[c.Reason] = append(ids[c.Reason], c.ID)
 	}
+	var said []string
 	for _, r := range reasons {
-		p.text("  not checked  ", strings.Join(ids[r], " ")+": "+r)
+		said = append(said, strings.Join(ids[r], " ")+": "+r)
 	}
+	if forBackups {
+		said = append(said, "B01 to B09: for backups (etcd-medic verify)")
+	}
+	p.text("  not checked  ", strings.Join(said, "; "))
 }
 
 func pad(s string, n int) string { return fmt.Sprintf("%-*s", n, s) }

@@ -13,58 +13,19 @@ func (p *page) findings(all []check.Finding) {
 		return
 	}
 	p.section("findings")
-	for i := range all {
-		if i > 0 {
+	for i, g := range grouped(all) {
+		if i > 0 && g.findings[0].Severity != check.Info {
 			p.line("")
 		}
-		p.finding(&all[i])
+		p.fact(g)
 	}
-}
-
-func (p *page) finding(f *check.Finding) {
-	head := fmt.Sprintf("  %s  %s  ", f.ID, p.severity(f.Severity))
-	p.text(head, f.Title)
-	at := []string{}
-	if f.At.Index > 0 {
-		at = append(at, "entry "+termIndex(f.At.Term, f.At.Index))
-	}
-	if f.At.Revision != nil {
-		at = append(at, "revision "+revision(f.At.Revision))
-	}
-	p.pairs("    ", [2]string{"members", strings.Join(f.Members, ", ")}, [2]string{"at", strings.Join(at, ", ")})
-	p.text("    ", f.Explanation)
-	p.evidence(f)
-	for _, r := range f.Remedy {
-		p.text("    remedy: ", r.Text)
-		p.command("      $ ", r.Command)
-		p.pairs("      ", [2]string{"risk", r.Risk}, [2]string{"only if", r.Precondition})
-	}
-}
-
-// evidence shows the first rows and the command for the first of them: the others differ in their place only, and -w json
-// has them all. What every row was expected to be is said once.
-func (p *page) evidence(f *check.Finding) {
-	shown := min(len(f.Evidence), p.o.maxEvidence())
-	if shown == 0 {
-		return
-	}
-	head := "    evidence:"
-	common := commonExpected(f.Evidence)
-	if common != "" {
-		head = "    evidence, expected " + common + ":"
-	}
-	p.line("%s", clean(head))
-	for i := range shown {
-		p.text("    - ", evidenceText(&f.Evidence[i], common))
-	}
-	if more := len(f.Evidence) - shown + f.More; more > 0 {
-		p.line("    … and %d more, see -w json", more)
-	}
-	p.command("    $ ", f.Evidence[0].Show)
 }
 
 // commonExpected is what all rows expect, "" when they differ or are few.
 func commonExpected(e []check.Evidence) string {
+	if len(e) == 0 {
+		return ""
+	}
 	for i := range e {
 		if e[i].Expected != e[0].Expected {
 			return ""

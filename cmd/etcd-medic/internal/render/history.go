@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"github.com/etcd-medic/etcd-medic/compare"
 )
 
@@ -102,6 +104,6 @@ func (p *page) inputs(r *compare.Report) {
 	if !r.InputsUnchanged || files == 0 {
 		return
 	}
-	p.section("inputs")
-	p.line("  %d files, %d bytes, opened read-only and unchanged while they were read; -w json has their sha256", files, bytes)
+	p.line("")
+	p.text(p.paint("INPUTS", text.Bold)+"  ", fmt.Sprintf("%s, %s, opened read-only, unchanged while they were read; sha256: -w json", counted(files, "file", "files"), sizeText(bytes)))
 }

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,33 +99,70 @@ func (p *page) best(b *compare.Best) {
 		return // of one source there is nothing to choose
 	}
 	p.section("best member")
-	p.text("  ", strings.Join(b.Members, ", "))
-	p.text("  ", b.Why)
-	var rows [][]string
-	for _, r := range b.Ranking {
-		usable := "yes"
-		if !r.Usable {
-			usable = "no"
-		}
-		rows = append(rows, []string{r.Member, usable, strconv.Itoa(r.Lacks.CommittedEntries), strconv.Itoa(r.Lacks.Keys),
-			strconv.Itoa(r.Unique.CommittedEntries), strconv.Itoa(r.Unique.Keys)})
+	if len(b.Members) == 0 {
+		p.text("  undecided: ", b.Why)
 	}
-	if len(rows) > 0 {
-		p.line("")
-		p.table("  ", []string{"member", "usable", "lacks entries", "lacks keys", "alone has entries", "alone has keys"}, rows)
-	}
-	for _, r := range b.Ranking {
-		for _, why := range r.Reasons {
-			p.text("  "+r.Member+": ", why)
-		}
+	p.ranking(b.Ranking)
+	for _, g := range sameStanding(b) {
+		p.text("  "+clean(g.title())+": ", cmp.Or(g.why, "nothing speaks against it"))
 	}
 	if len(b.Members) > 0 {
 		p.lost(b.Members[0], &b.Lost)
 	}
 }
 
+// ranking is a table of what members lack and what they alone have, where there is anything to count.
+func (p *page) ranking(ranking []compare.Rank) {
+	var rows [][]string
+	any := false
+	for _, r := range ranking {
+		usable := "yes"
+		if !r.Usable {
+			usable = "no"
+		}
+		any = any || !r.Usable || r.Lacks.CommittedEntries+r.Lacks.Keys+r.Unique.CommittedEntries+r.Unique.Keys > 0
+		rows = append(rows, []string{r.Member, usable, strconv.Itoa(r.Lacks.CommittedEntries), strconv.Itoa(r.Lacks.Keys),
+			strconv.Itoa(r.Unique.CommittedEntries), strconv.Itoa(r.Unique.Keys)})
+	}
+	if any {
+		p.table("  ", []string{"member", "usable", "lacks entries", "lacks keys", "alone has entries", "alone has keys"}, rows)
+	}
+}
+
+// standing is why members stand where they do, said once for those of whom the same is true.
+type standing struct {
+	names []string
+	best  bool
+	why   string
+}
+
+func (s *standing) title() string {
+	switch {
+	case s.best && len(s.names) > 1:
+		return listed(s.names) + ", equally good"
+	case s.best:
+		return s.names[0] + ", the best"
+	}
+	return listed(s.names)
+}
+
+// sameStanding puts members together whose reasons are the same. The findings that name a member are left to these.
+func sameStanding(b *compare.Best) (out []*standing) {
+	for _, r := range b.Ranking {
+		reasons := slices.DeleteFunc(slices.Clone(r.Reasons), func(s string) bool { return strings.HasPrefix(s, "named by ") })
+		s := &standing{[]string{r.Member}, slices.Contains(b.Members, r.Member), strings.Join(reasons, "; ")}
+		at := slices.IndexFunc(out, func(o *standing) bool { return o.best == s.best && o.why == s.why })
+		switch {
+		case at >= 0:
+			out[at].names = append(out[at].names, r.Member)
+		case s.why != "" || s.best:
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 func (p *page) lost(member string, l *compare.Lost) {
-	p.line("")
 	switch none := l.CommittedEntries == 0 && l.Keys == 0; {
 	case none && len(l.Unproven) == 0:
 		p.line("  Choosing %s loses no committed entry.", member)

@@ -25,7 +25,11 @@ type page struct {
 	places map[string]string
 	// given are the arguments that named all sources, labels the sources in their order.
 	given, labels []string
-	colors        painter
+	// upcoming are the steps that the page ends with.
+	upcoming []compare.Next
+	// summary is the sentence that the page begins with.
+	summary string
+	colors  painter
 }
 
 func newPage(w io.Writer, o Options) *page {
@@ -78,6 +82,7 @@ func (p *page) command(prefix string, cmd shell.Command) {
 func (p *page) place(r *compare.Report) {
 	sources := r.Sources
 	p.places, p.given, p.labels = map[string]string{}, r.Given, nil
+	p.upcoming, p.summary = r.Next, r.Verdict.Summary
 	for _, s := range sources {
 		p.places[s.Name] = s.Where
 		p.labels = append(p.labels, s.Name)

@@ -331,19 +331,7 @@ func (p *page) breakLines(b *compare.FirstBreak) {
 		return
 	}
 	p.line("")
-	var where []string
-	if b.Index > 0 {
-		where = append(where, "entry "+termIndex(b.Term, b.Index))
-	}
-	if b.Revision != nil {
-		where = append(where, "revision "+revision(b.Revision))
-	}
-	if b.Bucket != "" {
-		where = append(where, "bucket "+b.Bucket)
-	}
-	if len(b.Key) > 0 {
-		where = append(where, "key "+quoted(b.Key))
-	}
+	where := breakPlace(b)
 	head := "FIRST BREAK  "
 	at := b.Check + " on " + strings.Join(b.Member, ", ")
 	if len(where) > 0 {
@@ -396,6 +384,8 @@ func kindOf(n *compare.Next) stepKind {
 	switch {
 	case len(words) == 0:
 		return nothing
+	case n.ByHand:
+		return byHand
 	case words[0] != "etcd-medic" || len(words) == 1:
 		return byHand
 	case slices.Contains([]string{"repair", "rebuild", "restore", "extract"}, words[1]):

@@ -83,7 +83,7 @@ func TestPageOfIncident(t *testing.T) {
 	if !found {
 		t.Fatal("the page holds no data")
 	}
-	for _, want := range []string{"data-divergence", "auth-revision-replay", "node3", "entry 2/77", "29, the log gives 20", "43 entries, the first 103", "Auth operations were applied twice", "etcdctl move-leader",
+	for _, want := range []string{"data-divergence", "auth-revision-replay", "node3", "entry 2/77", "29, the log gives 20", "43 entries, the first 103", "Auth operations were applied twice", "move-leader 7388dd8c8f94b724",
 		"auth-revision-jump", "the auth revision rose by 9", "A04-1", "/app/orders/base/000", "could not be checked", "Permission is hereby granted", "voter from"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the document does not say %q", want)

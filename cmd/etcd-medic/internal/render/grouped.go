@@ -1,0 +1,311 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
+
+// factGroup is one fact: the findings of one check that say the same of several members or things.
+type factGroup struct {
+	findings []*check.Finding
+	// titles are what is said, without the member that it is said of.
+	titles []string
+	// members are all that it is said of, in order.
+	members []string
+}
+
+// grouped puts findings of one check together that have the same explanation.
+func grouped(all []check.Finding) []*factGroup {
+	var out []*factGroup
+	for i := range all {
+		f := &all[i]
+		at := slices.IndexFunc(out, func(g *factGroup) bool {
+			h := g.findings[0]
+			return h.Check == f.Check && h.Severity == f.Severity && h.Explanation == f.Explanation && sameRemedy(h, f)
+		})
+		if at < 0 {
+			at = len(out)
+			out = append(out, &factGroup{})
+		}
+		out[at].add(f)
+	}
+	return out
+}
+
+func sameRemedy(a, b *check.Finding) bool {
+	return slices.EqualFunc(a.Remedy, b.Remedy, func(x, y check.Remedy) bool { return x.Text == y.Text && x.Command.Equal(y.Command) })
+}
+
+func (g *factGroup) add(f *check.Finding) {
+	g.findings = append(g.findings, f)
+	if t := bareTitle(f); !slices.Contains(g.titles, t) {
+		g.titles = append(g.titles, t)
+	}
+	for _, m := range f.Members {
+		if !slices.Contains(g.members, m) {
+			g.members = append(g.members, m)
+		}
+	}
+}
+
+// bareTitle is the title without the member at its beginning, where the finding is about that one alone.
+func bareTitle(f *check.Finding) string {
+	if len(f.Members) == 1 {
+		return strings.TrimPrefix(f.Title, f.Members[0]+": ")
+	}
+	return f.Title
+}
+
+// title says a fact once, of all members and things that it is true of.
+func (g *factGroup) title() string {
+	if len(g.findings) == 1 {
+		return g.findings[0].Title
+	}
+	of := ""
+	if bareTitle(g.findings[0]) != g.findings[0].Title {
+		of = listed(g.members) + ": "
+	}
+	words, others, ok := g.differing()
+	switch {
+	case len(g.titles) == 1:
+		return of + g.titles[0]
+	case ok:
+		return of + words + "; the same holds for " + listed(others)
+	}
+	said := []string{g.titles[0]}
+	for _, t := range g.titles[1:] {
+		head, _, _ := strings.Cut(g.titles[0], ": ")
+		said = append(said, strings.TrimPrefix(t, head+": "))
+	}
+	return of + strings.Join(said, "; ")
+}
+
+// differing returns the first title and the word in which each other one differs from it; ok is false when they differ in more.
+func (g *factGroup) differing() (first string, others []string, ok bool) {
+	base, at := strings.Fields(g.titles[0]), -1
+	for _, t := range g.titles[1:] {
+		words := strings.Fields(t)
+		if len(words) != len(base) {
+			return "", nil, false
+		}
+		for i := range words {
+			switch {
+			case words[i] == base[i]:
+			case at >= 0 && at != i:
+				return "", nil, false
+			default:
+				at = i
+			}
+		}
+		if at >= 0 {
+			others = append(others, strings.TrimRight(words[at], ",;:"))
+		}
+	}
+	return g.titles[0], others, at >= 0 && isName(base[at])
+}
+
+// isName tells whether a word is the ID or path of a thing, not a number that says how much.
+func isName(word string) bool {
+	_, err := strconv.Atoi(word)
+	return err != nil
+}
+
+// ids are the numbers of the findings, those in a row as a range.
+func (g *factGroup) ids() string {
+	var all []string
+	for _, f := range g.findings {
+		all = append(all, f.ID)
+	}
+	return strings.Join(ranges(all), ", ")
+}
+
+// ranges shortens three and more numbers in a row: M07-1 to M07-9.
+func ranges(ids []string) (out []string) {
+	for i := 0; i < len(ids); {
+		to := i
+		for to+1 < len(ids) && follows(ids[to], ids[to+1]) {
+			to++
+		}
+		if to-i < 2 {
+			out = append(out, ids[i])
+			i++
+			continue
+		}
+		out = append(out, ids[i]+" to "+ids[to])
+		i = to + 1
+	}
+	return out
+}
+
+// follows tells whether a finding's number is the next one of the same check.
+func follows(a, b string) bool {
+	check, n, _ := strings.Cut(a, "-")
+	other, m, _ := strings.Cut(b, "-")
+	x, errX := strconv.Atoi(n)
+	y, errY := strconv.Atoi(m)
+	return check == other && errX == nil && errY == nil && y == x+1
+}
+
+// listed joins names as a sentence does.
+func listed(names []string) string {
+	switch n := len(names); n {
+	case 0:
+		return ""
+	case 1:
+		return names[0]
+	default:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+}
+
+// evidenceLine is what several members show at one place.
+type evidenceLine struct {
+	place string
+	seen  []seen
+}
+
+type seen struct {
+	what    string
+	members []string
+}
+
+// evidenceLines puts the rows together that differ in their member alone.
+func evidenceLines(g *factGroup) (out []*evidenceLine, omitted int) {
+	common := g.expected()
+	for _, f := range g.findings {
+		omitted += f.More
+		for i := range f.Evidence {
+			e := f.Evidence[i]
+			member, observed := e.Member, humanSize(&e)
+			e.Member, e.Observed = "", ""
+			place := evidenceText(&e, common)
+			at := slices.IndexFunc(out, func(l *evidenceLine) bool { return l.place == place })
+			if at < 0 {
+				at = len(out)
+				out = append(out, &evidenceLine{place: place})
+			}
+			out[at].add(member, observed)
+		}
+	}
+	return out, omitted
+}
+
+func (l *evidenceLine) add(member, what string) {
+	at := slices.IndexFunc(l.seen, func(s seen) bool { return s.what == what })
+	if at < 0 {
+		l.seen = append(l.seen, seen{what: what})
+		at = len(l.seen) - 1
+	}
+	if member != "" && !slices.Contains(l.seen[at].members, member) {
+		l.seen[at].members = append(l.seen[at].members, member)
+	}
+}
+
+func (l *evidenceLine) text() string {
+	if len(l.seen) == 1 {
+		s := &l.seen[0]
+		return strings.TrimSpace(listed(s.members)+" "+l.place) + tail(s.what)
+	}
+	var parts []string
+	for i := range l.seen {
+		parts = append(parts, strings.TrimSpace(listed(l.seen[i].members)+" "+l.seen[i].what))
+	}
+	return l.place + tail(strings.Join(parts, "; "))
+}
+
+func tail(what string) string {
+	if what == "" {
+		return ""
+	}
+	return ": " + what
+}
+
+// humanSize is what was observed, sizes in units that people read.
+func humanSize(e *check.Evidence) string {
+	if n, err := strconv.ParseInt(e.Observed, 10, 64); err == nil && e.Field == "size" {
+		return sizeText(n)
+	}
+	return e.Observed
+}
+
+// expected is what all rows of the group expect, "" when they differ.
+func (g *factGroup) expected() string {
+	common := commonExpected(g.findings[0].Evidence)
+	for _, f := range g.findings[1:] {
+		if commonExpected(f.Evidence) != common {
+			return ""
+		}
+	}
+	return common
+}
+
+// groupEvidence shows the first lines and the command for the first of them; -w json has all.
+func (p *page) groupEvidence(g *factGroup) {
+	lines, omitted := evidenceLines(g)
+	if len(lines) == 0 {
+		return
+	}
+	if common := g.expected(); common != "" {
+		p.text("    expected ", common)
+	}
+	shown := min(len(lines), p.o.maxEvidence())
+	for _, l := range lines[:shown] {
+		p.text("    - ", l.text())
+	}
+	if n := len(lines) - shown + omitted; n > 0 {
+		p.line("    … and %d more, see -w json", n)
+	}
+	p.command("    $ ", g.findings[0].Evidence[0].Show)
+}
+
+func (p *page) fact(g *factGroup) {
+	f := g.findings[0]
+	head := fmt.Sprintf("  %s  %s  ", clean(g.ids()), p.severity(f.Severity))
+	p.wrapped(head, "    ", g.title()+g.where(), math.MaxInt)
+	p.text("    ", f.Explanation)
+	p.groupEvidence(g)
+	for _, r := range f.Remedy {
+		if p.isNext(&r) {
+			continue
+		}
+		p.text("    remedy: ", r.Text)
+		p.command("      $ ", r.Command)
+		p.pairs("      ", [2]string{"risk", r.Risk}, [2]string{"only if", r.Precondition})
+	}
+}
+
+// isNext tells whether the page ends with a remedy, which is then not said twice.
+func (p *page) isNext(r *check.Remedy) bool {
+	return r.Risk == "" && r.Precondition == "" && slices.ContainsFunc(p.upcoming, func(n compare.Next) bool { return n.Text == r.Text && n.Command.Equal(r.Command) })
+}
+
+// where says on which members and at which entry, as far as the title does not.
+func (g *factGroup) where() string {
+	title, f := g.title(), g.findings[0]
+	var at []string
+	var unsaid []string
+	for _, m := range g.members {
+		if !strings.Contains(title, m) {
+			unsaid = append(unsaid, m)
+		}
+	}
+	if len(unsaid) > 0 {
+		at = append(at, listed(g.members))
+	}
+	if len(g.findings) == 1 && f.At.Index > 0 && !strings.Contains(title, "entry") {
+		at = append(at, "entry "+termIndex(f.At.Term, f.At.Index))
+	}
+	if len(g.findings) == 1 && f.At.Revision != nil {
+		at = append(at, "revision "+revision(f.At.Revision))
+	}
+	if len(at) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(at, ", ") + ")"
+}

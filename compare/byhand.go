@@ -1,0 +1,126 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// hands writes the way to reseed members without this program: every command that it takes, in order, one member at a time.
+type hands struct {
+	best *evidence.Facts
+	r    *Report
+}
+
+// byHand adds that way, apart from the other steps. move tells that the best member has to become the leader first.
+func (c *collected) byHand(r *Report, best string, rest []string, move bool) {
+	i := slices.IndexFunc(r.Members, func(f evidence.Facts) bool { return f.Name == best })
+	if i < 0 || len(rest) == 0 {
+		return
+	}
+	h := hands{&r.Members[i], r}
+	if move {
+		h.add("make "+best+" the leader: its content is kept", shell.Format("etcdctl --endpoints <CLIENT_URL_OF_THE_LEADER>").
+			Then(h.login()).Then(shell.Format("move-leader {}", c.idOf(best))))
+	}
+	for _, name := range rest {
+		h.reseed(name, c.idOf(name), c.in.Members[slices.Index(c.allLabels(), name)].MemberID)
+	}
+	if len(h.best.Alarms) > 0 {
+		h.add("when all members are back and what raised the alarm is gone", h.etcdctl().Then(shell.Format("alarm disarm")))
+	}
+	h.add("prove that all members hold the same", h.etcdctl().Then(shell.Format("endpoint hashkv --cluster -w table")))
+}
+
+func (h *hands) add(text string, command shell.Command) {
+	h.r.Next = append(h.r.Next, Next{Text: text, Command: command, ByHand: true})
+}
+
+// reseed takes one member out and in again, empty.
+func (h *hands) reseed(name string, id shell.Word, member dumplog.ID) {
+	m := h.member(member)
+	server, peers := shell.FillFor("NAME_OF", name), shell.FillFor("PEER_URL_OF", name)
+	if m != nil && m.Name != "" {
+		server = shell.Text(m.Name)
+	}
+	if m != nil && len(m.PeerURLs) > 0 {
+		peers = shell.Text(strings.Join(m.PeerURLs, ","))
+	}
+	learner := evidence.Version{Minor: h.minor()}.Has(release.Learners).Certain()
+	h.add(name+": stop its server, on its host", shell.Format("systemctl stop etcd"))
+	h.add(name+": remove it from the cluster", h.etcdctl().Then(shell.Format("member remove {}", id)))
+	h.add(name+": set its data dir aside", shell.Format("mv -T <DATA_DIR> <DATA_DIR>.before-repair"))
+	add := h.etcdctl().Then(shell.Format("member add"))
+	if learner {
+		add = add.With("--learner")
+	}
+	h.add(name+": add it again", add.Then(shell.Format("--peer-urls={} -- {}", peers, server)))
+	h.add(name+": start it empty, with its usual flags and these", shell.Format("etcd --name {} --data-dir <DATA_DIR> --initial-advertise-peer-urls {} --initial-cluster-state existing --initial-cluster {}",
+		server, peers, h.cluster(name)))
+	if learner {
+		h.add(name+": promote it once it has caught up", h.etcdctl().Then(shell.Format("member promote <NEW_MEMBER_ID>")))
+	}
+}
+
+// etcdctl is a call of etcdctl that asks the member that is kept.
+func (h *hands) etcdctl() shell.Command {
+	url := shell.FillFor("CLIENT_URL_OF", h.best.Name)
+	if m := h.member(h.best.MemberID); m != nil && len(m.ClientURLs) > 0 {
+		url = shell.Text(m.ClientURLs[0])
+	}
+	return shell.Format("etcdctl --endpoints {}", url).Then(h.login())
+}
+
+// login are the flags that the cluster asks for, as far as files tell.
+func (h *hands) login() shell.Command {
+	var c shell.Command
+	if m := h.member(h.best.MemberID); m != nil && slices.ContainsFunc(m.ClientURLs, func(u string) bool { return strings.HasPrefix(u, "https:") }) {
+		c = shell.Format("--cacert <CA>.crt --cert <CLIENT>.crt --key <CLIENT>.key")
+	}
+	if h.best.Auth != nil && h.best.Auth.Enabled {
+		c = c.Then(shell.Format("--user root"))
+	}
+	return c
+}
+
+// cluster is the value of --initial-cluster: the members as the one that is kept lists them.
+func (h *hands) cluster(name string) shell.Word {
+	var all []string
+	for i := range h.best.Membership.Members {
+		m := &h.best.Membership.Members[i]
+		if m.Name == "" || len(m.PeerURLs) == 0 {
+			return shell.FillFor("INITIAL_CLUSTER_FOR", name)
+		}
+		for _, u := range m.PeerURLs {
+			all = append(all, m.Name+"="+u)
+		}
+	}
+	if len(all) == 0 {
+		return shell.FillFor("INITIAL_CLUSTER_FOR", name)
+	}
+	return shell.Text(strings.Join(all, ","))
+}
+
+// member is a row of the member list of the one that is kept.
+func (h *hands) member(id dumplog.ID) *dumpdb.Member {
+	for i := range h.best.Membership.Members {
+		if m := &h.best.Membership.Members[i]; uint64(m.ID) == uint64(id) && id != 0 {
+			return m
+		}
+	}
+	return nil
+}
+
+// minor is the etcd line that wrote the member that is kept, 0 when unknown.
+func (h *hands) minor() int {
+	if h.best.WroteBy.Etcd == nil {
+		return 0
+	}
+	n, _ := evidence.MinorOf(*h.best.WroteBy.Etcd)
+	return n
+}
