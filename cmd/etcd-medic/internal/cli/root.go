@@ -75,10 +75,10 @@ func (s *Streams) ended(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// endsInOrder tells whether an interrupted command must be waited for: it writes data or runs servers.
+// endsInOrder tells whether an interrupted command must be waited for: it writes data, answers requests or runs servers.
 func endsInOrder(cmd *cobra.Command) bool {
 	for c := cmd; c != nil; c = c.Parent() {
-		if c.GroupID == "repair" {
+		if c.GroupID == "repair" || c.Name() == "watch" || c.Name() == "collect" {
 			return true
 		}
 	}
@@ -117,7 +117,7 @@ func newRoot(s *Streams) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("main", newCollectCmd(s, runCollect), newDiagnoseCmd(s, runDiagnose), newReportCmd(s, runReport), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare), newHistoryCmd(s, runHistory), newVerifyCmd(s, runVerify), newPreflightCmd(s, runPreflight), newExplainCmd(s, runExplain))
+	add("main", newCollectCmd(s, runCollect), newWatchCmd(s, runWatch), newDiagnoseCmd(s, runDiagnose), newReportCmd(s, runReport), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare), newHistoryCmd(s, runHistory), newVerifyCmd(s, runVerify), newPreflightCmd(s, runPreflight), newExplainCmd(s, runExplain))
 	add("look", newDumpLogCmd(s, runDumpLog), newDumpDBCmd(s, runDumpDB))
 	add("repair", newExtractCmd(s, runExtract), newRebuildCmd(s, runRebuild), newRestoreCmd(s, runRestore), newRepairCmd(s), newNodeCmd(s), newLabCmd(s, runLab))
 	add("more", newVersionCmd(s), newCompletionCmd(s))
@@ -180,9 +180,9 @@ var settings = []string{"write-out", "fail-on", "values", "quiet", "timeout", "s
 // logins are settings where a command logs in. Others have flags of the same names that filter.
 var logins = []string{"cacert", "cert", "key", "user", "password-file"}
 
-// isSetting tells whether a flag of a command has a variable.
+// isSetting tells whether a flag of a command has a variable. Those of watch all have: it runs in containers, and reads only.
 func isSetting(cmd *cobra.Command, name string) bool {
-	return slices.Contains(settings, name) || slices.Contains(logins, name) && cmd.Flags().Lookup("cacert") != nil
+	return slices.Contains(settings, name) || cmd.Name() == "watch" || slices.Contains(logins, name) && cmd.Flags().Lookup("cacert") != nil
 }
 
 // setFromEnv takes ETCD_MEDIC_FLAG_NAME as the default of --flag-name, if that is a setting; the command line wins.

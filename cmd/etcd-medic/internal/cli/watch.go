@@ -1,0 +1,285 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/shell"
+	"github.com/etcd-medic/etcd-medic/watch"
+)
+
+type watchOptions struct {
+	output
+	sources
+	opt       watch.Options
+	endpoints []string
+	listen    string
+	once      bool
+	logFormat string
+	verbose   bool
+}
+
+const watchLong = `Ask the members of a running cluster again and again whether they hold the same, and raise the first difference within a minute.
+
+Compared are: HashKV and the number of keys at one revision that all members have; revisions, through the raft indexes that members have applied;
+auth revisions (AuthStatus from 3.5 on; before that the auth bucket of a snapshot stream, every --auth-snapshot-interval). A difference must be
+seen in two rounds. A member that lags, restarts or is away raises nothing: it is compared as far as it reaches, or not at all.
+Members that were compacted to different revisions, or run different versions, have no HashKV in common and are compared in the next rounds.
+
+Watch reads. AuthStatus goes through raft, so it is one entry without effect in the log per member and round. --hash-interval makes HashKV
+seldomer than other questions. With auth enabled, log in as a user with role root.
+
+--listen serves /metrics for Prometheus, /healthz and /divergence. A Grafana dashboard and alert rules are in deploy/watch.
+--collect-on-divergence saves a snapshot of every member and the event in a new folder, for the first 5 divergences. --on-divergence runs a
+program for every event, without arguments and without a shell. It gets ETCD_MEDIC_EVENT (diverged or over), ETCD_MEDIC_KIND,
+ETCD_MEDIC_MEMBERS, ETCD_MEDIC_DETAIL and ETCD_MEDIC_EVIDENCE, and the event as JSON on standard input.
+
+--once makes some rounds, prints the result and ends, for timers.
+
+What watch has raised is a reason to run etcd-medic collect on every member and then etcd-medic diagnose. Do not restart a member before.
+
+Exit codes: 0 ended by a signal, or with --once: all members agree; 1 could not listen; 2 wrong usage; 3 with --once: members differ; 4 with --once:
+not all members could be compared.`
+
+const watchExample = `  etcd-medic watch --endpoints http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379 --listen 127.0.0.1:9979
+  etcd-medic watch --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379 --cacert ca.crt --cert root.crt --key root.key --once
+  etcd-medic watch --endpoints http://10.0.0.1:2379,http://10.0.0.2:2379 --collect-on-divergence /evidence --on-divergence /usr/local/bin/page`
+
+func newWatchCmd(s *Streams, run func(context.Context, *watchOptions) error) *cobra.Command {
+	o := &watchOptions{output: output{io: s}}
+	cmd := &cobra.Command{
+		Use:     "watch --endpoints URL,...",
+		Short:   "ask running members again and again whether they hold the same",
+		Long:    watchLong,
+		Example: watchExample,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.output.flags(cmd)
+	o.accessFlags(cmd)
+	f := cmd.Flags()
+	f.StringSliceVar(&o.endpoints, "endpoints", nil, "client URLs of all members, each its own")
+	f.DurationVar(&o.opt.Interval, "interval", 15*time.Second, "time between rounds")
+	f.DurationVar(&o.opt.HashInterval, "hash-interval", 0, "time between comparisons of content by HashKV (default: --interval)")
+	f.DurationVar(&o.opt.BucketInterval, "auth-snapshot-interval", time.Hour, "members before 3.5: time between snapshot streams for their auth revision; 0 for none")
+	f.DurationVar(&o.opt.Timeout, "ask-timeout", 10*time.Second, "how long a member may take to answer")
+	f.StringVar(&o.listen, "listen", "", "address for /metrics, /healthz and /divergence, such as 127.0.0.1:9979")
+	f.StringVar(&o.opt.Keep, "collect-on-divergence", "", "folder for every member's snapshot when a divergence is raised")
+	f.StringVar(&o.opt.Hook, "on-divergence", "", "program to run for every event; it gets no arguments")
+	f.DurationVar(&o.opt.HookTimeout, "hook-timeout", time.Minute, "how long the program may run")
+	f.BoolVar(&o.once, "once", false, "make some rounds, print the result and end")
+	f.StringVar(&o.logFormat, "log-format", "text", "log on standard error: text|json")
+	f.BoolVar(&o.verbose, "verbose", false, "log every round")
+	return cmd
+}
+
+func (o *watchOptions) check() error {
+	switch {
+	case o.format != render.Table && o.format != render.JSON:
+		return usagef("want table or json", "-w %s: this command has no rows", o.format)
+	case len(o.endpoints) < 2:
+		return usagef("--endpoints URL,URL,...", "at least two members are needed for a comparison")
+	case o.opt.Interval < time.Second:
+		return usagef("", "--interval must be 1s or more")
+	case o.opt.HashInterval < 0 || o.opt.BucketInterval < 0 || o.opt.Timeout <= 0 || o.opt.HookTimeout <= 0:
+		return usagef("", "times must not be negative")
+	case o.logFormat != "text" && o.logFormat != "json":
+		return usagef("want text or json", "--log-format %s is not known", o.logFormat)
+	case o.once && o.listen != "":
+		return usagef("", "--once does not stay to listen")
+	}
+	seen := map[string]bool{}
+	for _, e := range o.endpoints {
+		if !evidence.IsEndpoint(e) {
+			return usagef("http(s)://HOST:PORT", "%q is no client URL", e)
+		}
+		if seen[e] {
+			return usagef("name each member once", "%s is named twice", e)
+		}
+		seen[e] = true
+	}
+	return nil
+}
+
+func runWatch(ctx context.Context, o *watchOptions) error {
+	o.opt.Log = o.logger()
+	o.opt.Members = watch.Connect(o.endpoints, o.access)
+	w := watch.New(o.opt)
+	if o.once {
+		err := o.runOnce(ctx, w)
+		return errors.Join(err, w.Close())
+	}
+	stop, err := o.serve(ctx, w)
+	if err != nil {
+		return err
+	}
+	o.opt.Log.Info("watching", "members", len(o.endpoints), "interval", o.opt.Interval.String(), "version", Version())
+	err = errors.Join(w.Run(ctx), stop(), w.Close())
+	o.opt.Log.Info("ended")
+	if err == nil {
+		return errDown
+	}
+	return err
+}
+
+func (o *watchOptions) logger() *slog.Logger {
+	opt := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if o.verbose {
+		opt.Level = slog.LevelDebug
+	}
+	if o.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(o.io.Err, opt))
+	}
+	return slog.New(slog.NewTextHandler(o.io.Err, opt))
+}
+
+// shutdown bounds the wait for requests when the watch ends.
+const shutdown = 3 * time.Second
+
+// serve listens until the returned function is called.
+func (o *watchOptions) serve(ctx context.Context, w *watch.Watcher) (stop func() error, err error) {
+	if o.listen == "" {
+		return func() error { return nil }, nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", o.listen)
+	if err != nil {
+		return nil, err
+	}
+	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	o.opt.Log.Info("listening", "address", l.Addr().String())
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdown)
+		defer cancel()
+		err := srv.Shutdown(ctx)
+		if e := <-done; !errors.Is(e, http.ErrServerClosed) {
+			err = errors.Join(err, e)
+		}
+		return err
+	}, nil
+}
+
+// oncePause is between the rounds of --once: long enough for a write or a change of rights to reach all members.
+const oncePause = 2 * time.Second
+
+// onceResult is what --once prints.
+type onceResult struct {
+	SchemaVersion int           `json:"schemaVersion"`
+	Compared      bool          `json:"compared"`
+	Revision      int64         `json:"revision"`
+	Members       []onceMember  `json:"members"`
+	Divergences   []watch.Event `json:"divergences"`
+}
+
+type onceMember struct {
+	Endpoint     string   `json:"endpoint"`
+	Name         string   `json:"name"`
+	Error        string   `json:"error,omitempty"`
+	Version      string   `json:"version,omitempty"`
+	Revision     int64    `json:"revision"`
+	AppliedIndex uint64   `json:"appliedIndex"`
+	HashKV       *uint32  `json:"hashKV"`
+	Keys         *int64   `json:"keys"`
+	AuthRevision *uint64  `json:"authRevision"`
+	Alarms       []string `json:"alarms"`
+}
+
+func (o *watchOptions) runOnce(ctx context.Context, w *watch.Watcher) error {
+	r, events, err := w.Once(ctx, oncePause)
+	if err != nil {
+		return err
+	}
+	res := onceResult{SchemaVersion: 1, Compared: watch.Compared(&r), Revision: r.Revision, Divergences: events}
+	for i := range r.Members {
+		s := &r.Members[i]
+		m := onceMember{Endpoint: s.Endpoint, Name: s.Name, Alarms: append([]string{}, s.Alarms...)}
+		if s.Err != nil {
+			m.Error = s.Err.Error()
+		} else {
+			m.Version, m.Revision, m.AppliedIndex, m.Keys = s.Second.Version, s.Second.Revision, s.Second.Applied, s.Keys
+			if s.Hash != nil {
+				m.HashKV = &s.Hash.Hash
+			}
+			if s.Auth != nil {
+				m.AuthRevision = &s.Auth.Revision
+			}
+		}
+		res.Members = append(res.Members, m)
+	}
+	if err := o.print(&res); err != nil {
+		return err
+	}
+	switch {
+	case len(events) > 0:
+		return result(ExitFindings)
+	case !res.Compared:
+		return result(ExitInconclusive)
+	}
+	return nil
+}
+
+func (o *watchOptions) print(res *onceResult) error {
+	if o.format == render.JSON {
+		enc := json.NewEncoder(o.io.Out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(res)
+	}
+	var b strings.Builder
+	switch {
+	case len(res.Divergences) > 0:
+		fmt.Fprintf(&b, "members differ\n")
+	case res.Compared:
+		fmt.Fprintf(&b, "all %d members agree at revision %d\n", len(res.Members), res.Revision)
+	default:
+		fmt.Fprintf(&b, "not all members could be compared\n")
+	}
+	for _, e := range res.Divergences {
+		fmt.Fprintf(&b, "  %-9s %s: %s\n", e.Kind, strings.Join(e.Members, ", "), e.Detail)
+	}
+	for _, m := range res.Members {
+		fmt.Fprintf(&b, "  %s\n", m.line())
+	}
+	if len(res.Divergences) > 0 {
+		fmt.Fprintf(&b, "next: on the host of every member, %s\n", shell.Format("etcd-medic collect -o <MEMBER>.tar.zst"))
+	}
+	_, err := o.io.Out.Write([]byte(render.Safe(b.String())))
+	return err
+}
+
+func (m *onceMember) line() string {
+	if m.Error != "" {
+		return fmt.Sprintf("%s does not answer: %s", m.Endpoint, m.Error)
+	}
+	s := fmt.Sprintf("%s (%s) %s, revision %d, applied index %d", m.Name, m.Endpoint, m.Version, m.Revision, m.AppliedIndex)
+	if m.HashKV != nil {
+		s += fmt.Sprintf(", HashKV %08x", *m.HashKV)
+	}
+	if m.Keys != nil {
+		s += fmt.Sprintf(", %d keys", *m.Keys)
+	}
+	if m.AuthRevision != nil {
+		s += fmt.Sprintf(", auth revision %d", *m.AuthRevision)
+	}
+	if len(m.Alarms) > 0 {
+		s += ", alarm " + strings.Join(m.Alarms, " ")
+	}
+	return s
+}

@@ -1,0 +1,207 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
+)
+
+// client is a running member behind one endpoint. It is connected when it is first asked, and again after a login that failed.
+type client struct {
+	endpoint string
+	access   evidence.Access
+	cli      *clientv3.Client
+	turn     chan struct{}
+}
+
+// Connect makes members of endpoints. Nothing is asked yet: one that is down is tried again in every round.
+func Connect(endpoints []string, access evidence.Access) []Member {
+	var out []Member
+	for _, e := range endpoints {
+		out = append(out, &client{endpoint: e, access: access, turn: make(chan struct{}, 1)})
+	}
+	return out
+}
+
+func (c *client) Endpoint() string { return c.endpoint }
+
+// get returns the client, connecting if need be.
+func (c *client) get(ctx context.Context) (*clientv3.Client, error) {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-c.turn }()
+	if c.cli == nil {
+		cli, err := c.access.Dial([]string{c.endpoint})
+		if err != nil {
+			return nil, err
+		}
+		c.cli = cli
+	}
+	return c.cli, nil
+}
+
+func (c *client) Close() error {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	if c.cli == nil {
+		return nil
+	}
+	err := c.cli.Close()
+	c.cli = nil
+	return err
+}
+
+func (c *client) Status(ctx context.Context) (Status, error) {
+	cli, err := c.get(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	r, err := cli.Status(ctx, c.endpoint)
+	if err != nil {
+		_ = c.Close() // a restarted server knows no token of before
+		return Status{}, err
+	}
+	return Status{ID: r.Header.MemberId, Cluster: r.Header.ClusterId, Version: r.Version, Revision: r.Header.Revision, Applied: r.RaftAppliedIndex, Term: r.RaftTerm,
+		Leader: r.Leader, Learner: r.IsLearner, DBSize: r.DbSize, InUse: r.DbSizeInUse, Errors: r.Errors}, nil
+}
+
+func (c *client) HashKV(ctx context.Context, revision int64) (Hash, error) {
+	cli, err := c.get(ctx)
+	if err != nil {
+		return Hash{}, err
+	}
+	r, err := cli.HashKV(ctx, c.endpoint, revision)
+	if err != nil {
+		return Hash{}, err
+	}
+	return Hash{Hash: r.Hash, Compact: r.CompactRevision}, nil
+}
+
+func (c *client) Keys(ctx context.Context, revision int64) (int64, error) {
+	cli, err := c.get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	r, err := cli.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly(), clientv3.WithSerializable(), clientv3.WithRev(revision))
+	if err != nil {
+		return 0, err
+	}
+	return r.Count, nil
+}
+
+func (c *client) AuthStatus(ctx context.Context) (Auth, error) {
+	cli, err := c.get(ctx)
+	if err != nil {
+		return Auth{}, err
+	}
+	r, err := cli.AuthStatus(ctx)
+	if err != nil {
+		return Auth{}, err
+	}
+	return Auth{Enabled: r.Enabled, Revision: r.AuthRevision}, nil
+}
+
+func (c *client) Alarms(ctx context.Context) (map[uint64][]string, error) {
+	cli, err := c.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := cli.AlarmList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[uint64][]string{}
+	for _, a := range r.Alarms {
+		out[a.MemberID] = append(out[a.MemberID], a.Alarm.String())
+	}
+	return out, nil
+}
+
+func (c *client) Names(ctx context.Context) (map[uint64]string, error) {
+	cli, err := c.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := cli.MemberList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[uint64]string{}
+	for _, m := range r.Members {
+		out[m.ID] = m.Name
+	}
+	return out, nil
+}
+
+// AuthBucket streams the member's database to scratch and reads users, roles and the auth revision of it.
+func (c *client) AuthBucket(ctx context.Context) (Auth, error) {
+	dir, err := scratch.Dir("", "etcd-medic-watch-")
+	if err != nil {
+		return Auth{}, err
+	}
+	file := filepath.Join(dir, "db")
+	a, err := c.authOf(ctx, file)
+	return a, errors.Join(err, scratch.Remove(dir))
+}
+
+func (c *client) authOf(ctx context.Context, file string) (Auth, error) {
+	if err := c.Save(ctx, file); err != nil {
+		return Auth{}, err
+	}
+	db, err := dumpdb.OpenContext(ctx, file)
+	if err != nil {
+		return Auth{}, err
+	}
+	defer func() { _ = db.Close() }()
+	return authIn(db)
+}
+
+// Save writes the member's snapshot to a new file, as long as there is room.
+func (c *client) Save(ctx context.Context, file string) error {
+	cli, err := c.get(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := cli.SnapshotWithVersion(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Snapshot.Close() }()
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:forbidigo // a new file, in scratch or in the folder for evidence
+	if err != nil {
+		return err
+	}
+	allowed := scratch.Budget(filepath.Dir(file))
+	n, err := io.Copy(f, io.LimitReader(r.Snapshot, allowed))
+	if err == nil && n == allowed {
+		err = &scratch.RoomError{Dir: filepath.Dir(file), Allowed: allowed}
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(file)) //nolint:forbidigo // our own file, which is not whole
+	}
+	return nil
+}
+
+// digest is that of rows in any order.
+func digest(rows []string) uint64 {
+	slices.Sort(rows)
+	h := fnv.New64a()
+	for _, r := range rows {
+		_, _ = h.Write([]byte(r))
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
+}

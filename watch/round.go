@@ -1,0 +1,210 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+const (
+	// between is how far apart the two looks of a round are.
+	between = 200 * time.Millisecond
+	// firstMinorAuthStatus is the first 3.x whose AuthStatus tells the revision.
+	firstMinorAuthStatus = 5
+)
+
+// asker makes rounds.
+type asker struct {
+	members []Member
+	timeout time.Duration
+	names   map[uint64]string
+	pause   time.Duration
+}
+
+// each asks all members at the same time; one that does not answer in time does not hold up the others.
+func (a *asker) each(ctx context.Context, seen []Seen, f func(ctx context.Context, m Member, s *Seen) error) {
+	var wg sync.WaitGroup
+	for i := range a.members {
+		if seen[i].Err != nil {
+			continue
+		}
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, a.timeout)
+			defer cancel()
+			if err := f(ctx, a.members[i], &seen[i]); err != nil {
+				seen[i].Err = err
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// round looks at all members; hash says whether content is compared, buckets whether the auth bucket of members before 3.5 is read.
+func (a *asker) round(ctx context.Context, now time.Time, hash, buckets bool) Round {
+	r := Round{At: now, Members: make([]Seen, len(a.members))}
+	for i, m := range a.members {
+		r.Members[i].Endpoint = m.Endpoint()
+	}
+	a.each(ctx, r.Members, func(ctx context.Context, m Member, s *Seen) (err error) {
+		s.First, err = m.Status(ctx)
+		return err
+	})
+	wait(ctx, a.pause)
+	a.each(ctx, r.Members, func(ctx context.Context, m Member, s *Seen) (err error) {
+		s.Second, err = m.Status(ctx)
+		if err == nil && s.Second.ID != s.First.ID {
+			err = fmt.Errorf("%s leads to several members", m.Endpoint())
+		}
+		return err
+	})
+	a.name(ctx, r.Members)
+	a.small(ctx, r.Members, buckets)
+	if hash {
+		a.content(ctx, &r)
+	}
+	return r
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// name gives members their names; one that nobody knows is called by its endpoint.
+func (a *asker) name(ctx context.Context, seen []Seen) {
+	for i := range seen {
+		if seen[i].Err != nil || a.names[seen[i].First.ID] != "" {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, a.timeout)
+		if names, err := a.members[i].Names(ctx); err == nil {
+			a.names = names
+		}
+		cancel()
+	}
+	for i := range seen {
+		if seen[i].Name = a.names[seen[i].First.ID]; seen[i].Name == "" {
+			seen[i].Name = seen[i].Endpoint
+		}
+	}
+}
+
+// small asks for auth and alarms. A member that refuses them, for want of rights, is compared in everything else.
+func (a *asker) small(ctx context.Context, seen []Seen, buckets bool) {
+	a.each(ctx, seen, func(ctx context.Context, m Member, s *Seen) error {
+		var auth Auth
+		var err error
+		switch minor, ok := evidence.MinorOf(s.First.Version); {
+		case s.First.Learner:
+			return nil
+		case ok && minor >= firstMinorAuthStatus:
+			auth, err = m.AuthStatus(ctx)
+		case buckets:
+			auth, err = m.AuthBucket(ctx)
+		default:
+			return nil
+		}
+		if err == nil {
+			s.Auth = &auth
+		}
+		return nil
+	})
+	for i := range seen {
+		if seen[i].Err != nil || seen[i].First.Learner {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, a.timeout)
+		alarms, err := a.members[i].Alarms(ctx)
+		cancel()
+		if err == nil {
+			for j := range seen {
+				seen[j].Alarms = alarms[seen[j].First.ID]
+			}
+			return
+		}
+	}
+}
+
+// content compares hashes and key counts at one revision that all have. A member so far behind that the others have compacted its revision is
+// left out.
+func (a *asker) content(ctx context.Context, r *Round) {
+	out := map[int]bool{}
+	for range len(r.Members) {
+		r.Revision = common(r.Members, out)
+		if r.Revision <= 0 {
+			return
+		}
+		var mu sync.Mutex
+		compacted := false
+		a.each(ctx, r.Members, func(ctx context.Context, m Member, s *Seen) error {
+			s.Hash, s.Keys = nil, nil
+			if s.First.Revision < r.Revision {
+				return nil // left out
+			}
+			h, err := m.HashKV(ctx, r.Revision)
+			if isCompacted(err) {
+				mu.Lock()
+				compacted = true
+				mu.Unlock()
+				return nil
+			}
+			if err != nil {
+				return nil // a learner, or no right to: not compared
+			}
+			s.Hash = &h
+			if n, err := m.Keys(ctx, r.Revision); err == nil {
+				s.Keys = &n
+			}
+			return nil
+		})
+		if !compacted {
+			return
+		}
+		for i := range r.Members { // the one that is behind
+			if r.Members[i].Err == nil && r.Members[i].First.Revision == r.Revision {
+				out[i] = true
+			}
+		}
+	}
+}
+
+// common is the lowest revision of the members that are not left out.
+func common(seen []Seen, out map[int]bool) (rev int64) {
+	for i := range seen {
+		if seen[i].Err == nil && !out[i] && !seen[i].First.Learner && (rev == 0 || seen[i].First.Revision < rev) {
+			rev = seen[i].First.Revision
+		}
+	}
+	return rev
+}
+
+func isCompacted(err error) bool {
+	return err != nil && (errors.Is(err, rpctypes.ErrCompacted) || strings.Contains(err.Error(), rpctypes.ErrorDesc(rpctypes.ErrGRPCCompacted)))
+}
+
+// answered counts the members that did.
+func (r *Round) answered() (n int) {
+	for i := range r.Members {
+		if r.Members[i].Err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// compared tells whether the content of every member was compared with that of another one.
+func (r *Round) compared() bool {
+	return !slices.ContainsFunc(r.Members, func(s Seen) bool { return s.Err != nil || s.Hash == nil && !s.First.Learner })
+}

@@ -1,0 +1,274 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// Options say what is watched and how.
+type Options struct {
+	Members []Member
+	// Interval is the time between rounds, HashInterval that between comparisons of content, BucketInterval that between snapshot streams of
+	// members before 3.5, for their auth; 0 never streams.
+	Interval, HashInterval, BucketInterval time.Duration
+	// Timeout bounds one question to a member.
+	Timeout time.Duration
+	// Keep is a folder for evidence of what diverged: each member's snapshot and the event. Empty: none is kept.
+	Keep string
+	// Hook is a program that is run for every event, without arguments and without a shell.
+	Hook string
+	// HookTimeout bounds it.
+	HookTimeout time.Duration
+	Log         *slog.Logger
+	Metrics     *Metrics
+}
+
+func (o *Options) fill() {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	set(&o.Interval, 15*time.Second)
+	set(&o.HashInterval, o.Interval)
+	set(&o.Timeout, 10*time.Second)
+	set(&o.HookTimeout, time.Minute)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics()
+	}
+}
+
+// soon is when a suspicion is looked at again: it must last, and still be raised within a minute.
+const soon = 5 * time.Second
+
+// maxKept bounds how many divergences evidence is kept of.
+const maxKept = 5
+
+// Watcher runs rounds.
+type Watcher struct {
+	o              Options
+	ask            asker
+	judge          *judge
+	hashed, bucket time.Time
+	kept           int
+	down           map[string]bool
+
+	mu   sync.Mutex
+	last time.Time
+	open map[Kind]Event
+}
+
+// New makes a watcher of members.
+func New(o Options) *Watcher {
+	o.fill()
+	return &Watcher{o: o, judge: newJudge(), down: map[string]bool{}, open: map[Kind]Event{},
+		ask: asker{members: o.Members, timeout: o.Timeout, names: map[uint64]string{}, pause: between}}
+}
+
+// Run watches until the context ends, which is no error.
+func (w *Watcher) Run(ctx context.Context) error {
+	for {
+		next := w.o.Interval
+		w.Round(ctx)
+		if w.judge.suspected() {
+			next = min(next, soon)
+		}
+		wait(ctx, next)
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// Round makes one round and does what follows from it.
+func (w *Watcher) Round(ctx context.Context) (Round, []Event) {
+	now := time.Now()
+	suspected := w.judge.suspected()
+	hash := suspected || now.Sub(w.hashed) >= w.o.HashInterval-between
+	bucket := w.o.BucketInterval > 0 && (suspected || now.Sub(w.bucket) >= w.o.BucketInterval)
+	r := w.ask.round(ctx, now, hash, bucket)
+	if ctx.Err() != nil {
+		return r, nil // members that did not answer then say nothing
+	}
+	if hash {
+		w.hashed = now
+	}
+	if bucket {
+		w.bucket = now
+	}
+	events := w.judge.round(r)
+	w.mu.Lock()
+	w.last = time.Now()
+	for _, e := range events {
+		if e.Over {
+			delete(w.open, e.Kind)
+		} else {
+			w.open[e.Kind] = e
+		}
+	}
+	w.mu.Unlock()
+	w.o.Metrics.round(&r, events, w.judge.raised)
+	w.log(&r)
+	for _, e := range events {
+		w.event(ctx, &e)
+	}
+	return r, events
+}
+
+// Open are the divergences that are not over.
+func (w *Watcher) Open() []Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := []Event{}
+	for _, k := range Kinds {
+		if e, ok := w.open[k]; ok {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Alive tells whether rounds are made in time.
+func (w *Watcher) Alive() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.last) < 3*w.o.Interval+10*w.o.Timeout
+}
+
+// log says what changed about members: not every round.
+func (w *Watcher) log(r *Round) {
+	for i := range r.Members {
+		s := &r.Members[i]
+		switch was := w.down[s.Endpoint]; {
+		case s.Err != nil && !was:
+			w.o.Log.Warn("member does not answer", "endpoint", s.Endpoint, "error", s.Err)
+			w.down[s.Endpoint] = true
+		case s.Err == nil && was:
+			w.o.Log.Info("member answers again", "endpoint", s.Endpoint, "member", s.Name)
+			delete(w.down, s.Endpoint)
+		}
+	}
+	w.o.Log.Debug("round", "members", len(r.Members), "answered", r.answered(), "revision", r.Revision)
+}
+
+func (w *Watcher) event(ctx context.Context, e *Event) {
+	attrs := []any{"kind", e.Kind, "members", e.Members, "revision", e.Revision, "detail", e.Detail}
+	if e.Over {
+		w.o.Log.Info("divergence is over", attrs...)
+	} else {
+		w.o.Log.Error("members diverge", attrs...)
+	}
+	dir := ""
+	if w.o.Keep != "" && !e.Over && w.kept < maxKept {
+		w.kept++
+		var err error
+		if dir, err = w.keep(ctx, e); err != nil {
+			w.o.Log.Error("evidence is not complete", "folder", dir, "error", err)
+		} else {
+			w.o.Log.Info("evidence kept", "folder", dir)
+		}
+	}
+	if w.o.Hook != "" {
+		if err := w.hook(ctx, e, dir); err != nil {
+			w.o.Log.Error("hook failed", "program", w.o.Hook, "error", err)
+		}
+	}
+}
+
+// saveTimeout bounds the snapshot of one member.
+const saveTimeout = 10 * time.Minute
+
+// keep saves the event and every member's snapshot in a new folder.
+func (w *Watcher) keep(ctx context.Context, e *Event) (string, error) {
+	dir := filepath.Join(w.o.Keep, fmt.Sprintf("%s-%s", e.At.UTC().Format("20060102T150405Z"), e.Kind))
+	if err := os.MkdirAll(w.o.Keep, 0o700); err != nil { //nolint:forbidigo // the folder for evidence that was asked for
+		return dir, err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil { //nolint:forbidigo // as above, new
+		return dir, err
+	}
+	b, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return dir, err
+	}
+	errs := []error{os.WriteFile(filepath.Join(dir, "event.json"), b, 0o600)} //nolint:forbidigo // as above, new
+	for i, m := range w.ask.members {
+		ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+		name := fmt.Sprintf("%d-%s.db", i+1, shell.FileName(strings.NewReplacer("http://", "", "https://", "").Replace(m.Endpoint())))
+		if err := m.Save(ctx, filepath.Join(dir, name)); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", m.Endpoint(), err))
+		}
+		cancel()
+	}
+	return dir, errors.Join(errs...)
+}
+
+// hook runs a program. What the event holds goes into its environment and standard input, and no shell reads it.
+func (w *Watcher) hook(ctx context.Context, e *Event, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, w.o.HookTimeout)
+	defer cancel()
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, w.o.Hook)
+	cmd.WaitDelay = time.Second
+	state := "diverged"
+	if e.Over {
+		state = "over"
+	}
+	cmd.Env = append(os.Environ(), "ETCD_MEDIC_EVENT="+state, "ETCD_MEDIC_KIND="+string(e.Kind), "ETCD_MEDIC_MEMBERS="+strings.Join(e.Members, ","),
+		"ETCD_MEDIC_DETAIL="+e.Detail, "ETCD_MEDIC_EVIDENCE="+dir)
+	cmd.Stdin = strings.NewReader(string(b) + "\n")
+	out, err := cmd.CombinedOutput()
+	if len(out) > 0 {
+		w.o.Log.Info("hook said", "output", string(out[:min(len(out), 4096)]))
+	}
+	return err
+}
+
+// Once makes rounds until a suspicion is raised or gone, three at least: revisions and auth need two earlier ones. pause is between rounds.
+func (w *Watcher) Once(ctx context.Context, pause time.Duration) (Round, []Event, error) {
+	var r Round
+	for n := range kept {
+		w.hashed = time.Time{}
+		if w.o.BucketInterval > 0 {
+			w.bucket = time.Time{}
+		}
+		r, _ = w.Round(ctx)
+		if n >= needed && !w.judge.suspected() {
+			break
+		}
+		wait(ctx, pause)
+		if ctx.Err() != nil {
+			return r, nil, ctx.Err()
+		}
+	}
+	return r, w.Open(), nil
+}
+
+// Compared tells whether a round compared the content of all members.
+func Compared(r *Round) bool { return r.compared() }
+
+// Close closes the members.
+func (w *Watcher) Close() error {
+	var errs []error
+	for _, m := range w.ask.members {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}

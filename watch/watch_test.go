@@ -1,0 +1,355 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// fake is a member in memory: the history of a cluster that it has applied up to some index, and what it got wrong.
+type fake struct {
+	id      uint64
+	applied uint64
+	compact int64
+	version string
+	down    bool
+	// lacks are indexes that had no effect here, alters those whose value is another one; auth is added to the auth revision.
+	lacks, alters map[uint64]bool
+	auth          uint64
+	authOff       error
+}
+
+func member(id uint64) *fake {
+	return &fake{id: id, version: "3.5.35", lacks: map[uint64]bool{}, alters: map[uint64]bool{}}
+}
+
+func (f *fake) rev(upTo uint64) int64 {
+	rev := int64(upTo) + 1
+	for i := range f.lacks {
+		if i <= upTo {
+			rev--
+		}
+	}
+	return rev
+}
+
+var errDown = errors.New("connection refused")
+
+func (f *fake) Endpoint() string { return fmt.Sprintf("http://n%d:2379", f.id) }
+func (f *fake) Close() error     { return nil }
+func (f *fake) Status(context.Context) (Status, error) {
+	if f.down {
+		return Status{}, errDown
+	}
+	return Status{ID: f.id, Cluster: 7, Version: f.version, Revision: f.rev(f.applied), Applied: f.applied, Term: 2, Leader: 1}, nil
+}
+
+func (f *fake) HashKV(_ context.Context, rev int64) (Hash, error) {
+	if rev < f.compact {
+		return Hash{}, rpctypes.ErrCompacted
+	}
+	if rev > f.rev(f.applied) {
+		return Hash{}, rpctypes.ErrFutureRev
+	}
+	h := uint32(f.compact * 31)
+	for i := uint64(1); i <= f.applied && f.rev(i) <= rev; i++ {
+		if f.lacks[i] {
+			continue
+		}
+		v := uint32(i)
+		if f.alters[i] {
+			v++
+		}
+		h = h*1000003 + v
+	}
+	return Hash{Hash: h, Compact: f.compact}, nil
+}
+
+func (f *fake) Keys(_ context.Context, rev int64) (int64, error) { return rev - 1, nil }
+func (f *fake) AuthStatus(context.Context) (Auth, error) {
+	return Auth{Enabled: true, Revision: 5 + f.auth}, f.authOff
+}
+func (f *fake) AuthBucket(ctx context.Context) (Auth, error) { return f.AuthStatus(ctx) }
+func (f *fake) Alarms(context.Context) (map[uint64][]string, error) {
+	return map[uint64][]string{1: {"NOSPACE"}}, nil
+}
+func (f *fake) Names(context.Context) (map[uint64]string, error) {
+	return map[uint64]string{1: "node1", 2: "node2", 3: "node3"}, nil
+}
+func (f *fake) Save(_ context.Context, file string) error {
+	if f.down {
+		return errDown
+	}
+	return os.WriteFile(file, []byte(f.Endpoint()), 0o600)
+}
+
+func cluster() ([]*fake, []Member) {
+	fs := []*fake{member(1), member(2), member(3)}
+	return fs, []Member{fs[0], fs[1], fs[2]}
+}
+
+func watcher(ms []Member, o Options) *Watcher {
+	o.Members = ms
+	w := New(o)
+	w.ask.pause = 0
+	return w
+}
+
+// rounds runs n rounds, each after step, with content compared in each.
+func rounds(w *Watcher, n int, step func(i int)) (all []Event) {
+	for i := range n {
+		step(i)
+		w.hashed, w.bucket = time.Time{}, time.Time{}
+		_, es := w.Round(context.Background())
+		all = append(all, es...)
+	}
+	return all
+}
+
+// A cluster under load whose members lag, restart, go away, compact at different times and change rights raises nothing.
+func TestNoFalseAlarm(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		fs, ms := cluster()
+		w := watcher(ms, Options{BucketInterval: time.Second})
+		top := uint64(10)
+		changing := -1
+		events := rounds(w, 40, func(int) {
+			top += r.Uint64N(30) * r.Uint64N(2)
+			for _, f := range fs {
+				f.down = r.IntN(10) == 0
+				if !f.down && r.IntN(4) > 0 {
+					f.applied = max(f.applied, top-min(top, r.Uint64N(6)*r.Uint64N(2)))
+				}
+				if c := f.rev(f.applied) - int64(r.IntN(50)); c > f.compact && r.IntN(3) == 0 {
+					f.compact = c
+				}
+			}
+			// A change of rights reaches the members in one round and the others in the next one.
+			if changing >= 0 {
+				for _, f := range fs {
+					f.auth = fs[changing].auth
+				}
+				changing = -1
+			} else if r.IntN(5) == 0 {
+				changing = r.IntN(3)
+				fs[changing].auth++
+			}
+			version := []string{"3.5.35", "3.6.16"}[r.IntN(2)]
+			fs[r.IntN(3)].version = version
+		})
+		if len(events) > 0 {
+			t.Fatalf("seed %d: %+v", seed, events)
+		}
+	}
+}
+
+// Each kind of divergence is raised in few rounds, names the member, and is over when the members agree again.
+func TestRaised(t *testing.T) {
+	for name, c := range map[string]struct {
+		break_ func(f *fake)
+		mend   func(f *fake)
+		kind   Kind
+	}{
+		"altered value": {func(f *fake) { f.alters[5] = true }, func(f *fake) { f.alters = nil }, KindHash},
+		"skipped entry": {func(f *fake) { f.lacks[f.applied] = true }, func(f *fake) { f.lacks = nil }, KindRevision},
+		"auth replay":   {func(f *fake) { f.auth = 2 }, func(f *fake) { f.auth = 0 }, KindAuth},
+	} {
+		for _, idle := range []bool{false, true} {
+			fs, ms := cluster()
+			w := watcher(ms, Options{})
+			step := func(int) {
+				for _, f := range fs {
+					if !idle || f.applied == 0 {
+						f.applied += 20
+					}
+				}
+			}
+			if es := rounds(w, 4, step); len(es) > 0 {
+				t.Fatalf("%s: before: %+v", name, es)
+			}
+			c.break_(fs[1])
+			es := rounds(w, 4, step)
+			want := c.kind
+			if want == KindRevision && !idle { // the entries since then hide it, and content tells
+				want = KindHash
+			}
+			if !slices.ContainsFunc(es, func(e Event) bool {
+				return e.Kind == want && slices.Equal(e.Members, []string{"node2"}) && e.Detail != "" && !e.Over
+			}) {
+				t.Errorf("%s, idle %v: %+v", name, idle, es)
+			}
+			if len(w.Open()) == 0 {
+				t.Errorf("%s: nothing is open", name)
+			}
+			c.mend(fs[1])
+			if rounds(w, kept+2, step); len(w.Open()) > 0 {
+				t.Errorf("%s: still open: %+v", name, w.Open())
+			}
+		}
+	}
+}
+
+// Two members that differ are both named: there is no majority.
+func TestNoMajority(t *testing.T) {
+	fs, ms := cluster()
+	w := watcher(ms[:2], Options{})
+	fs[1].alters[3] = true
+	es := rounds(w, 3, func(int) { fs[0].applied += 5; fs[1].applied += 5 })
+	if len(es) != 1 || !slices.Equal(es[0].Members, []string{"node1", "node2"}) {
+		t.Errorf("%+v", es)
+	}
+}
+
+// What has been raised stays raised while it cannot be compared.
+func TestNotComparedIsNotOver(t *testing.T) {
+	fs, ms := cluster()
+	w := watcher(ms, Options{})
+	fs[2].alters[3] = true
+	rounds(w, 3, func(int) {
+		for _, f := range fs {
+			f.applied += 5
+		}
+	})
+	es := rounds(w, 3, func(int) { fs[1].down, fs[2].down = true, true })
+	if len(es) > 0 || len(w.Open()) != 1 {
+		t.Errorf("%+v, open %+v", es, w.Open())
+	}
+}
+
+// Evidence and hook: the folder is new, the hook gets the event as data and never as code.
+func TestEvidenceAndHook(t *testing.T) {
+	dir := t.TempDir()
+	hook := filepath.Join(dir, "hook")
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\nprintf '%s|%s|%s|%s\\n' \"$ETCD_MEDIC_EVENT\" \"$ETCD_MEDIC_KIND\" \"$ETCD_MEDIC_MEMBERS\" \"$#\" >> "+dir+"/said\ncat >> "+dir+"/said\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fs, ms := cluster()
+	w := watcher(ms, Options{Keep: filepath.Join(dir, "kept"), Hook: hook})
+	w.ask.names = map[uint64]string{1: "a", 2: "$(touch " + dir + "/pwned); rm x", 3: "c"}
+	fs[1].auth = 2
+	fs[2].down = true
+	rounds(w, 3, func(int) { fs[0].applied, fs[1].applied = 9, 9 })
+	b, err := os.ReadFile(filepath.Join(dir, "said"))
+	if err != nil || !strings.HasPrefix(string(b), "diverged|auth|") || !strings.Contains(string(b), "|0\n{\"kind\":\"auth\"") {
+		t.Errorf("%s, %v", b, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
+		t.Error("a shell has read the member's name")
+	}
+	kept, _ := filepath.Glob(filepath.Join(dir, "kept", "*", "*"))
+	var names []string
+	for _, k := range kept {
+		names = append(names, filepath.Base(k))
+	}
+	if !slices.Equal(names, []string{"1-n1_2379.db", "2-n2_2379.db", "event.json"}) {
+		t.Errorf("%q", names)
+	}
+}
+
+// Once is for timers: it raises what lasts, and not what a lagging member looks like.
+func TestOnce(t *testing.T) {
+	fs, ms := cluster()
+	for _, f := range fs {
+		f.applied = 20
+	}
+	fs[2].applied = 15
+	r, es, err := watcher(ms, Options{}).Once(context.Background(), 0)
+	if err != nil || len(es) > 0 || !Compared(&r) {
+		t.Errorf("%+v, %v", es, err)
+	}
+	fs[0].auth = 1
+	fs[2].applied = 20
+	if _, es, err = watcher(ms, Options{}).Once(context.Background(), 0); err != nil || len(es) != 1 || es[0].Kind != KindAuth {
+		t.Errorf("%+v, %v", es, err)
+	}
+	fs[1].down = true
+	if r, _, err = watcher(ms, Options{}).Once(context.Background(), 0); err != nil || Compared(&r) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func get(t *testing.T, w *Watcher, path string) (int, string) {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	w.Handler().ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+	b, err := io.ReadAll(rec.Result().Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec.Code, string(b)
+}
+
+func TestHandler(t *testing.T) {
+	fs, ms := cluster()
+	w := watcher(ms, Options{})
+	if code, _ := get(t, w, "/healthz"); code != 503 {
+		t.Errorf("before the first round: %d", code)
+	}
+	fs[1].auth, fs[2].down = 3, true
+	rounds(w, 3, func(int) { fs[0].applied, fs[1].applied = 9, 9 })
+	if code, _ := get(t, w, "/healthz"); code != 200 {
+		t.Errorf("%d", code)
+	}
+	_, text := get(t, w, "/metrics")
+	for _, want := range []string{`etcd_medic_watch_divergence{kind="auth"} 1`, `etcd_medic_watch_divergence{kind="hash"} 0`, `etcd_medic_watch_member_up{endpoint="http://n3:2379"} 0`,
+		`etcd_medic_watch_member_auth_revision{endpoint="http://n2:2379",member="node2"} 8`, `etcd_medic_watch_member_alarm{alarm="NOSPACE",endpoint="http://n1:2379",member="node1"} 1`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("missing %s in\n%s", want, text)
+		}
+	}
+	var open []Event
+	if _, text = get(t, w, "/divergence"); json.Unmarshal([]byte(text), &open) != nil || len(open) != 1 || open[0].Kind != KindAuth {
+		t.Errorf("%s", text)
+	}
+}
+
+// Dashboard and alert rules name metrics that exist, with labels that they have.
+func TestShippedFilesNameWhatIsExported(t *testing.T) {
+	fs, ms := cluster()
+	w := watcher(ms, Options{})
+	rounds(w, 3, func(int) {
+		for _, f := range fs {
+			f.applied += 3
+		}
+	})
+	_, text := get(t, w, "/metrics")
+	exported := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) `).FindAllStringSubmatch(text, -1) {
+		exported[m[1]] = true
+	}
+	exported[namespace+"_member_errors_total"] = true // shows with the first error
+	for _, file := range []string{"deploy/watch/dashboard.json", "deploy/watch/rules.yaml"} {
+		b, err := os.ReadFile(filepath.Join(evidencetest.Root(t), file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := regexp.MustCompile(namespace+`_\w+`).FindAllString(string(b), -1)
+		if len(names) < 5 {
+			t.Errorf("%s names %d metrics", file, len(names))
+		}
+		for _, n := range names {
+			if !exported[n] {
+				t.Errorf("%s: %s is not exported", file, n)
+			}
+		}
+		if strings.HasSuffix(file, ".json") && !json.Valid(b) {
+			t.Errorf("%s is not JSON", file)
+		}
+	}
+}
