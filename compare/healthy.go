@@ -41,11 +41,25 @@ func (c *collected) healthy(r *Report) {
 	if why := c.apart(); why != "" {
 		v.Summary += ". Keys were not compared everywhere: " + why
 	}
+	if why := c.withoutLogs(); why != "" && c.comparedAt() > 0 {
+		v.Summary += fmt.Sprintf(". The members hold the same at revision %d. Not proven: %s", c.comparedAt(), why)
+	}
 	for _, f := range r.Findings {
 		if f.Severity == check.Warning {
 			v.Summary += "; " + f.Title
 		}
 	}
+}
+
+// comparedAt is the revision at which the keys of the members were compared, 0 when they were not.
+func (c *collected) comparedAt() (rev int64) {
+	if c.in.Diff == nil {
+		return 0
+	}
+	for _, at := range c.in.Diff.Revs {
+		rev = max(rev, at)
+	}
+	return rev
 }
 
 // apart says which members could not be compared with the others because of how far they have applied: what one holds, the others have

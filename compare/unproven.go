@@ -18,6 +18,9 @@ func (c *collected) unproven(pos int) (why []string) {
 	if s := c.absentMajority(pos); s != "" {
 		why = append(why, s)
 	}
+	if s := c.withoutLogs(); s != "" {
+		why = append(why, s)
+	}
 	for i, m := range c.in.Members {
 		if i != pos && m.Source.Kind == evidence.KindDataDir && !c.comparedWith(pos, i) {
 			why = append(why, fmt.Sprintf("the keys of %s could not be compared with those of %s, nor with its own log", m.Label(), c.in.Members[pos].Label()))
@@ -27,6 +30,16 @@ func (c *collected) unproven(pos int) (why []string) {
 		why = append(why, "keys differ between members, and the log does not tell who lacks what")
 	}
 	return why
+}
+
+// withoutLogs says in one line what snapshots of running members do not prove, "" when a source is none or brought a log.
+func (c *collected) withoutLogs() string {
+	for _, m := range c.in.Members {
+		if m.HasLog() || m.Source.Kind != evidence.KindEndpoint {
+			return ""
+		}
+	}
+	return "no source brought a log, so it is not known which writes were acknowledged, nor what members hold that their snapshots do not show (etcd-medic collect copies a running member with its log)"
 }
 
 // absentMajority: what a majority of voters has committed is in the log of at least one of any majority; fewer logs may not have it.

@@ -42,7 +42,10 @@ func watching(t *testing.T, c *clustertest.Cluster, access evidence.Access, o wa
 
 type testLog struct{ t *testing.T }
 
-func (l testLog) Write(p []byte) (int, error) { l.t.Log(string(bytes.TrimSpace(p))); return len(p), nil }
+func (l testLog) Write(p []byte) (int, error) {
+	l.t.Log(string(bytes.TrimSpace(p)))
+	return len(p), nil
+}
 
 // raised runs rounds until a divergence of that kind and member is raised, for a minute at most.
 func raised(t *testing.T, w *watch.Watcher, kind watch.Kind, member string) {
@@ -57,6 +60,10 @@ func raised(t *testing.T, w *watch.Watcher, kind watch.Kind, member string) {
 		}
 	}
 	t.Errorf("no %s divergence of %s within a minute", kind, member)
+	r, _ := w.Round(context.Background())
+	for _, m := range r.Members {
+		t.Logf("%s: %v, %+v, auth %+v", m.Endpoint, m.Err, m.Second, m.Auth)
+	}
 }
 
 func quiet(t *testing.T, w *watch.Watcher, rounds int) {
