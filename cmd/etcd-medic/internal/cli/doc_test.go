@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/collect"
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
@@ -145,6 +146,8 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[backup.Drill](), code, seen)
 	jsonNames(reflect.TypeFor[rebuild.Result](), code, seen)
 	jsonNames(reflect.TypeFor[upDocument](), code, seen)
+	jsonNames(reflect.TypeFor[collect.Manifest](), code, seen)
+	jsonNames(reflect.TypeFor[onceResult](), code, seen)
 	documents, _, ok := strings.Cut(page, "## dumplog and dumpdb")
 	if !ok {
 		t.Fatal("docs/JSON.md has no part on dumplog and dumpdb")
