@@ -5,14 +5,17 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // v2World is a v2 store as the log makes it: members, removed members, cluster version and the keys of clients.
 type v2World struct {
 	members map[dumplog.ID]*dumplog.V2Member
-	removed map[dumplog.ID]bool
+	// list is what conf changes are checked against: the same members by the rules of package apply.
+	list    *apply.Members
 	version string
 	keys    map[string]bool
 	// unsure are rows of the member list, doubts paths of keys with everything below, that the log does not tell for certain;
@@ -27,8 +30,8 @@ type v2World struct {
 	restored bool
 }
 
-func newV2World() *v2World {
-	return &v2World{members: map[dumplog.ID]*dumplog.V2Member{}, removed: map[dumplog.ID]bool{}, published: map[dumplog.ID]bool{}, keys: map[string]bool{}, unsure: map[string]bool{}, mayExpire: map[string]bool{}}
+func newV2World(v release.Version) *v2World {
+	return &v2World{members: map[dumplog.ID]*dumplog.V2Member{}, list: apply.NewMembers(v), published: map[dumplog.ID]bool{}, keys: map[string]bool{}, unsure: map[string]bool{}, mayExpire: map[string]bool{}}
 }
 
 // begin takes the newest older snapshot that the member's log reaches back to, or the empty store before the first entry. It returns
@@ -63,9 +66,10 @@ func (w *v2World) beginAt(m *evidence.Member, lowest uint64) (uint64, string) {
 	for i := range old.V2.Members {
 		x := old.V2.Members[i]
 		w.members[x.ID], w.published[x.ID] = &x, x.Name != ""
+		w.list.ByID[x.ID] = &apply.Member{PeerURLs: x.PeerURLs, IsLearner: x.IsLearner}
 	}
 	for _, id := range old.V2.Removed {
-		w.removed[id] = true
+		w.list.Removed[id] = true
 	}
 	for _, k := range old.V2.UserKeys {
 		w.keys[k], w.mayExpire[k] = true, true
@@ -113,56 +117,33 @@ func (w *v2World) publish(id dumplog.ID, name string, urls []string) {
 	}
 }
 
-// confChange follows ValidateConfigurationChange: what is refused changes nothing (api/membership/cluster.go).
+// confChange executes a conf change by the rules of the release. What is refused changes nothing.
 func (w *v2World) confChange(c *dumplog.ConfChange) {
 	x, row := w.members[c.NodeID], "member "+c.NodeID.String()
-	switch c.Type {
-	case dumplog.ConfChangeAddNode, dumplog.ConfChangeAddLearnerNode:
-		switch {
-		case c.Member == nil:
-			w.unsure[row] = true
-		case c.Member.IsPromote:
-			if x != nil {
-				x.IsLearner = false
-			}
-		case x != nil || w.removed[c.NodeID] || w.taken(c.Member.PeerURLs, 0):
-		default:
-			learner := c.Type == dumplog.ConfChangeAddLearnerNode
-			if learner && w.learners() > 0 {
-				w.unsure[row] = true // more than one is a setting since 3.6, and refused before
-			}
-			w.members[c.NodeID] = &dumplog.V2Member{ID: c.NodeID, Name: c.Member.Name, PeerURLs: c.Member.PeerURLs, IsLearner: learner}
+	mayClear := w.list.UpdateClearsLearner(c).Possible()
+	switch w.list.Apply(c) {
+	case apply.NoContext:
+		w.unsure[row] = true
+		return
+	case apply.TooManyLearners:
+		if w.list.Version.Has(release.LearnerLimitOption).Excluded() {
+			return
 		}
-	case dumplog.ConfChangeRemoveNode:
-		if x != nil {
-			delete(w.members, c.NodeID)
-			w.removed[c.NodeID] = true
-		}
-	case dumplog.ConfChangeUpdateNode:
-		if x != nil && c.Member != nil && !w.taken(c.Member.PeerURLs, c.NodeID) {
-			x.PeerURLs = c.Member.PeerURLs
-			w.unsure[row] = w.unsure[row] || x.IsLearner // whether the flag survives depends on the patch release
-		}
+		w.list.Take(c) // servers with a higher limit did, and the log does not show the limit
+		w.unsure[row], w.unsure["removed "+c.NodeID.String()] = true, true
+	case apply.Accepted:
+	default:
+		return
 	}
-}
-
-func (w *v2World) learners() (n int) {
-	for _, x := range w.members {
-		if x.IsLearner {
-			n++
-		}
+	switch have := w.list.ByID[c.NodeID]; {
+	case have == nil:
+		delete(w.members, c.NodeID)
+	case x == nil:
+		w.members[c.NodeID] = &dumplog.V2Member{ID: c.NodeID, Name: c.Member.Name, PeerURLs: have.PeerURLs, IsLearner: have.IsLearner}
+	default:
+		x.PeerURLs, x.IsLearner = have.PeerURLs, have.IsLearner
+		w.unsure[row] = w.unsure[row] || mayClear // whether the flag survives depends on the patch release
 	}
-	return n
-}
-
-// taken tells whether one of the URLs is that of a member other than the one named.
-func (w *v2World) taken(urls []string, but dumplog.ID) bool {
-	for id, x := range w.members {
-		if id != but && slices.ContainsFunc(urls, func(u string) bool { return slices.Contains(x.PeerURLs, u) }) {
-			return true
-		}
-	}
-	return false
 }
 
 // request follows plain puts and deletes; what depends on more than the log is a doubt about the path (api/v2store/store.go).
@@ -211,7 +192,7 @@ func (w *v2World) rows() map[string]string {
 	for id, x := range w.members {
 		out["member "+id.String()] = w.memberText(x)
 	}
-	for id := range w.removed {
+	for id := range w.list.Removed {
 		out["removed "+id.String()] = "removed"
 	}
 	if w.version != "" {

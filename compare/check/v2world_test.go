@@ -1,10 +1,15 @@
 package check
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // TestV2WorldUpdates: an update of the peer URLs to one of another member is refused, one that keeps a URL of its own is not.
@@ -20,7 +25,7 @@ func TestV2WorldUpdates(t *testing.T) {
 		"of one that is not there": {3, []string{"c"}, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newV2World()
+			w := newV2World(release.AnyOf(5))
 			for id, url := range map[dumplog.ID]string{1: "a", 2: "b"} {
 				w.confChange(&dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: id, Member: &dumplog.MemberContext{ID: id, PeerURLs: []string{url}}})
 			}
@@ -29,5 +34,69 @@ func TestV2WorldUpdates(t *testing.T) {
 				t.Errorf("peer URLs %q of %d members, want %q of 2", got, len(w.members), c.want)
 			}
 		})
+	}
+}
+
+// TestV2WorldLearners: a conf change is refused by the rules of the release, and where those leave it open its rows are not judged.
+func TestV2WorldLearners(t *testing.T) {
+	add := func(id dumplog.ID, learner bool, url string) *dumplog.ConfChange {
+		c := &dumplog.ConfChange{NodeID: id, Member: &dumplog.MemberContext{ID: id, PeerURLs: []string{url}, IsLearner: learner}}
+		if learner {
+			c.Type = dumplog.ConfChangeAddLearnerNode
+		}
+		return c
+	}
+	promote := func(id dumplog.ID) *dumplog.ConfChange {
+		return &dumplog.ConfChange{NodeID: id, Member: &dumplog.MemberContext{ID: id, IsPromote: true}}
+	}
+	remove := func(id dumplog.ID) *dumplog.ConfChange {
+		return &dumplog.ConfChange{Type: dumplog.ConfChangeRemoveNode, NodeID: id}
+	}
+	for name, c := range map[string]struct {
+		version string
+		log     []*dumplog.ConfChange
+		want    string
+		unsure  []string
+	}{
+		"promoted":                 {"3.5", []*dumplog.ConfChange{add(2, true, "b"), promote(2)}, "1 2", nil},
+		"a learner":                {"3.5", []*dumplog.ConfChange{add(2, true, "b")}, "1 2l", nil},
+		"two learners, 3.5":        {"3.5", []*dumplog.ConfChange{add(2, true, "b"), add(3, true, "c")}, "1 2l", nil},
+		"two learners, 3.6":        {"3.6", []*dumplog.ConfChange{add(2, true, "b"), add(3, true, "c")}, "1 2l 3l", []string{"member 3", "removed 3"}},
+		"two learners, unknown":    {"", []*dumplog.ConfChange{add(2, true, "b"), add(3, true, "c"), remove(3)}, "1 2l", []string{"member 3", "removed 3"}},
+		"a promotion of a voter":   {"3.5", []*dumplog.ConfChange{promote(1)}, "1", nil},
+		"a promotion of none":      {"3.5", []*dumplog.ConfChange{promote(9)}, "1", nil},
+		"added after its removal":  {"3.5", []*dumplog.ConfChange{add(2, false, "b"), remove(2), add(2, false, "b")}, "1", nil},
+		"a URL that is taken":      {"3.5", []*dumplog.ConfChange{add(2, false, "a")}, "1", nil},
+		"an updated learner, 3.5":  {"3.5", []*dumplog.ConfChange{add(2, true, "b"), {Type: dumplog.ConfChangeUpdateNode, NodeID: 2, Member: &dumplog.MemberContext{PeerURLs: []string{"c"}}}}, "1 2l", []string{"member 2"}},
+		"an updated learner, 3.7":  {"3.7", []*dumplog.ConfChange{add(2, true, "b"), {Type: dumplog.ConfChangeUpdateNode, NodeID: 2, Member: &dumplog.MemberContext{PeerURLs: []string{"c"}}}}, "1 2l", nil},
+		"a change without context": {"3.5", []*dumplog.ConfChange{{NodeID: 4}}, "1", []string{"member 4"}},
+	} {
+		w := newV2World(release.Of(c.version))
+		w.confChange(add(1, false, "a"))
+		for _, x := range c.log {
+			w.confChange(x)
+		}
+		var got, unsure []string
+		for _, id := range slices.Sorted(maps.Keys(w.members)) {
+			text := fmt.Sprint(uint64(id))
+			if w.members[id].IsLearner {
+				text += "l"
+			}
+			got = append(got, text)
+		}
+		for row, yes := range w.unsure {
+			if yes {
+				unsure = append(unsure, row)
+			}
+		}
+		slices.Sort(unsure)
+		for i := range c.unsure {
+			kind, id, _ := strings.Cut(c.unsure[i], " ")
+			n, _ := strconv.ParseUint(id, 16, 64)
+			c.unsure[i] = kind + " " + dumplog.ID(n).String()
+		}
+		if strings.Join(got, " ") != c.want || !slices.Equal(unsure, c.unsure) {
+			t.Errorf("%s: members %v, unsure %v, want %s, %v", name, got, unsure, c.want, c.unsure)
+		}
 	}
 }

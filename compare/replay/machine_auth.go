@@ -14,6 +14,9 @@ func (m *Machine) AuthRevision() uint64 { return m.s.Auth.Revision }
 // AuthEnabled tells whether auth is on.
 func (m *Machine) AuthEnabled() bool { return m.s.Auth.Enabled }
 
+// ChecksPermissions is false where an alarm that was raised at run time may have taken the checks of permission away.
+func (m *Machine) ChecksPermissions() bool { return m.s.ChecksPermissions() }
+
 // User returns a user as bucket authUsers holds it; ok is false when there is none.
 func (m *Machine) User(name string) (u dumpdb.User, ok bool) {
 	have := m.s.Auth.Users[name]

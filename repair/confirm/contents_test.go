@@ -11,11 +11,13 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 // rec is one record of bucket key: a put of a value, or a tombstone when the value is "-".
@@ -244,27 +246,40 @@ func TestExcuse(t *testing.T) {
 
 // TestLearnersInDoubt: one learner is taken by every server, a second by those that were told to.
 func TestLearnersInDoubt(t *testing.T) {
-	d := &doubts{learners: map[dumplog.ID]bool{}}
-	add := &dumplog.ConfChange{Type: dumplog.ConfChangeAddLearnerNode, NodeID: 1}
-	second := &dumplog.ConfChange{Type: dumplog.ConfChangeAddLearnerNode, NodeID: 2}
-	update := &dumplog.ConfChange{Type: dumplog.ConfChangeUpdateNode, NodeID: 1}
-	for i, c := range []struct {
-		change *dumplog.ConfChange
-		doubt  bool
+	add := func(id dumplog.ID) *dumplog.ConfChange {
+		return &dumplog.ConfChange{Type: dumplog.ConfChangeAddLearnerNode, NodeID: id, Member: &dumplog.MemberContext{ID: id, PeerURLs: []string{id.String()}, IsLearner: true}}
+	}
+	update := &dumplog.ConfChange{Type: dumplog.ConfChangeUpdateNode, NodeID: 1, Member: &dumplog.MemberContext{ID: 1, PeerURLs: []string{"new"}}}
+	promote := &dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: 1, Member: &dumplog.MemberContext{ID: 1, IsPromote: true}}
+	remove := &dumplog.ConfChange{Type: dumplog.ConfChangeRemoveNode, NodeID: 2}
+	for name, c := range map[string]struct {
+		minors  []int
+		changes []*dumplog.ConfChange
+		want    []bool
 	}{
-		{update, false}, {add, false}, {update, true}, {second, true}, {&dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: 1}, false},
-		{&dumplog.ConfChange{Type: dumplog.ConfChangeRemoveNode, NodeID: 2}, false}, {second, false}, {update, false},
+		"3.6":         {[]int{6}, []*dumplog.ConfChange{update, add(1), update, add(2), promote, remove, update}, []bool{false, false, true, true, false, false, false}},
+		"3.7":         {[]int{7}, []*dumplog.ConfChange{add(1), update, add(2)}, []bool{false, false, true}},
+		"3.4":         {[]int{4}, []*dumplog.ConfChange{add(1), update, add(2)}, []bool{false, false, false}},
+		"3.5 and 3.6": {[]int{5, 6}, []*dumplog.ConfChange{add(1), add(2), promote}, []bool{false, true, false}},
+		"3.4 and 3.7": {[]int{4, 7}, []*dumplog.ConfChange{add(1), update, promote}, []bool{false, false, true}},
 	} {
-		if got := d.confChange(c.change) != ""; got != c.doubt {
-			t.Errorf("step %d: %v", i, got)
+		d := &doubts{lists: listsOf(&Base{}, c.minors)}
+		for i, x := range c.changes {
+			if got := d.confChange(x) != ""; got != c.want[i] {
+				t.Errorf("%s, step %d: %v", name, i, got)
+			}
 		}
+	}
+	base := &Base{Members: []datadir.Member{{ID: 5, PeerURLs: []string{"http://a"}, IsLearner: true}}, Removed: []uint64{6}}
+	if ms := listsOf(base, []int{5})[0]; ms.Check(add(6)) != apply.WasRemoved || ms.Check(add(7)) != apply.TooManyLearners {
+		t.Error("the base's members do not count")
 	}
 }
 
-// TestByPatch: what patch releases are known to execute differently, and what is like it and is not.
-func TestByPatch(t *testing.T) {
-	machine := func(authOn bool) *replay.Machine {
-		m, err := replay.NewMachine(t.Context(), nil, replay.MachineOptions{Version: release.AnyOf(5)})
+// TestDoubtfulRequests: what releases are known to execute differently, and what is like it and is not.
+func TestDoubtfulRequests(t *testing.T) {
+	machine := func(minor int, authOn, alarm bool) *replay.Machine {
+		m, err := replay.NewMachine(t.Context(), nil, replay.MachineOptions{Version: release.AnyOf(minor)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,13 +287,23 @@ func TestByPatch(t *testing.T) {
 			for _, r := range []*dumplog.Request{
 				{Kind: dumplog.KindAuthUserAdd, Auth: &dumplog.AuthRequest{User: "root", HashedPassword: "x"}},
 				{Kind: dumplog.KindAuthRoleAdd, Auth: &dumplog.AuthRequest{Role: "root"}},
+				{Kind: dumplog.KindAuthRoleAdd, Auth: &dumplog.AuthRequest{Role: "r"}},
 				{Kind: dumplog.KindAuthUserGrantRole, Auth: &dumplog.AuthRequest{User: "root", Role: "root"}},
 				{Kind: dumplog.KindAuthEnable, Auth: &dumplog.AuthRequest{}},
 			} {
 				m.Apply(m.Prepare(replay.Entry{Entry: &dumplog.Entry{}, Req: r}))
 			}
-			if !m.AuthEnabled() || m.AuthRevision() != 4 {
+			if !m.AuthEnabled() || m.AuthRevision() != 5 {
 				t.Fatalf("auth %v, revision %d", m.AuthEnabled(), m.AuthRevision())
+			}
+		}
+		for _, r := range []*dumplog.Request{
+			{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: 7, TTL: 60}},
+			{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: []byte("k"), Lease: 7}, Header: dumplog.Header{Username: "root", AuthRevision: 5}},
+			{Kind: dumplog.KindAlarm, Alarm: &dumplog.AlarmRequest{Action: 1, Alarm: 1, MemberID: 1}},
+		} {
+			if r.Alarm == nil || alarm {
+				m.Apply(m.Prepare(replay.Entry{Entry: &dumplog.Entry{}, Req: r}))
 			}
 		}
 		return m
@@ -300,42 +325,38 @@ func TestByPatch(t *testing.T) {
 		return &dumplog.Request{Kind: dumplog.KindAuthRoleGrantPermission, Auth: &dumplog.AuthRequest{Role: "r", Perm: &dumplog.Permission{Key: []byte(key), RangeEnd: []byte(end)}}}
 	}
 	for name, c := range map[string]struct {
-		r              *dumplog.Request
-		authOn         bool
-		oldest, alarms int
-		doubt          bool
+		r             *dumplog.Request
+		authOn, alarm bool
+		minors        []int
+		doubt         bool
 	}{
-		"old revoke":              {revoke(3), true, 5, 0, true},
-		"old revoke, newer line":  {revoke(3), true, 6, 0, false},
-		"revoke of now":           {revoke(4), true, 5, 0, false},
-		"revoke without auth":     {revoke(0), false, 4, 0, false},
-		"nested put, alarm":       {nested, false, 6, 1, true},
-		"nested put":              {nested, false, 6, 0, false},
-		"put, alarm":              {plain, false, 6, 1, false},
-		"auth change, alarm":      {addRole("a"), true, 5, 1, true},
-		"by root, alarm":          {byRoot(addRole("a")), true, 5, 1, false},
-		"auth change, alarm, 3.6": {addRole("a"), true, 6, 1, false},
-		"role without a name":     {addRole(""), false, 6, 0, true},
-		"empty permission":        {grant("b", "a"), false, 5, 0, true},
-		"permission to the end":   {grant("b", "\x00"), false, 5, 0, false},
-		"permission":              {grant("a", "b"), false, 5, 0, false},
+		"old revoke":                  {revoke(4), true, false, []int{5}, true},
+		"old revoke, newer line":      {revoke(4), true, false, []int{6}, false},
+		"old revoke, 3.3 and 3.6":     {revoke(4), true, false, []int{3, 6}, true},
+		"revoke of now":               {revoke(5), true, false, []int{5}, false},
+		"revoke without auth":         {revoke(0), false, false, []int{4}, false},
+		"nested put, alarm":           {nested, false, true, []int{6}, true},
+		"nested put":                  {nested, false, false, []int{6}, false},
+		"put, alarm":                  {plain, false, true, []int{6}, false},
+		"auth change, alarm":          {addRole("a"), true, true, []int{5}, true},
+		"by root, alarm":              {byRoot(addRole("a")), true, true, []int{5}, false},
+		"auth change, alarm, 3.6":     {addRole("a"), true, true, []int{6}, false},
+		"role without a name":         {byRoot(addRole("")), true, false, []int{3, 4}, true},
+		"role without a name, 3.5 on": {byRoot(addRole("")), true, false, []int{5, 6}, false},
+		"empty permission":            {byRoot(grant("b", "a")), true, false, []int{5}, true},
+		"empty permission, 3.6":       {byRoot(grant("b", "a")), true, false, []int{6}, false},
+		"permission to the end":       {byRoot(grant("b", "\x00")), true, false, []int{5}, false},
+		"permission":                  {byRoot(grant("a", "b")), true, false, []int{5}, false},
 	} {
-		d := &doubts{oldest: c.oldest, alarms: c.alarms}
-		if got := d.byPatch(c.r, machine(c.authOn)); (got != "") != c.doubt {
-			t.Errorf("%s: %q", name, got)
+		d := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{}}
+		var models []*replay.Machine
+		for _, minor := range c.minors {
+			models = append(models, machine(minor, c.authOn, c.alarm))
 		}
-	}
-	d := &doubts{}
-	raise := &dumplog.Request{Kind: dumplog.KindAlarm, Alarm: &dumplog.AlarmRequest{Action: 1, Alarm: 1}}
-	d.alarm(raise, replay.Applied)
-	d.alarm(raise, replay.NoEffect)
-	if d.alarms != 1 {
-		t.Errorf("%d alarms", d.alarms)
-	}
-	raise.Alarm.Action = 2
-	d.alarm(raise, replay.Applied)
-	if d.alarms != 0 {
-		t.Errorf("%d alarms", d.alarms)
+		d.entry(&replay.Entry{Entry: &dumplog.Entry{Index: 9}, Req: c.r}, models, models[0])
+		if got := len(d.byRev)+len(d.buckets) > 0; got != c.doubt {
+			t.Errorf("%s: %v %v", name, d.byRev, d.buckets)
+		}
 	}
 }
 

@@ -3,8 +3,8 @@ package confirm
 import (
 	"context"
 	"slices"
-	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -28,10 +28,8 @@ type doubts struct {
 	made []entryID
 	// revAt is the revision after the last entry up to each stop.
 	revAt map[uint64]int64
-	// oldest is the lowest 3.x minor that may have executed the log, alarms counts those that are raised.
-	oldest, alarms int
-	// learners are those that the log has added so far and not promoted or removed.
-	learners map[dumplog.ID]bool
+	// lists are the members by the rules of each release that may have executed the log.
+	lists []*apply.Members
 }
 
 type entryID struct {
@@ -56,19 +54,7 @@ func findDoubts(ctx context.Context, p *Plan, server int, values func(string, du
 		}
 		models[i] = m
 	}
-	d := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{}, revAt: map[uint64]int64{}, base: models[0].Revision(), learners: map[dumplog.ID]bool{}}
-	if d.oldest = minors[0]; p.Base.db != nil {
-		raised, err := p.Base.db.Alarms()
-		if err != nil {
-			return nil, err
-		}
-		d.alarms = len(raised)
-	}
-	for _, m := range p.Base.Members {
-		if m.IsLearner {
-			d.learners[dumplog.ID(m.ID)] = true
-		}
-	}
+	d := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{}, revAt: map[uint64]int64{}, base: models[0].Revision(), lists: listsOf(p.Base, minors)}
 	lead := models[slices.Index(minors, server)]
 	end := p.Stops[len(p.Stops)-1]
 	for e, err := range replay.Log(ctx, p.logs) {
@@ -91,10 +77,16 @@ func findDoubts(ctx context.Context, p *Plan, server int, values func(string, du
 // entry executes one entry on all models.
 func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.Machine) {
 	before := lead.Revision()
-	why := d.byPatch(e.Req, lead)
+	why := ""
+	if e.Req.ConfChange != nil {
+		why = d.confChange(e.Req.ConfChange)
+	}
 	var state replay.State
 	var effects uint64
 	for i, m := range models {
+		if by := byAlarm(e.Req, m); by != "" {
+			why = by
+		}
 		st := m.Prepare(*e)
 		if !st.Sure {
 			why = "patch releases, or members with a waiting client, execute it differently"
@@ -104,9 +96,6 @@ func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.M
 			why = "the releases that the log has seen execute it differently"
 		}
 		state, effects = o.State, st.Effects()
-		if m == lead {
-			d.alarm(e.Req, o.State)
-		}
 	}
 	if lead.Revision() > before && len(d.made) < maxNamed && int64(len(d.made)) == before-d.base {
 		d.made = append(d.made, entryID{e.Index, e.Term, e.Describe()})
@@ -131,84 +120,55 @@ func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.M
 	}
 }
 
-// alarm counts the alarms that are raised.
-func (d *doubts) alarm(r *dumplog.Request, state replay.State) {
-	if r.Alarm == nil || state != replay.Applied {
-		return
+// byAlarm says why a change of auth may have been executed differently under an alarm, which no model can tell: up to 3.5 it depends on
+// whether the server was started since.
+func byAlarm(r *dumplog.Request, m *replay.Machine) string {
+	if !r.Kind.ChangesAuth() || !m.AuthEnabled() || m.ChecksPermissions() {
+		return ""
 	}
-	if r.Alarm.Action == 1 {
-		d.alarms++
-	} else {
-		d.alarms--
+	if u, ok := m.User(r.Header.Username); ok && slices.Contains(u.Roles, apply.Root) {
+		return ""
 	}
+	return "under an alarm, members that were not started since did not check permissions (" + release.AlarmKeepsChecks.ID + ")"
 }
 
-// byPatch says why patch releases execute a request differently, "" when they do not, as far as a model does not say so itself.
-func (d *doubts) byPatch(r *dumplog.Request, m *replay.Machine) string {
-	switch {
-	case r.ConfChange != nil:
-		return d.confChange(r.ConfChange)
-	case r.LeaseRevoke != nil && d.oldest <= 5 && m.AuthEnabled() && r.Header.AuthRevision < m.AuthRevision():
-		return "before 3.4.27 and 3.5.10 a revoke with an old auth revision is refused, root's as well"
-	case r.Txn != nil && d.alarms > 0 && nestedPut(r.Txn):
-		return "under an alarm newer patch releases count puts in nested transactions"
-	case r.Kind.ChangesAuth() && d.alarms > 0 && d.oldest <= 5 && m.AuthEnabled() && !isRoot(m, r.Header.Username):
-		return "up to 3.5 an alarm that is raised lifts the checks of permissions until the next start"
-	case r.Kind == dumplog.KindAuthRoleAdd && r.Auth != nil && r.Auth.Role == "":
-		return "3.3 takes a role without a name, later releases refuse it"
-	case r.Kind == dumplog.KindAuthRoleGrantPermission && r.Auth != nil && (r.Auth.Perm == nil || emptyRange(r.Auth.Perm)):
-		return "newer patch releases refuse a permission for nothing"
+// listsOf are the members of the base by the rules of each release.
+func listsOf(base *Base, minors []int) []*apply.Members {
+	out := make([]*apply.Members, len(minors))
+	for i, minor := range minors {
+		ms := apply.NewMembers(release.AnyOf(minor))
+		for _, m := range base.Members {
+			ms.ByID[dumplog.ID(m.ID)] = &apply.Member{PeerURLs: m.PeerURLs, IsLearner: m.IsLearner}
+		}
+		for _, id := range base.Removed {
+			ms.Removed[dumplog.ID(id)] = true
+		}
+		out[i] = ms
 	}
-	return ""
+	return out
 }
 
-func isRoot(m *replay.Machine, name string) bool {
-	u, ok := m.User(name)
-	return ok && slices.Contains(u.Roles, "root")
-}
-
-func nestedPut(t *dumplog.TxnRequest) bool {
-	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
-		for _, op := range ops {
-			if op.Txn != nil && anyPut(op.Txn) {
-				return true
-			}
+// confChange executes a conf change by the rules of each release, and says why they may differ.
+func (d *doubts) confChange(c *dumplog.ConfChange) (why string) {
+	var first apply.Refusal
+	for i, ms := range d.lists {
+		clears := ms.UpdateClearsLearner(c)
+		refusal := ms.Apply(c)
+		limited := refusal == apply.TooManyLearners && ms.Version.Has(release.LearnerLimitOption).Possible()
+		switch {
+		case limited:
+			ms.Take(c)
+			why = "how many learners there may be is a flag of the server (" + release.LearnerLimitOption.ID + ")"
+		case clears == release.Unknown && refusal == apply.Accepted:
+			why = "patch releases differ in whether new URLs keep the learner flag (" + release.UpdateKeepsLearner.ID + ")"
+		case i > 0 && refusal != first:
+			why = "the releases that the log has seen execute it differently"
+		}
+		if i == 0 {
+			first = refusal
 		}
 	}
-	return false
-}
-
-func anyPut(t *dumplog.TxnRequest) bool {
-	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
-		for _, op := range ops {
-			if op.Put != nil {
-				return true
-			}
-		}
-	}
-	return nestedPut(t)
-}
-
-// confChange: before 3.5.31, 3.6.12 and 3.7.0 new URLs make a learner a voter in the bucket; how many learners there may be is a flag
-// (--max-learners, one unless it is set).
-func (d *doubts) confChange(c *dumplog.ConfChange) string {
-	switch {
-	case c.Type == dumplog.ConfChangeUpdateNode && d.learners[c.NodeID]:
-		return "newer patch releases keep the learner flag when URLs change"
-	case c.Type == dumplog.ConfChangeAddLearnerNode && len(d.learners) > 0:
-		d.learners[c.NodeID] = true
-		return "how many learners there may be is a flag of the server"
-	case c.Type == dumplog.ConfChangeAddLearnerNode:
-		d.learners[c.NodeID] = true
-	case c.Type != dumplog.ConfChangeUpdateNode:
-		delete(d.learners, c.NodeID)
-	}
-	return ""
-}
-
-func emptyRange(p *dumplog.Permission) bool {
-	end := string(p.RangeEnd)
-	return end != "" && end != "\x00" && strings.Compare(string(p.Key), end) >= 0
+	return why
 }
 
 // maker is the entry that makes a revision of the server's history.
