@@ -55,6 +55,11 @@ type stream struct {
 	alarmed, changed bool
 	// applied is the index that all members had applied before they stopped.
 	applied uint64
+	// dense is true where a backup is saved at every index, plain where nobody uses auth.
+	dense, plain bool
+	// raised is the alarm that is on, self the ID of a cluster's only member.
+	raised pb.AlarmType
+	self   uint64
 }
 
 // jwtFlags are the flags of servers with JWT, which stamp requests with the auth revision of the login.
@@ -198,7 +203,7 @@ func (s *stream) txn(depth int, used map[string]bool) *pb.TxnRequest {
 			case n == 2 && (s.single || s.version.Has(release.TxnRangesKept).Certain()):
 				r := &pb.RangeRequest{Key: s.key()}
 				if s.rnd.IntN(3) == 0 {
-					r.Revision = int64(s.rnd.IntN(500))
+					r.Revision = int64(s.rnd.IntN(500) - 50)
 				}
 				ops = append(ops, &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: r}})
 			default:
@@ -222,6 +227,9 @@ func (s *stream) txn(depth int, used map[string]bool) *pb.TxnRequest {
 // request proposes one random request.
 func (s *stream) request() {
 	user := []string{"", "root", "root", "root", "app", "app", "guest"}[s.rnd.IntN(7)]
+	if s.plain {
+		user = ""
+	}
 	_ = s.try(user, func(ctx context.Context, cli *grpc.ClientConn) error {
 		kv, leases := pb.NewKVClient(cli), pb.NewLeaseClient(cli)
 		switch n := s.rnd.IntN(100); {
@@ -254,6 +262,9 @@ func (s *stream) request() {
 		case n < 86:
 			return s.member(ctx, cli)
 		}
+		if s.plain {
+			return nil
+		}
 		return s.auth(ctx, cli)
 	})
 	if s.changed && s.rnd.IntN(3) > 0 && (s.version.Has(release.Learners).Certain() || s.rnd.IntN(4) == 0) { // logins are slow on 3.3
@@ -263,19 +274,45 @@ func (s *stream) request() {
 
 func (s *stream) alarm(ctx context.Context, cli *grpc.ClientConn) error {
 	// Before AlarmKeepsChecks an alarm takes the checks of permission away, and no file shows since when.
-	if !s.version.Has(release.AlarmKeepsChecks).Certain() {
+	if !s.plain && !s.version.Has(release.AlarmKeepsChecks).Certain() {
 		return nil
 	}
-	r := &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE}
-	if s.alarmed = !s.alarmed; !s.alarmed {
+	if !s.alarmed {
+		s.raised = pb.AlarmType_NOSPACE
+		if s.plain && s.rnd.IntN(3) == 0 {
+			s.raised = pb.AlarmType_CORRUPT
+		}
+	}
+	r := &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: s.raised}
+	if s.alarmed {
 		r.Action = pb.AlarmRequest_DEACTIVATE
 	}
 	_, err := pb.NewMaintenanceClient(cli).Alarm(ctx, r)
+	if err == nil {
+		s.alarmed = !s.alarmed
+	}
+	return err
+}
+
+// ownURL gives the only member of a cluster another peer URL, which nobody needs, or one that a learner has.
+func (s *stream) ownURL(ctx context.Context, cli *grpc.ClientConn) error {
+	members := pb.NewClusterClient(cli)
+	if s.self == 0 {
+		r, err := members.MemberList(ctx, &pb.MemberListRequest{})
+		if err != nil || len(r.Members) != 1 {
+			return err
+		}
+		s.self = r.Members[0].ID
+	}
+	_, err := members.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: s.self, PeerURLs: []string{fmt.Sprintf("http://127.0.0.1:%d", 1+s.rnd.IntN(9))}})
 	return err
 }
 
 // member adds, updates and removes learners, which need not run.
 func (s *stream) member(ctx context.Context, cli *grpc.ClientConn) error {
+	if s.dense && s.rnd.IntN(4) == 0 {
+		return s.ownURL(ctx, cli)
+	}
 	if !s.version.Has(release.Learners).Certain() {
 		return nil
 	}
@@ -431,7 +468,7 @@ func (s *stream) look(save bool) {
 	index, rev, ok := at()
 	file := ""
 	if ok && save {
-		file = filepath.Join(s.t.TempDir(), "backup.db")
+		file = filepath.Join(s.t.TempDir(), fmt.Sprintf("backup-%d.db", index))
 		if err := s.snapshot(cli, file); err != nil {
 			file = ""
 		}
@@ -519,7 +556,9 @@ func (s *stream) run() {
 		s.conns = append(s.conns, conn)
 	}
 	end := time.Now().Add(streamTime)
-	s.begin()
+	if !s.plain {
+		s.begin()
+	}
 	if s.jwt {
 		s.staleRevoke()
 	}
@@ -527,11 +566,11 @@ func (s *stream) run() {
 		if time.Now().After(end) {
 			break
 		}
-		if i%50 == 49 {
+		if i%50 == 49 && !s.plain {
 			s.restore()
 		}
 		s.request()
-		s.look(i%250 == 249)
+		s.look(s.dense || i%250 == 249)
 	}
 	s.end()
 	s.applied, _ = s.c.WaitEqual()

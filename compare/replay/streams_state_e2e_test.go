@@ -33,15 +33,18 @@ type model struct {
 	keys    map[dumpdb.Rev]string
 	members *apply.Members
 	leases  map[int64]bool
+	alarms  apply.Alarms
 	index   uint64
 	unsure  []string
+	// refused counts the requests that were refused, by reason.
+	refused map[string]int
 	// oldRoot is how the revoke of staleLease ended.
 	oldRoot replay.State
 }
 
 func newModel(t *testing.T, version release.Version, single bool) *model {
 	t.Helper()
-	x := &model{records: map[dumpdb.Rev]string{}, values: map[dumpdb.Rev][]byte{}, keys: map[dumpdb.Rev]string{}, leases: map[int64]bool{}, members: apply.NewMembers(version)}
+	x := &model{records: map[dumpdb.Rev]string{}, values: map[dumpdb.Rev][]byte{}, keys: map[dumpdb.Rev]string{}, leases: map[int64]bool{}, members: apply.NewMembers(version), alarms: apply.Alarms{}, refused: map[string]int{}}
 	m, err := replay.NewMachine(context.Background(), nil, replay.MachineOptions{Version: version, Single: single,
 		Values: func(_ string, at dumpdb.Rev) ([]byte, bool) { v, ok := x.values[at]; return v, ok }})
 	if err != nil {
@@ -61,8 +64,13 @@ func digest(v []byte) string {
 func (x *model) execute(e *replay.Entry) {
 	x.index = e.Index
 	if c := e.Req.ConfChange; c != nil {
-		x.members.Apply(c)
+		if refusal := x.members.Apply(c); refusal != apply.Accepted {
+			x.refused[string(refusal)]++
+		}
 		return
+	}
+	if e.Req.Alarm != nil {
+		x.alarms.Apply(e.Req.Alarm)
 	}
 	st := x.m.Prepare(*e)
 	if !st.Sure {
@@ -83,6 +91,9 @@ func (x *model) execute(e *replay.Entry) {
 	}
 	if r := e.Req.LeaseRevoke; r != nil && r.ID == staleLease && x.oldRoot == replay.Unknown {
 		x.oldRoot = o.State
+	}
+	if o.State == replay.Refused {
+		x.refused[string(o.Reason)]++
 	}
 	switch {
 	case o.State != replay.Applied:
@@ -135,6 +146,7 @@ func (x *model) differs(t *testing.T, db *dumpdb.DB) string {
 	}
 	add("users and roles", cmp.Diff(mine, theirs))
 	add("leases", x.compareLeases(t, db))
+	add("alarms", x.compareAlarms(t, db))
 	add("members", x.compareMembers(t, db))
 	return strings.Join(out, "\n")
 }
@@ -196,6 +208,19 @@ func (x *model) compareLeases(t *testing.T, db *dumpdb.DB) string {
 		}
 	}
 	return cmp.Diff(x.leases, theirs)
+}
+
+func (x *model) compareAlarms(t *testing.T, db *dumpdb.DB) string {
+	t.Helper()
+	rows, err := db.Alarms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := apply.Alarms{}
+	for _, a := range rows {
+		theirs[apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}] = struct{}{}
+	}
+	return cmp.Diff(x.alarms, theirs)
 }
 
 func (x *model) compareMembers(t *testing.T, db *dumpdb.DB) string {
@@ -301,6 +326,10 @@ func (s *stream) verify(i int) {
 	if looked < minLooked || len(x.order) < minRecords {
 		s.t.Errorf("only %d revisions were looked at, and %d records written", looked, len(x.order))
 	}
+	if s.dense && compared < minCompared {
+		s.t.Errorf("only %d states were compared", compared)
+	}
+	s.t.Logf("%s: refused %v", m.Label(), x.refused)
 	s.t.Logf("%s: %d entries, %d records, %d revisions and %d backups compared, auth revision %d", m.Label(), x.index, len(x.order), looked, compared, x.m.AuthRevision())
 }
 
