@@ -50,7 +50,7 @@ demo: build ## diagnose a real incident (etcd 3.4.3, auth entries applied twice)
 # --- checks ------------------------------------------------------------------------------------------------------------
 
 .PHONY: ci
-ci: lint tools-test test-race build demo docs-check dist-check ## everything a change must pass
+ci: lint tools-test test-race build demo docs-check dist-check fuzz-cli ## everything a change must pass
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## walls between the packages, style, likely bugs
@@ -115,7 +115,6 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 	FUZZTIME=$(FUZZTIME) GO=$(GO) .tools/fuzz.sh
 
 RUNS ?= 300
-SEED ?= 1
 
 .PHONY: fuzz-cli
 fuzz-cli: build ## run the program on mutated evidence, from outside: RUNS=300 SEED=1 [FIRST=N] [KEEP=DIR for sets of failed runs]

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/cli"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -110,6 +111,36 @@ func TestJudge(t *testing.T) {
 		spoil(o)
 		if wrong := o.judge(); len(wrong) == 0 || !strings.Contains(strings.Join(wrong, "\n"), name) {
 			t.Errorf("%s: found %v", name, wrong)
+		}
+	}
+}
+
+// TestCommandsAreRight: no command of the list is refused as wrong usage, which would test nothing.
+func TestCommandsAreRight(t *testing.T) {
+	members, err := filepath.Glob(filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "*"))
+	if err != nil || len(members) == 0 {
+		t.Fatalf("%d members: %v", len(members), err)
+	}
+	s := &set{members: members}
+	for _, c := range commands {
+		if o := program(t, s.args(rand.New(rand.NewPCG(1, 1)), c, filepath.Join(t.TempDir(), "out"))...); o.code == cli.ExitUsage || o.code == cli.ExitError {
+			t.Errorf("%s: exit code %d: %s", c, o.code, o.stderr)
+		}
+	}
+}
+
+// TestHealthyIsJudged: a set is wrongly called healthy only where the source that was changed was given.
+func TestHealthyIsJudged(t *testing.T) {
+	s := &set{members: []string{"/a", "/b"}, names: map[string]string{"/b": "x"}}
+	if !s.allIn([]string{"diagnose", "/a", "x=/b"}) || s.allIn([]string{"diagnose", "/a"}) || s.allIn([]string{"diagnose", "/a", "/b"}) {
+		t.Error("sources are counted wrong")
+	}
+	if s.archive = "/c.tar.gz"; !s.allIn([]string{"diagnose", "/c.tar.gz"}) || s.allIn([]string{"diagnose", "/a", "x=/b"}) {
+		t.Error("an archive stands for all sources")
+	}
+	for text, want := range map[string]bool{`{"verdict":{"healthy":true}}`: true, `{"verdict":{"healthy":false}}`: false, `{"verdict":{"healthy":null}}`: false, ``: false} {
+		if (&outcome{stdout: []byte(text)}).healthy() != want {
+			t.Errorf("%q: want %v", text, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -156,44 +157,101 @@ func TestManyConfChanges(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a signal ends a command that is at work on a large set, or waits for its input.
+// TestInterrupted: a signal ends a command within a second, while it is at work on a large set or waits for its input or for its reader.
 func TestInterrupted(t *testing.T) {
 	dir, _ := memberWithLog(t, 600_000, putEntry)
+	for _, c := range []struct {
+		args   []string
+		atWork func(p *process)
+	}{
+		{[]string{"diagnose", dir}, (*process).worksFor}, {[]string{"dumplog", dir, "--raw"}, (*process).prints}, {[]string{"compare", dir, dir}, (*process).worksFor},
+		{[]string{"explain", "-"}, (*process).reads},
+	} {
+		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			p := startProcess(t, c.args...)
+			c.atWork(p)
+			p.interrupt(sig)
+		}
+	}
+}
+
+// process is the program at work, with pipes that this test may leave alone.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  io.ReadCloser
+	tmp  string
+	args []string
+}
+
+func startProcess(t *testing.T, args ...string) *process {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"diagnose", dir}, {"dumplog", dir, "--raw"}, {"compare", dir, dir}, {"explain", "-"}} {
-		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-			tmp := t.TempDir()
-			cmd := exec.Command(self, args...)
-			cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+tmp)
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe() // not read: the program waits when the pipe is full
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(400 * time.Millisecond)
-			sent := time.Now()
-			if err := cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
-			err = cmd.Wait()
-			took := time.Since(sent)
-			t.Logf("%v, %v: ended after %s: %v", args[0], sig, took.Round(time.Millisecond), err)
-			if limit := 15 * time.Second; took > limit { // a second on a quiet machine
-				t.Errorf("%v: took %s to end", args, took)
-			}
-			_, _ = in.Close(), out.Close()
-			if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-				t.Errorf("%v: scratch left: %v %v", args, left, err)
-			}
+	p := &process{t: t, cmd: exec.Command(self, args...), tmp: t.TempDir(), args: args}
+	p.cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+p.tmp)
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if p.out, err = p.cmd.StdoutPipe(); err != nil { // not read: the program waits when the pipe is full
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// worksFor waits until the program has worked longer than its start takes.
+func (p *process) worksFor() {
+	p.t.Helper()
+	for range 1200 {
+		if cpuTime(p.t, p.cmd.Process.Pid) > 400*time.Millisecond {
+			return
 		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	p.t.Errorf("%v: nothing is done in a minute", p.args)
+}
+
+// prints waits for the first byte of the output.
+func (p *process) prints() {
+	p.t.Helper()
+	if _, err := io.ReadFull(p.out, make([]byte, 1)); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// reads gives the program more than its pipe holds, so that it has read some of it.
+func (p *process) reads() {
+	p.t.Helper()
+	if _, err := p.in.Write(bytes.Repeat([]byte("not a message of a server\n"), 8<<10)); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// interrupt sends a signal and wants the end. On a busy machine a second may pass in which the program cannot run, so what counts is how long
+// it works; the bound on the time is for a program that waits.
+func (p *process) interrupt(sig syscall.Signal) {
+	p.t.Helper()
+	sent, before := time.Now(), cpuTime(p.t, p.cmd.Process.Pid)
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // the code tells
+	took, worked := time.Since(sent), p.cmd.ProcessState.UserTime()+p.cmd.ProcessState.SystemTime()-before
+	p.t.Logf("%v, %v: ended after %s and %s of work: %v", p.args[0], sig, took.Round(time.Millisecond), worked, p.cmd.ProcessState)
+	if worked > time.Second || took > 15*time.Second {
+		p.t.Errorf("%v: took %s, and worked %s more after the signal", p.args, took, worked)
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != 130 {
+		p.t.Errorf("%v: exit code %d", p.args, code)
+	}
+	_, _ = p.in.Close(), p.out.Close()
+	if left, err := os.ReadDir(p.tmp); err != nil || len(left) > 0 {
+		p.t.Errorf("%v: scratch left: %v %v", p.args, left, err)
 	}
 }

@@ -17,8 +17,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
@@ -36,6 +39,7 @@ func fuzz() int {
 	flag.IntVar(&f.first, "first", 0, "number of the first run")
 	flag.IntVar(&f.runs, "runs", 300, "how many runs")
 	flag.StringVar(&f.keep, "keep", "", "folder for the sets of runs that failed")
+	flag.IntVar(&f.parallel, "parallel", 2, "how many runs go at a time")
 	flag.StringVar(&f.only, "only", "", "only mutations whose name contains this")
 	flag.Parse()
 	failed, err := f.all(ctx)
@@ -53,12 +57,15 @@ func fuzz() int {
 type fuzzer struct {
 	medic, incidents, keep, only string
 	seed                         uint64
-	first, runs                  int
+	first, runs, parallel        int
 	out                          io.Writer
 	scratch                      string
 	sets                         []string
-	// found counts findings by kind.
-	found map[string]int
+	// mu guards what follows and the output.
+	mu sync.Mutex
+	// found counts findings by kind, failed and done count runs.
+	found        map[string]int
+	failed, done int
 }
 
 // all does the runs and returns how many failed.
@@ -73,24 +80,28 @@ func (f *fuzzer) all(ctx context.Context) (failed int, err error) {
 	if err := f.unpack(ctx); err != nil {
 		return 0, err
 	}
-	begin, done := time.Now(), 0
-	for n := f.first; n < f.first+f.runs && ctx.Err() == nil; n++ {
-		ok, err := f.one(ctx, n)
-		if err != nil {
-			return failed, fmt.Errorf("run %d: %w", n, err)
-		}
-		if done++; !ok {
-			failed++
-		}
+	begin := time.Now()
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, f.parallel))
+	for n := f.first; n < f.first+f.runs && gctx.Err() == nil; n++ {
+		g.Go(func() error {
+			if err := f.one(gctx, n); err != nil {
+				return fmt.Errorf("run %d: %w", n, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return f.failed, err
 	}
 	if err := ctx.Err(); err != nil {
-		return failed, err
+		return f.failed, err
 	}
-	f.say("%d runs with seed %d in %s: %d failed", done, f.seed, time.Since(begin).Round(time.Second), failed)
+	f.say("%d runs with seed %d in %s: %d failed", f.done, f.seed, time.Since(begin).Round(time.Second), f.failed)
 	for _, what := range slices.Sorted(mapKeys(f.found)) {
 		f.say("%6d  %s", f.found[what], what)
 	}
-	return failed, nil
+	return f.failed, nil
 }
 
 func mapKeys(m map[string]int) func(func(string) bool) {
@@ -124,35 +135,41 @@ func (f *fuzzer) unpack(ctx context.Context) error {
 }
 
 // one does a run: a set, one to three mutations, one command.
-func (f *fuzzer) one(ctx context.Context, n int) (ok bool, err error) {
+func (f *fuzzer) one(ctx context.Context, n int) (err error) {
 	r := rand.New(rand.NewPCG(f.seed, uint64(n)))
 	from := one(r, f.sets)
-	dir := filepath.Join(f.scratch, "run")
+	dir := filepath.Join(f.scratch, fmt.Sprintf("run-%d", n))
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	s := &set{dir: filepath.Join(dir, "in")}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return false, err
+		return err
 	}
 	if err := evidencetest.CopyTo(from, s.dir); err != nil {
-		return false, err
+		return err
 	}
 	if s.members, err = filepath.Glob(filepath.Join(s.dir, "*")); err != nil {
-		return false, err
+		return err
 	}
 	did, seen, err := f.mutate(r, s)
 	if err != nil {
-		return false, err
+		return err
 	}
 	o, wrong, err := f.command(ctx, r, dir, s)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if seen && strings.Contains(filepath.Base(from), "healthy") && o.args[0] == "diagnose" && o.healthy() {
+	if seen && strings.Contains(filepath.Base(from), "healthy") && o.args[0] == "diagnose" && s.allIn(o.args) && o.healthy() {
 		wrong = append(wrong, "called healthy")
 	}
-	if len(wrong) == 0 {
-		return true, nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.done++; f.done%500 == 0 {
+		f.say("%d runs are done, %d failed", f.done, f.failed)
 	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	f.failed++
 	f.say("run %d: %s, %s: %s", n, filepath.Base(from), strings.Join(did, ", "), o.line())
 	for _, w := range wrong {
 		f.say("  %s", w)
@@ -162,10 +179,10 @@ func (f *fuzzer) one(ctx context.Context, n int) (ok bool, err error) {
 	if f.keep != "" {
 		to := filepath.Join(f.keep, fmt.Sprintf("run-%d", n))
 		if err := errors.Join(os.MkdirAll(f.keep, 0o700), os.Rename(dir, to)); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // mutate applies one to three mutations; seen is true when a check must see one of them and nothing else happened.
@@ -239,13 +256,28 @@ func (s *set) args(r *rand.Rand, command, out string) (args []string) {
 				continue
 			}
 			args = append(args, s.named(one(r, s.members)))
-		case "OUT":
-			args = append(args, out)
+		case "DB":
+			if s.archive != "" {
+				args = append(args, s.archive)
+				continue
+			}
+			args = append(args, filepath.Join(one(r, s.members), "member", "snap", "db"))
 		default:
+			if suffix, ok := strings.CutPrefix(a, "OUT"); ok {
+				a = out + suffix
+			}
 			args = append(args, a)
 		}
 	}
 	return args
+}
+
+// allIn tells whether a command has all sources, so that what was changed is among them.
+func (s *set) allIn(args []string) bool {
+	if s.archive != "" {
+		return slices.Contains(args, s.archive)
+	}
+	return !slices.ContainsFunc(s.members, func(m string) bool { return !slices.Contains(args, s.named(m)) })
 }
 
 func (s *set) named(m string) string {

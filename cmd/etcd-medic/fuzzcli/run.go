@@ -25,14 +25,15 @@ const (
 	maxOutput = 64 << 20
 )
 
-// commands are what is run on a mutated set: ALL stands for all sources, ONE for one of them, OUT for a new path.
+// commands are what is run on a mutated set: ALL stands for all sources, ONE for one of them, DB for the database of one, OUT for a new path.
 var commands = []string{
-	"diagnose ALL -w json", "diagnose ALL -w json", "diagnose ALL", "diagnose ALL --timeline", "inspect ONE -w json", "inspect ONE",
-	"compare ALL -w json", "compare ALL", "history k ALL -w json", "preflight ONE --to 3.6 -w json", "verify ONE -w json", "explain W04 ALL",
-	"repair plan ALL -o OUT -w json", "dumplog ONE -w jsonl", "dumplog ONE --raw", "dumplog ONE --stats -w json", "dumplog ONE --lives -w csv",
-	"dumplog ONE --snaps", "dumpdb ONE -w jsonl", "dumpdb ONE --bucket key -w jsonl", "dumpdb ONE --hashkv -w json", "dumpdb ONE --salvage -w jsonl",
-	"dumpdb ONE --pages", "dumpdb ONE --free", "dumpdb ONE --kube", "extract ONE -o OUT", "rebuild --log ONE --to-index 20 -o OUT",
-	"restore ONE --name a=http://127.0.0.1:2380 -o OUT", "repair wal ONE -o OUT", "repair db ONE -o OUT", "repair meta ONE --set-consistent-index 5 -o OUT",
+	"diagnose ALL -w json", "diagnose ALL -w json", "diagnose ALL", "diagnose ALL --full", "diagnose ALL --timeline", "diagnose ONE -w json", "inspect ONE -w json", "inspect ONE --full",
+	"compare ALL -w json", "compare ALL", "compare ONE ONE --as-script", "history k ALL -w json", "preflight ONE --to 3.6 -w json", "verify DB -w json", "verify DB --against ONE -w json",
+	"explain W04 ALL", "repair plan ALL -o OUT -w json", "report ALL -o OUT.html", "report ALL -o OUT.md", "dumplog ONE -w jsonl", "dumplog ONE --raw", "dumplog ONE --stats -w json",
+	"dumplog ONE --lives -w fields", "dumplog ONE --snaps", "dumpdb ONE -w jsonl", "dumpdb ONE key -w jsonl", "dumpdb ONE authUsers", "dumpdb ONE --hashkv -w json",
+	"dumpdb ONE --salvage -w jsonl", "dumpdb ONE --pages", "dumpdb ONE --free", "dumpdb ONE --kube", "extract ONE -o OUT", "rebuild --log ONE --to index=20 -o OUT.db",
+	"rebuild --base ONE --log ONE --to last -o OUT.db", "restore DB --initial-cluster a=http://127.0.0.1:2380 -o OUT", "restore ONE --initial-cluster a=http://127.0.0.1:2380 -o OUT",
+	"repair wal ONE -o OUT", "repair db ONE --rebuild -o OUT", "repair db ONE --previous-meta -o OUT", "repair meta ONE --set-consistent-index 5 -o OUT",
 }
 
 // outcome is what a command did.

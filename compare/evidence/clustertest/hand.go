@@ -111,7 +111,10 @@ func (h *Hand) Put(term, index, id uint64, key, value string, applied bool) {
 }
 
 // Revision writes the next revision of the key into the database.
-func (h *Hand) Revision(key, value string) {
+func (h *Hand) Revision(key, value string) { h.LeasedRevision(key, value, 0) }
+
+// LeasedRevision is Revision of a key that a lease holds.
+func (h *Hand) LeasedRevision(key, value string, lease int64) {
 	h.tb.Helper()
 	h.rev++
 	k := h.versions[key]
@@ -120,7 +123,7 @@ func (h *Hand) Revision(key, value string) {
 		h.versions[key] = k
 	}
 	k.version++
-	data, err := (&mvccpb.KeyValue{Key: []byte(key), Value: []byte(value), CreateRevision: k.create, ModRevision: h.rev, Version: k.version}).Marshal()
+	data, err := (&mvccpb.KeyValue{Key: []byte(key), Value: []byte(value), CreateRevision: k.create, ModRevision: h.rev, Version: k.version, Lease: lease}).Marshal()
 	synthOK(h.tb, err)
 	at := append(binary.BigEndian.AppendUint64(nil, uint64(h.rev)), '_')
 	h.Row("key", string(binary.BigEndian.AppendUint64(at, 0)), string(data))

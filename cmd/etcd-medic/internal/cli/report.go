@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/htmlreport"
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/mdreport"
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -117,7 +118,7 @@ func (s *Streams) wrote(file string, r *compare.Report) {
 	if fi, err := os.Stat(file); err == nil {
 		size = fi.Size()
 	}
-	_, _ = fmt.Fprintf(s.Out, "%s: %s\nwrote %s (%d kB)\n", r.Verdict.Class, r.Verdict.Summary, file, (size+999)/1000)
+	_, _ = io.WriteString(s.Out, render.Safe(fmt.Sprintf("%s: %s\nwrote %s (%d kB)\n", r.Verdict.Class, r.Verdict.Summary, file, (size+999)/1000)))
 }
 
 // writeNew writes a file that must not exist yet, and removes it when it could not be written whole.
