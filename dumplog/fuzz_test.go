@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -165,4 +166,26 @@ func TestSnapDamage(t *testing.T) {
 	if len(d.SnapDBs) != 1 || d.SnapDBs[0].Index != 0x40 || len(d.LeftOvers) != 2 || len(d.Files) != 3 {
 		t.Errorf("%+v", d)
 	}
+}
+
+// FuzzPayload decodes any bytes as the payload of each record of a log that is no entry. What decodes without an error decodes to the same
+// again, and nothing panics.
+func FuzzPayload(f *testing.F) {
+	for _, b := range [][]byte{nil, {8, 1, 16, 2}, {8, 1, 16, 2, 24, 3}, {8, 4, 16, 1, 26, 4, 10, 2, 1, 2}, {8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {26, 2, 10, 0xff}} {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := dumplog.DecodeMetadata(b)
+		if again, e := dumplog.DecodeMetadata(b); again != m || (e == nil) != (err == nil) {
+			t.Errorf("metadata %v, %v, then %v, %v", m, err, again, e)
+		}
+		h, err := dumplog.DecodeHardState(b)
+		if want := (raftpb.HardState{}); err == nil && want.Unmarshal(b) == nil && (want.Term != h.Term || want.Commit != h.Commit) {
+			t.Errorf("hard state %+v, etcd's types: %+v", h, want)
+		}
+		s, err := dumplog.DecodeSnapshotRecord(b)
+		if err == nil && s.ConfState != nil && len(s.ConfState.Voters)+len(s.ConfState.Learners) > len(b) {
+			t.Errorf("%d members in %d bytes", len(s.ConfState.Voters), len(b))
+		}
+	})
 }

@@ -40,7 +40,10 @@ func TestChangedWALDirIsRefused(t *testing.T) {
 			flipFirstSegment(t, apart)
 			for what, run := range map[string]func() error{
 				"rehearse": func() error { _, err := Rehearse(t.Context(), file, RunOptions{}); return err },
-				"apply":    func() error { _, err := Apply(t.Context(), file, ApplyOptions{Mode: Clone, Out: filepath.Join(t.TempDir(), "out")}); return err },
+				"apply": func() error {
+					_, err := Apply(t.Context(), file, ApplyOptions{Mode: Clone, Out: filepath.Join(t.TempDir(), "out")})
+					return err
+				},
 			} {
 				if got := refusal(t, run()); !strings.Contains(got.Reason, "source node3 changed") {
 					t.Errorf("%s: refused for another reason: %v", what, got)
