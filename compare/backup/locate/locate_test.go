@@ -339,3 +339,41 @@ func TestBombs(t *testing.T) {
 		t.Errorf("%v", packing)
 	}
 }
+
+// TestUnpack: what is compressed or in an archive of backups becomes plain files; everything else is handed on as it is.
+func TestUnpack(t *testing.T) {
+	b := good(t)
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{
+		"a.db.gz": packed(t, "gz", b), "b.db.xz": packed(t, "xz", b), "c.db.zst": packed(t, "zst", b), "d.zip": zipped(t, entry{"x/one.db", b}, entry{"two.db", b}),
+		"e.tar.gz": packed(t, "gz", tarred(t, entry{"three.db", packed(t, "xz", b)})), "plain.db": b, "no.gz": []byte("hello"),
+		"dirs.tar.gz": packed(t, "gz", tarred(t, entry{"node1/member/snap/db", b})),
+	} {
+		write(t, filepath.Join(dir, name), content)
+	}
+	at := func(name string) evidence.Spec { return evidence.Spec{Name: "n-" + name, Where: filepath.Join(dir, name)} }
+	for name, want := range map[string]int{"a.db.gz": 1, "b.db.xz": 1, "c.db.zst": 1, "d.zip": 2, "e.tar.gz": 1, "plain.db": 0, "no.gz": 0, "dirs.tar.gz": 0, "none": 0} {
+		u, err := locate.Unpack(t.Context(), []evidence.Spec{at(name)}, locate.Options{Scratch: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == 0 {
+			if len(u.Specs) != 1 || u.Specs[0] != at(name) {
+				t.Errorf("%s: %+v, want it as it is", name, u.Specs)
+			}
+			continue
+		}
+		if len(u.Specs) != want {
+			t.Errorf("%s: %+v, want %d files", name, u.Specs, want)
+		}
+		for _, s := range u.Specs {
+			got, err := os.ReadFile(s.Where)
+			if err != nil || !bytes.Equal(got, b) || !strings.HasPrefix(s.Name, "n-") {
+				t.Errorf("%s: %s has %d bytes (%v), want the backup's %d", name, s.Name, len(got), err, len(b))
+			}
+		}
+		if err := u.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -56,7 +56,7 @@ s3://BUCKET/KEY, gs://BUCKET/KEY and azblob://CONTAINER/KEY name an object or ev
 drivers of gocloud.dev/blob take them, and parameters follow as in 's3://backups/etcd/?region=eu-central-1'. One object at a time is copied
 to scratch. --shard I/N looks at one of N parts, for several runs side by side; --max-age and --newest keep a series in one part.
 
---against SOURCE (repeatable; another backup, a data dir, a running member) reports how many revisions the backup is behind, which keys
+--against SOURCE (repeatable; another backup, packed or not, a data dir, a running member) reports how many revisions the backup is behind, which keys
 a restore would leave otherwise than the source has them, by prefix and Kubernetes kind, what differs in auth, leases and members, and
 whether both are of one history. A key that the backup's own revision must hold and that it lacks is damage of the backup. --max-behind
 bounds the revisions, --max-age the time since the newest backup of each series was written.
@@ -167,8 +167,12 @@ func runVerify(ctx context.Context, o *verifyOptions) error {
 	if err != nil {
 		return err
 	}
-	runs, err := o.verifyAll(ctx, found.Items, others.specs)
-	err = errors.Join(err, found.Close())
+	against, err := locate.Unpack(ctx, others.specs, locate.Options{})
+	if err != nil {
+		return errors.Join(err, found.Close())
+	}
+	runs, err := o.verifyAll(ctx, found.Items, against.Specs)
+	err = errors.Join(err, found.Close(), against.Close())
 	o.io.clearStatus()
 	if err != nil {
 		return err
