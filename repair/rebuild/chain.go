@@ -45,11 +45,15 @@ func ChainsAt(base evidence.Spec) []chain.Chain {
 }
 
 // RunChain rebuilds from a chain: the full snapshot, and the changes of its deltas up to the target, record by record with the revisions
-// that they had. Auth, members and leases stay as they were when the full snapshot was taken, since deltas hold keys only. On error
-// nothing is left at Options.Out and DBOut.
+// that they had. Auth, members and leases stay as they were when the full snapshot was taken, since deltas hold keys only. With Logs the
+// entries that lead on from the full snapshot are executed instead, and all is as after them. On error nothing is left at Options.Out and
+// DBOut.
 func RunChain(ctx context.Context, o Options, chains []chain.Chain) (*Result, error) {
-	if len(o.Logs)+len(o.Against)+len(o.Skip) > 0 || o.To.Index > 0 {
-		return nil, refuse("deltas carry revisions, not log entries: a chain takes no --log, --against, --skip or --to index=N")
+	if len(o.Logs) > 0 {
+		return runChainLogs(ctx, o, chains)
+	}
+	if len(o.Skip) > 0 || o.To.Index > 0 {
+		return nil, refuse("deltas carry revisions, not log entries: without --log a chain takes no --skip or --to index=N")
 	}
 	c, err := chainFor(chains, o.To)
 	if err != nil {
@@ -65,6 +69,9 @@ func RunChain(ctx context.Context, o Options, chains []chain.Chain) (*Result, er
 	b := &chained{o: o, chain: c, res: res}
 	work := filepath.Join(out.out.Path, "work")
 	if err := b.run(ctx, out.out.Path, work); err != nil {
+		return nil, err
+	}
+	if err := out.chainAgainst(ctx, work); err != nil {
 		return nil, err
 	}
 	return res, out.publish(ctx, work)

@@ -131,3 +131,51 @@ func TestBrokenChainIsRefusedBeyondItsBreak(t *testing.T) {
 		t.Errorf("%q", r.Notes)
 	}
 }
+
+// TestChainAgainst: the keys of the result are held against a member, and one that holds others contradicts it.
+func TestChainAgainst(t *testing.T) {
+	dir, now, _, top, _ := chainStore(t)
+	run := func(against string) *rebuild.Result {
+		t.Helper()
+		r, err := rebuild.RunChain(t.Context(), rebuild.Options{Base: evidence.Spec{Where: dir}, To: rebuild.Target{Last: true}, Out: filepath.Join(t.TempDir(), "out.db"),
+			Against: []evidence.Spec{{Name: "other", Where: against}}}, rebuild.ChainsAt(evidence.Spec{Where: dir}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := run(now); r.Differs() || !r.Equal() || r.Verified[0].Revision != top {
+		t.Errorf("against the member that wrote it: %+v", r.Verified)
+	}
+	foreign := filepath.Join(evidencetest.Incident(t, "m-healthy-3.5"), "node1", "member", "snap", "db")
+	if r := run(foreign); !r.Differs() {
+		t.Errorf("against another cluster: %+v", r.Verified)
+	}
+}
+
+// TestChainWithLogs: entries that lead on from the full snapshot bring all buckets, and an index as target.
+func TestChainWithLogs(t *testing.T) {
+	dir, now, base, top, _ := chainStore(t)
+	log := evidence.Spec{Name: "node1", Where: filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node1")}
+	for to, want := range map[string]int64{"last": top, "revision=" + itoa(base+7): base + 7} {
+		target, err := rebuild.ParseTarget(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(t.TempDir(), "out.db")
+		r, err := rebuild.RunChain(t.Context(), rebuild.Options{Base: evidence.Spec{Where: dir}, Logs: []evidence.Spec{log}, To: target, Out: out}, rebuild.ChainsAt(evidence.Spec{Where: dir}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.To.Revision != want || hashAt(t, out, want) != hashAt(t, now, want) || r.Differs() || r.To.Index == r.From.Index {
+			t.Errorf("%s: %+v", to, r)
+		}
+	}
+	purged := evidence.Spec{Name: "m1", Where: filepath.Join(evidencetest.Incident(t, "t-purged-lagging"), "m1")}
+	_, err := rebuild.RunChain(t.Context(), rebuild.Options{Base: evidence.Spec{Where: dir}, Logs: []evidence.Spec{purged}, To: rebuild.Target{Last: true}, Out: filepath.Join(t.TempDir(), "out.db")},
+		rebuild.ChainsAt(evidence.Spec{Where: dir}))
+	var refused *rebuild.RefusedError
+	if !errors.As(err, &refused) {
+		t.Errorf("a log of another cluster: %v, want a refusal", err)
+	}
+}

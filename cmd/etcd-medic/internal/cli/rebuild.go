@@ -40,7 +40,8 @@ entry had done the same, is listed and ends with 4. --etcd names the release tha
 
 --base may be a folder with a chain of full and delta snapshots of etcd-backup-restore, or a full snapshot in one: the deltas are then what
 leads on from it, without logs, and time=T is the time at which a change was received. Only a chain that etcd-medic verify finds whole up to
-the target is applied.
+the target is applied. With --log the entries of the logs lead on from the full snapshot instead, and bring users, leases and members too;
+--against holds the keys against a member.
 
 The result is a backup with a sha256 trailer (-o), for etcdutl snapshot restore, and with --db-output a database without one. It is
 held against every member at hand that passed the point (--log and --against): bucket by bucket, by content.
