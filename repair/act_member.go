@@ -63,7 +63,10 @@ func doRemove(ctx context.Context, r *runner, s *Step) (string, error) {
 	if err == nil && !gone {
 		err = fmt.Errorf("%s is still listed", m.ID)
 	}
-	return "", err
+	if err != nil {
+		return "", err
+	}
+	return "", r.keepRemoved(ctx, s, m)
 }
 
 func doSetAside(ctx context.Context, r *runner, s *Step) (string, error) {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -139,6 +140,11 @@ func (r *runner) keepOnly(ctx context.Context, s *Step, m *Member, places []stri
 	default:
 		res.Unknown = "its old data dir cannot be read from here"
 	}
+	return r.noteOnly(s, res)
+}
+
+// noteOnly writes the result to the journal.
+func (r *runner) noteOnly(s *Step, res *OnlyHeld) error {
 	kept := onlyNote{OnlyHeld: *res}
 	for _, k := range res.KeyNames {
 		kept.Names = append(kept.Names, k)
@@ -148,8 +154,34 @@ func (r *runner) keepOnly(ctx context.Context, s *Step, m *Member, places []stri
 	if err != nil {
 		return err
 	}
-	return r.note(s.ID, "only:"+m.Name, string(b))
+	return r.note(s.ID, "only:"+res.Member, string(b))
 }
+
+// keepRemoved compares what a member held that is removed and does not come back. Its server ends by itself when it hears that it was removed;
+// one that goes on is not compared, and the run says so.
+func (r *runner) keepRemoved(ctx context.Context, s *Step, m *Member) error {
+	if r.live == nil || m.Action != Remove || zombie(m) || m.Source == "" && len(m.ClientURLs) == 0 || r.j.value("only:"+m.Name) != "" {
+		return nil
+	}
+	for end := time.Now().Add(min(r.limits.step, removedEnds)); !r.host.down(ctx, m); {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if time.Now().After(end) {
+			cmd := r.compareCommand(m)
+			return r.noteOnly(s, &OnlyHeld{Member: m.Name, Unknown: "its server still runs", Command: cmd.String(), CommandArgs: cmd})
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(r.limits.poll):
+		}
+	}
+	before, after := r.oldDirs(m)
+	return r.keepOnly(ctx, s, m, append(before, after...), true)
+}
+
+// removedEnds is how long a server may take to end once it was removed.
+const removedEnds = 30 * time.Second
 
 // compareCommand compares the member's snapshot with its old data dir by hand.
 func (r *runner) compareCommand(m *Member) shell.Command {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
@@ -127,5 +128,29 @@ func TestOnlyHeldInItsLog(t *testing.T) {
 	script, err := os.ReadFile(only[0].Script)
 	if err != nil || !strings.Contains(string(script), "'in its log' | \"$etcdctl\" put -- '/log'") || !strings.Contains(string(script), "'/db'") || strings.Contains(string(script), "/before") {
 		t.Errorf("%v\n%s", err, script)
+	}
+}
+
+// TestOnlyHeldByARemovedMember: a member that does not come back is compared once its server has ended; one that goes on is named.
+func TestOnlyHeldByARemovedMember(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		c, m, dir := oldDirRunner(t, 60)
+		c.r.limits.step = 200 * time.Millisecond
+		m.Action = Remove
+		if ends {
+			c.set(uint64(m.ID), false)
+		}
+		if err := c.r.keepRemoved(t.Context(), &Step{ID: "x", Member: "node2"}, m); err != nil {
+			t.Fatal(err)
+		}
+		only := c.r.onlyHeld()
+		switch {
+		case len(only) != 1:
+			t.Errorf("ended %v: %+v", ends, only)
+		case ends && (only[0].Keys != 5 || only[0].Dir != dir || only[0].Script == ""):
+			t.Errorf("ended: %+v", only[0])
+		case !ends && !strings.Contains(only[0].Text(), "was not compared: its server still runs"):
+			t.Errorf("still running: %s", only[0].Text())
+		}
 	}
 }
