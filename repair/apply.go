@@ -12,7 +12,7 @@ import (
 // ApplyOptions say how a plan is applied.
 type ApplyOptions struct {
 	RunOptions
-	// Mode is MendFiles, Clone, Reseed or Live.
+	// Mode is MendFiles, Clone, Reseed, Live or Rebuild.
 	Mode Mode
 	// Out is the folder for the new data dirs of all but Live; it must not exist.
 	Out string
@@ -44,7 +44,7 @@ func Apply(ctx context.Context, file string, o ApplyOptions) (*Outcome, error) {
 	switch o.Mode {
 	case MendFiles:
 		return s.mend(ctx, o)
-	case Clone:
+	case Clone, Rebuild:
 		return s.clone(ctx, o)
 	case Reseed:
 		return s.reseed(ctx, o)

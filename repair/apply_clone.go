@@ -2,6 +2,7 @@ package repair
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +10,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair/copies"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
@@ -17,36 +20,14 @@ import (
 
 // clone writes new data dirs for all members and proves them on copies.
 func (s *session) clone(ctx context.Context, o ApplyOptions) (*Outcome, error) {
-	way := s.plan.Way(Clone)
-	made := way.Steps[0]
-	if err := s.fresh(o.Out, Clone, made.ID); err != nil {
-		return nil, err
-	}
-	set, err := s.sources(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = set.Close() }() // only read
-	server, err := s.server(ctx, set)
-	if err != nil {
-		return nil, AsRefusal(err)
-	}
-	s.out.Raises = "" // the clones keep their versions; only the copies that prove them are opened
-	if err := s.cloneRoom(o.Out, set); err != nil {
+	if err := s.fresh(o.Out, o.Mode, s.plan.Way(o.Mode).Steps[0].ID); err != nil {
 		return nil, err
 	}
 	work := s.o.Work
 	if work == "" {
 		work = o.Out + ".work"
 	}
-	if err := s.freshWork(work); err != nil {
-		return nil, err
-	}
-	if err := s.journal(Clone); err != nil {
-		return nil, err
-	}
-	s.out.Way, s.out.Server = Clone, server.String()
-	err = s.cloneSteps(ctx, o.Out, work, set, server)
+	err := s.cloned(ctx, o.Mode, o.Mode, o.Out, work)
 	s.dirs(o.Out)
 	return s.finish(err, func() error {
 		if s.o.Keep {
@@ -56,12 +37,49 @@ func (s *session) clone(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	})
 }
 
-func (s *session) cloneRoom(out string, set *evidence.Set) error {
+// rehearseClones writes the data dirs of a way to scratch and proves them.
+func (s *session) rehearseClones(ctx context.Context, way Mode, work string) error {
+	dir, err := scratch.Dir(filepath.Dir(absolute(work)), "etcd-medic-rehearse-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.cloned(ctx, rehearsal, way, filepath.Join(dir, "out"), work), scratch.Remove(dir))
+}
+
+// cloned writes the data dirs of a way, Clone or Rebuild, to out and proves them.
+func (s *session) cloned(ctx context.Context, mode, way Mode, out, work string) error {
+	set, err := s.sources(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = set.Close() }() // only read
+	server, err := s.server(ctx, set)
+	if err != nil {
+		return AsRefusal(err)
+	}
+	s.out.Raises = "" // the clones keep their versions; only the copies that prove them are opened
+	if err := s.cloneRoom(out, way, set); err != nil {
+		return err
+	}
+	if err := s.freshWork(work); err != nil {
+		return err
+	}
+	if err := s.journal(mode); err != nil {
+		return err
+	}
+	s.out.Way, s.out.Server = way, server.String()
+	return s.cloneSteps(ctx, mode, way, out, work, set, server)
+}
+
+func (s *session) cloneRoom(out string, way Mode, set *evidence.Set) error {
+	b := &builder{p: s.plan}
+	if way == Rebuild {
+		return enough(out, cloneNeeds(1+len(b.targets()), s.plan.Rebuilt.Bytes), s.o.room)
+	}
 	best := s.evidenceOf(set, s.plan.Best.Name)
 	if best == nil || best.DB == nil || best.DB.Handle == nil {
 		return refusedf("plan again", "the database of %s can not be read any more", s.plan.Best.Name)
 	}
-	b := &builder{p: s.plan}
 	return enough(out, cloneNeeds(len(b.targets()), best.DB.Handle.Size()), s.o.room)
 }
 
@@ -75,25 +93,42 @@ func (s *session) evidenceOf(set *evidence.Set, label string) *evidence.Member {
 }
 
 // cloneSteps makes the clones, then starts copies of them.
-func (s *session) cloneSteps(ctx context.Context, out, work string, set *evidence.Set, server node.Server) error {
-	way := s.plan.Way(Clone)
+func (s *session) cloneSteps(ctx context.Context, run, mode Mode, out, work string, set *evidence.Set, server node.Server) error {
+	way := s.plan.Way(mode)
 	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{}, clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
 	r := &runner{plan: s.plan, j: s.j, host: st, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true, write: true, clones: true}
 	if err := r.note(way.Steps[0].ID, "out", absolute(out)); err != nil {
 		return r.unfinished(way.Steps[0].ID, err)
 	}
-	err := s.phase(ctx, r, way.Steps[0], func() (string, error) { return s.makeClones(ctx, out, set) })
+	once := s.phase
+	if run == rehearsal { // what an earlier process made is gone
+		once = s.always
+	}
+	err := once(ctx, r, way.Steps[0], func() (string, error) { return s.makeClones(ctx, mode, out, set) })
 	if err != nil {
 		return err
 	}
 	return s.always(ctx, r, way.Steps[1], func() (string, error) { return s.proveClones(ctx, r, st, out, server) })
 }
 
-func (s *session) makeClones(ctx context.Context, out string, set *evidence.Set) (string, error) {
+func (s *session) makeClones(ctx context.Context, mode Mode, out string, set *evidence.Set) (string, error) {
 	if _, err := os.Lstat(out); err == nil {
 		return "they are there", nil // made by an earlier process that was killed right after: out gets its name when it is complete
 	}
-	best := s.evidenceOf(set, s.plan.Best.Name)
+	targets := s.cloneTargets(set)
+	if mode == Rebuild {
+		return s.makeRebuilt(ctx, out, set, targets)
+	}
+	// What is committed behind the best database was acknowledged: the clones execute it as the member would have.
+	o := datadir.CloneOptions{KeepTail: true}
+	for _, m := range set.Members {
+		o.Commit = max(o.Commit, m.Commit)
+	}
+	return s.writeClones(ctx, s.evidenceOf(set, s.plan.Best.Name), targets, out, o)
+}
+
+// cloneTargets are the members that get a data dir.
+func (s *session) cloneTargets(set *evidence.Set) []datadir.Target {
 	b := &builder{p: s.plan}
 	var targets []datadir.Target
 	for _, m := range b.targets() {
@@ -106,11 +141,39 @@ func (s *session) makeClones(ctx context.Context, out string, set *evidence.Set)
 		t.Name = m.folder()
 		targets = append(targets, t)
 	}
-	// What is committed behind the best database was acknowledged: the clones execute it as the member would have.
-	o := datadir.CloneOptions{KeepTail: true}
-	for _, m := range set.Members {
-		o.Commit = max(o.Commit, m.Commit)
+	return targets
+}
+
+// makeRebuilt makes the database again, as when the plan was made, and writes the data dirs with it.
+func (s *session) makeRebuilt(ctx context.Context, out string, set *evidence.Set, targets []datadir.Target) (string, error) {
+	x := s.plan.Rebuilt
+	dir, err := scratch.Dir(filepath.Dir(absolute(out)), "etcd-medic-rebuild-")
+	if err != nil {
+		return "", err
 	}
+	defer func() { _ = scratch.Remove(dir) }() // the data dirs have copies
+	base := evidence.Spec{}
+	for _, b := range basesOf(set) {
+		if b.Name == x.Base {
+			base = b
+		}
+	}
+	made, err := rebuiltFrom(ctx, base, logsOf(set), dir, compare.Options{Version: s.o.Version, Progress: s.o.Progress})
+	if err != nil {
+		return "", err
+	}
+	if *made.Promise != *x.Promise {
+		return "", fmt.Errorf("the rebuilt database is another one than the plan says: %+v, not %+v", *made.Promise, *x.Promise)
+	}
+	db, err := evidence.Open(ctx, []evidence.Spec{{Name: "rebuilt", Where: filepath.Join(dir, "rebuilt.db")}}, evidence.Options{NoHashes: true})
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = db.Close() }() // only read
+	return s.writeClones(ctx, db.Members[0], targets, out, datadir.CloneOptions{Term: x.Term})
+}
+
+func (s *session) writeClones(ctx context.Context, best *evidence.Member, targets []datadir.Target, out string, o datadir.CloneOptions) (string, error) {
 	for _, a := range s.plan.Cluster.Alarms {
 		if a.Alarm == "CORRUPT" {
 			o.Edits = append(o.Edits, datadir.ClearAlarm(uint64(a.MemberID), alarmCorrupt))

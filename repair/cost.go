@@ -59,7 +59,7 @@ func (pl *planner) costs(w *Way) *Cost {
 	}
 	c := &Cost{}
 	switch w.Mode {
-	case Clone:
+	case Clone, Rebuild:
 		n := len((&builder{p: pl.p}).targets())
 		c.CopyBytes, c.FreeBytes, starts = 3*int64(n)*db, cloneNeeds(n, db), starts+int64(n)
 	case Reseed:

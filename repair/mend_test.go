@@ -99,7 +99,24 @@ func TestMend(t *testing.T) {
 
 func mendsAndProves(t *testing.T, tc *mendCase) {
 	t.Helper()
-	dir := evidencetest.Incident(t, tc.incident)
+	file, dir := mendPlan(t, tc)
+	out, err := Rehearse(t.Context(), file, RunOptions{Rehearse: MendFiles})
+	mustReach(t, out, err)
+	applied := filepath.Join(t.TempDir(), "mended")
+	out, err = Apply(t.Context(), file, ApplyOptions{Mode: MendFiles, Out: applied})
+	mustReach(t, out, err)
+	if len(out.Dirs) != len(tc.mended) || len(out.Install) == 0 {
+		t.Errorf("data dirs %v, commands %v", out.Dirs, out.Install)
+	}
+	_, err = Apply(t.Context(), file, ApplyOptions{Mode: MendFiles, Out: applied})
+	refusal(t, err)
+	wantSound(t, dir, applied, tc)
+}
+
+// mendPlan damages the set and saves the plan, which has to mend what the case says.
+func mendPlan(t *testing.T, tc *mendCase) (file, dir string) {
+	t.Helper()
+	dir = evidencetest.Incident(t, tc.incident)
 	if tc.damage != nil {
 		dir = evidencetest.Copy(t, dir)
 		tc.damage(t, dir)
@@ -128,21 +145,11 @@ func mendsAndProves(t *testing.T, tc *mendCase) {
 			t.Fatalf("mends %v, want %v", got, tc.mended)
 		}
 	}
-	file := filepath.Join(t.TempDir(), "plan.yaml")
+	file = filepath.Join(t.TempDir(), "plan.yaml")
 	if err := p.Save(file); err != nil {
 		t.Fatal(err)
 	}
-	out, err := Rehearse(t.Context(), file, RunOptions{Rehearse: MendFiles})
-	mustReach(t, out, err)
-	applied := filepath.Join(t.TempDir(), "mended")
-	out, err = Apply(t.Context(), file, ApplyOptions{Mode: MendFiles, Out: applied})
-	mustReach(t, out, err)
-	if len(out.Dirs) != len(tc.mended) || len(out.Install) == 0 {
-		t.Errorf("data dirs %v, commands %v", out.Dirs, out.Install)
-	}
-	_, err = Apply(t.Context(), file, ApplyOptions{Mode: MendFiles, Out: applied})
-	refusal(t, err)
-	wantSound(t, dir, applied, tc)
+	return file, dir
 }
 
 // wantSound diagnoses the mended data dirs in the place of the old ones.

@@ -33,7 +33,7 @@ func (p *Plan) ApplyCommands(file string) []shell.Command {
 }
 
 // applicable are the ways that Apply knows.
-var applicable = []Mode{MendFiles, Live, Clone, Reseed}
+var applicable = []Mode{MendFiles, Live, Clone, Reseed, Rebuild}
 
 func (p *Plan) applyCommand(file string, mode Mode, endpoints []string, out shell.Word) shell.Command {
 	cmd := shell.Format("etcd-medic repair apply {} --mode {}", shell.Operand(file), string(mode))

@@ -14,7 +14,7 @@ const SchemaVersion = 2
 // Mode is a way to repair a cluster.
 type Mode string
 
-// The modes. Apply knows MendFiles, Live, Clone and Reseed; the others are done by hand, or not at all.
+// The modes. Apply knows MendFiles, Live, Clone, Reseed and Rebuild; the others are done by hand, or not at all.
 const (
 	// Live drives the running cluster through its client API: move the leader, then take one member out and in at a time.
 	Live Mode = "live"
@@ -26,6 +26,8 @@ const (
 	ForceNewCluster Mode = "force-new-cluster"
 	// MendFiles mends damaged data dirs from their own files or with the help of other members; nothing is given up.
 	MendFiles Mode = "mend"
+	// Rebuild makes the database from a backup and the members' logs, and writes new data dirs for all members with it; IDs stay.
+	Rebuild Mode = "rebuild"
 	// Restore builds a new cluster from a backup: no data dir can serve.
 	Restore Mode = "restore"
 	// RehearseOnly plans may be tried, not applied: the evidence does not suffice for more.
@@ -54,6 +56,8 @@ type Plan struct {
 	Members []Member `json:"members"`
 	// Mends are the narrow repairs that were tried on copies of damaged data dirs.
 	Mends []Mend `json:"mends,omitempty"`
+	// Rebuilt is the database that was made from logs, where no data dir is usable; nil else.
+	Rebuilt *Rebuilt `json:"rebuilt,omitempty"`
 	// Cautions are what a person must know before the first step.
 	Cautions []string `json:"cautions"`
 	// Ways are all ways to repair, the recommended one first; a way that is not possible says why and has no steps.
@@ -151,6 +155,8 @@ const (
 	Keep Action = "keep"
 	// MendIt: its files are mended; it keeps its ID and its data.
 	MendIt Action = "mend"
+	// RebuildIt: it gets the rebuilt database.
+	RebuildIt Action = "rebuild"
 	// Start: it only lags; it is started and catches up.
 	Start Action = "start"
 	// Restart: it is stopped and started again on its own data dir, which mends what is stale in it.

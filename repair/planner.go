@@ -23,8 +23,9 @@ type PlanOptions struct {
 	Replace []string
 	// Scratch is the folder below which repairs of damaged data dirs are tried on copies; "" is that of the system.
 	Scratch string
-	// mends are the results.
-	mends []Mend
+	// mends and rebuilt are the results.
+	mends   []Mend
+	rebuilt *Rebuilt
 	// Standby are new members that take the places of those that are replaced.
 	Standby []Standby
 }
@@ -55,6 +56,9 @@ func NewPlan(ctx context.Context, specs []evidence.Spec, o PlanOptions) (*Plan, 
 		return nil, err
 	}
 	if o.mends, err = tryMends(ctx, r, specs, &o); err != nil {
+		return nil, err
+	}
+	if o.rebuilt, err = tryRebuild(ctx, r, specs, &o); err != nil {
 		return nil, err
 	}
 	return PlanFrom(r, specs, o)
@@ -119,7 +123,7 @@ func PlanFrom(r *compare.Report, specs []evidence.Spec, o PlanOptions) (*Plan, e
 		if err := pl.members(); err != nil {
 			return nil, err
 		}
-	case !pl.fromMended():
+	case !pl.fromMended() && !pl.fromRebuilt():
 		pl.restore()
 		return pl.p, pl.p.seal()
 	}
@@ -195,7 +199,7 @@ func (pl *planner) hasKind(k evidence.Kind) bool {
 
 // needed refuses plans that would do nothing, and says what to do instead.
 func (pl *planner) needed() error {
-	if len(pl.p.mended()) > 0 {
+	if len(pl.p.mended()) > 0 || pl.p.Rebuilt != nil {
 		return nil
 	}
 	var starts []string

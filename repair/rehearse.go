@@ -35,6 +35,8 @@ func Rehearse(ctx context.Context, file string, o RunOptions) (*Outcome, error) 
 	switch mode := s.rehearsed(); mode {
 	case MendFiles:
 		err = s.mended(ctx, rehearsal, filepath.Join(absolute(work), "mended"), work)
+	case Rebuild:
+		err = s.rehearseClones(ctx, Rebuild, work)
 	case "":
 		err = s.sandboxed(ctx, rehearsal, work, true)
 	default:
@@ -54,7 +56,7 @@ func (s *session) rehearsed() Mode {
 	if mode == "" {
 		mode = s.plan.Mode
 	}
-	if w := s.plan.Way(mode); mode == MendFiles && w != nil && w.Possible {
+	if w := s.plan.Way(mode); (mode == MendFiles || mode == Rebuild) && w != nil && w.Possible {
 		return mode
 	}
 	if reseed := s.plan.Way(Reseed); s.o.Rehearse == "" || reseed != nil && reseed.Possible && mode == reseed.Uses {

@@ -34,6 +34,7 @@ const (
 	StepHandOut    Kind = "hand-out"
 	StepRestore    Kind = "restore"
 	StepMend       Kind = "mend"
+	StepRebuild    Kind = "rebuild"
 )
 
 // Step is one act. It is idempotent: when Done holds it is passed over.

@@ -17,15 +17,9 @@ func (pl *planner) mode() error {
 	case pl.r.Verdict.Healthy == nil || pl.p.Verdict.Class == "torn-copy":
 		pl.p.Mode, pl.p.Why = RehearseOnly, "the evidence does not suffice to change a cluster: "+pl.p.Verdict.Summary
 	case pl.mendFirst():
-		pl.p.Mode = MendFiles
-		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed, and damaged files can be mended without giving anything up", c.Startable, c.Voters, c.Quorum)
-		for i := range pl.p.Members {
-			if m := &pl.p.Members[i]; (m.Action == Replace || m.Action == Best) && !m.Startable && pl.p.mendOf(m.Source) != nil {
-				m.Action, m.Why = MendIt, m.NotStartable
-			} else if m.Source == "" && m.Action == Replace && !pl.gone(m) {
-				m.Action, m.Why = Keep, "its data dir is not among the sources: not judged, and not touched"
-			}
-		}
+		pl.mendMode()
+	case pl.p.Rebuilt != nil:
+		pl.rebuildMode()
 	case pl.bestLearns() && pl.cloneable() != "":
 		return refusedf(pl.unseenHint(), "%s is a learner, whose database only clones can make that of all members, and %s", pl.p.Best.Name, pl.cloneable())
 	case pl.bestLearns():
@@ -68,6 +62,27 @@ func (pl *planner) mode() error {
 	return nil
 }
 
+func (pl *planner) mendMode() {
+	c := &pl.p.Cluster
+	pl.p.Mode = MendFiles
+	pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed, and damaged files can be mended without giving anything up", c.Startable, c.Voters, c.Quorum)
+	for i := range pl.p.Members {
+		if m := &pl.p.Members[i]; (m.Action == Replace || m.Action == Best) && !m.Startable && pl.p.mendOf(m.Source) != nil {
+			m.Action, m.Why = MendIt, m.NotStartable
+		} else if m.Source == "" && m.Action == Replace && !pl.gone(m) {
+			m.Action, m.Why = Keep, "its data dir is not among the sources: not judged, and not touched"
+		}
+	}
+}
+
+func (pl *planner) rebuildMode() {
+	pl.p.Mode = Rebuild
+	pl.p.Why = "no data dir is usable as it is, and their logs give all that is proven committed"
+	if x := pl.p.Rebuilt; x.Lost != nil {
+		pl.p.Why = fmt.Sprintf("no data dir is usable as it is, and their logs give more than a backup: everything up to entry %d", x.Index)
+	}
+}
+
 // rejoins tells whether the member comes back empty.
 func (m *Member) rejoins() bool { return m.Action == Replace || m.Action == Join }
 
@@ -75,8 +90,13 @@ func (m *Member) rejoins() bool { return m.Action == Replace || m.Action == Join
 // must get one. A voter that is kept and whose data dir was not looked at may hold more than the best member: it is not overwritten.
 func (pl *planner) cloneable() string {
 	if pl.restoring {
-		return "no data dir at hand is sound: mend one first, and plan again"
+		return "no data dir at hand is sound"
 	}
+	return pl.unclonable()
+}
+
+// unclonable is cloneable for a database that is sound.
+func (pl *planner) unclonable() string {
 	voters := 0
 	for i := range pl.p.Members {
 		m := &pl.p.Members[i]
@@ -119,6 +139,9 @@ func (pl *planner) cautions() {
 	say := func(format string, args ...any) {
 		pl.p.Cautions = append(pl.p.Cautions, fmt.Sprintf(format, args...))
 	}
+	if x := pl.p.Rebuilt; x != nil && x.Lost != nil {
+		say("%s were committed, and no log at hand holds them: they are lost, with all that came after them", x.Lost)
+	}
 	if n := pl.p.Lost.CommittedEntries; n > 0 {
 		say("%s that %s lacks are given up; save them first", count(n, "committed effect", "committed effects"), pl.p.Best.Name)
 	}
@@ -159,6 +182,9 @@ func (pl *planner) ways() {
 	all := []Way{pl.liveWay(), pl.forceWay(), pl.cloneWay(), pl.reseedWay()}
 	if len(pl.p.mended()) > 0 {
 		all = slices.Insert(all, 0, pl.mendWay())
+	}
+	if pl.p.Rebuilt != nil {
+		all = append(all, pl.rebuildWay())
 	}
 	if pl.restoring {
 		all = append(all, pl.restoreWay())

@@ -55,6 +55,8 @@ type CloneOptions struct {
 	KeepTail bool
 	// Commit is the highest index that other members prove committed; 0 leaves it to what the best member itself proves.
 	Commit uint64
+	// Term is that of the entry at which the database stands, where the database alone does not tell; 0 when it does.
+	Term uint64
 	// Edits are applied to the database before it is handed to the members.
 	Edits []Edit
 	// Progress, if set, is told how many of how many bytes are copied.
@@ -101,7 +103,7 @@ type clonePlan struct {
 }
 
 // standsAt returns the term and index of the best database, or why it can not be cloned.
-func standsAt(best *evidence.Member) (term, index uint64, err error) {
+func standsAt(best *evidence.Member, known uint64) (term, index uint64, err error) {
 	if best.DB == nil || best.DB.Handle == nil {
 		return 0, 0, refusef("%s has no database that opens", best.Label())
 	}
@@ -111,7 +113,7 @@ func standsAt(best *evidence.Member) (term, index uint64, err error) {
 	if s := newestSnapshot(best); s > index {
 		return 0, 0, refusef("the database of %s stands at index %d, its raft snapshot at %d: it is older than its own log says", best.Label(), index, s)
 	}
-	if term = termAt(best, index); term == 0 {
+	if term = max(known, termAt(best, index)); term == 0 {
 		return 0, 0, refusef("the term of entry %d is not known: the database of %s stores none and its log does not hold the entry", index, best.Label())
 	}
 	return term, index, nil
@@ -121,7 +123,7 @@ func planClone(ctx context.Context, best *evidence.Member, targets []Target, o C
 	if len(targets) == 0 {
 		return nil, errors.New("no targets")
 	}
-	term, index, err := standsAt(best)
+	term, index, err := standsAt(best, o.Term)
 	if err != nil {
 		return nil, err
 	}

@@ -351,7 +351,9 @@ func TestUnpack(t *testing.T) {
 	} {
 		write(t, filepath.Join(dir, name), content)
 	}
-	at := func(name string) evidence.Spec { return evidence.Spec{Name: "n-" + name, Where: filepath.Join(dir, name)} }
+	at := func(name string) evidence.Spec {
+		return evidence.Spec{Name: "n-" + name, Where: filepath.Join(dir, name)}
+	}
 	for name, want := range map[string]int{"a.db.gz": 1, "b.db.xz": 1, "c.db.zst": 1, "d.zip": 2, "e.tar.gz": 1, "plain.db": 0, "no.gz": 0, "dirs.tar.gz": 0, "none": 0} {
 		u, err := locate.Unpack(t.Context(), []evidence.Spec{at(name)}, locate.Options{Scratch: t.TempDir()})
 		if err != nil {

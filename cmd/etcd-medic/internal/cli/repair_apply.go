@@ -33,6 +33,8 @@ const repairApplyLong = `Carry a plan out and prove the result.
                        its own host; IDs stay, and no other member is touched.
 --mode clone -o DIR    new data dirs for all members from the best member's database; member and cluster IDs stay. Copies of
                        them are started in a sandbox as proof. All members are stopped and replaced together.
+--mode rebuild -o DIR  new data dirs for all members from a database that their logs give, on a backup or from the first entry, where no
+                       data dir is usable; otherwise as clone.
 --mode reseed -o DIR   the steps of the rehearsal, done to copies; the data dirs that result are handed out. They are written by
                        the server that ran them: use --etcd-binary with the cluster's own version.
 --mode live            drive the running cluster through its client API: backup first, move the leader to the best member, then
@@ -84,7 +86,7 @@ const repairApplyExample = `  etcd-medic repair apply plan.yaml --mode mend -o m
 func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions) error) *cobra.Command {
 	o := &repairApplyOptions{output: output{io: s}}
 	cmd := &cobra.Command{
-		Use:     "apply PLAN --mode mend|clone|reseed|live [SOURCE...]",
+		Use:     "apply PLAN --mode mend|clone|rebuild|reseed|live [SOURCE...]",
 		Short:   "carry a plan out, into new data dirs or against the running cluster",
 		Long:    repairApplyLong,
 		Example: repairApplyExample,
@@ -102,14 +104,14 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 	o.sandboxOptions.flags(cmd)
 	o.liveFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.mode, "mode", "", "mend|clone|reseed|live")
-	f.StringVarP(&o.out, "output", "o", "", "mend, clone, reseed: folder for the new data dirs; must not exist")
+	f.StringVar(&o.mode, "mode", "", "mend|clone|rebuild|reseed|live")
+	f.StringVarP(&o.out, "output", "o", "", "all but live: folder for the new data dirs; must not exist")
 	f.BoolVar(&o.upgrade, "allow-upgrade", false, "reseed: hand out data dirs that a newer etcd line wrote; older servers can not open them any more")
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-var modes = []string{string(repair.MendFiles), string(repair.Clone), string(repair.Reseed), string(repair.Live)}
+var modes = []string{string(repair.MendFiles), string(repair.Clone), string(repair.Rebuild), string(repair.Reseed), string(repair.Live)}
 
 func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 	f := cmd.Flags()

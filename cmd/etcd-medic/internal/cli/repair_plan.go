@@ -34,7 +34,8 @@ Where a server refuses a data dir, the plan first tries on a scratch copy whethe
 with the help of the other members. What works and gives nothing up is recommended when a majority is missing, and listed otherwise.
 
 Ways: mend (repair wal and repair db of damaged data dirs, IDs and data kept), live (through the running cluster's client API, one member at a time), clone (new data dirs for all members, IDs kept),
-reseed (the data dirs of a rehearsal), force-new-cluster (no majority left), restore (no data dir is usable).
+reseed (the data dirs of a rehearsal), force-new-cluster (no majority left), rebuild (no data dir is usable, and their logs give a database),
+restore (from a backup).
 
 Nothing is planned for healthy and lagging sets; when members stand equally well with different contents, --best must say which to
 keep. Sources of several clusters need --best too: the others then join its cluster. So do members that were restored from different
@@ -163,6 +164,9 @@ func keepText(p *repair.Plan) string {
 }
 
 func lostText(p *repair.Plan) string {
+	if x := p.Rebuilt; x != nil && x.Lost != nil {
+		return x.Lost.String() + ", which were committed and are in no log at hand"
+	}
 	if p.Lost.CommittedEntries == 0 && len(p.Lost.Save) > 0 {
 		return "nothing of its own history; what members with another history hold, see below"
 	}
