@@ -68,12 +68,12 @@ var ordinary = []struct{ id, pattern string }{
 	{EventShutdown, `received (?:terminated|interrupt) signal, shutting down|"msg":"received signal; shutting down"`},
 }
 
-var ordinaryPatterns = sync.OnceValue(func() []compiled {
+var ordinaryFinder = sync.OnceValue(func() *finder {
 	var out []compiled
 	for _, o := range ordinary {
 		out = append(out, compiled{Message{ID: o.id}, regexp.MustCompile(o.pattern)})
 	}
-	return out
+	return newFinder(out)
 })
 
 // maxEvents bounds the events of a journal; a log that repeats one line a million times keeps the first of a run and counts the others.
@@ -119,25 +119,30 @@ func (j *Journal) add(line string, at time.Time) {
 		}
 		j.Last = at
 	}
-	for _, p := range ordinaryPatterns() {
-		if m := p.re.FindStringSubmatch(line); m != nil {
-			e := Event{Line: j.Lines, Time: at, ID: p.ID, Text: line}
-			e.fill(p.re, m)
-			if k := p.re.SubexpIndex("member"); k > 0 && (len(j.Members) == 0 || j.Members[len(j.Members)-1] != m[k]) && len(j.Members) < maxEvents {
-				j.Members = append(j.Members, m[k])
-			}
-			j.keep(e)
-			return
+	known := false
+	ordinaryFinder().in(line, func(p compiled, m []string) bool {
+		e := Event{Line: j.Lines, Time: at, ID: p.ID, Text: line}
+		e.fill(p.re, m)
+		if k := p.re.SubexpIndex("member"); k > 0 && (len(j.Members) == 0 || j.Members[len(j.Members)-1] != m[k]) && len(j.Members) < maxEvents {
+			j.Members = append(j.Members, m[k])
 		}
+		j.keep(e)
+		known = true
+		return false
+	})
+	if known {
+		return
 	}
-	text := plain(line)
-	for _, p := range patterns() {
-		if m := p.re.FindStringSubmatch(text); m != nil {
+	text, last := plain(line), ""
+	problemFinder().in(text, func(p compiled, m []string) bool {
+		if p.ID != last && p.OfFiles() {
 			e := Event{Line: j.Lines, Time: at, ID: p.ID, Text: text, Problem: true, Checks: p.Checks}
 			e.fill(p.re, m)
 			j.keep(e)
 		}
-	}
+		last = p.ID
+		return true
+	})
 }
 
 // keep files an event; of a run of equal ones the first is enough.

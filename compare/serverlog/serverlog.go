@@ -6,26 +6,30 @@
 package serverlog
 
 import (
-	"regexp"
+	"slices"
 	"strings"
-	"sync"
 )
 
 // Message is one thing that a server can say.
 type Message struct {
 	// ID is the name under which explain finds it.
 	ID string
-	// Pattern is a regular expression, matched without regard to case; its named groups become values.
-	Pattern string
+	// Patterns are regular expressions, matched without regard to case; one of them has to match. Named groups become values.
+	Patterns []string
+	// Examples are lines as servers write them.
+	Examples []string
 	// Means says what happened, OnDisk which state of the files makes a server say it.
 	Means, OnDisk string
-	// Versions says which lines have the text.
+	// Versions says which releases have the text.
 	Versions string
 	// Causes are IDs of the catalogue, Checks those of the checks and Rules those of preflight that show it.
 	Causes, Checks, Rules []string
-	// Do says what to do, in order.
-	Do []string
+	// Do says what to do, in order; Type are the commands in it.
+	Do, Type []string
 }
+
+// OfFiles reports whether the message says something about the member's files, not only about network, machine or flags.
+func (m *Message) OfFiles() bool { return len(m.Causes)+len(m.Checks)+len(m.Rules) > 0 }
 
 // Match is a message found in a text.
 type Match struct {
@@ -36,13 +40,10 @@ type Match struct {
 	Count  int
 }
 
-// All returns every known message, the more specific before the general. A new one is one value in a file of its topic.
+// All returns every known message, the more specific before the general. A new one is a section in a file of folder messages.
 func All() []Message {
-	var out []Message
-	for _, topic := range [][]Message{raftMessages, logMessages, snapMessages, databaseMessages, versionMessages, memberMessages, runMessages} {
-		out = append(out, topic...)
-	}
-	return out
+	out, _ := catalogue() // a test proves that all files parse
+	return slices.Clone(out)
 }
 
 // Find returns the message of that ID.
@@ -54,19 +55,6 @@ func Find(id string) (Message, bool) {
 	}
 	return Message{}, false
 }
-
-type compiled struct {
-	Message
-	re *regexp.Regexp
-}
-
-var patterns = sync.OnceValue(func() []compiled {
-	var out []compiled
-	for _, m := range All() {
-		out = append(out, compiled{m, regexp.MustCompile("(?i)" + m.Pattern)})
-	}
-	return out
-})
 
 // maxLine bounds what is looked at of one line; stack traces in JSON lines can be long.
 const maxLine = 64 << 10
@@ -85,33 +73,45 @@ func Scan(text string) []Match {
 type Scanner struct {
 	order []*Match
 	byID  map[string]*Match
+	// last is the line that said a message last.
+	last  map[string]int
 	lines int
 }
 
 // Line looks at one line.
 func (s *Scanner) Line(line string) {
 	s.lines++
-	line = plain(line[:min(len(line), maxLine)])
-	for _, p := range patterns() {
-		m := p.re.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		if s.byID == nil {
-			s.byID = map[string]*Match{}
-		}
-		if known := s.byID[p.ID]; known != nil {
-			known.Count++
-			continue
-		}
-		x := &Match{Message: p.Message, Line: strings.Clone(line), Values: map[string]string{}, Count: 1}
-		for i, name := range p.re.SubexpNames() {
-			if name != "" && m[i] != "" {
-				x.Values[name] = strings.Clone(m[i])
-			}
-		}
-		s.byID[p.ID], s.order = x, append(s.order, x)
+	line = line[:min(len(line), maxLine)]
+	if strings.HasPrefix(line, "{") {
+		line, _ = carried(line)
 	}
+	line = plain(line)
+	problemFinder().in(line, func(p compiled, m []string) bool {
+		s.found(line, p, m)
+		return true
+	})
+}
+
+// found files one match. Two patterns of a message in one line are one.
+func (s *Scanner) found(line string, p compiled, m []string) {
+	if s.byID == nil {
+		s.byID, s.last = map[string]*Match{}, map[string]int{}
+	}
+	if s.last[p.ID] == s.lines {
+		return
+	}
+	s.last[p.ID] = s.lines
+	if known := s.byID[p.ID]; known != nil {
+		known.Count++
+		return
+	}
+	x := &Match{Message: p.Message, Line: strings.Clone(line), Values: map[string]string{}, Count: 1}
+	for i, name := range p.re.SubexpNames() {
+		if name != "" && m[i] != "" {
+			x.Values[name] = strings.Clone(m[i])
+		}
+	}
+	s.byID[p.ID], s.order = x, append(s.order, x)
 }
 
 // Lines is how many lines were looked at.
@@ -126,7 +126,12 @@ func (s *Scanner) Matches() []Match {
 	return out
 }
 
+var unescape = strings.NewReplacer(`\"`, `"`, `\n`, " ", `\t`, " ", `\u003c`, "<", `\u003e`, ">")
+
 // plain undoes the escapes of JSON lines, as far as they stand in messages.
 func plain(line string) string {
-	return strings.TrimSpace(strings.NewReplacer(`\"`, `"`, `\n`, " ", `\t`, " ", `\u003c`, "<", `\u003e`, ">").Replace(line))
+	if strings.IndexByte(line, '\\') >= 0 {
+		line = unescape.Replace(line)
+	}
+	return strings.TrimSpace(line)
 }

@@ -1,6 +1,7 @@
 package serverlog_test
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -96,44 +97,113 @@ func TestScannerCounts(t *testing.T) {
 	}
 }
 
-// TestTableIsWhole: every message is documented, its pattern compiles and its references exist.
-func TestTableIsWhole(t *testing.T) {
-	known := map[string]bool{}
+// TestEveryMessageIsWhole: every message is documented, says what to type, its patterns compile and its references exist.
+func TestEveryMessageIsWhole(t *testing.T) {
+	causes, checks, rules := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, k := range cause.All() {
-		known[k.ID] = true
+		causes[k.ID] = true
 	}
 	for _, k := range cause.Undetected() {
-		known[k.ID] = true
+		causes[k.ID] = true
 	}
-	checks, rules, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, c := range check.All() {
 		checks[c.ID] = true
 	}
 	for _, r := range preflight.Rules() {
 		rules[r.ID] = true
 	}
+	seen := map[string]bool{}
 	for _, m := range serverlog.All() {
-		if seen[m.ID] || known[m.ID] || m.ID == "" || m.Means == "" || m.OnDisk == "" || m.Versions == "" || len(m.Do) == 0 {
+		if seen[m.ID] || causes[m.ID] || m.ID == "" || m.Means == "" || m.OnDisk == "" || m.Versions == "" {
 			t.Errorf("%q is incomplete, or its name is taken", m.ID)
 		}
-		seen[m.ID] = true
-		if _, err := regexp.Compile(m.Pattern); err != nil {
-			t.Errorf("%s: %v", m.ID, err)
+		if len(m.Do) == 0 || len(m.Type) == 0 || len(m.Examples) == 0 || len(m.Patterns) == 0 {
+			t.Errorf("%s: %d steps, %d commands, %d examples, %d patterns", m.ID, len(m.Do), len(m.Type), len(m.Examples), len(m.Patterns))
 		}
-		for _, ref := range []struct {
-			in   map[string]bool
-			have []string
-		}{{known, m.Causes}, {checks, m.Checks}, {rules, m.Rules}} {
-			for _, id := range ref.have {
-				if !ref.in[id] {
-					t.Errorf("%s names %s, which does not exist", m.ID, id)
-				}
+		seen[m.ID] = true
+		for _, p := range m.Patterns {
+			if _, err := regexp.Compile("(?i)" + p); err != nil {
+				t.Errorf("%s: %v", m.ID, err)
 			}
 		}
+		refers(t, m.ID, causes, m.Causes)
+		refers(t, m.ID, checks, m.Checks)
+		refers(t, m.ID, rules, m.Rules)
+	}
+	if len(seen) < 80 {
+		t.Errorf("%d messages", len(seen))
 	}
 	for _, r := range preflight.Rules() {
 		if r.Level == preflight.Stops && !slices.ContainsFunc(serverlog.All(), func(m serverlog.Message) bool { return slices.Contains(m.Rules, r.ID) }) {
 			t.Errorf("no message leads to rule %s", r.ID)
 		}
+	}
+}
+
+func refers(t *testing.T, message string, known map[string]bool, ids []string) {
+	t.Helper()
+	for _, id := range ids {
+		if !known[id] {
+			t.Errorf("%s names %s, which does not exist", message, id)
+		}
+	}
+}
+
+// TestEveryExampleIsFound: each line that a message gives as an example leads to it, whatever the line came in, to a person who pastes it
+// (Scan) and to a journal (Read); and every pattern has an example that needs it.
+func TestEveryExampleIsFound(t *testing.T) {
+	for _, m := range serverlog.All() {
+		for _, line := range m.Examples {
+			for name, text := range carriersOf(line) {
+				if found := serverlog.Scan(text); !slices.Contains(ids(found), m.ID) {
+					t.Errorf("%s, %s: found %v in %s", m.ID, name, ids(found), text)
+				}
+				j, err := serverlog.Read(t.Context(), strings.NewReader(text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if m.OfFiles() && !slices.ContainsFunc(j.Events, func(e serverlog.Event) bool { return e.ID == m.ID }) {
+					t.Errorf("%s, %s: the journal has %v", m.ID, name, j.Events)
+				}
+			}
+		}
+	}
+}
+
+// carriersOf are the ways in which a line reaches us.
+func carriersOf(line string) map[string]string {
+	quoted, _ := json.Marshal(line)
+	ended, _ := json.Marshal(line + "\n")
+	return map[string]string{
+		"bare":                      line + "\n",
+		"journalctl":                "Jan 02 03:04:05 node1 etcd[1717]: " + line + "\n",
+		"journalctl -o short-iso":   "2026-01-02T03:04:05+0000 node1 etcd[1717]: " + line + "\n",
+		"journalctl -o json":        `{"__REALTIME_TIMESTAMP":"1767323045000000","MESSAGE":` + string(quoted) + `,"_PID":"17"}` + "\n",
+		"journalctl -o export":      "__REALTIME_TIMESTAMP=1767323045000000\nMESSAGE=" + line + "\n_PID=17\n\n",
+		"kubectl logs":              line + "\n",
+		"kubectl logs --prefix":     "[pod/etcd-cp1/etcd] " + line + "\n",
+		"kubectl logs --timestamps": "2026-01-02T03:04:05.123456789Z " + line + "\n",
+		"container runtime":         "2026-01-02T03:04:05.123456789+02:00 stderr F " + line + "\n",
+		"docker JSON":               `{"log":` + string(ended) + `,"stream":"stderr","time":"2026-01-02T03:04:05.123456789Z"}` + "\n",
+		"docker compose":            "etcd1-1  | " + line + "\n",
+	}
+}
+
+// TestBothLoggersAreKnown: most messages that stop a server have the text of 3.3 and the text of later releases.
+func TestBothLoggersAreKnown(t *testing.T) {
+	plainLine, jsonLine := regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} [CEWNI] \| [a-z/]+: `), regexp.MustCompile(`^\{"level":"`)
+	both := 0
+	for _, m := range serverlog.All() {
+		if slices.ContainsFunc(m.Examples, plainLine.MatchString) && slices.ContainsFunc(m.Examples, jsonLine.MatchString) {
+			both++
+		}
+		for _, line := range m.Examples {
+			if strings.HasPrefix(line, "{") && !json.Valid([]byte(line)) {
+				t.Errorf("%s: not JSON: %s", m.ID, line)
+			}
+		}
+	}
+	if both < 60 {
+		t.Errorf("only %d messages have an example of both loggers", both)
 	}
 }

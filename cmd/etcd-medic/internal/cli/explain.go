@@ -194,8 +194,11 @@ func codes() []string {
 	return out
 }
 
-// nearCodes suggests codes that share words with what was asked.
+// nearCodes suggests codes that are spelled alike, and else those that share words with what was asked.
 func nearCodes(code string) string {
+	if near := explain.Alike(code, codes()); len(near) > 0 {
+		return "did you mean " + strings.Join(near, " or ") + "?"
+	}
 	var near []string
 	for _, c := range codes() {
 		for w := range strings.FieldsFuncSeq(strings.ToLower(code), func(r rune) bool { return r == '-' || r == ' ' || r == '_' }) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/compare/serverlog"
 )
 
 // commandsOf are the command lines of etcd-medic in the shell blocks of a document.
@@ -75,6 +76,45 @@ func TestDocumentedCommandsAreOnes(t *testing.T) {
 	}
 	if n < 50 {
 		t.Errorf("%d commands found", n)
+	}
+}
+
+// TestCommandsOfMessagesAreOnes: what explain says to type names a command and flags that there are.
+func TestCommandsOfMessagesAreOnes(t *testing.T) {
+	n := 0
+	for _, m := range serverlog.All() {
+		for _, line := range m.Type {
+			i := strings.Index(line, "etcd-medic ")
+			if i < 0 {
+				continue
+			}
+			n++
+			var out, errs bytes.Buffer
+			args := slices.Concat(shellWords(line[i:])[1:], []string{"--help"})
+			if code := Main(t.Context(), args, &Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }}); code != ExitDone {
+				t.Errorf("%s: %s: exit code %d: %s", m.ID, line, code, errs.String())
+			}
+		}
+	}
+	if n < 80 {
+		t.Errorf("%d commands found", n)
+	}
+}
+
+// TestExplainSuggests: a code with a slip leads to the code that was meant, and a text that is none to those that share a word with it.
+func TestExplainSuggests(t *testing.T) {
+	for ask, want := range map[string]string{
+		"auth-revison-replay":   "did you mean auth-revision-replay?",
+		"tocomit-out-of-range":  "did you mean tocommit-out-of-range?",
+		"slow_disk":             "did you mean slow-disk?",
+		"something about lease": "near it: ",
+		"qqqqqqqqqqqqqqqq":      "lists all of them",
+	} {
+		var out, errs bytes.Buffer
+		code := Main(t.Context(), []string{"explain", ask}, &Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }})
+		if code != ExitUsage || !strings.Contains(errs.String(), want) {
+			t.Errorf("%s: exit code %d: %s, want %q", ask, code, errs.String(), want)
+		}
 	}
 }
 
