@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/compare/serverlog"
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 )
 
 // Options tune a run.
@@ -134,8 +135,11 @@ func (c *collected) gather(ctx context.Context) error {
 		return nil
 	}
 	c.o.Progress("replaying the log")
+	counting, work := progress.Begin(ctx, "replaying the log", 0)
 	var err error
-	if c.in.Replay, err = replay.Settled(ctx, members, replay.Options{}); err != nil {
+	c.in.Replay, err = replay.Settled(counting, members, replay.Options{})
+	work.End()
+	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
 	if len(members) < 2 {
@@ -184,7 +188,7 @@ func (c *collected) report() *Report {
 
 func (r *Report) sources(set *evidence.Set, o Options) {
 	for _, m := range set.Members {
-		s := Source{Name: m.Label(), Kind: m.Source.Kind, Where: set.Argument(m.Source)}
+		s := Source{Name: m.Label(), Kind: m.Source.Kind, Where: set.Argument(m.Source), InUse: m.Source.InUse}
 		if man := m.Source.Manifest; man != nil {
 			s.Files, s.Bytes = len(man.Files), man.Bytes
 			if !o.NoDigests {
@@ -276,8 +280,19 @@ func history(f *check.Finding) uint64 {
 // noteChanged turns a source that changed under the reader into a finding: nothing else in the report can be trusted then.
 func (r *Report) noteChanged(err error) {
 	r.Findings = append([]check.Finding{{ID: "X00-1", Check: "X00", Severity: check.Critical, Members: []string{}, Title: "a source changed while it was read",
-		Explanation: err.Error(), Evidence: []check.Evidence{{Field: "size or modification time", Observed: "changed", Expected: "a copy that nobody writes to"}}}}, r.Findings...)
+		Explanation: r.whoWrites(err), Evidence: []check.Evidence{{Field: "size or modification time", Observed: "changed", Expected: "a copy that nobody writes to"}}}}, r.Findings...)
 	r.Verdict = Verdict{Class: "torn-copy", Healthy: ptr(false), Summary: "a source changed while it was read; copy the stopped member's data dir and run again"}
+}
+
+// whoWrites is what changed, and who had the files in use.
+func (r *Report) whoWrites(err error) string {
+	text := err.Error()
+	for _, s := range r.Sources {
+		if s.InUse != "" {
+			text += fmt.Sprintf("; %s: %s", s.Name, s.InUse)
+		}
+	}
+	return text
 }
 
 func ptr[T any](v T) *T { return &v }

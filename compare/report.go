@@ -49,6 +49,9 @@ type Source struct {
 	Bytes  int64         `json:"bytes"`
 	SHA256 string        `json:"sha256"`
 	Error  string        `json:"error,omitempty"`
+	// InUse says which process held a lock on the source when reading began: a running server changes its files, and a copy of them made
+	// now can be torn.
+	InUse string `json:"inUse,omitempty"`
 	// Where is what to write on a command line to name this source again, "" when nothing can be: it came out of an archive or
 	// has its WAL elsewhere. It is for people and not part of the document, which is the same wherever the copies lie.
 	Where string `json:"-"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
@@ -16,6 +17,7 @@ type file struct {
 	closer io.Closer
 	size   int64 // whole file
 	data   int64 // without the sha256 trailer
+	work   *progress.Work
 }
 
 // trailerSize is what snapshot save appends: a raw sha256 (server/etcdserver/api/v3rpc/maintenance.go).
@@ -27,7 +29,7 @@ func openFile(ctx context.Context, path string) (*file, error) {
 		return nil, err
 	}
 	db := newFile(f, f, size)
-	db.ctx = ctx
+	db.ctx, db.work = ctx, progress.From(ctx)
 	return db, nil
 }
 
@@ -55,6 +57,7 @@ func (f *file) read(b []byte, off int64) (int, error) {
 		want = b[:f.data-off]
 	}
 	n, err := f.r.ReadAt(want, off)
+	f.work.Add(n)
 	if n == len(want) {
 		err = nil
 	}
@@ -72,5 +75,7 @@ func (e ended) ReadAt(b []byte, off int64) (int, error) {
 	if err := e.f.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return e.f.r.ReadAt(b, off)
+	n, err := e.f.r.ReadAt(b, off)
+	e.f.work.Add(n)
+	return n, err
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 )
 
 // The ways a segment ends without damage.
@@ -72,7 +74,7 @@ func openSegment(ctx context.Context, s, next *segFile) (*segReader, error) {
 		return nil, err
 	}
 	r := &segReader{segFile: s, next: next}
-	r.win = window{ctx: ctx, f: f, size: s.size, buf: make([]byte, min(blockSize, s.size+wordSize))}
+	r.win = window{ctx: ctx, f: f, size: s.size, buf: make([]byte, min(blockSize, s.size+wordSize)), work: progress.From(ctx)}
 	r.aux = window{ctx: ctx, f: f, size: s.size}
 	r.hunt = r.aux
 	r.proofs = 16*s.size + 256<<20

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 )
 
 const (
@@ -26,6 +28,7 @@ type window struct {
 	buf  []byte
 	base int64 // file offset of buf[0]
 	n    int   // valid bytes in buf
+	work *progress.Work
 }
 
 // at returns the n bytes at off, fewer only when the file ends before. The caller bounds n by the file size.
@@ -62,6 +65,7 @@ func (w *window) fill(off int64, n int) error {
 	}
 	m, err := w.f.ReadAt(w.buf[kept:want], off+int64(kept))
 	w.n += m
+	w.work.Add(m)
 	if errors.Is(err, io.EOF) { // the file shrank since it was opened
 		w.size = off + int64(w.n)
 		err = nil

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 )
 
 // doBackup streams the best member's snapshot to a new file and checks the digest that the server put behind it.
@@ -127,7 +129,9 @@ func saveSnapshot(ctx context.Context, c *clientv3.Client, path string) (size in
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	t := &tail{h: sha256.New()}
-	if size, err = io.Copy(io.MultiWriter(f, t), in); err != nil {
+	_, work := progress.Begin(ctx, "receiving a snapshot", 0)
+	defer work.End()
+	if size, err = io.Copy(io.MultiWriter(f, t), work.Reader(in)); err != nil {
 		return size, err
 	}
 	if !t.fits() {

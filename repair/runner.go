@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -277,6 +278,7 @@ func never(format string, args ...any) error { return permanent{fmt.Errorf(forma
 func (r *runner) until(ctx context.Context, limit time.Duration, what string, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	defer progress.Wait(ctx, what).End()
 	var before error
 	for {
 		call, done := context.WithTimeout(ctx, r.limits.call)

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
@@ -147,6 +148,7 @@ func (s *stage) ready(ctx context.Context, m *Member) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
+	defer progress.Wait(ctx, "waiting for "+m.Name).End()
 	if !p.Config().Existing {
 		return p.Ready(ctx)
 	}

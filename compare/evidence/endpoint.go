@@ -17,6 +17,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
@@ -56,7 +57,7 @@ func (a *Access) stream(ctx context.Context, endpoint, dir string) (string, erro
 	defer func() { _ = cli.Close() }()
 	// The client would retry for ever; one bounded question tells whether anybody is there.
 	ask, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
-	_, err = cli.Status(ask, cfg.Endpoints[0])
+	status, err := cli.Status(ask, cfg.Endpoints[0])
 	cancel()
 	if err != nil {
 		return "", unreachable(endpoint, err)
@@ -72,7 +73,9 @@ func (a *Access) stream(ctx context.Context, endpoint, dir string) (string, erro
 		return "", err
 	}
 	allowed := scratch.Budget(dir)
-	n, err := io.Copy(f, io.LimitReader(r.Snapshot, allowed))
+	_, work := progress.Begin(ctx, "receiving a snapshot of "+u.Host, status.DbSize)
+	defer work.End()
+	n, err := io.Copy(f, work.Reader(io.LimitReader(r.Snapshot, allowed)))
 	if err == nil && n == allowed {
 		err = &scratch.RoomError{Dir: dir, Allowed: allowed}
 	}

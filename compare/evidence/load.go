@@ -10,6 +10,8 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/holder"
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -19,6 +21,7 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 	if src.Manifest, err = listFiles(ctx, src.layout); err != nil {
 		return nil, err
 	}
+	src.InUse = inUse(src.layout)
 	src.Manifest.hashing = h
 	switch {
 	case o.Hash:
@@ -31,7 +34,7 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 			src.Manifest.stopHash() // the digests are not asked for any more
 		}
 	}()
-	if err := m.read(ctx, h.ctx, o); err != nil {
+	if err := m.readShown(ctx, h.ctx, o); err != nil {
 		return nil, err
 	}
 	nothing := !m.HasWAL() && !m.HasSnap() && m.DB == nil
@@ -52,6 +55,31 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 	m.applied()
 	src.Collected = src.layout.collected(m)
 	return m, nil
+}
+
+// inUse tells who holds the database or a segment of the log. The lock is neither taken nor asked for.
+func inUse(l layout) string {
+	segments, err := filepath.Glob(filepath.Join(l.wal, "*.wal"))
+	if err != nil || l.wal == "" {
+		segments = nil
+	}
+	paths := segments
+	if l.db != "" {
+		paths = append([]string{l.db}, segments...)
+	}
+	locks, err := holder.Of(paths...)
+	if err != nil || len(locks) == 0 { // the system does not tell; that the files do not change is proven apart
+		return ""
+	}
+	first := locks[0]
+	return fmt.Sprintf("%s has locked %s", first, filepath.Base(first.Path))
+}
+
+// readShown is read, with what was read so far on the display.
+func (m *Member) readShown(ctx, whole context.Context, o Options) error {
+	ctx, work := progress.Begin(ctx, "reading "+m.Source.Name, m.Source.Manifest.Bytes)
+	defer work.End()
+	return m.read(ctx, progress.Carry(whole, ctx), o)
 }
 
 // read reads log, snapshots and db. The error is that of the context.

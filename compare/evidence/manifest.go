@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
@@ -71,7 +72,9 @@ func (m *Manifest) startHash() {
 		m.done = make(chan struct{})
 		go func() {
 			defer close(m.done)
-			m.err = m.hash(ctx, m.hashing.slots)
+			counting, work := progress.Begin(ctx, "taking digests", m.Bytes)
+			defer work.End()
+			m.err = m.hash(counting, m.hashing.slots)
 		}()
 	})
 }
@@ -214,7 +217,7 @@ func hashFile(ctx context.Context, path string, split int64) (whole, part string
 	defer func() { _ = f.Close() }()
 	h := sha256.New()
 	buf := make([]byte, hashBuffer)
-	r := io.LimitReader(f, size) // what is appended from now on shows as a change
+	r := progress.From(ctx).Reader(io.LimitReader(f, size)) // what is appended from now on shows as a change
 	for at := int64(0); ; {
 		n, err := r.Read(buf)
 		if cut := split - at; cut >= 0 && cut <= int64(n) && part == "" {

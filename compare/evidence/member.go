@@ -18,8 +18,10 @@ type Source struct {
 	Missing []string
 	// Collected is true for a copy that the command collect made of a running member: the member went on after it.
 	Collected bool
-	spec      Spec
-	layout    layout
+	// InUse says which process held a lock on which file when reading began, "" for none that the system shows.
+	InUse  string
+	spec   Spec
+	layout layout
 }
 
 // Member is the facts of one source. Parts that are absent are empty (see HasWAL, HasSnap and HasDB), DB is nil; damage is kept beside

@@ -143,7 +143,7 @@ func Run(ctx context.Context, spec evidence.Spec, to Version, o Options) (*Resul
 		d.arg = shell.Text(where)
 	}
 	d.settle(m)
-	r := &Result{SchemaVersion: compare.SchemaVersion, Tool: compare.Tool{Name: "etcd-medic", Version: o.Version}, Source: compare.Source{Name: m.Label(), Kind: m.Source.Kind}, From: m.Version.Text, To: to.String(),
+	r := &Result{SchemaVersion: compare.SchemaVersion, Tool: compare.Tool{Name: "etcd-medic", Version: o.Version}, Source: compare.Source{Name: m.Label(), Kind: m.Source.Kind, InUse: m.Source.InUse}, From: m.Version.Text, To: to.String(),
 		Rules: []Outcome{}, Ready: []string{}}
 	if man := m.Source.Manifest; man != nil {
 		r.Source.Files, r.Source.Bytes, r.Source.SHA256 = len(man.Files), man.Bytes, man.Digest()

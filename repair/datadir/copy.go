@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
@@ -122,12 +124,15 @@ func copyBytes(ctx context.Context, dst string, in *os.File, size int64, moved f
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
+	_, work := progress.Begin(ctx, "copying "+filepath.Base(in.Name()), size)
+	defer work.End()
 	for left := size; left > 0; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		n, err := io.CopyN(out, in, min(left, chunk))
 		left -= n
+		work.Add(int(n))
 		if moved != nil {
 			moved(n)
 		}

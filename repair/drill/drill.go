@@ -16,6 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
@@ -184,7 +185,9 @@ func (d *drill) start(ctx context.Context, data string) (string, error) {
 	d.mem, err = d.box.Start(ctx, node.MemberConfig{Name: memberName, DataDir: data, PeerURLs: []string{peerURL}, ClientURLs: []string{clientURL},
 		InitialCluster: memberName + "=" + peerURL, Token: token, QuotaBytes: max(8<<30, 2*d.m.DB.Handle.Size())})
 	if err == nil {
+		wait := progress.Wait(ctx, "waiting for etcd "+d.res.Version)
 		err = d.mem.Ready(ctx)
+		wait.End()
 	}
 	if err != nil {
 		return "", err

@@ -18,6 +18,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
 )
@@ -115,6 +116,7 @@ func (c *Cluster) launch(ctx context.Context, i int) (err error) {
 func ready(ctx context.Context, m *node.Member) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	defer progress.Wait(ctx, "waiting for "+m.Name()).End()
 	return m.Ready(ctx)
 }
 

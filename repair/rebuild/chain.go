@@ -16,6 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -131,7 +132,9 @@ func (b *chained) unpack(ctx context.Context, path string) error {
 	if err != nil {
 		return errors.Join(err, r.Close())
 	}
-	_, err = io.Copy(f, &interruptible{ctx, r})
+	_, work := progress.Begin(ctx, "unpacking "+b.chain.Full.Name(), 0)
+	defer work.End()
+	_, err = io.Copy(f, work.Reader(&interruptible{ctx, r}))
 	if err = errors.Join(err, f.Close(), r.Close()); err != nil {
 		return fmt.Errorf("%s: %w", b.chain.Full.Name(), err)
 	}

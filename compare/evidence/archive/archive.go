@@ -20,11 +20,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
@@ -110,7 +112,9 @@ func unpackWithin(ctx context.Context, file, destDir string, lim limits) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // opened for reading: nothing can be lost
-	r, closeReader, err := decompress(io.LimitReader(f, size))
+	ctx, work := progress.Begin(ctx, "unpacking "+filepath.Base(file), size)
+	defer work.End()
+	r, closeReader, err := decompress(work.Reader(io.LimitReader(f, size)))
 	if err != nil {
 		return fmt.Errorf("unpack %s: %w", file, err)
 	}

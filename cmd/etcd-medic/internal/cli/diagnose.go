@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -159,11 +160,15 @@ func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
 	return result(reportCode(r, o.failOn))
 }
 
-// unusable tells on stderr which sources could not be used; the report holds the others.
+// unusable tells on stderr which sources could not be used, and which are in use; the report holds the others.
 func (s *Streams) unusable(sources []compare.Source) {
 	for _, src := range sources {
 		if src.Error != "" {
 			s.errorf("%s was not used: %s", src.Name, src.Error)
+		}
+		if src.InUse != "" {
+			s.clearStatus()
+			_, _ = fmt.Fprintf(s.Err, "warning: %s is in use: %s; stop the server or copy its data dir, and run again\n", src.Name, src.InUse)
 		}
 	}
 }

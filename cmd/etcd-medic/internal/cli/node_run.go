@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/copies"
@@ -219,7 +220,9 @@ func (o *nodeRunOptions) start(ctx context.Context, s *node.Sandbox, c *copies.C
 	defer cancel()
 	serving := 0
 	for _, m := range members {
+		shown := progress.Wait(wait, "waiting for "+m.Name())
 		err := m.Ready(wait)
+		shown.End()
 		var ended *node.StartError
 		switch {
 		case err == nil:

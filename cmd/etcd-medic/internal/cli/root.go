@@ -15,12 +15,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 // Main runs the command line and returns the exit code.
 func Main(ctx context.Context, args []string, s *Streams) int {
 	s.guard()
+	s.display = progress.New(s.show)
 	root := newRoot(s)
 	root.SetArgs(args)
 	done := make(chan error, 1)
@@ -41,6 +43,7 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 	if ctx.Err() != nil && !errors.Is(err, errDown) {
 		err = context.Canceled
 	}
+	s.display.Close()
 	s.clearStatus()
 	s.printError(err)
 	return exitCode(err)
@@ -103,6 +106,7 @@ func newRoot(s *Streams) *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			err := setFromEnv(cmd, s)
 			s.orderly.Store(endsInOrder(cmd))
+			s.showProgress(cmd)
 			return err
 		},
 	}

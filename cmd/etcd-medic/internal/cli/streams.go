@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -10,9 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 )
 
 // Streams is where a command writes and what is known of the other side.
@@ -27,6 +30,8 @@ type Streams struct {
 	OutTTY, ErrTTY bool
 	// Width of the terminal in columns, 0 when unknown.
 	Width int
+	// errWidth is that of the terminal at Err, where it is another one.
+	errWidth int
 	// Getenv reads the environment.
 	Getenv func(string) string
 
@@ -39,6 +44,10 @@ type Streams struct {
 
 	mu     sync.Mutex
 	status int // length of the progress line on screen
+	// silent is true when nothing but the result, warnings and errors is wanted: for programs, and with --quiet.
+	silent bool
+	// display shows work that takes time, where a person looks.
+	display *progress.Display
 }
 
 // System returns the streams of this process.
@@ -55,6 +64,9 @@ func System() *Streams {
 	s.ErrTTY = term.IsTerminal(int(os.Stderr.Fd()))
 	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 		s.Width = w
+	}
+	if w, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil {
+		s.errWidth = w
 	}
 	return s
 }
@@ -82,18 +94,35 @@ func (s *Streams) Color() bool {
 
 // Progress returns a function that shows what is being done on one line of stderr, nil when nobody looks.
 func (s *Streams) Progress() func(string) {
-	if !s.ErrTTY {
+	if !s.ErrTTY || s.silent {
 		return nil
 	}
-	return func(what string) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		what = strings.NewReplacer("\n", " ", "\t", " ").Replace(render.Safe(what))
-		if w := max(s.Width, 20) - 4; len(what) > w {
-			what = strings.ToValidUTF8(what[:w], "")
+	return func(what string) { s.show(what + " …") }
+}
+
+// show puts a line in place of the progress line.
+func (s *Streams) show(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what = strings.NewReplacer("\n", " ", "\t", " ").Replace(render.Safe(what))
+	if w := max(cmp.Or(s.errWidth, s.Width, 80), 20) - 2; len(what) > w {
+		what = strings.ToValidUTF8(what[:w], "")
+	}
+	_, _ = fmt.Fprintf(s.own(), "\r%s\r%s", strings.Repeat(" ", s.status), what)
+	s.status = len(what)
+}
+
+// showProgress makes work that takes time show on stderr, if a person looks there and has not asked for a result for programs.
+func (s *Streams) showProgress(cmd *cobra.Command) {
+	flag := func(name string) string {
+		if f := cmd.Flags().Lookup(name); f != nil {
+			return f.Value.String()
 		}
-		_, _ = fmt.Fprintf(s.own(), "\r%s\r%s …", strings.Repeat(" ", s.status), what)
-		s.status = len(what) + 2
+		return ""
+	}
+	s.silent = flag("quiet") == "true" || strings.HasPrefix(flag("write-out"), "json")
+	if s.ErrTTY && !s.silent {
+		cmd.SetContext(progress.With(cmd.Context(), s.display))
 	}
 }
 

@@ -48,6 +48,9 @@ func (p *page) preflight(r *preflight.Result) {
 		unchanged = p.paint("CHANGED", text.FgRed, text.Bold)
 	}
 	p.line("  %d files, %d bytes, opened read-only and %s while they were read", r.Source.Files, r.Source.Bytes, unchanged)
+	if r.Source.InUse != "" {
+		p.text("  "+p.paint("IN USE", text.FgRed, text.Bold)+"  ", r.Source.InUse+": what was read may be torn; stop the server or take a copy that can be trusted, and run again")
+	}
 	if len(r.Ready) > 0 {
 		p.section("next")
 		for i, s := range r.Ready {

@@ -407,6 +407,11 @@ func (p *page) moreLine(r *compare.Report) {
 
 // inputsText says whether the evidence is as it was.
 func inputsText(r *compare.Report) string {
+	for _, s := range r.Sources {
+		if s.InUse != "" {
+			return clean(s.Name) + " is IN USE: " + clean(s.InUse)
+		}
+	}
 	if r.InputsUnchanged {
 		return "the inputs did not change"
 	}
