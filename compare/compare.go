@@ -132,6 +132,9 @@ func diffRow(d *diff.Result, bucket string, row diff.Row, o Options) DiffRow {
 		if d.LeftOut[i] == "" {
 			dr.Members[m.Label()] = cell(bucket, row.Cells[i], o.Values)
 		}
+		if c := row.Cells[i]; c != nil && dr.Object == nil {
+			dr.Object = check.ObjectOf(&c.Object)
+		}
 	}
 	return dr
 }

@@ -48,7 +48,9 @@ type BucketComparison struct {
 
 // DiffRow is one row that differs, with every member's version of it; a member without it has nil.
 type DiffRow struct {
-	Key     check.Bytes          `json:"key"`
+	Key check.Bytes `json:"key"`
+	// Object names what Kubernetes keeps under the key; nil for other values.
+	Object  *check.Object        `json:"object,omitempty"`
 	Members map[string]*DiffCell `json:"members"`
 }
 

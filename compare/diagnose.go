@@ -182,6 +182,7 @@ func (c *collected) report() *Report {
 	c.backup(r)
 	c.next(r)
 	r.Timeline = c.timeline()
+	c.nameObjects(r)
 	sortFindings(r.Findings)
 	return r
 }

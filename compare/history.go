@@ -42,14 +42,16 @@ type KeyEntry struct {
 
 // KeyRecord is one record of the key in a database. Origin says where it was found: live, older, free or unreachable.
 type KeyRecord struct {
-	Revision       string        `json:"revision"`
-	Tombstone      bool          `json:"tombstone,omitempty"`
-	CreateRevision int64         `json:"createRevision,omitempty"`
-	Version        int64         `json:"version,omitempty"`
-	Lease          string        `json:"lease,omitempty"`
-	Value          *Value        `json:"value,omitempty"`
-	Origin         dumpdb.Origin `json:"origin"`
-	Page           uint64        `json:"page"`
+	Revision       string `json:"revision"`
+	Tombstone      bool   `json:"tombstone,omitempty"`
+	CreateRevision int64  `json:"createRevision,omitempty"`
+	Version        int64  `json:"version,omitempty"`
+	Lease          string `json:"lease,omitempty"`
+	Value          *Value `json:"value,omitempty"`
+	// Object names what Kubernetes keeps in the value; nil for other values.
+	Object *check.Object `json:"object,omitempty"`
+	Origin dumpdb.Origin `json:"origin"`
+	Page   uint64        `json:"page"`
 }
 
 // History follows one key through all sources.
@@ -145,6 +147,9 @@ func keyRecord(m *evidence.Member, rec *dumpdb.Salvaged, values bool) KeyRecord 
 	}
 	out.CreateRevision, out.Version = rec.KV.CreateRevision, rec.KV.Version
 	out.Value = &Value{Len: len(rec.KV.Value), Digest: m.Digest(rec.KV.Value)}
+	if k, ok := dumpdb.ParseKube(rec.KV.Value); ok {
+		out.Object = check.ObjectOf(&k)
+	}
 	if values {
 		b := check.Bytes(bytes.Clone(rec.KV.Value))
 		out.Value.Bytes = &b

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -17,6 +18,9 @@ type Moment struct {
 	// Members are those concerned; empty means the cluster.
 	Members []string `json:"members"`
 	What    string   `json:"what"`
+	// Objects are those of Kubernetes that the entry of a divergence writes.
+	Objects []check.Object `json:"objects,omitempty"`
+	keys    []string
 }
 
 // timeline puts terms, starts, conf changes, compactions, alarms, snapshots, jumps of auth revisions and the first divergence
@@ -64,7 +68,7 @@ func moments(label string, r *replay.MemberResult, pos int, events []*replay.Eve
 			if l == pos {
 				o := e.Outcomes[pos]
 				return append(out, Moment{Term: e.Term, Index: e.Index, Kind: "divergence", Members: []string{label},
-					What: fmt.Sprintf("first entry whose effect it lacks: %s (%s %s)", e.What, o.State, o.Reason)})
+					What: fmt.Sprintf("first entry whose effect it lacks: %s (%s %s)", e.What, o.State, o.Reason), keys: e.Keys})
 			}
 		}
 	}

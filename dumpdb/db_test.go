@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -253,6 +254,40 @@ func TestParseKube(t *testing.T) {
 		got := fmt.Sprintf("%s %s %s %s %s %s", o.Encoding, o.APIVersion, o.Kind, o.Namespace, o.Name, o.Provider)
 		if ok != (c.want != "") || ok && got != c.want {
 			t.Errorf("%q: %q %v, want %q", c.value, got, ok, c.want)
+		}
+	}
+}
+
+// TestParseKubeManager: the manager is the one that wrote last; an entry without a name or with a time that is none never wins over one with,
+// and damage in the list leaves the object its name.
+func TestParseKubeManager(t *testing.T) {
+	field := func(b []byte, num protowire.Number, v []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), v)
+	}
+	entry := func(manager string, seconds int64) []byte {
+		at := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(seconds))
+		return field(field(nil, 1, []byte(manager)), 4, at)
+	}
+	object := func(entries ...[]byte) string {
+		meta := field(field(nil, 1, []byte("web-0")), 3, []byte("prod"))
+		for _, e := range entries {
+			meta = field(meta, 17, e)
+		}
+		unknown := field(field(nil, 1, field(field(nil, 1, []byte("v1")), 2, []byte("Pod"))), 2, field(nil, 1, meta))
+		return "k8s\x00" + string(unknown)
+	}
+	for _, c := range []struct{ value, want string }{
+		{object(), "Pod web-0 "},
+		{object(entry("kubelet", 20), entry("kube-scheduler", 10)), "Pod web-0 kubelet"},
+		{object(entry("kube-scheduler", 10), entry("kubelet", 20)), "Pod web-0 kubelet"},
+		{object(entry("kubectl", 10), entry("", 99)), "Pod web-0 kubectl"},
+		{object(entry("kubectl", 10), []byte{0xff}), "Pod web-0 kubectl"},
+		{object(entry(strings.Repeat("x", 200), 10)), "Pod web-0 "},
+		{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-0","managedFields":[{"manager":"a","time":"2026-01-02T03:04:05Z"},{"manager":"b","time":7}]}}`, "Pod web-0 a"},
+	} {
+		o, ok := ParseKube([]byte(c.value))
+		if got := o.Kind + " " + o.Name + " " + o.Manager; !ok || got != c.want {
+			t.Errorf("%q: %q, want %q", c.value, got, c.want)
 		}
 	}
 }

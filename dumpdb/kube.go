@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"time"
 )
 
 // KubeObject is what the envelope of a Kubernetes value tells (k8s.io/apimachinery runtime.Unknown in protobuf, TypeMeta and
@@ -12,6 +13,8 @@ type KubeObject struct {
 	// Encoding is protobuf, json or encrypted.
 	Encoding                          string
 	APIVersion, Kind, Namespace, Name string
+	// Manager is the field manager that wrote last: the program behind the object, such as kube-controller-manager; "" when none is kept.
+	Manager string
 	// Provider of an encrypted value, such as aescbc:v1:key1 or kms:v2:vault; the value itself can not be read then.
 	Provider string
 	// Raw is the object within the envelope.
@@ -25,7 +28,11 @@ var (
 	unknownWires  = []int8{skipField, 2, 2, 2, 2}
 	typeMetaWires = []int8{skipField, 2, 2}
 	objectWires   = []int8{skipField, 2}
-	metadataWires = []int8{skipField, 2, skipField, 2}
+	// Of ObjectMeta: name, namespace, managedFields.
+	metadataWires = []int8{skipField, 2, skipField, 2, skipField, skipField, skipField, skipField, skipField, skipField, skipField, skipField, skipField,
+		skipField, skipField, skipField, skipField, 2}
+	managedWires = []int8{skipField, 2, skipField, skipField, 2} // of ManagedFieldsEntry: manager, time
+	timeWires    = []int8{skipField, 0}                          // of Time: seconds
 )
 
 // ParseKube reads the envelope of a value; ok is false when it is none of Kubernetes.
@@ -70,20 +77,69 @@ func parseKubeProto(b []byte) (KubeObject, bool) {
 // leaves name and namespace empty.
 func (o *KubeObject) metadata() {
 	var name, namespace string
+	var last writer
 	err := eachField(o.Raw, objectWires, func(f *field) error {
 		return eachField(f.B, metadataWires, func(f *field) error {
-			if f.Num == 1 {
+			switch f.Num {
+			case 1:
 				name = string(f.B)
-			} else {
+			case 3:
 				namespace = string(f.B)
+			default:
+				last.newer(managedProto(f.B))
 			}
 			return nil
 		})
 	})
 	if err == nil {
-		o.Name, o.Namespace = name, namespace
+		o.Name, o.Namespace, o.Manager = name, namespace, last.manager
 	}
 }
+
+// writer is who wrote fields of an object, and when in seconds since 1970.
+type writer struct {
+	manager string
+	at      int64
+}
+
+// newer takes over a writer that wrote later; of several at one time the last in the list.
+func (w *writer) newer(x writer) {
+	if x.manager != "" && (w.manager == "" || x.at >= w.at) {
+		*w = x
+	}
+}
+
+// secondsOf reads the time of an entry in JSON; what is no time counts as the oldest.
+func secondsOf(v any) int64 {
+	s, _ := v.(string)
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return 0
+	}
+	return t.Unix()
+}
+
+// managedProto reads a ManagedFieldsEntry; what does not decode has no manager.
+func managedProto(b []byte) writer {
+	var w writer
+	err := eachField(b, managedWires, func(f *field) error {
+		if f.Num == 1 {
+			w.manager = string(f.B)
+			return nil
+		}
+		return eachField(f.B, timeWires, func(f *field) error {
+			w.at = int64(f.V) // its bits: times before 1970 are negative
+			return nil
+		})
+	})
+	if err != nil || len(w.manager) > maxManager {
+		return writer{}
+	}
+	return w
+}
+
+// maxManager is the longest name of a manager that an apiserver takes.
+const maxManager = 128
 
 func parseKubeJSON(b []byte) (KubeObject, bool) {
 	var j struct {
@@ -92,12 +148,22 @@ func parseKubeJSON(b []byte) (KubeObject, bool) {
 		Metadata   struct {
 			Name      string `json:"name"`
 			Namespace string `json:"namespace"`
+			Managed   []struct {
+				Manager string `json:"manager"`
+				Time    any    `json:"time"`
+			} `json:"managedFields"`
 		} `json:"metadata"`
 	}
 	if json.Unmarshal(b, &j) != nil || j.Kind == "" || j.APIVersion == "" {
 		return KubeObject{}, false
 	}
-	return KubeObject{Encoding: "json", APIVersion: j.APIVersion, Kind: j.Kind, Namespace: j.Metadata.Namespace, Name: j.Metadata.Name, Raw: b}, true
+	var last writer
+	for _, m := range j.Metadata.Managed {
+		if len(m.Manager) <= maxManager {
+			last.newer(writer{m.Manager, secondsOf(m.Time)})
+		}
+	}
+	return KubeObject{Encoding: "json", APIVersion: j.APIVersion, Kind: j.Kind, Namespace: j.Metadata.Namespace, Name: j.Metadata.Name, Manager: last.manager, Raw: b}, true
 }
 
 // parseKubeEncrypted names the provider: k8s:enc:PROVIDER:VERSION:KEYNAME:ciphertext.

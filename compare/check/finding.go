@@ -84,12 +84,14 @@ type At struct {
 
 // Evidence is a pointer that a stranger can follow with another tool.
 type Evidence struct {
-	Member string  `json:"member,omitempty"`
-	File   string  `json:"file,omitempty"`
-	Offset *int64  `json:"offset,omitempty"`
-	Length int64   `json:"length,omitempty"`
-	Bucket string  `json:"bucket,omitempty"`
-	Key    Bytes   `json:"key,omitempty"`
+	Member string `json:"member,omitempty"`
+	File   string `json:"file,omitempty"`
+	Offset *int64 `json:"offset,omitempty"`
+	Length int64  `json:"length,omitempty"`
+	Bucket string `json:"bucket,omitempty"`
+	Key    Bytes  `json:"key,omitempty"`
+	// Object names what Kubernetes keeps under the key: kind, namespace, name and who wrote it last, never its content.
+	Object *Object `json:"object,omitempty"`
 	Page   *uint64 `json:"page,omitempty"`
 	Field  string  `json:"field,omitempty"`
 	// Observed and Expected are in words or numbers; never secrets or values.

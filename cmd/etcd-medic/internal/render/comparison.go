@@ -96,7 +96,7 @@ func (p *page) diffRows(b *compare.BucketComparison) {
 
 func (p *page) rowsByMember(rows []compare.DiffRow) {
 	for _, r := range rows {
-		p.line("  %s", quoted(r.Key))
+		p.line("  %s%s", quoted(r.Key), objectText(r.Object))
 		for _, m := range slices.Sorted(maps.Keys(r.Members)) {
 			p.text("    "+clean(m)+": ", cellText(r.Members[m]))
 		}

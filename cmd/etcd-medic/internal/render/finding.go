@@ -36,6 +36,9 @@ func commonExpected(e []check.Evidence) string {
 
 func evidenceText(e *check.Evidence, common string) string {
 	s := strings.Join(evidencePlace(e), " ")
+	if e.Object != nil {
+		s += " (" + e.Object.String() + ")"
+	}
 	if e.Observed != "" {
 		s += ": " + e.Observed
 	}

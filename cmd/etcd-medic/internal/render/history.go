@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
 // History writes the document of history.
@@ -62,7 +63,7 @@ func (p *page) keyRecords(member string, records []compare.KeyRecord) {
 	for _, r := range records {
 		what := "tombstone"
 		if !r.Tombstone {
-			what = fmt.Sprintf("create %d version %d %s", r.CreateRevision, r.Version, valueText(r.Value))
+			what = fmt.Sprintf("create %d version %d %s%s", r.CreateRevision, r.Version, valueText(r.Value), objectText(r.Object))
 		}
 		if r.Lease != "" {
 			what += " lease " + r.Lease
@@ -70,6 +71,14 @@ func (p *page) keyRecords(member string, records []compare.KeyRecord) {
 		rows = append(rows, []string{r.Revision, string(r.Origin), fmt.Sprintf("page %d", r.Page), what})
 	}
 	p.table("    ", []string{"revision", "found", "where", "record"}, rows)
+}
+
+// objectText is the name of an object of Kubernetes, after the key or value that holds it.
+func objectText(o *check.Object) string {
+	if o == nil {
+		return ""
+	}
+	return "  " + clean(o.String())
 }
 
 func valueText(v *compare.Value) string {
@@ -90,7 +99,11 @@ func (p *page) timeline(moments []compare.Moment) {
 	p.section("timeline")
 	rows := [][]string{}
 	for _, m := range moments {
-		rows = append(rows, []string{termIndex(m.Term, m.Index), m.Kind, strings.Join(m.Members, ", "), m.What})
+		what := m.What
+		for i := range m.Objects {
+			what += "; " + m.Objects[i].String()
+		}
+		rows = append(rows, []string{termIndex(m.Term, m.Index), m.Kind, strings.Join(m.Members, ", "), what})
 	}
 	p.table("  ", []string{"entry", "what", "member", "detail"}, rows)
 }
