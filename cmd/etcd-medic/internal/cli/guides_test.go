@@ -118,6 +118,54 @@ func TestExplainSuggests(t *testing.T) {
 	}
 }
 
+// TestRunbooksAreWhole: 25 cases, each with what is seen, what to type, what it means, what it costs and how to verify, and each in the list
+// at the top.
+func TestRunbooksAreWhole(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(evidencetest.Root(t), "docs", "RUNBOOKS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, rest, _ := strings.Cut(string(b), "\n## ")
+	cases := strings.Split(rest, "\n## ")
+	if len(cases) != 25 || strings.Count(top, "](#") < 25 {
+		t.Errorf("%d cases, %d in the list", len(cases), strings.Count(top, "](#"))
+	}
+	for _, c := range cases {
+		title, _, _ := strings.Cut(c, "\n")
+		for _, part := range []string{"*You see:*", "```sh\netcd-medic ", "*It means:*", "*It costs:*", "*Verify:*"} {
+			if !strings.Contains(c, part) {
+				t.Errorf("%s: no %q", title, part)
+			}
+		}
+	}
+}
+
+// TestGuidesAreThere: the documents that people look for, and what each must answer.
+func TestGuidesAreThere(t *testing.T) {
+	for name, wants := range map[string][]string{
+		"COPYING.md":    {"systemd", "kubeadm", "k3s", "rke2", "OpenShift", "Talos", "Docker", "snapshot", "running"},
+		"KUBERNETES.md": {"/registry"},
+		"BACKUPS.md":    {"cron", "OnCalendar", "CronJob", "alert"},
+		"COMPARISON.md": {"etcdctl", "etcdutl", "etcd-dump", "bbolt", "auger", "etcd-recovery"},
+		"LIMITS.md":     {"\n"},
+		"GLOSSARY.md":   {"consistent index", "HardState"},
+		"FAQ.md":        {"safe to keep running", "inconclusive"},
+		"PRIVACY.md":    {"network"},
+		"CAUSES.md":     {"## By what the server says", "*You see:*", "*Do:*"},
+	} {
+		b, err := os.ReadFile(filepath.Join(evidencetest.Root(t), "docs", name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, want := range wants {
+			if !strings.Contains(strings.ToLower(string(b)), strings.ToLower(want)) {
+				t.Errorf("%s says nothing of %q", name, want)
+			}
+		}
+	}
+}
+
 // reads are the commands that only read, so that a test can run them on an incident.
 var reads = []string{"diagnose", "inspect", "compare", "history", "dumplog", "dumpdb", "verify", "preflight", "explain"}
 
