@@ -84,7 +84,7 @@ func ask(fd int) (Lock, bool) {
 
 // list reads the kernel's list of locks: "1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF". A process that waits for a lock ("->") has none.
 func list() (map[file][]Lock, error) {
-	f, err := os.Open("/proc/locks") //nolint:forbidigo // a list of the kernel, no evidence
+	f, err := os.Open("/proc/locks")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
@@ -156,7 +156,7 @@ func command(pid int) string {
 	if pid <= 0 {
 		return ""
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) //nolint:forbidigo // the kernel's name of a process, no evidence
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
 		return ""
 	}
