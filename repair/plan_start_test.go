@@ -215,7 +215,7 @@ func TestPlanMendsWhatIsAlone(t *testing.T) {
 	if p.Mode != MendFiles || m == nil || !slices.Equal(m.Repairs, []string{mendDB}) || len(m.With) > 0 || p.Ways[0].Mode != MendFiles {
 		t.Fatalf("mode %s, mend %+v; want the database mended from its own files", p.Mode, m)
 	}
-	wantActions(t, p, map[string]Action{"node1": MendIt})
+	wantActions(t, p, map[string]Action{"node1": MendIt, "node2": Keep, "node3": Keep})
 	if w := p.Way(Restore); w == nil || w.Recommended {
 		t.Errorf("the restore is not the last way: %+v", w)
 	}
