@@ -65,6 +65,9 @@ func run(ctx context.Context, medic, tmp string, args []string) (*outcome, error
 	if err != nil && !errors.As(err, &exit) && ctx.Err() == nil {
 		return nil, err
 	}
+	if cmd.ProcessState == nil { // it was never started
+		return nil, err
+	}
 	o := &outcome{args: args, stdout: stdout.b.Bytes(), stderr: stderr.b.Bytes(), took: time.Since(begin), hung: errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		o.code, o.signaled = st.ExitStatus(), st.Signaled()
