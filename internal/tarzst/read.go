@@ -1,0 +1,111 @@
+package tarzst
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Limits bound what Read takes in, since an archive can be made by anybody.
+type Limits struct {
+	// Files is the most files, Bytes the most bytes of all of them together.
+	Files int
+	Bytes int64
+}
+
+// errManifest says that an archive does not end with a manifest of ours.
+var errManifest = errors.New("the archive does not end with a manifest")
+
+// Read calls visit with every file but the manifest, in order; what visit does not read is read all the same. The manifest is then compared
+// with what was read: a file that is missing, too much or altered is an error. visit sees contents that are not proven yet.
+func Read(ctx context.Context, r io.Reader, l Limits, visit func(name string, size int64, r io.Reader) error) (*Manifest, error) {
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	var seen []File
+	var m *Manifest
+	t, left := tar.NewReader(z), l.Bytes
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if left -= h.Size; h.Typeflag != tar.TypeReg || len(seen) >= l.Files || left < 0 || m != nil {
+			return nil, fmt.Errorf("entry %q: not a file, more than %d files or %d bytes, or after the manifest", h.Name, l.Files, l.Bytes)
+		}
+		if h.Name == ManifestName {
+			if m, err = readManifest(t, h.Size); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		sum := sha256.New()
+		in := io.TeeReader(t, sum)
+		if err := visit(h.Name, h.Size, in); err != nil {
+			return nil, err
+		}
+		if _, err := io.Copy(io.Discard, in); err != nil {
+			return nil, fmt.Errorf("%s: %w", h.Name, err)
+		}
+		seen = append(seen, File{Name: h.Name, Size: h.Size, SHA256: hex.EncodeToString(sum.Sum(nil))})
+	}
+	if m == nil {
+		return nil, errManifest
+	}
+	return m, compare(m.Files, seen)
+}
+
+// maxManifest bounds a manifest.
+const maxManifest = 64 << 20
+
+func readManifest(r io.Reader, size int64) (*Manifest, error) {
+	if size > maxManifest {
+		return nil, fmt.Errorf("the manifest has %d bytes", size)
+	}
+	m := &Manifest{}
+	if err := json.NewDecoder(r).Decode(m); err != nil {
+		return nil, fmt.Errorf("%w: %w", errManifest, err)
+	}
+	if m.Format != manifestFormat {
+		return nil, fmt.Errorf("the manifest has format %d, this program reads %d", m.Format, manifestFormat)
+	}
+	return m, nil
+}
+
+// compare says which file is not as the manifest has it.
+func compare(want, got []File) error {
+	for i, f := range got {
+		if i >= len(want) || want[i] != f {
+			return fmt.Errorf("%s is not as the manifest says: the archive was altered", f.Name)
+		}
+	}
+	if len(want) > len(got) {
+		return fmt.Errorf("%s is in the manifest and not in the archive", want[len(got)].Name)
+	}
+	return nil
+}
+
+// Find returns the file of that name.
+func (m *Manifest) Find(name string) (File, bool) {
+	i := slices.IndexFunc(m.Files, func(f File) bool { return f.Name == name })
+	if i < 0 {
+		return File{}, false
+	}
+	return m.Files[i], true
+}

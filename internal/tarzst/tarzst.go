@@ -1,0 +1,136 @@
+// Package tarzst writes and reads archives (.tar.zst) that end with a manifest: the name, size and sha256 of every file in them.
+//
+// The same files in the same order give the same bytes: an entry carries no owner and no time but the one that it is given.
+package tarzst
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// ManifestName is the last file of an archive.
+const ManifestName = "manifest.json"
+
+// manifestFormat is the version of the manifest's layout.
+const manifestFormat = 1
+
+// Manifest lists the files of an archive in the order in which they were written; itself it is not among them.
+type Manifest struct {
+	Format int    `json:"format"`
+	Kind   string `json:"kind"`
+	Files  []File `json:"files"`
+}
+
+// File is one file of a manifest.
+type File struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// Entry says how a file stands in the archive.
+type Entry struct {
+	// Name is a relative path with slashes. No name may be given twice.
+	Name string
+	// Size is how many bytes are read of the file.
+	Size int64
+	// Mode holds the permission bits; 0 stands for 0600.
+	Mode fs.FileMode
+	// Time is when the file was changed last; the zero value stands for the beginning of 1970.
+	Time time.Time
+}
+
+// Options tune a Writer.
+type Options struct {
+	// Kind says what the archive is: "report", for example.
+	Kind string
+	// Fast trades size for speed.
+	Fast bool
+}
+
+// Writer writes an archive. After an error of any method the archive is useless.
+type Writer struct {
+	zst      *zstd.Encoder
+	tar      *tar.Writer
+	manifest Manifest
+	names    map[string]bool
+	buf      []byte
+}
+
+// NewWriter begins an archive. Close has to be called.
+func NewWriter(w io.Writer, o Options) (*Writer, error) {
+	level := zstd.SpeedDefault
+	if o.Fast {
+		level = zstd.SpeedFastest
+	}
+	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level))
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{zst: z, tar: tar.NewWriter(z), manifest: Manifest{Format: manifestFormat, Kind: o.Kind, Files: []File{}}, names: map[string]bool{ManifestName: true},
+		buf: make([]byte, 256<<10)}, nil
+}
+
+// Add writes a file. It is an error if r ends before e.Size bytes; what r has after them is left.
+func (w *Writer) Add(e Entry, r io.Reader) error {
+	if !fs.ValidPath(e.Name) || e.Name == "." {
+		return fmt.Errorf("%q cannot be a name in an archive", e.Name)
+	}
+	if w.names[e.Name] {
+		return fmt.Errorf("%q would be in the archive twice", e.Name)
+	}
+	w.names[e.Name] = true
+	sum := sha256.New()
+	if err := w.put(e, io.TeeReader(io.LimitReader(r, e.Size), sum)); err != nil {
+		return fmt.Errorf("%s: %w", e.Name, err)
+	}
+	w.manifest.Files = append(w.manifest.Files, File{Name: e.Name, Size: e.Size, SHA256: hex.EncodeToString(sum.Sum(nil))})
+	return nil
+}
+
+func (w *Writer) put(e Entry, r io.Reader) error {
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: e.Name, Size: e.Size, Mode: 0o600, ModTime: time.Unix(0, 0).UTC(), Format: tar.FormatPAX}
+	if e.Mode != 0 {
+		h.Mode = int64(e.Mode.Perm())
+	}
+	if !e.Time.IsZero() {
+		h.ModTime = e.Time.UTC().Truncate(time.Second)
+	}
+	if err := w.tar.WriteHeader(h); err != nil {
+		return err
+	}
+	n, err := io.CopyBuffer(onlyWriter{w.tar}, r, w.buf)
+	if err == nil && n < e.Size {
+		err = fmt.Errorf("ends after %d of %d bytes: %w", n, e.Size, io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// onlyWriter hides tar.Writer's ReadFrom, so that the copy uses the one buffer.
+type onlyWriter struct{ io.Writer }
+
+// Manifest returns what was written so far.
+func (w *Writer) Manifest() Manifest { return w.manifest }
+
+// Close writes the manifest and ends the archive.
+func (w *Writer) Close() error {
+	b, err := json.MarshalIndent(w.manifest, "", "  ")
+	if err != nil {
+		return err
+	}
+	b = append(b, '\n')
+	if err := w.put(Entry{Name: ManifestName, Size: int64(len(b))}, bytes.NewReader(b)); err != nil {
+		return err
+	}
+	return errors.Join(w.tar.Close(), w.zst.Close())
+}
