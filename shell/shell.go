@@ -237,6 +237,16 @@ func (c Command) replaced(f func(part) part) Command {
 	return out
 }
 
+// Rewrite returns the command with f applied to the text of its arguments. Labels of sources, and words to be filled in, stay.
+func (c Command) Rewrite(f func(string) string) Command {
+	return c.replaced(func(p part) part {
+		if p.kind == data {
+			p.text = f(p.text)
+		}
+		return p
+	})
+}
+
 // IsZero tells whether there is no command.
 func (c Command) IsZero() bool { return len(c.items) == 0 }
 

@@ -16,7 +16,8 @@ import (
 
 // Dossier is the whole document.
 type Dossier struct {
-	Report *compare.Report `json:"report"`
+	SchemaVersion int             `json:"schemaVersion"`
+	Report        *compare.Report `json:"report"`
 	// Timeline is nil when there is no log to draw, or the sources are of different clusters.
 	Timeline *timeline.Timeline `json:"timeline"`
 	// Differences are the buckets that differ or could not be compared; the others are in Equal.
@@ -33,6 +34,8 @@ type Options struct {
 	// MaxRows bounds the rows that are listed of each bucket that differs; 0 means 100,000.
 	MaxRows  int
 	Timeline timeline.Options
+	// Then, if set, sees the whole dossier before the sources are closed.
+	Then func(ctx context.Context, members []*evidence.Member, d *Dossier) error
 }
 
 // inClear is what a dossier with keys in clear says of itself.
@@ -43,7 +46,7 @@ func Collect(ctx context.Context, specs []evidence.Spec, o Options) (*Dossier, e
 	if o.MaxRows == 0 {
 		o.MaxRows = 100_000
 	}
-	d := &Dossier{Differences: []Difference{}, Equal: []string{}, Storage: []Storage{}, Redaction: inClear}
+	d := &Dossier{SchemaVersion: compare.SchemaVersion, Differences: []Difference{}, Equal: []string{}, Storage: []Storage{}, Redaction: inClear}
 	o.Compare.Values = false
 	study := o.Compare.Study
 	o.Compare.Study = func(ctx context.Context, in *check.Input, r *compare.Report) error {
@@ -79,7 +82,11 @@ func (d *Dossier) study(ctx context.Context, in *check.Input, r *compare.Report,
 		}
 	}
 	progress("looking at files and prefixes")
-	return d.storage(ctx, in.Members, kept(r))
+	if err := d.storage(ctx, in.Members, kept(r)); err != nil || o.Then == nil {
+		return err
+	}
+	d.Report = r
+	return o.Then(ctx, in.Members, d)
 }
 
 // TimelineInput is what a timeline of a diagnosis is made of.

@@ -36,6 +36,8 @@ type Prefix struct {
 	Revisions int64  `json:"revisions"`
 	Bytes     int64  `json:"bytes"`
 	LiveBytes int64  `json:"liveBytes"`
+	// Rest is true for the sum of the prefixes that are not listed.
+	Rest bool `json:"rest,omitempty"`
 }
 
 // maxCells and maxPrefixes bound what is drawn.
@@ -164,7 +166,7 @@ func (s *Storage) prefixes(ctx context.Context, db *dumpdb.DB) error {
 		rest.Keys, rest.Revisions, rest.Bytes, rest.LiveBytes = rest.Keys+p.Keys, rest.Revisions+p.Revisions, rest.Bytes+p.Bytes, rest.LiveBytes+p.LiveBytes
 	}
 	if rest.Revisions > 0 {
-		rest.Name = "everything else"
+		rest.Name, rest.Rest = "everything else", true
 		s.Prefixes = append(s.Prefixes, rest)
 	}
 	return nil
