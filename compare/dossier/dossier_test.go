@@ -76,6 +76,15 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+func revisionOf(d *dossier.Dossier, member string) *int64 {
+	for i := range d.Report.Members {
+		if m := &d.Report.Members[i]; m.Name == member {
+			return m.DB.CurrentRevision
+		}
+	}
+	return new(int64)
+}
+
 // TestStorage: the cells of a strip add up to the pages of the file, damage is marked, and prefixes are those of the member to keep.
 func TestStorage(t *testing.T) {
 	d := collect(t, "f-bbolt-page-corruption", dossier.Options{})
@@ -89,8 +98,15 @@ func TestStorage(t *testing.T) {
 				pages += n
 			}
 		}
-		if pages != s.Pages || len(s.Cells) > 720 || len(s.Owner) != len(s.Cells) {
+		if pages+s.Beyond != s.Pages || len(s.Cells) > 720 || len(s.Owner) != len(s.Cells) || len(s.Spans) != len(s.Cells) || s.Beyond < 4000 {
 			t.Errorf("%s: %d pages in %d cells, the file has %d", s.Member, pages, len(s.Cells), s.Pages)
+		}
+		newest := int64(0)
+		for _, x := range s.Spans {
+			newest = max(newest, x[1])
+		}
+		if s.Member != "node1" && newest != *revisionOf(d, s.Member) {
+			t.Errorf("%s: revisions up to %d in the cells", s.Member, newest)
 		}
 		if bad := len(s.Damaged) > 0; bad != (s.Member == "node1") {
 			t.Errorf("%s: damaged pages %v", s.Member, s.Damaged)

@@ -2,6 +2,8 @@ package dossier
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -21,6 +23,10 @@ type Storage struct {
 	// Owner is by cell the bucket that has most of it, as position in Buckets; -1 for none.
 	Buckets []string `json:"buckets"`
 	Owner   []int    `json:"owner"`
+	// Beyond counts the pages above the high-water mark, which no cell shows: they were allocated ahead, or are left of a larger database.
+	Beyond int `json:"beyond"`
+	// Spans are by cell the lowest and highest revision of bucket key that stands there, or that damage hides there; 0 and 0 for none.
+	Spans [][2]int64 `json:"spans"`
 	// Damaged are pages that could not be read.
 	Damaged []uint64 `json:"damaged"`
 	// Note says why the pages could not be listed.
@@ -57,8 +63,11 @@ func (d *Dossier) storage(ctx context.Context, members []*evidence.Member, kept 
 		if !m.HasDB() {
 			continue
 		}
-		s := Storage{Member: m.Label(), PageSize: m.DB.Handle.PageSize(), Cells: [][]int{}, Owner: []int{}, Buckets: []string{}, Damaged: []uint64{}}
+		s := Storage{Member: m.Label(), PageSize: m.DB.Handle.PageSize(), Cells: [][]int{}, Owner: []int{}, Buckets: []string{}, Damaged: []uint64{}, Spans: [][2]int64{}}
 		if err := s.pages(ctx, m.DB); err != nil {
+			return err
+		}
+		if err := s.revisions(ctx, m.DB); err != nil {
 			return err
 		}
 		if kept == "" || kept == m.Label() {
@@ -76,7 +85,12 @@ func (d *Dossier) storage(ctx context.Context, members []*evidence.Member, kept 
 func (s *Storage) pages(ctx context.Context, db *evidence.DB) error {
 	size := max(s.PageSize, 512)
 	s.Pages = int(db.Handle.Size() / int64(size))
-	s.PerCell = s.Pages/maxCells + 1
+	used := s.Pages
+	if mark := db.Handle.Meta().HighWater; mark > 2 && mark < uint64(s.Pages) {
+		used = int(mark)
+	}
+	s.Beyond = s.Pages - used
+	s.PerCell = used/maxCells + 1
 	for _, st := range pageStates {
 		s.States = append(s.States, string(st))
 	}
@@ -90,7 +104,7 @@ func (s *Storage) pages(ctx context.Context, db *evidence.DB) error {
 			break
 		}
 		at := int(p.Page) / s.PerCell
-		if at >= maxCells {
+		if int(p.Page) >= used || at >= maxCells {
 			continue
 		}
 		for len(s.Cells) <= at {
@@ -111,6 +125,44 @@ func (s *Storage) pages(ctx context.Context, db *evidence.DB) error {
 		}
 	}
 	return nil
+}
+
+// revisions notes which revisions of bucket key stand in each cell, and which ones damage hides in it.
+func (s *Storage) revisions(ctx context.Context, db *evidence.DB) error {
+	s.Spans = make([][2]int64, len(s.Cells))
+	add := func(page uint64, from, to int64) {
+		at := int(page) / s.PerCell
+		if at >= len(s.Spans) || from <= 0 {
+			return
+		}
+		x := &s.Spans[at]
+		if x[0] == 0 || from < x[0] {
+			x[0] = from
+		}
+		x[1] = max(x[1], to, from)
+	}
+	for r, err := range db.Handle.Query(ctx, dumpdb.Query{}) {
+		var d *dumpdb.DamageError
+		switch {
+		case errors.As(err, &d):
+			if to := mainRev(d.LastKey); to > 0 {
+				add(d.Page, max(mainRev(d.FirstKey), 1), to)
+			}
+		case err != nil:
+			return err
+		case r.Err == nil:
+			add(r.Page, r.Main, r.Main)
+		}
+	}
+	return ctx.Err()
+}
+
+// mainRev is the main revision that a key of bucket key begins with, 0 when it is too short or none.
+func mainRev(key []byte) int64 {
+	if len(key) < 8 {
+		return 0
+	}
+	return max(0, int64(binary.BigEndian.Uint64(key)))
 }
 
 // flush files which bucket has most of the last cell.
@@ -151,7 +203,7 @@ func (s *Storage) prefixes(ctx context.Context, db *dumpdb.DB) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if deeper == nil || len(deeper.Prefixes) > maxPrefixes && depth > 3 {
+		if deeper == nil || len(deeper.Prefixes) > maxPrefixes { // these are single keys, or nearly so
 			break
 		}
 		u = deeper

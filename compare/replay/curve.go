@@ -1,10 +1,14 @@
 package replay
 
-// Point is where a member stood after an entry. AuthRevision is 0 when its users and roles are not known there.
+import "github.com/etcd-medic/etcd-medic/release"
+
+// Point is where a member stood after an entry. AuthRevision is 0 when its users and roles are not known there. Consistent is the lowest
+// index that meta/consistent_index can have on disk beside this entry's change: a restart executes what is above it again.
 type Point struct {
 	Index        uint64
 	Revision     int64
 	AuthRevision uint64
+	Consistent   uint64
 }
 
 // Curve follows one member's revision and auth revision along the log, in bounded memory: where more points come than it keeps, only
@@ -62,9 +66,20 @@ func (s *sim) trace(o Outcome) {
 	if !s.met || o.State == NotApplied || o.State == OutsideHistory || o.State == Unknown {
 		return
 	}
-	p := Point{Index: s.now, Revision: s.Revision}
+	p := Point{Index: s.now, Revision: s.Revision, Consistent: s.consistent()}
 	if s.Auth.Known {
 		p.AuthRevision = s.Auth.Revision
 	}
 	s.res.Curve.note(p)
+}
+
+// consistent is the lowest consistent index that can stand on disk beside what the member holds after the entry being judged.
+func (s *sim) consistent() uint64 {
+	if s.follows(release.IndexWithEveryEntry) {
+		return s.now
+	}
+	if n := len(s.authAll); n > 0 && s.follows(release.IndexWithAuth) {
+		return max(s.saved, s.authAll[n-1].Index)
+	}
+	return s.saved
 }

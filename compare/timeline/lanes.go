@@ -135,9 +135,9 @@ func (b *builder) livesOf(l *Lane) {
 }
 
 func curve(c *replay.Curve) []int64 {
-	out := make([]int64, 0, 3*len(c.Points))
+	out := make([]int64, 0, PerPoint*len(c.Points))
 	for _, p := range c.Points {
-		out = append(out, int64(p.Index), p.Revision, int64(p.AuthRevision))
+		out = append(out, int64(p.Index), p.Revision, int64(p.AuthRevision), int64(p.Consistent))
 	}
 	return out
 }

@@ -84,9 +84,13 @@ type Lane struct {
 	Purged  []Span `json:"purged"`
 	Damaged []Span `json:"damaged"`
 	Skipped []Span `json:"skipped"`
-	// Curve is where the member stood after entries, as flat triples: index, revision, auth revision (0 when not known).
+	// Curve is where the member stood after entries, PerPoint numbers each: index, revision, auth revision (0 when not known) and the
+	// lowest consistent index that a restart can find there.
 	Curve []int64 `json:"curve"`
 }
+
+// PerPoint is how many numbers of a curve belong to one entry.
+const PerPoint = 4
 
 // Life is one process of a member.
 type Life struct {

@@ -39,7 +39,7 @@ func TestAuthRevisionParts(t *testing.T) {
 	tl, r := build(t, "a-auth-revision-replay", timeline.Options{})
 	at := func(lane int, index uint64) (rev, auth int64) {
 		c := tl.Lanes[lane].Curve
-		for n := 0; n < len(c) && uint64(c[n]) <= index; n += 3 {
+		for n := 0; n < len(c) && uint64(c[n]) <= index; n += timeline.PerPoint {
 			rev, auth = c[n+1], c[n+2]
 		}
 		return rev, auth
@@ -151,5 +151,30 @@ func TestEscapeKey(t *testing.T) {
 	a, b := timeline.EscapeKey([]byte(strings.Repeat("k", 1<<20))), timeline.EscapeKey([]byte(strings.Repeat("k", 1<<20)+"x"))
 	if len(a) > 400 || a == b || !strings.Contains(a, "<len 1048576 sha256 ") {
 		t.Errorf("%s", a)
+	}
+}
+
+// TestConsistentIndex: up to 3.4 the index stands still while auth entries are executed, and a restart falls back to it; later it goes along
+// with every entry. It never lies above its entry and never goes back.
+func TestConsistentIndex(t *testing.T) {
+	for name, lags := range map[string]bool{"a-auth-revision-replay": true, "m-healthy-3.6": false} {
+		tl, r := build(t, name, timeline.Options{})
+		for lane := range tl.Lanes {
+			c := tl.Lanes[lane].Curve
+			behind, last := false, int64(0)
+			for n := 0; n < len(c); n += timeline.PerPoint {
+				index, cons := c[n], c[n+3]
+				if cons > index || cons < last {
+					t.Errorf("%s, %s: consistent index %d after entry %d, %d before", name, r.Members[lane].Name, cons, index, last)
+				}
+				behind, last = behind || cons > 0 && cons < index, cons
+			}
+			if behind != lags {
+				t.Errorf("%s, %s: lags %v: %v", name, r.Members[lane].Name, behind, c)
+			}
+			if stored := r.Members[lane].DB.ConsistentIndex; stored == nil || last > int64(*stored) {
+				t.Errorf("%s, %s: ends at %d", name, r.Members[lane].Name, last)
+			}
+		}
 	}
 }

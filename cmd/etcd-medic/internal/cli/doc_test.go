@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
+	"github.com/etcd-medic/etcd-medic/compare/dossier"
 	"github.com/etcd-medic/etcd-medic/compare/explain"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
 	"github.com/etcd-medic/etcd-medic/repair"
@@ -129,6 +130,7 @@ func TestJSONPage(t *testing.T) {
 	code := map[string]bool{}
 	seen := map[reflect.Type]bool{}
 	jsonNames(reflect.TypeFor[compare.Report](), code, seen)
+	jsonNames(reflect.TypeFor[dossier.Dossier](), code, seen)
 	jsonNames(reflect.TypeFor[compare.Comparison](), code, seen)
 	jsonNames(reflect.TypeFor[compare.KeyHistory](), code, seen)
 	jsonNames(reflect.TypeFor[repair.Plan](), code, seen)

@@ -36,6 +36,8 @@ membership over time, users and roles, what fills the files, findings, checks an
 
 FILE.md is the same in short for an issue or a wiki, below 60 kB: verdict, members, a timeline of characters, findings, differences, next.
 
+FILE.json is all of it for programs (docs/JSON.md).
+
 Lines of servers' own logs given with --server-log stand on the timeline, at the entry or the time that they name.
 
 Keys, user names and addresses are shown; values stand as length and digest; passwords, their hashes and tokens never get in.
@@ -67,7 +69,7 @@ func newReportCmd(s *Streams, run func(context.Context, *reportOptions) error) *
 			}
 			var ok bool
 			if o.write, ok = reportWriters[strings.ToLower(filepath.Ext(o.file))]; !ok {
-				return usagef("-o report.html", "%s: the name has to end in .html or .md", o.file)
+				return usagef("-o report.html", "%s: the name has to end in .html, .md or .json", o.file)
 			}
 			return run(cmd.Context(), o)
 		},
@@ -76,7 +78,7 @@ func newReportCmd(s *Streams, run func(context.Context, *reportOptions) error) *
 	o.accessFlags(cmd)
 	o.logs.flag(cmd)
 	o.failOn.flag(cmd)
-	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the report: .html or .md; must not exist")
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the report: .html, .md or .json; must not exist")
 	cmd.Flags().IntVar(&o.maxRows, "limit", 100_000, "rows listed per bucket that differs; the others are counted")
 	return cmd
 }
@@ -88,6 +90,7 @@ const maxReportRows = 200_000
 var reportWriters = map[string]func(io.Writer, *dossier.Dossier) error{
 	".html": htmlreport.Write,
 	".md":   mdreport.Write,
+	".json": render.Dossier,
 }
 
 func runReport(ctx context.Context, o *reportOptions) error {

@@ -175,7 +175,7 @@ func TestBrowserTimeline(t *testing.T) {
 	if b.eval(`document.querySelector('#tl-legend button[data-kind="snapshot"]').getAttribute("aria-pressed")`) != "false" {
 		t.Error("the legend does not switch off")
 	}
-	if n := b.eval(`document.querySelectorAll(".uplot canvas").length`); n != float64(4) {
+	if n := b.eval(`document.querySelectorAll(".uplot canvas").length`); n != float64(5) {
 		t.Errorf("%v curves are drawn", n)
 	}
 	b.eval(`navigator.clipboard.writeText = (s) => { window.copied = s; return Promise.resolve(); }`)

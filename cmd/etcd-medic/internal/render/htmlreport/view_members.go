@@ -43,9 +43,12 @@ func (v *view) cards(r *compare.Report) {
 			c.Tags = append(c.Tags, tag{"not usable", "bad"})
 		}
 		v.Members = append(v.Members, c)
-		e := ends{Name: text(m.Name), Revision: "–", Auth: "–", Lacks: "–"}
+		e := ends{Name: text(m.Name), Revision: "–", Auth: "–", Consistent: "–", Lacks: "–"}
 		if m.DB != nil && m.DB.CurrentRevision != nil {
 			e.Revision = strconv.FormatInt(*m.DB.CurrentRevision, 10)
+		}
+		if m.DB != nil && m.DB.ConsistentIndex != nil {
+			e.Consistent = strconv.FormatUint(*m.DB.ConsistentIndex, 10)
 		}
 		if m.Auth != nil {
 			e.Auth = strconv.FormatUint(m.Auth.Revision, 10)

@@ -18,7 +18,7 @@ type termRow struct {
 	Range, Leader string
 }
 
-type ends struct{ Name, Revision, Auth, Lacks string }
+type ends struct{ Name, Revision, Auth, Consistent, Lacks string }
 
 type membershipRow struct{ Name, ID, Spans string }
 

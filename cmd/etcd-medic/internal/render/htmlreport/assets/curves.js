@@ -1,17 +1,18 @@
 // Curves on the axis of the timeline.
 const charts = [];
 
-// joined puts the members' curves on one list of indexes; which is 1 for the revision, 2 for the auth revision.
+// joined puts the members' curves on one list of indexes; which is 1 for the revision, 2 for the auth revision, 3 for the consistent index.
+const PER = 4;
 function joined(which) {
   const all = new Set();
-  T.lanes.forEach((l) => { for (let n = 0; n < l.curve.length; n += 3) all.add(l.curve[n]); });
+  T.lanes.forEach((l) => { for (let n = 0; n < l.curve.length; n += PER) all.add(l.curve[n]); });
   T.lanes.forEach((l) => { if (l.curve.length && l.judgedTo) all.add(l.judgedTo); });
   const xs = [...all].sort((a, b) => a - b), at = new Map(xs.map((x, n) => [x, n]));
   const rows = T.lanes.map((l) => {
     const ys = new Array(xs.length).fill(null), c = l.curve;
-    for (let n = 0; n < c.length; n += 3) if (which === 1 || c[n + 2]) ys[at.get(c[n])] = c[n + which];
+    for (let n = 0; n < c.length; n += PER) if (which === 1 || c[n + which]) ys[at.get(c[n])] = c[n + which];
     if (c.length && l.judgedTo) {
-      const v = c[c.length - 3 + which];
+      const v = which === 3 ? (c[c.length - 1] ? l.applied : 0) : c[c.length - PER + which];
       if (which === 1 || v) ys[at.get(l.judgedTo)] = v;
     }
     let have = null, end = c.length ? at.get(l.judgedTo) : -1;
@@ -47,6 +48,9 @@ function drawCurves() {
   const [xr, rev] = joined(1), [xa, auth] = joined(2);
   chart("c-auth", xa, auth, lines);
   chart("c-rev", xr, rev, lines);
+  // Where every entry moves the index, it rises between the points too; elsewhere it stands until the next write of a key.
+  const [xc, cons] = joined(3), always = T.lanes.map((l) => { for (let n = 0; n < l.curve.length; n += PER) if (l.curve[n + 3] !== l.curve[n]) return false; return true; });
+  chart("c-index", xc, cons, () => lines().map((s, i) => (always[i] ? { ...s, paths: uPlot.paths.linear() } : s)));
   const d = T.density, xs = d.counts[0].map((_, b) => d.from + b * d.step);
   const bars = (label, stroke) => ({ label, stroke, fill: stroke + "55", width: 1.2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (u, v) => (v === null ? "–" : num(v)) });
   // What is missing adds up along the log.

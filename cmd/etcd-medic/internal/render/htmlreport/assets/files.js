@@ -42,7 +42,7 @@ function drawMap() {
   });
 }
 
-const PAGE_COLORS = { meta: "m4", reachable: "k0", overflow: "lane-alt", freelist: "m1", free: "grey-bg", lost: "amber", beyond: "hatch" };
+const PAGE_COLORS = { meta: "m4", reachable: "k0", overflow: "lane-alt", freelist: "m1", free: "grey-bg", lost: "amber" };
 
 // strips draws a cell for a run of pages, coloured by what most of them are; damage wins.
 function wireStrips() {
@@ -53,7 +53,7 @@ function wireStrips() {
   for (const [state, c] of [...Object.entries(PAGE_COLORS), ["damaged", "red"]]) { const i = el("i"); redraws.push(() => { i.style.background = color(c); }); legend.append(el("span", "key", null, i, doc.createTextNode(state))); }
   box.append(legend);
   for (const s of D.storage) {
-    const canvas = el("canvas"), wrap = el("div", "strip", null, el("div", "muted", s.member + ": " + num(s.pages) + " pages of " + bytesText(s.pageSize) + (s.perCell > 1 ? ", " + s.perCell + " in each cell" : "") + (s.damaged.length ? ", " + s.damaged.length + " damaged" : "") + (s.note ? ", " + s.note : "")), canvas);
+    const canvas = el("canvas"), wrap = el("div", "strip", null, el("div", "muted", s.member + ": " + num(s.pages - s.beyond) + " pages of " + bytesText(s.pageSize) + (s.beyond ? " (and " + num(s.beyond) + " beyond the high-water mark)" : "") + (s.perCell > 1 ? ", " + s.perCell + " in each cell" : "") + (s.damaged.length ? ", " + s.damaged.length + " damaged" : "") + (s.note ? ", " + s.note : "")), canvas);
     box.append(wrap);
     const hurt = new Set(s.damaged.map((p) => Math.floor(p / s.perCell)));
     const size = () => { const cols = Math.max(10, Math.min(s.cells.length, Math.floor(wrap.clientWidth / 9))); return [cols, Math.min(26, wrap.clientWidth / cols)]; };
@@ -72,7 +72,7 @@ function wireStrips() {
       const [cols, cw] = size(), r = canvas.getBoundingClientRect(), n = Math.floor((ev.clientY - r.top) / 12) * cols + Math.floor((ev.clientX - r.left) / cw), c = s.cells[n];
       if (!c) { hideTip(); return; }
       const from = n * s.perCell, to = Math.min(s.pages, from + s.perCell) - 1;
-      showTip(ev, ["pages " + num(from) + (to > from ? " to " + num(to) : ""), s.states.map((x, k) => (c[k] ? c[k] + " " + x : "")).filter(Boolean).join(", "), s.owner[n] >= 0 ? "mostly bucket " + s.buckets[s.owner[n]] : "no bucket", hurt.has(n) ? "damaged" : ""].filter(Boolean));
+      showTip(ev, ["pages " + num(from) + (to > from ? " to " + num(to) : ""), s.states.map((x, k) => (c[k] ? c[k] + " " + x : "")).filter(Boolean).join(", "), s.owner[n] >= 0 ? "mostly bucket " + s.buckets[s.owner[n]] : "no bucket", s.spans[n][0] ? "revisions " + num(s.spans[n][0]) + " to " + num(s.spans[n][1]) : "", hurt.has(n) ? "damaged" : ""].filter(Boolean));
     });
     canvas.addEventListener("mouseleave", hideTip);
   }
@@ -82,15 +82,15 @@ function wireSegments() {
   const box = $("f-segs");
   D.segments.forEach((list, m) => {
     if (!list.length) return;
-    const row = el("div", "segs"), total = list.reduce((s, x) => s + x.size, 0) || 1;
+    const row = el("div", "segs"), total = list.reduce((s, x) => s + x.data, 0) || 1;
     for (const s of list) {
-      const fill = el("i"), e = el("span", s.bad ? "bad" : "", null, fill, list.length < 12 ? el("em", "", s.first ? num(s.first) + " – " + num(s.last) : "no entries") : null);
-      e.style.flex = Math.max(0.004, s.size / total) + " 1 0";
-      fill.style.width = clamp(100 * s.data / Math.max(1, s.size), 0.5, 100) + "%";
-      e.addEventListener("mousemove", (ev) => showTip(ev, [s.name, bytesText(s.data) + " of " + bytesText(s.size) + " written", s.first ? "entries " + num(s.first) + " to " + num(s.last) : "no entries", s.bad ? "damaged" : ""].filter(Boolean)));
+      const words = (s.first ? num(s.first) + " – " + num(s.last) : "no entries") + ", " + bytesText(s.data);
+      const e = el("span", s.bad ? "bad" : "", null, list.length < 9 ? el("em", "", words) : null);
+      e.style.flex = Math.max(0.004, s.data / total) + " 1 0";
+      e.addEventListener("mousemove", (ev) => showTip(ev, [s.name, s.first ? "entries " + num(s.first) + " to " + num(s.last) : "no entries", bytesText(s.data) + " written" + (s.size > s.data ? ", file of " + bytesText(s.size) : ""), s.bad ? "damaged" : ""].filter(Boolean)));
       e.addEventListener("mouseleave", hideTip);
       row.append(e);
     }
-    box.append(el("div", "strip", null, el("div", "muted", D.members[m] + ": " + list.length + (list.length === 1 ? " segment" : " segments")), row));
+    box.append(el("div", "strip", null, el("div", "muted", D.members[m] + ": " + list.length + (list.length === 1 ? " segment" : " segments") + ", wide by what is written"), row));
   });
 }
