@@ -18,10 +18,11 @@ import (
 // Apply redacts the dossier in place. Places of sources on disk go too: sources are named by their labels.
 func (r *Redactor) Apply(d *dossier.Dossier) {
 	rep := d.Report
+	rep.Given = nil
 	for i := range rep.Sources {
 		rep.Sources[i].Where = ""
+		rep.Given = append(rep.Given, rep.Sources[i].Name)
 	}
-	rep.Given = nil
 	for i := range rep.Members {
 		if db := rep.Members[i].DB; db != nil {
 			for bucket, h := range db.Hashes {
@@ -118,7 +119,12 @@ func (r *Redactor) bytes(b check.Bytes) check.Bytes {
 
 // command redacts arguments; the program and its sub-commands stay.
 func (r *Redactor) command(c shell.Command) shell.Command {
-	program := c.Program()[:min(len(c.Program()), 3)]
+	program := c.Program()
+	words := 2
+	if len(program) > 1 && (program[1] == "repair" || program[1] == "node" || program[1] == "member") {
+		words = 3
+	}
+	program = program[:min(len(program), words)]
 	return c.Rewrite(func(arg string) string {
 		if slices.Contains(program, arg) {
 			return arg

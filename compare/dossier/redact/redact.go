@@ -40,7 +40,7 @@ type Redactor struct {
 	salt []byte
 	// words are the spellings of keys that texts hold, sorted.
 	words []word
-	// programs are the first words of commands, which stay as they are.
+	// labels are the names of sources, which stay as they are.
 	labels map[string]bool
 }
 

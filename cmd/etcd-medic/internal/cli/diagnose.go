@@ -48,6 +48,8 @@ one data dir per member stands for all of them. See etcd-medic help sources.
 compared at a revision that all have: keys, auth, leases, members, alarms. What cannot be proven without logs is said in one line;
 etcd-medic collect copies running members with their logs.
 
+A bundle (see etcd-medic bundle) is no source: the report in it is printed again, and nothing else is read.
+
 --confirm asks for a second opinion: where the log reaches back to the first entry of a new cluster, to a backup among the
 sources, to a database received from a leader (.snap.db) or to that of a member that lags, an etcd server of the right release
 executes the committed log in a sandbox that nothing leaves. What it then holds is compared with each member's database at
@@ -145,6 +147,9 @@ func (o *output) compareOptions(s *sources) compare.Options {
 }
 
 func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
+	if shown, err := o.showBundle(ctx); shown || err != nil {
+		return err
+	}
 	r, err := o.diagnose(ctx, o)
 	o.io.clearStatus()
 	if err != nil {

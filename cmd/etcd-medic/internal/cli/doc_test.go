@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/bundle"
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/collect"
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -131,6 +132,9 @@ func TestJSONPage(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	jsonNames(reflect.TypeFor[compare.Report](), code, seen)
 	jsonNames(reflect.TypeFor[dossier.Dossier](), code, seen)
+	jsonNames(reflect.TypeFor[bundle.Info](), code, seen)
+	jsonNames(reflect.TypeFor[bundle.LogCounts](), code, seen)
+	jsonNames(reflect.TypeFor[bundle.ServerLine](), code, seen)
 	jsonNames(reflect.TypeFor[compare.Comparison](), code, seen)
 	jsonNames(reflect.TypeFor[compare.KeyHistory](), code, seen)
 	jsonNames(reflect.TypeFor[repair.Plan](), code, seen)

@@ -121,7 +121,9 @@ func newRoot(s *Streams) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("main", newCollectCmd(s, runCollect), newWatchCmd(s, runWatch), newDiagnoseCmd(s, runDiagnose), newReportCmd(s, runReport), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare), newHistoryCmd(s, runHistory), newVerifyCmd(s, runVerify), newPreflightCmd(s, runPreflight), newExplainCmd(s, runExplain))
+	add("main", newCollectCmd(s, runCollect), newWatchCmd(s, runWatch), newDiagnoseCmd(s, runDiagnose), newReportCmd(s, runReport),
+		newBundleCmd(s, runBundle), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare), newHistoryCmd(s, runHistory),
+		newVerifyCmd(s, runVerify), newPreflightCmd(s, runPreflight), newExplainCmd(s, runExplain))
 	add("look", newDumpLogCmd(s, runDumpLog), newDumpDBCmd(s, runDumpDB))
 	add("repair", newExtractCmd(s, runExtract), newRebuildCmd(s, runRebuild), newRestoreCmd(s, runRestore), newRepairCmd(s), newNodeCmd(s), newLabCmd(s, runLab))
 	add("more", newVersionCmd(s), newCompletionCmd(s))

@@ -26,16 +26,22 @@ func safeFrom(dst []byte, from int, json bool) []byte {
 func Safe(s string) string { return string(safeFrom([]byte(s), 0, false)) }
 
 // SafeWriter makes what is written to w safe. Every Write is taken for whole: no character is spread over two.
-func SafeWriter(w io.Writer) io.Writer { return safeWriter{w} }
+func SafeWriter(w io.Writer) io.Writer { return safeWriter{w, false} }
 
-type safeWriter struct{ w io.Writer }
+// SafeJSONWriter does the same with JSON, which stays valid.
+func SafeJSONWriter(w io.Writer) io.Writer { return safeWriter{w, true} }
+
+type safeWriter struct {
+	w    io.Writer
+	json bool
+}
 
 // Write writes text as it may be shown.
 func (s safeWriter) Write(b []byte) (int, error) {
 	if shell.IsSafe(b) {
 		return s.w.Write(b)
 	}
-	if _, err := s.w.Write(shell.AppendSafe(nil, b, false)); err != nil {
+	if _, err := s.w.Write(shell.AppendSafe(nil, b, s.json)); err != nil {
 		return 0, err
 	}
 	return len(b), nil
