@@ -43,6 +43,9 @@ type Record struct {
 // rehearsal is the mode that the journal knows a rehearsal by.
 const rehearsal Mode = "rehearse"
 
+// IsRehearsal tells whether a run of that mode touched nothing but scratch copies.
+func IsRehearsal(m Mode) bool { return m == rehearsal }
+
 // JournalPath is where the journal of a plan lies: beside it.
 func JournalPath(plan string) string { return plan + ".journal" }
 

@@ -103,7 +103,9 @@ func makeBundle(t *testing.T, where string, mode redact.Mode) ([]bundle.File, *p
 func distinct(list, keys []string) []string {
 	slices.Sort(list)
 	all := strings.Join(keys, "\x00")
-	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return len(s) < 6 || !strings.ContainsAny(s, "0123456789") || strings.Contains(all, s) })
+	return slices.DeleteFunc(slices.Compact(list), func(s string) bool {
+		return len(s) < 6 || !strings.ContainsAny(s, "0123456789") || strings.Contains(all, s)
+	})
 }
 
 // TestNothingPrivate: no value, password, password hash or token of a set is in any file of its bundle, and no key where keys are redacted;

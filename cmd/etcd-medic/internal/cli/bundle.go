@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -173,7 +174,7 @@ func (o *diagnoseOptions) showBundle(ctx context.Context) (shown bool, err error
 	case o.format == render.JSON:
 		text, err = b.Indented()
 	case o.format == render.JSONL:
-		text = append(b.Diagnosis, '\n')
+		text = slices.Concat(b.Diagnosis, []byte("\n"))
 	case o.opts.Full || o.timeline:
 		text = b.Full
 	}

@@ -24,6 +24,8 @@ type reportOptions struct {
 	failOn  failOn
 	file    string
 	maxRows int
+	// plan is a plan that is written as a checklist; there are no sources then.
+	plan string
 	// write is chosen by the name of the file.
 	write func(io.Writer, *dossier.Dossier) error
 }
@@ -42,27 +44,36 @@ Lines of servers' own logs given with --server-log stand on the timeline, at the
 
 Keys, user names and addresses are shown; values stand as length and digest; passwords, their hashes and tokens never get in.
 
+With a plan of etcd-medic repair plan in the place of sources, FILE.html or FILE.md is its checklist: what is kept and given up, every step
+with its precondition, effect, undo and commands by hand, and what the journal beside the plan says of each: done steps are ticked, with times.
+
 Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read or write, 2 wrong usage, 3 findings at or above --fail-on,
-4 inconclusive, or a source could not be used. The report is written in all of these cases but 1 and 2.`
+4 inconclusive, or a source could not be used. The report is written in all of these cases but 1 and 2. Of a plan: 0 done, 5 the plan was
+edited, 6 a run began and has not reached its goal.`
 
 const reportExample = `  etcd-medic report node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o report.html
   etcd-medic report copies.tar.gz -o report.md
-  etcd-medic report node1=/copies/node1 node2=/copies/node2 --server-log node1=etcd-node1.log -o report.html`
+  etcd-medic report node1=/copies/node1 node2=/copies/node2 --server-log node1=etcd-node1.log -o report.html
+  etcd-medic report plan.yaml -o plan.html`
 
 func newReportCmd(s *Streams, run func(context.Context, *reportOptions) error) *cobra.Command {
 	o := &reportOptions{output: output{io: s}}
 	cmd := &cobra.Command{
-		Use:     "report SOURCE... -o FILE",
+		Use:     "report {SOURCE...|PLAN} -o FILE",
 		Short:   "write a page with timeline and differences, to look at or attach",
 		Long:    reportLong,
 		Example: reportExample,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.parse(args); err != nil {
-				return err
-			}
 			if o.file == "" {
 				return usagef("-o report.html", "the file for the report is missing")
+			}
+			if isPlan(args) {
+				o.plan = args[0]
+				return run(cmd.Context(), o)
+			}
+			if err := o.parse(args); err != nil {
+				return err
 			}
 			if o.maxRows < 1 || o.maxRows > maxReportRows {
 				return usagef("", "--limit must be from 1 to %d", maxReportRows)
@@ -94,6 +105,9 @@ var reportWriters = map[string]func(io.Writer, *dossier.Dossier) error{
 }
 
 func runReport(ctx context.Context, o *reportOptions) error {
+	if o.plan != "" {
+		return runReportPlan(o, o.plan)
+	}
 	if _, err := os.Lstat(o.file); err == nil {
 		return fmt.Errorf("%s exists; give a name that is free", o.file)
 	}

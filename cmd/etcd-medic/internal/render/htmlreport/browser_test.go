@@ -3,6 +3,7 @@
 package htmlreport
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,6 +35,11 @@ type tab struct {
 func open(t *testing.T, d *dossier.Dossier, width, height int, dark bool) *tab {
 	t.Helper()
 	file, _ := page(t, d)
+	return openFile(t, file, width, height, dark)
+}
+
+func openFile(t *testing.T, file string, width, height int, dark bool) *tab {
+	t.Helper()
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(width, height))
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	t.Cleanup(stop)
@@ -282,11 +288,7 @@ func TestBrowserContrastAndKeyboard(t *testing.T) {
 	d := incident(t, "a-auth-revision-replay")
 	for _, dark := range []bool{false, true} {
 		b := open(t, d, 1440, 900, dark)
-		var low []string
-		b.run(chromedp.Evaluate(contrastScript, &low))
-		for _, s := range low {
-			t.Errorf("dark %v: %s", dark, s)
-		}
+		b.readable(dark)
 		var names []string
 		b.run(chromedp.Evaluate(`[...document.querySelectorAll("button, input, canvas[tabindex], [role=tree]")].filter((e) => e.tabIndex < 0 || !(e.textContent.trim() || e.getAttribute("aria-label") || e.closest("label"))).map((e) => e.outerHTML.slice(0, 120))`, &names))
 		for _, s := range names {
@@ -298,6 +300,16 @@ func TestBrowserContrastAndKeyboard(t *testing.T) {
 	b := open(t, d, 600, 900, false)
 	b.fits()
 	b.quiet()
+}
+
+// readable fails the test for texts without enough contrast.
+func (b *tab) readable(dark bool) {
+	b.t.Helper()
+	var low []string
+	b.run(chromedp.Evaluate(contrastScript, &low))
+	for _, s := range low {
+		b.t.Errorf("dark %v: %s", dark, s)
+	}
 }
 
 // fits fails the test when the page is wider than its window, with what is.
@@ -410,5 +422,33 @@ func save(t *testing.T, file string, png []byte) {
 	}
 	if err := os.WriteFile(file, png, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestBrowserChecklist: the page of a plan has no complaint, its boxes can be ticked by keyboard and its texts are text.
+func TestBrowserChecklist(t *testing.T) {
+	var html bytes.Buffer
+	if err := WriteChecklist(&html, hostileChecklist()); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(file, html.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dark := range []bool{false, true} {
+		b := openFile(t, file, 1000, 900, dark)
+		if b.eval(`window.pwned === undefined`) != true {
+			t.Error("a text of the plan has run")
+		}
+		if n := b.eval(`document.querySelectorAll(".steps input:checked").length`); n != float64(1) {
+			t.Errorf("%v steps are ticked", n)
+		}
+		b.run(chromedp.Focus(".steps li:nth-child(2) input", chromedp.ByQuery), chromedp.KeyEvent(" "))
+		if n := b.eval(`document.querySelectorAll(".steps input:checked").length`); n != float64(2) {
+			t.Errorf("%v steps are ticked after the space bar", n)
+		}
+		b.readable(dark)
+		b.fits()
+		b.quiet()
 	}
 }

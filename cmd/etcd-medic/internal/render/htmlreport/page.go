@@ -27,25 +27,29 @@ var scripts = []string{"base.js", "scale.js", "timeline.js", "hover.js", "curves
 
 // Write writes the page. What differs between two calls is in d alone.
 func Write(w io.Writer, d *dossier.Dossier) error {
+	v := newView(d)
+	return writePage(w, "page.gohtml", v.PageTitle, func(licence string) any { v.Licence = licence; return v }, newData(d, v))
+}
+
+// writePage fills a template, and puts the styles, the scripts and their data beside it.
+func writePage(w io.Writer, name, title string, view func(licence string) any, forScripts any) error {
 	files := map[string]string{}
-	for _, name := range append([]string{"style.css", "page.gohtml", "uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE"}, scripts...) {
+	for _, name := range append([]string{"style.css", name, "uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE"}, scripts...) {
 		b, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			return err
 		}
 		files[name] = string(b)
 	}
-	t, err := template.New("page").Parse(files["page.gohtml"])
+	t, err := template.New("page").Parse(files[name])
 	if err != nil {
 		return err
 	}
 	var body bytes.Buffer
-	v := newView(d)
-	v.Licence = files["uPlot.LICENSE"]
-	if err := t.Execute(&body, v); err != nil {
+	if err := t.Execute(&body, view(files["uPlot.LICENSE"])); err != nil {
 		return err
 	}
-	data, err := json.Marshal(newData(d, v))
+	data, err := json.Marshal(forScripts)
 	if err != nil {
 		return err
 	}
@@ -60,7 +64,7 @@ func Write(w io.Writer, d *dossier.Dossier) error {
 	csp := fmt.Sprintf("default-src 'none'; script-src %s %s; style-src %s; img-src data:; base-uri 'none'; form-action 'none'", digest(library), digest(own.String()), digest(style))
 	p := &printer{w: w}
 	p.print("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"", template.HTMLEscapeString(csp), "\">\n")
-	p.print("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<title>", template.HTMLEscapeString(v.PageTitle), "</title>\n")
+	p.print("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<title>", template.HTMLEscapeString(title), "</title>\n")
 	p.print("<style>", style, "</style>\n</head>\n<body>\n", body.String(), "<script type=\"application/json\" id=\"data\">", string(data), "</script>\n")
 	p.print("<script>", library, "</script>\n<script>", own.String(), "</script>\n</body>\n</html>\n")
 	return p.err

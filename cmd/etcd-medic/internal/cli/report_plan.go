@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/htmlreport"
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/mdreport"
+	"github.com/etcd-medic/etcd-medic/repair"
+)
+
+// planWriters are the kinds of checklist by the end of the file's name.
+var planWriters = map[string]func(io.Writer, *render.Checklist) error{
+	".html": htmlreport.WriteChecklist,
+	".md":   mdreport.WriteChecklist,
+}
+
+// isPlan tells whether the arguments of report are one plan.
+func isPlan(args []string) bool {
+	if len(args) != 1 {
+		return false
+	}
+	switch strings.ToLower(filepath.Ext(args[0])) {
+	case ".yaml", ".yml":
+		st, err := os.Stat(args[0])
+		return err == nil && st.Mode().IsRegular()
+	}
+	return false
+}
+
+// runReportPlan writes a plan as a checklist. The exit code is that of repair status.
+func runReportPlan(o *reportOptions, file string) error {
+	write := planWriters[strings.ToLower(filepath.Ext(o.file))]
+	if write == nil {
+		return usagef("-o plan.html", "%s: a checklist has to end in .html or .md", o.file)
+	}
+	if _, err := os.Lstat(o.file); err == nil {
+		return fmt.Errorf("%s exists; give a name that is free", o.file)
+	}
+	p, err := repair.Load(file)
+	if err != nil {
+		return err
+	}
+	st, err := repair.Status(file)
+	if err != nil {
+		return err
+	}
+	records, err := repair.ReadJournal(file)
+	if err != nil {
+		return err
+	}
+	c := checklist(p, st, records)
+	if err := writeNew(o.file, func(w io.Writer) error { return write(w, c) }); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(o.io.Out, "%s: %s\nwrote %s\n", c.Way, c.State, o.file)
+	if unfinished(st) {
+		return result(ExitUnfinished)
+	}
+	return nil
+}
+
+// checklist joins a plan with its journal. The steps are ticked from the newest run that was no rehearsal.
+func checklist(p *repair.Plan, st *repair.Standing, records []repair.Record) *render.Checklist {
+	c := &render.Checklist{Tool: p.Tool.Name, Version: p.Tool.Version, Digest: p.Digest, Summary: p.Verdict.Summary, Way: string(p.Mode), WayWhy: p.Why,
+		Keep: p.Best.Name, KeepWhy: p.Best.Why, Loses: "nothing", Unproven: p.Lost.Unproven, Save: p.Lost.Save, Cautions: p.Cautions, State: "not begun", Next: st.Next}
+	switch n := p.Lost.CommittedEntries; {
+	case n > 0:
+		c.Loses = fmt.Sprintf("%d committed entries", n)
+	case len(p.Lost.Unproven) > 0:
+		c.Loses = "nothing that is known"
+	}
+	for _, e := range p.Lost.Entries {
+		c.Lost = append(c.Lost, [4]string{fmt.Sprintf("%d/%d", e.Term, e.Index), e.What, strings.Join(e.HeldBy, ", "), e.ProposedBy})
+	}
+	for i := range p.Members {
+		m := &p.Members[i]
+		c.Members = append(c.Members, render.ChecklistMember{Name: m.Name, ID: m.ID.String(), Action: string(m.Action), Why: m.Why})
+	}
+	mode, real := p.Mode, (*repair.Run)(nil)
+	for i := range st.Runs {
+		run := &st.Runs[i]
+		c.Runs = append(c.Runs, render.ChecklistRun{Title: fmt.Sprintf("run %d: %s", run.Run, run.Mode), State: run.State, Begun: run.Begun, Last: run.Last})
+		if repair.IsRehearsal(run.Mode) {
+			if real == nil {
+				c.State = "rehearsed, " + run.State + "; not begun on the cluster"
+			}
+			continue
+		}
+		real, mode = run, run.Mode
+		c.State, c.Finished = fmt.Sprintf("run %d, %s: %s", run.Run, run.Mode, run.State), run.State == "reached"
+	}
+	steps := stepsOf(p, mode)
+	for i := range steps {
+		c.Steps = append(c.Steps, checklistStep(&steps[i], real, records))
+	}
+	for i := range p.Ways {
+		if w := &p.Ways[i]; w.Mode != mode {
+			s := "possible: "
+			if !w.Possible {
+				s = "not possible: "
+			}
+			c.Other = append(c.Other, string(w.Mode)+", "+s+w.Why)
+		}
+	}
+	return c
+}
+
+// stepsOf are the steps of a way, or of the way whose steps it does to copies.
+func stepsOf(p *repair.Plan, mode repair.Mode) []repair.Step {
+	w := p.Way(mode)
+	if w == nil {
+		return nil
+	}
+	if uses := p.Way(w.Uses); uses != nil && len(w.Steps) == 0 {
+		return uses.Steps
+	}
+	return w.Steps
+}
+
+func checklistStep(s *repair.Step, run *repair.Run, records []repair.Record) render.ChecklistStep {
+	out := render.ChecklistStep{ID: s.ID, Title: s.Title, Member: s.Member, Precondition: s.Precondition, Effect: s.Effect, Undo: s.Undo, Until: s.Done}
+	for _, b := range s.ByHand {
+		out.Commands = append(out.Commands, render.ChecklistCommand{On: b.On, Run: b.Run, Note: b.Note})
+	}
+	if run == nil {
+		return out
+	}
+	for i := range run.Steps {
+		if r := &run.Steps[i]; r.ID == s.ID {
+			out.State, out.Detail, out.Seconds = r.State, r.Detail, r.Seconds
+		}
+	}
+	for _, r := range records {
+		if r.Run == run.Run && r.Step == s.ID && (r.State == repair.StateBegin || r.State == repair.StateDone || r.State == repair.StateFailed) {
+			out.At = r.Time
+		}
+	}
+	return out
+}
