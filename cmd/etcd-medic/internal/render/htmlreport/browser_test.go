@@ -406,7 +406,8 @@ func TestPicturesForDocs(t *testing.T) {
 		dark bool
 	}{{"timeline", false}, {"curves", true}} {
 		b := open(t, d, 1200, 900, p.dark)
-		b.eval(`document.querySelector("nav").hidden = true; window.scrollTo(0, 0)`)
+		// Nothing else stands on the page: a picture is wider than the window by its scroll bar, and what is above would wrap differently.
+		b.eval(`for (const e of document.querySelectorAll("nav, footer, section:not(#` + p.id + `)")) e.hidden = true; window.dispatchEvent(new Event("resize")); window.scrollTo(0, 0)`)
 		var box []float64
 		b.run(chromedp.Sleep(300*time.Millisecond), chromedp.Evaluate(`(() => { const r = document.getElementById("`+p.id+`").getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; })()`, &box))
 		var png []byte

@@ -22,7 +22,7 @@ function entryAtTime(unix) {
   for (const t of times) if (t.unix <= unix) at = t.index;
   return at;
 }
-const TOP = 34, TERM_H = 20, LOG_H = 46, LANE_H = 50;
+const TOP = 44, TERM_H = 20, LOG_H = 46, LANE_H = 50;
 const laneTop = (n) => TOP + TERM_H + 8 + LOG_H + 8 + n * LANE_H;
 const tlHeight = () => laneTop(T.lanes.length) + 6;
 
