@@ -90,9 +90,9 @@ e2e: build test-servers $(TOOLS)/testcount ## tests against real clusters of eac
 	  $(GO) test -json -count=1 -parallel 3 -timeout 30m -tags e2e -run 'E2E' $(PACKAGES) | $(TOOLS)/testcount
 
 .PHONY: browser
-browser: $(TOOLS)/testcount ## tests of the HTML report in a headless Chromium (Debian package chromium), [SCREENSHOTS=DIR]
-	command -v chromium >/dev/null || { apt-get update && apt-get install -y --no-install-recommends chromium; }
-	SCREENSHOTS='$(abspath $(SCREENSHOTS))' $(GO) test -json -count=1 -timeout 30m -tags browser -run 'TestBrowser|TestScreenshots|TestPictures' ./cmd/etcd-medic/internal/render/htmlreport | $(TOOLS)/testcount
+browser: $(TOOLS)/testcount ## tests of the HTML report in a headless Chromium, which is installed where missing: [SCREENSHOTS=DIR]
+	.tools/chromium.sh
+	SCREENSHOTS='$(abspath $(SCREENSHOTS))' $(GO) test -json -count=1 -timeout 15m -tags browser -run 'TestBrowser|TestScreenshots|TestPictures' ./cmd/etcd-medic/internal/render/htmlreport | $(TOOLS)/testcount
 
 # SEEDS of the soak, CASE (the one case to judge, or how the names of faults begin), KEEP (a folder for the sources of wrong cases), SETS (such a
 # folder: judge its cases once more, without servers), MEDIC (a built program to judge instead of this tree), OUT (a file for the table, also while it runs).

@@ -95,7 +95,7 @@ func (c *Cells) add(cell *diff.Cell, isKey bool, before string) string {
 	if !isKey {
 		text := ""
 		if cell != nil {
-			text = clip(cell.Text, 1000)
+			text = timeline.Clip(cell.Text, 1000)
 			if text == "" {
 				text = "present"
 			}
@@ -132,7 +132,7 @@ func object(row *diff.Row) string {
 		if c.Object.Namespace != "" {
 			name = c.Object.Namespace + "/" + name
 		}
-		return clip(timeline.EscapeKey([]byte(c.Object.Kind+" "+name)), 200)
+		return timeline.Clip(timeline.EscapeKey([]byte(c.Object.Kind+" "+name)), 200)
 	}
 	return ""
 }
@@ -147,14 +147,4 @@ func sharedPrefix(a, b string) int {
 		n--
 	}
 	return n
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }

@@ -101,7 +101,7 @@ func TimelineInput(in *check.Input, r *compare.Report) timeline.Input {
 	for _, m := range in.Members {
 		if j := in.ServerLogs[m.Label()]; j != nil {
 			for _, e := range j.Events {
-				n := timeline.Note{Member: m.Label(), Index: e.Index, ID: e.ID, Line: clip(e.Text, 300)}
+				n := timeline.Note{Member: m.Label(), Index: e.Index, ID: e.ID, Line: timeline.Clip(e.Text, 300)}
 				if !e.Time.IsZero() {
 					n.Unix = e.Time.UnixMilli()
 				}

@@ -115,7 +115,7 @@ func (s *Storage) pages(ctx context.Context, db *evidence.DB) error {
 			s.Cells[at][i]++
 		}
 		if p.Bucket != "" {
-			owned[s.bucket(clip(timeline.EscapeKey([]byte(p.Bucket)), 60))]++
+			owned[s.bucket(timeline.Clip(timeline.EscapeKey([]byte(p.Bucket)), 60))]++
 		}
 	}
 	s.flush(owned)
@@ -210,7 +210,7 @@ func (s *Storage) prefixes(ctx context.Context, db *dumpdb.DB) error {
 	}
 	var rest Prefix
 	for i, g := range u.Prefixes {
-		p := Prefix{Name: clip(timeline.EscapeKey([]byte(g.Name)), 120), Keys: g.Keys, Revisions: g.Revisions, Bytes: g.Bytes, LiveBytes: g.LiveBytes}
+		p := Prefix{Name: timeline.Clip(timeline.EscapeKey([]byte(g.Name)), 120), Keys: g.Keys, Revisions: g.Revisions, Bytes: g.Bytes, LiveBytes: g.LiveBytes}
 		if i < maxPrefixes {
 			s.Prefixes = append(s.Prefixes, p)
 			continue

@@ -75,10 +75,10 @@ func (b *builder) list(e *replay.Entry, kinds map[dumplog.Kind]int) {
 	case e.Err != nil:
 		what = "cannot be decoded"
 	case e.Req.Header.Username != "":
-		what = clip(what, maxText) + " user=" + clip(e.Req.Header.Username, 60)
+		what = Clip(what, maxText) + " user=" + Clip(e.Req.Header.Username, 60)
 	}
 	l.Index, l.Term, l.Kind = append(l.Index, e.Index), append(l.Term, e.Term), append(l.Kind, k)
-	l.What = append(l.What, clip(what, maxText+80))
+	l.What = append(l.What, Clip(what, maxText+80))
 }
 
 // listed chooses the ranges whose entries are listed: the whole log where it is short, else around the places that matter, the most
@@ -167,13 +167,13 @@ func (b *builder) events() {
 	rp := b.in.Replay
 	b.t.EventCount = rp.EventCount
 	for _, e := range rp.Events[:min(len(rp.Events), b.o.MaxEvents)] {
-		x := Event{Term: e.Term, Index: e.Index, What: clip(e.What, maxText), Proposer: b.name(e.Proposer), User: clip(e.User, 60),
+		x := Event{Term: e.Term, Index: e.Index, What: Clip(e.What, maxText), Proposer: b.name(e.Proposer), User: Clip(e.User, 60),
 			HeaderAuth: e.HeaderAuthRevision, Acked: e.Acked, Outcomes: []Outcome{}, Lacking: append([]int{}, e.Lacking...)}
 		for _, k := range e.Keys[:min(len(e.Keys), 3)] {
 			x.Keys = append(x.Keys, EscapeKey([]byte(k)))
 		}
 		for _, o := range e.Outcomes {
-			x.Outcomes = append(x.Outcomes, Outcome{State: o.State.String(), Reason: string(o.Reason), Rev: o.Rev, Auth: o.AuthRevision, Detail: clip(o.Detail, maxText)})
+			x.Outcomes = append(x.Outcomes, Outcome{State: o.State.String(), Reason: string(o.Reason), Rev: o.Rev, Auth: o.AuthRevision, Detail: Clip(o.Detail, maxText)})
 		}
 		b.t.Events = append(b.t.Events, x)
 	}
@@ -206,7 +206,7 @@ func (b *builder) marks() {
 		}
 	}
 	for _, m := range b.in.Marks {
-		m.What = clip(m.What, maxText)
+		m.What = Clip(m.What, maxText)
 		m.Refused = m.Kind == "conf-change" && refused[m.Index]
 		b.t.Marks = append(b.t.Marks, m)
 	}

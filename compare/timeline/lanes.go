@@ -68,7 +68,7 @@ func (b *builder) lanes() {
 		l := Lane{Member: m.Label(), ID: m.MemberID, Commit: m.Commit, Applied: m.AppliedMin, AppliedMax: m.AppliedMax, JudgedFrom: r.From, JudgedTo: r.To,
 			Lacks: r.Lacks, Lives: []Life{}, Purged: []Span{}, Damaged: []Span{}, Skipped: []Span{}, Curve: curve(&r.Curve)}
 		if !r.Checked {
-			l.Why = clip(r.Why, maxText)
+			l.Why = Clip(r.Why, maxText)
 		}
 		l.FirstLack = b.firstLack(i)
 		if r.AuthKnown {
@@ -115,7 +115,7 @@ func (b *builder) logOf(l *Lane, s *dumplog.Summary) {
 		if to == 0 {
 			to = max(b.t.Last, d.LostFrom)
 		}
-		l.Damaged = append(l.Damaged, Span{From: d.LostFrom, To: to, What: clip(fmt.Sprintf("%s in %s at offset %d", d.Kind, d.Segment, d.Offset), maxText)})
+		l.Damaged = append(l.Damaged, Span{From: d.LostFrom, To: to, What: Clip(fmt.Sprintf("%s in %s at offset %d", d.Kind, d.Segment, d.Offset), maxText)})
 	}
 }
 

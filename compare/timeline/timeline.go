@@ -279,8 +279,8 @@ func (b *builder) name(id dumplog.ID) string {
 	return id.String()
 }
 
-// clip cuts a text to a length that a page can show, at a rune.
-func clip(s string, n int) string {
+// Clip cuts a text to a length that a page can show, at a rune.
+func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -31,7 +31,7 @@ func (r *Redactor) Apply(d *dossier.Dossier) {
 		}
 	}
 	r.columns(d)
-	each(reflect.ValueOf(d), visitor{text: r.Text, bytes: r.bytes, command: r.command})
+	each(reflect.ValueOf(d), visitor{text: r.Text, bytes: r.bytes, command: r.command, nameless: r.mode != Clear})
 	for i := range d.Differences {
 		r.difference(&d.Differences[i])
 	}
@@ -144,8 +144,8 @@ func (r *Redactor) find(text string) (int, bool) {
 // Text redacts the keys and digests of values inside of a text.
 func (r *Redactor) Text(s string) string {
 	s = valueDigest.ReplaceAllStringFunc(s, func(m string) string {
-		head, digest, _ := strings.Cut(m, "sha256 ")
-		return head + "sha256 " + r.Digest(digest)
+		word, digest, _ := strings.Cut(m, " ")
+		return word + " " + r.Digest(digest)
 	})
 	if len(r.words) == 0 {
 		return s
@@ -165,7 +165,7 @@ func (r *Redactor) Text(s string) string {
 }
 
 // valueDigest is a digest of a value, or of a long key, inside of a text.
-var valueDigest = regexp.MustCompile(`\bsha256 [0-9a-f]{16}\b`)
+var valueDigest = regexp.MustCompile(`\b(?:sha256|digest) [0-9a-f]{16}\b`)
 
 // at returns the longest word that begins at p, nil when none does.
 func (r *Redactor) at(s string, p int) *word {

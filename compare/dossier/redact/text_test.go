@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,7 @@ func TestText(t *testing.T) {
 		`of /with space/x only`:                        `of {/with space/x} only`,
 		`put key="` + long[:100] + `…`:                 `put key="{` + long + `}`,
 		`the value is <len 5 sha256 0123456789abcdef>`: `the value is <len 5 sha256 ` + r.Digest("0123456789abcdef") + `>`,
+		`holds digest 0123456789abcdef`:                `holds digest ` + r.Digest("0123456789abcdef"),
 		`öü/ö and "ü/ö"`:                               `ö{ü/ö} and "{ü/ö}"`,
 	} {
 		got, _ := learned(keys, text)
@@ -70,5 +72,21 @@ func TestCommand(t *testing.T) {
 	}
 	if got := string(d.Report.Verdict.FirstBreak.Key); got != r.Key("/a/b") {
 		t.Errorf("the first break names %q", got)
+	}
+}
+
+// TestObjects: which object of Kubernetes is meant goes with the keys, its kind stays.
+func TestObjects(t *testing.T) {
+	type named struct{ Kind, Namespace, Name string }
+	type holder struct {
+		Objects []*named
+		Name    string
+	}
+	for _, nameless := range []bool{false, true} {
+		x := &holder{Objects: []*named{{"Pod", "default", "web-0"}}, Name: "node1"}
+		each(reflect.ValueOf(x), visitor{text: func(s string) string { return s }, nameless: nameless})
+		if kept := x.Objects[0].Namespace+x.Objects[0].Name != ""; kept == nameless || x.Objects[0].Kind != "Pod" || x.Name != "node1" {
+			t.Errorf("nameless %v: %+v", nameless, x.Objects[0])
+		}
 	}
 }

@@ -13,6 +13,8 @@ type visitor struct {
 	text    func(string) string
 	bytes   func(check.Bytes) check.Bytes
 	command func(shell.Command) shell.Command
+	// nameless leaves out which objects of Kubernetes are meant: their names are parts of keys.
+	nameless bool
 }
 
 var (
@@ -74,7 +76,21 @@ func each(v reflect.Value, use visitor) {
 	}
 }
 
+// object tells whether a type names an object of Kubernetes.
+func object(t reflect.Type) bool {
+	for _, name := range []string{"Kind", "Namespace", "Name"} {
+		if f, ok := t.FieldByName(name); !ok || f.Type.Kind() != reflect.String {
+			return false
+		}
+	}
+	return true
+}
+
 func eachField(v reflect.Value, use visitor) {
+	if use.nameless && object(v.Type()) {
+		v.FieldByName("Namespace").SetString("")
+		v.FieldByName("Name").SetString("")
+	}
 	skip := columnFields[v.Type()]
 	for i := range v.NumField() {
 		f := v.Type().Field(i)

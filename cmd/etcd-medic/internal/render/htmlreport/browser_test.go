@@ -359,13 +359,16 @@ func TestScreenshots(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range shotsOf() {
 		d := incident(t, name)
 		for _, s := range []struct {
 			tag           string
 			width, height int
 			dark          bool
-		}{{"wide-light", 1440, 1000, false}, {"wide-dark", 1440, 1000, true}, {"small-light", 600, 900, false}} {
+		}{{"wide-light", 1440, 1000, false}, {"wide-dark", 1440, 1000, true}, {"small-light", 600, 900, false}, {"small-dark", 600, 900, true}} {
 			b := open(t, d, s.width, s.height, s.dark)
 			for _, at := range []string{"verdict", "members", "timeline", "curves", "differences", "membership", "files", "findings"} {
 				if b.eval(`document.getElementById("`+at+`") !== null`) != true {
