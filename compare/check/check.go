@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -159,13 +160,20 @@ func showLogAs(m *evidence.Member, flags ...any) shell.Command {
 	return shell.Format("etcd-medic dumplog {}", shell.Source(m.Label())).With(flags...)
 }
 
-// showDB shows a part of a member's database: arguments of dumpdb.
+// showDB shows a part of a member's database: arguments of dumpdb. Of a bucket that is not there it shows those that are.
 func showDB(m *evidence.Member, args ...any) shell.Command {
+	if m.HasDB() && len(args) > 0 {
+		if bucket, ok := args[0].(string); ok && slices.Contains(m.DB.Handle.MissingBuckets(), bucket) {
+			args = nil
+		}
+	}
 	return shell.Format("etcd-medic dumpdb {}", shell.Source(m.Label())).With(args...)
 }
 
-// showRev shows the records of a revision.
-func showRev(m *evidence.Member, rev int64) shell.Command { return showDB(m, "key", "--rev", rev) }
+// showRev shows the records of a revision, compacted or not.
+func showRev(m *evidence.Member, rev int64) shell.Command {
+	return showDB(m, "key", "--from-rev", rev, "--to-rev", rev)
+}
 
 // removeMember is the command that takes a member out of the cluster.
 func removeMember(id fmt.Stringer) shell.Command { return shell.Format("etcdctl member remove {}", id) }

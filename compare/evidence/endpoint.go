@@ -52,7 +52,7 @@ func (a *Access) stream(ctx context.Context, endpoint, dir string) (string, erro
 	}
 	cli, err := clientv3.New(cfg)
 	if err != nil {
-		return "", unreachable(endpoint, err)
+		return "", unreachable(endpoint, because(&cfg, err))
 	}
 	defer func() { _ = cli.Close() }()
 	// The client would retry for ever; one bounded question tells whether anybody is there.
@@ -60,7 +60,7 @@ func (a *Access) stream(ctx context.Context, endpoint, dir string) (string, erro
 	status, err := cli.Status(ask, cfg.Endpoints[0])
 	cancel()
 	if err != nil {
-		return "", unreachable(endpoint, err)
+		return "", unreachable(endpoint, because(&cfg, err))
 	}
 	r, err := cli.SnapshotWithVersion(ctx)
 	if err != nil {
@@ -101,13 +101,19 @@ func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 	}
 	cfg.Endpoints = all
 	c, err := clientv3.New(cfg)
-	if err != nil { // a client that logs in at once says no more than that the time is over
-		if why := handshake(&cfg); why != nil {
-			err = fmt.Errorf("%w: %w", err, why)
-		}
+	if err != nil {
+		err = because(&cfg, err)
 		err = fmt.Errorf("%s: no login (running? see --cacert, --cert, --key, --user): %w", strings.Join(endpoints, ","), err)
 	}
 	return c, err
+}
+
+// because puts the reason in front of an error that says no more than that the time is over: a certificate that does not fit, nobody there.
+func because(cfg *clientv3.Config, err error) error {
+	if why := handshake(cfg); why != nil {
+		return fmt.Errorf("%w (%w)", why, err)
+	}
+	return err
 }
 
 // handshake finds out what a client keeps to itself: why no endpoint takes a connection; nil when one does.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
 	"github.com/etcd-medic/etcd-medic/internal/objects"
@@ -30,7 +32,11 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 	if isEndpoint(spec.Where) {
 		return s.expandEndpoint(ctx, spec)
 	}
-	where, err := s.fetched(ctx, spec.Where)
+given, inside := within(spec.Where)
+	if inside != "" && spec.Name == "" {
+		spec.Name = filepath.Base(inside)
+	}
+	where, err := s.fetched(ctx, given)
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +46,9 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 			return nil, err
 		}
 		s.scratch = append(s.scratch, dir)
+		if s.unpacked == nil {
+			s.unpacked = map[string]string{}
+		}
 		of, err := stamp(where)
 		if err != nil {
 			return nil, err
@@ -48,7 +57,10 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 		if err := archive.Unpack(ctx, where, dir); err != nil {
 			return nil, &SourceError{Where: where, Found: "an archive that does not unpack", Expected: "a sound .tar, .tar.gz or .tar.zst", Err: err}
 		}
-		where = dir
+		if where == given { // what was fetched is not there a second time
+			s.unpacked[dir] = given
+		}
+		where = filepath.Join(dir, inside)
 	}
 	l, err := detectAs(where, spec)
 	if err != nil {
@@ -76,6 +88,22 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 		return out, nil
 	}
 	return []*Source{{Kind: l.kind, Where: spec.Where, Missing: l.missing, spec: spec, layout: l}}, nil
+}
+
+// within takes ARCHIVE#PATH apart: one source out of an archive of several. A path that is there as it stands is meant as it stands.
+func within(where string) (path, inside string) {
+	at := strings.LastIndexByte(where, '#')
+	if at < 1 {
+		return where, ""
+	}
+	if _, err := os.Lstat(where); err == nil {
+		return where, ""
+	}
+	path, inside = where[:at], filepath.FromSlash(where[at+1:])
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() || !filepath.IsLocal(inside) {
+		return where, ""
+	}
+	return path, inside
 }
 
 // expandEndpoint streams a running member's database to scratch; it is then read like a backup.

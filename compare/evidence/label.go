@@ -55,15 +55,20 @@ func pathTail(p string, depth int) string {
 	return tail
 }
 
-// Argument is the command line argument that names a source again with the same label, "" when there is none: it came out of
-// an archive, or its WAL lies elsewhere.
+// Argument is the command line argument that names a source again with the same label, "" when there is none: it was streamed, or its
+// WAL lies elsewhere. What came out of an archive is named as ARCHIVE#PATH.
 func (s *Set) Argument(src *Source) string {
 	where := src.Where
 	if src.spec.WALDir != "" {
 		return ""
 	}
 	for _, dir := range s.scratch {
-		if strings.HasPrefix(where, dir) {
+		rel, err := filepath.Rel(dir, where)
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		archive := s.unpacked[dir]
+		if where = archive + "#" + filepath.ToSlash(rel); archive == "" {
 			return ""
 		}
 	}

@@ -16,6 +16,8 @@ type Set struct {
 	// Failed are the sources that could not be used at all; the others are still reported.
 	Failed  []FailedSource
 	scratch []string
+	// unpacked says which archive a folder of scratch holds.
+	unpacked map[string]string
 	// archives are the files that sources were unpacked from.
 	archives []File
 	access   Access

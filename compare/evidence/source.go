@@ -158,19 +158,53 @@ func detectDir(where, walDir string) (layout, error) {
 	return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("a folder of %d entries, none of them of etcd", files), Expected: expectedSource}
 }
 
-// nestedDataDirs lets a user name the folder that holds one data dir per member, and backups beside them.
+// nestedDataDirs lets a user name the folder that holds one data dir per member, and backups beside them. Where a folder in it is none, the
+// data dirs below that count: node1/etcd, node2/etcd, or var/lib/etcd.
 func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
 	var out []Spec
 	for _, e := range entries {
 		p := filepath.Join(where, e.Name())
-		if e.IsDir() {
-			if isDir(filepath.Join(p, "member")) || isDir(filepath.Join(p, "wal")) || isDir(filepath.Join(p, "snap")) {
-				out = append(out, Spec{Name: e.Name(), Where: p})
+		switch {
+		case e.IsDir() && isDataDir(p):
+			out = append(out, Spec{Name: e.Name(), Where: p})
+		case e.IsDir():
+			below := deeperDataDirs(p, 1)
+			if len(below) == 1 && len(entries) > 1 { // one for each member: the folder has its name
+				below[0].Name = e.Name()
 			}
-			continue
-		}
-		if strings.HasSuffix(e.Name(), ".db") {
+			out = append(out, below...)
+		case strings.HasSuffix(e.Name(), ".db"):
 			out = append(out, Spec{Where: p})
+		}
+	}
+	return out
+}
+
+// isDataDir tells a data dir, or the member folder of one, by what is in it.
+func isDataDir(p string) bool {
+	return isDir(filepath.Join(p, "member")) || isDir(filepath.Join(p, "wal")) || isDir(filepath.Join(p, "snap"))
+}
+
+// Data dirs are looked for so many folders down, where each folder has no more than so many entries.
+const (
+	deepest     = 3
+	mostEntries = 256
+)
+
+// deeperDataDirs are the data dirs below a folder. They have no names yet: their members' own are better than those of folders like etcd.
+func deeperDataDirs(p string, depth int) (out []Spec) {
+	entries, err := os.ReadDir(p)
+	if err != nil || len(entries) > mostEntries {
+		return nil
+	}
+	for _, e := range entries {
+		sub := filepath.Join(p, e.Name())
+		switch {
+		case !e.IsDir():
+		case isDataDir(sub):
+			out = append(out, Spec{Where: sub})
+		case depth < deepest-1:
+			out = append(out, deeperDataDirs(sub, depth+1)...)
 		}
 	}
 	return out
