@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -16,31 +17,35 @@ import (
 )
 
 type docsOptions struct {
-	dir  string
-	root *cobra.Command
+	dir, man string
+	root     *cobra.Command
 }
 
 func newDocsCmd(_ *Streams, run func(context.Context, *docsOptions) error) *cobra.Command {
 	o := &docsOptions{}
 	cmd := &cobra.Command{
-		Use:    "docs --dir DIR",
+		Use:    "docs --dir DIR | --man DIR",
 		Short:  "write the generated documents",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.dir == "" {
-				return usagef("", "--dir is missing")
+			if (o.dir == "") == (o.man == "") {
+				return usagef("", "want --dir or --man")
 			}
 			o.root = cmd.Root()
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.dir, "dir", "", "folder to write to")
+	cmd.Flags().StringVar(&o.dir, "dir", "", "folder for the generated documents in Markdown")
+	cmd.Flags().StringVar(&o.man, "man", "", "folder for man pages, one for each command and topic")
 	return cmd
 }
 
 // runDocs writes CHECKS.md, CAUSES.md and the command reference from the same texts that the program shows.
 func runDocs(_ context.Context, o *docsOptions) error {
+	if o.man != "" {
+		return manPages(o.root, o.man)
+	}
 	pages := map[string]func(io.Writer) error{
 		"CHECKS.md": func(w io.Writer) error { return render.ChecksPage(w, check.All()) },
 		"CAUSES.md": func(w io.Writer) error { return render.CausesPage(w, cause.All(), cause.Undetected()) },
@@ -69,6 +74,31 @@ func runDocs(_ context.Context, o *docsOptions) error {
 	}
 	untag(o.root)
 	return doc.GenMarkdownTree(o.root, ref)
+}
+
+// manPages writes a page for each command and topic: man -l DIR/etcd-medic-diagnose.1. They carry no date, so that builds can be repeated.
+func manPages(root *cobra.Command, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	untag(root)
+	epoch := time.Unix(0, 0).UTC()
+	head := func() *doc.GenManHeader {
+		return &doc.GenManHeader{Section: "1", Source: "etcd-medic " + Version(), Manual: "etcd-medic manual", Date: &epoch}
+	}
+	for _, c := range root.Commands() {
+		if !c.IsAdditionalHelpTopicCommand() {
+			continue
+		}
+		var b bytes.Buffer
+		if err := doc.GenMan(c, head(), &b); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "etcd-medic-"+c.Name()+".1"), b.Bytes(), 0o644); err != nil { //nolint:gosec // a public document
+			return err
+		}
+	}
+	return doc.GenManTree(root, head(), dir)
 }
 
 // untag leaves the date out of the generated pages: they are a function of the code alone.

@@ -181,11 +181,11 @@ func (l *dbLister) exists() error {
 		}
 		return errEnough // whether the bucket was there can not be told
 	}
-	names := ""
+	var names []string
 	for _, b := range buckets {
-		names += " " + b.Name
+		names = append(names, b.Name)
 	}
-	return usagef("the buckets are:"+names, "there is no bucket %q in this file", l.o.bucket)
+	return usagef(didYouMean(l.o.bucket, names, "the buckets are: "+strings.Join(names, " ")), "there is no bucket %q in this file", l.o.bucket)
 }
 
 // nested says whether the bucket stands in another one, PARENT/CHILD; etcd makes none.

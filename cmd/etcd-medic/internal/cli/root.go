@@ -45,6 +45,9 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 	}
 	s.display.Close()
 	s.clearStatus()
+	if s.pager != nil && ctx.Err() == nil {
+		err = errors.Join(err, s.pager.close())
+	}
 	s.printError(err)
 	return exitCode(err)
 }
@@ -107,11 +110,17 @@ func newRoot(s *Streams) *cobra.Command {
 			err := setFromEnv(cmd, s)
 			s.orderly.Store(endsInOrder(cmd))
 			s.showProgress(cmd)
+			s.page(cmd)
 			return err
 		},
 	}
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
+	root.Version = Version()
+	root.SetVersionTemplate("etcd-medic {{.Version}}\n")
+	root.PersistentFlags().BoolVar(&s.noColor, "no-color", false, "no colours, also on a terminal (or set NO_COLOR)")
+	root.PersistentFlags().BoolVar(&s.noPager, "no-pager", false, "no pager for long results on a terminal")
+	root.SetHelpCommand(newHelpCmd())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddGroup(&cobra.Group{ID: "main", Title: "Find out:"}, &cobra.Group{ID: "look", Title: "Look inside:"},
 		&cobra.Group{ID: "repair", Title: "Bring back:"}, &cobra.Group{ID: "more", Title: "More:"})
@@ -131,7 +140,33 @@ func newRoot(s *Streams) *cobra.Command {
 	root.AddCommand(helpTopics()...)
 	root.SetHelpCommandGroupID("more")
 	asUsage(root)
+	s.wrappedHelp(root)
+	completeFlags(root)
 	return root
+}
+
+// newHelpCmd is cobra's help, except that a topic that does not exist is wrong usage.
+func newHelpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND|TOPIC]",
+		Short: "help about any command or topic",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			at, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return commandNames(at), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				word := args[len(args)-max(len(rest), 1)]
+				return usagef(didYouMean(word, commandNames(at), "see etcd-medic --help"), "%q is no command and no topic of help", word)
+			}
+			at.InitDefaultHelpFlag()
+			return at.Help()
+		},
+	}
 }
 
 // asUsage makes every error that cobra reports before a command starts wrong usage: unknown commands and flags, bad values,
@@ -142,7 +177,11 @@ func asUsage(root *cobra.Command) {
 		if err == nil || errors.As(err, &u) {
 			return err
 		}
-		return usagef("see "+cmd.CommandPath()+" --help", "%s", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "))
+		hint := "see " + cmd.CommandPath() + " --help"
+		if name, ok := unknownFlag(err); ok {
+			hint = didYouMean(name, flagNames(cmd), hint)
+		}
+		return usagef(hint, "%s", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "))
 	}
 	root.SetFlagErrorFunc(wrap)
 	for _, c := range append(allCommands(root), root) {
@@ -171,10 +210,7 @@ func rootArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := "see " + cmd.CommandPath() + " --help"
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "?"
-	}
+	hint := didYouMean(args[0], commandNames(cmd), "see "+cmd.CommandPath()+" --help")
 	return usagef(hint, "%q is no command of %s", args[0], cmd.CommandPath())
 }
 
@@ -196,10 +232,13 @@ func setFromEnv(cmd *cobra.Command, s *Streams) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		v := s.Getenv(envName(f.Name))
+		if v == "" && isLogin(cmd, f.Name) {
+			v = s.Getenv("ETCDCTL_" + strings.ToUpper(f.Name))
+		}
 		if err != nil || f.Changed || v == "" || f.Name == "help" {
 			return
 		}
-		if !isSetting(cmd, f.Name) {
+		if !isSetting(cmd, f.Name) && !isLogin(cmd, f.Name) {
 			if !slices.Contains(logins, f.Name) { // it is set for the commands that log in
 				_, _ = fmt.Fprintf(s.Err, "note: %s has no effect: --%s is not a setting (etcd-medic help environment)\n", envName(f.Name), f.Name)
 			}
@@ -210,6 +249,15 @@ func setFromEnv(cmd *cobra.Command, s *Streams) error {
 		}
 	})
 	return err
+}
+
+// isLogin tells whether a flag says how running members are reached, where etcdctl's own variables count too. --endpoints is one of these
+// only where it names the cluster that is repaired, never where it adds sources to those that are named.
+func isLogin(cmd *cobra.Command, name string) bool {
+	if name == "endpoints" {
+		return cmd.CommandPath() == "etcd-medic repair apply"
+	}
+	return slices.Contains(logins[:4], name) && cmd.Flags().Lookup("cacert") != nil
 }
 
 func envName(flag string) string {

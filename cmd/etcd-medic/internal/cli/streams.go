@@ -28,8 +28,8 @@ type Streams struct {
 	Stdin io.Reader
 	// OutTTY and ErrTTY tell whether a person is looking.
 	OutTTY, ErrTTY bool
-	// Width of the terminal in columns, 0 when unknown.
-	Width int
+	// Width and Height of the terminal in columns and rows, 0 when unknown.
+	Width, Height int
 	// errWidth is that of the terminal at Err, where it is another one.
 	errWidth int
 	// Getenv reads the environment.
@@ -41,6 +41,10 @@ type Streams struct {
 
 	// orderly is true while a command runs that must be waited for when it is interrupted.
 	orderly atomic.Bool
+
+	// noColor and noPager are the flags of these names.
+	noColor, noPager bool
+	pager            *pager
 
 	mu     sync.Mutex
 	status int // length of the progress line on screen
@@ -62,8 +66,8 @@ func System() *Streams {
 	}
 	s.OutTTY = term.IsTerminal(int(os.Stdout.Fd()))
 	s.ErrTTY = term.IsTerminal(int(os.Stderr.Fd()))
-	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-		s.Width = w
+	if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		s.Width, s.Height = w, h
 	}
 	if w, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil {
 		s.errWidth = w
@@ -87,9 +91,16 @@ func (s *Streams) own() io.Writer {
 	return s.Err
 }
 
-// Color tells whether to colour the result: only for a person, and not against NO_COLOR or a dumb terminal.
+// Color tells whether to colour the result: for a person, or where CLICOLOR_FORCE asks for it, and not against --no-color, NO_COLOR or a
+// dumb terminal.
 func (s *Streams) Color() bool {
-	return s.OutTTY && s.Getenv("NO_COLOR") == "" && s.Getenv("TERM") != "dumb"
+	if s.noColor || s.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	if s.colorForced() {
+		return true
+	}
+	return s.OutTTY && s.Getenv("TERM") != "dumb"
 }
 
 // Progress returns a function that shows what is being done on one line of stderr, nil when nobody looks.

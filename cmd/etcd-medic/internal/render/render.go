@@ -33,6 +33,8 @@ func ParseFormat(s string) (Format, error) {
 	switch f := Format(s); f {
 	case Table, Lines, JSON, JSONL:
 		return f, nil
+	case "simple", "text": // as etcdctl calls what is for people
+		return Table, nil
 	case noHTML:
 		return "", fmt.Errorf("html is no format of this command (want %s)", strings.Join(Formats(), ", "))
 	}

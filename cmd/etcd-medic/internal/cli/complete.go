@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// A completion reads no longer than a person waits for it, and offers no more than a person reads.
+const (
+	completionTime = 2 * time.Second
+	completions    = 100
+)
+
+// noFiles ends a completion whose words are no paths.
+const noFiles = cobra.ShellCompDirectiveNoFileComp
+
+// openForCompletion opens the database of a source; nil where there is none, or one that would first have to be fetched or unpacked.
+func openForCompletion(source string) *dumpdb.DB {
+	spec, err := evidence.ParseSpec(source)
+	if err != nil || evidence.IsEndpoint(spec.Where) || strings.Contains(spec.Where, ".tar") {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	defer cancel()
+	parts, err := evidence.Locate(ctx, spec)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = parts.Close() }()
+	if parts.DB == "" {
+		return nil
+	}
+	db, err := dumpdb.Open(parts.DB)
+	if err != nil {
+		return nil
+	}
+	return db
+}
+
+// completeBuckets offers the buckets of the source that is named first.
+func completeBuckets(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	if len(args) > 1 {
+		return nil, noFiles
+	}
+	db := openForCompletion(args[0])
+	if db == nil {
+		return nil, noFiles
+	}
+	defer func() { _ = db.Close() }()
+	buckets, _ := db.Buckets()
+	var out []string
+	for _, b := range buckets {
+		out = append(out, b.Name)
+	}
+	return out, noFiles
+}
+
+// completeKeys offers the keys that begin with what is typed. at is the argument that names the source.
+func completeKeys(at int) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) <= at {
+			return nil, noFiles
+		}
+		db := openForCompletion(args[at])
+		if db == nil {
+			return nil, noFiles
+		}
+		defer func() { _ = db.Close() }()
+		return keysFrom(db, typed), noFiles
+	}
+}
+
+// keysFrom are keys that begin with the prefix, in the order of their first records.
+func keysFrom(db *dumpdb.DB, prefix string) (out []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	defer cancel()
+	seen := map[string]bool{}
+	for r, err := range db.Query(ctx, dumpdb.Query{Prefix: []byte(prefix)}) {
+		if err != nil || len(out) == completions || ctx.Err() != nil {
+			break
+		}
+		key := string(r.KV.Key)
+		if r.Err != nil || seen[key] || !shell.IsSafe(r.KV.Key) || strings.ContainsAny(key, "\n\t") {
+			continue
+		}
+		seen[key] = true
+		out = append(out, key)
+	}
+	return out
+}
+
+// completeMembers offers the members that the sources' databases list.
+func completeMembers(_ *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
+	seen := map[string]bool{}
+	for _, a := range args[:min(len(args), 16)] {
+		db := openForCompletion(a)
+		if db == nil {
+			continue
+		}
+		members, _ := db.Members()
+		for i := range members {
+			if name := members[i].Name; name != "" && !seen[name] {
+				seen[name] = true
+				out = append(out, name)
+			}
+		}
+		_ = db.Close()
+	}
+	return out, noFiles
+}
+
+// completeKinds offers the kinds of log entries.
+func completeKinds(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
+	for _, k := range dumplog.Kinds() {
+		out = append(out, string(k))
+	}
+	return out, noFiles
+}
+
+// completeFlags gives flags what they can take out of the sources that are named already.
+func completeFlags(root *cobra.Command) {
+	for _, c := range allCommands(root) {
+		f := c.Flags()
+		for _, name := range []string{"best", "lost", "replace"} {
+			if f.Lookup(name) != nil {
+				_ = c.RegisterFlagCompletionFunc(name, completeMembers)
+			}
+		}
+		if f.Lookup("entry-type") != nil {
+			_ = c.RegisterFlagCompletionFunc("entry-type", completeKinds)
+		}
+		if c.Name() == "dumpdb" {
+			c.ValidArgsFunction = completeBuckets
+			for _, name := range []string{"key", "prefix", "history"} {
+				_ = c.RegisterFlagCompletionFunc(name, completeKeys(0))
+			}
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// near returns those of the names that may have been meant: one that the word begins, or that is at most two typing errors away.
+func near(word string, names []string) (out []string) {
+	if len(word) > 64 { // no name is as long
+		return nil
+	}
+	best := 3
+	for _, n := range names {
+		d := distance(strings.ToLower(word), strings.ToLower(n))
+		if len(word) >= 3 && strings.HasPrefix(strings.ToLower(n), strings.ToLower(word)) {
+			d = min(d, 1)
+		}
+		switch {
+		case d >= len(word) || d > best || d > 2:
+		case d < best:
+			out, best = []string{n}, d
+		default:
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// didYouMean is a hint, or what else there is to say when nothing is near.
+func didYouMean(word string, names []string, otherwise string) string {
+	found := near(word, names)
+	if len(found) == 0 || len(found) > 4 {
+		return otherwise
+	}
+	return "did you mean " + strings.Join(found, " or ") + "?"
+}
+
+// distance counts the letters to insert, drop, replace or swap with the next one.
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
+
+// commandNames are the sub-commands and topics of a command.
+func commandNames(cmd *cobra.Command) (out []string) {
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			out = append(out, c.Name())
+		}
+	}
+	return out
+}
+
+// flagNames are the flags of a command as they are typed.
+func flagNames(cmd *cobra.Command) (out []string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			out = append(out, "--"+f.Name)
+		}
+	})
+	return out
+}
+
+// unknownFlag is the flag that cobra's error complains of.
+func unknownFlag(err error) (string, bool) {
+	name, ok := strings.CutPrefix(err.Error(), "unknown flag: ")
+	return name, ok
+}
