@@ -32,7 +32,7 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 	if isEndpoint(spec.Where) {
 		return s.expandEndpoint(ctx, spec)
 	}
-given, inside := within(spec.Where)
+	given, inside := within(spec.Where)
 	if inside != "" && spec.Name == "" {
 		spec.Name = filepath.Base(inside)
 	}

@@ -114,7 +114,7 @@ func TestVariablesOfSettingsOnly(t *testing.T) {
 	root := newRoot(&Streams{Out: io.Discard, Err: io.Discard, Getenv: os.Getenv})
 	for name, want := range map[string][]string{
 		"dumplog":      {"follow-idle", "stream-decoder-timeout", "values", "write-out"},
-		"dumpdb":       {"values", "write-out"},
+		"dumpdb":       {"cacert", "cert", "tls-key", "user", "values", "write-out"},
 		"extract":      {"cacert", "cert", "key", "user", "values", "write-out"},
 		"repair apply": {"cacert", "cert", "etcd-binary", "hook-timeout", "isolation", "key", "password-file", "user", "values", "work", "write-out"},
 	} {

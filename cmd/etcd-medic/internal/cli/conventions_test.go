@@ -139,7 +139,7 @@ func TestEtcdctlVariables(t *testing.T) {
 		return cmd.Flags().Lookup(flag).Value.String()
 	}
 	for _, c := range []struct{ flag, want, path string }{
-		{"cacert", "/ca", "verify"}, {"cert", "/mine", "verify"}, {"key", "/key", "verify"}, {"user", "root:x", "verify"}, {"key", "", "dumpdb"}, {"endpoints", "[http://127.0.0.1:1]", "repair apply"},
+		{"cacert", "/ca", "verify"}, {"cert", "/mine", "verify"}, {"key", "/key", "verify"}, {"user", "root:x", "verify"}, {"key", "", "dumpdb"}, {"tls-key", "/key", "dumpdb"}, {"endpoints", "[http://127.0.0.1:1]", "repair apply"},
 	} {
 		if got := value(c.flag, strings.Fields(c.path)...); got != c.want {
 			t.Errorf("%s --%s is %q, want %q", c.path, c.flag, got, c.want)

@@ -104,6 +104,7 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 	o.logs.flag(cmd)
 	o.failOn.flag(cmd)
 	o.fullFlag(cmd)
+	o.quietFlag(cmd)
 	cmd.Flags().IntVar(&o.evidence, "evidence", 3, "evidence rows shown per finding in the table")
 	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "draw a lane for each member, and list terms, starts, conf changes, snapshots, alarms and divergences, on one raft-index axis")
 	cmd.Flags().StringSliceVar(&o.endpoints, "endpoints", nil, "client URLs of running members, [NAME=]URL: their snapshots are further sources")

@@ -76,6 +76,7 @@ func newDumpDBCmd(s *Streams, run func(context.Context, *dumpDBOptions) error) *
 		},
 	}
 	o.output.flags(cmd)
+	o.accessFlagsBesideKey(cmd)
 	o.secretFlag(cmd)
 	f := cmd.Flags()
 	o.keyFlagsTo(f)
@@ -164,7 +165,7 @@ func bucketName(s string) string {
 }
 
 func runDumpDB(ctx context.Context, o *dumpDBOptions) error {
-	src, err := evidence.Locate(ctx, o.specs[0])
+	src, err := evidence.LocateWith(ctx, o.specs[0], o.access)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ func newInspectCmd(s *Streams, run func(context.Context, *inspectOptions) error)
 	o.accessFlags(cmd)
 	o.failOn.flag(cmd)
 	o.fullFlag(cmd)
+	o.quietFlag(cmd)
 	return cmd
 }
 

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,7 +225,12 @@ var logins = []string{"cacert", "cert", "key", "user", "password-file"}
 
 // isSetting tells whether a flag of a command has a variable. Those of watch all have: it runs in containers, and reads only.
 func isSetting(cmd *cobra.Command, name string) bool {
-	return slices.Contains(settings, name) || cmd.Name() == "watch" || slices.Contains(logins, name) && cmd.Flags().Lookup("cacert") != nil
+	return slices.Contains(settings, name) || cmd.Name() == "watch" || name == tlsKey || slices.Contains(logins, name) && logsIn(cmd, name)
+}
+
+// logsIn tells whether a command logs in, with a flag that does not filter.
+func logsIn(cmd *cobra.Command, name string) bool {
+	return cmd.Flags().Lookup("cacert") != nil && (name != "key" || cmd.Flags().Lookup(tlsKey) == nil)
 }
 
 // setFromEnv takes ETCD_MEDIC_FLAG_NAME as the default of --flag-name, if that is a setting; the command line wins.
@@ -233,7 +239,7 @@ func setFromEnv(cmd *cobra.Command, s *Streams) error {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		v := s.Getenv(envName(f.Name))
 		if v == "" && isLogin(cmd, f.Name) {
-			v = s.Getenv("ETCDCTL_" + strings.ToUpper(f.Name))
+			v = s.Getenv("ETCDCTL_" + strings.ToUpper(strings.TrimPrefix(f.Name, "tls-")))
 		}
 		if err != nil || f.Changed || v == "" || f.Name == "help" {
 			return
@@ -248,6 +254,12 @@ func setFromEnv(cmd *cobra.Command, s *Streams) error {
 			err = usagef("", "environment %s=%q: %v", envName(f.Name), v, e)
 		}
 	})
+	if u := cmd.Flags().Lookup("user"); err == nil && u != nil && logsIn(cmd, "user") && cmd.Flags().Lookup("password-file") == nil {
+		password := cmp.Or(s.Getenv("ETCD_MEDIC_PASSWORD"), s.Getenv("ETCDCTL_PASSWORD"))
+		if name := u.Value.String(); name != "" && !strings.Contains(name, ":") && password != "" {
+			err = u.Value.Set(name + ":" + password)
+		}
+	}
 	return err
 }
 
@@ -257,7 +269,7 @@ func isLogin(cmd *cobra.Command, name string) bool {
 	if name == "endpoints" {
 		return cmd.CommandPath() == "etcd-medic repair apply"
 	}
-	return slices.Contains(logins[:4], name) && cmd.Flags().Lookup("cacert") != nil
+	return name == tlsKey || slices.Contains(logins[:4], name) && logsIn(cmd, name)
 }
 
 func envName(flag string) string {
@@ -281,6 +293,11 @@ func (o *output) flags(cmd *cobra.Command) {
 // fullFlag is for commands whose text is one screen by default.
 func (o *output) fullFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.opts.Full, "full", false, "show every finding, check and fact (default: one screen)")
+}
+
+// quietFlag is for commands that reach a verdict.
+func (o *output) quietFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&o.opts.Quiet, "quiet", "q", false, "as text, print the verdict alone, on one line")
 }
 
 // secretFlag is separate from --values: what it shows gives access to the cluster.

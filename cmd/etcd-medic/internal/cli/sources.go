@@ -28,6 +28,18 @@ func (s *sources) accessFlags(cmd *cobra.Command) {
 	f.StringVar(&s.access.User, "user", "", "for endpoints with auth: NAME:PASSWORD (better in ETCD_MEDIC_USER)")
 }
 
+// accessFlagsBesideKey are those of a command whose --key is a filter.
+func (s *sources) accessFlagsBesideKey(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.access.CACert, "cacert", "", "for https endpoints: verify the server with this CA bundle (PEM)")
+	f.StringVar(&s.access.Cert, "cert", "", "for https endpoints: client certificate (PEM)")
+	f.StringVar(&s.access.Key, tlsKey, "", "for https endpoints: key of the client certificate (PEM); --key is a key of the database here")
+	f.StringVar(&s.access.User, "user", "", "for endpoints with auth: NAME:PASSWORD (better in ETCD_MEDIC_USER)")
+}
+
+// tlsKey is --key of etcdctl where --key means something else.
+const tlsKey = "tls-key"
+
 func (s *sources) flags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&s.walDirs, "wal-dir", nil, "WAL folder outside the data dir, as NAME=PATH (or PATH for a single source); repeatable")
 }

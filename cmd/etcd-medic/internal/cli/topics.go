@@ -43,7 +43,8 @@ const topicSources = `A source is [NAME=]PATH, where PATH is one of
   an archive                    .tar, .tar.gz or .tar.zst of any of these, unpacked into scratch
   s3://, gs://, azblob://       an object, or all objects below a prefix, copied to scratch; parameters follow as
                                 ?region=...&endpoint=...; credentials as the drivers of gocloud.dev/blob find them
-  a folder of data dirs         stands for each data dir in it
+  a folder of data dirs         stands for each data dir in it, also in folders like node1/etcd or var/lib/etcd
+  ARCHIVE#PATH                  one source out of an archive of several
 
 The kind is detected and stated. Without NAME a source is called by the member's own name, when the member list tells
 it, else by the end of its path. A WAL folder outside the data dir is given with --wal-dir NAME=PATH.
@@ -53,10 +54,14 @@ Copy the data dirs while the members are stopped: a copy taken from a running me
 
 const topicFormats = `-w, --write-out selects the format of the result on stdout:
 
-  table    for people; may change between releases
+  table    for people; may change between releases; simple and text are other names for it
   fields   one "name" : value per line
   json     one document, schemaVersion first; fields may be added, never renamed or given another meaning
   jsonl    one JSON object per line; dumplog and dumpdb stream it in constant memory
+
+The text of diagnose, inspect, verify, repair plan, rehearse and apply is one screen; --full has everything, and ends with the verdict too.
+diagnose -q prints the verdict alone. On a terminal a result longer than the screen goes through $PAGER (else less -FRX), unless
+--no-pager is given; in a pipe nothing changes.
 
 IDs are lower-case hex strings, revisions and raft indexes numbers. Bytes are {"text": …} when they are printable UTF-8,
 else {"base64": …}. Values of keys stand as {"len", "sha256"} (the first 16 hex digits) unless --values is given.
@@ -77,10 +82,13 @@ const topicEnvironment = `ETCD_MEDIC_<FLAG> sets the default of a flag that is a
 ETCD_MEDIC_WRITE_OUT=json, ETCD_MEDIC_FAIL_ON=warning. The command line wins. Settings are
 
   --write-out, --fail-on, --values and --quiet
-  --cacert, --cert, --key, --user and --password-file, where a command logs in to running members
+  --cacert, --cert, --key (dumpdb: --tls-key), --user and --password-file, where a command logs in to running members
   --scratch-dir, --scratch, --work, --etcd-binary, --isolation, and every --...timeout and --follow-idle
 
 Other flags have no variable: what filters a listing, names inputs or outputs, or consents to a loss is only taken from the command line.
 ETCD_MEDIC_PASSWORD holds the password of --user.
 
-NO_COLOR switches colours off; they are used on a terminal only.`
+Where a command reaches running members, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER and ETCDCTL_PASSWORD count as well, and
+for repair apply ETCDCTL_ENDPOINTS; ETCD_MEDIC_... wins over them. They never filter a listing and never add a source.
+
+Colours are used on a terminal only; --no-color and NO_COLOR switch them off, CLICOLOR_FORCE=1 on in a pipe too. PAGER is the pager.`

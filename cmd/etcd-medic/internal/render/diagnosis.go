@@ -15,6 +15,10 @@ import (
 
 // diagnosis is the page for three in the morning: one screen, or with Full everything, the verdict first, the next command last.
 func (p *page) diagnosis(r *compare.Report) {
+	if p.o.Quiet {
+		p.line("%s", p.verdictLine(r))
+		return
+	}
 	if !p.o.Full {
 		p.onScreen(func(p *page) { p.screen(r) })
 		return
@@ -251,10 +255,12 @@ func (p *page) notChecked(open []compare.CheckOutcome, forBackups bool) {
 	for _, r := range reasons {
 		said = append(said, strings.Join(ids[r], " ")+": "+r)
 	}
-	if forBackups {
+	if forBackups && slices.ContainsFunc(open, func(c compare.CheckOutcome) bool { return strings.HasPrefix(c.ID, "B") }) {
 		said = append(said, "B01 to B09: for backups (etcd-medic verify)")
 	}
-	p.text("  not checked  ", strings.Join(said, "; "))
+	if len(said) > 0 {
+		p.text("  not checked  ", strings.Join(said, "; "))
+	}
 }
 
 func pad(s string, n int) string { return fmt.Sprintf("%-*s", n, s) }

@@ -15,6 +15,10 @@ import (
 
 // inspection shows one source on one screen, or with Full every fact of it, then what the checks say.
 func (p *page) inspection(r *compare.Report) {
+	if p.o.Quiet {
+		p.line("%s", p.verdictLine(r))
+		return
+	}
 	if !p.o.Full {
 		p.onScreen(func(p *page) { p.inspectScreen(r) })
 		return
@@ -33,6 +37,7 @@ func (p *page) inspection(r *compare.Report) {
 	p.findings(r.Findings)
 	p.checks(r.Checks, true)
 	p.next(r.Next)
+	p.line("%s", p.verdictLine(r))
 }
 
 func (p *page) facts(m *evidence.Facts) {

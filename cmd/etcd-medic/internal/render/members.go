@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -104,7 +103,7 @@ func (p *page) best(b *compare.Best) {
 	}
 	p.ranking(b.Ranking)
 	for _, g := range sameStanding(b) {
-		p.text("  "+clean(g.title())+": ", cmp.Or(g.why, "nothing speaks against it"))
+		p.text("  ", g.title()+tail(g.why))
 	}
 	if len(b.Members) > 0 {
 		p.lost(b.Members[0], &b.Lost)

@@ -59,6 +59,8 @@ type Options struct {
 	Lanes *timeline.Timeline
 	// Full shows every finding, check and member in full; without it the text of a report is one screen.
 	Full bool
+	// Quiet leaves the line of the verdict.
+	Quiet bool
 	// MaxEvidence bounds the evidence rows of a finding in tables; 0 means 5.
 	MaxEvidence int
 }
