@@ -18,7 +18,7 @@ func TestE2ELiveJWT(t *testing.T) {
 			r := newRig(t, clustertest.Server(t, tc.version), false)
 			plan := r.diverge()
 			env := []string{"ETCD_MEDIC_PASSWORD=" + r.secret}
-			stdout, stderr := r.medic(0, env, r.apply(plan, []string{"--user", r.root})...)
+			stdout, stderr := r.medic(0, env, r.apply(plan, []string{"--user", r.root, "--full"})...)
 			if !strings.Contains(stdout, "reached: every proof holds") || !strings.Contains(stdout, "promote-node2") {
 				t.Error(stdout)
 			}

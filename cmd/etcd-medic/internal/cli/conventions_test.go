@@ -40,7 +40,7 @@ func TestDidYouMean(t *testing.T) {
 
 // TestHelpFitsTheTerminal: no line of any help is wider than the terminal, but for examples, which are copied; and no word is lost.
 func TestHelpFitsTheTerminal(t *testing.T) {
-	words := func(s string) []string { return strings.Fields(s) }
+	words := strings.Fields
 	for _, args := range [][]string{{"verify", "--help"}, {"repair", "apply", "--help"}, {"help", "sources"}, {"--help"}} {
 		narrow, _, _ := medicOn(t, 72, args)
 		wide, _, _ := medicOn(t, 0, args)

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -44,17 +43,18 @@ func (s *Streams) page(cmd *cobra.Command) {
 		return
 	}
 	stream := strings.HasPrefix(cmd.Name(), "dump")
-	s.pager = &pager{out: s.Out, rows: s.Height - 1, stream: stream, start: func() (io.WriteCloser, func() error) { return s.startPager(line) }}
+	out := s.Out
+	s.pager = &pager{out: out, rows: s.Height - 1, stream: stream, start: func() (io.WriteCloser, func() error) { return s.startPager(out, line) }}
 	s.Out = s.pager
 }
 
 // startPager runs $PAGER, or less, which shows colours and ends by itself where all fits on the screen.
-func (s *Streams) startPager(line string) (io.WriteCloser, func() error) {
+func (s *Streams) startPager(out io.Writer, line string) (io.WriteCloser, func() error) {
 	run := exec.Command("less", "-FRX")
 	if line != "" {
 		run = exec.Command("sh", "-c", line)
 	}
-	run.Stdout, run.Stderr = os.Stdout, os.Stderr
+	run.Stdout, run.Stderr = out, s.own()
 	s.display.Close() // the pager has the terminal now
 	s.clearStatus()
 	in, err := run.StdinPipe()
