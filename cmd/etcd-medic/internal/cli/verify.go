@@ -132,6 +132,11 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 			return run(cmd.Context(), o)
 		},
 	}
+	o.verifyFlags(cmd)
+	return cmd
+}
+
+func (o *verifyOptions) verifyFlags(cmd *cobra.Command) {
 	o.output.flags(cmd)
 	o.accessFlags(cmd)
 	o.failOn.flag(cmd)
@@ -155,7 +160,6 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 	f.StringVar(&o.push, "metrics-push", "", "put the result to this URL of a Prometheus Pushgateway, as http://HOST:9091/metrics/job/NAME")
 	f.StringVar(&o.shardText, "shard", "", "look only at part I of N of what folders and object storage hold, as 0/8 to 7/8")
 	_ = cmd.MarkFlagFilename("metrics-file", "prom")
-	return cmd
 }
 
 func runVerify(ctx context.Context, o *verifyOptions) error {
