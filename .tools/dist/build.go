@@ -22,7 +22,7 @@ var lines = []string{"line35", "line37"}
 // buildAll builds each program for each target; servers of other lines are built for the same system and embedded.
 func (r *release) buildAll(ctx context.Context, dir string) error {
 	for _, p := range r.targets {
-		if err := r.build(ctx, p, lite, dir); err != nil {
+		if err := r.build(ctx, p, lite, dir, "-tags", "lite"); err != nil {
 			return err
 		}
 		if r.liteOnly {
