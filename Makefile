@@ -50,7 +50,7 @@ demo: build ## diagnose a real incident (etcd 3.4.3, auth entries applied twice)
 # --- checks ------------------------------------------------------------------------------------------------------------
 
 .PHONY: ci
-ci: lint tools-test test-race build demo docs-check dist-check fuzz-cli ## everything a change must pass
+ci: lint tools-test test race build demo docs-check dist-check fuzz-cli ## everything a change must pass
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## walls between the packages, style, likely bugs
@@ -67,6 +67,15 @@ test: $(TOOLS)/testcount ## all tests, with their count
 .PHONY: test-race
 test-race: $(TOOLS)/testcount ## all tests with the race detector, with their count
 	$(GO) test -json -race -timeout 20m $(PACKAGES) | $(TOOLS)/testcount
+
+# What only computes, one source after the other, takes most of the time under the race detector and shows it nothing: `make race` leaves it out,
+# `make test-race` does not.
+SEQUENTIAL := compare$$|compare/check$$|compare/cause$$|compare/soak$$|compare/preflight$$|compare/boot$$|cmd/etcd-medic$$|fuzzcli$$
+SEQUENTIAL_TESTS := TestOneScreen|TestFullIsShort|TestPrintedCommands|TestScreensOfRuns|TestDocumentedCommandsRun|TestWithoutParts|TestPastedCommands|TestDigestsAreKeyed
+
+.PHONY: race
+race: $(TOOLS)/testcount ## tests of what runs in several goroutines, with the race detector
+	TESTCOUNT_FILE= $(GO) test -json -race -timeout 20m -skip '$(SEQUENTIAL_TESTS)' $$($(GO) list ./... | grep -vE '$(SEQUENTIAL)') | $(TOOLS)/testcount
 
 .PHONY: tools-test
 tools-test: $(TOOLS)/golangci-lint ## tests of the helper programs and of the walls in .golangci.yml

@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${OUT:-nightly}
-parts=${PARTS:-ci e2e soak fuzz fuzz-cli browser dist-check mutants bench}
+parts=${PARTS:-ci test-race e2e soak fuzz fuzz-cli browser dist-check mutants bench}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 summary=$out/summary.md
@@ -13,7 +13,7 @@ failed=0
 # last prints the line of a part's log that holds its figures.
 last() {
   case $1 in
-    ci | e2e | browser) grep -E '[0-9]+ passed' "$2" | tail -1 ;;
+    ci | test-race | e2e | browser) grep -E '[0-9]+ passed' "$2" | tail -1 ;;
     soak) grep -E 'cases|false alarms' "$2" | tail -1 ;;
     fuzz | fuzz-cli) grep -E '^fuzz' "$2" | tail -1 ;;
     mutants) grep -E '[0-9]+ of [0-9]+' "$2" | tail -1 ;;
@@ -29,7 +29,7 @@ targets() {
     fuzz) echo "fuzz FUZZTIME=${FUZZTIME:-10m}" ;;
     fuzz-cli) echo "fuzz-cli RUNS=${RUNS:-4000} SEED=${SEED:-7}" ;;
     mutants) echo "mutants N=${N:-100} SEED=${SEED:-7} PACKAGES=${PACKAGES:-./compare/...}" ;;
-    e2e | browser | dist-check | bench) echo "$1" ;;
+    test-race | e2e | browser | dist-check | bench) echo "$1" ;;
     *) return 1 ;;
   esac
 }

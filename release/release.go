@@ -95,6 +95,14 @@ func (v Version) Minor() int {
 	return v.first.Minor
 }
 
+// Newer returns the version of the newer minor, v when both are of one; an unknown version is older than any.
+func (v Version) Newer(w Version) Version {
+	if w.Minor() > v.Minor() {
+		return w
+	}
+	return v
+}
+
 // Patch returns the patch release; ok is false when it is not known.
 func (v Version) Patch() (patch int, ok bool) {
 	return v.first.Patch, v.known && v.first == v.last && v.first.Patch != newest

@@ -123,6 +123,15 @@ var (
 	}
 )
 
-var requestRules = []*Rule{LeaseCheckSkipsRoot, NestedTxnPermission, TxnPutChecks, TxnRangesKept, AlarmKeepsChecks, NestedPutsCost, GrantNeedsPermission,
+// AuthStatusRPC: before, whether auth is on and its revision can be read of a running member only in a snapshot of its database.
+var AuthStatusRPC = &Rule{
+	ID:     "auth-status-rpc",
+	What:   "servers answer AuthStatus, which tells the auth revision",
+	In:     since(Release{5, 0}),
+	Source: "api/etcdserverpb/rpc.proto",
+}
+
+var requestRules = []*Rule{
+	AuthStatusRPC, LeaseCheckSkipsRoot, NestedTxnPermission, TxnPutChecks, TxnRangesKept, AlarmKeepsChecks, NestedPutsCost, GrantNeedsPermission,
 	GrantChecksRange, RoleNeedsName, UserOptions, PasswordWithoutOptions, PasswordHashInRequest, NamesUTF8, PermCacheColdStart, PermCacheFollowsSnapshot,
 	PermCacheEmptyAfterSnapshot, PermCacheEager}

@@ -141,9 +141,7 @@ func rebuiltFrom(ctx context.Context, base evidence.Spec, logs []*evidence.Membe
 	for _, m := range logs {
 		x.Logs = append(x.Logs, m.Label())
 		specs = append(specs, evidence.Spec{Name: m.Label(), Where: m.Source.Parts().WAL})
-		if v := m.Version.Release(); v.Minor() > version.Minor() {
-			version = v
-		}
+		version = version.Newer(m.Version.Release())
 	}
 	file := filepath.Join(dir, "rebuilt.db")
 	how := rebuild.Options{Base: base, Logs: specs, To: rebuild.Target{Last: true}, Out: file, Version: version, Progress: o.Progress}

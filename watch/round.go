@@ -11,15 +11,11 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
-const (
-	// between is how far apart the two looks of a round are.
-	between = 200 * time.Millisecond
-	// firstMinorAuthStatus is the first 3.x whose AuthStatus tells the revision.
-	firstMinorAuthStatus = 5
-)
+// between is how far apart the two looks of a round are.
+const between = 200 * time.Millisecond
 
 // asker makes rounds.
 type asker struct {
@@ -106,10 +102,11 @@ func (a *asker) small(ctx context.Context, seen []Seen, buckets bool) {
 	a.each(ctx, seen, func(ctx context.Context, m Member, s *Seen) error {
 		var auth Auth
 		var err error
-		switch minor, ok := evidence.MinorOf(s.First.Version); {
+		version, _ := release.Parse(s.First.Version) // unknown: its database is asked
+		switch {
 		case s.First.Learner:
 			return nil
-		case ok && minor >= firstMinorAuthStatus:
+		case version.Has(release.AuthStatusRPC).Certain():
 			auth, err = m.AuthStatus(ctx)
 		case buckets:
 			auth, err = m.AuthBucket(ctx)
