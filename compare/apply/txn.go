@@ -236,7 +236,11 @@ func (m *Model) valueOf(k *Key) ([]byte, bool) {
 	if m.Value == nil || k.Name == "" {
 		return nil, false
 	}
-	return m.Value(k.Name, Rev{Main: k.Mod, Sub: k.Sub})
+	v, ok := m.Value(k.Name, Rev{Main: k.Mod, Sub: k.Sub})
+	if !ok || !k.Unsure && SumOf(v) != k.Sum {
+		return nil, false // not what the request wrote
+	}
+	return v, true
 }
 
 func relate(result dumplog.CompareResult, diff int64, same bool) bool {

@@ -140,6 +140,18 @@ func TestValueFromDatabase(t *testing.T) {
 	}
 }
 
+// TestValueFromDatabaseAltered: bytes that are not those that the request wrote decide nothing.
+func TestValueFromDatabaseAltered(t *testing.T) {
+	m := modelOf("3.5")
+	m.Keys.Put(Key{Name: "k", Mod: 6, Sum: SumOf([]byte("x"))})
+	m.Value = func(string, Rev) ([]byte, bool) { return []byte("z"), true }
+	for want, result := range map[string]dumplog.CompareResult{"yes?": ResultGreater, "no": ResultEqual} {
+		if got := branch(m, branches(valueIs(result, "k", "y"))); got != want {
+			t.Errorf("z in the place of x, compare %d with y: %s, want %s", result, got, want)
+		}
+	}
+}
+
 func TestSeveralCompares(t *testing.T) {
 	holds, fails := when(TargetMod, ResultEqual, "a", 5), when(TargetMod, ResultEqual, "a", 4)
 	unknown := when(TargetMod, ResultEqual, "u", 1)

@@ -106,6 +106,9 @@ func readCases(t *testing.T, file string) (cases []checkCase) {
 func readWant(t *testing.T, line caseLine) want {
 	t.Helper()
 	w := line.words(t)
+	if len(w) > 0 && w[0] == "lacks" {
+		return want{id: w[0], members: append([]string{}, w[1:]...)}
+	}
 	if len(w) < 2 {
 		t.Fatalf("line %d: want CHECK OUTCOME [MEMBER...|REASON]", line.no)
 	}
@@ -185,6 +188,10 @@ var elsewhere = map[string]string{
 // check runs the check and compares.
 func (w want) check(t *testing.T, in *check.Input) {
 	t.Helper()
+	if w.id == "lacks" {
+		w.checkLacks(t, in)
+		return
+	}
 	r := run(t, in, w.id)
 	var said []string
 	rank := check.Warning.Rank()
@@ -219,6 +226,20 @@ func (w want) check(t *testing.T, in *check.Input) {
 		t.Errorf("%s names %v, want %v: %q", w.id, named, w.members, said)
 	case w.reason != "" && !strings.Contains(r.Reason, w.reason):
 		t.Errorf("%s was not checked because %q, want %q", w.id, r.Reason, w.reason)
+	}
+}
+
+// checkLacks wants that the replay says of these members, and no other, that they lack the effect of committed entries.
+func (w want) checkLacks(t *testing.T, in *check.Input) {
+	t.Helper()
+	named := []string{}
+	for i, m := range in.Replay.Members {
+		if m.Lacks > 0 {
+			named = append(named, in.Members[i].Label())
+		}
+	}
+	if !slices.Equal(named, w.members) {
+		t.Errorf("%v lack effects, want %v", named, w.members)
 	}
 }
 

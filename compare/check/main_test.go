@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
@@ -15,7 +16,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-func TestMain(m *testing.M) { evidencetest.Main(m) }
+// Written logs are short: segments of 64 MB would only cost time, and a purged script needs small ones.
+func TestMain(m *testing.M) {
+	wal.SegmentSizeBytes = 512 << 10
+	evidencetest.Main(m)
+}
 
 // inputOf is what checks look at, of data dirs or backups; without a log there is no replay.
 func inputOf(t *testing.T, sources ...string) *check.Input {

@@ -32,6 +32,9 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		res.Why = why
 		return nil
 	}
+	if r.late[pos] {
+		s.postpone()
+	}
 	s.cur = newCursor(m.DB.Handle, m.DB.KV.BumpMarker)
 	if !fromStart {
 		s.arrive()

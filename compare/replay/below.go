@@ -143,6 +143,7 @@ func (s *sim) arrive() {
 // compareBelow holds what the log predicts for the keys against the records of the database.
 func (s *sim) compareBelow(have *apply.Keys) {
 	if !s.Loose && s.Revision != s.meet.rev {
+		s.res.misplaced = s.Revision < s.floor()
 		s.below(BelowDiff{Index: s.meet.index, Expected: fmt.Sprintf("revision %d", s.Revision), Observed: fmt.Sprintf("revision %d", s.meet.rev)})
 		return
 	}

@@ -14,7 +14,7 @@ import (
 // finish holds the end state of the model against the small buckets and files the records that no entry explained.
 func (s *sim) finish() {
 	if !s.met {
-		s.arrive()
+		s.comeLate()
 	}
 	s.recall()
 	s.finishRuns()

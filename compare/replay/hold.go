@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -54,13 +55,18 @@ func (s *sim) match(it *item, p apply.Effect, ahead []*item) Outcome {
 		if here && p.MayWrite && s.wroteAnyway(it, p, g, ahead) {
 			return s.against(it, p, g)
 		}
+		if here && p.MayWrite && s.inItsStead(it, p, g, ahead) {
+			o := s.inPlace(it, p, g)
+			s.notRefused(it, p)
+			return o
+		}
 		if !p.Sure && it.entry.Index > s.m.AppliedMin {
 			return Outcome{State: NotApplied} // nothing shows that the member has come this far
 		}
 		if !p.Sure && !s.KeysKnown {
 			return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
 		}
-		return Outcome{State: stateOf(p.Result), Reason: p.Reason}
+		return Outcome{State: stateOf(p.Result), Reason: p.Reason, Open: !p.Sure}
 	}
 	switch {
 	case here && matches(p.Writes, g) && (p.Sure || s.wroteIt(p, ahead)):
@@ -92,7 +98,7 @@ func (s *sim) absent(it *item, p apply.Effect) Outcome {
 	case !p.Sure && !s.KeysKnown:
 		return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
 	case !p.Sure:
-		return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"}
+		return Outcome{State: NoEffect, Open: true, Detail: "the rules allow both outcomes"}
 	}
 	return s.missing(it, p)
 }
@@ -203,10 +209,21 @@ func (s *sim) against(it *item, p apply.Effect, g *group) Outcome {
 	if p.Sure {
 		o.Detail = fmt.Sprintf("applied although the rules say: %s %s", stateOf(p.Result), p.Reason)
 	}
+	s.notRefused(it, p)
+	return o
+}
+
+// notRefused lowers the modelled auth revision when an entry had an effect that it would have refused.
+func (s *sim) notRefused(it *item, p apply.Effect) {
 	if p.Reason == ReasonOldAuth && p.Rule == nil {
 		s.overrated(it.req.Header.AuthRevision)
 	}
-	return o
+}
+
+// inItsStead tells whether records that name the entry's keys stand where it should have had no effect, where that is not sure, and no
+// entry ahead can have left them.
+func (s *sim) inItsStead(it *item, p apply.Effect, g *group, ahead []*item) bool {
+	return !p.Sure && s.KeysKnown && names(it.req, g) && !couldWrite(it.req, g) && s.stray(ahead)
 }
 
 // extra takes in a group of records that no entry explains.
@@ -227,15 +244,16 @@ func (s *sim) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 	if !p.Sure {
 		return s.resyncUnsure(it, p, ahead)
 	}
+	if without, with := s.fit(ahead, 0), s.fit(ahead, 1); with.misfits < without.misfits {
+		return s.altered(it, p, g) // the entries after it find their records only when these are taken for its own
+	}
 	for _, a := range ahead {
 		if apply.WritesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
 			return s.missing(it, p)
 		}
 	}
-	if n := len(g.records); n < len(p.Writes) && it.req.Txn != nil && matches(p.Writes[:n], g) {
-		o := s.applied(g)
-		o.State, o.Partial, o.Detail = Contradicted, true, fmt.Sprintf("only the first %d of the transaction's %d records are there", n, len(p.Writes))
-		return o
+	if it.req.Txn != nil && firstFew(p.Writes, g) {
+		return s.altered(it, p, g)
 	}
 	if s.repeated(it, ahead) {
 		return s.match(it, s.Evaluate(it.req), ahead)
@@ -248,38 +266,52 @@ func (s *sim) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 			return s.applied(later)
 		}
 	}
-	return s.inPlace(p, g)
+	return s.inPlace(it, p, g)
 }
 
 // resyncUnsure is resync for an entry that may have been without effect. The next records belong to a later entry, unless none can have
 // written them and the entries ahead fit the records after them: then they stand in this one's place where they name its keys, or are
 // extra.
 func (s *sim) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome {
-	g := s.cur.peek(0)
-	if !s.KeysKnown {
+	noEffect := Outcome{State: NoEffect, Open: true, Detail: "the rules allow both outcomes"}
+	switch {
+	case !s.KeysKnown:
 		return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
+	case !s.stray(ahead):
+		return noEffect
 	}
-	if s.fit(ahead, 0).matched > 0 || s.fit(ahead, 1).matched < enoughToSkip {
-		return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"}
-	}
+	g := s.cur.peek(0)
 	if names(it.req, g) {
-		return s.inPlace(p, g)
+		return s.inPlace(it, p, g)
 	}
 	for _, a := range ahead[:min(len(ahead), enoughToSkip)] {
 		if names(a.forMember(s.pos).req, g) {
-			return Outcome{State: NoEffect, Detail: "the rules allow both outcomes"} // that one's keys stand there
+			return noEffect // that one's keys stand there
 		}
 	}
 	s.extra(s.cur.take())
 	return s.match(it, s.Evaluate(it.req), ahead)
 }
 
+// stray tells whether the entries ahead fit the records after the next ones, and not the next ones themselves: these are none that an
+// entry left.
+func (s *sim) stray(ahead []*item) bool {
+	without, with := s.fit(ahead, 0), s.fit(ahead, 1)
+	switch {
+	case with.misfits != without.misfits:
+		return with.misfits < without.misfits
+	case without.matched == 0:
+		return with.matched >= enoughToSkip
+	}
+	return with.matched >= without.matched+enoughToSkip
+}
+
 // enoughToSkip is how many entries have to fit the records after some that none of them can have written.
 const enoughToSkip = 3
 
-// names tells whether the request puts or deletes the first key of the records by name.
+// names tells whether the request puts or deletes the first key of the records by name. Of a record that does not decode any may be true.
 func names(r *dumplog.Request, g *group) bool {
-	found := false
+	found := g.records[0].bad
 	r.EachOp(func(op dumplog.RequestOp) {
 		found = found || op.Put != nil && string(op.Put.Key) == g.records[0].key && !g.records[0].del ||
 			op.DeleteRange != nil && g.records[0].del && apply.InRange(g.records[0].key, op.DeleteRange.Key, op.DeleteRange.RangeEnd)
@@ -287,13 +319,44 @@ func names(r *dumplog.Request, g *group) bool {
 	return found
 }
 
-// inPlace takes records that stand where the entry's should and that no entry ahead explains.
-func (s *sim) inPlace(p apply.Effect, g *group) Outcome {
+// firstFew tells whether the records are the first of those that the entry writes, and the rest is not there.
+func firstFew(ws []apply.Write, g *group) bool {
+	n := len(g.records)
+	return n < len(ws) && matches(ws[:n], g)
+}
+
+// partOf tells whether the records are some of those that the entry writes, each at its place.
+func partOf(ws []apply.Write, g *group) bool {
+	return !slices.ContainsFunc(g.records, func(r record) bool {
+		return r.rev.Sub >= int64(len(ws)) || ws[r.rev.Sub].Key != r.key || ws[r.rev.Sub].Delete != r.del
+	})
+}
+
+// altered takes records as those of an entry that writes others.
+func (s *sim) altered(it *item, p apply.Effect, g *group) Outcome {
+	if !firstFew(p.Writes, g) {
+		return s.inPlace(it, p, g)
+	}
+	o := s.applied(g)
+	o.State, o.Partial = Contradicted, true
+	o.Detail = fmt.Sprintf("only the first %d of the transaction's %d records are there", len(g.records), len(p.Writes))
+	return o
+}
+
+// inPlace takes records that stand where the entry's should and that no entry ahead explains. Where the entry cannot have written them,
+// they were changed later, and what came after it worked on what it did write.
+func (s *sim) inPlace(it *item, p apply.Effect, g *group) Outcome {
 	detail := "the records at its revision are none that this entry could write"
 	if sameKeys(p.Writes, g) {
 		detail = "the records at its revision name the same keys with another value or lease"
 	}
-	o := s.applied(g)
-	o.State, o.Detail = Contradicted, detail
+	o := Outcome{State: Contradicted, Rev: g.main, Sig: g.sig(), Detail: detail}
+	s.cur.take()
+	s.Revision = g.main
+	if p.Sure && len(p.Writes) > 0 && (partOf(p.Writes, g) || !couldWrite(it.req, g)) {
+		s.Keys.Write(p.Writes, apply.Key{Mod: g.main})
+	} else {
+		s.absorb(g)
+	}
 	return o
 }

@@ -75,6 +75,8 @@ type Outcome struct {
 	Sig uint64
 	// Wrongly is true for a refusal that a member with the auth revision that the log gives would not have made.
 	Wrongly bool
+	// Open is true where the rules allow an effect as well as none, and the database shows none: no proof that the entry had none.
+	Open bool
 	// Partial is true when the records are the first few of those that a transaction writes, and the rest is not there.
 	Partial bool
 	// Detail says what differs, in words without values.
@@ -193,6 +195,8 @@ type MemberResult struct {
 	Stale int
 	// IndexAtRev maps a revision to the entry that made it, for the revisions asked for by Options.Revs.
 	firstBad *Event
+	// misplaced is true where the place at which log and database meet contradicts what the log tells for certain.
+	misplaced bool
 }
 
 // StateDiff is a lease, user, role or alarm that the log and the database tell differently.
@@ -231,6 +235,8 @@ type Result struct {
 	Watched []*Event
 	// disputed is true when two logs hold different entries at one index, committed or not.
 	disputed bool
+	// late are the members whose place is not the one that the records suggest.
+	late map[int]bool
 }
 
 // Gap is a span of indexes that no member's log holds.

@@ -18,7 +18,10 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 		r.blank()
 		err = simulateAs(ctx, r, o, twins(r, true))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return replace(ctx, r, o)
 }
 
 // simulateAs replays the members that stand for themselves; stand names for each member the one that stands for it.

@@ -21,8 +21,9 @@ type sim struct {
 	base uint64
 	// meet is the place where log and database meet: from there on every record is there, and the keys of the model are those that
 	// the database had. met is true once the model has come there.
-	meet place
-	met  bool
+	// suggested is the place that the records suggest, where that is not believed.
+	meet, suggested place
+	met             bool
 	// fromStart is true when the log reaches back to the first entry of a cluster that began empty.
 	fromStart bool
 	// first is the first index of the log's last stretch without a gap that the member has applied past.

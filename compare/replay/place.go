@@ -1,0 +1,54 @@
+package replay
+
+import (
+	"context"
+	"math"
+)
+
+// Where a log reaches back to the first entry and its outcomes are certain, the place at which it meets the database follows from the log. An
+// altered record can make another place look right. Then both are tried, and the one that explains more of the database is kept.
+
+// unexplained counts what the replay of a member leaves open.
+func (m *MemberResult) unexplained() int {
+	return m.Counts[Missing] + m.Counts[Contradicted] + m.Counts[AppliedTwice] + len(m.Extra)
+}
+
+// replace replays the members once more whose place contradicts a log that tells it, and keeps what explains more.
+func replace(ctx context.Context, r *Result, o Options) error {
+	before := map[int]int{}
+	r.late = map[int]bool{}
+	for i, m := range r.Members {
+		if m.misplaced && m.unexplained() > 0 {
+			before[i], r.late[i] = m.unexplained(), true
+		}
+	}
+	if len(before) == 0 {
+		return nil
+	}
+	r.blank()
+	if err := simulateAs(ctx, r, o, twins(r, true)); err != nil {
+		return err
+	}
+	for i, n := range before {
+		if m := r.Members[i]; m.misplaced || m.unexplained() >= n {
+			delete(r.late, i)
+		}
+	}
+	if len(r.late) == len(before) {
+		return nil
+	}
+	r.blank()
+	return simulateAs(ctx, r, o, twins(r, true))
+}
+
+// postpone ignores the place that the records suggest: the model comes to the database where the log says that nothing more is compacted.
+func (s *sim) postpone() { s.suggested, s.meet.index = s.meet, math.MaxUint64 }
+
+// comeLate takes the suggested place after all when the log never came to the compact revision.
+func (s *sim) comeLate() {
+	if s.suggested.index != 0 {
+		s.meet = s.suggested
+		s.res.BaseIndex, s.res.BaseRevision = s.meet.index, s.meet.rev
+	}
+	s.arrive()
+}
