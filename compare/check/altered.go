@@ -98,13 +98,16 @@ func (in *Input) blame(a *altered) {
 	}
 	var refuted, others []int
 	for _, v := range votes {
-		if slices.ContainsFunc(v, func(i int) bool { return in.contradictsLog(i, a.diffs) }) {
+		if slices.ContainsFunc(v, func(i int) bool { return in.contradictsLog(i, a.diffs) || in.termsFall(i, a.diffs) }) {
 			refuted = append(refuted, v...)
 		} else {
 			others = append(others, v...)
 		}
 	}
 	var why []string
+	if slices.ContainsFunc(refuted, func(i int) bool { return in.termsFall(i, a.diffs) }) {
+		why = append(why, "the terms of a log never fall")
+	}
 	switch {
 	case len(refuted) > 0 && len(others) > 0:
 		a.odd = refuted
@@ -121,11 +124,26 @@ func (in *Input) blame(a *altered) {
 		slices.Sort(a.odd)
 		return
 	}
-	if !slices.ContainsFunc(a.odd, func(i int) bool { return !slices.Contains(refuted, i) }) {
+	if len(a.odd) > 0 && !slices.ContainsFunc(a.odd, func(i int) bool { return !in.contradictsLog(i, a.diffs) }) {
 		why = append(why, "the database does not hold what the altered entry would have written")
 	}
 	a.why = strings.Join(why, ", and ")
 	a.believes = !slices.ContainsFunc(a.odd, func(i int) bool { return !in.confirmsLog(i, a.diffs) })
+}
+
+// termsFall tells whether the entries cannot stand in a log between their neighbors: terms never fall from one entry to the next (raft paper,
+// 5.3).
+func (in *Input) termsFall(member int, diffs []replay.LogDiff) bool {
+	w := &in.Members[member].WAL
+	before := uint64(0)
+	for i := diffs[0].Index - 1; i <= diffs[len(diffs)-1].Index+1; i++ {
+		t := w.TermAt(i)
+		if t != 0 && t < before {
+			return true
+		}
+		before = max(before, t)
+	}
+	return false
 }
 
 // contradictsLog tells whether the database of a member holds another effect than one of these entries in its own log.

@@ -117,6 +117,12 @@ func (b *builder) editFiles(l caseLine, dir string, w []string) bool {
 			binary.LittleEndian.PutUint16(data[int(leaf)*os.Getpagesize()+10:], 0)
 			return data
 		})
+	case "zeroleaf": // zeroleaf NODE: the last leaf of the first bucket with a branch page is zeros
+		leaf := firstBranch(b.t, l, filepath.Join(dir, "member", "snap", "db")).lastChild
+		b.change(l, match(b.t, l, dir, "snap/db"), func(data []byte) []byte {
+			clear(data[int(leaf)*os.Getpagesize() : (int(leaf)+1)*os.Getpagesize()])
+			return data
+		})
 	default:
 		return b.editNames(l, dir, w)
 	}

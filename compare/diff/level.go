@@ -19,7 +19,7 @@ func (r *Result) window(rp *replay.Result) {
 			r.LeftOut[i] = "bucket key could not be read"
 		}
 	}
-	take := r.taking()
+	take := r.setDamagedApart(r.taking())
 	if len(take) == 0 {
 		return
 	}
@@ -42,6 +42,22 @@ func (r *Result) window(rp *replay.Result) {
 	if len(group) == len(take) {
 		r.raise(take, rp)
 	}
+}
+
+// setDamagedApart leaves out members whose bucket key has unreadable pages where two others can be compared without them: what such a page
+// hides can neither be called different nor equal, and must not hide how the others compare.
+func (r *Result) setDamagedApart(take []int) []int {
+	damaged := func(i int) bool { return r.Members[i].DB.KVDamaged }
+	whole := slices.DeleteFunc(slices.Clone(take), damaged)
+	if len(whole) < 2 {
+		return take
+	}
+	for _, i := range take {
+		if damaged(i) {
+			r.Apart[i] = fmt.Sprintf("part of bucket key of %s can not be read", r.Members[i].Label())
+		}
+	}
+	return whole
 }
 
 // byIndex picks the applied index at which most members can be compared, the highest of several.
