@@ -66,6 +66,9 @@ func runAuthRevisionEqual(in *Input) Result {
 		}
 	}
 	f.Explanation = "auth revisions: " + strings.Join(parts, ", ") + ". A member drops, without an error in its log, every write whose header carries a lower auth revision than its own."
+	if row := in.authRow(); row != nil {
+		f.Odd = in.labelsOf(row.Odd(in.Diff.Compared(row)))
+	}
 	f.At.Index, f.At.Term = in.firstAuthBreak()
 	f.Class = "latent-divergence"
 	return Result{Outcome: Violated, Findings: []Finding{f}}
@@ -163,7 +166,8 @@ var authRevisionMatchesLog = Check{
 failed call does not count. It follows from the log alone, so even a single member can be held against its own log.
 A higher number means that entries were applied twice: up to 3.3.20 and 3.4.7 meta/consistent_index was saved with key writes only,
 and a restart repeated the auth entries behind it.
-Not checked when the log does not reach back to the first entry of the cluster.`,
+Where the log does not reach back to the first entry of the cluster, the headers of requests bound the number: it never falls below one that
+the member stamped, and one that took effect shows that it was not higher there. Without such requests it is not checked.`,
 	Needs: NeedReplay,
 	Run:   runAuthRevisionMatchesLog,
 }
@@ -177,6 +181,9 @@ func runAuthRevisionMatchesLog(in *Input) Result {
 			continue
 		}
 		if !r.AuthKnown {
+			if f := in.authStampFinding(i); f != nil {
+				fs = append(fs, *f)
+			}
 			continue
 		}
 		known++
@@ -185,7 +192,7 @@ func runAuthRevisionMatchesLog(in *Input) Result {
 		}
 		fs = append(fs, in.cut(in.authJumpFinding(m, r)))
 	}
-	if known == 0 {
+	if known == 0 && len(fs) == 0 {
 		return Result{Reason: "the log does not reach back to the first entry of the cluster"}
 	}
 	return outcome(fs, "")

@@ -66,9 +66,13 @@ func (s *sim) early(index uint64) {
 // plainRefusal tells a refusal on which all releases agree, where users and roles are known since the first entry. A raised alarm takes the
 // checks away up to 3.5, and a received snapshot could leave old rights in the cache.
 func (s *sim) plainRefusal(index uint64, p *apply.Effect) bool {
-	return p.Plain && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty) && s.Auth.Known && s.StateKnown &&
-		(len(s.Alarms) == 0 && !s.AlarmsUnsure || s.follows(release.AlarmKeepsChecks)) &&
+	return p.Plain && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty) && s.Auth.Known && s.StateKnown && s.keepsChecks() &&
 		!slices.ContainsFunc(received(s.m), func(to uint64) bool { return to < index })
+}
+
+// keepsChecks tells whether no alarm can have taken the checks of permissions away.
+func (s *sim) keepsChecks() bool {
+	return s.ChecksPermissions() && (!s.AlarmsUnsure || s.follows(release.AlarmKeepsChecks))
 }
 
 // foreseeRevoke ends a lease. Which keys go with it may be uncertain although the revoke itself is not; where the revoke may have been

@@ -23,6 +23,9 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 	if o.State == Applied && !p.Sure && !s.KeysKnown && next.deletes() {
 		o.State, o.Detail = OutsideHistory, "what unreadable pages hold decides whether these deletes are its own"
 	}
+	if h := it.req.Header; o.State == Applied && o.Rev > 0 && h.Username != "" && h.AuthRevision > 0 && !next.deletes() && s.keepsChecks() {
+		s.res.AuthAtMost = Stamp{Index: it.entry.Index, AuthRevision: h.AuthRevision}
+	}
 	o.Wrongly = o.State == Refused && o.Reason == ReasonOldAuth && s.wouldApply(it)
 	if it.req.LeaseRevoke != nil {
 		s.noteRevoke(it)

@@ -10,7 +10,7 @@ import (
 
 // unexplained counts what the replay of a member leaves open.
 func (m *MemberResult) unexplained() int {
-	return m.Counts[Missing] + m.Counts[Contradicted] + m.Counts[AppliedTwice] + len(m.Extra)
+	return m.Counts[Missing] + m.Counts[Contradicted] + m.Counts[AppliedTwice] + len(m.Extra) + m.BelowCount
 }
 
 // replace replays the members once more whose place contradicts a log that tells it, and keeps what explains more.
@@ -18,7 +18,7 @@ func replace(ctx context.Context, r *Result, o Options) error {
 	before := map[int]int{}
 	r.late = map[int]bool{}
 	for i, m := range r.Members {
-		if m.misplaced && m.unexplained() > 0 {
+		if m.misplaced {
 			before[i], r.late[i] = m.unexplained(), true
 		}
 	}
@@ -30,7 +30,7 @@ func replace(ctx context.Context, r *Result, o Options) error {
 		return err
 	}
 	for i, n := range before {
-		if m := r.Members[i]; m.misplaced || m.unexplained() >= n {
+		if m := r.Members[i]; m.unexplained() > n || m.unexplained() == n && !m.endsShort {
 			delete(r.late, i)
 		}
 	}
@@ -44,11 +44,18 @@ func replace(ctx context.Context, r *Result, o Options) error {
 // postpone ignores the place that the records suggest: the model comes to the database where the log says that nothing more is compacted.
 func (s *sim) postpone() { s.suggested, s.meet.index = s.meet, math.MaxUint64 }
 
-// comeLate takes the suggested place after all when the log never came to the compact revision.
+// comeLate ends a model that has not come to the compact revision. Where its outcomes were certain, what the member is said to have applied
+// does not reach up to what its database holds; else the suggested place is taken after all.
 func (s *sim) comeLate() {
-	if s.suggested.index != 0 {
+	switch {
+	case s.suggested.index == 0:
+	case s.Loose:
 		s.meet = s.suggested
 		s.res.BaseIndex, s.res.BaseRevision = s.meet.index, s.meet.rev
+	default:
+		s.meet = place{index: min(s.m.AppliedMax, s.logEnd), rev: s.m.CurrentRevision()}
+		s.res.BaseIndex, s.res.BaseRevision = s.meet.index, s.meet.rev
+		s.res.endsShort = true
 	}
 	s.arrive()
 }

@@ -154,7 +154,10 @@ type MemberResult struct {
 	AuthExpected    uint64
 	AuthExpectedMin uint64
 	AuthKnown       bool
-	Jumps           []Jump
+	// AuthAtMost is the last entry that took effect although its header must not be below the member's auth revision: up to there the
+	// member's was not above the one stamped. Its index is 0 where there is none.
+	AuthAtMost Stamp
+	Jumps      []Jump
 	// Unexplained is what remains of the auth revision's rise when all Jumps are taken off.
 	Unexplained int64
 	// Lacks and Unique count committed entries whose promised effect this member lacks, or holds alone.
@@ -196,7 +199,8 @@ type MemberResult struct {
 	// IndexAtRev maps a revision to the entry that made it, for the revisions asked for by Options.Revs.
 	firstBad *Event
 	// misplaced is true where the place at which log and database meet contradicts what the log tells for certain.
-	misplaced bool
+	// endsShort where the log up to what the member is said to have applied does not lead up to what its database holds.
+	misplaced, endsShort bool
 }
 
 // StateDiff is a lease, user, role or alarm that the log and the database tell differently.

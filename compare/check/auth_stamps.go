@@ -1,0 +1,68 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// authBounds are the lowest and the highest auth revision that a member can have according to the headers of requests. A member stamps its own
+// with its auth revision, which never falls. It refuses those of all members that are stamped lower, so one that took effect bounds it from
+// above, and each auth entry after that raises it by one at most.
+type authBounds struct {
+	low, high uint64
+	// lowAt and highAt are the entries that show it, 0 where none does.
+	lowAt, highAt uint64
+}
+
+// authBoundsOf reads the bounds of the member at a position.
+func (in *Input) authBoundsOf(pos int) (b authBounds) {
+	m, sv, atMost := in.Members[pos], in.Replay.Survey, in.Replay.Members[pos].AuthAtMost
+	if sv == nil {
+		return b
+	}
+	for _, st := range sv.Stamps[m.MemberID] {
+		if st.Index <= m.AppliedMin && st.AuthRevision > b.low {
+			b.low, b.lowAt = st.AuthRevision, st.Index
+		}
+	}
+	if atMost.Index == 0 || !m.Version.Follows(release.IndexWithAuth) || m.Version.MayFollow(release.DefragLosesIndex) ||
+		slices.ContainsFunc(sv.AuthSwitches(), func(s replay.AuthSwitch) bool { return !s.On }) || !in.Replay.Covers(atMost.Index, m.AppliedMax) {
+		return b // a restart may have raised it, auth was off for a time, or entries that raise it are in no log
+	}
+	b.high, b.highAt = atMost.AuthRevision, atMost.Index
+	for _, e := range sv.Auth {
+		if e.Index > atMost.Index && e.Index <= m.AppliedMax {
+			b.high++
+		}
+	}
+	return b
+}
+
+// authStampFinding is the finding of a member whose auth revision contradicts the headers of requests, nil when none does.
+func (in *Input) authStampFinding(pos int) *Finding {
+	m := in.Members[pos]
+	b, have := in.authBoundsOf(pos), m.DB.Auth.Revision
+	f := &Finding{Severity: Critical, Members: []string{m.Label()}, Class: "latent-divergence", Refs: refsAuthReplay}
+	show := func(at, stamped uint64, expected string) {
+		f.At = At{Index: at, Term: in.termAt(at)}
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"), Field: "authRevision",
+			Observed: fmt.Sprint(have), Expected: expected, Show: showDB(m, "auth")},
+			Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", at), Observed: fmt.Sprintf("auth revision %d in the header", stamped), Show: showLog(m, at)})
+	}
+	switch {
+	case b.lowAt != 0 && have < b.low:
+		f.Title = fmt.Sprintf("%s holds auth revision %d, and stamped %d on a request of its own", m.Label(), have, b.low)
+		f.Explanation = "a member stamps requests with its auth revision, which never falls"
+		show(b.lowAt, b.low, fmt.Sprintf("at least %d", b.low))
+	case b.highAt != 0 && have > b.high:
+		f.Title = fmt.Sprintf("%s holds auth revision %d; the log allows %d at most", m.Label(), have, b.high)
+		f.Explanation = "a member refuses requests stamped with an auth revision below its own, and each auth entry after one that took effect raises it by one at most"
+		show(b.highAt, in.Replay.Members[pos].AuthAtMost.AuthRevision, fmt.Sprintf("at most %d", b.high))
+	default:
+		return nil
+	}
+	return f
+}
