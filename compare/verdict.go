@@ -1,9 +1,9 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -72,9 +72,19 @@ func breaking(fs []check.Finding) []*check.Finding {
 			out = append(out, &fs[i])
 		}
 	}
-	sort.SliceStable(out, func(i, j int) bool { return history(out[i]) < history(out[j]) })
+	slices.SortStableFunc(out, func(a, b *check.Finding) int {
+		return cmp.Or(cmp.Compare(history(a), history(b)), cmp.Compare(rankOfCheck(a, fs), rankOfCheck(b, fs)), slices.Compare(sorted(a.Members), sorted(b.Members)))
+	})
 	return out
 }
+
+// rankOfCheck is where the first finding of the same check stands: findings of one check are in the order of the arguments, on which the
+// verdict must not depend.
+func rankOfCheck(f *check.Finding, fs []check.Finding) int {
+	return slices.IndexFunc(fs, func(o check.Finding) bool { return o.Check == f.Check })
+}
+
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
 // contentChecks compare what databases hold; damage to one of the files explains what they find.
 var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true, "L01": true, "L03": true, "L09": true, "A03": true, "A08": true, "A09": true, "L04": true, "M15": true, "M16": true, "M17": true, "K12": true}

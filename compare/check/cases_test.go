@@ -109,12 +109,15 @@ func readWant(t *testing.T, line caseLine) want {
 	if len(w) > 0 && w[0] == "lacks" {
 		return want{id: w[0], members: append([]string{}, w[1:]...)}
 	}
+	if len(w) > 1 && w[0] == "odd" {
+		return want{id: w[0], outcome: w[1], members: append([]string{}, w[2:]...)}
+	}
 	if len(w) < 2 {
 		t.Fatalf("line %d: want CHECK OUTCOME [MEMBER...|REASON]", line.no)
 	}
 	out := want{id: w[0], outcome: w[1]}
 	switch w[1] {
-	case "violated", "note":
+	case "violated", "warned", "note":
 		out.members = w[2:]
 	case "not-checked":
 		out.reason = strings.Join(w[2:], " ")
@@ -138,18 +141,27 @@ func allCases(t *testing.T) (out []checkCase) {
 }
 
 // TestCases: each case in testdata/cases builds a set of sources and says what checks make of it. README.md there has the words.
+// What all checks say of each case stands in testdata/findings.txt; -update writes it anew, and its changes are to be read.
 func TestCases(t *testing.T) {
-	for _, c := range allCases(t) {
-		t.Run(strings.TrimSuffix(c.file, ".txt")+"/"+c.name, func(t *testing.T) {
-			t.Parallel()
-			b := &builder{t: t, root: t.TempDir()}
-			in := b.input(c.lines)
-			for _, w := range c.wants {
-				w.check(t, in)
-			}
-		})
-	}
+	cases := allCases(t)
+	said := newSayings(cases)
+	t.Run("case", func(t *testing.T) {
+		for _, c := range cases {
+			t.Run(c.id(), func(t *testing.T) {
+				t.Parallel()
+				b := &builder{t: t, root: t.TempDir()}
+				in := b.input(c.lines)
+				for _, w := range c.wants {
+					w.check(t, in)
+				}
+				said.add(t, c.id(), in)
+			})
+		}
+	})
+	said.compare(t)
 }
+
+func (c *checkCase) id() string { return strings.TrimSuffix(c.file, ".txt") + "/" + c.name }
 
 // TestEveryCheckHasCases: each check is seen violated (or, where it only informs, with a note) and seen holding.
 func TestEveryCheckHasCases(t *testing.T) {
@@ -188,8 +200,12 @@ var elsewhere = map[string]string{
 // check runs the check and compares.
 func (w want) check(t *testing.T, in *check.Input) {
 	t.Helper()
-	if w.id == "lacks" {
+	switch w.id {
+	case "lacks":
 		w.checkLacks(t, in)
+		return
+	case "odd":
+		w.checkOdd(t, in)
 		return
 	}
 	r := run(t, in, w.id)
@@ -214,10 +230,12 @@ func (w want) check(t *testing.T, in *check.Input) {
 		}
 	}
 	slices.Sort(named)
-	outcome := map[string]check.Outcome{"violated": check.Violated, "holds": check.Holds, "note": check.Holds, "not-checked": check.NotChecked}[w.outcome]
+	outcome := map[string]check.Outcome{"violated": check.Violated, "warned": check.Violated, "holds": check.Holds, "note": check.Holds, "not-checked": check.NotChecked}[w.outcome]
 	switch {
 	case r.Outcome != outcome:
 		t.Errorf("%s: %s (%s) %q, want %s", w.id, r.Outcome, r.Reason, said, w.outcome)
+	case w.outcome == "warned" && slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Severity.Rank() > check.Warning.Rank() }):
+		t.Errorf("%s: %q, want warnings only", w.id, said)
 	case w.outcome == "note" && len(r.Findings) == 0:
 		t.Errorf("%s: nothing is said", w.id)
 	case w.outcome == "holds" && len(named) > 0:
@@ -240,6 +258,15 @@ func (w want) checkLacks(t *testing.T, in *check.Input) {
 	}
 	if !slices.Equal(named, w.members) {
 		t.Errorf("%v lack effects, want %v", named, w.members)
+	}
+}
+
+// checkOdd wants that the first finding of a check names these members as those that differ from a majority.
+func (w want) checkOdd(t *testing.T, in *check.Input) {
+	t.Helper()
+	r := run(t, in, w.outcome)
+	if len(r.Findings) == 0 || !slices.Equal(append([]string{}, r.Findings[0].Odd...), w.members) {
+		t.Errorf("%s: %+v, want %v to differ from the majority", w.outcome, r.Findings, w.members)
 	}
 }
 

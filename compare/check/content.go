@@ -2,6 +2,8 @@ package check
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
@@ -135,7 +137,26 @@ func runRevisionsEqual(in *Input) Result {
 		return Result{Outcome: Holds}
 	}
 	f.Explanation = fmt.Sprintf("revisions at index %d: %s", in.Diff.Common, strings.Join(parts, ", "))
+	f.Odd = in.oddRevisions(f.Members)
 	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// oddRevisions are the members whose revision is another than that of more than half of the members named.
+func (in *Input) oddRevisions(named []string) []string {
+	count := map[int64]int{}
+	for i, m := range in.Members {
+		if slices.Contains(named, m.Label()) {
+			count[in.Diff.Revs[i]]++
+		}
+	}
+	var odd []string
+	for i, m := range in.Members {
+		most := slices.ContainsFunc(slices.Collect(maps.Values(count)), func(n int) bool { return 2*n > len(named) })
+		if most && slices.Contains(named, m.Label()) && 2*count[in.Diff.Revs[i]] <= len(named) {
+			odd = append(odd, m.Label())
+		}
+	}
+	return odd
 }
 
 var dbMatchesLog = Check{

@@ -143,7 +143,7 @@ func (in *Input) logParts(member int) bool {
 // prefixText says whether the other logs show that the member holds a prefix of what they hold.
 func (in *Input) prefixText(m *evidence.Member) string {
 	for _, o := range in.Members {
-		if s := &o.WAL; o != m && s.Summary.FirstIndex > 0 && s.Summary.FirstIndex <= m.LastIndex() && s.Summary.LastIndex > m.LastIndex() {
+		if s := &o.WAL; o != m && s.Summary.FirstIndex <= m.LastIndex() && s.Summary.LastIndex > m.LastIndex() {
 			return "as far as the logs overlap they agree, so it holds a prefix of what the others have"
 		}
 	}

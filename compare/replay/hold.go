@@ -337,7 +337,7 @@ func partOf(ws []apply.Write, g *group) bool {
 
 // altered takes records as those of an entry that writes others.
 func (s *sim) altered(it *item, p apply.Effect, g *group) Outcome {
-	if !firstFew(p.Writes, g) {
+	if it.req.Txn == nil || !firstFew(p.Writes, g) {
 		return s.inPlace(it, p, g)
 	}
 	o := s.applied(g)
