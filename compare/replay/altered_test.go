@@ -1,0 +1,66 @@
+package replay
+
+import (
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// TestAlteredRecords: records that were changed at rest contradict the entry that made them; what came after it worked on what it did write.
+func TestAlteredRecords(t *testing.T) {
+	t.Run("a tombstone is gone, and a later delete could have left the rest", func(t *testing.T) {
+		newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "2"), rec(4, 0, "c", "3"), tomb(5, 0, "a"), tomb(5, 1, "b"), rec(6, 0, "a", "4"), rec(7, 0, "b", "5"),
+			tomb(8, 0, "a"), tomb(8, 1, "b"), rec(9, 0, "d", "6"), rec(10, 0, "e", "7")).
+			log(put("a", "1"), put("b", "2"), put("c", "3"), del("a", "z"), txn(cmpMod("a", 0), []dumplog.RequestOp{putOp("a", "4")}, nil), put("b", "5"),
+				del("a", "c"), put("d", "6"), put("e", "7"), del("c", "")).
+			want("applied", "applied", "applied", "contradicted", "applied", "applied", "applied", "applied", "applied", "no-effect")
+	})
+	t.Run("a value", func(t *testing.T) {
+		is := []dumplog.Compare{{Target: apply.TargetValue, Result: apply.ResultEqual, Key: []byte("a"), Value: []byte("1")}}
+		newBench(t, 6, -1, rec(2, 0, "a", "X"), rec(3, 0, "b", "2"), rec(4, 0, "c", "3")).
+			log(put("a", "1"), txn(is, []dumplog.RequestOp{putOp("b", "2")}, nil), put("c", "3")).
+			want("contradicted", "applied", "applied")
+	})
+	t.Run("a key, and a later put could have left the record", func(t *testing.T) {
+		newBench(t, 6, -1, rec(2, 0, "z", "1"), rec(3, 0, "b", "2"), rec(4, 0, "c", "3"), rec(5, 0, "z", "1")).
+			log(put("a", "1"), put("b", "2"), put("c", "3"), put("z", "1"), del("a", "")).
+			want("contradicted", "applied", "applied", "applied", "missing")
+	})
+	t.Run("an entry that took no effect is missing", func(t *testing.T) {
+		newBench(t, 6, -1, rec(2, 0, "b", "2"), rec(3, 0, "c", "3"), rec(4, 0, "a", "1")).
+			log(put("a", "1"), put("b", "2"), put("c", "3"), put("a", "1")).
+			want("missing", "applied", "applied", "applied")
+	})
+}
+
+// TestPromise: where the rules allow an effect as well as none, a member that shows none is no witness against one that shows it.
+func TestPromise(t *testing.T) {
+	none, open := Outcome{State: NoEffect}, Outcome{State: NoEffect, Open: true}
+	shown, other, bad := Outcome{State: Applied, Sig: 5}, Outcome{State: Applied, Sig: 7}, Outcome{State: Contradicted, Sig: 9}
+	for name, c := range map[string]struct {
+		outcomes []Outcome
+		sig      uint64
+		known    bool
+	}{
+		"the proposer had no effect":              {[]Outcome{none, shown, shown}, 0, true},
+		"the proposer may have had none":          {[]Outcome{open, shown, shown}, 5, true},
+		"nobody shows one":                        {[]Outcome{open, open, none}, 0, true},
+		"the proposer's was altered":              {[]Outcome{bad, shown, shown}, 5, true},
+		"the proposer decides between effects":    {[]Outcome{other, shown, shown}, 7, true},
+		"without the proposer most decide":        {[]Outcome{{}, shown, other, shown}, 5, true},
+		"an effect that no database shows":        {[]Outcome{{}, bad}, unseen, true},
+		"nothing is known":                        {[]Outcome{{State: OutsideHistory}, {State: NotApplied}}, 0, false},
+		"one that may have had none has no voice": {[]Outcome{{}, open, open, shown}, 5, true},
+	} {
+		r := &Result{}
+		for i := range c.outcomes {
+			r.Members = append(r.Members, &MemberResult{Member: &evidence.Member{MemberID: dumplog.ID(i + 1)}})
+		}
+		w := &walker{r: r}
+		if sig, known := w.promised(&Event{Proposer: 1, Outcomes: c.outcomes}); sig != c.sig || known != c.known {
+			t.Errorf("%s: %d %t, want %d %t", name, sig, known, c.sig, c.known)
+		}
+	}
+}
