@@ -140,6 +140,9 @@ func (s *sim) leaseFaults() {
 		}
 		s.res.LeaseFaults = append(s.res.LeaseFaults, LeaseFault{ID: id, Kept: true, Row: rows[id], Missing: e.state == Missing, Term: e.term, Index: e.index, Reason: e.reason})
 	}
+	if s.tailTorn() {
+		return
+	}
 	for _, id := range sortedKeys(s.Leases) {
 		l := s.Leases[id]
 		if _, revoked := s.ends[id]; revoked || l.Unsure || l.Granted == 0 || rows[id] || s.touched[leaseKey(id)] || !s.StateKnown && len(s.Alarms) > 0 {
