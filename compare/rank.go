@@ -193,7 +193,7 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 	}
 	c.sayControl(s.pos, say)
 	if s.minority > 0 {
-		say("differs from the majority in %s that the log does not reach back to", count(s.minority, "key", "keys"))
+		say("differs from the majority in %s that the log does not decide", count(s.minority, "place", "places"))
 	}
 	if s.pending > 0 {
 		say("a compaction is unfinished")

@@ -73,7 +73,8 @@ func breaking(fs []check.Finding) []*check.Finding {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *check.Finding) int {
-		return cmp.Or(cmp.Compare(history(a), history(b)), cmp.Compare(rankOfCheck(a, fs), rankOfCheck(b, fs)), slices.Compare(sorted(a.Members), sorted(b.Members)))
+		return cmp.Or(cmp.Compare(history(a), history(b)), cmp.Compare(rankOfCheck(a, fs), rankOfCheck(b, fs)),
+			cmp.Compare(len(a.Members), len(b.Members)), slices.Compare(sorted(a.Members), sorted(b.Members)))
 	})
 	return out
 }

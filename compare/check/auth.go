@@ -66,7 +66,8 @@ func runAuthRevisionEqual(in *Input) Result {
 		}
 	}
 	f.Explanation = "auth revisions: " + strings.Join(parts, ", ") + ". A member drops, without an error in its log, every write whose header carries a lower auth revision than its own."
-	if row := in.authRow(); row != nil {
+	if _, told := in.authExpected(); !told && in.authRow() != nil {
+		row := in.authRow()
 		f.Odd = in.labelsOf(row.Odd(in.Diff.Compared(row)))
 	}
 	f.At.Index, f.At.Term = in.firstAuthBreak()
