@@ -87,7 +87,7 @@ func (in *Input) recordEvidence(row *diff.RecordRow, ws []witness) []Evidence {
 		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Key: Bytes(row.Key), Field: "revision " + row.Rev.String(), Observed: "absent", Expected: "equal on all members",
 			Show: showDB(m, "key", "--from-rev", row.Rev.Main, "--to-rev", row.Rev.Main)}
 		if c := row.Cells[pos]; c != nil {
-			e.Observed, e.Page, e.Offset = c.Text+" (record sha256 "+c.Sum+")", Uint64(c.Page), Int64(c.Offset)
+			e.Observed, e.Page, e.Offset = c.Text+" (record digest "+c.Sum+")", Uint64(c.Page), Int64(c.Offset)
 		}
 		if i := slices.IndexFunc(ws, func(w witness) bool { return w.pos == pos }); i >= 0 {
 			if ws[i].expected != "" {
