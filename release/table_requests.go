@@ -123,7 +123,7 @@ var (
 	}
 )
 
-// AuthStatusRPC: before, whether auth is on and its revision can be read of a running member only in a snapshot of its database.
+// AuthStatusRPC is the request AuthStatus: before, whether auth is on and its revision can be read of a running member only in a snapshot of its database.
 var AuthStatusRPC = &Rule{
 	ID:     "auth-status-rpc",
 	What:   "servers answer AuthStatus, which tells the auth revision",
