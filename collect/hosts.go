@@ -56,6 +56,9 @@ func hostOf(name string, urls []string, dataDir, walDir string) Host {
 	return h
 }
 
+// UnknownHost stands in a printed command where no URL of the member can be reached from outside.
+const UnknownHost = "HOST"
+
 // hostName is the first that others can reach.
 func hostName(urls []string) string {
 	for _, s := range urls {
@@ -67,5 +70,5 @@ func hostName(urls []string) string {
 			return n
 		}
 	}
-	return "HOST"
+	return UnknownHost
 }

@@ -291,6 +291,9 @@ func (o *collectOptions) hosts(ctx context.Context) error {
 
 // fetch runs the command of one host: ssh gets an argument list, no shell is between.
 func (o *collectOptions) fetch(ctx context.Context, h *collect.Host) (err error) {
+	if h.Host == collect.UnknownHost {
+		return fmt.Errorf("%s: no URL of it leads to another host; put its host in place of %s in the printed command", h.Member, collect.UnknownHost)
+	}
 	f, err := os.OpenFile(h.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
