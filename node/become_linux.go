@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,4 +25,19 @@ func becomeMemory(version string, args []string) error {
 		return errors.Join(err, f.Close())
 	}
 	return become(fmt.Sprintf("/proc/self/fd/%d", fd), args)
+}
+
+// parent is the process that started this one.
+var parent = os.Getppid()
+
+// followParent has the kernel end this process when its parent ends. That was asked for when the process was started, but it is kept by
+// thread, and the thread that becomes the program need not be the first: without this, servers outlive a killed sandbox now and then.
+func followParent() error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
+		return err
+	}
+	if os.Getppid() != parent {
+		return errors.New("the process that started this one has ended")
+	}
+	return nil
 }

@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 	if handled, code := withoutMemory(); handled {
 		os.Exit(code)
 	}
+	if handled, code := becoming(); handled {
+		os.Exit(code)
+	}
 	if handled, code := tracing(); handled {
 		os.Exit(code)
 	}

@@ -1,0 +1,4 @@
+package node
+
+// Become is become, for tests.
+var Become = become
