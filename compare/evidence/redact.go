@@ -47,8 +47,13 @@ func redactKey(ctx context.Context, sources ...*Manifest) (*redact.Key, error) {
 // sampleOf is a hash of what the key takes of one source, nil where nothing can be read. It is unlike any digest that is printed: the
 // sum begins with a text of its own.
 func sampleOf(ctx context.Context, man *Manifest) ([]byte, error) {
-	files := slices.DeleteFunc(slices.Clone(man.Files), func(f File) bool { return f.What != "" || f.Size == 0 })
-	slices.SortFunc(files, func(a, b File) int { return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.Path, b.Path)) })
+	var files []*File // their digests may be written meanwhile: no file is copied whole
+	for i := range man.Files {
+		if f := &man.Files[i]; f.What == "" && f.Size > 0 {
+			files = append(files, f)
+		}
+	}
+	slices.SortFunc(files, func(a, b *File) int { return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.Path, b.Path)) })
 	h := sha256.New()
 	read := int64(0)
 	for _, f := range files[:min(len(files), keyFiles)] {
