@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// TestManySnapFiles wants bounded memory and output for a snap folder of 100,000 files, none of them a snapshot.
+func TestManySnapFiles(t *testing.T) {
+	dir := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1"))
+	for i := range 100_000 {
+		name := filepath.Join(dir, "member", "snap", fmt.Sprintf("%016x-%016x.snap", i, i))
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"diagnose", dir}, {"inspect", dir, "-w", "json"}, {"dumplog", dir, "--snaps"}} {
+		o := program(t, args...)
+		if o.memory > 1<<30 || o.code == 0 {
+			t.Errorf("%v: code %d, %d MB of memory", args[0], o.code, o.memory>>20)
+		}
+	}
+}
+
+// TestHugeSparseFiles wants a member that claims gigabytes, all of them zeros, to be read in bounded memory.
+func TestHugeSparseFiles(t *testing.T) {
+	for _, file := range []string{"snap/db", "snap/00000000000000ff-00000000000000ff.snap", "wal/00000000000000ff-00000000000000ff.wal"} {
+		dir := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1"))
+		f, err := os.OpenFile(filepath.Join(dir, "member", filepath.FromSlash(file)), os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Truncate(1 << 30); err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+		if o := program(t, "diagnose", dir); o.memory > 1<<30 {
+			t.Errorf("%s: %d MB of memory", file, o.memory>>20)
+		}
+	}
+}
+
+// TestExplainsOneLongLine gives explain a line of 200 MB.
+func TestExplainsOneLongLine(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "explain", "-")
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd.Stdin = io.LimitReader(endless{}, 200_000_000)
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "known") {
+		t.Errorf("%v: %.300s", err, out)
+	}
+	u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok || u.Maxrss<<10 > 512<<20 {
+		t.Errorf("%d MB of memory", u.Maxrss>>10)
+	}
+}
+
+// endless is a line without an end.
+type endless struct{}
+
+// Read implements io.Reader.
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
