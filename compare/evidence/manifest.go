@@ -216,7 +216,7 @@ func hashFile(ctx context.Context, path string, split int64) (whole, part string
 	}
 	defer func() { _ = f.Close() }()
 	h := sha256.New()
-	buf := make([]byte, max(1, min(size, hashBuffer))) // a snap folder may hold very many small files
+	buf := make([]byte, max(1, min(size, hashBuffer)))      // a snap folder may hold very many small files
 	r := progress.From(ctx).Reader(io.LimitReader(f, size)) // what is appended from now on shows as a change
 	for at := int64(0); ; {
 		n, err := r.Read(buf)
