@@ -14,6 +14,9 @@ import (
 
 // Display draws one line for all work that is under way.
 type Display struct {
+	// Patience is how long work must take before it is shown; New sets what suits people.
+	Patience time.Duration
+
 	draw func(line string)
 
 	mu     sync.Mutex
@@ -29,7 +32,7 @@ const (
 )
 
 // New returns a display that hands its line to draw, a few times per second while there is work.
-func New(draw func(line string)) *Display { return &Display{draw: draw} }
+func New(draw func(line string)) *Display { return &Display{Patience: patience, draw: draw} }
 
 // Close ends the drawing for good; what still counts then counts unseen.
 func (d *Display) Close() {
@@ -164,7 +167,7 @@ func (d *Display) add(w *Work) *Work {
 }
 
 func (d *Display) run(stop chan struct{}) {
-	t := time.NewTicker(every)
+	t := time.NewTicker(max(min(every, d.Patience), time.Millisecond))
 	defer t.Stop()
 	for {
 		select {
@@ -172,7 +175,7 @@ func (d *Display) run(stop chan struct{}) {
 			return
 		case now := <-t.C:
 			d.mu.Lock()
-			if line := lineOf(d.works, now); line != "" && d.stop == stop {
+			if line := d.lineOf(now); line != "" && d.stop == stop {
 				d.draw(line)
 			}
 			d.mu.Unlock()
@@ -181,12 +184,12 @@ func (d *Display) run(stop chan struct{}) {
 }
 
 // lineOf is the line for all work that has taken a while: the first by name, the bytes of all together.
-func lineOf(works []*Work, now time.Time) string {
+func (d *Display) lineOf(now time.Time) string {
 	var first *Work
 	var done, total int64
 	others, known := 0, true
-	for _, w := range works {
-		if now.Sub(w.began) < patience {
+	for _, w := range d.works {
+		if now.Sub(w.began) < d.Patience {
 			continue
 		}
 		if first == nil {

@@ -35,7 +35,7 @@ func TestLineOf(t *testing.T) {
 		{[]*Work{wait(2 * time.Minute)}, "waiting for node1: 12 s of at most 2 min 0 s"},
 		{[]*Work{wait(-1)}, "waiting for node1: 12 s"},
 	} {
-		if got := lineOf(c.works, now); got != c.want {
+		if got := (&Display{Patience: patience, works: c.works}).lineOf(now); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // zeros is a source of zero bytes.
@@ -17,10 +18,10 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// slowArchive takes a second or more to unpack, a small file of a large one that is empty, and turns out to be cut short.
+// slowArchive takes many milliseconds to unpack, a small file of a large one that is empty, and turns out to be cut short.
 func slowArchive(t *testing.T) string {
 	t.Helper()
-	const size = 768 << 20
+	const size = 256 << 20
 	path := filepath.Join(t.TempDir(), "slow.tar.gz")
 	f, err := os.Create(path)
 	if err != nil {
@@ -56,7 +57,7 @@ func TestProgressIsForPeople(t *testing.T) {
 	run := func(args ...string) string {
 		p := newTerminal(t)
 		var out bytes.Buffer
-		Main(t.Context(), args, &Streams{Out: &out, Err: p.slave, ErrTTY: true, Width: 100, Getenv: func(string) string { return "" }})
+		Main(t.Context(), args, &Streams{Out: &out, Err: p.slave, ErrTTY: true, Width: 100, Patience: time.Millisecond, Getenv: func(string) string { return "" }})
 		_, _ = p.slave.WriteString("END")
 		p.until("all is shown", func() bool { return strings.Contains(p.shown(), "END") })
 		return p.shown()
@@ -77,7 +78,7 @@ func TestProgressIsForPeople(t *testing.T) {
 		t.Errorf("with --quiet: %q", shown)
 	}
 	var out, errs bytes.Buffer
-	Main(t.Context(), []string{"inspect", path}, &Streams{Out: &out, Err: &errs, Width: 100, Getenv: func(string) string { return "" }})
+	Main(t.Context(), []string{"inspect", path}, &Streams{Out: &out, Err: &errs, Width: 100, Patience: time.Millisecond, Getenv: func(string) string { return "" }})
 	if strings.Contains(errs.String(), "unpacking") || strings.Contains(errs.String(), "\r") {
 		t.Errorf("in a pipe: %q", errs.String())
 	}

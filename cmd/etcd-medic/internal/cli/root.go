@@ -24,6 +24,9 @@ import (
 func Main(ctx context.Context, args []string, s *Streams) int {
 	s.guard()
 	s.display = progress.New(s.show)
+	if s.Patience > 0 {
+		s.display.Patience = s.Patience
+	}
 	root := newRoot(s)
 	root.SetArgs(args)
 	done := make(chan error, 1)

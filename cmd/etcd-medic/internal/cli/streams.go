@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -32,6 +33,8 @@ type Streams struct {
 	Width, Height int
 	// errWidth is that of the terminal at Err, where it is another one.
 	errWidth int
+	// Patience is how long work must take before its progress is shown, 0 for what suits people.
+	Patience time.Duration
 	// Getenv reads the environment.
 	Getenv func(string) string
 
