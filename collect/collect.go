@@ -287,8 +287,8 @@ func modTime(f *os.File) time.Time {
 	return time.Time{}
 }
 
-// readLog scans the log until it reaches the consistent index and ends with a whole record. The server writes a record before or shortly
-// after it applies the entry. Damage that stays is no write that is under way: it is copied as it is.
+// readLog scans the log until it reaches the consistent index and ends with a whole record. The server writes a record
+// before or shortly after it applies the entry. Damage that stays is no write that is under way: it is copied as it is.
 func (c *collection) readLog(ctx context.Context, h *held, p *parts) ([]segment, error) {
 	until := time.Now().Add(c.o.LogWait)
 	for {

@@ -61,8 +61,8 @@ func load(t *testing.T, cli *clientv3.Client) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// TestE2ECollect copies the members of a cluster that is written to, whose logs are purged and whose histories are compacted. Every
-// set of copies must be healthy, and its members' logs purged.
+// TestE2ECollect copies the members of a cluster that is written to, whose logs are purged and whose histories are
+// compacted. Every set of copies must be healthy, and its members' logs purged.
 func TestE2ECollect(t *testing.T) {
 	for _, line := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
 		t.Run(line, func(t *testing.T) {

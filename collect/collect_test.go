@@ -39,7 +39,8 @@ func verdict(t *testing.T, where string) string {
 	return r.Verdict.Class
 }
 
-// What is collected of a server that does nothing is the data dir, with the same diagnosis, and the data dir is left as it was.
+// What is collected of a server that does nothing is the data dir, with the same diagnosis, and the data dir is left as
+// it was.
 func TestCollectedIsTheDataDir(t *testing.T) {
 	for _, incident := range []string{"gen-healthy-3.4", "m-healthy-3.5", "m-healthy-3.6", "m-healthy-3.7"} {
 		dir := member(t, incident)
@@ -180,7 +181,8 @@ func TestNewerSnapIsLeftOut(t *testing.T) {
 	same(t, dir, out)
 }
 
-// A log that does not reach to the database, or lacks a segment, is not taken: the copy is made again, and given up after bounded tries.
+// A log that does not reach to the database, or lacks a segment, is not taken: the copy is made again, and given up
+// after bounded tries.
 func TestPartsOfDifferentMoments(t *testing.T) {
 	dir := member(t, "m-healthy-3.6")
 	wal := glob(t, filepath.Join(dir, "member/wal/*.wal"))

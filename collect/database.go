@@ -19,7 +19,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// database is where the database comes from. Begin returns its bytes with their number; end says whether they were one state of it.
+// database is where the database comes from. Begin returns its bytes with their number; end says whether they were one
+// state of it.
 type database interface {
 	begin(ctx context.Context) (r io.Reader, size int64, end func() error, err error)
 	// identity is who answered, and its version; zero where nobody was asked.
@@ -150,9 +151,10 @@ type file struct {
 func (d *file) identity() (member, cluster dumplog.ID, version string) { return 0, 0, "" }
 func (d *file) close() error                                           { return nil }
 
-// begin copies the file to scratch, and again until the newest meta page is the same before and after. bbolt never changes a page that the
-// newest transaction uses: it takes free pages, and those that a transaction frees are used from the next one but one on. So as long
-// as the newest meta page is the same, the pages that it leads to were not touched.
+// begin copies the file to scratch, and again until the newest meta page is the same before and after. bbolt never
+// changes a page that the newest transaction uses: it takes free pages, and those that a transaction frees are used
+// from the next one but one on. So as long as the newest meta page is the same, the pages that it leads to were not
+// touched.
 func (d *file) begin(ctx context.Context) (io.Reader, int64, func() error, error) {
 	var last error
 	for range rawTries {

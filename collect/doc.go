@@ -1,9 +1,10 @@
 // Package collect copies the data dir of a member while its server runs, so that the parts belong together.
 //
-// The database comes through the maintenance snapshot, or from the file while nothing is written to it. The WAL is only appended to, so what
-// is read of it after the database reaches at least to the database's consistent index. The segments and .snap files are opened before, and
-// stay readable when the server purges them. At the end it is proven that the parts belong together; else it is all done again, a
-// bounded number of times. Nothing is locked, written to or stopped.
+// The database comes through the maintenance snapshot, or from the file while nothing is written to it. The WAL is only
+// appended to, so what is read of it after the database reaches at least to the database's consistent index. The
+// segments and .snap files are opened before, and stay readable when the server purges them. At the end it is proven
+// that the parts belong together; else it is all done again, a bounded number of times. Nothing is locked, written to
+// or stopped.
 package collect
 
 import (
@@ -32,12 +33,14 @@ type Manifest struct {
 	Attempts  int        `json:"attempts"`
 	MemberID  dumplog.ID `json:"memberID"`
 	ClusterID dumplog.ID `json:"clusterID"`
-	// ConsistentIndex and Term are those of the database, FirstIndex and LastIndex those of the log without gap around it.
+	// ConsistentIndex and Term are those of the database, FirstIndex and LastIndex those of the log without gap around
+	// it.
 	ConsistentIndex uint64 `json:"consistentIndex"`
 	Term            uint64 `json:"term,omitempty"`
 	FirstIndex      uint64 `json:"firstIndex"`
 	LastIndex       uint64 `json:"lastIndex"`
-	// Proven are the things that were proven of the copy, LeftOut files that are not in it and why, Notes what is remarkable.
+	// Proven are the things that were proven of the copy, LeftOut files that are not in it and why, Notes what is
+	// remarkable.
 	Proven  []string    `json:"proven"`
 	LeftOut []LeftOut   `json:"leftOut"`
 	Notes   []string    `json:"notes"`

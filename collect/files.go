@@ -120,7 +120,8 @@ func snapLeftOver(name string) string {
 	return "not a .snap file"
 }
 
-// refreshEvery is how often the folders are looked at while the database is copied: a segment must be seen before it is purged.
+// refreshEvery is how often the folders are looked at while the database is copied: a segment must be seen before it is
+// purged.
 const refreshEvery = time.Second
 
 // watch refreshes until the returned function is called, which reports the first error.

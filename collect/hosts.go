@@ -42,7 +42,8 @@ func Hosts(ctx context.Context, endpoints []string, access evidence.Access, data
 	return out, nil
 }
 
-// hostOf makes the command for one member. Names and URLs come from the cluster: they become arguments and nothing else.
+// hostOf makes the command for one member. Names and URLs come from the cluster: they become arguments and nothing
+// else.
 func hostOf(name string, urls []string, dataDir, walDir string) Host {
 	h := Host{Member: name, File: shell.FileName(name) + ".tar.zst", Host: hostName(urls)}
 	h.Remote = shell.Format("etcd-medic collect --yes --name {} -o -", shell.FileName(name))

@@ -15,7 +15,8 @@ const (
 	ioBestEffort = 2<<13 | 7
 )
 
-// Yield lowers the priority of this process for processor and disk. Linux keeps both per thread; threads made later inherit them.
+// Yield lowers the priority of this process for processor and disk. Linux keeps both per thread; threads made later
+// inherit them.
 func Yield(nice int) error {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

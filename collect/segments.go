@@ -9,7 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// segment is a segment of the log as it is copied: up to end, then zeros up to the size that it has on disk, as in any log that goes on.
+// segment is a segment of the log as it is copied: up to end, then zeros up to the size that it has on disk, as in any
+// log that goes on.
 type segment struct {
 	dumplog.SegmentFile
 	end int64
@@ -23,8 +24,9 @@ func allOf(files []dumplog.SegmentFile) []segment {
 	return out
 }
 
-// endBefore leaves out what the log has from the first raft snapshot on that the database does not contain. Its .snap file is left out, and a
-// server refuses a log whose newest snapshot is newer than its database. Up to there the copy is what a member leaves that lost power.
+// endBefore leaves out what the log has from the first raft snapshot on that the database does not contain. Its .snap
+// file is left out, and a server refuses a log whose newest snapshot is newer than its database. Up to there the copy
+// is what a member leaves that lost power.
 func endBefore(ctx context.Context, dir string, segs []segment, p *parts) ([]segment, string, error) {
 	var at *dumplog.SnapshotRecord
 	for i := range p.log.Snapshots {

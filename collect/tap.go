@@ -8,11 +8,13 @@ import (
 	"slices"
 )
 
-// dbTap finds the consistent index and term of a database while its bytes go by, in any order of its pages and in little memory.
+// dbTap finds the consistent index and term of a database while its bytes go by, in any order of its pages and in
+// little memory.
 //
-// A snapshot stream cannot be read twice and is not kept outside the archive. The meta pages come first and name the root page. The page
-// that holds the index comes before or after the root, and older versions of it lie in free pages. So the index of every page that looks
-// like that page is kept by its page number, and at the end the way from the root says which one counts. (Layout: package dumpdb.)
+// A snapshot stream cannot be read twice and is not kept outside the archive. The meta pages come first and name the
+// root page. The page that holds the index comes before or after the root, and older versions of it lie in free pages.
+// So the index of every page that looks like that page is kept by its page number, and at the end the way from the root
+// says which one counts. (Layout: package dumpdb.)
 type dbTap struct {
 	size    int // of a page, 0 until the first meta page was read
 	page    []byte

@@ -11,7 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// boltFile makes a file with many free pages and the given index; wide makes the root page a branch, and bucket meta inline or not.
+// boltFile makes a file with many free pages and the given index; wide makes the root page a branch, and bucket meta
+// inline or not.
 func boltFile(t *testing.T, index, term uint64, wide, inline bool) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
@@ -55,7 +56,8 @@ func boltFile(t *testing.T, index, term uint64, wide, inline bool) string {
 	return path
 }
 
-// The index that the tap finds is that of the newest transaction, whatever way leads to it and however the stream is cut into pieces.
+// The index that the tap finds is that of the newest transaction, whatever way leads to it and however the stream is
+// cut into pieces.
 func TestTapFindsTheIndex(t *testing.T) {
 	for _, wide := range []bool{false, true} {
 		for _, inline := range []bool{false, true} {

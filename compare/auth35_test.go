@@ -15,7 +15,8 @@ func changePassword() *pb.InternalRaftRequest {
 	return &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "app", HashedPassword: "bmV3"}}
 }
 
-// TestAuthRepeatedOn35: a restart of 3.5 with an index that was not stored executes entries of all kinds again, those about auth too.
+// TestAuthRepeatedOn35: a restart of 3.5 with an index that was not stored executes entries of all kinds again, those
+// about auth too.
 func TestAuthRepeatedOn35(t *testing.T) {
 	const id = "cindex-not-saved-by-defrag"
 	script := func(version string, kv, dropped bool) *clustertest.Script {
@@ -77,7 +78,8 @@ func TestAuthRepeatedOn35(t *testing.T) {
 	})
 }
 
-// TestAuthAheadOn35: the database of 3.5 holds changes of auth above its consistent index; the next start would repeat them.
+// TestAuthAheadOn35: the database of 3.5 holds changes of auth above its consistent index; the next start would repeat
+// them.
 func TestAuthAheadOn35(t *testing.T) {
 	const id = "cindex-not-saved-by-defrag"
 	script := func(version string) *clustertest.Script {

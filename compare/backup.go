@@ -17,10 +17,11 @@ type Backup struct {
 	Size           int64  `json:"size"`
 	ExpectedSHA256 string `json:"expectedSha256,omitempty"`
 	ComputedSHA256 string `json:"computedSha256,omitempty"`
-	// Origin is snapshot-save for a file written as one transaction by a server, raw-copy for a database copied as it was, "" when
-	// the file does not open.
+	// Origin is snapshot-save for a file written as one transaction by a server, raw-copy for a database copied as it
+	// was, "" when the file does not open.
 	Origin string `json:"origin,omitempty"`
-	// Layers are the parts of the backup with their verdicts, from the file itself up to what a restore makes of it; verify fills them.
+	// Layers are the parts of the backup with their verdicts, from the file itself up to what a restore makes of it;
+	// verify fills them.
 	Layers []Layer `json:"layers,omitempty"`
 	// Chain is what the delta snapshots of the backup show, nil when there are none.
 	Chain any `json:"chain,omitempty"`
@@ -33,7 +34,8 @@ type Backup struct {
 
 // Layer is one part of a backup with its verdict.
 type Layer struct {
-	// Name is trailer, size, metas, pages, bucket NAME, mvcc, auth, members, leases, alarms, storage-version, taken-by, revision.
+	// Name is trailer, size, metas, pages, bucket NAME, mvcc, auth, members, leases, alarms, storage-version, taken-by,
+	// revision.
 	Name    string        `json:"layer"`
 	Outcome check.Outcome `json:"outcome"`
 	// Says what was found in a few words, or why it could not be checked.

@@ -11,8 +11,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestBackupCutToPages: of a backup that lost nearly everything the report says which pages are gone, claims no empty key space, and names
-// what to do next. A file with a page cut off its end still shows its buckets if its root is there.
+// TestBackupCutToPages: of a backup that lost nearly everything the report says which pages are gone, claims no empty
+// key space, and names what to do next. A file with a page cut off its end still shows its buckets if its root is
+// there.
 func TestBackupCutToPages(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(evidencetest.Incident(t, "o-backup-good"), "backup.db"))
 	if err != nil {
@@ -44,7 +45,8 @@ func TestBackupCutToPages(t *testing.T) {
 	}
 }
 
-// TestBackupOfAnotherCluster: a backup carries no cluster ID, but the members that it lists tell whether it can be of this cluster.
+// TestBackupOfAnotherCluster: a backup carries no cluster ID, but the members that it lists tell whether it can be of
+// this cluster.
 func TestBackupOfAnotherCluster(t *testing.T) {
 	dir := evidence.Spec{Name: "node1", Where: filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1")}
 	foreign := evidence.Spec{Name: "backup", Where: filepath.Join(evidencetest.Incident(t, "o-backup-good"), "backup.db")}

@@ -11,7 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// hands writes the way to reseed members without this program: every command that it takes, in order, one member at a time.
+// hands writes the way to reseed members without this program: every command that it takes, in order, one member at a
+// time.
 type hands struct {
 	best *evidence.Facts
 	r    *Report

@@ -17,8 +17,8 @@ import (
 // flipIndex raises a bit of the consistent index.
 func flipIndex(was uint64, bit int) spoil { return setIndex(was | 1<<bit) }
 
-// TestIndexAltered: a consistent index that a flipped bit raised beyond the log is told of that member alone; an index ahead of the log
-// for another reason is what it was.
+// TestIndexAltered: a consistent index that a flipped bit raised beyond the log is told of that member alone; an index
+// ahead of the log for another reason is what it was.
 func TestIndexAltered(t *testing.T) {
 	const id = "cindex-bytes-altered"
 	bad := func(certainty string) told {
@@ -68,8 +68,8 @@ func TestIndexAltered(t *testing.T) {
 	}
 }
 
-// TestIndexAlteredBesideOthers: the member lags, and the others' logs reach beyond the altered index; or the log is idle, so that a lost
-// tail would have left nothing either.
+// TestIndexAlteredBesideOthers: the member lags, and the others' logs reach beyond the altered index; or the log is
+// idle, so that a lost tail would have left nothing either.
 func TestIndexAlteredBesideOthers(t *testing.T) {
 	const id = "cindex-bytes-altered"
 	dir := evidencetest.Copy(t, evidencetest.Incident(t, "k-lagging-node"))
@@ -111,8 +111,8 @@ func spoilRow(bucket string, n int, key bool) spoil {
 	})
 }
 
-// TestRowDoesNotDecode: the pages are in order and a row is none any more. What stands there is told with page, offset and key, of the one
-// member; a row that decodes to something else is no such damage.
+// TestRowDoesNotDecode: the pages are in order and a row is none any more. What stands there is told with page, offset
+// and key, of the one member; a row that decodes to something else is no such damage.
 func TestRowDoesNotDecode(t *testing.T) {
 	page := told{class: "db-damage", cause: "bbolt-page-damage", certainty: "strong", violated: []string{"D03"}, holds: []string{"D02", "K04"},
 		absent: []string{"unexplained-first-divergence", "auth-structure-broken"}}

@@ -106,8 +106,8 @@ func TestPagesOfAnotherMoment(t *testing.T) {
 	}
 }
 
-// TestBackupOfTwoFiles: the trailer of a backup fits, and its pages do not belong to its meta pages. With another trailer, or in
-// a database that is no saved snapshot, it is damage of another kind.
+// TestBackupOfTwoFiles: the trailer of a backup fits, and its pages do not belong to its meta pages. With another
+// trailer, or in a database that is no saved snapshot, it is damage of another kind.
 func TestBackupOfTwoFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, b []byte) []byte
@@ -223,7 +223,8 @@ func TestPartOfATransaction(t *testing.T) {
 	}
 }
 
-// TestRowsThatCameBack: superseded revisions below a finished compaction, and a lease that was revoked, are there again.
+// TestRowsThatCameBack: superseded revisions below a finished compaction, and a lease that was revoked, are there
+// again.
 func TestRowsThatCameBack(t *testing.T) {
 	script := func(version string) *clustertest.Script {
 		s := newScript(version)
@@ -276,7 +277,8 @@ func TestRowsThatCameBack(t *testing.T) {
 	})
 }
 
-// TestFreelistStored: a database that another program opened for writing stores a freelist, which servers since 3.3 do not.
+// TestFreelistStored: a database that another program opened for writing stores a freelist, which servers since 3.3 do
+// not.
 func TestFreelistStored(t *testing.T) {
 	for version, want := range map[string][]string{"3.4.0": {"db-in-use-by-second-tool"}, "3.6.0": {"db-in-use-by-second-tool"}, "": nil} {
 		s := small()
@@ -311,7 +313,8 @@ func TestFreelistStored(t *testing.T) {
 	}
 }
 
-// TestZeroPagesAtTheEnd: what a file system that lost the last writes leaves is told as a hint; zeros elsewhere are not.
+// TestZeroPagesAtTheEnd: what a file system that lost the last writes leaves is told as a hint; zeros elsewhere are
+// not.
 func TestZeroPagesAtTheEnd(t *testing.T) {
 	for name, last := range map[string]bool{"at the end": true, "at the front": false} {
 		t.Run(name, func(t *testing.T) {

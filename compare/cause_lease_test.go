@@ -13,7 +13,8 @@ import (
 
 const revokeWithoutToken = "lease-revoke-without-token-mixed-32-33"
 
-// withoutUser is what a rolling upgrade from 3.2 to 3.3 left: revokes without a user that the 3.3 members refused. node1 still runs 3.2.
+// withoutUser is what a rolling upgrade from 3.2 to 3.3 left: revokes without a user that the 3.3 members refused.
+// node1 still runs 3.2.
 func withoutUser(version string, refused ...int) *clustertest.Script {
 	s := withAuth(newScript(version))
 	for id := int64(0x70); id < 0x73; id++ {

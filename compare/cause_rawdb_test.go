@@ -7,8 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// restoredFrom tells of an old member whose log has committed three writes beyond its database, and of a cluster that was restored
-// with so many of its revisions and has written on.
+// restoredFrom tells of an old member whose log has committed three writes beyond its database, and of a cluster that
+// was restored with so many of its revisions and has written on.
 func restoredFrom(revisions, tail, since int) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()

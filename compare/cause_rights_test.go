@@ -64,8 +64,8 @@ func TestRightsBeyond(t *testing.T) {
 	}
 }
 
-// TestPermissionCache builds members whose permission cache was empty after a start or a received snapshot: they dropped what
-// users other than root wrote until auth changed.
+// TestPermissionCache builds members whose permission cache was empty after a start or a received snapshot: they
+// dropped what users other than root wrote until auth changed.
 func TestPermissionCache(t *testing.T) {
 	const start, snapshot, other = "auth-cache-empty-after-start", "auth-cache-empty-after-snapshot", "unexplained-first-divergence"
 	change := &pb.InternalRaftRequest{AuthRoleGrantPermission: &pb.AuthRoleGrantPermissionRequest{Name: "app", Perm: &authpb.Permission{PermType: authpb.READWRITE, Key: []byte("/more/"), RangeEnd: []byte("/more0")}}}

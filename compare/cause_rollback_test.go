@@ -12,7 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// putBack tells of node2, whose data dir was copied in term 2 and put back after it had been restarted and had gone on as told.
+// putBack tells of node2, whose data dir was copied in term 2 and put back after it had been restarted and had gone on
+// as told.
 func putBack(after func(s *chronicle)) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
@@ -48,7 +49,8 @@ func writtenIn(t *testing.T, root string, year int) {
 	}
 }
 
-// TestRolledBack: the other logs prove that a log once went further, by what the member served or by a vote that it must have given.
+// TestRolledBack: the other logs prove that a log once went further, by what the member served or by a vote that it
+// must have given.
 func TestRolledBack(t *testing.T) {
 	const id = "data-dir-rolled-back"
 	old := tale{class: "member-lost-data", cause: id, certainty: "proof", checks: []string{"R10"}}

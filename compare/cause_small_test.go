@@ -33,7 +33,8 @@ var stray = editDB(func(tx *bbolt.Tx) error {
 	return tx.Bucket([]byte("key")).Put(append(revKey(4), 't'), data)
 })
 
-// TestStrayTombstone: told on one member of a line that could leave it, not on all members and not below an unfinished compaction.
+// TestStrayTombstone: told on one member of a line that could leave it, not on all members and not below an unfinished
+// compaction.
 func TestStrayTombstone(t *testing.T) {
 	const id = "tombstone-only-key-not-indexed"
 	unfinished := editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("finishedCompactRev")) })
@@ -75,7 +76,8 @@ func TestIndexOf320(t *testing.T) {
 	told{class: r.Verdict.Class, cause: *r.Verdict.Cause, absent: []string{id}}.check(t, r)
 }
 
-// emptyTail fills a bucket and empties its last leaf page in place, as bbolt leaves it when the rows there were deleted.
+// emptyTail fills a bucket and empties its last leaf page in place, as bbolt leaves it when the rows there were
+// deleted.
 func emptyTail(t *testing.T, node string) {
 	t.Helper()
 	editDB(func(tx *bbolt.Tx) error {
@@ -162,7 +164,8 @@ func TestLeaseRepeatedAtRestart(t *testing.T) {
 	told{class: "healthy", absent: []string{id}}.check(t, diagnoseScript(t, script("3.4.0", false, true)))
 }
 
-// TestLeaderWithoutToken: a member that received a snapshot leads a term in which leases are granted and none is revoked.
+// TestLeaderWithoutToken: a member that received a snapshot leads a term in which leases are granted and none is
+// revoked.
 func TestLeaderWithoutToken(t *testing.T) {
 	const id = "auth-token-provider-off-after-snapshot"
 	type life struct {

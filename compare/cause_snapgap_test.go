@@ -60,8 +60,8 @@ func asSent(t *testing.T, node string) {
 	}
 }
 
-// gapScript is a cluster with writes, then the steps of gap behind the step that node2's database ends with, then a snapshot of
-// node2, then a few writes.
+// gapScript is a cluster with writes, then the steps of gap behind the step that node2's database ends with, then a
+// snapshot of node2, then a few writes.
 func gapScript(version string, gap ...clustertest.Step) *clustertest.Script {
 	s := withAuth(newScript(version))
 	for i := range 12 {
@@ -137,7 +137,8 @@ func TestGapBeforeSnapshot(t *testing.T) {
 	}
 }
 
-// TestReceivedSnapshotNotInstalled: node2 fell behind, its log jumps to a leader's snapshot, its database is the one from before.
+// TestReceivedSnapshotNotInstalled: node2 fell behind, its log jumps to a leader's snapshot, its database is the one
+// from before.
 func TestReceivedSnapshotNotInstalled(t *testing.T) {
 	script := func(more int) *clustertest.Script {
 		s := newScript("3.5.0")

@@ -90,7 +90,8 @@ func deletes(version string, compact bool) *clustertest.Script {
 	return s
 }
 
-// TestTombstoneAtCompactRevision: kept by one release, dropped by the other; a delete that is really missing is something else.
+// TestTombstoneAtCompactRevision: kept by one release, dropped by the other; a delete that is really missing is
+// something else.
 func TestTombstoneAtCompactRevision(t *testing.T) {
 	const id = "tombstone-dropped-at-compact-revision"
 	s := deletes("3.5.0", true)

@@ -33,7 +33,8 @@ func Compare(ctx context.Context, specs []evidence.Spec, o Options) (*Comparison
 	return c, set.Unchanged(ctx)
 }
 
-// Opened is Compare of sources that are open already and stay so. What a comparison needs of them is Deep; hashes are not looked at.
+// Opened is Compare of sources that are open already and stay so. What a comparison needs of them is Deep; hashes are
+// not looked at.
 func Opened(ctx context.Context, set *evidence.Set, o Options) (*Comparison, error) {
 	o.fill()
 	if clusters(set.Members) > 1 {

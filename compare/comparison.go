@@ -28,8 +28,8 @@ type Window struct {
 	Note string `json:"note,omitempty"`
 }
 
-// BucketComparison is one bucket over all members. Equal is nil when it could not be compared. Reason says why, or which members could not
-// be compared in all rows while the others were.
+// BucketComparison is one bucket over all members. Equal is nil when it could not be compared. Reason says why, or
+// which members could not be compared in all rows while the others were.
 type BucketComparison struct {
 	Bucket string         `json:"bucket"`
 	Equal  *bool          `json:"equal"`
@@ -54,7 +54,8 @@ type DiffRow struct {
 	Members map[string]*DiffCell `json:"members"`
 }
 
-// DiffCell is one member's version of a row. For key rows the revision fields are set; Text describes other buckets' rows.
+// DiffCell is one member's version of a row. For key rows the revision fields are set; Text describes other buckets'
+// rows.
 type DiffCell struct {
 	ModRevision    int64  `json:"modRevision,omitempty"`
 	CreateRevision int64  `json:"createRevision,omitempty"`

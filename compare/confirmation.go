@@ -10,8 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// Confirmer has a real etcd server execute the log of the sources and compares the result with their databases. The result of the
-// replay is nil when the sources belong to different clusters.
+// Confirmer has a real etcd server execute the log of the sources and compares the result with their databases. The
+// result of the replay is nil when the sources belong to different clusters.
 type Confirmer func(ctx context.Context, members []*evidence.Member, rp *replay.Result) (*Confirmation, error)
 
 // ConfirmStatus is what the second opinion says of one member.
@@ -55,12 +55,14 @@ type ConfirmedMember struct {
 	Member string        `json:"member"`
 	Status ConfirmStatus `json:"status"`
 	Reason string        `json:"reason"`
-	// Index is the applied index at which the contents were compared, 0 when they were not; Revision is that of the server there.
+	// Index is the applied index at which the contents were compared, 0 when they were not; Revision is that of the
+	// server there.
 	Index    uint64 `json:"index,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
 	// Replay is what the replay says of the same database: agrees, differs, or "" when it could not be replayed.
 	Replay string `json:"replay,omitempty"`
-	// Records counts the records of bucket key that were compared; LeftOut are buckets that prove nothing, each with the reason.
+	// Records counts the records of bucket key that were compared; LeftOut are buckets that prove nothing, each with
+	// the reason.
 	Records int64    `json:"records,omitempty"`
 	LeftOut []string `json:"leftOut,omitempty"`
 	// First is the first differing revision of bucket key, nil when the bucket is equal.
@@ -70,7 +72,8 @@ type ConfirmedMember struct {
 	More int `json:"more,omitempty"`
 }
 
-// ConfirmFirst is the first revision at which a member's history is not that of the server, and the entry that makes it.
+// ConfirmFirst is the first revision at which a member's history is not that of the server, and the entry that makes
+// it.
 type ConfirmFirst struct {
 	Revision int64  `json:"revision"`
 	Index    uint64 `json:"index,omitempty"`
@@ -132,8 +135,8 @@ func (c *collected) confirm(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// AddConfirmation puts the second opinion into the report. Where it contradicts the diagnosis, check X10 says so: a report that called
-// the set healthy is then inconclusive, because one of the two is wrong. Any other verdict stays.
+// AddConfirmation puts the second opinion into the report. Where it contradicts the diagnosis, check X10 says so: a
+// report that called the set healthy is then inconclusive, because one of the two is wrong. Any other verdict stays.
 func (r *Report) AddConfirmation(conf *Confirmation) {
 	r.Confirm = conf
 	out := CheckOutcome{ID: check.SecondOpinion.ID, Title: check.SecondOpinion.Title, Outcome: check.NotChecked, Reason: conf.Reason}

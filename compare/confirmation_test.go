@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// TestConfirmationAgainstDiagnosis: a second opinion that says the same changes nothing; one that does not is a finding, and no set is
-// called healthy over it.
+// TestConfirmationAgainstDiagnosis: a second opinion that says the same changes nothing; one that does not is a
+// finding, and no set is called healthy over it.
 func TestConfirmationAgainstDiagnosis(t *testing.T) {
 	healthy := func() compare.Report {
 		yes := true
@@ -74,8 +74,8 @@ func TestConfirmationAgainstDiagnosis(t *testing.T) {
 	}
 }
 
-// TestConfirmIsAsked: the second opinion sees the opened sources and the replay, its error is that of the diagnosis, and without it no
-// check of it is in a report.
+// TestConfirmIsAsked: the second opinion sees the opened sources and the replay, its error is that of the diagnosis,
+// and without it no check of it is in a report.
 func TestConfirmIsAsked(t *testing.T) {
 	dir := evidencetest.Incident(t, "k-lagging-node")
 	seen := 0

@@ -28,8 +28,8 @@ type Options struct {
 	Values bool
 	// MaxRows bounds the evidence rows per finding and the diff rows per bucket; 0 means 50.
 	MaxRows int
-	// Backup says that sources which are files are meant to be backups, whatever they look like. It is for one source: hashes that only a
-	// comparison needs are not taken, and the class of the verdict is one of a backup.
+	// Backup says that sources which are files are meant to be backups, whatever they look like. It is for one source:
+	// hashes that only a comparison needs are not taken, and the class of the verdict is one of a backup.
 	Backup bool
 	// NoDigests leaves out the sha256 of the sources, a third of the work, for those who do not show it.
 	NoDigests bool
@@ -37,7 +37,8 @@ type Options struct {
 	Look func(ctx context.Context, m *evidence.Member, r *Report) error
 	// ServerLogs are the logs of the servers, by the name of the source.
 	ServerLogs map[string]*serverlog.Journal
-	// Study, if set, sees everything the report was made of before the sources are closed, for documents that show more of it.
+	// Study, if set, sees everything the report was made of before the sources are closed, for documents that show more
+	// of it.
 	Study func(ctx context.Context, in *check.Input, r *Report) error
 	// Confirm, if set, gives the second opinion of a real server about all sources; see Confirmation.
 	Confirm Confirmer
@@ -278,7 +279,8 @@ func history(f *check.Finding) uint64 {
 	return f.At.Index
 }
 
-// noteChanged turns a source that changed under the reader into a finding: nothing else in the report can be trusted then.
+// noteChanged turns a source that changed under the reader into a finding: nothing else in the report can be trusted
+// then.
 func (r *Report) noteChanged(err error) {
 	r.Findings = append([]check.Finding{{ID: "X00-1", Check: "X00", Severity: check.Critical, Members: []string{}, Title: "a source changed while it was read",
 		Explanation: r.whoWrites(err), Evidence: []check.Evidence{{Field: "size or modification time", Observed: "changed", Expected: "a copy that nobody writes to"}}}}, r.Findings...)

@@ -58,8 +58,8 @@ func TestOrderOfSourcesDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestEveryDroppedWriteIsNamed holds the dropped entries of the real incident against the keys that truth.json says are not
-// on a member although they were written.
+// TestEveryDroppedWriteIsNamed holds the dropped entries of the real incident against the keys that truth.json says are
+// not on a member although they were written.
 func TestEveryDroppedWriteIsNamed(t *testing.T) {
 	dir := evidencetest.Incident(t, "a-auth-revision-replay")
 	evidencetest.Unchanged(t, dir)
@@ -125,8 +125,9 @@ func TestSingleMemberShowsItsOwnDamage(t *testing.T) {
 	}
 }
 
-// TestDroppedByAllAtHand: the member that holds every write is not among the sources. The log tells what each of the others dropped,
-// down to the number that the whole set shows, who may hold it, and that a database can be made from the log.
+// TestDroppedByAllAtHand: the member that holds every write is not among the sources. The log tells what each of the
+// others dropped, down to the number that the whole set shows, who may hold it, and that a database can be made from
+// the log.
 func TestDroppedByAllAtHand(t *testing.T) {
 	dir := evidencetest.Incident(t, "a-auth-revision-replay")
 	evidencetest.Unchanged(t, dir)
@@ -201,8 +202,9 @@ func TestEveryCheckHasDocAndID(t *testing.T) {
 	}
 }
 
-// TestEveryCheckIsSeenInEachOutcome: over the shipped incidents and the sources taken alone, every check holds somewhere and
-// is told as not checked somewhere; those that no incident violates are listed here with the test that does.
+// TestEveryCheckIsSeenInEachOutcome: over the shipped incidents and the sources taken alone, every check holds
+// somewhere and is told as not checked somewhere; those that no incident violates are listed here with the test that
+// does.
 func TestEveryCheckIsSeenInEachOutcome(t *testing.T) {
 	seen := map[string]map[check.Outcome]bool{}
 	note := func(r *compare.Report) {
@@ -277,8 +279,8 @@ func TestTimelineIsInOrder(t *testing.T) {
 	}
 }
 
-// TestTwoTroublesOneHeadline: one member's value was altered and another's database lost its end. Class, first break and cause of the
-// headline speak of the same trouble, the other stands beside it.
+// TestTwoTroublesOneHeadline: one member's value was altered and another's database lost its end. Class, first break
+// and cause of the headline speak of the same trouble, the other stands beside it.
 func TestTwoTroublesOneHeadline(t *testing.T) {
 	dir := evidencetest.Copy(t, evidencetest.Incident(t, "n-silent-kv-divergence"))
 	if err := os.Truncate(filepath.Join(dir, "node1", "member", "snap", "db"), 20_000); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestWithoutDigests: a report without the sha256 of its sources is the same in everything else, and still sees that a source was given
-// twice.
+// TestWithoutDigests: a report without the sha256 of its sources is the same in everything else, and still sees that a
+// source was given twice.
 func TestWithoutDigests(t *testing.T) {
 	dir := evidencetest.Incident(t, "k-lagging-node")
 	evidencetest.Unchanged(t, dir)

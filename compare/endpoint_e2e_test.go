@@ -83,7 +83,8 @@ func TestE2EEndpointsBusy(t *testing.T) {
 	}
 }
 
-// TestE2EEndpointsDiffer: an altered value, and auth entries applied twice, show in snapshots alone. No member is called one that loses nothing.
+// TestE2EEndpointsDiffer: an altered value, and auth entries applied twice, show in snapshots alone. No member is
+// called one that loses nothing.
 func TestE2EEndpointsDiffer(t *testing.T) {
 	slow := clustertest.Options{Args: []string{"--heartbeat-interval=200", "--election-timeout=2000"}}
 	c := clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, slow)

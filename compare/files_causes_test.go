@@ -199,7 +199,8 @@ func TestLeftoversAreTold(t *testing.T) {
 	}
 }
 
-// TestTornTailThatIsNotRepaired: the shape that 3.5.5 and 3.5.6 refuse is told beside the torn tail, and only that shape.
+// TestTornTailThatIsNotRepaired: the shape that 3.5.5 and 3.5.6 refuse is told beside the torn tail, and only that
+// shape.
 func TestTornTailThatIsNotRepaired(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil spoil
@@ -220,7 +221,8 @@ func TestTornTailThatIsNotRepaired(t *testing.T) {
 	}
 }
 
-// TestPurgedLog: a log without its first segments is sound when a snapshot record is left to start from, and not without.
+// TestPurgedLog: a log without its first segments is sound when a snapshot record is left to start from, and not
+// without.
 func TestPurgedLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		snapshot bool

@@ -62,8 +62,9 @@ func (c *collected) comparedAt() (rev int64) {
 	return rev
 }
 
-// apart says which members could not be compared with the others because of how far they have applied: what one holds, the others have
-// compacted. Each of them is compared with the log as far as it reaches (K03), which a verdict needs as well.
+// apart says which members could not be compared with the others because of how far they have applied: what one holds,
+// the others have compacted. Each of them is compared with the log as far as it reaches (K03), which a verdict needs as
+// well.
 func (c *collected) apart() string {
 	if c.in.Diff == nil {
 		return ""
@@ -77,7 +78,8 @@ func (c *collected) apart() string {
 	return strings.Join(why, "; ")
 }
 
-// absentVoters counts the voters beside the one member that was given; 0 when several were, or it is alone in its cluster.
+// absentVoters counts the voters beside the one member that was given; 0 when several were, or it is alone in its
+// cluster.
 func (c *collected) absentVoters() int {
 	if len(c.in.Members) != 1 || c.in.Members[0].Source.Kind != evidence.KindDataDir {
 		return 0
@@ -155,7 +157,8 @@ func (c *collected) freshlyRestored() bool {
 	return true
 }
 
-// compactionSkew: an unfinished compaction, or marks that differ between members. A member that was removed compacts no more.
+// compactionSkew: an unfinished compaction, or marks that differ between members. A member that was removed compacts no
+// more.
 func (c *collected) compactionSkew() bool {
 	marks := map[string]bool{}
 	for _, m := range c.in.Members {

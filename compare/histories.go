@@ -21,8 +21,8 @@ type sharedHistory struct {
 	begun time.Time
 }
 
-// unranked is the ranking where no history can be preferred: what one lacks of the other says nothing. Once the operator keeps a member,
-// those of another history lack all of its own, and theirs is given up.
+// unranked is the ranking where no history can be preferred: what one lacks of the other says nothing. Once the
+// operator keeps a member, those of another history lack all of its own, and theirs is given up.
 func (c *collected) unranked(list []standing, why string) *Best {
 	b := &Best{Members: []string{}, Why: why, Ranking: []Rank{}, Lost: Lost{KeyNames: []check.Bytes{}}}
 	var kept *sharedHistory
@@ -63,9 +63,10 @@ func (c *collected) giveUp(l *Lost, pos int) {
 	l.Command = showEntries(m.Label(), c.in.Replay.LogDiffs[0].Index, m.LastIndex())
 }
 
-// twoHistories says why no member can be called best by content: committed entries differ, every log begins with a bootstrap or a restore,
-// and not even their first requests are the same, so the sources hold histories of a cluster that was begun several times under the same
-// IDs. "" where they do not. What one of them lacks of the other was never promised by it.
+// twoHistories says why no member can be called best by content: committed entries differ, every log begins with a
+// bootstrap or a restore, and not even their first requests are the same, so the sources hold histories of a cluster
+// that was begun several times under the same IDs. "" where they do not. What one of them lacks of the other was never
+// promised by it.
 func (c *collected) twoHistories() string {
 	if c.in.Replay == nil || len(c.in.Replay.LogDiffs) == 0 || slices.ContainsFunc(c.in.Members, func(m *evidence.Member) bool {
 		return m.HasLog() && m.WAL.Summary.Start != dumplog.StartBootstrap && m.WAL.Summary.Start != dumplog.StartRestore

@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// KeyHistory is the document of history: one key through the log and through the databases of all members, from live, older
-// and free pages.
+// KeyHistory is the document of history: one key through the log and through the databases of all members, from live,
+// older and free pages.
 type KeyHistory struct {
 	SchemaVersion int         `json:"schemaVersion"`
 	Tool          Tool        `json:"tool"`

@@ -67,8 +67,8 @@ func onlyLogged(o replay.Outcome) bool {
 	return o.Wrongly || o.State == replay.Missing || o.State == replay.Contradicted
 }
 
-// Nowhere counts the listed entries whose effect no source holds, and names the members that proposed them and are not among the
-// sources: their databases may hold it.
+// Nowhere counts the listed entries whose effect no source holds, and names the members that proposed them and are not
+// among the sources: their databases may hold it.
 func (l *Lost) Nowhere(sources []Source) (entries int, proposers []string) {
 	for i := range l.Entries {
 		e := &l.Entries[i]

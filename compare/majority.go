@@ -7,9 +7,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 )
 
-// againstMajority counts for each member the differing keys in which more than half of the compared members agree with each other and
-// not with it. Keys that the replay has judged are left out: those that it blames on somebody, and those of which a member's record was
-// written by an entry that it replayed, whose revision may have moved because of another one. The rows are bounded, so is the count.
+// againstMajority counts for each member the differing keys in which more than half of the compared members agree with
+// each other and not with it. Keys that the replay has judged are left out: those that it blames on somebody, and those
+// of which a member's record was written by an entry that it replayed, whose revision may have moved because of another
+// one. The rows are bounded, so is the count.
 func (c *collected) againstMajority(list []standing) {
 	if c.in.Diff == nil {
 		return
@@ -36,7 +37,8 @@ func (c *collected) againstMajority(list []standing) {
 	}
 }
 
-// oddOnes counts for each member the findings in which it differs from a majority that agrees, where nothing shows who is wrong.
+// oddOnes counts for each member the findings in which it differs from a majority that agrees, where nothing shows who
+// is wrong.
 func (c *collected) oddOnes(r *Report, list []standing) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -51,8 +53,8 @@ func (c *collected) oddOnes(r *Report, list []standing) {
 	}
 }
 
-// replayed tells whether a record of the row is one that the replay held against its entry: above where each model began, and above
-// what any member has compacted, since there a record that is not there proves nothing.
+// replayed tells whether a record of the row is one that the replay held against its entry: above where each model
+// began, and above what any member has compacted, since there a record that is not there proves nothing.
 func (c *collected) replayed(row *diff.Row) bool {
 	rp := c.in.Replay
 	if rp == nil {

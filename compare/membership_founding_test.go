@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// forcedAt tells of a member that was killed with its commit index one behind what it had applied, and was forced into a new
-// cluster with the removals beginning at that index.
+// forcedAt tells of a member that was killed with its commit index one behind what it had applied, and was forced into
+// a new cluster with the removals beginning at that index.
 func forcedAt(t *testing.T, root string, back uint64, skipped bool) *chronicle {
 	t.Helper()
 	s := bootstrap(t, root)
@@ -118,8 +118,8 @@ func unstarted(before ...int) func(t *testing.T, root string) {
 	}
 }
 
-// twice tells of two clusters with the same IDs in root/ and root/twin: the members at the positions of the second replace those
-// of the first under their names, or stand beside them as twin.
+// twice tells of two clusters with the same IDs in root/ and root/twin: the members at the positions of the second
+// replace those of the first under their names, or stand beside them as twin.
 func twice(restored bool, begin uint64, ids ...uint64) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
@@ -181,8 +181,8 @@ func ofTheirOwn(restored bool, voters ...uint64) func(t *testing.T, root string)
 	}
 }
 
-// otherToken: node3 was restored with another token while node1 and node2 went on; stale is whether its meta/confState still names
-// the old members, ahead how many revisions the old cluster has made since the backup.
+// otherToken: node3 was restored with another token while node1 and node2 went on; stale is whether its meta/confState
+// still names the old members, ahead how many revisions the old cluster has made since the backup.
 func otherToken(restored, stale bool, ahead int) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()

@@ -10,7 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// cloned tells of a member whose data dir was copied after 20 puts: node1 and the copy in twins/ go on with so many records each.
+// cloned tells of a member whose data dir was copied after 20 puts: node1 and the copy in twins/ go on with so many
+// records each.
 func cloned(original, clone int) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
@@ -26,8 +27,8 @@ func cloned(original, clone int) func(t *testing.T, root string) {
 	}
 }
 
-// twoProcesses tells of node3 of which an older process proposes an entry behind the publish entry of a newer one, and the newer
-// one again if it goes on.
+// twoProcesses tells of node3 of which an older process proposes an entry behind the publish entry of a newer one, and
+// the newer one again if it goes on.
 func twoProcesses(goesOn bool, id uint64) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
@@ -142,7 +143,8 @@ func renamed(t *testing.T, root string) {
 	}
 }
 
-// addLearner adds node4 as a learner; it may publish itself and have a data dir that ends at the last or the first index.
+// addLearner adds node4 as a learner; it may publish itself and have a data dir that ends at the last or the first
+// index.
 func addLearner(published bool, dir string, after int) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
@@ -227,7 +229,8 @@ func promoted(started bool) func(t *testing.T, root string) {
 	}
 }
 
-// wrongFlag: node3 was promoted, and bucket members still says learner. With joiner, node2's log begins behind the promotion.
+// wrongFlag: node3 was promoted, and bucket members still says learner. With joiner, node2's log begins behind the
+// promotion.
 func wrongFlag(joiner bool, storage string) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()

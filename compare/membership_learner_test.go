@@ -10,7 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// grown tells of a cluster on data of a version that adds learner a4, which publishes itself, and then does what more says.
+// grown tells of a cluster on data of a version that adds learner a4, which publishes itself, and then does what more
+// says.
 func grown(storage string, more func(s *chronicle)) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()

@@ -109,8 +109,8 @@ func logAnew(keepSnap, keepDB bool) func(t *testing.T, member string) {
 	}
 }
 
-// liveCopy makes the signs of a copy of a running member: a log that ends inside of a record, pages of bucket key that are not
-// what they should be, a database that is ahead of the log.
+// liveCopy makes the signs of a copy of a running member: a log that ends inside of a record, pages of bucket key that
+// are not what they should be, a database that is ahead of the log.
 func liveCopy(tail, page, ahead bool) func(t *testing.T, member string) {
 	return func(t *testing.T, member string) {
 		t.Helper()

@@ -6,8 +6,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// parted tells of three members whose logs part behind 20 common puts: node1 and node2 go on in one term, node3 in another, each
-// knowing its own entries to be committed.
+// parted tells of three members whose logs part behind 20 common puts: node1 and node2 go on in one term, node3 in
+// another, each knowing its own entries to be committed.
 func parted(otherTerm uint64) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
@@ -76,7 +76,8 @@ func (s *chronicle) finish2(index uint64) {
 	}
 }
 
-// begunTwice: term 3 begins behind the common entries on node1 and two entries later on node3; none is known to be committed.
+// begunTwice: term 3 begins behind the common entries on node1 and two entries later on node3; none is known to be
+// committed.
 func begunTwice(t *testing.T, root string) {
 	t.Helper()
 	s := bootstrap(t, root)

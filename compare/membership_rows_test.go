@@ -19,7 +19,8 @@ func urlsOf(id, request uint64, url string) raftpb.ConfChange {
 // own is the peer URL with which a member was founded.
 func own(id uint64) string { return fmt.Sprintf("http://127.0.0.1:%d", id) }
 
-// rows tells of a cluster on data of a version with changes of member a2's URLs in its log; the databases at the positions hold the row.
+// rows tells of a cluster on data of a version with changes of member a2's URLs in its log; the databases at the
+// positions hold the row.
 func rows(storage string, row string, changes []raftpb.ConfChange, pos ...int) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
@@ -45,8 +46,8 @@ func rows(storage string, row string, changes []raftpb.ConfChange, pos ...int) f
 	}
 }
 
-// TestMemberRows: a row of bucket members that the log contradicts, on one member or alike on all, and the values that servers leave
-// there without anything being wrong.
+// TestMemberRows: a row of bucket members that the log contradicts, on one member or alike on all, and the values that
+// servers leave there without anything being wrong.
 func TestMemberRows(t *testing.T) {
 	member := func(url, name, client string) string {
 		return fmt.Sprintf(`{"id":%d,"peerURLs":[%q],"name":%q,"clientURLs":[%q]}`, a2, url, name, client)

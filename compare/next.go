@@ -120,8 +120,8 @@ func (c *collected) nextAlone(r *Report, add func(text string, command shell.Com
 	c.nextUpgrade(r, add)
 }
 
-// nextRebuild offers the database that the log gives when every entry takes effect once, where the logs reach back to the first entry
-// and a member's own database lacks some of it.
+// nextRebuild offers the database that the log gives when every entry takes effect once, where the logs reach back to
+// the first entry and a member's own database lacks some of it.
 func (c *collected) nextRebuild(r *Report, add func(text string, command shell.Command)) {
 	if r.Best != nil && r.Best.Lost.CommittedEntries > 0 && c.logsAreWhole() {
 		add("the logs reach back to the first entry: this makes a backup in which every entry took effect once. A new cluster restored from it gives up none of them",
@@ -180,8 +180,9 @@ func (c *collected) nextDivergence(r *Report, add func(text string, command shel
 	c.byHand(r, best, rest, true)
 }
 
-// nextPlan names the way that is written down, tried on copies and proven. Without a majority among the sources it takes the others' data
-// dirs, or the word that they are lost; of a member that its cluster does not know nothing can be planned.
+// nextPlan names the way that is written down, tried on copies and proven. Without a majority among the sources it
+// takes the others' data dirs, or the word that they are lost; of a member that its cluster does not know nothing can
+// be planned.
 func (c *collected) nextPlan(add func(text string, command shell.Command)) {
 	lost, known := c.lostVoters()
 	if !known {
@@ -201,8 +202,8 @@ func (c *collected) nextPlan(add func(text string, command shell.Command)) {
 	add("try it on scratch copies with real servers; nothing of the cluster is touched", shell.Format("etcd-medic repair rehearse plan.yaml"))
 }
 
-// lostVoters are the voters that are not among the sources, by name or ID, where those at hand are no majority. known is false when no
-// source is a member of the configuration that the sources know.
+// lostVoters are the voters that are not among the sources, by name or ID, where those at hand are no majority. known
+// is false when no source is a member of the configuration that the sources know.
 func (c *collected) lostVoters() (lost []string, known bool) {
 	var voters []dumplog.ID
 	names := map[dumplog.ID]string{}

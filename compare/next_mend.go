@@ -13,8 +13,8 @@ import (
 // startMends are the checks whose finding a server puts right when it starts, where nothing that was promised is lost.
 var startMends = map[string]bool{"W02": true, "D01": true, "S01": true}
 
-// nextMend offers what gives nothing up, in this order: a start, where the server mends the damage by itself; the member's own log and
-// pages; the same with the other members. done is true when a start is all that is needed.
+// nextMend offers what gives nothing up, in this order: a start, where the server mends the damage by itself; the
+// member's own log and pages; the same with the other members. done is true when a start is all that is needed.
 func (c *collected) nextMend(r *Report, add func(text string, command shell.Command)) (done bool) {
 	done = true
 	for i := range r.Findings {
@@ -41,7 +41,8 @@ func (c *collected) nextMend(r *Report, add func(text string, command shell.Comm
 	return done && started
 }
 
-// nextMendFiles offers the narrow repair of one member, where one fits the damage. They refuse rather than give anything up.
+// nextMendFiles offers the narrow repair of one member, where one fits the damage. They refuse rather than give
+// anything up.
 func (c *collected) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(text string, command shell.Command)) {
 	refuses := "; it refuses rather than give anything up, and checks the result"
 	if len(c.in.Members) > 1 {
@@ -63,7 +64,8 @@ func (c *collected) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(te
 	}
 }
 
-// nextMissingDB is for a data dir without a database: the server fills a new one from a log that is whole, else the log makes a backup.
+// nextMissingDB is for a data dir without a database: the server fills a new one from a log that is whole, else the log
+// makes a backup.
 func (c *collected) nextMissingDB(r *Report, f *evidence.Facts, add func(text string, command shell.Command)) {
 	if a := boot.Of(f); a.Trusted() && !lostData(r, f.Name) {
 		add("start "+f.Name+" on its own data dir: "+strings.Join(a.Mends, "; "), none)
@@ -98,8 +100,8 @@ func (c *collected) kindOf(label string) evidence.Kind {
 	return ""
 }
 
-// lostData tells whether a finding says that the member was wiped, rolled back or put together from files of different times: then nothing
-// in its files can be mended.
+// lostData tells whether a finding says that the member was wiped, rolled back or put together from files of different
+// times: then nothing in its files can be mended.
 func lostData(r *Report, label string) bool {
 	return slices.ContainsFunc(r.Findings, func(f check.Finding) bool {
 		return (f.Class == "member-lost-data" || f.Class == "torn-copy") && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label)

@@ -56,7 +56,8 @@ func TestNextOffersTheLosslessWayFirst(t *testing.T) {
 	}
 }
 
-// TestNextStartsWhatServersMend: every log ends with a record that was in flight, and one meta page is bad: all of it needs a start only.
+// TestNextStartsWhatServersMend: every log ends with a record that was in flight, and one meta page is bad: all of it
+// needs a start only.
 func TestNextStartsWhatServersMend(t *testing.T) {
 	dirs := clustertest.Synth{Members: 3, Entries: 100, Keys: 10, Value: 50}.Write(t, t.TempDir())
 	for i, dir := range dirs {

@@ -12,11 +12,12 @@ import (
 // maxObjects bounds the keys whose objects are looked for.
 const maxObjects = 10_000
 
-// registries are what keys of Kubernetes begin with: an apiserver's, and those of OpenShift. No other database is read for names.
+// registries are what keys of Kubernetes begin with: an apiserver's, and those of OpenShift. No other database is read
+// for names.
 var registries = []string{"/registry/", "/kubernetes.io/", "/openshift.io/"}
 
-// nameObjects names the objects of Kubernetes under the keys of findings and of the timeline: kind, namespace, name and manager, never their
-// content.
+// nameObjects names the objects of Kubernetes under the keys of findings and of the timeline: kind, namespace, name and
+// manager, never their content.
 func (c *collected) nameObjects(r *Report) {
 	want := map[string]*check.Object{}
 	add := func(key string) {
@@ -59,8 +60,8 @@ func (c *collected) nameObjects(r *Report) {
 	}
 }
 
-// findObjects reads a member's records once, for the keys that no member before had. The newest record of a key that names an object counts;
-// damage leaves keys without a name.
+// findObjects reads a member's records once, for the keys that no member before had. The newest record of a key that
+// names an object counts; damage leaves keys without a name.
 func (c *collected) findObjects(m *evidence.Member, want map[string]*check.Object) {
 	missing := map[string]bool{}
 	for k, o := range want {

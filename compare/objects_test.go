@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestObjectsAreNamed: a write of an object of Kubernetes that one member lacks is shown with kind, namespace, name and manager in findings, in
-// the timeline, in compare and in history, and no part of its content is.
+// TestObjectsAreNamed: a write of an object of Kubernetes that one member lacks is shown with kind, namespace, name and
+// manager in findings, in the timeline, in compare and in history, and no part of its content is.
 func TestObjectsAreNamed(t *testing.T) {
 	const key, content = "/registry/pods/prod/web-0", "not-for-reports"
 	root := t.TempDir()

@@ -18,14 +18,15 @@ type standing struct {
 	usable bool
 	// lacks are promised effects missing although the member applied the entries; damage counts places that are wrong.
 	lacks, damage int
-	// behind are committed entries it has not got yet, 0 when none of them changes data; another member can still supply them.
+	// behind are committed entries it has not got yet, 0 when none of them changes data; another member can still
+	// supply them.
 	behind uint64
 	// control is 1 when its auth revision or small buckets contradict the log: it would diverge again.
 	control int
 	// blamed are the findings, errors and worse, that name this member and leave others out.
 	blamed []*check.Finding
-	// minority counts rows of bucket key in which it is alone against a majority of the others. It decides only where the log can not:
-	// the majority can be wrong.
+	// minority counts rows of bucket key in which it is alone against a majority of the others. It decides only where
+	// the log can not: the majority can be wrong.
 	minority int
 	// parted is true where committed entries differ between logs: what one lacks of the other then says little.
 	parted bool
@@ -147,8 +148,9 @@ func (c *collected) blames(f *check.Finding, label string) bool {
 		(len(c.in.Members) == 1 || len(f.Members) < len(c.in.Members))
 }
 
-// aboutCluster are the checks whose findings are about the cluster and name the members that took part in something, or all those of which
-// one or another may be at fault (R07: logs that end early, cut off or lagging): no file of theirs is shown to be wrong.
+// aboutCluster are the checks whose findings are about the cluster and name the members that took part in something, or
+// all those of which one or another may be at fault (R07: logs that end early, cut off or lagging): no file of theirs
+// is shown to be wrong.
 var aboutCluster = map[string]bool{"M05": true, "M08": true, "M10": true, "M11": true, "R07": true}
 
 // wrongState tells whether a member holds state that the log does not give, beyond effects that it lacks.
@@ -156,8 +158,8 @@ func wrongState(x *replay.MemberResult) bool {
 	return len(x.Jumps)+len(x.StateDiffs)+len(x.Kept)+len(x.Reruns)+len(x.Extra)+x.Counts[replay.Contradicted]+x.Counts[replay.Missing] > 0 || x.Unexplained != 0 || x.Ahead != nil
 }
 
-// changesAfter tells whether anything committed above index changes data: a member that lacks only logins, publish entries and
-// leaders' first entries lacks nothing.
+// changesAfter tells whether anything committed above index changes data: a member that lacks only logins, publish
+// entries and leaders' first entries lacks nothing.
 func (c *collected) changesAfter(index uint64) bool {
 	rp := c.in.Replay
 	return rp == nil || rp.Survey == nil || rp.First == 0 || rp.Survey.LastChange > index

@@ -25,13 +25,14 @@ type Report struct {
 	Next          []Next           `json:"next"`
 	// Timeline puts what happened to all members on one raft-index axis.
 	Timeline []Moment `json:"timeline"`
-	// InputsUnchanged is true when no source changed while it was read, by size, mode and modification time of every file.
+	// InputsUnchanged is true when no source changed while it was read, by size, mode and modification time of every
+	// file.
 	InputsUnchanged bool    `json:"inputsUnchanged"`
 	Backup          *Backup `json:"backup,omitempty"`
 	// Confirm is the second opinion of a real server, nil unless it was asked for.
 	Confirm *Confirmation `json:"confirm,omitempty"`
-	// Given are the arguments that named all sources, where they name no more than these: a folder of data dirs, an archive, and WAL folders
-	// of their own. They are for people and not part of the document.
+	// Given are the arguments that named all sources, where they name no more than these: a folder of data dirs, an
+	// archive, and WAL folders of their own. They are for people and not part of the document.
 	Given []string `json:"-"`
 }
 
@@ -49,11 +50,12 @@ type Source struct {
 	Bytes  int64         `json:"bytes"`
 	SHA256 string        `json:"sha256"`
 	Error  string        `json:"error,omitempty"`
-	// InUse says which process held a lock on the source when reading began: a running server changes its files, and a copy of them made
-	// now can be torn.
+	// InUse says which process held a lock on the source when reading began: a running server changes its files, and a
+	// copy of them made now can be torn.
 	InUse string `json:"inUse,omitempty"`
-	// Where is what to write on a command line to name this source again, "" when nothing can be: it came out of an archive or
-	// has its WAL elsewhere. It is for people and not part of the document, which is the same wherever the copies lie.
+	// Where is what to write on a command line to name this source again, "" when nothing can be: it came out of an
+	// archive or has its WAL elsewhere. It is for people and not part of the document, which is the same wherever the
+	// copies lie.
 	Where string `json:"-"`
 }
 
@@ -176,7 +178,8 @@ type CheckOutcome struct {
 type Next struct {
 	Text    string        `json:"text"`
 	Command shell.Command `json:"-"`
-	// ByHand is true for steps of the way that does without this program: it is another one than that of the other steps.
+	// ByHand is true for steps of the way that does without this program: it is another one than that of the other
+	// steps.
 	ByHand bool `json:"byHand,omitempty"`
 }
 

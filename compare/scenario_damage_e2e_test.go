@@ -20,8 +20,8 @@ var scenarioDamage = map[string]scenarioStep{
 	"losetail": (*scenario).loseTail,
 	// putdb NODE: the database that keepdb has set aside.
 	"putdb": (*scenario).putDB,
-	// torn NODE HOW: the last record of the last segment is cut off in the middle (cut), zeroed from a sector on (zero) or
-	// from a byte on (byte), or holds other bytes (noise); middle zeroes the log from a sector in its middle on.
+	// torn NODE HOW: the last record of the last segment is cut off in the middle (cut), zeroed from a sector on (zero)
+	// or from a byte on (byte), or holds other bytes (noise); middle zeroes the log from a sector in its middle on.
 	"torn": (*scenario).tornTail,
 	// flip NODE KEY: one bit of the newest value of KEY.
 	"flip": (*scenario).flipValue,
@@ -34,7 +34,8 @@ var scenarioDamage = map[string]scenarioStep{
 	"rekey": func(s *scenario, args []string) {
 		s.editRecord(args[0], args[1], func(kv *mvccpb.KeyValue) bool { kv.Key[len(kv.Key)-1] ^= 1; return true })
 	},
-	// zeropage NODE blanks a leaf page of bucket key, badmeta NODE 0|1|both meta pages, truncatedb NODE cuts the db in half.
+	// zeropage NODE blanks a leaf page of bucket key, badmeta NODE 0|1|both meta pages, truncatedb NODE cuts the db in
+	// half.
 	"zeropage": func(s *scenario, args []string) { s.overwritePage(args[0], func([]byte) {}) },
 	"badmeta": func(s *scenario, args []string) {
 		for page := range int64(2) {

@@ -17,8 +17,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// A scenario is a text file under testdata/scenarios: one step per line, words separated by spaces, # for comments. Members
-// are node1, node2, …. It runs real servers, injects faults, takes the data dirs and says what the diagnosis must be.
+// A scenario is a text file under testdata/scenarios: one step per line, words separated by spaces, # for comments.
+// Members are node1, node2, …. It runs real servers, injects faults, takes the data dirs and says what the diagnosis
+// must be.
 //
 //	lines 3.4.3 3.3.18           run everything below once per version
 //	cluster 3 snapshot-count=20  start; further words are flags of the server
@@ -143,7 +144,8 @@ func (s *scenario) number(words []string, i, otherwise int) int {
 	return n
 }
 
-// collect stops the members and copies their data dirs. "kill" stops them all at once without a chance to save anything.
+// collect stops the members and copies their data dirs. "kill" stops them all at once without a chance to save
+// anything.
 func (s *scenario) collect(words []string) {
 	for i := range s.c.Size() {
 		if len(words) > 0 && words[0] == "kill" && s.c.Running(i) {

@@ -16,8 +16,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// restore34 gives every member a data dir as etcdctl 3.4 makes it of a 3.5 backup: etcdutl's, with the term of the old cluster in
-// it and without the keys that 3.4 does not know.
+// restore34 gives every member a data dir as etcdctl 3.4 makes it of a 3.5 backup: etcdutl's, with the term of the old
+// cluster in it and without the keys that 3.4 does not know.
 func (s *scenario) restore34(args []string) {
 	s.c.StopAll()
 	var initial []string

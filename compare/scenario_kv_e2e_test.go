@@ -41,8 +41,8 @@ var scenarioKVSteps = map[string]scenarioStep{
 		_, err := pb.NewLeaseClient(s.c.Client(s.node(args[0])).ActiveConnection()).LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: s.leaseID(args[1])})
 		s.must(err)
 	},
-	// tryrevoke NODE ID takes a refusal for an answer; expire NODE ID executes the last entry of the log, the revoke of that lease, on
-	// the copy of one member.
+	// tryrevoke NODE ID takes a refusal for an answer; expire NODE ID executes the last entry of the log, the revoke of
+	// that lease, on the copy of one member.
 	"tryrevoke": (*scenario).tryRevoke,
 	"expire":    (*scenario).expire,
 	// nested NODE KEY writes KEY from inside a nested transaction as the user app, whether that is refused or not.
@@ -118,8 +118,8 @@ func (s *scenario) tryRevoke(args []string) {
 	s.Logf("%s: %v", s.line, err)
 }
 
-// expire executes on the copy of a member what a server of 3.2 does at the last entry of the log, the revoke of a lease: its keys are
-// deleted in one revision, the lease is gone and the index is that of the entry.
+// expire executes on the copy of a member what a server of 3.2 does at the last entry of the log, the revoke of a
+// lease: its keys are deleted in one revision, the lease is gone and the index is that of the entry.
 func (s *scenario) expire(args []string) {
 	id := s.leaseID(args[1])
 	inspected, err := compare.Inspect(s.Context(), evidence.Spec{Where: s.dirs[args[0]]}, compare.Options{})

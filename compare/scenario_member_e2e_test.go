@@ -18,15 +18,16 @@ import (
 
 // memberSteps are what operators do to members and data dirs.
 var memberSteps = map[string]scenarioStep{
-	// tryput NODE PREFIX COUNT puts keys that need not go through: a member that is cut off only writes them into its log.
+	// tryput NODE PREFIX COUNT puts keys that need not go through: a member that is cut off only writes them into its
+	// log.
 	"tryput": (*scenario).tryPut,
 	// force NODE starts the stopped member with --force-new-cluster and waits until it serves.
 	"force": eachNode(func(s *scenario, i int) {
 		s.c.StartOnce(i, "--force-new-cluster")
 		s.c.WaitServing(i)
 	}),
-	// unflushed NODE writes through it until it has applied more than the commit index says that it has on disk. That is how it mostly is:
-	// the commit index alone is not flushed. But it goes with an entry when both come at once.
+	// unflushed NODE writes through it until it has applied more than the commit index says that it has on disk. That
+	// is how it mostly is: the commit index alone is not flushed. But it goes with an entry when both come at once.
 	"unflushed": eachNode((*scenario).unflushed),
 	// use NODE VERSION changes the binary for its next start.
 	"use": func(s *scenario, args []string) { s.c.Use(s.node(args[0]), clustertest.Server(s.T, args[1])) },
@@ -37,8 +38,8 @@ var memberSteps = map[string]scenarioStep{
 		s.takeBackup(args)
 		s.saved(args[1], s.backup)
 	},
-	// restoreas NODE NAME [all|one] [TOKEN] gives the stopped member a data dir restored from the named snapshot, as a member of a
-	// cluster of all or of itself alone.
+	// restoreas NODE NAME [all|one] [TOKEN] gives the stopped member a data dir restored from the named snapshot, as a
+	// member of a cluster of all or of itself alone.
 	"restoreas": (*scenario).restoreAs,
 	"stopall":   func(s *scenario, _ []string) { s.c.StopAll() },
 	// copy NODE NAME copies the data dir as it is now, running or not, to be diagnosed under that name.
@@ -85,7 +86,8 @@ var memberSteps = map[string]scenarioStep{
 		s.must(err)
 		s.must(os.WriteFile(s.dbFile(args[0]), b, 0o600))
 	},
-	// twin NODE starts a second process on a copy of the stopped member's data dir at other addresses; it becomes the next node.
+	// twin NODE starts a second process on a copy of the stopped member's data dir at other addresses; it becomes the
+	// next node.
 	"twin": eachNode(func(s *scenario, i int) { s.Logf("the twin is %s", s.c.Name(s.c.Twin(i))) }),
 }
 

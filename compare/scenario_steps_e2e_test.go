@@ -124,8 +124,8 @@ func (s *scenario) context() (context.Context, context.CancelFunc) {
 
 func (s *scenario) next() int { s.counter++; return s.counter }
 
-// start starts the cluster: number of members, then snapshot-count=N, catchup=N (entries kept behind a snapshot) or flags of
-// the server.
+// start starts the cluster: number of members, then snapshot-count=N, catchup=N (entries kept behind a snapshot) or
+// flags of the server.
 func (s *scenario) start(args []string) {
 	o := clustertest.Options{}
 	for _, a := range args[1:] {
@@ -273,7 +273,8 @@ func (s *scenario) takeBackup(args []string) {
 	s.must(f.Close())
 }
 
-// restore stops the cluster and gives every member a data dir that etcdutl makes of the backup; the members do not run then.
+// restore stops the cluster and gives every member a data dir that etcdutl makes of the backup; the members do not run
+// then.
 func (s *scenario) restore() {
 	s.c.StopAll()
 	var initial []string

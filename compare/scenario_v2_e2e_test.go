@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// v2 sends requests of the v2 API through NODE: METHOD PATH, a put with the value x. A method of two words, such as PUT?prevExist=true,
-// carries a query.
+// v2 sends requests of the v2 API through NODE: METHOD PATH, a put with the value x. A method of two words, such as
+// PUT?prevExist=true, carries a query.
 func (s *scenario) v2(args []string) {
 	ctx, cancel := s.context()
 	defer cancel()

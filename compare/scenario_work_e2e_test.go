@@ -51,8 +51,8 @@ func (s *scenario) leaseWork(args []string) {
 	})
 }
 
-// txnWork runs transactions of every shape: nested, both branches, several writes of one key, deletes of ranges that the
-// same transaction wrote, compares of all targets and over ranges, reads only.
+// txnWork runs transactions of every shape: nested, both branches, several writes of one key, deletes of ranges that
+// the same transaction wrote, compares of all targets and over ranges, reads only.
 func (s *scenario) txnWork(args []string) {
 	i := s.node(args[0])
 	p := fmt.Sprintf("/app/txn/%d/", s.next())
@@ -139,8 +139,8 @@ func (s *scenario) refused(args []string) {
 	s.must(err)
 }
 
-// badTxn proposes a writing transaction with a read that must fail (a future revision): the server that the client talks
-// to refuses it, up to 3.6 the others apply it.
+// badTxn proposes a writing transaction with a read that must fail (a future revision): the server that the client
+// talks to refuses it, up to 3.6 the others apply it.
 func (s *scenario) badTxn(args []string) {
 	ctx, cancel := s.context()
 	defer cancel()

@@ -11,16 +11,17 @@ import (
 // ChangeWindow says what Changes holds against each other.
 type ChangeWindow struct {
 	From, To string
-	// AppliedIndex is the raft index at which both stand, 0 when unknown; FromRevision and ToRevision are their revisions there.
+	// AppliedIndex is the raft index at which both stand, 0 when unknown; FromRevision and ToRevision are their
+	// revisions there.
 	AppliedIndex             uint64
 	FromRevision, ToRevision int64
 	// TTLs are the stored TTLs of the leases of To, in seconds.
 	TTLs map[int64]int64
 }
 
-// Changes calls begin once and then each for every key to be deleted or put so that the first source holds what the second
-// holds. Keys differ when their value or lease does; revisions can not be brought over. Damage that hides keys of
-// either source is an error, since what is hidden would be deleted.
+// Changes calls begin once and then each for every key to be deleted or put so that the first source holds what the
+// second holds. Keys differ when their value or lease does; revisions can not be brought over. Damage that hides keys
+// of either source is an error, since what is hidden would be deleted.
 func Changes(ctx context.Context, from, to evidence.Spec, o Options, begin func(ChangeWindow) error, each func(diff.Change) error) error {
 	o.fill()
 	set, err := evidence.Open(ctx, []evidence.Spec{from, to}, evidence.Options{Hash: true, Deep: true, Progress: o.Progress, Access: o.Access})

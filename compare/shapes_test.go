@@ -15,8 +15,9 @@ import (
 // classesOf maps classes of truth.json to the names used here.
 var classesOf = map[string]string{"different-clusters": "foreign-cluster"}
 
-// TestShapes: sets at production shape (purged log, compacted history, members stopped one after the other) and single faults, each
-// diagnosed in both orders of its sources. A sound set gives no error at all, a faulty one keeps its damaged members off the best.
+// TestShapes: sets at production shape (purged log, compacted history, members stopped one after the other) and single
+// faults, each diagnosed in both orders of its sources. A sound set gives no error at all, a faulty one keeps its
+// damaged members off the best.
 func TestShapes(t *testing.T) {
 	for _, name := range evidencetest.Shapes(t) {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +86,8 @@ func shapeCauses(names []string) (want []string) {
 	return want
 }
 
-// shapeMarks are the findings that sets with a longer answer key ask for: checks of which one must say something, and what it says.
+// shapeMarks are the findings that sets with a longer answer key ask for: checks of which one must say something, and
+// what it says.
 var shapeMarks = map[string]struct {
 	checks []string
 	says   string

@@ -72,7 +72,8 @@ func appendWAL(h raftpb.HardState, entries ...raftpb.Entry) spoil {
 	return withWAL(func(w *wal.WAL) error { return w.Save(h, entries) })
 }
 
-// appendSnapshot writes a snapshot record as 3.4 and older do, without the configuration, which etcd's package refuses by now.
+// appendSnapshot writes a snapshot record as 3.4 and older do, without the configuration, which etcd's package refuses
+// by now.
 func appendSnapshot(index uint64) spoil {
 	return func(t *testing.T, node string) {
 		t.Helper()

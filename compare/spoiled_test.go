@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// spoiledSets are sound sets of which one node was spoiled: the verdict must name what was done, keep the others as the best and blame
-// nobody else. Where a set has a lagging or otherwise ordinary member, that one is no second culprit.
+// spoiledSets are sound sets of which one node was spoiled: the verdict must name what was done, keep the others as the
+// best and blame nobody else. Where a set has a lagging or otherwise ordinary member, that one is no second culprit.
 var spoiledSets = []struct {
 	name, incident string
 	spoil          spoil
@@ -77,7 +77,8 @@ func TestTornLogAlone(t *testing.T) {
 	}
 }
 
-// TestQuorumLostWithoutAllSources: of the misconfigured cluster only the members with the new configuration are at hand.
+// TestQuorumLostWithoutAllSources: of the misconfigured cluster only the members with the new configuration are at
+// hand.
 func TestQuorumLostWithoutAllSources(t *testing.T) {
 	specs := specsOf(t, evidencetest.Incident(t, "h-misconfigured-member-add"))
 	r := diagnose(t, specs[:2])

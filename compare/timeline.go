@@ -13,7 +13,8 @@ import (
 type Moment struct {
 	Term  uint64 `json:"term,omitempty"`
 	Index uint64 `json:"index"`
-	// Kind is term, start, conf-change, compaction, alarm, auth, version, snapshot, auth-revision-jump, divergence or end.
+	// Kind is term, start, conf-change, compaction, alarm, auth, version, snapshot, auth-revision-jump, divergence or
+	// end.
 	Kind string `json:"kind"`
 	// Members are those concerned; empty means the cluster.
 	Members []string `json:"members"`
@@ -23,8 +24,8 @@ type Moment struct {
 	keys    []string
 }
 
-// timeline puts terms, starts, conf changes, compactions, alarms, snapshots, jumps of auth revisions and the first divergence
-// of each member on one axis.
+// timeline puts terms, starts, conf changes, compactions, alarms, snapshots, jumps of auth revisions and the first
+// divergence of each member on one axis.
 func (c *collected) timeline() []Moment {
 	out := []Moment{}
 	rp := c.in.Replay

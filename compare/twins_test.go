@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestBitInOneOfEqualMembers: members with equal records are replayed once, and their logs are read once where they agree. One bit in
-// the database or the log of one of them is still found, and named with its member.
+// TestBitInOneOfEqualMembers: members with equal records are replayed once, and their logs are read once where they
+// agree. One bit in the database or the log of one of them is still found, and named with its member.
 func TestBitInOneOfEqualMembers(t *testing.T) {
 	const pod, segment = "/registry/pods/ns-3/pod-000020", "wal/0000000000000000-0000000000000000.wal"
 	for _, c := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// unproven says why it is not proven that keeping a member loses nothing, although nothing is known to be lost. Empty: it is proven, as far
-// as the committed entries that the sources can hold.
+// unproven says why it is not proven that keeping a member loses nothing, although nothing is known to be lost. Empty:
+// it is proven, as far as the committed entries that the sources can hold.
 func (c *collected) unproven(pos int) (why []string) {
 	if n := len(c.set.Failed); n > 0 {
 		why = append(why, fmt.Sprintf("%s could not be read", count(n, "source", "sources")))
@@ -32,7 +32,8 @@ func (c *collected) unproven(pos int) (why []string) {
 	return why
 }
 
-// withoutLogs says in one line what snapshots of running members do not prove, "" when a source is none or brought a log.
+// withoutLogs says in one line what snapshots of running members do not prove, "" when a source is none or brought a
+// log.
 func (c *collected) withoutLogs() string {
 	for _, m := range c.in.Members {
 		if m.HasLog() || m.Source.Kind != evidence.KindEndpoint {
@@ -42,7 +43,8 @@ func (c *collected) withoutLogs() string {
 	return "no source brought a log, so it is not known which writes were acknowledged, nor what members hold that their snapshots do not show (etcd-medic collect copies a running member with its log)"
 }
 
-// absentMajority: what a majority of voters has committed is in the log of at least one of any majority; fewer logs may not have it.
+// absentMajority: what a majority of voters has committed is in the log of at least one of any majority; fewer logs may
+// not have it.
 func (c *collected) absentMajority(pos int) string {
 	ms := &c.in.Members[pos].Membership
 	if len(ms.Voters) == 0 {
@@ -60,7 +62,8 @@ func (c *collected) absentMajority(pos int) string {
 	return ""
 }
 
-// comparedWith tells whether what another member holds was compared with a member, directly or by the log that both follow.
+// comparedWith tells whether what another member holds was compared with a member, directly or by the log that both
+// follow.
 func (c *collected) comparedWith(pos, other int) bool {
 	if d := c.in.Diff; d != nil && d.TookPart("key", pos) && d.TookPart("key", other) {
 		if b := d.Find("key"); b != nil && b.Equal != nil {

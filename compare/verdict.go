@@ -43,8 +43,8 @@ func (c *collected) verdict(r *Report) {
 	v.Summary = summary(r, first)
 }
 
-// causeOfFirst puts a cause that rests on the first break in front when the leading one explains something else, such as damage to
-// another member: the headline then names one trouble, not two.
+// causeOfFirst puts a cause that rests on the first break in front when the leading one explains something else, such
+// as damage to another member: the headline then names one trouble, not two.
 func (r *Report) causeOfFirst(first *check.Finding) {
 	sameClass := map[string]bool{}
 	for i := range r.Findings {
@@ -60,8 +60,8 @@ func (r *Report) causeOfFirst(first *check.Finding) {
 	}
 }
 
-// refusedByRule: the member's database is what its server made of the log, by a rule that worked on a wrong counter. That is no damage
-// to the file, though a single source shows it.
+// refusedByRule: the member's database is what its server made of the log, by a rule that worked on a wrong counter.
+// That is no damage to the file, though a single source shows it.
 func refusedByRule(f *check.Finding) bool { return f.Check == "A02" || f.Check == "A04" }
 
 // breaking returns the findings that decide the verdict, first in history first.
@@ -79,8 +79,8 @@ func breaking(fs []check.Finding) []*check.Finding {
 	return out
 }
 
-// rankOfCheck is where the first finding of the same check stands: findings of one check are in the order of the arguments, on which the
-// verdict must not depend.
+// rankOfCheck is where the first finding of the same check stands: findings of one check are in the order of the
+// arguments, on which the verdict must not depend.
 func rankOfCheck(f *check.Finding, fs []check.Finding) int {
 	return slices.IndexFunc(fs, func(o check.Finding) bool { return o.Check == f.Check })
 }
@@ -90,11 +90,12 @@ func sorted(names []string) []string { return slices.Sorted(slices.Values(names)
 // contentChecks compare what databases hold; damage to one of the files explains what they find.
 var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true, "L01": true, "L03": true, "L09": true, "A03": true, "A08": true, "A09": true, "L04": true, "M15": true, "M16": true, "M17": true, "K12": true}
 
-// stateChecks are about what a member says of itself; a database with unreadable pages says what the pages that are left say.
+// stateChecks are about what a member says of itself; a database with unreadable pages says what the pages that are
+// left say.
 var stateChecks = map[string]bool{"C02": true, "C03": true, "C04": true, "S02": true, "K04": true, "L02": true}
 
-// explainedByDamage: a content difference that involves a member whose file itself contradicts its own structure is that
-// damage. Damage has no raft index, so history alone would put it last.
+// explainedByDamage: a content difference that involves a member whose file itself contradicts its own structure is
+// that damage. Damage has no raft index, so history alone would put it last.
 func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Finding {
 	if !contentChecks[first.Check] && !stateChecks[first.Check] {
 		return nil
@@ -110,7 +111,8 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 	return nil
 }
 
-// shownByOthers tells whether what a member's history contradicts is a difference from the log or from other members as well.
+// shownByOthers tells whether what a member's history contradicts is a difference from the log or from other members as
+// well.
 func shownByOthers(first *check.Finding, breaks []*check.Finding) bool {
 	return slices.ContainsFunc(breaks, func(f *check.Finding) bool {
 		return f.Class == "data-divergence" && contentChecks[f.Check] && slices.Contains(f.Members, first.Members[0])
@@ -139,7 +141,8 @@ func (c *collected) firstBreak(f *check.Finding) *FirstBreak {
 	return b
 }
 
-// beyondLog names the members whose auth revision the log does not give; all of the finding's when the log can not tell.
+// beyondLog names the members whose auth revision the log does not give; all of the finding's when the log can not
+// tell.
 func (c *collected) beyondLog(f *check.Finding) []string {
 	var out []string
 	if c.in.Replay != nil {

@@ -25,8 +25,8 @@ import (
 // spoil changes one node of a private copy of an incident.
 type spoil func(t *testing.T, node string)
 
-// violations is what must be noticed: each takes a sound set, spoils node1 and names the checks that must be violated. Together
-// with the incidents it shows every check violated once.
+// violations is what must be noticed: each takes a sound set, spoils node1 and names the checks that must be violated.
+// Together with the incidents it shows every check violated once.
 var violations = []struct {
 	name, incident string
 	spoil          spoil
@@ -209,7 +209,8 @@ func editMember(name string, edit func(map[string]any)) spoil {
 	})
 }
 
-// TestSegmentTakenOut needs a log of several segments, which no incident has. It changes etcd's segment size for its own log.
+// TestSegmentTakenOut needs a log of several segments, which no incident has. It changes etcd's segment size for its
+// own log.
 func TestSegmentTakenOut(t *testing.T) {
 	old := wal.SegmentSizeBytes
 	wal.SegmentSizeBytes = 64 << 10
@@ -244,8 +245,9 @@ func synthSpecs(dirs []string) []evidence.Spec {
 	return specs
 }
 
-// TestEntrySkippedAfterACrash builds what 3.5.0 to 3.5.2 left behind: one entry without effect on one member, a start of that
-// member behind it, everything else applied one revision lower. Two skipped entries in one life are something else.
+// TestEntrySkippedAfterACrash builds what 3.5.0 to 3.5.2 left behind: one entry without effect on one member, a start
+// of that member behind it, everything else applied one revision lower. Two skipped entries in one life are something
+// else.
 func TestEntrySkippedAfterACrash(t *testing.T) {
 	for name, c := range map[string]struct {
 		skip map[int]bool

@@ -14,8 +14,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// The benchmark db has the size of a busy cluster: a million records of 200,000 keys in 1.4 GB, the first record of each key
-// at or below the compact revision.
+// The benchmark db has the size of a busy cluster: a million records of 200,000 keys in 1.4 GB, the first record of
+// each key at or below the compact revision.
 const (
 	benchKeys    = 200_000
 	benchRecords = 1_000_000

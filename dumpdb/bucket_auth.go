@@ -2,7 +2,8 @@ package dumpdb
 
 import "fmt"
 
-// Auth reads buckets auth, authUsers and authRoles. On error what could be read is returned too, as in all readers below.
+// Auth reads buckets auth, authUsers and authRoles. On error what could be read is returned too, as in all readers
+// below.
 func (db *DB) Auth() (Auth, error) {
 	var a Auth
 	state := db.eachRow("auth", a.set)

@@ -38,9 +38,10 @@ func (db *DB) BucketHash(ctx context.Context, bucket string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// ContentHash is a content hash of bucket key as if compacted at comp (at least the compact revision, which -1 stands for) and
-// cut after rev (0: the current revision). Members with other compact and current revisions are comparable over max(compact
-// revisions) and min(current revisions). ErrCompacted and ErrFutureRev tell that the window is out of reach.
+// ContentHash is a content hash of bucket key as if compacted at comp (at least the compact revision, which -1 stands
+// for) and cut after rev (0: the current revision). Members with other compact and current revisions are comparable
+// over max(compact revisions) and min(current revisions). ErrCompacted and ErrFutureRev tell that the window is out of
+// reach.
 func (db *DB) ContentHash(ctx context.Context, comp, rev int64) (string, error) {
 	m, err := db.MetaBucket()
 	if err != nil {
@@ -91,8 +92,8 @@ func sumOf(parts ...*sums) string {
 	return hex.EncodeToString(d[:])
 }
 
-// Content is what the content hash of bucket key is made of. Being a sum, it gives the hash at a lower revision without reading what
-// lies below.
+// Content is what the content hash of bucket key is made of. Being a sum, it gives the hash at a lower revision without
+// reading what lies below.
 type Content struct {
 	comp, rev int64
 	low, high sums
@@ -101,7 +102,8 @@ type Content struct {
 // Equal tells whether both give the same hashes at the same revisions, as far as their records tell.
 func (c *Content) Equal(o *Content) bool { return c == o || c != nil && o != nil && *c == *o }
 
-// HashUntil is ContentHash from the compact revision to rev, which must not be below it. Only the records above rev are read.
+// HashUntil is ContentHash from the compact revision to rev, which must not be below it. Only the records above rev are
+// read.
 func (c *Content) HashUntil(ctx context.Context, db *DB, rev int64) (string, error) {
 	if rev < c.comp {
 		return "", fmt.Errorf("revision %d, compacted at %d: %w", rev, c.comp, ErrCompacted)

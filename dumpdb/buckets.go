@@ -120,7 +120,8 @@ func parseBucket(l *leaf, e elem) (bucket, *DamageError) {
 // cluster version).
 var etcdBuckets = []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", "lease", "members", "members_removed", "meta"}
 
-// MissingBuckets names the buckets that every etcd db has and this one has not. A db that no server has used yet may lack some.
+// MissingBuckets names the buckets that every etcd db has and this one has not. A db that no server has used yet may
+// lack some.
 func (db *DB) MissingBuckets() []string {
 	var out []string
 	for _, name := range etcdBuckets {

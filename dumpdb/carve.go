@@ -49,7 +49,8 @@ func rank(f find) int {
 // errNoRecord tells bytes that hold no record.
 var errNoRecord = errors.New("no record of bucket key")
 
-// carvePage finds the records of one page. Only a page that names itself is believed, unless the tree says that it was one.
+// carvePage finds the records of one page. Only a page that names itself is believed, unless the tree says that it was
+// one.
 func (db *DB) carvePage(finds []find, o *owners, id uint64, damaged bool) []find {
 	off := db.place(id).Offset
 	head := make([]byte, headerSize)
@@ -88,8 +89,8 @@ func (db *DB) carvePage(finds []find, o *owners, id uint64, damaged bool) []find
 	return finds
 }
 
-// ownRun counts the pages of a run up to the first that is in use or is a page of its own by now. Runs can thus not cover each
-// other, which keeps the work linear on any file.
+// ownRun counts the pages of a run up to the first that is in use or is a page of its own by now. Runs can thus not
+// cover each other, which keeps the work linear on any file.
 func (db *DB) ownRun(o *owners, id uint64, overflow uint32) uint64 {
 	limit := min(uint64(overflow)+1, db.filePages()-id, uint64(maxRun/db.pageSize))
 	head := make([]byte, headerSize)
@@ -130,9 +131,9 @@ func (p *page) find(pos, keySize, valueSize int) (find, error) {
 		hash: hashKey(value), decodes: err == nil}, nil
 }
 
-// scanBytes looks for further records in a page whose header or table is bad; known are the positions that the table gave. Only a
-// put that proves itself counts: a revision key followed by a KeyValue that decodes to the start of the next key or the end
-// of the page, with the same mod revision.
+// scanBytes looks for further records in a page whose header or table is bad; known are the positions that the table
+// gave. Only a put that proves itself counts: a revision key followed by a KeyValue that decodes to the start of the
+// next key or the end of the page, with the same mod revision.
 func (p *page) scanBytes(finds []find, known map[int]bool) []find {
 	for at := headerSize; at+revKeySize < len(p.data); at++ {
 		sep := bytes.IndexByte(p.data[at+8:], '_')
@@ -152,8 +153,8 @@ func (p *page) scanBytes(finds []find, known map[int]bool) []find {
 	return finds
 }
 
-// proveRecord returns the size of the value of a put at the start of b. The fields of a KeyValue ascend on the wire, so the value ends
-// where the next one does not.
+// proveRecord returns the size of the value of a put at the start of b. The fields of a KeyValue ascend on the wire, so
+// the value ends where the next one does not.
 func proveRecord(b []byte) (size int, ok bool) {
 	rev, _, err := parseRevKey(b[:revKeySize])
 	if err != nil {

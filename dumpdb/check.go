@@ -12,7 +12,8 @@ type PageReport struct {
 	Damage []*DamageError
 	// Pages is the high-water mark; the others count page ids (overflow pages included).
 	Pages, Reachable, Free, Lost uint64
-	// FreelistStored is false when the file keeps no freelist (etcd 3.3+ on Linux); Free then counts what is unreachable.
+	// FreelistStored is false when the file keeps no freelist (etcd 3.3+ on Linux); Free then counts what is
+	// unreachable.
 	FreelistStored bool
 	// Complete is false when damage hides part of the page graph: what lies below it then counts as free or lost.
 	Complete bool

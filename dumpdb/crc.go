@@ -15,8 +15,8 @@ func (c *crcSum) write(b []byte) {
 	c.n += uint64(len(b))
 }
 
-// join appends the bytes that o stands for: a CRC is linear, so the first sum moves on by multiplying with x^(8n) modulo
-// the polynomial.
+// join appends the bytes that o stands for: a CRC is linear, so the first sum moves on by multiplying with x^(8n)
+// modulo the polynomial.
 func (c *crcSum) join(o crcSum) {
 	c.sum = polyMul(polyPow(o.n), c.sum) ^ o.sum
 	c.n += o.n

@@ -99,8 +99,8 @@ func damagesOrNil(d []*DamageError) error {
 	return Damages(d)
 }
 
-// LostRevisions is FirstKey..LastKey of damage in bucket key as revisions: the first and the last main revision that may be lost,
-// 0 where the span is open. ok is false when the span does not hold revision keys.
+// LostRevisions is FirstKey..LastKey of damage in bucket key as revisions: the first and the last main revision that
+// may be lost, 0 where the span is open. ok is false when the span does not hold revision keys.
 func (e *DamageError) LostRevisions() (first, last int64, ok bool) {
 	if e.Bucket != "key" || e.FirstKey == nil && e.LastKey == nil {
 		return 0, 0, false

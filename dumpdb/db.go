@@ -20,11 +20,12 @@ type DB struct {
 }
 
 // Open opens a bbolt file read-only: a db of a data dir, a .snap.db or a backup. It fails when the file cannot be read
-// or neither meta page can be used; the error is then a *DamageError of kind DamageTruncated where the file is too short
-// to hold one (an empty file, say), else of kind DamageMeta. Other damage is met while reading.
+// or neither meta page can be used; the error is then a *DamageError of kind DamageTruncated where the file is too
+// short to hold one (an empty file, say), else of kind DamageMeta. Other damage is met while reading.
 func Open(path string) (*DB, error) { return OpenContext(context.Background(), path) }
 
-// OpenContext is Open of a file that can be read until ctx ends: every read fails then with its error, whichever call it belongs to.
+// OpenContext is Open of a file that can be read until ctx ends: every read fails then with its error, whichever call
+// it belongs to.
 func OpenContext(ctx context.Context, path string) (*DB, error) {
 	f, err := openFile(ctx, path)
 	if err != nil {
@@ -63,8 +64,8 @@ func view(f *file, metas []Meta, n int) *DB {
 	return db
 }
 
-// OpenMeta returns the db as meta page n (0 or 1) describes it. The view reads the same file and ends with db; closing it
-// does nothing.
+// OpenMeta returns the db as meta page n (0 or 1) describes it. The view reads the same file and ends with db; closing
+// it does nothing.
 func (db *DB) OpenMeta(n int) (*DB, error) {
 	if n < 0 || n >= len(db.metas) {
 		return nil, fmt.Errorf("there is no meta page %d", n)
@@ -75,8 +76,8 @@ func (db *DB) OpenMeta(n int) (*DB, error) {
 	return view(db.f, db.metas, n), nil
 }
 
-// PreviousView returns the db one transaction earlier, as the meta page not in use describes it. Its pages may have been used
-// again since, which then shows as damage.
+// PreviousView returns the db one transaction earlier, as the meta page not in use describes it. Its pages may have
+// been used again since, which then shows as damage.
 func (db *DB) PreviousView() (*DB, error) { return db.OpenMeta(1 - pickMeta(db.metas)) }
 
 // Close closes the file. Views of OpenMeta and PreviousView end with it.

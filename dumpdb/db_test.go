@@ -258,8 +258,8 @@ func TestParseKube(t *testing.T) {
 	}
 }
 
-// TestParseKubeManager: the manager is the one that wrote last; an entry without a name or with a time that is none never wins over one with,
-// and damage in the list leaves the object its name.
+// TestParseKubeManager: the manager is the one that wrote last; an entry without a name or with a time that is none
+// never wins over one with, and damage in the list leaves the object its name.
 func TestParseKubeManager(t *testing.T) {
 	field := func(b []byte, num protowire.Number, v []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), v)

@@ -14,18 +14,20 @@
 //	bucket value  : root page u64 | sequence u64 | a whole leaf page when root is 0 (inline bucket)
 //
 // pos counts from the element itself. A page with overflow n owns the n page ids after its own and is read with them as
-// one run. Keys and values follow the element table in element order without gaps. Pages 0 and 1 are meta pages; transaction n writes
-// page n mod 2, and a reader takes the valid one with the higher txid. The other is the state one transaction earlier,
-// and stays readable as long as its pages were not used again. Page headers carry no checksum, pages neither: only
-// structure tells damage, and a changed byte inside a value is invisible here.
+// one run. Keys and values follow the element table in element order without gaps. Pages 0 and 1 are meta pages;
+// transaction n writes page n mod 2, and a reader takes the valid one with the higher txid. The other is the state one
+// transaction earlier, and stays readable as long as its pages were not used again. Page headers carry no checksum,
+// pages neither: only structure tells damage, and a changed byte inside a value is invisible here.
 //
-// etcd 3.3+ keeps no freelist on Linux (backend option NoFreelistSync): what cannot be reached is then simply free. When
-// a freelist is stored, a page neither reachable nor listed is lost. The file may be longer than the high-water mark (bbolt
-// grows it in steps); it is never legally shorter. snapshot save appends 32 bytes of sha256, so that the size modulo 512 is 32.
+// etcd 3.3+ keeps no freelist on Linux (backend option NoFreelistSync): what cannot be reached is then simply free.
+// When a freelist is stored, a page neither reachable nor listed is lost. The file may be longer than the high-water
+// mark (bbolt grows it in steps); it is never legally shorter. snapshot save appends 32 bytes of sha256, so that the
+// size modulo 512 is 32.
 //
 // # Buckets
 //
-// All buckets are top-level (server/storage/schema/bucket.go; before 3.6 server/mvcc, before 3.5 mvcc). Numbers are big endian.
+// All buckets are top-level (server/storage/schema/bucket.go; before 3.6 server/mvcc, before 3.5 mvcc). Numbers are big
+// endian.
 //
 //	key             main u64 | '_' | sub u64 [| 't' on a tombstone] -> mvccpb.KeyValue; a tombstone carries the key alone
 //	meta            consistent_index u64, term u64 (3.5+), confState JSON (3.5+), scheduledCompactRev and finishedCompactRev
@@ -38,19 +40,19 @@
 //	members         hex ID -> JSON; members_removed: hex ID -> "removed"
 //	cluster         clusterVersion text, downgrade JSON (3.5+)
 //
-// consistent_index is the raft index of the last applied entry known to be in the file. Up to 3.4 only MVCC writes, and from
-// 3.3.21 and 3.4.8 auth writes, store it; from 3.5 each commit of the backend does.
+// consistent_index is the raft index of the last applied entry known to be in the file. Up to 3.4 only MVCC writes, and
+// from 3.3.21 and 3.4.8 auth writes, store it; from 3.5 each commit of the backend does.
 //
 // # MVCC
 //
-// Records in key are ordered by revision. Main revisions are contiguous above the compact revision, which is the larger of
-// the scheduled and the finished one; the current revision is the last main revision, but never below either mark. Records at or
-// below the compact revision are the newest of their key at that revision, plus leftovers of a compaction that was interrupted, plus
-// (3.4.34+, 3.5.16+, 3.6+) a tombstone exactly at it. restore --bump-revision leaves one record with an empty value far
-// above its predecessor, with the scheduled compact revision equal to it.
+// Records in key are ordered by revision. Main revisions are contiguous above the compact revision, which is the larger
+// of the scheduled and the finished one; the current revision is the last main revision, but never below either mark.
+// Records at or below the compact revision are the newest of their key at that revision, plus leftovers of a compaction
+// that was interrupted, plus (3.4.34+, 3.5.16+, 3.6+) a tombstone exactly at it. restore --bump-revision leaves one
+// record with an empty value far above its predecessor, with the scheduled compact revision equal to it.
 //
 // # Reading
 //
-// Every byte is read by pread into bounded buffers: a file that shrinks or lies gives a [DamageError], never a fault. Iterators
-// yield damage beside rows and go on with the next readable page.
+// Every byte is read by pread into bounded buffers: a file that shrinks or lies gives a [DamageError], never a fault.
+// Iterators yield damage beside rows and go on with the next readable page.
 package dumpdb

@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// FuzzFile reads any bytes as a file, in every way. Seeds are small db files with the meta page made valid again by the target, so that
-// mutations get past the checksum.
+// FuzzFile reads any bytes as a file, in every way. Seeds are small db files with the meta page made valid again by the
+// target, so that mutations get past the checksum.
 func FuzzFile(f *testing.F) {
 	for _, b := range lineBytes(f) {
 		if len(b) <= 64<<10 {

@@ -12,8 +12,8 @@ type HashKV struct {
 	CompactRev int64  `json:"compactRevision"`
 }
 
-// CurrentRev is the revision a server would start with: the last main revision, but at least the compaction marks and 1.
-// Only the right edge of the tree is read.
+// CurrentRev is the revision a server would start with: the last main revision, but at least the compaction marks and
+// 1. Only the right edge of the tree is read.
 func (db *DB) CurrentRev() (int64, error) {
 	m, err := db.MetaBucket()
 	if err != nil {
@@ -53,8 +53,8 @@ func (db *DB) lastRev() (int64, error) {
 // that the revision is out of reach; on damage there is no hash.
 //
 // Records above the compact revision all count; of those at or below it only the newest of each key at rev that is no
-// tombstone (server/storage/mvcc/hash.go). A tombstone exactly at the compact revision never counts: 3.4.34+, 3.5.16+ and
-// 3.6+ keep it, older versions drop it.
+// tombstone (server/storage/mvcc/hash.go). A tombstone exactly at the compact revision never counts: 3.4.34+, 3.5.16+
+// and 3.6+ keep it, older versions drop it.
 func (db *DB) HashKV(ctx context.Context, rev int64) (HashKV, error) {
 	m, err := db.MetaBucket()
 	if err != nil {

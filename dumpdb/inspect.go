@@ -14,8 +14,9 @@ type Inspection struct {
 	// Hashes holds the BucketHash of every bucket that has one, HashErrs why others have none.
 	Hashes   map[string]string
 	HashErrs map[string]error
-	// RecordsHash is a hash of every record of bucket key down to the last byte, those that a compaction would remove and tombstones
-	// too. Databases with equal ones hold the same history, whatever their pages look like. It is "" where bucket key has no hash.
+	// RecordsHash is a hash of every record of bucket key down to the last byte, those that a compaction would remove
+	// and tombstones too. Databases with equal ones hold the same history, whatever their pages look like. It is ""
+	// where bucket key has no hash.
 	RecordsHash string
 	// Content gives the content hash of bucket key at lower revisions; nil where it has none.
 	Content *Content
@@ -27,8 +28,8 @@ type InspectOptions struct {
 	NoHashes bool
 }
 
-// Inspect is Check, KVStats, HashKV at the current revision and BucketHash of every bucket, made in little more than one pass
-// over the file. The error is that of ctx.
+// Inspect is Check, KVStats, HashKV at the current revision and BucketHash of every bucket, made in little more than
+// one pass over the file. The error is that of ctx.
 func (db *DB) Inspect(ctx context.Context) (*Inspection, error) {
 	return db.InspectWith(ctx, InspectOptions{})
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// KubeObject is what the envelope of a Kubernetes value tells (k8s.io/apimachinery runtime.Unknown in protobuf, TypeMeta and
-// ObjectMeta in JSON, the prefix of an encrypted value).
+// KubeObject is what the envelope of a Kubernetes value tells (k8s.io/apimachinery runtime.Unknown in protobuf,
+// TypeMeta and ObjectMeta in JSON, the prefix of an encrypted value).
 type KubeObject struct {
 	// Encoding is protobuf, json or encrypted.
 	Encoding                          string
 	APIVersion, Kind, Namespace, Name string
-	// Manager is the field manager that wrote last: the program behind the object, such as kube-controller-manager; "" when none is kept.
+	// Manager is the field manager that wrote last: the program behind the object, such as kube-controller-manager; ""
+	// when none is kept.
 	Manager string
 	// Provider of an encrypted value, such as aescbc:v1:key1 or kms:v2:vault; the value itself can not be read then.
 	Provider string

@@ -27,12 +27,13 @@ type KVStats struct {
 	LeasesChecked bool
 	// BumpMarker is the revision of the empty record written by restore --bump-revision; zero when none.
 	BumpMarker Rev
-	// Superseded counts records at or below the compact revision that later ones there replaced, FirstSuperseded is the first (or
-	// the tombstone that replaced it). A compaction that is not finished leaves such records, a finished one none.
+	// Superseded counts records at or below the compact revision that later ones there replaced, FirstSuperseded is the
+	// first (or the tombstone that replaced it). A compaction that is not finished leaves such records, a finished one
+	// none.
 	Superseded      int64
 	FirstSuperseded Rev
-	// Strays counts tombstones below the compact revision that delete nothing that is left, FirstStray is the first: a compaction
-	// removes them unless they stand exactly at its revision.
+	// Strays counts tombstones below the compact revision that delete nothing that is left, FirstStray is the first: a
+	// compaction removes them unless they stand exactly at its revision.
 	Strays     int64
 	FirstStray Rev
 }

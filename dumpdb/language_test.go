@@ -15,8 +15,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// The golden files are scripts. `create` writes a real bbolt file from its input lines, damage verbs change its bytes, asking verbs
-// read it with this package. One verb is one entry of the tables below.
+// The golden files are scripts. `create` writes a real bbolt file from its input lines, damage verbs change its bytes,
+// asking verbs read it with this package. One verb is one entry of the tables below.
 //
 //	create [page-size=N] [freelist]      input lines, `commit` ends a transaction:
 //	    put REV KEY VALUE [create= version= mod= lease=]   a record; what is not given follows from the records before

@@ -8,8 +8,9 @@ type lifeState struct {
 	place           Place
 }
 
-// liveKeys holds the newest record of every live key, in an open table: every record of the bucket is looked up here, and nearly every
-// look misses the cache, so one access is all it may cost. The states stand apart; those of dead keys are used again.
+// liveKeys holds the newest record of every live key, in an open table: every record of the bucket is looked up here,
+// and nearly every look misses the cache, so one access is all it may cost. The states stand apart; those of dead keys
+// are used again.
 type liveKeys struct {
 	slots  []liveSlot // a power of two, at most three quarters in use
 	used   int

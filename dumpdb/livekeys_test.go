@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestLiveKeys holds the table against a map over many puts and removals; few homes make long runs of neighbours, also around the end.
+// TestLiveKeys holds the table against a map over many puts and removals; few homes make long runs of neighbours, also
+// around the end.
 func TestLiveKeys(t *testing.T) {
 	for _, homes := range []uint64{1, 7, 1000, 1 << 40} {
 		rnd := rand.New(rand.NewPCG(8, homes))

@@ -21,8 +21,8 @@ const (
 
 var le = binary.LittleEndian
 
-// readMetas finds both meta pages. The place of the second depends on the page size, which only a valid meta tells for sure;
-// so when the first is dead the second is looked for at every power of two.
+// readMetas finds both meta pages. The place of the second depends on the page size, which only a valid meta tells for
+// sure; so when the first is dead the second is looked for at every power of two.
 func readMetas(f *file) []Meta {
 	m0 := readMeta(f, 0, 0)
 	if m0.Valid || plausiblePageSize(m0.PageSize) {

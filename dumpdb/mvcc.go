@@ -17,7 +17,8 @@ type statsSink struct {
 	live        liveKeys
 	st          KVStats
 	prev        Rev
-	// gap is the main revision after the last hole above the compact revision: what a record refers to before it may be lost.
+	// gap is the main revision after the last hole above the compact revision: what a record refers to before it may be
+	// lost.
 	gap int64
 }
 
@@ -99,7 +100,8 @@ func (s *statsSink) life(r *record) {
 	}
 }
 
-// superseded counts a record at or below the compact revision that another one there replaced: what a compaction removes.
+// superseded counts a record at or below the compact revision that another one there replaced: what a compaction
+// removes.
 func (s *statsSink) superseded(by *record, rev Rev) {
 	if by.rev.Main > s.comp {
 		return

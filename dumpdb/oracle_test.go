@@ -189,8 +189,8 @@ func TestOracleHashKV(t *testing.T) {
 	}
 }
 
-// The decoders of the small buckets say what etcd's own readers say. The damaged file is left out: the server's backend kills the
-// process on it.
+// The decoders of the small buckets say what etcd's own readers say. The damaged file is left out: the server's backend
+// kills the process on it.
 func TestOracleSchema(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.damaged() {

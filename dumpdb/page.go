@@ -60,7 +60,8 @@ type tableProblem struct {
 }
 
 // parseElems appends the readable elements of a branch or leaf page to dst. Elements that point outside the page are
-// left out and reported, elements out of place (bbolt writes keys and values without gaps) or out of order are kept and reported.
+// left out and reported, elements out of place (bbolt writes keys and values without gaps) or out of order are kept and
+// reported.
 func (p *page) parseElems(dst []elem, problems []tableProblem) ([]elem, []tableProblem) {
 	n, problems := p.elemCount(problems)
 	table := headerSize + n*elemSize
@@ -97,8 +98,8 @@ func (p *page) parseElems(dst []elem, problems []tableProblem) ([]elem, []tableP
 	return dst, problems
 }
 
-// elemCount is the number of elements. Keys begin right behind the table, so the position of the first key tells the number too; where
-// the header says otherwise and that many elements fit without a gap, it is the header that is wrong.
+// elemCount is the number of elements. Keys begin right behind the table, so the position of the first key tells the
+// number too; where the header says otherwise and that many elements fit without a gap, it is the header that is wrong.
 func (p *page) elemCount(problems []tableProblem) (int, []tableProblem) {
 	n, room := p.count, (len(p.data)-headerSize)/elemSize
 	if room > 0 && n > 0 {

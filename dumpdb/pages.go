@@ -23,8 +23,8 @@ const (
 	PageBeyond PageState = "beyond"
 )
 
-// PageInfo is one line of a page listing. Type, Count and Overflow are what the header says, which on a free page is what it
-// was before.
+// PageInfo is one line of a page listing. Type, Count and Overflow are what the header says, which on a free page is
+// what it was before.
 type PageInfo struct {
 	Place
 	State    PageState
@@ -35,8 +35,8 @@ type PageInfo struct {
 	Bucket string
 }
 
-// owners tells for every page of the file which bucket reaches it: 0 nobody, 1 the root tree, meta pages and freelist, n+2
-// bucket n of names.
+// owners tells for every page of the file which bucket reaches it: 0 nobody, 1 the root tree, meta pages and freelist,
+// n+2 bucket n of names.
 type owners struct {
 	of     []uint16
 	names  []string
@@ -86,7 +86,8 @@ func (o *owners) bucket(id uint64) string {
 	return ""
 }
 
-// Pages lists every page of the file with its state and owner. A page that can not be read is yielded with its *DamageError.
+// Pages lists every page of the file with its state and owner. A page that can not be read is yielded with its
+// *DamageError.
 func (db *DB) Pages(ctx context.Context) iter.Seq2[PageInfo, error] {
 	return func(yield func(PageInfo, error) bool) {
 		o, err := db.owners(ctx)

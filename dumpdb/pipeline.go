@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// sink takes the rows of a bucket in portions. newPortion may be called from any goroutine; merge gets the portions in key
-// order, one at a time.
+// sink takes the rows of a bucket in portions. newPortion may be called from any goroutine; merge gets the portions in
+// key order, one at a time.
 type sink interface {
 	newPortion() portion
 	merge(portion)
@@ -142,7 +142,8 @@ func (db *DB) work(ctx context.Context, b *bucket, want span, used bitmap, depth
 	s := db.newScan(ctx, b.Name)
 	s.used, s.want, s.onDamage = used, want, fail
 	for t := range todo {
-		// Who hashes the same file meanwhile can not share that work out, so it must never be what all wait for in the end.
+		// Who hashes the same file meanwhile can not share that work out, so it must never be what all wait for in the
+		// end.
 		runtime.Gosched()
 		s.onLeaf = func(l *leaf) bool { t.portion.leaf(l); return true }
 		if s.child([]elem{{child: t.page}}, 0, depth, t.span) {

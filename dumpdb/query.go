@@ -11,8 +11,8 @@ import (
 
 // Query selects records of bucket key. The zero Query selects all.
 type Query struct {
-	// Key selects one key, or with RangeEnd the keys from Key up to but not including RangeEnd (one zero byte: to the end), as
-	// etcd reads the pair. Prefix selects keys that begin with it. nil means any.
+	// Key selects one key, or with RangeEnd the keys from Key up to but not including RangeEnd (one zero byte: to the
+	// end), as etcd reads the pair. Prefix selects keys that begin with it. nil means any.
 	Key, RangeEnd, Prefix []byte
 	// FromRev and ToRev bound the main revision, both included; 0 is open.
 	FromRev, ToRev int64
@@ -48,8 +48,8 @@ func (q *Query) span() span {
 	return sp
 }
 
-// Query yields the selected records. Damage is yielded beside, and so are records that do not decode, as nobody knows whether
-// they match. ErrCompacted and ErrFutureRev end it when Rev is out of reach.
+// Query yields the selected records. Damage is yielded beside, and so are records that do not decode, as nobody knows
+// whether they match. ErrCompacted and ErrFutureRev end it when Rev is out of reach.
 func (db *DB) Query(ctx context.Context, q Query) iter.Seq2[Revision, error] {
 	if q.Live || q.Deleted {
 		return db.queryState(ctx, q)

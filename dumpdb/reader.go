@@ -10,8 +10,8 @@ const (
 	readAhead = 256 << 10
 	// readGap is how many unwanted pages a read may run over to reach the next wanted one.
 	readGap = 8
-	// maxRun bounds a page with its overflow. etcd's largest request is 1.5 MiB by default; a page claiming more than this
-	// is taken for damage rather than allocated.
+	// maxRun bounds a page with its overflow. etcd's largest request is 1.5 MiB by default; a page claiming more than
+	// this is taken for damage rather than allocated.
 	maxRun = 256 << 20
 )
 

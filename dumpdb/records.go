@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// keyHash stands for a user key in maps: 128 bits, so that two keys do not meet. It is made with seeds of this process and
-// never leaves it.
+// keyHash stands for a user key in maps: 128 bits, so that two keys do not meet. It is made with seeds of this process
+// and never leaves it.
 type keyHash [2]uint64
 
 var keySeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}

@@ -62,8 +62,8 @@ func hashesOf(t *testing.T, rows []hashedRow, order func(int) int) (records, con
 	return in.RecordsHash, in.Hashes["key"]
 }
 
-// TestRecordsHash: the hash of all records sees a change of any of them, also of those that a compaction would remove, and the
-// content hash of those that count only; how the rows came into the file changes neither.
+// TestRecordsHash: the hash of all records sees a change of any of them, also of those that a compaction would remove,
+// and the content hash of those that count only; how the rows came into the file changes neither.
 func TestRecordsHash(t *testing.T) {
 	rows := []hashedRow{
 		{rev: Rev{Main: 2}, key: "a", value: "1"},
@@ -98,8 +98,8 @@ func TestRecordsHash(t *testing.T) {
 	}
 }
 
-// TestHashUntil: the content hash at every revision back to the compact one, by taking off what lies above, is what reading up to
-// there gives.
+// TestHashUntil: the content hash at every revision back to the compact one, by taking off what lies above, is what
+// reading up to there gives.
 func TestHashUntil(t *testing.T) {
 	ctx, hashes := context.Background(), 0
 	for _, name := range []string{"k-lagging-node", "l-compaction-skew"} {

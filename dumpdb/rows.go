@@ -5,7 +5,8 @@ import (
 )
 
 // Rows yields the rows of a bucket in key order. Damage is yielded as *DamageError beside a zero Row and the iteration
-// goes on with the next readable page. A missing bucket yields nothing, unless damage in the root tree may hide it: then that.
+// goes on with the next readable page. A missing bucket yields nothing, unless damage in the root tree may hide it:
+// then that.
 func (db *DB) Rows(bucket string) iter.Seq2[Row, error] {
 	return db.rows(bucket, span{})
 }

@@ -16,13 +16,13 @@ const (
 	OriginOlder Origin = "older"
 	// OriginFree stands in a page that is not in use: what an earlier transaction left behind.
 	OriginFree Origin = "free"
-	// OriginUnreachable stands in a damaged page, in a lost page, or in a page not in use while its revision lies in a span
-	// that damage took from the tree.
+	// OriginUnreachable stands in a damaged page, in a lost page, or in a page not in use while its revision lies in a
+	// span that damage took from the tree.
 	OriginUnreachable Origin = "unreachable"
 )
 
-// Salvaged is one record of bucket key, wherever it was found. Revision.Err tells a value that does not decode; nothing in
-// it is guessed.
+// Salvaged is one record of bucket key, wherever it was found. Revision.Err tells a value that does not decode; nothing
+// in it is guessed.
 type Salvaged struct {
 	Revision
 	Origin Origin
@@ -41,9 +41,9 @@ type find struct {
 	decodes bool
 }
 
-// SalvageRevisions yields every record of bucket key that the file holds anywhere, in revision order and once each: from the
-// tree, and from damaged, lost and free pages. Damage of the tree is yielded beside, as in Rows. Memory grows with the
-// live keys and with the records outside the tree, not with their values.
+// SalvageRevisions yields every record of bucket key that the file holds anywhere, in revision order and once each:
+// from the tree, and from damaged, lost and free pages. Damage of the tree is yielded beside, as in Rows. Memory grows
+// with the live keys and with the records outside the tree, not with their values.
 func (db *DB) SalvageRevisions(ctx context.Context) iter.Seq2[Salvaged, error] {
 	return func(yield func(Salvaged, error) bool) {
 		finds, err := db.carve(ctx)
@@ -111,8 +111,8 @@ func (m *merger) before(rev Rev) bool {
 	return true
 }
 
-// tree yields a record of the tree and swallows finds of its revision, as the tree's is the one that counts. Only where that does
-// not decode and another does, both are yielded.
+// tree yields a record of the tree and swallows finds of its revision, as the tree's is the one that counts. Only where
+// that does not decode and another does, both are yielded.
 func (m *merger) tree(s Salvaged) bool {
 	if s.Err != nil && s.Rev == (Rev{}) {
 		return m.yield(s, nil)
@@ -128,8 +128,8 @@ func (m *merger) tree(s Salvaged) bool {
 	return m.yield(s, nil)
 }
 
-// consistent says whether bucket key and value of a record tell the same revision. One that does not may stand anywhere, so the order
-// of the others must not follow it.
+// consistent says whether bucket key and value of a record tell the same revision. One that does not may stand
+// anywhere, so the order of the others must not follow it.
 func (s *Salvaged) consistent() bool {
 	return s.Err == nil && (s.Tombstone || s.KV.ModRevision == s.Main || len(s.Raw) == 0)
 }

@@ -154,12 +154,12 @@ func TestSweepTruncate(t *testing.T) {
 	}
 }
 
-// bboltCheckEnv makes the test program a child that runs bbolt's own check over the files of a directory: bbolt kills the process on some
-// of them.
+// bboltCheckEnv makes the test program a child that runs bbolt's own check over the files of a directory: bbolt kills
+// the process on some of them.
 const bboltCheckEnv = "DUMPDB_TEST_BBOLT_CHECK"
 
-// bboltCheckChild checks files from the first number given up to before the second; it prints each number before and its
-// result after.
+// bboltCheckChild checks files from the first number given up to before the second; it prints each number before and
+// its result after.
 func bboltCheckChild(arg string) {
 	f := strings.Split(arg, "|")
 	dir := f[0]
@@ -194,8 +194,9 @@ func bboltSays(path string) string {
 	return says
 }
 
-// bboltVerdicts runs the child until every file has a verdict. bbolt dies in goroutines of its own, which may outlive the file
-// they belong to, so a file at which the child dies is asked about once more, alone; if that child dies too, it is bad.
+// bboltVerdicts runs the child until every file has a verdict. bbolt dies in goroutines of its own, which may outlive
+// the file they belong to, so a file at which the child dies is asked about once more, alone; if that child dies too,
+// it is bad.
 func bboltVerdicts(t *testing.T, dir string, n int) []string {
 	t.Helper()
 	var out []string

@@ -7,8 +7,9 @@ type EmptyTail struct {
 	Place
 }
 
-// EmptyTails lists the buckets whose last leaf is empty although pages before it exist. Such a leaf is sound: every walk passes over
-// it. Only the last row is not found by bbolt up to 1.3.6, whose Cursor.Last looks at the last page alone (bbolt cursor.go).
+// EmptyTails lists the buckets whose last leaf is empty although pages before it exist. Such a leaf is sound: every
+// walk passes over it. Only the last row is not found by bbolt up to 1.3.6, whose Cursor.Last looks at the last page
+// alone (bbolt cursor.go).
 func (db *DB) EmptyTails() []EmptyTail {
 	var out []EmptyTail
 	for i := range db.buckets {

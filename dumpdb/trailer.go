@@ -58,8 +58,9 @@ func (f *file) trailer(computed string) (Trailer, error) {
 	return t, nil
 }
 
-// SavedBySnapshot tells a file that bbolt wrote as one transaction (snapshot save, .snap.db, Tx.WriteTo) from a copied db: both
-// metas carry the same root and meta 0 is one transaction ahead. A commit always moves the root, so a live db never shows this.
+// SavedBySnapshot tells a file that bbolt wrote as one transaction (snapshot save, .snap.db, Tx.WriteTo) from a copied
+// db: both metas carry the same root and meta 0 is one transaction ahead. A commit always moves the root, so a live db
+// never shows this.
 func (db *DB) SavedBySnapshot() bool {
 	m := db.metas
 	return len(m) == 2 && m[0].Valid && m[1].Valid && m[0].Root == m[1].Root && m[0].Txid == m[1].Txid+1

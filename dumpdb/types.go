@@ -58,7 +58,8 @@ type Place struct {
 type Row struct {
 	Place
 	Key, Value []byte
-	// Bucket is true when the value is itself a bucket (its root page and sequence, or an inline page). etcd nests none.
+	// Bucket is true when the value is itself a bucket (its root page and sequence, or an inline page). etcd nests
+	// none.
 	Bucket bool
 }
 
@@ -99,7 +100,8 @@ type Meta struct {
 	Valid    bool   `json:"valid"`
 	// Problem says why it is not valid.
 	Problem string `json:"problem,omitempty"`
-	// HeaderProblem says what is wrong with the page header of a valid meta; bbolt does not look at it, so it opens anyway.
+	// HeaderProblem says what is wrong with the page header of a valid meta; bbolt does not look at it, so it opens
+	// anyway.
 	HeaderProblem string `json:"headerProblem,omitempty"`
 	// Used marks the one a reader takes: valid with the higher txid.
 	Used bool `json:"used"`
@@ -158,7 +160,8 @@ type Role struct {
 	Perms []Permission
 }
 
-// Permission is authpb.Permission. Type: 0 READ, 1 WRITE, 2 READWRITE. RangeEnd "\x00" means to the end of the key space.
+// Permission is authpb.Permission. Type: 0 READ, 1 WRITE, 2 READWRITE. RangeEnd "\x00" means to the end of the key
+// space.
 type Permission struct {
 	Type          int32
 	Key, RangeEnd []byte

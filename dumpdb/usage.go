@@ -23,8 +23,8 @@ type Usage struct {
 // Group counts the records of one prefix or kind.
 type Group struct {
 	Name string
-	// Keys counts keys that live, Revisions all records with tombstones, Bytes what they take as stored, LiveBytes what the
-	// newest records of living keys take.
+	// Keys counts keys that live, Revisions all records with tombstones, Bytes what they take as stored, LiveBytes what
+	// the newest records of living keys take.
 	Keys, Revisions, Tombstones int64
 	Bytes, LiveBytes            int64
 	// MaxValue is the largest value.
@@ -58,8 +58,8 @@ type usageCounter struct {
 	keys            map[keyHash]*usageKey
 }
 
-// Usage counts the records that q selects (Live and Deleted have no meaning here) by the first depth parts of their key,
-// parts ending with '/', and by Kubernetes kind. Damage is returned as [Damages] beside what could be read.
+// Usage counts the records that q selects (Live and Deleted have no meaning here) by the first depth parts of their
+// key, parts ending with '/', and by Kubernetes kind. Damage is returned as [Damages] beside what could be read.
 func (db *DB) Usage(ctx context.Context, q Query, depth int) (*Usage, error) {
 	u := usageCounter{depth: depth, prefixes: map[string]*Group{}, kinds: map[string]*Group{}, keys: map[keyHash]*usageKey{}}
 	var damage []*DamageError
@@ -174,7 +174,8 @@ func group(m map[string]*Group, name string) *Group {
 	return g
 }
 
-// KeyPrefix is the key up to and including its slash number depth, not counting one at the start; the whole key when it has fewer.
+// KeyPrefix is the key up to and including its slash number depth, not counting one at the start; the whole key when it
+// has fewer.
 func KeyPrefix(key []byte, depth int) []byte {
 	at := 0
 	for range depth {
@@ -191,7 +192,8 @@ func KeyPrefix(key []byte, depth int) []byte {
 	return key[:at]
 }
 
-// KindName is the Kubernetes kind of a value, such as "v1 Pod", or "encrypted" with its provider; it is "" for values that are none of Kubernetes.
+// KindName is the Kubernetes kind of a value, such as "v1 Pod", or "encrypted" with its provider; it is "" for values
+// that are none of Kubernetes.
 func KindName(value []byte) string {
 	o, ok := ParseKube(value)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// windowHash hashes the records of bucket key as they count between a compact revision and a revision. What lies above the
-// compact revision always counts and is hashed in the first pass, which also finds the newest record of each key; a
+// windowHash hashes the records of bucket key as they count between a compact revision and a revision. What lies above
+// the compact revision always counts and is hashed in the first pass, which also finds the newest record of each key; a
 // second pass reads only what lies at or below the compact revision and takes from it what counts.
 type windowHash struct {
 	db        *DB
@@ -24,7 +24,8 @@ type windowHash struct {
 	bad  error // of the first record that does not decode
 }
 
-// sums of a stretch of records: the server's CRC in bucket order, and the sum of the digests of each record, which needs no order.
+// sums of a stretch of records: the server's CRC in bucket order, and the sum of the digests of each record, which
+// needs no order.
 type sums struct {
 	crc   crcSum
 	set   sum128

@@ -82,8 +82,8 @@ func (s *sums) row(l *leaf, e elem, tombstone bool, h *windowHash) {
 // raw is key and value of an element as they stand in the page.
 func (l *leaf) raw(e elem) []byte { return l.page.data[e.pos : e.pos+len(e.key)+len(e.value)] }
 
-// secondPass sums what counts at or below the compact revision. The server keeps what is newest at the hashed revision, the
-// content hash what is newest at the compact revision.
+// secondPass sums what counts at or below the compact revision. The server keeps what is newest at the hashed revision,
+// the content hash what is newest at the compact revision.
 type secondPass struct {
 	h         *windowHash
 	low, rest sums
@@ -125,8 +125,8 @@ func (p *secondPortion) leaf(l *leaf) {
 	}
 }
 
-// serverCounts says whether the server hashes a record at or below the compact revision. With no live key at all it skips
-// nothing but the tombstone at the compact revision.
+// serverCounts says whether the server hashes a record at or below the compact revision. With no live key at all it
+// skips nothing but the tombstone at the compact revision.
 func (h *windowHash) serverCounts(key keyHash, rev Rev, tombstone bool) bool {
 	if tombstone && rev.Main == h.comp {
 		return false

@@ -71,8 +71,8 @@ func (r *segReader) flippedCRC(it *item, fr frame, why error) error {
 	return nil
 }
 
-// seedDamaged tells a damaged value in the CRC record from damage in the metadata record behind it: the metadata is that
-// of the other segments, or the chain of a first segment starts at 0.
+// seedDamaged tells a damaged value in the CRC record from damage in the metadata record behind it: the metadata is
+// that of the other segments, or the chain of a first segment starts at 0.
 func (r *segReader) seedDamaged(data []byte, stored uint32, end int64) bool {
 	if r.seq == 0 {
 		return nextCRC(0, data) == stored

@@ -12,8 +12,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// TestChaos damages a log of many segments in several random places at once: whatever happens, offsets rise, no entry comes
-// back that was not written, damage is reported whenever an entry is gone, and Scan, Records and Entries tell the same.
+// TestChaos damages a log of many segments in several random places at once: whatever happens, offsets rise, no entry
+// comes back that was not written, damage is reported whenever an entry is gone, and Scan, Records and Entries tell the
+// same.
 func TestChaos(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "wal")
 	writeSegments(t, dir, 42)

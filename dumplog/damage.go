@@ -9,8 +9,9 @@ type DamageKind string
 const (
 	// DamageTornTail: the last record of the last segment is incomplete (crash while writing); etcd cuts it off.
 	DamageTornTail DamageKind = "torn-tail"
-	// DamageTail: the end of the last segment holds other bytes than a record that continues the log, more than one bit is wrong, and
-	// nothing behind it holds: an unfinished write over older bytes, or an end that was overwritten. etcd refuses such a log.
+	// DamageTail: the end of the last segment holds other bytes than a record that continues the log, more than one bit
+	// is wrong, and nothing behind it holds: an unfinished write over older bytes, or an end that was overwritten. etcd
+	// refuses such a log.
 	DamageTail DamageKind = "damaged-tail"
 	// DamageZeroHole: zeros in the middle with valid frames behind; etcd takes it for the end and drops the rest.
 	DamageZeroHole DamageKind = "zero-hole"
@@ -48,8 +49,8 @@ const (
 	DamageName DamageKind = "wrong-name"
 	// DamageSnapshotRecord: a snapshot record with a sound CRC that the entries around it contradict.
 	DamageSnapshotRecord DamageKind = "wrong-snapshot-record"
-	// DamageMissingSnapDB: the newest raft snapshot is ahead of the database, and the .snap.db file that leads there is gone.
-	// This package does not see databases; it names the kind for those who do.
+	// DamageMissingSnapDB: the newest raft snapshot is ahead of the database, and the .snap.db file that leads there is
+	// gone. This package does not see databases; it names the kind for those who do.
 	DamageMissingSnapDB DamageKind = "missing-snap-db"
 )
 
@@ -67,7 +68,8 @@ type DamageError struct {
 	Server  string
 	OnStart StartEffect
 	Err     error
-	// Short is true when the frame reaches beyond the end of the file, which etcd takes for a torn write whatever the bytes say.
+	// Short is true when the frame reaches beyond the end of the file, which etcd takes for a torn write whatever the
+	// bytes say.
 	Short bool
 	// harmless: the damaged record is known to be no entry.
 	harmless bool
@@ -85,8 +87,8 @@ func (e *DamageError) Error() string {
 // Unwrap returns the underlying error, if any.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// losesEntries tells whether entries may be lost in this damage. What was proven to be whole loses none, and neither does
-// an order that is wrong.
+// losesEntries tells whether entries may be lost in this damage. What was proven to be whole loses none, and neither
+// does an order that is wrong.
 func (e *DamageError) losesEntries() bool {
 	switch e.Kind {
 	case DamagePadding, DamageTermOrder, DamageIndexGap, DamageChain, DamageName, DamageSnapshotRecord:

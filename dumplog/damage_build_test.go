@@ -179,8 +179,8 @@ func (b *lab) damage(f []string) {
 
 var placeForm = regexp.MustCompile(`^(?:rec(\d+)\.(len|type|crc|data|pad|end)|end)?([+-]\d+)?$`)
 
-// place finds a byte: recN.len, .type, .crc, .data, .pad, .end of the N-th record of the segment, or end (behind the last
-// record), with an offset behind it.
+// place finds a byte: recN.len, .type, .crc, .data, .pad, .end of the N-th record of the segment, or end (behind the
+// last record), with an offset behind it.
 func (b *lab) place(seg, s string) int {
 	m := placeForm.FindStringSubmatch(s)
 	if m == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// Decoder decodes entry payloads and reuses its memory: a Request is valid until the next call. The zero value is ready.
-// It is for passes over many entries; Entry.Decode gives a Request that stays.
+// Decoder decodes entry payloads and reuses its memory: a Request is valid until the next call. The zero value is
+// ready. It is for passes over many entries; Entry.Decode gives a Request that stays.
 type Decoder struct {
 	req Request
 	mem requestMemory
@@ -37,14 +37,16 @@ func (d *Decoder) Decode(e *Entry) (*Request, error) {
 	return &d.req, err
 }
 
-// Decode reads the payload of an entry. It always returns a Request, of KindUnknown when the bytes make no sense, together
-// with the error that says why. It never panics and allocates no more than the payload warrants. Slices alias Data.
+// Decode reads the payload of an entry. It always returns a Request, of KindUnknown when the bytes make no sense,
+// together with the error that says why. It never panics and allocates no more than the payload warrants. Slices alias
+// Data.
 func (e *Entry) Decode() (*Request, error) {
 	var d Decoder
 	return d.Decode(e)
 }
 
-// DecodeNew is Decode with a Request that stays, as that of Entry.Decode does; it takes no more memory than the request needs.
+// DecodeNew is Decode with a Request that stays, as that of Entry.Decode does; it takes no more memory than the request
+// needs.
 func (d *Decoder) DecodeNew(e *Entry) (*Request, error) {
 	d.req.Unknown = nil
 	_, err := d.Decode(e)
@@ -107,8 +109,8 @@ func (d *Decoder) decode(e *Entry) error {
 
 var errNoOperation = errors.New("the request names no operation")
 
-// internal reads InternalRaftRequest. The operation is the first field of the table; what else is there stays visible as
-// Unknown.
+// internal reads InternalRaftRequest. The operation is the first field of the table; what else is there stays visible
+// as Unknown.
 func (d *Decoder) internal(b []byte) error {
 	r := &d.req
 	s := scanner{b: b}

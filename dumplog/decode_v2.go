@@ -10,8 +10,8 @@ import (
 )
 
 // isV2Request tells a raw v2 Request from an InternalRaftRequest by what only the former has: field 2 is a method, and
-// the fields 5, 7 and 9, which gogo always writes there, are varints. Trying one type and falling back to the other is not
-// safe: a SYNC parses as an InternalRaftRequest of 3.7.
+// the fields 5, 7 and 9, which gogo always writes there, are varints. Trying one type and falling back to the other is
+// not safe: a SYNC parses as an InternalRaftRequest of 3.7.
 func isV2Request(b []byte) bool {
 	if b[0] != 0x08 { // every v2 request starts with its ID, and hardly an InternalRaftRequest does
 		return false
@@ -89,8 +89,8 @@ func v2Flag(r *V2Request, f *field) bool {
 	return false
 }
 
-// MemberAttr returns what a v2 PUT of /0/members/<id>/attributes publishes: the mark of a member's start up to 3.5. ok is
-// false for every other request.
+// MemberAttr returns what a v2 PUT of /0/members/<id>/attributes publishes: the mark of a member's start up to 3.5. ok
+// is false for every other request.
 func (r *V2Request) MemberAttr() (a ClusterMemberAttrSet, ok bool) {
 	rest, ok := strings.CutPrefix(r.Path, "/0/members/")
 	if !ok || r.Method != "PUT" {
@@ -164,8 +164,8 @@ func (c *ConfChange) readContext() {
 	}
 }
 
-// decodeConfChangeV2 reads raftpb.ConfChangeV2 {1 transition, 2 changes {1 type, 2 node_id}*, 3 context}. Empty bytes are
-// the step that leaves a joint configuration.
+// decodeConfChangeV2 reads raftpb.ConfChangeV2 {1 transition, 2 changes {1 type, 2 node_id}*, 3 context}. Empty bytes
+// are the step that leaves a joint configuration.
 func decodeConfChangeV2(b []byte) (ConfChangeV2, error) {
 	var c ConfChangeV2
 	var bad error

@@ -12,8 +12,8 @@ import (
 type DescribeOptions struct {
 	// Values shows the values of keys. Without it they appear as their length.
 	Values bool
-	// Digest, if set, adds a digest to the length of each value that is not shown, so that values can be compared. Key it with a secret:
-	// a plain hash gives short values away.
+	// Digest, if set, adds a digest to the length of each value that is not shown, so that values can be compared. Key
+	// it with a secret: a plain hash gives short values away.
 	Digest func(value []byte) string
 	// Secrets shows passwords, password hashes and tokens.
 	Secrets bool
@@ -136,7 +136,8 @@ func (w *describer) keys(key, end []byte) {
 	}
 }
 
-// prefixEnd returns the range end that clients use for a prefix: the prefix with its last byte below 0xff raised by one.
+// prefixEnd returns the range end that clients use for a prefix: the prefix with its last byte below 0xff raised by
+// one.
 func prefixEnd(p []byte) []byte {
 	for i := len(p) - 1; i >= 0; i-- {
 		if p[i] < 0xff {

@@ -1,6 +1,6 @@
 // Package dumplog reads what an etcd member wrote about its raft log: the write-ahead log (WAL) and the raft snapshot
-// files, of etcd 3.0 to 3.8, whole or damaged. It opens files for reading only, needs no etcd code, keeps memory constant
-// and never panics on what it reads.
+// files, of etcd 3.0 to 3.8, whole or damaged. It opens files for reading only, needs no etcd code, keeps memory
+// constant and never panics on what it reads.
 //
 // # Segments
 //
@@ -25,38 +25,38 @@
 //	4 crc       no data; at the head of a segment, the chain value the segment before ended with
 //	5 snapshot  walpb.Snapshot {1 index, 2 term, 3 conf_state (3.5 and later)}
 //
-// A segment starts crc, metadata; the first one of a log goes on with snapshot 0/0, later ones with the last state. The crc
-// field is a rolling CRC-32C over the data of all records since the start of the log. It covers neither the type nor the
-// length word nor itself, so types are checked against what the data can be.
+// A segment starts crc, metadata; the first one of a log goes on with snapshot 0/0, later ones with the last state. The
+// crc field is a rolling CRC-32C over the data of all records since the start of the log. It covers neither the type
+// nor the length word nor itself, so types are checked against what the data can be.
 //
 // # The effective log
 //
 // An entry whose index is not above the last one replaces that index and all behind it: a new leader overwrote what was
-// not committed. The index jumps only where a leader sent a snapshot, shown by a snapshot record. The commit index of the
-// last HardState lags: it is not synced on its own.
+// not committed. The index jumps only where a leader sent a snapshot, shown by a snapshot record. The commit index of
+// the last HardState lags: it is not synced on its own.
 //
-// How a log starts tells how the member came to be (StartKind). A bootstrap writes one ConfChangeAddNode per initial member
-// at term 1, then HardState{term 1, vote 0, commit n}; a restore does so with a vote; a joining member has its HardState
-// first. --force-new-cluster appends removals without ID and context (Summary.ForceNewCluster).
+// How a log starts tells how the member came to be (StartKind). A bootstrap writes one ConfChangeAddNode per initial
+// member at term 1, then HardState{term 1, vote 0, commit n}; a restore does so with a vote; a joining member has its
+// HardState first. --force-new-cluster appends removals without ID and context (Summary.ForceNewCluster).
 //
 // # Damage
 //
-// Damage is a fact about the data: it comes as DamageError beside the records, says which bytes and which indexes are lost
-// and what etcd would do with it, and reading goes on. After damage the next frame is searched at 8-byte steps and must
-// prove itself by its neighbour: the CRC stored in the next record is that of this one continued over the next one's data.
-// A record whose CRC fails gives its stored CRC to the chain, so that it alone is flagged.
+// Damage is a fact about the data: it comes as DamageError beside the records, says which bytes and which indexes are
+// lost and what etcd would do with it, and reading goes on. After damage the next frame is searched at 8-byte steps and
+// must prove itself by its neighbour: the CRC stored in the next record is that of this one continued over the next
+// one's data. A record whose CRC fails gives its stored CRC to the chain, so that it alone is flagged.
 //
 // # Requests
 //
-// The data of a normal entry is empty (a leader's first of its term), an InternalRaftRequest, or, from proposers up to 3.5,
-// a raw v2 Request; that of a conf change is raftpb.ConfChange with a JSON context. The header ID of a request holds the
-// low 16 bits of the proposer's member ID, the low 40 bits of the start of its process in milliseconds, and a counter
-// (pkg/idutil/id.go); see RequestID and Lives.
+// The data of a normal entry is empty (a leader's first of its term), an InternalRaftRequest, or, from proposers up to
+// 3.5, a raw v2 Request; that of a conf change is raftpb.ConfChange with a JSON context. The header ID of a request
+// holds the low 16 bits of the proposer's member ID, the low 40 bits of the start of its process in milliseconds, and a
+// counter (pkg/idutil/id.go); see RequestID and Lives.
 //
 // # Raft snapshot files
 //
 // A file %016x-%016x.snap (term, index) is snappb.Snapshot {1 crc, 2 data} around raftpb.Snapshot, whose data is the v2
-// store as JSON: members, removed members, cluster version and v2 keys (server/etcdserver/api/snap/snapshotter.go). Since
-// 3.6 it is made up from the v3 members, since 3.7 it is written and not read. A file %016x.snap.db (index) is a database
-// received from a leader and not installed yet.
+// store as JSON: members, removed members, cluster version and v2 keys (server/etcdserver/api/snap/snapshotter.go).
+// Since 3.6 it is made up from the v3 members, since 3.7 it is written and not read. A file %016x.snap.db (index) is a
+// database received from a leader and not installed yet.
 package dumplog

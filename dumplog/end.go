@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// endKind says what bad bytes at the end of the last segment are, once it is known that nothing behind them holds. end is behind the last
-// byte of the file that is not zero.
+// endKind says what bad bytes at the end of the last segment are, once it is known that nothing behind them holds. end
+// is behind the last byte of the file that is not zero.
 //
-// A record whose rest is zeros is an unfinished write even where no whole sector is zero: etcd's own test asks for that and
-// refuses the others. One flipped bit is rot, wherever it happens. Anything else is an end that holds other bytes than were written.
+// A record whose rest is zeros is an unfinished write even where no whole sector is zero: etcd's own test asks for that
+// and refuses the others. One flipped bit is rot, wherever it happens. Anything else is an end that holds other bytes
+// than were written.
 func (r *segReader) endKind(kind DamageKind, off int64, fr frame, end int64) DamageKind {
 	if !r.last || !r.chained || kind == DamageTornTail {
 		return kind
@@ -89,8 +90,8 @@ func (r *segReader) oneBitInHead(off int64) bool {
 	return false
 }
 
-// flippedOnce tells whether one bit of data, or of the CRC itself, explains how far the CRC is off. CRC is linear: what a flipped bit
-// changes depends on its distance from the end alone, and grows by one zero byte per byte of distance.
+// flippedOnce tells whether one bit of data, or of the CRC itself, explains how far the CRC is off. CRC is linear: what
+// a flipped bit changes depends on its distance from the end alone, and grows by one zero byte per byte of distance.
 func flippedOnce(data []byte, off uint32) bool {
 	if bits.OnesCount32(off) == 1 {
 		return true

@@ -13,7 +13,8 @@ type Filter struct {
 	Term uint64
 	// Kinds picks kinds; empty means any.
 	Kinds []Kind
-	// Key picks requests that name the key, or a range that holds it; nil means any. Txns match by any operation or compare.
+	// Key picks requests that name the key, or a range that holds it; nil means any. Txns match by any operation or
+	// compare.
 	Key []byte
 	// Prefix picks requests that name a key with the prefix, or a range that meets it; nil means any.
 	Prefix []byte
@@ -90,7 +91,8 @@ func (r *Request) OfLease(id int64) bool {
 	return found
 }
 
-// EachOp calls use for every key-value operation of the request: itself, or those of a txn on both sides, nested ones too.
+// EachOp calls use for every key-value operation of the request: itself, or those of a txn on both sides, nested ones
+// too.
 func (r *Request) EachOp(use func(RequestOp)) {
 	switch {
 	case r.Put != nil:

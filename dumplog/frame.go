@@ -31,8 +31,8 @@ type frame struct {
 
 func (f frame) len() int64 { return wordSize + f.rec + f.pad }
 
-// parseWord reads a length word. etcd's own reader ignores bits 59 to 62 and whether the padding fits; every writer sets
-// them in the one way accepted here (wal/encoder.go, encodeFrameSize), so anything else is damage.
+// parseWord reads a length word. etcd's own reader ignores bits 59 to 62 and whether the padding fits; every writer
+// sets them in the one way accepted here (wal/encoder.go, encodeFrameSize), so anything else is damage.
 func parseWord(w uint64) (frame, error) {
 	f := frame{rec: int64(w & (1<<56 - 1))}
 	f.pad = (8 - f.rec%8) % 8

@@ -19,8 +19,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// TestEntriesFrom: of every log of the incidents, damaged ones included, and of logs of many segments, the entries from an index on
-// are those that reading the whole log gives; and segments are left out where that can be.
+// TestEntriesFrom: of every log of the incidents, damaged ones included, and of logs of many segments, the entries from
+// an index on are those that reading the whole log gives; and segments are left out where that can be.
 func TestEntriesFrom(t *testing.T) {
 	for _, name := range evidencetest.Incidents(t) {
 		for _, dir := range nodesWith(t, name) {

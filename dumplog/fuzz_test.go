@@ -168,8 +168,8 @@ func TestSnapDamage(t *testing.T) {
 	}
 }
 
-// FuzzPayload decodes any bytes as the payload of each record of a log that is no entry. What decodes without an error decodes to the same
-// again, and nothing panics.
+// FuzzPayload decodes any bytes as the payload of each record of a log that is no entry. What decodes without an error
+// decodes to the same again, and nothing panics.
 func FuzzPayload(f *testing.F) {
 	for _, b := range [][]byte{nil, {8, 1, 16, 2}, {8, 1, 16, 2, 24, 3}, {8, 4, 16, 1, 26, 4, 10, 2, 1, 2}, {8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {26, 2, 10, 0xff}} {
 		f.Add(b)

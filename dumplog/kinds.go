@@ -1,6 +1,7 @@
 package dumplog
 
-// The fields of InternalRaftRequest that are no operation: the ID of the request, which servers leave to the header, and the header.
+// The fields of InternalRaftRequest that are no operation: the ID of the request, which servers leave to the header,
+// and the header.
 const (
 	fieldID     = 1
 	fieldHeader = 100
@@ -107,8 +108,8 @@ func (k Kind) IsLease() bool {
 	return k == KindLeaseGrant || k == KindLeaseRevoke || k == KindLeaseCheckpoint
 }
 
-// IsMembership tells whether the request is about members: conf changes and published attributes. Whether a v2 request is
-// one follows from its path; see V2Request.MemberAttr.
+// IsMembership tells whether the request is about members: conf changes and published attributes. Whether a v2 request
+// is one follows from its path; see V2Request.MemberAttr.
 func (k Kind) IsMembership() bool {
 	return k == KindConfChange || k == KindConfChangeV2 || k == KindClusterMemberAttrSet
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Life is one process life of a proposing member, as its request IDs show it: etcd's ID generator puts the start time of
-// the process into every ID and never runs ahead of the clock (pkg/idutil/id.go, etcd 3.0 to 3.8).
+// Life is one process life of a proposing member, as its request IDs show it: etcd's ID generator puts the start time
+// of the process into every ID and never runs ahead of the clock (pkg/idutil/id.go, etcd 3.0 to 3.8).
 type Life struct {
 	// Prefix is the low 16 bits of the proposer's member ID; Members are the known members that fit it. More than one
 	// means that the proposer is ambiguous, none that it is not known.
@@ -31,23 +31,23 @@ type Life struct {
 // Start returns when the process started, or shortly after when its first requests are not in the log.
 func (l *Life) Start(near time.Time) time.Time { return l.FirstID.StartTime(near) }
 
-// A restart that no publish marks is taken from the IDs: a new generator starts with a counter of 0 and a start time that
-// is at least restartMillis ahead. A process that made 256 requests per millisecond of that jump without one of them being
-// in the log would look the same; hence Inferred.
+// A restart that no publish marks is taken from the IDs: a new generator starts with a counter of 0 and a start time
+// that is at least restartMillis ahead. A process that made 256 requests per millisecond of that jump without one of
+// them being in the log would look the same; hence Inferred.
 const (
 	restartMillis  = 1000
 	restartCounter = 64
 )
 
-// Lives collects the process lives of all proposers of a log. Entries must come in physical order. Its memory grows with
-// the number of lives only. The zero value is ready.
+// Lives collects the process lives of all proposers of a log. Entries must come in physical order. Its memory grows
+// with the number of lives only. The zero value is ready.
 type Lives struct {
 	lives   map[uint16][]*Life
 	members map[ID]bool
 }
 
-// AddMember makes a member ID known, so that lives can name their proposer. Members that the log itself adds or publishes
-// are known without it.
+// AddMember makes a member ID known, so that lives can name their proposer. Members that the log itself adds or
+// publishes are known without it.
 func (l *Lives) AddMember(ids ...ID) {
 	if l.members == nil {
 		l.members = map[ID]bool{}
@@ -82,8 +82,8 @@ func (l *Lives) Add(e *Entry, r *Request) {
 	}
 }
 
-// Publishes returns the attributes that the request publishes, in the form of 3.6 or in that of earlier versions; nil when
-// it is another request. Every etcd publishes once after it started.
+// Publishes returns the attributes that the request publishes, in the form of 3.6 or in that of earlier versions; nil
+// when it is another request. Every etcd publishes once after it started.
 func (r *Request) Publishes() *ClusterMemberAttrSet {
 	if r.MemberAttr != nil {
 		return r.MemberAttr
@@ -96,8 +96,8 @@ func (r *Request) Publishes() *ClusterMemberAttrSet {
 	return nil
 }
 
-// find returns the life an ID belongs to. IDs of one process are committed nearly, not strictly, in order, so an ID goes
-// to the newest life that started before it.
+// find returns the life an ID belongs to. IDs of one process are committed nearly, not strictly, in order, so an ID
+// goes to the newest life that started before it.
 func (l *Lives) find(id RequestID, publish bool) *Life {
 	p := id.ProposerPrefix()
 	list := l.lives[p]

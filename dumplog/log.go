@@ -51,8 +51,8 @@ type Overwrite struct {
 	Pos
 	Term, Index      uint64
 	OldLast, OldTerm uint64
-	// Commit is the highest HardState commit written before; at or above Index it contradicts raft, which never replaces a
-	// committed entry.
+	// Commit is the highest HardState commit written before; at or above Index it contradicts raft, which never
+	// replaces a committed entry.
 	Commit uint64
 }
 
@@ -100,28 +100,29 @@ type Summary struct {
 	Terms []TermRange
 	// MaxCommit is the highest commit index of any HardState.
 	MaxCommit uint64
-	// Votes are the candidates that the HardStates name, one per term unless raft was violated. CommitFalls are HardStates that
-	// take the commit index back.
+	// Votes are the candidates that the HardStates name, one per term unless raft was violated. CommitFalls are
+	// HardStates that take the commit index back.
 	Votes       []Vote
 	CommitFalls []CommitFall
-	// OddVotes are HardStates whose vote is not that of the HardStates of the same term before them, and behind them if there are any: a
-	// member never takes a vote back, and never returns to one.
+	// OddVotes are HardStates whose vote is not that of the HardStates of the same term before them, and behind them if
+	// there are any: a member never takes a vote back, and never returns to one.
 	OddVotes []Vote
-	// StateTerms are the terms that HardStates carry, in physical order, each once in a row: of a term among them the log tells
-	// whether the member voted.
+	// StateTerms are the terms that HardStates carry, in physical order, each once in a row: of a term among them the
+	// log tells whether the member voted.
 	StateTerms []uint64
 	// Damage is in the order of position.
 	Damage []*DamageError
 	Start  StartKind
 	// ForceNewCluster holds the position of the first entry written by --force-new-cluster, if any.
 	ForceNewCluster []Pos
-	// LargestRecord is the size in bytes of the largest good record, without length word and padding, and LargestPos its place.
+	// LargestRecord is the size in bytes of the largest good record, without length word and padding, and LargestPos
+	// its place.
 	LargestRecord int64
 	LargestPos    Pos
 }
 
-// Open lists the segments of a WAL folder and reads their heads. It fails only when the folder can not be listed or holds
-// no segment. The sizes found here bound all later reading: what a running server appends afterwards is not seen.
+// Open lists the segments of a WAL folder and reads their heads. It fails only when the folder can not be listed or
+// holds no segment. The sizes found here bound all later reading: what a running server appends afterwards is not seen.
 func Open(dir string) (*Log, error) {
 	names, err := os.ReadDir(dir)
 	if err != nil {
@@ -151,8 +152,8 @@ type SegmentFile struct {
 	Size int64
 }
 
-// OpenFiles is Open for segments that are open already, so that one which the server purges meanwhile can be read all the same. Files
-// whose names are not those of segments are left over.
+// OpenFiles is Open for segments that are open already, so that one which the server purges meanwhile can be read all
+// the same. Files whose names are not those of segments are left over.
 func OpenFiles(dir string, files []SegmentFile) (*Log, error) {
 	l := &Log{dir: dir}
 	for _, f := range files {
@@ -183,7 +184,8 @@ func (l *Log) arrange() error {
 	return nil
 }
 
-// sizeOf returns the size of a file and, for what is neither a file nor unreadable, what it is: such things are not read.
+// sizeOf returns the size of a file and, for what is neither a file nor unreadable, what it is: such things are not
+// read.
 func sizeOf(path string) (size int64, special string) {
 	fi, err := os.Stat(path)
 	switch {

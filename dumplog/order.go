@@ -240,8 +240,8 @@ func (o *order) finish() *Summary {
 	return s
 }
 
-// beyond reports a log that ends before what it says to be committed, unless other damage explains it: etcd writes entries
-// before the HardState that commits them, and up to 3.4 the HardState of a received snapshot before its record.
+// beyond reports a log that ends before what it says to be committed, unless other damage explains it: etcd writes
+// entries before the HardState that commits them, and up to 3.4 the HardState of a received snapshot before its record.
 func (o *order) beyond() {
 	end := max(o.last, o.snap)
 	if o.commit <= end || o.prev == nil || slices.ContainsFunc(o.sum.Damage, (*DamageError).losesEntries) {
@@ -253,22 +253,23 @@ func (o *order) beyond() {
 	o.waiting = o.waiting[:0]
 }
 
-// LastClosed tells whether the last segment is one that the server closed, where it makes segments of that size: a server cuts a
-// segment to its data when it is full, and creates the next one with its full size at once (wal.go, cut). So a log never ends with a
-// closed segment, but for the moment in which the server creates the next one.
+// LastClosed tells whether the last segment is one that the server closed, where it makes segments of that size: a
+// server cuts a segment to its data when it is full, and creates the next one with its full size at once (wal.go, cut).
+// So a log never ends with a closed segment, but for the moment in which the server creates the next one.
 func (s *Summary) LastClosed(size int64) bool {
 	n := len(s.Segments)
 	return n > 0 && size > 0 && s.Segments[n-1].End == endEOF && s.Segments[n-1].Size >= size
 }
 
-// NextPrepared tells whether the file for the next segment is there under its temporary name, as it is while a server runs. A server that
-// stops in order removes it; one that is killed, or a copy of a running member, leaves it.
+// NextPrepared tells whether the file for the next segment is there under its temporary name, as it is while a server
+// runs. A server that stops in order removes it; one that is killed, or a copy of a running member, leaves it.
 func (s *Summary) NextPrepared() bool {
 	return slices.ContainsFunc(s.LeftOvers, func(l LeftOver) bool { return strings.HasSuffix(l.Name, ".tmp") })
 }
 
-// SegmentSize is the size with which the server creates segments, as the last one shows: it has its full size from the beginning, and
-// zeros behind the data. It is 0 where the last segment ends with its data. Every build of etcd has 64,000,000, tests have less.
+// SegmentSize is the size with which the server creates segments, as the last one shows: it has its full size from the
+// beginning, and zeros behind the data. It is 0 where the last segment ends with its data. Every build of etcd has
+// 64,000,000, tests have less.
 func (s *Summary) SegmentSize() int64 {
 	if n := len(s.Segments); n > 0 && s.Segments[n-1].End == endZero {
 		return s.Segments[n-1].Size

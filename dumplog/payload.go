@@ -7,8 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// DecodeMetadata reads etcdserverpb.Metadata {1 NodeID, 2 ClusterID}, the payload of a metadata record (etcd 3.0 to 3.8,
-// server/etcdserver/bootstrap.go). The error says that the bytes are something else.
+// DecodeMetadata reads etcdserverpb.Metadata {1 NodeID, 2 ClusterID}, the payload of a metadata record (etcd 3.0 to
+// 3.8, server/etcdserver/bootstrap.go). The error says that the bytes are something else.
 func DecodeMetadata(b []byte) (Metadata, error) {
 	var m Metadata
 	err := eachField(b, func(f *field) bool {
@@ -28,8 +28,8 @@ func DecodeMetadata(b []byte) (Metadata, error) {
 	return m, wrap("metadata", err)
 }
 
-// DecodeHardState reads raftpb.HardState {1 term, 2 vote, 3 commit}, the payload of a state record. etcd never writes one
-// with term 0. The error says that the bytes are something else.
+// DecodeHardState reads raftpb.HardState {1 term, 2 vote, 3 commit}, the payload of a state record. etcd never writes
+// one with term 0. The error says that the bytes are something else.
 func DecodeHardState(b []byte) (HardState, error) {
 	var h HardState
 	err := eachField(b, func(f *field) bool {
@@ -53,8 +53,8 @@ func DecodeHardState(b []byte) (HardState, error) {
 	return h, wrap("HardState", err)
 }
 
-// DecodeSnapshotRecord reads walpb.Snapshot {1 index, 2 term, 3 conf_state}, the payload of a snapshot record; conf_state
-// is written from etcd 3.5 on. The error says that the bytes are something else.
+// DecodeSnapshotRecord reads walpb.Snapshot {1 index, 2 term, 3 conf_state}, the payload of a snapshot record;
+// conf_state is written from etcd 3.5 on. The error says that the bytes are something else.
 func DecodeSnapshotRecord(b []byte) (SnapshotRecord, error) {
 	var s SnapshotRecord
 	var bad error
@@ -144,8 +144,8 @@ type entryHead struct {
 	data        []byte
 }
 
-// decodeEntry reads raftpb.Entry {1 Type, 2 Term, 3 Index, 4 Data}; Type is left out when 0 from etcd 3.7 on. The checks
-// stand in for what the CRC does not cover, the type of the record: no other payload passes them.
+// decodeEntry reads raftpb.Entry {1 Type, 2 Term, 3 Index, 4 Data}; Type is left out when 0 from etcd 3.7 on. The
+// checks stand in for what the CRC does not cover, the type of the record: no other payload passes them.
 func decodeEntry(b []byte) (entryHead, error) {
 	e, ok := decodeEntryFast(b)
 	if !ok {

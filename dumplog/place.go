@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// name compares the numbers in the name of a segment with what the log holds. A server names a segment by the next sequence number and the
-// index behind the last entry or snapshot that it has stored (wal.go, cut); the first segment is 0-0.
+// name compares the numbers in the name of a segment with what the log holds. A server names a segment by the next
+// sequence number and the index behind the last entry or snapshot that it has stored (wal.go, cut); the first segment
+// is 0-0.
 func (o *order) name(d *digest, head Pos) {
 	wrong := func(format string, args ...any) {
 		o.report(&DamageError{Pos: head, Kind: DamageName, Err: fmt.Errorf(format, args...)})
@@ -37,8 +38,8 @@ func (o *order) name(d *digest, head Pos) {
 	}
 }
 
-// firstIndexes are the index of the first entry of the segment and that of the last snapshot record before it. ok is false where damage
-// stands before them.
+// firstIndexes are the index of the first entry of the segment and that of the last snapshot record before it. ok is
+// false where damage stands before them.
 func (d *digest) firstIndexes() (first, snap uint64, ok bool) {
 	for i := range d.events {
 		switch v := &d.events[i]; v.kind {
@@ -63,18 +64,21 @@ func (o *order) sound(d *digest) bool {
 	return d.endKnown && !slices.ContainsFunc(o.sum.Damage, (*DamageError).losesEntries)
 }
 
-// reached tells whether the log so far has stored the index, as an entry that may have been replaced since or by a snapshot.
+// reached tells whether the log so far has stored the index, as an entry that may have been replaced since or by a
+// snapshot.
 func (o *order) reached(index uint64) bool {
 	return index <= max(o.last, o.snap) || slices.ContainsFunc(o.sum.Overwrites, func(w Overwrite) bool { return index <= w.OldLast })
 }
 
-// snapPlace is where a snapshot record stands: the last index before it and that of the first entry behind it, 0 when none follows.
+// snapPlace is where a snapshot record stands: the last index before it and that of the first entry behind it, 0 when
+// none follows.
 type snapPlace struct{ last, next uint64 }
 
-// snapshots reports records that contradict the log around them and leaves them out of the Summary. A snapshot is taken of entries that are
-// committed, so its index lies below the commit index that was stored before, and its term is that of the entry; or it was received, and the
-// log goes on behind it. Up to 3.5 each own snapshot is saved in the background, so that its record may follow that of a later one
-// (server/etcdserver/server.go, snapshot). The Summary has them by index.
+// snapshots reports records that contradict the log around them and leaves them out of the Summary. A snapshot is taken
+// of entries that are committed, so its index lies below the commit index that was stored before, and its term is that
+// of the entry; or it was received, and the log goes on behind it. Up to 3.5 each own snapshot is saved in the
+// background, so that its record may follow that of a later one (server/etcdserver/server.go, snapshot). The Summary
+// has them by index.
 func (o *order) snapshots() {
 	s := o.sum
 	var kept []SnapshotRecord

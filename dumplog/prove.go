@@ -65,8 +65,8 @@ func (r *segReader) restZero(off int64) bool {
 	return err == nil && p >= r.aux.size
 }
 
-// proven tells whether the frame at off belongs to this log: the record behind it continues its stored CRC. A frame with
-// nothing behind it is accepted when its CRC fits the chain or the next segment, or when it says nothing unlikely.
+// proven tells whether the frame at off belongs to this log: the record behind it continues its stored CRC. A frame
+// with nothing behind it is accepted when its CRC fits the chain or the next segment, or when it says nothing unlikely.
 func (r *segReader) proven(off int64) bool {
 	t, crc, data, n, ok := r.peek(off)
 	if !ok || t == RecordMetadata && off > 4*wordSize {
@@ -156,8 +156,8 @@ func (r *segReader) search(from, step int64) (int64, bool, error) {
 	return 0, false, nil
 }
 
-// entryHeadAt reads the index of the entry whose damaged record stands at off, when the head of the record is still there
-// and continues the log.
+// entryHeadAt reads the index of the entry whose damaged record stands at off, when the head of the record is still
+// there and continues the log.
 func (r *segReader) entryHeadAt(off int64) (uint64, bool) {
 	b, err := r.aux.at(off+wordSize, int(min(2*headRoom, max(0, r.win.size-off-wordSize))))
 	if err != nil {

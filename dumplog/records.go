@@ -8,13 +8,14 @@ import (
 	"slices"
 )
 
-// Records yields every physical record in order. Where bytes make no sense it yields a *DamageError, then goes on behind
-// the damage; with a CRC mismatch or an undecodable payload the Record stands beside the error as it is in the file, else
-// it is zero. Any other error (cancelled context) ends the iteration. The log is scanned once before, because what a
-// damage lost is told by the records behind it.
+// Records yields every physical record in order. Where bytes make no sense it yields a *DamageError, then goes on
+// behind the damage; with a CRC mismatch or an undecodable payload the Record stands beside the error as it is in the
+// file, else it is zero. Any other error (cancelled context) ends the iteration. The log is scanned once before,
+// because what a damage lost is told by the records behind it.
 func (l *Log) Records(ctx context.Context) iter.Seq2[Record, error] { return l.RecordsOf(ctx, nil) }
 
-// RecordsOf is Records for a caller who has scanned the log already; a nil Summary makes it Scan first. A nil Log has no records.
+// RecordsOf is Records for a caller who has scanned the log already; a nil Summary makes it Scan first. A nil Log has
+// no records.
 func (l *Log) RecordsOf(ctx context.Context, s *Summary) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if l == nil {
@@ -64,14 +65,15 @@ func (c *chainCheck) check(rec *Record) {
 	c.known = c.known && !c.foreign[rec.Segment]
 }
 
-// Entries yields every entry in physical order with Overwritten set; a nil Summary makes it Scan first. Damage is yielded
-// as in Records. Segments of another member or cluster are left out. Entries whose CRC fails are damage, not entries. A nil Log has none.
+// Entries yields every entry in physical order with Overwritten set; a nil Summary makes it Scan first. Damage is
+// yielded as in Records. Segments of another member or cluster are left out. Entries whose CRC fails are damage, not
+// entries. A nil Log has none.
 func (l *Log) Entries(ctx context.Context, s *Summary) iter.Seq2[Entry, error] {
 	return l.EntriesFrom(ctx, s, 0)
 }
 
-// EntriesFrom is Entries without the segments in front of the one with the first entry at or above index from. Entries below from
-// and damage in front of that one may come all the same; those of the segments left out do not.
+// EntriesFrom is Entries without the segments in front of the one with the first entry at or above index from. Entries
+// below from and damage in front of that one may come all the same; those of the segments left out do not.
 func (l *Log) EntriesFrom(ctx context.Context, s *Summary, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if l == nil {
@@ -100,14 +102,14 @@ func (l *Log) EntriesFrom(ctx context.Context, s *Summary, from uint64) iter.Seq
 	}
 }
 
-// walk steps through all segments in order and calls use with every good record and with every damage of s in its place,
-// until use returns false. A damage comes with the record that shows it, when there is one.
+// walk steps through all segments in order and calls use with every good record and with every damage of s in its
+// place, until use returns false. A damage comes with the record that shows it, when there is one.
 func (l *Log) walk(ctx context.Context, s *Summary, foreign bool, use func(*item, *DamageError) bool, fail func(error)) {
 	l.walkFrom(ctx, s, 0, foreign, use, fail)
 }
 
-// segmentOf is the position of the first segment with an entry at or above an index. Where appends replaced entries the segments
-// are not in index order, and it is 0.
+// segmentOf is the position of the first segment with an entry at or above an index. Where appends replaced entries the
+// segments are not in index order, and it is 0.
 func (s *Summary) segmentOf(index uint64) int {
 	if len(s.Overwrites) > 0 {
 		return 0

@@ -55,7 +55,8 @@ type Header struct {
 	AuthRevision uint64
 }
 
-// Request is one decoded entry payload. Kind says which pointer is set; everything else is nil. Slices alias the entry's data.
+// Request is one decoded entry payload. Kind says which pointer is set; everything else is nil. Slices alias the
+// entry's data.
 type Request struct {
 	Kind   Kind
 	Header Header
@@ -108,7 +109,8 @@ type RangeRequest struct {
 	MinCreateRevision, MaxCreateRevision int64
 }
 
-// DeleteRangeRequest is etcdserverpb.DeleteRangeRequest. A RangeEnd of one zero byte means "to the end of the key space".
+// DeleteRangeRequest is etcdserverpb.DeleteRangeRequest. A RangeEnd of one zero byte means "to the end of the key
+// space".
 type DeleteRangeRequest struct {
 	Key, RangeEnd []byte
 	PrevKV        bool
@@ -134,7 +136,8 @@ type CompareResult int32
 // CompareTarget is what a compare looks at: 0 version, 1 create revision, 2 mod revision, 3 value, 4 lease.
 type CompareTarget int32
 
-// Compare is etcdserverpb.Compare. Num holds version, create, mod revision or lease, whichever Target names; Value the value.
+// Compare is etcdserverpb.Compare. Num holds version, create, mod revision or lease, whichever Target names; Value the
+// value.
 type Compare struct {
 	Result        CompareResult
 	Target        CompareTarget
@@ -161,7 +164,8 @@ type LeaseCheckpoint struct{ ID, RemainingTTL int64 }
 // LeaseCheckpointRequest is etcdserverpb.LeaseCheckpointRequest, 3.4 and later.
 type LeaseCheckpointRequest struct{ Checkpoints []LeaseCheckpoint }
 
-// AlarmRequest is etcdserverpb.AlarmRequest. Action: 0 get, 1 activate, 2 deactivate. Alarm: 0 none, 1 NOSPACE, 2 CORRUPT.
+// AlarmRequest is etcdserverpb.AlarmRequest. Action: 0 get, 1 activate, 2 deactivate. Alarm: 0 none, 1 NOSPACE, 2
+// CORRUPT.
 type AlarmRequest struct {
 	Action   int32
 	MemberID ID
@@ -181,7 +185,8 @@ type AuthRequest struct {
 	// Password, HashedPassword and SimpleToken are secrets: never shown unless asked for. Password is plain text in
 	// requests of proposers up to 3.4, HashedPassword is base64 bcrypt from 3.5 on.
 	Password, HashedPassword, SimpleToken string
-	// HasOptions tells a 3.4+ user add with options from one without: 3.4.0 to 3.4.9 hash the password only with options.
+	// HasOptions tells a 3.4+ user add with options from one without: 3.4.0 to 3.4.9 hash the password only with
+	// options.
 	HasOptions bool
 	NoPassword bool
 	// Perm is the permission of auth_role_grant_permission; nil when the request carries none.

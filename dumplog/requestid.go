@@ -2,7 +2,8 @@ package dumplog
 
 import "time"
 
-// RequestID is a request ID made by etcd's generator (pkg/idutil/id.go): who proposed, in which process life, in which order.
+// RequestID is a request ID made by etcd's generator (pkg/idutil/id.go): who proposed, in which process life, in which
+// order.
 type RequestID uint64
 
 // String returns the ID in lower-case hex without leading zeros.

@@ -61,8 +61,8 @@ func (r *segReader) zeroWord(it *item) error {
 	return r.giveUp(it, r.damage(DamageForeign, p, end-p, errors.New("bytes behind the end of the log that hold no frame")))
 }
 
-// broken handles bytes that are no frame: why says so, kind is what it looks like from the length word on. fr is what the
-// length word claims.
+// broken handles bytes that are no frame: why says so, kind is what it looks like from the length word on. fr is what
+// the length word claims.
 func (r *segReader) broken(it *item, fr frame, kind DamageKind, why error) error {
 	off := r.off
 	*it = item{}
@@ -134,7 +134,8 @@ func (r *segReader) resume(q int64) error {
 	return nil
 }
 
-// salvage handles a damaged length word before a record that is whole: its own head tells its length, the CRC proves it.
+// salvage handles a damaged length word before a record that is whole: its own head tells its length, the CRC proves
+// it.
 func (r *segReader) salvage(it *item, off, own int64, why error) (bool, error) {
 	if !r.chained || own > r.win.size-off {
 		return false, nil

@@ -11,9 +11,9 @@ import (
 // Summary, not in the error, which is that of a cancelled context. Memory does not grow with the number of entries.
 func (l *Log) Scan(ctx context.Context) (*Summary, error) { return l.ScanWith(ctx, nil) }
 
-// ScanWith is Scan with a look at every entry. visit is called once per segment, in no certain order, with its position in
-// the log; what it returns is called with the good entries of that segment in physical order, from one goroutine. The
-// Entry and its Data are valid only during the call, and Overwritten is not known yet; it follows from the Summary.
+// ScanWith is Scan with a look at every entry. visit is called once per segment, in no certain order, with its position
+// in the log; what it returns is called with the good entries of that segment in physical order, from one goroutine.
+// The Entry and its Data are valid only during the call, and Overwritten is not known yet; it follows from the Summary.
 func (l *Log) ScanWith(ctx context.Context, visit func(segment int) func(*Entry)) (*Summary, error) {
 	digests := make([]*digest, len(l.segs))
 	errs := make([]error, len(l.segs))
@@ -76,8 +76,8 @@ func (s *Summary) lastSnapshot() (index uint64) {
 	return index
 }
 
-// SnapshotAt returns the snapshot record of the WAL for a .snap file of this term and index, nil when there is none: etcd
-// 3.3.21, 3.4.8 and later then do not use the file.
+// SnapshotAt returns the snapshot record of the WAL for a .snap file of this term and index, nil when there is none:
+// etcd 3.3.21, 3.4.8 and later then do not use the file.
 func (s *Summary) SnapshotAt(term, index uint64) *SnapshotRecord {
 	for i := range s.Snapshots {
 		if r := &s.Snapshots[i]; r.Term == term && r.Index == index {

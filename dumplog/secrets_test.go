@@ -92,7 +92,8 @@ func TestDecodeNesting(t *testing.T) {
 	}
 }
 
-// TestKubernetesTimes reads the clock out of a Lease and out of managedFields, written in the API server's protobuf form.
+// TestKubernetesTimes reads the clock out of a Lease and out of managedFields, written in the API server's protobuf
+// form.
 func TestKubernetesTimes(t *testing.T) {
 	sub := func(to []byte, num protowire.Number, b []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(to, num, protowire.BytesType), b)

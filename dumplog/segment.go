@@ -45,8 +45,8 @@ type item struct {
 	queued *item
 }
 
-// segReader reads one segment from front to end. It knows nothing of other segments, so that segments can be read side by
-// side; what follows from their order is found by order.
+// segReader reads one segment from front to end. It knows nothing of other segments, so that segments can be read side
+// by side; what follows from their order is found by order.
 type segReader struct {
 	*segFile
 	win  window
@@ -54,7 +54,8 @@ type segReader struct {
 	hunt window // for searching, so that looking ahead does not move it
 	off  int64
 	next *segFile // the segment behind, whose CRC record tells how this one's chain must end
-	// chain is the rolling CRC so far, known to be right when seeded (shadowing segFile.seeded, which is about the head).
+	// chain is the rolling CRC so far, known to be right when seeded (shadowing segFile.seeded, which is about the
+	// head).
 	chain   uint32
 	chained bool
 	// lastIndex and lastTerm bound what an unproven frame may say.

@@ -96,8 +96,8 @@ func TestDropEachSegment(t *testing.T) {
 	}
 }
 
-// TestWhileTheServerWrites reads a log again and again while it grows: every reading is a healthy, longer log, or ends in
-// a torn tail where the writer was inside a record.
+// TestWhileTheServerWrites reads a log again and again while it grows: every reading is a healthy, longer log, or ends
+// in a torn tail where the writer was inside a record.
 func TestWhileTheServerWrites(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "wal")
 	old := wal.SegmentSizeBytes
@@ -200,8 +200,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A full segment is closed when the next one is created, so a log that ends with one lost what followed; unless the server died in
-// between, which leaves the next segment under its temporary name.
+// A full segment is closed when the next one is created, so a log that ends with one lost what followed; unless the
+// server died in between, which leaves the next segment under its temporary name.
 func TestEndsWithAClosedSegment(t *testing.T) {
 	for name, c := range map[string]struct {
 		size    int64

@@ -13,8 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// MaxSnapFile bounds what is read of one .snap file; a larger one is reported as unreadable. The v2 store inside holds members and, up to
-// 3.5, v2 keys.
+// MaxSnapFile bounds what is read of one .snap file; a larger one is reported as unreadable. The v2 store inside holds
+// members and, up to 3.5, v2 keys.
 const MaxSnapFile = 256 << 20
 
 // SnapFile is one raft snapshot file (<term>-<index>.snap) and what reading it showed.
@@ -109,8 +109,8 @@ func (s *SnapFile) damaged(d *DamageError) {
 	s.Damage = d
 }
 
-// decode reads snappb.Snapshot {1 crc, 2 data} with raftpb.Snapshot {1 data, 2 metadata} inside. What decodes is filled in
-// even when the CRC does not hold.
+// decode reads snappb.Snapshot {1 crc, 2 data} with raftpb.Snapshot {1 data, 2 metadata} inside. What decodes is filled
+// in even when the CRC does not hold.
 func (s *SnapFile) decode(b []byte) *DamageError {
 	if len(b) == 0 {
 		return &DamageError{Kind: DamageUnreadable, Err: errors.New("empty file")}
@@ -182,8 +182,8 @@ func (s *SnapFile) decodeRaft(b []byte) error {
 	return nil
 }
 
-// ReadSnapDir lists and reads a snap folder. The error is non-nil only when the folder can not be listed; a .snap file that
-// can not be read is in Files with its Damage.
+// ReadSnapDir lists and reads a snap folder. The error is non-nil only when the folder can not be listed; a .snap file
+// that can not be read is in Files with its Damage.
 func ReadSnapDir(dir string) (*SnapDir, error) {
 	names, err := os.ReadDir(dir)
 	if err != nil {

@@ -182,8 +182,8 @@ func merge[K comparable](to *map[K]*Count, from map[K]*Count) {
 	}
 }
 
-// Stats counts the entries that f picks, the segments side by side on all cores, and checks every CRC on the way. f may be
-// nil. A filter by Overwritten reads the log a second time, since only the whole log tells.
+// Stats counts the entries that f picks, the segments side by side on all cores, and checks every CRC on the way. f may
+// be nil. A filter by Overwritten reads the log a second time, since only the whole log tells.
 func (l *Log) Stats(ctx context.Context, f *Filter) (*Stats, *Summary, error) {
 	if f == nil {
 		f = &Filter{}

@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// The sweeps cut and flip a small log of each etcd line at every place. The logs are the heads of healthy incidents, cut at
-// a record border, so that they are what real servers of that line wrote.
+// The sweeps cut and flip a small log of each etcd line at every place. The logs are the heads of healthy incidents,
+// cut at a record border, so that they are what real servers of that line wrote.
 var sweepLines = []string{"a-auth-revision-replay", "m-healthy-3.5", "m-healthy-3.6", "m-healthy-3.7"}
 
 const sweepRecords = 14
@@ -94,8 +94,8 @@ func small(t *testing.T, incident string) (seg string, data []byte, end int64) {
 	return seg, data, end
 }
 
-// TestEveryPrefix cuts the log at every byte: the records before the cut come back as they were, nothing else does, and a
-// cut inside a record is a torn tail.
+// TestEveryPrefix cuts the log at every byte: the records before the cut come back as they were, nothing else does, and
+// a cut inside a record is a torn tail.
 func TestEveryPrefix(t *testing.T) {
 	for _, line := range sweepLines {
 		t.Run(line, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Tail reads a log while a server writes it: each call of Records goes on where the one before ended. It takes no lock and
-// opens for reading only, so the server does not notice. Files are open only while an iterator runs.
+// Tail reads a log while a server writes it: each call of Records goes on where the one before ended. It takes no lock
+// and opens for reading only, so the server does not notice. Files are open only while an iterator runs.
 //
 // A record that is being written looks like damage. Damage in the last segment is therefore held back until a segment
 // stands behind it, or until it was seen unchanged for Settle.

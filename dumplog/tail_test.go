@@ -168,7 +168,8 @@ func TestCommitBeyondTheEnd(t *testing.T) {
 	}
 }
 
-// TestReadWhileWritten: a record that the server appends between two looks of the reader at the end of the log is not read, and does no harm.
+// TestReadWhileWritten: a record that the server appends between two looks of the reader at the end of the log is not
+// read, and does no harm.
 func TestReadWhileWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "wal")
 	w := newWAL(t, dir)

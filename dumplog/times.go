@@ -15,9 +15,11 @@ type TimeSource string
 
 // The sources of time. The clock is that of the proposing member, or of a Kubernetes client.
 const (
-	// TimeRequestID: the generator never runs ahead of its member's clock, so the entry was proposed at or after the time.
+	// TimeRequestID: the generator never runs ahead of its member's clock, so the entry was proposed at or after the
+	// time.
 	TimeRequestID TimeSource = "request-id"
-	// TimeLeaseRenewal: a Kubernetes Lease (coordination.k8s.io/v1) carries when its holder renewed it, just before the write.
+	// TimeLeaseRenewal: a Kubernetes Lease (coordination.k8s.io/v1) carries when its holder renewed it, just before the
+	// write.
 	TimeLeaseRenewal TimeSource = "lease-renewal"
 	// TimeManagedFields: the metadata of a Kubernetes object carries when the API server last wrote it.
 	TimeManagedFields TimeSource = "managed-fields"
@@ -86,8 +88,8 @@ func (t *Times) split(m TimeMark) {
 	}
 }
 
-// Around returns the mark of the first entry that was certainly proposed after Split, and the last mark in front of it; nil where there is
-// none. No mark is dropped for being close to another one.
+// Around returns the mark of the first entry that was certainly proposed after Split, and the last mark in front of it;
+// nil where there is none. No mark is dropped for being close to another one.
 func (t *Times) Around() (before, after *TimeMark) { return t.before, t.after }
 
 // Marks returns the marks in index order.
@@ -111,9 +113,10 @@ func (t *Times) Bounds(index uint64) (after, before time.Time) {
 	return after, before
 }
 
-// kubernetesTime reads the time of a Kubernetes object: of a Lease its renewTime, of every object the newest managedFields
-// entry. Objects stand in protobuf (k8s.io/apimachinery/pkg/runtime, generated.proto: Unknown {1 typeMeta, 2 raw}) or, as
-// custom resources and what API servers with --storage-media-type application/json write, in JSON.
+// kubernetesTime reads the time of a Kubernetes object: of a Lease its renewTime, of every object the newest
+// managedFields entry. Objects stand in protobuf (k8s.io/apimachinery/pkg/runtime, generated.proto: Unknown {1
+// typeMeta, 2 raw}) or, as custom resources and what API servers with --storage-media-type application/json write, in
+// JSON.
 func kubernetesTime(key, value []byte) (at time.Time, src TimeSource, ok bool) {
 	if len(value) > 0 && value[0] == '{' {
 		return jsonTime(value)

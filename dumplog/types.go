@@ -98,8 +98,9 @@ type ConfState struct {
 // CRCState tells what the rolling CRC says of the data of one record.
 type CRCState uint8
 
-// The zero value is unchecked: a record whose chain could not be seeded says nothing about its bytes. CRCMatch means that
-// the log proves the data; where the CRC field itself is the damaged part, StoredCRC and ComputedCRC differ all the same.
+// The zero value is unchecked: a record whose chain could not be seeded says nothing about its bytes. CRCMatch means
+// that the log proves the data; where the CRC field itself is the damaged part, StoredCRC and ComputedCRC differ all
+// the same.
 const (
 	CRCUnchecked CRCState = iota
 	CRCMatch
@@ -114,8 +115,8 @@ type Record struct {
 	// Pad is the number of padding bytes, 0 to 7.
 	Pad  uint8
 	Type RecordType
-	// OnDiskType is the type field as it stands. It differs from Type only behind a DamageType, where the data, which the
-	// CRC proves, can be that of one other type alone.
+	// OnDiskType is the type field as it stands. It differs from Type only behind a DamageType, where the data, which
+	// the CRC proves, can be that of one other type alone.
 	OnDiskType RecordType
 	// StoredCRC is the CRC-32C in the record; ComputedCRC that of the chain up to and with this record's data.
 	StoredCRC, ComputedCRC uint32
@@ -130,8 +131,8 @@ type SnapshotRecord struct {
 	Index uint64 `json:"index"`
 	// ConfState is written by etcd 3.5 and later, nil before.
 	ConfState *ConfState `json:"confState,omitempty"`
-	// Commit is the highest commit index of the HardStates that stand before the record: what the member knew to be committed
-	// when it took or received the snapshot.
+	// Commit is the highest commit index of the HardStates that stand before the record: what the member knew to be
+	// committed when it took or received the snapshot.
 	Commit uint64 `json:"-"`
 }
 

@@ -1,15 +1,15 @@
 package dumplog
 
-// Vote is the first HardState of a log that names a candidate in a term. A member votes once per term and stores it before
-// it answers, so a log holds at most one candidate per term (raft.go, 3.0 to 3.8).
+// Vote is the first HardState of a log that names a candidate in a term. A member votes once per term and stores it
+// before it answers, so a log holds at most one candidate per term (raft.go, 3.0 to 3.8).
 type Vote struct {
 	Pos
 	Term uint64
 	For  ID
 }
 
-// CommitFall is a HardState whose commit index is lower than one written before it. The commit index of one log only rises:
-// a server that starts takes it from the last HardState.
+// CommitFall is a HardState whose commit index is lower than one written before it. The commit index of one log only
+// rises: a server that starts takes it from the last HardState.
 type CommitFall struct {
 	Pos
 	Before, Now uint64

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestBallots: the first vote of each candidate counts, and a commit index that falls is noticed inside of a segment and from one
-// to the next.
+// TestBallots: the first vote of each candidate counts, and a commit index that falls is noticed inside of a segment
+// and from one to the next.
 func TestBallots(t *testing.T) {
 	at := func(seg string, off int64) Pos { return Pos{Segment: seg, Offset: off} }
 	var one, two, empty ballots

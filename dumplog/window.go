@@ -19,8 +19,8 @@ const (
 
 var zeroBlock [64 << 10]byte
 
-// window reads a file through one sliding buffer by pread, so that a file which shrinks or fails under the reader can not
-// fault the process. The slices it returns are valid until the next call of at.
+// window reads a file through one sliding buffer by pread, so that a file which shrinks or fails under the reader can
+// not fault the process. The slices it returns are valid until the next call of at.
 type window struct {
 	ctx  context.Context
 	f    *os.File
@@ -136,8 +136,8 @@ func firstNonZero(b []byte) int {
 	return i
 }
 
-// zeroSector tells whether the bytes at file offset off hold nothing but zeros in one of the sectors they touch. This is
-// etcd's test for a torn write (wal/decoder.go, isTornEntry); with whole set, only full sectors count.
+// zeroSector tells whether the bytes at file offset off hold nothing but zeros in one of the sectors they touch. This
+// is etcd's test for a torn write (wal/decoder.go, isTornEntry); with whole set, only full sectors count.
 func zeroSector(b []byte, off int64, whole bool) bool {
 	for len(b) > 0 {
 		n := min(int(sector-off%sector), len(b))

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeMemory runs the server from a file that exists in memory only, so that it also runs where temporary folders may not hold
-// programs.
+// becomeMemory runs the server from a file that exists in memory only, so that it also runs where temporary folders may
+// not hold programs.
 func becomeMemory(version string, args []string) error {
 	name := "etcd-" + version
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_EXEC)
@@ -30,8 +30,9 @@ func becomeMemory(version string, args []string) error {
 // parent is the process that started this one.
 var parent = os.Getppid()
 
-// followParent has the kernel end this process when its parent ends. That was asked for when the process was started, but it is kept by
-// thread, and the thread that becomes the program need not be the first: without this, servers outlive a killed sandbox now and then.
+// followParent has the kernel end this process when its parent ends. That was asked for when the process was started,
+// but it is kept by thread, and the thread that becomes the program need not be the first: without this, servers
+// outlive a killed sandbox now and then.
 func followParent() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
 		return err

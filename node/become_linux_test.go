@@ -17,7 +17,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
-// envBecome makes this test's binary a parent, or the child of one that becomes another program from a thread that is not its first.
+// envBecome makes this test's binary a parent, or the child of one that becomes another program from a thread that is
+// not its first.
 const envBecome = "ETCD_MEDIC_TEST_BECOME"
 
 func becoming() (handled bool, code int) {

@@ -24,8 +24,8 @@ type authority struct {
 	pool *x509.CertPool
 }
 
-// lifetime of certificates: a sandbox may be left standing for days, not for years. They are valid from well before now, because clocks
-// are set back.
+// lifetime of certificates: a sandbox may be left standing for days, not for years. They are valid from well before
+// now, because clocks are set back.
 const (
 	lifetime = 30 * 24 * time.Hour
 	earlier  = 48 * time.Hour
@@ -73,8 +73,9 @@ func (a *authority) caFile() string { return filepath.Join(a.dir, "ca.pem") }
 // pair is a certificate and its key on disk.
 type pair struct{ cert, key string }
 
-// issue writes a certificate for a name, valid for the given hosts (names and IP addresses). Without hosts it identifies a client:
-// etcd compares the hosts of a client's certificate with where the client comes from, if there are any.
+// issue writes a certificate for a name, valid for the given hosts (names and IP addresses). Without hosts it
+// identifies a client: etcd compares the hosts of a client's certificate with where the client comes from, if there are
+// any.
 func (a *authority) issue(file, commonName string, hosts []string) (pair, error) {
 	p := pair{cert: filepath.Join(a.dir, file+".pem"), key: filepath.Join(a.dir, file+"-key.pem")}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -10,20 +10,21 @@ import (
 
 // Need says what the data dirs ask of a server.
 type Need struct {
-	// Storage is the highest storageVersion of the meta bucket and Cluster the highest clusterVersion of the cluster bucket over all
-	// members; unknown where no member tells.
+	// Storage is the highest storageVersion of the meta bucket and Cluster the highest clusterVersion of the cluster
+	// bucket over all members; unknown where no member tells.
 	Storage, Cluster Version
 	// Written is the newest minor version that wrote one of the dirs, unknown where no mark tells.
 	Written Version
-	// V2EntriesAfterSnapshot is true when a member has log entries behind its newest valid snapshot that are v2 requests, as
-	// servers up to 3.5 write for attributes and the cluster version. 3.7 panics on the first of them.
+	// V2EntriesAfterSnapshot is true when a member has log entries behind its newest valid snapshot that are v2
+	// requests, as servers up to 3.5 write for attributes and the cluster version. 3.7 panics on the first of them.
 	V2EntriesAfterSnapshot bool
-	// V2WritesAfterSnapshot is true when one of these is neither a member's attributes nor the cluster version: health checks of 3.3 and
-	// 3.4 are. 3.6 panics on them, too (v2ToV3Request in its etcdserver/apply_v2.go).
+	// V2WritesAfterSnapshot is true when one of these is neither a member's attributes nor the cluster version: health
+	// checks of 3.3 and 3.4 are. 3.6 panics on them, too (v2ToV3Request in its etcdserver/apply_v2.go).
 	V2WritesAfterSnapshot bool
 }
 
-// Version returns the highest of storage version, cluster version and what wrote the dirs: what they have been raised to.
+// Version returns the highest of storage version, cluster version and what wrote the dirs: what they have been raised
+// to.
 func (n Need) Version() Version {
 	v := n.Cluster
 	for _, o := range []Version{n.Storage, n.Written} {
@@ -34,8 +35,8 @@ func (n Need) Version() Version {
 	return v
 }
 
-// Opens tells whether a server opens the dirs, and if not, why. An older server is never taken: 3.4 opens newer dirs silently and lowers
-// their cluster version.
+// Opens tells whether a server opens the dirs, and if not, why. An older server is never taken: 3.4 opens newer dirs
+// silently and lowers their cluster version.
 func (n Need) Opens(s Version) (reason string, ok bool) {
 	v := n.Version()
 	switch {
@@ -63,8 +64,8 @@ func (n Need) Raises(s Version) string {
 	return ""
 }
 
-// Choose returns the server to run the dirs with: the external program if one is named, else the same minor version, else the next
-// newer one that opens them. It refuses rather than take an older one.
+// Choose returns the server to run the dirs with: the external program if one is named, else the same minor version,
+// else the next newer one that opens them. It refuses rather than take an older one.
 func Choose(ctx context.Context, n Need, external string) (Server, error) {
 	if external != "" {
 		s, err := External(ctx, external)

@@ -63,8 +63,8 @@ func (s *Sandbox) dial(members []*Member) (*clientv3.Client, error) {
 
 var quickly = backoff.Config{BaseDelay: retryEvery, Multiplier: 1.3, Jitter: 0.2, MaxDelay: 20 * retryEvery}
 
-// Leader returns the running member that leads, waiting for an election if need be. With auth enabled, MemberPromote must be asked of it:
-// other members pass the call on without saying who asks, and repeat the refusal for seconds.
+// Leader returns the running member that leads, waiting for an election if need be. With auth enabled, MemberPromote
+// must be asked of it: other members pass the call on without saying who asks, and repeat the refusal for seconds.
 func (s *Sandbox) Leader(ctx context.Context) (*Member, error) {
 	err := errors.New("no member runs")
 	for {

@@ -69,8 +69,8 @@ func bring(t *testing.T, incident string, server node.Server, iso node.Isolation
 	return s, ms, nil
 }
 
-// TestE2ELines opens dirs of each line with the servers of each line that is said to open them: same IDs, reads through every member,
-// root without a password, a write; and nothing but what the members' addresses are led to.
+// TestE2ELines opens dirs of each line with the servers of each line that is said to open them: same IDs, reads through
+// every member, root without a password, a write; and nothing but what the members' addresses are led to.
 func TestE2ELines(t *testing.T) {
 	for _, c := range []struct {
 		incident string
@@ -109,8 +109,8 @@ func TestE2ELines(t *testing.T) {
 	}
 }
 
-// TestE2ERefusedLines proves with the servers themselves that what is refused ends badly, and that the end is found in their logs. The last
-// is allowed, and a bug of 3.4.3: it knows no users without options, as 3.3 wrote them.
+// TestE2ERefusedLines proves with the servers themselves that what is refused ends badly, and that the end is found in
+// their logs. The last is allowed, and a bug of 3.4.3: it knows no users without options, as 3.3 wrote them.
 func TestE2ERefusedLines(t *testing.T) {
 	for _, c := range []struct{ incident, version, says string }{
 		{"gen-auth-latent", "3.7.3", "unmarshal"},
@@ -139,8 +139,8 @@ func TestE2ERefusedLines(t *testing.T) {
 	}
 }
 
-// TestE2ENothingLeaves traces the operator's own servers through founding, auth, restart and reseed. Learners, and with them the reseed, are
-// there from 3.4 on.
+// TestE2ENothingLeaves traces the operator's own servers through founding, auth, restart and reseed. Learners, and with
+// them the reseed, are there from 3.4 on.
 func TestE2ENothingLeaves(t *testing.T) {
 	for _, version := range []string{"3.3.18", "3.4.3", "3.5.0", "3.5.35", "3.7.3"} {
 		for _, iso := range isolations(t) {

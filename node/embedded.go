@@ -17,7 +17,8 @@ import (
 // hiddenLine is the hidden command that becomes a built-in server of another line.
 const hiddenLine = "__etcd-line"
 
-// embedded finds the server of a line that is not linked into this program: built in, else a program etcd-3.MINOR next to it.
+// embedded finds the server of a line that is not linked into this program: built in, else a program etcd-3.MINOR next
+// to it.
 func embedded(minor int) (Server, bool) {
 	for _, text := range lines.Versions() {
 		if v, err := ParseVersion(text); err == nil && v.Minor == minor {
@@ -27,8 +28,8 @@ func embedded(minor int) (Server, bool) {
 	return beside(minor)
 }
 
-// BuiltIn returns the versions of the etcd servers inside this program, oldest line first: the one it is linked with, and those that the
-// build tag "lines" embeds.
+// BuiltIn returns the versions of the etcd servers inside this program, oldest line first: the one it is linked with,
+// and those that the build tag "lines" embeds.
 func BuiltIn() []Version {
 	out := []Version{Bundled().Version}
 	for _, text := range lines.Versions() {
@@ -68,8 +69,8 @@ var (
 	besideKnown = map[string]Server{}
 )
 
-// runHiddenLine becomes a built-in server: the program is unpacked and takes the place of this process, with its id and its parent. It comes
-// back only to say why it could not.
+// runHiddenLine becomes a built-in server: the program is unpacked and takes the place of this process, with its id and
+// its parent. It comes back only to say why it could not.
 func runHiddenLine(args []string) (handled bool, exitCode int) {
 	if args[0] != hiddenLine {
 		return false, 0

@@ -50,7 +50,8 @@ func TestEnvironmentOfTheUser(t *testing.T) {
 	}
 }
 
-// TestFurtherClientAddress: a member may listen where the caller says, beside its own socket; etcdctl's flags and TLS lead to the socket.
+// TestFurtherClientAddress: a member may listen where the caller says, beside its own socket; etcdctl's flags and TLS
+// lead to the socket.
 func TestFurtherClientAddress(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// flagRules are the flags that not every server knows: an unknown flag stops a server at once. A server whose log does not outlive the
-// process with --unsafe-no-fsync is started without it.
+// flagRules are the flags that not every server knows: an unknown flag stops a server at once. A server whose log does
+// not outlive the process with --unsafe-no-fsync is started without it.
 var flagRules = map[string]*release.Rule{
 	"logger":                                release.FlagLogger,
 	"log-level":                             release.FlagLogLevel,
@@ -25,7 +25,8 @@ func (v Version) Knows(flag string) bool {
 	return !ok || v.has(rule)
 }
 
-// catchupFlag returns the name of the flag that says how many entries stay in memory behind a raft snapshot; "" up to 3.5.13.
+// catchupFlag returns the name of the flag that says how many entries stay in memory behind a raft snapshot; "" up to
+// 3.5.13.
 func (v Version) catchupFlag() string {
 	for _, f := range []string{"snapshot-catchup-entries", "experimental-snapshot-catchup-entries"} {
 		if v.Knows(f) {
@@ -35,8 +36,8 @@ func (v Version) catchupFlag() string {
 	return ""
 }
 
-// CanSetCatchup tells whether MemberConfig.CatchupEntries has an effect. Without it, a leader keeps 5,000 entries in memory, and
-// sends them instead of its database to a new member.
+// CanSetCatchup tells whether MemberConfig.CatchupEntries has an effect. Without it, a leader keeps 5,000 entries in
+// memory, and sends them instead of its database to a new member.
 func (v Version) CanSetCatchup() bool { return v.catchupFlag() != "" }
 
 // takesSocketPaths tells whether a server takes unixs:///PATH for an address (client/pkg/types/urls.go).
@@ -67,8 +68,8 @@ func (l *flagList) on(flag string, on bool) {
 	}
 }
 
-// flags returns etcd's flags for a member. Compaction, corruption checks and the gateway stay off: the copy is to be looked at, not
-// to work on its own.
+// flags returns etcd's flags for a member. Compaction, corruption checks and the gateway stay off: the copy is to be
+// looked at, not to work on its own.
 func (m *Member) flags() []string {
 	c, o := &m.config, &m.sandbox.options
 	l := &flagList{version: o.Server.Version}
@@ -106,8 +107,8 @@ func unsupportedArch() string {
 	return "ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH
 }
 
-// environment returns the whole environment of a member: etcd takes every ETCD_ variable for a flag, and a NO_PROXY of the user's
-// shell would lead traffic past the proxy.
+// environment returns the whole environment of a member: etcd takes every ETCD_ variable for a flag, and a NO_PROXY of
+// the user's shell would lead traffic past the proxy.
 func (m *Member) environment() []string {
 	i := m.sandbox.ground.Info()
 	env := []string{

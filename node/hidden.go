@@ -16,8 +16,8 @@ const (
 	hiddenKeeper = "__sandbox-keeper"
 )
 
-// RunHidden turns the process into an etcd server or a sandbox keeper if args (os.Args) ask for it. Every program that starts a
-// Sandbox, tests included, calls it before anything else and ends with the exit code when handled is true.
+// RunHidden turns the process into an etcd server or a sandbox keeper if args (os.Args) ask for it. Every program that
+// starts a Sandbox, tests included, calls it before anything else and ends with the exit code when handled is true.
 func RunHidden(args []string) (handled bool, exitCode int) {
 	if len(args) < 2 {
 		return false, 0
@@ -33,11 +33,12 @@ func RunHidden(args []string) (handled bool, exitCode int) {
 	return runHiddenLine(args[1:])
 }
 
-// envDNS names the variable that tells a child where the sandbox answers host names. It must not begin with ETCD_, which etcd reads.
+// envDNS names the variable that tells a child where the sandbox answers host names. It must not begin with ETCD_,
+// which etcd reads.
 const envDNS = "SANDBOX_DNS"
 
-// resolveInSandbox sends every host name lookup of this process to the name server of the sandbox. Without, a joining member asks the
-// real one for every name in its initial cluster, and retries for half a minute.
+// resolveInSandbox sends every host name lookup of this process to the name server of the sandbox. Without, a joining
+// member asks the real one for every name in its initial cluster, and retries for half a minute.
 func resolveInSandbox(addr string) {
 	if addr == "" {
 		return

@@ -25,8 +25,8 @@ func leaf(t *testing.T, file string) *x509.Certificate {
 	return c
 }
 
-// TestAuthority: peer certificates carry the original names and addresses, client certificates none, which etcd would hold against
-// where a client comes from.
+// TestAuthority: peer certificates carry the original names and addresses, client certificates none, which etcd would
+// hold against where a client comes from.
 func TestAuthority(t *testing.T) {
 	dir := t.TempDir()
 	a, err := newAuthority(dir + "/tls")
@@ -134,7 +134,8 @@ func TestLoopbackAsGoSeesIt(t *testing.T) {
 	}
 }
 
-// TestSocketDir: the sockets lie in the scratch folder if their paths stay short enough for the kernel, else somewhere short.
+// TestSocketDir: the sockets lie in the scratch folder if their paths stay short enough for the kernel, else somewhere
+// short.
 func TestSocketDir(t *testing.T) {
 	short, err := os.MkdirTemp("/tmp", "x")
 	if err != nil {

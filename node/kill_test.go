@@ -124,8 +124,8 @@ func TestClosedSandboxLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestStartsWithinThreeSeconds: three tiny members serve in less than three seconds. A split vote alone can take that long, so one of
-// three attempts counts.
+// TestStartsWithinThreeSeconds: three tiny members serve in less than three seconds. A split vote alone can take that
+// long, so one of three attempts counts.
 func TestStartsWithinThreeSeconds(t *testing.T) {
 	var took []time.Duration
 	for range 3 {

@@ -37,7 +37,8 @@ func (m *Member) startError() *StartError {
 	return e
 }
 
-// FatalLines returns the Fatal and panic lines of the member's log since its last start, shortened to message and error.
+// FatalLines returns the Fatal and panic lines of the member's log since its last start, shortened to message and
+// error.
 func (m *Member) FatalLines() []string {
 	fatal, _ := m.readLog()
 	return fatal
@@ -96,8 +97,9 @@ func readLine(br *bufio.Reader) (string, error) {
 	}
 }
 
-// logLine returns a line of etcd's log in short, and whether it tells of the end of the process. Lines are JSON (zap, from 3.4 on),
-// "DATE TIME.MICROSECONDS LEVEL | package: text" (capnslog, up to 3.4; C is critical) or Go's own words about a panic.
+// logLine returns a line of etcd's log in short, and whether it tells of the end of the process. Lines are JSON (zap,
+// from 3.4 on), "DATE TIME.MICROSECONDS LEVEL | package: text" (capnslog, up to 3.4; C is critical) or Go's own words
+// about a panic.
 func logLine(line string) (text string, grave bool) {
 	line = strings.TrimSpace(line)
 	var z struct{ Level, Msg, Error string }

@@ -13,12 +13,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/node/internal/ground"
 )
 
-// MemberConfig says what a member is. The URLs are those of the original cluster: they are advertised, so that the data stays what it
-// was, and nothing listens there.
+// MemberConfig says what a member is. The URLs are those of the original cluster: they are advertised, so that the data
+// stays what it was, and nothing listens there.
 type MemberConfig struct {
 	Name, DataDir, WALDir string
 	PeerURLs, ClientURLs  []string
-	// InitialCluster, Existing and Token matter for an empty dir only: NAME=PEERURL,… of the cluster to found or to join.
+	// InitialCluster, Existing and Token matter for an empty dir only: NAME=PEERURL,… of the cluster to found or to
+	// join.
 	InitialCluster  string
 	Existing        bool
 	Token           string
@@ -77,8 +78,8 @@ func (m *Member) LogFile() string { return m.logFile }
 // Endpoint returns where clients reach the member: a unix socket, which also leads into a namespace.
 func (m *Member) Endpoint() string { return "unixs://" + m.socket }
 
-// socketPort makes a socket's name look like HOST:PORT, the only form that servers before 3.5.13 take; they make the file in their
-// working folder.
+// socketPort makes a socket's name look like HOST:PORT, the only form that servers before 3.5.13 take; they make the
+// file in their working folder.
 const socketPort = ":1"
 
 // listenURL is the endpoint as the server must be told it.
@@ -105,8 +106,8 @@ func (m *Member) advertised() []string {
 	return []string{"http://192.0.2.1:2379"}
 }
 
-// Ready waits until the member answers clients. It returns a *StartError when the process ends first. A member without quorum never
-// answers; the error then says what was waited for.
+// Ready waits until the member answers clients. It returns a *StartError when the process ends first. A member without
+// quorum never answers; the error then says what was waited for.
 func (m *Member) Ready(ctx context.Context) error {
 	for {
 		select {
@@ -128,8 +129,8 @@ func (m *Member) Ready(ctx context.Context) error {
 	}
 }
 
-// answers makes one attempt. The handshake waits until the server accepts, which it does once it has joined its cluster; a client made
-// earlier would sit in its back-off.
+// answers makes one attempt. The handshake waits until the server accepts, which it does once it has joined its
+// cluster; a client made earlier would sit in its back-off.
 func (m *Member) answers(ctx context.Context) error {
 	t, err := m.sandbox.TLS(m)
 	if err != nil {

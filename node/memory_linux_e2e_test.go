@@ -23,8 +23,8 @@ func builtProgram(t *testing.T) string {
 	return filepath.Join(evidencetest.Root(t), "bin", "etcd-medic")
 }
 
-// TestE2EBuiltInFromFile: where servers can not be run from memory, the ones that are built in are run from a file in the folder for temporary
-// files, and nothing else changes.
+// TestE2EBuiltInFromFile: where servers can not be run from memory, the ones that are built in are run from a file in
+// the folder for temporary files, and nothing else changes.
 func TestE2EBuiltInFromFile(t *testing.T) {
 	for _, version := range []string{"3.5.35", "3.7.3"} {
 		for how, files := range map[string]int{"": 0, "create": 1, "exec": 1} {

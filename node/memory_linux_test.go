@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// envNoMemory makes this test's binary become another program that can not run programs from memory: "create" has the kernel refuse
-// memory files, "exec" hides /proc, by which they are run. The command line is that of the program.
+// envNoMemory makes this test's binary become another program that can not run programs from memory: "create" has the
+// kernel refuse memory files, "exec" hides /proc, by which they are run. The command line is that of the program.
 const envNoMemory = "ETCD_MEDIC_TEST_NO_MEMORY"
 
 func withoutMemory() (handled bool, code int) {
@@ -38,7 +38,8 @@ func withoutMemory() (handled bool, code int) {
 	return true, 1
 }
 
-// refuseMemoryFiles lets memfd_create fail, as on kernels before 3.17 and under strict seccomp profiles; children inherit it.
+// refuseMemoryFiles lets memfd_create fail, as on kernels before 3.17 and under strict seccomp profiles; children
+// inherit it.
 func refuseMemoryFiles() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err

@@ -1,13 +1,13 @@
 // Package node runs etcd servers on copies of data dirs, cut off from everything else.
 //
-// A member is a child process that takes ordinary etcd flags: this program run again through a hidden command, the server of
-// another line that was built in, or an operator's own binary. A crash or Fatal of etcd, normal on damaged dirs, ends the
-// child only; its exit code and log are facts.
+// A member is a child process that takes ordinary etcd flags: this program run again through a hidden command, the
+// server of another line that was built in, or an operator's own binary. A crash or Fatal of etcd, normal on damaged
+// dirs, ends the child only; its exit code and log are facts.
 //
 // A Sandbox stands around the members of one cluster. Copied dirs are not rewritten: they keep the peer URLs of the
-// original cluster, and a forward proxy leads each of these to the loopback port where the copy listens. Where the kernel
-// allows it, all of it runs in a network namespace of its own, from which no packet can leave. Clients come in through unix
-// sockets, with certificates of a CA that lives as long as the sandbox.
+// original cluster, and a forward proxy leads each of these to the loopback port where the copy listens. Where the
+// kernel allows it, all of it runs in a network namespace of its own, from which no packet can leave. Clients come in
+// through unix sockets, with certificates of a CA that lives as long as the sandbox.
 //
 // A program that uses this package calls RunHidden first thing in main (tests: in TestMain).
 package node

@@ -34,7 +34,8 @@ func parsePeer(s string) (peer, error) {
 	return peer{scheme: u.Scheme, host: host, port: port, loopback: isLoopback(host)}, nil
 }
 
-// isLoopback tells whether Go dials a host directly although a proxy is set (golang.org/x/net/http/httpproxy, useProxy).
+// isLoopback tells whether Go dials a host directly although a proxy is set (golang.org/x/net/http/httpproxy,
+// useProxy).
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -43,7 +44,8 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// bindAddresses returns where a loopback peer must listen, and what must be occupied while it does not: localhost may mean both families.
+// bindAddresses returns where a loopback peer must listen, and what must be occupied while it does not: localhost may
+// mean both families.
 func (p peer) bindAddresses() []string {
 	if strings.EqualFold(p.host, "localhost") {
 		return []string{net.JoinHostPort("127.0.0.1", p.port), net.JoinHostPort("::1", p.port)}
@@ -51,8 +53,8 @@ func (p peer) bindAddresses() []string {
 	return []string{p.address()}
 }
 
-// listen chooses where the member listens for its peers. Other addresses than loopback are led to a free port by the proxy; loopback ones
-// are never proxied and must be used as they are.
+// listen chooses where the member listens for its peers. Other addresses than loopback are led to a free port by the
+// proxy; loopback ones are never proxied and must be used as they are.
 func (m *Member) listen() error {
 	if err := m.namesStayInside(); err != nil {
 		return err
@@ -92,8 +94,9 @@ func (m *Member) listen() error {
 	return nil
 }
 
-// namesStayInside refuses a start on an empty dir that would ask the real name server: a server that joins or founds a cluster resolves every
-// host name of it (membership.VerifyBootstrap and its like), for up to half a minute. On a restart nothing is resolved.
+// namesStayInside refuses a start on an empty dir that would ask the real name server: a server that joins or founds a
+// cluster resolves every host name of it (membership.VerifyBootstrap and its like), for up to half a minute. On a
+// restart nothing is resolved.
 func (m *Member) namesStayInside() error {
 	s := m.sandbox
 	if s.options.Server.answersNames() || s.ground.Info().Names || m.hasLog() {
@@ -137,8 +140,8 @@ func clusterURLs(initial string) []string {
 	return out
 }
 
-// hold occupies the loopback addresses among the URLs, in a sandbox without a namespace: whatever answered there would be taken for a
-// member. Addresses of members that run here are theirs.
+// hold occupies the loopback addresses among the URLs, in a sandbox without a namespace: whatever answered there would
+// be taken for a member. Addresses of members that run here are theirs.
 func (s *Sandbox) hold(urls []string) error {
 	if s.mode == Namespace {
 		return nil

@@ -18,8 +18,8 @@ const killAfter = 10 * time.Second
 
 var oddCharacters = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// Start starts a member and returns as soon as its process runs; Ready waits until it serves. A member that ended can be started again
-// under its name.
+// Start starts a member and returns as soon as its process runs; Ready waits until it serves. A member that ended can
+// be started again under its name.
 func (s *Sandbox) Start(ctx context.Context, c MemberConfig) (*Member, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func (m *Member) Exited() (Exit, bool) {
 	}
 }
 
-// Stop ends the member gracefully (SIGTERM: a leader hands over first) and waits. When ctx ends first, or after ten seconds without a
-// deadline in ctx, it is killed.
+// Stop ends the member gracefully (SIGTERM: a leader hands over first) and waits. When ctx ends first, or after ten
+// seconds without a deadline in ctx, it is killed.
 func (m *Member) Stop(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

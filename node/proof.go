@@ -92,8 +92,8 @@ func (s *Sandbox) ClientFlags(m *Member) []string {
 	}
 }
 
-// inChild refuses to make a sandbox in a process that should have become something else: a program that does not call RunHidden would
-// start itself without end.
+// inChild refuses to make a sandbox in a process that should have become something else: a program that does not call
+// RunHidden would start itself without end.
 func inChild() error {
 	if os.Getenv(envDNS) != "" || os.Getenv(ground.EnvKeeper) != "" {
 		return fmt.Errorf("this process was started as a part of a sandbox: the program does not call node.RunHidden")

@@ -21,7 +21,8 @@ func refused(t *testing.T, err error, text string) {
 	}
 }
 
-// TestMissingMemberIsRefused starts two of three dirs: they form a quorum, and what they want of the third is refused and counted.
+// TestMissingMemberIsRefused starts two of three dirs: they form a quorum, and what they want of the third is refused
+// and counted.
 func TestMissingMemberIsRefused(t *testing.T) {
 	for _, iso := range isolations(t) {
 		t.Run(string(iso), func(t *testing.T) {
@@ -43,7 +44,8 @@ func TestMissingMemberIsRefused(t *testing.T) {
 	}
 }
 
-// seenRefused waits until something was refused: members that serve clients may still be about to ask for the one that is missing.
+// seenRefused waits until something was refused: members that serve clients may still be about to ask for the one that
+// is missing.
 func seenRefused(t *testing.T, s *node.Sandbox) node.Proof {
 	t.Helper()
 	end := time.Now().Add(time.Minute)
@@ -73,8 +75,8 @@ func TestNoQuorum(t *testing.T) {
 	}
 }
 
-// TestLoopbackOccupied: something answers at a member's loopback address, whether the member is started or only known. Members would dial it
-// directly.
+// TestLoopbackOccupied: something answers at a member's loopback address, whether the member is started or only known.
+// Members would dial it directly.
 func TestLoopbackOccupied(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -95,7 +97,8 @@ func TestLoopbackOccupied(t *testing.T) {
 	refused(t, err, l.Addr().String())
 }
 
-// TestLoopbackHeld: the loopback addresses of members that do not run are occupied, and who comes is turned away and counted.
+// TestLoopbackHeld: the loopback addresses of members that do not run are occupied, and who comes is turned away and
+// counted.
 func TestLoopbackHeld(t *testing.T) {
 	s := newSandbox(t, node.Options{Isolation: node.Proxy})
 	ms := startAll(t, s, trio(t.TempDir(), "http://127.0.0.1:61%d83")[:2])

@@ -24,17 +24,18 @@ type Options struct {
 	Server Server
 	// Isolation is Auto when empty.
 	Isolation Isolation
-	// Auth makes the sandbox's client certificate the login of user root: with auth enabled it may do everything, without a
-	// password and without a change to the auth bucket. Otherwise clients log in as usual.
+	// Auth makes the sandbox's client certificate the login of user root: with auth enabled it may do everything,
+	// without a password and without a change to the auth bucket. Otherwise clients log in as usual.
 	Auth bool
 	// Log is told what the sandbox does; may be nil.
 	Log func(string)
 	// UnsafeNoFsync lets members write without fsync (from 3.5 on): for dirs that are thrown away.
 	UnsafeNoFsync bool
-	// StrictReconfig keeps etcd's --strict-reconfig-check, which refuses membership changes until all members were connected for 5 s.
+	// StrictReconfig keeps etcd's --strict-reconfig-check, which refuses membership changes until all members were
+	// connected for 5 s.
 	StrictReconfig bool
-	// KnownPeers are all peer URLs that the copies hold, also those of members that are not started here. Without a namespace
-	// the loopback ones among them are occupied, because members dial such addresses past the proxy.
+	// KnownPeers are all peer URLs that the copies hold, also those of members that are not started here. Without a
+	// namespace the loopback ones among them are occupied, because members dial such addresses past the proxy.
 	KnownPeers []string
 }
 
@@ -54,7 +55,8 @@ type Sandbox struct {
 	closed  bool
 }
 
-// New prepares a sandbox. It returns a *RefusedError when the members could not be kept apart from the rest of the world.
+// New prepares a sandbox. It returns a *RefusedError when the members could not be kept apart from the rest of the
+// world.
 func New(ctx context.Context, o Options) (*Sandbox, error) {
 	if err := inChild(); err != nil {
 		return nil, err
@@ -112,7 +114,8 @@ const maxSocketPath = 104 - len("/m9999.sock"+socketPort)
 // notInURLs are characters that a path of a socket must not have: etcd takes lists of URLs, parted by commas.
 const notInURLs = ", \t\n%?#\"'\\"
 
-// socketDir makes a folder for unix sockets, whose paths must be short and plain: in the scratch folder, unless its own path is neither.
+// socketDir makes a folder for unix sockets, whose paths must be short and plain: in the scratch folder, unless its own
+// path is neither.
 func socketDir(scratch string) (string, error) {
 	if dir := filepath.Join(scratch, "s"); len(dir) <= maxSocketPath && !strings.ContainsAny(dir, notInURLs) {
 		return dir, os.MkdirAll(dir, 0o700)
@@ -169,9 +172,9 @@ func (s *Sandbox) Members() []*Member {
 	return out
 }
 
-// Stop ends all running members gracefully and waits. A leader that is asked to end hands over first; the last one waits seconds for a
-// successor that is gone too. By then nothing can be committed any more and its database has been written (every 100 ms), so
-// it is killed.
+// Stop ends all running members gracefully and waits. A leader that is asked to end hands over first; the last one
+// waits seconds for a successor that is gone too. By then nothing can be committed any more and its database has been
+// written (every 100 ms), so it is killed.
 func (s *Sandbox) Stop(ctx context.Context) error {
 	members := s.running()
 	gone := make(chan error, len(members))

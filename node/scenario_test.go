@@ -15,9 +15,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
-// scenario goes through what a repair does with a cluster: found it, enable auth, stop it, bring the stopped dirs up again, and reseed the last
-// member: removed, added as a learner under its old peer URL, started empty, promoted. It takes no testing.T, because it
-// also runs in a traced process.
+// scenario goes through what a repair does with a cluster: found it, enable auth, stop it, bring the stopped dirs up
+// again, and reseed the last member: removed, added as a learner under its old peer URL, started empty, promoted. It
+// takes no testing.T, because it also runs in a traced process.
 func scenario(ctx context.Context, dir, urls string, o node.Options) error {
 	data := filepath.Join(dir, "data")
 	configs := trio(data, urls)
@@ -112,7 +112,8 @@ func enableAuth(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 	return done(ctx, func() error { _, err := c.AuthEnable(ctx); return err }, rpctypes.ErrUserEmpty)
 }
 
-// done asks until the answer is that it is done, now or by an attempt before: on a busy machine an election can take the answer away.
+// done asks until the answer is that it is done, now or by an attempt before: on a busy machine an election can take
+// the answer away.
 func done(ctx context.Context, ask func() error, already ...error) error {
 	_, err := retry(ctx, func() (struct{}, error) {
 		err := ask()

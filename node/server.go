@@ -100,7 +100,8 @@ func (s Server) String() string {
 	return fmt.Sprintf("etcd %s (%s)", s.Version, s.Origin)
 }
 
-// answersNames tells whether the server resolves host names where the sandbox says: those that are built into this program do.
+// answersNames tells whether the server resolves host names where the sandbox says: those that are built into this
+// program do.
 func (s Server) answersNames() bool {
 	return s.Path == self() && len(s.Args) > 0
 }
@@ -126,8 +127,8 @@ const askTimeout = 20 * time.Second
 
 var versionLine = regexp.MustCompile(`(?m)^etcd Version:\s*(\S+)`)
 
-// External asks the program at path for its version, with an empty environment, and refuses one that does not answer as an etcd server
-// does.
+// External asks the program at path for its version, with an empty environment, and refuses one that does not answer as
+// an etcd server does.
 func External(ctx context.Context, path string) (Server, error) {
 	refuse := func(format string, args ...any) (Server, error) {
 		return Server{}, &RefusedError{What: path, Reason: fmt.Sprintf(format, args...), Hint: "name the etcd server program (not etcdctl or etcdutl)"}

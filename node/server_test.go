@@ -91,7 +91,8 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// TestChoose is the table of which server opens which dirs, as it was measured: dirs of one line by row, servers by column.
+// TestChoose is the table of which server opens which dirs, as it was measured: dirs of one line by row, servers by
+// column.
 func TestChoose(t *testing.T) {
 	servers := []int{3, 4, 5, 6, 7, 8}
 	for _, row := range []struct {
@@ -167,8 +168,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestForeignServerMustNotAskNames: a server of the operator resolves the names of a cluster that it joins or founds. Without a namespace
-// that is refused; a restart resolves nothing and is allowed, and so are addresses.
+// TestForeignServerMustNotAskNames: a server of the operator resolves the names of a cluster that it joins or founds.
+// Without a namespace that is refused; a restart resolves nothing and is allowed, and so are addresses.
 func TestForeignServerMustNotAskNames(t *testing.T) {
 	server, err := node.External(t.Context(), asProgram(t))
 	if err != nil {

@@ -24,8 +24,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
-// The tracer is this test binary run again. It starts a traced process (once more this binary), in which a seccomp filter stops every
-// thread at each system call that names an address, for all processes that come from it, and notes the addresses.
+// The tracer is this test binary run again. It starts a traced process (once more this binary), in which a seccomp
+// filter stops every thread at each system call that names an address, for all processes that come from it, and notes
+// the addresses.
 
 // job is what the traced process does.
 type job struct {
@@ -280,8 +281,8 @@ func TestWithoutNamespaces(t *testing.T) {
 	trace(t, job{Dir: t.TempDir(), Refuse: true})
 }
 
-// TestNothingLeaves takes a cluster through founding, auth, a second life and a reseed, for each kind of peer URL in each isolation, and looks at
-// every address that any process of it names to the kernel.
+// TestNothingLeaves takes a cluster through founding, auth, a second life and a reseed, for each kind of peer URL in
+// each isolation, and looks at every address that any process of it names to the kernel.
 func TestNothingLeaves(t *testing.T) {
 	for _, iso := range isolations(t) {
 		for kind, urls := range urlKinds {

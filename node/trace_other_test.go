@@ -14,7 +14,8 @@ import (
 // tracing is written for Linux on amd64.
 func tracing() (handled bool, code int) { return false, 0 }
 
-// TestLives takes a cluster through founding, auth, a second life and a reseed, for each kind of peer URL in each isolation.
+// TestLives takes a cluster through founding, auth, a second life and a reseed, for each kind of peer URL in each
+// isolation.
 func TestLives(t *testing.T) {
 	for _, iso := range isolations(t) {
 		for kind, urls := range urlKinds {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestNoComparisonOutsideTheTable: what differs by release is asked of the table by the name of a rule. No other package orders minor
-// versions, compares one with a number, or makes a release to compare with.
+// TestNoComparisonOutsideTheTable: what differs by release is asked of the table by the name of a rule. No other
+// package orders minor versions, compares one with a number, or makes a release to compare with.
 func TestNoComparisonOutsideTheTable(t *testing.T) {
 	files, found := 0, []string{}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {

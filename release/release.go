@@ -1,6 +1,7 @@
-// Package release is the one table of what etcd does differently from release to release (table*.go), and the version of a server as far as
-// it is known. Whoever predicts, checks or repairs asks it instead of comparing numbers: the marks in a data dir tell the minor version at
-// best, and many rules changed between patch releases of one minor version. So an answer is yes, no or unknown.
+// Package release is the one table of what etcd does differently from release to release (table*.go), and the version
+// of a server as far as it is known. Whoever predicts, checks or repairs asks it instead of comparing numbers: the
+// marks in a data dir tell the minor version at best, and many rules changed between patch releases of one minor
+// version. So an answer is yes, no or unknown.
 package release
 
 import (
@@ -24,7 +25,8 @@ func (r Release) String() string { return fmt.Sprintf("3.%d.%d", r.Minor, r.Patc
 // newest is above every release.
 const newest = math.MaxInt
 
-// Version is what is known of the release that a server runs: any from first to last is possible. The zero value is an unknown version.
+// Version is what is known of the release that a server runs: any from first to last is possible. The zero value is an
+// unknown version.
 type Version struct {
 	first, last Release
 	known       bool
@@ -194,7 +196,8 @@ func Highest(versions ...Version) (highest Version) {
 // Has tells whether a server of this version follows a rule.
 func (v Version) Has(r *Rule) Answer { return r.In.Include(v) }
 
-// Narrow keeps of the version the releases that answer a rule as observed; ok is false, and the version unchanged, where none does.
+// Narrow keeps of the version the releases that answer a rule as observed; ok is false, and the version unchanged,
+// where none does.
 func (v Version) Narrow(r *Rule, follows bool) (narrowed Version, ok bool) {
 	first, last := v.bounds()
 	for _, p := range r.In.pieces(first, last) {

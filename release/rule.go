@@ -8,7 +8,8 @@ type Rule struct {
 	What string
 	// In are the releases that follow it.
 	In Spans
-	// Source is the upstream file that has it, as of 3.5 unless a release is named. Paths of 3.3 and 3.4 lack the folder server.
+	// Source is the upstream file that has it, as of 3.5 unless a release is named. Paths of 3.3 and 3.4 lack the
+	// folder server.
 	Source string
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Span is the releases from From up to, but not including, Until; the zero Until is open. Open is true for releases of which nobody can
-// know yet, such as what follows an alpha.
+// Span is the releases from From up to, but not including, Until; the zero Until is open. Open is true for releases of
+// which nobody can know yet, such as what follows an alpha.
 type Span struct {
 	From, Until Release
 	Open        bool
@@ -99,7 +99,8 @@ func (s Spans) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// since returns the spans of a rule that came with these releases: each up to the next minor version, the last for good.
+// since returns the spans of a rule that came with these releases: each up to the next minor version, the last for
+// good.
 func since(from ...Release) Spans {
 	var out Spans
 	for i, r := range from {

@@ -30,7 +30,8 @@ var (
 		In:     since(Release{4, 0}),
 		Source: "server/etcdmain/config.go",
 	}
-	// NoFsyncKeepsLog: before, what was written since the last cut of a segment stayed in memory with --unsafe-no-fsync.
+	// NoFsyncKeepsLog: before, what was written since the last cut of a segment stayed in memory with
+	// --unsafe-no-fsync.
 	NoFsyncKeepsLog = &Rule{
 		ID:     "no-fsync-keeps-log",
 		What:   "with --unsafe-no-fsync the log is still written out, so that it outlives the process",

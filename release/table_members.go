@@ -37,7 +37,8 @@ var (
 		In:     since(Release{5, 0}),
 		Source: "server/etcdserver/api/membership/cluster.go, shouldApplyV3",
 	}
-	// MemberRowsReplaced: 3.5.1 to 3.5.19 left a row that was there as it was: no promotion, no new URLs, no name in it.
+	// MemberRowsReplaced: 3.5.1 to 3.5.19 left a row that was there as it was: no promotion, no new URLs, no name in
+	// it.
 	MemberRowsReplaced = &Rule{
 		ID:     "member-rows-replaced",
 		What:   "a change of a member replaces its row in bucket members",

@@ -30,7 +30,8 @@ var (
 		In:     since(Release{7, 0}),
 		Source: "server/etcdserver/server.go, removeNeedlessRangeReqs (removed in 3.7.0)",
 	}
-	// AlarmKeepsChecks: before, raising an alarm at run time took the checks of permission and quota away until the alarm was cleared.
+	// AlarmKeepsChecks: before, raising an alarm at run time took the checks of permission and quota away until the
+	// alarm was cleared.
 	AlarmKeepsChecks = &Rule{
 		ID:     "alarm-keeps-checks",
 		What:   "permissions are checked while an alarm is on",
@@ -123,7 +124,8 @@ var (
 	}
 )
 
-// AuthStatusRPC is the request AuthStatus: before, whether auth is on and its revision can be read of a running member only in a snapshot of its database.
+// AuthStatusRPC is the request AuthStatus: before, whether auth is on and its revision can be read of a running member
+// only in a snapshot of its database.
 var AuthStatusRPC = &Rule{
 	ID:     "auth-status-rpc",
 	What:   "servers answer AuthStatus, which tells the auth revision",

@@ -44,7 +44,8 @@ var (
 		In:     since(Release{4, 0}),
 		Source: "server/lease/lessor.go, Checkpoint",
 	}
-	// CheckpointsStored: before, a start lost them; even so they are stored only with an option, or at cluster version 3.6.
+	// CheckpointsStored: before, a start lost them; even so they are stored only with an option, or at cluster version
+	// 3.6.
 	CheckpointsStored = &Rule{
 		ID:     "checkpoints-stored",
 		What:   "remaining TTLs are stored, with the persist option or at cluster version 3.6",

@@ -12,11 +12,13 @@ import (
 type WayBack struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	Plan          string `json:"plan"`
-	// Run and Mode are those of the newest run that was not a rehearsal; Run is 0 when there is none. State is that of the run.
+	// Run and Mode are those of the newest run that was not a rehearsal; Run is 0 when there is none. State is that of
+	// the run.
 	Run   int    `json:"run"`
 	Mode  Mode   `json:"mode,omitempty"`
 	State string `json:"state"`
-	// Done are the steps that are done, UnderWay is one that began and was not said to be done: it may be done all the same. Left did not begin.
+	// Done are the steps that are done, UnderWay is one that began and was not said to be done: it may be done all the
+	// same. Left did not begin.
 	Done     []StepResult `json:"done"`
 	UnderWay *StepResult  `json:"underWay,omitempty"`
 	Left     []string     `json:"left"`
@@ -39,7 +41,8 @@ type MemberBack struct {
 	Back  []Command `json:"back"`
 }
 
-// Abort says what a plan's newest run has done, what not, and how to go back. Nothing is written. A run that is at work is refused.
+// Abort says what a plan's newest run has done, what not, and how to go back. Nothing is written. A run that is at work
+// is refused.
 func Abort(file string) (*WayBack, error) {
 	p, err := Load(file)
 	if err != nil {

@@ -21,13 +21,15 @@ func doBackup(ctx context.Context, r *runner, s *Step) (string, error) {
 	return r.snapshot(ctx, s, r.best(), r.backup)
 }
 
-// savePath is the file for the snapshot of a member that is taken out: that of the best member's with the member's name in it.
+// savePath is the file for the snapshot of a member that is taken out: that of the best member's with the member's name
+// in it.
 func savePath(backup string, m *Member) string {
 	ext := filepath.Ext(backup)
 	return strings.TrimSuffix(backup, ext) + "." + fileName(m.ServerName()) + ext
 }
 
-// doSave keeps what a member holds that is about to be taken out, and looks for what it alone took in since the plan was made.
+// doSave keeps what a member holds that is about to be taken out, and looks for what it alone took in since the plan
+// was made.
 func doSave(ctx context.Context, r *runner, s *Step) (string, error) {
 	m := r.of(s)
 	const down = "it does not answer: nothing is saved, its data dir is set aside whole"
@@ -55,8 +57,8 @@ func doSave(ctx context.Context, r *runner, s *Step) (string, error) {
 	return detail + "; " + r.tell(d), nil
 }
 
-// saved takes the snapshot of a member that is taken out. A database that is damaged may end the server that reads all of it, so the others
-// must be a majority then, as for a stop.
+// saved takes the snapshot of a member that is taken out. A database that is damaged may end the server that reads all
+// of it, so the others must be a majority then, as for a stop.
 func (r *runner) saved(ctx context.Context, s *Step, m *Member) (detail string, err error) {
 	if r.live.SkipSaves {
 		return "no snapshot is taken, as was asked for", nil
@@ -83,7 +85,8 @@ func (r *runner) saved(ctx context.Context, s *Step, m *Member) (detail string, 
 	return "", err
 }
 
-// snapshot saves what a member holds. The file gets its name when it is complete, and only a file of this run is taken for done.
+// snapshot saves what a member holds. The file gets its name when it is complete, and only a file of this run is taken
+// for done.
 func (r *runner) snapshot(ctx context.Context, s *Step, m *Member, path string) (string, error) {
 	if st, err := os.Lstat(path); err == nil {
 		if r.j.value("file:"+filepath.Base(path)) == "" {

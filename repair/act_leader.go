@@ -132,8 +132,8 @@ func (r *runner) raftIndex(ctx context.Context) (uint64, error) {
 	return index, err
 }
 
-// keepAwake proposes something every half second until stop is called: a learner that got a snapshot with an index above 5,000 counts
-// its applied index only with the next entry, and refuses everything until then.
+// keepAwake proposes something every half second until stop is called: a learner that got a snapshot with an index
+// above 5,000 counts its applied index only with the next entry, and refuses everything until then.
 func (r *runner) keepAwake(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

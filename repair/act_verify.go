@@ -183,10 +183,11 @@ func (r *runner) noAlarm(ctx context.Context, _ []*Member) (string, error) {
 	})
 }
 
-// worksThrough proposes a transaction without effect through each member (it compares what never holds, and would put else), and
-// reads linearized. On copies a key is written, read through the next member and deleted too.
+// worksThrough proposes a transaction without effect through each member (it compares what never holds, and would put
+// else), and reads linearized. On copies a key is written, read through the next member and deleted too.
 //
-// A cluster with a NOSPACE alarm takes no writes until that is cleared, which is not ours to do: there each member proposes an alarm list.
+// A cluster with a NOSPACE alarm takes no writes until that is cleared, which is not ours to do: there each member
+// proposes an alarm list.
 func (r *runner) worksThrough(ctx context.Context, members []*Member) (string, error) {
 	full, err := r.noSpace(ctx)
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// doWait waits until the new member holds the leader's database. A learner answers Status and serializable reads only, so before the
-// promotion it is held against the best member by applied index, revision and number of keys; HashKV follows with the promotion.
+// doWait waits until the new member holds the leader's database. A learner answers Status and serializable reads only,
+// so before the promotion it is held against the best member by applied index, revision and number of keys; HashKV
+// follows with the promotion.
 func doWait(ctx context.Context, r *runner, s *Step) (string, error) {
 	m := r.of(s)
 	if err := r.ensureLeader(ctx, s); err != nil {

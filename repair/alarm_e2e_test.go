@@ -18,8 +18,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/lab"
 )
 
-// TestE2ERehearseUnderCorruptAlarm: the alarm accuses a good member, as it does when the bad one leads. It decides nothing, it does not
-// stop the repair, and it is disarmed at the end.
+// TestE2ERehearseUnderCorruptAlarm: the alarm accuses a good member, as it does when the bad one leads. It decides
+// nothing, it does not stop the repair, and it is disarmed at the end.
 func TestE2ERehearseUnderCorruptAlarm(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

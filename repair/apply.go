@@ -20,8 +20,8 @@ type ApplyOptions struct {
 	Live LiveOptions
 }
 
-// Apply carries a plan out: into new data dirs, or against the running cluster. A *RefusedError means that nothing was begun, an
-// *UnfinishedError that the journal tells how far it came; the same call goes on from there.
+// Apply carries a plan out: into new data dirs, or against the running cluster. A *RefusedError means that nothing was
+// begun, an *UnfinishedError that the journal tells how far it came; the same call goes on from there.
 func Apply(ctx context.Context, file string, o ApplyOptions) (*Outcome, error) {
 	s, err := open(file, o.RunOptions)
 	if err != nil {

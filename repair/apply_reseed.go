@@ -38,7 +38,8 @@ func (s *session) reseed(ctx context.Context, o ApplyOptions) (*Outcome, error) 
 	})
 }
 
-// handedOut ends a run whose process was killed between handing the data dirs out and saying so. What it had proved it took with it.
+// handedOut ends a run whose process was killed between handing the data dirs out and saying so. What it had proved it
+// took with it.
 func (s *session) handedOut(ctx context.Context, out string) error {
 	if err := s.journal(Reseed); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// The commands for those who do a step themselves. DATA_DIR is the member's --data-dir, usually /var/lib/etcd. Words in capitals are what the
-// operator has to fill in.
+// The commands for those who do a step themselves. DATA_DIR is the member's --data-dir, usually /var/lib/etcd. Words in
+// capitals are what the operator has to fill in.
 
 // Command is one thing to do by hand: a command and where it is typed, or a note.
 type Command struct {
@@ -46,7 +46,8 @@ func (c Command) on(m *Member) Command {
 	return c
 }
 
-// Prefix is what stands before the command, or the whole of a note. The host is quoted too: who pastes too much runs nothing of its name.
+// Prefix is what stands before the command, or the whole of a note. The host is quoted too: who pastes too much runs
+// nothing of its name.
 func (c Command) Prefix() string {
 	s := fmt.Sprintf("%-10s  ", c.With)
 	if c.On != "" {
@@ -100,8 +101,8 @@ func byHandMoveLeader(best *Member) []Command {
 	}
 }
 
-// fillers returns how many proposals make a log with default settings drop its start: up to 3.5 that happens with a raft snapshot,
-// every --snapshot-count (100,000) entries; from 3.6 on every 100 entries.
+// fillers returns how many proposals make a log with default settings drop its start: up to 3.5 that happens with a
+// raft snapshot, every --snapshot-count (100,000) entries; from 3.6 on every 100 entries.
 func fillers(c *Cluster) int {
 	switch {
 	case c.has(release.LogTrimmedOften).Certain():
@@ -125,7 +126,8 @@ func byHandAdvance(best *Member, c *Cluster) []Command {
 	return out
 }
 
-// The kubelet takes a while to end the container of a manifest that is gone; until then the data dir must not be touched.
+// The kubelet takes a while to end the container of a manifest that is gone; until then the data dir must not be
+// touched.
 var (
 	stopUnit  = shell.Format("systemctl stop etcd")
 	startUnit = shell.Format("systemctl start etcd")

@@ -16,8 +16,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// transient tells whether trying again may help: elections, strict reconfiguration checks that want members connected for a while,
-// learners that still catch up.
+// transient tells whether trying again may help: elections, strict reconfiguration checks that want members connected
+// for a while, learners that still catch up.
 func transient(err error) bool {
 	for _, e := range []error{rpctypes.ErrMemberLearnerNotReady, rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrNotLeader,
 		rpctypes.ErrUnhealthy, rpctypes.ErrTooManyRequests, rpctypes.ErrTimeoutWaitAppliedIndex} {
@@ -67,7 +67,8 @@ func (r *runner) status(ctx context.Context, m *Member) (*clientv3.StatusRespons
 	return c.Status(ctx, endpoint)
 }
 
-// speaker is the member that answers for the cluster: the best one, or a voter where that is a learner, which answers little.
+// speaker is the member that answers for the cluster: the best one, or a voter where that is a learner, which answers
+// little.
 func (r *runner) speaker() *Member {
 	best := r.best()
 	if best.Learner {

@@ -96,8 +96,8 @@ func (pl *planner) setBestFacts(label, by, why string, f *evidence.Facts) {
 // breaks tells whether a finding alone makes a diagnosis unhealthy.
 func breaks(f *check.Finding) bool { return f.Class != "" && f.Severity.Rank() >= check.Error.Rank() }
 
-// harmless tells whether it makes no difference which of these is kept. Where their contents can be compared, the contents decide; else
-// none of them may lack or alone hold anything.
+// harmless tells whether it makes no difference which of these is kept. Where their contents can be compared, the
+// contents decide; else none of them may lack or alone hold anything.
 func (pl *planner) harmless(top []string) bool {
 	for _, m := range top[1:] {
 		switch sameContent(pl.facts(top[0]), pl.facts(m)) {
@@ -117,8 +117,8 @@ func (pl *planner) harmless(top []string) bool {
 // differs tells whether two databases are known to hold different content.
 func (pl *planner) differs(a, b *evidence.Facts) bool { return sameContent(a, b).Excluded() }
 
-// sameContent tells whether two databases at one applied index and one compact revision hold the same, by the hashes of their buckets.
-// Different applied indexes prove nothing.
+// sameContent tells whether two databases at one applied index and one compact revision hold the same, by the hashes of
+// their buckets. Different applied indexes prove nothing.
 func sameContent(a, b *evidence.Facts) release.Answer {
 	switch {
 	case a == b:

@@ -2,8 +2,8 @@ package repair
 
 // Cost is what a way takes, estimated from the sizes of the files.
 type Cost struct {
-	// CopyBytes are written and sent in all, FreeBytes must be free in the output and scratch folders; a live repair needs FreeBytes on the
-	// host of each member that is replaced, beside the old data dir.
+	// CopyBytes are written and sent in all, FreeBytes must be free in the output and scratch folders; a live repair
+	// needs FreeBytes on the host of each member that is replaced, beside the old data dir.
 	CopyBytes int64 `json:"copyBytes"`
 	FreeBytes int64 `json:"freeBytes"`
 	// Seconds is an estimate for disks and networks of 100 MiB/s.
@@ -22,7 +22,8 @@ const (
 // cloneNeeds is the room that new data dirs for n members take, with the copies that prove them.
 func cloneNeeds(n int, db int64) int64 { return int64(n) * (2*db + walRoom) }
 
-// sandboxNeeds is the room that copies of all data dirs take, with a backup and the successors of the members that come back empty.
+// sandboxNeeds is the room that copies of all data dirs take, with a backup and the successors of the members that come
+// back empty.
 func sandboxNeeds(sources, db int64, rejoin int) int64 {
 	return sources + db + int64(rejoin)*(2*db+walRoom)
 }

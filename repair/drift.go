@@ -23,8 +23,8 @@ type Drift struct {
 	PlannedIndex    uint64 `json:"plannedIndex"`
 	Revision        int64  `json:"revision"`
 	AppliedIndex    uint64 `json:"appliedIndex"`
-	// Unlisted counts keys whose present state this member took in since then and the best member did not: they go with it, and the
-	// plan does not list them. UnlistedKeys are the first of them.
+	// Unlisted counts keys whose present state this member took in since then and the best member did not: they go with
+	// it, and the plan does not list them. UnlistedKeys are the first of them.
 	Unlisted     int           `json:"unlisted"`
 	UnlistedKeys []check.Bytes `json:"unlistedKeys,omitempty"`
 	// Unknown says why that could not be told, or not all of it.
@@ -158,8 +158,8 @@ func compacted(name string, gap int64) string {
 	return fmt.Sprintf("%s was compacted at revision %d meanwhile: superseded changes up to there could not be compared", name, gap)
 }
 
-// changes reads a member's changes of keys in a range of revisions, from its own database. gap is the revision up to which they are
-// compacted away, 0 when none is.
+// changes reads a member's changes of keys in a range of revisions, from its own database. gap is the revision up to
+// which they are compacted away, 0 when none is.
 func (r *runner) changes(ctx context.Context, m *Member, from, to int64, f func(*clientv3.Event) error) (gap int64, err error) {
 	for from <= to {
 		c, _, err := r.host.client(m)

@@ -29,8 +29,8 @@ func refusedf(hint, format string, args ...any) error {
 	return &RefusedError{Reason: err.Error(), Hint: hint, Err: err}
 }
 
-// UnfinishedError says that a run began and did not reach its goal; the journal says where it stands. Commands end with exit
-// code 6.
+// UnfinishedError says that a run began and did not reach its goal; the journal says where it stands. Commands end with
+// exit code 6.
 type UnfinishedError struct {
 	// Step is the step that failed, Journal the file that tells the rest.
 	Step    string

@@ -20,7 +20,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// fakeCluster is a host and a cluster in memory. It decides what a real one decides: members listed, majority, leader. Contents are equal.
+// fakeCluster is a host and a cluster in memory. It decides what a real one decides: members listed, majority, leader.
+// Contents are equal.
 type fakeCluster struct {
 	r *runner
 
@@ -29,7 +30,8 @@ type fakeCluster struct {
 	up     map[uint64]bool
 	leader uint64
 	nextID uint64
-	// acts are the host steps and membership changes in order; lost are those after which the cluster decided nothing, though it had before.
+	// acts are the host steps and membership changes in order; lost are those after which the cluster decided nothing,
+	// though it had before.
 	acts, lost []string
 	// before is called ahead of each host step, outside the lock.
 	before func(act string, m *Member)
@@ -189,7 +191,8 @@ type fakeClient struct {
 
 var errFakeDown = errors.New("connection refused")
 
-// asks calls f with the lock held once the member answers; linear waits for a majority as servers do, until the caller has had enough.
+// asks calls f with the lock held once the member answers; linear waits for a majority as servers do, until the caller
+// has had enough.
 func (f fakeClient) asks(ctx context.Context, linear bool, use func() error) error {
 	for {
 		f.c.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Who is who: a data dir belongs to the member whose ID its log carries, whatever it is called. One ID may come in several copies, and
-// one name or address may have had several members, one after the other.
+// Who is who: a data dir belongs to the member whose ID its log carries, whatever it is called. One ID may come in
+// several copies, and one name or address may have had several members, one after the other.
 
 // configured tells whether a source's own ID is in the newest configuration of the cluster that is kept.
 func (pl *planner) configured(f *evidence.Facts) bool {
@@ -20,8 +20,8 @@ func (pl *planner) configured(f *evidence.Facts) bool {
 
 func (pl *planner) isDataDir(f *evidence.Facts) bool { return pl.kinds[f.Name] == evidence.KindDataDir }
 
-// ownSource is the data dir of a configured member, nil when it is not at hand. Of several copies the one that is kept counts, else the
-// one that stands best.
+// ownSource is the data dir of a configured member, nil when it is not at hand. Of several copies the one that is kept
+// counts, else the one that stands best.
 func (pl *planner) ownSource(id dumplog.ID) *evidence.Facts {
 	var found *evidence.Facts
 	for i := range pl.r.Members {
@@ -61,8 +61,8 @@ func (pl *planner) copiesOf(id dumplog.ID) []string {
 	return out
 }
 
-// inPlaceOf finds the data dir that lies where an absent member's should: of nobody in the configuration, under the same name or at the
-// same peer URL; nil when there is none.
+// inPlaceOf finds the data dir that lies where an absent member's should: of nobody in the configuration, under the
+// same name or at the same peer URL; nil when there is none.
 func (pl *planner) inPlaceOf(m *Member) *evidence.Facts {
 	for i := range pl.r.Members {
 		f := &pl.r.Members[i]

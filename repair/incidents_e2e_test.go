@@ -16,8 +16,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestE2ERepairEveryIncident rehearses every shipped incident that has a plan with a server of the line that wrote it, and applies it
-// both ways: the data dirs that result are diagnosed healthy, or show nothing that did not come with the kept member.
+// TestE2ERepairEveryIncident rehearses every shipped incident that has a plan with a server of the line that wrote it,
+// and applies it both ways: the data dirs that result are diagnosed healthy, or show nothing that did not come with the
+// kept member.
 func TestE2ERepairEveryIncident(t *testing.T) {
 	planned, servers := 0, map[string]string{}
 	for _, v := range []string{"3.3.18", "3.4.3", "3.5.35"} {
@@ -85,7 +86,8 @@ func onlyWhatWasThere(t *testing.T, p *Plan, dir string) {
 	}
 }
 
-// TestE2EOperations rehearses and applies the incidents of people's operations with servers of their own lines, both ways.
+// TestE2EOperations rehearses and applies the incidents of people's operations with servers of their own lines, both
+// ways.
 func TestE2EOperations(t *testing.T) {
 	servers := map[int]string{5: clustertest.Server(t, "3.5.35"), 6: clustertest.Server(t, "3.6.16")} // before the tests change the folder
 	for _, tc := range operations {
@@ -111,7 +113,8 @@ func TestE2EOperations(t *testing.T) {
 	}
 }
 
-// TestE2EMend mends with servers of the lines that wrote the sets, and etcd's own tool reads the same from the mended databases.
+// TestE2EMend mends with servers of the lines that wrote the sets, and etcd's own tool reads the same from the mended
+// databases.
 func TestE2EMend(t *testing.T) {
 	servers := map[int]string{4: clustertest.Server(t, "3.4.3"), 5: clustertest.Server(t, "3.5.35"), 6: clustertest.Server(t, "3.6.16")}
 	etcdutl := filepath.Join(filepath.Dir(servers[6]), "etcdutl-3.6")
@@ -133,8 +136,8 @@ func TestE2EMend(t *testing.T) {
 	}
 }
 
-// etcdutlAgrees holds a database against a promise by etcd's own tool. Its hashkv does not read databases whose keys have leases; of those
-// it tells the revision.
+// etcdutlAgrees holds a database against a promise by etcd's own tool. Its hashkv does not read databases whose keys
+// have leases; of those it tells the revision.
 func etcdutlAgrees(t *testing.T, etcdutl, db string, want *Promise) {
 	t.Helper()
 	said, err := exec.CommandContext(t.Context(), etcdutl, "hashkv", db, "-w", "json").CombinedOutput()

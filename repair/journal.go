@@ -63,7 +63,8 @@ type journal struct {
 	observe func(r Record, flushed bool)
 }
 
-// ReadJournal returns the lines of a plan's journal; none when there is no journal. A last line that was cut by a kill is left out.
+// ReadJournal returns the lines of a plan's journal; none when there is no journal. A last line that was cut by a kill
+// is left out.
 func ReadJournal(plan string) ([]Record, error) {
 	b, err := os.ReadFile(JournalPath(plan))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +86,8 @@ func ReadJournal(plan string) ([]Record, error) {
 	return out, sc.Err()
 }
 
-// openJournal opens the journal for one mode. The last run of that mode goes on unless it reached its goal, or again is true.
+// openJournal opens the journal for one mode. The last run of that mode goes on unless it reached its goal, or again is
+// true.
 func openJournal(plan, digest string, mode Mode, again bool, observe func(Record, bool)) (*journal, error) {
 	records, err := ReadJournal(plan)
 	if err != nil {

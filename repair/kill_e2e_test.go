@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestE2EKilledAtEveryPoint does what TestKilledAtEveryPoint does to a rehearsal, and to a plan that takes two members out and in again.
+// TestE2EKilledAtEveryPoint does what TestKilledAtEveryPoint does to a rehearsal, and to a plan that takes two members
+// out and in again.
 func TestE2EKilledAtEveryPoint(t *testing.T) {
 	t.Run("rehearse", func(t *testing.T) { killedEverywhere(t, "h-misconfigured-member-add", rehearsal) })
 	t.Run("mend", func(t *testing.T) {

@@ -8,8 +8,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// TestKilledAtEveryPoint kills the tool with SIGKILL at every point of a run, before and after each line of its journal is flushed, and starts
-// it again each time: it goes on where it stood and reaches the goal. The end-to-end tests do the same to longer plans.
+// TestKilledAtEveryPoint kills the tool with SIGKILL at every point of a run, before and after each line of its journal
+// is flushed, and starts it again each time: it goes on where it stood and reaches the goal. The end-to-end tests do
+// the same to longer plans.
 func TestKilledAtEveryPoint(t *testing.T) {
 	for _, mode := range []Mode{Clone, Reseed} {
 		t.Run(string(mode), func(t *testing.T) { killedEverywhere(t, "h-misconfigured-member-add", mode) })

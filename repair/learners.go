@@ -6,8 +6,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// learners decides on learners. A cluster accepts one at a time, so they leave when voters come back as learners; those that never got on
-// leave too. One that joined and only lags is started.
+// learners decides on learners. A cluster accepts one at a time, so they leave when voters come back as learners; those
+// that never got on leave too. One that joined and only lags is started.
 func (pl *planner) learners() {
 	rejoin := slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.rejoins() })
 	for i := range pl.p.Members {

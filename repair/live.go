@@ -16,28 +16,33 @@ import (
 
 // LiveOptions say how the running cluster is reached and who does what has to be done on the hosts.
 type LiveOptions struct {
-	// Endpoints are client URLs of the members, or NAME=URL. Each is tried for a member that is down and comes up. Only when all of them
-	// belong to other members, a member is reached at the client URL that the cluster, or its old data dir, has of it.
+	// Endpoints are client URLs of the members, or NAME=URL. Each is tried for a member that is down and comes up. Only
+	// when all of them belong to other members, a member is reached at the client URL that the cluster, or its old data
+	// dir, has of it.
 	Endpoints []string
-	// CACert, Cert and Key are PEM files; User and Password log in. Under auth they must be those of a user with role root.
+	// CACert, Cert and Key are PEM files; User and Password log in. Under auth they must be those of a user with role
+	// root.
 	CACert, Cert, Key string
 	User, Password    string
 	// Hands, if set, does what has to be done on hosts; hooks and prompts are not used then.
 	Hands func(context.Context, HostStep) error
 	// HookStop, HookWipe and HookStart are shell commands; see hookEnv. They must do no harm when they are run again.
 	HookStop, HookWipe, HookStart string
-	// HookTimeout bounds how long a hook may run, 5 minutes if it is 0. A hook that is still at work then is ended with all it started.
+	// HookTimeout bounds how long a hook may run, 5 minutes if it is 0. A hook that is still at work then is ended with
+	// all it started.
 	HookTimeout time.Duration
 	// DataDirs are the members' data dirs on their hosts by name; "" is that of members that are not named.
 	DataDirs map[string]string
-	// Backup is the file for the snapshot of the best member, by default beside the plan. Snapshots of the members that are taken out
-	// get its name with theirs in it.
+	// Backup is the file for the snapshot of the best member, by default beside the plan. Snapshots of the members that
+	// are taken out get its name with theirs in it.
 	Backup string
-	// QuorumWait bounds how long a step waits for voters that are down before it gives up, 10 minutes if it is 0. A person is asked instead.
+	// QuorumWait bounds how long a step waits for voters that are down before it gives up, 10 minutes if it is 0. A
+	// person is asked instead.
 	QuorumWait time.Duration
 	// SkipSaves leaves the snapshots of the members that are taken out away.
 	SkipSaves bool
-	// AcceptLost goes on although members that are taken out hold writes that the best member lacks and the plan does not list.
+	// AcceptLost goes on although members that are taken out hold writes that the best member lacks and the plan does
+	// not list.
 	AcceptLost bool
 	// Prompt shows what a person has to do and returns when it is done, or ErrStopped. nil when nobody is there.
 	Prompt func(ctx context.Context, text []string) error
@@ -50,12 +55,13 @@ type LiveOptions struct {
 // ErrStopped is what a person answers who does not want to go on.
 var ErrStopped = errors.New("the operator stopped here")
 
-// HostStep is one thing to do on a member's host: stop, wipe (move the data dir aside) or start. It must do no harm when it is done again.
+// HostStep is one thing to do on a member's host: stop, wipe (move the data dir aside) or start. It must do no harm
+// when it is done again.
 type HostStep struct {
 	Action string
 	Member *Member
-	// InitialCluster is what a member that joins empty is started with, and --initial-cluster-state=existing; "" starts it on its own
-	// data dir.
+	// InitialCluster is what a member that joins empty is started with, and --initial-cluster-state=existing; "" starts
+	// it on its own data dir.
 	InitialCluster string
 }
 
@@ -96,7 +102,8 @@ type field struct {
 
 	mu      sync.Mutex
 	clients map[string]*loggedIn
-	// where guards endpoints, by member name; free are those of o.Endpoints that nobody has yet, listed the client URLs in the member list.
+	// where guards endpoints, by member name; free are those of o.Endpoints that nobody has yet, listed the client URLs
+	// in the member list.
 	where             sync.Mutex
 	endpoints, listed map[string]string
 	free              []string

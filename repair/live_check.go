@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// preflight holds the running cluster against the plan and tells what an operator should know. Nothing was changed yet, unless an earlier run
-// is carried on.
+// preflight holds the running cluster against the plan and tells what an operator should know. Nothing was changed yet,
+// unless an earlier run is carried on.
 func (f *field) preflight(ctx context.Context, resumed bool, room func(string) (int64, bool)) error {
 	if err := f.meet(ctx, resumed); err != nil {
 		return err
@@ -59,9 +59,10 @@ func (f *field) confirm(ctx context.Context, resumed bool) error {
 
 const planAgain = "this is another cluster, or it changed since its data dirs were copied: copy again and plan again"
 
-// meet finds the members and makes sure that they are those of the plan. A cluster that waits for a member for its majority does not say who
-// belongs to it, and its servers do not answer at all once they were restarted: then the steps that start members are done right away. They
-// start them on their own data dirs; nothing else is done before all is checked.
+// meet finds the members and makes sure that they are those of the plan. A cluster that waits for a member for its
+// majority does not say who belongs to it, and its servers do not answer at all once they were restarted: then the
+// steps that start members are done right away. They start them on their own data dirs; nothing else is done before all
+// is checked.
 func (f *field) meet(ctx context.Context, resumed bool) error {
 	led, err := f.greet(ctx)
 	if led || err != nil && !errors.Is(err, errNobody) {
@@ -138,8 +139,8 @@ func (f *field) check(ctx context.Context, resumed bool) error {
 	return nil
 }
 
-// isRoot asks for something that only root may see, so that credentials that do not suffice are found before the first step. The answer
-// is thrown away.
+// isRoot asks for something that only root may see, so that credentials that do not suffice are found before the first
+// step. The answer is thrown away.
 func (f *field) isRoot(ctx context.Context) error {
 	err := f.r.until(ctx, f.r.limits.step, "list of users", func(ctx context.Context) error {
 		return f.r.ask(ctx, f.r.best(), func(ctx context.Context, c *clientv3.Client) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/lab"
 )
 
-// TestE2ELive repairs running clusters of every line that is still maintained, with TLS and auth on, strict reconfiguration checks, and
-// writes going on all the time: none that was acknowledged is missing afterwards.
+// TestE2ELive repairs running clusters of every line that is still maintained, with TLS and auth on, strict
+// reconfiguration checks, and writes going on all the time: none that was acknowledged is missing afterwards.
 func TestE2ELive(t *testing.T) {
 	for _, version := range []string{"3.5.35", "3.6.16", "3.7.3"} {
 		t.Run(version, func(t *testing.T) { liveRepair(t, version) })
@@ -101,7 +101,8 @@ func load(ctx context.Context, t *testing.T, c *lab.Cluster, best string) *write
 	w.wg.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			key := fmt.Sprintf("/load/%06d", n)
-			// A server loses what is proposed while the leader moves, and answers that after seven seconds; others can be written meanwhile.
+			// A server loses what is proposed while the leader moves, and answers that after seven seconds; others can
+			// be written meanwhile.
 			call, done := context.WithTimeout(ctx, time.Second)
 			if _, err := cli.Put(call, key, "x"); err == nil {
 				w.keys = append(w.keys, key)

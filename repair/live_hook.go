@@ -16,8 +16,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// HooksLogPath is where everything that hooks print is kept, beside the plan. They print to a file and not to a pipe, so that a server that a
-// hook started goes on writing when the tool has ended.
+// HooksLogPath is where everything that hooks print is kept, beside the plan. They print to a file and not to a pipe,
+// so that a server that a hook started goes on writing when the tool has ended.
 func HooksLogPath(plan string) string { return plan + ".hooks.log" }
 
 // hookGrace is how long a hook that is told to end may take to do so.

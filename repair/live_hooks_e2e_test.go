@@ -87,8 +87,8 @@ func (p *planned) stops(ctx context.Context, o repair.LiveOptions, step string, 
 	}
 }
 
-// TestE2ELiveHooksThatLie: a hook that fails, that hangs, or that says it did what it did not stops the repair at once with the reason; when
-// it does its work the same command goes on to the end.
+// TestE2ELiveHooksThatLie: a hook that fails, that hangs, or that says it did what it did not stops the repair at once
+// with the reason; when it does its work the same command goes on to the end.
 func TestE2ELiveHooksThatLie(t *testing.T) {
 	for _, version := range []string{"3.5.35", "3.7.3"} {
 		t.Run(version, func(t *testing.T) {
@@ -183,8 +183,9 @@ func zombie(pid int) bool {
 	return err == nil && strings.Contains(string(b), ") Z ")
 }
 
-// TestE2ELiveUnlistedWrites: the operator keeps the member that lacks writes. Those up to the copies are in the plan. What clients wrote since
-// is found in the running cluster, and the repair refuses until it is accepted; then it is in the snapshot of the member that had it.
+// TestE2ELiveUnlistedWrites: the operator keeps the member that lacks writes. Those up to the copies are in the plan.
+// What clients wrote since is found in the running cluster, and the repair refuses until it is accepted; then it is in
+// the snapshot of the member that had it.
 func TestE2ELiveUnlistedWrites(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
@@ -241,8 +242,8 @@ func TestE2ELiveUnlistedWrites(t *testing.T) {
 	}
 }
 
-// TestE2ELiveCompactedMeanwhile: what was compacted away since the copies can not be compared, and that is said. The operator reads it before
-// anything is begun, and does not begin.
+// TestE2ELiveCompactedMeanwhile: what was compacted away since the copies can not be compared, and that is said. The
+// operator reads it before anything is begun, and does not begin.
 func TestE2ELiveCompactedMeanwhile(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -32,8 +32,8 @@ func (f *field) answers(ctx context.Context, m *Member) (*clientv3.StatusRespons
 
 var errSilent = errors.New("nothing listens at its client URL")
 
-// running tells whether the member answers under the ID that it has now. A first answer may fail because the client is that of an earlier
-// process.
+// running tells whether the member answers under the ID that it has now. A first answer may fail because the client is
+// that of an earlier process.
 func (f *field) running(ctx context.Context, m *Member) bool {
 	st, err := f.answers(ctx, m)
 	if err != nil && !errors.Is(err, errSilent) {
@@ -43,8 +43,8 @@ func (f *field) running(ctx context.Context, m *Member) bool {
 	return err == nil && st.Header.GetMemberId() == f.r.idOf(m)
 }
 
-// down tells whether nothing has the member's client port. What takes a connection and closes it at once is a tunnel to a port that nobody has;
-// what takes one and says nothing may be a server that hangs.
+// down tells whether nothing has the member's client port. What takes a connection and closes it at once is a tunnel to
+// a port that nobody has; what takes one and says nothing may be a server that hangs.
 func (f *field) down(ctx context.Context, m *Member) bool {
 	e := f.seek(ctx, m)
 	if e == "" && f.quiet(ctx) {
@@ -96,7 +96,8 @@ func (f *field) start(ctx context.Context, m *Member, how startHow) error {
 	return f.onHost(ctx, m, "start", f.o.HookStart, hand, how.initialCluster)
 }
 
-// ready waits until the member answers as who it should be. It ends early when another answers in its place, or nothing listens there.
+// ready waits until the member answers as who it should be. It ends early when another answers in its place, or nothing
+// listens there.
 func (f *field) ready(ctx context.Context, m *Member) error {
 	w := &listening{f: f, m: m, silent: time.Now(), odd: time.Now()}
 	return f.r.until(ctx, f.r.limits.transfer, m.Name+" serves as "+hexID(f.r.idOf(m)), func(ctx context.Context) error {
@@ -124,8 +125,8 @@ func (f *field) itself(m *Member, st *clientv3.StatusResponse) error {
 	return never("member %s answers at %s", dumplog.ID(id), f.place(m))
 }
 
-// listening follows whether a process has the member's client port. One that joins has it at once and serves once it has the database, so a
-// port that nobody has, or that comes and goes, tells of a process that is not there.
+// listening follows whether a process has the member's client port. One that joins has it at once and serves once it
+// has the database, so a port that nobody has, or that comes and goes, tells of a process that is not there.
 type listening struct {
 	f      *field
 	m      *Member
@@ -202,7 +203,8 @@ func (f *field) onHost(ctx context.Context, m *Member, what, hook string, hand [
 	return f.o.Prompt(ctx, f.instructions(m, what, hand, initial))
 }
 
-// instructions are what a person is told to do, with everything filled in that is known here, and what will be looked at next.
+// instructions are what a person is told to do, with everything filled in that is known here, and what will be looked
+// at next.
 func (f *field) instructions(m *Member, what string, hand []Command, initial string) []string {
 	then := map[string]string{
 		"stop":  fmt.Sprintf("then %s must not answer at %s any more", m.Name, f.place(m)),

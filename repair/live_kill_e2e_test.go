@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/lab"
 )
 
-// hook is what an operator would write, with the test's own hands behind it: it leaves a file with what it was told, and waits for the
-// answer.
+// hook is what an operator would write, with the test's own hands behind it: it leaves a file with what it was told,
+// and waits for the answer.
 const hook = `set -e; r=$(mktemp "$HANDS/tmp.XXXXXX")
 echo "$ETCD_MEDIC_ACTION $ETCD_MEDIC_MEMBER_NAME $ETCD_MEDIC_INITIAL_CLUSTER_STATE $ETCD_MEDIC_INITIAL_CLUSTER" > "$r"
 test -n "$ETCD_MEDIC_MEMBER_ID" && test "$ETCD_MEDIC_OLD_MEMBER_ID" != "" && test -n "$ETCD_MEDIC_PEER_URLS"
@@ -47,8 +47,9 @@ func serve(ctx context.Context, t *testing.T, c *lab.Cluster, dir string) {
 	}
 }
 
-// TestE2ELiveKilledAtEveryPoint repairs a running cluster under write load, through shell hooks, by a process that is killed with SIGKILL
-// before and after each line of its journal; the next one goes on. No write that the best member acknowledged meanwhile is missing.
+// TestE2ELiveKilledAtEveryPoint repairs a running cluster under write load, through shell hooks, by a process that is
+// killed with SIGKILL before and after each line of its journal; the next one goes on. No write that the best member
+// acknowledged meanwhile is missing.
 func TestE2ELiveKilledAtEveryPoint(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()

@@ -75,8 +75,8 @@ func (f *field) connect(endpoint, user string, creds grpccredentials.PerRPCCrede
 	return clientv3.New(cfg)
 }
 
-// borrow makes a client of a learner: it lets nobody log in, but wants to know who asks all the same. Tokens are handed out through raft, so
-// one that the best member gives is known to the learner too, once it has applied that entry.
+// borrow makes a client of a learner: it lets nobody log in, but wants to know who asks all the same. Tokens are handed
+// out through raft, so one that the best member gives is known to the learner too, once it has applied that entry.
 func (f *field) borrow(endpoint string) (*loggedIn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), loginTimeout)
 	defer cancel()
@@ -107,7 +107,8 @@ type notYet struct{ err error }
 // Error is that of the error it marks.
 func (n notYet) Error() string { return n.err.Error() }
 
-// forget closes a member's client: a new process knows no token of the old one, and a client that failed sits in its back-off.
+// forget closes a member's client: a new process knows no token of the old one, and a client that failed sits in its
+// back-off.
 func (f *field) forget(m *Member) {
 	e := f.endpoint(m)
 	f.mu.Lock()

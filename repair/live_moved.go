@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// moved tells how far the cluster went on since the plan's copies were made, and refuses when members that are taken out took in what the best
-// member lacks and the plan does not list.
+// moved tells how far the cluster went on since the plan's copies were made, and refuses when members that are taken
+// out took in what the best member lacks and the plan does not list.
 func (f *field) moved(ctx context.Context) (notes []string, err error) {
 	r := f.r
 	if n := r.plan.Lost.CommittedEntries; n > 0 {

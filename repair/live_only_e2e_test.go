@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair"
 )
 
-// TestE2EOnlyHeld: writes go on between the snapshot of a member that is taken out and its stop. What only such members acknowledged is named
-// at the end, and saved as a script.
+// TestE2EOnlyHeld: writes go on between the snapshot of a member that is taken out and its stop. What only such members
+// acknowledged is named at the end, and saved as a script.
 func TestE2EOnlyHeld(t *testing.T) {
 	for _, version := range []string{"3.5.35", "3.6.16"} {
 		t.Run(version, func(t *testing.T) {
@@ -33,7 +33,8 @@ func TestE2EOnlyHeld(t *testing.T) {
 	}
 }
 
-// onlyHeld keeps the member that refuses what is written through the others: those have what it lacks, and are taken out.
+// onlyHeld keeps the member that refuses what is written through the others: those have what it lacks, and are taken
+// out.
 func onlyHeld(ctx context.Context, t *testing.T, server node.Server) {
 	p := plannedRepair(ctx, t, server, repair.PlanOptions{Best: "node2"})
 	live := p.c.Live()

@@ -40,7 +40,8 @@ type attended struct {
 	w     *pen
 }
 
-// attend makes a cluster of n members and the plan to replace some of them. The cluster serves; nothing is wrong with it.
+// attend makes a cluster of n members and the plan to replace some of them. The cluster serves; nothing is wrong with
+// it.
 func attend(t *testing.T, version string, n int, standby bool, replace ...string) *attended {
 	t.Helper()
 	s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, version), n, clustertest.Options{SnapshotCount: 50}), version: version, made: map[string]string{}}
@@ -141,7 +142,8 @@ func (a *attended) apply(ctx context.Context, o RunOptions) (*Outcome, error) {
 	return out, err
 }
 
-// finish wants every acknowledged write on every member, and that writing was never held up for longer than an election takes.
+// finish wants every acknowledged write on every member, and that writing was never held up for longer than an election
+// takes.
 func (a *attended) finish(out *Outcome, err error) {
 	a.Helper()
 	keys, gap := a.w.stop()
@@ -172,8 +174,8 @@ func (a *attended) finish(out *Outcome, err error) {
 	}
 }
 
-// longest is the longest time without a write: an election, on a machine that does much else. A cluster without a majority writes nothing for
-// as long as it has none.
+// longest is the longest time without a write: an election, on a machine that does much else. A cluster without a
+// majority writes nothing for as long as it has none.
 const longest = 20 * time.Second
 
 // pen writes through all members by turns.
@@ -225,8 +227,8 @@ func (w *pen) stop() (keys []string, gap time.Duration) {
 	return w.keys, w.gap
 }
 
-// TestE2EKeptVoterIsDown: the tool does not stop a second voter, gives up after its time with the cluster as it was, and goes on once the voter
-// is back; also when that ends again between and during steps.
+// TestE2EKeptVoterIsDown: the tool does not stop a second voter, gives up after its time with the cluster as it was,
+// and goes on once the voter is back; also when that ends again between and during steps.
 func TestE2EKeptVoterIsDown(t *testing.T) {
 	for _, version := range []string{"3.5.35", "3.7.3"} {
 		t.Run(version, func(t *testing.T) {
@@ -268,7 +270,8 @@ func TestE2EKeptVoterIsDown(t *testing.T) {
 	}
 }
 
-// TestE2EStandbyLive: a new member on another host takes the place of one that runs, and of one that is down, while writes go on.
+// TestE2EStandbyLive: a new member on another host takes the place of one that runs, and of one that is down, while
+// writes go on.
 func TestE2EStandbyLive(t *testing.T) {
 	for _, version := range []string{"3.5.35", "3.7.3"} {
 		for _, down := range []bool{false, true} {
@@ -313,9 +316,9 @@ func kindOf(p *Plan, step string) string {
 	return ""
 }
 
-// TestE2ERandomLive repairs running clusters while members that stay are killed and come back, and the tool is ended and started again, at
-// random points. The tool never takes the majority away and no acknowledged write is lost. ETCD_MEDIC_LIVE_SEEDS=N plays N seeds,
-// ETCD_MEDIC_LIVE_SEED=K only that one.
+// TestE2ERandomLive repairs running clusters while members that stay are killed and come back, and the tool is ended
+// and started again, at random points. The tool never takes the majority away and no acknowledged write is lost.
+// ETCD_MEDIC_LIVE_SEEDS=N plays N seeds, ETCD_MEDIC_LIVE_SEED=K only that one.
 func TestE2ERandomLive(t *testing.T) {
 	seeds, err := strconv.Atoi(cmp.Or(os.Getenv("ETCD_MEDIC_LIVE_SEEDS"), "2"))
 	ok(t, err)

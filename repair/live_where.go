@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Which endpoint is whose. Members that answer say so; of those that are down it is known from an earlier process, from the operator, or found
-// out when they come up.
+// Which endpoint is whose. Members that answer say so; of those that are down it is known from an earlier process, from
+// the operator, or found out when they come up.
 
 // named takes the names off endpoints that were given as NAME=URL.
 func (f *field) named() error {
@@ -135,8 +135,9 @@ func oneLine(errs []error) string {
 
 var errNobody = errors.New("no endpoint answers")
 
-// assign finds the endpoints of members that do not answer now: what the operator or an earlier process said, what they advertise, what is on
-// the host of their peer URL, or the one that is left. What is known is kept in the journal, for processes that find a member down.
+// assign finds the endpoints of members that do not answer now: what the operator or an earlier process said, what they
+// advertise, what is on the host of their peer URL, or the one that is left. What is known is kept in the journal, for
+// processes that find a member down.
 func (f *field) assign() error {
 	f.free = slices.Clone(f.o.Endpoints)
 	for _, e := range f.endpoints {
@@ -178,7 +179,8 @@ func (f *field) without() []*Member {
 	return out
 }
 
-// sameHost tells whether an endpoint is on the host of the member's peer URL, and no other member's peer URL or endpoint is.
+// sameHost tells whether an endpoint is on the host of the member's peer URL, and no other member's peer URL or
+// endpoint is.
 func (f *field) sameHost(m *Member, e string) bool {
 	host := hostOf(e)
 	if host == "" || len(m.PeerURLs) == 0 || hostOf(m.PeerURLs[0]) != host {

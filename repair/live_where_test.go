@@ -68,7 +68,8 @@ func TestEndpointsOfMembersThatAreDown(t *testing.T) {
 	}
 }
 
-// TestDownWithoutEndpoint: a member whose endpoint is not known is certainly down only when nothing listens at any that may be its.
+// TestDownWithoutEndpoint: a member whose endpoint is not known is certainly down only when nothing listens at any that
+// may be its.
 func TestDownWithoutEndpoint(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// lock keeps a second process from working with the same plan. Where there is no flock a file that is left behind by a kill has to be
-// removed by hand.
+// lock keeps a second process from working with the same plan. Where there is no flock a file that is left behind by a
+// kill has to be removed by hand.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// lock keeps a second process from working with the same plan. The kernel gives it back when the process ends, however it ends.
+// lock keeps a second process from working with the same plan. The kernel gives it back when the process ends, however
+// it ends.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -34,7 +35,8 @@ func locked(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// giveBack unlocks before it closes: a process that is being started elsewhere in this program holds the file too, until it runs.
+// giveBack unlocks before it closes: a process that is being started elsewhere in this program holds the file too,
+// until it runs.
 func giveBack(f *os.File) {
 	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	_ = f.Close()

@@ -43,8 +43,8 @@ func (l *Lost) save(c shell.Command) {
 	l.Save, l.SaveArgs = append(l.Save, c.String()), append(l.SaveArgs, c)
 }
 
-// saveOthers adds the commands that write out, whole, what members hold that have another history than the one that is kept: there is no
-// telling from the log what only they have.
+// saveOthers adds the commands that write out, whole, what members hold that have another history than the one that is
+// kept: there is no telling from the log what only they have.
 func (pl *planner) saveOthers() {
 	for _, name := range append(pl.foreign(), pl.otherBackups()...) {
 		for _, src := range pl.r.Sources {
@@ -55,7 +55,8 @@ func (pl *planner) saveOthers() {
 	}
 }
 
-// extract is the command that writes what a member holds of the lost keys; all keys when they are too many, or no command can name one.
+// extract is the command that writes what a member holds of the lost keys; all keys when they are too many, or no
+// command can name one.
 func (pl *planner) extract(src compare.Source, keys []check.Bytes, all int) shell.Command {
 	what := shell.Format("{}", pl.place(src))
 	flags := shell.Format("--format jsonl -o lost-held-by-{}.jsonl", shell.FileName(src.Name))

@@ -24,8 +24,9 @@ func (h onlyClients) client(*Member) (*clientv3.Client, string, error) {
 	return h.c.Client(0), h.c.Endpoint(0), nil
 }
 
-// TestE2ERemoveWhileTheLeaderDies: a membership change that is on its way to a leader that dies is lost, and the server that passed it on
-// waits for as long as its client does: for ever without a deadline. The step gives up and asks again.
+// TestE2ERemoveWhileTheLeaderDies: a membership change that is on its way to a leader that dies is lost, and the server
+// that passed it on waits for as long as its client does: for ever without a deadline. The step gives up and asks
+// again.
 func TestE2ERemoveWhileTheLeaderDies(t *testing.T) {
 	for _, v := range []string{"3.5.35", "3.6.16"} {
 		t.Run(v, func(t *testing.T) {

@@ -32,7 +32,8 @@ func (pl *planner) cluster() {
 	if pl.best.Auth != nil {
 		c.Auth = pl.best.Auth.Enabled
 	}
-	// From 3.6 on a server drops the start of its in-memory log every 100 entries, before that with each snapshot it takes.
+	// From 3.6 on a server drops the start of its in-memory log every 100 entries, before that with each snapshot it
+	// takes.
 	c.LogStartsAtOne = !c.has(release.LogTrimmedOften).Certain()
 	if pl.best.WAL != nil {
 		for _, s := range pl.best.WAL.Snapshots {

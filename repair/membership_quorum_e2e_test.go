@@ -57,8 +57,8 @@ func TestE2ERepairQuorum(t *testing.T) {
 	})
 }
 
-// wiped deletes the data dirs of members and starts them again under their old flags while their peers are cut off; then they meet them and
-// panic.
+// wiped deletes the data dirs of members and starts them again under their old flags while their peers are cut off;
+// then they meet them and panic.
 func (s *spoiled) wiped(who ...int) {
 	s.Helper()
 	var others []int

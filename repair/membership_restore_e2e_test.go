@@ -115,7 +115,8 @@ func TestE2ERepairCopiedDirs(t *testing.T) {
 	})
 }
 
-// replaceNode3 removes node3, sets its data dir aside and adds it again under its name and address. It returns the old data dir.
+// replaceNode3 removes node3, sets its data dir aside and adds it again under its name and address. It returns the old
+// data dir.
 func (s *spoiled) replaceNode3() string {
 	s.Helper()
 	s.lead(0)

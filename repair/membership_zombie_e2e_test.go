@@ -51,8 +51,8 @@ func TestE2ERepairZombies(t *testing.T) {
 	})
 }
 
-// TestE2EZombieRemoval is why no plan removes zombies on 3.6: the servers do not survive it. And it is how a cluster that runs gets rid of
-// them: the rows are mended in one stopped member after the other.
+// TestE2EZombieRemoval is why no plan removes zombies on 3.6: the servers do not survive it. And it is how a cluster
+// that runs gets rid of them: the rows are mended in one stopped member after the other.
 func TestE2EZombieRemoval(t *testing.T) {
 	t.Parallel()
 	s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, clustertest.Options{}), made: map[string]string{}}

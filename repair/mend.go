@@ -9,19 +9,20 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Mend is a narrow repair of one member's data dir, from its own log and pages or with the help of others. It was tried on a scratch copy
-// when the plan was made, and gives nothing up where it works.
+// Mend is a narrow repair of one member's data dir, from its own log and pages or with the help of others. It was tried
+// on a scratch copy when the plan was made, and gives nothing up where it works.
 type Mend struct {
 	Member string `json:"member"`
-	// Repairs are wal and db, in the order in which they are made. With are the members that they take from, none when the member's own files
-	// suffice; Base is the backup on which its log is executed, "" for none.
+	// Repairs are wal and db, in the order in which they are made. With are the members that they take from, none when
+	// the member's own files suffice; Base is the backup on which its log is executed, "" for none.
 	Repairs []string `json:"repairs"`
 	With    []string `json:"with,omitempty"`
 	Base    string   `json:"base,omitempty"`
 	Works   bool     `json:"works"`
 	// Why says what was done to the copy, or why it does not work.
 	Why string `json:"why"`
-	// Promise is what the copy held afterwards; rehearsal and application prove the same of theirs. Nil where the repair does not work.
+	// Promise is what the copy held afterwards; rehearsal and application prove the same of theirs. Nil where the
+	// repair does not work.
 	Promise *Promise `json:"promise,omitempty"`
 	// made are the facts of the copy.
 	made *evidence.Facts
@@ -33,7 +34,8 @@ const (
 	mendDB  = "db"
 )
 
-// Promise is where the database of a mended data dir stands, its hash of all keys at that revision, and where its log ends.
+// Promise is where the database of a mended data dir stands, its hash of all keys at that revision, and where its log
+// ends.
 type Promise struct {
 	AppliedIndex uint64 `json:"appliedIndex"`
 	LastIndex    uint64 `json:"lastIndex"`
@@ -75,7 +77,8 @@ func (p *Plan) toMend() []*Member {
 	return out
 }
 
-// besideMended are the other members that run with the mended ones: those that are not replaced and on whose data dirs servers start.
+// besideMended are the other members that run with the mended ones: those that are not replaced and on whose data dirs
+// servers start.
 func (p *Plan) besideMended() []*Member {
 	var out []*Member
 	for i := range p.Members {
@@ -86,8 +89,8 @@ func (p *Plan) besideMended() []*Member {
 	return out
 }
 
-// mendFirst tells whether files are mended before anything else: no majority can be started, and with what is mended one can, or the member
-// that would be kept cannot be started either.
+// mendFirst tells whether files are mended before anything else: no majority can be started, and with what is mended
+// one can, or the member that would be kept cannot be started either.
 func (pl *planner) mendFirst() bool {
 	c, n := &pl.p.Cluster, 0
 	for _, m := range pl.p.toMend() {

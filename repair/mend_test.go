@@ -18,7 +18,8 @@ type mendCase struct {
 	members        []string
 	o              PlanOptions
 	damage         func(t *testing.T, dir string)
-	// mended are the members that get a new data dir, by the repairs; recommended is false where the cluster can be repaired while it runs.
+	// mended are the members that get a new data dir, by the repairs; recommended is false where the cluster can be
+	// repaired while it runs.
 	mended      map[string]string
 	recommended bool
 	// others are diagnosed with the mended data dirs.
@@ -53,7 +54,8 @@ func dropDB(member string) func(t *testing.T, dir string) {
 	}
 }
 
-// spoilTwo makes a database empty and flips a bit of another member's log: each can be mended, and the third member has no majority.
+// spoilTwo makes a database empty and flips a bit of another member's log: each can be mended, and the third member has
+// no majority.
 func spoilTwo(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.Truncate(filepath.Join(dir, "node1", "member", "snap", "db"), 0); err != nil {
@@ -89,8 +91,8 @@ func flip(t *testing.T, file string, at int64) {
 	}
 }
 
-// TestMend: the plan mends, the rehearsal does the same to copies and starts servers on them, and the application hands the data dirs out. The
-// sources stay as they are.
+// TestMend: the plan mends, the rehearsal does the same to copies and starts servers on them, and the application hands
+// the data dirs out. The sources stay as they are.
 func TestMend(t *testing.T) {
 	for _, tc := range mendCases() {
 		t.Run(tc.name, func(t *testing.T) { mendsAndProves(t, &tc) })

@@ -25,7 +25,8 @@ type mender struct {
 	specs map[string]evidence.Spec
 }
 
-// tryMends tries, for every data dir that a server refuses or that must not vote, its own files first and then other members.
+// tryMends tries, for every data dir that a server refuses or that must not vote, its own files first and then other
+// members.
 func tryMends(ctx context.Context, r *compare.Report, specs []evidence.Spec, o *PlanOptions) ([]Mend, error) {
 	pl := newPlanner(r, specs, *o)
 	var sick []*evidence.Facts
@@ -62,13 +63,14 @@ func tryMends(ctx context.Context, r *compare.Report, specs []evidence.Spec, o *
 	return out, ctx.Err()
 }
 
-// mendable leaves members out that were wiped or rolled back: their files are sound, and nothing in them can be mended. One that lost its
-// database alone still has what it promised in its log.
+// mendable leaves members out that were wiped or rolled back: their files are sound, and nothing in them can be mended.
+// One that lost its database alone still has what it promised in its log.
 func (pl *planner) mendable(f *evidence.Facts, a *boot.Answer) bool {
 	return !pl.lostData(f.Name) || f.DB == nil && a.Forgot == nil
 }
 
-// lostData tells whether a finding says that the member was wiped, rolled back or put together from files of different times.
+// lostData tells whether a finding says that the member was wiped, rolled back or put together from files of different
+// times.
 func (pl *planner) lostData(label string) bool {
 	return slices.ContainsFunc(pl.r.Findings, func(f check.Finding) bool { return pl.breaksPromise(&f, label) })
 }
@@ -93,8 +95,8 @@ func specsOfSet(set *evidence.Set) map[string]evidence.Spec {
 	return out
 }
 
-// repairsOf are the narrow repairs that the damage of a member asks for, in the order in which they are made: the log shows what the
-// database has to hold, so it comes first.
+// repairsOf are the narrow repairs that the damage of a member asks for, in the order in which they are made: the log
+// shows what the database has to hold, so it comes first.
 func repairsOf(f *evidence.Facts, a *boot.Answer) (out []string) {
 	if len(f.WAL.Damage) > 0 || a.Forgot != nil {
 		out = append(out, mendLog)
@@ -174,7 +176,8 @@ func (m *mender) peers(f *evidence.Facts) []evidence.Spec {
 	return out
 }
 
-// logPeers are the data dirs of the cluster whose log is whole, though no server may be started on them: their entries help all the same.
+// logPeers are the data dirs of the cluster whose log is whole, though no server may be started on them: their entries
+// help all the same.
 func (m *mender) logPeers(f *evidence.Facts) []evidence.Spec {
 	var out []evidence.Spec
 	for i := range m.pl.r.Members {
@@ -201,7 +204,8 @@ func (m *mender) bases() []evidence.Spec {
 	return out
 }
 
-// try makes the repairs on a copy. They work when nothing is given up and the diagnosis of the result names the member in no error.
+// try makes the repairs on a copy. They work when nothing is given up and the diagnosis of the result names the member
+// in no error.
 func (m *mender) try(ctx context.Context, f *evidence.Facts, res *Mend, peers []evidence.Spec, base evidence.Spec) {
 	m.n++
 	dir := filepath.Join(m.scratch, fmt.Sprint(m.n))
@@ -219,8 +223,8 @@ func (m *mender) try(ctx context.Context, f *evidence.Facts, res *Mend, peers []
 	res.Works, res.Why, res.made, res.Promise = true, strings.Join(did, "; "), made, promiseOf(made)
 }
 
-// judge diagnoses the result in the member's place, alone and among the sound members. why is "" when it differs from none and a server
-// starts on it.
+// judge diagnoses the result in the member's place, alone and among the sound members. why is "" when it differs from
+// none and a server starts on it.
 func (m *mender) judge(ctx context.Context, f *evidence.Facts, out string) (made *evidence.Facts, why string) {
 	for _, others := range [][]evidence.Spec{nil, m.peers(f)} {
 		if made != nil && len(others) == 0 {
@@ -311,8 +315,8 @@ func promiseOf(f *evidence.Facts) *Promise {
 	return p
 }
 
-// fromMended plans on mended data dirs where none is usable as it is: the one that has come furthest is kept, if with the mended ones a
-// majority can be started, or no other member is at hand. Nothing is planned when it is false.
+// fromMended plans on mended data dirs where none is usable as it is: the one that has come furthest is kept, if with
+// the mended ones a majority can be started, or no other member is at hand. Nothing is planned when it is false.
 func (pl *planner) fromMended() bool {
 	var best *Mend
 	for _, m := range pl.p.mended() {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestNext: wherever a plan stands, status has the command that leads on, with real paths and endpoints, quoted for a shell.
+// TestNext: wherever a plan stands, status has the command that leads on, with real paths and endpoints, quoted for a
+// shell.
 func TestNext(t *testing.T) {
 	p, err := planIncident(t, "a-auth-revision-replay", PlanOptions{})
 	if err != nil {

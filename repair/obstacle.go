@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Obstacle is why no server is started on a member's data dir. What a repair does depends on it, so it is a value of the plan file;
-// NotStartable is for people only.
+// Obstacle is why no server is started on a member's data dir. What a repair does depends on it, so it is a value of
+// the plan file; NotStartable is for people only.
 type Obstacle string
 
 // The obstacles; "" is none.
@@ -21,7 +21,8 @@ const (
 	ObstacleRefused Obstacle = "server-refuses"
 	// ObstacleUnknown: whether a server starts depends on more than the files show.
 	ObstacleUnknown Obstacle = "not-known"
-	// ObstacleForgot: a server may start, but the member has lost entries that it may have promised to keep: its vote could lose more.
+	// ObstacleForgot: a server may start, but the member has lost entries that it may have promised to keep: its vote
+	// could lose more.
 	ObstacleForgot Obstacle = "lost-promised-entries"
 	// ObstacleNotGiven: the data dir is not among the sources.
 	ObstacleNotGiven Obstacle = "not-given"
@@ -33,7 +34,8 @@ const (
 	ObstacleNotMember Obstacle = "not-a-member"
 	// ObstacleSecondCopy: another data dir of the same member is kept.
 	ObstacleSecondCopy Obstacle = "second-copy"
-	// ObstacleNameTaken: another member has its name or peer URL now. Nothing is done on hosts for it: that would hit the other one.
+	// ObstacleNameTaken: another member has its name or peer URL now. Nothing is done on hosts for it: that would hit
+	// the other one.
 	ObstacleNameTaken Obstacle = "name-taken"
 	// ObstacleBucketOnly: only bucket members lists it, raft's configuration does not (a zombie).
 	ObstacleBucketOnly Obstacle = "in-bucket-only"
@@ -65,7 +67,8 @@ func (pl *planner) obstacle(label string) (Obstacle, string) {
 	return "", ""
 }
 
-// breaksPromise tells whether a finding shows that this member lost what it had promised, or that its files do not belong together.
+// breaksPromise tells whether a finding shows that this member lost what it had promised, or that its files do not
+// belong together.
 func (pl *planner) breaksPromise(fd *check.Finding, label string) bool {
 	if fd.Severity.Rank() < check.Error.Rank() || !slices.Contains(fd.Members, label) {
 		return false
@@ -79,7 +82,8 @@ func (pl *planner) breaksPromise(fd *check.Finding, label string) bool {
 	return false
 }
 
-// checkMajorityHolds finds committed entries that too few voters hold: those named without them have lost what they acknowledged.
+// checkMajorityHolds finds committed entries that too few voters hold: those named without them have lost what they
+// acknowledged.
 const checkMajorityHolds = "R07"
 
 // damage is why a server may not be started on a source's data dir, "" when it may.
@@ -88,8 +92,8 @@ func (pl *planner) damage(label string) string {
 	return why
 }
 
-// mendedByStart are the checks whose finding a server puts right by itself when it starts, where it starts at all and nothing that was
-// promised is lost: an unfinished record, a damaged meta page, a damaged .snap file.
+// mendedByStart are the checks whose finding a server puts right by itself when it starts, where it starts at all and
+// nothing that was promised is lost: an unfinished record, a damaged meta page, a damaged .snap file.
 var mendedByStart = map[string]bool{"W02": true, "D01": true, "S01": true}
 
 // mends says what a server mends by itself when it starts on the data dir; nothing where it must not be started.

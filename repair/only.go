@@ -25,8 +25,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// OnlyHeld is what a member that was taken out held when it stopped and the best member does not hold: writes that it acknowledged until
-// its last moment, also after its snapshot.
+// OnlyHeld is what a member that was taken out held when it stopped and the best member does not hold: writes that it
+// acknowledged until its last moment, also after its snapshot.
 type OnlyHeld struct {
 	Member string `json:"member"`
 	// Dir is the data dir that was read, "" when it could not be read from here.
@@ -70,8 +70,9 @@ type oldDir struct {
 	doubts []string
 }
 
-// findOldDir returns the member's old data dir if it can be read from here: by its path on the host, by the name that our commands give it
-// when it is moved aside, or where a hook put a copy. Only a dir that carries the member's ID counts.
+// findOldDir returns the member's old data dir if it can be read from here: by its path on the host, by the name that
+// our commands give it when it is moved aside, or where a hook put a copy. Only a dir that carries the member's ID
+// counts.
 func (r *runner) findOldDir(ctx context.Context, m *Member, places []string) (string, *evidence.Set) {
 	for _, dir := range places {
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
@@ -89,7 +90,8 @@ func (r *runner) findOldDir(ctx context.Context, m *Member, places []string) (st
 	return "", nil
 }
 
-// oldDirs are the places where the member's old data dir may be readable from here: while it is in its place, and once it was moved.
+// oldDirs are the places where the member's old data dir may be readable from here: while it is in its place, and once
+// it was moved.
 func (r *runner) oldDirs(m *Member) (before, after []string) {
 	if r.live == nil {
 		return nil, nil
@@ -107,7 +109,8 @@ func globQuote(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
 }
 
-// AsidePath is where a hook may put a copy of a member's old data dir, beside the plan, so that what only it holds can be told.
+// AsidePath is where a hook may put a copy of a member's old data dir, beside the plan, so that what only it holds can
+// be told.
 func AsidePath(plan string, m *Member) string {
 	return absolute(plan) + ".aside/" + shell.FileName(m.ServerName()) + "-" + m.ID.String()
 }
@@ -115,8 +118,8 @@ func AsidePath(plan string, m *Member) string {
 // planFile is the plan that the journal lies beside.
 func (r *runner) planFile() string { return trimJournal(r.j.path) }
 
-// keepOnly compares what a stopped member held with what the best member holds now, once. It never fails the repair: what could not be done
-// is part of the result.
+// keepOnly compares what a stopped member held with what the best member holds now, once. It never fails the repair:
+// what could not be done is part of the result.
 func (r *runner) keepOnly(ctx context.Context, s *Step, m *Member, places []string, last bool) error {
 	if r.live == nil || !leaves(m) || r.j.value("only:"+m.Name) != "" {
 		return nil
@@ -157,8 +160,8 @@ func (r *runner) noteOnly(s *Step, res *OnlyHeld) error {
 	return r.note(s.ID, "only:"+res.Member, string(b))
 }
 
-// keepRemoved compares what a member held that is removed and does not come back. Its server ends by itself when it hears that it was removed;
-// one that goes on is not compared, and the run says so.
+// keepRemoved compares what a member held that is removed and does not come back. Its server ends by itself when it
+// hears that it was removed; one that goes on is not compared, and the run says so.
 func (r *runner) keepRemoved(ctx context.Context, s *Step, m *Member) error {
 	if r.live == nil || m.Action != Remove || zombie(m) || m.Source == "" && len(m.ClientURLs) == 0 || r.j.value("only:"+m.Name) != "" {
 		return nil
@@ -224,8 +227,8 @@ func (r *runner) only(ctx context.Context, m *Member, e *evidence.Member, res *O
 	return err
 }
 
-// readBest notes what the best member changed, so that what both have done counts for nothing. Its copy may be the newer one; each entry
-// raises the revision by one at most.
+// readBest notes what the best member changed, so that what both have done counts for nothing. Its copy may be the
+// newer one; each entry raises the revision by one at most.
 func (o *oldDir) readBest(ctx context.Context) error {
 	goal, err := o.r.goal(ctx)
 	if err != nil {
@@ -290,7 +293,8 @@ func (o *oldDir) take(key string, st held) error {
 	return nil
 }
 
-// readLog executes what the member's log holds above its database: it may have acknowledged that, and ended before it was on disk.
+// readLog executes what the member's log holds above its database: it may have acknowledged that, and ended before it
+// was on disk.
 func (o *oldDir) readLog(ctx context.Context, e *evidence.Member) error {
 	if !e.HasLog() {
 		return errors.New("it has none")

@@ -13,7 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// oldDirRunner is a fake repair of a cluster whose node2 is a member of a real one that was stopped; its copy ended at a revision.
+// oldDirRunner is a fake repair of a cluster whose node2 is a member of a real one that was stopped; its copy ended at
+// a revision.
 func oldDirRunner(t *testing.T, revision int64) (*fakeCluster, *Member, string) {
 	t.Helper()
 	dir := filepath.Join(evidencetest.Incident(t, "a-auth-revision-replay"), "node1")
@@ -57,8 +58,8 @@ func TestOnlyHeld(t *testing.T) {
 	}
 }
 
-// TestOnlyHeldElsewhere: a dir of another member does not count, one that was moved aside or that a hook brought does; and where there is none that
-// is said with the command.
+// TestOnlyHeldElsewhere: a dir of another member does not count, one that was moved aside or that a hook brought does;
+// and where there is none that is said with the command.
 func TestOnlyHeldElsewhere(t *testing.T) {
 	c, m, dir := oldDirRunner(t, 68)
 	base := filepath.Join(t.TempDir(), "etcd [1]")
@@ -98,7 +99,8 @@ func TestOnlyHeldElsewhere(t *testing.T) {
 	}
 }
 
-// TestOnlyHeldInItsLog: a process that was killed leaves acknowledged writes in its log that its database does not have yet.
+// TestOnlyHeldInItsLog: a process that was killed leaves acknowledged writes in its log that its database does not have
+// yet.
 func TestOnlyHeldInItsLog(t *testing.T) {
 	const id, cluster = 0xa2, 0xc1
 	h := clustertest.NewHand(t, t.TempDir(), "node2", id, cluster)
@@ -131,7 +133,8 @@ func TestOnlyHeldInItsLog(t *testing.T) {
 	}
 }
 
-// TestOnlyHeldByARemovedMember: a member that does not come back is compared once its server has ended; one that goes on is named.
+// TestOnlyHeldByARemovedMember: a member that does not come back is compared once its server has ended; one that goes
+// on is named.
 func TestOnlyHeldByARemovedMember(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		c, m, dir := oldDirRunner(t, 60)

@@ -22,7 +22,8 @@ var operations = []struct {
 		"m1": Best, "m2": Restart, "m3": Restart}, []Mode{Reseed, Clone}},
 }
 
-// TestOperations: each is planned, rehearsed and cloned. The clones diagnose healthy. With the tag e2e servers of the own line do the rest.
+// TestOperations: each is planned, rehearsed and cloned. The clones diagnose healthy. With the tag e2e servers of the
+// own line do the rest.
 func TestOperations(t *testing.T) {
 	for _, tc := range operations {
 		t.Run(tc.incident, func(t *testing.T) {

@@ -22,8 +22,8 @@ type Outcome struct {
 	// Proofs are what was checked at the end; Reached is true when all of them hold.
 	Proofs  []Proof `json:"proofs"`
 	Reached bool    `json:"reached"`
-	// Drift is how far the members of a running cluster went on since the plan's copies: at the beginning and, for members that are taken
-	// out, right before.
+	// Drift is how far the members of a running cluster went on since the plan's copies: at the beginning and, for
+	// members that are taken out, right before.
 	Drift []Drift `json:"drift,omitempty"`
 	// Only is what members that were taken out held at the end and the cluster does not hold.
 	Only []OnlyHeld `json:"only,omitempty"`

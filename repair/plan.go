@@ -8,7 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// SchemaVersion is the version of the plan file. It rises when an older program would misread a plan, or this one an older plan.
+// SchemaVersion is the version of the plan file. It rises when an older program would misread a plan, or this one an
+// older plan.
 const SchemaVersion = 2
 
 // Mode is a way to repair a cluster.
@@ -16,7 +17,8 @@ type Mode string
 
 // The modes. Apply knows MendFiles, Live, Clone, Reseed and Rebuild; the others are done by hand, or not at all.
 const (
-	// Live drives the running cluster through its client API: move the leader, then take one member out and in at a time.
+	// Live drives the running cluster through its client API: move the leader, then take one member out and in at a
+	// time.
 	Live Mode = "live"
 	// Clone writes new data dirs for all members from the best member's database, offline; member and cluster IDs stay.
 	Clone Mode = "clone"
@@ -26,7 +28,8 @@ const (
 	ForceNewCluster Mode = "force-new-cluster"
 	// MendFiles mends damaged data dirs from their own files or with the help of other members; nothing is given up.
 	MendFiles Mode = "mend"
-	// Rebuild makes the database from a backup and the members' logs, and writes new data dirs for all members with it; IDs stay.
+	// Rebuild makes the database from a backup and the members' logs, and writes new data dirs for all members with it;
+	// IDs stay.
 	Rebuild Mode = "rebuild"
 	// Restore builds a new cluster from a backup: no data dir can serve.
 	Restore Mode = "restore"
@@ -36,11 +39,13 @@ const (
 	LeaveAlone Mode = "leave-alone"
 )
 
-// Plan is the document that repair plan writes. It is a function of the sources and the flags alone: no clock, no absolute path.
+// Plan is the document that repair plan writes. It is a function of the sources and the flags alone: no clock, no
+// absolute path.
 type Plan struct {
 	SchemaVersion int          `json:"schemaVersion"`
 	Tool          compare.Tool `json:"tool"`
-	// Digest is the sha256 of the plan without this field. A plan that was edited is refused: make a new one with other flags.
+	// Digest is the sha256 of the plan without this field. A plan that was edited is refused: make a new one with other
+	// flags.
 	Digest string `json:"digest"`
 	// Inputs are the sources as the user named them, WALDirs the values of --wal-dir.
 	Inputs  []Input  `json:"inputs"`
@@ -103,7 +108,8 @@ type Choice struct {
 	Compact      int64  `json:"compactRevision"`
 	HashKV       uint32 `json:"hashKV"`
 	AuthRevision uint64 `json:"authRevision"`
-	// Known are checks that find something in this member alone. It is kept with its content and does not count against the result.
+	// Known are checks that find something in this member alone. It is kept with its content and does not count against
+	// the result.
 	Known []string `json:"known,omitempty"`
 }
 
@@ -114,7 +120,8 @@ type Lost struct {
 	Entries          []compare.LostEntry `json:"entries,omitempty"`
 	// Unproven says why it is not proven that nothing more is given up; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
-	// Open is what members that are lost may have committed besides, nil where every committed entry is in a log at hand.
+	// Open is what members that are lost may have committed besides, nil where every committed entry is in a log at
+	// hand.
 	Open *OpenEnd `json:"open,omitempty"`
 	// Save are the commands that write what is lost to files, to be run before the first step.
 	Save []string `json:"save,omitempty"`
@@ -131,17 +138,20 @@ type Cluster struct {
 	// Minor is the 3.x line that wrote the best member.
 	Minor int  `json:"minor"`
 	Auth  bool `json:"auth"`
-	// Voters is their number in the configuration, Quorum what a decision needs, Startable how many voters' dirs can be started.
+	// Voters is their number in the configuration, Quorum what a decision needs, Startable how many voters' dirs can be
+	// started.
 	Voters    int `json:"voters"`
 	Quorum    int `json:"quorum"`
 	Startable int `json:"startable"`
-	// LogStartsAtOne is true when the best member never took a raft snapshot: a new member would be sent its log, not its database.
+	// LogStartsAtOne is true when the best member never took a raft snapshot: a new member would be sent its log, not
+	// its database.
 	LogStartsAtOne bool `json:"logStartsAtOne"`
 	// Alarms are raised alarms as the best database has them.
 	Alarms []evidence.AlarmFacts `json:"alarms"`
 }
 
-// has asks whether the servers of the cluster follow a rule; unknown where the releases of their minor version disagree.
+// has asks whether the servers of the cluster follow a rule; unknown where the releases of their minor version
+// disagree.
 func (c *Cluster) has(r *release.Rule) release.Answer { return release.AnyOf(c.Minor).Has(r) }
 
 // Action is what the plan does to a member.
@@ -211,8 +221,8 @@ func (m *Member) ServerName() string {
 	return m.Name
 }
 
-// folder is the name of its data dir among those of the other members. A member that is retired may have the server name of its
-// successor.
+// folder is the name of its data dir among those of the other members. A member that is retired may have the server
+// name of its successor.
 func (m *Member) folder() string {
 	if m.Action == Retire {
 		return fileName(m.Name) + "-" + m.ID.String()

@@ -167,7 +167,8 @@ func (p *Plan) agrees() error {
 
 const planAnew = "make a new plan with etcd-medic repair plan; its sources are listed in the old one under inputs"
 
-// checkVersion refuses plans of another format before anything else of them is read: what their fields mean is not known.
+// checkVersion refuses plans of another format before anything else of them is read: what their fields mean is not
+// known.
 func checkVersion(path string, b []byte) error {
 	var head struct {
 		Version int `yaml:"schemaVersion"`

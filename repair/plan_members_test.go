@@ -72,7 +72,8 @@ func wantActions(t *testing.T, p *Plan, want map[string]Action) {
 	}
 }
 
-// TestPlanTwoCopiesOfAMember: the copy that stands worse is retired under its own label, so that no hook for it hits the other one.
+// TestPlanTwoCopiesOfAMember: the copy that stands worse is retired under its own label, so that no hook for it hits
+// the other one.
 func TestPlanTwoCopiesOfAMember(t *testing.T) {
 	r := told(t, "m-healthy-3.5", "member-lost-data", "data-dir-cloned-running-twice")
 	another(r, "twin", func(*evidence.Facts) {})
@@ -83,7 +84,8 @@ func TestPlanTwoCopiesOfAMember(t *testing.T) {
 	}
 }
 
-// TestPlanRemovedBesideItsSuccessor: nothing is done on hosts for the old data dir, since its name is that of the new member.
+// TestPlanRemovedBesideItsSuccessor: nothing is done on hosts for the old data dir, since its name is that of the new
+// member.
 func TestPlanRemovedBesideItsSuccessor(t *testing.T) {
 	r := told(t, "m-healthy-3.5", "membership", "removed-member-data-dir")
 	another(r, "old", gone(r))
@@ -98,7 +100,8 @@ func TestPlanRemovedBesideItsSuccessor(t *testing.T) {
 	}
 }
 
-// TestPlanRemovedInPlaceOfItsSuccessor: what lies where the successor's data dir should is no second member of the plan.
+// TestPlanRemovedInPlaceOfItsSuccessor: what lies where the successor's data dir should is no second member of the
+// plan.
 func TestPlanRemovedInPlaceOfItsSuccessor(t *testing.T) {
 	r := told(t, "m-healthy-3.5", "membership", "removed-member-data-dir")
 	change, id := gone(r), r.Members[2].MemberID
@@ -110,7 +113,8 @@ func TestPlanRemovedInPlaceOfItsSuccessor(t *testing.T) {
 	}
 }
 
-// TestPlanRemovedComesBack: --replace brings a removed member back at the peer URL that only old entries of the log tell.
+// TestPlanRemovedComesBack: --replace brings a removed member back at the peer URL that only old entries of the log
+// tell.
 func TestPlanRemovedComesBack(t *testing.T) {
 	r := told(t, "m-healthy-3.5", "membership", "removed-member-data-dir")
 	const url = "http://127.9.9.9:2380"
@@ -185,7 +189,8 @@ func TestPlanAsksForAbsentVoters(t *testing.T) {
 	}
 }
 
-// TestPlanDifferentBackups: no ranking decides between backups, and whoever differs from the chosen one is reseeded and saved.
+// TestPlanDifferentBackups: no ranking decides between backups, and whoever differs from the chosen one is reseeded and
+// saved.
 func TestPlanDifferentBackups(t *testing.T) {
 	r := told(t, "m-healthy-3.5", "data-divergence", causeDifferentBackups)
 	f := check.Finding{Check: "K02", Class: "data-divergence", Severity: check.Critical, Members: []string{"node1", "node2", "node4"}}

@@ -15,7 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// torn makes a member's log end with an unfinished record of the entry after its last one; cut takes more sound entries away.
+// torn makes a member's log end with an unfinished record of the entry after its last one; cut takes more sound entries
+// away.
 func torn(r *compare.Report, i int, cut uint64) {
 	f := &r.Members[i]
 	w := *f.WAL
@@ -25,7 +26,8 @@ func torn(r *compare.Report, i int, cut uint64) {
 	r.Findings = append(r.Findings, check.Finding{ID: "W02-" + f.Name, Check: "W02", Class: "wal-damage", Severity: check.Error, Members: []string{f.Name}, Title: f.Name + ": torn-tail"})
 }
 
-// TestPlanAllTailsTorn: after a power failure every log ends with a record that was in flight. Servers cut it off: there is nothing to plan.
+// TestPlanAllTailsTorn: after a power failure every log ends with a record that was in flight. Servers cut it off:
+// there is nothing to plan.
 func TestPlanAllTailsTorn(t *testing.T) {
 	r := told(t, "m-healthy-3.5", "wal-damage", "wal-torn-tail")
 	for i := range r.Members {
@@ -41,7 +43,8 @@ func TestPlanAllTailsTorn(t *testing.T) {
 	}
 }
 
-// TestPlanTornBelowCommit: a tail that is torn below what the member had applied has lost what it promised; that member comes back empty.
+// TestPlanTornBelowCommit: a tail that is torn below what the member had applied has lost what it promised; that member
+// comes back empty.
 func TestPlanTornBelowCommit(t *testing.T) {
 	r := told(t, "m-healthy-3.5", "wal-damage", "wal-torn-tail")
 	torn(r, 0, 0)
@@ -85,7 +88,8 @@ func TestPlanOfAnotherFormat(t *testing.T) {
 	}
 }
 
-// TestPlanSafetyIsNoSentence: what is not done for a member follows from values; other words in the plan change nothing.
+// TestPlanSafetyIsNoSentence: what is not done for a member follows from values; other words in the plan change
+// nothing.
 func TestPlanSafetyIsNoSentence(t *testing.T) {
 	m := Member{Action: Remove, NotStartable: "raft does not know it"}
 	if zombie(&m) {
@@ -182,7 +186,8 @@ func TestPlanCloneNeverOverwritesUnseen(t *testing.T) {
 	}
 }
 
-// TestHarmless: contents decide between equals; what all of them lack makes no difference, and what they hold apart does.
+// TestHarmless: contents decide between equals; what all of them lack makes no difference, and what they hold apart
+// does.
 func TestHarmless(t *testing.T) {
 	r := told(t, "m-healthy-3.6", "data-divergence", "")
 	pl := newPlanner(r, nil, PlanOptions{})
@@ -205,7 +210,8 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-// TestPlanMendsWhatIsAlone: one member with one bad page is mended from its own files; the plan was tried, and what it offers works.
+// TestPlanMendsWhatIsAlone: one member with one bad page is mended from its own files; the plan was tried, and what it
+// offers works.
 func TestPlanMendsWhatIsAlone(t *testing.T) {
 	p, err := planIncident(t, "f-bbolt-page-corruption", PlanOptions{Scratch: t.TempDir()}, "node1")
 	if err != nil {

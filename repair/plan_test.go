@@ -112,7 +112,8 @@ func TestPlanWithoutMajority(t *testing.T) {
 	}
 }
 
-// TestPlanTwoOfThree: the absent member is taken out first, and is back before the bad one is stopped: a majority is left then.
+// TestPlanTwoOfThree: the absent member is taken out first, and is back before the bad one is stopped: a majority is
+// left then.
 func TestPlanTwoOfThree(t *testing.T) {
 	p, err := planIncident(t, "a-auth-revision-replay", PlanOptions{}, "node1", "node3")
 	if err != nil {

@@ -48,8 +48,8 @@ type planner struct {
 	restoring bool
 }
 
-// NewPlan diagnoses the sources and plans the repair. A *RefusedError says why there is no plan: nothing to repair, not enough
-// evidence, or a choice that only the operator can make.
+// NewPlan diagnoses the sources and plans the repair. A *RefusedError says why there is no plan: nothing to repair, not
+// enough evidence, or a choice that only the operator can make.
 func NewPlan(ctx context.Context, specs []evidence.Spec, o PlanOptions) (*Plan, error) {
 	r, err := diagnoseFor(ctx, specs, &o)
 	if err != nil {
@@ -64,7 +64,8 @@ func NewPlan(ctx context.Context, specs []evidence.Spec, o PlanOptions) (*Plan, 
 	return PlanFrom(r, specs, o)
 }
 
-// diagnoseFor diagnoses, and once more when the operator's choice is another than the report's: what is lost depends on it.
+// diagnoseFor diagnoses, and once more when the operator's choice is another than the report's: what is lost depends on
+// it.
 func diagnoseFor(ctx context.Context, specs []evidence.Spec, o *PlanOptions) (*compare.Report, error) {
 	r, err := compare.Diagnose(ctx, specs, o.Compare)
 	if err != nil || o.Best == "" {

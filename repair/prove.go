@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// proveDirs is the offline part of the proof: the diagnosis of the stopped data dirs over all buckets, and the best member's keys as they
-// were.
+// proveDirs is the offline part of the proof: the diagnosis of the stopped data dirs over all buckets, and the best
+// member's keys as they were.
 func (s *session) proveDirs(ctx context.Context, r *runner, st *stage) (string, error) {
 	var specs []evidence.Spec
 	for _, m := range r.present() {
@@ -59,7 +59,8 @@ func (s *session) proveHealthy(report *compare.Report) {
 		case slices.Contains(s.plan.Best.Known, f.Check):
 			known = append(known, f.ID)
 		case f.Check == "A02" && s.plan.Cluster.Auth && !s.plan.Cluster.has(release.IndexWithEveryEntry).Certain():
-			// Up to 3.4 the database does not say how far auth operations were applied: starting a copy applies the last ones again.
+			// Up to 3.4 the database does not say how far auth operations were applied: starting a copy applies the
+			// last ones again.
 			known = append(known, f.ID)
 		default:
 			fresh = append(fresh, f.ID)
@@ -80,8 +81,8 @@ func (s *session) proveHealthy(report *compare.Report) {
 	}
 }
 
-// proveKept holds one data dir against what the best member held when the plan was made: HashKV at that revision covers every key, value,
-// revision and lease attachment up to it.
+// proveKept holds one data dir against what the best member held when the plan was made: HashKV at that revision covers
+// every key, value, revision and lease attachment up to it.
 func (s *session) proveKept(ctx context.Context, sp evidence.Spec) error {
 	what := fmt.Sprintf("%s holds all that %s held at revision %d", sp.Name, s.plan.Best.Name, s.plan.Best.Revision)
 	parts, err := evidence.Locate(ctx, sp)

@@ -12,16 +12,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// No step takes a voter away from a cluster that needs it. Before each step that stops, removes or replaces a member, the voters are counted
-// that answer at that moment; the step begins only when they are a majority without the member.
+// No step takes a voter away from a cluster that needs it. Before each step that stops, removes or replaces a member,
+// the voters are counted that answer at that moment; the step begins only when they are a majority without the member.
 
 // voter is one voter of the running cluster, and what it answers now.
 type voter struct {
 	id   uint64
 	name string
 	m    *Member // nil when the plan does not know it
-	// answers is true when it says that it belongs to this cluster, votes and knows a leader; healthy, when a linearizable read through it
-	// works too. why says what is missing.
+	// answers is true when it says that it belongs to this cluster, votes and knows a leader; healthy, when a
+	// linearizable read through it works too. why says what is missing.
 	answers, healthy bool
 	why              string
 }
@@ -190,8 +190,8 @@ func (r *runner) nameOf(m *etcdserverpb.Member) string {
 	return hexID(m.GetID())
 }
 
-// listNow returns the member list as it is now, without waiting for better times. agreed is false when only one member's own word for it
-// could be had.
+// listNow returns the member list as it is now, without waiting for better times. agreed is false when only one
+// member's own word for it could be had.
 func (r *runner) listNow(ctx context.Context) (list []*etcdserverpb.Member, agreed bool, err error) {
 	var errs []error
 	for _, own := range []bool{false, true} {
@@ -314,8 +314,8 @@ func (r *runner) rule(ctx context.Context, n need, kind Kind, m *Member) ruling 
 // errNoMajority ends a run that waited for voters in vain.
 var errNoMajority = errors.New("gave up waiting for a majority; this step has changed nothing")
 
-// quorum waits until the voters allow a step. It says whom it waits for, and how to bring them back. A person may give up at each question;
-// a run without one gives up after QuorumWait.
+// quorum waits until the voters allow a step. It says whom it waits for, and how to bring them back. A person may give
+// up at each question; a run without one gives up after QuorumWait.
 func (r *runner) quorum(ctx context.Context, n need, kind Kind, m *Member) error {
 	if !r.guarded || n == noVoters {
 		return nil

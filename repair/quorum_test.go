@@ -132,7 +132,8 @@ func TestStopWaitsForKeptVoter(t *testing.T) {
 	}
 }
 
-// TestGiveUpWaiting: a run without a person gives up after its time, one with a person when that says so; the step has changed nothing.
+// TestGiveUpWaiting: a run without a person gives up after its time, one with a person when that says so; the step has
+// changed nothing.
 func TestGiveUpWaiting(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		c := newFake(t, fakePlan(t, 3, "node2"))
@@ -161,7 +162,8 @@ func TestGiveUpWaiting(t *testing.T) {
 	}
 }
 
-// TestKeptVoterDiesBetweenSteps: a kept voter ends at each point of the journal, and comes back when the tool says that it waits for it.
+// TestKeptVoterDiesBetweenSteps: a kept voter ends at each point of the journal, and comes back when the tool says that
+// it waits for it.
 func TestKeptVoterDiesBetweenSteps(t *testing.T) {
 	ids := StepIDs(newFake(t, fakePlan(t, 3, "node2")).r.plan, Live)
 	for _, id := range ids {
@@ -192,8 +194,8 @@ func TestKeptVoterDiesBetweenSteps(t *testing.T) {
 	}
 }
 
-// TestRandomKills: members that stay end and come back at random points of random plans, never so many that the cluster stops deciding. The
-// tool never takes the majority away.
+// TestRandomKills: members that stay end and come back at random points of random plans, never so many that the cluster
+// stops deciding. The tool never takes the majority away.
 func TestRandomKills(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -9,17 +9,19 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// OpenEnd is what cannot be known where a majority of the voters is lost: they may have committed entries without any member at hand.
+// OpenEnd is what cannot be known where a majority of the voters is lost: they may have committed entries without any
+// member at hand.
 type OpenEnd struct {
 	// Voters are those that could have done it: lost, not given, or with a log that cannot be trusted.
 	Voters []string `json:"voters"`
-	// CommittedTo is the last entry that is known to be committed, LogTo the last one that a log at hand holds. Nothing is known above.
+	// CommittedTo is the last entry that is known to be committed, LogTo the last one that a log at hand holds. Nothing
+	// is known above.
 	CommittedTo uint64 `json:"committedTo"`
 	LogTo       uint64 `json:"logTo"`
 	// Revision is that of the member that is kept. Clients may have seen higher ones; how much higher, nothing tells.
 	Revision int64 `json:"revision"`
-	// Undecided are entries in the log of the member that is kept that it does not know to be committed, though they may have been
-	// acknowledged. A forced start drops them. Nil when there are none.
+	// Undecided are entries in the log of the member that is kept that it does not know to be committed, though they
+	// may have been acknowledged. A forced start drops them. Nil when there are none.
 	Undecided *boot.Range `json:"undecided,omitempty"`
 	// BumpRevision is a raise that is higher than the lost members can have come.
 	BumpRevision int64 `json:"bumpRevision"`
@@ -28,8 +30,8 @@ type OpenEnd struct {
 // leastBump is more than a server writes in a week, and what the documentation of etcd advises.
 const leastBump = 1_000_000_000
 
-// bump is a raise of the revision that puts it above all that clients may have seen: at least as much as the cluster wrote in its whole
-// life.
+// bump is a raise of the revision that puts it above all that clients may have seen: at least as much as the cluster
+// wrote in its whole life.
 func bump(revision int64) int64 {
 	n := int64(leastBump)
 	for n < revision && n <= 1<<61 {

@@ -20,10 +20,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Rebuilt is a database that was made in scratch when the plan was made, from a backup and the logs of the members. It holds what is proven
-// committed, where no data dir is usable.
+// Rebuilt is a database that was made in scratch when the plan was made, from a backup and the logs of the members. It
+// holds what is proven committed, where no data dir is usable.
 type Rebuilt struct {
-	// Base is the backup that the logs lead on from, "" where they reach back to the first entry; Logs are the members whose logs were used.
+	// Base is the backup that the logs lead on from, "" where they reach back to the first entry; Logs are the members
+	// whose logs were used.
 	Base string   `json:"base,omitempty"`
 	Logs []string `json:"logs"`
 	// Index and Term are the last entry that was executed, Keys counts the keys, Bytes is the size of the file.
@@ -39,8 +40,8 @@ type Rebuilt struct {
 	made *evidence.Facts
 }
 
-// tryRebuild makes the database where a restore would be planned else: no data dir is usable, and none can be mended. The result that comes
-// furthest counts; nil when there is none.
+// tryRebuild makes the database where a restore would be planned else: no data dir is usable, and none can be mended.
+// The result that comes furthest counts; nil when there is none.
 func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, o *PlanOptions) (best *Rebuilt, err error) {
 	pl := newPlanner(r, specs, *o)
 	if pl.refuse() != nil || pl.choose() != nil || pl.p.Mode != Restore || pl.fromMended() {
@@ -129,8 +130,8 @@ func basesOf(set *evidence.Set) []evidence.Spec {
 	return out
 }
 
-// rebuiltFrom makes the database in dir, which it creates, up to the last entry that is proven committed. It is no result when the diagnosis
-// finds errors in it, or the outcome of entries is not settled.
+// rebuiltFrom makes the database in dir, which it creates, up to the last entry that is proven committed. It is no
+// result when the diagnosis finds errors in it, or the outcome of entries is not settled.
 func rebuiltFrom(ctx context.Context, base evidence.Spec, logs []*evidence.Member, dir string, o compare.Options) (*Rebuilt, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -172,7 +173,8 @@ func rebuiltFrom(ctx context.Context, base evidence.Spec, logs []*evidence.Membe
 	return x, nil
 }
 
-// fromRebuilt plans on the rebuilt database: every member gets it, under its own ID. Nothing is planned when it is false.
+// fromRebuilt plans on the rebuilt database: every member gets it, under its own ID. Nothing is planned when it is
+// false.
 func (pl *planner) fromRebuilt() bool {
 	x := pl.o.rebuilt
 	if x == nil || x.made == nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// cutLog is a member whose database is empty and whose log has lost its end: a raft snapshot tells of more committed entries.
+// cutLog is a member whose database is empty and whose log has lost its end: a raft snapshot tells of more committed
+// entries.
 func cutLog(t *testing.T) evidence.Spec {
 	t.Helper()
 	dir := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "f2-empty-db"), "node3"))
@@ -21,7 +22,8 @@ func cutLog(t *testing.T) evidence.Spec {
 	return evidence.Spec{Name: "node3", Where: dir}
 }
 
-// TestRebuildComesBeforeRestore: where nothing can be mended, what the log gives is more than an old backup. What no log holds is said.
+// TestRebuildComesBeforeRestore: where nothing can be mended, what the log gives is more than an old backup. What no
+// log holds is said.
 func TestRebuildComesBeforeRestore(t *testing.T) {
 	p, err := NewPlan(t.Context(), []evidence.Spec{cutLog(t)}, PlanOptions{Gone: []string{"node1", "node2"}})
 	if err != nil {
@@ -50,7 +52,8 @@ func TestRebuildComesBeforeRestore(t *testing.T) {
 	wantWell(t, dir, 3)
 }
 
-// TestRebuildIsNoMoreThanABackup: a backup that holds as much is restored, and voters of which nothing was said are not overwritten.
+// TestRebuildIsNoMoreThanABackup: a backup that holds as much is restored, and voters of which nothing was said are not
+// overwritten.
 func TestRebuildIsNoMoreThanABackup(t *testing.T) {
 	newer := evidence.Spec{Name: "backup", Where: filepath.Join(evidencetest.Incident(t, "f2-empty-db"), "node1", "member", "snap", "db")}
 	for name, specs := range map[string][]evidence.Spec{"a newer database": {cutLog(t), newer}, "nothing said of the others": {cutLog(t)}} {

@@ -129,8 +129,8 @@ func TestNoRoomIsRefused(t *testing.T) {
 	wantNothingBegun(t, file)
 }
 
-// TestDiskFullIsJournalled: a write that fails in the middle ends the run with the step that failed in the journal, and the next run
-// goes on.
+// TestDiskFullIsJournalled: a write that fails in the middle ends the run with the step that failed in the journal, and
+// the next run goes on.
 func TestDiskFullIsJournalled(t *testing.T) {
 	file := savePlan(t, "h-misconfigured-member-add", PlanOptions{})
 	out := filepath.Join(t.TempDir(), "out")

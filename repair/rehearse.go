@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/copies"
 )
 
-// Rehearse does a plan to scratch copies in a sandbox and proves the result. A *RefusedError means that nothing was begun, an
-// *UnfinishedError that the journal tells how far it came.
+// Rehearse does a plan to scratch copies in a sandbox and proves the result. A *RefusedError means that nothing was
+// begun, an *UnfinishedError that the journal tells how far it came.
 func Rehearse(ctx context.Context, file string, o RunOptions) (*Outcome, error) {
 	s, err := open(file, o)
 	if err != nil {
@@ -50,7 +50,8 @@ func Rehearse(ctx context.Context, file string, o RunOptions) (*Outcome, error) 
 	})
 }
 
-// rehearsed is the way that is tried on copies if it is not that of the running cluster: the one that was asked for, else the recommended one.
+// rehearsed is the way that is tried on copies if it is not that of the running cluster: the one that was asked for,
+// else the recommended one.
 func (s *session) rehearsed() Mode {
 	mode := s.o.Rehearse
 	if mode == "" {
@@ -138,8 +139,8 @@ func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.
 	return s.always(ctx, r, compareStep, func() (string, error) { return s.proveDirs(ctx, r, st) })
 }
 
-// tryIsolation finds out before anything is copied whether this machine lets servers be isolated as asked for, so that a refusal leaves
-// neither copies nor a journal.
+// tryIsolation finds out before anything is copied whether this machine lets servers be isolated as asked for, so that
+// a refusal leaves neither copies nor a journal.
 func (s *session) tryIsolation(ctx context.Context, server node.Server) error {
 	dir, err := scratch.Dir("", "etcd-medic-isolation-")
 	if err != nil {

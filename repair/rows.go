@@ -9,9 +9,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Rows of bucket members that do not follow raft: zombies, which raft's configuration does not know, and voters that the bucket calls
-// learners. Servers up to 3.5 do not look at them, and the newest of 3.5 mend them at their next start; from 3.6 on the bucket is the
-// member list.
+// Rows of bucket members that do not follow raft: zombies, which raft's configuration does not know, and voters that
+// the bucket calls learners. Servers up to 3.5 do not look at them, and the newest of 3.5 mend them at their next
+// start; from 3.6 on the bucket is the member list.
 
 // drifted tells causes in which a row of bucket members is stale.
 func drifted(cause string) bool {
@@ -71,9 +71,9 @@ func (p *Plan) haunted() bool {
 	return slices.ContainsFunc(p.Members, func(m Member) bool { return zombie(&m) })
 }
 
-// removable tells whether a member is removed by asking the cluster: zombies only from 3.7 on. Up to 3.5 a restart drops them. Every server
-// of 3.6 panics, and panics again at each start, when a member is removed that its v2 store does not have (membership/storev2.go,
-// mustDeleteMemberFromStore).
+// removable tells whether a member is removed by asking the cluster: zombies only from 3.7 on. Up to 3.5 a restart
+// drops them. Every server of 3.6 panics, and panics again at each start, when a member is removed that its v2 store
+// does not have (membership/storev2.go, mustDeleteMemberFromStore).
 func (p *Plan) removable(m *Member) bool {
 	return !zombie(m) || p.Cluster.has(release.QuorumFromDB).Certain()
 }

@@ -17,12 +17,13 @@ import (
 type host interface {
 	// client returns a client of one member alone and its endpoint; it is kept until the host closes.
 	client(m *Member) (*clientv3.Client, string, error)
-	// running tells whether the member serves, as far as the host can tell; down, whether its process is certainly gone. One that hangs is
-	// neither.
+	// running tells whether the member serves, as far as the host can tell; down, whether its process is certainly
+	// gone. One that hangs is neither.
 	running(ctx context.Context, m *Member) bool
 	down(ctx context.Context, m *Member) bool
 	stop(ctx context.Context, m *Member) error
-	// aside moves the member's data dir out of its place and says where to. It does nothing when the place is empty already.
+	// aside moves the member's data dir out of its place and says where to. It does nothing when the place is empty
+	// already.
 	aside(ctx context.Context, m *Member) (where string, err error)
 	start(ctx context.Context, m *Member, how startHow) error
 	// ready waits until the member answers clients. gone is an error that ends waiting at once.
@@ -31,7 +32,8 @@ type host interface {
 	place(m *Member) string
 }
 
-// startHow says how a member is started: on its own data dir, empty into an existing cluster, or alone with --force-new-cluster.
+// startHow says how a member is started: on its own data dir, empty into an existing cluster, or alone with
+// --force-new-cluster.
 type startHow struct {
 	initialCluster string
 	empty          bool
@@ -225,8 +227,8 @@ func (a action) general() need {
 // errNotConnected is a refusal by the servers' strict reconfiguration checks while a voter is down.
 var errNotConnected = errors.New("etcd adds no member while a voter is not connected")
 
-// lacks tells what of the voters a step lacked that failed; noVoters when it failed for another reason. The step is done again once it has
-// that: steps do no harm when they are repeated.
+// lacks tells what of the voters a step lacked that failed; noVoters when it failed for another reason. The step is
+// done again once it has that: steps do no harm when they are repeated.
 func (r *runner) lacks(ctx context.Context, a action, err error) need {
 	for _, final := range []error{ErrStopped, errNoMajority, errHashes} {
 		if errors.Is(err, final) {

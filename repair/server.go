@@ -65,8 +65,9 @@ func (s *session) need(set *evidence.Set) int64 {
 	return sandboxNeeds(sources, db, rejoin)
 }
 
-// sandboxFillers is how many proposals make a server in the sandbox drop the start of its in-memory log: with the flags it is started
-// with, a hundred entries and a little more. Servers without a flag for the entries behind a snapshot keep 5,000 of them.
+// sandboxFillers is how many proposals make a server in the sandbox drop the start of its in-memory log: with the flags
+// it is started with, a hundred entries and a little more. Servers without a flag for the entries behind a snapshot
+// keep 5,000 of them.
 func sandboxFillers(v node.Version) int {
 	if !v.CanSetCatchup() {
 		return 5_000 + 250

@@ -34,7 +34,8 @@ type RunOptions struct {
 	Progress func(string)
 	// room stands in for the file system's answer in tests.
 	room func(string) (int64, bool)
-	// observe is told of each line of the journal before and after it is flushed, so that tests can end the process at any point.
+	// observe is told of each line of the journal before and after it is flushed, so that tests can end the process at
+	// any point.
 	observe func(r Record, flushed bool)
 	// limits shorten in tests how long is waited.
 	limits limits

@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
-// stage is a host whose members are copies in a sandbox. Below its folder lie members/NAME, the data dirs; before/NAME, what was set
-// aside; sandbox, certificates and logs.
+// stage is a host whose members are copies in a sandbox. Below its folder lie members/NAME, the data dirs; before/NAME,
+// what was set aside; sandbox, certificates and logs.
 type stage struct {
 	dir  string
 	box  *node.Sandbox
@@ -160,8 +160,8 @@ func (s *stage) ready(ctx context.Context, m *Member) error {
 	if err := p.Ready(quick); err == nil || quick.Err() == nil {
 		return err
 	}
-	// What a joining member tells the cluster of itself is lost when it is sent while the snapshot is taken in, and is repeated only
-	// after 7 seconds. A start on what it has received takes a fraction of one.
+	// What a joining member tells the cluster of itself is lost when it is sent while the snapshot is taken in, and is
+	// repeated only after 7 seconds. A start on what it has received takes a fraction of one.
 	if err := p.Kill(); err != nil {
 		return err
 	}
@@ -195,8 +195,8 @@ func (s *stage) arrives(ctx context.Context, m *Member, p *node.Member) error {
 	}
 }
 
-// up brings the sandbox to where the journal stands. Members that are just joining come last: they must meet the best member as leader,
-// with the start of its log dropped again.
+// up brings the sandbox to where the journal stands. Members that are just joining come last: they must meet the best
+// member as leader, with the start of its log dropped again.
 func (s *stage) up(ctx context.Context, r *runner, way Mode) ([]string, error) {
 	var old, joining []*Member
 	for i := range r.plan.Members {
@@ -245,8 +245,8 @@ func (r *runner) doneAt(kind Kind, member string) time.Time {
 	return time.Time{}
 }
 
-// launch starts members and waits until they serve. One other than the best that ends by itself is told, not fatal: the majority
-// decides.
+// launch starts members and waits until they serve. One other than the best that ends by itself is told, not fatal: the
+// majority decides.
 func (s *stage) launch(ctx context.Context, r *runner, members []*Member) (notes []string, err error) {
 	for _, m := range members {
 		if err := s.start(ctx, m, startHow{initialCluster: r.j.value("initial:" + m.Name)}); err != nil {
@@ -288,8 +288,8 @@ func runsNow(r *runner, m *Member, way Mode) bool {
 // flush is longer than a server waits before it commits a batch to its database.
 const flush = 250 * time.Millisecond
 
-// end ends all members. Copies that are thrown away are killed once everything is on file. Those that are handed out end gracefully, the
-// followers first: a leader that ends at the same time waits for one to hand over to.
+// end ends all members. Copies that are thrown away are killed once everything is on file. Those that are handed out
+// end gracefully, the followers first: a leader that ends at the same time waits for one to hand over to.
 func (s *stage) end(ctx context.Context, p *Plan, throwAway bool) error {
 	end := (*node.Member).Kill
 	if throwAway {

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// Standby is a new member on another host, or at another peer URL, that takes the place of one that is replaced. It joins and is promoted
-// before the old one is removed, so that the cluster never has a voter fewer. At the same peer URL etcd lets nobody join before the old
-// member is removed.
+// Standby is a new member on another host, or at another peer URL, that takes the place of one that is replaced. It
+// joins and is promoted before the old one is removed, so that the cluster never has a voter fewer. At the same peer
+// URL etcd lets nobody join before the old member is removed.
 type Standby struct {
-	// Name is the new member's --name, URL its peer URL. For is the member that it takes the place of, "" for the next one in the plan.
+	// Name is the new member's --name, URL its peer URL. For is the member that it takes the place of, "" for the next
+	// one in the plan.
 	Name, URL, For string
 }
 
@@ -83,7 +84,8 @@ func (b *builder) standIn(m *Member) {
 	b.setAside(m)
 }
 
-// makeRoom removes the member whose place a standby takes when that is down: etcd adds no member while a voter is not connected.
+// makeRoom removes the member whose place a standby takes when that is down: etcd adds no member while a voter is not
+// connected.
 func (r *runner) makeRoom(ctx context.Context, s *Step, m *Member) (string, error) {
 	if m.Action != StandIn {
 		return "", nil

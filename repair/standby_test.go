@@ -37,7 +37,8 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// TestStandbyForOneThatIsDown: etcd adds no member while a voter is down, so that one is removed first, and the run says so.
+// TestStandbyForOneThatIsDown: etcd adds no member while a voter is down, so that one is removed first, and the run
+// says so.
 func TestStandbyForOneThatIsDown(t *testing.T) {
 	c := newFake(t, standbyPlan(t, 3))
 	c.set(2, false)

@@ -70,7 +70,8 @@ func (b *builder) each(f func(m *Member), actions ...Action) {
 	}
 }
 
-// live is the way that keeps the cluster running. Voters that are down go first: adding a member is refused while one is not connected.
+// live is the way that keeps the cluster running. Voters that are down go first: adding a member is refused while one
+// is not connected.
 func (b *builder) live() []Step {
 	b.each(b.start, Start)
 	b.backup()
@@ -152,7 +153,8 @@ func (b *builder) others() []*Member {
 func (b *builder) rejoining() []*Member {
 	var out []*Member
 	b.each(func(m *Member) { out = append(out, m) }, Replace, Join)
-	// Those that are out already come back first: the cluster then has as few voters as it must for as short as it can be.
+	// Those that are out already come back first: the cluster then has as few voters as it must for as short as it can
+	// be.
 	slices.SortStableFunc(out, func(x, y *Member) int { return wentFirst(y) - wentFirst(x) })
 	return out
 }
@@ -174,7 +176,8 @@ func wentFirst(m *Member) int {
 	return 0
 }
 
-// takeOut removes a voter. Stopping it first is the calmer way, but only while a majority of the present voters goes on without it.
+// takeOut removes a voter. Stopping it first is the calmer way, but only while a majority of the present voters goes on
+// without it.
 func (b *builder) takeOut(m *Member) {
 	if b.up >= b.voters/2+1 {
 		b.stop(m)
@@ -210,7 +213,8 @@ func (b *builder) backup() {
 		Undo: "none needed", Done: "the backup file is there and verifies", ByHand: byHandBackup(best)})
 }
 
-// save comes right before a member is taken out: it goes on acknowledging writes until it is stopped, and no other member may hold them.
+// save comes right before a member is taken out: it goes on acknowledging writes until it is stopped, and no other
+// member may hold them.
 func (b *builder) save(m *Member) {
 	if zombie(m) || m.Source == "" && len(m.ClientURLs) == 0 {
 		return // nothing runs that could be asked

@@ -21,9 +21,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// trouble is a way to spoil the membership of a real cluster. Its stopped data dirs are planned, rehearsed, applied as clones and as
-// reseeded dirs, and the dirs that result are put in the place of the old ones and started by the cluster's own servers: the clones on
-// the first line, the reseeded ones on the others.
+// trouble is a way to spoil the membership of a real cluster. Its stopped data dirs are planned, rehearsed, applied as
+// clones and as reseeded dirs, and the dirs that result are put in the place of the old ones and started by the
+// cluster's own servers: the clones on the first line, the reseeded ones on the others.
 type trouble struct {
 	name string
 	// lines are the versions that it is made with; the cluster has forty keys. live are those on which the plan is
@@ -42,7 +42,8 @@ type trouble struct {
 type wanted struct {
 	class, cause string
 	mode         Mode
-	// acts is what is done to each member, by the name that the plan gives it; a member that is not listed is one too many.
+	// acts is what is done to each member, by the name that the plan gives it; a member that is not listed is one too
+	// many.
 	acts map[string]Action
 	// why is a part of the reason that the plan gives for a member; says are parts that the cautions must have.
 	why  map[string]string
@@ -100,7 +101,8 @@ func (s *spoiled) put(i, n int) {
 	}
 }
 
-// planned spoils the cluster, which is stopped then, and plans its repair from copies. There is no plan where a refusal is wanted.
+// planned spoils the cluster, which is stopped then, and plans its repair from copies. There is no plan where a refusal
+// is wanted.
 func (tr *trouble) planned(t *testing.T, s *spoiled) (p *Plan, file string) {
 	t.Helper()
 	specs := sourcesOf(t, tr.spoil(t, s))
@@ -196,8 +198,8 @@ func (w *wanted) check(t *testing.T, p *Plan) {
 	}
 }
 
-// putInPlace does what the plan leaves to people: the new data dirs take the place of the old ones and the cluster's own servers start on
-// them. Everything that was acknowledged must be there.
+// putInPlace does what the plan leaves to people: the new data dirs take the place of the old ones and the cluster's
+// own servers start on them. Everything that was acknowledged must be there.
 func (s *spoiled) putInPlace(p *Plan, dirs map[string]string) {
 	s.Helper()
 	var run []int

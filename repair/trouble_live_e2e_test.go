@@ -13,8 +13,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 )
 
-// playLive carries the plan out against the cluster itself: those of its members that a person would have found running are started
-// again, the others stay down. Nothing that was acknowledged may be missing afterwards, and the stopped data dirs must be healthy.
+// playLive carries the plan out against the cluster itself: those of its members that a person would have found running
+// are started again, the others stay down. Nothing that was acknowledged may be missing afterwards, and the stopped
+// data dirs must be healthy.
 func (tr *trouble) playLive(t *testing.T, s *spoiled) {
 	p, file := tr.planned(t, s)
 	h := &hands{s: s, p: p}

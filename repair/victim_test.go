@@ -30,7 +30,8 @@ type VictimJob struct {
 	Endpoints         []string
 	CACert, Cert, Key string
 	Hook              string
-	// Seen, when it is not nil, makes the process stop dead at the first point of its journal that is not in it, and tell that on stdout.
+	// Seen, when it is not nil, makes the process stop dead at the first point of its journal that is not in it, and
+	// tell that on stdout.
 	Seen []string
 }
 
@@ -97,8 +98,8 @@ func victim(job string) int {
 	return 1
 }
 
-// KillEverywhere carries a plan out and kills the process with SIGKILL at every point of its journal, each once: before and after each line
-// is flushed. It returns the points. The last process ends by itself.
+// KillEverywhere carries a plan out and kills the process with SIGKILL at every point of its journal, each once: before
+// and after each line is flushed. It returns the points. The last process ends by itself.
 func KillEverywhere(t *testing.T, j VictimJob, env ...string) []string {
 	t.Helper()
 	j.Seen = []string{}
@@ -153,7 +154,8 @@ func (j *VictimJob) standsThere(t *testing.T, at string) {
 	}
 }
 
-// WantEveryPoint wants that the kills hit every step when it had begun, when it was done and not yet said to be, and when it was.
+// WantEveryPoint wants that the kills hit every step when it had begun, when it was done and not yet said to be, and
+// when it was.
 func WantEveryPoint(t *testing.T, points, steps []string) {
 	t.Helper()
 	for _, s := range steps {

@@ -10,8 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestChangedWALDirIsRefused: a WAL outside of the data dir, given by --wal-dir or a symbolic link, is evidence as any other. A flipped byte
-// there is a changed source.
+// TestChangedWALDirIsRefused: a WAL outside of the data dir, given by --wal-dir or a symbolic link, is evidence as any
+// other. A flipped byte there is a changed source.
 func TestChangedWALDirIsRefused(t *testing.T) {
 	for _, how := range []string{"--wal-dir", "symbolic link"} {
 		t.Run(how, func(t *testing.T) {

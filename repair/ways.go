@@ -86,8 +86,9 @@ func (pl *planner) rebuildMode() {
 // rejoins tells whether the member comes back empty.
 func (m *Member) rejoins() bool { return m.Action == Replace || m.Action == Join }
 
-// cloneable says why clones would not bring the cluster back, "" when they do. They carry raft's own list of voters, so a majority of them
-// must get one. A voter that is kept and whose data dir was not looked at may hold more than the best member: it is not overwritten.
+// cloneable says why clones would not bring the cluster back, "" when they do. They carry raft's own list of voters, so
+// a majority of them must get one. A voter that is kept and whose data dir was not looked at may hold more than the
+// best member: it is not overwritten.
 func (pl *planner) cloneable() string {
 	if pl.restoring {
 		return "no data dir at hand is sound"

@@ -16,8 +16,9 @@ type jsonWord struct {
 	Join   []json.RawMessage `json:"join,omitempty"`
 }
 
-// MarshalJSON writes the command as a list: a string is an argument as it is, {"base64"} one that is no text, {"fill"} one that a person
-// fills in, {"join"} one put together of such pieces, and {"op"} an operator of the shell. Sources are named by their labels.
+// MarshalJSON writes the command as a list: a string is an argument as it is, {"base64"} one that is no text, {"fill"}
+// one that a person fills in, {"join"} one put together of such pieces, and {"op"} an operator of the shell. Sources
+// are named by their labels.
 func (c Command) MarshalJSON() ([]byte, error) {
 	out := make([]json.RawMessage, 0, len(c.items))
 	for _, it := range c.items {

@@ -16,9 +16,10 @@ const MaxArg = 4096
 // CanPass tells whether bytes can be an argument of a printed command: none of them is zero, and they are not too many.
 func CanPass(b []byte) bool { return len(b) <= MaxArg && bytes.IndexByte(b, 0) < 0 }
 
-// Quote writes a string as one word of a POSIX shell. What is more than plain characters is quoted, and so are words in capitals: bare ones
-// are those that a person fills in. Control characters, marks that reorder or hide text, and bytes that are no text are written in octal.
-// A shell drops newlines at the end of such a word; Command.String and Script keep them.
+// Quote writes a string as one word of a POSIX shell. What is more than plain characters is quoted, and so are words in
+// capitals: bare ones are those that a person fills in. Control characters, marks that reorder or hide text, and bytes
+// that are no text are written in octal. A shell drops newlines at the end of such a word; Command.String and Script
+// keep them.
 func Quote(s string) string {
 	switch {
 	case s == "":
@@ -31,7 +32,8 @@ func Quote(s string) string {
 	return `"$(printf '` + string(AppendPrintf(nil, []byte(s))) + `')"`
 }
 
-// isBare tells whether a word can stand without quotes: zsh expands a leading "=", and two capitals in a row look like a word to fill in.
+// isBare tells whether a word can stand without quotes: zsh expands a leading "=", and two capitals in a row look like
+// a word to fill in.
 func isBare(s string) bool {
 	if s == "" || s[0] == '=' {
 		return false
@@ -53,8 +55,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// AppendPrintf writes bytes as the format of the shell's printf, to stand between single quotes: POSIX knows octal escapes. A leading dash
-// is escaped: it would be taken for an option.
+// AppendPrintf writes bytes as the format of the shell's printf, to stand between single quotes: POSIX knows octal
+// escapes. A leading dash is escaped: it would be taken for an option.
 func AppendPrintf(b, v []byte) []byte {
 	for i, c := range v {
 		switch {
@@ -69,8 +71,8 @@ func AppendPrintf(b, v []byte) []byte {
 	return b
 }
 
-// Script returns an argument as a word for a script, and the line that must stand before it, "" for none: a word that ends in newlines goes
-// through the variable key.
+// Script returns an argument as a word for a script, and the line that must stand before it, "" for none: a word that
+// ends in newlines goes through the variable key.
 func Script(arg []byte) (before, word string) {
 	switch {
 	case isBare(string(arg)):
@@ -89,7 +91,8 @@ func Operand(path string) string {
 	return path
 }
 
-// FileName makes a name that a file can have and that every tool takes for a name: no separators, no leading dash or dot.
+// FileName makes a name that a file can have and that every tool takes for a name: no separators, no leading dash or
+// dot.
 func FileName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '-' || r == '_' || r == '.' {
@@ -103,8 +106,8 @@ func FileName(s string) string {
 	return s
 }
 
-// Comment makes text safe to stand in a comment of a script or another file of lines: it stays on its line and holds nothing that a
-// terminal obeys.
+// Comment makes text safe to stand in a comment of a script or another file of lines: it stays on its line and holds
+// nothing that a terminal obeys.
 func Comment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Obeyed tells whether a terminal obeys a character, or a person who reads it would take it for something else than itself. Line feed and tab are
-// left: where they come from data, the caller escapes them.
+// Obeyed tells whether a terminal obeys a character, or a person who reads it would take it for something else than
+// itself. Line feed and tab are left: where they come from data, the caller escapes them.
 func Obeyed(r rune) bool {
 	switch {
 	case r < ' ':
@@ -20,8 +20,8 @@ func Obeyed(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// AppendSafe appends text with everything that a terminal obeys written as an escape: \u and hex digits as in JSON, \x for bytes that are no text, or the
-// replacement character where the text is JSON.
+// AppendSafe appends text with everything that a terminal obeys written as an escape: \u and hex digits as in JSON, \x
+// for bytes that are no text, or the replacement character where the text is JSON.
 func AppendSafe(dst, s []byte, json bool) []byte {
 	for len(s) > 0 {
 		r, n := utf8.DecodeRune(s)

@@ -1,9 +1,11 @@
-// Package shell is where text of others meets a shell or a terminal. It holds the commands that the tool prints for people to paste, as lists
-// of arguments that are written as text in one place (Command), and what makes any text safe to be shown (AppendSafe).
+// Package shell is where text of others meets a shell or a terminal. It holds the commands that the tool prints for
+// people to paste, as lists of arguments that are written as text in one place (Command), and what makes any text safe
+// to be shown (AppendSafe).
 //
-// A command is made from a constant template and data (Format). The template's type is not exported, so only constants of a program fit:
-// what comes from a member, a file or a key can become an argument, never syntax and never a word to be filled in. The text is for POSIX
-// shells; whatever the bytes of an argument are, a shell hands exactly them to the program.
+// A command is made from a constant template and data (Format). The template's type is not exported, so only constants
+// of a program fit: what comes from a member, a file or a key can become an argument, never syntax and never a word to
+// be filled in. The text is for POSIX shells; whatever the bytes of an argument are, a shell hands exactly them to the
+// program.
 package shell
 
 import (
@@ -14,14 +16,15 @@ import (
 	"strings"
 )
 
-// template is a command as the program's source has it: words, "{}" for an argument, "<NAME>" for what a person fills in, and operators as
-// words of their own.
+// template is a command as the program's source has it: words, "{}" for an argument, "<NAME>" for what a person fills
+// in, and operators as words of their own.
 type template string
 
 // operators are the shell's own words that a template may hold. Data never becomes one.
 var operators = map[string]bool{"|": true, "&&": true, ";": true, ">": true, "while": true, "do": true, "done": true}
 
-// part is a piece of a word: bytes that stand for themselves, the name of what is to be filled in, or the label of a source.
+// part is a piece of a word: bytes that stand for themselves, the name of what is to be filled in, or the label of a
+// source.
 type part struct {
 	text string
 	kind partKind
@@ -72,8 +75,8 @@ func capital(r rune) rune {
 	return '_'
 }
 
-// Format makes a command of a template. Every "{}" takes one argument: a string or bytes as they are, a number, something with a String
-// method, or a Word. An argument that is missing is left to be filled in.
+// Format makes a command of a template. Every "{}" takes one argument: a string or bytes as they are, a number,
+// something with a String method, or a Word. An argument that is missing is left to be filled in.
 func Format(format template, args ...any) Command {
 	var c Command
 	for _, token := range strings.Fields(string(format)) {
@@ -187,8 +190,8 @@ func (c Command) At(places map[string]string) Command {
 	})
 }
 
-// AtOnce returns the command with the arguments that named all sources together, such as one folder or archive, in the place of a run of
-// words that names each of these labels.
+// AtOnce returns the command with the arguments that named all sources together, such as one folder or archive, in the
+// place of a run of words that names each of these labels.
 func (c Command) AtOnce(labels, args []string) Command {
 	if len(args) == 0 {
 		return c
@@ -237,7 +240,8 @@ func (c Command) replaced(f func(part) part) Command {
 	return out
 }
 
-// Rewrite returns the command with f applied to the text of its arguments. Labels of sources, and words to be filled in, stay.
+// Rewrite returns the command with f applied to the text of its arguments. Labels of sources, and words to be filled
+// in, stay.
 func (c Command) Rewrite(f func(string) string) Command {
 	return c.replaced(func(p part) part {
 		if p.kind == data {
@@ -269,7 +273,8 @@ func (c Command) String() string {
 			case p.kind == fill:
 				b.WriteString(p.text)
 			case strings.HasSuffix(p.text, "\n"):
-				// Command substitution drops trailing newlines; a variable whose last character is taken off again does not.
+				// Command substitution drops trailing newlines; a variable whose last character is taken off again does
+				// not.
 				guards++
 				fmt.Fprintf(&before, "k%d=$(printf '%s.'); ", guards, AppendPrintf(nil, []byte(p.text)))
 				fmt.Fprintf(&b, `"${k%d%%.}"`, guards)

@@ -7,7 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// authIn reads what decides about rights of a database. Passwords are left out: members before 3.5 salt them each in its own way.
+// authIn reads what decides about rights of a database. Passwords are left out: members before 3.5 salt them each in
+// its own way.
 func authIn(db *dumpdb.DB) (Auth, error) {
 	a, err := db.Auth()
 	if err != nil {

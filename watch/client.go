@@ -16,7 +16,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
-// client is a running member behind one endpoint. It is connected when it is first asked, and again after a login that failed.
+// client is a running member behind one endpoint. It is connected when it is first asked, and again after a login that
+// failed.
 type client struct {
 	endpoint string
 	access   evidence.Access

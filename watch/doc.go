@@ -1,9 +1,11 @@
-// Package watch asks the members of a running cluster again and again whether they still hold the same, and raises the first difference.
+// Package watch asks the members of a running cluster again and again whether they still hold the same, and raises the
+// first difference.
 //
-// Members are never at the same place at the same moment, so nothing is judged by one look. Content is compared by HashKV at one revision that
-// all have, and only between members that have compacted to the same revision. Revisions are compared through raft indexes: who has applied all that
-// another one had applied must have reached its revision. Auth revisions are compared between members that are not behind. What is seen
-// in one round must be seen in the next one too.
+// Members are never at the same place at the same moment, so nothing is judged by one look. Content is compared by
+// HashKV at one revision that all have, and only between members that have compacted to the same revision. Revisions
+// are compared through raft indexes: who has applied all that another one had applied must have reached its revision.
+// Auth revisions are compared between members that are not behind. What is seen in one round must be seen in the next
+// one too.
 package watch
 
 import (

@@ -102,7 +102,8 @@ func (j *judge) look(k Kind, r Round) found {
 	return found{}
 }
 
-// differing compares a value between the members of each group, one cluster at a time, and names those that differ from most others.
+// differing compares a value between the members of each group, one cluster at a time, and names those that differ from
+// most others.
 func differing(r Round, value func(*Seen) (group, v string, ok bool), what string) found {
 	groups := map[string]map[string][]string{}
 	for i := range r.Members {
@@ -160,8 +161,8 @@ func describe(what string, values map[string][]string) string {
 	return what + ": " + strings.Join(parts, "; ")
 }
 
-// auth compares auth revisions of members that are not behind: each has applied what all others had applied a round ago. A change
-// that is under way shows in one round and not in the next one.
+// auth compares auth revisions of members that are not behind: each has applied what all others had applied a round
+// ago. A change that is under way shows in one round and not in the next one.
 func (j *judge) auth(r Round) found {
 	var before *Round
 	if n := len(j.past); n > 0 {
@@ -192,9 +193,10 @@ func behind(before *Round, s *Seen) bool {
 	return false
 }
 
-// revision compares revisions through raft indexes. A server reads its revision before its index, and an entry's revision shows before its
-// index does. So a member whose first look shows an index above the second one of another member in an earlier round has applied all that
-// had made the revision of that one's first look; its own second look must show at least that revision. Two earlier rounds must say so.
+// revision compares revisions through raft indexes. A server reads its revision before its index, and an entry's
+// revision shows before its index does. So a member whose first look shows an index above the second one of another
+// member in an earlier round has applied all that had made the revision of that one's first look; its own second look
+// must show at least that revision. Two earlier rounds must say so.
 func (j *judge) revision(r Round) found {
 	var f found
 	for i := range r.Members {
@@ -220,7 +222,8 @@ func (j *judge) revision(r Round) found {
 	return f
 }
 
-// ahead finds a member that had a higher revision at an index that m has applied meanwhile. In a cluster at rest the indexes are equal.
+// ahead finds a member that had a higher revision at an index that m has applied meanwhile. In a cluster at rest the
+// indexes are equal.
 func ahead(past *Round, m *Seen) (found *Seen, compared bool) {
 	for i := range past.Members {
 		o := &past.Members[i]

@@ -43,7 +43,8 @@ func (a *asker) each(ctx context.Context, seen []Seen, f func(ctx context.Contex
 	wg.Wait()
 }
 
-// round looks at all members; hash says whether content is compared, buckets whether the auth bucket of members before 3.5 is read.
+// round looks at all members; hash says whether content is compared, buckets whether the auth bucket of members before
+// 3.5 is read.
 func (a *asker) round(ctx context.Context, now time.Time, hash, buckets bool) Round {
 	r := Round{At: now, Members: make([]Seen, len(a.members))}
 	for i, m := range a.members {
@@ -134,8 +135,8 @@ func (a *asker) small(ctx context.Context, seen []Seen, buckets bool) {
 	}
 }
 
-// content compares hashes and key counts at one revision that all have. A member so far behind that the others have compacted its revision is
-// left out.
+// content compares hashes and key counts at one revision that all have. A member so far behind that the others have
+// compacted its revision is left out.
 func (a *asker) content(ctx context.Context, r *Round) {
 	out := map[int]bool{}
 	for range len(r.Members) {

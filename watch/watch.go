@@ -19,8 +19,8 @@ import (
 // Options say what is watched and how.
 type Options struct {
 	Members []Member
-	// Interval is the time between rounds, HashInterval that between comparisons of content, BucketInterval that between snapshot streams of
-	// members before 3.5, for their auth; 0 never streams.
+	// Interval is the time between rounds, HashInterval that between comparisons of content, BucketInterval that
+	// between snapshot streams of members before 3.5, for their auth; 0 never streams.
 	Interval, HashInterval, BucketInterval time.Duration
 	// Timeout bounds one question to a member.
 	Timeout time.Duration
@@ -241,7 +241,8 @@ func (w *Watcher) hook(ctx context.Context, e *Event, dir string) error {
 	return err
 }
 
-// Once makes rounds until a suspicion is raised or gone, three at least: revisions and auth need two earlier ones. pause is between rounds.
+// Once makes rounds until a suspicion is raised or gone, three at least: revisions and auth need two earlier ones.
+// pause is between rounds.
 func (w *Watcher) Once(ctx context.Context, pause time.Duration) (Round, []Event, error) {
 	var r Round
 	for n := range kept {

@@ -117,7 +117,8 @@ func TestE2EWatchAltered(t *testing.T) {
 	}
 }
 
-// TestE2EWatchSkipped raises the consistent index of a stopped member, so that it skips entries when it starts, as 3.5.0 does by its own fault.
+// TestE2EWatchSkipped raises the consistent index of a stopped member, so that it skips entries when it starts, as
+// 3.5.0 does by its own fault.
 func TestE2EWatchSkipped(t *testing.T) {
 	c := clustertest.Start(t, clustertest.Server(t, "3.5.0"), 3, clustertest.Options{Args: slow})
 	c.Put(0, "k", "v")
@@ -139,7 +140,8 @@ func TestE2EWatchSkipped(t *testing.T) {
 	raised(t, w, watch.KindRevision, "node3")
 }
 
-// TestE2EWatchAuthReplay restarts a member of 3.4.3, which then applies its last auth entries a second time (etcd issue 11651).
+// TestE2EWatchAuthReplay restarts a member of 3.4.3, which then applies its last auth entries a second time (etcd issue
+// 11651).
 func TestE2EWatchAuthReplay(t *testing.T) {
 	c := clustertest.Start(t, clustertest.Server(t, "3.4.3"), 3, clustertest.Options{Args: slow})
 	c.Put(0, "k", "v")

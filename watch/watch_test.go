@@ -28,7 +28,8 @@ type fake struct {
 	compact int64
 	version string
 	down    bool
-	// lacks are indexes that had no effect here, alters those whose value is another one; auth is added to the auth revision.
+	// lacks are indexes that had no effect here, alters those whose value is another one; auth is added to the auth
+	// revision.
 	lacks, alters map[uint64]bool
 	auth          uint64
 	authOff       error
@@ -121,7 +122,8 @@ func rounds(w *Watcher, n int, step func(i int)) (all []Event) {
 	return all
 }
 
-// A cluster under load whose members lag, restart, go away, compact at different times and change rights raises nothing.
+// A cluster under load whose members lag, restart, go away, compact at different times and change rights raises
+// nothing.
 func TestNoFalseAlarm(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))

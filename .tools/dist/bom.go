@@ -14,7 +14,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// boms writes a CycloneDX bill of materials for each program: the modules linked into it, and into the servers that it brings.
+// boms writes a CycloneDX bill of materials for each program: the modules linked into it, and into the servers that it
+// brings.
 func (r *release) boms(context.Context) error {
 	for _, p := range r.built {
 		bom, err := r.bom(p)

@@ -20,7 +20,8 @@ import (
 // nonRoot is the user that the image runs as; distroless images use the same number.
 const nonRoot = "65532"
 
-// image writes one OCI archive with an image for each Linux target: the program, /tmp and an account, nothing else. It has no shell.
+// image writes one OCI archive with an image for each Linux target: the program, /tmp and an account, nothing else. It
+// has no shell.
 func (r *release) image(context.Context) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	n := 0

@@ -1,6 +1,7 @@
-// Command dist builds a release of etcd-medic from the commit that is checked out: programs for each system, deb and rpm packages, a
-// container image as an OCI archive, manifests for krew and Homebrew, man pages, completions, a bill of materials and checksums. Two runs
-// on one commit write the same bytes. Nothing is fetched: modules must be in the module cache (`make modules`).
+// Command dist builds a release of etcd-medic from the commit that is checked out: programs for each system, deb and
+// rpm packages, a container image as an OCI archive, manifests for krew and Homebrew, man pages, completions, a bill of
+// materials and checksums. Two runs on one commit write the same bytes. Nothing is fetched: modules must be in the
+// module cache (`make modules`).
 package main
 
 import (

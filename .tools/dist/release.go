@@ -127,7 +127,8 @@ func (r *release) git(ctx context.Context, args ...string) (string, error) {
 	return command(ctx, r.root, nil, "git", args...)
 }
 
-// command runs a program and returns its standard output without the last line end; what it says on stderr is part of the error.
+// command runs a program and returns its standard output without the last line end; what it says on stderr is part of
+// the error.
 func command(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -1,13 +1,15 @@
-// Command mutants asks of the tests of a package whether they would notice a mistake. It makes a small change in the package (a condition
-// negated, < for <=, a statement dropped, a case removed, zero values returned), runs the package's own tests on it, and does so N times with
-// changes drawn by a seed. It prints the changes that no test noticed, and the rate:
+// Command mutants asks of the tests of a package whether they would notice a mistake. It makes a small change in the
+// package (a condition negated, < for <=, a statement dropped, a case removed, zero values returned), runs the
+// package's own tests on it, and does so N times with changes drawn by a seed. It prints the changes that no test
+// noticed, and the rate:
 //
 //	mutants -n 40 -seed 1 ./compare/replay
 //	compare/replay/align.go:53: < instead of <= in idx-1 < w.min
 //	noticed 37 of 40 (92%), 3 changes did not build and were not counted
 //
-// The tree is never written to: the go command reads the changed file from elsewhere (-overlay). Each run of tests ends after a few times
-// what the tests take unchanged, all of them after -limit. It ends with code 1 if the tests fail without a change, not for unnoticed changes.
+// The tree is never written to: the go command reads the changed file from elsewhere (-overlay). Each run of tests ends
+// after a few times what the tests take unchanged, all of them after -limit. It ends with code 1 if the tests fail
+// without a change, not for unnoticed changes.
 package main
 
 import (

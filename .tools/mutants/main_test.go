@@ -57,8 +57,8 @@ func TestMutantsOf(t *testing.T) {
 	}
 }
 
-// TestRun: of a package of which one function is tested and one is not, the changes of the second survive; the same seed gives the same
-// answer, and no file of the package is written to.
+// TestRun: of a package of which one function is tested and one is not, the changes of the second survive; the same
+// seed gives the same answer, and no file of the package is written to.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	files := map[string]string{

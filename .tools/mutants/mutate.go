@@ -90,7 +90,8 @@ func (f *finder) visit(n ast.Node) bool {
 	return true
 }
 
-// neverReturns tells whether a call ends its function: without it the function may lack a return, and would not compile.
+// neverReturns tells whether a call ends its function: without it the function may lack a return, and would not
+// compile.
 func neverReturns(call *ast.CallExpr) bool {
 	name, ok := call.Fun.(*ast.Ident)
 	return ok && name.Name == "panic"

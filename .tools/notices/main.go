@@ -1,5 +1,5 @@
-// Command notices writes THIRD_PARTY_NOTICES.txt: the licence texts of every module that is linked into the program and into the servers
-// that it brings, from the module cache. With -check it fails if the file is another one.
+// Command notices writes THIRD_PARTY_NOTICES.txt: the licence texts of every module that is linked into the program and
+// into the servers that it brings, from the module cache. With -check it fails if the file is another one.
 package main
 
 import (
@@ -24,7 +24,8 @@ const (
 		"and notices. Made by `make notices`; do not edit.\n"
 )
 
-// programs are the folders whose main packages go into a release, and the systems that they are built for: some modules are for one only.
+// programs are the folders whose main packages go into a release, and the systems that they are built for: some modules
+// are for one only.
 var (
 	programs = map[string]string{".": "./cmd/etcd-medic", "node/line35": ".", "node/line37": "."}
 	systems  = []string{"linux", "darwin", "windows"}

@@ -1,10 +1,10 @@
-// Command testcount reads the output of `go test -json` from standard input, shows what failed, one line per package, and
-// closes with the counts:
+// Command testcount reads the output of `go test -json` from standard input, shows what failed, one line per package,
+// and closes with the counts:
 //
 //	1234 passed, 0 failed
 //
-// It ends with code 1 if a test failed or was skipped, a package did not build, or no test ran at all: a run that proves
-// nothing must not look like one that does. If TESTCOUNT_FILE is set, the counts are written to that file too.
+// It ends with code 1 if a test failed or was skipped, a package did not build, or no test ran at all: a run that
+// proves nothing must not look like one that does. If TESTCOUNT_FILE is set, the counts are written to that file too.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package walls proves that the rules of .golangci.yml stand: it lays out a small module that breaks each of them and one that
-// breaks none, and runs the linter on it. A rule that lets its breach pass is a wall that is not there.
+// Package walls proves that the rules of .golangci.yml stand: it lays out a small module that breaks each of them and
+// one that breaks none, and runs the linter on it. A rule that lets its breach pass is a wall that is not there.
 package walls
 
 import (
@@ -114,8 +114,8 @@ func write(t *testing.T, dir, name string, b []byte) {
 	}
 }
 
-// lint runs the linter and returns its reports. Its exit code is not looked at, since there are findings by intent; output that
-// is no report fails the test.
+// lint runs the linter and returns its reports. Its exit code is not looked at, since there are findings by intent;
+// output that is no report fails the test.
 func lint(t *testing.T, linter, dir string) []note {
 	t.Helper()
 	cmd := exec.Command(linter, "run", "--output.json.path=stdout", "--show-stats=false", "--allow-parallel-runners", "./...")

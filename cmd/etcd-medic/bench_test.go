@@ -17,11 +17,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// The benchmarks run whole processes, this program and its peer one after the other on the same files with a warm cache, and
-// report how many times faster this one is. `make bench` builds the peers and names their folder in ETCD_MEDIC_PEERS.
+// The benchmarks run whole processes, this program and its peer one after the other on the same files with a warm
+// cache, and report how many times faster this one is. `make bench` builds the peers and names their folder in
+// ETCD_MEDIC_PEERS.
 
-// logSize and dbSize are the sizes the figures in the documents are for: 500,000 entries in 0.55 GB of segments; 1,000,000
-// revisions of 200,000 keys in 1.4 GB.
+// logSize and dbSize are the sizes the figures in the documents are for: 500,000 entries in 0.55 GB of segments;
+// 1,000,000 revisions of 200,000 keys in 1.4 GB.
 var (
 	logSize = clustertest.Synth{Members: 1, Entries: 500_000, Keys: 100_000, Value: 1000}
 	dbSize  = clustertest.Synth{Members: 1, Entries: 1_000_000, Keys: 200_000, Value: 1100}
@@ -157,8 +158,8 @@ func BenchmarkLog(b *testing.B) {
 	})
 }
 
-// BenchmarkDB compares with etcdutl and etcd-dump-db over one database of 1,000,000 revisions. The peers open it read-write, so
-// they get a copy of their own.
+// BenchmarkDB compares with etcdutl and etcd-dump-db over one database of 1,000,000 revisions. The peers open it
+// read-write, so they get a copy of their own.
 func BenchmarkDB(b *testing.B) {
 	db := filepath.Join(b.TempDir(), "db")
 	dbSize.WriteDB(b, db)
@@ -178,10 +179,11 @@ func BenchmarkDB(b *testing.B) {
 	})
 }
 
-// BenchmarkDiagnose compares a whole diagnosis of three members, logs and databases, with the time that etcdutl hashkv needs for their
-// databases alone, one after the other: of members that are equal, and with one that lacks a write, so that all of its later revisions
-// differ. The table is what a person gets; JSON has the sha256 of all inputs besides, which is nearly half of its work. On a busy machine
-// compare the CPU seconds: the peer keeps little more than one core busy, a diagnosis all of them.
+// BenchmarkDiagnose compares a whole diagnosis of three members, logs and databases, with the time that etcdutl hashkv
+// needs for their databases alone, one after the other: of members that are equal, and with one that lacks a write, so
+// that all of its later revisions differ. The table is what a person gets; JSON has the sha256 of all inputs besides,
+// which is nearly half of its work. On a busy machine compare the CPU seconds: the peer keeps little more than one core
+// busy, a diagnosis all of them.
 func BenchmarkDiagnose(b *testing.B) {
 	equal := setSize.Write(b, b.TempDir())
 	lacking := setSize

@@ -60,8 +60,8 @@ func overwrite(at int64, with []byte) func(*testing.T, string) {
 	}
 }
 
-// TestDumpDBEveryFlag asks every question of files in every shape, in all formats: the exit code is one of those that the shape
-// allows, JSON is JSON, and a damaged file never passes for a sound one without a word.
+// TestDumpDBEveryFlag asks every question of files in every shape, in all formats: the exit code is one of those that
+// the shape allows, JSON is JSON, and a damaged file never passes for a sound one without a word.
 func TestDumpDBEveryFlag(t *testing.T) {
 	allFlagsAsked(t)
 	for _, s := range dumpDBShapes() {

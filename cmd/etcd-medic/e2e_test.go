@@ -22,8 +22,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestE2EHealthyCluster writes all kinds of requests to a real cluster of each line, restarts members, stops it and diagnoses the
-// copied data dirs with the built program: whatever a healthy cluster leaves behind must not be called broken.
+// TestE2EHealthyCluster writes all kinds of requests to a real cluster of each line, restarts members, stops it and
+// diagnoses the copied data dirs with the built program: whatever a healthy cluster leaves behind must not be called
+// broken.
 func TestE2EHealthyCluster(t *testing.T) {
 	for _, version := range clustertest.Lines {
 		t.Run(version, func(t *testing.T) {
@@ -124,7 +125,8 @@ func auth(ctx context.Context, t *testing.T, cli *clientv3.Client) {
 	}
 }
 
-// diagnoseHealthy runs the program and wants exit code 0 and a healthy verdict. A member that was stopped first may lag.
+// diagnoseHealthy runs the program and wants exit code 0 and a healthy verdict. A member that was stopped first may
+// lag.
 func diagnoseHealthy(t *testing.T, sources []string) {
 	t.Helper()
 	program := os.Getenv("ETCD_MEDIC_TEST_BIN")

@@ -16,8 +16,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestE2EExtractIntoCluster puts deleted keys back from a copied data dir into a cluster with client certificates and auth: refused without
-// credentials, with a user who may not write told key by key, and done with root's.
+// TestE2EExtractIntoCluster puts deleted keys back from a copied data dir into a cluster with client certificates and
+// auth: refused without credentials, with a user who may not write told key by key, and done with root's.
 func TestE2EExtractIntoCluster(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

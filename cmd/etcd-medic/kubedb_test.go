@@ -17,8 +17,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// kubeDB FILE [N] writes a database as an apiserver fills it: built-in kinds, a custom resource, an encrypted value, a damaged one; and
-// a bucket of somebody else with one inside it. With N only the first N keys are there, as in an older backup.
+// kubeDB FILE [N] writes a database as an apiserver fills it: built-in kinds, a custom resource, an encrypted value, a
+// damaged one; and a bucket of somebody else with one inside it. With N only the first N keys are there, as in an older
+// backup.
 func (s scripts) kubeDB(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: kubedb FILE [N]")

@@ -18,8 +18,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// TestE2ELiveApply repairs running clusters with the built program and an operator's shell scripts: https for clients and peers, auth on, writes
-// going on. On each line the operator proves who he is in another way.
+// TestE2ELiveApply repairs running clusters with the built program and an operator's shell scripts: https for clients
+// and peers, auth on, writes going on. On each line the operator proves who he is in another way.
 func TestE2ELiveApply(t *testing.T) {
 	for _, tc := range []struct {
 		version    string
@@ -163,7 +163,8 @@ func (r *rig) load(i int) *load {
 	w.wg.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			key := fmt.Sprintf("/load/%06d", n)
-			// A server loses what is proposed while the leader moves, and answers that after seven seconds; others can be written meanwhile.
+			// A server loses what is proposed while the leader moves, and answers that after seven seconds; others can
+			// be written meanwhile.
 			call, done := context.WithTimeout(ctx, time.Second)
 			if _, err := c.Put(call, key, "x"); err == nil {
 				w.keys = append(w.keys, key)

@@ -9,8 +9,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// TestE2ELiveJWT repairs running clusters whose servers hand out signed tokens that say for themselves who asks, as root with a password. A
-// learner lets nobody log in, so it is asked with a token of the best member. Tokens that run out in the middle are made anew.
+// TestE2ELiveJWT repairs running clusters whose servers hand out signed tokens that say for themselves who asks, as
+// root with a password. A learner lets nobody log in, so it is asked with a token of the best member. Tokens that run
+// out in the middle are made anew.
 func TestE2ELiveJWT(t *testing.T) {
 	for _, tc := range []struct{ version, ttl string }{{"3.5.35", "5m"}, {"3.6.16", "2s"}} {
 		t.Run(tc.version, func(t *testing.T) {

@@ -28,7 +28,8 @@ type operator struct {
 
 const question = ", no to stop here: "
 
-// sits runs the command once. answer gets everything that was said since the last answer and returns what is typed; an error ends the input.
+// sits runs the command once. answer gets everything that was said since the last answer and returns what is typed; an
+// error ends the input.
 func (o *operator) sits(ctx context.Context, answer func(said string) (string, error)) (code int, stdout, stderr string) {
 	o.t.Helper()
 	in, keys := io.Pipe()
@@ -60,8 +61,8 @@ func (o *operator) sits(ctx context.Context, answer func(said string) (string, e
 	}
 }
 
-// TestE2ELivePrompt: without hooks the command says exactly what is to be done on which host and waits. A person who says no, or goes away,
-// stops it; the same command goes on where it stood.
+// TestE2ELivePrompt: without hooks the command says exactly what is to be done on which host and waits. A person who
+// says no, or goes away, stops it; the same command goes on where it stood.
 func TestE2ELivePrompt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()

@@ -31,8 +31,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// rig is a cluster as an operator has one: servers with https for clients and peers, auth on, started and stopped by shell scripts on
-// their hosts, each a folder hosts/NAME here. Nothing of the tool's own sandbox is in it.
+// rig is a cluster as an operator has one: servers with https for clients and peers, auth on, started and stopped by
+// shell scripts on their hosts, each a folder hosts/NAME here. Nothing of the tool's own sandbox is in it.
 type rig struct {
 	t            *testing.T
 	dir          string

@@ -36,8 +36,8 @@ type withScratch struct{ m *testing.M }
 
 func (w withScratch) Run() int { return evidencetest.Run(w.m) }
 
-// TestScripts runs every command on real incidents. A script names its inputs with incident, copy or evidence; at its end
-// all of them must be byte-identical, with modes and modification times.
+// TestScripts runs every command on real incidents. A script names its inputs with incident, copy or evidence; at its
+// end all of them must be byte-identical, with modes and modification times.
 func TestScripts(t *testing.T) {
 	s := scripts{t: t}
 	testscript.Run(t, testscript.Params{

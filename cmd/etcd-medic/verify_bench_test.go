@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// BenchmarkVerify compares with the two tools an operator has today, one after the other, over one backup of 1.4 GB: etcdutl snapshot
-// status, which reads the content, and sha256sum, which alone would notice a flipped byte.
+// BenchmarkVerify compares with the two tools an operator has today, one after the other, over one backup of 1.4 GB:
+// etcdutl snapshot status, which reads the content, and sha256sum, which alone would notice a flipped byte.
 func BenchmarkVerify(b *testing.B) {
 	file := filepath.Join(b.TempDir(), "backup.db")
 	dbSize.WriteDB(b, file)

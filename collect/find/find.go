@@ -1,5 +1,6 @@
-// Package find looks on a host, or in a copy of its files, for the flags and certificates with which etcd runs there: systemd units, static
-// pods (kubeadm, OpenShift), k3s, RKE2, Talos and Docker. It only reads, and starts nothing. What it finds is a proposal that is shown before it is used.
+// Package find looks on a host, or in a copy of its files, for the flags and certificates with which etcd runs there:
+// systemd units, static pods (kubeadm, OpenShift), k3s, RKE2, Talos and Docker. It only reads, and starts nothing. What
+// it finds is a proposal that is shown before it is used.
 package find
 
 import (

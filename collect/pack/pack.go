@@ -1,4 +1,5 @@
-// Package pack writes a .tar.zst as a stream: little memory, nothing twice, one digest per file. Same contents and times give the same bytes.
+// Package pack writes a .tar.zst as a stream: little memory, nothing twice, one digest per file. Same contents and
+// times give the same bytes.
 package pack
 
 import (

@@ -36,7 +36,8 @@ func (a Alarms) On(typ int32) bool {
 	return false
 }
 
-// Apply raises or clears an alarm. Raising one that is on and clearing one that is off change nothing (server/etcdserver/api/v3alarm).
+// Apply raises or clears an alarm. Raising one that is on and clearing one that is off change nothing
+// (server/etcdserver/api/v3alarm).
 func (a Alarms) Apply(r *dumplog.AlarmRequest) (changed bool) {
 	k := Alarm{r.MemberID, r.Alarm}
 	_, on := a[k]

@@ -1,7 +1,8 @@
-// Package apply is what etcd does with an entry: the rules of requests, transactions, auth, permissions, leases, alarms and membership on
-// plain state, without a database or a log. Model.Evaluate says what a request does to the keys, Model.Take and Model.Execute do it;
-// what is not known of the state makes an effect uncertain. Replay predicts with it, rebuild executes with it, evidence follows conf
-// changes with it. What differs by release is asked of package release.
+// Package apply is what etcd does with an entry: the rules of requests, transactions, auth, permissions, leases, alarms
+// and membership on plain state, without a database or a log. Model.Evaluate says what a request does to the keys,
+// Model.Take and Model.Execute do it; what is not known of the state makes an effect uncertain. Replay predicts with
+// it, rebuild executes with it, evidence follows conf changes with it. What differs by release is asked of package
+// release.
 //
 // Sources: server/etcdserver/apply*.go, server/etcdserver/txn, server/auth/store.go, server/lease/lessor.go,
 // server/etcdserver/api/membership/cluster.go.
@@ -28,8 +29,8 @@ const (
 	ReasonInvalid     Reason = "invalid request"
 )
 
-// Verdict is what the permission rules say of a request. Rule is set where only some of the possible releases have the rule that refuses
-// it: then the request may have been executed as well.
+// Verdict is what the permission rules say of a request. Rule is set where only some of the possible releases have the
+// rule that refuses it: then the request may have been executed as well.
 type Verdict struct {
 	Reason Reason
 	Rule   *release.Rule

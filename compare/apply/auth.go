@@ -15,13 +15,15 @@ type Auth struct {
 	Revision uint64
 	Users    map[string]*User
 	Roles    map[string][]Permission
-	// Known is false when the state before the first log entry is not known; unknown users and roles then prove nothing.
+	// Known is false when the state before the first log entry is not known; unknown users and roles then prove
+	// nothing.
 	Known bool
 	// Version is that of the server, as far as it is known.
 	Version release.Version
 }
 
-// User is a row of bucket authUsers. Password is the stored hash and Options is true when the row has options; the rules use neither.
+// User is a row of bucket authUsers. Password is the stored hash and Options is true when the row has options; the
+// rules use neither.
 type User struct {
 	Roles      []string
 	NoPassword bool
@@ -81,8 +83,8 @@ func (s *Auth) Apply(r *dumplog.Request) (raised bool, reason Reason) {
 	return true, ReasonNone
 }
 
-// Undecided returns the rule that decides whether the request changes auth where the possible releases disagree; nil when they agree.
-// Apply then takes the request as executed.
+// Undecided returns the rule that decides whether the request changes auth where the possible releases disagree; nil
+// when they agree. Apply then takes the request as executed.
 func (s *Auth) Undecided(r *dumplog.Request) *release.Rule {
 	if r.Auth == nil || s.AdminCheck(r) != ReasonNone {
 		return nil
@@ -100,8 +102,8 @@ func (s *Auth) Undecided(r *dumplog.Request) *release.Rule {
 	return rule
 }
 
-// AdminCheck is server/etcdserver/apply_auth.go: every mutating auth call needs a root user once auth is on. It does not
-// compare auth revisions.
+// AdminCheck is server/etcdserver/apply_auth.go: every mutating auth call needs a root user once auth is on. It does
+// not compare auth revisions.
 func (s *Auth) AdminCheck(r *dumplog.Request) Reason {
 	if !s.Enabled || r.Kind == dumplog.KindAuthEnable {
 		return ReasonNone
@@ -217,8 +219,8 @@ func (s *Auth) roleDelete(role string) bool {
 	return true
 }
 
-// grantPermission succeeds for every known role: granting what is there already still raises the auth revision, which is why applying it
-// twice shows.
+// grantPermission succeeds for every known role: granting what is there already still raises the auth revision, which
+// is why applying it twice shows.
 func (s *Auth) grantPermission(a *dumplog.AuthRequest) bool {
 	perms, ok := s.Roles[a.Role]
 	if !ok || a.Perm == nil || !validRange(a.Perm) && s.Version.Has(release.GrantChecksRange).Certain() {
@@ -236,7 +238,8 @@ func (s *Auth) grantPermission(a *dumplog.AuthRequest) bool {
 	return true
 }
 
-// validRange is isValidPermissionRange of server/auth/range_perm_cache.go: a key, and no range or one that is not empty.
+// validRange is isValidPermissionRange of server/auth/range_perm_cache.go: a key, and no range or one that is not
+// empty.
 func validRange(p *dumplog.Permission) bool {
 	k, end := string(p.Key), string(p.RangeEnd)
 	return k != "" && (end == "" || end == "\x00" || k < end)

@@ -43,8 +43,8 @@ func rooted(t *testing.T) *Auth {
 	return s
 }
 
-// TestAuthRevision holds which calls raise the auth revision, the first and the second time they are executed: what repeats
-// after a restart is what raises it again.
+// TestAuthRevision holds which calls raise the auth revision, the first and the second time they are executed: what
+// repeats after a restart is what raises it again.
 func TestAuthRevision(t *testing.T) {
 	for name, c := range map[string]struct {
 		ops           []*dumplog.Request

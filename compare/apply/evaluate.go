@@ -20,7 +20,8 @@ type Effect struct {
 	Result Result
 	Reason Reason
 	Writes []Write
-	// Sure is false where the effect depends on something that is not known: Result and Writes are then the likely ones.
+	// Sure is false where the effect depends on something that is not known: Result and Writes are then the likely
+	// ones.
 	Sure bool
 	// Plain is true for a refusal by permission on which all possible releases agree.
 	Plain bool

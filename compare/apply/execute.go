@@ -62,7 +62,8 @@ func (m *Model) Grant(r *dumplog.Request, term, index uint64) Reason {
 	return reason
 }
 
-// Checkpoint notes remaining TTLs. A server that does not know a lease passes over it (server/lease/lessor.go, Checkpoint).
+// Checkpoint notes remaining TTLs. A server that does not know a lease passes over it (server/lease/lessor.go,
+// Checkpoint).
 func (m *Model) Checkpoint(r *dumplog.LeaseCheckpointRequest, index uint64) {
 	for _, c := range r.Checkpoints {
 		if l := m.Leases[c.ID]; l != nil {
@@ -71,8 +72,8 @@ func (m *Model) Checkpoint(r *dumplog.LeaseCheckpointRequest, index uint64) {
 	}
 }
 
-// Take executes what Evaluate says of a request, and returns the keys as they are after each record that it writes, with the name only
-// where the record is a tombstone.
+// Take executes what Evaluate says of a request, and returns the keys as they are after each record that it writes,
+// with the name only where the record is a tombstone.
 func (m *Model) Take(r *dumplog.Request, e Effect) []Key {
 	if e.Result != Applied {
 		return nil

@@ -20,13 +20,13 @@ type Key struct {
 	// Sum is SumOf the value, Sub the sub revision of Mod.
 	Sum uint64
 	Sub int64
-	// Entry is the index of the entry that wrote it, where keys are predicted without records; 0 elsewhere. There, Head is how the value
-	// begins, all of it if Whole is true.
+	// Entry is the index of the entry that wrote it, where keys are predicted without records; 0 elsewhere. There, Head
+	// is how the value begins, all of it if Whole is true.
 	Entry uint64
 	Head  string
 	Whole bool
-	// Unsure is set when it is not known whether the key exists, and with which content; Loose when its revisions are not known, since the
-	// revision of an entry depends on all before it; Uncounted when its version is not known.
+	// Unsure is set when it is not known whether the key exists, and with which content; Loose when its revisions are
+	// not known, since the revision of an entry depends on all before it; Uncounted when its version is not known.
 	Unsure, Loose, Uncounted bool
 }
 
@@ -36,7 +36,8 @@ type Write struct {
 	Delete bool
 	Sum    uint64
 	Lease  int64
-	// Value are the bytes that the request brought; From is the record whose value it takes over instead (ignore_value).
+	// Value are the bytes that the request brought; From is the record whose value it takes over instead
+	// (ignore_value).
 	Value []byte
 	From  Rev
 }
@@ -149,8 +150,9 @@ func (k *Keys) detach(s *Key) {
 	}
 }
 
-// Write changes the keys by what a request writes. at gives the main revision, the entry where no records follow, and whether the revision
-// is loose. It returns the keys as they are after each record, with the name only where it was deleted.
+// Write changes the keys by what a request writes. at gives the main revision, the entry where no records follow, and
+// whether the revision is loose. It returns the keys as they are after each record, with the name only where it was
+// deleted.
 func (k *Keys) Write(ws []Write, at Key) []Key {
 	out := make([]Key, len(ws))
 	for i := range ws {
@@ -188,7 +190,8 @@ func headOf(w *Write, old *Key) (head string, whole bool) {
 	return "", false
 }
 
-// relation compares the value with other bytes: below 0, 0 or above 0 as bytes.Compare returns, as far as what was kept of it decides.
+// relation compares the value with other bytes: below 0, 0 or above 0 as bytes.Compare returns, as far as what was kept
+// of it decides.
 func (k *Key) relation(other []byte) (diff int, known bool) {
 	if k.Whole {
 		return bytes.Compare([]byte(k.Head), other), true

@@ -12,7 +12,8 @@ import (
 type Member struct {
 	PeerURLs  []string
 	IsLearner bool
-	// listedAsVoter is true for a learner of raft that the list which conf changes are checked against shows as a voter.
+	// listedAsVoter is true for a learner of raft that the list which conf changes are checked against shows as a
+	// voter.
 	listedAsVoter bool
 }
 
@@ -21,8 +22,8 @@ type Members struct {
 	ByID    map[dumplog.ID]*Member
 	Removed map[dumplog.ID]bool
 	Version release.Version
-	// Admits, if set, tells whether other evidence shows that a learner above the default limit became a member, where the limit is an
-	// option of the servers.
+	// Admits, if set, tells whether other evidence shows that a learner above the default limit became a member, where
+	// the limit is an option of the servers.
 	Admits func(id dumplog.ID) bool
 }
 
@@ -31,7 +32,8 @@ func NewMembers(v release.Version) *Members {
 	return &Members{ByID: map[dumplog.ID]*Member{}, Removed: map[dumplog.ID]bool{}, Version: v}
 }
 
-// Refusal says why a conf change is not executed. It then consumes its index and changes nothing, neither in raft nor in the lists.
+// Refusal says why a conf change is not executed. It then consumes its index and changes nothing, neither in raft nor
+// in the lists.
 type Refusal string
 
 // The refusals of ValidateConfigurationChange, in its order.
@@ -124,8 +126,8 @@ func (ms *Members) learners() (n int) {
 	return n
 }
 
-// Apply executes a conf change, or says why it is refused. What raft makes of an accepted one is the same: the type of the change, not the
-// context, tells whether a new member is a learner there, and servers propose both alike.
+// Apply executes a conf change, or says why it is refused. What raft makes of an accepted one is the same: the type of
+// the change, not the context, tells whether a new member is a learner there, and servers propose both alike.
 func (ms *Members) Apply(c *dumplog.ConfChange) Refusal {
 	r := ms.Check(c)
 	if r == Accepted {
@@ -157,8 +159,8 @@ func (ms *Members) Take(c *dumplog.ConfChange) {
 	}
 }
 
-// UpdateClearsLearner tells whether an update of a learner makes its row in bucket members that of a voter, as releases do that take all
-// raft attributes of the request. Raft keeps the learner.
+// UpdateClearsLearner tells whether an update of a learner makes its row in bucket members that of a voter, as releases
+// do that take all raft attributes of the request. Raft keeps the learner.
 func (ms *Members) UpdateClearsLearner(c *dumplog.ConfChange) release.Answer {
 	m := ms.ByID[c.NodeID]
 	if c.Type != dumplog.ConfChangeUpdateNode || m == nil || !m.IsLearner || c.Member == nil || c.Member.IsLearner {

@@ -5,8 +5,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Model is the state of one member that requests are evaluated against, as far as it is known. Nothing in it comes from a database by
-// itself: whoever has one fills it.
+// Model is the state of one member that requests are evaluated against, as far as it is known. Nothing in it comes from
+// a database by itself: whoever has one fills it.
 type Model struct {
 	// Version is that of the server.
 	Version release.Version
@@ -24,7 +24,8 @@ type Model struct {
 	AlarmsUnsure bool
 	// Loose is true where revisions are counted without records and the effect of an entry was not certain.
 	Loose bool
-	// ClientWaits tells whether the clients of requests wait on this member, as they do on the only member of a cluster.
+	// ClientWaits tells whether the clients of requests wait on this member, as they do on the only member of a
+	// cluster.
 	ClientWaits release.Answer
 	// Value returns the value of a key's record, for compares that need more than its hash; nil where there are none.
 	Value func(key string, at Rev) (value []byte, ok bool)
@@ -33,7 +34,8 @@ type Model struct {
 // Lease is a lease; TTLs in seconds as the log asks for them.
 type Lease struct {
 	TTL, Remaining int64
-	// Term and Granted are the entry that granted it, Checkpoint the index of the last one that set Remaining; 0 is unknown.
+	// Term and Granted are the entry that granted it, Checkpoint the index of the last one that set Remaining; 0 is
+	// unknown.
 	Term, Granted, Checkpoint uint64
 	// Unsure is set when it is not known whether the lease still exists.
 	Unsure bool
@@ -88,7 +90,8 @@ func (m *Model) rights() *Rights {
 	return &Rights{Auth: m.Auth, KeysOf: m.Keys.OfLease, KeepsRanges: m.KeepsRanges()}
 }
 
-// KeepsRanges tells whether the member checks the ranges of a transaction: all releases do where the client waits, newer ones everywhere.
+// KeepsRanges tells whether the member checks the ranges of a transaction: all releases do where the client waits,
+// newer ones everywhere.
 func (m *Model) KeepsRanges() release.Answer {
 	if m.follows(release.TxnRangesKept) {
 		return release.Yes
@@ -96,8 +99,8 @@ func (m *Model) KeepsRanges() release.Answer {
 	return m.ClientWaits
 }
 
-// alarmSure tells whether a refusal by an alarm is certain. Up to 3.5 the wrappers of a running server change when an alarm is raised or
-// cleared, and clearing one of two lifts both until the next start.
+// alarmSure tells whether a refusal by an alarm is certain. Up to 3.5 the wrappers of a running server change when an
+// alarm is raised or cleared, and clearing one of two lifts both until the next start.
 func (m *Model) alarmSure() bool {
 	return m.StateKnown && (m.follows(release.AlarmKeepsChecks) || !m.Alarms.On(AlarmNoSpace) || !m.Alarms.On(AlarmCorrupt))
 }
@@ -107,14 +110,14 @@ func (m *Model) ChecksPermissions() bool {
 	return len(m.Alarms) == 0 || m.follows(release.AlarmKeepsChecks)
 }
 
-// authSure tells whether a refusal by auth is certain: one for an old auth revision is when the member's own is known. Which permissions
-// a user had is not certain, since servers keep them in a cache.
+// authSure tells whether a refusal by auth is certain: one for an old auth revision is when the member's own is known.
+// Which permissions a user had is not certain, since servers keep them in a cache.
 func (m *Model) authSure(r Reason) bool {
 	return m.ChecksPermissions() && r == ReasonOldAuth && m.Auth.Known
 }
 
-// rightsSure tells whether the rights of a request that passes are certain: where users and auth revision are not known at this entry,
-// only a request without a user while auth is off.
+// rightsSure tells whether the rights of a request that passes are certain: where users and auth revision are not known
+// at this entry, only a request without a user while auth is off.
 func (m *Model) rightsSure(h dumplog.Header) bool {
 	return m.Auth.Known || h.AuthRevision == 0 && !m.Auth.Enabled
 }

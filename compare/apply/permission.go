@@ -64,7 +64,8 @@ func (s *Auth) covered(u *User, key, end []byte, write bool) bool {
 	return false
 }
 
-// openEnd stands for "to the end of the key space"; as the start of a span it never occurs because keys are not empty there.
+// openEnd stands for "to the end of the key space"; as the start of a span it never occurs because keys are not empty
+// there.
 const openEnd = ""
 
 func span(key, end string) [2]string {
@@ -88,8 +89,9 @@ func InRange(key string, from, end []byte) bool {
 	return key >= string(from) && bytes.Compare([]byte(key), end) < 0
 }
 
-// Rights are the permission rules of requests that touch keys. KeysOf lists the keys attached to a lease. KeepsRanges tells whether the
-// member checks the ranges of a transaction: releases before TxnRangesKept drop them where no client waits for the answer.
+// Rights are the permission rules of requests that touch keys. KeysOf lists the keys attached to a lease. KeepsRanges
+// tells whether the member checks the ranges of a transaction: releases before TxnRangesKept drop them where no client
+// waits for the answer.
 type Rights struct {
 	Auth        *Auth
 	KeysOf      func(lease int64) []string
@@ -120,8 +122,8 @@ func (r *Rights) Delete(h dumplog.Header, d *dumplog.DeleteRangeRequest) Verdict
 	return Verdict{Reason: r.Auth.Check(h, d.Key, d.RangeEnd, false)}
 }
 
-// Revoke needs write permission on every key of the lease. Newer releases let root pass; older ones refuse root whose auth revision is
-// old, as that of a lease that expired before auth was changed.
+// Revoke needs write permission on every key of the lease. Newer releases let root pass; older ones refuse root whose
+// auth revision is old, as that of a lease that expired before auth was changed.
 func (r *Rights) Revoke(h dumplog.Header, lease int64) Verdict { return r.lease(h, lease) }
 
 func (r *Rights) lease(h dumplog.Header, lease int64) Verdict {

@@ -7,7 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// rightsOn are the rights of the state rooted, on a version, with two keys on lease 1: one of app and one that only root may write.
+// rightsOn are the rights of the state rooted, on a version, with two keys on lease 1: one of app and one that only
+// root may write.
 func rightsOn(t *testing.T, version string) *Rights {
 	t.Helper()
 	a := rooted(t)
@@ -34,7 +35,8 @@ func txn(ops ...dumplog.RequestOp) *dumplog.TxnRequest { return &dumplog.TxnRequ
 
 func nested(ops ...dumplog.RequestOp) dumplog.RequestOp { return dumplog.RequestOp{Txn: txn(ops...)} }
 
-// TestRevokeByRoot: an expired lease is revoked by root with the auth revision of its proposal, which may be old by then.
+// TestRevokeByRoot: an expired lease is revoked by root with the auth revision of its proposal, which may be old by
+// then.
 func TestRevokeByRoot(t *testing.T) {
 	for version, want := range map[string]Verdict{
 		"3.3": {Reason: ReasonOldAuth}, "3.4.23": {Reason: ReasonOldAuth}, "3.4.26": {Reason: ReasonOldAuth}, "3.5.9": {Reason: ReasonOldAuth},

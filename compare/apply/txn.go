@@ -7,9 +7,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// transaction evaluates one transaction: all compares of the whole tree against the state before it, then the checks of the chosen path, then its
-// writes, later ones seeing earlier ones (server/etcdserver/txn/txn.go). That a key is put once only, and that there are not too many
-// operations, is checked by the API before a request is proposed, and not again.
+// transaction evaluates one transaction: all compares of the whole tree against the state before it, then the checks of
+// the chosen path, then its writes, later ones seeing earlier ones (server/etcdserver/txn/txn.go). That a key is put
+// once only, and that there are not too many operations, is checked by the API before a request is proposed, and not
+// again.
 type transaction struct {
 	m *Model
 	// overlay holds what this transaction wrote so far, by key.
@@ -79,8 +80,8 @@ func (t *transaction) check(ops []dumplog.RequestOp, depth int) {
 	}
 }
 
-// checkRange refuses a range at a revision out of reach. Where a member without a waiting client may have dropped a top-level range before
-// this check, the effect is not certain.
+// checkRange refuses a range at a revision out of reach. Where a member without a waiting client may have dropped a
+// top-level range before this check, the effect is not certain.
 func (t *transaction) checkRange(rev int64, depth int) Reason {
 	m := t.m
 	t.sure = t.sure && !m.Loose && (m.StateKnown || rev >= m.LastCompact)
@@ -157,7 +158,8 @@ const (
 	ResultNotEqual = 3
 )
 
-// compareAll tells whether all compares hold. One that certainly does not makes that certain, whatever is not known of the others.
+// compareAll tells whether all compares hold. One that certainly does not makes that certain, whatever is not known of
+// the others.
 func (m *Model) compareAll(cs []dumplog.Compare) (holds, sure bool) {
 	holds, sure = true, true
 	for i := range cs {
@@ -170,8 +172,8 @@ func (m *Model) compareAll(cs []dumplog.Compare) (holds, sure bool) {
 	return holds, sure
 }
 
-// compare evaluates one compare; of a range every key must satisfy it. A missing key compares as zeros, but a compare of its value never
-// holds.
+// compare evaluates one compare; of a range every key must satisfy it. A missing key compares as zeros, but a compare
+// of its value never holds.
 func (m *Model) compare(c *dumplog.Compare) (holds, sure bool) {
 	holds, sure = true, true
 	found := false

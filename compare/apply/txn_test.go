@@ -52,8 +52,8 @@ func branch(m *Model, t *dumplog.TxnRequest) string {
 	return out
 }
 
-// TestCompares: every target with every result, on a key whose number is below, equal and above, on one that is not there, and on one of
-// which nothing is known.
+// TestCompares: every target with every result, on a key whose number is below, equal and above, on one that is not
+// there, and on one of which nothing is known.
 func TestCompares(t *testing.T) {
 	results := []dumplog.CompareResult{ResultEqual, ResultGreater, ResultLess, ResultNotEqual}
 	have := map[dumplog.CompareTarget]int64{TargetVersion: 3, TargetCreate: 2, TargetMod: 5, TargetLease: 7}

@@ -17,7 +17,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Against is a backup held against other sources: the document of compare, and what each source has that a restore would lose.
+// Against is a backup held against other sources: the document of compare, and what each source has that a restore
+// would lose.
 type Against struct {
 	*compare.Comparison
 	// Reason says why the buckets could not be compared at a common index.
@@ -25,11 +26,13 @@ type Against struct {
 	Compared []Compared `json:"compared"`
 }
 
-// Compared is one source as seen from the backup. Numbers are of keys; they are 0 with a Reason when they could not be counted.
+// Compared is one source as seen from the backup. Numbers are of keys; they are 0 with a Reason when they could not be
+// counted.
 type Compared struct {
 	Source string        `json:"source"`
 	Kind   evidence.Kind `json:"kind"`
-	// Revision and CompactRevision of the source; RevisionsBehind is how far the backup lags, negative when it is ahead.
+	// Revision and CompactRevision of the source; RevisionsBehind is how far the backup lags, negative when it is
+	// ahead.
 	Revision        int64 `json:"revision"`
 	CompactRevision int64 `json:"compactRevision"`
 	RevisionsBehind int64 `json:"revisionsBehind"`
@@ -38,12 +41,13 @@ type Compared struct {
 	// SameHistory tells whether every record that both must hold stands in both with the same bytes; see sameHistory.
 	SameHistory check.Outcome `json:"sameHistory"`
 	Reason      string        `json:"reason,omitempty"`
-	// BackupLacks is true when the backup lacks records of revisions that it claims to hold, and contradicts the source in nothing else.
-	// Lost counts the live keys among them, Altered those that the backup holds with other content.
+	// BackupLacks is true when the backup lacks records of revisions that it claims to hold, and contradicts the source
+	// in nothing else. Lost counts the live keys among them, Altered those that the backup holds with other content.
 	BackupLacks bool `json:"backupLacks,omitempty"`
 	Lost        int  `json:"lost,omitempty"`
 	Altered     int  `json:"altered,omitempty"`
-	// State are the rows of auth, leases and members that differ as they are now, Unequal those that differ at one and the same index.
+	// State are the rows of auth, leases and members that differ as they are now, Unequal those that differ at one and
+	// the same index.
 	State     []StateRow `json:"state"`
 	MoreState int        `json:"moreState,omitempty"`
 	Unequal   []StateRow `json:"unequal,omitempty"`
@@ -68,7 +72,8 @@ type Group struct {
 	Extra   int    `json:"extra"`
 }
 
-// ChangeRow is one key that a restore of the backup would leave otherwise than the source has it: missing, differ or extra.
+// ChangeRow is one key that a restore of the backup would leave otherwise than the source has it: missing, differ or
+// extra.
 type ChangeRow struct {
 	Key    check.Bytes `json:"key"`
 	Change string      `json:"change"`
@@ -112,8 +117,9 @@ const prefixDepth = 2
 // maxGroups bounds the groups that are told apart; keys beyond are counted together.
 const maxGroups = 1000
 
-// against opens the other sources, compares the backup with each and puts what it found into the report. What keeps a comparison from
-// being made is in the report too: the backup's own verdict does not hang on another source. The error is that of ctx.
+// against opens the other sources, compares the backup with each and puts what it found into the report. What keeps a
+// comparison from being made is in the report too: the backup's own verdict does not hang on another source. The error
+// is that of ctx.
 func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Options) error {
 	o.Options.Backup, o.Look = false, nil
 	doc := &Against{Compared: []Compared{}}
@@ -204,7 +210,8 @@ func (a *Against) compare(ctx context.Context, m *evidence.Member, r *compare.Re
 // stateBuckets are what a restore brings back beside the keys.
 var stateBuckets = []string{"auth", "authUsers", "authRoles", "lease", "members", "members_removed"}
 
-// atCommonIndex keeps the rows of the small buckets in which the backup differs from the source at one index: no time lies between them.
+// atCommonIndex keeps the rows of the small buckets in which the backup differs from the source at one index: no time
+// lies between them.
 func (c *Compared) atCommonIndex(label string, doc *compare.Comparison) {
 	for i := range doc.Buckets {
 		b := &doc.Buckets[i]
@@ -428,8 +435,8 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 	}
 }
 
-// Judge puts the outcome of a check that is made beside the report into it. A finding changes the verdict of a backup that was good until
-// then; one that was bad already keeps its first break.
+// Judge puts the outcome of a check that is made beside the report into it. A finding changes the verdict of a backup
+// that was good until then; one that was bad already keeps its first break.
 func Judge(r *compare.Report, id string, out check.Outcome, reason string, fs ...check.Finding) {
 	i := slices.IndexFunc(r.Checks, func(c compare.CheckOutcome) bool { return c.ID == id })
 	if i < 0 {
@@ -463,8 +470,8 @@ func titleOf(id string) string {
 	return ""
 }
 
-// LeaveOpen notes that a check that was asked for could not be made. A backup that was good until then is inconclusive: what was asked is not
-// answered. One that is damaged stays so.
+// LeaveOpen notes that a check that was asked for could not be made. A backup that was good until then is inconclusive:
+// what was asked is not answered. One that is damaged stays so.
 func LeaveOpen(r *compare.Report, id, reason string) {
 	Judge(r, id, check.NotChecked, reason)
 	if v := &r.Verdict; v.Healthy != nil && *v.Healthy {

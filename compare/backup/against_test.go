@@ -138,7 +138,8 @@ func compactTo(t *testing.T, path string, at, keys int) {
 	}
 }
 
-// TestOtherHistory: an altered value, a dropped record and a foreign cluster are told with the first record that differs.
+// TestOtherHistory: an altered value, a dropped record and a foreign cluster are told with the first record that
+// differs.
 func TestOtherHistory(t *testing.T) {
 	flipped := filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")
 	s := clustertest.Synth{Members: 1, Entries: 50, Keys: 10, Value: 20}

@@ -10,7 +10,8 @@ import (
 type Drill struct {
 	// OK is true when the server started, answered what the file holds and took a write.
 	OK bool `json:"ok"`
-	// Inconclusive says why a drill that is not OK proves nothing against the backup: it was refused, ran out of time or out of disk space.
+	// Inconclusive says why a drill that is not OK proves nothing against the backup: it was refused, ran out of time
+	// or out of disk space.
 	Inconclusive string `json:"inconclusive,omitempty"`
 	// Started tells whether the server answered; Version is the server's.
 	Started bool   `json:"started"`

@@ -15,7 +15,8 @@ type Freshness struct {
 	// MaxAge is the highest age, 0 for any. Modified is when the backup was written and Now the time of the run.
 	MaxAge        time.Duration
 	Modified, Now time.Time
-	// Behind is set when MaxBehind counts: the highest number of revisions that the backup may be behind any source of Against.
+	// Behind is set when MaxBehind counts: the highest number of revisions that the backup may be behind any source of
+	// Against.
 	Behind    bool
 	MaxBehind int64
 }

@@ -54,10 +54,10 @@ func (s *side) step() {
 // tally counts how two histories differ.
 type tally struct{ onlySource, onlyBackup, differ int64 }
 
-// history walks the records of both side by side, in constant memory, up to the lower of their current revisions. A record must stand in
-// both when it lies above both compact revisions; one that lies above the compact revision of one side only must stand there if the other has
-// it. What both have must be equal. This holds at any distance in time, since compaction never alters a record. Where a part of one side
-// cannot be read, nothing follows from what it lacks.
+// history walks the records of both side by side, in constant memory, up to the lower of their current revisions. A
+// record must stand in both when it lies above both compact revisions; one that lies above the compact revision of one
+// side only must stand there if the other has it. What both have must be equal. This holds at any distance in time,
+// since compaction never alters a record. Where a part of one side cannot be read, nothing follows from what it lacks.
 func (c *Compared) history(ctx context.Context, b, s *evidence.Member) error {
 	end := dumpdb.Rev{Main: min(b.CurrentRevision(), s.CurrentRevision()) + 1}
 	rb, rs := walk(b, end), walk(s, end)
@@ -100,7 +100,8 @@ func (c *Compared) conclude(t tally, lostB, lostS int64, damaged bool) {
 	switch {
 	case c.First != nil:
 		c.SameHistory = check.Violated
-		// The backup has nothing that the source contradicts, it only lacks records of revisions that it claims to hold.
+		// The backup has nothing that the source contradicts, it only lacks records of revisions that it claims to
+		// hold.
 		c.BackupLacks = t.differ == 0 && t.onlyBackup == 0
 	case damaged || lostB+lostS > 0:
 		c.Reason = fmt.Sprintf("bucket key cannot be read in full: %d records of the backup and %d of %s cannot be read or decoded; the %d that both hold are equal", lostB, lostS, c.Source, c.Records)
@@ -111,8 +112,8 @@ func (c *Compared) conclude(t tally, lostB, lostS int64, damaged bool) {
 	}
 }
 
-// mustHold keeps a live key of the source that was last written at or before the backup's revision: since then nothing has touched it, so
-// the backup must hold it with the same content, whatever either has compacted.
+// mustHold keeps a live key of the source that was last written at or before the backup's revision: since then nothing
+// has touched it, so the backup must hold it with the same content, whatever either has compacted.
 func (c *Compared) mustHold(s *evidence.Member, ch *diff.Change, backupRev int64) {
 	if ch.Delete || ch.Mod > backupRev {
 		return

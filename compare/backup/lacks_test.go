@@ -34,8 +34,8 @@ func altered(t *testing.T, path string, change func(*bbolt.Tx) error) string {
 	return out
 }
 
-// TestLostKeyIsDamage: a record that the backup's own revision must hold and that it lacks is damage of the backup, whether or not
-// either has compacted what lies around it. What was written after the backup is not.
+// TestLostKeyIsDamage: a record that the backup's own revision must hold and that it lacks is damage of the backup,
+// whether or not either has compacted what lies around it. What was written after the backup is not.
 func TestLostKeyIsDamage(t *testing.T) {
 	dir := t.TempDir()
 	s := clustertest.Synth{Members: 1, Entries: 60, Keys: 50, Value: 20}
@@ -79,8 +79,8 @@ func TestLostKeyIsDamage(t *testing.T) {
 	}
 }
 
-// TestUndecodableRecordEndsNothing: a record of the source or of the backup that does not decode leaves the comparison open, and
-// everything else is said.
+// TestUndecodableRecordEndsNothing: a record of the source or of the backup that does not decode leaves the comparison
+// open, and everything else is said.
 func TestUndecodableRecordEndsNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := clustertest.Synth{Members: 1, Entries: 60, Keys: 50, Value: 20}
@@ -100,7 +100,8 @@ func TestUndecodableRecordEndsNothing(t *testing.T) {
 	}
 }
 
-// TestSmallBucketsAreCompared: users, roles, leases and members that differ are listed; at one and the same index that is another history.
+// TestSmallBucketsAreCompared: users, roles, leases and members that differ are listed; at one and the same index that
+// is another history.
 func TestSmallBucketsAreCompared(t *testing.T) {
 	path := nodeDB(t, "m-healthy-3.6", "node1")
 	changed := altered(t, path, func(tx *bbolt.Tx) error {
@@ -126,7 +127,8 @@ func TestSmallBucketsAreCompared(t *testing.T) {
 	}
 }
 
-// TestAgainstThatFails: the verdict of the backup stands, whatever became of the comparison, also when one of two sources is there.
+// TestAgainstThatFails: the verdict of the backup stands, whatever became of the comparison, also when one of two
+// sources is there.
 func TestAgainstThatFails(t *testing.T) {
 	nowhere := evidence.Spec{Where: filepath.Join(t.TempDir(), "nowhere")}
 	for _, others := range [][]evidence.Spec{{nowhere}, {{Name: "same", Where: good(t)}, nowhere}, {{Where: "http://127.0.0.1:1"}}} {

@@ -13,8 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// TestNoBackupAtAll: noise, zeros and other files under the name of a backup are damaged backups, and nothing is said about pages that
-// they never had.
+// TestNoBackupAtAll: noise, zeros and other files under the name of a backup are damaged backups, and nothing is said
+// about pages that they never had.
 func TestNoBackupAtAll(t *testing.T) {
 	noise := make([]byte, 300_000)
 	r := rand.NewChaCha8([32]byte{1})

@@ -1,8 +1,10 @@
-// Package backup proves backups: files of snapshot save, databases copied from a data dir, snapshots streamed from a running member.
+// Package backup proves backups: files of snapshot save, databases copied from a data dir, snapshots streamed from a
+// running member.
 //
-// A backup is verified layer by layer, from the file itself (sha256 trailer, size) over its pages, buckets and MVCC history up to what
-// a restore makes of it (auth, members, leases, alarms, versions, revision). Each layer ends in one of three verdicts; what could not be
-// looked at never reads as fine. etcd's own tools stop earlier: snapshot status does not look at the trailer, restore looks at nothing else.
+// A backup is verified layer by layer, from the file itself (sha256 trailer, size) over its pages, buckets and MVCC
+// history up to what a restore makes of it (auth, members, leases, alarms, versions, revision). Each layer ends in one
+// of three verdicts; what could not be looked at never reads as fine. etcd's own tools stop earlier: snapshot status
+// does not look at the trailer, restore looks at nothing else.
 package backup
 
 import (
@@ -25,7 +27,8 @@ type Options struct {
 	compare.Options
 	// Against are sources that the backup is compared with; see Against.
 	Against []evidence.Spec
-	// Drill, if set, proves by a restore what reading cannot. It sees the opened backup and puts its outcome into the report.
+	// Drill, if set, proves by a restore what reading cannot. It sees the opened backup and puts its outcome into the
+	// report.
 	Drill func(ctx context.Context, m *evidence.Member, r *compare.Report) (*Drill, error)
 	// Chain are the delta snapshots that belong to the backup.
 	Chain *chain.Chain
@@ -35,8 +38,8 @@ type Options struct {
 	Packing error
 }
 
-// Verify reads one backup and returns the report of diagnose with its layers. The error is non-nil when the file cannot be looked at
-// at all; damage of any kind is in the report.
+// Verify reads one backup and returns the report of diagnose with its layers. The error is non-nil when the file cannot
+// be looked at at all; damage of any kind is in the report.
 func Verify(ctx context.Context, spec evidence.Spec, o Options) (*compare.Report, error) {
 	o.Backup = true
 	o.Look = func(ctx context.Context, m *evidence.Member, r *compare.Report) error {
@@ -73,8 +76,8 @@ func Verify(ctx context.Context, spec evidence.Spec, o Options) (*compare.Report
 	return r, err
 }
 
-// Item verifies one backup that was found, unpacked into scratch where it is packed. The error is that of ctx: what cannot be read is in
-// the report too.
+// Item verifies one backup that was found, unpacked into scratch where it is packed. The error is that of ctx: what
+// cannot be read is in the report too.
 func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*compare.Report, error) {
 	spec := evidence.Spec{Name: it.Label, Where: it.Shown, Backup: true}
 	file, err := it.Open(ctx, scratch)

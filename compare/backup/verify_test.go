@@ -87,7 +87,8 @@ func edit(change func(*bbolt.Tx) error) func(*testing.T, string) {
 	}
 }
 
-// raw changes the bytes of the file; with resum the trailer is made to fit again, so that only the layer above it can tell.
+// raw changes the bytes of the file; with resum the trailer is made to fit again, so that only the layer above it can
+// tell.
 func raw(resum bool, change func([]byte) []byte) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		t.Helper()
@@ -159,7 +160,8 @@ var damage = []struct {
 	{"compaction finished that never began", put("meta", "finishedCompactRev", rev(3)), "revision", "backup-damaged", "", []string{"B07"}},
 }
 
-// TestDamageAtEveryLayer spoils a sound backup at each layer and wants that layer, class and cause, and nothing worse than an answer.
+// TestDamageAtEveryLayer spoils a sound backup at each layer and wants that layer, class and cause, and nothing worse
+// than an answer.
 func TestDamageAtEveryLayer(t *testing.T) {
 	for _, d := range damage {
 		t.Run(d.name, func(t *testing.T) {

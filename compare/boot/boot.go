@@ -1,7 +1,8 @@
-// Package boot tells whether a server of the release that wrote a data dir starts on it, what it mends by itself when it does, and
-// whether the member has lost entries that it may have promised to keep.
+// Package boot tells whether a server of the release that wrote a data dir starts on it, what it mends by itself when
+// it does, and whether the member has lost entries that it may have promised to keep.
 //
-// It looks at damage and at positions only. That a server of another release starts is a question for compare/preflight.
+// It looks at damage and at positions only. That a server of another release starts is a question for
+// compare/preflight.
 package boot
 
 import (
@@ -21,10 +22,11 @@ type Answer struct {
 	Why string
 	// Mends are things that the server puts right by itself when it starts.
 	Mends []string
-	// Torn is the range of entries that the server cuts off as an unfinished write: what was in flight. Nil when there are none.
+	// Torn is the range of entries that the server cuts off as an unfinished write: what was in flight. Nil when there
+	// are none.
 	Torn *Range
-	// Forgot is the range of entries that this member had applied or knew to be committed, and which its log has lost. A server may start,
-	// but the member must not vote any more. Nil when there are none.
+	// Forgot is the range of entries that this member had applied or knew to be committed, and which its log has lost.
+	// A server may start, but the member must not vote any more. Nil when there are none.
 	Forgot *Range
 }
 
@@ -182,7 +184,8 @@ func (d *dir) positions() {
 	}
 }
 
-// received tells whether the log ends with the record of a snapshot that a leader sent: its database holds a few entries more.
+// received tells whether the log ends with the record of a snapshot that a leader sent: its database holds a few
+// entries more.
 func (d *dir) received(end uint64) bool {
 	for _, s := range d.f.WAL.Snapshots {
 		if s.Index == end && s.Index > d.f.WAL.LastIndex {

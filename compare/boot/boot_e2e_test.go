@@ -12,7 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
-// TestE2EServers writes data dirs with real servers, spoils a copy in each way of the table, and starts the same server on it.
+// TestE2EServers writes data dirs with real servers, spoils a copy in each way of the table, and starts the same server
+// on it.
 func TestE2EServers(t *testing.T) {
 	for _, v := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
 		server := clustertest.Server(t, v)

@@ -35,8 +35,8 @@ type spoiled struct {
 	skip      string
 }
 
-// table is every kind of damage that was called the end of a data dir, with what a real server makes of it. TestBundledServer and
-// TestE2EServers start servers on each.
+// table is every kind of damage that was called the end of a data dir, with what a real server makes of it.
+// TestBundledServer and TestE2EServers start servers on each.
 func table() []spoiled {
 	return []spoiled{
 		{name: "sound", spoil: func(testing.TB, string) {}, starts: release.Yes},

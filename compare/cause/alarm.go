@@ -54,7 +54,8 @@ func orphan(in *Input, id string) bool {
 	return false
 }
 
-// memberLabel is the label of the source with that member ID; a member of the configuration that is no source is named by its ID.
+// memberLabel is the label of the source with that member ID; a member of the configuration that is no source is named
+// by its ID.
 func memberLabel(in *Input, id interface{ String() string }) string {
 	for _, m := range in.Members {
 		if m.MemberID != 0 && m.MemberID.String() == id.String() {

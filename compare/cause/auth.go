@@ -69,7 +69,8 @@ func matchAuthReplay(in *Input) *Match {
 	return m
 }
 
-// repeated35 lists the members of 3.5 whose higher auth revision a restart explains that executed entries of all kinds again.
+// repeated35 lists the members of 3.5 whose higher auth revision a restart explains that executed entries of all kinds
+// again.
 func repeated35(in *Input) []string {
 	var out []string
 	if in.Replay == nil {
@@ -83,8 +84,8 @@ func repeated35(in *Input) []string {
 	return out
 }
 
-// repeatsOn35 tells whether a member of 3.5 whose auth revision differs executed entries again, or does so at every start: that
-// explains the rise also where the log does not tell what it began with.
+// repeatsOn35 tells whether a member of 3.5 whose auth revision differs executed entries again, or does so at every
+// start: that explains the rise also where the log does not tell what it began with.
 func repeatsOn35(in *Input) bool {
 	for _, x := range in.Members {
 		if x.Version.MayFollow(release.DefragLosesIndex) && holdsMember(in, x.Label(), "A01") && holdsMember(in, x.Label(), "C01", "C03", "C04") {

@@ -33,8 +33,8 @@ from before the snapshot. The mechanism is known from the sources, not from a re
 	},
 }
 
-// lateWindow is how many entries behind a delete can still see the row: the buffer is read until the next commit, a tenth of a
-// second later at most; entries of the same batch are applied within it.
+// lateWindow is how many entries behind a delete can still see the row: the buffer is read until the next commit, a
+// tenth of a second later at most; entries of the same batch are applied within it.
 const lateWindow = 16
 
 var deleteVisibleLate = Cause{

@@ -68,8 +68,8 @@ Shown like auth-cache-empty-after-start, with a received snapshot (a jump in the
 	},
 }
 
-// snapshotOpens tells whether a snapshot that the member received lies between the last write that took effect and the first that
-// did not.
+// snapshotOpens tells whether a snapshot that the member received lies between the last write that took effect and the
+// first that did not.
 func snapshotOpens(in *Input, pos int, s replay.ShutSpan) bool {
 	w := &in.Members[pos].WAL
 	if !w.Present() {
@@ -83,7 +83,8 @@ func snapshotOpens(in *Input, pos int, s replay.ShutSpan) bool {
 	return false
 }
 
-// shutMembers matches members whose missing entries all lie in stretches that shut out users other than root, each opened as asked.
+// shutMembers matches members whose missing entries all lie in stretches that shut out users other than root, each
+// opened as asked.
 func shutMembers(in *Input, rule *release.Rule, refutedBy string, opened func(pos int, s replay.ShutSpan) bool) *Match {
 	if in.Replay == nil || in.Replay.Survey == nil || len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
 		return nil

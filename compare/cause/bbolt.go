@@ -63,7 +63,8 @@ wrong when it was written.`,
 	},
 }
 
-// pagesOfAFile tells whether every damaged page is still a page of a bbolt file, if of another one: noise is damage by storage.
+// pagesOfAFile tells whether every damaged page is still a page of a bbolt file, if of another one: noise is damage by
+// storage.
 func pagesOfAFile(in *Input, m *evidence.Member) bool {
 	for _, f := range in.Findings["D02"] {
 		if f.Members[0] != m.Label() || f.Evidence[0].Page == nil {
@@ -77,8 +78,8 @@ func pagesOfAFile(in *Input, m *evidence.Member) bool {
 	return true
 }
 
-// savedSnapshot tells whether both meta pages are as bbolt writes them into a copy: equal but for their transaction IDs, which
-// follow each other (go.etcd.io/bbolt Tx.WriteTo, all versions).
+// savedSnapshot tells whether both meta pages are as bbolt writes them into a copy: equal but for their transaction
+// IDs, which follow each other (go.etcd.io/bbolt Tx.WriteTo, all versions).
 func savedSnapshot(m *evidence.Member) bool {
 	if m.DB == nil || m.DB.Handle == nil {
 		return false

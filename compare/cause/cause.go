@@ -11,8 +11,8 @@ import (
 // Certainty says how far a cause is proven.
 type Certainty string
 
-// The certainties: proof leaves no benign explanation once the look-alikes are excluded; strong is the usual cause; hint
-// is merely consistent with it.
+// The certainties: proof leaves no benign explanation once the look-alikes are excluded; strong is the usual cause;
+// hint is merely consistent with it.
 const (
 	Proof  Certainty = "proof"
 	Strong Certainty = "strong"
@@ -46,7 +46,7 @@ type Match struct {
 	// Because are IDs of findings.
 	Because   []string
 	RefutedBy string
-	// Aside is true when it explains something beside the verdict, such as a setting or a warning. It never becomes the verdict's
-	// cause, and what it leaves open counts as unexplained.
+	// Aside is true when it explains something beside the verdict, such as a setting or a warning. It never becomes the
+	// verdict's cause, and what it leaves open counts as unexplained.
 	Aside bool
 }

@@ -47,7 +47,8 @@ changing a password raises the auth revision each time, so it can end above the 
 	Match:      matchDefragIndex,
 }
 
-// matchDefragIndex wants repeated entries or data above the index on 3.5, no frozen index and no received snapshot that explains it.
+// matchDefragIndex wants repeated entries or data above the index on 3.5, no frozen index and no received snapshot that
+// explains it.
 func matchDefragIndex(in *Input) *Match {
 	m := &Match{Certainty: Strong, RefutedBy: "a restart of the member at another place than behind the repeated entries; a server that never ran 3.5.0 to 3.5.5", Because: []string{}}
 	if in.Replay == nil {
@@ -169,7 +170,8 @@ one bit away from the right one. On a single member strong: a log that lost a lo
 // farBeyond is how many entries no log can have lost.
 const farBeyond = 1 << 32
 
-// beyondDoubt tells whether the logs of a majority of the member's voters are at hand and end below its stored index, or none could reach it.
+// beyondDoubt tells whether the logs of a majority of the member's voters are at hand and end below its stored index,
+// or none could reach it.
 func beyondDoubt(in *Input, m *evidence.Member) bool {
 	if m.StoredIndex()-m.LastIndex() >= farBeyond {
 		return true

@@ -98,8 +98,8 @@ func matchTxnRange(in *Input) *Match {
 	return nil
 }
 
-// refusedAlone is the position of the proposer when the entry had no effect on it alone, was applied by all others, and asks for a
-// revision that none of them had then; -1 otherwise.
+// refusedAlone is the position of the proposer when the entry had no effect on it alone, was applied by all others, and
+// asks for a revision that none of them had then; -1 otherwise.
 func refusedAlone(in *Input, e *replay.Event) int {
 	at, rev := -1, int64(0)
 	for i, o := range e.Outcomes {
@@ -213,7 +213,8 @@ look.`,
 	}
 }
 
-// explainsContent tells whether a match rests on a finding that can make contents differ. What is wrong with member lists can not.
+// explainsContent tells whether a match rests on a finding that can make contents differ. What is wrong with member
+// lists can not.
 func explainsContent(in *Input, m *Match) bool {
 	return rests(in, m, func(f check.Finding) bool { return f.Class != "membership" })
 }

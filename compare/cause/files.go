@@ -174,8 +174,8 @@ can have made.`,
 	},
 }
 
-// unexplainedRevisions finds members whose log is whole from the first entry of a new cluster on, and whose database holds more
-// revisions than the entries that it has applied can have made.
+// unexplainedRevisions finds members whose log is whole from the first entry of a new cluster on, and whose database
+// holds more revisions than the entries that it has applied can have made.
 func unexplainedRevisions(in *Input) *Match {
 	if in.Replay == nil || len(in.Findings["C01"])+len(in.Findings["C03"])+len(in.Findings["C04"])+len(in.Findings["M11"]) > 0 {
 		return nil

@@ -1,15 +1,15 @@
 package cause
 
-// Known is a cause that is known to exist and that no matcher of the catalogue finds. The documents list it, so that the absence of a
-// verdict is not read as the absence of the cause.
+// Known is a cause that is known to exist and that no matcher of the catalogue finds. The documents list it, so that
+// the absence of a verdict is not read as the absence of the cause.
 type Known struct {
 	ID, Title string
 	// Why says what keeps it from being told offline.
 	Why string
 }
 
-// Undetected returns the known causes without a matcher, one value each. Whoever writes the matcher deletes the value; a test holds
-// that no ID stands in both lists.
+// Undetected returns the known causes without a matcher, one value each. Whoever writes the matcher deletes the value;
+// a test holds that no ID stands in both lists.
 func Undetected() []Known {
 	return []Known{
 		{

@@ -78,8 +78,8 @@ Proven as a hazard by buckets of 3.7 that differ in members or learner flags at 
 	},
 }
 
-// quorumFindings are those that speak of IDs or learner flags in bucket members: other peer URLs, removed members or the cluster version
-// move no quorum.
+// quorumFindings are those that speak of IDs or learner flags in bucket members: other peer URLs, removed members or
+// the cluster version move no quorum.
 func quorumFindings(in *Input) []string {
 	out := ids(in, "M03", "M07")
 	for _, f := range in.Findings["M02"] {

@@ -49,8 +49,8 @@ func matchLeaseRevoke(in *Input) *Match {
 
 var versionText = regexp.MustCompile(`\b3\.\d+\.\d+`)
 
-// versionAt is the cluster version that the log had set when it came to an index; where it names none, the version that last wrote the
-// member.
+// versionAt is the cluster version that the log had set when it came to an index; where it names none, the version that
+// last wrote the member.
 func versionAt(in *Input, pos int, index uint64) release.Version {
 	version := in.Members[pos].Version.Release()
 	if in.Replay.Survey == nil {
@@ -67,8 +67,8 @@ func versionAt(in *Input, pos int, index uint64) release.Version {
 	return version
 }
 
-// firstRevokeThatParts returns the lease revoke with which the members' contents parted, nil when another entry came first or
-// a database contradicts the log.
+// firstRevokeThatParts returns the lease revoke with which the members' contents parted, nil when another entry came
+// first or a database contradicts the log.
 func firstRevokeThatParts(in *Input) *replay.Event {
 	if in.Replay == nil || len(in.Findings["L03"]) == 0 || len(in.Findings["R01"])+len(in.Findings["A01"]) > 0 {
 		return nil

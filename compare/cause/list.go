@@ -2,8 +2,8 @@ package cause
 
 import "slices"
 
-// All returns the catalogue in the order of preference: of two causes that fit, the earlier is named first. A new cause is
-// one value in a file of its family and one line in the list of its family below.
+// All returns the catalogue in the order of preference: of two causes that fit, the earlier is named first. A new cause
+// is one value in a file of its family and one line in the list of its family below.
 func All() []Cause {
 	return append(known(), unexplained())
 }

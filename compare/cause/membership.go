@@ -94,7 +94,8 @@ func learnerDrift(in *Input, bucketSays, refutedBy string) *Match {
 	return m
 }
 
-// updatedAfterAdd tells whether, of every learner that bucket members calls a voter, some log holds an update behind its addition.
+// updatedAfterAdd tells whether, of every learner that bucket members calls a voter, some log holds an update behind
+// its addition.
 func updatedAfterAdd(in *Input, m *Match) bool {
 	for _, f := range in.Findings["M07"] {
 		if !slices.Contains(m.Because, f.ID) {

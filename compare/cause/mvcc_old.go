@@ -65,7 +65,8 @@ That the loss goes through the compaction is inferred.`,
 	Match:      matchIndex320,
 }
 
-// matchIndex320 wants every differing key to be absent on one member of 3.2 alone, and older than its compaction elsewhere.
+// matchIndex320 wants every differing key to be absent on one member of 3.2 alone, and older than its compaction
+// elsewhere.
 func matchIndex320(in *Input) *Match {
 	if in.Diff == nil || len(in.Findings["K01"]) == 0 || replayedWrong(in) || len(in.Findings["K06"])+len(in.Findings["D02"])+len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["K02"]) > 0 {
 		return nil

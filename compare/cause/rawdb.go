@@ -65,7 +65,8 @@ func firstUnapplied(ctx context.Context, m *evidence.Member) *replay.Entry {
 	return nil
 }
 
-// endsLike tells whether the restored database holds the old one's last record at its revision, and not the entry's write behind it.
+// endsLike tells whether the restored database holds the old one's last record at its revision, and not the entry's
+// write behind it.
 func endsLike(ctx context.Context, x, old *evidence.Member, e *replay.Entry) bool {
 	last := old.DB.KV.LastRev
 	a, b := recordAt(ctx, x, last), recordAt(ctx, old, last)

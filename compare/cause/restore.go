@@ -102,8 +102,8 @@ Proven when one log begins with the records of a restore and the others with tho
 	},
 }
 
-// restoredIntoOtherCluster: cluster IDs differ, one source was restored, and the sources of the other cluster were bootstrapped
-// and know the restored one's name or peer URL as a member of theirs.
+// restoredIntoOtherCluster: cluster IDs differ, one source was restored, and the sources of the other cluster were
+// bootstrapped and know the restored one's name or peer URL as a member of theirs.
 func restoredIntoOtherCluster(in *Input) *Match {
 	if len(foreign(in)) == 0 {
 		return nil

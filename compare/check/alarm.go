@@ -129,7 +129,8 @@ func (in *Input) corruptAlarms() (blamed []string, rows []Evidence) {
 
 const alarmCorrupt = 2
 
-// wrongMembers are those whose database contradicts the log or lacks what was promised; the text says why it can not be told.
+// wrongMembers are those whose database contradicts the log or lacks what was promised; the text says why it can not be
+// told.
 func (in *Input) wrongMembers() (wrong []string, why string) {
 	if in.Diff == nil || in.Replay == nil {
 		return nil, "needs the logs and databases of two members or more"

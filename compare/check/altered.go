@@ -9,13 +9,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// FieldAltered is the field of the first evidence of a finding of R01 about entries that were altered in the logs of some members.
+// FieldAltered is the field of the first evidence of a finding of R01 about entries that were altered in the logs of
+// some members.
 const FieldAltered = "altered entry"
 
 // altered is a stretch of indexes at which logs differ between entries on which they agree.
 type altered struct {
 	diffs []replay.LogDiff
-	// odd are the positions of the members whose log was altered, as far as that can be told; else of all that hold the index.
+	// odd are the positions of the members whose log was altered, as far as that can be told; else of all that hold the
+	// index.
 	odd []int
 	// why says what shows that it is these; "" when nothing does.
 	why string
@@ -23,8 +25,9 @@ type altered struct {
 	believes bool
 }
 
-// alteredEntries finds the stretches of indexes at which the logs differ although they agree before and after: one entry was altered in
-// one log. Two leaders of one term, two clusters or two lives of one member go on to differ once they have begun to.
+// alteredEntries finds the stretches of indexes at which the logs differ although they agree before and after: one
+// entry was altered in one log. Two leaders of one term, two clusters or two lives of one member go on to differ once
+// they have begun to.
 func (in *Input) alteredEntries() (out []altered) {
 	if in.Replay == nil || !in.Replay.DiffsComplete() {
 		return nil
@@ -61,8 +64,8 @@ func (in *Input) allDiffs() []replay.LogDiff {
 	return all
 }
 
-// isAltered: the logs that differ agree on the entry after the stretch, in one term; or the stretch is the very last entry, it is not
-// the first that a leader made, and the logs agree on entries of servers before it.
+// isAltered: the logs that differ agree on the entry after the stretch, in one term; or the stretch is the very last
+// entry, it is not the first that a leader made, and the logs agree on entries of servers before it.
 func (in *Input) isAltered(diffs []replay.LogDiff) bool {
 	first, last := diffs[0].Index, diffs[len(diffs)-1].Index
 	var holders []int
@@ -81,15 +84,15 @@ func (in *Input) isAltered(diffs []replay.LogDiff) bool {
 	return after || before && len(diffs) == 1 && !diffs[0].Empty
 }
 
-// agreeAt tells whether both logs hold the index in the same term. Where they do, and the index is none at which logs differ, they hold
-// the same entry.
+// agreeAt tells whether both logs hold the index in the same term. Where they do, and the index is none at which logs
+// differ, they hold the same entry.
 func agreeAt(a, b *evidence.Member, index uint64) bool {
 	t := a.WAL.TermAt(index)
 	return t != 0 && t == b.WAL.TermAt(index)
 }
 
-// blame finds out whose log was altered: that of a member whose own database holds another effect than the entry of its log, however many
-// they are; where no database tells, the one that differs from most logs.
+// blame finds out whose log was altered: that of a member whose own database holds another effect than the entry of its
+// log, however many they are; where no database tells, the one that differs from most logs.
 func (in *Input) blame(a *altered) {
 	votes := a.diffs[0].Versions
 	total := 0
@@ -131,8 +134,8 @@ func (in *Input) blame(a *altered) {
 	a.believes = !slices.ContainsFunc(a.odd, func(i int) bool { return !in.confirmsLog(i, a.diffs) })
 }
 
-// termsFall tells whether the entries cannot stand in a log between their neighbors: terms never fall from one entry to the next (raft paper,
-// 5.3).
+// termsFall tells whether the entries cannot stand in a log between their neighbors: terms never fall from one entry to
+// the next (raft paper, 5.3).
 func (in *Input) termsFall(member int, diffs []replay.LogDiff) bool {
 	w := &in.Members[member].WAL
 	before := uint64(0)

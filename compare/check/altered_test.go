@@ -113,7 +113,8 @@ func TestOneEntryAltered(t *testing.T) {
 	}
 }
 
-// Of two logs the one is altered whose database holds another effect; where the databases do not tell, neither is accused alone.
+// Of two logs the one is altered whose database holds another effect; where the databases do not tell, neither is
+// accused alone.
 func TestOneEntryAlteredOfTwoLogs(t *testing.T) {
 	s := sound()
 	dirs := s.Write(t, t.TempDir())[:2]

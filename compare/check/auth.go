@@ -89,8 +89,8 @@ func (in *Input) authRow() *diff.Row {
 	return nil
 }
 
-// authRevisionsCompared are the positions of the members whose auth revisions count: all, but those that an entry between what they and
-// others have applied excuses.
+// authRevisionsCompared are the positions of the members whose auth revisions count: all, but those that an entry
+// between what they and others have applied excuses.
 func (in *Input) authRevisionsCompared() map[int]bool {
 	out := map[int]bool{}
 	row := in.authRow()
@@ -113,7 +113,8 @@ func (in *Input) authExpected() (uint64, bool) {
 	return 0, false
 }
 
-// authBeyondLog tells whether some member's auth revision lies outside what its own log allows, whatever it has applied.
+// authBeyondLog tells whether some member's auth revision lies outside what its own log allows, whatever it has
+// applied.
 func (in *Input) authBeyondLog() bool {
 	if in.Replay == nil {
 		return false

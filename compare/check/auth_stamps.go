@@ -8,9 +8,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// authBounds are the lowest and the highest auth revision that a member can have according to the headers of requests. A member stamps its own
-// with its auth revision, which never falls. It refuses those of all members that are stamped lower, so one that took effect bounds it from
-// above, and each auth entry after that raises it by one at most.
+// authBounds are the lowest and the highest auth revision that a member can have according to the headers of requests.
+// A member stamps its own with its auth revision, which never falls. It refuses those of all members that are stamped
+// lower, so one that took effect bounds it from above, and each auth entry after that raises it by one at most.
 type authBounds struct {
 	low, high uint64
 	// lowAt and highAt are the entries that show it, 0 where none does.
@@ -41,7 +41,8 @@ func (in *Input) authBoundsOf(pos int) (b authBounds) {
 	return b
 }
 
-// authStampFinding is the finding of a member whose auth revision contradicts the headers of requests, nil when none does.
+// authStampFinding is the finding of a member whose auth revision contradicts the headers of requests, nil when none
+// does.
 func (in *Input) authStampFinding(pos int) *Finding {
 	m := in.Members[pos]
 	b, have := in.authBoundsOf(pos), m.DB.Auth.Revision

@@ -6,7 +6,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// The checks of family B look at files that are meant to be restored: backups and the streamed snapshots of running members.
+// The checks of family B look at files that are meant to be restored: backups and the streamed snapshots of running
+// members.
 
 // backups are the sources that are backups and could be looked at.
 func (in *Input) backups() []*evidence.Member {

@@ -19,7 +19,8 @@ would silently make it anew.`,
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupBuckets) },
 }
 
-// everyBucket is made by each server at its first start (server/storage/schema, server/auth, server/lease, server/etcdserver/api).
+// everyBucket is made by each server at its first start (server/storage/schema, server/auth, server/lease,
+// server/etcdserver/api).
 var everyBucket = []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
 
 func judgeBackupBuckets(m *evidence.Member) []Finding {

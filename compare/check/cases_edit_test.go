@@ -254,7 +254,8 @@ func recordEnds(data []byte) (ends []int64) {
 	return ends
 }
 
-// literal reads a value: hex:..., base64:..., u64:N (eight bytes), rev:MAIN[.SUB][t] (a key of bucket key), else the text itself.
+// literal reads a value: hex:..., base64:..., u64:N (eight bytes), rev:MAIN[.SUB][t] (a key of bucket key), else the
+// text itself.
 func literal(t *testing.T, l caseLine, s string) []byte {
 	t.Helper()
 	kind, rest, _ := strings.Cut(s, ":")

@@ -61,7 +61,8 @@ type checkCase struct {
 	wants      []want
 }
 
-// want is the outcome of one check. members are those that its findings must name, and no other; reason is part of why it was not checked.
+// want is the outcome of one check. members are those that its findings must name, and no other; reason is part of why
+// it was not checked.
 type want struct {
 	id, outcome string
 	members     []string
@@ -140,8 +141,9 @@ func allCases(t *testing.T) (out []checkCase) {
 	return out
 }
 
-// TestCases: each case in testdata/cases builds a set of sources and says what checks make of it. README.md there has the words.
-// What all checks say of each case stands in testdata/findings.txt; -update writes it anew, and its changes are to be read.
+// TestCases: each case in testdata/cases builds a set of sources and says what checks make of it. README.md there has
+// the words. What all checks say of each case stands in testdata/findings.txt; -update writes it anew, and its changes
+// are to be read.
 func TestCases(t *testing.T) {
 	cases := allCases(t)
 	said := newSayings(cases)

@@ -160,7 +160,8 @@ func showLogAs(m *evidence.Member, flags ...any) shell.Command {
 	return shell.Format("etcd-medic dumplog {}", shell.Source(m.Label())).With(flags...)
 }
 
-// showDB shows a part of a member's database: arguments of dumpdb. Of a bucket that is not there it shows those that are.
+// showDB shows a part of a member's database: arguments of dumpdb. Of a bucket that is not there it shows those that
+// are.
 func showDB(m *evidence.Member, args ...any) shell.Command {
 	if m.HasDB() && len(args) > 0 {
 		if bucket, ok := args[0].(string); ok && slices.Contains(m.DB.Handle.MissingBuckets(), bucket) {

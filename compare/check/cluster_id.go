@@ -8,8 +8,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// alteredClusterIDs explains several cluster IDs by metadata that was altered: every source that carries another ID than the most
-// frequent one shares requests with a source that carries that. It returns nil where that does not explain all of them.
+// alteredClusterIDs explains several cluster IDs by metadata that was altered: every source that carries another ID
+// than the most frequent one shares requests with a source that carries that. It returns nil where that does not
+// explain all of them.
 func (in *Input) alteredClusterIDs(by map[dumplog.ID][]string) []Finding {
 	var usual dumplog.ID
 	tie := false
@@ -48,9 +49,9 @@ func (in *Input) sharesLogWith(m *evidence.Member) *evidence.Member {
 	return nil
 }
 
-// sharesRequests tells whether two logs hold the same requests of servers. Request IDs are unique, unlike the entries of a founding and the
-// first entries of leaders, so a stretch with more entries than those is equal in the logs of one cluster only. Logs that are shorter than
-// such a stretch and end at different entries do not show it.
+// sharesRequests tells whether two logs hold the same requests of servers. Request IDs are unique, unlike the entries
+// of a founding and the first entries of leaders, so a stretch with more entries than those is equal in the logs of one
+// cluster only. Logs that are shorter than such a stretch and end at different entries do not show it.
 func sharesRequests(a, b *evidence.Member) bool {
 	if !a.HasLog() || !b.HasLog() {
 		return false

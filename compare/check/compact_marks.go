@@ -58,8 +58,9 @@ func scheduledAlone(m *evidence.Member, s *dumpdb.Rev, why, expected string) Fin
 			Observed: s.String(), Expected: expected, Show: showDB(m, "meta")}}}
 }
 
-// belowScheduled returns another member that has applied as much, or all that could raise the revision, whose newest record is the same and whose revision is below the
-// compaction that m has scheduled; nil when there is none. A server refuses to compact above its revision.
+// belowScheduled returns another member that has applied as much, or all that could raise the revision, whose newest
+// record is the same and whose revision is below the compaction that m has scheduled; nil when there is none. A server
+// refuses to compact above its revision.
 func (in *Input) belowScheduled(m *evidence.Member) *evidence.Member {
 	s, f, kv := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact, m.DB.KV
 	if s == nil || f != nil && f.Main >= s.Main || kv == nil || m.DB.KVDamaged || s.Main <= kv.LastRev.Main || !m.Version.Follows(release.IndexWithEveryEntry) {
@@ -74,7 +75,8 @@ func (in *Input) belowScheduled(m *evidence.Member) *evidence.Member {
 	return nil
 }
 
-// requestsNone reports whether the entries that m has applied above an index are all there and none requests the scheduled compaction.
+// requestsNone reports whether the entries that m has applied above an index are all there and none requests the
+// scheduled compaction.
 func (in *Input) requestsNone(m *evidence.Member, above uint64) bool {
 	if above >= m.AppliedMax {
 		return true
@@ -98,8 +100,8 @@ func finishedAboveScheduled(m *evidence.Member, s, f *dumpdb.Rev) Finding {
 			Observed: f.String(), Expected: "at most the scheduled one: " + scheduled, Show: showDB(m, "meta")}}}
 }
 
-// neverRequested reports whether a compaction is scheduled and unfinished that no log requests, and the logs hold every entry that could
-// have requested it.
+// neverRequested reports whether a compaction is scheduled and unfinished that no log requests, and the logs hold every
+// entry that could have requested it.
 func (in *Input) neverRequested(m *evidence.Member) bool {
 	s, f, kv := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact, m.DB.KV
 	if s == nil || f != nil && f.Main >= s.Main || kv == nil || m.DB.KVDamaged || kv.BumpMarker.Main >= s.Main {
@@ -115,15 +117,16 @@ func (in *Input) neverRequested(m *evidence.Member) bool {
 	case in.Replay.First == 1 && !in.anyRestored() && (kv.BumpMarker == dumpdb.Rev{}):
 		return in.Replay.Covers(0, m.AppliedMax)
 	}
-	// The compaction before it is finished. Had the scheduled one come first, the revision was at least that high already, and no later
-	// write would be below it.
+	// The compaction before it is finished. Had the scheduled one come first, the revision was at least that high
+	// already, and no later write would be below it.
 	return c.finished > 0 && c.lastPut > c.finished && s.Main > kv.LastRev.Main && in.Replay.Covers(c.finished, m.AppliedMax)
 }
 
 // compactions is what the logs say about the compactions that one database names.
 type compactions struct {
 	requested bool
-	// finished is the last entry that requests the finished compaction, lastPut the last put, both applied by the member.
+	// finished is the last entry that requests the finished compaction, lastPut the last put, both applied by the
+	// member.
 	finished, lastPut uint64
 }
 

@@ -39,8 +39,8 @@ func compactedCluster(version string, more ...*pb.InternalRaftRequest) *clustert
 	return s
 }
 
-// TestCompactMarks: marks that no compaction can have left are errors on the member that holds them; an unfinished compaction that the
-// log requests, and what the log cannot show, are not.
+// TestCompactMarks: marks that no compaction can have left are errors on the member that holds them; an unfinished
+// compaction that the log requests, and what the log cannot show, are not.
 func TestCompactMarks(t *testing.T) {
 	for name, c := range map[string]struct {
 		version  string
@@ -74,7 +74,8 @@ func TestCompactMarks(t *testing.T) {
 	}
 }
 
-// TestCompactMarksOfPurgedLog: where the log does not reach back to the founding, it must show the compaction before the scheduled one.
+// TestCompactMarksOfPurgedLog: where the log does not reach back to the founding, it must show the compaction before
+// the scheduled one.
 func TestCompactMarksOfPurgedLog(t *testing.T) {
 	for _, c := range []struct {
 		mark     uint64
@@ -90,7 +91,8 @@ func TestCompactMarksOfPurgedLog(t *testing.T) {
 	}
 }
 
-// TestCompactMarkAboveTheCluster: with no compaction left in the logs, another member shows the revision that the cluster had.
+// TestCompactMarkAboveTheCluster: with no compaction left in the logs, another member shows the revision that the
+// cluster had.
 func TestCompactMarkAboveTheCluster(t *testing.T) {
 	dirs := compactedCluster("3.6.0").Write(t, t.TempDir())
 	edit(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(50)))

@@ -40,7 +40,8 @@ func runConfState(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// judgeConfState returns a finding when the confState of a member names unknown members; ok is false when nothing shows that it may not.
+// judgeConfState returns a finding when the confState of a member names unknown members; ok is false when nothing shows
+// that it may not.
 func (in *Input) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 	why := ""
 	switch index, since := in.confStateStored(m); {
@@ -75,8 +76,9 @@ func (in *Input) foundedHere() bool {
 		})
 }
 
-// confStateStored returns the last conf change that the member has applied, and whether the server stored the configuration with it. That the
-// server was 3.5 or later by then is shown by a snapshot record before it that carries a ConfState.
+// confStateStored returns the last conf change that the member has applied, and whether the server stored the
+// configuration with it. That the server was 3.5 or later by then is shown by a snapshot record before it that carries
+// a ConfState.
 func (in *Input) confStateStored(m *evidence.Member) (index uint64, stored bool) {
 	for _, c := range m.WAL.Conf {
 		if c.Index <= m.AppliedMin && c.Index > Founded(m) && !c.Refused {
@@ -125,8 +127,8 @@ func (in *Input) named(id dumplog.ID) bool {
 	})
 }
 
-// sameConfChanges returns another member of the cluster whose confState names known members only and is that of its configuration, when no
-// conf change lies between what the two have applied; nil when there is none.
+// sameConfChanges returns another member of the cluster whose confState names known members only and is that of its
+// configuration, when no conf change lies between what the two have applied; nil when there is none.
 func (in *Input) sameConfChanges(m *evidence.Member) *evidence.Member {
 	for _, o := range in.Members {
 		if o == m || !o.HasDB() || !o.HasLog() || o.ClusterID != m.ClusterID || o.DB.Meta.ConfState == nil || !o.Version.Follows(release.TermInMeta) {

@@ -14,8 +14,8 @@ const (
 	confStateStranger = `{"voters":[77777,161,162,163],"auto_leave":false}`
 )
 
-// TestConfState: an ID in meta/confState that was never a member is an error where the logs show the founding, or where another member
-// shows what was stored; after a restore nothing else shows it.
+// TestConfState: an ID in meta/confState that was never a member is an error where the logs show the founding, or where
+// another member shows what was stored; after a restore nothing else shows it.
 func TestConfState(t *testing.T) {
 	for name, c := range map[string]struct {
 		version, row     string

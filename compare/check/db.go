@@ -140,9 +140,9 @@ func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 	return f
 }
 
-// explainNoMeta describes a file that is too short for a meta page. bbolt initialises a file of 0 bytes as a new database
-// (bbolt db.go, Open); etcd then looks for the database of the snapshot that its log names (etcdserver/backend.go,
-// RecoverSnapshotBackend) and refuses to start without it.
+// explainNoMeta describes a file that is too short for a meta page. bbolt initialises a file of 0 bytes as a new
+// database (bbolt db.go, Open); etcd then looks for the database of the snapshot that its log names
+// (etcdserver/backend.go, RecoverSnapshotBackend) and refuses to start without it.
 func explainNoMeta(m *evidence.Member) (title, explanation string) {
 	if m.DB.Size > 0 {
 		return fmt.Sprintf("%s: the database file has %d bytes, its content is lost", m.Label(), m.DB.Size), "not even the first meta page is there; a server refuses to open the file"
@@ -253,8 +253,8 @@ func runDBNotAhead(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// installSlack is how many entries a database that a leader sent may hold beyond the snapshot record: those applied while it was
-// streamed.
+// installSlack is how many entries a database that a leader sent may hold beyond the snapshot record: those applied
+// while it was streamed.
 const installSlack = 1000
 
 // justInstalled tells a database as a leader sent it, a little ahead of the received snapshot with which the log ends.

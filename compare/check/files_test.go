@@ -50,7 +50,8 @@ func runCheck(t *testing.T, in *check.Input, id string) check.Result {
 	return all[at].Run(in)
 }
 
-// wantFinding expects exactly one finding of the check, about these members, whose title and explanation contain the words.
+// wantFinding expects exactly one finding of the check, about these members, whose title and explanation contain the
+// words.
 func wantFinding(t *testing.T, in *check.Input, id string, members []string, words ...string) check.Finding {
 	t.Helper()
 	r := runCheck(t, in, id)

@@ -145,10 +145,11 @@ type Finding struct {
 	More   int      `json:"more,omitempty"`
 	Remedy []Remedy `json:"remedy,omitempty"`
 	Refs   []string `json:"refs,omitempty"`
-	// Undecided is true where members differ and nothing shows which of them is wrong: Members are then all that differ, and none of them
-	// stands accused.
+	// Undecided is true where members differ and nothing shows which of them is wrong: Members are then all that
+	// differ, and none of them stands accused.
 	Undecided bool `json:"-"`
-	// Odd are members that differ from a majority that agrees, where the finding compares: a hint at who is wrong, not proof.
+	// Odd are members that differ from a majority that agrees, where the finding compares: a hint at who is wrong, not
+	// proof.
 	Odd []string `json:"-"`
 	// ByHand are members whose last transaction changed what the finding is about without an entry of the log.
 	ByHand []string `json:"-"`

@@ -62,8 +62,8 @@ func (in *Input) forcedFinding(r *replay.Forced) Finding {
 	return f
 }
 
-// forcedDrop: the run begins at or below what the database had applied. Shown by writes of cut off entries that the database
-// holds, or by removals that it skipped.
+// forcedDrop: the run begins at or below what the database had applied. Shown by writes of cut off entries that the
+// database holds, or by removals that it skipped.
 func (in *Input) forcedDrop(r *replay.Forced) *Finding {
 	m := in.Members[r.Member]
 	f := &Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()}, At: At{Term: r.Term, Index: r.First},

@@ -10,7 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// grown writes the data dir of one of two members, of which the second was added in the middle of the log, in many segments.
+// grown writes the data dir of one of two members, of which the second was added in the middle of the log, in many
+// segments.
 func grownLog(t *testing.T, zombie bool) string {
 	t.Helper()
 	old := wal.SegmentSizeBytes

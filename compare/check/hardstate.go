@@ -40,8 +40,9 @@ func (in *Input) voteFinding(m *evidence.Member, v dumplog.Vote, title, explanat
 			Show: showLogAs(m, "--raw")}}}
 }
 
-// neverAMember tells whether no source knows the candidate although it would have to: a candidate was a voter before its term began, so a
-// source whose configuration is current and whose log goes on to that term or a later one holds the change that added it.
+// neverAMember tells whether no source knows the candidate although it would have to: a candidate was a voter before
+// its term began, so a source whose configuration is current and whose log goes on to that term or a later one holds
+// the change that added it.
 func (in *Input) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
 	witness := false
 	for _, o := range in.Members {

@@ -53,7 +53,8 @@ func runOneHistory(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// Founded returns how many conf changes a log begins with that a bootstrap or a restore wrote, 0 when it begins otherwise.
+// Founded returns how many conf changes a log begins with that a bootstrap or a restore wrote, 0 when it begins
+// otherwise.
 func Founded(m *evidence.Member) uint64 {
 	if !m.HasWAL() || m.WAL.Summary.Start != dumplog.StartBootstrap && m.WAL.Summary.Start != dumplog.StartRestore {
 		return 0
@@ -73,8 +74,8 @@ func Restored(m *evidence.Member) bool {
 	return m.HasWAL() && m.WAL.Summary.Start == dumplog.StartRestore
 }
 
-// nothingShared tells whether a log that differs from another of the same founding at an index shares no entry with it that a server
-// proposed.
+// nothingShared tells whether a log that differs from another of the same founding at an index shares no entry with it
+// that a server proposed.
 func nothingShared(m *evidence.Member, founded, differ uint64) bool {
 	return founded > 0 && differ > founded && (m.WAL.First.Index == 0 || m.WAL.First.Index >= differ)
 }
@@ -102,7 +103,8 @@ func recordEvidence(m *evidence.Member, field string, pos dumplog.Pos) Evidence 
 		Show: showLogAs(m, "--raw")}
 }
 
-// twinFinding: members of one cluster ID whose logs differ at a committed index and have nothing but their beginning in common.
+// twinFinding: members of one cluster ID whose logs differ at a committed index and have nothing but their beginning in
+// common.
 func (in *Input) twinFinding() *Finding {
 	if len(in.Replay.LogDiffs) == 0 {
 		return nil

@@ -15,11 +15,12 @@ const (
 	FieldOtherName     = "member name"
 )
 
-// FieldClusterID is the field of the first evidence of a finding of M01 about a log that carries another cluster ID than logs with the
-// same entries.
+// FieldClusterID is the field of the first evidence of a finding of M01 about a log that carries another cluster ID
+// than logs with the same entries.
 const FieldClusterID = "altered cluster ID"
 
-// FieldRemoved is the field of the last evidence of a finding of M08 that says what makes the dir of a removed member more than a note.
+// FieldRemoved is the field of the last evidence of a finding of M08 that says what makes the dir of a removed member
+// more than a note.
 const (
 	FieldOnlyRemoved = "other sources"
 	FieldSuccessor   = "member of that name"
@@ -59,7 +60,8 @@ func (in *Input) allRemoved() bool {
 	return !slices.ContainsFunc(in.Members, func(m *evidence.Member) bool { return m.MemberID != 0 && !in.IsRemoved(m) })
 }
 
-// IsRemoved tells whether the source is the data dir of a member that was removed from its cluster, other than by a forced start.
+// IsRemoved tells whether the source is the data dir of a member that was removed from its cluster, other than by a
+// forced start.
 func (in *Input) IsRemoved(m *evidence.Member) bool {
 	if m.MemberID == 0 {
 		return false

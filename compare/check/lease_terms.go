@@ -51,8 +51,8 @@ func runLeasesExpire(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// recoveredBefore is the index of the last snapshot that the member received before the term's leases, 0 when there is none or
-// something healed it since: a start of the member or a change of auth.
+// recoveredBefore is the index of the last snapshot that the member received before the term's leases, 0 when there is
+// none or something healed it since: a start of the member or a change of auth.
 func (in *Input) recoveredBefore(m *evidence.Member, t replay.LeaseTerm) uint64 {
 	at := uint64(0)
 	if m.HasWAL() {

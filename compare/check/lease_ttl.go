@@ -87,7 +87,8 @@ func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Fi
 	return fs
 }
 
-// impossibleTTLs: TTLs that no server stores, whatever the grant asked for. It raises short ones to its minimum, which is at least 1 s.
+// impossibleTTLs: TTLs that no server stores, whatever the grant asked for. It raises short ones to its minimum, which
+// is at least 1 s.
 func (in *Input) impossibleTTLs() []Finding {
 	var fs []Finding
 	for _, m := range in.Members {
@@ -112,8 +113,8 @@ func (in *Input) impossibleTTLs() []Finding {
 	return fs
 }
 
-// ttlDifferences lowers what the comparison of members found to a warning where changed election timeouts could explain it too: all TTLs
-// are within what a minimum can be, and nothing shows which member is wrong.
+// ttlDifferences lowers what the comparison of members found to a warning where changed election timeouts could explain
+// it too: all TTLs are within what a minimum can be, and nothing shows which member is wrong.
 func (in *Input) ttlDifferences(fs []Finding) []Finding {
 	if len(fs) == 0 {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// tornKinds are an end of the last segment that is not what was written: the server cuts off what it takes for torn and refuses the rest.
+// tornKinds are an end of the last segment that is not what was written: the server cuts off what it takes for torn and
+// refuses the rest.
 var tornKinds = []dumplog.DamageKind{dumplog.DamageTornTail, dumplog.DamageTail}
 
 // sequenceKinds are damage to the sequence of segments rather than to bytes in one.
@@ -65,8 +66,8 @@ func runWALSequence(in *Input) Result {
 	return outcome(fs, in.unreadableParts("wal"))
 }
 
-// missingEnd recognises a log that lost its last segments: the last one left was closed, and the member's own database or HardState
-// goes on after it.
+// missingEnd recognises a log that lost its last segments: the last one left was closed, and the member's own database
+// or HardState goes on after it.
 func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
 	if !m.HasWAL() || len(m.WAL.Summary.Segments) == 0 {
 		return nil
@@ -85,8 +86,8 @@ func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
 		Err:    fmt.Errorf("the last segment has %d bytes and was closed, so the server wrote on in the next one, which is missing", last.Size)}
 }
 
-// segmentSize is the size with which the member's server creates segments: as its own log or, if that ends with a closed segment, the
-// logs of the other members show.
+// segmentSize is the size with which the member's server creates segments: as its own log or, if that ends with a
+// closed segment, the logs of the other members show.
 func (in *Input) segmentSize(m *evidence.Member) int64 {
 	size := int64(dumplog.SegmentLimit)
 	for _, o := range in.Members {

@@ -64,7 +64,8 @@ func run(t *testing.T, in *check.Input, id string) check.Result {
 	return check.Result{}
 }
 
-// edit changes the database of a data dir, twice: the second transaction leaves nothing to be read of what was there before.
+// edit changes the database of a data dir, twice: the second transaction leaves nothing to be read of what was there
+// before.
 func edit(t *testing.T, dir string, change func(*bbolt.Tx) error) {
 	t.Helper()
 	editOnce(t, dir, change)

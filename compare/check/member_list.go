@@ -13,7 +13,8 @@ import (
 type listByLog struct {
 	// newest is the last change that gave a member its peer URLs and was certainly applied.
 	newest map[dumplog.ID]*evidence.ConfEntry
-	// said are all peer URLs that applied changes ever asked for, open those of changes that the member may have applied.
+	// said are all peer URLs that applied changes ever asked for, open those of changes that the member may have
+	// applied.
 	said, open map[dumplog.ID][][]string
 	// whole is true when the changes reach back to the founding of the cluster.
 	whole bool
@@ -73,7 +74,8 @@ func among(list [][]string, urls []string) bool {
 	return slices.ContainsFunc(list, func(x []string) bool { return sameURLs(x, urls) })
 }
 
-// confChanges are the conf changes that the member's own log holds, and those of the others' logs outside of it, in index order.
+// confChanges are the conf changes that the member's own log holds, and those of the others' logs outside of it, in
+// index order.
 func (in *Input) confChanges(m *evidence.Member) []evidence.ConfEntry {
 	out := slices.DeleteFunc(slices.Clone(m.WAL.Conf), func(c evidence.ConfEntry) bool { return c.Refused })
 	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 {

@@ -9,9 +9,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// rowWritten returns the last entry that wrote the row of a current member into bucket members, 0 when the logs do not show that the row must
-// be there. Every release writes it when it applies the addition of the member and when the member publishes its addresses, unless the
-// row is there. Two such entries are wanted: 3.5.0 to 3.5.2 may skip one after a crash.
+// rowWritten returns the last entry that wrote the row of a current member into bucket members, 0 when the logs do not
+// show that the row must be there. Every release writes it when it applies the addition of the member and when the
+// member publishes its addresses, unless the row is there. Two such entries are wanted: 3.5.0 to 3.5.2 may skip one
+// after a crash.
 func (in *Input) rowWritten(m *evidence.Member, id dumplog.ID) uint64 {
 	ms := &m.Membership
 	if in.Replay == nil || in.Replay.Survey == nil || len(in.Replay.LogDiffs) > 0 || !m.ConfigurationCurrent() ||
@@ -65,8 +66,8 @@ func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
 	return checked
 }
 
-// unnoted judges the removed members that a database neither lists nor notes as removed. A removal deletes the one row and writes the other
-// in one transaction, on every release.
+// unnoted judges the removed members that a database neither lists nor notes as removed. A removal deletes the one row
+// and writes the other in one transaction, on every release.
 func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 	if slices.Contains(m.DB.Handle.MissingBuckets(), "members_removed") ||
 		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == "members" || d.Bucket == "members_removed" }) {

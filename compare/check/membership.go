@@ -127,8 +127,8 @@ func runDistinctMembers(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// likeAnother tells whether some other source has the same number of files and bytes, and no other member ID: only then can they be
-// the same, and is a digest worth its time.
+// likeAnother tells whether some other source has the same number of files and bytes, and no other member ID: only then
+// can they be the same, and is a digest worth its time.
 func likeAnother(members []*evidence.Member, m *evidence.Member) bool {
 	man := m.Source.Manifest
 	return man != nil && slices.ContainsFunc(members, func(o *evidence.Member) bool {

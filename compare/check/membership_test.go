@@ -25,8 +25,9 @@ func addLearner(id uint64) raftpb.ConfChange {
 		Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%d"],"isLearner":true}`, id, id)}
 }
 
-// grown writes the dirs of members a1 to a3, and of learner b1 when its log is to end at an index: b1 is added at index 4, puts follow, and
-// at index 20 another learner is asked for when second is true. Every database lists the rows given.
+// grown writes the dirs of members a1 to a3, and of learner b1 when its log is to end at an index: b1 is added at index
+// 4, puts follow, and at index 20 another learner is asked for when second is true. Every database lists the rows
+// given.
 func grown(t *testing.T, learnerEnd uint64, second bool, rows ...uint64) []string {
 	t.Helper()
 	const last = 40
@@ -68,7 +69,8 @@ func grown(t *testing.T, learnerEnd uint64, second bool, rows ...uint64) []strin
 	return dirs
 }
 
-// TestLearners: one that followed the log and stopped only lags; one that blocks another, or never got the log, is an error.
+// TestLearners: one that followed the log and stopped only lags; one that blocks another, or never got the log, is an
+// error.
 func TestLearners(t *testing.T) {
 	for name, c := range map[string]struct {
 		end     uint64
@@ -187,8 +189,8 @@ func TestBackupOf34(t *testing.T) {
 	}
 }
 
-// TestMemberRowIsGone: a row that the log wrote twice is missed on one member alone and on all; where no conf change is left, raft's
-// configuration names the member that lacks it.
+// TestMemberRowIsGone: a row that the log wrote twice is missed on one member alone and on all; where no conf change is
+// left, raft's configuration names the member that lacks it.
 func TestMemberRowIsGone(t *testing.T) {
 	for _, version := range []string{"3.4.0", "3.5.0", "3.6.0"} {
 		s := scripted(version)

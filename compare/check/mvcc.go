@@ -75,8 +75,8 @@ func (in *Input) violations(class string, sev Severity, want func(rule string) b
 	return outcome(fs, reason)
 }
 
-// Undecodable tells a finding of K04 in which a record does not decode: the file itself then shows that its bytes changed, whatever the
-// log or other members say of it.
+// Undecodable tells a finding of K04 in which a record does not decode: the file itself then shows that its bytes
+// changed, whatever the log or other members say of it.
 func Undecodable(f Finding) bool {
 	return f.Check == "K04" && slices.ContainsFunc(f.Evidence, func(e Evidence) bool { return strings.HasPrefix(e.Field, ruleUndecodable) })
 }

@@ -116,7 +116,8 @@ func runRevisionNotBelowCompact(in *Input) Result {
 // FieldBelowFinished names the state that 3.0.0 to 3.0.12 start from with a revision below the compact revision.
 const FieldBelowFinished = "newest record below the finished compaction"
 
-// belowFinished: on data of 3.0 the newest record lies below a finished compaction, which its first releases did not count.
+// belowFinished: on data of 3.0 the newest record lies below a finished compaction, which its first releases did not
+// count.
 func belowFinished(m *evidence.Member) *Finding {
 	f, last := m.DB.Meta.FinishedCompact, m.DB.KV.LastRev.Main
 	if m.Version.Text != "3.0.x" || f == nil || last >= f.Main {
@@ -129,8 +130,9 @@ func belowFinished(m *evidence.Member) *Finding {
 			Expected: fmt.Sprintf("at most %d, or a release that counts it", last), Show: showDB(m, "meta")}}}
 }
 
-// reusedRevisions finds members that gave a revision to two writes: at the compact revision they hold a put, where the others, which
-// stand at higher revisions with the same content, hold none. A put at the compact revision outlives the compaction everywhere.
+// reusedRevisions finds members that gave a revision to two writes: at the compact revision they hold a put, where the
+// others, which stand at higher revisions with the same content, hold none. A put at the compact revision outlives the
+// compaction everywhere.
 func (in *Input) reusedRevisions() *Finding {
 	if in.Diff == nil || in.Replay == nil || !in.onlyRevisionsDiffer() {
 		return nil

@@ -11,7 +11,8 @@ type Object struct {
 	Manager string `json:"manager,omitempty"`
 }
 
-// ObjectOf returns the name of what was read from a value, nil for a value that names no kind (not of Kubernetes, or encrypted).
+// ObjectOf returns the name of what was read from a value, nil for a value that names no kind (not of Kubernetes, or
+// encrypted).
 func ObjectOf(k *dumpdb.KubeObject) *Object {
 	if k.Kind == "" {
 		return nil

@@ -80,8 +80,8 @@ func (in *Input) copySigns(m *evidence.Member) []Evidence {
 	return signs
 }
 
-// otherTimes tells whether something else explains a database that is ahead of its log: it was received, it is a backup, the log was
-// begun anew, or a forced start cut the log.
+// otherTimes tells whether something else explains a database that is ahead of its log: it was received, it is a
+// backup, the log was begun anew, or a forced start cut the log.
 func (in *Input) otherTimes(m *evidence.Member) bool {
 	forced := len(m.WAL.Summary.ForceNewCluster) > 0
 	return forced || len(m.WAL.Summary.Damage) > 0 || justInstalled(m) || in.backupAsDatabase(m) != nil || walBegunAnew(m) != nil || in.wiped(m) != nil
@@ -97,8 +97,9 @@ func preparedSegment(m *evidence.Member) Evidence {
 	return e
 }
 
-// pageSigns lists the first contradiction between pages, and the first page that only a later transaction can have written: one at or
-// above the high-water mark of the meta page that is whole, although no transaction up to that meta page had as many pages.
+// pageSigns lists the first contradiction between pages, and the first page that only a later transaction can have
+// written: one at or above the high-water mark of the meta page that is whole, although no transaction up to that meta
+// page had as many pages.
 func pageSigns(m *evidence.Member) (signs []Evidence) {
 	sign := func(d *dumpdb.DamageError, field, expected string) {
 		signs = append(signs, Evidence{Member: m.Label(), File: m.DB.File, Offset: Int64(d.Offset), Page: Uint64(d.Page), Field: field, Observed: d.Error(), Expected: expected})

@@ -9,7 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// logEndsAt replaces the log of a member by one that holds the first puts only, as a copy that was taken earlier than the database.
+// logEndsAt replaces the log of a member by one that holds the first puts only, as a copy that was taken earlier than
+// the database.
 func logEndsAt(t *testing.T, dir string, member, puts int) {
 	t.Helper()
 	if err := os.RemoveAll(walOf(dir)); err != nil {

@@ -53,7 +53,8 @@ func runPartsTogether(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// walBegunAnew: the log holds the first entries of a member's life only, the database or the snapshot files are from a later time.
+// walBegunAnew: the log holds the first entries of a member's life only, the database or the snapshot files are from a
+// later time.
 func walBegunAnew(m *evidence.Member) *Finding {
 	if !m.HasWAL() || len(m.WAL.Summary.Damage) > 0 || Restored(m) {
 		return nil
@@ -78,8 +79,8 @@ func walBegunAnew(m *evidence.Member) *Finding {
 	return f
 }
 
-// orphanSnap is a sound .snap file from before the log: above its end, or below the snapshot that it begins with. A crash between
-// file and record leaves one inside of the log.
+// orphanSnap is a sound .snap file from before the log: above its end, or below the snapshot that it begins with. A
+// crash between file and record leaves one inside of the log.
 func orphanSnap(m *evidence.Member) *dumplog.SnapFile {
 	if !m.HasSnap() {
 		return nil
@@ -164,8 +165,9 @@ func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
 	return f
 }
 
-// strippedBackup: the database is as bbolt copies one, without a trailer, and the log shows that it was put there: it has applied what
-// the log does not hold, or a server started behind its index and would have written to it. It was not received from a leader.
+// strippedBackup: the database is as bbolt copies one, without a trailer, and the log shows that it was put there: it
+// has applied what the log does not hold, or a server started behind its index and would have written to it. It was not
+// received from a leader.
 func (in *Input) strippedBackup(m *evidence.Member) *Finding {
 	if !m.HasWAL() || len(m.DB.Damage) > 0 || !neverCommitted(m) || pristineReceived(m) || justInstalled(m) || m.ConsistentIndex() == 0 {
 		return nil

@@ -9,12 +9,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// maxPlaces is how many damaged places of one kind are findings of their own, how many one finding about more of them lists, and how many
-// ranges it names.
+// maxPlaces is how many damaged places of one kind are findings of their own, how many one finding about more of them
+// lists, and how many ranges it names.
 const maxPlaces = 20
 
-// placeFindings makes findings of one member's damaged places: one for each place while there are few of a kind, else one for all of them,
-// with their number, their ranges and the first places as evidence.
+// placeFindings makes findings of one member's damaged places: one for each place while there are few of a kind, else
+// one for all of them, with their number, their ranges and the first places as evidence.
 func placeFindings[D any](places []D, kindOf func(D) string, one func(D) Finding, ranges func([]D) string) (fs []Finding) {
 	groups := map[string][]D{}
 	for _, d := range places {

@@ -24,8 +24,8 @@ with that log is told by the checks of the log. Otherwise each log may be a soun
 	Run:   runCommitOnQuorum,
 }
 
-// holding is how far one voter's log provably reaches, by member ID; of copies the longest counts. A member that went on after its copy
-// is left out: what its log holds since is not known.
+// holding is how far one voter's log provably reaches, by member ID; of copies the longest counts. A member that went
+// on after its copy is left out: what its log holds since is not known.
 func (in *Input) holding() map[dumplog.ID]uint64 {
 	out := map[dumplog.ID]uint64{}
 	for _, m := range in.Members {
@@ -132,8 +132,8 @@ func (in *Input) lostEnds(short []*evidence.Member) []string {
 	return out
 }
 
-// The fields of the first evidence of R07: one of the logs is shown to have lost entries, or to be older than what its member had
-// stored, or the sources may be copies of different moments.
+// The fields of the first evidence of R07: one of the logs is shown to have lost entries, or to be older than what its
+// member had stored, or the sources may be copies of different moments.
 const (
 	FieldLogsLost  = "commit index beyond logs that lost entries"
 	FieldLogsOlder = "commit index beyond logs that are older than their members"

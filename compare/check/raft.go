@@ -132,7 +132,8 @@ func runMembersLevel(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// logParts tells whether the log of a member and another one hold different committed entries: then it is not behind, it is elsewhere.
+// logParts tells whether the log of a member and another one hold different committed entries: then it is not behind,
+// it is elsewhere.
 func (in *Input) logParts(member int) bool {
 	return in.Replay != nil && slices.ContainsFunc(in.Replay.LogDiffs, func(d replay.LogDiff) bool {
 		_, ok := d.By[member]
@@ -181,8 +182,9 @@ func runAckedLogKept(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// recovered recognises a member that was started anew under its old identity and has been caught up by a snapshot since: its log begins
-// with what a new member holds and a received snapshot, and the member served clients behind a publish entry that the snapshot skips.
+// recovered recognises a member that was started anew under its old identity and has been caught up by a snapshot
+// since: its log begins with what a new member holds and a received snapshot, and the member served clients behind a
+// publish entry that the snapshot skips.
 func (in *Input) recovered(m *evidence.Member) *Finding {
 	if !m.HasWAL() || m.MemberID == 0 || in.Replay == nil || in.Replay.Survey == nil {
 		return nil
@@ -206,8 +208,8 @@ func (in *Input) recovered(m *evidence.Member) *Finding {
 	return nil
 }
 
-// wiped recognises a member that was started anew under its old identity: its whole log is bootstrap conf changes, while
-// other members prove that this same member took part in the cluster later.
+// wiped recognises a member that was started anew under its old identity: its whole log is bootstrap conf changes,
+// while other members prove that this same member took part in the cluster later.
 func (in *Input) wiped(m *evidence.Member) *Finding {
 	if !m.HasWAL() || m.MemberID == 0 {
 		return nil
@@ -245,8 +247,8 @@ func (in *Input) tookPart(o, m *evidence.Member) bool {
 	return o.Membership.Started[m.MemberID]
 }
 
-// newestConfiguration is the member whose view of raft's configuration goes furthest. One that may lack conf changes comes after all
-// others.
+// newestConfiguration is the member whose view of raft's configuration goes furthest. One that may lack conf changes
+// comes after all others.
 func (in *Input) newestConfiguration() *evidence.Member {
 	var best *evidence.Member
 	for _, m := range in.Members {

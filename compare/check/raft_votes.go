@@ -61,8 +61,8 @@ func termBegin(m *evidence.Member, term, index, other uint64) Evidence {
 	return Evidence{Member: m.Label(), Field: fmt.Sprintf("first entry of term %d", term), Observed: fmt.Sprint(index), Expected: fmt.Sprintf("%d, or another term", other), Show: showLog(m, index)}
 }
 
-// begunTerms are the terms whose first entry the log holds together with the entry before it. A log whose terms fall was altered (R08):
-// it does not tell where its terms begin.
+// begunTerms are the terms whose first entry the log holds together with the entry before it. A log whose terms fall
+// was altered (R08): it does not tell where its terms begin.
 func begunTerms(m *evidence.Member) []evidence.TermEnd {
 	if slices.ContainsFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageTermOrder }) {
 		return nil

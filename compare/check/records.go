@@ -142,8 +142,8 @@ func (in *Input) recordByHistory(row *diff.RecordRow) []witness {
 	return out
 }
 
-// recordByLastTransaction: one transaction earlier, at the same consistent index, the record was another, and equal to that of others. A
-// server never changes a record, in no release.
+// recordByLastTransaction: one transaction earlier, at the same consistent index, the record was another, and equal to
+// that of others. A server never changes a record, in no release.
 func (in *Input) recordByLastTransaction(row *diff.RecordRow) []witness {
 	var out []witness
 	for _, pos := range row.At {

@@ -95,7 +95,8 @@ func (in *Input) copiedEarly(m *evidence.Member) bool {
 	return f != nil && f.Severity == Warning
 }
 
-// lastWritten is when the newest of the member's log segments and its database was written, by the file system; now when it is not told.
+// lastWritten is when the newest of the member's log segments and its database was written, by the file system; now
+// when it is not told.
 func lastWritten(m *evidence.Member) time.Time {
 	var newest time.Time
 	if man := m.Source.Manifest; man != nil {
@@ -134,8 +135,8 @@ func (in *Input) holderOf(index uint64) *evidence.Member {
 	return nil
 }
 
-// voteMissing: a leader was elected in a term that the member's log does not know, and the votes of all other voters, whose logs know
-// the term, are one too few.
+// voteMissing: a leader was elected in a term that the member's log does not know, and the votes of all other voters,
+// whose logs know the term, are one too few.
 func (in *Input) voteMissing(m *evidence.Member) *Finding {
 	x := in.missingVotes(m)
 	if x == nil {
@@ -155,8 +156,8 @@ type election struct {
 	votes, need int
 }
 
-// missingVotes finds an election behind the logs of all of the group, of which the logs of all other voters hold too few votes: at least
-// one of the group voted and does not know of it.
+// missingVotes finds an election behind the logs of all of the group, of which the logs of all other voters hold too
+// few votes: at least one of the group voted and does not know of it.
 func (in *Input) missingVotes(group ...*evidence.Member) *election {
 	top := in.newestConfiguration()
 	if top == nil || slices.Contains(group, top) {
@@ -178,8 +179,8 @@ func (in *Input) missingVotes(group ...*evidence.Member) *election {
 	return nil
 }
 
-// votesWithout counts the votes of a term in the logs of all voters but some. closed is false unless each of those logs knows the
-// term, so that it tells whether its member voted.
+// votesWithout counts the votes of a term in the logs of all voters but some. closed is false unless each of those logs
+// knows the term, so that it tells whether its member voted.
 func (in *Input) votesWithout(but []*evidence.Member, voters []dumplog.ID, term uint64) (leader dumplog.ID, votes int, closed bool) {
 	for _, v := range voters {
 		if slices.ContainsFunc(but, func(m *evidence.Member) bool { return m.MemberID == v }) {

@@ -31,7 +31,8 @@ func newSayings(cases []checkCase) *sayings {
 	return s
 }
 
-// changing matches what differs from run to run, or with the bytes of the files: times, names of scratch folders, digests.
+// changing matches what differs from run to run, or with the bytes of the files: times, names of scratch folders,
+// digests.
 var changing = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\dZ?|/tmp/[^ "]*|(digest|sha256) [0-9a-f]{16}`)
 
 // maxShown bounds the evidence of a finding that is compared.

@@ -72,7 +72,8 @@ func TestSoundLastSegment(t *testing.T) {
 	wantOutcome(t, dirInput(t, dirs...), "W03", check.Holds)
 }
 
-// A server that dies while it replaces a full segment leaves a closed one, and a database that does not reach beyond it.
+// A server that dies while it replaces a full segment leaves a closed one, and a database that does not reach beyond
+// it.
 func TestDiedWhileItClosedASegment(t *testing.T) {
 	s := sound()
 	s.Entries = 97 // with the publish entries two appends, each of which fills a segment

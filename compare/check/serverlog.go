@@ -54,7 +54,8 @@ func otherMembersLog(m *evidence.Member, j *serverlog.Journal) *Finding {
 		Evidence:    []Evidence{{Member: m.Label(), Field: "member ID", Observed: j.Members[0], Expected: m.MemberID.String()}}}
 }
 
-// wentBack tells a restart at a commit index below a raft snapshot that the member had saved: saving one puts everything before it on disk.
+// wentBack tells a restart at a commit index below a raft snapshot that the member had saved: saving one puts
+// everything before it on disk.
 func wentBack(m *evidence.Member, j *serverlog.Journal) *Finding {
 	f := Finding{Severity: Warning, Members: []string{m.Label()}}
 	var saved *serverlog.Event

@@ -31,8 +31,8 @@ func dropEntries(t *testing.T, dir string, from, n uint64) {
 	}
 }
 
-// TestEntriesMissing: a log that lacks entries and holds the later ones under lower indexes is the one that was altered, however many such
-// logs there are, and says nothing about what the databases of the others lack.
+// TestEntriesMissing: a log that lacks entries and holds the later ones under lower indexes is the one that was
+// altered, however many such logs there are, and says nothing about what the databases of the others lack.
 func TestEntriesMissing(t *testing.T) {
 	s := sound()
 	last := uint64(s.Members + len(s.Starts) + s.Entries)

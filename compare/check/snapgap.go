@@ -9,14 +9,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// The kinds of gap between a database and the newest raft snapshot, as the first evidence of S02 names them in its field.
+// The kinds of gap between a database and the newest raft snapshot, as the first evidence of S02 names them in its
+// field.
 const (
 	// GapAlarmQueries and GapRefused: every entry in the gap is known and without an effect, so nothing is lost.
 	GapAlarmQueries = "gap of alarm queries"
 	GapRefused      = "gap of refused entries"
 	// GapOverwritten: the database holds effects of entries in the gap or behind it; only its index is too low.
 	GapOverwritten = "gap with its effects present"
-	// GapNotInstalled: a leader's snapshot was received and hardly anything follows it; the database is the one from before.
+	// GapNotInstalled: a leader's snapshot was received and hardly anything follows it; the database is the one from
+	// before.
 	GapNotInstalled = "gap of a received snapshot"
 	// GapAlarmRaises: every entry in the gap is known and without an effect, alarms raised once more among them.
 	GapAlarmRaises = "gap of repeated alarms"
@@ -24,8 +26,8 @@ const (
 	GapOther = "gap with effects"
 )
 
-// shortlyAfter is how many entries may follow a received snapshot whose database was never installed: the member can not start
-// again, so its log ends soon behind it.
+// shortlyAfter is how many entries may follow a received snapshot whose database was never installed: the member can
+// not start again, so its log ends soon behind it.
 const shortlyAfter = 16
 
 // snapGap says what kind of gap lies between the member's database and the snapshot.
@@ -64,9 +66,9 @@ func lastBefore(m *evidence.Member, index uint64) (last uint64) {
 	return last
 }
 
-// reachesJump tells whether the database holds all that the member knew to be committed when it received the snapshot. A member that
-// waits for a snapshot applies nothing meanwhile, so its database is that of its log's end; one that is older was put back. Up to 3.4
-// the index lags behind entries that write no key.
+// reachesJump tells whether the database holds all that the member knew to be committed when it received the snapshot.
+// A member that waits for a snapshot applies nothing meanwhile, so its database is that of its log's end; one that is
+// older was put back. Up to 3.4 the index lags behind entries that write no key.
 func (in *Input) reachesJump(m *evidence.Member, snap dumplog.SnapshotRecord) bool {
 	ci := m.ConsistentIndex()
 	if ci >= min(snap.Commit, lastBefore(m, snap.Index)) {

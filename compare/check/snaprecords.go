@@ -54,7 +54,8 @@ func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, field, title, 
 			Show: showLogAs(m, "--raw")}}}
 }
 
-// recordConf finds the first record whose configuration is not that of its file, or of the record before it without a change in between.
+// recordConf finds the first record whose configuration is not that of its file, or of the record before it without a
+// change in between.
 func recordConf(m *evidence.Member) *Finding {
 	var records []*dumplog.SnapshotRecord
 	for i := range m.WAL.Summary.Snapshots {
@@ -83,8 +84,8 @@ func recordConf(m *evidence.Member) *Finding {
 	return nil
 }
 
-// recordWithoutFile finds a record and a file of which each should be the other's: neither has its counterpart, and no record or file lies
-// between them. Records below the oldest file have lost theirs to purging.
+// recordWithoutFile finds a record and a file of which each should be the other's: neither has its counterpart, and no
+// record or file lies between them. Records below the oldest file have lost theirs to purging.
 func recordWithoutFile(m *evidence.Member) *Finding {
 	if !m.HasSnap() {
 		return nil

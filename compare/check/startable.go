@@ -54,8 +54,8 @@ func runQuorumPossible(in *Input) Result {
 	return Result{Outcome: Violated, Findings: []Finding{f}}
 }
 
-// voterCounts tells the voters of m's configuration that never started, and counts those that have run: how many of them know an older
-// configuration than m, and how many more are not among the sources.
+// voterCounts tells the voters of m's configuration that never started, and counts those that have run: how many of
+// them know an older configuration than m, and how many more are not among the sources.
 func (in *Input) voterCounts(m *evidence.Member) (dead []dumplog.ID, up, behind, absent int) {
 	for _, id := range m.Membership.Voters {
 		if !in.hasRun(&m.Membership, id) {

@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 )
 
-// stateEqual turns the comparison of small buckets into a result with one finding per bucket that differs. It names the members that are
-// shown to be wrong; where nothing shows that, all that were compared.
+// stateEqual turns the comparison of small buckets into a result with one finding per bucket that differs. It names the
+// members that are shown to be wrong; where nothing shows that, all that were compared.
 func (in *Input) stateEqual(class string, keep func(*diff.Row) bool, names ...string) Result {
 	if in.Diff == nil {
 		return Result{Reason: "the databases could not be compared"}
@@ -65,8 +65,8 @@ func (x *blame) add(in *Input, at, odd []int, ws []witness) {
 	}
 }
 
-// name fills the members of the finding: those that are shown to be wrong, unless rows are left that others may be wrong in; else all
-// that were compared.
+// name fills the members of the finding: those that are shown to be wrong, unless rows are left that others may be
+// wrong in; else all that were compared.
 func (x *blame) name(in *Input, f *Finding) {
 	named := x.all
 	f.Undecided = len(x.wrong) == 0 || x.open && !subset(x.odd, x.wrong)

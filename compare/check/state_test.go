@@ -83,8 +83,8 @@ func scripted(version string) *clustertest.Script {
 	return s
 }
 
-// TestStateDiffersOnOneMember: what differs on one member at one applied index is an error that names it, where the log tells which is
-// right; nothing differs in the sound set.
+// TestStateDiffersOnOneMember: what differs on one member at one applied index is an error that names it, where the log
+// tells which is right; nothing differs in the sound set.
 func TestStateDiffersOnOneMember(t *testing.T) {
 	for name, c := range map[string]struct {
 		version, check string
@@ -129,8 +129,8 @@ func TestStateDiffersOnOneMember(t *testing.T) {
 	}
 }
 
-// TestLaggingMemberHidesNothing: two members at one index are compared although the third has applied less, and what the entries between
-// explain is no difference.
+// TestLaggingMemberHidesNothing: two members at one index are compared although the third has applied less, and what
+// the entries between explain is no difference.
 func TestLaggingMemberHidesNothing(t *testing.T) {
 	lagging := func(t *testing.T) []string {
 		t.Helper()
@@ -165,7 +165,8 @@ func TestLaggingMemberHidesNothing(t *testing.T) {
 	}
 }
 
-// TestMissingRowHidesNothing: a member that has not come to a lease or a user, or lost the row, does not hide how the others differ in it.
+// TestMissingRowHidesNothing: a member that has not come to a lease or a user, or lost the row, does not hide how the
+// others differ in it.
 func TestMissingRowHidesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		check         string

@@ -20,8 +20,8 @@ type witness struct {
 	byHand bool
 }
 
-// witnesses asks, in this order: the log, the rest of the same database, and the database one transaction earlier. The first that names a
-// member answers; none of them counts votes.
+// witnesses asks, in this order: the log, the rest of the same database, and the database one transaction earlier. The
+// first that names a member answers; none of them counts votes.
 func (in *Input) witnesses(bucket string, row *diff.Row, at []int) []witness {
 	for _, ask := range []func(string, *diff.Row, []int) []witness{in.byReplay, in.byLog, in.byDatabase, in.byLastTransaction} {
 		if ws := ask(bucket, row, at); len(ws) > 0 && len(ws) < len(at) {
@@ -197,8 +197,8 @@ func (in *Input) ttlWitness(key string, at []int) []witness {
 	return out
 }
 
-// byDatabase: what else the member's database says of the row: live keys that name a lease which is not there, and buckets that every
-// server makes and that are gone.
+// byDatabase: what else the member's database says of the row: live keys that name a lease which is not there, and
+// buckets that every server makes and that are gone.
 func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
 	var out []witness
 	for _, pos := range at {
@@ -224,8 +224,9 @@ func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
 	return out
 }
 
-// byLastTransaction: the database held one transaction earlier, at the same consistent index, what others hold now, and the entry at that
-// index does not touch the row. Up to 3.4 the index does not move with such rows, so this tells nothing there.
+// byLastTransaction: the database held one transaction earlier, at the same consistent index, what others hold now, and
+// the entry at that index does not touch the row. Up to 3.4 the index does not move with such rows, so this tells
+// nothing there.
 func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []witness {
 	var out []witness
 	for _, pos := range at {
@@ -250,7 +251,8 @@ func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []wit
 	return out
 }
 
-// memberWitness: the last conf change about the member that servers did not refuse says whether it is listed, or listed as removed.
+// memberWitness: the last conf change about the member that servers did not refuse says whether it is listed, or listed
+// as removed.
 func (in *Input) memberWitness(bucket string, row *diff.Row, at []int) []witness {
 	last := in.lastChangeOf(string(row.Key), in.appliedByAll(at))
 	if last == nil {
@@ -274,8 +276,8 @@ func (in *Input) memberWitness(bucket string, row *diff.Row, at []int) []witness
 	return out
 }
 
-// purgedMemberWitness: where no log holds a change of the member, raft's configuration shows that it must be listed, and the newest snapshot
-// that it was removed.
+// purgedMemberWitness: where no log holds a change of the member, raft's configuration shows that it must be listed,
+// and the newest snapshot that it was removed.
 func (in *Input) purgedMemberWitness(bucket string, row *diff.Row, at []int) []witness {
 	var out []witness
 	for _, pos := range at {

@@ -98,7 +98,8 @@ func (in *Input) v2Differs() (*Finding, string) {
 	return &f, ""
 }
 
-// v2AgainstLog holds the store of the member's newest snapshot against what the log makes of an older one, or of nothing.
+// v2AgainstLog holds the store of the member's newest snapshot against what the log makes of an older one, or of
+// nothing.
 func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 	w := newV2World(m.Version.Release())
 	from, reason := w.begin(m)

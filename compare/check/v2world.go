@@ -18,15 +18,16 @@ type v2World struct {
 	list    *apply.Members
 	version string
 	keys    map[string]bool
-	// unsure are rows of the member list, doubts paths of keys with everything below, that the log does not tell for certain;
-	// mayExpire are keys of the first snapshot, which may have had a time to live.
+	// unsure are rows of the member list, doubts paths of keys with everything below, that the log does not tell for
+	// certain; mayExpire are keys of the first snapshot, which may have had a time to live.
 	unsure map[string]bool
-	// published are the members whose attributes the log tells: name and client URLs come with a start, not with the addition.
+	// published are the members whose attributes the log tells: name and client URLs come with a start, not with the
+	// addition.
 	published map[dumplog.ID]bool
 	doubts    []string
 	mayExpire map[string]bool
-	// restored is true for the empty store of a restore: its database came with a cluster version and removed members, from which 3.6 and
-	// later build the store, and which the log does not name.
+	// restored is true for the empty store of a restore: its database came with a cluster version and removed members,
+	// from which 3.6 and later build the store, and which the log does not name.
 	restored bool
 }
 
@@ -34,8 +35,8 @@ func newV2World(v release.Version) *v2World {
 	return &v2World{members: map[dumplog.ID]*dumplog.V2Member{}, list: apply.NewMembers(v), published: map[dumplog.ID]bool{}, keys: map[string]bool{}, unsure: map[string]bool{}, mayExpire: map[string]bool{}}
 }
 
-// begin takes the newest older snapshot that the member's log reaches back to, or the empty store before the first entry. It returns
-// the index behind which the log goes on, or why there is no beginning.
+// begin takes the newest older snapshot that the member's log reaches back to, or the empty store before the first
+// entry. It returns the index behind which the log goes on, or why there is no beginning.
 func (w *v2World) begin(m *evidence.Member) (uint64, string) {
 	if !m.HasLog() || len(m.WAL.Summary.Damage) > 0 {
 		return 0, "there is no sound log to hold the v2 store against"
@@ -146,7 +147,8 @@ func (w *v2World) confChange(c *dumplog.ConfChange) {
 	}
 }
 
-// request follows plain puts and deletes; what depends on more than the log is a doubt about the path (api/v2store/store.go).
+// request follows plain puts and deletes; what depends on more than the log is a doubt about the path
+// (api/v2store/store.go).
 func (w *v2World) request(r *dumplog.V2Request) {
 	if !strings.HasPrefix(r.Path, "/1/") {
 		return

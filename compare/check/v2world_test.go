@@ -12,7 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// TestV2WorldUpdates: an update of the peer URLs to one of another member is refused, one that keeps a URL of its own is not.
+// TestV2WorldUpdates: an update of the peer URLs to one of another member is refused, one that keeps a URL of its own
+// is not.
 func TestV2WorldUpdates(t *testing.T) {
 	for name, c := range map[string]struct {
 		id         dumplog.ID
@@ -37,7 +38,8 @@ func TestV2WorldUpdates(t *testing.T) {
 	}
 }
 
-// TestV2WorldLearners: a conf change is refused by the rules of the release, and where those leave it open its rows are not judged.
+// TestV2WorldLearners: a conf change is refused by the rules of the release, and where those leave it open its rows are
+// not judged.
 func TestV2WorldLearners(t *testing.T) {
 	add := func(id dumplog.ID, learner bool, url string) *dumplog.ConfChange {
 		c := &dumplog.ConfChange{NodeID: id, Member: &dumplog.MemberContext{ID: id, PeerURLs: []string{url}, IsLearner: learner}}

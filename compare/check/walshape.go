@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// walRecordLimit is the record size from which etcd 3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4 refuse to
-// read a sound log (maxWALEntrySizeLimit, wal/decoder.go).
+// walRecordLimit is the record size from which etcd 3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4
+// refuse to read a sound log (maxWALEntrySizeLimit, wal/decoder.go).
 const walRecordLimit = 10 << 20
 
 var recordsReadable = Check{
@@ -86,8 +86,8 @@ func purgedFinding(m *evidence.Member) Finding {
 	return f
 }
 
-// firstNameFinding: a server looks for the segment to start from by the indexes in the names, which the newest snapshot must reach. It purges
-// no segment that a snapshot in the log needs.
+// firstNameFinding: a server looks for the segment to start from by the indexes in the names, which the newest snapshot
+// must reach. It purges no segment that a snapshot in the log needs.
 func firstNameFinding(m *evidence.Member, first dumplog.Segment) Finding {
 	return Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: first.First},
 		Title:       fmt.Sprintf("%s: the first segment is named for index %d, the newest snapshot that the log names is at %d", m.Label(), first.First, startPoint(m)),

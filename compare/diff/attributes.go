@@ -10,8 +10,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// attributes compares names and client URLs in bucket members, which a member publishes at each start. Releases of 3.5 may leave a row as
-// it was (3.5.1 to 3.5.19), so databases of 3.5 take no part, and what a row lacks proves nothing: it may have been written there.
+// attributes compares names and client URLs in bucket members, which a member publishes at each start. Releases of 3.5
+// may leave a row as it was (3.5.1 to 3.5.19), so databases of 3.5 take no part, and what a row lacks proves nothing:
+// it may have been written there.
 func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
 	take := slices.DeleteFunc(r.whole(b.Name), func(i int) bool {
 		return !r.Members[i].Version.Follows(release.MemberRowsReplaced)

@@ -1,8 +1,9 @@
-// Package diff holds the content of several databases against each other, bucket by bucket, at the highest index that all
-// of them have applied.
+// Package diff holds the content of several databases against each other, bucket by bucket, at the highest index that
+// all of them have applied.
 //
-// What legally differs between healthy members is left out or listed separately: page layout, progress of a compaction, the salt of
-// password hashes of proposers up to 3.4, lease TTLs that a server raised to its own minimum, the rows of bucket meta.
+// What legally differs between healthy members is left out or listed separately: page layout, progress of a compaction,
+// the salt of password hashes of proposers up to 3.4, lease TTLs that a server raised to its own minimum, the rows of
+// bucket meta.
 package diff
 
 import (
@@ -16,14 +17,14 @@ import (
 // Result is the comparison of all members.
 type Result struct {
 	Members []*evidence.Member
-	// Common is the highest index that all compared members have applied as to their keys, 0 when unknown. The other buckets are
-	// held to the lowest consistent index, which up to 3.4 can be lower.
+	// Common is the highest index that all compared members have applied as to their keys, 0 when unknown. The other
+	// buckets are held to the lowest consistent index, which up to 3.4 can be lower.
 	Common uint64
 	lowest uint64
 	// Revs are the members' revisions at Common, 0 for members that took no part in the comparison of keys.
 	Revs []int64
-	// Apart says which members took no part in the comparison of keys, by position, and why: those whose database cannot be wound back
-	// or forward to the index at which the others are compared.
+	// Apart says which members took no part in the comparison of keys, by position, and why: those whose database
+	// cannot be wound back or forward to the index at which the others are compared.
 	Apart map[int]string
 	// Compact is the highest compact revision among the members.
 	Compact int64
@@ -48,16 +49,16 @@ type Bucket struct {
 	Compared, Differ, SameContent int
 	Only                          []int
 	Rows                          []Row
-	// Moved counts rows that differ only where an entry between what two members have applied explains it. Limits says so of members
-	// whose rows could not all be compared, while those of others were.
+	// Moved counts rows that differ only where an entry between what two members have applied explains it. Limits says
+	// so of members whose rows could not all be compared, while those of others were.
 	Moved  int
 	Limits string
 	// Normal are rows that differ as they do between healthy members; they are not counted.
 	Normal []Row
 }
 
-// Row is a row that differs; Cells are by member, nil where the member does not have it. Out are members whose version of it cannot be
-// compared with that of any other, because they have applied less or more.
+// Row is a row that differs; Cells are by member, nil where the member does not have it. Out are members whose version
+// of it cannot be compared with that of any other, because they have applied less or more.
 type Row struct {
 	Key   []byte
 	Kind  RowKind
@@ -95,8 +96,8 @@ type Options struct {
 	MaxRows int
 	// Values keeps the values of differing rows.
 	Values bool
-	// MaxMarks bounds what is kept of live keys at a time, over all members, at about 80 bytes and the key each; more keys take more
-	// passes over the databases. 0 means 1,000,000.
+	// MaxMarks bounds what is kept of live keys at a time, over all members, at about 80 bytes and the key each; more
+	// keys take more passes over the databases. 0 means 1,000,000.
 	MaxMarks int64
 }
 

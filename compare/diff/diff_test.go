@@ -56,8 +56,8 @@ func TestPartsDoNotChangeTheResult(t *testing.T) {
 	}
 }
 
-// TestHashesDoNotChangeTheResult: where hashes spare the comparison of keys, also of members that have gone on, it would have found
-// nothing.
+// TestHashesDoNotChangeTheResult: where hashes spare the comparison of keys, also of members that have gone on, it
+// would have found nothing.
 func TestHashesDoNotChangeTheResult(t *testing.T) {
 	for _, incident := range []string{"a-auth-revision-replay", "k-lagging-node", "l-compaction-skew", "n-silent-kv-divergence"} {
 		members, rp := opened(t, incident)
@@ -128,8 +128,8 @@ func content(t *testing.T, r *diff.Result, i int) map[string]string {
 	return out
 }
 
-// TestLaggingThirdIsLeftOutOfARow: the rows of members at one index are compared although a third stands elsewhere and no log tells what
-// lies between.
+// TestLaggingThirdIsLeftOutOfARow: the rows of members at one index are compared although a third stands elsewhere and
+// no log tells what lies between.
 func TestLaggingThirdIsLeftOutOfARow(t *testing.T) {
 	members, rp := opened(t, "n-silent-kv-divergence")
 	for _, m := range members {

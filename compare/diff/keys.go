@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// keys compares the live keys of all members, each at its revision of the common index. Memory does not grow with their number:
-// keys are taken in parts, by hash, and of what differs only the listed rows are read again.
+// keys compares the live keys of all members, each at its revision of the common index. Memory does not grow with their
+// number: keys are taken in parts, by hash, and of what differs only the listed rows are read again.
 func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 	b := Bucket{Name: "key", Only: make([]int, len(r.Members))}
 	take := r.comparable()
@@ -68,9 +68,10 @@ func (r *Result) keysIncomparable() string {
 	return "no two members can be compared at one index: " + strings.Join(why, "; ")
 }
 
-// sameRecords tells whether the members hold the same records down to the last byte, each up to its revision of the common index, by
-// the content hashes that reading them gave; of members that have gone on, what they have above is read and taken off. Then there is
-// nothing to look for. It returns the number of live keys, which those at the end of their history know.
+// sameRecords tells whether the members hold the same records down to the last byte, each up to its revision of the
+// common index, by the content hashes that reading them gave; of members that have gone on, what they have above is
+// read and taken off. Then there is nothing to look for. It returns the number of live keys, which those at the end of
+// their history know.
 func (r *Result) sameRecords(ctx context.Context, take []int) (keys int, same bool) {
 	common := ""
 	for _, i := range take {
@@ -90,7 +91,8 @@ func (r *Result) sameRecords(ctx context.Context, take []int) (keys int, same bo
 	return keys, common != ""
 }
 
-// hashAt is the content hash of a member at its revision of the common index. Much that it has above is not worth to be read twice.
+// hashAt is the content hash of a member at its revision of the common index. Much that it has above is not worth to be
+// read twice.
 func (r *Result) hashAt(ctx context.Context, i int, common string) (hash string, ok bool) {
 	m := r.Members[i]
 	above := m.CurrentRevision() - r.Revs[i]
@@ -142,8 +144,8 @@ func (b *Bucket) count(take []int, m *marks, rows *smallest) {
 	}
 }
 
-// smallest keeps the first keys in order that it is given, up to a bound, so that the listed rows do not depend on the order of a map.
-// It holds at most twice as many, and sorts when it is full.
+// smallest keeps the first keys in order that it is given, up to a bound, so that the listed rows do not depend on the
+// order of a map. It holds at most twice as many, and sorts when it is full.
 type smallest struct {
 	bound int
 	kept  []keyPlaces

@@ -7,9 +7,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// window finds the index at which the keys of most members can be compared, and each member's revision there. A member takes part when
-// its revision at that index is known and it has not compacted it. One that lags so far that the others have compacted what it holds,
-// or whose log does not meet theirs, is set apart: it must not hide how the others compare.
+// window finds the index at which the keys of most members can be compared, and each member's revision there. A member
+// takes part when its revision at that index is known and it has not compacted it. One that lags so far that the others
+// have compacted what it holds, or whose log does not meet theirs, is set apart: it must not hide how the others
+// compare.
 func (r *Result) window(rp *replay.Result) {
 	for i, m := range r.Members {
 		switch {
@@ -44,8 +45,8 @@ func (r *Result) window(rp *replay.Result) {
 	}
 }
 
-// setDamagedApart leaves out members whose bucket key has unreadable pages where two others can be compared without them: what such a page
-// hides can neither be called different nor equal, and must not hide how the others compare.
+// setDamagedApart leaves out members whose bucket key has unreadable pages where two others can be compared without
+// them: what such a page hides can neither be called different nor equal, and must not hide how the others compare.
 func (r *Result) setDamagedApart(take []int) []int {
 	damaged := func(i int) bool { return r.Members[i].DB.KVDamaged }
 	whole := slices.DeleteFunc(slices.Clone(take), damaged)
@@ -96,9 +97,9 @@ func aheadOfIndex(rp *replay.Result, i int) bool {
 	return rp != nil && rp.Members[i].Ahead != nil
 }
 
-// byRevision takes in members whose revision at the common index no log tells, at the revision at which the others are compared: as
-// long as the histories agree, one revision is one content. Where no two members can be compared at an index, they are compared at the
-// revision that most of them have.
+// byRevision takes in members whose revision at the common index no log tells, at the revision at which the others are
+// compared: as long as the histories agree, one revision is one content. Where no two members can be compared at an
+// index, they are compared at the revision that most of them have.
 func (r *Result) byRevision(take, group []int) []int {
 	if len(group) < 2 {
 		var at int64

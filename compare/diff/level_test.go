@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// stands is a member made by hand: how far it has applied, its compact and current revision, and what the replay knows of its
-// revisions.
+// stands is a member made by hand: how far it has applied, its compact and current revision, and what the replay knows
+// of its revisions.
 type stands struct {
 	applied      uint64
 	compact, rev int64
@@ -59,7 +59,8 @@ func known(pairs ...int64) map[uint64]int64 {
 	return out
 }
 
-// TestAlign: members are compared at the index that most of them can be brought to, and one that cannot is set apart and hides nothing.
+// TestAlign: members are compared at the index that most of them can be brought to, and one that cannot is set apart
+// and hides nothing.
 func TestAlign(t *testing.T) {
 	const byRevision = "aligned by revision"
 	at100 := stands{applied: 100, compact: -1, rev: 50, levels: known(100, 50)}

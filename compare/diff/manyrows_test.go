@@ -10,7 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// TestRowsInOnePass: reading the records of many listed rows in one pass gives the cells that reading them one by one gives.
+// TestRowsInOnePass: reading the records of many listed rows in one pass gives the cells that reading them one by one
+// gives.
 func TestRowsInOnePass(t *testing.T) {
 	set, err := evidence.Open(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, "a-auth-revision-replay")}}, evidence.Options{Deep: true})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// mark is what is kept of a live key in the first pass: the revision of its record, and digests of the revisions in it and of its content
-// (value and lease).
+// mark is what is kept of a live key in the first pass: the revision of its record, and digests of the revisions in it
+// and of its content (value and lease).
 type mark struct {
 	at               int64
 	history, content uint64
@@ -35,8 +35,8 @@ func (h *hasher) mark(at int64, kv *dumpdb.KeyValue) mark {
 	return m
 }
 
-// liveKeys are the marks of one database's live keys. They stand in a list beside the map, so that a key which is written again costs no
-// more than a lookup; the places of deleted keys are used again.
+// liveKeys are the marks of one database's live keys. They stand in a list beside the map, so that a key which is
+// written again costs no more than a lookup; the places of deleted keys are used again.
 type liveKeys struct {
 	at   map[string]int32
 	list []mark
@@ -117,8 +117,8 @@ func (r *Result) markMember(ctx context.Context, m *marks, i int, part, parts ui
 	}
 }
 
-// sameAs returns the first member in take that holds the same records as member i to the last byte, by the content hashes that reading
-// them gave; i itself when there is none before it.
+// sameAs returns the first member in take that holds the same records as member i to the last byte, by the content
+// hashes that reading them gave; i itself when there is none before it.
 func (r *Result) sameAs(take []int, i int) int {
 	own := r.Members[i]
 	for _, j := range take {
@@ -153,7 +153,8 @@ func (m *marks) inEarlier(members []int, key string) bool {
 	return false
 }
 
-// weigh counts the members that have a key and tells whether all have the same content, and whether all is equal, revisions too.
+// weigh counts the members that have a key and tells whether all have the same content, and whether all is equal,
+// revisions too.
 func (m *marks) weigh(take []int, key string) (have int, same, equal bool) {
 	var first, mk mark
 	var ok bool

@@ -10,9 +10,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// metaRows are the rows of bucket meta. Every one of them may differ between healthy members: the consistent index, its term and
-// confState move when a member commits its backend, compaction marks when it has got so far, the storage version when it
-// was last raised.
+// metaRows are the rows of bucket meta. Every one of them may differ between healthy members: the consistent index, its
+// term and confState move when a member commits its backend, compaction marks when it has got so far, the storage
+// version when it was last raised.
 func metaRows(m *evidence.Member) map[string]string {
 	out := map[string]string{}
 	meta := &m.DB.Meta
@@ -54,8 +54,8 @@ func (r *Result) meta(o Options) Bucket {
 	return b
 }
 
-// confState compares raft's own configuration, which decides quorums: the newest ConfState and the conf changes after it. It is
-// no bucket, and only sources with a log or snapshots have it; nil when fewer than two do.
+// confState compares raft's own configuration, which decides quorums: the newest ConfState and the conf changes after
+// it. It is no bucket, and only sources with a log or snapshots have it; nil when fewer than two do.
 func (r *Result) confState(rp *replay.Result, o Options) *Bucket {
 	var take []int
 	for _, i := range r.taking() {

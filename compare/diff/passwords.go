@@ -16,7 +16,8 @@ type Password struct {
 	// Wrong are the members whose hash cannot be the right one, and Why; the others may be as wrong.
 	Wrong []int
 	Why   string
-	// Legal is true when members may have made their hashes with salts of their own, as they do for requests of proposers up to 3.4.
+	// Legal is true when members may have made their hashes with salts of their own, as they do for requests of
+	// proposers up to 3.4.
 	Legal bool
 }
 
@@ -43,8 +44,9 @@ func wellFormed(hash []byte) bool {
 	})
 }
 
-// passwords compares the password hashes of users. From 3.5 on the hash is in the request, so all members store the same. A request of a
-// proposer up to 3.4 carries the password in clear, and each member makes a hash with a salt of its own.
+// passwords compares the password hashes of users. From 3.5 on the hash is in the request, so all members store the
+// same. A request of a proposer up to 3.4 carries the password in clear, and each member makes a hash with a salt of
+// its own.
 func (r *Result) passwords(b *Bucket, rp *replay.Result, o Options) {
 	take := r.whole(b.Name)
 	if len(take) < 2 {
@@ -118,8 +120,8 @@ func (r *Result) password(b *Bucket, row Row, hashes map[int][]byte, at []int, r
 	b.Equal, b.Reason = &equal, ""
 }
 
-// passwordOrigin is the entry that the user's password comes from, false when the log does not tell it. A new user that is there already
-// is refused, so an entry counts when some member holds its hash, or when it must have succeeded.
+// passwordOrigin is the entry that the user's password comes from, false when the log does not tell it. A new user that
+// is there already is refused, so an entry counts when some member holds its hash, or when it must have succeeded.
 func (r *Result) passwordOrigin(user string, hashes map[int][]byte, at []int, rp *replay.Result) (replay.PasswordSet, bool) {
 	if rp == nil || rp.Survey == nil {
 		return replay.PasswordSet{}, false

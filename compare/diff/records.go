@@ -12,8 +12,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// Records is the comparison of the records of bucket key one by one, superseded ones and tombstones too. A record is compared between
-// members that both hold its revision and have not compacted it; at or below a compaction that several have finished, between those.
+// Records is the comparison of the records of bucket key one by one, superseded ones and tombstones too. A record is
+// compared between members that both hold its revision and have not compacted it; at or below a compaction that several
+// have finished, between those.
 type Records struct {
 	// Equal is nil when nothing could be compared; Reason says why.
 	Equal  *bool
@@ -23,8 +24,8 @@ type Records struct {
 	Rows   []RecordRow
 }
 
-// RecordRow is a record that differs between members. Cells are by member; nil where the member has no record at that revision. At are
-// the members that were compared.
+// RecordRow is a record that differs between members. Cells are by member; nil where the member has no record at that
+// revision. At are the members that were compared.
 type RecordRow struct {
 	Rev   dumpdb.Rev
 	Key   []byte
@@ -43,8 +44,8 @@ type RecordCell struct {
 // maxRecordRows bounds the records that are listed when Options do not.
 const maxRecordRows = 50
 
-// CompareRecords compares the records of all members. Members whose records are proven to be equal are read once, and nothing is read when
-// all are.
+// CompareRecords compares the records of all members. Members whose records are proven to be equal are read once, and
+// nothing is read when all are.
 func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error) {
 	out := &Records{}
 	take := slices.DeleteFunc(r.taking(), func(i int) bool { return r.Members[i].DB.KVDamaged })
@@ -198,8 +199,9 @@ func (m *recordMerge) weigh(out *Records, maxRows int) {
 	}
 }
 
-// participants are the members whose databases must hold the record alike. At or below a compact revision (compacted) these are the members
-// that finished the highest compaction that concerns it, and what only some of them hold there proves nothing.
+// participants are the members whose databases must hold the record alike. At or below a compact revision (compacted)
+// these are the members that finished the highest compaction that concerns it, and what only some of them hold there
+// proves nothing.
 func (m *recordMerge) participants() (at []int, compacted bool) {
 	highest := int64(0)
 	for _, i := range m.take {
@@ -254,7 +256,8 @@ func CellOf(m *evidence.Member, rec *dumpdb.Revision) *RecordCell {
 	return &RecordCell{Page: rec.Page, Offset: rec.Offset, Sum: m.Digest(rec.Raw), Text: text}
 }
 
-// Odd are the members that hold the record otherwise than more than half of those that were compared, which agree; a hint, no proof.
+// Odd are the members that hold the record otherwise than more than half of those that were compared, which agree; a
+// hint, no proof.
 func (row *RecordRow) Odd() []int {
 	r := Row{Cells: make([]*Cell, len(row.Cells))}
 	for i, c := range row.Cells {

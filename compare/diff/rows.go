@@ -15,8 +15,9 @@ const confBucket = "confState"
 // rowsFunc renders a bucket of one member as rows of text that are equal exactly when the content is.
 type rowsFunc func(m *evidence.Member) map[string]string
 
-// byRow compares a small bucket row by row. A row that differs between two members counts only when no entry between what the two have
-// applied can change it, so that a member that lags, or an older backup, does not hide the comparison of the others with each other.
+// byRow compares a small bucket row by row. A row that differs between two members counts only when no entry between
+// what the two have applied can change it, so that a member that lags, or an older backup, does not hide the comparison
+// of the others with each other.
 func (r *Result) byRow(b *Bucket, take []int, rows rowsFunc, rp *replay.Result, o Options) {
 	table := r.lineUp(take, rows)
 	b.Compared = len(table)
@@ -56,8 +57,8 @@ func (r *Result) lineUp(take []int, rows rowsFunc) map[string][]*Cell {
 	return table
 }
 
-// split notes which members' versions of a row cannot be compared with any other that differs, and returns false when that leaves no
-// difference to judge although there is one.
+// split notes which members' versions of a row cannot be compared with any other that differs, and returns false when
+// that leaves no difference to judge although there is one.
 func (r *Result) split(bucket string, row *Row, take []int, rp *replay.Result, why map[int]string, apart map[[2]int]bool) bool {
 	if allSame(row.Cells, take) {
 		return true
@@ -169,8 +170,8 @@ func without(take, out []int) []int {
 	return slices.DeleteFunc(slices.Clone(take), func(i int) bool { return slices.Contains(out, i) })
 }
 
-// Odd are the members that hold the row otherwise than more than half of those that were compared, which agree with each other. It is a
-// hint at who is wrong, and no proof: the majority can be.
+// Odd are the members that hold the row otherwise than more than half of those that were compared, which agree with
+// each other. It is a hint at who is wrong, and no proof: the majority can be.
 func (row *Row) Odd(compared []int) []int {
 	var most []int
 	for _, i := range compared {

@@ -28,7 +28,8 @@ var smallBuckets = []smallBucket{
 	{"cluster", clusterRows},
 }
 
-// SmallRows returns the rows of a small bucket as text, by name; ok is false when the bucket is not one or part of it cannot be read.
+// SmallRows returns the rows of a small bucket as text, by name; ok is false when the bucket is not one or part of it
+// cannot be read.
 func SmallRows(m *evidence.Member, bucket string) (rows map[string]string, ok bool) {
 	if !m.HasDB() || slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == bucket || d.Bucket == "" }) {
 		return nil, false
@@ -88,7 +89,8 @@ func alarmRows(m *evidence.Member) map[string]string {
 	return out
 }
 
-// memberRows compare addresses and the learner flag; names and client URLs, which may legally lag, are compared by themselves.
+// memberRows compare addresses and the learner flag; names and client URLs, which may legally lag, are compared by
+// themselves.
 func memberRows(m *evidence.Member) map[string]string {
 	out := map[string]string{}
 	for _, v := range m.DB.Members {
@@ -131,7 +133,8 @@ func (r *Result) small(sb smallBucket, rp *replay.Result, o Options) Bucket {
 	return b
 }
 
-// whole lists the members whose rows of the bucket can all be read: what a damaged page hides is neither equal nor different.
+// whole lists the members whose rows of the bucket can all be read: what a damaged page hides is neither equal nor
+// different.
 func (r *Result) whole(bucket string) []int {
 	return slices.DeleteFunc(r.taking(), func(i int) bool {
 		return slices.ContainsFunc(r.Members[i].DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == bucket })

@@ -10,13 +10,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// MaxMinimumTTL is the highest TTL in seconds that a server raises shorter ones to: 1.5 times the longest election timeout that it
-// accepts (50 s), rounded up.
+// MaxMinimumTTL is the highest TTL in seconds that a server raises shorter ones to: 1.5 times the longest election
+// timeout that it accepts (50 s), rounded up.
 const MaxMinimumTTL = 75
 
-// leaseTTLs compares the TTLs of leases that several members hold. They differ legally where a server raised a TTL to its own minimum,
-// and in the remaining TTL, which members store or not by their settings: these are rows as healthy members differ. What no minimum
-// explains counts as a difference.
+// leaseTTLs compares the TTLs of leases that several members hold. They differ legally where a server raised a TTL to
+// its own minimum, and in the remaining TTL, which members store or not by their settings: these are rows as healthy
+// members differ. What no minimum explains counts as a difference.
 func (r *Result) leaseTTLs(b *Bucket, rp *replay.Result, o Options) {
 	take := r.whole(b.Name)
 	if len(take) < 2 {
@@ -82,8 +82,9 @@ func (r *Result) ttls(take []int) (ttls map[string]map[int]int64, lowest map[int
 	return ttls, lowest
 }
 
-// raisedOnly tells whether the TTLs of a lease differ as minimums of the members explain: whoever stores more than the lowest raised it,
-// so it stores no lease with less, and a minimum is never above what the longest election timeout gives.
+// raisedOnly tells whether the TTLs of a lease differ as minimums of the members explain: whoever stores more than the
+// lowest raised it, so it stores no lease with less, and a minimum is never above what the longest election timeout
+// gives.
 func raisedOnly(ttls map[int]int64, lowest map[int]int64, at []int) bool {
 	low := ttls[at[0]]
 	for _, i := range at {

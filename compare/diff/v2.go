@@ -9,9 +9,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// v2Store compares the v2 store in the newest sound .snap files: members, removed members, cluster version and keys of v2 clients. Up
-// to 3.5 a server boots with it. Files of different indexes are held against each other only as far as no entry between them can have
-// changed it; nil when fewer than two sources have one.
+// v2Store compares the v2 store in the newest sound .snap files: members, removed members, cluster version and keys of
+// v2 clients. Up to 3.5 a server boots with it. Files of different indexes are held against each other only as far as
+// no entry between them can have changed it; nil when fewer than two sources have one.
 func (r *Result) v2Store(rp *replay.Result, o Options) *Bucket {
 	var take []int
 	low, high := uint64(1<<64-1), uint64(0)

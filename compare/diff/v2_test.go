@@ -10,7 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// TestV2Store: equal in a sound cluster; a change of one member's store differs, unless an entry between two snapshots explains it.
+// TestV2Store: equal in a sound cluster; a change of one member's store differs, unless an entry between two snapshots
+// explains it.
 func TestV2Store(t *testing.T) {
 	compared := func(members []*evidence.Member, rp *replay.Result) *diff.Bucket {
 		t.Helper()

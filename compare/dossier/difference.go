@@ -33,8 +33,8 @@ type Difference struct {
 	Cells []Cells `json:"cells"`
 }
 
-// Cells are one member's versions of the rows. Of bucket key the numbers are set, of others Text; a row that the member does not have
-// has Mod 0 and Text "".
+// Cells are one member's versions of the rows. Of bucket key the numbers are set, of others Text; a row that the member
+// does not have has Mod 0 and Text "".
 type Cells struct {
 	Mod     []int64  `json:"mod,omitempty"`
 	Create  []int64  `json:"create,omitempty"`

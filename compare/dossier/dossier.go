@@ -1,5 +1,5 @@
-// Package dossier gathers what a report that people attach to a bug shows: the report of a diagnosis, the timeline behind it, the rows
-// that differ, and what fills the files. It is data; pages and archives are made of it elsewhere.
+// Package dossier gathers what a report that people attach to a bug shows: the report of a diagnosis, the timeline
+// behind it, the rows that differ, and what fills the files. It is data; pages and archives are made of it elsewhere.
 //
 // Values and secrets never get in: a value is its length and a digest.
 package dossier
@@ -120,7 +120,8 @@ func kept(r *compare.Report) string {
 	return r.Best.Members[0]
 }
 
-// differences lists the buckets. Where the diagnosis has kept fewer rows than there are, the comparison is made again with room for them.
+// differences lists the buckets. Where the diagnosis has kept fewer rows than there are, the comparison is made again
+// with room for them.
 func (d *Dossier) differences(ctx context.Context, in *check.Input, maxRows int) error {
 	df := in.Diff
 	for i := range df.Buckets {

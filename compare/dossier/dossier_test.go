@@ -85,7 +85,8 @@ func revisionOf(d *dossier.Dossier, member string) *int64 {
 	return new(int64)
 }
 
-// TestStorage: the cells of a strip add up to the pages of the file, damage is marked, and prefixes are those of the member to keep.
+// TestStorage: the cells of a strip add up to the pages of the file, damage is marked, and prefixes are those of the
+// member to keep.
 func TestStorage(t *testing.T) {
 	d := collect(t, "f-bbolt-page-corruption", dossier.Options{})
 	if len(d.Storage) != 3 {

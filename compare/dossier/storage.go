@@ -23,9 +23,11 @@ type Storage struct {
 	// Owner is by cell the bucket that has most of it, as position in Buckets; -1 for none.
 	Buckets []string `json:"buckets"`
 	Owner   []int    `json:"owner"`
-	// Beyond counts the pages above the high-water mark, which no cell shows: they were allocated ahead, or are left of a larger database.
+	// Beyond counts the pages above the high-water mark, which no cell shows: they were allocated ahead, or are left of
+	// a larger database.
 	Beyond int `json:"beyond"`
-	// Spans are by cell the lowest and highest revision of bucket key that stands there, or that damage hides there; 0 and 0 for none.
+	// Spans are by cell the lowest and highest revision of bucket key that stands there, or that damage hides there; 0
+	// and 0 for none.
 	Spans [][2]int64 `json:"spans"`
 	// Damaged are pages that could not be read.
 	Damaged []uint64 `json:"damaged"`

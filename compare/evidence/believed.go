@@ -11,9 +11,9 @@ func (m *Member) StoredIndex() uint64 {
 // IndexDoubted tells whether the stored index was replaced by another one for every reader of ConsistentIndex.
 func (m *Member) IndexDoubted() bool { return m.believed != 0 }
 
-// Believe makes index the consistent index of the member for all that follows, and derives again what hangs on it; 0 goes back to the
-// stored one. It is for a stored index that the database and the logs contradict: taken at its word it would prove entries committed
-// that nobody has ever seen, and accuse every member that lacks them.
+// Believe makes index the consistent index of the member for all that follows, and derives again what hangs on it; 0
+// goes back to the stored one. It is for a stored index that the database and the logs contradict: taken at its word it
+// would prove entries committed that nobody has ever seen, and accuse every member that lacks them.
 func (m *Member) Believe(index uint64) {
 	m.believed = index
 	name := m.NodeName

@@ -14,8 +14,8 @@ const CollectedName = "etcd-medic-collect.json"
 // maxCollected bounds what is read of it.
 const maxCollected = 4 << 20
 
-// collected tells whether the data dir is a copy of a running member on which nothing ran since: its log ends where the file says. The member
-// itself went on.
+// collected tells whether the data dir is a copy of a running member on which nothing ran since: its log ends where the
+// file says. The member itself went on.
 func (l *layout) collected(m *Member) bool {
 	if l.member == "" || !m.HasWAL() {
 		return false

@@ -2,9 +2,9 @@ package evidence
 
 import "github.com/etcd-medic/etcd-medic/dumplog"
 
-// ConfigurationCurrent tells whether Voters and Learners are raft's configuration at the commit index. They are what the newest ConfState
-// and the conf changes at hand give; where the log has a hole between the two, or ends before entries that the database has applied,
-// conf changes can be missing.
+// ConfigurationCurrent tells whether Voters and Learners are raft's configuration at the commit index. They are what
+// the newest ConfState and the conf changes at hand give; where the log has a hole between the two, or ends before
+// entries that the database has applied, conf changes can be missing.
 func (m *Member) ConfigurationCurrent() bool {
 	if !m.Membership.RaftKnown {
 		return false

@@ -8,9 +8,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// confRules tells which conf changes servers refuse (apply.Members): a refused change is committed like any other, and neither raft nor a
-// member list takes it over. Where the state before a change is not fully known, the change counts as accepted unless the member's own
-// database shows that it was not.
+// confRules tells which conf changes servers refuse (apply.Members): a refused change is committed like any other, and
+// neither raft nor a member list takes it over. Where the state before a change is not fully known, the change counts
+// as accepted unless the member's own database shows that it was not.
 type confRules struct {
 	m     *Member
 	rules *apply.Members
@@ -23,8 +23,9 @@ type confRules struct {
 	index uint64
 }
 
-// confRules begins with the founding of the cluster where the log reaches back to it, else with the oldest configuration that the log goes
-// on from; what stands before that is not judged. newest is the index of the newest configuration.
+// confRules begins with the founding of the cluster where the log reaches back to it, else with the oldest
+// configuration that the log goes on from; what stands before that is not judged. newest is the index of the newest
+// configuration.
 func (m *Member) confRules(newest uint64) *confRules {
 	r := &confRules{m: m, rules: apply.NewMembers(m.Version.Release()), next: 1}
 	r.rules.Admits = r.listed
@@ -114,8 +115,8 @@ func (r *confRules) refuse(c *ConfEntry) bool {
 	return false
 }
 
-// listed tells whether the member's database has taken the addition over: it lists the member, or lists it as removed. A database that
-// has not applied the change cannot tell; by default servers refuse it.
+// listed tells whether the member's database has taken the addition over: it lists the member, or lists it as removed.
+// A database that has not applied the change cannot tell; by default servers refuse it.
 func (r *confRules) listed(id dumplog.ID) bool {
 	return r.m.ConsistentIndex() >= r.index && r.m.Lists(id)
 }

@@ -39,8 +39,8 @@ func isEndpoint(where string) bool {
 	return strings.HasPrefix(where, "http://") || strings.HasPrefix(where, "https://")
 }
 
-// stream reads the maintenance snapshot of a running member into a scratch file, with the sha256 trailer that the server
-// appends, and returns its path. It asks for nothing else and changes nothing.
+// stream reads the maintenance snapshot of a running member into a scratch file, with the sha256 trailer that the
+// server appends, and returns its path. It asks for nothing else and changes nothing.
 func (a *Access) stream(ctx context.Context, endpoint, dir string) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" {
@@ -108,7 +108,8 @@ func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 	return c, err
 }
 
-// because puts the reason in front of an error that says no more than that the time is over: a certificate that does not fit, nobody there.
+// because puts the reason in front of an error that says no more than that the time is over: a certificate that does
+// not fit, nobody there.
 func because(cfg *clientv3.Config, err error) error {
 	if why := handshake(cfg); why != nil {
 		return fmt.Errorf("%w (%w)", why, err)

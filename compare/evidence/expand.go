@@ -90,7 +90,8 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 	return []*Source{{Kind: l.kind, Where: spec.Where, Missing: l.missing, spec: spec, layout: l}}, nil
 }
 
-// within takes ARCHIVE#PATH apart: one source out of an archive of several. A path that is there as it stands is meant as it stands.
+// within takes ARCHIVE#PATH apart: one source out of an archive of several. A path that is there as it stands is meant
+// as it stands.
 func within(where string) (path, inside string) {
 	at := strings.LastIndexByte(where, '#')
 	if at < 1 {
@@ -162,7 +163,8 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Unchanged proves that no source changed since Open, and no archive that one was unpacked from; else the error is a *ChangedError.
+// Unchanged proves that no source changed since Open, and no archive that one was unpacked from; else the error is a
+// *ChangedError.
 func (s *Set) Unchanged(ctx context.Context) error {
 	for _, m := range s.Members {
 		if m.Source.Manifest == nil {

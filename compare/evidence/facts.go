@@ -72,8 +72,8 @@ type SnapFacts struct {
 // maxDamageFacts is how many damaged places of a log or a database the facts list; the rest is counted.
 const maxDamageFacts = 20
 
-// maxSnapFacts is how many .snap files, .snap.db files and left-over files of a snap folder the facts list, the newest ones; the rest is
-// counted.
+// maxSnapFacts is how many .snap files, .snap.db files and left-over files of a snap folder the facts list, the newest
+// ones; the rest is counted.
 const maxSnapFacts = 200
 
 // DamageFacts are one damaged place.

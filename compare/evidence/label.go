@@ -55,8 +55,8 @@ func pathTail(p string, depth int) string {
 	return tail
 }
 
-// Argument is the command line argument that names a source again with the same label, "" when there is none: it was streamed, or its
-// WAL lies elsewhere. What came out of an archive is named as ARCHIVE#PATH.
+// Argument is the command line argument that names a source again with the same label, "" when there is none: it was
+// streamed, or its WAL lies elsewhere. What came out of an archive is named as ARCHIVE#PATH.
 func (s *Set) Argument(src *Source) string {
 	where := src.Where
 	if src.spec.WALDir != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// lister lists the files of one source. A symbolic link to a file is that file. Links to folders are followed only where etcd's own
-// folders are, so that a link to somewhere else cannot pull a whole disk into the evidence.
+// lister lists the files of one source. A symbolic link to a file is that file. Links to folders are followed only
+// where etcd's own folders are, so that a link to somewhere else cannot pull a whole disk into the evidence.
 type lister struct {
 	ctx context.Context //nolint:containedctx // the lister lives for one call
 	m   *Manifest
@@ -39,8 +39,8 @@ func listFiles(ctx context.Context, l layout) (*Manifest, error) {
 	return li.m, nil
 }
 
-// nameOfWALDir is the name under which the files of a WAL outside of the data dir are listed: the place where etcd has it by default, so
-// that a copy with the WAL inside has the same digest, unless something is there.
+// nameOfWALDir is the name under which the files of a WAL outside of the data dir are listed: the place where etcd has
+// it by default, so that a copy with the WAL inside has the same digest, unless something is there.
 func (li *lister) nameOfWALDir() string {
 	rel, err := filepath.Rel(li.m.layout.root, filepath.Join(li.m.layout.member, "wal"))
 	name := filepath.ToSlash(rel)

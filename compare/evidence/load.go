@@ -201,7 +201,8 @@ type damagePlace struct {
 	kind   dumpdb.DamageKind
 }
 
-// damage files an error of a bucket reader; joined errors are taken apart, and what the page walk told is not told twice.
+// damage files an error of a bucket reader; joined errors are taken apart, and what the page walk told is not told
+// twice.
 func (d *DB) damage(bucket string, err error) {
 	if err == nil {
 		return
@@ -253,9 +254,9 @@ func (d *DB) readDeep(ctx context.Context, noHashes bool) error {
 	return ctx.Err()
 }
 
-// trailer holds the sha256 trailer of a backup against the digest that the manifest took anyway; without one it is taken here.
-// A file that does not open as a database may have one all the same. A trailer on the database of a data dir tells that a backup
-// was copied there.
+// trailer holds the sha256 trailer of a backup against the digest that the manifest took anyway; without one it is
+// taken here. A file that does not open as a database may have one all the same. A trailer on the database of a data
+// dir tells that a backup was copied there.
 func (m *Member) trailer() {
 	copied := m.Source.Kind == KindDataDir && m.HasDB() && m.DB.Handle.Size()%512 == sha256.Size
 	if m.DB == nil || m.Source.Kind != KindBackup && m.Source.Kind != KindEndpoint && !copied {
@@ -278,8 +279,9 @@ func (m *Member) trailer() {
 	d.damage("", err)
 }
 
-// reachOfBackups tells databases without a log how far the other sources have come: up to 3.4 the consistent index moves with key writes
-// only, so a backup may hold leases, users, alarms and members of any later entry that was committed when it was taken.
+// reachOfBackups tells databases without a log how far the other sources have come: up to 3.4 the consistent index
+// moves with key writes only, so a backup may hold leases, users, alarms and members of any later entry that was
+// committed when it was taken.
 func reachOfBackups(members []*Member) {
 	top := uint64(0)
 	for _, m := range members {

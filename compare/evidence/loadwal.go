@@ -33,8 +33,8 @@ func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 	return nil
 }
 
-// scan reads the log once and collects what later steps need of its entries: membership changes and the extent of each term, and with
-// sums set what tells it from other logs.
+// scan reads the log once and collects what later steps need of its entries: membership changes and the extent of each
+// term, and with sums set what tells it from other logs.
 func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry), sums bool) error {
 	conf, parts := make([][]ConfEntry, w.Log.Segments()), make([]*LogSums, w.Log.Segments())
 	sum, err := w.Log.ScanWith(ctx, func(i int) func(*dumplog.Entry) {
@@ -79,8 +79,8 @@ func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry), sum
 	return w.findFirst(ctx)
 }
 
-// findFirst looks for the first request of a server, which stands within the first few entries of a log that was not purged. The error
-// is that of the context: what else ends the reading is told as damage.
+// findFirst looks for the first request of a server, which stands within the first few entries of a log that was not
+// purged. The error is that of the context: what else ends the reading is told as damage.
 func (w *WAL) findFirst(ctx context.Context) error {
 	if w.Summary.Start != dumplog.StartBootstrap && w.Summary.Start != dumplog.StartRestore {
 		return nil
@@ -112,7 +112,8 @@ func effective(s *dumplog.Summary, conf [][]ConfEntry) []ConfEntry {
 	for i := range s.Segments {
 		at[s.Segments[i].Name] = i
 	}
-	// Both lists are in physical order, so what comes after a change is a tail of the overwrites; low is the lowest index of such a tail.
+	// Both lists are in physical order, so what comes after a change is a tail of the overwrites; low is the lowest
+	// index of such a tail.
 	low := make([]uint64, len(s.Overwrites)+1)
 	low[len(s.Overwrites)] = math.MaxUint64
 	for i := len(s.Overwrites) - 1; i >= 0; i-- {

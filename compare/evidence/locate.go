@@ -19,11 +19,12 @@ type Parts struct {
 	archives                []File
 }
 
-// Locate finds out what a source is without reading more than a few bytes of it. An archive is unpacked into scratch, which
-// Close removes. A folder that holds several sources is a SourceError.
+// Locate finds out what a source is without reading more than a few bytes of it. An archive is unpacked into scratch,
+// which Close removes. A folder that holds several sources is a SourceError.
 func Locate(ctx context.Context, spec Spec) (*Parts, error) { return LocateWith(ctx, spec, Access{}) }
 
-// LocateWith is Locate for sources that may be running members: their snapshot is streamed into scratch with the access given.
+// LocateWith is Locate for sources that may be running members: their snapshot is streamed into scratch with the access
+// given.
 func LocateWith(ctx context.Context, spec Spec, access Access) (*Parts, error) {
 	s := &Set{access: access}
 	sources, err := s.expand(ctx, []Spec{spec})
@@ -56,8 +57,8 @@ func (p *Parts) Redact(ctx context.Context) (*redact.Key, error) {
 	return redactKey(ctx, p.manifest)
 }
 
-// Unchanged proves that the source did not change since Locate; else the error is a *ChangedError. Of the parts of an opened source its
-// set tells.
+// Unchanged proves that the source did not change since Locate; else the error is a *ChangedError. Of the parts of an
+// opened source its set tells.
 func (p *Parts) Unchanged(ctx context.Context) error {
 	if p.manifest != nil {
 		if err := p.manifest.Unchanged(ctx); err != nil {
@@ -78,8 +79,8 @@ func (p *Parts) Close() error {
 	return err
 }
 
-// Parts are where the parts of an opened source lie, those of an unpacked archive or of a streamed endpoint in scratch until the
-// set is closed: for what copies them. Closing these Parts does nothing.
+// Parts are where the parts of an opened source lie, those of an unpacked archive or of a streamed endpoint in scratch
+// until the set is closed: for what copies them. Closing these Parts does nothing.
 func (s *Source) Parts() *Parts {
 	l := s.layout
 	return &Parts{Name: s.Name, Kind: s.Kind, WAL: l.wal, Snap: l.snap, SnapFile: l.snapFile, DB: l.db}

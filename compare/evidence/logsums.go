@@ -7,14 +7,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// LogSums are sums over the entries of a log by blocks of indexes. Logs with the same sum and number of entries in a block hold the
-// same entries there, by index, term, type and data. Overwritten entries are counted as well, so the sums of a log that has some say
-// nothing.
+// LogSums are sums over the entries of a log by blocks of indexes. Logs with the same sum and number of entries in a
+// block hold the same entries there, by index, term, type and data. Overwritten entries are counted as well, so the
+// sums of a log that has some say nothing.
 //
-// A sum adds up hashes of 64 bits, made with seeds that no file can know and that never leave the process: that two blocks with other
-// entries have one sum happens once in 10^19 times, whoever wrote them.
+// A sum adds up hashes of 64 bits, made with seeds that no file can know and that never leave the process: that two
+// blocks with other entries have one sum happens once in 10^19 times, whoever wrote them.
 type LogSums struct {
-	// width is the number of indexes in a block as a power of two. It grows with the log, so that the number of blocks does not.
+	// width is the number of indexes in a block as a power of two. It grows with the log, so that the number of blocks
+	// does not.
 	width  uint
 	blocks map[uint64]BlockSum
 	// cur is the block of the last entries, not yet among blocks.
@@ -105,7 +106,8 @@ func (l *LogSums) join(o *LogSums) {
 	l.bound()
 }
 
-// CommonWidth makes the blocks of several logs equally wide. It returns the width: block n holds the indexes from n<<width on.
+// CommonWidth makes the blocks of several logs equally wide. It returns the width: block n holds the indexes from
+// n<<width on.
 func CommonWidth(logs []*LogSums) (width uint) {
 	for _, l := range logs {
 		l.flush()

@@ -7,7 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// TestLogSumsStayFew: the number of blocks does not grow with the log, and sums are the same however the log was taken apart.
+// TestLogSumsStayFew: the number of blocks does not grow with the log, and sums are the same however the log was taken
+// apart.
 func TestLogSumsStayFew(t *testing.T) {
 	const entries = 3 * maxBlocks << firstWidth
 	whole, joined := NewLogSums(), NewLogSums()

@@ -28,16 +28,18 @@ type File struct {
 	Mode    fs.FileMode
 	ModTime time.Time
 	SHA256  string
-	// Body is the digest of what stands before a sha256 trailer, "" when the size leaves no room for one. It comes from the same pass.
+	// Body is the digest of what stands before a sha256 trailer, "" when the size leaves no room for one. It comes from
+	// the same pass.
 	Body string
-	// What says what it is where it is not a regular file: such things are listed and never read, so they have neither size nor digest.
+	// What says what it is where it is not a regular file: such things are listed and never read, so they have neither
+	// size nor digest.
 	What string
 	// at is where the file is: outside of the source for a WAL that lies elsewhere.
 	at string
 }
 
-// Manifest lists every file of a source with its digest, also those of a WAL outside of the data dir. Its Digest depends on relative
-// names and bytes only, so that two copies of one data dir have the same one.
+// Manifest lists every file of a source with its digest, also those of a WAL outside of the data dir. Its Digest
+// depends on relative names and bytes only, so that two copies of one data dir have the same one.
 type Manifest struct {
 	layout layout
 	Files  []File
@@ -53,7 +55,8 @@ type Manifest struct {
 	err  error
 }
 
-// hashing is what the manifests of one Open share: a context that outlives the reading, and a bound on the files hashed at a time.
+// hashing is what the manifests of one Open share: a context that outlives the reading, and a bound on the files hashed
+// at a time.
 type hashing struct {
 	ctx   context.Context //nolint:containedctx // it bounds work that goes on behind the call
 	slots chan struct{}
@@ -63,8 +66,8 @@ func newHashing(ctx context.Context) *hashing {
 	return &hashing{ctx: ctx, slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 }
 
-// startHash takes the digests while the source is being read, so that no core waits for the other. Nobody may look at them before
-// wait has returned.
+// startHash takes the digests while the source is being read, so that no core waits for the other. Nobody may look at
+// them before wait has returned.
 func (m *Manifest) startHash() {
 	m.once.Do(func() {
 		var ctx context.Context
@@ -146,8 +149,8 @@ func (m *Manifest) hash(ctx context.Context, slots chan struct{}) error {
 	return nil
 }
 
-// Digest returns the sha256 over the sorted names, sizes and digests of all files; for a single file it is the file's own. It waits
-// for what is not hashed yet.
+// Digest returns the sha256 over the sorted names, sizes and digests of all files; for a single file it is the file's
+// own. It waits for what is not hashed yet.
 func (m *Manifest) Digest() string {
 	m.startHash()
 	<-m.done
@@ -163,8 +166,8 @@ func (m *Manifest) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Unchanged proves by names, sizes, modes and modification times that no file of the source was touched, added or removed since the
-// manifest was taken, and names the first that was.
+// Unchanged proves by names, sizes, modes and modification times that no file of the source was touched, added or
+// removed since the manifest was taken, and names the first that was.
 func (m *Manifest) Unchanged(ctx context.Context) error {
 	now, err := listFiles(ctx, m.layout)
 	if err != nil {

@@ -24,11 +24,12 @@ type Source struct {
 	layout layout
 }
 
-// Member is the facts of one source. Parts that are absent are empty (see HasWAL, HasSnap and HasDB), DB is nil; damage is kept beside
-// what could be read.
+// Member is the facts of one source. Parts that are absent are empty (see HasWAL, HasSnap and HasDB), DB is nil; damage
+// is kept beside what could be read.
 type Member struct {
 	Source *Source
-	// MemberID and ClusterID come from the WAL metadata, the only place etcd takes them from; zero when there is no WAL.
+	// MemberID and ClusterID come from the WAL metadata, the only place etcd takes them from; zero when there is no
+	// WAL.
 	MemberID, ClusterID dumplog.ID
 	// NodeName is the member's own name in the members bucket or the v2 store; "" when unknown.
 	NodeName   string
@@ -37,11 +38,12 @@ type Member struct {
 	DB         *DB
 	Membership Membership
 	Version    Version
-	// Commit is the highest index this source proves committed: max of HardState.commit, consistent index and snapshots.
+	// Commit is the highest index this source proves committed: max of HardState.commit, consistent index and
+	// snapshots.
 	Commit uint64
-	// AppliedMin is the last entry certainly applied to the db (consistent index); AppliedMax the last that may be. They
-	// differ up to 3.4 only, where entries without a key write do not move the consistent index. A backup carries no log that bounds
-	// what it may hold; the commit index of the other sources does.
+	// AppliedMin is the last entry certainly applied to the db (consistent index); AppliedMax the last that may be.
+	// They differ up to 3.4 only, where entries without a key write do not move the consistent index. A backup carries
+	// no log that bounds what it may hold; the commit index of the other sources does.
 	AppliedMin, AppliedMax uint64
 	// Problems are failures to read a part: facts about the source, told beside the rest.
 	Problems []Problem
@@ -64,8 +66,8 @@ type Problem struct {
 	Err  error
 }
 
-// WAL is an opened log and what one pass over it shows. Its zero value is the WAL of a source that brought none: every part of it can be
-// read, and nothing is in it.
+// WAL is an opened log and what one pass over it shows. Its zero value is the WAL of a source that brought none: every
+// part of it can be read, and nothing is in it.
 type WAL struct {
 	// Log is nil without a log; its iterators then yield nothing.
 	Log     *dumplog.Log
@@ -76,11 +78,13 @@ type WAL struct {
 	LastByTerm []TermEnd
 	// First is the first request of a server in a log that reaches back to its founding; zero when there is none.
 	First FirstRequest
-	// Sums tell where two logs of one run hold the same entries; nil where appends replaced entries, and for a single source.
+	// Sums tell where two logs of one run hold the same entries; nil where appends replaced entries, and for a single
+	// source.
 	Sums *LogSums
 }
 
-// TermAt is the term of the effective log at an index, where the log jumps inside one term too; 0 when the log does not reach the index.
+// TermAt is the term of the effective log at an index, where the log jumps inside one term too; 0 when the log does not
+// reach the index.
 func (w *WAL) TermAt(index uint64) uint64 {
 	for _, t := range w.LastByTerm {
 		if t.First <= index && index <= t.Last {
@@ -99,8 +103,9 @@ type ConfEntry struct {
 	Refused bool
 }
 
-// FirstRequest is the first entry of a log that a server proposed: behind the conf changes of the founding and the empty entries of
-// leaders, which carry no request ID and are the same in every cluster that was founded with the same flags.
+// FirstRequest is the first entry of a log that a server proposed: behind the conf changes of the founding and the
+// empty entries of leaders, which carry no request ID and are the same in every cluster that was founded with the same
+// flags.
 type FirstRequest struct {
 	Index uint64
 	ID    dumplog.RequestID
@@ -126,13 +131,14 @@ type DB struct {
 	Trailer dumpdb.Trailer
 	// Size is the size of the file in bytes, set for backups and for files that do not open.
 	Size int64
-	// Foreign is true for a file that does not open and holds not one page of a database: zeros, noise or another kind of file.
+	// Foreign is true for a file that does not open and holds not one page of a database: zeros, noise or another kind
+	// of file.
 	Foreign bool
 	HashKV  *dumpdb.HashKV
 	// Hashes are content hashes by bucket, comparable between members; "" means not comparable.
 	Hashes map[string]string
-	// RecordsHash is equal on databases that hold the same records of bucket key down to the last byte; "" when it was not taken or
-	// a part of the bucket can not be read.
+	// RecordsHash is equal on databases that hold the same records of bucket key down to the last byte; "" when it was
+	// not taken or a part of the bucket can not be read.
 	RecordsHash string
 	// Content gives the content hash of bucket key at lower revisions; nil where RecordsHash is "".
 	Content *dumpdb.Content
@@ -164,13 +170,14 @@ func (m *Member) HasLog() bool {
 // HasDB tells whether the source brought a db that opens.
 func (m *Member) HasDB() bool { return m.DB != nil && m.DB.Handle != nil }
 
-// Rootless tells a database that opens and in which no bucket can be reached, because of damage: what it holds is unknown, not none.
+// Rootless tells a database that opens and in which no bucket can be reached, because of damage: what it holds is
+// unknown, not none.
 func (m *Member) Rootless() bool {
 	return m.HasDB() && len(m.DB.Buckets) == 0 && len(m.DB.Damage) > 0
 }
 
-// ConsistentIndex returns meta/consistent_index, 0 when absent; where the stored one is impossible, the one it was taken for instead
-// (see Believe).
+// ConsistentIndex returns meta/consistent_index, 0 when absent; where the stored one is impossible, the one it was
+// taken for instead (see Believe).
 func (m *Member) ConsistentIndex() uint64 {
 	if m.believed != 0 {
 		return m.believed
@@ -215,7 +222,8 @@ func (m *Member) CompactRevision() int64 {
 	return m.DB.KV.CompactRev
 }
 
-// HighestTerm returns the highest term in the member's log: of entries, snapshot records and HardState; 0 without a log.
+// HighestTerm returns the highest term in the member's log: of entries, snapshot records and HardState; 0 without a
+// log.
 func (m *Member) HighestTerm() uint64 {
 	if !m.HasWAL() {
 		return 0
@@ -231,9 +239,9 @@ func (m *Member) HighestTerm() uint64 {
 	return top
 }
 
-// IndexFrozen tells whether meta/term is above every term of the log while committed entries stand above the consistent index: a
-// server of 3.5 then does not store the index any more (server/etcdserver/cindex, 3.5.0 to 3.5.2), and what it has applied is
-// not told by the index.
+// IndexFrozen tells whether meta/term is above every term of the log while committed entries stand above the consistent
+// index: a server of 3.5 then does not store the index any more (server/etcdserver/cindex, 3.5.0 to 3.5.2), and what it
+// has applied is not told by the index.
 func (m *Member) IndexFrozen() bool {
 	if m.DB == nil || m.DB.Meta.Term == nil || !m.HasLog() {
 		return false

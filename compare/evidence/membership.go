@@ -188,7 +188,8 @@ func (m *Member) baseConfState() uint64 {
 	return from
 }
 
-// configuration is raft's configuration while conf changes are applied to it; each takes the same time, however many there are.
+// configuration is raft's configuration while conf changes are applied to it; each takes the same time, however many
+// there are.
 type configuration struct{ voters, learners, removed idList }
 
 func (c *configuration) apply(change dumplog.ConfChange) {

@@ -11,7 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// TestFoldersOfFolders: data dirs are found two levels down and below var/lib, and each out of an archive can be named alone.
+// TestFoldersOfFolders: data dirs are found two levels down and below var/lib, and each out of an archive can be named
+// alone.
 func TestFoldersOfFolders(t *testing.T) {
 	dirs := clustertest.Synth{Members: 2, Entries: 20, Keys: 4, Value: 10}.Write(t, t.TempDir())
 	place := func(root string, at ...string) {

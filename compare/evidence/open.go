@@ -31,31 +31,33 @@ type FailedSource struct {
 
 // Options tune Open.
 type Options struct {
-	// Hash takes digests of every file while it is read. List only tries to open each, so that one that cannot be read is known; a digest
-	// is then taken when it is asked for. Every file is listed in any case, so that Set.Unchanged covers all of them.
+	// Hash takes digests of every file while it is read. List only tries to open each, so that one that cannot be read
+	// is known; a digest is then taken when it is asked for. Every file is listed in any case, so that Set.Unchanged
+	// covers all of them.
 	Hash, List bool
-	// HashLater lets Open return while digests of data dirs are still being taken, so that what comes next and the digests share
-	// the cores. Set.Digests waits for them.
+	// HashLater lets Open return while digests of data dirs are still being taken, so that what comes next and the
+	// digests share the cores. Set.Digests waits for them.
 	HashLater bool
 	// Deep reads page graphs, MVCC truths and hashes of dbs; listing commands do without.
 	Deep bool
 	// NoHashes leaves out HashKV and the content hashes of buckets: with Deep, what a single source needs to be judged.
 	NoHashes bool
-	// Visit, if set, sees every entry of the log in the pass that Open makes anyway; see dumplog.Log.ScanWith. It is for a
-	// single source.
+	// Visit, if set, sees every entry of the log in the pass that Open makes anyway; see dumplog.Log.ScanWith. It is
+	// for a single source.
 	Visit func(segment int) func(*dumplog.Entry)
 	// Access is how endpoints are reached.
 	Access Access
 	// Progress, if set, is told what is being read.
 	Progress func(what string)
-	// Redact, if set, makes the digests of values in place of a key of these sources: for reports that take in another set's sources too.
+	// Redact, if set, makes the digests of values in place of a key of these sources: for reports that take in another
+	// set's sources too.
 	Redact *redact.Key
 	// several is true when there is more than one source.
 	several bool
 }
 
-// Open opens every source and reads its facts, several at a time. It fails only when the context ends or when not a single
-// source can be used, and leaves no scratch then; a source that fails beside others is listed in Failed.
+// Open opens every source and reads its facts, several at a time. It fails only when the context ends or when not a
+// single source can be used, and leaves no scratch then; a source that fails beside others is listed in Failed.
 func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 	s := &Set{access: o.Access}
 	sources, err := s.expand(ctx, specs)
@@ -120,8 +122,8 @@ func (s *Set) shareKey(ctx context.Context, k *redact.Key) (err error) {
 	return nil
 }
 
-// Digests waits until every file's digest is taken; without Options.HashLater they are. Files that can not be read are among the
-// problems of their member only then. The error is that of the context of Open.
+// Digests waits until every file's digest is taken; without Options.HashLater they are. Files that can not be read are
+// among the problems of their member only then. The error is that of the context of Open.
 func (s *Set) Digests() error {
 	for _, m := range s.Members {
 		if err := m.digested(); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// What of each source goes into the key of digests: the head of its largest files and blocks spread over the rest of them, or all of what
-// is small. A log is filled from its beginning, a database everywhere.
+// What of each source goes into the key of digests: the head of its largest files and blocks spread over the rest of
+// them, or all of what is small. A log is filled from its beginning, a database everywhere.
 const (
 	keyFiles    = 8
 	keyHead     = 64 << 10
@@ -44,8 +44,8 @@ func redactKey(ctx context.Context, sources ...*Manifest) (*redact.Key, error) {
 	return redact.New(bytes.Join(samples, nil)), nil
 }
 
-// sampleOf is a hash of what the key takes of one source, nil where nothing can be read. It is unlike any digest that is printed: the
-// sum begins with a text of its own.
+// sampleOf is a hash of what the key takes of one source, nil where nothing can be read. It is unlike any digest that
+// is printed: the sum begins with a text of its own.
 func sampleOf(ctx context.Context, man *Manifest) ([]byte, error) {
 	var files []*File // their digests may be written meanwhile: no file is copied whole
 	for i := range man.Files {
@@ -89,7 +89,8 @@ func sampleFile(w io.Writer, path string) int64 {
 	return n
 }
 
-// Digest shows a value: equal digests mean equal values inside one run, and whoever lacks the sources learns nothing from them.
+// Digest shows a value: equal digests mean equal values inside one run, and whoever lacks the sources learns nothing
+// from them.
 func (m *Member) Digest(value []byte) string {
 	if m == nil {
 		return (*redact.Key)(nil).Digest(value)

@@ -32,7 +32,8 @@ func digestIn(t *testing.T, value string, specs ...evidence.Spec) string {
 	return d
 }
 
-// TestDigestsOfValues: a digest is a function of value and sources, whatever the order and the place of these, and no plain hash.
+// TestDigestsOfValues: a digest is a function of value and sources, whatever the order and the place of these, and no
+// plain hash.
 func TestDigestsOfValues(t *testing.T) {
 	root := evidencetest.Incident(t, "a-auth-revision-replay")
 	one, two := evidence.Spec{Where: filepath.Join(root, "node1")}, evidence.Spec{Where: filepath.Join(root, "node2")}
@@ -59,7 +60,8 @@ func TestDigestsOfValues(t *testing.T) {
 	}
 }
 
-// TestDigestsHangOnContent: bytes of the database are in the key, so the digests of two sources tell nothing of each other.
+// TestDigestsHangOnContent: bytes of the database are in the key, so the digests of two sources tell nothing of each
+// other.
 func TestDigestsHangOnContent(t *testing.T) {
 	root := evidencetest.Incident(t, "a-auth-revision-replay")
 	src := evidence.Spec{Where: filepath.Join(root, "node1")}

@@ -38,8 +38,8 @@ func looksLikeBolt(head []byte) bool {
 	return false
 }
 
-// looksLikeSnapshot tells a file written by bbolt's Tx.WriteTo (snapshot save, .snap.db): both metas carry the same root
-// and meta 0 is one transaction ahead. A commit always moves the root, so a live db never shows this.
+// looksLikeSnapshot tells a file written by bbolt's Tx.WriteTo (snapshot save, .snap.db): both metas carry the same
+// root and meta 0 is one transaction ahead. A commit always moves the root, so a live db never shows this.
 func looksLikeSnapshot(head []byte) bool {
 	const page = 4096
 	if len(head) < page+80 {
@@ -59,8 +59,8 @@ const boltMetaEnd = 80
 // sniffPages bounds how many pages are looked at for one that is a bbolt page.
 const sniffPages = 256
 
-// hasBoltPages tells a file that is or once was a bbolt database: a magic number, or, where both meta pages are overwritten, pages
-// that carry their own number and a type. Noise and other files have neither.
+// hasBoltPages tells a file that is or once was a bbolt database: a magic number, or, where both meta pages are
+// overwritten, pages that carry their own number and a type. Noise and other files have neither.
 func hasBoltPages(path string, size int64) bool {
 	head := make([]byte, 8192+32)
 	n, err := readHead(path, head)
@@ -93,8 +93,8 @@ func isBoltPage(r io.ReaderAt, id, pageSize int64) bool {
 	return binary.LittleEndian.Uint64(h[:]) == uint64(id) && (flags == 1 || flags == 2 || flags == 16)
 }
 
-// IsDatabaseHead tells from the first bytes of a file whether it is or once was a bbolt database: by a magic number, or by pages
-// that carry their own number where the meta pages are overwritten.
+// IsDatabaseHead tells from the first bytes of a file whether it is or once was a bbolt database: by a magic number, or
+// by pages that carry their own number where the meta pages are overwritten.
 func IsDatabaseHead(head []byte) bool {
 	if looksLikeBolt(head) {
 		return true

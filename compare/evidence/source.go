@@ -1,8 +1,8 @@
 // Package evidence opens the sources a user names, read-only, and yields one Member of facts for each.
 //
 // Facts never judge: damage, absence and contradictions are kept as they are met and weighed by package check. Nothing
-// here writes to a source; archives are unpacked into a scratch folder of their own, and the manifest taken at Open lets
-// a caller prove at the end that no input changed.
+// here writes to a source; archives are unpacked into a scratch folder of their own, and the manifest taken at Open
+// lets a caller prove at the end that no input changed.
 package evidence
 
 import (
@@ -37,8 +37,8 @@ type Spec struct {
 	Where string
 	// WALDir is a WAL folder that lies outside the data dir (etcd --wal-dir); empty when it is inside.
 	WALDir string
-	// Backup says that a file is meant to be a backup, whatever it looks like: one that is empty, cut short or something else
-	// is then a damaged backup and not a wrong argument.
+	// Backup says that a file is meant to be a backup, whatever it looks like: one that is empty, cut short or
+	// something else is then a damaged backup and not a wrong argument.
 	Backup bool
 }
 
@@ -158,8 +158,8 @@ func detectDir(where, walDir string) (layout, error) {
 	return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("a folder of %d entries, none of them of etcd", files), Expected: expectedSource}
 }
 
-// nestedDataDirs lets a user name the folder that holds one data dir per member, and backups beside them. Where a folder in it is none, the
-// data dirs below that count: node1/etcd, node2/etcd, or var/lib/etcd.
+// nestedDataDirs lets a user name the folder that holds one data dir per member, and backups beside them. Where a
+// folder in it is none, the data dirs below that count: node1/etcd, node2/etcd, or var/lib/etcd.
 func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
 	var out []Spec
 	for _, e := range entries {
@@ -191,7 +191,8 @@ const (
 	mostEntries = 256
 )
 
-// deeperDataDirs are the data dirs below a folder. They have no names yet: their members' own are better than those of folders like etcd.
+// deeperDataDirs are the data dirs below a folder. They have no names yet: their members' own are better than those of
+// folders like etcd.
 func deeperDataDirs(p string, depth int) (out []Spec) {
 	entries, err := os.ReadDir(p)
 	if err != nil || len(entries) > mostEntries {

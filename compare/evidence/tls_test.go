@@ -10,7 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// TestConnectionErrorsSayWhy: that the time is over is what a client says of every connection that fails; the reason comes first.
+// TestConnectionErrorsSayWhy: that the time is over is what a client says of every connection that fails; the reason
+// comes first.
 func TestConnectionErrorsSayWhy(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()

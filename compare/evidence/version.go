@@ -21,7 +21,8 @@ type Version struct {
 // Release is the version for questions to the table of releases: marks tell the minor version, never the patch release.
 func (v Version) Release() release.Version { return release.AnyOf(v.Minor) }
 
-// Has tells whether the server that wrote the source follows a rule; unknown where the releases of its minor version disagree.
+// Has tells whether the server that wrote the source follows a rule; unknown where the releases of its minor version
+// disagree.
 func (v Version) Has(r *release.Rule) release.Answer { return v.Release().Has(r) }
 
 // Follows tells whether the server certainly follows a rule.
@@ -33,8 +34,8 @@ func (v Version) MayFollow(r *release.Rule) bool { return v.Minor > 0 && v.Has(r
 // MayLack tells whether the version is known and one of its releases does not follow a rule.
 func (v Version) MayLack(r *release.Rule) bool { return v.Minor > 0 && !v.Has(r).Certain() }
 
-// fingerprint reads the marks that date the server which last wrote the source (meta/storageVersion since 3.6, meta/term
-// since 3.5, the cluster version before).
+// fingerprint reads the marks that date the server which last wrote the source (meta/storageVersion since 3.6,
+// meta/term since 3.5, the cluster version before).
 func fingerprint(m *Member) Version {
 	if m.DB != nil {
 		if minor, ok := MinorOf(m.DB.Meta.StorageVersion); ok {

@@ -2,7 +2,8 @@ package explain
 
 import "strings"
 
-// Alike returns the codes that differ from what was asked by the fewest letters, three at most; none if they differ by many.
+// Alike returns the codes that differ from what was asked by the fewest letters, three at most; none if they differ by
+// many.
 func Alike(ask string, codes []string) []string {
 	ask = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(ask)), "_", "-")
 	if len(ask) < 3 || len(ask) > 64 {

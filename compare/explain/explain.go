@@ -1,4 +1,5 @@
-// Package explain answers what a code of this program or a line of a server's log means, and what given sources say about it.
+// Package explain answers what a code of this program or a line of a server's log means, and what given sources say
+// about it.
 package explain
 
 import (

@@ -47,7 +47,8 @@ func TestEveryCodeIsExplained(t *testing.T) {
 	}
 }
 
-// TestOnSources: the message that each incident's server writes is seen on its dirs, and not on those of a healthy cluster.
+// TestOnSources: the message that each incident's server writes is seen on its dirs, and not on those of a healthy
+// cluster.
 func TestOnSources(t *testing.T) {
 	for _, c := range []struct {
 		incident, line string

@@ -25,7 +25,8 @@ type dir struct {
 	mu      sync.Mutex
 	found   map[int]*[]entry // by segment
 	entries []entry          // of the effective log, those that some version trips over
-	// snapIndex and snapTerm are those of the raft snapshot that this version starts from, 0 for none; snap is its file, which 3.7 does not need.
+	// snapIndex and snapTerm are those of the raft snapshot that this version starts from, 0 for none; snap is its
+	// file, which 3.7 does not need.
 	snapIndex, snapTerm uint64
 	snap                *dumplog.SnapFile
 }
@@ -97,7 +98,8 @@ func (d *dir) settle(m *evidence.Member) {
 	d.pickSnapshot(s)
 }
 
-// pickSnapshot follows the choice of each line; see the package comment. A record beyond the commit index of the last HardState does not count.
+// pickSnapshot follows the choice of each line; see the package comment. A record beyond the commit index of the last
+// HardState does not count.
 func (d *dir) pickSnapshot(s *dumplog.Summary) {
 	commit := uint64(0)
 	if s.HardState != nil {

@@ -1,9 +1,11 @@
-// Package preflight tells, without starting anything, whether a data dir will boot on an etcd version, and which start-up check stops it.
+// Package preflight tells, without starting anything, whether a data dir will boot on an etcd version, and which
+// start-up check stops it.
 //
-// A server goes through the same steps at every start: it opens the database, picks a raft snapshot, opens the log behind it, reads the
-// member list and cluster version, hands HardState and entries to raft, builds lessor, MVCC and auth store, and applies what is committed
-// above the snapshot. Each rule of this package is one of these steps for the versions that have it; they stand in the order of the start,
-// so the first that is violated is the one the server stops at. Other rules tell what opening the dir changes for good.
+// A server goes through the same steps at every start: it opens the database, picks a raft snapshot, opens the log
+// behind it, reads the member list and cluster version, hands HardState and entries to raft, builds lessor, MVCC and
+// auth store, and applies what is committed above the snapshot. Each rule of this package is one of these steps for the
+// versions that have it; they stand in the order of the start, so the first that is violated is the one the server
+// stops at. Other rules tell what opening the dir changes for good.
 //
 //	             snapshot used                          members and cluster version     entries executed
 //	3.3          newest .snap that decodes              .snap                           above meta/consistent_index, v2 all
@@ -79,8 +81,8 @@ func (v Version) Follows(r *release.Rule) bool { return v.Release().Has(r).Certa
 // Level says what a violated rule means.
 type Level string
 
-// The levels: the server does not start (or dies at the first request); it starts and something is lost or wrong; opening changes the dir
-// for good.
+// The levels: the server does not start (or dies at the first request); it starts and something is lost or wrong;
+// opening changes the dir for good.
 const (
 	Stops   Level = "stops"
 	Warns   Level = "warns"

@@ -22,8 +22,8 @@ import (
 
 var servers = []string{"3.3.18", "3.4.3", "3.5.0", "3.5.35", "3.6.16", "3.7.3"}
 
-// TestE2EMatrix writes dirs with real servers of every line, in several states, starts every other line on a copy of each, and wants the
-// prediction to agree with what happens, and the server's words to be those foretold.
+// TestE2EMatrix writes dirs with real servers of every line, in several states, starts every other line on a copy of
+// each, and wants the prediction to agree with what happens, and the server's words to be those foretold.
 func TestE2EMatrix(t *testing.T) {
 	for _, w := range servers {
 		for _, state := range states {

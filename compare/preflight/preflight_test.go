@@ -156,7 +156,8 @@ func all(steps ...func(*testing.T, string)) func(*testing.T, string) {
 	}
 }
 
-// spoils are dirs of one member, each with one thing that stops etcd 3.6.16, or with something that looks like it and does not.
+// spoils are dirs of one member, each with one thing that stops etcd 3.6.16, or with something that looks like it and
+// does not.
 func spoils(t testing.TB) map[string]struct {
 	spoil func(*testing.T, string)
 	stops string
@@ -199,7 +200,8 @@ func rename(t *testing.T, dir string) {
 	must(t, os.Rename(filepath.Join(folder, "0000000000000000-0000000000000000.wal"), filepath.Join(folder, "0000000000000001-0000000000000014.wal")))
 }
 
-// TestAgainstTheServer spoils a dir in one way at a time and starts the server that this program brings on a copy: the prediction must agree.
+// TestAgainstTheServer spoils a dir in one way at a time and starts the server that this program brings on a copy: the
+// prediction must agree.
 func TestAgainstTheServer(t *testing.T) {
 	for name, c := range spoils(t) {
 		t.Run(name, func(t *testing.T) {
@@ -326,7 +328,8 @@ func TestRulesByRelease(t *testing.T) {
 	}
 }
 
-// TestRulesAreDocumented: IDs are unique, ordered by a start, and every rule says what must hold and where etcd checks it.
+// TestRulesAreDocumented: IDs are unique, ordered by a start, and every rule says what must hold and where etcd checks
+// it.
 func TestRulesAreDocumented(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range preflight.Rules() {

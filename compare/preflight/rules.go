@@ -34,8 +34,8 @@ func (r *Rule) Lines() (minors []int) {
 	return minors
 }
 
-// Rules returns all rules in the order in which a start meets them; those that stop nothing come last. A new rule is one value in a file
-// of its topic and one line here.
+// Rules returns all rules in the order in which a start meets them; those that stop nothing come last. A new rule is
+// one value in a file of its topic and one line here.
 func Rules() []Rule {
 	return []Rule{
 		logPresent,

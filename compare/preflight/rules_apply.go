@@ -30,7 +30,8 @@ server/etcdserver/version/downgrade.go.`,
 	},
 }
 
-// clusterVersionSeen is the highest minor version that this version's server gets to know of at its start, and where it stands.
+// clusterVersionSeen is the highest minor version that this version's server gets to know of at its start, and where it
+// stands.
 func (d *dir) clusterVersionSeen() (release.Version, []check.Evidence) {
 	best, at := release.Version{}, []check.Evidence(nil)
 	take := func(v string, e check.Evidence) {

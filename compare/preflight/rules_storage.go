@@ -124,7 +124,8 @@ to list its snapshot records, from 3.3.21 and 3.4.8 on. wal.ReadAll and ValidSna
 	},
 }
 
-// refuses tells whether a server stops at this damage; what it repairs, takes for the end or does not notice is told by logTail.
+// refuses tells whether a server stops at this damage; what it repairs, takes for the end or does not notice is told by
+// logTail.
 func refuses(x *dumplog.DamageError) bool { return x.OnStart == dumplog.StartRefused }
 
 var logReachesSnapshot = Rule{

@@ -9,7 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// stand is how far a member has applied: below min a gap of the log can be passed over, up to until its effects are looked for.
+// stand is how far a member has applied: below min a gap of the log can be passed over, up to until its effects are
+// looked for.
 type stand struct{ min, until uint64 }
 
 func standOf(m *evidence.Member) stand {
@@ -19,8 +20,8 @@ func standOf(m *evidence.Member) stand {
 	return stand{m.AppliedMin, m.AppliedMin}
 }
 
-// writers counts the entries that may write keys in the last stretch of the log without a gap, up to where a member stands. The
-// survey collects them; findPlace asks them where to look.
+// writers counts the entries that may write keys in the last stretch of the log without a gap, up to where a member
+// stands. The survey collects them; findPlace asks them where to look.
 type writers struct {
 	stand
 	// first is the first index of the stretch, last the index noted last, total the number of entries that may write.
@@ -30,7 +31,8 @@ type writers struct {
 	marks []uint64
 }
 
-// markEvery is how many entries that may write lie between two marks: a window of the log is found by reading that many at most.
+// markEvery is how many entries that may write lie between two marks: a window of the log is found by reading that many
+// at most.
 const markEvery = 256
 
 // newWriters makes one for every stand of the members.
@@ -84,8 +86,8 @@ func txnMayWrite(t *dumplog.TxnRequest, depth int) bool {
 	})
 }
 
-// neverTrue knows the compares that hold for no key, with which clients propose something that has no effect: no version and no
-// revision is below 0.
+// neverTrue knows the compares that hold for no key, with which clients propose something that has no effect: no
+// version and no revision is below 0.
 func neverTrue(c dumplog.Compare) bool {
 	switch c.Target {
 	case apply.TargetVersion, apply.TargetCreate, apply.TargetMod:
@@ -94,15 +96,16 @@ func neverTrue(c dumplog.Compare) bool {
 	return false
 }
 
-// place is a point at which it is known which revision a database had: after the entry index it stood at rev. writes is how many
-// entries of the stretch up to index may write.
+// place is a point at which it is known which revision a database had: after the entry index it stood at rev. writes is
+// how many entries of the stretch up to index may write.
 type place struct {
 	index  uint64
 	rev    int64
 	writes int64
 }
 
-// end is the place where the database stands now: the consistent index moves with every write of keys, in every release.
+// end is the place where the database stands now: the consistent index moves with every write of keys, in every
+// release.
 func (s *sim) end(w *writers) place {
 	return place{index: w.until, rev: s.m.CurrentRevision(), writes: w.total}
 }
@@ -110,8 +113,8 @@ func (s *sim) end(w *writers) place {
 // floor is the revision above which the database holds every record that was written.
 func (s *sim) floor() int64 { return max(s.LastCompact, 1) }
 
-// align finds the first place from which on the records of the database and the entries of the log can be matched one by one. It is
-// false where entries must have written records of which none is found.
+// align finds the first place from which on the records of the database and the entries of the log can be matched one
+// by one. It is false where entries must have written records of which none is found.
 func (s *sim) align(ctx context.Context, w *writers) (at place, ok bool) {
 	at = s.end(w)
 	if w.total == 0 {
@@ -143,6 +146,6 @@ func (s *sim) align(ctx context.Context, w *writers) (at place, ok bool) {
 	return s.extend(ctx, w, at), true
 }
 
-// maxAligns bounds how often a place is looked for further down. Each time the entries without effect since the compact revision
-// are passed over but for those among them.
+// maxAligns bounds how often a place is looked for further down. Each time the entries without effect since the compact
+// revision are passed over but for those among them.
 const maxAligns = 8

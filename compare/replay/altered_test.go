@@ -8,7 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// TestAlteredRecords: records that were changed at rest contradict the entry that made them; what came after it worked on what it did write.
+// TestAlteredRecords: records that were changed at rest contradict the entry that made them; what came after it worked
+// on what it did write.
 func TestAlteredRecords(t *testing.T) {
 	t.Run("a tombstone is gone, and a later delete could have left the rest", func(t *testing.T) {
 		newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "2"), rec(4, 0, "c", "3"), tomb(5, 0, "a"), tomb(5, 1, "b"), rec(6, 0, "a", "4"), rec(7, 0, "b", "5"),
@@ -35,7 +36,8 @@ func TestAlteredRecords(t *testing.T) {
 	})
 }
 
-// TestPromise: where the rules allow an effect as well as none, a member that shows none is no witness against one that shows it.
+// TestPromise: where the rules allow an effect as well as none, a member that shows none is no witness against one that
+// shows it.
 func TestPromise(t *testing.T) {
 	none, open := Outcome{State: NoEffect}, Outcome{State: NoEffect, Open: true}
 	shown, other, bad := Outcome{State: Applied, Sig: 5}, Outcome{State: Applied, Sig: 7}, Outcome{State: Contradicted, Sig: 9}

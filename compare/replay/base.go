@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// newSim builds the starting state of one member, nil where it cannot be replayed. With a log from the first entry of a new cluster
-// that state is empty; otherwise it is that of the place where log and database are known to meet.
+// newSim builds the starting state of one member, nil where it cannot be replayed. With a log from the first entry of a
+// new cluster that state is empty; otherwise it is that of the place where log and database are known to meet.
 func newSim(ctx context.Context, r *Result, pos int) *sim {
 	res := r.Members[pos]
 	m := res.Member
@@ -65,8 +65,8 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 	return s
 }
 
-// logEnd is the last index of the merged log that is of use for a member: where it has applied up to somewhere in a hole between the
-// logs, the last one before the hole.
+// logEnd is the last index of the merged log that is of use for a member: where it has applied up to somewhere in a
+// hole between the logs, the last one before the hole.
 func (r *Result) logEnd(applied uint64) uint64 {
 	for _, g := range r.Gaps {
 		if g.From <= applied && applied <= g.To {
@@ -76,8 +76,9 @@ func (r *Result) logEnd(applied uint64) uint64 {
 	return r.Last
 }
 
-// begin finds the place where log and database meet, and what is known there beyond the keys. It says why there is none, "" when all
-// is well. A database that was never compacted, with a log from the first entry, needs no such place: they meet at the beginning.
+// begin finds the place where log and database meet, and what is known there beyond the keys. It says why there is
+// none, "" when all is well. A database that was never compacted, with a log from the first entry, needs no such place:
+// they meet at the beginning.
 func (s *sim) begin(ctx context.Context, r *Result, fromStart bool) (why string) {
 	if fromStart && s.LastCompact <= 0 {
 		s.met = true
@@ -86,7 +87,8 @@ func (s *sim) begin(ctx context.Context, r *Result, fromStart bool) (why string)
 	at := slices.IndexFunc(r.Survey.writers, func(w *writers) bool { return w.stand == standOf(s.m) })
 	w := r.Survey.writers[at]
 	if w.first == 0 {
-		// The log begins after all that this member has applied: nothing of it can be replayed, and nothing of it is in doubt.
+		// The log begins after all that this member has applied: nothing of it can be replayed, and nothing of it is in
+		// doubt.
 		w = &writers{stand: w.stand, first: w.until + 1}
 	}
 	var ok bool
@@ -161,9 +163,9 @@ func (s *sim) absorb(g *group) {
 	}
 }
 
-// assumeBefore fills what the log does not tell: leases that are there at the end or are named in the log existed before; the auth
-// revision began where the log's auth entries, all taken as successful, lead to the one in the database; alarms are those of the end
-// as long as no entry changes them.
+// assumeBefore fills what the log does not tell: leases that are there at the end or are named in the log existed
+// before; the auth revision began where the log's auth entries, all taken as successful, lead to the one in the
+// database; alarms are those of the end as long as no entry changes them.
 func (s *sim) assumeBefore(r *Result) {
 	s.Auth = authFromDB(&s.m.DB.Auth, s.Version)
 	for _, l := range s.m.DB.Leases {

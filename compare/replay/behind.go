@@ -8,14 +8,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Behind counts what stands in the log between a member's consistent index and its newest raft snapshot, which a server can not
-// bridge at a start (etcd 3.5 and later; before, the index legally lags).
+// Behind counts what stands in the log between a member's consistent index and its newest raft snapshot, which a server
+// can not bridge at a start (etcd 3.5 and later; before, the index legally lags).
 type Behind struct {
 	// From and To are the span; Entries of them were found in a log.
 	From, To uint64
 	Entries  int
-	// AlarmQueries are requests to list alarms, Refused what the rules refuse, Idle all else without an effect: reads, logins,
-	// leaders' first entries.
+	// AlarmQueries are requests to list alarms, Refused what the rules refuse, Idle all else without an effect: reads,
+	// logins, leaders' first entries.
 	AlarmQueries, Refused, Idle int
 	// AlarmRaises are requests to raise an alarm that is on already.
 	AlarmRaises int
@@ -29,8 +29,8 @@ func (b *Behind) Harmless() bool {
 	return b.Effective == 0 && uint64(b.Entries) == b.To-b.From+1
 }
 
-// behind looks at an entry that the member has not applied although a snapshot of its log covers it. The model stays as it is:
-// only as long as nothing was effective are its predictions of use, and then the span is not harmless anyway.
+// behind looks at an entry that the member has not applied although a snapshot of its log covers it. The model stays as
+// it is: only as long as nothing was effective are its predictions of use, and then the span is not harmless anyway.
 func (s *sim) behind(it *item, elsewhere bool) {
 	idx := it.entry.Index
 	if !s.follows(release.IndexWithEveryEntry) || idx > s.newestSnap {
@@ -62,8 +62,8 @@ func (s *sim) behind(it *item, elsewhere bool) {
 	}
 }
 
-// idle predicts an entry without applying it: Refused and NoEffect as they are, anything else for an effect. A query of alarms
-// has none, nor has raising one that is on.
+// idle predicts an entry without applying it: Refused and NoEffect as they are, anything else for an effect. A query of
+// alarms has none, nor has raising one that is on.
 func (s *sim) idle(r *dumplog.Request) State {
 	switch {
 	case r.Alarm != nil:

@@ -10,16 +10,17 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Where a log reaches back to the first entry of a cluster, but the database was compacted, the model first runs without records: what
-// an entry wrote below the compact revision is mostly gone. Up to the place where log and database meet nothing is judged entry by
-// entry. There, what the log predicts is compared with what the database holds, key by key, as far as the prediction is certain.
+// Where a log reaches back to the first entry of a cluster, but the database was compacted, the model first runs
+// without records: what an entry wrote below the compact revision is mostly gone. Up to the place where log and
+// database meet nothing is judged entry by entry. There, what the log predicts is compared with what the database
+// holds, key by key, as far as the prediction is certain.
 
 // BelowDiff is a key, or the revision itself, that log and database tell differently at the place where they meet.
 type BelowDiff struct {
 	// Key is empty for the revision.
 	Key string
-	// Index is the entry that wrote the key as the log tells; for the revision, and for a key that should not be there, that of the
-	// place.
+	// Index is the entry that wrote the key as the log tells; for the revision, and for a key that should not be there,
+	// that of the place.
 	Index uint64
 	// Rev is the revision of the database's record, 0 when it has none.
 	Rev                int64
@@ -63,8 +64,8 @@ func (s *sim) early(index uint64) {
 	}
 }
 
-// plainRefusal tells a refusal on which all releases agree, where users and roles are known since the first entry. A raised alarm takes the
-// checks away up to 3.5, and a received snapshot could leave old rights in the cache.
+// plainRefusal tells a refusal on which all releases agree, where users and roles are known since the first entry. A
+// raised alarm takes the checks away up to 3.5, and a received snapshot could leave old rights in the cache.
 func (s *sim) plainRefusal(index uint64, p *apply.Effect) bool {
 	return p.Plain && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty) && s.Auth.Known && s.StateKnown && s.keepsChecks() &&
 		!slices.ContainsFunc(received(s.m), func(to uint64) bool { return to < index })
@@ -75,8 +76,8 @@ func (s *sim) keepsChecks() bool {
 	return s.ChecksPermissions() && (!s.AlarmsUnsure || s.follows(release.AlarmKeepsChecks))
 }
 
-// foreseeRevoke ends a lease. Which keys go with it may be uncertain although the revoke itself is not; where the revoke may have been
-// refused, it is not known whether the lease lives on.
+// foreseeRevoke ends a lease. Which keys go with it may be uncertain although the revoke itself is not; where the
+// revoke may have been refused, it is not known whether the lease lives on.
 func (s *sim) foreseeRevoke(it *item, p apply.Effect) {
 	id := it.req.LeaseRevoke.ID
 	s.touch(it, leaseKey(id))
@@ -90,8 +91,8 @@ func (s *sim) foreseeRevoke(it *item, p apply.Effect) {
 	}
 }
 
-// mayRepeat tells whether restarts executed auth entries twice: then the auth revision is not the one that the log gives, and what was
-// permitted at an entry is not certain.
+// mayRepeat tells whether restarts executed auth entries twice: then the auth revision is not the one that the log
+// gives, and what was permitted at an entry is not certain.
 func (s *sim) mayRepeat() bool {
 	once := s.follows(release.IndexWithAuth) && s.Version.Has(release.DefragLosesIndex).Excluded()
 	return s.Auth.Enabled && !once && s.m.DB.Auth.Revision != s.plain.at(s.m.AppliedMax)
@@ -121,7 +122,8 @@ func (s *sim) blur(r *dumplog.Request) {
 	})
 }
 
-// arrive comes to the place where log and database meet: from here on the model has the keys that the database had there.
+// arrive comes to the place where log and database meet: from here on the model has the keys that the database had
+// there.
 func (s *sim) arrive() {
 	s.met = true
 	have, whole := apply.NewKeys(), true
@@ -200,8 +202,8 @@ func textOf(k *apply.Key) string {
 	return s + fmt.Sprintf(" value hash %016x", k.Sum)
 }
 
-// readValue reads the value of a key's record, for compares that need more than its hash. Above the compact revision the newest
-// record of each key is always there.
+// readValue reads the value of a key's record, for compares that need more than its hash. Above the compact revision
+// the newest record of each key is always there.
 func (s *sim) readValue(key string, at dumpdb.Rev) ([]byte, bool) {
 	if !s.met {
 		return nil, false

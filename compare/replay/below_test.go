@@ -26,7 +26,8 @@ func record3(main, create, version int64, key, value string) row {
 	return r
 }
 
-// TestBelow: at or below the compact revision entries are not judged one by one; where the model meets the database, the keys are compared.
+// TestBelow: at or below the compact revision entries are not judged one by one; where the model meets the database,
+// the keys are compared.
 func TestBelow(t *testing.T) {
 	history := func() []*dumplog.Request {
 		return []*dumplog.Request{put("a", "1"), put("b", "1"), put("a", "2"), put("gone", "1"), del("gone", ""), put("late", "1")}
@@ -60,8 +61,8 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// TestBelowUncertain: an entry whose outcome the log alone does not tell makes the keys that it names, and the revisions after it,
-// uncertain, and nothing else.
+// TestBelowUncertain: an entry whose outcome the log alone does not tell makes the keys that it names, and the
+// revisions after it, uncertain, and nothing else.
 func TestBelowUncertain(t *testing.T) {
 	b := newBelow(t, place{index: 4, rev: 5}, rec(2, 0, "a", deep+"1"), rec(4, 0, "c", "1"), rec(5, 0, "d", "X")).
 		log(put("a", deep+"1"), txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, nil), put("c", "1"), put("d", "1"))
@@ -72,7 +73,8 @@ func TestBelowUncertain(t *testing.T) {
 	}
 }
 
-// TestBelowRevision: a database whose revision is not the one that the log gives has lost or added an effect that is compacted away.
+// TestBelowRevision: a database whose revision is not the one that the log gives has lost or added an effect that is
+// compacted away.
 func TestBelowRevision(t *testing.T) {
 	b := newBelow(t, place{index: 2, rev: 4}, rec(2, 0, "a", "1"), rec(4, 0, "b", "1")).log(put("a", "1"), put("b", "1"))
 	b.run()
@@ -147,8 +149,8 @@ func versionIs(key string, n int64) []dumplog.Compare {
 	return []dumplog.Compare{{Target: apply.TargetVersion, Result: apply.ResultEqual, Key: []byte(key), Num: n}}
 }
 
-// TestBelowWhatMayHaveHappened: a key that an entry may have written stays uncertain in what the entry may have changed, until a later
-// entry makes it certain again.
+// TestBelowWhatMayHaveHappened: a key that an entry may have written stays uncertain in what the entry may have
+// changed, until a later entry makes it certain again.
 func TestBelowWhatMayHaveHappened(t *testing.T) {
 	maybe := txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, nil)
 	a := rec(2, 0, "a", deep+"1")
@@ -198,7 +200,8 @@ func TestBelowWhatMayHaveHappened(t *testing.T) {
 	}
 }
 
-// TestBelowIsNotCompared: where a part of the records, or the log up to the place, cannot be read, absence tells nothing.
+// TestBelowIsNotCompared: where a part of the records, or the log up to the place, cannot be read, absence tells
+// nothing.
 func TestBelowIsNotCompared(t *testing.T) {
 	bad := rec(3, 0, "b", "1")
 	bad.bad = true
@@ -231,8 +234,8 @@ func TestBelowIsNotCompared(t *testing.T) {
 	}
 }
 
-// TestEarly: where the prediction is certain up to the compact revision, the database takes over there, above what is compacted every
-// entry is judged.
+// TestEarly: where the prediction is certain up to the compact revision, the database takes over there, above what is
+// compacted every entry is judged.
 func TestEarly(t *testing.T) {
 	rows := []row{record3(4, 2, 2, "a", "2"), rec(5, 0, "c", "1"), rec(6, 0, "d", "1")}
 	history := []*dumplog.Request{put("a", deep+"1"), put("b", "1"), txn(nil, []dumplog.RequestOp{putOp("a", "2"), delOp("b", "")}, nil), put("c", "1"), put("d", "1")}
@@ -252,8 +255,8 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestLeaseOfAnUncertainRevoke: where a revoke may have been refused, or executed, the lease is neither missed nor too many, and what is
-// put on it later is uncertain.
+// TestLeaseOfAnUncertainRevoke: where a revoke may have been refused, or executed, the lease is neither missed nor too
+// many, and what is put on it later is uncertain.
 func TestLeaseOfAnUncertainRevoke(t *testing.T) {
 	revoked := &item{entry: dumplog.Entry{Index: 5}, req: revoke(7)}
 	for name, c := range map[string]struct {
@@ -359,8 +362,8 @@ func TestCertain(t *testing.T) {
 	}
 }
 
-// TestBelowRefused: where users and roles are known since the first entry, a refusal on which all releases agree is certain below the place
-// too, unless an alarm or a received snapshot may have changed what the server checked.
+// TestBelowRefused: where users and roles are known since the first entry, a refusal on which all releases agree is
+// certain below the place too, unless an alarm or a received snapshot may have changed what the server checked.
 func TestBelowRefused(t *testing.T) {
 	denied := put("b", "1")
 	denied.Header = dumplog.Header{Username: "nobody", AuthRevision: 5}

@@ -7,8 +7,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Where a log does not reach back to the first entry, some of what it says about keys below the compact revision is certain all the same:
-// a plain put writes in every state of the key space, and a key that no later entry names keeps its value.
+// Where a log does not reach back to the first entry, some of what it says about keys below the compact revision is
+// certain all the same: a plain put writes in every state of the key space, and a key that no later entry names keeps
+// its value.
 
 // certainPut is a put whose record must still be there at the place where log and database meet.
 type certainPut struct {
@@ -70,7 +71,8 @@ func (s *sim) recall() {
 	s.recallLast()
 }
 
-// recallLast looks for the record of the last entry before the place: where that must have written, it made the revision of the place.
+// recallLast looks for the record of the last entry before the place: where that must have written, it made the
+// revision of the place.
 func (s *sim) recallLast() {
 	w := s.lastWriter
 	s.lastWriter = nil

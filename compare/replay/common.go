@@ -1,8 +1,8 @@
 package replay
 
-// level finds the highest index at which the keys of all members can be compared. Up to 3.4 the consistent index moves with key
-// writes only, so that of a member which refused the last writes stays behind although it has come to them; the replay shows
-// that nothing of them is outstanding.
+// level finds the highest index at which the keys of all members can be compared. Up to 3.4 the consistent index moves
+// with key writes only, so that of a member which refused the last writes stays behind although it has come to them;
+// the replay shows that nothing of them is outstanding.
 type level struct {
 	// from is the lowest consistent index, to the highest index that every member may have applied.
 	from, to uint64

@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// sameLog: reading each index from one log gives what reading all logs side by side gives, from every place on; and the survey, which
-// is told by sums where it may do so, misses no difference.
+// sameLog: reading each index from one log gives what reading all logs side by side gives, from every place on; and the
+// survey, which is told by sums where it may do so, misses no difference.
 func sameLog(t *testing.T, r *Result, set *evidence.Set) {
 	t.Helper()
 	list := func(log iter.Seq2[*item, error], from uint64) (out []string) {

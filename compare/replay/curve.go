@@ -2,8 +2,9 @@ package replay
 
 import "github.com/etcd-medic/etcd-medic/release"
 
-// Point is where a member stood after an entry. AuthRevision is 0 when its users and roles are not known there. Consistent is the lowest
-// index that meta/consistent_index can have on disk beside this entry's change: a restart executes what is above it again.
+// Point is where a member stood after an entry. AuthRevision is 0 when its users and roles are not known there.
+// Consistent is the lowest index that meta/consistent_index can have on disk beside this entry's change: a restart
+// executes what is above it again.
 type Point struct {
 	Index        uint64
 	Revision     int64
@@ -11,8 +12,9 @@ type Point struct {
 	Consistent   uint64
 }
 
-// Curve follows one member's revision and auth revision along the log, in bounded memory: where more points come than it keeps, only
-// every second stretch of Stride entries yields one. Points at which the auth revision changes are kept first.
+// Curve follows one member's revision and auth revision along the log, in bounded memory: where more points come than
+// it keeps, only every second stretch of Stride entries yields one. Points at which the auth revision changes are kept
+// first.
 type Curve struct {
 	Points []Point
 	// Stride is how many entries lie at least between two points that differ in the revision only.
@@ -60,8 +62,8 @@ func (c *Curve) thin() {
 	c.Points = kept
 }
 
-// trace adds an entry that was just judged to the member's curve. Below the place where log and database meet the model's revision is
-// a prediction, and entries that the member has not applied say nothing.
+// trace adds an entry that was just judged to the member's curve. Below the place where log and database meet the
+// model's revision is a prediction, and entries that the member has not applied say nothing.
 func (s *sim) trace(o Outcome) {
 	if !s.met || o.State == NotApplied || o.State == OutsideHistory || o.State == Unknown {
 		return
@@ -73,7 +75,8 @@ func (s *sim) trace(o Outcome) {
 	s.res.Curve.note(p)
 }
 
-// consistent is the lowest consistent index that can stand on disk beside what the member holds after the entry being judged.
+// consistent is the lowest consistent index that can stand on disk beside what the member holds after the entry being
+// judged.
 func (s *sim) consistent() uint64 {
 	if s.follows(release.IndexWithEveryEntry) {
 		return s.now

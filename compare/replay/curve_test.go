@@ -2,7 +2,8 @@ package replay
 
 import "testing"
 
-// TestCurveIsBounded: a million entries leave a bounded curve that still has every change of the auth revision, in order.
+// TestCurveIsBounded: a million entries leave a bounded curve that still has every change of the auth revision, in
+// order.
 func TestCurveIsBounded(t *testing.T) {
 	var c Curve
 	auth := uint64(1)

@@ -18,8 +18,8 @@ type Beyond struct {
 // maxBeyond bounds what is kept of a hostile log.
 const maxBeyond = 1000
 
-// beyondRights files a transaction that was applied although the rules refuse an inner operation. While an alarm is on, servers up
-// to 3.5 check no permissions, so nothing is held against the user then.
+// beyondRights files a transaction that was applied although the rules refuse an inner operation. While an alarm is on,
+// servers up to 3.5 check no permissions, so nothing is held against the user then.
 func (s *sim) beyondRights(it *item, p apply.Effect) {
 	if p.Sure || p.Reason != ReasonPermission || it.req.Kind != dumplog.KindTxn || !s.Auth.Known || len(s.Alarms) > 0 || len(s.res.Beyond) >= maxBeyond {
 		return
@@ -35,8 +35,8 @@ func (s *sim) beyondRights(it *item, p apply.Effect) {
 	}
 }
 
-// innerDenied finds an operation that releases with the defect did not check: whatever a nested transaction does, and what a put in
-// a transaction reads or shares beside its own key.
+// innerDenied finds an operation that releases with the defect did not check: whatever a nested transaction does, and
+// what a put in a transaction reads or shares beside its own key.
 func (s *sim) innerDenied(h dumplog.Header, op dumplog.RequestOp, depth int) (key, how string) {
 	denied := func(k, end []byte, write bool) bool { return s.Auth.Check(h, k, end, write) == ReasonPermission }
 	switch {
@@ -69,12 +69,14 @@ func (s *sim) innerDenied(h dumplog.Header, op dumplog.RequestOp, depth int) (ke
 	return "", ""
 }
 
-// ShutSpan is a stretch between two changes of auth in which a member wrote nothing for users other than root, from some entry on,
-// although they had permission.
+// ShutSpan is a stretch between two changes of auth in which a member wrote nothing for users other than root, from
+// some entry on, although they had permission.
 type ShutSpan struct {
-	// Begin is the auth entry before it, LastApplied the last entry of such a user that did take effect, 0 when none did.
+	// Begin is the auth entry before it, LastApplied the last entry of such a user that did take effect, 0 when none
+	// did.
 	Begin, LastApplied uint64
-	// First and Last are the entries without effect, Missing their number; After counts those that took effect behind First.
+	// First and Last are the entries without effect, Missing their number; After counts those that took effect behind
+	// First.
 	First, Last    uint64
 	Missing, After int
 }

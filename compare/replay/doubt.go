@@ -8,17 +8,20 @@ import (
 )
 
 const (
-	// doubtBit is the lowest bit of a consistent index that is looked at: a smaller step beyond the log is a lost tail as well as a flip.
+	// doubtBit is the lowest bit of a consistent index that is looked at: a smaller step beyond the log is a lost tail
+	// as well as a flip.
 	doubtBit = 6
 	// absurd is how far beyond all logs no cluster gets: at a thousand entries a second it is 136 years.
 	absurd = 1 << 32
-	// idleTimes is how much longer than the idle end of the log a lost tail without any effect would have to be to be disbelieved.
+	// idleTimes is how much longer than the idle end of the log a lost tail without any effect would have to be to be
+	// disbelieved.
 	idleTimes = 4
 )
 
-// Settled is Run for members of which one may have a consistent index that can not be true: beyond its own log, and without a trace of
-// what came behind the log in its database. Taken at its word, such an index proves entries committed that nobody has, and accuses the
-// others. The index that the database fits is believed instead (evidence.Member.Believe) when the replay with it explains the database.
+// Settled is Run for members of which one may have a consistent index that can not be true: beyond its own log, and
+// without a trace of what came behind the log in its database. Taken at its word, such an index proves entries
+// committed that nobody has, and accuses the others. The index that the database fits is believed instead
+// (evidence.Member.Believe) when the replay with it explains the database.
 func Settled(ctx context.Context, members []*evidence.Member, o Options) (*Result, error) {
 	r, err := Run(ctx, members, o)
 	if err != nil {
@@ -51,7 +54,8 @@ func Settled(ctx context.Context, members []*evidence.Member, o Options) (*Resul
 	return again, nil
 }
 
-// instead returns the index that the member's stored consistent index was probably made from, 0 when the stored one may be true.
+// instead returns the index that the member's stored consistent index was probably made from, 0 when the stored one may
+// be true.
 func (r *Result) instead(m *evidence.Member) uint64 {
 	stored, last := m.StoredIndex(), m.LastIndex()
 	if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged || !m.HasLog() || stored <= last || m.IndexDoubted() {
@@ -83,8 +87,8 @@ func (r *Result) instead(m *evidence.Member) uint64 {
 	return from
 }
 
-// lowestIndex is the lowest consistent index that a sound database beside the member's log can have: what the log no longer holds was
-// applied before it was purged, and a server takes a raft snapshot of what it has applied.
+// lowestIndex is the lowest consistent index that a sound database beside the member's log can have: what the log no
+// longer holds was applied before it was purged, and a server takes a raft snapshot of what it has applied.
 func lowestIndex(m *evidence.Member) (index uint64) {
 	s := &m.WAL.Summary
 	if s.FirstIndex > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// A database that is a little ahead of its log has an index that is one bit away from one below the log's beginning. No sound database
-// has such an index, so the stored one stands.
+// A database that is a little ahead of its log has an index that is one bit away from one below the log's beginning. No
+// sound database has such an index, so the stored one stands.
 func TestIndexFromBeforeTheLogIsNotBelieved(t *testing.T) {
 	old := wal.SegmentSizeBytes
 	wal.SegmentSizeBytes = 16 << 10

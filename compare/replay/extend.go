@@ -8,13 +8,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// maxPassed is how many revisions that fit no entry are passed over in one place when a place is moved down the log: an altered record
-// must not keep the entries before it from being judged.
+// maxPassed is how many revisions that fit no entry are passed over in one place when a place is moved down the log: an
+// altered record must not keep the entries before it from being judged.
 const maxPassed = 2
 
-// extend moves a place down the log as far as entries and records can be matched going backwards: each entry that can have written the
-// newest revision not yet taken did. A mistake in that is harmless, since no revision lies between the entry and the one that did; the
-// new place is before an entry that fits its records by more than a key.
+// extend moves a place down the log as far as entries and records can be matched going backwards: each entry that can
+// have written the newest revision not yet taken did. A mistake in that is harmless, since no revision lies between the
+// entry and the one that did; the new place is before an entry that fits its records by more than a key.
 func (s *sim) extend(ctx context.Context, w *writers, at place) place {
 	for at.writes > 0 && at.rev > s.floor() && ctx.Err() == nil {
 		b := s.newBackwards(ctx, w, at)
@@ -81,14 +81,15 @@ func (b *backwards) walk() bool {
 	return b.best.index < start.index
 }
 
-// took tells whether the revision that was given to the entry after it fits this one by more than a key: then this one wrote it.
+// took tells whether the revision that was given to the entry after it fits this one by more than a key: then this one
+// wrote it.
 func (b *backwards) took(r *dumplog.Request) bool {
 	g := b.at(b.rev + 1)
 	return g != nil && couldWrite(r, g) && b.guardFits(r, g) && b.telling(r, g)
 }
 
-// match finds the newest revision not yet taken that the entry can have written; further down only where more than a key fits, and the
-// entry after it was no guess.
+// match finds the newest revision not yet taken that the entry can have written; further down only where more than a
+// key fits, and the entry after it was no guess.
 func (b *backwards) match(r *dumplog.Request) (rev int64, ok bool) {
 	passed := int64(maxPassed)
 	if b.guessed {
@@ -102,8 +103,8 @@ func (b *backwards) match(r *dumplog.Request) (rev int64, ok bool) {
 	return 0, false
 }
 
-// guardFits holds the compares on mod revisions against the groups: the group of that revision holds the key, and none between changes it.
-// A transaction that lost a race names an older revision.
+// guardFits holds the compares on mod revisions against the groups: the group of that revision holds the key, and none
+// between changes it. A transaction that lost a race names an older revision.
 func (b *backwards) guardFits(r *dumplog.Request, g *group) bool {
 	return guardFits(r, g, func(key string, rev int64) bool { return b.standsOn(key, rev, g.main) })
 }
@@ -128,7 +129,8 @@ func (b *backwards) standsOn(key string, mod, before int64) bool {
 	return true
 }
 
-// telling tells whether the entry fits the records by more than a key: by a value, or by the mod revision that its key had.
+// telling tells whether the entry fits the records by more than a key: by a value, or by the mod revision that its key
+// had.
 func (b *backwards) telling(r *dumplog.Request, g *group) bool {
 	switch {
 	case r.Kind == dumplog.KindPut:

@@ -27,7 +27,8 @@ func TestWalk(t *testing.T) {
 		log    []*dumplog.Request
 		groups []*group
 		alarm  bool
-		// floor is the compact revision, index and rev are where the place comes to, from the last index and revision 9.
+		// floor is the compact revision, index and rev are where the place comes to, from the last index and revision
+		// 9.
 		floor, rev int64
 		index      uint64
 	}{
@@ -93,7 +94,8 @@ func TestWalkBeginsAtThePlace(t *testing.T) {
 	}
 }
 
-// TestWriters: the entries of the last stretch without a gap are counted, up to where the member stands, with a mark every so many.
+// TestWriters: the entries of the last stretch without a gap are counted, up to where the member stands, with a mark
+// every so many.
 func TestWriters(t *testing.T) {
 	note := func(w *writers, index uint64, r *dumplog.Request) {
 		w.note(&item{entry: dumplog.Entry{Index: index}, req: r})

@@ -18,7 +18,8 @@ func (s *sim) finish() {
 	}
 	s.recall()
 	s.finishRuns()
-	// What the entries that every log has lost did is nowhere to be read: the rest of the database is theirs, not unexplained.
+	// What the entries that every log has lost did is nowhere to be read: the rest of the database is theirs, not
+	// unexplained.
 	lost := s.logEnd > 0 && s.m.AppliedMin > s.logEnd
 	for g := s.cur.take(); g != nil; g = s.cur.take() {
 		if g.main > s.Revision && !lost {
@@ -140,8 +141,8 @@ func (s *sim) finishRoles() {
 
 func permText(p apply.Permission) string { return fmt.Sprintf("%d %q %q", p.Type, p.Key, p.End) }
 
-// tailTorn tells whether the log ends with a record that is not whole, in a release whose consistent index does not tell what was applied of
-// entries that write no key: the lost ones may have granted and revoked leases.
+// tailTorn tells whether the log ends with a record that is not whole, in a release whose consistent index does not
+// tell what was applied of entries that write no key: the lost ones may have granted and revoked leases.
 func (s *sim) tailTorn() bool {
 	return s.Version.Known() && !s.follows(release.IndexWithEveryEntry) && s.m.HasWAL() &&
 		slices.ContainsFunc(s.m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool {

@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// TestFollow: revisions are a stretch of the log executed again where every plain put of it stands there in order; what has conditions, or
-// with auth on came without a user, may be without effect.
+// TestFollow: revisions are a stretch of the log executed again where every plain put of it stands there in order; what
+// has conditions, or with auth on came without a user, may be without effect.
 func TestFollow(t *testing.T) {
 	rows := []row{rec(9, 0, "a", "1"), rec(10, 0, "b", "1"), rec(11, 0, "end", "1")}
 	fresh := txn(cmpMod("x", 0), []dumplog.RequestOp{putOp("x", "1")}, nil)
@@ -68,7 +68,8 @@ func TestStampsOfUnknownProposers(t *testing.T) {
 	}
 }
 
-// TestDroppedAndApplied: a write of an entry that was replaced is found among the revisions that nobody explains, by key and value.
+// TestDroppedAndApplied: a write of an entry that was replaced is found among the revisions that nobody explains, by
+// key and value.
 func TestDroppedAndApplied(t *testing.T) {
 	s := newStory("3.5.0")
 	s.put("a", "1") // 2

@@ -10,16 +10,17 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Forced is a run of entries that --force-new-cluster wrote: removals of all other voters without request ID, at the indexes
-// behind the commit index that the log had stored (server/storage/util.go, etcdserver/bootstrap.go, 3.0 to 3.8).
+// Forced is a run of entries that --force-new-cluster wrote: removals of all other voters without request ID, at the
+// indexes behind the commit index that the log had stored (server/storage/util.go, etcdserver/bootstrap.go, 3.0 to
+// 3.8).
 type Forced struct {
 	// Member is the position in Result.Members.
 	Member            int
 	Term, First, Last uint64
 	Pos               dumplog.Pos
 	Removed           []dumplog.ID
-	// Dropped are the entries that the run replaced, in index order, bounded; they were in the log, but not known there to be
-	// committed. Applied are those of them whose write the database holds all the same.
+	// Dropped are the entries that the run replaced, in index order, bounded; they were in the log, but not known there
+	// to be committed. Applied are those of them whose write the database holds all the same.
 	Dropped, Applied []Dropped
 }
 

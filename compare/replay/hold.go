@@ -106,8 +106,8 @@ func (s *sim) absent(it *item, p apply.Effect) Outcome {
 	return s.missing(it, p)
 }
 
-// missing names the likely refusal when the member's auth revision ended above what the log gives, and with that much more would
-// have been above the header's here.
+// missing names the likely refusal when the member's auth revision ended above what the log gives, and with that much
+// more would have been above the header's here.
 func (s *sim) missing(it *item, p apply.Effect) Outcome {
 	if h := it.req.Header; s.Auth.Known && s.Auth.Enabled && h.AuthRevision > 0 && s.m.HasDB() {
 		log, have := s.plain.at(s.m.AppliedMax), s.m.DB.Auth.Revision
@@ -118,8 +118,8 @@ func (s *sim) missing(it *item, p apply.Effect) Outcome {
 	return Outcome{State: Missing, Detail: fmt.Sprintf("expected %d record(s) at revision %d", len(p.Writes), s.Revision+1)}
 }
 
-// wouldApply tells whether the entry changes keys on a member that stands at the auth revision that the log gives here; false where
-// the log does not tell it.
+// wouldApply tells whether the entry changes keys on a member that stands at the auth revision that the log gives here;
+// false where the log does not tell it.
 func (s *sim) wouldApply(it *item) bool {
 	if !s.res.AuthKnown {
 		return false
@@ -139,8 +139,8 @@ func (s *sim) applied(g *group) Outcome {
 	return Outcome{State: Applied, Rev: g.main, Sig: g.sig()}
 }
 
-// wroteIt decides for an entry whose outcome the rules do not tell, and which can have written the next records: it did, unless the
-// entries after it fit the records better when it did not.
+// wroteIt decides for an entry whose outcome the rules do not tell, and which can have written the next records: it
+// did, unless the entries after it fit the records better when it did not.
 func (s *sim) wroteIt(p apply.Effect, ahead []*item) bool {
 	with, without := s.fit(ahead, 1), s.fit(ahead, 0)
 	if with.misfits != without.misfits {
@@ -153,7 +153,8 @@ func (s *sim) wroteIt(p apply.Effect, ahead []*item) bool {
 	return p.Result != apply.NoEffect
 }
 
-// fit is how well entries fit records: matched have found theirs, misfits have not although they must have written some.
+// fit is how well entries fit records: matched have found theirs, misfits have not although they must have written
+// some.
 type fit struct{ misfits, matched int }
 
 // fit gives the records from the n-th group on to the first entries ahead that can have written them.
@@ -182,13 +183,14 @@ func (s *sim) fit(ahead []*item, n int) (f fit) {
 	return f
 }
 
-// putsWith tells whether the request is a put that nothing but its lease can keep from writing, and the lease was just granted.
+// putsWith tells whether the request is a put that nothing but its lease can keep from writing, and the lease was just
+// granted.
 func putsWith(r *dumplog.Request, granted map[int64]bool) bool {
 	return r.Put != nil && granted[r.Put.Lease] && !r.Put.IgnoreLease && !r.Put.IgnoreValue && r.Header.Username == ""
 }
 
-// wroteAnyway: an entry that should have had no effect fits the next records. They are its own unless a later entry fits
-// them too and the prediction is sure.
+// wroteAnyway: an entry that should have had no effect fits the next records. They are its own unless a later entry
+// fits them too and the prediction is sure.
 func (s *sim) wroteAnyway(it *item, p apply.Effect, g *group, ahead []*item) bool {
 	if !s.couldHaveWritten(it.req, g) {
 		return false
@@ -204,8 +206,8 @@ func (s *sim) wroteAnyway(it *item, p apply.Effect, g *group, ahead []*item) boo
 	return true
 }
 
-// against records an effect that the rules forbid. When the reason was the auth revision, the member's own was lower than
-// modelled.
+// against records an effect that the rules forbid. When the reason was the auth revision, the member's own was lower
+// than modelled.
 func (s *sim) against(it *item, p apply.Effect, g *group) Outcome {
 	s.beyondRights(it, p)
 	o := s.applied(g)
@@ -223,8 +225,8 @@ func (s *sim) notRefused(it *item, p apply.Effect) {
 	}
 }
 
-// inItsStead tells whether records that name the entry's keys stand where it should have had no effect, where that is not sure, and no
-// entry ahead can have left them.
+// inItsStead tells whether records that name the entry's keys stand where it should have had no effect, where that is
+// not sure, and no entry ahead can have left them.
 func (s *sim) inItsStead(it *item, p apply.Effect, g *group, ahead []*item) bool {
 	return !p.Sure && s.KeysKnown && names(it.req, g) && !couldWrite(it.req, g) && s.stray(ahead)
 }
@@ -272,9 +274,9 @@ func (s *sim) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 	return s.inPlace(it, p, g)
 }
 
-// resyncUnsure is resync for an entry that may have been without effect. The next records belong to a later entry, unless none can have
-// written them and the entries ahead fit the records after them: then they stand in this one's place where they name its keys, or are
-// extra.
+// resyncUnsure is resync for an entry that may have been without effect. The next records belong to a later entry,
+// unless none can have written them and the entries ahead fit the records after them: then they stand in this one's
+// place where they name its keys, or are extra.
 func (s *sim) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome {
 	noEffect := Outcome{State: NoEffect, Open: true, Detail: "the rules allow both outcomes"}
 	switch {
@@ -296,8 +298,8 @@ func (s *sim) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome {
 	return s.match(it, s.Evaluate(it.req), ahead)
 }
 
-// stray tells whether the entries ahead fit the records after the next ones, and not the next ones themselves: these are none that an
-// entry left.
+// stray tells whether the entries ahead fit the records after the next ones, and not the next ones themselves: these
+// are none that an entry left.
 func (s *sim) stray(ahead []*item) bool {
 	without, with := s.fit(ahead, 0), s.fit(ahead, 1)
 	switch {
@@ -312,7 +314,8 @@ func (s *sim) stray(ahead []*item) bool {
 // enoughToSkip is how many entries have to fit the records after some that none of them can have written.
 const enoughToSkip = 3
 
-// names tells whether the request puts or deletes the first key of the records by name. Of a record that does not decode any may be true.
+// names tells whether the request puts or deletes the first key of the records by name. Of a record that does not
+// decode any may be true.
 func names(r *dumplog.Request, g *group) bool {
 	found := g.records[0].bad
 	r.EachOp(func(op dumplog.RequestOp) {
@@ -346,8 +349,8 @@ func (s *sim) altered(it *item, p apply.Effect, g *group) Outcome {
 	return o
 }
 
-// inPlace takes records that stand where the entry's should and that no entry ahead explains. Where the entry cannot have written them,
-// they were changed later, and what came after it worked on what it did write.
+// inPlace takes records that stand where the entry's should and that no entry ahead explains. Where the entry cannot
+// have written them, they were changed later, and what came after it worked on what it did write.
 func (s *sim) inPlace(it *item, p apply.Effect, g *group) Outcome {
 	detail := "the records at its revision are none that this entry could write"
 	if sameKeys(p.Writes, g) {

@@ -19,7 +19,8 @@ type bench struct {
 	items []*item
 }
 
-// newBench makes a model of a member of the given minor line whose database holds the records; compact is its compact revision.
+// newBench makes a model of a member of the given minor line whose database holds the records; compact is its compact
+// revision.
 func newBench(t *testing.T, minor int, compact int64, rows ...row) *bench {
 	t.Helper()
 	b := &bench{T: t}
@@ -94,7 +95,8 @@ func TestInOrder(t *testing.T) {
 		want("applied", "applied", "no-effect", "applied", "no-effect")
 }
 
-// TestResync: after a difference the model follows the database, so that one lost write does not make every later look wrong.
+// TestResync: after a difference the model follows the database, so that one lost write does not make every later look
+// wrong.
 func TestResync(t *testing.T) {
 	t.Run("missing", func(t *testing.T) {
 		newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "c", "3"), rec(4, 0, "d", "4")).
@@ -198,8 +200,8 @@ func rooted() *apply.Auth {
 	return a
 }
 
-// TestRevokeByOldRoot: a lease that expired before auth was changed is revoked by root with the auth revision from then. Releases differ, so
-// the database decides, also where the next entry deletes another key.
+// TestRevokeByOldRoot: a lease that expired before auth was changed is revoked by root with the auth revision from
+// then. Releases differ, so the database decides, also where the next entry deletes another key.
 func TestRevokeByOldRoot(t *testing.T) {
 	by := func(r *dumplog.Request, rev uint64) *dumplog.Request {
 		r.Header = dumplog.Header{Username: apply.Root, AuthRevision: rev}
@@ -238,8 +240,8 @@ func TestRevokeByOldRoot(t *testing.T) {
 	}
 }
 
-// TestOldAuthRevision: a write stamped below the member's auth revision is refused; when it stands in the database after all,
-// the model's number was too high and is corrected.
+// TestOldAuthRevision: a write stamped below the member's auth revision is refused; when it stands in the database
+// after all, the model's number was too high and is corrected.
 func TestOldAuthRevision(t *testing.T) {
 	stamped := func(key string, rev uint64) *dumplog.Request {
 		r := put(key, "v")
@@ -261,7 +263,8 @@ func TestOldAuthRevision(t *testing.T) {
 	}
 }
 
-// TestRisesOfSeveralRestarts: without stamps between them each restart takes what it can explain, the last one the rest.
+// TestRisesOfSeveralRestarts: without stamps between them each restart takes what it can explain, the last one the
+// rest.
 func TestRisesOfSeveralRestarts(t *testing.T) {
 	s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, plain: &authPlan{start: 10},
 		restarts: []restart{{index: 20}, {index: 30}, {index: 40}}}
@@ -280,8 +283,8 @@ func TestRisesOfSeveralRestarts(t *testing.T) {
 	}
 }
 
-// TestDeletesBehindHole: behind a page that cannot be read, deletes that any revoke or range may have made prove nothing about the one that
-// they are given to; records that a value identifies do.
+// TestDeletesBehindHole: behind a page that cannot be read, deletes that any revoke or range may have made prove
+// nothing about the one that they are given to; records that a value identifies do.
 func TestDeletesBehindHole(t *testing.T) {
 	revoked := &dumplog.Request{Kind: dumplog.KindLeaseRevoke, LeaseRevoke: &dumplog.LeaseRevokeRequest{ID: 7}}
 	rows := func(last row) []row { return []row{rec(2, 0, "a", "1"), {hole: true}, rec(4, 0, "c", "3"), last} }

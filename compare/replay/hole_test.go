@@ -34,8 +34,8 @@ func move(t *testing.T, what, from, to string) {
 	}
 }
 
-// TestHole: a member that lags has a log that ends before those of the others begin. What it has applied is judged by its own log, what
-// the others have applied by theirs, and no index between is known of both.
+// TestHole: a member that lags has a log that ends before those of the others begin. What it has applied is judged by
+// its own log, what the others have applied by theirs, and no index between is known of both.
 func TestHole(t *testing.T) {
 	long := longStory(30, 20)
 	dirs := long.Write(t, t.TempDir())
@@ -61,7 +61,8 @@ func TestHole(t *testing.T) {
 	}
 }
 
-// TestLevels: the revision of a member is known at every index at which another one stands, from its place on and up to its own.
+// TestLevels: the revision of a member is known at every index at which another one stands, from its place on and up to
+// its own.
 func TestLevels(t *testing.T) {
 	s := longStory(30, 10)
 	s.Of[1] = clustertest.ScriptMember{AppliedUntil: 4 + 20}
@@ -87,7 +88,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLogEndsEarly: what the entries that the log has lost did is nobody's fault, and the member's own revision is known.
+// TestLogEndsEarly: what the entries that the log has lost did is nobody's fault, and the member's own revision is
+// known.
 func TestLogEndsEarly(t *testing.T) {
 	for _, purged := range []int{0, 6} {
 		dirs := longStory(30, purged).Write(t, t.TempDir())
@@ -108,8 +110,8 @@ func TestLogEndsEarly(t *testing.T) {
 	}
 }
 
-// TestLogEndsEarlyAndAlike: what the entries that the log has lost wrote may be what entries before them wrote as well. That is neither a
-// second execution nor the place where log and database meet.
+// TestLogEndsEarlyAndAlike: what the entries that the log has lost wrote may be what entries before them wrote as well.
+// That is neither a second execution nor the place where log and database meet.
 func TestLogEndsEarlyAndAlike(t *testing.T) {
 	tell := func(rounds, compacted int) *story {
 		s := newStory("3.5.0")
@@ -133,8 +135,8 @@ func TestLogEndsEarlyAndAlike(t *testing.T) {
 	}
 }
 
-// TestHoleBelowTheMember: the log of a member ends early, those of the others begin below what it has applied. Nobody knows what it did
-// between, and none of it is a fault.
+// TestHoleBelowTheMember: the log of a member ends early, those of the others begin below what it has applied. Nobody
+// knows what it did between, and none of it is a fault.
 func TestHoleBelowTheMember(t *testing.T) {
 	for puts, want := range map[int]string{21: "from 21, applied 1, not-applied 9", 25: "from 21, applied 5, not-applied 5"} {
 		dirs := longStory(30, 20).Write(t, t.TempDir())

@@ -10,12 +10,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Overlap is a member of which two processes proposed at the same time: an entry of an older process stands between entries of
-// a newer one. Request IDs carry the start time of the process (pkg/idutil/id.go, 3.0 to 3.8).
+// Overlap is a member of which two processes proposed at the same time: an entry of an older process stands between
+// entries of a newer one. Request IDs carry the start time of the process (pkg/idutil/id.go, 3.0 to 3.8).
 type Overlap struct {
 	Member dumplog.ID
-	// Publish is where the newer process published itself, Old an entry of the older one behind it, New an entry of the newer one
-	// behind that.
+	// Publish is where the newer process published itself, Old an entry of the older one behind it, New an entry of the
+	// newer one behind that.
 	Publish, Old, New uint64
 	OldID, NewID      RequestID
 }
@@ -29,7 +29,8 @@ type lives struct {
 }
 
 type life struct {
-	// published is the request ID of the newest publish entry, at its index; old an entry of an older process behind it.
+	// published is the request ID of the newest publish entry, at its index; old an entry of an older process behind
+	// it.
 	published RequestID
 	index     uint64
 	old       uint64
@@ -37,8 +38,8 @@ type life struct {
 	told      bool
 }
 
-// note takes the next committed entry and returns an overlap the first time one is proven. A clock that was set back between
-// two starts makes a newer process look older, but then no entry of the other one follows.
+// note takes the next committed entry and returns an overlap the first time one is proven. A clock that was set back
+// between two starts makes a newer process look older, but then no entry of the other one follows.
 func (l *lives) note(index uint64, id RequestID, publish bool) *Overlap {
 	if id == 0 {
 		return nil
@@ -73,8 +74,8 @@ func (r *Result) overlap(o *Overlap, s *Survey) {
 type Copies struct {
 	// A and B are positions in Result.Members; A is the one whose log ends first.
 	A, B int
-	// Forked is true when each holds a record that the other lacks: both went on after they were copied. It is false when A is
-	// an older copy of B.
+	// Forked is true when each holds a record that the other lacks: both went on after they were copied. It is false
+	// when A is an older copy of B.
 	Forked bool
 	// Index is the highest entry index that they have in common, 0 when none.
 	Index uint64

@@ -133,8 +133,8 @@ func (m *MemberResult) lack(ev *Event) {
 // unseen stands for an effect that the log promises and that no source's database shows.
 const unseen = 1<<64 - 1
 
-// promised is the effect that the log stands for. A member that shows no effect where the rules allow one as well is no witness against one
-// that shows it: it may have lost the records.
+// promised is the effect that the log stands for. A member that shows no effect where the rules allow one as well is no
+// witness against one that shows it: it may have lost the records.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	votes, best := map[uint64]int{}, 0
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })

@@ -9,14 +9,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// restart is a start of the member after its first one. Up to 3.3.20 and 3.4.7 meta/consistent_index reached the disk only
-// with key writes and snapshots, so a restart executed the auth entries behind it a second time.
+// restart is a start of the member after its first one. Up to 3.3.20 and 3.4.7 meta/consistent_index reached the disk
+// only with key writes and snapshots, so a restart executed the auth entries behind it a second time.
 type restart struct {
 	// index is the publish entry; from the last proposal the previous process life is known to have made.
 	index, from uint64
 	id          RequestID
 	done        bool
-	// received is set when this is no restart but the leader's snapshot, which replaces the database, auth revision included.
+	// received is set when this is no restart but the leader's snapshot, which replaces the database, auth revision
+	// included.
 	received bool
 }
 
@@ -120,7 +121,8 @@ func (s *sim) jump(r *restart, idx uint64) {
 	s.res.Jumps = append(s.res.Jumps, j)
 }
 
-// reapply executes the auth entries behind the saved index once more on a copy and counts those that raise the revision.
+// reapply executes the auth entries behind the saved index once more on a copy and counts those that raise the
+// revision.
 func (s *sim) reapply() (possible uint64, entries []uint64, state *apply.Auth) {
 	return s.again(s.authSeen)
 }
@@ -142,9 +144,9 @@ func risen(m *MemberResult) uint64 {
 	return n
 }
 
-// needed is the rise to ascribe to a restart: exactly what the member's own stamps of that process life show; without stamps,
-// what is left to the next place where its revision is known (a later life's stamps, else the database), of which a restart
-// takes no more than it can explain as long as another one follows before that place.
+// needed is the rise to ascribe to a restart: exactly what the member's own stamps of that process life show; without
+// stamps, what is left to the next place where its revision is known (a later life's stamps, else the database), of
+// which a restart takes no more than it can explain as long as another one follows before that place.
 func (s *sim) needed(r *restart, possible int64) int64 {
 	so := int64(risen(s.res))
 	for i := range s.restarts {
@@ -181,8 +183,8 @@ func (s *sim) stamped(after, until uint64) (risen int64, seen bool) {
 	return risen, seen
 }
 
-// overrated takes back what was ascribed to the last restart when the member applies an entry that its modelled auth revision
-// would have refused: the rest belongs to a later restart.
+// overrated takes back what was ascribed to the last restart when the member applies an entry that its modelled auth
+// revision would have refused: the rest belongs to a later restart.
 func (s *sim) overrated(really uint64) {
 	if n := len(s.res.Jumps); n > 0 && really < s.Auth.Revision {
 		j := &s.res.Jumps[n-1]

@@ -10,10 +10,11 @@ import "github.com/etcd-medic/etcd-medic/dumplog"
 // maxSuffix bounds how many auth entries before a restart are tried.
 const maxSuffix = 512
 
-// jump35 is for releases in which a restart can repeat entries of every kind: those where a defragmentation loses the index
-// (release.DefragLosesIndex), and among them those where meta/term could freeze it (release.IndexNeedsTerm). It ascribes a rise of the auth revision to a restart of 3.5 that executed the last entries before it again. Which index had
-// been stored is not known, so the shortest stretch of auth entries before the restart is taken whose repetition gives exactly the
-// rise that was observed.
+// jump35 is for releases in which a restart can repeat entries of every kind: those where a defragmentation loses the
+// index (release.DefragLosesIndex), and among them those where meta/term could freeze it (release.IndexNeedsTerm). It
+// ascribes a rise of the auth revision to a restart of 3.5 that executed the last entries before it again. Which index
+// had been stored is not known, so the shortest stretch of auth entries before the restart is taken whose repetition
+// gives exactly the rise that was observed.
 func (s *sim) jump35(r *restart, idx uint64) {
 	if r.received || len(s.authAll) == 0 || !s.Auth.Known {
 		return
@@ -50,8 +51,9 @@ func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *a
 	return raised, entries, state
 }
 
-// authAhead explains an auth revision that is too high by auth entries above the consistent index: 3.5.0 to 3.5.5 could store data and
-// not its index. The model then takes them in, so that users and roles are held against what the database holds.
+// authAhead explains an auth revision that is too high by auth entries above the consistent index: 3.5.0 to 3.5.5 could
+// store data and not its index. The model then takes them in, so that users and roles are held against what the
+// database holds.
 func (s *sim) authAhead(more uint64) bool {
 	if !s.mayFollow(release.DefragLosesIndex) || !s.Auth.Known {
 		return false
@@ -70,8 +72,9 @@ func (s *sim) authAhead(more uint64) bool {
 	return false
 }
 
-// authBegan tells whether auth was never used before a log that begins with a restore: on some member the auth revision is 1 when all
-// auth entries of the log are taken off. It grows by one at most with each, and is 1 on a database without users and roles.
+// authBegan tells whether auth was never used before a log that begins with a restore: on some member the auth revision
+// is 1 when all auth entries of the log are taken off. It grows by one at most with each, and is 1 on a database
+// without users and roles.
 func (r *Result) authBegan() bool {
 	for _, m := range r.Members {
 		if !m.Member.HasDB() || !m.Member.DB.Auth.HasRevision {

@@ -7,7 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// lastStates is what the log last says of state that no key shows: alarms, passwords, and whether auth was on where a request was proposed.
+// lastStates is what the log last says of state that no key shows: alarms, passwords, and whether auth was on where a
+// request was proposed.
 type lastStates struct {
 	alarms    map[apply.Alarm]AlarmState
 	passwords map[string][]PasswordSet
@@ -26,8 +27,8 @@ type AlarmState struct {
 // PasswordSet is an entry that gives a user a password.
 type PasswordSet struct {
 	Index uint64
-	// Hash is the bcrypt hash that the entry carries (3.5 and later); nil when the password was in clear, which every member hashes with a
-	// salt of its own, or when the user has none.
+	// Hash is the bcrypt hash that the entry carries (3.5 and later); nil when the password was in clear, which every
+	// member hashes with a salt of its own, or when the user has none.
 	Hash []byte
 	// Add is true for a new user, which is refused when the user is there; ByRoot when user root asked for it.
 	Add, ByRoot bool

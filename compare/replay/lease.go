@@ -15,8 +15,8 @@ type LeaseFact struct {
 	// Term and Index are the entry that granted it, Asked the TTL it asks for, Stored the one in the database.
 	Term, Index   uint64
 	Asked, Stored int64
-	// Checkpoint is the index of the last checkpoint of its remaining TTL, 0 when there is none; AskedRemaining is what that sets,
-	// StoredRemaining what the database holds (0: nothing).
+	// Checkpoint is the index of the last checkpoint of its remaining TTL, 0 when there is none; AskedRemaining is what
+	// that sets, StoredRemaining what the database holds (0: nothing).
 	Checkpoint                      uint64
 	AskedRemaining, StoredRemaining int64
 }
@@ -39,16 +39,19 @@ func (s *sim) noteRevoke(it *item) {
 	s.revoked[id] = KeptLease{ID: id, Term: it.entry.Term, Index: it.entry.Index}
 }
 
-// LeaseRepeat is a lease whose operations From to To a restart executed once more, because the saved index lay before them.
+// LeaseRepeat is a lease whose operations From to To a restart executed once more, because the saved index lay before
+// them.
 type LeaseRepeat struct{ From, To, Restart uint64 }
 
 // LeaseFault is a lease that the member holds although the log revokes it, or lacks although the log does not.
 type LeaseFault struct {
 	ID int64
-	// Kept: the revoke at Term/Index had no effect, by Reason when the rules refuse it; Row tells whether the lease's row is still
-	// there too. Otherwise the lease is gone, with its keys at revision Rev if there is one (Index is then where that was found).
+	// Kept: the revoke at Term/Index had no effect, by Reason when the rules refuse it; Row tells whether the lease's
+	// row is still there too. Otherwise the lease is gone, with its keys at revision Rev if there is one (Index is then
+	// where that was found).
 	Kept, Row bool
-	// Missing is true when the keys were not deleted; otherwise only the row is against the log, as the database has it in the end.
+	// Missing is true when the keys were not deleted; otherwise only the row is against the log, as the database has it
+	// in the end.
 	Missing     bool
 	Term, Index uint64
 	Reason      Reason
@@ -161,8 +164,8 @@ func (s *sim) checkpoint(it *item) {
 	s.Checkpoint(it.req.LeaseCheckpoint, it.entry.Index)
 }
 
-// leaseFacts lines up the database's leases with what the log asks for. Leases that entries above the consistent index may have
-// changed are left out.
+// leaseFacts lines up the database's leases with what the log asks for. Leases that entries above the consistent index
+// may have changed are left out.
 func (s *sim) leaseFacts() {
 	for _, l := range s.m.DB.Leases {
 		id := int64(l.ID)
@@ -214,7 +217,8 @@ func (g *group) deletedAt(rev int64) []string {
 	return out
 }
 
-// revokedBefore tells whether a revoke found its lease gone: what it asks for is done, so the member lacks nothing of it.
+// revokedBefore tells whether a revoke found its lease gone: what it asks for is done, so the member lacks nothing of
+// it.
 func (ev *Event) revokedBefore(o Outcome) bool {
 	return ev.Kind == dumplog.KindLeaseRevoke && o.State == Refused && o.Reason == ReasonLease
 }

@@ -14,14 +14,16 @@ import (
 type MachineOptions struct {
 	// Version is that of the servers whose rules apply.
 	Version release.Version
-	// Single is true for a cluster of one member: there the member that applies is always the one with the waiting client.
+	// Single is true for a cluster of one member: there the member that applies is always the one with the waiting
+	// client.
 	Single bool
-	// Values fetches the value of a key's record; ok is false when it cannot be read. Compares for greater and less need it.
+	// Values fetches the value of a key's record; ok is false when it cannot be read. Compares for greater and less
+	// need it.
 	Values func(key string, at dumpdb.Rev) (value []byte, ok bool)
 }
 
-// Machine executes committed entries on one complete state, by the rules of package apply. It keeps keys, leases, alarms and
-// auth in memory (keys with a hash of their value); the caller stores the values.
+// Machine executes committed entries on one complete state, by the rules of package apply. It keeps keys, leases,
+// alarms and auth in memory (keys with a hash of their value); the caller stores the values.
 type Machine struct{ s *apply.Model }
 
 // Change is one record of bucket key that an entry writes.
@@ -37,7 +39,8 @@ type Change struct {
 	Sum uint64
 }
 
-// NewMachine reads the state to start from out of a database, which must be sound; nil is the empty state of a new cluster.
+// NewMachine reads the state to start from out of a database, which must be sound; nil is the empty state of a new
+// cluster.
 func NewMachine(ctx context.Context, db *dumpdb.DB, o MachineOptions) (*Machine, error) {
 	s := apply.NewModel(o.Version)
 	if s.ClientWaits = release.No; o.Single {
@@ -109,10 +112,12 @@ func (m *Machine) CompactRevision() int64 { return m.s.Compact }
 // Keys is the number of live keys.
 func (m *Machine) Keys() int { return m.s.Keys.Len() }
 
-// SkipTo raises the current revision without writing anything, so that revisions after a skipped entry keep their numbers.
+// SkipTo raises the current revision without writing anything, so that revisions after a skipped entry keep their
+// numbers.
 func (m *Machine) SkipTo(rev int64) { m.s.Revision = max(m.s.Revision, rev) }
 
-// Apply executes a step that Prepare made of the present state. It returns the records written, and how the entry ended.
+// Apply executes a step that Prepare made of the present state. It returns the records written, and how the entry
+// ended.
 func (m *Machine) Apply(st Step) (Outcome, []Change) {
 	e, r := st.Entry.Entry, st.Entry.Req
 	if !apply.WritesKeys(r.Kind) {

@@ -66,14 +66,16 @@ func couldTxn(t *dumplog.TxnRequest, recs []record) bool {
 	return couldOps(t.Success, recs) || couldOps(t.Failure, recs)
 }
 
-// couldOps tells whether operations could have written exactly the records, whichever branches their nested transactions took.
+// couldOps tells whether operations could have written exactly the records, whichever branches their nested
+// transactions took.
 func couldOps(ops []dumplog.RequestOp, recs []record) bool {
 	e := eater{steps: maxEatSteps}
 	return e.eat(ops, recs, 0, func(rest []record) bool { return len(rest) == 0 })
 }
 
-// guardFits tells whether a transaction can have written the group as far as its compares on mod revisions go: one that wrote a key stood on
-// the revision that it names. standsOn tells whether a key can have had a mod revision right before the group.
+// guardFits tells whether a transaction can have written the group as far as its compares on mod revisions go: one that
+// wrote a key stood on the revision that it names. standsOn tells whether a key can have had a mod revision right
+// before the group.
 func guardFits(r *dumplog.Request, g *group, standsOn func(key string, rev int64) bool) bool {
 	if r.Txn == nil || len(r.Txn.Failure) > 0 && couldOps(r.Txn.Failure, g.records) {
 		return true
@@ -83,7 +85,8 @@ func guardFits(r *dumplog.Request, g *group, standsOn func(key string, rev int64
 	})
 }
 
-// maxEatSteps bounds the branches that are tried: a request of a hostile log may nest without end. Past it anything is possible.
+// maxEatSteps bounds the branches that are tried: a request of a hostile log may nest without end. Past it anything is
+// possible.
 const maxEatSteps = 10_000
 
 type eater struct{ steps int }

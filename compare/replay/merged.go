@@ -201,8 +201,8 @@ func choose(versions []*item, committed func(member int, index uint64) bool) *it
 	return best
 }
 
-// taker makes items of entries. Their bytes stand in chunks that neighbours share, unless each has its own: chunks are for those who
-// forget an item soon.
+// taker makes items of entries. Their bytes stand in chunks that neighbours share, unless each has its own: chunks are
+// for those who forget an item soon.
 type taker struct {
 	each bool
 	data []byte

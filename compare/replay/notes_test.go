@@ -105,8 +105,8 @@ func TestBehindASnapshot(t *testing.T) {
 	}
 }
 
-// TestChoose: of different entries at an index the committed one counts, of several the one that most members hold; each member keeps its
-// own.
+// TestChoose: of different entries at an index the committed one counts, of several the one that most members hold;
+// each member keeps its own.
 func TestChoose(t *testing.T) {
 	version := func(holders ...int) *item {
 		return &item{entry: dumplog.Entry{Index: 9, Data: []byte{byte(holders[0])}}, holders: holders}
@@ -185,7 +185,8 @@ func TestLeaseFacts(t *testing.T) {
 	}
 }
 
-// TestInstead: an index beyond all reason is taken for the one that is one bit away within the log, or for the end of the log.
+// TestInstead: an index beyond all reason is taken for the one that is one bit away within the log, or for the end of
+// the log.
 func TestInstead(t *testing.T) {
 	for stored, want := range map[uint64]uint64{100: 0, 101: 0, 1<<40 | 50: 50, 1<<40 | 5: 100, 1<<40 | 1<<41 | 50: 100, 1<<40 | 100: 100, 1<<40 | 101: 100, 1 << 62: 100} {
 		m := &evidence.Member{DB: &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{}}, WAL: evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{FirstIndex: 10, LastIndex: 100}}}

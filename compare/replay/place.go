@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// Where a log reaches back to the first entry and its outcomes are certain, the place at which it meets the database follows from the log. An
-// altered record can make another place look right. Then both are tried, and the one that explains more of the database is kept.
+// Where a log reaches back to the first entry and its outcomes are certain, the place at which it meets the database
+// follows from the log. An altered record can make another place look right. Then both are tried, and the one that
+// explains more of the database is kept.
 
 // unexplained counts what the replay of a member leaves open.
 func (m *MemberResult) unexplained() int {
@@ -41,11 +42,12 @@ func replace(ctx context.Context, r *Result, o Options) error {
 	return simulateAs(ctx, r, o, twins(r, true))
 }
 
-// postpone ignores the place that the records suggest: the model comes to the database where the log says that nothing more is compacted.
+// postpone ignores the place that the records suggest: the model comes to the database where the log says that nothing
+// more is compacted.
 func (s *sim) postpone() { s.suggested, s.meet.index = s.meet, math.MaxUint64 }
 
-// comeLate ends a model that has not come to the compact revision. Where its outcomes were certain, what the member is said to have applied
-// does not reach up to what its database holds; else the suggested place is taken after all.
+// comeLate ends a model that has not come to the compact revision. Where its outcomes were certain, what the member is
+// said to have applied does not reach up to what its database holds; else the suggested place is taken after all.
 func (s *sim) comeLate() {
 	switch {
 	case s.suggested.index == 0:

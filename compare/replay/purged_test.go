@@ -15,7 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// story is a script of which the revisions are known while it is told. What fails on every member is told as such: a script executes all.
+// story is a script of which the revisions are known while it is told. What fails on every member is told as such: a
+// script executes all.
 type story struct {
 	*clustertest.Script
 	rev int64
@@ -126,7 +127,8 @@ func told(m *MemberResult) string {
 	return strings.Join(out, ", ")
 }
 
-// purgedCase is a cluster whose logs begin late; sound is what the replay must tell of node1 and node3, other of node2 ("": the same).
+// purgedCase is a cluster whose logs begin late; sound is what the replay must tell of node1 and node3, other of node2
+// ("": the same).
 type purgedCase struct {
 	version      string
 	tell         func(s *story)
@@ -316,7 +318,8 @@ func purgedCases() map[string]purgedCase {
 	}
 }
 
-// TestPurged: of a log that begins late, the place is found where it meets the database, on sound members without a fault.
+// TestPurged: of a log that begins late, the place is found where it meets the database, on sound members without a
+// fault.
 func TestPurged(t *testing.T) {
 	for name, c := range purgedCases() {
 		t.Run(name, func(t *testing.T) {
@@ -373,8 +376,8 @@ func revKey(rev int64) []byte {
 	return binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, uint64(rev)), '_'), 0)
 }
 
-// TestAboveTheCompactRevision: what is wrong with the first records above the compact revision is found, whether the log reaches back
-// to the first entry or begins late, and nothing else is.
+// TestAboveTheCompactRevision: what is wrong with the first records above the compact revision is found, whether the
+// log reaches back to the first entry or begins late, and nothing else is.
 func TestAboveTheCompactRevision(t *testing.T) {
 	begin := []func(*story){func(s *story) { s.early(); s.put("last before", "1") }, func(s *story) { s.early(); s.purge() }}
 	sixPuts := func(s *story) {

@@ -8,8 +8,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// randomStory is a sound cluster: few keys, written, guarded, deleted, leased and revoked in any order, with tries that had no effect
-// between; purged and compacted somewhere. How it is drawn follows from the seed.
+// randomStory is a sound cluster: few keys, written, guarded, deleted, leased and revoked in any order, with tries that
+// had no effect between; purged and compacted somewhere. How it is drawn follows from the seed.
 func randomStory(seed uint64) *story {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	s := newStory([]string{"3.4.0", "3.5.0", "3.6.0"}[seed%3])
@@ -84,7 +84,8 @@ func (s *story) end(id int64, live map[string]bool, held map[string]int64) {
 	}
 }
 
-// TestSoundHistories: whatever a sound cluster wrote, and wherever its log begins and its database was compacted, nothing is wrong.
+// TestSoundHistories: whatever a sound cluster wrote, and wherever its log begins and its database was compacted,
+// nothing is wrong.
 func TestSoundHistories(t *testing.T) {
 	judged := 0
 	for seed := uint64(0); seed < 170; seed++ {

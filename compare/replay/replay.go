@@ -1,10 +1,10 @@
 // Package replay finds out which committed entry of the log took which effect on each member's database.
 //
-// etcd applies the log deterministically, and its database keeps its own history: every change of a key is a record under
-// its revision. So the effect of an entry can be predicted from the state the member had at that point (keys, auth
-// buckets and auth revision, leases, alarms, compaction) under the rules of the etcd line that ran, and held against the
-// records that are really there. All members are walked over one merged log, because entries are replicated verbatim: a
-// member whose own segments were purged is judged by the entries another member still has.
+// etcd applies the log deterministically, and its database keeps its own history: every change of a key is a record
+// under its revision. So the effect of an entry can be predicted from the state the member had at that point (keys,
+// auth buckets and auth revision, leases, alarms, compaction) under the rules of the etcd line that ran, and held
+// against the records that are really there. All members are walked over one merged log, because entries are replicated
+// verbatim: a member whose own segments were purged is judged by the entries another member still has.
 //
 // Where prediction and database differ, the database is taken for what happened and the model follows it, so that one
 // lost write does not make every later one look wrong. Nothing is guessed below the compact revision or in unreadable
@@ -75,7 +75,8 @@ type Outcome struct {
 	Sig uint64
 	// Wrongly is true for a refusal that a member with the auth revision that the log gives would not have made.
 	Wrongly bool
-	// Open is true where the rules allow an effect as well as none, and the database shows none: no proof that the entry had none.
+	// Open is true where the rules allow an effect as well as none, and the database shows none: no proof that the
+	// entry had none.
 	Open bool
 	// Partial is true when the records are the first few of those that a transaction writes, and the rest is not there.
 	Partial bool
@@ -95,15 +96,17 @@ type Event struct {
 	Keys []string
 	// Lease is the lease that a put or lease_revoke names, 0 when none.
 	Lease int64
-	// Proposer is the member that proposed it, 0 when the request ID fits none or several; Prefix are the 16 bits known.
+	// Proposer is the member that proposed it, 0 when the request ID fits none or several; Prefix are the 16 bits
+	// known.
 	Proposer dumplog.ID
 	Prefix   uint16
 	User     string
-	// RangeRevision is the revision a range in a write transaction asks for, 0 when none does; RangeRevisions are those of all its
-	// top-level ranges.
+	// RangeRevision is the revision a range in a write transaction asks for, 0 when none does; RangeRevisions are those
+	// of all its top-level ranges.
 	RangeRevision  int64
 	RangeRevisions []int64
-	// Compacted is the compact revision at that entry, the lowest of those that the members had; -1 when never compacted.
+	// Compacted is the compact revision at that entry, the lowest of those that the members had; -1 when never
+	// compacted.
 	Compacted int64
 	// HeaderAuthRevision is the proposer's auth revision as stamped into the header.
 	HeaderAuthRevision uint64
@@ -117,7 +120,8 @@ type Event struct {
 
 // Jump is a rise of a member's auth revision that the log alone does not explain.
 type Jump struct {
-	// Index is the entry before which it took place; Restart the publish entry of the restart that explains it, 0 if none.
+	// Index is the entry before which it took place; Restart the publish entry of the restart that explains it, 0 if
+	// none.
 	Index, Restart uint64
 	// Snapshot is the index of a snapshot received from another member that brought the rise, 0 if it was none.
 	Snapshot uint64
@@ -138,13 +142,14 @@ type MemberResult struct {
 	// From and To are the first and last index judged.
 	From, To uint64
 	Counts   [NotApplied + 1]int
-	// BaseIndex and BaseRevision are where the model of the member began: the revision that its database had at that index.
+	// BaseIndex and BaseRevision are where the model of the member began: the revision that its database had at that
+	// index.
 	BaseIndex    uint64
 	BaseRevision int64
 	// RevisionAt is the member's revision at Result.KeyCommon, 0 when it is not known.
 	RevisionAt int64
-	// Levels are the member's revisions at the indexes up to which members have applied; an index that its model does not reach, or that
-	// lies below the place where log and database meet, is not in it.
+	// Levels are the member's revisions at the indexes up to which members have applied; an index that its model does
+	// not reach, or that lies below the place where log and database meet, is not in it.
 	Levels map[uint64]int64
 	// Below is where log and database differ at the compact revision, bounded; BelowCount counts all.
 	Below      []BelowDiff
@@ -154,8 +159,8 @@ type MemberResult struct {
 	AuthExpected    uint64
 	AuthExpectedMin uint64
 	AuthKnown       bool
-	// AuthAtMost is the last entry that took effect although its header must not be below the member's auth revision: up to there the
-	// member's was not above the one stamped. Its index is 0 where there is none.
+	// AuthAtMost is the last entry that took effect although its header must not be below the member's auth revision:
+	// up to there the member's was not above the one stamped. Its index is 0 where there is none.
 	AuthAtMost Stamp
 	Jumps      []Jump
 	// Unexplained is what remains of the auth revision's rise when all Jumps are taken off.
@@ -169,21 +174,24 @@ type MemberResult struct {
 	Extra []int64
 	// Reruns are stretches of the log whose effects a restart applied a second time.
 	Reruns []Stretch
-	// Ahead is what the database holds of entries above its consistent index; nil when nothing. Up to 3.4 the index lags legally
-	// behind entries that write no key; then this is the last entry above it that wrote one.
+	// Ahead is what the database holds of entries above its consistent index; nil when nothing. Up to 3.4 the index
+	// lags legally behind entries that write no key; then this is the last entry above it that wrote one.
 	Ahead *Stretch
-	// AuthAhead are the auth entries above the consistent index that the database of a 3.5 member holds the effects of; nil when none.
+	// AuthAhead are the auth entries above the consistent index that the database of a 3.5 member holds the effects of;
+	// nil when none.
 	AuthAhead *Stretch
-	// Behind is what stands between its consistent index and its newest raft snapshot; nil when the index has reached it.
+	// Behind is what stands between its consistent index and its newest raft snapshot; nil when the index has reached
+	// it.
 	Behind *Behind
 	// StateDiffs are rows of buckets other than key that contradict the log at the end of the replay.
 	StateDiffs []StateDiff
 	// Leases are the leases of the database whose grant the log holds, in ID order.
 	Leases []LeaseFact
-	// Kept are leases that the database still holds although the log revokes them, among those that the server may have forgotten.
+	// Kept are leases that the database still holds although the log revokes them, among those that the server may have
+	// forgotten.
 	Kept []KeptLease
-	// Beyond are entries that took effect beyond the rights of their user, Shut stretches in which users other than root could
-	// not write.
+	// Beyond are entries that took effect beyond the rights of their user, Shut stretches in which users other than
+	// root could not write.
 	Beyond []Beyond
 	Shut   []ShutSpan
 	// Repeats are leases that a restart granted or revoked a second time, as far as the log tells (up to 3.4).
@@ -199,7 +207,8 @@ type MemberResult struct {
 	// IndexAtRev maps a revision to the entry that made it, for the revisions asked for by Options.Revs.
 	firstBad *Event
 	// misplaced is true where the place at which log and database meet contradicts what the log tells for certain.
-	// endsShort where the log up to what the member is said to have applied does not lead up to what its database holds.
+	// endsShort where the log up to what the member is said to have applied does not lead up to what its database
+	// holds.
 	misplaced, endsShort bool
 }
 
@@ -227,10 +236,11 @@ type Result struct {
 	LogDiffs   []LogDiff
 	// SameTerm are indexes at which two logs hold different entries of one term, committed or not.
 	SameTerm []LogDiff
-	// Shift is set where some logs lack entries and hold what follows under lower indexes. They are read up to there only.
+	// Shift is set where some logs lack entries and hold what follows under lower indexes. They are read up to there
+	// only.
 	Shift *Shift
-	// Forced are the runs of entries that --force-new-cluster wrote; Overlaps the members that ran twice at once; Copies the
-	// sources that carry one member ID, in pairs.
+	// Forced are the runs of entries that --force-new-cluster wrote; Overlaps the members that ran twice at once;
+	// Copies the sources that carry one member ID, in pairs.
 	Forced   []Forced
 	Overlaps []Overlap
 	Copies   []Copies
@@ -251,8 +261,8 @@ type LogDiff struct {
 	Index uint64
 	// By tells each member's entry as term and description; members are positions in Result.Members.
 	By map[int]string
-	// Versions are the members by the entry that their log holds there, committed or not: the most frequent version first. Empty is true
-	// when one version is the entry without content with which a leader begins its term.
+	// Versions are the members by the entry that their log holds there, committed or not: the most frequent version
+	// first. Empty is true when one version is the entry without content with which a leader begins its term.
 	Versions [][]int
 	Empty    bool
 }
@@ -263,8 +273,8 @@ type Options struct {
 	MaxEvents int
 	// Watch is a key whose entries are all kept in Result.Watched; nil watches nothing.
 	Watch []byte
-	// Each replays every member by itself, even where the records of two members and their logs are proven to be equal, so that
-	// one replay tells the outcome of both. The result is the same.
+	// Each replays every member by itself, even where the records of two members and their logs are proven to be equal,
+	// so that one replay tells the outcome of both. The result is the same.
 	Each bool
 }
 

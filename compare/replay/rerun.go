@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Stretch is a stretch of the log whose effects stand in the database where the consistent index says they should not: a second
-// time behind a restart (MemberResult.Reruns), or above the index itself (MemberResult.Ahead).
+// Stretch is a stretch of the log whose effects stand in the database where the consistent index says they should not:
+// a second time behind a restart (MemberResult.Reruns), or above the index itself (MemberResult.Ahead).
 type Stretch struct {
 	// From and To are the first and the last entry with an effect there.
 	From, To uint64
@@ -25,8 +25,8 @@ type Stretch struct {
 // Revisions is how many revisions the run made.
 func (r *Stretch) Revisions() int64 { return r.Last - r.First + 1 }
 
-// maxSearches bounds how often one member's log is searched in vain, maxRun how many revisions are looked at before they are
-// taken, maxStarts at how many entries, first and last, a run is tried to begin.
+// maxSearches bounds how often one member's log is searched in vain, maxRun how many revisions are looked at before
+// they are taken, maxStarts at how many entries, first and last, a run is tried to begin.
 const (
 	maxSearches = 4
 	maxRun      = 100_000
@@ -49,8 +49,9 @@ func pastOf(ctx context.Context, r *Result) func(from uint64) iter.Seq2[*item, e
 	}
 }
 
-// repeated: records that neither this entry nor one ahead of it wrote are held against the entries before. When the next
-// revisions are what executing a stretch of them again gives, up to where this entry goes on, a restart repeated them.
+// repeated: records that neither this entry nor one ahead of it wrote are held against the entries before. When the
+// next revisions are what executing a stretch of them again gives, up to where this entry goes on, a restart repeated
+// them.
 func (s *sim) repeated(it *item, ahead []*item) bool {
 	fits := func(g *group) bool {
 		if g == nil || couldWrite(it.req, g) {
@@ -84,13 +85,14 @@ func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {
 	return false
 }
 
-// ofLost tells whether the group may be what an entry wrote that no log holds any more: each of them made one revision at most, and theirs
-// are the newest ones.
+// ofLost tells whether the group may be what an entry wrote that no log holds any more: each of them made one revision
+// at most, and theirs are the newest ones.
 func (s *sim) ofLost(g *group) bool {
 	return g != nil && g.main > s.m.CurrentRevision()-s.lost()
 }
 
-// lost counts the entries that the member has applied and that no log holds any more behind the last one of its stretch.
+// lost counts the entries that the member has applied and that no log holds any more behind the last one of its
+// stretch.
 func (s *sim) lost() int64 {
 	if s.logEnd == 0 || s.m.AppliedMin <= s.logEnd {
 		return 0
@@ -136,8 +138,9 @@ func (s *sim) runStarts(g *group, stop uint64) []uint64 {
 	return out
 }
 
-// follow tells whether the next revisions are the effects of the entries from..stop-1, in order, and how many they are; 0
-// when they are not. Executed again, a delete, a transaction or a put with conditions may be without effect, a plain put not.
+// follow tells whether the next revisions are the effects of the entries from..stop-1, in order, and how many they are;
+// 0 when they are not. Executed again, a delete, a transaction or a put with conditions may be without effect, a plain
+// put not.
 func (s *sim) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n int) {
 	for it, err := range s.past(from) {
 		if err != nil || it.entry.Index >= stop || n >= maxRun {
@@ -184,8 +187,8 @@ func (s *sim) takeRun(run *Stretch, n int) {
 	run.Last = s.Revision
 }
 
-// finishRuns explains revisions behind everything the member has applied: a restart that repeated entries without a write
-// behind it, or a consistent index that was not stored with the data.
+// finishRuns explains revisions behind everything the member has applied: a restart that repeated entries without a
+// write behind it, or a consistent index that was not stored with the data.
 func (s *sim) finishRuns() {
 	for g := s.cur.peek(0); g != nil && g.main <= s.Revision; g = s.cur.peek(0) {
 		s.cur.take()

@@ -20,7 +20,8 @@ const (
 	maxBursts = 1000
 )
 
-// noteRevoke adds a lease revoke to the burst that it continues, or begins one. Bursts too short to mean anything give way.
+// noteRevoke adds a lease revoke to the burst that it continues, or begins one. Bursts too short to mean anything give
+// way.
 func (s *Survey) noteRevoke(it *item) {
 	if it.req.Kind != dumplog.KindLeaseRevoke {
 		return

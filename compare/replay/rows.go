@@ -13,7 +13,8 @@ type Row struct{ Bucket, Key string }
 // maxRowTouches bounds the entries kept with the rows that they may change; above it whole buckets count as touched.
 const maxRowTouches = 200_000
 
-// rowTouches are the entries from the lowest applied index on, by the rows of small buckets that they may change. Indexes are in order.
+// rowTouches are the entries from the lowest applied index on, by the rows of small buckets that they may change.
+// Indexes are in order.
 type rowTouches struct {
 	at   map[Row][]uint64
 	kept int
@@ -52,9 +53,9 @@ func (t *rowTouches) between(row Row, from, to uint64) uint64 {
 	return 0
 }
 
-// TouchedBetween returns an entry above index from and up to index to that may change a row of a small bucket; 0 when there is none.
-// Entries below the lowest applied index of all databases are not kept. It proves nothing where no log holds the entries, which Covers
-// tells.
+// TouchedBetween returns an entry above index from and up to index to that may change a row of a small bucket; 0 when
+// there is none. Entries below the lowest applied index of all databases are not kept. It proves nothing where no log
+// holds the entries, which Covers tells.
 func (s *Survey) TouchedBetween(row Row, from, to uint64) uint64 {
 	if s.rows == nil {
 		return 0

@@ -55,8 +55,8 @@ func simulateAs(ctx context.Context, r *Result, o Options, stand []int) error {
 	return nil
 }
 
-// startSims builds the starting state of every model, several at a time: finding where a database meets its log takes reading a
-// part of it.
+// startSims builds the starting state of every model, several at a time: finding where a database meets its log takes
+// reading a part of it.
 func startSims(ctx context.Context, r *Result, sims []*sim, stand []int) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -135,8 +135,8 @@ func levelsOf(r *Result) []uint64 {
 	return slices.Compact(out)
 }
 
-// pass keeps the members' revisions at the levels below an index. A model tells nothing of what lies below the place where log and
-// database meet, nor of what the member has not applied.
+// pass keeps the members' revisions at the levels below an index. A model tells nothing of what lies below the place
+// where log and database meet, nor of what the member has not applied.
 func (w *walker) pass(index uint64) {
 	for len(w.levels) > 0 && w.levels[0] < index {
 		at := w.levels[0]

@@ -12,11 +12,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Shift tells of logs that lack entries which others hold, and that hold all that follows under indexes lower by their number. A leader gives
-// an entry its index once and no member changes it, so the short logs were altered: they are no witnesses of what stands at those indexes.
+// Shift tells of logs that lack entries which others hold, and that hold all that follows under indexes lower by their
+// number. A leader gives an entry its index once and no member changes it, so the short logs were altered: they are no
+// witnesses of what stands at those indexes.
 type Shift struct {
-	// Index is that of the first entry that the short logs lack, Missing how many they lack there, Alike how many entries follow in
-	// both.
+	// Index is that of the first entry that the short logs lack, Missing how many they lack there, Alike how many
+	// entries follow in both.
 	Index          uint64
 	Missing, Alike int
 	// Short and Long are positions of members.
@@ -28,15 +29,16 @@ type Shift struct {
 }
 
 const (
-	// maxShift is how many missing entries are looked for, minAlike how many entries with content have to follow in both logs, maxTail how
-	// many are compared, and maxTailBytes how much they may hold.
+	// maxShift is how many missing entries are looked for, minAlike how many entries with content have to follow in
+	// both logs, maxTail how many are compared, and maxTailBytes how much they may hold.
 	maxShift     = 8
 	minAlike     = 2
 	maxTail      = 20_000
 	maxTailBytes = 32 << 20
 )
 
-// findShift looks whether the logs differ from one index on because some of them lack entries there; nil where they do not.
+// findShift looks whether the logs differ from one index on because some of them lack entries there; nil where they do
+// not.
 func findShift(ctx context.Context, r *Result) (*Shift, error) {
 	d := firstDiff(r)
 	if d == nil || len(d.Versions) != 2 {

@@ -15,20 +15,22 @@ type sim struct {
 	m   *evidence.Member
 	res *MemberResult
 	pos int
-	// cur are the records of the database that the model has not come to. At or below LastCompact only the newest record of each key is kept.
+	// cur are the records of the database that the model has not come to. At or below LastCompact only the newest
+	// record of each key is kept.
 	cur *cursor
 	// base is the last index whose effect is part of the starting state; entries up to it are not judged.
 	base uint64
-	// meet is the place where log and database meet: from there on every record is there, and the keys of the model are those that
-	// the database had. met is true once the model has come there.
-	// suggested is the place that the records suggest, where that is not believed.
+	// meet is the place where log and database meet: from there on every record is there, and the keys of the model are
+	// those that the database had. met is true once the model has come there. suggested is the place that the records
+	// suggest, where that is not believed.
 	meet, suggested place
 	met             bool
 	// fromStart is true when the log reaches back to the first entry of a cluster that began empty.
 	fromStart bool
 	// first is the first index of the log's last stretch without a gap that the member has applied past.
 	first uint64
-	// whole is true when all records up to the place could be read. certain are the puts before it whose records must be there.
+	// whole is true when all records up to the place could be read. certain are the puts before it whose records must
+	// be there.
 	whole   bool
 	certain map[string]certainPut
 	// lastWriter is the last put before the place when no entry between may have written, nil otherwise.
@@ -54,29 +56,32 @@ type sim struct {
 	snaps      []uint64
 	// revoked are the revokes of leases that the server may have forgotten, until they are granted again.
 	revoked map[int64]KeptLease
-	// past reads the merged log again from an index; searches counts how often that was in vain, logEnd is its last index.
+	// past reads the merged log again from an index; searches counts how often that was in vain, logEnd is its last
+	// index.
 	past     func(from uint64) iter.Seq2[*item, error]
 	searches int
 	logEnd   uint64
 	// shut is the stretch since the last change of auth; shutOpen is true once it is filed in the result.
 	shut     ShutSpan
 	shutOpen bool
-	// skipped are the gaps that received snapshots bridge, still ahead; stale are the users and roles from before the last one, in
-	// use by the member's cache since index staleFrom (0: not yet).
+	// skipped are the gaps that received snapshots bridge, still ahead; stale are the users and roles from before the
+	// last one, in use by the member's cache since index staleFrom (0: not yet).
 	skipped   []gap
 	stale     *apply.Auth
 	staleFrom uint64
 	// newestSnap is the newest snapshot that the member's log names.
 	newestSnap uint64
-	// shared is true when this model stands for more than one member, strayed once it looked at what is one member's own: its restarts.
+	// shared is true when this model stands for more than one member, strayed once it looked at what is one member's
+	// own: its restarts.
 	shared, strayed bool
-	// now is the entry being judged. leaseSeen are the lease operations behind saved, ends how the last revoke of each lease ended,
-	// gone where the keys of a lease were deleted without an entry.
+	// now is the entry being judged. leaseSeen are the lease operations behind saved, ends how the last revoke of each
+	// lease ended, gone where the keys of a lease were deleted without an entry.
 	now       uint64
 	leaseSeen []leaseOp
 	ends      map[int64]leaseEnd
 	gone      map[int64]leaseEnd
-	// authAll are the auth entries since the base, which a restart of 3.5 may repeat; authLater those above what is applied.
+	// authAll are the auth entries since the base, which a restart of 3.5 may repeat; authLater those above what is
+	// applied.
 	authAll, authLater []AuthEntry
 }
 

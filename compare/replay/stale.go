@@ -19,8 +19,8 @@ func (s *sim) gaps() []gap {
 	return out
 }
 
-// rememberRights keeps the users and roles from before a received snapshot: releases up to 3.4.21 and 3.5.5 went on with the
-// permissions that they had cached. The next change of auth builds them anew.
+// rememberRights keeps the users and roles from before a received snapshot: releases up to 3.4.21 and 3.5.5 went on
+// with the permissions that they had cached. The next change of auth builds them anew.
 func (s *sim) rememberRights(it *item) {
 	idx := it.entry.Index
 	for len(s.skipped) > 0 && idx > s.skipped[0].to {

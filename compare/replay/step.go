@@ -19,8 +19,8 @@ type Step struct {
 	Entry  Entry
 	State  State
 	Reason Reason
-	// Sure is false where the outcome depends on what neither log nor database tell: the patch release, or whether a client was
-	// waiting on the member.
+	// Sure is false where the outcome depends on what neither log nor database tell: the patch release, or whether a
+	// client was waiting on the member.
 	Sure bool
 	// Rule is the rule that decides where the possible releases of the servers disagree; nil when it is none.
 	Rule   *release.Rule
@@ -54,8 +54,8 @@ func (s *Step) Effects() uint64 {
 	return g.sig()
 }
 
-// Prepare says what an entry that writes keys will do. Other entries are judged by Apply alone: for them the step says no
-// effect, and whether releases disagree.
+// Prepare says what an entry that writes keys will do. Other entries are judged by Apply alone: for them the step says
+// no effect, and whether releases disagree.
 func (m *Machine) Prepare(e Entry) Step {
 	st := Step{Entry: e, State: NoEffect, Sure: true}
 	if !apply.WritesKeys(e.Req.Kind) {
@@ -81,13 +81,14 @@ func (m *Machine) PrepareAs(e Entry, v release.Version) Step {
 // Version is that of the servers whose rules apply.
 func (m *Machine) Version() release.Version { return m.s.Version }
 
-// plainRefusal: users and roles are known here, so a refusal by permission is certain where releases agree on it, unless an alarm took the
-// checks away.
+// plainRefusal: users and roles are known here, so a refusal by permission is certain where releases agree on it,
+// unless an alarm took the checks away.
 func (m *Machine) plainRefusal(p *apply.Effect) bool {
 	return p.Plain && m.s.ChecksPermissions() && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty)
 }
 
-// deniedRange tells whether the member with the waiting client refuses a transaction for a range that all others drop unseen.
+// deniedRange tells whether the member with the waiting client refuses a transaction for a range that all others drop
+// unseen.
 func (m *Machine) deniedRange(r *dumplog.Request) bool {
 	if !m.s.KeepsRanges().Excluded() || r.Txn == nil || r.Kind != dumplog.KindTxn {
 		return false

@@ -14,9 +14,9 @@ import (
 // minCompared is how many states of one stream have to be compared at least.
 const minCompared = 40
 
-// TestE2EEveryIndex: one server of each release executes random requests, nested transactions, expiring leases, alarms, compactions,
-// conf changes that are refused and accepted, with and without auth. After every request its database is saved, and the state that the
-// rules make of the log is equal to it at every one of these indexes.
+// TestE2EEveryIndex: one server of each release executes random requests, nested transactions, expiring leases, alarms,
+// compactions, conf changes that are refused and accepted, with and without auth. After every request its database is
+// saved, and the state that the rules make of the log is equal to it at every one of these indexes.
 func TestE2EEveryIndex(t *testing.T) {
 	for n, version := range []string{"3.3.18", "3.4.3", "3.4.23", "3.5.0", "3.5.35", "3.6.16", "3.7.3"} {
 		for _, plain := range []bool{true, false} {

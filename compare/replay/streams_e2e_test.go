@@ -34,8 +34,8 @@ const (
 	streamRequests = 1500
 )
 
-// stream proposes random requests of all kinds to a cluster and notes what it shows on the way. Most requests are legal, some are not; an
-// error of the server is one of the outcomes.
+// stream proposes random requests of all kinds to a cluster and notes what it shows on the way. Most requests are
+// legal, some are not; an error of the server is one of the outcomes.
 type stream struct {
 	t       *testing.T
 	c       *clustertest.Cluster
@@ -82,8 +82,8 @@ func jwtFlags(t *testing.T) []string {
 	return []string{"--auth-token", fmt.Sprintf("jwt,pub-key=%s,priv-key=%s,sign-method=RS256", filepath.Join(dir, "pub"), filepath.Join(dir, "priv"))}
 }
 
-// as is the context of a request by a user; "" is nobody. Now and then an older token of the user is used: rarely up to 3.4, where a server
-// proposes a request again and again that an old auth revision refuses.
+// as is the context of a request by a user; "" is nobody. Now and then an older token of the user is used: rarely up to
+// 3.4, where a server proposes a request again and again that an old auth revision refuses.
 func (s *stream) as(user string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	old := 3
@@ -186,7 +186,8 @@ func (s *stream) compare() *pb.Compare {
 	return c
 }
 
-// txn puts no key twice, which the API refuses. Ranges that only the proposer's member checks are left to clusters of one member.
+// txn puts no key twice, which the API refuses. Ranges that only the proposer's member checks are left to clusters of
+// one member.
 func (s *stream) txn(depth int, used map[string]bool) *pb.TxnRequest {
 	t := &pb.TxnRequest{}
 	for range s.rnd.IntN(3) {
@@ -417,7 +418,8 @@ func (s *stream) begin() {
 // staleLease is the lease of a revoke by root with an old auth revision.
 const staleLease = 4711
 
-// staleRevoke has root revoke a lease with a token from before a change of auth, as a server does whose lease expired before.
+// staleRevoke has root revoke a lease with a token from before a change of auth, as a server does whose lease expired
+// before.
 func (s *stream) staleRevoke() {
 	old := s.tokens["root"]
 	must := func(token string, call func(ctx context.Context) error) {

@@ -160,8 +160,8 @@ func perms(list []dumpdb.Permission) string {
 	return strings.Join(out, ", ")
 }
 
-// compareRecords: above the compact revision every record is there; at or below it at least the newest of each live key is, and what is there
-// is as the model wrote it.
+// compareRecords: above the compact revision every record is there; at or below it at least the newest of each live key
+// is, and what is there is as the model wrote it.
 func (x *model) compareRecords(t *testing.T, db *dumpdb.DB, compact int64) string {
 	t.Helper()
 	mine, theirs := map[string]string{}, map[string]string{}
@@ -250,9 +250,9 @@ func (x *model) compareMembers(t *testing.T, db *dumpdb.DB) string {
 	return cmp.Diff(mine, theirs)
 }
 
-// TestE2EStreams: real servers of each line execute random requests, and the Machine executes their log from entry 1 on. Key records, users,
-// roles, leases and members are equal at the end and at every backup that was saved in between, and the revision at every index that was
-// looked at.
+// TestE2EStreams: real servers of each line execute random requests, and the Machine executes their log from entry 1
+// on. Key records, users, roles, leases and members are equal at the end and at every backup that was saved in between,
+// and the revision at every index that was looked at.
 func TestE2EStreams(t *testing.T) {
 	for n, version := range append(slices.Clone(clustertest.OldLines), append([]string{"3.4.23"}, clustertest.Lines...)...) {
 		for _, size := range []int{1, 3} {

@@ -18,17 +18,19 @@ type Survey struct {
 	Starts map[dumplog.ID][]Start
 	// Auth are the entries that can change the auth buckets, in order.
 	Auth []AuthEntry
-	// Stamps are the auth revisions each member stamped into the headers of its own proposals: what its own counter was.
+	// Stamps are the auth revisions each member stamped into the headers of its own proposals: what its own counter
+	// was.
 	Stamps map[dumplog.ID][]Stamp
 	// Kinds counts the committed entries by kind.
 	Kinds map[dumplog.Kind]int
-	// LastTouch is the last entry that can change a bucket other than key, by bucket name: committed, or beyond on 3.4 and older.
+	// LastTouch is the last entry that can change a bucket other than key, by bucket name: committed, or beyond on 3.4
+	// and older.
 	LastTouch map[string]uint64
 	// LastChange is the last committed entry that can change any bucket: reads, logins, publish entries and leaders'
 	// first entries are none.
 	LastChange uint64
-	// Marks are what a timeline shows: terms, starts, conf changes, compactions, alarms, auth switches and versions. They are
-	// bounded; MarksLeftOut counts the rest.
+	// Marks are what a timeline shows: terms, starts, conf changes, compactions, alarms, auth switches and versions.
+	// They are bounded; MarksLeftOut counts the rest.
 	Marks        []Mark
 	MarksLeftOut int
 	// Secrets are the secrets of users that entries carry in clear, by what they are.
@@ -39,7 +41,8 @@ type Survey struct {
 	// Bursts are runs of lease revokes by one member, LeaseTerms what became of leases in each term.
 	Bursts     []RevokeBurst
 	LeaseTerms []LeaseTerm
-	// V2 are the requests of v2 clients, bounded; V2LeftOut counts the rest. Versions are the cluster versions that were set.
+	// V2 are the requests of v2 clients, bounded; V2LeftOut counts the rest. Versions are the cluster versions that
+	// were set.
 	V2        []V2Op
 	V2LeftOut int
 	Versions  []VersionSet

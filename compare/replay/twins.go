@@ -14,12 +14,12 @@ import (
 // errApart says that the replay of one member does not stand for another one after all.
 var errApart = errors.New("members have to be replayed one by one")
 
-// twins tells for each member which one is replayed in its place; a member that is its own is replayed itself. One replay proves two
-// members when everything that it looks at is the same for both: every record of bucket key to the last byte, the other buckets by
-// meaning, the indexes and the rules, and the log, at every index that any member holds. What is left is a member's own restarts; they
-// matter only to auth revisions up to 3.4, where auth revisions of 3.5 are too high, where leases contradict the log, and where records are
-// met that the log does not explain. The latter are found out while replaying: such a
-// replay is broken off, and all members are replayed (sim.apart).
+// twins tells for each member which one is replayed in its place; a member that is its own is replayed itself. One
+// replay proves two members when everything that it looks at is the same for both: every record of bucket key to the
+// last byte, the other buckets by meaning, the indexes and the rules, and the log, at every index that any member
+// holds. What is left is a member's own restarts; they matter only to auth revisions up to 3.4, where auth revisions of
+// 3.5 are too high, where leases contradict the log, and where records are met that the log does not explain. The
+// latter are found out while replaying: such a replay is broken off, and all members are replayed (sim.apart).
 func twins(r *Result, each bool) []int {
 	out := make([]int, len(r.Members))
 	for i := range r.Members {
@@ -67,8 +67,8 @@ func sameAuth(a, b *dumpdb.Auth) bool {
 		})
 }
 
-// plain tells whether nothing of the member's own life bears on the replay: no snapshot of another member that replaced its database
-// or stands ahead of it, and no restart that may have applied auth entries twice.
+// plain tells whether nothing of the member's own life bears on the replay: no snapshot of another member that replaced
+// its database or stands ahead of it, and no restart that may have applied auth entries twice.
 func (r *Result) plain(m *evidence.Member) bool {
 	if m.HasWAL() {
 		if len(m.WAL.Summary.Jumps) > 0 || slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool { return s.Index > m.AppliedMax }) {
@@ -78,7 +78,8 @@ func (r *Result) plain(m *evidence.Member) bool {
 	return m.Version.Follows(release.IndexWithAuth) || len(r.Survey.Auth) == 0 && len(r.Survey.Stamps) == 0 && m.DB.Auth.Revision <= 1
 }
 
-// take takes over what the replay of a twin shows. What is told by holding members against each other is the member's own already.
+// take takes over what the replay of a twin shows. What is told by holding members against each other is the member's
+// own already.
 func (m *MemberResult) take(o *MemberResult) {
 	own := *m
 	*m = *o

@@ -52,7 +52,8 @@ func equalResults(t *testing.T, each, shared *Result) {
 	}
 }
 
-// TestTwinsOfIncidents: on every shipped incident, one replay for members proven to be equal tells what the replay of each tells.
+// TestTwinsOfIncidents: on every shipped incident, one replay for members proven to be equal tells what the replay of
+// each tells.
 func TestTwinsOfIncidents(t *testing.T) {
 	saved := 0
 	for _, name := range evidencetest.Incidents(t) {

@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// TestUncertainBeforeThePlace: what is not known where the replay begins (rights, leases) gives an entry no record that a later one, which must
-// have written, needs.
+// TestUncertainBeforeThePlace: what is not known where the replay begins (rights, leases) gives an entry no record that
+// a later one, which must have written, needs.
 func TestUncertainBeforeThePlace(t *testing.T) {
 	purgedCase{tell: func(s *story) {
 		s.EnableAuth()

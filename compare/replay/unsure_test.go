@@ -49,8 +49,8 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
-// TestAlarmsUnsure: where it is not known which alarms were on, a put that is not there may have been refused, and one that is there
-// was not.
+// TestAlarmsUnsure: where it is not known which alarms were on, a put that is not there may have been refused, and one
+// that is there was not.
 func TestAlarmsUnsure(t *testing.T) {
 	b := newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "c", "1")).
 		log(put("a", "1"), put("b", "1"), txn(nil, []dumplog.RequestOp{putOp("b", "1")}, nil), del("a", ""), put("c", "1"))

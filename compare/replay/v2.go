@@ -51,8 +51,9 @@ func (s *Survey) noteV2(it *item) {
 	s.V2 = append(s.V2, V2Op{idx, v})
 }
 
-// Served is a process of a member that published itself and then proposed what a client asked for. A server answers clients only
-// when it has applied its own publish entry (EtcdServer.publish and ReadyNotify, 3.0 to 3.8), so its log held that entry.
+// Served is a process of a member that published itself and then proposed what a client asked for. A server answers
+// clients only when it has applied its own publish entry (EtcdServer.publish and ReadyNotify, 3.0 to 3.8), so its log
+// held that entry.
 type Served struct {
 	// Publish is its publish entry, Index the first request of a client behind it.
 	Publish, Index uint64
@@ -86,8 +87,8 @@ func (s *Survey) noteServed(it *item) {
 	}
 }
 
-// fromClient tells requests that a server proposes for a client only. Lease revokes and checkpoints, alarms and compactions it also
-// proposes by itself.
+// fromClient tells requests that a server proposes for a client only. Lease revokes and checkpoints, alarms and
+// compactions it also proposes by itself.
 func fromClient(r *dumplog.Request) bool {
 	switch r.Kind {
 	case dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindTxn, dumplog.KindLeaseGrant:

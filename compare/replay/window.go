@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// maxWindow is how many entries are matched with records at a time, enoughPairs how many matches suffice, and patience how
-	// many records after them are read in vain.
+	// maxWindow is how many entries are matched with records at a time, enoughPairs how many matches suffice, and
+	// patience how many records after them are read in vain.
 	maxWindow   = 512
 	enoughPairs = 64
 	patience    = 4096
 )
 
-// pair is an entry of the window and the only group of records that it can have written, which no other entry of it can have. strong
-// is set where no twin of the entry before the window can have written the group instead, with this entry without effect.
+// pair is an entry of the window and the only group of records that it can have written, which no other entry of it can
+// have. strong is set where no twin of the entry before the window can have written the group instead, with this entry
+// without effect.
 type pair struct {
 	entry  int
 	rev    int64
@@ -33,7 +34,8 @@ type window struct {
 	// writes is the number of the first entry among those that may write, starting with 1.
 	writes int64
 	pairs  []pair
-	// dense is the first item whose effect cannot be compacted; groups counts for each item those that it can have written.
+	// dense is the first item whose effect cannot be compacted; groups counts for each item those that it can have
+	// written.
 	dense  int
 	groups []int
 	// whole is true when no entry before the window can have written anything that is still there.
@@ -48,9 +50,9 @@ type window struct {
 	mod   map[string]int64
 }
 
-// window matches the entries before a place with the records there. The entries are chosen so that all of them stand above the
-// compact revision: of n revisions up to the place, the last n entries that may write made the last ones. It is nil where there is
-// nothing to match.
+// window matches the entries before a place with the records there. The entries are chosen so that all of them stand
+// above the compact revision: of n revisions up to the place, the last n entries that may write made the last ones. It
+// is nil where there is nothing to match.
 func (s *sim) window(ctx context.Context, w *writers, upto place) *window {
 	n := upto.rev - s.floor()
 	if n <= 0 || upto.writes == 0 {
@@ -144,8 +146,8 @@ func (w *window) indexTxn(i int, t *dumplog.TxnRequest) {
 	}
 }
 
-// match reads the groups of a span of revisions and keeps those that exactly one entry can have written, where that entry can have
-// written no other.
+// match reads the groups of a span of revisions and keeps those that exactly one entry can have written, where that
+// entry can have written no other.
 func (w *window) match(from, to int64) {
 	w.groups = make([]int, len(w.items))
 	at := make([]pair, len(w.items))
@@ -228,8 +230,8 @@ func (w *window) learn(g *group) {
 	}
 }
 
-// chain keeps the longest run of pairs that can all be true: the entries in order of their revisions, and no more revisions between
-// two of them than entries that may write.
+// chain keeps the longest run of pairs that can all be true: the entries in order of their revisions, and no more
+// revisions between two of them than entries that may write.
 func (w *window) chain() {
 	best, from := make([]int, len(w.pairs)), make([]int, len(w.pairs))
 	last := -1
@@ -252,9 +254,9 @@ func (w *window) chain() {
 	w.pairs = out
 }
 
-// strong tells whether the entry wrote the group beyond what its content says. A put always writes, unless it keeps what its key holds,
-// which may not be there; a transaction that names the mod revision that its key had succeeds once. Deletes and other conditions can have
-// been without effect, and an earlier one like them not.
+// strong tells whether the entry wrote the group beyond what its content says. A put always writes, unless it keeps
+// what its key holds, which may not be there; a transaction that names the mod revision that its key had succeeds once.
+// Deletes and other conditions can have been without effect, and an earlier one like them not.
 func (w *window) strong(r *dumplog.Request, g *group) bool {
 	switch {
 	case r.Kind == dumplog.KindPut:
@@ -286,7 +288,8 @@ func (w *window) first() (place, bool) {
 	return place{index: w.items[p.entry].entry.Index - 1, rev: p.rev - 1, writes: w.writes + int64(p.entry) - 1}, true
 }
 
-// lost tells whether an entry must have written a record that is still there, in whatever state the database was, and none fits it.
+// lost tells whether an entry must have written a record that is still there, in whatever state the database was, and
+// none fits it.
 func (w *window) lost() bool {
 	if !w.s.alwaysWrites() || len(w.pairs) > 0 {
 		return false

@@ -152,7 +152,8 @@ func TestStrong(t *testing.T) {
 	}
 }
 
-// TestChain: of pairs that contradict each other the longest run counts: in order, and not more revisions than entries apart.
+// TestChain: of pairs that contradict each other the longest run counts: in order, and not more revisions than entries
+// apart.
 func TestChain(t *testing.T) {
 	for name, c := range map[string]struct{ pairs, want []pair }{
 		"none":                    {},
@@ -190,7 +191,8 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestLost: only a put that must have written, and whose record must still be there, shows that log and database do not belong together.
+// TestLost: only a put that must have written, and whose record must still be there, shows that log and database do not
+// belong together.
 func TestLost(t *testing.T) {
 	with := func(edit func(*dumplog.Request)) *dumplog.Request {
 		r := put("a", "1")

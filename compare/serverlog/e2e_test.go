@@ -26,7 +26,8 @@ import (
 
 func TestMain(m *testing.M) { evidencetest.Main(m) }
 
-// broken is one thing done to a copy of a sound data dir of one member, or to its start, and the message that the server then writes.
+// broken is one thing done to a copy of a sound data dir of one member, or to its start, and the message that the
+// server then writes.
 type broken struct {
 	name, want string
 	// versions are the servers that say it, oldest first; none stands for all.
@@ -165,8 +166,9 @@ var brokenStarts = []broken{
 	}},
 }
 
-// TestE2ERealServersAreUnderstood writes a data dir with a server of each line, breaks a copy in one way at a time, starts the server on it,
-// and looks for the message in what it prints: the text, and the way it reaches the reader, are real.
+// TestE2ERealServersAreUnderstood writes a data dir with a server of each line, breaks a copy in one way at a time,
+// starts the server on it, and looks for the message in what it prints: the text, and the way it reaches the reader,
+// are real.
 func TestE2ERealServersAreUnderstood(t *testing.T) {
 	for _, v := range allServers {
 		t.Run(v, func(t *testing.T) {
@@ -197,7 +199,8 @@ func TestE2ERealServersAreUnderstood(t *testing.T) {
 	}
 }
 
-// runUntil starts a server on a data dir and returns what it printed when it ended, said what is wanted, or has had its time.
+// runUntil starts a server on a data dir and returns what it printed when it ended, said what is wanted, or has had its
+// time.
 func runUntil(t *testing.T, version, dir, want string, more []string) string {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))

@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/serverlog"
 )
 
-// FuzzRead reads any bytes as the log of a server, plain, as JSON and as container runtimes wrap it: never a panic, and never more matches
-// than lines.
+// FuzzRead reads any bytes as the log of a server, plain, as JSON and as container runtimes wrap it: never a panic, and
+// never more matches than lines.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{
 		"", "\n", `{"level":"panic","ts":"2021-10-21T01:41:34.000Z","caller":"x.go:1","msg":"failed to recover v3 backend from snapshot","error":"failed to find database snapshot file"}` + "\n",

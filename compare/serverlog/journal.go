@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Journal is what a whole log of one server says: its time, its known lines with the indexes they name, and who wrote it.
+// Journal is what a whole log of one server says: its time, its known lines with the indexes they name, and who wrote
+// it.
 type Journal struct {
 	// Lines counts all lines, First and Last are the times of the first and last line that has one.
 	Lines       int
@@ -76,11 +77,12 @@ var ordinaryFinder = sync.OnceValue(func() *finder {
 	return newFinder(out)
 })
 
-// maxEvents bounds the events of a journal; a log that repeats one line a million times keeps the first of a run and counts the others.
+// maxEvents bounds the events of a journal; a log that repeats one line a million times keeps the first of a run and
+// counts the others.
 const maxEvents = 2000
 
-// Read reads a log of one server: plain lines of 3.3, JSON lines, an export or JSON of journald, or what kubectl logs prints, with or
-// without its time stamps.
+// Read reads a log of one server: plain lines of 3.3, JSON lines, an export or JSON of journald, or what kubectl logs
+// prints, with or without its time stamps.
 func Read(ctx context.Context, r io.Reader) (*Journal, error) {
 	j := &Journal{}
 	br := bufio.NewReaderSize(r, maxLine)

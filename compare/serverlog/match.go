@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// finder looks for many patterns at once. Each pattern has words of which one must be in the line; all words are looked for in one
-// pass over the line, and only patterns with a word that was found are tried. So an ordinary line costs one pass, whatever the number of
-// patterns.
+// finder looks for many patterns at once. Each pattern has words of which one must be in the line; all words are looked
+// for in one pass over the line, and only patterns with a word that was found are tried. So an ordinary line costs one
+// pass, whatever the number of patterns.
 type finder struct {
 	patterns []compiled
 	// always are the patterns without such a word.
@@ -22,7 +22,8 @@ type compiled struct {
 	re *regexp.Regexp
 }
 
-// newFinder prepares patterns. Words are folded to lower case: a pattern may say more, it is tried on the line unchanged.
+// newFinder prepares patterns. Words are folded to lower case: a pattern may say more, it is tried on the line
+// unchanged.
 func newFinder(patterns []compiled) *finder {
 	f := &finder{patterns: patterns}
 	for i, p := range patterns {
@@ -66,7 +67,8 @@ func (f *finder) in(line string, found func(compiled, []string) bool) {
 // shortest is the length below which a word says too little.
 const shortest = 4
 
-// needs returns words in lower case of which at least one is in every text that the pattern matches; none if there are no such words.
+// needs returns words in lower case of which at least one is in every text that the pattern matches; none if there are
+// no such words.
 func needs(pattern string) []string {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

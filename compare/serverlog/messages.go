@@ -13,7 +13,8 @@ import (
 //go:embed messages/*.md
 var texts embed.FS
 
-// topics are the files, in the order in which their messages are looked for: a general message stands after the special ones.
+// topics are the files, in the order in which their messages are looked for: a general message stands after the special
+// ones.
 var topics = []string{"raft", "log", "snap", "database", "version", "member", "running"}
 
 var catalogue = sync.OnceValues(func() ([]Message, error) {

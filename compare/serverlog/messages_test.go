@@ -37,8 +37,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestEveryPatternIsTried: each pattern that is more than plain text matches an example of its message, so that none is there that was never
-// tried, and each has a word that spares ordinary lines.
+// TestEveryPatternIsTried: each pattern that is more than plain text matches an example of its message, so that none is
+// there that was never tried, and each has a word that spares ordinary lines.
 func TestEveryPatternIsTried(t *testing.T) {
 	for _, m := range All() {
 		for _, p := range m.Patterns {

@@ -1,8 +1,8 @@
-// Package serverlog knows what the panic, fatal and error lines of an etcd server say about its files: which state on disk makes a server
-// of 3.3 to 3.8 write them, which causes lead there, and which checks show it.
+// Package serverlog knows what the panic, fatal and error lines of an etcd server say about its files: which state on
+// disk makes a server of 3.3 to 3.8 write them, which causes lead there, and which checks show it.
 //
-// A pattern holds the core of a message as the sources have it, so that it matches the plain lines of 3.3, the JSON lines of later ones and
-// what a person pastes. Numbers and names in it are returned as values.
+// A pattern holds the core of a message as the sources have it, so that it matches the plain lines of 3.3, the JSON
+// lines of later ones and what a person pastes. Numbers and names in it are returned as values.
 package serverlog
 
 import (
@@ -14,7 +14,8 @@ import (
 type Message struct {
 	// ID is the name under which explain finds it.
 	ID string
-	// Patterns are regular expressions, matched without regard to case; one of them has to match. Named groups become values.
+	// Patterns are regular expressions, matched without regard to case; one of them has to match. Named groups become
+	// values.
 	Patterns []string
 	// Examples are lines as servers write them.
 	Examples []string
@@ -28,7 +29,8 @@ type Message struct {
 	Do, Type []string
 }
 
-// OfFiles reports whether the message says something about the member's files, not only about network, machine or flags.
+// OfFiles reports whether the message says something about the member's files, not only about network, machine or
+// flags.
 func (m *Message) OfFiles() bool { return len(m.Causes)+len(m.Checks)+len(m.Rules) > 0 }
 
 // Match is a message found in a text.
@@ -40,7 +42,8 @@ type Match struct {
 	Count  int
 }
 
-// All returns every known message, the more specific before the general. A new one is a section in a file of folder messages.
+// All returns every known message, the more specific before the general. A new one is a section in a file of folder
+// messages.
 func All() []Message {
 	out, _ := catalogue() // a test proves that all files parse
 	return slices.Clone(out)
@@ -59,8 +62,8 @@ func Find(id string) (Message, bool) {
 // maxLine bounds what is looked at of one line; stack traces in JSON lines can be long.
 const maxLine = 64 << 10
 
-// Scan looks for known messages in the lines of a text, in the order of their first appearance. One line can say several: the error that
-// ended the server and what it led to.
+// Scan looks for known messages in the lines of a text, in the order of their first appearance. One line can say
+// several: the error that ended the server and what it led to.
 func Scan(text string) []Match {
 	var s Scanner
 	for line := range strings.Lines(text) {
@@ -69,7 +72,8 @@ func Scan(text string) []Match {
 	return s.Matches()
 }
 
-// Scanner is Scan for a stream of lines, in memory that depends on the number of known messages alone. The zero value is ready.
+// Scanner is Scan for a stream of lines, in memory that depends on the number of known messages alone. The zero value
+// is ready.
 type Scanner struct {
 	order []*Match
 	byID  map[string]*Match

@@ -97,7 +97,8 @@ func TestScannerCounts(t *testing.T) {
 	}
 }
 
-// TestEveryMessageIsWhole: every message is documented, says what to type, its patterns compile and its references exist.
+// TestEveryMessageIsWhole: every message is documented, says what to type, its patterns compile and its references
+// exist.
 func TestEveryMessageIsWhole(t *testing.T) {
 	causes, checks, rules := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, k := range cause.All() {
@@ -149,8 +150,8 @@ func refers(t *testing.T, message string, known map[string]bool, ids []string) {
 	}
 }
 
-// TestEveryExampleIsFound: each line that a message gives as an example leads to it, whatever the line came in, to a person who pastes it
-// (Scan) and to a journal (Read); and every pattern has an example that needs it.
+// TestEveryExampleIsFound: each line that a message gives as an example leads to it, whatever the line came in, to a
+// person who pastes it (Scan) and to a journal (Read); and every pattern has an example that needs it.
 func TestEveryExampleIsFound(t *testing.T) {
 	for _, m := range serverlog.All() {
 		for _, line := range m.Examples {

@@ -38,8 +38,8 @@ func cpu(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano())
 }
 
-// TestBigLogIsReadFast: 80,000 lines take about a second of the processor at most, which the load of the machine does not change much. Trying
-// every pattern on every line takes a minute.
+// TestBigLogIsReadFast: 80,000 lines take about a second of the processor at most, which the load of the machine does
+// not change much. Trying every pattern on every line takes a minute.
 func TestBigLogIsReadFast(t *testing.T) {
 	text := bigLog(80_000)
 	before := cpu(t)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// journaldBlock takes lines out of what carries them. Of an export of journald it remembers the time that stands before the message.
+// journaldBlock takes lines out of what carries them. Of an export of journald it remembers the time that stands before
+// the message.
 type journaldBlock struct{ at time.Time }
 
 var exportField = regexp.MustCompile(`^_?_?[A-Z][A-Z0-9_]*=`)
@@ -29,7 +30,8 @@ func (b *journaldBlock) unwrap(line string) (string, time.Time) {
 	return stamped(line)
 }
 
-// carried takes the line out of JSON of journald (-o json) or of a container runtime. A line of a server is no such thing.
+// carried takes the line out of JSON of journald (-o json) or of a container runtime. A line of a server is no such
+// thing.
 func carried(line string) (string, time.Time) {
 	if !strings.Contains(line, `"MESSAGE"`) && !strings.Contains(line, `"stream"`) {
 		return line, time.Time{}
@@ -53,7 +55,8 @@ func carried(line string) (string, time.Time) {
 	return line, time.Time{}
 }
 
-// stamped cuts off the time that kubectl logs --timestamps and container runtimes put before a line, with the stream's name of the latter.
+// stamped cuts off the time that kubectl logs --timestamps and container runtimes put before a line, with the stream's
+// name of the latter.
 func stamped(line string) (string, time.Time) {
 	head, rest, ok := strings.Cut(line, " ")
 	if !ok || len(head) < 20 || head[4] != '-' || !strings.Contains(head, "T") {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFaultOnWrongBaseIsNotJudged: where the undamaged members raise a false alarm, the fault proves nothing; where they are
-// inconclusive, an inconclusive answer is not the fault's.
+// TestFaultOnWrongBaseIsNotJudged: where the undamaged members raise a false alarm, the fault proves nothing; where
+// they are inconclusive, an inconclusive answer is not the fault's.
 func TestFaultOnWrongBaseIsNotJudged(t *testing.T) {
 	members := []Source{{Name: "a", Path: t.TempDir()}}
 	damaged := []Source{{Name: "a", Path: t.TempDir()}}

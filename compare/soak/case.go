@@ -46,7 +46,8 @@ type Truth struct {
 	// AnyBest and AnyAccused switch off the judgement of best and of accusations, where truth has no answer.
 	AnyBest    bool `json:"anyBest,omitempty"`
 	AnyAccused bool `json:"anyAccused,omitempty"`
-	// MayShareBest is true if the damage costs no content, so that the member may share the first place with sound ones.
+	// MayShareBest is true if the damage costs no content, so that the member may share the first place with sound
+	// ones.
 	MayShareBest bool `json:"mayShareBest,omitempty"`
 }
 

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// defect judges what servers with a real defect left. Truth is read from the databases: members at the same index whose auth revisions or
-// records differ have diverged. Which of them is right is not judged here; scenarios with known histories do that.
+// defect judges what servers with a real defect left. Truth is read from the databases: members at the same index whose
+// auth revisions or records differ have diverged. Which of them is right is not judged here; scenarios with known
+// histories do that.
 func (r *runner) defect() {
 	kind := r.col.Setup.Shape.Name
 	for _, sources := range subsets(r.col.Members, false) {

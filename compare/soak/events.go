@@ -76,7 +76,8 @@ func (h *History) noSpace() {
 	h.say("disarm: %v", err)
 }
 
-// kill ends a member at once, in the middle of writes and sometimes of a compaction, lets the others go on and starts it again.
+// kill ends a member at once, in the middle of writes and sometimes of a compaction, lets the others go on and starts
+// it again.
 func (h *History) kill(i int) {
 	delay, compact := time.Duration(h.rng.IntN(60))*time.Millisecond, h.rng.IntN(2) == 0
 	if compact {
@@ -180,8 +181,8 @@ func (h *History) lag(i int) {
 	h.settle()
 }
 
-// restore gives every member a data dir made from a fresh backup, and the cluster goes on with them. What was saved before belongs to
-// the past of another log and is no further source.
+// restore gives every member a data dir made from a fresh backup, and the cluster goes on with them. What was saved
+// before belongs to the past of another log and is no further source.
 func (h *History) restore() {
 	h.c.WaitApplied()
 	h.extras = nil

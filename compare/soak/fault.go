@@ -28,8 +28,8 @@ type Fault struct {
 type Victim struct {
 	Dir string
 	Rng *rand.Rand
-	// Line is the release of the cluster; Others are the data dirs of other sound members, Older is an earlier copy of the same member and
-	// Backups are files that were saved earlier.
+	// Line is the release of the cluster; Others are the data dirs of other sound members, Older is an earlier copy of
+	// the same member and Backups are files that were saved earlier.
 	Line    string
 	Others  []string
 	Older   string
@@ -92,8 +92,8 @@ func (f *Fault) exists(line string) bool {
 // perSeed is how many faults a seed applies to copies of its history.
 const perSeed = 24
 
-// faults applies some of the catalogue, on one, two or all members, and judges each with all members, the damaged one alone and next to a
-// sound one.
+// faults applies some of the catalogue, on one, two or all members, and judges each with all members, the damaged one
+// alone and next to a sound one.
 func (r *runner) faults() {
 	rng := Rand(r.col.Setup.Seed, "faults")
 	all := Faults()

@@ -43,8 +43,8 @@ func find(f *Victim, fits func(*record, *keyspace) bool) (record, *keyspace, err
 	return list[f.Rng.IntN(len(list))], ks, nil
 }
 
-// kvEffect is the effect of altering one record: the log shows it where it puts that value, a member of the same release shows it that
-// holds the record and is as far.
+// kvEffect is the effect of altering one record: the log shows it where it puts that value, a member of the same
+// release shows it that holds the record and is as far.
 func kvEffect(f *Victim, what string, r *record, ks *keyspace) *Effect {
 	return &Effect{What: fmt.Sprintf("%s of revision %d.%d (%s)", what, r.main, r.sub, r.kv.Key), Classes: contentClasses,
 		Alone:   f.fromStart() || r.main > ks.compact && logPuts(f.Dir, string(r.kv.Key), string(r.kv.Value)),

@@ -148,7 +148,8 @@ func zeroMiddle(f *Victim) (*Effect, error) {
 	return &Effect{What: fmt.Sprintf("bytes %d to %d of the last segment are zeros", from, to), Alone: true, Classes: logClasses}, writeAt(s.file, from, make([]byte, to-from))
 }
 
-// dropSegment deletes one segment. The first may go when a server has taken a snapshot above it: then it is what a purge does.
+// dropSegment deletes one segment. The first may go when a server has taken a snapshot above it: then it is what a
+// purge does.
 func dropSegment(which func(n int) int) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
 		segs, err := readLog(f.Dir)

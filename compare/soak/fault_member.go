@@ -47,8 +47,9 @@ func alterMember(alter func(map[string]any)) func(*Victim) (*Effect, error) {
 	})
 }
 
-// published is an edit of what a member published at a start. 3.5.1 to 3.5.19 leave the first value in the row, and no database says which
-// patch release wrote it. So on 3.5 another member's row shows nothing, and a log shows the edit only if it holds everything that was published.
+// published is an edit of what a member published at a start. 3.5.1 to 3.5.19 leave the first value in the row, and no
+// database says which patch release wrote it. So on 3.5 another member's row shows nothing, and a log shows the edit
+// only if it holds everything that was published.
 func published(alter func(*Victim) (*Effect, error)) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
 		effect, err := alter(f)

@@ -105,8 +105,8 @@ func setRevision(key string, to func(*Victim) int64) func(*Victim) (*Effect, err
 	}
 }
 
-// moveIndex moves the consistent index. What that means depends on the entries between the two indexes: one that wrote a key would be applied
-// twice, or never.
+// moveIndex moves the consistent index. What that means depends on the entries between the two indexes: one that wrote
+// a key would be applied twice, or never.
 func moveIndex(by int64) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
 		r, err := metaRow(f, "consistent_index")

@@ -74,7 +74,8 @@ var mixFaults = []Fault{
 	}},
 }
 
-// olderDB is normal as long as the log still has what follows the database; below the newest raft snapshot a server refuses to start.
+// olderDB is normal as long as the log still has what follows the database; below the newest raft snapshot a server
+// refuses to start.
 func olderDB(f *Victim, what string) *Effect {
 	first, _ := logBounds(f.Dir)
 	index, snap := uint64(number(f.Dir, "consistent_index")), newestSnap(f.Dir)

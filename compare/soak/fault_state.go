@@ -76,8 +76,8 @@ func editProto[M proto](v string, m M, edit func(M)) string {
 	return string(b)
 }
 
-// rowEffect is the effect of an edit of one row of a small bucket: a log that reaches back to the first entry shows it, and every member that
-// holds the row as it was and has applied as much.
+// rowEffect is the effect of an edit of one row of a small bucket: a log that reaches back to the first entry shows it,
+// and every member that holds the row as it was and has applied as much.
 func rowEffect(f *Victim, what string, r row, classes []string) *Effect {
 	index, last := number(f.Dir, "consistent_index"), int64(0)
 	if ks, err := readKeyspace(f.Dir); err == nil {

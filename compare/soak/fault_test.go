@@ -36,8 +36,8 @@ func synthetic(t *testing.T, purged int) []string {
 	return clustertest.Synth{Members: 3, Entries: 900, Keys: 20, Value: 64, Purged: purged}.Write(t, t.TempDir())
 }
 
-// TestEveryFaultChangesItsVictimOnly applies every fault to data dirs of incidents and to written ones. Each must find something to alter
-// in at least one of them, say what it did and leave the sources it only reads as they are.
+// TestEveryFaultChangesItsVictimOnly applies every fault to data dirs of incidents and to written ones. Each must find
+// something to alter in at least one of them, say what it did and leave the sources it only reads as they are.
 func TestEveryFaultChangesItsVictimOnly(t *testing.T) {
 	var sets [][]string
 	for _, name := range []string{"m-healthy-3.6", "m-healthy-3.7", "a-auth-revision-replay", "k-lagging-node"} {
@@ -176,8 +176,8 @@ func TestTruthOf(t *testing.T) {
 	}
 }
 
-// TestWhatShowsAnEditOfPublishedAddresses: on 3.5 a row may legally keep a value that was published before, so only a log that holds all of
-// them shows the edit; on later releases another member's row does.
+// TestWhatShowsAnEditOfPublishedAddresses: on 3.5 a row may legally keep a value that was published before, so only a
+// log that holds all of them shows the edit; on later releases another member's row does.
 func TestWhatShowsAnEditOfPublishedAddresses(t *testing.T) {
 	for _, c := range []struct {
 		line           string

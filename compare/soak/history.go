@@ -31,7 +31,8 @@ type History struct {
 	c   *clustertest.Cluster
 	// dir holds what is taken from the cluster: backups and data dirs.
 	dir string
-	// binary is what each member runs; lagging are members that were stopped before others wrote, gone are removed ones.
+	// binary is what each member runs; lagging are members that were stopped before others wrote, gone are removed
+	// ones.
 	lagging, gone map[int]bool
 	learners      map[int]bool
 	leases        []clientv3.LeaseID
@@ -52,8 +53,8 @@ type Collected struct {
 	Setup   Setup
 	Members []Source
 	Extras  []Source
-	// Older and Live are copies of data dirs by member: one taken while the member was stopped in the middle of the history, and one
-	// taken while it ran, the log first.
+	// Older and Live are copies of data dirs by member: one taken while the member was stopped in the middle of the
+	// history, and one taken while it ran, the log first.
 	Older, Live map[string]string
 	// Restored is true if the members were restored from a backup on the way.
 	Restored bool
@@ -167,7 +168,8 @@ func (h *History) compact() {
 	h.say("compact at %d of %d, physical %t: %v", at, r.Header.Revision, physical, err)
 }
 
-// purge starts members again, one after the other: etcd deletes old segments and snapshots when it starts, and then twice a minute.
+// purge starts members again, one after the other: etcd deletes old segments and snapshots when it starts, and then
+// twice a minute.
 func (h *History) purge() {
 	for _, i := range h.voters() {
 		if h.rng.IntN(3) > 0 {
@@ -232,8 +234,8 @@ func (h *History) members() int {
 	return n
 }
 
-// checkHashes asks the servers for their own hashes: what they themselves call different is no history without a fault. Releases
-// whose hashes differ without reason are not asked.
+// checkHashes asks the servers for their own hashes: what they themselves call different is no history without a fault.
+// Releases whose hashes differ without reason are not asked.
 func (h *History) checkHashes() {
 	v := h.voters()
 	if len(v) < 2 {
@@ -303,7 +305,8 @@ func (h *History) clusterVersion(ctx context.Context, i int) (string, error) {
 // upgrades are the releases through which a cluster is led, one step each.
 var upgrades = []string{"3.4.3", "3.4.23", "3.5.35", "3.6.16", "3.7.3"}
 
-// upgrade leads the members to the next release, one after the other. Sometimes it stops half way: a cluster of two releases.
+// upgrade leads the members to the next release, one after the other. Sometimes it stops half way: a cluster of two
+// releases.
 func (h *History) upgrade() {
 	at := slices.Index(upgrades, h.s.Line)
 	next := upgrades[min(at+1, len(upgrades)-1)]

@@ -124,8 +124,8 @@ func (a *Answer) describe() string {
 
 func (f *Finding) grave() bool { return f.Severity == "error" || f.Severity == "critical" }
 
-// accused says where the answer blames a member that is sound: by a grave finding about it alone, by a cause, or as one that lacks
-// committed writes.
+// accused says where the answer blames a member that is sound: by a grave finding about it alone, by a cause, or as one
+// that lacks committed writes.
 func accused(c *Case, a *Answer) []string {
 	var out []string
 	isSound := func(name string) bool {

@@ -115,7 +115,8 @@ type record struct {
 // keyspace is what a database holds of the key space.
 type keyspace struct {
 	records []record
-	// compact is the highest revision up to which superseded records may be gone, also by a compaction that has not come to its end.
+	// compact is the highest revision up to which superseded records may be gone, also by a compaction that has not
+	// come to its end.
 	compact int64
 	last    int64
 }
@@ -156,7 +157,8 @@ func (k *keyspace) sel(fits func(*record) bool) []record {
 	return out
 }
 
-// wrote tells whether the entry is a plain put whose record is in the key space above the compact revision. Values are unique enough.
+// wrote tells whether the entry is a plain put whose record is in the key space above the compact revision. Values are
+// unique enough.
 func (k *keyspace) wrote(e *raftpb.Entry) bool {
 	r := request(e)
 	if r == nil || r.Put == nil || len(r.Put.Value) < 7 || r.Put.IgnoreLease || r.Put.IgnoreValue {

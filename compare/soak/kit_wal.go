@@ -109,7 +109,8 @@ func readUsed(file string) ([]byte, int64, error) {
 	}
 }
 
-// writeLog writes the records of all segments again with a CRC chain that fits. Files keep their size unless they have to grow.
+// writeLog writes the records of all segments again with a CRC chain that fits. Files keep their size unless they have
+// to grow.
 func writeLog(segs []segment) error {
 	crc := uint32(0)
 	for i, s := range segs {
@@ -234,7 +235,8 @@ func startsAtFirstEntry(dir string) bool {
 	return first == 1 && err == nil && len(files) > 0 && filepath.Base(files[0]) == "0000000000000000-0000000000000000.wal"
 }
 
-// skipsEntries tells whether the log of a member lacks entries between two others: a snapshot of another member brought their effect.
+// skipsEntries tells whether the log of a member lacks entries between two others: a snapshot of another member brought
+// their effect.
 func skipsEntries(dir string) bool {
 	segs, err := readLog(dir)
 	if err != nil {

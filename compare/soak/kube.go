@@ -76,7 +76,8 @@ func (h *History) eventLease(ctx context.Context, cli *clientv3.Client) clientv3
 	return h.kube.events
 }
 
-// kubeCompact is the compaction of kube-apiserver: members race for compact_rev_key, the winner compacts at the revision of the round before.
+// kubeCompact is the compaction of kube-apiserver: members race for compact_rev_key, the winner compacts at the
+// revision of the round before.
 func (h *History) kubeCompact(ctx context.Context, cli *clientv3.Client) {
 	r, err := cli.Txn(ctx).If(clientv3.Compare(clientv3.Version("compact_rev_key"), "=", h.kube.compactVersion)).
 		Then(clientv3.OpPut("compact_rev_key", fmt.Sprint(h.kube.compact))).Else(clientv3.OpGet("compact_rev_key")).Commit()

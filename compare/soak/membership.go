@@ -7,7 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// refuse asks for membership changes that are refused, most of them only when they are applied, and updates the URLs of a member.
+// refuse asks for membership changes that are refused, most of them only when they are applied, and updates the URLs of
+// a member.
 func (h *History) refuse(i int) {
 	own, id, other := h.c.PeerURL(i), h.memberID(i), h.c.PeerURL((i+1)%h.c.Size())
 	cli := h.c.Client(0)

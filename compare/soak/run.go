@@ -17,7 +17,8 @@ const healthyKind = "healthy"
 
 // Config is what a run is asked for.
 type Config struct {
-	// Case, if set, is the name of the one case to judge, or how the names of faults begin: then all cases of these are judged.
+	// Case, if set, is the name of the one case to judge, or how the names of faults begin: then all cases of these are
+	// judged.
 	Case string
 	// Keep, if set, is a folder that gets the sources of every case that is wrong; with Case, of every case.
 	Keep     string
@@ -134,8 +135,8 @@ func (r *runner) judge(kind string, sources []Source, truth Truth) {
 	}
 }
 
-// baseOf returns what is wrong with the answer for the same members without the fault. Where that is a false alarm, the fault cannot be
-// judged.
+// baseOf returns what is wrong with the answer for the same members without the fault. Where that is a false alarm, the
+// fault cannot be judged.
 func (r *runner) baseOf(sources []Source) []Problem {
 	var same []Source
 	for _, s := range sources {

@@ -1,8 +1,9 @@
-// Package soak proves the diagnosis at production shape: it makes random histories on real etcd servers, damages copies of their data
-// dirs in known ways, and compares each diagnosis with the known truth. `make soak SEEDS=A..B` runs it.
+// Package soak proves the diagnosis at production shape: it makes random histories on real etcd servers, damages copies
+// of their data dirs in known ways, and compares each diagnosis with the known truth. `make soak SEEDS=A..B` runs it.
 //
-// A seed decides the shape, the release and every operation of its history, and which faults are applied to the copies. How fast the
-// servers are is not decided by the seed, so two runs of one seed differ in indexes and revisions, never in kind.
+// A seed decides the shape, the release and every operation of its history, and which faults are applied to the copies.
+// How fast the servers are is not decided by the seed, so two runs of one seed differ in indexes and revisions, never
+// in kind.
 //
 // Only tests may import it.
 package soak

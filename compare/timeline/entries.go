@@ -81,8 +81,8 @@ func (b *builder) list(e *replay.Entry, kinds map[dumplog.Kind]int) {
 	l.What = append(l.What, Clip(what, maxText+80))
 }
 
-// listed chooses the ranges whose entries are listed: the whole log where it is short, else around the places that matter, the most
-// important first, and the end.
+// listed chooses the ranges whose entries are listed: the whole log where it is short, else around the places that
+// matter, the most important first, and the end.
 func (b *builder) listed() []Span {
 	t, budget := b.t, uint64(b.o.MaxEntries)
 	if t.Last-t.First < budget {

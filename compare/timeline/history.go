@@ -14,13 +14,15 @@ const (
 	learner = "learner"
 )
 
-// history works out who was a member when: from the configuration at the end back through the conf changes of the longest log.
+// history works out who was a member when: from the configuration at the end back through the conf changes of the
+// longest log.
 func (b *builder) history() {
 	m := b.newest()
 	if m == nil {
 		return
 	}
-	// role is the configuration after the change at hand, end the last index at which it holds, open the member's span being filled.
+	// role is the configuration after the change at hand, end the last index at which it holds, open the member's span
+	// being filled.
 	role := map[dumplog.ID]string{}
 	for _, id := range m.Membership.Voters {
 		role[id] = voter
@@ -64,8 +66,8 @@ func (b *builder) history() {
 	})
 }
 
-// roleBefore is the role that a member had before a change which left it with role now. What was before a removal is told by the
-// earlier changes, else taken for a voter.
+// roleBefore is the role that a member had before a change which left it with role now. What was before a removal is
+// told by the earlier changes, else taken for a voter.
 func roleBefore(t dumplog.ConfChangeType, now string, earlier []evidence.ConfEntry, id dumplog.ID) (before string, changes bool) {
 	switch t {
 	case dumplog.ConfChangeAddNode, dumplog.ConfChangeAddLearnerNode:

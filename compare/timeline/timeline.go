@@ -1,6 +1,7 @@
-// Package timeline puts what the logs and databases of a cluster's members show on one raft-index axis: terms and their leaders, a lane
-// for each member with its processes, purged and damaged ranges, marks of single entries, what each member did with the entries whose
-// effect differs, curves, and the membership over time. It holds data only; pages and terminals draw it.
+// Package timeline puts what the logs and databases of a cluster's members show on one raft-index axis: terms and their
+// leaders, a lane for each member with its processes, purged and damaged ranges, marks of single entries, what each
+// member did with the entries whose effect differs, curves, and the membership over time. It holds data only; pages and
+// terminals draw it.
 //
 // Nothing here judges: what is wrong was found by replay and check. Values and secrets never get in.
 package timeline
@@ -52,7 +53,8 @@ type Span struct {
 type Term struct {
 	Term uint64 `json:"term"`
 	Span
-	// Leader is the candidate that the logs' votes name, "" when they name none or several; Elected is true when they are a majority.
+	// Leader is the candidate that the logs' votes name, "" when they name none or several; Elected is true when they
+	// are a majority.
 	Leader  string `json:"leader,omitempty"`
 	Elected bool   `json:"elected,omitempty"`
 	// Votes is the number of logs that show a vote for the leader.
@@ -79,13 +81,13 @@ type Lane struct {
 	// AuthExpected is the auth revision that the log gives, nil when it does not reach back far enough.
 	AuthExpected *uint64 `json:"authExpected,omitempty"`
 	Lives        []Life  `json:"lives"`
-	// Purged are indexes that its log once held or that a snapshot stands for, Damaged what damage hides, Skipped what a received
-	// snapshot bridged.
+	// Purged are indexes that its log once held or that a snapshot stands for, Damaged what damage hides, Skipped what
+	// a received snapshot bridged.
 	Purged  []Span `json:"purged"`
 	Damaged []Span `json:"damaged"`
 	Skipped []Span `json:"skipped"`
-	// Curve is where the member stood after entries, PerPoint numbers each: index, revision, auth revision (0 when not known) and the
-	// lowest consistent index that a restart can find there.
+	// Curve is where the member stood after entries, PerPoint numbers each: index, revision, auth revision (0 when not
+	// known) and the lowest consistent index that a restart can find there.
 	Curve []int64 `json:"curve"`
 }
 
@@ -108,7 +110,8 @@ type Life struct {
 type Mark struct {
 	Term  uint64 `json:"term,omitempty"`
 	Index uint64 `json:"index"`
-	// Kind is term, start, conf-change, compaction, alarm, auth, version, snapshot, auth-revision-jump, divergence, end or log.
+	// Kind is term, start, conf-change, compaction, alarm, auth, version, snapshot, auth-revision-jump, divergence, end
+	// or log.
 	Kind string `json:"kind"`
 	// Members are the lanes concerned; none means the cluster.
 	Members []string `json:"members,omitempty"`

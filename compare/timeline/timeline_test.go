@@ -34,7 +34,8 @@ func build(t *testing.T, name string, o timeline.Options) (*timeline.Timeline, *
 	return tl, r
 }
 
-// TestAuthRevisionParts: the curves of the auth revision are equal up to the first restart and part there; ends are those of the databases.
+// TestAuthRevisionParts: the curves of the auth revision are equal up to the first restart and part there; ends are
+// those of the databases.
 func TestAuthRevisionParts(t *testing.T) {
 	tl, r := build(t, "a-auth-revision-replay", timeline.Options{})
 	at := func(lane int, index uint64) (rev, auth int64) {
@@ -113,7 +114,8 @@ func TestMembershipOfIncident(t *testing.T) {
 	}
 }
 
-// TestListIsBounded: of a log with more entries than may be listed, the surroundings of the break, the jumps and the end are.
+// TestListIsBounded: of a log with more entries than may be listed, the surroundings of the break, the jumps and the
+// end are.
 func TestListIsBounded(t *testing.T) {
 	tl, _ := build(t, "a-auth-revision-replay", timeline.Options{MaxEntries: 40, MaxEvents: 5})
 	if n := len(tl.Entries.Index); n > 40 || n == 0 {

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxSize is far above what an apiserver writes: etcd refuses requests above 1.5 MiB by default, and values above a few
-	// MiB with any setting in use.
+	// maxSize is far above what an apiserver writes: etcd refuses requests above 1.5 MiB by default, and values above a
+	// few MiB with any setting in use.
 	maxSize = 16 << 20
 	// maxFields bounds what a decoder allocates: the largest struct of k8s.io/api that one empty field stands for takes
 	// about 1.5 KiB. Real objects stay below some ten thousand fields.
@@ -28,9 +28,9 @@ func bounded(raw []byte) error {
 	return nil
 }
 
-// countFields counts the fields of a message and of everything inside it that could be one, up to limit+1. Without the types a
-// text may be taken for a message, which only counts too much. Where b stops being a
-// message, its fields before the fault count nevertheless, as a decoder meets them too.
+// countFields counts the fields of a message and of everything inside it that could be one, up to limit+1. Without the
+// types a text may be taken for a message, which only counts too much. Where b stops being a message, its fields before
+// the fault count nevertheless, as a decoder meets them too.
 func countFields(b []byte, limit, levels int) (n int) {
 	for len(b) > 0 {
 		num, typ, tag := protowire.ConsumeTag(b)

@@ -30,7 +30,8 @@ var (
 type Options struct {
 	// Secrets shows the data of kind Secret. Without it the data appears as its length.
 	Secrets bool
-	// Digest, if set, adds a digest to each length, so that data can be compared. Key it with a secret: a plain hash gives short values away.
+	// Digest, if set, adds a digest to each length, so that data can be compared. Key it with a secret: a plain hash
+	// gives short values away.
 	Digest func(data []byte) string
 }
 
@@ -59,8 +60,8 @@ func Decode(value []byte, o Options) (obj Object, ok bool) {
 	return obj, true
 }
 
-// YAML returns the object as YAML with sorted keys, as kubectl prints it; nil when it has no decoded form. Numbers that 64 bits
-// do not hold are rounded; JSON keeps them.
+// YAML returns the object as YAML with sorted keys, as kubectl prints it; nil when it has no decoded form. Numbers that
+// 64 bits do not hold are rounded; JSON keeps them.
 func (o *Object) YAML() (text []byte, err error) {
 	if o.JSON == nil {
 		return nil, o.Err

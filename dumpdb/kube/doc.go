@@ -18,7 +18,8 @@
 //
 // # Secrets
 //
-// The data of kind Secret, and its annotations, which may repeat the data, are shown as length and digest unless asked for.
+// The data of kind Secret, and its annotations, which may repeat the data, are shown as length and digest unless asked
+// for.
 //
 // # Hostile values
 //

@@ -18,15 +18,15 @@ type Manifest struct {
 	YAML []byte
 	// Stripped are the fields that were taken out because the server sets them, in path form.
 	Stripped []string
-	// Owners counts owner references taken out: they name owners by UID, and the garbage collector deletes an object whose owners
-	// it does not find.
+	// Owners counts owner references taken out: they name owners by UID, and the garbage collector deletes an object
+	// whose owners it does not find.
 	Owners int
 	Err    error
 }
 
-// NewManifest turns a value of bucket key into a manifest; ok is false when it is none of Kubernetes. The data of Secrets is in it,
-// as an object without it is of no use. What the server sets is taken out: status, the parts of metadata that name the
-// stored incarnation, and what controllers and allocators fill in for some kinds.
+// NewManifest turns a value of bucket key into a manifest; ok is false when it is none of Kubernetes. The data of
+// Secrets is in it, as an object without it is of no use. What the server sets is taken out: status, the parts of
+// metadata that name the stored incarnation, and what controllers and allocators fill in for some kinds.
 func NewManifest(value []byte) (m Manifest, ok bool) {
 	obj, ok := Decode(value, Options{Secrets: true})
 	m.KubeObject, m.Err = obj.KubeObject, obj.Err

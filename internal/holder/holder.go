@@ -1,5 +1,5 @@
-// Package holder finds out which process holds a lock on a file, without taking or asking for the lock: evidence stays as it is, and a
-// server that starts meanwhile does not meet a lock of ours.
+// Package holder finds out which process holds a lock on a file, without taking or asking for the lock: evidence stays
+// as it is, and a server that starts meanwhile does not meet a lock of ours.
 package holder
 
 import (

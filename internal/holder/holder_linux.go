@@ -27,8 +27,8 @@ type file struct {
 	inode        uint64
 }
 
-// Of returns the locks that other processes hold on the files, at most one of each kind for a file. A file that cannot be opened is left
-// out. In a container, locks of processes outside of it may not be seen.
+// Of returns the locks that other processes hold on the files, at most one of each kind for a file. A file that cannot
+// be opened is left out. In a container, locks of processes outside of it may not be seen.
 func Of(paths ...string) ([]Lock, error) {
 	listed, err := list()
 	if err != nil {
@@ -57,7 +57,8 @@ func locksOf(path string, listed map[file][]Lock) []Lock {
 		l.Path = path
 		out = append(out, l)
 	}
-	// The kernel may list a file under another device (btrfs, overlayfs); for fcntl locks it can be asked directly, for flock not.
+	// The kernel may list a file under another device (btrfs, overlayfs); for fcntl locks it can be asked directly, for
+	// flock not.
 	if len(out) == 0 {
 		if l, ok := ask(int(f.Fd())); ok {
 			l.Path = path
@@ -82,7 +83,8 @@ func ask(fd int) (Lock, bool) {
 	return Lock{Kind: "fcntl", PID: max(int(l.Pid), 0)}, true
 }
 
-// list reads the kernel's list of locks: "1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF". A process that waits for a lock ("->") has none.
+// list reads the kernel's list of locks: "1: FLOCK ADVISORY WRITE 4711 fd:01:1234 0 EOF". A process that waits for a
+// lock ("->") has none.
 func list() (map[file][]Lock, error) {
 	f, err := os.Open("/proc/locks")
 	if err != nil {
@@ -127,7 +129,8 @@ func identity(s string) (file, error) {
 	return file{uint32(major), uint32(minor), inode}, nil
 }
 
-// opener is a process that has the file open, 0 for none that can be seen: locks of open file descriptions name no process.
+// opener is a process that has the file open, 0 for none that can be seen: locks of open file descriptions name no
+// process.
 func opener(of *unix.Stat_t) int {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

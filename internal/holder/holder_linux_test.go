@@ -44,8 +44,8 @@ func hold(kind, path string) {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// TestOf: each kind of lock is seen with its process while another process holds it, no more when that has ended, and probing takes none: the
-// process can still lock, and a second probe says the same.
+// TestOf: each kind of lock is seen with its process while another process holds it, no more when that has ended, and
+// probing takes none: the process can still lock, and a second probe says the same.
 func TestOf(t *testing.T) {
 	for kind, want := range map[string]string{"flock": "flock", "shared": "flock", "fcntl": "fcntl", "ofd": "fcntl"} {
 		t.Run(kind, func(t *testing.T) {

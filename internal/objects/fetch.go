@@ -13,8 +13,9 @@ import (
 // maxFetched bounds the objects of one address that Fetch copies.
 const maxFetched = 100_000
 
-// Fetch copies what an address names into a folder and returns the path of the copy: a file for one object, a folder with the same names
-// for all objects below the address. Room is the number of bytes that may be written; below zero there is no bound.
+// Fetch copies what an address names into a folder and returns the path of the copy: a file for one object, a folder
+// with the same names for all objects below the address. Room is the number of bytes that may be written; below zero
+// there is no bound.
 func Fetch(ctx context.Context, where, dir string, room int64) (path string, err error) {
 	s, err := Open(ctx, where)
 	if err != nil {
@@ -47,7 +48,8 @@ func Fetch(ctx context.Context, where, dir string, room int64) (path string, err
 	return dir, nil
 }
 
-// below is the path of a name in a folder. Keys are chosen by whoever writes to the bucket: one that leads out of the folder is refused.
+// below is the path of a name in a folder. Keys are chosen by whoever writes to the bucket: one that leads out of the
+// folder is refused.
 func below(dir, name string) (string, error) {
 	if !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsRune(name, 0) {
 		return "", fmt.Errorf("the key %q is no path below its prefix", name)

@@ -1,6 +1,6 @@
-// Package objects reads object storage: s3://BUCKET/KEY, gs://BUCKET/KEY and azblob://CONTAINER/KEY, with the credentials and the query
-// parameters that the drivers of gocloud.dev/blob take (?region=, ?endpoint=, ?use_path_style=true). It only lists and reads. Builds with the tag lite
-// have no drivers; every call then says so.
+// Package objects reads object storage: s3://BUCKET/KEY, gs://BUCKET/KEY and azblob://CONTAINER/KEY, with the
+// credentials and the query parameters that the drivers of gocloud.dev/blob take (?region=, ?endpoint=,
+// ?use_path_style=true). It only lists and reads. Builds with the tag lite have no drivers; every call then says so.
 package objects
 
 import (
@@ -31,7 +31,8 @@ var ErrNone = errors.New("no object has this name, and none is below it")
 
 // Object is one object below an address.
 type Object struct {
-	// Name is the part of the key after the address, or the last part of the key when the address names the object itself.
+	// Name is the part of the key after the address, or the last part of the key when the address names the object
+	// itself.
 	Name string
 	// URL names this object, with the parameters of the address.
 	URL string
@@ -71,8 +72,8 @@ func Open(ctx context.Context, where string) (*Store, error) {
 	return s, nil
 }
 
-// parameters are those of the address. Objects without a checksum are common, and the driver of S3 prints a line for each unless it is told
-// to check only what must be checked; content is checked by whoever reads it.
+// parameters are those of the address. Objects without a checksum are common, and the driver of S3 prints a line for
+// each unless it is told to check only what must be checked; content is checked by whoever reads it.
 func parameters(u *url.URL) string {
 	q := u.Query()
 	if u.Scheme == "s3" && !q.Has("response_checksum_validation") {
@@ -93,8 +94,8 @@ func Shown(where string) string {
 	return bare
 }
 
-// List hands out the objects that the address names, in the order of their keys: the object itself, else all below it. At most limit objects
-// are handed out; whether there are more is the result.
+// List hands out the objects that the address names, in the order of their keys: the object itself, else all below it.
+// At most limit objects are handed out; whether there are more is the result.
 func (s *Store) List(ctx context.Context, limit int, each func(Object) error) (more bool, err error) {
 	if s.key != "" && !strings.HasSuffix(s.key, "/") {
 		size, modified, found, err := s.bucket.stat(ctx, s.key)

@@ -1,5 +1,6 @@
-// Package progress shows how far long work is: bytes, percent, rate and time left of what is read or copied, and how long something is waited
-// for. What counts is carried by the context, so that a reader deep below needs no parameter; without a display nothing is counted.
+// Package progress shows how far long work is: bytes, percent, rate and time left of what is read or copied, and how
+// long something is waited for. What counts is carried by the context, so that a reader deep below needs no parameter;
+// without a display nothing is counted.
 package progress
 
 import (
@@ -71,7 +72,8 @@ func With(ctx context.Context, d *Display) context.Context {
 	return context.WithValue(ctx, displayKey{}, d)
 }
 
-// Begin starts work of total bytes, 0 when the number is not known. What counts by the returned context counts to it. The caller ends it.
+// Begin starts work of total bytes, 0 when the number is not known. What counts by the returned context counts to it.
+// The caller ends it.
 func Begin(ctx context.Context, what string, total int64) (context.Context, *Work) {
 	d, _ := ctx.Value(displayKey{}).(*Display)
 	if d == nil {

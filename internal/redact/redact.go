@@ -1,7 +1,8 @@
 // Package redact shows values as digests that are of no use to whoever lacks the sources.
 //
-// The start of a plain hash gives short values away: whoever has a report hashes candidates until one fits. So digests are keyed. The key
-// comes from the bytes of the sources and is never printed. Digests are equal where values are, and the same in every run on these sources.
+// The start of a plain hash gives short values away: whoever has a report hashes candidates until one fits. So digests
+// are keyed. The key comes from the bytes of the sources and is never printed. Digests are equal where values are, and
+// the same in every run on these sources.
 package redact
 
 import (
@@ -16,8 +17,9 @@ import (
 // shown is how many bytes of a digest are printed: enough to compare values.
 const shown = 8
 
-// Key makes digests of values. It is safe for use by several goroutines. A nil Key stands for sources without a readable byte, and for
-// facts that come from no source: its digests are equal where values are inside one process, and differ from run to run.
+// Key makes digests of values. It is safe for use by several goroutines. A nil Key stands for sources without a
+// readable byte, and for facts that come from no source: its digests are equal where values are inside one process, and
+// differ from run to run.
 type Key struct{ macs sync.Pool }
 
 // mac is one keyed hash with room for its sum.

@@ -10,7 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/redact"
 )
 
-// TestDigest: equal values have one digest under one key, other values and other keys another, and none is that of a plain hash.
+// TestDigest: equal values have one digest under one key, other values and other keys another, and none is that of a
+// plain hash.
 func TestDigest(t *testing.T) {
 	a, again, other := redact.New([]byte("one")), redact.New([]byte("one")), redact.New([]byte("two"))
 	d := a.Digest([]byte("secret"))

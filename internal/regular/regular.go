@@ -1,6 +1,6 @@
-// Package regular opens files of evidence. Whatever a name in a data dir leads to, an open returns at once, and what it returns is a
-// regular file of which no more is read than it held at that moment: a named pipe would wait for a writer, a device has no end, and a file
-// that a running server appends to never comes to its end.
+// Package regular opens files of evidence. Whatever a name in a data dir leads to, an open returns at once, and what it
+// returns is a regular file of which no more is read than it held at that moment: a named pipe would wait for a writer,
+// a device has no end, and a file that a running server appends to never comes to its end.
 package regular
 
 import (
@@ -29,9 +29,9 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("has %d bytes, more than the %d that are read of such a file", e.Size, e.Limit)
 }
 
-// Open opens a regular file for reading, also behind a symbolic link, and returns it with its size at that moment. Everything else is a
-// *NotRegularError inside of a *fs.PathError. Open never waits: the open itself is not blocking, and what was opened is looked at again,
-// so that a file replaced in between makes no difference.
+// Open opens a regular file for reading, also behind a symbolic link, and returns it with its size at that moment.
+// Everything else is a *NotRegularError inside of a *fs.PathError. Open never waits: the open itself is not blocking,
+// and what was opened is looked at again, so that a file replaced in between makes no difference.
 func Open(path string) (*os.File, int64, error) {
 	st, err := os.Stat(path) // opening a device can do something
 	if err != nil {

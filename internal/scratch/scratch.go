@@ -1,5 +1,5 @@
-// Package scratch makes the folders that commands work in and removes them, also for a command that is given up because it did not end in
-// time. It bounds what they may take of the disk.
+// Package scratch makes the folders that commands work in and removes them, also for a command that is given up because
+// it did not end in time. It bounds what they may take of the disk.
 package scratch
 
 import (
@@ -66,8 +66,8 @@ func RemoveAll() error {
 // maxReserve is the most of a disk that is left free for others.
 const maxReserve = 1 << 30
 
-// Budget is how many bytes may be written below dir: the room of its disk less a tenth, of which 1 GiB at most. It has no bound where the
-// system does not tell.
+// Budget is how many bytes may be written below dir: the room of its disk less a tenth, of which 1 GiB at most. It has
+// no bound where the system does not tell.
 func Budget(dir string) int64 {
 	free, ok := disk.Room(dir)
 	if !ok {

@@ -24,8 +24,9 @@ type Limits struct {
 // errManifest says that an archive does not end with a manifest of ours.
 var errManifest = errors.New("the archive does not end with a manifest")
 
-// Read calls visit with every file but the manifest, in order; what visit does not read is read all the same. The manifest is then compared
-// with what was read: a file that is missing, too much or altered is an error. visit sees contents that are not proven yet.
+// Read calls visit with every file but the manifest, in order; what visit does not read is read all the same. The
+// manifest is then compared with what was read: a file that is missing, too much or altered is an error. visit sees
+// contents that are not proven yet.
 func Read(ctx context.Context, r io.Reader, l Limits, visit func(name string, size int64, r io.Reader) error) (*Manifest, error) {
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	if err != nil {

@@ -1,6 +1,8 @@
-// Package tarzst writes and reads archives (.tar.zst) that end with a manifest: the name, size and sha256 of every file in them.
+// Package tarzst writes and reads archives (.tar.zst) that end with a manifest: the name, size and sha256 of every file
+// in them.
 //
-// The same files in the same order give the same bytes: an entry carries no owner and no time but the one that it is given.
+// The same files in the same order give the same bytes: an entry carries no owner and no time but the one that it is
+// given.
 package tarzst
 
 import (

@@ -70,7 +70,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestRefusedNames: names that leave the archive's folder, or come twice, are not written; a file that is too short neither.
+// TestRefusedNames: names that leave the archive's folder, or come twice, are not written; a file that is too short
+// neither.
 func TestRefusedNames(t *testing.T) {
 	for _, name := range []string{"", ".", "/etc/passwd", "a/../../b", "../a", "a//b", "there", ManifestName} {
 		w, err := NewWriter(io.Discard, Options{})

@@ -1,8 +1,10 @@
-// Package wire cuts protobuf messages into fields, for all that reads records of etcd: log entries, snapshot files and rows of the database.
+// Package wire cuts protobuf messages into fields, for all that reads records of etcd: log entries, snapshot files and
+// rows of the database.
 //
-// The reader is google.golang.org/protobuf/encoding/protowire. It differs in one point from the decoders that etcd generates (gogo): a
-// varint of ten bytes whose last byte goes beyond 64 bits is an error for protowire, while etcd drops the bits that do not fit. What etcd
-// decodes is read here as etcd reads it, so the second way is taken, here and nowhere else.
+// The reader is google.golang.org/protobuf/encoding/protowire. It differs in one point from the decoders that etcd
+// generates (gogo): a varint of ten bytes whose last byte goes beyond 64 bits is an error for protowire, while etcd
+// drops the bits that do not fit. What etcd decodes is read here as etcd reads it, so the second way is taken, here and
+// nowhere else.
 package wire
 
 import "google.golang.org/protobuf/encoding/protowire"

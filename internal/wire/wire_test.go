@@ -11,7 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// TestUvarintAsEtcd compares with the decoder that etcd generates, at every length and with each value of the last byte.
+// TestUvarintAsEtcd compares with the decoder that etcd generates, at every length and with each value of the last
+// byte.
 func TestUvarintAsEtcd(t *testing.T) {
 	for length := 1; length <= 12; length++ {
 		for last := range 256 {

@@ -1,5 +1,6 @@
-// Command line37 is the etcd server 3.7.3 as a sandbox runs it: it resolves host names where the sandbox says. It is a module of
-// its own, because a program can hold one version of etcd's server only, and tiny, because their packages differ.
+// Command line37 is the etcd server 3.7.3 as a sandbox runs it: it resolves host names where the sandbox says. It is a
+// module of its own, because a program can hold one version of etcd's server only, and tiny, because their packages
+// differ.
 package main
 
 import (

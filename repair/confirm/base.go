@@ -25,7 +25,8 @@ const (
 	NewCluster BaseKind = compare.FromNewCluster
 	Backup     BaseKind = "backup"
 	SnapshotDB BaseKind = "snapshot-db"
-	// MemberDB is the database of a member that lags. It is taken when there is nothing else: what is wrong in it is in the result.
+	// MemberDB is the database of a member that lags. It is taken when there is nothing else: what is wrong in it is in
+	// the result.
 	MemberDB BaseKind = "member-db"
 )
 
@@ -94,8 +95,8 @@ func kindOf(m *evidence.Member) BaseKind {
 	return Backup
 }
 
-// newCluster is the empty state, when the log begins with the first entry of a new cluster. A log that a restore began has the same
-// first entries, and its database was not empty.
+// newCluster is the empty state, when the log begins with the first entry of a new cluster. A log that a restore began
+// has the same first entries, and its database was not empty.
 func newCluster(members []*evidence.Member, sv *survey) (*Base, string) {
 	if sv.reach(0) == 0 {
 		return nil, ""
@@ -206,8 +207,8 @@ func idsOf(rows []dumpdb.ID) []uint64 {
 // maxAnchors bounds how many writes of the log are looked for in a base.
 const maxAnchors = 64
 
-// anchored refuses a base that shows none of the last writes which the log has up to the base's index: IDs and indexes alone do not
-// prove one history, since a restore with the same flags uses them again.
+// anchored refuses a base that shows none of the last writes which the log has up to the base's index: IDs and indexes
+// alone do not prove one history, since a restore with the same flags uses them again.
 func anchored(ctx context.Context, b *Base, logs []*evidence.Member) error {
 	type anchor struct {
 		key string

@@ -24,8 +24,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/confirm"
 )
 
-// TestE2ERandomHistories has clusters of each line live through a random history, and wants a server of the same release, or of the next
-// one that is at hand, to come to the content of every member; then one value of one member is altered, and that member alone is refuted.
+// TestE2ERandomHistories has clusters of each line live through a random history, and wants a server of the same
+// release, or of the next one that is at hand, to come to the content of every member; then one value of one member is
+// altered, and that member alone is refuted.
 func TestE2ERandomHistories(t *testing.T) {
 	for _, c := range []struct{ wrote, runs string }{
 		{"3.3.18", "3.3.18"}, {"3.3.18", "3.5.35"}, {"3.4.3", "3.4.3"}, {"3.4.3", "3.6.16"}, {"3.5.0", "3.5.35"}, {"3.5.35", "3.5.35"},
@@ -203,8 +204,8 @@ func (w *work) auth() {
 	must(w.c.Client(0).RoleRevokePermission(ctx, "app", "/k/0", "/k/9"))
 }
 
-// TestE2ERollingUpgrade: a log that four releases have written, from a v2 request for attributes to what 3.7 proposes, is executed by the
-// last of them.
+// TestE2ERollingUpgrade: a log that four releases have written, from a v2 request for attributes to what 3.7 proposes,
+// is executed by the last of them.
 func TestE2ERollingUpgrade(t *testing.T) {
 	t.Parallel()
 	lines := []string{"3.4.3", "3.5.35", "3.6.16", "3.7.3"}
@@ -259,8 +260,8 @@ func ended(c *clustertest.Cluster) ([]string, map[string]compare.ConfirmStatus) 
 	return dirs, wanted
 }
 
-// TestE2EStrippedRange: up to 3.6 the member that the client talks to refuses a transaction for a range that all others drop. Its database
-// is what its release makes of the log: it is not refuted, and the others are confirmed.
+// TestE2EStrippedRange: up to 3.6 the member that the client talks to refuses a transaction for a range that all others
+// drop. Its database is what its release makes of the log: it is not refuted, and the others are confirmed.
 func TestE2EStrippedRange(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, clustertest.Options{})
@@ -289,8 +290,8 @@ func TestE2EStrippedRange(t *testing.T) {
 	}
 }
 
-// TestE2EPurgedLog: a cluster whose log no longer reaches back to its first entry, written as kube-apiserver writes, is confirmed from a
-// backup that was taken on the way, and not without it.
+// TestE2EPurgedLog: a cluster whose log no longer reaches back to its first entry, written as kube-apiserver writes, is
+// confirmed from a backup that was taken on the way, and not without it.
 func TestE2EPurgedLog(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, clustertest.Options{SnapshotCount: 10,

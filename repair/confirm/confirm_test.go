@@ -97,8 +97,8 @@ func finding(r *compare.Report, id string) bool {
 	return false
 }
 
-// TestConfirmsSoundMembers: clusters of each line that the server in this program executes, with auth, leases, alarms, compactions,
-// learners, removed members, and a member that lags.
+// TestConfirmsSoundMembers: clusters of each line that the server in this program executes, with auth, leases, alarms,
+// compactions, learners, removed members, and a member that lags.
 func TestConfirmsSoundMembers(t *testing.T) {
 	for incident, names := range map[string][]string{
 		"gen-healthy-3.4":   {"node1", "node2", "node3"},
@@ -168,7 +168,8 @@ func TestRefutesAlteredMember(t *testing.T) {
 	}
 }
 
-// TestRefutesWrongAuthRevision: the real defect of etcd up to 3.4.7. The member that the diagnosis calls best is the one that a server makes.
+// TestRefutesWrongAuthRevision: the real defect of etcd up to 3.4.7. The member that the diagnosis calls best is the
+// one that a server makes.
 func TestRefutesWrongAuthRevision(t *testing.T) {
 	r := ask(t, confirm.Options{}, evidencetest.Incident(t, "a-auth-revision-replay"))
 	want(t, r, map[string]compare.ConfirmStatus{"node1": compare.Refuted, "node2": compare.Refuted, "node3": compare.Confirmed})
@@ -183,7 +184,8 @@ func TestRefutesWrongAuthRevision(t *testing.T) {
 	}
 }
 
-// purged makes a data dir of a member as a server leaves it that has purged its log up to an index, and a backup of that index.
+// purged makes a data dir of a member as a server leaves it that has purged its log up to an index, and a backup of
+// that index.
 func purged(t *testing.T, incident, name string, index uint64) (dir, backup string) {
 	t.Helper()
 	src := filepath.Join(evidencetest.Incident(t, incident), name)
@@ -248,8 +250,8 @@ func flip(nth int) datadir.Edit {
 	}
 }
 
-// TestFromBackup: the log of a member that purged it continues from a backup; what differs after it refutes, what the backup itself may
-// be wrong about does not.
+// TestFromBackup: the log of a member that purged it continues from a backup; what differs after it refutes, what the
+// backup itself may be wrong about does not.
 func TestFromBackup(t *testing.T) {
 	const index = 150
 	dir, backup := purged(t, "m-healthy-3.6", "node1", index)
@@ -402,7 +404,8 @@ func TestDamagedDatabase(t *testing.T) {
 	want(t, r, map[string]compare.ConfirmStatus{"node1": compare.Confirmed, "node2": compare.Confirmed, "node3": compare.NotPossible})
 }
 
-// TestUnknownRequest: no server executes an entry that no release knows; members at a lower index are compared all the same.
+// TestUnknownRequest: no server executes an entry that no release knows; members at a lower index are compared all the
+// same.
 func TestUnknownRequest(t *testing.T) {
 	dir := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node1"))
 	lagging := filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node3")

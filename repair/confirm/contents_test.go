@@ -168,7 +168,8 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// TestPasswords: the hash comes from the log from 3.5 on, and from every server's own salt where the log has the plain text.
+// TestPasswords: the hash comes from the log from 3.5 on, and from every server's own salt where the log has the plain
+// text.
 func TestPasswords(t *testing.T) {
 	state := func(hash string) *smallState {
 		return &smallState{auth: dumpdb.Auth{Users: []dumpdb.User{{Name: "app", Password: []byte(hash)}}}}
@@ -205,7 +206,8 @@ func TestMembersOfOlderReleases(t *testing.T) {
 	}
 }
 
-// TestExcuse: where both histories are equal up to a revision, only an entry executed there can explain that the next one differs.
+// TestExcuse: where both histories are equal up to a revision, only an entry executed there can explain that the next
+// one differs.
 func TestExcuse(t *testing.T) {
 	d := &doubts{byRev: map[int64]doubt{10: {100, "x"}, 20: {200, "y"}}, buckets: map[string]doubt{}, base: 1,
 		made: []entryID{{index: 5}, {index: 6}}}

@@ -15,7 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// The members that only the scratch cluster has. Nothing listens at their URLs: addresses of this range are for documentation.
+// The members that only the scratch cluster has. Nothing listens at their URLs: addresses of this range are for
+// documentation.
 const (
 	selfID   = 0xe7cd0001c0f1e001
 	absentID = 0xe7cd0001c0f1e002
@@ -72,9 +73,10 @@ func (f *feed) take(to uint64) ([]datadir.Entry, error) {
 	return out, nil
 }
 
-// translate makes of an entry what a server of release 3.minor executes with the same effect on the database. Only requests of the v2 API
-// change: what they write to the v2 store is in no database, and 3.6 and 3.7 panic on most of them (3.6.16
-// server/etcdserver/apply_v2.go; 3.7 knows none). A member's attributes and the cluster version have a request of their own from 3.5 on.
+// translate makes of an entry what a server of release 3.minor executes with the same effect on the database. Only
+// requests of the v2 API change: what they write to the v2 store is in no database, and 3.6 and 3.7 panic on most of
+// them (3.6.16 server/etcdserver/apply_v2.go; 3.7 knows none). A member's attributes and the cluster version have a
+// request of their own from 3.5 on.
 func translate(e *replay.Entry, minor int) (datadir.Entry, error) {
 	out := datadir.Entry{Type: e.Type, Term: e.Term, Index: e.Index, Data: bytes.Clone(e.Data)}
 	r := e.Req
@@ -102,8 +104,8 @@ func translate(e *replay.Entry, minor int) (datadir.Entry, error) {
 	return out, err
 }
 
-// marker is the entry after the last: its effect shows that everything before it was executed. Conf changes are executed under every
-// alarm, whoever is logged in.
+// marker is the entry after the last: its effect shows that everything before it was executed. Conf changes are
+// executed under every alarm, whoever is logged in.
 func marker(after uint64, term uint64) (datadir.Entry, error) {
 	m := datadir.Member{ID: markerID, Name: "", PeerURLs: []string{markerURL}}
 	context, err := m.JSON()

@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/redact"
 )
 
-// maxListed bounds the differences that are listed of one source, maxOpen the records at or below the compact revision that are kept in
-// mind at a time.
+// maxListed bounds the differences that are listed of one source, maxOpen the records at or below the compact revision
+// that are kept in mind at a time.
 const (
 	maxListed = 20
 	maxOpen   = 2_000_000
@@ -26,7 +26,8 @@ const (
 type contents struct {
 	records int64
 	list    []compare.ConfirmDifference
-	// first is the lowest revision of bucket key that differs, 0 when the bucket is equal; compact is the compact revision.
+	// first is the lowest revision of bucket key that differs, 0 when the bucket is equal; compact is the compact
+	// revision.
 	first, compact int64
 	total          int
 	// small counts the differences in each bucket other than key.
@@ -66,14 +67,15 @@ func (c *contents) trim() {
 	c.list = c.list[:min(len(c.list), maxListed)]
 }
 
-// openRecord is a record at or below the compact revision that one side alone has: a difference only if it is still needed there.
+// openRecord is a record at or below the compact revision that one side alone has: a difference only if it is still
+// needed there.
 type openRecord struct {
 	rev  dumpdb.Rev
 	says string
 }
 
-// keys compares bucket key record by record. Above the compact revision every record must be there; at or below it only the newest of
-// each key, unless that is a tombstone. What both still have must be equal everywhere.
+// keys compares bucket key record by record. Above the compact revision every record must be there; at or below it only
+// the newest of each key, unless that is a tombstone. What both still have must be equal everywhere.
 func (c *contents) keys(ctx context.Context, own, server *dumpdb.DB) error {
 	a, stopA := iter.Pull2(own.Revisions())
 	defer stopA()
@@ -149,7 +151,8 @@ func (c *contents) record(key []byte, rev dumpdb.Rev, observed, expected string)
 		Observed: observed, Expected: expected})
 }
 
-// needed keeps, of the records at or below the compact revision that one side alone has, those that no later one replaces.
+// needed keeps, of the records at or below the compact revision that one side alone has, those that no later one
+// replaces.
 func (c *contents) needed(ctx context.Context, db *dumpdb.DB, left map[string][]openRecord, own bool) error {
 	if len(left) == 0 {
 		return nil

@@ -17,7 +17,8 @@ type doubt struct {
 	why   string
 }
 
-// doubts are the entries that releases execute differently, found by executing the log by the rules of every release concerned.
+// doubts are the entries that releases execute differently, found by executing the log by the rules of every release
+// concerned.
 type doubts struct {
 	// byRev are the doubtful entries that may write keys, by the revision before them; only the first of each is kept.
 	byRev map[int64]doubt
@@ -40,8 +41,8 @@ type entryID struct {
 // maxNamed bounds the revisions of which the entry is kept, about 50 bytes each.
 const maxNamed = 4_000_000
 
-// findDoubts executes the log on models with the rules of the release that wrote the sources, of the server in the sandbox, and of every
-// release that the log has seen. values fetches the value of a record from the server's result.
+// findDoubts executes the log on models with the rules of the release that wrote the sources, of the server in the
+// sandbox, and of every release that the log has seen. values fetches the value of a record from the server's result.
 func findDoubts(ctx context.Context, p *Plan, server int, values func(string, dumpdb.Rev) ([]byte, bool)) (*doubts, error) {
 	minors := append([]int{server, p.Minor}, p.sv.minors...)
 	slices.Sort(minors)
@@ -120,8 +121,8 @@ func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.M
 	}
 }
 
-// byAlarm says why a change of auth may have been executed differently under an alarm, which no model can tell: up to 3.5 it depends on
-// whether the server was started since.
+// byAlarm says why a change of auth may have been executed differently under an alarm, which no model can tell: up to
+// 3.5 it depends on whether the server was started since.
 func byAlarm(r *dumplog.Request, m *replay.Machine) string {
 	if !r.Kind.ChangesAuth() || !m.AuthEnabled() || m.ChecksPermissions() {
 		return ""
@@ -180,8 +181,9 @@ func (d *doubts) maker(rev int64) (entryID, bool) {
 	return d.made[i], true
 }
 
-// excuse is the doubtful entry that may explain that histories part at a revision. When both are equal below it, only entries executed
-// at the revision before can; where a part below is compacted away, any before it. The latter also where model and server differ.
+// excuse is the doubtful entry that may explain that histories part at a revision. When both are equal below it, only
+// entries executed at the revision before can; where a part below is compacted away, any before it. The latter also
+// where model and server differ.
 func (d *doubts) excuse(rev int64, exact bool) (doubt, bool) {
 	if exact {
 		x, ok := d.byRev[rev-1]
@@ -196,8 +198,9 @@ func (d *doubts) excuse(rev int64, exact bool) (doubt, bool) {
 	return best, found
 }
 
-// unseen is a doubtful entry that changes leases or rights and no key, before the one that makes a revision: what follows may depend
-// on it. Every change of rights that succeeds raises the auth revision, so where rights are equal in the end it ended alike.
+// unseen is a doubtful entry that changes leases or rights and no key, before the one that makes a revision: what
+// follows may depend on it. Every change of rights that succeeds raises the auth revision, so where rights are equal in
+// the end it ended alike.
 func (d *doubts) unseen(rev int64, rightsDiffer bool) (doubt, bool) {
 	made, known := d.maker(rev)
 	for _, bucket := range []string{"auth", "lease"} {

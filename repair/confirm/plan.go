@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
-// Plan says whether a server can execute the log, from which base to which indexes, and what it cannot say anything about. Making one
-// starts nothing and writes nothing.
+// Plan says whether a server can execute the log, from which base to which indexes, and what it cannot say anything
+// about. Making one starts nothing and writes nothing.
 type Plan struct {
 	// Reason says why nothing is possible; the rest is then not set.
 	Reason string
@@ -36,8 +36,8 @@ type Target struct {
 	Member *evidence.Member
 	// Reason says why it cannot be compared, "" when it can.
 	Reason string
-	// Index is the last entry that its database certainly holds, Late the last that it may hold: up to 3.4 the consistent index moves with
-	// key writes only.
+	// Index is the last entry that its database certainly holds, Late the last that it may hold: up to 3.4 the
+	// consistent index moves with key writes only.
 	Index, Late uint64
 }
 
@@ -75,7 +75,8 @@ func NewPlan(ctx context.Context, members []*evidence.Member) (*Plan, error) {
 	return p, nil
 }
 
-// choose takes the base from which most members can be reached; of equals, the one that leaves most of the log to the server.
+// choose takes the base from which most members can be reached; of equals, the one that leaves most of the log to the
+// server.
 func (p *Plan) choose(ctx context.Context, members []*evidence.Member) error {
 	found, why := bases(ctx, members, p.sv)
 	slices.SortStableFunc(found, func(a, b *Base) int {
@@ -195,7 +196,8 @@ func (p *Plan) stops() {
 	p.Stops = slices.Compact(p.Stops)
 }
 
-// need is what the base and the log ask of a server. The v2 requests that no newer server knows are translated or left out.
+// need is what the base and the log ask of a server. The v2 requests that no newer server knows are translated or left
+// out.
 func (p *Plan) need(members []*evidence.Member) {
 	raise := func(v *node.Version, text string) {
 		if got, err := node.ParseVersion(text); err == nil && got.AtLeast(*v) {

@@ -35,7 +35,8 @@ type Options struct {
 	Room func(dir string) (free int64, ok bool)
 }
 
-// Run asks a real server about all members. What cannot be done is in the result; the error is that of ctx or of the scratch folder.
+// Run asks a real server about all members. What cannot be done is in the result; the error is that of ctx or of the
+// scratch folder.
 func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o Options) (*compare.Confirmation, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -175,7 +176,8 @@ func (r *run) execute(ctx context.Context, server node.Server) (err error) {
 // walRoom is what a server sets aside for its log.
 const walRoom = 128 << 20
 
-// size is how much scratch the largest data dir may take, with the copy that is made of it: the base, what the log adds, and the log.
+// size is how much scratch the largest data dir may take, with the copy that is made of it: the base, what the log
+// adds, and the log.
 func (r *run) size() int64 {
 	var db int64
 	if r.plan.Base.db != nil {
@@ -189,7 +191,8 @@ func (r *run) size() int64 {
 	return 2*db + 3*r.plan.sv.bytes + walRoom
 }
 
-// stops executes the log from stop to stop and compares at each. Where the server gives up, what was compared before stays.
+// stops executes the log from stop to stop and compares at each. Where the server gives up, what was compared before
+// stays.
 func (r *run) stops(ctx context.Context) error {
 	r.seen, r.revs, r.late = make([]*contents, len(r.plan.Targets)), map[uint64]int64{}, map[int]*smallState{}
 	var failed error
@@ -247,8 +250,8 @@ func (r *run) at(ctx context.Context, stop uint64) error {
 
 func (r *run) rules() smallRules { return smallRules{minor: r.plan.Minor, plain: r.plan.sv.plain} }
 
-// compare compares one source with the server's database at its index. Where the index of the source says less than it holds, the small
-// buckets are compared again at the last index that it may have reached.
+// compare compares one source with the server's database at its index. Where the index of the source says less than it
+// holds, the small buckets are compared again at the last index that it may have reached.
 func (r *run) compare(ctx context.Context, i int, db *dumpdb.DB, small *smallState) error {
 	t := &r.plan.Targets[i]
 	own := smallOf(t.Member)

@@ -98,7 +98,8 @@ func (x *executor) write(ctx context.Context, data string, entries []datadir.Ent
 	return err
 }
 
-// source is the database of the scratch data dir: a new one, a copy of the base, or the one that the last stretch ended with.
+// source is the database of the scratch data dir: a new one, a copy of the base, or the one that the last stretch ended
+// with.
 func (x *executor) source(edits []datadir.Edit) datadir.DBSource {
 	switch {
 	case x.at.db == "":
@@ -160,13 +161,16 @@ func realMembers(members []datadir.Member) []datadir.Member {
 func scratchMember(id uint64) bool { return id == selfID || id == absentID || id == markerID }
 
 const (
-	// pollEvery is how often the scratch database is looked at; a server stores at least every 100 ms what it has executed.
+	// pollEvery is how often the scratch database is looked at; a server stores at least every 100 ms what it has
+	// executed.
 	pollEvery = 50 * time.Millisecond
-	// stall is how long the consistent index may stay where it is. Executing one entry can take a while: a lease with very many keys.
+	// stall is how long the consistent index may stay where it is. Executing one entry can take a while: a lease with
+	// very many keys.
 	stall = 3 * time.Minute
 )
 
-// run starts the server and kills it when its database holds the effect of the last entry, which is the marker at this index.
+// run starts the server and kills it when its database holds the effect of the last entry, which is the marker at this
+// index.
 func (x *executor) run(ctx context.Context, data, db string, index uint64) error {
 	m, err := x.box.Start(ctx, node.MemberConfig{Name: selfName, DataDir: data, PeerURLs: []string{selfURL}, ClientURLs: []string{clientURL},
 		InitialCluster: selfName + "=" + selfURL, Token: "etcd-medic-confirm", QuotaBytes: x.quota, SnapshotCount: 1 << 40})
@@ -218,10 +222,10 @@ func firstOf(lines []string) string {
 	return lines[0]
 }
 
-// progress reads how far a database has come that a server writes to: its consistent index, and whether it holds the marker; nothing when
-// it cannot be read just now. bbolt writes pages that are free in the state before, then the meta page: a state is read as it was, or
-// the reading fails. The marker's row is committed with or after everything before it, by servers up to 3.4 as well, whose consistent
-// index lags.
+// progress reads how far a database has come that a server writes to: its consistent index, and whether it holds the
+// marker; nothing when it cannot be read just now. bbolt writes pages that are free in the state before, then the meta
+// page: a state is read as it was, or the reading fails. The marker's row is committed with or after everything before
+// it, by servers up to 3.4 as well, whose consistent index lags.
 func progress(path string) (index uint64, done bool) {
 	db, err := dumpdb.Open(path)
 	if err != nil {

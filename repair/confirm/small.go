@@ -193,12 +193,12 @@ func clusterTable(s *smallState) table {
 	return t
 }
 
-// maxRaisedTTL bounds what a server's own minimum makes of a lease's TTL: 1.5 times the election timeout, which is at most 50 s
-// (server/etcdserver/server.go minTTL, server/embed/config.go maxElectionMs).
+// maxRaisedTTL bounds what a server's own minimum makes of a lease's TTL: 1.5 times the election timeout, which is at
+// most 50 s (server/etcdserver/server.go minTTL, server/embed/config.go maxElectionMs).
 const maxRaisedTTL = 75
 
-// leases compares which leases there are, and their TTLs as far as these come from the log. Servers raise a TTL to their minimum, which
-// their flags decide: a higher one that is at most that is left out.
+// leases compares which leases there are, and their TTLs as far as these come from the log. Servers raise a TTL to
+// their minimum, which their flags decide: a higher one that is at most that is left out.
 func (c *contents) leases(own, want *smallState) {
 	have := map[dumpdb.ID]int64{}
 	for _, l := range own.leases {

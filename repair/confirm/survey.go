@@ -123,7 +123,8 @@ func (s *survey) version(text string) {
 	}
 }
 
-// reach is the last index up to which the log follows an index without a gap; the index itself when the next entry is not there.
+// reach is the last index up to which the log follows an index without a gap; the index itself when the next entry is
+// not there.
 func (s *survey) reach(index uint64) uint64 {
 	for _, p := range s.spans {
 		if p.first <= index+1 && index+1 <= p.last {

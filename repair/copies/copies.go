@@ -1,5 +1,5 @@
-// Package copies makes data dirs that servers can run on from evidence that they must not touch: scratch copies of the sources, how
-// their members are started, and what server they need. Sources are opened for reading only.
+// Package copies makes data dirs that servers can run on from evidence that they must not touch: scratch copies of the
+// sources, how their members are started, and what server they need. Sources are opened for reading only.
 package copies
 
 import (
@@ -34,8 +34,8 @@ type Member struct {
 	Config node.MemberConfig
 }
 
-// Of reads how the members of a set are started. It refuses, with a *node.RefusedError, what can not be run together: other sources than
-// data dirs, members of different clusters, the same member twice.
+// Of reads how the members of a set are started. It refuses, with a *node.RefusedError, what can not be run together:
+// other sources than data dirs, members of different clusters, the same member twice.
 func Of(ctx context.Context, set *evidence.Set) (*Cluster, error) {
 	c := &Cluster{}
 	seen := map[dumplog.ID]string{}
@@ -99,8 +99,8 @@ func unfit(m *evidence.Member) string {
 	return ""
 }
 
-// member builds the flags of a member. Names and URLs are those of the newest member list among the sources, because that is what a
-// lagging member is about to learn.
+// member builds the flags of a member. Names and URLs are those of the newest member list among the sources, because
+// that is what a lagging member is about to learn.
 func member(m, newest *evidence.Member) (Member, error) {
 	c := node.MemberConfig{}
 	for _, from := range []*evidence.Member{newest, m} {

@@ -17,7 +17,8 @@ import (
 // logRoom is what a server sets aside for its log: the segment it writes and the next one.
 const logRoom = 128 << 20
 
-// Bytes is how much room the copies take at most: the sources' logs, snapshots and databases, and the logs that the servers write.
+// Bytes is how much room the copies take at most: the sources' logs, snapshots and databases, and the logs that the
+// servers write.
 func (c *Cluster) Bytes() (n int64, err error) {
 	for i := range c.Members {
 		p := c.Members[i].Source.Source.Parts()
@@ -58,7 +59,8 @@ func (c *Cluster) Make(ctx context.Context, dir string, progress func(string)) e
 	return nil
 }
 
-// DataDir makes a data dir of a source's parts in dst, which must not exist: member/wal and member/snap, wherever the source keeps its WAL.
+// DataDir makes a data dir of a source's parts in dst, which must not exist: member/wal and member/snap, wherever the
+// source keeps its WAL.
 func DataDir(ctx context.Context, m *evidence.Member, dst string) error {
 	if err := os.MkdirAll(filepath.Dir(dst), 0o700); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
-// TestNeedCountsWhoWrote: dirs of 3.5 with the cluster version of 3.4, as a restore by an old tool leaves them, stay where they are on a
-// server of 3.5, and an older one must not open them.
+// TestNeedCountsWhoWrote: dirs of 3.5 with the cluster version of 3.4, as a restore by an old tool leaves them, stay
+// where they are on a server of 3.5, and an older one must not open them.
 func TestNeedCountsWhoWrote(t *testing.T) {
 	m := &evidence.Member{DB: &evidence.DB{Cluster: dumpdb.Cluster{Version: "3.4.0"}}, Version: evidence.Version{Minor: 5}}
 	n, err := NeedOf(t.Context(), []*evidence.Member{m}, func(*evidence.Member) bool { return false })

@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// WriteBackup writes the database at dbPath and its sha256 behind it to the new file dst, as snapshot save does: etcdutl snapshot
-// restore accepts it. A trailer that dbPath has already is left behind, right or wrong; whether the content is sound is for the
-// caller to know. The returned sum is that of the database.
+// WriteBackup writes the database at dbPath and its sha256 behind it to the new file dst, as snapshot save does:
+// etcdutl snapshot restore accepts it. A trailer that dbPath has already is left behind, right or wrong; whether the
+// content is sound is for the caller to know. The returned sum is that of the database.
 func WriteBackup(ctx context.Context, dst, dbPath string) (sum []byte, err error) {
 	err = newFile(dst, func(partial string) error {
 		sum, err = writeBackup(ctx, partial, dbPath)

@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// TestE2EBackupIsAccepted: both etcdutl restore what WriteBackup makes, checking the hash; of a database with a byte changed behind the
-// trailer they do not.
+// TestE2EBackupIsAccepted: both etcdutl restore what WriteBackup makes, checking the hash; of a database with a byte
+// changed behind the trailer they do not.
 func TestE2EBackupIsAccepted(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	_, err := datadir.WriteBackup(context.Background(), backup, synthDB(t, 1000))

@@ -13,8 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// BenchmarkClone clones one member with a database of 1 GB, and copies the same file plainly beside it in the same run: the clone has
-// to reach at least half the speed of the copy. Both sync what they wrote.
+// BenchmarkClone clones one member with a database of 1 GB, and copies the same file plainly beside it in the same run:
+// the clone has to reach at least half the speed of the copy. Both sync what they wrote.
 func BenchmarkClone(b *testing.B) {
 	dir := b.TempDir()
 	dirs := clustertest.Synth{Members: 1, Entries: 470_000, Keys: 50_000, Value: 2000}.Write(b, dir)

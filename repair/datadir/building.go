@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Building is a new path under construction at Path, which ends in .partial. Everything below is new; what is written with its methods
-// is synced.
+// Building is a new path under construction at Path, which ends in .partial. Everything below is new; what is written
+// with its methods is synced.
 type Building struct {
 	// Path is the folder to write below.
 	Path string

@@ -50,10 +50,11 @@ func SeenTerm(m *evidence.Member) (term uint64) {
 
 // CloneOptions tune Clone.
 type CloneOptions struct {
-	// KeepTail carries committed entries behind the consistent index over into the new logs, as far as they can be applied by all
-	// clones alike; without it the log ends where the database stands. Result.Notes tell.
+	// KeepTail carries committed entries behind the consistent index over into the new logs, as far as they can be
+	// applied by all clones alike; without it the log ends where the database stands. Result.Notes tell.
 	KeepTail bool
-	// Commit is the highest index that other members prove committed; 0 leaves it to what the best member itself proves.
+	// Commit is the highest index that other members prove committed; 0 leaves it to what the best member itself
+	// proves.
 	Commit uint64
 	// Term is that of the entry at which the database stands, where the database alone does not tell; 0 when it does.
 	Term uint64
@@ -63,9 +64,10 @@ type CloneOptions struct {
 	Progress func(done, total int64)
 }
 
-// Clone writes new data dirs for all targets below dst, which must not exist. Every one holds the best member's database; cluster ID,
-// member IDs, names, URLs, auth, revision and index numbering are kept; the log behind the consistent index only with KeepTail. All members must
-// be stopped and all dirs replaced together: a cloned dir beside an old one is a member that lost its log.
+// Clone writes new data dirs for all targets below dst, which must not exist. Every one holds the best member's
+// database; cluster ID, member IDs, names, URLs, auth, revision and index numbering are kept; the log behind the
+// consistent index only with KeepTail. All members must be stopped and all dirs replaced together: a cloned dir beside
+// an old one is a member that lost its log.
 //
 // best may be a data dir or a backup of the cluster. A *RefusedError says why it can not be cloned from.
 func Clone(ctx context.Context, best *evidence.Member, targets []Target, dst string, o CloneOptions) (Result, error) {
@@ -168,7 +170,8 @@ func planClone(ctx context.Context, best *evidence.Member, targets []Target, o C
 	return plan, nil
 }
 
-// checkTargets refuses targets that can not stand side by side. It returns their IDs and the highest term that they or best have seen.
+// checkTargets refuses targets that can not stand side by side. It returns their IDs and the highest term that they or
+// best have seen.
 func checkTargets(targets []Target, seen uint64) (ids map[uint64]bool, term uint64, err error) {
 	names, ids := map[string]bool{}, map[uint64]bool{}
 	for _, t := range targets {
@@ -211,7 +214,8 @@ func newestSnapshot(m *evidence.Member) (index uint64) {
 	return index
 }
 
-// termAt is the term of the entry at index: from the log, from a snapshot at that index, or, from 3.5 on, from the database.
+// termAt is the term of the entry at index: from the log, from a snapshot at that index, or, from 3.5 on, from the
+// database.
 func termAt(m *evidence.Member, index uint64) uint64 {
 	if m.HasWAL() {
 		s := &m.WAL.Summary

@@ -18,8 +18,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// TestE2ECloneStarts clones a cluster of each line from one member and starts the clones: with servers of the line itself and with
-// newer ones that refuse the old dirs or take the members from another place.
+// TestE2ECloneStarts clones a cluster of each line from one member and starts the clones: with servers of the line
+// itself and with newer ones that refuse the old dirs or take the members from another place.
 func TestE2ECloneStarts(t *testing.T) {
 	for _, c := range []struct{ wrote, runs string }{
 		{"3.3.18", "3.3.18"}, {"3.4.3", "3.4.3"}, {"3.5.0", "3.5.0"}, {"3.5.35", "3.5.35"}, {"3.6.16", "3.6.16"}, {"3.7.3", "3.7.3"},
@@ -66,8 +66,8 @@ func cloneAndStart(t *testing.T, wrote, runs string) {
 	c.WaitEqual()
 }
 
-// TestE2ECloneOfCrashed kills all members, so that databases lack the last writes, and clones with the tail of the log: nothing that was
-// acknowledged is lost.
+// TestE2ECloneOfCrashed kills all members, so that databases lack the last writes, and clones with the tail of the log:
+// nothing that was acknowledged is lost.
 func TestE2ECloneOfCrashed(t *testing.T) {
 	for _, version := range []string{"3.4.3", "3.5.35", "3.6.16", "3.7.3"} {
 		t.Run(version, func(t *testing.T) {
@@ -97,7 +97,8 @@ func TestE2ECloneOfCrashed(t *testing.T) {
 			startFrom(t, c, dst, version)
 			got, err := c.Client(1).Get(context.Background(), "last")
 			ok(t, err)
-			// The commit index of the put may not have reached a disk: then it is not proved committed, and the note says so.
+			// The commit index of the put may not have reached a disk: then it is not proved committed, and the note
+			// says so.
 			kept := uint64(res.Dirs[0].Entries) + res.Dirs[0].Index
 			if len(got.Kvs) != 1 && kept >= last || len(got.Kvs) == 1 && got.Kvs[0].ModRevision != rev {
 				t.Errorf("%d keys at %d, want it at %d; kept up to %d of %d: %v", len(got.Kvs), got.Header.Revision, rev, kept, last, res.Notes)

@@ -19,14 +19,15 @@ import (
 // trailerSize is the sha256 behind a backup; a file has one if its size modulo 512 is 32.
 const trailerSize = 32
 
-// CopyDB copies the database at src (of a data dir, or a backup, whose trailer is left behind) to the new file dst and applies the
-// edits to the copy, all in one transaction. Without edits the bytes are copied as they are, damaged or not; with edits a damaged
-// source is refused with a *DamagedError, since bbolt can not be trusted with it.
+// CopyDB copies the database at src (of a data dir, or a backup, whose trailer is left behind) to the new file dst and
+// applies the edits to the copy, all in one transaction. Without edits the bytes are copied as they are, damaged or
+// not; with edits a damaged source is refused with a *DamagedError, since bbolt can not be trusted with it.
 func CopyDB(ctx context.Context, dst, src string, edits ...Edit) error {
 	return newFile(dst, func(partial string) error { return copyDB(ctx, partial, src, nil, edits) })
 }
 
-// DamagedError says why a database can not be edited: bbolt faults on damaged pages. A rebuild from its readable pages can be.
+// DamagedError says why a database can not be edited: bbolt faults on damaged pages. A rebuild from its readable pages
+// can be.
 type DamagedError struct {
 	File   string
 	Damage []*dumpdb.DamageError
@@ -74,8 +75,8 @@ func sound(ctx context.Context, src string) error {
 	return nil
 }
 
-// EditNew applies the edits, in one transaction, to a database that this run made: a copy, or one built from scratch. It must never
-// be given a source.
+// EditNew applies the edits, in one transaction, to a database that this run made: a copy, or one built from scratch.
+// It must never be given a source.
 func EditNew(path string, edits ...Edit) error {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType})
 	if err != nil {
@@ -98,7 +99,8 @@ func EditNew(path string, edits ...Edit) error {
 // chunk is how much is copied between two looks at the context.
 const chunk = 64 << 20
 
-// copyFile copies a database without its trailer. The kernel copies (copy_file_range, a reflink where the file system has them).
+// copyFile copies a database without its trailer. The kernel copies (copy_file_range, a reflink where the file system
+// has them).
 func copyFile(ctx context.Context, dst, src string, moved func(int64)) error {
 	in, size, err := openDB(src)
 	if err != nil {

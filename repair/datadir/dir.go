@@ -14,8 +14,8 @@ type Dir struct {
 	MemberID, ClusterID uint64
 	// Term and Index are those of the raft snapshot: everything up to Index is in the database.
 	Term, Index uint64
-	// HardTerm is the term of the HardState, at least that of the last entry; 0 means just that. Above every member's term it
-	// keeps an old leader's messages out. Vote is the member voted for in it, 0 none.
+	// HardTerm is the term of the HardState, at least that of the last entry; 0 means just that. Above every member's
+	// term it keeps an old leader's messages out. Vote is the member voted for in it, 0 none.
 	HardTerm, Vote uint64
 	// Commit is the commit index of the HardState, at least Index (0 means Index) and at most the last entry.
 	Commit uint64
@@ -26,11 +26,11 @@ type Dir struct {
 	Removed []uint64
 	// ClusterVersion is "3.5.0" or such; "" leaves it out and the members agree on one anew.
 	ClusterVersion string
-	// Entries go into the WAL in index order without gaps: those up to Index (as a restore writes them) stand before the
-	// snapshot record, those behind it are replayed by the server as far as Commit says.
+	// Entries go into the WAL in index order without gaps: those up to Index (as a restore writes them) stand before
+	// the snapshot record, those behind it are replayed by the server as far as Commit says.
 	Entries []Entry
-	// Minor is the 3.x minor of the servers that wrote the source; up to 4 the snapshot record carries no ConfState, as they
-	// write it. 0 is unknown.
+	// Minor is the 3.x minor of the servers that wrote the source; up to 4 the snapshot record carries no ConfState, as
+	// they write it. 0 is unknown.
 	Minor int
 	// V2Store, if set, is the JSON of the v2 store for the .snap file instead of one made of Members, Removed and
 	// ClusterVersion: for sources up to 3.5 with v2 keys.
@@ -82,8 +82,8 @@ func CopyOf(src string, edits ...Edit) DBSource {
 	return func(ctx context.Context, path string) error { return copyDB(ctx, path, src, nil, edits) }
 }
 
-// Write makes the data dir dst, which must not exist: WAL, .snap file and db. It appears under its name only when it is complete and
-// on disk.
+// Write makes the data dir dst, which must not exist: WAL, .snap file and db. It appears under its name only when it is
+// complete and on disk.
 func Write(ctx context.Context, dst string, d Dir, db DBSource) (Result, error) {
 	p, err := newPartialDir(dst)
 	if err != nil {

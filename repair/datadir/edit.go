@@ -13,7 +13,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// Edit changes one thing in a database under construction. Edits of one call share a transaction: all of them hold or none.
+// Edit changes one thing in a database under construction. Edits of one call share a transaction: all of them hold or
+// none.
 type Edit func(tx *bolt.Tx) error
 
 // The buckets and keys that edits touch (server/storage/schema/bucket.go, names unchanged since 3.0).
@@ -51,8 +52,8 @@ func SetConsistentIndex(index uint64) Edit {
 	return func(tx *bolt.Tx) error { return put(tx, bucketMeta, keyIndex, be64(index)) }
 }
 
-// SetTerm sets meta/term, the term of the entry at the consistent index (3.5+ writes it; older servers ignore it). 0 removes it, as
-// databases up to 3.4 have none.
+// SetTerm sets meta/term, the term of the entry at the consistent index (3.5+ writes it; older servers ignore it). 0
+// removes it, as databases up to 3.4 have none.
 func SetTerm(term uint64) Edit {
 	return func(tx *bolt.Tx) error {
 		if term == 0 {
@@ -167,22 +168,24 @@ func PutBucketKey(bucket string, key, value []byte) Edit {
 	return func(tx *bolt.Tx) error { return put(tx, []byte(bucket), key, value) }
 }
 
-// ClearAlarm removes alarms of a member from bucket alarm: those of one kind (1 NOSPACE, 2 CORRUPT) or, with kind 0, all; member 0
-// is every member.
+// ClearAlarm removes alarms of a member from bucket alarm: those of one kind (1 NOSPACE, 2 CORRUPT) or, with kind 0,
+// all; member 0 is every member.
 func ClearAlarm(member uint64, kind int32) Edit {
 	return clearAlarms(func(id uint64, alarm uint64) bool {
 		return (member == 0 || id == member) && (kind == 0 || alarm == uint64(kind))
 	})
 }
 
-// ClearAlarmOf is ClearAlarm for exactly one member. Servers raise CORRUPT for member 0 where they cannot tell which member is wrong.
+// ClearAlarmOf is ClearAlarm for exactly one member. Servers raise CORRUPT for member 0 where they cannot tell which
+// member is wrong.
 func ClearAlarmOf(member uint64, kind int32) Edit {
 	return clearAlarms(func(id uint64, alarm uint64) bool {
 		return id == member && (kind == 0 || alarm == uint64(kind))
 	})
 }
 
-// clearAlarms: the bucket's keys are etcdserverpb.AlarmMember {1 memberID, 2 alarm}; both field orders and zero fields are met.
+// clearAlarms: the bucket's keys are etcdserverpb.AlarmMember {1 memberID, 2 alarm}; both field orders and zero fields
+// are met.
 func clearAlarms(fits func(member, alarm uint64) bool) Edit {
 	return func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketAlarm)
@@ -208,8 +211,9 @@ func clearAlarms(fits func(member, alarm uint64) bool) Edit {
 	}
 }
 
-// BumpRevision raises the current revision by n, as etcdutl snapshot restore --bump-revision does (3.4.27+, 3.5.10+, 3.6+): a record
-// with an empty value n revisions behind the last one. It goes with MarkCompacted, or the gap would be seen as history.
+// BumpRevision raises the current revision by n, as etcdutl snapshot restore --bump-revision does (3.4.27+, 3.5.10+,
+// 3.6+): a record with an empty value n revisions behind the last one. It goes with MarkCompacted, or the gap would be
+// seen as history.
 func BumpRevision(n uint64) Edit {
 	return func(tx *bolt.Tx) error {
 		last, err := lastRevision(tx)
@@ -224,8 +228,8 @@ func BumpRevision(n uint64) Edit {
 	}
 }
 
-// MarkCompacted schedules a compaction at the last revision: everything older that is not live goes at the first start, and watches
-// that ask for an older revision fail instead of missing events.
+// MarkCompacted schedules a compaction at the last revision: everything older that is not live goes at the first start,
+// and watches that ask for an older revision fail instead of missing events.
 func MarkCompacted() Edit {
 	return func(tx *bolt.Tx) error {
 		last, err := lastRevision(tx)
@@ -240,7 +244,8 @@ func revisionKey(main uint64) []byte {
 	return slices.Concat(be64(main), []byte{'_'}, be64(0))
 }
 
-// lastRevision is the current revision as a server derives it: the last record, but at least the compaction marks and 1.
+// lastRevision is the current revision as a server derives it: the last record, but at least the compaction marks and
+// 1.
 func lastRevision(tx *bolt.Tx) (uint64, error) {
 	b := tx.Bucket(bucketKey)
 	if b == nil {
@@ -263,9 +268,9 @@ func lastRevision(tx *bolt.Tx) (uint64, error) {
 	return last, nil
 }
 
-// RollBack makes the older of the two meta pages, at offset older, the newest one in a database that this run made: the other one is
-// overwritten with the same state under a lower txid, so that both are valid. A meta is 64 bytes behind the 16-byte page header: txid at
-// 48, FNV-1a-64 of the 56 bytes before at 56; page id is txid modulo 2.
+// RollBack makes the older of the two meta pages, at offset older, the newest one in a database that this run made: the
+// other one is overwritten with the same state under a lower txid, so that both are valid. A meta is 64 bytes behind
+// the 16-byte page header: txid at 48, FNV-1a-64 of the 56 bytes before at 56; page id is txid modulo 2.
 func RollBack(path string, older, newer int64) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// NewMemberID is the ID of a bootstrapped or restored member: the first 8 bytes of SHA-1 over its sorted peer URLs and the cluster
-// token; the name does not count (server/etcdserver/api/membership/member.go, all versions).
+// NewMemberID is the ID of a bootstrapped or restored member: the first 8 bytes of SHA-1 over its sorted peer URLs and
+// the cluster token; the name does not count (server/etcdserver/api/membership/member.go, all versions).
 func NewMemberID(peerURLs []string, token string) uint64 {
 	urls := slices.Sorted(slices.Values(peerURLs))
 	h := sha1.New()
@@ -18,8 +18,8 @@ func NewMemberID(peerURLs []string, token string) uint64 {
 	return binary.BigEndian.Uint64(h.Sum(nil))
 }
 
-// NewClusterID is the ID of a cluster that starts with these members: the first 8 bytes of SHA-1 over the IDs in ascending order
-// (server/etcdserver/api/membership/cluster.go, all versions).
+// NewClusterID is the ID of a cluster that starts with these members: the first 8 bytes of SHA-1 over the IDs in
+// ascending order (server/etcdserver/api/membership/cluster.go, all versions).
 func NewClusterID(members []uint64) uint64 {
 	h := sha1.New()
 	for _, id := range slices.Sorted(slices.Values(members)) {

@@ -34,7 +34,8 @@ func cloneInChild(src, dst string) int {
 	return 0
 }
 
-// TestKilledClone kills a clone at different moments: under the final name stands nothing or the whole, and the next run succeeds.
+// TestKilledClone kills a clone at different moments: under the final name stands nothing or the whole, and the next
+// run succeeds.
 func TestKilledClone(t *testing.T) {
 	src := clustertest.Synth{Members: 1, Entries: 20_000, Keys: 100, Value: 1000}.Write(t, t.TempDir())[0]
 	evidencetest.Unchanged(t, src)

@@ -33,7 +33,8 @@ var writers = map[string]func(dst, src string) error{
 	},
 }
 
-// TestFullDiskLeavesNothing writes in a process whose files may not grow beyond 8 KiB, which fails writes as a full disk does.
+// TestFullDiskLeavesNothing writes in a process whose files may not grow beyond 8 KiB, which fails writes as a full
+// disk does.
 func TestFullDiskLeavesNothing(t *testing.T) {
 	src := synthDB(t, 100)
 	for how := range writers {

@@ -11,9 +11,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// Outside refuses a new path that lies in a source, through symlinks too: nothing is ever written there. A source that is a part of a
-// data dir (its db, its WAL) stands for the whole data dir. It also refuses a source that lies in the place where the new path is built,
-// since what an interrupted run left there is removed.
+// Outside refuses a new path that lies in a source, through symlinks too: nothing is ever written there. A source that
+// is a part of a data dir (its db, its WAL) stands for the whole data dir. It also refuses a source that lies in the
+// place where the new path is built, since what an interrupted run left there is removed.
 func Outside(out string, sources ...evidence.Spec) error {
 	if out == "" {
 		return nil
@@ -72,7 +72,8 @@ type place struct {
 	info fs.FileInfo
 }
 
-// protected are the folders of a source. What is a file by itself needs no protection: a path that exists is refused anyway.
+// protected are the folders of a source. What is a file by itself needs no protection: a path that exists is refused
+// anyway.
 func protected(s evidence.Spec) (out []place) {
 	if strings.Contains(s.Where, "://") {
 		return nil

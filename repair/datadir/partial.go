@@ -27,8 +27,8 @@ type partialDir struct {
 // partialOf is where a new path is built.
 func partialOf(final string) string { return filepath.Clean(final) + ".partial" }
 
-// newPartialDir makes final.partial. One left by a run that was killed carries a mark that nobody holds and is replaced; one that another run
-// holds, and anything else, is in the way.
+// newPartialDir makes final.partial. One left by a run that was killed carries a mark that nobody holds and is
+// replaced; one that another run holds, and anything else, is in the way.
 func newPartialDir(final string) (*partialDir, error) {
 	final = filepath.Clean(final)
 	if err := absent(final); err != nil {
@@ -85,7 +85,8 @@ func (p *partialDir) busy() error {
 	return refusef("another etcd-medic is writing %s (it holds %s); wait until it ends, or name another path", p.final, p.path)
 }
 
-// takeLeftOver removes what an interrupted run left at p.path, and returns its mark, which stays locked; nil when there was none yet.
+// takeLeftOver removes what an interrupted run left at p.path, and returns its mark, which stays locked; nil when there
+// was none yet.
 func takeLeftOver(p *partialDir) (*os.File, error) {
 	foreign := refusef("%s is in the way: etcd-medic builds %s there, and an interrupted run did not leave it (or was an older release's). "+
 		"Look at it, and if nobody needs it: rm -r %s", p.path, p.final, shell.Quote(shell.Operand(p.path)))

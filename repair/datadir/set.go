@@ -14,8 +14,9 @@ type NamedDir struct {
 	Dir  Dir
 }
 
-// WriteSet makes the folder dst with one data dir per member, all with the same database: the one at src with the edits. They appear
-// together, when all are complete and on disk. moved, if set, is told how many of how many bytes are copied.
+// WriteSet makes the folder dst with one data dir per member, all with the same database: the one at src with the
+// edits. They appear together, when all are complete and on disk. moved, if set, is told how many of how many bytes are
+// copied.
 func WriteSet(ctx context.Context, dst string, set []NamedDir, src string, edits []Edit, moved func(done, total int64)) (Result, error) {
 	fi, err := os.Stat(src)
 	if err != nil {

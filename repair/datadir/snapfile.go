@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// v2Node is a node of etcd's v2 store as its JSON has it (server/etcdserver/api/v2store/node.go); Children nil means a value.
+// v2Node is a node of etcd's v2 store as its JSON has it (server/etcdserver/api/v2store/node.go); Children nil means a
+// value.
 type v2Node struct {
 	Path                        string
 	CreatedIndex, ModifiedIndex uint64
@@ -18,7 +19,8 @@ type v2Node struct {
 	Children                    map[string]*v2Node
 }
 
-// v2Store is the part of the v2 store's JSON that a server recovers from; the watch history it leaves as it starts with.
+// v2Store is the part of the v2 store's JSON that a server recovers from; the watch history it leaves as it starts
+// with.
 type v2Store struct {
 	Root           *v2Node
 	CurrentIndex   uint64
@@ -44,7 +46,8 @@ func (s *v2Store) set(value *string, parts ...string) {
 	}
 }
 
-// raftAttributes and attributes are the two halves of membership.Member in the v2 store; in bucket members they are one object.
+// raftAttributes and attributes are the two halves of membership.Member in the v2 store; in bucket members they are one
+// object.
 type raftAttributes struct {
 	PeerURLs  []string `json:"peerURLs"`
 	IsLearner bool     `json:"isLearner,omitempty"`
@@ -122,8 +125,8 @@ func snapFile(d *Dir) ([]byte, error) {
 	return SnapFile(data, meta), nil
 }
 
-// SnapFile is the content of a .snap file: snappb.Snapshot around raftpb.Snapshot with this data (the JSON of the v2 store) and this
-// marshalled raftpb.SnapshotMetadata.
+// SnapFile is the content of a .snap file: snappb.Snapshot around raftpb.Snapshot with this data (the JSON of the v2
+// store) and this marshalled raftpb.SnapshotMetadata.
 func SnapFile(data, metadata []byte) []byte {
 	snap := raw(raw(nil, 1, data), 2, metadata)
 	return raw(num(nil, 1, uint64(crc32.Checksum(snap, castagnoli))), 2, snap)

@@ -13,12 +13,15 @@ import (
 // maxTail bounds the bytes of entries that a clone carries over.
 const maxTail = 256 << 20
 
-// tailOf are the committed entries behind the consistent index that every clone can apply by itself at its first start, all with the same
-// outcome, since all start from the same database. They end before the first entry that can not be handed on:
+// tailOf are the committed entries behind the consistent index that every clone can apply by itself at its first start,
+// all with the same outcome, since all start from the same database. They end before the first entry that can not be
+// handed on:
 //
 //   - a gap or damage in the log;
-//   - a conf change: the clones carry the newest member list already, and servers up to 3.5 stop on adding a member twice;
-//   - up to 3.4 an auth entry: it may be in the database although the consistent index does not say so, and would count twice.
+//   - a conf change: the clones carry the newest member list already, and servers up to 3.5 stop on adding a member
+//     twice;
+//   - up to 3.4 an auth entry: it may be in the database although the consistent index does not say so, and would count
+//     twice.
 func tailOf(ctx context.Context, m *evidence.Member, commit uint64) (tail []Entry, why string, err error) {
 	if !m.HasLog() {
 		return nil, "", nil

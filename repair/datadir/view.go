@@ -35,8 +35,9 @@ type view struct {
 	notes   []string
 }
 
-// viewOf takes voters and learners as raft has them at the last committed conf change, since they decide quorums; URLs and names come
-// from the members bucket, then from the v2 store and the log. A source without a log only has its members bucket.
+// viewOf takes voters and learners as raft has them at the last committed conf change, since they decide quorums; URLs
+// and names come from the members bucket, then from the v2 store and the log. A source without a log only has its
+// members bucket.
 func viewOf(m *evidence.Member) (*view, error) {
 	ms := &m.Membership
 	v := &view{voters: idsOf(ms.Voters), learners: idsOf(ms.Learners)}
@@ -74,8 +75,8 @@ func viewOf(m *evidence.Member) (*view, error) {
 	return v, nil
 }
 
-// dropAbsentLearners takes learners that get no dir out of the list: they hold no vote, and the leader would wait for them. They count
-// as removed, so that their IDs are not used again.
+// dropAbsentLearners takes learners that get no dir out of the list: they hold no vote, and the leader would wait for
+// them. They count as removed, so that their IDs are not used again.
 func (v *view) dropAbsentLearners(targets []Target) {
 	for _, id := range slices.Clone(v.learners) {
 		if slices.ContainsFunc(targets, func(t Target) bool { return t.MemberID == id }) {

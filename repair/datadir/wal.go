@@ -21,8 +21,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// LogWriter writes the records of one WAL segment: frames, padding, and the CRC chain, which starts at the value given to
-// NewLogWriter.
+// LogWriter writes the records of one WAL segment: frames, padding, and the CRC chain, which starts at the value given
+// to NewLogWriter.
 type LogWriter struct {
 	w   *bufio.Writer
 	crc uint32
@@ -30,7 +30,8 @@ type LogWriter struct {
 	err error
 }
 
-// NewLogWriter starts a segment with its crc record; chain is the value the segment before ended with, 0 for the first one.
+// NewLogWriter starts a segment with its crc record; chain is the value the segment before ended with, 0 for the first
+// one.
 func NewLogWriter(w io.Writer, chain uint32) *LogWriter {
 	l := &LogWriter{w: bufio.NewWriterSize(w, 1<<17), crc: chain}
 	l.record(recordCRC, nil)

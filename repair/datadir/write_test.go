@@ -156,7 +156,8 @@ func TestLeftOverOfAKilledRun(t *testing.T) {
 	}
 }
 
-// TestTwoRunsOnOnePath: of many runs that build one path at once, left-over or not, one goes on, and the others refuse and remove nothing.
+// TestTwoRunsOnOnePath: of many runs that build one path at once, left-over or not, one goes on, and the others refuse
+// and remove nothing.
 func TestTwoRunsOnOnePath(t *testing.T) {
 	for _, left := range []bool{false, true} {
 		dst := filepath.Join(t.TempDir(), "dir")

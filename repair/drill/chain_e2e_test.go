@@ -20,8 +20,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
-// TestE2EChainServes rebuilds a backup from a chain that followed a running server, and wants it to be level with that server, of one
-// history, and to serve on a server of its line.
+// TestE2EChainServes rebuilds a backup from a chain that followed a running server, and wants it to be level with that
+// server, of one history, and to serve on a server of its line.
 func TestE2EChainServes(t *testing.T) {
 	for _, line := range []string{"3.4.23", "3.5.35", "3.6.16"} {
 		t.Run(line, func(t *testing.T) {

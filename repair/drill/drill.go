@@ -1,9 +1,10 @@
-// Package drill proves a backup by a restore that nobody will miss: into a scratch data dir, with a server of the right line in a
-// sandbox, and everything read back.
+// Package drill proves a backup by a restore that nobody will miss: into a scratch data dir, with a server of the right
+// line in a sandbox, and everything read back.
 //
-// The data dir is what etcdutl snapshot restore would write for one member: the database with a new member list, a log with that member's
-// ConfChange, a snapshot record and a .snap file at index 1 of term 1. Keys, revisions, leases, users and alarms stay as they are. The
-// server then answers for every key at the backup's revision; each answer is held against the record in the file.
+// The data dir is what etcdutl snapshot restore would write for one member: the database with a new member list, a log
+// with that member's ConfChange, a snapshot record and a .snap file at index 1 of term 1. Keys, revisions, leases,
+// users and alarms stay as they are. The server then answers for every key at the backup's revision; each answer is
+// held against the record in the file.
 package drill
 
 import (
@@ -33,7 +34,8 @@ type Options struct {
 	Timeout time.Duration
 	// Progress, if set, is told what is being done.
 	Progress func(what string)
-	// MaxMarks bounds the keys that are kept in mind at a time, about 70 bytes each; more keys take more passes. 0 means 2,000,000.
+	// MaxMarks bounds the keys that are kept in mind at a time, about 70 bytes each; more keys take more passes. 0
+	// means 2,000,000.
 	MaxMarks int64
 }
 
@@ -48,8 +50,8 @@ func (d *drill) differ(x backup.Difference) {
 	}
 }
 
-// Run holds a drill of an opened backup and puts its outcome into the report. The error is that of ctx: what kept the drill from running
-// is its outcome.
+// Run holds a drill of an opened backup and puts its outcome into the report. The error is that of ctx: what kept the
+// drill from running is its outcome.
 func Run(ctx context.Context, m *evidence.Member, r *compare.Report, o Options) (*backup.Drill, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -95,7 +97,8 @@ func (d *drill) inScratch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The server runs in a folder of its own: a relative path would be another one there, and an empty data dir starts as well.
+	// The server runs in a folder of its own: a relative path would be another one there, and an empty data dir starts
+	// as well.
 	if d.dir, err = filepath.Abs(dir); err != nil {
 		return errors.Join(err, scratch.Remove(dir))
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/drill"
 )
 
-// TestE2EBackupsOfRunningServers takes a backup of a running cluster of each line, writes on, and wants every layer of it to hold, its
-// lag to be told exactly, and a drill with the line's own server to give everything back.
+// TestE2EBackupsOfRunningServers takes a backup of a running cluster of each line, writes on, and wants every layer of
+// it to hold, its lag to be told exactly, and a drill with the line's own server to give everything back.
 func TestE2EBackupsOfRunningServers(t *testing.T) {
 	for _, line := range append(slices.Clone(clustertest.OldLines), clustertest.Lines...) {
 		t.Run(line, func(t *testing.T) {
@@ -85,8 +85,8 @@ func judge(t *testing.T, r *compare.Report, line string) {
 	}
 }
 
-// save does what etcdctl snapshot save does. The trailer comes from the server; where it does not send one (older lines), the file is as
-// etcdctl of that line would have left it.
+// save does what etcdctl snapshot save does. The trailer comes from the server; where it does not send one (older
+// lines), the file is as etcdctl of that line would have left it.
 func save(t *testing.T, cli *clientv3.Client) string {
 	t.Helper()
 	rd, err := cli.Snapshot(t.Context())

@@ -94,7 +94,8 @@ func TestGoodBackupServes(t *testing.T) {
 	}
 }
 
-// TestBackupsOfOlderLinesServe: databases copied from data dirs of 3.4 to 3.6, with auth, leases, alarms and compactions.
+// TestBackupsOfOlderLinesServe: databases copied from data dirs of 3.4 to 3.6, with auth, leases, alarms and
+// compactions.
 func TestBackupsOfOlderLinesServe(t *testing.T) {
 	for _, incident := range []string{"gen-healthy-3.4", "m-healthy-3.5", "m-healthy-3.6", "l-compaction-skew"} {
 		t.Run(incident, func(t *testing.T) {
@@ -111,7 +112,8 @@ func TestBackupsOfOlderLinesServe(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreSeen restores another file than the one that is held against it: every kind of difference must show.
+// TestDifferencesAreSeen restores another file than the one that is held against it: every kind of difference must
+// show.
 func TestDifferencesAreSeen(t *testing.T) {
 	dir := t.TempDir()
 	s := clustertest.Synth{Members: 1, Entries: 300, Keys: 100, Value: 5000}
@@ -196,8 +198,8 @@ func TestNoDrillOfWhatCannotBeRestored(t *testing.T) {
 	}
 }
 
-// TestDrillThatCouldNotRunIsNotGood: time that is over, a scratch folder that is missing and a server that is none leave the backup
-// inconclusive, never good and never damaged.
+// TestDrillThatCouldNotRunIsNotGood: time that is over, a scratch folder that is missing and a server that is none
+// leave the backup inconclusive, never good and never damaged.
 func TestDrillThatCouldNotRunIsNotGood(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "etcd")
 	noServer := "#!/bin/sh\ncase $1 in --version) echo 'etcd Version: 3.5.35';; *) echo 'bind: no space left on device' >&2; exit 1;; esac\n"

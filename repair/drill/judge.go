@@ -20,8 +20,9 @@ import (
 
 const stepStop = "stop"
 
-// judge turns the outcome into check B09. Damage needs a witness: an answer of the server that differs from the file, or a server that
-// refuses the file. Anything else that kept the drill from its end (time, disk space, a missing server) leaves the check open.
+// judge turns the outcome into check B09. Damage needs a witness: an answer of the server that differs from the file,
+// or a server that refuses the file. Anything else that kept the drill from its end (time, disk space, a missing
+// server) leaves the check open.
 func (d *drill) judge(r *compare.Report) {
 	bad := d.failed()
 	d.res.OK = d.res.Started && d.res.Equal != nil && *d.res.Equal && bad == nil && d.res.Refused == ""
@@ -61,7 +62,8 @@ func (d *drill) judge(r *compare.Report) {
 	backup.Judge(r, "B09", check.Violated, "", f)
 }
 
-// failed is the first step that did not succeed. A server that has answered everything and is slow to stop has proven the backup.
+// failed is the first step that did not succeed. A server that has answered everything and is slow to stop has proven
+// the backup.
 func (d *drill) failed() *backup.Step {
 	for i := range d.res.Steps {
 		s := &d.res.Steps[i]
@@ -123,7 +125,8 @@ func contradiction(format string, args ...any) error {
 	return &contradictionError{fmt.Sprintf(format, args...)}
 }
 
-// answerCode is the code of a server's answer; the client turns those that it knows into its own type, which carries the code.
+// answerCode is the code of a server's answer; the client turns those that it knows into its own type, which carries
+// the code.
 func answerCode(err error) codes.Code {
 	var coded interface{ Code() codes.Code }
 	if errors.As(err, &coded) {

@@ -17,8 +17,8 @@ import (
 // keyHash stands for a key: 128 bits, so that two of a billion keys meet by chance once in 10^20.
 type keyHash struct{ hi, lo uint64 }
 
-// mark is what is kept of a live key: its mod revision and a digest of the rest. seen is set once the server answered for it; ranges
-// are disjoint, so no two goroutines touch one mark.
+// mark is what is kept of a live key: its mod revision and a digest of the rest. seen is set once the server answered
+// for it; ranges are disjoint, so no two goroutines touch one mark.
 type mark struct {
 	mod    int64
 	digest uint64
@@ -61,8 +61,8 @@ func (h *hasher) digest(create, version, lease int64, value []byte) uint64 {
 }
 
 const (
-	// sampleEvery is how many bytes of records lie between two samples of keys, samplesPerRange how many samples make a range: one
-	// answer of the server then holds about 16 MB, whatever the sizes of the values.
+	// sampleEvery is how many bytes of records lie between two samples of keys, samplesPerRange how many samples make a
+	// range: one answer of the server then holds about 16 MB, whatever the sizes of the values.
 	sampleEvery     = 256 << 10
 	samplesPerRange = 64
 )

@@ -29,7 +29,8 @@ const (
 // defaultMaxMarks bounds memory to about 140 MB.
 const defaultMaxMarks = 2_000_000
 
-// readBack asks for every key at the backup's revision, for the hash over its whole history, and for what else it holds.
+// readBack asks for every key at the backup's revision, for the hash over its whole history, and for what else it
+// holds.
 func (d *drill) readBack(ctx context.Context) error {
 	cli, err := d.mem.Client()
 	if err != nil {
@@ -171,8 +172,8 @@ func (d *drill) small(ctx context.Context, cli *clientv3.Client) (string, error)
 	return fmt.Sprintf("%d leases, %d users, %d roles", len(leases.Leases), len(a.Users), len(a.Roles)), nil
 }
 
-// disarm clears what was raised when the backup was taken, once the server has shown that it knows of it: with NOSPACE it would take no
-// write, with CORRUPT answer nothing. A restored cluster needs the same.
+// disarm clears what was raised when the backup was taken, once the server has shown that it knows of it: with NOSPACE
+// it would take no write, with CORRUPT answer nothing. A restored cluster needs the same.
 func (d *drill) disarm(ctx context.Context, cli *clientv3.Client) (string, error) {
 	list, err := cli.AlarmList(ctx)
 	if err != nil {

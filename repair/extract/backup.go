@@ -19,10 +19,11 @@ import (
 // smallBuckets are carried over row by row. Every bucket must exist, or older servers and restores fail on the file.
 var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
 
-// backup writes a bbolt file with the selected records under their own revisions and appends the sha256 that snapshot save appends.
+// backup writes a bbolt file with the selected records under their own revisions and appends the sha256 that snapshot
+// save appends.
 //
-// A state without its history is what a compaction leaves: the newest record of every key, and the compaction marks at its
-// revision. With the marks the revision of the backup is that of the state even if its newest record is older.
+// A state without its history is what a compaction leaves: the newest record of every key, and the compaction marks at
+// its revision. With the marks the revision of the backup is that of the state even if its newest record is older.
 func (x *reader) backup(ctx context.Context) (err error) {
 	if x.o.Stream != nil {
 		return errors.New("a backup is a file")

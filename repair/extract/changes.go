@@ -10,8 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// ChangeScript writes a shell script that turns the keys of one member into those of another: etcdctl del and put. It is the
-// same kind of script as the format Put writes.
+// ChangeScript writes a shell script that turns the keys of one member into those of another: etcdctl del and put. It
+// is the same kind of script as the format Put writes.
 type ChangeScript struct {
 	w       *bufio.Writer
 	ttls    map[int64]int64
@@ -21,8 +21,8 @@ type ChangeScript struct {
 	Skipped       [][]byte
 }
 
-// NewChangeScript begins a script. source and what go into its head: where it comes from, at which revision, what it does; ttls
-// are the TTLs of leases in seconds, which are granted anew on first use.
+// NewChangeScript begins a script. source and what go into its head: where it comes from, at which revision, what it
+// does; ttls are the TTLs of leases in seconds, which are granted anew on first use.
 func NewChangeScript(w io.Writer, source, what string, revision int64, ttls map[int64]int64) (*ChangeScript, error) {
 	s := &ChangeScript{w: bufio.NewWriterSize(w, 256<<10), ttls: ttls, granted: map[int64]bool{}}
 	_, err := fmt.Fprintf(s.w, scriptHead, shell.Comment(source), revision, shell.Comment(what))

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestChangeScriptInAShell runs a script with a stand-in for etcdctl that records its arguments and its input: every byte of keys and
-// values must come through.
+// TestChangeScriptInAShell runs a script with a stand-in for etcdctl that records its arguments and its input: every
+// byte of keys and values must come through.
 func TestChangeScriptInAShell(t *testing.T) {
 	dir := t.TempDir()
 	record := filepath.Join(dir, "record")

@@ -22,18 +22,20 @@ type ClusterCopy struct {
 	// Revision is the target's when the copy began, ClusterID its own.
 	Revision  int64  `json:"revision"`
 	ClusterID string `json:"clusterID"`
-	// Absent, Equal and Different count the selected keys by what the target had: no such key, the same value, another value.
+	// Absent, Equal and Different count the selected keys by what the target had: no such key, the same value, another
+	// value.
 	Absent    int64 `json:"absent"`
 	Equal     int64 `json:"equal"`
 	Different int64 `json:"different"`
 	// DifferentKeys are the first of them: an overwrite loses their present values.
 	DifferentKeys []check.Bytes `json:"differentKeys"`
-	// Written counts keys put, Kept those left as they were because OnlyIfAbsent is set, LeasesGranted leases that were granted.
+	// Written counts keys put, Kept those left as they were because OnlyIfAbsent is set, LeasesGranted leases that were
+	// granted.
 	Written       int64 `json:"written"`
 	Kept          int64 `json:"kept"`
 	LeasesGranted int64 `json:"leasesGranted"`
-	// Conflicts counts keys that changed between the look and the write and were left alone, Failed those that the cluster refused,
-	// with the first reasons.
+	// Conflicts counts keys that changed between the look and the write and were left alone, Failed those that the
+	// cluster refused, with the first reasons.
 	Conflicts    int64         `json:"conflicts"`
 	ConflictKeys []check.Bytes `json:"conflictKeys"`
 	Failed       int64         `json:"failed"`
@@ -47,8 +49,8 @@ type Target struct {
 	Write bool
 }
 
-// ToCluster copies the selected keys into a running cluster, in key order. Every put is bound to the state that the key was seen in
-// (by its mod revision), so that a key that somebody writes meanwhile is left alone and told.
+// ToCluster copies the selected keys into a running cluster, in key order. Every put is bound to the state that the key
+// was seen in (by its mod revision), so that a key that somebody writes meanwhile is left alone and told.
 func ToCluster(ctx context.Context, path string, o Options, to Target) (*Result, error) {
 	o.Format, o.Out = Cluster, ""
 	if err := o.Valid(); err != nil {
@@ -190,8 +192,8 @@ func (c *copier) look(ctx context.Context, batch []want) (todo []want, err error
 	return todo, nil
 }
 
-// grantAll grants the leases of the keys under their old IDs. A lease that the target has already is used as it is; keys whose lease
-// can not be granted are not written, as they would never expire.
+// grantAll grants the leases of the keys under their old IDs. A lease that the target has already is used as it is;
+// keys whose lease can not be granted are not written, as they would never expire.
 func (c *copier) grantAll(ctx context.Context, todo []want) ([]want, error) {
 	kept := todo[:0]
 	for _, w := range todo {

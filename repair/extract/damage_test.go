@@ -37,7 +37,8 @@ func grant(t testing.TB, path string, id uint64, ttl int64) {
 	}
 }
 
-// damaged is a copy of a database with a page zeroed, a page header made random, the end cut off, or the meta pages and another one zeroed.
+// damaged is a copy of a database with a page zeroed, a page header made random, the end cut off, or the meta pages and
+// another one zeroed.
 func damaged(raw []byte, i int, rnd *rand.Rand) []byte {
 	b := append([]byte{}, raw...)
 	page := (2 + rnd.IntN(len(b)/4096-2)) * 4096
@@ -57,8 +58,8 @@ func damaged(raw []byte, i int, rnd *rand.Rand) []byte {
 	return b
 }
 
-// TestDamageIsTold destroys pages, bytes and tails: either the extract is what it was, or it says that something is lost. A key that it
-// does give has a value that some record of it really had.
+// TestDamageIsTold destroys pages, bytes and tails: either the extract is what it was, or it says that something is
+// lost. A key that it does give has a value that some record of it really had.
 func TestDamageIsTold(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "db")

@@ -92,8 +92,8 @@ func command(t *testing.T, env []string, name string, args ...string) {
 	}
 }
 
-// TestE2EBackupServes extracts a backup from a running member and from its data dir, restores it with the real etcdutl, and starts a
-// real server on it.
+// TestE2EBackupServes extracts a backup from a running member and from its data dir, restores it with the real etcdutl,
+// and starts a real server on it.
 func TestE2EBackupServes(t *testing.T) {
 	for _, line := range []struct{ server, etcdutl string }{{"3.4.3", "etcdutl-3.6"}, {"3.5.35", "etcdutl-3.6"}, {"3.6.16", "etcdutl-3.6"}, {"3.7.3", "etcdutl-3.7"}} {
 		t.Run(line.server, func(t *testing.T) {

@@ -44,8 +44,8 @@ func (f Format) carriesLeases() bool { return f == JSONL }
 // LeaseMode says what becomes of the leases of selected keys.
 type LeaseMode string
 
-// The lease modes. Grant grants each lease again with its stored TTL, under the same ID where the form can say it; Detach writes
-// the keys without a lease, so that they stay; Skip leaves such keys out.
+// The lease modes. Grant grants each lease again with its stored TTL, under the same ID where the form can say it;
+// Detach writes the keys without a lease, so that they stay; Skip leaves such keys out.
 const (
 	LeaseGrant  LeaseMode = "grant"
 	LeaseDetach LeaseMode = "detach"

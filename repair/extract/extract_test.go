@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	evidencetest.Main(m)
 }
 
-// TestStateIsTheServers takes the state at every revision and holds it against what the server showed there, in memory and through
-// scratch files.
+// TestStateIsTheServers takes the state at every revision and holds it against what the server showed there, in memory
+// and through scratch files.
 func TestStateIsTheServers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	states := history(t, path, 300)
@@ -51,7 +51,8 @@ func TestStateIsTheServers(t *testing.T) {
 	}
 }
 
-// TestBackupIsTheState opens the backup of every 25th revision with etcd's own store: same content, same revision, compacted below.
+// TestBackupIsTheState opens the backup of every 25th revision with etcd's own store: same content, same revision,
+// compacted below.
 func TestBackupIsTheState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	states := history(t, path, 200)

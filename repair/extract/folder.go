@@ -10,8 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb/kube"
 )
 
-// folder writes one manifest per Kubernetes object: NAMESPACE/KIND/NAME.yaml, objects without a namespace below _cluster. A value that
-// does not decode is kept as stored below _stored, named after its key.
+// folder writes one manifest per Kubernetes object: NAMESPACE/KIND/NAME.yaml, objects without a namespace below
+// _cluster. A value that does not decode is kept as stored below _stored, named after its key.
 type folder struct {
 	x      *reader
 	dir    string

@@ -21,8 +21,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
-// TestE2EKilled kills servers with SIGKILL right after they have acknowledged writes, which their databases do not hold yet. An extract has all
-// acknowledged keys, or says how many entries it lacks.
+// TestE2EKilled kills servers with SIGKILL right after they have acknowledged writes, which their databases do not hold
+// yet. An extract has all acknowledged keys, or says how many entries it lacks.
 func TestE2EKilled(t *testing.T) {
 	for _, version := range []string{"3.4.3", "3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
 		for _, size := range []int{1, 3} {

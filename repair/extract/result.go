@@ -21,15 +21,16 @@ type Result struct {
 	Format        string `json:"format"`
 	// Output is the file or folder that was written; "" when nothing was.
 	Output string `json:"output,omitempty"`
-	// Revision is the revision at which the state was taken, CompactRevision the source's, -1 when it was never compacted.
+	// Revision is the revision at which the state was taken, CompactRevision the source's, -1 when it was never
+	// compacted.
 	Revision        int64 `json:"revision"`
 	CompactRevision int64 `json:"compactRevision"`
-	// Keys counts distinct keys (with a history: records, see Records), DeletedKeys those of them that were deleted and are
-	// brought with their last value.
+	// Keys counts distinct keys (with a history: records, see Records), DeletedKeys those of them that were deleted and
+	// are brought with their last value.
 	Keys        int64 `json:"keys"`
 	DeletedKeys int64 `json:"deletedKeys"`
-	// Records counts records written, Tombstones those of them that are deletions (with a history only), Salvaged those that stood
-	// in damaged or unused pages.
+	// Records counts records written, Tombstones those of them that are deletions (with a history only), Salvaged those
+	// that stood in damaged or unused pages.
 	Records    int64 `json:"records"`
 	Tombstones int64 `json:"tombstones"`
 	Salvaged   int64 `json:"salvaged"`
@@ -51,8 +52,8 @@ type Result struct {
 type LeaseUse struct {
 	// Handling is grant, detach or skip.
 	Handling string `json:"handling"`
-	// Keys counts selected keys with a lease, Leases the distinct leases, Unknown the keys whose lease the source does not hold:
-	// they never expire.
+	// Keys counts selected keys with a lease, Leases the distinct leases, Unknown the keys whose lease the source does
+	// not hold: they never expire.
 	Keys    int64 `json:"keys"`
 	Leases  int64 `json:"leases"`
 	Unknown int64 `json:"unknown"`
@@ -74,8 +75,8 @@ type Lost struct {
 	NotFound []check.Bytes `json:"notFound"`
 }
 
-// Damage is one place of the source that could not be read, with the main revisions it may hide: 0 where the span is open,
-// both 0 when it is no span of bucket key.
+// Damage is one place of the source that could not be read, with the main revisions it may hide: 0 where the span is
+// open, both 0 when it is no span of bucket key.
 type Damage struct {
 	Page          uint64 `json:"page"`
 	Offset        int64  `json:"offset"`

@@ -81,7 +81,8 @@ const (
 	txnBytes = 1 << 20
 )
 
-// txnScript feeds etcdctl txn. Keys that must be absent are asked for and put one by one, so that one that exists stops no other.
+// txnScript feeds etcdctl txn. Keys that must be absent are asked for and put one by one, so that one that exists stops
+// no other.
 type txnScript struct {
 	*file
 	x       *reader
@@ -146,8 +147,8 @@ func (t *txnScript) close(err error) error {
 	return t.file.close(err)
 }
 
-// txnWord quotes bytes for the language of etcdctl txn (etcdctl/ctlv3/command/util.go, Argify) inside a here-document, where the shell
-// still reads $, ` and some backslashes.
+// txnWord quotes bytes for the language of etcdctl txn (etcdctl/ctlv3/command/util.go, Argify) inside a here-document,
+// where the shell still reads $, ` and some backslashes.
 func txnWord(v []byte) string {
 	s := strconv.QuoteToASCII(string(v))
 	s = strings.ReplaceAll(s, `\\`, `\x5c`)

@@ -18,8 +18,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/extract"
 )
 
-// asEtcdctl makes the test program behave as etcdctl: it files what it is called with in the file of that name. What the real one
-// makes of the scripts is tested end to end.
+// asEtcdctl makes the test program behave as etcdctl: it files what it is called with in the file of that name. What
+// the real one makes of the scripts is tested end to end.
 const asEtcdctl = "ETCD_MEDIC_TEST_ETCDCTL"
 
 type call struct{ Key, Value, Lease []byte }

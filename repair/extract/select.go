@@ -13,8 +13,8 @@ type Selection struct {
 	Keys, Prefixes [][]byte
 	// From and To are a range from From up to but not including To; a nil To is the end of the key space.
 	From, To []byte
-	// Namespace, Kind and Name are those of a Kubernetes object; empty means any. Kind may carry a group, as in Deployment.apps,
-	// and is compared without regard to case.
+	// Namespace, Kind and Name are those of a Kubernetes object; empty means any. Kind may carry a group, as in
+	// Deployment.apps, and is compared without regard to case.
 	Namespace, Kind, Name string
 }
 
@@ -46,8 +46,8 @@ func (s *Selection) key(k []byte) bool {
 	return bytes.Compare(k, s.From) >= 0 && (s.To == nil || bytes.Compare(k, s.To) < 0)
 }
 
-// object tells whether a record is of the wanted object: by what its value says, and where it says nothing (a tombstone, an
-// encrypted value) by its key.
+// object tells whether a record is of the wanted object: by what its value says, and where it says nothing (a
+// tombstone, an encrypted value) by its key.
 func (s *Selection) object(k, value []byte) bool {
 	if !s.kube() {
 		return true

@@ -124,8 +124,8 @@ func (x *reader) rows(ctx context.Context) iter.Seq2[dumpdb.Salvaged, error] {
 	}
 }
 
-// wantsFree tells whether a record of a page not in use counts: everything does without a meta page; else only what may be the last
-// value of a deleted key. A revision above the current one was never committed.
+// wantsFree tells whether a record of a page not in use counts: everything does without a meta page; else only what may
+// be the last value of a deleted key. A revision above the current one was never committed.
 func (x *reader) wantsFree(main int64) bool {
 	return x.noMeta || x.o.Deleted && main <= x.current
 }

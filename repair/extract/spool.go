@@ -17,7 +17,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// ref is a record of bucket key by its place. raw holds the bucket key and value of records that no place of the tree leads to.
+// ref is a record of bucket key by its place. raw holds the bucket key and value of records that no place of the tree
+// leads to.
 type ref struct {
 	key       []byte
 	rev       dumpdb.Rev
@@ -47,7 +48,8 @@ func byRev(a, b *ref) int {
 	return cmp.Compare(a.rev.Sub, b.rev.Sub)
 }
 
-// spool sorts any number of refs in bounded memory: sorted runs go to files of a scratch folder and are merged when read.
+// spool sorts any number of refs in bounded memory: sorted runs go to files of a scratch folder and are merged when
+// read.
 type spool struct {
 	dir   string
 	order func(a, b *ref) int

@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// newest keeps of each key its newest record, the newest put before a tombstone, the newest put of a free page where the tree has
-// none, and nothing else. refs are in byKey order.
+// newest keeps of each key its newest record, the newest put before a tombstone, the newest put of a free page where
+// the tree has none, and nothing else. refs are in byKey order.
 func (x *reader) newest(refs []*ref) []*ref {
 	out := refs[:0]
 	for i := 0; i < len(refs); {
@@ -24,7 +24,8 @@ func (x *reader) newest(refs []*ref) []*ref {
 	return out
 }
 
-// unused tells a record that only a page not in use holds. Without a meta page nobody knows which pages are, so all count alike.
+// unused tells a record that only a page not in use holds. Without a meta page nobody knows which pages are, so all
+// count alike.
 func (x *reader) unused(r *ref) bool { return r.origin == dumpdb.OriginFree && !x.noMeta }
 
 func (x *reader) newestOf(group []*ref) (kept []*ref) {
@@ -67,8 +68,8 @@ func (x *reader) states(ctx context.Context) (*spool, error) {
 	return s, err
 }
 
-// keyState is a key with its newest put and, if it is gone, the tombstone behind it. free is a put that only a page not in use still
-// holds: compaction dropped it.
+// keyState is a key with its newest put and, if it is gone, the tombstone behind it. free is a put that only a page not
+// in use still holds: compaction dropped it.
 type keyState struct {
 	put, tombstone, free *ref
 	// gone is set when free is all there is: the key is deleted, whether or not its tombstone is left.

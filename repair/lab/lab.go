@@ -1,9 +1,9 @@
-// Package lab builds a small real cluster and breaks it on purpose, so that the whole way from a divergence that no status shows to a
-// proven repair can be tried by anyone.
+// Package lab builds a small real cluster and breaks it on purpose, so that the whole way from a divergence that no
+// status shows to a proven repair can be tried by anyone.
 //
-// The cluster runs in a sandbox of package node with auth and TLS on. Stories lists the ways in which it is broken; the first is that of
-// etcd issue 11651: one member's auth revision is raised, so that it drops the writes of the others while every one of them is
-// acknowledged. All releases stay silent about that.
+// The cluster runs in a sandbox of package node with auth and TLS on. Stories lists the ways in which it is broken; the
+// first is that of etcd issue 11651: one member's auth revision is raised, so that it drops the writes of the others
+// while every one of them is acknowledged. All releases stay silent about that.
 package lab
 
 import (
@@ -167,7 +167,8 @@ func (c *Cluster) Write(ctx context.Context, i int, prefix string, n int) (ackno
 	return acknowledged, nil
 }
 
-// Copies copies the data dirs below dir, which must not exist, as an operator would: the members are stopped for it and started again.
+// Copies copies the data dirs below dir, which must not exist, as an operator would: the members are stopped for it and
+// started again.
 func (c *Cluster) Copies(ctx context.Context, dir string) error {
 	if err := c.StopAll(ctx); err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 
 // Story is one way in which the cluster is broken.
 type Story struct {
-	// Name is what it is asked for by, Title what is broken, Told what is done to the cluster, in a sentence without its end.
+	// Name is what it is asked for by, Title what is broken, Told what is done to the cluster, in a sentence without
+	// its end.
 	Name, Title, Told string
 	// Through are the members (from 0) that can be written through afterwards.
 	Through []int
@@ -41,7 +42,8 @@ func Stories() []Story {
 // Break does what the story tells.
 func (c *Cluster) Break(ctx context.Context, s Story) error { return s.do(ctx, c) }
 
-// RaiseAuth raises the auth revision in the database of member i, as auth operations that are applied again after a restart do.
+// RaiseAuth raises the auth revision in the database of member i, as auth operations that are applied again after a
+// restart do.
 func (c *Cluster) RaiseAuth(ctx context.Context, i int, by uint64) error {
 	cli, err := c.Client(i)
 	if err != nil {
@@ -54,7 +56,8 @@ func (c *Cluster) RaiseAuth(ctx context.Context, i int, by uint64) error {
 	return c.edited(ctx, i, func(string) (datadir.Edit, error) { return datadir.SetAuthRevision(st.AuthRevision + by), nil })
 }
 
-// DropWrites takes the last n writes out of the database of member i and leaves its consistent index: it takes them for applied.
+// DropWrites takes the last n writes out of the database of member i and leaves its consistent index: it takes them for
+// applied.
 func (c *Cluster) DropWrites(ctx context.Context, i, n int) error {
 	return c.edited(ctx, i, func(path string) (edit datadir.Edit, err error) {
 		db, err := dumpdb.Open(path)
@@ -116,8 +119,8 @@ func (c *Cluster) edited(ctx context.Context, i int, what func(db string) (datad
 	return ready(ctx, c.members[i])
 }
 
-// LoseDir takes the data dir of member i away and starts the member with an empty one: it ends as soon as it hears from the leader, who
-// counts on what it once acknowledged.
+// LoseDir takes the data dir of member i away and starts the member with an empty one: it ends as soon as it hears from
+// the leader, who counts on what it once acknowledged.
 func (c *Cluster) LoseDir(ctx context.Context, i int) error {
 	if err := c.members[i].Stop(ctx); err != nil {
 		return err

@@ -35,8 +35,8 @@ func (r *rewriter) account() error {
 	return r.lost()
 }
 
-// lost compares where the log ended with where it ends. What this member had on disk it may have acknowledged; a record that was torn
-// while it was written never was.
+// lost compares where the log ended with where it ends. What this member had on disk it may have acknowledged; a record
+// that was torn while it was written never was.
 func (r *rewriter) lost() error {
 	w, m := r.w, r.w.source()
 	had := max(r.s.LastIndex, r.s.MaxCommit)

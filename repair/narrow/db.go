@@ -16,8 +16,8 @@ import (
 type DB struct {
 	// Previous makes the previous meta page the used one instead of building a new file.
 	Previous bool
-	// Base is a backup of the same cluster from which the log is replayed when records are missing; empty replays from the log's
-	// first entry.
+	// Base is a backup of the same cluster from which the log is replayed when records are missing; empty replays from
+	// the log's first entry.
 	Base evidence.Spec
 	// Proven takes, where rows differ, those of a member that the diagnosis proves right.
 	Proven bool
@@ -43,7 +43,8 @@ func (c DB) apply(ctx context.Context, w *work) error {
 	return rebuildFrom(ctx, w, c)
 }
 
-// smallBuckets are the buckets beside key, each read from the newest transaction or, where that is damaged, from the one before.
+// smallBuckets are the buckets beside key, each read from the newest transaction or, where that is damaged, from the
+// one before.
 var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
 
 // rebuildFrom writes a new file from all rows that can be read.

@@ -44,7 +44,8 @@ func rewrite(t *testing.T, file string, change func(b []byte) []byte) {
 	ok(t, os.WriteFile(file, change(b), 0o600))
 }
 
-// TestDBIsWholeAgain damages a database and lets the other member complete it: etcd's hash is then that of the sound one.
+// TestDBIsWholeAgain damages a database and lets the other member complete it: etcd's hash is then that of the sound
+// one.
 func TestDBIsWholeAgain(t *testing.T) {
 	dirs := clustertest.Synth{Members: 2, Entries: 1500, Keys: 100, Value: 64}.Write(t, t.TempDir())
 	evidencetest.Unchanged(t, dirs...)
@@ -128,7 +129,8 @@ func leafPages(t *testing.T, db *dumpdb.DB) (ids []uint64) {
 	return order
 }
 
-// TestDBFromBranchPages: leaves that a damaged branch page led to are found again, and contiguous revisions prove them complete.
+// TestDBFromBranchPages: leaves that a damaged branch page led to are found again, and contiguous revisions prove them
+// complete.
 func TestDBFromBranchPages(t *testing.T) {
 	dir := clustertest.Synth{Members: 1, Entries: 3000, Keys: 100, Value: 64}.Write(t, t.TempDir())[0]
 	want, _ := etcdHash(t, dbOf(dir))
@@ -243,8 +245,8 @@ func TestIncidents(t *testing.T) {
 	}
 }
 
-// TestDBSweep spoils one page after the other of real databases, compacted ones among them: the result holds what was there, or the
-// repair is refused; keys never go silently.
+// TestDBSweep spoils one page after the other of real databases, compacted ones among them: the result holds what was
+// there, or the repair is refused; keys never go silently.
 func TestDBSweep(t *testing.T) {
 	whole, refusals := 0, 0
 	for _, incident := range []string{"l-compaction-skew", "m-healthy-3.7"} {

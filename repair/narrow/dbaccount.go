@@ -12,7 +12,8 @@ import (
 
 func dirOf(path string) string { return filepath.Dir(path) }
 
-// account tells what the new file holds and refuses when records are gone, or when nothing shows that they are all there.
+// account tells what the new file holds and refuses when records are gone, or when nothing shows that they are all
+// there.
 func (b *rebuilder) account() error {
 	w := b.w
 	w.did("a new database of %d records was built from the pages that can be read", b.records)
@@ -71,8 +72,9 @@ func (b *rebuilder) asReplayed() bool {
 	return err == nil && got == want
 }
 
-// unproven: below the compact revision holes are normal, and behind the last record nothing tells that there were more, so what damage
-// took there can not be proved complete by the file. Another member's content can: then the second diagnosis judges.
+// unproven: below the compact revision holes are normal, and behind the last record nothing tells that there were more,
+// so what damage took there can not be proved complete by the file. Another member's content can: then the second
+// diagnosis judges.
 func (b *rebuilder) unproven(first, last int64, ok bool) error {
 	where := "somewhere in bucket key"
 	if ok {
@@ -152,7 +154,8 @@ func previous(ctx context.Context, w *work) error {
 	return previousLoss(w, was, now)
 }
 
-// previousView is the transaction to go back to: where the newest meta page is damaged already, the one that bbolt falls back on.
+// previousView is the transaction to go back to: where the newest meta page is damaged already, the one that bbolt
+// falls back on.
 func previousView(src *dumpdb.DB) (*dumpdb.DB, error) {
 	for _, m := range src.Metas() {
 		if !m.Valid && src.Meta().Valid {
@@ -170,8 +173,8 @@ func indexOf(db *dumpdb.DB) uint64 {
 	return *m.ConsistentIndex
 }
 
-// previousLoss: what the last transaction held comes back from the log at the next start if the log has it. Up to 3.4 entries that do
-// not move the consistent index would take effect a second time.
+// previousLoss: what the last transaction held comes back from the log at the next start if the log has it. Up to 3.4
+// entries that do not move the consistent index would take effect a second time.
 func previousLoss(w *work, was, now uint64) error {
 	m := w.source()
 	switch {

@@ -4,9 +4,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// hole fills revisions that are in no page with the records of another member: above the compact revision every revision has records,
-// and those are equal on all members that applied the same entries. Where no member has them, the log is replayed. Whether the records
-// fit, the second diagnosis tells, which replays too.
+// hole fills revisions that are in no page with the records of another member: above the compact revision every
+// revision has records, and those are equal on all members that applied the same entries. Where no member has them, the
+// log is replayed. Whether the records fit, the second diagnosis tells, which replays too.
 func (b *rebuilder) hole(h span) error {
 	for _, p := range b.w.peers() {
 		if !p.HasDB() || p.DB.KVDamaged || p.CompactRevision() >= int64(h.from) || p.CurrentRevision() < int64(h.to) {

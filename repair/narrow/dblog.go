@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
-// replayed is the database that the log gives at the source's consistent index, from the base or from the log's first entry. It is made
-// at most once; why tells when it can not be.
+// replayed is the database that the log gives at the source's consistent index, from the base or from the log's first
+// entry. It is made at most once; why tells when it can not be.
 type replayedDB struct {
 	tried bool
 	db    *dumpdb.DB

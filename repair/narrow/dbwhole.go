@@ -14,7 +14,8 @@ import (
 
 const cloneInstead = "clone the member from another one: etcd-medic repair plan"
 
-// placed tells whether the database, or its previous transaction, says which entries it holds. Without that its rows are of no use.
+// placed tells whether the database, or its previous transaction, says which entries it holds. Without that its rows
+// are of no use.
 func placed(ctx context.Context, path string) bool {
 	if path == "" {
 		return false
@@ -31,9 +32,9 @@ func placed(ctx context.Context, path string) bool {
 	return err == nil && indexOf(prev) > 0
 }
 
-// makeWhole makes the database of a data dir in which none can be read: by executing the log up to the last entry that the member knew to be
-// committed, or from another member's database that stands within the member's own log. A database follows from the entries it holds, so
-// both give what the member had, or would have had.
+// makeWhole makes the database of a data dir in which none can be read: by executing the log up to the last entry that
+// the member knew to be committed, or from another member's database that stands within the member's own log. A
+// database follows from the entries it holds, so both give what the member had, or would have had.
 func makeWhole(ctx context.Context, w *work, c DB) error {
 	m := w.source()
 	switch {

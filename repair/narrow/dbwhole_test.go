@@ -13,7 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/narrow"
 )
 
-// TestDBFromNothing: a database that is empty or missing is made again from the log, and holds what the other members hold.
+// TestDBFromNothing: a database that is empty or missing is made again from the log, and holds what the other members
+// hold.
 func TestDBFromNothing(t *testing.T) {
 	set := evidencetest.Incident(t, "f2-empty-db")
 	for _, missing := range []bool{false, true} {

@@ -8,7 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// fill looks up entries in other members' logs. Only what such a member knows committed is taken: that is equal on all members.
+// fill looks up entries in other members' logs. Only what such a member knows committed is taken: that is equal on all
+// members.
 type fill struct {
 	ctx   context.Context
 	peers []*evidence.Member

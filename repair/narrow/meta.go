@@ -17,7 +17,8 @@ type Meta struct {
 	AuthRevision    *uint64
 	// StorageVersion is "3.6.0" or such; "" removes it.
 	StorageVersion *string
-	// MembersFromRaft makes buckets members and members_removed agree with raft's own member list, ConfStateFromRaft meta/confState.
+	// MembersFromRaft makes buckets members and members_removed agree with raft's own member list, ConfStateFromRaft
+	// meta/confState.
 	MembersFromRaft, ConfStateFromRaft bool
 	// ClearAlarms are the alarms to clear.
 	ClearAlarms []AlarmRef

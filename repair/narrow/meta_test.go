@@ -48,7 +48,8 @@ func refuses(t *testing.T, c narrow.Change, dir string, with []string, flag, say
 	}
 }
 
-// TestConsistentIndex: the index may be moved over entries that change nothing, and to where the database really is; not else.
+// TestConsistentIndex: the index may be moved over entries that change nothing, and to where the database really is;
+// not else.
 func TestConsistentIndex(t *testing.T) {
 	dir := filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1")
 	evidencetest.Unchanged(t, dir)
@@ -160,7 +161,8 @@ func TestAlarms(t *testing.T) {
 	}
 }
 
-// TestAlarmOfMember0 clears the alarm that a server raises where it cannot tell which member is wrong, and leaves those of members alone.
+// TestAlarmOfMember0 clears the alarm that a server raises where it cannot tell which member is wrong, and leaves those
+// of members alone.
 func TestAlarmOfMember0(t *testing.T) {
 	dirs := clustertest.Synth{Members: 1, Entries: 20, Keys: 3, Value: 10}.Write(t, t.TempDir())
 	for name, key := range map[string][]byte{"left out": {16, 2}, "written": {8, 0, 16, 2}} {

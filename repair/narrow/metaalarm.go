@@ -17,7 +17,8 @@ type AlarmRef struct {
 	Kind   int32
 }
 
-// ParseAlarm reads MEMBER-ID or MEMBER-ID:NOSPACE. Member 0 is the one that servers name where they cannot tell which is wrong.
+// ParseAlarm reads MEMBER-ID or MEMBER-ID:NOSPACE. Member 0 is the one that servers name where they cannot tell which
+// is wrong.
 func ParseAlarm(s string) (AlarmRef, error) {
 	id, kind, named := strings.Cut(s, ":")
 	m, err := dumplog.ParseID(id)
@@ -37,7 +38,8 @@ func ParseAlarm(s string) (AlarmRef, error) {
 	return a, nil
 }
 
-// clearAlarms: an alarm acts on every entry that is applied, so a member that lacks one that others have answers differently.
+// clearAlarms: an alarm acts on every entry that is applied, so a member that lacks one that others have answers
+// differently.
 func clearAlarms(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	var edits []datadir.Edit
 	m := w.source()

@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// setIndex moves the consistent index. Entries between the old and the new value are either never applied, or applied once more; the
-// replay tells which of them have an effect, and whether the database shows it.
+// setIndex moves the consistent index. Entries between the old and the new value are either never applied, or applied
+// once more; the replay tells which of them have an effect, and whether the database shows it.
 func setIndex(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if c.ConsistentIndex == nil {
 		return nil, nil
@@ -39,7 +39,8 @@ func setIndex(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	return edits, w.judgeIndex(ctx, from, to)
 }
 
-// fitting is the consistent index that the source's database fits: the stored one, unless the replay shows that it can not be true.
+// fitting is the consistent index that the source's database fits: the stored one, unless the replay shows that it can
+// not be true.
 func (w *work) fitting(ctx context.Context) uint64 {
 	if _, err := replay.Settled(ctx, w.set.Members, replay.Options{}); err != nil {
 		return w.source().StoredIndex()
@@ -111,8 +112,8 @@ func changesState(r *dumplog.Request) bool {
 	return true
 }
 
-// shown and absent ask the replay, which holds the log against the database: above the consistent index it notes effects that are there
-// all the same (Ahead), below it those that are missing.
+// shown and absent ask the replay, which holds the log against the database: above the consistent index it notes
+// effects that are there all the same (Ahead), below it those that are missing.
 func (w *work) shown(ctx context.Context, s span) bool {
 	_, m := w.replayed(ctx)
 	return m != nil && m.Ahead != nil && m.Ahead.From <= s.from && m.Ahead.To >= s.to
@@ -140,7 +141,8 @@ func (w *work) absent(ctx context.Context, s span) bool {
 	return true
 }
 
-// replayed replays the log over all sources and adds the source's own part of it; both are nil when it could not be checked.
+// replayed replays the log over all sources and adds the source's own part of it; both are nil when it could not be
+// checked.
 func (w *work) replayed(ctx context.Context) (*replay.Result, *replay.MemberResult) {
 	res, err := replay.Run(ctx, w.set.Members, replay.Options{})
 	if err != nil || len(res.Members) == 0 || !res.Members[0].Checked {

@@ -20,8 +20,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/narrow"
 )
 
-// TestE2ENarrowRepairsStart damages one member of a real cluster, repairs it, and lets it rejoin: log and database, with the other
-// members' help and with its own log alone.
+// TestE2ENarrowRepairsStart damages one member of a real cluster, repairs it, and lets it rejoin: log and database,
+// with the other members' help and with its own log alone.
 func TestE2ENarrowRepairsStart(t *testing.T) {
 	for _, version := range []string{"3.4.3", "3.5.35", "3.6.16", "3.7.3"} {
 		for name, c := range map[string]struct {

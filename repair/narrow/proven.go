@@ -19,8 +19,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// provenPeer is the member whose rows are taken in place of the source's: one that the diagnosis calls best, as it does not call the source,
-// and whose database stands where the source's does.
+// provenPeer is the member whose rows are taken in place of the source's: one that the diagnosis calls best, as it does
+// not call the source, and whose database stands where the source's does.
 func (w *work) provenPeer(ctx context.Context) (*evidence.Member, map[string]bool, error) {
 	why := "the diagnosis of source and peers calls none of them best"
 	best := w.before.Best
@@ -44,7 +44,8 @@ func (w *work) provenPeer(ctx context.Context) (*evidence.Member, map[string]boo
 	return nil, nil, refusef("name a sound member with --with, copied at the same index", "no member was named whose values are proven right: %s", why)
 }
 
-// changedBetween lists the small buckets that entries between the two databases may change, and tells whether one writes keys.
+// changedBetween lists the small buckets that entries between the two databases may change, and tells whether one
+// writes keys.
 func (w *work) changedBetween(ctx context.Context, p *evidence.Member) (buckets map[string]bool, keys bool, err error) {
 	a, b := w.source().ConsistentIndex(), p.ConsistentIndex()
 	lo, hi := min(a, b), max(a, b)
@@ -126,7 +127,8 @@ func (b *rebuilder) takeProven() error {
 	return nil
 }
 
-// takeRows makes a bucket of the new database hold the rows given, which come in order, and counts the rows that were other.
+// takeRows makes a bucket of the new database hold the rows given, which come in order, and counts the rows that were
+// other.
 func (b *rebuilder) takeRows(name string, rows iter.Seq2[dumpdb.Row, error]) (n int, err error) {
 	next, stop := iter.Pull2(rows)
 	defer stop()

@@ -21,8 +21,8 @@ func shape(t *testing.T, name string) string {
 	return filepath.Dir(dir)
 }
 
-// TestMissingLastSegment: a log whose last segment is gone is whole as far as it goes; only the database shows that it ends too early. The other
-// members' logs complete it, and without them nothing is called done.
+// TestMissingLastSegment: a log whose last segment is gone is whole as far as it goes; only the database shows that it
+// ends too early. The other members' logs complete it, and without them nothing is called done.
 func TestMissingLastSegment(t *testing.T) {
 	dir := shape(t, "e3-wal-missing-last-segment")
 	node := func(n string) string { return filepath.Join(dir, n) }
@@ -41,8 +41,8 @@ func TestMissingLastSegment(t *testing.T) {
 	}
 }
 
-// TestProvenValues: a new file made of the pages that can be read keeps rows that are wrong; the report says so, offers what was tried, and that
-// cures it.
+// TestProvenValues: a new file made of the pages that can be read keeps rows that are wrong; the report says so, offers
+// what was tried, and that cures it.
 func TestProvenValues(t *testing.T) {
 	for _, c := range []struct{ dir, bad string }{
 		{evidencetest.Incident(t, "n-silent-kv-divergence"), "node2"},

@@ -23,10 +23,12 @@ type Report struct {
 	// Before and After are the diagnoses of the source and of the result in its place.
 	Before State `json:"before"`
 	After  State `json:"after"`
-	// Cured are the checks that were violated before and are not after, New the other way round; New is empty unless accepted.
+	// Cured are the checks that were violated before and are not after, New the other way round; New is empty unless
+	// accepted.
 	Cured []string `json:"cured"`
 	New   []string `json:"new"`
-	// Unchanged is true when errors about the source were there before and none of them is cured; Offers are what would cure one.
+	// Unchanged is true when errors about the source were there before and none of them is cured; Offers are what would
+	// cure one.
 	Unchanged bool     `json:"unchanged"`
 	Offers    []string `json:"offers"`
 	// Accepted are the consequences that were accepted and met, by the names of their flags.

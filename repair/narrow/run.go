@@ -13,7 +13,8 @@ import (
 // Options say what to change and what to put up with.
 type Options struct {
 	Source evidence.Spec
-	// With are other members of the cluster: the result is held against them, and lost entries are taken from their logs.
+	// With are other members of the cluster: the result is held against them, and lost entries are taken from their
+	// logs.
 	With []evidence.Spec
 	// Out is the new path.
 	Out string

@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// dropV2 empties /1, the v2 keys of users, in every sound .snap file: 3.6 does not start with any ("detected disallowed custom content in
-// v2store"). Keys of the v3 API are not touched; v2 entries that stand in the log stay there.
+// dropV2 empties /1, the v2 keys of users, in every sound .snap file: 3.6 does not start with any ("detected disallowed
+// custom content in v2store"). Keys of the v3 API are not touched; v2 entries that stand in the log stay there.
 func dropV2(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if !c.DropV2 {
 		return nil, nil
@@ -77,7 +77,8 @@ func v2Entries(ctx context.Context, w *work) (n int) {
 	return n
 }
 
-// withoutUserKeys takes a .snap file apart, empties /1 in the JSON of the v2 store, and puts it together with a new checksum.
+// withoutUserKeys takes a .snap file apart, empties /1 in the JSON of the v2 store, and puts it together with a new
+// checksum.
 func withoutUserKeys(file []byte) ([]byte, error) {
 	snap, err := field(file, 2) // snappb.Snapshot {1 crc, 2 data}
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// WAL repairs a damaged log: records stay in their order under a new CRC chain from the first damaged segment on, lost entries are taken
-// from the logs of other members, and the log ends where neither has them.
+// WAL repairs a damaged log: records stay in their order under a new CRC chain from the first damaged segment on, lost
+// entries are taken from the logs of other members, and the log ends where neither has them.
 type WAL struct{}
 
 // Name is wal.
@@ -51,7 +51,8 @@ func (WAL) apply(ctx context.Context, w *work) error {
 // endsShort tells a log that ends before what its own database has applied, as one whose last segment is gone.
 func endsShort(m *evidence.Member) bool { return m.HasDB() && m.ConsistentIndex() > m.LastIndex() }
 
-// firstBadSegment is the position of the first segment that has to be written anew: a segment that is missing counts for the one behind.
+// firstBadSegment is the position of the first segment that has to be written anew: a segment that is missing counts
+// for the one behind.
 func firstBadSegment(s *dumplog.Summary) int {
 	bad := map[string]bool{}
 	for _, d := range s.Damage {
@@ -75,12 +76,14 @@ type rewriter struct {
 
 	f   *os.File
 	log *datadir.LogWriter
-	// segment is the old segment being read, seq the sequence number of the next new one, chain what it has to go on with.
+	// segment is the old segment being read, seq the sequence number of the next new one, chain what it has to go on
+	// with.
 	segment string
 	seq     uint64
 	chain   uint32
 	skip    bool
-	// next is the index that follows the log as it is written, 0 before the first entry; term is that of its last entry.
+	// next is the index that follows the log as it is written, 0 before the first entry; term is that of its last
+	// entry.
 	next, term uint64
 	// state is the last HardState written, hard the last one read.
 	state, hard dumplog.HardState

@@ -99,8 +99,8 @@ func at(off int, v ...byte) damage {
 
 func zeros(off, n int) damage { return at(off, make([]byte, n)...) }
 
-// TestWALIsWholeAgain damages the first member's log in every way the reader knows and lets the others complete it: etcd then reads
-// exactly what was there before.
+// TestWALIsWholeAgain damages the first member's log in every way the reader knows and lets the others complete it:
+// etcd then reads exactly what was there before.
 func TestWALIsWholeAgain(t *testing.T) {
 	l := writeLogs(t)
 	for _, c := range []struct {
@@ -152,7 +152,8 @@ func TestWALIsWholeAgain(t *testing.T) {
 	}
 }
 
-// TestWALSweep flips single bytes anywhere: the log is whole again, or was not damaged; it never silently becomes another one.
+// TestWALSweep flips single bytes anywhere: the log is whole again, or was not damaged; it never silently becomes
+// another one.
 func TestWALSweep(t *testing.T) {
 	l := writeLogs(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -184,7 +185,8 @@ func TestWALSweep(t *testing.T) {
 	}
 }
 
-// TestWALTail: a record torn while it was written was never acknowledged, and goes without a word; what the member confirmed does not.
+// TestWALTail: a record torn while it was written was never acknowledged, and goes without a word; what the member
+// confirmed does not.
 func TestWALTail(t *testing.T) {
 	dir := clustertest.Synth{Members: 1, Entries: 100, Keys: 5, Value: 32}.Write(t, t.TempDir())[0]
 	log := filepath.Join(dir, "member", "wal")

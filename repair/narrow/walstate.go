@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// settle ends the log with a HardState that fits it. Where bytes of unknown kind were lost, a vote may have been among them: a term above
-// all that was seen keeps the member from voting a second time in one.
+// settle ends the log with a HardState that fits it. Where bytes of unknown kind were lost, a vote may have been among
+// them: a term above all that was seen keeps the member from voting a second time in one.
 func (r *rewriter) settle() {
 	hs := r.state
 	hs.Commit = max(hs.Commit, min(max(r.hard.Commit, hs.Commit), r.last()))

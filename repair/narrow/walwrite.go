@@ -139,7 +139,8 @@ func (r *rewriter) write(e *datadir.Entry) {
 	r.next, r.term = e.Index+1, e.Term
 }
 
-// bridge closes a hole in front of an entry: with other members' entries, or, when the newest raft snapshot covers it, by leaving it.
+// bridge closes a hole in front of an entry: with other members' entries, or, when the newest raft snapshot covers it,
+// by leaving it.
 func (r *rewriter) bridge(hole span) bool {
 	at := hole.from
 	for ; at <= hole.to; at++ {

@@ -13,8 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// work is a change under way: the opened sources and the new path, which has the shape of the source. Parts that the change does not
-// make itself are copied by finish.
+// work is a change under way: the opened sources and the new path, which has the shape of the source. Parts that the
+// change does not make itself are copied by finish.
 type work struct {
 	o      *Options
 	set    *evidence.Set
@@ -80,7 +80,8 @@ func (w *work) note(format string, args ...any) {
 	w.report.Notes = append(w.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// walPath, snapPath and dbPath are the places of the parts below the new path; a part is its own source's shape when it came alone.
+// walPath, snapPath and dbPath are the places of the parts below the new path; a part is its own source's shape when it
+// came alone.
 func (w *work) walPath() string {
 	if w.source().Source.Kind == evidence.KindWAL {
 		return w.out.Path

@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
-// BenchmarkRebuild executes a log of 300,000 puts of 300 bytes on an empty base, with everything around it: reading the sources,
-// the survey, writing database and backup with their syncs, reading the result back.
+// BenchmarkRebuild executes a log of 300,000 puts of 300 bytes on an empty base, with everything around it: reading the
+// sources, the survey, writing database and backup with their syncs, reading the result back.
 func BenchmarkRebuild(b *testing.B) {
 	const entries = 300_000
 	dirs := clustertest.Synth{Members: 1, Entries: entries, Keys: 50_000, Value: 300}.Write(b, b.TempDir())

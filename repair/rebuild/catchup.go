@@ -27,8 +27,8 @@ type CatchUpOptions struct {
 	Progress func(what string)
 }
 
-// CaughtUp is the database of a source with the committed entries of its log executed. Servers write their database some time after they
-// acknowledge; what they had not written when they were killed stands in the log alone.
+// CaughtUp is the database of a source with the committed entries of its log executed. Servers write their database
+// some time after they acknowledge; what they had not written when they were killed stands in the log alone.
 type CaughtUp struct {
 	// DB is the path of the database to read: the source's own where nothing had to be executed.
 	DB string `json:"-"`
@@ -40,11 +40,12 @@ type CaughtUp struct {
 	// Executed counts the committed entries above the consistent index that were executed, by the rules of Etcd.
 	Executed int64  `json:"executed"`
 	Etcd     string `json:"etcd,omitempty"`
-	// Missing counts the committed entries that may have an effect and that the database lacks; Why says why they were not executed.
+	// Missing counts the committed entries that may have an effect and that the database lacks; Why says why they were
+	// not executed.
 	Missing int64  `json:"missing"`
 	Why     string `json:"why,omitempty"`
-	// Unproven counts the entries above Commit that may have an effect: they may have been acknowledged, and nothing at hand proves them
-	// committed. They are not executed.
+	// Unproven counts the entries above Commit that may have an effect: they may have been acknowledged, and nothing at
+	// hand proves them committed. They are not executed.
 	Unproven int64 `json:"unproven"`
 	// Doubtful counts executed entries whose outcome depends on the patch release.
 	Doubtful int64 `json:"doubtful"`
@@ -81,7 +82,8 @@ func (c *CaughtUp) Close() error {
 	return err
 }
 
-// CatchUp executes the committed entries that a source's log has above its database, in scratch. What cannot be executed is counted.
+// CatchUp executes the committed entries that a source's log has above its database, in scratch. What cannot be
+// executed is counted.
 func CatchUp(ctx context.Context, o CatchUpOptions) (*CaughtUp, error) {
 	parts, err := evidence.LocateWith(ctx, o.Source, o.Access)
 	if err != nil {
@@ -161,14 +163,16 @@ func (c *CaughtUp) execute(ctx context.Context, o *CatchUpOptions, src evidence.
 	return err
 }
 
-// tail is what the logs have above the consistent index: reach is the last committed index up to which none is missing. Entries that may have
-// an effect are counted up to there, beyond it (with the indexes that no log holds), and above what is proven committed.
+// tail is what the logs have above the consistent index: reach is the last committed index up to which none is missing.
+// Entries that may have an effect are counted up to there, beyond it (with the indexes that no log holds), and above
+// what is proven committed.
 type tail struct {
 	reach                   uint64
 	reachable, beyond, open int64
 }
 
-// above counts. Up to 3.4 only writes of keys move the consistent index, so what stands above it and writes none may be in the database.
+// above counts. Up to 3.4 only writes of keys move the consistent index, so what stands above it and writes none may be
+// in the database.
 func (c *CaughtUp) above(ctx context.Context, members []*evidence.Member, v release.Version) (t tail, err error) {
 	small := v.Has(release.IndexWithEveryEntry).Certain()
 	logs := []*evidence.Member{}
@@ -210,7 +214,8 @@ func (c *CaughtUp) above(ctx context.Context, members []*evidence.Member, v rele
 	return t, nil
 }
 
-// mayMatter tells the requests that may change what an extract or a restore carries: not those that only say who a member is.
+// mayMatter tells the requests that may change what an extract or a restore carries: not those that only say who a
+// member is.
 func mayMatter(r *dumplog.Request, small bool) bool {
 	if replay.WritesKeys(r.Kind) {
 		return true
@@ -228,8 +233,8 @@ func mayMatter(r *dumplog.Request, small bool) bool {
 	return false
 }
 
-// provenBy is the last entry that a member proves committed. What a cluster of one member has in its log is committed, although its last
-// HardState may not say so yet.
+// provenBy is the last entry that a member proves committed. What a cluster of one member has in its log is committed,
+// although its last HardState may not say so yet.
 func provenBy(m *evidence.Member) uint64 {
 	if s := m.Membership; s.RaftKnown && len(s.Voters) == 1 && s.Voters[0] == m.MemberID && m.HasWAL() {
 		for i := range m.WAL.Conf {

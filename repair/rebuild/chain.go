@@ -20,8 +20,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// ChainsAt returns the chains of full and delta snapshots that a base names: a folder of them, or one full snapshot with deltas next to it. It
-// returns nil for any other base.
+// ChainsAt returns the chains of full and delta snapshots that a base names: a folder of them, or one full snapshot
+// with deltas next to it. It returns nil for any other base.
 func ChainsAt(base evidence.Spec) []chain.Chain {
 	dir, full := base.Where, ""
 	if s, ok := chain.ParseName(base.Where); ok && s.Full {
@@ -45,10 +45,10 @@ func ChainsAt(base evidence.Spec) []chain.Chain {
 	return slices.DeleteFunc(chains, func(c chain.Chain) bool { return full != "" && c.Full.Name() != full })
 }
 
-// RunChain rebuilds from a chain: the full snapshot, and the changes of its deltas up to the target, record by record with the revisions
-// that they had. Auth, members and leases stay as they were when the full snapshot was taken, since deltas hold keys only. With Logs the
-// entries that lead on from the full snapshot are executed instead, and all is as after them. On error nothing is left at Options.Out and
-// DBOut.
+// RunChain rebuilds from a chain: the full snapshot, and the changes of its deltas up to the target, record by record
+// with the revisions that they had. Auth, members and leases stay as they were when the full snapshot was taken, since
+// deltas hold keys only. With Logs the entries that lead on from the full snapshot are executed instead, and all is as
+// after them. On error nothing is left at Options.Out and DBOut.
 func RunChain(ctx context.Context, o Options, chains []chain.Chain) (*Result, error) {
 	if len(o.Logs) > 0 {
 		return runChainLogs(ctx, o, chains)
@@ -230,8 +230,9 @@ func (b *chained) target(ctx context.Context) error {
 	return nil
 }
 
-// look reads the events to find the revision of a time or of the last change of a key. An event carries the time at which it was
-// received, so what was received by that time was committed before it; a revision counts when all of it was.
+// look reads the events to find the revision of a time or of the last change of a key. An event carries the time at
+// which it was received, so what was received by that time was committed before it; a revision counts when all of it
+// was.
 func (b *chained) look(ctx context.Context) error {
 	var last, late int64
 	for e, err := range b.chain.Events(ctx, b.res.From.Revision) {

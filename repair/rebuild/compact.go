@@ -6,10 +6,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// compact removes what the compactions of the log dropped: of every key the records at or below the compact revision that are not
-// the newest there, and that one too if it is a tombstone below the compact revision. A tombstone exactly at it stays, as in
-// 3.4.34+, 3.5.16+ and 3.6+; older servers drop it, and no reader sees the difference. Servers do this in the background; done
-// at once at the end it comes to the same.
+// compact removes what the compactions of the log dropped: of every key the records at or below the compact revision
+// that are not the newest there, and that one too if it is a tombstone below the compact revision. A tombstone exactly
+// at it stays, as in 3.4.34+, 3.5.16+ and 3.6+; older servers drop it, and no reader sees the difference. Servers do
+// this in the background; done at once at the end it comes to the same.
 func (e *engine) compact(ctx context.Context) error {
 	comp := e.at.CompactRevision
 	mark := dumpdb.Rev{Main: comp}.Bytes()

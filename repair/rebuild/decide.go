@@ -10,8 +10,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// decide replaces a step whose outcome depends on the patch release, which no source shows, by the one that the members' databases show.
-// Where none shows this entry, the step stays as uncertain, and follows what the last such entry showed.
+// decide replaces a step whose outcome depends on the patch release, which no source shows, by the one that the
+// members' databases show. Where none shows this entry, the step stays as uncertain, and follows what the last such
+// entry showed.
 func (e *engine) decide(ctx context.Context, m *replay.Machine, st *replay.Step) error {
 	if st.Rule == nil || st.Sure {
 		return nil
@@ -60,7 +61,8 @@ func (e *engine) decide(ctx context.Context, m *replay.Machine, st *replay.Step)
 	return nil
 }
 
-// unsettled is an entry that one of two histories executes, in which another entry at until does the same: from there on both are equal.
+// unsettled is an entry that one of two histories executes, in which another entry at until does the same: from there
+// on both are equal.
 type unsettled struct {
 	EntryLine
 	until uint64
@@ -69,8 +71,8 @@ type unsettled struct {
 // maxLookAhead bounds how many entries are looked at for another writer of the same records.
 const maxLookAhead = 200_000
 
-// otherWriter looks for the entry that would have written the same records if this one did not: 0 is none, so that this one did. From the entry
-// returned on it makes no difference; math.MaxUint64 says that it may always make one.
+// otherWriter looks for the entry that would have written the same records if this one did not: 0 is none, so that this
+// one did. From the entry returned on it makes no difference; math.MaxUint64 says that it may always make one.
 func (e *engine) otherWriter(ctx context.Context, m *replay.Machine, writes *replay.Step) (uint64, error) {
 	alone := m.Clone()
 	until, looked := uint64(0), 0
@@ -116,7 +118,8 @@ func (e *engine) otherWriter(ctx context.Context, m *replay.Machine, writes *rep
 	return settles(writes, until), nil
 }
 
-// settles: a lease that is revoked is gone at either entry, and the second revoke finds nothing. Other requests would take effect twice.
+// settles: a lease that is revoked is gone at either entry, and the second revoke finds nothing. Other requests would
+// take effect twice.
 func settles(writes *replay.Step, until uint64) uint64 {
 	if until > 0 && writes.Entry.Req.LeaseRevoke == nil {
 		return math.MaxUint64
@@ -161,7 +164,8 @@ func (e *engine) witness(yes, no *replay.Step, rev int64) (follows, shown bool) 
 	return wrote[true] == (writes == yes), true
 }
 
-// wroteAt tells whether the records of a revision are those of the step; ok is false where the database does not show that revision.
+// wroteAt tells whether the records of a revision are those of the step; ok is false where the database does not show
+// that revision.
 func wroteAt(m *evidence.Member, st *replay.Step, rev int64) (did, ok bool) {
 	if !m.HasDB() || m.DB.KVDamaged || m.DB.Meta.CompactRev() >= rev {
 		return false, false

@@ -15,12 +15,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
-// expired writes a data dir of 3.5 whose log has root revoke a lease with an old auth revision, between puts of k (with the lease) and l.
-// The database is that of a server that refused the revoke, or of one that executed it.
+// expired writes a data dir of 3.5 whose log has root revoke a lease with an old auth revision, between puts of k (with
+// the lease) and l. The database is that of a server that refused the revoke, or of one that executed it.
 func expired(t *testing.T, refused bool) string { return revoked(t, refused, false) }
 
-// revoked is expired; again has root revoke the lease a second time in the same way, and a third time with the new auth revision, which every
-// server executes where the lease is still there.
+// revoked is expired; again has root revoke the lease a second time in the same way, and a third time with the new auth
+// revision, which every server executes where the lease is still there.
 func revoked(t *testing.T, refused, again bool) string {
 	t.Helper()
 	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
@@ -69,8 +69,8 @@ func revoked(t *testing.T, refused, again bool) string {
 	return h.Close(index, 2)
 }
 
-// TestUndecidedByRelease: whether root may revoke with an old auth revision depends on the patch release. The member's database shows it;
-// without one the entry is reported as not decided, and a release that is named decides.
+// TestUndecidedByRelease: whether root may revoke with an old auth revision depends on the patch release. The member's
+// database shows it; without one the entry is reported as not decided, and a release that is named decides.
 func TestUndecidedByRelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		refused, noDB bool
@@ -117,8 +117,9 @@ func TestUndecidedByRelease(t *testing.T) {
 	}
 }
 
-// TestRefusedAndMadeAgain: a revoke that was refused and made again leaves the same records as one that was executed at once. Between the two
-// nothing at hand tells which it was, however equal the content; from the later one on it makes no difference.
+// TestRefusedAndMadeAgain: a revoke that was refused and made again leaves the same records as one that was executed at
+// once. Between the two nothing at hand tells which it was, however equal the content; from the later one on it makes
+// no difference.
 func TestRefusedAndMadeAgain(t *testing.T) {
 	dir := revoked(t, false, true)
 	for _, c := range []struct {

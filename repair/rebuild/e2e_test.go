@@ -33,7 +33,8 @@ func seen(t *testing.T, c *clustertest.Cluster, i int, rev int64) (keys []kv) {
 	return keys
 }
 
-// drive writes a random history through all members, with restarts, and samples what the cluster holds at revisions on the way.
+// drive writes a random history through all members, with restarts, and samples what the cluster holds at revisions on
+// the way.
 func drive(t *testing.T, c *clustertest.Cluster) map[int64][]kv {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(11, 12))
@@ -86,8 +87,8 @@ func drive(t *testing.T, c *clustertest.Cluster) map[int64][]kv {
 	return states
 }
 
-// TestE2ERebuild records clusters of every line and rebuilds them at sampled revisions, from the logs and over a backup taken in
-// between; the end is held against all members.
+// TestE2ERebuild records clusters of every line and rebuilds them at sampled revisions, from the logs and over a backup
+// taken in between; the end is held against all members.
 func TestE2ERebuild(t *testing.T) {
 	for _, version := range append(clustertest.Lines, clustertest.OldLines...) {
 		t.Run(version, func(t *testing.T) {
@@ -153,8 +154,8 @@ func ending(t *testing.T, version string, logs []evidence.Spec) *rebuild.Result 
 	return last
 }
 
-// resume gives every voter a database rebuilt at the middle of the log and lets the real servers execute the rest on it: they must end
-// where they were, together with a member that kept its own.
+// resume gives every voter a database rebuilt at the middle of the log and lets the real servers execute the rest on
+// it: they must end where they were, together with a member that kept its own.
 func resume(t *testing.T, c *clustertest.Cluster, logs []evidence.Spec, last *rebuild.Result) {
 	t.Helper()
 	want := seenOffline(t, logs[0].Where)

@@ -114,7 +114,8 @@ func (e *engine) saveMember(id uint64) error {
 	return e.row("members", memberKey(id), b)
 }
 
-// admits tells whether a source shows that an ID became a member, where the log alone does not say how many learners there may be.
+// admits tells whether a source shows that an ID became a member, where the log alone does not say how many learners
+// there may be.
 func (b *builder) admits(id dumplog.ID) bool {
 	return slices.ContainsFunc(b.set.Members, func(m *evidence.Member) bool { return m.Lists(id) })
 }

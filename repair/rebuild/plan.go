@@ -85,8 +85,8 @@ func (b *builder) target() error {
 	return nil
 }
 
-// untilTime stops before the first entry that was certainly proposed after the time. Times in a log are lower bounds: where no later
-// one follows, nobody can tell on which side of the time the last entries lie.
+// untilTime stops before the first entry that was certainly proposed after the time. Times in a log are lower bounds:
+// where no later one follows, nobody can tell on which side of the time the last entries lie.
 func (b *builder) untilTime() error {
 	before, after := b.sv.times.Around()
 	at := b.o.To.Time.UTC().Format(stamp)

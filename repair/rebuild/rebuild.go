@@ -16,8 +16,9 @@ import (
 
 // Options say what is rebuilt from what.
 type Options struct {
-	// Base is a data dir, a db or a backup; an empty Where is the empty state of a new cluster. Logs are data dirs or WAL folders;
-	// the base's own log is used too if it has one. Against are further members to hold the result against.
+	// Base is a data dir, a db or a backup; an empty Where is the empty state of a new cluster. Logs are data dirs or
+	// WAL folders; the base's own log is used too if it has one. Against are further members to hold the result
+	// against.
 	Base    evidence.Spec
 	Logs    []evidence.Spec
 	Against []evidence.Spec
@@ -38,7 +39,8 @@ type Options struct {
 type builder struct {
 	o   Options
 	res *Result
-	// set are all sources; base is nil for the empty state, logs have a log, members are what the result is held against.
+	// set are all sources; base is nil for the empty state, logs have a log, members are what the result is held
+	// against.
 	set  *evidence.Set
 	base *evidence.Member
 	// parts tell the path of the base's database.
@@ -48,7 +50,8 @@ type builder struct {
 	from    Point
 	// commit is the end of what base and logs prove committed, proven what any source proves.
 	commit, proven uint64
-	// version is that of the servers, for the form of what is written; rules is the same, unknown where nothing shows it.
+	// version is that of the servers, for the form of what is written; rules is the same, unknown where nothing shows
+	// it.
 	version, rules release.Version
 	sv             *survey
 	// stop is the last index to execute; 0 when Target decides while executing.

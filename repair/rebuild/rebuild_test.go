@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { evidencetest.Main(m) }
 
-// TestEveryIndex rebuilds at every index that a recorded server stood at, from nothing and from a base in the middle: revision, keys and
-// HashKV are those that the server had there.
+// TestEveryIndex rebuilds at every index that a recorded server stood at, from nothing and from a base in the middle:
+// revision, keys and HashKV are those that the server had there.
 func TestEveryIndex(t *testing.T) {
 	r := record(t)
 	busy(r)
@@ -130,7 +130,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestTimeOfCloseMarks stops at the very entry that shows a later time, however close it is to the one before and whatever it shows it with.
+// TestTimeOfCloseMarks stops at the very entry that shows a later time, however close it is to the one before and
+// whatever it shows it with.
 func TestTimeOfCloseMarks(t *testing.T) {
 	r := record(t)
 	noon := time.Now().UTC().Truncate(time.Second).Add(time.Hour) // later than what request IDs show

@@ -250,7 +250,8 @@ func TestForeignAndMisplaced(t *testing.T) {
 	}
 }
 
-// TestTwin: a restore gives the same IDs to another history. Then only content tells that base and log do not belong together.
+// TestTwin: a restore gives the same IDs to another history. Then only content tells that base and log do not belong
+// together.
 func TestTwin(t *testing.T) {
 	r := record(t)
 	busy(r)

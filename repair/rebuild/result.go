@@ -22,8 +22,8 @@ type Result struct {
 	// From is the state of the base, To that of the result.
 	From Point `json:"from"`
 	To   Point `json:"to"`
-	// Entries counts the entries executed, Applied those with an effect, Refused those that the rules refuse; Records the records
-	// of bucket key written.
+	// Entries counts the entries executed, Applied those with an effect, Refused those that the rules refuse; Records
+	// the records of bucket key written.
 	Entries int64 `json:"entries"`
 	Applied int64 `json:"applied"`
 	Refused int64 `json:"refused"`
@@ -40,8 +40,8 @@ type Result struct {
 	// Doubtful are entries whose outcome neither log nor base decide, with what was taken; DoubtfulCount counts all.
 	Doubtful      []EntryLine `json:"doubtful"`
 	DoubtfulCount int64       `json:"doubtfulCount"`
-	// Unsettled counts those of them that equal content of a member does not settle: whether their effect belongs to this entry or to a later
-	// one behind the target, no database shows.
+	// Unsettled counts those of them that equal content of a member does not settle: whether their effect belongs to
+	// this entry or to a later one behind the target, no database shows.
 	Unsettled int64 `json:"unsettled"`
 	// Verified holds the result against members that passed the point; empty when there is none.
 	Verified []Verification `json:"verified"`

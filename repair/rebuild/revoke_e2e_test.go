@@ -118,7 +118,8 @@ func (d *tokens) begin() {
 	d.login()
 }
 
-// step makes one request. Revokes come with an old token as often as with a fresh one, and are made again later with a fresh one.
+// step makes one request. Revokes come with an old token as often as with a fresh one, and are made again later with a
+// fresh one.
 func (d *tokens) step(i int, leases map[int64]bool) {
 	kv, lease, auth := pb.NewKVClient(d.conn), pb.NewLeaseClient(d.conn), pb.NewAuthClient(d.conn)
 	id := int64(1 + d.rnd.IntN(8))
@@ -164,7 +165,8 @@ func (d *tokens) step(i int, leases map[int64]bool) {
 	d.login()
 }
 
-// look reads what the server holds, where nothing moves meanwhile. Requests that a release proposes again and again end with their time.
+// look reads what the server holds, where nothing moves meanwhile. Requests that a release proposes again and again end
+// with their time.
 func (d *tokens) look() {
 	at := func() (uint64, int64) {
 		var index uint64
@@ -233,9 +235,9 @@ func save(ctx context.Context, conn *grpc.ClientConn, file string) error {
 	}
 }
 
-// TestE2ERootRevokes has root revoke leases with tokens of before a change of auth, which releases before 3.4.27 and 3.5.10 refuse, on real
-// servers, and rebuilds what each held after every request: with the release named, with the server's own database as the only witness, and
-// with the log alone. What is not called doubtful is right.
+// TestE2ERootRevokes has root revoke leases with tokens of before a change of auth, which releases before 3.4.27 and
+// 3.5.10 refuse, on real servers, and rebuilds what each held after every request: with the release named, with the
+// server's own database as the only witness, and with the log alone. What is not called doubtful is right.
 func TestE2ERootRevokes(t *testing.T) {
 	for _, version := range []string{"3.4.3", "3.4.23", "3.5.0", "3.5.35", "3.6.16", "3.7.3"} {
 		for _, seed := range []uint64{1} {

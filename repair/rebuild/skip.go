@@ -12,16 +12,17 @@ import (
 // shadow is the history with the skipped entries in it, in step with the one that is built.
 type shadow struct{ m *replay.Machine }
 
-// newShadow starts from the same base. Values that compares need come from the database being built, as far as it has them.
+// newShadow starts from the same base. Values that compares need come from the database being built, as far as it has
+// them.
 func (b *builder) newShadow(ctx context.Context, values func(string, dumpdb.Rev) ([]byte, bool)) (*shadow, error) {
 	m, err := b.machine(ctx, values)
 	b.res.Consequences = &Consequences{Entries: []Difference{}, Keys: []KeyDifference{}, EmptyRevisions: []int64{}}
 	return &shadow{m}, err
 }
 
-// skipping executes a step in both histories, or in the shadow alone where it is to be skipped, and notes where they part.
-// Revisions keep the numbers that clients saw: what compares on a revision would otherwise fail ever after. So the revision of a
-// skipped entry stays without records.
+// skipping executes a step in both histories, or in the shadow alone where it is to be skipped, and notes where they
+// part. Revisions keep the numbers that clients saw: what compares on a revision would otherwise fail ever after. So
+// the revision of a skipped entry stays without records.
 func (e *engine) skipping(ctx context.Context, st *replay.Step, skip bool) error {
 	b, c := e.b, e.b.res.Consequences
 	e.m.SkipTo(e.shadow.m.Revision())
@@ -37,8 +38,8 @@ func (e *engine) skipping(ctx context.Context, st *replay.Step, skip bool) error
 		e.leaveEmpty(fo.Rev)
 		return nil
 	}
-	// The step was prepared before the revision moved up; what it writes does not depend on it, but a refusal for a future
-	// revision may.
+	// The step was prepared before the revision moved up; what it writes does not depend on it, but a refusal for a
+	// future revision may.
 	now := e.m.Prepare(st.Entry)
 	if err := e.decide(ctx, e.m, &now); err != nil {
 		return err
@@ -70,9 +71,10 @@ func (e *engine) leaveEmpty(rev int64) {
 	}
 }
 
-// passEmpty marks the history up to the last revision that a skipped entry left empty as compacted: a hole above the compact revision is
-// what lost data looks like, and clients that saw the skipped entry have to read anew. A revision that is empty at the very end gets the record
-// with which a restore raises the revision, since servers would give its number a second time.
+// passEmpty marks the history up to the last revision that a skipped entry left empty as compacted: a hole above the
+// compact revision is what lost data looks like, and clients that saw the skipped entry have to read anew. A revision
+// that is empty at the very end gets the record with which a restore raises the revision, since servers would give its
+// number a second time.
 func (e *engine) passEmpty() error {
 	c := e.b.res.Consequences
 	if c == nil || len(c.EmptyRevisions) == 0 {

@@ -20,8 +20,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
-// TestE2ESkipStarts leaves a deletion of everything out of the logs of real servers: the result passes verify, and a server that etcdutl
-// restores from it has the keys that the deletion took, at a revision that no client has seen.
+// TestE2ESkipStarts leaves a deletion of everything out of the logs of real servers: the result passes verify, and a
+// server that etcdutl restores from it has the keys that the deletion took, at a revision that no client has seen.
 func TestE2ESkipStarts(t *testing.T) {
 	for version, etcdutl := range map[string]string{"3.4.23": "etcdutl-3.6", "3.5.35": "etcdutl-3.6", "3.6.16": "etcdutl-3.6", "3.7.3": "etcdutl-3.7"} {
 		t.Run(version, func(t *testing.T) {
@@ -90,8 +90,8 @@ func keysOf(t *testing.T, c *clustertest.Cluster) map[string]string {
 	return out
 }
 
-// TestE2ETimeSplits writes objects whose own times lie close together to real servers and rebuilds between any two of them: no entry that was
-// proposed after the time asked for is executed.
+// TestE2ETimeSplits writes objects whose own times lie close together to real servers and rebuilds between any two of
+// them: no entry that was proposed after the time asked for is executed.
 func TestE2ETimeSplits(t *testing.T) {
 	for _, version := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
 		t.Run(version, func(t *testing.T) {

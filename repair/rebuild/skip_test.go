@@ -13,7 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
-// TestSkip leaves a mistake out: a later transaction that looked at it goes the other way, one that looked at a later revision does not.
+// TestSkip leaves a mistake out: a later transaction that looked at it goes the other way, one that looked at a later
+// revision does not.
 func TestSkip(t *testing.T) {
 	r, dir := small(t)
 	out := filepath.Join(t.TempDir(), "out.db")
@@ -51,8 +52,8 @@ func passes(t *testing.T, out string) {
 	}
 }
 
-// TestSkipVerifies skips every entry that writes keys, one at a time and several, the last one too: every result passes verify, and ends at the
-// revision that clients have seen.
+// TestSkipVerifies skips every entry that writes keys, one at a time and several, the last one too: every result passes
+// verify, and ends at the revision that clients have seen.
 func TestSkipVerifies(t *testing.T) {
 	r, dir := small(t)
 	var skips [][]uint64

@@ -73,7 +73,8 @@ func (e *engine) lease(id, ttl, remaining int64) error {
 	return e.row("lease", leaseKey(id), b)
 }
 
-// checkpoint stores remaining TTLs from cluster version 3.6 on; before, servers keep them in memory unless told otherwise.
+// checkpoint stores remaining TTLs from cluster version 3.6 on; before, servers keep them in memory unless told
+// otherwise.
 func (e *engine) checkpoint(c *dumplog.LeaseCheckpointRequest) error {
 	version := release.Of(string(e.tx.Bucket([]byte("cluster")).Get([]byte("clusterVersion"))))
 	if !version.Has(release.CheckpointsByCluster).Certain() {
@@ -147,8 +148,8 @@ func (e *engine) auth(r *dumplog.Request) error {
 	return nil
 }
 
-// password sets the hash as selectPassword of server/auth/store.go does: the one in the request, or up to 3.4 one made of the plain text,
-// with a salt of its own on every member.
+// password sets the hash as selectPassword of server/auth/store.go does: the one in the request, or up to 3.4 one made
+// of the plain text, with a salt of its own on every member.
 func (e *engine) password(r *dumplog.Request) error {
 	u, _ := e.m.User(r.Auth.User)
 	var hash []byte

@@ -123,8 +123,8 @@ func (b *builder) fits(ctx context.Context) error {
 	return b.fitsBase(ctx)
 }
 
-// settleVersion takes the cluster version of the log where no source shows its release. Where that is not there either, the result has the
-// form of 3.6, and what releases execute differently is doubtful.
+// settleVersion takes the cluster version of the log where no source shows its release. Where that is not there either,
+// the result has the form of 3.6, and what releases execute differently is doubtful.
 func (b *builder) settleVersion() {
 	switch {
 	case b.version.Known():

@@ -24,7 +24,8 @@ type survey struct {
 	times   dumplog.Times
 	// cluster is the newest cluster version that an entry sets, as a minor version.
 	cluster release.Version
-	// puts are the last plain puts at or below the base's index that nothing later there touched: the base must show them.
+	// puts are the last plain puts at or below the base's index that nothing later there touched: the base must show
+	// them.
 	puts []anchor
 	// unsaved are auth entries right behind the base's index; up to 3.4 they may be in the base already.
 	unsaved  []uint64

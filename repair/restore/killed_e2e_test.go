@@ -16,8 +16,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/restore"
 )
 
-// TestE2ERestoreKilled restores from the data dir of a server that was killed right after it had acknowledged writes, whose database lacks
-// them, and starts real servers on the result: they hold every acknowledged key.
+// TestE2ERestoreKilled restores from the data dir of a server that was killed right after it had acknowledged writes,
+// whose database lacks them, and starts real servers on the result: they hold every acknowledged key.
 func TestE2ERestoreKilled(t *testing.T) {
 	for _, version := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
 		t.Run(version, func(t *testing.T) {

@@ -54,8 +54,8 @@ func minorOf(m *evidence.Facts) (minor int) {
 	return minor
 }
 
-// serversFor are the lines that can start dirs made of a db: no older than what its marks say, and one minor newer at most, as etcd
-// supports upgrades.
+// serversFor are the lines that can start dirs made of a db: no older than what its marks say, and one minor newer at
+// most, as etcd supports upgrades.
 func serversFor(m *evidence.Facts) string {
 	minor := minorOf(m)
 	for _, v := range []string{m.ClusterVersion, deref(m.DB.StorageVersion)} {
@@ -74,8 +74,9 @@ func deref(s *string) string {
 	return *s
 }
 
-// again says what a second restore of the same backup has in common with this one. IDs follow from token and peer URLs, as with etcdutl: that
-// the same flags give the same cluster is what lets each host of one cluster restore by itself, and what lets two clusters pass for one.
+// again says what a second restore of the same backup has in common with this one. IDs follow from token and peer URLs,
+// as with etcdutl: that the same flags give the same cluster is what lets each host of one cluster restore by itself,
+// and what lets two clusters pass for one.
 func (r *Report) again(o *Options) (out []string) {
 	if !r.TokenGiven {
 		out = append(out, fmt.Sprintf("the token %s is made from backup and revision: this backup restored with the same flags gives the same member and cluster IDs. "+

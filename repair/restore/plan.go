@@ -20,7 +20,8 @@ type Plan struct {
 	Token string `yaml:"token,omitempty"`
 	// Members are the new members; none takes those of the backup.
 	Members []PlanMember `yaml:"members"`
-	// DataDir is where each member's dir will lie on its host, {name} standing for its name; for the start commands only.
+	// DataDir is where each member's dir will lie on its host, {name} standing for its name; for the start commands
+	// only.
 	DataDir string `yaml:"dataDir,omitempty"`
 }
 
@@ -47,7 +48,8 @@ func ReadPlan(path string) (Plan, error) {
 	return p, nil
 }
 
-// ParseInitialCluster reads NAME=URL,NAME=URL as --initial-cluster of etcd has it; a name given twice has two peer URLs.
+// ParseInitialCluster reads NAME=URL,NAME=URL as --initial-cluster of etcd has it; a name given twice has two peer
+// URLs.
 func ParseInitialCluster(s string) ([]PlanMember, error) {
 	var out []PlanMember
 	for _, part := range strings.Split(s, ",") {

@@ -32,8 +32,8 @@ type Options struct {
 	// Bump raises the revision by so much; nil computes it, 0 leaves it as it is. Reserve is added to a computed raise.
 	Bump    *uint64
 	Reserve uint64
-	// Unproven accepts a missing or wrong trailer, Broken a content that contradicts itself, Alarmed content that the old cluster
-	// itself flagged as corrupt, LowRevision a start below revisions that clients have seen.
+	// Unproven accepts a missing or wrong trailer, Broken a content that contradicts itself, Alarmed content that the
+	// old cluster itself flagged as corrupt, LowRevision a start below revisions that clients have seen.
 	Unproven, Broken, Alarmed, LowRevision bool
 	// Compare are the options of the diagnoses before and after.
 	Compare compare.Options
@@ -43,8 +43,8 @@ func refusef(hint, format string, args ...any) error {
 	return &RefusedError{fmt.Sprintf(format, args...), hint}
 }
 
-// Run restores. A *RefusedError means that nothing was written; an error with a Report, that the dirs are there and did not pass their
-// diagnosis.
+// Run restores. A *RefusedError means that nothing was written; an error with a Report, that the dirs are there and did
+// not pass their diagnosis.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Backup.Where == "" || strings.Contains(o.Backup.Where, "://") {
 		return nil, refusef("save a snapshot first: etcdctl snapshot save FILE", "a running member is no backup")
@@ -184,7 +184,8 @@ func (r *Report) plan(o *Options, v *compare.Report, old *survivors) ([]datadir.
 	return dirsOf(list, uint64(r.ClusterID), minorOf(m), ids)
 }
 
-// dirsOf are the new dirs, in the order of ids: what a cluster has that was bootstrapped with these members and did nothing more.
+// dirsOf are the new dirs, in the order of ids: what a cluster has that was bootstrapped with these members and did
+// nothing more.
 func dirsOf(list []datadir.Member, cluster uint64, minor int, ids []uint64) ([]datadir.Dir, error) {
 	n := uint64(len(list))
 	d := datadir.Dir{ClusterID: cluster, Term: 1, Index: n, Vote: list[0].ID, Members: list, Minor: minor}

@@ -22,8 +22,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/restore"
 )
 
-// TestE2ERestoreStarts saves a backup of a running cluster of each line, goes on writing, loses the cluster, restores all members from
-// the backup with the old data dirs as survivors, and starts real servers on the result.
+// TestE2ERestoreStarts saves a backup of a running cluster of each line, goes on writing, loses the cluster, restores
+// all members from the backup with the old data dirs as survivors, and starts real servers on the result.
 func TestE2ERestoreStarts(t *testing.T) {
 	for _, c := range []struct{ wrote, runs string }{
 		{"3.3.18", "3.3.18"}, {"3.3.18", "3.6.16"}, {"3.4.3", "3.4.3"}, {"3.4.3", "3.5.35"}, {"3.5.0", "3.5.35"}, {"3.5.35", "3.5.35"}, {"3.5.35", "3.6.16"}, {"3.6.16", "3.6.16"}, {"3.6.16", "3.7.3"}, {"3.7.3", "3.7.3"},

@@ -201,8 +201,8 @@ func TestPlanFile(t *testing.T) {
 	}
 }
 
-// TestTwoRestores: the same flags give the same cluster, which hosts that restore by themselves need, and a warning; another token gives other
-// IDs, and sources of the first restore raise the second one above it.
+// TestTwoRestores: the same flags give the same cluster, which hosts that restore by themselves need, and a warning;
+// another token gives other IDs, and sources of the first restore raise the second one above it.
 func TestTwoRestores(t *testing.T) {
 	src := good(t)
 	run := func(change func(o *restore.Options)) *restore.Report {

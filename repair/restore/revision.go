@@ -12,16 +12,17 @@ import (
 type Revision struct {
 	// Backup is the current revision of the backup.
 	Backup int64 `json:"backup"`
-	// NewestSeen is the newest revision that a surviving source shows or may have reached with the entries of its log; 0 without
-	// sources. SeenOn names that source.
+	// NewestSeen is the newest revision that a surviving source shows or may have reached with the entries of its log;
+	// 0 without sources. SeenOn names that source.
 	NewestSeen int64  `json:"newestSeen"`
 	SeenOn     string `json:"seenOn,omitempty"`
-	// Bump is how much the revision is raised, Reserve the part of it beyond what was seen; Start is the revision that the new
-	// cluster starts at.
+	// Bump is how much the revision is raised, Reserve the part of it beyond what was seen; Start is the revision that
+	// the new cluster starts at.
 	Bump    uint64 `json:"bump"`
 	Reserve uint64 `json:"reserve"`
 	Start   int64  `json:"start"`
-	// MarkCompacted is true when everything up to Start is marked compacted, so that older watches fail instead of missing events.
+	// MarkCompacted is true when everything up to Start is marked compacted, so that older watches fail instead of
+	// missing events.
 	MarkCompacted bool `json:"markCompacted"`
 	// GivenUp counts the revisions that a surviving source holds for certain and the backup does not.
 	GivenUp int64 `json:"givenUp"`
@@ -64,7 +65,8 @@ func readSurvivors(ctx context.Context, o *Options) (*survivors, error) {
 	return s, set.Unchanged(ctx)
 }
 
-// take adds one source. An entry raises the revision by at most one, so the log bounds what its member had acknowledged.
+// take adds one source. An entry raises the revision by at most one, so the log bounds what its member had
+// acknowledged.
 func (s *survivors) take(m *evidence.Member) {
 	for _, b := range m.Membership.Bucket {
 		s.members[uint64(b)] = m.Label()

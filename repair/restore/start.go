@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// startCommand is what starts a restored member. The state is existing although the cluster is new: with the restored WAL in place
-// etcd does not look at it, and with a wrong --data-dir it stops instead of making an empty cluster.
+// startCommand is what starts a restored member. The state is existing although the cluster is new: with the restored
+// WAL in place etcd does not look at it, and with a wrong --data-dir it stops instead of making an empty cluster.
 func startCommand(p *Plan, m *PlanMember) shell.Command {
 	dir := p.DataDir
 	if dir == "" {

@@ -157,7 +157,8 @@ func TestManyConfChanges(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a signal ends a command within a second, while it is at work on a large set or waits for its input or for its reader.
+// TestInterrupted: a signal ends a command within a second, while it is at work on a large set or waits for its input
+// or for its reader.
 func TestInterrupted(t *testing.T) {
 	dir, _ := memberWithLog(t, 600_000, putEntry)
 	for _, c := range []struct {
@@ -233,8 +234,8 @@ func (p *process) reads() {
 	}
 }
 
-// interrupt sends a signal and wants the end. On a busy machine a second may pass in which the program cannot run, so what counts is how long
-// it works; the bound on the time is for a program that waits.
+// interrupt sends a signal and wants the end. On a busy machine a second may pass in which the program cannot run, so
+// what counts is how long it works; the bound on the time is for a program that waits.
 func (p *process) interrupt(sig syscall.Signal) {
 	p.t.Helper()
 	sent, before := time.Now(), cpuTime(p.t, p.cmd.Process.Pid)

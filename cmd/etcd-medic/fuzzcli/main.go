@@ -1,6 +1,7 @@
-// Command fuzzcli runs etcd-medic on mutated evidence, from outside as a user does, and fails on everything that must never happen: a
-// panic, a signal, a run that does not end, memory without bound, broken JSON, a changed input, scratch left behind, an unknown exit code,
-// control characters in the output, and a set called healthy although a check can see the change.
+// Command fuzzcli runs etcd-medic on mutated evidence, from outside as a user does, and fails on everything that must
+// never happen: a panic, a signal, a run that does not end, memory without bound, broken JSON, a changed input, scratch
+// left behind, an unknown exit code, control characters in the output, and a set called healthy although a check can
+// see the change.
 //
 // A run is a function of the seed and its number, so that `fuzzcli -seed S -first N -runs 1` does one again.
 package main

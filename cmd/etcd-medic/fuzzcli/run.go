@@ -25,7 +25,8 @@ const (
 	maxOutput = 64 << 20
 )
 
-// commands are what is run on a mutated set: ALL stands for all sources, ONE for one of them, DB for the database of one, OUT for a new path.
+// commands are what is run on a mutated set: ALL stands for all sources, ONE for one of them, DB for the database of
+// one, OUT for a new path.
 var commands = []string{
 	"diagnose ALL -w json", "diagnose ALL -w json", "diagnose ALL", "diagnose ALL --full", "diagnose ALL --timeline", "diagnose ONE -w json", "inspect ONE -w json", "inspect ONE --full",
 	"compare ALL -w json", "compare ALL", "compare ONE ONE --as-script", "history k ALL -w json", "preflight ONE --to 3.6 -w json", "verify DB -w json", "verify DB --against ONE -w json",
@@ -116,7 +117,8 @@ func (o *outcome) judge() (wrong []string) {
 	return wrong
 }
 
-// control finds a character that a terminal may obey: C0 but tab and newline, DEL, C1, and those that change the direction of text.
+// control finds a character that a terminal may obey: C0 but tab and newline, DEL, C1, and those that change the
+// direction of text.
 func control(b []byte) (c rune, at int) {
 	for at := 0; at < len(b); {
 		c, n := utf8.DecodeRune(b[at:])

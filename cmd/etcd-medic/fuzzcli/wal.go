@@ -73,7 +73,8 @@ func (r *record) parse(b []byte) bool {
 	return true
 }
 
-// appendRecord writes a record as etcd does: a length word with the padding, {1 type, 2 crc, 3 data}, padding to eight bytes.
+// appendRecord writes a record as etcd does: a length word with the padding, {1 type, 2 crc, 3 data}, padding to eight
+// bytes.
 func appendRecord(b []byte, typ uint64, crc uint32, data []byte) []byte {
 	rec := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), typ)
 	rec = protowire.AppendVarint(protowire.AppendTag(rec, 2, protowire.VarintType), uint64(crc))

@@ -19,9 +19,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// TestE2EChain follows running servers of several lines as etcd-backup-restore does: a snapshot named by a revision that was asked for
-// before it, and the watch from there on, with transactions, deletes, leases that expire and compactions. The chain serves up to the
-// server's own revision; with any one delta taken away it does not.
+// TestE2EChain follows running servers of several lines as etcd-backup-restore does: a snapshot named by a revision
+// that was asked for before it, and the watch from there on, with transactions, deletes, leases that expire and
+// compactions. The chain serves up to the server's own revision; with any one delta taken away it does not.
 func TestE2EChain(t *testing.T) {
 	for _, line := range []string{"3.4.23", "3.5.35", "3.6.16"} {
 		t.Run(line, func(t *testing.T) {

@@ -41,7 +41,8 @@ func databases(t *testing.T) (old, now string) {
 	return filepath.Join(dir, "node3", "member", "snap", "db"), filepath.Join(dir, "node1", "member", "snap", "db")
 }
 
-// store writes a full snapshot named by the revision given and deltas that end at the revisions given; it returns the files.
+// store writes a full snapshot named by the revision given and deltas that end at the revisions given; it returns the
+// files.
 func store(t *testing.T, suffix string, named int64, ends ...int64) (dir string, files []string) {
 	t.Helper()
 	old, now := databases(t)

@@ -106,8 +106,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Events yields the events of a delta in constant memory. An error ends it: a *HashError comes after the last event, when the content was
-// read in full and does not fit its sum.
+// Events yields the events of a delta in constant memory. An error ends it: a *HashError comes after the last event,
+// when the content was read in full and does not fit its sum.
 func Events(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		body := &untilSum{r: bufio.NewReaderSize(r, 64<<10), h: sha256.New()}

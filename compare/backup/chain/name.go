@@ -1,9 +1,9 @@
 // Package chain reads chains of full and delta snapshots as etcd-backup-restore writes them.
 //
-// A store holds files named KIND-START-LAST-TIME[SUFFIX][.final] (pkg/types/snapstore.go, GenerateSnapshotName). A full snapshot (Full, start
-// 0) is what snapshot save writes. A delta snapshot (Incr) is a JSON array of the watch events of the revisions START to LAST, followed
-// by the sha256 of the array (pkg/snapshot/snapshotter/snapshotter.go, TakeDeltaSnapshot). Both may be compressed as a whole; the suffix
-// says how: .gz, .zlib or .Z (pkg/compressor).
+// A store holds files named KIND-START-LAST-TIME[SUFFIX][.final] (pkg/types/snapstore.go, GenerateSnapshotName). A full
+// snapshot (Full, start 0) is what snapshot save writes. A delta snapshot (Incr) is a JSON array of the watch events of
+// the revisions START to LAST, followed by the sha256 of the array (pkg/snapshot/snapshotter/snapshotter.go,
+// TakeDeltaSnapshot). Both may be compressed as a whole; the suffix says how: .gz, .zlib or .Z (pkg/compressor).
 package chain
 
 import (
@@ -21,8 +21,8 @@ type Snapshot struct {
 	// Path is the file; Full tells a full snapshot from a delta.
 	Path string
 	Full bool
-	// Start and Last are the first and last revision; Start of a full snapshot is 0. A full snapshot may hold a few revisions more than Last,
-	// since the revision is asked for before the snapshot is taken.
+	// Start and Last are the first and last revision; Start of a full snapshot is 0. A full snapshot may hold a few
+	// revisions more than Last, since the revision is asked for before the snapshot is taken.
 	Start, Last int64
 	// Created is when the snapshot was taken.
 	Created time.Time
@@ -76,8 +76,9 @@ func (c *Chain) Newest() time.Time {
 	return t
 }
 
-// Group puts the snapshots of one folder into chains, oldest first: each delta belongs to the last full snapshot before it, by revision.
-// Deltas from before the first full snapshot are returned apart: nothing is there that they could be applied to.
+// Group puts the snapshots of one folder into chains, oldest first: each delta belongs to the last full snapshot before
+// it, by revision. Deltas from before the first full snapshot are returned apart: nothing is there that they could be
+// applied to.
 func Group(all []Snapshot) (chains []Chain, orphans []Snapshot) {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b Snapshot) int {
@@ -97,7 +98,8 @@ func Group(all []Snapshot) (chains []Chain, orphans []Snapshot) {
 	return chains, orphans
 }
 
-// rank puts a full snapshot after a delta that was taken at the same time up to the same revision: the full one holds the delta.
+// rank puts a full snapshot after a delta that was taken at the same time up to the same revision: the full one holds
+// the delta.
 func rank(s Snapshot) int {
 	if s.Full {
 		return 1

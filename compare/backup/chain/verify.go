@@ -49,9 +49,9 @@ type Delta struct {
 // Serves tells whether the whole chain can be applied.
 func (r *Report) Serves() bool { return len(r.Faults) == 0 }
 
-// Verify reads every delta and checks it: its sha256, its order, that no revision is missing, and that each event fits the state that the
-// full snapshot and the events before it lead to. Memory grows with the number of different keys in the deltas, some 100 bytes each. The
-// error is that of ctx.
+// Verify reads every delta and checks it: its sha256, its order, that no revision is missing, and that each event fits
+// the state that the full snapshot and the events before it lead to. Memory grows with the number of different keys in
+// the deltas, some 100 bytes each. The error is that of ctx.
 func (c *Chain) Verify(ctx context.Context, full *dumpdb.DB) (*Report, error) {
 	v := &verifier{chain: c, full: full, keys: map[keyID]*life{}, r: &Report{Full: c.Full.Name(), LastNamed: c.Last(), Deltas: []Delta{}, Faults: []Fault{}}}
 	for _, f := range c.Order() {
@@ -79,7 +79,8 @@ func idOf(key []byte) keyID {
 	return keyID(sum[:16])
 }
 
-// life is what the deltas say about a key: the state that its first event needs of the full snapshot, and the state after its last event.
+// life is what the deltas say about a key: the state that its first event needs of the full snapshot, and the state
+// after its last event.
 type life struct {
 	key    []byte
 	file   string
@@ -362,8 +363,8 @@ func (s *Snapshot) Events() iter.Seq2[Event, error] {
 	}
 }
 
-// Events yields the events of all deltas in order, each revision once, beginning above a revision. It ends with an error at the first
-// damage, and where a revision is missing.
+// Events yields the events of all deltas in order, each revision once, beginning above a revision. It ends with an
+// error at the first damage, and where a revision is missing.
 func (c *Chain) Events(ctx context.Context, after int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		last := after

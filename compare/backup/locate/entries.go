@@ -79,7 +79,8 @@ func (f *finder) full() bool {
 	return f.tooMany
 }
 
-// brokenArchive is an archive whose list of files ends in damage: what comes after it is lost, and was meant to be a backup.
+// brokenArchive is an archive whose list of files ends in damage: what comes after it is lost, and was meant to be a
+// backup.
 func (f *finder) brokenArchive(of *Item, err error) {
 	it := *of
 	it.Err = &BrokenError{of.Shown, err}
@@ -267,7 +268,8 @@ const (
 	copyBuffer  = 256 << 10
 )
 
-// writeFile writes a new file in scratch, bounded. Buffers of zeros become holes, so that a small file of packed zeros does not fill a disk.
+// writeFile writes a new file in scratch, bounded. Buffers of zeros become holes, so that a small file of packed zeros
+// does not fill a disk.
 func writeFile(ctx context.Context, path string, r io.Reader) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:forbidigo // a new file in scratch
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/objects"
 )
 
-// label gives every item a label of its own: the given name, for files of a named folder with their path in it, else the shortest tail of
-// the path that no other item shares.
+// label gives every item a label of its own: the given name, for files of a named folder with their path in it, else
+// the shortest tail of the path that no other item shares.
 func label(items []*Item) {
 	perName := map[string]int{}
 	for _, it := range items {

@@ -1,9 +1,9 @@
-// Package locate finds the backups in what a user names: files, folders with everything in them, archives, compressed files, standard
-// input.
+// Package locate finds the backups in what a user names: files, folders with everything in them, archives, compressed
+// files, standard input.
 //
-// A backup is recognised by its content, whatever its name: k3s and rke2 write names without a suffix, scripts write .snapshot, .bak
-// or a date. A file that is named like a backup, or like the backups next to it, and holds something else is a damaged backup, not a
-// file to pass over. What is passed over is listed with the reason.
+// A backup is recognised by its content, whatever its name: k3s and rke2 write names without a suffix, scripts write
+// .snapshot, .bak or a date. A file that is named like a backup, or like the backups next to it, and holds something
+// else is a damaged backup, not a file to pass over. What is passed over is listed with the reason.
 package locate
 
 import (
@@ -51,7 +51,8 @@ type Item struct {
 	Label string
 	// Given is the argument that it came from, and Shown its path below that.
 	Given, Shown string
-	// Modified is when the backup was written, as far as the file, the archive or its name tell; zero when nothing does.
+	// Modified is when the backup was written, as far as the file, the archive or its name tell; zero when nothing
+	// does.
 	Modified time.Time
 	// Chain is set for a full snapshot that deltas belong to.
 	Chain *chain.Chain
@@ -113,8 +114,8 @@ func (e *NoBackupError) Error() string { return e.Where + ": no backup here: " +
 
 const expected = "a backup file, a folder or archive of backups, - for standard input, s3://, gs:// or azblob:// in object storage, or http(s)://HOST:PORT of a running member"
 
-// Find lists the backups that the arguments name, in their order and in name order within a folder. What cannot be read is an Item with
-// an error, so that nothing that was named goes without a result. The error is that of ctx.
+// Find lists the backups that the arguments name, in their order and in name order within a folder. What cannot be read
+// is an Item with an error, so that nothing that was named goes without a result. The error is that of ctx.
 func Find(ctx context.Context, specs []evidence.Spec, o Options) (*Found, error) {
 	found := &Found{}
 	for _, s := range specs {

@@ -183,7 +183,8 @@ func TestEveryPackingAndName(t *testing.T) {
 
 func half(b []byte) []byte { return b[:len(b)/2] }
 
-// TestDamagedIsNotSkipped: files named like a backup, or like the backups next to them, are never passed over for what they hold.
+// TestDamagedIsNotSkipped: files named like a backup, or like the backups next to them, are never passed over for what
+// they hold.
 func TestDamagedIsNotSkipped(t *testing.T) {
 	b := good(t)
 	noise := make([]byte, 30_000)
@@ -340,7 +341,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestUnpack: what is compressed or in an archive of backups becomes plain files; everything else is handed on as it is.
+// TestUnpack: what is compressed or in an archive of backups becomes plain files; everything else is handed on as it
+// is.
 func TestUnpack(t *testing.T) {
 	b := good(t)
 	dir := t.TempDir()

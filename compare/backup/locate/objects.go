@@ -21,8 +21,9 @@ type object struct {
 	objects.Object
 }
 
-// objects finds the backups below an address of object storage. Of each object only its head is read; the rest comes when it is verified.
-// Archives, and the folders of chains, are copied at once, since several files of them belong together.
+// objects finds the backups below an address of object storage. Of each object only its head is read; the rest comes
+// when it is verified. Archives, and the folders of chains, are copied at once, since several files of them belong
+// together.
 func (f *finder) objects() []*Item {
 	where := objects.Shown(f.given.Where)
 	store, err := objects.Open(f.ctx, f.given.Where)
@@ -104,7 +105,8 @@ func (f *finder) object(o *object, shown string, named bool) {
 	f.decide(it, is, name, named)
 }
 
-// head reads as much of an object as is looked at to recognise it. Packed bytes become more, so this is enough for both.
+// head reads as much of an object as is looked at to recognise it. Packed bytes become more, so this is enough for
+// both.
 func (o *object) head(ctx context.Context) ([]byte, error) {
 	r, err := o.store.Read(ctx, o.Object, min(headLen, o.Size))
 	if err != nil {
@@ -114,7 +116,8 @@ func (o *object) head(ctx context.Context) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, headLen))
 }
 
-// local copies an object to scratch and looks at the copy under the object's name. Objects of one folder are copied to one folder.
+// local copies an object to scratch and looks at the copy under the object's name. Objects of one folder are copied to
+// one folder.
 func (f *finder) local(o *object, it *Item, named bool) {
 	base := objects.Shown(f.given.Where)
 	dir := f.copies[base]

@@ -12,7 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/objects/objectstest"
 )
 
-// TestObjects finds in object storage what it finds in a folder with the same content, and reads whole objects only when they are opened.
+// TestObjects finds in object storage what it finds in a folder with the same content, and reads whole objects only
+// when they are opened.
 func TestObjects(t *testing.T) {
 	dir := t.TempDir()
 	b := good(t)
@@ -50,7 +51,8 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestShards wants each backup in exactly one shard, a series whole when its newest is asked for, and no error for a shard without any.
+// TestShards wants each backup in exactly one shard, a series whole when its newest is asked for, and no error for a
+// shard without any.
 func TestShards(t *testing.T) {
 	dir := t.TempDir()
 	b := good(t)

@@ -113,8 +113,8 @@ func hasSuffix(name string, suffixes []string) bool {
 	return false
 }
 
-// isNamedBackup tells whether the name says that the file is meant to be a backup, so that one with other content is damaged: names that
-// etcdctl users, k3s, rke2, etcdadm and the scripts around kubeadm give.
+// isNamedBackup tells whether the name says that the file is meant to be a backup, so that one with other content is
+// damaged: names that etcdctl users, k3s, rke2, etcdadm and the scripts around kubeadm give.
 func isNamedBackup(name string, w what) bool {
 	bare := bareName(name)
 	if hasSuffix(bare, sideFiles) {

@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 )
 
-// Shard is one of several equal parts of what is to be verified: runs with the same Count and each Index look at everything once. The zero
-// value is everything.
+// Shard is one of several equal parts of what is to be verified: runs with the same Count and each Index look at
+// everything once. The zero value is everything.
 type Shard struct {
 	// Index is 0 to Count-1.
 	Index, Count int

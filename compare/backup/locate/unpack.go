@@ -30,8 +30,9 @@ func (u *Unpacked) Close() error {
 	return errors.Join(errs...)
 }
 
-// Unpack makes plain files of sources that are compressed, or archives of backups, in whatever form Find takes them. All other sources,
-// archives of data dirs too, are handed on as they are. The error is that of ctx: what cannot be unpacked is handed on and fails there.
+// Unpack makes plain files of sources that are compressed, or archives of backups, in whatever form Find takes them.
+// All other sources, archives of data dirs too, are handed on as they are. The error is that of ctx: what cannot be
+// unpacked is handed on and fails there.
 func Unpack(ctx context.Context, specs []evidence.Spec, o Options) (*Unpacked, error) {
 	u := &Unpacked{}
 	for _, s := range specs {

@@ -21,7 +21,8 @@ const headLen = 64 << 10
 // maxLayers bounds how often a file may be compressed.
 const maxLayers = 3
 
-// errPacking is in every error that is about the compression or the archive around a backup, not about reading the file.
+// errPacking is in every error that is about the compression or the archive around a backup, not about reading the
+// file.
 var errPacking = errors.New("the packing is damaged")
 
 // packingError wraps what a decoder says.
@@ -52,10 +53,12 @@ var layers = []layer{
 	{"bzip2", []byte("BZh"), func(r *bufio.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
 }
 
-// maxWindow bounds the memory that the header of a compressed file may ask for; xz -9 and zstd --long use up to 128 MiB.
+// maxWindow bounds the memory that the header of a compressed file may ask for; xz -9 and zstd --long use up to 128
+// MiB.
 const maxWindow = 512 << 20
 
-// openXZ refuses a dictionary that is larger than any common setting makes: it is allocated before the first byte comes out.
+// openXZ refuses a dictionary that is larger than any common setting makes: it is allocated before the first byte comes
+// out.
 func openXZ(r *bufio.Reader) (io.Reader, error) {
 	head, err := r.Peek(xzHeaders)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -70,8 +73,8 @@ func openXZ(r *bufio.Reader) (io.Reader, error) {
 // xzHeaders is the length of the stream header and of what is needed of the first block header.
 const xzHeaders, xzStreamHeader = 12 + 32, 12
 
-// xzDictionary reads the size of the dictionary from the first block header (xz file format, 3.1): header size, flags, two optional sizes,
-// then the filters; 0 when the first is not LZMA2.
+// xzDictionary reads the size of the dictionary from the first block header (xz file format, 3.1): header size, flags,
+// two optional sizes, then the filters; 0 when the first is not LZMA2.
 func xzDictionary(head []byte) int64 {
 	if len(head) < xzStreamHeader+2 {
 		return 0

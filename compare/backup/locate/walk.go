@@ -19,8 +19,8 @@ const (
 	maxFiles = 100_000
 )
 
-// link is a symbolic link to a file: it is followed after all files, so that a file that is there itself is not verified under the name of
-// a link to it.
+// link is a symbolic link to a file: it is followed after all files, so that a file that is there itself is not
+// verified under the name of a link to it.
 type link struct{ shown, target string }
 
 // isDataDir tells a member's data dir, or the member folder in one, from a folder of backups.
@@ -231,7 +231,8 @@ func (f *finder) content(it *Item, named bool) {
 	}
 }
 
-// unreadableHead is a file of which not even the beginning comes out: damaged packing if it is named like a backup, else no concern of ours.
+// unreadableHead is a file of which not even the beginning comes out: damaged packing if it is named like a backup,
+// else no concern of ours.
 func (f *finder) unreadableHead(it *Item, err error, named bool) {
 	if !errors.Is(err, errPacking) {
 		it.Err = err

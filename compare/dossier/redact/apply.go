@@ -191,7 +191,8 @@ func (r *Redactor) at(s string, p int) *word {
 	return nil
 }
 
-// bounded tells whether what stands around a spelling lets it be a key: not the middle of a word, and for a name a mark that it is data.
+// bounded tells whether what stands around a spelling lets it be a key: not the middle of a word, and for a name a mark
+// that it is data.
 func bounded(s string, p int, w *word) bool {
 	end := p + len(w.text)
 	if w.name {

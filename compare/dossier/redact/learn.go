@@ -74,7 +74,8 @@ type finder struct {
 	seen  []uint64
 }
 
-// cutFrom is the shortest beginning of a key that is looked for where a text was cut, cutWindow how far back it may begin.
+// cutFrom is the shortest beginning of a key that is looked for where a text was cut, cutWindow how far back it may
+// begin.
 const (
 	cutFrom   = 6
 	cutWindow = 600
@@ -157,7 +158,8 @@ func (f *finder) spelling(text, key []byte) {
 	}
 }
 
-// database looks up every key that the database holds or held, and the ranges of permissions. What damage hides is in no text either.
+// database looks up every key that the database holds or held, and the ranges of permissions. What damage hides is in
+// no text either.
 func (f *finder) database(ctx context.Context, db *evidence.DB) error {
 	if db == nil || db.Handle == nil {
 		return nil

@@ -1,5 +1,6 @@
-// Package redact takes keys and digests out of a dossier that leaves the house. Keys become hashes or prefixes, in columns of keys as well
-// as inside of texts; digests of values become keyed ones, so that short values cannot be guessed from them. What is equal stays equal.
+// Package redact takes keys and digests out of a dossier that leaves the house. Keys become hashes or prefixes, in
+// columns of keys as well as inside of texts; digests of values become keyed ones, so that short values cannot be
+// guessed from them. What is equal stays equal.
 //
 // Keys inside of texts are found by looking up every key of the sources, so the texts may spell them as they like.
 package redact
@@ -21,7 +22,8 @@ const (
 	Clear Mode = "clear"
 	// Prefix shows at most the first two parts of a key, and never all of it.
 	Prefix Mode = "prefix"
-	// Hashed shows a hash of each part of a key, parts ending with '/', so that keys of one prefix still stand together.
+	// Hashed shows a hash of each part of a key, parts ending with '/', so that keys of one prefix still stand
+	// together.
 	Hashed Mode = "hashed"
 )
 
@@ -44,8 +46,8 @@ type Redactor struct {
 	labels map[string]bool
 }
 
-// word is a piece of text and what stands for it. A name has no characters but those of names: it is replaced only where a text marks it
-// as data, by quotes or an equals sign, since it can be a plain word as well.
+// word is a piece of text and what stands for it. A name has no characters but those of names: it is replaced only
+// where a text marks it as data, by quotes or an equals sign, since it can be a plain word as well.
 type word struct {
 	text, with string
 	name       bool
@@ -56,7 +58,8 @@ func New(mode Mode, salt []byte) *Redactor {
 	return &Redactor{mode: mode, salt: salt, labels: map[string]bool{}}
 }
 
-// hashLen is how many hex digits a hash of a key's part has: with a hundred thousand parts two of them are equal once in 200 reports.
+// hashLen is how many hex digits a hash of a key's part has: with a hundred thousand parts two of them are equal once
+// in 200 reports.
 const hashLen = 10
 
 // hash is a keyed hash of text, for one use only.

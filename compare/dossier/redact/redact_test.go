@@ -79,7 +79,8 @@ func TestClearKeepsKeys(t *testing.T) {
 	}
 }
 
-// TestEqualStaysEqual: what is redacted in columns and in texts is the same for one key, and rows keep their order and number.
+// TestEqualStaysEqual: what is redacted in columns and in texts is the same for one key, and rows keep their order and
+// number.
 func TestEqualStaysEqual(t *testing.T) {
 	r := redact.New(redact.Hashed, []byte("salt"))
 	d, text, _ := redacted(t, "a-auth-revision-replay", redact.Hashed, "salt")

@@ -3,13 +3,13 @@
 // An operator hands over data dirs as .tar, .tar.gz (.tgz) or .tar.zst. Which of them a file is follows from its first
 // bytes, not from its name, since renamed archives are common. The archive itself is opened read-only.
 //
-// etcd preallocates each WAL segment to 64 MB (server/storage/wal/wal.go, SegmentSizeBytes), nearly all of it zeros. Runs of
-// zeros are therefore not written but left as holes, so unpacked members take about the room of their real content. GNU and
-// PAX sparse archives (tar --sparse) are read as such.
+// etcd preallocates each WAL segment to 64 MB (server/storage/wal/wal.go, SegmentSizeBytes), nearly all of it zeros.
+// Runs of zeros are therefore not written but left as holes, so unpacked members take about the room of their real
+// content. GNU and PAX sparse archives (tar --sparse) are read as such.
 //
-// An archive is hostile input: a name that leaves the destination, a symbolic link, a device, a second entry of one name and
-// more content than the limit are refused with an error that names the entry. Hard links are made only to regular files that
-// the same archive has brought before (copies made with cp -l come so).
+// An archive is hostile input: a name that leaves the destination, a symbolic link, a device, a second entry of one
+// name and more content than the limit are refused with an error that names the entry. Hard links are made only to
+// regular files that the same archive has brought before (copies made with cp -l come so).
 package archive
 
 import (
@@ -41,14 +41,15 @@ var (
 )
 
 const (
-	// maxBytes is the limit of unpacked logical bytes: 256 GiB, some ten times what three members at etcd's suggested quota of 8 GiB hold.
+	// maxBytes is the limit of unpacked logical bytes: 256 GiB, some ten times what three members at etcd's suggested
+	// quota of 8 GiB hold.
 	maxBytes = 256 << 30
 	// maxEntries is the limit of names in an archive.
 	maxEntries = 100_000
 )
 
-// IsArchive reports whether name ends like an archive that Unpack reads: .tar, .tar.gz, .tgz, .tar.zst or .tzst, in upper or
-// lower case. It does not open the file.
+// IsArchive reports whether name ends like an archive that Unpack reads: .tar, .tar.gz, .tgz, .tar.zst or .tzst, in
+// upper or lower case. It does not open the file.
 func IsArchive(name string) bool {
 	lower := strings.ToLower(name)
 	for _, s := range suffixes {
@@ -59,8 +60,8 @@ func IsArchive(name string) bool {
 	return false
 }
 
-// LimitError says that an archive would unpack to more than the caller allows. Nothing of the entry that goes over the limit
-// is written.
+// LimitError says that an archive would unpack to more than the caller allows. Nothing of the entry that goes over the
+// limit is written.
 type LimitError struct {
 	// Name is the entry that goes over the limit.
 	Name string
@@ -86,8 +87,8 @@ type EntryError struct {
 // Error implements error.
 func (e *EntryError) Error() string { return fmt.Sprintf("entry %q: %s", e.Name, e.Reason) }
 
-// limits bound what an archive may unpack to: the sum of the logical file sizes, in bytes, holes included, the number of entries, and what is
-// written to the disk.
+// limits bound what an archive may unpack to: the sum of the logical file sizes, in bytes, holes included, the number
+// of entries, and what is written to the disk.
 type limits struct {
 	bytes   int64
 	entries int64
@@ -95,13 +96,14 @@ type limits struct {
 	disk int64
 }
 
-// Unpack writes the files of the archive into destDir, which is made (mode 0700) if it does not exist. Permission bits and
-// modification times are kept; the owner is always left able to read, so that scratch can be examined and removed.
+// Unpack writes the files of the archive into destDir, which is made (mode 0700) if it does not exist. Permission bits
+// and modification times are kept; the owner is always left able to read, so that scratch can be examined and removed.
 //
-// What is written may take the room of the disk less a reserve (scratch.Budget); an archive that needs more is a *scratch.RoomError.
+// What is written may take the room of the disk less a reserve (scratch.Budget); an archive that needs more is a
+// *scratch.RoomError.
 //
-// The error is a *LimitError or *EntryError for an archive that is refused, an error wrapping io.ErrUnexpectedEOF for one that
-// is cut short, ctx's error when it ends early. In each case the files unpacked before stay in destDir.
+// The error is a *LimitError or *EntryError for an archive that is refused, an error wrapping io.ErrUnexpectedEOF for
+// one that is cut short, ctx's error when it ends early. In each case the files unpacked before stay in destDir.
 func Unpack(ctx context.Context, file, destDir string) error {
 	return unpackWithin(ctx, file, destDir, limits{bytes: maxBytes, entries: maxEntries})
 }

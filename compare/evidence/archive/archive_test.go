@@ -242,7 +242,8 @@ func TestUnpackAbsurdSize(t *testing.T) {
 	}
 }
 
-// TestUnpackEveryCut cuts small archives at many places: each cut is either reported, or (within the closing zero blocks) harmless.
+// TestUnpackEveryCut cuts small archives at many places: each cut is either reported, or (within the closing zero
+// blocks) harmless.
 func TestUnpackEveryCut(t *testing.T) {
 	plain := tarOf(t, tar.Header{Typeflag: tar.TypeReg, Name: "a", Mode: 0o600})
 	end := len(plain) - 1024

@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
 )
 
-// FuzzUnpack feeds arbitrary bytes: nothing may panic, nothing may appear beside the destination, and no more than the limit
-// may be unpacked.
+// FuzzUnpack feeds arbitrary bytes: nothing may panic, nothing may appear beside the destination, and no more than the
+// limit may be unpacked.
 func FuzzUnpack(f *testing.F) {
 	seed, err := os.ReadFile("testdata/seed.tar")
 	if err != nil {
@@ -50,7 +50,8 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// TestSeedUnpacks holds the seed to what it is meant to be, an archive with a directory, a file, a sparse file and a hard link.
+// TestSeedUnpacks holds the seed to what it is meant to be, an archive with a directory, a file, a sparse file and a
+// hard link.
 func TestSeedUnpacks(t *testing.T) {
 	dest := t.TempDir()
 	if err := archive.Unpack(t.Context(), "testdata/seed.tar", dest); err != nil {

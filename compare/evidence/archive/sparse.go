@@ -19,8 +19,9 @@ const (
 
 var zeroBlock [holeSize]byte
 
-// WriteSparse copies r to f from offset 0 and leaves aligned 4 KiB blocks of zeros as holes. f must be empty. At the end f has
-// the length of what was read. It returns that length; an error of r or f ends the copy, as does the end of ctx.
+// WriteSparse copies r to f from offset 0 and leaves aligned 4 KiB blocks of zeros as holes. f must be empty. At the
+// end f has the length of what was read. It returns that length; an error of r or f ends the copy, as does the end of
+// ctx.
 func WriteSparse(ctx context.Context, f *os.File, r io.Reader) (int64, error) {
 	return writeSparse(ctx, f, r, make([]byte, bufferSize), nil)
 }
@@ -63,8 +64,8 @@ func writeSparse(ctx context.Context, f *os.File, r io.Reader, buf []byte, room 
 	}
 }
 
-// fill reads until buf is full. Unlike io.ReadFull it keeps a clean end (io.EOF) apart from a source that says itself that it
-// is cut short (io.ErrUnexpectedEOF).
+// fill reads until buf is full. Unlike io.ReadFull it keeps a clean end (io.EOF) apart from a source that says itself
+// that it is cut short (io.ErrUnexpectedEOF).
 func fill(r io.Reader, buf []byte) (int, error) {
 	n := 0
 	for n < len(buf) {

@@ -35,8 +35,8 @@ func (c *Cluster) dial(i int) (*clientv3.Client, error) {
 	return cli, nil
 }
 
-// forgetClients drops the kept clients of a member: a server that was started again does not know the tokens of its earlier life,
-// and one of 3.4 answers a client that logs in again within the same call with the same refusal for ever.
+// forgetClients drops the kept clients of a member: a server that was started again does not know the tokens of its
+// earlier life, and one of 3.4 answers a client that logs in again within the same call with the same refusal for ever.
 func (c *Cluster) forgetClients(m *member) {
 	for key := range c.clients {
 		if key.member < len(c.members) && c.members[key.member] == m {
@@ -45,8 +45,8 @@ func (c *Cluster) forgetClients(m *member) {
 	}
 }
 
-// status asks member i for its state. Some patch releases want a login for that as soon as auth is enabled, so it goes through
-// the client that Login chose.
+// status asks member i for its state. Some patch releases want a login for that as soon as auth is enabled, so it goes
+// through the client that Login chose.
 func (c *Cluster) status(ctx context.Context, i int) (*clientv3.StatusResponse, error) {
 	cli, err := c.dial(i)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package clustertest runs real etcd servers for tests: members are processes of a server binary on free loopback ports with
-// data dirs below the test's own directory. The binaries are built by `make test-servers` from the pinned modules under
-// testdata/servers.
+// Package clustertest runs real etcd servers for tests: members are processes of a server binary on free loopback ports
+// with data dirs below the test's own directory. The binaries are built by `make test-servers` from the pinned modules
+// under testdata/servers.
 //
-// Only tests may import it. Nothing skips: a missing binary or a cluster that does not come up fails the test and shows the
-// servers' logs. All processes are ended by their ids when the test ends.
+// Only tests may import it. Nothing skips: a missing binary or a cluster that does not come up fails the test and shows
+// the servers' logs. All processes are ended by their ids when the test ends.
 package clustertest
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// Lines are the versions of the server binaries that `make test-servers` builds, one per supported etcd line and 3.5.0 for its
-// real consistent index bug.
+// Lines are the versions of the server binaries that `make test-servers` builds, one per supported etcd line and 3.5.0
+// for its real consistent index bug.
 var Lines = []string{"3.5.0", "3.5.35", "3.6.16", "3.7.3"}
 
-// OldLines are versions before 3.5 that `make test-servers` builds. They always use fsync and hold the auth revision bug of etcd issue
-// 11651; 3.3 knows no learners.
+// OldLines are versions before 3.5 that `make test-servers` builds. They always use fsync and hold the auth revision
+// bug of etcd issue 11651; 3.3 knows no learners.
 var OldLines = []string{"3.3.18", "3.4.3"}
 
 // Patience is how long a cluster may take to reach a state that a test waits for.
@@ -36,8 +36,8 @@ const Patience = 60 * time.Second
 type Options struct {
 	// SnapshotCount is --snapshot-count: committed entries between raft snapshots. 0 leaves the server's default.
 	SnapshotCount int
-	// Fsync keeps fsync on, as it is on any server before 3.5. Without it a killed process loses nothing, only a powerless machine
-	// does, and tests are much faster.
+	// Fsync keeps fsync on, as it is on any server before 3.5. Without it a killed process loses nothing, only a
+	// powerless machine does, and tests are much faster.
 	Fsync bool
 	// Args are further flags for every member.
 	Args []string
@@ -123,7 +123,8 @@ func (c *Cluster) Size() int { return len(c.members) }
 // Name returns the name of member i.
 func (c *Cluster) Name(i int) string { return c.members[i].name }
 
-// DataDir returns the data dir of member i. While the member runs it changes; stop it and copy it before reading it as evidence.
+// DataDir returns the data dir of member i. While the member runs it changes; stop it and copy it before reading it as
+// evidence.
 func (c *Cluster) DataDir(i int) string { return c.members[i].dataDir }
 
 // Endpoint returns the client URL of member i.
@@ -132,7 +133,8 @@ func (c *Cluster) Endpoint(i int) string { return c.members[i].clientURL }
 // PeerURL returns the peer URL of member i.
 func (c *Cluster) PeerURL(i int) string { return c.members[i].peerURL }
 
-// Sources stops all members gracefully and returns NAME=DIR for a private copy of each data dir, as the command line takes them.
+// Sources stops all members gracefully and returns NAME=DIR for a private copy of each data dir, as the command line
+// takes them.
 func (c *Cluster) Sources() []string {
 	c.t.Helper()
 	c.StopAll()
@@ -169,7 +171,8 @@ func (c *Cluster) Restart(i int) {
 	c.waitServing(i)
 }
 
-// StartProcess starts member i on its data dir and does not wait for it: for members that are meant to fail or to stand alone.
+// StartProcess starts member i on its data dir and does not wait for it: for members that are meant to fail or to stand
+// alone.
 func (c *Cluster) StartProcess(i int) { c.t.Helper(); c.members[i].start() }
 
 // StartOnce is StartProcess with further flags for this one start.
@@ -180,8 +183,8 @@ func (c *Cluster) StartOnce(i int, args ...string) {
 	c.members[i].once = nil
 }
 
-// Twin copies the data dir of member i, which must not run, and starts a second process under the same identity at other
-// addresses. It returns the number of the twin, which counts as a member from then on.
+// Twin copies the data dir of member i, which must not run, and starts a second process under the same identity at
+// other addresses. It returns the number of the twin, which counts as a member from then on.
 func (c *Cluster) Twin(i int) int {
 	c.t.Helper()
 	m := c.newMember(len(c.members))
@@ -207,7 +210,8 @@ func (c *Cluster) WaitExit(i int) {
 	}
 }
 
-// Pause stops the process of member i from running without ending it: its peers see it as cut off. Resume lets it go on.
+// Pause stops the process of member i from running without ending it: its peers see it as cut off. Resume lets it go
+// on.
 func (c *Cluster) Pause(i int) { c.t.Helper(); c.members[i].signal(syscall.SIGSTOP) }
 
 // Resume lets a paused member go on.

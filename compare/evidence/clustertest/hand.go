@@ -18,8 +18,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Hand is a data dir that is written record by record, for histories that no healthy cluster makes. The WAL is written with etcd's
-// own package, which does not mind what it is given; the database holds what the test puts into it.
+// Hand is a data dir that is written record by record, for histories that no healthy cluster makes. The WAL is written
+// with etcd's own package, which does not mind what it is given; the database holds what the test puts into it.
 type Hand struct {
 	tb testing.TB
 	// Dir is the data dir, ID and Cluster its identity.

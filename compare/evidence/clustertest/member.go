@@ -59,7 +59,8 @@ func (m *member) path() string {
 	return m.c.binary
 }
 
-// releaseOf is the release in the name of a binary of Server, on which its flags depend; any other binary counts as new.
+// releaseOf is the release in the name of a binary of Server, on which its flags depend; any other binary counts as
+// new.
 func releaseOf(binary string) release.Version {
 	text, _ := strings.CutPrefix(filepath.Base(binary), "etcd-")
 	if v, err := release.Parse(text); err == nil {
@@ -86,7 +87,8 @@ func (m *member) start() {
 	m.exited = make(chan struct{})
 	started := make(chan error)
 	go func() {
-		// The parent-death signal belongs to the thread that started the process, so this one stays until the process ends.
+		// The parent-death signal belongs to the thread that started the process, so this one stays until the process
+		// ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

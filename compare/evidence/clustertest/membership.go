@@ -15,8 +15,8 @@ func (c *Cluster) Spare() int {
 	return i
 }
 
-// Add adds a member through member 0, starts it with an empty data dir and waits until it serves or, for a learner, until its
-// process answers. It returns the new member's number.
+// Add adds a member through member 0, starts it with an empty data dir and waits until it serves or, for a learner,
+// until its process answers. It returns the new member's number.
 func (c *Cluster) Add(learner bool) int {
 	c.t.Helper()
 	m := c.newMember(len(c.members))
@@ -64,8 +64,8 @@ func (c *Cluster) Join(i int, initialCluster string) {
 	m.start()
 }
 
-// AddAgain adds member i, which was removed and wiped, through member 0 under its old name and addresses, starts it and waits until it
-// serves. It gets a new ID.
+// AddAgain adds member i, which was removed and wiped, through member 0 under its old name and addresses, starts it and
+// waits until it serves. It gets a new ID.
 func (c *Cluster) AddAgain(i int) {
 	c.t.Helper()
 	m := c.members[i]

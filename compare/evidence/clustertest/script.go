@@ -15,17 +15,17 @@ import (
 	"go.uber.org/zap"
 )
 
-// Script is a cluster's life told entry by entry. Write makes data dirs of it in bytes: every member has the whole log and a
-// database that holds what the entries ask for, but for the steps that a member skips. It shows states that no server of
-// today can be brought to, such as a cluster of 3.2 and 3.3.
+// Script is a cluster's life told entry by entry. Write makes data dirs of it in bytes: every member has the whole log
+// and a database that holds what the entries ask for, but for the steps that a member skips. It shows states that no
+// server of today can be brought to, such as a cluster of 3.2 and 3.3.
 type Script struct {
 	Members int
 	// Version is the cluster version, such as "3.4.0"; it decides which keys bucket meta has.
 	Version string
 	// Of are the ways in which a member differs, by position.
 	Of map[int]ScriptMember
-	// Purged, if set, is the number of the step up to which a raft snapshot covers the log, whose segments up to there are gone, as on
-	// servers that have run for long. Small segments are needed for it (wal.SegmentSizeBytes).
+	// Purged, if set, is the number of the step up to which a raft snapshot covers the log, whose segments up to there
+	// are gone, as on servers that have run for long. Small segments are needed for it (wal.SegmentSizeBytes).
 	Purged int
 	steps  []Step
 	lives  map[int]int
@@ -34,17 +34,18 @@ type Script struct {
 
 // ScriptMember is what sets one member apart.
 type ScriptMember struct {
-	// MinTTL is the lowest TTL that the member grants, Persists whether it stores remaining TTLs, KeepsTombstone whether its
-	// compaction keeps a tombstone exactly at the compact revision.
+	// MinTTL is the lowest TTL that the member grants, Persists whether it stores remaining TTLs, KeepsTombstone
+	// whether its compaction keeps a tombstone exactly at the compact revision.
 	MinTTL                   int64
 	Persists, KeepsTombstone bool
-	// LogUntil and SnapshotAt, if set, are the numbers of the last step in the member's log and of the step up to which a
-	// snapshot from the leader brought it afterwards.
+	// LogUntil and SnapshotAt, if set, are the numbers of the last step in the member's log and of the step up to which
+	// a snapshot from the leader brought it afterwards.
 	LogUntil, SnapshotAt int
-	// FallsBack is the number of the step behind which the member took the revision of its newest record for the current one.
+	// FallsBack is the number of the step behind which the member took the revision of its newest record for the
+	// current one.
 	FallsBack int
-	// AppliedUntil, if set, is the number of the last step that its database holds, IndexAt of the one that its consistent index
-	// names instead. SnapshotTaken is the step behind which it took a raft snapshot of its own.
+	// AppliedUntil, if set, is the number of the last step that its database holds, IndexAt of the one that its
+	// consistent index names instead. SnapshotTaken is the step behind which it took a raft snapshot of its own.
 	AppliedUntil, IndexAt, SnapshotTaken int
 	// RevokesAlone are leases that the member revokes without an entry, by the step behind which it does.
 	RevokesAlone map[int]int64

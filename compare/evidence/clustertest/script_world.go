@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/etcd/server/v3/lease/leasepb"
 )
 
-// world is a plain model of what a server stores: enough to write databases of, and written without a look at the package
-// under test.
+// world is a plain model of what a server stores: enough to write databases of, and written without a look at the
+// package under test.
 type world struct {
 	of      ScriptMember
 	rev     int64
@@ -159,7 +159,8 @@ func (w *world) tombstones(keys []string, sub *int64) {
 	}
 }
 
-// compaction keeps the newest record of each key up to rev; a tombstone goes, but one at rev itself where the member keeps it.
+// compaction keeps the newest record of each key up to rev; a tombstone goes, but one at rev itself where the member
+// keeps it.
 func (w *world) compaction(rev int64) {
 	w.compact = rev
 	newest := map[string]int{}
@@ -177,7 +178,8 @@ func (w *world) compaction(rev int64) {
 	w.records = kept
 }
 
-// hashOf is the password hash of a new user: the one in the request, or what a member would make of a password in clear.
+// hashOf is the password hash of a new user: the one in the request, or what a member would make of a password in
+// clear.
 func hashOf(r *etcdserverpb.AuthUserAddRequest) []byte {
 	if b, err := base64.StdEncoding.DecodeString(r.HashedPassword); err == nil && len(b) > 0 {
 		return b

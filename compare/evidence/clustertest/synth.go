@@ -18,10 +18,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// Synth describes data dirs that are written instead of grown: real WAL and bbolt files whose content agrees, for benchmarks
-// that a running server would take too long to fill.
+// Synth describes data dirs that are written instead of grown: real WAL and bbolt files whose content agrees, for
+// benchmarks that a running server would take too long to fill.
 type Synth struct {
-	// Members is how many data dirs to write, Entries the number of puts in each log, Keys the number of keys they go to.
+	// Members is how many data dirs to write, Entries the number of puts in each log, Keys the number of keys they go
+	// to.
 	Members, Entries, Keys int
 	// Value is the size of every value in bytes.
 	Value int
@@ -29,15 +30,15 @@ type Synth struct {
 	Starts map[int]int
 	// Learners are added as learners by the log; bucket members says voter all the same.
 	Learners map[int]bool
-	// Skip leaves the effect of some puts out of the database of one member, by the numbers of member and put; later revisions
-	// move up, as they do on a server that never applied them.
+	// Skip leaves the effect of some puts out of the database of one member, by the numbers of member and put; later
+	// revisions move up, as they do on a server that never applied them.
 	Skip map[int]map[int]bool
-	// Purged is the number of puts that a raft snapshot covers: segments that hold nothing newer are gone, as on a server that
-	// has run for long.
+	// Purged is the number of puts that a raft snapshot covers: segments that hold nothing newer are gone, as on a
+	// server that has run for long.
 	Purged int
-	// Repeat puts the effects of a stretch of puts once more into the database of one member, as a restart with a stale consistent
-	// index does: by member, the number of the put before which they stand (or Entries, behind the last) and of the first that is
-	// repeated.
+	// Repeat puts the effects of a stretch of puts once more into the database of one member, as a restart with a stale
+	// consistent index does: by member, the number of the put before which they stand (or Entries, behind the last) and
+	// of the first that is repeated.
 	Repeat map[int]map[int]int
 }
 
@@ -46,7 +47,8 @@ const (
 	synthMember  = 0xa1
 )
 
-// Write writes the data dirs node1, node2, … below root and returns their paths. All members have applied the whole log.
+// Write writes the data dirs node1, node2, … below root and returns their paths. All members have applied the whole
+// log.
 func (s Synth) Write(tb testing.TB, root string) []string {
 	tb.Helper()
 	var dirs []string
@@ -139,7 +141,8 @@ func (s Synth) boot(tb testing.TB) []raftpb.Entry {
 	return out
 }
 
-// WriteDB writes the database that the log leads to: records in revision order, 10,000 to a transaction, as a server does.
+// WriteDB writes the database that the log leads to: records in revision order, 10,000 to a transaction, as a server
+// does.
 func (s Synth) WriteDB(tb testing.TB, path string) {
 	tb.Helper()
 	s.writeDB(tb, path, nil, nil)

@@ -8,7 +8,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// WaitUntil calls ready until it returns nil and fails the test, with ready's last error, when that takes longer than Patience.
+// WaitUntil calls ready until it returns nil and fails the test, with ready's last error, when that takes longer than
+// Patience.
 func (c *Cluster) WaitUntil(what string, ready func(ctx context.Context) error) {
 	c.t.Helper()
 	ctx, cancel := c.context()
@@ -47,7 +48,8 @@ func (c *Cluster) waitServing(i int) {
 	})
 }
 
-// WaitEqual waits until all running members have applied the same raft index and stand at the same revision, and returns both.
+// WaitEqual waits until all running members have applied the same raft index and stand at the same revision, and
+// returns both.
 func (c *Cluster) WaitEqual() (appliedIndex uint64, revision int64) {
 	c.t.Helper()
 	var running []int
@@ -75,7 +77,8 @@ func (c *Cluster) WaitEqual() (appliedIndex uint64, revision int64) {
 	return appliedIndex, revision
 }
 
-// WaitApplied waits until all running members have applied the same raft index, whatever their revisions, and returns it.
+// WaitApplied waits until all running members have applied the same raft index, whatever their revisions, and returns
+// it.
 func (c *Cluster) WaitApplied() uint64 {
 	c.t.Helper()
 	var index uint64
@@ -103,8 +106,8 @@ func (c *Cluster) WaitApplied() uint64 {
 	return index
 }
 
-// Leader waits until all running members agree on a leader that runs, and returns its number. After Stop or Kill of a leader
-// call it before writing: what is proposed while nobody leads is lost.
+// Leader waits until all running members agree on a leader that runs, and returns its number. After Stop or Kill of a
+// leader call it before writing: what is proposed while nobody leads is lost.
 func (c *Cluster) Leader() int {
 	c.t.Helper()
 	leader := -1

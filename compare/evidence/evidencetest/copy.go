@@ -18,8 +18,8 @@ func decode(b []byte, to any) error {
 	return d.Decode(to)
 }
 
-// Copy makes a private, writable copy of a file or tree in a directory of the test and returns its path, which ends as src does.
-// Modes (with write permission for the owner) and modification times are kept; zeros become holes.
+// Copy makes a private, writable copy of a file or tree in a directory of the test and returns its path, which ends as
+// src does. Modes (with write permission for the owner) and modification times are kept; zeros become holes.
 func Copy(t testing.TB, src string) string {
 	t.Helper()
 	dst := filepath.Join(t.TempDir(), filepath.Base(src))
@@ -92,8 +92,8 @@ func copyAttributes(src, dst string, always fs.FileMode) error {
 // blockSize is the unit in which zeros are told from data.
 const blockSize = 4096
 
-// eachBlock calls fn for each aligned 4 KiB block of f that is not all zeros, in order, and returns the file's size. Holes are
-// skipped without reading them where the file system tells.
+// eachBlock calls fn for each aligned 4 KiB block of f that is not all zeros, in order, and returns the file's size.
+// Holes are skipped without reading them where the file system tells.
 func eachBlock(f *os.File, fn func(off int64, b []byte) error) (int64, error) {
 	st, err := f.Stat()
 	if err != nil {

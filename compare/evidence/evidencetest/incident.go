@@ -3,8 +3,8 @@
 //
 // Only tests may import it.
 //
-// An incident is unpacked once per test process and shared, so no test may write to it: copy it first (Copy). The scratch is
-// removed by Main, which a package calls from its TestMain:
+// An incident is unpacked once per test process and shared, so no test may write to it: copy it first (Copy). The
+// scratch is removed by Main, which a package calls from its TestMain:
 //
 //	func TestMain(m *testing.M) { evidencetest.Main(m) }
 //
@@ -60,8 +60,9 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// Incident unpacks testdata/incidents/NAME/nodes.tar.gz or testdata/shapes/NAME/nodes.tar.zst, once per process, and returns the directory with the members' data dirs
-// (node1, node2 … or what the incident's truth.json says). It is shared: read only.
+// Incident unpacks testdata/incidents/NAME/nodes.tar.gz or testdata/shapes/NAME/nodes.tar.zst, once per process, and
+// returns the directory with the members' data dirs (node1, node2 … or what the incident's truth.json says). It is
+// shared: read only.
 func Incident(t testing.TB, name string) string {
 	t.Helper()
 	incidentsMu.Lock()

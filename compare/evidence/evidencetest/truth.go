@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Expected is the truth.json of an incident: what is known of it from how it was made. The fields that every incident has are
-// typed; Raw holds the whole document.
+// Expected is the truth.json of an incident: what is known of it from how it was made. The fields that every incident
+// has are typed; Raw holds the whole document.
 type Expected struct {
 	// ID is the name that the run which made the incident had; the directory may be named otherwise.
 	ID string `json:"id"`

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Unchanged notes names, sizes, modes, modification times and content of everything below each dir (or of a single file) and
-// fails the test at its end if any of them differs then.
+// Unchanged notes names, sizes, modes, modification times and content of everything below each dir (or of a single
+// file) and fails the test at its end if any of them differs then.
 func Unchanged(t testing.TB, dirs ...string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -34,8 +34,8 @@ func Unchanged(t testing.TB, dirs ...string) {
 	}
 }
 
-// TreeHash returns a hex sha256 over names, sizes, modes, modification times and content of everything below dir. Whether zeros
-// are holes makes no difference.
+// TreeHash returns a hex sha256 over names, sizes, modes, modification times and content of everything below dir.
+// Whether zeros are holes makes no difference.
 func TreeHash(dir string) (string, error) {
 	lines, err := listTree(dir)
 	if err != nil {
@@ -88,7 +88,8 @@ func factsOf(name string, d fs.DirEntry) (string, error) {
 	return facts, nil
 }
 
-// contentHash hashes the blocks that are not zero, each with its offset. Together with the size that stands for all bytes.
+// contentHash hashes the blocks that are not zero, each with its offset. Together with the size that stands for all
+// bytes.
 func contentHash(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package objectstest is a small object storage for tests: as much of S3 as is needed to list and read, over HTTP on loopback.
+// Package objectstest is a small object storage for tests: as much of S3 as is needed to list and read, over HTTP on
+// loopback.
 package objectstest
 
 import (

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// dns answers every host name with an address of its own from the ranges reserved for documentation (RFC 5737), which nobody
-// can be reached at. Equal names get equal addresses and different names different ones: that is what etcd's comparison of
-// peer URLs needs when a member joins.
+// dns answers every host name with an address of its own from the ranges reserved for documentation (RFC 5737), which
+// nobody can be reached at. Equal names get equal addresses and different names different ones: that is what etcd's
+// comparison of peer URLs needs when a member joins.
 type dns struct {
 	packets net.PacketConn
 	streams net.Listener
@@ -130,8 +130,8 @@ func (d *dns) reply(query []byte) []byte {
 	return out
 }
 
-// answer returns the address of a name. Only IPv4 is answered: with one address a Go program compares no routes, which it would do
-// by connecting to each candidate.
+// answer returns the address of a name. Only IPv4 is answered: with one address a Go program compares no routes, which
+// it would do by connecting to each candidate.
 func (d *dns) answer(q dnsmessage.Question) (a [4]byte, ok bool) {
 	if q.Class != dnsmessage.ClassINET || (q.Type != dnsmessage.TypeA && q.Type != dnsmessage.TypeAAAA) {
 		return a, false

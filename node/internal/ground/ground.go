@@ -1,9 +1,10 @@
-// Package ground is where the servers of a sandbox run: processes of their own groups that die with their parent, behind a
-// forward proxy and a DNS server that know the sandbox and nothing else.
+// Package ground is where the servers of a sandbox run: processes of their own groups that die with their parent,
+// behind a forward proxy and a DNS server that know the sandbox and nothing else.
 //
-// etcd's peer transport takes its proxy from the environment (http.ProxyFromEnvironment, in 3.3 to 3.7), so a member that is
-// told of the proxy sends all traffic between members there; the proxy leads the address that a peer was recorded with to the
-// loopback port where its copy listens, and answers 502 for any other. Loopback addresses are never proxied by Go.
+// etcd's peer transport takes its proxy from the environment (http.ProxyFromEnvironment, in 3.3 to 3.7), so a member
+// that is told of the proxy sends all traffic between members there; the proxy leads the address that a peer was
+// recorded with to the loopback port where its copy listens, and answers 502 for any other. Loopback addresses are
+// never proxied by Go.
 //
 // A ground is either this process (Local) or a keeper: this program run again in a network namespace of its own, from
 // which no packet can leave (Namespace).
@@ -41,7 +42,8 @@ func (e Exit) String() string {
 
 // Info describes a ground.
 type Info struct {
-	// Proxy is the URL of the forward proxy and DNS the host:port of the name server, as processes on this ground reach them.
+	// Proxy is the URL of the forward proxy and DNS the host:port of the name server, as processes on this ground reach
+	// them.
 	Proxy, DNS string
 	// Namespace is true when the ground is a network namespace of its own.
 	Namespace bool
@@ -64,8 +66,8 @@ type Ground interface {
 	Map(target, addr string) error
 	// FreePort returns a TCP port of 127.0.0.1 that nobody listens on.
 	FreePort() (int, error)
-	// Hold occupies a loopback address, so that nothing answers there but a refusal; Release gives it back. Holding what is
-	// held already does nothing.
+	// Hold occupies a loopback address, so that nothing answers there but a refusal; Release gives it back. Holding
+	// what is held already does nothing.
 	Hold(addr string) error
 	Release(addr string) error
 	// Traffic returns what was asked of proxy, name server and held addresses so far.
@@ -88,8 +90,8 @@ type Target struct {
 	Via string
 	// Tunnel is true for CONNECT (https peers), false for plain http.
 	Tunnel bool
-	// Requests counts requests to members of the sandbox, Down those of them whose member did not answer or was not up yet. Refused counts
-	// requests that were answered 502 because the address is no member of the sandbox.
+	// Requests counts requests to members of the sandbox, Down those of them whose member did not answer or was not up
+	// yet. Refused counts requests that were answered 502 because the address is no member of the sandbox.
 	Requests, Refused, Down int64
 }
 

@@ -33,7 +33,8 @@ func TestNormal(t *testing.T) {
 	}
 }
 
-// TestDNS: every name has one address of its own from the documentation ranges, over UDP and TCP, and no other kind of answer.
+// TestDNS: every name has one address of its own from the documentation ranges, over UDP and TCP, and no other kind of
+// answer.
 func TestDNS(t *testing.T) {
 	d, err := newDNS("127.0.0.1:0")
 	if err != nil {
@@ -175,7 +176,8 @@ func TestGrounds(t *testing.T) {
 	}
 }
 
-// TestNamespaceHoldsNothing: from inside a namespace nobody can be reached, and names are those of the sandbox for every program.
+// TestNamespaceHoldsNothing: from inside a namespace nobody can be reached, and names are those of the sandbox for
+// every program.
 func TestNamespaceHoldsNothing(t *testing.T) {
 	outside, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

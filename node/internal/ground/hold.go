@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// hold occupies the loopback address of a member that is not running here. Members dial such an address directly, never through
-// the proxy; whoever comes is counted and turned away.
+// hold occupies the loopback address of a member that is not running here. Members dial such an address directly, never
+// through the proxy; whoever comes is counted and turned away.
 type hold struct {
 	addr     string
 	refused  atomic.Int64

@@ -21,8 +21,8 @@ const EnvKeeper = "SANDBOX_KEEPER"
 // patience bounds how long a keeper may take to set up its namespace: it needs milliseconds.
 const patience = 20 * time.Second
 
-// RunKeeper is the main function of a keeper: it makes its namespace usable and serves a local ground over stdin and stdout until
-// they end; then it kills what it started. args is the folder for its files.
+// RunKeeper is the main function of a keeper: it makes its namespace usable and serves a local ground over stdin and
+// stdout until they end; then it kills what it started. args is the folder for its files.
 func RunKeeper(args []string) int {
 	if len(args) != 1 {
 		return 2
@@ -125,8 +125,8 @@ type remote struct {
 	once    sync.Once
 }
 
-// Namespaced starts a keeper (this program with the given hidden command) in namespaces of its own and returns its ground. It fails where
-// the kernel allows none. dir takes the keeper's files.
+// Namespaced starts a keeper (this program with the given hidden command) in namespaces of its own and returns its
+// ground. It fails where the kernel allows none. dir takes the keeper's files.
 func Namespaced(ctx context.Context, self, hidden, dir string) (Ground, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -223,8 +223,8 @@ func (r *remote) Traffic() (t Traffic, err error) {
 	return t, err
 }
 
-// Close implements Ground. The keeper ends when its pipe does, and kills what it started; if it does not within its time, it is killed,
-// and the kernel kills the rest.
+// Close implements Ground. The keeper ends when its pipe does, and kills what it started; if it does not within its
+// time, it is killed, and the kernel kills the rest.
 func (r *remote) Close() (err error) {
 	r.once.Do(func() {
 		err = r.client.Close()

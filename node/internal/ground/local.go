@@ -94,8 +94,8 @@ func (l *local) Map(target, addr string) error {
 	return nil
 }
 
-// lowPort and highPort bound the ports that are given out: below the usual range of source ports of outgoing connections, which
-// could take one between its choice and its use.
+// lowPort and highPort bound the ports that are given out: below the usual range of source ports of outgoing
+// connections, which could take one between its choice and its use.
 const lowPort, highPort = 10240, 32000
 
 // FreePort implements Ground.

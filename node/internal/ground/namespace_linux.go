@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaceAttributes returns the ways to start a keeper, best first. Root needs no user namespace, and without one it still may read what
-// belongs to others; where it is not really root (containers) and for everybody else a user namespace gives the right to the
-// others.
+// namespaceAttributes returns the ways to start a keeper, best first. Root needs no user namespace, and without one it
+// still may read what belongs to others; where it is not really root (containers) and for everybody else a user
+// namespace gives the right to the others.
 func namespaceAttributes() []*syscall.SysProcAttr {
 	const wanted = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
 	user := &syscall.SysProcAttr{
@@ -59,8 +59,8 @@ func enter(dir string) (*local, error) {
 	return l, nil
 }
 
-// onlyLoopback makes sure that this is a namespace of our own: a new one holds nothing but lo (and tunnel templates without addresses,
-// which some kernels put into each).
+// onlyLoopback makes sure that this is a namespace of our own: a new one holds nothing but lo (and tunnel templates
+// without addresses, which some kernels put into each).
 func onlyLoopback() error {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -97,8 +97,8 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
 }
 
-// allLocal adds the route "local 0.0.0.0/0 dev lo": every IPv4 address is this machine, so that nothing can be meant to leave and an
-// address where nobody listens refuses at once.
+// allLocal adds the route "local 0.0.0.0/0 dev lo": every IPv4 address is this machine, so that nothing can be meant to
+// leave and an address where nobody listens refuses at once.
 func allLocal() error {
 	lo, err := net.InterfaceByName("lo")
 	if err != nil {
@@ -150,8 +150,8 @@ func routeRequest(link uint32) []byte {
 	return e.AppendUint32(b, link)
 }
 
-// ownNames puts files of our own over those that say how names are resolved, for servers that can not be told otherwise. nsswitch.conf must
-// not name services behind unix sockets, which reach out of a network namespace.
+// ownNames puts files of our own over those that say how names are resolved, for servers that can not be told
+// otherwise. nsswitch.conf must not name services behind unix sockets, which reach out of a network namespace.
 func ownNames(dir string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)

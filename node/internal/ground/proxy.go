@@ -65,7 +65,8 @@ func (p *proxy) close() {
 	p.plain.Transport.(*http.Transport).CloseIdleConnections()
 }
 
-// Normal returns an address as the proxy compares it: host in lower case and without a trailing dot, IP addresses in their shortest form.
+// Normal returns an address as the proxy compares it: host in lower case and without a trailing dot, IP addresses in
+// their shortest form.
 func Normal(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -77,7 +78,8 @@ func Normal(address string) string {
 	return net.JoinHostPort(strings.TrimSuffix(strings.ToLower(host), "."), port)
 }
 
-// set leads requests for the target to addr. What was refused before was asked of a member that was not up yet, and counts as that.
+// set leads requests for the target to addr. What was refused before was asked of a member that was not up yet, and
+// counts as that.
 func (p *proxy) set(target, addr string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

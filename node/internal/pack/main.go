@@ -1,5 +1,6 @@
-// Command pack compresses the servers of other etcd lines for embedding: pack DIR PROGRAM... writes DIR/etcd-VERSION.zst for each and
-// removes what DIR held before. The version is that of the etcd module in the program.
+// Command pack compresses the servers of other etcd lines for embedding: pack DIR PROGRAM... writes
+// DIR/etcd-VERSION.zst for each and removes what DIR held before. The version is that of the etcd module in the
+// program.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command etcd-3.4.3 is the etcd server 3.4.3. Its module has no main package that builds from outside, so this one calls it. TEST_SEGMENT_BYTES
-// sets the size of its WAL segments, which etcd has no flag for, so that tests get purged logs.
+// Command etcd-3.4.3 is the etcd server 3.4.3. Its module has no main package that builds from outside, so this one
+// calls it. TEST_SEGMENT_BYTES sets the size of its WAL segments, which etcd has no flag for, so that tests get purged
+// logs.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command etcd-3.5.0 is the etcd server 3.5.0. TEST_SEGMENT_BYTES sets the size of its WAL segments, which etcd has no flag for, so
-// that tests get purged logs.
+// Command etcd-3.5.0 is the etcd server 3.5.0. TEST_SEGMENT_BYTES sets the size of its WAL segments, which etcd has no
+// flag for, so that tests get purged logs.
 package main
 
 import (

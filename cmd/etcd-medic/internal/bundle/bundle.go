@@ -1,5 +1,6 @@
-// Package bundle writes and reads the archive that people attach to a bug: the report in every form, the facts of each member and counts of
-// its log, lines of servers' logs, and a manifest. What must not leave the house was taken out before.
+// Package bundle writes and reads the archive that people attach to a bug: the report in every form, the facts of each
+// member and counts of its log, lines of servers' logs, and a manifest. What must not leave the house was taken out
+// before.
 package bundle
 
 import (

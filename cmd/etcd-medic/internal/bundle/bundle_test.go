@@ -108,8 +108,8 @@ func distinct(list, keys []string) []string {
 	})
 }
 
-// TestNothingPrivate: no value, password, password hash or token of a set is in any file of its bundle, and no key where keys are redacted;
-// each file of JSON is JSON.
+// TestNothingPrivate: no value, password, password hash or token of a set is in any file of its bundle, and no key
+// where keys are redacted; each file of JSON is JSON.
 func TestNothingPrivate(t *testing.T) {
 	for _, name := range []string{"a-auth-revision-replay", "n-silent-kv-divergence", "s-auth-user-hash-differs", "s-superseded-value-altered"} {
 		for _, mode := range []redact.Mode{redact.Clear, redact.Hashed} {

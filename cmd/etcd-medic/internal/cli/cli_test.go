@@ -262,7 +262,8 @@ func TestParseRange(t *testing.T) {
 	}
 }
 
-// TestOverwrites: an entry is overwritten when a later append begins at or below its index; the appending entry itself is not.
+// TestOverwrites: an entry is overwritten when a later append begins at or below its index; the appending entry itself
+// is not.
 func TestOverwrites(t *testing.T) {
 	entry := func(off int64, term, index uint64) dumplog.Record {
 		data := []byte{0x10, byte(term), 0x18, byte(index)}

@@ -22,7 +22,8 @@ const (
 // noFiles ends a completion whose words are no paths.
 const noFiles = cobra.ShellCompDirectiveNoFileComp
 
-// openForCompletion opens the database of a source; nil where there is none, or one that would first have to be fetched or unpacked.
+// openForCompletion opens the database of a source; nil where there is none, or one that would first have to be fetched
+// or unpacked.
 func openForCompletion(source string) *dumpdb.DB {
 	spec, err := evidence.ParseSpec(source)
 	if err != nil || evidence.IsEndpoint(spec.Where) || strings.Contains(spec.Where, ".tar") {

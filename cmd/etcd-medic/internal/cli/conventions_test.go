@@ -38,7 +38,8 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-// TestHelpFitsTheTerminal: no line of any help is wider than the terminal, but for examples, which are copied; and no word is lost.
+// TestHelpFitsTheTerminal: no line of any help is wider than the terminal, but for examples, which are copied; and no
+// word is lost.
 func TestHelpFitsTheTerminal(t *testing.T) {
 	words := strings.Fields
 	for _, args := range [][]string{{"verify", "--help"}, {"repair", "apply", "--help"}, {"help", "sources"}, {"--help"}} {
@@ -68,7 +69,8 @@ func (f *fakePager) Write(b []byte) (int, error) {
 }
 func (f *fakePager) Close() error { return nil }
 
-// TestPager: short results go to the terminal, long ones to the pager, whole; who leaves it ends a listing, not a verdict.
+// TestPager: short results go to the terminal, long ones to the pager, whole; who leaves it ends a listing, not a
+// verdict.
 func TestPager(t *testing.T) {
 	var out bytes.Buffer
 	in := &fakePager{}
@@ -105,7 +107,8 @@ func TestPager(t *testing.T) {
 	}
 }
 
-// TestColorConventions: nothing but a terminal is coloured, unless CLICOLOR_FORCE asks for it; --no-color and NO_COLOR win.
+// TestColorConventions: nothing but a terminal is coloured, unless CLICOLOR_FORCE asks for it; --no-color and NO_COLOR
+// win.
 func TestColorConventions(t *testing.T) {
 	for _, c := range []struct {
 		tty, no bool
@@ -170,7 +173,8 @@ func TestVersionAndManPages(t *testing.T) {
 	}
 }
 
-// TestDynamicCompletion: buckets, keys, members, kinds of entries, checks and causes come out of the sources and catalogues.
+// TestDynamicCompletion: buckets, keys, members, kinds of entries, checks and causes come out of the sources and
+// catalogues.
 func TestDynamicCompletion(t *testing.T) {
 	dir := evidencetest.Incident(t, "a-auth-revision-replay")
 	evidencetest.Unchanged(t, dir)

@@ -180,8 +180,8 @@ func TestJSONPage(t *testing.T) {
 	}
 }
 
-// undescribed are fields of nested values whose meaning is that of the bbolt or raft structure they come from, and those of
-// documents that have no command yet.
+// undescribed are fields of nested values whose meaning is that of the bbolt or raft structure they come from, and
+// those of documents that have no command yet.
 var undescribed = []string{
 	"seq", "first", "dataEnd", "firstEntry", "lastEntry", "end", "offset", "what", // segments, left-overs
 	"page", "txid", "root", "freelist", "highWater", "valid", "problem", "headerProblem", "used", // meta pages

@@ -76,7 +76,8 @@ func runDocs(_ context.Context, o *docsOptions) error {
 	return doc.GenMarkdownTree(o.root, ref)
 }
 
-// manPages writes a page for each command and topic: man -l DIR/etcd-medic-diagnose.1. They carry no date, so that builds can be repeated.
+// manPages writes a page for each command and topic: man -l DIR/etcd-medic-diagnose.1. They carry no date, so that
+// builds can be repeated.
 func manPages(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -62,8 +62,8 @@ func (l *dbLister) damaged(err error) error {
 	})
 }
 
-// eachDamage hands every damage inside err to use and returns the errors that are none; noMeta leaves out that of the meta pages, which
-// was told before the first row.
+// eachDamage hands every damage inside err to use and returns the errors that are none; noMeta leaves out that of the
+// meta pages, which was told before the first row.
 func eachDamage(err error, noMeta bool, use func(*dumpdb.DamageError) error) error {
 	if err == nil {
 		return nil

@@ -182,7 +182,8 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 	return nil
 }
 
-// prepare settles what the listing of a log rests on: where the log must end, what is committed, and the range asked for.
+// prepare settles what the listing of a log rests on: where the log must end, what is committed, and the range asked
+// for.
 func (o *dumpLogOptions) prepare(ctx context.Context, m *evidence.Member) (commits, error) {
 	if d := beyondEnd(m); d != nil && !o.follow { // a server at work writes both
 		m.WAL.Summary.Damage = append(m.WAL.Summary.Damage, d)
@@ -260,8 +261,8 @@ func openWith(ctx context.Context, s *Streams, spec evidence.Spec, o evidence.Op
 	return set, set.Members[0], nil
 }
 
-// beyondEnd is the damage that only a look at the whole source shows: the database or a snapshot file goes beyond the end of
-// a log that looks whole. It is nil when there is none.
+// beyondEnd is the damage that only a look at the whole source shows: the database or a snapshot file goes beyond the
+// end of a log that looks whole. It is nil when there is none.
 func beyondEnd(m *evidence.Member) *dumplog.DamageError {
 	s := &m.WAL.Summary
 	if len(s.Segments) == 0 || s.LastIndex == 0 || len(s.Damage) > 0 && s.Damage[len(s.Damage)-1].LostFrom > 0 {

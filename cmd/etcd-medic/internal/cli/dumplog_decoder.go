@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 )
 
-// streamDecoder is a command of the user's that decodes what the program can not: one line of hex per entry in, one line
-// "status|decoded data" per entry out, as etcd-dump-logs has it.
+// streamDecoder is a command of the user's that decodes what the program can not: one line of hex per entry in, one
+// line "status|decoded data" per entry out, as etcd-dump-logs has it.
 type streamDecoder struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -131,7 +131,8 @@ func (d *streamDecoder) end() string {
 	return said
 }
 
-// close ends the command and returns what it wrote to its stderr. How it ends is an error only when nothing failed before.
+// close ends the command and returns what it wrote to its stderr. How it ends is an error only when nothing failed
+// before.
 func (d *streamDecoder) close(failed error) (said string, err error) {
 	if !d.waited {
 		close(d.done)

@@ -119,8 +119,8 @@ func (l *logFilter) resolve(m *evidence.Member, commit uint64) error {
 	return nil
 }
 
-// bound makes --committed and --uncommitted ranges of the index, for views that count. Listings judge each entry, since the
-// commit index may grow while they run.
+// bound makes --committed and --uncommitted ranges of the index, for views that count. Listings judge each entry, since
+// the commit index may grow while they run.
 func (l *logFilter) bound(commit uint64) {
 	l.counted = l.filter
 	if l.uncommitted {

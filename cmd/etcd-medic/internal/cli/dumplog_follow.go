@@ -23,8 +23,8 @@ func (l *logLister) inTurn(ctx context.Context, read func(context.Context, func(
 	})
 }
 
-// follow lists the log and goes on with what is appended, until ctx ends or nothing came for as long as idle. It returns the
-// error of ctx when that ends it.
+// follow lists the log and goes on with what is appended, until ctx ends or nothing came for as long as idle. It
+// returns the error of ctx when that ends it.
 func (l *logLister) follow(ctx context.Context, idle time.Duration) error {
 	tail := dumplog.NewTail(l.m.WAL.Log.Dir())
 	tail.Settle = 5 * followEvery
@@ -90,8 +90,8 @@ func (l *logLister) readTail(ctx context.Context, tail *dumplog.Tail, emit func(
 	return more, emit(b)
 }
 
-// learn takes from a record what later ones are judged by: the commit index, and how far the log goes. It returns the last
-// index that an entry behind the end of the first reading replaces, 0 when it replaces none.
+// learn takes from a record what later ones are judged by: the commit index, and how far the log goes. It returns the
+// last index that an entry behind the end of the first reading replaces, 0 when it replaces none.
 func (l *logLister) learn(rec *dumplog.Record) (replacedTo uint64) {
 	switch rec.Type {
 	case dumplog.RecordState:

@@ -38,7 +38,8 @@ func usagef(hint, format string, args ...any) error {
 	return &usageError{msg: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// defectError is a defect of the program. It is an error like others, so that what a command has begun is put in order and scratch is removed.
+// defectError is a defect of the program. It is an error like others, so that what a command has begun is put in order
+// and scratch is removed.
 type defectError struct {
 	what  any
 	stack []byte
@@ -49,7 +50,8 @@ func (e *defectError) Error() string {
 	return fmt.Sprintf("this is a defect of etcd-medic, please report it: %v\n%s", e.what, e.stack)
 }
 
-// resultError carries the exit code of a run that did its job: the result on stdout says why, so nothing more is printed.
+// resultError carries the exit code of a run that did its job: the result on stdout says why, so nothing more is
+// printed.
 type resultError struct{ code int }
 
 func (e *resultError) Error() string { return fmt.Sprintf("exit code %d", e.code) }

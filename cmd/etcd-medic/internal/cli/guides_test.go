@@ -101,7 +101,8 @@ func TestCommandsOfMessagesAreOnes(t *testing.T) {
 	}
 }
 
-// TestExplainSuggests: a code with a slip leads to the code that was meant, and a text that is none to those that share a word with it.
+// TestExplainSuggests: a code with a slip leads to the code that was meant, and a text that is none to those that share
+// a word with it.
 func TestExplainSuggests(t *testing.T) {
 	for ask, want := range map[string]string{
 		"auth-revison-replay":   "did you mean auth-revision-replay?",
@@ -118,8 +119,8 @@ func TestExplainSuggests(t *testing.T) {
 	}
 }
 
-// TestRunbooksAreWhole: 25 cases, each with what is seen, what to type, what it means, what it costs and how to verify, and each in the list
-// at the top.
+// TestRunbooksAreWhole: 25 cases, each with what is seen, what to type, what it means, what it costs and how to verify,
+// and each in the list at the top.
 func TestRunbooksAreWhole(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(evidencetest.Root(t), "docs", "RUNBOOKS.md"))
 	if err != nil {
@@ -169,7 +170,8 @@ func TestGuidesAreThere(t *testing.T) {
 // reads are the commands that only read, so that a test can run them on an incident.
 var reads = []string{"diagnose", "inspect", "compare", "history", "dumplog", "dumpdb", "verify", "preflight", "explain"}
 
-// TestDocumentedCommandsRun: what documents say to type about copies and backups runs on ones, and never is a wrong usage.
+// TestDocumentedCommandsRun: what documents say to type about copies and backups runs on ones, and never is a wrong
+// usage.
 func TestDocumentedCommandsRun(t *testing.T) {
 	nodes, backup := evidencetest.Incident(t, "m-healthy-3.5"), evidencetest.Incident(t, "o-backup-good")
 	evidencetest.Unchanged(t, nodes, backup)

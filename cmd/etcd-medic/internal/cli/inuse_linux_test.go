@@ -36,8 +36,8 @@ func TestHoldLock(t *testing.T) {
 	_ = f.Close()
 }
 
-// TestInUse: while a process holds the database, preflight and diagnose name it, in the text, on stderr and in JSON; before and after they do not. The
-// lock is not touched, nor is the data dir.
+// TestInUse: while a process holds the database, preflight and diagnose name it, in the text, on stderr and in JSON;
+// before and after they do not. The lock is not touched, nor is the data dir.
 func TestInUse(t *testing.T) {
 	dir := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1"))
 	evidencetest.Unchanged(t, dir)

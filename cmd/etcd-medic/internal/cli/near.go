@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// near returns those of the names that may have been meant: one that the word begins, or that is at most two typing errors away.
+// near returns those of the names that may have been meant: one that the word begins, or that is at most two typing
+// errors away.
 func near(word string, names []string) (out []string) {
 	if len(word) > 64 { // no name is as long
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair"
 )
 
-// TestNodeRunWantsRoom: too little room for the copies is found before the first byte is copied, and no scratch is left.
+// TestNodeRunWantsRoom: too little room for the copies is found before the first byte is copied, and no scratch is
+// left.
 func TestNodeRunWantsRoom(t *testing.T) {
 	dir, scratch := evidencetest.Incident(t, "a-auth-revision-replay"), t.TempDir()
 	evidencetest.Unchanged(t, dir)

@@ -27,12 +27,13 @@ type pager struct {
 	wait func() error
 	// direct is true when there is no pager after all, ended when the person left it.
 	direct, ended bool
-	// stream is true for a listing, which ends with its pager; a verdict is reached, and its exit code given, all the same.
+	// stream is true for a listing, which ends with its pager; a verdict is reached, and its exit code given, all the
+	// same.
 	stream bool
 }
 
-// page puts a pager before the result of a command, for a person at a terminal only: never in a pipe, never with --no-pager, and not where
-// rows come while one waits.
+// page puts a pager before the result of a command, for a person at a terminal only: never in a pipe, never with
+// --no-pager, and not where rows come while one waits.
 func (s *Streams) page(cmd *cobra.Command) {
 	follows := cmd.Flags().Lookup("follow")
 	if !s.OutTTY || s.Height <= 0 || s.noPager || s.Getenv("TERM") == "dumb" || !slices.Contains(paged, cmd.Name()) || follows != nil && follows.Value.String() == "true" {

@@ -56,7 +56,8 @@ func partPaths(dir, part string) []string {
 	return found[:min(len(found), 1)]
 }
 
-// takeAway does to the part what the case says. Where the user may read everything, a link to itself stands for what cannot be read.
+// takeAway does to the part what the case says. Where the user may read everything, a link to itself stands for what
+// cannot be read.
 func (c partCase) takeAway(t *testing.T, dir string) {
 	t.Helper()
 	path := partPaths(filepath.Join(dir, c.member), c.part)[0]
@@ -86,8 +87,8 @@ func (c partCase) takeAway(t *testing.T, dir string) {
 	}
 }
 
-// everyCommand is every command that reads sources; %s stands for the member that lacks something, ALL for all members. The last argument
-// of those that write is a path in OUT.
+// everyCommand is every command that reads sources; %s stands for the member that lacks something, ALL for all members.
+// The last argument of those that write is a path in OUT.
 var everyCommand = []string{
 	"diagnose ALL -w json", "diagnose ALL --timeline", "diagnose %s", "inspect %s -w json", "compare ALL -w json", "history k ALL -w json",
 	"repair plan ALL -o OUT/plan.json", "preflight %s --to 3.6 -w json", "verify %s -w json", "explain W04 ALL",
@@ -169,8 +170,8 @@ func chosen(cases []partCase, n int, seed string) []partCase {
 	return cases[:min(n, len(cases))]
 }
 
-// TestWithoutParts runs commands on every incident with a part of a member gone. The cases and commands are a choice by a seed
-// (ETCD_MEDIC_TEST_SEED); the tests with tag e2e run them all.
+// TestWithoutParts runs commands on every incident with a part of a member gone. The cases and commands are a choice by
+// a seed (ETCD_MEDIC_TEST_SEED); the tests with tag e2e run them all.
 func TestWithoutParts(t *testing.T) {
 	seed := os.Getenv("ETCD_MEDIC_TEST_SEED")
 	for n, incident := range evidencetest.Incidents(t) {

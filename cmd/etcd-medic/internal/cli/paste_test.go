@@ -23,14 +23,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// hostileNames are names of members, hostileKeys of keys: each does something where a line takes them for more than data. What they do is to
-// make a file called RAN, with nothing but the shell.
+// hostileNames are names of members, hostileKeys of keys: each does something where a line takes them for more than
+// data. What they do is to make a file called RAN, with nothing but the shell.
 var (
 	hostileNames = []string{"-oProxyCommand=$(: >RAN)", "a'b\"; : >RAN; #|<b>&{x}", "`: >RAN`\x1b]0;t\x07\u202e\n: >RAN\n"}
 	hostileKeys  = []string{"/k/$(: >RAN)", "/k/`: >RAN`", "-k'; : >RAN; '", "/k\n: >RAN\n", "\xff\x1b[2J", "OUT", "=cmd|' /C calc'!A0", "/k/\"<script>&amp;", "k: [a, &b *c]\n- x", "!!python", "a b\t{}", "etcd-medic node1"}
 )
 
-// hostileCluster writes the data dirs of three members; the second lacks what the log gives for every hostile key, the third lags.
+// hostileCluster writes the data dirs of three members; the second lacks what the log gives for every hostile key, the
+// third lags.
 func hostileCluster(t *testing.T) []string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "co'pies $(: >RAN)")
@@ -58,7 +59,8 @@ func hostileCluster(t *testing.T) []string {
 	return dirs
 }
 
-// hostileRights gives users, roles and a lease names and keys that do something, by the log; applied is false for a member that lacks them.
+// hostileRights gives users, roles and a lease names and keys that do something, by the log; applied is false for a
+// member that lacks them.
 func hostileRights(t *testing.T, h *clustertest.Hand, proposer, index uint64, applied bool) uint64 {
 	t.Helper()
 	put := func(bucket, key string, m interface{ Marshal() ([]byte, error) }) {
@@ -216,8 +218,8 @@ func commandsIn(v any, into map[string]any) {
 	}
 }
 
-// TestPastedCommandsRunNothingElse: whatever members and keys are called, a printed command runs the program that it names, with the bytes
-// that are meant, and nothing else. Nothing that is printed holds what a terminal obeys.
+// TestPastedCommandsRunNothingElse: whatever members and keys are called, a printed command runs the program that it
+// names, with the bytes that are meant, and nothing else. Nothing that is printed holds what a terminal obeys.
 func TestPastedCommandsRunNothingElse(t *testing.T) {
 	dirs := hostileCluster(t)
 	sources := []string{"$(: >RAN)=" + dirs[0], dirs[1], dirs[2]}
@@ -301,11 +303,12 @@ func TestPastedCommandsRunNothingElse(t *testing.T) {
 	}
 }
 
-// promLine is a line of Prometheus's text format: a comment, or a name, labels whose values hold no raw quote, backslash or line feed, and a
-// number.
+// promLine is a line of Prometheus's text format: a comment, or a name, labels whose values hold no raw quote,
+// backslash or line feed, and a number.
 var promLine = regexp.MustCompile(`^(# (HELP|TYPE) [a-z0-9_]+ .*|[a-z0-9_]+(\{[a-z0-9_]+="([^"\\]|\\[\\"n])*"(,[a-z0-9_]+="([^"\\]|\\[\\"n])*")*\})? [-+0-9.eNaIf]+)$`)
 
-// TestHostileLabels: a backup with a hostile name, compared with sources of hostile names, gives metrics that are read as what they are.
+// TestHostileLabels: a backup with a hostile name, compared with sources of hostile names, gives metrics that are read
+// as what they are.
 func TestHostileLabels(t *testing.T) {
 	dirs := hostileCluster(t)
 	b, err := os.ReadFile(filepath.Join(dirs[0], "member", "snap", "db"))

@@ -17,7 +17,8 @@ type job[T any] struct {
 // queued bounds the batches under way, and with them the memory.
 const queued = 4
 
-// spares keeps what was used for the next one who needs such a thing: listings would otherwise allocate as much as they write.
+// spares keeps what was used for the next one who needs such a thing: listings would otherwise allocate as much as they
+// write.
 type spares[T any] chan T
 
 func newSpares[T any]() spares[T] { return make(spares[T], 2*queued) }
@@ -39,9 +40,9 @@ func (s spares[T]) put(v T) {
 	}
 }
 
-// ordered runs produce, work and write at the same time: produce emits batches, several goroutines append the bytes of each to the
-// buffer they are given, and write gets the bytes in the order of the batches; they are used again after that. The first
-// error of any of them ends all and is returned.
+// ordered runs produce, work and write at the same time: produce emits batches, several goroutines append the bytes of
+// each to the buffer they are given, and write gets the bytes in the order of the batches; they are used again after
+// that. The first error of any of them ends all and is returned.
 func ordered[T any](ctx context.Context, produce func(context.Context, func(T) error) error, work func(T, []byte) ([]byte, error), write func([]byte) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	buffers := newSpares[[]byte]()

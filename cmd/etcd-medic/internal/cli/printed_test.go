@@ -62,8 +62,9 @@ func sourceArgs(t *testing.T, dir string) (args []string, db string) {
 	return args, db
 }
 
-// TestPrintedCommandsWork: every command that a page prints about any set of testdata is one that the program takes, and that can do what it
-// is for: none is wrong usage, none cannot read what it names, and no plan is refused that was just suggested.
+// TestPrintedCommandsWork: every command that a page prints about any set of testdata is one that the program takes,
+// and that can do what it is for: none is wrong usage, none cannot read what it names, and no plan is refused that was
+// just suggested.
 func TestPrintedCommandsWork(t *testing.T) {
 	for _, name := range incidentNames(t) {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +106,8 @@ func runPrinted(t *testing.T, from []string, line string, done map[string]bool) 
 	}
 }
 
-// TestPrintedCommandsOfAnArchive: what is in an archive has no path; the commands name the archive, or say what to unpack.
+// TestPrintedCommandsOfAnArchive: what is in an archive has no path; the commands name the archive, or say what to
+// unpack.
 func TestPrintedCommandsOfAnArchive(t *testing.T) {
 	archive := filepath.Join(evidencetest.Root(t), "testdata", "incidents", "a-auth-revision-replay", "nodes.tar.gz")
 	t.Chdir(t.TempDir())

@@ -44,8 +44,8 @@ func plainDigests(t *testing.T, members []string) (out [][]byte) {
 	return out
 }
 
-// TestDigestsAreKeyed: no command shows the plain hash of a value, by which whoever has a report could find it, and every command shows the
-// same digests again.
+// TestDigestsAreKeyed: no command shows the plain hash of a value, by which whoever has a report could find it, and
+// every command shows the same digests again.
 func TestDigestsAreKeyed(t *testing.T) {
 	for _, incident := range []string{"a-auth-revision-replay", "n-silent-kv-divergence"} {
 		t.Run(incident, func(t *testing.T) {

@@ -18,7 +18,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// slowArchive takes many milliseconds to unpack, a small file of a large one that is empty, and turns out to be cut short.
+// slowArchive takes many milliseconds to unpack, a small file of a large one that is empty, and turns out to be cut
+// short.
 func slowArchive(t *testing.T) string {
 	t.Helper()
 	const size = 256 << 20
@@ -50,8 +51,8 @@ func slowArchive(t *testing.T) string {
 	return path
 }
 
-// TestProgressIsForPeople: a person who looks at stderr sees bytes, percent and rate of what takes time, and the line is gone at the end. A program gets
-// nothing of it: not in a pipe, not with a format for programs, not with --quiet.
+// TestProgressIsForPeople: a person who looks at stderr sees bytes, percent and rate of what takes time, and the line
+// is gone at the end. A program gets nothing of it: not in a pipe, not with a format for programs, not with --quiet.
 func TestProgressIsForPeople(t *testing.T) {
 	path := slowArchive(t)
 	run := func(args ...string) string {

@@ -15,7 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair"
 )
 
-// login finds the password of --user: behind its colon, in a file, in the environment, else from the person at the terminal.
+// login finds the password of --user: behind its colon, in a file, in the environment, else from the person at the
+// terminal.
 func (o *repairApplyOptions) login(ctx context.Context, s *Streams) error {
 	name, password, given := strings.Cut(o.live.User, ":")
 	o.live.User = name
@@ -88,7 +89,8 @@ func (s *Streams) line() (string, error) {
 // answers are what a person may say. Enter alone says that something was done; to a question it is no.
 var answers = map[string]bool{"y": true, "yes": true, "done": true, "ok": true, "n": false, "no": false, "stop": false, "q": false, "quit": false}
 
-// prompt shows what a person has to do and waits for an answer. Everything but a yes ends with repair.ErrStopped, the end of the input too.
+// prompt shows what a person has to do and waits for an answer. Everything but a yes ends with repair.ErrStopped, the
+// end of the input too.
 func (s *Streams) prompt() func(context.Context, []string) error {
 	return func(ctx context.Context, text []string) error {
 		s.clearStatus()

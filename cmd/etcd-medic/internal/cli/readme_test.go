@@ -19,7 +19,8 @@ const (
 	readmeEnd   = "```\n<!-- end -->"
 )
 
-// TestReadmeShowsTheRealOutput: the block in README.md is what diagnose prints of the shipped incident on a terminal of 80 columns.
+// TestReadmeShowsTheRealOutput: the block in README.md is what diagnose prints of the shipped incident on a terminal of
+// 80 columns.
 func TestReadmeShowsTheRealOutput(t *testing.T) {
 	dir := evidencetest.Incident(t, "a-auth-revision-replay")
 	evidencetest.Unchanged(t, dir)

@@ -93,7 +93,8 @@ func plainCommands(commands []shell.Command) []render.Command {
 	return out
 }
 
-// outcomeAnswer is what a run did on one screen: whether the goal is reached, what failed or could not be proven, what to type now.
+// outcomeAnswer is what a run did on one screen: whether the goal is reached, what failed or could not be proven, what
+// to type now.
 func outcomeAnswer(out *repair.Outcome, next []shell.Command, kept string) *render.Answer {
 	n := map[string]int{}
 	a := &render.Answer{Word: "NOT REACHED", Mood: render.Bad, Title: "DO NOW", Commands: plainCommands(next),
@@ -176,7 +177,8 @@ func dirsText(out *repair.Outcome) string {
 	return counted(len(out.Dirs), "data dir", "data dirs")
 }
 
-// keepResult writes everything that a run did beside the plan, since a run is not repeated to see more of it. It returns the file's path.
+// keepResult writes everything that a run did beside the plan, since a run is not repeated to see more of it. It
+// returns the file's path.
 func (o *output) keepResult(file string, sheet render.Sheet) (string, error) {
 	var b bytes.Buffer
 	opts := o.renderOptions()

@@ -51,8 +51,8 @@ func reportPlan(t *testing.T, plan, ext string) (code int, text string) {
 	return code, read(t, out)
 }
 
-// TestPlanChecklist: the page of a plan has every step with its undo; those that the journal says are done are ticked, with their time, and
-// a rehearsal ticks nothing.
+// TestPlanChecklist: the page of a plan has every step with its undo; those that the journal says are done are ticked,
+// with their time, and a rehearsal ticks nothing.
 func TestPlanChecklist(t *testing.T) {
 	plain, p := planWith(t)
 	steps := p.Way(p.Mode).Steps

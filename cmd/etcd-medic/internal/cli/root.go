@@ -1,5 +1,6 @@
 // Package cli holds the commands of etcd-medic: one file per command, each an options struct, a constructor and a run
-// function. What commands find is computed in the libraries and printed by package render; errors become exit codes in exit.go.
+// function. What commands find is computed in the libraries and printed by package render; errors become exit codes in
+// exit.go.
 package cli
 
 import (
@@ -67,11 +68,12 @@ Start with:
 
 Help topics: etcd-medic help sources | formats | exit-codes | evidence-rule | environment`
 
-// grace is how long a command that only reads may take to end when it is interrupted. Whatever it waits for then (a disk that does not
-// answer, a pipe that is not read), the program ends.
+// grace is how long a command that only reads may take to end when it is interrupted. Whatever it waits for then (a
+// disk that does not answer, a pipe that is not read), the program ends.
 const grace = 600 * time.Millisecond
 
-// ended waits for an interrupted command. One that writes data or runs servers is waited for until it has put everything in order.
+// ended waits for an interrupted command. One that writes data or runs servers is waited for until it has put
+// everything in order.
 func (s *Streams) ended(ctx context.Context, done <-chan error) error {
 	late := make(<-chan time.Time)
 	if !s.orderly.Load() {
@@ -85,7 +87,8 @@ func (s *Streams) ended(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// endsInOrder tells whether an interrupted command must be waited for: it writes data, answers requests or runs servers.
+// endsInOrder tells whether an interrupted command must be waited for: it writes data, answers requests or runs
+// servers.
 func endsInOrder(cmd *cobra.Command) bool {
 	for c := cmd; c != nil; c = c.Parent() {
 		if c.GroupID == "repair" || c.Name() == "watch" || c.Name() == "collect" {
@@ -173,8 +176,8 @@ func newHelpCmd() *cobra.Command {
 	}
 }
 
-// asUsage makes every error that cobra reports before a command starts wrong usage: unknown commands and flags, bad values,
-// wrong numbers of arguments.
+// asUsage makes every error that cobra reports before a command starts wrong usage: unknown commands and flags, bad
+// values, wrong numbers of arguments.
 func asUsage(root *cobra.Command) {
 	wrap := func(cmd *cobra.Command, err error) error {
 		var u *usageError
@@ -218,15 +221,17 @@ func rootArgs(cmd *cobra.Command, args []string) error {
 	return usagef(hint, "%q is no command of %s", args[0], cmd.CommandPath())
 }
 
-// settings are the flags that have a variable: how a result is written, where scratch goes, which server runs, and how to log in. What
-// chooses or changes something has none, so that a variable can neither empty a listing nor consent to anything.
+// settings are the flags that have a variable: how a result is written, where scratch goes, which server runs, and how
+// to log in. What chooses or changes something has none, so that a variable can neither empty a listing nor consent to
+// anything.
 var settings = []string{"write-out", "fail-on", "values", "quiet", "timeout", "scratch-dir", "scratch", "work", "etcd-binary", "isolation",
 	"confirm-timeout", "drill-timeout", "hook-timeout", "follow-idle", "stream-decoder-timeout"}
 
 // logins are settings where a command logs in. Others have flags of the same names that filter.
 var logins = []string{"cacert", "cert", "key", "user", "password-file"}
 
-// isSetting tells whether a flag of a command has a variable. Those of watch all have: it runs in containers, and reads only.
+// isSetting tells whether a flag of a command has a variable. Those of watch all have: it runs in containers, and reads
+// only.
 func isSetting(cmd *cobra.Command, name string) bool {
 	return slices.Contains(settings, name) || cmd.Name() == "watch" || name == tlsKey || slices.Contains(logins, name) && logsIn(cmd, name)
 }
@@ -266,8 +271,9 @@ func setFromEnv(cmd *cobra.Command, s *Streams) error {
 	return err
 }
 
-// isLogin tells whether a flag says how running members are reached, where etcdctl's own variables count too. --endpoints is one of these
-// only where it names the cluster that is repaired, never where it adds sources to those that are named.
+// isLogin tells whether a flag says how running members are reached, where etcdctl's own variables count too.
+// --endpoints is one of these only where it names the cluster that is repaired, never where it adds sources to those
+// that are named.
 func isLogin(cmd *cobra.Command, name string) bool {
 	if name == "endpoints" {
 		return cmd.CommandPath() == "etcd-medic repair apply"

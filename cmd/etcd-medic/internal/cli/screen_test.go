@@ -39,8 +39,8 @@ func rowsOn(columns int, text string) (n int) {
 	return n
 }
 
-// TestOneScreen: the verdict of every incident, in words, with what to keep and what to type, stands on a terminal of 80×24, and the
-// verdict is what is read last.
+// TestOneScreen: the verdict of every incident, in words, with what to keep and what to type, stands on a terminal of
+// 80×24, and the verdict is what is read last.
 func TestOneScreen(t *testing.T) {
 	for _, name := range incidentNames(t) {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +191,8 @@ func TestScreensOfRuns(t *testing.T) {
 	}
 }
 
-// TestFullIsShort: of all sets, the text of diagnose --full is shorter than 60 lines in the median, and ends with the verdict.
+// TestFullIsShort: of all sets, the text of diagnose --full is shorter than 60 lines in the median, and ends with the
+// verdict.
 func TestFullIsShort(t *testing.T) {
 	var lines []int
 	var dirs []string

@@ -60,7 +60,8 @@ type Streams struct {
 // System returns the streams of this process.
 func System() *Streams {
 	if os.Getenv("GOGC") == "" {
-		// Little of what is read stays: collecting at four times what is live saves a tenth of the time, for some 100 MB.
+		// Little of what is read stays: collecting at four times what is live saves a tenth of the time, for some 100
+		// MB.
 		debug.SetGCPercent(300)
 	}
 	s := &Streams{Out: os.Stdout, Err: os.Stderr, Stdin: os.Stdin, Getenv: os.Getenv}
@@ -78,7 +79,8 @@ func System() *Streams {
 	return s
 }
 
-// guard makes everything that is written to Err safe to show: errors, hints and prompts hold names and texts from evidence.
+// guard makes everything that is written to Err safe to show: errors, hints and prompts hold names and texts from
+// evidence.
 func (s *Streams) guard() {
 	if s.raw == nil {
 		s.raw = s.Err
@@ -94,8 +96,8 @@ func (s *Streams) own() io.Writer {
 	return s.Err
 }
 
-// Color tells whether to colour the result: for a person, or where CLICOLOR_FORCE asks for it, and not against --no-color, NO_COLOR or a
-// dumb terminal.
+// Color tells whether to colour the result: for a person, or where CLICOLOR_FORCE asks for it, and not against
+// --no-color, NO_COLOR or a dumb terminal.
 func (s *Streams) Color() bool {
 	if s.noColor || s.Getenv("NO_COLOR") != "" {
 		return false
@@ -126,7 +128,8 @@ func (s *Streams) show(what string) {
 	s.status = len(what)
 }
 
-// showProgress makes work that takes time show on stderr, if a person looks there and has not asked for a result for programs.
+// showProgress makes work that takes time show on stderr, if a person looks there and has not asked for a result for
+// programs.
 func (s *Streams) showProgress(cmd *cobra.Command) {
 	flag := func(name string) string {
 		if f := cmd.Flags().Lookup(name); f != nil {

@@ -211,7 +211,8 @@ func (o *verifyOptions) show(runs []render.BackupRun, found *locate.Found) (code
 	return code, render.Verified(o.io.Out, o.format, &show, o.renderOptions())
 }
 
-// allMissing is the error of a run of which no argument names anything that could be a backup: wrong usage, not a result.
+// allMissing is the error of a run of which no argument names anything that could be a backup: wrong usage, not a
+// result.
 func allMissing(items []*locate.Item) error {
 	var errs []error
 	for _, it := range items {
@@ -225,7 +226,8 @@ func allMissing(items []*locate.Item) error {
 	return errors.Join(errs...)
 }
 
-// verifyAll verifies one backup after the other; each uses all cores. One that cannot be read does not keep the others from being verified.
+// verifyAll verifies one backup after the other; each uses all cores. One that cannot be read does not keep the others
+// from being verified.
 func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item, against []evidence.Spec) ([]render.BackupRun, error) {
 	opts := backup.Options{Options: o.compareOptions(&o.sources), Against: against}
 	opts.MaxRows = o.limit

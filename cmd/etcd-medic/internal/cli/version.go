@@ -33,7 +33,8 @@ func Version() string {
 	return info.Main.Version
 }
 
-// commit is set by the linker where the commit is not in the build information (releases are built from an exported tree).
+// commit is set by the linker where the commit is not in the build information (releases are built from an exported
+// tree).
 var commit = ""
 
 // Commit returns the commit that this program was built from, abbreviated to 12 digits, or "unknown".

@@ -27,10 +27,12 @@ func (s *Streams) wrappedHelp(root *cobra.Command) {
 	})
 }
 
-// described is a flag or a command with its description: what stands before it is as wide as following lines are indented.
+// described is a flag or a command with its description: what stands before it is as wide as following lines are
+// indented.
 var described = regexp.MustCompile(`^ +\S.*? {2,}(\S)`)
 
-// wrapHelp breaks long lines. Running text, whose lines begin at the margin, is filled again; everything else keeps its lines.
+// wrapHelp breaks long lines. Running text, whose lines begin at the margin, is filled again; everything else keeps its
+// lines.
 func wrapHelp(help string, width int) string {
 	var out, running []string
 	flush := func() {

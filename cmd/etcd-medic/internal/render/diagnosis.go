@@ -13,7 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// diagnosis is the page for three in the morning: one screen, or with Full everything, the verdict first, the next command last.
+// diagnosis is the page for three in the morning: one screen, or with Full everything, the verdict first, the next
+// command last.
 func (p *page) diagnosis(r *compare.Report) {
 	if p.o.Quiet {
 		p.line("%s", p.verdictLine(r))
@@ -174,7 +175,8 @@ func (p *page) next(next []compare.Next) {
 	}
 }
 
-// byHand is the way without this program, apart from the other: to be done from its beginning to its end, or not at all.
+// byHand is the way without this program, apart from the other: to be done from its beginning to its end, or not at
+// all.
 func (p *page) byHand(next []compare.Next) {
 	p.section("by hand instead, one member at a time")
 	for i := 0; i < len(next); {

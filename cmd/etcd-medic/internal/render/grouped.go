@@ -86,7 +86,8 @@ func (g *factGroup) title() string {
 	return of + strings.Join(said, "; ")
 }
 
-// differing returns the first title and the word in which each other one differs from it; ok is false when they differ in more.
+// differing returns the first title and the word in which each other one differs from it; ok is false when they differ
+// in more.
 func (g *factGroup) differing() (first string, others []string, ok bool) {
 	base, at := strings.Fields(g.titles[0]), -1
 	for _, t := range g.titles[1:] {

@@ -15,7 +15,8 @@ type KeyRow struct {
 	*dumpdb.Revision
 	// KeysOnly leaves out the value.
 	KeysOnly bool
-	// Kube, if set, is what the value says as an object of Kubernetes; with Object it is shown decoded in place of the value.
+	// Kube, if set, is what the value says as an object of Kubernetes; with Object it is shown decoded in place of the
+	// value.
 	Kube   *kube.Object
 	Object bool
 }

@@ -34,7 +34,8 @@ var laneNames = []struct {
 }{{laneApplied, "applied"}, {laneLog, "in the log only"}, {lanePurged, "not in the log"}, {laneSkipped, "skipped by snapshot"}, {laneStart, "start"}, {laneSnapshot, "snapshot"},
 	{laneJump, "auth revision jumps"}, {laneFirst, "first missing effect"}, {laneLacks, "missing effects"}, {laneDamage, "damage"}}
 
-// Lanes draws the timeline with characters: an axis of raft indexes, terms, marks of the cluster, and a lane for each member.
+// Lanes draws the timeline with characters: an axis of raft indexes, terms, marks of the cluster, and a lane for each
+// member.
 func Lanes(t *timeline.Timeline, firstBreak uint64, width int) []string {
 	if t == nil || t.Last < t.First {
 		return nil

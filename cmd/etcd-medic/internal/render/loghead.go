@@ -6,7 +6,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// NearTime completes the 40 bits of milliseconds in a request ID: they repeat every 34.8 years, and etcd 3.x exists since 2016.
+// NearTime completes the 40 bits of milliseconds in a request ID: they repeat every 34.8 years, and etcd 3.x exists
+// since 2016.
 var NearTime = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const millis = "2006-01-02T15:04:05.000Z"
@@ -26,8 +27,8 @@ func (l LogHead) Line(dst []byte, o Options) []byte {
 	return textLine(append(dst, "# log"...), o, l.Fields)
 }
 
-// Fields are the owner, the start in one word and in words, the extent, and what is unusual: places where a snapshot of the
-// leader explains a jump of the index, appends that replaced entries, force-new-cluster.
+// Fields are the owner, the start in one word and in words, the extent, and what is unusual: places where a snapshot of
+// the leader explains a jump of the index, appends that replaced entries, force-new-cluster.
 func (l LogHead) Fields(f Fields) {
 	if m := l.Metadata; m != nil {
 		f.ID("memberID", uint64(m.MemberID))
@@ -85,8 +86,8 @@ func startText(k dumplog.StartKind) string {
 // LogPeer is another member's source that was given to judge what is committed.
 type LogPeer struct {
 	Name string
-	// Commit is the highest index that the peer proves committed, Agrees the highest one at which both logs hold the same
-	// entry and which the peer proves committed; 0 when they show none.
+	// Commit is the highest index that the peer proves committed, Agrees the highest one at which both logs hold the
+	// same entry and which the peer proves committed; 0 when they show none.
 	Commit, Agrees uint64
 }
 

@@ -47,8 +47,8 @@ type LogEntry struct {
 	Proposer string
 	// Uncommitted is true above the highest index that the source proves committed.
 	Uncommitted bool
-	// ReplacedTo is the last index that this entry threw out of the log, 0 when it threw out none; only known while a log
-	// is followed.
+	// ReplacedTo is the last index that this entry threw out of the log, 0 when it threw out none; only known while a
+	// log is followed.
 	ReplacedTo uint64
 	// Decoded is what the stream decoder says of the entry, nil without one.
 	Decoded *Decoded

@@ -148,7 +148,8 @@ func BackupMetrics(w io.Writer, runs []BackupRun, now time.Time) error {
 	return put.out.Flush()
 }
 
-// seriesNames are the labels of the backups, each of its own also where the format cannot hold the bytes in which two differ.
+// seriesNames are the labels of the backups, each of its own also where the format cannot hold the bytes in which two
+// differ.
 func seriesNames(runs []BackupRun) []string {
 	names, used := make([]string, len(runs)), map[string]bool{}
 	for i := range runs {
@@ -248,8 +249,8 @@ func layerValue(o check.Outcome) float64 {
 	return -1
 }
 
-// labelText quotes a label value as the format wants it: backslash, quote and line feed are escaped. What a terminal would obey is
-// written as an escape before.
+// labelText quotes a label value as the format wants it: backslash, quote and line feed are escaped. What a terminal
+// would obey is written as an escape before.
 func labelText(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(clean(strings.ToValidUTF8(s, "?"))) + `"`
 }

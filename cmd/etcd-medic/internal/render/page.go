@@ -14,7 +14,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// page writes text for people: plain enough to be pasted into an issue. The first write error is kept and returned at the end.
+// page writes text for people: plain enough to be pasted into an issue. The first write error is kept and returned at
+// the end.
 type page struct {
 	w   *bufio.Writer
 	o   Options
@@ -147,5 +148,6 @@ func (p *page) severity(s check.Severity) string {
 	return string(s)
 }
 
-// clean makes text safe that may come from a file, before it is measured and wrapped: a terminal must not obey evidence.
+// clean makes text safe that may come from a file, before it is measured and wrapped: a terminal must not obey
+// evidence.
 func clean(s string) string { return Safe(s) }

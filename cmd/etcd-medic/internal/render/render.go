@@ -1,8 +1,8 @@
 // Package render writes results: tables for people, JSON for machines.
 //
-// It knows two shapes only. A report (compare.Report or compare.Comparison) is a whole document that exists before it is
-// written. A stream is any number of rows (Row) that are written as they come, in constant memory. Each format is one file.
-// Renderers never decide: what they print was judged elsewhere.
+// It knows two shapes only. A report (compare.Report or compare.Comparison) is a whole document that exists before it
+// is written. A stream is any number of rows (Row) that are written as they come, in constant memory. Each format is
+// one file. Renderers never decide: what they print was judged elsewhere.
 package render
 
 import (

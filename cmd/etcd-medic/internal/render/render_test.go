@@ -89,7 +89,8 @@ func write(t *testing.T, f Format, o Options, rows ...Row) string {
 	return b.String()
 }
 
-// TestStreams: whatever a row holds, each format stays well-formed, one line per row, free of control characters and secrets.
+// TestStreams: whatever a row holds, each format stays well-formed, one line per row, free of control characters and
+// secrets.
 func TestStreams(t *testing.T) {
 	all := rows()
 	for _, f := range Formats() {

@@ -87,8 +87,8 @@ func (s *Stream) Write(r Row) error {
 	return s.writeRaw(s.buf)
 }
 
-// Encode appends the row as this stream writes it; WriteEncoded adds rows so encoded. Encode is safe for concurrent use, so
-// that one goroutine can encode what another writes.
+// Encode appends the row as this stream writes it; WriteEncoded adds rows so encoded. Encode is safe for concurrent
+// use, so that one goroutine can encode what another writes.
 func (s *Stream) Encode(dst []byte, r Row) []byte { return s.enc.row(dst, r, s.o) }
 
 // Options are those the stream was made with.

@@ -10,9 +10,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// What comes from evidence must not reach a terminal as something that it obeys: control characters of both blocks, marks that reorder or
-// hide text, and bytes that are no text. Everything that is printed passes one of the functions here: lines of a page and of a stream,
-// JSON, and what goes to stderr.
+// What comes from evidence must not reach a terminal as something that it obeys: control characters of both blocks,
+// marks that reorder or hide text, and bytes that are no text. Everything that is printed passes one of the functions
+// here: lines of a page and of a stream, JSON, and what goes to stderr.
 
 // safeFrom makes what was appended to dst since from safe.
 func safeFrom(dst []byte, from int, json bool) []byte {
@@ -47,7 +47,8 @@ func (s safeWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// painter colors text. Its sequences carry a number that nobody can know, so that those in evidence are told from its own.
+// painter colors text. Its sequences carry a number that nobody can know, so that those in evidence are told from its
+// own.
 type painter struct{ mark string }
 
 func newPainter() painter { return painter{"\x1b[" + fmt.Sprint(secretNumber()) + ";"} }
@@ -64,7 +65,8 @@ func (p painter) paint(s, codes string) string {
 	return p.mark + codes + "m" + s + p.mark + "0m"
 }
 
-// line returns a line as it may be shown: its own colors are left, all else is made safe, and line feeds in it are escaped.
+// line returns a line as it may be shown: its own colors are left, all else is made safe, and line feeds in it are
+// escaped.
 func (p painter) line(s string) string {
 	s = strings.ReplaceAll(s, "\n", `\n`)
 	if shell.IsSafe([]byte(s)) {

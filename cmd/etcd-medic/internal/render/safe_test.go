@@ -44,7 +44,8 @@ func TestSafe(t *testing.T) {
 	}
 }
 
-// Every text of a report is shown safe, in every format, with colors and without; a label can not bring colors of its own.
+// Every text of a report is shown safe, in every format, with colors and without; a label can not bring colors of its
+// own.
 func TestReportsAreSafe(t *testing.T) {
 	var nasty strings.Builder
 	for _, x := range obeyed {

@@ -43,7 +43,8 @@ func (p *page) onScreen(draw func(*page)) {
 	}
 }
 
-// tightest is how far the screen is reduced: 1 leaves out what commands are for and some findings, 2 shortens sentences.
+// tightest is how far the screen is reduced: 1 leaves out what commands are for and some findings, 2 shortens
+// sentences.
 const tightest = 2
 
 // rowsOf counts the rows that text takes on a terminal.
@@ -75,8 +76,8 @@ func (p *page) screen(r *compare.Report) {
 	p.line("%s", p.verdictLine(r))
 }
 
-// hanging writes wrapped text behind a head, following lines as deep as the head is wide; what does not fit into the lines ends in an
-// ellipsis. The head may be painted, the text is cleaned.
+// hanging writes wrapped text behind a head, following lines as deep as the head is wide; what does not fit into the
+// lines ends in an ellipsis. The head may be painted, the text is cleaned.
 func (p *page) hanging(head, s string, most int) {
 	p.wrapped(head, strings.Repeat(" ", columns(head)), s, most)
 }
@@ -341,7 +342,8 @@ func (p *page) breakLines(b *compare.FirstBreak) {
 	p.hanging(strings.Repeat(" ", len(head)), "observed "+b.Observed+"; expected "+b.Expected, 1)
 }
 
-// doNow shows the first commands: those of this program that repair, else those that look, else what is to be typed by hand.
+// doNow shows the first commands: those of this program that repair, else those that look, else what is to be typed by
+// hand.
 func (p *page) doNow(next []compare.Next) {
 	if len(next) == 0 {
 		return

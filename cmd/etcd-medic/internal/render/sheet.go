@@ -9,7 +9,8 @@ import (
 // Sheet is a document of a command that has no judgement in it, as people read it: what was done, in sections.
 type Sheet struct{ Sections []Section }
 
-// Section is one part of a sheet. Pairs without a value are left out; Lines are running text, Commands are never wrapped.
+// Section is one part of a sheet. Pairs without a value are left out; Lines are running text, Commands are never
+// wrapped.
 type Section struct {
 	// Title is "" for the first part.
 	Title    string

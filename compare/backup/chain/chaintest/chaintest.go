@@ -105,7 +105,8 @@ func (c *Chain) ok(err error) {
 	}
 }
 
-// Events are the changes of the revisions from first to last in a database that was never compacted, as a watch reports them.
+// Events are the changes of the revisions from first to last in a database that was never compacted, as a watch reports
+// them.
 func Events(tb testing.TB, db string, first, last int64) []*clientv3.Event {
 	tb.Helper()
 	h, err := dumpdb.Open(db)

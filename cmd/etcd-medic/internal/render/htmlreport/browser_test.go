@@ -283,7 +283,8 @@ func slowness(b *tab) float64 {
 	return max(1, ms/25)
 }
 
-// TestBrowserContrastAndKeyboard: text is readable in both themes, and all that can be clicked can be reached by keyboard.
+// TestBrowserContrastAndKeyboard: text is readable in both themes, and all that can be clicked can be reached by
+// keyboard.
 func TestBrowserContrastAndKeyboard(t *testing.T) {
 	d := incident(t, "a-auth-revision-replay")
 	for _, dark := range []bool{false, true} {
@@ -409,7 +410,8 @@ func TestPicturesForDocs(t *testing.T) {
 		dark bool
 	}{{"timeline", false}, {"curves", true}} {
 		b := open(t, d, 1200, 900, p.dark)
-		// Nothing else stands on the page: a picture is wider than the window by its scroll bar, and what is above would wrap differently.
+		// Nothing else stands on the page: a picture is wider than the window by its scroll bar, and what is above
+		// would wrap differently.
 		b.eval(`for (const e of document.querySelectorAll("nav, footer, section:not(#` + p.id + `)")) e.hidden = true; window.dispatchEvent(new Event("resize")); window.scrollTo(0, 0)`)
 		var box []float64
 		b.run(chromedp.Sleep(300*time.Millisecond), chromedp.Evaluate(`(() => { const r = document.getElementById("`+p.id+`").getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; })()`, &box))
@@ -429,7 +431,8 @@ func save(t *testing.T, file string, png []byte) {
 	}
 }
 
-// TestBrowserChecklist: the page of a plan has no complaint, its boxes can be ticked by keyboard and its texts are text.
+// TestBrowserChecklist: the page of a plan has no complaint, its boxes can be ticked by keyboard and its texts are
+// text.
 func TestBrowserChecklist(t *testing.T) {
 	var html bytes.Buffer
 	if err := WriteChecklist(&html, hostileChecklist()); err != nil {

@@ -1,8 +1,9 @@
-// Package htmlreport writes the report that people look at as one HTML file: it loads nothing, opens from disk, and can be read without
-// JavaScript down to the tables.
+// Package htmlreport writes the report that people look at as one HTML file: it loads nothing, opens from disk, and can
+// be read without JavaScript down to the tables.
 //
-// What the sources hold gets into the page in two ways only: escaped by html/template, and as JSON that the scripts put into the document
-// as text. A content security policy names the digests of the scripts and styles, so that nothing else can run.
+// What the sources hold gets into the page in two ways only: escaped by html/template, and as JSON that the scripts put
+// into the document as text. A content security policy names the digests of the scripts and styles, so that nothing
+// else can run.
 package htmlreport
 
 import (
@@ -90,7 +91,8 @@ func digest(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// themed adds the dark colours for readers whose system is dark and whose browser runs no scripts, and the light ones for paper.
+// themed adds the dark colours for readers whose system is dark and whose browser runs no scripts, and the light ones
+// for paper.
 func themed(css string) string {
 	light, dark := block(css, ":root {"), block(css, `:root[data-theme="dark"] {`)
 	return css + "@media screen and (prefers-color-scheme: dark) {\n:root:not([data-theme]) {" + dark + "}\n}\n@media print {\n:root[data-theme] {" + light + "}\n}\n"

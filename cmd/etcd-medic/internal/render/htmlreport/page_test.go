@@ -27,7 +27,8 @@ func dataOf(t *testing.T, html string) map[string]any {
 	return out
 }
 
-// TestPolicy: the content security policy allows exactly the scripts and styles that the page holds, and nothing from elsewhere.
+// TestPolicy: the content security policy allows exactly the scripts and styles that the page holds, and nothing from
+// elsewhere.
 func TestPolicy(t *testing.T) {
 	_, html := page(t, incident(t, "a-auth-revision-replay"))
 	csp := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]+)"`).FindStringSubmatch(html)

@@ -1,4 +1,5 @@
-// Package mdreport writes the report as Markdown for an issue or a wiki: short, and harmless to render wherever it is pasted.
+// Package mdreport writes the report as Markdown for an issue or a wiki: short, and harmless to render wherever it is
+// pasted.
 package mdreport
 
 import (

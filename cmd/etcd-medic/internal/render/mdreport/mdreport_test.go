@@ -46,7 +46,8 @@ func TestReportOfIncident(t *testing.T) {
 	}
 }
 
-// TestHostileText: texts cannot become markup, mentions or the end of a block of code, and nothing makes the report too long.
+// TestHostileText: texts cannot become markup, mentions or the end of a block of code, and nothing makes the report too
+// long.
 func TestHostileText(t *testing.T) {
 	bad := "x```\n# head <script>alert(1)</script> @admin [link](http://x) | `y` \u202e\x07"
 	yes := false
