@@ -72,7 +72,8 @@ func (o *Options) fill() error {
 	}
 	for _, dir := range []string{abs, o.WALDir} {
 		if dir != "" && inside(out, dir) {
-			return &RefusedError{Reason: fmt.Sprintf("%s is inside %s", o.Out, dir), Hint: "choose a file outside of the data dir, best on another disk"}
+			return &RefusedError{Reason: fmt.Sprintf("%s is inside %s", o.Out, dir),
+				Hint: "choose a file outside of the data dir, best on another disk"}
 		}
 	}
 	if _, err := os.Lstat(o.Out); err == nil {
@@ -234,16 +235,20 @@ func (c *collection) rest(ctx context.Context, w *pack.Writer, h *held, p *parts
 	if err := c.segments(w, segs, p.log); err != nil {
 		return nil, err
 	}
-	m := &Manifest{SchemaVersion: SchemaVersion, Version: c.o.Version, DataDir: c.o.DataDir, WALDir: c.wal, Endpoint: c.o.Endpoint,
-		Started: c.started.UTC(), Finished: time.Now().UTC(), Attempts: n, MemberID: p.log.Metadata.MemberID, ClusterID: p.log.Metadata.ClusterID,
-		ConsistentIndex: p.index, Term: p.term, FirstIndex: at.first, LastIndex: p.log.LastIndex, Proven: proven, LeftOut: h.leftOut(), Notes: []string{}, Files: w.Files()}
+	m := &Manifest{SchemaVersion: SchemaVersion, Version: c.o.Version, DataDir: c.o.DataDir, WALDir: c.wal,
+		Endpoint: c.o.Endpoint,
+		Started:  c.started.UTC(), Finished: time.Now().UTC(), Attempts: n, MemberID: p.log.Metadata.MemberID,
+		ClusterID:       p.log.Metadata.ClusterID,
+		ConsistentIndex: p.index, Term: p.term, FirstIndex: at.first, LastIndex: p.log.LastIndex, Proven: proven,
+		LeftOut: h.leftOut(), Notes: []string{}, Files: w.Files()}
 	if cut != "" {
 		m.Notes = append(m.Notes, cut)
 	}
 	m.Host, _ = os.Hostname()
 	_, _, m.Server = c.source.identity()
 	if n := len(p.log.Damage); n > 0 {
-		m.Notes = append(m.Notes, fmt.Sprintf("the log is copied as it is, with damage in %d places, the first: %.300s", n, p.log.Damage[0].Error()))
+		m.Notes = append(m.Notes, fmt.Sprintf("the log is copied as it is, with damage in %d places, the first: %.300s",
+			n, p.log.Damage[0].Error()))
 	}
 	for _, s := range p.snaps {
 		if s.snap.Damage != nil {
@@ -251,7 +256,8 @@ func (c *collection) rest(ctx context.Context, w *pack.Writer, h *held, p *parts
 		}
 	}
 	if p.base(at) == "" {
-		m.Notes = append(m.Notes, "no .snap file that the log continues: a server does not start on this data dir without more")
+		m.Notes = append(m.Notes, "no .snap file that the log continues: a server does not start on this data dir "+
+			"without more")
 	}
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -272,7 +278,8 @@ func (c *collection) snaps(w *pack.Writer, h *held, p *parts) error {
 			h.leave(s.name, fmt.Sprintf("newer than the database, which has applied %d", p.index))
 			continue
 		}
-		if _, err := w.Add(c.name("snap", s.name), s.size, modTime(s.file), io.NewSectionReader(s.file, 0, s.size)); err != nil {
+		if _, err := w.Add(c.name("snap", s.name), s.size, modTime(s.file),
+			io.NewSectionReader(s.file, 0, s.size)); err != nil {
 			return err
 		}
 		p.snaps = append(p.snaps, s)

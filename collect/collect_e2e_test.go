@@ -67,7 +67,8 @@ func TestE2ECollect(t *testing.T) {
 	for _, line := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
 		t.Run(line, func(t *testing.T) {
 			c := clustertest.Start(t, clustertest.Server(t, line), 3, clustertest.Options{SnapshotCount: 40,
-				Args: []string{"--max-wals=2", "--max-snapshots=2", "--heartbeat-interval=200", "--election-timeout=2000"}, Env: []string{"TEST_SEGMENT_BYTES=40000"}})
+				Args: []string{"--max-wals=2", "--max-snapshots=2", "--heartbeat-interval=200",
+					"--election-timeout=2000"}, Env: []string{"TEST_SEGMENT_BYTES=40000"}})
 			stop := load(t, c.Client(0))
 			defer stop()
 			dir := t.TempDir()
@@ -82,13 +83,15 @@ func TestE2ECollect(t *testing.T) {
 				var specs []evidence.Spec
 				for i := range c.Size() {
 					out := filepath.Join(dir, fmt.Sprintf("%s-%d.tar.zst", c.Name(i), n))
-					m, err := collect.Run(context.Background(), collect.Options{DataDir: c.DataDir(i), Endpoint: c.Endpoint(i), Out: out, Rate: 20 << 20})
+					m, err := collect.Run(context.Background(),
+						collect.Options{DataDir: c.DataDir(i), Endpoint: c.Endpoint(i), Out: out, Rate: 20 << 20})
 					if err != nil {
 						t.Fatalf("round %d, %s: %v", n, c.Name(i), err)
 					}
 					purged = purged || m.FirstIndex > 1
 					specs = append(specs, evidence.Spec{Name: c.Name(i), Where: out})
-					t.Logf("round %d, %s: %d to %d, index %d, %d attempts, %v", n, c.Name(i), m.FirstIndex, m.LastIndex, m.ConsistentIndex, m.Attempts, m.LeftOut)
+					t.Logf("round %d, %s: %d to %d, index %d, %d attempts, %v", n, c.Name(i), m.FirstIndex, m.LastIndex,
+						m.ConsistentIndex, m.Attempts, m.LeftOut)
 					if len(m.Notes) > 0 {
 						t.Log(m.Notes)
 					}

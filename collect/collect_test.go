@@ -144,7 +144,8 @@ func TestPurgedMeanwhile(t *testing.T) {
 	dir := member(t, "m-healthy-3.6")
 	whole := evidencetest.Copy(t, dir)
 	b := &busy{after: func(int) {
-		for _, n := range append(glob(t, filepath.Join(dir, "member/wal/*.wal")), glob(t, filepath.Join(dir, "member/snap/*.snap"))...) {
+		for _, n := range append(glob(t, filepath.Join(dir, "member/wal/*.wal")),
+			glob(t, filepath.Join(dir, "member/snap/*.snap"))...) {
 			if err := os.Remove(n); err != nil {
 				t.Error(err)
 			}

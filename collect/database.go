@@ -45,7 +45,8 @@ func dial(ctx context.Context, endpoint string, access evidence.Access) (*server
 	}
 	s := &server{cli: cli, endpoint: endpoint}
 	if err := s.ask(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s does not answer (running? see --cacert, --cert, --key, --user, or --no-client): %w", endpoint, err), cli.Close())
+		return nil, errors.Join(fmt.Errorf("%s does not answer (running? see --cacert, --cert, --key, --user, or "+
+			"--no-client): %w", endpoint, err), cli.Close())
 	}
 	return s, nil
 }
@@ -65,7 +66,8 @@ func (s *server) close() error { return s.cli.Close() }
 
 // begin starts the snapshot stream. Its first message says how long it is.
 func (s *server) begin(ctx context.Context) (io.Reader, int64, func() error, error) {
-	stream, err := etcdserverpb.NewMaintenanceClient(s.cli.ActiveConnection()).Snapshot(ctx, &etcdserverpb.SnapshotRequest{})
+	stream, err := etcdserverpb.NewMaintenanceClient(s.cli.ActiveConnection()).Snapshot(ctx,
+		&etcdserverpb.SnapshotRequest{})
 	if err != nil {
 		return nil, 0, nil, err
 	}
@@ -85,7 +87,8 @@ func (s *server) begin(ctx context.Context) (io.Reader, int64, func() error, err
 			return err
 		}
 		if s.status.Header.MemberId != before {
-			return fmt.Errorf("%s is answered by member %x and by %x: it leads to several members", s.endpoint, before, s.status.Header.MemberId)
+			return fmt.Errorf("%s is answered by member %x and by %x: it leads to several members", s.endpoint, before,
+				s.status.Header.MemberId)
 		}
 		return nil
 	}, nil
@@ -180,7 +183,8 @@ const (
 	rawPause = 50 * time.Millisecond
 )
 
-var errMoved = errors.New("the database was written to while it was copied; without --no-client the server gives a snapshot of one moment")
+var errMoved = errors.New("the database was written to while it was copied; without --no-client the server gives a " +
+	"snapshot of one moment")
 
 func (d *file) once(ctx context.Context) (_ io.Reader, _ int64, end func() error, err error) {
 	src, size, err := regular.Open(d.path)

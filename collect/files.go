@@ -29,14 +29,16 @@ type held struct {
 }
 
 func hold(walDir, snapDir string) (*held, error) {
-	h := &held{walDir: walDir, snapDir: snapDir, wal: map[string]*os.File{}, snaps: map[string]*os.File{}, left: map[string]string{}}
+	h := &held{walDir: walDir, snapDir: snapDir, wal: map[string]*os.File{}, snaps: map[string]*os.File{},
+		left: map[string]string{}}
 	if err := h.refresh(); err != nil {
 		h.close()
 		return nil, err
 	}
 	if len(h.wal) == 0 {
 		h.close()
-		return nil, &RefusedError{Reason: fmt.Sprintf("%s holds no WAL segment", walDir), Hint: "name the data dir with --data-dir, and with --wal-dir the folder of --wal-dir of the server"}
+		return nil, &RefusedError{Reason: fmt.Sprintf("%s holds no WAL segment", walDir),
+			Hint: "name the data dir with --data-dir, and with --wal-dir the folder of --wal-dir of the server"}
 	}
 	return h, nil
 }

@@ -67,7 +67,8 @@ func hostName(urls []string) string {
 		if err != nil {
 			continue
 		}
-		if n := u.Hostname(); n != "" && n != "localhost" && !strings.HasPrefix(n, "127.") && n != "::1" && n != "0.0.0.0" {
+		if n := u.Hostname(); n != "" && n != "localhost" && !strings.HasPrefix(n, "127.") && n != "::1" &&
+			n != "0.0.0.0" {
 			return n
 		}
 	}

@@ -11,14 +11,16 @@ func TestHostCommands(t *testing.T) {
 	if h.Host != "10.0.0.1" || h.File != "n_1__rm_-rf__.tar.zst" {
 		t.Errorf("%+v", h)
 	}
-	want := []string{"etcd-medic", "collect", "--yes", "--name", "n_1__rm_-rf__", "-o", "-", "--data-dir", "/var/lib/etcd dir"}
+	want := []string{"etcd-medic", "collect", "--yes", "--name", "n_1__rm_-rf__", "-o", "-", "--data-dir",
+		"/var/lib/etcd dir"}
 	if got := h.Remote.Program(); strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("%q", got)
 	}
 	if c := h.Command.String(); !strings.HasPrefix(c, "ssh -- 10.0.0.1 ") || strings.Contains(c, "; rm") {
 		t.Error(c)
 	}
-	if h := hostOf("-x", []string{"http://-oProxyCommand=x:1"}, "", ""); strings.HasPrefix(h.File, "-") || !strings.HasPrefix(h.Command.String(), "ssh -- ") {
+	if h := hostOf("-x", []string{"http://-oProxyCommand=x:1"}, "", ""); strings.HasPrefix(h.File, "-") ||
+		!strings.HasPrefix(h.Command.String(), "ssh -- ") {
 		t.Errorf("%s", h.Command)
 	}
 }

@@ -27,9 +27,11 @@ func (c *collection) create() (*output, error) {
 		return &output{Writer: bufio.NewWriterSize(c.o.Stdout, outBuffer)}, nil
 	}
 	o := &output{partial: c.o.Out + ".partial", final: c.o.Out}
-	f, err := os.OpenFile(o.partial, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:forbidigo // a new file outside of the data dir, which fill has made sure of
+	//nolint:forbidigo // a new file outside of the data dir, which fill has made sure of
+	f, err := os.OpenFile(o.partial, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, &RefusedError{Reason: o.partial + " is there already", Hint: "another collection writes it, or one was killed: then remove it"}
+		return nil, &RefusedError{Reason: o.partial + " is there already", Hint: "another collection writes it, or " +
+			"one was killed: then remove it"}
 	}
 	if err != nil {
 		return nil, err
@@ -47,8 +49,9 @@ func (o *output) room(want int64) error {
 	dir := filepath.Dir(o.final)
 	if free := scratch.Budget(dir); want > free {
 		return &RefusedError{
-			Reason: fmt.Sprintf("the copy may take %d MiB and no more than %d MiB may be used below %s", want>>20, max(free, 0)>>20, dir),
-			Hint:   "choose -o on another disk, or -o - and send it over the network",
+			Reason: fmt.Sprintf("the copy may take %d MiB and no more than %d MiB may be used below %s", want>>20,
+				max(free, 0)>>20, dir),
+			Hint: "choose -o on another disk, or -o - and send it over the network",
 		}
 	}
 	return nil
@@ -69,7 +72,8 @@ func (o *output) end(good bool) error {
 	err = errors.Join(err, o.f.Close())
 	if good && err == nil {
 		if _, e := os.Lstat(o.final); e == nil {
-			err = &RefusedError{Reason: o.final + " is there already", Hint: "nothing is overwritten: choose another file"}
+			err = &RefusedError{Reason: o.final + " is there already",
+				Hint: "nothing is overwritten: choose another file"}
 		} else {
 			return os.Rename(o.partial, o.final) //nolint:forbidigo // the file that create has made
 		}

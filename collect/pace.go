@@ -49,7 +49,8 @@ func (p *pace) wait(n int64) error {
 	if p.rate <= 0 {
 		return nil
 	}
-	if now := time.Now(); p.started.IsZero() || now.Sub(p.started) > time.Minute { // what was not used long ago is not saved up
+	// what was not used long ago is not saved up
+	if now := time.Now(); p.started.IsZero() || now.Sub(p.started) > time.Minute {
 		p.started, p.paid = now, 0
 	}
 	p.paid += n

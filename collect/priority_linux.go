@@ -30,7 +30,8 @@ func Yield(nice int) error {
 		if err := unix.Setpriority(unix.PRIO_PROCESS, id, nice); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("priority %d: %w", nice, err)
 		}
-		if _, _, no := unix.Syscall(unix.SYS_IOPRIO_SET, ioWhoThread, uintptr(id), ioBestEffort); no != 0 && no != unix.ESRCH && no != unix.ENOSYS {
+		if _, _, no := unix.Syscall(unix.SYS_IOPRIO_SET, ioWhoThread, uintptr(id), ioBestEffort); no != 0 &&
+			no != unix.ESRCH && no != unix.ENOSYS {
 			return fmt.Errorf("disk priority: %w", no)
 		}
 	}

@@ -29,7 +29,8 @@ func (p *parts) prove() (span, []string, error) {
 	if p.log.Metadata == nil {
 		return span{}, nil, unlikef("no segment says whose log it is")
 	}
-	proven := []string{fmt.Sprintf("all segments are of member %s in cluster %s", p.log.Metadata.MemberID, p.log.Metadata.ClusterID)}
+	proven := []string{fmt.Sprintf("all segments are of member %s in cluster %s", p.log.Metadata.MemberID,
+		p.log.Metadata.ClusterID)}
 	if p.member != 0 {
 		if p.member != p.log.Metadata.MemberID || p.cluster != p.log.Metadata.ClusterID {
 			return span{}, nil, &RefusedError{
@@ -46,10 +47,12 @@ func (p *parts) prove() (span, []string, error) {
 	if err != nil {
 		return span{}, nil, err
 	}
-	proven = append(proven, fmt.Sprintf("the log has every entry from %d to %d, the consistent index is %d", s.first, s.last, p.index))
+	proven = append(proven, fmt.Sprintf("the log has every entry from %d to %d, the consistent index is %d", s.first,
+		s.last, p.index))
 	if t := p.log.TermAt(p.index); t != 0 && p.term != 0 {
 		if t != p.term {
-			return s, nil, unlikef("the database has applied entry %d with term %d, in the log its term is %d", p.index, p.term, t)
+			return s, nil, unlikef("the database has applied entry %d with term %d, in the log its term is %d", p.index,
+				p.term, t)
 		}
 		proven = append(proven, fmt.Sprintf("entry %d has term %d in database and log", p.index, t))
 	}
@@ -91,7 +94,8 @@ func (p *parts) around() (span, error) {
 	}
 	for _, j := range p.log.Jumps {
 		if j.To > p.index {
-			return s, unlikef("the member received a snapshot up to entry %d meanwhile, the database has applied %d", j.To, p.index)
+			return s, unlikef("the member received a snapshot up to entry %d meanwhile, the database has applied %d",
+				j.To, p.index)
 		}
 	}
 	return s, nil

@@ -59,7 +59,8 @@ func endBefore(ctx context.Context, dir string, segs []segment, p *parts) ([]seg
 	if p.log, err = l.Scan(ctx); err != nil {
 		return nil, "", err
 	}
-	return segs, fmt.Sprintf("the log is copied up to entry %d of %d: after it comes a raft snapshot at %d, which is newer than the database", p.log.LastIndex, was, at.Index), nil
+	return segs, fmt.Sprintf("the log is copied up to entry %d of %d: after it comes a raft snapshot at %d, which is "+
+		"newer than the database", p.log.LastIndex, was, at.Index), nil
 }
 
 // segments copies the log up to the last record that was read.

@@ -85,7 +85,8 @@ func (t *dbTap) Write(b []byte) (int, error) {
 func (t *dbTap) begin() {
 	t.indexes, t.buckets = map[uint64]tapIndex{}, map[uint64]tapBucket{}
 	t.size = 4096
-	if s := le.Uint32(t.page[boltHeader+8:]); le.Uint32(t.page[boltHeader:]) == boltMagic && s >= 512 && s <= maxPage && s&(s-1) == 0 {
+	if s := le.Uint32(t.page[boltHeader+8:]); le.Uint32(t.page[boltHeader:]) == boltMagic && s >= 512 && s <= maxPage &&
+		s&(s-1) == 0 {
 		t.size = int(s)
 	}
 }

@@ -12,7 +12,8 @@ import (
 )
 
 func changePassword() *pb.InternalRaftRequest {
-	return &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "app", HashedPassword: "bmV3"}}
+	return &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "app",
+		HashedPassword: "bmV3"}}
 }
 
 // TestAuthRepeatedOn35: a restart of 3.5 with an index that was not stored executes entries of all kinds again, those
@@ -45,25 +46,33 @@ func TestAuthRepeatedOn35(t *testing.T) {
 	}
 	t.Run("with keys", func(t *testing.T) {
 		r := diagnoseScript(t, script("3.5.0", true, false))
-		told{class: "data-divergence", cause: id, certainty: "strong", violated: []string{"A01", "A02", "C04"}, holds: []string{"K03"},
-			absent: []string{"auth-revision-replay", "auth-revision-unequal", "unexplained-first-divergence"}, best: []string{"node1", "node3"}}.check(t, r)
-		if f := findings(r, "node2", "A02"); len(f) != 1 || len(f[0].Evidence) != 3 || !strings.Contains(f[0].Explanation, "it rose by 2") {
+		told{class: "data-divergence", cause: id, certainty: "strong", violated: []string{"A01", "A02", "C04"},
+			holds:  []string{"K03"},
+			absent: []string{"auth-revision-replay", "auth-revision-unequal", "unexplained-first-divergence"},
+			best:   []string{"node1", "node3"}}.check(t, r)
+		if f := findings(r, "node2", "A02"); len(f) != 1 || len(f[0].Evidence) != 3 ||
+			!strings.Contains(f[0].Explanation, "it rose by 2") {
 			t.Errorf("%+v", f)
 		}
 	})
 	t.Run("auth alone", func(t *testing.T) {
-		told{class: "latent-divergence", cause: id, certainty: "strong", violated: []string{"A01", "A02"}, holds: []string{"K01", "K03", "C04"},
-			absent: []string{"auth-revision-replay", "auth-revision-unequal"}}.check(t, diagnoseScript(t, script("3.5.0", false, false)))
+		told{class: "latent-divergence", cause: id, certainty: "strong", violated: []string{"A01", "A02"},
+			holds:  []string{"K01", "K03", "C04"},
+			absent: []string{"auth-revision-replay", "auth-revision-unequal"}}.check(t,
+			diagnoseScript(t, script("3.5.0", false, false)))
 	})
 	t.Run("a write was dropped since", func(t *testing.T) {
-		told{class: "data-divergence", cause: id, violated: []string{"A01", "A02", "A04"}, holds: []string{"K03"}, absent: []string{"unexplained-first-divergence", "auth-revision-unequal"}}.check(t, diagnoseScript(t, script("3.5.0", false, true)))
+		told{class: "data-divergence", cause: id, violated: []string{"A01", "A02", "A04"}, holds: []string{"K03"},
+			absent: []string{"unexplained-first-divergence", "auth-revision-unequal"}}.check(t,
+			diagnoseScript(t, script("3.5.0", false, true)))
 	})
 	t.Run("3.6 never repeats", func(t *testing.T) {
 		r := diagnoseScript(t, script("3.6.0", false, false))
 		told{class: "latent-divergence", cause: "auth-revision-unequal", absent: []string{id}}.check(t, r)
 	})
 	t.Run("3.4 repeats auth alone", func(t *testing.T) {
-		told{class: "latent-divergence", cause: "auth-revision-replay", absent: []string{id}}.check(t, diagnoseScript(t, script("3.4.0", false, false)))
+		told{class: "latent-divergence", cause: "auth-revision-replay", absent: []string{id}}.check(t,
+			diagnoseScript(t, script("3.4.0", false, false)))
 	})
 	t.Run("no restart", func(t *testing.T) {
 		s := script("3.5.0", false, false)
@@ -94,9 +103,12 @@ func TestAuthAheadOn35(t *testing.T) {
 		return s
 	}
 	r := diagnoseScript(t, script("3.5.0"))
-	told{class: "latent-divergence", cause: id, certainty: "strong", violated: []string{"C03"}, holds: []string{"A01", "A02", "A03", "K01", "K03"}, absent: []string{"auth-revision-unequal"}}.check(t, r)
+	told{class: "latent-divergence", cause: id, certainty: "strong", violated: []string{"C03"},
+		holds: []string{"A01", "A02", "A03", "K01", "K03"}, absent: []string{"auth-revision-unequal"}}.check(t, r)
 	if f := findings(r, "node2", "C03"); len(f) != 1 || f[0].Evidence[1].Bucket != "auth" {
 		t.Errorf("%+v", f)
 	}
-	told{class: "healthy", absent: []string{id}, holds: []string{"C03", "A02"}}.check(t, diagnoseScript(t, script("3.4.0"))) // there the index lags legally
+	// there the index lags legally
+	told{class: "healthy", absent: []string{id}, holds: []string{"C03", "A02"}}.check(t,
+		diagnoseScript(t, script("3.4.0")))
 }

@@ -72,7 +72,8 @@ func (c *collected) backup(r *Report) {
 	case t.State == "match":
 		v.Class, v.Summary = "backup-good", "every layer of the backup holds"+content(m)+warnings(r)
 	case t.State == "absent":
-		v.Class, v.Summary = "backup-unverifiable", "the content holds"+content(m)+", but no sha256 trailer proves it"+warnings(r)
+		v.Class, v.Summary = "backup-unverifiable", "the content holds"+content(m)+", but no sha256 trailer proves it"+
+			warnings(r)
 		if len(r.Causes) > 0 {
 			v.Cause, v.Certainty = &r.Causes[0].ID, &r.Causes[0].Certainty
 		}
@@ -99,7 +100,8 @@ func (c *collected) backupCauseFirst(r *Report) {
 
 // isBackup tells whether the one source is a backup.
 func (c *collected) isBackup() bool {
-	return len(c.in.Members) == 1 && c.in.Members[0].DB != nil && (c.o.Backup || c.in.Members[0].Source.Kind == evidence.KindBackup)
+	return len(c.in.Members) == 1 && c.in.Members[0].DB != nil &&
+		(c.o.Backup || c.in.Members[0].Source.Kind == evidence.KindBackup)
 }
 
 // warnings are the titles of what does not make the backup bad.

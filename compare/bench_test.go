@@ -16,7 +16,8 @@ func BenchmarkDiagnose(b *testing.B) {
 	for _, n := range []int{50_000, 100_000, 200_000} {
 		b.Run(fmt.Sprintf("entries=%d", n), func(b *testing.B) {
 			var specs []evidence.Spec
-			for _, dir := range (clustertest.Synth{Members: 3, Entries: n, Keys: n / 5, Value: 1000}).Write(b, b.TempDir()) {
+			for _, dir := range (clustertest.Synth{Members: 3, Entries: n, Keys: n / 5, Value: 1000}).Write(b,
+				b.TempDir()) {
 				specs = append(specs, evidence.Spec{Name: filepath.Base(dir), Where: dir})
 			}
 			b.ReportAllocs()

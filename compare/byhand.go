@@ -26,14 +26,16 @@ func (c *collected) byHand(r *Report, best string, rest []string, move bool) {
 	}
 	h := hands{&r.Members[i], r}
 	if move {
-		h.add("make "+best+" the leader: its content is kept", shell.Format("etcdctl --endpoints <CLIENT_URL_OF_THE_LEADER>").
-			Then(h.login()).Then(shell.Format("move-leader {}", c.idOf(best))))
+		h.add("make "+best+" the leader: its content is kept",
+			shell.Format("etcdctl --endpoints <CLIENT_URL_OF_THE_LEADER>").
+				Then(h.login()).Then(shell.Format("move-leader {}", c.idOf(best))))
 	}
 	for _, name := range rest {
 		h.reseed(name, c.idOf(name), c.in.Members[slices.Index(c.allLabels(), name)].MemberID)
 	}
 	if len(h.best.Alarms) > 0 {
-		h.add("when all members are back and what raised the alarm is gone", h.etcdctl().Then(shell.Format("alarm disarm")))
+		h.add("when all members are back and what raised the alarm is gone",
+			h.etcdctl().Then(shell.Format("alarm disarm")))
 	}
 	h.add("prove that all members hold the same", h.etcdctl().Then(shell.Format("endpoint hashkv --cluster -w table")))
 }
@@ -61,10 +63,13 @@ func (h *hands) reseed(name string, id shell.Word, member dumplog.ID) {
 		add = add.With("--learner")
 	}
 	h.add(name+": add it again", add.Then(shell.Format("--peer-urls={} -- {}", peers, server)))
-	h.add(name+": start it empty, with its usual flags and these", shell.Format("etcd --name {} --data-dir <DATA_DIR> --initial-advertise-peer-urls {} --initial-cluster-state existing --initial-cluster {}",
-		server, peers, h.cluster(name)))
+	h.add(name+": start it empty, with its usual flags and these",
+		shell.Format("etcd --name {} --data-dir <DATA_DIR> --initial-advertise-peer-urls {} --initial-cluster-state "+
+			"existing --initial-cluster {}",
+			server, peers, h.cluster(name)))
 	if learner {
-		h.add(name+": promote it once it has caught up", h.etcdctl().Then(shell.Format("member promote <NEW_MEMBER_ID>")))
+		h.add(name+": promote it once it has caught up",
+			h.etcdctl().Then(shell.Format("member promote <NEW_MEMBER_ID>")))
 	}
 }
 
@@ -80,7 +85,8 @@ func (h *hands) etcdctl() shell.Command {
 // login are the flags that the cluster asks for, as far as files tell.
 func (h *hands) login() shell.Command {
 	var c shell.Command
-	if m := h.member(h.best.MemberID); m != nil && slices.ContainsFunc(m.ClientURLs, func(u string) bool { return strings.HasPrefix(u, "https:") }) {
+	if m := h.member(h.best.MemberID); m != nil &&
+		slices.ContainsFunc(m.ClientURLs, func(u string) bool { return strings.HasPrefix(u, "https:") }) {
 		c = shell.Format("--cacert <CA>.crt --cert <CLIENT>.crt --key <CLIENT>.key")
 	}
 	if h.best.Auth != nil && h.best.Auth.Enabled {

@@ -22,10 +22,12 @@ func flipIndex(was uint64, bit int) spoil { return setIndex(was | 1<<bit) }
 func TestIndexAltered(t *testing.T) {
 	const id = "cindex-bytes-altered"
 	bad := func(certainty string) told {
-		return told{class: "db-damage", cause: id, certainty: certainty, violated: []string{"C05"}, holds: []string{"R07", "D04", "R02", "K03", "K01"},
+		return told{class: "db-damage", cause: id, certainty: certainty, violated: []string{"C05"},
+			holds:  []string{"R07", "D04", "R02", "K03", "K01"},
 			absent: []string{"wal-tail-lost", "committed-entry-below-quorum"}}
 	}
-	tail := told{class: "wal-damage", cause: "wal-tail-lost", violated: []string{"D04"}, holds: []string{"C05"}, absent: []string{id}}
+	tail := told{class: "wal-damage", cause: "wal-tail-lost", violated: []string{"D04"}, holds: []string{"C05"},
+		absent: []string{id}}
 	none := told{class: "healthy", holds: []string{"C05"}, absent: []string{id}}
 	for name, c := range map[string]struct {
 		spoil spoil
@@ -60,7 +62,8 @@ func TestIndexAltered(t *testing.T) {
 			everyFindingHasEvidence(t, r)
 			c.want.check(t, r)
 			for _, f := range r.Findings {
-				if c.want.cause == id && f.Severity.Rank() >= check.Warning.Rank() && !slices.Equal(f.Members, []string{"node2"}) {
+				if c.want.cause == id && f.Severity.Rank() >= check.Warning.Rank() &&
+					!slices.Equal(f.Members, []string{"node2"}) {
 					t.Errorf("%s blames %v: %s", f.ID, f.Members, f.Title)
 				}
 			}
@@ -77,7 +80,8 @@ func TestIndexAlteredBesideOthers(t *testing.T) {
 	m := diagnose(t, specs[1:2]).Members[0]
 	flipIndex(m.AppliedIndex, 6)(t, filepath.Join(specs[1].Where, "member"))
 	r := diagnose(t, specs)
-	told{class: "db-damage", cause: id, violated: []string{"C05"}, holds: []string{"R07", "D04", "K03", "K01"}}.check(t, r)
+	told{class: "db-damage", cause: id, violated: []string{"C05"}, holds: []string{"R07", "D04", "K03", "K01"}}.check(t,
+		r)
 
 	idle := newScript("3.5.0")
 	idle.Add(as("", 0, put("/a", "1", 0)))
@@ -114,12 +118,15 @@ func spoilRow(bucket string, n int, key bool) spoil {
 // TestRowDoesNotDecode: the pages are in order and a row is none any more. What stands there is told with page, offset
 // and key, of the one member; a row that decodes to something else is no such damage.
 func TestRowDoesNotDecode(t *testing.T) {
-	page := told{class: "db-damage", cause: "bbolt-page-damage", certainty: "strong", violated: []string{"D03"}, holds: []string{"D02", "K04"},
+	page := told{class: "db-damage", cause: "bbolt-page-damage", certainty: "strong", violated: []string{"D03"},
+		holds:  []string{"D02", "K04"},
 		absent: []string{"unexplained-first-divergence", "auth-structure-broken"}}
-	record := told{class: "db-damage", cause: "mvcc-record-contradiction", certainty: "proof", violated: []string{"K04"}, holds: []string{"D02", "D03"},
+	record := told{class: "db-damage", cause: "mvcc-record-contradiction", certainty: "proof",
+		violated: []string{"K04"}, holds: []string{"D02", "D03"},
 		absent: []string{"unexplained-first-divergence", "value-bytes-altered", "bbolt-page-damage"}}
 	other := editDB(func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte("lease")).Put(leaseRow(77), []byte{0x08, 0x4d, 0x10, 0x0a}) // the lease with another TTL
+		// the lease with another TTL
+		return tx.Bucket([]byte("lease")).Put(leaseRow(77), []byte{0x08, 0x4d, 0x10, 0x0a})
 	})
 	for name, c := range map[string]struct {
 		spoil spoil
@@ -133,7 +140,8 @@ func TestRowDoesNotDecode(t *testing.T) {
 		"cluster version":   {spoilRow("cluster", 0, false), "D03", page},
 		"value of a record": {spoilRow("key", 2, false), "K04", record},
 		"key of a record":   {spoilRow("key", 2, true), "K04", record},
-		"another TTL":       {other, "", told{class: "latent-divergence", cause: "unexplained-first-divergence", holds: []string{"D03"}, absent: []string{"bbolt-page-damage"}}},
+		"another TTL": {other, "", told{class: "latent-divergence", cause: "unexplained-first-divergence",
+			holds: []string{"D03"}, absent: []string{"bbolt-page-damage"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +157,8 @@ func TestRowDoesNotDecode(t *testing.T) {
 			c.want.check(t, r)
 			for _, f := range findings(r, "", c.check) {
 				e := f.Evidence[0]
-				if !slices.Equal(f.Members, []string{"node2"}) || e.Page == nil || e.Offset == nil || e.Bucket == "" || e.Show.IsZero() {
+				if !slices.Equal(f.Members, []string{"node2"}) || e.Page == nil || e.Offset == nil || e.Bucket == "" ||
+					e.Show.IsZero() {
 					t.Errorf("%s of %v: %+v", f.Title, f.Members, e)
 				}
 			}

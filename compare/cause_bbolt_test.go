@@ -87,11 +87,14 @@ func pointMetaAt(field int64) spoil {
 // TestPagesOfAnotherMoment: what the meta page names is no root and no freelist.
 func TestPagesOfAnotherMoment(t *testing.T) {
 	for name, c := range map[string]fileCase{
-		"root": {spoil: pointMetaAt(metaRoot), class: "torn-copy", cause: "bucket-names-are-revisions", certainty: "strong", checks: []string{"D06"},
+		"root": {spoil: pointMetaAt(metaRoot), class: "torn-copy", cause: "bucket-names-are-revisions",
+			certainty: "strong", checks: []string{"D06"},
 			notCauses: []string{"bbolt-page-damage", "bbolt-meta-damage"}, best: []string{"node1", "node3"}},
-		"freelist of 3.2": {spoil: both(asVersion("3.2.0"), pointMetaAt(metaFreelist)), class: "db-damage", cause: "bbolt-freelist-defects-2017", certainty: "proof",
+		"freelist of 3.2": {spoil: both(asVersion("3.2.0"), pointMetaAt(metaFreelist)), class: "db-damage",
+			cause: "bbolt-freelist-defects-2017", certainty: "proof",
 			checks: []string{"D02"}, notCauses: []string{"bbolt-page-damage"}},
-		"freelist of 3.5": {spoil: pointMetaAt(metaFreelist), class: "db-damage", cause: "bbolt-freelist-defects-2017", certainty: "hint", checks: []string{"D02"}},
+		"freelist of 3.5": {spoil: pointMetaAt(metaFreelist), class: "db-damage", cause: "bbolt-freelist-defects-2017",
+			certainty: "hint", checks: []string{"D02"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := small()
@@ -113,8 +116,9 @@ func TestBackupOfTwoFiles(t *testing.T) {
 		spoil func(t *testing.T, b []byte) []byte
 		cause string
 	}{
-		"pages of another file": {func(t *testing.T, b []byte) []byte { return resum(otherPage(t, b)) }, "backup-races-rename"},
-		"changed afterwards":    {otherPage, "backup-hash-mismatch"},
+		"pages of another file": {func(t *testing.T, b []byte) []byte { return resum(otherPage(t, b)) },
+			"backup-races-rename"},
+		"changed afterwards": {otherPage, "backup-hash-mismatch"},
 		"metas of a live file": {func(t *testing.T, b []byte) []byte {
 			binary.LittleEndian.PutUint64(b[4096+16+metaTxid:], 1) // the transaction ID of page 1
 			h := fnv.New64a()
@@ -135,8 +139,10 @@ func TestBackupOfTwoFiles(t *testing.T) {
 			}
 			evidencetest.Unchanged(t, dir)
 			r := diagnose(t, []evidence.Spec{{Name: "backup", Where: file}})
-			claimed := slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == "backup-races-rename" })
-			if r.Verdict.Class != "backup-damaged" || claimed != (c.cause == "backup-races-rename") || !slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == c.cause }) {
+			claimed := slices.ContainsFunc(r.Causes,
+				func(k compare.Cause) bool { return k.ID == "backup-races-rename" })
+			if r.Verdict.Class != "backup-damaged" || claimed != (c.cause == "backup-races-rename") ||
+				!slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == c.cause }) {
 				t.Errorf("%s %+v, want %s", r.Verdict.Class, r.Causes, c.cause)
 			}
 			if claimed && *r.Verdict.Cause != c.cause {
@@ -210,11 +216,17 @@ func TestPartOfATransaction(t *testing.T) {
 		s    *clustertest.Script
 		want told
 	}{
-		"cut after two": {script("3.5.0", true, 2), told{class: "data-divergence", cause: "partial-write-txn", certainty: "strong", violated: []string{"K03"},
+		"cut after two": {script("3.5.0", true, 2), told{class: "data-divergence", cause: "partial-write-txn",
+			certainty: "strong", violated: []string{"K03"},
 			best: []string{"node1", "node3"}, absent: []string{"value-bytes-altered", "cindex-ahead-of-apply"}}},
-		"whole":                        {script("3.5.0", true, 3), told{class: "healthy", absent: []string{"partial-write-txn"}}},
-		"without a restart":            {script("3.5.0", false, 1), told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{"partial-write-txn", "value-bytes-altered"}}},
-		"of a line without the defect": {script("3.6.0", true, 2), told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{"partial-write-txn"}}},
+		"whole": {script("3.5.0", true, 3),
+			told{class: "healthy", absent: []string{"partial-write-txn"}}},
+		"without a restart": {script("3.5.0", false, 1),
+			told{class: "data-divergence", cause: "unexplained-first-divergence",
+				absent: []string{"partial-write-txn", "value-bytes-altered"}}},
+		"of a line without the defect": {script("3.6.0", true, 2),
+			told{class: "data-divergence", cause: "unexplained-first-divergence",
+				absent: []string{"partial-write-txn"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -260,10 +272,16 @@ func TestRowsThatCameBack(t *testing.T) {
 		spoil   spoil
 		want    told
 	}{
-		"revisions":           {"3.4.0", old, told{class: "db-damage", cause: "defrag-orphan-merged", certainty: "strong", violated: []string{"D07"}, best: []string{"node1", "node3"}}},
-		"revisions and lease": {"3.4.0", both(old, lease), told{class: "db-damage", cause: "defrag-orphan-merged", certainty: "proof", violated: []string{"D07", "K03"}}},
-		"unfinished":          {"3.4.0", both(old, unfinished), told{class: "compaction-skew", holds: []string{"D07"}, absent: []string{"defrag-orphan-merged"}}},
-		"of 3.5":              {"3.5.0", old, told{class: "db-damage", violated: []string{"D07"}, absent: []string{"defrag-orphan-merged"}}},
+		"revisions": {"3.4.0", old,
+			told{class: "db-damage", cause: "defrag-orphan-merged", certainty: "strong", violated: []string{"D07"},
+				best: []string{"node1", "node3"}}},
+		"revisions and lease": {"3.4.0", both(old, lease),
+			told{class: "db-damage", cause: "defrag-orphan-merged", certainty: "proof",
+				violated: []string{"D07", "K03"}}},
+		"unfinished": {"3.4.0", both(old, unfinished),
+			told{class: "compaction-skew", holds: []string{"D07"}, absent: []string{"defrag-orphan-merged"}}},
+		"of 3.5": {"3.5.0", old,
+			told{class: "db-damage", violated: []string{"D07"}, absent: []string{"defrag-orphan-merged"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -280,7 +298,8 @@ func TestRowsThatCameBack(t *testing.T) {
 // TestFreelistStored: a database that another program opened for writing stores a freelist, which servers since 3.3 do
 // not.
 func TestFreelistStored(t *testing.T) {
-	for version, want := range map[string][]string{"3.4.0": {"db-in-use-by-second-tool"}, "3.6.0": {"db-in-use-by-second-tool"}, "": nil} {
+	for version, want := range map[string][]string{"3.4.0": {"db-in-use-by-second-tool"},
+		"3.6.0": {"db-in-use-by-second-tool"}, "": nil} {
 		s := small()
 		dirs := s.Write(t, t.TempDir())
 		if version != "" {
@@ -307,7 +326,8 @@ func TestFreelistStored(t *testing.T) {
 		if !slices.Equal(have, want) || r.Verdict.Class != "healthy" {
 			t.Errorf("%s: causes %v, want %v: %s", version, have, want, r.Verdict.Summary)
 		}
-		if alone := diagnose(t, synthSpecs(dirs[1:2])); len(alone.Causes) > 0 { // a server on another system stores one too
+		// a server on another system stores one too
+		if alone := diagnose(t, synthSpecs(dirs[1:2])); len(alone.Causes) > 0 {
 			t.Errorf("%s: %s of one member alone", version, alone.Causes[0].ID)
 		}
 	}

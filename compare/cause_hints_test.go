@@ -11,7 +11,8 @@ import (
 
 func grantMore(prefix string) *pb.InternalRaftRequest {
 	return &pb.InternalRaftRequest{AuthRoleGrantPermission: &pb.AuthRoleGrantPermissionRequest{Name: "app",
-		Perm: &authpb.Permission{PermType: authpb.READWRITE, Key: []byte(prefix), RangeEnd: []byte(prefix[:len(prefix)-1] + "0")}}}
+		Perm: &authpb.Permission{PermType: authpb.READWRITE, Key: []byte(prefix),
+			RangeEnd: []byte(prefix[:len(prefix)-1] + "0")}}}
 }
 
 // TestStalePermissions: a member that caught up by a snapshot goes on with the permissions from before it.
@@ -40,12 +41,18 @@ func TestStalePermissions(t *testing.T) {
 		script *clustertest.Script
 		want   told
 	}{
-		"3.4":                  {script("3.4.0", true, true), told{class: "data-divergence", cause: id, certainty: "hint", best: []string{"node1", "node2"}}},
-		"3.5":                  {script("3.5.0", true, true), told{class: "data-divergence", cause: id, certainty: "hint"}},
-		"3.6":                  {script("3.6.0", true, true), told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}},
-		"no snapshot":          {script("3.4.0", true, false), told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}},
-		"nothing was granted":  {script("3.4.0", false, true), told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}},
-		"auth changed in time": {withChange(script("3.4.0", true, true)), told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}},
+		"3.4": {script("3.4.0", true, true),
+			told{class: "data-divergence", cause: id, certainty: "hint", best: []string{"node1", "node2"}}},
+		"3.5": {script("3.5.0", true, true),
+			told{class: "data-divergence", cause: id, certainty: "hint"}},
+		"3.6": {script("3.6.0", true, true),
+			told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}},
+		"no snapshot": {script("3.4.0", true, false),
+			told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}},
+		"nothing was granted": {script("3.4.0", false, true),
+			told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}},
+		"auth changed in time": {withChange(script("3.4.0", true, true)),
+			told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}},
 	} {
 		t.Run(name, func(t *testing.T) { c.want.check(t, diagnoseScript(t, c.script)) })
 	}
@@ -75,8 +82,12 @@ func TestDeleteVisibleLate(t *testing.T) {
 		s.Add(as("root", 0, put("/r", "2", 0)))
 		return s
 	}
-	told{class: "data-divergence", cause: id, certainty: "hint", violated: []string{"K06"}}.check(t, diagnoseScript(t, script("3.5.0", 0)))
-	told{class: "data-divergence", cause: id, certainty: "hint", violated: []string{"K06"}}.check(t, diagnoseScript(t, script("3.4.0", 2)))
-	told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t, diagnoseScript(t, script("3.5.0", 40)))
-	told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t, diagnoseScript(t, script("3.6.0", 0)))
+	told{class: "data-divergence", cause: id, certainty: "hint", violated: []string{"K06"}}.check(t,
+		diagnoseScript(t, script("3.5.0", 0)))
+	told{class: "data-divergence", cause: id, certainty: "hint", violated: []string{"K06"}}.check(t,
+		diagnoseScript(t, script("3.4.0", 2)))
+	told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t,
+		diagnoseScript(t, script("3.5.0", 40)))
+	told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t,
+		diagnoseScript(t, script("3.6.0", 0)))
 }

@@ -26,8 +26,10 @@ func TestDanglingLease(t *testing.T) {
 	s.Add(as("", 1, put("/b", "2", 0))) // detached: its old record may name a lease that is gone
 	s.Add(as("", 1, revokeLease(8)))
 	drop := editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("lease")).Delete(leaseRow(7)) })
-	told{class: "healthy", holds: []string{"L02"}, absent: []string{"dangling-lease-reference"}}.check(t, diagnoseScript(t, s))
-	told{class: "latent-divergence", cause: "dangling-lease-reference", certainty: "proof", best: []string{"node1", "node3"}, violated: []string{"L02", "L01"}}.check(t, diagnoseScript(t, s, nil, drop))
+	told{class: "healthy", holds: []string{"L02"}, absent: []string{"dangling-lease-reference"}}.check(t,
+		diagnoseScript(t, s))
+	told{class: "latent-divergence", cause: "dangling-lease-reference", certainty: "proof",
+		best: []string{"node1", "node3"}, violated: []string{"L02", "L01"}}.check(t, diagnoseScript(t, s, nil, drop))
 }
 
 // TestNegativeLease: 3.4 and 3.5.0 to 3.5.2 forget leases with a negative ID at a restart and pass over their revoke.
@@ -50,12 +52,15 @@ func TestNegativeLease(t *testing.T) {
 	t.Run("revoke passed over", func(t *testing.T) {
 		for _, version := range []string{"3.4.0", "3.5.0"} {
 			r := diagnoseScript(t, script(version, -5, "/leased", 1))
-			told{class: "data-divergence", cause: id, certainty: "proof", best: []string{"node1", "node3"}, violated: []string{"L03", "L05", "K01"},
-				holds: []string{"K03", "K06", "L02"}}.check(t, r)
+			told{class: "data-divergence", cause: id, certainty: "proof", best: []string{"node1", "node3"},
+				violated: []string{"L03", "L05", "K01"},
+				holds:    []string{"K03", "K06", "L02"}}.check(t, r)
 		}
 	})
 	t.Run("without keys", func(t *testing.T) {
-		told{class: "latent-divergence", cause: id, certainty: "proof", best: []string{"node1", "node3"}, violated: []string{"L05", "L01"}, holds: []string{"K01", "K03"}}.check(t, diagnoseScript(t, script("3.4.0", -5, "", 1)))
+		told{class: "latent-divergence", cause: id, certainty: "proof", best: []string{"node1", "node3"},
+			violated: []string{"L05", "L01"},
+			holds:    []string{"K01", "K03"}}.check(t, diagnoseScript(t, script("3.4.0", -5, "", 1)))
 	})
 	t.Run("put refused", func(t *testing.T) {
 		s := newScript("3.4.0")
@@ -63,10 +68,12 @@ func TestNegativeLease(t *testing.T) {
 		s.Start(2)
 		s.Add(as("", 0, put("/leased", "1", -5), 2))
 		s.Add(as("", 0, put("/after", "1", 0)))
-		told{class: "data-divergence", cause: id, certainty: "strong", best: []string{"node1", "node2"}, holds: []string{"K03"}}.check(t, diagnoseScript(t, s))
+		told{class: "data-divergence", cause: id, certainty: "strong", best: []string{"node1", "node2"},
+			holds: []string{"K03"}}.check(t, diagnoseScript(t, s))
 	})
 	t.Run("revoked everywhere", func(t *testing.T) {
-		told{class: "healthy", absent: []string{id}, holds: []string{"L05"}}.check(t, diagnoseScript(t, script("3.4.0", -5, "/leased")))
+		told{class: "healthy", absent: []string{id}, holds: []string{"L05"}}.check(t,
+			diagnoseScript(t, script("3.4.0", -5, "/leased")))
 	})
 	t.Run("alive everywhere", func(t *testing.T) {
 		s := newScript("3.4.0")
@@ -80,7 +87,8 @@ func TestNegativeLease(t *testing.T) {
 		told{class: "healthy", absent: []string{id}}.check(t, diagnoseScript(t, s))
 	})
 	t.Run("positive ID", func(t *testing.T) {
-		told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}, holds: []string{"L05"}}.check(t, diagnoseScript(t, script("3.4.0", 5, "/leased", 1)))
+		told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id},
+			holds: []string{"L05"}}.check(t, diagnoseScript(t, script("3.4.0", 5, "/leased", 1)))
 	})
 }
 
@@ -100,25 +108,36 @@ func TestLeaseTTLs(t *testing.T) {
 	}
 	t.Run("one timeout differs", func(t *testing.T) {
 		r := diagnoseScript(t, script("3.6.0", 2, 2, 15))
-		told{class: "healthy", causes: []string{id}, best: all3, violated: []string{"L04"}, holds: []string{"L01", "K03"}}.check(t, r)
+		told{class: "healthy", causes: []string{id}, best: all3, violated: []string{"L04"},
+			holds: []string{"L01", "K03"}}.check(t, r)
 		if e := findings(r, "", "L04")[0].Evidence; e[0].Observed != "2 s" || e[2].Observed != "15 s" {
 			t.Errorf("%+v", e)
 		}
 	})
 	t.Run("equal timeouts", func(t *testing.T) {
-		told{class: "healthy", absent: []string{id}, holds: []string{"L04"}}.check(t, diagnoseScript(t, script("3.4.0", 2, 2, 2)))
+		told{class: "healthy", absent: []string{id}, holds: []string{"L04"}}.check(t,
+			diagnoseScript(t, script("3.4.0", 2, 2, 2)))
 	})
 	edit := func(ttl byte) spoil {
-		return editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("lease")).Put(leaseRow(9), []byte{8, 9, 16, ttl}) })
+		return editDB(func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("lease")).Put(leaseRow(9),
+				[]byte{8, 9, 16, ttl})
+		})
 	}
 	t.Run("lower than asked", func(t *testing.T) {
-		told{class: "latent-divergence", cause: "unexplained-first-divergence", absent: []string{id}, best: []string{"node1", "node3"}, violated: []string{"L04"}}.check(t, diagnoseScript(t, script("3.5.0", 2, 2, 2), nil, edit(9)))
+		told{class: "latent-divergence", cause: "unexplained-first-divergence", absent: []string{id},
+			best:     []string{"node1", "node3"},
+			violated: []string{"L04"}}.check(t, diagnoseScript(t, script("3.5.0", 2, 2, 2), nil, edit(9)))
 	})
 	t.Run("no single minimum", func(t *testing.T) {
 		s := script("3.5.0", 2, 2, 2)
 		s.Add(as("", 0, grantLease(10, 100)))
-		above := editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("lease")).Put(leaseRow(10), []byte{8, 10, 16, 120}) })
-		told{class: "latent-divergence", absent: []string{id}, violated: []string{"L04"}}.check(t, diagnoseScript(t, s, above))
+		above := editDB(func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("lease")).Put(leaseRow(10),
+				[]byte{8, 10, 16, 120})
+		})
+		told{class: "latent-divergence", absent: []string{id}, violated: []string{"L04"}}.check(t,
+			diagnoseScript(t, s, above))
 	})
 	t.Run("a minimum that was changed", func(t *testing.T) {
 		s := script("3.5.0", 2, 2, 2)
@@ -160,9 +179,12 @@ func TestLeaseCheckpoints(t *testing.T) {
 		persists []bool
 		want     told
 	}{
-		"none": {[]bool{false, false, false}, told{class: "healthy", causes: []string{none}, absent: []string{mixed}, holds: []string{"L06"}}},
-		"some": {[]bool{true, false, true}, told{class: "healthy", causes: []string{mixed}, absent: []string{none}, violated: []string{"L06"}, holds: []string{"L01", "L04", "K03"}}},
-		"all":  {[]bool{true, true, true}, told{class: "healthy", absent: []string{none, mixed}, holds: []string{"L06"}}},
+		"none": {[]bool{false, false, false}, told{class: "healthy", causes: []string{none}, absent: []string{mixed},
+			holds: []string{"L06"}}},
+		"some": {[]bool{true, false, true}, told{class: "healthy", causes: []string{mixed}, absent: []string{none},
+			violated: []string{"L06"}, holds: []string{"L01", "L04", "K03"}}},
+		"all": {[]bool{true, true, true}, told{class: "healthy", absent: []string{none, mixed},
+			holds: []string{"L06"}}},
 	} {
 		t.Run(name, func(t *testing.T) { c.want.check(t, diagnoseScript(t, script("3.5.0", c.persists...))) })
 	}
@@ -183,7 +205,8 @@ func TestCompareShowsTTLs(t *testing.T) {
 		if b.Bucket != "lease" {
 			continue
 		}
-		if b.Equal == nil || !*b.Equal || b.Compared != 2 || len(b.Normal) != 1 || b.Normal[0].Members["node3"].Text != "TTL 15 s" || b.Normal[0].Members["node1"].Text != "TTL 10 s" {
+		if b.Equal == nil || !*b.Equal || b.Compared != 2 || len(b.Normal) != 1 ||
+			b.Normal[0].Members["node3"].Text != "TTL 15 s" || b.Normal[0].Members["node1"].Text != "TTL 10 s" {
 			t.Errorf("%+v", b)
 		}
 		return

@@ -33,10 +33,12 @@ func withoutUser(version string, refused ...int) *clustertest.Script {
 func TestLeaseRevokeWithoutUser(t *testing.T) {
 	t.Run("two refuse", func(t *testing.T) {
 		r := diagnoseScript(t, withoutUser("3.2.0", 1, 2))
-		told{class: "data-divergence", cause: revokeWithoutToken, certainty: "strong", best: []string{"node1"}, violated: []string{"L03", "L01", "K01", "K02"},
-			holds: []string{"K03", "K06", "A01", "A02", "A04", "R01", "W01", "L02"}}.check(t, r)
+		told{class: "data-divergence", cause: revokeWithoutToken, certainty: "strong", best: []string{"node1"},
+			violated: []string{"L03", "L01", "K01", "K02"},
+			holds:    []string{"K03", "K06", "A01", "A02", "A04", "R01", "W01", "L02"}}.check(t, r)
 		f := findings(r, "", "L03")[0]
-		if !slices.Equal(f.Members, []string{"node2", "node3"}) || !strings.Contains(text(f), "/app/leased/b") || !strings.Contains(text(f), `lease still in its database`) {
+		if !slices.Equal(f.Members, []string{"node2", "node3"}) || !strings.Contains(text(f), "/app/leased/b") ||
+			!strings.Contains(text(f), `lease still in its database`) {
 			t.Error(text(f))
 		}
 		if b := r.Verdict.FirstBreak; b.Check != "L03" || b.Bucket != "lease" || string(b.Key) != "71" {
@@ -47,7 +49,8 @@ func TestLeaseRevokeWithoutUser(t *testing.T) {
 		}
 	})
 	t.Run("one refuses", func(t *testing.T) {
-		told{class: "data-divergence", cause: revokeWithoutToken, best: []string{"node1", "node2"}}.check(t, diagnoseScript(t, withoutUser("3.3.0", 2)))
+		told{class: "data-divergence", cause: revokeWithoutToken, best: []string{"node1", "node2"}}.check(t,
+			diagnoseScript(t, withoutUser("3.3.0", 2)))
 	})
 	t.Run("revoked again after the upgrade", func(t *testing.T) {
 		s := withoutUser("3.3.0", 1, 2)
@@ -55,12 +58,15 @@ func TestLeaseRevokeWithoutUser(t *testing.T) {
 			s.Add(as("root", 1, revokeLease(id), 0))
 		}
 		s.Add(as("app", 1, put("/app/after", "4", 0)))
-		told{class: "data-divergence", cause: revokeWithoutToken, best: []string{"node1"}, holds: []string{"K03"}}.check(t, diagnoseScript(t, s))
+		told{class: "data-divergence", cause: revokeWithoutToken, best: []string{"node1"},
+			holds: []string{"K03"}}.check(t, diagnoseScript(t, s))
 	})
 	t.Run("upgraded to 3.5 since", func(t *testing.T) {
 		s := withoutUser("3.5.0", 1, 2)
 		s.Add(as("", 0, &pb.InternalRaftRequest{ClusterVersionSet: &membershippb.ClusterVersionSetRequest{Ver: "3.5.0"}}))
-		told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{revokeWithoutToken}}.check(t, diagnoseScript(t, s)) // what ran then is not known
+		// what ran then is not known
+		told{class: "data-divergence", cause: "unexplained-first-divergence",
+			absent: []string{revokeWithoutToken}}.check(t, diagnoseScript(t, s))
 		s = withAuth(newScript("3.5.0"))
 		s.Add(as("", 0, &pb.InternalRaftRequest{ClusterVersionSet: &membershippb.ClusterVersionSetRequest{Ver: "3.2.0"}}))
 		s.Add(as("app", 0, grantLease(0x70, 60)))
@@ -68,7 +74,8 @@ func TestLeaseRevokeWithoutUser(t *testing.T) {
 		s.Add(as("", 0, revokeLease(0x70), 1, 2))
 		s.Add(as("", 0, &pb.InternalRaftRequest{ClusterVersionSet: &membershippb.ClusterVersionSetRequest{Ver: "3.5.0"}}))
 		s.Add(as("app", 1, put("/app/b", "x", 0)))
-		told{class: "data-divergence", cause: revokeWithoutToken, best: []string{"node1"}}.check(t, diagnoseScript(t, s))
+		told{class: "data-divergence", cause: revokeWithoutToken, best: []string{"node1"}}.check(t,
+			diagnoseScript(t, s))
 	})
 	t.Run("a delete follows the refused revoke", func(t *testing.T) {
 		s := withAuth(newScript("3.3.0"))
@@ -77,17 +84,20 @@ func TestLeaseRevokeWithoutUser(t *testing.T) {
 		s.Add(as("app", 1, put("/app/b", "x", 0)))
 		s.Add(as("", 0, revokeLease(0x70), 1, 2))
 		s.Add(as("app", 0, deleteKey("/app/b")))
-		told{class: "data-divergence", cause: revokeWithoutToken, best: []string{"node1"}, holds: []string{"K03"}}.check(t, diagnoseScript(t, s))
+		told{class: "data-divergence", cause: revokeWithoutToken, best: []string{"node1"},
+			holds: []string{"K03"}}.check(t, diagnoseScript(t, s))
 	})
 }
 
 // TestLikeRevokeWithoutUser: what looks like it and is not.
 func TestLikeRevokeWithoutUser(t *testing.T) {
 	t.Run("all apply", func(t *testing.T) {
-		told{class: "healthy", holds: []string{"L03"}, absent: []string{revokeWithoutToken}}.check(t, diagnoseScript(t, withoutUser("3.2.0")))
+		told{class: "healthy", holds: []string{"L03"}, absent: []string{revokeWithoutToken}}.check(t,
+			diagnoseScript(t, withoutUser("3.2.0")))
 	})
 	t.Run("no such release", func(t *testing.T) {
-		told{class: "data-divergence", cause: "unexplained-first-divergence", violated: []string{"L03"}, absent: []string{revokeWithoutToken}}.check(t, diagnoseScript(t, withoutUser("3.5.0", 1)))
+		told{class: "data-divergence", cause: "unexplained-first-divergence", violated: []string{"L03"},
+			absent: []string{revokeWithoutToken}}.check(t, diagnoseScript(t, withoutUser("3.5.0", 1)))
 	})
 	t.Run("with a user", func(t *testing.T) {
 		s := withAuth(newScript("3.3.0"))
@@ -95,7 +105,8 @@ func TestLikeRevokeWithoutUser(t *testing.T) {
 		s.Add(as("app", 1, put("/app/a", "x", 0x70)))
 		s.Add(as("root", 0, revokeLease(0x70), 2))
 		s.Add(as("app", 1, put("/app/b", "x", 0)))
-		told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{revokeWithoutToken}}.check(t, diagnoseScript(t, s))
+		told{class: "data-divergence", cause: "unexplained-first-divergence",
+			absent: []string{revokeWithoutToken}}.check(t, diagnoseScript(t, s))
 	})
 	t.Run("another entry came first", func(t *testing.T) {
 		s := withAuth(newScript("3.3.0"))
@@ -104,7 +115,8 @@ func TestLikeRevokeWithoutUser(t *testing.T) {
 		s.Add(as("app", 0, put("/app/lost", "x", 0), 2))
 		s.Add(as("", 0, revokeLease(0x70), 2))
 		s.Add(as("app", 1, put("/app/b", "x", 0)))
-		told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{revokeWithoutToken}}.check(t, diagnoseScript(t, s))
+		told{class: "data-divergence", cause: "unexplained-first-divergence",
+			absent: []string{revokeWithoutToken}}.check(t, diagnoseScript(t, s))
 	})
 }
 

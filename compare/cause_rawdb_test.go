@@ -14,7 +14,8 @@ func restoredFrom(revisions, tail, since int) func(t *testing.T, root string) {
 		t.Helper()
 		old := tell(t, root, false, none(1), a1)
 		old.elect()
-		key, value := func(n int) string { return fmt.Sprintf("/k/%d", n%4) }, func(n int) string { return fmt.Sprint("value ", n) }
+		key, value := func(n int) string { return fmt.Sprintf("/k/%d", n%4) },
+			func(n int) string { return fmt.Sprint("value ", n) }
 		for n := range 10 {
 			old.on(func(h *clustertest.Hand, index uint64) {
 				h.Put(old.term, index, clustertest.RequestID(a1, begin1, uint64(20+n)), key(n), value(n), true)
@@ -43,10 +44,15 @@ func restoredFrom(revisions, tail, since int) func(t *testing.T, root string) {
 func TestRestoredFromRawDatabase(t *testing.T) {
 	const id = "restored-from-raw-db"
 	runTales(t, []tale{
-		{name: "of the database alone", tell: restoredFrom(10, 3, 0), class: "foreign-cluster", cause: "foreign-cluster", causes: []string{id}},
-		{name: "and written to since", tell: restoredFrom(10, 3, 4), class: "foreign-cluster", cause: "foreign-cluster", causes: []string{id}},
-		{name: "of a backup saved later", tell: restoredFrom(12, 3, 0), class: "foreign-cluster", cause: "foreign-cluster", not: []string{id}},
-		{name: "of a backup saved earlier", tell: restoredFrom(8, 3, 0), class: "foreign-cluster", cause: "foreign-cluster", not: []string{id}},
-		{name: "nothing was beyond the database", tell: restoredFrom(10, 0, 0), class: "foreign-cluster", cause: "foreign-cluster", not: []string{id}},
+		{name: "of the database alone", tell: restoredFrom(10, 3, 0), class: "foreign-cluster",
+			cause: "foreign-cluster", causes: []string{id}},
+		{name: "and written to since", tell: restoredFrom(10, 3, 4), class: "foreign-cluster", cause: "foreign-cluster",
+			causes: []string{id}},
+		{name: "of a backup saved later", tell: restoredFrom(12, 3, 0), class: "foreign-cluster",
+			cause: "foreign-cluster", not: []string{id}},
+		{name: "of a backup saved earlier", tell: restoredFrom(8, 3, 0), class: "foreign-cluster",
+			cause: "foreign-cluster", not: []string{id}},
+		{name: "nothing was beyond the database", tell: restoredFrom(10, 0, 0), class: "foreign-cluster",
+			cause: "foreign-cluster", not: []string{id}},
 	})
 }

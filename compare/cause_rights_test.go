@@ -25,7 +25,8 @@ func putOp(p *pb.PutRequest) *pb.RequestOp {
 // TestRightsBeyond: inner operations that reached keys without permission, and those that had it or were refused.
 func TestRightsBeyond(t *testing.T) {
 	const id = "rbac-bypass-evidence"
-	other, mine := &pb.PutRequest{Key: []byte("/other"), Value: []byte("x")}, &pb.PutRequest{Key: []byte("/app/x"), Value: []byte("x")}
+	other, mine := &pb.PutRequest{Key: []byte("/other"), Value: []byte("x")},
+		&pb.PutRequest{Key: []byte("/app/x"), Value: []byte("x")}
 	readBack := &pb.PutRequest{Key: []byte("/w"), Value: []byte("x"), PrevKv: true}
 	shared := &pb.PutRequest{Key: []byte("/app/s"), Value: []byte("x"), Lease: 9}
 	del := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte("/kept")}}}
@@ -57,7 +58,8 @@ func TestRightsBeyond(t *testing.T) {
 				return
 			}
 			told{class: "healthy", causes: []string{id}, violated: []string{"A07"}, best: all3}.check(t, r)
-			if f := findings(r, "", "A07"); len(f[0].Evidence) != 1 || !strings.Contains(f[0].Evidence[0].Observed, c.how) {
+			if f := findings(r, "", "A07"); len(f[0].Evidence) != 1 ||
+				!strings.Contains(f[0].Evidence[0].Observed, c.how) {
 				t.Errorf("%+v, want %s", f[0].Evidence, c.how)
 			}
 		})
@@ -67,8 +69,10 @@ func TestRightsBeyond(t *testing.T) {
 // TestPermissionCache builds members whose permission cache was empty after a start or a received snapshot: they
 // dropped what users other than root wrote until auth changed.
 func TestPermissionCache(t *testing.T) {
-	const start, snapshot, other = "auth-cache-empty-after-start", "auth-cache-empty-after-snapshot", "unexplained-first-divergence"
-	change := &pb.InternalRaftRequest{AuthRoleGrantPermission: &pb.AuthRoleGrantPermissionRequest{Name: "app", Perm: &authpb.Permission{PermType: authpb.READWRITE, Key: []byte("/more/"), RangeEnd: []byte("/more0")}}}
+	const start, snapshot, other = "auth-cache-empty-after-start", "auth-cache-empty-after-snapshot",
+		"unexplained-first-divergence"
+	change := &pb.InternalRaftRequest{AuthRoleGrantPermission: &pb.AuthRoleGrantPermissionRequest{Name: "app",
+		Perm: &authpb.Permission{PermType: authpb.READWRITE, Key: []byte("/more/"), RangeEnd: []byte("/more0")}}}
 	script := func(version string, restart bool, tail ...clustertest.Step) *clustertest.Script {
 		s := withAuth(newScript(version))
 		for i := range 4 {
@@ -85,7 +89,8 @@ func TestPermissionCache(t *testing.T) {
 		s.Add(as("root", 1, put("/end", "1", 0)))
 		return s
 	}
-	dropped := []clustertest.Step{as("app", 0, put("/app/a", "1", 0), 2), as("root", 0, put("/r", "1", 0)), as("app", 1, put("/app/b", "1", 0), 2), as("root", 0, put("/r", "2", 0))}
+	dropped := []clustertest.Step{as("app", 0, put("/app/a", "1", 0), 2), as("root", 0, put("/r", "1", 0)),
+		as("app", 1, put("/app/b", "1", 0), 2), as("root", 0, put("/r", "2", 0))}
 	through := append([]clustertest.Step{dropped[0], as("app", 1, put("/app/through", "1", 0))}, dropped[1:]...)
 	root := append([]clustertest.Step{as("root", 1, put("/lost", "1", 0), 2)}, dropped...)
 	received := func(version string) *clustertest.Script {
@@ -109,7 +114,8 @@ func TestPermissionCache(t *testing.T) {
 		"after a start of 3.5 at once": {script("3.5.0", true, dropped...), other},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := told{class: "data-divergence", cause: c.cause, best: []string{"node1", "node2"}, violated: []string{"K01", "K03"}, holds: []string{"A01", "A02", "A03", "A04", "W01", "R01"}}
+			want := told{class: "data-divergence", cause: c.cause, best: []string{"node1", "node2"},
+				violated: []string{"K01", "K03"}, holds: []string{"A01", "A02", "A03", "A04", "W01", "R01"}}
 			if c.cause != other {
 				want.certainty = "strong"
 			}

@@ -64,16 +64,18 @@ func TestRolledBack(t *testing.T) {
 		return c
 	}
 	runTales(t, []tale{
-		{name: "it served clients", class: old.class, cause: id, certainty: "proof", checks: old.checks, tell: func(t *testing.T, root string) {
-			t.Helper()
-			served(t, root)
-			writtenIn(t, root, replay.StartTime(replay.RequestID(clustertest.RequestID(a2, begin2, 1))).Year()+1)
-		}},
-		{name: "its files are older than that process", class: "lagging", not: []string{id}, checks: []string{"R10"}, tell: func(t *testing.T, root string) {
-			t.Helper()
-			served(t, root)
-			writtenIn(t, root, replay.StartTime(replay.RequestID(clustertest.RequestID(a2, begin2, 1))).Year()-1)
-		}},
+		{name: "it served clients", class: old.class, cause: id, certainty: "proof", checks: old.checks,
+			tell: func(t *testing.T, root string) {
+				t.Helper()
+				served(t, root)
+				writtenIn(t, root, replay.StartTime(replay.RequestID(clustertest.RequestID(a2, begin2, 1))).Year()+1)
+			}},
+		{name: "its files are older than that process", class: "lagging", not: []string{id}, checks: []string{"R10"},
+			tell: func(t *testing.T, root string) {
+				t.Helper()
+				served(t, root)
+				writtenIn(t, root, replay.StartTime(replay.RequestID(clustertest.RequestID(a2, begin2, 1))).Year()-1)
+			}},
 		with("it published itself and was not heard of again", lag, func(s *chronicle) { s.publish(a2, begin2) }),
 		with("an old process of it had served before", lag, func(s *chronicle) { s.put(a2, begin1) }),
 		with("its vote was needed", old, func(s *chronicle) { s.stores(3, a1, 0) }),
@@ -83,16 +85,19 @@ func TestRolledBack(t *testing.T) {
 			s.hands[0].State(3, a1, s.index)
 			s.on(func(h *clustertest.Hand, index uint64) { h.Request(s.term, index, nil) })
 		}),
-		{name: "two of three were put back, and one of them voted", class: "member-lost-data", cause: "committed-entry-below-quorum", certainty: "strong", checks: []string{"R07"}, tell: putBack(func(s *chronicle) {
-			s.closeOnly(1)
-			s.stores(3, a1)
-			s.puts(3)
-			s.hands[0].State(3, a1, s.index)
-		})},
-		{name: "two of three were copied before the third", class: "inconclusive", checks: []string{"R07"}, causes: []string{"committed-entry-below-quorum"}, not: []string{id}, tell: putBack(func(s *chronicle) {
-			s.closeOnly(1)
-			s.puts(3)
-			s.commit()
-		})},
+		{name: "two of three were put back, and one of them voted", class: "member-lost-data",
+			cause: "committed-entry-below-quorum", certainty: "strong", checks: []string{"R07"},
+			tell: putBack(func(s *chronicle) {
+				s.closeOnly(1)
+				s.stores(3, a1)
+				s.puts(3)
+				s.hands[0].State(3, a1, s.index)
+			})},
+		{name: "two of three were copied before the third", class: "inconclusive", checks: []string{"R07"},
+			causes: []string{"committed-entry-below-quorum"}, not: []string{id}, tell: putBack(func(s *chronicle) {
+				s.closeOnly(1)
+				s.puts(3)
+				s.commit()
+			})},
 	})
 }

@@ -17,7 +17,8 @@ import (
 // TestRevisionBelowFinishedCompaction: the same state is told on data of 3.0 alone.
 func TestRevisionBelowFinishedCompaction(t *testing.T) {
 	const id = "revision-below-compact-2016"
-	told{class: "healthy", causes: []string{id}, absent: []string{"revision-decrease-after-compaction-crash"}, holds: []string{"K10"}}.check(t, diagnoseScript(t, deletes("3.0.0", true)))
+	told{class: "healthy", causes: []string{id}, absent: []string{"revision-decrease-after-compaction-crash"},
+		holds: []string{"K10"}}.check(t, diagnoseScript(t, deletes("3.0.0", true)))
 	for _, version := range []string{"3.1.0", "3.4.0", "3.5.0"} {
 		told{class: "healthy", absent: []string{id}}.check(t, diagnoseScript(t, deletes(version, true)))
 	}
@@ -38,15 +39,18 @@ var stray = editDB(func(tx *bbolt.Tx) error {
 func TestStrayTombstone(t *testing.T) {
 	const id = "tombstone-only-key-not-indexed"
 	unfinished := editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("finishedCompactRev")) })
-	told{class: "healthy", causes: []string{id}, holds: []string{"K01", "K03", "K04", "K11", "D07"}, best: all3}.check(t, diagnoseScript(t, deletes("3.5.0", true), nil, stray))
+	told{class: "healthy", causes: []string{id}, holds: []string{"K01", "K03", "K04", "K11", "D07"},
+		best: all3}.check(t, diagnoseScript(t, deletes("3.5.0", true), nil, stray))
 	told{class: "healthy", causes: []string{id}}.check(t, diagnoseScript(t, deletes("3.4.0", true), nil, stray))
 	told{class: "healthy", absent: []string{id}}.check(t, diagnoseScript(t, deletes("3.6.0", true), nil, stray))
-	told{class: "healthy", absent: []string{id}}.check(t, diagnoseScript(t, deletes("3.5.0", true), stray, stray, stray))
-	told{class: "compaction-skew", absent: []string{id}}.check(t, diagnoseScript(t, deletes("3.5.0", true), nil, func(t *testing.T, node string) {
-		t.Helper()
-		stray(t, node)
-		unfinished(t, node)
-	}))
+	told{class: "healthy", absent: []string{id}}.check(t,
+		diagnoseScript(t, deletes("3.5.0", true), stray, stray, stray))
+	told{class: "compaction-skew", absent: []string{id}}.check(t,
+		diagnoseScript(t, deletes("3.5.0", true), nil, func(t *testing.T, node string) {
+			t.Helper()
+			stray(t, node)
+			unfinished(t, node)
+		}))
 	s := deletes("3.5.0", true)
 	s.Of[1] = clustertest.ScriptMember{KeepsTombstone: true} // exactly at the compact revision
 	told{class: "healthy", absent: []string{id}}.check(t, diagnoseScript(t, s))
@@ -68,8 +72,10 @@ func TestIndexOf320(t *testing.T) {
 	drop := func(rev int64) spoil {
 		return editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(revKey(rev)) })
 	}
-	told{class: "data-divergence", cause: id, certainty: "hint", violated: []string{"K01", "K03"}, holds: []string{"K02"}}.check(t, diagnoseScript(t, script("3.2.0"), nil, drop(3)))
-	told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t, diagnoseScript(t, script("3.3.0"), nil, drop(3)))
+	told{class: "data-divergence", cause: id, certainty: "hint", violated: []string{"K01", "K03"},
+		holds: []string{"K02"}}.check(t, diagnoseScript(t, script("3.2.0"), nil, drop(3)))
+	told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t,
+		diagnoseScript(t, script("3.3.0"), nil, drop(3)))
 	r := diagnoseScript(t, script("3.2.0"), nil, drop(7)) // above the compaction
 	told{class: r.Verdict.Class, cause: *r.Verdict.Cause, violated: []string{"K04"}, absent: []string{id}}.check(t, r)
 	r = diagnoseScript(t, script("3.2.0"), nil, drop(3), drop(4)) // on two members
@@ -130,7 +136,8 @@ func TestEmptyLastPage(t *testing.T) {
 	s.Add(as("", 0, put("/a", "1", 0)))
 	r := diagnoseScript(t, s, nil, emptyTail)
 	told{class: "healthy", causes: []string{id}, holds: []string{"D02", "D03", "D09"}, best: all3}.check(t, r)
-	if f := findings(r, "node2", "D09"); len(f) != 1 || f[0].Evidence[0].Bucket != "test" || f[0].Evidence[0].Page == nil {
+	if f := findings(r, "node2", "D09"); len(f) != 1 || f[0].Evidence[0].Bucket != "test" ||
+		f[0].Evidence[0].Page == nil {
 		t.Errorf("%+v", f)
 	}
 	told{class: "healthy", absent: []string{id}}.check(t, diagnoseScript(t, s, nil, freePages))
@@ -153,12 +160,16 @@ func TestLeaseRepeatedAtRestart(t *testing.T) {
 		s.Add(as("", 0, put("/b", "1", 0)))
 		return s
 	}
-	told{class: "latent-divergence", cause: id, certainty: "hint", violated: []string{"L01", "L09", "K03"}, holds: []string{"K01", "L02"}, best: []string{"node1", "node3"}}.check(t, diagnoseScript(t, script("3.4.0", false, true), nil, drop))
+	told{class: "latent-divergence", cause: id, certainty: "hint", violated: []string{"L01", "L09", "K03"},
+		holds: []string{"K01", "L02"}, best: []string{"node1", "node3"}}.check(t,
+		diagnoseScript(t, script("3.4.0", false, true), nil, drop))
 	for name, s := range map[string]*clustertest.Script{
-		"a key write lies between": script("3.4.0", true, true), "no restart": script("3.4.0", false, false), "3.5": script("3.5.0", false, true),
+		"a key write lies between": script("3.4.0", true, true), "no restart": script("3.4.0", false, false),
+		"3.5": script("3.5.0", false, true),
 	} {
 		t.Run(name, func(t *testing.T) {
-			told{class: "latent-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t, diagnoseScript(t, s, nil, drop))
+			told{class: "latent-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t,
+				diagnoseScript(t, s, nil, drop))
 		})
 	}
 	told{class: "healthy", absent: []string{id}}.check(t, diagnoseScript(t, script("3.4.0", false, true)))
@@ -205,8 +216,10 @@ func TestLeaderWithoutToken(t *testing.T) {
 		life
 		named bool
 	}{
-		"3.4": {life{"3.4.0", true, false, false}, true}, "3.5": {life{"3.5.0", true, false, false}, true}, "fixed line": {life{"3.6.0", true, false, false}, false},
-		"no snapshot": {life{"3.4.0", false, false, false}, false}, "restarted": {life{"3.4.0", true, true, false}, false}, "revokes": {life{"3.4.0", true, false, true}, false},
+		"3.4": {life{"3.4.0", true, false, false}, true}, "3.5": {life{"3.5.0", true, false, false}, true},
+		"fixed line":  {life{"3.6.0", true, false, false}, false},
+		"no snapshot": {life{"3.4.0", false, false, false}, false},
+		"restarted":   {life{"3.4.0", true, true, false}, false}, "revokes": {life{"3.4.0", true, false, true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := told{class: "healthy", holds: []string{"L08", "L03", "K01"}, best: all3}
@@ -230,6 +243,7 @@ func TestLogsLostAtOnce(t *testing.T) {
 	ahead := editDB(func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("meta")).Put([]byte("consistent_index"), binary.BigEndian.AppendUint64(nil, 100))
 	})
-	told{class: "wal-damage", cause: "wal-tail-lost", causes: []string{id}, violated: []string{"D04"}}.check(t, diagnoseScript(t, s, nil, ahead, ahead))
+	told{class: "wal-damage", cause: "wal-tail-lost", causes: []string{id}, violated: []string{"D04"}}.check(t,
+		diagnoseScript(t, s, nil, ahead, ahead))
 	told{class: "wal-damage", cause: "wal-tail-lost", absent: []string{id}}.check(t, diagnoseScript(t, s, nil, ahead))
 }

@@ -18,7 +18,8 @@ func askAlarms() *pb.InternalRaftRequest {
 }
 
 func raiseAlarm(member uint64) *pb.InternalRaftRequest {
-	return &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: member, Alarm: pb.AlarmType_NOSPACE}}
+	return &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: member,
+		Alarm: pb.AlarmType_NOSPACE}}
 }
 
 // freePages leaves free pages in the database, as a server does that deletes.
@@ -55,7 +56,8 @@ func asSent(t *testing.T, node string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(db.View(func(tx *bbolt.Tx) error { return tx.CopyFile(path+".sent", 0o600) }), db.Close(), os.Rename(path+".sent", path)); err != nil {
+	if err := errors.Join(db.View(func(tx *bbolt.Tx) error { return tx.CopyFile(path+".sent", 0o600) }), db.Close(),
+		os.Rename(path+".sent", path)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -81,7 +83,8 @@ func TestGapBeforeSnapshot(t *testing.T) {
 	query, denied := clustertest.Step{Req: askAlarms()}, as("app", 0, put("/other/k", "x", 0), 0, 1, 2)
 	write := as("root", 0, deleteKey("/app/k1"))
 	raise := clustertest.Step{Req: raiseAlarm(0xa1)}
-	gapCauses := []string{"alarm-list-index-stuck", "alarm-raise-index-stuck", "auth-denied-index-stuck", "cindex-overwritten-after-snapshot", "snap-db-dir-not-synced", "data-dir-rolled-back",
+	gapCauses := []string{"alarm-list-index-stuck", "alarm-raise-index-stuck", "auth-denied-index-stuck",
+		"cindex-overwritten-after-snapshot", "snap-db-dir-not-synced", "data-dir-rolled-back",
 		"cindex-below-snapshot-34", "backend-newer-than-log-start", "bootstrap-index-check-skipped"}
 	but := func(ids ...string) []string {
 		var out []string
@@ -102,26 +105,37 @@ func TestGapBeforeSnapshot(t *testing.T) {
 		want    told
 	}{
 		"alarm queries": {"3.5.0", []clustertest.Step{query, query, query},
-			told{class: "latent-divergence", cause: "alarm-list-index-stuck", certainty: "proof", violated: []string{"S02"}, absent: but("alarm-list-index-stuck")}},
+			told{class: "latent-divergence", cause: "alarm-list-index-stuck", certainty: "proof",
+				violated: []string{"S02"}, absent: but("alarm-list-index-stuck")}},
 		"refused entries": {"3.5.0", []clustertest.Step{denied, query, denied},
-			told{class: "latent-divergence", cause: "auth-denied-index-stuck", certainty: "strong", violated: []string{"S02"}, absent: but("auth-denied-index-stuck")}},
+			told{class: "latent-divergence", cause: "auth-denied-index-stuck", certainty: "strong",
+				violated: []string{"S02"}, absent: but("auth-denied-index-stuck")}},
 		"a write among queries": {"3.5.0", []clustertest.Step{query, write, query},
-			told{class: "member-lost-data", cause: "data-dir-rolled-back", certainty: "strong", violated: []string{"S02"}, absent: but("data-dir-rolled-back")}},
+			told{class: "member-lost-data", cause: "data-dir-rolled-back", certainty: "strong",
+				violated: []string{"S02"}, absent: but("data-dir-rolled-back")}},
 		"refused for one member only": {"3.5.0", []clustertest.Step{as("app", 0, put("/other/k", "x", 0))},
-			told{class: "member-lost-data", cause: "data-dir-rolled-back", violated: []string{"S02"}, absent: but("data-dir-rolled-back")}},
+			told{class: "member-lost-data", cause: "data-dir-rolled-back", violated: []string{"S02"},
+				absent: but("data-dir-rolled-back")}},
 		"repeated alarms": {"3.5.0", []clustertest.Step{raise, raise, raise},
-			told{class: "latent-divergence", cause: "alarm-raise-index-stuck", certainty: "hint", violated: []string{"S02"}, absent: but("alarm-raise-index-stuck")}},
+			told{class: "latent-divergence", cause: "alarm-raise-index-stuck", certainty: "hint",
+				violated: []string{"S02"}, absent: but("alarm-raise-index-stuck")}},
 		"repeated alarms on 3.6": {"3.6.0", []clustertest.Step{raise, raise},
-			told{class: "latent-divergence", cause: "alarm-raise-index-stuck", certainty: "hint", violated: []string{"S02"}}},
-		"repeated alarms on 3.7": {"3.7.0", []clustertest.Step{raise, raise}, told{class: "latent-divergence", violated: []string{"S02"}, absent: gapCauses}},
+			told{class: "latent-divergence", cause: "alarm-raise-index-stuck", certainty: "hint",
+				violated: []string{"S02"}}},
+		"repeated alarms on 3.7": {"3.7.0", []clustertest.Step{raise, raise},
+			told{class: "latent-divergence", violated: []string{"S02"}, absent: gapCauses}},
 		"an alarm of another member": {"3.5.0", []clustertest.Step{raise, {By: 1, Req: raiseAlarm(0xa2)}},
-			told{class: "member-lost-data", cause: "data-dir-rolled-back", violated: []string{"S02"}, absent: but("data-dir-rolled-back")}},
+			told{class: "member-lost-data", cause: "data-dir-rolled-back", violated: []string{"S02"},
+				absent: but("data-dir-rolled-back")}},
 		"alarm queries on 3.6": {"3.6.0", []clustertest.Step{query, query},
 			told{class: "latent-divergence", cause: "", violated: []string{"S02"}, absent: gapCauses}},
 		"writes on 3.4": {"3.4.0", []clustertest.Step{write, write},
-			told{class: "member-lost-data", cause: "data-dir-rolled-back", violated: []string{"S02"}, causes: []string{"cindex-below-snapshot-34"}, absent: but("data-dir-rolled-back", "cindex-below-snapshot-34")}},
+			told{class: "member-lost-data", cause: "data-dir-rolled-back", violated: []string{"S02"},
+				causes: []string{"cindex-below-snapshot-34"},
+				absent: but("data-dir-rolled-back", "cindex-below-snapshot-34")}},
 		"writes on 3.1": {"3.1.0", []clustertest.Step{write, write},
-			told{class: "member-lost-data", cause: "backend-newer-than-log-start", violated: []string{"S02"}, absent: but("data-dir-rolled-back", "backend-newer-than-log-start")}},
+			told{class: "member-lost-data", cause: "backend-newer-than-log-start", violated: []string{"S02"},
+				absent: but("data-dir-rolled-back", "backend-newer-than-log-start")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -156,26 +170,34 @@ func TestReceivedSnapshotNotInstalled(t *testing.T) {
 		return s
 	}
 	t.Run("the file is gone", func(t *testing.T) {
-		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced", certainty: "strong", violated: []string{"S02"}, best: []string{"node1", "node3"},
-			causes: []string{"data-dir-rolled-back", "defrag-races-snapshot-install"}, absent: []string{"snap-db-missing-second-snapshot", "bootstrap-index-check-skipped"}}.check(t, diagnoseScript(t, script(3)))
+		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced", certainty: "strong", violated: []string{"S02"},
+			best:   []string{"node1", "node3"},
+			causes: []string{"data-dir-rolled-back", "defrag-races-snapshot-install"},
+			absent: []string{"snap-db-missing-second-snapshot", "bootstrap-index-check-skipped"}}.check(t,
+			diagnoseScript(t, script(3)))
 	})
 	t.Run("the database has free pages", func(t *testing.T) {
-		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced", absent: []string{"defrag-races-snapshot-install"}}.check(t, diagnoseScript(t, script(3), nil, freePages))
+		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced",
+			absent: []string{"defrag-races-snapshot-install"}}.check(t, diagnoseScript(t, script(3), nil, freePages))
 	})
 	t.Run("an older database was put back", func(t *testing.T) {
 		s := script(3)
 		of := s.Of[1]
 		of.AppliedUntil -= 4
 		s.Of[1] = of
-		told{class: "member-lost-data", cause: "data-dir-rolled-back", certainty: "strong", violated: []string{"S02"}, best: []string{"node1", "node3"},
-			absent: []string{"snap-db-dir-not-synced", "snap-db-missing-second-snapshot"}}.check(t, diagnoseScript(t, s))
+		told{class: "member-lost-data", cause: "data-dir-rolled-back", certainty: "strong", violated: []string{"S02"},
+			best:   []string{"node1", "node3"},
+			absent: []string{"snap-db-dir-not-synced", "snap-db-missing-second-snapshot"}}.check(t,
+			diagnoseScript(t, s))
 	})
 	t.Run("the member started behind the snapshot", func(t *testing.T) {
 		s := script(0)
 		s.Start(1)
-		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced", causes: []string{"bootstrap-index-check-skipped"}}.check(t, diagnoseScript(t, s))
+		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced",
+			causes: []string{"bootstrap-index-check-skipped"}}.check(t, diagnoseScript(t, s))
 		s.Version = "3.6.0"
-		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced", absent: []string{"bootstrap-index-check-skipped"}}.check(t, diagnoseScript(t, s))
+		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced",
+			absent: []string{"bootstrap-index-check-skipped"}}.check(t, diagnoseScript(t, s))
 	})
 	t.Run("installed and never written to", func(t *testing.T) {
 		const id = "backend-not-rebound-after-recovery"
@@ -184,14 +206,16 @@ func TestReceivedSnapshotNotInstalled(t *testing.T) {
 		of.AppliedUntil = of.SnapshotAt
 		s.Of[1] = of
 		told{class: "healthy", absent: []string{id}, holds: []string{"S02"}}.check(t, diagnoseScript(t, s))
-		told{class: "healthy", causes: []string{id}, holds: []string{"S02", "D04"}}.check(t, diagnoseScript(t, s, nil, asSent))
+		told{class: "healthy", causes: []string{id}, holds: []string{"S02", "D04"}}.check(t,
+			diagnoseScript(t, s, nil, asSent))
 		s.Version = "3.6.0"
 		told{class: "healthy", absent: []string{id}}.check(t, diagnoseScript(t, s, nil, asSent))
 	})
 	t.Run("the file waits", func(t *testing.T) {
 		s := script(3)
 		name := fmt.Sprintf("%016x.snap.db", s.Index(s.Of[1].SnapshotAt))
-		told{class: "healthy", absent: []string{"snap-db-dir-not-synced", "data-dir-rolled-back", "snap-dir-leftovers"}}.check(t, diagnoseScript(t, s, nil, func(t *testing.T, node string) {
+		told{class: "healthy", absent: []string{"snap-db-dir-not-synced", "data-dir-rolled-back",
+			"snap-dir-leftovers"}}.check(t, diagnoseScript(t, s, nil, func(t *testing.T, node string) {
 			t.Helper()
 			if err := os.WriteFile(filepath.Join(node, "snap", name), []byte("x"), 0o600); err != nil {
 				t.Fatal(err)
@@ -199,22 +223,27 @@ func TestReceivedSnapshotNotInstalled(t *testing.T) {
 		}))
 	})
 	t.Run("it ran on for long", func(t *testing.T) {
-		told{class: "member-lost-data", cause: "data-dir-rolled-back", violated: []string{"S02"}, absent: []string{"snap-db-dir-not-synced"}}.check(t, diagnoseScript(t, script(40)))
+		told{class: "member-lost-data", cause: "data-dir-rolled-back", violated: []string{"S02"},
+			absent: []string{"snap-db-dir-not-synced"}}.check(t, diagnoseScript(t, script(40)))
 	})
 	t.Run("two in a row", func(t *testing.T) {
 		s := script(0)
-		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced", causes: []string{"snap-db-missing-second-snapshot"}}.check(t, diagnoseScript(t, s, nil, func(t *testing.T, node string) {
-			t.Helper()
-			appendSnapshot(s.Index(s.Of[1].SnapshotAt)+9)(t, node)
-		}))
+		told{class: "snapshot-damage", cause: "snap-db-dir-not-synced",
+			causes: []string{"snap-db-missing-second-snapshot"}}.check(t,
+			diagnoseScript(t, s, nil, func(t *testing.T, node string) {
+				t.Helper()
+				appendSnapshot(s.Index(s.Of[1].SnapshotAt)+9)(t, node)
+			}))
 	})
 	t.Run("the index was put back", func(t *testing.T) {
 		s := script(0)
 		of := s.Of[1]
 		of.AppliedUntil, of.IndexAt = 0, of.LogUntil
 		s.Of[1] = of
-		told{class: "latent-divergence", cause: "cindex-overwritten-after-snapshot", certainty: "strong", violated: []string{"S02", "C03"}, best: []string{"node1", "node3"},
-			absent: []string{"data-dir-rolled-back", "snap-db-dir-not-synced", "cindex-not-saved-by-defrag"}}.check(t, diagnoseScript(t, s))
+		told{class: "latent-divergence", cause: "cindex-overwritten-after-snapshot", certainty: "strong",
+			violated: []string{"S02", "C03"}, best: []string{"node1", "node3"},
+			absent: []string{"data-dir-rolled-back", "snap-db-dir-not-synced", "cindex-not-saved-by-defrag"}}.check(t,
+			diagnoseScript(t, s))
 	})
 }
 
@@ -236,8 +265,11 @@ func TestWipedAndRecovered(t *testing.T) {
 		s.Add(as("", 0, put("/k", "last", 0)))
 		return s
 	}
-	told{class: "healthy", causes: []string{id}, violated: []string{"M04"}, holds: []string{"R10", "K01"}, best: all3}.check(t, diagnoseScript(t, script(true)))
-	told{class: "healthy", absent: []string{id}, holds: []string{"M04", "R10"}}.check(t, diagnoseScript(t, script(false))) // it was down from the beginning
+	told{class: "healthy", causes: []string{id}, violated: []string{"M04"}, holds: []string{"R10", "K01"},
+		best: all3}.check(t, diagnoseScript(t, script(true)))
+	// it was down from the beginning
+	told{class: "healthy", absent: []string{id}, holds: []string{"M04", "R10"}}.check(t,
+		diagnoseScript(t, script(false)))
 }
 
 // TestCopyAsDatabase: a copy without a trailer that no server has written to, although one started behind it.
@@ -253,7 +285,10 @@ func TestCopyAsDatabase(t *testing.T) {
 		s.Of[1] = clustertest.ScriptMember{AppliedUntil: until}
 		return s
 	}
-	told{class: "torn-copy", cause: id, certainty: "strong", violated: []string{"X03"}}.check(t, diagnoseScript(t, script(true), nil, asSent))
+	told{class: "torn-copy", cause: id, certainty: "strong", violated: []string{"X03"}}.check(t,
+		diagnoseScript(t, script(true), nil, asSent))
 	told{class: "healthy", absent: []string{id}, holds: []string{"X03"}}.check(t, diagnoseScript(t, script(true)))
-	told{class: "healthy", absent: []string{id}, holds: []string{"X03"}}.check(t, diagnoseScript(t, script(false), nil, asSent)) // a faithful copy of the file
+	// a faithful copy of the file
+	told{class: "healthy", absent: []string{id}, holds: []string{"X03"}}.check(t,
+		diagnoseScript(t, script(false), nil, asSent))
 }

@@ -34,8 +34,10 @@ func TestAuthStructure(t *testing.T) {
 	}
 	s := withAuth(newScript("3.5.0"))
 	s.Add(as("root", 0, put("/a", "1", 0)))
-	bad := told{class: "db-damage", cause: id, certainty: "proof", best: []string{"node1", "node3"}, violated: []string{"A05"}}
-	fine := told{class: "latent-divergence", cause: "unexplained-first-divergence", absent: []string{id}, holds: []string{"A05"}}
+	bad := told{class: "db-damage", cause: id, certainty: "proof", best: []string{"node1", "node3"},
+		violated: []string{"A05"}}
+	fine := told{class: "latent-divergence", cause: "unexplained-first-divergence", absent: []string{id},
+		holds: []string{"A05"}}
 	for name, c := range map[string]struct {
 		spoil spoil
 		want  told
@@ -47,14 +49,17 @@ func TestAuthStructure(t *testing.T) {
 		"no auth revision":    {edit("auth", "authRevision", nil), bad},
 		"no row for root":     {edit("authRoles", "root", nil), fine},
 		"user without a role": {edit("authUsers", "app", user("app")), fine},
-		"row does not decode": {edit("authUsers", "root", []byte{0xff}), told{class: "db-damage", cause: "bbolt-page-damage", certainty: "strong", absent: []string{id, "unexplained-first-divergence"}, holds: []string{"A05"}}},
-		"sound":               {nil, told{class: "healthy", absent: []string{id}, holds: []string{"A05"}}},
+		"row does not decode": {edit("authUsers", "root", []byte{0xff}),
+			told{class: "db-damage", cause: "bbolt-page-damage", certainty: "strong",
+				absent: []string{id, "unexplained-first-divergence"}, holds: []string{"A05"}}},
+		"sound": {nil, told{class: "healthy", absent: []string{id}, holds: []string{"A05"}}},
 	} {
 		t.Run(name, func(t *testing.T) { c.want.check(t, diagnoseScript(t, s, nil, c.spoil)) })
 	}
 	t.Run("users before auth is on", func(t *testing.T) {
 		s := newScript("3.4.0")
-		s.Add(as("", 0, &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "someone", HashedPassword: "aGFzaA=="}}))
+		s.Add(as("", 0, &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "someone",
+			HashedPassword: "aGFzaA=="}}))
 		s.Add(as("", 0, put("/a", "1", 0)))
 		told{class: "healthy", absent: []string{id}, holds: []string{"A05"}}.check(t, diagnoseScript(t, s))
 	})
@@ -65,7 +70,8 @@ func TestSecretsInLog(t *testing.T) {
 	const id = "auth-secrets-in-wal"
 	s := withAuth(newScript("3.4.0"))
 	told{class: "healthy", absent: []string{id}, holds: []string{"A06"}}.check(t, diagnoseScript(t, s))
-	s.Add(as("root", 0, &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "app", Password: "open sesame"}}))
+	s.Add(as("root", 0, &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "app",
+		Password: "open sesame"}}))
 	r := diagnoseScript(t, s)
 	told{class: "healthy", causes: []string{id}}.check(t, r)
 	if f := findings(r, "node1", "A06"); len(f) != 1 || f[0].At.Index != s.Index(13) {
@@ -105,7 +111,8 @@ func TestTombstoneAtCompactRevision(t *testing.T) {
 	missing := deletes("3.5.0", false)
 	missing.Add(as("", 1, deleteKey("/stays"), 2))
 	missing.Add(as("", 1, put("/x", "1", 0)))
-	told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}, violated: []string{"K01"}}.check(t, diagnoseScript(t, missing))
+	told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id},
+		violated: []string{"K01"}}.check(t, diagnoseScript(t, missing))
 }
 
 // TestRevisionBelowCompaction: tombstones at the end are gone and the compaction is not finished.
@@ -113,19 +120,22 @@ func TestRevisionBelowCompaction(t *testing.T) {
 	const id = "revision-decrease-after-compaction-crash"
 	crashed := editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("finishedCompactRev")) })
 	r := diagnoseScript(t, deletes("3.4.0", true), nil, crashed)
-	told{class: "compaction-skew", causes: []string{id}, violated: []string{"K10"}, holds: []string{"K01", "K03", "K04"}}.check(t, r)
+	told{class: "compaction-skew", causes: []string{id}, violated: []string{"K10"},
+		holds: []string{"K01", "K03", "K04"}}.check(t, r)
 	if f := findings(r, "node2", "K10"); len(f) != 1 || f[0].At.Revision.Main != 7 {
 		t.Errorf("%+v", f)
 	}
 	t.Run("finished", func(t *testing.T) {
-		told{class: "healthy", absent: []string{id}, holds: []string{"K10"}}.check(t, diagnoseScript(t, deletes("3.4.0", true)))
+		told{class: "healthy", absent: []string{id}, holds: []string{"K10"}}.check(t,
+			diagnoseScript(t, deletes("3.4.0", true)))
 	})
 	t.Run("the tombstone is still there", func(t *testing.T) {
 		s := deletes("3.4.0", true)
 		for i := range s.Members {
 			s.Of[i] = clustertest.ScriptMember{KeepsTombstone: true}
 		}
-		told{class: "compaction-skew", absent: []string{id}, holds: []string{"K10"}}.check(t, diagnoseScript(t, s, nil, crashed))
+		told{class: "compaction-skew", absent: []string{id}, holds: []string{"K10"}}.check(t,
+			diagnoseScript(t, s, nil, crashed))
 	})
 	t.Run("started by an old release", func(t *testing.T) {
 		s := deletes("3.4.0", true)
@@ -136,7 +146,8 @@ func TestRevisionBelowCompaction(t *testing.T) {
 			s.Add(as("", 0, put("/next"+string(rune('a'+i)), "1", 0)))
 		}
 		r := diagnoseScript(t, s)
-		told{class: "data-divergence", violated: []string{"K01", "K02", "K10"}, cause: id, certainty: "strong"}.check(t, r)
+		told{class: "data-divergence", violated: []string{"K01", "K02", "K10"}, cause: id, certainty: "strong"}.check(t,
+			r)
 		if f := findings(r, "node2", "K10"); len(f) != 1 || f[0].At.Revision.Main != 8 {
 			t.Errorf("%+v", f)
 		}
@@ -146,11 +157,13 @@ func TestRevisionBelowCompaction(t *testing.T) {
 		s.Start(1)
 		s.Add(as("", 0, put("/stays", "2", 0), 1))
 		s.Add(as("", 0, put("/new", "1", 0)))
-		told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t, diagnoseScript(t, s))
+		told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t,
+			diagnoseScript(t, s))
 	})
 	t.Run("bumped by a restore", func(t *testing.T) {
 		bump := editDB(func(tx *bbolt.Tx) error {
-			k := append(binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, 1008), '_'), 0), []byte{}...)
+			k := append(binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, 1008), '_'), 0),
+				[]byte{}...)
 			if err := tx.Bucket([]byte("key")).Put(k, nil); err != nil {
 				return err
 			}
@@ -199,6 +212,7 @@ func TestRecordContradiction(t *testing.T) {
 	}
 	t.Run("another value is none", func(t *testing.T) {
 		r := diagnoseScript(t, s, edit(func(kv *mvccpb.KeyValue) { kv.Value = []byte("x") }))
-		told{class: "data-divergence", cause: "value-bytes-altered", absent: []string{id}, holds: []string{"K04"}}.check(t, r)
+		told{class: "data-divergence", cause: "value-bytes-altered", absent: []string{id},
+			holds: []string{"K04"}}.check(t, r)
 	})
 }

@@ -15,13 +15,15 @@ type ErrMixed struct{ Clusters map[string][]string }
 
 // Error names the clusters and their sources.
 func (e *ErrMixed) Error() string {
-	return fmt.Sprintf("the sources belong to different clusters: %v; compare sources of one cluster at a time", e.Clusters)
+	return fmt.Sprintf("the sources belong to different clusters: %v; compare sources of one cluster at a time",
+		e.Clusters)
 }
 
 // Compare holds the sources against each other, bucket by bucket, at the highest index that all of them have applied.
 func Compare(ctx context.Context, specs []evidence.Spec, o Options) (*Comparison, error) {
 	o.fill()
-	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress, Access: o.Access})
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress,
+		Access: o.Access})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,8 @@ func Opened(ctx context.Context, set *evidence.Set, o Options) (*Comparison, err
 	}
 	r := &Report{}
 	r.sources(set, o)
-	c := &Comparison{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: o.Version}, Sources: r.Sources, Buckets: []BucketComparison{}}
+	c := &Comparison{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: o.Version},
+		Sources: r.Sources, Buckets: []BucketComparison{}}
 	c.window(d)
 	for _, b := range d.Buckets {
 		c.Buckets = append(c.Buckets, c.bucket(d, &b, o))
@@ -90,7 +93,8 @@ func (c *Comparison) records(d *diff.Result) {
 	if r == nil || r.Equal == nil || *r.Equal {
 		return
 	}
-	out := BucketComparison{Bucket: "records of key", Equal: r.Equal, Only: map[string]int{}, Differ: r.Differ, Compared: r.Differ, Rows: []DiffRow{}, More: r.Differ - len(r.Rows),
+	out := BucketComparison{Bucket: "records of key", Equal: r.Equal, Only: map[string]int{}, Differ: r.Differ,
+		Compared: r.Differ, Rows: []DiffRow{}, More: r.Differ - len(r.Rows),
 		Reason: "superseded records differ, which reads at older revisions, watches and HashKV show; live keys are equal"}
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -147,7 +151,8 @@ func cell(bucket string, c *diff.Cell, values bool) *DiffCell {
 	if bucket != "key" {
 		return &DiffCell{Text: c.Text}
 	}
-	out := &DiffCell{ModRevision: c.Mod, CreateRevision: c.Create, Version: c.Version, Value: &Value{Len: c.ValueLen, Digest: c.ValueDigest}}
+	out := &DiffCell{ModRevision: c.Mod, CreateRevision: c.Create, Version: c.Version,
+		Value: &Value{Len: c.ValueLen, Digest: c.ValueDigest}}
 	if c.Lease != 0 {
 		out.Lease = fmt.Sprintf("%x", uint64(c.Lease))
 	}

@@ -139,7 +139,8 @@ func (c *collected) confirm(ctx context.Context, r *Report) error {
 // report that called the set healthy is then inconclusive, because one of the two is wrong. Any other verdict stays.
 func (r *Report) AddConfirmation(conf *Confirmation) {
 	r.Confirm = conf
-	out := CheckOutcome{ID: check.SecondOpinion.ID, Title: check.SecondOpinion.Title, Outcome: check.NotChecked, Reason: conf.Reason}
+	out := CheckOutcome{ID: check.SecondOpinion.ID, Title: check.SecondOpinion.Title, Outcome: check.NotChecked,
+		Reason: conf.Reason}
 	fs := r.contradictions(conf)
 	switch {
 	case len(fs) > 0:
@@ -160,7 +161,8 @@ func (r *Report) AddConfirmation(conf *Confirmation) {
 	}
 	if v := &r.Verdict; v.Healthy != nil && *v.Healthy {
 		*v = Verdict{Class: "inconclusive", Summary: "the replay and a real server disagree: " + fs[0].Title}
-		r.Next = append([]Next{{Text: "keep all data dirs, do not repair on this report, and report the disagreement: one of the two is wrong"}}, r.Next...)
+		r.Next = append([]Next{{Text: "keep all data dirs, do not repair on this report, and report the " +
+			"disagreement: one of the two is wrong"}}, r.Next...)
 		return
 	}
 	r.Verdict.Summary += "; the replay and a real server disagree: " + fs[0].Title
@@ -175,7 +177,8 @@ func (r *Report) contradictions(conf *Confirmation) []check.Finding {
 		ev := check.Evidence{Member: m.Member}
 		switch {
 		case m.Status == Refuted && m.Replay != ReplayDiffers && !r.accuses(m.Member):
-			f.Title = fmt.Sprintf("%s: etcd %s makes other content of the log than this database holds; the diagnosis found nothing wrong with it", m.Member, conf.Server)
+			f.Title = fmt.Sprintf("%s: etcd %s makes other content of the log than this database holds; the "+
+				"diagnosis found nothing wrong with it", m.Member, conf.Server)
 			if len(m.Differences) > 0 {
 				d := &m.Differences[0]
 				ev.Bucket, ev.Key, ev.Observed, ev.Expected = d.Bucket, d.Key, d.Observed, d.Expected
@@ -183,13 +186,16 @@ func (r *Report) contradictions(conf *Confirmation) []check.Finding {
 			}
 		case m.Status == Confirmed && m.Replay == ReplayDiffers && conf.Base != nil && conf.Base.Kind == FromNewCluster:
 			// Any other base may hold the same wrong content.
-			f.Title = fmt.Sprintf("%s: the replay finds wrong content; etcd %s makes exactly this content of the log", m.Member, conf.Server)
-			ev.Field, ev.Observed, ev.Expected = "content at index "+fmt.Sprint(m.Index), "equal to the server's", "different, as the replay says"
+			f.Title = fmt.Sprintf("%s: the replay finds wrong content; etcd %s makes exactly this content of the log",
+				m.Member, conf.Server)
+			ev.Field, ev.Observed, ev.Expected = "content at index "+fmt.Sprint(m.Index), "equal to the server's",
+				"different, as the replay says"
 		default:
 			continue
 		}
 		f.At.Index = 0
-		f.Explanation = "a server that executes the committed entries comes to another result than the replay of this program; until it is known which of the two is wrong, neither proves anything about this member"
+		f.Explanation = "a server that executes the committed entries comes to another result than the replay of " +
+			"this program; until it is known which of the two is wrong, neither proves anything about this member"
 		f.Evidence = []check.Evidence{ev}
 		out = append(out, f)
 	}

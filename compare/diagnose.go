@@ -68,7 +68,8 @@ func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, e
 	for i := range specs {
 		specs[i].Backup = specs[i].Backup || o.Backup
 	}
-	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: !o.NoDigests, List: true, HashLater: true, Deep: true, NoHashes: o.Backup, Progress: o.Progress, Access: o.Access})
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: !o.NoDigests, List: true, HashLater: true, Deep: true,
+		NoHashes: o.Backup, Progress: o.Progress, Access: o.Access})
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,8 @@ func (c *collected) gather(ctx context.Context) error {
 			return fmt.Errorf("server log of %s: no source that could be read has this name", name)
 		}
 	}
-	c.mixed = clusters(members) > 1 || slices.ContainsFunc(members, func(m *evidence.Member) bool { return check.Stranger(members, m) })
+	c.mixed = clusters(members) > 1 || slices.ContainsFunc(members,
+		func(m *evidence.Member) bool { return check.Stranger(members, m) })
 	if c.mixed {
 		return nil
 	}
@@ -248,8 +250,10 @@ func (c *collected) matchCauses(r *Report, byCheck map[string][]check.Finding) {
 		if m == nil {
 			continue
 		}
-		r.Causes = append(r.Causes, Cause{ID: k.ID, Title: k.Title, Certainty: string(m.Certainty), Members: m.Members, Because: m.Because,
-			RefutedBy: m.RefutedBy, Affected: orNone(k.Affected), FixedIn: orNone(k.FixedIn), Refs: orNone(k.Refs), Recovery: k.Recovery, Loss: k.Loss, Aside: m.Aside})
+		r.Causes = append(r.Causes, Cause{ID: k.ID, Title: k.Title, Certainty: string(m.Certainty), Members: m.Members,
+			Because:   m.Because,
+			RefutedBy: m.RefutedBy, Affected: orNone(k.Affected), FixedIn: orNone(k.FixedIn), Refs: orNone(k.Refs),
+			Recovery: k.Recovery, Loss: k.Loss, Aside: m.Aside})
 	}
 	sort.SliceStable(r.Causes, func(i, j int) bool { return !r.Causes[i].Aside && r.Causes[j].Aside })
 }
@@ -282,9 +286,12 @@ func history(f *check.Finding) uint64 {
 // noteChanged turns a source that changed under the reader into a finding: nothing else in the report can be trusted
 // then.
 func (r *Report) noteChanged(err error) {
-	r.Findings = append([]check.Finding{{ID: "X00-1", Check: "X00", Severity: check.Critical, Members: []string{}, Title: "a source changed while it was read",
-		Explanation: r.whoWrites(err), Evidence: []check.Evidence{{Field: "size or modification time", Observed: "changed", Expected: "a copy that nobody writes to"}}}}, r.Findings...)
-	r.Verdict = Verdict{Class: "torn-copy", Healthy: ptr(false), Summary: "a source changed while it was read; copy the stopped member's data dir and run again"}
+	r.Findings = append([]check.Finding{{ID: "X00-1", Check: "X00", Severity: check.Critical, Members: []string{},
+		Title:       "a source changed while it was read",
+		Explanation: r.whoWrites(err), Evidence: []check.Evidence{{Field: "size or modification time",
+			Observed: "changed", Expected: "a copy that nobody writes to"}}}}, r.Findings...)
+	r.Verdict = Verdict{Class: "torn-copy", Healthy: ptr(false), Summary: "a source changed while it was read; copy " +
+		"the stopped member's data dir and run again"}
 }
 
 // whoWrites is what changed, and who had the files in use.

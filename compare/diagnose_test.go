@@ -52,7 +52,8 @@ func TestOrderOfSourcesDoesNotMatter(t *testing.T) {
 			in = append(in, specs[i])
 		}
 		r := diagnose(t, in)
-		if r.Verdict.Class != "data-divergence" || *r.Verdict.Cause != "auth-revision-replay" || !slices.Equal(r.Best.Members, []string{"node3"}) {
+		if r.Verdict.Class != "data-divergence" || *r.Verdict.Cause != "auth-revision-replay" ||
+			!slices.Equal(r.Best.Members, []string{"node3"}) {
 			t.Errorf("order %v: %s %v best %v", order, r.Verdict.Class, *r.Verdict.Cause, r.Best.Members)
 		}
 	}
@@ -71,7 +72,8 @@ func TestEveryDroppedWriteIsNamed(t *testing.T) {
 	for _, f := range findings(r, "", "A04") {
 		for _, e := range f.Evidence {
 			dropped[e.Member][string(e.Key)] = true
-			if !strings.Contains(e.Observed, "by node") || !strings.Contains(e.Observed, "user=root") || !strings.Contains(e.Observed, "header auth revision") {
+			if !strings.Contains(e.Observed, "by node") || !strings.Contains(e.Observed, "user=root") ||
+				!strings.Contains(e.Observed, "header auth revision") {
 				t.Errorf("%s: proposer, user or auth revision is missing", e.Observed)
 			}
 		}
@@ -93,7 +95,8 @@ func TestEveryDroppedWriteIsNamed(t *testing.T) {
 
 // TestSingleMembersOfHealthySetsAreHealthy: each member is proven against its own log alone.
 func TestSingleMembersOfHealthySetsAreHealthy(t *testing.T) {
-	for _, name := range []string{"m-healthy-3.5", "m-healthy-3.6", "m-healthy-3.7", "k-lagging-node", "l-compaction-skew"} {
+	for _, name := range []string{"m-healthy-3.5", "m-healthy-3.6", "m-healthy-3.7", "k-lagging-node",
+		"l-compaction-skew"} {
 		dir := evidencetest.Incident(t, name)
 		evidencetest.Unchanged(t, dir)
 		for _, spec := range specsOf(t, dir) {
@@ -117,7 +120,8 @@ func TestSingleMemberShowsItsOwnDamage(t *testing.T) {
 		evidencetest.Unchanged(t, dir)
 		r := diagnose(t, []evidence.Spec{{Name: want.node, Where: filepath.Join(dir, want.node)}})
 		if r.Verdict.Healthy == nil || *r.Verdict.Healthy || outcome(r, want.check) != check.Violated {
-			t.Errorf("%s/%s alone: %s (%s), check %s %s", incident, want.node, r.Verdict.Class, r.Verdict.Summary, want.check, outcome(r, want.check))
+			t.Errorf("%s/%s alone: %s (%s), check %s %s", incident, want.node, r.Verdict.Class, r.Verdict.Summary,
+				want.check, outcome(r, want.check))
 		}
 		if r.Verdict.Class != want.class {
 			t.Errorf("%s/%s alone: class %s, want %s", incident, want.node, r.Verdict.Class, want.class)
@@ -144,12 +148,15 @@ func TestDroppedByAllAtHand(t *testing.T) {
 		r := diagnose(t, specs)
 		for _, row := range r.Best.Ranking {
 			if row.Lacks.CommittedEntries != lacks[row.Member] || lacks[row.Member] == 0 {
-				t.Errorf("%v: %s lacks %d, beside all members %d", names, row.Member, row.Lacks.CommittedEntries, lacks[row.Member])
+				t.Errorf("%v: %s lacks %d, beside all members %d", names, row.Member, row.Lacks.CommittedEntries,
+					lacks[row.Member])
 			}
 		}
 		best := names[len(names)-1]
-		if r.Verdict.Class != "data-divergence" || *r.Verdict.Cause != "auth-revision-replay" || r.Best.Lost.CommittedEntries != lacks[best] {
-			t.Errorf("%v: %s, cause %s, lost %d", names, r.Verdict.Class, *r.Verdict.Cause, r.Best.Lost.CommittedEntries)
+		if r.Verdict.Class != "data-divergence" || *r.Verdict.Cause != "auth-revision-replay" ||
+			r.Best.Lost.CommittedEntries != lacks[best] {
+			t.Errorf("%v: %s, cause %s, lost %d", names, r.Verdict.Class, *r.Verdict.Cause,
+				r.Best.Lost.CommittedEntries)
 		}
 		n, proposers := r.Best.Lost.Nowhere(r.Sources)
 		if n != lacks[best] || !slices.Contains(proposers, "7388dd8c8f94b724") {
@@ -166,11 +173,14 @@ func TestDroppedByAllAtHand(t *testing.T) {
 func TestTwoClustersMixed(t *testing.T) {
 	a, b := evidencetest.Incident(t, "m-healthy-3.5"), evidencetest.Incident(t, "m-healthy-3.6")
 	evidencetest.Unchanged(t, a, b)
-	r := diagnose(t, []evidence.Spec{{Name: "a", Where: filepath.Join(a, "node1")}, {Name: "b", Where: filepath.Join(b, "node1")}})
-	if r.Verdict.Class != "foreign-cluster" || *r.Verdict.Healthy || r.Best != nil || outcome(r, "K01") != check.NotChecked {
+	r := diagnose(t, []evidence.Spec{{Name: "a", Where: filepath.Join(a, "node1")},
+		{Name: "b", Where: filepath.Join(b, "node1")}})
+	if r.Verdict.Class != "foreign-cluster" || *r.Verdict.Healthy || r.Best != nil ||
+		outcome(r, "K01") != check.NotChecked {
 		t.Errorf("%s, best %v, K01 %s", r.Verdict.Class, r.Best, outcome(r, "K01"))
 	}
-	_, err := compare.Compare(context.Background(), []evidence.Spec{{Name: "a", Where: filepath.Join(a, "node1")}, {Name: "b", Where: filepath.Join(b, "node1")}}, compare.Options{})
+	_, err := compare.Compare(context.Background(), []evidence.Spec{{Name: "a", Where: filepath.Join(a, "node1")},
+		{Name: "b", Where: filepath.Join(b, "node1")}}, compare.Options{})
 	if err == nil {
 		t.Error("compare holds two clusters against each other")
 	}
@@ -252,7 +262,8 @@ func TestHistoryOfOneKey(t *testing.T) {
 		t.Fatalf("%d entries, want the seed and the overwrite", len(h.Entries))
 	}
 	over := h.Entries[1]
-	if !strings.HasPrefix(over.Outcomes["node1"], "refused (old auth revision)") || over.Outcomes["node2"] != "applied at revision 68" || over.Outcomes["node3"] != "applied at revision 80" {
+	if !strings.HasPrefix(over.Outcomes["node1"], "refused (old auth revision)") ||
+		over.Outcomes["node2"] != "applied at revision 68" || over.Outcomes["node3"] != "applied at revision 80" {
 		t.Errorf("outcomes %v", over.Outcomes)
 	}
 	if len(h.Records["node1"]) != 1 || len(h.Records["node3"]) != 2 || h.Records["node1"][0].Value.Bytes != nil {
@@ -271,7 +282,8 @@ func TestTimelineIsInOrder(t *testing.T) {
 			t.Errorf("index %d behind %d", m.Index, r.Timeline[i-1].Index)
 		}
 	}
-	want := map[string]int{"auth-revision-jump": 2, "divergence": 2, "conf-change": 3, "auth": 1, "start": 5, "snapshot": 9, "end": 3, "term": 1, "version": 1}
+	want := map[string]int{"auth-revision-jump": 2, "divergence": 2, "conf-change": 3, "auth": 1, "start": 5,
+		"snapshot": 9, "end": 3, "term": 1, "version": 1}
 	for k, n := range want {
 		if kinds[k] < 1 || k != "version" && k != "start" && kinds[k] != n {
 			t.Errorf("%d moments of kind %s, want %d", kinds[k], k, n)
@@ -288,7 +300,8 @@ func TestTwoTroublesOneHeadline(t *testing.T) {
 	}
 	evidencetest.Unchanged(t, dir)
 	r := diagnose(t, specsOf(t, dir))
-	if r.Verdict.Class != "data-divergence" || *r.Verdict.Cause != "value-bytes-altered" || !slices.Equal(r.Verdict.FirstBreak.Member, []string{"node2"}) {
+	if r.Verdict.Class != "data-divergence" || *r.Verdict.Cause != "value-bytes-altered" ||
+		!slices.Equal(r.Verdict.FirstBreak.Member, []string{"node2"}) {
 		t.Errorf("%s, cause %s, first break on %v", r.Verdict.Class, *r.Verdict.Cause, r.Verdict.FirstBreak.Member)
 	}
 	if !slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == "db-truncated" }) {

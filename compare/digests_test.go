@@ -22,14 +22,17 @@ func TestWithoutDigests(t *testing.T) {
 		specs []evidence.Spec
 		twice bool
 	}{
-		"members":  {specs: []evidence.Spec{node("a", "node1"), node("b", "node2"), node("c", "node3")}},
-		"twice":    {specs: []evidence.Spec{node("a", "node1"), node("b", "node2"), node("again", "node1")}, twice: true},
-		"files":    {specs: []evidence.Spec{node("a", "node1/member/snap/db"), node("b", "node3/member/snap/db")}},
-		"one file": {specs: []evidence.Spec{node("a", "node1/member/snap/db"), node("b", "node1/member/snap/db")}, twice: true},
+		"members": {specs: []evidence.Spec{node("a", "node1"), node("b", "node2"), node("c", "node3")}},
+		"twice": {specs: []evidence.Spec{node("a", "node1"), node("b", "node2"), node("again", "node1")},
+			twice: true},
+		"files": {specs: []evidence.Spec{node("a", "node1/member/snap/db"), node("b", "node3/member/snap/db")}},
+		"one file": {specs: []evidence.Spec{node("a", "node1/member/snap/db"), node("b", "node1/member/snap/db")},
+			twice: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			with := diagnose(t, c.specs)
-			without, err := compare.Diagnose(context.Background(), c.specs, compare.Options{Version: "test", NoDigests: true})
+			without, err := compare.Diagnose(context.Background(), c.specs,
+				compare.Options{Version: "test", NoDigests: true})
 			if err != nil {
 				t.Fatal(err)
 			}

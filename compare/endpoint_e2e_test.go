@@ -36,7 +36,8 @@ func TestE2EEndpoints(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if key := d.Buckets[0]; key.Equal == nil || !*key.Equal || key.Compared != 1 || d.Sources[0].Kind != evidence.KindEndpoint {
+			if key := d.Buckets[0]; key.Equal == nil || !*key.Equal || key.Compared != 1 ||
+				d.Sources[0].Kind != evidence.KindEndpoint {
 				t.Errorf("%+v from %+v", key, d.Sources)
 			}
 			r := diagnose(t, specs[:1])
@@ -51,7 +52,8 @@ func TestE2EEndpoints(t *testing.T) {
 func TestE2EEndpointsBusy(t *testing.T) {
 	for _, line := range []string{"3.4.23", "3.6.16"} {
 		t.Run(line, func(t *testing.T) {
-			c := clustertest.Start(t, clustertest.Server(t, line), 3, clustertest.Options{Args: []string{"--heartbeat-interval=200", "--election-timeout=2000"}})
+			c := clustertest.Start(t, clustertest.Server(t, line), 3,
+				clustertest.Options{Args: []string{"--heartbeat-interval=200", "--election-timeout=2000"}})
 			cli := c.Client(0)
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan struct{})
@@ -93,7 +95,8 @@ func TestE2EEndpointsDiffer(t *testing.T) {
 	}
 	c.WaitEqual()
 	c.Stop(2)
-	db, err := bbolt.Open(filepath.Join(c.DataDir(2), "member", "snap", "db"), 0o600, &bbolt.Options{Timeout: time.Second})
+	db, err := bbolt.Open(filepath.Join(c.DataDir(2), "member", "snap", "db"), 0o600,
+		&bbolt.Options{Timeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -162,7 +162,8 @@ func checkWALFacts(t *testing.T, got map[string]any, want map[string]any) {
 	}
 	segments := pick(got, "wal", "segments").([]any)
 	for i, w := range want["segments"].([]any) {
-		for fact, field := range map[string]string{"name": "name", "records": "records", "data_end": "dataEnd", "first_entry": "firstEntry", "last_entry": "lastEntry", "end": "end"} {
+		for fact, field := range map[string]string{"name": "name", "records": "records", "data_end": "dataEnd",
+			"first_entry": "firstEntry", "last_entry": "lastEntry", "end": "end"} {
 			same(t, "segment "+fact, pick(segments[i], field), pick(w, fact))
 		}
 	}
@@ -187,7 +188,8 @@ func checkSnapFacts(t *testing.T, got map[string]any, want any) {
 		t.Fatalf("%d snapshot files, want %d", len(have), len(list))
 	}
 	for i, w := range list {
-		for fact, path := range map[string][]string{"name": {"file"}, "term": {"term"}, "index": {"index"}, "size": {"size"}} {
+		for fact, path := range map[string][]string{"name": {"file"}, "term": {"term"}, "index": {"index"},
+			"size": {"size"}} {
 			same(t, "snapshot "+fact, pick(have[i], path...), pick(w, fact))
 		}
 		same(t, "snapshot voters", pick(have[i], "confState", "voters"), pick(w, "conf_state", "voters"))

@@ -39,70 +39,88 @@ type fileCase struct {
 }
 
 var fileCases = map[string]fileCase{
-	"nothing": {class: "healthy", healthy: true, notCauses: []string{"wal-crc-false-alarm", "snap-dir-leftovers", "cindex-missing"}, best: []string{"node1", "node2", "node3"}},
+	"nothing": {class: "healthy", healthy: true, notCauses: []string{"wal-crc-false-alarm", "snap-dir-leftovers",
+		"cindex-missing"}, best: []string{"node1", "node2", "node3"}},
 	"entries applied again after a restart": {
 		synth: func(s *clustertest.Synth) {
 			s.Starts[60] = 1
 			s.Repeat = map[int]map[int]int{1: {55: 40}}
 		},
-		class: "data-divergence", cause: "cindex-not-saved-by-defrag", certainty: "strong", checks: []string{"C04", "K02"},
-		notCauses: []string{"cindex-frozen-by-stale-term", "unexplained-first-divergence"}, best: []string{"node1", "node3"}},
+		class: "data-divergence", cause: "cindex-not-saved-by-defrag", certainty: "strong",
+		checks:    []string{"C04", "K02"},
+		notCauses: []string{"cindex-frozen-by-stale-term", "unexplained-first-divergence"},
+		best:      []string{"node1", "node3"}},
 	"entries applied again behind the last write": {
 		synth: func(s *clustertest.Synth) {
 			s.Starts[79] = 1
 			s.Repeat = map[int]map[int]int{1: {80: 70}}
 		},
-		class: "data-divergence", cause: "cindex-not-saved-by-defrag", certainty: "strong", checks: []string{"C04"}, best: []string{"node1", "node3"}},
+		class: "data-divergence", cause: "cindex-not-saved-by-defrag", certainty: "strong", checks: []string{"C04"},
+		best: []string{"node1", "node3"}},
 	"repeated without a restart": {
 		synth: func(s *clustertest.Synth) { s.Repeat = map[int]map[int]int{1: {55: 40}} },
-		class: "data-divergence", cause: "unexplained-first-divergence", notCauses: []string{"cindex-not-saved-by-defrag"}, best: []string{"node1", "node3"}},
+		class: "data-divergence", cause: "unexplained-first-divergence",
+		notCauses: []string{"cindex-not-saved-by-defrag"}, best: []string{"node1", "node3"}},
 	"data above the index": {
 		spoil: setIndex(smallLast - 10),
-		class: "latent-divergence", cause: "cindex-not-saved-by-defrag", certainty: "strong", checks: []string{"C03"}, best: []string{"node1", "node3"}},
+		class: "latent-divergence", cause: "cindex-not-saved-by-defrag", certainty: "strong", checks: []string{"C03"},
+		best: []string{"node1", "node3"}},
 	"the whole log again, the term is too high": {
 		synth: func(s *clustertest.Synth) {
 			s.Starts[60] = 1
 			s.Repeat = map[int]map[int]int{1: {58: 0}}
 		},
 		spoil: both(setIndex(3), setTerm(9)),
-		class: "data-divergence", cause: "cindex-frozen-by-stale-term", certainty: "proof", checks: []string{"C01", "C04"},
-		notCauses: []string{"cindex-not-saved-by-defrag", "wal-and-db-from-different-times"}, best: []string{"node1", "node3"}},
+		class: "data-divergence", cause: "cindex-frozen-by-stale-term", certainty: "proof",
+		checks:    []string{"C01", "C04"},
+		notCauses: []string{"cindex-not-saved-by-defrag", "wal-and-db-from-different-times"},
+		best:      []string{"node1", "node3"}},
 	"the term is too high, not restarted yet": {
 		spoil: both(setIndex(3), setTerm(9)),
-		class: "latent-divergence", cause: "cindex-frozen-by-stale-term", certainty: "proof", checks: []string{"C01"}, notCauses: []string{"wal-and-db-from-different-times"}},
+		class: "latent-divergence", cause: "cindex-frozen-by-stale-term", certainty: "proof", checks: []string{"C01"},
+		notCauses: []string{"wal-and-db-from-different-times"}},
 	"a term of another time at the end of the log": {
 		spoil: setTerm(9),
 		class: "torn-copy", cause: "wal-and-db-from-different-times", certainty: "strong", checks: []string{"D05"},
 		notCauses: []string{"cindex-frozen-by-stale-term", "meta-term-does-not-match-log"}},
 	"an older binary moved the index alone": {
 		spoil: setTerm(1),
-		class: "latent-divergence", cause: "meta-term-does-not-match-log", certainty: "strong", checks: []string{"D05"}, notCauses: []string{"wal-and-db-from-different-times"}},
+		class: "latent-divergence", cause: "meta-term-does-not-match-log", certainty: "strong", checks: []string{"D05"},
+		notCauses: []string{"wal-and-db-from-different-times"}},
 	"no consistent index": {
 		spoil: editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("consistent_index")) }),
-		class: "latent-divergence", cause: "cindex-missing", certainty: "proof", checks: []string{"C02"}, notCauses: []string{"cindex-not-saved-by-defrag"}},
+		class: "latent-divergence", cause: "cindex-missing", certainty: "proof", checks: []string{"C02"},
+		notCauses: []string{"cindex-not-saved-by-defrag"}},
 	"HardState beyond the log": {
 		spoil: appendWAL(raftpb.HardState{Term: 2, Vote: 0xa1, Commit: smallLast + 5}),
-		class: "wal-damage", cause: "hardstate-beyond-log", certainty: "proof", checks: []string{"R03"}, notCauses: []string{"wal-tail-lost", "wal-segment-missing"}, best: []string{"node1", "node3"}},
+		class: "wal-damage", cause: "hardstate-beyond-log", certainty: "proof", checks: []string{"R03"},
+		notCauses: []string{"wal-tail-lost", "wal-segment-missing"}, best: []string{"node1", "node3"}},
 	"an index that jumps": {
 		spoil: appendWAL(raftpb.HardState{}, raftpb.Entry{Term: 2, Index: smallLast + 4}),
-		class: "wal-damage", cause: "wal-entry-index-gap", certainty: "proof", checks: []string{"W03"}, notCauses: []string{"wal-segment-missing"}, best: []string{"node1", "node3"}},
+		class: "wal-damage", cause: "wal-entry-index-gap", certainty: "proof", checks: []string{"W03"},
+		notCauses: []string{"wal-segment-missing"}, best: []string{"node1", "node3"}},
 	"the end of the log is gone": {
 		spoil: zeroFrom(-6),
-		class: "wal-damage", cause: "wal-tail-lost", certainty: "proof", checks: []string{"D04"}, notCauses: []string{"single-member-ack-before-sync", "wal-torn-tail"}, best: []string{"node1", "node3"}},
+		class: "wal-damage", cause: "wal-tail-lost", certainty: "proof", checks: []string{"D04"},
+		notCauses: []string{"single-member-ack-before-sync", "wal-torn-tail"}, best: []string{"node1", "node3"}},
 	"the end of the log is gone, one voter": {
 		synth: func(s *clustertest.Synth) { s.Members, s.Starts = 1, map[int]int{0: 0} },
 		spoil: zeroFrom(-6),
-		class: "wal-damage", cause: "single-member-ack-before-sync", certainty: "strong", checks: []string{"D04"}, notCauses: []string{"wal-tail-lost"}},
+		class: "wal-damage", cause: "single-member-ack-before-sync", certainty: "strong", checks: []string{"D04"},
+		notCauses: []string{"wal-tail-lost"}},
 	"zeros inside of the log": {
 		spoil: zeroRecord(40),
-		class: "wal-damage", cause: "wal-hole-zeroed", certainty: "strong", checks: []string{"W01"}, notCauses: []string{"wal-crc-mismatch", "wal-tail-lost"}, best: []string{"node1", "node3"}},
+		class: "wal-damage", cause: "wal-hole-zeroed", certainty: "strong", checks: []string{"W01"},
+		notCauses: []string{"wal-crc-mismatch", "wal-tail-lost"}, best: []string{"node1", "node3"}},
 	"torn with a length beyond the file": {
 		spoil: cutWAL(-3, 24),
-		class: "wal-damage", cause: "wal-torn-tail", checks: []string{"W02"}, notCauses: []string{"wal-entry-over-10mb", "wal-tail-lost"}, best: []string{"node1", "node3"}},
+		class: "wal-damage", cause: "wal-torn-tail", checks: []string{"W02"},
+		notCauses: []string{"wal-entry-over-10mb", "wal-tail-lost"}, best: []string{"node1", "node3"}},
 	"leftovers": {
 		spoil: func(t *testing.T, node string) {
 			t.Helper()
-			for _, name := range []string{"tmp123", "0000000000000001-0000000000000003.snap.broken", "0000000000000009.snap.db", "db.tmp.456"} {
+			for _, name := range []string{"tmp123", "0000000000000001-0000000000000003.snap.broken",
+				"0000000000000009.snap.db", "db.tmp.456"} {
 				if err := os.WriteFile(filepath.Join(node, "snap", name), []byte("x"), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -111,7 +129,8 @@ var fileCases = map[string]fileCase{
 		class: "healthy", healthy: true, cause: "snap-dir-leftovers", certainty: "proof", checks: nil},
 	"a large entry": {
 		spoil: appendWAL(raftpb.HardState{}, raftpb.Entry{Term: 2, Index: smallLast + 1, Data: largeEntry()}),
-		class: "uncommitted-tail", healthy: true, cause: "wal-entry-over-10mb", certainty: "proof", checks: []string{"W04"}},
+		class: "uncommitted-tail", healthy: true, cause: "wal-entry-over-10mb", certainty: "proof",
+		checks: []string{"W04"}},
 }
 
 func TestCausesInFiles(t *testing.T) {
@@ -190,7 +209,8 @@ func TestLeftoversAreTold(t *testing.T) {
 			names = append(names, e.Member+" "+e.Field+" "+e.File)
 		}
 	}
-	want := []string{"node2 db.tmp db.tmp.456", "node2 leftover tmp123", "node2 leftover 0000000000000001-0000000000000003.snap.broken", "node2 leftover 0000000000000009.snap.db"}
+	want := []string{"node2 db.tmp db.tmp.456", "node2 leftover tmp123",
+		"node2 leftover 0000000000000001-0000000000000003.snap.broken", "node2 leftover 0000000000000009.snap.db"}
 	if !slices.Equal(names, want) {
 		t.Errorf("told %q, want %q", names, want)
 	}
@@ -213,7 +233,8 @@ func TestTornTailThatIsNotRepaired(t *testing.T) {
 			c.spoil(t, filepath.Join(dirs[1], "member"))
 			evidencetest.Unchanged(t, dirs...)
 			r := diagnose(t, synthSpecs(dirs))
-			has := slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == "wal-torn-tail-not-repaired" })
+			has := slices.ContainsFunc(r.Causes,
+				func(k compare.Cause) bool { return k.ID == "wal-torn-tail-not-repaired" })
 			if has != c.want || r.Verdict.Cause == nil || *r.Verdict.Cause != "wal-torn-tail" {
 				t.Errorf("claimed %v, want %v: %s %s", has, c.want, r.Verdict.Class, r.Verdict.Summary)
 			}

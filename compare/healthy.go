@@ -32,7 +32,8 @@ func (c *collected) healthy(r *Report) {
 	default:
 		v.Class, v.Summary = "healthy", "nothing beyond what differs normally"
 		if n := c.absentVoters(); n > 0 {
-			v.Summary = fmt.Sprintf("nothing is wrong with this member by itself; whether it agrees with the other %s only beside them can be said", count(n, "voter", "voters"))
+			v.Summary = fmt.Sprintf("nothing is wrong with this member by itself; whether it agrees with the other "+
+				"%s only beside them can be said", count(n, "voter", "voters"))
 			if c.foundingOnly() {
 				v.Summary += ". It holds nothing but the founding of the cluster: it is new, or its data dir was wiped"
 			}
@@ -150,7 +151,8 @@ func (c *collected) notCalledFor(id string) bool {
 
 func (c *collected) freshlyRestored() bool {
 	for _, m := range c.in.Members {
-		if !m.HasWAL() || m.WAL.Summary.Start != dumplog.StartRestore || m.WAL.Summary.LastIndex != uint64(len(m.WAL.Conf)) {
+		if !m.HasWAL() || m.WAL.Summary.Start != dumplog.StartRestore ||
+			m.WAL.Summary.LastIndex != uint64(len(m.WAL.Conf)) {
 			return false
 		}
 	}

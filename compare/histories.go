@@ -68,9 +68,11 @@ func (c *collected) giveUp(l *Lost, pos int) {
 // that was begun several times under the same IDs. "" where they do not. What one of them lacks of the other was never
 // promised by it.
 func (c *collected) twoHistories() string {
-	if c.in.Replay == nil || len(c.in.Replay.LogDiffs) == 0 || slices.ContainsFunc(c.in.Members, func(m *evidence.Member) bool {
-		return m.HasLog() && m.WAL.Summary.Start != dumplog.StartBootstrap && m.WAL.Summary.Start != dumplog.StartRestore
-	}) {
+	if c.in.Replay == nil || len(c.in.Replay.LogDiffs) == 0 ||
+		slices.ContainsFunc(c.in.Members, func(m *evidence.Member) bool {
+			return m.HasLog() && m.WAL.Summary.Start != dumplog.StartBootstrap &&
+				m.WAL.Summary.Start != dumplog.StartRestore
+		}) {
 		return ""
 	}
 	hs := c.histories()
@@ -83,14 +85,18 @@ func (c *collected) twoHistories() string {
 	}
 	old, young := hs[0], hs[len(hs)-1]
 	if restores := c.restored(); restores > 0 {
-		return "not by content: the sources hold histories that share nothing but their IDs: each was restored and started as a cluster of its own. " +
-			strings.Join(said, "; ") + ". What one of them acknowledged, the others never had: choose the history to keep, and bring over what the others hold"
+		return "not by content: the sources hold histories that share nothing but their IDs: each was restored and " +
+			"started as a cluster of its own. " +
+			strings.Join(said, "; ") + ". What one of them acknowledged, the others never had: choose the history to " +
+			"keep, and bring over what the others hold"
 	}
 	s := "not by content: the sources hold histories that share nothing but their IDs. " + strings.Join(said, "; ")
 	if old.begun.Before(young.begun) {
 		names, keeps := c.namesOf(young), c.namesOf(old)
-		s += fmt.Sprintf(". If these are the hosts of one cluster, %s lost what they had, were started as new and founded it again: then %s alone hold what was before, "+
-			"and what was written since lies on %s. Start none of them until one history is chosen", names, keeps, names)
+		s += fmt.Sprintf(". If these are the hosts of one cluster, %s lost what they had, were started as new and "+
+			"founded it again: then %s alone hold what was before, "+
+			"and what was written since lies on %s. Start none of them until one history is chosen", names, keeps,
+			names)
 	}
 	return s
 }
@@ -139,7 +145,9 @@ func (c *collected) nextHistories(add func(text string, command shell.Command)) 
 	add("keep every data dir as it is and start no member: where both histories meet, one overwrites the other", none)
 	for _, h := range c.histories() {
 		label := c.in.Members[h.members[0]].Label()
-		add("see what "+c.namesOf(h)+" holds", shell.Format("etcd-medic extract {} --format jsonl -o {}.jsonl", shell.Source(label), shell.FileName(label)))
+		add("see what "+c.namesOf(h)+" holds", shell.Format("etcd-medic extract {} --format jsonl -o {}.jsonl",
+			shell.Source(label), shell.FileName(label)))
 	}
-	add("plan the repair with the history that is to be kept, and bring the other's keys over from the extract", shell.Format("etcd-medic repair plan").Sources(c.allLabels()...).Then(shell.Format("--best <MEMBER> -o plan.yaml")))
+	add("plan the repair with the history that is to be kept, and bring the other's keys over from the extract",
+		shell.Format("etcd-medic repair plan").Sources(c.allLabels()...).Then(shell.Format("--best <MEMBER> -o plan.yaml")))
 }

@@ -57,14 +57,16 @@ type KeyRecord struct {
 // History follows one key through all sources.
 func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) (*KeyHistory, error) {
 	o.fill()
-	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress, Access: o.Access})
+	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, Progress: o.Progress,
+		Access: o.Access})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = set.Close() }()
 	r := &Report{}
 	r.sources(set, o)
-	h := &KeyHistory{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: o.Version}, Sources: r.Sources, Key: key,
+	h := &KeyHistory{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: o.Version},
+		Sources: r.Sources, Key: key,
 		Entries: []KeyEntry{}, Records: map[string][]KeyRecord{}}
 	if clusters(set.Members) > 1 {
 		return nil, mixed(set.Members)
@@ -92,7 +94,8 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 func (h *KeyHistory) entries(c *collected) {
 	names := c.names()
 	for _, e := range c.in.Replay.Watched {
-		x := KeyEntry{Term: e.Term, Index: e.Index, What: e.What, User: e.User, AuthRevision: e.HeaderAuthRevision, Outcomes: map[string]string{}}
+		x := KeyEntry{Term: e.Term, Index: e.Index, What: e.What, User: e.User, AuthRevision: e.HeaderAuthRevision,
+			Outcomes: map[string]string{}}
 		if e.Proposer != 0 {
 			x.Proposer = nameOr(names, e.Proposer)
 		}

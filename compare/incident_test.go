@@ -34,16 +34,18 @@ var causes = map[string][]string{
 	"lease-revoke-not-applied":       {"lease-revoke-without-token-mixed-32-33"},
 	"raft-snapshot-crc-mismatch":     {"snap-file-damaged"},
 	"db-older-than-raft-snapshot":    {"data-dir-rolled-back", "wal-and-db-from-different-times"},
-	"restored-as-separate-clusters":  {"restore-split-into-single-clusters", "same-token-twin-clusters", "foreign-cluster"},
-	"v2-v3-membership-mismatch":      {"learner-promotion-not-persisted", "zombie-members-v3-bucket", "member-update-drops-learner"},
-	"quorum-lost-after-member-add":   {"quorum-lost-after-member-add"},
-	"stuck-learner":                  {"stuck-learner"},
-	"uncommitted-tail":               nil,
-	"silent-kv-divergence":           {"value-bytes-altered", "unexplained-first-divergence"},
-	"silent-value-corruption":        {"value-bytes-altered", "unexplained-first-divergence"},
-	"backup-hash-mismatch":           {"backup-hash-mismatch"},
-	"backup-truncated":               {"backup-truncated", "db-truncated"},
-	"backup-without-hash":            {"backup-without-hash", "restored-from-raw-db"},
+	"restored-as-separate-clusters": {"restore-split-into-single-clusters", "same-token-twin-clusters",
+		"foreign-cluster"},
+	"v2-v3-membership-mismatch": {"learner-promotion-not-persisted", "zombie-members-v3-bucket",
+		"member-update-drops-learner"},
+	"quorum-lost-after-member-add": {"quorum-lost-after-member-add"},
+	"stuck-learner":                {"stuck-learner"},
+	"uncommitted-tail":             nil,
+	"silent-kv-divergence":         {"value-bytes-altered", "unexplained-first-divergence"},
+	"silent-value-corruption":      {"value-bytes-altered", "unexplained-first-divergence"},
+	"backup-hash-mismatch":         {"backup-hash-mismatch"},
+	"backup-truncated":             {"backup-truncated", "db-truncated"},
+	"backup-without-hash":          {"backup-without-hash", "restored-from-raw-db"},
 }
 
 // specsOf names the sources of an extracted incident: one per node, or the backup file.
@@ -111,7 +113,8 @@ func checkVerdict(t *testing.T, r *compare.Report, truth *evidencetest.Expected)
 	t.Helper()
 	v := r.Verdict
 	if v.Healthy == nil || *v.Healthy != truth.Verdict.Healthy || v.Class != truth.Verdict.Class {
-		t.Errorf("verdict healthy %v class %q, want %v %q", v.Healthy, v.Class, truth.Verdict.Healthy, truth.Verdict.Class)
+		t.Errorf("verdict healthy %v class %q, want %v %q", v.Healthy, v.Class, truth.Verdict.Healthy,
+			truth.Verdict.Class)
 	}
 	accepted, known := causes[truth.Verdict.Cause]
 	switch {

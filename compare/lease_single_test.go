@@ -50,13 +50,19 @@ func TestLeasesOfOneMember(t *testing.T) {
 		severity check.Severity
 		says     string
 	}{
-		"sound":                     {s: revoked("3.5.0", 7), class: "healthy"},
-		"the revoke was lost":       {s: revoked("3.5.0", 7, 0), class: "db-damage", severity: check.Error, says: "still there"},
-		"of a lease without keys":   {s: revoked("3.5.0", 9, 0), class: "latent-divergence", severity: check.Error, says: "still there"},
-		"only the keys stay":        {s: revoked("3.5.0", 7, 0), spoil: drop(7), class: "db-damage", severity: check.Error, says: "the keys are not deleted"},
-		"a row is gone":             {s: revoked("3.5.0", 7), spoil: drop(9), class: "latent-divergence", severity: check.Error, says: "absent"},
-		"refused by the rules":      {s: after(refused, "app"), class: "healthy", severity: check.Warning, says: "refused: user name is empty"},
-		"all of a lease is gone":    {s: without(revoked("3.5.0", 7), 0), class: "db-damage", severity: check.Error, says: "deleted at revision"},
+		"sound": {s: revoked("3.5.0", 7), class: "healthy"},
+		"the revoke was lost": {s: revoked("3.5.0", 7, 0), class: "db-damage", severity: check.Error,
+			says: "still there"},
+		"of a lease without keys": {s: revoked("3.5.0", 9, 0), class: "latent-divergence", severity: check.Error,
+			says: "still there"},
+		"only the keys stay": {s: revoked("3.5.0", 7, 0), spoil: drop(7), class: "db-damage",
+			severity: check.Error, says: "the keys are not deleted"},
+		"a row is gone": {s: revoked("3.5.0", 7), spoil: drop(9), class: "latent-divergence",
+			severity: check.Error, says: "absent"},
+		"refused by the rules": {s: after(refused, "app"), class: "healthy", severity: check.Warning,
+			says: "refused: user name is empty"},
+		"all of a lease is gone": {s: without(revoked("3.5.0", 7), 0), class: "db-damage", severity: check.Error,
+			says: "deleted at revision"},
 		"revoked and granted again": {s: regranted(revoked("3.5.0", 7)), class: "healthy"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,8 @@ func (c *collected) lost(b *Best, label string, pos int) {
 	}
 	if rp.EventCount > len(rp.Events) {
 		// The list of events is bounded, the members' counts are not; the rest lies anywhere behind.
-		b.Lost.CommittedEntries, last = max(b.Lost.CommittedEntries, rp.Members[pos].Lacks), max(last, rp.Members[pos].To)
+		b.Lost.CommittedEntries, last = max(b.Lost.CommittedEntries, rp.Members[pos].Lacks),
+			max(last, rp.Members[pos].To)
 	}
 	b.Lost.Keys = len(seen)
 	if first > 0 {

@@ -116,7 +116,8 @@ func (s *chronicle) put(proposer, begin uint64, pos ...int) {
 	s.Helper()
 	s.n++
 	s.on(func(h *clustertest.Hand, index uint64) {
-		h.Put(s.term, index, clustertest.RequestID(proposer, begin, 10+s.n), fmt.Sprintf("/k/%02d", s.n%9), fmt.Sprint("value ", s.n), true)
+		h.Put(s.term, index, clustertest.RequestID(proposer, begin, 10+s.n), fmt.Sprintf("/k/%02d", s.n%9),
+			fmt.Sprint("value ", s.n), true)
 	}, pos...)
 }
 
@@ -202,7 +203,8 @@ func (c *tale) check(t *testing.T) {
 		cause, certainty = *r.Verdict.Cause, *r.Verdict.Certainty
 	}
 	if r.Verdict.Class != c.class || cause != c.cause || c.certainty != "" && certainty != c.certainty {
-		t.Errorf("class %s cause %q %s, want %s %q %s: %s", r.Verdict.Class, cause, certainty, c.class, c.cause, c.certainty, r.Verdict.Summary)
+		t.Errorf("class %s cause %q %s, want %s %q %s: %s", r.Verdict.Class, cause, certainty, c.class, c.cause,
+			c.certainty, r.Verdict.Summary)
 		for _, f := range r.Findings {
 			t.Logf("%s %s %s %v at %d: %s", f.ID, f.Severity, f.Class, f.Members, f.At.Index, f.Title)
 		}

@@ -43,17 +43,24 @@ func forcedAt(t *testing.T, root string, back uint64, skipped bool) *chronicle {
 
 func TestForcedClusters(t *testing.T) {
 	runTales(t, []tale{
-		{name: "an applied entry was cut off", of: []string{"node1"}, tell: func(t *testing.T, root string) { forcedAt(t, root, 1, true) },
-			class: "db-damage", cause: "force-new-cluster-drops-applied-entries", certainty: "proof", checks: []string{"M11"}, causes: []string{"force-new-cluster-used"}},
-		{name: "nothing was cut off", of: []string{"node1"}, tell: func(t *testing.T, root string) { forcedAt(t, root, 0, false) },
-			class: "healthy", causes: []string{"force-new-cluster-used"}, not: []string{"force-new-cluster-drops-applied-entries", "removed-member-data-dir"}},
+		{name: "an applied entry was cut off", of: []string{"node1"},
+			tell:  func(t *testing.T, root string) { forcedAt(t, root, 1, true) },
+			class: "db-damage", cause: "force-new-cluster-drops-applied-entries", certainty: "proof",
+			checks: []string{"M11"}, causes: []string{"force-new-cluster-used"}},
+		{name: "nothing was cut off", of: []string{"node1"},
+			tell:  func(t *testing.T, root string) { forcedAt(t, root, 0, false) },
+			class: "healthy", causes: []string{"force-new-cluster-used"},
+			not: []string{"force-new-cluster-drops-applied-entries", "removed-member-data-dir"}},
 		{name: "other survivors", tell: func(t *testing.T, root string) { forcedAt(t, root, 0, false) },
-			class: "membership", cause: "force-new-cluster-used", certainty: "proof", not: []string{"committed-entry-below-quorum", "removed-member-data-dir", "force-new-cluster-drops-applied-entries"}},
+			class: "membership", cause: "force-new-cluster-used", certainty: "proof",
+			not: []string{"committed-entry-below-quorum", "removed-member-data-dir",
+				"force-new-cluster-drops-applied-entries"}},
 		{name: "a client removed the members", of: []string{"node1"}, tell: func(t *testing.T, root string) {
 			s := bootstrap(t, root)
 			for n, id := range []uint64{a3, a2} {
 				s.on(func(h *clustertest.Hand, index uint64) {
-					h.Conf(s.term, index, clustertest.RemoveMember(id, clustertest.RequestID(a1, begin1, uint64(200+n))))
+					h.Conf(s.term, index, clustertest.RemoveMember(id,
+						clustertest.RequestID(a1, begin1, uint64(200+n))))
 				})
 				for _, h := range s.hands {
 					h.Removed(id)
@@ -63,9 +70,11 @@ func TestForcedClusters(t *testing.T) {
 			s.puts(3)
 			s.done()
 		}, class: "healthy", not: []string{"force-new-cluster-used"}},
-		{name: "a learner survived", of: []string{"node1"}, tell: func(t *testing.T, root string) { forcedLearner(t, root, false) },
+		{name: "a learner survived", of: []string{"node1"},
+			tell:  func(t *testing.T, root string) { forcedLearner(t, root, false) },
 			class: "membership", cause: "force-new-cluster-keeps-learners", certainty: "proof"},
-		{name: "a learner was added afterwards", of: []string{"node1"}, tell: func(t *testing.T, root string) { forcedLearner(t, root, true) },
+		{name: "a learner was added afterwards", of: []string{"node1"},
+			tell:  func(t *testing.T, root string) { forcedLearner(t, root, true) },
 			class: "healthy", not: []string{"force-new-cluster-keeps-learners", "stuck-learner"}},
 	})
 }
@@ -137,11 +146,14 @@ func twice(restored bool, begin uint64, ids ...uint64) func(t *testing.T, root s
 
 func TestRestoredClusters(t *testing.T) {
 	runTales(t, []tale{
-		{name: "different backups, not started", tell: unstarted(10, 14, 10), class: "data-divergence", cause: "restore-from-different-snapshots", certainty: "proof"},
+		{name: "different backups, not started", tell: unstarted(10, 14, 10), class: "data-divergence",
+			cause: "restore-from-different-snapshots", certainty: "proof"},
 		{name: "one backup, not started", tell: unstarted(10, 10, 10), class: "freshly-restored"},
-		{name: "different backups, running", tell: restoredWith(10, 14, 10), class: "data-divergence", cause: "restore-from-different-snapshots", certainty: "proof",
+		{name: "different backups, running", tell: restoredWith(10, 14, 10), class: "data-divergence",
+			cause: "restore-from-different-snapshots", certainty: "proof",
 			not: []string{"same-token-twin-clusters", "restored-one-member-only"}},
-		{name: "one backup, running", tell: restoredWith(10, 10, 10), class: "healthy", not: []string{"restore-from-different-snapshots", "restore-without-revision-bump"}},
+		{name: "one backup, running", tell: restoredWith(10, 10, 10), class: "healthy",
+			not: []string{"restore-from-different-snapshots", "restore-without-revision-bump"}},
 		{name: "an entry was skipped behind the restore", tell: func(t *testing.T, root string) {
 			s := tell(t, root, true, []int{10, 10, 10}, a1, a2, a3)
 			s.elect()
@@ -152,19 +164,32 @@ func TestRestoredClusters(t *testing.T) {
 			})
 			s.puts(10)
 			s.done()
-		}, class: "data-divergence", cause: "unexplained-first-divergence", not: []string{"restore-from-different-snapshots"}},
-		{name: "twins, one of each", of: []string{"node1", "twins/node2", "twins/node3"}, tell: twice(true, begin2, a1, a2, a3), class: "foreign-cluster", cause: "same-token-twin-clusters", certainty: "proof",
-			checks: []string{"M12"}, not: []string{"restored-one-member-only"}},
-		{name: "twins, both of one member", of: []string{"node1", "twins/node1"}, tell: twice(true, begin2, a1, a2, a3), class: "foreign-cluster", cause: "same-token-twin-clusters", certainty: "proof",
+		}, class: "data-divergence", cause: "unexplained-first-divergence",
+			not: []string{"restore-from-different-snapshots"}},
+		{name: "twins, one of each", of: []string{"node1", "twins/node2", "twins/node3"},
+			tell: twice(true, begin2, a1, a2, a3), class: "foreign-cluster", cause: "same-token-twin-clusters",
+			certainty: "proof",
+			checks:    []string{"M12"}, not: []string{"restored-one-member-only"}},
+		{name: "twins, both of one member", of: []string{"node1", "twins/node1"}, tell: twice(true, begin2, a1, a2, a3),
+			class: "foreign-cluster", cause: "same-token-twin-clusters", certainty: "proof",
 			not: []string{"data-dir-cloned-running-twice"}},
-		{name: "bootstrapped twins", of: []string{"node1", "twins/node2"}, tell: twice(false, begin2, a1, a2, a3), class: "foreign-cluster", cause: "same-token-twin-clusters", certainty: "proof"},
-		{name: "each host its own cluster, equal IDs", of: []string{"node1", "twins/node1"}, tell: twice(true, begin2, a1), class: "foreign-cluster", cause: "restore-split-into-single-clusters", certainty: "proof"},
-		{name: "one member restored, not started", tell: restoredAlone(false), class: "member-lost-data", cause: "restored-one-member-only", certainty: "proof", not: []string{"restore-from-different-snapshots", "same-token-twin-clusters"}},
-		{name: "one member restored and started", tell: restoredAlone(true), class: "member-lost-data", cause: "restored-one-member-only", certainty: "proof", not: []string{"same-token-twin-clusters"}},
-		{name: "a joiner without the base", tell: joiner(false), class: "data-divergence", cause: "restored-base-missing-on-joiners", certainty: "proof"},
+		{name: "bootstrapped twins", of: []string{"node1", "twins/node2"}, tell: twice(false, begin2, a1, a2, a3),
+			class: "foreign-cluster", cause: "same-token-twin-clusters", certainty: "proof"},
+		{name: "each host its own cluster, equal IDs", of: []string{"node1", "twins/node1"},
+			tell: twice(true, begin2, a1), class: "foreign-cluster", cause: "restore-split-into-single-clusters",
+			certainty: "proof"},
+		{name: "one member restored, not started", tell: restoredAlone(false), class: "member-lost-data",
+			cause: "restored-one-member-only", certainty: "proof",
+			not: []string{"restore-from-different-snapshots", "same-token-twin-clusters"}},
+		{name: "one member restored and started", tell: restoredAlone(true), class: "member-lost-data",
+			cause: "restored-one-member-only", certainty: "proof", not: []string{"same-token-twin-clusters"}},
+		{name: "a joiner without the base", tell: joiner(false), class: "data-divergence",
+			cause: "restored-base-missing-on-joiners", certainty: "proof"},
 		{name: "a joiner that received the base", tell: joiner(true), class: "healthy"},
-		{name: "old members kept", tell: keptMembers(false), class: "membership", cause: "zombie-members-v3-bucket", certainty: "proof", causes: []string{"restore-keeps-old-members"}},
-		{name: "a member was added after the restore", tell: keptMembers(true), class: "healthy", not: []string{"restore-keeps-old-members"}},
+		{name: "old members kept", tell: keptMembers(false), class: "membership", cause: "zombie-members-v3-bucket",
+			certainty: "proof", causes: []string{"restore-keeps-old-members"}},
+		{name: "a member was added after the restore", tell: keptMembers(true), class: "healthy",
+			not: []string{"restore-keeps-old-members"}},
 	})
 }
 
@@ -207,13 +232,21 @@ func TestRestoredIntoOtherClusters(t *testing.T) {
 	own := []string{"x/node1", "y/node1", "z/node1"}
 	old := []string{"node1", "node2", "new/node3"}
 	runTales(t, []tale{
-		{name: "each host its own cluster", of: own, tell: ofTheirOwn(true, a1), class: "foreign-cluster", cause: "restore-split-into-single-clusters", certainty: "proof", causes: []string{"foreign-cluster"}},
-		{name: "three clusters of three", of: own, tell: ofTheirOwn(true, a1, a2, a3), class: "foreign-cluster", cause: "foreign-cluster", not: []string{"restore-split-into-single-clusters", "restored-one-member-only"}},
-		{name: "three that were bootstrapped", of: own, tell: ofTheirOwn(false, a1), class: "foreign-cluster", cause: "foreign-cluster", not: []string{"restore-split-into-single-clusters"}},
-		{name: "one member restored with another token", of: old, tell: otherToken(true, false, 40), class: "foreign-cluster", cause: "restored-one-member-only", certainty: "proof", not: []string{"restore-without-revision-bump"}},
-		{name: "a member of a bootstrapped cluster", of: old, tell: otherToken(false, false, 40), class: "foreign-cluster", cause: "foreign-cluster", not: []string{"restored-one-member-only"}},
-		{name: "revisions went back", of: old, tell: otherToken(true, true, 40), class: "foreign-cluster", cause: "restored-one-member-only", causes: []string{"restore-without-revision-bump"}},
-		{name: "revisions did not go back", of: old, tell: otherToken(true, true, 5), class: "foreign-cluster", cause: "restored-one-member-only", not: []string{"restore-without-revision-bump"}},
+		{name: "each host its own cluster", of: own, tell: ofTheirOwn(true, a1), class: "foreign-cluster",
+			cause: "restore-split-into-single-clusters", certainty: "proof", causes: []string{"foreign-cluster"}},
+		{name: "three clusters of three", of: own, tell: ofTheirOwn(true, a1, a2, a3), class: "foreign-cluster",
+			cause: "foreign-cluster", not: []string{"restore-split-into-single-clusters", "restored-one-member-only"}},
+		{name: "three that were bootstrapped", of: own, tell: ofTheirOwn(false, a1), class: "foreign-cluster",
+			cause: "foreign-cluster", not: []string{"restore-split-into-single-clusters"}},
+		{name: "one member restored with another token", of: old, tell: otherToken(true, false, 40),
+			class: "foreign-cluster", cause: "restored-one-member-only", certainty: "proof",
+			not: []string{"restore-without-revision-bump"}},
+		{name: "a member of a bootstrapped cluster", of: old, tell: otherToken(false, false, 40),
+			class: "foreign-cluster", cause: "foreign-cluster", not: []string{"restored-one-member-only"}},
+		{name: "revisions went back", of: old, tell: otherToken(true, true, 40), class: "foreign-cluster",
+			cause: "restored-one-member-only", causes: []string{"restore-without-revision-bump"}},
+		{name: "revisions did not go back", of: old, tell: otherToken(true, true, 5), class: "foreign-cluster",
+			cause: "restored-one-member-only", not: []string{"restore-without-revision-bump"}},
 	})
 }
 

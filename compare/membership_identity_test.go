@@ -48,20 +48,33 @@ func twoProcesses(goesOn bool, id uint64) func(t *testing.T, root string) {
 
 func TestIdentities(t *testing.T) {
 	runTales(t, []tale{
-		{name: "a clone that went on", of: []string{"node1", "twins/node1"}, tell: cloned(5, 4), class: "member-lost-data", cause: "data-dir-cloned-running-twice", certainty: "proof",
+		{name: "a clone that went on", of: []string{"node1", "twins/node1"}, tell: cloned(5, 4),
+			class: "member-lost-data", cause: "data-dir-cloned-running-twice", certainty: "proof",
 			checks: []string{"M12", "X01"}, not: []string{"same-token-twin-clusters"}},
-		{name: "an older copy", of: []string{"node1", "twins/node1"}, tell: olderCopy, class: "torn-copy", checks: []string{"X01"}, not: []string{"data-dir-cloned-running-twice"}},
-		{name: "two processes at once", tell: twoProcesses(true, a3), class: "member-lost-data", cause: "data-dir-cloned-running-twice", certainty: "proof", checks: []string{"M12"}},
-		{name: "a clock that was set back", tell: twoProcesses(false, a3), class: "healthy", not: []string{"data-dir-cloned-running-twice"}},
-		{name: "two members with the same low bits", tell: twoProcesses(true, 0xf00a1), class: "healthy", not: []string{"data-dir-cloned-running-twice"}},
-		{name: "a removed member among the sources", tell: removedMember(true), class: "healthy", causes: []string{"removed-member-data-dir"}, checks: []string{"M08"}},
-		{name: "a removed member among the sources, which does not know", tell: removedMember(false), class: "healthy", causes: []string{"removed-member-data-dir"}, checks: []string{"M08"}},
-		{name: "a removed member left out", of: []string{"node1", "node2"}, tell: removedMember(true), class: "healthy", not: []string{"removed-member-data-dir"}},
-		{name: "a removed member alone, before it knows", of: []string{"node3"}, tell: removedMember(false), class: "healthy", not: []string{"removed-member-data-dir"}},
-		{name: "a removed member alone, when it knows", of: []string{"node3"}, tell: removedMember(true), class: "membership", cause: "removed-member-data-dir", certainty: "proof"},
-		{name: "a log of a stranger", tell: stranger, class: "membership", cause: "member-identity-mismatch", certainty: "proof", checks: []string{"M09"}},
-		{name: "swapped volumes", tell: swapped, class: "healthy", checks: []string{"M09"}, causes: []string{"member-identity-mismatch"}},
-		{name: "sources with names of their own", tell: renamed, of: []string{"east", "west", "north"}, class: "healthy", not: []string{"member-identity-mismatch"}},
+		{name: "an older copy", of: []string{"node1", "twins/node1"}, tell: olderCopy, class: "torn-copy",
+			checks: []string{"X01"}, not: []string{"data-dir-cloned-running-twice"}},
+		{name: "two processes at once", tell: twoProcesses(true, a3), class: "member-lost-data",
+			cause: "data-dir-cloned-running-twice", certainty: "proof", checks: []string{"M12"}},
+		{name: "a clock that was set back", tell: twoProcesses(false, a3), class: "healthy",
+			not: []string{"data-dir-cloned-running-twice"}},
+		{name: "two members with the same low bits", tell: twoProcesses(true, 0xf00a1), class: "healthy",
+			not: []string{"data-dir-cloned-running-twice"}},
+		{name: "a removed member among the sources", tell: removedMember(true), class: "healthy",
+			causes: []string{"removed-member-data-dir"}, checks: []string{"M08"}},
+		{name: "a removed member among the sources, which does not know", tell: removedMember(false), class: "healthy",
+			causes: []string{"removed-member-data-dir"}, checks: []string{"M08"}},
+		{name: "a removed member left out", of: []string{"node1", "node2"}, tell: removedMember(true), class: "healthy",
+			not: []string{"removed-member-data-dir"}},
+		{name: "a removed member alone, before it knows", of: []string{"node3"}, tell: removedMember(false),
+			class: "healthy", not: []string{"removed-member-data-dir"}},
+		{name: "a removed member alone, when it knows", of: []string{"node3"}, tell: removedMember(true),
+			class: "membership", cause: "removed-member-data-dir", certainty: "proof"},
+		{name: "a log of a stranger", tell: stranger, class: "membership", cause: "member-identity-mismatch",
+			certainty: "proof", checks: []string{"M09"}},
+		{name: "swapped volumes", tell: swapped, class: "healthy", checks: []string{"M09"},
+			causes: []string{"member-identity-mismatch"}},
+		{name: "sources with names of their own", tell: renamed, of: []string{"east", "west", "north"},
+			class: "healthy", not: []string{"member-identity-mismatch"}},
 	})
 }
 
@@ -178,17 +191,31 @@ func addLearner(published bool, dir string, after int) func(t *testing.T, root s
 
 func TestLearners(t *testing.T) {
 	runTales(t, []tale{
-		{name: "never started", tell: addLearner(false, "", 10), class: "membership", cause: "stuck-learner", certainty: "proof", checks: []string{"M10"}, not: []string{"quorum-lost-after-member-add"}},
-		{name: "added just now", tell: addLearner(false, "", 0), class: "membership", cause: "stuck-learner", certainty: "strong"},
-		{name: "published, not among the sources", tell: addLearner(true, "", 10), class: "healthy", not: []string{"stuck-learner"}},
-		{name: "started and holds nothing", tell: addLearner(false, "empty", 10), class: "membership", cause: "stuck-learner", certainty: "proof", checks: []string{"M10"}},
-		{name: "promoted and never started", tell: promoted(false), class: "membership", cause: "nonstarted-learner-promoted", certainty: "strong", checks: []string{"M05"}, causes: []string{"quorum-lost-after-member-add"}},
-		{name: "promoted and running", tell: promoted(true), class: "healthy", not: []string{"nonstarted-learner-promoted"}},
-		{name: "wrong flag by snapshot", tell: wrongFlag(true, ""), class: "membership", cause: "learner-promotion-not-persisted", causes: []string{"learner-promotion-propagated"}, not: []string{"members-bucket-is-quorum-37"}},
-		{name: "wrong flag by the log", tell: wrongFlag(false, ""), class: "membership", cause: "learner-promotion-not-persisted", not: []string{"learner-promotion-propagated"}},
-		{name: "a zombie on 3.5", tell: zombie(""), class: "membership", cause: "zombie-members-v3-bucket", certainty: "proof", checks: []string{"M07", "M03"}},
-		{name: "a zombie on 3.6", tell: zombie("3.6.0"), class: "membership", cause: "zombie-members-v3-bucket", certainty: "proof", checks: []string{"M07", "M03"}},
-		{name: "wrong flag on 3.7", tell: wrongFlag(false, "3.7.0"), class: "membership", cause: "learner-promotion-not-persisted", causes: []string{"members-bucket-is-quorum-37"}, checks: []string{"M07"}},
+		{name: "never started", tell: addLearner(false, "", 10), class: "membership", cause: "stuck-learner",
+			certainty: "proof", checks: []string{"M10"}, not: []string{"quorum-lost-after-member-add"}},
+		{name: "added just now", tell: addLearner(false, "", 0), class: "membership", cause: "stuck-learner",
+			certainty: "strong"},
+		{name: "published, not among the sources", tell: addLearner(true, "", 10), class: "healthy",
+			not: []string{"stuck-learner"}},
+		{name: "started and holds nothing", tell: addLearner(false, "empty", 10), class: "membership",
+			cause: "stuck-learner", certainty: "proof", checks: []string{"M10"}},
+		{name: "promoted and never started", tell: promoted(false), class: "membership",
+			cause: "nonstarted-learner-promoted", certainty: "strong", checks: []string{"M05"},
+			causes: []string{"quorum-lost-after-member-add"}},
+		{name: "promoted and running", tell: promoted(true), class: "healthy",
+			not: []string{"nonstarted-learner-promoted"}},
+		{name: "wrong flag by snapshot", tell: wrongFlag(true, ""), class: "membership",
+			cause: "learner-promotion-not-persisted", causes: []string{"learner-promotion-propagated"},
+			not: []string{"members-bucket-is-quorum-37"}},
+		{name: "wrong flag by the log", tell: wrongFlag(false, ""), class: "membership",
+			cause: "learner-promotion-not-persisted", not: []string{"learner-promotion-propagated"}},
+		{name: "a zombie on 3.5", tell: zombie(""), class: "membership", cause: "zombie-members-v3-bucket",
+			certainty: "proof", checks: []string{"M07", "M03"}},
+		{name: "a zombie on 3.6", tell: zombie("3.6.0"), class: "membership", cause: "zombie-members-v3-bucket",
+			certainty: "proof", checks: []string{"M07", "M03"}},
+		{name: "wrong flag on 3.7", tell: wrongFlag(false, "3.7.0"), class: "membership",
+			cause: "learner-promotion-not-persisted", causes: []string{"members-bucket-is-quorum-37"},
+			checks: []string{"M07"}},
 	})
 }
 
@@ -213,7 +240,8 @@ func promoted(started bool) func(t *testing.T, root string) {
 		s := tell(t, root, false, none(2), a1, a2)
 		s.elect()
 		s.puts(5)
-		for n, cc := range []raftpb.ConfChange{clustertest.AddLearner(a3, 0), clustertest.Promote(a3, 0), clustertest.AddLearner(a4, 0), clustertest.Promote(a4, 0)} {
+		for n, cc := range []raftpb.ConfChange{clustertest.AddLearner(a3, 0), clustertest.Promote(a3, 0),
+			clustertest.AddLearner(a4, 0), clustertest.Promote(a4, 0)} {
 			cc.ID = clustertest.RequestID(a1, begin1, uint64(200+n))
 			s.on(func(h *clustertest.Hand, index uint64) { h.Conf(s.term, index, cc) })
 		}
@@ -236,7 +264,8 @@ func wrongFlag(joiner bool, storage string) func(t *testing.T, root string) {
 		t.Helper()
 		s := tell(t, root, false, none(2), a1, a2)
 		s.elect()
-		add, promote := clustertest.AddLearner(a3, clustertest.RequestID(a1, begin1, 200)), clustertest.Promote(a3, clustertest.RequestID(a1, begin1, 201))
+		add, promote := clustertest.AddLearner(a3, clustertest.RequestID(a1, begin1, 200)),
+			clustertest.Promote(a3, clustertest.RequestID(a1, begin1, 201))
 		s.on(func(h *clustertest.Hand, index uint64) { h.Conf(s.term, index, add) })
 		s.publish(a3, begin1)
 		s.puts(5)
@@ -245,7 +274,8 @@ func wrongFlag(joiner bool, storage string) func(t *testing.T, root string) {
 			late := clustertest.NewHand(t, root, "node3", a3, c1)
 			late.State(s.term, 0, 0)
 			for n := range 5 {
-				late.Revision("/k/"+[]string{"01", "02", "03", "04", "05"}[n], "value "+[]string{"1", "2", "3", "4", "5"}[n])
+				late.Revision("/k/"+[]string{"01", "02", "03", "04", "05"}[n],
+					"value "+[]string{"1", "2", "3", "4", "5"}[n])
 			}
 			late.Snapshot(s.term, s.index, a1, a2, a3)
 			s.hands = append(s.hands, late)

@@ -54,7 +54,8 @@ func TestLearnersAtAStart(t *testing.T) {
 		}
 	}
 	runTales(t, []tale{
-		{name: "a promotion behind the snapshot on 3.6", tell: grown("3.6.0", promoted), class: "healthy", causes: []string{promotion}, not: []string{forced}},
+		{name: "a promotion behind the snapshot on 3.6", tell: grown("3.6.0", promoted), class: "healthy",
+			causes: []string{promotion}, not: []string{forced}},
 		{name: "on 3.5", tell: grown("", promoted), class: "healthy", not: []string{promotion}},
 		{name: "on 3.7", tell: grown("3.7.0", promoted), class: "healthy", not: []string{promotion}},
 		{name: "a snapshot behind the promotion", tell: grown("3.6.0", func(s *chronicle) {
@@ -69,9 +70,12 @@ func TestLearnersAtAStart(t *testing.T) {
 				h.Member(a4, true, true)
 			}
 		}), class: "healthy", not: []string{promotion, "stuck-learner"}},
-		{name: "the bucket still shows the learner", tell: grown("3.6.0", func(s *chronicle) { s.promote(true) }), class: "membership", cause: "learner-promotion-not-persisted", not: []string{promotion}},
-		{name: "quorum lost on 3.4 with a learner", tell: on34(grown("", quorumLost)), class: "membership", cause: "quorum-lost-after-member-add", causes: []string{forced}},
-		{name: "quorum lost on 3.5 with a learner", tell: grown("", quorumLost), class: "membership", cause: "quorum-lost-after-member-add", not: []string{forced}},
+		{name: "the bucket still shows the learner", tell: grown("3.6.0", func(s *chronicle) { s.promote(true) }),
+			class: "membership", cause: "learner-promotion-not-persisted", not: []string{promotion}},
+		{name: "quorum lost on 3.4 with a learner", tell: on34(grown("", quorumLost)), class: "membership",
+			cause: "quorum-lost-after-member-add", causes: []string{forced}},
+		{name: "quorum lost on 3.5 with a learner", tell: grown("", quorumLost), class: "membership",
+			cause: "quorum-lost-after-member-add", not: []string{forced}},
 		{name: "a learner on 3.4, quorum up", tell: on34(grown("", func(s *chronicle) {
 			for _, h := range s.hands {
 				h.Member(a4, true, true)
@@ -116,13 +120,15 @@ func TestLearnerFlagDropped(t *testing.T) {
 		}
 	}
 	runTales(t, []tale{
-		{name: "with the update", class: "membership", cause: id, certainty: "proof", checks: []string{"M07"}, tell: grown("", func(s *chronicle) {
-			s.on(func(h *clustertest.Hand, index uint64) {
-				h.Conf(s.term, index, updated(clustertest.RequestID(a1, begin1, 212)))
-			})
-			voter(s)
-		})},
-		{name: "without one", class: "membership", cause: id, certainty: "hint", checks: []string{"M07"}, tell: grown("", voter)},
+		{name: "with the update", class: "membership", cause: id, certainty: "proof", checks: []string{"M07"},
+			tell: grown("", func(s *chronicle) {
+				s.on(func(h *clustertest.Hand, index uint64) {
+					h.Conf(s.term, index, updated(clustertest.RequestID(a1, begin1, 212)))
+				})
+				voter(s)
+			})},
+		{name: "without one", class: "membership", cause: id, certainty: "hint", checks: []string{"M07"},
+			tell: grown("", voter)},
 	})
 }
 

@@ -71,7 +71,8 @@ func emptied(t *testing.T, member string) {
 		t.Fatal(err)
 	}
 	if err := db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range []string{"key", "meta", "members", "cluster", "lease", "alarm", "auth", "authUsers", "authRoles", "members_removed"} {
+		for _, name := range []string{"key", "meta", "members", "cluster", "lease", "alarm", "auth", "authUsers",
+			"authRoles", "members_removed"} {
 			if _, err := tx.CreateBucket([]byte(name)); err != nil {
 				return err
 			}
@@ -122,7 +123,8 @@ func liveCopy(tail, page, ahead bool) func(t *testing.T, member string) {
 		}
 		if ahead {
 			editDB(func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte("meta")).Put([]byte("consistent_index"), binary.BigEndian.AppendUint64(nil, 400))
+				return tx.Bucket([]byte("meta")).Put([]byte("consistent_index"),
+					binary.BigEndian.AppendUint64(nil, 400))
 			})(t, member)
 		}
 		if page {
@@ -132,7 +134,8 @@ func liveCopy(tail, page, ahead bool) func(t *testing.T, member string) {
 			}
 			for p := int64(2); p < 30; p++ {
 				head := make([]byte, 32)
-				if _, err := f.ReadAt(head, p*4096); err == nil && binary.LittleEndian.Uint64(head) == uint64(p) && head[8] == 2 && head[24] == 17 {
+				if _, err := f.ReadAt(head, p*4096); err == nil && binary.LittleEndian.Uint64(head) == uint64(p) &&
+					head[8] == 2 && head[24] == 17 {
 					if _, err := f.WriteAt([]byte{0xff}, p*4096); err != nil {
 						t.Fatal(err)
 					}
@@ -149,20 +152,35 @@ func TestPartsOfADataDir(t *testing.T) {
 	nothing := func(*testing.T, string) {}
 	runTales(t, []tale{
 		{name: "whole", tell: edited(nothing), class: "healthy"},
-		{name: "log begun anew beside the database", of: []string{"node2"}, tell: edited(logAnew(true, true)), class: "member-lost-data", cause: "wal-removed-db-kept", certainty: "proof", checks: []string{"X03"}},
-		{name: "log begun anew, among others", tell: edited(logAnew(false, true)), class: "member-lost-data", cause: "wal-removed-db-kept", certainty: "proof"},
-		{name: "log begun anew beside snapshot files", of: []string{"node2"}, tell: edited(logAnew(true, false)), class: "member-lost-data", cause: "wal-removed-db-kept", certainty: "proof"},
-		{name: "everything begun anew", tell: edited(logAnew(false, false)), class: "member-lost-data", cause: "wiped-member-rejoined-same-id", not: []string{"wal-removed-db-kept"}},
-		{name: "database removed", tell: edited(removeFiles("snap/db")), class: "member-lost-data", cause: "db-or-snap-dir-removed", certainty: "proof", checks: []string{"X03"}},
-		{name: "database created anew", of: []string{"node2"}, tell: edited(emptied), class: "member-lost-data", cause: "db-or-snap-dir-removed", certainty: "proof"},
-		{name: "a new member without data", of: []string{"node1"}, tell: func(t *testing.T, root string) { tell(t, root, false, none(1), a1).done() }, class: "healthy", not: []string{"db-or-snap-dir-removed", "wal-removed-db-kept"}},
-		{name: "snapshot files removed", tell: edited(removeFiles("snap/*.snap")), class: "healthy", checks: []string{"X03"}, causes: []string{"snap-files-removed"}},
-		{name: "a backup in the place of the database", tell: edited(backupInPlace(false)), class: "torn-copy", cause: "saved-snapshot-used-as-db", certainty: "proof", checks: []string{"X03"}},
-		{name: "such a backup, written to since", of: []string{"node2"}, tell: edited(backupInPlace(true)), class: "torn-copy", cause: "saved-snapshot-used-as-db", certainty: "strong"},
-		{name: "torn log and pages", tell: edited(liveCopy(true, true, false)), class: "torn-copy", cause: "torn-live-copy", certainty: "strong", checks: []string{"X05"}},
-		{name: "pages and a database ahead", of: []string{"node2"}, tell: edited(liveCopy(false, true, true)), class: "torn-copy", cause: "torn-live-copy", certainty: "strong", checks: []string{"X05"}},
-		{name: "torn log alone", tell: edited(liveCopy(true, false, false)), class: "wal-damage", cause: "wal-torn-tail", not: []string{"torn-live-copy"}},
-		{name: "pages alone", tell: edited(liveCopy(false, true, false)), class: "db-damage", cause: "bbolt-page-damage", not: []string{"torn-live-copy"}},
+		{name: "log begun anew beside the database", of: []string{"node2"}, tell: edited(logAnew(true, true)),
+			class: "member-lost-data", cause: "wal-removed-db-kept", certainty: "proof", checks: []string{"X03"}},
+		{name: "log begun anew, among others", tell: edited(logAnew(false, true)), class: "member-lost-data",
+			cause: "wal-removed-db-kept", certainty: "proof"},
+		{name: "log begun anew beside snapshot files", of: []string{"node2"}, tell: edited(logAnew(true, false)),
+			class: "member-lost-data", cause: "wal-removed-db-kept", certainty: "proof"},
+		{name: "everything begun anew", tell: edited(logAnew(false, false)), class: "member-lost-data",
+			cause: "wiped-member-rejoined-same-id", not: []string{"wal-removed-db-kept"}},
+		{name: "database removed", tell: edited(removeFiles("snap/db")), class: "member-lost-data",
+			cause: "db-or-snap-dir-removed", certainty: "proof", checks: []string{"X03"}},
+		{name: "database created anew", of: []string{"node2"}, tell: edited(emptied), class: "member-lost-data",
+			cause: "db-or-snap-dir-removed", certainty: "proof"},
+		{name: "a new member without data", of: []string{"node1"},
+			tell: func(t *testing.T, root string) { tell(t, root, false, none(1), a1).done() }, class: "healthy",
+			not: []string{"db-or-snap-dir-removed", "wal-removed-db-kept"}},
+		{name: "snapshot files removed", tell: edited(removeFiles("snap/*.snap")), class: "healthy",
+			checks: []string{"X03"}, causes: []string{"snap-files-removed"}},
+		{name: "a backup in the place of the database", tell: edited(backupInPlace(false)), class: "torn-copy",
+			cause: "saved-snapshot-used-as-db", certainty: "proof", checks: []string{"X03"}},
+		{name: "such a backup, written to since", of: []string{"node2"}, tell: edited(backupInPlace(true)),
+			class: "torn-copy", cause: "saved-snapshot-used-as-db", certainty: "strong"},
+		{name: "torn log and pages", tell: edited(liveCopy(true, true, false)), class: "torn-copy",
+			cause: "torn-live-copy", certainty: "strong", checks: []string{"X05"}},
+		{name: "pages and a database ahead", of: []string{"node2"}, tell: edited(liveCopy(false, true, true)),
+			class: "torn-copy", cause: "torn-live-copy", certainty: "strong", checks: []string{"X05"}},
+		{name: "torn log alone", tell: edited(liveCopy(true, false, false)), class: "wal-damage",
+			cause: "wal-torn-tail", not: []string{"torn-live-copy"}},
+		{name: "pages alone", tell: edited(liveCopy(false, true, false)), class: "db-damage",
+			cause: "bbolt-page-damage", not: []string{"torn-live-copy"}},
 	})
 }
 
@@ -212,11 +230,16 @@ func TestVersionsAndV2(t *testing.T) {
 	runTales(t, []tale{
 		{name: "equal", tell: versions("3.6.0", "", "3.6.0", "3.6.0", "3.6.0"), class: "healthy", not: mismatch},
 		{name: "not written yet", tell: versions("3.6.0", "", "3.6.0", "", "3.6.0"), class: "healthy", not: mismatch},
-		{name: "one above the others", tell: versions("3.6.0", "", "3.6.0", "3.7.0", "3.6.0"), class: "healthy", causes: mismatch, checks: []string{"X04"}},
-		{name: "above the cluster", tell: versions("3.5.0", "", "3.6.0", "3.6.0", "3.6.0"), class: "healthy", causes: mismatch, checks: []string{"X04"}},
-		{name: "a downgrade is open", tell: versions("3.6.0", `{"target-version":"3.5.0","enabled":true}`, "3.6.0", "3.6.0", "3.6.0"), class: "healthy", causes: mismatch, checks: []string{"X04"}},
-		{name: "a downgrade was cancelled", tell: versions("3.6.0", `{"target-version":"","enabled":false}`, "3.6.0", "3.6.0", "3.6.0"), class: "healthy", not: mismatch},
-		{name: "v2 keys", tell: v2Keys("/1/app/config"), class: "healthy", causes: []string{"v2-content-blocks-36"}, checks: []string{"M13"}},
+		{name: "one above the others", tell: versions("3.6.0", "", "3.6.0", "3.7.0", "3.6.0"), class: "healthy",
+			causes: mismatch, checks: []string{"X04"}},
+		{name: "above the cluster", tell: versions("3.5.0", "", "3.6.0", "3.6.0", "3.6.0"), class: "healthy",
+			causes: mismatch, checks: []string{"X04"}},
+		{name: "a downgrade is open", tell: versions("3.6.0", `{"target-version":"3.5.0","enabled":true}`, "3.6.0",
+			"3.6.0", "3.6.0"), class: "healthy", causes: mismatch, checks: []string{"X04"}},
+		{name: "a downgrade was cancelled", tell: versions("3.6.0", `{"target-version":"","enabled":false}`, "3.6.0",
+			"3.6.0", "3.6.0"), class: "healthy", not: mismatch},
+		{name: "v2 keys", tell: v2Keys("/1/app/config"), class: "healthy", causes: []string{"v2-content-blocks-36"},
+			checks: []string{"M13"}},
 		{name: "etcd's own v2 content", tell: v2Keys(), class: "healthy", not: []string{"v2-content-blocks-36"}},
 	})
 }

@@ -13,7 +13,8 @@ import (
 
 // urlsOf is the update of a member's peer URLs.
 func urlsOf(id, request uint64, url string) raftpb.ConfChange {
-	return raftpb.ConfChange{ID: clustertest.RequestID(a1, begin1, request), Type: raftpb.ConfChangeUpdateNode, NodeID: id, Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":[%q]}`, id, url)}
+	return raftpb.ConfChange{ID: clustertest.RequestID(a1, begin1, request), Type: raftpb.ConfChangeUpdateNode,
+		NodeID: id, Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":[%q]}`, id, url)}
 }
 
 // own is the peer URL with which a member was founded.
@@ -74,14 +75,19 @@ func TestMemberRows(t *testing.T) {
 		fine("as founded", rows("3.6.0", "", nil)),
 		bad("another URL alike on all", rows("3.6.0", member(moved, name, client), nil, all...)),
 		bad("another URL on 3.5", rows("", member(moved, name, client), nil, all...)),
-		{name: "another URL on one", tell: rows("3.6.0", member(moved, name, client), nil, 1), class: "membership", cause: "rows-changed-outside-the-log", certainty: "proof", checks: []string{"M02", "M16"}},
-		bad("another URL than the update", rows("3.6.0", member("http://127.0.0.1:1", name, client), to(moved), all...)),
+		{name: "another URL on one", tell: rows("3.6.0", member(moved, name, client), nil, 1), class: "membership",
+			cause: "rows-changed-outside-the-log", certainty: "proof", checks: []string{"M02", "M16"}},
+		bad("another URL than the update", rows("3.6.0", member("http://127.0.0.1:1", name, client), to(moved),
+			all...)),
 		fine("as updated", rows("3.6.0", member(moved, name, client), to(moved), all...)),
 		warned("as before the update on 3.6", rows("3.6.0", member(own(a2), name, client), to(moved), all...)),
 		fine("as before the update on 3.5", rows("", member(own(a2), name, client), to(moved), all...)),
 		fine("the update was refused", rows("3.6.0", member(own(a2), name, client), to(own(a3)), all...)),
-		fine("a forced start added it", rows("3.6.0", member(own(a2), name, client), []raftpb.ConfChange{{Type: raftpb.ConfChangeAddNode, NodeID: a2,
-			Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://localhost:2380","http://localhost:7001"]}`, a2)}}, all...)),
+		fine("a forced start added it", rows("3.6.0", member(own(a2), name, client),
+			[]raftpb.ConfChange{{Type: raftpb.ConfChangeAddNode, NodeID: a2,
+				Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://localhost:2380","http://localhost:7001"]}`,
+					a2)}},
+			all...)),
 		bad("another name", rows("3.6.0", member(own(a2), "other", client), nil, all...)),
 		bad("other client URLs", rows("3.6.0", member(own(a2), name, moved), nil, all...)),
 		fine("no name", rows("", fmt.Sprintf(`{"id":%d,"peerURLs":[%q]}`, a2, own(a2)), nil, all...)),

@@ -53,7 +53,8 @@ func (c *collected) next(r *Report) {
 			}
 		}
 		c.nextPlan(add)
-		add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange", c.first()))
+		add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange",
+			c.first()))
 	case "foreign-cluster":
 		add("sort the sources by cluster ID and diagnose each cluster on its own", none)
 	case "backup-damaged":
@@ -75,7 +76,8 @@ func (c *collected) next(r *Report) {
 // BackupNext is what to do about a damaged backup.
 func BackupNext() []Next {
 	return []Next{
-		{Text: "do not rely on this file: fetch it again from where it was saved, or take a backup of another time, and prove that one before a restore", Command: shell.Format("etcd-medic verify <OTHER>.db")},
+		{Text: "do not rely on this file: fetch it again from where it was saved, or take a backup of another time, " +
+			"and prove that one before a restore", Command: shell.Format("etcd-medic verify <OTHER>.db")},
 		{Text: "take a new snapshot from a healthy member", Command: shell.Format("etcdctl snapshot save <NEW>.db")},
 	}
 }
@@ -106,7 +108,8 @@ func (c *collected) nextAlone(r *Report, add func(text string, command shell.Com
 		c.nextCause(add)
 		return
 	}
-	add("keep this copy as it is and copy the data dirs of the other members (each server stopped): which member is good can only be said beside them",
+	add("keep this copy as it is and copy the data dirs of the other members (each server stopped): which member is "+
+		"good can only be said beside them",
 		shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", c.first()))
 	if r.Best == nil || len(r.Best.Members) == 0 {
 		add("without other members, and where nothing can be mended: restore from the newest sound backup", none)
@@ -124,7 +127,8 @@ func (c *collected) nextAlone(r *Report, add func(text string, command shell.Com
 // the first entry and a member's own database lacks some of it.
 func (c *collected) nextRebuild(r *Report, add func(text string, command shell.Command)) {
 	if r.Best != nil && r.Best.Lost.CommittedEntries > 0 && c.logsAreWhole() {
-		add("the logs reach back to the first entry: this makes a backup in which every entry took effect once. A new cluster restored from it gives up none of them",
+		add("the logs reach back to the first entry: this makes a backup in which every entry took effect once. A "+
+			"new cluster restored from it gives up none of them",
 			c.rebuildCommand())
 	}
 }
@@ -149,7 +153,8 @@ func (c *collected) rebuildCommand() shell.Command {
 func (c *collected) nextUpgrade(r *Report, add func(text string, command shell.Command)) {
 	for _, k := range r.Causes {
 		if len(k.FixedIn) > 0 {
-			add("upgrade every member past the defect ("+strings.Join(k.FixedIn, ", ")+"), or it comes back at the next restart", none)
+			add("upgrade every member past the defect ("+strings.Join(k.FixedIn, ", ")+
+				"), or it comes back at the next restart", none)
 			return
 		}
 	}
@@ -166,17 +171,20 @@ func (c *collected) nextDivergence(r *Report, add func(text string, command shel
 		add("the members are equally good by content: choose the one to keep and reseed the others from it", none)
 	}
 	if n := r.Best.Lost.CommittedEntries; n > 0 {
-		add(fmt.Sprintf("save the %d committed effects that %s lacks before anything is reseeded", n, best), r.Best.Lost.Command)
+		add(fmt.Sprintf("save the %d committed effects that %s lacks before anything is reseeded", n, best),
+			r.Best.Lost.Command)
 	}
 	if n, proposers := r.Best.Lost.Nowhere(r.Sources); n > 0 && len(proposers) > 0 {
-		add(fmt.Sprintf("before you choose: no source's database holds %d of these entries; %s proposed them and is not among the sources. Copy its data dir and diagnose again: it may be the better member",
+		add(fmt.Sprintf("before you choose: no source's database holds %d of these entries; %s proposed them and is "+
+			"not among the sources. Copy its data dir and diagnose again: it may be the better member",
 			n, strings.Join(proposers, ", ")), none)
 	}
 	c.nextRebuild(r, add)
 	add("see which keys differ where", shell.Format("etcd-medic compare").Sources(c.allLabels()...))
 	c.nextPlan(add)
 	c.nextUpgrade(r, add)
-	add("run diagnose again on fresh copies: the repair is done when it says healthy", shell.Format("etcd-medic diagnose").Sources(c.allLabels()...))
+	add("run diagnose again on fresh copies: the repair is done when it says healthy",
+		shell.Format("etcd-medic diagnose").Sources(c.allLabels()...))
 	c.byHand(r, best, rest, true)
 }
 
@@ -186,7 +194,8 @@ func (c *collected) nextDivergence(r *Report, add func(text string, command shel
 func (c *collected) nextPlan(add func(text string, command shell.Command)) {
 	lost, known := c.lostVoters()
 	if !known {
-		add("copy the data dirs of the members that the cluster has (each server stopped) and diagnose them together", none)
+		add("copy the data dirs of the members that the cluster has (each server stopped) and diagnose them together",
+			none)
 		return
 	}
 	plan := shell.Format("etcd-medic repair plan").Sources(c.allLabels()...)
@@ -199,7 +208,8 @@ func (c *collected) nextPlan(add func(text string, command shell.Command)) {
 		plan = plan.With("--lost", name)
 	}
 	add(text, plan.With("-o", "plan.yaml"))
-	add("try it on scratch copies with real servers; nothing of the cluster is touched", shell.Format("etcd-medic repair rehearse plan.yaml"))
+	add("try it on scratch copies with real servers; nothing of the cluster is touched",
+		shell.Format("etcd-medic repair rehearse plan.yaml"))
 }
 
 // lostVoters are the voters that are not among the sources, by name or ID, where those at hand are no majority. known
@@ -237,7 +247,8 @@ func (c *collected) lostVoters() (lost []string, known bool) {
 func (c *collected) nextLostData(r *Report, add func(text string, command shell.Command)) {
 	best, rest := c.bestAndRest(r)
 	c.nextPlan(add)
-	add("a change of leader may let the member recover by a snapshot, but it may have voted twice: remove it and add it again all the same", none)
+	add("a change of leader may let the member recover by a snapshot, but it may have voted twice: remove it and add "+
+		"it again all the same", none)
 	c.byHand(r, best, rest, false)
 }
 
@@ -275,7 +286,8 @@ func (c *collected) nextHealthy(r *Report, add func(text string, command shell.C
 		add("start the lagging member; it catches up on its own", none)
 	}
 	if c.absentVoters() > 0 {
-		add("copy the data dirs of the other members (each server stopped) and diagnose them together: what differs between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", c.first()))
+		add("copy the data dirs of the other members (each server stopped) and diagnose them together: what differs "+
+			"between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", c.first()))
 	}
 	if len(r.Next) == 0 {
 		add("nothing to repair; look around", shell.Format("etcd-medic dumpdb {}", c.first()))

@@ -32,7 +32,8 @@ func (c *collected) nextMend(r *Report, add func(text string, command shell.Comm
 		switch {
 		case a.Trusted() && len(a.Mends) > 0:
 			started = true
-			add("start "+f.Name+" on its own data dir: "+strings.Join(a.Mends, "; ")+". Nothing that it promised is lost", none)
+			add("start "+f.Name+" on its own data dir: "+strings.Join(a.Mends, "; ")+
+				". Nothing that it promised is lost", none)
 		case !a.Trusted():
 			done = false
 			c.nextMendFiles(f, &a, add)
@@ -59,7 +60,8 @@ func (c *collected) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(te
 			c.nextFromLog(f, add)
 		}
 	default:
-		cmd := shell.Format("etcd-medic repair db {} --rebuild -o {}.mended", shell.Source(f.Name), shell.FileName(f.Name))
+		cmd := shell.Format("etcd-medic repair db {} --rebuild -o {}.mended", shell.Source(f.Name),
+			shell.FileName(f.Name))
 		add("mend the database of "+f.Name+" from its own pages and log"+refuses, c.withOthers(f, cmd))
 	}
 }
@@ -84,7 +86,8 @@ func (c *collected) nextFromLog(f *evidence.Facts, add func(text string, command
 // withOthers adds the other data dirs of the cluster to a narrow repair.
 func (c *collected) withOthers(f *evidence.Facts, cmd shell.Command) shell.Command {
 	for _, m := range c.in.Members {
-		if m.Label() != f.Name && m.ClusterID == f.ClusterID && m.MemberID != f.MemberID && m.Source.Kind == evidence.KindDataDir {
+		if m.Label() != f.Name && m.ClusterID == f.ClusterID && m.MemberID != f.MemberID &&
+			m.Source.Kind == evidence.KindDataDir {
 			cmd = cmd.With("--with", shell.Source(m.Label()))
 		}
 	}
@@ -104,6 +107,7 @@ func (c *collected) kindOf(label string) evidence.Kind {
 // times: then nothing in its files can be mended.
 func lostData(r *Report, label string) bool {
 	return slices.ContainsFunc(r.Findings, func(f check.Finding) bool {
-		return (f.Class == "member-lost-data" || f.Class == "torn-copy") && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label)
+		return (f.Class == "member-lost-data" || f.Class == "torn-copy") && f.Severity.Rank() >= check.Error.Rank() &&
+			slices.Contains(f.Members, label)
 	})
 }

@@ -46,12 +46,16 @@ func inOrder(t *testing.T, got string, want ...string) {
 // TestNextOffersTheLosslessWayFirst for one member and for several.
 func TestNextOffersTheLosslessWayFirst(t *testing.T) {
 	page := evidencetest.Incident(t, "f-bbolt-page-corruption")
-	inOrder(t, nextOf(t, page+"/node1"), "repair db node1 ", "--rebuild", "copy the data dirs of the other members", "where nothing can be mended: restore")
-	inOrder(t, nextOf(t, page+"/node1", page+"/node2", page+"/node3"), "repair db node1 ", "--with node2", "--with node3", "repair plan", "member remove")
+	inOrder(t, nextOf(t, page+"/node1"), "repair db node1 ", "--rebuild", "copy the data dirs of the other members",
+		"where nothing can be mended: restore")
+	inOrder(t, nextOf(t, page+"/node1", page+"/node2", page+"/node3"), "repair db node1 ", "--with node2",
+		"--with node3", "repair plan", "member remove")
 	tail := evidencetest.Incident(t, "e-torn-wal-tail")
-	inOrder(t, nextOf(t, tail+"/node1", tail+"/node2", tail+"/node3"), "repair wal node2 ", "--with node1", "repair plan")
+	inOrder(t, nextOf(t, tail+"/node1", tail+"/node2", tail+"/node3"), "repair wal node2 ", "--with node1",
+		"repair plan")
 	wiped := evidencetest.Incident(t, "d-wiped-member")
-	if got := nextOf(t, wiped+"/node1", wiped+"/node2", wiped+"/node3"); strings.Contains(got, "repair wal") || strings.Contains(got, "repair db") {
+	if got := nextOf(t, wiped+"/node1", wiped+"/node2", wiped+"/node3"); strings.Contains(got, "repair wal") ||
+		strings.Contains(got, "repair db") {
 		t.Errorf("the files of a wiped member are sound, and mending them is offered:\n%s", got)
 	}
 }

@@ -21,7 +21,8 @@ var registries = []string{"/registry/", "/kubernetes.io/", "/openshift.io/"}
 func (c *collected) nameObjects(r *Report) {
 	want := map[string]*check.Object{}
 	add := func(key string) {
-		if len(want) < maxObjects && slices.ContainsFunc(registries, func(p string) bool { return len(key) > len(p) && key[:len(p)] == p }) {
+		if len(want) < maxObjects && slices.ContainsFunc(registries,
+			func(p string) bool { return len(key) > len(p) && key[:len(p)] == p }) {
 			want[key] = nil
 		}
 	}

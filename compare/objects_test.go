@@ -20,8 +20,9 @@ func TestObjectsAreNamed(t *testing.T) {
 	s := bootstrap(t, root)
 	s.n++
 	s.on(func(h *clustertest.Hand, index uint64) {
-		h.Put(s.term, index, clustertest.RequestID(s.ids[0], s.begin, 10+s.n), key, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-0","namespace":"prod",`+
-			`"managedFields":[{"manager":"kube-scheduler","time":"2026-01-02T03:04:05Z"},{"manager":"kubelet","time":"2026-01-02T03:04:06Z"}]},"spec":{"x":"`+content+`"}}`, h.ID != a3)
+		h.Put(s.term, index, clustertest.RequestID(s.ids[0], s.begin, 10+s.n), key,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-0","namespace":"prod",`+
+				`"managedFields":[{"manager":"kube-scheduler","time":"2026-01-02T03:04:05Z"},{"manager":"kubelet","time":"2026-01-02T03:04:06Z"}]},"spec":{"x":"`+content+`"}}`, h.ID != a3)
 	})
 	s.puts(9)
 	s.done()

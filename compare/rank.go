@@ -49,7 +49,8 @@ func (s standing) less(o standing) bool {
 	if s.parted && s.damage != o.damage {
 		return s.damage < o.damage
 	}
-	for _, d := range [][2]int{{s.lacks, o.lacks}, {s.damage, o.damage}, {s.control, o.control}, {len(s.blamed), len(o.blamed)}, {s.minority, o.minority}} {
+	for _, d := range [][2]int{{s.lacks, o.lacks}, {s.damage, o.damage}, {s.control, o.control},
+		{len(s.blamed), len(o.blamed)}, {s.minority, o.minority}} {
 		if d[0] != d[1] {
 			return d[0] < d[1]
 		}
@@ -110,7 +111,8 @@ func (c *collected) kept(list []standing) int {
 }
 
 func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64) standing {
-	s := standing{pos: i, parted: c.in.Replay != nil && len(c.in.Replay.LogDiffs) > 0, usable: m.HasDB() && !m.DB.KVDamaged && m.HasWAL()}
+	s := standing{pos: i, parted: c.in.Replay != nil && len(c.in.Replay.LogDiffs) > 0, usable: m.HasDB() &&
+		!m.DB.KVDamaged && m.HasWAL()}
 	if m.Source.Kind != evidence.KindDataDir {
 		s.usable = m.HasDB() && !m.DB.KVDamaged
 	}
@@ -136,7 +138,8 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 			s.usable = false
 		}
 	}
-	if sc := m.DB; sc != nil && sc.Meta.ScheduledCompact != nil && (sc.Meta.FinishedCompact == nil || sc.Meta.FinishedCompact.Main < sc.Meta.ScheduledCompact.Main) {
+	if sc := m.DB; sc != nil && sc.Meta.ScheduledCompact != nil &&
+		(sc.Meta.FinishedCompact == nil || sc.Meta.FinishedCompact.Main < sc.Meta.ScheduledCompact.Main) {
 		s.pending = 1
 	}
 	return s
@@ -144,7 +147,8 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 
 // blames tells whether a finding accuses this member: it names it, and not every source.
 func (c *collected) blames(f *check.Finding, label string) bool {
-	return !f.Undecided && !aboutCluster[f.Check] && f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label) &&
+	return !f.Undecided && !aboutCluster[f.Check] && f.Class != "" && f.Severity.Rank() >= check.Error.Rank() &&
+		slices.Contains(f.Members, label) &&
 		(len(c.in.Members) == 1 || len(f.Members) < len(c.in.Members))
 }
 
@@ -191,7 +195,8 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 		say("not replayed: %s", rp.Members[s.pos].Why)
 	}
 	if s.behind > 0 {
-		say("%d committed entries behind (log ends at %d, commit %d)", s.behind, max(m.LastIndex(), m.ConsistentIndex()), commit)
+		say("%d committed entries behind (log ends at %d, commit %d)", s.behind,
+			max(m.LastIndex(), m.ConsistentIndex()), commit)
 	}
 	c.sayControl(s.pos, say)
 	if s.minority > 0 {

@@ -64,7 +64,8 @@ func TestE2EScenarios(t *testing.T) {
 		for _, v := range versions {
 			t.Run(name+"/"+v, func(t *testing.T) {
 				t.Parallel()
-				s := &scenario{T: t, name: name, version: v, dirs: map[string]string{}, leases: map[string]int64{}, rand: rand.New(rand.NewPCG(1, 2))}
+				s := &scenario{T: t, name: name, version: v, dirs: map[string]string{}, leases: map[string]int64{},
+					rand: rand.New(rand.NewPCG(1, 2))}
 				s.run(steps)
 			})
 		}

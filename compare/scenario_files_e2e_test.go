@@ -27,12 +27,15 @@ func (s *scenario) restore34(args []string) {
 	tool := strings.Replace(clustertest.Server(s.T, s.version), "etcd-"+s.version, "etcdutl-3.6", 1)
 	for i := range s.c.Size() {
 		s.c.Wipe(i)
-		out, err := exec.CommandContext(s.Context(), tool, "snapshot", "restore", s.backup, "--name", s.c.Name(i), "--data-dir", s.c.DataDir(i),
-			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", "clustertest", "--initial-advertise-peer-urls", s.c.PeerURL(i)).CombinedOutput()
+		out, err := exec.CommandContext(s.Context(), tool, "snapshot", "restore", s.backup, "--name", s.c.Name(i),
+			"--data-dir", s.c.DataDir(i),
+			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", "clustertest",
+			"--initial-advertise-peer-urls", s.c.PeerURL(i)).CombinedOutput()
 		if err != nil {
 			s.Fatalf("%s: %v\n%s", s.line, err, out)
 		}
-		db, err := bolt.Open(filepath.Join(s.c.DataDir(i), "member", "snap", "db"), 0o600, &bolt.Options{NoFreelistSync: true})
+		db, err := bolt.Open(filepath.Join(s.c.DataDir(i), "member", "snap", "db"), 0o600,
+			&bolt.Options{NoFreelistSync: true})
 		s.must(err)
 		s.must(db.Update(func(tx *bolt.Tx) error {
 			meta := tx.Bucket([]byte("meta"))

@@ -38,7 +38,8 @@ var scenarioKVSteps = map[string]scenarioStep{
 	"revoke": func(s *scenario, args []string) {
 		ctx, cancel := s.context()
 		defer cancel()
-		_, err := pb.NewLeaseClient(s.c.Client(s.node(args[0])).ActiveConnection()).LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: s.leaseID(args[1])})
+		_, err := pb.NewLeaseClient(s.c.Client(s.node(args[0])).ActiveConnection()).LeaseRevoke(ctx,
+			&pb.LeaseRevokeRequest{ID: s.leaseID(args[1])})
 		s.must(err)
 	},
 	// tryrevoke NODE ID takes a refusal for an answer; expire NODE ID executes the last entry of the log, the revoke of
@@ -63,7 +64,8 @@ func (s *scenario) leaseWithID(args []string) {
 	ctx, cancel := s.context()
 	defer cancel()
 	i, id := s.node(args[0]), s.leaseID(args[1])
-	_, err := pb.NewLeaseClient(s.c.Client(i).ActiveConnection()).LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: id, TTL: int64(s.number(args, 2, 60))})
+	_, err := pb.NewLeaseClient(s.c.Client(i).ActiveConnection()).LeaseGrant(ctx,
+		&pb.LeaseGrantRequest{ID: id, TTL: int64(s.number(args, 2, 60))})
 	s.must(err)
 	for _, key := range args[3:] {
 		s.c.Put(i, key, "leased", clientv3.WithLease(clientv3.LeaseID(id)))
@@ -75,7 +77,8 @@ func (s *scenario) nestedTxn(args []string) {
 	defer s.c.Login("root", "root secret")
 	ctx, cancel := s.context()
 	defer cancel()
-	_, err := s.c.Client(s.node(args[0])).Txn(ctx).Then(clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(args[1], "x")}, nil)).Commit()
+	_, err := s.c.Client(s.node(args[0])).Txn(ctx).Then(clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(args[1], "x")},
+		nil)).Commit()
 	s.Logf("%s: %v", s.line, err)
 }
 
@@ -114,7 +117,8 @@ func (s *scenario) dropRow(args []string) {
 func (s *scenario) tryRevoke(args []string) {
 	ctx, cancel := s.context()
 	defer cancel()
-	_, err := pb.NewLeaseClient(s.c.Client(s.node(args[0])).ActiveConnection()).LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: s.leaseID(args[1])})
+	_, err := pb.NewLeaseClient(s.c.Client(s.node(args[0])).ActiveConnection()).LeaseRevoke(ctx,
+		&pb.LeaseRevokeRequest{ID: s.leaseID(args[1])})
 	s.Logf("%s: %v", s.line, err)
 }
 
@@ -147,7 +151,8 @@ func (s *scenario) expire(args []string) {
 			if live[key] != id {
 				continue
 			}
-			at := append(binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, last+1), '_'), sub), 't')
+			at := append(binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, last+1), '_'), sub),
+				't')
 			val, err := (&mvccpb.KeyValue{Key: []byte(key)}).Marshal()
 			if err != nil {
 				return err
@@ -160,7 +165,8 @@ func (s *scenario) expire(args []string) {
 		if err := tx.Bucket([]byte("lease")).Delete(binary.BigEndian.AppendUint64(nil, uint64(id))); err != nil {
 			return err
 		}
-		return tx.Bucket([]byte("meta")).Put([]byte("consistent_index"), binary.BigEndian.AppendUint64(nil, inspected.Members[0].WAL.LastIndex))
+		return tx.Bucket([]byte("meta")).Put([]byte("consistent_index"),
+			binary.BigEndian.AppendUint64(nil, inspected.Members[0].WAL.LastIndex))
 	}))
 	s.must(db.Close())
 }

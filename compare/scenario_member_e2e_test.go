@@ -70,7 +70,10 @@ var memberSteps = map[string]scenarioStep{
 		s.c.Kill(i)
 	}),
 	// rmwal NODE deletes the log of the stopped member.
-	"rmwal": eachNode(func(s *scenario, i int) { s.must(os.RemoveAll(filepath.Join(s.c.DataDir(i), "member", "wal"))) }),
+	"rmwal": eachNode(func(s *scenario, i int) {
+		s.must(os.RemoveAll(filepath.Join(s.c.DataDir(i), "member",
+			"wal")))
+	}),
 	// rmdb NAME deletes the database of a copy, rmsnap NAME its .snap files.
 	"rmdb": func(s *scenario, args []string) { s.must(os.Remove(s.dbFile(args[0]))) },
 	"rmsnap": func(s *scenario, args []string) {
@@ -142,8 +145,10 @@ func (s *scenario) restoreAs(args []string) {
 	if s.version < "3.6" {
 		tool = filepath.Join(filepath.Dir(tool), "etcdutl-3.6")
 	}
-	out, err := exec.CommandContext(s.Context(), tool, "snapshot", "restore", filepath.Join(s.savedDir(), args[1]), "--name", s.c.Name(i), "--data-dir", s.c.DataDir(i),
-		"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", token, "--initial-advertise-peer-urls", s.c.PeerURL(i)).CombinedOutput()
+	out, err := exec.CommandContext(s.Context(), tool, "snapshot", "restore", filepath.Join(s.savedDir(), args[1]),
+		"--name", s.c.Name(i), "--data-dir", s.c.DataDir(i),
+		"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", token,
+		"--initial-advertise-peer-urls", s.c.PeerURL(i)).CombinedOutput()
 	if err != nil {
 		s.Fatalf("%s: %v\n%s", s.line, err, out)
 	}

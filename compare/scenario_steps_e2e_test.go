@@ -40,7 +40,8 @@ var scenarioSteps = map[string]scenarioStep{
 	// founded waits until the member has begun a log of its own.
 	"founded": eachNode(func(s *scenario, i int) {
 		s.c.WaitUntil("a log is there", func(context.Context) error {
-			if segs, err := filepath.Glob(filepath.Join(s.c.DataDir(i), "member", "wal", "*.wal")); err != nil || len(segs) == 0 {
+			if segs, err := filepath.Glob(filepath.Join(s.c.DataDir(i), "member", "wal", "*.wal")); err != nil ||
+				len(segs) == 0 {
 				return fmt.Errorf("no segment (%v)", err)
 			}
 			return nil
@@ -57,7 +58,10 @@ var scenarioSteps = map[string]scenarioStep{
 	"del":      (*scenario).del,
 	"delrange": (*scenario).delRange,
 	"cas":      (*scenario).compareAndSwap,
-	"grant":    authOps(func(s *scenario, ctx context.Context, cli *clientv3.Client) error { return s.grantOne(ctx, cli) }),
+	"grant": authOps(func(s *scenario, ctx context.Context,
+		cli *clientv3.Client) error {
+		return s.grantOne(ctx, cli)
+	}),
 	"passwd": authOps(func(s *scenario, ctx context.Context, cli *clientv3.Client) error {
 		_, err := cli.UserChangePassword(ctx, "app", fmt.Sprint("app secret ", s.next()))
 		return err
@@ -167,7 +171,8 @@ func (s *scenario) enableAuth() {
 }
 
 func grant(ctx context.Context, cli *clientv3.Client, prefix string) error {
-	_, err := cli.RoleGrantPermission(ctx, "app", prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite))
+	_, err := cli.RoleGrantPermission(ctx, "app", prefix, clientv3.GetPrefixRangeEnd(prefix),
+		clientv3.PermissionType(clientv3.PermReadWrite))
 	return err
 }
 
@@ -284,8 +289,10 @@ func (s *scenario) restore() {
 	for i := range s.c.Size() {
 		s.c.Wipe(i)
 		tool := strings.Replace(clustertest.Server(s.T, s.version), "etcd-"+s.version, "etcdutl-"+s.version[:3], 1)
-		out, err := exec.CommandContext(s.Context(), tool, "snapshot", "restore", s.backup, "--name", s.c.Name(i), "--data-dir", s.c.DataDir(i),
-			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", "clustertest", "--initial-advertise-peer-urls", s.c.PeerURL(i)).CombinedOutput()
+		out, err := exec.CommandContext(s.Context(), tool, "snapshot", "restore", s.backup, "--name", s.c.Name(i),
+			"--data-dir", s.c.DataDir(i),
+			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", "clustertest",
+			"--initial-advertise-peer-urls", s.c.PeerURL(i)).CombinedOutput()
 		if err != nil {
 			s.Fatalf("%s: %v\n%s", s.line, err, out)
 		}

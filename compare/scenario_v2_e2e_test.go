@@ -15,7 +15,8 @@ func (s *scenario) v2(args []string) {
 	defer cancel()
 	method, query, _ := strings.Cut(args[1], "?")
 	body := strings.NewReader(url.Values{"value": {"x"}}.Encode())
-	req, err := http.NewRequestWithContext(ctx, method, s.c.Endpoint(s.node(args[0]))+"/v2/keys"+args[2]+"?"+query, body)
+	req, err := http.NewRequestWithContext(ctx, method, s.c.Endpoint(s.node(args[0]))+"/v2/keys"+args[2]+"?"+query,
+		body)
 	s.must(err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r, err := http.DefaultClient.Do(req)

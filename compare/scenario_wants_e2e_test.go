@@ -51,7 +51,8 @@ var wants = map[string]func(s *scenario, args []string) string{
 	// best wants exactly the named members, in any order.
 	"best": func(s *scenario, args []string) string {
 		have := slices.Sorted(slices.Values(s.report.Best.Members))
-		return mismatch(slices.Equal(have, slices.Sorted(slices.Values(args))), fmt.Sprint(have, ": ", s.report.Best.Why))
+		return mismatch(slices.Equal(have, slices.Sorted(slices.Values(args))),
+			fmt.Sprint(have, ": ", s.report.Best.Why))
 	},
 	// break wants the check of the first break, and its members when named.
 	"break": func(s *scenario, args []string) string {
@@ -59,7 +60,8 @@ var wants = map[string]func(s *scenario, args []string) string{
 		if b == nil {
 			return "no first break"
 		}
-		ok := b.Check == args[0] && (len(args) == 1 || slices.Equal(slices.Sorted(slices.Values(b.Member)), slices.Sorted(slices.Values(args[1:]))))
+		ok := b.Check == args[0] && (len(args) == 1 || slices.Equal(slices.Sorted(slices.Values(b.Member)),
+			slices.Sorted(slices.Values(args[1:]))))
 		return mismatch(ok, fmt.Sprintf("%s %v", b.Check, b.Member))
 	},
 	// found wants a finding of each check; CHECK@NODE one that names the member.
@@ -144,14 +146,16 @@ func (s *scenario) story() string {
 	r := s.report
 	out := fmt.Sprintf("  verdict %s: %s\n", r.Verdict.Class, r.Verdict.Summary)
 	if b := r.Verdict.FirstBreak; b != nil {
-		out += fmt.Sprintf("  first break %s %v at %d: expected %s, observed %s\n", b.Check, b.Member, b.Index, b.Expected, b.Observed)
+		out += fmt.Sprintf("  first break %s %v at %d: expected %s, observed %s\n", b.Check, b.Member, b.Index,
+			b.Expected, b.Observed)
 	}
 	for _, f := range r.Findings {
 		if f.Severity.Rank() > check.Info.Rank() || f.Class != "" {
 			out += fmt.Sprintf("  %s %s %v: %s: %s\n", f.ID, f.Severity, f.Members, f.Title, f.Explanation)
 			for i, e := range f.Evidence {
 				if i < 4 {
-					out += fmt.Sprintf("      %s %s %q: %s (expected %s)\n", e.Member, e.Field, e.Key, e.Observed, e.Expected)
+					out += fmt.Sprintf("      %s %s %q: %s (expected %s)\n", e.Member, e.Field, e.Key, e.Observed,
+						e.Expected)
 				}
 			}
 		}

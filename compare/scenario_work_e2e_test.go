@@ -57,20 +57,29 @@ func (s *scenario) txnWork(args []string) {
 	i := s.node(args[0])
 	p := fmt.Sprintf("/app/txn/%d/", s.next())
 	s.c.Put(i, p+"a", "m")
-	yes := []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"a"), "=", "m"), clientv3.Compare(clientv3.Version(p+"a"), "=", 1)}
+	yes := []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"a"), "=", "m"),
+		clientv3.Compare(clientv3.Version(p+"a"), "=", 1)}
 	no := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(p+"a"), "=", 0)}
 	put := func(k, v string) clientv3.Op { return clientv3.OpPut(p+k, v) }
-	nested := clientv3.OpTxn(yes, []clientv3.Op{put("n1", "1"), clientv3.OpTxn(no, []clientv3.Op{put("n2", "2")}, []clientv3.Op{put("n3", "3")})}, nil)
-	s.c.Txn(i, yes, []clientv3.Op{put("b", "1"), nested, clientv3.OpGet(p + "b"), clientv3.OpDelete(p+"z", clientv3.WithPrefix())}, nil)
+	nested := clientv3.OpTxn(yes, []clientv3.Op{put("n1", "1"),
+		clientv3.OpTxn(no, []clientv3.Op{put("n2", "2")}, []clientv3.Op{put("n3", "3")})}, nil)
+	s.c.Txn(i, yes, []clientv3.Op{put("b", "1"), nested, clientv3.OpGet(p + "b"),
+		clientv3.OpDelete(p+"z", clientv3.WithPrefix())}, nil)
 	s.c.Txn(i, no, []clientv3.Op{put("never", "1")}, []clientv3.Op{clientv3.OpGet(p + "a")})
-	s.c.Txn(i, no, []clientv3.Op{put("never", "1")}, []clientv3.Op{put("else", "1"), clientv3.OpDelete(p + "b"), put("c", "2")})
+	s.c.Txn(i, no, []clientv3.Op{put("never", "1")}, []clientv3.Op{put("else", "1"), clientv3.OpDelete(p + "b"),
+		put("c", "2")})
 	s.c.Txn(i, nil, []clientv3.Op{clientv3.OpDelete(p+"d", clientv3.WithPrefix()), put("e", "1")}, nil)
-	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"a"), "<", "z")}, []clientv3.Op{put("less", "1")}, []clientv3.Op{put("notless", "1")})
-	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"a"), ">", "z")}, []clientv3.Op{put("more", "1")}, []clientv3.Op{put("notmore", "1")})
-	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(p), ">", 1).WithPrefix()}, []clientv3.Op{put("all", "1")}, []clientv3.Op{put("notall", "1")})
-	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(p+"a"), "=", 0)}, []clientv3.Op{put("nolease", "1")}, nil)
+	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"a"), "<", "z")}, []clientv3.Op{put("less", "1")},
+		[]clientv3.Op{put("notless", "1")})
+	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"a"), ">", "z")}, []clientv3.Op{put("more", "1")},
+		[]clientv3.Op{put("notmore", "1")})
+	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(p), ">", 1).WithPrefix()},
+		[]clientv3.Op{put("all", "1")}, []clientv3.Op{put("notall", "1")})
+	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(p+"a"), "=", 0)}, []clientv3.Op{put("nolease", "1")},
+		nil)
 	s.c.Txn(i, nil, []clientv3.Op{clientv3.OpGet(p, clientv3.WithPrefix())}, nil)
-	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"gone"), "!=", "x")}, []clientv3.Op{put("x1", "1")}, []clientv3.Op{put("x2", "1")})
+	s.c.Txn(i, []clientv3.Cmp{clientv3.Compare(clientv3.Value(p+"gone"), "!=", "x")}, []clientv3.Op{put("x1", "1")},
+		[]clientv3.Op{put("x2", "1")})
 	s.c.Delete(i, p+"nothing")
 	s.c.Delete(i, p+"e", clientv3.WithPrefix(), clientv3.WithPrevKV())
 	s.c.Put(i, p+"a", "again", clientv3.WithPrevKV())
@@ -87,7 +96,8 @@ func (s *scenario) denied(args []string) {
 	defer cancel()
 	_, put := cli.Put(ctx, "/other", "x")
 	_, del := cli.Delete(ctx, "/", clientv3.WithPrefix())
-	_, txn := cli.Txn(ctx).If(clientv3.Compare(clientv3.Version("/other"), "=", 0)).Then(clientv3.OpPut("/app/x", "1")).Commit()
+	_, txn := cli.Txn(ctx).If(clientv3.Compare(clientv3.Version("/other"), "=", 0)).Then(clientv3.OpPut("/app/x",
+		"1")).Commit()
 	_, els := cli.Txn(ctx).Then(clientv3.OpPut("/app/x", "1")).Else(clientv3.OpPut("/other", "1")).Commit()
 	_, role := cli.RoleAdd(ctx, "mine")
 	for _, err := range []error{put, del, txn, els, role} {
@@ -104,7 +114,8 @@ func (s *scenario) fill(args []string) {
 	ctx, cancel := s.context()
 	defer cancel()
 	for n := 0; ; n++ {
-		if _, err := cli.Put(ctx, fmt.Sprintf("/app/fill%d", n%3), strings.Repeat("x", 50_000)+fmt.Sprint(n)); err != nil {
+		if _, err := cli.Put(ctx, fmt.Sprintf("/app/fill%d", n%3),
+			strings.Repeat("x", 50_000)+fmt.Sprint(n)); err != nil {
 			s.Logf("refused after %d: %v", n, err)
 			return
 		}
@@ -144,7 +155,8 @@ func (s *scenario) refused(args []string) {
 func (s *scenario) badTxn(args []string) {
 	ctx, cancel := s.context()
 	defer cancel()
-	_, err := s.c.Client(s.node(args[0])).Txn(ctx).Then(clientv3.OpGet("/app/x", clientv3.WithRev(1<<40)), clientv3.OpPut("/app/stripped", "1")).Commit()
+	_, err := s.c.Client(s.node(args[0])).Txn(ctx).Then(clientv3.OpGet("/app/x", clientv3.WithRev(1<<40)),
+		clientv3.OpPut("/app/stripped", "1")).Commit()
 	if err == nil {
 		s.Fatal("the transaction went through")
 	}

@@ -68,7 +68,8 @@ func (want told) check(t *testing.T, r *compare.Report) {
 		cause, certainty = *v.Cause, *v.Certainty
 	}
 	if v.Class != want.class || cause != want.cause || want.certainty != "" && certainty != want.certainty {
-		t.Errorf("%s %q %q, want %s %q %q: %s", v.Class, cause, certainty, want.class, want.cause, want.certainty, v.Summary)
+		t.Errorf("%s %q %q, want %s %q %q: %s", v.Class, cause, certainty, want.class, want.cause, want.certainty,
+			v.Summary)
 	}
 	if want.best != nil && !slices.Equal(slices.Sorted(slices.Values(r.Best.Members)), want.best) {
 		t.Errorf("best %v, want %v: %s", r.Best.Members, want.best, r.Best.Why)
@@ -109,7 +110,8 @@ func TestScriptIsHealthy(t *testing.T) {
 		s.Add(as("root", 0, &pb.InternalRaftRequest{Compaction: &pb.CompactionRequest{Revision: 2}}))
 		s.Add(as("root", 0, revokeLease(7)))
 		s.Add(as("app", 2, put("/app/c", "1", 0)))
-		told{class: "healthy", best: []string{"node1", "node2", "node3"}, holds: []string{"K01", "K02", "K03", "L01", "L02", "A01", "A02"}}.check(t, diagnoseScript(t, s))
+		told{class: "healthy", best: []string{"node1", "node2", "node3"},
+			holds: []string{"K01", "K02", "K03", "L01", "L02", "A01", "A02"}}.check(t, diagnoseScript(t, s))
 	}
 }
 

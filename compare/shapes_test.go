@@ -33,8 +33,10 @@ func TestShapes(t *testing.T) {
 			slices.Reverse(specs)
 			other := diagnose(t, specs)
 			checkShape(t, other, truth)
-			if a, b := bestOf(r.Best), bestOf(other.Best); !slices.Equal(a, b) || r.Verdict.Class != other.Verdict.Class {
-				t.Errorf("class %s and best %v, in the other order of the sources class %s and best %v", r.Verdict.Class, a, other.Verdict.Class, b)
+			if a, b := bestOf(r.Best), bestOf(other.Best); !slices.Equal(a, b) ||
+				r.Verdict.Class != other.Verdict.Class {
+				t.Errorf("class %s and best %v, in the other order of the sources class %s and best %v",
+					r.Verdict.Class, a, other.Verdict.Class, b)
 			}
 			everyFindingHasEvidence(t, r)
 		})
@@ -71,7 +73,8 @@ func checkShape(t *testing.T, r *compare.Report, truth *evidencetest.ShapeTruth)
 			}
 		}
 	}
-	if want := shapeCauses(truth.Verdict.Causes); len(want) > 0 && (v.Cause == nil || !slices.Contains(want, *v.Cause)) {
+	if want := shapeCauses(truth.Verdict.Causes); len(want) > 0 &&
+		(v.Cause == nil || !slices.Contains(want, *v.Cause)) {
 		t.Errorf("cause %v, want one of %v", v.Cause, want)
 	}
 	if best := truth.Best.Names; best != nil && !slices.Equal(bestOf(r.Best), slices.Sorted(slices.Values(best))) {
@@ -119,9 +122,11 @@ func TestShapeMarks(t *testing.T) {
 			r := diagnose(t, specs)
 			for _, want := range truth.MustReport {
 				mark, known := shapeMarks[want.ID]
-				said := slices.ContainsFunc(findings(r, "", mark.checks...), func(f check.Finding) bool { return strings.Contains(text(f), mark.says) })
+				said := slices.ContainsFunc(findings(r, "", mark.checks...),
+					func(f check.Finding) bool { return strings.Contains(text(f), mark.says) })
 				if !known || !said {
-					t.Errorf("must_report %s: known %v, said %v; %+v", want.ID, known, said, findings(r, "", mark.checks...))
+					t.Errorf("must_report %s: known %v, said %v; %+v", want.ID, known, said,
+						findings(r, "", mark.checks...))
 				}
 			}
 			for _, not := range truth.MustNotReport {

@@ -92,7 +92,8 @@ func appendSnapshot(index uint64) spoil {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec, err := (&walpb.Record{Type: 5, Crc: crc32.Update(last.Crc, crc32.MakeTable(crc32.Castagnoli), data), Data: data}).Marshal()
+		rec, err := (&walpb.Record{Type: 5, Crc: crc32.Update(last.Crc, crc32.MakeTable(crc32.Castagnoli), data),
+			Data: data}).Marshal()
 		if err != nil {
 			t.Fatal(err)
 		}

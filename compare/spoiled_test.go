@@ -25,15 +25,24 @@ var spoiledSets = []struct {
 	class, cause   string
 	best           []string
 }{
-	{"log torn long before its end", "m-healthy-3.5", tearLog(0.6, nil), "wal-damage", "wal-torn-tail", []string{"node2", "node4"}},
-	{"log torn beside a lagging member", "k-lagging-node", tearLog(0.98, nil), "wal-damage", "wal-torn-tail", []string{"node2"}},
-	{"noise up to the end of the log", "m-healthy-3.7", tearLog(0.9, noise(4000)), "wal-damage", "wal-torn-tail", []string{"node2", "node4"}},
-	{"last leaf of bucket key is noise", "m-healthy-3.6", inLastKeyLeaf(0, noise(4096)), "db-damage", "bbolt-page-damage", []string{"node2", "node4"}},
-	{"flags of a row that bbolt never writes", "m-healthy-3.7", inLastKeyLeaf(16+16, []byte{0x40}), "db-damage", "bbolt-page-damage", []string{"node2", "node4"}},
-	{"a page that claims one more than its rows need", "k-lagging-node", inLastKeyLeaf(12, []byte{1}), "db-damage", "bbolt-page-damage", []string{"node2"}},
-	{"root of bucket key lies beyond the file", "m-healthy-3.6", keyRootBeyondFile, "db-damage", "bbolt-page-damage", []string{"node2", "node4"}},
-	{"live key taken out below the compaction", "l-compaction-skew", editDB(dropOldLive), "data-divergence", "unexplained-first-divergence", []string{"node2", "node3"}},
-	{"revision taken out of the middle", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(revKey(200)) }),
+	{"log torn long before its end", "m-healthy-3.5", tearLog(0.6, nil), "wal-damage", "wal-torn-tail",
+		[]string{"node2", "node4"}},
+	{"log torn beside a lagging member", "k-lagging-node", tearLog(0.98, nil), "wal-damage", "wal-torn-tail",
+		[]string{"node2"}},
+	{"noise up to the end of the log", "m-healthy-3.7", tearLog(0.9, noise(4000)), "wal-damage", "wal-torn-tail",
+		[]string{"node2", "node4"}},
+	{"last leaf of bucket key is noise", "m-healthy-3.6", inLastKeyLeaf(0, noise(4096)), "db-damage",
+		"bbolt-page-damage", []string{"node2", "node4"}},
+	{"flags of a row that bbolt never writes", "m-healthy-3.7", inLastKeyLeaf(16+16, []byte{0x40}), "db-damage",
+		"bbolt-page-damage", []string{"node2", "node4"}},
+	{"a page that claims one more than its rows need", "k-lagging-node", inLastKeyLeaf(12, []byte{1}), "db-damage",
+		"bbolt-page-damage", []string{"node2"}},
+	{"root of bucket key lies beyond the file", "m-healthy-3.6", keyRootBeyondFile, "db-damage", "bbolt-page-damage",
+		[]string{"node2", "node4"}},
+	{"live key taken out below the compaction", "l-compaction-skew", editDB(dropOldLive), "data-divergence",
+		"unexplained-first-divergence", []string{"node2", "node3"}},
+	{"revision taken out of the middle", "m-healthy-3.5",
+		editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(revKey(200)) }),
 		"data-divergence", "unexplained-first-divergence", []string{"node2", "node4"}},
 	{"no consistent index", "m-healthy-3.6", editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("consistent_index")) }),
 		"", "cindex-missing", []string{"node2", "node4"}},
@@ -56,7 +65,8 @@ func TestSpoiledSets(t *testing.T) {
 				t.Errorf("best %v (%s), want %v", best, r.Best.Why, v.best)
 			}
 			for _, f := range r.Findings {
-				if f.Check != "K01" && f.Severity.Rank() >= check.Error.Rank() && !slices.Equal(f.Members, []string{"node1"}) {
+				if f.Check != "K01" && f.Severity.Rank() >= check.Error.Rank() &&
+					!slices.Equal(f.Members, []string{"node1"}) {
 					t.Errorf("%s blames %v: %s", f.ID, f.Members, f.Title)
 				}
 			}
@@ -98,7 +108,8 @@ func TestBackupWithBytesAppended(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := diagnose(t, specsOf(t, dir))
-	if r.Verdict.Class != "backup-damaged" || !slices.ContainsFunc(r.Causes, func(c compare.Cause) bool { return c.ID == "backup-hash-mismatch" }) {
+	if r.Verdict.Class != "backup-damaged" ||
+		!slices.ContainsFunc(r.Causes, func(c compare.Cause) bool { return c.ID == "backup-hash-mismatch" }) {
 		t.Errorf("verdict %s, causes %+v", r.Verdict.Class, r.Causes)
 	}
 }

@@ -44,11 +44,13 @@ func (c *collected) timeline() []Moment {
 		if m.HasWAL() {
 			for _, s := range m.WAL.Summary.Snapshots {
 				if s.Index > 0 {
-					out = append(out, Moment{Term: s.Term, Index: s.Index, Kind: "snapshot", Members: []string{m.Label()}, What: "raft snapshot in the log"})
+					out = append(out, Moment{Term: s.Term, Index: s.Index, Kind: "snapshot",
+						Members: []string{m.Label()}, What: "raft snapshot in the log"})
 				}
 			}
 			if m.WAL.Summary.LastIndex > 0 {
-				out = append(out, Moment{Term: m.WAL.Summary.LastTerm, Index: m.WAL.Summary.LastIndex, Kind: "end", Members: []string{m.Label()}, What: fmt.Sprintf("the log ends, commit %d", m.Commit)})
+				out = append(out, Moment{Term: m.WAL.Summary.LastTerm, Index: m.WAL.Summary.LastIndex, Kind: "end",
+					Members: []string{m.Label()}, What: fmt.Sprintf("the log ends, commit %d", m.Commit)})
 			}
 		}
 		out = append(out, moments(m.Label(), rp.Members[i], i, rp.Events)...)
@@ -62,14 +64,16 @@ func moments(label string, r *replay.MemberResult, pos int, events []*replay.Eve
 	var out []Moment
 	for _, j := range r.Jumps {
 		out = append(out, Moment{Index: j.Index, Kind: "auth-revision-jump", Members: []string{label},
-			What: fmt.Sprintf("the auth revision rose by %d: auth entries %d..%d were applied a second time", j.Extra, j.From, j.To)})
+			What: fmt.Sprintf("the auth revision rose by %d: auth entries %d..%d were applied a second time", j.Extra,
+				j.From, j.To)})
 	}
 	for _, e := range events {
 		for _, l := range e.Lacking {
 			if l == pos {
 				o := e.Outcomes[pos]
 				return append(out, Moment{Term: e.Term, Index: e.Index, Kind: "divergence", Members: []string{label},
-					What: fmt.Sprintf("first entry whose effect it lacks: %s (%s %s)", e.What, o.State, o.Reason), keys: e.Keys})
+					What: fmt.Sprintf("first entry whose effect it lacks: %s (%s %s)", e.What, o.State, o.Reason),
+					keys: e.Keys})
 			}
 		}
 	}

@@ -24,7 +24,8 @@ func TestBitInOneOfEqualMembers(t *testing.T) {
 		for node := range 3 {
 			t.Run(c.name+" of node"+string(rune('1'+node)), func(t *testing.T) {
 				t.Parallel()
-				dirs := clustertest.Synth{Members: 3, Entries: 600, Keys: 40, Value: 64, Starts: map[int]int{0: 0, 1: 1, 2: 2}}.Write(t, t.TempDir())
+				dirs := clustertest.Synth{Members: 3, Entries: 600, Keys: 40, Value: 64,
+					Starts: map[int]int{0: 0, 1: 1, 2: 2}}.Write(t, t.TempDir())
 				path := filepath.Join(dirs[node], "member", c.file)
 				b, err := os.ReadFile(path)
 				if err != nil {

@@ -23,7 +23,8 @@ func (c *collected) unproven(pos int) (why []string) {
 	}
 	for i, m := range c.in.Members {
 		if i != pos && m.Source.Kind == evidence.KindDataDir && !c.comparedWith(pos, i) {
-			why = append(why, fmt.Sprintf("the keys of %s could not be compared with those of %s, nor with its own log", m.Label(), c.in.Members[pos].Label()))
+			why = append(why, fmt.Sprintf("the keys of %s could not be compared with those of %s, nor with its own log",
+				m.Label(), c.in.Members[pos].Label()))
 		}
 	}
 	if c.keysDifferUntold() {
@@ -40,7 +41,8 @@ func (c *collected) withoutLogs() string {
 			return ""
 		}
 	}
-	return "no source brought a log, so it is not known which writes were acknowledged, nor what members hold that their snapshots do not show (etcd-medic collect copies a running member with its log)"
+	return "no source brought a log, so it is not known which writes were acknowledged, nor what members hold that " +
+		"their snapshots do not show (etcd-medic collect copies a running member with its log)"
 }
 
 // absentMajority: what a majority of voters has committed is in the log of at least one of any majority; fewer logs may
@@ -57,7 +59,8 @@ func (c *collected) absentMajority(pos int) string {
 		}
 	}
 	if need := len(ms.Voters)/2 + 1; len(here) < need {
-		return fmt.Sprintf("the logs of %d of %d voters are at hand, and %d are needed: the others may have committed more", len(here), len(ms.Voters), need)
+		return fmt.Sprintf("the logs of %d of %d voters are at hand, and %d are needed: the others may have "+
+			"committed more", len(here), len(ms.Voters), need)
 	}
 	return ""
 }
@@ -84,5 +87,8 @@ func (c *collected) keysDifferUntold() bool {
 		return false
 	}
 	told := c.toldByLog()
-	return slices.ContainsFunc(b.Rows, func(row diff.Row) bool { return !row.SameContent && !told[string(row.Key)] && !c.replayed(&row) })
+	return slices.ContainsFunc(b.Rows, func(row diff.Row) bool {
+		return !row.SameContent && !told[string(row.Key)] &&
+			!c.replayed(&row)
+	})
 }

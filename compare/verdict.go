@@ -28,7 +28,8 @@ func (c *collected) verdict(r *Report) {
 	switch {
 	case class == "data-divergence" && len(c.in.Members) == 1 && !refusedByRule(first):
 		class = "db-damage"
-	case class == "db-damage" && first.Check == "K04" && len(c.in.Members) > 1 && !check.Undecodable(*first) && shownByOthers(first, breaks):
+	case class == "db-damage" && first.Check == "K04" && len(c.in.Members) > 1 && !check.Undecodable(*first) &&
+		shownByOthers(first, breaks):
 		class = "data-divergence" // pages and rows are sound: what the file holds is another content than the others'
 	}
 	v := &r.Verdict
@@ -50,7 +51,8 @@ func (r *Report) causeOfFirst(first *check.Finding) {
 	for i := range r.Findings {
 		sameClass[r.Findings[i].ID] = r.Findings[i].Class == first.Class
 	}
-	if k := r.leading(); k == nil || slices.ContainsFunc(k.Because, func(id string) bool { return id == first.ID || sameClass[id] }) {
+	if k := r.leading(); k == nil || slices.ContainsFunc(k.Because,
+		func(id string) bool { return id == first.ID || sameClass[id] }) {
 		return
 	}
 	at := slices.IndexFunc(r.Causes, func(k Cause) bool { return !k.Aside && slices.Contains(k.Because, first.ID) })
@@ -88,7 +90,9 @@ func rankOfCheck(f *check.Finding, fs []check.Finding) int {
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
 // contentChecks compare what databases hold; damage to one of the files explains what they find.
-var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true, "L01": true, "L03": true, "L09": true, "A03": true, "A08": true, "A09": true, "L04": true, "M15": true, "M16": true, "M17": true, "K12": true}
+var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true,
+	"L01": true, "L03": true, "L09": true, "A03": true, "A08": true, "A09": true, "L04": true, "M15": true, "M16": true,
+	"M17": true, "K12": true}
 
 // stateChecks are about what a member says of itself; a database with unreadable pages says what the pages that are
 // left say.
@@ -104,7 +108,8 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 		if stateChecks[first.Check] && b.Check != "D02" {
 			continue
 		}
-		if (b.Class == "db-damage" || b.Check == "X05") && len(b.Members) == 1 && slices.Contains(first.Members, b.Members[0]) {
+		if (b.Class == "db-damage" || b.Check == "X05") && len(b.Members) == 1 &&
+			slices.Contains(first.Members, b.Members[0]) {
 			return b
 		}
 	}
@@ -182,7 +187,8 @@ func consequence(r *Report) string {
 	s := ""
 	for _, row := range r.Best.Ranking {
 		if n := row.Lacks.CommittedEntries; n > 0 {
-			s += fmt.Sprintf("; %s lacks the effect of %s", row.Member, count(n, "committed entry", "committed entries"))
+			s += fmt.Sprintf("; %s lacks the effect of %s", row.Member,
+				count(n, "committed entry", "committed entries"))
 		}
 	}
 	if n := len(r.Best.Members); n > 0 && n < len(r.Best.Ranking) {

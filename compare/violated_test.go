@@ -35,7 +35,8 @@ var violations = []struct {
 }{
 	{"flipped byte in the log", "m-healthy-3.5", flipIn("wal/*.wal", 20_000), []string{"W01"}, "wal-damage"},
 	{"segment of another member", "m-healthy-3.5", foreignSegment, []string{"W03"}, "wal-damage"},
-	{"flipped byte in a raft snapshot", "m-healthy-3.5", flipIn("snap/*.snap", 500), []string{"S01"}, "snapshot-damage"},
+	{"flipped byte in a raft snapshot", "m-healthy-3.5", flipIn("snap/*.snap", 500), []string{"S01"},
+		"snapshot-damage"},
 	{"database older than the snapshot", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("meta")).Put([]byte("consistent_index"), binary.BigEndian.AppendUint64(nil, 100))
 	}), []string{"S02"}, ""},
@@ -44,9 +45,11 @@ var violations = []struct {
 		k, _ := tx.Bucket([]byte("members")).Cursor().First()
 		return tx.Bucket([]byte("members")).Put(bytes.Clone(k), []byte("{"))
 	}), []string{"D03"}, "db-damage"},
-	{"revision taken out of the middle", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(revKey(200)) }),
+	{"revision taken out of the middle", "m-healthy-3.5",
+		editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(revKey(200)) }),
 		[]string{"K04", "K03"}, "data-divergence"},
-	{"revisions taken off the end", "k-lagging-node", editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(append(revKey(149), 't')) }),
+	{"revisions taken off the end", "k-lagging-node",
+		editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(append(revKey(149), 't')) }),
 		[]string{"K03"}, "data-divergence"},
 	{"lease taken out", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error {
 		k, _ := tx.Bucket([]byte("lease")).Cursor().First()
@@ -65,14 +68,16 @@ var violations = []struct {
 	{"term of another time", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("meta")).Put([]byte("term"), binary.BigEndian.AppendUint64(nil, 7))
 	}), []string{"D05"}, "torn-copy"},
-	{"promotion missing in the bucket", "m-healthy-3.5", editMember("node1", func(m map[string]any) { m["isLearner"] = true }), []string{"M07"}, "membership"},
+	{"promotion missing in the bucket", "m-healthy-3.5",
+		editMember("node1", func(m map[string]any) { m["isLearner"] = true }), []string{"M07"}, "membership"},
 	{"removed member still listed", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error {
 		k, _ := tx.Bucket([]byte("members_removed")).Cursor().First()
 		id, err := strconv.ParseUint(string(k), 16, 64)
 		if err != nil {
 			return err
 		}
-		return tx.Bucket([]byte("members")).Put(bytes.Clone(k), fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:1"],"name":"ghost"}`, id))
+		return tx.Bucket([]byte("members")).Put(bytes.Clone(k),
+			fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:1"],"name":"ghost"}`, id))
 	}), []string{"M07"}, "membership"},
 	{"CORRUPT alarm", "k-lagging-node", editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("alarm")).Put([]byte{8, 1, 16, 2}, nil) }), []string{"M06"}, ""},
 }
@@ -110,7 +115,8 @@ func TestViolations(t *testing.T) {
 			if v.class != "" && r.Verdict.Class != v.class {
 				t.Errorf("class %s (%s), want %s", r.Verdict.Class, r.Verdict.Summary, v.class)
 			}
-			if want := causesOf[v.name]; want != "" && !slices.ContainsFunc(r.Causes, func(c compare.Cause) bool { return c.ID == want }) {
+			if want := causesOf[v.name]; want != "" &&
+				!slices.ContainsFunc(r.Causes, func(c compare.Cause) bool { return c.ID == want }) {
 				t.Errorf("causes %+v, want %s", r.Causes, want)
 			}
 			everyFindingHasEvidence(t, r)
@@ -166,12 +172,14 @@ func editDB(edit func(*bbolt.Tx) error) spoil {
 // foreignSegment puts the segment of node2 behind that of node1.
 func foreignSegment(t *testing.T, node string) {
 	t.Helper()
-	other := filepath.Join(filepath.Dir(filepath.Dir(node)), "node2", "member", "wal", "0000000000000000-0000000000000000.wal")
+	other := filepath.Join(filepath.Dir(filepath.Dir(node)), "node2", "member", "wal",
+		"0000000000000000-0000000000000000.wal")
 	b, err := os.ReadFile(other)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(node, "wal", "0000000000000001-0000000000000151.wal"), b[:700_000], 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(node, "wal", "0000000000000001-0000000000000151.wal"), b[:700_000],
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -229,7 +237,8 @@ func TestSegmentTakenOut(t *testing.T) {
 	}
 	evidencetest.Unchanged(t, dirs...)
 	r := diagnose(t, specs)
-	if r.Verdict.Class != "wal-damage" || *r.Verdict.Cause != "wal-segment-missing" || !slices.Equal(r.Best.Members, []string{"node1", "node3"}) {
+	if r.Verdict.Class != "wal-damage" || *r.Verdict.Cause != "wal-segment-missing" ||
+		!slices.Equal(r.Best.Members, []string{"node1", "node3"}) {
 		t.Errorf("%s %v best %v", r.Verdict.Class, r.Verdict.Cause, r.Best.Members)
 	}
 	if outcome(r, "K03") == check.Violated {
@@ -259,11 +268,13 @@ func TestEntrySkippedAfterACrash(t *testing.T) {
 		"no crash behind": {map[int]bool{70: true}, "unexplained-first-divergence"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := clustertest.Synth{Members: 3, Entries: 80, Keys: 20, Value: 20, Starts: map[int]int{0: 0, 1: 1, 2: 2, 50: 1, 60: 1}, Skip: map[int]map[int]bool{1: c.skip}}
+			s := clustertest.Synth{Members: 3, Entries: 80, Keys: 20, Value: 20,
+				Starts: map[int]int{0: 0, 1: 1, 2: 2, 50: 1, 60: 1}, Skip: map[int]map[int]bool{1: c.skip}}
 			dirs := s.Write(t, t.TempDir())
 			evidencetest.Unchanged(t, dirs...)
 			r := diagnose(t, synthSpecs(dirs))
-			if r.Verdict.Class != "data-divergence" || r.Verdict.Cause == nil || *r.Verdict.Cause != c.want || !slices.Equal(r.Best.Members, []string{"node1", "node3"}) {
+			if r.Verdict.Class != "data-divergence" || r.Verdict.Cause == nil || *r.Verdict.Cause != c.want ||
+				!slices.Equal(r.Best.Members, []string{"node1", "node3"}) {
 				t.Fatalf("%s %v best %v: %s", r.Verdict.Class, r.Verdict.Cause, r.Best.Members, r.Verdict.Summary)
 			}
 			if lacks := r.Best.Ranking[2].Lacks.CommittedEntries; lacks != len(c.skip) {
@@ -279,18 +290,21 @@ func TestMajorityCanBeWrong(t *testing.T) {
 		Skip: map[int]map[int]bool{1: {40: true}, 2: {40: true}}}
 	dirs := s.Write(t, t.TempDir())
 	evidencetest.Unchanged(t, dirs...)
-	if r := diagnose(t, synthSpecs(dirs)); !slices.Equal(r.Best.Members, []string{"node1"}) || r.Best.Lost.CommittedEntries != 0 {
+	if r := diagnose(t, synthSpecs(dirs)); !slices.Equal(r.Best.Members, []string{"node1"}) ||
+		r.Best.Lost.CommittedEntries != 0 {
 		t.Errorf("best %v, lost %+v: %s", r.Best.Members, r.Best.Lost, r.Best.Why)
 	}
 }
 
 // TestLearnerFlagLost: raft counts a member as a learner, bucket members calls it a voter.
 func TestLearnerFlagLost(t *testing.T) {
-	s := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20, Starts: map[int]int{0: 0, 1: 1, 2: 2}, Learners: map[int]bool{2: true}}
+	s := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20, Starts: map[int]int{0: 0, 1: 1, 2: 2},
+		Learners: map[int]bool{2: true}}
 	dirs := s.Write(t, t.TempDir())
 	evidencetest.Unchanged(t, dirs...)
 	r := diagnose(t, synthSpecs(dirs))
-	if r.Verdict.Class != "membership" || r.Verdict.Cause == nil || *r.Verdict.Cause != "member-update-drops-learner" || outcome(r, "M07") != check.Violated {
+	if r.Verdict.Class != "membership" || r.Verdict.Cause == nil || *r.Verdict.Cause != "member-update-drops-learner" ||
+		outcome(r, "M07") != check.Violated {
 		t.Errorf("%s %v: %s", r.Verdict.Class, r.Verdict.Cause, r.Verdict.Summary)
 	}
 }

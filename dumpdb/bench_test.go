@@ -36,7 +36,8 @@ var benchDB = sync.OnceValues(func() (string, error) {
 
 // writeBenchDB fills a file as a server does: records in revision order, 10,000 to a transaction, pages 90 % full.
 func writeBenchDB(path string, keys, records, value int) error {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true,
+		FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		return err
 	}
@@ -58,8 +59,9 @@ func writeBenchDB(path string, keys, records, value int) error {
 				versions[k]++
 				binary.LittleEndian.PutUint64(val[rnd.IntN(value-8):], rnd.Uint64())
 				main := int64(done) + 2
-				kv := encodeKV(KeyValue{Key: fmt.Appendf(nil, "/registry/pods/namespace-%d/pod-%d", k%100, k), CreateRevision: int64(k) + 2,
-					ModRevision: main, Version: versions[k], Value: val})
+				kv := encodeKV(KeyValue{Key: fmt.Appendf(nil, "/registry/pods/namespace-%d/pod-%d", k%100, k),
+					CreateRevision: int64(k) + 2,
+					ModRevision:    main, Version: versions[k], Value: val})
 				if err := b.Put(Rev{Main: main}.Bytes(), kv); err != nil {
 					return err
 				}

@@ -10,7 +10,8 @@ import (
 // badRow is the damage of a row that does not decode.
 func badRow(bucket string, row Row, err error) *DamageError {
 	sp := only(row.Key)
-	return &DamageError{Place: row.Place, Kind: DamageRow, Bucket: bucket, FirstKey: sp.first, LastKey: sp.end, Err: err}
+	return &DamageError{Place: row.Place, Kind: DamageRow, Bucket: bucket, FirstKey: sp.first, LastKey: sp.end,
+		Err: err}
 }
 
 // maxBadRows bounds what is kept of a small bucket's damage.

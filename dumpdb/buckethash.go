@@ -166,7 +166,8 @@ func (a Auth) canonical(bucket string) []any {
 		return each(a.Users, func(u User) any { return []any{[]byte(u.Name), sorted(u.Roles), u.NoPassword} })
 	case "authRoles":
 		return each(a.Roles, func(r Role) any {
-			return []any{[]byte(r.Name), each(r.Perms, func(p Permission) any { return []any{p.Type, p.Key, p.RangeEnd} })}
+			return []any{[]byte(r.Name), each(r.Perms,
+				func(p Permission) any { return []any{p.Type, p.Key, p.RangeEnd} })}
 		})
 	}
 	return []any{[]any{a.Enabled, a.Revision}}

@@ -100,16 +100,19 @@ func parseBucket(l *leaf, e elem) (bucket, *DamageError) {
 	b := bucket{Bucket: Bucket{Name: string(e.key), Place: l.at(e)}}
 	switch {
 	case e.flags&flagBucket == 0:
-		return b, &DamageError{Place: b.Place, Kind: DamageRow, Expected: "a bucket", Observed: "a plain row " + showKey(e.key)}
+		return b, &DamageError{Place: b.Place, Kind: DamageRow, Expected: "a bucket", Observed: "a plain row " +
+			showKey(e.key)}
 	case len(e.value) < bucketHeader:
-		return b, &DamageError{Place: b.Place, Kind: DamageRow, Expected: "a bucket of 16 bytes or more", Observed: fmt.Sprintf("%d bytes", len(e.value))}
+		return b, &DamageError{Place: b.Place, Kind: DamageRow, Expected: "a bucket of 16 bytes or more",
+			Observed: fmt.Sprintf("%d bytes", len(e.value))}
 	}
 	b.Root, b.Sequence = le.Uint64(e.value), le.Uint64(e.value[8:])
 	if b.Root != 0 {
 		return b, nil
 	}
 	if len(e.value) < bucketHeader+headerSize {
-		return b, &DamageError{Place: b.Place, Kind: DamageRow, Expected: "an inline bucket of 32 bytes or more", Observed: fmt.Sprintf("%d bytes", len(e.value))}
+		return b, &DamageError{Place: b.Place, Kind: DamageRow, Expected: "an inline bucket of 32 bytes or more",
+			Observed: fmt.Sprintf("%d bytes", len(e.value))}
 	}
 	b.Inline, b.inline = true, slices.Clone(e.value[bucketHeader:])
 	b.Offset += int64(len(e.key) + bucketHeader)
@@ -118,7 +121,8 @@ func parseBucket(l *leaf, e elem) (bucket, *DamageError) {
 
 // etcdBuckets are the buckets that every server since 3.0 creates when it starts (cluster since 3.0 too, with the first
 // cluster version).
-var etcdBuckets = []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", "lease", "members", "members_removed", "meta"}
+var etcdBuckets = []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", "lease", "members",
+	"members_removed", "meta"}
 
 // MissingBuckets names the buckets that every etcd db has and this one has not. A db that no server has used yet may
 // lack some.

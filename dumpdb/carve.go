@@ -29,7 +29,8 @@ func (db *DB) carve(ctx context.Context) ([]find, error) {
 		finds = db.carvePage(finds, o, id, damaged[id])
 	}
 	slices.SortFunc(finds, func(a, b find) int {
-		return cmp.Or(cmp.Compare(a.rev.Main, b.rev.Main), cmp.Compare(a.rev.Sub, b.rev.Sub), rank(a)-rank(b), cmp.Compare(a.place.Offset, b.place.Offset))
+		return cmp.Or(cmp.Compare(a.rev.Main, b.rev.Main), cmp.Compare(a.rev.Sub, b.rev.Sub), rank(a)-rank(b),
+			cmp.Compare(a.place.Offset, b.place.Offset))
 	})
 	return finds, nil
 }
@@ -99,7 +100,8 @@ func (db *DB) ownRun(o *owners, id uint64, overflow uint32) uint64 {
 		if _, err := db.f.read(head, db.place(at).Offset); err != nil || o.of[at] != 0 {
 			return n
 		}
-		if h := parseHeader(head); h.id == at && (h.flags == flagLeaf || h.flags == flagBranch || h.flags == flagFreelist) {
+		if h := parseHeader(head); h.id == at &&
+			(h.flags == flagLeaf || h.flags == flagBranch || h.flags == flagFreelist) {
 			return n
 		}
 	}
@@ -127,8 +129,9 @@ func (p *page) find(pos, keySize, valueSize int) (find, error) {
 	}
 	value := p.data[pos+keySize : pos+keySize+valueSize]
 	_, err = DecodeKeyValue(value)
-	return find{rev: rev, place: Place{Offset: p.off + int64(pos)}, size: int32(keySize + valueSize), keySize: int8(keySize),
-		hash: hashKey(value), decodes: err == nil}, nil
+	return find{rev: rev, place: Place{Offset: p.off + int64(pos)}, size: int32(keySize + valueSize),
+		keySize: int8(keySize),
+		hash:    hashKey(value), decodes: err == nil}, nil
 }
 
 // scanBytes looks for further records in a page whose header or table is bad; known are the positions that the table

@@ -43,7 +43,8 @@ func (db *DB) newChecker() *checker {
 	r.Pages, r.FreelistStored, r.Complete = db.meta.HighWater, db.meta.Freelist != noFreelist, true
 	c.metas()
 	if need := min(db.meta.HighWater, 1<<40) * uint64(db.pageSize); need > uint64(db.f.data) {
-		c.add(&DamageError{Place: db.place(db.filePages()), Kind: DamageTruncated, Expected: fmt.Sprintf("%d bytes (%d pages)", need, db.meta.HighWater),
+		c.add(&DamageError{Place: db.place(db.filePages()), Kind: DamageTruncated,
+			Expected: fmt.Sprintf("%d bytes (%d pages)", need, db.meta.HighWater),
 			Observed: fmt.Sprintf("%d bytes", db.f.data)})
 	}
 	c.add(db.rootDamage...)
@@ -55,12 +56,14 @@ func (c *checker) metas() {
 	for _, m := range c.db.metas {
 		problem := m.Problem + m.HeaderProblem
 		if problem != "" {
-			c.report.Damage = append(c.report.Damage, &DamageError{Place: Place{m.Page, m.Offset}, Kind: DamageMeta, Expected: "a valid meta page", Observed: problem})
+			c.report.Damage = append(c.report.Damage, &DamageError{Place: Place{m.Page, m.Offset}, Kind: DamageMeta,
+				Expected: "a valid meta page", Observed: problem})
 		}
 		if !c.used.set(m.Page) {
 			continue
 		}
-		c.add(&DamageError{Place: c.db.place(m.Page), Kind: DamageDoubleUse, Expected: "a meta page", Observed: "a reference from a tree"})
+		c.add(&DamageError{Place: c.db.place(m.Page), Kind: DamageDoubleUse, Expected: "a meta page",
+			Observed: "a reference from a tree"})
 	}
 }
 
@@ -88,7 +91,8 @@ func (c *checker) nested(ctx context.Context, parent string, found []bucket, dep
 	for i := range found {
 		b := &found[i]
 		if depth > maxNesting {
-			c.add(&DamageError{Place: b.Place, Kind: DamagePage, Bucket: parent, Expected: fmt.Sprintf("at most %d buckets in each other", maxNesting), Observed: "another"})
+			c.add(&DamageError{Place: b.Place, Kind: DamagePage, Bucket: parent,
+				Expected: fmt.Sprintf("at most %d buckets in each other", maxNesting), Observed: "another"})
 			continue
 		}
 		b.Name = parent + "/" + b.Name

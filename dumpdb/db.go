@@ -46,7 +46,8 @@ func newDB(f *file) (*DB, error) {
 	metas := readMetas(f)
 	used := pickMeta(metas)
 	if f.data < headerSize+metaSize {
-		return nil, &DamageError{Kind: DamageTruncated, Expected: "two meta pages", Observed: fmt.Sprintf("a file of %d bytes", f.size), Err: ErrNoMeta}
+		return nil, &DamageError{Kind: DamageTruncated, Expected: "two meta pages",
+			Observed: fmt.Sprintf("a file of %d bytes", f.size), Err: ErrNoMeta}
 	}
 	if used < 0 {
 		return nil, &DamageError{Kind: DamageMeta, Expected: "one valid meta page",
@@ -71,7 +72,8 @@ func (db *DB) OpenMeta(n int) (*DB, error) {
 		return nil, fmt.Errorf("there is no meta page %d", n)
 	}
 	if m := db.metas[n]; !m.Valid {
-		return nil, &DamageError{Place: Place{m.Page, m.Offset}, Kind: DamageMeta, Expected: "a valid meta page", Observed: m.Problem}
+		return nil, &DamageError{Place: Place{m.Page, m.Offset}, Kind: DamageMeta, Expected: "a valid meta page",
+			Observed: m.Problem}
 	}
 	return view(db.f, db.metas, n), nil
 }

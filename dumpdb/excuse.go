@@ -31,7 +31,8 @@ func (v *Violation) excusedBy(lost []*DamageError) bool {
 		return err == nil && slices.ContainsFunc(lost, func(d *DamageError) bool { return d.covers(want.Bytes()) })
 	case "version-chain", "tombstone-without-life":
 		key := v.Rev.Bytes()
-		return v.Expected != positiveVersion && slices.ContainsFunc(lost, func(d *DamageError) bool { return bytes.Compare(d.FirstKey, key) < 0 })
+		return v.Expected != positiveVersion &&
+			slices.ContainsFunc(lost, func(d *DamageError) bool { return bytes.Compare(d.FirstKey, key) < 0 })
 	}
 	return false
 }

@@ -6,7 +6,8 @@ import "fmt"
 func (c *checker) freelist(free bitmap) {
 	db := c.db
 	bad := func(kind DamageKind, expected, observed string) {
-		c.report.Damage = append(c.report.Damage, &DamageError{Place: db.place(db.meta.Freelist), Kind: kind, Expected: expected, Observed: observed})
+		c.report.Damage = append(c.report.Damage, &DamageError{Place: db.place(db.meta.Freelist), Kind: kind,
+			Expected: expected, Observed: observed})
 	}
 	ids, p, dmg := db.readFreelist(db.meta.Freelist)
 	if dmg != nil {
@@ -22,7 +23,8 @@ func (c *checker) freelist(free bitmap) {
 	for _, id := range ids {
 		switch {
 		case id >= db.meta.HighWater || id >= db.filePages():
-			bad(DamageFreelist, fmt.Sprintf("pages below %d", min(db.meta.HighWater, db.filePages())), fmt.Sprintf("page %d", id))
+			bad(DamageFreelist, fmt.Sprintf("pages below %d", min(db.meta.HighWater, db.filePages())),
+				fmt.Sprintf("page %d", id))
 			continue
 		case id <= last:
 			bad(DamageFreelist, fmt.Sprintf("a page above %d", last), fmt.Sprintf("page %d", id))
@@ -43,7 +45,8 @@ func (db *DB) readFreelist(at uint64) ([]uint64, page, *DamageError) {
 		return nil, p, dmg
 	}
 	if p.flags != flagFreelist {
-		return nil, p, &DamageError{Place: p.place(), Kind: DamageFreelist, Expected: "a freelist page", Observed: "type " + pageType(p.flags)}
+		return nil, p, &DamageError{Place: p.place(), Kind: DamageFreelist, Expected: "a freelist page",
+			Observed: "type " + pageType(p.flags)}
 	}
 	b := p.data[headerSize:]
 	n := uint64(p.count)
@@ -52,7 +55,8 @@ func (db *DB) readFreelist(at uint64) ([]uint64, page, *DamageError) {
 		b = b[8:]
 	}
 	if n > uint64(len(b)/8) {
-		return nil, p, &DamageError{Place: p.place(), Kind: DamageFreelist, Expected: fmt.Sprintf("at most %d entries", len(b)/8), Observed: fmt.Sprintf("%d", n)}
+		return nil, p, &DamageError{Place: p.place(), Kind: DamageFreelist,
+			Expected: fmt.Sprintf("at most %d entries", len(b)/8), Observed: fmt.Sprintf("%d", n)}
 	}
 	ids := make([]uint64, n)
 	for i := range ids {

@@ -62,7 +62,8 @@ func FuzzKeyValue(f *testing.F) {
 			}
 			t.Fatalf("%x: %v", b, err)
 		}
-		if !bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value) || got.CreateRevision != want.CreateRevision ||
+		if !bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value) ||
+			got.CreateRevision != want.CreateRevision ||
 			got.ModRevision != want.ModRevision || got.Version != want.Version || got.Lease != want.Lease {
 			t.Fatalf("%x: %+v, want %+v", b, got, want)
 		}

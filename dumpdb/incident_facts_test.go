@@ -34,20 +34,25 @@ func facts(t *testing.T, db *DB) map[string]any {
 	fatal(t, err)
 	f := map[string]any{
 		"consistent_index": m.ConsistentIndex, "term": m.Term, "storage_version": orNil(m.StorageVersion),
-		"scheduled_compact_rev": mainOf(m.ScheduledCompact), "finished_compact_rev": mainOf(m.FinishedCompact), "conf_state": confFacts(m.ConfState),
-		"auth_enabled": a.Enabled, "auth_revision": a.Revision, "users": map[string]any{}, "roles": map[string]any{}, "members": map[string]any{},
-		"members_removed": removed, "cluster_version": orNil(c.Version), "leases": each(leases, func(l Lease) any { return l.ID.String() }),
+		"scheduled_compact_rev": mainOf(m.ScheduledCompact), "finished_compact_rev": mainOf(m.FinishedCompact),
+		"conf_state":   confFacts(m.ConfState),
+		"auth_enabled": a.Enabled, "auth_revision": a.Revision, "users": map[string]any{}, "roles": map[string]any{},
+		"members":         map[string]any{},
+		"members_removed": removed, "cluster_version": orNil(c.Version),
+		"leases": each(leases, func(l Lease) any { return l.ID.String() }),
 		"alarms": each(alarms, func(a Alarm) any {
 			return a.MemberID.String() + ":" + map[int32]string{1: "NOSPACE", 2: "CORRUPT"}[a.Type]
 		}),
-		"revision": st.LastRev.Main, "oldest_revision": st.FirstRev.Main, "records": st.Revisions, "tombstones": st.Tombstones, "live_keys": st.LiveKeys,
+		"revision": st.LastRev.Main, "oldest_revision": st.FirstRev.Main, "records": st.Revisions,
+		"tombstones": st.Tombstones, "live_keys": st.LiveKeys,
 		"file_size": db.Size(),
 	}
 	for _, u := range a.Users {
 		f["users"].(map[string]any)[u.Name] = u.Roles
 	}
 	for _, r := range a.Roles {
-		f["roles"].(map[string]any)[r.Name] = each(r.Perms, func(p Permission) any { return fmt.Sprintf("%s:%s:%s", p.TypeName(), p.Key, p.RangeEnd) })
+		f["roles"].(map[string]any)[r.Name] = each(r.Perms,
+			func(p Permission) any { return fmt.Sprintf("%s:%s:%s", p.TypeName(), p.Key, p.RangeEnd) })
 	}
 	for _, m := range members {
 		f["members"].(map[string]any)[m.ID.String()] = memberFacts(m)

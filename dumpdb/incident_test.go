@@ -104,7 +104,8 @@ func TestIncidentSound(t *testing.T) {
 		h, err := db.HashKV(ctx, 0)
 		fatal(t, err)
 		if !cmp.Equal(r, in.Pages) || !cmp.Equal(st, in.KV) || h != in.HashKV {
-			t.Errorf("%s: Inspect differs: %s%s%s", s.name(), cmp.Diff(r, in.Pages), cmp.Diff(st, in.KV), cmp.Diff(h, in.HashKV))
+			t.Errorf("%s: Inspect differs: %s%s%s", s.name(), cmp.Diff(r, in.Pages), cmp.Diff(st, in.KV),
+				cmp.Diff(h, in.HashKV))
 		}
 		for bucket, hash := range in.Hashes {
 			if got, err := db.BucketHash(ctx, bucket); err != nil || got != hash {
@@ -182,10 +183,12 @@ func TestIncidentBucketHash(t *testing.T) {
 			t.Errorf("l-compaction-skew: bucket %s differs", bucket)
 		}
 	}
-	if equal("n-silent-kv-divergence", "key", "node1", "node2") || !equal("n-silent-kv-divergence", "key", "node1", "node3") {
+	if equal("n-silent-kv-divergence", "key", "node1", "node2") ||
+		!equal("n-silent-kv-divergence", "key", "node1", "node3") {
 		t.Error("n-silent-kv-divergence: node2 alone differs in bucket key")
 	}
-	if !equal("a-auth-revision-replay", "authUsers", "node1", "node2", "node3") || equal("a-auth-revision-replay", "auth", "node1", "node2") {
+	if !equal("a-auth-revision-replay", "authUsers", "node1", "node2", "node3") ||
+		equal("a-auth-revision-replay", "auth", "node1", "node2") {
 		t.Error("a-auth-revision-replay: users agree but for their salts, the auth revision does not")
 	}
 	if hashes["o-backup-good"]["key"]["backup"] == hashes["o-backup-bit-flip"]["key"]["backup"] {

@@ -30,7 +30,8 @@ var (
 	typeMetaWires = []int8{skipField, 2, 2}
 	objectWires   = []int8{skipField, 2}
 	// Of ObjectMeta: name, namespace, managedFields.
-	metadataWires = []int8{skipField, 2, skipField, 2, skipField, skipField, skipField, skipField, skipField, skipField, skipField, skipField, skipField,
+	metadataWires = []int8{skipField, 2, skipField, 2, skipField, skipField, skipField, skipField, skipField, skipField,
+		skipField, skipField, skipField,
 		skipField, skipField, skipField, skipField, 2}
 	managedWires = []int8{skipField, 2, skipField, skipField, 2} // of ManagedFieldsEntry: manager, time
 	timeWires    = []int8{skipField, 0}                          // of Time: seconds
@@ -164,7 +165,8 @@ func parseKubeJSON(b []byte) (KubeObject, bool) {
 			last.newer(writer{m.Manager, secondsOf(m.Time)})
 		}
 	}
-	return KubeObject{Encoding: "json", APIVersion: j.APIVersion, Kind: j.Kind, Namespace: j.Metadata.Namespace, Name: j.Metadata.Name, Manager: last.manager, Raw: b}, true
+	return KubeObject{Encoding: "json", APIVersion: j.APIVersion, Kind: j.Kind, Namespace: j.Metadata.Namespace,
+		Name: j.Metadata.Name, Manager: last.manager, Raw: b}, true
 }
 
 // parseKubeEncrypted names the provider: k8s:enc:PROVIDER:VERSION:KEYNAME:ciphertext.

@@ -62,7 +62,8 @@ func (db *DB) KVStats(ctx context.Context) (*KVStats, error) {
 	if !ok {
 		return newStats().finish(), joinErrs(metaErr, damagesOrNil(slices.Clone(db.rootDamage)))
 	}
-	s, damage, err := db.feed(ctx, b, span{}, newBitmap(db.filePages()), func() sink { return &keySink{stats: newStats()} })
+	s, damage, err := db.feed(ctx, b, span{}, newBitmap(db.filePages()),
+		func() sink { return &keySink{stats: newStats()} })
 	if err != nil {
 		return nil, err
 	}

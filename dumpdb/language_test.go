@@ -136,7 +136,8 @@ func (s *script) put(tx *bbolt.Tx, at, key, value string, opts []string) error {
 	if s.version[key]++; s.version[key] == 1 {
 		s.born[key] = rev.Main
 	}
-	kv := KeyValue{Key: []byte(key), CreateRevision: s.born[key], ModRevision: rev.Main, Version: s.version[key], Value: []byte(value)}
+	kv := KeyValue{Key: []byte(key), CreateRevision: s.born[key], ModRevision: rev.Main, Version: s.version[key],
+		Value: []byte(value)}
 	for _, o := range opts {
 		name, v, _ := strings.Cut(o, "=")
 		n, nerr := strconv.ParseInt(v, 0, 64)

@@ -23,7 +23,8 @@ type statsSink struct {
 }
 
 func newStatsSink(db *DB, comp int64, leases map[int64]struct{}, known bool) *statsSink {
-	return &statsSink{db: db, comp: comp, leases: leases, leasesKnown: known, st: KVStats{CompactRev: comp, LeasesChecked: known}, prev: Rev{Main: max(comp, 1), Sub: -1}}
+	return &statsSink{db: db, comp: comp, leases: leases, leasesKnown: known,
+		st: KVStats{CompactRev: comp, LeasesChecked: known}, prev: Rev{Main: max(comp, 1), Sub: -1}}
 }
 
 func (s *statsSink) mergeRecords(p *records) {
@@ -89,14 +90,18 @@ func (s *statsSink) life(r *record) {
 	case r.empty:
 	case known && r.rev.Main > s.comp && before.rev.Main >= s.gap:
 		if r.version != before.version+1 {
-			s.violateRecord(r, "version-chain", fmt.Sprintf("version %d after %s", before.version+1, before.rev), fmt.Sprintf("version %d", r.version))
+			s.violateRecord(r, "version-chain", fmt.Sprintf("version %d after %s", before.version+1, before.rev),
+				fmt.Sprintf("version %d", r.version))
 		} else if r.create != before.create {
-			s.violateRecord(r, "create-revision", fmt.Sprintf("create revision %d as in %s", before.create, before.rev), strconv.FormatInt(r.create, 10))
+			s.violateRecord(r, "create-revision", fmt.Sprintf("create revision %d as in %s", before.create, before.rev),
+				strconv.FormatInt(r.create, 10))
 		}
 	case known && r.create == before.create && r.version <= before.version:
-		s.violateRecord(r, "version-chain", fmt.Sprintf("a version above %d", before.version), fmt.Sprintf("version %d", r.version))
+		s.violateRecord(r, "version-chain", fmt.Sprintf("a version above %d", before.version),
+			fmt.Sprintf("version %d", r.version))
 	case !known && r.rev.Main > s.comp && s.gap == 0 && r.version != 1:
-		s.violateRecord(r, "version-chain", "version 1, as no earlier record of the key is left", fmt.Sprintf("version %d", r.version))
+		s.violateRecord(r, "version-chain", "version 1, as no earlier record of the key is left",
+			fmt.Sprintf("version %d", r.version))
 	}
 }
 
@@ -119,7 +124,8 @@ func (s *statsSink) own(r *record) {
 	case r.create > r.rev.Main || r.create < 1:
 		s.violateRecord(r, "create-revision", fmt.Sprintf("from 1 to %d", r.rev.Main), strconv.FormatInt(r.create, 10))
 	case (r.version == 1) != (r.create == r.rev.Main):
-		s.violateRecord(r, "create-revision", "the mod revision at version 1 only", fmt.Sprintf("create revision %d at version %d", r.create, r.version))
+		s.violateRecord(r, "create-revision", "the mod revision at version 1 only",
+			fmt.Sprintf("create revision %d at version %d", r.create, r.version))
 	case r.version < 1:
 		s.violateRecord(r, "version-chain", positiveVersion, fmt.Sprintf("version %d", r.version))
 	}
@@ -164,10 +170,12 @@ func (s *statsSink) finish() *KVStats {
 		if _, ok := s.leases[l.lease]; l.lease == 0 || ok || !s.leasesKnown {
 			return
 		}
-		s.violateRecord(&record{rev: l.rev, place: l.place}, "unknown-lease", "lease "+ID(l.lease).String()+" in bucket lease", "none")
+		s.violateRecord(&record{rev: l.rev, place: l.place}, "unknown-lease", "lease "+ID(l.lease).String()+
+			" in bucket lease", "none")
 	})
 	slices.SortStableFunc(s.st.Violations, func(a, b Violation) int {
-		return cmp.Or(cmp.Compare(a.Main, b.Main), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Rule, b.Rule))
+		return cmp.Or(cmp.Compare(a.Main, b.Main), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Offset, b.Offset),
+			cmp.Compare(a.Rule, b.Rule))
 	})
 	return &s.st
 }

@@ -106,7 +106,8 @@ func TestOracleBboltShapes(t *testing.T) {
 			db := open(t, path)
 			r, err := db.Check(context.Background())
 			fatal(t, err)
-			if db.PageSize() != size || len(r.Damage) > 0 || r.FreelistStored != freelist || r.Lost != 0 || !r.Complete || r.Pages != r.Reachable+r.Free {
+			if db.PageSize() != size || len(r.Damage) > 0 || r.FreelistStored != freelist || r.Lost != 0 ||
+				!r.Complete || r.Pages != r.Reachable+r.Free {
 				t.Errorf("page size %d, freelist %v: %+v", size, freelist, r)
 			}
 			for row, err := range db.Rows("tiny/nested") {
@@ -231,7 +232,8 @@ func sameMembers(t *testing.T, db *DB, be backend.Backend) {
 		t.Fatalf("%d members, %d removed; ours %v, %v", len(members), len(removed), ours, gone)
 	}
 	for _, m := range ours {
-		want := membership.Member{ID: types.ID(m.ID), RaftAttributes: membership.RaftAttributes{PeerURLs: m.PeerURLs, IsLearner: m.IsLearner},
+		want := membership.Member{ID: types.ID(m.ID), RaftAttributes: membership.RaftAttributes{PeerURLs: m.PeerURLs,
+			IsLearner: m.IsLearner},
 			Attributes: membership.Attributes{Name: m.Name, ClientURLs: m.ClientURLs}}
 		if diff := cmp.Diff(want, *members[types.ID(m.ID)]); diff != "" {
 			t.Error(diff)
@@ -260,7 +262,8 @@ func sameAuth(t *testing.T, db *DB, be backend.Backend) {
 	}
 	for i, u := range users {
 		o := a.Users[i]
-		if string(u.Name) != o.Name || !bytes.Equal(u.Password, o.Password) || !cmp.Equal(u.Roles, o.Roles) || (u.Options != nil && u.Options.NoPassword) != o.NoPassword {
+		if string(u.Name) != o.Name || !bytes.Equal(u.Password, o.Password) || !cmp.Equal(u.Roles, o.Roles) ||
+			(u.Options != nil && u.Options.NoPassword) != o.NoPassword {
 			t.Errorf("user %s differs", u.Name)
 		}
 	}
@@ -281,10 +284,12 @@ func sameMeta(t *testing.T, db *DB, be backend.Backend) {
 	m, err := db.MetaBucket()
 	fatal(t, err)
 	index, term := schema.UnsafeReadConsistentIndex(tx)
-	if m.ConsistentIndex == nil && index != 0 || m.ConsistentIndex != nil && *m.ConsistentIndex != index || m.Term != nil && *m.Term != term {
+	if m.ConsistentIndex == nil && index != 0 || m.ConsistentIndex != nil && *m.ConsistentIndex != index ||
+		m.Term != nil && *m.Term != term {
 		t.Errorf("consistent index %d/%d, ours %v/%v", term, index, m.Term, m.ConsistentIndex)
 	}
-	if cs := schema.UnsafeConfStateFromBackend(zap.NewNop(), tx); (cs == nil) != (m.ConfState == nil) || cs != nil && !cmp.Equal(ids(cs.Voters), m.ConfState.Voters) {
+	if cs := schema.UnsafeConfStateFromBackend(zap.NewNop(), tx); (cs == nil) != (m.ConfState == nil) || cs != nil &&
+		!cmp.Equal(ids(cs.Voters), m.ConfState.Voters) {
 		t.Errorf("ConfState %v, ours %v", cs, m.ConfState)
 	}
 	leases := schema.MustUnsafeGetAllLeases(tx)

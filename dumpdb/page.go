@@ -49,7 +49,8 @@ type elem struct {
 }
 
 func parseHeader(b []byte) page {
-	return page{id: le.Uint64(b), flags: le.Uint16(b[8:]), count: int(le.Uint16(b[10:])), overflow: le.Uint32(b[12:]), data: b}
+	return page{id: le.Uint64(b), flags: le.Uint16(b[8:]), count: int(le.Uint16(b[10:])), overflow: le.Uint32(b[12:]),
+		data: b}
 }
 
 // tableProblem is one thing wrong with the element table of a page.
@@ -78,13 +79,16 @@ func (p *page) parseElems(dst []elem, problems []tableProblem) ([]elem, []tableP
 		if lost >= 0 {
 			problems = append(problems, p.lostElems(lost, i))
 		} else if e.pos != next {
-			problems = append(problems, tableProblem{DamagePage, i, fmt.Sprintf("element %d at byte %d", i, next), fmt.Sprintf("byte %d", e.pos)})
+			problems = append(problems, tableProblem{DamagePage, i, fmt.Sprintf("element %d at byte %d", i, next),
+				fmt.Sprintf("byte %d", e.pos)})
 		}
 		if e.flags > flagBucket {
-			problems = append(problems, tableProblem{DamagePage, i, fmt.Sprintf("flags 0 or %d of element %d", flagBucket, i), fmt.Sprintf("%#x", e.flags)})
+			problems = append(problems, tableProblem{DamagePage, i,
+				fmt.Sprintf("flags 0 or %d of element %d", flagBucket, i), fmt.Sprintf("%#x", e.flags)})
 		}
 		if len(dst) > 0 && bytes.Compare(dst[len(dst)-1].key, e.key) >= 0 {
-			problems = append(problems, tableProblem{DamageKeyOrder, i, "key above " + showKey(dst[len(dst)-1].key), showKey(e.key)})
+			problems = append(problems, tableProblem{DamageKeyOrder, i, "key above " + showKey(dst[len(dst)-1].key),
+				showKey(e.key)})
 		}
 		next, lost = end, -1
 		dst = append(dst, e)
@@ -93,7 +97,8 @@ func (p *page) parseElems(dst []elem, problems []tableProblem) ([]elem, []tableP
 		problems = append(problems, p.lostElems(lost, n))
 	} else if own := len(p.data) / (int(p.overflow) + 1); n > 0 && p.overflow > 0 && next < own*int(p.overflow) {
 		// bbolt gives a page as many more as its rows need.
-		problems = append(problems, tableProblem{DamagePage, n, fmt.Sprintf("rows on all of its %d pages", p.overflow+1), fmt.Sprintf("rows that end at byte %d", next)})
+		problems = append(problems, tableProblem{DamagePage, n,
+			fmt.Sprintf("rows on all of its %d pages", p.overflow+1), fmt.Sprintf("rows that end at byte %d", next)})
 	}
 	return dst, problems
 }
@@ -106,11 +111,13 @@ func (p *page) elemCount(problems []tableProblem) (int, []tableProblem) {
 		first, end := p.elem(0, headerSize)
 		if told := (first.pos - headerSize) / elemSize; end >= 0 && first.pos != headerSize+n*elemSize && p.fits(told) {
 			observed := fmt.Sprintf("count %d", n)
-			return told, append(problems, tableProblem{DamagePage, min(n, told), fmt.Sprintf("count %d, as the first key stands behind %d elements", told, told), observed})
+			return told, append(problems, tableProblem{DamagePage, min(n, told),
+				fmt.Sprintf("count %d, as the first key stands behind %d elements", told, told), observed})
 		}
 	}
 	if n > room {
-		problems = append(problems, tableProblem{DamagePage, room, fmt.Sprintf("at most %d elements", room), fmt.Sprintf("count %d", n)})
+		problems = append(problems, tableProblem{DamagePage, room, fmt.Sprintf("at most %d elements", room),
+			fmt.Sprintf("count %d", n)})
 		n = room
 	}
 	return n, problems
@@ -135,7 +142,8 @@ func (p *page) lostElems(from, end int) tableProblem {
 	if end-from > 1 {
 		name = fmt.Sprintf("elements %d to %d", from, end-1)
 	}
-	return tableProblem{DamagePage, from, fmt.Sprintf("%s inside the %d bytes of the page", name, len(p.data)), p.describe(headerSize + from*elemSize)}
+	return tableProblem{DamagePage, from, fmt.Sprintf("%s inside the %d bytes of the page", name, len(p.data)),
+		p.describe(headerSize + from*elemSize)}
 }
 
 // elem decodes element i at byte at; end is -1 when it leaves the page.
@@ -146,7 +154,8 @@ func (p *page) elem(i, at int) (e elem, end int) {
 	if p.flags == flagBranch {
 		pos, ksize, e.child = uint64(le.Uint32(b)), uint64(le.Uint32(b[4:])), le.Uint64(b[8:])
 	} else {
-		e.flags, pos, ksize, vsize = le.Uint32(b), uint64(le.Uint32(b[4:])), uint64(le.Uint32(b[8:])), uint64(le.Uint32(b[12:]))
+		e.flags, pos, ksize, vsize = le.Uint32(b), uint64(le.Uint32(b[4:])), uint64(le.Uint32(b[8:])),
+			uint64(le.Uint32(b[12:]))
 	}
 	start := uint64(at) + pos
 	if start+ksize+vsize > uint64(len(p.data)) {

@@ -73,8 +73,10 @@ func TestOracleParallelDamage(t *testing.T) {
 		if diff := cmp.Diff(one, many, same); diff != "" {
 			t.Errorf("page %d zeroed: %s", page, diff)
 		}
-		if one.KV.Revisions < whole.KV.Revisions && (len(one.Pages.Damage) == 0 || one.KVErr == nil || one.HashErr == nil) {
-			t.Errorf("page %d zeroed: %d of %d records and %v", page, one.KV.Revisions, whole.KV.Revisions, one.Pages.Damage)
+		if one.KV.Revisions < whole.KV.Revisions &&
+			(len(one.Pages.Damage) == 0 || one.KVErr == nil || one.HashErr == nil) {
+			t.Errorf("page %d zeroed: %d of %d records and %v", page, one.KV.Revisions, whole.KV.Revisions,
+				one.Pages.Damage)
 		}
 		found := int64(0)
 		for _, err := range db.SalvageRevisions(context.Background()) {

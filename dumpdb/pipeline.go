@@ -33,7 +33,8 @@ var errDamaged = errors.New("damage met")
 
 // feed walks bucket b and gives its rows to a sink made by newSink, on all cores when the tree is big and sound.
 // Pages walked are marked in used.
-func (db *DB) feed(ctx context.Context, b *bucket, want span, used bitmap, newSink func() sink) (sink, []*DamageError, error) {
+func (db *DB) feed(ctx context.Context, b *bucket, want span, used bitmap, newSink func() sink) (sink, []*DamageError,
+	error) {
 	if runtime.GOMAXPROCS(0) > 1 && !b.Inline {
 		if depth := db.leafDepth(b.Root); depth >= 2 {
 			s, marks := newSink(), slices.Clone(used)
@@ -50,7 +51,8 @@ func (db *DB) feed(ctx context.Context, b *bucket, want span, used bitmap, newSi
 	return db.sequential(ctx, b, want, used, newSink())
 }
 
-func (db *DB) sequential(ctx context.Context, b *bucket, want span, used bitmap, to sink) (sink, []*DamageError, error) {
+func (db *DB) sequential(ctx context.Context, b *bucket, want span, used bitmap, to sink) (sink, []*DamageError,
+	error) {
 	var damage []*DamageError
 	s := db.newScan(ctx, b.Name)
 	s.used, s.want = used, want
@@ -109,7 +111,8 @@ func (db *DB) parallel(ctx context.Context, b *bucket, want span, used bitmap, u
 		s.used, s.want, s.onDamage = used, want, fail
 		s.onLeaf = func(*leaf) bool { return fail(nil) } // a leaf above the others
 		s.unitDepth, s.onUnit = unitDepth, func(id uint64, sp span) bool {
-			t := &task{page: id, span: span{slices.Clone(sp.first), slices.Clone(sp.end)}, portion: to.newPortion(), done: make(chan struct{})}
+			t := &task{page: id, span: span{slices.Clone(sp.first), slices.Clone(sp.end)}, portion: to.newPortion(),
+				done: make(chan struct{})}
 			return send(ctx, order, t) && send(ctx, todo, t)
 		}
 		s.tree(b.Root)
@@ -138,7 +141,8 @@ func send(ctx context.Context, to chan<- *task, t *task) bool {
 }
 
 // work walks the subtrees of todo with one set of buffers.
-func (db *DB) work(ctx context.Context, b *bucket, want span, used bitmap, depth int, todo <-chan *task, fail func(*DamageError) bool) {
+func (db *DB) work(ctx context.Context, b *bucket, want span, used bitmap, depth int, todo <-chan *task,
+	fail func(*DamageError) bool) {
 	s := db.newScan(ctx, b.Name)
 	s.used, s.want, s.onDamage = used, want, fail
 	for t := range todo {

@@ -43,7 +43,8 @@ func (db *DB) Page(id uint64) (*RawPage, error) {
 		return nil, dmg
 	}
 	p := parseHeader(data)
-	raw := &RawPage{Place: db.place(id), SelfID: p.id, Type: pageType(p.flags), Count: p.count, Overflow: p.overflow, Data: data}
+	raw := &RawPage{Place: db.place(id), SelfID: p.id, Type: pageType(p.flags), Count: p.count, Overflow: p.overflow,
+		Data: data}
 	if p.id != id {
 		raw.damage(DamagePageID, fmt.Sprintf("page %d", id), fmt.Sprintf("page %d", p.id))
 	}
@@ -83,8 +84,9 @@ func (raw *RawPage) elements(p *page) {
 		raw.damage(pr.kind, pr.expected, pr.observed)
 	}
 	for _, e := range elems {
-		raw.Elements = append(raw.Elements, Element{Index: e.index, Offset: raw.Offset + int64(e.pos), Bucket: e.flags&flagBucket != 0,
-			Child: e.child, Key: e.key, Value: e.value})
+		raw.Elements = append(raw.Elements, Element{Index: e.index, Offset: raw.Offset + int64(e.pos),
+			Bucket: e.flags&flagBucket != 0,
+			Child:  e.child, Key: e.key, Value: e.value})
 	}
 }
 
@@ -94,7 +96,8 @@ func (db *DB) rawRun(id uint64) ([]byte, *DamageError) {
 	b := make([]byte, db.pageSize)
 	n, err := db.f.read(b, place.Offset)
 	if n < headerSize {
-		return nil, &DamageError{Place: place, Kind: DamageOutOfFile, Expected: fmt.Sprintf("a page below %d", db.filePages()), Observed: fmt.Sprintf("page %d", id), Err: err}
+		return nil, &DamageError{Place: place, Kind: DamageOutOfFile,
+			Expected: fmt.Sprintf("a page below %d", db.filePages()), Observed: fmt.Sprintf("page %d", id), Err: err}
 	}
 	overflow := uint64(le.Uint32(b[12:]))
 	if n < len(b) || overflow == 0 {

@@ -49,7 +49,8 @@ func (r *pageReader) page(ids []elem, i int) (page, *DamageError) {
 	p := parseHeader(r.buf[at:r.have:r.have])
 	p.off = place.Offset
 	if p.id != id {
-		return p, &DamageError{Place: place, Kind: DamagePageID, Expected: fmt.Sprintf("page %d", id), Observed: fmt.Sprintf("page %d", p.id)}
+		return p, &DamageError{Place: place, Kind: DamagePageID, Expected: fmt.Sprintf("page %d", id),
+			Observed: fmt.Sprintf("page %d", p.id)}
 	}
 	return r.run(p, place)
 }
@@ -58,7 +59,8 @@ func (r *pageReader) page(ids []elem, i int) (page, *DamageError) {
 func (r *pageReader) run(p page, place Place) (page, *DamageError) {
 	n := int64(p.overflow) + 1
 	if uint64(n) > min(r.hwm, r.pages)-p.id || n*r.pageSize > maxRun {
-		return p, &DamageError{Place: place, Kind: DamagePage, Expected: fmt.Sprintf("overflow below %d", min(r.hwm, r.pages)-p.id),
+		return p, &DamageError{Place: place, Kind: DamagePage,
+			Expected: fmt.Sprintf("overflow below %d", min(r.hwm, r.pages)-p.id),
 			Observed: fmt.Sprintf("overflow %d", p.overflow)}
 	}
 	size := n * r.pageSize
@@ -79,7 +81,8 @@ func (r *pageReader) run(p page, place Place) (page, *DamageError) {
 
 func (r *pageReader) unreadable(place Place, err error) *DamageError {
 	if errors.Is(err, errShort) {
-		return &DamageError{Place: place, Kind: DamageTruncated, Expected: fmt.Sprintf("%d bytes of page %d", r.pageSize, place.Page),
+		return &DamageError{Place: place, Kind: DamageTruncated,
+			Expected: fmt.Sprintf("%d bytes of page %d", r.pageSize, place.Page),
 			Observed: fmt.Sprintf("end of data at offset 0x%x", r.f.data)}
 	}
 	return &DamageError{Place: place, Kind: DamageUnreadable, Err: err}

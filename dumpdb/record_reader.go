@@ -23,7 +23,8 @@ func (rd *recordReader) at(place Place) (Revision, error) {
 			return out, nil
 		}
 	}
-	return out, &DamageError{Place: place, Kind: DamagePage, Bucket: "key", Expected: "the record seen before", Observed: "another page content"}
+	return out, &DamageError{Place: place, Kind: DamagePage, Bucket: "key", Expected: "the record seen before",
+		Observed: "another page content"}
 }
 
 // id is the page in the sense of a Place: an inline bucket has that of the leaf it lives in.

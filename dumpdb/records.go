@@ -46,11 +46,13 @@ func (p *records) add(l *leaf, e elem) (r *record, ok bool) {
 		err = errors.New("a bucket among the records")
 	}
 	if err != nil {
-		p.bad = append(p.bad, Violation{Place: l.at(e), Rev: rev, Rule: "undecodable", Key: slices.Clone(kv.Key), Expected: "a revision key and mvccpb.KeyValue", Observed: err.Error()})
+		p.bad = append(p.bad, Violation{Place: l.at(e), Rev: rev, Rule: "undecodable", Key: slices.Clone(kv.Key),
+			Expected: "a revision key and mvccpb.KeyValue", Observed: err.Error()})
 		return nil, false
 	}
-	p.recs = append(p.recs, record{key: hashKey(kv.Key), rev: rev, create: kv.CreateRevision, mod: kv.ModRevision, version: kv.Version,
-		lease: kv.Lease, place: l.at(e), tombstone: tombstone, empty: len(e.value) == 0})
+	p.recs = append(p.recs, record{key: hashKey(kv.Key), rev: rev, create: kv.CreateRevision, mod: kv.ModRevision,
+		version: kv.Version,
+		lease:   kv.Lease, place: l.at(e), tombstone: tombstone, empty: len(e.value) == 0})
 	return &p.recs[len(p.recs)-1], true
 }
 

@@ -41,7 +41,8 @@ func hashesOf(t *testing.T, rows []hashedRow, order func(int) int) (records, con
 			if err != nil {
 				return err
 			}
-			kv := mvccpb.KeyValue{Key: []byte(r.key), Value: []byte(r.value), ModRevision: r.rev.Main, CreateRevision: r.rev.Main, Version: 1}
+			kv := mvccpb.KeyValue{Key: []byte(r.key), Value: []byte(r.value), ModRevision: r.rev.Main,
+				CreateRevision: r.rev.Main, Version: 1}
 			at := r.rev.Bytes()
 			if r.del {
 				kv, at = mvccpb.KeyValue{Key: []byte(r.key), Value: []byte(r.value)}, append(at, 't')

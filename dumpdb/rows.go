@@ -58,7 +58,8 @@ func (s *scan) walk(b *bucket) {
 	lv.page = parseHeader(b.inline)
 	lv.page.off, lv.page.id = b.Offset, b.Page
 	if lv.page.flags != flagLeaf {
-		s.damage(&DamageError{Place: b.Place, Kind: DamagePage, Expected: "a leaf page inside the bucket value", Observed: "type " + pageType(lv.page.flags)}, span{})
+		s.damage(&DamageError{Place: b.Place, Kind: DamagePage, Expected: "a leaf page inside the bucket value",
+			Observed: "type " + pageType(lv.page.flags)}, span{})
 		return
 	}
 	s.leaf(lv, span{})

@@ -95,7 +95,8 @@ func (s *scan) child(refs []elem, i, depth int, sp span) bool {
 	}
 	for n := range uint64(p.overflow) {
 		if s.used.set(p.id + n + 1) {
-			overlap := &DamageError{Place: p.place(), Kind: DamageDoubleUse, Expected: "overflow pages of its own", Observed: fmt.Sprintf("page %d is used elsewhere", p.id+n+1)}
+			overlap := &DamageError{Place: p.place(), Kind: DamageDoubleUse, Expected: "overflow pages of its own",
+				Observed: fmt.Sprintf("page %d is used elsewhere", p.id+n+1)}
 			if !s.damage(overlap, sp) {
 				return false
 			}
@@ -108,13 +109,15 @@ func (s *scan) child(refs []elem, i, depth int, sp span) bool {
 	case flagBranch:
 		return s.branch(lv, depth, sp)
 	}
-	return s.damage(&DamageError{Place: p.place(), Kind: DamagePage, Expected: "a branch or leaf page", Observed: "type " + pageType(p.flags)}, sp)
+	return s.damage(&DamageError{Place: p.place(), Kind: DamagePage, Expected: "a branch or leaf page",
+		Observed: "type " + pageType(p.flags)}, sp)
 }
 
 func (s *scan) load(refs []elem, i, depth int) (*page, *level, *DamageError) {
 	if depth >= maxDepth {
 		id := refs[i].child
-		return nil, nil, &DamageError{Place: s.db.place(id), Kind: DamagePage, Expected: fmt.Sprintf("a tree of at most %d levels", maxDepth), Observed: "a deeper one"}
+		return nil, nil, &DamageError{Place: s.db.place(id), Kind: DamagePage,
+			Expected: fmt.Sprintf("a tree of at most %d levels", maxDepth), Observed: "a deeper one"}
 	}
 	lv := &s.levels[depth]
 	if lv.reader.f == nil {
@@ -129,7 +132,8 @@ func (s *scan) load(refs []elem, i, depth int) (*page, *level, *DamageError) {
 func (s *scan) twice(p *page, depth int) *DamageError {
 	for i := range depth {
 		if s.levels[i].page.id == p.id {
-			return &DamageError{Place: p.place(), Kind: DamageCycle, Expected: "a page below its parent", Observed: fmt.Sprintf("page %d is its own ancestor", p.id)}
+			return &DamageError{Place: p.place(), Kind: DamageCycle, Expected: "a page below its parent",
+				Observed: fmt.Sprintf("page %d is its own ancestor", p.id)}
 		}
 	}
 	return &DamageError{Place: p.place(), Kind: DamageDoubleUse, Expected: "one reference", Observed: "a second one"}
@@ -157,10 +161,12 @@ func (s *scan) leaf(lv *level, sp span) bool {
 // outside compares the keys of a page with what its parent says about it.
 func (s *scan) outside(p *page, first, last []byte, sp span) *DamageError {
 	if sp.first != nil && bytes.Compare(first, sp.first) < 0 {
-		return &DamageError{Place: p.place(), Kind: DamageKeyOrder, Expected: "keys from " + showKey(sp.first) + " as its parent says", Observed: showKey(first)}
+		return &DamageError{Place: p.place(), Kind: DamageKeyOrder, Expected: "keys from " + showKey(sp.first) +
+			" as its parent says", Observed: showKey(first)}
 	}
 	if sp.end != nil && bytes.Compare(last, sp.end) >= 0 {
-		return &DamageError{Place: p.place(), Kind: DamageKeyOrder, Expected: "keys below " + showKey(sp.end) + " as its parent says", Observed: showKey(last)}
+		return &DamageError{Place: p.place(), Kind: DamageKeyOrder, Expected: "keys below " + showKey(sp.end) +
+			" as its parent says", Observed: showKey(last)}
 	}
 	return nil
 }
@@ -172,7 +178,8 @@ func (s *scan) branch(lv *level, depth int, sp span) bool {
 	}
 	n := len(lv.elems)
 	if n == 0 {
-		return s.damage(&DamageError{Place: lv.page.place(), Kind: DamagePage, Expected: "children", Observed: "an empty branch page"}, sp)
+		return s.damage(&DamageError{Place: lv.page.place(), Kind: DamagePage, Expected: "children",
+			Observed: "an empty branch page"}, sp)
 	}
 	if d := s.outside(&lv.page, lv.elems[0].key, lv.elems[n-1].key, sp); d != nil && !s.damage(d, sp) {
 		return false

@@ -17,7 +17,8 @@ import (
 )
 
 // lines are one small db of every etcd line, and one backup.
-var lines = []string{"a-auth-revision-replay/node1", "k-lagging-node/node3", "h-misconfigured-member-add/node3", "l-compaction-skew/node2",
+var lines = []string{"a-auth-revision-replay/node1", "k-lagging-node/node3", "h-misconfigured-member-add/node3",
+	"l-compaction-skew/node2",
 	"m-healthy-3.6/node1", "m-healthy-3.7/node2", "o-backup-good/backup"}
 
 // lineBytes is the used part of each file of lines: the empty tail that bbolt grows in advance says nothing.

@@ -61,7 +61,8 @@ type usageCounter struct {
 // Usage counts the records that q selects (Live and Deleted have no meaning here) by the first depth parts of their
 // key, parts ending with '/', and by Kubernetes kind. Damage is returned as [Damages] beside what could be read.
 func (db *DB) Usage(ctx context.Context, q Query, depth int) (*Usage, error) {
-	u := usageCounter{depth: depth, prefixes: map[string]*Group{}, kinds: map[string]*Group{}, keys: map[keyHash]*usageKey{}}
+	u := usageCounter{depth: depth, prefixes: map[string]*Group{}, kinds: map[string]*Group{},
+		keys: map[keyHash]*usageKey{}}
 	var damage []*DamageError
 	for r, err := range db.scanQuery(ctx, q) {
 		var d *DamageError
@@ -149,10 +150,12 @@ func (u *usageCounter) rank(db *DB) {
 		busy = append(busy, k)
 	}
 	slices.SortFunc(busy, func(a, b *usageKey) int {
-		return cmp.Or(cmp.Compare(b.records, a.records), cmp.Compare(a.rev.Main, b.rev.Main), cmp.Compare(a.rev.Sub, b.rev.Sub))
+		return cmp.Or(cmp.Compare(b.records, a.records), cmp.Compare(a.rev.Main, b.rev.Main),
+			cmp.Compare(a.rev.Sub, b.rev.Sub))
 	})
 	for _, k := range busy[:min(len(busy), maxRanked)] {
-		u.use.Busiest = append(u.use.Busiest, KeyUsage{Key: db.keyAt(k.place), Rev: k.rev, Bytes: max(k.bytes, 0), Revisions: k.records})
+		u.use.Busiest = append(u.use.Busiest, KeyUsage{Key: db.keyAt(k.place), Rev: k.rev, Bytes: max(k.bytes, 0),
+			Revisions: k.records})
 	}
 }
 
@@ -161,7 +164,10 @@ func bySize(m map[string]*Group) []Group {
 	for _, g := range m {
 		out = append(out, *g)
 	}
-	slices.SortFunc(out, func(a, b Group) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes),
+			cmp.Compare(a.Name, b.Name))
+	})
 	return out
 }
 

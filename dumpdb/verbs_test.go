@@ -88,11 +88,13 @@ var askVerbs = map[string]asker{
 		for _, dmg := range r.Damage {
 			printDamage(out, dmg)
 		}
-		fmt.Fprintf(out, "pages %d reachable %d free %d lost %d freelist %v complete %v\n", r.Pages, r.Reachable, r.Free, r.Lost, r.FreelistStored, r.Complete)
+		fmt.Fprintf(out, "pages %d reachable %d free %d lost %d freelist %v complete %v\n", r.Pages, r.Reachable,
+			r.Free, r.Lost, r.FreelistStored, r.Complete)
 	},
 	"metas": func(s *script, d *datadriven.TestData, db *DB, out *strings.Builder) {
 		for _, m := range db.Metas() {
-			fmt.Fprintf(out, "meta %d at 0x%x: txid %d root %d high-water %d page size %d valid %v used %v %s%s\n", m.Page, m.Offset, m.Txid, m.Root,
+			fmt.Fprintf(out, "meta %d at 0x%x: txid %d root %d high-water %d page size %d valid %v used %v %s%s\n",
+				m.Page, m.Offset, m.Txid, m.Root,
 				m.HighWater, m.PageSize, m.Valid, m.Used, m.Problem, m.HeaderProblem)
 		}
 	},
@@ -128,10 +130,12 @@ var askVerbs = map[string]asker{
 	},
 	"stats": func(s *script, d *datadriven.TestData, db *DB, out *strings.Builder) {
 		st, err := db.KVStats(bg)
-		fmt.Fprintf(out, "current %d compact %d first %s last %s revisions %d tombstones %d live %d bump %s\n", st.CurrentRev, st.CompactRev,
+		fmt.Fprintf(out, "current %d compact %d first %s last %s revisions %d tombstones %d live %d bump %s\n",
+			st.CurrentRev, st.CompactRev,
 			st.FirstRev, st.LastRev, st.Revisions, st.Tombstones, st.LiveKeys, st.BumpMarker)
 		for _, v := range st.Violations {
-			fmt.Fprintf(out, "%s %s page %d key %q: expected %s, observed %s\n", v.Rev, v.Rule, v.Page, v.Key, v.Expected, v.Observed)
+			fmt.Fprintf(out, "%s %s page %d key %q: expected %s, observed %s\n", v.Rev, v.Rule, v.Page, v.Key,
+				v.Expected, v.Observed)
 		}
 		printErr(out, err)
 	},
@@ -165,7 +169,8 @@ var askVerbs = map[string]asker{
 				beyond++
 				continue
 			}
-			fmt.Fprintf(out, "%d %s %s count %d overflow %d %s\n", p.Page, p.State, p.Type, p.Count, p.Overflow, p.Bucket)
+			fmt.Fprintf(out, "%d %s %s count %d overflow %d %s\n", p.Page, p.State, p.Type, p.Count, p.Overflow,
+				p.Bucket)
 			printErr(out, err)
 		}
 	},
@@ -175,9 +180,11 @@ var askVerbs = map[string]asker{
 			printErr(out, err)
 			return
 		}
-		fmt.Fprintf(out, "says %d type %s count %d overflow %d bytes %d freelist %v\n", p.SelfID, p.Type, p.Count, p.Overflow, len(p.Data), p.Freelist)
+		fmt.Fprintf(out, "says %d type %s count %d overflow %d bytes %d freelist %v\n", p.SelfID, p.Type, p.Count,
+			p.Overflow, len(p.Data), p.Freelist)
 		for _, e := range p.Elements {
-			fmt.Fprintf(out, "  %d 0x%x child %d bucket %v %s = %s\n", e.Index, e.Offset, e.Child, e.Bucket, showKey(e.Key), short(e.Value))
+			fmt.Fprintf(out, "  %d 0x%x child %d bucket %v %s = %s\n", e.Index, e.Offset, e.Child, e.Bucket,
+				showKey(e.Key), short(e.Value))
 		}
 		for _, dmg := range p.Damage {
 			printDamage(out, dmg)
@@ -190,7 +197,8 @@ var askVerbs = map[string]asker{
 		leases, leaseErr := db.Leases()
 		alarms, alarmErr := db.Alarms()
 		_, clusterErr := db.Cluster()
-		fmt.Fprintf(out, "unknown %d, users %d, roles %v, members %d, leases %d, alarms %d, missing %v\n", len(m.Unknown), len(a.Users), a.Roles,
+		fmt.Fprintf(out, "unknown %d, users %d, roles %v, members %d, leases %d, alarms %d, missing %v\n",
+			len(m.Unknown), len(a.Users), a.Roles,
 			len(members), len(leases), len(alarms), db.MissingBuckets())
 		for _, err := range []error{metaErr, authErr, memberErr, leaseErr, alarmErr, clusterErr} {
 			printErr(out, err)
@@ -199,9 +207,11 @@ var askVerbs = map[string]asker{
 	"usage": func(s *script, d *datadriven.TestData, db *DB, out *strings.Builder) {
 		u, err := db.Usage(bg, s.query(d), int(arg(s, d, "depth", 1)))
 		for _, g := range slices.Concat([]Group{u.Total}, u.Prefixes, u.Kinds) {
-			fmt.Fprintf(out, "%q keys %d revisions %d tombstones %d bytes %d live %d max value %d\n", g.Name, g.Keys, g.Revisions, g.Tombstones, g.Bytes, g.LiveBytes, g.MaxValue)
+			fmt.Fprintf(out, "%q keys %d revisions %d tombstones %d bytes %d live %d max value %d\n", g.Name, g.Keys,
+				g.Revisions, g.Tombstones, g.Bytes, g.LiveBytes, g.MaxValue)
 		}
-		fmt.Fprintf(out, "largest %q %s %d, busiest %q %d\n", u.Largest[0].Key, u.Largest[0].Rev, u.Largest[0].Bytes, u.Busiest[0].Key, u.Busiest[0].Revisions)
+		fmt.Fprintf(out, "largest %q %s %d, busiest %q %d\n", u.Largest[0].Key, u.Largest[0].Rev, u.Largest[0].Bytes,
+			u.Busiest[0].Key, u.Busiest[0].Revisions)
 		printErr(out, err)
 	},
 }
@@ -211,7 +221,8 @@ func (s *script) query(d *datadriven.TestData) Query {
 	d.MaybeScanArgs(s.t, "end", &end)
 	d.MaybeScanArgs(s.t, "key", &key)
 	d.MaybeScanArgs(s.t, "prefix", &prefix)
-	q := Query{Prefix: []byte(prefix), FromRev: arg(s, d, "from", 0), ToRev: arg(s, d, "to", 0), Rev: arg(s, d, "rev", 0),
+	q := Query{Prefix: []byte(prefix), FromRev: arg(s, d, "from", 0), ToRev: arg(s, d, "to", 0),
+		Rev:  arg(s, d, "rev", 0),
 		Live: d.HasArg("live"), Deleted: d.HasArg("deleted")}
 	if key != "" {
 		q.Key = []byte(key)
@@ -255,7 +266,8 @@ func printRevision(out *strings.Builder, r Revision, err error) {
 		printErr(out, err)
 		return
 	}
-	fmt.Fprintf(out, "%s %q create %d mod %d version %d lease %s value %s", r.Rev, r.KV.Key, r.KV.CreateRevision, r.KV.ModRevision, r.KV.Version,
+	fmt.Fprintf(out, "%s %q create %d mod %d version %d lease %s value %s", r.Rev, r.KV.Key, r.KV.CreateRevision,
+		r.KV.ModRevision, r.KV.Version,
 		ID(r.KV.Lease), short(r.KV.Value))
 	if r.Tombstone {
 		out.WriteString(" tombstone")

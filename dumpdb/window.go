@@ -83,7 +83,8 @@ func (h *windowHash) run(ctx context.Context) error {
 	if h.rev < math.MaxInt64 {
 		end.end = Rev{Main: h.rev + 1}.Bytes()
 	}
-	s, damage, err := h.db.feed(ctx, b, end, newBitmap(h.db.filePages()), func() sink { return &keySink{hash: h.fresh()} })
+	s, damage, err := h.db.feed(ctx, b, end, newBitmap(h.db.filePages()),
+		func() sink { return &keySink{hash: h.fresh()} })
 	if err = joinErrs(err, damagesOrNil(damage)); err != nil {
 		return err
 	}

@@ -63,7 +63,8 @@ func (r *segReader) flippedCRC(it *item, fr frame, why error) error {
 	if good.rec.Type == RecordEntry {
 		r.lastIndex, r.lastTerm = good.head.index, good.head.term
 	}
-	dmg := r.damage(DamageCRC, r.off, 0, fmt.Errorf("%w: the next record proves the data, the CRC field is damaged", why))
+	dmg := r.damage(DamageCRC, r.off, 0, fmt.Errorf("%w: the next record proves the data, the CRC field is damaged",
+		why))
 	*it = item{dmg: dmg, queued: &good}
 	r.chain, r.chained = good.rec.ComputedCRC, true
 	r.off += fr.len()
@@ -86,7 +87,8 @@ func (r *segReader) flippedSeed(it *item, fr frame) error {
 	good := *it
 	good.rec.CRC, good.ok = CRCMatch, true
 	r.badSeed = true
-	*it = item{queued: &good, dmg: r.damage(DamageChain, 0, 0, fmt.Errorf("the CRC record says %08x, the metadata record behind it shows another value", r.chain))}
+	*it = item{queued: &good, dmg: r.damage(DamageChain, 0, 0,
+		fmt.Errorf("the CRC record says %08x, the metadata record behind it shows another value", r.chain))}
 	r.chain, r.chained = good.rec.StoredCRC, true
 	r.off += fr.len()
 	r.dataEnd = r.off

@@ -14,7 +14,8 @@ func (r *segReader) badType(it *item, fr frame, b []byte, perr error) error {
 	good := *it
 	fits := 0
 	for t := RecordMetadata; t <= RecordSnapshot; t++ {
-		if h, err := checkPayload(t, it.rec.Data); err == nil && t != it.rec.OnDiskType && t != RecordCRC && (t != RecordMetadata || r.atHead(t)) {
+		if h, err := checkPayload(t, it.rec.Data); err == nil && t != it.rec.OnDiskType && t != RecordCRC &&
+			(t != RecordMetadata || r.atHead(t)) {
 			good.rec.Type, good.head = t, h
 			fits++
 		}
@@ -24,7 +25,8 @@ func (r *segReader) badType(it *item, fr frame, b []byte, perr error) error {
 		good.ok = true
 		err := r.accept(&good, b, fr)
 		it.dmg = r.damage(DamageType, good.rec.Offset, 0,
-			fmt.Errorf("the type field says %s, the data, which the CRC proves, is that of record type %s", good.rec.OnDiskType, good.rec.Type))
+			fmt.Errorf("the type field says %s, the data, which the CRC proves, is that of record type %s",
+				good.rec.OnDiskType, good.rec.Type))
 		it.queued = &good
 		return err
 	}
@@ -49,7 +51,8 @@ func (r *segReader) badHead(it *item, fr frame, b []byte) error {
 	}
 	good := *it
 	good.rec.Type, good.ok = RecordCRC, true
-	*it = item{dmg: r.damage(DamageType, 0, 0, fmt.Errorf("the type field says %s, only a crc record carries no data", good.rec.OnDiskType))}
+	*it = item{dmg: r.damage(DamageType, 0, 0, fmt.Errorf("the type field says %s, only a crc record carries no data",
+		good.rec.OnDiskType))}
 	if err := r.accept(&good, b, fr); err != nil {
 		return err
 	}

@@ -38,7 +38,8 @@ func BenchmarkLog(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		run  func(b *testing.B, dir string, names []string)
-	}{{"floor-read-and-crc-one-core", benchFloor}, {"Scan", benchScan}, {"Stats", benchStats}, {"EntriesDecode", benchEntriesDecode}} {
+	}{{"floor-read-and-crc-one-core", benchFloor}, {"Scan", benchScan}, {"Stats", benchStats},
+		{"EntriesDecode", benchEntriesDecode}} {
 		b.Run(c.name, func(b *testing.B) {
 			b.SetBytes(size)
 			b.ReportAllocs()

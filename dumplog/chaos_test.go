@@ -92,7 +92,8 @@ func chaosRead(t *testing.T, dir string, seed uint64) (entries map[seenEntry]int
 		entries[seenEntry{0, e.Term, e.Index, string(e.Data)}]++
 	}
 	if n != s.Records[dumplog.RecordEntry] || damage != len(s.Damage) {
-		t.Fatalf("seed %d: Scan saw %d entries and %d damages, Entries %d and %d", seed, s.Records[dumplog.RecordEntry], len(s.Damage), n, damage)
+		t.Fatalf("seed %d: Scan saw %d entries and %d damages, Entries %d and %d", seed, s.Records[dumplog.RecordEntry],
+			len(s.Damage), n, damage)
 	}
 	segment, last, records := "", int64(-1), 0
 	for r, err := range l.Records(context.Background()) {

@@ -32,10 +32,12 @@ func toAPI(r *dumplog.Request) *pb.InternalRaftRequest {
 	case r.LeaseCheckpoint != nil:
 		q.LeaseCheckpoint = &pb.LeaseCheckpointRequest{}
 		for _, c := range r.LeaseCheckpoint.Checkpoints {
-			q.LeaseCheckpoint.Checkpoints = append(q.LeaseCheckpoint.Checkpoints, &pb.LeaseCheckpoint{ID: c.ID, Remaining_TTL: c.RemainingTTL})
+			q.LeaseCheckpoint.Checkpoints = append(q.LeaseCheckpoint.Checkpoints,
+				&pb.LeaseCheckpoint{ID: c.ID, Remaining_TTL: c.RemainingTTL})
 		}
 	case r.Alarm != nil:
-		q.Alarm = &pb.AlarmRequest{Action: pb.AlarmRequest_AlarmAction(r.Alarm.Action), MemberID: uint64(r.Alarm.MemberID), Alarm: pb.AlarmType(r.Alarm.Alarm)}
+		q.Alarm = &pb.AlarmRequest{Action: pb.AlarmRequest_AlarmAction(r.Alarm.Action),
+			MemberID: uint64(r.Alarm.MemberID), Alarm: pb.AlarmType(r.Alarm.Alarm)}
 	case r.ClusterVer != nil:
 		q.ClusterVersionSet = &membershippb.ClusterVersionSetRequest{Ver: r.ClusterVer.Version}
 	case r.MemberAttr != nil:
@@ -44,7 +46,8 @@ func toAPI(r *dumplog.Request) *pb.InternalRaftRequest {
 			MemberAttributes: &membershippb.Attributes{Name: r.MemberAttr.Name, ClientUrls: r.MemberAttr.ClientURLs},
 		}
 	case r.Downgrade != nil:
-		q.DowngradeInfoSet = &membershippb.DowngradeInfoSetRequest{Enabled: r.Downgrade.Enabled, Ver: r.Downgrade.Version}
+		q.DowngradeInfoSet = &membershippb.DowngradeInfoSetRequest{Enabled: r.Downgrade.Enabled,
+			Ver: r.Downgrade.Version}
 	case r.DowngradeTest != nil:
 		q.DowngradeVersionTest = &pb.DowngradeVersionTestRequest{Ver: r.DowngradeTest.Version}
 	case r.Auth != nil:
@@ -60,7 +63,8 @@ func apiAuth(q *pb.InternalRaftRequest, k dumplog.Kind, a *dumplog.AuthRequest) 
 	}
 	var perm *authpb.Permission
 	if a.Perm != nil {
-		perm = &authpb.Permission{PermType: authpb.Permission_Type(a.Perm.Type), Key: a.Perm.Key, RangeEnd: a.Perm.RangeEnd}
+		perm = &authpb.Permission{PermType: authpb.Permission_Type(a.Perm.Type), Key: a.Perm.Key,
+			RangeEnd: a.Perm.RangeEnd}
 	}
 	switch k {
 	case dumplog.KindAuthEnable:
@@ -72,13 +76,15 @@ func apiAuth(q *pb.InternalRaftRequest, k dumplog.Kind, a *dumplog.AuthRequest) 
 	case dumplog.KindAuthenticate:
 		q.Authenticate = &pb.InternalAuthenticateRequest{Name: a.User, Password: a.Password, SimpleToken: a.SimpleToken}
 	case dumplog.KindAuthUserAdd:
-		q.AuthUserAdd = &pb.AuthUserAddRequest{Name: a.User, Password: a.Password, Options: opt, HashedPassword: a.HashedPassword}
+		q.AuthUserAdd = &pb.AuthUserAddRequest{Name: a.User, Password: a.Password, Options: opt,
+			HashedPassword: a.HashedPassword}
 	case dumplog.KindAuthUserDelete:
 		q.AuthUserDelete = &pb.AuthUserDeleteRequest{Name: a.User}
 	case dumplog.KindAuthUserGet:
 		q.AuthUserGet = &pb.AuthUserGetRequest{Name: a.User}
 	case dumplog.KindAuthUserChangePassword:
-		q.AuthUserChangePassword = &pb.AuthUserChangePasswordRequest{Name: a.User, Password: a.Password, HashedPassword: a.HashedPassword}
+		q.AuthUserChangePassword = &pb.AuthUserChangePasswordRequest{Name: a.User, Password: a.Password,
+			HashedPassword: a.HashedPassword}
 	case dumplog.KindAuthUserGrantRole:
 		q.AuthUserGrantRole = &pb.AuthUserGrantRoleRequest{User: a.User, Role: a.Role}
 	case dumplog.KindAuthUserRevokeRole:
@@ -101,7 +107,8 @@ func apiAuth(q *pb.InternalRaftRequest, k dumplog.Kind, a *dumplog.AuthRequest) 
 }
 
 func apiPut(p *dumplog.PutRequest) *pb.PutRequest {
-	return &pb.PutRequest{Key: p.Key, Value: p.Value, Lease: p.Lease, PrevKv: p.PrevKV, IgnoreValue: p.IgnoreValue, IgnoreLease: p.IgnoreLease}
+	return &pb.PutRequest{Key: p.Key, Value: p.Value, Lease: p.Lease, PrevKv: p.PrevKV, IgnoreValue: p.IgnoreValue,
+		IgnoreLease: p.IgnoreLease}
 }
 
 func apiRange(r *dumplog.RangeRequest) *pb.RangeRequest {
@@ -123,7 +130,8 @@ func apiTxn(t *dumplog.TxnRequest) *pb.TxnRequest {
 	for i := range t.Compare {
 		c := &t.Compare[i]
 		a := &pb.Compare{
-			Result: pb.Compare_CompareResult(c.Result), Target: pb.Compare_CompareTarget(c.Target), Key: c.Key, RangeEnd: c.RangeEnd,
+			Result: pb.Compare_CompareResult(c.Result), Target: pb.Compare_CompareTarget(c.Target), Key: c.Key,
+			RangeEnd: c.RangeEnd,
 		}
 		switch a.Target {
 		case pb.Compare_VERSION:

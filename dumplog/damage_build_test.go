@@ -95,7 +95,9 @@ func (b *lab) entry(f []string) raftpb.Entry {
 	case "empty":
 		return e
 	case "add":
-		cc = raftpb.ConfChange{ID: id, Type: raftpb.ConfChangeAddNode, NodeID: hexID(b.t, f[2]), Context: []byte(`{"id":` + strconv.FormatUint(hexID(b.t, f[2]), 10) + `,"peerURLs":["http://a:2380"],"name":"a"}`)}
+		cc = raftpb.ConfChange{ID: id, Type: raftpb.ConfChangeAddNode, NodeID: hexID(b.t, f[2]),
+			Context: []byte(`{"id":` + strconv.FormatUint(hexID(b.t, f[2]), 10) +
+				`,"peerURLs":["http://a:2380"],"name":"a"}`)}
 	case "force-remove":
 		cc = raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode, NodeID: hexID(b.t, f[2])}
 	default:

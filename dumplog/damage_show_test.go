@@ -37,7 +37,9 @@ func (b *lab) dump() string {
 		if r.Segment != segment {
 			segment = r.Segment
 		}
-		fmt.Fprintf(&w, "%s#0x%04x(%d)  %s%s%s\n", short(r.Segment), r.Offset, r.Len, r.Type, describe(b.t, &r), map[dumplog.CRCState]string{dumplog.CRCUnchecked: " crc-unchecked", dumplog.CRCMismatch: " crc-mismatch"}[r.CRC])
+		fmt.Fprintf(&w, "%s#0x%04x(%d)  %s%s%s\n", short(r.Segment), r.Offset, r.Len, r.Type, describe(b.t, &r),
+			map[dumplog.CRCState]string{dumplog.CRCUnchecked: " crc-unchecked",
+				dumplog.CRCMismatch: " crc-mismatch"}[r.CRC])
 	}
 	return strings.ReplaceAll(w.String(), b.dir, "DIR")
 }
@@ -72,12 +74,15 @@ func (b *lab) scan() string {
 	}
 	s, err := l.Scan(context.Background())
 	must(b.t, err)
-	fmt.Fprintf(&w, "start %s, effective %d/%d..%d/%d, commit %d\n", s.Start, s.FirstTerm, s.FirstIndex, s.LastTerm, s.LastIndex, s.Committed())
+	fmt.Fprintf(&w, "start %s, effective %d/%d..%d/%d, commit %d\n", s.Start, s.FirstTerm, s.FirstIndex, s.LastTerm,
+		s.LastIndex, s.Committed())
 	for _, g := range s.Segments {
-		fmt.Fprintf(&w, "segment %s: %d records, entries %d..%d, data end 0x%x, end %s\n", short(g.Name), g.Records, g.FirstEntry, g.LastEntry, g.DataEnd, g.End)
+		fmt.Fprintf(&w, "segment %s: %d records, entries %d..%d, data end 0x%x, end %s\n", short(g.Name), g.Records,
+			g.FirstEntry, g.LastEntry, g.DataEnd, g.End)
 	}
 	for _, o := range s.Overwrites {
-		fmt.Fprintf(&w, "overwrite %s#0x%x: %d/%d replaces up to %d/%d, commit was %d\n", short(o.Segment), o.Offset, o.Term, o.Index, o.OldTerm, o.OldLast, o.Commit)
+		fmt.Fprintf(&w, "overwrite %s#0x%x: %d/%d replaces up to %d/%d, commit was %d\n", short(o.Segment), o.Offset,
+			o.Term, o.Index, o.OldTerm, o.OldLast, o.Commit)
 	}
 	for _, j := range s.Jumps {
 		fmt.Fprintf(&w, "jump %s#0x%x: %d..%d by snapshot\n", short(j.Segment), j.Offset, j.From, j.To)

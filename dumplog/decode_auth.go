@@ -52,7 +52,8 @@ func authOptions(d *Decoder, r *AuthRequest, f *field, bad *error) bool {
 		return false
 	}
 	r.HasOptions = true
-	*bad = d.message(string(d.req.Kind)+".options", f.B, func(f *field) bool { return f.Num == 1 && flag(f, &r.NoPassword) })
+	*bad = d.message(string(d.req.Kind)+".options", f.B,
+		func(f *field) bool { return f.Num == 1 && flag(f, &r.NoPassword) })
 	return true
 }
 

@@ -116,7 +116,8 @@ func (r *V2Request) ClusterVersion() (version string, ok bool) {
 
 // String returns the name of the type as raft prints it.
 func (t ConfChangeType) String() string {
-	names := [...]string{"ConfChangeAddNode", "ConfChangeRemoveNode", "ConfChangeUpdateNode", "ConfChangeAddLearnerNode"}
+	names := [...]string{"ConfChangeAddNode", "ConfChangeRemoveNode", "ConfChangeUpdateNode",
+		"ConfChangeAddLearnerNode"}
 	if t < 0 || int(t) >= len(names) {
 		return fmt.Sprintf("ConfChangeType(%d)", int32(t))
 	}
@@ -160,7 +161,8 @@ func (c *ConfChange) readContext() {
 		return
 	}
 	c.Member = &MemberContext{
-		ID: ID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, IsLearner: m.IsLearner, IsPromote: m.IsPromote,
+		ID: ID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, IsLearner: m.IsLearner,
+		IsPromote: m.IsPromote,
 	}
 }
 

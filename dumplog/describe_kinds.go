@@ -30,7 +30,8 @@ func (w *describer) request(r *Request) {
 			w.add(" remaining=", strconv.FormatInt(c.RemainingTTL, 10), "s")
 		}
 	case r.Alarm != nil:
-		w.add(" ", name(alarmActions[:], r.Alarm.Action), " ", name(alarmTypes[:], r.Alarm.Alarm), " member=", r.Alarm.MemberID.String())
+		w.add(" ", name(alarmActions[:], r.Alarm.Action), " ", name(alarmTypes[:], r.Alarm.Alarm), " member=",
+			r.Alarm.MemberID.String())
 	case r.Auth != nil:
 		w.auth(r.Auth)
 	default:

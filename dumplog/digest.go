@@ -142,7 +142,8 @@ func (d *digest) addEntry(it *item) {
 			return
 		}
 	}
-	d.events = append(d.events, event{kind: eventRun, pos: it.rec.Pos, first: e.index, last: e.index, term: e.term, commit: d.commit})
+	d.events = append(d.events, event{kind: eventRun, pos: it.rec.Pos, first: e.index, last: e.index, term: e.term,
+		commit: d.commit})
 }
 
 func (d *digest) addState(h HardState, pos Pos) {

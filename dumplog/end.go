@@ -53,7 +53,8 @@ func (r *segReader) oneBit(off int64, fr frame) bool {
 		if err != nil || int64(len(b)) < fr.len() {
 			return false
 		}
-		if _, crc, data, err := parseRecord(b[wordSize : wordSize+fr.rec]); err == nil && flippedOnce(data, crc^nextCRC(r.chain, data)) {
+		if _, crc, data, err := parseRecord(b[wordSize : wordSize+fr.rec]); err == nil &&
+			flippedOnce(data, crc^nextCRC(r.chain, data)) {
 			return true
 		}
 	}
@@ -83,7 +84,8 @@ func (r *segReader) oneBitInHead(off int64) bool {
 		}
 		all = slices.Clone(all)
 		copy(all, head[:min(len(head), len(all))])
-		if _, crc, data, err := parseRecord(all[wordSize : wordSize+fr.rec]); err == nil && nextCRC(r.chain, data) == crc {
+		if _, crc, data, err := parseRecord(all[wordSize : wordSize+fr.rec]); err == nil &&
+			nextCRC(r.chain, data) == crc {
 			return true
 		}
 	}

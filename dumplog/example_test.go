@@ -90,7 +90,8 @@ func ExampleLog_Scan() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("member %s of cluster %s, last entry %d/%d, commit %d\n", s.Metadata.MemberID, s.Metadata.ClusterID, s.LastTerm, s.LastIndex, s.Committed())
+	fmt.Printf("member %s of cluster %s, last entry %d/%d, commit %d\n", s.Metadata.MemberID, s.Metadata.ClusterID,
+		s.LastTerm, s.LastIndex, s.Committed())
 	fmt.Printf("etcd %s\n", s.Damage[0].Server)
 	// Output:
 	// member a1 of cluster c1, last entry 2/3, commit 3

@@ -87,10 +87,12 @@ func FuzzDecode(f *testing.F) {
 		r.Touches([]byte("a"), []byte("b"))
 		r.OfLease(1)
 		var q pb.InternalRaftRequest
-		if typ != 0 || len(b) == 0 || r.Kind == dumplog.KindV2 || err != nil || len(r.Unknown) > 0 || q.Unmarshal(b) != nil {
+		if typ != 0 || len(b) == 0 || r.Kind == dumplog.KindV2 || err != nil || len(r.Unknown) > 0 ||
+			q.Unmarshal(b) != nil {
 			return
 		}
-		for _, k := range []dumplog.Kind{dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindLeaseGrant, dumplog.KindAuthUserAdd} {
+		for _, k := range []dumplog.Kind{dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindLeaseGrant,
+			dumplog.KindAuthUserAdd} {
 			if r.Kind != k || q.ID != 0 || q.V2 != nil || q.Header != nil {
 				continue
 			}
@@ -152,7 +154,8 @@ func TestSnapDamage(t *testing.T) {
 			t.Fatalf("byte %d flipped: not noticed", i)
 		}
 	}
-	if s := read("0000000000000002-0000000000000099.snap", whole); s.Damage == nil || s.Damage.Kind != dumplog.DamageMixed {
+	if s := read("0000000000000002-0000000000000099.snap", whole); s.Damage == nil ||
+		s.Damage.Kind != dumplog.DamageMixed {
 		t.Errorf("wrong name: %v", s.Damage)
 	}
 	if s := read(name+".broken", whole); !s.Broken || s.Damage != nil {
@@ -171,7 +174,8 @@ func TestSnapDamage(t *testing.T) {
 // FuzzPayload decodes any bytes as the payload of each record of a log that is no entry. What decodes without an error
 // decodes to the same again, and nothing panics.
 func FuzzPayload(f *testing.F) {
-	for _, b := range [][]byte{nil, {8, 1, 16, 2}, {8, 1, 16, 2, 24, 3}, {8, 4, 16, 1, 26, 4, 10, 2, 1, 2}, {8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {26, 2, 10, 0xff}} {
+	for _, b := range [][]byte{nil, {8, 1, 16, 2}, {8, 1, 16, 2, 24, 3}, {8, 4, 16, 1, 26, 4, 10, 2, 1, 2},
+		{8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {26, 2, 10, 0xff}} {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -180,7 +184,8 @@ func FuzzPayload(f *testing.F) {
 			t.Errorf("metadata %v, %v, then %v, %v", m, err, again, e)
 		}
 		h, err := dumplog.DecodeHardState(b)
-		if want := (raftpb.HardState{}); err == nil && want.Unmarshal(b) == nil && (want.Term != h.Term || want.Commit != h.Commit) {
+		if want := (raftpb.HardState{}); err == nil && want.Unmarshal(b) == nil &&
+			(want.Term != h.Term || want.Commit != h.Commit) {
 			t.Errorf("hard state %+v, etcd's types: %+v", h, want)
 		}
 		s, err := dumplog.DecodeSnapshotRecord(b)

@@ -94,7 +94,8 @@ func (k Kind) IsAuth() bool {
 // ChangesAuth tells whether the request raises the auth revision when it succeeds.
 func (k Kind) ChangesAuth() bool {
 	switch k {
-	case KindAuthUserGet, KindAuthUserList, KindAuthRoleGet, KindAuthRoleList, KindAuthStatus, KindAuthenticate, KindAuthDisable:
+	case KindAuthUserGet, KindAuthUserList, KindAuthRoleGet, KindAuthRoleList, KindAuthStatus, KindAuthenticate,
+		KindAuthDisable:
 		return k == KindAuthDisable
 	}
 	return k.IsAuth()

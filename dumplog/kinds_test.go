@@ -27,7 +27,8 @@ func TestEveryRequestField(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			for range 50 {
-				q := &pb.InternalRaftRequest{Header: &pb.RequestHeader{ID: rnd.Uint64(), Username: "user", AuthRevision: 7}}
+				q := &pb.InternalRaftRequest{Header: &pb.RequestHeader{ID: rnd.Uint64(), Username: "user",
+					AuthRevision: 7}}
 				v := reflect.New(f.Type.Elem())
 				fill(rnd, v.Elem(), 0)
 				reflect.ValueOf(q).Elem().Field(i).Set(v)
@@ -125,7 +126,8 @@ func fillOneof(rnd *rand.Rand, v reflect.Value, depth int) {
 	var choice any
 	switch v.Type().Name() {
 	case "isRequestOp_Request":
-		choices := []any{&pb.RequestOp_RequestRange{}, &pb.RequestOp_RequestPut{}, &pb.RequestOp_RequestDeleteRange{}, &pb.RequestOp_RequestTxn{}}
+		choices := []any{&pb.RequestOp_RequestRange{}, &pb.RequestOp_RequestPut{}, &pb.RequestOp_RequestDeleteRange{},
+			&pb.RequestOp_RequestTxn{}}
 		if depth >= 3 {
 			return
 		}
@@ -164,7 +166,8 @@ func TestV2Requests(t *testing.T) {
 	for _, method := range []string{"GET", "PUT", "POST", "DELETE", "QGET", "SYNC"} {
 		for _, q := range []*pb.Request{
 			{ID: 1<<63 + 5, Method: method},
-			{ID: 7, Method: method, Path: "/0/version", Val: "3.5.0", PrevExist: &yes, Refresh: &no, Time: 12, Expiration: -3},
+			{ID: 7, Method: method, Path: "/0/version", Val: "3.5.0", PrevExist: &yes, Refresh: &no, Time: 12,
+				Expiration: -3},
 		} {
 			b, err := q.Marshal()
 			must(t, err)
@@ -180,14 +183,16 @@ func TestV2Requests(t *testing.T) {
 }
 
 func TestConfChangeV2(t *testing.T) {
-	q := raftpb.ConfChangeV2{Transition: raftpb.ConfChangeTransitionJointExplicit, Context: []byte("x"), Changes: []raftpb.ConfChangeSingle{
-		{Type: raftpb.ConfChangeAddNode, NodeID: 1 << 60}, {Type: raftpb.ConfChangeRemoveNode, NodeID: 2},
-	}}
+	q := raftpb.ConfChangeV2{Transition: raftpb.ConfChangeTransitionJointExplicit, Context: []byte("x"),
+		Changes: []raftpb.ConfChangeSingle{
+			{Type: raftpb.ConfChangeAddNode, NodeID: 1 << 60}, {Type: raftpb.ConfChangeRemoveNode, NodeID: 2},
+		}}
 	b, err := q.Marshal()
 	must(t, err)
 	r, err := (&dumplog.Entry{Type: dumplog.EntryConfChangeV2, Data: b}).Decode()
 	must(t, err)
-	const want = "conf_change_v2 transition=joint_explicit ConfChangeAddNode node=1000000000000000 ConfChangeRemoveNode node=2"
+	const want = "conf_change_v2 transition=joint_explicit ConfChangeAddNode node=1000000000000000 " +
+		"ConfChangeRemoveNode node=2"
 	if got := r.Describe(dumplog.DescribeOptions{}); got != want {
 		t.Errorf("%s", got)
 	}

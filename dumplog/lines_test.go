@@ -86,7 +86,8 @@ func showLives(t *testing.T, l *dumplog.Log) string {
 	}
 	var w strings.Builder
 	for _, v := range lives.List() {
-		fmt.Fprintf(&w, "%04x members=%v name=%q start=%s entries=%d..%d requests=%d publish=%d inferred=%v\n", v.Prefix, v.Members, v.Name,
+		fmt.Fprintf(&w, "%04x members=%v name=%q start=%s entries=%d..%d requests=%d publish=%d inferred=%v\n",
+			v.Prefix, v.Members, v.Name,
 			v.Start(times.Near).Format(time.RFC3339Nano), v.First, v.Last, v.Requests, v.Publish, v.Inferred)
 	}
 	after, before := times.Bounds(last / 2)
@@ -107,9 +108,11 @@ func showSnaps(t *testing.T, dir string) string {
 	var w strings.Builder
 	for _, f := range snaps.Files {
 		fmt.Fprintf(&w, "%s %d/%d voters=%v learners=%v version=%s removed=%v user=%v damage=%v\n",
-			f.File, f.Term, f.Index, f.ConfState.Voters, f.ConfState.Learners, f.V2.Version, f.V2.Removed, f.V2.UserKeys, f.Damage)
+			f.File, f.Term, f.Index, f.ConfState.Voters, f.ConfState.Learners, f.V2.Version, f.V2.Removed,
+			f.V2.UserKeys, f.Damage)
 		for _, m := range f.V2.Members {
-			fmt.Fprintf(&w, "  %s %s peers=%v clients=%v learner=%v\n", m.ID, m.Name, m.PeerURLs, m.ClientURLs, m.IsLearner)
+			fmt.Fprintf(&w, "  %s %s peers=%v clients=%v learner=%v\n", m.ID, m.Name, m.PeerURLs, m.ClientURLs,
+				m.IsLearner)
 		}
 	}
 	return w.String()

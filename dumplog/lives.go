@@ -139,6 +139,9 @@ func (l *Lives) List() []Life {
 			all = append(all, c)
 		}
 	}
-	slices.SortFunc(all, func(a, b Life) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.FirstID, b.FirstID)) })
+	slices.SortFunc(all, func(a, b Life) int {
+		return cmp.Or(cmp.Compare(a.First, b.First),
+			cmp.Compare(a.FirstID, b.FirstID))
+	})
 	return all
 }

@@ -133,10 +133,12 @@ func Open(dir string) (*Log, error) {
 		size, special := sizeOf(filepath.Join(dir, de.Name()))
 		seq, first, ok := segmentName(de.Name())
 		if !ok || special != "" {
-			l.left = append(l.left, LeftOver{Name: de.Name(), Size: size, What: cmp.Or(special, leftOverInWAL(de.Name()))})
+			l.left = append(l.left, LeftOver{Name: de.Name(), Size: size,
+				What: cmp.Or(special, leftOverInWAL(de.Name()))})
 			continue
 		}
-		l.segs = append(l.segs, &segFile{path: filepath.Join(dir, de.Name()), name: de.Name(), seq: seq, first: first, size: size})
+		l.segs = append(l.segs, &segFile{path: filepath.Join(dir, de.Name()), name: de.Name(), seq: seq, first: first,
+			size: size})
 	}
 	if err := l.arrange(); err != nil {
 		return nil, err
@@ -162,7 +164,8 @@ func OpenFiles(dir string, files []SegmentFile) (*Log, error) {
 			l.left = append(l.left, LeftOver{Name: f.Name, Size: f.Size, What: leftOverInWAL(f.Name)})
 			continue
 		}
-		l.segs = append(l.segs, &segFile{path: filepath.Join(dir, f.Name), name: f.Name, seq: seq, first: first, size: f.Size, file: f.File})
+		l.segs = append(l.segs, &segFile{path: filepath.Join(dir, f.Name), name: f.Name, seq: seq, first: first,
+			size: f.Size, file: f.File})
 	}
 	if err := l.arrange(); err != nil {
 		return nil, err
@@ -175,7 +178,10 @@ func (l *Log) arrange() error {
 	if len(l.segs) == 0 {
 		return fmt.Errorf("%s holds no WAL segment", l.dir)
 	}
-	slices.SortFunc(l.segs, func(a, b *segFile) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.first, b.first)) })
+	slices.SortFunc(l.segs, func(a, b *segFile) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq),
+			cmp.Compare(a.first, b.first))
+	})
 	l.segs[len(l.segs)-1].last = true
 	for _, s := range l.segs {
 		s.probe()

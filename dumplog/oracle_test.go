@@ -90,7 +90,8 @@ func equalToReadAll(t *testing.T, l *dumplog.Log, s *dumplog.Summary, scratch st
 			t.Fatalf("entry %d/%d is not in ReadAll's", e.Term, e.Index)
 		}
 		want := ents[i]
-		if e.Index != want.Index || e.Term != want.Term || int32(e.Type) != int32(want.Type) || !bytes.Equal(e.Data, want.Data) {
+		if e.Index != want.Index || e.Term != want.Term || int32(e.Type) != int32(want.Type) ||
+			!bytes.Equal(e.Data, want.Data) {
 			t.Fatalf("entry %d/%d differs from ReadAll's %d/%d", e.Term, e.Index, want.Term, want.Index)
 		}
 		i++
@@ -160,7 +161,8 @@ func confChangeBytes(t testing.TB, data []byte, c *dumplog.ConfChange) (want, go
 	must(t, q.Unmarshal(data))
 	want, err := q.Marshal()
 	must(t, err)
-	got, err = (&raftpb.ConfChange{ID: uint64(c.ID), Type: raftpb.ConfChangeType(c.Type), NodeID: uint64(c.NodeID), Context: c.Context}).Marshal()
+	got, err = (&raftpb.ConfChange{ID: uint64(c.ID), Type: raftpb.ConfChangeType(c.Type), NodeID: uint64(c.NodeID),
+		Context: c.Context}).Marshal()
 	must(t, err)
 	if len(c.Context) > 0 && (c.Member == nil || c.Member.ID != c.NodeID) {
 		t.Errorf("context %s decoded as %v", c.Context, c.Member)
@@ -176,7 +178,8 @@ func v2Bytes(t testing.TB, data []byte, v *dumplog.V2Request) (want, got []byte)
 	must(t, err)
 	got, err = (&pb.Request{
 		ID: uint64(v.ID), Method: v.Method, Path: v.Path, Val: v.Val, PrevValue: v.PrevValue, Dir: v.Dir, Wait: v.Wait,
-		Recursive: v.Recursive, Sorted: v.Sorted, Quorum: v.Quorum, Stream: v.Stream, PrevIndex: v.PrevIndex, Since: v.Since,
+		Recursive: v.Recursive, Sorted: v.Sorted, Quorum: v.Quorum, Stream: v.Stream, PrevIndex: v.PrevIndex,
+		Since:     v.Since,
 		PrevExist: v.PrevExist, Refresh: v.Refresh, Expiration: v.Expiration, Time: v.Time,
 	}).Marshal()
 	must(t, err)
@@ -250,7 +253,8 @@ func TestSnapFilesOfIncidents(t *testing.T) {
 					t.Errorf("%s %s: %+v damage %v", dir, f.File, f, f.Damage)
 				}
 				if len(f.V2.Members) != len(f.ConfState.Voters)+len(f.ConfState.Learners) {
-					t.Errorf("%s %s: %d members in the v2 store, ConfState %v", dir, f.File, len(f.V2.Members), f.ConfState)
+					t.Errorf("%s %s: %d members in the v2 store, ConfState %v", dir, f.File, len(f.V2.Members),
+						f.ConfState)
 				}
 				if !hasSnapshotRecord(s, f) {
 					t.Errorf("%s %s: the WAL has no record of it", dir, f.File)
@@ -285,7 +289,8 @@ func TestTornTailOfIncident(t *testing.T) {
 			s, err := l.Scan(context.Background())
 			must(t, err)
 			d := s.Damage[0]
-			if len(s.Damage) != 1 || d.Kind != dumplog.DamageTornTail || d.Offset != truth.Verdict.Offset || d.LostFrom != truth.Verdict.Lost {
+			if len(s.Damage) != 1 || d.Kind != dumplog.DamageTornTail || d.Offset != truth.Verdict.Offset ||
+				d.LostFrom != truth.Verdict.Lost {
 				t.Errorf("%s: %v, lost from %d; truth %+v", name, s.Damage, d.LostFrom, truth.Verdict)
 			}
 		}

@@ -91,7 +91,9 @@ func (o *order) sequence(d *digest, head Pos) {
 		}
 	}
 	if o.continues(d) {
-		o.report(&DamageError{Pos: head, Kind: DamageName, Err: fmt.Errorf("segment number %d continues the CRC chain of number %d: nothing is missing between them", d.seg.Seq, o.prev.seg.Seq)})
+		o.report(&DamageError{Pos: head, Kind: DamageName,
+			Err: fmt.Errorf("segment number %d continues the CRC chain of number %d: nothing is missing between them",
+				d.seg.Seq, o.prev.seg.Seq)})
 		return
 	}
 	o.chained = false
@@ -248,8 +250,9 @@ func (o *order) beyond() {
 		return
 	}
 	o.report(&DamageError{Pos: Pos{Segment: o.prev.seg.Name, Offset: o.prev.seg.DataEnd}, Kind: DamageLostTail,
-		LostFrom: end + 1, LostTo: o.commit, Server: "panics when it starts: state.commit is out of range", OnStart: StartRefused,
-		Err: fmt.Errorf("a HardState commits index %d, the log ends with %d", o.commit, end)})
+		LostFrom: end + 1, LostTo: o.commit, Server: "panics when it starts: state.commit is out of range",
+		OnStart: StartRefused,
+		Err:     fmt.Errorf("a HardState commits index %d, the log ends with %d", o.commit, end)})
 	o.waiting = o.waiting[:0]
 }
 

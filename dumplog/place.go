@@ -26,7 +26,8 @@ func (o *order) name(d *digest, head Pos) {
 	first, snap, ok := d.firstIndexes()
 	switch {
 	case ok && first == 0: // nothing was stored since it was created
-		if p := o.prev; p != nil && o.continues(d) && o.sound(d) && p.seg.LastEntry > 0 && d.seg.First != p.seg.LastEntry+1 && d.seg.First != o.snap+1 {
+		if p := o.prev; p != nil && o.continues(d) && o.sound(d) && p.seg.LastEntry > 0 &&
+			d.seg.First != p.seg.LastEntry+1 && d.seg.First != o.snap+1 {
 			wrong("the name says index %d, the segment before ends with %d", d.seg.First, p.seg.LastEntry)
 		}
 	case !ok || first == d.seg.First || first == max(snap, o.snap)+1:
@@ -34,7 +35,8 @@ func (o *order) name(d *digest, head Pos) {
 		wrong("the name says index %d, the first entry in the segment is %d", d.seg.First, first)
 	case o.prev != nil && o.continues(d) && o.sound(d) && !o.reached(d.seg.First-1):
 		// A lower index alone can be a new leader's, which replaces the end of the log.
-		wrong("the name says index %d, the segment before ends with %d and the first entry in this one is %d", d.seg.First, o.last, first)
+		wrong("the name says index %d, the segment before ends with %d and the first entry in this one is %d",
+			d.seg.First, o.last, first)
 	}
 }
 
@@ -67,7 +69,8 @@ func (o *order) sound(d *digest) bool {
 // reached tells whether the log so far has stored the index, as an entry that may have been replaced since or by a
 // snapshot.
 func (o *order) reached(index uint64) bool {
-	return index <= max(o.last, o.snap) || slices.ContainsFunc(o.sum.Overwrites, func(w Overwrite) bool { return index <= w.OldLast })
+	return index <= max(o.last, o.snap) || slices.ContainsFunc(o.sum.Overwrites,
+		func(w Overwrite) bool { return index <= w.OldLast })
 }
 
 // snapPlace is where a snapshot record stands: the last index before it and that of the first entry behind it, 0 when
@@ -107,7 +110,8 @@ func (o *order) contradicts(r *SnapshotRecord, at snapPlace, highest uint64) err
 		return fmt.Errorf("a snapshot at %d/%d, entry %d has term %d", r.Term, r.Index, r.Index, term)
 	case r.Index < highest && r.Index > at.last:
 		return fmt.Errorf("a snapshot at %d/%d follows one at index %d", r.Term, r.Index, highest)
-	case r.Index <= at.last && r.Commit > 0 && r.Index > r.Commit && !slices.ContainsFunc(o.sum.Damage, func(d *DamageError) bool { return d.Kind != DamageSnapshotRecord }):
+	case r.Index <= at.last && r.Commit > 0 && r.Index > r.Commit &&
+		!slices.ContainsFunc(o.sum.Damage, func(d *DamageError) bool { return d.Kind != DamageSnapshotRecord }):
 		return fmt.Errorf("a snapshot at %d/%d, the commit index was %d", r.Term, r.Index, r.Commit)
 	}
 	return nil

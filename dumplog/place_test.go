@@ -53,15 +53,42 @@ func TestSnapshotRecordsFitTheirEntries(t *testing.T) {
 		want  []dumplog.DamageKind
 		left  int // snapshots in the Summary, with the one at index 0 that every log begins with
 	}{
-		"taken":                      {func(w *walWriter) { w.entries(1, 20); w.snapshot(15, 1); w.entries(21, 30); w.snapshot(25, 1) }, nil, 3},
-		"received":                   {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 1); w.entries(51, 60) }, nil, 2},
-		"received as the last":       {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 2) }, nil, 2},
-		"taken at the last entry":    {func(w *walWriter) { w.entries(1, 20); w.snapshot(20, 1) }, nil, 2},
-		"another term":               {func(w *walWriter) { w.entries(1, 20); w.snapshot(15, 3); w.entries(21, 30) }, []dumplog.DamageKind{bad}, 1},
-		"an index beyond the log":    {func(w *walWriter) { w.entries(1, 20); w.snapshot(1500, 1); w.entries(21, 30) }, []dumplog.DamageKind{bad}, 1},
-		"taken, saved after a later": {func(w *walWriter) { w.entries(1, 20); w.snapshot(15, 1); w.entries(21, 30); w.snapshot(5, 1) }, nil, 3},
-		"neither taken nor received": {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 1); w.snapshot(40, 1); w.entries(51, 60) }, []dumplog.DamageKind{bad}, 2},
-		"beyond, then the true ones": {func(w *walWriter) { w.entries(1, 20); w.snapshot(99, 1); w.entries(21, 30); w.snapshot(25, 1) }, []dumplog.DamageKind{bad}, 2},
+		"taken": {func(w *walWriter) {
+			w.entries(1, 20)
+			w.snapshot(15, 1)
+			w.entries(21,
+				30)
+			w.snapshot(25, 1)
+		}, nil, 3},
+		"received": {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 1); w.entries(51, 60) },
+			nil, 2},
+		"received as the last":    {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 2) }, nil, 2},
+		"taken at the last entry": {func(w *walWriter) { w.entries(1, 20); w.snapshot(20, 1) }, nil, 2},
+		"another term": {func(w *walWriter) { w.entries(1, 20); w.snapshot(15, 3); w.entries(21, 30) },
+			[]dumplog.DamageKind{bad}, 1},
+		"an index beyond the log": {func(w *walWriter) { w.entries(1, 20); w.snapshot(1500, 1); w.entries(21, 30) },
+			[]dumplog.DamageKind{bad}, 1},
+		"taken, saved after a later": {func(w *walWriter) {
+			w.entries(1, 20)
+			w.snapshot(15, 1)
+			w.entries(21,
+				30)
+			w.snapshot(5, 1)
+		}, nil, 3},
+		"neither taken nor received": {func(w *walWriter) {
+			w.entries(1, 20)
+			w.snapshot(50, 1)
+			w.snapshot(40,
+				1)
+			w.entries(51, 60)
+		}, []dumplog.DamageKind{bad}, 2},
+		"beyond, then the true ones": {func(w *walWriter) {
+			w.entries(1, 20)
+			w.snapshot(99, 1)
+			w.entries(21,
+				30)
+			w.snapshot(25, 1)
+		}, []dumplog.DamageKind{bad}, 2},
 		"an index above what was committed": {func(w *walWriter) {
 			w.entries(1, 20)
 			w.save(raftpb.HardState{}, raftpb.Entry{Term: 1, Index: 21})
@@ -79,7 +106,8 @@ func TestSnapshotRecordsFitTheirEntries(t *testing.T) {
 			if len(s.Snapshots) != c.left {
 				t.Errorf("%d snapshots are left, want %d", len(s.Snapshots), c.left)
 			}
-			if !slices.IsSortedFunc(s.Snapshots, func(a, b dumplog.SnapshotRecord) int { return cmp.Compare(a.Index, b.Index) }) {
+			if !slices.IsSortedFunc(s.Snapshots,
+				func(a, b dumplog.SnapshotRecord) int { return cmp.Compare(a.Index, b.Index) }) {
 				t.Errorf("the snapshots are not in the order of their indexes: %v", s.Snapshots)
 			}
 		})
@@ -165,9 +193,12 @@ func TestVotesThatReturn(t *testing.T) {
 		states []raftpb.HardState
 		odd    []uint64 // votes
 	}{
-		"one vote":            {[]st{{Term: 2}, {Term: 2, Vote: 5}, {Term: 2, Vote: 5, Commit: 1}, {Term: 3}, {Term: 3, Vote: 6}}, nil},
-		"taken back":          {[]st{{Term: 2, Vote: 5}, {Term: 2, Commit: 1}, {Term: 2, Vote: 5, Commit: 1}}, []uint64{0}},
-		"another in between":  {[]st{{Term: 2, Vote: 5}, {Term: 2, Vote: 6, Commit: 1}, {Term: 2, Vote: 5, Commit: 1}}, []uint64{6}},
+		"one vote": {[]st{{Term: 2}, {Term: 2, Vote: 5}, {Term: 2, Vote: 5, Commit: 1}, {Term: 3},
+			{Term: 3, Vote: 6}}, nil},
+		"taken back": {[]st{{Term: 2, Vote: 5}, {Term: 2, Commit: 1}, {Term: 2, Vote: 5, Commit: 1}},
+			[]uint64{0}},
+		"another in between": {[]st{{Term: 2, Vote: 5}, {Term: 2, Vote: 6, Commit: 1}, {Term: 2, Vote: 5, Commit: 1}},
+			[]uint64{6}},
 		"a second vote stays": {[]st{{Term: 2, Vote: 5}, {Term: 2, Vote: 6}, {Term: 2, Vote: 6, Commit: 1}}, nil},
 	} {
 		for _, segments := range []bool{false, true} {

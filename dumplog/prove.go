@@ -165,7 +165,8 @@ func (r *segReader) entryHeadAt(off int64) (uint64, bool) {
 	}
 	s := scanner{b: b}
 	var f field
-	if !s.next(&f) || f.Num != 1 || RecordType(f.V) != RecordEntry || !s.next(&f) || f.Num != 2 || len(s.b) == 0 || s.b[0] != 0x1a {
+	if !s.next(&f) || f.Num != 1 || RecordType(f.V) != RecordEntry || !s.next(&f) || f.Num != 2 || len(s.b) == 0 ||
+		s.b[0] != 0x1a {
 		return 0, false
 	}
 	_, n := wire.Uvarint(s.b[1:]) // length of the data, which may be cut

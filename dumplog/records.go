@@ -104,7 +104,8 @@ func (l *Log) EntriesFrom(ctx context.Context, s *Summary, from uint64) iter.Seq
 
 // walk steps through all segments in order and calls use with every good record and with every damage of s in its
 // place, until use returns false. A damage comes with the record that shows it, when there is one.
-func (l *Log) walk(ctx context.Context, s *Summary, foreign bool, use func(*item, *DamageError) bool, fail func(error)) {
+func (l *Log) walk(ctx context.Context, s *Summary, foreign bool, use func(*item, *DamageError) bool,
+	fail func(error)) {
 	l.walkFrom(ctx, s, 0, foreign, use, fail)
 }
 
@@ -123,9 +124,11 @@ func (s *Summary) segmentOf(index uint64) int {
 }
 
 // walkFrom is walk from a segment on.
-func (l *Log) walkFrom(ctx context.Context, s *Summary, first int, foreign bool, use func(*item, *DamageError) bool, fail func(error)) {
+func (l *Log) walkFrom(ctx context.Context, s *Summary, first int, foreign bool, use func(*item, *DamageError) bool,
+	fail func(error)) {
 	w := walker{damage: s.Damage, use: use}
-	for len(w.damage) > 0 && slices.ContainsFunc(l.segs[:first], func(seg *segFile) bool { return seg.name == w.damage[0].Segment }) {
+	for len(w.damage) > 0 && slices.ContainsFunc(l.segs[:first],
+		func(seg *segFile) bool { return seg.name == w.damage[0].Segment }) {
 		w.damage = w.damage[1:]
 	}
 	for i, seg := range l.segs {

@@ -30,7 +30,8 @@ func (r *segReader) zeroWord(it *item) error {
 	if p >= r.win.size {
 		return r.finish(it, endZero)
 	}
-	if p < r.off+wordSize { // a running server has appended since this place was read: the log ended here at that moment
+	// a running server has appended since this place was read: the log ended here at that moment
+	if p < r.off+wordSize {
 		return r.finish(it, endZero)
 	}
 	own, err := r.ownSize(r.off)
@@ -58,7 +59,8 @@ func (r *segReader) zeroWord(it *item) error {
 		return r.giveUp(it, r.damage(DamageTornTail, r.off, end-r.off,
 			fmt.Errorf("zeros up to 0x%x, then %d bytes that hold no frame: sectors of an unfinished write", p, end-p)))
 	}
-	return r.giveUp(it, r.damage(DamageForeign, p, end-p, errors.New("bytes behind the end of the log that hold no frame")))
+	return r.giveUp(it, r.damage(DamageForeign, p, end-p,
+		errors.New("bytes behind the end of the log that hold no frame")))
 }
 
 // broken handles bytes that are no frame: why says so, kind is what it looks like from the length word on. fr is what

@@ -34,7 +34,8 @@ func TestSecretsStayInside(t *testing.T) {
 		{Put: &pb.PutRequest{Key: []byte("k"), Value: []byte(secret)}},
 		{Txn: &pb.TxnRequest{
 			Compare: []*pb.Compare{{Target: pb.Compare_VALUE, TargetUnion: &pb.Compare_Value{Value: []byte(secret)}}},
-			Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("k"), Value: []byte(secret)}}}},
+			Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("k"),
+				Value: []byte(secret)}}}},
 		}},
 	} {
 		r := decodeAPI(t, q)
@@ -42,7 +43,8 @@ func TestSecretsStayInside(t *testing.T) {
 			t.Errorf("shown: %s", s)
 		}
 		digest := func(v []byte) string { return fmt.Sprint("of ", len(v), " bytes") }
-		if s := r.Describe(dumplog.DescribeOptions{Digest: digest}); strings.Contains(s, secret) || strings.Contains(s, "<len") != strings.Contains(s, " digest of ") {
+		if s := r.Describe(dumplog.DescribeOptions{Digest: digest}); strings.Contains(s, secret) ||
+			strings.Contains(s, "<len") != strings.Contains(s, " digest of ") {
 			t.Errorf("with digests: %s", s)
 		}
 		if s := r.Describe(dumplog.DescribeOptions{Values: true, Secrets: true}); !strings.Contains(s, secret) {
@@ -106,9 +108,11 @@ func TestKubernetesTimes(t *testing.T) {
 	written := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	renewed := written.Add(90 * time.Second)
 	lease := object(sub(sub(nil, 1, nil), 2, sub(nil, 4, stamp(renewed))))
-	pod := object(sub(nil, 1, sub(sub(nil, 17, sub(nil, 4, stamp(written.Add(-time.Hour)))), 17, sub(nil, 4, stamp(written)))))
+	pod := object(sub(nil, 1, sub(sub(nil, 17, sub(nil, 4, stamp(written.Add(-time.Hour)))), 17,
+		sub(nil, 4, stamp(written)))))
 	times := dumplog.Times{Near: written}
-	for i, kv := range [][2]string{{"/registry/pods/a", string(pod)}, {"/x", "text"}, {"/registry/leases/kube-node-lease/n", string(lease)}} {
+	for i, kv := range [][2]string{{"/registry/pods/a", string(pod)}, {"/x", "text"},
+		{"/registry/leases/kube-node-lease/n", string(lease)}} {
 		r := &dumplog.Request{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: []byte(kv[0]), Value: []byte(kv[1])}}
 		times.Add(&dumplog.Entry{Index: uint64(i + 1)}, r)
 	}
@@ -148,7 +152,8 @@ func TestLivesOfRestarts(t *testing.T) {
 		inferred    bool
 	}{{5, 9, 4, false}, {8, 8, 1, false}, {10, 10, 1, true}} {
 		l := got[i]
-		if l.First != want.first || l.Last != want.last || l.Requests != want.n || l.Inferred != want.inferred || len(l.Members) != 1 || l.Members[0] != member {
+		if l.First != want.first || l.Last != want.last || l.Requests != want.n || l.Inferred != want.inferred ||
+			len(l.Members) != 1 || l.Members[0] != member {
 			t.Errorf("life %d: %+v", i, l)
 		}
 	}
@@ -170,7 +175,8 @@ func TestKubernetesTimesInJSON(t *testing.T) {
 		`{"spec":{"renewTime":"2026-07-01T10:00:00Z"}}`:                                                                                                         "",
 	} {
 		times := dumplog.Times{Near: renewed}
-		times.Add(&dumplog.Entry{Index: 7}, &dumplog.Request{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: []byte("/registry/x"), Value: []byte(value)}})
+		times.Add(&dumplog.Entry{Index: 7}, &dumplog.Request{Kind: dumplog.KindPut,
+			Put: &dumplog.PutRequest{Key: []byte("/registry/x"), Value: []byte(value)}})
 		marks := times.Marks()
 		if want == "" {
 			if len(marks) > 0 {

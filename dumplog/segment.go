@@ -62,11 +62,12 @@ type segReader struct {
 	lastIndex, lastTerm uint64
 	dataEnd             int64
 	end                 string
-	proofs              int64 // bytes that proving frames may still read: hostile bytes must not cost more than time in proportion
-	pending             *item
-	headEnd             int64 // offset behind the CRC record at the head, 0 until it was read
-	badSeed             bool  // the CRC record at the head is known to be damaged
-	done                bool
+	// bytes that proving frames may still read: hostile bytes must not cost more than time in proportion
+	proofs  int64
+	pending *item
+	headEnd int64 // offset behind the CRC record at the head, 0 until it was read
+	badSeed bool  // the CRC record at the head is known to be damaged
+	done    bool
 }
 
 func openSegment(ctx context.Context, s, next *segFile) (*segReader, error) {
@@ -75,7 +76,8 @@ func openSegment(ctx context.Context, s, next *segFile) (*segReader, error) {
 		return nil, err
 	}
 	r := &segReader{segFile: s, next: next}
-	r.win = window{ctx: ctx, f: f, size: s.size, buf: make([]byte, min(blockSize, s.size+wordSize)), work: progress.From(ctx)}
+	r.win = window{ctx: ctx, f: f, size: s.size, buf: make([]byte, min(blockSize, s.size+wordSize)),
+		work: progress.From(ctx)}
 	r.aux = window{ctx: ctx, f: f, size: s.size}
 	r.hunt = r.aux
 	r.proofs = 16*s.size + 256<<20
@@ -139,7 +141,8 @@ func (r *segReader) read(it *item) error {
 		fr = plain
 	}
 	if fr.len() > r.win.size-r.off {
-		return r.broken(it, fr, DamageFrame, fmt.Errorf("frame wants %d bytes, the file has %d more", fr.len(), r.win.size-r.off))
+		return r.broken(it, fr, DamageFrame, fmt.Errorf("frame wants %d bytes, the file has %d more", fr.len(),
+			r.win.size-r.off))
 	}
 	if fr.len() > blockSize && !r.plausible(r.off, fr) {
 		return r.broken(it, fr, DamageRecord, errRecordShape)
@@ -212,7 +215,8 @@ func (r *segReader) accept(it *item, b []byte, fr frame) error {
 	r.dataEnd = r.off
 	if firstNonZero(b[wordSize+fr.rec:]) < int(fr.pad) {
 		good := *it
-		*it = item{queued: &good, dmg: r.damage(DamagePadding, it.rec.Offset, 0, errors.New("padding is not zero; the record itself holds"))}
+		*it = item{queued: &good, dmg: r.damage(DamagePadding, it.rec.Offset, 0,
+			errors.New("padding is not zero; the record itself holds"))}
 	}
 	return nil
 }

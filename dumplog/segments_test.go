@@ -89,7 +89,8 @@ func TestDropEachSegment(t *testing.T) {
 		must(t, err)
 		s, err := l.Scan(context.Background())
 		must(t, err)
-		if len(s.Damage) != 1 || s.Damage[0].Kind != dumplog.DamageMissingSegment || s.Damage[0].LostFrom != gone.FirstEntry || s.Damage[0].LostTo != gone.LastEntry {
+		if len(s.Damage) != 1 || s.Damage[0].Kind != dumplog.DamageMissingSegment ||
+			s.Damage[0].LostFrom != gone.FirstEntry || s.Damage[0].LostTo != gone.LastEntry {
 			t.Fatalf("without %s (%d..%d): %v", gone.Name, gone.FirstEntry, gone.LastEntry, s.Damage)
 		}
 		must(t, os.Rename(aside, path))
@@ -106,7 +107,8 @@ func TestWhileTheServerWrites(t *testing.T) {
 	wal.SegmentSizeBytes = old
 	last := uint64(0)
 	for i := uint64(1); i <= 200; i++ {
-		w.save(raftpb.HardState{Term: 1, Vote: testMember, Commit: i}, raftpb.Entry{Term: 1, Index: i, Data: put("k", make([]byte, 700), 0)})
+		w.save(raftpb.HardState{Term: 1, Vote: testMember, Commit: i},
+			raftpb.Entry{Term: 1, Index: i, Data: put("k", make([]byte, 700), 0)})
 		l, err := dumplog.Open(dir)
 		must(t, err)
 		s, err := l.Scan(context.Background())
@@ -132,7 +134,9 @@ func TestLeftOvers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "wal")
 	writeMany(t, dir, 10, 10)
 	must(t, removeTmp(dir))
-	for name, what := range map[string]string{"0.tmp": "zeros", "0000000000000000-0000000000000000.wal.broken": "torn tail", "note.txt": "no file of etcd", "x.wal": "no file of etcd"} {
+	for name, what := range map[string]string{"0.tmp": "zeros",
+		"0000000000000000-0000000000000000.wal.broken": "torn tail", "note.txt": "no file of etcd",
+		"x.wal": "no file of etcd"} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(what), 0o600))
 	}
 	evidencetest.Unchanged(t, dir)
@@ -163,7 +167,8 @@ func TestUnreadableSegment(t *testing.T) {
 	must(t, err)
 	s, err := l.Scan(context.Background())
 	must(t, err)
-	if len(s.Damage) != 1 || s.Damage[0].Kind != dumplog.DamageUnreadable || s.Damage[0].Segment != gone.Name || s.LastIndex != whole.LastIndex {
+	if len(s.Damage) != 1 || s.Damage[0].Kind != dumplog.DamageUnreadable || s.Damage[0].Segment != gone.Name ||
+		s.LastIndex != whole.LastIndex {
 		t.Errorf("%v, last %d of %d", s.Damage, s.LastIndex, whole.LastIndex)
 	}
 	damage := 0
@@ -223,7 +228,9 @@ func TestEndsWithAClosedSegment(t *testing.T) {
 			must(t, err)
 			s, err := l.Scan(context.Background())
 			must(t, err)
-			if missing := len(s.Damage) == 1 && s.Damage[0].Kind == dumplog.DamageMissingSegment; missing != c.missing || !missing && len(s.Damage) > 0 {
+			if missing := len(s.Damage) == 1 &&
+				s.Damage[0].Kind == dumplog.DamageMissingSegment; missing != c.missing || !missing &&
+				len(s.Damage) > 0 {
 				t.Errorf("damage %v, want a missing segment: %v", s.Damage, c.missing)
 			}
 		})

@@ -103,7 +103,8 @@ func serverAt(r *segReader, d *DamageError, chain uint32) {
 		return
 	}
 	if d.Kind == DamageForeign && r.etcdReads(r.off, chain) == outcomeEnd && d.Offset >= r.off {
-		d.does(StartUnnoticed, "takes the zeros before for the end and never reads these bytes; it zeroes them when it writes on")
+		d.does(StartUnnoticed, "takes the zeros before for the end and never reads these bytes; it zeroes them when "+
+			"it writes on")
 		return
 	}
 	switch r.etcdReads(d.Offset, chain) {
@@ -116,12 +117,15 @@ func serverAt(r *segReader, d *DamageError, chain uint32) {
 	case outcomeShort:
 		d.Short = true
 		if r.last {
-			d.does(StartCuts, fmt.Sprintf("copies the segment to .broken, cuts it at 0x%x and starts: everything behind is lost (3.5.5 and 3.5.6 refuse, and so do 3.3.23 to 3.5.4 from 10 MiB on: max entry size limit exceeded)", d.Offset))
+			d.does(StartCuts, fmt.Sprintf("copies the segment to .broken, cuts it at 0x%x and starts: everything "+
+				"behind is lost (3.5.5 and 3.5.6 refuse, and so do 3.3.23 to 3.5.4 from 10 MiB on: max entry size "+
+				"limit exceeded)", d.Offset))
 			return
 		}
 		d.does(StartRefused, "refuses to start: unexpected EOF; it repairs the last segment only")
 	case outcomeTorn:
-		d.does(StartCuts, fmt.Sprintf("takes it for a torn write, since a sector is all zeros: copies the segment to .broken, cuts it at 0x%x and starts: everything behind is lost", d.Offset))
+		d.does(StartCuts, fmt.Sprintf("takes it for a torn write, since a sector is all zeros: copies the segment to "+
+			".broken, cuts it at 0x%x and starts: everything behind is lost", d.Offset))
 	case outcomeProto:
 		d.does(StartRefused, "refuses to start: a protobuf error")
 	case outcomeCRC:
@@ -135,21 +139,25 @@ func serverAt(r *segReader, d *DamageError, chain uint32) {
 func serverDoes(d *DamageError, last bool) {
 	switch d.Kind {
 	case DamageType:
-		d.does("", "does not notice, since the CRC does not cover the type: a type it does not know makes it refuse (unexpected block type), else the record is read as the wrong type and an entry silently disappears")
+		d.does("", "does not notice, since the CRC does not cover the type: a type it does not know makes it refuse "+
+			"(unexpected block type), else the record is read as the wrong type and an entry silently disappears")
 	case DamagePayload:
 		d.does(StartRefused, "panics while it decodes the payload")
 	case DamagePadding:
 		d.does(StartUnnoticed, "does not look at padding")
 	case DamageMissingSegment:
-		d.does(StartRefused, "refuses to start: file sequence numbers do not increase continuously, or crc mismatch; a missing last segment it does not notice")
+		d.does(StartRefused, "refuses to start: file sequence numbers do not increase continuously, or crc mismatch; "+
+			"a missing last segment it does not notice")
 	case DamageMixed:
 		d.does(StartRefused, "refuses to start: conflicting metadata found, or crc mismatch")
 	case DamageChain:
 		d.does(StartRefused, "refuses to start: crc mismatch")
 	case DamageName:
-		d.does("", "looks for its place to start by the names: refuses to start (file not found, or file sequence numbers do not increase continuously) or reads from a later segment than it needs")
+		d.does("", "looks for its place to start by the names: refuses to start (file not found, or file sequence "+
+			"numbers do not increase continuously) or reads from a later segment than it needs")
 	case DamageSnapshotRecord:
-		d.does("", "passes over the .snap file that the record does not name any more and takes an older one, or refuses to start: snapshot mismatch")
+		d.does("", "passes over the .snap file that the record does not name any more and takes an older one, or "+
+			"refuses to start: snapshot mismatch")
 	case DamageIndexGap:
 		d.does(StartRefused, "refuses to start: slice bounds out of range (panics up to 3.3.22 and 3.4.9)")
 	case DamageTermOrder:
@@ -163,6 +171,7 @@ func serverDoes(d *DamageError, last bool) {
 			d.does(effect, "refuses to start when the file can not be read; takes an empty last segment for the end of the log")
 			return
 		}
-		d.does(StartRefused, "refuses to start when the file can not be read; takes an empty segment for one that ended, then refuses: crc mismatch")
+		d.does(StartRefused, "refuses to start when the file can not be read; takes an empty segment for one that "+
+			"ended, then refuses: crc mismatch")
 	}
 }

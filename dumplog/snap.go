@@ -136,7 +136,8 @@ func (s *SnapFile) decode(b []byte) *DamageError {
 	case len(data) == 0 || s.StoredCRC == 0:
 		return &DamageError{Kind: DamagePayload, Err: errors.New("no data or no CRC")}
 	case s.StoredCRC != s.ComputedCRC:
-		return &DamageError{Kind: DamageCRC, Len: s.Size, Err: fmt.Errorf("stored CRC %08x, computed %08x", s.StoredCRC, s.ComputedCRC)}
+		return &DamageError{Kind: DamageCRC, Len: s.Size, Err: fmt.Errorf("stored CRC %08x, computed %08x", s.StoredCRC,
+			s.ComputedCRC)}
 	case inner != nil:
 		return &DamageError{Kind: DamagePayload, Len: s.Size, Err: inner}
 	}

@@ -18,7 +18,8 @@ func showStats(t *testing.T, l *dumplog.Log) string {
 	st, _, err := l.Stats(context.Background(), nil)
 	must(t, err)
 	var w strings.Builder
-	fmt.Fprintf(&w, "total %d entries, largest %d at index %d, undecoded %d\n", st.Total.Entries, st.Largest, st.LargestIndex, st.Undecoded)
+	fmt.Fprintf(&w, "total %d entries, largest %d at index %d, undecoded %d\n", st.Total.Entries, st.Largest,
+		st.LargestIndex, st.Undecoded)
 	counts(&w, "kind", st.Kinds)
 	counts(&w, "term", st.Terms)
 	counts(&w, "proposer", st.Proposers)
@@ -74,11 +75,12 @@ func TestFilter(t *testing.T) {
 	must(t, err)
 	all := count(dumplog.Filter{})
 	for what, got := range map[string]int64{
-		"index range":   count(dumplog.Filter{From: 5, To: 14}) - 10,
-		"both terms":    count(dumplog.Filter{Term: 1}) + count(dumplog.Filter{Term: 2}) - all,
-		"terms known":   int64(len(s.Terms)) - 2,
-		"kind":          count(dumplog.Filter{Kinds: []dumplog.Kind{dumplog.KindTxn, dumplog.KindCompaction}}) - 8,
-		"empty prefix":  count(dumplog.Filter{Prefix: []byte{}}) - count(dumplog.Filter{Kinds: []dumplog.Kind{"put", "delete_range", "txn", "auth_role_grant_permission"}}),
+		"index range": count(dumplog.Filter{From: 5, To: 14}) - 10,
+		"both terms":  count(dumplog.Filter{Term: 1}) + count(dumplog.Filter{Term: 2}) - all,
+		"terms known": int64(len(s.Terms)) - 2,
+		"kind":        count(dumplog.Filter{Kinds: []dumplog.Kind{dumplog.KindTxn, dumplog.KindCompaction}}) - 8,
+		"empty prefix": count(dumplog.Filter{Prefix: []byte{}}) - count(dumplog.Filter{Kinds: []dumplog.Kind{"put",
+			"delete_range", "txn", "auth_role_grant_permission"}}),
 		"unknown lease": count(dumplog.Filter{Lease: 1}),
 		"unknown user":  count(dumplog.Filter{User: "nobody"}),
 	} {
@@ -101,7 +103,8 @@ func TestFilter(t *testing.T) {
 
 func TestTouches(t *testing.T) {
 	del := func(key, end string) *dumplog.Request {
-		return &dumplog.Request{Kind: dumplog.KindDeleteRange, DeleteRange: &dumplog.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end)}}
+		return &dumplog.Request{Kind: dumplog.KindDeleteRange,
+			DeleteRange: &dumplog.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end)}}
 	}
 	for _, c := range []struct {
 		key, end, wanted string

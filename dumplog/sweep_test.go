@@ -191,7 +191,8 @@ func checkFlip(t *testing.T, dir string, whole *seenLog, at int64, bit int) {
 		}
 	}
 	if len(got.entries) < len(whole.entries)-1 {
-		t.Fatalf("byte 0x%x bit %d: %d of %d entries, damage %v", at, bit, len(got.entries), len(whole.entries), got.damage)
+		t.Fatalf("byte 0x%x bit %d: %d of %d entries, damage %v", at, bit, len(got.entries), len(whole.entries),
+			got.damage)
 	}
 	for i, e := range whole.entries {
 		if e.off < got.damage[0].Offset && got.entries[i] != e {

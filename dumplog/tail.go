@@ -82,11 +82,13 @@ func (t *Tail) enter(s *segFile, yield func(Record, error) bool) bool {
 	switch head := (Pos{Segment: s.name}); {
 	case first:
 	case s.seq != t.seq+1:
-		d := &DamageError{Pos: head, Kind: DamageMissingSegment, Err: fmt.Errorf("%d segment(s) missing before this one", s.seq-t.seq-1)}
+		d := &DamageError{Pos: head, Kind: DamageMissingSegment,
+			Err: fmt.Errorf("%d segment(s) missing before this one", s.seq-t.seq-1)}
 		serverDoes(d, s.last)
 		ok = yield(Record{}, d)
 	case prev.chained && s.seeded && s.seed != prev.chain:
-		d := &DamageError{Pos: head, Kind: DamageChain, Err: fmt.Errorf("the CRC record says %08x, the segment before ends with %08x", s.seed, prev.chain)}
+		d := &DamageError{Pos: head, Kind: DamageChain,
+			Err: fmt.Errorf("the CRC record says %08x, the segment before ends with %08x", s.seed, prev.chain)}
 		serverDoes(d, s.last)
 		ok = yield(Record{}, d)
 	}
@@ -102,7 +104,8 @@ func (t *Tail) segment(ctx context.Context, s, next *segFile, yield func(Record,
 	}
 	defer r.close()
 	if a := t.at; a.off > 0 {
-		r.off, r.dataEnd, r.headEnd, r.chain, r.chained, r.lastIndex, r.lastTerm = a.off, a.off, a.headEnd, a.chain, a.chained, a.lastIndex, a.lastTerm
+		r.off, r.dataEnd, r.headEnd, r.chain, r.chained, r.lastIndex, r.lastTerm = a.off, a.off, a.headEnd, a.chain,
+			a.chained, a.lastIndex, a.lastTerm
 	}
 	var it item
 	for {
@@ -122,7 +125,8 @@ func (t *Tail) segment(ctx context.Context, s, next *segFile, yield func(Record,
 		if r.done && s.last { // nothing behind holds: a server that starts will cut here and write on
 			t.told = it.dmg.Pos
 		} else if r.pending == nil { // else the record belongs to the next step
-			t.at = tailState{off: r.off, headEnd: r.headEnd, chain: r.chain, chained: r.chained, lastIndex: r.lastIndex, lastTerm: r.lastTerm}
+			t.at = tailState{off: r.off, headEnd: r.headEnd, chain: r.chain, chained: r.chained, lastIndex: r.lastIndex,
+				lastTerm: r.lastTerm}
 		}
 		if it.dmg != nil {
 			if !yield(it.rec, it.dmg) {

@@ -62,7 +62,8 @@ func TestTailFollowsAWriter(t *testing.T) {
 	for round := range uint64(20) {
 		first := round*10 + 1
 		for i := first; i < first+10; i++ {
-			w.save(raftpb.HardState{Term: 1, Commit: i - 1}, raftpb.Entry{Term: 1, Index: i, Data: put("k", bytes.Repeat([]byte{'v'}, 700), i)})
+			w.save(raftpb.HardState{Term: 1, Commit: i - 1},
+				raftpb.Entry{Term: 1, Index: i, Data: put("k", bytes.Repeat([]byte{'v'}, 700), i)})
 		}
 		got, dmg := tailed(t, tail)
 		if len(dmg) > 0 {
@@ -84,7 +85,8 @@ func TestTailWaitsForAWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "wal")
 	w := newWAL(t, dir)
 	for i := range uint64(9) {
-		w.save(raftpb.HardState{Term: 1}, raftpb.Entry{Term: 1, Index: i + 1, Data: put("k", bytes.Repeat([]byte{'v'}, 3000), i+1)})
+		w.save(raftpb.HardState{Term: 1}, raftpb.Entry{Term: 1, Index: i + 1,
+			Data: put("k", bytes.Repeat([]byte{'v'}, 3000), i+1)})
 	}
 	w.close()
 	segs, err := filepath.Glob(filepath.Join(dir, "*.wal"))
@@ -110,7 +112,8 @@ func TestTailWaitsForAWrite(t *testing.T) {
 		t.Fatalf("damage at once: %v", dmg)
 	}
 	time.Sleep(60 * time.Millisecond)
-	if got, dmg = tailed(t, tail); len(got) > 0 || len(dmg) != 1 || dmg[0].Kind != dumplog.DamageTornTail || dmg[0].Pos != last {
+	if got, dmg = tailed(t, tail); len(got) > 0 || len(dmg) != 1 || dmg[0].Kind != dumplog.DamageTornTail ||
+		dmg[0].Pos != last {
 		t.Fatalf("a record that stays half: %v, %v", got, dmg)
 	}
 	if got, dmg = tailed(t, tail); len(got)+len(dmg) > 0 {
@@ -132,7 +135,8 @@ func TestTailMissesNothingSilently(t *testing.T) {
 	w := newWAL(t, dir)
 	write := func(from, to uint64) {
 		for i := from; i <= to; i++ {
-			w.save(raftpb.HardState{Term: 1}, raftpb.Entry{Term: 1, Index: i, Data: put("k", bytes.Repeat([]byte{'v'}, 700), i)})
+			w.save(raftpb.HardState{Term: 1},
+				raftpb.Entry{Term: 1, Index: i, Data: put("k", bytes.Repeat([]byte{'v'}, 700), i)})
 		}
 	}
 	write(1, 10)
@@ -163,7 +167,8 @@ func TestCommitBeyondTheEnd(t *testing.T) {
 	must(t, err)
 	s, err := l.Scan(context.Background())
 	must(t, err)
-	if len(s.Damage) != 1 || s.Damage[0].Kind != dumplog.DamageLostTail || s.Damage[0].LostFrom != 3 || s.Damage[0].LostTo != 9 {
+	if len(s.Damage) != 1 || s.Damage[0].Kind != dumplog.DamageLostTail || s.Damage[0].LostFrom != 3 ||
+		s.Damage[0].LostTo != 9 {
 		t.Errorf("damage %v", s.Damage)
 	}
 }

@@ -157,7 +157,8 @@ func jsonTime(value []byte) (at time.Time, src TimeSource, ok bool) {
 	if json.Unmarshal(value, &object) != nil {
 		return at, src, false
 	}
-	if s, text := object.Spec.RenewTime.(string); text && object.Kind == "Lease" && strings.HasPrefix(object.APIVersion, "coordination.k8s.io/") {
+	if s, text := object.Spec.RenewTime.(string); text && object.Kind == "Lease" &&
+		strings.HasPrefix(object.APIVersion, "coordination.k8s.io/") {
 		if at, ok = textTime(s); ok {
 			return at, TimeLeaseRenewal, true
 		}

@@ -6,7 +6,8 @@ package dumplog
 // word of a padded record was damaged.
 func (r *segReader) unpadded(w uint64) (frame, bool) {
 	fr := frame{rec: int64(w & (1<<56 - 1))}
-	if w>>56 != 0 || fr.rec < 2 || fr.rec > maxRecord || fr.rec%8 == 0 || fr.len() > r.win.size-r.off || fr.len() > r.proofs {
+	if w>>56 != 0 || fr.rec < 2 || fr.rec > maxRecord || fr.rec%8 == 0 || fr.len() > r.win.size-r.off ||
+		fr.len() > r.proofs {
 		return fr, false
 	}
 	r.proofs -= fr.len()

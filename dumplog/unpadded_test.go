@@ -43,7 +43,8 @@ func withoutPadding(t *testing.T, dir string, from, to int) {
 // etcd up to 2.2 wrote records without padding, and every etcd reads them.
 func TestRecordsWithoutPadding(t *testing.T) {
 	const all = 1 << 20
-	for name, span := range map[string][2]int{"all": {0, all}, "the head": {0, 3}, "one": {7, 8}, "the last": {40, all}, "from the middle on": {20, all}} {
+	for name, span := range map[string][2]int{"all": {0, all}, "the head": {0, 3}, "one": {7, 8}, "the last": {40, all},
+		"from the middle on": {20, all}} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "wal")
 			w := newWAL(t, dir)
@@ -56,8 +57,10 @@ func TestRecordsWithoutPadding(t *testing.T) {
 			withoutPadding(t, dir, span[0], span[1])
 			s := scanDir(t, dir)
 			wantDamage(t, s)
-			if s.LastIndex != 20 || s.Segments[0].Records != whole.Segments[0].Records || s.Metadata == nil || *s.Metadata != *whole.Metadata {
-				t.Errorf("last index %d, %d of %d records, metadata %v", s.LastIndex, s.Segments[0].Records, whole.Segments[0].Records, s.Metadata)
+			if s.LastIndex != 20 || s.Segments[0].Records != whole.Segments[0].Records || s.Metadata == nil ||
+				*s.Metadata != *whole.Metadata {
+				t.Errorf("last index %d, %d of %d records, metadata %v", s.LastIndex, s.Segments[0].Records,
+					whole.Segments[0].Records, s.Metadata)
 			}
 			if got := strings.TrimSpace(etcdReads(t, dir)); got != "reads entries 1..20" {
 				t.Errorf("etcd %s", got)

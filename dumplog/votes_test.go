@@ -11,10 +11,12 @@ import (
 func TestBallots(t *testing.T) {
 	at := func(seg string, off int64) Pos { return Pos{Segment: seg, Offset: off} }
 	var one, two, empty ballots
-	for i, h := range []HardState{{Term: 1, Commit: 3}, {Term: 2, Vote: 7, Commit: 3}, {Term: 2, Vote: 7, Commit: 9}, {Term: 3, Commit: 9}, {Term: 3, Vote: 8, Commit: 5}} {
+	for i, h := range []HardState{{Term: 1, Commit: 3}, {Term: 2, Vote: 7, Commit: 3}, {Term: 2, Vote: 7, Commit: 9},
+		{Term: 3, Commit: 9}, {Term: 3, Vote: 8, Commit: 5}} {
 		one.add(h, at("a", int64(i)))
 	}
-	for i, h := range []HardState{{Term: 3, Vote: 8, Commit: 4}, {Term: 3, Vote: 7, Commit: 4}, {Term: 4, Vote: 7, Commit: 6}} {
+	for i, h := range []HardState{{Term: 3, Vote: 8, Commit: 4}, {Term: 3, Vote: 7, Commit: 4},
+		{Term: 4, Vote: 7, Commit: 6}} {
 		two.add(h, at("b", int64(i)))
 	}
 	var all ballots

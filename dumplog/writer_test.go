@@ -45,7 +45,8 @@ func (w *walWriter) save(st raftpb.HardState, ents ...raftpb.Entry) {
 
 func (w *walWriter) snapshot(index, term uint64) {
 	w.t.Helper()
-	must(w.t, w.w.SaveSnapshot(walpb.Snapshot{Index: index, Term: term, ConfState: &raftpb.ConfState{Voters: []uint64{testMember}}}))
+	must(w.t, w.w.SaveSnapshot(walpb.Snapshot{Index: index, Term: term,
+		ConfState: &raftpb.ConfState{Voters: []uint64{testMember}}}))
 }
 
 func (w *walWriter) close() {
@@ -78,7 +79,8 @@ func writeMany(t testing.TB, dir string, n, valueSize int) {
 		ents := make([]raftpb.Entry, 0, batch)
 		for j := i; j < i+batch && j <= n; j++ {
 			id := uint64(0x9bc7)<<48 | uint64(1763000000000+j/256)<<8&(1<<48-1) | uint64(j&255)
-			ents = append(ents, raftpb.Entry{Term: 2, Index: uint64(j), Data: put(fmt.Sprintf("/registry/pods/ns-%d/pod-%06d", j%17, j%5000), value, id)})
+			ents = append(ents, raftpb.Entry{Term: 2, Index: uint64(j),
+				Data: put(fmt.Sprintf("/registry/pods/ns-%d/pod-%06d", j%17, j%5000), value, id)})
 		}
 		w.save(raftpb.HardState{Term: 2, Vote: testMember, Commit: uint64(i)}, ents...)
 	}

@@ -64,7 +64,8 @@ func template(name string) (*x509.Certificate, error) {
 	}
 	now := time.Now()
 	return &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-earlier), NotAfter: now.Add(lifetime),
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-earlier),
+		NotAfter: now.Add(lifetime),
 	}, nil
 }
 
@@ -115,5 +116,6 @@ func (a *authority) clientTLS(p pair, name string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{c}, ServerName: name, MinVersion: tls.VersionTLS12}, nil
+	return &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{c}, ServerName: name,
+		MinVersion: tls.VersionTLS12}, nil
 }

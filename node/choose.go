@@ -41,7 +41,8 @@ func (n Need) Opens(s Version) (reason string, ok bool) {
 	v := n.Version()
 	switch {
 	case !s.has(release.V2Executed) && n.V2WritesAfterSnapshot:
-		return fmt.Sprintf("the log holds v2 requests behind its last snapshot (health checks write them up to 3.4); etcd %s panics on them", s.Line()), false
+		return fmt.Sprintf("the log holds v2 requests behind its last snapshot (health checks write them up to 3.4); "+
+			"etcd %s panics on them", s.Line()), false
 	case !v.Known():
 		return "", true
 	case v.Major != s.Major:
@@ -49,7 +50,8 @@ func (n Need) Opens(s Version) (reason string, ok bool) {
 	case v.Release().Above(s.Release()):
 		return fmt.Sprintf("the dirs are of etcd %s; an older server must not open them", v.Line()), false
 	case !s.has(release.V2Decoded) && s.Release().Above(v.Release()) && n.V2EntriesAfterSnapshot:
-		return fmt.Sprintf("the log holds v2 requests behind the last snapshot; etcd %s panics on them", s.Line()), false
+		return fmt.Sprintf("the log holds v2 requests behind the last snapshot; etcd %s panics on them", s.Line()),
+			false
 	case s.has(release.QuorumFromDB) && !v.has(release.TermInMeta):
 		return fmt.Sprintf("etcd %s does not open dirs of etcd %s", s.Line(), v.Line()), false
 	}
@@ -73,7 +75,8 @@ func Choose(ctx context.Context, n Need, external string) (Server, error) {
 			return Server{}, err
 		}
 		if reason, ok := n.Opens(s.Version); !ok {
-			return Server{}, &RefusedError{What: s.String(), Reason: reason, Hint: "name a server of the line that wrote the dirs"}
+			return Server{}, &RefusedError{What: s.String(), Reason: reason, Hint: "name a server of the line that " +
+				"wrote the dirs"}
 		}
 		return s, nil
 	}

@@ -21,7 +21,8 @@ import (
 )
 
 // bring starts copies of an incident with a server and returns its members.
-func bring(t *testing.T, incident string, server node.Server, iso node.Isolation) (*node.Sandbox, []*node.Member, error) {
+func bring(t *testing.T, incident string, server node.Server, iso node.Isolation) (*node.Sandbox, []*node.Member,
+	error) {
 	t.Helper()
 	dir := evidencetest.Incident(t, incident)
 	evidencetest.Unchanged(t, dir)
@@ -62,8 +63,10 @@ func bring(t *testing.T, incident string, server node.Server, iso node.Isolation
 		if err != nil {
 			t.Fatal(err)
 		}
-		if source := c.Members[i].Source; st.Header.MemberId != uint64(source.MemberID) || st.Header.ClusterId != uint64(source.ClusterID) {
-			t.Errorf("%s is member %x of cluster %x, was %s of %s", m.Name(), st.Header.MemberId, st.Header.ClusterId, source.MemberID, source.ClusterID)
+		if source := c.Members[i].Source; st.Header.MemberId != uint64(source.MemberID) ||
+			st.Header.ClusterId != uint64(source.ClusterID) {
+			t.Errorf("%s is member %x of cluster %x, was %s of %s", m.Name(), st.Header.MemberId, st.Header.ClusterId,
+				source.MemberID, source.ClusterID)
 		}
 	}
 	return s, ms, nil
@@ -99,7 +102,8 @@ func TestE2ELines(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					r, err := cl.Get(ctx, "/", clientv3.WithPrefix(), clientv3.WithCountOnly(), clientv3.WithSerializable())
+					r, err := cl.Get(ctx, "/", clientv3.WithPrefix(), clientv3.WithCountOnly(),
+						clientv3.WithSerializable())
 					if err != nil || r.Count == 0 {
 						t.Errorf("%s: %v %v", m.Name(), r, err)
 					}
@@ -149,7 +153,8 @@ func TestE2ENothingLeaves(t *testing.T) {
 				urls = urlKinds["https host names"]
 			}
 			t.Run(version+"/"+string(iso), func(t *testing.T) {
-				onlyLoopback(t, trace(t, job{Dir: t.TempDir(), URLs: urls, Isolation: iso, Binary: clustertest.Server(t, version)}))
+				onlyLoopback(t, trace(t, job{Dir: t.TempDir(), URLs: urls, Isolation: iso,
+					Binary: clustertest.Server(t, version)}))
 			})
 		}
 	}
@@ -161,7 +166,8 @@ func TestE2EBuiltIn(t *testing.T) {
 	if program == "" {
 		program = filepath.Join(evidencetest.Root(t), "bin", "etcd-medic")
 	}
-	for incident, want := range map[string]string{"l-compaction-skew": "3.5", "m-healthy-3.6": "3.6", "m-healthy-3.7": "3.7"} {
+	for incident, want := range map[string]string{"l-compaction-skew": "3.5", "m-healthy-3.6": "3.6",
+		"m-healthy-3.7": "3.7"} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		dir := evidencetest.Incident(t, incident)

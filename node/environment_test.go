@@ -18,8 +18,10 @@ import (
 // TestEnvironmentOfTheUser: variables of the user's shell that etcd or Go would obey reach no member and no client.
 func TestEnvironmentOfTheUser(t *testing.T) {
 	for name, value := range map[string]string{
-		"NO_PROXY": "*", "no_proxy": "*", "HTTPS_PROXY": "http://127.0.0.1:1", "HTTP_PROXY": "http://127.0.0.1:1", "ALL_PROXY": "http://127.0.0.1:1",
-		"ETCD_NAME": "other", "ETCD_DATA_DIR": "/nowhere", "ETCD_FORCE_NEW_CLUSTER": "true", "ETCD_DISCOVERY": "http://192.0.2.1/x",
+		"NO_PROXY": "*", "no_proxy": "*", "HTTPS_PROXY": "http://127.0.0.1:1", "HTTP_PROXY": "http://127.0.0.1:1",
+		"ALL_PROXY": "http://127.0.0.1:1",
+		"ETCD_NAME": "other", "ETCD_DATA_DIR": "/nowhere", "ETCD_FORCE_NEW_CLUSTER": "true",
+		"ETCD_DISCOVERY":       "http://192.0.2.1/x",
 		"ETCD_INITIAL_CLUSTER": "other=http://192.0.2.1:2380", "GODEBUG": "netdns=cgo",
 	} {
 		t.Setenv(name, value)
@@ -64,7 +66,8 @@ func TestFurtherClientAddress(t *testing.T) {
 	c.InitialCluster = c.Name + "=" + c.PeerURLs[0]
 	c.ListenClientURLs = []string{"http://" + addr}
 	m := startAll(t, s, []node.MemberConfig{c})[0]
-	cl, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	cl, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + addr}, DialTimeout: 10 * time.Second,
+		Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

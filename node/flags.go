@@ -112,7 +112,8 @@ func unsupportedArch() string {
 func (m *Member) environment() []string {
 	i := m.sandbox.ground.Info()
 	env := []string{
-		"HTTP_PROXY=" + i.Proxy, "HTTPS_PROXY=" + i.Proxy, "http_proxy=" + i.Proxy, "https_proxy=" + i.Proxy, "NO_PROXY=", "no_proxy=",
+		"HTTP_PROXY=" + i.Proxy, "HTTPS_PROXY=" + i.Proxy, "http_proxy=" + i.Proxy, "https_proxy=" + i.Proxy,
+		"NO_PROXY=", "no_proxy=",
 		"PATH=/usr/bin:/bin", "HOME=" + m.sandbox.options.Dir, "TMPDIR=" + m.sandbox.options.Dir, "GODEBUG=netdns=go",
 		envDNS + "=" + i.DNS,
 	}

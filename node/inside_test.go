@@ -39,7 +39,8 @@ func TestAuthority(t *testing.T) {
 	}
 	peer := leaf(t, p.cert)
 	for _, host := range []string{"127.0.0.1", "etcd-1.example.invalid", "10.0.0.1", "fd00::1"} {
-		_, err := peer.Verify(x509.VerifyOptions{Roots: a.pool, DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+		_, err := peer.Verify(x509.VerifyOptions{Roots: a.pool, DNSName: host,
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 		if err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
@@ -56,7 +57,8 @@ func TestAuthority(t *testing.T) {
 	if err != nil || client.Subject.CommonName != "root" || len(client.DNSNames)+len(client.IPAddresses) != 0 {
 		t.Errorf("%v %v: %v", client.Subject, client.DNSNames, err)
 	}
-	if d := time.Until(client.NotAfter); d > lifetime || d < lifetime-time.Hour || time.Since(client.NotBefore) < 24*time.Hour {
+	if d := time.Until(client.NotAfter); d > lifetime || d < lifetime-time.Hour ||
+		time.Since(client.NotBefore) < 24*time.Hour {
 		t.Errorf("valid from %v to %v", client.NotBefore, client.NotAfter)
 	}
 	if _, err := tls.LoadX509KeyPair(c.cert, c.key); err != nil {
@@ -78,7 +80,8 @@ func TestAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Verify(x509.VerifyOptions{Roots: other.pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
+	if _, err := client.Verify(x509.VerifyOptions{Roots: other.pool,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
 		t.Error("the CA of another sandbox")
 	}
 }
@@ -109,7 +112,8 @@ func TestLogLines(t *testing.T) {
 	}
 	long := "panic: " + strings.Repeat("x", 1<<20)
 	fatal, last := scanLog(strings.NewReader("one\ntwo\n\nthree\nfour\n" + long))
-	if len(fatal) != 1 || len(fatal[0]) != maxLine || len(last) != lastLines || !slices.Equal(last[:2], []string{"three", "four"}) {
+	if len(fatal) != 1 || len(fatal[0]) != maxLine || len(last) != lastLines ||
+		!slices.Equal(last[:2], []string{"three", "four"}) {
 		t.Errorf("%d %v", len(fatal), last[:2])
 	}
 	fatal, _ = scanLog(strings.NewReader(strings.Repeat("panic: again\n", 1000)))
@@ -121,8 +125,9 @@ func TestLogLines(t *testing.T) {
 // TestLoopbackAsGoSeesIt: exactly the hosts that net/http dials directly although a proxy is set.
 func TestLoopbackAsGoSeesIt(t *testing.T) {
 	for host, want := range map[string]bool{
-		"localhost": true, "LOCALHOST": true, "127.0.0.1": true, "127.8.9.10": true, "::1": true, "10.0.0.1": false, "localhost.example": false,
-		"etcd-1": false, "128.0.0.1": false, "0.0.0.0": false, "::": false,
+		"localhost": true, "LOCALHOST": true, "127.0.0.1": true, "127.8.9.10": true, "::1": true, "10.0.0.1": false,
+		"localhost.example": false,
+		"etcd-1":            false, "128.0.0.1": false, "0.0.0.0": false, "::": false,
 	} {
 		if isLoopback(host) != want {
 			t.Errorf("%s: %v", host, isLoopback(host))

@@ -113,7 +113,8 @@ func logLine(line string) (text string, grave bool) {
 	if _, after, ok := strings.Cut(line, " C | "); ok {
 		return after, true
 	}
-	for _, p := range []string{"panic: ", "fatal error: ", "unexpected fault address", "[signal SIG", "SIGBUS", "flag provided but not defined"} {
+	for _, p := range []string{"panic: ", "fatal error: ", "unexpected fault address", "[signal SIG", "SIGBUS",
+		"flag provided but not defined"} {
 		if strings.HasPrefix(line, p) {
 			return line, true
 		}

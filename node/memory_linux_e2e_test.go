@@ -37,13 +37,15 @@ func TestE2EBuiltInFromFile(t *testing.T) {
 				cmd.Env = append(os.Environ(), "TMPDIR="+tmp, envNoMemory+"="+how)
 				if how == "exec" {
 					cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-						UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
+						UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+						GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
 				}
 				out, err := cmd.CombinedOutput()
 				if err != nil || !strings.Contains(string(out), "etcd Version: "+version) {
 					t.Errorf("%v\n%s", err, out)
 				}
-				if left, err := filepath.Glob(filepath.Join(tmp, "etcd-"+version+"-*")); err != nil || len(left) != files {
+				if left, err := filepath.Glob(filepath.Join(tmp, "etcd-"+version+"-*")); err != nil ||
+					len(left) != files {
 					t.Errorf("run from %q, want %d files (%v)", left, files, err)
 				}
 			})
@@ -57,7 +59,8 @@ func TestE2ERunFromFile(t *testing.T) {
 	defer cancel()
 	dir, scratch := evidencetest.Incident(t, "l-compaction-skew"), t.TempDir()
 	evidencetest.Unchanged(t, dir)
-	cmd := exec.CommandContext(ctx, os.Args[0], builtProgram(t), "node", "run", "--scratch", scratch, dir, "--", "sh", "-c",
+	cmd := exec.CommandContext(ctx, os.Args[0], builtProgram(t), "node", "run", "--scratch", scratch, dir, "--", "sh",
+		"-c",
 		`for p in /proc/[0-9]*; do readlink $p/exe; done 2>/dev/null | grep "$0"; true`, scratch)
 	cmd.Env = append(os.Environ(), envNoMemory+"=create")
 	out, err := cmd.CombinedOutput()

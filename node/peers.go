@@ -25,7 +25,8 @@ func parsePeer(s string) (peer, error) {
 		return peer{}, err
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return peer{}, &RefusedError{What: "peer URL " + s, Reason: "only http and https can be led through the sandbox"}
+		return peer{}, &RefusedError{What: "peer URL " + s,
+			Reason: "only http and https can be led through the sandbox"}
 	}
 	host, port, err := net.SplitHostPort(u.Host)
 	if err != nil {
@@ -164,9 +165,10 @@ func (s *Sandbox) hold(urls []string) error {
 			}
 			if err != nil {
 				return &RefusedError{
-					What:   "a sandbox without a network namespace",
-					Reason: fmt.Sprintf("something answers at a member's address %s, or it can not be taken: %v", addr, err),
-					Hint:   "run it on another machine, or where network namespaces are allowed",
+					What: "a sandbox without a network namespace",
+					Reason: fmt.Sprintf("something answers at a member's address %s, or it can not be taken: %v", addr,
+						err),
+					Hint: "run it on another machine, or where network namespaces are allowed",
 				}
 			}
 		}
@@ -208,7 +210,8 @@ func (s *Sandbox) takeBack(m *Member) {
 func (m *Member) certify() error {
 	id := strings.TrimSuffix(m.socketName(), ".sock")
 	var err error
-	if m.server, err = m.sandbox.ca.issue(id+"-server", m.config.Name, []string{m.socketName(), anyMember, "localhost", "127.0.0.1", "::1"}); err != nil {
+	if m.server, err = m.sandbox.ca.issue(id+"-server", m.config.Name,
+		[]string{m.socketName(), anyMember, "localhost", "127.0.0.1", "::1"}); err != nil {
 		return err
 	}
 	hosts, https := []string{"127.0.0.1"}, false
@@ -241,7 +244,8 @@ func (m *Member) tlsFlags() []string {
 		args = append(args, "--client-cert-auth")
 	}
 	if m.peer.cert != "" {
-		args = append(args, "--peer-cert-file="+m.peer.cert, "--peer-key-file="+m.peer.key, "--peer-trusted-ca-file="+ca, "--peer-client-cert-auth")
+		args = append(args, "--peer-cert-file="+m.peer.cert, "--peer-key-file="+m.peer.key, "--peer-trusted-ca-file="+
+			ca, "--peer-client-cert-auth")
 	}
 	return args
 }

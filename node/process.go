@@ -54,7 +54,8 @@ func (m *Member) launch() error {
 	_ = os.Remove(m.socket) // left behind by a kill
 	s, sv := m.sandbox, m.sandbox.options.Server
 	pid, err := s.ground.Launch(ground.Launch{
-		Path: sv.Path, Args: append(append([]string{}, sv.Args...), m.flags()...), Env: m.environment(), Dir: m.workDir(), Log: m.logFile,
+		Path: sv.Path, Args: append(append([]string{}, sv.Args...), m.flags()...), Env: m.environment(),
+		Dir: m.workDir(), Log: m.logFile,
 	})
 	if err != nil {
 		return err
@@ -90,7 +91,8 @@ func (s *Sandbox) newMember(c MemberConfig) (*Member, error) {
 		if !s.options.Server.Version.takesSocketPaths() {
 			m.socket += socketPort
 		}
-		m.logFile = filepath.Join(s.options.Dir, "logs", fmt.Sprintf("%d-%s.log", n, oddCharacters.ReplaceAllString(c.Name, "_")))
+		m.logFile = filepath.Join(s.options.Dir, "logs",
+			fmt.Sprintf("%d-%s.log", n, oddCharacters.ReplaceAllString(c.Name, "_")))
 	}
 	s.members[c.Name] = m
 	return m, nil

@@ -61,9 +61,11 @@ func (p Proof) Lines() []string {
 	for _, t := range p.Targets {
 		switch {
 		case t.Refused > 0:
-			out = append(out, fmt.Sprintf("%s: refused %d times, it is no running member of the sandbox", t.Address, t.Refused))
+			out = append(out, fmt.Sprintf("%s: refused %d times, it is no running member of the sandbox", t.Address,
+				t.Refused))
 		case t.Down > 0:
-			out = append(out, fmt.Sprintf("%s: %d requests led to %s, %d while the member was down", t.Address, t.Requests, t.Via, t.Down))
+			out = append(out, fmt.Sprintf("%s: %d requests led to %s, %d while the member was down", t.Address,
+				t.Requests, t.Via, t.Down))
 		default:
 			out = append(out, fmt.Sprintf("%s: %d requests led to %s", t.Address, t.Requests, t.Via))
 		}
@@ -88,7 +90,8 @@ func (s *Sandbox) ClientFlags(m *Member) []string {
 		}
 	}
 	return []string{
-		"--endpoints=" + strings.Join(endpoints, ","), "--cacert=" + s.ca.caFile(), "--cert=" + s.client.cert, "--key=" + s.client.key,
+		"--endpoints=" + strings.Join(endpoints, ","), "--cacert=" + s.ca.caFile(), "--cert=" + s.client.cert,
+		"--key=" + s.client.key,
 	}
 }
 

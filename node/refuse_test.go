@@ -67,7 +67,8 @@ func TestNoQuorum(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := m.Ready(ctx); err == nil || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "quorum") {
+	if err := m.Ready(ctx); err == nil || !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "quorum") {
 		t.Fatal(err)
 	}
 	if _, err := s.Start(t.Context(), m.Config()); err == nil {
@@ -84,7 +85,8 @@ func TestLoopbackOccupied(t *testing.T) {
 	}
 	defer l.Close()
 	taken := "http://" + l.Addr().String()
-	_, err = node.New(t.Context(), node.Options{Dir: t.TempDir(), Isolation: node.Proxy, KnownPeers: []string{"http://10.0.0.1:2380", taken}})
+	_, err = node.New(t.Context(), node.Options{Dir: t.TempDir(), Isolation: node.Proxy,
+		KnownPeers: []string{"http://10.0.0.1:2380", taken}})
 	refused(t, err, l.Addr().String())
 
 	s := newSandbox(t, node.Options{Isolation: node.Proxy})

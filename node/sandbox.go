@@ -130,7 +130,8 @@ func socketDir(scratch string) (string, error) {
 		}
 		_ = os.Remove(dir)
 	}
-	return "", errors.New("no folder for sockets: the scratch folder's path is too long, and neither TMPDIR nor /tmp takes a shorter one")
+	return "", errors.New("no folder for sockets: the scratch folder's path is too long, and neither TMPDIR nor /tmp " +
+		"takes a shorter one")
 }
 
 // isolate finds the ground that the members run on.
@@ -142,7 +143,8 @@ func (s *Sandbox) isolate(ctx context.Context) error {
 			return nil
 		}
 		if s.options.Isolation == Namespace {
-			return &RefusedError{What: "isolation in a network namespace", Reason: err.Error(), Hint: "--isolation=proxy does without one"}
+			return &RefusedError{What: "isolation in a network namespace", Reason: err.Error(),
+				Hint: "--isolation=proxy does without one"}
 		}
 		s.options.Log(fmt.Sprintf("no network namespace here (%v); the proxy alone stands between the members", err))
 	}

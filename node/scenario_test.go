@@ -55,7 +55,8 @@ func trio(dir, urls string) []node.MemberConfig {
 }
 
 // run starts the members, does something with them and stops them.
-func run(ctx context.Context, dir string, o node.Options, configs []node.MemberConfig, do func(context.Context, *node.Sandbox, []*node.Member) error) (err error) {
+func run(ctx context.Context, dir string, o node.Options, configs []node.MemberConfig,
+	do func(context.Context, *node.Sandbox, []*node.Member) error) (err error) {
 	o.Dir = dir
 	o.UnsafeNoFsync = true
 	s, err := node.New(ctx, o)
@@ -96,14 +97,20 @@ func enableAuth(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 		if err != nil {
 			return err
 		}
-		if err := done(ctx, func() error { _, err := mc.Put(ctx, fmt.Sprintf("/k%d", i), "v"); return err }); err != nil {
+		if err := done(ctx, func() error {
+			_,
+				err := mc.Put(ctx, fmt.Sprintf("/k%d", i), "v")
+			return err
+		}); err != nil {
 			return err
 		}
 	}
-	if err := done(ctx, func() error { _, err := c.RoleAdd(ctx, "root"); return err }, rpctypes.ErrRoleAlreadyExist); err != nil {
+	if err := done(ctx, func() error { _, err := c.RoleAdd(ctx, "root"); return err },
+		rpctypes.ErrRoleAlreadyExist); err != nil {
 		return err
 	}
-	if err := done(ctx, func() error { _, err := c.UserAdd(ctx, "root", "forgotten"); return err }, rpctypes.ErrUserAlreadyExist); err != nil {
+	if err := done(ctx, func() error { _, err := c.UserAdd(ctx, "root", "forgotten"); return err },
+		rpctypes.ErrUserAlreadyExist); err != nil {
 		return err
 	}
 	if err := done(ctx, func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err }); err != nil {
@@ -155,7 +162,8 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 	if err != nil {
 		return err
 	}
-	if err := done(ctx, func() error { _, err := lc.MemberPromote(ctx, id); return err }, rpctypes.ErrMemberNotLearner); err != nil {
+	if err := done(ctx, func() error { _, err := lc.MemberPromote(ctx, id); return err },
+		rpctypes.ErrMemberNotLearner); err != nil {
 		return err
 	}
 	fc, err := fresh.Client()
@@ -174,7 +182,8 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 }
 
 // asLearner stops and removes a member, and adds and starts it again, empty.
-func asLearner(ctx context.Context, s *node.Sandbox, c *clientv3.Client, old *node.Member) (fresh *node.Member, id uint64, err error) {
+func asLearner(ctx context.Context, s *node.Sandbox, c *clientv3.Client, old *node.Member) (fresh *node.Member,
+	id uint64, err error) {
 	list, err := retry(ctx, func() (*clientv3.MemberListResponse, error) { return c.MemberList(ctx) })
 	if err != nil {
 		return nil, 0, err
@@ -184,13 +193,15 @@ func asLearner(ctx context.Context, s *node.Sandbox, c *clientv3.Client, old *no
 	}
 	for _, m := range list.Members {
 		if m.Name == old.Name() {
-			if err := done(ctx, func() error { _, err := c.MemberRemove(ctx, m.ID); return err }, rpctypes.ErrMemberNotFound); err != nil {
+			if err := done(ctx, func() error { _, err := c.MemberRemove(ctx, m.ID); return err },
+				rpctypes.ErrMemberNotFound); err != nil {
 				return nil, 0, err
 			}
 		}
 	}
 	conf := old.Config()
-	if err := done(ctx, func() error { _, err := c.MemberAddAsLearner(ctx, conf.PeerURLs); return err }, rpctypes.ErrPeerURLExist, rpctypes.ErrMemberExist); err != nil {
+	if err := done(ctx, func() error { _, err := c.MemberAddAsLearner(ctx, conf.PeerURLs); return err },
+		rpctypes.ErrPeerURLExist, rpctypes.ErrMemberExist); err != nil {
 		return nil, 0, err
 	}
 	if list, err = retry(ctx, func() (*clientv3.MemberListResponse, error) { return c.MemberList(ctx) }); err != nil {

@@ -131,7 +131,8 @@ var versionLine = regexp.MustCompile(`(?m)^etcd Version:\s*(\S+)`)
 // an etcd server does.
 func External(ctx context.Context, path string) (Server, error) {
 	refuse := func(format string, args ...any) (Server, error) {
-		return Server{}, &RefusedError{What: path, Reason: fmt.Sprintf(format, args...), Hint: "name the etcd server program (not etcdctl or etcdutl)"}
+		return Server{}, &RefusedError{What: path, Reason: fmt.Sprintf(format, args...),
+			Hint: "name the etcd server program (not etcdctl or etcdutl)"}
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -62,8 +62,10 @@ func script(t *testing.T, text string) string {
 
 // TestExternal: a program is asked for its version, and one that is no etcd server is refused.
 func TestExternal(t *testing.T) {
-	s, err := node.External(t.Context(), script(t, `echo "etcd Version: 3.4.3"; echo "Git SHA: x"; test -z "$ETCD_NAME"`))
-	if err != nil || s.Version != (node.Version{Major: 3, Minor: 4, Patch: 3}) || s.Origin != node.FromOperator || !filepath.IsAbs(s.Path) {
+	s, err := node.External(t.Context(), script(t,
+		`echo "etcd Version: 3.4.3"; echo "Git SHA: x"; test -z "$ETCD_NAME"`))
+	if err != nil || s.Version != (node.Version{Major: 3, Minor: 4, Patch: 3}) || s.Origin != node.FromOperator ||
+		!filepath.IsAbs(s.Path) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for what, text := range map[string]string{
@@ -125,7 +127,8 @@ func TestChoose(t *testing.T) {
 	}
 	// The storage version counts when it is higher, and 3.4 is refused what it would open silently.
 	old := script(t, `echo "etcd Version: 3.4.3"`)
-	_, err := node.Choose(t.Context(), node.Need{Cluster: node.Version{Major: 3, Minor: 4}, Storage: node.Version{Major: 3, Minor: 6}}, old)
+	_, err := node.Choose(t.Context(), node.Need{Cluster: node.Version{Major: 3, Minor: 4},
+		Storage: node.Version{Major: 3, Minor: 6}}, old)
 	refused(t, err, "an older server must not open them")
 	s, err := node.Choose(t.Context(), node.Need{Cluster: node.Version{Major: 3, Minor: 4}}, old)
 	if err != nil || s.Version.Minor != 4 {
@@ -160,7 +163,8 @@ func TestFlags(t *testing.T) {
 			}
 		}
 	}
-	for text, want := range map[string]bool{"3.3.18": false, "3.4.3": false, "3.5.13": false, "3.5.14": true, "3.6.16": true, "3.7.3": true} {
+	for text, want := range map[string]bool{"3.3.18": false, "3.4.3": false, "3.5.13": false, "3.5.14": true,
+		"3.6.16": true, "3.7.3": true} {
 		v, _ := node.ParseVersion(text)
 		if v.CanSetCatchup() != want {
 			t.Errorf("%s: CanSetCatchup is %v", text, v.CanSetCatchup())

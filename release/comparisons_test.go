@@ -20,7 +20,8 @@ func TestNoComparisonOutsideTheTable(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (slices.Contains([]string{"release", "testdata", "lines"}, d.Name()) || strings.HasPrefix(d.Name(), ".") && d.Name() != ".."):
+		case d.IsDir() && (slices.Contains([]string{"release", "testdata", "lines"}, d.Name()) ||
+			strings.HasPrefix(d.Name(), ".") && d.Name() != ".."):
 			return fs.SkipDir
 		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil
@@ -41,9 +42,12 @@ func TestNoComparisonOutsideTheTable(t *testing.T) {
 func TestComparisonsAreFound(t *testing.T) {
 	const head = "package x\nfunc f() { _ = "
 	for expr, want := range map[string]int{
-		"minor < 5": 1, "5 <= m.Version.Minor": 1, "v.Minor() > w.Minor()": 1, "v.Minor == 4": 1, "minors[i] >= n": 1, "2+minor > n": 1, "max(minor, 3) > n": 1,
-		"v.Reach(r)": 1, "v.IsMinor(5)": 1, "release.Release{Minor: 5}": 1, "v.AtLeast(Version{3, 5, 13})": 1, `h.s.Line >= "3.5"`: 1,
-		"v.Minor > 0": 0, "minor == 0": 0, "v.Minor == w.Minor": 0, "minority < 3": 0, "v.AtLeast(w)": 0, "Version{Major: 3, Minor: n}": 0, "len(maxLine) < 4": 0, "n < 5": 0,
+		"minor < 5": 1, "5 <= m.Version.Minor": 1, "v.Minor() > w.Minor()": 1, "v.Minor == 4": 1, "minors[i] >= n": 1,
+		"2+minor > n": 1, "max(minor, 3) > n": 1,
+		"v.Reach(r)": 1, "v.IsMinor(5)": 1, "release.Release{Minor: 5}": 1, "v.AtLeast(Version{3, 5, 13})": 1,
+		`h.s.Line >= "3.5"`: 1,
+		"v.Minor > 0":       0, "minor == 0": 0, "v.Minor == w.Minor": 0, "minority < 3": 0, "v.AtLeast(w)": 0,
+		"Version{Major: 3, Minor: n}": 0, "len(maxLine) < 4": 0, "n < 5": 0,
 	} {
 		if got := comparisons(t, "x.go", []byte(head+expr+" }")); len(got) != want {
 			t.Errorf("%s: %v", expr, got)
@@ -131,9 +135,11 @@ func isMinor(e ast.Expr) bool {
 	switch x := e.(type) {
 	case *ast.Ident, *ast.SelectorExpr:
 		name := nameOf(x)
-		return name == "Minor" || strings.EqualFold(name, "minor") || strings.EqualFold(name, "minors") || strings.HasSuffix(name, "Minor") || name == "Line"
+		return name == "Minor" || strings.EqualFold(name, "minor") || strings.EqualFold(name, "minors") ||
+			strings.HasSuffix(name, "Minor") || name == "Line"
 	case *ast.CallExpr:
-		return isMinor(x.Fun) || slices.Contains([]string{"max", "min", "minor"}, nameOf(x.Fun)) && slices.ContainsFunc(x.Args, isMinor)
+		return isMinor(x.Fun) || slices.Contains([]string{"max", "min", "minor"}, nameOf(x.Fun)) &&
+			slices.ContainsFunc(x.Args, isMinor)
 	case *ast.BinaryExpr:
 		return (x.Op == token.ADD || x.Op == token.SUB) && (isMinor(x.X) || isMinor(x.Y))
 	case *ast.IndexExpr:

@@ -21,12 +21,15 @@ type fact struct {
 
 // unrecorded are rules that no line of the sources shows by itself, with what was read instead.
 var unrecorded = map[string]string{
-	"refused-keeps-index":      "the deferred SetConsistentIndex of applyEntryNormal went by applyV3Performed in 3.5.3 and by the error in 3.5.4",
-	"raised-alarm-keeps-index": "reported, and not found in the sources: Activate returns before it takes the lock that moves the index",
-	"index-below-snapshot":     "reported, and not found in the sources",
-	"checkpoints-by-cluster":   "the bound is a cluster version, which shouldPersistCheckpoints compares with 3.6 in every release that has it",
-	"resumed-hash-differs":     "issue 15919 and pull request 15985, in the changelogs of 3.4.27 and 3.5.10",
-	"revoke-without-user":      "3.2 is not among the releases that are looked at",
+	"refused-keeps-index": "the deferred SetConsistentIndex of applyEntryNormal went by applyV3Performed in " +
+		"3.5.3 and by the error in 3.5.4",
+	"raised-alarm-keeps-index": "reported, and not found in the sources: Activate returns before it takes the lock " +
+		"that moves the index",
+	"index-below-snapshot": "reported, and not found in the sources",
+	"checkpoints-by-cluster": "the bound is a cluster version, which shouldPersistCheckpoints compares with 3.6 in " +
+		"every release that has it",
+	"resumed-hash-differs": "issue 15919 and pull request 15985, in the changelogs of 3.4.27 and 3.5.10",
+	"revoke-without-user":  "3.2 is not among the releases that are looked at",
 }
 
 func readFacts(t *testing.T) (facts []*fact, releases []string) {
@@ -89,7 +92,8 @@ func TestTableAgreesWithUpstream(t *testing.T) {
 			if follows {
 				want = Yes
 			}
-			if got := Of(tag).Has(r); got != want && got != Unknown || got == Unknown && !strings.HasSuffix(tag, "-alpha.0") {
+			if got := Of(tag).Has(r); got != want && got != Unknown || got == Unknown &&
+				!strings.HasSuffix(tag, "-alpha.0") {
 				t.Errorf("%s @ %s: the table says %s, the sources say %s", f.id, tag, got, want)
 			}
 		}

@@ -3,7 +3,8 @@ package release
 import "testing"
 
 func TestParse(t *testing.T) {
-	for text, want := range map[string]string{"3.5": "3.5.x", "3.5.x": "3.5.x", "v3.5.12": "3.5.12", "3.5.0-rc.1": "3.5.0", "3.10.2": "3.10.2"} {
+	for text, want := range map[string]string{"3.5": "3.5.x", "3.5.x": "3.5.x", "v3.5.12": "3.5.12",
+		"3.5.0-rc.1": "3.5.0", "3.10.2": "3.10.2"} {
 		if v, err := Parse(text); err != nil || v.String() != want {
 			t.Errorf("%s is %s (%v), want %s", text, v, err, want)
 		}
@@ -59,7 +60,8 @@ func TestAnswers(t *testing.T) {
 
 func TestRange(t *testing.T) {
 	v := Between(Release{5, 3}, Release{5, 12})
-	if v.String() != "3.5.3 - 3.5.12" || v.Minor() != 5 || v.Has(LeaseCheckSkipsRoot) != Unknown || v.Has(IndexAtomic) != Yes {
+	if v.String() != "3.5.3 - 3.5.12" || v.Minor() != 5 || v.Has(LeaseCheckSkipsRoot) != Unknown ||
+		v.Has(IndexAtomic) != Yes {
 		t.Error(v, v.Minor(), v.Has(LeaseCheckSkipsRoot), v.Has(IndexAtomic))
 	}
 	if w := Between(Release{5, 12}, Release{5, 3}); w.Known() {

@@ -18,9 +18,10 @@ var (
 	}
 	// DefragRacesInstall: the old database was put over the new one.
 	DefragRacesInstall = &Rule{
-		ID:     "defrag-races-install",
-		What:   "a defragmentation may end after a received database was installed, and replace it",
-		In:     Spans{{Until: Release{4, 38}}, {From: Release{5, 0}, Until: Release{5, 23}}, {From: Release{6, 0}, Until: Release{6, 5}}},
+		ID:   "defrag-races-install",
+		What: "a defragmentation may end after a received database was installed, and replace it",
+		In: Spans{{Until: Release{4, 38}}, {From: Release{5, 0}, Until: Release{5, 23}},
+			{From: Release{6, 0}, Until: Release{6, 5}}},
 		Source: "server/etcdserver/server.go, applySnapshot",
 	}
 	// AlarmQueryKeepsIndex and RefusedKeepsIndex: the index fell behind the snapshots.
@@ -81,9 +82,10 @@ var (
 	}
 	// IndexCheckSkipped: the check compared with the index of the snapshot only when one was newer.
 	IndexCheckSkipped = &Rule{
-		ID:     "index-check-skipped",
-		What:   "a start does not notice that the database is older than the snapshot",
-		In:     Spans{{From: Release{3, 21}, Until: Release{4, 0}}, {From: Release{4, 8}, Until: Release{4, 29}}, {From: Release{5, 0}, Until: Release{5, 12}}},
+		ID:   "index-check-skipped",
+		What: "a start does not notice that the database is older than the snapshot",
+		In: Spans{{From: Release{3, 21}, Until: Release{4, 0}}, {From: Release{4, 8}, Until: Release{4, 29}},
+			{From: Release{5, 0}, Until: Release{5, 12}}},
 		Source: "server/etcdserver/server.go @ v3.5.12, NewServer",
 	}
 	// StrayTombstones: kept tombstones were not indexed at a start, so the next compaction did not see them.
@@ -137,6 +139,8 @@ var (
 	}
 )
 
-var defects = []*Rule{DeleteSeenLate, PartialTxn, DefragRacesInstall, AlarmQueryKeepsIndex, RefusedKeepsIndex, TornWriteRefused,
-	PromotionReplayFails, PurgedLogRefused, ResumedHashDiffers, ForcedLearnerFails, BackendNotRebound, IndexCheckSkipped, StrayTombstones, SnapshotIndexReplaced, IndexBelowSnapshot, RaisedAlarmKeepsIndex,
+var defects = []*Rule{DeleteSeenLate, PartialTxn, DefragRacesInstall, AlarmQueryKeepsIndex, RefusedKeepsIndex,
+	TornWriteRefused,
+	PromotionReplayFails, PurgedLogRefused, ResumedHashDiffers, ForcedLearnerFails, BackendNotRebound,
+	IndexCheckSkipped, StrayTombstones, SnapshotIndexReplaced, IndexBelowSnapshot, RaisedAlarmKeepsIndex,
 	TokensStopAtSnapshot, RevokeWithoutUser, ZombieRemovalPanics}

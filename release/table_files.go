@@ -74,4 +74,5 @@ var (
 	}
 )
 
-var fileRules = []*Rule{SnapNeedsRecord, SnapFileUnused, LogTrimmedOften, RecordLimit, SyncBeforeApply, ForceKeepsApplied, ConfStateInRecord, FreelistNotStored, DefragOwnFile, NoFsyncOption}
+var fileRules = []*Rule{SnapNeedsRecord, SnapFileUnused, LogTrimmedOften, RecordLimit, SyncBeforeApply,
+	ForceKeepsApplied, ConfStateInRecord, FreelistNotStored, DefragOwnFile, NoFsyncOption}

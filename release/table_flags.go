@@ -61,4 +61,5 @@ var (
 	}
 )
 
-var flagRules = []*Rule{FlagLogger, FlagLogLevel, FlagBcryptCost, FlagGateway, NoFsyncKeepsLog, FlagCatchupExperimental, FlagCatchup, SocketPaths}
+var flagRules = []*Rule{FlagLogger, FlagLogLevel, FlagBcryptCost, FlagGateway, NoFsyncKeepsLog, FlagCatchupExperimental,
+	FlagCatchup, SocketPaths}

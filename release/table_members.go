@@ -131,5 +131,7 @@ var (
 	}
 )
 
-var memberRules = []*Rule{Learners, LearnerLimitOption, MembersFromDB, ConfChangeFromDB, MemberRowsGated, MemberRowsReplaced, UpdateKeepsLearner,
-	PromotionSynced, ZombiesRemoved, QuorumFromDB, RestoreReplacesMembers, V2Executed, V2Decoded, V2StoreKept, V2KeysRefused, DowngradeTests, ClusterRequests, AttributesAsV3}
+var memberRules = []*Rule{Learners, LearnerLimitOption, MembersFromDB, ConfChangeFromDB, MemberRowsGated,
+	MemberRowsReplaced, UpdateKeepsLearner,
+	PromotionSynced, ZombiesRemoved, QuorumFromDB, RestoreReplacesMembers, V2Executed, V2Decoded, V2StoreKept,
+	V2KeysRefused, DowngradeTests, ClusterRequests, AttributesAsV3}

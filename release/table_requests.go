@@ -18,8 +18,9 @@ var (
 	}
 	// TxnPutChecks: before, a put in a transaction needed permission for its key only.
 	TxnPutChecks = &Rule{
-		ID:     "txn-put-checks",
-		What:   "a put in a transaction needs permission for the keys of its lease, and to read with prev_kv, as a plain put does",
+		ID: "txn-put-checks",
+		What: "a put in a transaction needs permission for the keys of its lease, and to read with prev_kv, as a " +
+			"plain put does",
 		In:     since(Release{4, 44}, Release{5, 30}, Release{6, 11}),
 		Source: "server/etcdserver/apply_auth.go, checkPutAuth",
 	}
@@ -40,9 +41,10 @@ var (
 	}
 	// NestedPutsCost has no answer for 3.8, of which only an alpha without it is out.
 	NestedPutsCost = &Rule{
-		ID:     "nested-puts-cost",
-		What:   "puts in nested transactions count when NOSPACE is on",
-		In:     Spans{{From: Release{5, 33}, Until: Release{6, 0}}, {From: Release{6, 14}, Until: Release{7, 0}}, {From: Release{7, 1}, Until: Release{8, 0}}, {From: Release{8, 0}, Open: true}},
+		ID:   "nested-puts-cost",
+		What: "puts in nested transactions count when NOSPACE is on",
+		In: Spans{{From: Release{5, 33}, Until: Release{6, 0}}, {From: Release{6, 14}, Until: Release{7, 0}},
+			{From: Release{7, 1}, Until: Release{8, 0}}, {From: Release{8, 0}, Open: true}},
 		Source: "server/etcdserver/quota.go, costTxnReq",
 	}
 	// GrantNeedsPermission: before, such a request was a panic.
@@ -134,6 +136,8 @@ var AuthStatusRPC = &Rule{
 }
 
 var requestRules = []*Rule{
-	AuthStatusRPC, LeaseCheckSkipsRoot, NestedTxnPermission, TxnPutChecks, TxnRangesKept, AlarmKeepsChecks, NestedPutsCost, GrantNeedsPermission,
-	GrantChecksRange, RoleNeedsName, UserOptions, PasswordWithoutOptions, PasswordHashInRequest, NamesUTF8, PermCacheColdStart, PermCacheFollowsSnapshot,
+	AuthStatusRPC, LeaseCheckSkipsRoot, NestedTxnPermission, TxnPutChecks, TxnRangesKept, AlarmKeepsChecks,
+	NestedPutsCost, GrantNeedsPermission,
+	GrantChecksRange, RoleNeedsName, UserOptions, PasswordWithoutOptions, PasswordHashInRequest, NamesUTF8,
+	PermCacheColdStart, PermCacheFollowsSnapshot,
 	PermCacheEmptyAfterSnapshot, PermCacheEager}

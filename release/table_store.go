@@ -75,5 +75,6 @@ var (
 	}
 )
 
-var storeRules = []*Rule{CompactKeepsTombstone, RestoreCountsScheduled, RestoreKeepsTombstone, HashKVAtCompact, LeasesOfAllIDs, LeaseCheckpoints,
+var storeRules = []*Rule{CompactKeepsTombstone, RestoreCountsScheduled, RestoreKeepsTombstone, HashKVAtCompact,
+	LeasesOfAllIDs, LeaseCheckpoints,
 	CheckpointsStored, CheckpointsByCluster, RevokeChecksLeader, StorageVersion}

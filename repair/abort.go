@@ -53,13 +53,15 @@ func Abort(file string) (*WayBack, error) {
 		return nil, err
 	}
 	if st.AtWork {
-		return nil, refusedf("end it with ^C first: it stops at the step it is at, and this command says how to go back from there", "a process is at work on this plan")
+		return nil, refusedf("end it with ^C first: it stops at the step it is at, and this command says how to go "+
+			"back from there", "a process is at work on this plan")
 	}
 	records, err := ReadJournal(file)
 	if err != nil {
 		return nil, err
 	}
-	b := &back{p: p, w: &WayBack{SchemaVersion: SchemaVersion, Plan: p.Digest, State: "not begun", Done: []StepResult{}, Left: []string{}, Members: []MemberBack{},
+	b := &back{p: p, w: &WayBack{SchemaVersion: SchemaVersion, Plan: p.Digest, State: "not begun", Done: []StepResult{},
+		Left: []string{}, Members: []MemberBack{},
 		Look: []Command{}, Files: []string{}, Next: st.Next, NextArgs: st.NextArgs}}
 	for _, r := range slices.Backward(st.Runs) {
 		if r.Mode != rehearsal && !(r.State == "given up" && len(r.Steps) == 0) {
@@ -131,19 +133,22 @@ func (b *back) has(kind Kind, member string) bool {
 		if s.Kind != kind || s.Member != member {
 			continue
 		}
-		return slices.ContainsFunc(b.w.Done, func(d StepResult) bool { return d.ID == s.ID }) || b.w.UnderWay != nil && b.w.UnderWay.ID == s.ID
+		return slices.ContainsFunc(b.w.Done, func(d StepResult) bool { return d.ID == s.ID }) || b.w.UnderWay != nil &&
+			b.w.UnderWay.ID == s.ID
 	}
 	return false
 }
 
 func (b *back) touched(m *Member) bool {
-	return slices.ContainsFunc([]Kind{StepStart, StepStop, StepRemove, StepSetAside, StepAdd}, func(k Kind) bool { return b.has(k, m.Name) })
+	return slices.ContainsFunc([]Kind{StepStart, StepStop, StepRemove, StepSetAside, StepAdd},
+		func(k Kind) bool { return b.has(k, m.Name) })
 }
 
 // known fills in what the journal tells.
 func (b *back) known(m *Member, cmds ...Command) []Command {
 	values := map[string]string{}
-	for word, name := range map[string]string{"DATA_DIR": "dir:", "NEW_MEMBER_ID": "id:", "INITIAL_CLUSTER": "initial:"} {
+	for word, name := range map[string]string{"DATA_DIR": "dir:", "NEW_MEMBER_ID": "id:",
+		"INITIAL_CLUSTER": "initial:"} {
 		if v := b.values[name+m.Name]; v != "" {
 			values[word] = v
 		}
@@ -171,11 +176,13 @@ func (b *back) memberBack(m *Member) MemberBack {
 	if newID == "" {
 		newID = "NEW_MEMBER_ID"
 	}
-	undoAdd := b.known(m, append([]Command{typed("etcdctl", etcdctl(best).Then(shell.Format("member remove <NEW_MEMBER_ID>")))}, byHandStop(m)...)...)
+	undoAdd := b.known(m, append([]Command{typed("etcdctl",
+		etcdctl(best).Then(shell.Format("member remove <NEW_MEMBER_ID>")))}, byHandStop(m)...)...)
 	inList := m.Action != Join && m.Action != Retire
 	switch {
 	case b.has(StepPromote, m.Name) && m.Action == StandIn && !b.has(StepRemove, m.For):
-		mb.State = fmt.Sprintf("a voter with the content of %s; %s, whose place it is to take, still is a member", b.p.Best.Name, m.For)
+		mb.State = fmt.Sprintf("a voter with the content of %s; %s, whose place it is to take, still is a member",
+			b.p.Best.Name, m.For)
 		mb.Back = undoAdd
 	case b.has(StepPromote, m.Name):
 		mb.State, mb.Final = fmt.Sprintf("a voter under its new ID %s, with the content of %s: nothing is left to do for it", newID, b.p.Best.Name), true
@@ -187,10 +194,12 @@ func (b *back) memberBack(m *Member) MemberBack {
 		}
 	case b.has(StepRemove, m.Name):
 		mb.Final = true
-		mb.State = fmt.Sprintf("removed: the ID %s never comes back, and no server may start on its old data dir again", m.ID)
+		mb.State = fmt.Sprintf("removed: the ID %s never comes back, and no server may start on its old data dir again",
+			m.ID)
 		if m.Action == Replace && m.Standby == "" {
 			mb.State += "; the cluster has one voter fewer until it joins again, empty"
-			mb.Back = b.known(m, slices.Concat(byHandSetAside(m), byHandAdd(best, m, (&builder{p: b.p}).learners()), byHandStartEmpty(b.p, m), byHandPromote(best))...)
+			mb.Back = b.known(m, slices.Concat(byHandSetAside(m), byHandAdd(best, m, (&builder{p: b.p}).learners()),
+				byHandStartEmpty(b.p, m), byHandPromote(best))...)
 		}
 	case b.has(StepSetAside, m.Name):
 		mb.State = "stopped, its data dir is moved aside"

@@ -33,7 +33,8 @@ func abortsOf(t *testing.T, p *Plan) map[Kind]*WayBack {
 			}
 		}
 	})
-	if err := errors.Join(c.r.note("", "dir:node2", "/data/etcd"), c.r.note("", "endpoint:node1", "http://127.0.0.9:2379")); err != nil {
+	if err := errors.Join(c.r.note("", "dir:node2", "/data/etcd"),
+		c.r.note("", "endpoint:node1", "http://127.0.0.9:2379")); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.r.run(t.Context()); err != nil {
@@ -66,7 +67,8 @@ func TestAbort(t *testing.T) {
 	}{
 		{StepSave, false, nil},
 		{StepStop, false, []string{"stopped, and still a member", "[node2] systemctl start etcd"}},
-		{StepRemove, true, []string{"the ID 2 never comes back", "one voter fewer", "mv -T /data/etcd /data/etcd.before-repair",
+		{StepRemove, true, []string{"the ID 2 never comes back", "one voter fewer",
+			"mv -T /data/etcd /data/etcd.before-repair",
 			"etcdctl --endpoints http://127.0.0.9:2379 member add --learner --peer-urls=http://node2:2380 -- node2"}},
 		{StepAdd, true, []string{"added under the ID 65", "member remove 65", "systemctl stop etcd"}},
 		{StepPromote, true, []string{"a voter under its new ID 65"}},
@@ -97,7 +99,8 @@ func TestAbort(t *testing.T) {
 // TestAbortStandby: as long as the old member is there, the new one can go again.
 func TestAbortStandby(t *testing.T) {
 	ways := abortsOf(t, standbyPlan(t, 3))
-	if text, final := backOf(ways[StepPromote], "node9"); final || !strings.Contains(text, "member remove 65") || !strings.Contains(text, "node2, whose place it is to take, still is a member") {
+	if text, final := backOf(ways[StepPromote], "node9"); final || !strings.Contains(text, "member remove 65") ||
+		!strings.Contains(text, "node2, whose place it is to take, still is a member") {
 		t.Error(final, text)
 	}
 	if text, final := backOf(ways[StepRemove], "node9"); !final || !strings.Contains(text, "a voter under its new ID") {

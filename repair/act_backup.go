@@ -67,7 +67,8 @@ func (r *runner) saved(ctx context.Context, s *Step, m *Member) (detail string, 
 		now := r.rule(ctx, theOthers, StepSave, m)
 		switch nobodyMissing := len(now.missing) == 0 && !now.allowed; {
 		case nobodyMissing && !m.Startable:
-			return "no snapshot is taken: reading a damaged database may end the server, and " + now.text + "; its data dir is set aside whole", nil
+			return "no snapshot is taken: reading a damaged database may end the server, and " + now.text +
+				"; its data dir is set aside whole", nil
 		case nobodyMissing: // two voters: there is nothing to wait for
 		default:
 			if err := r.quorum(ctx, theOthers, StepSave, m); err != nil {

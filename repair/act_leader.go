@@ -140,7 +140,8 @@ func (r *runner) keepAwake(ctx context.Context) (stop func()) {
 	go func() {
 		defer close(done)
 		for {
-			call, end := context.WithTimeout(ctx, r.limits.call) // one that gets lost must not keep the next from being sent
+			// one that gets lost must not keep the next from being sent
+			call, end := context.WithTimeout(ctx, r.limits.call)
 			_ = r.ask(call, r.best(), func(ctx context.Context, c *clientv3.Client) error {
 				_, err := c.AlarmList(ctx)
 				return err

@@ -155,7 +155,8 @@ func (r *runner) noOtherLearner(ctx context.Context) error {
 	}
 	for _, m := range list {
 		if m.GetIsLearner() {
-			return fmt.Errorf("member %x is a learner already, and not one of this step: is someone else at work?", m.GetID())
+			return fmt.Errorf("member %x is a learner already, and not one of this step: is someone else at work?",
+				m.GetID())
 		}
 	}
 	return nil

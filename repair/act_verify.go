@@ -154,7 +154,8 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*Member) (string, 
 	}
 	for _, m := range list {
 		switch {
-		case m.GetIsLearner() && !slices.ContainsFunc(members, func(p *Member) bool { return p.Learner && r.idOf(p) == m.GetID() }):
+		case m.GetIsLearner() && !slices.ContainsFunc(members,
+			func(p *Member) bool { return p.Learner && r.idOf(p) == m.GetID() }):
 			return "", fmt.Errorf("%x is a learner", m.GetID())
 		case !slices.Contains(want, m.GetID()):
 			return "", fmt.Errorf("%x is no member of the plan", m.GetID())
@@ -222,7 +223,8 @@ func (r *runner) noSpace(ctx context.Context) (full bool, err error) {
 	err = r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
 		return r.ask(ctx, r.speaker(), func(ctx context.Context, c *clientv3.Client) error {
 			l, err := c.AlarmList(ctx)
-			full = err == nil && slices.ContainsFunc(l.Alarms, func(a *etcdserverpb.AlarmMember) bool { return a.GetAlarm() == etcdserverpb.AlarmType_NOSPACE })
+			full = err == nil && slices.ContainsFunc(l.Alarms,
+				func(a *etcdserverpb.AlarmMember) bool { return a.GetAlarm() == etcdserverpb.AlarmType_NOSPACE })
 			return err
 		})
 	})
@@ -244,7 +246,8 @@ const probeKey = "etcd-medic/probe"
 func (r *runner) propose(ctx context.Context, m *Member) error {
 	return r.until(ctx, r.limits.step, "proposal through "+m.Name, func(ctx context.Context) error {
 		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
-			resp, err := c.Txn(ctx).If(clientv3.Compare(clientv3.Version(probeKey), "<", 0)).Then(clientv3.OpPut(probeKey, "")).Commit()
+			resp, err := c.Txn(ctx).If(clientv3.Compare(clientv3.Version(probeKey), "<",
+				0)).Then(clientv3.OpPut(probeKey, "")).Commit()
 			if err == nil && resp.Succeeded {
 				return never("a version below 0 was found")
 			}
@@ -255,27 +258,28 @@ func (r *runner) propose(ctx context.Context, m *Member) error {
 
 func (r *runner) writeAndRead(ctx context.Context, m, other *Member) error {
 	value := fmt.Sprintf("through %s", m.Name)
-	return r.until(ctx, r.limits.step, "write through "+m.Name+", read through "+other.Name, func(ctx context.Context) error {
-		if err := r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.Put(ctx, probeKey, value)
-			return err
-		}); err != nil {
-			return err
-		}
-		if err := r.ask(ctx, other, func(ctx context.Context, c *clientv3.Client) error {
-			resp, err := c.Get(ctx, probeKey)
-			if err == nil && (len(resp.Kvs) != 1 || string(resp.Kvs[0].Value) != value) {
-				return never("%s does not show what was written through %s", other.Name, m.Name)
+	return r.until(ctx, r.limits.step, "write through "+m.Name+", read through "+other.Name,
+		func(ctx context.Context) error {
+			if err := r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+				_, err := c.Put(ctx, probeKey, value)
+				return err
+			}); err != nil {
+				return err
 			}
-			return err
-		}); err != nil {
-			return err
-		}
-		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.Delete(ctx, probeKey)
-			return err
+			if err := r.ask(ctx, other, func(ctx context.Context, c *clientv3.Client) error {
+				resp, err := c.Get(ctx, probeKey)
+				if err == nil && (len(resp.Kvs) != 1 || string(resp.Kvs[0].Value) != value) {
+					return never("%s does not show what was written through %s", other.Name, m.Name)
+				}
+				return err
+			}); err != nil {
+				return err
+			}
+			return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+				_, err := c.Delete(ctx, probeKey)
+				return err
+			})
 		})
-	})
 }
 
 // sameAuth compares what HashKV does not cover. Servers before 3.5 do not tell their auth revision.

@@ -20,7 +20,8 @@ func doWait(ctx context.Context, r *runner, s *Step) (string, error) {
 	stop := r.keepAwake(ctx)
 	defer stop()
 	if !r.host.running(ctx, m) {
-		if err := r.host.start(ctx, m, startHow{empty: true, initialCluster: r.j.value("initial:" + m.Name)}); err != nil {
+		if err := r.host.start(ctx, m, startHow{empty: true,
+			initialCluster: r.j.value("initial:" + m.Name)}); err != nil {
 			return "", err
 		}
 	}
@@ -59,10 +60,12 @@ func (r *runner) catchUp(ctx context.Context, m *Member, goal *clientv3.StatusRe
 			return fmt.Errorf("applied %d of %d", st.RaftAppliedIndex, goal.RaftAppliedIndex)
 		}
 		if st.Header.GetRevision() < goal.Header.GetRevision() {
-			return never("it has applied entry %d and stands at revision %d; %s stands at %d: it was sent the log and not the database, and the log gives another state",
+			return never("it has applied entry %d and stands at revision %d; %s stands at %d: it was sent the log "+
+				"and not the database, and the log gives another state",
 				st.RaftAppliedIndex, st.Header.GetRevision(), r.best().Name, goal.Header.GetRevision())
 		}
-		detail = fmt.Sprintf("applied %d, revision %d, database %d MiB", st.RaftAppliedIndex, st.Header.GetRevision(), st.DbSize>>20)
+		detail = fmt.Sprintf("applied %d, revision %d, database %d MiB", st.RaftAppliedIndex, st.Header.GetRevision(),
+			st.DbSize>>20)
 		r.out.Bytes = max(r.out.Bytes, st.DbSize)
 		return nil
 	})
@@ -85,7 +88,8 @@ func (r *runner) sameCount(ctx context.Context, m *Member, rev int64) error {
 	for i, who := range []*Member{r.best(), m} {
 		err := r.until(ctx, r.limits.step, "number of keys on "+who.Name, func(ctx context.Context) error {
 			return r.ask(ctx, who, func(ctx context.Context, c *clientv3.Client) error {
-				resp, err := c.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(rev), clientv3.WithCountOnly(), clientv3.WithSerializable())
+				resp, err := c.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(rev), clientv3.WithCountOnly(),
+					clientv3.WithSerializable())
 				if err == nil {
 					counts[i] = resp.Count
 				}
@@ -129,10 +133,12 @@ func (r *runner) sameHash(ctx context.Context, members []*Member) (string, error
 				first = h
 			}
 			if h.CompactRevision != first.CompactRevision {
-				return fmt.Errorf("%s is compacted at %d, %s at %d", members[0].Name, first.CompactRevision, m.Name, h.CompactRevision)
+				return fmt.Errorf("%s is compacted at %d, %s at %d", members[0].Name, first.CompactRevision, m.Name,
+					h.CompactRevision)
 			}
 			if h.Hash != first.Hash {
-				return permanent{fmt.Errorf("%w: at revision %d HashKV is %d on %s and %d on %s", errHashes, rev, first.Hash, members[0].Name, h.Hash, m.Name)}
+				return permanent{fmt.Errorf("%w: at revision %d HashKV is %d on %s and %d on %s", errHashes, rev,
+					first.Hash, members[0].Name, h.Hash, m.Name)}
 			}
 		}
 		detail = fmt.Sprintf("HashKV %d at revision %d", first.Hash, rev)

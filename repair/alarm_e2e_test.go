@@ -38,7 +38,8 @@ func TestE2ERehearseUnderCorruptAlarm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	accused := list.Members[slices.IndexFunc(list.Members, func(m *etcdserverpb.Member) bool { return m.Name == "node3" })]
+	accused := list.Members[slices.IndexFunc(list.Members,
+		func(m *etcdserverpb.Member) bool { return m.Name == "node3" })]
 	alarm := etcdserverpb.AlarmMember{MemberID: accused.ID, Alarm: etcdserverpb.AlarmType_CORRUPT}
 	key, err := alarm.Marshal()
 	if err != nil {
@@ -49,7 +50,8 @@ func TestE2ERehearseUnderCorruptAlarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []string{"node1", "node2", "node3"} {
-		if err := datadir.EditNew(filepath.Join(copies, n, "member", "snap", "db"), datadir.PutBucketKey("alarm", key, nil)); err != nil {
+		if err := datadir.EditNew(filepath.Join(copies, n, "member", "snap", "db"),
+			datadir.PutBucketKey("alarm", key, nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +70,10 @@ func TestE2ERehearseUnderCorruptAlarm(t *testing.T) {
 	if err != nil || !out.Reached {
 		t.Fatalf("%v: %+v", err, out)
 	}
-	if !slices.ContainsFunc(out.Steps, func(s repair.StepResult) bool { return s.Detail == "disarmed CORRUPT of "+hexOf(accused.ID) }) {
+	if !slices.ContainsFunc(out.Steps, func(s repair.StepResult) bool {
+		return s.Detail == "disarmed CORRUPT of "+
+			hexOf(accused.ID)
+	}) {
 		t.Errorf("the alarm was not disarmed: %+v", out.Steps)
 	}
 }

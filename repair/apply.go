@@ -82,7 +82,8 @@ func (s *session) fresh(out string, mode Mode, step string) error {
 		case r.Step == step && r.Values["out"] == absolute(out) && ended == nil:
 			return nil
 		case r.Step == step && r.Values["out"] == absolute(out):
-			return refusedf("use the data dirs, or name another folder with -o", "%s holds what this plan's run %d handed out; it reached its goal at %s, nothing is left to do",
+			return refusedf("use the data dirs, or name another folder with -o", "%s holds what this plan's run %d "+
+				"handed out; it reached its goal at %s, nothing is left to do",
 				out, ended.Run, ended.Time.Format(time.RFC3339))
 		}
 	}

@@ -93,10 +93,13 @@ func (s *session) evidenceOf(set *evidence.Set, label string) *evidence.Member {
 }
 
 // cloneSteps makes the clones, then starts copies of them.
-func (s *session) cloneSteps(ctx context.Context, run, mode Mode, out, work string, set *evidence.Set, server node.Server) error {
+func (s *session) cloneSteps(ctx context.Context, run, mode Mode, out, work string, set *evidence.Set,
+	server node.Server) error {
 	way := s.plan.Way(mode)
-	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{}, clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
-	r := &runner{plan: s.plan, j: s.j, host: st, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true, write: true, clones: true}
+	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{},
+		clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
+	r := &runner{plan: s.plan, j: s.j, host: st, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true,
+		write: true, clones: true}
 	if err := r.note(way.Steps[0].ID, "out", absolute(out)); err != nil {
 		return r.unfinished(way.Steps[0].ID, err)
 	}
@@ -113,7 +116,8 @@ func (s *session) cloneSteps(ctx context.Context, run, mode Mode, out, work stri
 
 func (s *session) makeClones(ctx context.Context, mode Mode, out string, set *evidence.Set) (string, error) {
 	if _, err := os.Lstat(out); err == nil {
-		return "they are there", nil // made by an earlier process that was killed right after: out gets its name when it is complete
+		// made by an earlier process that was killed right after: out gets its name when it is complete
+		return "they are there", nil
 	}
 	targets := s.cloneTargets(set)
 	if mode == Rebuild {
@@ -145,7 +149,8 @@ func (s *session) cloneTargets(set *evidence.Set) []datadir.Target {
 }
 
 // makeRebuilt makes the database again, as when the plan was made, and writes the data dirs with it.
-func (s *session) makeRebuilt(ctx context.Context, out string, set *evidence.Set, targets []datadir.Target) (string, error) {
+func (s *session) makeRebuilt(ctx context.Context, out string, set *evidence.Set, targets []datadir.Target) (string,
+	error) {
 	x := s.plan.Rebuilt
 	dir, err := scratch.Dir(filepath.Dir(absolute(out)), "etcd-medic-rebuild-")
 	if err != nil {
@@ -163,9 +168,11 @@ func (s *session) makeRebuilt(ctx context.Context, out string, set *evidence.Set
 		return "", err
 	}
 	if *made.Promise != *x.Promise {
-		return "", fmt.Errorf("the rebuilt database is another one than the plan says: %+v, not %+v", *made.Promise, *x.Promise)
+		return "", fmt.Errorf("the rebuilt database is another one than the plan says: %+v, not %+v", *made.Promise,
+			*x.Promise)
 	}
-	db, err := evidence.Open(ctx, []evidence.Spec{{Name: "rebuilt", Where: filepath.Join(dir, "rebuilt.db")}}, evidence.Options{NoHashes: true})
+	db, err := evidence.Open(ctx, []evidence.Spec{{Name: "rebuilt", Where: filepath.Join(dir, "rebuilt.db")}},
+		evidence.Options{NoHashes: true})
 	if err != nil {
 		return "", err
 	}
@@ -173,7 +180,8 @@ func (s *session) makeRebuilt(ctx context.Context, out string, set *evidence.Set
 	return s.writeClones(ctx, db.Members[0], targets, out, datadir.CloneOptions{Term: x.Term})
 }
 
-func (s *session) writeClones(ctx context.Context, best *evidence.Member, targets []datadir.Target, out string, o datadir.CloneOptions) (string, error) {
+func (s *session) writeClones(ctx context.Context, best *evidence.Member, targets []datadir.Target, out string,
+	o datadir.CloneOptions) (string, error) {
 	for _, a := range s.plan.Cluster.Alarms {
 		if a.Alarm == "CORRUPT" {
 			o.Edits = append(o.Edits, datadir.ClearAlarm(uint64(a.MemberID), alarmCorrupt))
@@ -185,14 +193,16 @@ func (s *session) writeClones(ctx context.Context, best *evidence.Member, target
 		return "", err
 	}
 	s.out.Notes = append(s.out.Notes, res.Notes...)
-	return fmt.Sprintf("%d data dirs, %d MiB, %.0f MiB/s", len(res.Dirs), res.Bytes>>20, float64(res.Bytes>>20)/max(time.Since(begin).Seconds(), 0.001)), nil
+	return fmt.Sprintf("%d data dirs, %d MiB, %.0f MiB/s", len(res.Dirs), res.Bytes>>20,
+		float64(res.Bytes>>20)/max(time.Since(begin).Seconds(), 0.001)), nil
 }
 
 // alarmCorrupt is etcdserverpb.AlarmType_CORRUPT as it stands in bucket alarm.
 const alarmCorrupt = 2
 
 // proveClones starts copies of the new data dirs and holds the dirs themselves against the best member.
-func (s *session) proveClones(ctx context.Context, r *runner, st *stage, out string, server node.Server) (string, error) {
+func (s *session) proveClones(ctx context.Context, r *runner, st *stage, out string, server node.Server) (string,
+	error) {
 	if err := os.RemoveAll(st.dir); err != nil { // an earlier run's scratch; freshWork looked at it
 		return "", err
 	}
@@ -206,7 +216,8 @@ func (s *session) proveClones(ctx context.Context, r *runner, st *stage, out str
 	for _, m := range r.present() {
 		dir := filepath.Join(out, m.folder())
 		for _, part := range []string{"wal", "snap"} {
-			if err := copies.Folder(ctx, filepath.Join(dir, "member", part), filepath.Join(st.dataDir(m), "member", part)); err != nil {
+			if err := copies.Folder(ctx, filepath.Join(dir, "member", part),
+				filepath.Join(st.dataDir(m), "member", part)); err != nil {
 				return "", err
 			}
 		}
@@ -219,7 +230,8 @@ func (s *session) proveClones(ctx context.Context, r *runner, st *stage, out str
 }
 
 func (s *session) startClones(ctx context.Context, r *runner, st *stage, server node.Server) error {
-	box, err := node.New(ctx, node.Options{Dir: filepath.Join(st.dir, "sandbox"), Server: server, Isolation: s.o.Isolation, Auth: s.plan.Cluster.Auth,
+	box, err := node.New(ctx, node.Options{Dir: filepath.Join(st.dir, "sandbox"), Server: server,
+		Isolation: s.o.Isolation, Auth: s.plan.Cluster.Auth,
 		UnsafeNoFsync: true, KnownPeers: s.knownPeers(), Log: s.o.Progress})
 	if err != nil {
 		return err

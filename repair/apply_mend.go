@@ -77,9 +77,12 @@ func (s *session) mended(ctx context.Context, mode Mode, out, work string) error
 		return err
 	}
 	s.out.Way, s.out.Server = MendFiles, server.String()
-	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{}, clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
-	r := &runner{plan: s.plan, j: s.j, host: st, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true, write: true, clones: true}
-	m := &mending{s: s, r: r, st: st, set: set, specs: specsOfSet(set), out: out, throwAway: mode == rehearsal, server: server}
+	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{},
+		clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
+	r := &runner{plan: s.plan, j: s.j, host: st, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true,
+		write: true, clones: true}
+	m := &mending{s: s, r: r, st: st, set: set, specs: specsOfSet(set), out: out, throwAway: mode == rehearsal,
+		server: server}
 	return m.steps(ctx)
 }
 
@@ -143,7 +146,8 @@ func (m *mending) dir(p *Member) string { return filepath.Join(m.out, p.folder()
 func (m *mending) makeDir(ctx context.Context, step *Step) (string, error) {
 	p := m.s.plan.Member(step.Member)
 	if _, err := os.Lstat(m.dir(p)); err == nil {
-		return "it is there", nil // made by an earlier process that was killed right after: it gets its name when it is complete
+		// made by an earlier process that was killed right after: it gets its name when it is complete
+		return "it is there", nil
 	}
 	x := m.s.plan.mendOf(p.Source)
 	job := mendJob{spec: m.specs[p.Source], base: m.specs[x.Base], repairs: x.Repairs, out: m.dir(p), work: m.st.dir,
@@ -206,7 +210,8 @@ func (m *mending) kept(ctx context.Context, p *Member) error {
 	case err != nil:
 		return err
 	case rev != x.Promise.Revision || h.Hash != x.Promise.HashKV || h.CompactRev != x.Promise.Compact:
-		m.s.out.prove(what, violated, fmt.Sprintf("HashKV is %d at revision %d, compacted at %d; the plan says %d at %d, compacted at %d",
+		m.s.out.prove(what, violated, fmt.Sprintf("HashKV is %d at revision %d, compacted at %d; the plan says %d at "+
+			"%d, compacted at %d",
 			h.Hash, rev, h.CompactRev, x.Promise.HashKV, x.Promise.Revision, x.Promise.Compact))
 	default:
 		m.s.out.prove(what, holds, fmt.Sprintf("HashKV %d at revision %d", h.Hash, rev))
@@ -235,7 +240,8 @@ func (m *mending) diagnose(ctx context.Context) (class string, err error) {
 	var bad []string
 	for i := range report.Findings {
 		f := &report.Findings[i]
-		if breaks(f) && f.Class != "membership" && slices.ContainsFunc(f.Members, func(n string) bool { return made[n] }) {
+		if breaks(f) && f.Class != "membership" &&
+			slices.ContainsFunc(f.Members, func(n string) bool { return made[n] }) {
 			bad = append(bad, f.ID+": "+f.Title)
 		}
 	}
@@ -276,7 +282,8 @@ func (m *mending) copyDir(ctx context.Context, p *Member) error {
 		return copies.DataDir(ctx, src, m.st.dataDir(p))
 	}
 	for _, part := range []string{"wal", "snap"} {
-		if err := copies.Folder(ctx, filepath.Join(m.dir(p), "member", part), filepath.Join(m.st.dataDir(p), "member", part)); err != nil {
+		if err := copies.Folder(ctx, filepath.Join(m.dir(p), "member", part),
+			filepath.Join(m.st.dataDir(p), "member", part)); err != nil {
 			return err
 		}
 	}
@@ -290,7 +297,8 @@ func (m *mending) sandbox(ctx context.Context, f func() error) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	box, err := node.New(ctx, node.Options{Dir: dir, Server: m.server, Isolation: s.o.Isolation, Auth: s.plan.Cluster.Auth,
+	box, err := node.New(ctx, node.Options{Dir: dir, Server: m.server, Isolation: s.o.Isolation,
+		Auth:          s.plan.Cluster.Auth,
 		UnsafeNoFsync: true, KnownPeers: s.knownPeers(), Log: s.o.Progress})
 	if err != nil {
 		return err
@@ -344,13 +352,15 @@ func (m *mending) alone(ctx context.Context, p *Member) error {
 		if _, err := doForceNew(ctx, m.r, nil); err != nil {
 			return err
 		}
-		what := fmt.Sprintf("a server starts on a copy of the mended data dir of %s, alone with --force-new-cluster, and serves what the plan says", p.Name)
+		what := fmt.Sprintf("a server starts on a copy of the mended data dir of %s, alone with --force-new-cluster, "+
+			"and serves what the plan says", p.Name)
 		h, err := m.r.hash(ctx, m.r.best(), x.Promise.Revision)
 		switch {
 		case err != nil:
 			m.s.out.prove(what, notChecked, err.Error())
 		case h.Hash != x.Promise.HashKV && compactOf(h.CompactRevision) == compactOf(x.Promise.Compact):
-			m.s.out.prove(what, violated, fmt.Sprintf("HashKV is %d at revision %d, the plan says %d", h.Hash, x.Promise.Revision, x.Promise.HashKV))
+			m.s.out.prove(what, violated, fmt.Sprintf("HashKV is %d at revision %d, the plan says %d", h.Hash,
+				x.Promise.Revision, x.Promise.HashKV))
 		case h.Hash != x.Promise.HashKV:
 			m.s.out.prove(what, notChecked, fmt.Sprintf("the server is compacted at %d", h.CompactRevision))
 		default:

@@ -118,10 +118,12 @@ func byHandAdvance(best *Member, c *Cluster) []Command {
 	if n == 0 {
 		return []Command{note("not needed: %s took a raft snapshot, so its log no longer starts at index 1", best.Name)}
 	}
-	loop := shell.Format("seq {} | while read -r i ; do", n).Then(etcdctl(best)).Then(shell.Format("alarm list > /dev/null ; done"))
+	loop := shell.Format("seq {} | while read -r i ; do",
+		n).Then(etcdctl(best)).Then(shell.Format("alarm list > /dev/null ; done"))
 	out := []Command{typed("etcdctl", loop)}
 	if n > 1000 {
-		out = append(out, note("quicker: restart %s once with a small --snapshot-count before the repair, and move the leader to it again", best.Name))
+		out = append(out, note("quicker: restart %s once with a small --snapshot-count before the repair, and move "+
+			"the leader to it again", best.Name))
 	}
 	return out
 }
@@ -131,8 +133,9 @@ func byHandAdvance(best *Member, c *Cluster) []Command {
 var (
 	stopUnit  = shell.Format("systemctl stop etcd")
 	startUnit = shell.Format("systemctl start etcd")
-	stopPod   = shell.Format("mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.aside ; while pgrep -x etcd > /dev/null ; do sleep 1 ; done")
-	startPod  = shell.Format("mv /etc/kubernetes/etcd.yaml.aside /etc/kubernetes/manifests/etcd.yaml")
+	stopPod   = shell.Format("mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.aside ; while pgrep " +
+		"-x etcd > /dev/null ; do sleep 1 ; done")
+	startPod = shell.Format("mv /etc/kubernetes/etcd.yaml.aside /etc/kubernetes/manifests/etcd.yaml")
 
 	statusTable = shell.Format("endpoint status -w table")
 	hashTable   = shell.Format("endpoint hashkv --cluster -w table")
@@ -161,15 +164,18 @@ func byHandAdd(best, m *Member, learner bool) []Command {
 		add = add.With("--learner")
 	}
 	// What follows the two dashes is a name, also when it looks like a flag.
-	return []Command{typed("etcdctl", add.Then(shell.Format("--peer-urls={} -- {}", strings.Join(m.PeerURLs, ","), m.ServerName())))}
+	return []Command{typed("etcdctl", add.Then(shell.Format("--peer-urls={} -- {}", strings.Join(m.PeerURLs, ","),
+		m.ServerName())))}
 }
 
 func byHandStartEmpty(p *Plan, m *Member) []Command {
 	return []Command{
-		note("INITIAL_CLUSTER is the line that member add printed: the members that %s lists now, and %s=%s", p.Best.Name, m.ServerName(), strings.Join(m.PeerURLs, ",")),
+		note("INITIAL_CLUSTER is the line that member add printed: the members that %s lists now, and %s=%s",
+			p.Best.Name, m.ServerName(), strings.Join(m.PeerURLs, ",")),
 		note(`set ETCD_INITIAL_CLUSTER_STATE=existing and ETCD_INITIAL_CLUSTER="INITIAL_CLUSTER" in the unit's environment, then:`).on(m),
 		onHost(m, "systemd", startUnit),
-		note("or set --initial-cluster-state=existing and --initial-cluster=INITIAL_CLUSTER in /etc/kubernetes/etcd.yaml.aside, then:").on(m),
+		note("or set --initial-cluster-state=existing and --initial-cluster=INITIAL_CLUSTER in " +
+			"/etc/kubernetes/etcd.yaml.aside, then:").on(m),
 		onHost(m, "static-pod", startPod),
 	}
 }

@@ -19,7 +19,8 @@ import (
 // transient tells whether trying again may help: elections, strict reconfiguration checks that want members connected
 // for a while, learners that still catch up.
 func transient(err error) bool {
-	for _, e := range []error{rpctypes.ErrMemberLearnerNotReady, rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrNotLeader,
+	for _, e := range []error{rpctypes.ErrMemberLearnerNotReady, rpctypes.ErrMemberNotEnoughStarted,
+		rpctypes.ErrNotLeader,
 		rpctypes.ErrUnhealthy, rpctypes.ErrTooManyRequests, rpctypes.ErrTimeoutWaitAppliedIndex} {
 		if sameError(err, e) {
 			return true

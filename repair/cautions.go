@@ -29,21 +29,25 @@ func (pl *planner) membershipCautions() []string {
 		say("the data dirs of %s were not looked at", strings.Join(unseen, ", "))
 	}
 	if len(unseen) > 0 && c.Startable < c.Quorum {
-		say("if %s can still be started, that is the better way: with them a majority may run again. Copy their data dirs, give them to repair plan too, and plan again", strings.Join(unseen, ", "))
+		say("if %s can still be started, that is the better way: with them a majority may run again. Copy their data "+
+			"dirs, give them to repair plan too, and plan again", strings.Join(unseen, ", "))
 	}
 	if len(removed) > 0 {
-		say("without %s the cluster has %s and survives the loss of %d; repair plan --replace %s brings it back, empty and under a new ID",
+		say("without %s the cluster has %s and survives the loss of %d; repair plan --replace %s brings it back, "+
+			"empty and under a new ID",
 			strings.Join(removed, ", "), count(c.Voters, "voter", "voters"), c.Voters-c.Quorum, shell.Quote(removed[0]))
 	}
 	out = append(out, zombieCautions(zombies, c)...)
 	if pl.p.Verdict.Cause == "learner-promotion-not-persisted" {
-		say("servers before 3.5.24 do not mend bucket members when they start: upgrade to a later 3.5 first, and diagnose fresh copies afterwards. Do not go to 3.7 before: it builds the majority from that bucket")
+		say("servers before 3.5.24 do not mend bucket members when they start: upgrade to a later 3.5 first, and " +
+			"diagnose fresh copies afterwards. Do not go to 3.7 before: it builds the majority from that bucket")
 	}
 	if src := pl.foreign(); len(src) > 0 {
 		say("what was written to %s as another cluster is given up; save it first", strings.Join(src, ", "))
 	}
 	if src := pl.otherBackups(); len(src) > 0 {
-		say("keys that only the backups of %s held are given up; see them with etcd-medic compare, save them first", strings.Join(src, ", "))
+		say("keys that only the backups of %s held are given up; see them with etcd-medic compare, save them first",
+			strings.Join(src, ", "))
 	}
 	if pl.p.Verdict.Cause == "data-dir-cloned-running-twice" {
 		say("what was acknowledged with the help of both copies may be missing everywhere: no member can tell")
@@ -63,9 +67,12 @@ func zombieCautions(zombies []string, c *Cluster) []string {
 	}
 	switch {
 	case !c.has(release.MembersFromDB).Certain():
-		out = append(out, "up to 3.5 nobody counts "+list+", but 3.6 and later list it: before an upgrade let every member start once on 3.5.26 or later of 3.5, which drops such rows. If servers of 3.6 run already, use --mode clone")
+		out = append(out, "up to 3.5 nobody counts "+list+", but 3.6 and later list it: before an upgrade let every "+
+			"member start once on 3.5.26 or later of 3.5, which drops such rows. If servers of 3.6 run already, use "+
+			"--mode clone")
 	case c.has(release.ZombieRemovalPanics).Certain():
-		out = append(out, "without a stop of the cluster: one member at a time, stop it, etcd-medic repair meta DATA_DIR --members-from-raft -o NEW, put NEW in its place, start it")
+		out = append(out, "without a stop of the cluster: one member at a time, stop it, etcd-medic repair meta "+
+			"DATA_DIR --members-from-raft -o NEW, put NEW in its place, start it")
 	}
 	return out
 }

@@ -17,7 +17,9 @@ func (pl *planner) choose() error {
 		return pl.chooseByOperator()
 	}
 	if pl.r.Best == nil {
-		return refusedf("name the member whose cluster is kept with --best; the others will join it", "the sources belong to different clusters, and which one is kept is not a question of content: %s", pl.standings(labels(pl.r)))
+		return refusedf("name the member whose cluster is kept with --best; the others will join it",
+			"the sources belong to different clusters, and which one is kept is not a question of content: %s",
+			pl.standings(labels(pl.r)))
 	}
 	var top []string
 	for _, m := range pl.r.Best.Members {
@@ -25,8 +27,11 @@ func (pl *planner) choose() error {
 			top = append(top, m)
 		}
 	}
-	if len(top) == 0 && len(pl.r.Best.Members) == 0 && slices.ContainsFunc(pl.r.Best.Ranking, func(r compare.Rank) bool { return r.Usable && pl.kinds[r.Member] == evidence.KindDataDir }) {
-		return refusedf("name the member whose history is kept with --best; the others are reseeded from it", "which one is kept is %s", pl.r.Best.Why)
+	if len(top) == 0 && len(pl.r.Best.Members) == 0 &&
+		slices.ContainsFunc(pl.r.Best.Ranking,
+			func(r compare.Rank) bool { return r.Usable && pl.kinds[r.Member] == evidence.KindDataDir }) {
+		return refusedf("name the member whose history is kept with --best; the others are reseeded from it",
+			"which one is kept is %s", pl.r.Best.Why)
 	}
 	if len(top) == 0 {
 		pl.p.Mode, pl.p.Why = Restore, "no data dir is usable as it is"
@@ -35,12 +40,16 @@ func (pl *planner) choose() error {
 	pl.votersFirst(top)
 	if pl.p.Verdict.Cause == causeDifferentBackups {
 		all := pl.dataDirs() // who lags by an entry decides nothing here
-		return refusedf("name the member whose backup is kept with --best, usually that of the highest revision; see "+shell.Format("etcd-medic compare").Sources(all...).String(),
-			"the members were restored from different backups, and only you know which one counts: %s", pl.standings(all))
+		return refusedf("name the member whose backup is kept with --best, usually that of the highest revision; see "+
+			shell.Format("etcd-medic compare").Sources(all...).String(),
+			"the members were restored from different backups, and only you know which one counts: %s",
+			pl.standings(all))
 	}
 	if len(top) > 1 && !pl.harmless(top) {
-		hint := "name the member to keep with --best; see " + shell.Format("etcd-medic compare").Sources(top...).String()
-		return refusedf(hint, "%s stand equally well, but their contents differ: %s", strings.Join(top, ", "), pl.standings(top))
+		hint := "name the member to keep with --best; see " +
+			shell.Format("etcd-medic compare").Sources(top...).String()
+		return refusedf(hint, "%s stand equally well, but their contents differ: %s", strings.Join(top, ", "),
+			pl.standings(top))
 	}
 	pl.setBest(top[0], "content", pl.r.Best.Why)
 	pl.p.Best.Equals = top[1:]
@@ -53,7 +62,8 @@ func (pl *planner) chooseByOperator() error {
 		return refusedf("choose one of the data dirs", "--best %s is no data dir (%s)", label, pl.kinds[label])
 	}
 	if f := pl.facts(label); f.DB == nil || f.DB.CurrentRevision == nil || f.WAL == nil {
-		return refusedf("choose another one, or restore from a backup", "--best %s has no database and log that can be read", label)
+		return refusedf("choose another one, or restore from a backup",
+			"--best %s has no database and log that can be read", label)
 	}
 	if why := pl.damage(label); why != "" {
 		return refusedf("choose another one, or restore from a backup", "--best %s can not serve: %s", label, why)
@@ -86,7 +96,8 @@ func (pl *planner) setBestFacts(label, by, why string, f *evidence.Facts) {
 		c.AuthRevision = f.Auth.Revision
 	}
 	for i := range pl.r.Findings {
-		if fd := &pl.r.Findings[i]; breaks(fd) && len(fd.Members) == 1 && fd.Members[0] == label && fd.Class != "membership" && !slices.Contains(c.Known, fd.Check) {
+		if fd := &pl.r.Findings[i]; breaks(fd) && len(fd.Members) == 1 && fd.Members[0] == label &&
+			fd.Class != "membership" && !slices.Contains(c.Known, fd.Check) {
 			c.Known = append(c.Known, fd.Check)
 		}
 	}
@@ -123,7 +134,8 @@ func sameContent(a, b *evidence.Facts) release.Answer {
 	switch {
 	case a == b:
 		return release.Yes
-	case a.DB == nil || b.DB == nil || a.AppliedIndex != b.AppliedIndex || a.DB.CompactRevision == nil || b.DB.CompactRevision == nil:
+	case a.DB == nil || b.DB == nil || a.AppliedIndex != b.AppliedIndex || a.DB.CompactRevision == nil ||
+		b.DB.CompactRevision == nil:
 		return release.Unknown
 	case *a.DB.CompactRevision != *b.DB.CompactRevision:
 		return release.Unknown

@@ -63,7 +63,8 @@ func (r *runner) drift(ctx context.Context, m *Member) (*Drift, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Drift{Member: m.Name, PlannedRevision: m.Revision, PlannedIndex: m.Applied, Revision: st.Header.GetRevision(), AppliedIndex: st.RaftAppliedIndex}
+	d := &Drift{Member: m.Name, PlannedRevision: m.Revision, PlannedIndex: m.Applied, Revision: st.Header.GetRevision(),
+		AppliedIndex: st.RaftAppliedIndex}
 	best := r.plan.Best
 	switch {
 	case st.Header.GetClusterId() != uint64(r.plan.Cluster.ID):
@@ -114,7 +115,8 @@ func (r *runner) reaches(ctx context.Context, index uint64) (*clientv3.StatusRes
 }
 
 // surplus returns the keys that m changed since its copy in a way in which the best member did not.
-func (r *runner) surplus(ctx context.Context, m *Member, from, to int64, d *Drift) (keys [][]byte, unknown string, err error) {
+func (r *runner) surplus(ctx context.Context, m *Member, from, to int64, d *Drift) (keys [][]byte, unknown string,
+	err error) {
 	h := newHistory()
 	known := map[change]int32{}
 	gap, err := r.changes(ctx, r.best(), from, to, func(e *clientv3.Event) error {
@@ -160,7 +162,8 @@ func compacted(name string, gap int64) string {
 
 // changes reads a member's changes of keys in a range of revisions, from its own database. gap is the revision up to
 // which they are compacted away, 0 when none is.
-func (r *runner) changes(ctx context.Context, m *Member, from, to int64, f func(*clientv3.Event) error) (gap int64, err error) {
+func (r *runner) changes(ctx context.Context, m *Member, from, to int64, f func(*clientv3.Event) error) (gap int64,
+	err error) {
 	for from <= to {
 		c, _, err := r.host.client(m)
 		if err != nil {
@@ -175,7 +178,8 @@ func (r *runner) changes(ctx context.Context, m *Member, from, to int64, f func(
 	return gap, nil
 }
 
-func (r *runner) watch(ctx context.Context, c *clientv3.Client, from, to int64, f func(*clientv3.Event) error) (compactRevision int64, err error) {
+func (r *runner) watch(ctx context.Context, c *clientv3.Client, from, to int64,
+	f func(*clientv3.Event) error) (compactRevision int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for resp := range c.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(from)) {

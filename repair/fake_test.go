@@ -45,12 +45,14 @@ const fakeClusterID = 0xc1
 // fakePlan is a plan for n members: node1 is kept, those of bad are replaced, the others stay.
 func fakePlan(t *testing.T, n int, bad ...string) *Plan {
 	t.Helper()
-	p := &Plan{SchemaVersion: SchemaVersion, Mode: Live, Best: Choice{Name: "node1", ID: 1, Revision: 10}, Digest: "digest",
+	p := &Plan{SchemaVersion: SchemaVersion, Mode: Live, Best: Choice{Name: "node1", ID: 1, Revision: 10},
+		Digest:  "digest",
 		Cluster: Cluster{ID: fakeClusterID, Minor: 5, Voters: n, Quorum: n/2 + 1, Startable: n}}
 	for i := range n {
 		name := fmt.Sprintf("node%d", i+1)
-		m := Member{Name: name, NodeName: name, ID: dumplog.ID(i + 1), PeerURLs: []string{"http://" + name + ":2380"}, ClientURLs: []string{"http://" + name + ":2379"},
-			Source: name, Action: Keep, Why: "sound", Startable: true, Applied: 10, Revision: 10}
+		m := Member{Name: name, NodeName: name, ID: dumplog.ID(i + 1), PeerURLs: []string{"http://" + name + ":2380"},
+			ClientURLs: []string{"http://" + name + ":2379"},
+			Source:     name, Action: Keep, Why: "sound", Startable: true, Applied: 10, Revision: 10}
 		switch {
 		case i == 0:
 			m.Action = Best
@@ -74,8 +76,10 @@ func newFake(t *testing.T, p *Plan) *fakeCluster {
 		}
 	}
 	c.r = &runner{plan: p, steps: p.Way(Live).Steps, host: c, out: &Outcome{}, say: func(string) {}, guarded: true,
-		backup: filepath.Join(t.TempDir(), "backup.db"), live: &LiveOptions{Hands: func(context.Context, HostStep) error { return nil }, QuorumWait: time.Minute},
-		limits: limits{call: 200 * time.Millisecond, step: 2 * time.Second, transfer: 2 * time.Second, poll: time.Millisecond, recount: time.Millisecond}}
+		backup: filepath.Join(t.TempDir(), "backup.db"),
+		live:   &LiveOptions{Hands: func(context.Context, HostStep) error { return nil }, QuorumWait: time.Minute},
+		limits: limits{call: 200 * time.Millisecond, step: 2 * time.Second, transfer: 2 * time.Second,
+			poll: time.Millisecond, recount: time.Millisecond}}
 	c.journal(t, filepath.Join(t.TempDir(), "plan.yaml"), func(Record, bool) {})
 	return c
 }
@@ -178,7 +182,8 @@ func (c *fakeCluster) ready(ctx context.Context, m *Member) error {
 func (c *fakeCluster) client(m *Member) (*clientv3.Client, string, error) {
 	cli := clientv3.NewCtxClient(context.Background())
 	f := fakeClient{c: c, id: c.id(m)}
-	cli.KV, cli.Maintenance, cli.Cluster, cli.Auth = fakeKV{fakeClient: f}, fakeMaintenance{fakeClient: f}, fakeMembers{fakeClient: f}, fakeAuth{fakeClient: f}
+	cli.KV, cli.Maintenance, cli.Cluster, cli.Auth = fakeKV{fakeClient: f}, fakeMaintenance{fakeClient: f},
+		fakeMembers{fakeClient: f}, fakeAuth{fakeClient: f}
 	cli.Watcher = fakeWatcher{}
 	return cli, m.Name, nil
 }
@@ -273,7 +278,8 @@ func (f fakeMaintenance) AlarmList(ctx context.Context) (*clientv3.AlarmResponse
 }
 
 func (f fakeMaintenance) HashKV(ctx context.Context, _ string, rev int64) (*clientv3.HashKVResponse, error) {
-	return &clientv3.HashKVResponse{Header: f.header(), Hash: 7, HashRevision: rev}, f.asks(ctx, false, func() error { return nil })
+	return &clientv3.HashKVResponse{Header: f.header(), Hash: 7, HashRevision: rev},
+		f.asks(ctx, false, func() error { return nil })
 }
 
 func (f fakeMaintenance) MoveLeader(ctx context.Context, to uint64) (*clientv3.MoveLeaderResponse, error) {
@@ -314,7 +320,8 @@ func (f fakeMembers) MemberList(ctx context.Context, opts ...clientv3.OpOption) 
 	op := clientv3.OpGet("", opts...)
 	return resp, f.asks(ctx, !op.IsSerializable(), func() error {
 		for _, m := range f.c.list {
-			resp.Members = append(resp.Members, &etcdserverpb.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, IsLearner: m.IsLearner})
+			resp.Members = append(resp.Members, &etcdserverpb.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs,
+				IsLearner: m.IsLearner})
 		}
 		return nil
 	})

@@ -15,7 +15,8 @@ import (
 // configured tells whether a source's own ID is in the newest configuration of the cluster that is kept.
 func (pl *planner) configured(f *evidence.Facts) bool {
 	ms := &pl.ref.Membership
-	return f.ClusterID == pl.best.ClusterID && (slices.Contains(ms.Voters, f.MemberID) || slices.Contains(ms.Learners, f.MemberID))
+	return f.ClusterID == pl.best.ClusterID &&
+		(slices.Contains(ms.Voters, f.MemberID) || slices.Contains(ms.Learners, f.MemberID))
 }
 
 func (pl *planner) isDataDir(f *evidence.Facts) bool { return pl.kinds[f.Name] == evidence.KindDataDir }
@@ -72,7 +73,8 @@ func (pl *planner) inPlaceOf(m *Member) *evidence.Facts {
 		if m.NodeName != "" && (f.NodeName == m.NodeName || f.Name == m.NodeName) {
 			return f
 		}
-		if row := rowOf(f, f.MemberID); row != nil && slices.ContainsFunc(row.PeerURLs, func(u string) bool { return slices.Contains(m.PeerURLs, u) }) {
+		if row := rowOf(f, f.MemberID); row != nil &&
+			slices.ContainsFunc(row.PeerURLs, func(u string) bool { return slices.Contains(m.PeerURLs, u) }) {
 			return f
 		}
 	}
@@ -87,9 +89,11 @@ func (pl *planner) judgeMisplaced(m *Member, f *evidence.Facts) {
 	case f.ClusterID != pl.best.ClusterID:
 		m.NotStartable = fmt.Sprintf("in its place lies the data dir of another cluster (%s)", f.ClusterID)
 	case slices.Contains(pl.ref.Membership.Removed, f.MemberID):
-		m.NotStartable = fmt.Sprintf("in its place lies the data dir of member %s, which the cluster removed", f.MemberID)
+		m.NotStartable = fmt.Sprintf("in its place lies the data dir of member %s, which the cluster removed",
+			f.MemberID)
 	default:
-		m.NotStartable = fmt.Sprintf("in its place lies the data dir of member %s, which the cluster does not know", f.MemberID)
+		m.NotStartable = fmt.Sprintf("in its place lies the data dir of member %s, which the cluster does not know",
+			f.MemberID)
 	}
 	m.Action, m.Why, m.Obstacle = Replace, m.NotStartable, ObstacleMisplaced
 	if m.Learner {
@@ -99,7 +103,8 @@ func (pl *planner) judgeMisplaced(m *Member, f *evidence.Facts) {
 
 // outsider is a data dir whose member the newest configuration does not know.
 func (pl *planner) outsider(f *evidence.Facts) Member {
-	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Applied: f.AppliedIndex, Obstacle: ObstacleNotMember, NotStartable: "it is no member of the cluster"}
+	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{},
+		Applied: f.AppliedIndex, Obstacle: ObstacleNotMember, NotStartable: "it is no member of the cluster"}
 	if urls := f.Membership.PeerURLs[f.MemberID]; len(urls) > 0 {
 		m.PeerURLs = urls
 	}
@@ -114,15 +119,18 @@ func (pl *planner) outsider(f *evidence.Facts) Member {
 		m.Action, m.Why = Join, fmt.Sprintf("it runs as a cluster of its own (cluster ID %s)", f.ClusterID)
 	case pl.configured(f) && pl.p.Verdict.Class == "foreign-cluster":
 		m.Action = Retire
-		m.Why = "a cluster of its own with the name and peer URL of " + pl.ownSource(f.MemberID).Name + ": set its data dir aside, and add it later with a name and URL of its own"
+		m.Why = "a cluster of its own with the name and peer URL of " + pl.ownSource(f.MemberID).Name +
+			": set its data dir aside, and add it later with a name and URL of its own"
 		m.Obstacle, m.NotStartable = ObstacleSecondCopy, "its ID is that of another member"
 	case pl.configured(f):
 		m.Action = Retire
-		m.Why = fmt.Sprintf("another copy of the data dir of %s, with its member ID; a process that runs on it breaks what the other one promised", pl.ownSource(f.MemberID).Name)
+		m.Why = fmt.Sprintf("another copy of the data dir of %s, with its member ID; a process that runs on it "+
+			"breaks what the other one promised", pl.ownSource(f.MemberID).Name)
 		m.Obstacle, m.NotStartable = ObstacleSecondCopy, "it is a second copy of one member"
 		m.NodeName, m.PeerURLs, m.ClientURLs = "", []string{}, nil // under these the first one answers
 	case pl.succeeded(&m):
-		m.Action, m.Why = Retire, "the cluster removed this member, and another one has its name or peer URL: keep the data dir, and no server on it"
+		m.Action, m.Why = Retire, "the cluster removed this member, and another one has its name or peer URL: keep "+
+			"the data dir, and no server on it"
 		m.Obstacle, m.NotStartable = ObstacleNameTaken, "another member has its name or peer URL"
 	case slices.ContainsFunc(pl.o.Replace, m.named):
 		m.Action, m.Why = Join, "chosen with --replace: it comes back empty, under a new ID"
@@ -165,7 +173,9 @@ const causeDifferentBackups = "restore-from-different-snapshots"
 // succeeded tells whether another member has the name or a peer URL of this one now.
 func (pl *planner) succeeded(m *Member) bool {
 	return slices.ContainsFunc(pl.p.Members, func(o Member) bool {
-		return o.ID != m.ID && o.Action != Retire && (o.NodeName != "" && o.NodeName == m.NodeName || slices.ContainsFunc(o.PeerURLs, func(u string) bool { return slices.Contains(m.PeerURLs, u) }))
+		return o.ID != m.ID && o.Action != Retire &&
+			(o.NodeName != "" && o.NodeName == m.NodeName ||
+				slices.ContainsFunc(o.PeerURLs, func(u string) bool { return slices.Contains(m.PeerURLs, u) }))
 	})
 }
 

@@ -89,7 +89,8 @@ func onlyWhatWasThere(t *testing.T, p *Plan, dir string) {
 // TestE2EOperations rehearses and applies the incidents of people's operations with servers of their own lines, both
 // ways.
 func TestE2EOperations(t *testing.T) {
-	servers := map[int]string{5: clustertest.Server(t, "3.5.35"), 6: clustertest.Server(t, "3.6.16")} // before the tests change the folder
+	// before the tests change the folder
+	servers := map[int]string{5: clustertest.Server(t, "3.5.35"), 6: clustertest.Server(t, "3.6.16")}
 	for _, tc := range operations {
 		t.Run(tc.incident, func(t *testing.T) {
 			p, err := planIncident(t, tc.incident, tc.o)
@@ -116,7 +117,8 @@ func TestE2EOperations(t *testing.T) {
 // TestE2EMend mends with servers of the lines that wrote the sets, and etcd's own tool reads the same from the mended
 // databases.
 func TestE2EMend(t *testing.T) {
-	servers := map[int]string{4: clustertest.Server(t, "3.4.3"), 5: clustertest.Server(t, "3.5.35"), 6: clustertest.Server(t, "3.6.16")}
+	servers := map[int]string{4: clustertest.Server(t, "3.4.3"), 5: clustertest.Server(t, "3.5.35"),
+		6: clustertest.Server(t, "3.6.16")}
 	etcdutl := filepath.Join(filepath.Dir(servers[6]), "etcdutl-3.6")
 	for _, tc := range mendCases() {
 		t.Run(tc.name, func(t *testing.T) {
@@ -146,7 +148,8 @@ func etcdutlAgrees(t *testing.T, etcdutl, db string, want *Promise) {
 		HashRevision int64  `json:"hashRevision"`
 	}
 	if strings.Contains(string(said), "no lessor to attach lease") {
-		if said, err = exec.CommandContext(t.Context(), etcdutl, "snapshot", "status", db, "-w", "json").CombinedOutput(); err == nil {
+		if said, err = exec.CommandContext(t.Context(), etcdutl, "snapshot", "status", db, "-w",
+			"json").CombinedOutput(); err == nil {
 			err = json.Unmarshal(said, &struct {
 				Revision *int64 `json:"revision"`
 			}{&h.HashRevision})

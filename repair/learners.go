@@ -18,7 +18,8 @@ func (pl *planner) learners() {
 			m.Action, m.Why = Remove, "a learner, and the cluster takes one at a time; add it again when the voters are well"
 		case pl.stuck(m) == "":
 		case m.Startable && rowOf(pl.facts(m.Source), m.ID) != nil:
-			m.Action, m.Why = Start, pl.stuck(m)+"; it catches up once it runs. When it does not, remove it and add it again, empty"
+			m.Action, m.Why = Start, pl.stuck(m)+"; it catches up once it runs. When it does not, remove it and add "+
+				"it again, empty"
 		default:
 			m.Action, m.Why = Remove, pl.stuck(m)+"; add it again, empty, when the voters are well"
 		}
@@ -32,7 +33,8 @@ func (pl *planner) stuck(m *Member) string {
 		if f.Check != "M10" {
 			continue
 		}
-		if m.Source != "" && slices.Contains(f.Members, m.Source) || slices.ContainsFunc(f.Evidence, func(e check.Evidence) bool { return string(e.Key) == m.ID.String() }) {
+		if m.Source != "" && slices.Contains(f.Members, m.Source) ||
+			slices.ContainsFunc(f.Evidence, func(e check.Evidence) bool { return string(e.Key) == m.ID.String() }) {
 			return f.Title
 		}
 	}

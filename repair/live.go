@@ -117,13 +117,16 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 		return nil, refusedf("--endpoints URL,…", "the endpoints of the running cluster are missing")
 	}
 	if !o.Live.hooked() {
-		return nil, refusedf("--hook-stop, --hook-wipe and --hook-start, or run it on a terminal", "nobody is there to stop members and to move their data dirs")
+		return nil, refusedf("--hook-stop, --hook-wipe and --hook-start, or run it on a terminal",
+			"nobody is there to stop members and to move their data dirs")
 	}
 	o.Live.fill(s.file)
 	o.Live.Endpoints = slices.Clone(o.Live.Endpoints) // names are taken off
-	f := &field{o: &o.Live, plan: s.file, endpoints: map[string]string{}, listed: map[string]string{}, clients: map[string]*loggedIn{}}
+	f := &field{o: &o.Live, plan: s.file, endpoints: map[string]string{}, listed: map[string]string{},
+		clients: map[string]*loggedIn{}}
 	defer f.close()
-	r := &runner{plan: s.plan, steps: s.plan.Way(Live).Steps, host: f, out: s.out, limits: s.o.limits, say: s.o.Progress,
+	r := &runner{plan: s.plan, steps: s.plan.Way(Live).Steps, host: f, out: s.out, limits: s.o.limits,
+		say:     s.o.Progress,
 		guarded: true, noops: fillers(&s.plan.Cluster), backup: o.Live.Backup, live: &o.Live}
 	f.r = r
 	if err := f.named(); err != nil {

@@ -48,7 +48,8 @@ func (f *field) confirm(ctx context.Context, resumed bool) error {
 	if !f.o.prompted() || resumed {
 		return nil
 	}
-	text := append([]string{fmt.Sprintf("repair of cluster %s: keep %s, %s", f.r.plan.Cluster.ID, f.r.plan.Best.Name, f.r.plan.Why)}, "nothing was changed yet; begin?")
+	text := append([]string{fmt.Sprintf("repair of cluster %s: keep %s, %s", f.r.plan.Cluster.ID, f.r.plan.Best.Name,
+		f.r.plan.Why)}, "nothing was changed yet; begin?")
 	if err := f.o.Prompt(ctx, text); errors.Is(err, ErrStopped) {
 		return refusedf("the same command asks again", "%v before the first step", err)
 	} else if err != nil {
@@ -74,7 +75,8 @@ func (f *field) meet(ctx context.Context, resumed bool) error {
 			continue
 		}
 		if !f.woken {
-			n := "the cluster has no leader now: members that are down are started on their own data dirs first; everything is checked after that, before anything else is done"
+			n := "the cluster has no leader now: members that are down are started on their own data dirs first; " +
+				"everything is checked after that, before anything else is done"
 			f.r.out.Notes = append(f.r.out.Notes, n)
 			f.o.Notice(n)
 			if err := f.confirm(ctx, resumed); err != nil {
@@ -106,7 +108,8 @@ func (f *field) greet(ctx context.Context) (led bool, err error) {
 		return false, refusedf(planAgain, "the running cluster is %x, the plan is for %s", id, p.Cluster.ID)
 	}
 	if rev := goal.Header.GetRevision(); rev < p.Best.Revision {
-		return false, refusedf(planAgain, "%s stands at revision %d, in the plan at %d", p.Best.Name, rev, p.Best.Revision)
+		return false, refusedf(planAgain, "%s stands at revision %d, in the plan at %d", p.Best.Name, rev,
+			p.Best.Revision)
 	}
 	return goal.Leader != 0, nil
 }
@@ -115,7 +118,8 @@ func (f *field) greet(ctx context.Context) (led bool, err error) {
 func (f *field) check(ctx context.Context, resumed bool) error {
 	list, err := f.r.list(ctx)
 	if err != nil {
-		return refusedf("look at --endpoints and the credentials; the cluster needs a leader", "the running cluster does not tell its members: %v", err)
+		return refusedf("look at --endpoints and the credentials; the cluster needs a leader",
+			"the running cluster does not tell its members: %v", err)
 	}
 	p := f.r.plan
 	known := map[uint64]bool{}
@@ -131,9 +135,11 @@ func (f *field) check(ctx context.Context, resumed bool) error {
 		if pm := f.r.byID(m.GetID()); pm != nil && len(m.GetClientURLs()) > 0 {
 			f.listed[pm.Name] = m.GetClientURLs()[0]
 		}
-		mine := resumed && slices.ContainsFunc(p.Members, func(pm Member) bool { return byPeerURL(list, pm.PeerURLs) == m })
+		mine := resumed && slices.ContainsFunc(p.Members,
+			func(pm Member) bool { return byPeerURL(list, pm.PeerURLs) == m })
 		if !known[m.GetID()] && !mine {
-			return refusedf(planAgain, "the running cluster has a member %s that the plan does not know", dumplog.ID(m.GetID()))
+			return refusedf(planAgain, "the running cluster has a member %s that the plan does not know",
+				dumplog.ID(m.GetID()))
 		}
 	}
 	return nil
@@ -151,7 +157,8 @@ func (f *field) isRoot(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return refusedf("--user of a user with role root and its password, or --cert and --key with CN=root", "the credentials do not allow the steps of a repair: %v", err)
+	return refusedf("--user of a user with role root and its password, or --cert and --key with CN=root",
+		"the credentials do not allow the steps of a repair: %v", err)
 }
 
 // room wants space for the snapshots that are taken, and their names free.
@@ -168,7 +175,8 @@ func (f *field) room(ctx context.Context, room func(string) (int64, bool)) error
 			path = savePath(f.r.backup, m)
 		}
 		if _, err := os.Lstat(path); err == nil {
-			return refusedf("move it away, or name another file with --backup", "%s exists; nothing is overwritten", path)
+			return refusedf("move it away, or name another file with --backup", "%s exists; nothing is overwritten",
+				path)
 		}
 		if st, err := f.answers(ctx, m); err == nil {
 			need += st.DbSize

@@ -26,14 +26,16 @@ const hookGrace = 5 * time.Second
 // runHook runs a shell command and waits for it, no longer than HookTimeout.
 func (f *field) runHook(ctx context.Context, m *Member, what, hook, initial string) (err error) {
 	if name := m.ServerName(); strings.HasPrefix(name, "-") || strings.ContainsFunc(name, unicode.IsControl) {
-		return fmt.Errorf("hook %s is not run for member %s: a program takes its name %q for a flag, or shows it as another; do this step by hand", what, m.ID, name)
+		return fmt.Errorf("hook %s is not run for member %s: a program takes its name %q for a flag, or shows it as "+
+			"another; do this step by hand", what, m.ID, name)
 	}
 	log, err := os.OpenFile(HooksLogPath(f.plan), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	if _, err := fmt.Fprintf(log, "--- %s hook %s of %s\n", time.Now().UTC().Format(time.RFC3339), what, shell.Comment(m.Name)); err != nil {
+	if _, err := fmt.Fprintf(log, "--- %s hook %s of %s\n", time.Now().UTC().Format(time.RFC3339), what,
+		shell.Comment(m.Name)); err != nil {
 		return err
 	}
 	st, err := log.Stat()
@@ -52,7 +54,8 @@ func (f *field) runHook(ctx context.Context, m *Member, what, hook, initial stri
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case timed.Err() != nil:
-		return fmt.Errorf("hook %s of %s was still at work after %v and was ended; it must return once the member is %s. It said: %q", what, m.Name, f.o.HookTimeout, done[what], said)
+		return fmt.Errorf("hook %s of %s was still at work after %v and was ended; it must return once the member is "+
+			"%s. It said: %q", what, m.Name, f.o.HookTimeout, done[what], said)
 	case failed != nil:
 		return fmt.Errorf("hook %s of %s: %w. It said: %q", what, m.Name, failed, said)
 	}
@@ -60,12 +63,14 @@ func (f *field) runHook(ctx context.Context, m *Member, what, hook, initial stri
 }
 
 // done says what a host step has brought about.
-var done = map[string]string{"stop": "stopped", "wipe": "without its old data dir", "start": "started, and leave it running"}
+var done = map[string]string{"stop": "stopped", "wipe": "without its old data dir",
+	"start": "started, and leave it running"}
 
 // printed copies what the hook wrote to Output and returns the end of it.
 func (f *field) printed(log *os.File, from int64) string {
 	tail := lastBytes{}
-	_, _ = io.Copy(io.MultiWriter(&tail, f.o.Output), io.NewSectionReader(log, from, 1<<40)) // for people; the log has it all
+	// for people; the log has it all
+	_, _ = io.Copy(io.MultiWriter(&tail, f.o.Output), io.NewSectionReader(log, from, 1<<40))
 	return string(tail.b)
 }
 

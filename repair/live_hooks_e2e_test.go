@@ -70,7 +70,8 @@ func (p *planned) logs() {
 func (p *planned) stops(ctx context.Context, o repair.LiveOptions, step string, says ...string) {
 	p.t.Helper()
 	begin := time.Now()
-	_, err := repair.Apply(ctx, p.file, repair.ApplyOptions{Mode: repair.Live, Live: o, RunOptions: repair.Hasty(repair.RunOptions{}, 9*time.Second, 40*time.Second)})
+	_, err := repair.Apply(ctx, p.file, repair.ApplyOptions{Mode: repair.Live, Live: o,
+		RunOptions: repair.Hasty(repair.RunOptions{}, 9*time.Second, 40*time.Second)})
 	var u *repair.UnfinishedError
 	if !errors.As(err, &u) || !strings.Contains(u.Step, step) {
 		p.t.Fatalf("stopped by %v, want step %s to fail", err, step)
@@ -121,7 +122,8 @@ func liveHooksThatLie(ctx context.Context, p *planned, hands string) {
 		return o
 	}
 	w := load(ctx, t, p.c, p.plan.Best.Name)
-	p.stops(ctx, with(func(o *repair.LiveOptions) { o.HookStop = "echo no such unit; exit 3" }), "stop-node2", "hook stop of node2", "exit status 3", "no such unit")
+	p.stops(ctx, with(func(o *repair.LiveOptions) { o.HookStop = "echo no such unit; exit 3" }), "stop-node2",
+		"hook stop of node2", "exit status 3", "no such unit")
 	begin := time.Now()
 	p.stops(ctx, with(func(o *repair.LiveOptions) {
 		o.HookStop, o.HookTimeout = `sleep 300 & echo $! > "$HANDS/sleeper"; echo waiting; wait`, time.Second
@@ -130,8 +132,10 @@ func liveHooksThatLie(ctx context.Context, p *planned, hands string) {
 		t.Errorf("a hook that hangs held the repair up for %v", d)
 	}
 	p.gone(filepath.Join(hands, "sleeper"))
-	p.stops(ctx, with(func(o *repair.LiveOptions) { o.HookStop = "true" }), "stop-node2", "it still answers", "said to be stopped")
-	p.stops(ctx, with(func(o *repair.LiveOptions) { o.HookWipe = "true"; o.HookStart = "true" }), "wait-node2", "nothing listens", "said to be started")
+	p.stops(ctx, with(func(o *repair.LiveOptions) { o.HookStop = "true" }), "stop-node2", "it still answers",
+		"said to be stopped")
+	p.stops(ctx, with(func(o *repair.LiveOptions) { o.HookWipe = "true"; o.HookStart = "true" }), "wait-node2",
+		"nothing listens", "said to be started")
 	p.stops(ctx, honest, "wait-node2", "old data dir")
 	// The step that moves the dir aside is said to be done: what the message asks for is done by hand.
 	live := p.c.Live()
@@ -142,8 +146,9 @@ func liveHooksThatLie(ctx context.Context, p *planned, hands string) {
 	}
 	begin = time.Now()
 	// A server that a hook starts keeps the hook's output open. That is not waited for.
-	out, err := repair.Apply(ctx, p.file, repair.ApplyOptions{Mode: repair.Live, RunOptions: repair.Hasty(repair.RunOptions{}, 30*time.Second, time.Minute),
-		Live: with(func(o *repair.LiveOptions) { o.HookStart += "\nsleep 40 &" })})
+	out, err := repair.Apply(ctx, p.file, repair.ApplyOptions{Mode: repair.Live,
+		RunOptions: repair.Hasty(repair.RunOptions{}, 30*time.Second, time.Minute),
+		Live:       with(func(o *repair.LiveOptions) { o.HookStart += "\nsleep 40 &" })})
 	if err != nil || !out.Reached || !out.Resumed {
 		t.Fatalf("%v: %+v", err, out)
 	}
@@ -204,7 +209,8 @@ func TestE2ELiveUnlistedWrites(t *testing.T) {
 	live.Notice = func(s string) { notices = append(notices, s) }
 	_, err := repair.Apply(ctx, p.file, repair.ApplyOptions{Mode: repair.Live, Live: live})
 	var refused *repair.RefusedError
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "5 keys of node1 (/late/0000, /late/0001, ") || !strings.Contains(err.Error(), "5 keys of node3") {
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "5 keys of node1 (/late/0000, /late/0001, ") ||
+		!strings.Contains(err.Error(), "5 keys of node3") {
 		t.Fatal(err)
 	}
 	if st, err := repair.Status(p.file); err != nil || st.Runs[0].State != "given up" || len(st.Runs[0].Steps) > 0 {
@@ -219,10 +225,12 @@ func TestE2ELiveUnlistedWrites(t *testing.T) {
 	for _, d := range out.Drift {
 		unlisted[d.Member] += d.Unlisted
 	}
-	if unlisted["node1"] != 10 || unlisted["node2"] != 0 || unlisted["node3"] != 10 { // at the beginning, and before each is taken out
+	// at the beginning, and before each is taken out
+	if unlisted["node1"] != 10 || unlisted["node2"] != 0 || unlisted["node3"] != 10 {
 		t.Errorf("drift %+v", out.Drift)
 	}
-	if text := strings.Join(notices, "\n"); !strings.Contains(text, "40 committed effects that node2 lacks are given up") || !strings.Contains(text, "node1 went from revision") {
+	if text := strings.Join(notices, "\n"); !strings.Contains(text,
+		"40 committed effects that node2 lacks are given up") || !strings.Contains(text, "node1 went from revision") {
 		t.Errorf("notices: %s", text)
 	}
 	saved, err := os.ReadFile(p.file + ".backup.node1.db")
@@ -235,7 +243,8 @@ func TestE2ELiveUnlistedWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		for prefix, want := range map[string]int64{"/late/": 0, "/by-all/": 5} {
-			if r, err := cli.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil || r.Count != want {
+			if r, err := cli.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil ||
+				r.Count != want {
 				t.Errorf("node%d: %s: %v, %v; want %d keys", i+1, prefix, r, err, want)
 			}
 		}
@@ -273,7 +282,8 @@ func TestE2ELiveCompactedMeanwhile(t *testing.T) {
 		t.Errorf("%v; asked %q", err, asked)
 	}
 	text := strings.Join(notices, "\n")
-	if want := "node2 was compacted at revision " + strconv.FormatInt(at, 10) + " meanwhile"; !strings.Contains(text, want) || strings.Contains(text, "it took in nothing that") {
+	if want := "node2 was compacted at revision " + strconv.FormatInt(at, 10) +
+		" meanwhile"; !strings.Contains(text, want) || strings.Contains(text, "it took in nothing that") {
 		t.Errorf("%q is not said:\n%s", want, text)
 	}
 }

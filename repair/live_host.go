@@ -77,9 +77,11 @@ func (f *field) stop(ctx context.Context, m *Member) error {
 		f.forget(m)
 		st, err := f.answers(ctx, m)
 		if err != nil {
-			return fmt.Errorf("something still listens at %s, although it was said to be stopped (%v)", f.place(m), err) //nolint:errorlint // whatever it is, it may pass
+			return fmt.Errorf("something still listens at %s, although it was said to be stopped (%v)", f.place(m),
+				err) //nolint:errorlint // whatever it is, it may pass
 		}
-		return fmt.Errorf("it still answers at %s as member %s, although it was said to be stopped", f.place(m), hexID(st.Header.GetMemberId()))
+		return fmt.Errorf("it still answers at %s as member %s, although it was said to be stopped", f.place(m),
+			hexID(st.Header.GetMemberId()))
 	})
 }
 
@@ -100,14 +102,15 @@ func (f *field) start(ctx context.Context, m *Member, how startHow) error {
 // listens there.
 func (f *field) ready(ctx context.Context, m *Member) error {
 	w := &listening{f: f, m: m, silent: time.Now(), odd: time.Now()}
-	return f.r.until(ctx, f.r.limits.transfer, m.Name+" serves as "+hexID(f.r.idOf(m)), func(ctx context.Context) error {
-		st, err := f.answers(ctx, m)
-		if err != nil {
-			f.forget(m)
-			return w.look(err)
-		}
-		return f.itself(m, st)
-	})
+	return f.r.until(ctx, f.r.limits.transfer, m.Name+" serves as "+hexID(f.r.idOf(m)),
+		func(ctx context.Context) error {
+			st, err := f.answers(ctx, m)
+			if err != nil {
+				f.forget(m)
+				return w.look(err)
+			}
+			return f.itself(m, st)
+		})
 }
 
 // itself says who answers in a member's place.
@@ -117,9 +120,11 @@ func (f *field) itself(m *Member, st *clientv3.StatusResponse) error {
 	case id == f.r.idOf(m):
 		return nil
 	case id == uint64(m.ID):
-		return never("it serves under its old ID %s: it was started on its old data dir, which was not moved aside; stop it, move that aside, and run the same command again", m.ID)
+		return never("it serves under its old ID %s: it was started on its old data dir, which was not moved aside; "+
+			"stop it, move that aside, and run the same command again", m.ID)
 	case cluster != uint64(f.r.plan.Cluster.ID):
-		return never("member %s of cluster %s answers at %s: it was not started with --initial-cluster-state=existing and the initial cluster, and began a cluster of its own",
+		return never("member %s of cluster %s answers at %s: it was not started with "+
+			"--initial-cluster-state=existing and the initial cluster, and began a cluster of its own",
 			dumplog.ID(id), dumplog.ID(cluster), f.place(m))
 	}
 	return never("member %s answers at %s", dumplog.ID(id), f.place(m))
@@ -151,7 +156,8 @@ func (l *listening) look(why error) error {
 			l.odd = time.Now()
 		}
 		if time.Since(l.odd) > l.f.r.limits.step {
-			return never("what answers at %s is no etcd server (%v); name the member's own URL with --endpoints", l.f.place(l.m), why)
+			return never("what answers at %s is no etcd server (%v); name the member's own URL with --endpoints",
+				l.f.place(l.m), why)
 		}
 		return fmt.Errorf("it does not answer yet: %v", why) //nolint:errorlint // whatever it is, it may pass
 	}
@@ -164,7 +170,8 @@ func (l *listening) look(why error) error {
 		return never("it was started and ended %d times; %s", l.ends, hint)
 	}
 	if time.Since(l.silent) > l.f.r.limits.step {
-		return never("nothing listens at %s for %v although it was said to be started; %s", l.f.place(l.m), l.f.r.limits.step, hint)
+		return never("nothing listens at %s for %v although it was said to be started; %s", l.f.place(l.m),
+			l.f.r.limits.step, hint)
 	}
 	return errSilent
 }
@@ -207,11 +214,13 @@ func (f *field) onHost(ctx context.Context, m *Member, what, hook string, hand [
 // at next.
 func (f *field) instructions(m *Member, what string, hand []Command, initial string) []string {
 	then := map[string]string{
-		"stop":  fmt.Sprintf("then %s must not answer at %s any more", m.Name, f.place(m)),
-		"wipe":  "move it, do not delete it; an empty data dir must be left, or none. A copy of it at " + AsidePath(f.plan, m) + " here is compared for what only it holds",
+		"stop": fmt.Sprintf("then %s must not answer at %s any more", m.Name, f.place(m)),
+		"wipe": "move it, do not delete it; an empty data dir must be left, or none. A copy of it at " +
+			AsidePath(f.plan, m) + " here is compared for what only it holds",
 		"start": fmt.Sprintf("then member %s must answer at %s", hexID(f.r.idOf(m)), f.place(m)),
 	}
-	title := map[string]string{"stop": "stop %s (%s)", "wipe": "move the data dir of %s (%s) aside", "start": "start %s (%s)"}
+	title := map[string]string{"stop": "stop %s (%s)", "wipe": "move the data dir of %s (%s) aside",
+		"start": "start %s (%s)"}
 	text := []string{fmt.Sprintf(title[what], m.Name, hexID(f.r.idOf(m))) + ", one of:"}
 	known := map[string]string{}
 	if dir := f.dataDir(m); dir != "" {

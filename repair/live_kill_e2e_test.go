@@ -61,7 +61,8 @@ func TestE2ELiveKilledAtEveryPoint(t *testing.T) {
 	go serve(ctx, t, c, hands)
 	w := load(ctx, t, c, p.Best.Name)
 	o := c.Live()
-	points := repair.KillEverywhere(t, repair.VictimJob{File: file, Mode: repair.Live, Endpoints: o.Endpoints, CACert: o.CACert, Cert: o.Cert, Key: o.Key,
+	points := repair.KillEverywhere(t, repair.VictimJob{File: file, Mode: repair.Live, Endpoints: o.Endpoints,
+		CACert: o.CACert, Cert: o.Cert, Key: o.Key,
 		Hook: hook}, "HANDS="+hands)
 	acknowledged := w.stop()
 	t.Logf("killed %d times, %d writes acknowledged meanwhile", len(points), len(acknowledged))

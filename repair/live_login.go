@@ -53,7 +53,8 @@ func (f *field) dial(endpoint string) (*clientv3.Client, error) {
 
 func (f *field) login(endpoint string) (*loggedIn, error) {
 	c, err := f.connect(endpoint, f.o.User, nil)
-	if err != nil && f.o.User != "" && strings.Contains(err.Error(), rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)) {
+	if err != nil && f.o.User != "" && strings.Contains(err.Error(),
+		rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)) {
 		return f.borrow(endpoint)
 	}
 	if err != nil {
@@ -65,7 +66,8 @@ func (f *field) login(endpoint string) (*loggedIn, error) {
 // connect makes a client of one endpoint; user "" makes one that does not log in.
 func (f *field) connect(endpoint, user string, creds grpccredentials.PerRPCCredentials) (*clientv3.Client, error) {
 	cfg := clientv3.Config{Endpoints: []string{endpoint}, TLS: f.tls, DialTimeout: loginTimeout, Logger: zap.NewNop(),
-		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 5 * time.Second, DialOptions: []grpc.DialOption{grpc.WithNoProxy()}}
+		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
+		DialOptions: []grpc.DialOption{grpc.WithNoProxy()}}
 	if user != "" {
 		cfg.Username, cfg.Password = user, f.o.Password
 	}

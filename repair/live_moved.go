@@ -41,10 +41,13 @@ func (f *field) moved(ctx context.Context) (notes []string, err error) {
 		}
 	}
 	if leaving > 0 {
-		notes = append(notes, fmt.Sprintf("a member that differs goes on acknowledging writes that %s may not take in, until it is stopped: they are in its data dir that is set aside, and up to its snapshot in that", r.best().Name))
+		notes = append(notes, fmt.Sprintf("a member that differs goes on acknowledging writes that %s may not take "+
+			"in, until it is stopped: they are in its data dir that is set aside, and up to its snapshot in that",
+			r.best().Name))
 	}
 	if len(bad) > 0 && !f.o.AcceptLost {
-		return nil, refusedf("copy the data dirs again and plan again, so that the plan lists them; or accept it: the snapshots that are taken first hold them",
+		return nil, refusedf("copy the data dirs again and plan again, so that the plan lists them; or accept it: "+
+			"the snapshots that are taken first hold them",
 			"%v", r.unaccepted(bad...))
 	}
 	return notes, nil
@@ -65,7 +68,8 @@ func (r *runner) unaccepted(ds ...*Drift) error {
 	for _, d := range ds {
 		parts = append(parts, fmt.Sprintf("%s of %s (%s)", count(d.Unlisted, "key", "keys"), d.Member, shown(d)))
 	}
-	return fmt.Errorf("writes acknowledged since the data dirs were copied would be lost that the plan does not list: %s lacks the present state of %s",
+	return fmt.Errorf("writes acknowledged since the data dirs were copied would be lost that the plan does not "+
+		"list: %s lacks the present state of %s",
 		r.best().Name, strings.Join(parts, ", "))
 }
 
@@ -90,11 +94,13 @@ func keyText(k check.Bytes) string {
 
 // tell puts a drift in words.
 func (r *runner) tell(d *Drift) string {
-	text := fmt.Sprintf("%s went from revision %d to %d and from applied index %d to %d since its data dir was copied", d.Member, d.PlannedRevision, d.Revision, d.PlannedIndex, d.AppliedIndex)
+	text := fmt.Sprintf("%s went from revision %d to %d and from applied index %d to %d since its data dir was copied",
+		d.Member, d.PlannedRevision, d.Revision, d.PlannedIndex, d.AppliedIndex)
 	switch {
 	case d.Member == r.best().Name:
 	case d.Unlisted > 0:
-		text += fmt.Sprintf("; %s it took in are not on %s: %s", count(d.Unlisted, "key as", "keys as"), r.best().Name, shown(d))
+		text += fmt.Sprintf("; %s it took in are not on %s: %s", count(d.Unlisted, "key as", "keys as"), r.best().Name,
+			shown(d))
 	case d.Unknown == "":
 		text += "; it took in nothing that " + r.best().Name + " lacks"
 	}

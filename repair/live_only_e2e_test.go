@@ -73,7 +73,8 @@ func onlyHeld(ctx context.Context, t *testing.T, server node.Server) {
 		o := &out.Only[i]
 		t.Log(o.Text())
 		script, err := os.ReadFile(o.Script)
-		if err != nil || o.Keys != 7 || strings.Count(string(script), " put -- '/late/") != 7 || !strings.HasPrefix(filepath.Base(o.Script), filepath.Base(p.file)) {
+		if err != nil || o.Keys != 7 || strings.Count(string(script), " put -- '/late/") != 7 ||
+			!strings.HasPrefix(filepath.Base(o.Script), filepath.Base(p.file)) {
 			t.Errorf("%s\n%s (%v)", o.Text(), script, err)
 		}
 		if !strings.Contains(o.Text(), "held 7 keys when it was stopped: /late/0000, /late/0001, ") || o.Unknown != "" {

@@ -44,7 +44,8 @@ type attended struct {
 // it.
 func attend(t *testing.T, version string, n int, standby bool, replace ...string) *attended {
 	t.Helper()
-	s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, version), n, clustertest.Options{SnapshotCount: 50}), version: version, made: map[string]string{}}
+	s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, version), n,
+		clustertest.Options{SnapshotCount: 50}), version: version, made: map[string]string{}}
 	s.put(0, 60)
 	s.c.WaitApplied()
 	s.c.StopAll()
@@ -137,7 +138,8 @@ func (a *attended) reviveAll() {
 }
 
 func (a *attended) apply(ctx context.Context, o RunOptions) (*Outcome, error) {
-	out, err := Apply(ctx, a.file, ApplyOptions{Mode: Live, Live: a.live, RunOptions: Hasty(o, 45*time.Second, 2*time.Minute)})
+	out, err := Apply(ctx, a.file, ApplyOptions{Mode: Live, Live: a.live,
+		RunOptions: Hasty(o, 45*time.Second, 2*time.Minute)})
 	a.Log("run ended with", err)
 	return out, err
 }
@@ -162,7 +164,8 @@ func (a *attended) finish(out *Outcome, err error) {
 	a.s.c.WaitApplied()
 	for _, i := range there {
 		a.s.holdsAll(i, a.p)
-		r, err := a.s.c.Client(i).Get(a.Context(), "/pen/", clientv3.WithPrefix(), clientv3.WithSerializable(), clientv3.WithKeysOnly())
+		r, err := a.s.c.Client(i).Get(a.Context(), "/pen/", clientv3.WithPrefix(), clientv3.WithSerializable(),
+			clientv3.WithKeysOnly())
 		ok(a.T, err)
 		have := map[string]bool{}
 		for _, kv := range r.Kvs {
@@ -191,7 +194,8 @@ func (a *attended) write() *pen {
 	w := &pen{cancel: cancel}
 	var clients []*clientv3.Client
 	for i := range a.s.c.Size() {
-		c, err := clientv3.New(clientv3.Config{Endpoints: []string{a.s.c.Endpoint(i)}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+		c, err := clientv3.New(clientv3.Config{Endpoints: []string{a.s.c.Endpoint(i)}, DialTimeout: 5 * time.Second,
+			Logger: zap.NewNop()})
 		ok(a.T, err)
 		clients = append(clients, c)
 	}
@@ -237,7 +241,8 @@ func TestE2EKeptVoterIsDown(t *testing.T) {
 			a.live.QuorumWait = 3 * time.Second
 			out, err := a.apply(t.Context(), RunOptions{})
 			var u *UnfinishedError
-			if !errors.As(err, &u) || !errors.Is(err, errNoMajority) || !strings.Contains(err.Error(), "node3") || !a.s.c.Running(1) {
+			if !errors.As(err, &u) || !errors.Is(err, errNoMajority) || !strings.Contains(err.Error(), "node3") ||
+				!a.s.c.Running(1) {
 				t.Fatalf("%v: %+v; node2 runs: %v", err, out, a.s.c.Running(1))
 			}
 			w, err := Abort(a.file)
@@ -251,7 +256,8 @@ func TestE2EKeptVoterIsDown(t *testing.T) {
 			ended := map[string]bool{}
 			kill := func(r Record, flushed bool) {
 				// With node2 out there is none to spare: node3 ends and comes back at once, as after a crash.
-				if flushed && r.State == StateBegin && slices.Contains([]string{"remove", "add-learner", "wait"}, kindOf(a.p, r.Step)) && !ended[r.Step] {
+				if flushed && r.State == StateBegin && slices.Contains([]string{"remove", "add-learner", "wait"},
+					kindOf(a.p, r.Step)) && !ended[r.Step] {
 					ended[r.Step] = true
 					a.s.c.Kill(2)
 					time.Sleep(300 * time.Millisecond)
@@ -262,7 +268,8 @@ func TestE2EKeptVoterIsDown(t *testing.T) {
 			if len(ended) < 3 {
 				t.Errorf("node3 ended at %v only", ended)
 			}
-			if out != nil && !slices.ContainsFunc(out.Notes, func(n string) bool { return strings.Contains(n, "one voter fewer for ") }) {
+			if out != nil && !slices.ContainsFunc(out.Notes,
+				func(n string) bool { return strings.Contains(n, "one voter fewer for ") }) {
 				t.Errorf("notes %q", out.Notes)
 			}
 			a.finish(out, err)

@@ -22,7 +22,8 @@ func (f *field) named() error {
 		}
 		at := slices.IndexFunc(f.r.plan.Members, func(m Member) bool { return m.named(name) })
 		if at < 0 {
-			return refusedf("the members are "+strings.Join(memberNames(f.r.plan.Members), ", "), "--endpoints %s: the plan has no member %s", e, name)
+			return refusedf("the members are "+strings.Join(memberNames(f.r.plan.Members), ", "),
+				"--endpoints %s: the plan has no member %s", e, name)
 		}
 		f.o.Endpoints[i] = u
 		f.endpoints[f.r.plan.Members[at].Name] = u
@@ -66,7 +67,8 @@ func (f *field) seek(ctx context.Context, m *Member) string {
 	free := slices.Clone(f.free)
 	f.where.Unlock()
 	for _, e := range free {
-		if id, err := f.who(ctx, e); err != nil || id == 0 || id != f.r.idOf(m) && id != uint64(m.ID) || f.r.byID(id) != nil && f.r.byID(id) != m {
+		if id, err := f.who(ctx, e); err != nil || id == 0 || id != f.r.idOf(m) && id != uint64(m.ID) ||
+			f.r.byID(id) != nil && f.r.byID(id) != m {
 			continue // not it, or another member with the same ID: only NAME=URL tells them apart
 		}
 		f.where.Lock()
@@ -123,7 +125,8 @@ func (f *field) locate(ctx context.Context) error {
 		errs = append([]error{errors.New("they belong to members that the plan does not know")}, errs...)
 		return refusedf(hint, "no endpoint answers as a member of the plan: %s", oneLine(errs))
 	}
-	if slices.ContainsFunc(errs, func(e error) bool { return !transient(e) }) { // a login that failed will not succeed with more members up
+	// a login that failed will not succeed with more members up
+	if slices.ContainsFunc(errs, func(e error) bool { return !transient(e) }) {
 		return refusedf(hint, "no endpoint says which member it is: %s", oneLine(errs))
 	}
 	return refusedf(hint, "%w: %s", errNobody, oneLine(errs))

@@ -18,7 +18,8 @@ func whereOf(t *testing.T, n int, endpoints []string, answered map[string]string
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = j.close() })
-	f := &field{o: &LiveOptions{Endpoints: endpoints}, listed: map[string]string{}, endpoints: map[string]string{}, clients: map[string]*loggedIn{}}
+	f := &field{o: &LiveOptions{Endpoints: endpoints}, listed: map[string]string{}, endpoints: map[string]string{},
+		clients: map[string]*loggedIn{}}
 	f.r = &runner{plan: p, host: f, j: j, out: &Outcome{}, limits: defaultLimits(), say: func(string) {}, live: f.o}
 	if err := f.named(); err != nil {
 		t.Fatal(err)
@@ -40,13 +41,22 @@ func TestEndpointsOfMembersThatAreDown(t *testing.T) {
 		answered  map[string]string
 		want      [3]string // "" is one of those that are left over
 	}{
-		{"the one that is left", []string{"http://a:1", "http://b:1", "http://c:1"}, map[string]string{"node1": "http://a:1", "node3": "http://c:1"}, [3]string{"http://a:1", "http://b:1", "http://c:1"}},
-		{"two are left", []string{"http://a:1", "http://b:1", "http://c:1"}, map[string]string{"node1": "http://a:1"}, [3]string{"http://a:1", "", ""}},
-		{"they are named", []string{"http://a:1", "node3=http://b:1", "node2=http://c:1"}, map[string]string{"node1": "http://a:1"}, [3]string{"http://a:1", "http://c:1", "http://b:1"}},
-		{"on the hosts of their peer URLs", []string{"http://node1:1", "http://node3:1", "http://node2:1"}, map[string]string{"node1": "http://node1:1"}, [3]string{"http://node1:1", "http://node2:1", "http://node3:1"}},
-		{"as they advertise", []string{"http://a:1", "http://node3:2379", "http://c:1"}, map[string]string{"node1": "http://a:1"}, [3]string{"http://a:1", "http://c:1", "http://node3:2379"}},
-		{"only one is given", []string{"http://a:1"}, map[string]string{"node1": "http://a:1"}, [3]string{"http://a:1", "http://node2:2379", "http://node3:2379"}},
-		{"two on one host", []string{"http://a:1", "http://node2:1", "http://node2:2"}, map[string]string{"node1": "http://a:1"}, [3]string{"http://a:1", "", ""}},
+		{"the one that is left", []string{"http://a:1", "http://b:1", "http://c:1"},
+			map[string]string{"node1": "http://a:1", "node3": "http://c:1"},
+			[3]string{"http://a:1", "http://b:1", "http://c:1"}},
+		{"two are left", []string{"http://a:1", "http://b:1", "http://c:1"}, map[string]string{"node1": "http://a:1"},
+			[3]string{"http://a:1", "", ""}},
+		{"they are named", []string{"http://a:1", "node3=http://b:1", "node2=http://c:1"},
+			map[string]string{"node1": "http://a:1"}, [3]string{"http://a:1", "http://c:1", "http://b:1"}},
+		{"on the hosts of their peer URLs", []string{"http://node1:1", "http://node3:1", "http://node2:1"},
+			map[string]string{"node1": "http://node1:1"},
+			[3]string{"http://node1:1", "http://node2:1", "http://node3:1"}},
+		{"as they advertise", []string{"http://a:1", "http://node3:2379", "http://c:1"},
+			map[string]string{"node1": "http://a:1"}, [3]string{"http://a:1", "http://c:1", "http://node3:2379"}},
+		{"only one is given", []string{"http://a:1"}, map[string]string{"node1": "http://a:1"},
+			[3]string{"http://a:1", "http://node2:2379", "http://node3:2379"}},
+		{"two on one host", []string{"http://a:1", "http://node2:1", "http://node2:2"},
+			map[string]string{"node1": "http://a:1"}, [3]string{"http://a:1", "", ""}},
 	} {
 		f := whereOf(t, 3, tc.endpoints, tc.answered)
 		for i, want := range tc.want {

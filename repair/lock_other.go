@@ -13,7 +13,8 @@ import (
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, refusedf("if none runs, remove the file", "another etcd-medic works with this plan (%s exists)", path)
+		return nil, refusedf("if none runs, remove the file", "another etcd-medic works with this plan (%s exists)",
+			path)
 	}
 	if err != nil {
 		return nil, err

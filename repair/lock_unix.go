@@ -17,7 +17,8 @@ func lock(path string) (unlock func(), err error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, errors.Join(refusedf("wait until it ends; etcd-medic repair status PLAN shows where it stands", "another etcd-medic works with this plan (%s is locked)", path), f.Close())
+		return nil, errors.Join(refusedf("wait until it ends; etcd-medic repair status PLAN shows where it stands",
+			"another etcd-medic works with this plan (%s is locked)", path), f.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

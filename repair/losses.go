@@ -61,7 +61,10 @@ func (pl *planner) extract(src compare.Source, keys []check.Bytes, all int) shel
 	what := shell.Format("{}", pl.place(src))
 	flags := shell.Format("--format jsonl -o lost-held-by-{}.jsonl", shell.FileName(src.Name))
 	dash := false
-	if len(keys) == all && !slices.ContainsFunc(keys, func(k check.Bytes) bool { return len(k) == 0 || !k.Printable() || !shell.CanPass(k) }) {
+	if len(keys) == all && !slices.ContainsFunc(keys, func(k check.Bytes) bool {
+		return len(k) == 0 || !k.Printable() ||
+			!shell.CanPass(k)
+	}) {
 		for _, k := range keys {
 			what, dash = what.With(k), dash || k[0] == '-'
 		}

@@ -31,15 +31,18 @@ func TestE2ERemoveWhileTheLeaderDies(t *testing.T) {
 	for _, v := range []string{"3.5.35", "3.6.16"} {
 		t.Run(v, func(t *testing.T) {
 			t.Parallel()
-			s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, v), 3, clustertest.Options{}), made: map[string]string{}}
+			s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, v), 3, clustertest.Options{}),
+				made: map[string]string{}}
 			s.put(0, 5)
 			s.lead(2)
 			st, err := s.c.Client(2).Status(t.Context(), s.c.Endpoint(2))
 			ok(t, err)
 			j, err := openJournal(filepath.Join(t.TempDir(), "plan.yaml"), "digest", Live, false, func(Record, bool) {})
 			ok(t, err)
-			p := &Plan{Best: Choice{Name: "node1"}, Members: []Member{{Name: "node1"}, {Name: "node3", ID: dumplog.ID(st.Header.MemberId)}}}
-			r := &runner{plan: p, host: onlyClients{c: s.c}, j: j, out: &Outcome{}, limits: defaultLimits(), say: func(string) {}}
+			p := &Plan{Best: Choice{Name: "node1"},
+				Members: []Member{{Name: "node1"}, {Name: "node3", ID: dumplog.ID(st.Header.MemberId)}}}
+			r := &runner{plan: p, host: onlyClients{c: s.c}, j: j, out: &Outcome{}, limits: defaultLimits(),
+				say: func(string) {}}
 			r.limits.call, r.limits.step = 2*time.Second, time.Minute
 			s.c.Kill(2)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -17,11 +17,13 @@ func (pl *planner) cluster() {
 	pl.ref = pl.best
 	for i := range pl.r.Members {
 		f := &pl.r.Members[i]
-		if f.ClusterID == pl.best.ClusterID && len(f.Membership.Voters) > 0 && f.Commit > pl.ref.Commit && pl.damage(f.Name) == "" {
+		if f.ClusterID == pl.best.ClusterID && len(f.Membership.Voters) > 0 && f.Commit > pl.ref.Commit &&
+			pl.damage(f.Name) == "" {
 			pl.ref = f
 		}
 	}
-	c := Cluster{ID: pl.best.ClusterID, Version: pl.best.ClusterVersion, Voters: len(pl.ref.Membership.Voters), Alarms: pl.best.Alarms}
+	c := Cluster{ID: pl.best.ClusterID, Version: pl.best.ClusterVersion, Voters: len(pl.ref.Membership.Voters),
+		Alarms: pl.best.Alarms}
 	c.Quorum = c.Voters/2 + 1
 	if pl.best.DB.StorageVersion != nil {
 		c.Storage = *pl.best.DB.StorageVersion
@@ -59,7 +61,8 @@ func (pl *planner) members() error {
 		pl.p.Members = append(pl.p.Members, m)
 	}
 	if pl.best.MemberID == 0 || pl.p.Member(pl.p.Best.Name) == nil {
-		return refusedf("choose another member with --best", "%s is no member of the newest configuration that its cluster committed", pl.p.Best.Name)
+		return refusedf("choose another member with --best", "%s is no member of the newest configuration that its "+
+			"cluster committed", pl.p.Best.Name)
 	}
 	for i := range pl.r.Members {
 		f := &pl.r.Members[i]
@@ -85,7 +88,8 @@ func (pl *planner) members() error {
 func (pl *planner) known() error {
 	for _, n := range append(slices.Clone(pl.o.Gone), pl.o.Replace...) {
 		if !slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.named(n) }) {
-			return refusedf("the members are "+strings.Join(memberNames(pl.p.Members), ", "), "%s is no member of the cluster", n)
+			return refusedf("the members are "+strings.Join(memberNames(pl.p.Members), ", "),
+				"%s is no member of the cluster", n)
 		}
 	}
 	return nil
@@ -200,7 +204,8 @@ func (pl *planner) judgeAbsent(m *Member) {
 		m.Action, m.Why = Keep, "a learner whose data dir is not among the sources: not judged"
 	case pl.gone(m):
 		m.Action, m.Why = Replace, "its data dir is lost"
-	case pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy, pl.p.Verdict.Class == "membership": // what is found says nothing of content
+	case pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy,
+		pl.p.Verdict.Class == "membership": // what is found says nothing of content
 		m.Action, m.Why = Keep, "its data dir is not among the sources: not judged"
 	default:
 		m.Action, m.Why = Replace, "its data dir is not among the sources: it could not be judged, so it is reseeded too"
@@ -220,13 +225,15 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 	case m.Obstacle != "":
 		return m.NotStartable
 	case pl.p.Verdict.Cause == "data-dir-cloned-running-twice" && len(pl.copiesOf(m.ID)) > 1:
-		return fmt.Sprintf("two processes ran under its ID (%s): what they acknowledged contradicts each other", strings.Join(pl.copiesOf(m.ID), ", "))
+		return fmt.Sprintf("two processes ran under its ID (%s): what they acknowledged contradicts each other",
+			strings.Join(pl.copiesOf(m.ID), ", "))
 	case r != nil && r.Lacks.CommittedEntries > 0, r != nil && r.Unique.CommittedEntries > 0:
 		return strings.Join(r.Reasons, ", ")
 	}
 	for i := range pl.r.Findings {
 		fd := &pl.r.Findings[i]
-		if fd.Severity.Rank() >= check.Error.Rank() && len(fd.Members) == 1 && fd.Members[0] == m.Source && fd.Class != "membership" && fd.Class != "" {
+		if fd.Severity.Rank() >= check.Error.Rank() && len(fd.Members) == 1 && fd.Members[0] == m.Source &&
+			fd.Class != "membership" && fd.Class != "" {
 			switch {
 			case slices.Contains(pl.p.Best.Known, fd.Check) && slices.Contains(pl.p.Best.Equals, m.Source):
 				continue // the best member shows the same, and their contents are equal
@@ -246,7 +253,8 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 func (pl *planner) foundToDiffer(label string) bool {
 	for i := range pl.r.Findings {
 		f := &pl.r.Findings[i]
-		if f.Severity.Rank() < check.Error.Rank() || f.Class != "data-divergence" && f.Class != "latent-divergence" || len(f.Members) < 2 {
+		if f.Severity.Rank() < check.Error.Rank() || f.Class != "data-divergence" && f.Class != "latent-divergence" ||
+			len(f.Members) < 2 {
 			continue
 		}
 		best := map[string]string{}

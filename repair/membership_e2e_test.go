@@ -18,7 +18,8 @@ const nobody = "http://127.121.9.9:2380"
 func TestE2ERepairRemoved(t *testing.T) {
 	runTroubles(t, []trouble{
 		{
-			name: "removed while it was down", lines: []string{"3.6.16", "3.4.23", "3.5.35", "3.7.3"}, live: []string{"3.6.16"},
+			name: "removed while it was down", lines: []string{"3.6.16", "3.4.23", "3.5.35", "3.7.3"},
+			live: []string{"3.6.16"},
 			spoil: func(_ *testing.T, s *spoiled) []string {
 				s.c.Stop(2)
 				s.c.Leader()
@@ -27,7 +28,8 @@ func TestE2ERepairRemoved(t *testing.T) {
 				return s.c.Sources()
 			},
 			want: wanted{class: "healthy", mode: Live,
-				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire}, why: map[string]string{"node3": "removed"}},
+				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire},
+				why:  map[string]string{"node3": "removed"}},
 		},
 		{
 			name: "removed while it ran", lines: []string{"3.5.35", "3.6.16"},
@@ -40,7 +42,8 @@ func TestE2ERepairRemoved(t *testing.T) {
 				return s.c.Sources()
 			},
 			want: wanted{class: "healthy", mode: Live,
-				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire}, why: map[string]string{"node3": "removed"}},
+				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire},
+				why:  map[string]string{"node3": "removed"}},
 		},
 		{
 			name: "removed while it was cut off and still runs", lines: []string{"3.5.35", "3.6.16"},
@@ -54,7 +57,8 @@ func TestE2ERepairRemoved(t *testing.T) {
 				return append(s.c.Sources()[:2], copied)
 			},
 			want: wanted{class: "healthy", mode: Live,
-				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire}, why: map[string]string{"node3": "removed"}},
+				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Retire},
+				why:  map[string]string{"node3": "removed"}},
 		},
 	})
 }
@@ -91,7 +95,8 @@ func (s *spoiled) removeThrough(i, who int) {
 }
 
 // vacant adds a member at an address where nothing listens.
-func (s *spoiled) vacant(i int, add func(*clientv3.Client) func(context.Context, []string) (*clientv3.MemberAddResponse, error)) {
+func (s *spoiled) vacant(i int, add func(*clientv3.Client) func(context.Context, []string) (*clientv3.MemberAddResponse,
+	error)) {
 	s.Helper()
 	s.c.WaitUntil("the member is accepted", func(ctx context.Context) error {
 		_, err := add(s.c.Client(i))(ctx, []string{nobody})

@@ -22,7 +22,8 @@ func TestE2ERepairLearners(t *testing.T) {
 				s.c.WaitEqual()
 				return s.c.Sources()
 			},
-			want: wanted{class: "membership", cause: "stuck-learner", mode: Live, acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "nobody": Remove}},
+			want: wanted{class: "membership", cause: "stuck-learner", mode: Live,
+				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "nobody": Remove}},
 		},
 		{
 			name: "learner that lags", lines: []string{"3.5.35", "3.6.16"}, live: []string{"3.5.35"},

@@ -27,32 +27,40 @@ func TestE2ERepairQuorum(t *testing.T) {
 	loose := clustertest.Options{Args: []string{"--strict-reconfig-check=false"}}
 	runTroubles(t, []trouble{
 		{
-			name: "node1 wiped and started as new", lines: []string{"3.6.16", "3.4.23", "3.5.35", "3.7.3"}, live: []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"},
+			name: "node1 wiped and started as new", lines: []string{"3.6.16", "3.4.23", "3.5.35", "3.7.3"},
+			live:  []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"},
 			spoil: func(_ *testing.T, s *spoiled) []string { s.wiped(0); return s.c.Sources() },
 			want: wanted{class: "member-lost-data", cause: "wiped-member-rejoined-same-id", mode: Live,
 				acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Keep}},
 		},
 		{
-			name: "node4 and node5 of five wiped and started as new", lines: []string{"3.6.16"}, live: []string{"3.5.35", "3.7.3"}, size: 5,
+			name: "node4 and node5 of five wiped and started as new", lines: []string{"3.6.16"},
+			live: []string{"3.5.35", "3.7.3"}, size: 5,
 			spoil: func(_ *testing.T, s *spoiled) []string { s.wiped(3, 4); return s.c.Sources() },
 			want: wanted{class: "member-lost-data", cause: "wiped-member-rejoined-same-id", mode: Live,
-				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "node4": Replace, "node5": Replace}},
+				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "node4": Replace,
+					"node5": Replace}},
 		},
 		{
-			name: "unreachable voter added while node1 was down", lines: []string{"3.5.35", "3.6.16", "3.7.3"}, live: []string{"3.5.35", "3.6.16"}, opts: loose,
+			name: "unreachable voter added while node1 was down", lines: []string{"3.5.35", "3.6.16", "3.7.3"},
+			live: []string{"3.5.35", "3.6.16"}, opts: loose,
 			spoil: deadVoter(0, 1),
 			want: wanted{class: "membership", cause: "quorum-lost-after-member-add", mode: Live,
-				acts: map[string]Action{"node1": Start, "node2": Best, "node3": Keep, "nobody": Remove}, why: map[string]string{"node1": "entries behind"}},
+				acts: map[string]Action{"node1": Start, "node2": Best, "node3": Keep, "nobody": Remove},
+				why:  map[string]string{"node1": "entries behind"}},
 		},
 		{
-			name: "unreachable voter added while node1 was down, its dir not at hand", lines: []string{"3.6.16"}, opts: loose,
+			name: "unreachable voter added while node1 was down, its dir not at hand", lines: []string{"3.6.16"},
+			opts:  loose,
 			spoil: func(t *testing.T, s *spoiled) []string { return deadVoter(0, 1)(t, s)[1:] },
 			want:  wanted{refused: "nothing was said of node1"},
 		},
 		{
-			name: "unreachable voter added while node1 was down, its dir lost", lines: []string{"3.6.16"}, opts: loose, choice: PlanOptions{Gone: []string{"node1"}},
-			spoil: func(t *testing.T, s *spoiled) []string { return deadVoter(0, 1)(t, s)[1:] },
-			want:  wanted{mode: ForceNewCluster, acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Replace, "nobody": Remove}},
+			name: "unreachable voter added while node1 was down, its dir lost", lines: []string{"3.6.16"}, opts: loose,
+			choice: PlanOptions{Gone: []string{"node1"}},
+			spoil:  func(t *testing.T, s *spoiled) []string { return deadVoter(0, 1)(t, s)[1:] },
+			want: wanted{mode: ForceNewCluster,
+				acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Replace, "nobody": Remove}},
 		},
 	})
 }
@@ -79,7 +87,8 @@ func (s *spoiled) wiped(who ...int) {
 		s.c.Wipe(i)
 		s.c.StartProcess(i)
 		s.c.WaitUntil("a log is there", func(context.Context) error {
-			if segs, err := filepath.Glob(filepath.Join(s.c.DataDir(i), "member", "wal", "*.wal")); err != nil || len(segs) == 0 {
+			if segs, err := filepath.Glob(filepath.Join(s.c.DataDir(i), "member", "wal", "*.wal")); err != nil ||
+				len(segs) == 0 {
 				return fmt.Errorf("no segment (%v)", err)
 			}
 			return nil

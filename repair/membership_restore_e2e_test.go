@@ -60,17 +60,26 @@ func TestE2ERepairRestores(t *testing.T) {
 	}
 	lines := []string{"3.5.35", "3.6.16"}
 	runTroubles(t, []trouble{
-		{name: "restored from different snapshots, not chosen", lines: lines[1:], spoil: different, want: wanted{refused: "different backups"}},
+		{name: "restored from different snapshots, not chosen", lines: lines[1:], spoil: different,
+			want: wanted{refused: "different backups"}},
 		{name: "restored from different snapshots", lines: lines, spoil: different, choice: PlanOptions{Best: "node2"},
-			want: wanted{class: "data-divergence", cause: "restore-from-different-snapshots", mode: Live, acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Replace}}},
-		{name: "split into clusters of one, not chosen", lines: lines[1:], spoil: split, want: wanted{refused: "different clusters"}},
+			want: wanted{class: "data-divergence", cause: "restore-from-different-snapshots", mode: Live,
+				acts: map[string]Action{"node1": Replace, "node2": Best, "node3": Replace}}},
+		{name: "split into clusters of one, not chosen", lines: lines[1:], spoil: split,
+			want: wanted{refused: "different clusters"}},
 		{name: "split into clusters of one", lines: lines, spoil: split, choice: PlanOptions{Best: "node2"},
-			want: wanted{class: "foreign-cluster", cause: "restore-split-into-single-clusters", acts: map[string]Action{"node1": Join, "node2": Best, "node3": Join}}},
-		{name: "a majority wiped and started as new, not chosen", lines: lines[1:], spoil: refounded, want: wanted{refused: "not by content"}},
-		{name: "a majority wiped and started as new", lines: lines, spoil: refounded, choice: PlanOptions{Best: "node3"},
-			want: wanted{class: "foreign-cluster", cause: "same-token-twin-clusters", acts: map[string]Action{"node1": Replace, "node2": Replace, "node3": Best}}},
-		{name: "one member restored as another cluster", lines: lines, spoil: oneOther, choice: PlanOptions{Best: "node1"},
-			want: wanted{class: "foreign-cluster", cause: "restored-one-member-only", acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Replace}}},
+			want: wanted{class: "foreign-cluster", cause: "restore-split-into-single-clusters",
+				acts: map[string]Action{"node1": Join, "node2": Best, "node3": Join}}},
+		{name: "a majority wiped and started as new, not chosen", lines: lines[1:], spoil: refounded,
+			want: wanted{refused: "not by content"}},
+		{name: "a majority wiped and started as new", lines: lines, spoil: refounded,
+			choice: PlanOptions{Best: "node3"},
+			want: wanted{class: "foreign-cluster", cause: "same-token-twin-clusters",
+				acts: map[string]Action{"node1": Replace, "node2": Replace, "node3": Best}}},
+		{name: "one member restored as another cluster", lines: lines, spoil: oneOther,
+			choice: PlanOptions{Best: "node1"},
+			want: wanted{class: "foreign-cluster", cause: "restored-one-member-only",
+				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Replace}}},
 	})
 }
 
@@ -102,7 +111,8 @@ func TestE2ERepairCopiedDirs(t *testing.T) {
 				old := s.replaceNode3()
 				return append(s.c.Sources()[:2], "node3="+evidencetest.Copy(t, s.c.DataDir(2)), "old="+old)
 			},
-			want: wanted{class: "healthy", acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "old": Retire}},
+			want: wanted{class: "healthy", acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Keep,
+				"old": Retire}},
 		},
 		{
 			name: "removed member's dir put back in place of its successor's", lines: []string{"3.5.35", "3.6.16"},
@@ -110,7 +120,8 @@ func TestE2ERepairCopiedDirs(t *testing.T) {
 				old := s.replaceNode3()
 				return append(s.c.Sources()[:2], "node3="+old)
 			},
-			want: wanted{class: "membership", cause: "removed-member-data-dir", acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Replace}},
+			want: wanted{class: "membership", cause: "removed-member-data-dir",
+				acts: map[string]Action{"node1": Best, "node2": Keep, "node3": Replace}},
 		},
 	})
 }
@@ -156,8 +167,10 @@ func (s *spoiled) restore(i int, snapshot, token string, of ...int) {
 	s.c.Wipe(i)
 	line := max("3.6", s.version[:3])
 	tool := filepath.Join(filepath.Dir(clustertest.Server(s.T, s.version)), "etcdutl-"+line)
-	out, err := exec.CommandContext(s.Context(), tool, "snapshot", "restore", snapshot, "--name", s.c.Name(i), "--data-dir", s.c.DataDir(i),
-		"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", token, "--initial-advertise-peer-urls", s.c.PeerURL(i)).CombinedOutput()
+	out, err := exec.CommandContext(s.Context(), tool, "snapshot", "restore", snapshot, "--name", s.c.Name(i),
+		"--data-dir", s.c.DataDir(i),
+		"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", token,
+		"--initial-advertise-peer-urls", s.c.PeerURL(i)).CombinedOutput()
 	if err != nil {
 		s.Fatalf("%v\n%s", err, out)
 	}

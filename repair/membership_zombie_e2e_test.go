@@ -23,7 +23,8 @@ const zombieID = 0xb9
 // zombieRow puts a member that raft does not know into bucket members, as old restore tools left it.
 func zombieRow(tx *bolt.Tx) error {
 	id := fmt.Sprintf("%x", zombieID)
-	return tx.Bucket([]byte("members")).Put([]byte(id), fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.121.9.8:2380"],"name":"old","clientURLs":["http://127.121.9.8:2379"]}`, zombieID))
+	return tx.Bucket([]byte("members")).Put([]byte(id),
+		fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.121.9.8:2380"],"name":"old","clientURLs":["http://127.121.9.8:2379"]}`, zombieID))
 }
 
 // TestE2ERepairZombies: rows of members that are long gone, which 3.6 lists and counts.
@@ -39,15 +40,24 @@ func TestE2ERepairZombies(t *testing.T) {
 		return map[string]Action{"node1": Best, "node2": others, "node3": others, "b9": Remove}
 	}
 	runTroubles(t, []trouble{
-		{name: "zombie before an upgrade", lines: []string{"3.5.35"}, spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
-			want: wanted{mode: Live, acts: acts(Restart), why: map[string]string{"b9": "zombie"}, says: []string{"3.5.26"}}},
-		{name: "zombie of an old release", lines: []string{"3.5.0"}, spoil: func(_ *testing.T, s *spoiled) []string { s.repairedBy = "3.5.35"; return haunt(s) },
-			want: wanted{mode: Live, acts: acts(Restart), why: map[string]string{"b9": "zombie"}, says: []string{"3.5.26"}}},
-		{name: "zombie in 3.6", lines: []string{"3.6.16"}, spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
-			want: wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: Clone, acts: acts(Keep), why: map[string]string{"b9": "zombie"},
-				says: []string{"never run etcdctl member remove"}, not: map[Mode]string{Live: "panics", Reseed: "panics"}}},
-		{name: "zombie in 3.7", lines: []string{"3.7.3"}, spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
-			want: wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: Live, acts: acts(Keep), why: map[string]string{"b9": "zombie"}}},
+		{name: "zombie before an upgrade", lines: []string{"3.5.35"},
+			spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
+			want: wanted{mode: Live, acts: acts(Restart), why: map[string]string{"b9": "zombie"},
+				says: []string{"3.5.26"}}},
+		{name: "zombie of an old release", lines: []string{"3.5.0"},
+			spoil: func(_ *testing.T, s *spoiled) []string { s.repairedBy = "3.5.35"; return haunt(s) },
+			want: wanted{mode: Live, acts: acts(Restart), why: map[string]string{"b9": "zombie"},
+				says: []string{"3.5.26"}}},
+		{name: "zombie in 3.6", lines: []string{"3.6.16"},
+			spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
+			want: wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: Clone, acts: acts(Keep),
+				why:  map[string]string{"b9": "zombie"},
+				says: []string{"never run etcdctl member remove"},
+				not:  map[Mode]string{Live: "panics", Reseed: "panics"}}},
+		{name: "zombie in 3.7", lines: []string{"3.7.3"},
+			spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
+			want: wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: Live, acts: acts(Keep),
+				why: map[string]string{"b9": "zombie"}}},
 	})
 }
 
@@ -55,7 +65,8 @@ func TestE2ERepairZombies(t *testing.T) {
 // that runs gets rid of them: the rows are mended in one stopped member after the other.
 func TestE2EZombieRemoval(t *testing.T) {
 	t.Parallel()
-	s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, clustertest.Options{}), made: map[string]string{}}
+	s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, clustertest.Options{}),
+		made: map[string]string{}}
 	s.put(0, 10)
 	s.c.StopAll()
 	for i := range 3 {
@@ -68,7 +79,8 @@ func TestE2EZombieRemoval(t *testing.T) {
 	for i := range 3 {
 		s.c.Stop(i)
 		out := filepath.Join(t.TempDir(), "mended")
-		_, err := narrow.Run(t.Context(), narrow.Options{Source: evidence.Spec{Where: s.c.DataDir(i)}, Out: out}, narrow.Meta{MembersFromRaft: true})
+		_, err := narrow.Run(t.Context(), narrow.Options{Source: evidence.Spec{Where: s.c.DataDir(i)}, Out: out},
+			narrow.Meta{MembersFromRaft: true})
 		ok(t, err)
 		s.c.Wipe(i)
 		ok(t, os.Rename(out, s.c.DataDir(i)))

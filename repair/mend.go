@@ -70,7 +70,8 @@ func (p *Plan) toMend() []*Member {
 	var out []*Member
 	for i := range p.Members {
 		m := &p.Members[i]
-		if m.Source != "" && !m.Startable && m.Action != Retire && m.Action != Remove && m.Action != Join && p.mendOf(m.Source) != nil {
+		if m.Source != "" && !m.Startable && m.Action != Retire && m.Action != Remove && m.Action != Join &&
+			p.mendOf(m.Source) != nil {
 			out = append(out, m)
 		}
 	}
@@ -82,7 +83,8 @@ func (p *Plan) toMend() []*Member {
 func (p *Plan) besideMended() []*Member {
 	var out []*Member
 	for i := range p.Members {
-		if m := &p.Members[i]; m.Source != "" && m.Startable && slices.Contains([]Action{Best, Keep, Start, Restart}, m.Action) {
+		if m := &p.Members[i]; m.Source != "" && m.Startable && slices.Contains([]Action{Best, Keep, Start, Restart},
+			m.Action) {
 			out = append(out, m)
 		}
 	}
@@ -117,7 +119,8 @@ func (pl *planner) mendWay() Way {
 	b.proveMended(names)
 	b.installMended(members)
 	return Way{Mode: MendFiles, Possible: true, Steps: b.steps,
-		Why: fmt.Sprintf("the files of %s can be mended without giving anything up, as was tried on a copy: the member keeps its ID, its votes and its data", strings.Join(names, ", "))}
+		Why: fmt.Sprintf("the files of %s can be mended without giving anything up, as was tried on a copy: the "+
+			"member keeps its ID, its votes and its data", strings.Join(names, ", "))}
 }
 
 // parts names what is mended.
@@ -166,28 +169,39 @@ func (x *Mend) commands(m *Member) (out []Command) {
 }
 
 func (b *builder) mend(m *Member, x *Mend) {
-	b.add(Step{Kind: StepMend, Member: m.Name, Title: fmt.Sprintf("mend the %s of %s %s", x.parts(), m.Name, x.from()), Precondition: m.Name + " does not run",
-		Effect: fmt.Sprintf("a new data dir with the same member ID, OUT/%s: %s. The old one is only read", m.folder(), x.Why), Undo: "remove OUT/" + m.folder(),
-		Done:   fmt.Sprintf("OUT/%s is complete; its log ends with entry %d, its database stands at revision %d", m.folder(), x.Promise.LastIndex, x.Promise.Revision),
+	b.add(Step{Kind: StepMend, Member: m.Name, Title: fmt.Sprintf("mend the %s of %s %s", x.parts(), m.Name, x.from()),
+		Precondition: m.Name + " does not run",
+		Effect: fmt.Sprintf("a new data dir with the same member ID, OUT/%s: %s. The old one is only read", m.folder(),
+			x.Why), Undo: "remove OUT/" + m.folder(),
+		Done: fmt.Sprintf("OUT/%s is complete; its log ends with entry %d, its database stands at revision %d",
+			m.folder(), x.Promise.LastIndex, x.Promise.Revision),
 		ByHand: append(byHandStop(m), x.commands(m)...)})
 }
 
 func (b *builder) proveMended(names []string) {
-	b.add(Step{Kind: StepProve, Title: "start copies of the mended data dirs in a sandbox and compare", Precondition: "a server that opens them is at hand",
-		Effect: "none on the mended data dirs", Undo: "none needed",
-		Done: fmt.Sprintf("servers start on copies of %s, each holds what the plan says, and diagnose finds nothing wrong with them", strings.Join(names, ", ")), ByHand: byHandVerify(b.p)})
+	b.add(Step{Kind: StepProve, Title: "start copies of the mended data dirs in a sandbox and compare",
+		Precondition: "a server that opens them is at hand",
+		Effect:       "none on the mended data dirs", Undo: "none needed",
+		Done: fmt.Sprintf("servers start on copies of %s, each holds what the plan says, and diagnose finds nothing "+
+			"wrong with them", strings.Join(names, ", ")), ByHand: byHandVerify(b.p)})
 }
 
 // installMended puts the mended data dirs in place of the old ones, each on its own host. No other member is touched.
 func (b *builder) installMended(members []*Member) {
-	s := Step{Kind: StepHandOut, Title: "put the mended data dirs in place and start their members", Precondition: "the members that were mended do not run, and have not run since their data dirs were copied",
-		Effect: "they run on the mended data dirs under their old IDs, and catch up; the old data dirs are kept under another name", Undo: "stop them, put the old data dirs back",
-		Done: "all members serve, and etcd-medic diagnose says healthy on fresh copies", ByHand: []Command{note(copyOut)}}
+	s := Step{Kind: StepHandOut, Title: "put the mended data dirs in place and start their members",
+		Precondition: "the members that were mended do not run, and have not run since their data dirs were copied",
+		Effect: "they run on the mended data dirs under their old IDs, and catch up; the old data dirs are kept " +
+			"under another name", Undo: "stop them, put the old data dirs back",
+		Done:   "all members serve, and etcd-medic diagnose says healthy on fresh copies",
+		ByHand: []Command{note(copyOut)}}
 	for _, m := range members {
-		place := setAside.Then(shell.Format("&& cp -aT <OUT>/{} <DATA_DIR> && chown -R --reference=<DATA_DIR>.before-repair <DATA_DIR>", m.folder()))
-		s.ByHand = append(s.ByHand, onHost(m, "systemd", stopUnit.Then(shell.Format("&&")).Then(place)), onHost(m, "static-pod", stopPod.Then(shell.Format(";")).Then(place)))
+		place := setAside.Then(shell.Format("&& cp -aT <OUT>/{} <DATA_DIR> && chown -R "+
+			"--reference=<DATA_DIR>.before-repair <DATA_DIR>", m.folder()))
+		s.ByHand = append(s.ByHand, onHost(m, "systemd", stopUnit.Then(shell.Format("&&")).Then(place)),
+			onHost(m, "static-pod", stopPod.Then(shell.Format(";")).Then(place)))
 	}
-	s.ByHand = append(s.ByHand, note("where the files were mended by hand on the host itself, DATA_DIR.mended is the new data dir"))
+	s.ByHand = append(s.ByHand, note("where the files were mended by hand on the host itself, DATA_DIR.mended is the "+
+		"new data dir"))
 	for _, m := range members {
 		s.ByHand = append(s.ByHand, byHandStart(m)...)
 	}

@@ -28,12 +28,19 @@ type mendCase struct {
 
 func mendCases() []mendCase {
 	return []mendCase{
-		{"one member, one page", "f-bbolt-page-corruption", []string{"node1"}, PlanOptions{}, nil, map[string]string{"node1": "db"}, true, nil},
-		{"log and database", "f-bbolt-page-corruption", []string{"node1", "node2"}, PlanOptions{Gone: []string{"node3"}}, flipLog("node1"), map[string]string{"node1": "wal db"}, true, []string{"node2"}},
-		{"an empty database", "f2-empty-db", nil, PlanOptions{}, nil, map[string]string{"node3": "db"}, false, []string{"node1", "node2"}},
-		{"no database", "f2-empty-db", []string{"node3"}, PlanOptions{}, dropDB("node3"), map[string]string{"node3": "db"}, true, nil},
-		{"a missing segment", "e3-wal-missing-last-segment", []string{"node1", "node3"}, PlanOptions{}, nil, map[string]string{"node1": "wal"}, true, []string{"node3"}},
-		{"two of three", "m-healthy-3.6", nil, PlanOptions{}, spoilTwo, map[string]string{"node1": "db", "node2": "wal"}, true, []string{"node4"}},
+		{"one member, one page", "f-bbolt-page-corruption", []string{"node1"}, PlanOptions{}, nil,
+			map[string]string{"node1": "db"}, true, nil},
+		{"log and database", "f-bbolt-page-corruption", []string{"node1", "node2"},
+			PlanOptions{Gone: []string{"node3"}}, flipLog("node1"), map[string]string{"node1": "wal db"}, true,
+			[]string{"node2"}},
+		{"an empty database", "f2-empty-db", nil, PlanOptions{}, nil, map[string]string{"node3": "db"}, false,
+			[]string{"node1", "node2"}},
+		{"no database", "f2-empty-db", []string{"node3"}, PlanOptions{}, dropDB("node3"),
+			map[string]string{"node3": "db"}, true, nil},
+		{"a missing segment", "e3-wal-missing-last-segment", []string{"node1", "node3"}, PlanOptions{}, nil,
+			map[string]string{"node1": "wal"}, true, []string{"node3"}},
+		{"two of three", "m-healthy-3.6", nil, PlanOptions{}, spoilTwo,
+			map[string]string{"node1": "db", "node2": "wal"}, true, []string{"node4"}},
 	}
 }
 
@@ -188,7 +195,10 @@ func TestMendOfAChangedPromise(t *testing.T) {
 	if err == nil || out == nil || out.Reached {
 		t.Fatalf("outcome %+v, error %v; want it not reached", out, err)
 	}
-	if !slices.ContainsFunc(out.Proofs, func(p Proof) bool { return p.Outcome == violated && strings.Contains(p.What, "what the plan says") }) {
+	if !slices.ContainsFunc(out.Proofs, func(p Proof) bool {
+		return p.Outcome == violated &&
+			strings.Contains(p.What, "what the plan says")
+	}) {
 		t.Errorf("proofs %+v", out.Proofs)
 	}
 }
@@ -202,7 +212,8 @@ func TestMendByHandNamesEveryRepair(t *testing.T) {
 	}
 	want := []string{
 		"etcd-medic repair wal DATA_DIR -o DATA_DIR.mended-wal --with COPY_OF_NODE2",
-		"etcd-medic repair db --rebuild DATA_DIR.mended-wal --base COPY_OF_OLD_DB -o DATA_DIR.mended --with COPY_OF_NODE2",
+		"etcd-medic repair db --rebuild DATA_DIR.mended-wal --base COPY_OF_OLD_DB -o DATA_DIR.mended --with " +
+			"COPY_OF_NODE2",
 		"etcd-medic inspect DATA_DIR.mended",
 	}
 	if !slices.Equal(got, want) {

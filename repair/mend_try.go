@@ -47,7 +47,8 @@ func tryMends(ctx context.Context, r *compare.Report, specs []evidence.Spec, o *
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }() // copies of this run
-	set, err := evidence.Open(ctx, specs, evidence.Options{NoHashes: true, Access: o.Compare.Access, Progress: o.Compare.Progress})
+	set, err := evidence.Open(ctx, specs, evidence.Options{NoHashes: true, Access: o.Compare.Access,
+		Progress: o.Compare.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,8 @@ func repairsOf(f *evidence.Facts, a *boot.Answer) (out []string) {
 
 func dbDamaged(f *evidence.Facts) bool {
 	db := f.DB
-	return db == nil || len(db.Metas) == 0 || len(db.Damage) > 0 || db.DamageOmitted > 0 || db.Undecodable > 0 || db.ConsistentIndex == nil
+	return db == nil || len(db.Metas) == 0 || len(db.Damage) > 0 || db.DamageOmitted > 0 || db.Undecodable > 0 ||
+		db.ConsistentIndex == nil
 }
 
 // member tries the member's own files, then those of others and the backups at hand.
@@ -169,7 +171,8 @@ func (m *mender) peers(f *evidence.Facts) []evidence.Spec {
 		if why := m.pl.damage(o.Name); why != "" {
 			continue
 		}
-		if s, ok := m.specs[o.Name]; ok && o.Name != f.Name && o.ClusterID == f.ClusterID && o.MemberID != f.MemberID && m.pl.isDataDir(o) {
+		if s, ok := m.specs[o.Name]; ok && o.Name != f.Name && o.ClusterID == f.ClusterID && o.MemberID != f.MemberID &&
+			m.pl.isDataDir(o) {
 			out = append(out, s)
 		}
 	}
@@ -183,7 +186,8 @@ func (m *mender) logPeers(f *evidence.Facts) []evidence.Spec {
 	for i := range m.pl.r.Members {
 		o := &m.pl.r.Members[i]
 		s, ok := m.specs[o.Name]
-		if !ok || o.Name == f.Name || o.ClusterID != f.ClusterID || o.MemberID == f.MemberID || !m.pl.isDataDir(o) || m.pl.damage(o.Name) == "" {
+		if !ok || o.Name == f.Name || o.ClusterID != f.ClusterID || o.MemberID == f.MemberID || !m.pl.isDataDir(o) ||
+			m.pl.damage(o.Name) == "" {
 			continue
 		}
 		if a := boot.Of(o); o.WAL != nil && len(o.WAL.Damage) == 0 && a.Forgot == nil && m.pl.mendable(o, &a) {
@@ -210,7 +214,8 @@ func (m *mender) try(ctx context.Context, f *evidence.Facts, res *Mend, peers []
 	m.n++
 	dir := filepath.Join(m.scratch, fmt.Sprint(m.n))
 	defer func() { _ = os.RemoveAll(dir) }() // judged below
-	did, err := mendTo(ctx, mendJob{spec: m.specs[f.Name], peers: peers, base: base, repairs: res.Repairs, out: filepath.Join(dir, "mended"), work: dir, compare: m.o.Compare})
+	did, err := mendTo(ctx, mendJob{spec: m.specs[f.Name], peers: peers, base: base, repairs: res.Repairs,
+		out: filepath.Join(dir, "mended"), work: dir, compare: m.o.Compare})
 	if err != nil {
 		res.Works, res.Why = false, strings.TrimPrefix(err.Error(), "refused: ")
 		return
@@ -275,7 +280,8 @@ func mendTo(ctx context.Context, j mendJob) (did []string, err error) {
 			}
 			defer func() { _ = os.RemoveAll(out) }()
 		}
-		r, err := narrow.Run(ctx, narrow.Options{Source: from, With: j.peers, Out: out, Compare: j.compare}, narrowRepair(name, j.base))
+		r, err := narrow.Run(ctx, narrow.Options{Source: from, With: j.peers, Out: out, Compare: j.compare},
+			narrowRepair(name, j.base))
 		if err != nil {
 			return nil, err
 		}

@@ -52,7 +52,8 @@ func (pl *planner) obstacle(label string) (Obstacle, string) {
 	case a.Starts.Excluded():
 		return ObstacleRefused, a.Why
 	case a.Forgot != nil:
-		return ObstacleForgot, fmt.Sprintf("its log has lost %s, which the member had applied or knew to be committed: a server may start on it, but it must not vote", *a.Forgot)
+		return ObstacleForgot, fmt.Sprintf("its log has lost %s, which the member had applied or knew to be "+
+			"committed: a server may start on it, but it must not vote", *a.Forgot)
 	case a.Starts == release.Unknown:
 		return ObstacleUnknown, a.Why
 	}

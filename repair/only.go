@@ -98,7 +98,8 @@ func (r *runner) oldDirs(m *Member) (before, after []string) {
 	}
 	if dir := r.live.dataDir(m); dir != "" {
 		before = append(before, dir)
-		moved, _ := filepath.Glob(filepath.Join(globQuote(filepath.Dir(dir)), globQuote(filepath.Base(dir))+"?*")) // the pattern is sound
+		// the pattern is sound
+		moved, _ := filepath.Glob(filepath.Join(globQuote(filepath.Dir(dir)), globQuote(filepath.Base(dir))+"?*"))
 		after = slices.Concat(moved, []string{dir})
 	}
 	return before, append([]string{AsidePath(r.planFile(), m)}, after...)
@@ -163,7 +164,8 @@ func (r *runner) noteOnly(s *Step, res *OnlyHeld) error {
 // keepRemoved compares what a member held that is removed and does not come back. Its server ends by itself when it
 // hears that it was removed; one that goes on is not compared, and the run says so.
 func (r *runner) keepRemoved(ctx context.Context, s *Step, m *Member) error {
-	if r.live == nil || m.Action != Remove || zombie(m) || m.Source == "" && len(m.ClientURLs) == 0 || r.j.value("only:"+m.Name) != "" {
+	if r.live == nil || m.Action != Remove || zombie(m) || m.Source == "" && len(m.ClientURLs) == 0 ||
+		r.j.value("only:"+m.Name) != "" {
 		return nil
 	}
 	for end := time.Now().Add(min(r.limits.step, removedEnds)); !r.host.down(ctx, m); {
@@ -172,7 +174,8 @@ func (r *runner) keepRemoved(ctx context.Context, s *Step, m *Member) error {
 		}
 		if time.Now().After(end) {
 			cmd := r.compareCommand(m)
-			return r.noteOnly(s, &OnlyHeld{Member: m.Name, Unknown: "its server still runs", Command: cmd.String(), CommandArgs: cmd})
+			return r.noteOnly(s, &OnlyHeld{Member: m.Name, Unknown: "its server still runs", Command: cmd.String(),
+				CommandArgs: cmd})
 		}
 		select {
 		case <-ctx.Done():
@@ -192,7 +195,8 @@ func (r *runner) compareCommand(m *Member) shell.Command {
 	if p := savePath(r.backup, m); r.j.value("file:"+filepath.Base(p)) != "" {
 		from = p
 	}
-	return shell.Format("etcd-medic compare --as-script {} {}", shell.Operand(from), shell.FillFor("COPY_OF_OLD_DATA_DIR_OF", m.Name))
+	return shell.Format("etcd-medic compare --as-script {} {}", shell.Operand(from),
+		shell.FillFor("COPY_OF_OLD_DATA_DIR_OF", m.Name))
 }
 
 // only lists and saves the keys that the member changed since its copy in a way that the best member shows nothing of.
@@ -249,7 +253,8 @@ func (o *oldDir) readBest(ctx context.Context) error {
 		return nil
 	})
 	if gap > 0 {
-		o.doubts = append(o.doubts, fmt.Sprintf("%s was compacted at revision %d: a key that both changed before that may be listed", o.r.best().Name, gap))
+		o.doubts = append(o.doubts, fmt.Sprintf("%s was compacted at revision %d: a key that both changed before "+
+			"that may be listed", o.r.best().Name, gap))
 	}
 	return err
 }
@@ -257,7 +262,8 @@ func (o *oldDir) readBest(ctx context.Context) error {
 // readDB takes the records that the member wrote since its copy.
 func (o *oldDir) readDB(e *evidence.Member) error {
 	if c := e.DB.Meta.CompactRev(); c > o.m.Revision {
-		o.doubts = append(o.doubts, fmt.Sprintf("its database is compacted at revision %d: deletes up to there cannot be seen", c))
+		o.doubts = append(o.doubts, fmt.Sprintf("its database is compacted at revision %d: deletes up to there "+
+			"cannot be seen", c))
 	}
 	bad := 0
 	for rev, err := range e.DB.Handle.RevisionsFrom(dumpdb.Rev{Main: o.m.Revision + 1}) {
@@ -265,7 +271,8 @@ func (o *oldDir) readDB(e *evidence.Member) error {
 			bad++
 			continue
 		}
-		if err := o.take(string(rev.KV.Key), held{deleted: rev.Tombstone, value: slices.Clone(rev.KV.Value), lease: rev.KV.Lease}); err != nil {
+		if err := o.take(string(rev.KV.Key), held{deleted: rev.Tombstone, value: slices.Clone(rev.KV.Value),
+			lease: rev.KV.Lease}); err != nil {
 			return err
 		}
 	}
@@ -313,7 +320,8 @@ func (o *oldDir) readLog(ctx context.Context, e *evidence.Member) error {
 			continue
 		}
 		if m == nil {
-			opts := replay.MachineOptions{Version: release.AnyOf(o.r.plan.Cluster.Minor), Single: o.r.plan.Cluster.Voters == 1}
+			opts := replay.MachineOptions{Version: release.AnyOf(o.r.plan.Cluster.Minor),
+				Single: o.r.plan.Cluster.Voters == 1}
 			if m, err = replay.NewMachine(ctx, e.DB.Handle, opts); err != nil {
 				return err
 			}
@@ -334,7 +342,8 @@ func (o *oldDir) readLog(ctx context.Context, e *evidence.Member) error {
 		}
 	}
 	if unsure > 0 {
-		o.doubts = append(o.doubts, fmt.Sprintf("%d of %d writes in its log above its database have an outcome that cannot be told", unsure, max(entries, unsure)))
+		o.doubts = append(o.doubts, fmt.Sprintf("%d of %d writes in its log above its database have an outcome that "+
+			"cannot be told", unsure, max(entries, unsure)))
 	}
 	return nil
 }
@@ -344,7 +353,8 @@ func (o *oldDir) differing(ctx context.Context) ([]string, error) {
 	var out []string
 	for i, k := range slices.Sorted(maps.Keys(o.keys)) {
 		if i >= driftKeys {
-			o.doubts = append(o.doubts, fmt.Sprintf("it changed %d keys; the first %d were compared", len(o.keys), driftKeys))
+			o.doubts = append(o.doubts, fmt.Sprintf("it changed %d keys; the first %d were compared", len(o.keys),
+				driftKeys))
 			break
 		}
 		kv, err := o.r.serializable(ctx, o.r.best(), k)
@@ -390,7 +400,8 @@ func (o *oldDir) save(e *evidence.Member, keys []string) (path string, err error
 		}
 	}
 	if n := len(s.Skipped); n > 0 {
-		o.doubts = append(o.doubts, fmt.Sprintf("%s with a zero byte cannot stand in the script", count(n, "key", "keys")))
+		o.doubts = append(o.doubts, fmt.Sprintf("%s with a zero byte cannot stand in the script",
+			count(n, "key", "keys")))
 	}
 	if err := errors.Join(s.Close(), f.Sync()); err != nil {
 		return "", err
@@ -432,9 +443,11 @@ func (o *OnlyHeld) Text() string {
 	var text string
 	switch {
 	case o.Dir == "":
-		return fmt.Sprintf("what %s acknowledged between its snapshot and its stop was not compared: %s", o.Member, o.Unknown)
+		return fmt.Sprintf("what %s acknowledged between its snapshot and its stop was not compared: %s", o.Member,
+			o.Unknown)
 	case o.Keys > 0:
-		text = fmt.Sprintf("only %s held %s when it was stopped: %s", o.Member, count(o.Keys, "key", "keys"), shown(&Drift{Unlisted: o.Keys, UnlistedKeys: o.KeyNames}))
+		text = fmt.Sprintf("only %s held %s when it was stopped: %s", o.Member, count(o.Keys, "key", "keys"),
+			shown(&Drift{Unlisted: o.Keys, UnlistedKeys: o.KeyNames}))
 	default:
 		text = fmt.Sprintf("%s held nothing since its copy that the cluster does not hold", o.Member)
 	}

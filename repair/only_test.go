@@ -43,17 +43,20 @@ func TestOnlyHeld(t *testing.T) {
 		t.Fatalf("%+v", only)
 	}
 	script, err := os.ReadFile(only[0].Script)
-	if err != nil || strings.Count(string(script), ` put -- `) != 5 || !strings.Contains(string(script), "What only node2 held when it was stopped") {
+	if err != nil || strings.Count(string(script), ` put -- `) != 5 ||
+		!strings.Contains(string(script), "What only node2 held when it was stopped") {
 		t.Errorf("%v\n%s", err, script)
 	}
 	if out, err := exec.CommandContext(t.Context(), "sh", "-n", only[0].Script).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	if text := only[0].Text(); !strings.Contains(text, "only node2 held 5 keys when it was stopped: ") || !strings.Contains(text, only[0].Script) {
+	if text := only[0].Text(); !strings.Contains(text, "only node2 held 5 keys when it was stopped: ") ||
+		!strings.Contains(text, only[0].Script) {
 		t.Error(text)
 	}
 	before, after := c.r.oldDirs(m)
-	if err := c.r.keepOnly(t.Context(), &Step{ID: "x"}, m, append(before, after...), true); err != nil || len(c.r.onlyHeld()) != 1 {
+	if err := c.r.keepOnly(t.Context(), &Step{ID: "x"}, m, append(before, after...), true); err != nil ||
+		len(c.r.onlyHeld()) != 1 {
 		t.Error("it is compared twice", err)
 	}
 }
@@ -63,7 +66,8 @@ func TestOnlyHeld(t *testing.T) {
 func TestOnlyHeldElsewhere(t *testing.T) {
 	c, m, dir := oldDirRunner(t, 68)
 	base := filepath.Join(t.TempDir(), "etcd [1]")
-	for name, from := range map[string]string{"data": filepath.Join(filepath.Dir(dir), "node3"), "data.before-repair": dir} {
+	for name, from := range map[string]string{"data": filepath.Join(filepath.Dir(dir), "node3"),
+		"data.before-repair": dir} {
 		if err := os.CopyFS(filepath.Join(base, name), os.DirFS(from)); err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +80,8 @@ func TestOnlyHeldElsewhere(t *testing.T) {
 	if err := c.r.keepOnly(t.Context(), &Step{ID: "x"}, m, after, true); err != nil {
 		t.Fatal(err)
 	}
-	if o := c.r.onlyHeld(); len(o) != 1 || o[0].Dir != filepath.Join(base, "data.before-repair") || o[0].Keys != 0 || o[0].Script != "" {
+	if o := c.r.onlyHeld(); len(o) != 1 || o[0].Dir != filepath.Join(base, "data.before-repair") || o[0].Keys != 0 ||
+		o[0].Script != "" {
 		t.Errorf("%+v", o)
 	}
 	c, m, dir = oldDirRunner(t, 67)
@@ -94,7 +99,9 @@ func TestOnlyHeldElsewhere(t *testing.T) {
 	if err := c.r.keepOnly(t.Context(), &Step{ID: "x"}, m, after, true); err != nil {
 		t.Fatal(err)
 	}
-	if o := c.r.onlyHeld()[0]; !strings.Contains(o.Text(), "was not compared: its old data dir cannot be read from here") || !strings.Contains(o.Command, "etcd-medic compare ") {
+	if o := c.r.onlyHeld()[0]; !strings.Contains(o.Text(),
+		"was not compared: its old data dir cannot be read from here") ||
+		!strings.Contains(o.Command, "etcd-medic compare ") {
 		t.Errorf("%+v", o)
 	}
 }
@@ -128,7 +135,8 @@ func TestOnlyHeldInItsLog(t *testing.T) {
 		t.Fatalf("%+v", only)
 	}
 	script, err := os.ReadFile(only[0].Script)
-	if err != nil || !strings.Contains(string(script), "'in its log' | \"$etcdctl\" put -- '/log'") || !strings.Contains(string(script), "'/db'") || strings.Contains(string(script), "/before") {
+	if err != nil || !strings.Contains(string(script), "'in its log' | \"$etcdctl\" put -- '/log'") ||
+		!strings.Contains(string(script), "'/db'") || strings.Contains(string(script), "/before") {
 		t.Errorf("%v\n%s", err, script)
 	}
 }

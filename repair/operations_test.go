@@ -14,12 +14,17 @@ var operations = []struct {
 	// apply are the ways that hand out whole clusters.
 	apply []Mode
 }{
-	{"o-restored-set-wrong-same-flags", PlanOptions{Best: "r3"}, Live, map[string]Action{"r1": Retire, "r2": Retire, "r3": Best}, []Mode{Reseed, Clone}},
-	{"i-stuck-learner", PlanOptions{}, Live, map[string]Action{"node1": Best, "node2": Keep, "node3": Keep, "node4": Start}, []Mode{Reseed, Clone}},
-	{"f2-empty-db", PlanOptions{}, Live, map[string]Action{"node1": Best, "node2": Keep, "node3": Replace}, []Mode{Reseed, Clone}},
-	{"e3-wal-missing-last-segment", PlanOptions{}, Live, map[string]Action{"node1": Replace, "node2": Best, "node3": Keep}, []Mode{Reseed, Clone}},
-	{"g-zombie-members", PlanOptions{}, Live, map[string]Action{"1a491d6aa0606200": Remove, "48b9c2c2063da82d": Remove, "9050305c4cf64640": Remove,
-		"m1": Best, "m2": Restart, "m3": Restart}, []Mode{Reseed, Clone}},
+	{"o-restored-set-wrong-same-flags", PlanOptions{Best: "r3"}, Live,
+		map[string]Action{"r1": Retire, "r2": Retire, "r3": Best}, []Mode{Reseed, Clone}},
+	{"i-stuck-learner", PlanOptions{}, Live, map[string]Action{"node1": Best, "node2": Keep, "node3": Keep,
+		"node4": Start}, []Mode{Reseed, Clone}},
+	{"f2-empty-db", PlanOptions{}, Live, map[string]Action{"node1": Best, "node2": Keep, "node3": Replace},
+		[]Mode{Reseed, Clone}},
+	{"e3-wal-missing-last-segment", PlanOptions{}, Live,
+		map[string]Action{"node1": Replace, "node2": Best, "node3": Keep}, []Mode{Reseed, Clone}},
+	{"g-zombie-members", PlanOptions{}, Live, map[string]Action{"1a491d6aa0606200": Remove, "48b9c2c2063da82d": Remove,
+		"9050305c4cf64640": Remove,
+		"m1":               Best, "m2": Restart, "m3": Restart}, []Mode{Reseed, Clone}},
 }
 
 // TestOperations: each is planned, rehearsed and cloned. The clones diagnose healthy. With the tag e2e servers of the

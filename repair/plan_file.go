@@ -47,9 +47,11 @@ func (p *Plan) YAML() ([]byte, error) {
 	}
 	plain(&n)
 	var b bytes.Buffer
-	b.WriteString("# etcd-medic repair plan. Read it, rehearse it, then apply it:\n#   etcd-medic repair rehearse PLAN\n#   etcd-medic repair apply PLAN --mode MODE\n" +
+	b.WriteString("# etcd-medic repair plan. Read it, rehearse it, then apply it:\n#   etcd-medic repair rehearse " +
+		"PLAN\n#   etcd-medic repair apply PLAN --mode MODE\n" +
 		"# Do not edit: the digest would no longer fit. Other choices are flags of etcd-medic repair plan.\n" +
-		"# The digest is an integrity check, not a signature: it shows that a plan was changed, not who made it. Take plans from people you trust.\n")
+		"# The digest is an integrity check, not a signature: it shows that a plan was changed, not who made it. " +
+		"Take plans from people you trust.\n")
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(&n); err != nil {
@@ -98,7 +100,8 @@ func (p *Plan) Save(path string) error {
 func writeNew(path string, b []byte) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return refusedf("choose another name with -o, or move the old file away", "%s exists; nothing is overwritten", path)
+		return refusedf("choose another name with -o, or move the old file away", "%s exists; nothing is overwritten",
+			path)
 	}
 	if err != nil {
 		return err
@@ -178,9 +181,11 @@ func checkVersion(path string, b []byte) error {
 	case err != nil || head.Version == 0:
 		return refusedf(planAnew, "%s is not a repair plan", path)
 	case head.Version < SchemaVersion:
-		return refusedf(planAnew, "%s was written by an older etcd-medic: its plan format is %d, this program reads %d", path, head.Version, SchemaVersion)
+		return refusedf(planAnew, "%s was written by an older etcd-medic: its plan format is %d, this program reads %d",
+			path, head.Version, SchemaVersion)
 	case head.Version > SchemaVersion:
-		return refusedf("use the etcd-medic that wrote it, or make a new plan", "%s was written by a newer etcd-medic: its plan format is %d, this program reads %d", path, head.Version, SchemaVersion)
+		return refusedf("use the etcd-medic that wrote it, or make a new plan", "%s was written by a newer "+
+			"etcd-medic: its plan format is %d, this program reads %d", path, head.Version, SchemaVersion)
 	}
 	return nil
 }

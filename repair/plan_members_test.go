@@ -17,7 +17,8 @@ import (
 // told is the report on three sound members, which a test then makes another of; servers are asked with the tag e2e.
 func told(t *testing.T, incident, class, cause string) *compare.Report {
 	t.Helper()
-	r, err := compare.Diagnose(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, incident)}}, compare.Options{Version: "test"})
+	r, err := compare.Diagnose(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, incident)}},
+		compare.Options{Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,8 @@ func TestPlanTwoCopiesOfAMember(t *testing.T) {
 	another(r, "twin", func(*evidence.Facts) {})
 	p := planned(t, r, PlanOptions{})
 	wantActions(t, p, map[string]Action{"node1": Best, "node2": Keep, "node4": Replace, "twin": Retire})
-	if m := p.Member("twin"); m.ServerName() != "twin" || len(m.ClientURLs)+len(m.PeerURLs) > 0 || p.Member("node4").folder() == m.folder() {
+	if m := p.Member("twin"); m.ServerName() != "twin" || len(m.ClientURLs)+len(m.PeerURLs) > 0 ||
+		p.Member("node4").folder() == m.folder() {
 		t.Errorf("the twin is reached as %q at %v", m.ServerName(), m.ClientURLs)
 	}
 }
@@ -153,8 +155,10 @@ func TestPlanZombies(t *testing.T) {
 				yes := true
 				r.Verdict.Healthy, r.Verdict.Class, r.Verdict.Cause = &yes, "healthy", nil
 			}
-			r.Members[0].Membership.Members = append(r.Members[0].Membership.Members, dumpdb.Member{ID: 0xb9, Name: "old", PeerURLs: []string{"http://127.9.9.9:2380"}})
-			r.Findings = append(r.Findings, check.Finding{Check: "M07", Members: []string{"node1"}, Evidence: []check.Evidence{{Member: "node1", Field: "zombie", Key: check.Bytes("b9")}}})
+			r.Members[0].Membership.Members = append(r.Members[0].Membership.Members,
+				dumpdb.Member{ID: 0xb9, Name: "old", PeerURLs: []string{"http://127.9.9.9:2380"}})
+			r.Findings = append(r.Findings, check.Finding{Check: "M07", Members: []string{"node1"},
+				Evidence: []check.Evidence{{Member: "node1", Field: "zombie", Key: check.Bytes("b9")}}})
 			p := planned(t, r, PlanOptions{})
 			wantActions(t, p, map[string]Action{"node1": Best, "node2": tc.others, "node4": tc.others, "b9": Remove})
 			if p.Mode != tc.mode {
@@ -193,13 +197,15 @@ func TestPlanAsksForAbsentVoters(t *testing.T) {
 // saved.
 func TestPlanDifferentBackups(t *testing.T) {
 	r := told(t, "m-healthy-3.5", "data-divergence", causeDifferentBackups)
-	f := check.Finding{Check: "K02", Class: "data-divergence", Severity: check.Critical, Members: []string{"node1", "node2", "node4"}}
+	f := check.Finding{Check: "K02", Class: "data-divergence", Severity: check.Critical,
+		Members: []string{"node1", "node2", "node4"}}
 	for m, rev := range map[string]string{"node1": "41", "node2": "51", "node4": "51"} {
 		f.Evidence = append(f.Evidence, check.Evidence{Member: m, Bucket: "key", Field: "revision", Observed: rev})
 	}
 	r.Findings = append(r.Findings, f)
 	_, err := PlanFrom(r, nil, PlanOptions{})
-	if got := refusal(t, err); !strings.Contains(got.Reason, "different backups") || !strings.Contains(got.Reason, "node4 at revision") {
+	if got := refusal(t, err); !strings.Contains(got.Reason, "different backups") ||
+		!strings.Contains(got.Reason, "node4 at revision") {
 		t.Errorf("refused for another reason: %v", got)
 	}
 	p := planned(t, r, PlanOptions{Best: "node2"})

@@ -21,9 +21,11 @@ func torn(r *compare.Report, i int, cut uint64) {
 	f := &r.Members[i]
 	w := *f.WAL
 	w.LastIndex -= cut
-	w.Damage = []evidence.DamageFacts{{File: w.Segments[0].Name, Kind: string(dumplog.DamageTornTail), LostFrom: w.LastIndex + 1, LostTo: w.LastIndex + 1, OnStart: dumplog.StartCuts, Detail: "torn-tail"}}
+	w.Damage = []evidence.DamageFacts{{File: w.Segments[0].Name, Kind: string(dumplog.DamageTornTail),
+		LostFrom: w.LastIndex + 1, LostTo: w.LastIndex + 1, OnStart: dumplog.StartCuts, Detail: "torn-tail"}}
 	f.WAL = &w
-	r.Findings = append(r.Findings, check.Finding{ID: "W02-" + f.Name, Check: "W02", Class: "wal-damage", Severity: check.Error, Members: []string{f.Name}, Title: f.Name + ": torn-tail"})
+	r.Findings = append(r.Findings, check.Finding{ID: "W02-" + f.Name, Check: "W02", Class: "wal-damage",
+		Severity: check.Error, Members: []string{f.Name}, Title: f.Name + ": torn-tail"})
 }
 
 // TestPlanAllTailsTorn: after a power failure every log ends with a record that was in flight. Servers cut it off:
@@ -38,7 +40,8 @@ func TestPlanAllTailsTorn(t *testing.T) {
 		t.Fatalf("a plan: %+v", p.Members)
 	}
 	got := refusal(t, err)
-	if !strings.Contains(got.Reason, "nothing to repair: node1, node2, node4") || !strings.HasPrefix(got.Hint, "start the members, all of them") {
+	if !strings.Contains(got.Reason, "nothing to repair: node1, node2, node4") ||
+		!strings.HasPrefix(got.Hint, "start the members, all of them") {
 		t.Errorf("refused with %q, hint %q; want to be told to start them", got.Reason, got.Hint)
 	}
 }
@@ -76,9 +79,11 @@ func TestPlanOfAnotherFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for version, want := range map[string]string{"1": "older etcd-medic", "3\nnewField: x": "newer etcd-medic", "none": "not a repair plan"} {
+	for version, want := range map[string]string{"1": "older etcd-medic", "3\nnewField: x": "newer etcd-medic",
+		"none": "not a repair plan"} {
 		file := filepath.Join(t.TempDir(), "plan.yaml")
-		if err := os.WriteFile(file, bytes.Replace(b, []byte("schemaVersion: 2"), []byte("schemaVersion: "+version), 1), 0o600); err != nil {
+		if err := os.WriteFile(file, bytes.Replace(b, []byte("schemaVersion: 2"), []byte("schemaVersion: "+version), 1),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Load(file)
@@ -107,11 +112,13 @@ func TestPlanLostMajority(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := p.Lost.Open
-	if o == nil || !slices.Equal(o.Voters, []string{"node1", "node2"}) || o.CommittedTo == 0 || o.LogTo < o.CommittedTo || o.Revision != p.Best.Revision || o.BumpRevision < leastBump {
+	if o == nil || !slices.Equal(o.Voters, []string{"node1", "node2"}) || o.CommittedTo == 0 ||
+		o.LogTo < o.CommittedTo || o.Revision != p.Best.Revision || o.BumpRevision < leastBump {
 		t.Fatalf("open end %+v", o)
 	}
 	all := strings.Join(p.Cautions, "\n")
-	for _, want := range []string{"can have committed more than any source shows", "--bump-revision 1000000000 --mark-compacted"} {
+	for _, want := range []string{"can have committed more than any source shows", "--bump-revision 1000000000 " +
+		"--mark-compacted"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no caution says %q:\n%s", want, all)
 		}
@@ -142,7 +149,8 @@ func TestPlanUndecidedEntries(t *testing.T) {
 	w.LastIndex += 4
 	r.Members[0].WAL = &w
 	p := planned(t, r, PlanOptions{Gone: []string{"node2", "node4"}})
-	if o := p.Lost.Open; o == nil || o.Undecided == nil || o.Undecided.To != w.LastIndex || o.Undecided.To-o.Undecided.From != 3 {
+	if o := p.Lost.Open; o == nil || o.Undecided == nil || o.Undecided.To != w.LastIndex ||
+		o.Undecided.To-o.Undecided.From != 3 {
 		t.Fatalf("open end %+v", p.Lost.Open)
 	}
 	if !strings.Contains(strings.Join(p.Lost.Save, "\n"), "undecided-entries.jsonl") {
@@ -171,7 +179,8 @@ func TestPlanCloneNeedsAMajority(t *testing.T) {
 	}
 	r.Findings = append(r.Findings, dead)
 	p := planned(t, r, PlanOptions{})
-	if w := p.Way(Clone); w.Possible || !strings.Contains(w.Why, "only 3 of them would run") || p.Mode != ForceNewCluster {
+	if w := p.Way(Clone); w.Possible || !strings.Contains(w.Why, "only 3 of them would run") ||
+		p.Mode != ForceNewCluster {
 		t.Errorf("mode %s, clone %v: %s", p.Mode, w.Possible, w.Why)
 	}
 }
@@ -218,7 +227,8 @@ func TestPlanMendsWhatIsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := p.mendOf("node1")
-	if p.Mode != MendFiles || m == nil || !slices.Equal(m.Repairs, []string{mendDB}) || len(m.With) > 0 || p.Ways[0].Mode != MendFiles {
+	if p.Mode != MendFiles || m == nil || !slices.Equal(m.Repairs, []string{mendDB}) || len(m.With) > 0 ||
+		p.Ways[0].Mode != MendFiles {
 		t.Fatalf("mode %s, mend %+v; want the database mended from its own files", p.Mode, m)
 	}
 	wantActions(t, p, map[string]Action{"node1": MendIt, "node2": Keep, "node3": Keep})

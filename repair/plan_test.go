@@ -125,7 +125,8 @@ func TestPlanTwoOfThree(t *testing.T) {
 			got = append(got, string(s.Kind)+" "+s.Member)
 		}
 	}
-	want := []string{"stop node2", "remove node2", "add-learner node2", "stop node1", "remove node1", "add-learner node1"}
+	want := []string{"stop node2", "remove node2", "add-learner node2", "stop node1", "remove node1",
+		"add-learner node1"}
 	if d := cmp.Diff(want, got); d != "" || p.Mode != Live {
 		t.Errorf("mode %s, steps (-want +got):\n%s", p.Mode, d)
 	}
@@ -138,7 +139,8 @@ func TestPlanKeepsWhatTheOperatorSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Best.Name != "node1" || p.Best.By != "operator" || p.Lost.CommittedEntries != 43 || len(p.Lost.Save) == 0 {
-		t.Errorf("best %s by %s, %d lost, saved by %q; want node1, operator, 43", p.Best.Name, p.Best.By, p.Lost.CommittedEntries, p.Lost.Save)
+		t.Errorf("best %s by %s, %d lost, saved by %q; want node1, operator, 43", p.Best.Name, p.Best.By,
+			p.Lost.CommittedEntries, p.Lost.Save)
 	}
 	_, err = planIncident(t, "d-wiped-member", PlanOptions{Best: "node3"})
 	refusal(t, err)

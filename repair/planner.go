@@ -73,7 +73,8 @@ func diagnoseFor(ctx context.Context, specs []evidence.Spec, o *PlanOptions) (*c
 	}
 	label := labelOf(r, o.Best)
 	if label == "" {
-		return nil, refusedf("the sources are "+strings.Join(labels(r), ", "), "--best %s is none of the sources", o.Best)
+		return nil, refusedf("the sources are "+strings.Join(labels(r), ", "), "--best %s is none of the sources",
+			o.Best)
 	}
 	if o.Best = label; r.Best == nil || len(r.Best.Members) > 0 && r.Best.Members[0] == label {
 		return r, nil
@@ -146,7 +147,8 @@ func PlanFrom(r *compare.Report, specs []evidence.Spec, o PlanOptions) (*Plan, e
 }
 
 func newPlanner(r *compare.Report, specs []evidence.Spec, o PlanOptions) *planner {
-	p := &Plan{SchemaVersion: SchemaVersion, Tool: r.Tool, Sources: []Source{}, Members: []Member{}, Cautions: []string{}, Ways: []Way{},
+	p := &Plan{SchemaVersion: SchemaVersion, Tool: r.Tool, Sources: []Source{}, Members: []Member{},
+		Cautions: []string{}, Ways: []Way{},
 		Mends: o.mends, Verdict: Verdict{Class: r.Verdict.Class, Summary: r.Verdict.Summary}}
 	if r.Verdict.Cause != nil {
 		p.Verdict.Cause, p.Verdict.Certainty = *r.Verdict.Cause, *r.Verdict.Certainty
@@ -154,9 +156,11 @@ func newPlanner(r *compare.Report, specs []evidence.Spec, o PlanOptions) *planne
 	for _, s := range specs {
 		p.Inputs = append(p.Inputs, Input{Name: s.Name, Where: s.Where, WALDir: s.WALDir})
 	}
-	pl := &planner{p: p, o: o, r: r, ranks: map[string]*compare.Rank{}, kinds: map[string]evidence.Kind{}, dead: map[string]bool{}, used: map[string]bool{}}
+	pl := &planner{p: p, o: o, r: r, ranks: map[string]*compare.Rank{}, kinds: map[string]evidence.Kind{},
+		dead: map[string]bool{}, used: map[string]bool{}}
 	for _, s := range r.Sources {
-		p.Sources = append(p.Sources, Source{Name: s.Name, Kind: s.Kind, Files: s.Files, Bytes: s.Bytes, SHA256: s.SHA256})
+		p.Sources = append(p.Sources, Source{Name: s.Name, Kind: s.Kind, Files: s.Files, Bytes: s.Bytes,
+			SHA256: s.SHA256})
 		pl.kinds[s.Name] = s.Kind
 	}
 	if r.Best != nil {
@@ -179,14 +183,17 @@ func (pl *planner) refuse() error {
 	v := &pl.r.Verdict
 	for _, s := range pl.r.Sources {
 		if s.Error != "" {
-			return refusedf("bring it into a readable state, or leave it out", "source %s can not be read: %s", s.Name, s.Error)
+			return refusedf("bring it into a readable state, or leave it out", "source %s can not be read: %s", s.Name,
+				s.Error)
 		}
 	}
 	if !pl.r.InputsUnchanged {
-		return refusedf("stop the member, copy its data dir, and plan again on the copy", "a source changed while it was read")
+		return refusedf("stop the member, copy its data dir, and plan again on the copy",
+			"a source changed while it was read")
 	}
 	if !pl.hasKind(evidence.KindDataDir) {
-		return refusedf("give the data dirs of the members; for backups see etcd-medic help sources", "none of the sources is a data dir")
+		return refusedf("give the data dirs of the members; for backups see etcd-medic help sources",
+			"none of the sources is a data dir")
 	}
 	if v.Healthy == nil && pl.o.Best == "" {
 		return refusedf("bring what is missing; or name the member to keep with --best, for a plan that can only be rehearsed", "the evidence does not suffice: %s", v.Summary)
@@ -216,12 +223,14 @@ func (pl *planner) needed() error {
 		starts = append(starts, best)
 	}
 	healthy := pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy
-	corrupt := slices.ContainsFunc(pl.p.Cluster.Alarms, func(a evidence.AlarmFacts) bool { return a.Alarm == "CORRUPT" })
+	corrupt := slices.ContainsFunc(pl.p.Cluster.Alarms,
+		func(a evidence.AlarmFacts) bool { return a.Alarm == "CORRUPT" })
 	if !healthy && (corrupt || drifted(pl.p.Verdict.Cause) || pl.p.Verdict.Class == "torn-copy") {
 		return nil
 	}
 	if slices.Sort(starts); len(starts) > 0 && !pl.otherwiseBroken() {
-		return refusedf(pl.startHint(starts), "nothing to repair: %s %s", strings.Join(starts, ", "), whatStartMends(len(starts)))
+		return refusedf(pl.startHint(starts), "nothing to repair: %s %s", strings.Join(starts, ", "),
+			whatStartMends(len(starts)))
 	}
 	return refusedf(pl.hint(), "nothing to repair: %s (%s)", pl.p.Verdict.Class, pl.p.Verdict.Summary)
 }
@@ -235,7 +244,8 @@ func whatStartMends(n int) string {
 
 // otherwiseBroken tells whether the diagnosis found anything that a start does not mend.
 func (pl *planner) otherwiseBroken() bool {
-	return slices.ContainsFunc(pl.r.Findings, func(f check.Finding) bool { return breaks(&f) && !pl.onlyNeedsStart(&f) })
+	return slices.ContainsFunc(pl.r.Findings,
+		func(f check.Finding) bool { return breaks(&f) && !pl.onlyNeedsStart(&f) })
 }
 
 // startHint says what each server does when it starts.

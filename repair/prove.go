@@ -68,14 +68,17 @@ func (s *session) proveHealthy(report *compare.Report) {
 	}
 	switch h := report.Verdict.Healthy; {
 	case len(fresh) > 0 && h != nil && *h:
-		s.out.prove(healthy, violated, fmt.Sprintf("bucket members is as it was: %s does not mend it (%s)", s.out.Server, strings.Join(fresh, ", ")))
+		s.out.prove(healthy, violated, fmt.Sprintf("bucket members is as it was: %s does not mend it (%s)",
+			s.out.Server, strings.Join(fresh, ", ")))
 	case h != nil && *h:
 		s.out.prove(healthy, holds, report.Verdict.Class)
 	case h == nil:
 		s.out.prove(healthy, notChecked, report.Verdict.Summary)
 	case len(fresh) == 0 && len(known) > 0:
-		s.out.prove("the members do not differ in any bucket; what diagnose finds came with "+s.plan.Best.Name, holds, report.Verdict.Class+": "+strings.Join(known, ", "))
-		s.out.Notes = append(s.out.Notes, s.plan.Best.Name+" is kept as it is, and all members are equal in what diagnose said of it: "+s.plan.Verdict.Summary)
+		s.out.prove("the members do not differ in any bucket; what diagnose finds came with "+s.plan.Best.Name, holds,
+			report.Verdict.Class+": "+strings.Join(known, ", "))
+		s.out.Notes = append(s.out.Notes, s.plan.Best.Name+" is kept as it is, and all members are equal in what "+
+			"diagnose said of it: "+s.plan.Verdict.Summary)
 	default:
 		s.out.prove(healthy, violated, report.Verdict.Class+": "+report.Verdict.Summary)
 	}
@@ -100,7 +103,8 @@ func (s *session) proveKept(ctx context.Context, sp evidence.Spec) error {
 	case err != nil:
 		s.out.prove(what, notChecked, err.Error())
 	case h.CompactRev != s.plan.Best.Compact:
-		s.out.prove(what, notChecked, fmt.Sprintf("it was compacted at %d meanwhile, before at %d", h.CompactRev, s.plan.Best.Compact))
+		s.out.prove(what, notChecked, fmt.Sprintf("it was compacted at %d meanwhile, before at %d", h.CompactRev,
+			s.plan.Best.Compact))
 	case h.Hash != s.plan.Best.HashKV:
 		s.out.prove(what, violated, fmt.Sprintf("HashKV is %d, was %d", h.Hash, s.plan.Best.HashKV))
 	default:

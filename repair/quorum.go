@@ -89,9 +89,11 @@ func (h *headcount) decides() ruling {
 	need := majorityOf(len(h.voters))
 	switch {
 	case answer < need:
-		return ruling{text: fmt.Sprintf("%d of %d voters answer, %d are needed to decide anything", answer, len(h.voters), need), missing: missing, need: need - answer}
+		return ruling{text: fmt.Sprintf("%d of %d voters answer, %d are needed to decide anything", answer,
+			len(h.voters), need), missing: missing, need: need - answer}
 	case !h.agreed:
-		return ruling{text: fmt.Sprintf("%d of %d voters answer, and do not agree on the member list yet", answer, len(h.voters)), missing: missing}
+		return ruling{text: fmt.Sprintf("%d of %d voters answer, and do not agree on the member list yet", answer,
+			len(h.voters)), missing: missing}
 	}
 	return ruling{allowed: true}
 }
@@ -105,7 +107,8 @@ func (h *headcount) allServe() ruling {
 	if len(missing) == 0 {
 		return ruling{allowed: true}
 	}
-	return ruling{text: fmt.Sprintf("%d of %d voters serve, all are needed now", healthy, len(h.voters)), missing: missing, need: len(missing)}
+	return ruling{text: fmt.Sprintf("%d of %d voters serve, all are needed now", healthy, len(h.voters)),
+		missing: missing, need: len(missing)}
 }
 
 // mayStop rules on stopping a member. restarted is true when it comes back at once on its own data dir.
@@ -122,9 +125,11 @@ func (h *headcount) mayStop(name string, id uint64, restarted bool) ruling {
 		return ruling{allowed: true}
 	}
 	if restarted && len(missing) == 0 {
-		return ruling{allowed: true, caution: fmt.Sprintf("%s has %s: it does not serve while %s restarts", "the cluster", count(len(h.voters), "voter", "voters"), name)}
+		return ruling{allowed: true, caution: fmt.Sprintf("%s has %s: it does not serve while %s restarts",
+			"the cluster", count(len(h.voters), "voter", "voters"), name)}
 	}
-	return ruling{text: fmt.Sprintf("without %s %d of %d voters would serve, %d are needed", name, healthy, len(h.voters), need), missing: missing, need: need - healthy}
+	return ruling{text: fmt.Sprintf("without %s %d of %d voters would serve, %d are needed", name, healthy,
+		len(h.voters), need), missing: missing, need: need - healthy}
 }
 
 // mayRemove rules on taking a member out of the list: the others must be a majority of themselves.
@@ -137,7 +142,8 @@ func (h *headcount) mayRemove(name string, id uint64) ruling {
 	if healthy >= need {
 		return ruling{allowed: true}
 	}
-	return ruling{text: fmt.Sprintf("once %s is removed %d of %d voters would serve, %d are needed", name, healthy, len(h.voters)-1, need), missing: missing, need: need - healthy}
+	return ruling{text: fmt.Sprintf("once %s is removed %d of %d voters would serve, %d are needed", name, healthy,
+		len(h.voters)-1, need), missing: missing, need: need - healthy}
 }
 
 // mayAdd rules on adding a member. One that votes at once counts in the majority before it serves.
@@ -155,7 +161,8 @@ func (h *headcount) mayAdd(name string, voting bool) ruling {
 		r.caution = fmt.Sprintf("%s votes as soon as it is added: the cluster decides nothing until it runs", name)
 		return r
 	}
-	return ruling{text: fmt.Sprintf("%s votes as soon as it is added: then %d of %d voters would serve, %d are needed", name, healthy, len(h.voters)+1, need), missing: missing, need: need - healthy}
+	return ruling{text: fmt.Sprintf("%s votes as soon as it is added: then %d of %d voters would serve, %d are needed",
+		name, healthy, len(h.voters)+1, need), missing: missing, need: need - healthy}
 }
 
 // count asks every voter at once.
@@ -221,7 +228,8 @@ func (r *runner) listNow(ctx context.Context) (list []*etcdserverpb.Member, agre
 func (r *runner) speakers() []*Member {
 	out := []*Member{r.best()}
 	for i := range r.plan.Members {
-		if m := &r.plan.Members[i]; m != out[0] && !m.Learner && (m.Action == Keep || m.Action == Start || m.Action == Restart || r.isIn(m)) {
+		if m := &r.plan.Members[i]; m != out[0] && !m.Learner &&
+			(m.Action == Keep || m.Action == Start || m.Action == Restart || r.isIn(m)) {
 			out = append(out, m)
 		}
 	}

@@ -61,11 +61,13 @@ func TestQuorumRules(t *testing.T) {
 		{"stop one of four", 4, nil, nil, stop(2), true, ""},
 		{"stop one of four while another is down", 4, ids{4}, nil, stop(2), false, "node4"},
 		{"stop one of five while another is down", 5, ids{4}, nil, stop(2), true, ""},
-		{"stop one of five while two are down", 5, ids{4, 5}, nil, stop(2), false, "1 of node4 (it does not answer), node5"},
+		{"stop one of five while two are down", 5, ids{4, 5}, nil, stop(2), false,
+			"1 of node4 (it does not answer), node5"},
 		{"remove one of three", 3, nil, nil, remove(2), true, ""},
 		{"remove one of three that is down", 3, ids{2}, nil, remove(2), true, ""},
 		{"remove one while another is down", 3, ids{3}, nil, remove(2), false, "node3"},
-		{"remove the stopped one while another is down", 3, ids{2, 3}, nil, remove(2), false, "1 of node2 (it does not answer), node3"},
+		{"remove the stopped one while another is down", 3, ids{2, 3}, nil, remove(2), false,
+			"1 of node2 (it does not answer), node3"},
 		{"remove one of two", 2, nil, nil, remove(2), true, ""},
 		{"remove one of two that is down: the other can not decide that", 2, ids{2}, nil, remove(2), false, "node2"},
 		{"remove one of four while another is down", 4, ids{4}, nil, remove(2), true, ""},
@@ -127,7 +129,9 @@ func TestStopWaitsForKeptVoter(t *testing.T) {
 	if err := c.r.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.lost) > 0 || len(notices) < 2 || !strings.Contains(notices[0], "without node2 1 of 3 voters would serve, 2 are needed; it waits for node3 (it does not answer at http://node3:2379)") {
+	if len(c.lost) > 0 || len(notices) < 2 ||
+		!strings.Contains(notices[0], "without node2 1 of 3 voters would serve, 2 are needed; it waits for node3 (it "+
+			"does not answer at http://node3:2379)") {
 		t.Errorf("lost by %q; notices %q", c.lost, notices)
 	}
 }
@@ -146,13 +150,15 @@ func TestGiveUpWaiting(t *testing.T) {
 		}
 		err := c.r.run(t.Context())
 		var u *UnfinishedError
-		if !errors.As(err, &u) || !errors.Is(err, errNoMajority) || errors.Is(err, ErrStopped) != asked || !strings.Contains(u.Step, "save-node2") {
+		if !errors.As(err, &u) || !errors.Is(err, errNoMajority) || errors.Is(err, ErrStopped) != asked ||
+			!strings.Contains(u.Step, "save-node2") {
 			t.Errorf("asked %v: %v", asked, err)
 		}
 		if slices.ContainsFunc(c.acts, func(a string) bool { return strings.Contains(a, "node2") }) {
 			t.Errorf("asked %v: %q", asked, c.acts)
 		}
-		if all := strings.Join(text, "\n"); asked && (!strings.Contains(all, "[node3] systemctl start etcd") || strings.HasSuffix(all, "?")) {
+		if all := strings.Join(text, "\n"); asked && (!strings.Contains(all, "[node3] systemctl start etcd") ||
+			strings.HasSuffix(all, "?")) {
 			t.Errorf("a person is asked %q", all)
 		}
 		c.set(3, true)
@@ -241,7 +247,8 @@ func randomKills(t *testing.T, seed uint64) {
 		}
 	}
 	err := c.r.run(t.Context())
-	for try := 0; err != nil && try < 5; try++ { // what is down when the proof is made, or a member is added, ends a run
+	// what is down when the proof is made, or a member is added, ends a run
+	for try := 0; err != nil && try < 5; try++ {
 		for id := 4; id <= n; id++ {
 			c.set(uint64(id), true)
 		}

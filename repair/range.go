@@ -85,10 +85,13 @@ func (pl *planner) openEndCautions() []string {
 	if o == nil || pl.p.Mode == MendFiles && len(pl.o.Gone) == 0 { // nobody is given up there
 		return nil
 	}
-	out := []string{fmt.Sprintf("%s can have committed more than any source shows: entries up to %d are known to be committed, the logs at hand end with %d, and nothing tells how far the lost members came. "+
-		"What they acknowledged above that is lost, and cannot be listed", strings.Join(o.Voters, ", "), o.CommittedTo, o.LogTo)}
+	out := []string{fmt.Sprintf("%s can have committed more than any source shows: entries up to %d are known to be "+
+		"committed, the logs at hand end with %d, and nothing tells how far the lost members came. "+
+		"What they acknowledged above that is lost, and cannot be listed", strings.Join(o.Voters, ", "), o.CommittedTo,
+		o.LogTo)}
 	if o.Undecided != nil {
-		out = append(out, fmt.Sprintf("%s of %s may have been acknowledged, though it does not know them to be committed; a forced start drops them: save them first", *o.Undecided, pl.p.Best.Name))
+		out = append(out, fmt.Sprintf("%s of %s may have been acknowledged, though it does not know them to be "+
+			"committed; a forced start drops them: save them first", *o.Undecided, pl.p.Best.Name))
 	}
 	return append(out, pl.bumpCaution(o))
 }
@@ -98,7 +101,9 @@ func (pl *planner) bumpCaution(o *OpenEnd) string {
 	if pl.p.Mode == Restore {
 		how = "restore with"
 	}
-	return fmt.Sprintf("revision %d is known; clients that watch (Kubernetes, leader elections) may have seen higher ones, would miss every change up to there, and would take other changes for known: %s --bump-revision %d --mark-compacted",
+	return fmt.Sprintf("revision %d is known; clients that watch (Kubernetes, leader elections) may have seen higher "+
+		"ones, would miss every change up to there, and would take other changes for known: %s --bump-revision %d "+
+		"--mark-compacted",
 		o.Revision, how, o.BumpRevision)
 }
 
@@ -110,7 +115,8 @@ func (pl *planner) saveUndecided() {
 	}
 	for _, src := range pl.r.Sources {
 		if src.Name == pl.p.Best.Name {
-			pl.p.Lost.save(shell.Format("etcd-medic dumplog --index {}..{} --values -w jsonl -- {} > undecided-entries.jsonl", o.Undecided.From, o.Undecided.To, pl.place(src)))
+			pl.p.Lost.save(shell.Format("etcd-medic dumplog --index {}..{} --values -w jsonl -- {} > "+
+				"undecided-entries.jsonl", o.Undecided.From, o.Undecided.To, pl.place(src)))
 		}
 	}
 }

@@ -42,12 +42,14 @@ type Rebuilt struct {
 
 // tryRebuild makes the database where a restore would be planned else: no data dir is usable, and none can be mended.
 // The result that comes furthest counts; nil when there is none.
-func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, o *PlanOptions) (best *Rebuilt, err error) {
+func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, o *PlanOptions) (best *Rebuilt,
+	err error) {
 	pl := newPlanner(r, specs, *o)
 	if pl.refuse() != nil || pl.choose() != nil || pl.p.Mode != Restore || pl.fromMended() {
 		return nil, nil
 	}
-	set, err := evidence.Open(ctx, specs, evidence.Options{NoHashes: true, Access: o.Compare.Access, Progress: o.Compare.Progress})
+	set, err := evidence.Open(ctx, specs, evidence.Options{NoHashes: true, Access: o.Compare.Access,
+		Progress: o.Compare.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +71,11 @@ func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, o
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err == nil && (best == nil || x.Index > best.Index) && !slices.ContainsFunc(set.Members, func(m *evidence.Member) bool {
-			return m.HasDB() && m.Source.Kind != evidence.KindDataDir && m.ConsistentIndex() >= x.Index // a restore gives as much
-		}) {
+		if err == nil && (best == nil || x.Index > best.Index) &&
+			!slices.ContainsFunc(set.Members, func(m *evidence.Member) bool {
+				// a restore gives as much
+				return m.HasDB() && m.Source.Kind != evidence.KindDataDir && m.ConsistentIndex() >= x.Index
+			}) {
 			best = x
 		}
 	}
@@ -122,7 +126,10 @@ func basesOf(set *evidence.Set) []evidence.Spec {
 			found = append(found, m)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b *evidence.Member) int { return cmp.Compare(b.ConsistentIndex(), a.ConsistentIndex()) })
+	slices.SortStableFunc(found, func(a, b *evidence.Member) int {
+		return cmp.Compare(b.ConsistentIndex(),
+			a.ConsistentIndex())
+	})
 	var out []evidence.Spec
 	for _, m := range found {
 		out = append(out, evidence.Spec{Name: m.Label(), Where: m.Source.Parts().DB})
@@ -132,7 +139,8 @@ func basesOf(set *evidence.Set) []evidence.Spec {
 
 // rebuiltFrom makes the database in dir, which it creates, up to the last entry that is proven committed. It is no
 // result when the diagnosis finds errors in it, or the outcome of entries is not settled.
-func rebuiltFrom(ctx context.Context, base evidence.Spec, logs []*evidence.Member, dir string, o compare.Options) (*Rebuilt, error) {
+func rebuiltFrom(ctx context.Context, base evidence.Spec, logs []*evidence.Member, dir string,
+	o compare.Options) (*Rebuilt, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -145,10 +153,12 @@ func rebuiltFrom(ctx context.Context, base evidence.Spec, logs []*evidence.Membe
 		version = version.Newer(m.Version.Release())
 	}
 	file := filepath.Join(dir, "rebuilt.db")
-	how := rebuild.Options{Base: base, Logs: specs, To: rebuild.Target{Last: true}, Out: file, Version: version, Progress: o.Progress}
+	how := rebuild.Options{Base: base, Logs: specs, To: rebuild.Target{Last: true}, Out: file, Version: version,
+		Progress: o.Progress}
 	res, err := rebuild.Run(ctx, how)
 	var gap *rebuild.RefusedError
-	if errors.As(err, &gap) && len(gap.Missing) > 0 && gap.Missing[0].From > 1 { // what no log holds is lost, what lies before it is not
+	// what no log holds is lost, what lies before it is not
+	if errors.As(err, &gap) && len(gap.Missing) > 0 && gap.Missing[0].From > 1 {
 		how.To = rebuild.Target{Index: gap.Missing[0].From - 1}
 		res, err = rebuild.Run(ctx, how)
 	}
@@ -190,7 +200,8 @@ func (pl *planner) fromRebuilt() bool {
 		return false
 	}
 	kept, made := *pl.p, *owner
-	made.DB, made.Auth, made.Alarms, made.AppliedIndex, made.ClusterVersion = x.made.DB, x.made.Auth, x.made.Alarms, x.Index, x.made.ClusterVersion
+	made.DB, made.Auth, made.Alarms, made.AppliedIndex, made.ClusterVersion = x.made.DB, x.made.Auth, x.made.Alarms,
+		x.Index, x.made.ClusterVersion
 	made.Membership.Members, made.Membership.PeerURLs = x.made.Membership.Members, x.made.Membership.PeerURLs
 	pl.restoring = true
 	pl.p.Mode, pl.p.Why, pl.p.Rebuilt = "", "", x
@@ -223,15 +234,22 @@ func (pl *planner) rebuildWay() Way {
 	for _, l := range x.Logs {
 		cmd = cmd.With("--log", shell.FillFor("COPY_OF", l))
 	}
-	b.add(Step{Kind: StepRebuild, Member: pl.p.Best.Name, Title: "rebuild the database from " + from + ", and write new data dirs with it",
+	b.add(Step{Kind: StepRebuild, Member: pl.p.Best.Name, Title: "rebuild the database from " + from +
+		", and write new data dirs with it",
 		Precondition: "the sources are unchanged; the output folder is empty and has room",
-		Effect:       fmt.Sprintf("OUT/NAME for every member: its own member ID, the cluster ID, the database after entry %d: revision %d, %s", x.Index, x.Promise.Revision, count(int(x.Keys), "key", "keys")),
-		Undo:         "remove OUT", Done: "every OUT/NAME is complete (it gets its name when it is flushed to disk)",
+		Effect: fmt.Sprintf("OUT/NAME for every member: its own member ID, the cluster ID, the database after "+
+			"entry %d: revision %d, %s", x.Index, x.Promise.Revision, count(int(x.Keys), "key", "keys")),
+		Undo: "remove OUT", Done: "every OUT/NAME is complete (it gets its name when it is flushed to disk)",
 		ByHand: []Command{typed("etcd-medic", cmd.Then(shell.Format("--to last -o rebuilt.db"))),
-			note("there is no etcd tool that keeps the IDs; by hand restore all members from rebuilt.db, which begins a new cluster")}})
-	b.add(Step{Kind: StepProve, Title: "start copies of the new data dirs in a sandbox and compare", Precondition: "a server that opens them is at hand",
-		Effect: "none on the new data dirs", Undo: "none needed", Done: "all members serve and hold what the plan says", ByHand: byHandVerify(b.p)})
+			note("there is no etcd tool that keeps the IDs; by hand restore all members from rebuilt.db, which " +
+				"begins a new cluster")}})
+	b.add(Step{Kind: StepProve, Title: "start copies of the new data dirs in a sandbox and compare",
+		Precondition: "a server that opens them is at hand",
+		Effect:       "none on the new data dirs", Undo: "none needed",
+		Done:   "all members serve and hold what the plan says",
+		ByHand: byHandVerify(b.p)})
 	b.install(false)
 	return Way{Mode: Rebuild, Possible: true, Steps: b.steps,
-		Why: fmt.Sprintf("all members are stopped for it; %s give a database up to entry %d, revision %d, as was tried; member and cluster IDs stay", from, x.Index, x.Promise.Revision)}
+		Why: fmt.Sprintf("all members are stopped for it; %s give a database up to entry %d, revision %d, as was "+
+			"tried; member and cluster IDs stay", from, x.Index, x.Promise.Revision)}
 }

@@ -55,8 +55,10 @@ func TestRebuildComesBeforeRestore(t *testing.T) {
 // TestRebuildIsNoMoreThanABackup: a backup that holds as much is restored, and voters of which nothing was said are not
 // overwritten.
 func TestRebuildIsNoMoreThanABackup(t *testing.T) {
-	newer := evidence.Spec{Name: "backup", Where: filepath.Join(evidencetest.Incident(t, "f2-empty-db"), "node1", "member", "snap", "db")}
-	for name, specs := range map[string][]evidence.Spec{"a newer database": {cutLog(t), newer}, "nothing said of the others": {cutLog(t)}} {
+	newer := evidence.Spec{Name: "backup", Where: filepath.Join(evidencetest.Incident(t, "f2-empty-db"), "node1",
+		"member", "snap", "db")}
+	for name, specs := range map[string][]evidence.Spec{"a newer database": {cutLog(t), newer},
+		"nothing said of the others": {cutLog(t)}} {
 		p, err := NewPlan(t.Context(), specs, PlanOptions{})
 		if err != nil {
 			t.Fatal(err)

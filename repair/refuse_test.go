@@ -68,7 +68,8 @@ func TestChangedSourceIsRefused(t *testing.T) {
 	if got := refusal(t, err); !strings.Contains(got.Reason, "source node3 changed") {
 		t.Errorf("refused for another reason: %v", got)
 	}
-	_, err = Apply(t.Context(), file, ApplyOptions{Mode: Clone, Out: filepath.Join(t.TempDir(), "out"), RunOptions: RunOptions{Specs: specs}})
+	_, err = Apply(t.Context(), file, ApplyOptions{Mode: Clone, Out: filepath.Join(t.TempDir(), "out"),
+		RunOptions: RunOptions{Specs: specs}})
 	refusal(t, err)
 	wantNothingBegun(t, file)
 }
@@ -77,7 +78,8 @@ func TestOutputIsNeverOverwritten(t *testing.T) {
 	file := savePlan(t, "h-misconfigured-member-add", PlanOptions{})
 	out := t.TempDir()
 	for _, mode := range []Mode{Clone, Reseed} {
-		_, err := Apply(t.Context(), file, ApplyOptions{Mode: mode, Out: out, RunOptions: RunOptions{AllowUpgrade: true}})
+		_, err := Apply(t.Context(), file, ApplyOptions{Mode: mode, Out: out,
+			RunOptions: RunOptions{AllowUpgrade: true}})
 		refusal(t, err)
 	}
 	work := t.TempDir()
@@ -135,7 +137,8 @@ func TestDiskFullIsJournalled(t *testing.T) {
 	file := savePlan(t, "h-misconfigured-member-add", PlanOptions{})
 	out := filepath.Join(t.TempDir(), "out")
 	job := VictimJob{File: file, Mode: Clone, Out: out}
-	cmd := exec.Command("sh", "-c", `ulimit -f 32; exec "$0"`, os.Args[0]) // 16 or 32 KiB: the journal fits, a database does not
+	// 16 or 32 KiB: the journal fits, a database does not
+	cmd := exec.Command("sh", "-c", `ulimit -f 32; exec "$0"`, os.Args[0])
 	cmd.Env = job.command().Env
 	b, err := cmd.CombinedOutput()
 	var exit *exec.ExitError

@@ -103,8 +103,10 @@ func (s *session) sandboxed(ctx context.Context, mode Mode, work string, throwAw
 		return err
 	}
 	s.out.Way, s.out.Server = way.Uses, server.String()
-	st := &stage{dir: work, say: s.o.Progress, runs: map[string]*node.Member{}, clients: map[*node.Member]*clientv3.Client{}, catchUp: 1, patience: 2 * time.Minute}
-	r := &runner{plan: s.plan, steps: steps.Steps, host: st, j: s.j, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true, guarded: way.Uses == Live,
+	st := &stage{dir: work, say: s.o.Progress, runs: map[string]*node.Member{},
+		clients: map[*node.Member]*clientv3.Client{}, catchUp: 1, patience: 2 * time.Minute}
+	r := &runner{plan: s.plan, steps: steps.Steps, host: st, j: s.j, out: s.out, limits: s.o.limits, say: s.o.Progress,
+		sandbox: true, guarded: way.Uses == Live,
 		noops: sandboxFillers(server.Version), backup: filepath.Join(work, "backup.db"), write: throwAway}
 	if release.Exact(server.Version.Minor, server.Version.Patch).Has(release.LogTrimmedOften).Excluded() {
 		st.snapshotCount = 100
@@ -118,7 +120,8 @@ func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.
 	if err != nil {
 		return err
 	}
-	box, err := node.New(ctx, node.Options{Dir: filepath.Join(st.dir, "sandbox"), Server: server, Isolation: s.o.Isolation, Auth: s.plan.Cluster.Auth,
+	box, err := node.New(ctx, node.Options{Dir: filepath.Join(st.dir, "sandbox"), Server: server,
+		Isolation: s.o.Isolation, Auth: s.plan.Cluster.Auth,
 		UnsafeNoFsync: true, KnownPeers: s.knownPeers(), Log: s.o.Progress})
 	if err != nil {
 		return err
@@ -133,7 +136,10 @@ func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.
 	if err != nil {
 		return err
 	}
-	if err := s.always(ctx, r, endStep, func() (string, error) { return "", st.end(ctx, s.plan, r.write) }); err != nil {
+	if err := s.always(ctx, r, endStep, func() (string, error) {
+		return "",
+			st.end(ctx, s.plan, r.write)
+	}); err != nil {
 		return err
 	}
 	return s.always(ctx, r, compareStep, func() (string, error) { return s.proveDirs(ctx, r, st) })

@@ -48,9 +48,11 @@ var rehearsals = []struct {
 	{"move leader and reseed two", "a-auth-revision-replay", PlanOptions{}, nil, Live},
 	{"start the lagging one, remove the dead one", "h-misconfigured-member-add", PlanOptions{}, nil, Live},
 	{"a damaged member is never started", "f-bbolt-page-corruption", PlanOptions{}, nil, Live},
-	{"no majority", "a-auth-revision-replay", PlanOptions{Gone: []string{"node1", "node2"}}, []string{"node3"}, ForceNewCluster},
+	{"no majority", "a-auth-revision-replay", PlanOptions{Gone: []string{"node1", "node2"}}, []string{"node3"},
+		ForceNewCluster},
 	{"two of three", "a-auth-revision-replay", PlanOptions{}, []string{"node1", "node3"}, Live},
-	{"a standby comes first", "a-auth-revision-replay", PlanOptions{Standby: []Standby{{Name: "node4", URL: "http://127.81.0.4:2380", For: "node2"}}}, nil, Live},
+	{"a standby comes first", "a-auth-revision-replay",
+		PlanOptions{Standby: []Standby{{Name: "node4", URL: "http://127.81.0.4:2380", For: "node2"}}}, nil, Live},
 }
 
 func TestRehearse(t *testing.T) {

@@ -48,7 +48,8 @@ func enough(dir string, need int64, roomOf func(string) (int64, bool)) error {
 	}
 	free, ok := roomOf(dir)
 	if ok && free < need {
-		return refusedf("free some, or name another place with --work or -o", "%d MiB are needed below %s, %d MiB are free", need>>20, dir, free>>20)
+		return refusedf("free some, or name another place with --work or -o",
+			"%d MiB are needed below %s, %d MiB are free", need>>20, dir, free>>20)
 	}
 	return nil
 }

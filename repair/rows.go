@@ -35,8 +35,10 @@ func (pl *planner) zombies() {
 		if row == nil || slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.ID == id }) {
 			continue
 		}
-		pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id, Learner: row.IsLearner, PeerURLs: row.PeerURLs,
-			ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's configuration does not", Obstacle: ObstacleBucketOnly, NotStartable: "raft does not know it"})
+		pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id,
+			Learner: row.IsLearner, PeerURLs: row.PeerURLs,
+			ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's " +
+				"configuration does not", Obstacle: ObstacleBucketOnly, NotStartable: "raft does not know it"})
 	}
 }
 
@@ -49,7 +51,8 @@ func (pl *planner) restarts() {
 		on = "etcd 3.5.24 or later of 3.5"
 	case pl.p.Verdict.Cause == causePromotion:
 		on = fmt.Sprintf("the newest etcd 3.%d", pl.p.Cluster.Minor)
-	case (healthy || drifted(pl.p.Verdict.Cause)) && !pl.p.Cluster.has(release.MembersFromDB).Certain() && pl.p.haunted():
+	case (healthy || drifted(pl.p.Verdict.Cause)) && !pl.p.Cluster.has(release.MembersFromDB).Certain() &&
+		pl.p.haunted():
 		on = "etcd 3.5.26 or later of 3.5"
 	}
 	if on == "" {
@@ -83,7 +86,8 @@ func (p *Plan) needsClone() bool {
 	return p.Cluster.has(release.ZombieRemovalPanics).Certain() && p.haunted()
 }
 
-const whyNotRemoved = "etcd 3.6 panics on every member, and at each start after that, when a member is removed that only bucket members lists"
+const whyNotRemoved = "etcd 3.6 panics on every member, and at each start after that, when a member is removed that " +
+	"only bucket members lists"
 
 // mends tells whether restarts are there to mend rows.
 func (p *Plan) mends() bool {
@@ -98,6 +102,8 @@ func (b *builder) restart(m *Member) {
 	b.up--
 	b.stop(m)
 	b.up++
-	b.add(Step{Kind: StepStart, Member: m.Name, Title: "start " + m.Name + " again, on " + m.RestartOn, Precondition: "its server is " + m.RestartOn,
-		Effect: "its bucket members is mended when it starts", Undo: "none needed", Done: m.Name + " serves and knows a leader", ByHand: byHandStart(m)})
+	b.add(Step{Kind: StepStart, Member: m.Name, Title: "start " + m.Name + " again, on " + m.RestartOn,
+		Precondition: "its server is " + m.RestartOn,
+		Effect:       "its bucket members is mended when it starts", Undo: "none needed",
+		Done: m.Name + " serves and knows a leader", ByHand: byHandStart(m)})
 }

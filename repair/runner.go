@@ -50,7 +50,8 @@ type limits struct {
 }
 
 func defaultLimits() limits {
-	return limits{call: 10 * time.Second, step: 2 * time.Minute, transfer: 30 * time.Minute, poll: 100 * time.Millisecond, recount: time.Second}
+	return limits{call: 10 * time.Second, step: 2 * time.Minute, transfer: 30 * time.Minute,
+		poll: 100 * time.Millisecond, recount: time.Second}
 }
 
 // runner carries out the steps of one way.
@@ -157,11 +158,13 @@ func (r *runner) between(ctx context.Context, s *Step, f func() (state, detail s
 	}
 	begin := time.Now()
 	state, detail, err := f()
-	res := StepResult{ID: s.ID, Title: s.Title, State: state, Seconds: round(time.Since(begin).Seconds()), Detail: detail}
+	res := StepResult{ID: s.ID, Title: s.Title, State: state, Seconds: round(time.Since(begin).Seconds()),
+		Detail: detail}
 	if err != nil {
 		res.State, res.Detail = "failed", err.Error()
 		r.out.add(res)
-		_ = r.j.write(Record{State: StateFailed, Step: s.ID, Detail: res.Detail, Seconds: res.Seconds}) // the disk may be what failed
+		// the disk may be what failed
+		_ = r.j.write(Record{State: StateFailed, Step: s.ID, Detail: res.Detail, Seconds: res.Seconds})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -255,7 +258,8 @@ func (r *runner) orBack() string {
 	if r.live == nil {
 		return ""
 	}
-	return "; " + shell.Format("etcd-medic repair abort {}", shell.Operand(r.planFile())).String() + " says how to go back"
+	return "; " + shell.Format("etcd-medic repair abort {}", shell.Operand(r.planFile())).String() +
+		" says how to go back"
 }
 
 // note writes a value that later steps need.

@@ -42,7 +42,8 @@ func (s *session) upgrade(throwAway bool) error {
 	if throwAway || s.o.AllowUpgrade || s.out.Raises == "" {
 		return nil
 	}
-	return refusedf("name the cluster's own server with --etcd-binary, use --mode clone, which leaves versions as they are, or accept it with --allow-upgrade", "%s", s.out.Raises)
+	return refusedf("name the cluster's own server with --etcd-binary, use --mode clone, which leaves versions as "+
+		"they are, or accept it with --allow-upgrade", "%s", s.out.Raises)
 }
 
 // need is how much room the copies of all members, their successors and a backup take at most.

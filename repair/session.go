@@ -79,7 +79,8 @@ func open(file string, o RunOptions) (*session, error) {
 		return nil, err
 	}
 	s := &session{plan: p, file: file, o: o, unlock: unlock, begun: time.Now()}
-	s.out = &Outcome{SchemaVersion: SchemaVersion, Tool: p.Tool, Plan: p.Digest, Steps: []StepResult{}, Proofs: []Proof{}}
+	s.out = &Outcome{SchemaVersion: SchemaVersion, Tool: p.Tool, Plan: p.Digest, Steps: []StepResult{},
+		Proofs: []Proof{}}
 	s.out.Tool.Version = o.Version
 	return s, nil
 }
@@ -105,7 +106,8 @@ func (s *session) journal(mode Mode) error {
 func (s *session) sources(ctx context.Context) (*evidence.Set, error) {
 	set, err := evidence.Open(ctx, s.specs(), evidence.Options{Hash: true, Progress: s.o.Progress})
 	if err != nil {
-		return nil, refusedf("give the places of the copies again: etcd-medic repair rehearse PLAN [NAME=]PATH...", "the sources of the plan can not be read: %v", err)
+		return nil, refusedf("give the places of the copies again: etcd-medic repair rehearse PLAN [NAME=]PATH...",
+			"the sources of the plan can not be read: %v", err)
 	}
 	if err := s.sameSources(set); err != nil {
 		return nil, errors.Join(err, set.Close())
@@ -145,7 +147,8 @@ func (s *session) sameSources(set *evidence.Set) error {
 		case !ok:
 			return refusedf(hint, "source %s of the plan is not there", want.Name)
 		case got != want.SHA256:
-			return refusedf(hint, "source %s changed since the plan was made: its digest was %s, it is %s", want.Name, short(want.SHA256), short(got))
+			return refusedf(hint, "source %s changed since the plan was made: its digest was %s, it is %s", want.Name,
+				short(want.SHA256), short(got))
 		}
 	}
 	return nil
@@ -163,7 +166,8 @@ func (s *session) finish(err error, clean func() error) (*Outcome, error) {
 	}
 	s.out.Reached = s.out.provenWell()
 	if !s.out.Reached {
-		return s.out, &UnfinishedError{Step: "proof", Journal: s.j.path, Err: errors.New("a proof is violated"), Hint: "do not put the result into service; begin anew with --again"}
+		return s.out, &UnfinishedError{Step: "proof", Journal: s.j.path, Err: errors.New("a proof is violated"),
+			Hint: "do not put the result into service; begin anew with --again"}
 	}
 	if n := s.plan.Lost.CommittedEntries; n > 0 && s.out.Mode != Live {
 		s.out.Notes = append(s.out.Notes, givenUp(n, s.plan.Best.Name))

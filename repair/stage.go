@@ -116,7 +116,8 @@ func (s *stage) aside(_ context.Context, m *Member) (string, error) {
 	if err := os.Rename(from, to); err != nil {
 		return "", err
 	}
-	return filepath.Join("before", filepath.Base(to)), errors.Join(syncDir(filepath.Dir(to)), syncDir(filepath.Dir(from)))
+	return filepath.Join("before", filepath.Base(to)),
+		errors.Join(syncDir(filepath.Dir(to)), syncDir(filepath.Dir(from)))
 }
 
 func (s *stage) start(ctx context.Context, m *Member, how startHow) error {

@@ -26,8 +26,10 @@ func ParseStandby(s string) (Standby, error) {
 		old, own = "", name
 	}
 	u, err := url.Parse(peer)
-	if !ok || own == "" || both && old == "" || err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return Standby{}, fmt.Errorf("%q is not NAME=PEER_URL or OLD:NAME=PEER_URL, such as node4=https://10.0.0.4:2380", s)
+	if !ok || own == "" || both && old == "" || err != nil || u.Host == "" || u.Scheme != "http" &&
+		u.Scheme != "https" {
+		return Standby{}, fmt.Errorf("%q is not NAME=PEER_URL or OLD:NAME=PEER_URL, such as "+
+			"node4=https://10.0.0.4:2380", s)
 	}
 	return Standby{Name: own, URL: peer, For: old}, nil
 }
@@ -36,10 +38,12 @@ func ParseStandby(s string) (Standby, error) {
 func (pl *planner) standbys() error {
 	for _, s := range pl.o.Standby {
 		if pl.p.Mode != Live {
-			return refusedf("leave --standby out", "a standby takes a member's place while the cluster runs, and this plan is to %s", pl.p.Mode)
+			return refusedf("leave --standby out", "a standby takes a member's place while the cluster runs, and "+
+				"this plan is to %s", pl.p.Mode)
 		}
 		if b := (&builder{p: pl.p}); !b.learners() {
-			return refusedf("leave --standby out", "a standby joins as a learner, which etcd 3.%d does not know", pl.p.Cluster.Minor)
+			return refusedf("leave --standby out", "a standby joins as a learner, which etcd 3.%d does not know",
+				pl.p.Cluster.Minor)
 		}
 		old, err := pl.replacedBy(s)
 		if err != nil {
@@ -49,11 +53,14 @@ func (pl *planner) standbys() error {
 			return m.named(s.Name) || m.ServerName() == s.Name || slices.Contains(m.PeerURLs, s.URL)
 		}
 		if slices.ContainsFunc(pl.p.Members, taken) {
-			return refusedf("give it a name and a peer URL of its own", "another member has the name or the peer URL of the standby %s=%s", s.Name, s.URL)
+			return refusedf("give it a name and a peer URL of its own", "another member has the name or the peer URL "+
+				"of the standby %s=%s", s.Name, s.URL)
 		}
 		old.Standby = s.Name
-		pl.p.Members = append(pl.p.Members, Member{Name: s.Name, PeerURLs: []string{s.URL}, Action: StandIn, For: old.Name,
-			Why: "takes the place of " + old.Name + ", which is removed once this one is a voter", NotStartable: "it joins empty"})
+		pl.p.Members = append(pl.p.Members, Member{Name: s.Name, PeerURLs: []string{s.URL}, Action: StandIn,
+			For:          old.Name,
+			Why:          "takes the place of " + old.Name + ", which is removed once this one is a voter",
+			NotStartable: "it joins empty"})
 	}
 	slices.SortStableFunc(pl.p.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	return nil
@@ -107,7 +114,8 @@ func (r *runner) makeRoom(ctx context.Context, s *Step, m *Member) (string, erro
 	if err := r.note(s.ID, "removed-first:"+old.Name, time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s is down, so it was removed first: etcd adds no member while a voter is not connected; ", old.Name), nil
+	return fmt.Sprintf("%s is down, so it was removed first: etcd adds no member while a voter is not connected; ",
+		old.Name), nil
 }
 
 // fewer says for how long the cluster had a voter fewer while a member was replaced.
@@ -119,16 +127,19 @@ func (r *runner) fewer() []string {
 		case m.Standby != "" && r.stepDone(StepPromote, m.Standby) && r.stepDone(StepRemove, m.Name):
 			if from, err := time.Parse(time.RFC3339Nano, r.j.value("removed-first:"+m.Name)); err == nil {
 				gap := r.doneAt(StepPromote, m.Standby).Sub(from).Round(time.Millisecond)
-				out = append(out, fmt.Sprintf("the cluster had one voter fewer for %v: %s was down and was removed before %s was promoted", gap, m.Name, m.Standby))
+				out = append(out, fmt.Sprintf("the cluster had one voter fewer for %v: %s was down and was removed "+
+					"before %s was promoted", gap, m.Name, m.Standby))
 				continue
 			}
-			out = append(out, fmt.Sprintf("the cluster had no voter fewer while %s took the place of %s", m.Standby, m.Name))
+			out = append(out, fmt.Sprintf("the cluster had no voter fewer while %s took the place of %s", m.Standby,
+				m.Name))
 		case m.Action == Replace && r.stepDone(StepPromote, m.Name):
 			from, to := r.doneAt(StepRemove, m.Name), r.doneAt(StepPromote, m.Name)
 			if stop := r.doneAt(StepStop, m.Name); !stop.IsZero() && stop.Before(from) {
 				from = stop
 			}
-			out = append(out, fmt.Sprintf("the cluster had one voter fewer for %v while %s was replaced, from %s to %s", to.Sub(from), m.Name, from.Format("15:04:05"), to.Format("15:04:05 MST")))
+			out = append(out, fmt.Sprintf("the cluster had one voter fewer for %v while %s was replaced, from %s to %s",
+				to.Sub(from), m.Name, from.Format("15:04:05"), to.Format("15:04:05 MST")))
 		}
 	}
 	return out
@@ -148,11 +159,14 @@ func (b *builder) whileFewer() string {
 	}
 	var out string
 	if len(without) > 0 {
-		out = fmt.Sprintf("; there is one voter fewer from the stop of each of %s until it is promoted again, since etcd lets nobody join at a peer URL that is taken. repair plan --standby NAME=PEER_URL, with another host, avoids that",
+		out = fmt.Sprintf("; there is one voter fewer from the stop of each of %s until it is promoted again, since "+
+			"etcd lets nobody join at a peer URL that is taken. repair plan --standby NAME=PEER_URL, with another "+
+			"host, avoids that",
 			strings.Join(without, ", "))
 	}
 	if len(with) > 0 {
-		out += fmt.Sprintf("; there is no voter fewer while %s replaced: the standby is promoted first", strings.Join(with, ", ")+" "+isAre(len(with)))
+		out += fmt.Sprintf("; there is no voter fewer while %s replaced: the standby is promoted first",
+			strings.Join(with, ", ")+" "+isAre(len(with)))
 	}
 	return out
 }

@@ -28,7 +28,8 @@ func TestStandby(t *testing.T) {
 		if promoted < 0 || gone < promoted || len(c.list) != n || find(c.list, 2) != nil {
 			t.Errorf("%d voters: %q", n, c.acts)
 		}
-		if f := c.r.fewer(); len(f) != 1 || !strings.Contains(f[0], "no voter fewer while node9 took the place of node2") {
+		if f := c.r.fewer(); len(f) != 1 || !strings.Contains(f[0],
+			"no voter fewer while node9 took the place of node2") {
 			t.Errorf("%q", f)
 		}
 		if c.down(t.Context(), c.r.plan.Member("node2")) == false || !slices.Contains(c.snapshots, "2") {
@@ -45,7 +46,8 @@ func TestStandbyForOneThatIsDown(t *testing.T) {
 	if err := c.r.run(t.Context()); err != nil || len(c.lost) > 0 {
 		t.Fatalf("%v; lost by %q", err, c.lost)
 	}
-	if f := c.r.fewer(); len(f) != 1 || !strings.Contains(f[0], "node2 was down and was removed before node9 was promoted") {
+	if f := c.r.fewer(); len(f) != 1 || !strings.Contains(f[0],
+		"node2 was down and was removed before node9 was promoted") {
 		t.Errorf("%q", f)
 	}
 }
@@ -57,13 +59,16 @@ func TestFewer(t *testing.T) {
 	if err := c.r.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := c.r.fewer(); len(f) != 1 || !strings.Contains(f[0], "one voter fewer for ") || !strings.Contains(f[0], "while node2 was replaced, from ") {
+	if f := c.r.fewer(); len(f) != 1 || !strings.Contains(f[0], "one voter fewer for ") ||
+		!strings.Contains(f[0], "while node2 was replaced, from ") {
 		t.Errorf("%q", f)
 	}
-	if w := p.Way(Live).Why; !strings.Contains(w, "one voter fewer from the stop of each of node2") || !strings.Contains(w, "--standby NAME=PEER_URL") {
+	if w := p.Way(Live).Why; !strings.Contains(w, "one voter fewer from the stop of each of node2") ||
+		!strings.Contains(w, "--standby NAME=PEER_URL") {
 		t.Error(w)
 	}
-	if w := newFake(t, standbyPlan(t, 3)).r.plan.Way(Live).Why; !strings.Contains(w, "no voter fewer while node2 is replaced") {
+	if w := newFake(t, standbyPlan(t, 3)).r.plan.Way(Live).Why; !strings.Contains(w,
+		"no voter fewer while node2 is replaced") {
 		t.Error(w)
 	}
 }
@@ -75,12 +80,18 @@ func TestStandbyRefused(t *testing.T) {
 		with func(*Plan)
 		want string
 	}{
-		{"nothing is replaced", Standby{Name: "node9", URL: "http://node9:2380"}, func(p *Plan) { p.Members[1].Action = Keep }, "no member is left"},
-		{"another one is meant", Standby{Name: "node9", URL: "http://node9:2380", For: "node3"}, nil, "node3 is not replaced by this plan"},
-		{"the name is taken", Standby{Name: "node3", URL: "http://node9:2380"}, nil, "another member has the name or the peer URL"},
-		{"the URL is taken", Standby{Name: "node9", URL: "http://node2:2380"}, nil, "another member has the name or the peer URL"},
-		{"no learners", Standby{Name: "node9", URL: "http://node9:2380"}, func(p *Plan) { p.Cluster.Minor = 3 }, "etcd 3.3 does not know"},
-		{"not while it runs", Standby{Name: "node9", URL: "http://node9:2380"}, func(p *Plan) { p.Mode = Clone }, "this plan is to clone"},
+		{"nothing is replaced", Standby{Name: "node9", URL: "http://node9:2380"},
+			func(p *Plan) { p.Members[1].Action = Keep }, "no member is left"},
+		{"another one is meant", Standby{Name: "node9", URL: "http://node9:2380", For: "node3"}, nil,
+			"node3 is not replaced by this plan"},
+		{"the name is taken", Standby{Name: "node3", URL: "http://node9:2380"}, nil, "another member has the name or " +
+			"the peer URL"},
+		{"the URL is taken", Standby{Name: "node9", URL: "http://node2:2380"}, nil, "another member has the name or " +
+			"the peer URL"},
+		{"no learners", Standby{Name: "node9", URL: "http://node9:2380"}, func(p *Plan) { p.Cluster.Minor = 3 },
+			"etcd 3.3 does not know"},
+		{"not while it runs", Standby{Name: "node9", URL: "http://node9:2380"}, func(p *Plan) { p.Mode = Clone },
+			"this plan is to clone"},
 	} {
 		p := fakePlan(t, 3, "node2")
 		if tc.with != nil {

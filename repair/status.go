@@ -45,7 +45,8 @@ func Status(file string) (*Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &Standing{SchemaVersion: SchemaVersion, Plan: p.Digest, Mode: p.Mode, AtWork: locked(file + ".lock"), Runs: []Run{}}
+	st := &Standing{SchemaVersion: SchemaVersion, Plan: p.Digest, Mode: p.Mode, AtWork: locked(file + ".lock"),
+		Runs: []Run{}}
 	for _, r := range records {
 		st.take(r)
 	}
@@ -62,7 +63,8 @@ func (st *Standing) take(r Record) {
 	i := slices.IndexFunc(st.Runs, func(x Run) bool { return x.Run == r.Run })
 	if i < 0 {
 		i = len(st.Runs)
-		st.Runs = append(st.Runs, Run{Run: r.Run, Mode: r.Mode, Begun: r.Time, State: "interrupted", Steps: []StepResult{}, Left: []string{}})
+		st.Runs = append(st.Runs, Run{Run: r.Run, Mode: r.Mode, Begun: r.Time, State: "interrupted",
+			Steps: []StepResult{}, Left: []string{}})
 	}
 	run := &st.Runs[i]
 	run.Last = r.Time

@@ -121,7 +121,8 @@ func (b *builder) live() []Step {
 // force is the way without a majority.
 func (b *builder) force() []Step {
 	for i := range b.p.Members {
-		if m := &b.p.Members[i]; m.Action != Remove && m.Obstacle != ObstacleNameTaken && (m.Source != "" || m.Action == Replace) {
+		if m := &b.p.Members[i]; m.Action != Remove && m.Obstacle != ObstacleNameTaken &&
+			(m.Source != "" || m.Action == Replace) {
 			b.stop(m)
 		}
 	}
@@ -209,7 +210,8 @@ func (b *builder) best() *Member { return b.p.Member(b.p.Best.Name) }
 func (b *builder) backup() {
 	best := b.best()
 	b.add(Step{Kind: StepBackup, Member: best.Name, Title: "save a snapshot of " + best.Name,
-		Precondition: best.Name + " serves", Effect: "a backup file with its sha256 trailer, verified; the cluster is not changed",
+		Precondition: best.Name + " serves", Effect: "a backup file with its sha256 trailer, verified; the cluster " +
+			"is not changed",
 		Undo: "none needed", Done: "the backup file is there and verifies", ByHand: byHandBackup(best)})
 }
 
@@ -219,10 +221,12 @@ func (b *builder) save(m *Member) {
 	if zombie(m) || m.Source == "" && len(m.ClientURLs) == 0 {
 		return // nothing runs that could be asked
 	}
-	b.add(Step{Kind: StepSave, Member: m.Name, Title: "save a snapshot of " + m.Name + ", and see what it alone took in since its data dir was copied",
+	b.add(Step{Kind: StepSave, Member: m.Name, Title: "save a snapshot of " + m.Name +
+		", and see what it alone took in since its data dir was copied",
 		Precondition: "none; a member that does not answer is passed over, its data dir is set aside whole",
-		Effect:       "a file with what " + m.Name + " holds, verified; the cluster is not changed. Writes that " + b.p.Best.Name + " lacks and the plan does not list stop the repair, unless they are accepted",
-		Undo:         "none needed", Done: "the file is there and verifies", ByHand: byHandSave(m)})
+		Effect: "a file with what " + m.Name + " holds, verified; the cluster is not changed. Writes that " +
+			b.p.Best.Name + " lacks and the plan does not list stop the repair, unless they are accepted",
+		Undo: "none needed", Done: "the file is there and verifies", ByHand: byHandSave(m)})
 }
 
 func (b *builder) start(m *Member) {
@@ -245,27 +249,37 @@ func (b *builder) moveLeader() {
 
 func (b *builder) advanceLog() {
 	best := b.best()
-	b.add(Step{Kind: StepAdvanceLog, Member: best.Name, Title: "make " + best.Name + " drop the start of its in-memory raft log",
-		Precondition: best.Name + " leads", Effect: "new members are sent the database, not the log replayed from index 1; proposals without effect (alarm list) raise the raft index, not the revision",
-		Undo: "none needed", Done: "the raft log in memory starts behind index 1: a raft snapshot was taken (up to 3.5), or 100 entries were applied (from 3.6 on)", ByHand: byHandAdvance(best, &b.p.Cluster)})
+	b.add(Step{Kind: StepAdvanceLog, Member: best.Name, Title: "make " + best.Name +
+		" drop the start of its in-memory raft log",
+		Precondition: best.Name + " leads", Effect: "new members are sent the database, not the log replayed from " +
+			"index 1; proposals without effect (alarm list) raise the raft index, not the revision",
+		Undo: "none needed", Done: "the raft log in memory starts behind index 1: a raft snapshot was taken (up to " +
+			"3.5), or 100 entries were applied (from 3.6 on)", ByHand: byHandAdvance(best, &b.p.Cluster)})
 }
 
 func (b *builder) stop(m *Member) {
-	b.add(Step{Kind: StepStop, Member: m.Name, Title: "stop " + m.Name, Precondition: fmt.Sprintf("%d of %d voters serve without it", b.up, max(b.voters, 1)),
-		Effect: "the process of " + m.Name + " has ended", Undo: "start it again", Done: m.Name + " does not answer", ByHand: byHandStop(m)})
+	b.add(Step{Kind: StepStop, Member: m.Name, Title: "stop " + m.Name,
+		Precondition: fmt.Sprintf("%d of %d voters serve without it", b.up, max(b.voters, 1)),
+		Effect:       "the process of " + m.Name + " has ended", Undo: "start it again",
+		Done:   m.Name + " does not answer",
+		ByHand: byHandStop(m)})
 }
 
 func (b *builder) remove(m *Member) {
-	s := Step{Kind: StepRemove, Member: m.Name, Title: "remove " + m.Name + " from the member list", Precondition: b.p.Best.Name + " leads; a majority serves",
-		Effect: fmt.Sprintf("member %s is gone for good: the ID never comes back", m.ID), Undo: "none: add it again, empty, with a new ID",
-		Done: fmt.Sprintf("the member list has no %s", m.ID), ByHand: byHandRemove(b.best(), m)}
+	s := Step{Kind: StepRemove, Member: m.Name, Title: "remove " + m.Name + " from the member list",
+		Precondition: b.p.Best.Name + " leads; a majority serves",
+		Effect:       fmt.Sprintf("member %s is gone for good: the ID never comes back", m.ID),
+		Undo:         "none: add it again, empty, with a new ID",
+		Done:         fmt.Sprintf("the member list has no %s", m.ID), ByHand: byHandRemove(b.best(), m)}
 	b.add(s)
 }
 
 func (b *builder) setAside(m *Member) {
-	b.add(Step{Kind: StepSetAside, Member: m.Name, Title: "set the data dir of " + m.Name + " aside", Precondition: m.Name + " does not run",
-		Effect: "its data dir stands under another name beside the old place; nothing is deleted", Undo: "rename it back",
-		Done: "the old place is empty", ByHand: byHandSetAside(m)})
+	b.add(Step{Kind: StepSetAside, Member: m.Name, Title: "set the data dir of " + m.Name + " aside",
+		Precondition: m.Name + " does not run",
+		Effect:       "its data dir stands under another name beside the old place; nothing is deleted",
+		Undo:         "rename it back",
+		Done:         "the old place is empty", ByHand: byHandSetAside(m)})
 }
 
 func (b *builder) addLearner(m *Member) {
@@ -273,36 +287,49 @@ func (b *builder) addLearner(m *Member) {
 	if !b.learners() {
 		title, with = "add "+m.Name, "a voter (etcd 3.3 knows no learners): start it at once"
 	}
-	b.add(Step{Kind: StepAdd, Member: m.Name, Title: title, Precondition: "all voters are connected; no other learner is there",
+	b.add(Step{Kind: StepAdd, Member: m.Name, Title: title, Precondition: "all voters are connected; no other " +
+		"learner is there",
 		Effect: "the member list has a new member with the peer URL " + strings.Join(m.PeerURLs, ",") + ", " + with,
-		Undo:   "remove the new member", Done: "a member with that peer URL and another ID is listed", ByHand: byHandAdd(b.best(), m, b.learners())})
+		Undo:   "remove the new member", Done: "a member with that peer URL and another ID is listed",
+		ByHand: byHandAdd(b.best(), m, b.learners())})
 }
 
 func (b *builder) startEmpty(m *Member) {
-	b.add(Step{Kind: StepStartEmpty, Member: m.Name, Title: "start " + m.Name + " with an empty data dir", Precondition: "its old data dir is set aside; the leader is " + b.p.Best.Name,
-		Effect: "it is sent the database of " + b.p.Best.Name, Undo: "stop it, remove the new member", Done: m.Name + " runs under its new ID", ByHand: byHandStartEmpty(b.p, m)})
+	b.add(Step{Kind: StepStartEmpty, Member: m.Name, Title: "start " + m.Name + " with an empty data dir",
+		Precondition: "its old data dir is set aside; the leader is " + b.p.Best.Name,
+		Effect:       "it is sent the database of " + b.p.Best.Name, Undo: "stop it, remove the new member",
+		Done: m.Name + " runs under its new ID", ByHand: byHandStartEmpty(b.p, m)})
 }
 
 func (b *builder) wait(m *Member) {
-	b.add(Step{Kind: StepWait, Member: m.Name, Title: "wait until " + m.Name + " holds what " + b.p.Best.Name + " holds", Precondition: m.Name + " runs",
+	b.add(Step{Kind: StepWait, Member: m.Name, Title: "wait until " + m.Name + " holds what " + b.p.Best.Name +
+		" holds", Precondition: m.Name + " runs",
 		Effect: "none; stops the repair when the contents differ", Undo: "none needed",
-		Done: "its applied index and revision reached those of " + b.p.Best.Name + " and HashKV at one revision is equal", ByHand: byHandWait(b.best(), m)})
+		Done: "its applied index and revision reached those of " + b.p.Best.Name +
+			" and HashKV at one revision is equal", ByHand: byHandWait(b.best(), m)})
 }
 
 func (b *builder) promote(m *Member) {
-	b.add(Step{Kind: StepPromote, Member: m.Name, Title: "promote " + m.Name + " to a voter", Precondition: m.Name + " holds what " + b.p.Best.Name + " holds",
-		Effect: "it votes and counts in the majority", Undo: "remove the member", Done: "the member list shows it as a voter, and a linearizable read through it works", ByHand: byHandPromote(b.best())})
+	b.add(Step{Kind: StepPromote, Member: m.Name, Title: "promote " + m.Name + " to a voter", Precondition: m.Name +
+		" holds what " + b.p.Best.Name + " holds",
+		Effect: "it votes and counts in the majority", Undo: "remove the member",
+		Done:   "the member list shows it as a voter, and a linearizable read through it works",
+		ByHand: byHandPromote(b.best())})
 }
 
 func (b *builder) disarm() {
 	if len(b.p.Cluster.Alarms) == 0 {
 		return
 	}
-	b.add(Step{Kind: StepDisarm, Title: "disarm the CORRUPT alarms", Precondition: "all members hold the same", Effect: "writes are accepted again",
-		Undo: "none", Done: "no CORRUPT alarm is listed", ByHand: []Command{typed("etcdctl", etcdctl(b.best()).Then(shell.Format("alarm disarm")))}})
+	b.add(Step{Kind: StepDisarm, Title: "disarm the CORRUPT alarms", Precondition: "all members hold the same",
+		Effect: "writes are accepted again",
+		Undo:   "none", Done: "no CORRUPT alarm is listed",
+		ByHand: []Command{typed("etcdctl", etcdctl(b.best()).Then(shell.Format("alarm disarm")))}})
 }
 
 func (b *builder) verify() {
-	b.add(Step{Kind: StepVerify, Title: "prove that all members hold the same", Precondition: "all members serve", Effect: "none",
-		Undo: "none needed", Done: "HashKV is equal at one revision, reads and proposals work through each member, no learner is left, no CORRUPT alarm is raised", ByHand: byHandVerify(b.p)})
+	b.add(Step{Kind: StepVerify, Title: "prove that all members hold the same", Precondition: "all members serve",
+		Effect: "none",
+		Undo:   "none needed", Done: "HashKV is equal at one revision, reads and proposals work through each member, " +
+			"no learner is left, no CORRUPT alarm is raised", ByHand: byHandVerify(b.p)})
 }

@@ -8,10 +8,13 @@ import (
 
 func (b *builder) forceNew() {
 	best := b.best()
-	b.add(Step{Kind: StepForceNew, Member: best.Name, Title: "start " + best.Name + " alone with --force-new-cluster, then again without it",
+	b.add(Step{Kind: StepForceNew, Member: best.Name, Title: "start " + best.Name +
+		" alone with --force-new-cluster, then again without it",
 		Precondition: "no other member runs; the data dir of " + best.Name + " is copied",
-		Effect:       "a cluster of one with the cluster ID, the member ID and the data of " + best.Name + "; entries that it does not know to be committed are dropped",
-		Undo:         "put the copy of its data dir back", Done: best.Name + " serves and is the only member", ByHand: []Command{
+		Effect: "a cluster of one with the cluster ID, the member ID and the data of " + best.Name +
+			"; entries that it does not know to be committed are dropped",
+		Undo: "put the copy of its data dir back", Done: best.Name + " serves and is the only member",
+		ByHand: []Command{
 			note("add --force-new-cluster to the flags of the unit, then:").on(best),
 			onHost(best, "systemd", startUnit),
 			note("wait until it serves, remove the flag, then:").on(best),
@@ -23,22 +26,29 @@ func (b *builder) forceNew() {
 		}})
 	if o := b.p.Lost.Open; o != nil {
 		last := &b.steps[len(b.steps)-1]
-		last.ByHand = append(last.ByHand, note("where clients watch: do not add the other members; save a snapshot instead, stop the member, and restore all members from the snapshot:"),
+		last.ByHand = append(last.ByHand, note("where clients watch: do not add the other members; save a snapshot "+
+			"instead, stop the member, and restore all members from the snapshot:"),
 			typed("etcdctl", etcdctl(best).Then(shell.Format("snapshot save forced.db"))),
-			typed("etcd-medic", shell.Format("etcd-medic restore forced.db -o <OUT> --initial-cluster <MEMBERS> --bump-revision {} --mark-compacted", o.BumpRevision)))
+			typed("etcd-medic", shell.Format("etcd-medic restore forced.db -o <OUT> --initial-cluster <MEMBERS> "+
+				"--bump-revision {} --mark-compacted", o.BumpRevision)))
 	}
 }
 
 func (b *builder) clone() []Step {
 	best := b.best()
 	names := memberNames(b.targets())
-	b.add(Step{Kind: StepClone, Member: best.Name, Title: "write new data dirs for " + strings.Join(names, ", ") + " from the database of " + best.Name,
+	b.add(Step{Kind: StepClone, Member: best.Name, Title: "write new data dirs for " + strings.Join(names, ", ") +
+		" from the database of " + best.Name,
 		Precondition: "the sources are unchanged; the output folder is empty and has room",
 		Effect:       "OUT/NAME for every member: its own member ID, the cluster ID, one term, one index, the same database",
 		Undo:         "remove OUT", Done: "every OUT/NAME is complete (it gets its name when it is flushed to disk)",
-		ByHand: []Command{note("there is no etcd tool that keeps the IDs; by hand use etcdutl snapshot restore, which begins a new cluster")}})
-	b.add(Step{Kind: StepProve, Title: "start copies of the new data dirs in a sandbox and compare", Precondition: "a server that opens them is at hand",
-		Effect: "none on the new data dirs", Undo: "none needed", Done: "all members serve, hold the same, and lack nothing that " + best.Name + " held", ByHand: byHandVerify(b.p)})
+		ByHand: []Command{note("there is no etcd tool that keeps the IDs; by hand use etcdutl snapshot restore, " +
+			"which begins a new cluster")}})
+	b.add(Step{Kind: StepProve, Title: "start copies of the new data dirs in a sandbox and compare",
+		Precondition: "a server that opens them is at hand",
+		Effect:       "none on the new data dirs", Undo: "none needed",
+		Done: "all members serve, hold the same, and lack " +
+			"nothing that " + best.Name + " held", ByHand: byHandVerify(b.p)})
 	b.install(false)
 	// A clone keeps the configuration as it is; what should not be in it is removed once a majority runs.
 	b.each(func(m *Member) {
@@ -71,8 +81,9 @@ const copyOut = "first copy OUT to every host, under the same path"
 // install is always done by people: the tool does not reach into hosts that no hook names.
 func (b *builder) install(reseed bool) {
 	s := Step{Kind: StepHandOut, Title: "put the new data dirs in place", Precondition: "all members are stopped",
-		Effect: "all members run on the new data dirs; all are replaced together, never one alone", Undo: "stop all, put the old data dirs back",
-		Done: "etcd-medic diagnose says healthy on fresh copies"}
+		Effect: "all members run on the new data dirs; all are replaced together, never one alone",
+		Undo:   "stop all, put the old data dirs back",
+		Done:   "etcd-medic diagnose says healthy on fresh copies"}
 	s.ByHand = []Command{note(copyOut)}
 	for i := range b.p.Members {
 		m := &b.p.Members[i]
@@ -83,7 +94,8 @@ func (b *builder) install(reseed bool) {
 		case m.Action == Remove || m.Action == Retire:
 			continue
 		case m.Standby != "" && reseed:
-			s.ByHand = append(s.ByHand, note("stop etcd for good and set its data dir aside: %s takes its place", m.Standby).on(m))
+			s.ByHand = append(s.ByHand, note("stop etcd for good and set its data dir aside: %s takes its place",
+				m.Standby).on(m))
 			continue
 		case m.Action == StandIn && !reseed:
 			continue
@@ -92,17 +104,21 @@ func (b *builder) install(reseed bool) {
 				onHost(m, "systemd", shell.Format("cp -aT <OUT>/{} <DATA_DIR>", m.folder())))
 			continue
 		}
-		place := setAside.Then(shell.Format("&& cp -aT <OUT>/{} <DATA_DIR> && chown -R --reference=<DATA_DIR>.before-repair <DATA_DIR>", m.folder()))
+		place := setAside.Then(shell.Format("&& cp -aT <OUT>/{} <DATA_DIR> && chown -R "+
+			"--reference=<DATA_DIR>.before-repair <DATA_DIR>", m.folder()))
 		s.ByHand = append(s.ByHand, onHost(m, "systemd", stopUnit.Then(shell.Format("&&")).Then(place)),
 			onHost(m, "static-pod", stopPod.Then(shell.Format(";")).Then(place)))
 	}
-	s.ByHand = append(s.ByHand, note("when every data dir is in place, and not before, on every host:"), typed("systemd", startUnit), typed("static-pod", startPod))
+	s.ByHand = append(s.ByHand, note("when every data dir is in place, and not before, on every host:"),
+		typed("systemd", startUnit), typed("static-pod", startPod))
 	b.add(s)
 }
 
 func (b *builder) restore(from string) []Step {
-	s := Step{Kind: StepRestore, Title: "restore every member from " + from, Precondition: "all members are stopped, their data dirs set aside; the backup verifies",
-		Effect: "a new cluster with the content of the backup", Undo: "put the old data dirs back", Done: "etcd-medic diagnose says healthy on fresh copies"}
+	s := Step{Kind: StepRestore, Title: "restore every member from " + from,
+		Precondition: "all members are stopped, their data dirs set aside; the backup verifies",
+		Effect:       "a new cluster with the content of the backup", Undo: "put the old data dirs back",
+		Done: "etcd-medic diagnose says healthy on fresh copies"}
 	var initial []string
 	for i := range b.p.Members {
 		if m := &b.p.Members[i]; len(m.PeerURLs) > 0 {
@@ -116,7 +132,8 @@ func (b *builder) restore(from string) []Step {
 			peer = shell.Text(m.PeerURLs[0])
 		}
 		s.ByHand = append(s.ByHand, onHost(m, "etcdutl", shell.Format(
-			"etcdutl snapshot restore {} --name {} --data-dir <DATA_DIR> --initial-cluster {} --initial-advertise-peer-urls {} --initial-cluster-token <NEW_TOKEN>",
+			"etcdutl snapshot restore {} --name {} --data-dir <DATA_DIR> --initial-cluster {} "+
+				"--initial-advertise-peer-urls {} --initial-cluster-token <NEW_TOKEN>",
 			from, m.ServerName(), strings.Join(initial, ","), peer)))
 	}
 	b.add(s)

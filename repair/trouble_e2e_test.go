@@ -82,7 +82,8 @@ func (tr *trouble) on(t *testing.T, name, version string, play func(*testing.T, 
 	server := clustertest.Server(t, version)
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		s := &spoiled{T: t, c: clustertest.Start(t, server, stdcmp.Or(tr.size, 3), tr.opts), version: version, made: map[string]string{}}
+		s := &spoiled{T: t, c: clustertest.Start(t, server, stdcmp.Or(tr.size, 3), tr.opts), version: version,
+			made: map[string]string{}}
 		s.put(0, 40)
 		play(t, s)
 	})
@@ -158,7 +159,8 @@ func (tr *trouble) play(t *testing.T, s *spoiled) {
 func (w *wanted) check(t *testing.T, p *Plan) {
 	t.Helper()
 	if w.class != "" && p.Verdict.Class != w.class || w.cause != "" && p.Verdict.Cause != w.cause {
-		t.Errorf("verdict %s, %s (%s), want %s, %s", p.Verdict.Class, p.Verdict.Cause, p.Verdict.Summary, w.class, w.cause)
+		t.Errorf("verdict %s, %s (%s), want %s, %s", p.Verdict.Class, p.Verdict.Cause, p.Verdict.Summary, w.class,
+			w.cause)
 	}
 	if w.mode != "" && p.Mode != w.mode {
 		t.Errorf("mode %s (%s), want %s", p.Mode, p.Why, w.mode)

@@ -19,7 +19,8 @@ import (
 func (tr *trouble) playLive(t *testing.T, s *spoiled) {
 	p, file := tr.planned(t, s)
 	h := &hands{s: s, p: p}
-	o := LiveOptions{Hands: h.do, Backup: filepath.Join(t.TempDir(), "backup.db"), Notice: func(n string) { t.Log("notice:", n) }}
+	o := LiveOptions{Hands: h.do, Backup: filepath.Join(t.TempDir(), "backup.db"),
+		Notice: func(n string) { t.Log("notice:", n) }}
 	for i := range s.c.Size() {
 		o.Endpoints = append(o.Endpoints, s.c.Endpoint(i))
 		if m := h.of(i); m != nil && m.Startable && m.Action != Start && m.Action != Retire {

@@ -51,7 +51,8 @@ func point(r Record, flushed bool) string {
 	if flushed {
 		when = "after"
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", when, r.State, strings.Join(append([]string{r.Step}, slices.Sorted(maps.Keys(r.Values))...), " ")))
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", when, r.State,
+		strings.Join(append([]string{r.Step}, slices.Sorted(maps.Keys(r.Values))...), " ")))
 }
 
 func (j *VictimJob) options() RunOptions {
@@ -80,8 +81,10 @@ func victim(job string) int {
 	case j.Mode == rehearsal:
 		_, err = Rehearse(context.Background(), j.File, j.options())
 	default:
-		_, err = Apply(context.Background(), j.File, ApplyOptions{Mode: j.Mode, Out: j.Out, RunOptions: j.options(), Live: LiveOptions{
-			Endpoints: j.Endpoints, CACert: j.CACert, Cert: j.Cert, Key: j.Key, HookStop: j.Hook, HookWipe: j.Hook, HookStart: j.Hook}})
+		_, err = Apply(context.Background(), j.File, ApplyOptions{Mode: j.Mode, Out: j.Out, RunOptions: j.options(),
+			Live: LiveOptions{
+				Endpoints: j.Endpoints, CACert: j.CACert, Cert: j.Cert, Key: j.Key, HookStop: j.Hook, HookWipe: j.Hook,
+				HookStart: j.Hook}})
 	}
 	if err == nil {
 		return 0

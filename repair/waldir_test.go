@@ -15,7 +15,8 @@ import (
 func TestChangedWALDirIsRefused(t *testing.T) {
 	for _, how := range []string{"--wal-dir", "symbolic link"} {
 		t.Run(how, func(t *testing.T) {
-			dir, apart := evidencetest.Copy(t, evidencetest.Incident(t, "h-misconfigured-member-add")), filepath.Join(t.TempDir(), "log")
+			dir, apart := evidencetest.Copy(t, evidencetest.Incident(t, "h-misconfigured-member-add")),
+				filepath.Join(t.TempDir(), "log")
 			var specs []evidence.Spec
 			for _, name := range []string{"node1", "node2", "node3"} {
 				specs = append(specs, evidence.Spec{Name: name, Where: filepath.Join(dir, name)})
@@ -41,7 +42,8 @@ func TestChangedWALDirIsRefused(t *testing.T) {
 			for what, run := range map[string]func() error{
 				"rehearse": func() error { _, err := Rehearse(t.Context(), file, RunOptions{}); return err },
 				"apply": func() error {
-					_, err := Apply(t.Context(), file, ApplyOptions{Mode: Clone, Out: filepath.Join(t.TempDir(), "out")})
+					_, err := Apply(t.Context(), file,
+						ApplyOptions{Mode: Clone, Out: filepath.Join(t.TempDir(), "out")})
 					return err
 				},
 			} {

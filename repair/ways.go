@@ -24,26 +24,32 @@ func (pl *planner) mode() error {
 		return refusedf(pl.unseenHint(), "%s is a learner, whose database only clones can make that of all members, and %s", pl.p.Best.Name, pl.cloneable())
 	case pl.bestLearns():
 		pl.p.Mode = Clone
-		pl.p.Why = pl.p.Best.Name + " is a learner: it can neither lead nor go on alone, but its database can become that of all members"
+		pl.p.Why = pl.p.Best.Name + " is a learner: it can neither lead nor go on alone, but its database can become " +
+			"that of all members"
 	case pl.p.needsClone() && pl.cloneable() != "":
 		return refusedf(pl.unseenHint(), "the members can only be repaired by clones, and %s", pl.cloneable())
 	case pl.p.needsClone():
 		pl.p.Mode, pl.p.Why = Clone, whyNotRemoved+"; new databases carry raft's own list"
 	case c.Voters == 1 && c.Startable == 1:
-		pl.p.Mode, pl.p.Why = Live, pl.p.Best.Name+" is a cluster of one and can decide alone: the others come to it while it runs"
+		pl.p.Mode, pl.p.Why = Live, pl.p.Best.Name+" is a cluster of one and can decide alone: the others come to it "+
+			"while it runs"
 	case c.Startable >= c.Quorum:
 		pl.p.Mode = Live
 		pl.p.Why = fmt.Sprintf("%d of %d voters can be started, %d are needed: the cluster can be repaired while it runs", c.Startable, c.Voters, c.Quorum)
 	case pl.cloneable() == "" && pl.allAtHand():
 		pl.p.Mode = Clone
-		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the cluster can not decide anything, so all data dirs are written anew with their IDs", c.Startable, c.Voters, c.Quorum)
+		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the cluster can not decide "+
+			"anything, so all data dirs are written anew with their IDs", c.Startable, c.Voters, c.Quorum)
 	case !pl.p.Member(pl.p.Best.Name).Startable && pl.cloneable() == "":
-		pl.p.Mode, pl.p.Why = Clone, pl.p.Best.Name+" can not be started, but its database is sound: new data dirs are written from it"
+		pl.p.Mode, pl.p.Why = Clone, pl.p.Best.Name+" can not be started, but its database is sound: new data dirs "+
+			"are written from it"
 	case !pl.p.Member(pl.p.Best.Name).Startable:
-		return refusedf(pl.unseenHint(), "%s is the best at hand and can not be started (%s), and %s", pl.p.Best.Name, pl.p.Member(pl.p.Best.Name).NotStartable, pl.cloneable())
+		return refusedf(pl.unseenHint(), "%s is the best at hand and can not be started (%s), and %s", pl.p.Best.Name,
+			pl.p.Member(pl.p.Best.Name).NotStartable, pl.cloneable())
 	default:
 		pl.p.Mode = ForceNewCluster
-		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the best member goes on alone and the others are added to it", c.Startable, c.Voters, c.Quorum)
+		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the best member goes on alone "+
+			"and the others are added to it", c.Startable, c.Voters, c.Quorum)
 	}
 	if pl.p.Mode != ForceNewCluster {
 		return nil
@@ -52,7 +58,9 @@ func (pl *planner) mode() error {
 		m := &pl.p.Members[i]
 		switch {
 		case m.Source == "" && m.Action == Keep && !m.Learner:
-			return refusedf("give its data dir too; --lost "+m.Name+" if it is gone for good", "only %d of %d voters are among the sources, %d are needed, and nothing was said of %s", c.Startable, c.Voters, c.Quorum, m.Name)
+			return refusedf("give its data dir too; --lost "+m.Name+" if it is gone for good",
+				"only %d of %d voters are among the sources, %d are needed, and nothing was said of %s", c.Startable,
+				c.Voters, c.Quorum, m.Name)
 		case m.Learner && m.Action != Remove && m.Action != Best:
 			m.Action, m.Why = Remove, "a learner: a forced start drops it; add it again when the voters are well"
 		case m.Action == Keep, m.Action == Start, m.Action == Restart:
@@ -65,9 +73,11 @@ func (pl *planner) mode() error {
 func (pl *planner) mendMode() {
 	c := &pl.p.Cluster
 	pl.p.Mode = MendFiles
-	pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed, and damaged files can be mended without giving anything up", c.Startable, c.Voters, c.Quorum)
+	pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed, and damaged files can be mended "+
+		"without giving anything up", c.Startable, c.Voters, c.Quorum)
 	for i := range pl.p.Members {
-		if m := &pl.p.Members[i]; (m.Action == Replace || m.Action == Best) && !m.Startable && pl.p.mendOf(m.Source) != nil {
+		if m := &pl.p.Members[i]; (m.Action == Replace || m.Action == Best) && !m.Startable &&
+			pl.p.mendOf(m.Source) != nil {
 			m.Action, m.Why = MendIt, m.NotStartable
 		} else if m.Source == "" && m.Action == Replace && !pl.gone(m) {
 			m.Action, m.Why = Keep, "its data dir is not among the sources: not judged, and not touched"
@@ -79,7 +89,8 @@ func (pl *planner) rebuildMode() {
 	pl.p.Mode = Rebuild
 	pl.p.Why = "no data dir is usable as it is, and their logs give all that is proven committed"
 	if x := pl.p.Rebuilt; x.Lost != nil {
-		pl.p.Why = fmt.Sprintf("no data dir is usable as it is, and their logs give more than a backup: everything up to entry %d", x.Index)
+		pl.p.Why = fmt.Sprintf("no data dir is usable as it is, and their logs give more than a backup: everything "+
+			"up to entry %d", x.Index)
 	}
 }
 
@@ -115,14 +126,16 @@ func (pl *planner) unclonable() string {
 	case c.ID == 0:
 		return "the cluster ID is not known"
 	case voters < c.Quorum:
-		return fmt.Sprintf("clones keep raft's list of %s, and only %d of them would run: %d are needed", count(c.Voters, "voter", "voters"), voters, c.Quorum)
+		return fmt.Sprintf("clones keep raft's list of %s, and only %d of them would run: %d are needed",
+			count(c.Voters, "voter", "voters"), voters, c.Quorum)
 	}
 	return ""
 }
 
 // allAtHand tells whether every voter that stays brought a data dir.
 func (pl *planner) allAtHand() bool {
-	return !slices.ContainsFunc(pl.p.Members, func(m Member) bool { return !m.Learner && m.Source == "" && m.Action != Remove })
+	return !slices.ContainsFunc(pl.p.Members,
+		func(m Member) bool { return !m.Learner && m.Source == "" && m.Action != Remove })
 }
 
 // unseenHint names the voters to give or to give up.
@@ -144,34 +157,44 @@ func (pl *planner) cautions() {
 		say("%s were committed, and no log at hand holds them: they are lost, with all that came after them", x.Lost)
 	}
 	if n := pl.p.Lost.CommittedEntries; n > 0 {
-		say("%s that %s lacks are given up; save them first", count(n, "committed effect", "committed effects"), pl.p.Best.Name)
+		say("%s that %s lacks are given up; save them first", count(n, "committed effect", "committed effects"),
+			pl.p.Best.Name)
 	}
 	if n, proposers := nowhere(pl.r); n > 0 && len(proposers) > 0 {
-		say("no source's database holds %d of them; %s proposed them and is not among the sources: look at its data dir before it is given up", n, strings.Join(proposers, ", "))
+		say("no source's database holds %d of them; %s proposed them and is not among the sources: look at its data "+
+			"dir before it is given up", n, strings.Join(proposers, ", "))
 	}
-	if pl.p.Best.By == "operator" && pl.r.Best != nil && len(pl.r.Best.Members) > 0 && !slices.Contains(pl.r.Best.Members, pl.p.Best.Name) {
+	if pl.p.Best.By == "operator" && pl.r.Best != nil && len(pl.r.Best.Members) > 0 &&
+		!slices.Contains(pl.r.Best.Members, pl.p.Best.Name) {
 		say("by content %s would be kept: %s", strings.Join(pl.r.Best.Members, ", "), pl.r.Best.Why)
 	}
 	if n := len(pl.p.Best.Equals); n > 0 {
-		say("%s %s as good as %s; --best takes another one", strings.Join(pl.p.Best.Equals, ", "), isAre(n), pl.p.Best.Name)
+		say("%s %s as good as %s; --best takes another one", strings.Join(pl.p.Best.Equals, ", "), isAre(n),
+			pl.p.Best.Name)
 	}
 	pl.p.Cautions = append(pl.p.Cautions, pl.openEndCautions()...)
 	pl.p.Cautions = append(pl.p.Cautions, pl.membershipCautions()...)
 	for _, k := range pl.r.Causes {
 		if k.ID == pl.p.Verdict.Cause && len(k.FixedIn) > 0 && !drifted(k.ID) {
-			say("the defect behind it (%s) comes back at the next restart unless every member is upgraded past it: %s", k.ID, strings.Join(k.FixedIn, ", "))
+			say("the defect behind it (%s) comes back at the next restart unless every member is upgraded past it: %s",
+				k.ID, strings.Join(k.FixedIn, ", "))
 		}
 	}
 	for _, a := range pl.p.Cluster.Alarms {
 		if a.Alarm == "CORRUPT" {
-			say("alarm CORRUPT is raised for member %s: its ID is not evidence, the alarm accuses the wrong member when the bad one leads; it is disarmed at the end", a.MemberID)
+			say("alarm CORRUPT is raised for member %s: its ID is not evidence, the alarm accuses the wrong member "+
+				"when the bad one leads; it is disarmed at the end", a.MemberID)
 		}
 	}
-	if pl.p.Mode == Live && slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.Action == Replace && m.Startable }) {
-		say("members that differ go on acknowledging writes that others do not take in; what clients wrote after the data dirs were copied is not in this plan: live mode looks for it, and refuses when the plan does not list what would be lost")
+	if pl.p.Mode == Live && slices.ContainsFunc(pl.p.Members,
+		func(m Member) bool { return m.Action == Replace && m.Startable }) {
+		say("members that differ go on acknowledging writes that others do not take in; what clients wrote after the " +
+			"data dirs were copied is not in this plan: live mode looks for it, and refuses when the plan does not " +
+			"list what would be lost")
 	}
 	if pl.p.Cluster.has(release.TermInMeta).Excluded() {
-		say("an etcd 3.%d server opens newer data dirs silently and damages them: data dirs that a newer server has touched must not go back to it", pl.p.Cluster.Minor)
+		say("an etcd 3.%d server opens newer data dirs silently and damages them: data dirs that a newer server has "+
+			"touched must not go back to it", pl.p.Cluster.Minor)
 	}
 	if pl.p.Cluster.Auth {
 		say("auth is on: the steps need the root user or a client certificate with CN=root")
@@ -223,7 +246,8 @@ func (pl *planner) name(all []Way) {
 func (pl *planner) liveWay() Way {
 	c := &pl.p.Cluster
 	if c.Startable < c.Quorum {
-		return Way{Mode: Live, Why: fmt.Sprintf("%d of %d voters can be started, %d are needed to decide anything", c.Startable, c.Voters, c.Quorum)}
+		return Way{Mode: Live, Why: fmt.Sprintf("%d of %d voters can be started, %d are needed to decide anything",
+			c.Startable, c.Voters, c.Quorum)}
 	}
 	if pl.p.needsClone() {
 		return Way{Mode: Live, Why: whyNotRemoved}
@@ -232,7 +256,8 @@ func (pl *planner) liveWay() Way {
 		return Way{Mode: Live, Why: pl.p.Best.Name + " is a learner, which can not lead; --best takes a voter"}
 	}
 	b := &builder{p: pl.p, voters: c.Voters, up: c.Startable}
-	return Way{Mode: Live, Possible: true, Why: "the cluster goes on serving; one member at a time is out" + b.whileFewer(), Steps: b.live()}
+	return Way{Mode: Live, Possible: true, Why: "the cluster goes on serving; one member at a time is out" +
+		b.whileFewer(), Steps: b.live()}
 }
 
 func (pl *planner) forceWay() Way {
@@ -243,10 +268,12 @@ func (pl *planner) forceWay() Way {
 		return Way{Mode: ForceNewCluster, Why: pl.p.Best.Name + " can not be started: " + b.NotStartable}
 	}
 	if pl.bestLearns() {
-		return Way{Mode: ForceNewCluster, Why: pl.p.Best.Name + " is a learner, and a forced start does not make it a voter"}
+		return Way{Mode: ForceNewCluster, Why: pl.p.Best.Name +
+			" is a learner, and a forced start does not make it a voter"}
 	}
 	b := &builder{p: pl.p, voters: 1, up: 1}
-	return Way{Mode: ForceNewCluster, Possible: true, Why: "the cluster is down; " + pl.p.Best.Name + " keeps its ID and data, entries that it has not committed and the other members' IDs are lost",
+	return Way{Mode: ForceNewCluster, Possible: true, Why: "the cluster is down; " + pl.p.Best.Name +
+		" keeps its ID and data, entries that it has not committed and the other members' IDs are lost",
 		Steps: b.force()}
 }
 
@@ -255,7 +282,9 @@ func (pl *planner) cloneWay() Way {
 		return Way{Mode: Clone, Why: why}
 	}
 	b := &builder{p: pl.p}
-	return Way{Mode: Clone, Possible: true, Why: "all members are stopped for it; member and cluster IDs stay, committed entries behind the consistent index of " + pl.p.Best.Name + " come along where all members execute them alike", Steps: b.clone()}
+	return Way{Mode: Clone, Possible: true, Why: "all members are stopped for it; member and cluster IDs stay, " +
+		"committed entries behind the consistent index of " + pl.p.Best.Name + " come along where all members " +
+		"execute them alike", Steps: b.clone()}
 }
 
 func (pl *planner) reseedWay() Way {
@@ -267,7 +296,9 @@ func (pl *planner) reseedWay() Way {
 		return Way{Mode: Reseed, Uses: uses.Mode, Why: uses.Why}
 	}
 	b := &builder{p: pl.p}
-	return Way{Mode: Reseed, Uses: uses.Mode, Possible: true, Why: "all members are stopped for it; the steps of " + string(uses.Mode) + " are done to copies in a sandbox, and the data dirs that result are put in place", Steps: b.handOut()}
+	return Way{Mode: Reseed, Uses: uses.Mode, Possible: true, Why: "all members are stopped for it; the steps of " +
+		string(uses.Mode) + " are done to copies in a sandbox, and the data dirs that result are put in place",
+		Steps: b.handOut()}
 }
 
 // backupAtHand is the best backup among the sources, or a word that stands for one.
@@ -285,7 +316,8 @@ func (pl *planner) backupAtHand() string {
 
 // restoreWay is the way that is left where no data dir is usable as it is, and files can be mended.
 func (pl *planner) restoreWay() Way {
-	return Way{Mode: Restore, Possible: true, Why: "it begins a new cluster, and everything after the backup is lost", Steps: (&builder{p: pl.p}).restore(pl.backupAtHand())}
+	return Way{Mode: Restore, Possible: true, Why: "it begins a new cluster, and everything after the backup is lost",
+		Steps: (&builder{p: pl.p}).restore(pl.backupAtHand())}
 }
 
 // restore is the plan when no data dir can serve.
@@ -296,15 +328,18 @@ func (pl *planner) restore() {
 		if pl.kinds[f.Name] != evidence.KindDataDir {
 			continue
 		}
-		m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{}, Action: Replace, Why: "restored from " + from}
+		m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{},
+			Action: Replace, Why: "restored from " + from}
 		m.Obstacle, m.NotStartable = pl.obstacle(f.Name)
 		if row := rowOf(f, f.MemberID); row != nil {
 			m.PeerURLs, m.ClientURLs = row.PeerURLs, row.ClientURLs
 		}
 		pl.p.Members = append(pl.p.Members, m)
 	}
-	pl.p.Cautions = append(pl.p.Cautions, "a restore begins a new cluster: member and cluster IDs change, and everything after the backup is lost",
-		fmt.Sprintf("clients that watch need higher revisions than before: --bump-revision %d --mark-compacted (etcdutl 3.6 and later)", bump(pl.newestRevision())))
+	pl.p.Cautions = append(pl.p.Cautions, "a restore begins a new cluster: member and cluster IDs change, and "+
+		"everything after the backup is lost",
+		fmt.Sprintf("clients that watch need higher revisions than before: --bump-revision %d --mark-compacted "+
+			"(etcdutl 3.6 and later)", bump(pl.newestRevision())))
 	b := &builder{p: pl.p}
 	pl.name([]Way{{Mode: Restore, Possible: true, Why: pl.p.Why, Steps: b.restore(from)}})
 }

@@ -256,7 +256,8 @@ func (c Command) IsZero() bool { return len(c.items) == 0 }
 
 // Equal tells whether two commands are the same.
 func (c Command) Equal(d Command) bool {
-	return slices.EqualFunc(c.items, d.items, func(a, b item) bool { return a.op == b.op && slices.Equal(a.parts, b.parts) })
+	return slices.EqualFunc(c.items, d.items,
+		func(a, b item) bool { return a.op == b.op && slices.Equal(a.parts, b.parts) })
 }
 
 // String is the command as a POSIX shell takes it, on one line without control characters.

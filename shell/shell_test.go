@@ -19,9 +19,13 @@ import (
 )
 
 // nasty are arguments that a careless line would execute, expand, lose or show.
-var nasty = []string{"", "plain/key", "with space", "$(touch ran)", "`touch ran`", "; touch ran", "| touch ran", "& touch ran", "\n touch ran\n", "a\n", "\n\n", "'; touch ran; '", `"; touch ran; "`, `\`, `\\n`, `a'b"c\d`,
-	"-oProxyCommand=touch ran", "--", "-n", "-e", "*", "~", "~root", "{a,b}", "$HOME", "!!", "a!b'!c", "#x", "=ls", "a=b", ">ran", "<ran", "%s%n", "100%", "\x1b]0;x\x07", "\x00bad"[1:], "\t", "\r", "\xff\xfe", "a\xffb\n", "\u202edrow", "\u009b2J", "\u2028", "ключ", "日本",
-	"OUT", "DATA_DIR", "<ENDPOINT>", "while", "do", "done", "k1=x", "${k1%.}", "]]>", "<b>", "a,b", "a: b", "- x", "&x", "*x", "?", "[a]", "(a)", strings.Repeat("x", 4096)}
+var nasty = []string{"", "plain/key", "with space", "$(touch ran)", "`touch ran`", "; touch ran", "| touch ran",
+	"& touch ran", "\n touch ran\n", "a\n", "\n\n", "'; touch ran; '", `"; touch ran; "`, `\`, `\\n`, `a'b"c\d`,
+	"-oProxyCommand=touch ran", "--", "-n", "-e", "*", "~", "~root", "{a,b}", "$HOME", "!!", "a!b'!c", "#x", "=ls",
+	"a=b", ">ran", "<ran", "%s%n", "100%", "\x1b]0;x\x07", "\x00bad"[1:], "\t", "\r", "\xff\xfe", "a\xffb\n",
+	"\u202edrow", "\u009b2J", "\u2028", "ключ", "日本",
+	"OUT", "DATA_DIR", "<ENDPOINT>", "while", "do", "done", "k1=x", "${k1%.}", "]]>", "<b>", "a,b", "a: b", "- x", "&x",
+	"*x", "?", "[a]", "(a)", strings.Repeat("x", 4096)}
 
 // shells are the shells that a printed command must work in.
 func shells(t *testing.T) []string {
@@ -58,12 +62,14 @@ func TestArgumentsArriveAsTheyAre(t *testing.T) {
 	}
 	lines := map[string][]string{all.String(): nasty}
 	for _, s := range nasty {
-		lines[shell.Format("prog {} --x={} {}{} <FILL>", s, s, s, "end").String()] = []string{s, "--x=" + s, s + "end", "FILL"}
+		lines[shell.Format("prog {} --x={} {}{} <FILL>", s, s, s, "end").String()] = []string{s, "--x=" + s, s + "end",
+			"FILL"}
 		before, word := shell.Script([]byte(s))
 		lines[before+"prog "+word] = []string{s}
 	}
 	for line, want := range lines {
-		if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }) {
+		if strings.ContainsFunc(strings.TrimSuffix(line, "\n"),
+			func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }) {
 			t.Errorf("%q holds what a terminal obeys", line)
 		}
 		for _, sh := range shells(t) {
@@ -78,7 +84,8 @@ func TestArgumentsArriveAsTheyAre(t *testing.T) {
 }
 
 func TestOperators(t *testing.T) {
-	c := shell.Format("prog {} | while read -r i ; do prog {} ; done > {} ; prog {} && prog", "a b", ";", "/dev/null", "|")
+	c := shell.Format("prog {} | while read -r i ; do prog {} ; done > {} ; prog {} && prog", "a b", ";", "/dev/null",
+		"|")
 	if want := `prog 'a b' | while read -r i; do prog ';'; done > /dev/null; prog '|' && prog`; c.String() != want {
 		t.Errorf("%s, want %s", c, want)
 	}
@@ -91,7 +98,8 @@ func TestFillIsTyped(t *testing.T) {
 		if q := shell.Format("{}", s).String(); bare.MatchString(q) || q != "'"+s+"'" {
 			t.Errorf("%s is printed as %s", s, q)
 		}
-		if c := shell.Format("prog {}", s).Fill(map[string]string{"OUT": "x", "DATA_DIR": "x", "<OUT>": "x"}); c.String() != "prog '"+s+"'" {
+		if c := shell.Format("prog {}", s).Fill(map[string]string{"OUT": "x", "DATA_DIR": "x",
+			"<OUT>": "x"}); c.String() != "prog '"+s+"'" {
 			t.Errorf("%s was filled in: %s", s, c)
 		}
 	}
@@ -99,7 +107,8 @@ func TestFillIsTyped(t *testing.T) {
 	if want := "cp OUT/n1 DATA_DIR COPY_OF_A__B___"; c.String() != want {
 		t.Errorf("%s, want %s", c, want)
 	}
-	if got := c.Fill(map[string]string{"OUT": "/new dirs"}).String(); got != "cp '/new dirs/n1' DATA_DIR COPY_OF_A__B___" {
+	if got := c.Fill(map[string]string{"OUT": "/new dirs"}).String(); got != "cp '/new dirs/n1' DATA_DIR "+
+		"COPY_OF_A__B___" {
 		t.Error(got)
 	}
 	if got := shell.Format("{} {}", 1).String(); got != "1 MISSING" {
@@ -118,7 +127,8 @@ func TestSourcesAndPlaces(t *testing.T) {
 }
 
 func TestListAndBack(t *testing.T) {
-	cases := []shell.Command{{}, shell.Format("a {} <B>/{} > {} | b {}", "\xff", "c\n", "", "|"), shell.Format("mv <A_B>.x {}", shell.FillFor("COPY_OF", "n"))}
+	cases := []shell.Command{{}, shell.Format("a {} <B>/{} > {} | b {}", "\xff", "c\n", "", "|"),
+		shell.Format("mv <A_B>.x {}", shell.FillFor("COPY_OF", "n"))}
 	for _, s := range nasty {
 		cases = append(cases, shell.Format("prog {} x{}", s, s))
 	}
@@ -136,7 +146,8 @@ func TestListAndBack(t *testing.T) {
 	if b, _ := json.Marshal(cases[1]); string(b) != want {
 		t.Errorf("%s, want %s", b, want)
 	}
-	for _, bad := range []string{`["a",{"op":"$("}]`, `[{"fill":"x; y"}]`, `[{}]`, `[1]`, `{}`, `[{"base64":"*"}]`, `[{"join":[{"join":["a"]}]}]`, `[{"join":[{"op":"|"}]}]`} {
+	for _, bad := range []string{`["a",{"op":"$("}]`, `[{"fill":"x; y"}]`, `[{}]`, `[1]`, `{}`, `[{"base64":"*"}]`,
+		`[{"join":[{"join":["a"]}]}]`, `[{"join":[{"op":"|"}]}]`} {
 		var c shell.Command
 		if err := json.Unmarshal([]byte(bad), &c); err == nil {
 			t.Errorf("%s was taken as %s", bad, c)
@@ -145,7 +156,8 @@ func TestListAndBack(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for in, want := range map[string]string{"node1": "node1", "..": "_..", "-x": "_-x", "a/b c": "a_b_c", "": "_", "é": "_", "$(x)": "__x_"} {
+	for in, want := range map[string]string{"node1": "node1", "..": "_..", "-x": "_-x", "a/b c": "a_b_c", "": "_",
+		"é": "_", "$(x)": "__x_"} {
 		if got := shell.FileName(in); got != want {
 			t.Errorf("%q is %q, want %q", in, got, want)
 		}
@@ -156,7 +168,8 @@ func TestNames(t *testing.T) {
 	if got := shell.Comment("a\nb\u202ec\x1b"); got != "a_b_c_" {
 		t.Error(got)
 	}
-	if shell.CanPass([]byte("a\x00")) || shell.CanPass(bytes.Repeat([]byte("x"), shell.MaxArg+1)) || !shell.CanPass([]byte("a\n\xff")) {
+	if shell.CanPass([]byte("a\x00")) || shell.CanPass(bytes.Repeat([]byte("x"), shell.MaxArg+1)) ||
+		!shell.CanPass([]byte("a\n\xff")) {
 		t.Error("what can be an argument is not told")
 	}
 }
@@ -216,7 +229,8 @@ func TestAtOnce(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if got := shell.Format("etcd-medic repair plan {} <X> y", shell.Source("a")).Program(); !slices.Equal(got, []string{"etcd-medic", "repair", "plan"}) {
+	if got := shell.Format("etcd-medic repair plan {} <X> y", shell.Source("a")).Program(); !slices.Equal(got,
+		[]string{"etcd-medic", "repair", "plan"}) {
 		t.Errorf("%q", got)
 	}
 }

@@ -75,7 +75,8 @@ func (c *client) Status(ctx context.Context) (Status, error) {
 		_ = c.Close() // a restarted server knows no token of before
 		return Status{}, err
 	}
-	return Status{ID: r.Header.MemberId, Cluster: r.Header.ClusterId, Version: r.Version, Revision: r.Header.Revision, Applied: r.RaftAppliedIndex, Term: r.RaftTerm,
+	return Status{ID: r.Header.MemberId, Cluster: r.Header.ClusterId, Version: r.Version, Revision: r.Header.Revision,
+		Applied: r.RaftAppliedIndex, Term: r.RaftTerm,
 		Leader: r.Leader, Learner: r.IsLearner, DBSize: r.DbSize, InUse: r.DbSizeInUse, Errors: r.Errors}, nil
 }
 
@@ -96,7 +97,8 @@ func (c *client) Keys(ctx context.Context, revision int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := cli.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly(), clientv3.WithSerializable(), clientv3.WithRev(revision))
+	r, err := cli.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly(), clientv3.WithSerializable(),
+		clientv3.WithRev(revision))
 	if err != nil {
 		return 0, err
 	}
@@ -181,7 +183,8 @@ func (c *client) Save(ctx context.Context, file string) error {
 		return err
 	}
 	defer func() { _ = r.Snapshot.Close() }()
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:forbidigo // a new file, in scratch or in the folder for evidence
+	//nolint:forbidigo // a new file, in scratch or in the folder for evidence
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

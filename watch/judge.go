@@ -85,7 +85,8 @@ func (j *judge) look(k Kind, r Round) found {
 			if s.Hash == nil {
 				return "", "", false
 			}
-			return fmt.Sprintf("%s, compacted to %d", s.First.Version, s.Hash.Compact), fmt.Sprintf("%08x", s.Hash.Hash), true
+			return fmt.Sprintf("%s, compacted to %d", s.First.Version, s.Hash.Compact),
+				fmt.Sprintf("%08x", s.Hash.Hash), true
 		}, fmt.Sprintf("HashKV at revision %d", r.Revision))
 	case KindKeys:
 		return differing(r, func(s *Seen) (string, string, bool) {
@@ -186,7 +187,8 @@ func (j *judge) auth(r Round) found {
 // behind tells whether a member has not applied what another one had applied in an earlier round.
 func behind(before *Round, s *Seen) bool {
 	for i := range before.Members {
-		if o := &before.Members[i]; o.Err == nil && o.First.Cluster == s.First.Cluster && o.Second.Applied > s.First.Applied {
+		if o := &before.Members[i]; o.Err == nil && o.First.Cluster == s.First.Cluster &&
+			o.Second.Applied > s.First.Applied {
 			return true
 		}
 	}
@@ -213,8 +215,10 @@ func (j *judge) revision(r Round) found {
 			}
 			if n++; n == needed {
 				f.members = append(f.members, m.Name)
-				f.detail = fmt.Sprintf("%s has applied raft index %d and is at revision %d; %s had revision %d at index %d already, %s before", m.Name, m.First.Applied,
-					m.Second.Revision, o.Name, o.First.Revision, o.Second.Applied, r.At.Sub(j.past[p].At).Round(time.Second))
+				f.detail = fmt.Sprintf("%s has applied raft index %d and is at revision %d; %s had revision %d at "+
+					"index %d already, %s before", m.Name, m.First.Applied,
+					m.Second.Revision, o.Name, o.First.Revision, o.Second.Applied,
+					r.At.Sub(j.past[p].At).Round(time.Second))
 			}
 		}
 	}
@@ -230,7 +234,8 @@ func ahead(past *Round, m *Seen) (found *Seen, compared bool) {
 		if o.Err != nil || o.First.Applied == 0 || o.First.ID == m.First.ID || o.First.Cluster != m.First.Cluster {
 			continue
 		}
-		rest := m.First.Applied == o.Second.Applied && o.First.Applied == o.Second.Applied && m.First.Applied == m.Second.Applied
+		rest := m.First.Applied == o.Second.Applied && o.First.Applied == o.Second.Applied &&
+			m.First.Applied == m.Second.Applied
 		if m.First.Applied <= o.Second.Applied && !rest {
 			continue
 		}

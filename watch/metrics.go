@@ -52,8 +52,10 @@ func NewMetrics() *Metrics {
 	m.compared = gauge("last_compared_timestamp_seconds", "When all members were last compared.", "kind")
 	m.events = counter("divergences_total", "Divergences that were raised.", "kind")
 	m.errors = counter("member_errors_total", "Rounds in which the member did not answer.", "endpoint")
-	m.rounds = prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "rounds_total", Help: "Rounds that were made."})
-	m.atRevision = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "compared_revision", Help: "Revision at which content was last compared."})
+	m.rounds = prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "rounds_total",
+		Help: "Rounds that were made."})
+	m.atRevision = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "compared_revision",
+		Help: "Revision at which content was last compared."})
 	m.registry.MustRegister(m.rounds, m.atRevision)
 	for _, k := range Kinds {
 		m.diverged.WithLabelValues(string(k)).Set(0)

@@ -189,7 +189,8 @@ func common(seen []Seen, out map[int]bool) (rev int64) {
 }
 
 func isCompacted(err error) bool {
-	return err != nil && (errors.Is(err, rpctypes.ErrCompacted) || strings.Contains(err.Error(), rpctypes.ErrorDesc(rpctypes.ErrGRPCCompacted)))
+	return err != nil && (errors.Is(err, rpctypes.ErrCompacted) ||
+		strings.Contains(err.Error(), rpctypes.ErrorDesc(rpctypes.ErrGRPCCompacted)))
 }
 
 // answered counts the members that did.
@@ -204,5 +205,8 @@ func (r *Round) answered() (n int) {
 
 // compared tells whether the content of every member was compared with that of another one.
 func (r *Round) compared() bool {
-	return !slices.ContainsFunc(r.Members, func(s Seen) bool { return s.Err != nil || s.Hash == nil && !s.First.Learner })
+	return !slices.ContainsFunc(r.Members, func(s Seen) bool {
+		return s.Err != nil || s.Hash == nil &&
+			!s.First.Learner
+	})
 }

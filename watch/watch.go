@@ -208,7 +208,8 @@ func (w *Watcher) keep(ctx context.Context, e *Event) (string, error) {
 	errs := []error{os.WriteFile(filepath.Join(dir, "event.json"), b, 0o600)} //nolint:forbidigo // as above, new
 	for i, m := range w.ask.members {
 		ctx, cancel := context.WithTimeout(ctx, saveTimeout)
-		name := fmt.Sprintf("%d-%s.db", i+1, shell.FileName(strings.NewReplacer("http://", "", "https://", "").Replace(m.Endpoint())))
+		name := fmt.Sprintf("%d-%s.db", i+1, shell.FileName(strings.NewReplacer("http://", "", "https://",
+			"").Replace(m.Endpoint())))
 		if err := m.Save(ctx, filepath.Join(dir, name)); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", m.Endpoint(), err))
 		}
@@ -231,7 +232,8 @@ func (w *Watcher) hook(ctx context.Context, e *Event, dir string) error {
 	if e.Over {
 		state = "over"
 	}
-	cmd.Env = append(os.Environ(), "ETCD_MEDIC_EVENT="+state, "ETCD_MEDIC_KIND="+string(e.Kind), "ETCD_MEDIC_MEMBERS="+strings.Join(e.Members, ","),
+	cmd.Env = append(os.Environ(), "ETCD_MEDIC_EVENT="+state, "ETCD_MEDIC_KIND="+string(e.Kind), "ETCD_MEDIC_MEMBERS="+
+		strings.Join(e.Members, ","),
 		"ETCD_MEDIC_DETAIL="+e.Detail, "ETCD_MEDIC_EVIDENCE="+dir)
 	cmd.Stdin = strings.NewReader(string(b) + "\n")
 	out, err := cmd.CombinedOutput()

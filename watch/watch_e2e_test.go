@@ -166,7 +166,8 @@ func TestE2EWatchAuthReplay(t *testing.T) {
 	w := watching(t, c, evidence.Access{User: "root:pw"}, watch.Options{BucketInterval: time.Millisecond})
 	quiet(t, w, 3)
 	for n := range 5 { // after the last write of a key: the database does not say that they were applied
-		_, err := c.Client(0).RoleGrantPermission(ctx, "r", fmt.Sprint(n), "", clientv3.PermissionType(clientv3.PermReadWrite))
+		_, err := c.Client(0).RoleGrantPermission(ctx, "r", fmt.Sprint(n), "",
+			clientv3.PermissionType(clientv3.PermReadWrite))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +187,8 @@ func TestE2EWatchQuiet(t *testing.T) {
 	}
 	for _, line := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
 		t.Run(line, func(t *testing.T) {
-			c := clustertest.Start(t, clustertest.Server(t, line), 3, clustertest.Options{Args: slow, SnapshotCount: 100})
+			c := clustertest.Start(t, clustertest.Server(t, line), 3,
+				clustertest.Options{Args: slow, SnapshotCount: 100})
 			c.Leader()
 			w := watching(t, c, evidence.Access{}, watch.Options{BucketInterval: time.Second})
 			ctx, cancel := context.WithCancel(context.Background())

@@ -57,7 +57,8 @@ func (f *fake) Status(context.Context) (Status, error) {
 	if f.down {
 		return Status{}, errDown
 	}
-	return Status{ID: f.id, Cluster: 7, Version: f.version, Revision: f.rev(f.applied), Applied: f.applied, Term: 2, Leader: 1}, nil
+	return Status{ID: f.id, Cluster: 7, Version: f.version, Revision: f.rev(f.applied), Applied: f.applied, Term: 2,
+		Leader: 1}, nil
 }
 
 func (f *fake) HashKV(_ context.Context, rev int64) (Hash, error) {
@@ -238,7 +239,9 @@ func TestNotComparedIsNotOver(t *testing.T) {
 func TestEvidenceAndHook(t *testing.T) {
 	dir := t.TempDir()
 	hook := filepath.Join(dir, "hook")
-	if err := os.WriteFile(hook, []byte("#!/bin/sh\nprintf '%s|%s|%s|%s\\n' \"$ETCD_MEDIC_EVENT\" \"$ETCD_MEDIC_KIND\" \"$ETCD_MEDIC_MEMBERS\" \"$#\" >> "+dir+"/said\ncat >> "+dir+"/said\n"), 0o700); err != nil {
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\nprintf '%s|%s|%s|%s\\n' \"$ETCD_MEDIC_EVENT\" "+
+		"\"$ETCD_MEDIC_KIND\" \"$ETCD_MEDIC_MEMBERS\" \"$#\" >> "+dir+"/said\ncat >> "+dir+"/said\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	fs, ms := cluster()
@@ -248,7 +251,8 @@ func TestEvidenceAndHook(t *testing.T) {
 	fs[2].down = true
 	rounds(w, 3, func(int) { fs[0].applied, fs[1].applied = 9, 9 })
 	b, err := os.ReadFile(filepath.Join(dir, "said"))
-	if err != nil || !strings.HasPrefix(string(b), "diverged|auth|") || !strings.Contains(string(b), "|0\n{\"kind\":\"auth\"") {
+	if err != nil || !strings.HasPrefix(string(b), "diverged|auth|") ||
+		!strings.Contains(string(b), "|0\n{\"kind\":\"auth\"") {
 		t.Errorf("%s, %v", b, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
@@ -277,7 +281,8 @@ func TestOnce(t *testing.T) {
 	}
 	fs[0].auth = 1
 	fs[2].applied = 20
-	if _, es, err = watcher(ms, Options{}).Once(context.Background(), 0); err != nil || len(es) != 1 || es[0].Kind != KindAuth {
+	if _, es, err = watcher(ms, Options{}).Once(context.Background(), 0); err != nil || len(es) != 1 ||
+		es[0].Kind != KindAuth {
 		t.Errorf("%+v, %v", es, err)
 	}
 	fs[1].down = true
@@ -309,14 +314,17 @@ func TestHandler(t *testing.T) {
 		t.Errorf("%d", code)
 	}
 	_, text := get(t, w, "/metrics")
-	for _, want := range []string{`etcd_medic_watch_divergence{kind="auth"} 1`, `etcd_medic_watch_divergence{kind="hash"} 0`, `etcd_medic_watch_member_up{endpoint="http://n3:2379"} 0`,
-		`etcd_medic_watch_member_auth_revision{endpoint="http://n2:2379",member="node2"} 8`, `etcd_medic_watch_member_alarm{alarm="NOSPACE",endpoint="http://n1:2379",member="node1"} 1`} {
+	for _, want := range []string{`etcd_medic_watch_divergence{kind="auth"} 1`,
+		`etcd_medic_watch_divergence{kind="hash"} 0`, `etcd_medic_watch_member_up{endpoint="http://n3:2379"} 0`,
+		`etcd_medic_watch_member_auth_revision{endpoint="http://n2:2379",member="node2"} 8`,
+		`etcd_medic_watch_member_alarm{alarm="NOSPACE",endpoint="http://n1:2379",member="node1"} 1`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing %s in\n%s", want, text)
 		}
 	}
 	var open []Event
-	if _, text = get(t, w, "/divergence"); json.Unmarshal([]byte(text), &open) != nil || len(open) != 1 || open[0].Kind != KindAuth {
+	if _, text = get(t, w, "/divergence"); json.Unmarshal([]byte(text), &open) != nil || len(open) != 1 ||
+		open[0].Kind != KindAuth {
 		t.Errorf("%s", text)
 	}
 }

@@ -97,7 +97,8 @@ func writeTar(w io.Writer, files []member, when time.Time) error {
 		if err != nil {
 			return err
 		}
-		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(b)), ModTime: when, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(b)), ModTime: when, Typeflag: tar.TypeReg,
+			Format: tar.FormatPAX}
 		if err := t.WriteHeader(h); err != nil {
 			return err
 		}

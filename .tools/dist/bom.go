@@ -43,8 +43,9 @@ func (r *release) bom(p program) (*cyclonedx.BOM, error) {
 	bom.Metadata = &cyclonedx.Metadata{
 		Timestamp: r.when.Format(time.RFC3339),
 		Component: &cyclonedx.Component{
-			BOMRef: p.name, Type: cyclonedx.ComponentTypeApplication, Name: p.name, Version: r.version, Description: summary,
-			Hashes: &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}},
+			BOMRef: p.name, Type: cyclonedx.ComponentTypeApplication, Name: p.name, Version: r.version,
+			Description: summary,
+			Hashes:      &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}},
 		},
 	}
 	programs := []string{p.path}

@@ -54,7 +54,8 @@ func (r *release) packLines(ctx context.Context, p platform, dir string) error {
 	args := []string{"run", packing, packed}
 	for _, line := range lines {
 		out := filepath.Join(dir, p.OS+"-"+p.Arch, line)
-		build := []string{"-C", "node/" + line, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out, "."}
+		build := []string{"-C", "node/" + line, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=",
+			"-o", out, "."}
 		if _, err := command(ctx, r.tree, goEnv(p), r.goTool, build...); err != nil {
 			return fmt.Errorf("%s for %s: %w", line, p, err)
 		}
@@ -89,7 +90,8 @@ func (r *release) documents(ctx context.Context, dir string) error {
 		}
 	}
 	tool := filepath.Join(dir, "etcd-medic")
-	if _, err := command(ctx, r.tree, offline, r.goTool, "build", "-trimpath", "-buildvcs=false", "-o", tool, main36); err != nil {
+	if _, err := command(ctx, r.tree, offline, r.goTool, "build", "-trimpath", "-buildvcs=false", "-o", tool,
+		main36); err != nil {
 		return err
 	}
 	if _, err := command(ctx, "", nil, tool, "docs", "--man", man); err != nil {

@@ -18,7 +18,8 @@ func small(t *testing.T) *release {
 	t.Helper()
 	dir := t.TempDir()
 	r := &release{
-		out: filepath.Join(dir, "out"), version: "1.2.3-dev.abc", commit: "abcabcabcabc", when: time.Unix(1_700_000_000, 0).UTC(),
+		out: filepath.Join(dir, "out"), version: "1.2.3-dev.abc", commit: "abcabcabcabc",
+		when: time.Unix(1_700_000_000, 0).UTC(),
 		tree: filepath.Join(dir, "tree"), extras: filepath.Join(dir, "extras"),
 	}
 	put := func(path, text string) {
@@ -71,7 +72,8 @@ func TestArtefactsAreEqualOnEachRun(t *testing.T) {
 		t.Errorf("two runs differ:\n%s\n%s", first, second)
 	}
 	for _, want := range []string{
-		"etcd-medic_1.2.3-dev.abc_linux_arm64.tar.gz", "etcd-medic_1.2.3-dev.abc_windows_amd64.zip", "etcd-medic_1.2.3-dev.abc_linux_amd64.deb",
+		"etcd-medic_1.2.3-dev.abc_linux_arm64.tar.gz", "etcd-medic_1.2.3-dev.abc_windows_amd64.zip",
+		"etcd-medic_1.2.3-dev.abc_linux_amd64.deb",
 		"etcd-medic_1.2.3-dev.abc_linux_arm64.rpm", "etcd-medic_1.2.3-dev.abc_oci.tar", "krew.yaml", "etcd-medic.rb",
 	} {
 		if !strings.Contains(first, "  "+want+"\n") {
@@ -141,7 +143,8 @@ func TestManifestsNameEachArchive(t *testing.T) {
 
 func TestBillOfMaterialsListsModules(t *testing.T) {
 	r := small(t)
-	bom, err := r.bom(program{platform: platforms[0], name: lite, path: os.Args[0]}) // a Go program with build information
+	// a Go program with build information
+	bom, err := r.bom(program{platform: platforms[0], name: lite, path: os.Args[0]})
 	if err != nil {
 		t.Fatal(err)
 	}

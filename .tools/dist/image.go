@@ -90,7 +90,8 @@ func (r *release) imageOf(p program) (v1.Image, error) {
 		OS: p.OS, Architecture: p.Arch, Created: created, RootFS: config.RootFS,
 		History: []v1.History{{Created: created, CreatedBy: "etcd-medic dist"}},
 		Config: v1.Config{
-			User: nonRoot + ":" + nonRoot, WorkingDir: "/tmp", Entrypoint: []string{"/usr/bin/etcd-medic"}, Cmd: []string{"--help"},
+			User: nonRoot + ":" + nonRoot, WorkingDir: "/tmp", Entrypoint: []string{"/usr/bin/etcd-medic"},
+			Cmd: []string{"--help"},
 			Env: []string{"PATH=/usr/bin", "HOME=/tmp", "TMPDIR=/tmp"},
 			Labels: map[string]string{
 				"org.opencontainers.image.title": "etcd-medic", "org.opencontainers.image.description": summary,
@@ -123,7 +124,8 @@ func (r *release) rootfs(p program) ([]byte, error) {
 	var b bytes.Buffer
 	t := tar.NewWriter(&b)
 	for _, e := range entries {
-		h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.content)), ModTime: r.when, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.content)), ModTime: r.when,
+			Typeflag: tar.TypeReg, Format: tar.FormatPAX}
 		if e.content == nil {
 			h.Typeflag = tar.TypeDir
 		}

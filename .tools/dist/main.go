@@ -21,7 +21,8 @@ func main() {
 	flag.StringVar(&r.root, "root", ".", "root of the repository")
 	flag.StringVar(&r.out, "o", "dist", "folder for the artefacts; must be empty or missing")
 	flag.StringVar(&r.goTool, "go", "go", "go command")
-	flag.StringVar(&r.version, "version", "", "version, as 0.1.0 (default: the tag, else the newest version of CHANGELOG.md and the commit)")
+	flag.StringVar(&r.version, "version", "", "version, as 0.1.0 (default: the tag, else the newest version of "+
+		"CHANGELOG.md and the commit)")
 	flag.StringVar(&targets, "targets", "", "systems to build for, as linux/amd64,windows/amd64 (default: all)")
 	flag.BoolVar(&r.liteOnly, "lite", false, "only the programs without etcd servers of other lines")
 	flag.Parse()

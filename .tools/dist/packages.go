@@ -40,8 +40,10 @@ func (r *release) pack(p program, format string) error {
 		return err
 	}
 	info := nfpm.WithDefaults(&nfpm.Info{
-		Name: p.name, Arch: p.Arch, Platform: p.OS, Version: r.version, Release: "1", Section: "admin", Priority: "optional",
-		Maintainer: "etcd-medic maintainers <etcd-medic@users.noreply.github.com>", Description: summary, Homepage: home, License: "Apache-2.0", MTime: r.when,
+		Name: p.name, Arch: p.Arch, Platform: p.OS, Version: r.version, Release: "1", Section: "admin",
+		Priority:   "optional",
+		Maintainer: "etcd-medic maintainers <etcd-medic@users.noreply.github.com>", Description: summary,
+		Homepage: home, License: "Apache-2.0", MTime: r.when,
 		DisableGlobbing: true,
 		Overridables: nfpm.Overridables{
 			Contents: contents,
@@ -89,5 +91,6 @@ func (r *release) contents(p program, format string) (files.Contents, error) {
 }
 
 func file(from, to string, mode os.FileMode) *files.Content {
-	return &files.Content{Source: from, Destination: to, FileInfo: &files.ContentFileInfo{Mode: mode, Owner: "root", Group: "root"}}
+	return &files.Content{Source: from, Destination: to, FileInfo: &files.ContentFileInfo{Mode: mode, Owner: "root",
+		Group: "root"}}
 }

@@ -49,7 +49,10 @@ func (r *release) run(ctx context.Context) error {
 	}{
 		{"read the commit", r.identify},
 		{"export the commit", func(ctx context.Context) error { return r.export(ctx, filepath.Join(work, "tree")) }},
-		{"write man pages and completions", func(ctx context.Context) error { return r.documents(ctx, filepath.Join(work, "extras")) }},
+		{"write man pages and completions", func(ctx context.Context) error {
+			return r.documents(ctx,
+				filepath.Join(work, "extras"))
+		}},
 		{"build programs", func(ctx context.Context) error { return r.buildAll(ctx, filepath.Join(work, "bin")) }},
 		{"write archives", r.archives},
 		{"write packages", r.packages},

@@ -91,7 +91,8 @@ func (r *runner) run(ctx context.Context, packages []string) (c counts, err erro
 	if tried == 0 {
 		return c, errors.New("no change could be tried")
 	}
-	fmt.Fprintf(r.out, "noticed %d of %d (%d%%), %d changes did not build and were not counted\n", c.noticed, tried, 100*c.noticed/tried, c.broken)
+	fmt.Fprintf(r.out, "noticed %d of %d (%d%%), %d changes did not build and were not counted\n", c.noticed, tried,
+		100*c.noticed/tried, c.broken)
 	if tried < r.n {
 		fmt.Fprintf(r.out, "%d were asked for: the time was up, or there are no more\n", r.n)
 	}
@@ -100,7 +101,8 @@ func (r *runner) run(ctx context.Context, packages []string) (c counts, err erro
 
 // targets lists all changes that can be made to the packages that have tests.
 func (r *runner) targets(ctx context.Context, packages []string) (out []target, err error) {
-	list := exec.CommandContext(ctx, r.goTool, append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles", "--"}, packages...)...)
+	list := exec.CommandContext(ctx, r.goTool,
+		append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles", "--"}, packages...)...)
 	list.Dir, list.Stderr = r.dir, os.Stderr
 	text, err := list.Output()
 	if err != nil {
@@ -153,7 +155,8 @@ func (r *runner) try(ctx context.Context, t *target, c *counts) error {
 	// The tests end themselves; a context ends what hangs outside them.
 	run, stop := context.WithTimeout(ctx, limit+5*time.Minute)
 	defer stop()
-	err = r.command(run, "test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", limit.String(), t.pkg).Run()
+	err = r.command(run, "test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", limit.String(),
+		t.pkg).Run()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -46,13 +46,15 @@ func TestMutantsOf(t *testing.T) {
 		"<= instead of < in i < 3", "statement dropped: n = n + 1", "- instead of + in n + 1",
 		"case removed: case a == 7: return 0, false", "!= instead of == in a == 7",
 		`statement dropped: use(func() string { return "x" })`, `zero values returned: return "x"`,
-		"zero values returned: return n, a > 0 && b > 0", ">= instead of > in a > 0", "|| instead of && in a > 0 && b > 0", ">= instead of > in b > 0",
+		"zero values returned: return n, a > 0 && b > 0", ">= instead of > in a > 0",
+		"|| instead of && in a > 0 && b > 0", ">= instead of > in b > 0",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("changes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	last := found[len(found)-4]
-	if text := string(last.apply([]byte(source))); !strings.Contains(text, "return *new(int), *new(bool)\n}") || last.line != 15 {
+	if text := string(last.apply([]byte(source))); !strings.Contains(text, "return *new(int), *new(bool)\n}") ||
+		last.line != 15 {
 		t.Errorf("line %d: %s", last.line, text)
 	}
 }
@@ -62,9 +64,11 @@ func TestMutantsOf(t *testing.T) {
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	files := map[string]string{
-		"go.mod":    "module example.org/p\n\ngo 1.26.0\n",
-		"p.go":      "package p\n\nfunc tested(a int) bool {\n\treturn a < 3\n}\n\nfunc loose(a int) bool {\n\treturn a < 3\n}\n",
-		"p_test.go": "package p\n\nimport \"testing\"\n\nfunc TestP(t *testing.T) {\n\tif tested(3) || !tested(2) {\n\t\tt.Fail()\n\t}\n\t_ = loose(1)\n}\n",
+		"go.mod": "module example.org/p\n\ngo 1.26.0\n",
+		"p.go": "package p\n\nfunc tested(a int) bool {\n\treturn a < 3\n}\n\nfunc loose(a int) bool " +
+			"{\n\treturn a < 3\n}\n",
+		"p_test.go": "package p\n\nimport \"testing\"\n\nfunc TestP(t *testing.T) {\n\tif tested(3) || !tested(2) " +
+			"{\n\t\tt.Fail()\n\t}\n\t_ = loose(1)\n}\n",
 	}
 	write := func() {
 		for name, text := range files {
@@ -75,7 +79,8 @@ func TestRun(t *testing.T) {
 	}
 	run := func() (counts, string, error) {
 		var out bytes.Buffer
-		r := &runner{out: &out, goTool: "go", dir: dir, n: 10, seed: 3, limit: 10 * time.Minute, took: map[string]time.Duration{}}
+		r := &runner{out: &out, goTool: "go", dir: dir, n: 10, seed: 3, limit: 10 * time.Minute,
+			took: map[string]time.Duration{}}
 		c, err := r.run(context.Background(), []string{"./..."})
 		return c, out.String(), err
 	}
@@ -87,7 +92,8 @@ func TestRun(t *testing.T) {
 	if c != (counts{noticed: 2, survived: 2}) {
 		t.Errorf("%+v, want 2 noticed and 2 not: %s", c, text)
 	}
-	for _, want := range []string{"p.go:8: <= instead of < in a < 3\n", "p.go:8: zero values returned: return a < 3\n", "noticed 2 of 4 (50%)", "10 were asked for"} {
+	for _, want := range []string{"p.go:8: <= instead of < in a < 3\n", "p.go:8: zero values returned: return a < 3\n",
+		"noticed 2 of 4 (50%)", "10 were asked for"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q lacks %q", text, want)
 		}

@@ -98,7 +98,8 @@ func neverReturns(call *ast.CallExpr) bool {
 }
 
 var operators = map[token.Token]token.Token{
-	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR, token.EQL: token.NEQ, token.NEQ: token.EQL,
+	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR, token.EQL: token.NEQ,
+	token.NEQ:  token.EQL,
 	token.LAND: token.LOR, token.LOR: token.LAND, token.ADD: token.SUB, token.SUB: token.ADD,
 }
 
@@ -108,14 +109,16 @@ func (f *finder) operator(n *ast.BinaryExpr) {
 		return
 	}
 	at := f.fset.Position(n.OpPos)
-	f.found = append(f.found, mutant{file: f.file, line: at.Line, start: at.Offset, end: at.Offset + len(n.Op.String()), text: to.String(),
+	f.found = append(f.found, mutant{file: f.file, line: at.Line, start: at.Offset, end: at.Offset + len(n.Op.String()),
+		text: to.String(),
 		what: fmt.Sprintf("%s instead of %s in %s", to, n.Op, short(f.text(n)))})
 }
 
 // zero makes a return give the zero values of the function's results.
 func (f *finder) zero(n *ast.ReturnStmt) {
 	results := f.results[len(f.results)-1]
-	if len(n.Results) == 0 || results == nil || !slices.ContainsFunc(n.Results, func(x ast.Expr) bool { return !f.isZero(x) }) {
+	if len(n.Results) == 0 || results == nil ||
+		!slices.ContainsFunc(n.Results, func(x ast.Expr) bool { return !f.isZero(x) }) {
 		return
 	}
 	var zeros []string
@@ -133,7 +136,8 @@ func (f *finder) isZero(x ast.Expr) bool {
 
 func (f *finder) add(n ast.Node, text, what string) {
 	at := f.fset.Position(n.Pos())
-	f.found = append(f.found, mutant{file: f.file, line: at.Line, start: at.Offset, end: f.fset.Position(n.End()).Offset, text: text,
+	f.found = append(f.found, mutant{file: f.file, line: at.Line, start: at.Offset,
+		end: f.fset.Position(n.End()).Offset, text: text,
 		what: what + ": " + short(f.text(n))})
 }
 

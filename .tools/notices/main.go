@@ -20,7 +20,8 @@ import (
 
 const (
 	file = "THIRD_PARTY_NOTICES.txt"
-	head = "etcd-medic contains software of others. Below are the modules that its program and the etcd servers in it are built from, with their licences\n" +
+	head = "etcd-medic contains software of others. Below are the modules that its program and the etcd servers in " +
+		"it are built from, with their licences\n" +
 		"and notices. Made by `make notices`; do not edit.\n"
 )
 
@@ -94,7 +95,8 @@ func notices(root, goTool string) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(head)
 	for _, text := range texts {
-		fmt.Fprintf(&b, "\n%s\n%s\n%s\n\n%s", strings.Repeat("=", 80), strings.Join(names[text], "\n"), strings.Repeat("=", 80), text)
+		fmt.Fprintf(&b, "\n%s\n%s\n%s\n\n%s", strings.Repeat("=", 80), strings.Join(names[text], "\n"),
+			strings.Repeat("=", 80), text)
 	}
 	return b.Bytes(), nil
 }
@@ -106,7 +108,8 @@ func linked(root, goTool string) (map[string]string, error) {
 		for _, system := range systems {
 			cmd := exec.Command(goTool, "list", "-e", "-deps", "-json=Module", pkg)
 			cmd.Dir, cmd.Stderr = filepath.Join(root, dir), os.Stderr
-			cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
+			cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly",
+				"GOWORK=off")
 			list, err := cmd.Output()
 			if err != nil {
 				return nil, fmt.Errorf("%s in %s: %w", cmd, dir, err)
@@ -127,7 +130,8 @@ func linked(root, goTool string) (map[string]string, error) {
 					m = m.Replace
 				}
 				if m.Dir == "" {
-					return nil, fmt.Errorf("%s %s is not in the module cache; run go mod download in %s", m.Path, m.Version, dir)
+					return nil, fmt.Errorf("%s %s is not in the module cache; run go mod download in %s", m.Path,
+						m.Version, dir)
 				}
 				out[m.Path+" "+m.Version] = m.Dir
 			}

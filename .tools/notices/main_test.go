@@ -43,7 +43,8 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\ngo.etcd.io/etcd/server/v3 v3.5.", "\ngo.etcd.io/etcd/server/v3 v3.6.", "\ngo.etcd.io/etcd/server/v3 v3.7.", "\nGo standard library\n", "\ngithub.com/spf13/cobra v"} {
+	for _, want := range []string{"\ngo.etcd.io/etcd/server/v3 v3.5.", "\ngo.etcd.io/etcd/server/v3 v3.6.",
+		"\ngo.etcd.io/etcd/server/v3 v3.7.", "\nGo standard library\n", "\ngithub.com/spf13/cobra v"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not named", want)
 		}

@@ -20,8 +20,10 @@ func TestCounts(t *testing.T) {
 		"skipped": {`{"Action":"pass","Package":"p","Test":"A"}
 {"Action":"skip","Package":"p","Test":"B"}
 {"Action":"pass","Package":"p"}`, "1 passed, 0 failed, 1 skipped", false},
-		"died":      {`{"Action":"run","Package":"p","Test":"A"}` + "\n" + `{"Action":"fail","Package":"p"}`, "0 passed, 1 failed", false},
-		"no build":  {`{"Action":"pass","Package":"q","Test":"A"}` + "\n" + `{"Action":"fail","Package":"p","FailedBuild":"p"}`, "1 passed, 0 failed", false},
+		"died": {`{"Action":"run","Package":"p","Test":"A"}` + "\n" + `{"Action":"fail","Package":"p"}`,
+			"0 passed, 1 failed", false},
+		"no build": {`{"Action":"pass","Package":"q","Test":"A"}` + "\n" +
+			`{"Action":"fail","Package":"p","FailedBuild":"p"}`, "1 passed, 0 failed", false},
 		"no test":   {`{"Action":"skip","Package":"p"}`, "0 passed, 0 failed", false},
 		"no output": {"", "0 passed, 0 failed", false},
 	} {

@@ -118,7 +118,8 @@ func write(t *testing.T, dir, name string, b []byte) {
 // output that is no report fails the test.
 func lint(t *testing.T, linter, dir string) []note {
 	t.Helper()
-	cmd := exec.Command(linter, "run", "--output.json.path=stdout", "--show-stats=false", "--allow-parallel-runners", "./...")
+	cmd := exec.Command(linter, "run", "--output.json.path=stdout", "--show-stats=false", "--allow-parallel-runners",
+		"./...")
 	cmd.Dir = dir
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -175,7 +175,8 @@ func BenchmarkDB(b *testing.B) {
 		against(b, peer(b, "etcdutl-3.6"), []string{"snapshot", "status", theirs}, []string{"inspect", db})
 	})
 	b.Run("jsonl", func(b *testing.B) {
-		against(b, peer(b, "etcd-dump-db"), []string{"iterate-bucket", theirs, "key", "--decode"}, []string{"dumpdb", db, "key", "--values", "-w", "jsonl"})
+		against(b, peer(b, "etcd-dump-db"), []string{"iterate-bucket", theirs, "key", "--decode"},
+			[]string{"dumpdb", db, "key", "--values", "-w", "jsonl"})
 	})
 }
 
@@ -196,14 +197,16 @@ func BenchmarkDiagnose(b *testing.B) {
 		var hashAll string
 		for _, dir := range set.dirs {
 			theirs := filepath.Join(b.TempDir(), "db")
-			if out, err := exec.Command("cp", filepath.Join(dir, "member", "snap", "db"), theirs).CombinedOutput(); err != nil {
+			if out, err := exec.Command("cp", filepath.Join(dir, "member", "snap", "db"),
+				theirs).CombinedOutput(); err != nil {
 				b.Fatalf("%v: %s", err, out)
 			}
 			hashAll += peer(b, "etcdutl-3.6") + " hashkv " + theirs + " && "
 		}
 		for _, format := range []string{"table", "json"} {
 			b.Run(set.name+"/"+format, func(b *testing.B) {
-				against(b, "/bin/sh", []string{"-c", hashAll + "true"}, append([]string{"diagnose", "-w", format}, set.dirs...))
+				against(b, "/bin/sh", []string{"-c", hashAll + "true"},
+					append([]string{"diagnose", "-w", format}, set.dirs...))
 			})
 		}
 	}

@@ -17,8 +17,10 @@ import (
 var dumpDBAsks = []string{
 	"", "key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster",
 	"auth-users --unsafe-show-secrets", "key --limit 2", "key --values", "--key /svc/003", "--prefix /svc/ --keys-only",
-	"--history /svc/003", "--rev 140", "--from-rev 140 --to-rev 150", "--live", "--deleted", "--salvage", "--free", "--kube --values",
-	"--stats", "--stats --depth 1", "--hashkv", "--hashkv --rev 140", "--pages", "--page 2", "--page 0", "--previous-meta",
+	"--history /svc/003", "--rev 140", "--from-rev 140 --to-rev 150", "--live", "--deleted", "--salvage", "--free",
+	"--kube --values",
+	"--stats", "--stats --depth 1", "--hashkv", "--hashkv --rev 140", "--pages", "--page 2", "--page 0",
+	"--previous-meta",
 }
 
 // shape is a sound file and what was done to it.
@@ -82,7 +84,8 @@ func askDumpDB(t *testing.T, s shape, dir, ask, format string) {
 	t.Helper()
 	var out, stderr bytes.Buffer
 	args := append([]string{"dumpdb", dir, "-w", format}, strings.Fields(ask)...)
-	code := cli.Main(context.Background(), args, &cli.Streams{Out: &out, Err: &stderr, Getenv: func(string) string { return "" }})
+	code := cli.Main(context.Background(), args,
+		&cli.Streams{Out: &out, Err: &stderr, Getenv: func(string) string { return "" }})
 	ok := false
 	for _, c := range s.codes {
 		ok = ok || c == code
@@ -90,7 +93,8 @@ func askDumpDB(t *testing.T, s shape, dir, ask, format string) {
 	switch {
 	case !ok:
 		t.Errorf("%q: code %d, want one of %v\n%s%s", args[2:], code, s.codes, out.String(), stderr.String())
-	case code == 0 && stderr.Len() > 0, code == 3 && !strings.Contains(out.String(), damageWord[format]) && !strings.Contains(out.String(), "NOT VALID"):
+	case code == 0 && stderr.Len() > 0, code == 3 && !strings.Contains(out.String(), damageWord[format]) &&
+		!strings.Contains(out.String(), "NOT VALID"):
 		t.Errorf("%q: code %d, but\n%s%s", args[2:], code, out.String(), stderr.String())
 	}
 	var docs []string
@@ -108,7 +112,8 @@ func askDumpDB(t *testing.T, s shape, dir, ask, format string) {
 }
 
 // damageWord is how a row of damage begins in each format.
-var damageWord = map[string]string{"table": "!! ", "fields": `"kind" : "damage"`, "json": `{"kind":"damage"`, "jsonl": `{"kind":"damage"`}
+var damageWord = map[string]string{"table": "!! ", "fields": `"kind" : "damage"`, "json": `{"kind":"damage"`,
+	"jsonl": `{"kind":"damage"`}
 
 var helpFlag = regexp.MustCompile(`(?m)^ +(?:-\w, |    )--([a-z-]+)`)
 
@@ -116,7 +121,8 @@ var helpFlag = regexp.MustCompile(`(?m)^ +(?:-\w, |    )--([a-z-]+)`)
 func allFlagsAsked(t *testing.T) {
 	t.Helper()
 	var out, stderr bytes.Buffer
-	cli.Main(context.Background(), []string{"dumpdb", "--help"}, &cli.Streams{Out: &out, Err: &stderr, Getenv: func(string) string { return "" }})
+	cli.Main(context.Background(), []string{"dumpdb", "--help"},
+		&cli.Streams{Out: &out, Err: &stderr, Getenv: func(string) string { return "" }})
 	found := helpFlag.FindAllStringSubmatch(out.String(), -1)
 	if len(found) < 20 {
 		t.Fatalf("only %d flags in the help text:\n%s", len(found), out.String())

@@ -59,14 +59,16 @@ func work(t *testing.T, c *clustertest.Cluster) {
 	c.Delete(2, "/app/1", clientv3.WithPrefix())
 	c.Delete(2, "/never/there")
 	exists := []clientv3.Cmp{clientv3.Compare(clientv3.Version("/app/00"), ">", 0)}
-	swap := []clientv3.Op{clientv3.OpPut("/txn/a", "1"), clientv3.OpPut("/txn/b", "2"), clientv3.OpDelete("/app/04"), clientv3.OpGet("/app/00")}
+	swap := []clientv3.Op{clientv3.OpPut("/txn/a", "1"), clientv3.OpPut("/txn/b", "2"), clientv3.OpDelete("/app/04"),
+		clientv3.OpGet("/app/00")}
 	for i := range 3 {
 		_, held := c.Txn(i, exists, swap, nil)
 		if !held {
 			t.Fatal("the compare must hold")
 		}
 	}
-	c.Txn(0, []clientv3.Cmp{clientv3.Compare(clientv3.Version("/app/00"), "=", 0)}, swap, []clientv3.Op{clientv3.OpGet("/app/00")})
+	c.Txn(0, []clientv3.Cmp{clientv3.Compare(clientv3.Version("/app/00"), "=", 0)}, swap,
+		[]clientv3.Op{clientv3.OpGet("/app/00")})
 
 	cli := c.Client(0)
 	long, err := cli.Grant(ctx, 3600)
@@ -156,7 +158,8 @@ func diagnoseHealthy(t *testing.T, sources []string) {
 	}
 	if err != nil || doc.Verdict.Healthy == nil || !*doc.Verdict.Healthy ||
 		!slices.Contains([]string{"healthy", "lagging", "uncommitted-tail"}, doc.Verdict.Class) {
-		t.Errorf("%v; verdict %s: %s\nfindings %+v\n%s", err, doc.Verdict.Class, doc.Verdict.Summary, doc.Findings, stderr.String())
+		t.Errorf("%v; verdict %s: %s\nfindings %+v\n%s", err, doc.Verdict.Class, doc.Verdict.Summary, doc.Findings,
+			stderr.String())
 	}
 	if len(doc.Members) != len(sources) {
 		t.Errorf("%d members reported of %d", len(doc.Members), len(sources))

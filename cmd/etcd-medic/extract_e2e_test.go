@@ -38,26 +38,32 @@ func TestE2EExtractIntoCluster(t *testing.T) {
 	must(t, err)
 	_, err = c.RoleAdd(ctx, "reads")
 	must(t, err)
-	_, err = c.RoleGrantPermission(ctx, "reads", "/app/", clientv3.GetPrefixRangeEnd("/app/"), clientv3.PermissionType(clientv3.PermRead))
+	_, err = c.RoleGrantPermission(ctx, "reads", "/app/", clientv3.GetPrefixRangeEnd("/app/"),
+		clientv3.PermissionType(clientv3.PermRead))
 	must(t, err)
 	_, err = c.UserGrantRole(ctx, "reader", "reads")
 	must(t, err)
 
-	extract := []string{"extract", source, "--prefix", "/app/", "--only-if-absent", "--to-endpoints", strings.Join(r.clients, ",")}
-	tls := slices.Concat(extract, []string{"--cacert", r.pem("ca"), "--cert", r.pem("operator"), "--key", r.pem("operator-key")})
+	extract := []string{"extract", source, "--prefix", "/app/", "--only-if-absent", "--to-endpoints",
+		strings.Join(r.clients, ",")}
+	tls := slices.Concat(extract, []string{"--cacert", r.pem("ca"), "--cert", r.pem("operator"), "--key",
+		r.pem("operator-key")})
 	as := func(user, password string) []string { return []string{"ETCD_MEDIC_USER=" + user + ":" + password} }
 	fails := func(code int, env, args []string, want string) {
 		t.Helper()
 		stdout, stderr := r.medic(code, env, args...)
-		if all := stdout + stderr; !strings.Contains(all, want) || strings.Contains(all, r.secret) || strings.Contains(all, "guess") {
+		if all := stdout + stderr; !strings.Contains(all, want) || strings.Contains(all, r.secret) ||
+			strings.Contains(all, "guess") {
 			t.Errorf("%q is not said, or a password is:\n%s", want, all)
 		}
 		if n := r.keys(ctx, "/app/"); n != 1 {
 			t.Errorf("%d keys after %v", n, args)
 		}
 	}
-	fails(1, as("root", r.secret), extract, "certificate")                                   // nobody vouches for the servers
-	fails(1, nil, slices.Concat(tls, []string{"--write"}), "permission denied")              // the certificate names nobody with a role
+	// nobody vouches for the servers
+	fails(1, as("root", r.secret), extract, "certificate")
+	// the certificate names nobody with a role
+	fails(1, nil, slices.Concat(tls, []string{"--write"}), "permission denied")
 	fails(1, as("root", "guess"), slices.Concat(tls, []string{"--write"}), "authentication") // a wrong password
 	fails(3, as("reader", r.secret), slices.Concat(tls, []string{"--write"}), "permission denied")
 	fails(0, as("root", r.secret), tls, "39") // a dry run

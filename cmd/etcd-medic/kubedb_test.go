@@ -25,12 +25,15 @@ func (s scripts) kubeDB(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: kubedb FILE [N]")
 	}
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
-	config := encodeKube(ts, "ConfigMap", &corev1.ConfigMap{ObjectMeta: named("web"), Data: map[string]string{"motd": "hello\nworld\n"}})
-	secret := encodeKube(ts, "Secret", &corev1.Secret{ObjectMeta: named("login"), Data: map[string][]byte{"password": []byte("hunter2")}})
+	config := encodeKube(ts, "ConfigMap", &corev1.ConfigMap{ObjectMeta: named("web"),
+		Data: map[string]string{"motd": "hello\nworld\n"}})
+	secret := encodeKube(ts, "Secret", &corev1.Secret{ObjectMeta: named("login"),
+		Data: map[string][]byte{"password": []byte("hunter2")}})
 	puts := []struct{ key, value string }{
 		{"/registry/configmaps/shop/web", string(config)},
 		{"/registry/secrets/shop/login", string(secret)},
-		{"/registry/example.org/backups/shop/nightly", `{"apiVersion":"example.org/v1","kind":"Backup","metadata":{"name":"nightly","namespace":"shop"}}`},
+		{"/registry/example.org/backups/shop/nightly",
+			`{"apiVersion":"example.org/v1","kind":"Backup","metadata":{"name":"nightly","namespace":"shop"}}`},
 		{"/registry/secrets/shop/sealed", "k8s:enc:aescbc:v1:key1:\x8f\x01"},
 		{"/registry/secrets/shop/torn", string(secret[:len(secret)-12])},
 		{"/registry/ranges/serviceips", "plain"},
@@ -41,7 +44,8 @@ func (s scripts) kubeDB(ts *testscript.TestScript, neg bool, args []string) {
 	db, err := bbolt.Open(ts.MkAbs(args[0]), 0o600, &bbolt.Options{NoFreelistSync: true})
 	ts.Check(err)
 	ts.Check(db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", "lease", "members", "members_removed", "meta"} {
+		for _, name := range []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", "lease", "members",
+			"members_removed", "meta"} {
 			if _, err := tx.CreateBucket([]byte(name)); err != nil {
 				return err
 			}
@@ -51,7 +55,8 @@ func (s scripts) kubeDB(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		for i, p := range puts {
 			rev := int64(i + 2)
-			kv := mvccpb.KeyValue{Key: []byte(p.key), Value: []byte(p.value), CreateRevision: rev, ModRevision: rev, Version: 1}
+			kv := mvccpb.KeyValue{Key: []byte(p.key), Value: []byte(p.value), CreateRevision: rev, ModRevision: rev,
+				Version: 1}
 			b, err := kv.Marshal()
 			if err != nil {
 				return err

@@ -29,7 +29,8 @@ func TestE2ELiveApply(t *testing.T) {
 		{"3.5.35", true, func(r *rig) (env, flags []string) { // a certificate to get in, a password to be root
 			file := filepath.Join(r.dir, "password")
 			must(r.t, os.WriteFile(file, []byte(r.secret+"\n"), 0o600))
-			return nil, []string{"--cert", r.pem("operator"), "--key", r.pem("operator-key"), "--user", r.root, "--password-file", file}
+			return nil, []string{"--cert", r.pem("operator"), "--key", r.pem("operator-key"), "--user", r.root,
+				"--password-file", file}
 		}},
 		{"3.6.16", false, func(r *rig) (env, flags []string) { // a password alone
 			return []string{"ETCD_MEDIC_PASSWORD=" + r.secret}, []string{"--user", r.root}
@@ -49,7 +50,8 @@ func TestE2ELiveApply(t *testing.T) {
 			if !strings.Contains(stdout, "reached: every proof holds") {
 				t.Error(stdout)
 			}
-			if !strings.Contains(stderr, "note: node1 went from revision") || !strings.Contains(stderr, "it took in nothing that node1 lacks") {
+			if !strings.Contains(stderr, "note: node1 went from revision") ||
+				!strings.Contains(stderr, "it took in nothing that node1 lacks") {
 				t.Errorf("what moved since the copies is not told:\n%s", stderr)
 			}
 			r.allThere(acknowledged)
@@ -83,7 +85,8 @@ func (r *rig) diverge() (plan string) {
 	st, err := r.client(0, r.root).AuthStatus(ctx)
 	must(r.t, err)
 	r.host("stop", "node2")
-	must(r.t, datadir.EditNew(filepath.Join(r.dir, "hosts", "node2", "data", "member", "snap", "db"), datadir.SetAuthRevision(st.AuthRevision+9)))
+	must(r.t, datadir.EditNew(filepath.Join(r.dir, "hosts", "node2", "data", "member", "snap", "db"),
+		datadir.SetAuthRevision(st.AuthRevision+9)))
 	r.host("start", "node2")
 	r.serving()
 	for i := range r.names {
@@ -118,8 +121,10 @@ func (r *rig) write(ctx context.Context, i int, prefix string, n int) {
 }
 
 func (r *rig) apply(plan string, flags []string) []string {
-	return append([]string{"repair", "apply", plan, "--mode", "live", "--endpoints", strings.Join(r.clients, ","), "--cacert", r.pem("ca"),
-		"--hook-stop", `"$RIG/bin/stop" "$ETCD_MEDIC_MEMBER_NAME"`, "--hook-wipe", `"$RIG/bin/wipe" "$ETCD_MEDIC_MEMBER_NAME"`,
+	return append([]string{"repair", "apply", plan, "--mode", "live", "--endpoints", strings.Join(r.clients, ","),
+		"--cacert", r.pem("ca"),
+		"--hook-stop", `"$RIG/bin/stop" "$ETCD_MEDIC_MEMBER_NAME"`, "--hook-wipe",
+		`"$RIG/bin/wipe" "$ETCD_MEDIC_MEMBER_NAME"`,
 		"--hook-start", `"$RIG/bin/start" "$ETCD_MEDIC_MEMBER_NAME"`}, flags...)
 }
 
@@ -127,7 +132,8 @@ func (r *rig) apply(plan string, flags []string) []string {
 func (r *rig) refusedBefore(plan string, env, flags []string) {
 	r.t.Helper()
 	live := []string{"repair", "apply", plan, "--mode", "live", "--endpoints", strings.Join(r.clients, ",")}
-	if _, stderr := r.medic(5, env, append(append(live, "--cacert", r.pem("ca")), flags...)...); !strings.Contains(stderr, "nobody is there to stop members") {
+	if _, stderr := r.medic(5, env, append(append(live, "--cacert", r.pem("ca")),
+		flags...)...); !strings.Contains(stderr, "nobody is there to stop members") {
 		r.t.Error(stderr)
 	}
 	wrong := filepath.Join(r.dir, "wrong")
@@ -139,7 +145,8 @@ func (r *rig) refusedBefore(plan string, env, flags []string) {
 		{"--cert", r.pem("operator"), "--key", r.pem("operator-key"), "--user", r.root, "--password-file", wrong},
 		{"--cert", r.pem("operator"), "--key", r.pem("operator-key")},
 	} {
-		if _, stderr := r.medic(5, nil, r.apply(plan, bad)...); !strings.Contains(stderr, "credentials") || strings.Contains(stderr, "guess") {
+		if _, stderr := r.medic(5, nil, r.apply(plan, bad)...); !strings.Contains(stderr, "credentials") ||
+			strings.Contains(stderr, "guess") {
 			r.t.Errorf("%v: %s", bad, stderr)
 		}
 	}
@@ -231,7 +238,8 @@ func (r *rig) kept(plan, stdout, stderr string) {
 	if !strings.Contains(string(hooks), "ETCD_MEDIC_ACTION=wipe") {
 		r.t.Errorf("what the hook said is not kept: %s", hooks)
 	}
-	for what, text := range map[string]string{"hooks log": string(hooks), "journal": string(journal), "stdout": stdout, "stderr": stderr} {
+	for what, text := range map[string]string{"hooks log": string(hooks), "journal": string(journal), "stdout": stdout,
+		"stderr": stderr} {
 		if strings.Contains(text, r.secret) {
 			r.t.Errorf("the password is in the %s", what)
 		}

@@ -30,13 +30,15 @@ const question = ", no to stop here: "
 
 // sits runs the command once. answer gets everything that was said since the last answer and returns what is typed; an
 // error ends the input.
-func (o *operator) sits(ctx context.Context, answer func(said string) (string, error)) (code int, stdout, stderr string) {
+func (o *operator) sits(ctx context.Context, answer func(said string) (string, error)) (code int, stdout,
+	stderr string) {
 	o.t.Helper()
 	in, keys := io.Pipe()
 	var out, screen text
 	end := make(chan int, 1)
 	go func() {
-		end <- cli.Main(ctx, o.args, &cli.Streams{In: in, Out: &out, Err: &screen, Getenv: func(string) string { return "" }})
+		end <- cli.Main(ctx, o.args, &cli.Streams{In: in, Out: &out, Err: &screen,
+			Getenv: func(string) string { return "" }})
 	}()
 	read := 0
 	for {
@@ -69,7 +71,8 @@ func TestE2ELivePrompt(t *testing.T) {
 	o, file := newOperator(ctx, t)
 
 	code, _, stderr := o.sits(ctx, func(string) (string, error) { return "no", nil })
-	if code != cli.ExitRefused || !strings.Contains(stderr, "nothing was changed yet; begin?") || !strings.Contains(stderr, "the operator stopped here") {
+	if code != cli.ExitRefused || !strings.Contains(stderr, "nothing was changed yet; begin?") ||
+		!strings.Contains(stderr, "the operator stopped here") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	o.stands(file, "given up", "")
@@ -82,14 +85,16 @@ func TestE2ELivePrompt(t *testing.T) {
 		asked++
 		return []string{"", "what?", "no"}[asked], nil
 	})
-	if code != cli.ExitUnfinished || !strings.Contains(stderr, `"what?" is no answer`) || !strings.Contains(stderr, `step 05-stop-node2: the operator stopped here: answered "no"`) ||
+	if code != cli.ExitUnfinished || !strings.Contains(stderr, `"what?" is no answer`) ||
+		!strings.Contains(stderr, `step 05-stop-node2: the operator stopped here: answered "no"`) ||
 		!strings.Contains(stderr, "the same command goes on from there") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	o.stands(file, "failed", "05-stop-node2")
 
 	code, _, stderr = o.sits(ctx, func(string) (string, error) { return "", io.EOF })
-	if code != cli.ExitUnfinished || !strings.Contains(stderr, "the operator stopped here: no answer (EOF)") || strings.Contains(stderr, "begin?") {
+	if code != cli.ExitUnfinished || !strings.Contains(stderr, "the operator stopped here: no answer (EOF)") ||
+		strings.Contains(stderr, "begin?") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	o.stands(file, "failed", "05-stop-node2")
@@ -98,8 +103,10 @@ func TestE2ELivePrompt(t *testing.T) {
 	if code != cli.ExitDone || !strings.Contains(stdout, "reached: every proof holds") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	for _, want := range []string{"[node2] systemctl stop etcd", "[node2] mv -T /data/node2 /data/node2.before-repair", `ETCD_INITIAL_CLUSTER_STATE=existing ETCD_INITIAL_CLUSTER="`,
-		"node2=http://10.42.0.2:2380", "node1=http://10.42.0.1:2380", "then node2 must not answer at ", "move it, do not delete it"} {
+	for _, want := range []string{"[node2] systemctl stop etcd", "[node2] mv -T /data/node2 /data/node2.before-repair",
+		`ETCD_INITIAL_CLUSTER_STATE=existing ETCD_INITIAL_CLUSTER="`,
+		"node2=http://10.42.0.2:2380", "node1=http://10.42.0.1:2380", "then node2 must not answer at ",
+		"move it, do not delete it"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("%q is not said:\n%s", want, stderr)
 		}
@@ -128,7 +135,8 @@ func newOperator(ctx context.Context, t *testing.T) (*operator, string) {
 	file := filepath.Join(dir, "plan.yaml")
 	must(t, p.Save(file))
 	l := c.Live()
-	return &operator{t: t, c: c, args: []string{"repair", "apply", file, "--mode", "live", "--endpoints", strings.Join(l.Endpoints, ","),
+	return &operator{t: t, c: c, args: []string{"repair", "apply", file, "--mode", "live", "--endpoints",
+		strings.Join(l.Endpoints, ","),
 		"--cacert", l.CACert, "--cert", l.Cert, "--key", l.Key, "--data-dir", "node2=/data/node2"}}, file
 }
 
@@ -160,7 +168,8 @@ func (o *operator) stands(file, state, step string) {
 	st, err := repair.Status(file)
 	must(o.t, err)
 	r := st.Runs[len(st.Runs)-1]
-	if r.State != state || step != "" && (r.Steps[len(r.Steps)-1].ID != step || r.Steps[len(r.Steps)-1].State != "failed") {
+	if r.State != state || step != "" && (r.Steps[len(r.Steps)-1].ID != step ||
+		r.Steps[len(r.Steps)-1].State != "failed") {
 		o.t.Errorf("the run is %s at %+v, want %s at %q", r.State, r.Steps, state, step)
 	}
 	if _, err := os.Stat(file + ".backup.db"); state != "given up" && err != nil {

@@ -93,20 +93,24 @@ func newRig(t *testing.T, binary string, clientCert bool) *rig {
 	}
 	t.Setenv("CLIENT_CERT_AUTH", auth)
 	if os.Getenv("JWT_TTL") != "" {
-		t.Setenv("AUTH_TOKEN", fmt.Sprintf("--auth-token jwt,pub-key=%s,priv-key=%s,sign-method=ES256,ttl=%s", r.pem("server"), r.pem("server-key"), os.Getenv("JWT_TTL")))
+		t.Setenv("AUTH_TOKEN", fmt.Sprintf("--auth-token jwt,pub-key=%s,priv-key=%s,sign-method=ES256,ttl=%s",
+			r.pem("server"), r.pem("server-key"), os.Getenv("JWT_TTL")))
 	}
 	t.Cleanup(r.end)
 	var initial []string
 	var peers []string
 	for i := range 3 {
 		name := fmt.Sprintf("node%d", i+1)
-		r.names, r.clients, peers = append(r.names, name), append(r.clients, "https://"+free(t)), append(peers, "https://"+free(t))
+		r.names, r.clients, peers = append(r.names, name), append(r.clients, "https://"+free(t)),
+			append(peers, "https://"+free(t))
 		initial = append(initial, name+"="+peers[i])
 	}
 	for i, name := range r.names {
 		host := filepath.Join(r.dir, "hosts", name)
 		must(t, os.Mkdir(host, 0o700))
-		must(t, os.WriteFile(filepath.Join(host, "env"), fmt.Appendf(nil, "INITIAL='%s'\nPEER=%s\nCLIENT=%s\n", strings.Join(initial, ","), peers[i], r.clients[i]), 0o600))
+		must(t, os.WriteFile(filepath.Join(host, "env"),
+			fmt.Appendf(nil, "INITIAL='%s'\nPEER=%s\nCLIENT=%s\n", strings.Join(initial, ","), peers[i], r.clients[i]),
+			0o600))
 	}
 	r.all("start")
 	r.serving()
@@ -159,12 +163,16 @@ func (r *rig) end() {
 // certificates makes a CA, a certificate for servers and peers, one of an operator and one of root.
 func (r *rig) certificates() {
 	r.t.Helper()
-	r.ca, r.caKey = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "rig CA"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil
+	r.ca, r.caKey = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "rig CA"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}, nil
 	r.caKey = r.issue("ca", r.ca)
 	for i, name := range []string{"server", "operator", "root"} {
-		c := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 2)), Subject: pkix.Name{CommonName: name}, NotBefore: r.ca.NotBefore, NotAfter: r.ca.NotAfter,
-			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+		c := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 2)), Subject: pkix.Name{CommonName: name},
+			NotBefore: r.ca.NotBefore, NotAfter: r.ca.NotAfter,
+			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth,
+				x509.ExtKeyUsageClientAuth}}
 		if name == "server" {
 			c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 		}

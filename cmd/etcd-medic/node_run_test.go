@@ -48,7 +48,8 @@ func TestNodeRunJSON(t *testing.T) {
 	var stdout, stderr text
 	code := make(chan int, 1)
 	go func() {
-		code <- cli.Main(ctx, []string{"node", "run", "--scratch", scratch, "-w", "json", dir}, &cli.Streams{Out: &stdout, Err: &stderr, Getenv: func(string) string { return "" }})
+		code <- cli.Main(ctx, []string{"node", "run", "--scratch", scratch, "-w", "json", dir},
+			&cli.Streams{Out: &stdout, Err: &stderr, Getenv: func(string) string { return "" }})
 	}()
 	var doc struct {
 		Server, Isolation, CACert, Cert, Key, Etcdctl string
@@ -56,12 +57,14 @@ func TestNodeRunJSON(t *testing.T) {
 		Members                                       []struct{ Name, Endpoint, Log, DataDir, Ended string }
 		Env                                           map[string]string
 	}
-	for deadline := time.Now().Add(time.Minute); json.Unmarshal([]byte(stdout.String()), &doc) != nil; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); json.Unmarshal([]byte(stdout.String()),
+		&doc) != nil; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) || len(code) > 0 {
 			t.Fatalf("no document:\n%s%s", stdout.String(), stderr.String())
 		}
 	}
-	if len(doc.Members) != 3 || len(doc.Endpoints) != 3 || doc.Isolation == "" || !strings.HasPrefix(doc.Server, "etcd 3.6") {
+	if len(doc.Members) != 3 || len(doc.Endpoints) != 3 || doc.Isolation == "" ||
+		!strings.HasPrefix(doc.Server, "etcd 3.6") {
 		t.Errorf("%+v", doc)
 	}
 	for _, m := range doc.Members {
@@ -71,7 +74,8 @@ func TestNodeRunJSON(t *testing.T) {
 	}
 	// The line is a shell's to read: it comes out as the variables say.
 	out, err := exec.Command("sh", "-c", "etcdctl() { printf '%s\n' \"$@\"; }; "+doc.Etcdctl).Output()
-	if want := "--endpoints=" + doc.Env["ETCDCTL_ENDPOINTS"] + "\n--cacert=" + doc.CACert + "\n--cert=" + doc.Cert + "\n--key=" + doc.Key + "\n"; err != nil || string(out) != want {
+	if want := "--endpoints=" + doc.Env["ETCDCTL_ENDPOINTS"] + "\n--cacert=" + doc.CACert + "\n--cert=" + doc.Cert +
+		"\n--key=" + doc.Key + "\n"; err != nil || string(out) != want {
 		t.Errorf("%v: %s gives %s, want %s", err, doc.Etcdctl, out, want)
 	}
 	readThrough(t, doc.Endpoints, doc.CACert, doc.Cert, doc.Key)
@@ -97,8 +101,10 @@ func readThrough(t *testing.T, endpoints []string, ca, cert, key string) {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pem)
-	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithNoProxy()},
-		TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, ServerName: "127.0.0.1"}})
+	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithNoProxy()},
+		TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+			ServerName: "127.0.0.1"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,8 @@ func writeWAL(dir string, first, last, term uint64) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := w.Save(raftpb.HardState{Term: term, Vote: 1, Commit: i - 1}, []raftpb.Entry{{Term: term, Index: i, Data: data}}); err != nil {
+		if err := w.Save(raftpb.HardState{Term: term, Vote: 1, Commit: i - 1},
+			[]raftpb.Entry{{Term: term, Index: i, Data: data}}); err != nil {
 			return err
 		}
 	}

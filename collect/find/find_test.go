@@ -73,36 +73,59 @@ func TestLayouts(t *testing.T) {
 		want  []find.Member
 	}{
 		"nothing": {files(), nil},
-		"kubeadm": {files("etc/kubernetes/manifests/etcd.yaml", kubeadm, "etc/kubernetes/manifests/kube-apiserver.yaml", "kind: Pod\nspec: {containers: [{name: kube-apiserver}]}",
-			"etc/kubernetes/pki/etcd/healthcheck-client.crt", "", "etc/kubernetes/pki/etcd/healthcheck-client.key", ""), []find.Member{{
-			Kind: "kubeadm static pod", File: "/etc/kubernetes/manifests/etcd.yaml", DataDir: "/mnt/disk/etcd", Endpoint: "https://127.0.0.1:2379", Name: "kind-control-plane",
-			CACert: "/etc/kubernetes/pki/etcd/ca.crt", Cert: "/etc/kubernetes/pki/etcd/healthcheck-client.crt", Key: "/etc/kubernetes/pki/etcd/healthcheck-client.key"}}},
+		"kubeadm": {files("etc/kubernetes/manifests/etcd.yaml", kubeadm, "etc/kubernetes/manifests/kube-apiserver.yaml",
+			"kind: Pod\nspec: {containers: [{name: kube-apiserver}]}",
+			"etc/kubernetes/pki/etcd/healthcheck-client.crt", "", "etc/kubernetes/pki/etcd/healthcheck-client.key", ""),
+			[]find.Member{{
+				Kind: "kubeadm static pod", File: "/etc/kubernetes/manifests/etcd.yaml", DataDir: "/mnt/disk/etcd",
+				Endpoint: "https://127.0.0.1:2379", Name: "kind-control-plane",
+				CACert: "/etc/kubernetes/pki/etcd/ca.crt", Cert: "/etc/kubernetes/pki/etcd/healthcheck-client.crt",
+				Key: "/etc/kubernetes/pki/etcd/healthcheck-client.key"}}},
 		"OpenShift": {files("etc/kubernetes/manifests/etcd-pod.yaml", openshift,
-			"etc/kubernetes/static-pod-resources/etcd-certs/secrets/etcd-all-certs/etcd-peer-m1.crt", "", "etc/kubernetes/static-pod-resources/etcd-certs/secrets/etcd-all-certs/etcd-peer-m1.key", "",
-			"etc/kubernetes/static-pod-resources/etcd-certs/configmaps/etcd-all-bundles/server-ca-bundle.crt", ""), []find.Member{{
-			Kind: "OpenShift static pod", File: "/etc/kubernetes/manifests/etcd-pod.yaml", DataDir: "/var/lib/etcd", Endpoint: "https://127.0.0.1:2379",
-			CACert: "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/etcd-all-bundles/server-ca-bundle.crt",
-			Cert:   "/etc/kubernetes/static-pod-resources/etcd-certs/secrets/etcd-all-certs/etcd-peer-m1.crt",
-			Key:    "/etc/kubernetes/static-pod-resources/etcd-certs/secrets/etcd-all-certs/etcd-peer-m1.key"}}},
-		"k3s": {files("var/lib/rancher/k3s/server/db/etcd/config", k3s, "var/lib/rancher/k3s/server/tls/etcd/client.crt", ""), []find.Member{{
-			Kind: "k3s", File: "/var/lib/rancher/k3s/server/db/etcd/config", DataDir: "/var/lib/rancher/k3s/server/db/etcd", Endpoint: "https://127.0.0.1:2379", Name: "m1-1a2b",
-			CACert: "/var/lib/rancher/k3s/server/tls/etcd/server-ca.crt", Cert: "/var/lib/rancher/k3s/server/tls/etcd/client.crt", Key: "/var/lib/rancher/k3s/server/tls/etcd/client.key"}}},
-		"Talos": {files("system/secrets/etcd/ca.crt", "", "system/secrets/etcd/admin.crt", "", "system/secrets/etcd/admin.key", "", "var/lib/etcd/member/snap/db", ""), []find.Member{{
+			"etc/kubernetes/static-pod-resources/etcd-certs/secrets/etcd-all-certs/etcd-peer-m1.crt", "",
+			"etc/kubernetes/static-pod-resources/etcd-certs/secrets/etcd-all-certs/etcd-peer-m1.key", "",
+			"etc/kubernetes/static-pod-resources/etcd-certs/configmaps/etcd-all-bundles/server-ca-bundle.crt", ""),
+			[]find.Member{{
+				Kind: "OpenShift static pod", File: "/etc/kubernetes/manifests/etcd-pod.yaml", DataDir: "/var/lib/etcd",
+				Endpoint: "https://127.0.0.1:2379",
+				CACert:   "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/etcd-all-bundles/server-ca-bundle.crt",
+				Cert:     "/etc/kubernetes/static-pod-resources/etcd-certs/secrets/etcd-all-certs/etcd-peer-m1.crt",
+				Key:      "/etc/kubernetes/static-pod-resources/etcd-certs/secrets/etcd-all-certs/etcd-peer-m1.key"}}},
+		"k3s": {files("var/lib/rancher/k3s/server/db/etcd/config", k3s,
+			"var/lib/rancher/k3s/server/tls/etcd/client.crt", ""), []find.Member{{
+			Kind: "k3s", File: "/var/lib/rancher/k3s/server/db/etcd/config",
+			DataDir: "/var/lib/rancher/k3s/server/db/etcd", Endpoint: "https://127.0.0.1:2379", Name: "m1-1a2b",
+			CACert: "/var/lib/rancher/k3s/server/tls/etcd/server-ca.crt",
+			Cert:   "/var/lib/rancher/k3s/server/tls/etcd/client.crt",
+			Key:    "/var/lib/rancher/k3s/server/tls/etcd/client.key"}}},
+		"Talos": {files("system/secrets/etcd/ca.crt", "", "system/secrets/etcd/admin.crt", "",
+			"system/secrets/etcd/admin.key", "", "var/lib/etcd/member/snap/db", ""), []find.Member{{
 			Kind: "Talos", File: "/system/secrets/etcd/", DataDir: "/var/lib/etcd", Endpoint: "https://127.0.0.1:2379",
-			CACert: "/system/secrets/etcd/ca.crt", Cert: "/system/secrets/etcd/admin.crt", Key: "/system/secrets/etcd/admin.key"}}},
-		"systemd": {files("etc/systemd/system/etcd.service", "[Service]\nEnvironmentFile=-/etc/etcd.env\nExecStart=/usr/bin/etcd --name \"n 1\" \\\n  --data-dir=${DIR}/data --wal-dir /wal\n",
+			CACert: "/system/secrets/etcd/ca.crt", Cert: "/system/secrets/etcd/admin.crt",
+			Key: "/system/secrets/etcd/admin.key"}}},
+		"systemd": {files("etc/systemd/system/etcd.service",
+			"[Service]\nEnvironmentFile=-/etc/etcd.env\nExecStart=/usr/bin/etcd --name \"n 1\" \\\n  "+
+				"--data-dir=${DIR}/data --wal-dir /wal\n",
 			"etc/etcd.env", "# x\nDIR=/srv\nETCD_LISTEN_CLIENT_URLS=\"http://0.0.0.0:2379\"\n"), []find.Member{{
-			Kind: "systemd unit", File: "/etc/systemd/system/etcd.service", DataDir: "/srv/data", WALDir: "/wal", Endpoint: "http://127.0.0.1:2379", Name: "n 1"}}},
-		"systemd with a configuration file": {files("usr/lib/systemd/system/etcd.service", "[Service]\nExecStart=/usr/bin/etcd\n", "etc/systemd/system/etcd.service.d/10.conf",
-			"[Service]\nExecStart=\nExecStart=/opt/etcd --config-file=/etc/etcd.yml\n", "etc/etcd.yml", "data-dir: /data\nlisten-client-urls: http://10.0.0.5:2379\n"), []find.Member{{
-			Kind: "systemd unit", File: "/usr/lib/systemd/system/etcd.service", DataDir: "/data", Endpoint: "http://10.0.0.5:2379"}}},
-		"Docker": {files("var/lib/docker/containers/abc/config.v2.json", `{"Name":"/etcd1","Path":"/usr/local/bin/etcd","Args":["--data-dir","/etcd-data"],
+			Kind: "systemd unit", File: "/etc/systemd/system/etcd.service", DataDir: "/srv/data", WALDir: "/wal",
+			Endpoint: "http://127.0.0.1:2379", Name: "n 1"}}},
+		"systemd with a configuration file": {files("usr/lib/systemd/system/etcd.service",
+			"[Service]\nExecStart=/usr/bin/etcd\n", "etc/systemd/system/etcd.service.d/10.conf",
+			"[Service]\nExecStart=\nExecStart=/opt/etcd --config-file=/etc/etcd.yml\n", "etc/etcd.yml",
+			"data-dir: /data\nlisten-client-urls: http://10.0.0.5:2379\n"), []find.Member{{
+			Kind: "systemd unit", File: "/usr/lib/systemd/system/etcd.service", DataDir: "/data",
+			Endpoint: "http://10.0.0.5:2379"}}},
+		"Docker": {files("var/lib/docker/containers/abc/config.v2.json",
+			`{"Name":"/etcd1","Path":"/usr/local/bin/etcd","Args":["--data-dir","/etcd-data"],
 			"Config":{"Env":["ETCD_LISTEN_CLIENT_URLS=http://0.0.0.0:2379"]},"MountPoints":{"/etcd-data":{"Source":"/var/lib/docker/volumes/v/_data","Destination":"/etcd-data"}}}`,
 			"var/lib/docker/containers/def/config.v2.json", `{"Path":"nginx"}`), []find.Member{{
-			Kind: "Docker container etcd1", File: "/var/lib/docker/containers/abc/config.v2.json", DataDir: "/var/lib/docker/volumes/v/_data", Endpoint: "http://127.0.0.1:2379"}}},
-		"nonsense": {files("etc/kubernetes/manifests/etcd.yaml", "{{{", "etc/systemd/system/etcd.service", "ExecStart", "var/lib/docker/containers/a/config.v2.json", "[",
-			"var/lib/rancher/k3s/server/db/etcd/config", ": :"), []find.Member{{Kind: "k3s", File: "/var/lib/rancher/k3s/server/db/etcd/config",
-			DataDir: "/var/lib/rancher/k3s/server/db/etcd", Endpoint: "https://127.0.0.1:2379"}}},
+			Kind: "Docker container etcd1", File: "/var/lib/docker/containers/abc/config.v2.json",
+			DataDir: "/var/lib/docker/volumes/v/_data", Endpoint: "http://127.0.0.1:2379"}}},
+		"nonsense": {files("etc/kubernetes/manifests/etcd.yaml", "{{{", "etc/systemd/system/etcd.service", "ExecStart",
+			"var/lib/docker/containers/a/config.v2.json", "[",
+			"var/lib/rancher/k3s/server/db/etcd/config", ": :"),
+			[]find.Member{{Kind: "k3s", File: "/var/lib/rancher/k3s/server/db/etcd/config",
+				DataDir: "/var/lib/rancher/k3s/server/db/etcd", Endpoint: "https://127.0.0.1:2379"}}},
 	}
 	for name, c := range cases {
 		if diff := cmp.Diff(c.want, find.Members(c.files)); diff != "" {

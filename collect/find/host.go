@@ -8,7 +8,8 @@ import (
 )
 
 // unitDirs are where systemd looks, the first wins.
-var unitDirs = []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
+var unitDirs = []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
+	"/usr/lib/systemd/system", "/lib/systemd/system"}
 
 // units reads systemd units whose name begins with etcd, with their drop-ins.
 func (h host) units() (out []Member) {

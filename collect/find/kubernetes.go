@@ -40,7 +40,8 @@ type pod struct {
 
 // pods reads the static pods of the kubelet: kubeadm, kind, OpenShift.
 func (h host) pods() (out []Member) {
-	for _, file := range append(h.glob("/etc/kubernetes/manifests/*.yaml"), h.glob("/etc/kubernetes/manifests/*.yml")...) {
+	for _, file := range append(h.glob("/etc/kubernetes/manifests/*.yaml"),
+		h.glob("/etc/kubernetes/manifests/*.yml")...) {
 		var p pod
 		if err := yaml.Unmarshal(h.read(file), &p); err != nil || p.Kind != "Pod" {
 			continue
@@ -132,14 +133,16 @@ func (h host) openshift(m *Member, mounts []mount) {
 			m.Cert, m.Key = c, key
 		}
 	}
-	if ca := h.first(certs+"/configmaps/etcd-all-bundles/server-ca-bundle.crt", certs+"/configmaps/etcd-serving-ca/ca-bundle.crt"); ca != "" {
+	if ca := h.first(certs+"/configmaps/etcd-all-bundles/server-ca-bundle.crt",
+		certs+"/configmaps/etcd-serving-ca/ca-bundle.crt"); ca != "" {
 		m.CACert = ca
 	}
 }
 
 // k3s and RKE2 write the configuration of their embedded etcd next to its data.
 func (h host) k3s() (out []Member) {
-	for _, d := range []struct{ kind, dir string }{{"k3s", "/var/lib/rancher/k3s/server"}, {"RKE2", "/var/lib/rancher/rke2/server"}} {
+	for _, d := range []struct{ kind, dir string }{{"k3s", "/var/lib/rancher/k3s/server"},
+		{"RKE2", "/var/lib/rancher/rke2/server"}} {
 		file := d.dir + "/db/etcd/config"
 		b := h.read(file)
 		if b == nil {
@@ -196,8 +199,10 @@ func (s settings) yaml(b []byte) {
 	if err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&c); err != nil {
 		return
 	}
-	for k, v := range map[string]string{"name": c.Name, "data-dir": c.DataDir, "wal-dir": c.WALDir, "listen-client-urls": c.ListenClient,
-		"advertise-client-urls": c.AdvertiseClient, "cert-file": c.Security.Cert, "key-file": c.Security.Key, "trusted-ca-file": c.Security.CA} {
+	for k, v := range map[string]string{"name": c.Name, "data-dir": c.DataDir, "wal-dir": c.WALDir,
+		"listen-client-urls":    c.ListenClient,
+		"advertise-client-urls": c.AdvertiseClient, "cert-file": c.Security.Cert, "key-file": c.Security.Key,
+		"trusted-ca-file": c.Security.CA} {
 		if v != "" {
 			s[k] = v
 		}
@@ -216,7 +221,8 @@ func onHost(mounts []mount) func(string) string {
 		best, out := -1, p
 		for _, m := range mounts {
 			in := path.Clean(m.inside)
-			if rest, ok := strings.CutPrefix(path.Clean(p), in); ok && len(in) > best && (rest == "" || rest[0] == '/' || in == "/") {
+			if rest, ok := strings.CutPrefix(path.Clean(p), in); ok && len(in) > best &&
+				(rest == "" || rest[0] == '/' || in == "/") {
 				best, out = len(in), path.Join(m.outside, rest)
 			}
 		}

@@ -38,7 +38,8 @@ type File struct {
 
 // NewWriter writes to w, which the caller closes.
 func NewWriter(w io.Writer) (*Writer, error) {
-	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true))
+	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +48,14 @@ func NewWriter(w io.Writer) (*Writer, error) {
 
 // Add packs one file of exactly size bytes; a reader that holds less is an error. What it holds beyond is not read.
 func (w *Writer) Add(name string, size int64, modTime time.Time, r io.Reader) (File, error) {
-	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: modTime, Format: tar.FormatPAX}
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: modTime,
+		Format: tar.FormatPAX}
 	if err := w.t.WriteHeader(h); err != nil {
 		return File{}, err
 	}
 	sum := sha256.New()
-	n, err := io.CopyBuffer(struct{ io.Writer }{io.MultiWriter(w.t, sum)}, struct{ io.Reader }{io.LimitReader(r, size)}, w.buf)
+	n, err := io.CopyBuffer(struct{ io.Writer }{io.MultiWriter(w.t, sum)}, struct{ io.Reader }{io.LimitReader(r, size)},
+		w.buf)
 	if err == nil && n != size {
 		err = io.ErrUnexpectedEOF
 	}

@@ -58,7 +58,8 @@ func (a Alarms) Check(v release.Version, r *dumplog.Request) Verdict {
 	case len(a) == 0:
 		return Verdict{}
 	case a.On(AlarmCorrupt):
-		if r.Put != nil || r.Range != nil || r.DeleteRange != nil || r.Txn != nil || r.Compaction != nil || r.LeaseGrant != nil || r.LeaseRevoke != nil {
+		if r.Put != nil || r.Range != nil || r.DeleteRange != nil || r.Txn != nil || r.Compaction != nil ||
+			r.LeaseGrant != nil || r.LeaseRevoke != nil {
 			return Verdict{Reason: ReasonCorrupt}
 		}
 	case !a.On(AlarmNoSpace):

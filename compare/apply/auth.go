@@ -228,7 +228,8 @@ func (s *Auth) grantPermission(a *dumplog.AuthRequest) bool {
 	}
 	p := Permission{a.Perm.Type, string(a.Perm.Key), string(a.Perm.RangeEnd)}
 	// Only the first entry with the key is looked at, so one of several ranges from one key may come to be there twice.
-	if i := sort.Search(len(perms), func(i int) bool { return perms[i].Key >= p.Key }); i < len(perms) && perms[i].Key == p.Key && perms[i].End == p.End {
+	if i := sort.Search(len(perms), func(i int) bool { return perms[i].Key >= p.Key }); i < len(perms) &&
+		perms[i].Key == p.Key && perms[i].End == p.End {
 		perms[i].Type = p.Type
 		return true
 	}
@@ -251,6 +252,7 @@ func (s *Auth) revokePermission(a *dumplog.AuthRequest) bool {
 		return false
 	}
 	n := len(perms)
-	s.Roles[a.Role] = slices.DeleteFunc(perms, func(p Permission) bool { return p.Key == string(a.Key) && p.End == string(a.RangeEnd) })
+	s.Roles[a.Role] = slices.DeleteFunc(perms,
+		func(p Permission) bool { return p.Key == string(a.Key) && p.End == string(a.RangeEnd) })
 	return len(s.Roles[a.Role]) < n
 }

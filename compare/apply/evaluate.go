@@ -51,13 +51,15 @@ func (m *Model) Evaluate(r *dumplog.Request) Effect {
 	case r.Txn != nil && r.Kind == dumplog.KindTxn:
 		return m.allowed(e, r, func() Verdict { return m.rights().Txn(r.Header, r.Txn) }, m.evaluateTxn)
 	case r.LeaseRevoke != nil && r.Kind == dumplog.KindLeaseRevoke:
-		return m.allowed(e, r, func() Verdict { return m.rights().Revoke(r.Header, r.LeaseRevoke.ID) }, m.evaluateRevoke)
+		return m.allowed(e, r, func() Verdict { return m.rights().Revoke(r.Header, r.LeaseRevoke.ID) },
+			m.evaluateRevoke)
 	}
 	return Effect{Sure: true}
 }
 
 // allowed evaluates a request that neither an alarm nor a permission refuses.
-func (m *Model) allowed(e Effect, r *dumplog.Request, permission func() Verdict, evaluate func(Effect, *dumplog.Request) Effect) Effect {
+func (m *Model) allowed(e Effect, r *dumplog.Request, permission func() Verdict,
+	evaluate func(Effect, *dumplog.Request) Effect) Effect {
 	if v := m.Alarms.Check(m.Version, r); v.Refused() {
 		return e.refused(v, m.alarmSure())
 	}

@@ -64,7 +64,8 @@ func ignoreLease(p *dumplog.PutRequest)          { p.IgnoreLease = true }
 func prevKV(p *dumplog.PutRequest)               { p.PrevKV = true }
 
 func deleteRequest(key, end string) *dumplog.Request {
-	return &dumplog.Request{Kind: dumplog.KindDeleteRange, DeleteRange: &dumplog.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end), PrevKV: true}}
+	return &dumplog.Request{Kind: dumplog.KindDeleteRange,
+		DeleteRange: &dumplog.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end), PrevKV: true}}
 }
 
 func revokeRequest(id int64) *dumplog.Request {
@@ -117,31 +118,43 @@ func alarm(typ int32) func(*Model) {
 
 func TestPut(t *testing.T) {
 	for name, c := range map[string]evaluation{
-		"new key":                            {r: putRequest("c", "1"), want: "applied c=1/0"},
-		"a key that is there":                {r: putRequest("a", "1"), want: "applied a=1/0"},
-		"empty value":                        {r: putRequest("a", ""), want: "applied a=/0"},
-		"empty key, which the API refuses":   {r: putRequest("", "1"), want: "applied =1/0"},
-		"prev_kv":                            {r: putRequest("c", "1", prevKV), want: "applied c=1/0"},
-		"lease":                              {r: putRequest("c", "1", onLease(7)), want: "applied c=1/7"},
-		"no lease":                           {r: putRequest("c", "1", onLease(9)), want: "refused lease not found"},
-		"lease, perhaps":                     {r: putRequest("c", "1", onLease(9)), edit: stateUnknown, want: "applied c=1/9 ?"},
-		"lease that may be revoked":          {r: putRequest("c", "1", onLease(7)), edit: func(m *Model) { m.Leases[7].Unsure = true }, want: "applied c=1/7 ?"},
-		"ignore_value":                       {r: putRequest("d", "", ignoreValue), want: "applied d=@6.1/0"},
-		"ignore_value with a lease":          {r: putRequest("d", "", ignoreValue, onLease(7)), want: "applied d=@6.1/7"},
-		"ignore_lease":                       {r: putRequest("a", "1", ignoreLease), want: "applied a=1/7"},
-		"ignore both":                        {r: putRequest("a", "", ignoreValue, ignoreLease), want: "applied a=@5.0/7"},
-		"ignore_value, no key":               {r: putRequest("c", "", ignoreValue), want: "refused key not found"},
-		"ignore_lease, no key":               {r: putRequest("c", "1", ignoreLease), want: "refused key not found"},
-		"ignore_value, no key and no lease":  {r: putRequest("c", "", ignoreValue, onLease(9)), want: "refused lease not found"},
-		"ignore_value, no key, lease unsure": {r: putRequest("c", "", ignoreValue, onLease(9)), edit: stateUnknown, want: "refused key not found"},
-		"ignore_value, perhaps no key":       {r: putRequest("c", "", ignoreValue), edit: keysUnknown, want: "refused key not found ?"},
-		"ignore_value of an unsure key":      {r: putRequest("a", "", ignoreValue), edit: unsureKey("a"), want: "applied a=/0 ?"},
-		"plain put on an unsure key":         {r: putRequest("a", "1"), edit: unsureKey("a"), want: "applied a=1/0"},
-		"plain put, keys unknown":            {r: putRequest("a", "1"), edit: keysUnknown, want: "applied a=1/0"},
-		"NOSPACE":                            {r: putRequest("a", "1"), edit: alarm(AlarmNoSpace), want: "refused NOSPACE alarm"},
-		"NOSPACE, state unknown":             {r: putRequest("a", "1"), edit: func(m *Model) { stateUnknown(m); alarm(AlarmNoSpace)(m) }, want: "refused NOSPACE alarm ?"},
-		"CORRUPT":                            {r: putRequest("a", "1"), edit: alarm(AlarmCorrupt), want: "refused CORRUPT alarm"},
-		"alarms not known":                   {r: putRequest("a", "1"), edit: func(m *Model) { m.AlarmsUnsure = true }, want: "applied a=1/0 ?"},
+		"new key":                          {r: putRequest("c", "1"), want: "applied c=1/0"},
+		"a key that is there":              {r: putRequest("a", "1"), want: "applied a=1/0"},
+		"empty value":                      {r: putRequest("a", ""), want: "applied a=/0"},
+		"empty key, which the API refuses": {r: putRequest("", "1"), want: "applied =1/0"},
+		"prev_kv":                          {r: putRequest("c", "1", prevKV), want: "applied c=1/0"},
+		"lease":                            {r: putRequest("c", "1", onLease(7)), want: "applied c=1/7"},
+		"no lease":                         {r: putRequest("c", "1", onLease(9)), want: "refused lease not found"},
+		"lease, perhaps": {r: putRequest("c", "1", onLease(9)), edit: stateUnknown,
+			want: "applied c=1/9 ?"},
+		"lease that may be revoked": {r: putRequest("c", "1", onLease(7)),
+			edit: func(m *Model) { m.Leases[7].Unsure = true }, want: "applied c=1/7 ?"},
+		"ignore_value": {r: putRequest("d", "", ignoreValue), want: "applied d=@6.1/0"},
+		"ignore_value with a lease": {r: putRequest("d", "", ignoreValue, onLease(7)),
+			want: "applied d=@6.1/7"},
+		"ignore_lease": {r: putRequest("a", "1", ignoreLease), want: "applied a=1/7"},
+		"ignore both": {r: putRequest("a", "", ignoreValue, ignoreLease),
+			want: "applied a=@5.0/7"},
+		"ignore_value, no key": {r: putRequest("c", "", ignoreValue), want: "refused key not found"},
+		"ignore_lease, no key": {r: putRequest("c", "1", ignoreLease), want: "refused key not found"},
+		"ignore_value, no key and no lease": {r: putRequest("c", "", ignoreValue, onLease(9)),
+			want: "refused lease not found"},
+		"ignore_value, no key, lease unsure": {r: putRequest("c", "", ignoreValue, onLease(9)), edit: stateUnknown,
+			want: "refused key not found"},
+		"ignore_value, perhaps no key": {r: putRequest("c", "", ignoreValue), edit: keysUnknown,
+			want: "refused key not found ?"},
+		"ignore_value of an unsure key": {r: putRequest("a", "", ignoreValue), edit: unsureKey("a"),
+			want: "applied a=/0 ?"},
+		"plain put on an unsure key": {r: putRequest("a", "1"), edit: unsureKey("a"), want: "applied a=1/0"},
+		"plain put, keys unknown":    {r: putRequest("a", "1"), edit: keysUnknown, want: "applied a=1/0"},
+		"NOSPACE": {r: putRequest("a", "1"), edit: alarm(AlarmNoSpace),
+			want: "refused NOSPACE alarm"},
+		"NOSPACE, state unknown": {r: putRequest("a", "1"),
+			edit: func(m *Model) { stateUnknown(m); alarm(AlarmNoSpace)(m) }, want: "refused NOSPACE alarm ?"},
+		"CORRUPT": {r: putRequest("a", "1"), edit: alarm(AlarmCorrupt),
+			want: "refused CORRUPT alarm"},
+		"alarms not known": {r: putRequest("a", "1"), edit: func(m *Model) { m.AlarmsUnsure = true },
+			want: "applied a=1/0 ?"},
 	} {
 		c.run(t, name, "3.5")
 	}
@@ -152,9 +165,11 @@ func TestPut(t *testing.T) {
 
 // TestForgottenLease: leases with a negative ID are not loaded at a start up to 3.4.19 and 3.5.2.
 func TestForgottenLease(t *testing.T) {
-	for version, want := range map[string]string{"3.3": "applied c=1/-5 ?", "3.4.19": "applied c=1/-5 ?", "3.4.20": "applied c=1/-5", "3.5": "applied c=1/-5 ?",
+	for version, want := range map[string]string{"3.3": "applied c=1/-5 ?", "3.4.19": "applied c=1/-5 ?",
+		"3.4.20": "applied c=1/-5", "3.5": "applied c=1/-5 ?",
 		"3.5.3": "applied c=1/-5", "3.6": "applied c=1/-5", "": "applied c=1/-5 ?"} {
-		c := evaluation{r: putRequest("c", "1", onLease(-5)), edit: func(m *Model) { m.Leases[-5] = &Lease{} }, want: want}
+		c := evaluation{r: putRequest("c", "1", onLease(-5)), edit: func(m *Model) { m.Leases[-5] = &Lease{} },
+			want: want}
 		c.run(t, version, version)
 		c.r = putRequest("a", "", onLease(-5), ignoreValue)
 		c.want = strings.Replace(want, "c=1", "a=@5.0", 1)
@@ -172,19 +187,20 @@ func TestForgottenLease(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	for name, c := range map[string]evaluation{
-		"one key":           {r: deleteRequest("a", ""), want: "applied -a"},
-		"no key":            {r: deleteRequest("c", ""), want: "nothing"},
-		"a range":           {r: deleteRequest("a", "c"), want: "applied -a -b"},
-		"a range without":   {r: deleteRequest("e", "f"), want: "nothing"},
-		"an empty range":    {r: deleteRequest("d", "a"), want: "nothing"},
-		"from a key on":     {r: deleteRequest("b", "\x00"), want: "applied -b -d"},
-		"all":               {r: deleteRequest("\x00", "\x00"), want: "applied -a -b -d"},
-		"an unsure key":     {r: deleteRequest("a", "c"), edit: unsureKey("b"), want: "applied -a -b ?"},
-		"beside an unsure":  {r: deleteRequest("d", ""), edit: unsureKey("b"), want: "applied -d"},
-		"keys unknown":      {r: deleteRequest("c", ""), edit: keysUnknown, want: "nothing ?"},
-		"at NOSPACE":        {r: deleteRequest("a", ""), edit: alarm(AlarmNoSpace), want: "applied -a"},
-		"at CORRUPT":        {r: deleteRequest("a", ""), edit: alarm(AlarmCorrupt), want: "refused CORRUPT alarm"},
-		"alarms not known":  {r: deleteRequest("a", ""), edit: func(m *Model) { m.AlarmsUnsure = true }, want: "applied -a ?"},
+		"one key":          {r: deleteRequest("a", ""), want: "applied -a"},
+		"no key":           {r: deleteRequest("c", ""), want: "nothing"},
+		"a range":          {r: deleteRequest("a", "c"), want: "applied -a -b"},
+		"a range without":  {r: deleteRequest("e", "f"), want: "nothing"},
+		"an empty range":   {r: deleteRequest("d", "a"), want: "nothing"},
+		"from a key on":    {r: deleteRequest("b", "\x00"), want: "applied -b -d"},
+		"all":              {r: deleteRequest("\x00", "\x00"), want: "applied -a -b -d"},
+		"an unsure key":    {r: deleteRequest("a", "c"), edit: unsureKey("b"), want: "applied -a -b ?"},
+		"beside an unsure": {r: deleteRequest("d", ""), edit: unsureKey("b"), want: "applied -d"},
+		"keys unknown":     {r: deleteRequest("c", ""), edit: keysUnknown, want: "nothing ?"},
+		"at NOSPACE":       {r: deleteRequest("a", ""), edit: alarm(AlarmNoSpace), want: "applied -a"},
+		"at CORRUPT":       {r: deleteRequest("a", ""), edit: alarm(AlarmCorrupt), want: "refused CORRUPT alarm"},
+		"alarms not known": {r: deleteRequest("a", ""), edit: func(m *Model) { m.AlarmsUnsure = true },
+			want: "applied -a ?"},
 		"revisions unknown": {r: deleteRequest("a", ""), edit: func(m *Model) { m.Loose = true }, want: "applied -a"},
 	} {
 		c.run(t, name, "3.5")
@@ -193,12 +209,14 @@ func TestDelete(t *testing.T) {
 
 func TestRevoke(t *testing.T) {
 	for name, c := range map[string]evaluation{
-		"a lease with a key":    {r: revokeRequest(7), want: "applied -a"},
-		"keys in order":         {r: revokeRequest(7), edit: func(m *Model) { m.Keys.Put(Key{Name: "B", Lease: 7}) }, want: "applied -B -a"},
-		"without keys":          {r: revokeRequest(7), edit: func(m *Model) { m.Keys.Remove("a") }, want: "applied"},
-		"no lease":              {r: revokeRequest(9), want: "refused lease not found"},
-		"no lease, perhaps":     {r: revokeRequest(9), edit: stateUnknown, want: "applied ?"},
-		"a lease, perhaps":      {r: revokeRequest(7), edit: func(m *Model) { m.Leases[7].Unsure = true }, want: "applied -a ?"},
+		"a lease with a key": {r: revokeRequest(7), want: "applied -a"},
+		"keys in order": {r: revokeRequest(7), edit: func(m *Model) { m.Keys.Put(Key{Name: "B", Lease: 7}) },
+			want: "applied -B -a"},
+		"without keys":      {r: revokeRequest(7), edit: func(m *Model) { m.Keys.Remove("a") }, want: "applied"},
+		"no lease":          {r: revokeRequest(9), want: "refused lease not found"},
+		"no lease, perhaps": {r: revokeRequest(9), edit: stateUnknown, want: "applied ?"},
+		"a lease, perhaps": {r: revokeRequest(7), edit: func(m *Model) { m.Leases[7].Unsure = true },
+			want: "applied -a ?"},
 		"a key unsure":          {r: revokeRequest(7), edit: unsureKey("b"), want: "applied -a ?"},
 		"keys unknown":          {r: revokeRequest(7), edit: keysUnknown, want: "applied -a ?"},
 		"NOSPACE does not stop": {r: revokeRequest(7), edit: alarm(AlarmNoSpace), want: "applied -a"},
@@ -211,7 +229,8 @@ func TestRevoke(t *testing.T) {
 // TestTwoAlarms: up to 3.5 it is not certain which of two alarms is in force.
 func TestTwoAlarms(t *testing.T) {
 	both := func(m *Model) { alarm(AlarmCorrupt)(m); alarm(AlarmNoSpace)(m) }
-	for version, want := range map[string]string{"3.4": "refused CORRUPT alarm ?", "3.5.17": "refused CORRUPT alarm ?", "3.6": "refused CORRUPT alarm", "": "refused CORRUPT alarm ?"} {
+	for version, want := range map[string]string{"3.4": "refused CORRUPT alarm ?", "3.5.17": "refused CORRUPT alarm ?",
+		"3.6": "refused CORRUPT alarm", "": "refused CORRUPT alarm ?"} {
 		c := evaluation{r: putRequest("a", "1"), edit: both, want: want}
 		c.run(t, version, version)
 	}
@@ -227,28 +246,43 @@ func TestAuthOfRequests(t *testing.T) {
 	with := func(h dumplog.Header, r *dumplog.Request) *dumplog.Request { r.Header = h; return r }
 	old := dumplog.Header{Username: "app", AuthRevision: 7}
 	for name, c := range map[string]evaluation{
-		"with permission":            {r: with(app, putRequest("/app/x", "1")), edit: authOn, want: "applied /app/x=1/0"},
-		"without":                    {r: with(app, putRequest("x", "1")), edit: authOn, want: "refused permission denied ?"},
-		"root":                       {r: with(root, putRequest("x", "1")), edit: authOn, want: "applied x=1/0"},
-		"without a user":             {r: putRequest("x", "1"), edit: authOn, want: "refused user name is empty ?"},
-		"old auth revision":          {r: with(old, putRequest("/app/x", "1")), edit: authOn, want: "refused old auth revision"},
-		"old, at an alarm":           {r: with(old, deleteRequest("/app/x", "")), edit: func(m *Model) { authOn(m); alarm(AlarmNoSpace)(m) }, want: "refused old auth revision ?"},
-		"auth not known":             {r: with(app, putRequest("/app/x", "1")), edit: func(m *Model) { authOn(m); m.Auth.Known = false }, want: "applied /app/x=1/0 ?"},
-		"auth not known, none used":  {r: putRequest("x", "1"), edit: func(m *Model) { m.Auth.Known = false }, want: "applied x=1/0"},
-		"auth not known, delete":     {r: with(app, deleteRequest("a", "")), edit: func(m *Model) { m.Auth.Known = false }, want: "applied -a ?"},
-		"denied delete":              {r: with(app, deleteRequest("a", "")), edit: authOn, want: "refused permission denied ?"},
-		"denied compare":             {r: with(app, txnRequest(&dumplog.TxnRequest{Compare: []dumplog.Compare{{Key: []byte("a")}}})), edit: authOn, want: "refused permission denied ?"},
-		"revoke by root":             {r: with(oldRoot, revokeRequest(7)), edit: authOn, want: "refused old auth revision by lease-check-skips-root ?"},
-		"revoke without permission":  {r: with(app, revokeRequest(7)), edit: authOn, want: "refused permission denied ?"},
-		"nested txn, perhaps denied": {r: with(app, txnRequest(txn(nested(put("a", 0, false))))), edit: authOn, want: "refused permission denied by nested-txn-permission ?"},
+		"with permission": {r: with(app, putRequest("/app/x", "1")), edit: authOn,
+			want: "applied /app/x=1/0"},
+		"without": {r: with(app, putRequest("x", "1")), edit: authOn,
+			want: "refused permission denied ?"},
+		"root":           {r: with(root, putRequest("x", "1")), edit: authOn, want: "applied x=1/0"},
+		"without a user": {r: putRequest("x", "1"), edit: authOn, want: "refused user name is empty ?"},
+		"old auth revision": {r: with(old, putRequest("/app/x", "1")), edit: authOn,
+			want: "refused old auth revision"},
+		"old, at an alarm": {r: with(old, deleteRequest("/app/x", "")),
+			edit: func(m *Model) { authOn(m); alarm(AlarmNoSpace)(m) }, want: "refused old auth revision ?"},
+		"auth not known": {r: with(app, putRequest("/app/x", "1")),
+			edit: func(m *Model) { authOn(m); m.Auth.Known = false }, want: "applied /app/x=1/0 ?"},
+		"auth not known, none used": {r: putRequest("x", "1"), edit: func(m *Model) { m.Auth.Known = false },
+			want: "applied x=1/0"},
+		"auth not known, delete": {r: with(app, deleteRequest("a", "")),
+			edit: func(m *Model) { m.Auth.Known = false }, want: "applied -a ?"},
+		"denied delete": {r: with(app, deleteRequest("a", "")), edit: authOn,
+			want: "refused permission denied ?"},
+		"denied compare": {r: with(app,
+			txnRequest(&dumplog.TxnRequest{Compare: []dumplog.Compare{{Key: []byte("a")}}})), edit: authOn,
+			want: "refused permission denied ?"},
+		"revoke by root": {r: with(oldRoot, revokeRequest(7)), edit: authOn,
+			want: "refused old auth revision by lease-check-skips-root ?"},
+		"revoke without permission": {r: with(app, revokeRequest(7)), edit: authOn,
+			want: "refused permission denied ?"},
+		"nested txn, perhaps denied": {r: with(app, txnRequest(txn(nested(put("a", 0, false))))), edit: authOn,
+			want: "refused permission denied by nested-txn-permission ?"},
 	} {
 		c.run(t, name, "3.5")
 	}
-	for version, want := range map[string]string{"3.4.26": "refused old auth revision", "3.4.27": "applied -a", "3.5.9": "refused old auth revision", "3.5.10": "applied -a"} {
+	for version, want := range map[string]string{"3.4.26": "refused old auth revision", "3.4.27": "applied -a",
+		"3.5.9": "refused old auth revision", "3.5.10": "applied -a"} {
 		c := evaluation{r: with(oldRoot, revokeRequest(7)), edit: authOn, want: want}
 		c.run(t, "revoke by root on "+version, version)
 	}
-	atAlarm := evaluation{r: with(old, deleteRequest("/app/x", "")), edit: func(m *Model) { authOn(m); alarm(AlarmNoSpace)(m) }, want: "refused old auth revision"}
+	atAlarm := evaluation{r: with(old, deleteRequest("/app/x", "")),
+		edit: func(m *Model) { authOn(m); alarm(AlarmNoSpace)(m) }, want: "refused old auth revision"}
 	atAlarm.run(t, "3.6 checks permissions at an alarm", "3.6")
 	for version, plain := range map[string]bool{"3.6.8": false, "3.6.9": true, "3.6": false} {
 		m := modelOf(version)
@@ -261,19 +295,22 @@ func TestAuthOfRequests(t *testing.T) {
 
 // TestOtherRequests: what writes no key says so.
 func TestOtherRequests(t *testing.T) {
-	for _, r := range []*dumplog.Request{{Kind: dumplog.KindEmpty}, {Kind: dumplog.KindRange, Range: &dumplog.RangeRequest{}},
+	for _, r := range []*dumplog.Request{{Kind: dumplog.KindEmpty},
+		{Kind: dumplog.KindRange, Range: &dumplog.RangeRequest{}},
 		{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: 1}}, {Kind: dumplog.KindPut}} {
 		if e := modelOf("3.5").Evaluate(r); e.MayWrite || !e.Sure || e.Result != NoEffect {
 			t.Errorf("%s: %+v", r.Kind, e)
 		}
 	}
 	var kinds []dumplog.Kind
-	for _, k := range []dumplog.Kind{dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindTxn, dumplog.KindLeaseRevoke, dumplog.KindLeaseGrant, dumplog.KindCompaction, dumplog.KindAlarm} {
+	for _, k := range []dumplog.Kind{dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindTxn, dumplog.KindLeaseRevoke,
+		dumplog.KindLeaseGrant, dumplog.KindCompaction, dumplog.KindAlarm} {
 		if WritesKeys(k) {
 			kinds = append(kinds, k)
 		}
 	}
-	if !slices.Equal(kinds, []dumplog.Kind{dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindTxn, dumplog.KindLeaseRevoke}) {
+	if !slices.Equal(kinds, []dumplog.Kind{dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindTxn,
+		dumplog.KindLeaseRevoke}) {
 		t.Errorf("requests that write keys: %v", kinds)
 	}
 }

@@ -162,10 +162,12 @@ func (k *Keys) Write(ws []Write, at Key) []Key {
 			out[i] = Key{Name: w.Key}
 			continue
 		}
-		s := Key{Name: w.Key, Create: at.Mod, Mod: at.Mod, Sub: int64(i), Version: 1, Lease: w.Lease, Sum: w.Sum, Entry: at.Entry, Loose: at.Loose}
+		s := Key{Name: w.Key, Create: at.Mod, Mod: at.Mod, Sub: int64(i), Version: 1, Lease: w.Lease, Sum: w.Sum,
+			Entry: at.Entry, Loose: at.Loose}
 		old := k.Get(w.Key)
 		if old != nil {
-			s.Create, s.Version, s.Loose, s.Uncounted = old.Create, old.Version+1, s.Loose || old.Loose, old.Uncounted || old.Unsure
+			s.Create, s.Version, s.Loose, s.Uncounted = old.Create, old.Version+1, s.Loose || old.Loose,
+				old.Uncounted || old.Unsure
 		}
 		if at.Entry != 0 {
 			s.Head, s.Whole = headOf(w, old)
@@ -196,7 +198,8 @@ func (k *Key) relation(other []byte) (diff int, known bool) {
 	if k.Whole {
 		return bytes.Compare([]byte(k.Head), other), true
 	}
-	if diff = bytes.Compare([]byte(k.Head), other[:min(len(other), len(k.Head))]); diff == 0 && k.Head != "" && len(other) <= len(k.Head) {
+	if diff = bytes.Compare([]byte(k.Head), other[:min(len(other), len(k.Head))]); diff == 0 && k.Head != "" &&
+		len(other) <= len(k.Head) {
 		diff = 1 // the value is longer
 	}
 	return diff, diff != 0

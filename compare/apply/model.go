@@ -43,8 +43,9 @@ type Lease struct {
 
 // NewModel is the state of a new cluster.
 func NewModel(v release.Version) Model {
-	return Model{Version: v, Revision: 1, Compact: -1, LastCompact: -1, Keys: NewKeys(), Leases: map[int64]*Lease{}, Alarms: Alarms{},
-		Auth: NewAuth(v), StateKnown: true, KeysKnown: true}
+	return Model{Version: v, Revision: 1, Compact: -1, LastCompact: -1, Keys: NewKeys(), Leases: map[int64]*Lease{},
+		Alarms: Alarms{},
+		Auth:   NewAuth(v), StateKnown: true, KeysKnown: true}
 }
 
 // Clone returns a copy.
@@ -102,7 +103,8 @@ func (m *Model) KeepsRanges() release.Answer {
 // alarmSure tells whether a refusal by an alarm is certain. Up to 3.5 the wrappers of a running server change when an
 // alarm is raised or cleared, and clearing one of two lifts both until the next start.
 func (m *Model) alarmSure() bool {
-	return m.StateKnown && (m.follows(release.AlarmKeepsChecks) || !m.Alarms.On(AlarmNoSpace) || !m.Alarms.On(AlarmCorrupt))
+	return m.StateKnown && (m.follows(release.AlarmKeepsChecks) || !m.Alarms.On(AlarmNoSpace) ||
+		!m.Alarms.On(AlarmCorrupt))
 }
 
 // ChecksPermissions is false where an alarm that was raised at run time may have taken the checks of permission away.

@@ -39,9 +39,11 @@ func nested(ops ...dumplog.RequestOp) dumplog.RequestOp { return dumplog.Request
 // then.
 func TestRevokeByRoot(t *testing.T) {
 	for version, want := range map[string]Verdict{
-		"3.3": {Reason: ReasonOldAuth}, "3.4.23": {Reason: ReasonOldAuth}, "3.4.26": {Reason: ReasonOldAuth}, "3.5.9": {Reason: ReasonOldAuth},
+		"3.3": {Reason: ReasonOldAuth}, "3.4.23": {Reason: ReasonOldAuth}, "3.4.26": {Reason: ReasonOldAuth},
+		"3.5.9":  {Reason: ReasonOldAuth},
 		"3.4.27": {}, "3.5.10": {}, "3.6": {}, "3.7.3": {},
-		"3.4": {ReasonOldAuth, release.LeaseCheckSkipsRoot}, "3.5": {ReasonOldAuth, release.LeaseCheckSkipsRoot}, "": {ReasonOldAuth, release.LeaseCheckSkipsRoot},
+		"3.4": {ReasonOldAuth, release.LeaseCheckSkipsRoot}, "3.5": {ReasonOldAuth, release.LeaseCheckSkipsRoot},
+		"": {ReasonOldAuth, release.LeaseCheckSkipsRoot},
 	} {
 		r := rightsOn(t, version)
 		if got := r.Revoke(oldRoot, 1); got != want {
@@ -68,21 +70,29 @@ func TestTxnPermission(t *testing.T) {
 		want    Verdict
 		keeps   release.Answer
 	}{
-		"allowed":                    {txn(put("/app/x", 0, false)), "3.4", Verdict{}, release.Yes},
-		"denied":                     {txn(put("/secret", 0, false)), "", denied, release.Yes},
-		"nested, old":                {txn(nested(put("/secret", 0, false))), "3.6.8", Verdict{}, release.Yes},
-		"nested, new":                {txn(nested(put("/secret", 0, false))), "3.6.9", denied, release.Yes},
-		"nested, unknown":            {txn(nested(put("/secret", 0, false))), "3.6", Verdict{ReasonPermission, release.NestedTxnPermission}, release.No},
-		"nested, then denied":        {txn(nested(put("/secret", 0, false)), put("/secret", 0, false)), "3.6", denied, release.Yes},
-		"lease, old":                 {txn(put("/app/x", 1, false)), "3.5.29", Verdict{}, release.Yes},
-		"lease, new":                 {txn(put("/app/x", 1, false)), "3.5.30", denied, release.Yes},
-		"lease, unknown":             {txn(put("/app/x", 1, false)), "3.5", Verdict{ReasonPermission, release.TxnPutChecks}, release.No},
-		"range, dropped":             {txn(dumplog.RequestOp{Range: &dumplog.RangeRequest{Key: []byte("/secret")}}), "3.6", Verdict{}, release.No},
-		"range, perhaps kept":        {txn(dumplog.RequestOp{Range: &dumplog.RangeRequest{Key: []byte("/secret")}}), "3.6", Verdict{ReasonPermission, release.TxnRangesKept}, release.Unknown},
-		"range, kept":                {txn(dumplog.RequestOp{Range: &dumplog.RangeRequest{Key: []byte("/secret")}}), "3.7", denied, release.Yes},
+		"allowed":     {txn(put("/app/x", 0, false)), "3.4", Verdict{}, release.Yes},
+		"denied":      {txn(put("/secret", 0, false)), "", denied, release.Yes},
+		"nested, old": {txn(nested(put("/secret", 0, false))), "3.6.8", Verdict{}, release.Yes},
+		"nested, new": {txn(nested(put("/secret", 0, false))), "3.6.9", denied, release.Yes},
+		"nested, unknown": {txn(nested(put("/secret", 0, false))), "3.6",
+			Verdict{ReasonPermission, release.NestedTxnPermission}, release.No},
+		"nested, then denied": {txn(nested(put("/secret", 0, false)), put("/secret", 0, false)), "3.6", denied,
+			release.Yes},
+		"lease, old": {txn(put("/app/x", 1, false)), "3.5.29", Verdict{}, release.Yes},
+		"lease, new": {txn(put("/app/x", 1, false)), "3.5.30", denied, release.Yes},
+		"lease, unknown": {txn(put("/app/x", 1, false)), "3.5",
+			Verdict{ReasonPermission, release.TxnPutChecks}, release.No},
+		"range, dropped": {txn(dumplog.RequestOp{Range: &dumplog.RangeRequest{Key: []byte("/secret")}}),
+			"3.6", Verdict{}, release.No},
+		"range, perhaps kept": {txn(dumplog.RequestOp{Range: &dumplog.RangeRequest{Key: []byte("/secret")}}),
+			"3.6", Verdict{ReasonPermission, release.TxnRangesKept}, release.Unknown},
+		"range, kept": {txn(dumplog.RequestOp{Range: &dumplog.RangeRequest{Key: []byte("/secret")}}),
+			"3.7", denied, release.Yes},
 		"range in a nested, dropped": {txn(nested(dumplog.RequestOp{Range: &dumplog.RangeRequest{Key: []byte("/secret")}})), "3.6.9", denied, release.No},
-		"compare":                    {&dumplog.TxnRequest{Compare: []dumplog.Compare{{Key: []byte("/secret")}}}, "", denied, release.Yes},
-		"failure branch":             {&dumplog.TxnRequest{Failure: []dumplog.RequestOp{put("/secret", 0, false)}}, "", denied, release.Yes},
+		"compare": {&dumplog.TxnRequest{Compare: []dumplog.Compare{{Key: []byte("/secret")}}}, "",
+			denied, release.Yes},
+		"failure branch": {&dumplog.TxnRequest{Failure: []dumplog.RequestOp{put("/secret", 0, false)}}, "",
+			denied, release.Yes},
 	} {
 		r := rightsOn(t, c.version)
 		r.KeepsRanges = c.keeps
@@ -147,7 +157,8 @@ func TestInRange(t *testing.T) {
 	for _, c := range []struct {
 		key, from, end string
 		want           bool
-	}{{"a", "a", "", true}, {"b", "a", "", false}, {"b", "a", "c", true}, {"c", "a", "c", false}, {"z", "a", "\x00", true}, {"A", "a", "\x00", false}} {
+	}{{"a", "a", "", true}, {"b", "a", "", false}, {"b", "a", "c", true}, {"c", "a", "c", false},
+		{"z", "a", "\x00", true}, {"A", "a", "\x00", false}} {
 		if got := InRange(c.key, []byte(c.from), []byte(c.end)); got != c.want {
 			t.Errorf("%q in [%q, %q): %v", c.key, c.from, c.end, got)
 		}

@@ -13,8 +13,10 @@ func TestAlarms(t *testing.T) {
 		return a.Apply(&dumplog.AlarmRequest{Action: action, Alarm: typ, MemberID: member})
 	}
 	for i, c := range []struct{ got, want bool }{
-		{set(alarmActivate, AlarmNoSpace, 1), true}, {set(alarmActivate, AlarmNoSpace, 1), false}, {set(alarmActivate, AlarmNone, 1), false},
-		{set(alarmDeactivate, AlarmNoSpace, 2), false}, {set(0, AlarmNoSpace, 1), false}, {set(alarmDeactivate, AlarmNoSpace, 1), true},
+		{set(alarmActivate, AlarmNoSpace, 1), true}, {set(alarmActivate, AlarmNoSpace, 1), false},
+		{set(alarmActivate, AlarmNone, 1), false},
+		{set(alarmDeactivate, AlarmNoSpace, 2), false}, {set(0, AlarmNoSpace, 1), false},
+		{set(alarmDeactivate, AlarmNoSpace, 1), true},
 	} {
 		if c.got != c.want {
 			t.Errorf("request %d: %v, want %v", i, c.got, c.want)
@@ -33,17 +35,18 @@ func TestAlarmChecks(t *testing.T) {
 		version            string
 		onNoSpace, onDirty Verdict
 	}{
-		"put":                  {&dumplog.Request{Put: p.Put}, "", noSpace, corrupt},
-		"grant":                {&dumplog.Request{LeaseGrant: &dumplog.LeaseGrantRequest{ID: 1}}, "", noSpace, corrupt},
-		"delete":               {&dumplog.Request{DeleteRange: &dumplog.DeleteRangeRequest{}}, "", Verdict{}, corrupt},
-		"revoke":               {&dumplog.Request{LeaseRevoke: &dumplog.LeaseRevokeRequest{}}, "", Verdict{}, corrupt},
-		"compaction":           {&dumplog.Request{Compaction: &dumplog.CompactionRequest{}}, "", Verdict{}, corrupt},
-		"auth":                 {authOp(dumplog.KindAuthUserAdd, "u", ""), "", Verdict{}, Verdict{}},
-		"txn that puts":        {&dumplog.Request{Txn: txn(p)}, "", noSpace, corrupt},
-		"txn without puts":     {&dumplog.Request{Txn: txn()}, "", Verdict{}, corrupt},
-		"nested put, old":      {&dumplog.Request{Txn: txn(nested(p))}, "3.5.32", Verdict{}, corrupt},
-		"nested put, new":      {&dumplog.Request{Txn: txn(nested(p))}, "3.5.33", noSpace, corrupt},
-		"nested put, unknown":  {&dumplog.Request{Txn: txn(nested(p))}, "3.6", Verdict{ReasonNoSpace, release.NestedPutsCost}, corrupt},
+		"put":              {&dumplog.Request{Put: p.Put}, "", noSpace, corrupt},
+		"grant":            {&dumplog.Request{LeaseGrant: &dumplog.LeaseGrantRequest{ID: 1}}, "", noSpace, corrupt},
+		"delete":           {&dumplog.Request{DeleteRange: &dumplog.DeleteRangeRequest{}}, "", Verdict{}, corrupt},
+		"revoke":           {&dumplog.Request{LeaseRevoke: &dumplog.LeaseRevokeRequest{}}, "", Verdict{}, corrupt},
+		"compaction":       {&dumplog.Request{Compaction: &dumplog.CompactionRequest{}}, "", Verdict{}, corrupt},
+		"auth":             {authOp(dumplog.KindAuthUserAdd, "u", ""), "", Verdict{}, Verdict{}},
+		"txn that puts":    {&dumplog.Request{Txn: txn(p)}, "", noSpace, corrupt},
+		"txn without puts": {&dumplog.Request{Txn: txn()}, "", Verdict{}, corrupt},
+		"nested put, old":  {&dumplog.Request{Txn: txn(nested(p))}, "3.5.32", Verdict{}, corrupt},
+		"nested put, new":  {&dumplog.Request{Txn: txn(nested(p))}, "3.5.33", noSpace, corrupt},
+		"nested put, unknown": {&dumplog.Request{Txn: txn(nested(p))}, "3.6",
+			Verdict{ReasonNoSpace, release.NestedPutsCost}, corrupt},
 		"nested put, 3.4":      {&dumplog.Request{Txn: txn(nested(p))}, "3.4", Verdict{}, corrupt},
 		"nested without a put": {&dumplog.Request{Txn: txn(nested())}, "3.6", Verdict{}, corrupt},
 	} {
@@ -65,12 +68,14 @@ func TestLeaseAndCompaction(t *testing.T) {
 		id, ttl int64
 		exists  bool
 		want    Reason
-	}{{1, 10, false, ReasonNone}, {0, 10, false, ReasonInvalid}, {1, 9_000_000_001, false, ReasonInvalid}, {1, 10, true, ReasonLeaseExists}} {
+	}{{1, 10, false, ReasonNone}, {0, 10, false, ReasonInvalid}, {1, 9_000_000_001, false, ReasonInvalid},
+		{1, 10, true, ReasonLeaseExists}} {
 		if got := CheckGrant(&dumplog.LeaseGrantRequest{ID: c.id, TTL: c.ttl}, c.exists); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}
-	for rev, want := range map[int64]Reason{4: ReasonCompacted, 5: ReasonCompacted, 6: ReasonNone, 9: ReasonNone, 10: ReasonFuture} {
+	for rev, want := range map[int64]Reason{4: ReasonCompacted, 5: ReasonCompacted, 6: ReasonNone, 9: ReasonNone,
+		10: ReasonFuture} {
 		if got := CheckCompaction(&dumplog.CompactionRequest{Revision: rev}, 5, 9); got != want {
 			t.Errorf("revision %d: %q, want %q", rev, got, want)
 		}
@@ -101,10 +106,13 @@ func TestConfChanges(t *testing.T) {
 	}{
 		{add(1, false, "a"), Accepted}, {add(2, false, "b"), Accepted},
 		{add(2, false, "x"), IDExists}, {add(3, false, "x", "b"), PeerURLExists}, {add(3, true, "c"), Accepted},
-		{add(4, true, "d"), TooManyLearners}, {promote(1), NoLearner}, {promote(4), NoSuchMember}, {promote(3), Accepted}, {add(4, true, "d"), Accepted},
-		{change(dumplog.ConfChangeUpdateNode, 4, "a"), PeerURLExists}, {change(dumplog.ConfChangeUpdateNode, 4, "d", "e"), Accepted},
+		{add(4, true, "d"), TooManyLearners}, {promote(1), NoLearner}, {promote(4), NoSuchMember},
+		{promote(3), Accepted}, {add(4, true, "d"), Accepted},
+		{change(dumplog.ConfChangeUpdateNode, 4, "a"), PeerURLExists},
+		{change(dumplog.ConfChangeUpdateNode, 4, "d", "e"), Accepted},
 		{change(dumplog.ConfChangeUpdateNode, 9, "z"), NoSuchMember}, {add(5, false, "e"), PeerURLExists},
-		{change(dumplog.ConfChangeRemoveNode, 9), NoSuchMember}, {change(dumplog.ConfChangeRemoveNode, 2), Accepted}, {change(dumplog.ConfChangeRemoveNode, 2), WasRemoved},
+		{change(dumplog.ConfChangeRemoveNode, 9), NoSuchMember}, {change(dumplog.ConfChangeRemoveNode, 2), Accepted},
+		{change(dumplog.ConfChangeRemoveNode, 2), WasRemoved},
 		{add(2, false, "b"), WasRemoved}, {add(6, false, "b"), Accepted}, {&dumplog.ConfChange{NodeID: 7}, NoContext},
 	} {
 		if got := ms.Apply(c.change); got != c.want {
@@ -112,7 +120,8 @@ func TestConfChanges(t *testing.T) {
 		}
 	}
 	voters, learners := ms.IDs()
-	if len(voters) != 3 || voters[0] != 1 || voters[1] != 3 || voters[2] != 6 || len(learners) != 1 || learners[0] != 4 || !ms.Removed[2] {
+	if len(voters) != 3 || voters[0] != 1 || voters[1] != 3 || voters[2] != 6 || len(learners) != 1 ||
+		learners[0] != 4 || !ms.Removed[2] {
 		t.Errorf("voters %v, learners %v, removed %v", voters, learners, ms.Removed)
 	}
 }
@@ -123,7 +132,8 @@ func TestLearnerLimit(t *testing.T) {
 		version string
 		admits  bool
 		want    Refusal
-	}{{"3.5", true, TooManyLearners}, {"3.6", true, Accepted}, {"3.6", false, TooManyLearners}, {"", true, Accepted}, {"3.4", false, TooManyLearners}} {
+	}{{"3.5", true, TooManyLearners}, {"3.6", true, Accepted}, {"3.6", false, TooManyLearners}, {"", true, Accepted},
+		{"3.4", false, TooManyLearners}} {
 		ms := NewMembers(release.Of(c.version))
 		ms.Admits = func(dumplog.ID) bool { return c.admits }
 		ms.Apply(add(1, true, "a"))
@@ -138,7 +148,8 @@ func TestUpdateOfLearner(t *testing.T) {
 	for version, want := range map[string]struct {
 		clears  release.Answer
 		promote Refusal
-	}{"3.4": {release.Yes, NoLearner}, "3.5": {release.Unknown, Accepted}, "3.5.31": {release.No, Accepted}, "3.7": {release.No, Accepted}} {
+	}{"3.4": {release.Yes, NoLearner}, "3.5": {release.Unknown, Accepted}, "3.5.31": {release.No, Accepted},
+		"3.7": {release.No, Accepted}} {
 		ms := NewMembers(release.Of(version))
 		ms.Apply(add(1, true, "a"))
 		u := change(dumplog.ConfChangeUpdateNode, 1, "b")

@@ -21,7 +21,8 @@ type transaction struct {
 }
 
 func (m *Model) evaluateTxn(e Effect, r *dumplog.Request) Effect {
-	t := &transaction{m: m, overlay: map[string]*Write{}, sure: m.KeysKnown && m.rightsSure(r.Header) && !m.AlarmsUnsure}
+	t := &transaction{m: m, overlay: map[string]*Write{}, sure: m.KeysKnown && m.rightsSure(r.Header) &&
+		!m.AlarmsUnsure}
 	t.path(r.Txn, 0)
 	e.Sure = t.sure
 	switch {

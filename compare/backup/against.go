@@ -102,7 +102,8 @@ func (c *Compared) Text() string {
 	case c.RevisionsBehind == 0:
 		return "level with " + c.Source
 	}
-	return fmt.Sprintf("%d revisions behind %s (%d keys missing, %d differ, %d gone since)", c.RevisionsBehind, c.Source, c.Missing, c.Differ, c.Extra)
+	return fmt.Sprintf("%d revisions behind %s (%d keys missing, %d differ, %d gone since)", c.RevisionsBehind,
+		c.Source, c.Missing, c.Differ, c.Extra)
 }
 
 const (
@@ -124,7 +125,9 @@ func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Optio
 	o.Options.Backup, o.Look = false, nil
 	doc := &Against{Compared: []Compared{}}
 	r.Backup.Against = doc
-	set, err := evidence.Open(ctx, o.Against, evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress, Access: o.Access, Redact: m.Redact})
+	set, err := evidence.Open(ctx, o.Against,
+		evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress, Access: o.Access,
+			Redact: m.Redact})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -166,12 +169,14 @@ func (a *Against) unusable(r *compare.Report, spec evidence.Spec, err error) {
 	if name == "" {
 		name = spec.Where
 	}
-	a.Compared = append(a.Compared, Compared{Source: name, SameHistory: check.NotChecked, Reason: err.Error(), Prefixes: []Group{}, Kinds: []Group{}, Rows: []ChangeRow{}, State: []StateRow{}})
+	a.Compared = append(a.Compared, Compared{Source: name, SameHistory: check.NotChecked, Reason: err.Error(),
+		Prefixes: []Group{}, Kinds: []Group{}, Rows: []ChangeRow{}, State: []StateRow{}})
 	r.Sources = append(r.Sources, compare.Source{Name: name, Error: err.Error()})
 }
 
 // compare compares all buckets at the common index, as the command compare does.
-func (a *Against) compare(ctx context.Context, m *evidence.Member, r *compare.Report, set *evidence.Set, o Options) error {
+func (a *Against) compare(ctx context.Context, m *evidence.Member, r *compare.Report, set *evidence.Set,
+	o Options) error {
 	others := set.Members
 	set.Members = append([]*evidence.Member{m}, others...)
 	doc, err := compare.Opened(ctx, set, o.Options)
@@ -222,7 +227,8 @@ func (c *Compared) atCommonIndex(label string, doc *compare.Comparison) {
 			mine, ok1 := row.Members[label]
 			other, ok2 := row.Members[c.Source]
 			if ok1 && ok2 && cellText(mine) != cellText(other) {
-				c.Unequal = append(c.Unequal, StateRow{Bucket: b.Bucket, Key: row.Key, InBackup: cellText(mine), InSource: cellText(other)})
+				c.Unequal = append(c.Unequal, StateRow{Bucket: b.Bucket, Key: row.Key, InBackup: cellText(mine),
+					InSource: cellText(other)})
 			}
 		}
 	}
@@ -275,7 +281,8 @@ func orAbsent(rows map[string]string, key string) string {
 
 // compareWith compares the backup with one source. The error is that of ctx.
 func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compared, error) {
-	c := &Compared{Source: s.Label(), Kind: s.Source.Kind, SameHistory: check.NotChecked, Prefixes: []Group{}, Kinds: []Group{}, Rows: []ChangeRow{}, State: []StateRow{}}
+	c := &Compared{Source: s.Label(), Kind: s.Source.Kind, SameHistory: check.NotChecked, Prefixes: []Group{},
+		Kinds: []Group{}, Rows: []ChangeRow{}, State: []StateRow{}}
 	for _, x := range []*evidence.Member{b, s} {
 		if !x.HasDB() || x.DB.KV == nil {
 			c.Reason = "bucket key of " + x.Label() + " cannot be read"
@@ -293,7 +300,8 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 		return c, nil
 	}
 	// Each at its own current revision: what a restore of the one lacks of the other.
-	d := &diff.Result{Members: []*evidence.Member{b, s}, Revs: []int64{b.CurrentRevision(), s.CurrentRevision()}, LeftOut: map[int]string{}}
+	d := &diff.Result{Members: []*evidence.Member{b, s}, Revs: []int64{b.CurrentRevision(), s.CurrentRevision()},
+		LeftOut: map[int]string{}}
 	n := newCounter(maxRows)
 	foreign := c.SameHistory == check.Violated && !c.BackupLacks
 	err := d.Changes(ctx, 0, 1, diff.Options{}, func(ch diff.Change) error {
@@ -399,7 +407,10 @@ func bySize(m map[string]*Group) []Group {
 	for _, g := range m {
 		out = append(out, *g)
 	}
-	slices.SortFunc(out, func(a, b Group) int { return cmp.Or(cmp.Compare(b.sum(), a.sum()), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.sum(), a.sum()),
+			cmp.Compare(a.Name, b.Name))
+	})
 	return out
 }
 
@@ -431,7 +442,8 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 		r.Verdict.Summary += "; not compared: " + strings.Join(reasons, "; ")
 	}
 	if out == check.Violated && r.Verdict.Class == "data-divergence" {
-		r.Next = []compare.Next{{Text: "diagnose all members of the cluster: one of them, or the backup, holds another history", Command: shell.Format("etcd-medic diagnose <SOURCE...>")}}
+		r.Next = []compare.Next{{Text: "diagnose all members of the cluster: one of them, or the backup, holds " +
+			"another history", Command: shell.Format("etcd-medic diagnose <SOURCE...>")}}
 	}
 }
 

@@ -9,16 +9,21 @@ import (
 
 func historyFinding(c *Compared, m *evidence.Member) check.Finding {
 	f := check.Finding{Severity: check.Error, Class: "data-divergence", Members: []string{m.Label(), c.Source},
-		Title:       fmt.Sprintf("%s and %s hold different records at revision %s", m.Label(), c.Source, c.First.revision()),
-		Explanation: "a backup and a member of the same cluster hold the same records at every revision that both have; from here on they are of different histories, or one was altered"}
+		Title: fmt.Sprintf("%s and %s hold different records at revision %s", m.Label(), c.Source,
+			c.First.revision()),
+		Explanation: "a backup and a member of the same cluster hold the same records at every revision that both " +
+			"have; from here on they are of different histories, or one was altered"}
 	if c.BackupLacks {
 		f.Class, f.Severity = classDamaged, check.Critical
-		f.Title = fmt.Sprintf("%s lacks what it must hold: revision %s, which %s holds", m.Label(), c.First.revision(), c.Source)
-		f.Explanation = fmt.Sprintf("the backup claims revision %d, and everything else in it agrees with %s; a restore would lose these writes, which were there when it was taken",
+		f.Title = fmt.Sprintf("%s lacks what it must hold: revision %s, which %s holds", m.Label(), c.First.revision(),
+			c.Source)
+		f.Explanation = fmt.Sprintf("the backup claims revision %d, and everything else in it agrees with %s; a "+
+			"restore would lose these writes, which were there when it was taken",
 			m.CurrentRevision(), c.Source)
 	}
 	f.At.Revision = &c.First.Revision
-	for _, e := range []check.Evidence{{Member: m.Label(), File: m.DB.File, Observed: c.First.InBackup, Expected: c.First.InSource}, {Member: c.Source, Observed: c.First.InSource, Expected: c.First.InBackup}} {
+	for _, e := range []check.Evidence{{Member: m.Label(), File: m.DB.File, Observed: c.First.InBackup,
+		Expected: c.First.InSource}, {Member: c.Source, Observed: c.First.InSource, Expected: c.First.InBackup}} {
 		e.Bucket, e.Key, e.Field = "key", c.First.Key, "revision "+c.First.revision()
 		f.Evidence = append(f.Evidence, e)
 	}
@@ -29,10 +34,12 @@ func historyFinding(c *Compared, m *evidence.Member) check.Finding {
 func stateFinding(c *Compared, m *evidence.Member) check.Finding {
 	first := c.Unequal[0]
 	f := check.Finding{Severity: check.Error, Class: "data-divergence", Members: []string{m.Label(), c.Source},
-		Title:       fmt.Sprintf("%s and %s differ in bucket %s at the same index", m.Label(), c.Source, first.Bucket),
-		Explanation: "no entry lies between them, so auth, leases and members must be equal: one of the two was altered, or has missed an entry"}
+		Title: fmt.Sprintf("%s and %s differ in bucket %s at the same index", m.Label(), c.Source, first.Bucket),
+		Explanation: "no entry lies between them, so auth, leases and members must be equal: one of the two was " +
+			"altered, or has missed an entry"}
 	for _, u := range c.Unequal {
-		f.Evidence = append(f.Evidence, check.Evidence{Member: m.Label(), File: m.DB.File, Bucket: u.Bucket, Key: u.Key, Observed: u.InBackup, Expected: u.InSource})
+		f.Evidence = append(f.Evidence, check.Evidence{Member: m.Label(), File: m.DB.File, Bucket: u.Bucket, Key: u.Key,
+			Observed: u.InBackup, Expected: u.InSource})
 	}
 	return f
 }

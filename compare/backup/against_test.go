@@ -58,10 +58,12 @@ func TestBehind(t *testing.T) {
 		t.Errorf("%s, B08 %s", r.Verdict.Class, outcome(r, "B08"))
 	}
 	for _, c := range a.Compared {
-		if c.SameHistory != check.Holds || c.RevisionsBehind != 58 || c.Missing != 25 || c.Differ != 21 || c.Extra != 10 || len(c.Rows) != 10 || c.More != 46 {
+		if c.SameHistory != check.Holds || c.RevisionsBehind != 58 || c.Missing != 25 || c.Differ != 21 ||
+			c.Extra != 10 || len(c.Rows) != 10 || c.More != 46 {
 			t.Errorf("%+v", c)
 		}
-		if d := cmp.Diff([]backup.Group{{Name: "/lag/", Differ: 21, Extra: 10}, {Name: "/lag/new/", Missing: 25}}, c.Prefixes); d != "" {
+		if d := cmp.Diff([]backup.Group{{Name: "/lag/", Differ: 21, Extra: 10}, {Name: "/lag/new/", Missing: 25}},
+			c.Prefixes); d != "" {
 			t.Error(d)
 		}
 	}
@@ -69,7 +71,8 @@ func TestBehind(t *testing.T) {
 		t.Errorf("at the common index the keys differ: %+v", b)
 	}
 	_, a = against(t, nodeDB(t, "k-lagging-node", "node1"), nodeDB(t, "k-lagging-node", "node3"))
-	if c := a.Compared[0]; c.RevisionsBehind != -58 || c.SameHistory != check.Holds || c.Missing != 10 || c.Extra != 25 {
+	if c := a.Compared[0]; c.RevisionsBehind != -58 || c.SameHistory != check.Holds || c.Missing != 10 ||
+		c.Extra != 25 {
 		t.Errorf("the other way round: %+v", c)
 	}
 }
@@ -78,7 +81,8 @@ func TestBehind(t *testing.T) {
 func TestCompactionIsNoDifference(t *testing.T) {
 	for _, pair := range [][2]string{{"node1", "node2"}, {"node2", "node1"}, {"node2", "node3"}} {
 		_, a := against(t, nodeDB(t, "l-compaction-skew", pair[0]), nodeDB(t, "l-compaction-skew", pair[1]))
-		if c := a.Compared[0]; c.SameHistory != check.Holds || c.RevisionsBehind != 0 || c.Missing+c.Differ+c.Extra != 0 {
+		if c := a.Compared[0]; c.SameHistory != check.Holds || c.RevisionsBehind != 0 ||
+			c.Missing+c.Differ+c.Extra != 0 {
 			t.Errorf("%v: %+v", pair, c)
 		}
 	}
@@ -96,7 +100,8 @@ func TestSourceCompactedBeyondTheBackup(t *testing.T) {
 	compactTo(t, now, 95, 20)
 	_, a := against(t, old, now)
 	c := a.Compared[0]
-	if c.SameHistory != check.NotChecked || c.Reason != "no record stands in both" || c.RevisionsBehind != 40 || c.Differ != 20 {
+	if c.SameHistory != check.NotChecked || c.Reason != "no record stands in both" || c.RevisionsBehind != 40 ||
+		c.Differ != 20 {
 		t.Errorf("%+v", c)
 	}
 	s.Keys, s.Entries = 90, 100
@@ -105,7 +110,8 @@ func TestSourceCompactedBeyondTheBackup(t *testing.T) {
 	s.WriteDB(t, filepath.Join(dir, "wide-old.db"))
 	compactTo(t, filepath.Join(dir, "wide.db"), 95, 90)
 	_, a = against(t, filepath.Join(dir, "wide-old.db"), filepath.Join(dir, "wide.db"))
-	if c := a.Compared[0]; c.SameHistory != check.Holds || c.Records == 0 || c.RevisionsBehind != 20 || c.Missing != 10 || c.Differ != 10 {
+	if c := a.Compared[0]; c.SameHistory != check.Holds || c.Records == 0 || c.RevisionsBehind != 20 ||
+		c.Missing != 10 || c.Differ != 10 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -158,13 +164,16 @@ func TestOtherHistory(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r, a := against(t, c.backup, c.other)
 			got := a.Compared[0]
-			if got.SameHistory != check.Violated || got.First == nil || got.First.Revision.Main != c.main || got.First.InBackup == got.First.InSource {
+			if got.SameHistory != check.Violated || got.First == nil || got.First.Revision.Main != c.main ||
+				got.First.InBackup == got.First.InSource {
 				t.Fatalf("%+v first %+v", got, got.First)
 			}
-			if r.Verdict.Class != "data-divergence" || *r.Verdict.Healthy || outcome(r, "B08") != check.Violated || r.Verdict.FirstBreak == nil {
+			if r.Verdict.Class != "data-divergence" || *r.Verdict.Healthy || outcome(r, "B08") != check.Violated ||
+				r.Verdict.FirstBreak == nil {
 				t.Errorf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
 			}
-			if !slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Check == "B08" && len(f.Evidence) == 2 }) {
+			if !slices.ContainsFunc(r.Findings,
+				func(f check.Finding) bool { return f.Check == "B08" && len(f.Evidence) == 2 }) {
 				t.Errorf("findings %+v", r.Findings)
 			}
 		})

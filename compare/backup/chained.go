@@ -45,9 +45,12 @@ func judgeChain(ctx context.Context, r *compare.Report, m *evidence.Member, c *c
 }
 
 func chainFinding(m *evidence.Member, c *chain.Report, f chain.Fault) check.Finding {
-	out := check.Finding{Severity: check.Error, Class: classDamaged, Members: []string{m.Label()}, Title: m.Label() + ": " + f.Text,
-		Explanation: fmt.Sprintf("the chain serves up to revision %d; the name of its last file promises %d", c.Revision, c.LastNamed),
-		Evidence:    []check.Evidence{{Member: m.Label(), File: f.File, Key: f.Key, Field: string(f.Kind), Observed: f.Text, Expected: "every revision once, in order, each fitting those before it"}}}
+	out := check.Finding{Severity: check.Error, Class: classDamaged, Members: []string{m.Label()}, Title: m.Label() +
+		": " + f.Text,
+		Explanation: fmt.Sprintf("the chain serves up to revision %d; the name of its last file promises %d",
+			c.Revision, c.LastNamed),
+		Evidence: []check.Evidence{{Member: m.Label(), File: f.File, Key: f.Key, Field: string(f.Kind),
+			Observed: f.Text, Expected: "every revision once, in order, each fitting those before it"}}}
 	if f.First > 0 {
 		out.At.Revision = &check.Rev{Main: f.First}
 	}

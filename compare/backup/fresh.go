@@ -32,9 +32,11 @@ func (f *Freshness) judge(r *compare.Report, m *evidence.Member) {
 	var fs []check.Finding
 	var open []string
 	stale := func(field, observed, expected string) {
-		fs = append(fs, check.Finding{Severity: check.Error, Class: classStale, Members: []string{m.Label()}, Title: m.Label() + ": the backup is " + observed,
+		fs = append(fs, check.Finding{Severity: check.Error, Class: classStale, Members: []string{m.Label()},
+			Title:       m.Label() + ": the backup is " + observed,
 			Explanation: "it is older than asked for: the job that makes backups may have stopped, or writes elsewhere",
-			Evidence:    []check.Evidence{{Member: m.Label(), File: m.DB.File, Field: field, Observed: observed, Expected: expected}}})
+			Evidence: []check.Evidence{{Member: m.Label(), File: m.DB.File, Field: field, Observed: observed,
+				Expected: expected}}})
 	}
 	if f.MaxAge > 0 {
 		age := f.Now.Sub(f.Modified)
@@ -59,7 +61,8 @@ func (f *Freshness) judge(r *compare.Report, m *evidence.Member) {
 			case c.SameHistory != check.Holds:
 				open = append(open, fmt.Sprintf("how far it is behind %s is not known: %s", c.Source, c.Text()))
 			case c.RevisionsBehind > f.MaxBehind:
-				stale("revision", fmt.Sprintf("%d revisions behind %s", c.RevisionsBehind, c.Source), fmt.Sprintf("at most %d", f.MaxBehind))
+				stale("revision", fmt.Sprintf("%d revisions behind %s", c.RevisionsBehind, c.Source),
+					fmt.Sprintf("at most %d", f.MaxBehind))
 			}
 		}
 	}

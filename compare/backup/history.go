@@ -104,7 +104,8 @@ func (c *Compared) conclude(t tally, lostB, lostS int64, damaged bool) {
 		// hold.
 		c.BackupLacks = t.differ == 0 && t.onlyBackup == 0
 	case damaged || lostB+lostS > 0:
-		c.Reason = fmt.Sprintf("bucket key cannot be read in full: %d records of the backup and %d of %s cannot be read or decoded; the %d that both hold are equal", lostB, lostS, c.Source, c.Records)
+		c.Reason = fmt.Sprintf("bucket key cannot be read in full: %d records of the backup and %d of %s cannot be "+
+			"read or decoded; the %d that both hold are equal", lostB, lostS, c.Source, c.Records)
 	case c.Records == 0:
 		c.Reason = "no record stands in both"
 	default:
@@ -129,7 +130,8 @@ func (c *Compared) mustHold(s *evidence.Member, ch *diff.Change, backupRev int64
 			in = "the key with other content"
 		}
 		c.First = &Broken{Revision: check.Rev{Main: ch.Mod}, Key: bytes.Clone(ch.Key), InBackup: in,
-			InSource: fmt.Sprintf("put of %q, value of %d bytes with digest %s, not written since", ch.Key, len(ch.Value), s.Digest(ch.Value))}
+			InSource: fmt.Sprintf("put of %q, value of %d bytes with digest %s, not written since", ch.Key,
+				len(ch.Value), s.Digest(ch.Value))}
 	}
 	c.SameHistory, c.Reason = check.Violated, ""
 }
@@ -137,7 +139,8 @@ func (c *Compared) mustHold(s *evidence.Member, ch *diff.Change, backupRev int64
 // sameRecord compares by meaning: the encodings of older and newer servers may differ.
 func sameRecord(a, b *dumpdb.Revision) bool {
 	x, y := &a.KV, &b.KV
-	return a.Tombstone == b.Tombstone && bytes.Equal(x.Key, y.Key) && bytes.Equal(x.Value, y.Value) && x.Lease == y.Lease &&
+	return a.Tombstone == b.Tombstone && bytes.Equal(x.Key, y.Key) && bytes.Equal(x.Value, y.Value) &&
+		x.Lease == y.Lease &&
 		x.CreateRevision == y.CreateRevision && x.ModRevision == y.ModRevision && x.Version == y.Version
 }
 
@@ -149,7 +152,8 @@ func (c *Compared) broken(m *evidence.Member, b, s *dumpdb.Revision) {
 	if one == nil {
 		one = s
 	}
-	c.First = &Broken{Revision: check.Rev{Main: one.Main, Sub: one.Sub}, Key: bytes.Clone(one.KV.Key), InBackup: recordText(m, b), InSource: recordText(m, s)}
+	c.First = &Broken{Revision: check.Rev{Main: one.Main, Sub: one.Sub}, Key: bytes.Clone(one.KV.Key),
+		InBackup: recordText(m, b), InSource: recordText(m, s)}
 }
 
 // recordText describes a record without its value.
@@ -160,7 +164,8 @@ func recordText(m *evidence.Member, r *dumpdb.Revision) string {
 	case r.Tombstone:
 		return fmt.Sprintf("tombstone of %q", r.KV.Key)
 	}
-	s := fmt.Sprintf("put of %q, create %d, version %d, value of %d bytes with digest %s", r.KV.Key, r.KV.CreateRevision, r.KV.Version, len(r.KV.Value), m.Digest(r.KV.Value))
+	s := fmt.Sprintf("put of %q, create %d, version %d, value of %d bytes with digest %s", r.KV.Key,
+		r.KV.CreateRevision, r.KV.Version, len(r.KV.Value), m.Digest(r.KV.Value))
 	if r.KV.Lease != 0 {
 		s += ", lease " + dumpdb.ID(r.KV.Lease).String()
 	}

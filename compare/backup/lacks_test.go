@@ -72,7 +72,8 @@ func TestLostKeyIsDamage(t *testing.T) {
 				}
 				return
 			}
-			if r.Verdict.Class != "backup-damaged" || outcome(r, "B08") != check.Violated || strings.Contains(got.Text(), "behind") {
+			if r.Verdict.Class != "backup-damaged" || outcome(r, "B08") != check.Violated ||
+				strings.Contains(got.Text(), "behind") {
 				t.Errorf("%+v: %s", r.Verdict, got.Text())
 			}
 		})
@@ -86,9 +87,13 @@ func TestUndecodableRecordEndsNothing(t *testing.T) {
 	s := clustertest.Synth{Members: 1, Entries: 60, Keys: 50, Value: 20}
 	whole := filepath.Join(dir, "whole.db")
 	s.WriteDB(t, whole)
-	bad := altered(t, whole, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Put(rev(30), []byte{0xff, 0xff, 0xff}) })
+	bad := altered(t, whole, func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("key")).Put(rev(30),
+			[]byte{0xff, 0xff, 0xff})
+	})
 	r, a := against(t, whole, bad)
-	if c := a.Compared[0]; c.SameHistory != check.NotChecked || !strings.Contains(c.Reason, "1 of other1") || c.Records < 50 {
+	if c := a.Compared[0]; c.SameHistory != check.NotChecked || !strings.Contains(c.Reason, "1 of other1") ||
+		c.Records < 50 {
 		t.Errorf("%+v", c)
 	}
 	if r.Verdict.Class != "backup-unverifiable" || outcome(r, "B08") != check.NotChecked {
@@ -105,7 +110,8 @@ func TestUndecodableRecordEndsNothing(t *testing.T) {
 func TestSmallBucketsAreCompared(t *testing.T) {
 	path := nodeDB(t, "m-healthy-3.6", "node1")
 	changed := altered(t, path, func(tx *bbolt.Tx) error {
-		if err := tx.Bucket([]byte("lease")).Put([]byte{0, 0, 0, 0, 0, 0, 0x12, 0x34}, []byte{8, 0xb4, 0x24, 16, 60}); err != nil {
+		if err := tx.Bucket([]byte("lease")).Put([]byte{0, 0, 0, 0, 0, 0, 0x12, 0x34},
+			[]byte{8, 0xb4, 0x24, 16, 60}); err != nil {
 			return err
 		}
 		user := []byte("\x0a\x05extra")
@@ -113,15 +119,20 @@ func TestSmallBucketsAreCompared(t *testing.T) {
 	})
 	r, a := against(t, path, changed)
 	c := a.Compared[0]
-	if c.SameHistory != check.Holds || !slices.ContainsFunc(c.State, func(s backup.StateRow) bool { return s.Bucket == "lease" && s.InBackup == "absent" }) ||
-		!slices.ContainsFunc(c.State, func(s backup.StateRow) bool { return s.Bucket == "authUsers" && string(s.Key) == "extra" }) {
+	if c.SameHistory != check.Holds || !slices.ContainsFunc(c.State,
+		func(s backup.StateRow) bool { return s.Bucket == "lease" && s.InBackup == "absent" }) ||
+		!slices.ContainsFunc(c.State, func(s backup.StateRow) bool {
+			return s.Bucket == "authUsers" &&
+				string(s.Key) == "extra"
+		}) {
 		t.Errorf("%+v", c.State)
 	}
 	if len(c.Unequal) < 2 || outcome(r, "B08") != check.Violated || *r.Verdict.Healthy {
 		t.Errorf("unequal %+v, B08 %s, %+v", c.Unequal, outcome(r, "B08"), r.Verdict)
 	}
 	// What came after the backup is listed and no finding.
-	r, a = against(t, nodeDB(t, "k-lagging-node", "node3"), filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node1"))
+	r, a = against(t, nodeDB(t, "k-lagging-node", "node3"),
+		filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node1"))
 	if len(a.Compared[0].Unequal) > 0 || outcome(r, "B08") != check.Holds {
 		t.Errorf("%+v", a.Compared[0].Unequal)
 	}
@@ -131,8 +142,10 @@ func TestSmallBucketsAreCompared(t *testing.T) {
 // sources is there.
 func TestAgainstThatFails(t *testing.T) {
 	nowhere := evidence.Spec{Where: filepath.Join(t.TempDir(), "nowhere")}
-	for _, others := range [][]evidence.Spec{{nowhere}, {{Name: "same", Where: good(t)}, nowhere}, {{Where: "http://127.0.0.1:1"}}} {
-		r, err := backup.Verify(context.Background(), evidence.Spec{Where: good(t)}, backup.Options{Options: compare.Options{Version: "test"}, Against: others})
+	for _, others := range [][]evidence.Spec{{nowhere}, {{Name: "same", Where: good(t)}, nowhere},
+		{{Where: "http://127.0.0.1:1"}}} {
+		r, err := backup.Verify(context.Background(), evidence.Spec{Where: good(t)},
+			backup.Options{Options: compare.Options{Version: "test"}, Against: others})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +153,8 @@ func TestAgainstThatFails(t *testing.T) {
 		if r.Verdict.Class != "backup-good" || outcome(r, "B08") != check.NotChecked || len(a.Compared) != len(others) {
 			t.Errorf("%+v, %+v", r.Verdict, a.Compared)
 		}
-		if !slices.ContainsFunc(r.Sources, func(s compare.Source) bool { return s.Error != "" }) || len(r.Backup.Layers) == 0 {
+		if !slices.ContainsFunc(r.Sources, func(s compare.Source) bool { return s.Error != "" }) ||
+			len(r.Backup.Layers) == 0 {
 			t.Errorf("%+v", r.Sources)
 		}
 	}

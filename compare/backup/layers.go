@@ -19,17 +19,29 @@ type layer struct {
 
 // layers stand in the order in which a restore depends on them. A new layer is one line here.
 var layers = []layer{
-	{"trailer", []string{"B01"}, func(r *compare.Report, _ *evidence.Facts) string { return "sha256 " + r.Backup.ExpectedSHA256 }},
-	{"size", []string{"B02"}, func(r *compare.Report, _ *evidence.Facts) string { return fmt.Sprintf("%d bytes", r.Backup.Size) }},
+	{"trailer", []string{"B01"}, func(r *compare.Report, _ *evidence.Facts) string {
+		return "sha256 " +
+			r.Backup.ExpectedSHA256
+	}},
+	{"size", []string{"B02"}, func(r *compare.Report, _ *evidence.Facts) string {
+		return fmt.Sprintf("%d bytes",
+			r.Backup.Size)
+	}},
 	{"metas", []string{"D01"}, sayMetas},
 	{"pages", []string{"D02"}, func(_ *compare.Report, m *evidence.Facts) string {
 		return fmt.Sprintf("%d bytes in use, pages of %d", m.DB.InUse, m.DB.PageSize)
 	}},
-	{"buckets", []string{"B03", "D03"}, func(_ *compare.Report, m *evidence.Facts) string { return fmt.Sprintf("%d buckets", len(m.DB.Buckets)) }},
+	{"buckets", []string{"B03", "D03"}, func(_ *compare.Report,
+		m *evidence.Facts) string {
+		return fmt.Sprintf("%d buckets", len(m.DB.Buckets))
+	}},
 	{"mvcc", []string{"K04"}, sayMVCC},
 	{"auth", []string{"B05"}, sayAuth},
 	{"members", []string{"B04"}, sayMembers},
-	{"leases", []string{"L02"}, func(_ *compare.Report, m *evidence.Facts) string { return fmt.Sprintf("%d leases", len(m.Leases)) }},
+	{"leases", []string{"L02"}, func(_ *compare.Report, m *evidence.Facts) string {
+		return fmt.Sprintf("%d leases",
+			len(m.Leases))
+	}},
 	{"alarms", []string{"M06"}, func(*compare.Report, *evidence.Facts) string { return "none raised" }},
 	{"storage-version", []string{"B06"}, sayVersions},
 	{"taken-by", nil, sayTakenBy},
@@ -169,7 +181,8 @@ func sayAuth(_ *compare.Report, m *evidence.Facts) string {
 	if m.Auth.Enabled {
 		state = "on"
 	}
-	return fmt.Sprintf("%s, %d users, %d roles, auth revision %d", state, len(m.Auth.Users), len(m.Auth.Roles), m.Auth.Revision)
+	return fmt.Sprintf("%s, %d users, %d roles, auth revision %d", state, len(m.Auth.Users), len(m.Auth.Roles),
+		m.Auth.Revision)
 }
 
 func sayMembers(_ *compare.Report, m *evidence.Facts) string {

@@ -20,7 +20,8 @@ func TestNoBackupAtAll(t *testing.T) {
 	r := rand.NewChaCha8([32]byte{1})
 	_, _ = r.Read(noise)
 	for name, b := range map[string][]byte{
-		"noise": noise, "a short piece of noise": noise[:200], "zeros": make([]byte, 1<<20), "text": bytes.Repeat([]byte("not a database\n"), 10_000),
+		"noise": noise, "a short piece of noise": noise[:200], "zeros": make([]byte, 1<<20),
+		"text": bytes.Repeat([]byte("not a database\n"), 10_000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "backup.db")
@@ -28,7 +29,8 @@ func TestNoBackupAtAll(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := verify(t, path)
-			if r.Verdict.Class != "backup-damaged" || r.Verdict.Healthy == nil || *r.Verdict.Healthy || !strings.Contains(r.Verdict.Summary, "no etcd database") {
+			if r.Verdict.Class != "backup-damaged" || r.Verdict.Healthy == nil || *r.Verdict.Healthy ||
+				!strings.Contains(r.Verdict.Summary, "no etcd database") {
 				t.Errorf("%+v", r.Verdict)
 			}
 			if pages := layerOf(r, "pages"); pages.Outcome != check.NotChecked {
@@ -51,7 +53,8 @@ func TestHeadOverwritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := verify(t, path)
-	if got.Verdict.Class != "backup-damaged" || !slices.ContainsFunc(got.Causes, func(c compare.Cause) bool { return c.ID == "bbolt-meta-damage" }) {
+	if got.Verdict.Class != "backup-damaged" ||
+		!slices.ContainsFunc(got.Causes, func(c compare.Cause) bool { return c.ID == "bbolt-meta-damage" }) {
 		t.Errorf("%+v %+v", got.Verdict, got.Causes)
 	}
 }

@@ -71,7 +71,8 @@ func Verify(ctx context.Context, spec evidence.Spec, o Options) (*compare.Report
 	}
 	r, err := compare.Inspect(ctx, spec, o.Options)
 	if err == nil && r.Backup == nil && len(r.Sources) > 1 {
-		return nil, &evidence.SourceError{Where: spec.Where, Found: fmt.Sprintf("%d sources in one", len(r.Sources)), Expected: "one backup; unpack it and name the folder"}
+		return nil, &evidence.SourceError{Where: spec.Where, Found: fmt.Sprintf("%d sources in one", len(r.Sources)),
+			Expected: "one backup; unpack it and name the folder"}
 	}
 	return r, err
 }
@@ -113,15 +114,18 @@ func next(r *compare.Report) {
 	switch r.Verdict.Class {
 	case "backup-good", "backup-unverifiable":
 		if d == nil {
-			r.Next = append([]compare.Next{{Text: "prove by a restore that it serves", Command: shell.Format("etcd-medic verify --drill {}", shell.Source(Name(r)))}}, remedies(r)...)
+			r.Next = append([]compare.Next{{Text: "prove by a restore that it serves",
+				Command: shell.Format("etcd-medic verify --drill {}", shell.Source(Name(r)))}}, remedies(r)...)
 		} else {
 			r.Next = append(remedies(r), compare.Next{Text: "nothing to do; keep it"})
 		}
 	case classStale:
-		r.Next = []compare.Next{{Text: "find out why there is no newer backup: whether the job that makes them ran, and where it writes"}}
+		r.Next = []compare.Next{{Text: "find out why there is no newer backup: whether the job that makes them ran, " +
+			"and where it writes"}}
 	case "inconclusive":
 		if d != nil && d.Inconclusive != "" {
-			r.Next = []compare.Next{{Text: "the drill says nothing about the backup: remove what kept it from running, and run again"}}
+			r.Next = []compare.Next{{Text: "the drill says nothing about the backup: remove what kept it from " +
+				"running, and run again"}}
 		}
 	case "backup-damaged":
 		if d != nil {
@@ -146,11 +150,13 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 	if name == "" {
 		name = filepath.Base(spec.Where)
 	}
-	r := &compare.Report{SchemaVersion: compare.SchemaVersion, Tool: compare.Tool{Name: "etcd-medic", Version: o.Version},
+	r := &compare.Report{SchemaVersion: compare.SchemaVersion,
+		Tool:    compare.Tool{Name: "etcd-medic", Version: o.Version},
 		Sources: []compare.Source{{Name: name, Kind: evidence.KindBackup, Error: err.Error()}},
 		Verdict: compare.Verdict{Class: "inconclusive", Summary: "the backup cannot be read: " + err.Error()},
-		Causes:  []compare.Cause{}, Members: []evidence.Facts{}, Findings: []check.Finding{}, Checks: []compare.CheckOutcome{},
-		Next: []compare.Next{{Text: "make the file readable and run again"}}}
+		Causes:  []compare.Cause{}, Members: []evidence.Facts{}, Findings: []check.Finding{},
+		Checks: []compare.CheckOutcome{},
+		Next:   []compare.Next{{Text: "make the file readable and run again"}}}
 	var none *locate.NoBackupError
 	var broken *locate.BrokenError
 	switch {
@@ -158,12 +164,17 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 		r.Verdict.Summary = err.Error()
 		r.Next = []compare.Next{{Text: "find out why no backup is there: the job that makes them, or the place that was named"}}
 	case errors.As(err, &broken):
-		f := check.Finding{Check: "B02", ID: "B02-1", Severity: check.Critical, Class: classDamaged, Members: []string{name},
-			Title: name + ": the archive is damaged", Explanation: "what follows the damage in the archive is lost: " + err.Error(),
-			Evidence: []check.Evidence{{Member: name, Field: "archive", Observed: err.Error(), Expected: "an archive that unpacks to its end"}}}
+		f := check.Finding{Check: "B02", ID: "B02-1", Severity: check.Critical, Class: classDamaged,
+			Members: []string{name},
+			Title:   name + ": the archive is damaged",
+			Explanation: "what follows the damage in the archive is lost: " +
+				err.Error(),
+			Evidence: []check.Evidence{{Member: name, Field: "archive", Observed: err.Error(),
+				Expected: "an archive that unpacks to its end"}}}
 		bad := false
 		r.Findings = append(r.Findings, f)
-		r.Verdict = compare.Verdict{Healthy: &bad, Class: classDamaged, Summary: f.Title, FirstBreak: &compare.FirstBreak{Check: "B02", Member: f.Members}}
+		r.Verdict = compare.Verdict{Healthy: &bad, Class: classDamaged, Summary: f.Title,
+			FirstBreak: &compare.FirstBreak{Check: "B02", Member: f.Members}}
 		r.Next = compare.BackupNext()
 	}
 	return r
@@ -174,8 +185,10 @@ const classDamaged = "backup-damaged"
 // judgePacking puts damage of the compression or archive into the report. What came out is judged by its own layers.
 func judgePacking(r *compare.Report, m *evidence.Member, err error) {
 	f := check.Finding{Severity: check.Error, Class: classDamaged, Members: []string{m.Label()},
-		Title: m.Label() + ": the packed file is damaged", Explanation: "it does not unpack to its end, so what is verified here is only what came out",
-		Evidence: []check.Evidence{{Member: m.Label(), File: m.DB.File, Field: "packing", Observed: err.Error(), Expected: "a file that unpacks to its end"}}}
+		Title: m.Label() + ": the packed file is damaged", Explanation: "it does not unpack to its end, so what is " +
+			"verified here is only what came out",
+		Evidence: []check.Evidence{{Member: m.Label(), File: m.DB.File, Field: "packing", Observed: err.Error(),
+			Expected: "a file that unpacks to its end"}}}
 	Judge(r, "B02", check.Violated, "", f)
 }
 

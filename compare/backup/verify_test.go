@@ -35,7 +35,8 @@ func good(t *testing.T) string {
 func verify(t *testing.T, path string) *compare.Report {
 	t.Helper()
 	evidencetest.Unchanged(t, path)
-	r, err := backup.Verify(context.Background(), evidence.Spec{Where: path}, backup.Options{Options: compare.Options{Version: "test"}})
+	r, err := backup.Verify(context.Background(), evidence.Spec{Where: path},
+		backup.Options{Options: compare.Options{Version: "test"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,32 +133,54 @@ var damage = []struct {
 	cause  string
 	checks []string
 }{
-	{"bit flipped in a value", raw(false, func(b []byte) []byte { b[38421] ^= 8; return b }), "trailer", "backup-damaged", "backup-hash-mismatch", []string{"B01"}},
-	{"trailer taken off", raw(false, func(b []byte) []byte { return b[:len(b)-32] }), "trailer", "backup-unverifiable", "backup-without-hash", []string{"B01"}},
-	{"cut in the middle", raw(false, func(b []byte) []byte { return b[:20_000] }), "size", "backup-damaged", "backup-truncated", []string{"B02", "D02"}},
-	{"cut by a page", raw(false, func(b []byte) []byte { return b[:len(b)-32-4096] }), "size", "backup-damaged", "backup-truncated", []string{"B02"}},
-	{"cut inside the trailer", raw(false, func(b []byte) []byte { return b[:len(b)-7] }), "size", "backup-damaged", "backup-truncated", []string{"B02"}},
-	{"cut to the first page", raw(false, func(b []byte) []byte { return b[:4096] }), "size", "backup-damaged", "backup-truncated", []string{"B02"}},
-	{"bytes appended", raw(false, func(b []byte) []byte { return append(b, make([]byte, 4096)...) }), "size", "backup-damaged", "backup-hash-mismatch", []string{"B02"}},
-	{"empty", raw(false, func([]byte) []byte { return nil }), "", "backup-damaged", "backup-truncated", []string{"B02"}},
-	{"both metas dead", raw(true, func(b []byte) []byte { b[40], b[4096+40] = 1, 1; return b }), "", "backup-damaged", "bbolt-meta-damage", []string{"D02"}},
-	{"one meta dead", raw(true, func(b []byte) []byte { b[40] ^= 1; return b }), "metas", "backup-damaged", "bbolt-meta-damage", []string{"D01"}},
-	{"page overwritten", raw(true, func(b []byte) []byte { copy(b[9*4096:10*4096], bytes.Repeat([]byte{0xa5}, 4096)); return b }), "pages", "backup-damaged", "bbolt-page-damage", []string{"D02"}},
-	{"bucket gone", edit(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("key")) }), "buckets", "backup-damaged", "", []string{"B03"}},
-	{"row that does not decode", put("lease", "12345678", []byte{0xff, 0xff}), "bucket lease", "backup-damaged", "", []string{"D03"}},
-	{"revision taken out", edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(rev(100)) }), "mvcc", "backup-damaged", "", []string{"K04"}},
+	{"bit flipped in a value", raw(false, func(b []byte) []byte { b[38421] ^= 8; return b }), "trailer",
+		"backup-damaged", "backup-hash-mismatch", []string{"B01"}},
+	{"trailer taken off", raw(false, func(b []byte) []byte { return b[:len(b)-32] }), "trailer", "backup-unverifiable",
+		"backup-without-hash", []string{"B01"}},
+	{"cut in the middle", raw(false, func(b []byte) []byte { return b[:20_000] }), "size", "backup-damaged",
+		"backup-truncated", []string{"B02", "D02"}},
+	{"cut by a page", raw(false, func(b []byte) []byte { return b[:len(b)-32-4096] }), "size", "backup-damaged",
+		"backup-truncated", []string{"B02"}},
+	{"cut inside the trailer", raw(false, func(b []byte) []byte { return b[:len(b)-7] }), "size", "backup-damaged",
+		"backup-truncated", []string{"B02"}},
+	{"cut to the first page", raw(false, func(b []byte) []byte { return b[:4096] }), "size", "backup-damaged",
+		"backup-truncated", []string{"B02"}},
+	{"bytes appended", raw(false, func(b []byte) []byte { return append(b, make([]byte, 4096)...) }), "size",
+		"backup-damaged", "backup-hash-mismatch", []string{"B02"}},
+	{"empty", raw(false, func([]byte) []byte { return nil }), "", "backup-damaged", "backup-truncated",
+		[]string{"B02"}},
+	{"both metas dead", raw(true, func(b []byte) []byte { b[40], b[4096+40] = 1, 1; return b }), "", "backup-damaged",
+		"bbolt-meta-damage", []string{"D02"}},
+	{"one meta dead", raw(true, func(b []byte) []byte { b[40] ^= 1; return b }), "metas", "backup-damaged",
+		"bbolt-meta-damage", []string{"D01"}},
+	{"page overwritten", raw(true, func(b []byte) []byte {
+		copy(b[9*4096:10*4096],
+			bytes.Repeat([]byte{0xa5}, 4096))
+		return b
+	}), "pages", "backup-damaged", "bbolt-page-damage", []string{"D02"}},
+	{"bucket gone", edit(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("key")) }), "buckets",
+		"backup-damaged", "", []string{"B03"}},
+	{"row that does not decode", put("lease", "12345678", []byte{0xff, 0xff}), "bucket lease", "backup-damaged", "",
+		[]string{"D03"}},
+	{"revision taken out", edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(rev(100)) }), "mvcc",
+		"backup-damaged", "", []string{"K04"}},
 	{"user with a role that is not there", user("alice", "ghost"), "auth", "backup-damaged", "", []string{"B05"}},
 	{"roles not sorted", user("root", "zz", "root"), "auth", "backup-damaged", "", []string{"B05"}},
-	{"nobody is root", edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("authUsers")).Delete([]byte("root")) }), "auth", "backup-damaged", "", []string{"B05"}},
-	{"two members of one name", put("members", "7", []byte(`{"id":7,"peerURLs":["http://10.0.0.9:2380"],"name":"node1"}`)), "members", "backup-good", "", []string{"B04"}},
+	{"nobody is root", edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("authUsers")).Delete([]byte("root")) }),
+		"auth", "backup-damaged", "", []string{"B05"}},
+	{"two members of one name", put("members", "7",
+		[]byte(`{"id":7,"peerURLs":["http://10.0.0.9:2380"],"name":"node1"}`)), "members", "backup-good", "",
+		[]string{"B04"}},
 	{"lease of a key gone", edit(func(tx *bbolt.Tx) error {
 		k, _ := tx.Bucket([]byte("lease")).Cursor().First()
 		return tx.Bucket([]byte("lease")).Delete(bytes.Clone(k))
 	}), "leases", "backup-damaged", "", []string{"L02"}},
 	{"CORRUPT alarm", put("alarm", string([]byte{8, 1, 16, 2}), nil), "alarms", "backup-damaged", "", []string{"M06"}},
 	{"NOSPACE alarm", put("alarm", string([]byte{8, 1, 16, 1}), nil), "alarms", "backup-good", "", []string{"M06"}},
-	{"storage version that is none", put("meta", "storageVersion", []byte("3.5.0")), "storage-version", "backup-damaged", "", []string{"B06"}},
-	{"compaction finished that never began", put("meta", "finishedCompactRev", rev(3)), "revision", "backup-damaged", "", []string{"B07"}},
+	{"storage version that is none", put("meta", "storageVersion", []byte("3.5.0")), "storage-version",
+		"backup-damaged", "", []string{"B06"}},
+	{"compaction finished that never began", put("meta", "finishedCompactRev", rev(3)), "revision", "backup-damaged",
+		"", []string{"B07"}},
 }
 
 // TestDamageAtEveryLayer spoils a sound backup at each layer and wants that layer, class and cause, and nothing worse
@@ -179,7 +202,8 @@ func TestDamageAtEveryLayer(t *testing.T) {
 				t.Errorf("layer %+v holds", l)
 			}
 			for _, id := range d.checks {
-				if !slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Check == id && len(f.Evidence) > 0 }) {
+				if !slices.ContainsFunc(r.Findings,
+					func(f check.Finding) bool { return f.Check == id && len(f.Evidence) > 0 }) {
 					t.Errorf("no finding of %s with evidence: %+v", id, r.Findings)
 				}
 			}
@@ -214,7 +238,8 @@ func TestGoodBackup(t *testing.T) {
 		}
 	}
 	truth := evidencetest.Truth(t, "o-backup-good").Raw["backup"].(map[string]any)
-	if r.Backup.ComputedSHA256 != truth["computed_sha256_of_body"] || r.Sources[0].SHA256 != truth["file_sha256"] || fmt.Sprint(r.Backup.Size) != fmt.Sprint(truth["size"]) {
+	if r.Backup.ComputedSHA256 != truth["computed_sha256_of_body"] || r.Sources[0].SHA256 != truth["file_sha256"] ||
+		fmt.Sprint(r.Backup.Size) != fmt.Sprint(truth["size"]) {
 		t.Errorf("%+v, file %s; want %v", r.Backup, r.Sources[0].SHA256, truth)
 	}
 	if r.Backup.Origin != compare.OriginSnapshot {
@@ -230,7 +255,8 @@ func TestShippedBackups(t *testing.T) {
 		}
 		truth := evidencetest.Truth(t, name)
 		r := verify(t, filepath.Join(evidencetest.Incident(t, name), "backup.db"))
-		if r.Verdict.Class != truth.Verdict.Class || *r.Verdict.Healthy != truth.Verdict.Healthy || cause(r) != truth.Verdict.Cause {
+		if r.Verdict.Class != truth.Verdict.Class || *r.Verdict.Healthy != truth.Verdict.Healthy ||
+			cause(r) != truth.Verdict.Cause {
 			t.Errorf("%s: %s %q, want %+v", name, r.Verdict.Class, cause(r), truth.Verdict)
 		}
 	}
@@ -240,8 +266,10 @@ func TestShippedBackups(t *testing.T) {
 func TestRawCopyIsUnverifiable(t *testing.T) {
 	for _, incident := range []string{"m-healthy-3.5", "m-healthy-3.6", "m-healthy-3.7", "gen-healthy-3.4"} {
 		r := verify(t, filepath.Join(evidencetest.Incident(t, incident), "node1", "member", "snap", "db"))
-		if r.Verdict.Class != "backup-unverifiable" || cause(r) != "backup-without-hash" || r.Backup.Origin != compare.OriginRaw {
-			t.Errorf("%s: %s %s, origin %s: %s", incident, r.Verdict.Class, cause(r), r.Backup.Origin, r.Verdict.Summary)
+		if r.Verdict.Class != "backup-unverifiable" || cause(r) != "backup-without-hash" ||
+			r.Backup.Origin != compare.OriginRaw {
+			t.Errorf("%s: %s %s, origin %s: %s", incident, r.Verdict.Class, cause(r), r.Backup.Origin,
+				r.Verdict.Summary)
 		}
 		for _, l := range r.Backup.Layers {
 			if l.Outcome != check.Holds && l.Name != "trailer" && l.Name != "alarms" {
@@ -305,7 +333,8 @@ func TestArchives(t *testing.T) {
 		t.Errorf("%s: %s", backup.Name(r), r.Verdict.Class)
 	}
 	var se *evidence.SourceError
-	if _, err := backup.Verify(context.Background(), evidence.Spec{Where: archive("one.db", "two.db")}, backup.Options{}); !errors.As(err, &se) {
+	if _, err := backup.Verify(context.Background(), evidence.Spec{Where: archive("one.db", "two.db")},
+		backup.Options{}); !errors.As(err, &se) {
 		t.Errorf("two backups in one archive: %v", err)
 	}
 }

@@ -158,7 +158,8 @@ func (d *dir) snapshot() {
 	for i := range d.f.Snapshots {
 		switch s := &d.f.Snapshots[i]; {
 		case s.Damage != nil:
-			d.mends("the server puts the damaged %s aside and starts from an older snapshot, or from the first entry", s.File)
+			d.mends("the server puts the damaged %s aside and starts from an older snapshot, or from the first entry",
+				s.File)
 		case known[s.Index]:
 			d.chosen = max(d.chosen, s.Index)
 		}
@@ -212,14 +213,16 @@ func (d *dir) database() {
 	}
 	for i := range db.Metas {
 		if !db.Metas[i].Valid {
-			d.mends("the server opens the database at its other meta page, one transaction earlier, and executes the log from there")
+			d.mends("the server opens the database at its other meta page, one transaction earlier, and executes the " +
+				"log from there")
 		}
 	}
 	for i := range db.Damage {
 		d.dbDamage(&db.Damage[i])
 	}
 	if db.DamageOmitted > 0 {
-		d.open("whether a server starts on its database is not known: %d damaged places are not listed", db.DamageOmitted)
+		d.open("whether a server starts on its database is not known: %d damaged places are not listed",
+			db.DamageOmitted)
 	}
 	if db.Undecodable > 0 {
 		d.refused("the server refuses its database: %d rows of bucket key do not decode", db.Undecodable)
@@ -237,7 +240,8 @@ func (d *dir) database() {
 			return
 		}
 	}
-	d.refused("the server refuses its database: it has applied entry %d, the raft snapshot is of entry %d", ci, d.chosen)
+	d.refused("the server refuses its database: it has applied entry %d, the raft snapshot is of entry %d", ci,
+		d.chosen)
 }
 
 // noMeta is a file that bbolt does not open, or takes for a new one when it is empty.

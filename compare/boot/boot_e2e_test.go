@@ -40,7 +40,8 @@ func TestE2EServers(t *testing.T) {
 						a := check(t, &x, dir)
 						said, started := serve(t, external, dir, c.PeerURL(0), c.Endpoint(0))
 						if started != a.Starts.Certain() {
-							t.Errorf("foretold %s (%s), the server starts: %v\n%s", a.Starts, a.Why, started, tail(said))
+							t.Errorf("foretold %s (%s), the server starts: %v\n%s", a.Starts, a.Why, started,
+								tail(said))
 						}
 					})
 				}

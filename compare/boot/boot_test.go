@@ -42,16 +42,24 @@ func table() []spoiled {
 		{name: "sound", spoil: func(testing.TB, string) {}, starts: release.Yes},
 		{name: "sound with snapshots", spoil: func(testing.TB, string) {}, starts: release.Yes, snapshots: true},
 		{name: "unfinished record at the end", spoil: addTorn, starts: release.Yes, mends: true, torn: true},
-		{name: "unfinished record at the end, with snapshots", spoil: addTorn, starts: release.Yes, mends: true, torn: true, snapshots: true},
-		{name: "end cut inside a record that was committed", spoil: cutRecords(3), starts: release.Yes, mends: true, forgot: true},
+		{name: "unfinished record at the end, with snapshots", spoil: addTorn, starts: release.Yes, mends: true,
+			torn: true, snapshots: true},
+		{name: "end cut inside a record that was committed", spoil: cutRecords(3), starts: release.Yes, mends: true,
+			forgot: true},
 		{name: "flipped bit in the middle of the log", spoil: flipInLog, starts: release.No},
 		{name: "one damaged meta page", spoil: spoilMeta(1), starts: release.Yes, mends: true},
-		{name: "both meta pages damaged", spoil: func(tb testing.TB, dir string) { spoilMeta(0)(tb, dir); spoilMeta(1)(tb, dir) }, starts: release.No},
+		{name: "both meta pages damaged", spoil: func(tb testing.TB,
+			dir string) {
+			spoilMeta(0)(tb, dir)
+			spoilMeta(1)(tb, dir)
+		}, starts: release.No},
 		{name: "one value altered", spoil: alterValue, starts: release.Yes},
 		{name: "value that does not decode", spoil: breakValue, starts: release.No},
 		{name: "leaf page overwritten", spoil: overwriteLeaf, starts: release.No},
-		{name: "newest snap file damaged", spoil: breakSnap(1), starts: release.Yes, mends: true, snapshots: true, skip: "3.7"},
-		{name: "all snap files damaged", spoil: breakSnap(99), starts: release.Yes, mends: true, snapshots: true, skip: "3.7"},
+		{name: "newest snap file damaged", spoil: breakSnap(1), starts: release.Yes, mends: true, snapshots: true,
+			skip: "3.7"},
+		{name: "all snap files damaged", spoil: breakSnap(99), starts: release.Yes, mends: true, snapshots: true,
+			skip: "3.7"},
 		{name: "database missing", spoil: removeDB, starts: release.Yes, mends: true},
 		{name: "database empty", spoil: emptyDB, starts: release.Yes, mends: true},
 		{name: "database empty, with snapshots", spoil: emptyDB, starts: release.No, snapshots: true},
@@ -89,7 +97,8 @@ func TestBundledServer(t *testing.T) {
 			dir := clustertest.Synth{Members: 1, Entries: 200, Keys: 20, Value: 100}.Write(t, t.TempDir())[0]
 			c.spoil(t, dir)
 			a := check(t, &c, dir)
-			said, started := serve(t, node.Bundled(), evidencetest.Copy(t, dir), "http://127.0.0.1:2380", "http://127.0.0.1:2379")
+			said, started := serve(t, node.Bundled(), evidencetest.Copy(t, dir), "http://127.0.0.1:2380",
+				"http://127.0.0.1:2379")
 			if started != a.Starts.Certain() {
 				t.Errorf("foretold %s (%s), the server starts: %v\n%s", a.Starts, a.Why, started, tail(said))
 			}
@@ -104,12 +113,14 @@ func tail(s string) string {
 
 func serve(t *testing.T, server node.Server, dir, peer, client string) (string, bool) {
 	t.Helper()
-	box, err := node.New(t.Context(), node.Options{Dir: filepath.Join(t.TempDir(), "box"), Server: server, UnsafeNoFsync: true})
+	box, err := node.New(t.Context(), node.Options{Dir: filepath.Join(t.TempDir(), "box"), Server: server,
+		UnsafeNoFsync: true})
 	must(t, err)
 	defer func() { must(t, box.Close()) }()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	m, err := box.Start(ctx, node.MemberConfig{Name: "node1", DataDir: dir, PeerURLs: []string{peer}, ClientURLs: []string{client}, InitialCluster: "node1=" + peer})
+	m, err := box.Start(ctx, node.MemberConfig{Name: "node1", DataDir: dir, PeerURLs: []string{peer},
+		ClientURLs: []string{client}, InitialCluster: "node1=" + peer})
 	must(t, err)
 	err = m.Ready(ctx)
 	if ctx.Err() != nil {

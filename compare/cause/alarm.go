@@ -20,17 +20,20 @@ lease grants and transactions that cost space until the alarm is disarmed. The w
 nothing diverges.`,
 	Affected:   []string{"all"},
 	LookAlikes: "orphan-alarm: the member that the alarm names is none any more",
-	Recovery:   "etcdctl compact to a recent revision, etcdctl defrag each member, then etcdctl alarm disarm; raise the quota or the rate of compaction",
-	Loss:       "none: writes refused since then were never accepted",
+	Recovery: "etcdctl compact to a recent revision, etcdctl defrag each member, then etcdctl alarm disarm; raise " +
+		"the quota or the rate of compaction",
+	Loss: "none: writes refused since then were never accepted",
 	Match: func(in *Input) *Match {
-		m := &Match{Certainty: Proof, Because: ids(in, "M06"), RefutedBy: "an alarm row that a disarm in the log has cleared", Aside: true}
+		m := &Match{Certainty: Proof, Because: ids(in, "M06"),
+			RefutedBy: "an alarm row that a disarm in the log has cleared", Aside: true}
 		for _, x := range in.Members {
 			if x.DB == nil {
 				continue
 			}
 			for _, a := range x.DB.Alarms {
 				name := memberLabel(in, a.MemberID)
-				if a.Type == alarmNoSpace && name != "" && !orphan(in, a.MemberID.String()) && !slices.Contains(m.Members, name) {
+				if a.Type == alarmNoSpace && name != "" && !orphan(in, a.MemberID.String()) &&
+					!slices.Contains(m.Members, name) {
 					m.Members = append(m.Members, name)
 				}
 			}
@@ -78,7 +81,8 @@ forced into one while the alarm was on. The alarm goes on refusing writes althou
 	Recovery:   "check that the other members are below their quota and agree, then etcdctl alarm disarm",
 	Loss:       "none; writes are refused until then",
 	Match: func(in *Input) *Match {
-		m := aside(in, "K08", "the member in the configuration that raft uses", func(check.Finding) bool { return true })
+		m := aside(in, "K08", "the member in the configuration that raft uses",
+			func(check.Finding) bool { return true })
 		if m != nil && onlyAlarm(in) {
 			m.Aside = false // CORRUPT alone decides the class, and its member does not exist
 		}
@@ -112,14 +116,17 @@ the replay of the log against each database are what decides.
 Proven when the member that contradicts the log is another than the one named. Strong when the members' keys are equal at the common index: what
 the alarm found may have been overwritten or deleted since.`,
 	Affected: []string{"up to 3.4.22 and 3.5.6 (wrong member)", "up to 3.4.27 and 3.5.9 (foreign cluster answers)"},
-	FixedIn:  []string{"3.4.23 and 3.5.7 (names nobody)", "3.4.28 and 3.5.10 (checks the cluster ID)", "3.6.0 (majority decides)"},
-	Refs: append(refs("etcd-io/etcd", 15548), "https://github.com/etcd-io/etcd/pull/14272", "https://github.com/etcd-io/etcd/pull/14828",
+	FixedIn: []string{"3.4.23 and 3.5.7 (names nobody)", "3.4.28 and 3.5.10 (checks the cluster ID)",
+		"3.6.0 (majority decides)"},
+	Refs: append(refs("etcd-io/etcd", 15548), "https://github.com/etcd-io/etcd/pull/14272",
+		"https://github.com/etcd-io/etcd/pull/14828",
 		"https://github.com/etcd-io/etcd/pull/16637", "https://github.com/etcd-io/etcd/pull/16995"),
 	LookAlikes: "a divergence whose keys were overwritten or deleted since; compaction-hash-after-resume",
 	Recovery:   "decide by the comparison, not by the alarm; reseed the member that is wrong, if any; etcdctl alarm disarm",
 	Loss:       "none by itself; every request is refused while the alarm is on",
 	Match: func(in *Input) *Match {
-		m := aside(in, "K09", "keys that differ at the common index, on the member that the alarm names", func(check.Finding) bool { return true })
+		m := aside(in, "K09", "keys that differ at the common index, on the member that the alarm names",
+			func(check.Finding) bool { return true })
 		if m != nil {
 			m.Aside = !onlyAlarm(in)
 			if len(in.Findings["K01"])+len(in.Findings["K03"])+len(in.Findings["K06"]) == 0 {
@@ -131,13 +138,15 @@ the alarm found may have been overwritten or deleted since.`,
 }
 
 var compactionHashAfterResume = Cause{
-	ID: "compaction-hash-after-resume", Title: "a compaction resumed after a restart gave a hash that differs without reason",
+	ID: "compaction-hash-after-resume", Title: "a compaction resumed after a restart gave a hash that differs " +
+		"without reason",
 	Doc: `A compaction that a restart interrupted is resumed at the start, and the hash that is taken of it covers less than on the members that
 finished it at once. The check of compaction hashes (3.5.5 to 3.5.9) and the periodic check then raise CORRUPT although the contents agree.
 Shown by a CORRUPT alarm with equal keys on all members, a compaction before it in the log, and a restart between the two.`,
-	Affected:   []string{"3.5.5 - 3.5.9 with the compaction hash check", "periodic check up to 3.4.26 and 3.5.9"},
-	FixedIn:    []string{"3.4.27", "3.5.10", "3.6.0"},
-	Refs:       append(refs("etcd-io/etcd", 15919), "https://github.com/etcd-io/etcd/pull/15985", "https://github.com/etcd-io/etcd/pull/14457"),
+	Affected: []string{"3.5.5 - 3.5.9 with the compaction hash check", "periodic check up to 3.4.26 and 3.5.9"},
+	FixedIn:  []string{"3.4.27", "3.5.10", "3.6.0"},
+	Refs: append(refs("etcd-io/etcd", 15919), "https://github.com/etcd-io/etcd/pull/15985",
+		"https://github.com/etcd-io/etcd/pull/14457"),
 	LookAlikes: "a divergence that later writes healed; corrupt-alarm-misleading",
 	Recovery:   "verify that the contents agree, then etcdctl alarm disarm; upgrade",
 	Loss:       "none",
@@ -161,7 +170,8 @@ func matchCompactionHash(in *Input) *Match {
 					return nil
 				}
 			}
-			return &Match{Certainty: Strong, Members: []string{restarted}, Because: ids(in, "K09", "M06"), RefutedBy: "keys that differ at the common index; a release with the fix on all members"}
+			return &Match{Certainty: Strong, Members: []string{restarted}, Because: ids(in, "K09", "M06"),
+				RefutedBy: "keys that differ at the common index; a release with the fix on all members"}
 		}
 	}
 	return nil

@@ -20,11 +20,13 @@ with these rises in the model every entry of the log is found in the database as
 	Affected: []string{"3.1.0 - 3.1.20", "3.2.0 - 3.2.32", "3.3.0 - 3.3.20", "3.4.0 - 3.4.7"},
 	FixedIn:  []string{"3.3.21", "3.4.8", "3.5.0"},
 	Refs:     []string{"https://github.com/etcd-io/etcd/issues/11651", "https://github.com/etcd-io/etcd/pull/11652"},
-	LookAlikes: "a lagging member (lower number, fewer auth entries applied); different salts of password hashes; a member restored from " +
+	LookAlikes: "a lagging member (lower number, fewer auth entries applied); different salts of password hashes; a " +
+		"member restored from " +
 		"another backup; an auth entry that others have not applied yet",
-	Recovery: "stop writes; choose the member by content, not by the number; export what it lacks; move the leader to it; remove, wipe and re-add the others one at a time; upgrade",
-	Loss:     "writes that the chosen member dropped, and writes that only another member applied",
-	Match:    matchAuthReplay,
+	Recovery: "stop writes; choose the member by content, not by the number; export what it lacks; move the leader " +
+		"to it; remove, wipe and re-add the others one at a time; upgrade",
+	Loss:  "writes that the chosen member dropped, and writes that only another member applied",
+	Match: matchAuthReplay,
 }
 
 func matchAuthReplay(in *Input) *Match {
@@ -64,7 +66,8 @@ func matchAuthReplay(in *Input) *Match {
 		m.Certainty = Strong
 	}
 	m.Because = ids(in, "A01", "A02", "A04")
-	m.RefutedBy = "an auth entry in the log that raises the revision on one member only; a rise at a time when the member did not restart; " +
+	m.RefutedBy = "an auth entry in the log that raises the revision on one member only; a rise at a time when the " +
+		"member did not restart; " +
 		"an entry with a header auth revision at or above the member's that the member did not apply"
 	return m
 }
@@ -77,7 +80,8 @@ func repeated35(in *Input) []string {
 		return nil
 	}
 	for i, r := range in.Replay.Members {
-		if r.Checked && r.Unexplained == 0 && len(r.Jumps) > 0 && in.Members[i].Version.MayFollow(release.DefragLosesIndex) {
+		if r.Checked && r.Unexplained == 0 && len(r.Jumps) > 0 &&
+			in.Members[i].Version.MayFollow(release.DefragLosesIndex) {
 			out = append(out, in.Members[i].Label())
 		}
 	}
@@ -88,7 +92,8 @@ func repeated35(in *Input) []string {
 // start: that explains the rise also where the log does not tell what it began with.
 func repeatsOn35(in *Input) bool {
 	for _, x := range in.Members {
-		if x.Version.MayFollow(release.DefragLosesIndex) && holdsMember(in, x.Label(), "A01") && holdsMember(in, x.Label(), "C01", "C03", "C04") {
+		if x.Version.MayFollow(release.DefragLosesIndex) && holdsMember(in, x.Label(), "A01") &&
+			holdsMember(in, x.Label(), "C01", "C03", "C04") {
 			return true
 		}
 	}
@@ -120,7 +125,8 @@ a member with the higher number drops writes stamped with a lower one. A single 
 		case len(in.Findings["A01"])+len(in.Findings["A02"]) == 0:
 			return nil
 		case len(in.Findings["A01"]) == 0: // a single member, or all alike, against the log
-			return &Match{Certainty: Strong, Members: membersOf(in, "A02"), Because: ids(in, "A02"), RefutedBy: "auth entries in a part of the log that was purged"}
+			return &Match{Certainty: Strong, Members: membersOf(in, "A02"), Because: ids(in, "A02"),
+				RefutedBy: "auth entries in a part of the log that was purged"}
 		}
 		return &Match{Certainty: Strong, Members: in.Findings["A01"][0].Members, Because: ids(in, "A01", "A02", "A04"),
 			RefutedBy: "members at different applied indexes with auth entries between them"}

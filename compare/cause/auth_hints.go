@@ -21,9 +21,11 @@ from before the snapshot. The mechanism is known from the sources, not from a re
 		if in.Replay == nil || len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
 			return nil
 		}
-		m := &Match{Certainty: Hint, RefutedBy: "a write behind the snapshot that the old roles refuse and the member applied"}
+		m := &Match{Certainty: Hint, RefutedBy: "a write behind the snapshot that the old roles refuse and the " +
+			"member applied"}
 		m.Members = onlyMissing(in, func(pos int, r *replay.MemberResult) bool {
-			return !in.Members[pos].Version.Follows(release.PermCacheFollowsSnapshot) && r.Stale == r.Counts[replay.Missing]
+			return !in.Members[pos].Version.Follows(release.PermCacheFollowsSnapshot) &&
+				r.Stale == r.Counts[replay.Missing]
 		})
 		if len(m.Members) == 0 {
 			return nil
@@ -42,9 +44,10 @@ var deleteVisibleLate = Cause{
 	Doc: `Up to 3.4.29 and 3.5.11 a row deleted from a small bucket can still be read from the buffer until the next commit of the backend. An entry
 that follows at once is then judged by a user or role that is gone, and as the commits of the members fall at different moments, some apply
 it and some refuse it. That the members part is an inferred consequence, so this is a hint.`,
-	Affected:   []string{"up to 3.4.29", "3.5.0 - 3.5.11"},
-	FixedIn:    []string{"3.4.30", "3.5.12", "3.6.0"},
-	Refs:       append(refs("etcd-io/etcd", 17158), "https://github.com/etcd-io/etcd/pull/17195", "https://github.com/etcd-io/etcd/pull/17238"),
+	Affected: []string{"up to 3.4.29", "3.5.0 - 3.5.11"},
+	FixedIn:  []string{"3.4.30", "3.5.12", "3.6.0"},
+	Refs: append(refs("etcd-io/etcd", 17158), "https://github.com/etcd-io/etcd/pull/17195",
+		"https://github.com/etcd-io/etcd/pull/17238"),
 	LookAlikes: "every other cause that parts the members by a single entry",
 	Recovery:   "reseed the member that differs from the rules; upgrade",
 	Loss:       "a single entry",
@@ -53,14 +56,16 @@ it and some refuse it. That the members part is an inferred consequence, so this
 
 // matchDeleteLate wants one entry that ended differently, right behind the delete of its user or of a role.
 func matchDeleteLate(in *Input) *Match {
-	if in.Replay == nil || in.Replay.Survey == nil || len(in.Findings["K06"]) == 0 || len(in.Findings["A01"])+len(in.Findings["K03"])+len(in.Findings["L03"]) > 0 {
+	if in.Replay == nil || in.Replay.Survey == nil || len(in.Findings["K06"]) == 0 ||
+		len(in.Findings["A01"])+len(in.Findings["K03"])+len(in.Findings["L03"]) > 0 {
 		return nil
 	}
 	first := firstDeparture(in)
 	if first == nil || !deletedBefore(in.Replay.Survey, first) {
 		return nil
 	}
-	m := &Match{Certainty: Hint, RefutedBy: "an earlier entry that ended differently; a commit of the backend between the delete and the entry", Because: ids(in, "K06", "K02", "K01")}
+	m := &Match{Certainty: Hint, RefutedBy: "an earlier entry that ended differently; a commit of the backend " +
+		"between the delete and the entry", Because: ids(in, "K06", "K02", "K01")}
 	for i, o := range first.Outcomes {
 		if in.Members[i].Version.Has(release.DeleteSeenLate).Excluded() {
 			return nil

@@ -14,7 +14,8 @@ copy that was interrupted, a full disk, or a snapshot save that was killed befor
 	Recovery:   "fetch the file again from where it was saved; else use another backup",
 	Loss:       "the pages behind the end; what is left can be extracted",
 	Match: func(in *Input) *Match {
-		return byField(in, "a longer copy of the same file whose trailer fits", "B02", check.FieldTruncated, check.FieldCutTrailer)
+		return byField(in, "a longer copy of the same file whose trailer fits", "B02", check.FieldTruncated,
+			check.FieldCutTrailer)
 	},
 }
 
@@ -22,9 +23,10 @@ var backupHashMismatch = Cause{
 	ID: "backup-hash-mismatch", Title: "the backup changed after it was saved",
 	Doc: `The sha256 that snapshot save appended does not fit the bytes before it, or is no longer the end of the file because something was appended
 (a line end, another sha256). etcdutl snapshot restore refuses the file; snapshot status does not check it.`,
-	LookAlikes: "a file that was opened read-write after it was saved (etcdutl hashkv, an older snapshot status): content may be sound, the proof is gone",
-	Recovery:   "use another backup, or take a new one from a healthy member",
-	Loss:       "unknown: any byte may have changed",
+	LookAlikes: "a file that was opened read-write after it was saved (etcdutl hashkv, an older snapshot status): " +
+		"content may be sound, the proof is gone",
+	Recovery: "use another backup, or take a new one from a healthy member",
+	Loss:     "unknown: any byte may have changed",
 	Match: func(in *Input) *Match {
 		const refuted = "another copy of the file whose trailer fits"
 		if m := byField(in, refuted, "B01", check.FieldSHA256); m != nil {
@@ -45,7 +47,9 @@ database copied while its server ran may be torn.`,
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, RefutedBy: "the same file with 32 more bytes that are its sha256"}
 		for _, b := range in.Findings["B01"] {
-			if fieldIs(b, []string{check.FieldNoTrailer}) && !slices.ContainsFunc(in.Findings["B02"], func(f check.Finding) bool { return slices.Equal(f.Members, b.Members) }) {
+			if fieldIs(b, []string{check.FieldNoTrailer}) &&
+				!slices.ContainsFunc(in.Findings["B02"],
+					func(f check.Finding) bool { return slices.Equal(f.Members, b.Members) }) {
 				m.Members, m.Because = append(m.Members, b.Members...), append(m.Because, b.ID)
 			}
 		}

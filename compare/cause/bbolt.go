@@ -11,7 +11,8 @@ import (
 )
 
 // pageKinds are the kinds of damage that contradict the page graph.
-var pageKinds = []string{string(dumpdb.DamagePage), string(dumpdb.DamagePageID), string(dumpdb.DamageCycle), string(dumpdb.DamageDoubleUse),
+var pageKinds = []string{string(dumpdb.DamagePage), string(dumpdb.DamagePageID), string(dumpdb.DamageCycle),
+	string(dumpdb.DamageDoubleUse),
 	string(dumpdb.DamageKeyOrder), string(dumpdb.DamageOutOfFile)}
 
 var bucketNamesRevisions = Cause{
@@ -39,12 +40,15 @@ file at that moment, the stream carries the meta pages of the old file and the p
 fits.
 Strong: the trailer of the backup fits, both meta pages are those of a saved snapshot, and pages that are whole contradict each other: the file was
 wrong when it was written.`,
-	Affected:   []string{"bbolt up to 1.3.11, 1.4.0 - 1.4.2 (etcd up to 3.4.37, 3.5.22, 3.6.4)"},
-	FixedIn:    []string{"bbolt 1.3.12, 1.4.3 (etcd 3.4.38, 3.5.23, 3.6.5)"},
-	Refs:       []string{"https://github.com/etcd-io/bbolt/pull/1057", "https://github.com/etcd-io/bbolt/pull/1058", "https://github.com/etcd-io/bbolt/pull/1059"},
-	LookAlikes: "bit rot in the backup (the sha256 does not fit, or a page is noise); damage that the source's database has too (check it)",
-	Recovery:   "take another backup, and check pages and content of every one: a fitting sha256 proves only that the file is what was sent",
-	Loss:       "the whole backup",
+	Affected: []string{"bbolt up to 1.3.11, 1.4.0 - 1.4.2 (etcd up to 3.4.37, 3.5.22, 3.6.4)"},
+	FixedIn:  []string{"bbolt 1.3.12, 1.4.3 (etcd 3.4.38, 3.5.23, 3.6.5)"},
+	Refs: []string{"https://github.com/etcd-io/bbolt/pull/1057", "https://github.com/etcd-io/bbolt/pull/1058",
+		"https://github.com/etcd-io/bbolt/pull/1059"},
+	LookAlikes: "bit rot in the backup (the sha256 does not fit, or a page is noise); damage that the source's " +
+		"database has too (check it)",
+	Recovery: "take another backup, and check pages and content of every one: a fitting sha256 proves only that " +
+		"the file is what was sent",
+	Loss: "the whole backup",
 	Match: func(in *Input) *Match {
 		m := byField(in, "the same damage in the database that the backup was taken from", "D02", pageKinds...)
 		if m == nil {
@@ -52,7 +56,8 @@ wrong when it was written.`,
 		}
 		out := &Match{Certainty: Strong, Because: []string{}, RefutedBy: m.RefutedBy}
 		for _, label := range m.Members {
-			if x := in.member(label); x != nil && x.DB.Trailer.State == "match" && savedSnapshot(x) && pagesOfAFile(in, x) {
+			if x := in.member(label); x != nil && x.DB.Trailer.State == "match" && savedSnapshot(x) &&
+				pagesOfAFile(in, x) {
 				out.Members, out.Because = append(out.Members, label), append(out.Because, idsOf(in, label, "D02")...)
 			}
 		}
@@ -85,7 +90,8 @@ func savedSnapshot(m *evidence.Member) bool {
 		return false
 	}
 	p := m.DB.Handle.Metas()
-	return len(p) == 2 && p[0].Valid && p[1].Valid && p[0].Root == p[1].Root && p[0].Freelist == p[1].Freelist && p[0].HighWater == p[1].HighWater && p[0].Txid == p[1].Txid+1
+	return len(p) == 2 && p[0].Valid && p[1].Valid && p[0].Root == p[1].Root && p[0].Freelist == p[1].Freelist &&
+		p[0].HighWater == p[1].HighWater && p[0].Txid == p[1].Txid+1
 }
 
 var bboltFreelist2017 = Cause{
@@ -93,12 +99,14 @@ var bboltFreelist2017 = Cause{
 	Doc: `The library of 3.0 to 3.1.10 and 3.2.0 to 3.2.9 miscounted freelists of more than 65535 pages and could overwrite the freelist page while a
 snapshot was read. From 3.3 on a server stores no freelist at all.
 The damage is proven. On data of 3.3 and later the cause is another one: a foreign tool, or damage by storage.`,
-	Affected:   []string{"3.0.0 - 3.1.10", "3.2.0 - 3.2.9"},
-	FixedIn:    []string{"3.1.11", "3.2.10"},
-	Refs:       []string{"https://github.com/etcd-io/etcd/pull/8813", "https://github.com/etcd-io/bbolt/issues/29", "https://github.com/etcd-io/bbolt/pull/66"},
+	Affected: []string{"3.0.0 - 3.1.10", "3.2.0 - 3.2.9"},
+	FixedIn:  []string{"3.1.11", "3.2.10"},
+	Refs: []string{"https://github.com/etcd-io/etcd/pull/8813", "https://github.com/etcd-io/bbolt/issues/29",
+		"https://github.com/etcd-io/bbolt/pull/66"},
 	LookAlikes: "a copy of a running member",
-	Recovery:   "the freelist is not needed: open a copy without it and let the library rebuild it from what is reachable, then defragment",
-	Loss:       "none by the freelist itself; pages that were handed out twice are overwritten",
+	Recovery: "the freelist is not needed: open a copy without it and let the library rebuild it from what is " +
+		"reachable, then defragment",
+	Loss: "none by the freelist itself; pages that were handed out twice are overwritten",
 	Match: func(in *Input) *Match {
 		m := byField(in, "a sound freelist at that page in another copy", "D02", string(dumpdb.DamageFreelist))
 		if m == nil {
@@ -118,25 +126,30 @@ var partialWriteTxn = Cause{
 	Doc: `When a write transaction failed half way, the server closed it before it panicked, and the backend could commit in between. The member then
 holds the first operations of the transaction and not the rest, while its consistent index has passed the entry.
 Strong: everything wrong with the member is transactions of which only the first records are there, each with a restart of the member behind it.`,
-	Affected:   []string{"3.5.5 - 3.5.16"},
-	FixedIn:    []string{"3.5.17", "3.6.0"},
-	Refs:       append(refs("etcd-io/etcd", 18679, 14110), "https://github.com/etcd-io/etcd/pull/18799", "https://github.com/etcd-io/etcd/pull/14149"),
-	LookAlikes: "records removed by a compaction (left out here); another branch taken because of an earlier difference (other records, not fewer)",
-	Recovery:   "reseed the member from one that holds the whole transaction; upgrade",
-	Loss:       "the rest of that transaction on the member",
-	Match:      matchPartialTxn,
+	Affected: []string{"3.5.5 - 3.5.16"},
+	FixedIn:  []string{"3.5.17", "3.6.0"},
+	Refs: append(refs("etcd-io/etcd", 18679, 14110), "https://github.com/etcd-io/etcd/pull/18799",
+		"https://github.com/etcd-io/etcd/pull/14149"),
+	LookAlikes: "records removed by a compaction (left out here); another branch taken because of an earlier " +
+		"difference (other records, not fewer)",
+	Recovery: "reseed the member from one that holds the whole transaction; upgrade",
+	Loss:     "the rest of that transaction on the member",
+	Match:    matchPartialTxn,
 }
 
 func matchPartialTxn(in *Input) *Match {
 	if in.Replay == nil {
 		return nil
 	}
-	m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "a member without a panic at that entry; another member with the same part of the transaction"}
+	m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "a member without a panic at that entry; another " +
+		"member with the same part of the transaction"}
 	for i, r := range in.Replay.Members {
-		if !r.Checked || r.FirstBad() == nil || !in.Members[i].Version.MayFollow(release.PartialTxn) || r.Counts[replay.Missing]+len(r.Extra)+len(r.Reruns) > 0 || !onlyPartial(in, i) {
+		if !r.Checked || r.FirstBad() == nil || !in.Members[i].Version.MayFollow(release.PartialTxn) ||
+			r.Counts[replay.Missing]+len(r.Extra)+len(r.Reruns) > 0 || !onlyPartial(in, i) {
 			continue
 		}
-		m.Members, m.Because = append(m.Members, in.Members[i].Label()), append(m.Because, idsOf(in, in.Members[i].Label(), "K03")...)
+		m.Members, m.Because = append(m.Members, in.Members[i].Label()),
+			append(m.Because, idsOf(in, in.Members[i].Label(), "K03")...)
 	}
 	if len(m.Because) == 0 {
 		return nil
@@ -170,15 +183,18 @@ Strong by the superseded revisions alone; proven when rows whose removal is in t
 	Refs:       []string{"https://github.com/etcd-io/etcd/pull/11613"},
 	LookAlikes: "a compaction that was interrupted (finished is below scheduled); a tombstone exactly at the compact revision",
 	Recovery:   "reseed the member; on a single member compact again and delete what came back through the API",
-	Loss:       "a lease that came back deletes its keys on that member when it expires; a user that came back has its rights again",
-	Match:      matchDefragOrphan,
+	Loss: "a lease that came back deletes its keys on that member when it expires; a user that came back has " +
+		"its rights again",
+	Match: matchDefragOrphan,
 }
 
 func matchDefragOrphan(in *Input) *Match {
-	m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "the same superseded records on a member that never defragmented"}
+	m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "the same superseded records on a member that " +
+		"never defragmented"}
 	for _, f := range in.Findings["D07"] {
 		x := in.member(f.Members[0])
-		if x == nil || x.Version.Follows(release.DefragOwnFile) || len(in.Members) > 1 && len(in.Findings["D07"]) == len(in.Members) {
+		if x == nil || x.Version.Follows(release.DefragOwnFile) || len(in.Members) > 1 &&
+			len(in.Findings["D07"]) == len(in.Members) {
 			continue
 		}
 		m.Members, m.Because = append(m.Members, x.Label()), append(m.Because, f.ID)
@@ -199,7 +215,8 @@ func cameBack(in *Input, m *evidence.Member) bool {
 		return false
 	}
 	for i, r := range in.Replay.Members {
-		if in.Members[i] == m && slices.ContainsFunc(r.StateDiffs, func(d replay.StateDiff) bool { return d.Expected == "absent" }) {
+		if in.Members[i] == m && slices.ContainsFunc(r.StateDiffs,
+			func(d replay.StateDiff) bool { return d.Expected == "absent" }) {
 			return true
 		}
 	}

@@ -38,7 +38,8 @@ A hint: other storage that does not keep its word leaves the same.`,
 
 // matchFastCommit wants every damaged page of a member to be zeros in the last eighth of its file.
 func matchFastCommit(in *Input) *Match {
-	m := &Match{Certainty: Hint, Because: []string{}, RefutedBy: "a kernel or file system without the feature; a machine that never lost power"}
+	m := &Match{Certainty: Hint, Because: []string{}, RefutedBy: "a kernel or file system without the feature; a " +
+		"machine that never lost power"}
 	for _, x := range in.Members {
 		list := idsOf(in, x.Label(), "D02")
 		if len(list) == 0 || !zeroTail(in, x) {

@@ -1,7 +1,8 @@
 package cause
 
 var cursorLastEmpty = Cause{
-	ID: "bbolt-cursor-last-empty-page", Title: "the last page of a bucket is empty, and old libraries do not find its last row",
+	ID: "bbolt-cursor-last-empty-page", Title: "the last page of a bucket is empty, and old libraries do not find " +
+		"its last row",
 	Doc: `Rows at the right edge of a bucket were deleted and left an empty leaf. bbolt up to 1.3.6 returns no row when it is asked for the last one of
 such a bucket. The server does not ask; tools that take the last key of bucket key for the current revision then report too low a number.
 Proven by the empty page: a scan of the bucket finds rows before it.`,

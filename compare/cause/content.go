@@ -21,7 +21,8 @@ Proven by the log: the put is in it with another value, and where other members 
 		if in.Replay == nil {
 			return nil
 		}
-		m := &Match{Certainty: Proof, RefutedBy: "the entry at that index in another copy of the log carries the value that the database shows"}
+		m := &Match{Certainty: Proof, RefutedBy: "the entry at that index in another copy of the log carries the " +
+			"value that the database shows"}
 		for i, r := range in.Replay.Members {
 			switch {
 			case !r.Checked || r.FirstBad() == nil:
@@ -43,7 +44,8 @@ Proven by the log: the put is in it with another value, and where other members 
 
 // undecodable tells whether a record of the member is no record any more: then more than a value is wrong.
 func undecodable(in *Input, label string) bool {
-	return slices.ContainsFunc(in.Findings["K04"], func(f check.Finding) bool { return f.Members[0] == label && check.Undecodable(f) })
+	return slices.ContainsFunc(in.Findings["K04"],
+		func(f check.Finding) bool { return f.Members[0] == label && check.Undecodable(f) })
 }
 
 // onlyContradicted tells whether everything wrong with a member is a record that stands in place with another value.
@@ -64,7 +66,8 @@ func onlyContradicted(in *Input, pos int) bool {
 }
 
 var txnRangeStripped = Cause{
-	ID: "txn-range-stripped-revision", Title: "a transaction that reads an unreachable revision was refused by its proposer and executed by the others",
+	ID: "txn-range-stripped-revision", Title: "a transaction that reads an unreachable revision was refused by its " +
+		"proposer and executed by the others",
 	Doc: `Up to 3.6 a member on which no client waits for the answer drops the range operations of a write transaction before checking it. A range at
 a compacted or future revision therefore fails the whole transaction on the proposer only; all others write. Contents and revisions part at
 once, without a restart. The client was told that the transaction failed.
@@ -74,9 +77,10 @@ effect on exactly its proposer.`,
 	FixedIn:    []string{"3.7.0"},
 	Refs:       refs("etcd-io/etcd", 18667, 21432),
 	LookAlikes: "cindex-ahead-of-apply also misses one entry on one member, but the entry has no such range",
-	Recovery:   "decide per key: the proposer holds what the client was promised, the majority an extra write; then reseed to one side; avoid ranges at a revision in write transactions",
-	Loss:       "none of what was acknowledged, if the proposer's side is kept",
-	Match:      matchTxnRange,
+	Recovery: "decide per key: the proposer holds what the client was promised, the majority an extra write; then " +
+		"reseed to one side; avoid ranges at a revision in write transactions",
+	Loss:  "none of what was acknowledged, if the proposer's side is kept",
+	Match: matchTxnRange,
 }
 
 func matchTxnRange(in *Input) *Match {
@@ -121,18 +125,21 @@ func refusedAlone(in *Input, e *replay.Event) int {
 }
 
 var cindexAheadOfApply = Cause{
-	ID: "cindex-ahead-of-apply", Title: "entries were skipped after a crash because their index was stored before they were applied",
+	ID: "cindex-ahead-of-apply", Title: "entries were skipped after a crash because their index was stored before " +
+		"they were applied",
 	Doc: `From 3.5.0 to 3.5.2 the backend could commit the consistent index of an entry before the entry's own writes. When the server was killed in
 between, it took the entry for applied at the next start and skipped it. That member lacks the effect of exactly that entry; its revisions are
 lower by one from then on, by one more with every such crash. Logs, consistent indexes and auth revisions agree.
 Strong when each member lacks at most one entry per process life and a start of that member follows each of them.`,
-	Affected:   []string{"3.5.0 - 3.5.2"},
-	FixedIn:    []string{"3.5.3"},
-	Refs:       refs("etcd-io/etcd", 13766),
-	LookAlikes: "auth-revision-replay (the auth revision differs), txn-range-stripped-revision (the entry has a range at a revision)",
-	Recovery:   "reseed the member from one that has all entries; if every member misses different ones, merge from the log; upgrade",
-	Loss:       "one or more committed writes per crash on that member",
-	Match:      matchCindexAhead,
+	Affected: []string{"3.5.0 - 3.5.2"},
+	FixedIn:  []string{"3.5.3"},
+	Refs:     refs("etcd-io/etcd", 13766),
+	LookAlikes: "auth-revision-replay (the auth revision differs), txn-range-stripped-revision (the entry has a " +
+		"range at a revision)",
+	Recovery: "reseed the member from one that has all entries; if every member misses different ones, merge from " +
+		"the log; upgrade",
+	Loss:  "one or more committed writes per crash on that member",
+	Match: matchCindexAhead,
 }
 
 // matchCindexAhead wants nothing wrong but missing entries, each the only one before a start of its member.
@@ -140,7 +147,8 @@ func matchCindexAhead(in *Input) *Match {
 	if in.Replay == nil || len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
 		return nil
 	}
-	m := &Match{Certainty: Strong, RefutedBy: "a missing entry without a crash of the member behind it; two missing entries in one process life"}
+	m := &Match{Certainty: Strong, RefutedBy: "a missing entry without a crash of the member behind it; two missing " +
+		"entries in one process life"}
 	m.Members = onlyMissing(in, func(pos int, _ *replay.MemberResult) bool {
 		return in.Members[pos].Version.MayLack(release.IndexAtomic) && onePerLife(in, pos)
 	})
@@ -208,7 +216,9 @@ look.`,
 					return nil
 				}
 			}
-			return &Match{Certainty: Hint, Members: membersOf(in, "K03", "K01", "R01"), Because: ids(in, "K03", "K02", "K01", "R01"), RefutedBy: "a cause of the catalogue that explains the first divergence"}
+			return &Match{Certainty: Hint, Members: membersOf(in, "K03", "K01", "R01"),
+				Because: ids(in, "K03", "K02", "K01", "R01"), RefutedBy: "a cause of the catalogue that explains the " +
+					"first divergence"}
 		},
 	}
 }
@@ -233,7 +243,10 @@ func rests(in *Input, m *Match, such func(check.Finding) bool) bool {
 
 // weigh sets a match aside that rests on warnings and notes alone.
 func weigh(in *Input, m *Match) *Match {
-	if m != nil && !rests(in, m, func(f check.Finding) bool { return f.Class != "" && f.Severity.Rank() >= check.Error.Rank() }) {
+	if m != nil && !rests(in, m, func(f check.Finding) bool {
+		return f.Class != "" &&
+			f.Severity.Rank() >= check.Error.Rank()
+	}) {
 		m.Aside = true
 	}
 	return m

@@ -17,15 +17,18 @@ func TestChangedOutsideLog(t *testing.T) {
 		f    check.Finding
 		want []string
 	}{
-		{check.Finding{Check: "L04", Severity: check.Error, Members: []string{"a"}, ByHand: []string{"a"}}, []string{"a"}},
-		{check.Finding{Check: "K12", Severity: check.Error, Members: []string{"a", "b"}, ByHand: []string{"b"}}, []string{"b"}},
+		{check.Finding{Check: "L04", Severity: check.Error, Members: []string{"a"}, ByHand: []string{"a"}},
+			[]string{"a"}},
+		{check.Finding{Check: "K12", Severity: check.Error, Members: []string{"a", "b"}, ByHand: []string{"b"}},
+			[]string{"b"}},
 		{check.Finding{Check: "L04", Severity: check.Warning, Members: []string{"a"}, ByHand: []string{"a"}}, nil},
 		{check.Finding{Check: "A08", Severity: check.Error, Members: []string{"a"}}, nil},
 	} {
 		m := changedOutsideLog.Match(in(c.f))
 		switch {
 		case m == nil && c.want == nil:
-		case m == nil || !slices.Equal(m.Members, c.want) || m.Certainty != Proof || !slices.Equal(m.Because, []string{c.f.Check + "-1"}):
+		case m == nil || !slices.Equal(m.Members, c.want) || m.Certainty != Proof ||
+			!slices.Equal(m.Because, []string{c.f.Check + "-1"}):
 			t.Errorf("%+v: %+v", c.f, m)
 		}
 	}

@@ -3,21 +3,25 @@ package cause
 import "github.com/etcd-medic/etcd-medic/compare/check"
 
 var forcedDropsApplied = Cause{
-	ID: "force-new-cluster-drops-applied-entries", Title: "force-new-cluster cut off log entries that the database had applied",
+	ID:    "force-new-cluster-drops-applied-entries",
+	Title: "force-new-cluster cut off log entries that the database had applied",
 	Doc: `A start with --force-new-cluster removes all other voters behind the commit index that the log had stored, and cuts off what stood there.
 That index lags: a killed member has usually applied more. The entries that were cut off stay in the database, and those that took their
 indexes (the removals, later writes) are skipped there as applied already. Members that join afterwards replay the log, so they lack the
 former and have the latter.
 Proven by a run of removals without request ID, together with a write of a replaced entry that the database holds although no entry of the
 log explains it, or with a removal of the run that the database never carried out although its consistent index is behind it.`,
-	Affected:   []string{"up to 3.4.45", "3.5.0 - 3.5.21", "3.6.0"},
-	FixedIn:    []string{"3.5.22", "3.6.1", "3.7.0"},
-	Refs:       refs("etcd-io/etcd", 14009, 20009, 20047),
-	LookAlikes: "a forced start of a fixed release: its run begins behind the consistent index; a removal that a client asked for: it carries the ID of the request",
-	Recovery:   "while the forced member is alone: save a snapshot of its database and restore a new cluster from that; if others have joined: take its database as the base and write again what was skipped",
-	Loss:       "writes at the reused indexes on the forced member; the cut off ones on members that joined by the log",
+	Affected: []string{"up to 3.4.45", "3.5.0 - 3.5.21", "3.6.0"},
+	FixedIn:  []string{"3.5.22", "3.6.1", "3.7.0"},
+	Refs:     refs("etcd-io/etcd", 14009, 20009, 20047),
+	LookAlikes: "a forced start of a fixed release: its run begins behind the consistent index; a removal that a " +
+		"client asked for: it carries the ID of the request",
+	Recovery: "while the forced member is alone: save a snapshot of its database and restore a new cluster from " +
+		"that; if others have joined: take its database as the base and write again what was skipped",
+	Loss: "writes at the reused indexes on the forced member; the cut off ones on members that joined by the log",
 	Match: func(in *Input) *Match {
-		return byField(in, "a client's request ID in the removals; another entry of the log that explains the write", "M11", check.FieldForcedDrop)
+		return byField(in, "a client's request ID in the removals; another entry of the log that explains the write",
+			"M11", check.FieldForcedDrop)
 	},
 }
 
@@ -32,7 +36,8 @@ in the member list: the new cluster sends it entries, and refuses a second learn
 	Recovery:   "remove the learner",
 	Loss:       "none",
 	Match: func(in *Input) *Match {
-		return byField(in, "a conf change behind the forced start that added the learner", "M11", check.FieldForcedLearner)
+		return byField(in, "a conf change behind the forced start that added the learner", "M11",
+			check.FieldForcedLearner)
 	},
 }
 
@@ -43,8 +48,9 @@ ID of a request. What only the others held is gone, and those that survive carry
 old cluster, or meets the new one and contradicts it. Alone this is no fault; it is named as the cause where removed members are among the
 sources.`,
 	LookAlikes: "none known: a removal that a client asked for carries the ID of its request",
-	Recovery:   "keep the removed members' data dirs aside and make sure that none is ever started; add new members with empty dirs",
-	Loss:       "entries that only the other members held",
+	Recovery: "keep the removed members' data dirs aside and make sure that none is ever started; add new members " +
+		"with empty dirs",
+	Loss: "entries that only the other members held",
 	Match: func(in *Input) *Match {
 		return weigh(in, byField(in, "the ID of a client's request in the removals", "M11", check.FieldForced))
 	},

@@ -13,9 +13,11 @@ var clonedDir = Cause{
 the promises of the other, votes twice, and a committed entry can be lost.
 Proven by two copies whose logs share entries of servers and then fork, by entries of an older process of the member between those of a newer
 one, or by two votes of the member in one term in two copies.`,
-	LookAlikes: "an older copy of the data dir, which is a prefix of the newer; two members whose IDs share the low 16 bits; same-token-twin-clusters, where nothing is shared",
-	Recovery:   "stop both; keep the copy whose log agrees with the majority; better remove the member and add it again with an empty dir",
-	Loss:       "entries that were committed with the help of both; raft's safety is in doubt",
+	LookAlikes: "an older copy of the data dir, which is a prefix of the newer; two members whose IDs share the low " +
+		"16 bits; same-token-twin-clusters, where nothing is shared",
+	Recovery: "stop both; keep the copy whose log agrees with the majority; better remove the member and add it " +
+		"again with an empty dir",
+	Loss: "entries that were committed with the help of both; raft's safety is in doubt",
 	Match: func(in *Input) *Match {
 		const refuted = "an ID that another member shares; logs of which one is a prefix of the other"
 		if m := byField(in, refuted, "M12", check.FieldClone, check.FieldTwoProcesses); m != nil {
@@ -34,13 +36,15 @@ var removedDir = Cause{
 and the others refuse its messages. Its content ends where it was cut off. Beside the data dirs of members it explains nothing but itself.`,
 	Refs:       refs("etcd-io/etcd", 9613, 13848),
 	LookAlikes: "members that a forced start removed (force-new-cluster-used): their IDs can be used again",
-	Recovery:   "leave it out of any comparison; add a new member with an empty dir; check what it holds before the dir is deleted",
-	Loss:       "none",
+	Recovery: "leave it out of any comparison; add a new member with an empty dir; check what it holds before the " +
+		"dir is deleted",
+	Loss: "none",
 	Match: func(in *Input) *Match {
 		if len(in.Findings["M08"]) == 0 {
 			return nil
 		}
-		return weigh(in, &Match{Certainty: Proof, Members: membersOf(in, "M08"), Because: ids(in, "M08"), RefutedBy: "a conf change that added the same ID after its removal"})
+		return weigh(in, &Match{Certainty: Proof, Members: membersOf(in, "M08"), Because: ids(in, "M08"),
+			RefutedBy: "a conf change that added the same ID after its removal"})
 	},
 }
 
@@ -61,7 +65,8 @@ another member's ID, or when a log carries another cluster ID than logs that hol
 		if m := byField(in, "requests in the logs that differ", "M01", check.FieldClusterID); m != nil {
 			return m
 		}
-		return weigh(in, byField(in, "a configuration or member list that names the ID; the same name for the ID in the member list", "M09", check.FieldUnknownMember, check.FieldOtherName))
+		return weigh(in, byField(in, "a configuration or member list that names the ID; the same name for the ID in "+
+			"the member list", "M09", check.FieldUnknownMember, check.FieldOtherName))
 	},
 }
 
@@ -72,9 +77,12 @@ be promoted, and as long as it is there another learner is refused (one by defau
 Proven when raft's configuration lists the learner and no log or member list shows that it ever published itself, or when its own data dir
 holds nothing from after its addition; strong when the cluster has done nothing since, so that it may only need time, and when servers refused
 another learner because this one was still behind.`,
-	LookAlikes: "a learner that followed the log and was stopped before the others, which only lags; one that was added just before the sources were copied; a member list of 3.5.1 - 3.5.19, which lacks names (the log's publish entries count)",
-	Recovery:   "start the learner at its peer URL with initial-cluster-state existing; if the URL is wrong remove it and add it again",
-	Loss:       "none; the cluster runs, with less tolerance of failures than intended",
+	LookAlikes: "a learner that followed the log and was stopped before the others, which only lags; one that was " +
+		"added just before the sources were copied; a member list of 3.5.1 - 3.5.19, which lacks names (the log's " +
+		"publish entries count)",
+	Recovery: "start the learner at its peer URL with initial-cluster-state existing; if the URL is wrong remove " +
+		"it and add it again",
+	Loss: "none; the cluster runs, with less tolerance of failures than intended",
 	Match: func(in *Input) *Match {
 		const refuted = "a publish entry of the learner; a log of the learner that reaches the cluster's"
 		if m := byField(in, refuted, "M10", check.FieldLearnerNeverStarted, check.FieldLearnerBehind); m != nil {
@@ -92,12 +100,13 @@ var promotedUnstarted = Cause{
 	ID: "nonstarted-learner-promoted", Title: "a learner that never started was promoted",
 	Doc: `Up to 3.4.23 and 3.5.6 a learner could be promoted before it had ever started. It then counts for the majority and can not vote.
 Strong when the log promotes a member of which neither a publish entry nor a name with client URLs is known.`,
-	Affected:   []string{"3.4.0 - 3.4.23", "3.5.0 - 3.5.6"},
-	FixedIn:    []string{"3.4.24", "3.5.7"},
-	Refs:       refs("etcd-io/etcd", 15096),
-	LookAlikes: "buckets of 3.5.1 - 3.5.19, which lack names: publish entries count; quorum-lost-after-member-add, where the voter was added as one",
-	Recovery:   "start the member at its peer URL, or remove it while a majority without it is up",
-	Loss:       "availability",
+	Affected: []string{"3.4.0 - 3.4.23", "3.5.0 - 3.5.6"},
+	FixedIn:  []string{"3.4.24", "3.5.7"},
+	Refs:     refs("etcd-io/etcd", 15096),
+	LookAlikes: "buckets of 3.5.1 - 3.5.19, which lack names: publish entries count; quorum-lost-after-member-add, " +
+		"where the voter was added as one",
+	Recovery: "start the member at its peer URL, or remove it while a majority without it is up",
+	Loss:     "availability",
 	Match: func(in *Input) *Match {
 		for _, f := range in.Findings["M05"] {
 			for _, m := range in.Members {
@@ -105,8 +114,10 @@ Strong when the log promotes a member of which neither a publish entry nor a nam
 					continue
 				}
 				for _, c := range m.WAL.Conf {
-					if !c.Refused && c.Change.Member != nil && c.Change.Member.IsPromote && c.Change.Type == dumplog.ConfChangeAddNode && names(f, c.Change.NodeID) {
-						return &Match{Certainty: Strong, Members: f.Members, Because: ids(in, "M05"), RefutedBy: "a publish entry of the member in a part of the log that was purged"}
+					if !c.Refused && c.Change.Member != nil && c.Change.Member.IsPromote &&
+						c.Change.Type == dumplog.ConfChangeAddNode && names(f, c.Change.NodeID) {
+						return &Match{Certainty: Strong, Members: f.Members, Because: ids(in, "M05"),
+							RefutedBy: "a publish entry of the member in a part of the log that was purged"}
 					}
 				}
 			}

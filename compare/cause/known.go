@@ -13,14 +13,19 @@ type Known struct {
 func Undetected() []Known {
 	return []Known{
 		{
-			ID: "defrag-drops-backend-options", Title: "the database was opened with other options after a defragmentation",
-			Why: "up to 3.4.18 and 3.5.2 the reopened database lost the type of its freelist in memory and the settings for mapping and syncing. The option " +
-				"that decides what is written, that no freelist is stored, is kept on Linux, so the file shows nothing; a stored freelist points to another " +
+			ID: "defrag-drops-backend-options", Title: "the database was opened with other options after a " +
+				"defragmentation",
+			Why: "up to 3.4.18 and 3.5.2 the reopened database lost the type of its freelist in memory and the " +
+				"settings for mapping and syncing. The option " +
+				"that decides what is written, that no freelist is stored, is kept on Linux, so the file shows " +
+				"nothing; a stored freelist points to another " +
 				"system or another program (db-in-use-by-second-tool)",
 		},
 		{
-			ID: "bbolt-rollback-keeps-allocations", Title: "pages of a transaction that was rolled back stayed allocated",
-			Why: "bbolt up to 1.3.10 kept them in memory only. At worst a page that a reader still saw was used again, which leaves pages that contradict " +
+			ID:    "bbolt-rollback-keeps-allocations",
+			Title: "pages of a transaction that was rolled back stayed allocated",
+			Why: "bbolt up to 1.3.10 kept them in memory only. At worst a page that a reader still saw was used " +
+				"again, which leaves pages that contradict " +
 				"each other without a mark of its own: bbolt-page-damage, or backup-races-rename in a backup",
 		},
 	}

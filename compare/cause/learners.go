@@ -29,7 +29,8 @@ Proven on a member whose log does not hold the promotion, because it began with 
 				continue
 			}
 			for _, x := range in.Members {
-				if slices.Contains(f.Members, x.Label()) && !holdsChange(x, string(e.Key)) && len(x.WAL.Summary.Jumps) > 0 {
+				if slices.Contains(f.Members, x.Label()) && !holdsChange(x, string(e.Key)) &&
+					len(x.WAL.Summary.Jumps) > 0 {
 					m.Members, m.Because = append(m.Members, x.Label()), append(m.Because, f.ID)
 				}
 			}
@@ -49,15 +50,17 @@ func holdsChange(m *evidence.Member, id string) bool {
 }
 
 var bucketIsQuorum = Cause{
-	ID: "members-bucket-is-quorum-37", Title: "bucket members differs between members of 3.7, which count their quorum by it",
+	ID: "members-bucket-is-quorum-37", Title: "bucket members differs between members of 3.7, which count their " +
+		"quorum by it",
 	Doc: `From 3.7 on a server builds raft's voters from bucket members at every start. A row that is wrong or missing on one member, left by an older
 release, a restore or an edit, then gives that member another majority than the others have: in the worst case two decisions at once.
 Proven as a hazard by buckets of 3.7 that differ in members or learner flags at one applied index, or that contradict raft's configuration.`,
 	Affected:   []string{"3.7.0 and later, by design"},
 	Refs:       refs("etcd-io/etcd", 20187),
 	LookAlikes: "members that have applied a conf change and members that have not yet",
-	Recovery:   "reseed the odd member; on older releases repair the bucket before the upgrade (start once on 3.5.26 or later, or on 3.6)",
-	Loss:       "none yet; contradicting decisions are possible",
+	Recovery: "reseed the odd member; on older releases repair the bucket before the upgrade (start once on 3.5.26 " +
+		"or later, or on 3.6)",
+	Loss: "none yet; contradicting decisions are possible",
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, Because: quorumFindings(in), RefutedBy: "equal buckets at one applied index"}
 		for _, x := range in.Members {

@@ -20,7 +20,8 @@ contradiction; what removed the row it does not tell.`,
 		if len(in.Findings["L02"]) == 0 {
 			return nil
 		}
-		m := &Match{Certainty: Proof, Members: membersOf(in, "L02"), Because: ids(in, "L02", "L01"), RefutedBy: "the lease's row, read from another copy of this database"}
+		m := &Match{Certainty: Proof, Members: membersOf(in, "L02"), Because: ids(in, "L02", "L01"),
+			RefutedBy: "the lease's row, read from another copy of this database"}
 		if slices.ContainsFunc(m.Members, func(label string) bool { return holdsMember(in, label, "X05") }) {
 			m.Certainty = Hint // pages of different moments contradict each other by themselves
 		}
@@ -34,20 +35,24 @@ var negativeLeaseID = Cause{
 process. The member then passes over its revoke ("lease not found"), and refuses puts that name it; the others execute both. Lease and keys
 live on, and revisions part. Only clients that choose lease IDs themselves meet this.
 Proven when the log revokes the lease and its row is still in the database of that member.`,
-	Affected:   []string{"up to 3.4.19", "3.5.0 - 3.5.2"},
-	FixedIn:    []string{"3.4.20", "3.5.3", "3.6.0"},
-	Refs:       append(refs("etcd-io/etcd", 12535), "https://github.com/etcd-io/etcd/pull/13676", "https://github.com/etcd-io/etcd/pull/14239"),
-	LookAlikes: "the lease granted again after the revoke (its grant then stands behind it in the log); a member that has not applied the revoke",
-	Recovery:   "delete the keys that are left, or reseed the member from one that executed the revoke; upgrade; let clients choose positive IDs",
-	Loss:       "none of what was acknowledged if a member that executed the revoke is kept",
-	Match:      matchNegativeLease,
+	Affected: []string{"up to 3.4.19", "3.5.0 - 3.5.2"},
+	FixedIn:  []string{"3.4.20", "3.5.3", "3.6.0"},
+	Refs: append(refs("etcd-io/etcd", 12535), "https://github.com/etcd-io/etcd/pull/13676",
+		"https://github.com/etcd-io/etcd/pull/14239"),
+	LookAlikes: "the lease granted again after the revoke (its grant then stands behind it in the log); a member " +
+		"that has not applied the revoke",
+	Recovery: "delete the keys that are left, or reseed the member from one that executed the revoke; upgrade; let " +
+		"clients choose positive IDs",
+	Loss:  "none of what was acknowledged if a member that executed the revoke is kept",
+	Match: matchNegativeLease,
 }
 
 func matchNegativeLease(in *Input) *Match {
 	if in.Replay == nil || len(in.Findings["L05"])+len(in.Findings["L03"])+len(in.Findings["K06"]) == 0 {
 		return nil
 	}
-	m := &Match{Certainty: Proof, Because: ids(in, "L03", "L05", "K06", "L01", "K02", "K01"), RefutedBy: "a grant of the same lease behind the revoke; a member that refused and did not restart"}
+	m := &Match{Certainty: Proof, Because: ids(in, "L03", "L05", "K06", "L01", "K02", "K01"),
+		RefutedBy: "a grant of the same lease behind the revoke; a member that refused and did not restart"}
 	first := firstParting(in)
 	if first != nil && (first.Lease >= 0 || first.Kind != dumplog.KindLeaseRevoke && first.Kind != dumplog.KindPut) {
 		return nil
@@ -99,14 +104,16 @@ var leaseCheckpointNotPersisted = Cause{
 	Doc: `With --experimental-enable-lease-checkpoint the leader writes remaining TTLs into the log, but up to 3.4.19 and 3.5.1 no member stores
 them, and later only with --experimental-enable-lease-checkpoint-persist or on 3.6. After a change of leader or a restart, long leases start
 again with their full TTL. A setting, not damage.`,
-	Affected:   []string{"3.4.0 - 3.4.19", "3.5.0 - 3.5.1", "later 3.4 and 3.5 without the persist option"},
-	FixedIn:    []string{"3.4.20 and 3.5.2 (with the persist option)", "3.6.0"},
-	Refs:       append(refs("etcd-io/etcd", 9888), "https://github.com/etcd-io/etcd/pull/13491", "https://github.com/etcd-io/etcd/pull/13508"),
+	Affected: []string{"3.4.0 - 3.4.19", "3.5.0 - 3.5.1", "later 3.4 and 3.5 without the persist option"},
+	FixedIn:  []string{"3.4.20 and 3.5.2 (with the persist option)", "3.6.0"},
+	Refs: append(refs("etcd-io/etcd", 9888), "https://github.com/etcd-io/etcd/pull/13491",
+		"https://github.com/etcd-io/etcd/pull/13508"),
 	LookAlikes: "leases that lived shorter than the interval of checkpoints",
 	Recovery:   "turn the persist option on for all members, or upgrade to 3.6",
 	Loss:       "none; leases live longer after a change of leader",
 	Match: func(in *Input) *Match {
-		return aside(in, "L06", "a lease row with the remaining TTL of the newest checkpoint", func(f check.Finding) bool { return f.Severity == check.Info })
+		return aside(in, "L06", "a lease row with the remaining TTL of the newest checkpoint",
+			func(f check.Finding) bool { return f.Severity == check.Info })
 	},
 }
 
@@ -121,7 +128,8 @@ remaining TTL. A difference of settings, not of data.`,
 	Recovery:   "give all members the same setting; reseed if rows must be equal",
 	Loss:       "none",
 	Match: func(in *Input) *Match {
-		return aside(in, "L06", "a checkpoint above the applied index of the members without the remaining TTL", func(f check.Finding) bool { return f.Severity == check.Warning })
+		return aside(in, "L06", "a checkpoint above the applied index of the members without the remaining TTL",
+			func(f check.Finding) bool { return f.Severity == check.Warning })
 	},
 }
 

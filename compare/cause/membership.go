@@ -14,10 +14,12 @@ the same ID from the same flags. The leader believes that it still holds what it
 it panics with "tocommit(N) is out of range". After a change of leader it may be caught up by a snapshot.
 Proven by a log that holds bootstrap entries only (or nothing before a received snapshot) next to entries that this very member proposed or
 published earlier in other members' logs; for one that was caught up since by what it served, behind a publish entry that its own log skips.`,
-	Refs:       refs("etcd-io/etcd", 3519, 10817, 13509, 16220, 20269, 21178),
-	LookAlikes: "a member added legitimately (its conf change comes first, no earlier entries of it exist); a log purged from the front (first segment is not 0)",
-	Recovery:   "stop it for good; etcdctl member remove; set the data dir aside; etcdctl member add; start with --initial-cluster-state existing",
-	Loss:       "its acknowledgements are forgotten: a committed entry may be lost if another member failed in the same period",
+	Refs: refs("etcd-io/etcd", 3519, 10817, 13509, 16220, 20269, 21178),
+	LookAlikes: "a member added legitimately (its conf change comes first, no earlier entries of it exist); a log " +
+		"purged from the front (first segment is not 0)",
+	Recovery: "stop it for good; etcdctl member remove; set the data dir aside; etcdctl member add; start with " +
+		"--initial-cluster-state existing",
+	Loss: "its acknowledgements are forgotten: a committed entry may be lost if another member failed in the same period",
 	Match: func(in *Input) *Match {
 		if len(in.Findings["M04"]) == 0 {
 			return nil
@@ -33,12 +35,14 @@ var quorumLostAfterAdd = Cause{
 the voters that run are too few: no leader, no writes, and the configuration can not be changed back through raft.
 strict-reconfig-check prevents it; it must have been off, or the cluster lost another member later.`,
 	LookAlikes: "a new member that simply has not been started yet",
-	Recovery:   "start the member that was down (its data dir is intact and it only lags), so that a majority runs again; then etcdctl member remove the voter that never started",
-	Loss:       "none, if the member that was down can be started; otherwise force-new-cluster loses what only it held",
+	Recovery: "start the member that was down (its data dir is intact and it only lags), so that a majority runs " +
+		"again; then etcdctl member remove the voter that never started",
+	Loss: "none, if the member that was down can be started; otherwise force-new-cluster loses what only it held",
 	Match: func(in *Input) *Match {
 		for _, f := range in.Findings["M05"] {
 			if f.Class == "membership" {
-				return &Match{Certainty: Strong, Members: f.Members, Because: ids(in, "M05"), RefutedBy: "the voter answers at its peer URL, or has a data dir of its own"}
+				return &Match{Certainty: Strong, Members: f.Members, Because: ids(in, "M05"),
+					RefutedBy: "the voter answers at its peer URL, or has a data dir of its own"}
 			}
 		}
 		return nil
@@ -128,7 +132,8 @@ panic, now and at each start, because the v2 store has no such member (measured 
 	Affected:   []string{"up to 3.5.25"},
 	FixedIn:    []string{"3.5.26 (cleans up)"},
 	LookAlikes: "meta/confState, which is stale after a restore and proves nothing alone",
-	Recovery: "up to 3.5: let every member start once on 3.5.26 or later of 3.5 and verify. On 3.6 never with etcdctl member remove, which ends every server for good: mend one stopped member after the other with " +
+	Recovery: "up to 3.5: let every member start once on 3.5.26 or later of 3.5 and verify. On 3.6 never with " +
+		"etcdctl member remove, which ends every server for good: mend one stopped member after the other with " +
 		"etcd-medic repair meta --members-from-raft, or clone all. From 3.7 on: etcdctl member remove",
 	Loss: "none of data; loss of quorum after an upgrade",
 	Match: func(in *Input) *Match {
@@ -140,11 +145,13 @@ var foreignCluster = Cause{
 	ID: "foreign-cluster", Title: "sources of different clusters were mixed",
 	Doc: `The cluster ID in the WAL metadata differs; strong where a backup, which carries none, lists only members that the data dirs never knew. Either data dirs of two clusters were collected together, or one backup was restored several
 times, each time as a cluster of its own.`,
-	LookAlikes: "a cluster that was restored from this one's backup: it has another ID, and its keys go on from the old ones (restore-without-revision-bump, restored-one-member-only)",
-	Recovery:   "sort the sources by cluster ID; if they should be one cluster, choose one and reseed the others from it",
-	Loss:       "writes made to the clusters that are given up",
+	LookAlikes: "a cluster that was restored from this one's backup: it has another ID, and its keys go on from the " +
+		"old ones (restore-without-revision-bump, restored-one-member-only)",
+	Recovery: "sort the sources by cluster ID; if they should be one cluster, choose one and reseed the others from it",
+	Loss:     "writes made to the clusters that are given up",
 	Match: func(in *Input) *Match {
-		m := proofOf(in, "M01", "equal cluster IDs in the WAL metadata", func(f check.Finding) bool { return f.Class == "foreign-cluster" })
+		m := proofOf(in, "M01", "equal cluster IDs in the WAL metadata",
+			func(f check.Finding) bool { return f.Class == "foreign-cluster" })
 		if m == nil {
 			return nil
 		}
@@ -155,7 +162,8 @@ times, each time as a cluster of its own.`,
 			}
 		}
 		if len(ids) == 1 {
-			m.Certainty, m.RefutedBy = Strong, "the removal of every member that the backup lists, in the log of this cluster"
+			m.Certainty, m.RefutedBy = Strong, "the removal of every member that the backup lists, in the log of "+
+				"this cluster"
 		}
 		return m
 	},

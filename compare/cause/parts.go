@@ -21,9 +21,10 @@ var dbRemoved = Cause{
 3.6 a server starts and applies the whole log again if no .snap file is left and the log reaches back to its first entry; otherwise it does
 not start, and 3.7 never does.
 Proven by snapshot records in the log beside an empty database, or none where snapshot files still are.`,
-	LookAlikes: "a new member that never received anything: its log has no snapshot; a source of which the database was not copied",
-	Recovery:   "keep the log until the member is reseeded; then remove it and add it again with an empty dir",
-	Loss:       "none where other members are sound",
+	LookAlikes: "a new member that never received anything: its log has no snapshot; a source of which the database " +
+		"was not copied",
+	Recovery: "keep the log until the member is reseeded; then remove it and add it again with an empty dir",
+	Loss:     "none where other members are sound",
 	Match: func(in *Input) *Match {
 		return byField(in, "the database in another place", "X03", check.FieldDBRemoved)
 	},
@@ -33,9 +34,10 @@ var snapRemoved = Cause{
 	ID: "snap-files-removed", Title: "the .snap files were removed",
 	Doc: `The log has a record of its newest snapshot, but the file is gone. Up to 3.6 the server reads it at boot. It can still start when an older file
 that the log knows is there, or when the log reaches back to its first entry, and the database has applied the newest snapshot.`,
-	LookAlikes: "older files, of which five are kept; 3.8, which writes none; a damaged file, which the server renames to .broken",
-	Recovery:   "start the member if the log or an older file serves, else reseed it",
-	Loss:       "none in the former case",
+	LookAlikes: "older files, of which five are kept; 3.8, which writes none; a damaged file, which the server " +
+		"renames to .broken",
+	Recovery: "start the member if the log or an older file serves, else reseed it",
+	Loss:     "none in the former case",
 	Match: func(in *Input) *Match {
 		return weigh(in, byField(in, "the file in another copy of the data dir", "X03", check.FieldSnapRemoved))
 	},
@@ -74,13 +76,15 @@ with two signs at least: pages that contradict each other, a page that only a la
 a log that ends inside of a record, a prepared segment that a server which stops in order removes.`,
 	Refs:       refs("etcd-io/etcd", 13109),
 	LookAlikes: "a crash with power loss; servers with --unsafe-no-fsync that crashed; damage on the disk",
-	Recovery:   "copy again from the stopped server, or use snapshot save; if the second copy shows the same, treat the log as one that lost its end (wal-tail-lost)",
-	Loss:       "none on the source",
+	Recovery: "copy again from the stopped server, or use snapshot save; if the second copy shows the same, treat " +
+		"the log as one that lost its end (wal-tail-lost)",
+	Loss: "none on the source",
 	Match: func(in *Input) *Match {
 		if len(in.Findings["X05"]) == 0 {
 			return nil
 		}
-		return &Match{Certainty: Strong, Members: membersOf(in, "X05"), Because: ids(in, "X05"), RefutedBy: "a second copy, taken from the stopped server, with the same signs"}
+		return &Match{Certainty: Strong, Members: membersOf(in, "X05"), Because: ids(in, "X05"),
+			RefutedBy: "a second copy, taken from the stopped server, with the same signs"}
 	},
 }
 
@@ -95,7 +99,8 @@ versions, a binary that was rolled back by hand, or a database from another time
 	Recovery:   "finish or cancel the downgrade; on a copy, etcdutl migrate changes the storage version",
 	Loss:       "none",
 	Match: func(in *Input) *Match {
-		return weigh(in, byField(in, "the same version in all stores at a later moment", "X04", check.FieldStorageVersion, check.FieldDowngrade))
+		return weigh(in, byField(in, "the same version in all stores at a later moment", "X04",
+			check.FieldStorageVersion, check.FieldDowngrade))
 	},
 }
 

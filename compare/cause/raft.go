@@ -15,14 +15,17 @@ was told is then gone.
 Proven when one of the members without the entry shows that it had it: its own commit index or database lies beyond its log, it was wiped, or its
 log is damaged. Strong when one of them must have voted or served behind the end of its log: it was put back to an older copy, or copied long before
 the others. A hint otherwise: sources that were copied one after the other from running members look the same.`,
-	LookAlikes: "sources that were copied at different moments while the members ran; learners, which do not count; a change of configuration, which moves the majority",
-	Recovery:   "start none of the members without the entry; use the one with the highest commit index as the source for all",
-	Loss:       "the entries, if a leader without them was elected",
+	LookAlikes: "sources that were copied at different moments while the members ran; learners, which do not count; " +
+		"a change of configuration, which moves the majority",
+	Recovery: "start none of the members without the entry; use the one with the highest commit index as the " +
+		"source for all",
+	Loss: "the entries, if a leader without them was elected",
 	Match: func(in *Input) *Match {
 		if len(in.Findings["R07"]) == 0 {
 			return nil
 		}
-		m := &Match{Certainty: Hint, Aside: true, Members: membersOf(in, "R07"), Because: ids(in, "R07"), RefutedBy: "copies of the same members, taken after they stopped, that hold the entry"}
+		m := &Match{Certainty: Hint, Aside: true, Members: membersOf(in, "R07"), Because: ids(in, "R07"),
+			RefutedBy: "copies of the same members, taken after they stopped, that hold the entry"}
 		switch f := in.Findings["R07"][0]; {
 		case fieldIs(f, []string{check.FieldLogsLost}):
 			m.Certainty, m.Aside = Proof, false
@@ -38,11 +41,13 @@ var logDivergence = Cause{
 	Doc: `Two members committed different entries at one index, and no twin cluster, copied data dir or forced start explains it: votes or entries were
 lost on a majority (no fsync, a rolled back volume), or memory or disk changed a log while it was written.
 Proven by the two entries, both at or below the commit index of the log that holds them.`,
-	LookAlikes: "entries above the commit index, which a later leader may replace; same-token-twin-clusters; data-dir-cloned-running-twice; force-new-cluster",
-	Recovery:   "never let the members meet; choose the history by what clients know; reseed the others from it",
-	Loss:       "one of the histories",
+	LookAlikes: "entries above the commit index, which a later leader may replace; same-token-twin-clusters; " +
+		"data-dir-cloned-running-twice; force-new-cluster",
+	Recovery: "never let the members meet; choose the history by what clients know; reseed the others from it",
+	Loss:     "one of the histories",
 	Match: func(in *Input) *Match {
-		return proofOf(in, "R01", "the same entry in both logs, read from other copies", func(f check.Finding) bool { return !isAltered(f) })
+		return proofOf(in, "R01", "the same entry in both logs, read from other copies",
+			func(f check.Finding) bool { return !isAltered(f) })
 	},
 }
 
@@ -53,16 +58,18 @@ memory altered the entry before it was written, or somebody edited the log and w
 entry when it applies its log again.
 Strong where the log differs from most others, or where the member's own database holds another effect than the entry in its log. A hint with
 two logs of which nothing tells the altered one.`,
-	LookAlikes: "two leaders in one term and two clusters of one name, whose logs go on to differ; an altered database (value-bytes-altered), beside which the logs agree",
-	Recovery:   "reseed the member; test the memory of its machine",
-	Loss:       "none, the other logs hold the entry",
+	LookAlikes: "two leaders in one term and two clusters of one name, whose logs go on to differ; an altered " +
+		"database (value-bytes-altered), beside which the logs agree",
+	Recovery: "reseed the member; test the memory of its machine",
+	Loss:     "none, the other logs hold the entry",
 	Match: func(in *Input) *Match {
 		m := proofOf(in, "R01", "the same entry in another copy of this log", isAltered)
 		if m == nil {
 			return nil
 		}
 		m.Certainty = Strong
-		if slices.ContainsFunc(in.Findings["R01"], func(f check.Finding) bool { return isAltered(f) && len(f.Members) > 1 }) {
+		if slices.ContainsFunc(in.Findings["R01"],
+			func(f check.Finding) bool { return isAltered(f) && len(f.Members) > 1 }) {
 			m.Certainty = Hint
 		}
 		return m
@@ -76,13 +83,15 @@ var twoLeaders = Cause{
 	Doc: `A term has one leader. Here two logs hold a beginning of one term at different indexes, or different entries of one term at one index, even if
 none of them was committed. A vote was forgotten or given twice, or the logs belong to two clusters.`,
 	LookAlikes: "entries of different terms above the commit index, which are normal",
-	Recovery:   "as for raft-log-divergence: find out which member's votes were lost first (double-vote, data-dir-cloned-running-twice)",
-	Loss:       "one of the histories",
+	Recovery: "as for raft-log-divergence: find out which member's votes were lost first (double-vote, " +
+		"data-dir-cloned-running-twice)",
+	Loss: "one of the histories",
 	Match: func(in *Input) *Match {
 		if len(in.Findings["R05"]) == 0 {
 			return nil
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "R05"), Because: ids(in, "R05"), RefutedBy: "other copies of the logs in which the term begins at one index"}
+		return &Match{Certainty: Proof, Members: membersOf(in, "R05"), Because: ids(in, "R05"),
+			RefutedBy: "other copies of the logs in which the term begins at one index"}
 	},
 }
 
@@ -97,7 +106,8 @@ copied and ran twice, or the log was written without fsync.`,
 		if len(in.Findings["R06"]) == 0 {
 			return nil
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "R06"), Because: ids(in, "R06"), RefutedBy: "other copies of the log without one of the two records"}
+		return &Match{Certainty: Proof, Members: membersOf(in, "R06"), Because: ids(in, "R06"),
+			RefutedBy: "other copies of the log without one of the two records"}
 	},
 }
 
@@ -109,7 +119,8 @@ different age were put together, memory altered a record before it was written, 
 	Recovery:   "find out by the CRC chain which segments belong together; reseed the member",
 	Loss:       "what the newer records held and the older ones do not",
 	Match: func(in *Input) *Match {
-		return byField(in, "a copy of the log in which they rise", "R08", "HardState.commit", string(dumplog.DamageTermOrder), check.FieldVote)
+		return byField(in, "a copy of the log in which they rise", "R08", "HardState.commit",
+			string(dumplog.DamageTermOrder), check.FieldVote)
 	},
 }
 
@@ -124,6 +135,7 @@ or it is damage.`,
 		if len(in.Findings["R09"]) == 0 {
 			return nil
 		}
-		return &Match{Certainty: Strong, Members: membersOf(in, "R09"), Because: ids(in, "R09"), RefutedBy: "a release of etcd that proposes joint changes"}
+		return &Match{Certainty: Strong, Members: membersOf(in, "R09"), Because: ids(in, "R09"),
+			RefutedBy: "a release of etcd that proposes joint changes"}
 	},
 }

@@ -22,19 +22,23 @@ The restored data dir does not tell what it was made of. With the old member's d
 the last revision of the old member's database, while the old log has committed further writes. A hint: a snapshot saved at that very
 moment ends there too.`,
 	LookAlikes: "a backup that was saved at exactly the revision at which the old member's database ends",
-	Recovery:   "write the entries of the old log behind its consistent index again (etcd-medic rebuild, or dumplog --start-index)",
-	Loss:       "what the old member's log had committed beyond its database",
-	Match:      matchRawDB,
+	Recovery: "write the entries of the old log behind its consistent index again (etcd-medic rebuild, or dumplog " +
+		"--start-index)",
+	Loss:  "what the old member's log had committed beyond its database",
+	Match: matchRawDB,
 }
 
 func matchRawDB(in *Input) *Match {
-	m := &Match{Certainty: Hint, Aside: true, Because: foreign(in), RefutedBy: "a record in the restored database of a write that the old member's database lacks"}
+	m := &Match{Certainty: Hint, Aside: true, Because: foreign(in), RefutedBy: "a record in the restored database of " +
+		"a write that the old member's database lacks"}
 	for _, x := range in.Members {
 		if !check.Restored(x) || !x.HasDB() || x.DB.KV == nil {
 			continue
 		}
 		for _, o := range in.Members {
-			if o.ClusterID == 0 || o.ClusterID == x.ClusterID || !o.HasDB() || o.DB.KV == nil || !o.Version.Follows(release.TermInMeta) || !slices.Contains(x.Membership.MetaConfState, o.MemberID) && !slices.Contains(x.Membership.Bucket, o.MemberID) {
+			if o.ClusterID == 0 || o.ClusterID == x.ClusterID || !o.HasDB() || o.DB.KV == nil ||
+				!o.Version.Follows(release.TermInMeta) || !slices.Contains(x.Membership.MetaConfState, o.MemberID) &&
+				!slices.Contains(x.Membership.Bucket, o.MemberID) {
 				continue
 			}
 			if e := firstUnapplied(in.Context(), o); e != nil && endsLike(in.Context(), x, o, e) {

@@ -15,14 +15,17 @@ var restoredFromDifferent = Cause{
 content at another revision, and each later entry makes another revision on each. Nothing in etcd notices.
 Proven when all logs begin with the records of a restore of one cluster, no entry of the log ended differently for another reason, and the
 contents or revisions differ all the same: they did before the first entry.`,
-	LookAlikes: "--bump-revision on one member only (its database holds the empty record of a bump); entries that one member skipped or refused later (they are named one by one)",
-	Recovery:   "stop the cluster; choose one backup, usually the one of the highest revision that verifies; restore all members from it; write again what the log holds since",
-	Loss:       "what only the other backups held",
-	Match:      matchRestoredFromDifferent,
+	LookAlikes: "--bump-revision on one member only (its database holds the empty record of a bump); entries that " +
+		"one member skipped or refused later (they are named one by one)",
+	Recovery: "stop the cluster; choose one backup, usually the one of the highest revision that verifies; restore " +
+		"all members from it; write again what the log holds since",
+	Loss:  "what only the other backups held",
+	Match: matchRestoredFromDifferent,
 }
 
 func matchRestoredFromDifferent(in *Input) *Match {
-	if in.Replay == nil || len(in.Members) < 2 || len(in.Findings["K01"])+len(in.Findings["K02"]) == 0 || len(in.Findings["R01"]) > 0 {
+	if in.Replay == nil || len(in.Members) < 2 || len(in.Findings["K01"])+len(in.Findings["K02"]) == 0 ||
+		len(in.Findings["R01"]) > 0 {
 		return nil
 	}
 	bumps := map[int64]bool{}
@@ -37,7 +40,8 @@ func matchRestoredFromDifferent(in *Input) *Match {
 		bumps[m.DB.KV.BumpMarker.Main] = true
 	}
 	m := &Match{Certainty: Proof, Members: membersOf(in, "K01", "K02"), Because: ids(in, "K02", "K01"),
-		RefutedBy: "an entry behind the restore that ended differently on two members; the same revision on all of them at the index at which the restore ends"}
+		RefutedBy: "an entry behind the restore that ended differently on two members; the same revision on all of " +
+			"them at the index at which the restore ends"}
 	if len(bumps) > 1 {
 		m.Certainty = Strong // one backup with different bumps gives other revisions as well
 	}
@@ -54,7 +58,8 @@ Proven when every log begins with the records of a restore, each with one voter,
 	Recovery:   "choose the one to keep; restore all members again with all names in --initial-cluster",
 	Loss:       "writes made to the clusters that are given up",
 	Match: func(in *Input) *Match {
-		if m := byField(in, "a common entry that a server proposed behind the restore", "M12", check.FieldSplit); m != nil {
+		if m := byField(in, "a common entry that a server proposed behind the restore", "M12",
+			check.FieldSplit); m != nil {
 			return m
 		}
 		if len(foreign(in)) == 0 {
@@ -65,7 +70,8 @@ Proven when every log begins with the records of a restore, each with one voter,
 				return nil
 			}
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "M01"), Because: foreign(in), RefutedBy: "two voters in the first entries of any of the logs"}
+		return &Match{Certainty: Proof, Members: membersOf(in, "M01"), Because: foreign(in),
+			RefutedBy: "two voters in the first entries of any of the logs"}
 	},
 }
 
@@ -76,10 +82,12 @@ IDs and another history. When members of both meet, raft takes them for one clus
 A majority of members that lost their data dirs and were started as new founds such a second cluster too: only the others hold what was
 before, and no member is best by content.
 Proven when the logs begin with the same bootstrap or restore entries and have nothing in common behind them that a server proposed.`,
-	Refs:       refs("etcd-io/etcd", 11442),
-	LookAlikes: "raft-log-divergence and data-dir-cloned-running-twice: there the logs share entries of servers before they part",
-	Recovery:   "never let them reach each other; diagnose each cluster alone; restore one of them again with another --initial-cluster-token",
-	Loss:       "the history of the cluster that is given up",
+	Refs: refs("etcd-io/etcd", 11442),
+	LookAlikes: "raft-log-divergence and data-dir-cloned-running-twice: there the logs share entries of servers " +
+		"before they part",
+	Recovery: "never let them reach each other; diagnose each cluster alone; restore one of them again with " +
+		"another --initial-cluster-token",
+	Loss: "the history of the cluster that is given up",
 	Match: func(in *Input) *Match {
 		return byField(in, "a common entry that a server proposed", "M12", check.FieldTwin)
 	},
@@ -95,7 +103,8 @@ Proven when one log begins with the records of a restore and the others with tho
 	Recovery:   "remove the member, set its data dir aside, add it again with an empty one",
 	Loss:       "none on the majority",
 	Match: func(in *Input) *Match {
-		if m := byField(in, "the marks of the same restore in the other logs", "M12", check.FieldRestoredAlone); m != nil {
+		if m := byField(in, "the marks of the same restore in the other logs", "M12",
+			check.FieldRestoredAlone); m != nil {
 			return m
 		}
 		return restoredIntoOtherCluster(in)
@@ -112,7 +121,8 @@ func restoredIntoOtherCluster(in *Input) *Match {
 	others := 0
 	for _, m := range in.Members {
 		switch {
-		case check.Restored(m) && slices.ContainsFunc(in.Members, func(o *evidence.Member) bool { return sameHost(m, o) }):
+		case check.Restored(m) && slices.ContainsFunc(in.Members,
+			func(o *evidence.Member) bool { return sameHost(m, o) }):
 			alone = append(alone, m.Label())
 		case m.HasWAL() && m.WAL.Summary.Start == dumplog.StartBootstrap:
 			others++
@@ -123,7 +133,8 @@ func restoredIntoOtherCluster(in *Input) *Match {
 	if len(alone) != 1 || others == 0 {
 		return nil
 	}
-	return &Match{Certainty: Proof, Members: alone, Because: foreign(in), RefutedBy: "another peer URL of the restored member than the cluster knows"}
+	return &Match{Certainty: Proof, Members: alone, Because: foreign(in),
+		RefutedBy: "another peer URL of the restored member than the cluster knows"}
 }
 
 // sameHost tells whether the cluster of o knows a member at a peer URL of m under another ID.
@@ -147,14 +158,17 @@ var restoreKeepsMembers = Cause{
 then names members of the old cluster, alone before the first start and beside the new ones after. Releases that boot with the bucket (3.5.0,
 3.6 and later) list and count them.
 Proven when the log begins with the records of a restore and the bucket names members that no conf change of the log ever added.`,
-	Affected:   []string{"etcdctl up to 3.4.45"},
-	FixedIn:    []string{"etcdctl and etcdutl 3.5.0"},
-	Refs:       refs("etcd-io/etcd", 20967),
-	LookAlikes: "members that were added later: the log has their conf change; meta/confState, which every restore leaves stale",
-	Recovery:   "restore again with a newer tool; or let every member start once on 3.5.26 or later, which cleans up. Keys that are named like a member ID were deleted by the tool",
-	Loss:       "none of data; see zombie-members-v3-bucket",
+	Affected: []string{"etcdctl up to 3.4.45"},
+	FixedIn:  []string{"etcdctl and etcdutl 3.5.0"},
+	Refs:     refs("etcd-io/etcd", 20967),
+	LookAlikes: "members that were added later: the log has their conf change; meta/confState, which every restore " +
+		"leaves stale",
+	Recovery: "restore again with a newer tool; or let every member start once on 3.5.26 or later, which cleans " +
+		"up. Keys that are named like a member ID were deleted by the tool",
+	Loss: "none of data; see zombie-members-v3-bucket",
 	Match: func(in *Input) *Match {
-		m := &Match{Certainty: Proof, Because: ids(in, "M03", "M07"), RefutedBy: "a conf change in the log that added these members"}
+		m := &Match{Certainty: Proof, Because: ids(in, "M03", "M07"), RefutedBy: "a conf change in the log that " +
+			"added these members"}
 		for _, x := range in.Members {
 			if check.Restored(x) && x.WAL.Summary.FirstIndex == 1 && len(strangers(x)) > 0 {
 				m.Members = append(m.Members, x.Label())
@@ -193,7 +207,8 @@ func matchBaseMissing(in *Input) *Match {
 	if in.Replay == nil || len(in.Findings["K01"])+len(in.Findings["K02"]) == 0 {
 		return nil
 	}
-	m := &Match{Certainty: Proof, Because: ids(in, "K02", "K01"), RefutedBy: "a snapshot in the joiner's log; content on the joiner from before the restore"}
+	m := &Match{Certainty: Proof, Because: ids(in, "K02", "K01"), RefutedBy: "a snapshot in the joiner's log; " +
+		"content on the joiner from before the restore"}
 	restored := false
 	for i, x := range in.Members {
 		r := in.Replay.Members[i]
@@ -223,22 +238,25 @@ var noRevisionBump = Cause{
 given to other changes. Clients that go on from before (watches, informers, leader election by revision) miss changes or act on stale ones.
 Proven when the restored member still names a member of the old cluster in meta/confState, that member is among the sources, and its revision
 is higher than the restored one's.`,
-	FixedIn:    []string{"the option exists in 3.4.27, 3.5.10 and 3.6.0"},
-	Refs:       refs("etcd-io/etcd", 16029),
-	LookAlikes: "a restore into a new cluster that no former client uses; a bumped revision (an empty record at it marks the jump)",
-	Recovery:   "restart all clients that watch; or restore again with --bump-revision and --mark-compacted",
-	Loss:       "no data; what clients have cached is wrong",
-	Match:      matchNoBump,
+	FixedIn: []string{"the option exists in 3.4.27, 3.5.10 and 3.6.0"},
+	Refs:    refs("etcd-io/etcd", 16029),
+	LookAlikes: "a restore into a new cluster that no former client uses; a bumped revision (an empty record at it " +
+		"marks the jump)",
+	Recovery: "restart all clients that watch; or restore again with --bump-revision and --mark-compacted",
+	Loss:     "no data; what clients have cached is wrong",
+	Match:    matchNoBump,
 }
 
 func matchNoBump(in *Input) *Match {
-	m := &Match{Certainty: Proof, Because: foreign(in), RefutedBy: "a record of a bump in the restored database; another history of the source with the higher revision"}
+	m := &Match{Certainty: Proof, Because: foreign(in), RefutedBy: "a record of a bump in the restored database; " +
+		"another history of the source with the higher revision"}
 	for _, x := range in.Members {
 		if !check.Restored(x) || !x.HasDB() || x.DB.KV == nil || x.DB.KV.BumpMarker.Main != 0 {
 			continue
 		}
 		for _, o := range in.Members {
-			if o.ClusterID != 0 && o.ClusterID != x.ClusterID && slices.Contains(x.Membership.MetaConfState, o.MemberID) && o.CurrentRevision() > x.CurrentRevision() {
+			if o.ClusterID != 0 && o.ClusterID != x.ClusterID &&
+				slices.Contains(x.Membership.MetaConfState, o.MemberID) && o.CurrentRevision() > x.CurrentRevision() {
 				m.Members = append(m.Members, x.Label())
 				break
 			}

@@ -18,14 +18,16 @@ The shape is proven; whether the server refuses follows from its patch release, 
 	Recovery:   "start the member with 3.5.7 or later; or cut the tail off a copy",
 	Loss:       "as for wal-torn-tail",
 	Match: func(in *Input) *Match {
-		m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "a server of another release than 3.5.5 and 3.5.6"}
+		m := &Match{Certainty: Strong, Because: []string{},
+			RefutedBy: "a server of another release than 3.5.5 and 3.5.6"}
 		for _, x := range in.Members {
 			if !x.HasWAL() || !x.Version.MayFollow(release.TornWriteRefused) {
 				continue
 			}
 			for _, d := range x.WAL.Summary.Damage {
 				if d.Kind == dumplog.DamageTornTail && d.Short {
-					m.Members, m.Because = append(m.Members, x.Label()), append(m.Because, idsOf(in, x.Label(), "W02")...)
+					m.Members, m.Because = append(m.Members, x.Label()),
+						append(m.Because, idsOf(in, x.Label(), "W02")...)
 				}
 			}
 		}
@@ -41,11 +43,14 @@ var walHoleZeroed = Cause{
 	Doc: `A length word of zero ends a segment for every reader of etcd. Here whole records that continue the log stand behind the zeros: a page was
 lost at a power failure, or a sparse copy or a file system repair punched a hole. A server takes the hole for the end, starts without an error, and
 zeroes what stands behind it when it writes on.`,
-	LookAlikes: "preallocated zeros at the end of the last segment (nothing stands behind them); bytes of an older, reused file (lower indexes, the CRC chain does not fit)",
-	Recovery:   "copy the log before any start; then reseed the member, or rebuild from the entries behind the hole if no other member holds them",
-	Loss:       "entries in the hole, and on this member everything behind it",
+	LookAlikes: "preallocated zeros at the end of the last segment (nothing stands behind them); bytes of an older, " +
+		"reused file (lower indexes, the CRC chain does not fit)",
+	Recovery: "copy the log before any start; then reseed the member, or rebuild from the entries behind the hole " +
+		"if no other member holds them",
+	Loss: "entries in the hole, and on this member everything behind it",
 	Match: func(in *Input) *Match {
-		m := byField(in, "the same place with records in another copy of this data dir", "W01", string(dumplog.DamageZeroHole))
+		m := byField(in, "the same place with records in another copy of this data dir", "W01",
+			string(dumplog.DamageZeroHole))
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -58,12 +63,13 @@ var walEntryIndexGap = Cause{
 	Doc: `Two neighbours in the log, with every byte and CRC in order, whose indexes do not follow each other, and no snapshot record explains it. The
 log was put together from parts, edited, or written by a server that stored entries before their snapshot.
 Proven as a state: arithmetic over records that the CRC proves.`,
-	Affected:   []string{"panic instead of an error: up to 3.2.31, 3.3.22, 3.4.9"},
-	FixedIn:    []string{"3.2.32", "3.3.23", "3.4.10", "3.5.0"},
-	Refs:       []string{"https://github.com/etcd-io/etcd/pull/11793"},
-	LookAlikes: "a jump right behind a snapshot record: a snapshot that a leader sent; a missing segment or a damaged place (told as such)",
-	Recovery:   "reseed the member; on a single member combine the database with the log behind the gap",
-	Loss:       "the entries in the gap that no other member holds",
+	Affected: []string{"panic instead of an error: up to 3.2.31, 3.3.22, 3.4.9"},
+	FixedIn:  []string{"3.2.32", "3.3.23", "3.4.10", "3.5.0"},
+	Refs:     []string{"https://github.com/etcd-io/etcd/pull/11793"},
+	LookAlikes: "a jump right behind a snapshot record: a snapshot that a leader sent; a missing segment or a " +
+		"damaged place (told as such)",
+	Recovery: "reseed the member; on a single member combine the database with the log behind the gap",
+	Loss:     "the entries in the gap that no other member holds",
 	Match: func(in *Input) *Match {
 		return byField(in, "a snapshot record at the index before the jump", "W03", string(dumplog.DamageIndexGap))
 	},
@@ -75,9 +81,10 @@ var hardStateBeyondLog = Cause{
 while it installed a snapshot had stored the HardState and not yet the snapshot's record; later releases write the record first. Otherwise the end of
 the log was lost. A server refuses to start ("state.commit is out of range").
 Proven as a state. When a .snap or .snap.db file of the committed index is there, it was the installation.`,
-	Affected:   []string{"up to 3.3.20", "3.4.0 - 3.4.7"},
-	FixedIn:    []string{"3.3.21", "3.4.8", "3.5.0"},
-	Refs:       []string{"https://github.com/etcd-io/etcd/issues/10219", "https://github.com/etcd-io/etcd/pull/11888", "https://github.com/etcd-io/etcd/issues/5664"},
+	Affected: []string{"up to 3.3.20", "3.4.0 - 3.4.7"},
+	FixedIn:  []string{"3.3.21", "3.4.8", "3.5.0"},
+	Refs: []string{"https://github.com/etcd-io/etcd/issues/10219", "https://github.com/etcd-io/etcd/pull/11888",
+		"https://github.com/etcd-io/etcd/issues/5664"},
 	LookAlikes: "wal-tail-lost (the database has applied the lost entries); a torn or damaged end of the log (told as such)",
 	Recovery:   "with the file of the snapshot at hand set the start of the log to it on a copy; else reseed the member",
 	Loss:       "none if reseeded",
@@ -93,12 +100,14 @@ var singleMemberAck = Cause{
 	Doc: `Up to 3.4.20 and 3.5.4 a cluster with one voter applied entries and answered clients before the log was synced. A power failure right behind the
 answer leaves a database that has applied entries the log does not hold; when the database had not been committed either, nothing shows the loss.
 Strong: one voter, and a consistent index above the last index of a log that is in order.`,
-	Affected:   []string{"up to 3.4.20", "3.5.0 - 3.5.4"},
-	FixedIn:    []string{"3.4.21", "3.5.5", "3.6.0"},
-	Refs:       []string{"https://github.com/etcd-io/etcd/issues/14370", "https://github.com/etcd-io/etcd/pull/14423", "https://github.com/etcd-io/etcd/pull/14424"},
+	Affected: []string{"up to 3.4.20", "3.5.0 - 3.5.4"},
+	FixedIn:  []string{"3.4.21", "3.5.5", "3.6.0"},
+	Refs: []string{"https://github.com/etcd-io/etcd/issues/14370", "https://github.com/etcd-io/etcd/pull/14423",
+		"https://github.com/etcd-io/etcd/pull/14424"},
 	LookAlikes: "wal-tail-lost by storage that acknowledges what it did not write, or by --unsafe-no-fsync",
-	Recovery:   "keep the database; make the log start at its consistent index on a copy before any start, or new entries take indexes that the database skips",
-	Loss:       "the writes behind the last synced record that the database does not hold",
+	Recovery: "keep the database; make the log start at its consistent index on a copy before any start, or new " +
+		"entries take indexes that the database skips",
+	Loss: "the writes behind the last synced record that the database does not hold",
 	Match: func(in *Input) *Match {
 		m := stateOf(in, "D04", "a second voter in the configuration", func(x *evidence.Member) bool {
 			return oneVoter(x) && x.Version.MayLack(release.SyncBeforeApply)
@@ -115,14 +124,17 @@ var walTailLost = Cause{
 	Doc: `The log is in order up to its last record, and the database has applied entries beyond it. The end of the log was lost after it was written:
 storage that acknowledges what it did not write, an older copy of the wal folder, --unsafe-no-fsync, or --force-new-cluster before its fix.
 Proven as a state. The member may vote again in a term in which it has voted, and new entries at the lost indexes would be skipped by the database.`,
-	Refs:       refs("etcd-io/etcd", 14143, 14140, 6368),
-	LookAlikes: "single-member-ack-before-sync (one voter, up to 3.4.20 and 3.5.4); a torn or damaged end of the log (told as such); a separate --wal-dir that was left out",
-	Recovery:   "do not start it in the cluster: reseed it; on a single member make the log start at the consistent index on a copy",
-	Loss:       "entries that only it held; the safety of raft is in doubt for the time of the loss",
+	Refs: refs("etcd-io/etcd", 14143, 14140, 6368),
+	LookAlikes: "single-member-ack-before-sync (one voter, up to 3.4.20 and 3.5.4); a torn or damaged end of the log " +
+		"(told as such); a separate --wal-dir that was left out",
+	Recovery: "do not start it in the cluster: reseed it; on a single member make the log start at the consistent " +
+		"index on a copy",
+	Loss: "entries that only it held; the safety of raft is in doubt for the time of the loss",
 	Match: func(in *Input) *Match {
-		return stateOf(in, "D04", "the lost entries in another copy of this member's log", func(x *evidence.Member) bool {
-			return !oneVoter(x) || !x.Version.MayLack(release.SyncBeforeApply)
-		})
+		return stateOf(in, "D04", "the lost entries in another copy of this member's log",
+			func(x *evidence.Member) bool {
+				return !oneVoter(x) || !x.Version.MayLack(release.SyncBeforeApply)
+			})
 	},
 }
 
@@ -156,8 +168,9 @@ Strong: deleting segments from the front by hand looks the same.`,
 	FixedIn:    []string{"3.2.28", "3.3.18", "3.4.4"},
 	Refs:       []string{"https://github.com/etcd-io/etcd/pull/11308"},
 	LookAlikes: "segments deleted by hand; a normally purged log, which reaches back to before its newest snapshot",
-	Recovery:   "when the database has applied the gap, make a start point at its consistent index on a copy; else reseed the member",
-	Loss:       "none if the database covers the gap",
+	Recovery: "when the database has applied the gap, make a start point at its consistent index on a copy; else " +
+		"reseed the member",
+	Loss: "none if the database covers the gap",
 	Match: func(in *Input) *Match {
 		m := byField(in, "the missing segments, or a snapshot record that the log still holds", "W05", "purged")
 		if m != nil {
@@ -196,7 +209,8 @@ Proven for the log; that this server is one of the two is not told by any file.`
 	Recovery:   "upgrade the server; do not touch the log",
 	Loss:       "none",
 	Match: func(in *Input) *Match {
-		m := besideVerdict(byField(in, "a record whose CRC does not hold; a server of another release", "W05", "purged and sound"))
+		m := besideVerdict(byField(in, "a record whose CRC does not hold; a server of another release", "W05",
+			"purged and sound"))
 		if m != nil {
 			m.Certainty = Hint
 		}

@@ -37,13 +37,17 @@ func runAlarmMembers(in *Input) Result {
 			if id == 0 || slices.Contains(known, id) {
 				continue
 			}
-			f.Title = fmt.Sprintf("%s: alarm %s is raised for %s, which is no member", m.Label(), evidence.AlarmName(a.Type), id)
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page), Bucket: "alarm", Key: Bytes(id.String()), Field: evidence.AlarmName(a.Type),
+			f.Title = fmt.Sprintf("%s: alarm %s is raised for %s, which is no member", m.Label(),
+				evidence.AlarmName(a.Type), id)
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page),
+				Bucket: "alarm", Key: Bytes(id.String()), Field: evidence.AlarmName(a.Type),
 				Observed: "raised for " + id.String(), Expected: "one of " + idList(known), Show: showDB(m, "alarm")})
-			f.Remedy = []Remedy{{Text: "disarm it by its member ID, once nobody is over quota or damaged", Command: shell.Format("etcdctl alarm disarm"), Risk: "disarms all alarms"}}
+			f.Remedy = []Remedy{{Text: "disarm it by its member ID, once nobody is over quota or damaged",
+				Command: shell.Format("etcdctl alarm disarm"), Risk: "disarms all alarms"}}
 		}
 		if len(f.Evidence) > 0 {
-			f.Explanation = "the member was removed, or the database was restored, while the alarm was on; nothing clears it by itself"
+			f.Explanation = "the member was removed, or the database was restored, while the alarm was on; nothing " +
+				"clears it by itself"
 			fs = append(fs, f)
 		}
 	}
@@ -94,10 +98,13 @@ func runCorruptAlarmTrue(in *Input) Result {
 	switch {
 	case len(wrong) == 0:
 		f.Title = "a CORRUPT alarm is raised, and the keys of all members are equal"
-		f.Explanation = "no member contradicts the log or the others at the common index: the alarm was false, or what it found is overwritten since"
+		f.Explanation = "no member contradicts the log or the others at the common index: the alarm was false, or " +
+			"what it found is overwritten since"
 	case len(blamed) > 0 && !slices.ContainsFunc(blamed, func(m string) bool { return slices.Contains(wrong, m) }):
-		f.Title = fmt.Sprintf("the CORRUPT alarm names %s, the comparison %s", strings.Join(blamed, ", "), strings.Join(wrong, ", "))
-		f.Explanation = "the alarm names the member whose hash differed from the leader's, and the leader itself is the wrong one"
+		f.Title = fmt.Sprintf("the CORRUPT alarm names %s, the comparison %s", strings.Join(blamed, ", "),
+			strings.Join(wrong, ", "))
+		f.Explanation = "the alarm names the member whose hash differed from the leader's, and the leader itself is " +
+			"the wrong one"
 	default:
 		return Result{Outcome: Holds}
 	}
@@ -120,8 +127,10 @@ func (in *Input) corruptAlarms() (blamed []string, rows []Evidence) {
 			} else if !slices.Contains(blamed, name) {
 				blamed = append(blamed, name)
 			}
-			rows = append(rows, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page), Bucket: "alarm", Key: Bytes(a.MemberID.String()), Field: "CORRUPT",
-				Observed: "names " + name, Expected: "the member whose content is wrong, or no alarm", Show: showDB(m, "alarm")})
+			rows = append(rows, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page), Bucket: "alarm",
+				Key: Bytes(a.MemberID.String()), Field: "CORRUPT",
+				Observed: "names " + name, Expected: "the member whose content is wrong, or no alarm",
+				Show: showDB(m, "alarm")})
 		}
 	}
 	return blamed, rows
@@ -140,7 +149,8 @@ func (in *Input) wrongMembers() (wrong []string, why string) {
 		return nil, "the keys of the members could not be compared"
 	}
 	for i, r := range in.Replay.Members {
-		if len(in.Members) > 0 && in.Diff.TookPart("key", i) && r.Checked && (r.Lacks > 0 || r.FirstBad() != nil || len(r.Extra) > 0) {
+		if len(in.Members) > 0 && in.Diff.TookPart("key", i) && r.Checked &&
+			(r.Lacks > 0 || r.FirstBad() != nil || len(r.Extra) > 0) {
 			wrong = append(wrong, in.Members[i].Label())
 		}
 	}

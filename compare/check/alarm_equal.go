@@ -45,7 +45,8 @@ func runAlarmsEqual(in *Input) Result {
 			}
 		}
 		if len(f.Evidence) > 0 {
-			f.Title = fmt.Sprintf("alarm %s of %s is not as the log left it", evidence.AlarmName(a.Type), in.MemberName(a.Member))
+			f.Title = fmt.Sprintf("alarm %s of %s is not as the log left it", evidence.AlarmName(a.Type),
+				in.MemberName(a.Member))
 			f.Explanation = fmt.Sprintf("entry %d is the last about it; rows of bucket alarm were changed by other means", a.Index)
 			fs = append(fs, in.cut(f))
 		}
@@ -61,11 +62,13 @@ func runAlarmsEqual(in *Input) Result {
 
 // alarmAgainst compares the member's row with the last entry about the alarm, nil when they agree.
 func alarmAgainst(m *evidence.Member, a replay.AlarmState) *Evidence {
-	raised := slices.ContainsFunc(m.DB.Alarms, func(x dumpdb.Alarm) bool { return uint64(x.MemberID) == uint64(a.Member) && x.Type == a.Type })
+	raised := slices.ContainsFunc(m.DB.Alarms,
+		func(x dumpdb.Alarm) bool { return uint64(x.MemberID) == uint64(a.Member) && x.Type == a.Type })
 	if raised == a.Raised {
 		return nil
 	}
-	e := &Evidence{Member: m.Label(), File: m.DB.File, Bucket: "alarm", Key: Bytes(a.Member.String()), Field: evidence.AlarmName(a.Type), Observed: "absent",
+	e := &Evidence{Member: m.Label(), File: m.DB.File, Bucket: "alarm", Key: Bytes(a.Member.String()),
+		Field: evidence.AlarmName(a.Type), Observed: "absent",
 		Expected: fmt.Sprintf("raised by entry %d", a.Index), Show: showLog(m, a.Index)}
 	if raised {
 		e.Observed, e.Expected = "raised", fmt.Sprintf("disarmed by entry %d", a.Index)

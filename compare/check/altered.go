@@ -76,7 +76,8 @@ func (in *Input) isAltered(diffs []replay.LogDiff) bool {
 	for _, i := range holders {
 		m := in.Members[i]
 		after = after && agreeAt(m, in.Members[holders[0]], last+1)
-		before = before && agreeAt(m, in.Members[holders[0]], first-1) && m.WAL.TermAt(first-1) == m.WAL.TermAt(first) && !nothingShared(m, Founded(m), first)
+		before = before && agreeAt(m, in.Members[holders[0]], first-1) &&
+			m.WAL.TermAt(first-1) == m.WAL.TermAt(first) && !nothingShared(m, Founded(m), first)
 		if i != holders[0] && m.MemberID == in.Members[holders[0]].MemberID {
 			return false // two copies of one data dir: M12
 		}
@@ -101,7 +102,10 @@ func (in *Input) blame(a *altered) {
 	}
 	var refuted, others []int
 	for _, v := range votes {
-		if slices.ContainsFunc(v, func(i int) bool { return in.contradictsLog(i, a.diffs) || in.termsFall(i, a.diffs) }) {
+		if slices.ContainsFunc(v, func(i int) bool {
+			return in.contradictsLog(i, a.diffs) ||
+				in.termsFall(i, a.diffs)
+		}) {
 			refuted = append(refuted, v...)
 		} else {
 			others = append(others, v...)
@@ -114,7 +118,8 @@ func (in *Input) blame(a *altered) {
 	switch {
 	case len(refuted) > 0 && len(others) > 0:
 		a.odd = refuted
-		if !slices.ContainsFunc(votes[0], func(i int) bool { return slices.Contains(refuted, i) }) && 2*len(votes[0]) > total {
+		if !slices.ContainsFunc(votes[0], func(i int) bool { return slices.Contains(refuted, i) }) &&
+			2*len(votes[0]) > total {
 			why = append(why, fmt.Sprintf("%d of %d logs agree on another entry", len(votes[0]), total))
 		}
 	case 2*len(votes[0]) > total:
@@ -151,7 +156,10 @@ func (in *Input) termsFall(member int, diffs []replay.LogDiff) bool {
 
 // contradictsLog tells whether the database of a member holds another effect than one of these entries in its own log.
 func (in *Input) contradictsLog(member int, diffs []replay.LogDiff) bool {
-	return in.outcomeAt(member, diffs, func(o replay.Outcome) bool { return o.State == replay.Contradicted || o.State == replay.Missing })
+	return in.outcomeAt(member, diffs, func(o replay.Outcome) bool {
+		return o.State == replay.Contradicted ||
+			o.State == replay.Missing
+	})
 }
 
 // confirmsLog tells whether the database of a member holds the effect of one of these entries as its own log has it.
@@ -161,19 +169,22 @@ func (in *Input) confirmsLog(member int, diffs []replay.LogDiff) bool {
 
 func (in *Input) outcomeAt(member int, diffs []replay.LogDiff, is func(replay.Outcome) bool) bool {
 	return slices.ContainsFunc(in.Replay.Events, func(e *replay.Event) bool {
-		return slices.ContainsFunc(diffs, func(d replay.LogDiff) bool { return d.Index == e.Index }) && member < len(e.Outcomes) && is(e.Outcomes[member])
+		return slices.ContainsFunc(diffs, func(d replay.LogDiff) bool { return d.Index == e.Index }) &&
+			member < len(e.Outcomes) && is(e.Outcomes[member])
 	})
 }
 
 func (in *Input) alteredFinding(a *altered) Finding {
 	first := a.diffs[0]
 	names := in.labelsOf(a.odd)
-	f := Finding{Severity: Critical, Class: "wal-damage", Members: names, At: At{Term: in.termAt(first.Index), Index: first.Index}}
+	f := Finding{Severity: Critical, Class: "wal-damage", Members: names,
+		At: At{Term: in.termAt(first.Index), Index: first.Index}}
 	what := fmt.Sprintf("entry %d", first.Index)
 	if n := len(a.diffs); n > 1 {
 		what = fmt.Sprintf("entries %d..%d", first.Index, a.diffs[n-1].Index)
 	}
-	f.Explanation = "the logs agree before and after, so they come from one leader. The CRC chain holds, so the bytes were changed before they were written, or with new CRCs"
+	f.Explanation = "the logs agree before and after, so they come from one leader. The CRC chain holds, so the " +
+		"bytes were changed before they were written, or with new CRCs"
 	switch {
 	case a.why == "":
 		f.Undecided = true
@@ -190,7 +201,8 @@ func (in *Input) alteredFinding(a *altered) Finding {
 	for _, d := range a.diffs {
 		for _, i := range sortedKeys(d.By) {
 			m := in.Members[i]
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index), Observed: d.By[i], Expected: "the same entry on all members", Show: showLog(m, d.Index)})
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index),
+				Observed: d.By[i], Expected: "the same entry on all members", Show: showLog(m, d.Index)})
 		}
 	}
 	f.Evidence[0].Field = FieldAltered
@@ -208,6 +220,9 @@ func (in *Input) labelsOf(positions []int) []string {
 // without leaves out the indexes of altered entries.
 func without(diffs []replay.LogDiff, as []altered) []replay.LogDiff {
 	return slices.DeleteFunc(slices.Clone(diffs), func(d replay.LogDiff) bool {
-		return slices.ContainsFunc(as, func(a altered) bool { return a.diffs[0].Index <= d.Index && d.Index <= a.diffs[len(a.diffs)-1].Index })
+		return slices.ContainsFunc(as, func(a altered) bool {
+			return a.diffs[0].Index <= d.Index &&
+				d.Index <= a.diffs[len(a.diffs)-1].Index
+		})
 	})
 }

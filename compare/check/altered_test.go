@@ -99,7 +99,8 @@ func alterPut(t *testing.T, dir string, indexes ...uint64) {
 func TestOneEntryAltered(t *testing.T) {
 	s := sound()
 	last := uint64(s.Members + len(s.Starts) + s.Entries)
-	for name, indexes := range map[string][]uint64{"in the middle": {40}, "two in a row": {40, 41}, "the last": {last}} {
+	for name, indexes := range map[string][]uint64{"in the middle": {40}, "two in a row": {40, 41},
+		"the last": {last}} {
 		t.Run(name, func(t *testing.T) {
 			dirs := s.Write(t, t.TempDir())
 			alterPut(t, dirs[1], indexes...)
@@ -145,7 +146,8 @@ func TestOneEntryAlteredBeforeItWasApplied(t *testing.T) {
 	const index, revision = 40, 35
 	dirs := sound().Write(t, t.TempDir())
 	alterPut(t, dirs[1], index)
-	db, err := bbolt.Open(dbOf(dirs[1]), 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(dbOf(dirs[1]), 0o600,
+		&bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-var refsAuthReplay = []string{"https://github.com/etcd-io/etcd/issues/11651", "https://github.com/etcd-io/etcd/pull/11652"}
+var refsAuthReplay = []string{"https://github.com/etcd-io/etcd/issues/11651",
+	"https://github.com/etcd-io/etcd/pull/11652"}
 
 var authRevisionEqual = Check{
 	ID: "A01", Title: "the auth revision is equal on all members at the same applied index",
@@ -29,7 +30,8 @@ func runAuthRevisionEqual(in *Input) Result {
 	}
 	compared := in.authRevisionsCompared()
 	values := map[uint64]bool{}
-	f := Finding{Severity: Critical, Undecided: true, Title: "the auth revision differs between members", Refs: refsAuthReplay}
+	f := Finding{Severity: Critical, Undecided: true, Title: "the auth revision differs between members",
+		Refs: refsAuthReplay}
 	var parts []string
 	low, at := uint64(1<<64-1), uint64(0)
 	for i, m := range in.Members {
@@ -60,12 +62,14 @@ func runAuthRevisionEqual(in *Input) Result {
 	}
 	for i, m := range in.Members {
 		if m.HasDB() && m.DB.Auth.HasRevision && compared[i] {
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"), Field: "authRevision",
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth",
+				Key: Bytes("authRevision"), Field: "authRevision",
 				Observed: fmt.Sprint(m.DB.Auth.Revision), Expected: expected, Show: showDB(m, "auth")})
 			at = max(at, m.AppliedMin)
 		}
 	}
-	f.Explanation = "auth revisions: " + strings.Join(parts, ", ") + ". A member drops, without an error in its log, every write whose header carries a lower auth revision than its own."
+	f.Explanation = "auth revisions: " + strings.Join(parts, ", ") + ". A member drops, without an error in its log, " +
+		"every write whose header carries a lower auth revision than its own."
 	if _, told := in.authExpected(); !told && in.authRow() != nil {
 		row := in.authRow()
 		f.Odd = in.labelsOf(row.Odd(in.Diff.Compared(row)))
@@ -202,28 +206,34 @@ func runAuthRevisionMatchesLog(in *Input) Result {
 
 func (in *Input) authJumpFinding(m *evidence.Member, r *replay.MemberResult) Finding {
 	f := Finding{Severity: Critical, Members: []string{m.Label()}, Refs: refsAuthReplay, Class: "latent-divergence",
-		Title: fmt.Sprintf("%s holds auth revision %d; its log gives %d", m.Label(), m.DB.Auth.Revision, r.AuthExpected)}
+		Title: fmt.Sprintf("%s holds auth revision %d; its log gives %d", m.Label(), m.DB.Auth.Revision,
+			r.AuthExpected)}
 	var said []string
 	for _, j := range r.Jumps {
 		if f.At.Index == 0 {
 			f.At = At{Index: j.Index, Term: in.termAt(j.Index)}
 		}
 		if j.Snapshot > 0 {
-			said = append(said, fmt.Sprintf("with the snapshot received at index %d it took over a database whose auth revision stood higher by %d", j.Snapshot, j.Extra))
+			said = append(said, fmt.Sprintf("with the snapshot received at index %d it took over a database whose "+
+				"auth revision stood higher by %d", j.Snapshot, j.Extra))
 			continue
 		}
-		said = append(said, fmt.Sprintf("at the restart published by entry %d (process started %s) it rose by %d; applying auth entries %d..%d a second time explains up to %d",
+		said = append(said, fmt.Sprintf("at the restart published by entry %d (process started %s) it rose by %d; "+
+			"applying auth entries %d..%d a second time explains up to %d",
 			j.Restart, j.Start.Format("2006-01-02T15:04:05Z"), j.Extra, j.From, j.To, j.Possible))
 		for _, idx := range j.Entries {
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "auth", Key: Bytes("authRevision"), Field: fmt.Sprintf("entry %d", idx),
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "auth", Key: Bytes("authRevision"),
+				Field:    fmt.Sprintf("entry %d", idx),
 				Observed: "counted twice", Expected: "counted once", Show: showLog(m, idx)})
 		}
 	}
 	if r.Unexplained != 0 {
 		said = append(said, fmt.Sprintf("a difference of %+d has no explanation in the log", r.Unexplained))
 	}
-	f.Evidence = append([]Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"), Field: "authRevision",
-		Observed: fmt.Sprint(m.DB.Auth.Revision), Expected: fmt.Sprint(r.AuthExpected), Show: showDB(m, "auth")}}, f.Evidence...)
+	f.Evidence = append([]Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"),
+		Field:    "authRevision",
+		Observed: fmt.Sprint(m.DB.Auth.Revision), Expected: fmt.Sprint(r.AuthExpected), Show: showDB(m, "auth")}},
+		f.Evidence...)
 	f.Explanation = strings.Join(said, "; ")
 	return f
 }
@@ -234,7 +244,8 @@ var authContentEqual = Check{
 Normal: members between whose applied indexes an entry changes the user or role.`,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind != diff.PasswordRow }, "authUsers", "authRoles")
+		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind != diff.PasswordRow },
+			"authUsers", "authRoles")
 	},
 }
 
@@ -250,7 +261,8 @@ Not checked where the hashes have different salts and the log does not hold the 
 }
 
 func runPasswordsEqual(in *Input) Result {
-	r := in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.PasswordRow }, "authUsers")
+	r := in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.PasswordRow },
+		"authUsers")
 	if r.Outcome != Holds || in.Diff == nil {
 		return r
 	}
@@ -272,7 +284,8 @@ func (in *Input) ownSalts(user string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("the hashes of user %q have different salts, as members up to 3.4 make them, and the log does not hold the entry that set the password", user)
+	return fmt.Sprintf("the hashes of user %q have different salts, as members up to 3.4 make them, and the log does "+
+		"not hold the entry that set the password", user)
 }
 
 var noStaleAuthRefusal = Check{
@@ -302,11 +315,13 @@ func runStaleAuth(in *Input) Result {
 			f.Evidence = append(f.Evidence, in.droppedEvidence(m, e, o))
 		}
 		if n := len(f.Evidence); n > 0 {
-			f.Title = fmt.Sprintf("%s dropped %d committed entries that another member applied, because its auth revision is higher", m.Label(), n)
+			f.Title = fmt.Sprintf("%s dropped %d committed entries that another member applied, because its auth "+
+				"revision is higher", m.Label(), n)
 			if !held {
 				f.Title = fmt.Sprintf("%s dropped %d committed entries, because its auth revision is higher than the log gives", m.Label(), n)
 			}
-			f.Explanation = "each of these entries is in every log; its header carries an older auth revision than this member's own, so this member did nothing when it came to it."
+			f.Explanation = "each of these entries is in every log; its header carries an older auth revision than " +
+				"this member's own, so this member did nothing when it came to it."
 			fs = append(fs, in.cut(f))
 		}
 	}
@@ -318,8 +333,10 @@ func (in *Input) droppedEvidence(m *evidence.Member, e *replay.Event, o replay.O
 	if e.Proposer != 0 {
 		by = in.MemberName(e.Proposer)
 	}
-	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
-		Observed: fmt.Sprintf("%s by %s user=%s: not applied, header auth revision %d < own %d", e.What, by, e.User, e.HeaderAuthRevision, o.AuthRevision),
+	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset),
+		Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+		Observed: fmt.Sprintf("%s by %s user=%s: not applied, header auth revision %d < own %d", e.What, by, e.User,
+			e.HeaderAuthRevision, o.AuthRevision),
 		Expected: "applied", Show: showLog(m, e.Index)}
 	if len(e.Keys) > 0 {
 		ev.Bucket, ev.Key = "key", Bytes(e.Keys[0])

@@ -17,7 +17,8 @@ which it does only while auth is on for it, and no entry turned auth off since.
 Normal: members between whose applied indexes an entry turns auth on or off.`,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return string(row.Key) == "authEnabled" }, "auth")
+		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return string(row.Key) == "authEnabled" },
+			"auth")
 	},
 }
 
@@ -69,7 +70,8 @@ func (in *Input) authByLog(at []int) (enabled, why string) {
 	if !in.stampedByOff(at, last, applied) && voters < 2 && last == 0 {
 		return "", "" // the one that proposed may be the one that is wrong
 	}
-	return "true", fmt.Sprintf("auth was on for %s when it proposed entry %d, and no entry turned it off since", by, newest)
+	return "true", fmt.Sprintf("auth was on for %s when it proposed entry %d, and no entry turned it off since", by,
+		newest)
 }
 
 // stampedByOff tells whether a member for which auth is off now proposed with an auth revision after the last switch.

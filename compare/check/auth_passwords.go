@@ -28,7 +28,8 @@ func runPasswordsFromLog(in *Input) Result {
 	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
-		if !m.HasDB() || !m.HasLog() || !in.foundedHere() || in.Replay.Survey == nil || !in.Replay.Covers(0, m.AppliedMax) {
+		if !m.HasDB() || !m.HasLog() || !in.foundedHere() || in.Replay.Survey == nil ||
+			!in.Replay.Covers(0, m.AppliedMax) {
 			continue
 		}
 		f := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}}
@@ -48,8 +49,10 @@ func runPasswordsFromLog(in *Input) Result {
 		}
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s: the password hashes of %d users are in no entry of the log", m.Label(), n)
-			f.Explanation = "the rows were edited or damaged: these users log in with another password on this member, or not at all"
-			f.Remedy = []Remedy{{Text: "set the password again, which every member then stores", Command: shell.Format("etcdctl user passwd <USER>")}}
+			f.Explanation = "the rows were edited or damaged: these users log in with another password on this " +
+				"member, or not at all"
+			f.Remedy = []Remedy{{Text: "set the password again, which every member then stores",
+				Command: shell.Format("etcdctl user passwd <USER>")}}
 			fs = append(fs, in.cut(f))
 		}
 	}
@@ -60,6 +63,8 @@ func runPasswordsFromLog(in *Input) Result {
 }
 
 func passwordEvidence(m *evidence.Member, u *dumpdb.User, index uint64) Evidence {
-	return Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(u.Page), Offset: Int64(u.Offset), Bucket: "authUsers", Key: Bytes(u.Name), Field: "password hash",
-		Observed: "a hash that no entry carries", Expected: fmt.Sprintf("a hash of the log, the last one in entry %d", index), Show: showDB(m, "authUsers")}
+	return Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(u.Page), Offset: Int64(u.Offset),
+		Bucket: "authUsers", Key: Bytes(u.Name), Field: "password hash",
+		Observed: "a hash that no entry carries", Expected: fmt.Sprintf("a hash of the log, the last one in entry %d",
+			index), Show: showDB(m, "authUsers")}
 }

@@ -13,7 +13,8 @@ import (
 // TestPasswordsFromLog: a hash that no entry gives the user is wrong on one member and on all alike; a later or refused
 // entry is not, and after a restore the log does not show every entry.
 func TestPasswordsFromLog(t *testing.T) {
-	change := &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "carol", HashedPassword: addUser("", hash3).AuthUserAdd.HashedPassword}}
+	change := &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "carol",
+		HashedPassword: addUser("", hash3).AuthUserAdd.HashedPassword}}
 	for name, c := range map[string]struct {
 		hash     string
 		restored bool

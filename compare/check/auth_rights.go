@@ -47,6 +47,8 @@ func runRightsKept(in *Input) Result {
 
 func (in *Input) beyondEvidence(pos int, b replay.Beyond) Evidence {
 	m := in.Members[pos]
-	return Evidence{Member: m.Label(), File: b.Pos.Segment, Offset: Int64(b.Pos.Offset), Bucket: "key", Key: Bytes(b.Key), Field: fmt.Sprintf("entry %d/%d", b.Term, b.Index),
-		Observed: fmt.Sprintf("%s user=%s: %s, applied", b.What, b.User, b.How), Expected: "refused: permission denied", Show: showLog(m, b.Index)}
+	return Evidence{Member: m.Label(), File: b.Pos.Segment, Offset: Int64(b.Pos.Offset), Bucket: "key",
+		Key: Bytes(b.Key), Field: fmt.Sprintf("entry %d/%d", b.Term, b.Index),
+		Observed: fmt.Sprintf("%s user=%s: %s, applied", b.What, b.User, b.How), Expected: "refused: permission denied",
+		Show: showLog(m, b.Index)}
 }

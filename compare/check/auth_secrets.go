@@ -24,7 +24,8 @@ func runSecretsInLog(in *Input) Result {
 		if !strings.HasPrefix(s.What, "password") {
 			continue
 		}
-		f.add(Evidence{File: s.Pos.Segment, Offset: Int64(s.Pos.Offset), Field: s.What, Observed: fmt.Sprintf("%d entries, the first %d/%d", s.Entries, s.Term, s.Index),
+		f.add(Evidence{File: s.Pos.Segment, Offset: Int64(s.Pos.Offset), Field: s.What,
+			Observed: fmt.Sprintf("%d entries, the first %d/%d", s.Entries, s.Term, s.Index),
 			Expected: "a hash"}, s.Term, s.Index)
 	}
 	if len(f.Evidence) == 0 {

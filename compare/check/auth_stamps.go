@@ -28,8 +28,10 @@ func (in *Input) authBoundsOf(pos int) (b authBounds) {
 			b.low, b.lowAt = st.AuthRevision, st.Index
 		}
 	}
-	if atMost.Index == 0 || !m.Version.Follows(release.IndexWithAuth) || m.Version.MayFollow(release.DefragLosesIndex) ||
-		slices.ContainsFunc(sv.AuthSwitches(), func(s replay.AuthSwitch) bool { return !s.On }) || !in.Replay.Covers(atMost.Index, m.AppliedMax) {
+	if atMost.Index == 0 || !m.Version.Follows(release.IndexWithAuth) ||
+		m.Version.MayFollow(release.DefragLosesIndex) ||
+		slices.ContainsFunc(sv.AuthSwitches(), func(s replay.AuthSwitch) bool { return !s.On }) ||
+		!in.Replay.Covers(atMost.Index, m.AppliedMax) {
 		return b // a restart may have raised it, auth was off for a time, or entries that raise it are in no log
 	}
 	b.high, b.highAt = atMost.AuthRevision, atMost.Index
@@ -49,18 +51,22 @@ func (in *Input) authStampFinding(pos int) *Finding {
 	f := &Finding{Severity: Critical, Members: []string{m.Label()}, Class: "latent-divergence", Refs: refsAuthReplay}
 	show := func(at, stamped uint64, expected string) {
 		f.At = At{Index: at, Term: in.termAt(at)}
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"), Field: "authRevision",
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth",
+			Key: Bytes("authRevision"), Field: "authRevision",
 			Observed: fmt.Sprint(have), Expected: expected, Show: showDB(m, "auth")},
-			Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", at), Observed: fmt.Sprintf("auth revision %d in the header", stamped), Show: showLog(m, at)})
+			Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", at),
+				Observed: fmt.Sprintf("auth revision %d in the header", stamped), Show: showLog(m, at)})
 	}
 	switch {
 	case b.lowAt != 0 && have < b.low:
-		f.Title = fmt.Sprintf("%s holds auth revision %d, and stamped %d on a request of its own", m.Label(), have, b.low)
+		f.Title = fmt.Sprintf("%s holds auth revision %d, and stamped %d on a request of its own", m.Label(), have,
+			b.low)
 		f.Explanation = "a member stamps requests with its auth revision, which never falls"
 		show(b.lowAt, b.low, fmt.Sprintf("at least %d", b.low))
 	case b.highAt != 0 && have > b.high:
 		f.Title = fmt.Sprintf("%s holds auth revision %d; the log allows %d at most", m.Label(), have, b.high)
-		f.Explanation = "a member refuses requests stamped with an auth revision below its own, and each auth entry after one that took effect raises it by one at most"
+		f.Explanation = "a member refuses requests stamped with an auth revision below its own, and each auth entry " +
+			"after one that took effect raises it by one at most"
 		show(b.highAt, in.Replay.Members[pos].AuthAtMost.AuthRevision, fmt.Sprintf("at most %d", b.high))
 	default:
 		return nil

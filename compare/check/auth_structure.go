@@ -51,7 +51,8 @@ func authStructureFinding(m *evidence.Member) Finding {
 	f := Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()},
 		Explanation: "no server writes this: rows were lost with damaged pages, put together from two files, or edited"}
 	bad := func(bucket, key, field, observed, expected string) {
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: field,
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key),
+			Field:    field,
 			Observed: observed, Expected: expected, Show: showDB(m, bucket)})
 	}
 	roles := map[string]bool{"root": true}
@@ -71,7 +72,8 @@ func authStructureFinding(m *evidence.Member) Finding {
 		}
 	}
 	if a.Enabled && !root {
-		bad("auth", "authEnabled", "root", "auth is enabled without a user root that has role root", "user root with role root")
+		bad("auth", "authEnabled", "root", "auth is enabled without a user root that has role root",
+			"user root with role root")
 	}
 	if (a.Enabled || len(a.Users) > 0) && (!a.HasRevision || a.Revision == 0) {
 		bad("auth", "authRevision", "authRevision", fmt.Sprint(a.Revision), "1 or more")

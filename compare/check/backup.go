@@ -46,7 +46,8 @@ func (in *Input) eachBackup(judge func(m *evidence.Member) []Finding) Result {
 // backupFinding begins a finding about a row or field of a backup.
 func backupFinding(m *evidence.Member, sev Severity, title, explanation string, ev Evidence) Finding {
 	ev.Member, ev.File = m.Label(), m.DB.File
-	f := Finding{Severity: sev, Members: []string{m.Label()}, Title: m.Label() + ": " + title, Explanation: explanation, Evidence: []Evidence{ev}}
+	f := Finding{Severity: sev, Members: []string{m.Label()}, Title: m.Label() + ": " + title, Explanation: explanation,
+		Evidence: []Evidence{ev}}
 	if sev.Rank() >= Error.Rank() {
 		f.Class = "backup-damaged"
 	}
@@ -74,8 +75,10 @@ func runBackupTrailer(in *Input) Result {
 		case t.State == "match":
 		case t.State == "mismatch":
 			f := backupFinding(m, Critical, "the sha256 trailer does not fit the content",
-				"at least one byte of the backup changed after it was saved; etcdutl snapshot restore refuses it, snapshot status does not notice",
-				Evidence{Offset: Int64(m.DB.Size - 32), Length: 32, Field: FieldSHA256, Observed: t.Computed, Expected: t.Expected})
+				"at least one byte of the backup changed after it was saved; etcdutl snapshot restore refuses it, "+
+					"snapshot status does not notice",
+				Evidence{Offset: Int64(m.DB.Size - 32), Length: 32, Field: FieldSHA256, Observed: t.Computed,
+					Expected: t.Expected})
 			fs = append(fs, f)
 		case t.State == "absent" && m.DB.Handle == nil:
 			reason = m.Label() + " is no database, so it has no place for a trailer"
@@ -107,13 +110,19 @@ func runBackupSize(in *Input) Result {
 	var fs []Finding
 	for _, m := range in.backups() {
 		if m.DB.Handle == nil && m.DB.Size < metaBytes {
-			fs = append(fs, backupFinding(m, Critical, fmt.Sprintf("the file is cut short: %d bytes are left", m.DB.Size), "not even the first meta page is there",
-				Evidence{Field: FieldTruncated, Offset: Int64(m.DB.Size), Observed: fmt.Sprintf("%d bytes", m.DB.Size), Expected: "two meta pages and more"}))
+			fs = append(fs, backupFinding(m, Critical,
+				fmt.Sprintf("the file is cut short: %d bytes are left", m.DB.Size),
+				"not even the first meta page is there",
+				Evidence{Field: FieldTruncated, Offset: Int64(m.DB.Size), Observed: fmt.Sprintf("%d bytes", m.DB.Size),
+					Expected: "two meta pages and more"}))
 		}
 		if m.DB.Foreign {
-			fs = append(fs, backupFinding(m, Critical, fmt.Sprintf("the file holds no etcd database: none of its %d bytes is of one", m.DB.Size),
-				"it has neither a meta page nor any page that carries its own number: zeros, noise, or another kind of file was saved under this name",
-				Evidence{Field: FieldForeign, Observed: fmt.Sprintf("%d bytes without a page of a database", m.DB.Size), Expected: "what snapshot save writes"}))
+			fs = append(fs, backupFinding(m, Critical,
+				fmt.Sprintf("the file holds no etcd database: none of its %d bytes is of one", m.DB.Size),
+				"it has neither a meta page nor any page that carries its own number: zeros, noise, or another kind "+
+					"of file was saved under this name",
+				Evidence{Field: FieldForeign, Observed: fmt.Sprintf("%d bytes without a page of a database", m.DB.Size),
+					Expected: "what snapshot save writes"}))
 		}
 	}
 	if len(fs) > 0 {
@@ -139,17 +148,20 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 	if m.DB.Trailer.State == "match" || m.DB.Trailer.State == "mismatch" {
 		have -= 32
 	}
-	ev := Evidence{Observed: fmt.Sprintf("%d bytes", have), Expected: fmt.Sprintf("%d bytes, %d pages of %d", need, h.Meta().HighWater, page)}
+	ev := Evidence{Observed: fmt.Sprintf("%d bytes", have),
+		Expected: fmt.Sprintf("%d bytes, %d pages of %d", need, h.Meta().HighWater, page)}
 	switch {
 	case have < need:
 		ev.Field, ev.Offset = FieldTruncated, Int64(have)
-		return []Finding{backupFinding(m, Critical, fmt.Sprintf("the file is cut short: %d of %d bytes of content are there", have, need),
+		return []Finding{backupFinding(m, Critical,
+			fmt.Sprintf("the file is cut short: %d of %d bytes of content are there", have, need),
 			"the meta page says how many pages the content has; the file ends before. What lies behind its end is lost.", ev)}
 	case have == need, !h.SavedBySnapshot() && have%page == 0:
 		return nil
 	case have-need < 32:
 		ev.Field, ev.Offset = FieldCutTrailer, Int64(need)
-		return []Finding{backupFinding(m, Error, fmt.Sprintf("the sha256 trailer is cut: %d of 32 bytes are left", have-need),
+		return []Finding{backupFinding(m, Error, fmt.Sprintf("the sha256 trailer is cut: %d of 32 bytes are left",
+			have-need),
 			"the content is as long as it should be; the file lost its last bytes", ev)}
 	case h.SavedBySnapshot():
 		ev.Field, ev.Offset = FieldAppended, Int64(need)
@@ -157,7 +169,8 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 			"snapshot save writes nothing there but 32 bytes of sha256; something was appended", ev)}
 	}
 	ev.Field, ev.Expected = FieldTruncated, fmt.Sprintf("a whole number of pages of %d bytes", page)
-	return []Finding{backupFinding(m, Error, "the file does not end at the end of a page", "a copy that was interrupted, or bytes that do not belong to it", ev)}
+	return []Finding{backupFinding(m, Error, "the file does not end at the end of a page",
+		"a copy that was interrupted, or bytes that do not belong to it", ev)}
 }
 
 var backupAgainst = Check{

@@ -21,12 +21,14 @@ would silently make it anew.`,
 
 // everyBucket is made by each server at its first start (server/storage/schema, server/auth, server/lease,
 // server/etcdserver/api).
-var everyBucket = []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
+var everyBucket = []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members",
+	"members_removed", "cluster"}
 
 func judgeBackupBuckets(m *evidence.Member) []Finding {
 	var fs []Finding
 	if m.Rootless() {
-		return []Finding{backupFinding(m, Error, "no bucket can be reached", "the damage of the pages hides all of them; see D02",
+		return []Finding{backupFinding(m, Error, "no bucket can be reached", "the damage of the pages hides all of "+
+			"them; see D02",
 			Evidence{Observed: "none", Expected: "the buckets of a server", Show: showDB(m)})}
 	}
 	for _, want := range everyBucket {
@@ -37,7 +39,8 @@ func judgeBackupBuckets(m *evidence.Member) []Finding {
 		if want == "key" || want == "meta" {
 			sev = Error
 		}
-		fs = append(fs, backupFinding(m, sev, "there is no bucket "+want, "every server makes it at its first start; a server that starts on this file makes an empty one",
+		fs = append(fs, backupFinding(m, sev, "there is no bucket "+want, "every server makes it at its first start; "+
+			"a server that starts on this file makes an empty one",
 			Evidence{Bucket: want, Observed: "absent", Expected: "present", Show: showDB(m)}))
 	}
 	return fs
@@ -54,8 +57,10 @@ Normal: a name is empty until the member has started once.`,
 func judgeBackupMembers(m *evidence.Member) []Finding {
 	var fs []Finding
 	odd := func(key, title, observed, expected string) {
-		fs = append(fs, backupFinding(m, Warning, title, "a restore writes a new member list, so the keys are not touched by this",
-			Evidence{Bucket: "members", Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, "members")}))
+		fs = append(fs, backupFinding(m, Warning, title, "a restore writes a new member list, so the keys are not "+
+			"touched by this",
+			Evidence{Bucket: "members", Key: Bytes(key), Observed: observed, Expected: expected,
+				Show: showDB(m, "members")}))
 	}
 	if len(m.DB.Members) == 0 && !m.Rootless() {
 		odd("", "the member list is empty", "no rows", "one row per member")
@@ -75,7 +80,8 @@ func judgeBackupMembers(m *evidence.Member) []Finding {
 		names[v.Name] = v.ID
 		for _, u := range v.PeerURLs {
 			if other, ok := urls[u]; ok {
-				odd(id, fmt.Sprintf("members %s and %s share the peer URL %s", other, id, u), u, "a peer URL of its own")
+				odd(id, fmt.Sprintf("members %s and %s share the peer URL %s", other, id, u), u,
+					"a peer URL of its own")
 			}
 			urls[u] = v.ID
 		}
@@ -103,8 +109,10 @@ func judgeBackupAuth(m *evidence.Member) []Finding {
 	for _, r := range a.Roles {
 		roles[r.Name] = true
 		for _, p := range r.Perms {
-			if p.Type < 0 || p.Type > 2 || len(p.RangeEnd) > 0 && string(p.RangeEnd) != "\x00" && string(p.RangeEnd) <= string(p.Key) {
-				bad(Warning, "authRoles", r.Name, fmt.Sprintf("role %s has a permission that is no range", r.Name), p.String(), "a key, or a range whose end lies behind its key")
+			if p.Type < 0 || p.Type > 2 || len(p.RangeEnd) > 0 && string(p.RangeEnd) != "\x00" &&
+				string(p.RangeEnd) <= string(p.Key) {
+				bad(Warning, "authRoles", r.Name, fmt.Sprintf("role %s has a permission that is no range", r.Name),
+					p.String(), "a key, or a range whose end lies behind its key")
 			}
 		}
 	}
@@ -112,11 +120,13 @@ func judgeBackupAuth(m *evidence.Member) []Finding {
 	for _, u := range a.Users {
 		root = root || u.Name == "root" && slices.Contains(u.Roles, "root")
 		if !slices.IsSorted(u.Roles) {
-			bad(Error, "authUsers", u.Name, fmt.Sprintf("the roles of user %s are not sorted", u.Name), strings.Join(u.Roles, " "), "ascending order")
+			bad(Error, "authUsers", u.Name, fmt.Sprintf("the roles of user %s are not sorted", u.Name),
+				strings.Join(u.Roles, " "), "ascending order")
 		}
 		for _, r := range u.Roles {
 			if !roles[r] {
-				bad(Error, "authUsers", u.Name, fmt.Sprintf("user %s has the role %s, which does not exist", u.Name, r), r, "a role of bucket authRoles")
+				bad(Error, "authUsers", u.Name, fmt.Sprintf("user %s has the role %s, which does not exist", u.Name, r),
+					r, "a role of bucket authRoles")
 			}
 		}
 	}
@@ -124,10 +134,12 @@ func judgeBackupAuth(m *evidence.Member) []Finding {
 		return fs
 	}
 	if !root {
-		bad(Error, "auth", "authEnabled", "auth is enabled and no user root has the role root", "no root", "user root with role root")
+		bad(Error, "auth", "authEnabled", "auth is enabled and no user root has the role root", "no root",
+			"user root with role root")
 	}
 	if !a.HasRevision || a.Revision == 0 {
-		bad(Error, "auth", "authRevision", "auth is enabled and there is no auth revision", strconv.FormatUint(a.Revision, 10), "1 or more")
+		bad(Error, "auth", "authRevision", "auth is enabled and there is no auth revision",
+			strconv.FormatUint(a.Revision, 10), "1 or more")
 	}
 	return fs
 }
@@ -143,7 +155,8 @@ func judgeBackupVersions(m *evidence.Member) []Finding {
 	meta, c := &m.DB.Meta, &m.DB.Cluster
 	var fs []Finding
 	bad := func(bucket, key, title, observed, expected string) {
-		fs = append(fs, backupFinding(m, Error, title, "no server writes such a mark; a server that starts on it stops at its version check",
+		fs = append(fs, backupFinding(m, Error, title, "no server writes such a mark; a server that starts on it "+
+			"stops at its version check",
 			Evidence{Bucket: bucket, Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, bucket)}))
 	}
 	if v := meta.StorageVersion; v != "" {
@@ -151,12 +164,14 @@ func judgeBackupVersions(m *evidence.Member) []Finding {
 			bad("meta", "storageVersion", fmt.Sprintf("the storage version %q is none", v), v, "3.6.0 or later")
 		}
 		if meta.Term == nil {
-			bad("meta", "term", "there is a storage version and no term", "absent", "present, as storageVersion "+v+" says 3.6 or later")
+			bad("meta", "term", "there is a storage version and no term", "absent", "present, as storageVersion "+v+
+				" says 3.6 or later")
 		}
 	}
 	if v := c.Version; v != "" {
 		if _, ok := evidence.MinorOf(v); !ok {
-			bad("cluster", "clusterVersion", fmt.Sprintf("the cluster version %q is none", v), v, "a version such as 3.5.0")
+			bad("cluster", "clusterVersion", fmt.Sprintf("the cluster version %q is none", v), v,
+				"a version such as 3.5.0")
 		}
 	}
 	return fs
@@ -173,22 +188,26 @@ func judgeBackupRevisions(m *evidence.Member) []Finding {
 	meta, kv := &m.DB.Meta, m.DB.KV
 	var fs []Finding
 	bad := func(sev Severity, key, title, observed, expected string) {
-		fs = append(fs, backupFinding(m, sev, title, "revision and compact revision of the restored cluster follow from these marks",
+		fs = append(fs, backupFinding(m, sev, title, "revision and compact revision of the restored cluster follow "+
+			"from these marks",
 			Evidence{Bucket: "meta", Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, "meta")}))
 	}
 	s, f := meta.ScheduledCompact, meta.FinishedCompact
 	if f != nil && (s == nil || f.Main > s.Main) {
-		bad(Error, "finishedCompactRev", "a compaction is finished that was not scheduled", f.String(), "at most the scheduled one")
+		bad(Error, "finishedCompactRev", "a compaction is finished that was not scheduled", f.String(),
+			"at most the scheduled one")
 	}
 	if kv == nil || m.DB.KVDamaged {
 		return fs
 	}
 	// Older servers could delete the newest records and stop before they stored that the compaction is done.
 	if s != nil && kv.Revisions > 0 && s.Main > kv.LastRev.Main {
-		bad(Warning, "scheduledCompactRev", "the compact revision is above the last record", s.String(), fmt.Sprintf("at most %s", kv.LastRev))
+		bad(Warning, "scheduledCompactRev", "the compact revision is above the last record", s.String(),
+			fmt.Sprintf("at most %s", kv.LastRev))
 	}
 	if kv.Revisions > 0 && meta.ConsistentIndex == nil {
-		bad(Warning, "consistent_index", "there are records and no consistent index", "absent", "the index of the last applied entry")
+		bad(Warning, "consistent_index", "there are records and no consistent index", "absent",
+			"the index of the last applied entry")
 	}
 	return fs
 }

@@ -86,7 +86,8 @@ func (b *builder) editFiles(l caseLine, dir string, w []string) bool {
 			return data[:size]
 		})
 	case "append": // append NODE FILE LITERAL
-		b.change(l, match(b.t, l, dir, w[0]), func(data []byte) []byte { return append(data, literal(b.t, l, w[1])...) })
+		b.change(l, match(b.t, l, dir, w[0]),
+			func(data []byte) []byte { return append(data, literal(b.t, l, w[1])...) })
 	case "cutrecords": // cutrecords NODE N: the last N records of the last segment are zeros
 		b.change(l, match(b.t, l, dir, "wal/*.wal"), func(data []byte) []byte {
 			ends := recordEnds(data)
@@ -193,7 +194,8 @@ func (b *builder) received(l caseLine, db string) {
 	b.t.Helper()
 	copied := filepath.Join(b.t.TempDir(), "db")
 	for range 2 {
-		editOnce(b.t, filepath.Dir(filepath.Dir(filepath.Dir(db))), func(tx *bbolt.Tx) error { return tx.CopyFile(copied, 0o600) })
+		editOnce(b.t, filepath.Dir(filepath.Dir(filepath.Dir(db))),
+			func(tx *bbolt.Tx) error { return tx.CopyFile(copied, 0o600) })
 		h, err := dumpdb.Open(copied)
 		b.ok(l, err)
 		odd := h.Metas()[0].Txid%2 == 1

@@ -126,7 +126,8 @@ func (h *hands) do(l caseLine) bool {
 	case "unapplied": // a put whose effect is on no member named
 		id := h.request(h.ids[0])
 		h.entry(allOf(h), func(m *clustertest.Hand, index uint64) {
-			m.Put(h.term, index, id, "/k/unapplied", "v", !slices.ContainsFunc(pos, func(i int) bool { return h.of[i] == m }))
+			m.Put(h.term, index, id, "/k/unapplied", "v",
+				!slices.ContainsFunc(pos, func(i int) bool { return h.of[i] == m }))
 		})
 	case "request":
 		r := &etcdserverpb.InternalRaftRequest{}
@@ -171,7 +172,8 @@ func (h *hands) do(l caseLine) bool {
 			fresh := clustertest.NewHand(h.t, h.t.TempDir(), "fresh", h.ids[i], 0xc1)
 			fresh.Found(false, h.ids...)
 			dir := fresh.Close(uint64(len(h.ids)), 1)
-			for _, err := range []error{os.RemoveAll(filepath.Join(h.of[i].Dir, "member", "wal")), os.Rename(filepath.Join(dir, "member", "wal"), filepath.Join(h.of[i].Dir, "member", "wal"))} {
+			for _, err := range []error{os.RemoveAll(filepath.Join(h.of[i].Dir, "member", "wal")),
+				os.Rename(filepath.Join(dir, "member", "wal"), filepath.Join(h.of[i].Dir, "member", "wal"))} {
 				if err != nil {
 					h.t.Fatal(err)
 				}
@@ -206,7 +208,8 @@ func (h *hands) members(l caseLine, pos []int, w []string, num func(i, base int)
 			h.listed[i] = true
 			for _, word := range w {
 				id, more, _ := strings.Cut(word, ":")
-				h.of[i].Member(number(h.t, l, id, 16), strings.Contains(more, "learner"), !strings.Contains(more, "unstarted"))
+				h.of[i].Member(number(h.t, l, id, 16), strings.Contains(more, "learner"),
+					!strings.Contains(more, "unstarted"))
 			}
 		}
 	case "v2": // v2 NODE...: their v2 store lacks its first member

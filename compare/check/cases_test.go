@@ -180,7 +180,8 @@ func TestEveryCheckHasCases(t *testing.T) {
 		if elsewhere[c.ID] != "" {
 			continue
 		}
-		if !slices.Contains(seen[c.ID], "holds") || !slices.Contains(seen[c.ID], "violated") && !slices.Contains(seen[c.ID], "note") {
+		if !slices.Contains(seen[c.ID], "holds") || !slices.Contains(seen[c.ID], "violated") &&
+			!slices.Contains(seen[c.ID], "note") {
 			t.Errorf("%s (%s): seen %v, want violated and holds", c.ID, c.Title, seen[c.ID])
 		}
 	}
@@ -196,7 +197,8 @@ func TestEveryCheckHasCases(t *testing.T) {
 
 // elsewhere are checks whose input is not a set of files; their tests stand where the input comes from.
 var elsewhere = map[string]string{
-	"B08": "verify --against", "B09": "verify --drill", "B10": "verify of a chain of snapshots", "B11": "verify --max-age", "X10": "diagnose --confirm", "G01": "--server-log",
+	"B08": "verify --against", "B09": "verify --drill", "B10": "verify of a chain of snapshots",
+	"B11": "verify --max-age", "X10": "diagnose --confirm", "G01": "--server-log",
 }
 
 // check runs the check and compares.
@@ -232,11 +234,13 @@ func (w want) check(t *testing.T, in *check.Input) {
 		}
 	}
 	slices.Sort(named)
-	outcome := map[string]check.Outcome{"violated": check.Violated, "warned": check.Violated, "holds": check.Holds, "note": check.Holds, "not-checked": check.NotChecked}[w.outcome]
+	outcome := map[string]check.Outcome{"violated": check.Violated, "warned": check.Violated, "holds": check.Holds,
+		"note": check.Holds, "not-checked": check.NotChecked}[w.outcome]
 	switch {
 	case r.Outcome != outcome:
 		t.Errorf("%s: %s (%s) %q, want %s", w.id, r.Outcome, r.Reason, said, w.outcome)
-	case w.outcome == "warned" && slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Severity.Rank() > check.Warning.Rank() }):
+	case w.outcome == "warned" && slices.ContainsFunc(r.Findings,
+		func(f check.Finding) bool { return f.Severity.Rank() > check.Warning.Rank() }):
 		t.Errorf("%s: %q, want warnings only", w.id, said)
 	case w.outcome == "note" && len(r.Findings) == 0:
 		t.Errorf("%s: nothing is said", w.id)

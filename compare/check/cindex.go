@@ -29,13 +29,20 @@ func runIndexCanMove(in *Input) Result {
 			continue
 		}
 		top := m.HighestTerm()
-		fs = append(fs, Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Term: in.termAt(m.ConsistentIndex() + 1), Index: m.ConsistentIndex() + 1},
-			Title: fmt.Sprintf("%s: the consistent index stands at %d and can not move", m.Label(), m.ConsistentIndex()),
-			Explanation: fmt.Sprintf("meta/term is %d, the highest term of the log is %d: a server of 3.5.0 to 3.5.2 stores no index of a lower term. At every start it executes the entries %d..%d again",
+		fs = append(fs, Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()},
+			At: At{Term: in.termAt(m.ConsistentIndex() + 1), Index: m.ConsistentIndex() + 1},
+			Title: fmt.Sprintf("%s: the consistent index stands at %d and can not move", m.Label(),
+				m.ConsistentIndex()),
+			Explanation: fmt.Sprintf("meta/term is %d, the highest term of the log is %d: a server of 3.5.0 to 3.5.2 "+
+				"stores no index of a lower term. At every start it executes the entries %d..%d again",
 				*m.DB.Meta.Term, top, m.ConsistentIndex()+1, m.Commit),
 			Evidence: []Evidence{
-				{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("term"), Field: "term", Observed: fmt.Sprint(*m.DB.Meta.Term), Expected: fmt.Sprintf("at most %d", top), Show: showDB(m, "meta")},
-				{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("about %d, which is committed", m.Commit), Show: showDB(m, "meta")},
+				{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("term"), Field: "term",
+					Observed: fmt.Sprint(*m.DB.Meta.Term), Expected: fmt.Sprintf("at most %d", top),
+					Show: showDB(m, "meta")},
+				{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
+					Observed: fmt.Sprint(m.ConsistentIndex()),
+					Expected: fmt.Sprintf("about %d, which is committed", m.Commit), Show: showDB(m, "meta")},
 			}})
 	}
 	if checked == 0 {
@@ -68,10 +75,13 @@ func runIndexPresent(in *Input) Result {
 		if m.DB.Meta.ConsistentIndex != nil {
 			observed = "0"
 		}
-		fs = append(fs, Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Index: m.WAL.Summary.FirstIndex, Term: m.WAL.Summary.FirstTerm},
-			Title:       fmt.Sprintf("%s: the database holds %d records and no consistent index", m.Label(), m.DB.KV.Revisions),
+		fs = append(fs, Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()},
+			At: At{Index: m.WAL.Summary.FirstIndex, Term: m.WAL.Summary.FirstTerm},
+			Title: fmt.Sprintf("%s: the database holds %d records and no consistent index", m.Label(),
+				m.DB.KV.Revisions),
 			Explanation: fmt.Sprintf("the next start executes all %d entries of the log on top of them", m.Commit),
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Observed: observed,
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
+				Observed: observed,
 				Expected: "the index of the last applied entry", Show: showDB(m, "meta")}}})
 	}
 	if checked == 0 {
@@ -103,22 +113,35 @@ func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	if s.First == 0 {
 		return in.authAheadFinding(m, s)
 	}
-	return Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Term: in.termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
-		Title:       fmt.Sprintf("%s: the database holds the effects of entries %d..%d, its consistent index is %d", m.Label(), s.From, s.To, m.ConsistentIndex()),
-		Explanation: "the index was not stored with the data; the next start applies these entries a second time. Do not start the member on this log",
+	return Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()},
+		At: At{Term: in.termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
+		Title: fmt.Sprintf("%s: the database holds the effects of entries %d..%d, its consistent index is %d",
+			m.Label(), s.From, s.To, m.ConsistentIndex()),
+		Explanation: "the index was not stored with the data; the next start applies these entries a second time. Do " +
+			"not start the member on this log",
 		Evidence: []Evidence{
-			{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "ahead", Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("%d or more", s.To), Show: showDB(m, "meta")},
-			{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revisions %d..%d", s.First, s.Last), Observed: fmt.Sprintf("what entries %d..%d write", s.From, s.To),
+			{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "ahead",
+				Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("%d or more", s.To),
+				Show: showDB(m, "meta")},
+			{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revisions %d..%d", s.First, s.Last),
+				Observed: fmt.Sprintf("what entries %d..%d write", s.From, s.To),
 				Expected: "no record of an entry above the index", Show: showRev(m, s.First)}}}
 }
 
 func (in *Input) authAheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
-	return Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Term: in.termAt(s.From), Index: s.From},
-		Title:       fmt.Sprintf("%s: the database holds what the entries %d..%d change of auth, its consistent index is %d", m.Label(), s.From, s.To, m.ConsistentIndex()),
-		Explanation: "the index was not stored with the data; the next start applies these entries a second time and raises the auth revision above the other members'. Do not start the member on this log",
+	return Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()},
+		At: At{Term: in.termAt(s.From), Index: s.From},
+		Title: fmt.Sprintf("%s: the database holds what the entries %d..%d change of auth, its consistent index is %d",
+			m.Label(), s.From, s.To, m.ConsistentIndex()),
+		Explanation: "the index was not stored with the data; the next start applies these entries a second time and " +
+			"raises the auth revision above the other members'. Do not start the member on this log",
 		Evidence: []Evidence{
-			{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "ahead", Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("%d or more", s.To), Show: showDB(m, "meta")},
-			{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"), Observed: fmt.Sprintf("%d, as behind entry %d", m.DB.Auth.Revision, s.To), Expected: fmt.Sprintf("that of entry %d", m.ConsistentIndex()), Show: showDB(m, "auth")}}}
+			{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "ahead",
+				Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("%d or more", s.To),
+				Show: showDB(m, "meta")},
+			{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"),
+				Observed: fmt.Sprintf("%d, as behind entry %d", m.DB.Auth.Revision, s.To),
+				Expected: fmt.Sprintf("that of entry %d", m.ConsistentIndex()), Show: showDB(m, "auth")}}}
 }
 
 var appliedOnce = Check{
@@ -138,19 +161,26 @@ func (in *Input) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	if at == 0 {
 		at = s.To + 1
 	}
-	f := Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()}, At: At{Term: in.termAt(at), Index: at, Revision: &Rev{Main: s.First}},
-		Title:       fmt.Sprintf("%s applied the entries %d..%d a second time (%d revisions)", m.Label(), s.From, s.To, s.Revisions()),
-		Explanation: "a restart executed them again, because the consistent index in the database was too low; its revisions are higher by that number from there on"}
-	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revisions %d..%d", s.First, s.Last),
-		Observed: fmt.Sprintf("once more what entries %d..%d wrote", s.From, s.To), Expected: "every entry applied once", Show: showRev(m, s.First)}}
+	f := Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()},
+		At: At{Term: in.termAt(at), Index: at, Revision: &Rev{Main: s.First}},
+		Title: fmt.Sprintf("%s applied the entries %d..%d a second time (%d revisions)", m.Label(), s.From, s.To,
+			s.Revisions()),
+		Explanation: "a restart executed them again, because the consistent index in the database was too low; its " +
+			"revisions are higher by that number from there on"}
+	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key",
+		Field:    fmt.Sprintf("revisions %d..%d", s.First, s.Last),
+		Observed: fmt.Sprintf("once more what entries %d..%d wrote", s.From, s.To),
+		Expected: "every entry applied once", Show: showRev(m, s.First)}}
 	if s.Restart > 0 {
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Restart), Observed: "the member published itself after a restart", Show: showLog(m, s.Restart)})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Restart),
+			Observed: "the member published itself after a restart", Show: showLog(m, s.Restart)})
 	}
 	return f
 }
 
 // stretches makes findings of what the replay of each member shows.
-func (in *Input) stretches(of func(*replay.MemberResult) []replay.Stretch, finding func(*evidence.Member, *replay.Stretch) Finding) Result {
+func (in *Input) stretches(of func(*replay.MemberResult) []replay.Stretch,
+	finding func(*evidence.Member, *replay.Stretch) Finding) Result {
 	var fs []Finding
 	why := ""
 	for i, m := range in.Members {

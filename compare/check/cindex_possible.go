@@ -48,25 +48,37 @@ func runIndexPossible(in *Input) Result {
 
 func (in *Input) impossibleIndex(m *evidence.Member) Finding {
 	stored, fits := m.StoredIndex(), m.ConsistentIndex()
-	f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()}, At: At{Term: in.termAt(fits), Index: fits},
-		Title: fmt.Sprintf("%s: the consistent index %d can not be true, the database ends with entry %d", m.Label(), stored, fits),
-		Explanation: fmt.Sprintf("the log ends at %d and the database holds nothing of an entry behind it, so the index was altered after it was stored. A server started on it "+
-			"executes nothing up to entry %d and reports nothing: do not start the member on it", m.LastIndex(), stored),
+	f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()},
+		At: At{Term: in.termAt(fits), Index: fits},
+		Title: fmt.Sprintf("%s: the consistent index %d can not be true, the database ends with entry %d", m.Label(),
+			stored, fits),
+		Explanation: fmt.Sprintf("the log ends at %d and the database holds nothing of an entry behind it, so the "+
+			"index was altered after it was stored. A server started on it "+
+			"executes nothing up to entry %d and reports nothing: do not start the member on it", m.LastIndex(),
+			stored),
 		Remedy: []Remedy{{Text: "without another member: put the right index into a copy of the data dir, and start that", Command: shell.Format("etcd-medic repair meta {} --set-consistent-index {} -o <NEW-DIR>", shell.Source(m.Label()), fits),
 			Precondition: "there is no sound member to reseed this one from"}}}
-	row := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: FieldManyBits, Observed: fmt.Sprintf("%d (0x%x)", stored, stored),
+	row := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
+		Field: FieldManyBits, Observed: fmt.Sprintf("%d (0x%x)", stored, stored),
 		Expected: fmt.Sprintf("%d (0x%x)", fits, fits), Show: showDB(m, "meta")}
 	if d := stored ^ fits; bits.OnesCount64(d) == 1 {
 		row.Field = FieldOneBit
-		f.Explanation = fmt.Sprintf("%d is %d with bit %d (0x%x) set; ", stored, fits, bits.TrailingZeros64(d), d) + f.Explanation
+		f.Explanation = fmt.Sprintf("%d is %d with bit %d (0x%x) set; ", stored, fits, bits.TrailingZeros64(d),
+			d) + f.Explanation
 	}
 	f.Evidence = []Evidence{row,
-		{Member: m.Label(), Field: "last index of the log", Observed: fmt.Sprint(m.LastIndex()), Expected: fmt.Sprintf("%d or more, if the index were true", stored), Show: showLog(m, m.LastIndex())},
-		{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "current revision", Observed: fmt.Sprintf("%d, as behind entry %d", m.CurrentRevision(), fits),
-			Expected: "a higher one, if entries behind the log had been applied", Show: showRev(m, m.CurrentRevision())}}
+		{Member: m.Label(), Field: "last index of the log", Observed: fmt.Sprint(m.LastIndex()),
+			Expected: fmt.Sprintf("%d or more, if the index were true", stored), Show: showLog(m, m.LastIndex())},
+		{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "current revision",
+			Observed: fmt.Sprintf("%d, as behind entry %d", m.CurrentRevision(), fits),
+			Expected: "a higher one, if entries behind the log had been applied",
+			Show:     showRev(m, m.CurrentRevision())}}
 	for _, o := range in.Members {
 		if o != m && o.HasLog() && o.ClusterID == m.ClusterID && o.LastIndex() < stored {
-			f.Evidence = append(f.Evidence, Evidence{Member: o.Label(), Field: "last index of the log", Observed: fmt.Sprint(o.LastIndex()), Expected: fmt.Sprintf("%d or more on a majority, if the index were true", stored), Show: showLog(o, o.LastIndex())})
+			f.Evidence = append(f.Evidence, Evidence{Member: o.Label(), Field: "last index of the log",
+				Observed: fmt.Sprint(o.LastIndex()),
+				Expected: fmt.Sprintf("%d or more on a majority, if the index were true", stored),
+				Show:     showLog(o, o.LastIndex())})
 		}
 	}
 	return f

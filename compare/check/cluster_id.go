@@ -74,7 +74,8 @@ func sharesRequests(a, b *evidence.Member) bool {
 func clusterIDFinding(ms []*evidence.Member, beside ...*evidence.Member) Finding {
 	f := Finding{Severity: Critical, Class: "wal-damage"}
 	for _, m := range append(ms[:len(ms):len(ms)], beside...) {
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: "cluster ID", Observed: m.ClusterID.String(), Expected: "one cluster ID",
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name,
+			Field: "cluster ID", Observed: m.ClusterID.String(), Expected: "one cluster ID",
 			Show: showLogAs(m, "--raw")})
 	}
 	f.Evidence[0].Field = FieldClusterID
@@ -83,10 +84,12 @@ func clusterIDFinding(ms []*evidence.Member, beside ...*evidence.Member) Finding
 	}
 	who := strings.Join(f.Members, ", ")
 	f.Title = fmt.Sprintf("%s: the cluster ID in the WAL metadata was altered", who)
-	f.Explanation = "its log holds the same requests as logs that carry another cluster ID, so they are of one cluster. The other members refuse its messages"
+	f.Explanation = "its log holds the same requests as logs that carry another cluster ID, so they are of one " +
+		"cluster. The other members refuse its messages"
 	if len(ms) > 1 {
 		f.Title = fmt.Sprintf("%s: the cluster ID in the WAL metadata of one of them was altered", who)
-		f.Explanation = "the logs hold the same requests, so they are of one cluster. Which ID is right the sources do not tell: the servers' logs and metrics do, and the other members' data dirs"
+		f.Explanation = "the logs hold the same requests, so they are of one cluster. Which ID is right the sources " +
+			"do not tell: the servers' logs and metrics do, and the other members' data dirs"
 	}
 	return f
 }

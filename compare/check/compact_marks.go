@@ -35,10 +35,12 @@ func runCompactMarks(in *Input) Result {
 		case f != nil && (s == nil || f.Main > s.Main):
 			fs = append(fs, finishedAboveScheduled(m, s, f))
 		case in.neverRequested(m):
-			fs = append(fs, scheduledAlone(m, s, "no entry of the log requests it", "the revision of a compaction in the log"))
+			fs = append(fs, scheduledAlone(m, s, "no entry of the log requests it",
+				"the revision of a compaction in the log"))
 		default:
 			if o := in.belowScheduled(m); o != nil {
-				fs = append(fs, scheduledAlone(m, s, fmt.Sprintf("%s, which has applied as much, is at revision %d", o.Label(), o.CurrentRevision()),
+				fs = append(fs, scheduledAlone(m, s, fmt.Sprintf("%s, which has applied as much, is at revision %d",
+					o.Label(), o.CurrentRevision()),
 					"at most the revision of the cluster"))
 			}
 		}
@@ -51,10 +53,14 @@ func runCompactMarks(in *Input) Result {
 
 // scheduledAlone is the finding of a compaction that is scheduled on one member and cannot have been requested.
 func scheduledAlone(m *evidence.Member, s *dumpdb.Rev, why, expected string) Finding {
-	return Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Revision: &Rev{Main: s.Main}},
-		Title:       fmt.Sprintf("%s: the compaction at revision %d is scheduled and cannot have been requested: %s", m.Label(), s.Main, why),
-		Explanation: "the mark was edited or damaged: at its next start the member removes records that the other members keep",
-		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("scheduledCompactRev"), Field: "scheduledCompactRev",
+	return Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()},
+		At: At{Index: m.AppliedMin, Revision: &Rev{Main: s.Main}},
+		Title: fmt.Sprintf("%s: the compaction at revision %d is scheduled and cannot have been requested: %s",
+			m.Label(), s.Main, why),
+		Explanation: "the mark was edited or damaged: at its next start the member removes records that the other " +
+			"members keep",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("scheduledCompactRev"),
+			Field:    "scheduledCompactRev",
 			Observed: s.String(), Expected: expected, Show: showDB(m, "meta")}}}
 }
 
@@ -63,7 +69,8 @@ func scheduledAlone(m *evidence.Member, s *dumpdb.Rev, why, expected string) Fin
 // refuses to compact above its revision.
 func (in *Input) belowScheduled(m *evidence.Member) *evidence.Member {
 	s, f, kv := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact, m.DB.KV
-	if s == nil || f != nil && f.Main >= s.Main || kv == nil || m.DB.KVDamaged || s.Main <= kv.LastRev.Main || !m.Version.Follows(release.IndexWithEveryEntry) {
+	if s == nil || f != nil && f.Main >= s.Main || kv == nil || m.DB.KVDamaged || s.Main <= kv.LastRev.Main ||
+		!m.Version.Follows(release.IndexWithEveryEntry) {
 		return nil
 	}
 	for _, o := range in.Members {
@@ -93,10 +100,14 @@ func finishedAboveScheduled(m *evidence.Member, s, f *dumpdb.Rev) Finding {
 	if s != nil {
 		scheduled = s.String()
 	}
-	return Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, At: At{Revision: &Rev{Main: f.Main}},
-		Title:       fmt.Sprintf("%s: the compaction at revision %d is finished and was never scheduled", m.Label(), f.Main),
-		Explanation: "every release stores the scheduled revision before the finished one: a mark was edited or damaged, and the member refuses reads that others answer",
-		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("finishedCompactRev"), Field: "finishedCompactRev",
+	return Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()},
+		At: At{Revision: &Rev{Main: f.Main}},
+		Title: fmt.Sprintf("%s: the compaction at revision %d is finished and was never scheduled", m.Label(),
+			f.Main),
+		Explanation: "every release stores the scheduled revision before the finished one: a mark was edited or " +
+			"damaged, and the member refuses reads that others answer",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("finishedCompactRev"),
+			Field:    "finishedCompactRev",
 			Observed: f.String(), Expected: "at most the scheduled one: " + scheduled, Show: showDB(m, "meta")}}}
 }
 
@@ -107,7 +118,8 @@ func (in *Input) neverRequested(m *evidence.Member) bool {
 	if s == nil || f != nil && f.Main >= s.Main || kv == nil || m.DB.KVDamaged || kv.BumpMarker.Main >= s.Main {
 		return false
 	}
-	if in.Replay == nil || in.Replay.First == 0 || len(in.Replay.LogDiffs) > 0 || !m.HasLog() || !m.Version.Follows(release.IndexWithEveryEntry) {
+	if in.Replay == nil || in.Replay.First == 0 || len(in.Replay.LogDiffs) > 0 || !m.HasLog() ||
+		!m.Version.Follows(release.IndexWithEveryEntry) {
 		return false
 	}
 	c, ok := in.compactionsFor(m, s.Main, f)
@@ -119,7 +131,8 @@ func (in *Input) neverRequested(m *evidence.Member) bool {
 	}
 	// The compaction before it is finished. Had the scheduled one come first, the revision was at least that high
 	// already, and no later write would be below it.
-	return c.finished > 0 && c.lastPut > c.finished && s.Main > kv.LastRev.Main && in.Replay.Covers(c.finished, m.AppliedMax)
+	return c.finished > 0 && c.lastPut > c.finished && s.Main > kv.LastRev.Main &&
+		in.Replay.Covers(c.finished, m.AppliedMax)
 }
 
 // compactions is what the logs say about the compactions that one database names.

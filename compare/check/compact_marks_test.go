@@ -48,15 +48,22 @@ func TestCompactMarks(t *testing.T) {
 		change   change
 		violated bool
 	}{
-		"sound":                                  {version: "3.6.0"},
-		"finished above scheduled":               {version: "3.6.0", change: put("meta", "finishedCompactRev", compactMark(4)), violated: true},
-		"finished above scheduled on 3.3":        {version: "3.3.0", change: put("meta", "finishedCompactRev", compactMark(4)), violated: true},
-		"finished and nothing scheduled":         {version: "3.6.0", change: remove("meta", "scheduledCompactRev"), violated: true},
-		"nothing finished":                       {version: "3.6.0", change: remove("meta", "finishedCompactRev")},
-		"scheduled and not requested":            {version: "3.6.0", change: put("meta", "scheduledCompactRev", compactMark(5)), violated: true},
-		"scheduled above the newest revision":    {version: "3.5.0", change: put("meta", "scheduledCompactRev", compactMark(50)), violated: true},
-		"scheduled and requested":                {version: "3.6.0", more: []*pb.InternalRaftRequest{compaction(5)}, change: put("meta", "finishedCompactRev", compactMark(3))},
-		"scheduled on 3.4, which moves no index": {version: "3.4.0", change: put("meta", "scheduledCompactRev", compactMark(5))},
+		"sound": {version: "3.6.0"},
+		"finished above scheduled": {version: "3.6.0",
+			change: put("meta", "finishedCompactRev", compactMark(4)), violated: true},
+		"finished above scheduled on 3.3": {version: "3.3.0",
+			change: put("meta", "finishedCompactRev", compactMark(4)), violated: true},
+		"finished and nothing scheduled": {version: "3.6.0", change: remove("meta", "scheduledCompactRev"),
+			violated: true},
+		"nothing finished": {version: "3.6.0", change: remove("meta", "finishedCompactRev")},
+		"scheduled and not requested": {version: "3.6.0",
+			change: put("meta", "scheduledCompactRev", compactMark(5)), violated: true},
+		"scheduled above the newest revision": {version: "3.5.0",
+			change: put("meta", "scheduledCompactRev", compactMark(50)), violated: true},
+		"scheduled and requested": {version: "3.6.0", more: []*pb.InternalRaftRequest{compaction(5)},
+			change: put("meta", "finishedCompactRev", compactMark(3))},
+		"scheduled on 3.4, which moves no index": {version: "3.4.0",
+			change: put("meta", "scheduledCompactRev", compactMark(5))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,8 +73,10 @@ func TestCompactMarks(t *testing.T) {
 			}
 			for _, sources := range [][]string{dirs, dirs[1:2]} {
 				r := run(t, inputOf(t, sources...), "K13")
-				if got := accused(r); (r.Outcome == check.Violated) != c.violated || c.violated && !slices.Equal(got, []string{"node2"}) {
-					t.Errorf("%d sources: %s %v, want violated %v: %+v", len(sources), r.Outcome, got, c.violated, r.Findings)
+				if got := accused(r); (r.Outcome == check.Violated) != c.violated || c.violated &&
+					!slices.Equal(got, []string{"node2"}) {
+					t.Errorf("%d sources: %s %v, want violated %v: %+v", len(sources), r.Outcome, got, c.violated,
+						r.Findings)
 				}
 			}
 		})
@@ -103,7 +112,8 @@ func TestCompactMarkAboveTheCluster(t *testing.T) {
 		in := inputOf(t, dirs[:2]...)
 		in.Replay.First = in.Members[0].AppliedMin + 1
 		in.Members[1].AppliedMin -= c.behind
-		if r := run(t, in, "K13"); r.Outcome != c.want || c.want == check.Violated && !slices.Equal(accused(r), []string{"node1"}) {
+		if r := run(t, in, "K13"); r.Outcome != c.want || c.want == check.Violated &&
+			!slices.Equal(accused(r), []string{"node1"}) {
 			t.Errorf("%d behind: %s %v", c.behind, r.Outcome, accused(r))
 		}
 	}

@@ -60,17 +60,23 @@ func (in *Input) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 		return nil, why != ""
 	}
 	cs := m.DB.Meta.ConfState
-	return &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: in.termAt(m.AppliedMin)},
-		Title:       fmt.Sprintf("%s: meta/confState names %s, which never was a member", m.Label(), strings.Join(unknown, ", ")),
-		Explanation: why + ", and no log, member list or configuration names that ID. The row was edited or damaged; 3.7 and later count votes by it",
-		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("confState"), Field: "confState",
+	return &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()},
+		At: At{Index: m.AppliedMin, Term: in.termAt(m.AppliedMin)},
+		Title: fmt.Sprintf("%s: meta/confState names %s, which never was a member", m.Label(),
+			strings.Join(unknown, ", ")),
+		Explanation: why + ", and no log, member list or configuration names that ID. The row was edited or damaged; " +
+			"3.7 and later count votes by it",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("confState"),
+			Field:    "confState",
 			Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
-			Expected: fmt.Sprintf("voters %v learners %v", m.Membership.Voters, m.Membership.Learners), Show: showDB(m, "meta")}}}, true
+			Expected: fmt.Sprintf("voters %v learners %v", m.Membership.Voters, m.Membership.Learners),
+			Show:     showDB(m, "meta")}}}, true
 }
 
 // foundedHere reports whether the logs hold every entry since the cluster was founded, and it was not restored.
 func (in *Input) foundedHere() bool {
-	return in.Replay != nil && in.Replay.First == 1 && len(in.Replay.Gaps)+len(in.Replay.LogDiffs) == 0 && !in.anyRestored() &&
+	return in.Replay != nil && in.Replay.First == 1 && len(in.Replay.Gaps)+len(in.Replay.LogDiffs) == 0 &&
+		!in.anyRestored() &&
 		slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
 			return m.HasLog() && m.WAL.Summary.Start == dumplog.StartBootstrap && Founded(m) > 0
 		})
@@ -122,7 +128,8 @@ func (in *Input) named(id dumplog.ID) bool {
 			return true
 		}
 		return slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool {
-			return s.ConfState != nil && (slices.Contains(s.ConfState.Voters, id) || slices.Contains(s.ConfState.Learners, id))
+			return s.ConfState != nil && (slices.Contains(s.ConfState.Voters, id) ||
+				slices.Contains(s.ConfState.Learners, id))
 		})
 	})
 }
@@ -131,7 +138,8 @@ func (in *Input) named(id dumplog.ID) bool {
 // configuration, when no conf change lies between what the two have applied; nil when there is none.
 func (in *Input) sameConfChanges(m *evidence.Member) *evidence.Member {
 	for _, o := range in.Members {
-		if o == m || !o.HasDB() || !o.HasLog() || o.ClusterID != m.ClusterID || o.DB.Meta.ConfState == nil || !o.Version.Follows(release.TermInMeta) {
+		if o == m || !o.HasDB() || !o.HasLog() || o.ClusterID != m.ClusterID || o.DB.Meta.ConfState == nil ||
+			!o.Version.Follows(release.TermInMeta) {
 			continue
 		}
 		ms := &o.Membership
@@ -151,6 +159,7 @@ func (in *Input) confChangeBetween(a, b *evidence.Member) bool {
 		return true
 	}
 	return slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
-		return m.HasWAL() && slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return c.Index > from && c.Index <= to })
+		return m.HasWAL() && slices.ContainsFunc(m.WAL.Conf,
+			func(c evidence.ConfEntry) bool { return c.Index > from && c.Index <= to })
 	})
 }

@@ -23,12 +23,17 @@ func TestConfState(t *testing.T) {
 		want             check.Outcome
 		members          []string
 	}{
-		"sound":                        {version: "3.6.0", row: confStateOfAll, want: check.Holds},
-		"older than the configuration": {version: "3.6.0", row: `{"voters":[161],"auto_leave":false}`, want: check.Holds},
-		"a stranger":                   {version: "3.6.0", row: confStateStranger, want: check.Violated, members: []string{"node2"}},
-		"a stranger on 3.5, alone":     {version: "3.5.0", row: confStateStranger, single: true, want: check.Violated, members: []string{"node2"}},
-		"a stranger, restored":         {version: "3.6.0", row: confStateStranger, restored: true, want: check.Violated, members: []string{"node2"}},
-		"a stranger, restored, alone":  {version: "3.6.0", row: confStateStranger, restored: true, single: true, want: check.NotChecked},
+		"sound": {version: "3.6.0", row: confStateOfAll, want: check.Holds},
+		"older than the configuration": {version: "3.6.0", row: `{"voters":[161],"auto_leave":false}`,
+			want: check.Holds},
+		"a stranger": {version: "3.6.0", row: confStateStranger, want: check.Violated,
+			members: []string{"node2"}},
+		"a stranger on 3.5, alone": {version: "3.5.0", row: confStateStranger, single: true, want: check.Violated,
+			members: []string{"node2"}},
+		"a stranger, restored": {version: "3.6.0", row: confStateStranger, restored: true, want: check.Violated,
+			members: []string{"node2"}},
+		"a stranger, restored, alone": {version: "3.6.0", row: confStateStranger, restored: true, single: true,
+			want: check.NotChecked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

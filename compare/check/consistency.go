@@ -35,11 +35,15 @@ func runDBTerm(in *Input) Result {
 			if have < want {
 				class = "latent-divergence" // a binary of 3.4 or older moved the index alone
 			}
-			fs = append(fs, Finding{Severity: Error, Class: class, Members: []string{m.Label()}, At: At{Term: want, Index: m.ConsistentIndex()},
-				Title:       fmt.Sprintf("%s: the database says term %d at index %d, the log says %d", m.Label(), have, m.ConsistentIndex(), want),
+			fs = append(fs, Finding{Severity: Error, Class: class, Members: []string{m.Label()},
+				At: At{Term: want, Index: m.ConsistentIndex()},
+				Title: fmt.Sprintf("%s: the database says term %d at index %d, the log says %d", m.Label(), have,
+					m.ConsistentIndex(), want),
 				Explanation: "database and log come from different times, or an older binary wrote the database last",
-				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("term"), Observed: fmt.Sprint(have),
-					Expected: fmt.Sprintf("%d, the term of entry %d", want, m.ConsistentIndex()), Show: showLog(m, m.ConsistentIndex())}}})
+				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("term"),
+					Observed: fmt.Sprint(have),
+					Expected: fmt.Sprintf("%d, the term of entry %d", want, m.ConsistentIndex()),
+					Show:     showLog(m, m.ConsistentIndex())}}})
 		}
 	}
 	if checked == 0 {
@@ -82,10 +86,12 @@ func runCommitInLog(in *Input) Result {
 		if commit <= last {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: last + 1},
+		fs = append(fs, Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()},
+			At:          At{Index: last + 1},
 			Title:       fmt.Sprintf("%s: HardState says commit %d, the log ends at %d", m.Label(), commit, last),
 			Explanation: "entries that were committed are no longer in the log; " + in.holders(m, last+1, commit),
-			Evidence: []Evidence{{Member: m.Label(), File: s.HardStatePos.Segment, Offset: Int64(s.HardStatePos.Offset), Field: "HardState.commit",
+			Evidence: []Evidence{{Member: m.Label(), File: s.HardStatePos.Segment, Offset: Int64(s.HardStatePos.Offset),
+				Field:    "HardState.commit",
 				Observed: fmt.Sprint(commit), Expected: fmt.Sprintf("at most %d", last), Show: showLogAs(m, "--raw")}}})
 	}
 	if checked == 0 {
@@ -136,7 +142,8 @@ func (in *Input) learnerFinding(m *evidence.Member, row *dumpdb.Member) *Finding
 	id := dumplog.ID(row.ID)
 	ms := &m.Membership
 	f := &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}}
-	ev := Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page), Bucket: "members", Key: Bytes(id.String()), Show: showDB(m, "members")}
+	ev := Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page), Bucket: "members",
+		Key: Bytes(id.String()), Show: showDB(m, "members")}
 	if m.HasWAL() {
 		f.At = in.confIndex(m)
 	}
@@ -145,18 +152,22 @@ func (in *Input) learnerFinding(m *evidence.Member, row *dumpdb.Member) *Finding
 		f.Title, ev.Field = fmt.Sprintf("%s: member %s is listed and removed at once", m.Label(), id), "zombie"
 		ev.Observed, ev.Expected = "in members and in members_removed", "in one of them"
 	case row.IsLearner && ms.IsVoter(id):
-		f.Title, ev.Field = fmt.Sprintf("%s: member %s is a voter for raft and a learner in bucket members", m.Label(), id), "isLearner"
+		f.Title, ev.Field = fmt.Sprintf("%s: member %s is a voter for raft and a learner in bucket members", m.Label(),
+			id), "isLearner"
 		ev.Observed, ev.Expected = "learner", "voter, as raft's configuration says"
 	case !row.IsLearner && slices.Contains(ms.Learners, id):
-		f.Title, ev.Field = fmt.Sprintf("%s: member %s is a learner for raft and a voter in bucket members", m.Label(), id), "isLearner"
+		f.Title, ev.Field = fmt.Sprintf("%s: member %s is a learner for raft and a voter in bucket members", m.Label(),
+			id), "isLearner"
 		ev.Observed, ev.Expected = "voter", "learner, as raft's configuration says"
 	case !ms.IsVoter(id) && !slices.Contains(ms.Learners, id):
-		f.Title, ev.Field = fmt.Sprintf("%s: member %s is in bucket members, raft does not know it", m.Label(), id), "zombie"
+		f.Title, ev.Field = fmt.Sprintf("%s: member %s is in bucket members, raft does not know it", m.Label(), id),
+			"zombie"
 		ev.Observed, ev.Expected = "in members", "a voter or learner of raft's configuration"
 	default:
 		return nil
 	}
-	f.Explanation = "the server counts votes by raft's configuration; from 3.6 on it lists members, and from 3.7 on builds its voters, from the bucket"
+	f.Explanation = "the server counts votes by raft's configuration; from 3.6 on it lists members, and from 3.7 on " +
+		"builds its voters, from the bucket"
 	f.Evidence = []Evidence{ev}
 	return f
 }

@@ -45,7 +45,8 @@ func (in *Input) bucketsEqual(class string, names ...string) Result {
 }
 
 func (in *Input) bucketFinding(class string, b *diff.Bucket) Finding {
-	f := Finding{Severity: Critical, Class: class, Undecided: true, Title: fmt.Sprintf("%d of %d rows of bucket %s differ between members", b.Differ, b.Compared, b.Name)}
+	f := Finding{Severity: Critical, Class: class, Undecided: true,
+		Title: fmt.Sprintf("%d of %d rows of bucket %s differ between members", b.Differ, b.Compared, b.Name)}
 	for i, m := range in.Members {
 		if in.Diff.TookPart(b.Name, i) {
 			f.Members = append(f.Members, m.Label())
@@ -78,7 +79,8 @@ func (in *Input) rowEvidence(bucket string, row diff.Row) []Evidence {
 		if !in.Diff.TookPart(bucket, i) {
 			continue
 		}
-		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(row.Key), Observed: "absent", Expected: "equal on all members"}
+		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(row.Key), Observed: "absent",
+			Expected: "equal on all members"}
 		if c := row.Cells[i]; c != nil {
 			e.Observed = cellText(bucket, c)
 		}
@@ -95,7 +97,8 @@ func cellText(bucket string, c *diff.Cell) string {
 	if bucket != "key" {
 		return c.Text
 	}
-	s := fmt.Sprintf("mod %d create %d version %d value <len %d digest %s>", c.Mod, c.Create, c.Version, c.ValueLen, c.ValueDigest)
+	s := fmt.Sprintf("mod %d create %d version %d value <len %d digest %s>", c.Mod, c.Create, c.Version, c.ValueLen,
+		c.ValueDigest)
 	if c.Lease != 0 {
 		s += fmt.Sprintf(" lease %x", uint64(c.Lease))
 	}
@@ -117,7 +120,8 @@ func runRevisionsEqual(in *Input) Result {
 	if in.Diff.Note != "" {
 		return Result{Reason: in.Diff.Note}
 	}
-	f := Finding{Severity: Critical, Class: "data-divergence", Undecided: true, Title: "the revision differs between members at the same applied index", At: At{Index: in.Diff.Common}}
+	f := Finding{Severity: Critical, Class: "data-divergence", Undecided: true,
+		Title: "the revision differs between members at the same applied index", At: At{Index: in.Diff.Common}}
 	seen := map[int64]bool{}
 	var parts []string
 	for i, m := range in.Members {
@@ -201,7 +205,8 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 				f.At.Revision = &Rev{Main: o.Rev}
 			}
 		}
-		ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "key", Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+		ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "key",
+			Field:    fmt.Sprintf("entry %d/%d", e.Term, e.Index),
 			Observed: o.State.String() + ": " + o.Detail, Expected: e.What, Show: showLog(m, e.Index)}
 		if len(e.Keys) > 0 {
 			ev.Key = Bytes(e.Keys[0])
@@ -210,14 +215,18 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 	}
 	for _, rev := range r.Extra {
 		n++
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revision %d", rev),
-			Observed: "records that no log entry explains", Expected: "every revision made by one entry", Show: showRev(m, rev)})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key",
+			Field:    fmt.Sprintf("revision %d", rev),
+			Observed: "records that no log entry explains", Expected: "every revision made by one entry",
+			Show: showRev(m, rev)})
 	}
 	var out []Finding
 	if n > 0 {
 		f.Title = fmt.Sprintf("the database of %s contradicts the log (%d times)", m.Label(), n)
-		f.Explanation = fmt.Sprintf("replayed entries %d..%d: %d applied, %d refused by a rule, %d without effect, %d missing, %d contradicted, %d outside history",
-			r.From, r.To, r.Counts[replay.Applied], r.Counts[replay.Refused], r.Counts[replay.NoEffect], r.Counts[replay.Missing],
+		f.Explanation = fmt.Sprintf("replayed entries %d..%d: %d applied, %d refused by a rule, %d without effect, "+
+			"%d missing, %d contradicted, %d outside history",
+			r.From, r.To, r.Counts[replay.Applied], r.Counts[replay.Refused], r.Counts[replay.NoEffect],
+			r.Counts[replay.Missing],
 			r.Counts[replay.Contradicted], r.Counts[replay.OutsideHistory])
 		if f.At.Index == 0 && len(r.Extra) > 0 {
 			f.At.Revision = &Rev{Main: r.Extra[0]}
@@ -233,13 +242,17 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 // belowFinding: what the log gives for the compact revision is not what the database holds there.
 func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
 	first := &r.Below[0]
-	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence", At: At{Index: first.Index}, More: r.BelowCount - len(r.Below),
-		Title: fmt.Sprintf("the database of %s contradicts the log at or below its compact revision (%d times)", m.Label(), r.BelowCount),
-		Explanation: fmt.Sprintf("the log up to entry %d gives other keys than the database holds at revision %d, from which on it has its whole history",
+	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence", At: At{Index: first.Index},
+		More: r.BelowCount - len(r.Below),
+		Title: fmt.Sprintf("the database of %s contradicts the log at or below its compact revision (%d times)",
+			m.Label(), r.BelowCount),
+		Explanation: fmt.Sprintf("the log up to entry %d gives other keys than the database holds at revision %d, "+
+			"from which on it has its whole history",
 			r.BaseIndex, r.BaseRevision)}
 	for i := range r.Below {
 		d := &r.Below[i]
-		ev := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("entry %d", d.Index), Observed: d.Observed, Expected: d.Expected,
+		ev := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("entry %d", d.Index),
+			Observed: d.Observed, Expected: d.Expected,
 			Show: showLog(m, d.Index)}
 		if d.Key != "" {
 			ev.Key = Bytes(d.Key)
@@ -260,7 +273,8 @@ func (in *Input) stateFindings(m *evidence.Member, r *replay.MemberResult) []Fin
 		Title:       fmt.Sprintf("%d rows of small buckets of %s contradict the log", len(r.StateDiffs), m.Label()),
 		Explanation: "leases, users, roles and alarms follow from the log alone"}
 	for _, d := range r.StateDiffs {
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: d.Bucket, Key: Bytes(d.Key),
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: d.Bucket,
+			Key:      Bytes(d.Key),
 			Observed: d.Observed, Expected: d.Expected, Show: showDB(m, d.Bucket)})
 	}
 	return []Finding{in.cut(f)}

@@ -28,13 +28,17 @@ func runDBMetas(in *Input) Result {
 		}
 		seen = true
 		for _, p := range m.DB.Handle.Metas() {
-			if p.Valid || m.DB.Handle.Size() <= int64(p.Page)*int64(m.DB.Handle.PageSize()) && slices.ContainsFunc(m.DB.Damage, cutShort) {
+			if p.Valid || m.DB.Handle.Size() <= int64(p.Page)*int64(m.DB.Handle.PageSize()) &&
+				slices.ContainsFunc(m.DB.Damage, cutShort) {
 				continue // D02 tells that the file ends before it
 			}
-			fs = append(fs, Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: meta page %d of the database is invalid", m.Label(), p.Page),
+			fs = append(fs, Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()},
+				Title:       fmt.Sprintf("%s: meta page %d of the database is invalid", m.Label(), p.Page),
 				Explanation: p.Problem + "; a server would open the file at the other meta page, an older transaction",
-				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page), Offset: Int64(int64(p.Page) * int64(m.DB.Handle.PageSize())), Field: "meta",
-					Observed: p.Problem, Expected: "magic, version and checksum of a bbolt meta page", Show: showDB(m, "--pages")}}})
+				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page),
+					Offset: Int64(int64(p.Page) * int64(m.DB.Handle.PageSize())), Field: "meta",
+					Observed: p.Problem, Expected: "magic, version and checksum of a bbolt meta page",
+					Show: showDB(m, "--pages")}}})
 		}
 	}
 	if !seen {
@@ -68,7 +72,8 @@ func runDBPages(in *Input) Result {
 				ds = append(ds, d)
 			}
 		}
-		fs = append(fs, placeFindings(ds, kindAndBucket, func(d *dumpdb.DamageError) Finding { return dbDamageFinding(m, d) }, pageRanges)...)
+		fs = append(fs, placeFindings(ds, kindAndBucket,
+			func(d *dumpdb.DamageError) Finding { return dbDamageFinding(m, d) }, pageRanges)...)
 	}
 	slices.SortStableFunc(fs, func(a, b Finding) int { return cutFirst(a) - cutFirst(b) })
 	if !seen {
@@ -111,14 +116,16 @@ func tellCut(f *Finding, m *evidence.Member) {
 	case m.Rootless() && whole <= 2:
 		f.Explanation += ": nothing but meta pages is left. Not a single key, user or lease can be had from this file"
 	case m.Rootless():
-		f.Explanation += fmt.Sprintf(", the root page %d among them: no bucket can be reached any more. Pages 2..%d can still hold records, but nothing tells which of them are current", m.DB.Handle.Meta().Root, whole-1)
+		f.Explanation += fmt.Sprintf(", the root page %d among them: no bucket can be reached any more. Pages 2..%d "+
+			"can still hold records, but nothing tells which of them are current", m.DB.Handle.Meta().Root, whole-1)
 	default:
 		f.Explanation += "; the buckets that are still reached are read as far as their pages are there"
 	}
 }
 
 func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
-	f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: database page %d is damaged (%s)", m.Label(), d.Page, d.Kind), Explanation: d.Error()}
+	f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()},
+		Title: fmt.Sprintf("%s: database page %d is damaged (%s)", m.Label(), d.Page, d.Kind), Explanation: d.Error()}
 	if lo, ok := revOf(d.FirstKey); ok && d.Bucket == "key" {
 		f.At.Revision = &Rev{Main: lo.Main, Sub: lo.Sub}
 		span := fmt.Sprintf(". Revisions from %s", lo)
@@ -127,8 +134,10 @@ func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 		}
 		f.Explanation += span + " are below it"
 	}
-	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(d.Page), Offset: Int64(d.Offset), Bucket: d.Bucket, Field: string(d.Kind),
-		Observed: orText(d.Observed, d.Error()), Expected: orText(d.Expected, "a sound page"), Show: showDB(m, "--page", d.Page)}}
+	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(d.Page), Offset: Int64(d.Offset),
+		Bucket: d.Bucket, Field: string(d.Kind),
+		Observed: orText(d.Observed, d.Error()), Expected: orText(d.Expected, "a sound page"),
+		Show: showDB(m, "--page", d.Page)}}
 	switch {
 	case d.Kind == dumpdb.DamageTruncated && m.DB.Handle != nil:
 		tellCut(&f, m)
@@ -145,13 +154,15 @@ func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 // (etcdserver/backend.go, RecoverSnapshotBackend) and refuses to start without it.
 func explainNoMeta(m *evidence.Member) (title, explanation string) {
 	if m.DB.Size > 0 {
-		return fmt.Sprintf("%s: the database file has %d bytes, its content is lost", m.Label(), m.DB.Size), "not even the first meta page is there; a server refuses to open the file"
+		return fmt.Sprintf("%s: the database file has %d bytes, its content is lost", m.Label(), m.DB.Size),
+			"not even the first meta page is there; a server refuses to open the file"
 	}
 	explanation = "bbolt takes an empty file for a new database, so a server would start with an empty key space"
 	switch {
 	case !m.HasWAL():
 	case snapshotIndex(m) > 0:
-		explanation += fmt.Sprintf(". The log names a snapshot at index %d: while its .snap file is there, the server looks for that snapshot's database and refuses to start. Do not remove the .snap files to get it to start",
+		explanation += fmt.Sprintf(". The log names a snapshot at index %d: while its .snap file is there, the "+
+			"server looks for that snapshot's database and refuses to start. Do not remove the .snap files to get it to start",
 			snapshotIndex(m))
 	case m.WAL.Summary.FirstIndex == 1:
 		explanation += " and apply the log again from entry 1"
@@ -196,7 +207,8 @@ pages, so bytes that changed inside of a row leave the page in order and show on
 					ds = append(ds, d)
 				}
 			}
-			fs = append(fs, placeFindings(ds, kindAndBucket, func(d *dumpdb.DamageError) Finding { return rowFinding(m, d) }, pageRanges)...)
+			fs = append(fs, placeFindings(ds, kindAndBucket,
+				func(d *dumpdb.DamageError) Finding { return rowFinding(m, d) }, pageRanges)...)
 		}
 		return outcome(fs, "")
 	},
@@ -206,7 +218,8 @@ pages, so bytes that changed inside of a row leave the page in order and show on
 func rowFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 	f := dbDamageFinding(m, d)
 	f.Title = fmt.Sprintf("%s: a row of bucket %s does not decode", m.Label(), d.Bucket)
-	f.Explanation = "the page around it is in order, so bbolt reads it and the server meets the bytes: it panics on them or takes the row for another"
+	f.Explanation = "the page around it is in order, so bbolt reads it and the server meets the bytes: it panics on " +
+		"them or takes the row for another"
 	e := &f.Evidence[0]
 	e.Key, e.Expected, e.Show = Bytes(d.FirstKey), "a row as servers write it", showDB(m, "--page", d.Page)
 	if d.Err != nil {
@@ -241,10 +254,12 @@ func runDBNotAhead(in *Input) Result {
 		if ci <= last || justInstalled(m) || in.tornCopy(m) != nil {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: last + 1},
+		fs = append(fs, Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()},
+			At:          At{Index: last + 1},
 			Title:       fmt.Sprintf("%s: the database has applied entry %d, the log ends at %d", m.Label(), ci, last),
 			Explanation: "the log lost entries that were applied already, or database and log come from different times",
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Observed: fmt.Sprint(ci),
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
+				Observed: fmt.Sprint(ci),
 				Expected: fmt.Sprintf("at most %d, the last index of the log", last), Show: showDB(m, "meta")}}})
 	}
 	if checked == 0 {
@@ -260,7 +275,8 @@ const installSlack = 1000
 // justInstalled tells a database as a leader sent it, a little ahead of the received snapshot with which the log ends.
 func justInstalled(m *evidence.Member) bool {
 	snap := snapshotIndex(m)
-	return m.DB.Handle.SavedBySnapshot() && m.DB.Trailer.State != "match" && m.DB.Trailer.State != "mismatch" && snap == m.LastIndex() && snap > 0 &&
+	return m.DB.Handle.SavedBySnapshot() && m.DB.Trailer.State != "match" && m.DB.Trailer.State != "mismatch" &&
+		snap == m.LastIndex() && snap > 0 &&
 		Received(m, snap) && m.ConsistentIndex() <= snap+installSlack
 }
 
@@ -275,7 +291,8 @@ records below the compact revision and different file sizes are normal and are r
 func runCompactionProgress(in *Input) Result {
 	var fs []Finding
 	sizes := map[int64]bool{}
-	size := Finding{Severity: Info, Title: "database files differ in size", Explanation: "defragmentation and page layout are each member's own"}
+	size := Finding{Severity: Info, Title: "database files differ in size",
+		Explanation: "defragmentation and page layout are each member's own"}
 	for _, m := range in.Members {
 		if !m.HasDB() {
 			continue
@@ -283,18 +300,24 @@ func runCompactionProgress(in *Input) Result {
 		meta := m.DB.Meta
 		sizes[m.DB.Handle.Size()] = true
 		size.Members = append(size.Members, m.Label())
-		size.Evidence = append(size.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Field: "size", Observed: fmt.Sprint(m.DB.Handle.Size())})
-		if meta.ScheduledCompact == nil || meta.FinishedCompact != nil && meta.FinishedCompact.Main >= meta.ScheduledCompact.Main {
+		size.Evidence = append(size.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Field: "size",
+			Observed: fmt.Sprint(m.DB.Handle.Size())})
+		if meta.ScheduledCompact == nil || meta.FinishedCompact != nil &&
+			meta.FinishedCompact.Main >= meta.ScheduledCompact.Main {
 			continue
 		}
 		finished := "none"
 		if meta.FinishedCompact != nil {
 			finished = meta.FinishedCompact.String()
 		}
-		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: meta.ScheduledCompact.Main}},
-			Title:       fmt.Sprintf("%s: the compaction at revision %d is not finished", m.Label(), meta.ScheduledCompact.Main),
-			Explanation: "the member stopped in the middle; it resumes at the next start. Superseded records below that revision are left out of every comparison.",
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("finishedCompactRev"), Observed: finished,
+		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()},
+			At: At{Revision: &Rev{Main: meta.ScheduledCompact.Main}},
+			Title: fmt.Sprintf("%s: the compaction at revision %d is not finished", m.Label(),
+				meta.ScheduledCompact.Main),
+			Explanation: "the member stopped in the middle; it resumes at the next start. Superseded records below " +
+				"that revision are left out of every comparison.",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("finishedCompactRev"),
+				Observed: finished,
 				Expected: meta.ScheduledCompact.String() + " once it is finished", Show: showDB(m, "meta")}}})
 	}
 	if len(sizes) > 1 {

@@ -22,11 +22,14 @@ func runRootListsBuckets(in *Input) Result {
 			continue
 		}
 		seen = true
-		f := Finding{Severity: Critical, Class: "torn-copy", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: the root page of the database holds revisions instead of buckets", m.Label()),
-			Explanation: "the page was used for bucket key when it was copied: meta page and root come from different moments. Copy the file of the stopped member again"}
+		f := Finding{Severity: Critical, Class: "torn-copy", Members: []string{m.Label()},
+			Title: fmt.Sprintf("%s: the root page of the database holds revisions instead of buckets", m.Label()),
+			Explanation: "the page was used for bucket key when it was copied: meta page and root come from " +
+				"different moments. Copy the file of the stopped member again"}
 		for _, d := range m.DB.Damage {
 			if inRoot(d) {
-				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(d.Page), Offset: Int64(d.Offset), Field: "root",
+				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(d.Page),
+					Offset: Int64(d.Offset), Field: "root",
 					Observed: orText(d.Observed, d.Error()), Expected: "a bucket", Show: showDB(m, "--page", d.Page)})
 			}
 		}
@@ -71,10 +74,13 @@ func runCompactionLeftNothing(in *Input) Result {
 			continue
 		}
 		first := kv.FirstSuperseded
-		fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, At: At{Revision: &Rev{Main: first.Main, Sub: first.Sub}},
-			Title:       fmt.Sprintf("%s: %d superseded records stand below the finished compaction at %d", m.Label(), kv.Superseded, done),
+		fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()},
+			At: At{Revision: &Rev{Main: first.Main, Sub: first.Sub}},
+			Title: fmt.Sprintf("%s: %d superseded records stand below the finished compaction at %d", m.Label(),
+				kv.Superseded, done),
 			Explanation: "a compaction that is finished has removed them: they came back from an older file",
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision " + first.String(), Observed: fmt.Sprintf("%d superseded records", kv.Superseded),
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision " +
+				first.String(), Observed: fmt.Sprintf("%d superseded records", kv.Superseded),
 				Expected: "none at or below " + fmt.Sprint(done), Show: showRev(m, first.Main)}}})
 	}
 	if checked == 0 {

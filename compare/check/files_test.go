@@ -117,5 +117,6 @@ func TestEmptyDatabaseBesideASnapshot(t *testing.T) {
 	s.Purged = 40
 	dirs := s.Write(t, t.TempDir())
 	truncate(t, dbOf(dirs[2]), 0)
-	wantFinding(t, dirInput(t, dirs...), "D02", []string{"node3"}, "start with an empty key space", "snapshot at index", "refuses to start")
+	wantFinding(t, dirInput(t, dirs...), "D02", []string{"node3"}, "start with an empty key space", "snapshot at index",
+		"refuses to start")
 }

@@ -47,16 +47,20 @@ func runForced(in *Input) Result {
 func (in *Input) forcedFinding(r *replay.Forced) Finding {
 	m := in.Members[r.Member]
 	f := Finding{Severity: Info, Members: []string{m.Label()}, At: At{Term: r.Term, Index: r.First},
-		Title:       fmt.Sprintf("%s: a new cluster was forced at %d/%d", m.Label(), r.Term, r.First),
-		Explanation: fmt.Sprintf("the start removed %s; what only they held is gone", strings.Join(hexes(r.Removed), ", ")),
+		Title: fmt.Sprintf("%s: a new cluster was forced at %d/%d", m.Label(), r.Term, r.First),
+		Explanation: fmt.Sprintf("the start removed %s; what only they held is gone",
+			strings.Join(hexes(r.Removed), ", ")),
 		Evidence: []Evidence{{Member: m.Label(), File: r.Pos.Segment, Offset: Int64(r.Pos.Offset), Field: FieldForced,
-			Observed: fmt.Sprintf("entries %d..%d remove members without the ID of a request", r.First, r.Last), Expected: "removals that a client asked for", Show: showLog(m, r.First)}}}
+			Observed: fmt.Sprintf("entries %d..%d remove members without the ID of a request", r.First, r.Last),
+			Expected: "removals that a client asked for", Show: showLog(m, r.First)}}}
 	for _, o := range in.Members {
 		if o != m && slices.Contains(r.Removed, o.MemberID) && o.Commit < r.Last {
 			f.Severity, f.Class = Error, "membership"
 			f.Members = append(f.Members, o.Label())
-			f.Explanation = "members that the forced start removed do not know of it; they carry the same cluster ID and would go on as the old cluster, or meet the new one and contradict it"
-			f.Evidence = append(f.Evidence, Evidence{Member: o.Label(), Field: "commit index", Observed: fmt.Sprint(o.Commit), Expected: "never started again", Show: showLog(o, o.Commit)})
+			f.Explanation = "members that the forced start removed do not know of it; they carry the same cluster ID " +
+				"and would go on as the old cluster, or meet the new one and contradict it"
+			f.Evidence = append(f.Evidence, Evidence{Member: o.Label(), Field: "commit index",
+				Observed: fmt.Sprint(o.Commit), Expected: "never started again", Show: showLog(o, o.Commit)})
 		}
 	}
 	return f
@@ -66,18 +70,27 @@ func (in *Input) forcedFinding(r *replay.Forced) Finding {
 // database holds, or by removals that it skipped.
 func (in *Input) forcedDrop(r *replay.Forced) *Finding {
 	m := in.Members[r.Member]
-	f := &Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()}, At: At{Term: r.Term, Index: r.First},
-		Title:       fmt.Sprintf("%s: the forced start cut off entries from %d on that the database had applied", m.Label(), r.First),
-		Explanation: "the entries that took their indexes, the removals among them, were skipped as applied already; members that joined since lack the former and have the latter"}
+	f := &Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()},
+		At: At{Term: r.Term, Index: r.First},
+		Title: fmt.Sprintf("%s: the forced start cut off entries from %d on that the database had applied",
+			m.Label(), r.First),
+		Explanation: "the entries that took their indexes, the removals among them, were skipped as applied already; " +
+			"members that joined since lack the former and have the latter"}
 	for _, d := range r.Applied {
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: d.Pos.Segment, Offset: Int64(d.Pos.Offset), Bucket: "key", Field: FieldForcedDrop,
-			Observed: fmt.Sprintf("%d/%d %s was replaced, its write is in the database at revision %d", d.Term, d.Index, d.What, d.Rev), Expected: "an entry that the log still holds", Show: showRev(m, d.Rev)})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: d.Pos.Segment, Offset: Int64(d.Pos.Offset),
+			Bucket: "key", Field: FieldForcedDrop,
+			Observed: fmt.Sprintf("%d/%d %s was replaced, its write is in the database at revision %d", d.Term, d.Index,
+				d.What, d.Rev), Expected: "an entry that the log still holds", Show: showRev(m, d.Rev)})
 	}
 	if m.HasDB() && m.ConsistentIndex() >= r.Last {
 		for _, row := range m.DB.Members {
-			if id := dumplog.ID(row.ID); slices.Contains(r.Removed, id) && !slices.Contains(m.DB.Removed, row.ID) && !addedAfter(m, id, r.Last) {
-				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page), Bucket: "members", Key: Bytes(id.String()), Field: FieldForcedDrop,
-					Observed: "in bucket members, not in members_removed", Expected: fmt.Sprintf("removed by the forced start at %d..%d", r.First, r.Last), Show: showDB(m, "members")})
+			if id := dumplog.ID(row.ID); slices.Contains(r.Removed, id) && !slices.Contains(m.DB.Removed, row.ID) &&
+				!addedAfter(m, id, r.Last) {
+				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page),
+					Bucket: "members", Key: Bytes(id.String()), Field: FieldForcedDrop,
+					Observed: "in bucket members, not in members_removed",
+					Expected: fmt.Sprintf("removed by the forced start at %d..%d", r.First, r.Last),
+					Show:     showDB(m, "members")})
 			}
 		}
 	}
@@ -102,10 +115,13 @@ func (in *Input) keptLearners(r *replay.Forced) []Finding {
 		if addedAfter(m, id, r.Last) {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, At: At{Term: r.Term, Index: r.First},
-			Title:       fmt.Sprintf("%s: learner %s survived the forced start", m.Label(), id),
-			Explanation: "the forced start removed the voters only; the learner is still sent entries and blocks the addition of another one",
-			Evidence: []Evidence{{Member: m.Label(), Field: FieldForcedLearner, Key: Bytes(id.String()), Observed: "a learner in raft's configuration",
+		fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()},
+			At:    At{Term: r.Term, Index: r.First},
+			Title: fmt.Sprintf("%s: learner %s survived the forced start", m.Label(), id),
+			Explanation: "the forced start removed the voters only; the learner is still sent entries and blocks the " +
+				"addition of another one",
+			Evidence: []Evidence{{Member: m.Label(), Field: FieldForcedLearner, Key: Bytes(id.String()),
+				Observed: "a learner in raft's configuration",
 				Expected: fmt.Sprintf("removed at %d", r.First), Show: showLogAs(m, "--entry-type", "ConfigChange")}},
 			Remedy: []Remedy{{Text: "remove the learner", Command: removeMember(id)}}})
 	}

@@ -29,9 +29,12 @@ func runNoFreelistPage(in *Input) Result {
 		if p.Freelist == noFreelistStored {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, Title: fmt.Sprintf("%s: the database stores a freelist (page %d)", m.Label(), p.Freelist),
-			Explanation: "normal for a server on Windows or macOS. On Linux a server of " + m.Version.Text + " stores none, and another program wrote to the file",
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page), Offset: Int64(p.Offset), Field: in.freelistField(m), Observed: fmt.Sprintf("page %d", p.Freelist),
+		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()},
+			Title: fmt.Sprintf("%s: the database stores a freelist (page %d)", m.Label(), p.Freelist),
+			Explanation: "normal for a server on Windows or macOS. On Linux a server of " + m.Version.Text +
+				" stores none, and another program wrote to the file",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page), Offset: Int64(p.Offset),
+				Field: in.freelistField(m), Observed: fmt.Sprintf("page %d", p.Freelist),
 				Expected: "none (all ones)", Show: showDB(m, "--pages")}}})
 	}
 	return outcome(fs, in.unreadableDBs())
@@ -45,7 +48,8 @@ const (
 
 func (in *Input) freelistField(m *evidence.Member) string {
 	for _, o := range in.Members {
-		if o != m && o.HasDB() && o.ClusterID == m.ClusterID && o.ClusterID != 0 && o.DB.Handle.Meta().Freelist == noFreelistStored {
+		if o != m && o.HasDB() && o.ClusterID == m.ClusterID && o.ClusterID != 0 &&
+			o.DB.Handle.Meta().Freelist == noFreelistStored {
 			return FieldFreelistAlone
 		}
 	}

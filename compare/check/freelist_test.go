@@ -15,7 +15,11 @@ func storeFreelist(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucketIfNotExists([]byte("alarm")); return err }); err != nil {
+	if err := db.Update(func(tx *bbolt.Tx) error {
+		_,
+			err := tx.CreateBucketIfNotExists([]byte("alarm"))
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
@@ -27,7 +31,8 @@ func storeFreelist(t *testing.T, dir string) {
 func TestStoredFreelist(t *testing.T) {
 	dirs := sound().Write(t, t.TempDir())
 	storeFreelist(t, dirs[0])
-	for field, in := range map[string]*check.Input{check.FieldFreelist: dirInput(t, dirs[0]), check.FieldFreelistAlone: dirInput(t, dirs...)} {
+	for field, in := range map[string]*check.Input{check.FieldFreelist: dirInput(t, dirs[0]),
+		check.FieldFreelistAlone: dirInput(t, dirs...)} {
 		f := wantFinding(t, in, "D08", []string{"node1"}, "normal for a server on Windows or macOS")
 		if f.Severity != check.Info || f.Evidence[0].Field != field {
 			t.Errorf("%s, %s, want %s", f.Severity, f.Evidence[0].Field, field)

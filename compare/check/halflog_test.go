@@ -42,7 +42,8 @@ func grownLog(t *testing.T, zombie bool) string {
 }
 
 func TestZombieOfAWholeLog(t *testing.T) {
-	wantFinding(t, dirInput(t, grownLog(t, true)), "M07", []string{"node1"}, "member a9 is in bucket members, raft does not know it")
+	wantFinding(t, dirInput(t, grownLog(t, true)), "M07", []string{"node1"}, "member a9 is in bucket members, raft "+
+		"does not know it")
 	wantOutcome(t, dirInput(t, grownLog(t, false)), "M07", check.Holds)
 }
 

@@ -16,27 +16,35 @@ func (in *Input) alteredVotes(m *evidence.Member) []Finding {
 	var fs []Finding
 	s := &m.WAL.Summary
 	for _, v := range s.OddVotes {
-		fs = append(fs, in.voteFinding(m, v, fmt.Sprintf("a HardState of term %d says vote %s between others that say another one", v.Term, v.For),
-			"a member stores its vote before it gives it, and keeps it until the term ends", "the vote of the HardStates around it"))
+		fs = append(fs, in.voteFinding(m, v, fmt.Sprintf("a HardState of term %d says vote %s between others that "+
+			"say another one", v.Term, v.For),
+			"a member stores its vote before it gives it, and keeps it until the term ends",
+			"the vote of the HardStates around it"))
 	}
 	for _, v := range s.Votes {
 		switch {
 		case slices.ContainsFunc(s.OddVotes, func(o dumplog.Vote) bool { return o.Pos == v.Pos }):
 		case in.neverAMember(m, v):
-			fs = append(fs, in.voteFinding(m, v, fmt.Sprintf("a HardState of term %d says vote %s, which was never a member", v.Term, v.For),
-				"the log goes on to entries of that term or a later one, and no configuration, member list or conf change up to there knows the ID", "the ID of a member"))
+			fs = append(fs, in.voteFinding(m, v,
+				fmt.Sprintf("a HardState of term %d says vote %s, which was never a member", v.Term, v.For),
+				"the log goes on to entries of that term or a later one, and no configuration, member list or conf "+
+					"change up to there knows the ID", "the ID of a member"))
 		case in.wasNoCandidate(m, v):
-			fs = append(fs, in.voteFinding(m, v, fmt.Sprintf("a HardState of term %d says vote %s, which was no candidate in that term", v.Term, v.For),
-				"a candidate votes for itself. The log of that member says another vote, and the log of the member that it voted for agrees", "a candidate of the term"))
+			fs = append(fs, in.voteFinding(m, v,
+				fmt.Sprintf("a HardState of term %d says vote %s, which was no candidate in that term", v.Term, v.For),
+				"a candidate votes for itself. The log of that member says another vote, and the log of the member "+
+					"that it voted for agrees", "a candidate of the term"))
 		}
 	}
 	return fs
 }
 
 func (in *Input) voteFinding(m *evidence.Member, v dumplog.Vote, title, explanation, expected string) Finding {
-	return Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: in.termStart(m, v.Term), Title: m.Label() + ": " + title,
+	return Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: in.termStart(m, v.Term),
+		Title:       m.Label() + ": " + title,
 		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
-		Evidence: []Evidence{{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: FieldVote, Observed: v.For.String(), Expected: expected,
+		Evidence: []Evidence{{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: FieldVote,
+			Observed: v.For.String(), Expected: expected,
 			Show: showLogAs(m, "--raw")}}}
 }
 
@@ -49,7 +57,8 @@ func (in *Input) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
 		if o.ClusterID != m.ClusterID && o.ClusterID != 0 {
 			continue
 		}
-		if o.MemberID == v.For || knows(&o.Membership, v.For) || slices.ContainsFunc(confChanges(o), func(c evidence.ConfEntry) bool { return c.Change.NodeID == v.For }) {
+		if o.MemberID == v.For || knows(&o.Membership, v.For) ||
+			slices.ContainsFunc(confChanges(o), func(c evidence.ConfEntry) bool { return c.Change.NodeID == v.For }) {
 			return false
 		}
 		whole := o.HasLog() && o.WAL.Summary.FirstIndex == 1 || o.HasDB() // these know who was removed

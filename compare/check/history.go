@@ -82,13 +82,17 @@ func nothingShared(m *evidence.Member, founded, differ uint64) bool {
 
 func (in *Input) forkFinding(c replay.Copies) Finding {
 	a, b := in.Members[c.A], in.Members[c.B]
-	f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{a.Label(), b.Label()}, At: At{Index: c.Index + 1, Term: in.termAt(c.Index + 1)},
-		Title: fmt.Sprintf("member %s has two histories: %s and %s part behind index %d", a.MemberID, a.Label(), b.Label(), c.Index)}
+	f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{a.Label(), b.Label()},
+		At: At{Index: c.Index + 1, Term: in.termAt(c.Index + 1)},
+		Title: fmt.Sprintf("member %s has two histories: %s and %s part behind index %d", a.MemberID, a.Label(),
+			b.Label(), c.Index)}
 	field := FieldClone
-	f.Explanation = "both copies of the data dir went on after they were copied: two processes ran under one identity, and each broke promises of the other"
+	f.Explanation = "both copies of the data dir went on after they were copied: two processes ran under one " +
+		"identity, and each broke promises of the other"
 	if n := min(Founded(a), Founded(b)); n > 0 && nothingShared(a, n, c.Index+1) {
 		f.Class, field = "foreign-cluster", FieldTwin
-		f.Explanation = "they have the beginning in common and nothing else: two clusters were founded with the same name, peer URL and token"
+		f.Explanation = "they have the beginning in common and nothing else: two clusters were founded with the same " +
+			"name, peer URL and token"
 		if Restored(a) && Restored(b) && n == 1 {
 			field = FieldSplit
 			f.Explanation = "each was restored as a cluster of one voter, with the same name and peer URL"
@@ -99,7 +103,8 @@ func (in *Input) forkFinding(c replay.Copies) Finding {
 }
 
 func recordEvidence(m *evidence.Member, field string, pos dumplog.Pos) Evidence {
-	return Evidence{Member: m.Label(), File: pos.Segment, Offset: Int64(pos.Offset), Field: field, Observed: "a record that the other copy has not", Expected: "the same records, up to where one copy ends",
+	return Evidence{Member: m.Label(), File: pos.Segment, Offset: Int64(pos.Offset), Field: field,
+		Observed: "a record that the other copy has not", Expected: "the same records, up to where one copy ends",
 		Show: showLogAs(m, "--raw")}
 }
 
@@ -110,8 +115,11 @@ func (in *Input) twinFinding() *Finding {
 		return nil
 	}
 	d := in.Replay.LogDiffs[0]
-	f := &Finding{Severity: Critical, Class: "foreign-cluster", At: At{Index: d.Index}, Title: fmt.Sprintf("the logs have nothing in common behind their beginning: they differ from index %d on", d.Index),
-		Explanation: "the sources carry one cluster ID, but belong to two clusters that were founded with the same names, peer URLs and token"}
+	f := &Finding{Severity: Critical, Class: "foreign-cluster", At: At{Index: d.Index},
+		Title: fmt.Sprintf("the logs have nothing in common behind their beginning: they differ from index %d on",
+			d.Index),
+		Explanation: "the sources carry one cluster ID, but belong to two clusters that were founded with the same " +
+			"names, peer URLs and token"}
 	restored := 0
 	for _, i := range sortedKeys(d.By) {
 		m := in.Members[i]
@@ -122,7 +130,8 @@ func (in *Input) twinFinding() *Finding {
 			restored++
 		}
 		f.Members = append(f.Members, m.Label())
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: FieldTwin, Observed: d.By[i], Expected: "one entry per index", Show: showLog(m, d.Index)})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: FieldTwin, Observed: d.By[i],
+			Expected: "one entry per index", Show: showLog(m, d.Index)})
 	}
 	if restored > 0 && restored < len(f.Members) {
 		return nil // told as a member that was restored alone
@@ -149,20 +158,29 @@ func (in *Input) restoredAlone(m *evidence.Member) *evidence.Member {
 
 func restoredAloneFinding(m, o *evidence.Member) Finding {
 	n := Founded(m)
-	return Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Term: 1, Index: n},
-		Title:       fmt.Sprintf("%s was restored from a backup while its cluster went on: its log begins anew at term 1, the cluster is at %d/%d", m.Label(), o.WAL.Summary.LastTerm, o.Commit),
-		Explanation: "the other members were not restored; the leader counts this one by what it once acknowledged, and entries behind the restore contradict the cluster's",
+	return Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()},
+		At: At{Term: 1, Index: n},
+		Title: fmt.Sprintf("%s was restored from a backup while its cluster went on: its log begins anew at "+
+			"term 1, the cluster is at %d/%d", m.Label(), o.WAL.Summary.LastTerm, o.Commit),
+		Explanation: "the other members were not restored; the leader counts this one by what it once acknowledged, " +
+			"and entries behind the restore contradict the cluster's",
 		Evidence: []Evidence{
-			{Member: m.Label(), Field: FieldRestoredAlone, Observed: fmt.Sprintf("%d entries of a restore at term 1, last index %d", n, m.WAL.Summary.LastIndex), Expected: "the log of the cluster, as on " + o.Label(), Show: showLogAs(m)},
-			{Member: o.Label(), Field: "start of the log", Observed: string(o.WAL.Summary.Start), Expected: "a restore on all members or on none", Show: showLogAs(o)}},
-		Remedy: []Remedy{{Text: "remove the member, set its data dir aside and add it again with an empty one", Command: removeMember(m.MemberID)}}}
+			{Member: m.Label(), Field: FieldRestoredAlone,
+				Observed: fmt.Sprintf("%d entries of a restore at term 1, last index %d", n, m.WAL.Summary.LastIndex),
+				Expected: "the log of the cluster, as on " + o.Label(), Show: showLogAs(m)},
+			{Member: o.Label(), Field: "start of the log", Observed: string(o.WAL.Summary.Start),
+				Expected: "a restore on all members or on none", Show: showLogAs(o)}},
+		Remedy: []Remedy{{Text: "remove the member, set its data dir aside and add it again with an empty one",
+			Command: removeMember(m.MemberID)}}}
 }
 
 func (in *Input) overlapFinding(o replay.Overlap) Finding {
 	name := in.MemberName(o.Member)
-	f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{name}, At: At{Index: o.Old, Term: in.termAt(o.Old)},
+	f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{name},
+		At:    At{Index: o.Old, Term: in.termAt(o.Old)},
 		Title: fmt.Sprintf("two processes of member %s proposed at the same time", o.Member),
-		Explanation: fmt.Sprintf("the process that published itself at %d is newer than the one that proposed entry %d, and proposed entry %d again: its data dir was copied and both ran",
+		Explanation: fmt.Sprintf("the process that published itself at %d is newer than the one that proposed entry "+
+			"%d, and proposed entry %d again: its data dir was copied and both ran",
 			o.Publish, o.Old, o.New)}
 	show := func(index uint64) shell.Command {
 		for _, m := range in.Members {
@@ -175,7 +193,8 @@ func (in *Input) overlapFinding(o replay.Overlap) Finding {
 	start := func(id dumplog.RequestID) string {
 		return "proposed by a process that began " + replay.StartTime(id).Format("2006-01-02T15:04:05.000Z")
 	}
-	f.Evidence = []Evidence{{Field: FieldTwoProcesses, Observed: start(o.OldID), Expected: "one process at a time", Show: show(o.Old)},
+	f.Evidence = []Evidence{{Field: FieldTwoProcesses, Observed: start(o.OldID), Expected: "one process at a time",
+		Show: show(o.Old)},
 		{Field: fmt.Sprintf("entry %d", o.New), Observed: start(o.NewID), Show: show(o.New)}}
 	return f
 }

@@ -57,7 +57,10 @@ func runNotRemoved(in *Input) Result {
 
 // allRemoved tells whether none of the sources is the data dir of a member.
 func (in *Input) allRemoved() bool {
-	return !slices.ContainsFunc(in.Members, func(m *evidence.Member) bool { return m.MemberID != 0 && !in.IsRemoved(m) })
+	return !slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
+		return m.MemberID != 0 &&
+			!in.IsRemoved(m)
+	})
 }
 
 // IsRemoved tells whether the source is the data dir of a member that was removed from its cluster, other than by a
@@ -71,10 +74,13 @@ func (in *Input) IsRemoved(m *evidence.Member) bool {
 }
 
 func (in *Input) removedFinding(m *evidence.Member, ev removal) Finding {
-	f := Finding{Severity: Warning, Members: []string{m.Label()}, At: ev.at, Title: fmt.Sprintf("%s is the data dir of member %s, which was removed", m.Label(), m.MemberID),
-		Explanation: "a server refuses to start on it, and its content ends where it was cut off. It says nothing of the other members",
-		Evidence:    []Evidence{ev.Evidence},
-		Remedy:      []Remedy{{Text: "leave " + m.Label() + " out, and start no server on it", Risk: "what only this member holds is lost when the dir is deleted"}}}
+	f := Finding{Severity: Warning, Members: []string{m.Label()}, At: ev.at,
+		Title: fmt.Sprintf("%s is the data dir of member %s, which was removed", m.Label(), m.MemberID),
+		Explanation: "a server refuses to start on it, and its content ends where it was cut off. It says nothing of " +
+			"the other members",
+		Evidence: []Evidence{ev.Evidence},
+		Remedy: []Remedy{{Text: "leave " + m.Label() + " out, and start no server on it",
+			Risk: "what only this member holds is lost when the dir is deleted"}}}
 	if why, more := in.removedMatters(m); why != "" {
 		f.Severity, f.Class = Error, "membership"
 		f.Explanation = "a server refuses to start on it, and its content ends where it was cut off. " + why
@@ -95,19 +101,24 @@ func (in *Input) removedMatters(m *evidence.Member) (why string, ev Evidence) {
 	}
 	ev = Evidence{Member: m.Label()}
 	if len(members) == 0 {
-		ev.Field, ev.Observed, ev.Expected = FieldOnlyRemoved, "no data dir of a member", "the data dirs of the cluster's members"
+		ev.Field, ev.Observed, ev.Expected = FieldOnlyRemoved, "no data dir of a member",
+			"the data dirs of the cluster's members"
 		return "No data dir of a member of the cluster is among the sources", ev
 	}
 	if m.Commit > last {
-		ev.Field, ev.Observed, ev.Expected, ev.Show = FieldRemovedMore, fmt.Sprint(m.Commit), fmt.Sprintf("at most %d, where the members at hand end", last), showLog(m, m.Commit)
+		ev.Field, ev.Observed, ev.Expected, ev.Show = FieldRemovedMore, fmt.Sprint(m.Commit),
+			fmt.Sprintf("at most %d, where the members at hand end", last), showLog(m, m.Commit)
 		return fmt.Sprintf("It holds the committed entries %d..%d, which no member at hand holds", last+1, m.Commit), ev
 	}
 	for _, o := range members {
 		for id, name := range o.Membership.Names {
 			here := slices.ContainsFunc(in.Members, func(x *evidence.Member) bool { return x.MemberID == id })
-			if name == m.Label() && !here && (slices.Contains(o.Membership.Voters, id) || slices.Contains(o.Membership.Learners, id)) {
-				ev.Field, ev.Observed, ev.Expected, ev.Show = FieldSuccessor, m.MemberID.String(), id.String(), showDB(o, "members")
-				return fmt.Sprintf("It was given in the place of member %s, which is called %s now and whose data dir is not among the sources", id, name), ev
+			if name == m.Label() && !here && (slices.Contains(o.Membership.Voters, id) ||
+				slices.Contains(o.Membership.Learners, id)) {
+				ev.Field, ev.Observed, ev.Expected, ev.Show = FieldSuccessor, m.MemberID.String(), id.String(),
+					showDB(o, "members")
+				return fmt.Sprintf("It was given in the place of member %s, which is called %s now and whose data "+
+					"dir is not among the sources", id, name), ev
 			}
 		}
 	}
@@ -126,13 +137,19 @@ func (in *Input) removedBy(m *evidence.Member) (*evidence.Member, removal) {
 			continue
 		}
 		for _, c := range confChanges(o) {
-			if c.Change.NodeID == m.MemberID && c.Index <= o.Commit && !c.Refused && c.Change.Type == dumplog.ConfChangeRemoveNode && !addedAfter(o, m.MemberID, c.Index) {
-				return o, removal{Evidence{Member: o.Label(), File: c.Pos.Segment, Offset: Int64(c.Pos.Offset), Field: fmt.Sprintf("entry %d/%d", c.Term, c.Index), Key: Bytes(m.MemberID.String()),
-					Observed: "removed", Expected: "a member", Show: showLog(o, c.Index)}, At{Term: c.Term, Index: c.Index}}
+			if c.Change.NodeID == m.MemberID && c.Index <= o.Commit && !c.Refused &&
+				c.Change.Type == dumplog.ConfChangeRemoveNode && !addedAfter(o, m.MemberID, c.Index) {
+				return o, removal{Evidence{Member: o.Label(), File: c.Pos.Segment, Offset: Int64(c.Pos.Offset),
+					Field: fmt.Sprintf("entry %d/%d", c.Term, c.Index), Key: Bytes(m.MemberID.String()),
+					Observed: "removed", Expected: "a member", Show: showLog(o, c.Index)},
+					At{Term: c.Term, Index: c.Index}}
 			}
 		}
-		if slices.Contains(o.Membership.Removed, m.MemberID) && !slices.Contains(o.Membership.Voters, m.MemberID) && !slices.Contains(o.Membership.Learners, m.MemberID) {
-			return o, removal{Evidence: Evidence{Member: o.Label(), Bucket: "members_removed", Key: Bytes(m.MemberID.String()), Observed: "removed", Expected: "a member", Show: showDB(o, "members_removed")}}
+		if slices.Contains(o.Membership.Removed, m.MemberID) && !slices.Contains(o.Membership.Voters, m.MemberID) &&
+			!slices.Contains(o.Membership.Learners, m.MemberID) {
+			return o, removal{Evidence: Evidence{Member: o.Label(), Bucket: "members_removed",
+				Key: Bytes(m.MemberID.String()), Observed: "removed", Expected: "a member",
+				Show: showDB(o, "members_removed")}}
 		}
 	}
 	return nil, removal{}
@@ -197,7 +214,8 @@ func (in *Input) unknownMember(m *evidence.Member) *Finding {
 		if o.ClusterID != m.ClusterID && o.ClusterID != 0 {
 			continue
 		}
-		if knows(ms, m.MemberID) || slices.ContainsFunc(confChanges(o), func(c evidence.ConfEntry) bool { return c.Change.NodeID == m.MemberID }) {
+		if knows(ms, m.MemberID) || slices.ContainsFunc(confChanges(o),
+			func(c evidence.ConfEntry) bool { return c.Change.NodeID == m.MemberID }) {
 			return nil
 		}
 		if o.ConfigurationCurrent() && len(ms.Voters) > 0 && o.Commit >= m.Commit {
@@ -210,10 +228,13 @@ func (in *Input) unknownMember(m *evidence.Member) *Finding {
 	if len(asked) == 0 {
 		return nil
 	}
-	return &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: member %s is in no configuration and no member list", m.Label(), m.MemberID),
-		Explanation: fmt.Sprintf("%s list every member of the cluster, and not this one: the metadata of the WAL was altered, the WAL belongs to another set, or it was put beside a database that is not its own",
+	return &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()},
+		Title: fmt.Sprintf("%s: member %s is in no configuration and no member list", m.Label(), m.MemberID),
+		Explanation: fmt.Sprintf("%s list every member of the cluster, and not this one: the metadata of the WAL was "+
+			"altered, the WAL belongs to another set, or it was put beside a database that is not its own",
 			strings.Join(asked, ", ")),
-		Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: FieldUnknownMember, Observed: m.MemberID.String(), Expected: "a member that the configuration names",
+		Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: FieldUnknownMember,
+			Observed: m.MemberID.String(), Expected: "a member that the configuration names",
 			Show: showLogAs(m, "--raw")}}}
 }
 
@@ -235,9 +256,12 @@ func (in *Input) otherName(m *evidence.Member) *Finding {
 		if name != m.Label() || id == m.MemberID || slices.Contains(m.Membership.Removed, id) {
 			continue
 		}
-		return &Finding{Severity: Warning, Members: []string{m.Label()}, Title: fmt.Sprintf("%s was given as the data dir of that member, but is that of %s", m.Label(), m.NodeName),
-			Explanation: fmt.Sprintf("member %s is called %s, and %s is member %s: the volumes were swapped, or the sources were named wrongly. A server started on it under the other name has this identity all the same", m.MemberID, m.NodeName, name, id),
-			Evidence:    []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: FieldOtherName, Observed: m.NodeName, Expected: m.Label(), Show: showDB(m, "members")}}}
+		return &Finding{Severity: Warning, Members: []string{m.Label()},
+			Title: fmt.Sprintf("%s was given as the data dir of that member, but is that of %s", m.Label(), m.NodeName),
+			Explanation: fmt.Sprintf("member %s is called %s, and %s is member %s: the volumes were swapped, or the "+
+				"sources were named wrongly. A server started on it under the other name has this identity all the same", m.MemberID, m.NodeName, name, id),
+			Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: FieldOtherName,
+				Observed: m.NodeName, Expected: m.Label(), Show: showDB(m, "members")}}}
 	}
 	return nil
 }

@@ -49,7 +49,8 @@ func TestClusterIDAltered(t *testing.T) {
 		if f.Class != "wal-damage" || f.Evidence[0].Field != check.FieldClusterID || f.Evidence[0].Member != "node3" {
 			t.Errorf("%s %+v", f.Class, f.Evidence)
 		}
-		wantFinding(t, identityInput(t, dirs[2], dirs[0]), "M01", []string{"node3", "node1"}, "of one of them", "do not tell")
+		wantFinding(t, identityInput(t, dirs[2], dirs[0]), "M01", []string{"node3", "node1"}, "of one of them",
+			"do not tell")
 	}
 }
 

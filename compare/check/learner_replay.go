@@ -34,27 +34,32 @@ func runLearnerReplay(in *Input) Result {
 }
 
 func learnerChanges(m *evidence.Member) []Finding {
-	promoted := Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "a server of 3.6.0 to 3.6.3 does not start on this; the next raft snapshot or 3.6.4 cures it"}
-	added := Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "a server of 3.4.0 to 3.4.13 does not start on this with --force-new-cluster"}
+	promoted := Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "a server of 3.6.0 to 3.6.3 does " +
+		"not start on this; the next raft snapshot or 3.6.4 cures it"}
+	added := Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "a server of 3.4.0 to 3.4.13 does " +
+		"not start on this with --force-new-cluster"}
 	from := startPoint(m)
 	for _, c := range m.WAL.Conf {
 		if c.Index <= from || c.Index > m.Commit || c.Refused {
 			continue
 		}
-		ev := Evidence{Member: m.Label(), File: c.Pos.Segment, Offset: Int64(c.Pos.Offset), Key: Bytes(c.Change.NodeID.String()),
+		ev := Evidence{Member: m.Label(), File: c.Pos.Segment, Offset: Int64(c.Pos.Offset),
+			Key:      Bytes(c.Change.NodeID.String()),
 			Expected: fmt.Sprintf("a raft snapshot behind it; the newest is at %d", from), Show: showLog(m, c.Index)}
 		switch {
 		case c.Change.Type == dumplog.ConfChangeAddLearnerNode:
 			ev.Field, ev.Observed = FieldLearnerReplayed, "learner added at "+fmt.Sprint(c.Index)
 			added.add(ev, c.Term, c.Index)
 		case promotes(c) && c.Index <= m.ConsistentIndex() && bucketVoter(m, c.Change.NodeID):
-			ev.Field, ev.Observed = FieldPromotionReplayed, fmt.Sprintf("promoted at %d, a voter in bucket members", c.Index)
+			ev.Field, ev.Observed = FieldPromotionReplayed,
+				fmt.Sprintf("promoted at %d, a voter in bucket members", c.Index)
 			promoted.add(ev, c.Term, c.Index)
 		}
 	}
 	var fs []Finding
 	if len(promoted.Evidence) > 0 {
-		promoted.Title = fmt.Sprintf("%s: a start replays the promotion of a learner that bucket members already shows", m.Label())
+		promoted.Title = fmt.Sprintf("%s: a start replays the promotion of a learner that bucket members already shows",
+			m.Label())
 		fs = append(fs, promoted)
 	}
 	if len(added.Evidence) > 0 {

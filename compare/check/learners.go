@@ -46,25 +46,34 @@ func runLearnersMove(in *Input) Result {
 func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 	added := addedAt(top, id)
 	f := &Finding{Severity: Error, Class: "membership", Members: []string{top.Label()}, At: added,
-		Remedy: []Remedy{{Text: "start the learner at its peer URL, or remove it and add it again with the right one", Command: removeMember(id)}}}
-	ev := Evidence{Member: top.Label(), Bucket: "members", Key: Bytes(id.String()), Show: showLogAs(top, "--entry-type", "ConfigChange")}
+		Remedy: []Remedy{{Text: "start the learner at its peer URL, or remove it and add it again with the right one",
+			Command: removeMember(id)}}}
+	ev := Evidence{Member: top.Label(), Bucket: "members", Key: Bytes(id.String()),
+		Show: showLogAs(top, "--entry-type", "ConfigChange")}
 	own := in.byID(id)
 	switch {
-	case own != nil && (own.LastIndex() == 0 || own.LastIndex() < added.Index): // the index of a snapshot counts: it may have come with no entry yet
+	case own != nil && (own.LastIndex() == 0 ||
+		own.LastIndex() < added.Index): // the index of a snapshot counts: it may have come with no entry yet
 		f.Members = []string{own.Label()}
 		f.Title = fmt.Sprintf("learner %s holds nothing of the cluster's log", own.Label())
-		f.Explanation = fmt.Sprintf("it was added at index %d, its log ends at %d, the cluster is at %d: it reaches no leader, or is refused by them", added.Index, own.LastIndex(), top.Commit)
-		ev.Field, ev.Observed, ev.Expected = FieldLearnerBehind, fmt.Sprintf("last index %d", own.LastIndex()), fmt.Sprintf("about %d", top.Commit)
+		f.Explanation = fmt.Sprintf("it was added at index %d, its log ends at %d, the cluster is at %d: it reaches "+
+			"no leader, or is refused by them", added.Index, own.LastIndex(), top.Commit)
+		ev.Field, ev.Observed, ev.Expected = FieldLearnerBehind, fmt.Sprintf("last index %d", own.LastIndex()),
+			fmt.Sprintf("about %d", top.Commit)
 		ev.Member, ev.Bucket, ev.Key = own.Label(), "", nil
 	case own == nil && !in.published(&top.Membership, id):
 		f.Title = fmt.Sprintf("learner %s never started", id)
-		f.Explanation = fmt.Sprintf("it was added at index %d with peer URLs %v and never published itself; it can not be promoted, and another learner can not be added", added.Index, top.Membership.PeerURLs[id])
-		ev.Field, ev.Observed, ev.Expected = FieldLearnerNeverStarted, "a learner without a name", "a learner that published itself"
+		f.Explanation = fmt.Sprintf("it was added at index %d with peer URLs %v and never published itself; it can "+
+			"not be promoted, and another learner can not be added", added.Index, top.Membership.PeerURLs[id])
+		ev.Field, ev.Observed, ev.Expected = FieldLearnerNeverStarted, "a learner without a name",
+			"a learner that published itself"
 	case own != nil && behindForPromotion(own, top) && top.Commit > own.LastIndex() && !sameCommit(own, top):
 		f.Members = []string{own.Label()}
 		f.Title = fmt.Sprintf("learner %s is %d entries behind", own.Label(), top.Commit-own.LastIndex())
-		f.Explanation = fmt.Sprintf("its log ends at %d, the cluster is at %d; etcd promotes a learner only when it holds nine tenths of the leader's log", own.LastIndex(), top.Commit)
-		ev.Field, ev.Observed, ev.Expected = FieldLearnerLags, fmt.Sprintf("last index %d", own.LastIndex()), fmt.Sprintf("at least %d", top.Commit-top.Commit/10)
+		f.Explanation = fmt.Sprintf("its log ends at %d, the cluster is at %d; etcd promotes a learner only when it "+
+			"holds nine tenths of the leader's log", own.LastIndex(), top.Commit)
+		ev.Field, ev.Observed, ev.Expected = FieldLearnerLags, fmt.Sprintf("last index %d", own.LastIndex()),
+			fmt.Sprintf("at least %d", top.Commit-top.Commit/10)
 		ev.Member, ev.Bucket, ev.Key = own.Label(), "", nil
 		if c := refusedLearner(top, own.LastIndex()); c != nil {
 			ev.Field = FieldLearnerBlocks
@@ -102,7 +111,8 @@ func (in *Input) byID(id dumplog.ID) *evidence.Member {
 // addedAt is the last committed change that added the member; zero when the log does not hold it.
 func addedAt(m *evidence.Member, id dumplog.ID) At {
 	for _, c := range slices.Backward(m.WAL.Conf) {
-		if c.Change.NodeID == id && c.Index <= m.Commit && !c.Refused && (c.Change.Type == dumplog.ConfChangeAddLearnerNode || c.Change.Type == dumplog.ConfChangeAddNode) {
+		if c.Change.NodeID == id && c.Index <= m.Commit && !c.Refused &&
+			(c.Change.Type == dumplog.ConfChangeAddLearnerNode || c.Change.Type == dumplog.ConfChangeAddNode) {
 			return At{Term: c.Term, Index: c.Index}
 		}
 	}

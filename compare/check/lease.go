@@ -46,8 +46,10 @@ func runLeaseRevokesEqual(in *Input) Result {
 	if len(f.Evidence) == 0 {
 		return Result{Outcome: Holds}
 	}
-	f.Title = fmt.Sprintf("%d lease revokes deleted keys on some members and nothing on %s, the first at %d/%d", leases, strings.Join(f.Members, ", "), f.At.Term, f.At.Index)
-	f.Explanation = "lease and keys live on where the revoke had no effect; from the first such entry on contents and revisions part"
+	f.Title = fmt.Sprintf("%d lease revokes deleted keys on some members and nothing on %s, the first at %d/%d", leases,
+		strings.Join(f.Members, ", "), f.At.Term, f.At.Index)
+	f.Explanation = "lease and keys live on where the revoke had no effect; from the first such entry on contents " +
+		"and revisions part"
 	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
 }
 
@@ -57,7 +59,8 @@ func (in *Input) revokeEvidence(m *evidence.Member, e *replay.Event, o replay.Ou
 	if e.User != "" {
 		user = "user=" + e.User
 	}
-	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "lease", Key: Bytes(id), Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "lease", Key: Bytes(id),
+		Field:    fmt.Sprintf("entry %d/%d", e.Term, e.Index),
 		Expected: fmt.Sprintf("lease %s and its keys deleted on all members or on none", id), Show: showLog(m, e.Index)}
 	if o.Sig != 0 {
 		ev.Observed = fmt.Sprintf("%s (%s): deleted %d keys at revision %d", e.What, user, len(e.Keys), o.Rev)

@@ -50,15 +50,18 @@ func runLeaseCheckpoints(in *Input) Result {
 		return Result{Outcome: Holds}
 	}
 	f := Finding{Severity: Info, Title: "checkpoints of remaining TTLs are in the log and not stored",
-		Explanation: "lease checkpoints are on without persistence: leases start again with their full TTL when the leader changes"}
+		Explanation: "lease checkpoints are on without persistence: leases start again with their full TTL when the " +
+			"leader changes"}
 	if len(stored) > 0 {
 		f.Severity, f.Title = Warning, "only some members store the remaining TTLs of leases"
-		f.Explanation = "the members run with different settings or lines: on some, leases keep their remaining TTL over a restart, on others they start again"
+		f.Explanation = "the members run with different settings or lines: on some, leases keep their remaining TTL " +
+			"over a restart, on others they start again"
 	}
 	for _, i := range append(dropped, stored...) {
 		m, l := in.Members[i], show[i]
 		f.Members = append(f.Members, m.Label())
-		f.add(leaseEvidence(m, l, "remaining TTL", l.StoredRemaining, fmt.Sprintf("%d s, as the checkpoint in entry %d sets", l.AskedRemaining, l.Checkpoint)), 0, l.Checkpoint)
+		f.add(leaseEvidence(m, l, "remaining TTL", l.StoredRemaining,
+			fmt.Sprintf("%d s, as the checkpoint in entry %d sets", l.AskedRemaining, l.Checkpoint)), 0, l.Checkpoint)
 	}
 	return outcome([]Finding{in.cut(f)}, "")
 }

@@ -38,7 +38,8 @@ func runLeaseIDs(in *Input) Result {
 			if f.Severity == Error {
 				f.Title += fmt.Sprintf(", and the revoke at index %d had no effect", f.At.Index)
 			}
-			f.Explanation = "a server up to 3.4.19 or of 3.5.0 to 3.5.2 does not load them at a start; revokes then pass over them on that member only"
+			f.Explanation = "a server up to 3.4.19 or of 3.5.0 to 3.5.2 does not load them at a start; revokes then " +
+				"pass over them on that member only"
 			fs = append(fs, in.cut(f))
 		}
 	}
@@ -46,7 +47,8 @@ func runLeaseIDs(in *Input) Result {
 }
 
 func (in *Input) negativeLease(f *Finding, pos int, m *evidence.Member, l *dumpdb.Lease) {
-	e := Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(l.Page), Offset: Int64(l.Offset), Bucket: "lease", Key: Bytes(l.ID.String()), Field: "ID",
+	e := Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(l.Page), Offset: Int64(l.Offset), Bucket: "lease",
+		Key: Bytes(l.ID.String()), Field: "ID",
 		Observed: fmt.Sprint(int64(l.ID)), Expected: "a positive number", Show: showDB(m, "lease")}
 	if in.Replay != nil {
 		for _, k := range in.Replay.Members[pos].Kept {
@@ -57,7 +59,8 @@ func (in *Input) negativeLease(f *Finding, pos int, m *evidence.Member, l *dumpd
 			if f.At.Index == 0 || k.Index < f.At.Index {
 				f.At = At{Term: k.Term, Index: k.Index}
 			}
-			e.Observed, e.Expected = fmt.Sprintf("%d, still there", int64(l.ID)), fmt.Sprintf("gone since entry %d/%d revoked it", k.Term, k.Index)
+			e.Observed, e.Expected = fmt.Sprintf("%d, still there", int64(l.ID)),
+				fmt.Sprintf("gone since entry %d/%d revoked it", k.Term, k.Index)
 		}
 	}
 	f.Evidence = append(f.Evidence, e)

@@ -49,7 +49,8 @@ func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Findi
 	bad := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()},
 		Explanation: "the revoke is in the log and at or below what the member has applied; lease and keys live on there"}
 	legal := Finding{Severity: Warning, Members: []string{m.Label()},
-		Explanation: "this etcd version rejects the revoke, so the lease and its keys remain; members on another version may have applied it"}
+		Explanation: "this etcd version rejects the revoke, so the lease and its keys remain; members on another " +
+			"version may have applied it"}
 	for _, x := range r.LeaseFaults {
 		if !x.Kept {
 			continue
@@ -69,7 +70,8 @@ func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Findi
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s: %d leases outlived their revoke", m.Label(), n)
 			if f == &legal {
-				f.Title = fmt.Sprintf("%s: the revoke of %d leases was rejected, as its etcd version does", m.Label(), n)
+				f.Title = fmt.Sprintf("%s: the revoke of %d leases was rejected, as its etcd version does", m.Label(),
+					n)
 			}
 			fs = append(fs, in.cut(*f))
 		}
@@ -78,7 +80,8 @@ func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Findi
 }
 
 func (in *Input) keptEvidence(m *evidence.Member, x replay.LeaseFault) Evidence {
-	e := Evidence{Member: m.Label(), Bucket: "lease", Key: Bytes(dumplog.ID(uint64(x.ID)).String()), Field: FieldRevokeLost,
+	e := Evidence{Member: m.Label(), Bucket: "lease", Key: Bytes(dumplog.ID(uint64(x.ID)).String()),
+		Field:    FieldRevokeLost,
 		Expected: fmt.Sprintf("gone with its keys since entry %d/%d", x.Term, x.Index), Show: showLog(m, x.Index)}
 	switch {
 	case x.Reason != replay.ReasonNone:
@@ -102,8 +105,10 @@ func (in *Input) goneLeases(m *evidence.Member, r *replay.MemberResult) *Finding
 		if x.Kept {
 			continue
 		}
-		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "lease", Key: Bytes(dumplog.ID(uint64(x.ID)).String()), Field: FieldLeaseGone,
-			Observed: "absent", Expected: fmt.Sprintf("granted at index %d and not revoked", x.Granted), Show: showLog(m, x.Granted)}
+		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "lease",
+			Key: Bytes(dumplog.ID(uint64(x.ID)).String()), Field: FieldLeaseGone,
+			Observed: "absent", Expected: fmt.Sprintf("granted at index %d and not revoked", x.Granted),
+			Show: showLog(m, x.Granted)}
 		if x.Rev > 0 {
 			e.Observed = fmt.Sprintf("absent; its keys were deleted at revision %d", x.Rev)
 			e.Show = showRev(m, x.Rev)

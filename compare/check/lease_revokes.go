@@ -34,13 +34,17 @@ func runRevokesByLeader(in *Input) Result {
 	f := Finding{Severity: Warning}
 	for _, b := range in.Replay.Survey.Bursts {
 		leader, known := leaders[b.Term]
-		if b.Revokes < minBurst || !known || b.Proposer == 0 || leader == b.Proposer || b.User != "" && b.User != "root" || !ledBefore(leaders, b) || !in.early(b) {
+		if b.Revokes < minBurst || !known || b.Proposer == 0 || leader == b.Proposer || b.User != "" &&
+			b.User != "root" || !ledBefore(leaders, b) || !in.early(b) {
 			continue
 		}
 		f.Members = appendNew(f.Members, in.MemberName(b.Proposer))
-		f.add(Evidence{Member: in.MemberName(b.Proposer), File: b.Pos.Segment, Offset: Int64(b.Pos.Offset), Field: fmt.Sprintf("entries %d..%d of term %d", b.First, b.Last, b.Term),
-			Observed: fmt.Sprintf("%d lease revokes proposed by %s, which led an earlier term", b.Revokes, in.MemberName(b.Proposer)),
-			Expected: fmt.Sprintf("proposed by %s, the leader of term %d", in.MemberName(leader), b.Term)}, b.Term, b.First)
+		f.add(Evidence{Member: in.MemberName(b.Proposer), File: b.Pos.Segment, Offset: Int64(b.Pos.Offset),
+			Field: fmt.Sprintf("entries %d..%d of term %d", b.First, b.Last, b.Term),
+			Observed: fmt.Sprintf("%d lease revokes proposed by %s, which led an earlier term", b.Revokes,
+				in.MemberName(b.Proposer)),
+			Expected: fmt.Sprintf("proposed by %s, the leader of term %d", in.MemberName(leader), b.Term)}, b.Term,
+			b.First)
 	}
 	if len(f.Evidence) == 0 {
 		return Result{Outcome: Holds}

@@ -41,11 +41,17 @@ func runLeasesExpire(in *Input) Result {
 		}
 		if at := in.recoveredBefore(m, t); at > 0 {
 			fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, At: At{Term: t.Term, Index: t.First},
-				Title:       fmt.Sprintf("%s led term %d after it had received a snapshot: %d leases were granted and none revoked", m.Label(), t.Term, t.Grants),
-				Explanation: "leases of this cluster do expire in other terms; a leader that can not make its internal token never revokes any",
-				Evidence: []Evidence{{Member: m.Label(), File: t.Pos.Segment, Offset: Int64(t.Pos.Offset), Field: fmt.Sprintf("entries %d..%d of term %d", t.First, t.Last, t.Term),
-					Observed: fmt.Sprintf("%d grants, no revoke", t.Grants), Expected: "revokes as in other terms", Show: showLog(m, t.First)},
-					{Member: m.Label(), Field: "received snapshot", Observed: fmt.Sprintf("index %d, no start since", at), Expected: "a start, or a change of auth, before it leads", Show: showLog(m, at)}}})
+				Title: fmt.Sprintf("%s led term %d after it had received a snapshot: %d leases were granted "+
+					"and none revoked", m.Label(), t.Term, t.Grants),
+				Explanation: "leases of this cluster do expire in other terms; a leader that can not make its " +
+					"internal token never revokes any",
+				Evidence: []Evidence{{Member: m.Label(), File: t.Pos.Segment, Offset: Int64(t.Pos.Offset),
+					Field:    fmt.Sprintf("entries %d..%d of term %d", t.First, t.Last, t.Term),
+					Observed: fmt.Sprintf("%d grants, no revoke", t.Grants), Expected: "revokes as in other terms",
+					Show: showLog(m, t.First)},
+					{Member: m.Label(), Field: "received snapshot",
+						Observed: fmt.Sprintf("index %d, no start since", at),
+						Expected: "a start, or a change of auth, before it leads", Show: showLog(m, at)}}})
 		}
 	}
 	return outcome(fs, "")

@@ -61,22 +61,29 @@ func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Fi
 	for _, l := range leases {
 		switch {
 		case l.Stored < l.Asked:
-			low.add(leaseEvidence(m, l, "TTL", l.Stored, fmt.Sprintf("at least %d s, as the grant asks", l.Asked)), l.Term, l.Index)
+			low.add(leaseEvidence(m, l, "TTL", l.Stored, fmt.Sprintf("at least %d s, as the grant asks", l.Asked)),
+				l.Term, l.Index)
 		case l.Stored > l.Asked && l.Stored > diff.MaxMinimumTTL:
-			high.add(leaseEvidence(m, l, "TTL", l.Stored, fmt.Sprintf("%d s, as the grant asks; no minimum is above %d s", l.Asked, diff.MaxMinimumTTL)), l.Term, l.Index)
+			high.add(leaseEvidence(m, l, "TTL", l.Stored,
+				fmt.Sprintf("%d s, as the grant asks; no minimum is above %d s", l.Asked, diff.MaxMinimumTTL)), l.Term,
+				l.Index)
 		case l.Stored > l.Asked && l.Stored != lowest || l.Stored == l.Asked && l.Stored < lowest:
-			odd.add(leaseEvidence(m, l, "TTL", l.Stored, fmt.Sprintf("%d s, the larger of %d s (asked) and %d s (minimum)", max(l.Asked, lowest), l.Asked, lowest)), l.Term, l.Index)
+			odd.add(leaseEvidence(m, l, "TTL", l.Stored,
+				fmt.Sprintf("%d s, the larger of %d s (asked) and %d s (minimum)", max(l.Asked, lowest), l.Asked,
+					lowest)), l.Term, l.Index)
 		}
 	}
 	var fs []Finding
 	if n := len(low.Evidence); n > 0 {
 		low.Title = fmt.Sprintf("%s: %d leases have a lower TTL than their grant asks for", m.Label(), n)
-		low.Explanation = "no server stores a TTL below the one in the log: the lease rows were changed by other means; these leases expire early when this member leads"
+		low.Explanation = "no server stores a TTL below the one in the log: the lease rows were changed by other " +
+			"means; these leases expire early when this member leads"
 		fs = append(fs, in.cut(low))
 	}
 	if n := len(high.Evidence); n > 0 {
 		high.Title = fmt.Sprintf("%s: %d leases have a higher TTL than their grant asks for", m.Label(), n)
-		high.Explanation = "no election timeout that a server accepts gives such a minimum: the lease rows were changed by other means; these leases expire late when this member leads"
+		high.Explanation = "no election timeout that a server accepts gives such a minimum: the lease rows were " +
+			"changed by other means; these leases expire late when this member leads"
 		fs = append(fs, in.cut(high))
 	}
 	if n := len(odd.Evidence); n > 0 {
@@ -95,13 +102,15 @@ func (in *Input) impossibleTTLs() []Finding {
 		if !m.HasDB() {
 			continue
 		}
-		f := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Index: m.AppliedMin}}
+		f := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()},
+			At: At{Index: m.AppliedMin}}
 		for i := range m.DB.Leases {
 			l := &m.DB.Leases[i]
 			if l.TTL >= 1 {
 				continue
 			}
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(l.Page), Offset: Int64(l.Offset), Bucket: "lease", Key: Bytes(l.ID.String()),
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(l.Page),
+				Offset: Int64(l.Offset), Bucket: "lease", Key: Bytes(l.ID.String()),
 				Field: "TTL", Observed: fmt.Sprintf("%d s", l.TTL), Expected: "at least 1 s", Show: showDB(m, "lease")})
 		}
 		if n := len(f.Evidence); n > 0 {
@@ -204,14 +213,16 @@ func (in *Input) clampFinding() *Finding {
 		parts = append(parts, e.Member+" "+e.Observed)
 	}
 	f.Title = "the members raise short lease TTLs to different minimums"
-	f.Explanation = "lease " + string(f.Evidence[0].Key) + ": " + strings.Join(parts, ", ") + "; a minimum is 1.5 times the member's election timeout, so the members run with different ones"
+	f.Explanation = "lease " + string(f.Evidence[0].Key) + ": " + strings.Join(parts, ", ") +
+		"; a minimum is 1.5 times the member's election timeout, so the members run with different ones"
 	return &f
 }
 
 func (in *Input) clampOf(f *Finding, facts map[int]replay.LeaseFact) {
 	ttls := map[int64]bool{}
 	for i, l := range facts {
-		if lowest, raised := minimumTTL(in.Replay.Members[i].Leases); l.Stored != l.Asked && (!raised || l.Stored != lowest) {
+		if lowest, raised := minimumTTL(in.Replay.Members[i].Leases); l.Stored != l.Asked &&
+			(!raised || l.Stored != lowest) {
 			return
 		}
 		ttls[l.Stored] = true
@@ -221,7 +232,8 @@ func (in *Input) clampOf(f *Finding, facts map[int]replay.LeaseFact) {
 	}
 	for i, m := range in.Members {
 		if l, ok := facts[i]; ok {
-			f.add(leaseEvidence(m, l, "TTL", l.Stored, fmt.Sprintf("%d s asked for by the grant; the same on all members", l.Asked)), l.Term, l.Index)
+			f.add(leaseEvidence(m, l, "TTL", l.Stored,
+				fmt.Sprintf("%d s asked for by the grant; the same on all members", l.Asked)), l.Term, l.Index)
 		}
 	}
 }

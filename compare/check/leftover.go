@@ -52,13 +52,16 @@ func leftoverFinding(m *evidence.Member, field string, files []idle) *Finding {
 	if len(files) == 0 {
 		return nil
 	}
-	f := &Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "copy them with the rest of the evidence, then they can be deleted"}
+	f := &Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "copy them with the rest of the " +
+		"evidence, then they can be deleted"}
 	if more := len(files) - maxPlaces; more > 0 {
-		f.Explanation = fmt.Sprintf("%d files, of which the first %d are listed; %s", len(files), maxPlaces, f.Explanation)
+		f.Explanation = fmt.Sprintf("%d files, of which the first %d are listed; %s", len(files), maxPlaces,
+			f.Explanation)
 		files = files[:maxPlaces]
 	}
 	for _, x := range files {
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: x.name, Length: x.size, Field: field, Observed: x.what, Show: showLogAs(m, "--snaps")})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: x.name, Length: x.size, Field: field,
+			Observed: x.what, Show: showLogAs(m, "--snaps")})
 	}
 	return f
 }
@@ -87,7 +90,8 @@ func idleFiles(m *evidence.Member) []idle {
 	}
 	for _, d := range m.Snap.SnapDBs {
 		if m.HasDB() && m.HasLog() && !pendingInstall(m, d.Index) {
-			out = append(out, idle{d.File, fmt.Sprintf("a received database of index %d; the database has applied %d", d.Index, m.ConsistentIndex()), d.Size})
+			out = append(out, idle{d.File, fmt.Sprintf("a received database of index %d; the database has applied %d",
+				d.Index, m.ConsistentIndex()), d.Size})
 		}
 	}
 	return out
@@ -95,5 +99,6 @@ func idleFiles(m *evidence.Member) []idle {
 
 // pendingInstall tells whether a start would install the received database of that index.
 func pendingInstall(m *evidence.Member, index uint64) bool {
-	return index > m.ConsistentIndex() && slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool { return s.Index == index })
+	return index > m.ConsistentIndex() && slices.ContainsFunc(m.WAL.Summary.Snapshots,
+		func(s dumplog.SnapshotRecord) bool { return s.Index == index })
 }

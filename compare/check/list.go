@@ -5,7 +5,8 @@ import "slices"
 // All returns every check in the order they are run and reported. A new check is one value in a file of its topic and
 // one line in the list of its family below.
 func All() []Check {
-	return slices.Concat(sourceChecks(), indexChecks(), stateChecks(), backupChecks(), []Check{serverLogsFit, SecondOpinion})
+	return slices.Concat(sourceChecks(), indexChecks(), stateChecks(), backupChecks(),
+		[]Check{serverLogsFit, SecondOpinion})
 }
 
 // sourceChecks are about what the sources are and their files.

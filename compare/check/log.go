@@ -13,7 +13,8 @@ import (
 var tornKinds = []dumplog.DamageKind{dumplog.DamageTornTail, dumplog.DamageTail}
 
 // sequenceKinds are damage to the sequence of segments rather than to bytes in one.
-var sequenceKinds = []dumplog.DamageKind{dumplog.DamageMissingSegment, dumplog.DamageUnreadable, dumplog.DamageMixed, dumplog.DamageIndexGap, dumplog.DamageName}
+var sequenceKinds = []dumplog.DamageKind{dumplog.DamageMissingSegment, dumplog.DamageUnreadable, dumplog.DamageMixed,
+	dumplog.DamageIndexGap, dumplog.DamageName}
 
 // tailKinds are told by another check: that the log ends too early is R03.
 var tailKinds = []dumplog.DamageKind{dumplog.DamageLostTail}
@@ -27,7 +28,8 @@ Normal: zeros behind the last record of the last segment (preallocation), and an
 	Needs: NeedLog,
 	Run: func(in *Input) Result {
 		return in.walDamage(Critical, func(k dumplog.DamageKind) bool {
-			return !slices.Contains(tornKinds, k) && !slices.Contains(sequenceKinds, k) && !slices.Contains(tailKinds, k)
+			return !slices.Contains(tornKinds, k) && !slices.Contains(sequenceKinds, k) &&
+				!slices.Contains(tailKinds, k)
 		})
 	},
 }
@@ -77,13 +79,18 @@ func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
 	if m.HasDB() && !justInstalled(m) {
 		beyond = max(beyond, m.ConsistentIndex())
 	}
-	told := slices.ContainsFunc(s.Damage, func(d *dumplog.DamageError) bool { return d.Segment == last.Name && d.Kind != dumplog.DamageLostTail })
+	told := slices.ContainsFunc(s.Damage, func(d *dumplog.DamageError) bool {
+		return d.Segment == last.Name &&
+			d.Kind != dumplog.DamageLostTail
+	})
 	if told || beyond <= m.LastIndex() || !s.LastClosed(in.segmentSize(m)) || in.tornCopy(m) != nil {
 		return nil
 	}
-	return &dumplog.DamageError{Pos: dumplog.Pos{Segment: last.Name, Offset: last.DataEnd}, Kind: dumplog.DamageMissingSegment, LostFrom: m.LastIndex() + 1, LostTo: beyond,
+	return &dumplog.DamageError{Pos: dumplog.Pos{Segment: last.Name, Offset: last.DataEnd},
+		Kind: dumplog.DamageMissingSegment, LostFrom: m.LastIndex() + 1, LostTo: beyond,
 		Server: "does not notice a missing last segment when it starts",
-		Err:    fmt.Errorf("the last segment has %d bytes and was closed, so the server wrote on in the next one, which is missing", last.Size)}
+		Err: fmt.Errorf("the last segment has %d bytes and was closed, so the server wrote on in the next one, "+
+			"which is missing", last.Size)}
 }
 
 // segmentSize is the size with which the member's server creates segments: as its own log or, if that ends with a
@@ -123,7 +130,8 @@ func (in *Input) walDamage(sev Severity, want func(dumplog.DamageKind) bool) Res
 }
 
 func (in *Input) damageFinding(sev Severity, m *evidence.Member, d *dumplog.DamageError) Finding {
-	f := Finding{Severity: sev, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: d.LostFrom, Term: in.termAt(d.LostFrom)},
+	f := Finding{Severity: sev, Class: "wal-damage", Members: []string{m.Label()},
+		At:    At{Index: d.LostFrom, Term: in.termAt(d.LostFrom)},
 		Title: fmt.Sprintf("%s: %s in WAL segment %s at offset %d", m.Label(), d.Kind, d.Segment, d.Offset)}
 	f.Explanation = d.Error()
 	switch {
@@ -138,7 +146,8 @@ func (in *Input) damageFinding(sev Severity, m *evidence.Member, d *dumplog.Dama
 	if d.Server != "" {
 		f.Explanation += ". What etcd does: " + d.Server
 	}
-	f.Evidence = []Evidence{{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset), Length: d.Len, Field: string(d.Kind),
+	f.Evidence = []Evidence{{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset), Length: d.Len,
+		Field:    string(d.Kind),
 		Observed: d.Error(), Expected: "a complete record that continues the CRC chain", Show: showLogAs(m, "--raw")}}
 	return f
 }
@@ -198,7 +207,8 @@ func runSnapFiles(in *Input) Result {
 				damaged = append(damaged, s)
 			}
 		}
-		fs = append(fs, placeFindings(damaged, func(s *dumplog.SnapFile) string { return fmt.Sprint(s.Damage.Kind, s.Broken) },
+		fs = append(fs, placeFindings(damaged,
+			func(s *dumplog.SnapFile) string { return fmt.Sprint(s.Damage.Kind, s.Broken) },
 			func(s *dumplog.SnapFile) Finding { return snapFinding(m, s) }, snapRanges)...)
 	}
 	if !seen {
@@ -213,10 +223,13 @@ func snapFinding(m *evidence.Member, s *dumplog.SnapFile) Finding {
 	if s.Broken {
 		sev = Warning
 	}
-	return Finding{Severity: sev, Class: "snapshot-damage", Members: []string{m.Label()}, At: At{Term: s.NameTerm, Index: s.NameIndex},
+	return Finding{Severity: sev, Class: "snapshot-damage", Members: []string{m.Label()},
+		At:    At{Term: s.NameTerm, Index: s.NameIndex},
 		Title: fmt.Sprintf("%s: snapshot file %s is damaged", m.Label(), s.File), Explanation: s.Damage.Error(),
-		Evidence: []Evidence{{Member: m.Label(), File: s.File, Offset: Int64(s.Damage.Offset), Field: string(s.Damage.Kind), Observed: s.Damage.Error(),
-			Expected: fmt.Sprintf("CRC %08x over the data, metadata %d/%d", s.StoredCRC, s.NameTerm, s.NameIndex), Show: showLogAs(m, "--snaps")}}}
+		Evidence: []Evidence{{Member: m.Label(), File: s.File, Offset: Int64(s.Damage.Offset),
+			Field: string(s.Damage.Kind), Observed: s.Damage.Error(),
+			Expected: fmt.Sprintf("CRC %08x over the data, metadata %d/%d", s.StoredCRC, s.NameTerm, s.NameIndex),
+			Show:     showLogAs(m, "--snaps")}}}
 }
 
 var snapNotAheadOfDB = Check{
@@ -248,11 +261,15 @@ func runSnapNotAhead(in *Input) Result {
 		if m.ConsistentIndex() == 0 && m.DB.KV != nil && m.DB.KV.Revisions > 0 {
 			continue // how old it is nothing says: C02
 		}
-		f := Finding{Severity: Critical, Members: []string{m.Label()}, At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
-			Title: fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d", m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Observed: fmt.Sprint(m.ConsistentIndex()),
+		f := Finding{Severity: Critical, Members: []string{m.Label()},
+			At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
+			Title: fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d",
+				m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
+				Observed: fmt.Sprint(m.ConsistentIndex()),
 				Expected: fmt.Sprintf("at least %d", newest.Index), Show: showDB(m, "meta")},
-				{Member: m.Label(), File: newest.Segment, Offset: Int64(newest.Offset), Field: "snapshot record", Observed: fmt.Sprintf("%d/%d", newest.Term, newest.Index), Show: showLogAs(m, "--raw")}}}
+				{Member: m.Label(), File: newest.Segment, Offset: Int64(newest.Offset), Field: "snapshot record",
+					Observed: fmt.Sprintf("%d/%d", newest.Term, newest.Index), Show: showLogAs(m, "--raw")}}}
 		in.judgeGap(&f, m, newest)
 		fs = append(fs, f)
 	}

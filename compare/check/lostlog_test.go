@@ -22,10 +22,12 @@ func TestVersionByLog(t *testing.T) {
 		"a hole before the entry":        {20, 20, []replay.Gap{{From: 5, To: 8}}, "3.6.0", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &evidence.Member{Source: &evidence.Source{}, DB: &evidence.DB{}, AppliedMin: c.applied, AppliedMax: c.applied}
+			m := &evidence.Member{Source: &evidence.Source{}, DB: &evidence.DB{}, AppliedMin: c.applied,
+				AppliedMax: c.applied}
 			m.DB.Cluster.Version = c.stored
 			versions := []replay.VersionSet{{Index: 10, Version: "3.5.0"}}
-			in := &Input{Members: []*evidence.Member{m}, Replay: &replay.Result{First: 1, Last: c.last, Gaps: c.gaps, Survey: &replay.Survey{Versions: versions}}}
+			in := &Input{Members: []*evidence.Member{m}, Replay: &replay.Result{First: 1, Last: c.last, Gaps: c.gaps,
+				Survey: &replay.Survey{Versions: versions}}}
 			if got := in.impossibleVersions(m); len(got) != c.want {
 				t.Errorf("%+v, want %d findings", got, c.want)
 			}

@@ -26,7 +26,8 @@ type listByLog struct {
 // listOf replays the conf changes of all logs under the rules by which servers refuse some of them (etcd's
 // membership.RaftCluster.ValidateConfigurationChange, all versions).
 func (in *Input) listOf(m *evidence.Member) *listByLog {
-	l := &listByLog{newest: map[dumplog.ID]*evidence.ConfEntry{}, said: map[dumplog.ID][][]string{}, open: map[dumplog.ID][][]string{}, now: map[dumplog.ID][]string{}, removed: map[dumplog.ID]bool{}}
+	l := &listByLog{newest: map[dumplog.ID]*evidence.ConfEntry{}, said: map[dumplog.ID][][]string{},
+		open: map[dumplog.ID][][]string{}, now: map[dumplog.ID][]string{}, removed: map[dumplog.ID]bool{}}
 	changes := in.confChanges(m)
 	l.whole = len(changes) > 0 && changes[0].Index == 1
 	founding := l.whole
@@ -40,7 +41,8 @@ func (in *Input) listOf(m *evidence.Member) *listByLog {
 			delete(l.now, c.Change.NodeID)
 			l.removed[c.Change.NodeID] = true
 		case c.Change.Member == nil || c.Change.Member.IsPromote || len(c.Change.Member.PeerURLs) == 0:
-		case c.Index > m.AppliedMin || c.Change.ID == 0 && !founding: // a forced start adds the member itself with URLs of no meaning
+		case c.Index > m.AppliedMin || c.Change.ID == 0 &&
+			!founding: // a forced start adds the member itself with URLs of no meaning
 			l.open[c.Change.NodeID] = append(l.open[c.Change.NodeID], c.Change.Member.PeerURLs)
 		default:
 			l.apply(c)
@@ -88,7 +90,8 @@ func (in *Input) confChanges(m *evidence.Member) []evidence.ConfEntry {
 			continue
 		}
 		for _, c := range o.WAL.Conf {
-			if (c.Index < s.FirstIndex || c.Index > s.LastIndex) && c.Index <= o.Commit && !c.Refused && !have[c.Index] {
+			if (c.Index < s.FirstIndex || c.Index > s.LastIndex) && c.Index <= o.Commit && !c.Refused &&
+				!have[c.Index] {
 				have[c.Index] = true
 				out = append(out, c)
 			}
@@ -100,7 +103,10 @@ func (in *Input) confChanges(m *evidence.Member) []evidence.ConfEntry {
 
 // takenByOther tells whether another row of the database has one of the URLs.
 func takenByOther(m *evidence.Member, row *dumpdb.Member, urls []string) bool {
-	return slices.ContainsFunc(m.DB.Members, func(o dumpdb.Member) bool { return o.ID != row.ID && shareURL(o.PeerURLs, urls) })
+	return slices.ContainsFunc(m.DB.Members, func(o dumpdb.Member) bool {
+		return o.ID != row.ID &&
+			shareURL(o.PeerURLs, urls)
+	})
 }
 
 func shareURL(a, b []string) bool {

@@ -46,7 +46,8 @@ func (in *Input) rowWritten(m *evidence.Member, id dumplog.ID) uint64 {
 
 // missing judges the rows that are not there; false when the logs tell of none.
 func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
-	if slices.Contains(m.DB.Handle.MissingBuckets(), "members") || slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == "members" }) {
+	if slices.Contains(m.DB.Handle.MissingBuckets(), "members") ||
+		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == "members" }) {
 		return false
 	}
 	for _, ids := range [][]dumplog.ID{m.Membership.Voters, m.Membership.Learners} {
@@ -56,11 +57,15 @@ func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
 			if index == 0 || slices.Contains(m.Membership.Bucket, id) {
 				continue
 			}
-			w.file(m, "row "+id.String(), Finding{Severity: Error, Class: "membership", At: At{Term: w.in.termAt(index), Index: index},
-				Title: fmt.Sprintf("bucket members does not list %s, which belongs to the cluster", w.in.MemberName(dumpdb.ID(id))),
-				Explanation: fmt.Sprintf("entry %d, in which the member published its addresses, wrote its row: the row was removed by other means. "+
+			w.file(m, "row "+id.String(), Finding{Severity: Error, Class: "membership",
+				At: At{Term: w.in.termAt(index), Index: index},
+				Title: fmt.Sprintf("bucket members does not list %s, which belongs to the cluster",
+					w.in.MemberName(dumpdb.ID(id))),
+				Explanation: fmt.Sprintf("entry %d, in which the member published its addresses, wrote its row: the "+
+					"row was removed by other means. "+
 					"A server of 3.6 or later started on this database does not know the member", index)},
-				Evidence{Key: Bytes(id.String()), Field: "row", Observed: "absent", Expected: fmt.Sprintf("present since entry %d", index)})
+				Evidence{Key: Bytes(id.String()), Field: "row", Observed: "absent",
+					Expected: fmt.Sprintf("present since entry %d", index)})
 		}
 	}
 	return checked
@@ -70,7 +75,10 @@ func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
 // and writes the other in one transaction, on every release.
 func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 	if slices.Contains(m.DB.Handle.MissingBuckets(), "members_removed") ||
-		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == "members" || d.Bucket == "members_removed" }) {
+		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool {
+			return d.Bucket == "members" ||
+				d.Bucket == "members_removed"
+		}) {
 		return false
 	}
 	added := map[dumplog.ID]bool{}
@@ -90,11 +98,15 @@ func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 		if slices.Contains(m.DB.Removed, dumpdb.ID(id)) || slices.Contains(m.Membership.Bucket, id) {
 			continue
 		}
-		w.file(m, "removed "+id.String(), Finding{Severity: Error, Class: "membership", At: At{Term: c.Term, Index: c.Index},
-			Title:       fmt.Sprintf("bucket members_removed does not list %s, which was removed", w.in.MemberName(dumpdb.ID(id))),
-			Explanation: fmt.Sprintf("entry %d removed the member, and this member has applied it: the row was deleted by other means, so the ID could be added again", c.Index)},
-			Evidence{Bucket: "members_removed", Key: Bytes(id.String()), Field: "row", Observed: "absent", Expected: fmt.Sprintf("present since entry %d", c.Index),
-				Show: showDB(m, "members_removed")})
+		w.file(m, "removed "+id.String(), Finding{Severity: Error, Class: "membership",
+			At: At{Term: c.Term, Index: c.Index},
+			Title: fmt.Sprintf("bucket members_removed does not list %s, which was removed",
+				w.in.MemberName(dumpdb.ID(id))),
+			Explanation: fmt.Sprintf("entry %d removed the member, and this member has applied it: the row was "+
+				"deleted by other means, so the ID could be added again", c.Index)},
+			Evidence{Bucket: "members_removed", Key: Bytes(id.String()), Field: "row", Observed: "absent",
+				Expected: fmt.Sprintf("present since entry %d", c.Index),
+				Show:     showDB(m, "members_removed")})
 	}
 	return checked
 }

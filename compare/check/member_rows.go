@@ -62,8 +62,10 @@ func (w *rowFindings) findings() []Finding {
 }
 
 func (w *rowFindings) add(m *evidence.Member, row *dumpdb.Member, field, observed, expected string, f Finding) {
-	f.Title = fmt.Sprintf("bucket members gives %s the %s %s, the log %s", w.in.MemberName(row.ID), field, observed, expected)
-	w.file(m, field+" "+row.ID.String()+" "+observed, f, Evidence{Page: Uint64(row.Page), Offset: Int64(row.Offset), Key: Bytes(row.ID.String()), Field: field, Observed: observed,
+	f.Title = fmt.Sprintf("bucket members gives %s the %s %s, the log %s", w.in.MemberName(row.ID), field, observed,
+		expected)
+	w.file(m, field+" "+row.ID.String()+" "+observed, f, Evidence{Page: Uint64(row.Page), Offset: Int64(row.Offset),
+		Key: Bytes(row.ID.String()), Field: field, Observed: observed,
 		Expected: expected + ", of entry " + fmt.Sprint(f.At.Index)})
 }
 
@@ -99,9 +101,11 @@ func (w *rowFindings) peers(m *evidence.Member, l *listByLog, row *dumpdb.Member
 		return true // the update may have been refused
 	}
 	f := Finding{Severity: Error, Class: "membership", At: At{Term: newest.Term, Index: newest.Index},
-		Explanation: fmt.Sprintf("%s gave it %v, and no later change that this member has applied gives another. The row was edited or damaged: members that connect by it look for this one in the wrong place",
+		Explanation: fmt.Sprintf("%s gave it %v, and no later change that this member has applied gives another. The "+
+			"row was edited or damaged: members that connect by it look for this one in the wrong place",
 			what(newest), urls),
-		Remedy: []Remedy{{Text: "with a majority up: set the peer URLs that the member really has", Command: shell.Format("etcdctl member update {} --peer-urls={}", row.ID, joinURLs(urls)),
+		Remedy: []Remedy{{Text: "with a majority up: set the peer URLs that the member really has",
+			Command:      shell.Format("etcdctl member update {} --peer-urls={}", row.ID, joinURLs(urls)),
 			Precondition: "the URLs of the log are those that the member listens on"}}}
 	if l.ever(id, row.PeerURLs) {
 		f.Severity, f.Class = Warning, ""
@@ -134,7 +138,9 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 	}
 	name = name || w.in.foundedAs(m, dumplog.ID(row.ID), row.Name)
 	s := starts[newest]
-	f := Finding{Severity: Warning, At: At{Term: w.in.termAt(s.Index), Index: s.Index}, Explanation: fmt.Sprintf("the member never published that in the logs at hand, last in entry %d: the row was edited or damaged; its next start writes it again", s.Index)}
+	f := Finding{Severity: Warning, At: At{Term: w.in.termAt(s.Index), Index: s.Index},
+		Explanation: fmt.Sprintf("the member never published that in the logs at hand, last in entry %d: the row was "+
+			"edited or damaged; its next start writes it again", s.Index)}
 	if whole { // there is no older value that a release may have left
 		f.Severity, f.Class = Error, "membership"
 	}

@@ -25,14 +25,16 @@ Two logs that hold the same requests are of one cluster, whatever ID they carry:
 func runOneCluster(in *Input) Result {
 	by := map[dumplog.ID][]string{}
 	f := Finding{Severity: Critical, Class: "foreign-cluster", Title: "the sources belong to different clusters",
-		Explanation: "compare and diagnose sources of one cluster at a time; if they should be one cluster, each was restored or bootstrapped on its own"}
+		Explanation: "compare and diagnose sources of one cluster at a time; if they should be one cluster, each was " +
+			"restored or bootstrapped on its own"}
 	for _, m := range in.Members {
 		if m.ClusterID == 0 {
 			continue
 		}
 		by[m.ClusterID] = append(by[m.ClusterID], m.Label())
 		f.Members = append(f.Members, m.Label())
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "cluster ID", Observed: m.ClusterID.String(), Expected: "one cluster ID", Show: showLogAs(m, "--raw")})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "cluster ID", Observed: m.ClusterID.String(),
+			Expected: "one cluster ID", Show: showLogAs(m, "--raw")})
 	}
 	strangers := 0
 	for _, m := range in.Members {
@@ -41,7 +43,9 @@ func runOneCluster(in *Input) Result {
 		}
 		strangers++
 		f.Members = append(f.Members, m.Label())
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "members", Field: "member IDs", Observed: fmt.Sprint(m.Membership.Bucket), Expected: "a member that the data dirs know", Show: showDB(m, "members")})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "members",
+			Field: "member IDs", Observed: fmt.Sprint(m.Membership.Bucket),
+			Expected: "a member that the data dirs know", Show: showDB(m, "members")})
 	}
 	switch {
 	case strangers > 0:
@@ -68,7 +72,8 @@ func Stranger(members []*evidence.Member, m *evidence.Member) bool {
 			continue
 		}
 		dirs++
-		if slices.ContainsFunc(m.Membership.Bucket, func(id dumplog.ID) bool { return id == o.MemberID || o.Membership.Knows(id) }) {
+		if slices.ContainsFunc(m.Membership.Bucket,
+			func(id dumplog.ID) bool { return id == o.MemberID || o.Membership.Knows(id) }) {
 			return false
 		}
 	}
@@ -87,7 +92,8 @@ func runDistinctMembers(in *Input) Result {
 	byID, byHash := map[string][]*evidence.Member{}, map[string][]*evidence.Member{}
 	for _, m := range in.Members {
 		if m.MemberID != 0 {
-			id := fmt.Sprintf("%016x of %016x", uint64(m.ClusterID), uint64(m.MemberID)) // an ID is one member's in its cluster only
+			// an ID is one member's in its cluster only
+			id := fmt.Sprintf("%016x of %016x", uint64(m.ClusterID), uint64(m.MemberID))
 			byID[id] = append(byID[id], m)
 		}
 	}
@@ -101,11 +107,13 @@ func runDistinctMembers(in *Input) Result {
 	told := map[string]bool{}
 	for _, h := range sortedGroup(byHash) {
 		if ms := byHash[h]; len(ms) > 1 {
-			f := Finding{Severity: Warning, Class: "inconclusive", Title: "one source was given more than once", Explanation: "the files of these sources are byte-identical, so they count as one"}
+			f := Finding{Severity: Warning, Class: "inconclusive", Title: "one source was given more than once",
+				Explanation: "the files of these sources are byte-identical, so they count as one"}
 			for _, m := range ms {
 				told[m.Label()] = true
 				f.Members = append(f.Members, m.Label())
-				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "sha256", Observed: h, Expected: "different sources"})
+				f.Evidence = append(f.Evidence,
+					Evidence{Member: m.Label(), Field: "sha256", Observed: h, Expected: "different sources"})
 			}
 			fs = append(fs, f)
 		}
@@ -116,11 +124,14 @@ func runDistinctMembers(in *Input) Result {
 			continue
 		}
 		id := ms[0].MemberID
-		f := Finding{Severity: Error, Class: "torn-copy", Undecided: true, Title: fmt.Sprintf("%d sources carry member ID %s", len(ms), id),
-			Explanation: "copies of one member taken at different times, or a data dir that was cloned and runs twice; they are no independent witnesses"}
+		f := Finding{Severity: Error, Class: "torn-copy", Undecided: true,
+			Title: fmt.Sprintf("%d sources carry member ID %s", len(ms), id),
+			Explanation: "copies of one member taken at different times, or a data dir that was cloned and runs " +
+				"twice; they are no independent witnesses"}
 		for _, m := range ms {
 			f.Members = append(f.Members, m.Label())
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "member ID", Observed: id.String(), Expected: "one source per member", Show: showLogAs(m, "--raw")})
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "member ID", Observed: id.String(),
+				Expected: "one source per member", Show: showLogAs(m, "--raw")})
 		}
 		fs = append(fs, f)
 	}
@@ -133,7 +144,8 @@ func likeAnother(members []*evidence.Member, m *evidence.Member) bool {
 	man := m.Source.Manifest
 	return man != nil && slices.ContainsFunc(members, func(o *evidence.Member) bool {
 		other := o.Source.Manifest
-		return o != m && other != nil && o.MemberID == m.MemberID && len(other.Files) == len(man.Files) && other.Bytes == man.Bytes
+		return o != m && other != nil && o.MemberID == m.MemberID && len(other.Files) == len(man.Files) &&
+			other.Bytes == man.Bytes
 	})
 }
 
@@ -172,7 +184,8 @@ func runMemberListsAgree(in *Input) Result {
 	checked := 0
 	for _, m := range in.Members {
 		ms := &m.Membership
-		if !m.ConfigurationCurrent() || len(ms.Bucket) == 0 || m.AppliedMin < m.Commit && m.Version.Follows(release.MemberRowsGated) {
+		if !m.ConfigurationCurrent() || len(ms.Bucket) == 0 || m.AppliedMin < m.Commit &&
+			m.Version.Follows(release.MemberRowsGated) {
 			continue
 		}
 		checked++
@@ -185,9 +198,12 @@ func runMemberListsAgree(in *Input) Result {
 		if !m.Version.Follows(release.MembersFromDB) {
 			sev, class = Warning, ""
 		}
-		fs = append(fs, Finding{Severity: sev, Class: class, Members: []string{m.Label()}, At: in.confIndex(m), Title: m.Label() + ": raft's configuration and bucket members disagree",
+		fs = append(fs, Finding{Severity: sev, Class: class, Members: []string{m.Label()}, At: in.confIndex(m),
+			Title:       m.Label() + ": raft's configuration and bucket members disagree",
 			Explanation: "the server counts votes by the first and lists members by the second",
-			Evidence:    []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "members", Observed: fmt.Sprint(ms.Bucket), Expected: fmt.Sprintf("%v, raft's voters and learners", raft), Show: showDB(m, "members")}}})
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "members",
+				Observed: fmt.Sprint(ms.Bucket), Expected: fmt.Sprintf("%v, raft's voters and learners", raft),
+				Show: showDB(m, "members")}}})
 	}
 	if checked == 0 {
 		return Result{Reason: "no source tells both raft's configuration and the member list at its applied index"}
@@ -218,18 +234,24 @@ func runAlarms(in *Input) Result {
 			k := key{a.MemberID.String(), a.Type}
 			f := found[k]
 			if f == nil {
-				f = &Finding{Severity: Warning, Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type), in.MemberName(a.MemberID)),
+				f = &Finding{Severity: Warning,
+					Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type),
+						in.MemberName(a.MemberID)),
 					Explanation: "writes are refused until the database is below its quota and the alarm is disarmed",
-					Remedy:      []Remedy{{Text: "compact, defragment, then disarm", Command: shell.Format("etcdctl alarm disarm")}}}
+					Remedy: []Remedy{{Text: "compact, defragment, then disarm",
+						Command: shell.Format("etcdctl alarm disarm")}}}
 				if a.Type == 2 {
 					f.Severity, f.Class = Error, "alarm"
-					f.Explanation = "a server found its data to differ from its peers'; every request is refused until the alarm is disarmed"
+					f.Explanation = "a server found its data to differ from its peers'; every request is refused " +
+						"until the alarm is disarmed"
 				}
 				found[k], order = f, append(order, k)
 			}
 			f.Members = append(f.Members, m.Label())
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page), Bucket: "alarm", Key: Bytes(k.id),
-				Observed: fmt.Sprintf("memberID:%d alarm:%s", uint64(a.MemberID), evidence.AlarmName(a.Type)), Expected: "no alarm", Show: showDB(m, "alarm")})
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page),
+				Bucket: "alarm", Key: Bytes(k.id),
+				Observed: fmt.Sprintf("memberID:%d alarm:%s", uint64(a.MemberID), evidence.AlarmName(a.Type)),
+				Expected: "no alarm", Show: showDB(m, "alarm")})
 		}
 	}
 	var fs []Finding
@@ -246,7 +268,8 @@ The wrong member is named by the log (the grant or the revoke) and by live keys 
 Normal: members between whose applied indexes an entry grants or revokes the lease.`,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.WholeRow }, "lease")
+		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.WholeRow },
+			"lease")
 	},
 }
 
@@ -258,13 +281,19 @@ var partsPresent = Check{
 		var fs []Finding
 		for _, m := range in.Members {
 			for _, p := range m.Source.Missing {
-				fs = append(fs, Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()}, Title: m.Label() + " has no " + p,
-					Explanation: "the source is a data dir, but this part of it is not there; checks that need it could not be made for this member",
-					Evidence:    []Evidence{{Member: m.Label(), File: p, Observed: "absent", Expected: "present in a data dir"}}})
+				fs = append(fs, Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()},
+					Title: m.Label() + " has no " + p,
+					Explanation: "the source is a data dir, but this part of it is not there; checks that need it " +
+						"could not be made for this member",
+					Evidence: []Evidence{{Member: m.Label(), File: p, Observed: "absent",
+						Expected: "present in a data dir"}}})
 			}
 			for _, p := range m.Problems {
-				fs = append(fs, Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()}, Title: fmt.Sprintf("%s: %s can not be read", m.Label(), p.File),
-					Explanation: p.Err.Error(), Evidence: []Evidence{{Member: m.Label(), File: p.File, Observed: p.Err.Error(), Expected: "readable"}}})
+				fs = append(fs, Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()},
+					Title:       fmt.Sprintf("%s: %s can not be read", m.Label(), p.File),
+					Explanation: p.Err.Error(),
+					Evidence: []Evidence{{Member: m.Label(), File: p.File, Observed: p.Err.Error(),
+						Expected: "readable"}}})
 			}
 		}
 		return outcome(fs, "")

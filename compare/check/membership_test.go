@@ -79,16 +79,19 @@ func TestLearners(t *testing.T) {
 		field   string
 		members []string
 	}{
-		"level":                     {end: 40, want: check.Holds},
-		"stopped first":             {end: 25, want: check.Holds, field: check.FieldLearnerLags},
-		"blocks the addition":       {end: 10, second: true, want: check.Violated, field: check.FieldLearnerBlocks, members: []string{"node4"}},
+		"level":         {end: 40, want: check.Holds},
+		"stopped first": {end: 25, want: check.Holds, field: check.FieldLearnerLags},
+		"blocks the addition": {end: 10, second: true, want: check.Violated, field: check.FieldLearnerBlocks,
+			members: []string{"node4"}},
 		"behind, after the refusal": {end: 25, second: true, want: check.Holds, field: check.FieldLearnerLags},
-		"holds nothing of the log":  {end: 3, want: check.Violated, field: check.FieldLearnerBehind, members: []string{"node4"}},
+		"holds nothing of the log": {end: 3, want: check.Violated, field: check.FieldLearnerBehind,
+			members: []string{"node4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(t, grown(t, c.end, c.second, b1)...)
 			r := run(t, in, "M10")
-			if r.Outcome != c.want || !slices.Equal(accused(r), c.members) || c.field != "" && (len(r.Findings) != 1 || r.Findings[0].Evidence[0].Field != c.field) {
+			if r.Outcome != c.want || !slices.Equal(accused(r), c.members) || c.field != "" &&
+				(len(r.Findings) != 1 || r.Findings[0].Evidence[0].Field != c.field) {
 				t.Errorf("%s %v: %+v", r.Outcome, accused(r), r.Findings)
 			}
 			if r := run(t, in, "M03"); r.Outcome == check.Violated {
@@ -111,10 +114,11 @@ func TestMembersThatRaftDoesNotKnow(t *testing.T) {
 		change change
 		want   []string
 	}{
-		"none":                 {rows: []uint64{b1}},
-		"on 3.6":               {rows: []uint64{b1, 0xd1}, want: []string{"node1", "node2", "node3"}},
-		"on 3.5":               {rows: []uint64{b1, 0xd1}, change: old, want: []string{"node1", "node2", "node3"}},
-		"the log ends earlier": {rows: []uint64{b1, 0xd1}, change: put("meta", "consistent_index", binary.BigEndian.AppendUint64(nil, 60))},
+		"none":   {rows: []uint64{b1}},
+		"on 3.6": {rows: []uint64{b1, 0xd1}, want: []string{"node1", "node2", "node3"}},
+		"on 3.5": {rows: []uint64{b1, 0xd1}, change: old, want: []string{"node1", "node2", "node3"}},
+		"the log ends earlier": {rows: []uint64{b1, 0xd1},
+			change: put("meta", "consistent_index", binary.BigEndian.AppendUint64(nil, 60))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dirs := grown(t, 0, false, c.rows...)
@@ -201,7 +205,8 @@ func TestMemberRowIsGone(t *testing.T) {
 		}
 		edit(t, dirs[1], remove("members", "a1"))
 		for _, sources := range [][]string{dirs, dirs[1:2]} {
-			if r := run(t, inputOf(t, sources...), "M16"); r.Outcome != check.Violated || !slices.Equal(accused(r), []string{"node2"}) {
+			if r := run(t, inputOf(t, sources...), "M16"); r.Outcome != check.Violated ||
+				!slices.Equal(accused(r), []string{"node2"}) {
 				t.Errorf("%s, %d sources: %s %v %s", version, len(sources), r.Outcome, accused(r), r.Reason)
 			}
 		}
@@ -240,7 +245,8 @@ func TestRemovalLeavesARow(t *testing.T) {
 		m := in.Members[0]
 		remove := raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode, NodeID: 0xf7}
 		for i, cc := range []raftpb.ConfChange{addLearner(0xf7), remove} {
-			e := evidence.ConfEntry{Term: 2, Index: uint64(5 + i), Change: dumplog.ConfChange{ID: 9, Type: dumplog.ConfChangeType(cc.Type), NodeID: dumplog.ID(cc.NodeID)}}
+			e := evidence.ConfEntry{Term: 2, Index: uint64(5 + i),
+				Change: dumplog.ConfChange{ID: 9, Type: dumplog.ConfChangeType(cc.Type), NodeID: dumplog.ID(cc.NodeID)}}
 			if i == 0 {
 				e.Change.Member = &dumplog.MemberContext{PeerURLs: []string{"http://127.0.0.1:9"}, IsLearner: true}
 			}

@@ -60,11 +60,13 @@ func (in *Input) violations(class string, sev Severity, want func(rule string) b
 			if v.Main == 0 { // its key is no revision
 				show, field = showDB(m, "--page", v.Page), v.Rule
 			}
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(v.Page), Offset: Int64(v.Offset), Bucket: "key", Key: Bytes(v.Key),
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(v.Page),
+				Offset: Int64(v.Offset), Bucket: "key", Key: Bytes(v.Key),
 				Field: field, Observed: v.Observed, Expected: v.Expected, Show: show})
 		}
 		if n := len(f.Evidence); n > 0 {
-			f.Title = fmt.Sprintf("%s: %d records of bucket key are no possible history (first: %s)", m.Label(), n, first)
+			f.Title = fmt.Sprintf("%s: %d records of bucket key are no possible history (first: %s)", m.Label(), n,
+				first)
 			if first == ruleLease {
 				f.Title = fmt.Sprintf("%s: %d records name a lease that does not exist", m.Label(), n)
 			}
@@ -78,5 +80,6 @@ func (in *Input) violations(class string, sev Severity, want func(rule string) b
 // Undecodable tells a finding of K04 in which a record does not decode: the file itself then shows that its bytes
 // changed, whatever the log or other members say of it.
 func Undecodable(f Finding) bool {
-	return f.Check == "K04" && slices.ContainsFunc(f.Evidence, func(e Evidence) bool { return strings.HasPrefix(e.Field, ruleUndecodable) })
+	return f.Check == "K04" && slices.ContainsFunc(f.Evidence,
+		func(e Evidence) bool { return strings.HasPrefix(e.Field, ruleUndecodable) })
 }

@@ -35,7 +35,8 @@ func runCompactTombstones(in *Input) Result {
 			byRev[rev], order = f, append(order, rev)
 		}
 		f.Members = append(f.Members, m.Label())
-		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revision %d", rev), Observed: fmt.Sprintf("%d tombstones", n),
+		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revision %d", rev),
+			Observed: fmt.Sprintf("%d tombstones", n),
 			Expected: "the same on all members, or members of both kinds of release", Show: showRev(m, rev)}
 		if f.Evidence = append(f.Evidence, e); n > 0 {
 			with[rev]++
@@ -50,7 +51,8 @@ func runCompactTombstones(in *Input) Result {
 		}
 		f := byRev[rev]
 		f.At.Revision = &Rev{Main: rev}
-		f.Title = fmt.Sprintf("the tombstones at the compact revision %d are there on %d members and dropped on %d", rev, with[rev], without[rev])
+		f.Title = fmt.Sprintf("the tombstones at the compact revision %d are there on %d members and dropped on %d",
+			rev, with[rev], without[rev])
 		f.Explanation = "releases before and after 3.4.34 / 3.5.16 compacted this cluster; the key is deleted on all of them"
 		fs = append(fs, *f)
 	}
@@ -101,10 +103,14 @@ func runRevisionNotBelowCompact(in *Input) Result {
 			sev = Info
 		}
 		fs = append(fs, Finding{Severity: sev, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: last}},
-			Title:       fmt.Sprintf("%s: the newest record has revision %d, below the unfinished compaction at %d", m.Label(), last, s.Main),
-			Explanation: "tombstones at the end were removed and the compaction did not finish; a release that does not know this state starts with the lower revision",
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("scheduledCompactRev"), Field: "scheduledCompactRev", Observed: fmt.Sprint(s.Main),
-				Expected: fmt.Sprintf("at most %d, the newest record, or a finished compaction", last), Show: showDB(m, "meta")}},
+			Title: fmt.Sprintf("%s: the newest record has revision %d, below the unfinished compaction at %d",
+				m.Label(), last, s.Main),
+			Explanation: "tombstones at the end were removed and the compaction did not finish; a release that does " +
+				"not know this state starts with the lower revision",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("scheduledCompactRev"),
+				Field: "scheduledCompactRev", Observed: fmt.Sprint(s.Main),
+				Expected: fmt.Sprintf("at most %d, the newest record, or a finished compaction", last),
+				Show:     showDB(m, "meta")}},
 			Remedy: []Remedy{{Text: "start the member with 3.4.32, 3.5.14, 3.6.0 or later only"}}})
 	}
 	if r := in.reusedRevisions(); r != nil {
@@ -124,9 +130,11 @@ func belowFinished(m *evidence.Member) *Finding {
 		return nil
 	}
 	return &Finding{Severity: Info, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: last}},
-		Title:       fmt.Sprintf("%s: the newest record has revision %d, the finished compaction stands at %d", m.Label(), last, f.Main),
+		Title: fmt.Sprintf("%s: the newest record has revision %d, the finished compaction stands at %d",
+			m.Label(), last, f.Main),
 		Explanation: "3.0.0 to 3.0.12 start with the lower revision; later releases with that of the compaction",
-		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("finishedCompactRev"), Field: FieldBelowFinished, Observed: fmt.Sprint(f.Main),
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("finishedCompactRev"),
+			Field: FieldBelowFinished, Observed: fmt.Sprint(f.Main),
 			Expected: fmt.Sprintf("at most %d, or a release that counts it", last), Show: showDB(m, "meta")}}}
 }
 
@@ -156,7 +164,8 @@ func (in *Input) reusedRevisions() *Finding {
 		}
 		low = max(low, in.Diff.Revs[i])
 		f.Members = append(f.Members, m.Label())
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Key: key, Field: fmt.Sprintf("revision %d", compact), Observed: "a put",
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Key: key,
+			Field: fmt.Sprintf("revision %d", compact), Observed: "a put",
 			Expected: "nothing or a tombstone, as on the members with higher revisions", Show: showRev(m, compact)})
 	}
 	if len(f.Evidence) == 0 || low >= high || high == 1<<62 {
@@ -164,7 +173,8 @@ func (in *Input) reusedRevisions() *Finding {
 	}
 	f.At.Revision = &Rev{Main: compact}
 	f.Title = fmt.Sprintf("revision %d, at which all compacted, was given to another write a second time", compact)
-	f.Explanation = "the compaction removed the newest tombstones and the member started with a lower revision: its revisions stay lower from then on, contents are the same"
+	f.Explanation = "the compaction removed the newest tombstones and the member started with a lower revision: its " +
+		"revisions stay lower from then on, contents are the same"
 	return &f
 }
 

@@ -15,7 +15,8 @@ func runNoStrayTombstones(in *Input) Result {
 	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
-		if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged || m.DB.Meta.FinishedCompact == nil || m.DB.Meta.FinishedCompact.Main < m.DB.KV.CompactRev {
+		if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged || m.DB.Meta.FinishedCompact == nil ||
+			m.DB.Meta.FinishedCompact.Main < m.DB.KV.CompactRev {
 			continue
 		}
 		checked++
@@ -24,10 +25,13 @@ func runNoStrayTombstones(in *Input) Result {
 			continue
 		}
 		at := kv.FirstStray
-		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: at.Main, Sub: at.Sub}},
-			Title:       fmt.Sprintf("%s: %d tombstones are left below the finished compaction at %d", m.Label(), kv.Strays, done),
+		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()},
+			At: At{Revision: &Rev{Main: at.Main, Sub: at.Sub}},
+			Title: fmt.Sprintf("%s: %d tombstones are left below the finished compaction at %d", m.Label(),
+				kv.Strays, done),
 			Explanation: "they delete nothing that is left; a later compaction removes them",
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision " + at.String(), Observed: fmt.Sprintf("%d tombstones without a record to delete", kv.Strays),
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision " + at.String(),
+				Observed: fmt.Sprintf("%d tombstones without a record to delete", kv.Strays),
 				Expected: "none below " + fmt.Sprint(done), Show: showRev(m, at.Main)}}})
 	}
 	if checked == 0 {

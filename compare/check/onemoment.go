@@ -64,14 +64,17 @@ func (in *Input) copySigns(m *evidence.Member) []Evidence {
 		return nil
 	}
 	signs := pageSigns(m)
-	torn := slices.IndexFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool { return slices.Contains(tornKinds, d.Kind) })
+	torn := slices.IndexFunc(m.WAL.Summary.Damage,
+		func(d *dumplog.DamageError) bool { return slices.Contains(tornKinds, d.Kind) })
 	switch {
 	case torn >= 0:
 		d := m.WAL.Summary.Damage[torn]
-		signs = append(signs, Evidence{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset), Length: d.Len, Field: string(d.Kind), Observed: d.Error(), Expected: "a complete record"})
+		signs = append(signs, Evidence{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset), Length: d.Len,
+			Field: string(d.Kind), Observed: d.Error(), Expected: "a complete record"})
 	case m.HasDB() && m.ConsistentIndex() > m.LastIndex():
 		last := m.LastIndex()
-		signs = append(signs, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "consistent_index", Observed: fmt.Sprint(m.ConsistentIndex()),
+		signs = append(signs, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta",
+			Key: Bytes("consistent_index"), Field: "consistent_index", Observed: fmt.Sprint(m.ConsistentIndex()),
 			Expected: fmt.Sprintf("at most %d, the last index of the log", last), Show: showDB(m, "meta")})
 		if !stoppedInOrder(m) && !in.otherTimes(m) {
 			signs = append(signs, preparedSegment(m))
@@ -84,11 +87,13 @@ func (in *Input) copySigns(m *evidence.Member) []Evidence {
 // backup, the log was begun anew, or a forced start cut the log.
 func (in *Input) otherTimes(m *evidence.Member) bool {
 	forced := len(m.WAL.Summary.ForceNewCluster) > 0
-	return forced || len(m.WAL.Summary.Damage) > 0 || justInstalled(m) || in.backupAsDatabase(m) != nil || walBegunAnew(m) != nil || in.wiped(m) != nil
+	return forced || len(m.WAL.Summary.Damage) > 0 || justInstalled(m) || in.backupAsDatabase(m) != nil ||
+		walBegunAnew(m) != nil || in.wiped(m) != nil
 }
 
 func preparedSegment(m *evidence.Member) Evidence {
-	e := Evidence{Member: m.Label(), Field: "prepared segment", Observed: "the server ran, or was killed", Expected: "none after a server has stopped in order"}
+	e := Evidence{Member: m.Label(), Field: "prepared segment", Observed: "the server ran, or was killed",
+		Expected: "none after a server has stopped in order"}
 	for _, l := range m.WAL.Summary.LeftOvers {
 		if strings.HasSuffix(l.Name, ".tmp") {
 			e.File = l.Name
@@ -102,7 +107,8 @@ func preparedSegment(m *evidence.Member) Evidence {
 // page had as many pages.
 func pageSigns(m *evidence.Member) (signs []Evidence) {
 	sign := func(d *dumpdb.DamageError, field, expected string) {
-		signs = append(signs, Evidence{Member: m.Label(), File: m.DB.File, Offset: Int64(d.Offset), Page: Uint64(d.Page), Field: field, Observed: d.Error(), Expected: expected})
+		signs = append(signs, Evidence{Member: m.Label(), File: m.DB.File, Offset: Int64(d.Offset),
+			Page: Uint64(d.Page), Field: field, Observed: d.Error(), Expected: expected})
 	}
 	for _, d := range m.DB.Damage {
 		if slices.Contains(pageKinds, d.Kind) {
@@ -112,7 +118,8 @@ func pageSigns(m *evidence.Member) (signs []Evidence) {
 	}
 	for _, d := range m.DB.Damage {
 		if d.Kind == dumpdb.DamageOutOfFile && laterPage(m, d.Page) {
-			sign(d, "page of a later transaction", fmt.Sprintf("a page below the high-water mark %d of the meta page", m.DB.Handle.Meta().HighWater))
+			sign(d, "page of a later transaction", fmt.Sprintf("a page below the high-water mark %d of the meta page",
+				m.DB.Handle.Meta().HighWater))
 			break
 		}
 	}
@@ -128,4 +135,5 @@ func laterPage(m *evidence.Member, id uint64) bool {
 }
 
 // pageKinds are contradictions between pages, as a copy of a file that is written to shows them.
-var pageKinds = []dumpdb.DamageKind{dumpdb.DamagePage, dumpdb.DamagePageID, dumpdb.DamageCycle, dumpdb.DamageDoubleUse, dumpdb.DamageKeyOrder, dumpdb.DamageTruncated, dumpdb.DamageOutOfFile}
+var pageKinds = []dumpdb.DamageKind{dumpdb.DamagePage, dumpdb.DamagePageID, dumpdb.DamageCycle, dumpdb.DamageDoubleUse,
+	dumpdb.DamageKeyOrder, dumpdb.DamageTruncated, dumpdb.DamageOutOfFile}

@@ -42,7 +42,8 @@ func runSameOutcome(in *Input) Result {
 		return Result{Outcome: Holds}
 	}
 	f.Title = fmt.Sprintf("entry %d/%d ended differently on different members", f.At.Term, f.At.Index)
-	f.Explanation = "each member is told with what the entry did there; from the first such entry on contents and revisions part"
+	f.Explanation = "each member is told with what the entry did there; from the first such entry on contents and " +
+		"revisions part"
 	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
 }
 
@@ -65,7 +66,8 @@ func outcomesDiffer(e *replay.Event) bool {
 	differ := false
 	for i := range e.Outcomes {
 		o := &e.Outcomes[i]
-		if o.State == replay.Refused && o.Reason == replay.ReasonOldAuth || o.State == replay.Missing || o.State == replay.Contradicted {
+		if o.State == replay.Refused && o.Reason == replay.ReasonOldAuth || o.State == replay.Missing ||
+			o.State == replay.Contradicted {
 			return false
 		}
 		if !told(*o) {
@@ -92,7 +94,8 @@ func (in *Input) outcomeEvidence(i int, e *replay.Event, o replay.Outcome) Evide
 	if o.Detail != "" {
 		said = append(said, o.Detail)
 	}
-	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "key", Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "key",
+		Field:    fmt.Sprintf("entry %d/%d", e.Term, e.Index),
 		Observed: strings.Join(said, " "), Expected: "the same on all members", Show: showLog(m, e.Index)}
 	if len(e.Keys) > 0 {
 		ev.Key = Bytes(e.Keys[0])

@@ -41,7 +41,8 @@ func runPartsTogether(in *Input) Result {
 			continue
 		}
 		checked++
-		for _, look := range []func(*evidence.Member) *Finding{walBegunAnew, databaseRemoved, snapFilesRemoved, in.backupAsDatabase} {
+		for _, look := range []func(*evidence.Member) *Finding{walBegunAnew, databaseRemoved, snapFilesRemoved,
+			in.backupAsDatabase} {
 			if f := look(m); f != nil {
 				fs = append(fs, *f)
 			}
@@ -60,18 +61,25 @@ func walBegunAnew(m *evidence.Member) *Finding {
 		return nil
 	}
 	s := &m.WAL.Summary
-	if s.Start == dumplog.StartPurged || len(s.Segments) == 0 || s.Segments[0].Seq != 0 || s.LastIndex > Founded(m) && len(s.Jumps) == 0 {
+	if s.Start == dumplog.StartPurged || len(s.Segments) == 0 || s.Segments[0].Seq != 0 || s.LastIndex > Founded(m) &&
+		len(s.Jumps) == 0 {
 		return nil
 	}
-	f := &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Index: s.LastIndex + 1},
-		Title:       m.Label() + ": the log was begun anew, the rest of the data dir is older",
-		Explanation: "the WAL was removed and the server started on what was left; its votes and what it had acknowledged are forgotten. A WAL dir of its own (--wal-dir) that was not given looks alike only if another one lies in its place"}
-	ev := Evidence{Member: m.Label(), Field: FieldWALRemoved, Expected: fmt.Sprintf("at most %d, where the log ends", m.LastIndex())}
+	f := &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()},
+		At:    At{Index: s.LastIndex + 1},
+		Title: m.Label() + ": the log was begun anew, the rest of the data dir is older",
+		Explanation: "the WAL was removed and the server started on what was left; its votes and what it had " +
+			"acknowledged are forgotten. A WAL dir of its own (--wal-dir) that was not given looks alike only if " +
+			"another one lies in its place"}
+	ev := Evidence{Member: m.Label(), Field: FieldWALRemoved,
+		Expected: fmt.Sprintf("at most %d, where the log ends", m.LastIndex())}
 	switch orphan := orphanSnap(m); {
 	case m.HasDB() && m.ConsistentIndex() > m.LastIndex():
-		ev.File, ev.Bucket, ev.Key, ev.Observed, ev.Show = m.DB.File, "meta", Bytes("consistent_index"), fmt.Sprint(m.ConsistentIndex()), showDB(m, "meta")
+		ev.File, ev.Bucket, ev.Key, ev.Observed, ev.Show = m.DB.File, "meta", Bytes("consistent_index"),
+			fmt.Sprint(m.ConsistentIndex()), showDB(m, "meta")
 	case orphan != nil:
-		ev.File, ev.Observed, ev.Show = orphan.File, fmt.Sprintf("a snapshot at %d/%d that the log does not know", orphan.Term, orphan.Index), showLogAs(m, "--snaps")
+		ev.File, ev.Observed, ev.Show = orphan.File, fmt.Sprintf("a snapshot at %d/%d that the log does not know",
+			orphan.Term, orphan.Index), showLogAs(m, "--snaps")
 	default:
 		return nil
 	}
@@ -104,7 +112,8 @@ func databaseRemoved(m *evidence.Member) *Finding {
 	}
 	observed := ""
 	switch {
-	case m.DB == nil && m.HasSnap() && len(m.Snap.Files) > 0 && slices.ContainsFunc(m.Source.Missing, func(p string) bool { return strings.HasSuffix(p, "db") }):
+	case m.DB == nil && m.HasSnap() && len(m.Snap.Files) > 0 &&
+		slices.ContainsFunc(m.Source.Missing, func(p string) bool { return strings.HasSuffix(p, "db") }):
 		observed = "absent, beside snapshot files"
 	case m.HasDB() && len(m.DB.Damage) == 0 && m.DB.KV != nil && m.ConsistentIndex() == 0 && m.DB.KV.Revisions == 0:
 		observed = "empty"
@@ -112,11 +121,15 @@ func databaseRemoved(m *evidence.Member) *Finding {
 		return nil
 	}
 	f := &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Index: 1},
-		Title: fmt.Sprintf("%s: the database is %s, the log has a snapshot at index %d", m.Label(), observed, snapshotIndex(m)),
-		Evidence: []Evidence{{Member: m.Label(), File: "db", Field: FieldDBRemoved, Observed: observed, Expected: fmt.Sprintf("a database that has applied at least %d", snapshotIndex(m)),
-			Show: showLogAs(m, "--raw")}},
-		Remedy: []Remedy{{Text: "keep the log until the member is reseeded: remove it, set its data dir aside, add it again with an empty one", Command: removeMember(m.MemberID)}}}
-	f.Explanation = "the database was removed while the log was kept; a server up to 3.6 starts on that only if the .snap files are gone as well and the log reaches back to its first entry, later ones never"
+		Title: fmt.Sprintf("%s: the database is %s, the log has a snapshot at index %d", m.Label(), observed,
+			snapshotIndex(m)),
+		Evidence: []Evidence{{Member: m.Label(), File: "db", Field: FieldDBRemoved, Observed: observed,
+			Expected: fmt.Sprintf("a database that has applied at least %d", snapshotIndex(m)),
+			Show:     showLogAs(m, "--raw")}},
+		Remedy: []Remedy{{Text: "keep the log until the member is reseeded: remove it, set its data dir aside, add " +
+			"it again with an empty one", Command: removeMember(m.MemberID)}}}
+	f.Explanation = "the database was removed while the log was kept; a server up to 3.6 starts on that only if the " +
+		".snap files are gone as well and the log reaches back to its first entry, later ones never"
 	return f
 }
 
@@ -126,12 +139,18 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 		return nil
 	}
 	newest := snapshotIndex(m)
-	if newest == 0 || hasSnapDB(m, newest) || slices.ContainsFunc(m.Snap.Files, func(f *dumplog.SnapFile) bool { return max(f.Index, f.NameIndex) == newest }) {
+	if newest == 0 || hasSnapDB(m, newest) ||
+		slices.ContainsFunc(m.Snap.Files, func(f *dumplog.SnapFile) bool {
+			return max(f.Index,
+				f.NameIndex) == newest
+		}) {
 		return nil
 	}
-	f := &Finding{Severity: Warning, Members: []string{m.Label()}, Title: fmt.Sprintf("%s: the file of the newest raft snapshot (index %d) is gone", m.Label(), newest),
+	f := &Finding{Severity: Warning, Members: []string{m.Label()},
+		Title:       fmt.Sprintf("%s: the file of the newest raft snapshot (index %d) is gone", m.Label(), newest),
 		Explanation: "an older one or the whole log serves instead; the server can start",
-		Evidence: []Evidence{{Member: m.Label(), File: fmt.Sprintf("*-%016x.snap", newest), Field: FieldSnapRemoved, Observed: "absent", Expected: "the file that the snapshot record of the log names",
+		Evidence: []Evidence{{Member: m.Label(), File: fmt.Sprintf("*-%016x.snap", newest), Field: FieldSnapRemoved,
+			Observed: "absent", Expected: "the file that the snapshot record of the log names",
 			Show: showLogAs(m, "--raw")}}}
 	from := uint64(0)
 	if s := m.NewestSnap(); s != nil {
@@ -139,7 +158,8 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 	}
 	if s := &m.WAL.Summary; s.FirstIndex > from+1 {
 		f.Severity, f.Class, f.At = Error, "snapshot-damage", At{Index: newest}
-		f.Explanation = fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it: a server of this line can not start", s.FirstIndex)
+		f.Explanation = fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it: a server of "+
+			"this line can not start", s.FirstIndex)
 	}
 	return f
 }
@@ -156,12 +176,16 @@ func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
 	if t.State != "match" && slices.ContainsFunc(m.DB.Damage, cutShort) {
 		return nil // a file that lost its end can have the size of a backup by chance
 	}
-	f := &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()}, At: At{Index: max(m.ConsistentIndex(), 1)},
+	f := &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()},
+		At:    At{Index: max(m.ConsistentIndex(), 1)},
 		Title: m.Label() + ": the database is a backup file that was copied into its place",
-		Explanation: fmt.Sprintf("it ends with the sha256 of a snapshot save; its consistent index is %d, the log ends at %d. A backup is put to use with a restore, which gives it a log of its own",
+		Explanation: fmt.Sprintf("it ends with the sha256 of a snapshot save; its consistent index is %d, the log "+
+			"ends at %d. A backup is put to use with a restore, which gives it a log of its own",
 			m.ConsistentIndex(), m.LastIndex()),
-		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Offset: Int64(m.DB.Handle.Size() - 32), Length: 32, Field: FieldBackupAsDB, Observed: t.State, Expected: "no trailer"}},
-		Remedy:   []Remedy{{Text: "restore the backup into a new data dir", Command: shell.Format("etcdutl snapshot restore <BACKUP> --data-dir <NEW>")}}}
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Offset: Int64(m.DB.Handle.Size() - 32), Length: 32,
+			Field: FieldBackupAsDB, Observed: t.State, Expected: "no trailer"}},
+		Remedy: []Remedy{{Text: "restore the backup into a new data dir",
+			Command: shell.Format("etcdutl snapshot restore <BACKUP> --data-dir <NEW>")}}}
 	return f
 }
 
@@ -169,7 +193,8 @@ func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
 // has applied what the log does not hold, or a server started behind its index and would have written to it. It was not
 // received from a leader.
 func (in *Input) strippedBackup(m *evidence.Member) *Finding {
-	if !m.HasWAL() || len(m.DB.Damage) > 0 || !neverCommitted(m) || pristineReceived(m) || justInstalled(m) || m.ConsistentIndex() == 0 {
+	if !m.HasWAL() || len(m.DB.Damage) > 0 || !neverCommitted(m) || pristineReceived(m) || justInstalled(m) ||
+		m.ConsistentIndex() == 0 {
 		return nil
 	}
 	ci, why := m.ConsistentIndex(), ""
@@ -179,7 +204,8 @@ func (in *Input) strippedBackup(m *evidence.Member) *Finding {
 	if in.Replay != nil && in.Replay.Survey != nil {
 		for _, st := range in.Replay.Survey.Starts[m.MemberID] {
 			if why == "" && st.Index > ci && m.WAL.Summary.TermAt(st.Index) != 0 {
-				why = fmt.Sprintf("a server published its start at %d, and would have written to the database", st.Index)
+				why = fmt.Sprintf("a server published its start at %d, and would have written to the database",
+					st.Index)
 			}
 		}
 	}
@@ -187,10 +213,13 @@ func (in *Input) strippedBackup(m *evidence.Member) *Finding {
 		return nil
 	}
 	return &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()}, At: At{Index: ci},
-		Title:       m.Label() + ": the database is a copy that no server has written to, and does not fit the log",
-		Explanation: fmt.Sprintf("its meta pages are those of a snapshot save; its consistent index is %d, and %s", ci, why),
-		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(0), Offset: Int64(0), Field: FieldCopyAsDB, Observed: "equal meta pages but for their transaction IDs", Expected: "two transactions, or a received snapshot at its index",
-			Show: showDB(m, "--pages")}}}
+		Title: m.Label() + ": the database is a copy that no server has written to, and does not fit the log",
+		Explanation: fmt.Sprintf("its meta pages are those of a snapshot save; its consistent index is %d, and %s", ci,
+			why),
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(0), Offset: Int64(0),
+			Field: FieldCopyAsDB, Observed: "equal meta pages but for their transaction IDs",
+			Expected: "two transactions, or a received snapshot at its index",
+			Show:     showDB(m, "--pages")}}}
 }
 
 // cutShort tells damage that shows a file without its end.

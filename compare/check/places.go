@@ -15,7 +15,8 @@ const maxPlaces = 20
 
 // placeFindings makes findings of one member's damaged places: one for each place while there are few of a kind, else
 // one for all of them, with their number, their ranges and the first places as evidence.
-func placeFindings[D any](places []D, kindOf func(D) string, one func(D) Finding, ranges func([]D) string) (fs []Finding) {
+func placeFindings[D any](places []D, kindOf func(D) string, one func(D) Finding,
+	ranges func([]D) string) (fs []Finding) {
 	groups := map[string][]D{}
 	for _, d := range places {
 		k := kindOf(d)
@@ -45,7 +46,8 @@ func placeFindings[D any](places []D, kindOf func(D) string, one func(D) Finding
 // logRanges says where the damage of a log is, and what it lost.
 func logRanges(ds []*dumplog.DamageError) string {
 	first, last := ds[0], ds[len(ds)-1]
-	s := fmt.Sprintf("from segment %s offset %d to segment %s offset %d", first.Segment, first.Offset, last.Segment, last.Offset)
+	s := fmt.Sprintf("from segment %s offset %d to segment %s offset %d", first.Segment, first.Offset, last.Segment,
+		last.Offset)
 	var lost [][2]uint64
 	for _, d := range ds {
 		if d.LostFrom > 0 {

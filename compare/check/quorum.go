@@ -87,23 +87,30 @@ func runCommitOnQuorum(in *Input) Result {
 		if holders >= len(voters)/2+1 || len(without) == 0 {
 			continue
 		}
-		return Result{Outcome: Violated, Findings: []Finding{in.belowQuorum(top, i, len(voters), holders, held, without)}}
+		return Result{Outcome: Violated, Findings: []Finding{in.belowQuorum(top, i, len(voters), holders, held,
+			without)}}
 	}
 	return Result{Outcome: Holds}
 }
 
-func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int, held map[dumplog.ID]uint64, without []string) Finding {
+func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int, held map[dumplog.ID]uint64,
+	without []string) Finding {
 	f := Finding{Severity: Critical, Class: "member-lost-data", Members: without, At: At{Term: in.termAt(i), Index: i},
 		Title: fmt.Sprintf("entry %d is committed, but at most %d of %d voters can hold it", i, holders, voters),
-		Explanation: fmt.Sprintf("%s knows commit %d; the logs of %s end before it. Either they lost entries that they had acknowledged, or the sources were copied at different moments while the members ran",
+		Explanation: fmt.Sprintf("%s knows commit %d; the logs of %s end before it. Either they lost entries that "+
+			"they had acknowledged, or the sources were copied at different moments while the members ran",
 			top.Label(), top.Commit, strings.Join(without, ", ")),
-		Evidence: []Evidence{{Member: top.Label(), Field: FieldStaggered, Observed: fmt.Sprintf("commit index %d", top.Commit), Expected: "held by a majority", Show: showLog(top, i)}},
-		Remedy: []Remedy{{Text: "make sure that the members were stopped when they were copied; if they were, take " + top.Label() + " as the source for all",
+		Evidence: []Evidence{{Member: top.Label(), Field: FieldStaggered,
+			Observed: fmt.Sprintf("commit index %d", top.Commit), Expected: "held by a majority",
+			Show: showLog(top, i)}},
+		Remedy: []Remedy{{Text: "make sure that the members were stopped when they were copied; if they were, take " +
+			top.Label() + " as the source for all",
 			Precondition: "no member without the entry has been started alone"}}}
 	var short []*evidence.Member
 	for _, m := range in.Members {
 		if h, ok := held[m.MemberID]; ok && h < i && slices.Contains(without, m.Label()) {
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(h), Expected: fmt.Sprintf("at least %d", i), Show: showLog(m, h)})
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(h),
+				Expected: fmt.Sprintf("at least %d", i), Show: showLog(m, h)})
 			short = append(short, m)
 		}
 	}
@@ -113,7 +120,8 @@ func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int
 		f.Severity, f.Class = Warning, "inconclusive"
 		return f
 	}
-	f.Explanation = fmt.Sprintf("%s knows commit %d; the logs of %s end before it, and %s", top.Label(), top.Commit, strings.Join(without, ", "), why)
+	f.Explanation = fmt.Sprintf("%s knows commit %d; the logs of %s end before it, and %s", top.Label(), top.Commit,
+		strings.Join(without, ", "), why)
 	if lost := in.lostEnds(short); len(lost) == 1 && holders+1 >= voters/2+1 {
 		f.Severity, f.Class, f.Members = Warning, "", lost
 		f.Explanation += ". The others may be sound prefixes"
@@ -156,7 +164,8 @@ func (in *Input) lostLogs(short []*evidence.Member) (field, why string) {
 		}
 	}
 	if x := in.missingVotes(short...); x != nil {
-		return FieldLogsOlder, fmt.Sprintf("one of them voted in term %d, which its log does not know: the others hold %d of %d votes that are needed", x.term.Term, x.votes, x.need)
+		return FieldLogsOlder, fmt.Sprintf("one of them voted in term %d, which its log does not know: the others "+
+			"hold %d of %d votes that are needed", x.term.Term, x.votes, x.need)
 	}
 	return FieldStaggered, ""
 }
@@ -192,7 +201,8 @@ func votersAt(m *evidence.Member, index uint64) ([]dumplog.ID, bool) {
 		case dumplog.ConfChangeAddNode:
 			voters = slices.DeleteFunc(voters, func(id dumplog.ID) bool { return id == c.Change.NodeID })
 		case dumplog.ConfChangeRemoveNode:
-			voters = append(voters, c.Change.NodeID) // it may have been a learner; a voter more only lowers what is missing
+			// it may have been a learner; a voter more only lowers what is missing
+			voters = append(voters, c.Change.NodeID)
 		}
 	}
 	return voters, ms.RaftKnown

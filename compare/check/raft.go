@@ -49,8 +49,10 @@ func runLogsMatch(in *Input) Result {
 
 func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 	first := diffs[0]
-	f := Finding{Severity: Critical, Class: "data-divergence", Undecided: true, At: At{Index: first.Index}, Title: fmt.Sprintf("committed log entries differ from index %d on (%d indexes)", first.Index, len(diffs)),
-		Explanation: "two members committed different entries at one index: raft's safety was broken, by data loss on one of them or by two clusters of one name"}
+	f := Finding{Severity: Critical, Class: "data-divergence", Undecided: true, At: At{Index: first.Index},
+		Title: fmt.Sprintf("committed log entries differ from index %d on (%d indexes)", first.Index, len(diffs)),
+		Explanation: "two members committed different entries at one index: raft's safety was broken, by data loss " +
+			"on one of them or by two clusters of one name"}
 	for _, d := range diffs {
 		var ids []int
 		for i := range d.By {
@@ -62,7 +64,8 @@ func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 			if len(f.Members) < len(ids) {
 				f.Members = append(f.Members, m.Label())
 			}
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index), Observed: d.By[i], Expected: "the same entry on all members", Show: showLog(m, d.Index)})
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index),
+				Observed: d.By[i], Expected: "the same entry on all members", Show: showLog(m, d.Index)})
 		}
 	}
 	return in.cut(f)
@@ -86,11 +89,16 @@ func runCommittedKept(in *Input) Result {
 			if o.Commit < o.Index {
 				continue
 			}
-			fs = append(fs, Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()}, At: At{Term: o.Term, Index: o.Index},
-				Title:       fmt.Sprintf("%s: committed entry %d was replaced", m.Label(), o.Index),
-				Explanation: fmt.Sprintf("the log had stored commit %d and then replaced entries %d..%d; raft never does that: the log was edited, rolled back or forced into a new cluster", o.Commit, o.Index, o.OldLast),
-				Evidence: []Evidence{{Member: m.Label(), File: o.Segment, Offset: Int64(o.Offset), Field: fmt.Sprintf("entry %d/%d", o.Term, o.Index),
-					Observed: fmt.Sprintf("replaces entries up to %d/%d", o.OldTerm, o.OldLast), Expected: fmt.Sprintf("an index above %d", o.Commit), Show: showLog(m, o.Index)}}})
+			fs = append(fs, Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()},
+				At:    At{Term: o.Term, Index: o.Index},
+				Title: fmt.Sprintf("%s: committed entry %d was replaced", m.Label(), o.Index),
+				Explanation: fmt.Sprintf("the log had stored commit %d and then replaced entries %d..%d; raft never "+
+					"does that: the log was edited, rolled back or forced into a new cluster", o.Commit, o.Index,
+					o.OldLast),
+				Evidence: []Evidence{{Member: m.Label(), File: o.Segment, Offset: Int64(o.Offset),
+					Field:    fmt.Sprintf("entry %d/%d", o.Term, o.Index),
+					Observed: fmt.Sprintf("replaces entries up to %d/%d", o.OldTerm, o.OldLast),
+					Expected: fmt.Sprintf("an index above %d", o.Commit), Show: showLog(m, o.Index)}}})
 		}
 	}
 	return outcome(fs, in.unreadableParts("wal"))
@@ -118,15 +126,21 @@ func runMembersLevel(in *Input) Result {
 		last := max(m.LastIndex(), m.ConsistentIndex())
 		if last < commit && in.changesAfter(last) {
 			fs = append(fs, Finding{Severity: Info, Class: "lagging", Members: []string{m.Label()}, At: At{Index: last},
-				Title:       fmt.Sprintf("%s is %d entries behind", m.Label(), commit-last),
-				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; %s", last, commit, in.prefixText(m)),
-				Evidence:    []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(last), Expected: fmt.Sprint(commit), Show: showLog(m, last)}}})
+				Title: fmt.Sprintf("%s is %d entries behind", m.Label(), commit-last),
+				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; %s", last, commit,
+					in.prefixText(m)),
+				Evidence: []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(last),
+					Expected: fmt.Sprint(commit), Show: showLog(m, last)}}})
 		}
 		if m.LastIndex() > commit {
-			fs = append(fs, Finding{Severity: Info, Class: "uncommitted-tail", Members: []string{m.Label()}, At: At{Index: commit + 1},
-				Title:       fmt.Sprintf("%s holds %d entries that no source proves committed", m.Label(), m.LastIndex()-commit),
-				Explanation: fmt.Sprintf("entries %d..%d are above the highest commit index of all sources; a later leader may replace them", commit+1, m.LastIndex()),
-				Evidence:    []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(m.LastIndex()), Expected: fmt.Sprintf("commit %d", commit), Show: showLog(m, commit+1)}}})
+			fs = append(fs, Finding{Severity: Info, Class: "uncommitted-tail", Members: []string{m.Label()},
+				At: At{Index: commit + 1},
+				Title: fmt.Sprintf("%s holds %d entries that no source proves committed", m.Label(),
+					m.LastIndex()-commit),
+				Explanation: fmt.Sprintf("entries %d..%d are above the highest commit index of all sources; a later "+
+					"leader may replace them", commit+1, m.LastIndex()),
+				Evidence: []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(m.LastIndex()),
+					Expected: fmt.Sprintf("commit %d", commit), Show: showLog(m, commit+1)}}})
 		}
 	}
 	return outcome(fs, "")
@@ -190,7 +204,8 @@ func (in *Input) recovered(m *evidence.Member) *Finding {
 		return nil
 	}
 	s := &m.WAL.Summary
-	if len(s.Jumps) == 0 || len(s.Segments) == 0 || s.Segments[0].Seq != 0 || len(s.Damage) > 0 || Restored(m) || s.Jumps[0].From > Founded(m)+1 {
+	if len(s.Jumps) == 0 || len(s.Segments) == 0 || s.Segments[0].Seq != 0 || len(s.Damage) > 0 || Restored(m) ||
+		s.Jumps[0].From > Founded(m)+1 {
 		return nil
 	}
 	for _, sv := range in.Replay.Survey.Served[m.MemberID] {
@@ -198,12 +213,20 @@ func (in *Input) recovered(m *evidence.Member) *Finding {
 		if sv.Publish < s.Jumps[0].From || sv.Publish > s.Jumps[0].To || holder == nil {
 			continue
 		}
-		return &Finding{Severity: Warning, Members: []string{m.Label()}, At: At{Index: s.Jumps[0].From, Term: in.termAt(s.Jumps[0].From)},
-			Title:       fmt.Sprintf("%s had lost its data and came back under its old ID: its log begins with a snapshot at %d, before which it had served clients", m.Label(), s.Jumps[0].To),
-			Explanation: "its data dir was wiped and started again, and a leader sent it everything; what it had acknowledged before was forgotten meanwhile. Its content is that of the leader now",
-			Evidence: []Evidence{{Member: m.Label(), File: s.Jumps[0].Segment, Offset: Int64(s.Jumps[0].Offset), Field: "start of the log", Observed: fmt.Sprintf("a received snapshot that skips the entries %d..%d", s.Jumps[0].From, s.Jumps[0].To),
-				Expected: fmt.Sprintf("a log that holds the member's publish entry %d", sv.Publish), Show: showLogAs(m, "--raw")},
-				{Member: holder.Label(), Field: fmt.Sprintf("entry %d", sv.Index), Observed: sv.What + ", proposed by " + m.MemberID.String(), Expected: "no entry of a member that had not joined yet", Show: showLog(holder, sv.Index)}}}
+		return &Finding{Severity: Warning, Members: []string{m.Label()},
+			At: At{Index: s.Jumps[0].From, Term: in.termAt(s.Jumps[0].From)},
+			Title: fmt.Sprintf("%s had lost its data and came back under its old ID: its log begins with a "+
+				"snapshot at %d, before which it had served clients", m.Label(), s.Jumps[0].To),
+			Explanation: "its data dir was wiped and started again, and a leader sent it everything; what it had " +
+				"acknowledged before was forgotten meanwhile. Its content is that of the leader now",
+			Evidence: []Evidence{{Member: m.Label(), File: s.Jumps[0].Segment, Offset: Int64(s.Jumps[0].Offset),
+				Field: "start of the log", Observed: fmt.Sprintf("a received snapshot that skips the entries %d..%d",
+					s.Jumps[0].From, s.Jumps[0].To),
+				Expected: fmt.Sprintf("a log that holds the member's publish entry %d", sv.Publish),
+				Show:     showLogAs(m, "--raw")},
+				{Member: holder.Label(), Field: fmt.Sprintf("entry %d", sv.Index), Observed: sv.What +
+					", proposed by " + m.MemberID.String(), Expected: "no entry of a member that had not joined yet",
+					Show: showLog(holder, sv.Index)}}}
 	}
 	return nil
 }
@@ -215,7 +238,8 @@ func (in *Input) wiped(m *evidence.Member) *Finding {
 		return nil
 	}
 	s := &m.WAL.Summary
-	bootstrapOnly := s.LastIndex > 0 && s.LastIndex == uint64(len(m.WAL.Conf)) && s.LastTerm <= 1 && len(s.Snapshots) <= 1
+	bootstrapOnly := s.LastIndex > 0 && s.LastIndex == uint64(len(m.WAL.Conf)) && s.LastTerm <= 1 &&
+		len(s.Snapshots) <= 1
 	if !bootstrapOnly && s.LastIndex > 0 {
 		return nil
 	}
@@ -226,13 +250,20 @@ func (in *Input) wiped(m *evidence.Member) *Finding {
 		if o == m || o.ClusterID != m.ClusterID || !o.HasLog() || o.Commit <= s.LastIndex || !in.tookPart(o, m) {
 			continue
 		}
-		f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Index: s.LastIndex + 1},
-			Title: fmt.Sprintf("%s lost its data: its log holds %d bootstrap entries only, the cluster is at %d", m.Label(), s.LastIndex, o.Commit),
-			Explanation: fmt.Sprintf("member %s is known to have run before under this ID; its data dir was wiped and started again as a new cluster's. The leader counts it as up to date, so it panics with "+
-				"\"tocommit(N) is out of range [lastIndex(%d)]\" whenever it hears the commit index", m.MemberID, s.LastIndex)}
+		f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()},
+			At: At{Index: s.LastIndex + 1},
+			Title: fmt.Sprintf("%s lost its data: its log holds %d bootstrap entries only, the cluster is at %d",
+				m.Label(), s.LastIndex, o.Commit),
+			Explanation: fmt.Sprintf("member %s is known to have run before under this ID; its data dir was wiped "+
+				"and started again as a new cluster's. The leader counts it as up to date, so it panics with "+
+				"\"tocommit(N) is out of range [lastIndex(%d)]\" whenever it hears the commit index", m.MemberID,
+				s.LastIndex)}
 		f.Evidence = []Evidence{
-			{Member: m.Label(), Field: "last index", Observed: fmt.Sprintf("%d (bootstrap conf changes, term %d)", s.LastIndex, s.LastTerm), Expected: fmt.Sprintf("about %d, as on %s", o.LastIndex(), o.Label()), Show: showLogAs(m)},
-			{Member: o.Label(), Field: "member " + m.MemberID.String(), Observed: "published itself in the log of " + o.Label(), Show: showLogAs(o, "--proposer", m.MemberID)},
+			{Member: m.Label(), Field: "last index", Observed: fmt.Sprintf("%d (bootstrap conf changes, term %d)",
+				s.LastIndex, s.LastTerm), Expected: fmt.Sprintf("about %d, as on %s", o.LastIndex(), o.Label()),
+				Show: showLogAs(m)},
+			{Member: o.Label(), Field: "member " + m.MemberID.String(), Observed: "published itself in the log of " +
+				o.Label(), Show: showLogAs(o, "--proposer", m.MemberID)},
 		}
 		return &f
 	}

@@ -45,10 +45,14 @@ func runOneLeader(in *Input) Result {
 				continue
 			}
 			told[t.Term] = true
-			fs = append(fs, Finding{Severity: Critical, Class: "data-divergence", Members: []string{b.m.Label(), m.Label()}, At: At{Term: t.Term, Index: min(b.index, t.First)},
-				Title:       fmt.Sprintf("term %d begins at index %d on %s and at %d on %s: it had two leaders", t.Term, b.index, b.m.Label(), t.First, m.Label()),
-				Explanation: "a leader begins its term with an entry at one index; two beginnings are two leaders that a majority can not both have elected",
-				Evidence:    []Evidence{termBegin(b.m, t.Term, b.index, t.First), termBegin(m, t.Term, t.First, b.index)}})
+			fs = append(fs, Finding{Severity: Critical, Class: "data-divergence",
+				Members: []string{b.m.Label(), m.Label()}, At: At{Term: t.Term, Index: min(b.index, t.First)},
+				Title: fmt.Sprintf("term %d begins at index %d on %s and at %d on %s: it had two leaders", t.Term,
+					b.index, b.m.Label(), t.First, m.Label()),
+				Explanation: "a leader begins its term with an entry at one index; two beginnings are two leaders " +
+					"that a majority can not both have elected",
+				Evidence: []Evidence{termBegin(b.m, t.Term, b.index, t.First),
+					termBegin(m, t.Term, t.First, b.index)}})
 		}
 	}
 	if logs < 2 {
@@ -58,13 +62,15 @@ func runOneLeader(in *Input) Result {
 }
 
 func termBegin(m *evidence.Member, term, index, other uint64) Evidence {
-	return Evidence{Member: m.Label(), Field: fmt.Sprintf("first entry of term %d", term), Observed: fmt.Sprint(index), Expected: fmt.Sprintf("%d, or another term", other), Show: showLog(m, index)}
+	return Evidence{Member: m.Label(), Field: fmt.Sprintf("first entry of term %d", term), Observed: fmt.Sprint(index),
+		Expected: fmt.Sprintf("%d, or another term", other), Show: showLog(m, index)}
 }
 
 // begunTerms are the terms whose first entry the log holds together with the entry before it. A log whose terms fall
 // was altered (R08): it does not tell where its terms begin.
 func begunTerms(m *evidence.Member) []evidence.TermEnd {
-	if slices.ContainsFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageTermOrder }) {
+	if slices.ContainsFunc(m.WAL.Summary.Damage,
+		func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageTermOrder }) {
 		return nil
 	}
 	var out []evidence.TermEnd
@@ -93,7 +99,8 @@ func (in *Input) sameTermFindings(told map[uint64]bool) []Finding {
 	for _, i := range sortedKeys(d.By) {
 		m := in.Members[i]
 		f.Members = append(f.Members, m.Label())
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index), Observed: d.By[i], Expected: "one entry per term and index", Show: showLog(m, d.Index)})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index),
+			Observed: d.By[i], Expected: "one entry per term and index", Show: showLog(m, d.Index)})
 		if t, ok := termOf(m, d.Index); ok {
 			f.At.Term = t
 		}
@@ -139,7 +146,8 @@ func runOneVote(in *Input) Result {
 			continue
 		}
 		for _, v := range m.WAL.Summary.Votes {
-			if slices.ContainsFunc(m.WAL.Summary.OddVotes, func(o dumplog.Vote) bool { return o.Pos == v.Pos }) || in.neverAMember(m, v) {
+			if slices.ContainsFunc(m.WAL.Summary.OddVotes, func(o dumplog.Vote) bool { return o.Pos == v.Pos }) ||
+				in.neverAMember(m, v) {
 				continue // R08
 			}
 			b := ballot{m.MemberID, v.Term}
@@ -151,10 +159,13 @@ func runOneVote(in *Input) Result {
 			if old.v.For == v.For || old.m.ClusterID != m.ClusterID {
 				continue
 			}
-			f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{old.m.Label()}, At: in.termStart(m, v.Term),
-				Title:       fmt.Sprintf("member %s voted for %s and for %s in term %d", m.MemberID, old.v.For, v.For, v.Term),
-				Explanation: "it forgot its vote: its data dir was rolled back or copied and ran twice; two leaders may have been elected in that term",
-				Evidence:    []Evidence{voteEvidence(old.m, old.v, v.For), voteEvidence(m, v, old.v.For)}}
+			f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{old.m.Label()},
+				At: in.termStart(m, v.Term),
+				Title: fmt.Sprintf("member %s voted for %s and for %s in term %d", m.MemberID, old.v.For, v.For,
+					v.Term),
+				Explanation: "it forgot its vote: its data dir was rolled back or copied and ran twice; two leaders " +
+					"may have been elected in that term",
+				Evidence: []Evidence{voteEvidence(old.m, old.v, v.For), voteEvidence(m, v, old.v.For)}}
 			if old.m != m {
 				f.Members = append(f.Members, m.Label())
 			}
@@ -168,8 +179,10 @@ func runOneVote(in *Input) Result {
 }
 
 func voteEvidence(m *evidence.Member, v dumplog.Vote, other dumplog.ID) Evidence {
-	return Evidence{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: fmt.Sprintf("HardState of term %d", v.Term),
-		Observed: "vote " + v.For.String(), Expected: "one vote per term, not also " + other.String(), Show: showLogAs(m, "--raw")}
+	return Evidence{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset),
+		Field:    fmt.Sprintf("HardState of term %d", v.Term),
+		Observed: "vote " + v.For.String(), Expected: "one vote per term, not also " + other.String(),
+		Show: showLogAs(m, "--raw")}
 }
 
 // termStart places a term on the index axis: where its first entry is in that log, else unknown.
@@ -198,10 +211,13 @@ Normal: a term above that of the last entry (an election, won or not), and a vot
 				continue
 			}
 			for _, c := range m.WAL.Summary.CommitFalls {
-				fs = append(fs, Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: c.Now + 1},
-					Title:       fmt.Sprintf("%s: the commit index falls from %d to %d", m.Label(), c.Before, c.Now),
-					Explanation: "a log only ever raises it; the records before and behind this one come from different times",
-					Evidence: []Evidence{{Member: m.Label(), File: c.Segment, Offset: Int64(c.Offset), Field: "HardState.commit", Observed: fmt.Sprint(c.Now),
+				fs = append(fs, Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()},
+					At:    At{Index: c.Now + 1},
+					Title: fmt.Sprintf("%s: the commit index falls from %d to %d", m.Label(), c.Before, c.Now),
+					Explanation: "a log only ever raises it; the records before and behind this one come from " +
+						"different times",
+					Evidence: []Evidence{{Member: m.Label(), File: c.Segment, Offset: Int64(c.Offset),
+						Field: "HardState.commit", Observed: fmt.Sprint(c.Now),
 						Expected: fmt.Sprintf("at least %d", c.Before), Show: showLogAs(m, "--raw")}}})
 			}
 			for _, d := range m.WAL.Summary.Damage {
@@ -232,15 +248,18 @@ func runNoJointConfig(in *Input) Result {
 			if len(out)+len(next) == 0 {
 				return
 			}
-			fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}, Title: m.Label() + ": a joint configuration is stored",
+			fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()},
+				Title:       m.Label() + ": a joint configuration is stored",
 				Explanation: "etcd never proposes one; majorities of two voter sets are then needed for every decision",
-				Evidence: []Evidence{{Member: m.Label(), File: file, Offset: offset, Field: field, Observed: fmt.Sprintf("outgoing voters %v, learners to come %v", out, next),
+				Evidence: []Evidence{{Member: m.Label(), File: file, Offset: offset, Field: field,
+					Observed: fmt.Sprintf("outgoing voters %v, learners to come %v", out, next),
 					Expected: "neither"}}})
 		}
 		if m.HasWAL() {
 			for _, s := range m.WAL.Summary.Snapshots {
 				if s.ConfState != nil {
-					joint(s.Segment, "snapshot record", Int64(s.Offset), hexes(s.ConfState.VotersOutgoing), hexes(s.ConfState.LearnersNext))
+					joint(s.Segment, "snapshot record", Int64(s.Offset), hexes(s.ConfState.VotersOutgoing),
+						hexes(s.ConfState.LearnersNext))
 				}
 			}
 		}
@@ -250,7 +269,8 @@ func runNoJointConfig(in *Input) Result {
 			}
 		}
 		if m.HasDB() && m.DB.Meta.ConfState != nil {
-			joint(m.DB.File, "meta/confState", nil, hexes(m.DB.Meta.ConfState.VotersOutgoing), hexes(m.DB.Meta.ConfState.LearnersNext))
+			joint(m.DB.File, "meta/confState", nil, hexes(m.DB.Meta.ConfState.VotersOutgoing),
+				hexes(m.DB.Meta.ConfState.LearnersNext))
 		}
 	}
 	if !seen {

@@ -22,10 +22,13 @@ func runReceivedIsUsed(in *Input) Result {
 		if !pristineReceived(m) || m.Commit <= m.ConsistentIndex() {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
-			Title:       fmt.Sprintf("%s: the database is as the leader sent it for index %d, the log has committed %d", m.Label(), m.ConsistentIndex(), m.Commit),
+		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()},
+			At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
+			Title: fmt.Sprintf("%s: the database is as the leader sent it for index %d, the log has committed %d",
+				m.Label(), m.ConsistentIndex(), m.Commit),
 			Explanation: "no server has committed to it since it was installed",
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(0), Offset: Int64(0), Field: "meta pages", Observed: "equal but for their transaction IDs, as a copy is written",
+			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(0), Offset: Int64(0),
+				Field: "meta pages", Observed: "equal but for their transaction IDs, as a copy is written",
 				Expected: "two transactions", Show: showDB(m, "--pages")}}})
 	}
 	return outcome(fs, "")
@@ -34,7 +37,8 @@ func runReceivedIsUsed(in *Input) Result {
 // pristineReceived tells a database that a leader sent and that nobody has written to since: the meta pages of a copy,
 // no trailer, and the index of a snapshot that the log received.
 func pristineReceived(m *evidence.Member) bool {
-	if !m.HasDB() || !m.HasWAL() || !neverCommitted(m) || m.DB.Trailer.State == "match" || m.DB.Trailer.State == "mismatch" {
+	if !m.HasDB() || !m.HasWAL() || !neverCommitted(m) || m.DB.Trailer.State == "match" ||
+		m.DB.Trailer.State == "mismatch" {
 		return false
 	}
 	for _, s := range m.WAL.Summary.Snapshots {
@@ -51,5 +55,6 @@ func pristineReceived(m *evidence.Member) bool {
 // (go.etcd.io/bbolt Tx.WriteTo, Tx.Commit, all versions).
 func neverCommitted(m *evidence.Member) bool {
 	p := m.DB.Handle.Metas()
-	return m.DB.Handle.SavedBySnapshot() && p[0].HighWater == p[1].HighWater && p[0].Freelist == p[1].Freelist && p[0].Txid%2 == 1
+	return m.DB.Handle.SavedBySnapshot() && p[0].HighWater == p[1].HighWater && p[0].Freelist == p[1].Freelist &&
+		p[0].Txid%2 == 1
 }

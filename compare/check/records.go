@@ -47,8 +47,10 @@ func runRecordsEqual(in *Input) Result {
 
 func (in *Input) recordsFinding(r *diff.Records) Finding {
 	first := &r.Rows[0]
-	f := Finding{Severity: Error, Class: "data-divergence", At: At{Revision: &Rev{Main: first.Rev.Main, Sub: first.Rev.Sub}},
-		Title: fmt.Sprintf("%d records of bucket key differ between members, the first at revision %s", r.Differ, first.Rev)}
+	f := Finding{Severity: Error, Class: "data-divergence",
+		At: At{Revision: &Rev{Main: first.Rev.Main, Sub: first.Rev.Sub}},
+		Title: fmt.Sprintf("%d records of bucket key differ between members, the first at revision %s", r.Differ,
+			first.Rev)}
 	x := newBlame()
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -77,14 +79,16 @@ func (in *Input) hashText(at []int) string {
 	if len(parts) < 2 {
 		return ""
 	}
-	return fmt.Sprintf("; HashKV at revision %d, compact revision %d: %s", first.Rev, first.CompactRev, strings.Join(parts, ", "))
+	return fmt.Sprintf("; HashKV at revision %d, compact revision %d: %s", first.Rev, first.CompactRev,
+		strings.Join(parts, ", "))
 }
 
 func (in *Input) recordEvidence(row *diff.RecordRow, ws []witness) []Evidence {
 	var first, rest []Evidence
 	for _, pos := range row.At {
 		m := in.Members[pos]
-		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Key: Bytes(row.Key), Field: "revision " + row.Rev.String(), Observed: "absent", Expected: "equal on all members",
+		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Key: Bytes(row.Key), Field: "revision " +
+			row.Rev.String(), Observed: "absent", Expected: "equal on all members",
 			Show: showDB(m, "key", "--from-rev", row.Rev.Main, "--to-rev", row.Rev.Main)}
 		if c := row.Cells[pos]; c != nil {
 			e.Observed, e.Page, e.Offset = c.Text+" (record digest "+c.Sum+")", Uint64(c.Page), Int64(c.Offset)
@@ -103,7 +107,8 @@ func (in *Input) recordEvidence(row *diff.RecordRow, ws []witness) []Evidence {
 
 // recordWitnesses names the members whose version of a record is shown to be wrong.
 func (in *Input) recordWitnesses(row *diff.RecordRow) []witness {
-	for _, ask := range []func(*diff.RecordRow) []witness{in.recordByReplay, in.recordByHistory, in.recordByLastTransaction} {
+	for _, ask := range []func(*diff.RecordRow) []witness{in.recordByReplay, in.recordByHistory,
+		in.recordByLastTransaction} {
 		if ws := ask(row); len(ws) > 0 && len(ws) < len(row.At) {
 			return ws
 		}
@@ -119,7 +124,8 @@ func (in *Input) recordByReplay(row *diff.RecordRow) []witness {
 	for _, e := range in.Replay.Events {
 		for _, pos := range row.At {
 			if o := e.Outcomes[pos]; o.Rev == row.Rev.Main && o.State == replay.Contradicted {
-				out = append(out, witness{pos, fmt.Sprintf("entry %d wrote another record", e.Index), "what the entry writes", false})
+				out = append(out, witness{pos, fmt.Sprintf("entry %d wrote another record", e.Index),
+					"what the entry writes", false})
 			}
 		}
 	}
@@ -134,9 +140,13 @@ func (in *Input) recordByHistory(row *diff.RecordRow) []witness {
 		if kv == nil {
 			continue
 		}
-		i := slices.IndexFunc(kv.Violations, func(v dumpdb.Violation) bool { return v.Rev == row.Rev && v.Rule != ruleLease })
+		i := slices.IndexFunc(kv.Violations, func(v dumpdb.Violation) bool {
+			return v.Rev == row.Rev &&
+				v.Rule != ruleLease
+		})
 		if i >= 0 {
-			out = append(out, witness{pos, "its own history has no place for the record: " + kv.Violations[i].Rule, kv.Violations[i].Expected, false})
+			out = append(out, witness{pos, "its own history has no place for the record: " + kv.Violations[i].Rule,
+				kv.Violations[i].Expected, false})
 		}
 	}
 	return out
@@ -155,8 +165,12 @@ func (in *Input) recordByLastTransaction(row *diff.RecordRow) []witness {
 		if was == nil || now != nil && was.Sum == now.Sum {
 			continue
 		}
-		if slices.ContainsFunc(row.At, func(o int) bool { return o != pos && row.Cells[o] != nil && row.Cells[o].Sum == was.Sum }) {
-			out = append(out, witness{pos, "its last transaction changed the record, which no server does: before that it was what others hold", was.Text, true})
+		if slices.ContainsFunc(row.At, func(o int) bool {
+			return o != pos && row.Cells[o] != nil &&
+				row.Cells[o].Sum == was.Sum
+		}) {
+			out = append(out, witness{pos, "its last transaction changed the record, which no server does: before " +
+				"that it was what others hold", was.Text, true})
 		}
 	}
 	return out

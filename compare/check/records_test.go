@@ -62,17 +62,23 @@ func TestRecords(t *testing.T) {
 		members []string
 		odd     []string
 	}{
-		"equal":                            {want: check.Holds},
-		"a superseded value":               {changes: [3][]change{all}, want: check.Violated, members: []string{"node1"}},
-		"known by the last transaction":    {changes: [3][]change{nil, nil, all}, once: true, want: check.Violated, members: []string{"node3"}},
-		"alike on all":                     {changes: [3][]change{all, all, all}, want: check.Holds},
-		"compacted away elsewhere":         {changes: [3][]change{{altered(9)}, {compacted(10, 2, 3, 4, 5, 9)}, {compacted(10, 2, 3, 4, 5, 9)}}, want: check.Holds},
-		"two that compacted differently":   {changes: [3][]change{nil, {compacted(7, 2, 3, 4)}, {compacted(10, 2, 3, 4, 5, 6)}}, want: check.Holds},
-		"above a compaction of one member": {changes: [3][]change{{altered(13)}, {compacted(10, 2, 3, 4, 5, 6)}, nil}, want: check.Violated, members: []string{"node1"}},
+		"equal": {want: check.Holds},
+		"a superseded value": {changes: [3][]change{all}, want: check.Violated,
+			members: []string{"node1"}},
+		"known by the last transaction": {changes: [3][]change{nil, nil, all}, once: true, want: check.Violated,
+			members: []string{"node3"}},
+		"alike on all": {changes: [3][]change{all, all, all}, want: check.Holds},
+		"compacted away elsewhere": {changes: [3][]change{{altered(9)}, {compacted(10, 2, 3, 4, 5, 9)},
+			{compacted(10, 2, 3, 4, 5, 9)}}, want: check.Holds},
+		"two that compacted differently": {changes: [3][]change{nil, {compacted(7, 2, 3, 4)},
+			{compacted(10, 2, 3, 4, 5, 6)}}, want: check.Holds},
+		"above a compaction of one member": {changes: [3][]change{{altered(13)}, {compacted(10, 2, 3, 4, 5, 6)}, nil},
+			want: check.Violated, members: []string{"node1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dirs := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20, Starts: map[int]int{0: 0, 1: 1, 2: 2}}.Write(t, t.TempDir())
+			dirs := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20,
+				Starts: map[int]int{0: 0, 1: 1, 2: 2}}.Write(t, t.TempDir())
 			for i, list := range c.changes {
 				for _, ch := range list {
 					if c.once {
@@ -105,7 +111,8 @@ func TestRecordsWithoutALog(t *testing.T) {
 		}
 	}
 	r := run(t, in, "K12")
-	if r.Outcome != check.Violated || len(accused(r)) != 3 || !slices.Equal(r.Findings[0].Odd, []string{"node2"}) || !strings.Contains(r.Findings[0].Explanation, "HashKV") {
+	if r.Outcome != check.Violated || len(accused(r)) != 3 || !slices.Equal(r.Findings[0].Odd, []string{"node2"}) ||
+		!strings.Contains(r.Findings[0].Explanation, "HashKV") {
 		t.Errorf("%s: %+v", r.Outcome, r.Findings)
 	}
 	in.Diff.Find("key").Equal = new(bool)

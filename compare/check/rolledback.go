@@ -57,9 +57,12 @@ func (in *Input) longerCopy(m *evidence.Member) bool {
 
 func olderFinding(m *evidence.Member, at At, explanation string, ev ...Evidence) *Finding {
 	return &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: at,
-		Title:       fmt.Sprintf("%s: the data dir is older than what the member has stored: its log ends at %d/%d", m.Label(), m.WAL.Summary.LastTerm, m.LastIndex()),
-		Explanation: explanation + ". It forgot votes and entries that it had acknowledged; the leader panics it with \"tocommit(N) is out of range\", or it votes a second time", Evidence: ev,
-		Remedy: []Remedy{{Text: "treat it as a member that lost its data: remove it, set the dir aside, add it again with an empty one", Command: removeMember(m.MemberID)}}}
+		Title: fmt.Sprintf("%s: the data dir is older than what the member has stored: its log ends at %d/%d",
+			m.Label(), m.WAL.Summary.LastTerm, m.LastIndex()),
+		Explanation: explanation + ". It forgot votes and entries that it had acknowledged; the leader panics it " +
+			"with \"tocommit(N) is out of range\", or it votes a second time", Evidence: ev,
+		Remedy: []Remedy{{Text: "treat it as a member that lost its data: remove it, set the dir aside, add it again " +
+			"with an empty one", Command: removeMember(m.MemberID)}}}
 }
 
 // servedBeyond: a process of the member answered clients behind a publish entry that its log does not reach.
@@ -74,10 +77,14 @@ func (in *Input) servedBeyond(m *evidence.Member) *Finding {
 			continue
 		}
 		f := olderFinding(m, At{Index: last + 1, Term: in.termAt(last + 1)},
-			fmt.Sprintf("the process that began %s published itself at %d and then proposed entry %d for a client, so the member had applied its log up to %d at least",
+			fmt.Sprintf("the process that began %s published itself at %d and then proposed entry %d for a client, "+
+				"so the member had applied its log up to %d at least",
 				replay.StartTime(sv.ID).Format(timeLayout), sv.Publish, sv.Index, sv.Publish),
-			Evidence{Member: m.Label(), Field: FieldServedBeyond, Observed: fmt.Sprintf("last index %d", last), Expected: fmt.Sprintf("at least %d", sv.Publish), Show: showLog(m, last)},
-			Evidence{Member: holder.Label(), Field: fmt.Sprintf("entry %d", sv.Index), Observed: sv.What + ", proposed by " + m.MemberID.String(), Expected: "a log of that member that holds its publish entry", Show: showLog(holder, sv.Index)})
+			Evidence{Member: m.Label(), Field: FieldServedBeyond, Observed: fmt.Sprintf("last index %d", last),
+				Expected: fmt.Sprintf("at least %d", sv.Publish), Show: showLog(m, last)},
+			Evidence{Member: holder.Label(), Field: fmt.Sprintf("entry %d", sv.Index), Observed: sv.What +
+				", proposed by " + m.MemberID.String(), Expected: "a log of that member that holds its publish entry",
+				Show: showLog(holder, sv.Index)})
 		if begun := replay.StartTime(sv.ID); lastWritten(m).Before(begun) {
 			f = copiedBefore(f, m, begun)
 		}
@@ -116,10 +123,14 @@ func lastWritten(m *evidence.Member) time.Time {
 func copiedBefore(f *Finding, m *evidence.Member, begun time.Time) *Finding {
 	at := lastWritten(m).UTC().Format(timeLayout)
 	f.Severity, f.Class = Warning, ""
-	f.Title = fmt.Sprintf("%s was copied before the member was started again: its log ends at %d/%d", m.Label(), m.WAL.Summary.LastTerm, m.LastIndex())
-	f.Explanation = fmt.Sprintf("its files were last written %s, before that process began, so nothing ran on this copy since. That is normal where members are stopped, copied and started one after another; "+
-		"then copy it again to see where the member stands. If it is what lies on the host now, an older copy was put back: start no server on it", at)
-	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last write to log and database", Observed: at, Expected: "after " + begun.UTC().Format(timeLayout)})
+	f.Title = fmt.Sprintf("%s was copied before the member was started again: its log ends at %d/%d", m.Label(),
+		m.WAL.Summary.LastTerm, m.LastIndex())
+	f.Explanation = fmt.Sprintf("its files were last written %s, before that process began, so nothing ran on this "+
+		"copy since. That is normal where members are stopped, copied and started one after another; "+
+		"then copy it again to see where the member stands. If it is what lies on the host now, an older copy was "+
+		"put back: start no server on it", at)
+	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last write to log and database", Observed: at,
+		Expected: "after " + begun.UTC().Format(timeLayout)})
 	f.Remedy = nil
 	return f
 }
@@ -143,9 +154,13 @@ func (in *Input) voteMissing(m *evidence.Member) *Finding {
 		return nil
 	}
 	return olderFinding(m, At{Term: x.term.Term, Index: x.term.First},
-		fmt.Sprintf("%s was elected in term %d; the logs of all other voters hold %d votes, %d are needed, so this member gave one", in.MemberName(x.leader), x.term.Term, x.votes, x.need),
-		Evidence{Member: m.Label(), Field: FieldVoteMissing, Observed: fmt.Sprintf("highest term %d", m.HighestTerm()), Expected: fmt.Sprintf("HardState of term %d with a vote", x.term.Term), Show: showLogAs(m, "--raw")},
-		Evidence{Member: x.top.Label(), Field: fmt.Sprintf("first entry of term %d", x.term.Term), Observed: fmt.Sprint(x.term.First), Expected: "a leader that a majority elected", Show: showLog(x.top, x.term.First)})
+		fmt.Sprintf("%s was elected in term %d; the logs of all other voters hold %d votes, %d are needed, so this "+
+			"member gave one", in.MemberName(x.leader), x.term.Term, x.votes, x.need),
+		Evidence{Member: m.Label(), Field: FieldVoteMissing, Observed: fmt.Sprintf("highest term %d", m.HighestTerm()),
+			Expected: fmt.Sprintf("HardState of term %d with a vote", x.term.Term), Show: showLogAs(m, "--raw")},
+		Evidence{Member: x.top.Label(), Field: fmt.Sprintf("first entry of term %d", x.term.Term),
+			Observed: fmt.Sprint(x.term.First), Expected: "a leader that a majority elected",
+			Show: showLog(x.top, x.term.First)})
 }
 
 // election is one whose known votes are too few.
@@ -164,11 +179,15 @@ func (in *Input) missingVotes(group ...*evidence.Member) *election {
 		return nil
 	}
 	for _, t := range top.WAL.LastByTerm {
-		if t.First > top.Commit || t.First == 0 || slices.ContainsFunc(group, func(m *evidence.Member) bool { return t.Term <= m.HighestTerm() }) {
+		if t.First > top.Commit || t.First == 0 ||
+			slices.ContainsFunc(group, func(m *evidence.Member) bool { return t.Term <= m.HighestTerm() }) {
 			continue
 		}
 		voters, ok := votersAt(top, t.First)
-		if !ok || slices.ContainsFunc(group, func(m *evidence.Member) bool { return !slices.Contains(voters, m.MemberID) }) {
+		if !ok || slices.ContainsFunc(group, func(m *evidence.Member) bool {
+			return !slices.Contains(voters,
+				m.MemberID)
+		}) {
 			continue
 		}
 		leader, votes, closed := in.votesWithout(group, voters, t.Term)
@@ -181,7 +200,8 @@ func (in *Input) missingVotes(group ...*evidence.Member) *election {
 
 // votesWithout counts the votes of a term in the logs of all voters but some. closed is false unless each of those logs
 // knows the term, so that it tells whether its member voted.
-func (in *Input) votesWithout(but []*evidence.Member, voters []dumplog.ID, term uint64) (leader dumplog.ID, votes int, closed bool) {
+func (in *Input) votesWithout(but []*evidence.Member, voters []dumplog.ID, term uint64) (leader dumplog.ID, votes int,
+	closed bool) {
 	for _, v := range voters {
 		if slices.ContainsFunc(but, func(m *evidence.Member) bool { return m.MemberID == v }) {
 			continue

@@ -49,15 +49,18 @@ func (s *sayings) add(t *testing.T, id string, in *check.Input) {
 		fmt.Fprintf(&out, "  %s %s %s\n", c.ID, r.Outcome, r.Reason)
 		for i := range r.Findings {
 			f := &r.Findings[i]
-			fmt.Fprintf(&out, "    %s %s %v %d/%d %s\n      %s\n", f.Severity, f.Class, f.Members, f.At.Term, f.At.Index, f.Title, f.Explanation)
+			fmt.Fprintf(&out, "    %s %s %v %d/%d %s\n      %s\n", f.Severity, f.Class, f.Members, f.At.Term,
+				f.At.Index, f.Title, f.Explanation)
 			if f.Undecided || len(f.Odd)+len(f.ByHand) > 0 || f.More > 0 {
-				fmt.Fprintf(&out, "      undecided %t, odd %v, by hand %v, %d more\n", f.Undecided, f.Odd, f.ByHand, f.More)
+				fmt.Fprintf(&out, "      undecided %t, odd %v, by hand %v, %d more\n", f.Undecided, f.Odd, f.ByHand,
+					f.More)
 			}
 			for n, e := range f.Evidence {
 				if n == maxShown {
 					break
 				}
-				fmt.Fprintf(&out, "      - %s %s %s: %s; want %s\n", e.Member, e.Bucket, e.Field, e.Observed, e.Expected)
+				fmt.Fprintf(&out, "      - %s %s %s: %s; want %s\n", e.Member, e.Bucket, e.Field, e.Observed,
+					e.Expected)
 			}
 			for _, m := range f.Remedy {
 				fmt.Fprintf(&out, "      remedy: %s %s %s\n", m.Text, m.Risk, m.Precondition)
@@ -92,7 +95,8 @@ func (s *sayings) compare(t *testing.T) {
 	have, wanted := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
 	for i, line := range have {
 		if i >= len(wanted) || wanted[i] != line {
-			t.Fatalf("%s:%d differs (write it with -update, and read what changes):\nhave %s\nwant %s", sayingsFile, i+1, line, at(wanted, i))
+			t.Fatalf("%s:%d differs (write it with -update, and read what changes):\nhave %s\nwant %s", sayingsFile,
+				i+1, line, at(wanted, i))
 		}
 	}
 	if len(wanted) > len(have) {

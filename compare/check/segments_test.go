@@ -83,7 +83,8 @@ func TestDiedWhileItClosedASegment(t *testing.T) {
 	in := dirInput(t, dirs...)
 	m := in.Members[1]
 	if last := m.WAL.Summary.Segments[len(names)-2]; last.End != "eof" || last.LastEntry != m.ConsistentIndex() {
-		t.Fatalf("the last segment ends with %s at %d, the database has applied %d", last.End, last.LastEntry, m.ConsistentIndex())
+		t.Fatalf("the last segment ends with %s at %d, the database has applied %d", last.End, last.LastEntry,
+			m.ConsistentIndex())
 	}
 	wantOutcome(t, in, "W03", check.Holds)
 	wantOutcome(t, in, "D04", check.Holds)

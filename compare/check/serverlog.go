@@ -49,9 +49,12 @@ func otherMembersLog(m *evidence.Member, j *serverlog.Journal) *Finding {
 	if m.MemberID == 0 || len(j.Members) == 0 || slices.Contains(j.Members, m.MemberID.String()) {
 		return nil
 	}
-	return &Finding{Severity: Warning, Members: []string{m.Label()}, Title: fmt.Sprintf("the server log given for %s was written by member %s", m.Label(), j.Members[0]),
-		Explanation: "nothing was concluded from it: give the log of the server that wrote these files, or name the right source",
-		Evidence:    []Evidence{{Member: m.Label(), Field: "member ID", Observed: j.Members[0], Expected: m.MemberID.String()}}}
+	return &Finding{Severity: Warning, Members: []string{m.Label()},
+		Title: fmt.Sprintf("the server log given for %s was written by member %s", m.Label(), j.Members[0]),
+		Explanation: "nothing was concluded from it: give the log of the server that wrote these files, or name the " +
+			"right source",
+		Evidence: []Evidence{{Member: m.Label(), Field: "member ID", Observed: j.Members[0],
+			Expected: m.MemberID.String()}}}
 }
 
 // wentBack tells a restart at a commit index below a raft snapshot that the member had saved: saving one puts
@@ -70,8 +73,10 @@ func wentBack(m *evidence.Member, j *serverlog.Journal) *Finding {
 			}
 		case serverlog.EventRestart:
 			if saved != nil && e.Index > 0 && e.Index < saved.Index && len(j.Members) == 1 {
-				f.add(Evidence{Member: m.Label(), Field: fmt.Sprintf("line %d of its server's log, %s", e.Line, stamp(e.Time)), Observed: fmt.Sprintf("restarts at commit index %d", e.Index),
-					Expected: fmt.Sprintf("%d or more: the raft snapshot that line %d saved", saved.Index, saved.Line)}, 0, e.Index)
+				f.add(Evidence{Member: m.Label(), Field: fmt.Sprintf("line %d of its server's log, %s", e.Line,
+					stamp(e.Time)), Observed: fmt.Sprintf("restarts at commit index %d", e.Index),
+					Expected: fmt.Sprintf("%d or more: the raft snapshot that line %d saved", saved.Index, saved.Line)},
+					0, e.Index)
 				saved = nil
 			}
 		}
@@ -80,7 +85,8 @@ func wentBack(m *evidence.Member, j *serverlog.Journal) *Finding {
 		return nil
 	}
 	f.Title = fmt.Sprintf("the data dir of %s went back in time at a restart, by its server's log", m.Label())
-	f.Explanation = "an older copy was put in place, or the disk lost writes that it had confirmed; entries that the member had acknowledged may be gone, and its vote may have been given twice"
+	f.Explanation = "an older copy was put in place, or the disk lost writes that it had confirmed; entries that the " +
+		"member had acknowledged may be gone, and its vote may have been given twice"
 	return &f
 }
 
@@ -90,7 +96,8 @@ func endsBefore(m *evidence.Member, j *serverlog.Journal) *Finding {
 	var high *serverlog.Event
 	for i := range j.Events {
 		e := &j.Events[i]
-		if (e.ID == serverlog.EventSnapshot || e.ID == serverlog.EventRestart || e.ID == serverlog.EventReceived) && (high == nil || e.Index > high.Index) {
+		if (e.ID == serverlog.EventSnapshot || e.ID == serverlog.EventRestart || e.ID == serverlog.EventReceived) &&
+			(high == nil || e.Index > high.Index) {
 			high = e
 		}
 	}
@@ -98,9 +105,11 @@ func endsBefore(m *evidence.Member, j *serverlog.Journal) *Finding {
 		return nil
 	}
 	return &Finding{Severity: Info, Members: []string{m.Label()}, At: At{Index: last},
-		Title:       fmt.Sprintf("the files of %s end at entry %d, its server's log names entry %d", m.Label(), last, high.Index),
+		Title: fmt.Sprintf("the files of %s end at entry %d, its server's log names entry %d", m.Label(), last,
+			high.Index),
 		Explanation: "the files were copied before the line was written, or the member has lost the end of its log since",
-		Evidence: []Evidence{{Member: m.Label(), Field: fmt.Sprintf("line %d of its server's log, %s", high.Line, stamp(high.Time)), Observed: fmt.Sprintf("%s at entry %d", high.ID, high.Index),
+		Evidence: []Evidence{{Member: m.Label(), Field: fmt.Sprintf("line %d of its server's log, %s", high.Line,
+			stamp(high.Time)), Observed: fmt.Sprintf("%s at entry %d", high.ID, high.Index),
 			Expected: fmt.Sprintf("at most %d, the last entry of the files", last)}}}
 }
 
@@ -109,8 +118,10 @@ func problemLines(m *evidence.Member, j *serverlog.Journal) *Finding {
 	f := Finding{Severity: Info, Members: []string{m.Label()}}
 	for _, e := range j.Events {
 		if e.Problem {
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("line %d of its server's log, %s", e.Line, stamp(e.Time)), Observed: e.ID,
-				Expected: fmt.Sprintf("none; checks that show it: %v", e.Checks), Show: shell.Format("etcd-medic explain {}", e.ID)})
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(),
+				Field: fmt.Sprintf("line %d of its server's log, %s", e.Line, stamp(e.Time)), Observed: e.ID,
+				Expected: fmt.Sprintf("none; checks that show it: %v", e.Checks),
+				Show:     shell.Format("etcd-medic explain {}", e.ID)})
 		}
 	}
 	if len(f.Evidence) == 0 {

@@ -29,12 +29,14 @@ func TestServerLogs(t *testing.T) {
 	}{
 		{"nothing known", "", "", []string{"hello", "world"}},
 		{"a sound life", "", "", []string{restart(own, 3), saved(4), restart(own, 5), restart(own, last)}},
-		{"another member", "warning", "was written by member abc123", []string{restart("abc123", 5), saved(9), restart("abc123", 5)}},
+		{"another member", "warning", "was written by member abc123",
+			[]string{restart("abc123", 5), saved(9), restart("abc123", 5)}},
 		{"back in time", "warning", "went back in time", []string{restart(own, 3), saved(9), restart(own, 5)}},
 		{"wiped and begun again", "", "", []string{restart(own, 3), saved(9), start, restart(own, 5)}},
 		{"a new member on the same host", "", "", []string{restart(own, 3), saved(9), restart("abc123", 5)}},
 		{"beyond the files", "info", fmt.Sprintf("names entry %d", last+7), []string{restart(own, last+7)}},
-		{"an error line", "info", "1 known error lines", []string{restart(own, 3), "panic: tocommit(5) is out of range [lastIndex(4)]"}},
+		{"an error line", "info", "1 known error lines",
+			[]string{restart(own, 3), "panic: tocommit(5) is out of range [lastIndex(4)]"}},
 	} {
 		j, err := serverlog.Read(t.Context(), strings.NewReader(strings.Join(c.lines, "\n")+"\n"))
 		if err != nil {
@@ -48,10 +50,12 @@ func TestServerLogs(t *testing.T) {
 			}
 			continue
 		}
-		if len(res.Findings) != 1 || string(res.Findings[0].Severity) != c.severity || !strings.Contains(res.Findings[0].Title, c.title) {
+		if len(res.Findings) != 1 || string(res.Findings[0].Severity) != c.severity ||
+			!strings.Contains(res.Findings[0].Title, c.title) {
 			t.Errorf("%s: %+v", c.name, res.Findings)
 		}
-		if want := map[bool]check.Outcome{true: check.Violated, false: check.Holds}[c.severity == "warning"]; res.Outcome != want {
+		if want := map[bool]check.Outcome{true: check.Violated,
+			false: check.Holds}[c.severity == "warning"]; res.Outcome != want {
 			t.Errorf("%s: %s, want %s", c.name, res.Outcome, want)
 		}
 	}

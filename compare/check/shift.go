@@ -16,20 +16,26 @@ func (in *Input) shiftFinding(s *replay.Shift) Finding {
 	if s.Missing > 1 {
 		what = fmt.Sprintf("entries %d..%d are", s.Index, s.Index+uint64(s.Missing)-1)
 	}
-	f := Finding{Severity: Critical, Class: "wal-damage", Members: names, At: At{Term: in.termAt(s.Index), Index: s.Index},
-		Title: fmt.Sprintf("%s: %s missing in the log, and the later ones are renumbered", strings.Join(names, ", "), what),
-		Explanation: fmt.Sprintf("what follows is the same in the logs of %s, under indexes higher by %d. A leader gives an entry its index once and no member changes it. "+
-			"The CRC chain holds, so the log was rewritten. It is not used from there on", strings.Join(in.labelsOf(s.Long), ", "), s.Missing)}
+	f := Finding{Severity: Critical, Class: "wal-damage", Members: names,
+		At: At{Term: in.termAt(s.Index), Index: s.Index},
+		Title: fmt.Sprintf("%s: %s missing in the log, and the later ones are renumbered", strings.Join(names, ", "),
+			what),
+		Explanation: fmt.Sprintf("what follows is the same in the logs of %s, under indexes higher by %d. A leader "+
+			"gives an entry its index once and no member changes it. "+
+			"The CRC chain holds, so the log was rewritten. It is not used from there on",
+			strings.Join(in.labelsOf(s.Long), ", "), s.Missing)}
 	if s.Proven {
 		f.Explanation += ". The log ends before what the member has committed or applied"
 	}
 	for _, i := range s.Short {
 		m := in.Members[i]
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Index), Observed: s.Instead, Expected: s.What, Show: showLog(m, s.Index)})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Index),
+			Observed: s.Instead, Expected: s.What, Show: showLog(m, s.Index)})
 	}
 	for _, i := range s.Long {
 		m := in.Members[i]
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Index), Observed: s.What, Expected: s.What, Show: showLog(m, s.Index)})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Index),
+			Observed: s.What, Expected: s.What, Show: showLog(m, s.Index)})
 	}
 	f.Evidence[0].Field = FieldAltered
 	return in.cut(f)

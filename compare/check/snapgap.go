@@ -74,13 +74,15 @@ func (in *Input) reachesJump(m *evidence.Member, snap dumplog.SnapshotRecord) bo
 	if ci >= min(snap.Commit, lastBefore(m, snap.Index)) {
 		return true
 	}
-	return m.Version.MayLack(release.IndexWithEveryEntry) && in.Replay != nil && in.Replay.Survey != nil && in.Replay.Survey.KeyWrite(ci+1, snap.Commit) == 0
+	return m.Version.MayLack(release.IndexWithEveryEntry) && in.Replay != nil && in.Replay.Survey != nil &&
+		in.Replay.Survey.KeyWrite(ci+1, snap.Commit) == 0
 }
 
 // Received tells whether the snapshot at that index came from a leader: the member's log never held its entry.
 func Received(m *evidence.Member, index uint64) bool {
 	s := &m.WAL.Summary
-	return s.TermAt(index) == 0 && (s.FirstIndex == 0 || s.FirstIndex > index || s.LastIndex < index || hasJump(s, index))
+	return s.TermAt(index) == 0 && (s.FirstIndex == 0 || s.FirstIndex > index || s.LastIndex < index ||
+		hasJump(s, index))
 }
 
 func hasJump(s *dumplog.Summary, index uint64) bool {
@@ -103,10 +105,12 @@ func (in *Input) judgeGap(f *Finding, m *evidence.Member, snap dumplog.SnapshotR
 		f.Explanation = fmt.Sprintf("%s. None of them has an effect, so the database lacks nothing", refuses)
 	case GapOverwritten:
 		f.Class = "latent-divergence"
-		f.Explanation = "the database holds effects of entries above its index: only the index is too low. A server refuses to start, or applies these entries a second time"
+		f.Explanation = "the database holds effects of entries above its index: only the index is too low. A server " +
+			"refuses to start, or applies these entries a second time"
 	case GapNotInstalled:
 		f.Class = "snapshot-damage"
-		f.Explanation = refuses + fmt.Sprintf(". The snapshot came from a leader; the file %016x.snap.db with its database is gone", snap.Index)
+		f.Explanation = refuses + fmt.Sprintf(". The snapshot came from a leader; the file %016x.snap.db with its "+
+			"database is gone", snap.Index)
 	default:
 		f.Class, f.Explanation = "member-lost-data", refuses
 	}

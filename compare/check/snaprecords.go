@@ -47,10 +47,13 @@ func runSnapRecordsFit(in *Input) Result {
 	return outcome(fs, in.unreadableParts("wal"))
 }
 
-func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, field, title, explanation, observed, expected string) *Finding {
-	return &Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: At{Term: r.Term, Index: r.Index}, Title: m.Label() + ": " + title,
+func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, field, title, explanation, observed,
+	expected string) *Finding {
+	return &Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()},
+		At: At{Term: r.Term, Index: r.Index}, Title: m.Label() + ": " + title,
 		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
-		Evidence: []Evidence{{Member: m.Label(), File: r.Segment, Offset: Int64(r.Offset), Field: field, Observed: observed, Expected: expected,
+		Evidence: []Evidence{{Member: m.Label(), File: r.Segment, Offset: Int64(r.Offset), Field: field,
+			Observed: observed, Expected: expected,
 			Show: showLogAs(m, "--raw")}}}
 }
 
@@ -64,22 +67,27 @@ func recordConf(m *evidence.Member) *Finding {
 			continue
 		}
 		if f := snapFileAt(m, r.Index); f != nil && !sameConf(&f.ConfState, r.ConfState) {
-			return recordFinding(m, r, FieldRecordConf, fmt.Sprintf("the snapshot record at index %d names another configuration than its file", r.Index),
+			return recordFinding(m, r, FieldRecordConf,
+				fmt.Sprintf("the snapshot record at index %d names another configuration than its file", r.Index),
 				"log and file "+f.File+" were written together", confText(r.ConfState), confText(&f.ConfState))
 		}
 		records = append(records, r)
 	}
 	for i := 1; i < len(records); i++ {
 		a, b := records[i-1], records[i]
-		changed := slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return a.Index < c.Index && c.Index <= b.Index })
+		changed := slices.ContainsFunc(m.WAL.Conf,
+			func(c evidence.ConfEntry) bool { return a.Index < c.Index && c.Index <= b.Index })
 		if changed || sameConf(a.ConfState, b.ConfState) || !holdsAll(m, a.Index, b.Index) {
 			continue
 		}
 		if i == 1 && len(records) > 2 && sameConf(b.ConfState, records[2].ConfState) {
 			a, b = b, a // the next one agrees with the second of the two
 		}
-		return recordFinding(m, b, FieldRecordConf, fmt.Sprintf("the snapshot record at index %d names another configuration than the one at %d", b.Index, a.Index),
-			"the log holds the entries between the two, and no conf change is among them", confText(b.ConfState), confText(a.ConfState))
+		return recordFinding(m, b, FieldRecordConf,
+			fmt.Sprintf("the snapshot record at index %d names another configuration than the one at %d", b.Index,
+				a.Index),
+			"the log holds the entries between the two, and no conf change is among them", confText(b.ConfState),
+			confText(a.ConfState))
 	}
 	return nil
 }
@@ -112,11 +120,15 @@ func recordWithoutFile(m *evidence.Member) *Finding {
 		}
 		lo, hi := min(r.Index, orphan.Index), max(r.Index, orphan.Index)
 		between := func(index uint64) bool { return lo < index && index < hi }
-		if slices.ContainsFunc(files, between) || slices.ContainsFunc(s.Snapshots, func(o dumplog.SnapshotRecord) bool { return between(o.Index) }) {
+		if slices.ContainsFunc(files, between) ||
+			slices.ContainsFunc(s.Snapshots, func(o dumplog.SnapshotRecord) bool { return between(o.Index) }) {
 			continue
 		}
-		return recordFinding(m, r, FieldRecordIndex, fmt.Sprintf("the snapshot record at %d/%d has no file, and the file %s no record", r.Term, r.Index, orphan.File),
-			"each is the counterpart of the other", fmt.Sprintf("%d/%d", r.Term, r.Index), fmt.Sprintf("%d/%d", orphan.Term, orphan.Index))
+		return recordFinding(m, r, FieldRecordIndex,
+			fmt.Sprintf("the snapshot record at %d/%d has no file, and the file %s no record", r.Term, r.Index,
+				orphan.File),
+			"each is the counterpart of the other", fmt.Sprintf("%d/%d", r.Term, r.Index),
+			fmt.Sprintf("%d/%d", orphan.Term, orphan.Index))
 	}
 	return nil
 }
@@ -136,7 +148,8 @@ func snapFileAt(m *evidence.Member, index uint64) *dumplog.SnapFile {
 // holdsAll tells whether the log holds every entry above from, up to to.
 func holdsAll(m *evidence.Member, from, to uint64) bool {
 	s := &m.WAL.Summary
-	if s.FirstIndex == 0 || s.FirstIndex > from+1 || s.LastIndex < to || slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= to && j.To > from }) {
+	if s.FirstIndex == 0 || s.FirstIndex > from+1 || s.LastIndex < to ||
+		slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= to && j.To > from }) {
 		return false
 	}
 	return !slices.ContainsFunc(s.Damage, func(d *dumplog.DamageError) bool {
@@ -151,7 +164,8 @@ func sameConf(a, b *dumplog.ConfState) bool {
 	same := func(x, y []dumplog.ID) bool {
 		return slices.Equal(slices.Sorted(slices.Values(x)), slices.Sorted(slices.Values(y)))
 	}
-	return same(a.Voters, b.Voters) && same(a.Learners, b.Learners) && same(a.VotersOutgoing, b.VotersOutgoing) && same(a.LearnersNext, b.LearnersNext)
+	return same(a.Voters, b.Voters) && same(a.Learners, b.Learners) && same(a.VotersOutgoing, b.VotersOutgoing) &&
+		same(a.LearnersNext, b.LearnersNext)
 }
 
 func confText(c *dumplog.ConfState) string {

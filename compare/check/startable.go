@@ -34,20 +34,27 @@ func runQuorumPossible(in *Input) Result {
 	}
 	f := Finding{Severity: Critical, Class: "membership", Members: []string{m.Label()}, At: in.confIndex(m)}
 	for _, id := range dead {
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()), Field: "peer URLs " + strings.Join(ms.PeerURLs[id], ","),
-			Observed: "a voter without a name that never published itself", Expected: "a started member", Show: showDB(m, "members")})
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()),
+			Field:    "peer URLs " + strings.Join(ms.PeerURLs[id], ","),
+			Observed: "a voter without a name that never published itself", Expected: "a started member",
+			Show: showDB(m, "members")})
 	}
 	need := ms.Quorum()
-	f.Title = fmt.Sprintf("voter %s never started: %d voters, %d needed for a majority, %d have run", idList(dead), len(ms.Voters), need, up)
+	f.Title = fmt.Sprintf("voter %s never started: %d voters, %d needed for a majority, %d have run", idList(dead),
+		len(ms.Voters), need, up)
 	switch {
 	case up < need:
-		f.Explanation = "a majority can not be reached: no leader, no writes, and the member can not be removed through raft"
+		f.Explanation = "a majority can not be reached: no leader, no writes, and the member can not be removed " +
+			"through raft"
 	case up-behind < need:
-		f.Explanation = fmt.Sprintf("a majority needs every voter that has run; %d of them had not received this configuration when copied (it was down or slow), and without it there is no leader", behind)
+		f.Explanation = fmt.Sprintf("a majority needs every voter that has run; %d of them had not received this "+
+			"configuration when copied (it was down or slow), and without it there is no leader", behind)
 	case up-behind-absent < need && m.Commit <= f.At.Index:
-		f.Explanation = fmt.Sprintf("%d of the voters that have run are not among the sources, and nothing was committed since the configuration changed: without them a majority can not be reached, and there is no leader", absent)
+		f.Explanation = fmt.Sprintf("%d of the voters that have run are not among the sources, and nothing was "+
+			"committed since the configuration changed: without them a majority can not be reached, and there is no leader", absent)
 	default:
-		f.Severity, f.Explanation = Warning, "the cluster still has a majority, but tolerates fewer failures until the member is started or removed"
+		f.Severity, f.Explanation = Warning, "the cluster still has a majority, but tolerates fewer failures until "+
+			"the member is started or removed"
 		f.Class = ""
 	}
 	f.Remedy = in.quorumRemedy(m, dead[0].String(), up < need)
@@ -77,12 +84,19 @@ func (in *Input) voterCounts(m *evidence.Member) (dead []dumplog.ID, up, behind,
 func (in *Input) quorumRemedy(m *evidence.Member, dead string, lost bool) []Remedy {
 	remove := shell.Format("etcdctl member remove {}", dead)
 	if !lost {
-		return []Remedy{{Text: "start every voter that has a data dir (a lagging one catches up), then remove the voter that never started", Command: remove}}
+		return []Remedy{{Text: "start every voter that has a data dir (a lagging one catches up), then remove the " +
+			"voter that never started", Command: remove}}
 	}
 	return []Remedy{
-		{Text: "if a server can be brought up at the peer URL of the voter that never started, start it there with --initial-cluster-state existing: that makes the majority; then the voter can be removed", Command: remove},
-		{Text: "else start a copy of the data dir of " + m.Label() + " once with --force-new-cluster, which drops all other voters from the configuration; then add new members", Command: shell.Format("etcd --force-new-cluster --data-dir <COPY>"),
-			Risk: "what only other members hold is lost", Precondition: "no other member of this cluster runs or is ever started again"}}
+		{Text: "if a server can be brought up at the peer URL of the voter that never started, start it there with " +
+			"--initial-cluster-state existing: that makes the majority; then the voter can be removed",
+			Command: remove},
+		{Text: "else start a copy of the data dir of " + m.Label() + " once with --force-new-cluster, which drops " +
+			"all other voters from the configuration; then add new members",
+			Command: shell.Format("etcd --force-new-cluster --data-dir <COPY>"),
+			Risk:    "what only other members hold is lost",
+			Precondition: "no other member of this cluster runs or is " +
+				"ever started again"}}
 }
 
 // atHand tells whether the member's data dir is among the sources.

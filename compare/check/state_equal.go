@@ -81,7 +81,8 @@ func (x *blame) name(in *Input, f *Finding) {
 	case len(x.why) > 0:
 		f.Explanation += ". " + strings.Join(x.why, "; ")
 	case len(x.odd) > 0:
-		f.Explanation += fmt.Sprintf(". %s differs from the majority, which agrees; that is a hint and no proof", strings.Join(f.Odd, ", "))
+		f.Explanation += fmt.Sprintf(". %s differs from the majority, which agrees; that is a hint and no proof",
+			strings.Join(f.Odd, ", "))
 	default:
 		f.Explanation += ". Nothing shows which of them is right"
 	}
@@ -139,7 +140,8 @@ func (in *Input) stateEvidence(bucket string, row *diff.Row, at []int, ws []witn
 	var first, rest []Evidence
 	for _, pos := range at {
 		m := in.Members[pos]
-		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(row.Key), Field: string(row.Kind), Observed: "absent", Expected: "equal on all members", Show: showDB(m, bucket)}
+		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(row.Key), Field: string(row.Kind),
+			Observed: "absent", Expected: "equal on all members", Show: showDB(m, bucket)}
 		if c := row.Cells[pos]; c != nil {
 			e.Observed = c.Text
 		}

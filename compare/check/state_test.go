@@ -42,7 +42,8 @@ func grant(id, ttl int64) *pb.InternalRaftRequest {
 }
 
 func alarm(action pb.AlarmRequest_AlarmAction, member uint64) *pb.InternalRaftRequest {
-	return &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: action, MemberID: member, Alarm: pb.AlarmType_NOSPACE}}
+	return &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: action, MemberID: member,
+		Alarm: pb.AlarmType_NOSPACE}}
 }
 
 const (
@@ -53,13 +54,15 @@ const (
 )
 
 func addUser(name, hash string) *pb.InternalRaftRequest {
-	return &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: name, HashedPassword: base64.StdEncoding.EncodeToString([]byte(hash)), Options: &authpb.UserAddOptions{}}}
+	return &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: name,
+		HashedPassword: base64.StdEncoding.EncodeToString([]byte(hash)), Options: &authpb.UserAddOptions{}}}
 }
 
 // user is a row of authUsers.
 func user(name, hash string) change {
 	return func(tx *bbolt.Tx) error {
-		b, err := (&authpb.User{Name: []byte(name), Password: []byte(hash), Options: &authpb.UserAddOptions{}}).Marshal()
+		b, err := (&authpb.User{Name: []byte(name), Password: []byte(hash),
+			Options: &authpb.UserAddOptions{}}).Marshal()
 		if err != nil {
 			return err
 		}
@@ -91,25 +94,36 @@ func TestStateDiffersOnOneMember(t *testing.T) {
 		change         change
 		members        []string
 	}{
-		"nothing":                         {"3.6.0", "A08", nil, nil},
-		"auth off":                        {"3.6.0", "A08", put("auth", "authEnabled", []byte{0}), []string{"node2"}},
-		"auth off on 3.4":                 {"3.4.0", "A08", put("auth", "authEnabled", []byte{0}), []string{"node2"}},
-		"a user is gone":                  {"3.6.0", "A03", remove("authUsers", "app"), []string{"node2"}},
-		"a password hash":                 {"3.6.0", "A09", user("carol", hash2), []string{"node2"}},
-		"a hash with a salt of its own":   {"3.6.0", "A09", user("carol", hash3), []string{"node2"}},
-		"a lease is gone":                 {"3.6.0", "L01", remove("lease", string(leaseKey(7))), []string{"node2"}},
-		"a lease that nobody granted":     {"3.6.0", "L01", put("lease", string(leaseKey(70)), []byte{8, 70, 16, 60}), []string{"node2"}},
-		"a lower TTL":                     {"3.6.0", "L04", put("lease", string(leaseKey(8)), []byte{8, 8, 16, 5}), []string{"node2"}},
-		"a higher TTL than any minimum":   {"3.6.0", "L04", put("lease", string(leaseKey(8)), []byte{8, 8, 16, 100}), []string{"node2"}},
-		"an alarm":                        {"3.6.0", "M17", put("alarm", string([]byte{8, 0xa1, 1, 16, 1}), nil), []string{"node2"}},
-		"an alarm on 3.4":                 {"3.4.0", "M17", put("alarm", string([]byte{8, 0xa1, 1, 16, 1}), nil), []string{"node2"}},
-		"client URLs":                     {"3.6.0", "M02", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"node1","clientURLs":["http://10.0.0.1:2379"]}`)), []string{"node2"}},
-		"a name":                          {"3.6.0", "M02", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"other","clientURLs":["http://127.0.0.1:2379"]}`)), []string{"node2"}},
-		"a name on 3.5, where it may lag": {"3.5.0", "M02", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"other","clientURLs":["http://127.0.0.1:2379"]}`)), nil},
-		"a row without client URLs":       {"3.6.0", "M02", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"node1"}`)), nil},
-		"a member is gone":                {"3.6.0", "M02", remove("members", "a1"), []string{"node2"}},
-		"a member is removed":             {"3.6.0", "M02", put("members_removed", "a1", []byte("removed")), []string{"node2"}},
-		"peer URLs":                       {"3.6.0", "M16", put("members", "a1", []byte(`{"id":161,"peerURLs":["http://10.0.0.1:2380"],"name":"node1","clientURLs":["http://127.0.0.1:2379"]}`)), []string{"node2"}},
+		"nothing":                       {"3.6.0", "A08", nil, nil},
+		"auth off":                      {"3.6.0", "A08", put("auth", "authEnabled", []byte{0}), []string{"node2"}},
+		"auth off on 3.4":               {"3.4.0", "A08", put("auth", "authEnabled", []byte{0}), []string{"node2"}},
+		"a user is gone":                {"3.6.0", "A03", remove("authUsers", "app"), []string{"node2"}},
+		"a password hash":               {"3.6.0", "A09", user("carol", hash2), []string{"node2"}},
+		"a hash with a salt of its own": {"3.6.0", "A09", user("carol", hash3), []string{"node2"}},
+		"a lease is gone":               {"3.6.0", "L01", remove("lease", string(leaseKey(7))), []string{"node2"}},
+		"a lease that nobody granted": {"3.6.0", "L01", put("lease", string(leaseKey(70)), []byte{8, 70, 16, 60}),
+			[]string{"node2"}},
+		"a lower TTL": {"3.6.0", "L04", put("lease", string(leaseKey(8)), []byte{8, 8, 16, 5}),
+			[]string{"node2"}},
+		"a higher TTL than any minimum": {"3.6.0", "L04", put("lease", string(leaseKey(8)), []byte{8, 8, 16, 100}),
+			[]string{"node2"}},
+		"an alarm": {"3.6.0", "M17", put("alarm", string([]byte{8, 0xa1, 1, 16, 1}), nil),
+			[]string{"node2"}},
+		"an alarm on 3.4": {"3.4.0", "M17", put("alarm", string([]byte{8, 0xa1, 1, 16, 1}), nil),
+			[]string{"node2"}},
+		"client URLs": {"3.6.0", "M02",
+			put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"node1","clientURLs":["http://10.0.0.1:2379"]}`)), []string{"node2"}},
+		"a name": {"3.6.0", "M02",
+			put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"other","clientURLs":["http://127.0.0.1:2379"]}`)), []string{"node2"}},
+		"a name on 3.5, where it may lag": {"3.5.0", "M02",
+			put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"other","clientURLs":["http://127.0.0.1:2379"]}`)), nil},
+		"a row without client URLs": {"3.6.0", "M02",
+			put("members", "a1", []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"node1"}`)), nil},
+		"a member is gone": {"3.6.0", "M02", remove("members", "a1"), []string{"node2"}},
+		"a member is removed": {"3.6.0", "M02", put("members_removed", "a1", []byte("removed")),
+			[]string{"node2"}},
+		"peer URLs": {"3.6.0", "M16",
+			put("members", "a1", []byte(`{"id":161,"peerURLs":["http://10.0.0.1:2380"],"name":"node1","clientURLs":["http://127.0.0.1:2379"]}`)), []string{"node2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +173,8 @@ func TestLaggingMemberHidesNothing(t *testing.T) {
 			t.Errorf("%s: a member that lags is taken for one that differs: %+v", c.check, r.Findings)
 		}
 		edit(t, dirs[0], c.change)
-		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome != check.Violated || !slices.Equal(accused(r), []string{"node1"}) {
+		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome != check.Violated ||
+			!slices.Equal(accused(r), []string{"node1"}) {
 			t.Errorf("%s %v (%s), want node1: %+v", r.Outcome, accused(r), r.Reason, r.Findings)
 		}
 	}
@@ -172,7 +187,8 @@ func TestMissingRowHidesNothing(t *testing.T) {
 		check         string
 		gone, altered change
 	}{
-		"TTL":      {"L04", remove("lease", string(leaseKey(7))), put("lease", string(leaseKey(7)), []byte{8, 7, 16, 0xf4, 0x2e})},
+		"TTL": {"L04", remove("lease", string(leaseKey(7))),
+			put("lease", string(leaseKey(7)), []byte{8, 7, 16, 0xf4, 0x2e})},
 		"password": {"A09", remove("authUsers", "carol"), user("carol", hash2)},
 	} {
 		dirs := scripted("3.6.0").Write(t, t.TempDir())
@@ -181,7 +197,8 @@ func TestMissingRowHidesNothing(t *testing.T) {
 			t.Errorf("%s: a missing row is another check's: %+v", name, r.Findings)
 		}
 		edit(t, dirs[1], c.altered)
-		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome != check.Violated || !slices.Contains(accused(r), "node2") || slices.Contains(accused(r), "node1") {
+		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome != check.Violated ||
+			!slices.Contains(accused(r), "node2") || slices.Contains(accused(r), "node1") {
 			t.Errorf("%s: %s %v %s", name, r.Outcome, accused(r), r.Reason)
 		}
 	}
@@ -193,7 +210,8 @@ func TestImpossibleTTL(t *testing.T) {
 	if r := run(t, inputOf(t, backupOf(t, dirs[1])), "L04"); r.Outcome == check.Violated {
 		t.Errorf("sound: %+v", r.Findings)
 	}
-	edit(t, dirs[1], put("lease", string(leaseKey(9)), []byte{8, 9, 16, 0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}))
+	edit(t, dirs[1], put("lease", string(leaseKey(9)), []byte{8, 9, 16, 0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+		0xff, 1}))
 	if r := run(t, inputOf(t, backupOf(t, dirs[1])), "L04"); r.Outcome != check.Violated {
 		t.Errorf("-4 s: %s %s", r.Outcome, r.Reason)
 	}
@@ -239,7 +257,8 @@ func TestLastTransactionNames(t *testing.T) {
 		m.StateDiffs = nil
 	}
 	r := run(t, in, "L04")
-	if r.Outcome != check.Violated || !slices.Equal(r.Findings[0].Members, []string{"node3"}) || !strings.Contains(r.Findings[0].Explanation, "last transaction") {
+	if r.Outcome != check.Violated || !slices.Equal(r.Findings[0].Members, []string{"node3"}) ||
+		!strings.Contains(r.Findings[0].Explanation, "last transaction") {
 		t.Errorf("%s: %+v", r.Outcome, r.Findings)
 	}
 }
@@ -247,7 +266,8 @@ func TestLastTransactionNames(t *testing.T) {
 // TestPasswordsOfOldProposers: a password in clear is hashed by each member with a salt of its own.
 func TestPasswordsOfOldProposers(t *testing.T) {
 	s := clustertest.NewScript("3.4.0")
-	s.Add(step(0, "", &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "old", Password: "secret", Options: &authpb.UserAddOptions{}}}))
+	s.Add(step(0, "", &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "old", Password: "secret",
+		Options: &authpb.UserAddOptions{}}}))
 	s.Add(step(0, "", putKey("/a", 0)))
 	dirs := s.Write(t, t.TempDir())
 	for i, h := range []string{hash1, hash3, hash1} {
@@ -287,7 +307,8 @@ func TestAlarmsAgainstTheLog(t *testing.T) {
 			}
 		}
 		for _, sources := range [][]string{dirs, dirs[:1]} {
-			if r := run(t, inputOf(t, sources...), "M17"); r.Outcome != c.want || len(accused(r)) != 0 && len(accused(r)) != len(sources) {
+			if r := run(t, inputOf(t, sources...), "M17"); r.Outcome != c.want || len(accused(r)) != 0 &&
+				len(accused(r)) != len(sources) {
 				t.Errorf("%s, %d sources: %s %+v", name, len(sources), r.Outcome, r.Findings)
 			}
 		}

@@ -23,7 +23,8 @@ type witness struct {
 // witnesses asks, in this order: the log, the rest of the same database, and the database one transaction earlier. The
 // first that names a member answers; none of them counts votes.
 func (in *Input) witnesses(bucket string, row *diff.Row, at []int) []witness {
-	for _, ask := range []func(string, *diff.Row, []int) []witness{in.byReplay, in.byLog, in.byDatabase, in.byLastTransaction} {
+	for _, ask := range []func(string, *diff.Row, []int) []witness{in.byReplay, in.byLog, in.byDatabase,
+		in.byLastTransaction} {
 		if ws := ask(bucket, row, at); len(ws) > 0 && len(ws) < len(at) {
 			return ws
 		}
@@ -44,7 +45,8 @@ func (in *Input) byReplay(bucket string, row *diff.Row, at []int) []witness {
 		}
 		for _, d := range r.StateDiffs {
 			if d.Bucket == bucket && sameRowKey(d.Key, string(row.Key)) {
-				out = append(out, witness{pos, fmt.Sprintf("the log gives row %s another content", d.Key), d.Expected, false})
+				out = append(out, witness{pos, fmt.Sprintf("the log gives row %s another content", d.Key), d.Expected,
+					false})
 				break
 			}
 		}
@@ -190,7 +192,8 @@ func (in *Input) ttlWitness(key string, at []int) []witness {
 		}
 		for _, l := range in.Replay.Members[pos].Leases {
 			if dumplog.ID(uint64(l.ID)).String() == key && l.Stored < l.Asked {
-				out = append(out, witness{pos, fmt.Sprintf("entry %d asks for %d s", l.Index, l.Asked), fmt.Sprintf("at least %d s", l.Asked), false})
+				out = append(out, witness{pos, fmt.Sprintf("entry %d asks for %d s", l.Index, l.Asked),
+					fmt.Sprintf("at least %d s", l.Asked), false})
 			}
 		}
 	}
@@ -206,7 +209,8 @@ func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
 		if row.Cells[pos] != nil {
 			continue
 		}
-		if slices.Contains(m.DB.Handle.MissingBuckets(), bucket) && slices.ContainsFunc(at, func(o int) bool { return row.Cells[o] != nil }) {
+		if slices.Contains(m.DB.Handle.MissingBuckets(), bucket) &&
+			slices.ContainsFunc(at, func(o int) bool { return row.Cells[o] != nil }) {
 			out = append(out, witness{pos, "the bucket, which every server makes, is not there", "present", false})
 			continue
 		}
@@ -231,8 +235,10 @@ func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []wit
 	var out []witness
 	for _, pos := range at {
 		m := in.Members[pos]
-		if !m.Version.Follows(release.IndexWithEveryEntry) || in.Replay == nil || in.Replay.Survey == nil || !in.Replay.Covers(m.AppliedMin-1, m.AppliedMin) ||
-			in.Replay.Survey.TouchedBetween(replay.Row{Bucket: bucket, Key: string(row.Key)}, m.AppliedMin-1, m.AppliedMin) > 0 {
+		if !m.Version.Follows(release.IndexWithEveryEntry) || in.Replay == nil || in.Replay.Survey == nil ||
+			!in.Replay.Covers(m.AppliedMin-1, m.AppliedMin) ||
+			in.Replay.Survey.TouchedBetween(replay.Row{Bucket: bucket, Key: string(row.Key)}, m.AppliedMin-1,
+				m.AppliedMin) > 0 {
 			continue
 		}
 		if in.stateBefore(m) == nil {
@@ -245,7 +251,8 @@ func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []wit
 		now := cellOr(row.Cells[pos], "absent")
 		others := slices.ContainsFunc(at, func(o int) bool { return o != pos && cellOr(row.Cells[o], "absent") == was })
 		if was != now && others {
-			out = append(out, witness{pos, "its last transaction changed the row without an entry of the log: before that it held what others hold", was, true})
+			out = append(out, witness{pos, "its last transaction changed the row without an entry of the log: before " +
+				"that it held what others hold", was, true})
 		}
 	}
 	return out
@@ -286,10 +293,12 @@ func (in *Input) purgedMemberWitness(bucket string, row *diff.Row, at []int) []w
 		snap := m.NewestSnap()
 		switch {
 		case row.Cells[pos] != nil || !m.ConfigurationCurrent():
-		case bucket == "members" && (slices.ContainsFunc(m.Membership.Voters, is) || slices.ContainsFunc(m.Membership.Learners, is)):
+		case bucket == "members" && (slices.ContainsFunc(m.Membership.Voters, is) ||
+			slices.ContainsFunc(m.Membership.Learners, is)):
 			out = append(out, witness{pos, "the member belongs to raft's configuration", "listed", false})
 		case bucket == "members_removed" && snap != nil && snap.V2 != nil && slices.ContainsFunc(snap.V2.Removed, is):
-			out = append(out, witness{pos, "the v2 store of its newest snapshot lists the member as removed", "listed", false})
+			out = append(out, witness{pos, "the v2 store of its newest snapshot lists the member as removed", "listed",
+				false})
 		}
 	}
 	return out
@@ -304,7 +313,8 @@ func (in *Input) lastChangeOf(id string, applied uint64) *evidence.ConfEntry {
 		}
 		for i := range m.WAL.Conf {
 			c := &m.WAL.Conf[i]
-			if c.Change.NodeID.String() == id && c.Index <= min(applied, m.Commit) && !c.Refused && c.Change.Type != dumplog.ConfChangeUpdateNode && (last == nil || c.Index > last.Index) {
+			if c.Change.NodeID.String() == id && c.Index <= min(applied, m.Commit) && !c.Refused &&
+				c.Change.Type != dumplog.ConfChangeUpdateNode && (last == nil || c.Index > last.Index) {
 				last = c
 			}
 		}

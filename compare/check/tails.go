@@ -17,10 +17,13 @@ func runLastLeafFilled(in *Input) Result {
 		if !m.HasDB() {
 			continue
 		}
-		f := Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "the rows are all there; a library that looks at the last page only does not find the last of them"}
+		f := Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "the rows are all there; a library " +
+			"that looks at the last page only does not find the last of them"}
 		for _, t := range m.DB.Handle.EmptyTails() {
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(t.Page), Offset: Int64(t.Offset), Bucket: t.Bucket, Field: "empty last page",
-				Observed: "a leaf without rows at the right edge", Expected: "rows, as a plain scan of the bucket finds them", Show: showDB(m, "--page", t.Page)})
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(t.Page),
+				Offset: Int64(t.Offset), Bucket: t.Bucket, Field: "empty last page",
+				Observed: "a leaf without rows at the right edge",
+				Expected: "rows, as a plain scan of the bucket finds them", Show: showDB(m, "--page", t.Page)})
 		}
 		if len(f.Evidence) > 0 {
 			f.Title = fmt.Sprintf("%s: the last page of %d buckets is empty", m.Label(), len(f.Evidence))

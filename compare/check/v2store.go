@@ -75,14 +75,16 @@ func (in *Input) v2Differs() (*Finding, string) {
 	case *b.Equal:
 		return nil, ""
 	}
-	f := Finding{Severity: Error, Class: "membership", Title: fmt.Sprintf("%d rows of the v2 store differ between members", b.Differ),
+	f := Finding{Severity: Error, Class: "membership",
+		Title:       fmt.Sprintf("%d rows of the v2 store differ between members", b.Differ),
 		Explanation: "the newest snapshots of the members hold different v2 stores, and no entry between them explains it"}
 	for _, row := range b.Rows {
 		for i, m := range in.Members {
 			if in.Diff.LeftOut[i] != "" || m.NewestSnap() == nil {
 				continue
 			}
-			e := Evidence{Member: m.Label(), File: m.NewestSnap().File, Key: Bytes(row.Key), Field: "v2 store", Observed: "absent", Expected: "equal on all members", Show: showLogAs(m, "--snaps")}
+			e := Evidence{Member: m.Label(), File: m.NewestSnap().File, Key: Bytes(row.Key), Field: "v2 store",
+				Observed: "absent", Expected: "equal on all members", Show: showLogAs(m, "--snaps")}
 			if c := row.Cells[i]; c != nil {
 				e.Observed = c.Text
 			}
@@ -121,19 +123,25 @@ func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 		if len(rows) == 0 {
 			continue
 		}
-		f := Finding{Severity: Error, Class: x.class, Members: []string{m.Label()}, At: At{Term: snap.Term, Index: snap.Index},
-			Title:       fmt.Sprintf("%s: %s in the v2 store of the newest snapshot contradicts the log in %d places", m.Label(), x.what, len(rows)),
-			Explanation: fmt.Sprintf("what the log's entries %d..%d make of the store is another content than %s holds", from+1, snap.Index, snap.File)}
+		f := Finding{Severity: Error, Class: x.class, Members: []string{m.Label()},
+			At: At{Term: snap.Term, Index: snap.Index},
+			Title: fmt.Sprintf("%s: %s in the v2 store of the newest snapshot contradicts the log in %d places",
+				m.Label(), x.what, len(rows)),
+			Explanation: fmt.Sprintf("what the log's entries %d..%d make of the store is another content than %s holds",
+				from+1, snap.Index, snap.File)}
 		if m.Version.Has(release.V2StoreKept).Excluded() {
 			f.Severity, f.Class = Warning, ""
 		}
 		if x.field == FieldV2Keys && len(snap.V2.UserKeys) == 0 {
 			f.Severity, f.Class = Warning, ""
-			f.Title = fmt.Sprintf("%s: the v2 store of the newest snapshot holds no keys, the log wrote %d", m.Label(), len(rows))
-			f.Explanation = "all v2 keys were dropped outside of the log, as is done before an upgrade to 3.6, which refuses them; where v2 clients are still in use, they are lost"
+			f.Title = fmt.Sprintf("%s: the v2 store of the newest snapshot holds no keys, the log wrote %d", m.Label(),
+				len(rows))
+			f.Explanation = "all v2 keys were dropped outside of the log, as is done before an upgrade to 3.6, which " +
+				"refuses them; where v2 clients are still in use, they are lost"
 		}
 		for _, r := range rows {
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: snap.File, Key: Bytes(r.key), Field: x.field, Observed: r.observed, Expected: r.expected, Show: showLogAs(m, "--snaps")})
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: snap.File, Key: Bytes(r.key),
+				Field: x.field, Observed: r.observed, Expected: r.expected, Show: showLogAs(m, "--snaps")})
 		}
 		fs = append(fs, in.cut(f))
 	}

@@ -32,7 +32,9 @@ type v2World struct {
 }
 
 func newV2World(v release.Version) *v2World {
-	return &v2World{members: map[dumplog.ID]*dumplog.V2Member{}, list: apply.NewMembers(v), published: map[dumplog.ID]bool{}, keys: map[string]bool{}, unsure: map[string]bool{}, mayExpire: map[string]bool{}}
+	return &v2World{members: map[dumplog.ID]*dumplog.V2Member{}, list: apply.NewMembers(v),
+		published: map[dumplog.ID]bool{}, keys: map[string]bool{}, unsure: map[string]bool{},
+		mayExpire: map[string]bool{}}
 }
 
 // begin takes the newest older snapshot that the member's log reaches back to, or the empty store before the first
@@ -45,7 +47,8 @@ func (w *v2World) begin(m *evidence.Member) (uint64, string) {
 	if slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= newest.Index }) {
 		return w.beginAt(m, s.Jumps[len(s.Jumps)-1].To)
 	}
-	if s.FirstIndex == 1 && s.LastIndex >= newest.Index && (s.Start == dumplog.StartBootstrap || s.Start == dumplog.StartRestore) {
+	if s.FirstIndex == 1 && s.LastIndex >= newest.Index &&
+		(s.Start == dumplog.StartBootstrap || s.Start == dumplog.StartRestore) {
 		w.restored = s.Start == dumplog.StartRestore
 		return 0, ""
 	}
@@ -57,7 +60,8 @@ func (w *v2World) beginAt(m *evidence.Member, lowest uint64) (uint64, string) {
 	newest := m.NewestSnap()
 	var old *dumplog.SnapFile
 	for _, f := range m.Snap.Files {
-		if f.Damage == nil && !f.Broken && f.V2 != nil && f.Index >= lowest && f.Index < newest.Index && m.WAL.Summary.SnapshotAt(f.Term, f.Index) != nil && (old == nil || f.Index > old.Index) {
+		if f.Damage == nil && !f.Broken && f.V2 != nil && f.Index >= lowest && f.Index < newest.Index &&
+			m.WAL.Summary.SnapshotAt(f.Term, f.Index) != nil && (old == nil || f.Index > old.Index) {
 			old = f
 		}
 	}
@@ -140,7 +144,8 @@ func (w *v2World) confChange(c *dumplog.ConfChange) {
 	case have == nil:
 		delete(w.members, c.NodeID)
 	case x == nil:
-		w.members[c.NodeID] = &dumplog.V2Member{ID: c.NodeID, Name: c.Member.Name, PeerURLs: have.PeerURLs, IsLearner: have.IsLearner}
+		w.members[c.NodeID] = &dumplog.V2Member{ID: c.NodeID, Name: c.Member.Name, PeerURLs: have.PeerURLs,
+			IsLearner: have.IsLearner}
 	default:
 		x.PeerURLs, x.IsLearner = have.PeerURLs, have.IsLearner
 		w.unsure[row] = w.unsure[row] || mayClear // whether the flag survives depends on the patch release
@@ -153,7 +158,8 @@ func (w *v2World) request(r *dumplog.V2Request) {
 	if !strings.HasPrefix(r.Path, "/1/") {
 		return
 	}
-	plain := r.PrevExist == nil && r.Refresh == nil && r.PrevIndex == 0 && r.PrevValue == "" && r.Expiration == 0 && !r.Dir
+	plain := r.PrevExist == nil && r.Refresh == nil && r.PrevIndex == 0 && r.PrevValue == "" && r.Expiration == 0 &&
+		!r.Dir
 	switch {
 	case r.Method == "DELETE" && r.Recursive && r.PrevIndex == 0 && r.PrevValue == "":
 		for k := range w.keys {

@@ -28,9 +28,11 @@ func TestV2WorldUpdates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newV2World(release.AnyOf(5))
 			for id, url := range map[dumplog.ID]string{1: "a", 2: "b"} {
-				w.confChange(&dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: id, Member: &dumplog.MemberContext{ID: id, PeerURLs: []string{url}}})
+				w.confChange(&dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: id,
+					Member: &dumplog.MemberContext{ID: id, PeerURLs: []string{url}}})
 			}
-			w.confChange(&dumplog.ConfChange{Type: dumplog.ConfChangeUpdateNode, NodeID: c.id, Member: &dumplog.MemberContext{ID: c.id, PeerURLs: c.urls}})
+			w.confChange(&dumplog.ConfChange{Type: dumplog.ConfChangeUpdateNode, NodeID: c.id,
+				Member: &dumplog.MemberContext{ID: c.id, PeerURLs: c.urls}})
 			if got := w.members[1].PeerURLs; !slices.Equal(got, c.want) || len(w.members) != 2 {
 				t.Errorf("peer URLs %q of %d members, want %q of 2", got, len(w.members), c.want)
 			}
@@ -42,7 +44,8 @@ func TestV2WorldUpdates(t *testing.T) {
 // not judged.
 func TestV2WorldLearners(t *testing.T) {
 	add := func(id dumplog.ID, learner bool, url string) *dumplog.ConfChange {
-		c := &dumplog.ConfChange{NodeID: id, Member: &dumplog.MemberContext{ID: id, PeerURLs: []string{url}, IsLearner: learner}}
+		c := &dumplog.ConfChange{NodeID: id, Member: &dumplog.MemberContext{ID: id, PeerURLs: []string{url},
+			IsLearner: learner}}
 		if learner {
 			c.Type = dumplog.ConfChangeAddLearnerNode
 		}
@@ -60,17 +63,24 @@ func TestV2WorldLearners(t *testing.T) {
 		want    string
 		unsure  []string
 	}{
-		"promoted":                 {"3.5", []*dumplog.ConfChange{add(2, true, "b"), promote(2)}, "1 2", nil},
-		"a learner":                {"3.5", []*dumplog.ConfChange{add(2, true, "b")}, "1 2l", nil},
-		"two learners, 3.5":        {"3.5", []*dumplog.ConfChange{add(2, true, "b"), add(3, true, "c")}, "1 2l", nil},
-		"two learners, 3.6":        {"3.6", []*dumplog.ConfChange{add(2, true, "b"), add(3, true, "c")}, "1 2l 3l", []string{"member 3", "removed 3"}},
-		"two learners, unknown":    {"", []*dumplog.ConfChange{add(2, true, "b"), add(3, true, "c"), remove(3)}, "1 2l", []string{"member 3", "removed 3"}},
-		"a promotion of a voter":   {"3.5", []*dumplog.ConfChange{promote(1)}, "1", nil},
-		"a promotion of none":      {"3.5", []*dumplog.ConfChange{promote(9)}, "1", nil},
-		"added after its removal":  {"3.5", []*dumplog.ConfChange{add(2, false, "b"), remove(2), add(2, false, "b")}, "1", nil},
-		"a URL that is taken":      {"3.5", []*dumplog.ConfChange{add(2, false, "a")}, "1", nil},
-		"an updated learner, 3.5":  {"3.5", []*dumplog.ConfChange{add(2, true, "b"), {Type: dumplog.ConfChangeUpdateNode, NodeID: 2, Member: &dumplog.MemberContext{PeerURLs: []string{"c"}}}}, "1 2l", []string{"member 2"}},
-		"an updated learner, 3.7":  {"3.7", []*dumplog.ConfChange{add(2, true, "b"), {Type: dumplog.ConfChangeUpdateNode, NodeID: 2, Member: &dumplog.MemberContext{PeerURLs: []string{"c"}}}}, "1 2l", nil},
+		"promoted":          {"3.5", []*dumplog.ConfChange{add(2, true, "b"), promote(2)}, "1 2", nil},
+		"a learner":         {"3.5", []*dumplog.ConfChange{add(2, true, "b")}, "1 2l", nil},
+		"two learners, 3.5": {"3.5", []*dumplog.ConfChange{add(2, true, "b"), add(3, true, "c")}, "1 2l", nil},
+		"two learners, 3.6": {"3.6", []*dumplog.ConfChange{add(2, true, "b"), add(3, true, "c")}, "1 2l 3l",
+			[]string{"member 3", "removed 3"}},
+		"two learners, unknown": {"", []*dumplog.ConfChange{add(2, true, "b"), add(3, true, "c"), remove(3)}, "1 2l",
+			[]string{"member 3", "removed 3"}},
+		"a promotion of a voter": {"3.5", []*dumplog.ConfChange{promote(1)}, "1", nil},
+		"a promotion of none":    {"3.5", []*dumplog.ConfChange{promote(9)}, "1", nil},
+		"added after its removal": {"3.5", []*dumplog.ConfChange{add(2, false, "b"), remove(2), add(2, false, "b")},
+			"1", nil},
+		"a URL that is taken": {"3.5", []*dumplog.ConfChange{add(2, false, "a")}, "1", nil},
+		"an updated learner, 3.5": {"3.5", []*dumplog.ConfChange{add(2, true, "b"),
+			{Type: dumplog.ConfChangeUpdateNode, NodeID: 2, Member: &dumplog.MemberContext{PeerURLs: []string{"c"}}}},
+			"1 2l", []string{"member 2"}},
+		"an updated learner, 3.7": {"3.7", []*dumplog.ConfChange{add(2, true, "b"),
+			{Type: dumplog.ConfChangeUpdateNode, NodeID: 2, Member: &dumplog.MemberContext{PeerURLs: []string{"c"}}}},
+			"1 2l", nil},
 		"a change without context": {"3.5", []*dumplog.ConfChange{{NodeID: 4}}, "1", []string{"member 4"}},
 	} {
 		w := newV2World(release.Of(c.version))

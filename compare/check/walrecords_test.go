@@ -68,16 +68,26 @@ func TestSnapshotRecords(t *testing.T) {
 		outcome   check.Outcome
 		blamed    uint64
 	}{
-		"nothing":                           {index: 20, edit: func(*walpb.Snapshot) {}, files: true, id: "W06", outcome: check.Holds},
-		"no files":                          {index: 20, edit: func(*walpb.Snapshot) {}, id: "W06", outcome: check.Holds},
-		"term":                              {index: 20, edit: func(s *walpb.Snapshot) { s.Term++ }, files: true, id: "W01", field: "wrong-snapshot-record", outcome: check.Violated, blamed: 0},
-		"index beyond the log":              {index: 20, edit: func(s *walpb.Snapshot) { s.Index += 1 << 20 }, files: true, id: "W01", field: "wrong-snapshot-record", outcome: check.Violated},
-		"index within the log":              {index: 20, edit: func(s *walpb.Snapshot) { s.Index -= 3 }, files: true, id: "W06", field: check.FieldRecordIndex, outcome: check.Violated, blamed: 17},
-		"newest index within the log":       {index: 40, edit: func(s *walpb.Snapshot) { s.Index -= 8 }, files: true, id: "W06", field: check.FieldRecordIndex, outcome: check.Violated, blamed: 32},
-		"configuration beside its file":     {index: 20, edit: otherConf, files: true, id: "W06", field: check.FieldRecordConf, outcome: check.Violated, blamed: 20},
-		"configuration without files":       {index: 20, edit: otherConf, id: "W06", field: check.FieldRecordConf, outcome: check.Violated, blamed: 20},
-		"first configuration without files": {index: 10, edit: otherConf, id: "W06", field: check.FieldRecordConf, outcome: check.Violated, blamed: 10},
-		"last configuration without files":  {index: 40, edit: otherConf, id: "W06", field: check.FieldRecordConf, outcome: check.Violated, blamed: 40},
+		"nothing": {index: 20, edit: func(*walpb.Snapshot) {}, files: true, id: "W06",
+			outcome: check.Holds},
+		"no files": {index: 20, edit: func(*walpb.Snapshot) {}, id: "W06",
+			outcome: check.Holds},
+		"term": {index: 20, edit: func(s *walpb.Snapshot) { s.Term++ }, files: true,
+			id: "W01", field: "wrong-snapshot-record", outcome: check.Violated, blamed: 0},
+		"index beyond the log": {index: 20, edit: func(s *walpb.Snapshot) { s.Index += 1 << 20 },
+			files: true, id: "W01", field: "wrong-snapshot-record", outcome: check.Violated},
+		"index within the log": {index: 20, edit: func(s *walpb.Snapshot) { s.Index -= 3 }, files: true,
+			id: "W06", field: check.FieldRecordIndex, outcome: check.Violated, blamed: 17},
+		"newest index within the log": {index: 40, edit: func(s *walpb.Snapshot) { s.Index -= 8 }, files: true,
+			id: "W06", field: check.FieldRecordIndex, outcome: check.Violated, blamed: 32},
+		"configuration beside its file": {index: 20, edit: otherConf, files: true, id: "W06",
+			field: check.FieldRecordConf, outcome: check.Violated, blamed: 20},
+		"configuration without files": {index: 20, edit: otherConf, id: "W06", field: check.FieldRecordConf,
+			outcome: check.Violated, blamed: 20},
+		"first configuration without files": {index: 10, edit: otherConf, id: "W06", field: check.FieldRecordConf,
+			outcome: check.Violated, blamed: 10},
+		"last configuration without files": {index: 40, edit: otherConf, id: "W06", field: check.FieldRecordConf,
+			outcome: check.Violated, blamed: 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := snapshots(t)
@@ -144,11 +154,16 @@ func TestVotes(t *testing.T) {
 		"one for itself":                {votes: [3][]uint64{{a, a}, {b, b}, {a, a}}, outcome: check.Holds},
 		"one for a candidate that lost": {votes: [3][]uint64{{a, a}, {c, c}, {c, c}}, outcome: check.Holds},
 		"one before its vote":           {votes: [3][]uint64{{a, a}, {0, a}, {a, a}}, outcome: check.Holds},
-		"one for a stranger":            {votes: [3][]uint64{{a, a}, {stranger, stranger}, {a, a}}, r08: "never a member", outcome: check.Violated},
-		"one for a stranger in between": {votes: [3][]uint64{{a, a, a}, {a, stranger, a}, {a, a, a}}, r08: "between others", outcome: check.Violated},
-		"one taken back":                {votes: [3][]uint64{{a, a, a}, {a, 0, a}, {a, a, a}}, r08: "between others", outcome: check.Violated},
-		"one for another in between":    {votes: [3][]uint64{{a, a, a}, {a, c, a}, {a, a, a}}, r08: "between others", outcome: check.Violated},
-		"one for a member that voted":   {votes: [3][]uint64{{a, a}, {c, c}, {a, a}}, r08: "no candidate", outcome: check.Violated},
+		"one for a stranger": {votes: [3][]uint64{{a, a}, {stranger, stranger}, {a, a}},
+			r08: "never a member", outcome: check.Violated},
+		"one for a stranger in between": {votes: [3][]uint64{{a, a, a}, {a, stranger, a}, {a, a, a}},
+			r08: "between others", outcome: check.Violated},
+		"one taken back": {votes: [3][]uint64{{a, a, a}, {a, 0, a}, {a, a, a}}, r08: "between others",
+			outcome: check.Violated},
+		"one for another in between": {votes: [3][]uint64{{a, a, a}, {a, c, a}, {a, a, a}}, r08: "between others",
+			outcome: check.Violated},
+		"one for a member that voted": {votes: [3][]uint64{{a, a}, {c, c}, {a, a}}, r08: "no candidate",
+			outcome: check.Violated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := dirInput(t, votesOf(t, k.votes)...)
@@ -179,7 +194,8 @@ func TestSegmentRenamed(t *testing.T) {
 	if _, err := fmt.Sscanf(filepath.Base(names[1]), "%016x-%016x.wal", &seq, &first); err != nil {
 		t.Fatal(err)
 	}
-	for _, to := range []string{fmt.Sprintf("%016x-%016x.wal", seq, first+16), fmt.Sprintf("%016x-%016x.wal", seq, first-16)} {
+	for _, to := range []string{fmt.Sprintf("%016x-%016x.wal", seq, first+16),
+		fmt.Sprintf("%016x-%016x.wal", seq, first-16)} {
 		renamed := filepath.Join(walOf(dirs[1]), to)
 		if err := os.Rename(names[1], renamed); err != nil {
 			t.Fatal(err)

@@ -29,10 +29,14 @@ func runRecordsReadable(in *Input) Result {
 		}
 		s := &m.WAL.Summary
 		fs = append(fs, Finding{Severity: Warning, Members: []string{m.Label()},
-			Title:       fmt.Sprintf("%s: a sound WAL record has %d bytes; servers before 3.5.5 do not read it back", m.Label(), s.LargestRecord),
-			Explanation: "3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4 refuse to start on it: max entry size limit exceeded",
-			Evidence: []Evidence{{Member: m.Label(), File: s.LargestPos.Segment, Offset: Int64(s.LargestPos.Offset), Length: s.LargestRecord, Field: "oversize",
-				Observed: fmt.Sprintf("%d bytes, the CRC holds", s.LargestRecord), Expected: fmt.Sprintf("less than %d", walRecordLimit), Show: showLogAs(m, "--raw")}}})
+			Title: fmt.Sprintf("%s: a sound WAL record has %d bytes; servers before 3.5.5 do not read it back",
+				m.Label(), s.LargestRecord),
+			Explanation: "3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4 refuse to start on it: max " +
+				"entry size limit exceeded",
+			Evidence: []Evidence{{Member: m.Label(), File: s.LargestPos.Segment, Offset: Int64(s.LargestPos.Offset),
+				Length: s.LargestRecord, Field: "oversize",
+				Observed: fmt.Sprintf("%d bytes, the CRC holds", s.LargestRecord),
+				Expected: fmt.Sprintf("less than %d", walRecordLimit), Show: showLogAs(m, "--raw")}}})
 	}
 	return outcome(fs, in.unreadableParts("wal"))
 }
@@ -76,12 +80,16 @@ func startPoint(m *evidence.Member) (index uint64) {
 func purgedFinding(m *evidence.Member) Finding {
 	s, from := &m.WAL.Summary, startPoint(m)
 	f := Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: from + 1},
-		Title:       fmt.Sprintf("%s: the log begins at entry %d, the newest snapshot that it names is at %d", m.Label(), s.FirstIndex, from),
-		Explanation: fmt.Sprintf("the entries %d..%d are in no segment; a server finds no place to start from", from+1, s.FirstIndex-1)}
+		Title: fmt.Sprintf("%s: the log begins at entry %d, the newest snapshot that it names is at %d",
+			m.Label(), s.FirstIndex, from),
+		Explanation: fmt.Sprintf("the entries %d..%d are in no segment; a server finds no place to start from", from+1,
+			s.FirstIndex-1)}
 	if m.ConsistentIndex()+1 >= s.FirstIndex {
-		f.Explanation += fmt.Sprintf(". The database has applied entry %d, so its content covers the gap", m.ConsistentIndex())
+		f.Explanation += fmt.Sprintf(". The database has applied entry %d, so its content covers the gap",
+			m.ConsistentIndex())
 	}
-	f.Evidence = []Evidence{{Member: m.Label(), File: s.Segments[0].Name, Field: "purged", Observed: fmt.Sprintf("first entry %d in segment %d", s.FirstIndex, s.Segments[0].Seq),
+	f.Evidence = []Evidence{{Member: m.Label(), File: s.Segments[0].Name, Field: "purged",
+		Observed: fmt.Sprintf("first entry %d in segment %d", s.FirstIndex, s.Segments[0].Seq),
 		Expected: fmt.Sprintf("an entry at or below %d", from+1), Show: showLogAs(m, "--raw")}}
 	return f
 }
@@ -90,17 +98,21 @@ func purgedFinding(m *evidence.Member) Finding {
 // must reach. It purges no segment that a snapshot in the log needs.
 func firstNameFinding(m *evidence.Member, first dumplog.Segment) Finding {
 	return Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: first.First},
-		Title:       fmt.Sprintf("%s: the first segment is named for index %d, the newest snapshot that the log names is at %d", m.Label(), first.First, startPoint(m)),
+		Title: fmt.Sprintf("%s: the first segment is named for index %d, the newest snapshot that the log "+
+			"names is at %d", m.Label(), first.First, startPoint(m)),
 		Explanation: "a server finds no segment to start from: the file was renamed, or the segments before it were removed",
-		Evidence: []Evidence{{Member: m.Label(), File: first.Name, Field: string(dumplog.DamageName), Observed: fmt.Sprintf("index %d", first.First), Expected: fmt.Sprintf("at most %d", startPoint(m)),
+		Evidence: []Evidence{{Member: m.Label(), File: first.Name, Field: string(dumplog.DamageName),
+			Observed: fmt.Sprintf("index %d", first.First), Expected: fmt.Sprintf("at most %d", startPoint(m)),
 			Show: showLogAs(m, "--raw")}}}
 }
 
 func falseAlarmFinding(m *evidence.Member) Finding {
 	seg := m.WAL.Summary.Segments[0]
 	return Finding{Severity: Info, Members: []string{m.Label()},
-		Title:       fmt.Sprintf("%s: the log begins with segment %d and is sound", m.Label(), seg.Seq),
-		Explanation: "if a server of 3.3.21 or 3.4.8 reports a crc mismatch on it, the server is wrong: it compares the head of the first segment with a chain of 0",
-		Evidence: []Evidence{{Member: m.Label(), File: seg.Name, Offset: Int64(0), Field: "purged and sound", Observed: "every record continues the CRC chain that the segment's CRC record begins",
-			Show: showLogAs(m, "--raw")}}}
+		Title: fmt.Sprintf("%s: the log begins with segment %d and is sound", m.Label(), seg.Seq),
+		Explanation: "if a server of 3.3.21 or 3.4.8 reports a crc mismatch on it, the server is wrong: it compares " +
+			"the head of the first segment with a chain of 0",
+		Evidence: []Evidence{{Member: m.Label(), File: seg.Name, Offset: Int64(0), Field: "purged and sound",
+			Observed: "every record continues the CRC chain that the segment's CRC record begins",
+			Show:     showLogAs(m, "--raw")}}}
 }

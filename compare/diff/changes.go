@@ -75,7 +75,8 @@ func (r *Result) changesOf(ctx context.Context, m *marks, from, to int, fn func(
 		if there && old.content == mk.content {
 			continue
 		}
-		if err := fn(Change{Key: rev.KV.Key, Value: rev.KV.Value, Lease: rev.KV.Lease, New: !there, Mod: rev.Main}); err != nil {
+		if err := fn(Change{Key: rev.KV.Key, Value: rev.KV.Value, Lease: rev.KV.Lease, New: !there,
+			Mod: rev.Main}); err != nil {
 			return err
 		}
 	}

@@ -115,7 +115,8 @@ func (r *Result) Find(name string) *Bucket {
 
 // Align finds the common index and each member's revision there, and compares nothing yet.
 func Align(members []*evidence.Member, rp *replay.Result) *Result {
-	r := &Result{Members: members, Revs: make([]int64, len(members)), LeftOut: map[int]string{}, Apart: map[int]string{}, Compact: -1}
+	r := &Result{Members: members, Revs: make([]int64, len(members)), LeftOut: map[int]string{},
+		Apart: map[int]string{}, Compact: -1}
 	r.window(rp)
 	return r
 }

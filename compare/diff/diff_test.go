@@ -59,7 +59,8 @@ func TestPartsDoNotChangeTheResult(t *testing.T) {
 // TestHashesDoNotChangeTheResult: where hashes spare the comparison of keys, also of members that have gone on, it
 // would have found nothing.
 func TestHashesDoNotChangeTheResult(t *testing.T) {
-	for _, incident := range []string{"a-auth-revision-replay", "k-lagging-node", "l-compaction-skew", "n-silent-kv-divergence"} {
+	for _, incident := range []string{"a-auth-revision-replay", "k-lagging-node", "l-compaction-skew",
+		"n-silent-kv-divergence"} {
 		members, rp := opened(t, incident)
 		run := func(members []*evidence.Member) []diff.Bucket {
 			r, err := diff.Run(context.Background(), members, rp, diff.Options{})
@@ -90,15 +91,16 @@ func TestChangesTurnOneMemberIntoTheOther(t *testing.T) {
 	for _, marks := range []int64{0, 5} {
 		for _, pair := range [][2]int{{0, 2}, {2, 0}, {1, 2}} {
 			have, want, n := content(t, r, pair[0]), content(t, r, pair[1]), 0
-			err := r.Changes(context.Background(), pair[0], pair[1], diff.Options{MaxMarks: marks}, func(c diff.Change) error {
-				n++
-				if c.Delete {
-					delete(have, string(c.Key))
-				} else {
-					have[string(c.Key)] = fmt.Sprint(c.Lease, " ", string(c.Value))
-				}
-				return nil
-			})
+			err := r.Changes(context.Background(), pair[0], pair[1], diff.Options{MaxMarks: marks},
+				func(c diff.Change) error {
+					n++
+					if c.Delete {
+						delete(have, string(c.Key))
+					} else {
+						have[string(c.Key)] = fmt.Sprint(c.Lease, " ", string(c.Value))
+					}
+					return nil
+				})
 			if err != nil || n == 0 {
 				t.Fatalf("%v: %d changes, %v", pair, n, err)
 			}

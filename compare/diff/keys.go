@@ -271,7 +271,8 @@ func sameContent(take []int, cells []*Cell) bool {
 	first := cells[take[0]]
 	for _, i := range take {
 		c := cells[i]
-		if c == nil || first == nil || c.Lease != first.Lease || c.ValueLen != first.ValueLen || c.ValueDigest != first.ValueDigest {
+		if c == nil || first == nil || c.Lease != first.Lease || c.ValueLen != first.ValueLen ||
+			c.ValueDigest != first.ValueDigest {
 			return false
 		}
 	}

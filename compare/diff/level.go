@@ -149,9 +149,11 @@ func (r *Result) holds(i int, rev int64) bool {
 func (r *Result) whyApart(i int) string {
 	m := r.Members[i]
 	if m.AppliedMin < r.Common {
-		return fmt.Sprintf("%s has applied entries up to %d only, and the others hold nothing to compare that with", m.Label(), m.AppliedMin)
+		return fmt.Sprintf("%s has applied entries up to %d only, and the others hold nothing to compare that with",
+			m.Label(), m.AppliedMin)
 	}
-	return fmt.Sprintf("%s has compacted what belongs to the common index %d, or its log does not tell it", m.Label(), r.Common)
+	return fmt.Sprintf("%s has compacted what belongs to the common index %d, or its log does not tell it", m.Label(),
+		r.Common)
 }
 
 // raise goes on to the index up to which the replay shows that all members have done what the log asks of their keys.
@@ -160,7 +162,8 @@ func (r *Result) raise(take []int, rp *replay.Result) {
 		return
 	}
 	for _, i := range take {
-		if !rp.Members[i].Checked || rp.Members[i].RevisionAt == 0 || rp.Members[i].RevisionAt < r.Members[i].CompactRevision() {
+		if !rp.Members[i].Checked || rp.Members[i].RevisionAt == 0 ||
+			rp.Members[i].RevisionAt < r.Members[i].CompactRevision() {
 			return
 		}
 	}

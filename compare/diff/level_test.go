@@ -31,7 +31,8 @@ func aligned(keyCommon uint64, list ...stands) *diff.Result {
 	rp := &replay.Result{KeyCommon: keyCommon}
 	var members []*evidence.Member
 	for i, s := range list {
-		m := &evidence.Member{Source: &evidence.Source{Name: fmt.Sprint("node", i+1)}, AppliedMin: s.applied, AppliedMax: s.applied}
+		m := &evidence.Member{Source: &evidence.Source{Name: fmt.Sprint("node", i+1)}, AppliedMin: s.applied,
+			AppliedMax: s.applied}
 		if !s.without {
 			m.DB = &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{CurrentRev: s.rev, CompactRev: s.compact}}
 		}
@@ -73,67 +74,100 @@ func TestAlign(t *testing.T) {
 		compact   int64
 		note      string
 	}{
-		"all at one index": {keyCommon: 100, members: []stands{at100, at100, at100}, common: 100, revs: []int64{50, 50, 50}, compact: -1},
+		"all at one index": {keyCommon: 100, members: []stands{at100, at100, at100}, common: 100,
+			revs: []int64{50, 50, 50}, compact: -1},
 		"one lags, the others know its index": {keyCommon: 90, members: []stands{
-			{applied: 100, compact: 20, rev: 50, levels: known(90, 40, 100, 50)}, {applied: 100, compact: 30, rev: 51, levels: known(90, 41, 100, 51)}, {applied: 90, compact: -1, rev: 40, levels: known(90, 40)}},
+			{applied: 100, compact: 20, rev: 50, levels: known(90, 40, 100, 50)},
+			{applied: 100, compact: 30, rev: 51, levels: known(90, 41, 100, 51)},
+			{applied: 90, compact: -1, rev: 40, levels: known(90, 40)}},
 			common: 90, revs: []int64{40, 41, 40}, compact: 30},
 		"one lags behind what the others compacted": {keyCommon: 90, members: []stands{
-			{applied: 100, compact: 45, rev: 50, levels: known(90, 40, 100, 50)}, {applied: 100, compact: 45, rev: 50, levels: known(90, 40, 100, 50)}, {applied: 90, compact: -1, rev: 40, levels: known(90, 40)}},
+			{applied: 100, compact: 45, rev: 50, levels: known(90, 40, 100, 50)},
+			{applied: 100, compact: 45, rev: 50, levels: known(90, 40, 100, 50)},
+			{applied: 90, compact: -1, rev: 40, levels: known(90, 40)}},
 			common: 100, revs: []int64{50, 50, 0}, apart: []int{2}, compact: 45},
 		"one lags up to what the others compacted": {keyCommon: 90, members: []stands{
-			{applied: 100, compact: 40, rev: 50, levels: known(90, 40, 100, 50)}, {applied: 100, compact: 40, rev: 50, levels: known(90, 40, 100, 50)}, {applied: 90, compact: -1, rev: 40, levels: known(90, 40)}},
+			{applied: 100, compact: 40, rev: 50, levels: known(90, 40, 100, 50)},
+			{applied: 100, compact: 40, rev: 50, levels: known(90, 40, 100, 50)},
+			{applied: 90, compact: -1, rev: 40, levels: known(90, 40)}},
 			common: 90, revs: []int64{40, 40, 40}, compact: 40},
-		"one lags, and no log tells its index": {keyCommon: 90, members: []stands{at100, at100, {applied: 90, compact: -1, rev: 40, levels: known(90, 40)}},
-			common: 100, revs: []int64{50, 50, 0}, apart: []int{2}, compact: -1},
-		"the first lags": {keyCommon: 90, members: []stands{{applied: 90, compact: -1, rev: 40, levels: known(90, 40)}, at100, at100},
+		"one lags, and no log tells its index": {keyCommon: 90,
+			members: []stands{at100, at100, {applied: 90, compact: -1, rev: 40, levels: known(90, 40)}},
+			common:  100, revs: []int64{50, 50, 0}, apart: []int{2}, compact: -1},
+		"the first lags": {keyCommon: 90, members: []stands{{applied: 90, compact: -1, rev: 40, levels: known(90, 40)},
+			at100, at100},
 			common: 100, revs: []int64{0, 50, 50}, apart: []int{0}, compact: -1},
 		"its own log does not reach it": {keyCommon: 90, members: []stands{
-			{applied: 100, compact: -1, rev: 50, levels: known(90, 40, 100, 50)}, {applied: 100, compact: -1, rev: 50, levels: known(90, 40, 100, 50)}, {applied: 90, compact: -1, rev: 40, unchecked: true}},
+			{applied: 100, compact: -1, rev: 50, levels: known(90, 40, 100, 50)},
+			{applied: 100, compact: -1, rev: 50, levels: known(90, 40, 100, 50)},
+			{applied: 90, compact: -1, rev: 40, unchecked: true}},
 			common: 90, revs: []int64{40, 40, 40}, compact: -1},
 		"pairs at two indexes, the higher one counts": {keyCommon: 80, members: []stands{
-			{applied: 80, compact: -1, rev: 30, levels: known(80, 30)}, {applied: 80, compact: -1, rev: 30, levels: known(80, 30)}, {applied: 100, compact: 40, rev: 50}, {applied: 100, compact: 40, rev: 50}},
+			{applied: 80, compact: -1, rev: 30, levels: known(80, 30)},
+			{applied: 80, compact: -1, rev: 30, levels: known(80, 30)}, {applied: 100, compact: 40, rev: 50},
+			{applied: 100, compact: 40, rev: 50}},
 			common: 100, revs: []int64{0, 0, 50, 50}, apart: []int{0, 1}, compact: 40},
-		"a database ahead of its index is wound back": {keyCommon: 100, members: []stands{at100, {applied: 100, compact: -1, rev: 60, levels: known(100, 50), ahead: true}},
-			common: 100, revs: []int64{50, 50}, compact: -1},
-		"a revision is not taken from the replay where the database tells it": {keyCommon: 100, members: []stands{at100, {applied: 100, compact: -1, rev: 60, levels: known(100, 50)}},
-			common: 100, revs: []int64{50, 60}, compact: -1},
+		"a database ahead of its index is wound back": {keyCommon: 100,
+			members: []stands{at100, {applied: 100, compact: -1, rev: 60, levels: known(100, 50), ahead: true}},
+			common:  100, revs: []int64{50, 50}, compact: -1},
+		"a revision is not taken from the replay where the database tells it": {keyCommon: 100,
+			members: []stands{at100, {applied: 100, compact: -1, rev: 60, levels: known(100, 50)}},
+			common:  100, revs: []int64{50, 60}, compact: -1},
 		"a revision is not taken from a replay that did not reach the member": {keyCommon: 90, members: []stands{
-			{applied: 90, compact: -1, rev: 40}, {applied: 100, compact: -1, rev: 39, levels: known(90, 38), unchecked: true}},
+			{applied: 90, compact: -1, rev: 40}, {applied: 100, compact: -1, rev: 39, levels: known(90, 38),
+				unchecked: true}},
 			common: 90, revs: []int64{39, 39}, compact: -1, note: byRevision},
-		"no log, one revision": {members: []stands{{applied: 100, compact: 20, rev: 50}, {applied: 100, compact: 10, rev: 50}},
+		"no log, one revision": {members: []stands{{applied: 100, compact: 20, rev: 50},
+			{applied: 100, compact: 10, rev: 50}},
 			common: 100, revs: []int64{50, 50}, compact: 20},
-		"no log, two revisions": {members: []stands{{applied: 100, compact: -1, rev: 50}, {applied: 90, compact: -1, rev: 40}},
+		"no log, two revisions": {members: []stands{{applied: 100, compact: -1, rev: 50},
+			{applied: 90, compact: -1, rev: 40}},
 			common: 90, revs: []int64{40, 40}, compact: -1, note: byRevision},
-		"no log, the lower one is just not compacted": {members: []stands{{applied: 100, compact: 40, rev: 50}, {applied: 90, compact: -1, rev: 40}},
+		"no log, the lower one is just not compacted": {members: []stands{{applied: 100, compact: 40, rev: 50},
+			{applied: 90, compact: -1, rev: 40}},
 			common: 90, revs: []int64{40, 40}, compact: 40, note: byRevision},
-		"no log, two of three": {members: []stands{{applied: 100, compact: 45, rev: 50}, {applied: 95, compact: 45, rev: 48}, {applied: 90, compact: -1, rev: 40}},
+		"no log, two of three": {members: []stands{{applied: 100, compact: 45, rev: 50},
+			{applied: 95, compact: 45, rev: 48}, {applied: 90, compact: -1, rev: 40}},
 			common: 90, revs: []int64{48, 48, 0}, apart: []int{2}, compact: 45, note: byRevision},
-		"no log, nothing in common": {members: []stands{{applied: 100, compact: 45, rev: 50}, {applied: 90, compact: -1, rev: 40}},
+		"no log, nothing in common": {members: []stands{{applied: 100, compact: 45, rev: 50},
+			{applied: 90, compact: -1, rev: 40}},
 			common: 100, revs: []int64{50, 0}, apart: []int{1}, compact: 45},
 		"no log tells of the third, which is further": {keyCommon: 90, members: []stands{
-			{applied: 90, compact: -1, rev: 40}, {applied: 90, compact: -1, rev: 41}, {applied: 100, compact: 40, rev: 50}},
+			{applied: 90, compact: -1, rev: 40}, {applied: 90, compact: -1, rev: 41},
+			{applied: 100, compact: 40, rev: 50}},
 			common: 90, revs: []int64{40, 41, 40}, compact: 40, note: byRevision},
 		"no log tells of the third, which has compacted it": {keyCommon: 90, members: []stands{
-			{applied: 90, compact: -1, rev: 40}, {applied: 90, compact: -1, rev: 41}, {applied: 100, compact: 41, rev: 50}},
+			{applied: 90, compact: -1, rev: 40}, {applied: 90, compact: -1, rev: 41},
+			{applied: 100, compact: 41, rev: 50}},
 			common: 90, revs: []int64{40, 41, 0}, apart: []int{2}, compact: -1},
-		"without database":          {keyCommon: 100, members: []stands{at100, {without: true}, at100}, common: 100, revs: []int64{50, 0, 50}, compact: -1},
-		"bucket key cannot be read": {keyCommon: 100, members: []stands{at100, {applied: 3, torn: true}, at100}, common: 100, revs: []int64{50, 0, 50}, compact: -1},
-		"nobody":                    {keyCommon: 100, members: []stands{{without: true}, {without: true}}, revs: []int64{0, 0}, compact: -1},
-		"one":                       {keyCommon: 100, members: []stands{at100}, common: 100, revs: []int64{50}, compact: -1},
+		"without database": {keyCommon: 100, members: []stands{at100, {without: true}, at100}, common: 100,
+			revs: []int64{50, 0, 50}, compact: -1},
+		"bucket key cannot be read": {keyCommon: 100, members: []stands{at100, {applied: 3, torn: true}, at100},
+			common: 100, revs: []int64{50, 0, 50}, compact: -1},
+		"nobody": {keyCommon: 100, members: []stands{{without: true}, {without: true}},
+			revs: []int64{0, 0}, compact: -1},
+		"one": {keyCommon: 100, members: []stands{at100}, common: 100, revs: []int64{50},
+			compact: -1},
 		"nothing is outstanding above": {keyCommon: 110, members: []stands{
-			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52}, {applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 53}},
+			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52},
+			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 53}},
 			common: 110, revs: []int64{52, 53}, compact: -1},
 		"above, one is not known": {keyCommon: 110, members: []stands{
-			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52}, {applied: 100, compact: -1, rev: 50, levels: known(100, 50)}},
+			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52},
+			{applied: 100, compact: -1, rev: 50, levels: known(100, 50)}},
 			common: 100, revs: []int64{50, 50}, compact: -1},
 		"above, one was not replayed": {keyCommon: 110, members: []stands{
-			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52}, {applied: 100, compact: -1, rev: 50, unchecked: true, at: 52}},
+			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52},
+			{applied: 100, compact: -1, rev: 50, unchecked: true, at: 52}},
 			common: 100, revs: []int64{50, 50}, compact: -1},
 		"above, one has compacted it": {keyCommon: 110, members: []stands{
-			{applied: 100, compact: 50, rev: 50, levels: known(100, 50), at: 49}, {applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52}},
+			{applied: 100, compact: 50, rev: 50, levels: known(100, 50), at: 49},
+			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52}},
 			common: 100, revs: []int64{50, 50}, compact: 50},
 		"above, one is apart": {keyCommon: 110, members: []stands{
-			{applied: 100, compact: 45, rev: 50, levels: known(100, 50), at: 52}, {applied: 100, compact: 45, rev: 50, levels: known(100, 50), at: 52}, {applied: 90, compact: -1, rev: 40, levels: known(90, 40), at: 50}},
+			{applied: 100, compact: 45, rev: 50, levels: known(100, 50), at: 52},
+			{applied: 100, compact: 45, rev: 50, levels: known(100, 50), at: 52},
+			{applied: 90, compact: -1, rev: 40, levels: known(90, 40), at: 50}},
 			common: 100, revs: []int64{50, 50, 0}, apart: []int{2}, compact: 45},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,12 +178,15 @@ func TestAlign(t *testing.T) {
 					apart = append(apart, i)
 				}
 				out := c.members[i].without || c.members[i].torn
-				if out != (r.LeftOut[i] != "") || r.TookPart("key", i) == (out || r.Apart[i] != "") || r.TookPart("lease", i) == out {
+				if out != (r.LeftOut[i] != "") || r.TookPart("key", i) == (out || r.Apart[i] != "") ||
+					r.TookPart("lease", i) == out {
 					t.Errorf("node%d: left out %q, apart %q", i+1, r.LeftOut[i], r.Apart[i])
 				}
 			}
-			if r.Common != c.common || r.Compact != c.compact || !slices.Equal(r.Revs, c.revs) || !slices.Equal(apart, c.apart) {
-				t.Errorf("at %d: revisions %v, compacted at %d, apart %v; want at %d: %v, %d, %v", r.Common, r.Revs, r.Compact, r.Apart, c.common, c.revs, c.compact, c.apart)
+			if r.Common != c.common || r.Compact != c.compact || !slices.Equal(r.Revs, c.revs) ||
+				!slices.Equal(apart, c.apart) {
+				t.Errorf("at %d: revisions %v, compacted at %d, apart %v; want at %d: %v, %d, %v", r.Common, r.Revs,
+					r.Compact, r.Apart, c.common, c.revs, c.compact, c.apart)
 			}
 			if (c.note == "") != (r.Note == "") || !strings.Contains(r.Note, c.note) {
 				t.Errorf("note %q, want %q", r.Note, c.note)

@@ -13,7 +13,8 @@ import (
 // TestRowsInOnePass: reading the records of many listed rows in one pass gives the cells that reading them one by one
 // gives.
 func TestRowsInOnePass(t *testing.T) {
-	set, err := evidence.Open(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, "a-auth-revision-replay")}}, evidence.Options{Deep: true})
+	set, err := evidence.Open(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, "a-auth-revision-replay")}},
+		evidence.Options{Deep: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,8 @@ func (r *Result) passwords(b *Bucket, rp *replay.Result, o Options) {
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		row := Row{Key: []byte(name), Kind: PasswordRow, Cells: table[name]}
 		have := holders(&row, take)
-		if len(have) < 2 || allSame(row.Cells, have) || !r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{}) {
+		if len(have) < 2 || allSame(row.Cells, have) ||
+			!r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{}) {
 			continue
 		}
 		row.Out = append(row.Out, without(take, have)...)
@@ -122,7 +123,8 @@ func (r *Result) password(b *Bucket, row Row, hashes map[int][]byte, at []int, r
 
 // passwordOrigin is the entry that the user's password comes from, false when the log does not tell it. A new user that
 // is there already is refused, so an entry counts when some member holds its hash, or when it must have succeeded.
-func (r *Result) passwordOrigin(user string, hashes map[int][]byte, at []int, rp *replay.Result) (replay.PasswordSet, bool) {
+func (r *Result) passwordOrigin(user string, hashes map[int][]byte, at []int, rp *replay.Result) (replay.PasswordSet,
+	bool) {
 	if rp == nil || rp.Survey == nil {
 		return replay.PasswordSet{}, false
 	}

@@ -88,7 +88,8 @@ func (r *Result) distinctRecords(take []int) []int {
 		d := r.Members[i].DB
 		if !slices.ContainsFunc(out, func(j int) bool {
 			o := r.Members[j].DB
-			return d.RecordsHash != "" && d.RecordsHash == o.RecordsHash && r.Members[i].CompactRevision() == r.Members[j].CompactRevision()
+			return d.RecordsHash != "" && d.RecordsHash == o.RecordsHash &&
+				r.Members[i].CompactRevision() == r.Members[j].CompactRevision()
 		}) {
 			out = append(out, i)
 		}
@@ -218,7 +219,8 @@ func (m *recordMerge) participants() (at []int, compacted bool) {
 	at = nil
 	for _, i := range m.take {
 		meta := &m.r.Members[i].DB.Meta
-		if meta.FinishedCompact != nil && meta.FinishedCompact.Main == highest && m.r.Members[i].CompactRevision() == highest {
+		if meta.FinishedCompact != nil && meta.FinishedCompact.Main == highest &&
+			m.r.Members[i].CompactRevision() == highest {
 			at = append(at, i)
 		}
 	}
@@ -249,7 +251,8 @@ func (m *recordMerge) row(at []int) RecordRow {
 // CellOf renders a record of a member.
 func CellOf(m *evidence.Member, rec *dumpdb.Revision) *RecordCell {
 	kv := &rec.KV
-	text := fmt.Sprintf("key %q create %d mod %d version %d lease %x value <len %d digest %s>", kv.Key, kv.CreateRevision, kv.ModRevision, kv.Version, uint64(kv.Lease), len(kv.Value), m.Digest(kv.Value))
+	text := fmt.Sprintf("key %q create %d mod %d version %d lease %x value <len %d digest %s>", kv.Key,
+		kv.CreateRevision, kv.ModRevision, kv.Version, uint64(kv.Lease), len(kv.Value), m.Digest(kv.Value))
 	if rec.Tombstone {
 		text = fmt.Sprintf("tombstone of key %q", kv.Key)
 	}

@@ -59,7 +59,8 @@ func (r *Result) lineUp(take []int, rows rowsFunc) map[string][]*Cell {
 
 // split notes which members' versions of a row cannot be compared with any other that differs, and returns false when
 // that leaves no difference to judge although there is one.
-func (r *Result) split(bucket string, row *Row, take []int, rp *replay.Result, why map[int]string, apart map[[2]int]bool) bool {
+func (r *Result) split(bucket string, row *Row, take []int, rp *replay.Result, why map[int]string,
+	apart map[[2]int]bool) bool {
 	if allSame(row.Cells, take) {
 		return true
 	}
@@ -108,12 +109,15 @@ func (r *Result) mayDiffer(row replay.Row, i, j int, rp *replay.Result) string {
 		if a.AppliedMin == b.AppliedMin && a.AppliedMax == b.AppliedMax {
 			return ""
 		}
-		return fmt.Sprintf("%s and %s stand at different indexes and no log tells what lies between", a.Label(), b.Label())
+		return fmt.Sprintf("%s and %s stand at different indexes and no log tells what lies between", a.Label(),
+			b.Label())
 	case !rp.Covers(from, to):
-		return fmt.Sprintf("the logs do not hold all entries between %d and %d, where %s and %s stand", from, to, a.Label(), b.Label())
+		return fmt.Sprintf("the logs do not hold all entries between %d and %d, where %s and %s stand", from, to,
+			a.Label(), b.Label())
 	}
 	if at := rp.Survey.TouchedBetween(row, from, to); at > 0 {
-		return fmt.Sprintf("entry %d, which %s has and %s may not have applied, can change row %q", at, later(a, b).Label(), earlier(a, b).Label(), row.Key)
+		return fmt.Sprintf("entry %d, which %s has and %s may not have applied, can change row %q", at,
+			later(a, b).Label(), earlier(a, b).Label(), row.Key)
 	}
 	return ""
 }

@@ -31,7 +31,8 @@ var smallBuckets = []smallBucket{
 // SmallRows returns the rows of a small bucket as text, by name; ok is false when the bucket is not one or part of it
 // cannot be read.
 func SmallRows(m *evidence.Member, bucket string) (rows map[string]string, ok bool) {
-	if !m.HasDB() || slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == bucket || d.Bucket == "" }) {
+	if !m.HasDB() || slices.ContainsFunc(m.DB.Damage,
+		func(d *dumpdb.DamageError) bool { return d.Bucket == bucket || d.Bucket == "" }) {
 		return nil, false
 	}
 	for _, b := range smallBuckets {
@@ -137,6 +138,7 @@ func (r *Result) small(sb smallBucket, rp *replay.Result, o Options) Bucket {
 // different.
 func (r *Result) whole(bucket string) []int {
 	return slices.DeleteFunc(r.taking(), func(i int) bool {
-		return slices.ContainsFunc(r.Members[i].DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == bucket })
+		return slices.ContainsFunc(r.Members[i].DB.Damage,
+			func(d *dumpdb.DamageError) bool { return d.Bucket == bucket })
 	})
 }

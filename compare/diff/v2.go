@@ -43,7 +43,8 @@ func v2Moved(rp *replay.Result, low, high uint64) string {
 	}
 	for _, bucket := range []string{"members", "members_removed", "cluster", "v2"} {
 		if at := rp.Survey.LastTouch[bucket]; at > low {
-			return fmt.Sprintf("the .snap files are of indexes %d to %d, and entry %d can change the v2 store", low, high, at)
+			return fmt.Sprintf("the .snap files are of indexes %d to %d, and entry %d can change the v2 store", low,
+				high, at)
 		}
 	}
 	return ""

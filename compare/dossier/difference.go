@@ -49,7 +49,8 @@ type Cells struct {
 }
 
 func difference(b *diff.Bucket, members []*evidence.Member) Difference {
-	d := Difference{Bucket: b.Name, Equal: b.Equal, Reason: b.Reason, Compared: b.Compared, Differ: b.Differ, SameContent: b.SameContent, Only: b.Only,
+	d := Difference{Bucket: b.Name, Equal: b.Equal, Reason: b.Reason, Compared: b.Compared, Differ: b.Differ,
+		SameContent: b.SameContent, Only: b.Only,
 		Shared: []int{}, Rest: []string{}, Same: []int{}, Members: []string{}, Cells: make([]Cells, len(members))}
 	if d.Reason == "" {
 		d.Reason = b.Limits

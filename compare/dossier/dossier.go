@@ -39,14 +39,16 @@ type Options struct {
 }
 
 // inClear is what a dossier with keys in clear says of itself.
-const inClear = "Keys, user names, role names and addresses are shown. Values stand as length and sha256 digest; passwords, password hashes and tokens are left out."
+const inClear = "Keys, user names, role names and addresses are shown. Values stand as length and sha256 digest; " +
+	"passwords, password hashes and tokens are left out."
 
 // Collect diagnoses the sources and keeps what the pages show.
 func Collect(ctx context.Context, specs []evidence.Spec, o Options) (*Dossier, error) {
 	if o.MaxRows == 0 {
 		o.MaxRows = 100_000
 	}
-	d := &Dossier{SchemaVersion: compare.SchemaVersion, Differences: []Difference{}, Equal: []string{}, Storage: []Storage{}, Redaction: inClear}
+	d := &Dossier{SchemaVersion: compare.SchemaVersion, Differences: []Difference{}, Equal: []string{},
+		Storage: []Storage{}, Redaction: inClear}
 	o.Compare.Values = false
 	study := o.Compare.Study
 	o.Compare.Study = func(ctx context.Context, in *check.Input, r *compare.Report) error {
@@ -96,7 +98,8 @@ func TimelineInput(in *check.Input, r *compare.Report) timeline.Input {
 		ti.Break = b.Index
 	}
 	for _, m := range r.Timeline {
-		ti.Marks = append(ti.Marks, timeline.Mark{Term: m.Term, Index: m.Index, Kind: m.Kind, Members: m.Members, What: m.What})
+		ti.Marks = append(ti.Marks, timeline.Mark{Term: m.Term, Index: m.Index, Kind: m.Kind, Members: m.Members,
+			What: m.What})
 	}
 	for _, m := range in.Members {
 		if j := in.ServerLogs[m.Label()]; j != nil {

@@ -57,10 +57,12 @@ func TestDifferences(t *testing.T) {
 	d := collect(t, "a-auth-revision-replay", dossier.Options{})
 	b := &d.Differences[0]
 	list := keys(b)
-	if b.Bucket != "key" || b.Differ != 50 || len(list) != 50 || !slices.IsSorted(list) || list[0] != "/app/orders/base/000" {
+	if b.Bucket != "key" || b.Differ != 50 || len(list) != 50 || !slices.IsSorted(list) ||
+		list[0] != "/app/orders/base/000" {
 		t.Fatalf("bucket %s, %d differ: %v", b.Bucket, b.Differ, list)
 	}
-	if b.Cells[0].Mod[0] != 55 || b.Cells[1].Mod[0] != 67 || b.Cells[2].Mod[0] != 79 || b.Cells[1].SHA[0] != "=" || b.Same[0] != 1 {
+	if b.Cells[0].Mod[0] != 55 || b.Cells[1].Mod[0] != 67 || b.Cells[2].Mod[0] != 79 || b.Cells[1].SHA[0] != "=" ||
+		b.Same[0] != 1 {
 		t.Errorf("the first row: %+v", b.Cells)
 	}
 	n := slices.Index(list, "/app/orders/marker/via-node2-00")
@@ -99,7 +101,8 @@ func TestStorage(t *testing.T) {
 				pages += n
 			}
 		}
-		if pages+s.Beyond != s.Pages || len(s.Cells) > 720 || len(s.Owner) != len(s.Cells) || len(s.Spans) != len(s.Cells) || s.Beyond < 4000 {
+		if pages+s.Beyond != s.Pages || len(s.Cells) > 720 || len(s.Owner) != len(s.Cells) ||
+			len(s.Spans) != len(s.Cells) || s.Beyond < 4000 {
 			t.Errorf("%s: %d pages in %d cells, the file has %d", s.Member, pages, len(s.Cells), s.Pages)
 		}
 		newest := int64(0)

@@ -57,7 +57,8 @@ const (
 	maxDepth    = 4
 )
 
-var pageStates = []dumpdb.PageState{dumpdb.PageMeta, dumpdb.PageReachable, dumpdb.PageOverflow, dumpdb.PageFreelist, dumpdb.PageFree, dumpdb.PageLost, dumpdb.PageBeyond}
+var pageStates = []dumpdb.PageState{dumpdb.PageMeta, dumpdb.PageReachable, dumpdb.PageOverflow, dumpdb.PageFreelist,
+	dumpdb.PageFree, dumpdb.PageLost, dumpdb.PageBeyond}
 
 // storage looks at every database; prefixes are counted for the member that is kept, else for the first.
 func (d *Dossier) storage(ctx context.Context, members []*evidence.Member, kept string) error {
@@ -65,7 +66,8 @@ func (d *Dossier) storage(ctx context.Context, members []*evidence.Member, kept 
 		if !m.HasDB() {
 			continue
 		}
-		s := Storage{Member: m.Label(), PageSize: m.DB.Handle.PageSize(), Cells: [][]int{}, Owner: []int{}, Buckets: []string{}, Damaged: []uint64{}, Spans: [][2]int64{}}
+		s := Storage{Member: m.Label(), PageSize: m.DB.Handle.PageSize(), Cells: [][]int{}, Owner: []int{},
+			Buckets: []string{}, Damaged: []uint64{}, Spans: [][2]int64{}}
 		if err := s.pages(ctx, m.DB); err != nil {
 			return err
 		}
@@ -200,7 +202,8 @@ func (s *Storage) prefixes(ctx context.Context, db *dumpdb.DB) error {
 		s.Note = err.Error()
 		return nil
 	}
-	for depth := 3; len(u.Prefixes) < fewPrefixes && depth <= maxDepth; depth++ { // all keys lie under one or two: look deeper
+	// all keys lie under one or two: look deeper
+	for depth := 3; len(u.Prefixes) < fewPrefixes && depth <= maxDepth; depth++ {
 		deeper, _ := db.Usage(ctx, dumpdb.Query{}, depth)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -212,12 +215,14 @@ func (s *Storage) prefixes(ctx context.Context, db *dumpdb.DB) error {
 	}
 	var rest Prefix
 	for i, g := range u.Prefixes {
-		p := Prefix{Name: timeline.Clip(timeline.EscapeKey([]byte(g.Name)), 120), Keys: g.Keys, Revisions: g.Revisions, Bytes: g.Bytes, LiveBytes: g.LiveBytes}
+		p := Prefix{Name: timeline.Clip(timeline.EscapeKey([]byte(g.Name)), 120), Keys: g.Keys, Revisions: g.Revisions,
+			Bytes: g.Bytes, LiveBytes: g.LiveBytes}
 		if i < maxPrefixes {
 			s.Prefixes = append(s.Prefixes, p)
 			continue
 		}
-		rest.Keys, rest.Revisions, rest.Bytes, rest.LiveBytes = rest.Keys+p.Keys, rest.Revisions+p.Revisions, rest.Bytes+p.Bytes, rest.LiveBytes+p.LiveBytes
+		rest.Keys, rest.Revisions, rest.Bytes, rest.LiveBytes = rest.Keys+p.Keys, rest.Revisions+p.Revisions,
+			rest.Bytes+p.Bytes, rest.LiveBytes+p.LiveBytes
 	}
 	if rest.Revisions > 0 {
 		rest.Name, rest.Rest = "everything else", true

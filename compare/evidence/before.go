@@ -9,7 +9,8 @@ func (m *Member) Before() *Member {
 		return nil
 	}
 	metas := m.DB.Handle.Metas()
-	if !metas[0].Valid || !metas[1].Valid || metas[0].Txid+1 != metas[1].Txid && metas[1].Txid+1 != metas[0].Txid || metas[0].Root == metas[1].Root {
+	if !metas[0].Valid || !metas[1].Valid || metas[0].Txid+1 != metas[1].Txid && metas[1].Txid+1 != metas[0].Txid ||
+		metas[0].Root == metas[1].Root {
 		return nil
 	}
 	h, err := m.DB.Handle.PreviousView()
@@ -18,8 +19,10 @@ func (m *Member) Before() *Member {
 	}
 	d := &DB{File: m.DB.File, Handle: h}
 	d.readBuckets()
-	if len(d.Damage) > 0 || d.Meta.ConsistentIndex == nil || m.DB.Meta.ConsistentIndex == nil || *d.Meta.ConsistentIndex != *m.DB.Meta.ConsistentIndex {
+	if len(d.Damage) > 0 || d.Meta.ConsistentIndex == nil || m.DB.Meta.ConsistentIndex == nil ||
+		*d.Meta.ConsistentIndex != *m.DB.Meta.ConsistentIndex {
 		return nil
 	}
-	return &Member{Source: m.Source, MemberID: m.MemberID, ClusterID: m.ClusterID, DB: d, Version: m.Version, AppliedMin: m.AppliedMin, AppliedMax: m.AppliedMax, Redact: m.Redact}
+	return &Member{Source: m.Source, MemberID: m.MemberID, ClusterID: m.ClusterID, DB: d, Version: m.Version,
+		AppliedMin: m.AppliedMin, AppliedMax: m.AppliedMax, Redact: m.Redact}
 }

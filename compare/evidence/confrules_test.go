@@ -14,7 +14,8 @@ import (
 
 // changeOf is a conf change with the peer URL given.
 func changeOf(kind raftpb.ConfChangeType, id uint64, url string) raftpb.ConfChange {
-	return raftpb.ConfChange{ID: clustertest.RequestID(0xa1, 1000, id), Type: kind, NodeID: id, Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":[%q]}`, id, url)}
+	return raftpb.ConfChange{ID: clustertest.RequestID(0xa1, 1000, id), Type: kind, NodeID: id,
+		Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":[%q]}`, id, url)}
 }
 
 // TestRefusedChanges: what servers refuse changes neither raft's configuration nor the removed members.
@@ -34,24 +35,34 @@ func TestRefusedChanges(t *testing.T) {
 	}{
 		"a learner": {changes: []raftpb.ConfChange{learner(b1, "http://b1")}, version: "3.6.0", rows: []uint64{b1},
 			voters: []dumplog.ID{a1, a2, a3}, learners: []dumplog.ID{b1}},
-		"a second learner": {changes: []raftpb.ConfChange{learner(b1, "http://b1"), learner(b2, "http://b2")}, version: "3.6.0", rows: []uint64{b1},
+		"a second learner": {changes: []raftpb.ConfChange{learner(b1, "http://b1"), learner(b2, "http://b2")},
+			version: "3.6.0", rows: []uint64{b1},
 			refused: []int{1}, voters: []dumplog.ID{a1, a2, a3}, learners: []dumplog.ID{b1}},
-		"a second learner where a flag allows it": {changes: []raftpb.ConfChange{learner(b1, "http://b1"), learner(b2, "http://b2")}, version: "3.6.0", rows: []uint64{b1, b2},
+		"a second learner where a flag allows it": {changes: []raftpb.ConfChange{learner(b1, "http://b1"),
+			learner(b2, "http://b2")}, version: "3.6.0", rows: []uint64{b1, b2},
 			voters: []dumplog.ID{a1, a2, a3}, learners: []dumplog.ID{b1, b2}},
-		"a second learner on 3.5, which has no flag": {changes: []raftpb.ConfChange{learner(b1, "http://b1"), learner(b2, "http://b2")}, rows: []uint64{b1},
+		"a second learner on 3.5, which has no flag": {changes: []raftpb.ConfChange{learner(b1, "http://b1"),
+			learner(b2, "http://b2")}, rows: []uint64{b1},
 			refused: []int{1}, voters: []dumplog.ID{a1, a2, a3}, learners: []dumplog.ID{b1}},
-		"an ID that is there": {changes: []raftpb.ConfChange{voter(a2, "http://b1")}, version: "3.6.0", refused: []int{0}, voters: []dumplog.ID{a1, a2, a3}},
-		"a URL that another member has": {changes: []raftpb.ConfChange{voter(b1, "http://127.0.0.1:162")}, version: "3.6.0", refused: []int{0},
+		"an ID that is there": {changes: []raftpb.ConfChange{voter(a2, "http://b1")}, version: "3.6.0",
+			refused: []int{0}, voters: []dumplog.ID{a1, a2, a3}},
+		"a URL that another member has": {changes: []raftpb.ConfChange{voter(b1, "http://127.0.0.1:162")},
+			version: "3.6.0", refused: []int{0},
 			voters: []dumplog.ID{a1, a2, a3}},
-		"a removal of an unknown member": {changes: []raftpb.ConfChange{clustertest.RemoveMember(b1, request)}, version: "3.6.0", refused: []int{0},
+		"a removal of an unknown member": {changes: []raftpb.ConfChange{clustertest.RemoveMember(b1, request)},
+			version: "3.6.0", refused: []int{0},
 			voters: []dumplog.ID{a1, a2, a3}},
-		"an ID that was removed": {changes: []raftpb.ConfChange{clustertest.RemoveMember(a3, request), voter(a3, "http://a3")}, version: "3.6.0", refused: []int{1},
+		"an ID that was removed": {changes: []raftpb.ConfChange{clustertest.RemoveMember(a3, request),
+			voter(a3, "http://a3")}, version: "3.6.0", refused: []int{1},
 			voters: []dumplog.ID{a1, a2}},
-		"a promotion of a voter": {changes: []raftpb.ConfChange{clustertest.Promote(a3, request)}, version: "3.6.0", refused: []int{0},
-			voters: []dumplog.ID{a1, a2, a3}},
-		"a promotion of a learner": {changes: []raftpb.ConfChange{learner(b1, "http://b1"), clustertest.Promote(b1, request)}, version: "3.6.0", rows: []uint64{b1},
+		"a promotion of a voter": {changes: []raftpb.ConfChange{clustertest.Promote(a3, request)}, version: "3.6.0",
+			refused: []int{0},
+			voters:  []dumplog.ID{a1, a2, a3}},
+		"a promotion of a learner": {changes: []raftpb.ConfChange{learner(b1, "http://b1"),
+			clustertest.Promote(b1, request)}, version: "3.6.0", rows: []uint64{b1},
 			voters: []dumplog.ID{a1, a2, a3, b1}},
-		"an update of an unknown member": {changes: []raftpb.ConfChange{changeOf(raftpb.ConfChangeUpdateNode, b1, "http://b1")}, version: "3.6.0", refused: []int{0},
+		"an update of an unknown member": {changes: []raftpb.ConfChange{changeOf(raftpb.ConfChangeUpdateNode, b1,
+			"http://b1")}, version: "3.6.0", refused: []int{0},
 			voters: []dumplog.ID{a1, a2, a3}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +82,8 @@ func TestRefusedChanges(t *testing.T) {
 			h.State(2, a1, index)
 			m := open(t, evidence.Spec{Name: "node1", Where: h.Close(index, 2)}).Members[0]
 			if !slices.Equal(m.Membership.Voters, c.voters) || !slices.Equal(m.Membership.Learners, c.learners) {
-				t.Errorf("voters %v learners %v, want %v %v", m.Membership.Voters, m.Membership.Learners, c.voters, c.learners)
+				t.Errorf("voters %v learners %v, want %v %v", m.Membership.Voters, m.Membership.Learners, c.voters,
+					c.learners)
 			}
 			var refused []int
 			for _, x := range m.WAL.Conf {

@@ -44,7 +44,8 @@ func isEndpoint(where string) bool {
 func (a *Access) stream(ctx context.Context, endpoint, dir string) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" {
-		return "", &SourceError{Where: endpoint, Found: "no endpoint", Expected: "http(s)://HOST:PORT of a member's client URL", Err: err}
+		return "", &SourceError{Where: endpoint, Found: "no endpoint",
+			Expected: "http(s)://HOST:PORT of a member's client URL", Err: err}
 	}
 	cfg, err := a.config(u)
 	if err != nil {
@@ -68,7 +69,8 @@ func (a *Access) stream(ctx context.Context, endpoint, dir string) (string, erro
 	}
 	defer func() { _ = r.Snapshot.Close() }()
 	path := filepath.Join(dir, strings.NewReplacer(":", "-", "[", "", "]", "").Replace(u.Host)+".db")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:forbidigo // a new file in scratch that Open itself made
+	//nolint:forbidigo // a new file in scratch that Open itself made
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +94,8 @@ func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 	for _, e := range endpoints {
 		u, err := url.Parse(e)
 		if err != nil || u.Host == "" || !isEndpoint(e) {
-			return nil, &SourceError{Where: e, Found: "no endpoint", Expected: "http(s)://HOST:PORT of a member's client URL", Err: err}
+			return nil, &SourceError{Where: e, Found: "no endpoint",
+				Expected: "http(s)://HOST:PORT of a member's client URL", Err: err}
 		}
 		if cfg, err = a.config(u); err != nil {
 			return nil, err
@@ -103,7 +106,8 @@ func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 	c, err := clientv3.New(cfg)
 	if err != nil {
 		err = because(&cfg, err)
-		err = fmt.Errorf("%s: no login (running? see --cacert, --cert, --key, --user): %w", strings.Join(endpoints, ","), err)
+		err = fmt.Errorf("%s: no login (running? see --cacert, --cert, --key, --user): %w",
+			strings.Join(endpoints, ","), err)
 	}
 	return c, err
 }
@@ -151,7 +155,8 @@ func unreachable(endpoint string, err error) error {
 }
 
 func (a *Access) config(u *url.URL) (clientv3.Config, error) {
-	cfg := clientv3.Config{Endpoints: []string{u.Scheme + "://" + u.Host}, DialTimeout: a.DialTimeout, Logger: zap.NewNop()}
+	cfg := clientv3.Config{Endpoints: []string{u.Scheme + "://" + u.Host}, DialTimeout: a.DialTimeout,
+		Logger: zap.NewNop()}
 	if cfg.DialTimeout == 0 {
 		cfg.DialTimeout = 5 * time.Second
 	}

@@ -55,7 +55,8 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 		}
 		s.archives = append(s.archives, of)
 		if err := archive.Unpack(ctx, where, dir); err != nil {
-			return nil, &SourceError{Where: where, Found: "an archive that does not unpack", Expected: "a sound .tar, .tar.gz or .tar.zst", Err: err}
+			return nil, &SourceError{Where: where, Found: "an archive that does not unpack",
+				Expected: "a sound .tar, .tar.gz or .tar.zst", Err: err}
 		}
 		if where == given { // what was fetched is not there a second time
 			s.unpacked[dir] = given
@@ -138,7 +139,8 @@ func (s *Set) fetched(ctx context.Context, where string) (string, error) {
 	s.scratch = append(s.scratch, dir)
 	path, err := objects.Fetch(ctx, where, dir, scratch.Budget(dir))
 	if err != nil {
-		return "", &SourceError{Where: objects.Shown(where), Found: "object storage that cannot be read", Expected: "objects that the credentials may read", Err: err}
+		return "", &SourceError{Where: objects.Shown(where), Found: "object storage that cannot be read",
+			Expected: "objects that the credentials may read", Err: err}
 	}
 	return path, nil
 }

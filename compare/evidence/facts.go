@@ -175,8 +175,10 @@ func AlarmName(t int32) string {
 
 // Facts returns the member's facts for a report.
 func (m *Member) Facts() Facts {
-	f := Facts{MemberID: m.MemberID, ClusterID: m.ClusterID, Name: m.Label(), NodeName: m.NodeName, Snapshots: []SnapFacts{},
-		Leases: []LeaseFacts{}, Alarms: []AlarmFacts{}, Commit: m.Commit, AppliedIndex: m.AppliedMin, Missing: m.Source.Missing}
+	f := Facts{MemberID: m.MemberID, ClusterID: m.ClusterID, Name: m.Label(), NodeName: m.NodeName,
+		Snapshots: []SnapFacts{},
+		Leases:    []LeaseFacts{}, Alarms: []AlarmFacts{}, Commit: m.Commit, AppliedIndex: m.AppliedMin,
+		Missing: m.Source.Missing}
 	f.WroteBy.Because = m.Version.Because
 	if m.Version.Text != "" {
 		f.WroteBy.Etcd = &m.Version.Text
@@ -190,7 +192,8 @@ func (m *Member) Facts() Facts {
 		for _, s := range newest {
 			f.Snapshots = append(f.Snapshots, snapFacts(s))
 		}
-		f.SnapDBs, f.LeftOvers = m.Snap.SnapDBs[max(0, len(m.Snap.SnapDBs)-maxSnapFacts):], m.Snap.LeftOvers[:min(len(m.Snap.LeftOvers), maxSnapFacts)]
+		f.SnapDBs, f.LeftOvers = m.Snap.SnapDBs[max(0, len(m.Snap.SnapDBs)-maxSnapFacts):],
+			m.Snap.LeftOvers[:min(len(m.Snap.LeftOvers), maxSnapFacts)]
 		f.SnapOmitted = len(m.Snap.Files) + len(m.Snap.SnapDBs) + len(m.Snap.LeftOvers) - len(newest) - len(f.SnapDBs) - len(f.LeftOvers)
 	}
 	if m.DB != nil {
@@ -205,9 +208,11 @@ func (m *Member) walFacts() *WALFacts {
 		return nil
 	}
 	s := &m.WAL.Summary
-	f := &WALFacts{Segments: s.Segments, RecordTypes: map[string]int{}, FirstIndex: s.FirstIndex, LastIndex: s.LastIndex,
-		LastTerm: s.LastTerm, HardState: s.HardState, Snapshots: s.Snapshots, Start: s.Start, Overwritten: len(s.Overwrites),
-		LeftOvers: s.LeftOvers, Damage: []DamageFacts{}}
+	f := &WALFacts{Segments: s.Segments, RecordTypes: map[string]int{}, FirstIndex: s.FirstIndex,
+		LastIndex: s.LastIndex,
+		LastTerm:  s.LastTerm, HardState: s.HardState, Snapshots: s.Snapshots, Start: s.Start,
+		Overwritten: len(s.Overwrites),
+		LeftOvers:   s.LeftOvers, Damage: []DamageFacts{}}
 	for t, n := range s.Records {
 		f.Records += n
 		f.RecordTypes[t.String()] += n
@@ -241,7 +246,8 @@ func (m *Member) dbFacts(f *Facts) {
 	shown := min(len(d.Damage), maxDamageFacts)
 	db.DamageOmitted = len(d.Damage) - shown
 	for _, e := range d.Damage[:shown] {
-		db.Damage = append(db.Damage, DamageFacts{File: d.File, Offset: e.Offset, Page: e.Page, Bucket: e.Bucket, Kind: string(e.Kind), Detail: e.Error()})
+		db.Damage = append(db.Damage, DamageFacts{File: d.File, Offset: e.Offset, Page: e.Page, Bucket: e.Bucket,
+			Kind: string(e.Kind), Detail: e.Error()})
 	}
 	if d.Handle == nil {
 		db.Size = d.Size
@@ -290,7 +296,8 @@ func (m *Member) dbFacts(f *Facts) {
 }
 
 func authFacts(a *dumpdb.Auth) *AuthFacts {
-	f := &AuthFacts{Enabled: a.Enabled, Revision: a.Revision, Users: map[string][]string{}, Roles: map[string][]string{}}
+	f := &AuthFacts{Enabled: a.Enabled, Revision: a.Revision, Users: map[string][]string{},
+		Roles: map[string][]string{}}
 	for _, u := range a.Users {
 		f.Users[u.Name] = append([]string{}, u.Roles...)
 	}

@@ -76,7 +76,8 @@ func (s *Set) Argument(src *Source) string {
 		where = "./" + where // else it is taken for a flag
 	}
 	named := src.Name + "=" + where
-	if spec, err := ParseSpec(named); where != src.Name && err == nil && spec.Name == src.Name && !strings.HasPrefix(named, "-") {
+	if spec, err := ParseSpec(named); where != src.Name && err == nil && spec.Name == src.Name &&
+		!strings.HasPrefix(named, "-") {
 		return named
 	}
 	if spec, err := ParseSpec(where); err != nil || spec.Name != "" {

@@ -88,12 +88,14 @@ func (li *lister) link(p, as string) error {
 	st, err := os.Stat(p)
 	switch {
 	case err != nil:
-		li.m.Files = append(li.m.Files, File{Path: as, Mode: fs.ModeSymlink, What: "a symbolic link that leads nowhere", at: p})
+		li.m.Files = append(li.m.Files, File{Path: as, Mode: fs.ModeSymlink, What: "a symbolic link that leads nowhere",
+			at: p})
 	case st.IsDir() && li.parts[as]:
 		delete(li.parts, as) // once, so that links cannot go in circles
 		return li.walk(p, as)
 	case st.IsDir():
-		li.m.Files = append(li.m.Files, File{Path: as, Mode: fs.ModeSymlink, What: "a symbolic link to a folder", at: p})
+		li.m.Files = append(li.m.Files, File{Path: as, Mode: fs.ModeSymlink, What: "a symbolic link to a folder",
+			at: p})
 	default:
 		li.add(p, as, st, nil)
 	}

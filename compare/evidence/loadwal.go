@@ -53,7 +53,8 @@ func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry), sum
 				own := *e
 				own.Data = bytes.Clone(e.Data)
 				if r, err := own.Decode(); err == nil && r.ConfChange != nil {
-					conf[i] = append(conf[i], ConfEntry{Pos: e.Pos, Term: e.Term, Index: e.Index, Change: *r.ConfChange})
+					conf[i] = append(conf[i],
+						ConfEntry{Pos: e.Pos, Term: e.Term, Index: e.Index, Change: *r.ConfChange})
 				}
 			}
 			if see != nil {
@@ -123,7 +124,8 @@ func effective(s *dumplog.Summary, conf [][]ConfEntry) []ConfEntry {
 	next := 0
 	for i := range conf {
 		for _, c := range conf[i] {
-			for next < len(s.Overwrites) && cmp.Or(cmp.Compare(at[s.Overwrites[next].Segment], i), cmp.Compare(s.Overwrites[next].Offset, c.Pos.Offset)) <= 0 {
+			for next < len(s.Overwrites) && cmp.Or(cmp.Compare(at[s.Overwrites[next].Segment], i),
+				cmp.Compare(s.Overwrites[next].Offset, c.Pos.Offset)) <= 0 {
 				next++
 			}
 			if low[next] > c.Index {

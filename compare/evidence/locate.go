@@ -45,7 +45,8 @@ func LocateWith(ctx context.Context, spec Spec, access Access) (*Parts, error) {
 		_ = s.Close()
 		return nil, err
 	}
-	return &Parts{Name: sources[0].Name, Kind: sources[0].Kind, WAL: l.wal, Snap: l.snap, SnapFile: l.snapFile, DB: l.db, scratch: s.scratch,
+	return &Parts{Name: sources[0].Name, Kind: sources[0].Kind, WAL: l.wal, Snap: l.snap, SnapFile: l.snapFile,
+		DB: l.db, scratch: s.scratch,
 		manifest: listed, archives: s.archives}, nil
 }
 

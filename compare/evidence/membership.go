@@ -32,7 +32,8 @@ func (ms *Membership) IsVoter(id dumplog.ID) bool { return slices.Contains(ms.Vo
 // Knows tells whether id is or was a member by any place that lists members, or is named in the log at hand.
 func (ms *Membership) Knows(id dumplog.ID) bool {
 	_, named := ms.PeerURLs[id]
-	return named || slices.Contains(ms.Voters, id) || slices.Contains(ms.Learners, id) || slices.Contains(ms.Removed, id) || slices.Contains(ms.Bucket, id) || slices.Contains(ms.V2, id)
+	return named || slices.Contains(ms.Voters, id) || slices.Contains(ms.Learners, id) ||
+		slices.Contains(ms.Removed, id) || slices.Contains(ms.Bucket, id) || slices.Contains(ms.V2, id)
 }
 
 // Quorum is the number of voters a decision needs.
@@ -132,7 +133,8 @@ func (m *Member) membersFromRaft() {
 	ms := &m.Membership
 	if !m.HasWAL() {
 		if f := m.NewestSnap(); f != nil {
-			ms.Voters, ms.Learners, ms.RaftKnown = slices.Clone(f.ConfState.Voters), slices.Clone(f.ConfState.Learners), true
+			ms.Voters, ms.Learners, ms.RaftKnown = slices.Clone(f.ConfState.Voters), slices.Clone(f.ConfState.Learners),
+				true
 		}
 		return
 	}

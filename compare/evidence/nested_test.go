@@ -43,7 +43,8 @@ func TestFoldersOfFolders(t *testing.T) {
 	}
 	two := t.TempDir()
 	place(two, "hostA/etcd", "hostB/etcd")
-	if got, want := labels(two), []string{"hostA hostA=" + two + "/hostA/etcd", "hostB hostB=" + two + "/hostB/etcd"}; !slices.Equal(got, want) {
+	if got, want := labels(two), []string{"hostA hostA=" + two + "/hostA/etcd", "hostB hostB=" + two +
+		"/hostB/etcd"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	deep := t.TempDir()
@@ -60,7 +61,8 @@ func TestFoldersOfFolders(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for _, outside := range []string{"#../etc", "#/etc", "#nothing"} {
-		if set, err := evidence.Open(t.Context(), []evidence.Spec{{Where: archive + outside}}, evidence.Options{}); err == nil {
+		if set, err := evidence.Open(t.Context(), []evidence.Spec{{Where: archive + outside}},
+			evidence.Options{}); err == nil {
 			_ = set.Close()
 			t.Errorf("%s was opened", outside)
 		}

@@ -150,7 +150,8 @@ func TestBadSources(t *testing.T) {
 	empty := filepath.Join(dir, "empty")
 	hollow := filepath.Join(dir, "hollow")
 	junk := filepath.Join(dir, "junk.tar.gz")
-	for _, err := range []error{os.WriteFile(text, []byte("hello"), 0o600), os.Mkdir(empty, 0o700), os.Mkdir(hollow, 0o700),
+	for _, err := range []error{os.WriteFile(text, []byte("hello"), 0o600), os.Mkdir(empty, 0o700),
+		os.Mkdir(hollow, 0o700),
 		os.WriteFile(filepath.Join(hollow, "x"), nil, 0o600), os.WriteFile(junk, []byte("not an archive"), 0o600)} {
 		if err != nil {
 			t.Fatal(err)
@@ -177,7 +178,8 @@ func TestBadSources(t *testing.T) {
 func TestOneBadSourceLeavesTheOthers(t *testing.T) {
 	dir := evidencetest.Incident(t, "k-lagging-node")
 	evidencetest.Unchanged(t, dir)
-	s := open(t, evidence.Spec{Name: "gone", Where: filepath.Join(dir, "none")}, evidence.Spec{Name: "n1", Where: filepath.Join(dir, "node1")})
+	s := open(t, evidence.Spec{Name: "gone", Where: filepath.Join(dir, "none")},
+		evidence.Spec{Name: "n1", Where: filepath.Join(dir, "node1")})
 	if len(s.Failed) != 1 || s.Failed[0].Spec.Name != "gone" || len(s.Members) != 1 || s.Members[0].Label() != "n1" {
 		t.Errorf("failed %+v, members %v", s.Failed, labels(s))
 	}
@@ -203,7 +205,8 @@ func TestDigestsLater(t *testing.T) {
 	evidencetest.Unchanged(t, dir)
 	spec := evidence.Spec{Where: filepath.Join(dir, "node1")}
 	now := open(t, spec).Members[0].Source.Manifest
-	later, err := evidence.Open(context.Background(), []evidence.Spec{spec}, evidence.Options{Hash: true, HashLater: true})
+	later, err := evidence.Open(context.Background(), []evidence.Spec{spec},
+		evidence.Options{Hash: true, HashLater: true})
 	if err != nil {
 		t.Fatal(err)
 	}

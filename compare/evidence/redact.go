@@ -53,7 +53,10 @@ func sampleOf(ctx context.Context, man *Manifest) ([]byte, error) {
 			files = append(files, f)
 		}
 	}
-	slices.SortFunc(files, func(a, b *File) int { return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.Path, b.Path)) })
+	slices.SortFunc(files, func(a, b *File) int {
+		return cmp.Or(cmp.Compare(b.Size, a.Size),
+			cmp.Compare(a.Path, b.Path))
+	})
 	h := sha256.New()
 	read := int64(0)
 	for _, f := range files[:min(len(files), keyFiles)] {

@@ -119,7 +119,8 @@ func detect(where, walDir string) (layout, error) {
 func detectDir(where, walDir string) (layout, error) {
 	entries, err := os.ReadDir(where)
 	if err != nil {
-		return layout{}, &SourceError{Where: where, Found: "a folder that can not be listed", Expected: expectedSource, Err: err}
+		return layout{}, &SourceError{Where: where, Found: "a folder that can not be listed", Expected: expectedSource,
+			Err: err}
 	}
 	if len(entries) == 0 {
 		return layout{}, &SourceError{Where: where, Found: "an empty folder", Expected: expectedSource}
@@ -155,7 +156,8 @@ func detectDir(where, walDir string) (layout, error) {
 	if nested := nestedDataDirs(where, entries); len(nested) > 0 {
 		return layout{root: where, nested: nested}, nil
 	}
-	return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("a folder of %d entries, none of them of etcd", files), Expected: expectedSource}
+	return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("a folder of %d entries, none of them of etcd",
+		files), Expected: expectedSource}
 }
 
 // nestedDataDirs lets a user name the folder that holds one data dir per member, and backups beside them. Where a
@@ -236,7 +238,8 @@ func detectFile(where string, st fs.FileInfo) (layout, error) {
 	base := filepath.Base(where)
 	switch {
 	case st.Size() == 0:
-		return layout{}, &SourceError{Where: where, Found: "an empty file (a save or a copy that never got a byte)", Expected: expectedSource}
+		return layout{}, &SourceError{Where: where, Found: "an empty file (a save or a copy that never got a byte)",
+			Expected: expectedSource}
 	case strings.HasSuffix(base, ".snap"):
 		return layout{kind: KindSnap, root: where, snapFile: where}, nil
 	case strings.HasSuffix(base, ".wal"):
@@ -246,7 +249,8 @@ func detectFile(where string, st fs.FileInfo) (layout, error) {
 	head := make([]byte, 8192+32)
 	n, err := readHead(where, head)
 	if err != nil {
-		return layout{}, &SourceError{Where: where, Found: "a file that can not be read", Expected: expectedSource, Err: err}
+		return layout{}, &SourceError{Where: where, Found: "a file that can not be read", Expected: expectedSource,
+			Err: err}
 	}
 	if !looksLikeBolt(head[:n]) {
 		return layout{}, &SourceError{Where: where, Found: noBolt(st.Size()), Expected: expectedSource}

@@ -15,8 +15,10 @@ import (
 func TestConnectionErrorsSayWhy(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
-	for where, want := range map[string]string{s.URL: "certificate signed by unknown authority", "http://127.0.0.1:1": "connection refused"} {
-		_, err := evidence.Open(t.Context(), []evidence.Spec{{Where: where}}, evidence.Options{Access: evidence.Access{DialTimeout: 2 * time.Second}})
+	for where, want := range map[string]string{s.URL: "certificate signed by unknown authority",
+		"http://127.0.0.1:1": "connection refused"} {
+		_, err := evidence.Open(t.Context(), []evidence.Spec{{Where: where}},
+			evidence.Options{Access: evidence.Access{DialTimeout: 2 * time.Second}})
 		if err == nil {
 			t.Fatalf("%s was read", where)
 		}

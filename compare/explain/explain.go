@@ -110,7 +110,8 @@ func Messages(found []serverlog.Match) []Topic {
 }
 
 func message(m serverlog.Match) Topic {
-	return Topic{Message: &m, Kind: "message", ID: m.ID, Title: m.Means, Text: m.Means, Line: m.Line, Count: m.Count, Values: m.Values, OnDisk: m.OnDisk,
+	return Topic{Message: &m, Kind: "message", ID: m.ID, Title: m.Means, Text: m.Means, Line: m.Line, Count: m.Count,
+		Values: m.Values, OnDisk: m.OnDisk,
 		Versions: m.Versions, Do: m.Do, Checks: m.Checks, Causes: m.Causes, Rules: m.Rules}
 }
 
@@ -128,7 +129,8 @@ func Look(ctx context.Context, topics []Topic, specs []evidence.Spec, o Options)
 		return nil, err
 	}
 	w := wanted(topics)
-	on := &On{Sources: r.Sources, Verdict: r.Verdict, Checks: []compare.CheckOutcome{}, Findings: []check.Finding{}, Causes: []compare.Cause{}, Rules: []RuleOn{}}
+	on := &On{Sources: r.Sources, Verdict: r.Verdict, Checks: []compare.CheckOutcome{}, Findings: []check.Finding{},
+		Causes: []compare.Cause{}, Rules: []RuleOn{}}
 	for _, c := range r.Causes {
 		if slices.Contains(w.Causes, c.ID) {
 			on.Causes, on.Shown = append(on.Causes, c), true
@@ -157,13 +159,15 @@ func Look(ctx context.Context, topics []Topic, specs []evidence.Spec, o Options)
 func wanted(topics []Topic) Topic {
 	var w Topic
 	for i := range topics {
-		w.Checks, w.Causes, w.Rules = append(w.Checks, topics[i].Checks...), append(w.Causes, topics[i].Causes...), append(w.Rules, topics[i].Rules...)
+		w.Checks, w.Causes, w.Rules = append(w.Checks, topics[i].Checks...), append(w.Causes, topics[i].Causes...),
+			append(w.Rules, topics[i].Rules...)
 	}
 	return w
 }
 
 // preflight asks the rules of every source that is a data dir.
-func (on *On) preflight(ctx context.Context, rules []string, specs []evidence.Spec, r *compare.Report, o Options) error {
+func (on *On) preflight(ctx context.Context, rules []string, specs []evidence.Spec, r *compare.Report,
+	o Options) error {
 	if len(rules) == 0 {
 		return nil
 	}

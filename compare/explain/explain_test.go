@@ -56,7 +56,8 @@ func TestOnSources(t *testing.T) {
 		rules          int
 	}{
 		{"d-wiped-member", "tocommit(208) is out of range [lastIndex(3)]", "wiped-member-rejoined-same-id", 0},
-		{"f-bbolt-page-corruption", "panic: assertion failed: Page expected to be: 7, but self identifies as 1", "bbolt-page-damage", 3},
+		{"f-bbolt-page-corruption", "panic: assertion failed: Page expected to be: 7, but self identifies as 1",
+			"bbolt-page-damage", 3},
 		{"a-auth-revision-replay", "auth: revision in header is old", "auth-revision-replay", 0},
 	} {
 		topics := explain.Messages(serverlog.Scan(c.line))
@@ -64,8 +65,10 @@ func TestOnSources(t *testing.T) {
 			t.Fatalf("%s: %d topics", c.line, len(topics))
 		}
 		on := look(t, topics, c.incident)
-		if !on.Shown || len(on.Causes) != 1 || on.Causes[0].ID != c.cause || len(on.Findings) == 0 || len(on.Checks) == 0 || len(on.Rules) != c.rules {
-			t.Errorf("%s: shown %v, causes %+v, %d findings, %d rules", c.incident, on.Shown, on.Causes, len(on.Findings), len(on.Rules))
+		if !on.Shown || len(on.Causes) != 1 || on.Causes[0].ID != c.cause || len(on.Findings) == 0 ||
+			len(on.Checks) == 0 || len(on.Rules) != c.rules {
+			t.Errorf("%s: shown %v, causes %+v, %d findings, %d rules", c.incident, on.Shown, on.Causes,
+				len(on.Findings), len(on.Rules))
 		}
 		if healthy := look(t, topics, "m-healthy-3.5"); healthy.Shown || len(healthy.Causes) > 0 {
 			t.Errorf("%s is seen on a healthy cluster: %+v", c.line, healthy)

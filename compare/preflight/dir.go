@@ -88,7 +88,8 @@ func (d *dir) settle(m *evidence.Member) {
 	for _, i := range slices.Sorted(maps.Keys(d.found)) {
 		for _, e := range *d.found[i] {
 			replaced := slices.ContainsFunc(s.Overwrites, func(o dumplog.Overwrite) bool {
-				return o.Index <= e.index && cmp.Or(cmp.Compare(at[o.Segment], i), cmp.Compare(o.Offset, e.pos.Offset)) > 0
+				return o.Index <= e.index && cmp.Or(cmp.Compare(at[o.Segment], i),
+					cmp.Compare(o.Offset, e.pos.Offset)) > 0
 			})
 			if !replaced {
 				d.entries = append(d.entries, e)
@@ -155,13 +156,15 @@ func (d *dir) hasLog() bool { return d.m.HasWAL() }
 
 // atEntry points to an entry of the log.
 func (d *dir) atEntry(e *entry, observed, expected string) check.Evidence {
-	return check.Evidence{Member: d.m.Label(), File: e.pos.Segment, Offset: check.Int64(e.pos.Offset), Field: fmt.Sprintf("entry %d/%d", e.term, e.index),
+	return check.Evidence{Member: d.m.Label(), File: e.pos.Segment, Offset: check.Int64(e.pos.Offset),
+		Field:    fmt.Sprintf("entry %d/%d", e.term, e.index),
 		Observed: observed, Expected: expected, Show: shell.Format("etcd-medic dumplog {} --index {}", d.arg, e.index)}
 }
 
 // atDB points into the database.
 func (d *dir) atDB(bucket, key, observed, expected string) check.Evidence {
-	e := check.Evidence{Member: d.m.Label(), File: "db", Bucket: bucket, Key: check.Bytes(key), Observed: observed, Expected: expected, Show: shell.Format("etcd-medic dumpdb {} {}", d.arg, bucket)}
+	e := check.Evidence{Member: d.m.Label(), File: "db", Bucket: bucket, Key: check.Bytes(key), Observed: observed,
+		Expected: expected, Show: shell.Format("etcd-medic dumpdb {} {}", d.arg, bucket)}
 	if d.m.DB != nil {
 		e.File = d.m.DB.File
 	}

@@ -131,13 +131,15 @@ type Options struct {
 // Run reads a data dir and judges it by every rule of the version.
 func Run(ctx context.Context, spec evidence.Spec, to Version, o Options) (*Result, error) {
 	d := &dir{to: to}
-	set, err := evidence.Open(ctx, []evidence.Spec{spec}, evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress, Visit: d.visit})
+	set, err := evidence.Open(ctx, []evidence.Spec{spec},
+		evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress, Visit: d.visit})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = set.Close() }()
 	if len(set.Members) != 1 || set.Members[0].Source.Kind != evidence.KindDataDir {
-		return nil, &evidence.SourceError{Where: spec.Where, Found: kindOf(set), Expected: "one data dir (holding member/)"}
+		return nil, &evidence.SourceError{Where: spec.Where, Found: kindOf(set),
+			Expected: "one data dir (holding member/)"}
 	}
 	m := set.Members[0]
 	d.arg = shell.ToFill("DIR") // it came out of an archive
@@ -145,7 +147,9 @@ func Run(ctx context.Context, spec evidence.Spec, to Version, o Options) (*Resul
 		d.arg = shell.Text(where)
 	}
 	d.settle(m)
-	r := &Result{SchemaVersion: compare.SchemaVersion, Tool: compare.Tool{Name: "etcd-medic", Version: o.Version}, Source: compare.Source{Name: m.Label(), Kind: m.Source.Kind, InUse: m.Source.InUse}, From: m.Version.Text, To: to.String(),
+	r := &Result{SchemaVersion: compare.SchemaVersion, Tool: compare.Tool{Name: "etcd-medic", Version: o.Version},
+		Source: compare.Source{Name: m.Label(), Kind: m.Source.Kind, InUse: m.Source.InUse}, From: m.Version.Text,
+		To:    to.String(),
 		Rules: []Outcome{}, Ready: []string{}}
 	if man := m.Source.Manifest; man != nil {
 		r.Source.Files, r.Source.Bytes, r.Source.SHA256 = len(man.Files), man.Bytes, man.Digest()

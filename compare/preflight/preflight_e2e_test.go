@@ -62,19 +62,23 @@ func puts(n int) func(*testing.T, *clustertest.Cluster) {
 var states = []state{
 	{"no raft snapshot", "", clustertest.Options{}, puts(70)},
 	{"behind a raft snapshot", "", clustertest.Options{SnapshotCount: 20}, puts(70)},
-	{"restarted behind a raft snapshot", "", clustertest.Options{SnapshotCount: 20}, func(t *testing.T, c *clustertest.Cluster) {
-		puts(70)(t, c)
-		c.Restart(0)
-		puts(3)(t, c)
-	}},
-	{"v2 keys", "3.3 3.4 3.5", clustertest.Options{Args: []string{"--enable-v2"}}, func(t *testing.T, c *clustertest.Cluster) {
-		puts(10)(t, c)
-		v2put(t, c)
-	}},
-	{"v2 keys in the raft snapshot", "3.3 3.4 3.5", clustertest.Options{SnapshotCount: 20, Args: []string{"--enable-v2"}}, func(t *testing.T, c *clustertest.Cluster) {
-		v2put(t, c)
-		puts(70)(t, c)
-	}},
+	{"restarted behind a raft snapshot", "", clustertest.Options{SnapshotCount: 20},
+		func(t *testing.T, c *clustertest.Cluster) {
+			puts(70)(t, c)
+			c.Restart(0)
+			puts(3)(t, c)
+		}},
+	{"v2 keys", "3.3 3.4 3.5", clustertest.Options{Args: []string{"--enable-v2"}},
+		func(t *testing.T, c *clustertest.Cluster) {
+			puts(10)(t, c)
+			v2put(t, c)
+		}},
+	{"v2 keys in the raft snapshot", "3.3 3.4 3.5",
+		clustertest.Options{SnapshotCount: 20, Args: []string{"--enable-v2"}},
+		func(t *testing.T, c *clustertest.Cluster) {
+			v2put(t, c)
+			puts(70)(t, c)
+		}},
 	{"learner", "3.4 3.5 3.6 3.7", clustertest.Options{}, func(t *testing.T, c *clustertest.Cluster) {
 		puts(5)(t, c)
 		if _, err := c.Client(0).MemberAddAsLearner(t.Context(), []string{"http://127.0.0.1:1"}); err != nil {
@@ -145,7 +149,8 @@ func start(t *testing.T, c *clustertest.Cluster, dir, version string) (string, b
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, err := node.New(t.Context(), node.Options{Dir: filepath.Join(t.TempDir(), "box"), Server: server, UnsafeNoFsync: true})
+	box, err := node.New(t.Context(), node.Options{Dir: filepath.Join(t.TempDir(), "box"), Server: server,
+		UnsafeNoFsync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +161,8 @@ func start(t *testing.T, c *clustertest.Cluster, dir, version string) (string, b
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	m, err := box.Start(ctx, node.MemberConfig{Name: "node1", DataDir: dir, PeerURLs: []string{c.PeerURL(0)}, ClientURLs: []string{c.Endpoint(0)}, InitialCluster: "node1=" + c.PeerURL(0)})
+	m, err := box.Start(ctx, node.MemberConfig{Name: "node1", DataDir: dir, PeerURLs: []string{c.PeerURL(0)},
+		ClientURLs: []string{c.Endpoint(0)}, InitialCluster: "node1=" + c.PeerURL(0)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ func foretell(t *testing.T, where, to string) *preflight.Result {
 		t.Fatal(err)
 	}
 	for _, o := range r.Rules {
-		if o.Outcome == check.Violated && (o.Says == "" || o.Level == preflight.Stops && (o.Server == "" || len(o.Evidence) == 0)) ||
+		if o.Outcome == check.Violated && (o.Says == "" || o.Level == preflight.Stops &&
+			(o.Server == "" || len(o.Evidence) == 0)) ||
 			o.Outcome == check.NotChecked && o.Says == "" || o.Outcome == "" {
 			t.Errorf("bare outcome %+v", o)
 		}
@@ -99,7 +100,8 @@ func relog(commit uint64, more ...raftpb.Entry) func(*testing.T, string) {
 		must(t, err)
 		w, err := wal.Create(zap.NewNop(), folder, meta)
 		must(t, err)
-		cc, err := (&raftpb.ConfChange{Type: raftpb.ConfChangeAddNode, NodeID: self, Context: []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"node1"}`)}).Marshal()
+		cc, err := (&raftpb.ConfChange{Type: raftpb.ConfChangeAddNode, NodeID: self,
+			Context: []byte(`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":"node1"}`)}).Marshal()
 		must(t, err)
 		ents := []raftpb.Entry{{Term: 1, Index: 1, Type: raftpb.EntryConfChange, Data: cc}}
 		for i := uint64(2); i <= 10; i++ {
@@ -122,7 +124,8 @@ func removal(t testing.TB) raftpb.Entry {
 }
 
 func v2(t testing.TB, path string) raftpb.Entry {
-	b, err := (&etcdserverpb.Request{ID: 7, Method: "PUT", Path: path, Val: `{"name":"node1","clientURLs":["http://127.0.0.1:2379"]}`}).Marshal()
+	b, err := (&etcdserverpb.Request{ID: 7, Method: "PUT", Path: path,
+		Val: `{"name":"node1","clientURLs":["http://127.0.0.1:2379"]}`}).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,23 +176,26 @@ func spoils(t testing.TB) map[string]struct {
 		spoil func(*testing.T, string)
 		stops string
 	}{
-		"sound":                        {func(*testing.T, string) {}, ""},
-		"sound, written anew":          {all(relog(10), low), ""},
-		"page overwritten":             {patch("snap/db", 4096*4, bytes.Repeat([]byte{0xa5}, 4096)), "P02"},
-		"no valid meta page":           {all(patch("snap/db", 40, []byte{1}), patch("snap/db", 4096+40, []byte{1})), "P02"},
-		"storage version of 3.9":       {put("meta", "storageVersion", []byte("3.9.0")), "P06"},
-		"cluster version of 3.9":       {put("cluster", "clusterVersion", []byte("3.9.0")), "P10"},
-		"cluster version of 3.5":       {put("cluster", "clusterVersion", []byte("3.5.0")), ""},
-		"flipped byte in the log":      {patch("wal/*.wal", 3000, []byte{0xff, 0xff}), "P07"},
-		"first segment gone":           {rename, "P08"},
-		"commit beyond the log":        {all(relog(40), low), "P11"},
-		"lease that does not decode":   {put("lease", "12345678", []byte{0xff, 0xff}), "P12"},
-		"removed":                      {all(relog(11, removal(t)), low), "P17"},
-		"v2 key":                       {all(relog(11, v2(t, "/1/foo")), low), "P13"},
-		"v2 attributes":                {all(relog(11, v2(t, "/0/members/a1/attributes")), low), ""},
-		"v2 key behind the snapshot":   {all(relog(11, v2(t, "/1/foo")), put("meta", "consistent_index", u64(11)), snapshotAt(11)), ""},
+		"sound":               {func(*testing.T, string) {}, ""},
+		"sound, written anew": {all(relog(10), low), ""},
+		"page overwritten":    {patch("snap/db", 4096*4, bytes.Repeat([]byte{0xa5}, 4096)), "P02"},
+		"no valid meta page": {all(patch("snap/db", 40, []byte{1}), patch("snap/db", 4096+40, []byte{1})),
+			"P02"},
+		"storage version of 3.9":     {put("meta", "storageVersion", []byte("3.9.0")), "P06"},
+		"cluster version of 3.9":     {put("cluster", "clusterVersion", []byte("3.9.0")), "P10"},
+		"cluster version of 3.5":     {put("cluster", "clusterVersion", []byte("3.5.0")), ""},
+		"flipped byte in the log":    {patch("wal/*.wal", 3000, []byte{0xff, 0xff}), "P07"},
+		"first segment gone":         {rename, "P08"},
+		"commit beyond the log":      {all(relog(40), low), "P11"},
+		"lease that does not decode": {put("lease", "12345678", []byte{0xff, 0xff}), "P12"},
+		"removed":                    {all(relog(11, removal(t)), low), "P17"},
+		"v2 key":                     {all(relog(11, v2(t, "/1/foo")), low), "P13"},
+		"v2 attributes":              {all(relog(11, v2(t, "/0/members/a1/attributes")), low), ""},
+		"v2 key behind the snapshot": {all(relog(11, v2(t, "/1/foo")), put("meta", "consistent_index", u64(11)),
+			snapshotAt(11)), ""},
 		"database behind the snapshot": {all(relog(10), low, snapshotAt(9)), "P05"},
-		"unknown to its own list":      {all(relog(10), put("meta", "consistent_index", u64(10)), editDB(first("members"))), "P18"},
+		"unknown to its own list": {all(relog(10), put("meta", "consistent_index", u64(10)),
+			editDB(first("members"))), "P18"},
 	}
 }
 
@@ -197,7 +203,8 @@ func spoils(t testing.TB) map[string]struct {
 func rename(t *testing.T, dir string) {
 	t.Helper()
 	folder := filepath.Join(dir, "member", "wal")
-	must(t, os.Rename(filepath.Join(folder, "0000000000000000-0000000000000000.wal"), filepath.Join(folder, "0000000000000001-0000000000000014.wal")))
+	must(t, os.Rename(filepath.Join(folder, "0000000000000000-0000000000000000.wal"),
+		filepath.Join(folder, "0000000000000001-0000000000000014.wal")))
 }
 
 // TestAgainstTheServer spoils a dir in one way at a time and starts the server that this program brings on a copy: the
@@ -223,7 +230,8 @@ func TestAgainstTheServer(t *testing.T) {
 				t.Errorf("foretold %q, the server says %q", s.Server, said)
 			}
 			// What the server says leads back to the rule.
-			if !slices.ContainsFunc(serverlog.Scan(said), func(m serverlog.Match) bool { return slices.Contains(m.Rules, s.Rule) }) {
+			if !slices.ContainsFunc(serverlog.Scan(said),
+				func(m serverlog.Match) bool { return slices.Contains(m.Rules, s.Rule) }) {
 				t.Errorf("no known message in what the server says names %s: %s", s.Rule, said)
 			}
 		})
@@ -245,12 +253,14 @@ func words(said, foretold string) bool {
 
 func serve(t *testing.T, dir string) (string, bool) {
 	t.Helper()
-	box, err := node.New(t.Context(), node.Options{Dir: filepath.Join(t.TempDir(), "box"), Server: node.Bundled(), UnsafeNoFsync: true})
+	box, err := node.New(t.Context(), node.Options{Dir: filepath.Join(t.TempDir(), "box"), Server: node.Bundled(),
+		UnsafeNoFsync: true})
 	must(t, err)
 	defer func() { must(t, box.Close()) }()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	m, err := box.Start(ctx, node.MemberConfig{Name: "node1", DataDir: dir, PeerURLs: []string{"http://127.0.0.1:2380"}, ClientURLs: []string{"http://127.0.0.1:2379"},
+	m, err := box.Start(ctx, node.MemberConfig{Name: "node1", DataDir: dir, PeerURLs: []string{"http://127.0.0.1:2380"},
+		ClientURLs:     []string{"http://127.0.0.1:2379"},
 		InitialCluster: "node1=http://127.0.0.1:2380"})
 	must(t, err)
 	err = m.Ready(ctx)
@@ -291,13 +301,17 @@ func TestReady(t *testing.T) {
 		{put("cluster", "clusterVersion", []byte("3.4.0")), "3.7", "P22"},
 		{put("meta", "storageVersion", []byte("3.6.0")), "3.4", "P23"},
 		{put("members", "7", []byte(`{"id":7,"peerURLs":["http://10.0.0.9:2380"],"name":"ghost"}`)), "3.7", "P20"},
-		{all(relog(10), put("meta", "consistent_index", u64(10)), snapshotAt(9), patch("snap/*.snap", 30, []byte{0xff, 0xff})), "3.6", "P03"},
+		{all(relog(10), put("meta", "consistent_index", u64(10)), snapshotAt(9),
+			patch("snap/*.snap", 30, []byte{0xff, 0xff})), "3.6", "P03"},
 		{patch("wal/*.wal", 24_000, make([]byte, 40_000)), "3.6", "P19"},
 	} {
 		dir := clustertest.Synth{Members: 1, Entries: 200, Keys: 20, Value: 100}.Write(t, t.TempDir())[0]
 		c.spoil(t, dir)
 		r := foretell(t, dir, c.to)
-		if !slices.ContainsFunc(r.Rules, func(o preflight.Outcome) bool { return o.Rule == c.rule && o.Outcome == check.Violated }) || len(r.Ready) == 0 {
+		if !slices.ContainsFunc(r.Rules, func(o preflight.Outcome) bool {
+			return o.Rule == c.rule &&
+				o.Outcome == check.Violated
+		}) || len(r.Ready) == 0 {
 			t.Errorf("%s to %s: %+v, ready %q", c.rule, c.to, r.Rules, r.Ready)
 		}
 	}
@@ -310,14 +324,16 @@ func TestCanNotBeTold(t *testing.T) {
 	if r := foretell(t, dir, "3.6"); r.Boots != nil || r.Stops != "" {
 		t.Errorf("boots %v, stops %s", *r.Boots, r.Stops)
 	}
-	if _, err := preflight.Run(t.Context(), evidence.Spec{Where: filepath.Join(dir, "member", "snap", "db")}, preflight.Version{Minor: 6, Patch: -1}, preflight.Options{}); err == nil {
+	if _, err := preflight.Run(t.Context(), evidence.Spec{Where: filepath.Join(dir, "member", "snap", "db")},
+		preflight.Version{Minor: 6, Patch: -1}, preflight.Options{}); err == nil {
 		t.Error("a database file passes for a data dir")
 	}
 }
 
 // TestRulesByRelease: which servers each rule is about.
 func TestRulesByRelease(t *testing.T) {
-	want := map[string]string{"P03": "[3 4 5 6]", "P04": "[6]", "P06": "[6 7 8]", "P13": "[6 7 8]", "P14": "[3 4 5]", "P15": "[3]", "P16": "[7 8]", "P18": "[4 5 6 7 8]", "P20": "[6 7 8]", "P23": "[3 4]"}
+	want := map[string]string{"P03": "[3 4 5 6]", "P04": "[6]", "P06": "[6 7 8]", "P13": "[6 7 8]", "P14": "[3 4 5]",
+		"P15": "[3]", "P16": "[7 8]", "P18": "[4 5 6 7 8]", "P20": "[6 7 8]", "P23": "[3 4]"}
 	for _, r := range preflight.Rules() {
 		if want[r.ID] == "" {
 			want[r.ID] = "[3 4 5 6 7 8]"
@@ -333,7 +349,8 @@ func TestRulesByRelease(t *testing.T) {
 func TestRulesAreDocumented(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range preflight.Rules() {
-		if seen[r.ID] || len(r.ID) != 3 || r.Title == "" || len(r.Doc) < 80 || r.Run == nil || len(r.Lines()) == 0 || r.Level == "" {
+		if seen[r.ID] || len(r.ID) != 3 || r.Title == "" || len(r.Doc) < 80 || r.Run == nil || len(r.Lines()) == 0 ||
+			r.Level == "" {
 			t.Errorf("%s is incomplete", r.ID)
 		}
 		seen[r.ID] = true
@@ -351,7 +368,8 @@ func TestParseVersion(t *testing.T) {
 			t.Errorf("%q is taken as %v", in, v)
 		}
 	}
-	for in, want := range map[string]bool{"3.3": true, "3.3.20": false, "3.4.7": false, "3.4.8": true, "3.4": true, "3.5.0": true} {
+	for in, want := range map[string]bool{"3.3": true, "3.3.20": false, "3.4.7": false, "3.4.8": true, "3.4": true,
+		"3.5.0": true} {
 		if v, _ := preflight.ParseVersion(in); v.Follows(release.SnapNeedsRecord) != want {
 			t.Errorf("%s: without a patch release the newest of the minor version is meant", in)
 		}

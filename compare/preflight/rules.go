@@ -89,21 +89,26 @@ writable open of a file without a stored freelist does. One dead meta page is no
 		if db.Handle == nil {
 			v := &verdict{says: "bbolt does not open the database", server: "failed to open database"}
 			for _, x := range db.Damage {
-				v.evidence = append(v.evidence, check.Evidence{Member: d.m.Label(), File: db.File, Page: check.Uint64(x.Page), Offset: check.Int64(x.Offset), Observed: x.Error(), Expected: "a bbolt file"})
+				v.evidence = append(v.evidence,
+					check.Evidence{Member: d.m.Label(), File: db.File, Page: check.Uint64(x.Page),
+						Offset: check.Int64(x.Offset), Observed: x.Error(), Expected: "a bbolt file"})
 			}
 			return v
 		}
 		var at []check.Evidence
 		for _, x := range db.Damage {
 			if stopsBolt(x.Kind) {
-				at = append(at, check.Evidence{Member: d.m.Label(), File: db.File, Page: check.Uint64(x.Page), Offset: check.Int64(x.Offset), Bucket: x.Bucket,
-					Observed: x.Error(), Expected: "a sound page", Show: shell.Format("etcd-medic dumpdb {} --page {}", d.arg, x.Page)})
+				at = append(at, check.Evidence{Member: d.m.Label(), File: db.File, Page: check.Uint64(x.Page),
+					Offset: check.Int64(x.Offset), Bucket: x.Bucket,
+					Observed: x.Error(), Expected: "a sound page",
+					Show: shell.Format("etcd-medic dumpdb {} --page {}", d.arg, x.Page)})
 			}
 		}
 		if len(at) == 0 {
 			return nil
 		}
 		return &verdict{says: fmt.Sprintf("%d places of the page graph are damaged", len(at)),
-			server: "panic: freepages: failed to get all reachable pages, or: assertion failed: Page expected to be: N, but self identifies as M", evidence: listed(at)}
+			server: "panic: freepages: failed to get all reachable pages, or: assertion failed: Page expected to be: " +
+				"N, but self identifies as M", evidence: listed(at)}
 	},
 }

@@ -24,7 +24,8 @@ server/etcdserver/version/downgrade.go.`,
 		}
 		server := "invalid downgrade; server version is lower than determined cluster version"
 		if !d.to.Follows(release.Learners) {
-			server = fmt.Sprintf("cluster cannot be downgraded (current version: %s is lower than determined cluster version: 3.%d)", d.to, v.Minor())
+			server = fmt.Sprintf("cluster cannot be downgraded (current version: %s is lower than determined cluster "+
+				"version: 3.%d)", d.to, v.Minor())
 		}
 		return &verdict{says: fmt.Sprintf("the cluster version is 3.%d", v.Minor()), server: server, evidence: at}
 	},
@@ -45,7 +46,8 @@ func (d *dir) clusterVersionSeen() (release.Version, []check.Evidence) {
 			take(d.m.DB.Cluster.Version, d.atDB("cluster", "clusterVersion", d.m.DB.Cluster.Version, expected))
 		}
 	} else if d.snap != nil && d.snap.V2 != nil {
-		take(d.snap.V2.Version, check.Evidence{Member: d.m.Label(), File: d.snap.File, Field: "v2 store /0/version", Observed: d.snap.V2.Version, Expected: expected})
+		take(d.snap.V2.Version, check.Evidence{Member: d.m.Label(), File: d.snap.File, Field: "v2 store /0/version",
+			Observed: d.snap.V2.Version, Expected: expected})
 	}
 	for _, e := range d.behind() {
 		switch {
@@ -78,7 +80,8 @@ var commitInLog = Rule{
 		if c := s.HardState.Commit; c < d.snapIndex || c > last {
 			return &verdict{says: fmt.Sprintf("HardState says commit %d; the raft snapshot stands at %d, the log ends at %d", c, d.snapIndex, last),
 				server: fmt.Sprintf("state.commit %d is out of range [%d, %d]", c, d.snapIndex, last),
-				evidence: []check.Evidence{{Member: d.m.Label(), File: s.HardStatePos.Segment, Offset: check.Int64(s.HardStatePos.Offset), Field: "HardState.commit",
+				evidence: []check.Evidence{{Member: d.m.Label(), File: s.HardStatePos.Segment,
+					Offset: check.Int64(s.HardStatePos.Offset), Field: "HardState.commit",
 					Observed: fmt.Sprint(c), Expected: fmt.Sprintf("from %d to %d", d.snapIndex, last)}}}
 		}
 		return nil
@@ -98,19 +101,22 @@ server/storage/mvcc/kvstore.go, server/lease/lessor.go, server/auth/store.go, se
 			if x.Kind != dumpdb.DamageRow || !d.readsBucket(x.Bucket) {
 				continue
 			}
-			at = append(at, check.Evidence{Member: d.m.Label(), File: d.m.DB.File, Page: check.Uint64(x.Page), Offset: check.Int64(x.Offset), Bucket: x.Bucket, Observed: x.Error(), Expected: "a row that decodes"})
+			at = append(at, check.Evidence{Member: d.m.Label(), File: d.m.DB.File, Page: check.Uint64(x.Page),
+				Offset: check.Int64(x.Offset), Bucket: x.Bucket, Observed: x.Error(), Expected: "a row that decodes"})
 		}
 		if kv := d.m.DB.KV; kv != nil {
 			for _, v := range kv.Violations {
 				if v.Rule == "undecodable" {
-					at = append(at, check.Evidence{Member: d.m.Label(), File: d.m.DB.File, Page: check.Uint64(v.Page), Offset: check.Int64(v.Offset), Bucket: "key", Observed: v.Observed, Expected: v.Expected})
+					at = append(at, check.Evidence{Member: d.m.Label(), File: d.m.DB.File, Page: check.Uint64(v.Page),
+						Offset: check.Int64(v.Offset), Bucket: "key", Observed: v.Observed, Expected: v.Expected})
 				}
 			}
 		}
 		if len(at) == 0 {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("%d rows do not decode, first in bucket %s", len(at), at[0].Bucket), server: bucketPanics[at[0].Bucket], evidence: listed(at)}
+		return &verdict{says: fmt.Sprintf("%d rows do not decode, first in bucket %s", len(at), at[0].Bucket),
+			server: bucketPanics[at[0].Bucket], evidence: listed(at)}
 	},
 }
 
@@ -136,7 +142,8 @@ func (d *dir) readsBucket(b string) bool {
 }
 
 var v2Entries = Rule{
-	ID: "P13", Title: "no v2 request behind the raft snapshot is one that the server can not execute", Level: Stops, Not: release.V2Executed,
+	ID: "P13", Title: "no v2 request behind the raft snapshot is one that the server can not execute", Level: Stops,
+	Not: release.V2Executed,
 	Doc: `Servers up to 3.5 write each member's attributes and the cluster version as v2 requests. 3.6 turns these two into v3 requests and panics on any
 other; 3.7 and later panic on every one they must read again. A raft snapshot taken by the old line behind them cures it (3.5: --snapshot-count,
 or move the leader and wait). v2ToV3 in server/etcdserver/apply_v2.go (3.6); applyEntryNormal in server/etcdserver/server.go (3.7).`,
@@ -149,7 +156,8 @@ or move the leader and wait). v2ToV3 in server/etcdserver/apply_v2.go (3.6); app
 			if e.v2 == nil || d.to.Follows(release.V2Decoded) && mapped(e.v2) {
 				continue
 			}
-			v.evidence = append(v.evidence, d.atEntry(&e, "v2 "+e.v2.Method+" "+e.v2.Path, "no v2 request above the raft snapshot"))
+			v.evidence = append(v.evidence, d.atEntry(&e, "v2 "+e.v2.Method+" "+e.v2.Path,
+				"no v2 request above the raft snapshot"))
 		}
 		if len(v.evidence) == 0 {
 			return nil
@@ -162,7 +170,8 @@ or move the leader and wait). v2ToV3 in server/etcdserver/apply_v2.go (3.6); app
 
 // mapped are the v2 requests that 3.6 still understands.
 func mapped(r *dumplog.V2Request) bool {
-	return r.Method == "PUT" && (r.Path == "/0/version" || strings.HasPrefix(r.Path, "/0/members/") && strings.HasSuffix(r.Path, "/attributes"))
+	return r.Method == "PUT" && (r.Path == "/0/version" || strings.HasPrefix(r.Path, "/0/members/") &&
+		strings.HasSuffix(r.Path, "/attributes"))
 }
 
 var knownRequests = Rule{
@@ -173,13 +182,15 @@ requests of 3.5, DowngradeVersionTest of 3.6. applierV3backend.Apply in server/e
 		v := &verdict{server: "panic: not implemented"}
 		for _, e := range d.executed() {
 			if rule := knownBy[e.kind]; rule != nil && !d.to.Follows(rule) {
-				v.evidence = append(v.evidence, d.atEntry(&e, string(e.kind), fmt.Sprintf("requests that etcd 3.%d knows", d.to.Minor)))
+				v.evidence = append(v.evidence,
+					d.atEntry(&e, string(e.kind), fmt.Sprintf("requests that etcd 3.%d knows", d.to.Minor)))
 			}
 		}
 		if len(v.evidence) == 0 {
 			return nil
 		}
-		v.says = fmt.Sprintf("%d entries above the consistent index %d hold requests of a later line", len(v.evidence), d.m.ConsistentIndex())
+		v.says = fmt.Sprintf("%d entries above the consistent index %d hold requests of a later line", len(v.evidence),
+			d.m.ConsistentIndex())
 		v.evidence = listed(v.evidence)
 		return v
 	},
@@ -189,7 +200,8 @@ var learnerEntries = Rule{
 	ID: "P15", Title: "no learner change lies behind the raft snapshot", Level: Stops, Not: release.Learners,
 	Doc: `Learners are of 3.4; 3.3 panics on the conf change that adds one, also when it only replays it. etcdserver/membership/cluster.go.`,
 	Run: func(d *dir) *verdict {
-		v := &verdict{says: "the log adds a learner", server: "ConfChange type should be either AddNode, RemoveNode or UpdateNode"}
+		v := &verdict{says: "the log adds a learner", server: "ConfChange type should be either AddNode, RemoveNode " +
+			"or UpdateNode"}
 		for _, e := range d.behind() {
 			if e.conf != nil && e.conf.Type == dumplog.ConfChangeAddLearnerNode {
 				v.evidence = append(v.evidence, d.atEntry(&e, "add learner "+e.conf.NodeID.String(), "no learner"))
@@ -231,8 +243,11 @@ EtcdServer.apply in server/etcdserver/server.go.`,
 		}
 		commit := d.m.Commit
 		for _, e := range d.behind() {
-			if e.conf != nil && e.conf.Type == dumplog.ConfChangeRemoveNode && e.conf.NodeID == d.m.MemberID && e.index <= commit {
-				return &verdict{says: "the log removes this member", server: "the member has been permanently removed from the cluster, or, of the only voter: removed all voters", evidence: []check.Evidence{d.atEntry(&e, "remove "+d.m.MemberID.String(), "")}}
+			if e.conf != nil && e.conf.Type == dumplog.ConfChangeRemoveNode && e.conf.NodeID == d.m.MemberID &&
+				e.index <= commit {
+				return &verdict{says: "the log removes this member", server: "the member has been permanently " +
+					"removed from the cluster, or, of the only voter: removed all voters",
+					evidence: []check.Evidence{d.atEntry(&e, "remove "+d.m.MemberID.String(), "")}}
 			}
 		}
 		return nil
@@ -253,8 +268,10 @@ in server/etcdserver/api/membership/cluster.go.`,
 		if slices.Contains(ids, self) {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("member %s is not in its own member list (%s)", self, where), server: "failed to update; member unknown, or: failed to find local ID in cluster members",
-			evidence: []check.Evidence{{Member: d.m.Label(), File: where, Observed: fmt.Sprint(ids), Expected: self.String() + " among them"}}}
+		return &verdict{says: fmt.Sprintf("member %s is not in its own member list (%s)", self, where),
+			server: "failed to update; member unknown, or: failed to find local ID in cluster members",
+			evidence: []check.Evidence{{Member: d.m.Label(), File: where, Observed: fmt.Sprint(ids),
+				Expected: self.String() + " among them"}}}
 	},
 }
 
@@ -275,7 +292,8 @@ func (d *dir) listedMembers() ([]dumplog.ID, string) {
 		where = "the log alone"
 	}
 	for _, e := range changes {
-		if e.conf != nil && (e.conf.Type == dumplog.ConfChangeAddNode || e.conf.Type == dumplog.ConfChangeAddLearnerNode) {
+		if e.conf != nil && (e.conf.Type == dumplog.ConfChangeAddNode ||
+			e.conf.Type == dumplog.ConfChangeAddLearnerNode) {
 			ids = append(ids, e.conf.NodeID)
 		}
 	}

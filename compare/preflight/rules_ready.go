@@ -45,7 +45,8 @@ and later remove zombies. bootstrap.go (3.6 SyncLearnerPromotionIfNeeded).`,
 }
 
 var hiddenVersion = Rule{
-	ID: "P23", Title: "the server sees the cluster version that the dir was raised to", Level: Warns, Not: release.ClusterRequests,
+	ID: "P23", Title: "the server sees the cluster version that the dir was raised to", Level: Warns,
+	Not: release.ClusterRequests,
 	Doc: `3.3 and 3.4 look for the cluster version in the .snap file and in v2 requests only. A dir that 3.6 or later wrote and that has no raft snapshot
 yet shows them none: they open it without a word, lower the cluster version and do not understand what later lines stored.`,
 	Run: func(d *dir) *verdict {
@@ -57,7 +58,8 @@ yet shows them none: they open it without a word, lower the cluster version and 
 			return nil
 		}
 		return &verdict{says: fmt.Sprintf("the dir is of etcd 3.%d; etcd %s opens it silently and lowers the cluster version", have.Minor(), d.to),
-			evidence: []check.Evidence{d.atDB("cluster", "clusterVersion", d.m.DB.Cluster.Version, fmt.Sprintf("3.%d.0 or older", d.to.Minor))}}
+			evidence: []check.Evidence{d.atDB("cluster", "clusterVersion", d.m.DB.Cluster.Version,
+				fmt.Sprintf("3.%d.0 or older", d.to.Minor))}}
 	},
 }
 
@@ -73,8 +75,10 @@ var raisesVersions = Rule{
 		if !d.to.line().Above(have) {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("the cluster version rises from 3.%d to 3.%d once every member runs it", have.Minor(), d.to.Minor),
-			evidence: []check.Evidence{d.atDB("cluster", "clusterVersion", d.m.DB.Cluster.Version, fmt.Sprintf("3.%d.0 afterwards", d.to.Minor))}}
+		return &verdict{says: fmt.Sprintf("the cluster version rises from 3.%d to 3.%d once every member runs it",
+			have.Minor(), d.to.Minor),
+			evidence: []check.Evidence{d.atDB("cluster", "clusterVersion", d.m.DB.Cluster.Version,
+				fmt.Sprintf("3.%d.0 afterwards", d.to.Minor))}}
 	},
 }
 
@@ -90,7 +94,8 @@ same. isCompatibleWithCluster in server/etcdserver/cluster_util.go.`,
 		if !d.to.line().Above(have.Next()) {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("from 3.%d to 3.%d a running cluster goes through each line between", have.Minor(), d.to.Minor), server: "incompatible with current running cluster"}
+		return &verdict{says: fmt.Sprintf("from 3.%d to 3.%d a running cluster goes through each line between",
+			have.Minor(), d.to.Minor), server: "incompatible with current running cluster"}
 	},
 }
 
@@ -122,18 +127,24 @@ var advice = []struct {
 	{"P02", nil, "do not start it: reseed the member from a sound one, or rebuild the database from its readable pages"},
 	{"P04", nil, "export the v2 keys with etcd 3.5 (etcdctl v2) and remove them before going to 3.6; 3.7 no longer reads them"},
 	{"P05", nil, "treat the member as one that lost its data: remove it, set the dir aside, add it again and start it empty"},
-	{"P06", nil, "run the line that wrote the dir, or downgrade the whole cluster first: etcdctl downgrade enable, then replace the members one by one"},
+	{"P06", nil, "run the line that wrote the dir, or downgrade the whole cluster first: etcdctl downgrade enable, " +
+		"then replace the members one by one"},
 	{"P07", nil, "do not start it: repair the log on a copy, or reseed the member from a sound one"},
 	{"P08", nil, "reseed the member from a sound one: the log does not lead from the raft snapshot to the present"},
-	{"P10", nil, "run the line that wrote the dir, or downgrade the whole cluster first: etcdctl downgrade enable (3.5.23 and 3.6 on); 3.3 and 3.4 have no way down but a restore"},
+	{"P10", nil, "run the line that wrote the dir, or downgrade the whole cluster first: etcdctl downgrade enable " +
+		"(3.5.23 and 3.6 on); 3.3 and 3.4 have no way down but a restore"},
 	{"P11", nil, "treat the member as one that lost its data: remove it, set the dir aside, add it again and start it empty"},
-	{"P13", release.V2Decoded, "let the old line take a raft snapshot behind the v2 requests first (start it with a small --snapshot-count and write), then stop it and check again"},
-	{"P13", release.V2Executed, "v2 writes must end: switch the clients to v3, let the old line take a raft snapshot behind the last one"},
+	{"P13", release.V2Decoded, "let the old line take a raft snapshot behind the v2 requests first (start it with a " +
+		"small --snapshot-count and write), then stop it and check again"},
+	{"P13", release.V2Executed, "v2 writes must end: switch the clients to v3, let the old line take a raft snapshot " +
+		"behind the last one"},
 	{"P14", nil, "start and stop the line that wrote the dir once more, so that everything is applied"},
 	{"P17", nil, "add the member again (etcdctl member add) and start it with an empty dir"},
 	{"P18", nil, "the dir belongs to another member or cluster: give each member its own dir"},
 	{"P19", nil, "make sure that another member holds the entries before this one starts"},
-	{"P20", nil, "compare etcdctl member list with etcd-medic inspect on every member before going to 3.7; let 3.5.26 or later drop zombies at its start, or mend a stopped member with etcd-medic repair meta --members-from-raft; never etcdctl member remove on 3.6, which ends every server"},
+	{"P20", nil, "compare etcdctl member list with etcd-medic inspect on every member before going to 3.7; let " +
+		"3.5.26 or later drop zombies at its start, or mend a stopped member with etcd-medic repair meta " +
+		"--members-from-raft; never etcdctl member remove on 3.6, which ends every server"},
 	{"P23", nil, "do not: nothing stops this server, and it damages the dir; run the line that wrote it"},
 	{"P22", nil, "upgrade the cluster one minor at a time"},
 	{"P21", nil, "take a backup and verify it first: the way back is a downgrade or a restore"},

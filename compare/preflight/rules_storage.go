@@ -31,7 +31,8 @@ on the files are not read at boot. Snapshotter.LoadNewestAvailable in server/etc
 		var at []check.Evidence
 		for _, f := range d.m.Snap.Files {
 			if f.Damage != nil && !f.Broken && f.NameIndex >= d.snapIndex {
-				at = append(at, check.Evidence{Member: d.m.Label(), File: f.File, Observed: f.Damage.Error(), Expected: "a raft snapshot"})
+				at = append(at, check.Evidence{Member: d.m.Label(), File: f.File, Observed: f.Damage.Error(),
+					Expected: "a raft snapshot"})
 			}
 		}
 		if len(at) == 0 {
@@ -53,7 +54,8 @@ only stage); 3.5 warns. 3.7 does not read the file. AssertNoV2StoreContent in se
 		k := d.snap.V2.UserKeys
 		return &verdict{says: fmt.Sprintf("the v2 store holds %d keys of users, first %s", len(k), k[0]),
 			server: "detected disallowed custom content in v2store for stage --v2-deprecation=write-only",
-			evidence: []check.Evidence{{Member: d.m.Label(), File: d.snap.File, Field: "v2 store", Observed: strings.Join(k[:min(5, len(k))], " "), Expected: "no keys below /1",
+			evidence: []check.Evidence{{Member: d.m.Label(), File: d.snap.File, Field: "v2 store",
+				Observed: strings.Join(k[:min(5, len(k))], " "), Expected: "no keys below /1",
 				Show: shell.Format("etcd-medic dumplog {} --snaps", d.arg)}}}
 	},
 }
@@ -74,9 +76,12 @@ var dbReachesSnapshot = Rule{
 				}
 			}
 		}
-		return &verdict{says: fmt.Sprintf("the database has applied entry %d, the raft snapshot stands at %d, and there is no %016x.snap.db", ci, d.snapIndex, d.snapIndex),
-			server:   "failed to recover v3 backend from snapshot: failed to find database snapshot file (snap: snapshot file doesn't exist)",
-			evidence: []check.Evidence{d.atDB("meta", "consistent_index", fmt.Sprint(ci), fmt.Sprintf("at least %d", d.snapIndex))}}
+		return &verdict{says: fmt.Sprintf("the database has applied entry %d, the raft snapshot stands at %d, and "+
+			"there is no %016x.snap.db", ci, d.snapIndex, d.snapIndex),
+			server: "failed to recover v3 backend from snapshot: failed to find database snapshot file (snap: " +
+				"snapshot file doesn't exist)",
+			evidence: []check.Evidence{d.atDB("meta", "consistent_index", fmt.Sprint(ci),
+				fmt.Sprintf("at least %d", d.snapIndex))}}
 	},
 }
 
@@ -92,7 +97,8 @@ meta/term, left alone with a warning. schema.Validate in server/storage/schema/s
 		if v == "" || !lineOf(v).Above(d.to.line()) {
 			return nil
 		}
-		return &verdict{says: "a server of etcd " + strings.TrimSuffix(v, ".0") + " has raised the storage", server: fmt.Sprintf("Failed to validate schema: version %q is not supported", v),
+		return &verdict{says: "a server of etcd " + strings.TrimSuffix(v, ".0") + " has raised the storage",
+			server:   fmt.Sprintf("Failed to validate schema: version %q is not supported", v),
 			evidence: []check.Evidence{d.atDB("meta", "storageVersion", v, fmt.Sprintf("3.%d.0 or older", d.to.Minor))}}
 	},
 }
@@ -114,13 +120,15 @@ to list its snapshot records, from 3.3.21 and 3.4.8 on. wal.ReadAll and ValidSna
 			if said == "" {
 				said = strings.TrimPrefix(x.Server, "refuses to start: ")
 			}
-			at = append(at, check.Evidence{Member: d.m.Label(), File: x.Segment, Offset: check.Int64(x.Offset), Length: x.Len, Field: string(x.Kind), Observed: x.Error(), Expected: "a record that reads",
+			at = append(at, check.Evidence{Member: d.m.Label(), File: x.Segment, Offset: check.Int64(x.Offset),
+				Length: x.Len, Field: string(x.Kind), Observed: x.Error(), Expected: "a record that reads",
 				Show: shell.Format("etcd-medic dumplog {} --raw", d.arg)})
 		}
 		if len(at) == 0 {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("the log is damaged at %d places that the server does not repair", len(at)), server: said, evidence: listed(at)}
+		return &verdict{says: fmt.Sprintf("the log is damaged at %d places that the server does not repair", len(at)),
+			server: said, evidence: listed(at)}
 	},
 }
 
@@ -138,9 +146,11 @@ server/storage/wal/wal.go.`,
 		}
 		s := &d.m.WAL.Summary
 		if len(s.Segments) > 0 && s.Segments[0].First > d.snapIndex {
-			return &verdict{says: fmt.Sprintf("the oldest segment begins at index %d, the raft snapshot in use stands at %d", s.Segments[0].First, d.snapIndex),
+			return &verdict{says: fmt.Sprintf("the oldest segment begins at index %d, the raft snapshot in use "+
+				"stands at %d", s.Segments[0].First, d.snapIndex),
 				server: fmt.Sprintf("wal: file not found which matches the snapshot index '%d' (up to 3.5: wal: file not found)", d.snapIndex),
-				evidence: []check.Evidence{{Member: d.m.Label(), File: s.Segments[0].Name, Field: "first index", Observed: fmt.Sprint(s.Segments[0].First),
+				evidence: []check.Evidence{{Member: d.m.Label(), File: s.Segments[0].Name, Field: "first index",
+					Observed: fmt.Sprint(s.Segments[0].First),
 					Expected: fmt.Sprintf("at most %d", d.snapIndex)}}}
 		}
 		for _, j := range s.Jumps {
@@ -148,9 +158,11 @@ server/storage/wal/wal.go.`,
 				continue
 			}
 			if d.snapIndex < j.To {
-				return &verdict{says: fmt.Sprintf("entries %d to %d are not in the log: the member got a snapshot there, and the one in use stands at %d", j.From, j.To, d.snapIndex),
-					server:   "wal: slice bounds out of range",
-					evidence: []check.Evidence{{Member: d.m.Label(), File: j.Segment, Offset: check.Int64(j.Offset), Field: "entries", Observed: "absent", Expected: "present above the snapshot in use"}}}
+				return &verdict{says: fmt.Sprintf("entries %d to %d are not in the log: the member got a snapshot "+
+					"there, and the one in use stands at %d", j.From, j.To, d.snapIndex),
+					server: "wal: slice bounds out of range",
+					evidence: []check.Evidence{{Member: d.m.Label(), File: j.Segment, Offset: check.Int64(j.Offset),
+						Field: "entries", Observed: "absent", Expected: "present above the snapshot in use"}}}
 			}
 		}
 		return nil
@@ -172,7 +184,8 @@ file is missing and deletes the new one; without a raft snapshot it replays the 
 			return unknown("the database is missing and the log does not reach back to its first entry")
 		}
 		return &verdict{says: "there is no member/snap/db", server: "database file of the backend is missing",
-			evidence: []check.Evidence{{Member: d.m.Label(), File: "member/snap/db", Observed: "absent", Expected: "present"}}}
+			evidence: []check.Evidence{{Member: d.m.Label(), File: "member/snap/db", Observed: "absent",
+				Expected: "present"}}}
 	},
 }
 
@@ -188,7 +201,9 @@ With a majority of members holding the entries they come back from the leader. w
 		for _, x := range d.m.WAL.Summary.Damage {
 			if !refuses(x) && x.Kind != dumplog.DamagePadding && x.Kind != dumplog.DamageLostTail {
 				v.says, v.server = x.Error(), x.Server
-				v.evidence = append(v.evidence, check.Evidence{Member: d.m.Label(), File: x.Segment, Offset: check.Int64(x.Offset), Length: x.Len, Field: string(x.Kind), Observed: x.Error(), Expected: "a whole record"})
+				v.evidence = append(v.evidence,
+					check.Evidence{Member: d.m.Label(), File: x.Segment, Offset: check.Int64(x.Offset), Length: x.Len,
+						Field: string(x.Kind), Observed: x.Error(), Expected: "a whole record"})
 			}
 		}
 		if len(v.evidence) == 0 {

@@ -82,7 +82,8 @@ func txnMayWrite(t *dumplog.TxnRequest, depth int) bool {
 		branches = branches[:1]
 	}
 	return slices.ContainsFunc(slices.Concat(branches...), func(op dumplog.RequestOp) bool {
-		return op.Put != nil || op.DeleteRange != nil || op.Txn != nil && (depth >= apply.MaxTxnDepth || txnMayWrite(op.Txn, depth+1))
+		return op.Put != nil || op.DeleteRange != nil || op.Txn != nil &&
+			(depth >= apply.MaxTxnDepth || txnMayWrite(op.Txn, depth+1))
 	})
 }
 

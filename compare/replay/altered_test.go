@@ -12,14 +12,18 @@ import (
 // on what it did write.
 func TestAlteredRecords(t *testing.T) {
 	t.Run("a tombstone is gone, and a later delete could have left the rest", func(t *testing.T) {
-		newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "2"), rec(4, 0, "c", "3"), tomb(5, 0, "a"), tomb(5, 1, "b"), rec(6, 0, "a", "4"), rec(7, 0, "b", "5"),
+		newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "2"), rec(4, 0, "c", "3"), tomb(5, 0, "a"),
+			tomb(5, 1, "b"), rec(6, 0, "a", "4"), rec(7, 0, "b", "5"),
 			tomb(8, 0, "a"), tomb(8, 1, "b"), rec(9, 0, "d", "6"), rec(10, 0, "e", "7")).
-			log(put("a", "1"), put("b", "2"), put("c", "3"), del("a", "z"), txn(cmpMod("a", 0), []dumplog.RequestOp{putOp("a", "4")}, nil), put("b", "5"),
+			log(put("a", "1"), put("b", "2"), put("c", "3"), del("a", "z"),
+				txn(cmpMod("a", 0), []dumplog.RequestOp{putOp("a", "4")}, nil), put("b", "5"),
 				del("a", "c"), put("d", "6"), put("e", "7"), del("c", "")).
-			want("applied", "applied", "applied", "contradicted", "applied", "applied", "applied", "applied", "applied", "no-effect")
+			want("applied", "applied", "applied", "contradicted", "applied", "applied", "applied", "applied", "applied",
+				"no-effect")
 	})
 	t.Run("a value", func(t *testing.T) {
-		is := []dumplog.Compare{{Target: apply.TargetValue, Result: apply.ResultEqual, Key: []byte("a"), Value: []byte("1")}}
+		is := []dumplog.Compare{{Target: apply.TargetValue, Result: apply.ResultEqual, Key: []byte("a"),
+			Value: []byte("1")}}
 		newBench(t, 6, -1, rec(2, 0, "a", "X"), rec(3, 0, "b", "2"), rec(4, 0, "c", "3")).
 			log(put("a", "1"), txn(is, []dumplog.RequestOp{putOp("b", "2")}, nil), put("c", "3")).
 			want("contradicted", "applied", "applied")
@@ -40,7 +44,8 @@ func TestAlteredRecords(t *testing.T) {
 // shows it.
 func TestPromise(t *testing.T) {
 	none, open := Outcome{State: NoEffect}, Outcome{State: NoEffect, Open: true}
-	shown, other, bad := Outcome{State: Applied, Sig: 5}, Outcome{State: Applied, Sig: 7}, Outcome{State: Contradicted, Sig: 9}
+	shown, other, bad := Outcome{State: Applied, Sig: 5}, Outcome{State: Applied, Sig: 7},
+		Outcome{State: Contradicted, Sig: 9}
 	for name, c := range map[string]struct {
 		outcomes []Outcome
 		sig      uint64

@@ -79,7 +79,8 @@ func (s *sim) idle(r *dumplog.Request) State {
 			return Refused
 		}
 		return Applied
-	case r.Kind == dumplog.KindEmpty, r.Kind == dumplog.KindRange, r.Kind == dumplog.KindDowngradeVersionTest, r.Kind.IsAuth():
+	case r.Kind == dumplog.KindEmpty, r.Kind == dumplog.KindRange, r.Kind == dumplog.KindDowngradeVersionTest,
+		r.Kind.IsAuth():
 		return NoEffect
 	}
 	return Applied

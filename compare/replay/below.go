@@ -67,7 +67,8 @@ func (s *sim) early(index uint64) {
 // plainRefusal tells a refusal on which all releases agree, where users and roles are known since the first entry. A
 // raised alarm takes the checks away up to 3.5, and a received snapshot could leave old rights in the cache.
 func (s *sim) plainRefusal(index uint64, p *apply.Effect) bool {
-	return p.Plain && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty) && s.Auth.Known && s.StateKnown && s.keepsChecks() &&
+	return p.Plain && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty) && s.Auth.Known && s.StateKnown &&
+		s.keepsChecks() &&
 		!slices.ContainsFunc(received(s.m), func(to uint64) bool { return to < index })
 }
 
@@ -150,7 +151,8 @@ func (s *sim) arrive() {
 func (s *sim) compareBelow(have *apply.Keys) {
 	if !s.Loose && s.Revision != s.meet.rev {
 		s.res.misplaced = s.Revision < s.floor()
-		s.below(BelowDiff{Index: s.meet.index, Expected: fmt.Sprintf("revision %d", s.Revision), Observed: fmt.Sprintf("revision %d", s.meet.rev)})
+		s.below(BelowDiff{Index: s.meet.index, Expected: fmt.Sprintf("revision %d", s.Revision),
+			Observed: fmt.Sprintf("revision %d", s.meet.rev)})
 		return
 	}
 	s.Keys.All(func(want *apply.Key) bool {
@@ -173,7 +175,8 @@ func (s *sim) compareBelow(have *apply.Keys) {
 	})
 	have.All(func(got *apply.Key) bool {
 		if s.Keys.Get(got.Name) == nil {
-			s.below(BelowDiff{Key: got.Name, Index: s.meet.index, Rev: got.Mod, Expected: "absent", Observed: textOf(got)})
+			s.below(BelowDiff{Key: got.Name, Index: s.meet.index, Rev: got.Mod, Expected: "absent",
+				Observed: textOf(got)})
 		}
 		return true
 	})

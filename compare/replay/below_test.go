@@ -30,9 +30,11 @@ func record3(main, create, version int64, key, value string) row {
 // the keys are compared.
 func TestBelow(t *testing.T) {
 	history := func() []*dumplog.Request {
-		return []*dumplog.Request{put("a", "1"), put("b", "1"), put("a", "2"), put("gone", "1"), del("gone", ""), put("late", "1")}
+		return []*dumplog.Request{put("a", "1"), put("b", "1"), put("a", "2"), put("gone", "1"), del("gone", ""),
+			put("late", "1")}
 	}
-	outside := []string{"outside-history", "outside-history", "outside-history", "outside-history", "outside-history", "applied"}
+	outside := []string{"outside-history", "outside-history", "outside-history", "outside-history", "outside-history",
+		"applied"}
 	for name, c := range map[string]struct {
 		rows []row
 		want []BelowDiff
@@ -44,7 +46,8 @@ func TestBelow(t *testing.T) {
 			want: []BelowDiff{{Key: "b", Index: 2, Rev: 3}}},
 		"another revision": {rows: []row{rec(3, 0, "b", "1"), record3(5, 2, 2, "a", "2"), rec(7, 0, "late", "1")},
 			want: []BelowDiff{{Key: "a", Index: 3, Rev: 5}}},
-		"a deleted key lives on": {rows: []row{rec(3, 0, "b", "1"), record3(4, 2, 2, "a", "2"), rec(5, 0, "gone", "1"), rec(7, 0, "late", "1")},
+		"a deleted key lives on": {rows: []row{rec(3, 0, "b", "1"), record3(4, 2, 2, "a", "2"), rec(5, 0, "gone", "1"),
+			rec(7, 0, "late", "1")},
 			want: []BelowDiff{{Key: "gone", Index: 5, Rev: 5}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +68,8 @@ func TestBelow(t *testing.T) {
 // revisions after it, uncertain, and nothing else.
 func TestBelowUncertain(t *testing.T) {
 	b := newBelow(t, place{index: 4, rev: 5}, rec(2, 0, "a", deep+"1"), rec(4, 0, "c", "1"), rec(5, 0, "d", "X")).
-		log(put("a", deep+"1"), txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, nil), put("c", "1"), put("d", "1"))
+		log(put("a", deep+"1"), txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, nil), put("c", "1"),
+			put("d", "1"))
 	b.run()
 	b.sim.arrive()
 	if got := b.sim.res.Below; len(got) != 1 || got[0].Key != "d" {
@@ -76,10 +80,12 @@ func TestBelowUncertain(t *testing.T) {
 // TestBelowRevision: a database whose revision is not the one that the log gives has lost or added an effect that is
 // compacted away.
 func TestBelowRevision(t *testing.T) {
-	b := newBelow(t, place{index: 2, rev: 4}, rec(2, 0, "a", "1"), rec(4, 0, "b", "1")).log(put("a", "1"), put("b", "1"))
+	b := newBelow(t, place{index: 2, rev: 4}, rec(2, 0, "a", "1"), rec(4, 0, "b", "1")).log(put("a", "1"),
+		put("b", "1"))
 	b.run()
 	b.sim.arrive()
-	if got := b.sim.res.Below; len(got) != 1 || got[0].Key != "" || got[0].Expected != "revision 3" || got[0].Observed != "revision 4" {
+	if got := b.sim.res.Below; len(got) != 1 || got[0].Key != "" || got[0].Expected != "revision 3" ||
+		got[0].Observed != "revision 4" {
 		t.Errorf("differences %+v, want the revision", got)
 	}
 }
@@ -87,7 +93,8 @@ func TestBelowRevision(t *testing.T) {
 // TestBelowWithoutEffect: below the place an entry without effect makes no revision, and is not judged.
 func TestBelowWithoutEffect(t *testing.T) {
 	newBelow(t, place{index: 4, rev: 3}, rec(2, 0, "a", "1"), rec(3, 0, "b", "1"), rec(4, 0, "c", "1")).
-		log(put("a", "1"), del("none", ""), txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("a", "2")}, nil), put("b", "1"), put("c", "1")).
+		log(put("a", "1"), del("none", ""), txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("a", "2")}, nil),
+			put("b", "1"), put("c", "1")).
 		want("outside-history", "outside-history", "outside-history", "outside-history", "applied")
 }
 
@@ -115,7 +122,8 @@ func TestBelowValues(t *testing.T) {
 		"full, and the other long":  {deep, apply.ResultLess, deep + "1", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			when := []dumplog.Compare{{Target: apply.TargetValue, Result: c.result, Key: []byte("a"), Value: []byte(c.with)}}
+			when := []dumplog.Compare{{Target: apply.TargetValue, Result: c.result, Key: []byte("a"),
+				Value: []byte(c.with)}}
 			b := newBelow(t, place{index: 9, rev: 9}).log(put("a", c.value))
 			b.run()
 			p := b.sim.Evaluate(txn(when, []dumplog.RequestOp{putOp("b", "1")}, nil))
@@ -142,7 +150,8 @@ var deep = strings.Repeat("v", 64)
 
 // valueLess is a compare of which the model does not know the outcome.
 func valueLess(key string) []dumplog.Compare {
-	return []dumplog.Compare{{Target: apply.TargetValue, Result: apply.ResultLess, Key: []byte(key), Value: []byte(deep + "5")}}
+	return []dumplog.Compare{{Target: apply.TargetValue, Result: apply.ResultLess, Key: []byte(key),
+		Value: []byte(deep + "5")}}
 }
 
 func versionIs(key string, n int64) []dumplog.Compare {
@@ -164,25 +173,38 @@ func TestBelowWhatMayHaveHappened(t *testing.T) {
 		"a put, first version": {log: []*dumplog.Request{maybe, put("b", "2")}, rows: []row{a, rec(3, 0, "b", "2")}},
 		"a put, second version": {log: []*dumplog.Request{maybe, put("b", "2")},
 			rows: []row{a, record3(4, 3, 2, "b", "2")}},
-		"a put, another value":       {log: []*dumplog.Request{maybe, put("b", "2")}, rows: []row{a, rec(3, 0, "b", "X")}, want: []string{"b"}},
-		"a put, and it is not there": {log: []*dumplog.Request{maybe, put("b", "2")}, rows: []row{a}, want: []string{"b"}},
-		"a put, and it has a lease":  {log: []*dumplog.Request{maybe, put("b", "2")}, rows: []row{a, leased(3, "b", "2", 7)}, want: []string{"b"}},
-		"a condition on its version, true": {log: []*dumplog.Request{maybe, put("b", "2"), txn(versionIs("b", 2), []dumplog.RequestOp{putOp("c", "1")}, nil)},
+		"a put, another value": {log: []*dumplog.Request{maybe, put("b", "2")},
+			rows: []row{a, rec(3, 0, "b", "X")}, want: []string{"b"}},
+		"a put, and it is not there": {log: []*dumplog.Request{maybe, put("b", "2")}, rows: []row{a},
+			want: []string{"b"}},
+		"a put, and it has a lease": {log: []*dumplog.Request{maybe, put("b", "2")},
+			rows: []row{a, leased(3, "b", "2", 7)}, want: []string{"b"}},
+		"a condition on its version, true": {log: []*dumplog.Request{maybe, put("b", "2"),
+			txn(versionIs("b", 2), []dumplog.RequestOp{putOp("c", "1")}, nil)},
 			rows: []row{a, record3(4, 3, 2, "b", "2"), rec(5, 0, "c", "1")}},
-		"a condition on its version, false": {log: []*dumplog.Request{maybe, put("b", "2"), txn(versionIs("b", 2), []dumplog.RequestOp{putOp("c", "1")}, nil)},
+		"a condition on its version, false": {log: []*dumplog.Request{maybe, put("b", "2"),
+			txn(versionIs("b", 2), []dumplog.RequestOp{putOp("c", "1")}, nil)},
 			rows: []row{a, rec(3, 0, "b", "2")}},
-		"a condition on another version":  {log: []*dumplog.Request{maybe, txn(versionIs("a", 1), []dumplog.RequestOp{putOp("c", "1")}, nil)}, rows: []row{a}, want: []string{"c"}},
-		"a condition on another revision": {log: []*dumplog.Request{maybe, txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("c", "1")}, nil)}, rows: []row{a}, want: []string{"c"}},
-		"a condition on its revision": {log: []*dumplog.Request{maybe, put("b", "2"), txn(cmpMod("b", 3), []dumplog.RequestOp{putOp("c", "1")}, nil)},
+		"a condition on another version": {log: []*dumplog.Request{maybe,
+			txn(versionIs("a", 1), []dumplog.RequestOp{putOp("c", "1")}, nil)}, rows: []row{a}, want: []string{"c"}},
+		"a condition on another revision": {log: []*dumplog.Request{maybe,
+			txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("c", "1")}, nil)}, rows: []row{a}, want: []string{"c"}},
+		"a condition on its revision": {log: []*dumplog.Request{maybe, put("b", "2"),
+			txn(cmpMod("b", 3), []dumplog.RequestOp{putOp("c", "1")}, nil)},
 			rows: []row{a, rec(3, 0, "b", "2")}},
-		"gone, and there again": {log: []*dumplog.Request{maybe, put("b", "2"), del("b", ""), put("b", "3"), txn(versionIs("b", 1), []dumplog.RequestOp{putOp("c", "1")}, nil)},
+		"gone, and there again": {log: []*dumplog.Request{maybe, put("b", "2"), del("b", ""), put("b", "3"),
+			txn(versionIs("b", 1), []dumplog.RequestOp{putOp("c", "1")}, nil)},
 			rows: []row{a, rec(5, 0, "b", "3")}, want: []string{"c"}},
-		"deleted, perhaps":         {log: []*dumplog.Request{maybe, del("b", "")}, rows: []row{a, rec(3, 0, "b", "1")}},
-		"a range with it":          {log: []*dumplog.Request{maybe, del("a", "c")}, rows: []row{a}},
-		"what may be deleted":      {log: []*dumplog.Request{txn(valueLess("a"), []dumplog.RequestOp{delOp("a", "b")}, nil)}, rows: nil},
-		"what may be deleted, not": {log: []*dumplog.Request{txn(valueLess("a"), []dumplog.RequestOp{delOp("a", "b")}, nil)}, rows: []row{a}},
-		"what cannot be deleted":   {log: []*dumplog.Request{txn(valueLess("a"), []dumplog.RequestOp{delOp("b", "c")}, nil)}, rows: nil, want: []string{"a"}},
-		"a key that nobody wrote":  {log: []*dumplog.Request{maybe}, rows: []row{a, rec(3, 0, "z", "1")}, want: []string{"z"}},
+		"deleted, perhaps": {log: []*dumplog.Request{maybe, del("b", "")}, rows: []row{a, rec(3, 0, "b", "1")}},
+		"a range with it":  {log: []*dumplog.Request{maybe, del("a", "c")}, rows: []row{a}},
+		"what may be deleted": {log: []*dumplog.Request{txn(valueLess("a"), []dumplog.RequestOp{delOp("a", "b")},
+			nil)}, rows: nil},
+		"what may be deleted, not": {log: []*dumplog.Request{txn(valueLess("a"), []dumplog.RequestOp{delOp("a", "b")},
+			nil)}, rows: []row{a}},
+		"what cannot be deleted": {log: []*dumplog.Request{txn(valueLess("a"), []dumplog.RequestOp{delOp("b", "c")},
+			nil)}, rows: nil, want: []string{"a"}},
+		"a key that nobody wrote": {log: []*dumplog.Request{maybe}, rows: []row{a, rec(3, 0, "z", "1")},
+			want: []string{"z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := append([]*dumplog.Request{put("a", deep+"1")}, c.log...)
@@ -238,11 +260,13 @@ func TestBelowIsNotCompared(t *testing.T) {
 // compacted every entry is judged.
 func TestEarly(t *testing.T) {
 	rows := []row{record3(4, 2, 2, "a", "2"), rec(5, 0, "c", "1"), rec(6, 0, "d", "1")}
-	history := []*dumplog.Request{put("a", deep+"1"), put("b", "1"), txn(nil, []dumplog.RequestOp{putOp("a", "2"), delOp("b", "")}, nil), put("c", "1"), put("d", "1")}
+	history := []*dumplog.Request{put("a", deep+"1"), put("b", "1"),
+		txn(nil, []dumplog.RequestOp{putOp("a", "2"), delOp("b", "")}, nil), put("c", "1"), put("d", "1")}
 	b := newBelow(t, place{index: 5, rev: 6}, rows...)
 	b.sim.LastCompact = 4
 	b.log(history...).want("outside-history", "outside-history", "outside-history", "applied", "applied")
-	if s := b.sim; s.meet.index != 3 || s.meet.rev != 4 || s.res.BaseIndex != 3 || s.res.BaseRevision != 4 || s.res.BelowCount != 0 {
+	if s := b.sim; s.meet.index != 3 || s.meet.rev != 4 || s.res.BaseIndex != 3 || s.res.BaseRevision != 4 ||
+		s.res.BelowCount != 0 {
 		t.Errorf("the place is %+v, %+v", s.meet, s.res.Below)
 	}
 	unsure := slices.Clone(history)
@@ -265,11 +289,12 @@ func TestLeaseOfAnUncertainRevoke(t *testing.T) {
 		gone   bool
 		unsure bool
 	}{
-		"executed":                       {p: apply.Effect{Result: apply.Applied, Sure: true}, gone: true},
-		"executed, keys unsure":          {p: apply.Effect{Result: apply.Applied}, gone: true},
-		"refused":                        {p: apply.Effect{Result: apply.Refused, Sure: true}},
-		"refused, perhaps":               {p: apply.Effect{Result: apply.Refused}, unsure: true},
-		"executed, rights may be others": {p: apply.Effect{Result: apply.Applied, Sure: true}, repeat: true, unsure: true},
+		"executed":              {p: apply.Effect{Result: apply.Applied, Sure: true}, gone: true},
+		"executed, keys unsure": {p: apply.Effect{Result: apply.Applied}, gone: true},
+		"refused":               {p: apply.Effect{Result: apply.Refused, Sure: true}},
+		"refused, perhaps":      {p: apply.Effect{Result: apply.Refused}, unsure: true},
+		"executed, rights may be others": {p: apply.Effect{Result: apply.Applied, Sure: true}, repeat: true,
+			unsure: true},
 	} {
 		for _, stored := range []bool{true, false} {
 			b := newBelow(t, place{index: 10, rev: 10})
@@ -312,14 +337,17 @@ func TestCertain(t *testing.T) {
 		edit func(*sim)
 		want []string
 	}{
-		"puts":                   {log: later(), want: []string{"a", "c"}},
-		"a delete":               {log: later(del("a", "")), want: []string{"c"}},
-		"a delete of another":    {log: later(del("b", "")), want: []string{"a", "c"}},
-		"a range":                {log: later(del("a", "b")), want: []string{"c"}},
-		"a range of all":         {log: later(del("a", "d")), want: nil},
-		"a transaction":          {log: later(txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("a", "2")}, nil)), want: []string{"c"}},
-		"its other branch":       {log: later(txn(cmpMod("a", 2), nil, []dumplog.RequestOp{delOp("c", "")})), want: []string{"a"}},
-		"a transaction in it":    {log: later(txn(nil, nested(txn(nil, []dumplog.RequestOp{delOp("a", "b")}, nil)), nil)), want: []string{"c"}},
+		"puts":                {log: later(), want: []string{"a", "c"}},
+		"a delete":            {log: later(del("a", "")), want: []string{"c"}},
+		"a delete of another": {log: later(del("b", "")), want: []string{"a", "c"}},
+		"a range":             {log: later(del("a", "b")), want: []string{"c"}},
+		"a range of all":      {log: later(del("a", "d")), want: nil},
+		"a transaction": {log: later(txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("a", "2")}, nil)),
+			want: []string{"c"}},
+		"its other branch": {log: later(txn(cmpMod("a", 2), nil, []dumplog.RequestOp{delOp("c", "")})),
+			want: []string{"a"}},
+		"a transaction in it": {log: later(txn(nil, nested(txn(nil, []dumplog.RequestOp{delOp("a", "b")}, nil)),
+			nil)), want: []string{"c"}},
 		"a put on a lease":       {log: later(onLease), want: []string{"c"}},
 		"a revoke":               {log: later(revoke(7)), want: []string{"a", "c"}},
 		"a put after the delete": {log: later(del("a", ""), put("a", "2")), want: []string{"a", "c"}},
@@ -327,7 +355,8 @@ func TestCertain(t *testing.T) {
 		"records not read":       {log: later(), edit: func(s *sim) { s.whole = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true, Model: apply.NewModel(release.Version{})}
+			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true,
+				Model: apply.NewModel(release.Version{})}
 			if c.edit != nil {
 				c.edit(s)
 			}
@@ -342,11 +371,14 @@ func TestCertain(t *testing.T) {
 			}
 		})
 	}
-	s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true, Model: apply.NewModel(release.Version{})}
-	for _, it := range itemsOf(put("same", "1"), put("value", "1"), put("lease", "1"), put("absent", "1"), put("same", "2")) {
+	s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true,
+		Model: apply.NewModel(release.Version{})}
+	for _, it := range itemsOf(put("same", "1"), put("value", "1"), put("lease", "1"), put("absent", "1"),
+		put("same", "2")) {
 		s.remember(it)
 	}
-	for _, r := range []row{rec(5, 0, "same", "2"), rec(6, 0, "value", "X"), leased(7, "lease", "1", 9), rec(8, 0, "other", "1")} {
+	for _, r := range []row{rec(5, 0, "same", "2"), rec(6, 0, "value", "X"), leased(7, "lease", "1", 9),
+		rec(8, 0, "other", "1")} {
 		absorb(s.Keys, &r.record)
 	}
 	s.recall()
@@ -357,7 +389,8 @@ func TestCertain(t *testing.T) {
 		}
 		got[i].Expected, got[i].Observed = "", ""
 	}
-	if want := []BelowDiff{{Key: "absent", Index: 4}, {Key: "lease", Index: 3, Rev: 7}, {Key: "value", Index: 2, Rev: 6}}; !slices.Equal(got, want) {
+	if want := []BelowDiff{{Key: "absent", Index: 4}, {Key: "lease", Index: 3, Rev: 7},
+		{Key: "value", Index: 2, Rev: 6}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -28,7 +28,8 @@ func (s *sim) remember(it *item) {
 	if mayWrite(it.req) {
 		s.lastWriter = nil
 		if plainPut(it.req) {
-			s.lastWriter = &apply.Key{Name: string(it.req.Put.Key), Entry: it.entry.Index, Mod: s.meet.rev, Sum: apply.SumOf(it.req.Put.Value)}
+			s.lastWriter = &apply.Key{Name: string(it.req.Put.Key), Entry: it.entry.Index, Mod: s.meet.rev,
+				Sum: apply.SumOf(it.req.Put.Value)}
 		}
 	}
 	if plainPut(it.req) && len(s.certain) < maxCertain {
@@ -61,7 +62,8 @@ func (s *sim) recall() {
 		if got != nil && got.Sum == want.vhash && got.Lease == 0 {
 			continue
 		}
-		d := BelowDiff{Key: k, Index: want.index, Expected: textOf(&apply.Key{Sum: want.vhash, Loose: true}), Observed: "absent"}
+		d := BelowDiff{Key: k, Index: want.index, Expected: textOf(&apply.Key{Sum: want.vhash, Loose: true}),
+			Observed: "absent"}
 		if got != nil {
 			d.Rev, d.Observed = got.Mod, textOf(got)
 		}
@@ -80,7 +82,8 @@ func (s *sim) recallLast() {
 		return
 	}
 	if got := s.Keys.Get(w.Name); got != nil && got.Sum == w.Sum && got.Mod != s.meet.rev {
-		s.below(BelowDiff{Key: w.Name, Index: w.Entry, Rev: got.Mod, Expected: fmt.Sprintf("revision %d, the last one up to that entry", s.meet.rev),
+		s.below(BelowDiff{Key: w.Name, Index: w.Entry, Rev: got.Mod,
+			Expected: fmt.Sprintf("revision %d, the last one up to that entry", s.meet.rev),
 			Observed: fmt.Sprintf("revision %d", got.Mod)})
 	}
 }

@@ -52,7 +52,10 @@ func (d *LogDiff) versions(it *item) {
 			d.Empty = d.Empty || o.isEmpty()
 		}
 	}
-	slices.SortFunc(d.Versions, func(a, b []int) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a[0], b[0])) })
+	slices.SortFunc(d.Versions, func(a, b []int) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)),
+			cmp.Compare(a[0], b[0]))
+	})
 }
 
 func (it *item) isEmpty() bool {

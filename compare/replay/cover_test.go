@@ -22,16 +22,19 @@ func sameLog(t *testing.T, r *Result, set *evidence.Set) {
 				t.Fatal(err)
 			}
 			if it.entry.Index >= from {
-				out = append(out, fmt.Sprintf("%d/%d at %v: %x, %d others", it.entry.Term, it.entry.Index, it.entry.Pos, apply.SumOf(it.entry.Data), len(it.others)))
+				out = append(out, fmt.Sprintf("%d/%d at %v: %x, %d others", it.entry.Term, it.entry.Index, it.entry.Pos,
+					apply.SumOf(it.entry.Data), len(it.others)))
 			}
 		}
 		return out
 	}
-	if want, got := list(merged(context.Background(), logSet{members: set.Members}), 0), list(r.first(context.Background()), 0); !slices.Equal(want, got) {
+	if want, got := list(merged(context.Background(), logSet{members: set.Members}), 0),
+		list(r.first(context.Background()), 0); !slices.Equal(want, got) {
 		t.Errorf("survey: %d entries, want %d", len(got), len(want))
 	}
 	for _, from := range []uint64{0, r.First + 1, (r.First + r.Last) / 2, r.Last} {
-		want, got := list(merged(context.Background(), logSet{members: set.Members}), from), list(r.log(context.Background(), from), from)
+		want, got := list(merged(context.Background(), logSet{members: set.Members}), from),
+			list(r.log(context.Background(), from), from)
 		if !slices.Equal(want, got) {
 			t.Errorf("from %d: %d entries, want %d", from, len(got), len(want))
 		}
@@ -59,8 +62,9 @@ func TestStretches(t *testing.T) {
 		other *MemberResult
 		want  []stretch
 	}{
-		"equal":         {log(1, 1000, nil), all},
-		"data":          {log(1, 1000, at(300, func(e *dumplog.Entry) bool { e.Data = []byte("dbta"); return true })), middle},
+		"equal": {log(1, 1000, nil), all},
+		"data": {log(1, 1000, at(300, func(e *dumplog.Entry) bool { e.Data = []byte("dbta"); return true })),
+			middle},
 		"term":          {log(1, 1000, at(300, func(e *dumplog.Entry) bool { e.Term = 2; return true })), middle},
 		"type":          {log(1, 1000, at(300, func(e *dumplog.Entry) bool { e.Type = 1; return true })), middle},
 		"index":         {log(1, 1000, at(300, func(e *dumplog.Entry) bool { e.Index = 301; return true })), middle},
@@ -85,12 +89,14 @@ func TestStretches(t *testing.T) {
 
 func TestParts(t *testing.T) {
 	member := func(terms ...dumplog.TermRange) *MemberResult {
-		return &MemberResult{Member: &evidence.Member{WAL: evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{Terms: terms}}}}
+		return &MemberResult{Member: &evidence.Member{WAL: evidence.WAL{Log: &dumplog.Log{},
+			Summary: dumplog.Summary{Terms: terms}}}}
 	}
 	r := &Result{Members: []*MemberResult{
 		member(dumplog.TermRange{Term: 2, First: 50, Last: 60}, dumplog.TermRange{Term: 3, First: 61, Last: 80}),
 		{Member: &evidence.Member{}},
-		member(dumplog.TermRange{Term: 1, First: 20, Last: 30}, dumplog.TermRange{Term: 2, First: 31, Last: 55}, dumplog.TermRange{Term: 3, First: 70, Last: 90}),
+		member(dumplog.TermRange{Term: 1, First: 20, Last: 30}, dumplog.TermRange{Term: 2, First: 31, Last: 55},
+			dumplog.TermRange{Term: 3, First: 70, Last: 90}),
 		member(dumplog.TermRange{Term: 1, First: 1, Last: 10}, dumplog.TermRange{Term: 3, First: 60, Last: 100}),
 	}}
 	want := []part{{3, 1, 10}, {2, 20, 49}, {0, 50, 80}, {2, 81, 90}, {3, 91, 100}}

@@ -54,7 +54,8 @@ func rowsIn(revisions iter.Seq2[dumpdb.Revision, error], bump dumpdb.Rev) iter.S
 			case rev.Rev == bump && bump != (dumpdb.Rev{}):
 				continue
 			default:
-				out.record = record{rev: rev.Rev, key: string(rev.KV.Key), del: rev.Tombstone, create: rev.KV.CreateRevision,
+				out.record = record{rev: rev.Rev, key: string(rev.KV.Key), del: rev.Tombstone,
+					create:  rev.KV.CreateRevision,
 					version: rev.KV.Version, lease: rev.KV.Lease, vhash: apply.SumOf(rev.KV.Value), bad: rev.Err != nil}
 			}
 			if !yield(out) || out.err != nil {

@@ -21,14 +21,17 @@ const maxBeyond = 1000
 // beyondRights files a transaction that was applied although the rules refuse an inner operation. While an alarm is on,
 // servers up to 3.5 check no permissions, so nothing is held against the user then.
 func (s *sim) beyondRights(it *item, p apply.Effect) {
-	if p.Sure || p.Reason != ReasonPermission || it.req.Kind != dumplog.KindTxn || !s.Auth.Known || len(s.Alarms) > 0 || len(s.res.Beyond) >= maxBeyond {
+	if p.Sure || p.Reason != ReasonPermission || it.req.Kind != dumplog.KindTxn || !s.Auth.Known || len(s.Alarms) > 0 ||
+		len(s.res.Beyond) >= maxBeyond {
 		return
 	}
 	for _, ops := range [][]dumplog.RequestOp{it.req.Txn.Success, it.req.Txn.Failure} {
 		for _, op := range ops {
 			if key, how := s.innerDenied(it.req.Header, op, 0); how != "" {
-				s.res.Beyond = append(s.res.Beyond, Beyond{Term: it.entry.Term, Index: it.entry.Index, Pos: it.entry.Pos, User: it.req.Header.Username, Key: key, How: how,
-					What: s.m.Describe(it.req)})
+				s.res.Beyond = append(s.res.Beyond,
+					Beyond{Term: it.entry.Term, Index: it.entry.Index, Pos: it.entry.Pos, User: it.req.Header.Username,
+						Key: key, How: how,
+						What: s.m.Describe(it.req)})
 				return
 			}
 		}
@@ -89,7 +92,8 @@ func (s *sim) watchUsers(it *item, o Outcome) {
 		s.shutOpen = false
 		return
 	}
-	if !s.Auth.Enabled || !s.Auth.Known || !apply.WritesKeys(r.Kind) || r.Header.AuthRevision == 0 || s.Auth.IsRoot(r.Header.Username) {
+	if !s.Auth.Enabled || !s.Auth.Known || !apply.WritesKeys(r.Kind) || r.Header.AuthRevision == 0 ||
+		s.Auth.IsRoot(r.Header.Username) {
 		return
 	}
 	if o.State == Missing && s.staleRefuses(r) {

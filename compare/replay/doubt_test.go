@@ -39,13 +39,15 @@ func TestIndexFromBeforeTheLogIsNotBelieved(t *testing.T) {
 	}
 	defer set.Close()
 	m := set.Members[1]
-	if first, stored := m.WAL.Summary.FirstIndex, m.StoredIndex(); first <= stored-1024 || stored <= m.LastIndex() || stored < 1024 {
+	if first, stored := m.WAL.Summary.FirstIndex, m.StoredIndex(); first <= stored-1024 || stored <= m.LastIndex() ||
+		stored < 1024 {
 		t.Fatalf("the log begins at %d and ends at %d, the stored index is %d", first, m.LastIndex(), stored)
 	}
 	if _, err := replay.Settled(context.Background(), set.Members, replay.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if m.IndexDoubted() {
-		t.Errorf("index %d believed instead of %d, the log begins at %d", m.ConsistentIndex(), m.StoredIndex(), m.WAL.Summary.FirstIndex)
+		t.Errorf("index %d believed instead of %d, the log begins at %d", m.ConsistentIndex(), m.StoredIndex(),
+			m.WAL.Summary.FirstIndex)
 	}
 }

@@ -50,7 +50,8 @@ func LogFrom(ctx context.Context, members []*evidence.Member, from uint64) iter.
 				yield(Entry{}, it.fault)
 				return
 			}
-			e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0, of: members[0]}
+			e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0,
+				of: members[0]}
 			if !yield(e, nil) {
 				return
 			}

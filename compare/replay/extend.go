@@ -42,7 +42,8 @@ type backwards struct {
 func (s *sim) newBackwards(ctx context.Context, w *writers, at place) *backwards {
 	from := max(at.writes-maxWindow+1, 1)
 	low := max(s.floor(), at.rev-2*maxWindow)
-	return &backwards{s: s, items: s.writersFrom(ctx, w, from, at.writes), groups: slices.Collect(s.groups(low+1, at.rev)), rev: at.rev, from: from, best: at}
+	return &backwards{s: s, items: s.writersFrom(ctx, w, from, at.writes),
+		groups: slices.Collect(s.groups(low+1, at.rev)), rev: at.rev, from: from, best: at}
 }
 
 // at is the group of a revision, nil where there is none that can be read whole.
@@ -152,6 +153,7 @@ func (b *backwards) telling(r *dumplog.Request, g *group) bool {
 			return g.records[i].version > 1 || g.records[i].del // what the key was before is compacted
 		}
 		before := b.at(c.Num)
-		return before != nil && slices.ContainsFunc(before.records, func(x record) bool { return x.key == string(c.Key) && !x.del })
+		return before != nil && slices.ContainsFunc(before.records,
+			func(x record) bool { return x.key == string(c.Key) && !x.del })
 	})
 }

@@ -43,18 +43,21 @@ func (s *sim) finish() {
 func (s *sim) keyAhead() {
 	r := s.res
 	switch {
-	case !s.Version.Known() || s.follows(release.IndexWithEveryEntry) || r.Ahead != nil || s.saved <= s.m.AppliedMin || s.Revision != s.m.CurrentRevision():
+	case !s.Version.Known() || s.follows(release.IndexWithEveryEntry) || r.Ahead != nil || s.saved <= s.m.AppliedMin ||
+		s.Revision != s.m.CurrentRevision():
 		return
 	case r.Counts[Missing]+r.Counts[Contradicted] > 0 || len(r.Extra)+len(r.Reruns) > 0:
 		return // the model and the database are not in step
-	case !s.m.HasWAL() || slices.ContainsFunc(s.m.WAL.Summary.Snapshots, func(x dumplog.SnapshotRecord) bool { return x.Index >= s.saved }):
+	case !s.m.HasWAL() || slices.ContainsFunc(s.m.WAL.Summary.Snapshots,
+		func(x dumplog.SnapshotRecord) bool { return x.Index >= s.saved }):
 		return // a snapshot stores the index too
 	}
 	r.Ahead = &Stretch{From: s.saved, To: s.saved, First: s.Revision, Last: s.Revision}
 }
 
 func (s *sim) diff(bucket, key, expected, observed string) {
-	s.res.StateDiffs = append(s.res.StateDiffs, StateDiff{Bucket: bucket, Key: key, Expected: expected, Observed: observed})
+	s.res.StateDiffs = append(s.res.StateDiffs,
+		StateDiff{Bucket: bucket, Key: key, Expected: expected, Observed: observed})
 }
 
 // finishAuth: what is left of the auth revision after all explained jumps, then users and roles.
@@ -129,7 +132,8 @@ func (s *sim) finishRoles() {
 		sort.Strings(have)
 		sort.Strings(expect)
 		if !slices.Equal(have, expect) {
-			s.diff("authRoles", r.Name, fmt.Sprintf("%d permissions %q", len(expect), expect), fmt.Sprintf("%d permissions %q", len(have), have))
+			s.diff("authRoles", r.Name, fmt.Sprintf("%d permissions %q", len(expect), expect),
+				fmt.Sprintf("%d permissions %q", len(have), have))
 		}
 	}
 	for _, name := range sortedKeys(s.Auth.Roles) {

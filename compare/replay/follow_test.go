@@ -23,14 +23,19 @@ func TestFollow(t *testing.T) {
 		n    int
 		last uint64
 	}{
-		"puts":                        {log: []*dumplog.Request{put("a", "1"), put("b", "1")}, from: 1, n: 2, last: 2},
-		"from the second on":          {log: []*dumplog.Request{put("z", "1"), put("a", "1"), put("b", "1")}, from: 2, n: 2, last: 3},
-		"a put that is not there":     {log: []*dumplog.Request{put("a", "1"), put("z", "1"), put("b", "1")}, from: 1},
-		"the same with auth on":       {log: []*dumplog.Request{put("a", "1"), put("z", "1"), put("b", "1")}, auth: true, from: 1, n: 2, last: 3},
-		"a transaction without":       {log: []*dumplog.Request{put("a", "1"), fresh, put("b", "1")}, from: 1, n: 2, last: 3},
-		"a delete without":            {log: []*dumplog.Request{put("a", "1"), del("z", ""), put("b", "1")}, from: 1, n: 2, last: 3},
+		"puts": {log: []*dumplog.Request{put("a", "1"), put("b", "1")}, from: 1, n: 2, last: 2},
+		"from the second on": {log: []*dumplog.Request{put("z", "1"), put("a", "1"), put("b", "1")}, from: 2,
+			n: 2, last: 3},
+		"a put that is not there": {log: []*dumplog.Request{put("a", "1"), put("z", "1"), put("b", "1")}, from: 1},
+		"the same with auth on": {log: []*dumplog.Request{put("a", "1"), put("z", "1"), put("b", "1")},
+			auth: true, from: 1, n: 2, last: 3},
+		"a transaction without": {log: []*dumplog.Request{put("a", "1"), fresh, put("b", "1")}, from: 1, n: 2,
+			last: 3},
+		"a delete without": {log: []*dumplog.Request{put("a", "1"), del("z", ""), put("b", "1")}, from: 1,
+			n: 2, last: 3},
 		"it does not come to the end": {log: []*dumplog.Request{put("a", "1")}, from: 1},
-		"other entries between":       {log: []*dumplog.Request{put("a", "1"), {Kind: dumplog.KindRange}, put("b", "1")}, from: 1, n: 2, last: 3},
+		"other entries between": {log: []*dumplog.Request{put("a", "1"), {Kind: dumplog.KindRange},
+			put("b", "1")}, from: 1, n: 2, last: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 4, -1, rows...)
@@ -46,7 +51,8 @@ func TestFollow(t *testing.T) {
 			if c.auth {
 				b.sim.Auth = rooted()
 			}
-			run, n := b.sim.follow(c.from, uint64(len(c.log)+1), func(g *group) bool { return g != nil && g.records[0].key == "end" })
+			run, n := b.sim.follow(c.from, uint64(len(c.log)+1),
+				func(g *group) bool { return g != nil && g.records[0].key == "end" })
 			if n != c.n || n > 0 && (run.From != c.from || run.To != c.last) {
 				t.Errorf("%d revisions, %+v", n, run)
 			}
@@ -63,7 +69,8 @@ func TestStampsOfUnknownProposers(t *testing.T) {
 	s.Add(clustertest.Step{User: "root", By: 1, AuthRevision: 8, Req: putRequest("a", "1", 0)})
 	r := run(t, open(t, s.Write(t, t.TempDir())...), Options{})
 	got := r.Survey.Stamps
-	if want := []Stamp{{Index: s.Index(at), AuthRevision: 8}}; len(got) != 1 || !slices.Equal(got[dumplog.ID(s.ID(1))], want) {
+	if want := []Stamp{{Index: s.Index(at), AuthRevision: 8}}; len(got) != 1 ||
+		!slices.Equal(got[dumplog.ID(s.ID(1))], want) {
 		t.Errorf("%+v, want %+v of node2 only", got, want)
 	}
 }

@@ -68,7 +68,8 @@ func forcedRuns(conf []evidence.ConfEntry, pos int) []Forced {
 			out[n-1].Removed = append(out[n-1].Removed, c.Change.NodeID)
 			continue
 		}
-		out = append(out, Forced{Member: pos, Term: c.Term, First: c.Index, Last: c.Index, Pos: c.Pos, Removed: []dumplog.ID{c.Change.NodeID}})
+		out = append(out, Forced{Member: pos, Term: c.Term, First: c.Index, Last: c.Index, Pos: c.Pos,
+			Removed: []dumplog.ID{c.Change.NodeID}})
 	}
 	return out
 }
@@ -99,7 +100,8 @@ func findDropped(ctx context.Context, m *evidence.Member, runs []Forced) error {
 			continue
 		}
 		for i, o := range over {
-			if e.Index >= o.Index && e.Index <= o.OldLast && before(w, e.Pos, o.Pos) && len(runs[i].Dropped) < maxDropped {
+			if e.Index >= o.Index && e.Index <= o.OldLast && before(w, e.Pos, o.Pos) &&
+				len(runs[i].Dropped) < maxDropped {
 				runs[i].drop(&e, m)
 			}
 		}

@@ -23,7 +23,8 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 	if o.State == Applied && !p.Sure && !s.KeysKnown && next.deletes() {
 		o.State, o.Detail = OutsideHistory, "what unreadable pages hold decides whether these deletes are its own"
 	}
-	if h := it.req.Header; o.State == Applied && o.Rev > 0 && h.Username != "" && h.AuthRevision > 0 && !next.deletes() && s.keepsChecks() {
+	if h := it.req.Header; o.State == Applied && o.Rev > 0 && h.Username != "" && h.AuthRevision > 0 &&
+		!next.deletes() && s.keepsChecks() {
 		s.res.AuthAtMost = Stamp{Index: it.entry.Index, AuthRevision: h.AuthRevision}
 	}
 	o.Wrongly = o.State == Refused && o.Reason == ReasonOldAuth && s.wouldApply(it)
@@ -87,7 +88,8 @@ func (s *sim) match(it *item, p apply.Effect, ahead []*item) Outcome {
 		// Revisions are dense above the compact revision, so the records of this one have vanished.
 		s.Revision = r
 		s.Keys.Write(p.Writes, apply.Key{Mod: r})
-		return Outcome{State: Contradicted, Rev: r, Detail: "the database has no record of this revision, but later ones"}
+		return Outcome{State: Contradicted, Rev: r,
+			Detail: "the database has no record of this revision, but later ones"}
 	}
 	return s.absent(it, p)
 }
@@ -112,10 +114,12 @@ func (s *sim) missing(it *item, p apply.Effect) Outcome {
 	if h := it.req.Header; s.Auth.Known && s.Auth.Enabled && h.AuthRevision > 0 && s.m.HasDB() {
 		log, have := s.plain.at(s.m.AppliedMax), s.m.DB.Auth.Revision
 		if own := s.plain.at(it.entry.Index) + have - min(log, have); have > log && h.AuthRevision < own {
-			return Outcome{State: Refused, Reason: ReasonOldAuth, AuthRevision: own, Detail: "inferred: the member's auth revision ended above what the log gives"}
+			return Outcome{State: Refused, Reason: ReasonOldAuth, AuthRevision: own,
+				Detail: "inferred: the member's auth revision ended above what the log gives"}
 		}
 	}
-	return Outcome{State: Missing, Detail: fmt.Sprintf("expected %d record(s) at revision %d", len(p.Writes), s.Revision+1)}
+	return Outcome{State: Missing, Detail: fmt.Sprintf("expected %d record(s) at revision %d", len(p.Writes),
+		s.Revision+1)}
 }
 
 // wouldApply tells whether the entry changes keys on a member that stands at the auth revision that the log gives here;
@@ -320,7 +324,8 @@ func names(r *dumplog.Request, g *group) bool {
 	found := g.records[0].bad
 	r.EachOp(func(op dumplog.RequestOp) {
 		found = found || op.Put != nil && string(op.Put.Key) == g.records[0].key && !g.records[0].del ||
-			op.DeleteRange != nil && g.records[0].del && apply.InRange(g.records[0].key, op.DeleteRange.Key, op.DeleteRange.RangeEnd)
+			op.DeleteRange != nil && g.records[0].del && apply.InRange(g.records[0].key, op.DeleteRange.Key,
+				op.DeleteRange.RangeEnd)
 	})
 	return found
 }

@@ -24,7 +24,8 @@ type bench struct {
 func newBench(t *testing.T, minor int, compact int64, rows ...row) *bench {
 	t.Helper()
 	b := &bench{T: t}
-	b.sim = &sim{Model: apply.NewModel(release.AnyOf(minor)), m: &evidence.Member{AppliedMin: 1000, AppliedMax: 1000}, res: &MemberResult{}, touched: map[string]bool{},
+	b.sim = &sim{Model: apply.NewModel(release.AnyOf(minor)), m: &evidence.Member{AppliedMin: 1000, AppliedMax: 1000},
+		res: &MemberResult{}, touched: map[string]bool{},
 		met: true, cur: &cursor{rows: startPrefetch(slices.Values(rows))}}
 	b.sim.LastCompact = compact
 	t.Cleanup(b.sim.cur.stop)
@@ -60,7 +61,8 @@ func (b *bench) want(want ...string) {
 }
 
 func rec(main, sub int64, key, value string) row {
-	return row{record: record{rev: dumpdb.Rev{Main: main, Sub: sub}, key: key, create: main, version: 1, vhash: apply.SumOf([]byte(value))}}
+	return row{record: record{rev: dumpdb.Rev{Main: main, Sub: sub}, key: key, create: main, version: 1,
+		vhash: apply.SumOf([]byte(value))}}
 }
 
 func tomb(main, sub int64, key string) row {
@@ -72,11 +74,13 @@ func put(key, value string) *dumplog.Request {
 }
 
 func del(key, end string) *dumplog.Request {
-	return &dumplog.Request{Kind: dumplog.KindDeleteRange, DeleteRange: &dumplog.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end)}}
+	return &dumplog.Request{Kind: dumplog.KindDeleteRange,
+		DeleteRange: &dumplog.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end)}}
 }
 
 func txn(c []dumplog.Compare, success, failure []dumplog.RequestOp) *dumplog.Request {
-	return &dumplog.Request{Kind: dumplog.KindTxn, Txn: &dumplog.TxnRequest{Compare: c, Success: success, Failure: failure}}
+	return &dumplog.Request{Kind: dumplog.KindTxn,
+		Txn: &dumplog.TxnRequest{Compare: c, Success: success, Failure: failure}}
 }
 
 func putOp(key, value string) dumplog.RequestOp { return dumplog.RequestOp{Put: put(key, value).Put} }
@@ -148,29 +152,44 @@ func TestTxn(t *testing.T) {
 		rows []row
 		want string
 	}{
-		"success":         {txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("b", "1"), delOp("a", "")}, nil), []row{rec(3, 0, "b", "1"), tomb(3, 1, "a")}, "applied"},
-		"failure branch":  {txn(cmpMod("a", 7), nil, []dumplog.RequestOp{putOp("else", "1")}), []row{rec(3, 0, "else", "1")}, "applied"},
-		"nothing to do":   {txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("b", "1")}, nil), nil, "no-effect"},
-		"own write":       {txn(nil, []dumplog.RequestOp{putOp("p1", "1"), delOp("p", "q")}, nil), []row{rec(3, 0, "p1", "1"), tomb(3, 1, "p1")}, "applied"},
-		"missing value":   {txn([]dumplog.Compare{{Target: apply.TargetValue, Result: apply.ResultNotEqual, Key: []byte("none"), Value: []byte("x")}}, []dumplog.RequestOp{putOp("yes", "1")}, []dumplog.RequestOp{putOp("no", "1")}), []row{rec(3, 0, "no", "1")}, "applied"},
-		"missing version": {txn([]dumplog.Compare{{Target: apply.TargetVersion, Result: apply.ResultEqual, Key: []byte("none")}}, []dumplog.RequestOp{putOp("yes", "1")}, nil), []row{rec(3, 0, "yes", "1")}, "applied"},
-		"nested decided before writes": {txn(nil, []dumplog.RequestOp{putOp("a", "new"), {Txn: txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("in", "1")}, nil).Txn}}, nil),
+		"success": {txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("b", "1"), delOp("a", "")}, nil),
+			[]row{rec(3, 0, "b", "1"), tomb(3, 1, "a")}, "applied"},
+		"failure branch": {txn(cmpMod("a", 7), nil, []dumplog.RequestOp{putOp("else", "1")}),
+			[]row{rec(3, 0, "else", "1")}, "applied"},
+		"nothing to do": {txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("b", "1")}, nil), nil, "no-effect"},
+		"own write": {txn(nil, []dumplog.RequestOp{putOp("p1", "1"), delOp("p", "q")}, nil),
+			[]row{rec(3, 0, "p1", "1"), tomb(3, 1, "p1")}, "applied"},
+		"missing value": {txn([]dumplog.Compare{{Target: apply.TargetValue, Result: apply.ResultNotEqual,
+			Key: []byte("none"), Value: []byte("x")}}, []dumplog.RequestOp{putOp("yes", "1")},
+			[]dumplog.RequestOp{putOp("no", "1")}), []row{rec(3, 0, "no", "1")}, "applied"},
+		"missing version": {txn([]dumplog.Compare{{Target: apply.TargetVersion, Result: apply.ResultEqual,
+			Key: []byte("none")}}, []dumplog.RequestOp{putOp("yes", "1")}, nil), []row{rec(3, 0, "yes", "1")},
+			"applied"},
+		"nested decided before writes": {txn(nil,
+			[]dumplog.RequestOp{putOp("a", "new"),
+				{Txn: txn(cmpMod("a", 2), []dumplog.RequestOp{putOp("in", "1")}, nil).Txn}}, nil),
 			[]row{rec(3, 0, "a", "new"), rec(3, 1, "in", "1")}, "applied"},
-		"lease unknown": {txn(nil, []dumplog.RequestOp{{Put: &dumplog.PutRequest{Key: []byte("l"), Lease: 9}}}, nil), nil, "refused: lease not found"},
-		"range of the future, 3.7": {txn(nil, []dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: []byte("a"), Revision: 99}}, putOp("b", "1")}, nil), nil,
+		"lease unknown": {txn(nil, []dumplog.RequestOp{{Put: &dumplog.PutRequest{Key: []byte("l"), Lease: 9}}}, nil),
+			nil, "refused: lease not found"},
+		"range of the future, 3.7": {txn(nil,
+			[]dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: []byte("a"), Revision: 99}}, putOp("b", "1")}, nil),
+			nil,
 			"refused: future revision"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			newBench(t, 7, -1, append(slices.Clone(base), c.rows...)...).log(put("a", "m"), c.req).want("applied", c.want)
+			newBench(t, 7, -1, append(slices.Clone(base), c.rows...)...).log(put("a", "m"), c.req).want("applied",
+				c.want)
 		})
 	}
 }
 
 // TestStrippedRange: up to 3.6 a range that fails is dropped where no client waits, so the database decides.
 func TestStrippedRange(t *testing.T) {
-	req := txn(nil, []dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: []byte("a"), Revision: 99}}, putOp("b", "1")}, nil)
+	req := txn(nil, []dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: []byte("a"), Revision: 99}},
+		putOp("b", "1")}, nil)
 	newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "1")).log(put("a", "1"), req).want("applied", "applied")
-	newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "c", "1")).log(put("a", "1"), req, put("c", "1")).want("applied", "no-effect", "applied")
+	newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "c", "1")).log(put("a", "1"), req, put("c", "1")).want("applied",
+		"no-effect", "applied")
 }
 
 func TestLeases(t *testing.T) {
@@ -180,16 +199,19 @@ func TestLeases(t *testing.T) {
 	held := func(main int64, key string) row { r := rec(main, 0, key, "v"); r.lease = 7; return r }
 	newBench(t, 6, -1, held(2, "b"), held(3, "a"), tomb(4, 0, "a"), tomb(4, 1, "b"), rec(5, 0, "c", "3")).
 		log(with("early"), grant, grant, with("b"), with("a"), revoke, revoke, with("late"), put("c", "3")).
-		want("refused: lease not found", "applied", "refused: lease already exists", "applied", "applied", "applied", "refused: lease not found",
+		want("refused: lease not found", "applied", "refused: lease already exists", "applied", "applied", "applied",
+			"refused: lease not found",
 			"refused: lease not found", "applied")
 }
 
 func TestAlarms(t *testing.T) {
 	alarm := func(action int32) *dumplog.Request {
-		return &dumplog.Request{Kind: dumplog.KindAlarm, Alarm: &dumplog.AlarmRequest{Action: action, MemberID: 1, Alarm: apply.AlarmNoSpace}}
+		return &dumplog.Request{Kind: dumplog.KindAlarm,
+			Alarm: &dumplog.AlarmRequest{Action: action, MemberID: 1, Alarm: apply.AlarmNoSpace}}
 	}
 	newBench(t, 6, -1, rec(2, 0, "a", "1"), tomb(3, 0, "a"), rec(4, 0, "b", "2")).
-		log(put("a", "1"), alarm(1), put("x", "1"), txn(nil, []dumplog.RequestOp{putOp("x", "1")}, nil), del("a", ""), alarm(2), put("b", "2")).
+		log(put("a", "1"), alarm(1), put("x", "1"), txn(nil, []dumplog.RequestOp{putOp("x", "1")}, nil), del("a", ""),
+			alarm(2), put("b", "2")).
 		want("applied", "applied", "refused: NOSPACE alarm", "refused: NOSPACE alarm", "applied", "applied", "applied")
 }
 
@@ -248,7 +270,8 @@ func TestOldAuthRevision(t *testing.T) {
 		r.Header = dumplog.Header{Username: "root", AuthRevision: rev}
 		return r
 	}
-	b := newBench(t, 4, -1, rec(2, 0, "b", "v"), rec(3, 0, "d", "v")).log(stamped("a", 12), stamped("b", 17), stamped("c", 16), stamped("d", 17))
+	b := newBench(t, 4, -1, rec(2, 0, "b", "v"), rec(3, 0, "d", "v")).log(stamped("a", 12), stamped("b", 17),
+		stamped("c", 16), stamped("d", 17))
 	b.sim.Auth = rooted()
 	b.sim.Auth.Revision = 17
 	b.want("refused: old auth revision", "applied", "refused: old auth revision", "applied")
@@ -293,8 +316,10 @@ func TestDeletesBehindHole(t *testing.T) {
 		want("applied", "outside-history", "applied", "outside-history")
 	newBench(t, 6, -1, rows(tomb(5, 0, "x"))...).log(append(hidden(), del("x", "z"))...).
 		want("applied", "outside-history", "applied", "outside-history")
-	newBench(t, 6, -1, rows(rec(5, 0, "d", "1"))...).log(append(hidden(), txn(cmpMod("x", 3), []dumplog.RequestOp{putOp("d", "1")}, nil))...).
+	newBench(t, 6, -1, rows(rec(5, 0, "d", "1"))...).log(append(hidden(),
+		txn(cmpMod("x", 3), []dumplog.RequestOp{putOp("d", "1")}, nil))...).
 		want("applied", "outside-history", "applied", "applied")
 	// Without a hole the same deletes are what the log says.
-	newBench(t, 6, -1, rec(2, 0, "x", "1"), tomb(3, 0, "x")).log(put("x", "1"), del("x", "z")).want("applied", "applied")
+	newBench(t, 6, -1, rec(2, 0, "x", "1"), tomb(3, 0, "x")).log(put("x", "1"), del("x", "z")).want("applied",
+		"applied")
 }

@@ -69,7 +69,8 @@ func TestLevels(t *testing.T) {
 	s.Of[2] = clustertest.ScriptMember{AppliedUntil: 4 + 25}
 	r := run(t, open(t, s.Write(t, t.TempDir())...), Options{Each: true})
 	at := func(put int) uint64 { return s.Index(4 + put) }
-	for i, want := range []map[uint64]int64{{at(20): 21, at(25): 26, at(30): 31}, {at(20): 21}, {at(20): 21, at(25): 26}} {
+	for i, want := range []map[uint64]int64{{at(20): 21, at(25): 26, at(30): 31}, {at(20): 21},
+		{at(20): 21, at(25): 26}} {
 		got := r.Members[i].Levels
 		if len(got) != len(want) {
 			t.Errorf("node%d: %v, want %v", i+1, got, want)
@@ -138,7 +139,8 @@ func TestLogEndsEarlyAndAlike(t *testing.T) {
 // TestHoleBelowTheMember: the log of a member ends early, those of the others begin below what it has applied. Nobody
 // knows what it did between, and none of it is a fault.
 func TestHoleBelowTheMember(t *testing.T) {
-	for puts, want := range map[int]string{21: "from 21, applied 1, not-applied 9", 25: "from 21, applied 5, not-applied 5"} {
+	for puts, want := range map[int]string{21: "from 21, applied 1, not-applied 9",
+		25: "from 21, applied 5, not-applied 5"} {
 		dirs := longStory(30, 20).Write(t, t.TempDir())
 		dirs[1] = longStory(puts, 0).Write(t, t.TempDir())[1]
 		move(t, "wal", longStory(12, 0).Write(t, t.TempDir())[1], dirs[1])

@@ -150,7 +150,8 @@ func commonSegment(a, b *dumplog.Summary) string {
 }
 
 // records pulls the good records of a log from a segment on, without CRC records and damage.
-func records(ctx context.Context, w *evidence.WAL, from string) (next func() (dumplog.Record, bool, error), stop func()) {
+func records(ctx context.Context, w *evidence.WAL, from string) (next func() (dumplog.Record, bool, error),
+	stop func()) {
 	pull, stop := iter.Pull2(w.Log.RecordsOf(ctx, &w.Summary))
 	begun := false
 	return func() (dumplog.Record, bool, error) {

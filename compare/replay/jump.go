@@ -108,7 +108,8 @@ func (s *sim) jump(r *restart, idx uint64) {
 		s.res.Jumps = append(s.res.Jumps, Jump{Index: idx, Snapshot: r.index, Extra: uint64(need), Possible: possible})
 		return
 	}
-	j := Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: uint64(need), Possible: possible, Entries: entries}
+	j := Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: uint64(need), Possible: possible,
+		Entries: entries}
 	if len(s.authSeen) > 0 {
 		j.From, j.To = s.authSeen[0].Index, s.authSeen[len(s.authSeen)-1].Index
 	}

@@ -33,8 +33,9 @@ func (s *sim) jump35(r *restart, idx uint64) {
 		}
 		state.Revision = s.Auth.Revision + raised
 		s.Auth = state
-		s.res.Jumps = append(s.res.Jumps, Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: raised, Possible: raised,
-			Entries: entries, From: tail[i].Index, To: tail[len(tail)-1].Index})
+		s.res.Jumps = append(s.res.Jumps, Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: raised,
+			Possible: raised,
+			Entries:  entries, From: tail[i].Index, To: tail[len(tail)-1].Index})
 		return
 	}
 }

@@ -12,10 +12,12 @@ import (
 func TestReapplyIsWhatARestartRepeats(t *testing.T) {
 	s := &sim{Model: apply.NewModel(release.AnyOf(4))}
 	role := func(k dumplog.Kind) *dumplog.Request {
-		return &dumplog.Request{Kind: k, Auth: &dumplog.AuthRequest{User: "new", Role: "app", Perm: &dumplog.Permission{Key: []byte("/x")}}}
+		return &dumplog.Request{Kind: k, Auth: &dumplog.AuthRequest{User: "new", Role: "app",
+			Perm: &dumplog.Permission{Key: []byte("/x")}}}
 	}
 	s.Auth.Apply(role(dumplog.KindAuthRoleAdd))
-	for i, r := range []*dumplog.Request{role(dumplog.KindAuthRoleGrantPermission), role(dumplog.KindAuthUserAdd), role(dumplog.KindAuthUserChangePassword)} {
+	for i, r := range []*dumplog.Request{role(dumplog.KindAuthRoleGrantPermission), role(dumplog.KindAuthUserAdd),
+		role(dumplog.KindAuthUserChangePassword)} {
 		s.Auth.Apply(r)
 		s.authSeen = append(s.authSeen, AuthEntry{Index: uint64(10 + i), Req: r})
 	}

@@ -32,7 +32,8 @@ func absorb(keys *apply.Keys, r *record) {
 		keys.Remove(r.key)
 		return
 	}
-	keys.Put(apply.Key{Name: r.key, Create: r.create, Mod: r.rev.Main, Version: r.version, Lease: r.lease, Sum: r.vhash, Sub: r.rev.Sub})
+	keys.Put(apply.Key{Name: r.key, Create: r.create, Mod: r.rev.Main, Version: r.version, Lease: r.lease, Sum: r.vhash,
+		Sub: r.rev.Sub})
 }
 
 // deletes tells whether the group holds tombstones only: then nothing but their keys tells which entry wrote them.

@@ -48,7 +48,8 @@ const (
 )
 
 func newLastStates() *lastStates {
-	return &lastStates{alarms: map[apply.Alarm]AlarmState{}, passwords: map[string][]PasswordSet{}, stamped: map[dumplog.ID]uint64{}}
+	return &lastStates{alarms: map[apply.Alarm]AlarmState{}, passwords: map[string][]PasswordSet{},
+		stamped: map[dumplog.ID]uint64{}}
 }
 
 func (s *Survey) noteState(index uint64, r *dumplog.Request) {
@@ -66,7 +67,8 @@ func (s *Survey) noteState(index uint64, r *dumplog.Request) {
 		}
 	case r.Kind == dumplog.KindAuthEnable, r.Kind == dumplog.KindAuthDisable:
 		if len(t.switches) < maxSwitches {
-			t.switches = append(t.switches, AuthSwitch{Index: index, On: r.Kind == dumplog.KindAuthEnable, ByRoot: r.Header.Username == apply.Root})
+			t.switches = append(t.switches, AuthSwitch{Index: index, On: r.Kind == dumplog.KindAuthEnable,
+				ByRoot: r.Header.Username == apply.Root})
 		}
 	case r.Auth != nil && (r.Kind == dumplog.KindAuthUserAdd || r.Kind == dumplog.KindAuthUserChangePassword):
 		t.password(index, r)

@@ -141,18 +141,22 @@ func (s *sim) leaseFaults() {
 		if s.touched[leaseKey(id)] && e.state != Missing || !rows[id] && e.state != Missing {
 			continue
 		}
-		s.res.LeaseFaults = append(s.res.LeaseFaults, LeaseFault{ID: id, Kept: true, Row: rows[id], Missing: e.state == Missing, Term: e.term, Index: e.index, Reason: e.reason})
+		s.res.LeaseFaults = append(s.res.LeaseFaults,
+			LeaseFault{ID: id, Kept: true, Row: rows[id], Missing: e.state == Missing, Term: e.term, Index: e.index,
+				Reason: e.reason})
 	}
 	if s.tailTorn() {
 		return
 	}
 	for _, id := range sortedKeys(s.Leases) {
 		l := s.Leases[id]
-		if _, revoked := s.ends[id]; revoked || l.Unsure || l.Granted == 0 || rows[id] || s.touched[leaseKey(id)] || !s.StateKnown && len(s.Alarms) > 0 {
+		if _, revoked := s.ends[id]; revoked || l.Unsure || l.Granted == 0 || rows[id] || s.touched[leaseKey(id)] ||
+			!s.StateKnown && len(s.Alarms) > 0 {
 			continue
 		}
 		g := s.gone[id]
-		s.res.LeaseFaults = append(s.res.LeaseFaults, LeaseFault{ID: id, Index: g.index, Rev: int64(g.term), Granted: l.Granted})
+		s.res.LeaseFaults = append(s.res.LeaseFaults,
+			LeaseFault{ID: id, Index: g.index, Rev: int64(g.term), Granted: l.Granted})
 	}
 }
 
@@ -182,7 +186,8 @@ func (s *sim) leaseFacts() {
 		if l.TTL < st.TTL {
 			s.diff("lease", l.ID.String(), fmt.Sprintf("TTL of at least %d s", st.TTL), fmt.Sprintf("TTL %d s", l.TTL))
 		}
-		s.res.Leases = append(s.res.Leases, LeaseFact{ID: id, Term: st.Term, Index: st.Granted, Asked: st.TTL, Stored: l.TTL,
+		s.res.Leases = append(s.res.Leases, LeaseFact{ID: id, Term: st.Term, Index: st.Granted, Asked: st.TTL,
+			Stored:     l.TTL,
 			Checkpoint: st.Checkpoint, AskedRemaining: st.Remaining, StoredRemaining: l.RemainingTTL})
 	}
 	slices.SortFunc(s.res.Leases, func(a, b LeaseFact) int { return cmp.Compare(uint64(a.ID), uint64(b.ID)) })

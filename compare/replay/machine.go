@@ -143,7 +143,8 @@ func (m *Machine) changes(ws []apply.Write, keys []apply.Key) []Change {
 		out[i] = Change{Rev: dumpdb.Rev{Main: m.s.Revision, Sub: int64(i)}, Key: w.Key, Delete: w.Delete}
 		if !w.Delete {
 			c, k := &out[i], &keys[i]
-			c.Create, c.Version, c.Lease, c.Value, c.From, c.Sum = k.Create, k.Version, w.Lease, w.Value, dumpdb.Rev(w.From), w.Sum
+			c.Create, c.Version, c.Lease, c.Value, c.From, c.Sum = k.Create, k.Version, w.Lease, w.Value,
+				dumpdb.Rev(w.From), w.Sum
 		}
 	}
 	return out

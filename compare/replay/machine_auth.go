@@ -23,7 +23,8 @@ func (m *Machine) User(name string) (u dumpdb.User, ok bool) {
 	if have == nil {
 		return u, false
 	}
-	return dumpdb.User{Name: name, Password: have.Password, Roles: slices.Clone(have.Roles), HasOptions: have.Options || have.NoPassword, NoPassword: have.NoPassword}, true
+	return dumpdb.User{Name: name, Password: have.Password, Roles: slices.Clone(have.Roles), HasOptions: have.Options ||
+		have.NoPassword, NoPassword: have.NoPassword}, true
 }
 
 // UsersWith lists the users that have a role.
@@ -72,12 +73,14 @@ func authFromDB(a *dumpdb.Auth, v release.Version) *apply.Auth {
 	s.Known = false
 	s.Enabled, s.Revision = a.Enabled, a.Revision
 	for _, u := range a.Users {
-		s.Users[u.Name] = &apply.User{Roles: slices.Clone(u.Roles), NoPassword: u.NoPassword, Password: slices.Clone(u.Password), Options: u.HasOptions}
+		s.Users[u.Name] = &apply.User{Roles: slices.Clone(u.Roles), NoPassword: u.NoPassword,
+			Password: slices.Clone(u.Password), Options: u.HasOptions}
 	}
 	for _, r := range a.Roles {
 		s.Roles[r.Name] = []apply.Permission{}
 		for _, p := range r.Perms {
-			s.Roles[r.Name] = append(s.Roles[r.Name], apply.Permission{Type: p.Type, Key: string(p.Key), End: string(p.RangeEnd)})
+			s.Roles[r.Name] = append(s.Roles[r.Name],
+				apply.Permission{Type: p.Type, Key: string(p.Key), End: string(p.RangeEnd)})
 		}
 	}
 	return s

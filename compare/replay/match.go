@@ -81,7 +81,8 @@ func guardFits(r *dumplog.Request, g *group, standsOn func(key string, rev int64
 		return true
 	}
 	return !slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
-		return c.Target == apply.TargetMod && c.Result == apply.ResultEqual && len(c.RangeEnd) == 0 && (c.Num >= g.main || !standsOn(string(c.Key), c.Num))
+		return c.Target == apply.TargetMod && c.Result == apply.ResultEqual && len(c.RangeEnd) == 0 &&
+			(c.Num >= g.main || !standsOn(string(c.Key), c.Num))
 	})
 }
 
@@ -118,7 +119,8 @@ func eatPut(p *dumplog.PutRequest, recs []record) ([]record, bool) {
 		return recs, false
 	}
 	r := &recs[0]
-	if r.del || r.key != string(p.Key) || !p.IgnoreValue && r.vhash != apply.SumOf(p.Value) || !p.IgnoreLease && r.lease != p.Lease {
+	if r.del || r.key != string(p.Key) || !p.IgnoreValue && r.vhash != apply.SumOf(p.Value) || !p.IgnoreLease &&
+		r.lease != p.Lease {
 		return recs, false
 	}
 	return recs[1:], true

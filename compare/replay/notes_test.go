@@ -36,7 +36,8 @@ func TestWatchUsers(t *testing.T) {
 	see(11, "", Applied)
 	see(12, "app", Applied)
 	see(13, "app", Missing)
-	want := []ShutSpan{{Begin: 5, LastApplied: 6, First: 8, Last: 10, Missing: 2, After: 1}, {Begin: 11, LastApplied: 12, First: 13, Last: 13, Missing: 1}}
+	want := []ShutSpan{{Begin: 5, LastApplied: 6, First: 8, Last: 10, Missing: 2, After: 1},
+		{Begin: 11, LastApplied: 12, First: 13, Last: 13, Missing: 1}}
 	if got := s.res.Shut; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -45,7 +46,8 @@ func TestWatchUsers(t *testing.T) {
 // TestV2Writes: what clients write is counted, without reads and what etcd itself keeps in the store.
 func TestV2Writes(t *testing.T) {
 	s := &Survey{}
-	for i, v := range []dumplog.V2Request{{Method: "QGET", Path: "/1/a"}, {Method: "SYNC"}, {Method: "PUT", Path: "/0/members/a1/attributes"}, {Method: "PUT", Path: "/1/a"},
+	for i, v := range []dumplog.V2Request{{Method: "QGET", Path: "/1/a"}, {Method: "SYNC"},
+		{Method: "PUT", Path: "/0/members/a1/attributes"}, {Method: "PUT", Path: "/1/a"},
 		{Method: "DELETE", Path: "/1/a"}} {
 		s.noteV2(&item{entry: dumplog.Entry{Index: uint64(i + 1)}, req: &dumplog.Request{V2: &v}})
 	}
@@ -66,7 +68,8 @@ func TestEventsAreBounded(t *testing.T) {
 	set := open(t, dirs...)
 	for most, want := range map[int]int{0: 3, 2: 2} {
 		r := run(t, set, Options{MaxEvents: most})
-		if r.EventCount != 3 || len(r.Events) != want || r.Events[0].Index != s.Index(first) || r.Members[1].Lacks != 3 || r.Members[0].Lacks != 0 {
+		if r.EventCount != 3 || len(r.Events) != want || r.Events[0].Index != s.Index(first) ||
+			r.Members[1].Lacks != 3 || r.Members[0].Lacks != 0 {
 			t.Errorf("bound %d: %d of %d events", most, len(r.Events), r.EventCount)
 		}
 		if bad := r.Members[1].FirstBad(); bad == nil || bad.Index != s.Index(first) || r.Members[0].FirstBad() != nil {
@@ -86,8 +89,9 @@ func TestBehindASnapshot(t *testing.T) {
 	s.put("b", "1")
 	s.put("c", "1")
 	for snapshot, want := range map[int]*Behind{
-		last:     {From: s.Index(from), To: s.Index(last), Entries: 4, AlarmQueries: 2, Idle: 2},
-		last + 2: {From: s.Index(from), To: s.Index(last + 2), Entries: 6, AlarmQueries: 2, Idle: 2, Effective: 2, FirstEffective: s.Index(last + 1)},
+		last: {From: s.Index(from), To: s.Index(last), Entries: 4, AlarmQueries: 2, Idle: 2},
+		last + 2: {From: s.Index(from), To: s.Index(last + 2), Entries: 6, AlarmQueries: 2, Idle: 2, Effective: 2,
+			FirstEffective: s.Index(last + 1)},
 		from - 1: nil,
 	} {
 		s.Of[1] = clustertest.ScriptMember{AppliedUntil: from - 1, SnapshotTaken: snapshot}
@@ -122,7 +126,10 @@ func TestChoose(t *testing.T) {
 		"the committed ones":  {versions: []*item{version(0), version(1, 2)}, committed: []int{0, 1, 2}, want: 1},
 		"the committed third": {versions: []*item{version(0, 3), version(1), version(2)}, committed: []int{2}, want: 2},
 	} {
-		best := choose(c.versions, func(m int, index uint64) bool { return index == 9 && slices.Contains(c.committed, m) })
+		best := choose(c.versions, func(m int, index uint64) bool {
+			return index == 9 &&
+				slices.Contains(c.committed, m)
+		})
 		if best != c.versions[c.want] {
 			t.Errorf("%s: that of %v", name, best.holders)
 		}
@@ -145,7 +152,8 @@ func TestVersionsOfAnIndex(t *testing.T) {
 		it, other *item
 		want      string
 	}{
-		{full(0), full(1, 2), "[[1 2] [0]] false"}, {full(0, 1), empty, "[[0 1] [2]] true"}, {full(0, 1), change, "[[0 1] [2]] false"},
+		{full(0), full(1, 2), "[[1 2] [0]] false"}, {full(0, 1), empty, "[[0 1] [2]] true"},
+		{full(0, 1), change, "[[0 1] [2]] false"},
 		{empty, full(0), "[[0] [2]] true"},
 	} {
 		c.it.others = map[int]*item{}
@@ -164,12 +172,15 @@ func TestLeaseFacts(t *testing.T) {
 	grant := func(id, ttl int64) *dumplog.Request {
 		return &dumplog.Request{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: id, TTL: ttl}}
 	}
-	check := &dumplog.Request{Kind: dumplog.KindLeaseCheckpoint, LeaseCheckpoint: &dumplog.LeaseCheckpointRequest{Checkpoints: []dumplog.LeaseCheckpoint{{ID: 8, RemainingTTL: 30}, {ID: 99, RemainingTTL: 1}}}}
+	check := &dumplog.Request{Kind: dumplog.KindLeaseCheckpoint,
+		LeaseCheckpoint: &dumplog.LeaseCheckpointRequest{Checkpoints: []dumplog.LeaseCheckpoint{{ID: 8,
+			RemainingTTL: 30}, {ID: 99, RemainingTTL: 1}}}}
 	for _, known := range []bool{true, false} {
 		b := newBench(t, 6, -1).log(grant(8, 60), grant(7, 60), grant(9, 60), check)
 		b.sim.StateKnown = known
 		b.sim.Leases[5] = &apply.Lease{TTL: 60}
-		b.sim.m.DB = &evidence.DB{Leases: []dumpdb.Lease{{ID: 5, TTL: 10}, {ID: 7, TTL: 90}, {ID: 8, TTL: 60, RemainingTTL: 30}, {ID: 9, TTL: 50}}}
+		b.sim.m.DB = &evidence.DB{Leases: []dumpdb.Lease{{ID: 5, TTL: 10}, {ID: 7, TTL: 90},
+			{ID: 8, TTL: 60, RemainingTTL: 30}, {ID: 9, TTL: 50}}}
 		b.run()
 		b.sim.touched[leaseKey(7)] = !known
 		b.sim.leaseFacts()
@@ -188,8 +199,10 @@ func TestLeaseFacts(t *testing.T) {
 // TestInstead: an index beyond all reason is taken for the one that is one bit away within the log, or for the end of
 // the log.
 func TestInstead(t *testing.T) {
-	for stored, want := range map[uint64]uint64{100: 0, 101: 0, 1<<40 | 50: 50, 1<<40 | 5: 100, 1<<40 | 1<<41 | 50: 100, 1<<40 | 100: 100, 1<<40 | 101: 100, 1 << 62: 100} {
-		m := &evidence.Member{DB: &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{}}, WAL: evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{FirstIndex: 10, LastIndex: 100}}}
+	for stored, want := range map[uint64]uint64{100: 0, 101: 0, 1<<40 | 50: 50, 1<<40 | 5: 100, 1<<40 | 1<<41 | 50: 100,
+		1<<40 | 100: 100, 1<<40 | 101: 100, 1 << 62: 100} {
+		m := &evidence.Member{DB: &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{}},
+			WAL: evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{FirstIndex: 10, LastIndex: 100}}}
 		m.DB.Meta.ConsistentIndex = &stored
 		if got := (&Result{}).instead(m); got != want {
 			t.Errorf("%x is taken for %d, want %d", stored, got, want)
@@ -210,8 +223,10 @@ func TestPlainRefusal(t *testing.T) {
 		reason Reason
 		want   bool
 	}{
-		{5, true, false, ReasonPermission, true}, {5, true, false, ReasonUserEmpty, true}, {5, true, false, ReasonOldAuth, false},
-		{5, false, false, ReasonPermission, false}, {5, true, true, ReasonPermission, false}, {6, true, true, ReasonPermission, true},
+		{5, true, false, ReasonPermission, true}, {5, true, false, ReasonUserEmpty, true},
+		{5, true, false, ReasonOldAuth, false},
+		{5, false, false, ReasonPermission, false}, {5, true, true, ReasonPermission, false},
+		{6, true, true, ReasonPermission, true},
 	} {
 		m, err := NewMachine(t.Context(), nil, MachineOptions{Version: release.AnyOf(c.minor)})
 		if err != nil {

@@ -67,7 +67,8 @@ func (s *story) revoke(id int64) int {
 }
 
 func (s *story) alarm(action pb.AlarmRequest_AlarmAction) int {
-	return s.Add(clustertest.Step{Req: &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: action, MemberID: s.ID(0), Alarm: pb.AlarmType_NOSPACE}}})
+	return s.Add(clustertest.Step{Req: &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: action,
+		MemberID: s.ID(0), Alarm: pb.AlarmType_NOSPACE}}})
 }
 
 // guarded is what clients like the Kubernetes API server write: put the key if nobody wrote it since.
@@ -91,13 +92,15 @@ func opOf(key, value string) []*pb.RequestOp {
 }
 
 func ifMod(key string, mod int64, value string) *pb.InternalRaftRequest {
-	c := &pb.Compare{Target: pb.Compare_MOD, Result: pb.Compare_EQUAL, Key: []byte(key), TargetUnion: &pb.Compare_ModRevision{ModRevision: mod}}
+	c := &pb.Compare{Target: pb.Compare_MOD, Result: pb.Compare_EQUAL, Key: []byte(key),
+		TargetUnion: &pb.Compare_ModRevision{ModRevision: mod}}
 	return &pb.InternalRaftRequest{Txn: &pb.TxnRequest{Compare: []*pb.Compare{c}, Success: opOf(key, value)}}
 }
 
 // ifAbsent is a lock: whoever comes first has it.
 func ifAbsent(key, value string) *pb.InternalRaftRequest {
-	c := &pb.Compare{Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL, Key: []byte(key), TargetUnion: &pb.Compare_CreateRevision{}}
+	c := &pb.Compare{Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL, Key: []byte(key),
+		TargetUnion: &pb.Compare_CreateRevision{}}
 	return &pb.InternalRaftRequest{Txn: &pb.TxnRequest{Compare: []*pb.Compare{c}, Success: opOf(key, value)}}
 }
 
@@ -261,7 +264,8 @@ func purgedCases() map[string]purgedCase {
 			for i := range 6 {
 				first = max(first, s.put(fmt.Sprint("n", i), "1")-i) // 9 to 14
 			}
-			s.Of[1] = clustertest.ScriptMember{Repeats: []clustertest.ScriptRepeat{{From: first + 2, To: first + 5, Before: first + 6}}}
+			s.Of[1] = clustertest.ScriptMember{Repeats: []clustertest.ScriptRepeat{{From: first + 2, To: first + 5,
+				Before: first + 6}}}
 			s.put("after", "1")
 			s.publish(1)
 			s.put("after", "2")
@@ -310,8 +314,12 @@ func purgedCases() map[string]purgedCase {
 			s.Add(clustertest.Step{User: "root", Req: putRequest("/app/a", "1", 0)}) // 2
 			s.Purged = s.Add(clustertest.Step{User: "root", Req: putRequest("/app/b", "1", 0)})
 			s.Add(clustertest.Step{User: "late", Req: putRequest("/app/c", "1", 0), Skip: everyone})
-			s.Add(clustertest.Step{User: "root", Req: &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "late", HashedPassword: "aGFzaA=="}}})
-			s.Add(clustertest.Step{User: "root", Req: &pb.InternalRaftRequest{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "late", Role: "app"}}})
+			s.Add(clustertest.Step{User: "root",
+				Req: &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "late",
+					HashedPassword: "aGFzaA=="}}})
+			s.Add(clustertest.Step{User: "root",
+				Req: &pb.InternalRaftRequest{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "late",
+					Role: "app"}}})
 			s.Add(clustertest.Step{User: "late", Req: putRequest("/app/d", "1", 0)})
 			s.Add(clustertest.Step{User: "app", Req: putRequest("/app/e", "1", 0)})
 		}, sound: "from 3, applied 2"}, // users and roles are taken for those of the end
@@ -379,7 +387,8 @@ func revKey(rev int64) []byte {
 // TestAboveTheCompactRevision: what is wrong with the first records above the compact revision is found, whether the
 // log reaches back to the first entry or begins late, and nothing else is.
 func TestAboveTheCompactRevision(t *testing.T) {
-	begin := []func(*story){func(s *story) { s.early(); s.put("last before", "1") }, func(s *story) { s.early(); s.purge() }}
+	begin := []func(*story){func(s *story) { s.early(); s.put("last before", "1") },
+		func(s *story) { s.early(); s.purge() }}
 	sixPuts := func(s *story) {
 		for i := range 6 {
 			s.put(fmt.Sprint("n", i), "1") // 9 to 14
@@ -393,16 +402,19 @@ func TestAboveTheCompactRevision(t *testing.T) {
 		granted int
 		want    [2]string
 	}{
-		"sound":         {},
-		"another value": {spoil: alter(11, value), want: [2]string{"from 10, applied 5, contradicted 1", `from 11, applied 4, below "n2"`}},
+		"sound": {},
+		"another value": {spoil: alter(11, value),
+			want: [2]string{"from 10, applied 5, contradicted 1", `from 11, applied 4, below "n2"`}},
 		"another key": {spoil: alter(11, func(kv *mvccpb.KeyValue) { kv.Key = []byte("n7") }),
 			want: [2]string{"from 10, applied 5, contradicted 1", `from 11, applied 4, below "n2"`}},
 		"a lease": {spoil: alter(11, func(kv *mvccpb.KeyValue) { kv.Lease = 7 }),
 			want: [2]string{"from 10, applied 5, contradicted 1", `from 11, applied 4, below "n2"`}},
 		"dropped": {spoil: inDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(revKey(11)) }),
 			want: [2]string{"from 10, applied 5, contradicted 1", `from 11, applied 4, below "n2"`}},
-		"the last value":       {spoil: alter(15, value), want: [2]string{"from 10, applied 5, contradicted 1", "from 10, applied 4, contradicted 1"}},
-		"below, another value": {spoil: alter(10, value), want: [2]string{`from 10, applied 6, below "n1"`, `from 10, applied 5, below "n1"`}},
+		"the last value": {spoil: alter(15, value),
+			want: [2]string{"from 10, applied 5, contradicted 1", "from 10, applied 4, contradicted 1"}},
+		"below, another value": {spoil: alter(10, value),
+			want: [2]string{`from 10, applied 6, below "n1"`, `from 10, applied 5, below "n1"`}},
 		"one lost": {tell: func(s *story) {
 			s.put("n0", "1")
 			s.put("n1", "1")
@@ -419,7 +431,8 @@ func TestAboveTheCompactRevision(t *testing.T) {
 			for i := 3; i < 6; i++ {
 				s.put(fmt.Sprint("n", i), "1")
 			}
-		}, granted: 1, want: [2]string{"from 10, applied 7, extra [12], lease 9: absent, not present", "from 10, applied 5, extra [12]"}},
+		}, granted: 1, want: [2]string{"from 10, applied 7, extra [12], lease 9: absent, not present",
+			"from 10, applied 5, extra [12]"}},
 	} {
 		for i, early := range begin {
 			t.Run(fmt.Sprint(name, " ", i), func(t *testing.T) {

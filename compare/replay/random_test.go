@@ -95,7 +95,8 @@ func TestSoundHistories(t *testing.T) {
 			t.Errorf("seed %d: %s %+v", seed, told(m), m.LeaseFaults)
 		}
 		if m.Member.CurrentRevision() != s.rev {
-			t.Fatalf("seed %d: the story is at revision %d, the database at %d", seed, s.rev, m.Member.CurrentRevision())
+			t.Fatalf("seed %d: the story is at revision %d, the database at %d", seed, s.rev,
+				m.Member.CurrentRevision())
 		}
 		judged += m.Counts[Applied]
 	}

@@ -314,7 +314,8 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 func newResult(members []*evidence.Member) *Result {
 	r := &Result{Common: commonIndex(members)}
 	for _, m := range members {
-		r.Members = append(r.Members, &MemberResult{Member: m, LacksKeys: map[string]struct{}{}, UniqueKeys: map[string]struct{}{}})
+		r.Members = append(r.Members, &MemberResult{Member: m, LacksKeys: map[string]struct{}{},
+			UniqueKeys: map[string]struct{}{}})
 		r.Commit = max(r.Commit, m.Commit)
 	}
 	r.KeyCommon = r.Common

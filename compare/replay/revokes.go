@@ -40,7 +40,8 @@ func (s *Survey) noteRevoke(it *item) {
 		}
 	}
 	if len(s.Bursts) < maxBursts {
-		s.Bursts = append(s.Bursts, RevokeBurst{Term: e.Term, First: e.Index, Last: e.Index, Pos: e.Pos, Revokes: 1, Proposer: who, User: h.Username})
+		s.Bursts = append(s.Bursts, RevokeBurst{Term: e.Term, First: e.Index, Last: e.Index, Pos: e.Pos, Revokes: 1,
+			Proposer: who, User: h.Username})
 	}
 }
 
@@ -53,7 +54,8 @@ type LeaseTerm struct {
 
 // noteLease counts grants and revokes by term.
 func (s *Survey) noteLease(it *item) {
-	grant, revoke := it.req.Kind == dumplog.KindLeaseGrant && it.req.Header.AuthRevision > 0, it.req.Kind == dumplog.KindLeaseRevoke
+	grant, revoke := it.req.Kind == dumplog.KindLeaseGrant && it.req.Header.AuthRevision > 0,
+		it.req.Kind == dumplog.KindLeaseRevoke
 	if !grant && !revoke {
 		return
 	}

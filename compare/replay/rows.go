@@ -46,7 +46,8 @@ func (t *rowTouches) note(index uint64, r *dumplog.Request) {
 func (t *rowTouches) between(row Row, from, to uint64) uint64 {
 	for _, r := range []Row{row, {Bucket: row.Bucket}} {
 		at := t.at[r]
-		if i, _ := slices.BinarySearch(at, from+1); i < len(at) && (at[i] <= to || r.Key == "" && t.kept >= maxRowTouches) {
+		if i, _ := slices.BinarySearch(at, from+1); i < len(at) &&
+			(at[i] <= to || r.Key == "" && t.kept >= maxRowTouches) {
 			return at[i]
 		}
 	}

@@ -42,7 +42,8 @@ func TestRowTouches(t *testing.T) {
 			t.Errorf("%v above %d up to %d: %d, want %d", c.row, c.from, c.to, got, c.want)
 		}
 	}
-	if (&Survey{}).TouchedBetween(Row{"lease", "8"}, 0, 20) != 0 || (&Survey{}).LastStamp(1) != 0 || (&Survey{}).Passwords("u", 1) != nil || (&Survey{}).Alarms() != nil {
+	if (&Survey{}).TouchedBetween(Row{"lease", "8"}, 0, 20) != 0 || (&Survey{}).LastStamp(1) != 0 ||
+		(&Survey{}).Passwords("u", 1) != nil || (&Survey{}).Alarms() != nil {
 		t.Error("an empty survey knows something")
 	}
 }
@@ -70,7 +71,8 @@ func TestCovers(t *testing.T) {
 	for _, c := range []struct {
 		from, to uint64
 		want     bool
-	}{{9, 19, true}, {8, 12, false}, {19, 22, false}, {24, 30, false}, {25, 50, true}, {25, 51, false}, {60, 60, true}} {
+	}{{9, 19, true}, {8, 12, false}, {19, 22, false}, {24, 30, false}, {25, 50, true}, {25, 51, false},
+		{60, 60, true}} {
 		if got := r.Covers(c.from, c.to); got != c.want {
 			t.Errorf("%d to %d: %v", c.from, c.to, got)
 		}
@@ -84,12 +86,14 @@ func TestLastStates(t *testing.T) {
 	root := dumplog.Header{ID: RequestID(0xa1) << 48, Username: "root", AuthRevision: 3}
 	note(1, dumplog.Request{Kind: dumplog.KindAuthUserAdd, Auth: &dumplog.AuthRequest{User: "u", Password: "clear"}})
 	note(2, dumplog.Request{Kind: dumplog.KindAuthEnable})
-	note(3, dumplog.Request{Kind: dumplog.KindAuthUserChangePassword, Header: root, Auth: &dumplog.AuthRequest{User: "u", HashedPassword: "aGFzaA=="}})
+	note(3, dumplog.Request{Kind: dumplog.KindAuthUserChangePassword, Header: root,
+		Auth: &dumplog.AuthRequest{User: "u", HashedPassword: "aGFzaA=="}})
 	note(4, dumplog.Request{Kind: dumplog.KindAuthDisable, Header: root})
 	note(5, dumplog.Request{Alarm: &dumplog.AlarmRequest{Action: 1, MemberID: 0xa1, Alarm: 1}})
 	note(6, dumplog.Request{Alarm: &dumplog.AlarmRequest{Action: 2, MemberID: 0xa1, Alarm: 1}})
 	sets := s.Passwords("u", 10)
-	if len(sets) != 2 || sets[0].Hash != nil || !sets[0].Add || sets[0].ByRoot || string(sets[1].Hash) != "hash" || !sets[1].ByRoot || len(s.Passwords("u", 2)) != 1 {
+	if len(sets) != 2 || sets[0].Hash != nil || !sets[0].Add || sets[0].ByRoot || string(sets[1].Hash) != "hash" ||
+		!sets[1].ByRoot || len(s.Passwords("u", 2)) != 1 {
 		t.Errorf("passwords: %+v", sets)
 	}
 	if sw := s.AuthSwitches(); len(sw) != 2 || !sw[0].On || sw[0].ByRoot || sw[1].On || !sw[1].ByRoot {

@@ -32,5 +32,6 @@ func (s *Survey) secret(it *item, what string) {
 			return
 		}
 	}
-	s.Secrets = append(s.Secrets, SecretUse{What: what, Entries: 1, Pos: it.entry.Pos, Term: it.entry.Term, Index: it.entry.Index})
+	s.Secrets = append(s.Secrets, SecretUse{What: what, Entries: 1, Pos: it.entry.Pos, Term: it.entry.Term,
+		Index: it.entry.Index})
 }

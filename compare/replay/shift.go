@@ -61,7 +61,8 @@ func findShift(ctx context.Context, r *Result) (*Shift, error) {
 			if !ok || !hasContent(tails[long][:k]) {
 				continue
 			}
-			s := &Shift{Index: d.Index, Missing: k, Alike: n, Short: d.Versions[short], Long: d.Versions[long], What: r.describeEntry(&tails[long][0]), Instead: r.describeEntry(&tails[short][0])}
+			s := &Shift{Index: d.Index, Missing: k, Alike: n, Short: d.Versions[short], Long: d.Versions[long],
+				What: r.describeEntry(&tails[long][0]), Instead: r.describeEntry(&tails[short][0])}
 			switch cutShort, cutLong := r.endsEarly(s.Short), r.endsEarly(s.Long); {
 			case cutLong && !cutShort:
 				return nil, nil // rather an entry too many in the short one's counterpart: nothing tells
@@ -87,7 +88,8 @@ func firstDiff(r *Result) *LogDiff {
 
 // longest is the member whose log reaches furthest.
 func (r *Result) longest(members []int) *evidence.Member {
-	return slices.MaxFunc(membersAt(r, members), func(a, b *evidence.Member) int { return cmp.Compare(a.LastIndex(), b.LastIndex()) })
+	return slices.MaxFunc(membersAt(r, members),
+		func(a, b *evidence.Member) int { return cmp.Compare(a.LastIndex(), b.LastIndex()) })
 }
 
 func membersAt(r *Result, positions []int) (out []*evidence.Member) {

@@ -31,7 +31,8 @@ func TestE2EEveryIndex(t *testing.T) {
 					options.Args = append(options.Args, "--bcrypt-cost", "4")
 				}
 				c := clustertest.Start(t, clustertest.Server(t, version), 1, options)
-				s := &stream{t: t, c: c, rnd: rand.New(rand.NewPCG(seed, 11)), version: release.Of(version), single: true, dense: true, plain: plain,
+				s := &stream{t: t, c: c, rnd: rand.New(rand.NewPCG(seed, 11)), version: release.Of(version),
+					single: true, dense: true, plain: plain,
 					tokens: map[string][]string{}, revisions: map[uint64]int64{}, backups: map[uint64]string{}}
 				s.run()
 				s.verify(0)

@@ -74,12 +74,14 @@ func jwtFlags(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, block := range map[string]*pem.Block{"pub": {Type: "PUBLIC KEY", Bytes: public}, "priv": {Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}} {
+	for name, block := range map[string]*pem.Block{"pub": {Type: "PUBLIC KEY", Bytes: public},
+		"priv": {Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}} {
 		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return []string{"--auth-token", fmt.Sprintf("jwt,pub-key=%s,priv-key=%s,sign-method=RS256", filepath.Join(dir, "pub"), filepath.Join(dir, "priv"))}
+	return []string{"--auth-token", fmt.Sprintf("jwt,pub-key=%s,priv-key=%s,sign-method=RS256",
+		filepath.Join(dir, "pub"), filepath.Join(dir, "priv"))}
 }
 
 // as is the context of a request by a user; "" is nobody. Now and then an older token of the user is used: rarely up to
@@ -166,7 +168,8 @@ func (s *stream) remove() *pb.DeleteRangeRequest {
 }
 
 func (s *stream) compare() *pb.Compare {
-	c := &pb.Compare{Key: s.key(), Result: pb.Compare_CompareResult(s.rnd.IntN(4)), Target: pb.Compare_CompareTarget(s.rnd.IntN(5))}
+	c := &pb.Compare{Key: s.key(), Result: pb.Compare_CompareResult(s.rnd.IntN(4)),
+		Target: pb.Compare_CompareTarget(s.rnd.IntN(5))}
 	n := int64(s.rnd.IntN(8))
 	switch c.Target {
 	case pb.Compare_VERSION:
@@ -247,7 +250,8 @@ func (s *stream) request() {
 			_, err := kv.Compact(ctx, &pb.CompactionRequest{Revision: int64(s.rnd.IntN(400))})
 			return err
 		case n < 75:
-			r, err := leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: int64(s.rnd.IntN(50)), TTL: int64(1 + s.rnd.IntN(4)*100)})
+			r, err := leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: int64(s.rnd.IntN(50)),
+				TTL: int64(1 + s.rnd.IntN(4)*100)})
 			if err == nil {
 				s.leases = append(s.leases, r.ID)
 			}
@@ -268,7 +272,8 @@ func (s *stream) request() {
 		}
 		return s.auth(ctx, cli)
 	})
-	if s.changed && s.rnd.IntN(3) > 0 && (s.version.Has(release.Learners).Certain() || s.rnd.IntN(4) == 0) { // logins are slow on 3.3
+	// logins are slow on 3.3
+	if s.changed && s.rnd.IntN(3) > 0 && (s.version.Has(release.Learners).Certain() || s.rnd.IntN(4) == 0) {
 		s.loginAll()
 	}
 }
@@ -305,7 +310,8 @@ func (s *stream) ownURL(ctx context.Context, cli *grpc.ClientConn) error {
 		}
 		s.self = r.Members[0].ID
 	}
-	_, err := members.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: s.self, PeerURLs: []string{fmt.Sprintf("http://127.0.0.1:%d", 1+s.rnd.IntN(9))}})
+	_, err := members.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: s.self,
+		PeerURLs: []string{fmt.Sprintf("http://127.0.0.1:%d", 1+s.rnd.IntN(9))}})
 	return err
 }
 
@@ -342,7 +348,8 @@ func (s *stream) member(ctx context.Context, cli *grpc.ClientConn) error {
 
 func (s *stream) auth(ctx context.Context, cli *grpc.ClientConn) error {
 	auth := pb.NewAuthClient(cli)
-	user, role := []string{"app", "guest", "root"}[s.rnd.IntN(3)], []string{"reader", "writer", "root", "none"}[s.rnd.IntN(4)]
+	user, role := []string{"app", "guest", "root"}[s.rnd.IntN(3)],
+		[]string{"reader", "writer", "root", "none"}[s.rnd.IntN(4)]
 	perm := &authpb.Permission{PermType: authpb.Permission_Type(s.rnd.IntN(3))}
 	perm.Key, perm.RangeEnd = s.span()
 	var err error
@@ -354,7 +361,8 @@ func (s *stream) auth(ctx context.Context, cli *grpc.ClientConn) error {
 			_, err = auth.AuthDisable(ctx, &pb.AuthDisableRequest{})
 		}
 	case 2:
-		_, err = auth.UserAdd(ctx, &pb.AuthUserAddRequest{Name: user, Password: "secret", Options: &authpb.UserAddOptions{}})
+		_, err = auth.UserAdd(ctx, &pb.AuthUserAddRequest{Name: user, Password: "secret",
+			Options: &authpb.UserAddOptions{}})
 	case 3:
 		_, err = auth.UserGrantRole(ctx, &pb.AuthUserGrantRoleRequest{User: user, Role: role})
 	case 4:
@@ -362,7 +370,8 @@ func (s *stream) auth(ctx context.Context, cli *grpc.ClientConn) error {
 	case 5:
 		_, err = auth.RoleAdd(ctx, &pb.AuthRoleAddRequest{Name: role})
 	case 6:
-		_, err = auth.RoleRevokePermission(ctx, &pb.AuthRoleRevokePermissionRequest{Role: role, Key: perm.Key, RangeEnd: perm.RangeEnd})
+		_, err = auth.RoleRevokePermission(ctx, &pb.AuthRoleRevokePermissionRequest{Role: role, Key: perm.Key,
+			RangeEnd: perm.RangeEnd})
 	case 7:
 		if s.rnd.IntN(3) == 0 {
 			_, err = auth.RoleDelete(ctx, &pb.AuthRoleDeleteRequest{Role: role})
@@ -381,14 +390,18 @@ func (s *stream) auth(ctx context.Context, cli *grpc.ClientConn) error {
 // begin founds users and roles, so that most requests of the stream pass.
 func (s *stream) begin() {
 	auth := func(call func(ctx context.Context, a pb.AuthClient) error) {
-		err := s.try("", func(ctx context.Context, cli *grpc.ClientConn) error { return call(ctx, pb.NewAuthClient(cli)) })
+		err := s.try("", func(ctx context.Context,
+			cli *grpc.ClientConn) error {
+			return call(ctx, pb.NewAuthClient(cli))
+		})
 		if err != nil {
 			s.t.Fatal(err)
 		}
 	}
 	for _, u := range []string{"root", "app", "guest"} {
 		auth(func(ctx context.Context, a pb.AuthClient) error {
-			_, err := a.UserAdd(ctx, &pb.AuthUserAddRequest{Name: u, Password: "secret", Options: &authpb.UserAddOptions{}})
+			_, err := a.UserAdd(ctx, &pb.AuthUserAddRequest{Name: u, Password: "secret",
+				Options: &authpb.UserAddOptions{}})
 			return err
 		})
 	}
@@ -402,9 +415,11 @@ func (s *stream) begin() {
 			return err
 		})
 	}
-	for i, p := range []*authpb.Permission{{PermType: authpb.READWRITE, Key: []byte("a/"), RangeEnd: []byte("c0")}, {Key: []byte("a/"), RangeEnd: []byte("\x00")}} {
+	for i, p := range []*authpb.Permission{{PermType: authpb.READWRITE, Key: []byte("a/"), RangeEnd: []byte("c0")},
+		{Key: []byte("a/"), RangeEnd: []byte("\x00")}} {
 		auth(func(ctx context.Context, a pb.AuthClient) error {
-			_, err := a.RoleGrantPermission(ctx, &pb.AuthRoleGrantPermissionRequest{Name: []string{"writer", "reader"}[i], Perm: p})
+			_, err := a.RoleGrantPermission(ctx,
+				&pb.AuthRoleGrantPermissionRequest{Name: []string{"writer", "reader"}[i], Perm: p})
 			return err
 		})
 	}
@@ -445,7 +460,8 @@ func (s *stream) staleRevoke() {
 	// Releases that refuse it propose it again until the time is up.
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	_, _ = leases.LeaseRevoke(metadata.AppendToOutgoingContext(ctx, "token", old[0]), &pb.LeaseRevokeRequest{ID: staleLease})
+	_, _ = leases.LeaseRevoke(metadata.AppendToOutgoingContext(ctx, "token", old[0]),
+		&pb.LeaseRevokeRequest{ID: staleLease})
 	s.loginAll()
 }
 
@@ -524,7 +540,9 @@ func (s *stream) restore() {
 	_ = s.try("root", func(ctx context.Context, cli *grpc.ClientConn) error {
 		auth := pb.NewAuthClient(cli)
 		_, err1 := auth.RoleAdd(ctx, &pb.AuthRoleAddRequest{Name: "writer"})
-		_, err2 := auth.RoleGrantPermission(ctx, &pb.AuthRoleGrantPermissionRequest{Name: "writer", Perm: &authpb.Permission{PermType: authpb.READWRITE, Key: []byte("a/"), RangeEnd: []byte("c0")}})
+		_, err2 := auth.RoleGrantPermission(ctx,
+			&pb.AuthRoleGrantPermissionRequest{Name: "writer",
+				Perm: &authpb.Permission{PermType: authpb.READWRITE, Key: []byte("a/"), RangeEnd: []byte("c0")}})
 		_, err3 := auth.UserGrantRole(ctx, &pb.AuthUserGrantRoleRequest{User: "app", Role: "writer"})
 		_, err4 := auth.AuthEnable(ctx, &pb.AuthEnableRequest{})
 		return errors.Join(err1, err2, err3, err4)
@@ -550,7 +568,8 @@ func (s *stream) end() {
 // run proposes requests until time or number is used up, and stops the cluster.
 func (s *stream) run() {
 	for i := range s.c.Size() {
-		conn, err := grpc.NewClient(strings.TrimPrefix(s.c.Endpoint(i), "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(strings.TrimPrefix(s.c.Endpoint(i), "http://"),
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -44,7 +44,8 @@ type model struct {
 
 func newModel(t *testing.T, version release.Version, single bool) *model {
 	t.Helper()
-	x := &model{records: map[dumpdb.Rev]string{}, values: map[dumpdb.Rev][]byte{}, keys: map[dumpdb.Rev]string{}, leases: map[int64]bool{}, members: apply.NewMembers(version), alarms: apply.Alarms{}, refused: map[string]int{}}
+	x := &model{records: map[dumpdb.Rev]string{}, values: map[dumpdb.Rev][]byte{}, keys: map[dumpdb.Rev]string{},
+		leases: map[int64]bool{}, members: apply.NewMembers(version), alarms: apply.Alarms{}, refused: map[string]int{}}
 	m, err := replay.NewMachine(context.Background(), nil, replay.MachineOptions{Version: version, Single: single,
 		Values: func(_ string, at dumpdb.Rev) ([]byte, bool) { v, ok := x.values[at]; return v, ok }})
 	if err != nil {
@@ -137,10 +138,12 @@ func (x *model) differs(t *testing.T, db *dumpdb.DB) string {
 		}
 	}
 	for _, name := range []string{"root", "app", "guest", "reader", "writer", "none"} {
-		if _, ok := x.m.User(name); ok && !slices.ContainsFunc(auth.Users, func(u dumpdb.User) bool { return u.Name == name }) {
+		if _, ok := x.m.User(name); ok && !slices.ContainsFunc(auth.Users,
+			func(u dumpdb.User) bool { return u.Name == name }) {
 			mine = append(mine, "user "+name)
 		}
-		if _, ok := x.m.Role(name); ok && !slices.ContainsFunc(auth.Roles, func(r dumpdb.Role) bool { return r.Name == name }) {
+		if _, ok := x.m.Role(name); ok && !slices.ContainsFunc(auth.Roles,
+			func(r dumpdb.Role) bool { return r.Name == name }) {
 			mine = append(mine, "role "+name)
 		}
 	}
@@ -171,7 +174,8 @@ func (x *model) compareRecords(t *testing.T, db *dumpdb.DB, compact int64) strin
 		}
 		text := "deleted"
 		if !r.Tombstone {
-			text = fmt.Sprintf("create %d version %d lease %x value %s", r.KV.CreateRevision, r.KV.Version, r.KV.Lease, digest(r.KV.Value))
+			text = fmt.Sprintf("create %d version %d lease %x value %s", r.KV.CreateRevision, r.KV.Version, r.KV.Lease,
+				digest(r.KV.Value))
 		}
 		theirs[r.Rev.String()] = string(r.KV.Key) + " " + text
 		if r.Rev.Main <= compact {
@@ -254,7 +258,8 @@ func (x *model) compareMembers(t *testing.T, db *dumpdb.DB) string {
 // on. Key records, users, roles, leases and members are equal at the end and at every backup that was saved in between,
 // and the revision at every index that was looked at.
 func TestE2EStreams(t *testing.T) {
-	for n, version := range append(slices.Clone(clustertest.OldLines), append([]string{"3.4.23"}, clustertest.Lines...)...) {
+	for n, version := range append(slices.Clone(clustertest.OldLines),
+		append([]string{"3.4.23"}, clustertest.Lines...)...) {
 		for _, size := range []int{1, 3} {
 			seed := uint64(1 + 2*n + size/3)
 			t.Run(fmt.Sprintf("%s/%d members/seed %d", version, size, seed), func(t *testing.T) {
@@ -268,7 +273,8 @@ func TestE2EStreams(t *testing.T) {
 					options.Args = append(options.Args, jwtFlags(t)...)
 				}
 				c := clustertest.Start(t, clustertest.Server(t, version), size, options)
-				s := &stream{t: t, c: c, rnd: rand.New(rand.NewPCG(seed, 7)), version: release.Of(version), single: size == 1, jwt: jwt,
+				s := &stream{t: t, c: c, rnd: rand.New(rand.NewPCG(seed, 7)), version: release.Of(version),
+					single: size == 1, jwt: jwt,
 					tokens: map[string][]string{}, revisions: map[uint64]int64{}, backups: map[uint64]string{}}
 				s.run()
 				for i := range size {
@@ -282,7 +288,8 @@ func TestE2EStreams(t *testing.T) {
 // verify executes the log of a member and compares.
 func (s *stream) verify(i int) {
 	s.t.Helper()
-	set, err := evidence.Open(context.Background(), []evidence.Spec{{Name: s.c.Name(i), Where: s.c.DataDir(i)}}, evidence.Options{})
+	set, err := evidence.Open(context.Background(), []evidence.Spec{{Name: s.c.Name(i), Where: s.c.DataDir(i)}},
+		evidence.Options{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -301,7 +308,8 @@ func (s *stream) verify(i int) {
 		if rev, ok := s.revisions[e.Index]; ok {
 			looked++
 			if rev != x.m.Revision() {
-				s.t.Fatalf("%s at entry %d (%s): revision %d, the server showed %d", m.Label(), e.Index, e.Req.Describe(dumplog.DescribeOptions{}), x.m.Revision(), rev)
+				s.t.Fatalf("%s at entry %d (%s): revision %d, the server showed %d", m.Label(), e.Index,
+					e.Req.Describe(dumplog.DescribeOptions{}), x.m.Revision(), rev)
 			}
 		}
 		if file := s.backups[e.Index]; file != "" {
@@ -309,7 +317,8 @@ func (s *stream) verify(i int) {
 			s.compareBackup(x, file, fmt.Sprintf("backup at %d", e.Index))
 		}
 	}
-	want := map[release.Answer]replay.State{release.Yes: replay.Applied, release.No: replay.Refused}[s.version.Has(release.LeaseCheckSkipsRoot)]
+	want := map[release.Answer]replay.State{release.Yes: replay.Applied,
+		release.No: replay.Refused}[s.version.Has(release.LeaseCheckSkipsRoot)]
 	if s.jwt && x.oldRoot != want {
 		s.t.Errorf("a revoke by root with an old auth revision ended as %s, want %s", x.oldRoot, want)
 	}
@@ -330,7 +339,8 @@ func (s *stream) verify(i int) {
 		s.t.Errorf("only %d states were compared", compared)
 	}
 	s.t.Logf("%s: refused %v", m.Label(), x.refused)
-	s.t.Logf("%s: %d entries, %d records, %d revisions and %d backups compared, auth revision %d", m.Label(), x.index, len(x.order), looked, compared, x.m.AuthRevision())
+	s.t.Logf("%s: %d entries, %d records, %d revisions and %d backups compared, auth revision %d", m.Label(), x.index,
+		len(x.order), looked, compared, x.m.AuthRevision())
 }
 
 func (s *stream) compareBackup(x *model, file, what string) {

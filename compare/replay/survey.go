@@ -102,8 +102,10 @@ type Undecodable struct {
 
 // survey reads the merged log once.
 func survey(ctx context.Context, r *Result) (*Survey, error) {
-	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{}, LastTouch: map[string]uint64{},
-		Served: map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, writers: newWriters(r), grants: map[int64]uint64{}, rows: newRowTouches(r.Common), state: newLastStates(),
+	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{},
+		LastTouch: map[string]uint64{},
+		Served:    map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, writers: newWriters(r),
+		grants: map[int64]uint64{}, rows: newRowTouches(r.Common), state: newLastStates(),
 		prefixes: map[uint16]dumplog.ID{}, describe: r.describe}
 	for _, m := range r.Members {
 		ms := &m.Member.Membership
@@ -161,10 +163,12 @@ func (s *Survey) note(it *item) {
 	s.noteServed(it)
 	s.noteKeyWrite(it)
 	if it.err != nil && len(s.Undecodable) < 1000 {
-		s.Undecodable = append(s.Undecodable, Undecodable{Pos: it.entry.Pos, Term: it.entry.Term, Index: it.entry.Index, Err: it.err})
+		s.Undecodable = append(s.Undecodable, Undecodable{Pos: it.entry.Pos, Term: it.entry.Term, Index: it.entry.Index,
+			Err: it.err})
 	}
 	if a := it.req.Publishes(); a != nil {
-		s.Starts[a.MemberID] = append(s.Starts[a.MemberID], Start{Index: it.entry.Index, ID: requestID(it.req), Name: a.Name, ClientURLs: slices.Clone(a.ClientURLs)})
+		s.Starts[a.MemberID] = append(s.Starts[a.MemberID],
+			Start{Index: it.entry.Index, ID: requestID(it.req), Name: a.Name, ClientURLs: slices.Clone(a.ClientURLs)})
 		s.learn(a.MemberID)
 	}
 	if c := it.req.ConfChange; c != nil {
@@ -186,7 +190,8 @@ func (s *Survey) note(it *item) {
 	}
 	s.rows.note(it.entry.Index, it.req)
 	s.noteState(it.entry.Index, it.req)
-	if apply.WritesKeys(it.req.Kind) || it.req.Compaction != nil || len(touches(it.req)) > 0 && it.req.Publishes() == nil {
+	if apply.WritesKeys(it.req.Kind) || it.req.Compaction != nil || len(touches(it.req)) > 0 &&
+		it.req.Publishes() == nil {
 		s.LastChange = it.entry.Index
 	}
 	if it.req.Kind.ChangesAuth() {

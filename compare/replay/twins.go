@@ -34,15 +34,18 @@ func twins(r *Result, each bool) []int {
 }
 
 func (r *Result) twins(a, b *evidence.Member) bool {
-	return a.HasDB() && b.HasDB() && sameRules(a, b) && sameRecords(a.DB, b.DB) && sameSmall(a.DB, b.DB) && r.plain(a) && r.plain(b)
+	return a.HasDB() && b.HasDB() && sameRules(a, b) && sameRecords(a.DB, b.DB) && sameSmall(a.DB, b.DB) &&
+		r.plain(a) && r.plain(b)
 }
 
 func sameRules(a, b *evidence.Member) bool {
-	return a.Version.Release() == b.Version.Release() && a.AppliedMin == b.AppliedMin && a.AppliedMax == b.AppliedMax && a.IndexFrozen() == b.IndexFrozen()
+	return a.Version.Release() == b.Version.Release() && a.AppliedMin == b.AppliedMin && a.AppliedMax == b.AppliedMax &&
+		a.IndexFrozen() == b.IndexFrozen()
 }
 
 func sameRecords(a, b *evidence.DB) bool {
-	return a.RecordsHash != "" && a.RecordsHash == b.RecordsHash && a.KV != nil && b.KV != nil && len(a.Damage) == 0 && len(b.Damage) == 0 &&
+	return a.RecordsHash != "" && a.RecordsHash == b.RecordsHash && a.KV != nil && b.KV != nil && len(a.Damage) == 0 &&
+		len(b.Damage) == 0 &&
 		a.KV.CurrentRev == b.KV.CurrentRev && a.KV.CompactRev == b.KV.CompactRev && a.KV.BumpMarker == b.KV.BumpMarker
 }
 
@@ -51,14 +54,18 @@ func sameSmall(a, b *evidence.DB) bool {
 		slices.EqualFunc(a.Leases, b.Leases, func(x, y dumpdb.Lease) bool {
 			return x.ID == y.ID && x.TTL == y.TTL && x.RemainingTTL == y.RemainingTTL
 		}) &&
-		slices.EqualFunc(a.Alarms, b.Alarms, func(x, y dumpdb.Alarm) bool { return x.MemberID == y.MemberID && x.Type == y.Type })
+		slices.EqualFunc(a.Alarms, b.Alarms, func(x, y dumpdb.Alarm) bool {
+			return x.MemberID == y.MemberID &&
+				x.Type == y.Type
+		})
 }
 
 // sameAuth leaves out passwords, which the rules do not look at.
 func sameAuth(a, b *dumpdb.Auth) bool {
 	return a.Enabled == b.Enabled && a.Revision == b.Revision && a.HasRevision == b.HasRevision &&
 		slices.EqualFunc(a.Users, b.Users, func(x, y dumpdb.User) bool {
-			return x.Name == y.Name && x.NoPassword == y.NoPassword && x.HasOptions == y.HasOptions && slices.Equal(x.Roles, y.Roles)
+			return x.Name == y.Name && x.NoPassword == y.NoPassword && x.HasOptions == y.HasOptions &&
+				slices.Equal(x.Roles, y.Roles)
 		}) &&
 		slices.EqualFunc(a.Roles, b.Roles, func(x, y dumpdb.Role) bool {
 			return x.Name == y.Name && slices.EqualFunc(x.Perms, y.Perms, func(p, q dumpdb.Permission) bool {
@@ -71,11 +78,13 @@ func sameAuth(a, b *dumpdb.Auth) bool {
 // its database or stands ahead of it, and no restart that may have applied auth entries twice.
 func (r *Result) plain(m *evidence.Member) bool {
 	if m.HasWAL() {
-		if len(m.WAL.Summary.Jumps) > 0 || slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool { return s.Index > m.AppliedMax }) {
+		if len(m.WAL.Summary.Jumps) > 0 || slices.ContainsFunc(m.WAL.Summary.Snapshots,
+			func(s dumplog.SnapshotRecord) bool { return s.Index > m.AppliedMax }) {
 			return false
 		}
 	}
-	return m.Version.Follows(release.IndexWithAuth) || len(r.Survey.Auth) == 0 && len(r.Survey.Stamps) == 0 && m.DB.Auth.Revision <= 1
+	return m.Version.Follows(release.IndexWithAuth) || len(r.Survey.Auth) == 0 && len(r.Survey.Stamps) == 0 &&
+		m.DB.Auth.Revision <= 1
 }
 
 // take takes over what the replay of a twin shows. What is told by holding members against each other is the member's
@@ -84,9 +93,12 @@ func (m *MemberResult) take(o *MemberResult) {
 	own := *m
 	*m = *o
 	m.Member, m.firstBad = own.Member, own.firstBad
-	m.Lacks, m.LacksAcked, m.LacksKeys, m.Unique, m.UniqueKeys = own.Lacks, own.LacksAcked, own.LacksKeys, own.Unique, own.UniqueKeys
-	m.Jumps, m.Extra, m.Reruns, m.StateDiffs = slices.Clone(o.Jumps), slices.Clone(o.Extra), slices.Clone(o.Reruns), slices.Clone(o.StateDiffs)
-	m.Leases, m.Kept, m.Beyond, m.Shut = slices.Clone(o.Leases), slices.Clone(o.Kept), slices.Clone(o.Beyond), slices.Clone(o.Shut)
+	m.Lacks, m.LacksAcked, m.LacksKeys, m.Unique, m.UniqueKeys = own.Lacks, own.LacksAcked, own.LacksKeys, own.Unique,
+		own.UniqueKeys
+	m.Jumps, m.Extra, m.Reruns, m.StateDiffs = slices.Clone(o.Jumps), slices.Clone(o.Extra), slices.Clone(o.Reruns),
+		slices.Clone(o.StateDiffs)
+	m.Leases, m.Kept, m.Beyond, m.Shut = slices.Clone(o.Leases), slices.Clone(o.Kept), slices.Clone(o.Beyond),
+		slices.Clone(o.Shut)
 	m.Below, m.Curve.Points = slices.Clone(o.Below), slices.Clone(o.Curve.Points)
 	m.LeaseFaults, m.Repeats = slices.Clone(o.LeaseFaults), maps.Clone(o.Repeats)
 }

@@ -49,12 +49,14 @@ func scripted(version string, edit func(*clustertest.Script)) func(*testing.T, s
 			put("root", "/leased/"+string(rune('a'+i%5)), 9)
 		}
 		s.Start(1)
-		as("root", &pb.InternalRaftRequest{DeleteRange: &pb.DeleteRangeRequest{Key: []byte("/app/a"), RangeEnd: []byte("/app/c")}})
+		as("root", &pb.InternalRaftRequest{DeleteRange: &pb.DeleteRangeRequest{Key: []byte("/app/a"),
+			RangeEnd: []byte("/app/c")}})
 		as("root", &pb.InternalRaftRequest{Compaction: &pb.CompactionRequest{Revision: 20}})
 		as("root", &pb.InternalRaftRequest{LeaseGrant: &pb.LeaseGrantRequest{ID: 10, TTL: 600}})
 		put("app", "/app/z", 10)
 		as("root", &pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: 9}})
-		as("root", &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "late", HashedPassword: "aGFzaA=="}})
+		as("root", &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "late",
+			HashedPassword: "aGFzaA=="}})
 		put("app", "/app/end", 0)
 		s.Start(2)
 		if edit != nil {
@@ -65,7 +67,8 @@ func scripted(version string, edit func(*clustertest.Script)) func(*testing.T, s
 }
 
 // then edits the files of the second member.
-func then(write func(*testing.T, string) []string, edit func(t *testing.T, member string)) func(*testing.T, string) []string {
+func then(write func(*testing.T, string) []string, edit func(t *testing.T, member string)) func(*testing.T,
+	string) []string {
 	return func(t *testing.T, dir string) []string {
 		t.Helper()
 		dirs := write(t, dir)
@@ -151,33 +154,54 @@ func twinCases(t *testing.T) map[string]twinCase {
 	all, own, others := []int{0, 0, 0}, []int{0, 1, 2}, []int{0, 1, 0}
 	lease := encoded(t, &leasepb.Lease{ID: 10, TTL: 900})
 	return map[string]twinCase{
-		"equal":                    {write: synth(nil), stand: all},
-		"purged":                   {write: synth(func(s *clustertest.Synth) { s.Purged = 300 }), stand: all},
-		"restarts":                 {write: synth(func(s *clustertest.Synth) { s.Starts = map[int]int{10: 0, 300: 1, 500: 2} }), stand: all},
-		"one lost writes":          {write: synth(func(s *clustertest.Synth) { s.Skip = map[int]map[int]bool{1: {50: true, 51: true}} }), stand: others},
-		"one repeated writes":      {write: synth(repeats(1)), stand: others},
-		"all repeated writes":      {write: synth(repeats(0, 1, 2)), stand: all, apart: true},
-		"all repeated their last":  {write: synth(repeatsLast), stand: all, apart: true},
-		"all lost writes":          {write: synth(lost), stand: all},
-		"a bit of a value":         {write: then(synth(nil), flipIn("snap/db", somePod)), stand: others},
-		"a bit of the log":         {write: then(synth(nil), flipIn(firstSegment, somePod)), stand: all},
-		"another log":              {write: then(synth(nil), otherLog), stand: own},
-		"another index":            {write: then(synth(nil), putIn("meta", "consistent_index", []byte{0, 0, 0, 0, 0, 0, 2, 0})), stand: others},
-		"purged elsewhere":         {write: then(synth(func(s *clustertest.Synth) { s.Purged = 300 }), logOf(clustertest.Synth{Members: 3, Entries: 600, Keys: 40, Value: 64, Purged: 100})), stand: all},
-		"a shorter log":            {write: then(synth(nil), logOf(clustertest.Synth{Members: 3, Entries: 290, Keys: 40, Value: 64})), stand: all},
-		"auth of 3.5":              {write: scripted("3.5.0", nil), stand: all},
-		"auth of 3.4":              {write: scripted("3.4.0", nil), stand: own},
-		"another user":             {write: then(scripted("3.5.0", nil), putIn("authUsers", "late", encoded(t, &authpb.User{Name: []byte("late"), Roles: []string{"app"}}))), stand: others},
-		"a user less":              {write: then(scripted("3.5.0", nil), putIn("authUsers", "late", nil)), stand: others},
-		"another password":         {write: then(scripted("3.5.0", nil), putIn("authUsers", "late", encoded(t, &authpb.User{Name: []byte("late"), Password: []byte("salt")}))), stand: all},
-		"another permission":       {write: then(scripted("3.5.0", nil), putIn("authRoles", "app", encoded(t, &authpb.Role{Name: []byte("app")}))), stand: others},
-		"another auth revision":    {write: then(scripted("3.5.0", nil), putIn("auth", "authRevision", []byte{0, 0, 0, 0, 0, 0, 0, 77})), stand: others},
-		"another TTL":              {write: then(scripted("3.5.0", nil), putIn("lease", "\x00\x00\x00\x00\x00\x00\x00\x0a", lease)), stand: others},
-		"an alarm":                 {write: then(scripted("3.5.0", nil), putIn("alarm", string(encoded(t, &pb.AlarmMember{MemberID: 0xa1, Alarm: pb.AlarmType_CORRUPT})), []byte{})), stand: others},
-		"a tombstone of before":    {write: scripted("3.5.0", func(s *clustertest.Script) { keepsTombstone(s) }), stand: others},
-		"a snapshot of the leader": {write: scripted("3.5.0", func(s *clustertest.Script) { s.Of[1] = clustertest.ScriptMember{LogUntil: 20, SnapshotAt: 60} }), stand: others},
+		"equal":  {write: synth(nil), stand: all},
+		"purged": {write: synth(func(s *clustertest.Synth) { s.Purged = 300 }), stand: all},
+		"restarts": {write: synth(func(s *clustertest.Synth) {
+			s.Starts = map[int]int{10: 0, 300: 1,
+				500: 2}
+		}), stand: all},
+		"one lost writes":         {write: synth(func(s *clustertest.Synth) { s.Skip = map[int]map[int]bool{1: {50: true, 51: true}} }), stand: others},
+		"one repeated writes":     {write: synth(repeats(1)), stand: others},
+		"all repeated writes":     {write: synth(repeats(0, 1, 2)), stand: all, apart: true},
+		"all repeated their last": {write: synth(repeatsLast), stand: all, apart: true},
+		"all lost writes":         {write: synth(lost), stand: all},
+		"a bit of a value":        {write: then(synth(nil), flipIn("snap/db", somePod)), stand: others},
+		"a bit of the log":        {write: then(synth(nil), flipIn(firstSegment, somePod)), stand: all},
+		"another log":             {write: then(synth(nil), otherLog), stand: own},
+		"another index": {write: then(synth(nil),
+			putIn("meta", "consistent_index", []byte{0, 0, 0, 0, 0, 0, 2, 0})), stand: others},
+		"purged elsewhere": {write: then(synth(func(s *clustertest.Synth) { s.Purged = 300 }),
+			logOf(clustertest.Synth{Members: 3, Entries: 600, Keys: 40, Value: 64, Purged: 100})), stand: all},
+		"a shorter log": {write: then(synth(nil),
+			logOf(clustertest.Synth{Members: 3, Entries: 290, Keys: 40, Value: 64})), stand: all},
+		"auth of 3.5": {write: scripted("3.5.0", nil), stand: all},
+		"auth of 3.4": {write: scripted("3.4.0", nil), stand: own},
+		"another user": {write: then(scripted("3.5.0", nil),
+			putIn("authUsers", "late", encoded(t, &authpb.User{Name: []byte("late"), Roles: []string{"app"}}))),
+			stand: others},
+		"a user less": {write: then(scripted("3.5.0", nil), putIn("authUsers", "late", nil)),
+			stand: others},
+		"another password": {write: then(scripted("3.5.0", nil),
+			putIn("authUsers", "late", encoded(t, &authpb.User{Name: []byte("late"), Password: []byte("salt")}))),
+			stand: all},
+		"another permission": {write: then(scripted("3.5.0", nil),
+			putIn("authRoles", "app", encoded(t, &authpb.Role{Name: []byte("app")}))), stand: others},
+		"another auth revision": {write: then(scripted("3.5.0", nil),
+			putIn("auth", "authRevision", []byte{0, 0, 0, 0, 0, 0, 0, 77})), stand: others},
+		"another TTL": {write: then(scripted("3.5.0", nil),
+			putIn("lease", "\x00\x00\x00\x00\x00\x00\x00\x0a", lease)), stand: others},
+		"an alarm": {write: then(scripted("3.5.0", nil),
+			putIn("alarm", string(encoded(t, &pb.AlarmMember{MemberID: 0xa1, Alarm: pb.AlarmType_CORRUPT})), []byte{})),
+			stand: others},
+		"a tombstone of before": {write: scripted("3.5.0", func(s *clustertest.Script) { keepsTombstone(s) }),
+			stand: others},
+		"a snapshot of the leader": {write: scripted("3.5.0",
+			func(s *clustertest.Script) { s.Of[1] = clustertest.ScriptMember{LogUntil: 20, SnapshotAt: 60} }),
+			stand: others},
 		"one refused what others do": {write: scripted("3.5.0", func(s *clustertest.Script) {
-			s.Add(clustertest.Step{User: "app", Req: &pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte("/app/x"), Value: []byte("x")}}, Skip: []int{1}})
+			s.Add(clustertest.Step{User: "app",
+				Req:  &pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte("/app/x"), Value: []byte("x")}},
+				Skip: []int{1}})
 		}), stand: others},
 	}
 }

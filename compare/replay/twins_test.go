@@ -47,7 +47,8 @@ func run(t *testing.T, set *evidence.Set, o Options) *Result {
 func equalResults(t *testing.T, each, shared *Result) {
 	t.Helper()
 	if diff := cmp.Diff(each, shared, cmp.AllowUnexported(Result{}, MemberResult{}, Outcome{}, Dropped{}),
-		cmpopts.IgnoreFields(MemberResult{}, "Member"), cmpopts.IgnoreUnexported(Survey{}), cmpopts.EquateEmpty()); diff != "" {
+		cmpopts.IgnoreFields(MemberResult{}, "Member"), cmpopts.IgnoreUnexported(Survey{}),
+		cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("replayed one by one (-) and one for all that are equal (+): %s", diff)
 	}
 }

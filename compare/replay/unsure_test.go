@@ -20,24 +20,39 @@ func TestUnsure(t *testing.T) {
 		min  uint64
 		want []string
 	}{
-		"it wrote":                       {log: []*dumplog.Request{maybe, put("c", "1")}, rows: []row{b, rec(4, 0, "c", "1")}, want: []string{"applied", "applied"}},
-		"it did not":                     {log: []*dumplog.Request{maybe, put("c", "1")}, rows: []row{rec(3, 0, "c", "1")}, want: []string{"no-effect", "applied"}},
-		"both have":                      {log: []*dumplog.Request{maybe, put("b", "1")}, rows: []row{b, again}, want: []string{"applied", "applied"}},
-		"a delete after it":              {log: []*dumplog.Request{maybe, del("none", ""), grant, put("c", "1")}, rows: []row{b, rec(4, 0, "c", "1")}, want: []string{"applied", "no-effect", "applied", "applied"}},
-		"its other branch, a put has it": {log: []*dumplog.Request{otherwise, put("b", "1")}, rows: []row{b}, want: []string{"no-effect", "applied"}},
-		"its other branch, both":         {log: []*dumplog.Request{otherwise, put("b", "1")}, rows: []row{b, again}, want: []string{"applied", "applied"}},
-		"its other branch":               {log: []*dumplog.Request{otherwise, put("c", "1")}, rows: []row{b, rec(4, 0, "c", "1")}, want: []string{"applied", "applied"}},
+		"it wrote": {log: []*dumplog.Request{maybe, put("c", "1")},
+			rows: []row{b, rec(4, 0, "c", "1")}, want: []string{"applied", "applied"}},
+		"it did not": {log: []*dumplog.Request{maybe, put("c", "1")},
+			rows: []row{rec(3, 0, "c", "1")}, want: []string{"no-effect", "applied"}},
+		"both have": {log: []*dumplog.Request{maybe, put("b", "1")}, rows: []row{b, again},
+			want: []string{"applied", "applied"}},
+		"a delete after it": {log: []*dumplog.Request{maybe, del("none", ""), grant, put("c", "1")},
+			rows: []row{b, rec(4, 0, "c", "1")}, want: []string{"applied", "no-effect", "applied", "applied"}},
+		"its other branch, a put has it": {log: []*dumplog.Request{otherwise, put("b", "1")}, rows: []row{b},
+			want: []string{"no-effect", "applied"}},
+		"its other branch, both": {log: []*dumplog.Request{otherwise, put("b", "1")}, rows: []row{b, again},
+			want: []string{"applied", "applied"}},
+		"its other branch": {log: []*dumplog.Request{otherwise, put("c", "1")},
+			rows: []row{b, rec(4, 0, "c", "1")}, want: []string{"applied", "applied"}},
 		// Both fit as well: the guess of the rules counts.
-		"a transaction has the same record":               {log: []*dumplog.Request{maybe, fresh}, rows: []row{b}, want: []string{"applied", "no-effect"}},
-		"its other branch, a transaction has it":          {log: []*dumplog.Request{otherwise, fresh}, rows: []row{b}, want: []string{"no-effect", "applied"}},
-		"a put that the member may not have come to":      {log: []*dumplog.Request{maybe, put("b", "1")}, rows: []row{b}, min: 2, want: []string{"applied", "not-applied"}},
-		"above what the member certainly has, no record":  {log: []*dumplog.Request{maybe, put("c", "1")}, min: 1, want: []string{"not-applied", "not-applied"}},
-		"above it, and its record is there":               {log: []*dumplog.Request{maybe}, rows: []row{b}, min: 1, want: []string{"applied"}},
-		"above it, its other branch, no record":           {log: []*dumplog.Request{otherwise}, min: 1, want: []string{"not-applied"}},
-		"two that may have, one record, a put takes none": {log: []*dumplog.Request{maybe, maybe, put("c", "1")}, rows: []row{b, rec(4, 0, "c", "1")}, want: []string{"applied", "no-effect", "applied"}},
+		"a transaction has the same record": {log: []*dumplog.Request{maybe, fresh}, rows: []row{b},
+			want: []string{"applied", "no-effect"}},
+		"its other branch, a transaction has it": {log: []*dumplog.Request{otherwise, fresh}, rows: []row{b},
+			want: []string{"no-effect", "applied"}},
+		"a put that the member may not have come to": {log: []*dumplog.Request{maybe, put("b", "1")},
+			rows: []row{b}, min: 2, want: []string{"applied", "not-applied"}},
+		"above what the member certainly has, no record": {log: []*dumplog.Request{maybe, put("c", "1")}, min: 1,
+			want: []string{"not-applied", "not-applied"}},
+		"above it, and its record is there": {log: []*dumplog.Request{maybe}, rows: []row{b}, min: 1,
+			want: []string{"applied"}},
+		"above it, its other branch, no record": {log: []*dumplog.Request{otherwise}, min: 1,
+			want: []string{"not-applied"}},
+		"two that may have, one record, a put takes none": {log: []*dumplog.Request{maybe, maybe, put("c", "1")},
+			rows: []row{b, rec(4, 0, "c", "1")}, want: []string{"applied", "no-effect", "applied"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, 6, -1, append([]row{a}, c.rows...)...).log(append([]*dumplog.Request{put("a", "1")}, c.log...)...)
+			b := newBench(t, 6, -1, append([]row{a}, c.rows...)...).log(append([]*dumplog.Request{put("a", "1")},
+				c.log...)...)
 			if c.min > 0 {
 				b.sim.m.AppliedMin = c.min
 			}
@@ -53,7 +68,8 @@ func TestUnsure(t *testing.T) {
 // that is there was not.
 func TestAlarmsUnsure(t *testing.T) {
 	b := newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "c", "1")).
-		log(put("a", "1"), put("b", "1"), txn(nil, []dumplog.RequestOp{putOp("b", "1")}, nil), del("a", ""), put("c", "1"))
+		log(put("a", "1"), put("b", "1"), txn(nil, []dumplog.RequestOp{putOp("b", "1")}, nil), del("a", ""),
+			put("c", "1"))
 	b.sim.AlarmsUnsure = true
 	b.want("applied", "no-effect", "no-effect", "no-effect", "applied")
 }

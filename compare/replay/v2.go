@@ -83,7 +83,8 @@ func (s *Survey) noteServed(it *item) {
 	}
 	p.done = true
 	if m := s.Proposer(id); m != 0 && len(s.Served[m]) < maxServed {
-		s.Served[m] = append(s.Served[m], Served{Publish: p.publish.Index, Index: it.entry.Index, ID: id, What: s.describe(it.req)})
+		s.Served[m] = append(s.Served[m], Served{Publish: p.publish.Index, Index: it.entry.Index, ID: id,
+			What: s.describe(it.req)})
 	}
 }
 

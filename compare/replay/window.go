@@ -60,8 +60,9 @@ func (s *sim) window(ctx context.Context, w *writers, upto place) *window {
 	}
 	// Entries before them are taken in as well: they may have written the first of the records, or others like them.
 	start := max(upto.writes-n+1, 1)
-	win := &window{s: s, writes: max(start-maxWindow, 1), byKey: map[string][]int{}, byLease: map[int64][]int{}, lease: map[string]int64{},
-		mod: map[string]int64{}}
+	win := &window{s: s, writes: max(start-maxWindow, 1), byKey: map[string][]int{}, byLease: map[int64][]int{},
+		lease: map[string]int64{},
+		mod:   map[string]int64{}}
 	win.items = s.writersFrom(ctx, w, win.writes, min(start+maxWindow-1, upto.writes))
 	win.dense = int(start - win.writes)
 	win.whole = win.writes == 1 && s.fromStart
@@ -318,7 +319,8 @@ func (s *sim) groups(from, to int64) iter.Seq[*group] {
 	return func(yield func(*group) bool) {
 		var g *group
 		hole := false
-		for row := range rowsBetween(s.m.DB.Handle, s.m.DB.KV.BumpMarker, dumpdb.Rev{Main: from}, dumpdb.Rev{Main: to + 1}) {
+		for row := range rowsBetween(s.m.DB.Handle, s.m.DB.KV.BumpMarker, dumpdb.Rev{Main: from},
+			dumpdb.Rev{Main: to + 1}) {
 			switch {
 			case row.err != nil:
 				return

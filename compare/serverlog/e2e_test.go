@@ -117,53 +117,66 @@ func flags(a ...string) func(*testing.T, string) []string {
 // brokenStarts are the cases.
 var brokenStarts = []broken{
 	{name: "byte of the log changed", want: "wal-crc", spoil: otherKey},
-	{name: "no segment for the snapshot", want: "wal-file-not-found", versions: upTo36(), spoil: func(t *testing.T, dir string) {
-		f := newest(t, dir, "wal/*.wal")
-		fatal(t, os.Rename(f, filepath.Join(filepath.Dir(f), "0000000000000001-0000000000100000.wal")))
-	}},
+	{name: "no segment for the snapshot", want: "wal-file-not-found", versions: upTo36(),
+		spoil: func(t *testing.T, dir string) {
+			f := newest(t, dir, "wal/*.wal")
+			fatal(t, os.Rename(f, filepath.Join(filepath.Dir(f), "0000000000000001-0000000000100000.wal")))
+		}},
 	{name: "foreign file in the log", want: "wal-foreign-file", spoil: func(t *testing.T, dir string) {
 		fatal(t, os.WriteFile(filepath.Join(dir, "member", "wal", "0.wal.bak"), []byte("x"), 0o600))
 	}},
-	{name: "snapshot file damaged", want: "snap-damaged", versions: upTo36(), spoil: flip("snap/*.snap", 40, 0xa5, 0xa5, 0xa5)},
-	{name: "meta pages invalid", want: "bolt-open", spoil: each(flip("snap/db", 16, 1, 2, 3), flip("snap/db", 4096+16, 1, 2, 3))},
+	{name: "snapshot file damaged", want: "snap-damaged", versions: upTo36(),
+		spoil: flip("snap/*.snap", 40, 0xa5, 0xa5, 0xa5)},
+	{name: "meta pages invalid", want: "bolt-open",
+		spoil: each(flip("snap/db", 16, 1, 2, 3), flip("snap/db", 4096+16, 1, 2, 3))},
 	{name: "database of 100 bytes", want: "bolt-open", spoil: func(t *testing.T, dir string) {
 		fatal(t, os.Truncate(filepath.Join(dir, "member", "snap", "db"), 100))
 	}},
 	{name: "database gone", want: "no-database-snapshot", versions: upTo36(), spoil: gone("snap/db")},
-	{name: "database older than the snapshot", want: "no-database-snapshot", versions: upTo36(), spoil: row("meta", "consistent_index", 0, 0, 0, 0, 0, 0, 0, 5)},
-	{name: "value that does not decode", want: "value-undecodable", spoil: row("key", "\x00\x00\x00\x00\x00\x00\x00\x04_\x00\x00\x00\x00\x00\x00\x00\x00", 0xff, 0xff)},
+	{name: "database older than the snapshot", want: "no-database-snapshot", versions: upTo36(),
+		spoil: row("meta", "consistent_index", 0, 0, 0, 0, 0, 0, 0, 5)},
+	{name: "value that does not decode", want: "value-undecodable",
+		spoil: row("key", "\x00\x00\x00\x00\x00\x00\x00\x04_\x00\x00\x00\x00\x00\x00\x00\x00", 0xff, 0xff)},
 	{name: "lease that does not decode", want: "lease-undecodable", spoil: row("lease", "12345678", 0xff, 0xff)},
 	{name: "key with a lease that is not there", want: "lease-not-attached", spoil: edit(func(tx *bbolt.Tx) error {
 		// mvccpb.KeyValue: key "zz", create 3, mod 3, version 1, value "v", lease 77
 		v := []byte{0x0a, 2, 'z', 'z', 0x10, 3, 0x18, 3, 0x20, 1, 0x2a, 1, 'v', 0x30, 77}
-		return tx.Bucket([]byte("key")).Put([]byte("\x00\x00\x00\x00\x00\x00\x00\x03_\x00\x00\x00\x00\x00\x00\x00\x00"), v)
+		return tx.Bucket([]byte("key")).Put([]byte("\x00\x00\x00\x00\x00\x00\x00\x03_\x00\x00\x00\x00\x00\x00\x00\x00"),
+			v)
 	})},
-	{name: "storage of 3.9", want: "storage-version-unsupported", versions: []string{"3.6.16", "3.7.3"}, spoil: row("meta", "storageVersion", []byte("3.9.0")...)},
-	{name: "cluster version of 3.9", want: "invalid-downgrade", versions: []string{"3.6.16", "3.7.3"}, spoil: row("cluster", "clusterVersion", []byte("3.9.0")...)},
+	{name: "storage of 3.9", want: "storage-version-unsupported", versions: []string{"3.6.16", "3.7.3"},
+		spoil: row("meta", "storageVersion", []byte("3.9.0")...)},
+	{name: "cluster version of 3.9", want: "invalid-downgrade", versions: []string{"3.6.16", "3.7.3"},
+		spoil: row("cluster", "clusterVersion", []byte("3.9.0")...)},
 	{name: "unknown flag", want: "unknown-flag", spoil: keep, args: flags("--no-such-flag")},
 	{name: "name not in the list", want: "local-name-not-found", spoil: gone("*/*"), args: flags("--name", "node9")},
-	{name: "peer URLs differ", want: "peer-urls-mismatch", spoil: gone("*/*"), args: flags("--initial-advertise-peer-urls", "http://127.0.0.9:1")},
-	{name: "no peers to join", want: "incompatible-cluster", spoil: gone("*/*"), args: flags("--initial-cluster-state", "existing", "--initial-cluster",
-		"node1=http://127.0.0.1:2380,node2=http://127.0.0.1:1", "--initial-advertise-peer-urls", "http://127.0.0.1:2380")},
+	{name: "peer URLs differ", want: "peer-urls-mismatch", spoil: gone("*/*"),
+		args: flags("--initial-advertise-peer-urls", "http://127.0.0.9:1")},
+	{name: "no peers to join", want: "incompatible-cluster", spoil: gone("*/*"),
+		args: flags("--initial-cluster-state", "existing", "--initial-cluster",
+			"node1=http://127.0.0.1:2380,node2=http://127.0.0.1:1", "--initial-advertise-peer-urls",
+			"http://127.0.0.1:2380")},
 	{name: "address in use", want: "address-in-use", spoil: keep, args: func(t *testing.T, _ string) []string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		fatal(t, err)
 		t.Cleanup(func() { _ = l.Close() })
 		return []string{"--listen-client-urls", "http://" + l.Addr().String()}
 	}},
-	{name: "database locked", want: "file-locked", versions: []string{"3.3.18", "3.6.16"}, spoil: func(t *testing.T, dir string) {
-		f, err := os.Open(filepath.Join(dir, "member", "snap", "db"))
-		fatal(t, err)
-		fatal(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
-		t.Cleanup(func() { _ = f.Close() })
-	}},
-	{name: "log locked", want: "file-locked", versions: []string{"3.3.18", "3.6.16"}, spoil: func(t *testing.T, dir string) {
-		f, err := os.OpenFile(newest(t, dir, "wal/*.wal"), os.O_RDWR, 0)
-		fatal(t, err)
-		lock := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}
-		fatal(t, syscall.FcntlFlock(f.Fd(), 37, &lock)) // F_OFD_SETLK, as the server does
-		t.Cleanup(func() { _ = f.Close() })
-	}},
+	{name: "database locked", want: "file-locked", versions: []string{"3.3.18", "3.6.16"},
+		spoil: func(t *testing.T, dir string) {
+			f, err := os.Open(filepath.Join(dir, "member", "snap", "db"))
+			fatal(t, err)
+			fatal(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+			t.Cleanup(func() { _ = f.Close() })
+		}},
+	{name: "log locked", want: "file-locked", versions: []string{"3.3.18", "3.6.16"},
+		spoil: func(t *testing.T, dir string) {
+			f, err := os.OpenFile(newest(t, dir, "wal/*.wal"), os.O_RDWR, 0)
+			fatal(t, err)
+			lock := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}
+			fatal(t, syscall.FcntlFlock(f.Fd(), 37, &lock)) // F_OFD_SETLK, as the server does
+			t.Cleanup(func() { _ = f.Close() })
+		}},
 }
 
 // TestE2ERealServersAreUnderstood writes a data dir with a server of each line, breaks a copy in one way at a time,
@@ -191,7 +204,8 @@ func TestE2ERealServersAreUnderstood(t *testing.T) {
 					}
 					said := runUntil(t, v, dir, b.want, more)
 					if !slices.Contains(ids(serverlog.Scan(said)), b.want) {
-						t.Errorf("etcd %s, %s: want %s, found %v in\n%s", v, b.name, b.want, ids(serverlog.Scan(said)), said)
+						t.Errorf("etcd %s, %s: want %s, found %v in\n%s", v, b.name, b.want, ids(serverlog.Scan(said)),
+							said)
 					}
 				})
 			}
@@ -206,8 +220,10 @@ func runUntil(t *testing.T, version, dir, want string, more []string) string {
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	fatal(t, err)
 	defer func() { _ = log.Close() }()
-	args := []string{"--name", "node1", "--data-dir", dir, "--listen-client-urls", "http://127.0.0.1:0", "--advertise-client-urls", "http://127.0.0.1:2379",
-		"--listen-peer-urls", "http://127.0.0.1:0", "--initial-advertise-peer-urls", "http://127.0.0.1:2380", "--initial-cluster", "node1=http://127.0.0.1:2380"}
+	args := []string{"--name", "node1", "--data-dir", dir, "--listen-client-urls", "http://127.0.0.1:0",
+		"--advertise-client-urls", "http://127.0.0.1:2379",
+		"--listen-peer-urls", "http://127.0.0.1:0", "--initial-advertise-peer-urls", "http://127.0.0.1:2380",
+		"--initial-cluster", "node1=http://127.0.0.1:2380"}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, clustertest.Server(t, version), append(args, more...)...)

@@ -15,7 +15,8 @@ func FuzzRead(f *testing.F) {
 		"", "\n", `{"level":"panic","ts":"2021-10-21T01:41:34.000Z","caller":"x.go:1","msg":"failed to recover v3 backend from snapshot","error":"failed to find database snapshot file"}` + "\n",
 		"2021-10-21 01:41:34.000000 C | etcdserver: read wal error (wal: crc mismatch) and cannot be repaired\n",
 		"2021-10-21T01:41:34.000000000Z stderr F {\"level\":\"warn\",\"msg\":\"apply request took too long\"}\n",
-		`{"log":"{\"level\":\"info\",\"msg\":\"x\"}\n","stream":"stderr","time":"2021-10-21T01:41:34.0Z"}`, "\xff\x00\x1b[31m",
+		`{"log":"{\"level\":\"info\",\"msg\":\"x\"}\n","stream":"stderr","time":"2021-10-21T01:41:34.0Z"}`,
+		"\xff\x00\x1b[31m",
 	} {
 		f.Add([]byte(s))
 	}

@@ -125,7 +125,8 @@ func (j *Journal) add(line string, at time.Time) {
 	ordinaryFinder().in(line, func(p compiled, m []string) bool {
 		e := Event{Line: j.Lines, Time: at, ID: p.ID, Text: line}
 		e.fill(p.re, m)
-		if k := p.re.SubexpIndex("member"); k > 0 && (len(j.Members) == 0 || j.Members[len(j.Members)-1] != m[k]) && len(j.Members) < maxEvents {
+		if k := p.re.SubexpIndex("member"); k > 0 && (len(j.Members) == 0 || j.Members[len(j.Members)-1] != m[k]) &&
+			len(j.Members) < maxEvents {
 			j.Members = append(j.Members, m[k])
 		}
 		j.keep(e)
@@ -150,7 +151,8 @@ func (j *Journal) add(line string, at time.Time) {
 // keep files an event; of a run of equal ones the first is enough.
 func (j *Journal) keep(e Event) {
 	if n := len(j.Events); n > 0 {
-		if last := &j.Events[n-1]; last.ID == e.ID && last.Index == e.Index && last.Revision == e.Revision && last.Term == e.Term {
+		if last := &j.Events[n-1]; last.ID == e.ID && last.Index == e.Index && last.Revision == e.Revision &&
+			last.Term == e.Term {
 			j.LeftOut++
 			return
 		}

@@ -38,7 +38,8 @@ func prefixed(lines, with string) string {
 func exported(lines string) string {
 	var b strings.Builder
 	for l := range strings.Lines(lines) {
-		fmt.Fprintf(&b, "__CURSOR=s=abc\n__REALTIME_TIMESTAMP=1789000000000000\n_HOSTNAME=node1\nMESSAGE=%s_PID=17\n\n", l)
+		fmt.Fprintf(&b, "__CURSOR=s=abc\n__REALTIME_TIMESTAMP=1789000000000000\n_HOSTNAME=node1\nMESSAGE=%s_PID=17\n\n",
+			l)
 	}
 	return b.String()
 }
@@ -46,7 +47,8 @@ func exported(lines string) string {
 func journalJSON(lines string) string {
 	var b strings.Builder
 	for l := range strings.Lines(lines) {
-		fmt.Fprintf(&b, `{"__REALTIME_TIMESTAMP":"1789000000000000","MESSAGE":%q,"_PID":"17"}`+"\n", strings.TrimSuffix(l, "\n"))
+		fmt.Fprintf(&b, `{"__REALTIME_TIMESTAMP":"1789000000000000","MESSAGE":%q,"_PID":"17"}`+"\n",
+			strings.TrimSuffix(l, "\n"))
 	}
 	return b.String()
 }
@@ -60,7 +62,8 @@ func TestReadCarriers(t *testing.T) {
 		Term    uint64
 		Problem bool
 	}
-	want := []event{{"server-restarts", "03:04:05", 120, 0, false}, {"becomes-leader", "03:04:06", 0, 7, false}, {"saves-snapshot", "03:04:07", 10001, 0, false}, {"tocommit-out-of-range", "03:04:08", 1043, 0, true}}
+	want := []event{{"server-restarts", "03:04:05", 120, 0, false}, {"becomes-leader", "03:04:06", 0, 7, false},
+		{"saves-snapshot", "03:04:07", 10001, 0, false}, {"tocommit-out-of-range", "03:04:08", 1043, 0, true}}
 	for name, text := range carriers {
 		j, err := serverlog.Read(t.Context(), strings.NewReader(text))
 		if err != nil {
@@ -93,10 +96,12 @@ func TestReadIsBounded(t *testing.T) {
 	for i := range 5000 {
 		fmt.Fprintf(&b, "raft: 8e9e05c52164694d became leader at term %d\n", i)
 	}
-	if j, err = serverlog.Read(t.Context(), strings.NewReader(b.String())); err != nil || len(j.Events) != 2000 || j.LeftOut != 3000 {
+	if j, err = serverlog.Read(t.Context(), strings.NewReader(b.String())); err != nil || len(j.Events) != 2000 ||
+		j.LeftOut != 3000 {
 		t.Errorf("%d events, %d left out, %v", len(j.Events), j.LeftOut, err)
 	}
-	if j, err = serverlog.Read(t.Context(), strings.NewReader("\x00\xff\n\n{\"MESSAGE\":[1,2]}\n{")); err != nil || len(j.Events) != 0 {
+	if j, err = serverlog.Read(t.Context(), strings.NewReader("\x00\xff\n\n{\"MESSAGE\":[1,2]}\n{")); err != nil ||
+		len(j.Events) != 0 {
 		t.Errorf("%v, %v", j, err)
 	}
 }

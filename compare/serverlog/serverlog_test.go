@@ -22,28 +22,37 @@ var lines = []struct {
 }{
 	{`2020-02-20 11:50:35.133446 C | raft: tocommit(1043) is out of range [lastIndex(0)]. Was the raft log corrupted, truncated, or lost?`, "tocommit-out-of-range", map[string]string{"commit": "1043", "last": "0"}},
 	{`{"level":"panic","ts":"2026-01-02T03:04:05.678Z","logger":"raft","caller":"etcdserver/zap_raft.go:101","msg":"tocommit(9) is out of range [lastIndex(4)]. Was the raft log corrupted, truncated, or lost?"}`, "tocommit-out-of-range", map[string]string{"commit": "9", "last": "4"}},
-	{`panic: 8e9e05c52164694d state.commit 203 is out of range [100, 180]`, "commit-out-of-range", map[string]string{"commit": "203", "snapshot": "100", "last": "180"}},
+	{`panic: 8e9e05c52164694d state.commit 203 is out of range [100, 180]`, "commit-out-of-range",
+		map[string]string{"commit": "203", "snapshot": "100", "last": "180"}},
 	{`{"level":"fatal","msg":"failed to read WAL, cannot be repaired","error":"walpb: crc mismatch: in file '0000.wal' at position: 1234"}`, "wal-crc", nil},
-	{`2019-01-01 00:00:00.0 C | etcdserver: read wal error (walpb: crc mismatch) and cannot be repaired`, "wal-crc", nil},
+	{`2019-01-01 00:00:00.0 C | etcdserver: read wal error (walpb: crc mismatch) and cannot be repaired`, "wal-crc",
+		nil},
 	{`{"level":"fatal","msg":"failed to open WAL","error":"wal: file not found which matches the snapshot index '4005'"}`, "wal-file-not-found", map[string]string{"snapshot": "4005"}},
 	{`{"level":"fatal","msg":"discovery failed","error":"wal: file sequence numbers (starting from 3) do not increase continuously"}`, "wal-sequence", map[string]string{"from": "3"}},
 	{`panic: runtime error: slice bounds out of range [recovered]`, "wal-slice-bounds", nil},
 	{`{"level":"panic","msg":"failed to recover v3 backend from snapshot","error":"failed to find database snapshot file (snap: snapshot file doesn't exist)"}`, "no-database-snapshot", nil},
 	{`{"level":"fatal","msg":"discovery failed","error":"database file (/var/lib/etcd/member/snap/db index 10) does not match with snapshot (index 1000)"}`, "database-does-not-match-snapshot", map[string]string{"file": "/var/lib/etcd/member/snap/db", "index": "10", "snapshot": "1000"}},
-	{`panic: assertion failed: Page expected to be: 7, but self identifies as 11936128518282651045`, "bolt-pages", map[string]string{"want": "7", "have": "11936128518282651045"}},
+	{`panic: assertion failed: Page expected to be: 7, but self identifies as 11936128518282651045`, "bolt-pages",
+		map[string]string{"want": "7", "have": "11936128518282651045"}},
 	{`panic: freepages: failed to get all reachable pages (page 1219: multiple references)`, "bolt-pages", nil},
-	{`{"level":"panic","msg":"failed to open database","path":"/d/member/snap/db","error":"invalid database"}`, "bolt-open", nil},
+	{`{"level":"panic","msg":"failed to open database","path":"/d/member/snap/db","error":"invalid database"}`,
+		"bolt-open", nil},
 	{`{"level":"fatal","msg":"invalid downgrade; server version is lower than determined cluster version","current-server-version":"3.4.3","determined-cluster-version":"3.5"}`, "invalid-downgrade", nil},
 	{`etcdserver/membership: cluster cannot be downgraded (current version: 3.3.18 is lower than determined cluster version: 3.4).`, "invalid-downgrade", map[string]string{"server": "3.3.18", "cluster": "3.4"}},
-	{`{"level":"fatal","msg":"discovery failed","error":"version \"3.7.0\" is not supported"}`, "storage-version-unsupported", map[string]string{"version": "3.7.0"}},
-	{`panic: unmarshal should never fail (proto: cannot parse invalid wire-format data)`, "unmarshal-should-never-fail", nil},
-	{`{"level":"panic","msg":"detected disallowed v2 WAL for stage --v2-deprecation=write-only"}`, "v2-entry-refused", nil},
-	{`{"level":"fatal","msg":"discovery failed","error":"member a1b2c3 has already been bootstrapped"}`, "already-bootstrapped", map[string]string{"member": "a1b2c3"}},
+	{`{"level":"fatal","msg":"discovery failed","error":"version \"3.7.0\" is not supported"}`,
+		"storage-version-unsupported", map[string]string{"version": "3.7.0"}},
+	{`panic: unmarshal should never fail (proto: cannot parse invalid wire-format data)`, "unmarshal-should-never-fail",
+		nil},
+	{`{"level":"panic","msg":"detected disallowed v2 WAL for stage --v2-deprecation=write-only"}`, "v2-entry-refused",
+		nil},
+	{`{"level":"fatal","msg":"discovery failed","error":"member a1b2c3 has already been bootstrapped"}`,
+		"already-bootstrapped", map[string]string{"member": "a1b2c3"}},
 	{`{"level":"info","msg":"the member has been permanently removed from the cluster"}`, "permanently-removed", nil},
 	{`{"level":"error","msg":"found data inconsistency with peers"}`, "data-inconsistency", nil},
 	{`{"level":"warn","msg":"slow fdatasync","took":"2.1s"}`, "slow-disk", nil},
 	{`panic: 'put' with an unexpected smaller revision`, "put-smaller-revision", nil},
-	{`{"level":"fatal","msg":"range failed to find revision pair","revision-main":1234}`, "revision-pair-not-found", nil},
+	{`{"level":"fatal","msg":"range failed to find revision pair","revision-main":1234}`, "revision-pair-not-found",
+		nil},
 }
 
 func TestLinesOfServers(t *testing.T) {
@@ -73,9 +82,12 @@ func ids(found []serverlog.Match) []string {
 // TestEveryDayLinesAreNone: what a healthy server writes is not taken for trouble.
 func TestEveryDayLinesAreNone(t *testing.T) {
 	for _, l := range []string{
-		`{"level":"info","msg":"established TCP streaming connection with remote peer"}`, `{"level":"info","msg":"opened backend db","path":"/d/db","took":"1ms"}`,
-		`{"level":"info","msg":"published local member to cluster through raft"}`, `{"level":"info","msg":"saved snapshot","snapshot-index":51}`,
-		`{"level":"info","msg":"No snapshot found. Recovering WAL from scratch!"}`, `{"level":"info","msg":"finished scheduled compaction","compact-revision":43}`,
+		`{"level":"info","msg":"established TCP streaming connection with remote peer"}`,
+		`{"level":"info","msg":"opened backend db","path":"/d/db","took":"1ms"}`,
+		`{"level":"info","msg":"published local member to cluster through raft"}`,
+		`{"level":"info","msg":"saved snapshot","snapshot-index":51}`,
+		`{"level":"info","msg":"No snapshot found. Recovering WAL from scratch!"}`,
+		`{"level":"info","msg":"finished scheduled compaction","compact-revision":43}`,
 		`{"level":"info","msg":"restarting local member","commit-index":12}`, "", "ready to serve client requests",
 	} {
 		if found := serverlog.Scan(l); len(found) > 0 {
@@ -86,7 +98,8 @@ func TestEveryDayLinesAreNone(t *testing.T) {
 
 // TestScannerCounts: a log is looked through line by line; each message is told once, with how often it was said.
 func TestScannerCounts(t *testing.T) {
-	log := strings.Repeat("nothing\n", 5) + strings.Repeat(lines[0].line+"\n", 3) + lines[3].line + "\n" + strings.Repeat("x", 1<<17)
+	log := strings.Repeat("nothing\n", 5) + strings.Repeat(lines[0].line+"\n", 3) + lines[3].line + "\n" +
+		strings.Repeat("x", 1<<17)
 	var s serverlog.Scanner
 	for l := range strings.Lines(log) {
 		s.Line(l)
@@ -119,7 +132,8 @@ func TestEveryMessageIsWhole(t *testing.T) {
 			t.Errorf("%q is incomplete, or its name is taken", m.ID)
 		}
 		if len(m.Do) == 0 || len(m.Type) == 0 || len(m.Examples) == 0 || len(m.Patterns) == 0 {
-			t.Errorf("%s: %d steps, %d commands, %d examples, %d patterns", m.ID, len(m.Do), len(m.Type), len(m.Examples), len(m.Patterns))
+			t.Errorf("%s: %d steps, %d commands, %d examples, %d patterns", m.ID, len(m.Do), len(m.Type),
+				len(m.Examples), len(m.Patterns))
 		}
 		seen[m.ID] = true
 		for _, p := range m.Patterns {
@@ -135,7 +149,8 @@ func TestEveryMessageIsWhole(t *testing.T) {
 		t.Errorf("%d messages", len(seen))
 	}
 	for _, r := range preflight.Rules() {
-		if r.Level == preflight.Stops && !slices.ContainsFunc(serverlog.All(), func(m serverlog.Message) bool { return slices.Contains(m.Rules, r.ID) }) {
+		if r.Level == preflight.Stops && !slices.ContainsFunc(serverlog.All(),
+			func(m serverlog.Message) bool { return slices.Contains(m.Rules, r.ID) }) {
 			t.Errorf("no message leads to rule %s", r.ID)
 		}
 	}
@@ -176,26 +191,30 @@ func carriersOf(line string) map[string]string {
 	quoted, _ := json.Marshal(line)
 	ended, _ := json.Marshal(line + "\n")
 	return map[string]string{
-		"bare":                      line + "\n",
-		"journalctl":                "Jan 02 03:04:05 node1 etcd[1717]: " + line + "\n",
-		"journalctl -o short-iso":   "2026-01-02T03:04:05+0000 node1 etcd[1717]: " + line + "\n",
-		"journalctl -o json":        `{"__REALTIME_TIMESTAMP":"1767323045000000","MESSAGE":` + string(quoted) + `,"_PID":"17"}` + "\n",
+		"bare":                    line + "\n",
+		"journalctl":              "Jan 02 03:04:05 node1 etcd[1717]: " + line + "\n",
+		"journalctl -o short-iso": "2026-01-02T03:04:05+0000 node1 etcd[1717]: " + line + "\n",
+		"journalctl -o json": `{"__REALTIME_TIMESTAMP":"1767323045000000","MESSAGE":` + string(quoted) +
+			`,"_PID":"17"}` + "\n",
 		"journalctl -o export":      "__REALTIME_TIMESTAMP=1767323045000000\nMESSAGE=" + line + "\n_PID=17\n\n",
 		"kubectl logs":              line + "\n",
 		"kubectl logs --prefix":     "[pod/etcd-cp1/etcd] " + line + "\n",
 		"kubectl logs --timestamps": "2026-01-02T03:04:05.123456789Z " + line + "\n",
 		"container runtime":         "2026-01-02T03:04:05.123456789+02:00 stderr F " + line + "\n",
-		"docker JSON":               `{"log":` + string(ended) + `,"stream":"stderr","time":"2026-01-02T03:04:05.123456789Z"}` + "\n",
-		"docker compose":            "etcd1-1  | " + line + "\n",
+		"docker JSON": `{"log":` + string(ended) +
+			`,"stream":"stderr","time":"2026-01-02T03:04:05.123456789Z"}` + "\n",
+		"docker compose": "etcd1-1  | " + line + "\n",
 	}
 }
 
 // TestBothLoggersAreKnown: most messages that stop a server have the text of 3.3 and the text of later releases.
 func TestBothLoggersAreKnown(t *testing.T) {
-	plainLine, jsonLine := regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} [CEWNI] \| [a-z/]+: `), regexp.MustCompile(`^\{"level":"`)
+	plainLine, jsonLine := regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} [CEWNI] \| [a-z/]+: `),
+		regexp.MustCompile(`^\{"level":"`)
 	both := 0
 	for _, m := range serverlog.All() {
-		if slices.ContainsFunc(m.Examples, plainLine.MatchString) && slices.ContainsFunc(m.Examples, jsonLine.MatchString) {
+		if slices.ContainsFunc(m.Examples, plainLine.MatchString) &&
+			slices.ContainsFunc(m.Examples, jsonLine.MatchString) {
 			both++
 		}
 		for _, line := range m.Examples {

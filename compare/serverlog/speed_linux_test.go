@@ -49,7 +49,8 @@ func TestBigLogIsReadFast(t *testing.T) {
 	}
 	took := cpu(t) - before
 	found := s.Matches()
-	if s.Lines() != 80_001 || len(found) != 2 || found[0].ID != "slow-disk" || found[0].Count != 10_000 || found[1].ID != "tocommit-out-of-range" {
+	if s.Lines() != 80_001 || len(found) != 2 || found[0].ID != "slow-disk" || found[0].Count != 10_000 ||
+		found[1].ID != "tocommit-out-of-range" {
 		t.Errorf("%d lines, %+v", s.Lines(), found)
 	}
 	if took > 3*time.Second {

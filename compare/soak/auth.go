@@ -15,7 +15,8 @@ func (h *History) enableAuth() {
 	defer cancel()
 	cli := h.c.Client(0)
 	prefix := func(role, p string) error {
-		_, err := cli.RoleGrantPermission(ctx, role, p, clientv3.GetPrefixRangeEnd(p), clientv3.PermissionType(clientv3.PermReadWrite))
+		_, err := cli.RoleGrantPermission(ctx, role, p, clientv3.GetPrefixRangeEnd(p),
+			clientv3.PermissionType(clientv3.PermReadWrite))
 		return err
 	}
 	for _, step := range []func() error{
@@ -65,7 +66,8 @@ func (h *History) authWork() {
 	case 7:
 		_, err = cli.UserRevokeRole(ctx, user, role)
 	case 8:
-		_, err = cli.RoleGrantPermission(ctx, role, ext, clientv3.GetPrefixRangeEnd(ext), clientv3.PermissionType(clientv3.PermReadWrite))
+		_, err = cli.RoleGrantPermission(ctx, role, ext, clientv3.GetPrefixRangeEnd(ext),
+			clientv3.PermissionType(clientv3.PermReadWrite))
 	case 9:
 		_, err = cli.RoleRevokePermission(ctx, role, ext, clientv3.GetPrefixRangeEnd(ext))
 	}

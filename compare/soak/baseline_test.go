@@ -52,7 +52,8 @@ func TestCaseNames(t *testing.T) {
 		cfg := Config{Case: tc.want}
 		kind, _, _ := strings.Cut(tc.name, "/")
 		if cfg.wants(tc.name) != tc.wanted || cfg.wantsKind(kind) != tc.applied {
-			t.Errorf("CASE=%s: %s is judged: %t, applied: %t", tc.want, tc.name, cfg.wants(tc.name), cfg.wantsKind(kind))
+			t.Errorf("CASE=%s: %s is judged: %t, applied: %t", tc.want, tc.name, cfg.wants(tc.name),
+				cfg.wantsKind(kind))
 		}
 	}
 }

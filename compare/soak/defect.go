@@ -28,7 +28,8 @@ func (r *runner) defect() {
 func diverged(sources []Source) string {
 	for _, a := range sources {
 		for _, b := range sources {
-			if a.Name >= b.Name || a.Lags || b.Lags || number(a.Path, "consistent_index") != number(b.Path, "consistent_index") {
+			if a.Name >= b.Name || a.Lags || b.Lags || number(a.Path, "consistent_index") != number(b.Path,
+				"consistent_index") {
 				continue
 			}
 			if ra, rb := authRevision(a.Path), authRevision(b.Path); ra != rb {

@@ -210,7 +210,8 @@ func (h *History) restore() {
 	for i := range h.c.Size() {
 		h.c.Wipe(i)
 		ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
-		args := []string{"snapshot", "restore", file, "--name", h.c.Name(i), "--data-dir", h.c.DataDir(i), "--initial-cluster", strings.Join(initial, ","),
+		args := []string{"snapshot", "restore", file, "--name", h.c.Name(i), "--data-dir", h.c.DataDir(i),
+			"--initial-cluster", strings.Join(initial, ","),
 			"--initial-cluster-token", "clustertest", "--initial-advertise-peer-urls", h.c.PeerURL(i)}
 		out, err := exec.CommandContext(ctx, tool, append(args, bump...)...).CombinedOutput()
 		cancel()
@@ -255,7 +256,8 @@ func (h *History) liveCopy(i int) {
 	err := evidencetest.CopyTo(filepath.Join(from, "wal"), filepath.Join(dst, "wal"))
 	h.burst(12)
 	time.Sleep(200 * time.Millisecond)
-	if err = errors.Join(err, evidencetest.CopyTo(filepath.Join(from, "snap"), filepath.Join(dst, "snap"))); err != nil {
+	if err = errors.Join(err, evidencetest.CopyTo(filepath.Join(from, "snap"),
+		filepath.Join(dst, "snap"))); err != nil {
 		h.say("no live copy: %v", err) // a file was purged or renamed meanwhile
 		return
 	}

@@ -65,12 +65,14 @@ var (
 	contentClasses = []string{"data-divergence", "db-damage", "latent-divergence"}
 	stateClasses   = []string{"latent-divergence", "data-divergence", "db-damage"}
 	memberClasses  = []string{"membership", "db-damage", "data-divergence", "latent-divergence"}
-	indexClasses   = []string{"db-damage", "latent-divergence", "data-divergence", "torn-copy", "wal-damage", "member-lost-data"}
-	pageClasses    = []string{"db-damage"}
-	logClasses     = []string{"wal-damage", "member-lost-data", "torn-copy"}
-	entryClasses   = []string{"wal-damage", "data-divergence", "latent-divergence", "db-damage"}
-	snapClasses    = []string{"snapshot-damage", "wal-damage", "torn-copy", "member-lost-data"}
-	mixClasses     = []string{"torn-copy", "member-lost-data", "wal-damage", "db-damage", "snapshot-damage", "data-divergence"}
+	indexClasses   = []string{"db-damage", "latent-divergence", "data-divergence", "torn-copy", "wal-damage",
+		"member-lost-data"}
+	pageClasses  = []string{"db-damage"}
+	logClasses   = []string{"wal-damage", "member-lost-data", "torn-copy"}
+	entryClasses = []string{"wal-damage", "data-divergence", "latent-divergence", "db-damage"}
+	snapClasses  = []string{"snapshot-damage", "wal-damage", "torn-copy", "member-lost-data"}
+	mixClasses   = []string{"torn-copy", "member-lost-data", "wal-damage", "db-damage", "snapshot-damage",
+		"data-divergence"}
 )
 
 // Faults is the catalogue.
@@ -138,7 +140,8 @@ func (r *runner) fault(f Fault, scope string) bool {
 		if err := evidencetest.CopyTo(sources[i].Path, dir); err != nil {
 			r.t.Fatal(err)
 		}
-		v := &Victim{Dir: dir, Rng: Rand(r.col.Setup.Seed, "fault "+kind), Line: r.col.Setup.Line, Restored: r.col.Restored, Older: r.col.Older[sources[i].Name], Live: r.col.Live[sources[i].Name]}
+		v := &Victim{Dir: dir, Rng: Rand(r.col.Setup.Seed, "fault "+kind), Line: r.col.Setup.Line,
+			Restored: r.col.Restored, Older: r.col.Older[sources[i].Name], Live: r.col.Live[sources[i].Name]}
 		for k, s := range r.col.Members {
 			if k != i && !s.Lags {
 				v.Others = append(v.Others, s.Path)

@@ -20,8 +20,10 @@ var backupFaults = []backupFault{
 	{"backup-flipped", "one bit of the backup flipped", func(file string, size int64, rng *rand.Rand) error {
 		return flip(file, 2*4096+rng.Int64N(size-2*4096-32))
 	}},
-	{"backup-truncated", "the backup lacks its end", func(file string, size int64, _ *rand.Rand) error { return os.Truncate(file, size/2) }},
-	{"backup-trailer", "the sum at the end of the backup altered", func(file string, size int64, _ *rand.Rand) error { return flip(file, size-7) }},
+	{"backup-truncated", "the backup lacks its end",
+		func(file string, size int64, _ *rand.Rand) error { return os.Truncate(file, size/2) }},
+	{"backup-trailer", "the sum at the end of the backup altered",
+		func(file string, size int64, _ *rand.Rand) error { return flip(file, size-7) }},
 }
 
 // backups damages the first backup and judges it alone and next to the members, who must not be accused.
@@ -48,7 +50,8 @@ func (r *runner) backups() {
 			continue
 		}
 		src.Path = file
-		truth := Truth{Kind: f.name, What: f.what, Damaged: []string{src.Name}, Classes: []string{"backup-damaged", "db-damage"}}
+		truth := Truth{Kind: f.name, What: f.what, Damaged: []string{src.Name},
+			Classes: []string{"backup-damaged", "db-damage"}}
 		r.judge(f.name, []Source{src}, truth)
 		r.judge(f.name, append(slices.Clone(r.col.Members), src), truth)
 	}

@@ -9,13 +9,34 @@ import (
 
 // kvFaults alter records of the key space.
 var kvFaults = []Fault{
-	{Name: "kv-live-value", Apply: alterValue(func(r *record, k *keyspace) bool { return r.live && r.main > k.compact })},
-	{Name: "kv-old-live-value", Apply: alterValue(func(r *record, k *keyspace) bool { return r.live && r.main <= k.compact })},
-	{Name: "kv-superseded-value", Apply: alterValue(func(r *record, k *keyspace) bool { return !r.live && !r.tombstone && r.main > k.compact })},
-	{Name: "kv-live-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool { return r.live && r.main > k.compact })},
-	{Name: "kv-old-live-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool { return r.live && r.main <= k.compact })},
-	{Name: "kv-superseded-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool { return !r.live && !r.tombstone && r.main > k.compact })},
-	{Name: "kv-tombstone-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool { return r.tombstone && r.main > k.compact })},
+	{Name: "kv-live-value", Apply: alterValue(func(r *record, k *keyspace) bool {
+		return r.live &&
+			r.main > k.compact
+	})},
+	{Name: "kv-old-live-value", Apply: alterValue(func(r *record, k *keyspace) bool {
+		return r.live &&
+			r.main <= k.compact
+	})},
+	{Name: "kv-superseded-value", Apply: alterValue(func(r *record, k *keyspace) bool {
+		return !r.live &&
+			!r.tombstone && r.main > k.compact
+	})},
+	{Name: "kv-live-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool {
+		return r.live &&
+			r.main > k.compact
+	})},
+	{Name: "kv-old-live-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool {
+		return r.live &&
+			r.main <= k.compact
+	})},
+	{Name: "kv-superseded-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool {
+		return !r.live &&
+			!r.tombstone && r.main > k.compact
+	})},
+	{Name: "kv-tombstone-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool {
+		return r.tombstone &&
+			r.main > k.compact
+	})},
 	{Name: "kv-record-added", Apply: addRecord},
 	{Name: "kv-create-revision", Apply: alterKV("create revision", func(kv *mvccpb.KeyValue) { kv.CreateRevision-- })},
 	{Name: "kv-mod-revision", Apply: alterKV("mod revision", func(kv *mvccpb.KeyValue) { kv.ModRevision-- })},
@@ -46,7 +67,8 @@ func find(f *Victim, fits func(*record, *keyspace) bool) (record, *keyspace, err
 // kvEffect is the effect of altering one record: the log shows it where it puts that value, a member of the same
 // release shows it that holds the record and is as far.
 func kvEffect(f *Victim, what string, r *record, ks *keyspace) *Effect {
-	return &Effect{What: fmt.Sprintf("%s of revision %d.%d (%s)", what, r.main, r.sub, r.kv.Key), Classes: contentClasses,
+	return &Effect{What: fmt.Sprintf("%s of revision %d.%d (%s)", what, r.main, r.sub, r.kv.Key),
+		Classes: contentClasses,
 		Alone:   f.fromStart() || r.main > ks.compact && logPuts(f.Dir, string(r.kv.Key), string(r.kv.Value)),
 		Witness: func(dir string) bool { return r.holds(dir) && reaches(dir, ks.last) }}
 }
@@ -109,7 +131,10 @@ func dropNewest(f *Victim) (*Effect, error) {
 
 func alterKV(what string, alter func(*mvccpb.KeyValue)) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
-		r, ks, err := find(f, func(r *record, k *keyspace) bool { return r.live && r.main > k.compact && len(r.kv.Value) > 0 })
+		r, ks, err := find(f, func(r *record, k *keyspace) bool {
+			return r.live && r.main > k.compact &&
+				len(r.kv.Value) > 0
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +163,8 @@ func addRecord(f *Victim) (*Effect, error) {
 	if ks.last == 0 {
 		return nil, errNotHere
 	}
-	kv := mvccpb.KeyValue{Key: []byte("/app/extra"), Value: []byte("nobody wrote this"), CreateRevision: ks.last + 1, ModRevision: ks.last + 1, Version: 1}
+	kv := mvccpb.KeyValue{Key: []byte("/app/extra"), Value: []byte("nobody wrote this"), CreateRevision: ks.last + 1,
+		ModRevision: ks.last + 1, Version: 1}
 	r := row{"key", revision(ks.last+1, 0, false), ""}
 	return &Effect{What: fmt.Sprintf("revision %d added", ks.last+1), Classes: contentClasses, Alone: f.fromStart(),
 		Witness: func(dir string) bool {
@@ -153,9 +179,11 @@ func addTombstone(f *Victim) (*Effect, error) {
 		return nil, err
 	}
 	t := row{"key", revision(ks.last+1, 0, true), ""}
-	return &Effect{What: fmt.Sprintf("%s deleted at revision %d", r.kv.Key, ks.last+1), Classes: contentClasses, Alone: f.fromStart(),
+	return &Effect{What: fmt.Sprintf("%s deleted at revision %d", r.kv.Key, ks.last+1), Classes: contentClasses,
+		Alone: f.fromStart(),
 		Witness: func(dir string) bool {
-			return r.holds(dir) && reaches(dir, ks.last) && number(dir, "consistent_index") >= number(f.Dir, "consistent_index")
+			return r.holds(dir) && reaches(dir, ks.last) && number(dir, "consistent_index") >= number(f.Dir,
+				"consistent_index")
 		}}, editDB(f.Dir, t.put(marshal(mvccpb.KeyValue{Key: r.kv.Key})))
 }
 

@@ -26,7 +26,8 @@ var logFaults = []Fault{
 	{Name: "wal-renamed", Apply: renameSegment},
 	{Name: "wal-empty-segment", Apply: emptySegment},
 	{Name: "wal-missing", Apply: func(f *Victim) (*Effect, error) {
-		return &Effect{What: "the log is missing", Alone: true, Inconclusive: true, Classes: logClasses}, os.RemoveAll(filepath.Join(f.Dir, "member", "wal"))
+		return &Effect{What: "the log is missing", Alone: true, Inconclusive: true, Classes: logClasses},
+			os.RemoveAll(filepath.Join(f.Dir, "member", "wal"))
 	}},
 	{Name: "snap-flipped", Apply: flipSnap},
 	{Name: "snap-newest-gone", Apply: dropSnaps(1)},
@@ -38,9 +39,12 @@ var recordFaults = []Fault{
 	{Name: "entry-value", Apply: alterEntry},
 	{Name: "entry-dropped", Apply: dropEntry},
 	{Name: "entry-term", Apply: entryTerm},
-	{Name: "state-vote", Apply: alterState("vote for nobody", func(h *raftpb.HardState, _ *raftpb.Entry) { h.Vote = 0x7e57ab1e })},
-	{Name: "state-term-lower", Apply: alterState("term below that of the last entry", func(h *raftpb.HardState, end *raftpb.Entry) { h.Term = end.Term - 1 })},
-	{Name: "state-commit-ahead", Apply: alterState("commit beyond the log", func(h *raftpb.HardState, end *raftpb.Entry) { h.Commit = end.Index + 50 })},
+	{Name: "state-vote", Apply: alterState("vote for nobody",
+		func(h *raftpb.HardState, _ *raftpb.Entry) { h.Vote = 0x7e57ab1e })},
+	{Name: "state-term-lower", Apply: alterState("term below that of the last entry",
+		func(h *raftpb.HardState, end *raftpb.Entry) { h.Term = end.Term - 1 })},
+	{Name: "state-commit-ahead", Apply: alterState("commit beyond the log",
+		func(h *raftpb.HardState, end *raftpb.Entry) { h.Commit = end.Index + 50 })},
 	{Name: "wal-snapshot-index", Apply: alterSnapshotRecord(func(s *walpb.Snapshot) { s.Index++ })},
 	{Name: "wal-snapshot-term", Apply: alterSnapshotRecord(func(s *walpb.Snapshot) { s.Term++ })},
 	{Name: "wal-node-id", Apply: alterMetadata(func(m *etcdserverpb.Metadata) { m.NodeID ^= 0x55 }, true)},
@@ -66,7 +70,8 @@ func flipLog(f *Victim) (*Effect, error) {
 	p := fit[f.Rng.IntN(len(fit))]
 	r := p.of(segs)
 	offset := r.from + (r.to-r.from)/2
-	return &Effect{What: fmt.Sprintf("bit flipped in %s at %d", filepath.Base(segs[p.seg].file), offset), Alone: true, Classes: []string{"wal-damage"}}, flip(segs[p.seg].file, offset)
+	return &Effect{What: fmt.Sprintf("bit flipped in %s at %d", filepath.Base(segs[p.seg].file), offset), Alone: true,
+		Classes: []string{"wal-damage"}}, flip(segs[p.seg].file, offset)
 }
 
 // lastEntry returns the last record of the log if it is an entry that fills more than one sector's rest.
@@ -82,8 +87,9 @@ func lastEntry(segs []segment) (file string, r walRecord, ok bool) {
 func endAfter(f *Victim, what string, classes []string) *Effect {
 	_, end := logBounds(f.Dir)
 	index := uint64(number(f.Dir, "consistent_index"))
-	return &Effect{What: fmt.Sprintf("%s: the log ends at %d, the database at %d", what, end, index), Classes: classes, Alone: index > end,
-		Open: index <= end, MayShareBest: index <= end, Inconclusive: true}
+	return &Effect{What: fmt.Sprintf("%s: the log ends at %d, the database at %d", what, end, index), Classes: classes,
+		Alone: index > end,
+		Open:  index <= end, MayShareBest: index <= end, Inconclusive: true}
 }
 
 // tearTail overwrites the second half of the last entry and all after it with zeros.
@@ -99,7 +105,8 @@ func tearTail(f *Victim) (*Effect, error) {
 	s := segs[len(segs)-1]
 	end := s.records[len(s.records)-1].to
 	from := r.from + 16
-	return &Effect{What: fmt.Sprintf("last entry torn at %d", from), Alone: true, Classes: logClasses}, writeAt(file, from, make([]byte, end-from))
+	return &Effect{What: fmt.Sprintf("last entry torn at %d", from), Alone: true, Classes: logClasses},
+		writeAt(file, from, make([]byte, end-from))
 }
 
 // cutTail cuts the file off inside the last entry.
@@ -112,7 +119,8 @@ func cutTail(f *Victim) (*Effect, error) {
 	if !ok || r.to-r.from < 40 {
 		return nil, errNotHere
 	}
-	return &Effect{What: fmt.Sprintf("file cut off at %d, inside the last entry", r.from+24), Alone: true, Classes: logClasses}, os.Truncate(file, r.from+24)
+	return &Effect{What: fmt.Sprintf("file cut off at %d, inside the last entry", r.from+24), Alone: true,
+		Classes: logClasses}, os.Truncate(file, r.from+24)
 }
 
 // loseTail removes the last records at a record border, as lost writes do.
@@ -145,7 +153,8 @@ func zeroMiddle(f *Victim) (*Effect, error) {
 		return nil, errNotHere
 	}
 	from, to := s.records[n].from, s.records[n+2].from
-	return &Effect{What: fmt.Sprintf("bytes %d to %d of the last segment are zeros", from, to), Alone: true, Classes: logClasses}, writeAt(s.file, from, make([]byte, to-from))
+	return &Effect{What: fmt.Sprintf("bytes %d to %d of the last segment are zeros", from, to), Alone: true,
+		Classes: logClasses}, writeAt(s.file, from, make([]byte, to-from))
 }
 
 // dropSegment deletes one segment. The first may go when a server has taken a snapshot above it: then it is what a
@@ -175,7 +184,8 @@ func missing(f *Victim, what string, n, of int, rest []segment) *Effect {
 	case n == 0:
 		_, list := entries(rest)
 		legal := len(list) > 0 && list[0].Index <= newestSnap(f.Dir)+1 && holdsSnapshotRecord(rest, newestSnap(f.Dir))
-		e := &Effect{What: what, Alone: !legal, Benign: legal, Classes: append([]string{"snapshot-damage"}, logClasses...)}
+		e := &Effect{What: what, Alone: !legal, Benign: legal,
+			Classes: append([]string{"snapshot-damage"}, logClasses...)}
 		if legal {
 			e.What += ", which a purge does as well"
 		}
@@ -238,7 +248,8 @@ func renameSegment(f *Victim) (*Effect, error) {
 		return nil, err
 	}
 	to := filepath.Join(filepath.Dir(file), fmt.Sprintf("%016x-%016x.wal", seq, index+3))
-	return &Effect{What: filepath.Base(file) + " renamed to " + filepath.Base(to), Alone: true, MayShareBest: true, Classes: logClasses}, os.Rename(file, to)
+	return &Effect{What: filepath.Base(file) + " renamed to " + filepath.Base(to), Alone: true, MayShareBest: true,
+		Classes: logClasses}, os.Rename(file, to)
 }
 
 // emptySegment leaves a segment other than the first with nothing but zeros.
@@ -251,7 +262,8 @@ func emptySegment(f *Victim) (*Effect, error) {
 		return nil, errNotHere
 	}
 	s := segs[1+f.Rng.IntN(len(segs)-2)]
-	return &Effect{What: filepath.Base(s.file) + " is all zeros", Alone: true, Classes: logClasses}, writeSparse(s.file, nil, s.size)
+	return &Effect{What: filepath.Base(s.file) + " is all zeros", Alone: true, Classes: logClasses},
+		writeSparse(s.file, nil, s.size)
 }
 
 func flipSnap(f *Victim) (*Effect, error) {
@@ -267,7 +279,8 @@ func flipSnap(f *Victim) (*Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Effect{What: "bit flipped in " + filepath.Base(file), Alone: true, MayShareBest: true, Classes: snapClasses}, flip(file, st.Size()/2)
+	return &Effect{What: "bit flipped in " + filepath.Base(file), Alone: true, MayShareBest: true,
+		Classes: snapClasses}, flip(file, st.Size()/2)
 }
 
 // dropSnaps deletes the newest snapshot files.
@@ -289,6 +302,7 @@ func dropSnaps(n int) func(*Victim) (*Effect, error) {
 				return nil, err
 			}
 		}
-		return &Effect{What: fmt.Sprintf("the newest %d of %d .snap files deleted", len(gone), len(files)), Alone: !usable, Open: usable, MayShareBest: true, Classes: snapClasses}, nil
+		return &Effect{What: fmt.Sprintf("the newest %d of %d .snap files deleted", len(gone), len(files)),
+			Alone: !usable, Open: usable, MayShareBest: true, Classes: snapClasses}, nil
 	}
 }

@@ -26,8 +26,10 @@ var metaFaults = []Fault{
 		return effect, editDB(f.Dir, r.drop())
 	}},
 	{Name: "meta-term-ahead", Since: "3.5", Apply: metaSet("term", func(_ *Victim, v int64) int64 { return v + 5 })},
-	{Name: "scheduled-compaction-ahead", Apply: setRevision("scheduledCompactRev", func(f *Victim) int64 { ks, _ := readKeyspace(f.Dir); return last0(ks) + 10 })},
-	{Name: "finished-compaction-ahead", Apply: setRevision("finishedCompactRev", func(f *Victim) int64 { return number(f.Dir, "scheduledCompactRev") + 1 })},
+	{Name: "scheduled-compaction-ahead", Apply: setRevision("scheduledCompactRev",
+		func(f *Victim) int64 { ks, _ := readKeyspace(f.Dir); return last0(ks) + 10 })},
+	{Name: "finished-compaction-ahead", Apply: setRevision("finishedCompactRev",
+		func(f *Victim) int64 { return number(f.Dir, "scheduledCompactRev") + 1 })},
 	{Name: "conf-state", Since: "3.5", Apply: func(f *Victim) (*Effect, error) {
 		r, err := metaRow(f, "confState")
 		if err != nil {
@@ -42,7 +44,8 @@ var metaFaults = []Fault{
 			return nil, errNotHere
 		}
 		// After a restore the row names the members of the cluster before, which no log lists.
-		return rowEffect(f, "a voter that never was a member", r, append([]string{"db-damage"}, memberClasses...)), editDB(f.Dir, r.put(other))
+		return rowEffect(f, "a voter that never was a member", r, append([]string{"db-damage"}, memberClasses...)),
+			editDB(f.Dir, r.put(other))
 	}},
 	{Name: "storage-version", Since: "3.6", Apply: func(f *Victim) (*Effect, error) {
 		r, err := metaRow(f, "storageVersion")
@@ -156,19 +159,29 @@ var pageFaults = []Fault{
 		}
 	})},
 	{Name: "page-zero", Apply: damagePage(func(page []byte, _ *rand.Rand) { clear(page) })},
-	{Name: "page-header", Apply: damagePage(func(page []byte, _ *rand.Rand) { binary.LittleEndian.PutUint16(page[8:], 0x7f) })},
-	{Name: "page-count", Apply: damagePage(func(page []byte, _ *rand.Rand) { binary.LittleEndian.PutUint16(page[10:], 60000) })},
+	{Name: "page-header", Apply: damagePage(func(page []byte,
+		_ *rand.Rand) {
+		binary.LittleEndian.PutUint16(page[8:], 0x7f)
+	})},
+	{Name: "page-count", Apply: damagePage(func(page []byte,
+		_ *rand.Rand) {
+		binary.LittleEndian.PutUint16(page[10:], 60000)
+	})},
 	{Name: "db-meta-one", Apply: damageMeta(1)},
 	{Name: "db-meta-both", Apply: damageMeta(2)},
 	{Name: "db-truncated", Apply: fileFault(func(f *Victim, file string, size int64) (string, error) {
 		return "database cut to half", os.Truncate(file, max(4*4096, size/2/4096*4096))
 	})},
-	{Name: "db-empty", Apply: fileFault(func(_ *Victim, file string, _ int64) (string, error) { return "database empty", os.Truncate(file, 0) })},
+	{Name: "db-empty", Apply: fileFault(func(_ *Victim, file string, _ int64) (string, error) {
+		return "database empty",
+			os.Truncate(file, 0)
+	})},
 	{Name: "db-zero", Apply: fileFault(func(_ *Victim, file string, size int64) (string, error) {
 		return "database all zeros", writeSparse(file, nil, size)
 	})},
 	{Name: "db-missing", Apply: func(f *Victim) (*Effect, error) {
-		return &Effect{What: "database missing", Alone: true, Classes: append([]string{"member-lost-data"}, pageClasses...), Inconclusive: true}, os.Remove(dbFile(f.Dir))
+		return &Effect{What: "database missing", Alone: true,
+			Classes: append([]string{"member-lost-data"}, pageClasses...), Inconclusive: true}, os.Remove(dbFile(f.Dir))
 	}},
 }
 
@@ -188,7 +201,8 @@ func damagePage(alter func(page []byte, rng *rand.Rand)) func(*Victim) (*Effect,
 		}
 		page := b[at : at+size]
 		alter(page, f.Rng)
-		return &Effect{What: fmt.Sprintf("page at %d damaged", at), Alone: true, Classes: pageClasses}, writeAt(dbFile(f.Dir), at, page)
+		return &Effect{What: fmt.Sprintf("page at %d damaged", at), Alone: true, Classes: pageClasses},
+			writeAt(dbFile(f.Dir), at, page)
 	}
 }
 
@@ -208,7 +222,8 @@ func damageMeta(pages int64) func(*Victim) (*Effect, error) {
 				return nil, err
 			}
 		}
-		return &Effect{What: fmt.Sprintf("%d meta pages damaged, from %d on", pages, from), Alone: true, Classes: pageClasses}, nil
+		return &Effect{What: fmt.Sprintf("%d meta pages damaged, from %d on", pages, from), Alone: true,
+			Classes: pageClasses}, nil
 	}
 }
 

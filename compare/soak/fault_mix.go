@@ -16,7 +16,8 @@ var mixFaults = []Fault{
 			return nil, errNotHere
 		}
 		from := f.Others[f.Rng.IntN(len(f.Others))]
-		return &Effect{What: "the database of another member", Open: true, MayShareBest: true}, replace(dbFile(f.Dir), dbFile(from))
+		return &Effect{What: "the database of another member", Open: true, MayShareBest: true},
+			replace(dbFile(f.Dir), dbFile(from))
 	}},
 	{Name: "mix-older-db", Apply: func(f *Victim) (*Effect, error) {
 		if f.Older == "" {
@@ -50,7 +51,8 @@ var mixFaults = []Fault{
 		if f.Older == "" {
 			return nil, errNotHere
 		}
-		return &Effect{What: "the whole dir is an older copy", Open: true, MayShareBest: true, Inconclusive: true}, replace(f.Dir, f.Older)
+		return &Effect{What: "the whole dir is an older copy", Open: true, MayShareBest: true, Inconclusive: true},
+			replace(f.Dir, f.Older)
 	}},
 	{Name: "mix-live-copy", Apply: func(f *Victim) (*Effect, error) {
 		if f.Live == "" {
@@ -59,7 +61,8 @@ var mixFaults = []Fault{
 		if err := replace(f.Dir, f.Live); err != nil {
 			return nil, err
 		}
-		e := endAfter(f, "copied while the server wrote, the log first", append([]string{"snapshot-damage"}, logClasses...))
+		e := endAfter(f, "copied while the server wrote, the log first",
+			append([]string{"snapshot-damage"}, logClasses...))
 		e.Open = true
 		return e, nil
 	}},
@@ -70,7 +73,8 @@ var mixFaults = []Fault{
 		wal := filepath.Join("member", "wal")
 		from := f.Others[f.Rng.IntN(len(f.Others))]
 		// Next to its owner the same identity stands twice; alone it is only that member's dir with another database.
-		return &Effect{What: "the log of another member", Open: true, MayShareBest: true, Inconclusive: true}, replace(filepath.Join(f.Dir, wal), filepath.Join(from, wal))
+		return &Effect{What: "the log of another member", Open: true, MayShareBest: true, Inconclusive: true},
+			replace(filepath.Join(f.Dir, wal), filepath.Join(from, wal))
 	}},
 }
 
@@ -79,7 +83,8 @@ var mixFaults = []Fault{
 func olderDB(f *Victim, what string) *Effect {
 	first, _ := logBounds(f.Dir)
 	index, snap := uint64(number(f.Dir, "consistent_index")), newestSnap(f.Dir)
-	e := &Effect{What: fmt.Sprintf("%s: it ends at %d, the newest raft snapshot at %d, the log begins at %d", what, index, snap, first), Classes: mixClasses, MayShareBest: true}
+	e := &Effect{What: fmt.Sprintf("%s: it ends at %d, the newest raft snapshot at %d, the log begins at %d", what,
+		index, snap, first), Classes: mixClasses, MayShareBest: true}
 	e.Alone = release.Of(f.Line).Has(release.IndexWithEveryEntry).Certain() && index < snap && index+1 < first
 	e.Open = !e.Alone
 	e.MayShareBest = e.Open

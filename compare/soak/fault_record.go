@@ -76,8 +76,9 @@ func dropEntry(f *Victim) (*Effect, error) {
 		return nil, err
 	}
 	_, end := logBounds(f.Dir)
-	return &Effect{What: fmt.Sprintf("entry %d dropped, later ones renumbered", gone), Classes: append([]string{"member-lost-data", "torn-copy"}, entryClasses...),
-		Alone: uint64(number(f.Dir, "consistent_index")) > end, Inconclusive: true,
+	return &Effect{What: fmt.Sprintf("entry %d dropped, later ones renumbered", gone),
+		Classes: append([]string{"member-lost-data", "torn-copy"}, entryClasses...),
+		Alone:   uint64(number(f.Dir, "consistent_index")) > end, Inconclusive: true,
 		Witness: func(dir string) bool {
 			first, last := logBounds(dir)
 			return first <= gone && last > gone
@@ -100,7 +101,8 @@ func entryTerm(f *Victim) (*Effect, error) {
 	if err := setEntry(segs, places[i], e); err != nil {
 		return nil, err
 	}
-	return &Effect{What: fmt.Sprintf("term of entry %d raised", e.Index), Alone: true, Classes: append([]string{"member-lost-data"}, entryClasses...)}, writeLog(segs)
+	return &Effect{What: fmt.Sprintf("term of entry %d raised", e.Index), Alone: true,
+		Classes: append([]string{"member-lost-data"}, entryClasses...)}, writeLog(segs)
 }
 
 // alterState alters the newest HardState.
@@ -130,7 +132,8 @@ func alterState(what string, alter func(h *raftpb.HardState, end *raftpb.Entry))
 		if p.of(segs).data, err = h.Marshal(); err != nil {
 			return nil, err
 		}
-		return &Effect{What: "HardState: " + what, Alone: true, MayShareBest: true, Classes: append([]string{"membership", "latent-divergence"}, logClasses...)}, writeLog(segs)
+		return &Effect{What: "HardState: " + what, Alone: true, MayShareBest: true,
+			Classes: append([]string{"membership", "latent-divergence"}, logClasses...)}, writeLog(segs)
 	}
 }
 
@@ -156,7 +159,8 @@ func alterSnapshotRecord(alter func(*walpb.Snapshot)) func(*Victim) (*Effect, er
 		if p.of(segs).data, err = s.Marshal(); err != nil {
 			return nil, err
 		}
-		return &Effect{What: fmt.Sprintf("newest snapshot record says %d/%d", s.Term, s.Index), Alone: true, MayShareBest: true, Classes: snapClasses}, writeLog(segs)
+		return &Effect{What: fmt.Sprintf("newest snapshot record says %d/%d", s.Term, s.Index), Alone: true,
+			MayShareBest: true, Classes: snapClasses}, writeLog(segs)
 	}
 }
 
@@ -180,7 +184,8 @@ func alterMetadata(alter func(*etcdserverpb.Metadata), alone bool) func(*Victim)
 				}
 			}
 		}
-		return &Effect{What: "identity in the log altered", Alone: alone, MayShareBest: true, Witness: func(dir string) bool { _, ok := metadata(dir); return ok },
+		return &Effect{What: "identity in the log altered", Alone: alone, MayShareBest: true,
+			Witness: func(dir string) bool { _, ok := metadata(dir); return ok },
 			Classes: append([]string{"foreign-cluster", "membership"}, logClasses...)}, writeLog(segs)
 	}
 }

@@ -20,8 +20,10 @@ var stateFaults = []Fault{
 		}
 		return "\x01"
 	})},
-	{Name: "auth-revision-raised", Apply: alterRow("auth", "authRevision", func(v string) string { return be64(int64(binary.BigEndian.Uint64([]byte(v))) + 5) })},
-	{Name: "auth-revision-lowered", Apply: alterRow("auth", "authRevision", func(v string) string { return be64(max(1, int64(binary.BigEndian.Uint64([]byte(v)))-2)) })},
+	{Name: "auth-revision-raised", Apply: alterRow("auth", "authRevision",
+		func(v string) string { return be64(int64(binary.BigEndian.Uint64([]byte(v))) + 5) })},
+	{Name: "auth-revision-lowered", Apply: alterRow("auth", "authRevision",
+		func(v string) string { return be64(max(1, int64(binary.BigEndian.Uint64([]byte(v)))-2)) })},
 	{Name: "auth-password", Since: "3.5", Apply: alterAny("authUsers", func(v string) string {
 		return editProto(v, &authpb.User{}, func(u *authpb.User) { u.Password[len(u.Password)-1] ^= 1 })
 	})},
@@ -44,12 +46,15 @@ var stateFaults = []Fault{
 			if len(r.KeyPermission) > 0 {
 				r.KeyPermission[0].Key = []byte("/")
 			} else {
-				r.KeyPermission = []*authpb.Permission{{Key: []byte("/"), RangeEnd: []byte("0"), PermType: authpb.READWRITE}}
+				r.KeyPermission = []*authpb.Permission{{Key: []byte("/"), RangeEnd: []byte("0"),
+					PermType: authpb.READWRITE}}
 			}
 		})
 	})},
-	{Name: "lease-ttl", Apply: alterAny("lease", func(v string) string { return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.TTL -= 5 }) })},
-	{Name: "lease-ttl-higher", Apply: alterAny("lease", func(v string) string { return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.TTL += 100 }) })},
+	{Name: "lease-ttl", Apply: alterAny("lease",
+		func(v string) string { return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.TTL -= 5 }) })},
+	{Name: "lease-ttl-higher", Apply: alterAny("lease",
+		func(v string) string { return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.TTL += 100 }) })},
 	{Name: "lease-dropped", Apply: dropAny("lease")},
 	{Name: "lease-added", Apply: addRow("lease", be64(0x7654321), func(string) string {
 		return editProto("", &leasepb.Lease{}, func(l *leasepb.Lease) { l.ID, l.TTL = 0x7654321, 600 })
@@ -83,7 +88,8 @@ func rowEffect(f *Victim, what string, r row, classes []string) *Effect {
 	if ks, err := readKeyspace(f.Dir); err == nil {
 		last = ks.last
 	}
-	return &Effect{What: fmt.Sprintf("bucket %s, row %q: %s", r.bucket, r.key, what), Classes: classes, Alone: f.fromStart() && release.Of(f.Line).Has(release.IndexWithEveryEntry).Certain(),
+	return &Effect{What: fmt.Sprintf("bucket %s, row %q: %s", r.bucket, r.key, what), Classes: classes,
+		Alone: f.fromStart() && release.Of(f.Line).Has(release.IndexWithEveryEntry).Certain(),
 		Witness: func(dir string) bool {
 			was := r.value != "" && r.holds(dir) || r.value == "" && !hasRow(dir, r.bucket, r.key)
 			return was && number(dir, "consistent_index") >= index && reaches(dir, last)

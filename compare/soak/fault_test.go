@@ -63,7 +63,8 @@ func TestEveryFaultChangesItsVictimOnly(t *testing.T) {
 				if err := evidencetest.CopyTo(dirs[0], dir); err != nil {
 					t.Fatal(err)
 				}
-				v := &Victim{Dir: dir, Rng: Rand(1, f.Name), Line: "3.6.16", Others: dirs[1:], Older: dirs[1], Live: dirs[2], Backups: []string{dbFile(dirs[1])}}
+				v := &Victim{Dir: dir, Rng: Rand(1, f.Name), Line: "3.6.16", Others: dirs[1:], Older: dirs[1],
+					Live: dirs[2], Backups: []string{dbFile(dirs[1])}}
 				effect, err := f.Apply(v)
 				if errors.Is(err, errNotHere) {
 					if !same(dirs[0], dir, !f.Raw) {
@@ -161,16 +162,20 @@ func TestTruthOf(t *testing.T) {
 		{"alone on one", members, effects(&Effect{Alone: true}, "a"), false, false, true, true},
 		{"alone on all", members, effects(&Effect{Alone: true}, "a", "b", "c"), false, false, true, true},
 		{"two others show it", members, effects(&Effect{Witness: shown}, "a"), false, false, true, true},
-		{"one other shows it: who is right is open", members[:2], effects(&Effect{Witness: shown}, "a"), false, false, false, true},
-		{"two lie: the majority is wrong", members, effects(&Effect{Witness: shown}, "a", "b"), false, false, false, false},
+		{"one other shows it: who is right is open", members[:2], effects(&Effect{Witness: shown}, "a"), false, false,
+			false, true},
+		{"two lie: the majority is wrong", members, effects(&Effect{Witness: shown}, "a", "b"), false, false, false,
+			false},
 		{"nothing shows it", members, effects(&Effect{Witness: hidden}, "a"), false, true, false, true},
 		{"a single source", members[:1], effects(&Effect{Witness: shown}, "a"), false, true, false, true},
 		{"as good as before", members, effects(&Effect{Benign: true}, "a"), true, false, true, true},
 		{"open", members, effects(&Effect{Open: true, Alone: false}, "a"), false, true, false, true},
-		{"only a lagging one shows it", []Source{{Name: "a"}, {Name: "b", Lags: true}}, effects(&Effect{Witness: shown}, "a"), false, true, false, false},
+		{"only a lagging one shows it", []Source{{Name: "a"}, {Name: "b", Lags: true}},
+			effects(&Effect{Witness: shown}, "a"), false, true, false, false},
 	} {
 		got := truthOf("x", tc.sources, tc.effects)
-		if got.Healthy != tc.healthy || got.Unprovable != tc.unprovable || got.AnyBest == tc.best || got.AnyAccused == tc.accuse {
+		if got.Healthy != tc.healthy || got.Unprovable != tc.unprovable || got.AnyBest == tc.best ||
+			got.AnyAccused == tc.accuse {
 			t.Errorf("%s: %+v", tc.name, got)
 		}
 	}
@@ -183,7 +188,8 @@ func TestWhatShowsAnEditOfPublishedAddresses(t *testing.T) {
 		line           string
 		purged         int
 		restored, seen bool
-	}{{"3.5.35", 0, false, true}, {"3.5.35", 300, false, false}, {"3.5.35", 0, true, false}, {"3.6.16", 300, false, true}} {
+	}{{"3.5.35", 0, false, true}, {"3.5.35", 300, false, false}, {"3.5.35", 0, true, false},
+		{"3.6.16", 300, false, true}} {
 		dirs := synthetic(t, c.purged)
 		for _, f := range memberFaults {
 			if f.Name != "member-client-url" && f.Name != "member-name" {
@@ -198,7 +204,8 @@ func TestWhatShowsAnEditOfPublishedAddresses(t *testing.T) {
 				t.Fatal(err)
 			}
 			if seen := e.Witness(dirs[1]); seen != c.seen {
-				t.Errorf("%s %s, purged %d, restored %v: shown by another member %v", f.Name, c.line, c.purged, c.restored, seen)
+				t.Errorf("%s %s, purged %d, restored %v: shown by another member %v", f.Name, c.line, c.purged,
+					c.restored, seen)
 			}
 		}
 	}

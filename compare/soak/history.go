@@ -65,8 +65,9 @@ type Collected struct {
 // Make runs the history of a seed and returns copies of what it left, below dir.
 func Make(t testing.TB, s Setup, dir string) *Collected {
 	t.Helper()
-	h := &History{t: t, rng: Rand(s.Seed, "history"), s: s, dir: dir, lagging: map[int]bool{}, gone: map[int]bool{}, learners: map[int]bool{},
-		older: map[string]string{}, live: map[string]string{}}
+	h := &History{t: t, rng: Rand(s.Seed, "history"), s: s, dir: dir, lagging: map[int]bool{}, gone: map[int]bool{},
+		learners: map[int]bool{},
+		older:    map[string]string{}, live: map[string]string{}}
 	h.start()
 	if s.Shape.Auth {
 		h.enableAuth()
@@ -97,7 +98,8 @@ func (h *History) say(format string, args ...any) {
 
 func (h *History) start() {
 	s := h.s
-	args := []string{"--heartbeat-interval=50", "--election-timeout=500", fmt.Sprintf("--max-wals=%d", s.MaxWALs), fmt.Sprintf("--max-snapshots=%d", max(1, s.MaxWALs-1))}
+	args := []string{"--heartbeat-interval=50", "--election-timeout=500", fmt.Sprintf("--max-wals=%d", s.MaxWALs),
+		fmt.Sprintf("--max-snapshots=%d", max(1, s.MaxWALs-1))}
 	if s.has(release.FlagBcryptCost) {
 		args = append(args, "--bcrypt-cost=4")
 	}
@@ -112,12 +114,15 @@ func (h *History) start() {
 		case s.has(release.FlagCatchup):
 			args = append(args, fmt.Sprintf("--snapshot-catchup-entries=%d", s.CatchUp), "--compaction-batch-limit=5")
 		case s.has(release.FlagCatchupExperimental):
-			args = append(args, fmt.Sprintf("--experimental-snapshot-catchup-entries=%d", s.CatchUp), "--experimental-compaction-batch-limit=5")
+			args = append(args, fmt.Sprintf("--experimental-snapshot-catchup-entries=%d", s.CatchUp),
+				"--experimental-compaction-batch-limit=5")
 		}
 	}
-	h.say("%s on %s, %d members, snapshot count %d, segments of %d bytes, %s", s.Shape.Name, s.Line, s.Shape.Members, s.SnapshotCount, s.SegmentBytes, strings.Join(args, " "))
-	h.c = clustertest.Start(h.t, clustertest.Server(h.t, s.Line), s.Shape.Members, clustertest.Options{SnapshotCount: s.SnapshotCount, Args: args,
-		Env: []string{fmt.Sprintf("TEST_SEGMENT_BYTES=%d", s.SegmentBytes)}})
+	h.say("%s on %s, %d members, snapshot count %d, segments of %d bytes, %s", s.Shape.Name, s.Line, s.Shape.Members,
+		s.SnapshotCount, s.SegmentBytes, strings.Join(args, " "))
+	h.c = clustertest.Start(h.t, clustertest.Server(h.t, s.Line), s.Shape.Members,
+		clustertest.Options{SnapshotCount: s.SnapshotCount, Args: args,
+			Env: []string{fmt.Sprintf("TEST_SEGMENT_BYTES=%d", s.SegmentBytes)}})
 }
 
 // context bounds one request.
@@ -258,7 +263,8 @@ func (h *History) checkHashes() {
 		all = append(all, answer{r.Hash, r.CompactRevision, r.Header.Revision})
 	}
 	for k := range all {
-		if all[k].current == all[0].current && all[k].compact == all[0].compact && all[k].hash != all[0].hash && !h.s.has(release.ResumedHashDiffers) {
+		if all[k].current == all[0].current && all[k].compact == all[0].compact && all[k].hash != all[0].hash &&
+			!h.s.has(release.ResumedHashDiffers) {
 			h.Doubt = fmt.Sprintf("the servers' own hashes differ: %v", all)
 		}
 	}

@@ -45,15 +45,20 @@ func TestJudge(t *testing.T) {
 		{"healthy, not known", saysUnknown, healthy, "inconclusive"},
 		{"damaged, right", blamesA, damaged, ""},
 		{"damaged, missed", saysHealthy, damaged, "missed, wrong best"},
-		{"damaged, may share the first place", saysHealthy, with(damaged, func(t *Truth) { t.MayShareBest = true }), "missed"},
+		{"damaged, may share the first place", saysHealthy, with(damaged, func(t *Truth) { t.MayShareBest = true }),
+			"missed"},
 		{"damaged, not known", saysUnknown, damaged, "inconclusive"},
 		{"damaged, may be inconclusive", saysUnknown, with(damaged, func(t *Truth) { t.MayBeInconclusive = true }), ""},
-		{"cannot be shown, called healthy", saysHealthy, with(damaged, func(t *Truth) { t.Unprovable, t.AnyBest = true, true }), ""},
+		{"cannot be shown, called healthy", saysHealthy,
+			with(damaged, func(t *Truth) { t.Unprovable, t.AnyBest = true, true }), ""},
 		{"cannot be shown, not known", saysUnknown, with(damaged, func(t *Truth) { t.Unprovable = true }), ""},
-		{"damaged, another accused", blamesB, damaged, "wrong class, wrong member, wrong member, wrong member, wrong member, wrong best"},
-		{"damaged, who is accused is open", blamesB, with(damaged, func(t *Truth) { t.AnyAccused, t.AnyBest, t.Classes = true, true, nil }), ""},
+		{"damaged, another accused", blamesB, damaged, "wrong class, wrong member, wrong member, wrong member, wrong " +
+			"member, wrong best"},
+		{"damaged, who is accused is open", blamesB,
+			with(damaged, func(t *Truth) { t.AnyAccused, t.AnyBest, t.Classes = true, true, nil }), ""},
 		{"damaged, ranked above a sound one", ranksAFirst, damaged, "wrong best"},
-		{"damaged without a loss, ranked above a sound one", ranksAFirst, with(damaged, func(t *Truth) { t.MayShareBest = true }), ""},
+		{"damaged without a loss, ranked above a sound one", ranksAFirst,
+			with(damaged, func(t *Truth) { t.MayShareBest = true }), ""},
 	} {
 		c := &Case{Sources: three, Truth: tc.truth}
 		var got []string
@@ -93,7 +98,8 @@ func TestBestLacksNothing(t *testing.T) {
 }
 
 func TestLaggingMemberIsNoMeasureForBest(t *testing.T) {
-	c := &Case{Sources: []Source{{Name: "a"}, {Name: "b", Lags: true}, {Name: "c", Aged: true}}, Truth: Truth{Damaged: []string{"a"}, Classes: []string{"db-damage"}}}
+	c := &Case{Sources: []Source{{Name: "a"}, {Name: "b", Lags: true}, {Name: "c", Aged: true}},
+		Truth: Truth{Damaged: []string{"a"}, Classes: []string{"db-damage"}}}
 	if got := Judge(c, answer(t, ranksAFirst)); len(got) != 0 {
 		t.Error(got)
 	}
@@ -116,12 +122,13 @@ func TestOrderMustNotMatter(t *testing.T) {
 
 func TestDiagnosisThatWritesIsSeen(t *testing.T) {
 	dir := t.TempDir()
-	problems := Examine(&Case{Sources: []Source{{Name: "a", Path: dir}}, Truth: Truth{Healthy: true}}, func([]Source) *Answer {
-		if err := os.WriteFile(filepath.Join(dir, "lock"), nil, 0o600); err != nil {
-			t.Error(err)
-		}
-		return answer(t, saysHealthy)
-	})
+	problems := Examine(&Case{Sources: []Source{{Name: "a", Path: dir}}, Truth: Truth{Healthy: true}},
+		func([]Source) *Answer {
+			if err := os.WriteFile(filepath.Join(dir, "lock"), nil, 0o600); err != nil {
+				t.Error(err)
+			}
+			return answer(t, saysHealthy)
+		})
 	if len(problems) != 1 || problems[0].Sort != Failed {
 		t.Error(problems)
 	}
@@ -129,7 +136,8 @@ func TestDiagnosisThatWritesIsSeen(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	table := NewTable()
-	fault := Case{Seed: 17, Name: "page-zero/all", Shape: "kube", Line: "3.6.16", Truth: Truth{Kind: "page-zero", What: "page 7 is zeros", Damaged: []string{"node2"}}}
+	fault := Case{Seed: 17, Name: "page-zero/all", Shape: "kube", Line: "3.6.16",
+		Truth: Truth{Kind: "page-zero", What: "page 7 is zeros", Damaged: []string{"node2"}}}
 	table.Add(fault, []Problem{{Missed, "healthy"}, {WrongBest, "node2"}, {WrongBest, "again"}})
 	fine := fault
 	fine.Truth.Kind, fine.Name = "page-random", "page-random/all"
@@ -143,7 +151,8 @@ func TestTable(t *testing.T) {
 	out := b.String()
 	var rows []string
 	for _, l := range strings.Split(out, "\n") {
-		if f := strings.Fields(l); len(f) > 3 && slices.Contains([]string{"healthy", "page-zero", "page-random", "all"}, f[0]) {
+		if f := strings.Fields(l); len(f) > 3 && slices.Contains([]string{"healthy", "page-zero", "page-random", "all"},
+			f[0]) {
 			rows = append(rows, strings.Join(f, " "))
 		}
 	}
@@ -151,7 +160,8 @@ func TestTable(t *testing.T) {
 	if !slices.Equal(rows, want) {
 		t.Errorf("got rows\n%s\nin\n%s", strings.Join(rows, "\n"), out)
 	}
-	for _, s := range []string{"make soak SEEDS=17 CASE=page-zero/all", "truth: page 7 is zeros (damaged: node2)", "no history: seed 9: a server ended"} {
+	for _, s := range []string{"make soak SEEDS=17 CASE=page-zero/all", "truth: page 7 is zeros (damaged: node2)",
+		"no history: seed 9: a server ended"} {
 		if !strings.Contains(out, s) {
 			t.Errorf("%q is not in\n%s", s, out)
 		}
@@ -166,7 +176,8 @@ func TestKeptCaseIsJudgedAgain(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(src, "file"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := Case{Seed: 3, Name: "healthy/node1", Line: "3.6.16", Sources: []Source{{Name: "node1", Path: src}}, Truth: Truth{Kind: healthyKind, Healthy: true}}
+	c := Case{Seed: 3, Name: "healthy/node1", Line: "3.6.16", Sources: []Source{{Name: "node1", Path: src}},
+		Truth: Truth{Kind: healthyKind, Healthy: true}}
 	if err := Keep(root, c, []Problem{{FalseAlarm, "K03-1"}}, &Collected{Log: []string{"put"}}); err != nil {
 		t.Fatal(err)
 	}

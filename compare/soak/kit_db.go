@@ -28,7 +28,8 @@ func dbFile(dir string) string {
 
 // editDB changes the database of a copy.
 func editDB(dir string, fn func(tx *bolt.Tx) error) error {
-	db, err := bolt.Open(dbFile(dir), 0o600, &bolt.Options{NoFreelistSync: true, NoSync: true, Timeout: 5 * time.Second})
+	db, err := bolt.Open(dbFile(dir), 0o600, &bolt.Options{NoFreelistSync: true, NoSync: true,
+		Timeout: 5 * time.Second})
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,8 @@ func editDB(dir string, fn func(tx *bolt.Tx) error) error {
 
 // viewDB reads the database of a copy.
 func viewDB(dir string, fn func(tx *bolt.Tx) error) error {
-	db, err := bolt.Open(dbFile(dir), 0o600, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: 5 * time.Second})
+	db, err := bolt.Open(dbFile(dir), 0o600, &bolt.Options{ReadOnly: true, PreLoadFreelist: true,
+		Timeout: 5 * time.Second})
 	if err != nil {
 		return err
 	}
@@ -67,7 +69,8 @@ func (r row) holds(dir string) bool {
 	found := false
 	err := viewDB(dir, func(tx *bolt.Tx) error {
 		b := tx.Bucket([]byte(r.bucket))
-		found = b != nil && bytes.Equal(b.Get([]byte(r.key)), []byte(r.value)) && (r.value != "" || b.Get([]byte(r.key)) != nil)
+		found = b != nil && bytes.Equal(b.Get([]byte(r.key)), []byte(r.value)) &&
+			(r.value != "" || b.Get([]byte(r.key)) != nil)
 		return nil
 	})
 	return err == nil && found
@@ -132,7 +135,8 @@ func readKeyspace(dir string) (*keyspace, error) {
 		if len(r.key) < 17 {
 			continue
 		}
-		rec := record{row: r, main: int64(binary.BigEndian.Uint64([]byte(r.key))), sub: int64(binary.BigEndian.Uint64([]byte(r.key[9:]))), tombstone: len(r.key) == 18}
+		rec := record{row: r, main: int64(binary.BigEndian.Uint64([]byte(r.key))),
+			sub: int64(binary.BigEndian.Uint64([]byte(r.key[9:]))), tombstone: len(r.key) == 18}
 		if err := rec.kv.Unmarshal([]byte(r.value)); err != nil {
 			return nil, err
 		}

@@ -232,7 +232,8 @@ func logBounds(dir string) (first, end uint64) {
 func startsAtFirstEntry(dir string) bool {
 	first, _ := logBounds(dir)
 	files, err := segmentFiles(dir)
-	return first == 1 && err == nil && len(files) > 0 && filepath.Base(files[0]) == "0000000000000000-0000000000000000.wal"
+	return first == 1 && err == nil && len(files) > 0 &&
+		filepath.Base(files[0]) == "0000000000000000-0000000000000000.wal"
 }
 
 // skipsEntries tells whether the log of a member lacks entries between two others: a snapshot of another member brought
@@ -259,7 +260,8 @@ func logPuts(dir, key, value string) bool {
 	}
 	_, list := entries(segs)
 	for i := range list {
-		if r := request(&list[i]); r != nil && r.Put != nil && string(r.Put.Key) == key && string(r.Put.Value) == value {
+		if r := request(&list[i]); r != nil && r.Put != nil && string(r.Put.Key) == key &&
+			string(r.Put.Value) == value {
 			return true
 		}
 	}

@@ -16,7 +16,8 @@ type kube struct {
 	compactVersion, compact int64
 }
 
-var kubeKinds = []string{"pods/default", "configmaps/kube-system", "leases/kube-node-lease", "services/specs/default", "secrets/app", "events/default"}
+var kubeKinds = []string{"pods/default", "configmaps/kube-system", "leases/kube-node-lease", "services/specs/default",
+	"secrets/app", "events/default"}
 
 // kubeWork writes as kube-apiserver does: every write is a transaction that compares the mod revision of its one key.
 func (h *History) kubeWork() {
@@ -49,7 +50,8 @@ func (h *History) kubeWork() {
 
 // guarded makes a write depend on the mod revision and learns the present one when it is refused.
 func (h *History) guarded(ctx context.Context, cli *clientv3.Client, key string, known int64, op clientv3.Op) {
-	r, err := cli.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", known)).Then(op).Else(clientv3.OpGet(key)).Commit()
+	r, err := cli.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=",
+		known)).Then(op).Else(clientv3.OpGet(key)).Commit()
 	switch {
 	case err != nil:
 		delete(h.kube.mod, key)
@@ -80,7 +82,8 @@ func (h *History) eventLease(ctx context.Context, cli *clientv3.Client) clientv3
 // revision of the round before.
 func (h *History) kubeCompact(ctx context.Context, cli *clientv3.Client) {
 	r, err := cli.Txn(ctx).If(clientv3.Compare(clientv3.Version("compact_rev_key"), "=", h.kube.compactVersion)).
-		Then(clientv3.OpPut("compact_rev_key", fmt.Sprint(h.kube.compact))).Else(clientv3.OpGet("compact_rev_key")).Commit()
+		Then(clientv3.OpPut("compact_rev_key",
+			fmt.Sprint(h.kube.compact))).Else(clientv3.OpGet("compact_rev_key")).Commit()
 	if err != nil {
 		return
 	}

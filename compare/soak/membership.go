@@ -16,15 +16,31 @@ func (h *History) refuse(i int) {
 		what string
 		do   func(context.Context) error
 	}{
-		{"add a URL twice", func(ctx context.Context) error { _, err := cli.MemberAdd(ctx, []string{own}); return err }},
-		{"remove a nobody", func(ctx context.Context) error { _, err := cli.MemberRemove(ctx, 0x7e57ab1e); return err }},
+		{"add a URL twice", func(ctx context.Context) error {
+			_,
+				err := cli.MemberAdd(ctx, []string{own})
+			return err
+		}},
+		{"remove a nobody", func(ctx context.Context) error {
+			_,
+				err := cli.MemberRemove(ctx, 0x7e57ab1e)
+			return err
+		}},
 		{"promote a voter", func(ctx context.Context) error { _, err := cli.MemberPromote(ctx, id); return err }},
 		{"update its URLs", func(ctx context.Context) error {
 			_, err := cli.MemberUpdate(ctx, id, []string{own, "http://127.63.9.7:1"})
 			return err
 		}},
-		{"take the URL of another", func(ctx context.Context) error { _, err := cli.MemberUpdate(ctx, id, []string{own, other}); return err }},
-		{"update them back", func(ctx context.Context) error { _, err := cli.MemberUpdate(ctx, id, []string{own}); return err }},
+		{"take the URL of another", func(ctx context.Context) error {
+			_,
+				err := cli.MemberUpdate(ctx, id, []string{own, other})
+			return err
+		}},
+		{"update them back", func(ctx context.Context) error {
+			_,
+				err := cli.MemberUpdate(ctx, id, []string{own})
+			return err
+		}},
 	} {
 		ctx, cancel := h.context()
 		h.say("%s: %v", ask.what, ask.do(ctx))

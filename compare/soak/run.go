@@ -111,7 +111,8 @@ func caseName(kind string, sources, members []Source) string {
 
 // judge diagnoses the sources in two orders and enters what is wrong into the table.
 func (r *runner) judge(kind string, sources []Source, truth Truth) {
-	c := Case{Seed: r.col.Setup.Seed, Name: caseName(kind, sources, r.col.Members), Shape: r.col.Setup.Shape.Name, Line: r.col.Setup.Line, Sources: sources, Truth: truth}
+	c := Case{Seed: r.col.Setup.Seed, Name: caseName(kind, sources, r.col.Members), Shape: r.col.Setup.Shape.Name,
+		Line: r.col.Setup.Line, Sources: sources, Truth: truth}
 	if !r.cfg.wants(c.Name) || r.done[c.Name] {
 		return
 	}

@@ -43,7 +43,8 @@ type Shape struct {
 
 // shapes has no common divisor in length with Lines, so that consecutive seeds pair every shape with every release.
 var shapes = []Shape{
-	{Name: "mixed", Members: 3, Quota: 1 << 20, Events: []string{"restart", "kill", "pause", "defrag", "backup", "nospace", "move"}},
+	{Name: "mixed", Members: 3, Quota: 1 << 20, Events: []string{"restart", "kill", "pause", "defrag", "backup",
+		"nospace", "move"}},
 	{Name: "kube", Members: 3, Kube: true, Events: []string{"restart", "kill", "backup", "lag", "move"}},
 	{Name: "single", Members: 1, Events: []string{"restart", "kill", "restart", "backup"}},
 	{Name: "lag", Members: 3, Events: []string{"lag", "lag", "restart", "kill"}},
@@ -54,7 +55,8 @@ var shapes = []Shape{
 	{Name: "upgrade", Members: 3, Upgrade: true, Events: []string{"restart", "backup", "none"}},
 	{Name: "five", Members: 5, Events: []string{"restart", "kill", "lag", "move", "refuse"}},
 	{Name: "kube-auth", Members: 3, Kube: true, Auth: true, Events: []string{"restart", "backup", "kill"}},
-	{Name: "kube-members", Members: 3, Kube: true, Events: []string{"lag", "restart", "remove", "learner", "promote", "refuse"}},
+	{Name: "kube-members", Members: 3, Kube: true, Events: []string{"lag", "restart", "remove", "learner", "promote",
+		"refuse"}},
 	{Name: "defect", Members: 3, Auth: true, Defect: true, Events: []string{"restart", "kill", "kill", "none"}},
 }
 

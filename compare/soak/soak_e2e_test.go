@@ -15,7 +15,8 @@ import (
 // the sources of wrong cases go, SOAK_MEDIC is a built program to judge instead of this build's library. With SOAK_SETS
 // it makes no history and judges the cases kept below that folder once more. The table also goes to the file SOAK_OUT.
 func TestSoak(t *testing.T) {
-	cfg := soak.Config{Case: os.Getenv("SOAK_CASE"), Keep: os.Getenv("SOAK_KEEP"), Diagnose: soak.InProcess, Table: soak.NewTable()}
+	cfg := soak.Config{Case: os.Getenv("SOAK_CASE"), Keep: os.Getenv("SOAK_KEEP"), Diagnose: soak.InProcess,
+		Table: soak.NewTable()}
 	if p := os.Getenv("SOAK_MEDIC"); p != "" {
 		cfg.Diagnose = soak.Program(p)
 	}

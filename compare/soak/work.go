@@ -75,7 +75,8 @@ func (h *History) op(depth int) clientv3.Op {
 		return clientv3.OpDelete(h.key())
 	case n < 12:
 		from := h.rng.IntN(14)
-		return clientv3.OpDelete(fmt.Sprintf("/app/k%02d", from), clientv3.WithRange(fmt.Sprintf("/app/k%02d", from+1+h.rng.IntN(4))))
+		return clientv3.OpDelete(fmt.Sprintf("/app/k%02d", from),
+			clientv3.WithRange(fmt.Sprintf("/app/k%02d", from+1+h.rng.IntN(4))))
 	case n < 13:
 		return clientv3.OpDelete(fmt.Sprintf("/app/k%d", h.rng.IntN(3)), clientv3.WithPrefix(), clientv3.WithPrevKV())
 	case n < 14 && depth < 2:

@@ -58,7 +58,8 @@ func TestRequestsOfAllKinds(t *testing.T) {
 	for range 3000 {
 		seen.op(h.op(2), 0)
 	}
-	for _, want := range []string{"put", "put, value", "put, value ignored", "delete", "delete range", "txn", "nested txn", "range in txn",
+	for _, want := range []string{"put", "put, value", "put, value ignored", "delete", "delete range", "txn",
+		"nested txn", "range in txn",
 		"compare VALUE", "compare VERSION", "compare CREATE", "compare MOD", "compare LEASE",
 		"compare EQUAL", "compare NOT_EQUAL", "compare LESS", "compare GREATER", "compare range"} {
 		if !seen[want] {

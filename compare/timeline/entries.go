@@ -29,12 +29,14 @@ func class(k dumplog.Kind) int {
 // log makes one pass over the merged log: entries, density, times and process lives.
 func (b *builder) log(ctx context.Context) error {
 	t := b.t
-	t.Density = Density{From: t.First, Step: (t.Last-t.First)/bins + 1, Classes: classes, Counts: make([][]int, len(classes)), Lacking: b.lacking()}
+	t.Density = Density{From: t.First, Step: (t.Last-t.First)/bins + 1, Classes: classes,
+		Counts: make([][]int, len(classes)), Lacking: b.lacking()}
 	n := int((t.Last-t.First)/t.Density.Step) + 1
 	for i := range t.Density.Counts {
 		t.Density.Counts[i] = make([]int, n)
 	}
-	t.Entries = Entries{Listed: b.listed(), Kinds: []string{}, Index: []uint64{}, Term: []uint64{}, Kind: []int{}, What: []string{}}
+	t.Entries = Entries{Listed: b.listed(), Kinds: []string{}, Index: []uint64{}, Term: []uint64{}, Kind: []int{},
+		What: []string{}}
 	var lives dumplog.Lives
 	for _, m := range b.in.Members {
 		lives.AddMember(m.MemberID)
@@ -167,13 +169,16 @@ func (b *builder) events() {
 	rp := b.in.Replay
 	b.t.EventCount = rp.EventCount
 	for _, e := range rp.Events[:min(len(rp.Events), b.o.MaxEvents)] {
-		x := Event{Term: e.Term, Index: e.Index, What: Clip(e.What, maxText), Proposer: b.name(e.Proposer), User: Clip(e.User, 60),
-			HeaderAuth: e.HeaderAuthRevision, Acked: e.Acked, Outcomes: []Outcome{}, Lacking: append([]int{}, e.Lacking...)}
+		x := Event{Term: e.Term, Index: e.Index, What: Clip(e.What, maxText), Proposer: b.name(e.Proposer),
+			User:       Clip(e.User, 60),
+			HeaderAuth: e.HeaderAuthRevision, Acked: e.Acked, Outcomes: []Outcome{},
+			Lacking: append([]int{}, e.Lacking...)}
 		for _, k := range e.Keys[:min(len(e.Keys), 3)] {
 			x.Keys = append(x.Keys, EscapeKey([]byte(k)))
 		}
 		for _, o := range e.Outcomes {
-			x.Outcomes = append(x.Outcomes, Outcome{State: o.State.String(), Reason: string(o.Reason), Rev: o.Rev, Auth: o.AuthRevision, Detail: Clip(o.Detail, maxText)})
+			x.Outcomes = append(x.Outcomes, Outcome{State: o.State.String(), Reason: string(o.Reason), Rev: o.Rev,
+				Auth: o.AuthRevision, Detail: Clip(o.Detail, maxText)})
 		}
 		b.t.Events = append(b.t.Events, x)
 	}

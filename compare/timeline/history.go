@@ -68,7 +68,8 @@ func (b *builder) history() {
 
 // roleBefore is the role that a member had before a change which left it with role now. What was before a removal is
 // told by the earlier changes, else taken for a voter.
-func roleBefore(t dumplog.ConfChangeType, now string, earlier []evidence.ConfEntry, id dumplog.ID) (before string, changes bool) {
+func roleBefore(t dumplog.ConfChangeType, now string, earlier []evidence.ConfEntry, id dumplog.ID) (before string,
+	changes bool) {
 	switch t {
 	case dumplog.ConfChangeAddNode, dumplog.ConfChangeAddLearnerNode:
 		for i := len(earlier) - 1; i >= 0; i-- {
@@ -86,7 +87,8 @@ func roleBefore(t dumplog.ConfChangeType, now string, earlier []evidence.ConfEnt
 		return "", now != ""
 	case dumplog.ConfChangeRemoveNode:
 		for i := len(earlier) - 1; i >= 0; i-- {
-			if c := earlier[i]; c.Change.NodeID == id && !c.Refused && c.Change.Type == dumplog.ConfChangeAddLearnerNode {
+			if c := earlier[i]; c.Change.NodeID == id && !c.Refused &&
+				c.Change.Type == dumplog.ConfChangeAddLearnerNode {
 				return learner, true
 			} else if c.Change.NodeID == id && !c.Refused {
 				break
@@ -104,7 +106,8 @@ func (b *builder) newest() *evidence.Member {
 		if !m.Membership.RaftKnown || len(m.Membership.Voters) == 0 {
 			continue
 		}
-		if best == nil || m.Commit > best.Commit || m.Commit == best.Commit && m.HasLog() && (!best.HasLog() || m.WAL.Summary.FirstIndex < best.WAL.Summary.FirstIndex) {
+		if best == nil || m.Commit > best.Commit || m.Commit == best.Commit && m.HasLog() &&
+			(!best.HasLog() || m.WAL.Summary.FirstIndex < best.WAL.Summary.FirstIndex) {
 			best = m
 		}
 	}

@@ -65,8 +65,10 @@ func (b *builder) votes() (votes map[uint64]map[dumplog.ID]int, quorum int) {
 func (b *builder) lanes() {
 	for i, m := range b.in.Members {
 		r := b.in.Replay.Members[i]
-		l := Lane{Member: m.Label(), ID: m.MemberID, Commit: m.Commit, Applied: m.AppliedMin, AppliedMax: m.AppliedMax, JudgedFrom: r.From, JudgedTo: r.To,
-			Lacks: r.Lacks, Lives: []Life{}, Purged: []Span{}, Damaged: []Span{}, Skipped: []Span{}, Curve: curve(&r.Curve)}
+		l := Lane{Member: m.Label(), ID: m.MemberID, Commit: m.Commit, Applied: m.AppliedMin, AppliedMax: m.AppliedMax,
+			JudgedFrom: r.From, JudgedTo: r.To,
+			Lacks: r.Lacks, Lives: []Life{}, Purged: []Span{}, Damaged: []Span{}, Skipped: []Span{},
+			Curve: curve(&r.Curve)}
 		if !r.Checked {
 			l.Why = Clip(r.Why, maxText)
 		}
@@ -104,7 +106,8 @@ func (b *builder) logOf(l *Lane, s *dumplog.Summary) {
 	}
 	for _, j := range s.Jumps {
 		if j.To >= j.From {
-			l.Skipped = append(l.Skipped, Span{From: j.From, To: j.To, What: "a snapshot of the leader stands for them"})
+			l.Skipped = append(l.Skipped, Span{From: j.From, To: j.To,
+				What: "a snapshot of the leader stands for them"})
 		}
 	}
 	for _, d := range s.Damage {
@@ -115,7 +118,8 @@ func (b *builder) logOf(l *Lane, s *dumplog.Summary) {
 		if to == 0 {
 			to = max(b.t.Last, d.LostFrom)
 		}
-		l.Damaged = append(l.Damaged, Span{From: d.LostFrom, To: to, What: Clip(fmt.Sprintf("%s in %s at offset %d", d.Kind, d.Segment, d.Offset), maxText)})
+		l.Damaged = append(l.Damaged, Span{From: d.LostFrom, To: to,
+			What: Clip(fmt.Sprintf("%s in %s at offset %d", d.Kind, d.Segment, d.Offset), maxText)})
 	}
 }
 
@@ -129,7 +133,8 @@ func (b *builder) livesOf(l *Lane) {
 		if n := len(l.Lives); n > 0 {
 			l.Lives[n-1].To = max(l.Lives[n-1].From, x.First-1)
 		}
-		l.Lives = append(l.Lives, Life{Span: Span{From: x.First, To: max(x.Last, l.LogTo)}, Start: x.Start(b.near()).UnixMilli(), Publish: x.Publish,
+		l.Lives = append(l.Lives, Life{Span: Span{From: x.First, To: max(x.Last, l.LogTo)},
+			Start: x.Start(b.near()).UnixMilli(), Publish: x.Publish,
 			Requests: x.Requests, Inferred: x.Inferred})
 	}
 }

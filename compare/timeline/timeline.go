@@ -230,8 +230,10 @@ func Build(ctx context.Context, in Input, o Options) (*Timeline, error) {
 		o.MaxEvents = 5_000
 	}
 	rp := in.Replay
-	t := &Timeline{First: rp.First, Last: rp.Last, Commit: rp.Commit, Gaps: []Span{}, Terms: []Term{}, Lanes: []Lane{}, Marks: []Mark{},
-		Events: []Event{}, Times: []Time{}, History: []Membership{}, MarksLeftOut: rp.Survey.MarksLeftOut, Notes: in.Notes}
+	t := &Timeline{First: rp.First, Last: rp.Last, Commit: rp.Commit, Gaps: []Span{}, Terms: []Term{}, Lanes: []Lane{},
+		Marks:  []Mark{},
+		Events: []Event{}, Times: []Time{}, History: []Membership{}, MarksLeftOut: rp.Survey.MarksLeftOut,
+		Notes: in.Notes}
 	for _, g := range rp.Gaps {
 		t.Gaps = append(t.Gaps, Span{From: g.From, To: g.To})
 	}

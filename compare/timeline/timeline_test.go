@@ -27,7 +27,8 @@ func build(t *testing.T, name string, o timeline.Options) (*timeline.Timeline, *
 		tl, err = timeline.Build(ctx, dossier.TimelineInput(in, r), o)
 		return err
 	}
-	r, err := compare.Diagnose(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, name)}}, compare.Options{NoDigests: true, Study: study})
+	r, err := compare.Diagnose(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, name)}},
+		compare.Options{NoDigests: true, Study: study})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,12 +146,14 @@ func TestNoValues(t *testing.T) {
 
 // TestEscapeKey: keys become printable text of bounded length that tells keys apart.
 func TestEscapeKey(t *testing.T) {
-	for key, want := range map[string]string{"/a/b": "/a/b", "a\x00b": `a\x00b`, "\u202eevil": `\u202eevil`, "it's \"q\"": `it's \"q\"`, "ä": "ä", "\xff": `\xff`} {
+	for key, want := range map[string]string{"/a/b": "/a/b", "a\x00b": `a\x00b`, "\u202eevil": `\u202eevil`,
+		"it's \"q\"": `it's \"q\"`, "ä": "ä", "\xff": `\xff`} {
 		if got := timeline.EscapeKey([]byte(key)); got != want {
 			t.Errorf("%q: %s, want %s", key, got, want)
 		}
 	}
-	a, b := timeline.EscapeKey([]byte(strings.Repeat("k", 1<<20))), timeline.EscapeKey([]byte(strings.Repeat("k", 1<<20)+"x"))
+	a, b := timeline.EscapeKey([]byte(strings.Repeat("k", 1<<20))),
+		timeline.EscapeKey([]byte(strings.Repeat("k", 1<<20)+"x"))
 	if len(a) > 400 || a == b || !strings.Contains(a, "<len 1048576 sha256 ") {
 		t.Errorf("%s", a)
 	}
@@ -167,7 +170,8 @@ func TestConsistentIndex(t *testing.T) {
 			for n := 0; n < len(c); n += timeline.PerPoint {
 				index, cons := c[n], c[n+3]
 				if cons > index || cons < last {
-					t.Errorf("%s, %s: consistent index %d after entry %d, %d before", name, r.Members[lane].Name, cons, index, last)
+					t.Errorf("%s, %s: consistent index %d after entry %d, %d before", name, r.Members[lane].Name, cons,
+						index, last)
 				}
 				behind, last = behind || cons > 0 && cons < index, cons
 			}

@@ -40,31 +40,36 @@ func stored(t testing.TB, apiVersion, kind string, obj runtime.Object) []byte {
 var created = metav1.NewTime(time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC))
 
 func meta(namespace, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "0b7f6f5c-4f4e-4c5f-9a5e-0123456789ab", CreationTimestamp: created}
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "0b7f6f5c-4f4e-4c5f-9a5e-0123456789ab",
+		CreationTimestamp: created}
 }
 
 func deployment() *appsv1.Deployment {
 	three, surge := int32(3), intstr.FromString("25%")
 	pod := corev1.PodSpec{Containers: []corev1.Container{{
 		Name: "web", Image: "registry/web:1.2",
-		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("250m"), "memory": resource.MustParse("1Gi")}},
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("250m"),
+			"memory": resource.MustParse("1Gi")}},
 	}}}
 	return &appsv1.Deployment{ObjectMeta: meta("shop", "web"), Spec: appsv1.DeploymentSpec{
 		Replicas: &three, Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge}},
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}, Spec: pod},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+			Spec: pod},
 	}}
 }
 
 func secret() *corev1.Secret {
 	m := meta("shop", "db-password")
 	m.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"password":"aHVudGVyMg=="}}`}
-	return &corev1.Secret{ObjectMeta: m, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"password": []byte("hunter2"), "user": []byte("shop")}}
+	return &corev1.Secret{ObjectMeta: m, Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{"password": []byte("hunter2"), "user": []byte("shop")}}
 }
 
 func lease() *coordinationv1.Lease {
 	holder, renewed := "scheduler-1", metav1.NewMicroTime(created.Time)
-	return &coordinationv1.Lease{ObjectMeta: meta("kube-system", "kube-scheduler"), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed}}
+	return &coordinationv1.Lease{ObjectMeta: meta("kube-system", "kube-scheduler"),
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed}}
 }
 
 const customResource = `{"apiVersion":"example.org/v1", "kind":"Backup",
@@ -83,18 +88,22 @@ func values(t testing.TB) map[string][]byte {
 		"deployment":           deployed,
 		"deployment-truncated": deployed[:len(deployed)-9],
 		"envelope-alone":       deployed[:4],
-		"configmap":            stored(t, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: meta("shop", "web"), Data: map[string]string{"a": "1\n2\n"}, BinaryData: map[string][]byte{"b": {0, 0xff}}}),
-		"secret":               stored(t, "v1", "Secret", secret()),
-		"secret-list":          stored(t, "v1", "SecretList", list),
-		"secret-json":          jsonSecret,
-		"secret-inside-list":   []byte(`{"kind":"List","apiVersion":"v1","items":[{"kind":"\u0053ecret","apiVersion":"v1","data":{"a":"aHVudGVyMg=="}},{"kind":"ConfigMap","data":{"a":"shown"}}]}`),
-		"lease":                stored(t, "coordination.k8s.io/v1", "Lease", lease()),
-		"custom-resource":      []byte(customResource),
-		"encrypted":            []byte("k8s:enc:aescbc:v1:key1:\x8f\x01hunter2"),
-		"encrypted-kms":        []byte("k8s:enc:kms:v2:vault:\x00\x01"),
-		"encrypted-unnamed":    []byte("k8s:enc:"),
-		"unknown-kind":         bytes.Replace(stored(t, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: meta("shop", "later")}), []byte("ConfigMap"), []byte("ConfigNew"), 1),
-		"bad-api-version":      bytes.Replace(stored(t, "apps/v1", "Deployment", deployment()), []byte("apps/v1"), []byte("a/b/c/d"), 1),
+		"configmap": stored(t, "v1", "ConfigMap",
+			&corev1.ConfigMap{ObjectMeta: meta("shop", "web"), Data: map[string]string{"a": "1\n2\n"},
+				BinaryData: map[string][]byte{"b": {0, 0xff}}}),
+		"secret":             stored(t, "v1", "Secret", secret()),
+		"secret-list":        stored(t, "v1", "SecretList", list),
+		"secret-json":        jsonSecret,
+		"secret-inside-list": []byte(`{"kind":"List","apiVersion":"v1","items":[{"kind":"\u0053ecret","apiVersion":"v1","data":{"a":"aHVudGVyMg=="}},{"kind":"ConfigMap","data":{"a":"shown"}}]}`),
+		"lease":              stored(t, "coordination.k8s.io/v1", "Lease", lease()),
+		"custom-resource":    []byte(customResource),
+		"encrypted":          []byte("k8s:enc:aescbc:v1:key1:\x8f\x01hunter2"),
+		"encrypted-kms":      []byte("k8s:enc:kms:v2:vault:\x00\x01"),
+		"encrypted-unnamed":  []byte("k8s:enc:"),
+		"unknown-kind": bytes.Replace(stored(t, "v1", "ConfigMap",
+			&corev1.ConfigMap{ObjectMeta: meta("shop", "later")}), []byte("ConfigMap"), []byte("ConfigNew"), 1),
+		"bad-api-version": bytes.Replace(stored(t, "apps/v1", "Deployment", deployment()), []byte("apps/v1"),
+			[]byte("a/b/c/d"), 1),
 	}
 }
 
@@ -109,7 +118,8 @@ func show(t testing.TB, value []byte, o kube.Options) string {
 	if !ok {
 		return "not of Kubernetes\n"
 	}
-	s := fmt.Sprintf("%s %q %q %q %q %q\n", obj.Encoding, obj.APIVersion, obj.Kind, obj.Namespace, obj.Name, obj.Provider)
+	s := fmt.Sprintf("%s %q %q %q %q %q\n", obj.Encoding, obj.APIVersion, obj.Kind, obj.Namespace, obj.Name,
+		obj.Provider)
 	if obj.Err != nil {
 		return s + "error: " + obj.Err.Error() + "\n"
 	}
@@ -124,7 +134,10 @@ func show(t testing.TB, value []byte, o kube.Options) string {
 func TestGolden(t *testing.T) {
 	for name, value := range values(t) {
 		t.Run(name, func(t *testing.T) {
-			got := show(t, value, kube.Options{Digest: func(data []byte) string { return fmt.Sprintf("of %d bytes", len(data)) }})
+			got := show(t, value, kube.Options{Digest: func(data []byte) string {
+				return fmt.Sprintf("of %d bytes",
+					len(data))
+			}})
 			file := filepath.Join("testdata", name+".golden")
 			if os.Getenv("ETCD_MEDIC_REWRITE") != "" {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -196,7 +209,8 @@ func TestEveryBuiltinKind(t *testing.T) {
 		switch {
 		case !ok || got.Err != nil:
 			t.Errorf("%v: %v %v", gvk, ok, got.Err)
-		case got.Kind != gvk.Kind || got.APIVersion != apiVersion || !bytes.Contains(got.JSON, []byte(`"kind":"`+gvk.Kind+`"`)):
+		case got.Kind != gvk.Kind || got.APIVersion != apiVersion ||
+			!bytes.Contains(got.JSON, []byte(`"kind":"`+gvk.Kind+`"`)):
 			t.Errorf("%v: %s %s %s", gvk, got.APIVersion, got.Kind, got.JSON)
 		}
 		groups[gvk.Group] = true
@@ -223,12 +237,15 @@ func TestHostile(t *testing.T) {
 		want  error
 	}{
 		"many empty fields": {envelope("v1", "PodList", pods), kube.ErrTooLarge},
-		"deep JSON":         {[]byte(`{"apiVersion":"v1","kind":"A","a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "}"), kube.ErrTooLarge},
-		"large JSON":        {[]byte(`{"apiVersion":"v1","kind":"A","a":"` + strings.Repeat("a", 17<<20) + `"}`), kube.ErrTooLarge},
-		"large protobuf":    {envelope("v1", "ConfigMap", make([]byte, 17<<20)), kube.ErrTooLarge},
-		"cut message":       {envelope("v1", "Pod", []byte{0x0a, 0x7f}), kube.ErrDamaged},
-		"bad quantity":      {bytes.Replace(quantity, []byte("123456789012"), []byte("1-2-3-4-5-6-"), 1), kube.ErrDamaged},
-		"endless exponent":  {bytes.Replace(quantity, []byte("123456789012"), []byte("1e0999999999"), 1), nil},
+		"deep JSON": {[]byte(`{"apiVersion":"v1","kind":"A","a":` +
+			strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "}"), kube.ErrTooLarge},
+		"large JSON": {[]byte(`{"apiVersion":"v1","kind":"A","a":"` + strings.Repeat("a", 17<<20) + `"}`),
+			kube.ErrTooLarge},
+		"large protobuf": {envelope("v1", "ConfigMap", make([]byte, 17<<20)), kube.ErrTooLarge},
+		"cut message":    {envelope("v1", "Pod", []byte{0x0a, 0x7f}), kube.ErrDamaged},
+		"bad quantity": {bytes.Replace(quantity, []byte("123456789012"), []byte("1-2-3-4-5-6-"), 1),
+			kube.ErrDamaged},
+		"endless exponent": {bytes.Replace(quantity, []byte("123456789012"), []byte("1e0999999999"), 1), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()

@@ -59,20 +59,26 @@ func encode(root map[string]any) (text []byte, err error) {
 
 // serverSet are the fields that a server sets on every object.
 var serverSet = []string{
-	"status", "metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.selfLink",
-	"metadata.managedFields", "metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.generateName",
-	"metadata.annotations.kubectl\x00kubernetes\x00io/last-applied-configuration", "metadata.annotations.deployment\x00kubernetes\x00io/revision",
-	"spec.template.metadata.creationTimestamp", "spec.jobTemplate.metadata.creationTimestamp", "spec.jobTemplate.spec.template.metadata.creationTimestamp",
+	"status", "metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp",
+	"metadata.selfLink",
+	"metadata.managedFields", "metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds",
+	"metadata.generateName",
+	"metadata.annotations.kubectl\x00kubernetes\x00io/last-applied-configuration",
+	"metadata.annotations.deployment\x00kubernetes\x00io/revision",
+	"spec.template.metadata.creationTimestamp", "spec.jobTemplate.metadata.creationTimestamp",
+	"spec.jobTemplate.spec.template.metadata.creationTimestamp",
 }
 
 // serverSetOf are those of single kinds. A zero byte stands for a dot within a name.
 var serverSetOf = map[string][]string{
 	"Service": {"spec.clusterIP", "spec.clusterIPs", "spec.healthCheckNodePort"},
 	"Pod":     {"spec.nodeName", "spec.serviceAccount"},
-	"Job": {"spec.selector", "spec.template.metadata.labels.controller-uid", "spec.template.metadata.labels.batch\x00kubernetes\x00io/controller-uid",
+	"Job": {"spec.selector", "spec.template.metadata.labels.controller-uid",
+		"spec.template.metadata.labels.batch\x00kubernetes\x00io/controller-uid",
 		"metadata.labels.controller-uid", "metadata.labels.batch\x00kubernetes\x00io/controller-uid"},
 	"PersistentVolume": {"spec.claimRef.uid", "spec.claimRef.resourceVersion"},
-	"PersistentVolumeClaim": {"metadata.annotations.pv\x00kubernetes\x00io/bind-completed", "metadata.annotations.pv\x00kubernetes\x00io/bound-by-controller",
+	"PersistentVolumeClaim": {"metadata.annotations.pv\x00kubernetes\x00io/bind-completed",
+		"metadata.annotations.pv\x00kubernetes\x00io/bound-by-controller",
 		"metadata.annotations.volume\x00kubernetes\x00io/selected-node"},
 	"Namespace":      {"spec.finalizers"},
 	"ServiceAccount": {"secrets"},

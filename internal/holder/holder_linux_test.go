@@ -74,7 +74,8 @@ func TestOf(t *testing.T) {
 			}
 			for range 2 {
 				l, err := Of(path, path+".absent")
-				if err != nil || len(l) != 1 || l[0].Kind != want || l[0].PID != cmd.Process.Pid || l[0].Command == "" || l[0].Path != path {
+				if err != nil || len(l) != 1 || l[0].Kind != want || l[0].PID != cmd.Process.Pid ||
+					l[0].Command == "" || l[0].Path != path {
 					t.Errorf("%+v, %v, want %s by %d", l, err, want, cmd.Process.Pid)
 				}
 			}
@@ -108,7 +109,8 @@ short
 	if l := got[file{8, 0x10, 77}]; len(l) != 1 || l[0] != (Lock{Kind: "fcntl"}) {
 		t.Errorf("%v", l)
 	}
-	if s := (Lock{PID: 4711, Command: "etcd"}).String() + ", " + (Lock{}).String(); s != "process 4711 (etcd), a process" {
+	if s := (Lock{PID: 4711, Command: "etcd"}).String() + ", " +
+		(Lock{}).String(); s != "process 4711 (etcd), a process" {
 		t.Error(s)
 	}
 }

@@ -84,7 +84,8 @@ func TestFetch(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "b", "two.db")); string(text) != "second" || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, err = objects.Fetch(context.Background(), b.URL("a"), t.TempDir(), 8); err == nil || !strings.Contains(err.Error(), "room for 8") {
+	if _, err = objects.Fetch(context.Background(), b.URL("a"), t.TempDir(), 8); err == nil ||
+		!strings.Contains(err.Error(), "room for 8") {
 		t.Errorf("no room: %v", err)
 	}
 	if _, err = objects.Fetch(context.Background(), "s3:///", t.TempDir(), -1); err == nil {
@@ -93,7 +94,8 @@ func TestFetch(t *testing.T) {
 }
 
 func TestURLs(t *testing.T) {
-	for where, want := range map[string]bool{"s3://b/k": true, "gs://b": true, "azblob://c/k?x=1": true, "/s3://b": false, "http://h": false, "s3": false} {
+	for where, want := range map[string]bool{"s3://b/k": true, "gs://b": true, "azblob://c/k?x=1": true,
+		"/s3://b": false, "http://h": false, "s3": false} {
 		if got := objects.IsURL(where); got != want {
 			t.Errorf("%s: %v", where, got)
 		}

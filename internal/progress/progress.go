@@ -231,7 +231,8 @@ func bytesLine(done, total int64, took time.Duration) string {
 	rate := float64(done) / max(took.Seconds(), 0.001)
 	parts := []string{Size(done)}
 	if total > 0 {
-		parts = []string{Size(done) + " of " + Size(total), fmt.Sprintf("%d %%", int64(100*(float64(done)/float64(total))))}
+		parts = []string{Size(done) + " of " + Size(total),
+			fmt.Sprintf("%d %%", int64(100*(float64(done)/float64(total))))}
 	}
 	if done > 0 {
 		parts = append(parts, Size(int64(rate))+"/s")

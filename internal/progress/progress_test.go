@@ -26,12 +26,16 @@ func TestLineOf(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]*Work{work("reading node1", 1, 10, patience/2)}, ""},
-		{[]*Work{work("reading node1", 1<<30, 4<<30, 10*time.Second)}, "reading node1: 1.0 GiB of 4.0 GiB, 25 %, 102 MiB/s, 30 s left"},
-		{[]*Work{work("reading node1", 5<<30, 4<<30, 10*time.Second)}, "reading node1: 4.0 GiB of 4.0 GiB, 100 %, 410 MiB/s"},
-		{[]*Work{work("reading node1", 1<<20, 2<<20, time.Second), work("reading node2", 1<<20, 2<<20, time.Second)}, "reading node1 and 1 more: 2.0 MiB of 4.0 MiB, 50 %, 2.0 MiB/s, 1 s left"},
+		{[]*Work{work("reading node1", 1<<30, 4<<30, 10*time.Second)}, "reading node1: 1.0 GiB of 4.0 GiB, 25 %, 102 " +
+			"MiB/s, 30 s left"},
+		{[]*Work{work("reading node1", 5<<30, 4<<30, 10*time.Second)},
+			"reading node1: 4.0 GiB of 4.0 GiB, 100 %, 410 MiB/s"},
+		{[]*Work{work("reading node1", 1<<20, 2<<20, time.Second), work("reading node2", 1<<20, 2<<20, time.Second)},
+			"reading node1 and 1 more: 2.0 MiB of 4.0 MiB, 50 %, 2.0 MiB/s, 1 s left"},
 		{[]*Work{work("replaying the log", 3<<20, 0, 2*time.Second)}, "replaying the log: 3.0 MiB, 1.5 MiB/s"},
 		{[]*Work{work("reading node1", 0, 4<<30, time.Second)}, "reading node1: 0 B of 4.0 GiB, 0 %"},
-		{[]*Work{work("reading node1", 1, 4<<50, time.Hour)}, "reading node1: 1 B of 4.0 PiB, 0 %, 0 B/s, 277 h 46 min left"},
+		{[]*Work{work("reading node1", 1, 4<<50, time.Hour)},
+			"reading node1: 1 B of 4.0 PiB, 0 %, 0 B/s, 277 h 46 min left"},
 		{[]*Work{wait(2 * time.Minute)}, "waiting for node1: 12 s of at most 2 min 0 s"},
 		{[]*Work{wait(-1)}, "waiting for node1: 12 s"},
 	} {
@@ -48,7 +52,8 @@ func TestDisplay(t *testing.T) {
 	drawn := func() int { mu.Lock(); defer mu.Unlock(); return len(lines) }
 	d := New(func(l string) { mu.Lock(); defer mu.Unlock(); lines = append(lines, l) })
 	ctx, w := Begin(With(t.Context(), d), "reading node1", 100)
-	if _, err := io.Copy(io.Discard, From(Carry(context.Background(), ctx)).Reader(strings.NewReader(strings.Repeat("x", 40)))); err != nil {
+	if _, err := io.Copy(io.Discard, From(Carry(context.Background(),
+		ctx)).Reader(strings.NewReader(strings.Repeat("x", 40)))); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); drawn() == 0 && time.Now().Before(end); {

@@ -31,7 +31,8 @@ func TestDigest(t *testing.T) {
 func TestNilKey(t *testing.T) {
 	var k *redact.Key
 	plain := sha256.Sum256([]byte("v"))
-	if d := k.Digest([]byte("v")); d != k.Digest([]byte("v")) || d == k.Digest([]byte("w")) || strings.HasPrefix(hex.EncodeToString(plain[:]), d) {
+	if d := k.Digest([]byte("v")); d != k.Digest([]byte("v")) || d == k.Digest([]byte("w")) ||
+		strings.HasPrefix(hex.EncodeToString(plain[:]), d) {
 		t.Errorf("digest %q", d)
 	}
 }

@@ -40,7 +40,8 @@ func Open(path string) (*os.File, int64, error) {
 	if err := check(path, st.Mode()); err != nil {
 		return nil, 0, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0) //nolint:forbidigo // read-only; os.Open cannot be told not to wait
+	//nolint:forbidigo // read-only; os.Open cannot be told not to wait
+	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
 		return nil, 0, err
 	}

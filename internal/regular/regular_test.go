@@ -26,7 +26,8 @@ func TestOpenNeverWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	for path, what := range map[string]string{pipe: "a named pipe", socket: "a socket", "/dev/zero": "a device", dir: "a folder"} {
+	for path, what := range map[string]string{pipe: "a named pipe", socket: "a socket", "/dev/zero": "a device",
+		dir: "a folder"} {
 		link := filepath.Join(dir, "link-"+filepath.Base(path))
 		if err := os.Symlink(path, link); err != nil {
 			t.Fatal(err)

@@ -85,5 +85,6 @@ type RoomError struct {
 
 // Error implements error.
 func (e *RoomError) Error() string {
-	return fmt.Sprintf("more than the %d MiB that may be written below %s; free some room there, or set TMPDIR to a folder on another disk", e.Allowed>>20, e.Dir)
+	return fmt.Sprintf("more than the %d MiB that may be written below %s; free some room there, or set TMPDIR to a "+
+		"folder on another disk", e.Allowed>>20, e.Dir)
 }

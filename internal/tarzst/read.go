@@ -27,7 +27,8 @@ var errManifest = errors.New("the archive does not end with a manifest")
 // Read calls visit with every file but the manifest, in order; what visit does not read is read all the same. The
 // manifest is then compared with what was read: a file that is missing, too much or altered is an error. visit sees
 // contents that are not proven yet.
-func Read(ctx context.Context, r io.Reader, l Limits, visit func(name string, size int64, r io.Reader) error) (*Manifest, error) {
+func Read(ctx context.Context, r io.Reader, l Limits,
+	visit func(name string, size int64, r io.Reader) error) (*Manifest, error) {
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	if err != nil {
 		return nil, err
@@ -48,7 +49,8 @@ func Read(ctx context.Context, r io.Reader, l Limits, visit func(name string, si
 			return nil, err
 		}
 		if left -= h.Size; h.Typeflag != tar.TypeReg || len(seen) >= l.Files || left < 0 || m != nil {
-			return nil, fmt.Errorf("entry %q: not a file, more than %d files or %d bytes, or after the manifest", h.Name, l.Files, l.Bytes)
+			return nil, fmt.Errorf("entry %q: not a file, more than %d files or %d bytes, or after the manifest",
+				h.Name, l.Files, l.Bytes)
 		}
 		if h.Name == ManifestName {
 			if m, err = readManifest(t, h.Size); err != nil {

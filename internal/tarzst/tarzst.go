@@ -79,8 +79,10 @@ func NewWriter(w io.Writer, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{zst: z, tar: tar.NewWriter(z), manifest: Manifest{Format: manifestFormat, Kind: o.Kind, Files: []File{}}, names: map[string]bool{ManifestName: true},
-		buf: make([]byte, 256<<10)}, nil
+	return &Writer{zst: z, tar: tar.NewWriter(z),
+		manifest: Manifest{Format: manifestFormat, Kind: o.Kind, Files: []File{}},
+		names:    map[string]bool{ManifestName: true},
+		buf:      make([]byte, 256<<10)}, nil
 }
 
 // Add writes a file. It is an error if r ends before e.Size bytes; what r has after them is left.
@@ -96,12 +98,14 @@ func (w *Writer) Add(e Entry, r io.Reader) error {
 	if err := w.put(e, io.TeeReader(io.LimitReader(r, e.Size), sum)); err != nil {
 		return fmt.Errorf("%s: %w", e.Name, err)
 	}
-	w.manifest.Files = append(w.manifest.Files, File{Name: e.Name, Size: e.Size, SHA256: hex.EncodeToString(sum.Sum(nil))})
+	w.manifest.Files = append(w.manifest.Files,
+		File{Name: e.Name, Size: e.Size, SHA256: hex.EncodeToString(sum.Sum(nil))})
 	return nil
 }
 
 func (w *Writer) put(e Entry, r io.Reader) error {
-	h := &tar.Header{Typeflag: tar.TypeReg, Name: e.Name, Size: e.Size, Mode: 0o600, ModTime: time.Unix(0, 0).UTC(), Format: tar.FormatPAX}
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: e.Name, Size: e.Size, Mode: 0o600, ModTime: time.Unix(0, 0).UTC(),
+		Format: tar.FormatPAX}
 	if e.Mode != 0 {
 		h.Mode = int64(e.Mode.Perm())
 	}

@@ -55,7 +55,8 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Files) != 3 || m.Kind != "test" || got["report.json"] != "{}" || len(got["members/node1/facts.json"]) != 700_000 {
+	if len(m.Files) != 3 || m.Kind != "test" || got["report.json"] != "{}" ||
+		len(got["members/node1/facts.json"]) != 700_000 {
 		t.Errorf("read %d files, manifest %+v", len(got), m)
 	}
 	if f, ok := m.Find("skip/empty"); !ok || f.Size != 0 || f.SHA256[:8] != "e3b0c442" {
@@ -112,9 +113,10 @@ func TestAltered(t *testing.T) {
 		"no manifest":  {pick(func(r []row) []row { return r[:2] }), wide, "does not end with a manifest"},
 		"other format": {pick(func(r []row) []row { r[2].text = `{"format":9}`; return r }), wide, "format 9"},
 		"no JSON":      {pick(func(r []row) []row { r[2].text = `nothing`; return r }), wide, "manifest"},
-		"a link":       {pick(func(r []row) []row { r[0].Typeflag = tar.TypeSymlink; r[0].text = ""; return r }), wide, "not a file"},
-		"many files":   {b, Limits{Files: 1, Bytes: 1 << 20}, "more than 1 files"},
-		"many bytes":   {b, Limits{Files: 100, Bytes: 1}, "or 1 bytes"},
+		"a link": {pick(func(r []row) []row { r[0].Typeflag = tar.TypeSymlink; r[0].text = ""; return r }), wide,
+			"not a file"},
+		"many files": {b, Limits{Files: 1, Bytes: 1 << 20}, "more than 1 files"},
+		"many bytes": {b, Limits{Files: 100, Bytes: 1}, "or 1 bytes"},
 	} {
 		if _, _, err := read(c.b, c.l); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

@@ -45,15 +45,18 @@ func TestFields(t *testing.T) {
 		}
 		got, rest = append(got, f), rest[n:]
 	}
-	if len(got) != 4 || got[0].V != math.MaxUint64 || string(got[1].B) != "value" || got[2].V != 7 || got[3].V != 8 || got[3].Num != int32(protowire.MaxValidNumber) {
+	if len(got) != 4 || got[0].V != math.MaxUint64 || string(got[1].B) != "value" || got[2].V != 7 || got[3].V != 8 ||
+		got[3].Num != int32(protowire.MaxValidNumber) {
 		t.Fatalf("read %+v", got)
 	}
 	if len(got[1].Raw) != 7 || got[1].Type != wire.Bytes {
 		t.Fatalf("raw % x of type %d", got[1].Raw, got[1].Type)
 	}
 	for name, b := range map[string][]byte{
-		"nothing": {}, "number 0": {0x00, 0x01}, "no value": {0x08}, "group": {0x0b, 0x0c}, "length beyond the end": {0x12, 0x05, 1},
-		"fixed cut": {0x19, 1, 2}, "a number too large": {0x80, 0x80, 0x80, 0x80, 0x10, 1}, "endless varint": bytes.Repeat([]byte{0x80}, 20),
+		"nothing": {}, "number 0": {0x00, 0x01}, "no value": {0x08}, "group": {0x0b, 0x0c},
+		"length beyond the end": {0x12, 0x05, 1},
+		"fixed cut":             {0x19, 1, 2}, "a number too large": {0x80, 0x80, 0x80, 0x80, 0x10, 1},
+		"endless varint": bytes.Repeat([]byte{0x80}, 20),
 	} {
 		if n := f.Next(b); n != 0 {
 			t.Errorf("%s: read %d bytes", name, n)
@@ -74,7 +77,8 @@ func FuzzNext(f *testing.F) {
 		}
 		num, typ, m := protowire.ConsumeField(b)
 		if m > 0 && typ != protowire.StartGroupType && (n != m || got.Num != int32(num) || got.Type != int8(typ)) {
-			t.Fatalf("protowire reads field %d of type %d with %d bytes, read %d of type %d with %d", num, typ, m, got.Num, got.Type, n)
+			t.Fatalf("protowire reads field %d of type %d with %d bytes, read %d of type %d with %d", num, typ, m,
+				got.Num, got.Type, n)
 		}
 	})
 }

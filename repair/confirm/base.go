@@ -107,11 +107,14 @@ func newCluster(members []*evidence.Member, sv *survey) (*Base, string) {
 		}
 	}
 	c := sv.founder
-	if c == nil || c.Type != dumplog.ConfChangeAddNode || c.Member == nil || c.Member.ID != c.NodeID || len(c.Member.PeerURLs) == 0 {
+	if c == nil || c.Type != dumplog.ConfChangeAddNode || c.Member == nil || c.Member.ID != c.NodeID ||
+		len(c.Member.PeerURLs) == 0 {
 		return nil, "entry 1 does not add the first member of a new cluster"
 	}
-	m := datadir.Member{ID: uint64(c.NodeID), Name: c.Member.Name, PeerURLs: c.Member.PeerURLs, ClientURLs: c.Member.ClientURLs}
-	return &Base{Kind: NewCluster, Owner: -1, Index: 1, Term: sv.termAt(1), Revision: 1, Members: []datadir.Member{m}}, ""
+	m := datadir.Member{ID: uint64(c.NodeID), Name: c.Member.Name, PeerURLs: c.Member.PeerURLs,
+		ClientURLs: c.Member.ClientURLs}
+	return &Base{Kind: NewCluster, Owner: -1, Index: 1, Term: sv.termAt(1), Revision: 1, Members: []datadir.Member{m}},
+		""
 }
 
 func snapBase(ctx context.Context, path string, sv *survey) (*Base, error) {
@@ -148,7 +151,8 @@ func dbBase(ctx context.Context, db *dumpdb.DB, sv *survey) (*Base, error) {
 	}
 	b.Term = sv.termAt(b.Index)
 	if own != 0 && b.Term != 0 && own != b.Term {
-		return nil, fmt.Errorf("it is at entry %d/%d and the log holds %d/%d: they are of different histories", own, b.Index, b.Term, b.Index)
+		return nil, fmt.Errorf("it is at entry %d/%d and the log holds %d/%d: they are of different histories", own,
+			b.Index, b.Term, b.Index)
 	}
 	if b.Term == 0 {
 		b.Term = max(own, 1)
@@ -191,7 +195,8 @@ func (b *Base) read(ctx context.Context) error {
 func membersOf(rows []dumpdb.Member) []datadir.Member {
 	out := make([]datadir.Member, 0, len(rows))
 	for _, m := range rows {
-		out = append(out, datadir.Member{ID: uint64(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, IsLearner: m.IsLearner})
+		out = append(out, datadir.Member{ID: uint64(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs,
+			IsLearner: m.IsLearner})
 	}
 	return out
 }

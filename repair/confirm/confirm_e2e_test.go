@@ -29,7 +29,8 @@ import (
 // altered, and that member alone is refuted.
 func TestE2ERandomHistories(t *testing.T) {
 	for _, c := range []struct{ wrote, runs string }{
-		{"3.3.18", "3.3.18"}, {"3.3.18", "3.5.35"}, {"3.4.3", "3.4.3"}, {"3.4.3", "3.6.16"}, {"3.5.0", "3.5.35"}, {"3.5.35", "3.5.35"},
+		{"3.3.18", "3.3.18"}, {"3.3.18", "3.5.35"}, {"3.4.3", "3.4.3"}, {"3.4.3", "3.6.16"}, {"3.5.0", "3.5.35"},
+		{"3.5.35", "3.5.35"},
 		{"3.5.35", "3.6.16"}, {"3.6.16", "3.6.16"}, {"3.7.3", "3.7.3"},
 	} {
 		t.Run(c.wrote+"-"+c.runs, func(t *testing.T) {
@@ -156,9 +157,11 @@ func (w *work) step() {
 		_, _ = cli.Delete(ctx, w.key())
 	case 6, 7:
 		k := w.key()
-		_, _ = cli.Txn(ctx).If(clientv3.Compare(clientv3.Value(k), []string{"=", ">", "<", "!="}[w.r.IntN(4)], w.value())).
+		_, _ = cli.Txn(ctx).If(clientv3.Compare(clientv3.Value(k), []string{"=", ">", "<", "!="}[w.r.IntN(4)],
+			w.value())).
 			Then(clientv3.OpPut(k, w.value()), clientv3.OpPut(w.key()+"x", w.value()), clientv3.OpGet(w.key())).
-			Else(clientv3.OpDelete(k), clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(k), ">", 0)}, []clientv3.Op{clientv3.OpPut(k, "nested")}, nil)).Commit()
+			Else(clientv3.OpDelete(k), clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(k), ">",
+				0)}, []clientv3.Op{clientv3.OpPut(k, "nested")}, nil)).Commit()
 	case 8:
 		_, _ = cli.Put(ctx, w.key(), "", clientv3.WithIgnoreValue())
 	case 9:
@@ -176,7 +179,8 @@ func (w *work) alarm(ctx context.Context, cli *clientv3.Client) {
 	if w.r.IntN(2) == 0 {
 		action = etcdserverpb.AlarmRequest_DEACTIVATE
 	}
-	_, _ = etcdserverpb.NewMaintenanceClient(cli.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{Action: action, MemberID: 7, Alarm: etcdserverpb.AlarmType_NOSPACE})
+	_, _ = etcdserverpb.NewMaintenanceClient(cli.ActiveConnection()).Alarm(ctx,
+		&etcdserverpb.AlarmRequest{Action: action, MemberID: 7, Alarm: etcdserverpb.AlarmType_NOSPACE})
 }
 
 // auth makes users and roles and switches auth on.
@@ -272,7 +276,8 @@ func TestE2EStrippedRange(t *testing.T) {
 	if _, err := c.Client(0).Compact(t.Context(), rev-2); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.Client(1).Txn(t.Context()).Then(clientv3.OpPut("k1", "only elsewhere"), clientv3.OpGet("k1", clientv3.WithRev(rev-10))).Commit()
+	_, err := c.Client(1).Txn(t.Context()).Then(clientv3.OpPut("k1", "only elsewhere"),
+		clientv3.OpGet("k1", clientv3.WithRev(rev-10))).Commit()
 	if err == nil {
 		t.Fatal("the server did not refuse the range")
 	}
@@ -328,7 +333,8 @@ func TestE2EPurgedLog(t *testing.T) {
 	}
 	// Without it there is none, or that of the member that was stopped first.
 	r = ask(t, o, dirs...)
-	if b := r.Confirm.Base; b == nil && r.Confirm.Reason == "" || b != nil && b.Kind != "member-db" || finding(r, "X10") {
+	if b := r.Confirm.Base; b == nil && r.Confirm.Reason == "" || b != nil && b.Kind != "member-db" ||
+		finding(r, "X10") {
 		t.Errorf("%+v %+v", b, r.Confirm)
 	}
 }
@@ -351,7 +357,8 @@ func guarded(t *testing.T, c *clustertest.Cluster, n int) {
 		if i%5 == 4 {
 			op = clientv3.OpDelete(key)
 		}
-		_, err = cli.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=", rev)).Then(op).Else(clientv3.OpGet(key)).Commit()
+		_, err = cli.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=",
+			rev)).Then(op).Else(clientv3.OpGet(key)).Commit()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,9 +40,11 @@ func ask(t *testing.T, o confirm.Options, sources ...string) *compare.Report {
 		specs = append(specs, evidence.Spec{Where: s})
 	}
 	o.Dir = t.TempDir()
-	r, err := compare.Diagnose(t.Context(), specs, compare.Options{NoDigests: true, Confirm: func(ctx context.Context, ms []*evidence.Member, rp *replay.Result) (*compare.Confirmation, error) {
-		return confirm.Run(ctx, ms, rp, o)
-	}})
+	r, err := compare.Diagnose(t.Context(), specs,
+		compare.Options{NoDigests: true, Confirm: func(ctx context.Context, ms []*evidence.Member,
+			rp *replay.Result) (*compare.Confirmation, error) {
+			return confirm.Run(ctx, ms, rp, o)
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,11 +114,13 @@ func TestConfirmsSoundMembers(t *testing.T) {
 			r := ask(t, confirm.Options{}, evidencetest.Incident(t, incident))
 			want(t, r, all(compare.Confirmed, names...))
 			c := r.Confirm
-			if c.Base == nil || c.Base.Kind != "new-cluster" || c.Server == "" || len(c.Sandbox) == 0 || finding(r, "X10") {
+			if c.Base == nil || c.Base.Kind != "new-cluster" || c.Server == "" || len(c.Sandbox) == 0 ||
+				finding(r, "X10") {
 				t.Errorf("%+v", c)
 			}
 			for _, m := range c.Members {
-				if m.Replay != compare.ReplayAgrees || m.Index == 0 || m.Revision == 0 || m.Records == 0 || m.First != nil {
+				if m.Replay != compare.ReplayAgrees || m.Index == 0 || m.Revision == 0 || m.Records == 0 ||
+					m.First != nil {
 					t.Errorf("%+v", m)
 				}
 			}
@@ -151,12 +155,15 @@ func TestNewestLine(t *testing.T) {
 // TestRefutesAlteredMember: one bit of one value differs on one member.
 func TestRefutesAlteredMember(t *testing.T) {
 	r := ask(t, confirm.Options{}, evidencetest.Incident(t, "n-silent-kv-divergence"))
-	want(t, r, map[string]compare.ConfirmStatus{"node1": compare.Confirmed, "node2": compare.Refuted, "node3": compare.Confirmed})
+	want(t, r, map[string]compare.ConfirmStatus{"node1": compare.Confirmed, "node2": compare.Refuted,
+		"node3": compare.Confirmed})
 	m := member(t, r, "node2")
-	if m.First == nil || m.First.Revision != 67 || m.First.Index != 81 || len(m.Differences) != 1 || m.More != 0 || m.Replay != compare.ReplayDiffers {
+	if m.First == nil || m.First.Revision != 67 || m.First.Index != 81 || len(m.Differences) != 1 || m.More != 0 ||
+		m.Replay != compare.ReplayDiffers {
 		t.Fatalf("%+v", m)
 	}
-	if d := m.Differences[0]; d.Bucket != "key" || string(d.Key) != "/acct/065" || d.Revision.Main != 67 || d.Observed == d.Expected || !strings.Contains(d.Observed, "digest") {
+	if d := m.Differences[0]; d.Bucket != "key" || string(d.Key) != "/acct/065" || d.Revision.Main != 67 ||
+		d.Observed == d.Expected || !strings.Contains(d.Observed, "digest") {
 		t.Errorf("%+v", d)
 	}
 	if finding(r, "X10") {
@@ -172,7 +179,8 @@ func TestRefutesAlteredMember(t *testing.T) {
 // one that a server makes.
 func TestRefutesWrongAuthRevision(t *testing.T) {
 	r := ask(t, confirm.Options{}, evidencetest.Incident(t, "a-auth-revision-replay"))
-	want(t, r, map[string]compare.ConfirmStatus{"node1": compare.Refuted, "node2": compare.Refuted, "node3": compare.Confirmed})
+	want(t, r, map[string]compare.ConfirmStatus{"node1": compare.Refuted, "node2": compare.Refuted,
+		"node3": compare.Confirmed})
 	for _, name := range []string{"node1", "node2"} {
 		m := member(t, r, name)
 		if m.Differences[0].Bucket != "auth" || m.First == nil || m.More == 0 {
@@ -190,7 +198,8 @@ func purged(t *testing.T, incident, name string, index uint64) (dir, backup stri
 	t.Helper()
 	src := filepath.Join(evidencetest.Incident(t, incident), name)
 	backup = filepath.Join(t.TempDir(), "backup.db")
-	if _, err := rebuild.Run(t.Context(), rebuild.Options{Logs: []evidence.Spec{{Where: src}}, To: rebuild.Target{Index: index}, Out: backup}); err != nil {
+	if _, err := rebuild.Run(t.Context(), rebuild.Options{Logs: []evidence.Spec{{Where: src}},
+		To: rebuild.Target{Index: index}, Out: backup}); err != nil {
 		t.Fatal(err)
 	}
 	set, err := evidence.Open(t.Context(), []evidence.Spec{{Where: src}}, evidence.Options{})
@@ -203,8 +212,10 @@ func purged(t *testing.T, incident, name string, index uint64) (dir, backup stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := datadir.Dir{MemberID: uint64(m.MemberID), ClusterID: uint64(m.ClusterID), Term: 1, Index: index, Voters: v.Voters, Learners: v.Learners,
-		Members: v.Members, Removed: v.Removed, ClusterVersion: m.DB.Cluster.Version, Minor: m.Version.Minor, Commit: m.ConsistentIndex()}
+	d := datadir.Dir{MemberID: uint64(m.MemberID), ClusterID: uint64(m.ClusterID), Term: 1, Index: index,
+		Voters: v.Voters, Learners: v.Learners,
+		Members: v.Members, Removed: v.Removed, ClusterVersion: m.DB.Cluster.Version, Minor: m.Version.Minor,
+		Commit: m.ConsistentIndex()}
 	for e, err := range replay.Log(t.Context(), set.Members) {
 		if err != nil {
 			t.Fatal(err)
@@ -213,7 +224,8 @@ func purged(t *testing.T, incident, name string, index uint64) (dir, backup stri
 			d.Term = e.Term
 		}
 		if e.Index > index {
-			d.Entries = append(d.Entries, datadir.Entry{Type: e.Type, Term: e.Term, Index: e.Index, Data: slices.Clone(e.Data)})
+			d.Entries = append(d.Entries, datadir.Entry{Type: e.Type, Term: e.Term, Index: e.Index,
+				Data: slices.Clone(e.Data)})
 		}
 	}
 	dir = filepath.Join(t.TempDir(), name)
@@ -299,7 +311,8 @@ func TestOlderRecordThanBase(t *testing.T) {
 // TestFromReceivedSnapshot: a .snap.db in the snap folder is a base as well.
 func TestFromReceivedSnapshot(t *testing.T) {
 	dir, backup := purged(t, "m-healthy-3.6", "node2", 150)
-	if err := datadir.CopyDB(t.Context(), filepath.Join(dir, "member", "snap", "0000000000000096.snap.db"), backup); err != nil {
+	if err := datadir.CopyDB(t.Context(), filepath.Join(dir, "member", "snap", "0000000000000096.snap.db"),
+		backup); err != nil {
 		t.Fatal(err)
 	}
 	r := ask(t, confirm.Options{}, dir)
@@ -353,7 +366,8 @@ func TestSmallBuckets(t *testing.T) {
 			dir := evidencetest.Copy(t, evidencetest.Incident(t, incident))
 			edit(t, filepath.Join(dir, "node2"), c.edit)
 			r := ask(t, confirm.Options{}, dir)
-			want(t, r, map[string]compare.ConfirmStatus{"node1": compare.Confirmed, "node2": compare.Refuted, "node4": compare.Confirmed})
+			want(t, r, map[string]compare.ConfirmStatus{"node1": compare.Confirmed, "node2": compare.Refuted,
+				"node4": compare.Confirmed})
 			m := member(t, r, "node2")
 			if len(m.Differences) == 0 || m.First != nil {
 				t.Fatalf("%+v", m)
@@ -377,10 +391,13 @@ func TestNotPossible(t *testing.T) {
 		sources []string
 		says    string
 	}{
-		"purged":        {[]string{dir}, "the logs begin with entry 151"},
-		"no log":        {[]string{filepath.Join(evidencetest.Incident(t, "o-backup-good"), "backup.db")}, "no source brings a log"},
-		"two clusters":  {[]string{filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1"), filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node1")}, "different clusters"},
-		"no other base": {[]string{dir, filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")}, "different clusters"},
+		"purged": {[]string{dir}, "the logs begin with entry 151"},
+		"no log": {[]string{filepath.Join(evidencetest.Incident(t, "o-backup-good"), "backup.db")},
+			"no source brings a log"},
+		"two clusters": {[]string{filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1"),
+			filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node1")}, "different clusters"},
+		"no other base": {[]string{dir, filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")},
+			"different clusters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ask(t, confirm.Options{}, c.sources...)
@@ -399,9 +416,11 @@ func TestNotPossible(t *testing.T) {
 // TestDamagedDatabase: a member whose database cannot be read in full gets no status, the others do.
 func TestDamagedDatabase(t *testing.T) {
 	r := ask(t, confirm.Options{}, evidencetest.Incident(t, "f-bbolt-page-corruption"))
-	want(t, r, map[string]compare.ConfirmStatus{"node1": compare.NotPossible, "node2": compare.Confirmed, "node3": compare.Confirmed})
+	want(t, r, map[string]compare.ConfirmStatus{"node1": compare.NotPossible, "node2": compare.Confirmed,
+		"node3": compare.Confirmed})
 	r = ask(t, confirm.Options{}, evidencetest.Incident(t, "d-wiped-member"))
-	want(t, r, map[string]compare.ConfirmStatus{"node1": compare.Confirmed, "node2": compare.Confirmed, "node3": compare.NotPossible})
+	want(t, r, map[string]compare.ConfirmStatus{"node1": compare.Confirmed, "node2": compare.Confirmed,
+		"node3": compare.NotPossible})
 }
 
 // TestUnknownRequest: no server executes an entry that no release knows; members at a lower index are compared all the
@@ -498,10 +517,13 @@ func TestBounds(t *testing.T) {
 		o    confirm.Options
 		says string
 	}{
-		"no room":   {confirm.Options{Room: func(string) (int64, bool) { return 1 << 20, true }}, "MiB are needed"},
-		"no server": {confirm.Options{EtcdBinary: filepath.Join(t.TempDir(), "etcd")}, "does not answer as an etcd server"},
-		"no time":   {confirm.Options{Timeout: time.Millisecond}, "not done within 1ms"},
-		"it ends":   {confirm.Options{EtcdBinary: program(t, `[ "$1" = --version ] && echo "etcd Version: 3.6.1" && exit; echo "panic: it cannot"; exit 2`)}, "panic: it cannot"},
+		"no room": {confirm.Options{Room: func(string) (int64, bool) { return 1 << 20, true }}, "MiB are needed"},
+		"no server": {confirm.Options{EtcdBinary: filepath.Join(t.TempDir(), "etcd")},
+			"does not answer as an etcd server"},
+		"no time": {confirm.Options{Timeout: time.Millisecond}, "not done within 1ms"},
+		"it ends": {confirm.Options{EtcdBinary: program(t,
+			`[ "$1" = --version ] && echo "etcd Version: 3.6.1" && exit; echo "panic: it cannot"; exit 2`)},
+			"panic: it cannot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ask(t, c.o, dir)
@@ -514,13 +536,15 @@ func TestBounds(t *testing.T) {
 	scratch := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err := compare.Diagnose(ctx, []evidence.Spec{{Where: dir}}, compare.Options{NoDigests: true, Confirm: func(ctx context.Context, ms []*evidence.Member, rp *replay.Result) (*compare.Confirmation, error) {
-		return confirm.Run(ctx, ms, rp, confirm.Options{Dir: scratch, Progress: func(what string) {
-			if strings.Contains(what, "has executed") {
-				cancel()
-			}
+	_, err := compare.Diagnose(ctx, []evidence.Spec{{Where: dir}},
+		compare.Options{NoDigests: true, Confirm: func(ctx context.Context, ms []*evidence.Member,
+			rp *replay.Result) (*compare.Confirmation, error) {
+			return confirm.Run(ctx, ms, rp, confirm.Options{Dir: scratch, Progress: func(what string) {
+				if strings.Contains(what, "has executed") {
+					cancel()
+				}
+			}})
 		}})
-	}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("after ^C: %v", err)
 	}
@@ -558,7 +582,8 @@ func TestPlan(t *testing.T) {
 		return p
 	}
 	p := plan(evidencetest.Incident(t, "k-lagging-node"))
-	if p.Reason != "" || p.Base.Kind != confirm.NewCluster || p.Base.Index != 1 || p.Minor != 5 || p.Need.Version().Line() != "3.5" || len(p.Stops) != 2 || p.Stops[0] >= p.Stops[1] {
+	if p.Reason != "" || p.Base.Kind != confirm.NewCluster || p.Base.Index != 1 || p.Minor != 5 ||
+		p.Need.Version().Line() != "3.5" || len(p.Stops) != 2 || p.Stops[0] >= p.Stops[1] {
 		t.Errorf("%+v", p)
 	}
 	for _, x := range p.Targets {

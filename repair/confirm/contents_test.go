@@ -42,7 +42,8 @@ func database(t *testing.T, rows ...rec) *dumpdb.DB {
 		}
 		for _, r := range rows {
 			at := append(append(binary.BigEndian.AppendUint64(nil, uint64(r.main)), '_'), make([]byte, 8)...)
-			kv := mvccpb.KeyValue{Key: []byte(r.key), Value: []byte(r.value), ModRevision: r.main, CreateRevision: r.main, Version: 1}
+			kv := mvccpb.KeyValue{Key: []byte(r.key), Value: []byte(r.value), ModRevision: r.main,
+				CreateRevision: r.main, Version: 1}
 			if r.value == "-" {
 				at, kv = append(at, 't'), mvccpb.KeyValue{Key: []byte(r.key)}
 			}
@@ -72,7 +73,8 @@ func database(t *testing.T, rows ...rec) *dumpdb.DB {
 
 // TestKeys: what is a difference above and below the compact revision, and what is none.
 func TestKeys(t *testing.T) {
-	base := []rec{{2, "a", "1"}, {3, "b", "1"}, {4, "a", "2"}, {5, "c", "1"}, {6, "c", "-"}, {7, "b", "2"}, {8, "a", "3"}}
+	base := []rec{{2, "a", "1"}, {3, "b", "1"}, {4, "a", "2"}, {5, "c", "1"}, {6, "c", "-"}, {7, "b", "2"},
+		{8, "a", "3"}}
 	without := func(mains ...int64) []rec {
 		return slices.DeleteFunc(slices.Clone(base), func(r rec) bool { return slices.Contains(mains, r.main) })
 	}
@@ -136,7 +138,8 @@ func TestListIsBounded(t *testing.T) {
 	}
 	c.row("auth", "authRevision", "2", "1")
 	c.trim()
-	if c.total != 501 || len(c.list) != maxListed || c.list[0].Bucket != "auth" || c.list[1].Revision.Main != 2 || c.list[maxListed-1].Revision.Main != maxListed {
+	if c.total != 501 || len(c.list) != maxListed || c.list[0].Bucket != "auth" || c.list[1].Revision.Main != 2 ||
+		c.list[maxListed-1].Revision.Main != maxListed {
 		t.Errorf("%d, %+v", c.total, c.list)
 	}
 }
@@ -215,7 +218,8 @@ func TestExcuse(t *testing.T) {
 		rev   int64
 		exact bool
 		index uint64
-	}{{11, true, 100}, {12, true, 0}, {10, true, 0}, {21, true, 200}, {12, false, 100}, {10, false, 0}, {30, false, 100}} {
+	}{{11, true, 100}, {12, true, 0}, {10, true, 0}, {21, true, 200}, {12, false, 100}, {10, false, 0},
+		{30, false, 100}} {
 		x, ok := d.excuse(c.rev, c.exact)
 		if x.index != c.index || ok != (c.index > 0) {
 			t.Errorf("%+v: %+v %v", c, x, ok)
@@ -249,17 +253,21 @@ func TestExcuse(t *testing.T) {
 // TestLearnersInDoubt: one learner is taken by every server, a second by those that were told to.
 func TestLearnersInDoubt(t *testing.T) {
 	add := func(id dumplog.ID) *dumplog.ConfChange {
-		return &dumplog.ConfChange{Type: dumplog.ConfChangeAddLearnerNode, NodeID: id, Member: &dumplog.MemberContext{ID: id, PeerURLs: []string{id.String()}, IsLearner: true}}
+		return &dumplog.ConfChange{Type: dumplog.ConfChangeAddLearnerNode, NodeID: id,
+			Member: &dumplog.MemberContext{ID: id, PeerURLs: []string{id.String()}, IsLearner: true}}
 	}
-	update := &dumplog.ConfChange{Type: dumplog.ConfChangeUpdateNode, NodeID: 1, Member: &dumplog.MemberContext{ID: 1, PeerURLs: []string{"new"}}}
-	promote := &dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: 1, Member: &dumplog.MemberContext{ID: 1, IsPromote: true}}
+	update := &dumplog.ConfChange{Type: dumplog.ConfChangeUpdateNode, NodeID: 1,
+		Member: &dumplog.MemberContext{ID: 1, PeerURLs: []string{"new"}}}
+	promote := &dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: 1,
+		Member: &dumplog.MemberContext{ID: 1, IsPromote: true}}
 	remove := &dumplog.ConfChange{Type: dumplog.ConfChangeRemoveNode, NodeID: 2}
 	for name, c := range map[string]struct {
 		minors  []int
 		changes []*dumplog.ConfChange
 		want    []bool
 	}{
-		"3.6":         {[]int{6}, []*dumplog.ConfChange{update, add(1), update, add(2), promote, remove, update}, []bool{false, false, true, true, false, false, false}},
+		"3.6": {[]int{6}, []*dumplog.ConfChange{update, add(1), update, add(2), promote, remove, update},
+			[]bool{false, false, true, true, false, false, false}},
 		"3.7":         {[]int{7}, []*dumplog.ConfChange{add(1), update, add(2)}, []bool{false, false, true}},
 		"3.4":         {[]int{4}, []*dumplog.ConfChange{add(1), update, add(2)}, []bool{false, false, false}},
 		"3.5 and 3.6": {[]int{5, 6}, []*dumplog.ConfChange{add(1), add(2), promote}, []bool{false, true, false}},
@@ -272,8 +280,10 @@ func TestLearnersInDoubt(t *testing.T) {
 			}
 		}
 	}
-	base := &Base{Members: []datadir.Member{{ID: 5, PeerURLs: []string{"http://a"}, IsLearner: true}}, Removed: []uint64{6}}
-	if ms := listsOf(base, []int{5})[0]; ms.Check(add(6)) != apply.WasRemoved || ms.Check(add(7)) != apply.TooManyLearners {
+	base := &Base{Members: []datadir.Member{{ID: 5, PeerURLs: []string{"http://a"}, IsLearner: true}},
+		Removed: []uint64{6}}
+	if ms := listsOf(base, []int{5})[0]; ms.Check(add(6)) != apply.WasRemoved ||
+		ms.Check(add(7)) != apply.TooManyLearners {
 		t.Error("the base's members do not count")
 	}
 }
@@ -301,7 +311,8 @@ func TestDoubtfulRequests(t *testing.T) {
 		}
 		for _, r := range []*dumplog.Request{
 			{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: 7, TTL: 60}},
-			{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: []byte("k"), Lease: 7}, Header: dumplog.Header{Username: "root", AuthRevision: 5}},
+			{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: []byte("k"), Lease: 7},
+				Header: dumplog.Header{Username: "root", AuthRevision: 5}},
 			{Kind: dumplog.KindAlarm, Alarm: &dumplog.AlarmRequest{Action: 1, Alarm: 1, MemberID: 1}},
 		} {
 			if r.Alarm == nil || alarm {
@@ -311,10 +322,12 @@ func TestDoubtfulRequests(t *testing.T) {
 		return m
 	}
 	revoke := func(rev uint64) *dumplog.Request {
-		return &dumplog.Request{Kind: dumplog.KindLeaseRevoke, LeaseRevoke: &dumplog.LeaseRevokeRequest{ID: 7}, Header: dumplog.Header{Username: "root", AuthRevision: rev}}
+		return &dumplog.Request{Kind: dumplog.KindLeaseRevoke, LeaseRevoke: &dumplog.LeaseRevokeRequest{ID: 7},
+			Header: dumplog.Header{Username: "root", AuthRevision: rev}}
 	}
 	put := []dumplog.RequestOp{{Put: &dumplog.PutRequest{Key: []byte("k")}}}
-	nested := &dumplog.Request{Kind: dumplog.KindTxn, Txn: &dumplog.TxnRequest{Failure: []dumplog.RequestOp{{Txn: &dumplog.TxnRequest{Success: put}}}}}
+	nested := &dumplog.Request{Kind: dumplog.KindTxn,
+		Txn: &dumplog.TxnRequest{Failure: []dumplog.RequestOp{{Txn: &dumplog.TxnRequest{Success: put}}}}}
 	plain := &dumplog.Request{Kind: dumplog.KindTxn, Txn: &dumplog.TxnRequest{Success: put}}
 	addRole := func(name string) *dumplog.Request {
 		return &dumplog.Request{Kind: dumplog.KindAuthRoleAdd, Auth: &dumplog.AuthRequest{Role: name}}
@@ -324,7 +337,8 @@ func TestDoubtfulRequests(t *testing.T) {
 		return r
 	}
 	grant := func(key, end string) *dumplog.Request {
-		return &dumplog.Request{Kind: dumplog.KindAuthRoleGrantPermission, Auth: &dumplog.AuthRequest{Role: "r", Perm: &dumplog.Permission{Key: []byte(key), RangeEnd: []byte(end)}}}
+		return &dumplog.Request{Kind: dumplog.KindAuthRoleGrantPermission,
+			Auth: &dumplog.AuthRequest{Role: "r", Perm: &dumplog.Permission{Key: []byte(key), RangeEnd: []byte(end)}}}
 	}
 	for name, c := range map[string]struct {
 		r             *dumplog.Request
@@ -364,7 +378,8 @@ func TestDoubtfulRequests(t *testing.T) {
 
 // TestJudge: every way in which a difference ends.
 func TestJudge(t *testing.T) {
-	founded, restored, lagging := &Base{Kind: NewCluster, Revision: 1}, &Base{Kind: Backup, Source: "b", Revision: 10}, &Base{Kind: MemberDB, Source: "m"}
+	founded, restored, lagging := &Base{Kind: NewCluster, Revision: 1}, &Base{Kind: Backup, Source: "b", Revision: 10},
+		&Base{Kind: MemberDB, Source: "m"}
 	clean := func() *doubts { return &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{}} }
 	auth := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{"auth": {50, "x"}}}
 	at19 := &doubts{byRev: map[int64]doubt{19: {60, "x"}}, buckets: map[string]doubt{}}
@@ -375,29 +390,41 @@ func TestJudge(t *testing.T) {
 		status compare.ConfirmStatus
 		says   string
 	}{
-		"equal":                         {founded, clean(), contents{}, compare.Confirmed, "this content"},
-		"a key":                         {founded, clean(), contents{first: 20, total: 1}, compare.Refuted, "revision 20"},
-		"a bucket":                      {founded, clean(), contents{small: map[string]int{"auth": 1}, total: 1}, compare.Refuted, "bucket auth"},
-		"a bucket in doubt":             {founded, auth, contents{small: map[string]int{"auth": 1}, total: 1}, compare.NotPossible, "entry 50"},
-		"a bucket in doubt and one not": {founded, auth, contents{small: map[string]int{"auth": 1, "lease": 1}, total: 2}, compare.Refuted, "lease"},
-		"a key in doubt":                {founded, at19, contents{first: 20, total: 1}, compare.NotPossible, "entry 60"},
-		"a key after the doubt":         {founded, at19, contents{first: 21, total: 1}, compare.Refuted, "21"},
-		"a key below compaction":        {founded, at19, contents{first: 21, compact: 30, total: 1}, compare.NotPossible, "entry 60"},
-		"backup, a key after it":        {restored, clean(), contents{first: 20, total: 1}, compare.Refuted, "100 entries from the database of b"},
-		"backup, a key in it":           {restored, clean(), contents{first: 10, total: 1}, compare.NotPossible, "base holds already"},
-		"backup, a bucket":              {restored, clean(), contents{small: map[string]int{"lease": 1}, total: 1}, compare.NotPossible, "bucket lease"},
-		"a member's database":           {lagging, clean(), contents{first: 20, total: 1}, compare.NotPossible, "not known"},
-		"a member's database, equal":    {lagging, clean(), contents{}, compare.Confirmed, "from the database of m"},
+		"equal": {founded, clean(), contents{}, compare.Confirmed, "this content"},
+		"a key": {founded, clean(), contents{first: 20, total: 1}, compare.Refuted,
+			"revision 20"},
+		"a bucket": {founded, clean(), contents{small: map[string]int{"auth": 1}, total: 1},
+			compare.Refuted, "bucket auth"},
+		"a bucket in doubt": {founded, auth, contents{small: map[string]int{"auth": 1}, total: 1},
+			compare.NotPossible, "entry 50"},
+		"a bucket in doubt and one not": {founded, auth,
+			contents{small: map[string]int{"auth": 1, "lease": 1}, total: 2}, compare.Refuted, "lease"},
+		"a key in doubt": {founded, at19, contents{first: 20, total: 1}, compare.NotPossible,
+			"entry 60"},
+		"a key after the doubt": {founded, at19, contents{first: 21, total: 1}, compare.Refuted, "21"},
+		"a key below compaction": {founded, at19, contents{first: 21, compact: 30, total: 1},
+			compare.NotPossible, "entry 60"},
+		"backup, a key after it": {restored, clean(), contents{first: 20, total: 1}, compare.Refuted,
+			"100 entries from the database of b"},
+		"backup, a key in it": {restored, clean(), contents{first: 10, total: 1}, compare.NotPossible,
+			"base holds already"},
+		"backup, a bucket": {restored, clean(), contents{small: map[string]int{"lease": 1}, total: 1},
+			compare.NotPossible, "bucket lease"},
+		"a member's database": {lagging, clean(), contents{first: 20, total: 1}, compare.NotPossible,
+			"not known"},
+		"a member's database, equal": {lagging, clean(), contents{}, compare.Confirmed, "from the database of m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := &verdict{target: target(t), base: c.base, doubts: c.d, content: &c.c, revision: 40, modelled: 40}
 			got := v.judge()
-			if got.Status != c.status || !strings.Contains(got.Reason, c.says) || (got.First != nil) != (c.c.first > 0) {
+			if got.Status != c.status || !strings.Contains(got.Reason, c.says) ||
+				(got.First != nil) != (c.c.first > 0) {
 				t.Errorf("%+v", got)
 			}
 		})
 	}
-	v := &verdict{target: target(t), base: founded, doubts: at19, content: &contents{first: 25, total: 1}, revision: 40, modelled: 41}
+	v := &verdict{target: target(t), base: founded, doubts: at19, content: &contents{first: 25, total: 1}, revision: 40,
+		modelled: 41}
 	if got := v.judge(); got.Status != compare.NotPossible {
 		t.Errorf("the rules of this program come to another revision than the server: %+v", got)
 	}

@@ -109,5 +109,6 @@ func translate(e *replay.Entry, minor int) (datadir.Entry, error) {
 func marker(after uint64, term uint64) (datadir.Entry, error) {
 	m := datadir.Member{ID: markerID, Name: "", PeerURLs: []string{markerURL}}
 	context, err := m.JSON()
-	return datadir.Entry{Type: dumplog.EntryConfChange, Term: term, Index: after + 1, Data: datadir.ConfChange(0, markerID, context)}, err
+	return datadir.Entry{Type: dumplog.EntryConfChange, Term: term, Index: after + 1,
+		Data: datadir.ConfChange(0, markerID, context)}, err
 }

@@ -26,7 +26,8 @@ type verdict struct {
 func (v *verdict) judge() compare.ConfirmedMember {
 	c := v.content
 	c.trim()
-	out := compare.ConfirmedMember{Member: v.target.Member.Label(), Index: v.target.Index, Revision: v.revision, Records: c.records, LeftOut: c.leftOut,
+	out := compare.ConfirmedMember{Member: v.target.Member.Label(), Index: v.target.Index, Revision: v.revision,
+		Records: c.records, LeftOut: c.leftOut,
 		Differences: c.list, More: c.total - len(c.list)}
 	if c.first > 0 {
 		out.First = &compare.ConfirmFirst{Revision: c.first}
@@ -35,7 +36,8 @@ func (v *verdict) judge() compare.ConfirmedMember {
 		}
 	}
 	if c.total == 0 {
-		out.Status, out.Reason = compare.Confirmed, fmt.Sprintf("etcd %s makes this content of the log%s", v.server, v.from())
+		out.Status, out.Reason = compare.Confirmed, fmt.Sprintf("etcd %s makes this content of the log%s", v.server,
+			v.from())
 		return out
 	}
 	out.Status = compare.NotPossible
@@ -61,14 +63,17 @@ func (v *verdict) from() string {
 func (v *verdict) excused() string {
 	c := v.content
 	if v.base.Kind == MemberDB {
-		return fmt.Sprintf("it differs from what the log makes of the database of %s, and which of the two is wrong is not known", v.base.Source)
+		return fmt.Sprintf("it differs from what the log makes of the database of %s, and which of the two is wrong "+
+			"is not known", v.base.Source)
 	}
 	if v.base.Kind != NewCluster {
 		if n := len(c.small); n > 0 {
-			return fmt.Sprintf("it differs in bucket %s, and the base may be what differs", strings.Join(slices.Sorted(maps.Keys(c.small)), ", "))
+			return fmt.Sprintf("it differs in bucket %s, and the base may be what differs",
+				strings.Join(slices.Sorted(maps.Keys(c.small)), ", "))
 		}
 		if c.first <= v.base.Revision {
-			return fmt.Sprintf("it differs at revision %d, which the base holds already: the server has not made it", c.first)
+			return fmt.Sprintf("it differs at revision %d, which the base holds already: the server has not made it",
+				c.first)
 		}
 	}
 	// What is certain refutes whatever else is excused.

@@ -147,7 +147,8 @@ func (c *contents) record(key []byte, rev dumpdb.Rev, observed, expected string)
 	if c.first == 0 || rev.Main < c.first {
 		c.first = rev.Main
 	}
-	c.differ(compare.ConfirmDifference{Bucket: "key", Key: check.Bytes(bytes.Clone(key)), Revision: &check.Rev{Main: rev.Main, Sub: rev.Sub},
+	c.differ(compare.ConfirmDifference{Bucket: "key", Key: check.Bytes(bytes.Clone(key)),
+		Revision: &check.Rev{Main: rev.Main, Sub: rev.Sub},
 		Observed: observed, Expected: expected})
 }
 

@@ -43,19 +43,22 @@ const maxNamed = 4_000_000
 
 // findDoubts executes the log on models with the rules of the release that wrote the sources, of the server in the
 // sandbox, and of every release that the log has seen. values fetches the value of a record from the server's result.
-func findDoubts(ctx context.Context, p *Plan, server int, values func(string, dumpdb.Rev) ([]byte, bool)) (*doubts, error) {
+func findDoubts(ctx context.Context, p *Plan, server int, values func(string, dumpdb.Rev) ([]byte, bool)) (*doubts,
+	error) {
 	minors := append([]int{server, p.Minor}, p.sv.minors...)
 	slices.Sort(minors)
 	minors = slices.DeleteFunc(slices.Compact(minors), func(m int) bool { return m == 0 })
 	models := make([]*replay.Machine, len(minors))
 	for i, minor := range minors {
-		m, err := replay.NewMachine(ctx, p.Base.db, replay.MachineOptions{Version: release.AnyOf(minor), Values: values})
+		m, err := replay.NewMachine(ctx, p.Base.db,
+			replay.MachineOptions{Version: release.AnyOf(minor), Values: values})
 		if err != nil {
 			return nil, err
 		}
 		models[i] = m
 	}
-	d := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{}, revAt: map[uint64]int64{}, base: models[0].Revision(), lists: listsOf(p.Base, minors)}
+	d := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{}, revAt: map[uint64]int64{},
+		base: models[0].Revision(), lists: listsOf(p.Base, minors)}
 	lead := models[slices.Index(minors, server)]
 	end := p.Stops[len(p.Stops)-1]
 	for e, err := range replay.Log(ctx, p.logs) {
@@ -130,7 +133,8 @@ func byAlarm(r *dumplog.Request, m *replay.Machine) string {
 	if u, ok := m.User(r.Header.Username); ok && slices.Contains(u.Roles, apply.Root) {
 		return ""
 	}
-	return "under an alarm, members that were not started since did not check permissions (" + release.AlarmKeepsChecks.ID + ")"
+	return "under an alarm, members that were not started since did not check permissions (" +
+		release.AlarmKeepsChecks.ID + ")"
 }
 
 // listsOf are the members of the base by the rules of each release.
@@ -161,7 +165,8 @@ func (d *doubts) confChange(c *dumplog.ConfChange) (why string) {
 			ms.Take(c)
 			why = "how many learners there may be is a flag of the server (" + release.LearnerLimitOption.ID + ")"
 		case clears == release.Unknown && refusal == apply.Accepted:
-			why = "patch releases differ in whether new URLs keep the learner flag (" + release.UpdateKeepsLearner.ID + ")"
+			why = "patch releases differ in whether new URLs keep the learner flag (" + release.UpdateKeepsLearner.ID +
+				")"
 		case i > 0 && refusal != first:
 			why = "the releases that the log has seen execute it differently"
 		}

@@ -121,7 +121,8 @@ func preference(b *Base) int {
 
 func (p *Plan) noBase(any bool, why []string) string {
 	first := p.sv.spans[0].first
-	s := fmt.Sprintf("the logs begin with entry %d, and no backup, received snapshot or older database among the sources is at an index from which they continue", first)
+	s := fmt.Sprintf("the logs begin with entry %d, and no backup, received snapshot or older database among the "+
+		"sources is at an index from which they continue", first)
 	switch {
 	case any && len(why) == 0:
 		s = "no member's database is newer than a base that the log continues from"
@@ -170,7 +171,8 @@ func (p *Plan) target(b *Base, i int) Target {
 		t.Reason = p.sv.brokenBetween(b.Index, t.Index)
 	}
 	late := m.AppliedMax
-	if !m.HasLog() && t.Reason == "" && m.DB.Meta.Term == nil { // up to 3.4; its own log would say how far it can have come
+	// up to 3.4; its own log would say how far it can have come
+	if !m.HasLog() && t.Reason == "" && m.DB.Meta.Term == nil {
 		late = end
 	}
 	if t.Reason == "" && late > m.AppliedMin {
@@ -221,7 +223,8 @@ func (p *Plan) need(members []*evidence.Member) {
 		p.Need.Cluster = node.Version{Major: 3, Minor: p.Minor}
 	}
 	if p.sv.v2 > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("%d v2 requests are left out: they write nothing that is compared", p.sv.v2))
+		p.Notes = append(p.Notes, fmt.Sprintf("%d v2 requests are left out: they write nothing that is compared",
+			p.sv.v2))
 	}
 }
 

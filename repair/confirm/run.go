@@ -53,7 +53,8 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	begin := time.Now()
 	res := &compare.Confirmation{Members: []compare.ConfirmedMember{}}
 	for i, m := range members {
-		res.Members = append(res.Members, compare.ConfirmedMember{Member: m.Label(), Status: compare.NotPossible, Replay: replaySays(rp, i)})
+		res.Members = append(res.Members, compare.ConfirmedMember{Member: m.Label(), Status: compare.NotPossible,
+			Replay: replaySays(rp, i)})
 	}
 	r := &run{o: o, res: res}
 	tctx, cancel := context.WithTimeout(ctx, o.Timeout)
@@ -138,7 +139,8 @@ func (r *run) all(ctx context.Context, members []*evidence.Member, rp *replay.Re
 	}
 	r.res.Server, r.res.Origin = server.Version.String(), string(server.Origin)
 	if p.Minor > 0 && server.Version.Minor != p.Minor {
-		r.res.Notes = append(r.res.Notes, fmt.Sprintf("the sources are of etcd 3.%d; etcd %s is the next release at hand that executes their log", p.Minor, server.Version))
+		r.res.Notes = append(r.res.Notes, fmt.Sprintf("the sources are of etcd 3.%d; etcd %s is the next release at "+
+			"hand that executes their log", p.Minor, server.Version))
 	}
 	return r.execute(ctx, server)
 }
@@ -157,7 +159,8 @@ func (r *run) execute(ctx context.Context, server node.Server) (err error) {
 	if err := repair.Enough(dir, size, r.o.Room); err != nil {
 		return err
 	}
-	box, err := node.New(ctx, node.Options{Dir: filepath.Join(dir, "sandbox"), Server: server, Isolation: r.o.Isolation, UnsafeNoFsync: true, KnownPeers: r.plan.peers()})
+	box, err := node.New(ctx, node.Options{Dir: filepath.Join(dir, "sandbox"), Server: server, Isolation: r.o.Isolation,
+		UnsafeNoFsync: true, KnownPeers: r.plan.peers()})
 	if err != nil {
 		return err
 	}
@@ -168,8 +171,10 @@ func (r *run) execute(ctx context.Context, server node.Server) (err error) {
 	b := r.plan.Base
 	feed := newFeed(ctx, r.plan, server.Version.Minor, r.o.MaxEntries)
 	defer feed.stop()
-	r.x = &executor{p: r.plan, box: box, server: server, feed: feed, dir: dir, quota: max(8<<30, 4*size), say: r.o.Progress,
-		at: state{db: b.Path, index: b.Index, term: b.Term, members: b.Members, removed: b.Removed, clusterVersion: b.ClusterVersion}}
+	r.x = &executor{p: r.plan, box: box, server: server, feed: feed, dir: dir, quota: max(8<<30, 4*size),
+		say: r.o.Progress,
+		at: state{db: b.Path, index: b.Index, term: b.Term, members: b.Members, removed: b.Removed,
+			clusterVersion: b.ClusterVersion}}
 	return r.stops(ctx)
 }
 
@@ -255,7 +260,8 @@ func (r *run) rules() smallRules { return smallRules{minor: r.plan.Minor, plain:
 func (r *run) compare(ctx context.Context, i int, db *dumpdb.DB, small *smallState) error {
 	t := &r.plan.Targets[i]
 	own := smallOf(t.Member)
-	c := &contents{values: r.o.Values, key: t.Member.Redact, compact: max(own.meta.CompactRev(), small.meta.CompactRev())}
+	c := &contents{values: r.o.Values, key: t.Member.Redact,
+		compact: max(own.meta.CompactRev(), small.meta.CompactRev())}
 	if err := c.keys(ctx, t.Member.DB.Handle, db); err != nil {
 		return err
 	}
@@ -286,7 +292,8 @@ func (r *run) lateSmall(i int, late *smallState) {
 		switch {
 		case one.small[bucket] == 0:
 		case r.plan.sv.touches(bucket, t.Index, t.Late) > 1:
-			c.leftOut = append(c.leftOut, fmt.Sprintf("%s: %d rows differ; several entries from %d to %d change it, and which of them the database holds is not known", bucket, n, t.Index+1, t.Late))
+			c.leftOut = append(c.leftOut, fmt.Sprintf("%s: %d rows differ; several entries from %d to %d change it, "+
+				"and which of them the database holds is not known", bucket, n, t.Index+1, t.Late))
 		default:
 			for _, d := range two.list {
 				if d.Bucket == bucket {
@@ -315,14 +322,17 @@ func (r *run) judge(ctx context.Context) error {
 		if r.seen[i] == nil || t.Reason != "" {
 			continue
 		}
-		v := &verdict{target: t, base: r.plan.Base, minor: r.plan.Minor, server: r.res.Server, doubts: d, content: r.seen[i], revision: r.revs[t.Index], modelled: d.revAt[t.Index]}
+		v := &verdict{target: t, base: r.plan.Base, minor: r.plan.Minor, server: r.res.Server, doubts: d,
+			content: r.seen[i], revision: r.revs[t.Index], modelled: d.revAt[t.Index]}
 		says := r.res.Members[i].Replay
 		r.res.Members[i] = v.judge()
 		r.res.Members[i].Replay = says
 	}
 	for _, stop := range r.plan.Stops {
 		if have, ok := r.revs[stop]; ok && have != d.revAt[stop] {
-			r.res.Notes = append(r.res.Notes, fmt.Sprintf("at entry %d the server is at revision %d and the rules of this program come to %d", stop, have, d.revAt[stop]))
+			r.res.Notes = append(r.res.Notes,
+				fmt.Sprintf("at entry %d the server is at revision %d and the rules of this program come to %d", stop,
+					have, d.revAt[stop]))
 			break
 		}
 	}

@@ -83,8 +83,10 @@ func (x *executor) stretch(ctx context.Context, entries []datadir.Entry) error {
 func (x *executor) write(ctx context.Context, data string, entries []datadir.Entry) error {
 	own := []datadir.Member{{ID: selfID, Name: selfName, PeerURLs: []string{selfURL}, ClientURLs: []string{clientURL}},
 		{ID: absentID, Name: "etcd-medic-absent", PeerURLs: []string{absentURL}}}
-	d := datadir.Dir{MemberID: selfID, ClusterID: x.p.ClusterID, Term: x.at.term, Index: x.at.index, Commit: entries[len(entries)-1].Index,
-		Members: append(own, x.at.members...), Removed: x.at.removed, ClusterVersion: x.at.clusterVersion, Entries: entries, Minor: x.server.Version.Minor}
+	d := datadir.Dir{MemberID: selfID, ClusterID: x.p.ClusterID, Term: x.at.term, Index: x.at.index,
+		Commit:  entries[len(entries)-1].Index,
+		Members: append(own, x.at.members...), Removed: x.at.removed, ClusterVersion: x.at.clusterVersion,
+		Entries: entries, Minor: x.server.Version.Minor}
 	for _, m := range d.Members {
 		if m.IsLearner {
 			d.Learners = append(d.Learners, m.ID)
@@ -92,7 +94,8 @@ func (x *executor) write(ctx context.Context, data string, entries []datadir.Ent
 			d.Voters = append(d.Voters, m.ID)
 		}
 	}
-	edits := []datadir.Edit{datadir.SetMembers(d.Members, d.Removed), datadir.SetConsistentIndex(d.Index), datadir.SetTerm(d.Term),
+	edits := []datadir.Edit{datadir.SetMembers(d.Members, d.Removed), datadir.SetConsistentIndex(d.Index),
+		datadir.SetTerm(d.Term),
 		datadir.SetConfState(d.Voters, d.Learners)}
 	_, err := datadir.Write(ctx, data, d, x.source(edits))
 	return err
@@ -143,7 +146,8 @@ func (x *executor) keep(data, db string, index, term uint64) error {
 	members, err1 := d.Members()
 	removed, err2 := d.RemovedMembers()
 	cluster, err3 := d.Cluster()
-	x.at = state{db: kept, index: index, term: term, members: realMembers(membersOf(members)), removed: idsOf(removed), clusterVersion: cluster.Version}
+	x.at = state{db: kept, index: index, term: term, members: realMembers(membersOf(members)), removed: idsOf(removed),
+		clusterVersion: cluster.Version}
 	return errors.Join(err1, err2, err3)
 }
 
@@ -172,8 +176,10 @@ const (
 // run starts the server and kills it when its database holds the effect of the last entry, which is the marker at this
 // index.
 func (x *executor) run(ctx context.Context, data, db string, index uint64) error {
-	m, err := x.box.Start(ctx, node.MemberConfig{Name: selfName, DataDir: data, PeerURLs: []string{selfURL}, ClientURLs: []string{clientURL},
-		InitialCluster: selfName + "=" + selfURL, Token: "etcd-medic-confirm", QuotaBytes: x.quota, SnapshotCount: 1 << 40})
+	m, err := x.box.Start(ctx, node.MemberConfig{Name: selfName, DataDir: data, PeerURLs: []string{selfURL},
+		ClientURLs:     []string{clientURL},
+		InitialCluster: selfName + "=" + selfURL, Token: "etcd-medic-confirm", QuotaBytes: x.quota,
+		SnapshotCount: 1 << 40})
 	if err != nil {
 		return err
 	}
@@ -182,7 +188,8 @@ func (x *executor) run(ctx context.Context, data, db string, index uint64) error
 		return err
 	}
 	if now, done := progress(db); !done { // what is read while a server writes is looked at once more
-		return &errServer{fmt.Sprintf("the database that etcd %s left is at entry %d, before %d", x.server.Version, now, index)}
+		return &errServer{fmt.Sprintf("the database that etcd %s left is at entry %d, before %d", x.server.Version, now,
+			index)}
 	}
 	return nil
 }
@@ -199,10 +206,12 @@ func (x *executor) await(ctx context.Context, m *node.Member, db string, index u
 		}
 		if now > at {
 			at, moved = now, time.Now()
-			x.say(fmt.Sprintf("confirm: etcd %s has executed the log up to entry %d of %d", x.server.Version, at, index-1))
+			x.say(fmt.Sprintf("confirm: etcd %s has executed the log up to entry %d of %d", x.server.Version, at,
+				index-1))
 		}
 		if exit, ended := m.Exited(); ended {
-			return &errServer{fmt.Sprintf("etcd %s ended while it executed the log (%s), after entry %d: %s", x.server.Version, exit, at, firstOf(m.FatalLines()))}
+			return &errServer{fmt.Sprintf("etcd %s ended while it executed the log (%s), after entry %d: %s",
+				x.server.Version, exit, at, firstOf(m.FatalLines()))}
 		}
 		if time.Since(moved) > stall {
 			return &errServer{fmt.Sprintf("etcd %s did not go on after entry %d for %s", x.server.Version, at, stall)}

@@ -79,7 +79,8 @@ func (c *contents) compareSmall(own, want *smallState, r smallRules) {
 	// Up to 3.5 a server takes its members from the v2 store, and releases differ in what they write to these buckets.
 	for _, name := range []string{"members", "members_removed", "cluster"} {
 		if c.small[name] > 0 {
-			c.leftOut = append(c.leftOut, fmt.Sprintf("%s: %d rows differ; releases up to 3.5 keep the members in the v2 store and write this bucket differently", name, c.small[name]))
+			c.leftOut = append(c.leftOut, fmt.Sprintf("%s: %d rows differ; releases up to 3.5 keep the members in "+
+				"the v2 store and write this bucket differently", name, c.small[name]))
 			c.total -= c.small[name]
 			delete(c.small, name)
 			c.list = slices.DeleteFunc(c.list, func(d compare.ConfirmDifference) bool { return d.Bucket == name })
@@ -170,7 +171,8 @@ func memberTable(s *smallState, r smallRules) table {
 			text += ", learner"
 		}
 		if release.AnyOf(r.minor).Has(release.MembersFromDB).Certain() {
-			text += ", name " + m.Name + ", client URLs " + strings.Join(slices.Sorted(slices.Values(m.ClientURLs)), ",")
+			text += ", name " + m.Name + ", client URLs " + strings.Join(slices.Sorted(slices.Values(m.ClientURLs)),
+				",")
 		}
 		t[m.ID.String()] = text
 	}
@@ -219,7 +221,8 @@ func (c *contents) leases(own, want *smallState) {
 		}
 	}
 	if raised > 0 {
-		c.leftOut = append(c.leftOut, fmt.Sprintf("lease: %d TTLs are higher than the log says, as servers with a longer election timeout store them", raised))
+		c.leftOut = append(c.leftOut, fmt.Sprintf("lease: %d TTLs are higher than the log says, as servers with a "+
+			"longer election timeout store them", raised))
 	}
 	for _, id := range slices.Sorted(maps.Keys(have)) {
 		c.row("lease", id.String(), fmt.Sprintf("TTL %d s", have[id]), "no row")

@@ -48,10 +48,12 @@ func Of(ctx context.Context, set *evidence.Set) (*Cluster, error) {
 		case c.ClusterID == 0:
 			c.ClusterID = m.ClusterID
 		case c.ClusterID != m.ClusterID:
-			return nil, refuse(m.Label(), fmt.Sprintf("it is of cluster %s, the others are of %s", m.ClusterID, c.ClusterID), "give the members of one cluster")
+			return nil, refuse(m.Label(), fmt.Sprintf("it is of cluster %s, the others are of %s", m.ClusterID,
+				c.ClusterID), "give the members of one cluster")
 		}
 		if other := seen[m.MemberID]; other != "" {
-			return nil, refuse(m.Label(), fmt.Sprintf("it is the same member as %s (%s)", other, m.MemberID), "give one copy of each member")
+			return nil, refuse(m.Label(), fmt.Sprintf("it is the same member as %s (%s)", other, m.MemberID),
+				"give one copy of each member")
 		}
 		seen[m.MemberID] = m.Label()
 		if newest == nil || m.Commit > newest.Commit {
@@ -113,7 +115,8 @@ func member(m, newest *evidence.Member) (Member, error) {
 		if from.DB == nil || len(c.ClientURLs) > 0 {
 			continue
 		}
-		if i := slices.IndexFunc(from.DB.Members, func(d dumpdb.Member) bool { return dumplog.ID(d.ID) == m.MemberID }); i >= 0 {
+		if i := slices.IndexFunc(from.DB.Members,
+			func(d dumpdb.Member) bool { return dumplog.ID(d.ID) == m.MemberID }); i >= 0 {
 			c.ClientURLs = from.DB.Members[i].ClientURLs
 		}
 	}

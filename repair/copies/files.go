@@ -93,7 +93,8 @@ func Folder(ctx context.Context, src, dst string) error {
 		if strings.HasSuffix(e.Name(), ".tmp") { // left by a server that was ended meanwhile
 			continue
 		}
-		if st, err := os.Stat(filepath.Join(src, e.Name())); err != nil || !st.Mode().IsRegular() { // the readers do not read it either
+		// the readers do not read it either
+		if st, err := os.Stat(filepath.Join(src, e.Name())); err != nil || !st.Mode().IsRegular() {
 			continue
 		}
 		if err := file(ctx, filepath.Join(src, e.Name()), filepath.Join(dst, e.Name())); err != nil {

@@ -11,7 +11,8 @@ import (
 // TestNeedCountsWhoWrote: dirs of 3.5 with the cluster version of 3.4, as a restore by an old tool leaves them, stay
 // where they are on a server of 3.5, and an older one must not open them.
 func TestNeedCountsWhoWrote(t *testing.T) {
-	m := &evidence.Member{DB: &evidence.DB{Cluster: dumpdb.Cluster{Version: "3.4.0"}}, Version: evidence.Version{Minor: 5}}
+	m := &evidence.Member{DB: &evidence.DB{Cluster: dumpdb.Cluster{Version: "3.4.0"}},
+		Version: evidence.Version{Minor: 5}}
 	n, err := NeedOf(t.Context(), []*evidence.Member{m}, func(*evidence.Member) bool { return false })
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,8 @@ func TestE2EBackupIsAccepted(t *testing.T) {
 	for _, tool := range []string{"etcdutl-3.6", "etcdutl-3.7"} {
 		bin := filepath.Join(evidencetest.Root(t), ".tools", "bin", tool)
 		dir := filepath.Join(t.TempDir(), "restored")
-		for _, args := range [][]string{{"snapshot", "status", backup}, {"snapshot", "restore", backup, "--data-dir", dir}} {
+		for _, args := range [][]string{{"snapshot", "status", backup},
+			{"snapshot", "restore", backup, "--data-dir", dir}} {
 			if out, err := exec.Command(bin, args...).CombinedOutput(); err != nil {
 				t.Errorf("%s %v: %v\n%s", tool, args, err, out)
 			}

@@ -110,13 +110,16 @@ func standsAt(best *evidence.Member, known uint64) (term, index uint64, err erro
 		return 0, 0, refusef("%s has no database that opens", best.Label())
 	}
 	if index = best.ConsistentIndex(); index == 0 {
-		return 0, 0, refusef("the database of %s has no consistent index: what it holds can not be placed in the log", best.Label())
+		return 0, 0, refusef("the database of %s has no consistent index: what it holds can not be placed in the log",
+			best.Label())
 	}
 	if s := newestSnapshot(best); s > index {
-		return 0, 0, refusef("the database of %s stands at index %d, its raft snapshot at %d: it is older than its own log says", best.Label(), index, s)
+		return 0, 0, refusef("the database of %s stands at index %d, its raft snapshot at %d: it is older than its "+
+			"own log says", best.Label(), index, s)
 	}
 	if term = max(known, termAt(best, index)); term == 0 {
-		return 0, 0, refusef("the term of entry %d is not known: the database of %s stores none and its log does not hold the entry", index, best.Label())
+		return 0, 0, refusef("the term of entry %d is not known: the database of %s stores none and its log does not "+
+			"hold the entry", index, best.Label())
 	}
 	return term, index, nil
 }
@@ -139,7 +142,8 @@ func planClone(ctx context.Context, best *evidence.Member, targets []Target, o C
 		plan.edits = append(plan.edits, SetMembers(view.members, view.removed))
 	}
 	if f := best.NewestSnap(); f != nil && f.V2 != nil && len(f.V2.UserKeys) > 0 {
-		plan.notes = append(plan.notes, fmt.Sprintf("%d v2 keys in the raft snapshot of %s are not carried over", len(f.V2.UserKeys), best.Label()))
+		plan.notes = append(plan.notes, fmt.Sprintf("%d v2 keys in the raft snapshot of %s are not carried over",
+			len(f.V2.UserKeys), best.Label()))
 	}
 	var tail []Entry
 	why := ""
@@ -175,8 +179,10 @@ func planClone(ctx context.Context, best *evidence.Member, targets []Target, o C
 func checkTargets(targets []Target, seen uint64) (ids map[uint64]bool, term uint64, err error) {
 	names, ids := map[string]bool{}, map[uint64]bool{}
 	for _, t := range targets {
-		if t.Name == "" || filepath.Base(t.Name) != t.Name || t.Name == "." || t.Name == ".." || names[t.Name] || ids[t.MemberID] {
-			return nil, 0, fmt.Errorf("target %q (member %x): names must be plain and different, IDs different", t.Name, t.MemberID)
+		if t.Name == "" || filepath.Base(t.Name) != t.Name || t.Name == "." || t.Name == ".." || names[t.Name] ||
+			ids[t.MemberID] {
+			return nil, 0, fmt.Errorf("target %q (member %x): names must be plain and different, IDs different", t.Name,
+				t.MemberID)
 		}
 		names[t.Name], ids[t.MemberID] = true, true
 		seen = max(seen, t.Term)
@@ -194,11 +200,14 @@ func (v *view) dir(best *evidence.Member, t Target) (Dir, error) {
 	case t.ClusterID != 0 && t.ClusterID != cluster:
 		return Dir{}, refusef("%s is of cluster %x, %s of cluster %x", t.Name, t.ClusterID, best.Label(), cluster)
 	case has(v.removed, t.MemberID):
-		return Dir{}, refusef("%s (member %x) was removed from the cluster: its ID can not be used again", t.Name, t.MemberID)
+		return Dir{}, refusef("%s (member %x) was removed from the cluster: its ID can not be used again", t.Name,
+			t.MemberID)
 	case !has(v.voters, t.MemberID) && !has(v.learners, t.MemberID):
-		return Dir{}, refusef("%s (member %x) is no member of the cluster as %s knows it", t.Name, t.MemberID, best.Label())
+		return Dir{}, refusef("%s (member %x) is no member of the cluster as %s knows it", t.Name, t.MemberID,
+			best.Label())
 	}
-	return Dir{MemberID: t.MemberID, ClusterID: cluster, Voters: v.voters, Learners: v.learners, Members: v.members, Removed: v.removed,
+	return Dir{MemberID: t.MemberID, ClusterID: cluster, Voters: v.voters, Learners: v.learners, Members: v.members,
+		Removed:        v.removed,
 		ClusterVersion: best.DB.Cluster.Version, Minor: best.Version.Minor}, nil
 }
 

@@ -22,7 +22,8 @@ import (
 // itself and with newer ones that refuse the old dirs or take the members from another place.
 func TestE2ECloneStarts(t *testing.T) {
 	for _, c := range []struct{ wrote, runs string }{
-		{"3.3.18", "3.3.18"}, {"3.4.3", "3.4.3"}, {"3.5.0", "3.5.0"}, {"3.5.35", "3.5.35"}, {"3.6.16", "3.6.16"}, {"3.7.3", "3.7.3"},
+		{"3.3.18", "3.3.18"}, {"3.4.3", "3.4.3"}, {"3.5.0", "3.5.0"}, {"3.5.35", "3.5.35"}, {"3.6.16", "3.6.16"},
+		{"3.7.3", "3.7.3"},
 		{"3.3.18", "3.6.16"}, {"3.4.3", "3.5.35"}, {"3.5.35", "3.7.3"}, {"3.4.3", "3.7.3"},
 	} {
 		t.Run(c.wrote+"-"+c.runs, func(t *testing.T) {
@@ -77,7 +78,8 @@ func TestE2ECloneOfCrashed(t *testing.T) {
 				c.Put(0, fmt.Sprintf("k%02d", i%20), strings.Repeat("v", i))
 			}
 			c.WaitApplied()
-			time.Sleep(300 * time.Millisecond) // databases are committed ten times a second: each has an index, if not the last one
+			// databases are committed ten times a second: each has an index, if not the last one
+			time.Sleep(300 * time.Millisecond)
 			rev := c.Put(0, "last", "acknowledged")
 			for i := range 3 {
 				c.Kill(i)
@@ -91,7 +93,8 @@ func TestE2ECloneOfCrashed(t *testing.T) {
 				}
 			}
 			dst := filepath.Join(t.TempDir(), "clone")
-			res, err := datadir.Clone(context.Background(), best, targets(t, set), dst, datadir.CloneOptions{KeepTail: true, Commit: commit})
+			res, err := datadir.Clone(context.Background(), best, targets(t, set), dst,
+				datadir.CloneOptions{KeepTail: true, Commit: commit})
 			ok(t, err)
 			last := best.LastIndex()
 			startFrom(t, c, dst, version)
@@ -101,7 +104,8 @@ func TestE2ECloneOfCrashed(t *testing.T) {
 			// says so.
 			kept := uint64(res.Dirs[0].Entries) + res.Dirs[0].Index
 			if len(got.Kvs) != 1 && kept >= last || len(got.Kvs) == 1 && got.Kvs[0].ModRevision != rev {
-				t.Errorf("%d keys at %d, want it at %d; kept up to %d of %d: %v", len(got.Kvs), got.Header.Revision, rev, kept, last, res.Notes)
+				t.Errorf("%d keys at %d, want it at %d; kept up to %d of %d: %v", len(got.Kvs), got.Header.Revision,
+					rev, kept, last, res.Notes)
 			}
 			c.Put(2, "after", "clone")
 			c.WaitEqual()

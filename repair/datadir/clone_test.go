@@ -50,20 +50,24 @@ func TestCloneIsReadByEtcd(t *testing.T) {
 	}
 	for i, w := range res.Dirs {
 		r := readWithEtcd(t, filepath.Join(dst, w.Name))
-		if uint64(w.MemberID) != r.metadata.NodeID || r.metadata.NodeID != uint64(set.Members[i].MemberID) || r.metadata.ClusterID != 0xc1 {
+		if uint64(w.MemberID) != r.metadata.NodeID || r.metadata.NodeID != uint64(set.Members[i].MemberID) ||
+			r.metadata.ClusterID != 0xc1 {
 			t.Errorf("%s: metadata %+v", w.Name, r.metadata)
 		}
-		if r.snap.Metadata.Index != 503 || r.snap.Metadata.Term != 2 || r.state.Commit != 503 || r.state.Term != 3 || r.state.Vote != 0 || len(r.entries) != 0 {
+		if r.snap.Metadata.Index != 503 || r.snap.Metadata.Term != 2 || r.state.Commit != 503 || r.state.Term != 3 ||
+			r.state.Vote != 0 || len(r.entries) != 0 {
 			t.Errorf("%s: snapshot %+v, state %+v, %d entries", w.Name, r.snap.Metadata, r.state, len(r.entries))
 		}
 		if r.index != 503 || r.term != 2 {
 			t.Errorf("%s: consistent index %d/%d", w.Name, r.term, r.index)
 		}
 		ids := []uint64{0xa1, 0xa2, 0xa3}
-		if d := cmp.Diff(ids, r.snap.Metadata.ConfState.Voters) + cmp.Diff(ids, r.bucket); d != "" || len(r.members) != 3 {
+		if d := cmp.Diff(ids, r.snap.Metadata.ConfState.Voters) + cmp.Diff(ids, r.bucket); d != "" ||
+			len(r.members) != 3 {
 			t.Errorf("%s: voters and bucket %s, %d members in the .snap", w.Name, d, len(r.members))
 		}
-		if m := r.members["a2"]; m == nil || m.Name != "node2" || m.PeerURLs[0] != "http://127.0.0.1:2382" || m.ClientURLs[0] != "http://127.0.0.1:2381" {
+		if m := r.members["a2"]; m == nil || m.Name != "node2" || m.PeerURLs[0] != "http://127.0.0.1:2382" ||
+			m.ClientURLs[0] != "http://127.0.0.1:2381" {
 			t.Errorf("%s: member a2 is %+v", w.Name, m)
 		}
 	}
@@ -80,16 +84,20 @@ func TestCloneKeepsTail(t *testing.T) {
 	ahead := clustertest.Synth{Members: 3, Entries: 500, Keys: 40, Value: 100}
 	dirs := ahead.Write(t, t.TempDir())
 	ok(t, os.Remove(filepath.Join(dirs[0], "member", "snap", "db")))
-	clustertest.Synth{Members: 3, Entries: 450, Keys: 40, Value: 100}.WriteDB(t, filepath.Join(dirs[0], "member", "snap", "db"))
+	clustertest.Synth{Members: 3, Entries: 450, Keys: 40, Value: 100}.WriteDB(t,
+		filepath.Join(dirs[0], "member", "snap", "db"))
 	evidencetest.Unchanged(t, dirs...)
 	set := openSet(t, dirs...)
 	for keep, want := range map[bool]int{false: 0, true: 50} {
 		dst := filepath.Join(t.TempDir(), "clone")
-		res, err := datadir.Clone(context.Background(), set.Members[0], targets(t, set), dst, datadir.CloneOptions{KeepTail: keep})
+		res, err := datadir.Clone(context.Background(), set.Members[0], targets(t, set), dst,
+			datadir.CloneOptions{KeepTail: keep})
 		ok(t, err)
 		r := readWithEtcd(t, filepath.Join(dst, "node2"))
-		if len(r.entries) != want || r.state.Commit != uint64(453+want) || r.snap.Metadata.Index != 453 || r.index != 453 || len(res.Notes) != 1 {
-			t.Errorf("keep %v: %d entries, state %+v, snapshot %d, db %d; %v", keep, len(r.entries), r.state, r.snap.Metadata.Index, r.index, res.Notes)
+		if len(r.entries) != want || r.state.Commit != uint64(453+want) || r.snap.Metadata.Index != 453 ||
+			r.index != 453 || len(res.Notes) != 1 {
+			t.Errorf("keep %v: %d entries, state %+v, snapshot %d, db %d; %v", keep, len(r.entries), r.state,
+				r.snap.Metadata.Index, r.index, res.Notes)
 		}
 		if keep && (r.entries[49].Index != 503 || r.entries[49].Term != 2) {
 			t.Errorf("last entry %+v", r.entries[49])
@@ -107,16 +115,19 @@ func TestCloneRefuses(t *testing.T) {
 	var refused *datadir.RefusedError
 	for name, list := range map[string][]datadir.Target{"foreign cluster": {foreign}, "no member": {stranger}} {
 		dst := filepath.Join(t.TempDir(), "clone")
-		if _, err := datadir.Clone(context.Background(), best, list, dst, datadir.CloneOptions{}); !errors.As(err, &refused) {
+		if _, err := datadir.Clone(context.Background(), best, list, dst, datadir.CloneOptions{}); !errors.As(err,
+			&refused) {
 			t.Errorf("%s: %v", name, err)
 		}
 		gone(t, dst)
 	}
-	if _, err := datadir.Clone(context.Background(), best, []datadir.Target{dup, dup}, filepath.Join(t.TempDir(), "c"), datadir.CloneOptions{}); err == nil {
+	if _, err := datadir.Clone(context.Background(), best, []datadir.Target{dup, dup}, filepath.Join(t.TempDir(), "c"),
+		datadir.CloneOptions{}); err == nil {
 		t.Error("the same member twice is taken")
 	}
 	dst := t.TempDir()
-	if _, err := datadir.Clone(context.Background(), best, all, dst, datadir.CloneOptions{}); !errors.Is(err, datadir.ErrExists) {
+	if _, err := datadir.Clone(context.Background(), best, all, dst, datadir.CloneOptions{}); !errors.Is(err,
+		datadir.ErrExists) {
 		t.Errorf("an existing path: %v", err)
 	}
 }

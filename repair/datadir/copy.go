@@ -35,7 +35,8 @@ type DamagedError struct {
 
 // Error returns the first damaged place and how many there are.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("%s is damaged in %d place(s), first: %v; rebuild it from its readable pages first", e.File, len(e.Damage), e.Damage[0])
+	return fmt.Sprintf("%s is damaged in %d place(s), first: %v; rebuild it from its readable pages first", e.File,
+		len(e.Damage), e.Damage[0])
 }
 
 // copyDB makes path, which is not yet seen by anyone, and leaves it synced.
@@ -78,7 +79,8 @@ func sound(ctx context.Context, src string) error {
 // EditNew applies the edits, in one transaction, to a database that this run made: a copy, or one built from scratch.
 // It must never be given a source.
 func EditNew(path string, edits ...Edit) error {
-	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType})
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true,
+		FreelistType: bolt.FreelistMapType})
 	if err != nil {
 		return fmt.Errorf("opening the copy: %w", err)
 	}

@@ -133,7 +133,8 @@ func writeDir(ctx context.Context, root string, d Dir, db DBSource) (Written, er
 		return Written{}, err
 	}
 	size, err := treeSize(root)
-	return Written{MemberID: dumplog.ID(d.MemberID), ClusterID: dumplog.ID(d.ClusterID), Term: d.Term, Index: d.Index, Entries: len(d.Entries), Bytes: size}, err
+	return Written{MemberID: dumplog.ID(d.MemberID), ClusterID: dumplog.ID(d.ClusterID), Term: d.Term, Index: d.Index,
+		Entries: len(d.Entries), Bytes: size}, err
 }
 
 const walName = "0000000000000000-0000000000000000.wal"

@@ -115,7 +115,8 @@ func SetAuthRevision(rev uint64) Edit {
 func SetMembers(members []Member, removed []uint64) Edit {
 	return func(tx *bolt.Tx) error {
 		for _, name := range [][]byte{bucketMembers, bucketRemoved} {
-			if err := tx.DeleteBucket(name); err != nil && !errors.Is(err, bolt.ErrBucketNotFound) { //nolint:staticcheck // the errors package of bbolt is the same value
+			if err := tx.DeleteBucket(name); err != nil &&
+				!errors.Is(err, bolt.ErrBucketNotFound) { //nolint:staticcheck // the errors package of bbolt is the same value
 				return err
 			}
 			if _, err := tx.CreateBucket(name); err != nil {

@@ -51,9 +51,12 @@ func TestEditsAreReadByEtcd(t *testing.T) {
 		}
 		return nil
 	}
-	members := []datadir.Member{{ID: 0xb1, Name: "b", PeerURLs: []string{"http://b:1"}, ClientURLs: []string{"http://b:2"}}, {ID: 0xb2, PeerURLs: []string{"http://c:1"}, IsLearner: true}}
-	_, be := edited(t, src, prepare, datadir.SetConsistentIndex(77), datadir.SetTerm(9), datadir.SetConfState([]uint64{1 << 63, 2}, []uint64{3}),
-		datadir.SetStorageVersion("3.6.0"), datadir.SetClusterVersion("3.6.0"), datadir.SetAuthRevision(42), datadir.SetMembers(members, []uint64{0xdead}),
+	members := []datadir.Member{{ID: 0xb1, Name: "b", PeerURLs: []string{"http://b:1"},
+		ClientURLs: []string{"http://b:2"}}, {ID: 0xb2, PeerURLs: []string{"http://c:1"}, IsLearner: true}}
+	_, be := edited(t, src, prepare, datadir.SetConsistentIndex(77), datadir.SetTerm(9),
+		datadir.SetConfState([]uint64{1 << 63, 2}, []uint64{3}),
+		datadir.SetStorageVersion("3.6.0"), datadir.SetClusterVersion("3.6.0"), datadir.SetAuthRevision(42),
+		datadir.SetMembers(members, []uint64{0xdead}),
 		datadir.ClearAlarm(0xa1, 2))
 	lg := zap.NewNop()
 	if i, term := schema.ReadConsistentIndex(be.ReadTx()); i != 77 || term != 9 {
@@ -68,14 +71,16 @@ func TestEditsAreReadByEtcd(t *testing.T) {
 	}
 	got, removed := schema.NewMembershipBackend(lg, be).MustReadMembersFromBackend()
 	want := map[types.ID]*membership.Member{
-		0xb1: {ID: 0xb1, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"http://b:1"}}, Attributes: membership.Attributes{Name: "b", ClientURLs: []string{"http://b:2"}}},
+		0xb1: {ID: 0xb1, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"http://b:1"}},
+			Attributes: membership.Attributes{Name: "b", ClientURLs: []string{"http://b:2"}}},
 		0xb2: {ID: 0xb2, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"http://c:1"}, IsLearner: true}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || !removed[0xdead] || len(removed) != 1 {
 		t.Errorf("%s removed %v", diff, removed)
 	}
 	left, err := schema.NewAlarmBackend(lg, be).GetAllAlarms()
-	if err != nil || len(left) != 2 || left[1].Alarm != etcdserverpb.AlarmType_NOSPACE || left[0].MemberID != 0xfedcba9876543210 {
+	if err != nil || len(left) != 2 || left[1].Alarm != etcdserverpb.AlarmType_NOSPACE ||
+		left[0].MemberID != 0xfedcba9876543210 {
 		t.Errorf("alarms left: %v, %v", left, err)
 	}
 	tx := schema.NewAuthBackend(lg, be).ReadTx()
@@ -87,8 +92,10 @@ func TestEditsAreReadByEtcd(t *testing.T) {
 }
 
 func TestEditsThatRemove(t *testing.T) {
-	path, _ := edited(t, synthDB(t, 100), datadir.SetTerm(0), datadir.SetStorageVersion("3.6.0"), datadir.SetStorageVersion(""), datadir.SetClusterVersion(""),
-		datadir.SetConfState(nil, nil), datadir.ClearDowngrade(), datadir.DropBucketKeys("members"), datadir.DropBucketKeys("lease", []byte("x")), datadir.ClearAlarm(0, 0))
+	path, _ := edited(t, synthDB(t, 100), datadir.SetTerm(0), datadir.SetStorageVersion("3.6.0"),
+		datadir.SetStorageVersion(""), datadir.SetClusterVersion(""),
+		datadir.SetConfState(nil, nil), datadir.ClearDowngrade(), datadir.DropBucketKeys("members"),
+		datadir.DropBucketKeys("lease", []byte("x")), datadir.ClearAlarm(0, 0))
 	db, err := dumpdb.Open(path)
 	ok(t, err)
 	defer db.Close()
@@ -114,19 +121,22 @@ func TestBumpRevision(t *testing.T) {
 	if err != nil || len(r.KVs) != 10 {
 		t.Errorf("%d keys, %v", len(r.KVs), err)
 	}
-	if _, err := s.Range(context.Background(), []byte("/"), []byte("0"), mvcc.RangeOptions{Rev: 50}); !errors.Is(err, mvcc.ErrCompacted) {
+	if _, err := s.Range(context.Background(), []byte("/"), []byte("0"), mvcc.RangeOptions{Rev: 50}); !errors.Is(err,
+		mvcc.ErrCompacted) {
 		t.Errorf("read at an old revision: %v", err)
 	}
 	// A compaction that removed the last records left the revision where it was.
 	rev := append(append(make([]byte, 6), 0x10, 0), "_\x00\x00\x00\x00\x00\x00\x00\x00"...)
-	path, _ := edited(t, synthDB(t, 100), datadir.PutBucketKey("meta", []byte("finishedCompactRev"), rev), datadir.BumpRevision(1000), datadir.MarkCompacted())
+	path, _ := edited(t, synthDB(t, 100), datadir.PutBucketKey("meta", []byte("finishedCompactRev"), rev),
+		datadir.BumpRevision(1000), datadir.MarkCompacted())
 	db, err := dumpdb.Open(path)
 	ok(t, err)
 	defer db.Close()
 	if at, err := db.CurrentRev(); err != nil || at != 0x1000+1000 {
 		t.Errorf("revision %d, %v, want %d", at, err, 0x1000+1000)
 	}
-	if err := datadir.CopyDB(context.Background(), filepath.Join(t.TempDir(), "db"), synthDB(t, 10), datadir.BumpRevision(1<<63)); err == nil {
+	if err := datadir.CopyDB(context.Background(), filepath.Join(t.TempDir(), "db"), synthDB(t, 10),
+		datadir.BumpRevision(1<<63)); err == nil {
 		t.Error("a revision beyond int64 is taken")
 	}
 }

@@ -25,7 +25,8 @@ func cloneInChild(src, dst string) int {
 	t, err := datadir.TargetOf(set.Members[0])
 	if err == nil {
 		fmt.Println("begin")
-		_, err = datadir.Clone(context.Background(), set.Members[0], []datadir.Target{t}, dst, datadir.CloneOptions{Edits: []datadir.Edit{datadir.SetAuthRevision(3)}})
+		_, err = datadir.Clone(context.Background(), set.Members[0], []datadir.Target{t}, dst,
+			datadir.CloneOptions{Edits: []datadir.Edit{datadir.SetAuthRevision(3)}})
 	}
 	if err != nil {
 		fmt.Println(err)

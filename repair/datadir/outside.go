@@ -29,7 +29,8 @@ func Outside(out string, sources ...evidence.Spec) error {
 	for _, s := range sources {
 		for _, root := range protected(s) {
 			if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, root.info) }) {
-				return refusef("%s lies in the source %s, to which nothing is written; name a path outside of %s", out, s.Where, root.path)
+				return refusef("%s lies in the source %s, to which nothing is written; name a path outside of %s", out,
+					s.Where, root.path)
 			}
 		}
 		if building == nil || strings.Contains(s.Where, "://") {
@@ -37,7 +38,8 @@ func Outside(out string, sources ...evidence.Spec) error {
 		}
 		in, err := ancestors(s.Where)
 		if err == nil && slices.ContainsFunc(in, func(a fs.FileInfo) bool { return os.SameFile(a, building) }) {
-			return refusef("the source %s lies in %s, where the result is built; move it, or name another path", s.Where, partialOf(out))
+			return refusef("the source %s lies in %s, where the result is built; move it, or name another path",
+				s.Where, partialOf(out))
 		}
 	}
 	return nil
@@ -112,7 +114,8 @@ func whole(path string) string {
 		return path
 	}
 	at := abs
-	if b := filepath.Base(at); b == "db" || strings.HasSuffix(b, ".snap") || strings.HasSuffix(b, ".snap.db") || strings.HasSuffix(b, ".wal") {
+	if b := filepath.Base(at); b == "db" || strings.HasSuffix(b, ".snap") || strings.HasSuffix(b, ".snap.db") ||
+		strings.HasSuffix(b, ".wal") {
 		at = filepath.Dir(at)
 	}
 	if b := filepath.Base(at); b == "wal" || b == "snap" {

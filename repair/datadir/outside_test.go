@@ -13,13 +13,15 @@ import (
 func TestOutside(t *testing.T) {
 	root := t.TempDir()
 	at := func(parts ...string) string { return filepath.Join(append([]string{root}, parts...)...) }
-	for _, d := range []string{at("node1", "member", "snap"), at("fast", "wal"), at("work"), at("new.partial"), at("shelf")} {
+	for _, d := range []string{at("node1", "member", "snap"), at("fast", "wal"), at("work"), at("new.partial"),
+		at("shelf")} {
 		ok(t, os.MkdirAll(d, 0o700))
 	}
 	ok(t, os.Symlink(at("fast", "wal"), at("node1", "member", "wal")))
 	ok(t, os.Symlink(at("node1"), at("alias")))
 	ok(t, os.Symlink(at("node1", "member"), at("work", "into")))
-	for _, f := range []string{at("node1", "member", "snap", "db"), at("backup.db"), at("shelf", "a.db"), at("new.partial", "db")} {
+	for _, f := range []string{at("node1", "member", "snap", "db"), at("backup.db"), at("shelf", "a.db"),
+		at("new.partial", "db")} {
 		ok(t, os.WriteFile(f, []byte("x"), 0o600))
 	}
 	for _, c := range []struct {
@@ -49,10 +51,12 @@ func TestOutside(t *testing.T) {
 	} {
 		err := datadir.Outside(c.out, evidence.Spec{Where: c.source})
 		if (err != nil) != c.refused {
-			t.Errorf("%s for the source %s: %v", strings.TrimPrefix(c.out, root), strings.TrimPrefix(c.source, root), err)
+			t.Errorf("%s for the source %s: %v", strings.TrimPrefix(c.out, root), strings.TrimPrefix(c.source, root),
+				err)
 		}
 	}
-	if err := datadir.Outside(at("fast", "wal", "x"), evidence.Spec{Where: at("work"), WALDir: at("fast", "wal")}); err == nil {
+	if err := datadir.Outside(at("fast", "wal", "x"),
+		evidence.Spec{Where: at("work"), WALDir: at("fast", "wal")}); err == nil {
 		t.Error("a WAL folder of its own is not protected")
 	}
 	t.Chdir(at("node1"))

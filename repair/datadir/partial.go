@@ -82,13 +82,15 @@ func (p *partialDir) hold() error {
 }
 
 func (p *partialDir) busy() error {
-	return refusef("another etcd-medic is writing %s (it holds %s); wait until it ends, or name another path", p.final, p.path)
+	return refusef("another etcd-medic is writing %s (it holds %s); wait until it ends, or name another path", p.final,
+		p.path)
 }
 
 // takeLeftOver removes what an interrupted run left at p.path, and returns its mark, which stays locked; nil when there
 // was none yet.
 func takeLeftOver(p *partialDir) (*os.File, error) {
-	foreign := refusef("%s is in the way: etcd-medic builds %s there, and an interrupted run did not leave it (or was an older release's). "+
+	foreign := refusef("%s is in the way: etcd-medic builds %s there, and an interrupted run did not leave it (or "+
+		"was an older release's). "+
 		"Look at it, and if nobody needs it: rm -r %s", p.path, p.final, shell.Quote(shell.Operand(p.path)))
 	if fi, err := os.Lstat(p.path); err != nil || !fi.IsDir() {
 		return nil, errors.Join(foreign, ignoreAbsent(err))

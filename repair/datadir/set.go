@@ -17,7 +17,8 @@ type NamedDir struct {
 // WriteSet makes the folder dst with one data dir per member, all with the same database: the one at src with the
 // edits. They appear together, when all are complete and on disk. moved, if set, is told how many of how many bytes are
 // copied.
-func WriteSet(ctx context.Context, dst string, set []NamedDir, src string, edits []Edit, moved func(done, total int64)) (Result, error) {
+func WriteSet(ctx context.Context, dst string, set []NamedDir, src string, edits []Edit,
+	moved func(done, total int64)) (Result, error) {
 	fi, err := os.Stat(src)
 	if err != nil {
 		return Result{}, err
@@ -41,7 +42,10 @@ func WriteSet(ctx context.Context, dst string, set []NamedDir, src string, edits
 		if err := mkdirs(root); err != nil {
 			return Result{}, err
 		}
-		w, err := writeDir(ctx, root, m.Dir, func(ctx context.Context, path string) error { return copyDB(ctx, path, src, progress, edits) })
+		w, err := writeDir(ctx, root, m.Dir, func(ctx context.Context,
+			path string) error {
+			return copyDB(ctx, path, src, progress, edits)
+		})
 		if err == nil {
 			err = syncDirs(root)
 		}

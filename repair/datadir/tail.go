@@ -69,14 +69,16 @@ func tailNote(m *evidence.Member, kept int, why string) []string {
 	last := max(m.LastIndex(), index)
 	var notes []string
 	if kept > 0 {
-		notes = append(notes, fmt.Sprintf("the committed entries %d to %d of the log of %s follow in the new logs and are applied at the first start", index+1, index+uint64(kept), m.Label()))
+		notes = append(notes, fmt.Sprintf("the committed entries %d to %d of the log of %s follow in the new logs "+
+			"and are applied at the first start", index+1, index+uint64(kept), m.Label()))
 		index += uint64(kept)
 	}
 	if last > index {
 		if why == "" && kept > 0 {
 			why = "nothing proves them committed"
 		}
-		n := fmt.Sprintf("the last %d entries of the log of %s, %d to %d, are not in its database and are not carried over", last-index, m.Label(), index+1, last)
+		n := fmt.Sprintf("the last %d entries of the log of %s, %d to %d, are not in its database and are not "+
+			"carried over", last-index, m.Label(), index+1, last)
 		if why != "" {
 			n += ": " + why
 		}

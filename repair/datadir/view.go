@@ -50,7 +50,8 @@ func viewOf(m *evidence.Member) (*view, error) {
 				v.voters = append(v.voters, uint64(b.ID))
 			}
 		}
-		v.notes = append(v.notes, fmt.Sprintf("%s shows no ConfState; its members bucket is taken for the voters", m.Label()))
+		v.notes = append(v.notes, fmt.Sprintf("%s shows no ConfState; its members bucket is taken for the voters",
+			m.Label()))
 	}
 	slices.Sort(v.voters)
 	slices.Sort(v.learners)
@@ -126,6 +127,7 @@ func (v *view) compareBucket(m *evidence.Member) {
 		}
 	}
 	if v.differs = !same || removed != len(v.removed); v.differs {
-		v.notes = append(v.notes, fmt.Sprintf("bucket members of %s says something else than raft's own list; the new databases carry raft's", m.Label()))
+		v.notes = append(v.notes, fmt.Sprintf("bucket members of %s says something else than raft's own list; the "+
+			"new databases carry raft's", m.Label()))
 	}
 }

@@ -32,9 +32,11 @@ func synthDB(t testing.TB, entries int) string {
 
 func sample() datadir.Dir {
 	return datadir.Dir{
-		MemberID: 0xa1, ClusterID: 0xc1, Term: 2, Index: 101, Voters: []uint64{0xa1, 0xa2}, Learners: []uint64{0xfedcba9876543210},
+		MemberID: 0xa1, ClusterID: 0xc1, Term: 2, Index: 101, Voters: []uint64{0xa1, 0xa2},
+		Learners: []uint64{0xfedcba9876543210},
 		Members: []datadir.Member{
-			{ID: 0xa1, Name: "node1", PeerURLs: []string{"http://a:1", "http://b:1"}, ClientURLs: []string{"http://a:2"}},
+			{ID: 0xa1, Name: "node1", PeerURLs: []string{"http://a:1", "http://b:1"},
+				ClientURLs: []string{"http://a:2"}},
 			{ID: 0xa2, PeerURLs: []string{"http://c:1"}}, // never started
 			{ID: 0xfedcba9876543210, Name: "learner", PeerURLs: []string{"http://d:1"}, IsLearner: true},
 		},
@@ -46,14 +48,17 @@ func TestWriteIsReadByEtcd(t *testing.T) {
 	d := sample()
 	d.HardTerm, d.Commit = 7, 103
 	for i := range uint64(4) { // 104 stays uncommitted
-		d.Entries = append(d.Entries, datadir.Entry{Term: 2 + i/2, Index: 101 + i, Data: []byte(fmt.Sprint("entry ", i))})
+		d.Entries = append(d.Entries, datadir.Entry{Term: 2 + i/2, Index: 101 + i,
+			Data: []byte(fmt.Sprint("entry ", i))})
 	}
 	d.Entries[3].Type = dumplog.EntryConfChange
 	dst := filepath.Join(t.TempDir(), "deep", "dir")
-	_, err := datadir.Write(context.Background(), dst, d, datadir.CopyOf(synthDB(t, 100), datadir.SetMembers(d.Members, d.Removed)))
+	_, err := datadir.Write(context.Background(), dst, d,
+		datadir.CopyOf(synthDB(t, 100), datadir.SetMembers(d.Members, d.Removed)))
 	ok(t, err)
 	r := readWithEtcd(t, dst)
-	want := []raftpb.Entry{{Term: 2, Index: 102, Data: []byte("entry 1")}, {Term: 3, Index: 103, Data: []byte("entry 2")},
+	want := []raftpb.Entry{{Term: 2, Index: 102, Data: []byte("entry 1")},
+		{Term: 3, Index: 103, Data: []byte("entry 2")},
 		{Term: 3, Index: 104, Type: raftpb.EntryConfChange, Data: []byte("entry 3")}}
 	if diff := cmp.Diff(want, r.entries); diff != "" {
 		t.Error(diff)
@@ -61,7 +66,8 @@ func TestWriteIsReadByEtcd(t *testing.T) {
 	if diff := cmp.Diff(raftpb.HardState{Term: 7, Commit: 103}, r.state); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(raftpb.ConfState{Voters: d.Voters, Learners: d.Learners}, r.snap.Metadata.ConfState); diff != "" {
+	if diff := cmp.Diff(raftpb.ConfState{Voters: d.Voters, Learners: d.Learners},
+		r.snap.Metadata.ConfState); diff != "" {
 		t.Error(diff)
 	}
 	if m := r.members["fedcba9876543210"]; m == nil || !m.IsLearner || m.Name != "learner" {
@@ -78,11 +84,14 @@ func TestWriteIsReadByEtcd(t *testing.T) {
 func TestWriteRefusesWhatNoServerCouldStartOn(t *testing.T) {
 	for name, spoil := range map[string]func(*datadir.Dir){
 		"no member ID": func(d *datadir.Dir) { d.MemberID = 0 }, "no voters": func(d *datadir.Dir) { d.Voters = nil },
-		"stranger":          func(d *datadir.Dir) { d.MemberID = 0xbeef },
-		"removed":           func(d *datadir.Dir) { d.Removed = []uint64{0xa1} },
-		"index 0":           func(d *datadir.Dir) { d.Index = 0 },
-		"gap":               func(d *datadir.Dir) { d.Entries = []datadir.Entry{{Term: 2, Index: 103}} },
-		"gap within":        func(d *datadir.Dir) { d.Entries = []datadir.Entry{{Term: 2, Index: 102}, {Term: 2, Index: 104}} },
+		"stranger": func(d *datadir.Dir) { d.MemberID = 0xbeef },
+		"removed":  func(d *datadir.Dir) { d.Removed = []uint64{0xa1} },
+		"index 0":  func(d *datadir.Dir) { d.Index = 0 },
+		"gap":      func(d *datadir.Dir) { d.Entries = []datadir.Entry{{Term: 2, Index: 103}} },
+		"gap within": func(d *datadir.Dir) {
+			d.Entries = []datadir.Entry{{Term: 2, Index: 102},
+				{Term: 2, Index: 104}}
+		},
 		"falling term":      func(d *datadir.Dir) { d.Entries = []datadir.Entry{{Term: 1, Index: 102}} },
 		"commit beyond log": func(d *datadir.Dir) { d.Commit = 102 },
 		"old HardState":     func(d *datadir.Dir) { d.HardTerm = 1 },

@@ -41,14 +41,16 @@ func TestE2EChainServes(t *testing.T) {
 				for i := range 30 {
 					c.Put(0, fmt.Sprintf("/app/%02d", i%20), fmt.Sprint("later ", n, i))
 				}
-				c.Txn(0, nil, []clientv3.Op{clientv3.OpPut("/app/03", "again"), clientv3.OpPut("/txn", fmt.Sprint(n)), clientv3.OpDelete("/app/05")}, nil)
+				c.Txn(0, nil, []clientv3.Op{clientv3.OpPut("/app/03", "again"), clientv3.OpPut("/txn", fmt.Sprint(n)),
+					clientv3.OpDelete("/app/05")}, nil)
 				top = c.Delete(0, "/app/", clientv3.WithRange("/app/02"))
 				store.Delta(chaintest.Watched(t, cli, from, top))
 				from = top + 1
 			}
 			out := filepath.Join(t.TempDir(), "rebuilt.db")
 			base := evidence.Spec{Where: store.Dir}
-			res, err := rebuild.RunChain(t.Context(), rebuild.Options{Base: base, To: rebuild.Target{Last: true}, Out: out}, rebuild.ChainsAt(base))
+			res, err := rebuild.RunChain(t.Context(), rebuild.Options{Base: base, To: rebuild.Target{Last: true},
+				Out: out}, rebuild.ChainsAt(base))
 			if err != nil || res.To.Revision != top {
 				t.Fatalf("%+v, %v", res, err)
 			}
@@ -64,7 +66,8 @@ func TestE2EChainServes(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := r.Backup.Against.(*backup.Against).Compared[0]
-			if d := r.Backup.Drill.(*backup.Drill); !d.OK || r.Verdict.Class != "backup-good" || a.SameHistory != check.Holds || a.RevisionsBehind != 0 || a.Missing+a.Differ+a.Extra != 0 {
+			if d := r.Backup.Drill.(*backup.Drill); !d.OK || r.Verdict.Class != "backup-good" ||
+				a.SameHistory != check.Holds || a.RevisionsBehind != 0 || a.Missing+a.Differ+a.Extra != 0 {
 				t.Errorf("%+v\nagainst %+v\ndrill %+v", r.Verdict, a, d)
 			}
 		})

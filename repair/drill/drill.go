@@ -160,7 +160,8 @@ func (d *drill) refused(err error) error {
 
 // serve starts the server on the data dir, asks it everything and stops it.
 func (d *drill) serve(ctx context.Context, server node.Server, data string) (err error) {
-	d.box, err = node.New(ctx, node.Options{Dir: filepath.Join(d.dir, "sandbox"), Server: server, Isolation: d.o.Isolation, Auth: true, UnsafeNoFsync: true,
+	d.box, err = node.New(ctx, node.Options{Dir: filepath.Join(d.dir, "sandbox"), Server: server,
+		Isolation: d.o.Isolation, Auth: true, UnsafeNoFsync: true,
 		KnownPeers: []string{peerURL}})
 	if err != nil {
 		return d.refused(err)
@@ -185,7 +186,8 @@ func (d *drill) serve(ctx context.Context, server node.Server, data string) (err
 
 func (d *drill) start(ctx context.Context, data string) (string, error) {
 	var err error
-	d.mem, err = d.box.Start(ctx, node.MemberConfig{Name: memberName, DataDir: data, PeerURLs: []string{peerURL}, ClientURLs: []string{clientURL},
+	d.mem, err = d.box.Start(ctx, node.MemberConfig{Name: memberName, DataDir: data, PeerURLs: []string{peerURL},
+		ClientURLs:     []string{clientURL},
 		InitialCluster: memberName + "=" + peerURL, Token: token, QuotaBytes: max(8<<30, 2*d.m.DB.Handle.Size())})
 	if err == nil {
 		wait := progress.Wait(ctx, "waiting for etcd "+d.res.Version)
@@ -226,7 +228,8 @@ func restore(ctx context.Context, m *evidence.Member, data string) (string, erro
 	if m.DB.Meta.ConfState != nil {
 		edits = append(edits, datadir.SetConfState([]uint64{id}, nil))
 	}
-	w, err := datadir.Write(ctx, data, datadir.Dir{MemberID: id, ClusterID: datadir.NewClusterID([]uint64{id}), Term: 1, Index: 1, Vote: id,
+	w, err := datadir.Write(ctx, data, datadir.Dir{MemberID: id, ClusterID: datadir.NewClusterID([]uint64{id}), Term: 1,
+		Index: 1, Vote: id,
 		Voters: []uint64{id}, Members: []datadir.Member{self}, ClusterVersion: m.DB.Cluster.Version, Minor: minor,
 		Entries: []datadir.Entry{{Type: entryConfChange, Term: 1, Index: 1, Data: datadir.ConfChange(0, id, change)}}},
 		datadir.CopyOf(m.Source.Parts().DB, edits...))

@@ -76,7 +76,8 @@ func judge(t *testing.T, r *compare.Report, line string) {
 			t.Errorf("layer %+v", l)
 		}
 	}
-	if a := r.Backup.Against.(*backup.Against).Compared[0]; a.RevisionsBehind != 8 || a.Missing != 7 || a.Extra != 1 || a.Differ != 0 || a.SameHistory != check.Holds {
+	if a := r.Backup.Against.(*backup.Against).Compared[0]; a.RevisionsBehind != 8 || a.Missing != 7 || a.Extra != 1 ||
+		a.Differ != 0 || a.SameHistory != check.Holds {
 		t.Errorf("against %+v", a)
 	}
 	d := r.Backup.Drill.(*backup.Drill)

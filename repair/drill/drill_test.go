@@ -85,7 +85,8 @@ func TestGoodBackupServes(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	want := []string{"restore", "start", "read every key back", "compare HashKV", "compare leases, users, roles", "write and read", "stop"}
+	want := []string{"restore", "start", "read every key back", "compare HashKV", "compare leases, users, roles",
+		"write and read", "stop"}
 	if !slices.Equal(steps, want) {
 		t.Errorf("steps %q", steps)
 	}
@@ -99,7 +100,8 @@ func TestGoodBackupServes(t *testing.T) {
 func TestBackupsOfOlderLinesServe(t *testing.T) {
 	for _, incident := range []string{"gen-healthy-3.4", "m-healthy-3.5", "m-healthy-3.6", "l-compaction-skew"} {
 		t.Run(incident, func(t *testing.T) {
-			_, d := hold(t, filepath.Join(evidencetest.Incident(t, incident), "node2", "member", "snap", "db"), "", drill.Options{})
+			_, d := hold(t, filepath.Join(evidencetest.Incident(t, incident), "node2", "member", "snap", "db"), "",
+				drill.Options{})
 			if !d.Started || d.Equal == nil || !*d.Equal {
 				t.Errorf("%+v", d)
 			}
@@ -123,13 +125,15 @@ func TestDifferencesAreSeen(t *testing.T) {
 	dropped := filepath.Join(s.Write(t, dir)[0], "member", "snap", "db")
 	for _, c := range []struct{ name, claimed, restored string }{
 		{"writes missing", whole, dropped},
-		{"a bit flipped", filepath.Join(evidencetest.Incident(t, "o-backup-good"), "backup.db"), filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")},
+		{"a bit flipped", filepath.Join(evidencetest.Incident(t, "o-backup-good"), "backup.db"),
+			filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")},
 	} {
 		for _, marks := range []int64{0, 40} {
 			r, d := hold(t, c.claimed, c.restored, drill.Options{MaxMarks: marks})
 			if c.name == "writes missing" {
 				// Its last revision is lower, so the server refuses to read at the backup's.
-				if s := d.Steps[len(d.Steps)-1]; s.OK || !strings.Contains(s.Says, "future revision") || d.Equal != nil {
+				if s := d.Steps[len(d.Steps)-1]; s.OK || !strings.Contains(s.Says, "future revision") ||
+					d.Equal != nil {
 					t.Errorf("%s: %+v", c.name, d)
 				}
 			} else if d.Equal == nil || *d.Equal || len(d.Differences) != 2 || d.Keys != 130 {
@@ -193,7 +197,8 @@ func TestNoDrillOfWhatCannotBeRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, d = hold(t, newer, "", drill.Options{})
-	if d.Refused == "" || outcome(r) != check.NotChecked || r.Verdict.Healthy != nil || r.Verdict.Class != "inconclusive" {
+	if d.Refused == "" || outcome(r) != check.NotChecked || r.Verdict.Healthy != nil ||
+		r.Verdict.Class != "inconclusive" {
 		t.Errorf("%+v, B09 %s, %s", d, outcome(r), r.Verdict.Class)
 	}
 }
@@ -202,7 +207,8 @@ func TestNoDrillOfWhatCannotBeRestored(t *testing.T) {
 // leave the backup inconclusive, never good and never damaged.
 func TestDrillThatCouldNotRunIsNotGood(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "etcd")
-	noServer := "#!/bin/sh\ncase $1 in --version) echo 'etcd Version: 3.5.35';; *) echo 'bind: no space left on device' >&2; exit 1;; esac\n"
+	noServer := "#!/bin/sh\ncase $1 in --version) echo 'etcd Version: 3.5.35';; *) echo 'bind: no space left on " +
+		"device' >&2; exit 1;; esac\n"
 	if err := os.WriteFile(script, []byte(noServer), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +228,8 @@ func TestDrillThatCouldNotRunIsNotGood(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := r.Backup.Drill.(*backup.Drill)
-			if d.OK || d.Inconclusive == "" || outcome(r) != check.NotChecked || r.Verdict.Class != "inconclusive" || r.Verdict.Healthy != nil {
+			if d.OK || d.Inconclusive == "" || outcome(r) != check.NotChecked || r.Verdict.Class != "inconclusive" ||
+				r.Verdict.Healthy != nil {
 				t.Errorf("%+v, B09 %s, %+v", d, outcome(r), r.Verdict)
 			}
 			if d.Refused == "" && !strings.Contains(d.Text(), d.Inconclusive) {

@@ -37,10 +37,12 @@ func (d *drill) judge(r *compare.Report) {
 	}
 	m := d.m
 	f := check.Finding{Severity: check.Critical, Class: "backup-damaged", Members: []string{m.Label()}}
-	ev := check.Evidence{Member: m.Label(), File: m.DB.File, Expected: "a server that starts, holds what the file holds, and takes a write"}
+	ev := check.Evidence{Member: m.Label(), File: m.DB.File, Expected: "a server that starts, holds what the file " +
+		"holds, and takes a write"}
 	switch {
 	case len(d.res.Differences) > 0:
-		f.Title = fmt.Sprintf("%s: etcd %s answers otherwise than the file holds it, %d times", m.Label(), d.res.Version, len(d.res.Differences)+d.res.More)
+		f.Title = fmt.Sprintf("%s: etcd %s answers otherwise than the file holds it, %d times", m.Label(),
+			d.res.Version, len(d.res.Differences)+d.res.More)
 		x := d.res.Differences[0]
 		ev.Field, ev.Key, ev.Observed, ev.Expected = x.What, x.Key, x.Answered, x.InBackup
 	case !d.res.Started:
@@ -109,7 +111,8 @@ func (d *drill) refutes() bool {
 	}
 	// An answer of the server; the client's own errors have no code.
 	switch code := answerCode(d.failure); code {
-	case codes.OK, codes.Unknown, codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Unimplemented, codes.Internal:
+	case codes.OK, codes.Unknown, codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted,
+		codes.Unimplemented, codes.Internal:
 		return false
 	default:
 		return true
@@ -139,12 +142,17 @@ func answerCode(err error) codes.Code {
 }
 
 // surroundings are words of fatal lines that blame the machine, not the data.
-var surroundings = []string{"no space left on device", "disk quota exceeded", "cannot allocate memory", "out of memory", "too many open files",
-	"permission denied", "address already in use", "read-only file system", "input/output error", "flag provided but not defined", "resource temporarily unavailable",
+var surroundings = []string{"no space left on device", "disk quota exceeded", "cannot allocate memory", "out of memory",
+	"too many open files",
+	"permission denied", "address already in use", "read-only file system", "input/output error",
+	"flag provided but not defined", "resource temporarily unavailable",
 	"failed to create new OS thread", "exec format error"}
 
 func aboutSurroundings(line string) bool {
-	return slices.ContainsFunc(surroundings, func(s string) bool { return strings.Contains(strings.ToLower(line), strings.ToLower(s)) })
+	return slices.ContainsFunc(surroundings, func(s string) bool {
+		return strings.Contains(strings.ToLower(line),
+			strings.ToLower(s))
+	})
 }
 
 // exited returns how the server's process ended, if it did.

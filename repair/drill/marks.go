@@ -87,13 +87,15 @@ func readMarks(ctx context.Context, db *dumpdb.DB, part, parts uint64) (*marks, 
 			samples, next = append(samples, string(r.KV.Key)), bytesSeen+sampleEvery
 		}
 		k := h.key(r.KV.Key)
-		if k.hi%parts != part || len(r.KV.Key) == 0 { // the empty key is the mark of restore --bump-revision; no client can ask for it
+		// the empty key is the mark of restore --bump-revision; no client can ask for it
+		if k.hi%parts != part || len(r.KV.Key) == 0 {
 			continue
 		}
 		if r.Tombstone {
 			t.remove(k)
 		} else {
-			t.put(k, mark{mod: r.KV.ModRevision, digest: h.digest(r.KV.CreateRevision, r.KV.Version, r.KV.Lease, r.KV.Value)})
+			t.put(k, mark{mod: r.KV.ModRevision, digest: h.digest(r.KV.CreateRevision, r.KV.Version, r.KV.Lease,
+				r.KV.Value)})
 		}
 	}
 	t.bounds = cut(samples)
@@ -140,16 +142,20 @@ func (t *marks) hold(h *hasher, kv *mvccpb.KeyValue) (own bool, diff *backup.Dif
 	}
 	i, ok := t.at[k]
 	if !ok {
-		return true, &backup.Difference{What: "key", Key: bytes.Clone(kv.Key), InBackup: "absent", Answered: fmt.Sprintf("mod revision %d", kv.ModRevision)}
+		return true, &backup.Difference{What: "key", Key: bytes.Clone(kv.Key), InBackup: "absent",
+			Answered: fmt.Sprintf("mod revision %d", kv.ModRevision)}
 	}
 	m := &t.list[i]
 	m.seen = true
 	switch {
 	case m.mod != kv.ModRevision:
-		return true, &backup.Difference{What: "key", Key: bytes.Clone(kv.Key), InBackup: fmt.Sprintf("mod revision %d", m.mod), Answered: fmt.Sprintf("mod revision %d", kv.ModRevision)}
+		return true, &backup.Difference{What: "key", Key: bytes.Clone(kv.Key),
+			InBackup: fmt.Sprintf("mod revision %d", m.mod), Answered: fmt.Sprintf("mod revision %d", kv.ModRevision)}
 	case m.digest != h.digest(kv.CreateRevision, kv.Version, kv.Lease, kv.Value):
-		return true, &backup.Difference{What: "key", Key: bytes.Clone(kv.Key), InBackup: fmt.Sprintf("other content at mod revision %d", m.mod), Answered: fmt.Sprintf("create %d, version %d, value of %d bytes",
-			kv.CreateRevision, kv.Version, len(kv.Value))}
+		return true, &backup.Difference{What: "key", Key: bytes.Clone(kv.Key),
+			InBackup: fmt.Sprintf("other content at mod revision %d", m.mod),
+			Answered: fmt.Sprintf("create %d, version %d, value of %d bytes",
+				kv.CreateRevision, kv.Version, len(kv.Value))}
 	}
 	return true, nil
 }
@@ -171,7 +177,8 @@ func (t *marks) missing(ctx context.Context, db *dumpdb.DB, tell func(backup.Dif
 		i, ok := t.at[h.key(r.KV.Key)]
 		if ok && !t.list[i].seen && t.list[i].mod == r.KV.ModRevision {
 			t.list[i].seen = true
-			tell(backup.Difference{What: "key", Key: bytes.Clone(r.KV.Key), InBackup: fmt.Sprintf("mod revision %d", r.KV.ModRevision), Answered: "absent"})
+			tell(backup.Difference{What: "key", Key: bytes.Clone(r.KV.Key),
+				InBackup: fmt.Sprintf("mod revision %d", r.KV.ModRevision), Answered: "absent"})
 		}
 	}
 	return ctx.Err()

@@ -38,7 +38,8 @@ func (d *drill) readBack(ctx context.Context) error {
 	}
 	d.res.Revision = d.m.CurrentRevision()
 	if len(d.m.DB.Alarms) > 0 {
-		if err := d.step("disarm the alarms of the backup", func() (string, error) { return d.disarm(ctx, cli) }); err != nil {
+		if err := d.step("disarm the alarms of the backup",
+			func() (string, error) { return d.disarm(ctx, cli) }); err != nil {
 			return err
 		}
 	}
@@ -77,7 +78,8 @@ func (d *drill) keys(ctx context.Context, cli *clientv3.Client) (string, error) 
 		total += n
 	}
 	d.res.Keys = total
-	return fmt.Sprintf("%d keys at revision %d, %d differ", total, d.res.Revision, len(d.res.Differences)+d.res.More), nil
+	return fmt.Sprintf("%d keys at revision %d, %d differ", total, d.res.Revision, len(d.res.Differences)+d.res.More),
+		nil
 }
 
 // part reads the whole key space and holds the keys of one part against their marks.
@@ -89,7 +91,8 @@ func (d *drill) part(ctx context.Context, cli *clientv3.Client, t *marks) (int64
 	counts := make([]int64, len(bounds))
 	for i := range bounds {
 		g.Go(func() error {
-			opts := []clientv3.OpOption{clientv3.WithRev(d.res.Revision), clientv3.WithSerializable(), clientv3.WithFromKey()}
+			opts := []clientv3.OpOption{clientv3.WithRev(d.res.Revision), clientv3.WithSerializable(),
+				clientv3.WithFromKey()}
 			if i+1 < len(bounds) {
 				opts[2] = clientv3.WithRange(bounds[i+1])
 			}
@@ -134,7 +137,8 @@ func (d *drill) hash(ctx context.Context, cli *clientv3.Client) (string, error) 
 		return "", err
 	}
 	if have.CompactRevision != want.CompactRev {
-		return fmt.Sprintf("not comparable: compacted at %d, the backup at %d", have.CompactRevision, want.CompactRev), nil
+		return fmt.Sprintf("not comparable: compacted at %d, the backup at %d", have.CompactRevision, want.CompactRev),
+			nil
 	}
 	if have.Hash != want.Hash {
 		d.differ(backup.Difference{What: "HashKV", InBackup: fmt.Sprint(want.Hash), Answered: fmt.Sprint(have.Hash)})
@@ -158,7 +162,8 @@ func (d *drill) small(ctx context.Context, cli *clientv3.Client) (string, error)
 			left = l.RemainingTTL
 		}
 		if !have[l.ID] && left > int64(d.o.Timeout.Seconds()) {
-			d.differ(backup.Difference{What: "lease " + l.ID.String(), InBackup: fmt.Sprintf("TTL %d s", l.TTL), Answered: "no such lease"})
+			d.differ(backup.Difference{What: "lease " + l.ID.String(), InBackup: fmt.Sprintf("TTL %d s", l.TTL),
+				Answered: "no such lease"})
 		}
 		delete(have, l.ID)
 	}
@@ -180,7 +185,8 @@ func (d *drill) disarm(ctx context.Context, cli *clientv3.Client) (string, error
 		return "", err
 	}
 	if len(list.Alarms) != len(d.m.DB.Alarms) {
-		d.differ(backup.Difference{What: "alarms", InBackup: fmt.Sprint(len(d.m.DB.Alarms)), Answered: fmt.Sprint(len(list.Alarms))})
+		d.differ(backup.Difference{What: "alarms", InBackup: fmt.Sprint(len(d.m.DB.Alarms)),
+			Answered: fmt.Sprint(len(list.Alarms))})
 	}
 	var names []string
 	for _, a := range list.Alarms {

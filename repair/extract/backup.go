@@ -17,7 +17,8 @@ import (
 )
 
 // smallBuckets are carried over row by row. Every bucket must exist, or older servers and restores fail on the file.
-var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
+var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed",
+	"cluster"}
 
 // backup writes a bbolt file with the selected records under their own revisions and appends the sha256 that snapshot
 // save appends.
@@ -122,7 +123,8 @@ func (x *reader) backupRest(w *dbWriter) error {
 		return nil
 	}
 	mark := dumpdb.Rev{Main: x.res.Revision}.Bytes()
-	return errors.Join(w.put("meta", []byte("scheduledCompactRev"), mark), w.put("meta", []byte("finishedCompactRev"), mark))
+	return errors.Join(w.put("meta", []byte("scheduledCompactRev"), mark),
+		w.put("meta", []byte("finishedCompactRev"), mark))
 }
 
 // carries leaves out alarms, which belong to a member's disk and not to the data, and leases that no key needs.
@@ -156,7 +158,8 @@ const perTx = 10000
 
 func newDBWriter(path string) (*dbWriter, error) {
 	// The array gives pages in order, so that equal input makes equal files.
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistArrayType})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true,
+		FreelistType: bbolt.FreelistArrayType})
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +202,9 @@ func (w *dbWriter) record(rec *Record) error {
 	if rec.Tombstone {
 		key = append(key, 't')
 	} else {
-		kv = mvccpb.KeyValue{Key: rec.Key, CreateRevision: rec.CreateRevision, ModRevision: rec.ModRevision, Version: rec.Version,
-			Value: rec.Value, Lease: rec.Lease}
+		kv = mvccpb.KeyValue{Key: rec.Key, CreateRevision: rec.CreateRevision, ModRevision: rec.ModRevision,
+			Version: rec.Version,
+			Value:   rec.Value, Lease: rec.Lease}
 	}
 	value, err := kv.Marshal()
 	if err != nil {

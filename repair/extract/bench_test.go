@@ -16,7 +16,8 @@ func BenchmarkExtract(b *testing.B) {
 	for _, f := range []extract.Format{extract.JSONL, extract.Put, extract.Txn, extract.Backup} {
 		b.Run(string(f), func(b *testing.B) {
 			for i := range b.N {
-				res, err := extract.Run(b.Context(), path, extract.Options{Format: f, Out: filepath.Join(b.TempDir(), fmt.Sprint(i))})
+				res, err := extract.Run(b.Context(), path,
+					extract.Options{Format: f, Out: filepath.Join(b.TempDir(), fmt.Sprint(i))})
 				if err != nil || res.Keys != 200_000 {
 					b.Fatal(err, res)
 				}

@@ -31,7 +31,8 @@ func TestChangeScriptInAShell(t *testing.T) {
 	for c := 1; c < 256; c++ {
 		all = append(all, byte(c))
 	}
-	keys := [][]byte{[]byte("/plain"), []byte("-dash"), []byte("it's"), []byte("$(id) `id` \"x\" \\ %s"), []byte("ends in newlines\n\n"), all}
+	keys := [][]byte{[]byte("/plain"), []byte("-dash"), []byte("it's"), []byte("$(id) `id` \"x\" \\ %s"),
+		[]byte("ends in newlines\n\n"), all}
 	var want bytes.Buffer
 	for _, k := range keys {
 		if err := s.Delete(k); err != nil {

@@ -61,7 +61,9 @@ func ToCluster(ctx context.Context, path string, o Options, to Target) (*Result,
 		return nil, err
 	}
 	defer done()
-	c := &copier{x: x, to: to, granted: map[int64]bool{}, res: &ClusterCopy{DryRun: !to.Write, DifferentKeys: []check.Bytes{}, ConflictKeys: []check.Bytes{}, Errors: []string{}}}
+	c := &copier{x: x, to: to, granted: map[int64]bool{},
+		res: &ClusterCopy{DryRun: !to.Write, DifferentKeys: []check.Bytes{}, ConflictKeys: []check.Bytes{},
+			Errors: []string{}}}
 	x.res.Cluster = c.res
 	if err := c.reachable(ctx); err != nil {
 		return nil, err

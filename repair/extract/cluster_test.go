@@ -32,7 +32,8 @@ func server(t testing.TB) *clientv3.Client {
 	case <-time.After(time.Minute):
 		t.Fatal("the server does not come up")
 	}
-	cli, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + e.Clients[0].Addr().String()}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	cli, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + e.Clients[0].Addr().String()},
+		DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,8 @@ func TestToCluster(t *testing.T) {
 	}
 	counts := func(what string, c *extract.ClusterCopy, absent, equal, different, written, kept, leases int64) {
 		t.Helper()
-		if c.Absent != absent || c.Equal != equal || c.Different != different || c.Written != written || c.Kept != kept || c.LeasesGranted != leases || c.Failed+c.Conflicts > 0 {
+		if c.Absent != absent || c.Equal != equal || c.Different != different || c.Written != written ||
+			c.Kept != kept || c.LeasesGranted != leases || c.Failed+c.Conflicts > 0 {
 			t.Errorf("%s: %+v", what, c)
 		}
 	}

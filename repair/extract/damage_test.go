@@ -85,7 +85,8 @@ func TestDamageIsTold(t *testing.T) {
 		if err := os.WriteFile(bad, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range []extract.Options{{Format: extract.JSONL}, {Format: extract.JSONL, Salvage: true}, {Format: extract.Backup}} {
+		for _, o := range []extract.Options{{Format: extract.JSONL}, {Format: extract.JSONL, Salvage: true},
+			{Format: extract.Backup}} {
 			o.Out = filepath.Join(t.TempDir(), "out")
 			res, err := extract.Run(context.Background(), bad, o)
 			if err != nil {
@@ -149,7 +150,8 @@ func TestSalvage(t *testing.T) {
 	}
 	plain := run(t, path, extract.Options{Format: extract.JSONL})
 	salvaged := run(t, path, extract.Options{Format: extract.JSONL, Salvage: true, Out: out})
-	if !plain.Short() || len(plain.Lost.Damage) == 0 || salvaged.Salvaged == 0 || salvaged.Keys <= plain.Keys || !salvaged.Short() {
+	if !plain.Short() || len(plain.Lost.Damage) == 0 || salvaged.Salvaged == 0 || salvaged.Keys <= plain.Keys ||
+		!salvaged.Short() {
 		t.Errorf("plain %+v\nsalvaged %+v", plain, salvaged)
 	}
 	if d := cmp.Diff(lines(t, good), lines(t, out), noOrigin); d != "" {

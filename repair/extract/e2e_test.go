@@ -95,7 +95,8 @@ func command(t *testing.T, env []string, name string, args ...string) {
 // TestE2EBackupServes extracts a backup from a running member and from its data dir, restores it with the real etcdutl,
 // and starts a real server on it.
 func TestE2EBackupServes(t *testing.T) {
-	for _, line := range []struct{ server, etcdutl string }{{"3.4.3", "etcdutl-3.6"}, {"3.5.35", "etcdutl-3.6"}, {"3.6.16", "etcdutl-3.6"}, {"3.7.3", "etcdutl-3.7"}} {
+	for _, line := range []struct{ server, etcdutl string }{{"3.4.3", "etcdutl-3.6"}, {"3.5.35", "etcdutl-3.6"},
+		{"3.6.16", "etcdutl-3.6"}, {"3.7.3", "etcdutl-3.7"}} {
 		t.Run(line.server, func(t *testing.T) {
 			t.Parallel()
 			c := clustertest.Start(t, clustertest.Server(t, line.server), 1, clustertest.Options{})
@@ -107,12 +108,14 @@ func TestE2EBackupServes(t *testing.T) {
 			soundBackup(t, live, res)
 			c.Stop(0)
 			offline := filepath.Join(t.TempDir(), "offline.db")
-			run(t, dbOf(t, evidencetest.Copy(t, c.DataDir(0))), extract.Options{Format: extract.Backup, Select: below, Out: offline})
+			run(t, dbOf(t, evidencetest.Copy(t, c.DataDir(0))),
+				extract.Options{Format: extract.Backup, Select: below, Out: offline})
 			for _, backup := range []string{live, offline} {
 				if err := os.RemoveAll(c.DataDir(0)); err != nil {
 					t.Fatal(err)
 				}
-				command(t, nil, tool(t, line.etcdutl), "snapshot", "restore", backup, "--data-dir", c.DataDir(0), "--name", c.Name(0),
+				command(t, nil, tool(t, line.etcdutl), "snapshot", "restore", backup, "--data-dir", c.DataDir(0),
+					"--name", c.Name(0),
 					"--initial-cluster", c.Name(0)+"="+c.PeerURL(0), "--initial-advertise-peer-urls", c.PeerURL(0))
 				c.StartProcess(0)
 				c.WaitServing(0)
@@ -135,7 +138,8 @@ func TestE2EScriptsPlay(t *testing.T) {
 	want := kept(served(t, c))
 	source := dbOf(t, c.Endpoint(0))
 	env := []string{"ETCDCTL=" + tool(t, "etcdctl-3.6"), "ETCDCTL_ENDPOINTS=" + c.Endpoint(0)}
-	for _, o := range []extract.Options{{Format: extract.Put}, {Format: extract.Txn}, {Format: extract.Txn, OnlyIfAbsent: true}} {
+	for _, o := range []extract.Options{{Format: extract.Put}, {Format: extract.Txn},
+		{Format: extract.Txn, OnlyIfAbsent: true}} {
 		name := fmt.Sprintf("%s-%v", o.Format, o.OnlyIfAbsent)
 		o.Select, o.Out = below, filepath.Join(t.TempDir(), name+".sh")
 		if res := run(t, source, o); res.Short() {
@@ -162,7 +166,8 @@ func TestE2EAcrossLines(t *testing.T) {
 	to := clustertest.Start(t, clustertest.Server(t, "3.7.3"), 3, clustertest.Options{})
 	fill(t, from)
 	want := kept(served(t, from))
-	res, err := extract.ToCluster(context.Background(), dbOf(t, from.Endpoint(0)), extract.Options{Select: below}, extract.Target{Client: to.Client(0), Write: true})
+	res, err := extract.ToCluster(context.Background(), dbOf(t, from.Endpoint(0)), extract.Options{Select: below},
+		extract.Target{Client: to.Client(0), Write: true})
 	if err != nil || res.Short() {
 		t.Fatalf("%+v %v", res, err)
 	}

@@ -146,7 +146,8 @@ func start(ctx context.Context, path string, o *Options) (x *reader, done func()
 		return nil, nil, err
 	}
 	x = &reader{o: o, dir: dir, out: out, found: map[string]bool{}, leases: map[int64]int64{}, used: map[int64]bool{},
-		res: &Result{SchemaVersion: SchemaVersion, Source: o.Source, SourceKind: o.SourceKind, Format: string(o.Format), Output: o.Out,
+		res: &Result{SchemaVersion: SchemaVersion, Source: o.Source, SourceKind: o.SourceKind, Format: string(o.Format),
+			Output: o.Out,
 			Leases: LeaseUse{Handling: string(o.Leases)}, LeftOut: []LeftOut{}, Notes: []string{},
 			Lost: Lost{Damage: []Damage{}, NoValue: []check.Bytes{}, NotFound: []check.Bytes{}}}}
 	done = func() {

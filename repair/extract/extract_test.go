@@ -38,7 +38,8 @@ func TestStateIsTheServers(t *testing.T) {
 			got := []kv{}
 			if !res.Empty() {
 				for _, l := range lines(t, out) {
-					got = append(got, kv{string(l.Key), string(l.Value), l.CreateRevision, l.ModRevision, l.Version, int64(l.Lease)})
+					got = append(got, kv{string(l.Key), string(l.Value), l.CreateRevision, l.ModRevision, l.Version,
+						int64(l.Lease)})
 				}
 			}
 			if d := cmp.Diff(want, got); d != "" {
@@ -68,7 +69,8 @@ func TestBackupIsTheState(t *testing.T) {
 			want[i].Lease = 0
 		}
 		if d := cmp.Diff(want, held(t, s, 0)); d != "" || s.Rev() != rev || s.FirstRev() != rev {
-			t.Errorf("revision %d: server says %d, first %d (-server then +server on the backup):\n%s", rev, s.Rev(), s.FirstRev(), d)
+			t.Errorf("revision %d: server says %d, first %d (-server then +server on the backup):\n%s", rev, s.Rev(),
+				s.FirstRev(), d)
 		}
 		done()
 	}
@@ -103,7 +105,8 @@ func TestBackupWithHistory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	states := history(t, path, 120)
 	out := filepath.Join(t.TempDir(), "out.db")
-	res := run(t, path, extract.Options{Format: extract.Backup, History: true, Rev: 90, Out: out, Leases: extract.LeaseDetach})
+	res := run(t, path, extract.Options{Format: extract.Backup, History: true, Rev: 90, Out: out,
+		Leases: extract.LeaseDetach})
 	soundBackup(t, out, res)
 	s, done := store(t, evidencetest.Copy(t, out))
 	defer done()
@@ -136,10 +139,12 @@ func TestDeleted(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	res := run(t, path, extract.Options{Format: extract.JSONL, Deleted: true, Out: out})
 	got := lines(t, out)
-	if len(got) != 4 || got[1].Key != "gone" || got[1].Value != "last" || got[1].DeletedRevision != (dumpdb.Rev{Main: 4}) || res.DeletedKeys != 1 {
+	if len(got) != 4 || got[1].Key != "gone" || got[1].Value != "last" ||
+		got[1].DeletedRevision != (dumpdb.Rev{Main: 4}) || res.DeletedKeys != 1 {
 		t.Errorf("%+v %+v", got, res)
 	}
-	res = run(t, path, extract.Options{Format: extract.JSONL, Select: extract.Selection{Keys: [][]byte{[]byte("gone"), []byte("never")}}})
+	res = run(t, path, extract.Options{Format: extract.JSONL,
+		Select: extract.Selection{Keys: [][]byte{[]byte("gone"), []byte("never")}}})
 	if !res.Empty() || !res.Short() || len(res.Lost.NotFound) != 2 {
 		t.Errorf("%+v", res)
 	}
@@ -150,11 +155,13 @@ func TestDeleted(t *testing.T) {
 	}
 	<-c
 	done()
-	res = run(t, path, extract.Options{Format: extract.JSONL, Deleted: true, Select: extract.Selection{Keys: [][]byte{[]byte("gone")}}})
+	res = run(t, path, extract.Options{Format: extract.JSONL, Deleted: true,
+		Select: extract.Selection{Keys: [][]byte{[]byte("gone")}}})
 	// Pages that are not in use still hold what the compaction dropped.
 	out = filepath.Join(t.TempDir(), "free")
 	free := run(t, path, extract.Options{Format: extract.JSONL, Deleted: true, Salvage: true, Out: out})
-	if got := lines(t, out); len(got) != 4 || got[1].Key != "gone" || got[1].Value != "last" || !got[1].Deleted || got[1].Origin != "free" || free.DeletedKeys != 1 || free.Short() {
+	if got := lines(t, out); len(got) != 4 || got[1].Key != "gone" || got[1].Value != "last" || !got[1].Deleted ||
+		got[1].Origin != "free" || free.DeletedKeys != 1 || free.Short() {
 		t.Errorf("%+v %+v", got, free)
 	}
 	if !res.Empty() || res.Lost.NoValueCount != 1 || string(res.Lost.NoValue[0]) != "gone" || !res.Short() {
@@ -166,11 +173,13 @@ func TestRefusals(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	history(t, path, 20)
 	var refused *extract.RefusedError
-	if _, err := extract.Run(context.Background(), path, extract.Options{Format: extract.JSONL, Out: path}); !errors.As(err, &refused) {
+	if _, err := extract.Run(context.Background(), path,
+		extract.Options{Format: extract.JSONL, Out: path}); !errors.As(err, &refused) {
 		t.Errorf("over an existing file: %v", err)
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	if _, err := extract.Run(context.Background(), path, extract.Options{Format: extract.JSONL, Rev: 10000, Out: out}); !errors.As(err, &refused) {
+	if _, err := extract.Run(context.Background(), path,
+		extract.Options{Format: extract.JSONL, Rev: 10000, Out: out}); !errors.As(err, &refused) {
 		t.Errorf("future revision: %v", err)
 	}
 	for name, o := range map[string]extract.Options{
@@ -191,7 +200,8 @@ func TestRefusals(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, f := range extract.Formats() {
-		if _, err := extract.Run(ctx, path, extract.Options{Format: extract.Format(f), Out: out}); !errors.Is(err, context.Canceled) {
+		if _, err := extract.Run(ctx, path, extract.Options{Format: extract.Format(f), Out: out}); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("%s: %v", f, err)
 		}
 	}

@@ -78,10 +78,12 @@ func (f *folder) write(path []string, ext string, content []byte) error {
 
 func (f *folder) close(err error) error {
 	if f.owners > 0 {
-		f.x.res.note("%d objects named owners by UID; these references were taken out, as the garbage collector deletes objects whose owner it does not find", f.owners)
+		f.x.res.note("%d objects named owners by UID; these references were taken out, as the garbage collector "+
+			"deletes objects whose owner it does not find", f.owners)
 	}
 	if f.leased > 0 {
-		f.x.res.note("%d objects were stored with a lease (they expire, as events do); a manifest knows no leases", f.leased)
+		f.x.res.note("%d objects were stored with a lease (they expire, as events do); a manifest knows no leases",
+			f.leased)
 	}
 	if errors.Is(err, errNothing) && f.x.res.Files > 0 {
 		err = nil // stored bytes alone are a result
@@ -97,7 +99,8 @@ func fileName(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s) && b.Len() < 200; i++ {
 		c := s[i]
-		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' && i > 0
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' ||
+			c == '.' && i > 0
 		if plain {
 			b.WriteByte(c)
 		} else {

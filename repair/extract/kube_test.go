@@ -34,8 +34,10 @@ func stored(t testing.TB, apiVersion, kind string, obj runtime.Object) []byte {
 
 // meta is as full as a server leaves it.
 func meta(ns, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: ns, Name: name, UID: "0b7f6f5c", ResourceVersion: "77", Generation: 3, CreationTimestamp: metav1.Unix(1700000000, 0),
-		Labels: map[string]string{"app": "web"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}
+	return metav1.ObjectMeta{Namespace: ns, Name: name, UID: "0b7f6f5c", ResourceVersion: "77", Generation: 3,
+		CreationTimestamp: metav1.Unix(1700000000, 0),
+		Labels:            map[string]string{"app": "web"},
+		ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}
 }
 
 func kubeDB(t testing.TB) string {
@@ -46,24 +48,35 @@ func kubeDB(t testing.TB) string {
 	m := meta("shop", "web")
 	m.OwnerReferences = []metav1.OwnerReference{{Kind: "Shop", Name: "main", UID: "dead"}}
 	pod := corev1.PodSpec{NodeName: "node-7", Containers: []corev1.Container{{Name: "web", Image: "web:1",
-		VolumeMounts: []corev1.VolumeMount{{Name: "kube-api-access-x", MountPath: "/var"}, {Name: "data", MountPath: "/data"}}}},
+		VolumeMounts: []corev1.VolumeMount{{Name: "kube-api-access-x", MountPath: "/var"},
+			{Name: "data", MountPath: "/data"}}}},
 		Volumes: []corev1.Volume{{Name: "kube-api-access-x"}, {Name: "data"}}}
 	put := func(key string, v []byte) { s.Put([]byte(key), v, 0) }
-	put("/registry/deployments/shop/web", stored(t, "apps/v1", "Deployment", &appsv1.Deployment{ObjectMeta: m, Status: appsv1.DeploymentStatus{Replicas: 3}}))
-	put("/registry/services/specs/shop/web", stored(t, "v1", "Service", &corev1.Service{ObjectMeta: meta("shop", "web"), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.7", ClusterIPs: []string{"10.0.0.7"}}}))
-	put("/registry/services/specs/shop/headless", stored(t, "v1", "Service", &corev1.Service{ObjectMeta: meta("shop", "headless"), Spec: corev1.ServiceSpec{ClusterIP: "None"}}))
+	put("/registry/deployments/shop/web", stored(t, "apps/v1", "Deployment",
+		&appsv1.Deployment{ObjectMeta: m, Status: appsv1.DeploymentStatus{Replicas: 3}}))
+	put("/registry/services/specs/shop/web", stored(t, "v1", "Service",
+		&corev1.Service{ObjectMeta: meta("shop", "web"),
+			Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.7", ClusterIPs: []string{"10.0.0.7"}}}))
+	put("/registry/services/specs/shop/headless",
+		stored(t, "v1", "Service", &corev1.Service{ObjectMeta: meta("shop", "headless"),
+			Spec: corev1.ServiceSpec{ClusterIP: "None"}}))
 	put("/registry/pods/shop/web-1", stored(t, "v1", "Pod", &corev1.Pod{ObjectMeta: meta("shop", "web-1"), Spec: pod}))
-	put("/registry/jobs/shop/once", stored(t, "batch/v1", "Job", &batchv1.Job{ObjectMeta: meta("shop", "once"), Spec: batchv1.JobSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"controller-uid": "x"}},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"controller-uid": "x", "mine": "1"}}}}}))
-	put("/registry/secrets/other/db", stored(t, "v1", "Secret", &corev1.Secret{ObjectMeta: meta("other", "db"), Data: map[string][]byte{"password": []byte("hunter2")}}))
+	put("/registry/jobs/shop/once", stored(t, "batch/v1", "Job",
+		&batchv1.Job{ObjectMeta: meta("shop", "once"), Spec: batchv1.JobSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"controller-uid": "x"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"controller-uid": "x",
+				"mine": "1"}}}}}))
+	put("/registry/secrets/other/db", stored(t, "v1", "Secret",
+		&corev1.Secret{ObjectMeta: meta("other", "db"), Data: map[string][]byte{"password": []byte("hunter2")}}))
 	put("/registry/minions/node-7", stored(t, "v1", "Node", &corev1.Node{ObjectMeta: meta("", "node-7")}))
-	put("/registry/example.org/backups/shop/..%2fnightly", []byte(`{"apiVersion":"example.org/v1","kind":"Backup","metadata":{"name":"../nightly","namespace":"shop","uid":"1"},"spec":{"keep":3}}`))
+	put("/registry/example.org/backups/shop/..%2fnightly",
+		[]byte(`{"apiVersion":"example.org/v1","kind":"Backup","metadata":{"name":"../nightly","namespace":"shop","uid":"1"},"spec":{"keep":3}}`))
 	put("/registry/secrets/shop/sealed", []byte("k8s:enc:aescbc:v1:key1:\x8f\x01"))
 	put("/registry/namespaces/other", stored(t, "v1", "Namespace", &corev1.Namespace{ObjectMeta: meta("", "other")}))
 	put("/registry/namespaces/sealed", []byte("k8s:enc:aescbc:v1:key1:\x8f\x02"))
 	put("/registry/ranges/serviceips", []byte("plain"))
-	put("/registry/configmaps/shop/gone", stored(t, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: meta("shop", "gone"), Data: map[string]string{"a": "b"}}))
+	put("/registry/configmaps/shop/gone", stored(t, "v1", "ConfigMap",
+		&corev1.ConfigMap{ObjectMeta: meta("shop", "gone"), Data: map[string]string{"a": "b"}}))
 	s.DeleteRange([]byte("/registry/configmaps/shop/gone"), nil)
 	return path
 }
@@ -88,7 +101,9 @@ func TestManifests(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	res := run(t, path, extract.Options{Format: extract.YAML, Deleted: true, Out: out})
 	want := []string{
-		"_cluster/namespace/other.yaml", "_cluster/node/node-7.yaml", "_stored/%2Fregistry%2Fnamespaces%2Fsealed", "_stored/%2Fregistry%2Fsecrets%2Fshop%2Fsealed", "other/secret/db.yaml", "shop/backup.example.org/%2E.%2Fnightly.yaml",
+		"_cluster/namespace/other.yaml", "_cluster/node/node-7.yaml", "_stored/%2Fregistry%2Fnamespaces%2Fsealed",
+		"_stored/%2Fregistry%2Fsecrets%2Fshop%2Fsealed", "other/secret/db.yaml",
+		"shop/backup.example.org/%2E.%2Fnightly.yaml",
 		"shop/configmap/gone.yaml", "shop/deployment.apps/web.yaml", "shop/job.batch/once.yaml", "shop/pod/web-1.yaml",
 		"shop/service/headless.yaml", "shop/service/web.yaml",
 	}
@@ -99,12 +114,21 @@ func TestManifests(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	for file, want := range map[string]string{
-		"shop/deployment.apps/web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  labels:\n    app: web\n  name: web\n  namespace: shop\nspec:\n  selector: null\n  strategy: {}\n  template:\n    metadata: {}\n    spec:\n      containers: null\n",
-		"shop/job.batch/once.yaml":      "apiVersion: batch/v1\nkind: Job\nmetadata:\n  labels:\n    app: web\n  name: once\n  namespace: shop\nspec:\n  template:\n    metadata:\n      labels:\n        mine: \"1\"\n    spec:\n      containers: null\n",
-		"shop/service/headless.yaml":    "apiVersion: v1\nkind: Service\nmetadata:\n  labels:\n    app: web\n  name: headless\n  namespace: shop\nspec:\n  clusterIP: None\n",
-		"shop/service/web.yaml":         "apiVersion: v1\nkind: Service\nmetadata:\n  labels:\n    app: web\n  name: web\n  namespace: shop\nspec: {}\n",
-		"shop/pod/web-1.yaml":           "apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    app: web\n  name: web-1\n  namespace: shop\nspec:\n  containers:\n  - image: web:1\n    name: web\n    resources: {}\n    volumeMounts:\n    - mountPath: /data\n      name: data\n  volumes:\n  - name: data\n",
-		"other/secret/db.yaml":          "apiVersion: v1\ndata:\n  password: aHVudGVyMg==\nkind: Secret\nmetadata:\n  labels:\n    app: web\n  name: db\n  namespace: other\n",
+		"shop/deployment.apps/web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  labels:\n    app: " +
+			"web\n  name: web\n  namespace: shop\nspec:\n  selector: null\n  strategy: {}\n  template:\n    " +
+			"metadata: {}\n    spec:\n      containers: null\n",
+		"shop/job.batch/once.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata:\n  labels:\n    app: web\n  " +
+			"name: once\n  namespace: shop\nspec:\n  template:\n    metadata:\n      labels:\n        mine: \"1\"\n  " +
+			"  spec:\n      containers: null\n",
+		"shop/service/headless.yaml": "apiVersion: v1\nkind: Service\nmetadata:\n  labels:\n    app: web\n  name: " +
+			"headless\n  namespace: shop\nspec:\n  clusterIP: None\n",
+		"shop/service/web.yaml": "apiVersion: v1\nkind: Service\nmetadata:\n  labels:\n    app: web\n  name: " +
+			"web\n  namespace: shop\nspec: {}\n",
+		"shop/pod/web-1.yaml": "apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    app: web\n  name: " +
+			"web-1\n  namespace: shop\nspec:\n  containers:\n  - image: web:1\n    name: web\n    resources: {}\n    " +
+			"volumeMounts:\n    - mountPath: /data\n      name: data\n  volumes:\n  - name: data\n",
+		"other/secret/db.yaml": "apiVersion: v1\ndata:\n  password: aHVudGVyMg==\nkind: Secret\nmetadata:\n " +
+			" labels:\n    app: web\n  name: db\n  namespace: other\n",
 	} {
 		b, err := os.ReadFile(filepath.Join(out, file))
 		if err != nil {
@@ -118,7 +142,8 @@ func TestManifests(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	if b, _ := os.ReadFile(filepath.Join(out, "_stored", "%2Fregistry%2Fsecrets%2Fshop%2Fsealed")); !bytes.HasPrefix(b, []byte("k8s:enc:")) {
+	if b, _ := os.ReadFile(filepath.Join(out, "_stored", "%2Fregistry%2Fsecrets%2Fshop%2Fsealed")); !bytes.HasPrefix(b,
+		[]byte("k8s:enc:")) {
 		t.Errorf("the stored bytes are %q", b)
 	}
 }
@@ -135,14 +160,17 @@ func TestObjects(t *testing.T) {
 		"kind of it":       {extract.Selection{Namespace: "other", Kind: "Secret"}, "secrets/other/db"},
 		"namespace itself": {extract.Selection{Namespace: "other", Kind: "Namespace"}, "namespaces/other"},
 		"name in it":       {extract.Selection{Namespace: "other", Name: "db"}, "secrets/other/db"},
-		"kind":             {extract.Selection{Kind: "service"}, "services/specs/shop/headless services/specs/shop/web"},
-		"kind with group":  {extract.Selection{Kind: "Deployment.apps"}, "deployments/shop/web"},
-		"wrong group":      {extract.Selection{Kind: "Deployment.extensions"}, ""},
-		"node":             {extract.Selection{Kind: "Node"}, "minions/node-7"},
-		"encrypted":        {extract.Selection{Kind: "Secret", Namespace: "shop"}, "secrets/shop/sealed"},
-		"deleted":          {extract.Selection{Kind: "ConfigMap", Name: "gone"}, "configmaps/shop/gone"},
-		"name":             {extract.Selection{Name: "web", Prefixes: [][]byte{[]byte("/registry/services/")}}, "services/specs/shop/web"},
-		"prefix and range": {extract.Selection{Prefixes: [][]byte{[]byte("/registry/minions/")}, From: []byte("/registry/secrets/"), To: []byte("/registry/secrets/p")}, "minions/node-7 secrets/other/db"},
+		"kind": {extract.Selection{Kind: "service"}, "services/specs/shop/headless " +
+			"services/specs/shop/web"},
+		"kind with group": {extract.Selection{Kind: "Deployment.apps"}, "deployments/shop/web"},
+		"wrong group":     {extract.Selection{Kind: "Deployment.extensions"}, ""},
+		"node":            {extract.Selection{Kind: "Node"}, "minions/node-7"},
+		"encrypted":       {extract.Selection{Kind: "Secret", Namespace: "shop"}, "secrets/shop/sealed"},
+		"deleted":         {extract.Selection{Kind: "ConfigMap", Name: "gone"}, "configmaps/shop/gone"},
+		"name": {extract.Selection{Name: "web", Prefixes: [][]byte{[]byte("/registry/services/")}},
+			"services/specs/shop/web"},
+		"prefix and range": {extract.Selection{Prefixes: [][]byte{[]byte("/registry/minions/")},
+			From: []byte("/registry/secrets/"), To: []byte("/registry/secrets/p")}, "minions/node-7 secrets/other/db"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")

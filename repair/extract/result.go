@@ -100,7 +100,8 @@ const listed = 1000
 // Short tells whether the extract is less than what was asked for.
 func (r *Result) Short() bool {
 	l := &r.Lost
-	return len(l.Damage) > 0 || l.Trailer != "" || l.Undecodable > 0 || l.NoValueCount > 0 || len(l.NotFound) > 0 || len(r.LeftOut) > 0 ||
+	return len(l.Damage) > 0 || l.Trailer != "" || l.Undecodable > 0 || l.NoValueCount > 0 || len(l.NotFound) > 0 ||
+		len(r.LeftOut) > 0 ||
 		r.Cluster != nil && (r.Cluster.Failed > 0 || r.Cluster.Conflicts > 0)
 }
 

@@ -94,7 +94,8 @@ type txnScript struct {
 }
 
 func newTxnScript(f *file, x *reader) *txnScript {
-	t := &txnScript{file: f, x: x, granted: map[int64]bool{}, what: "Keys are put in transactions; existing ones are overwritten."}
+	t := &txnScript{file: f, x: x, granted: map[int64]bool{}, what: "Keys are put in transactions; existing ones are " +
+		"overwritten."}
 	if x.o.OnlyIfAbsent {
 		t.what = "Each transaction puts one key, only where it does not exist; it prints FAILURE where it does."
 	}

@@ -67,7 +67,8 @@ func (s *Selection) object(k, value []byte) bool {
 		return false
 	}
 	// A namespace is itself an object without one, and nothing in it can be applied before it is there.
-	return s.Namespace == "" || s.Namespace == o.Namespace || o.Kind == "Namespace" && o.APIVersion == "v1" && o.Name == s.Namespace
+	return s.Namespace == "" || s.Namespace == o.Namespace || o.Kind == "Namespace" && o.APIVersion == "v1" &&
+		o.Name == s.Namespace
 }
 
 func groupOf(apiVersion string) string {
@@ -106,8 +107,9 @@ func (s *Selection) path(k []byte) bool {
 
 // storedAs are the kinds whose storage prefix is not their plural.
 var storedAs = map[string][]string{
-	"node": {"minions"}, "replicationcontroller": {"controllers"}, "service": {"services", "specs"}, "endpoints": {"services", "endpoints"},
-	"ingress": {"ingress"}, "podsecuritypolicy": {"podsecuritypolicy"},
+	"node": {"minions"}, "replicationcontroller": {"controllers"}, "service": {"services", "specs"},
+	"endpoints": {"services", "endpoints"},
+	"ingress":   {"ingress"}, "podsecuritypolicy": {"podsecuritypolicy"},
 }
 
 // resourceOf tells whether the parts at i are the storage prefix of a kind.
@@ -126,7 +128,8 @@ func resourceOf(kind string, parts []string, i int) bool {
 
 func plural(kind string) string {
 	switch {
-	case strings.HasSuffix(kind, "s"), strings.HasSuffix(kind, "x"), strings.HasSuffix(kind, "ch"), strings.HasSuffix(kind, "sh"):
+	case strings.HasSuffix(kind, "s"), strings.HasSuffix(kind, "x"), strings.HasSuffix(kind, "ch"),
+		strings.HasSuffix(kind, "sh"):
 		return kind + "es"
 	case strings.HasSuffix(kind, "y") && len(kind) > 1 && !strings.ContainsRune("aeiou", rune(kind[len(kind)-2])):
 		return kind[:len(kind)-1] + "ies"

@@ -59,7 +59,8 @@ func (x *reader) open(ctx context.Context, path string) error {
 	}
 	if x.noMeta {
 		x.res.CompactRevision = -1
-		x.res.note("neither meta page is usable: records are those of pages that read as leaves, and which of them were in use nobody knows")
+		x.res.note("neither meta page is usable: records are those of pages that read as leaves, and which of them " +
+			"were in use nobody knows")
 		return nil
 	}
 	return x.state()
@@ -106,7 +107,8 @@ func (x *reader) rows(ctx context.Context) iter.Seq2[dumpdb.Salvaged, error] {
 	return func(yield func(dumpdb.Salvaged, error) bool) {
 		if salvage {
 			for rec, err := range x.db.SalvageRevisions(ctx) {
-				if err == nil && (rec.Origin == dumpdb.OriginFree && !x.wantsFree(rec.Main) || x.o.Rev > 0 && rec.Main > x.o.Rev) {
+				if err == nil && (rec.Origin == dumpdb.OriginFree && !x.wantsFree(rec.Main) || x.o.Rev > 0 &&
+					rec.Main > x.o.Rev) {
 					continue
 				}
 				if !yield(rec, err) {

@@ -59,7 +59,8 @@ func (x *reader) newestOf(group []*ref) (kept []*ref) {
 func (x *reader) states(ctx context.Context) (*spool, error) {
 	s := x.newSpool(byKey, x.newest)
 	err := x.selected(ctx, func(rec *dumpdb.Salvaged, match bool) error {
-		r := &ref{key: bytes.Clone(rec.KV.Key), rev: rec.Rev, tombstone: rec.Tombstone, match: match, origin: rec.Origin, place: rec.Place}
+		r := &ref{key: bytes.Clone(rec.KV.Key), rev: rec.Rev, tombstone: rec.Tombstone, match: match,
+			origin: rec.Origin, place: rec.Place}
 		if rec.Origin == dumpdb.OriginUnreachable || rec.Origin == dumpdb.OriginFree || x.noMeta {
 			r.rawKey, r.raw = bytes.Clone(rec.RawKey), bytes.Clone(rec.Raw)
 		}

@@ -70,7 +70,8 @@ func history(t testing.TB, path string, n int) map[int64][]kv {
 	s, done := store(t, path)
 	defer done()
 	rnd := rand.New(rand.NewPCG(1, 2))
-	keys := [][]byte{[]byte("a"), []byte("a/b"), {0, 1, 0xff}, []byte("quote ' \" \\ $HOME `id` %s"), []byte("line\n"), []byte("-dash"), []byte("über")}
+	keys := [][]byte{[]byte("a"), []byte("a/b"), {0, 1, 0xff}, []byte("quote ' \" \\ $HOME `id` %s"), []byte("line\n"),
+		[]byte("-dash"), []byte("über")}
 	for i := range 40 {
 		keys = append(keys, fmt.Appendf(nil, "/registry/things/ns-%d/%03d", i%5, i))
 	}

@@ -56,7 +56,8 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := os.Mkdir(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	box, err := node.New(ctx, node.Options{Dir: filepath.Join(o.Dir, "sandbox"), Server: o.Server, Isolation: o.Isolation, Auth: true,
+	box, err := node.New(ctx, node.Options{Dir: filepath.Join(o.Dir, "sandbox"), Server: o.Server,
+		Isolation: o.Isolation, Auth: true,
 		Log: o.Log, UnsafeNoFsync: true, StrictReconfig: true})
 	if err != nil {
 		return nil, err
@@ -67,8 +68,10 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		name := fmt.Sprintf("node%d", i+1)
 		peer := fmt.Sprintf("http://10.42.0.%d:2380", i+1)
 		initial = append(initial, name+"="+peer)
-		c.configs = append(c.configs, node.MemberConfig{Name: name, DataDir: filepath.Join(o.Dir, "data", name), PeerURLs: []string{peer},
-			ClientURLs: []string{fmt.Sprintf("http://10.42.0.%d:2379", i+1)}, Token: "lab", SnapshotCount: snapshotCount})
+		c.configs = append(c.configs, node.MemberConfig{Name: name, DataDir: filepath.Join(o.Dir, "data", name),
+			PeerURLs:   []string{peer},
+			ClientURLs: []string{fmt.Sprintf("http://10.42.0.%d:2379", i+1)}, Token: "lab",
+			SnapshotCount: snapshotCount})
 	}
 	for i := range c.configs {
 		c.configs[i].InitialCluster = strings.Join(initial, ",")

@@ -23,7 +23,8 @@ func TestLiveRefusesAnotherCluster(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }()
 	incident := evidencetest.Incident(t, "a-auth-revision-replay")
-	p, err := repair.NewPlan(t.Context(), []evidence.Spec{{Where: incident}}, repair.PlanOptions{Compare: compare.Options{}})
+	p, err := repair.NewPlan(t.Context(), []evidence.Spec{{Where: incident}},
+		repair.PlanOptions{Compare: compare.Options{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,16 +35,19 @@ func TestLiveRefusesAnotherCluster(t *testing.T) {
 	o := c.Live()
 	o.Hands = nil
 	var refused *repair.RefusedError
-	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: o}); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "--hook-stop") {
+	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: o}); !errors.As(err,
+		&refused) || !strings.Contains(refused.Hint, "--hook-stop") {
 		t.Errorf("without anyone on the hosts: %v", err)
 	}
-	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: c.Live()}); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "no endpoint answers as a member of the plan") {
+	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: c.Live()}); !errors.As(err,
+		&refused) || !strings.Contains(refused.Reason, "no endpoint answers as a member of the plan") {
 		t.Errorf("against another cluster: %v", err)
 	}
 	o = c.Live()
 	o.User, o.Password = "root", "wrong"
 	// It is no sign of a cluster that waits for its members: nobody is started because of it.
-	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: o}); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "no endpoint says which member it is") {
+	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: o}); !errors.As(err,
+		&refused) || !strings.Contains(refused.Reason, "no endpoint says which member it is") {
 		t.Errorf("with a wrong password: %v", err)
 	}
 	st, err := repair.Status(file)

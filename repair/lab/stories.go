@@ -28,13 +28,18 @@ type Story struct {
 func Stories() []Story {
 	all := []int{0, 1, 2}
 	return []Story{
-		{"auth", "the auth revision of one member is too high", "node2 is stopped, its auth revision raised by 9 (as auth operations applied twice after a restart do), and started again", all,
+		{"auth", "the auth revision of one member is too high", "node2 is stopped, its auth revision raised by 9 (as " +
+			"auth operations applied twice after a restart do), and started again", all,
 			func(ctx context.Context, c *Cluster) error { return c.RaiseAuth(ctx, 1, 9) }},
-		{"index", "one member skipped an entry of the log", "node2 is stopped, its last write is taken out of its database while the consistent index stays (as 3.5.0 to 3.5.2 leave it when they are killed at the wrong moment), and it is started again", all,
+		{"index", "one member skipped an entry of the log", "node2 is stopped, its last write is taken out of its " +
+			"database while the consistent index stays (as 3.5.0 to 3.5.2 leave it when they are killed at the wrong " +
+			"moment), and it is started again", all,
 			func(ctx context.Context, c *Cluster) error { return c.DropWrites(ctx, 1, 1) }},
-		{"value", "one member holds another value", "node2 is stopped, one bit of a value in its database is flipped (as a bad disk or memory does), and started again", all,
+		{"value", "one member holds another value", "node2 is stopped, one bit of a value in its database is flipped " +
+			"(as a bad disk or memory does), and started again", all,
 			func(ctx context.Context, c *Cluster) error { return c.FlipValue(ctx, 1) }},
-		{"wiped", "one member lost its data dir and was started with an empty one", "node3 is stopped, its data dir moved away (as after the loss of a disk), and it is started again with an empty one", []int{0, 1},
+		{"wiped", "one member lost its data dir and was started with an empty one", "node3 is stopped, its data dir " +
+			"moved away (as after the loss of a disk), and it is started again with an empty one", []int{0, 1},
 			func(ctx context.Context, c *Cluster) error { return c.LoseDir(ctx, 2) }},
 	}
 }
@@ -53,7 +58,10 @@ func (c *Cluster) RaiseAuth(ctx context.Context, i int, by uint64) error {
 	if err != nil {
 		return err
 	}
-	return c.edited(ctx, i, func(string) (datadir.Edit, error) { return datadir.SetAuthRevision(st.AuthRevision + by), nil })
+	return c.edited(ctx, i, func(string) (datadir.Edit, error) {
+		return datadir.SetAuthRevision(st.AuthRevision + by),
+			nil
+	})
 }
 
 // DropWrites takes the last n writes out of the database of member i and leaves its consistent index: it takes them for

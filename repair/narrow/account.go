@@ -16,15 +16,18 @@ func (r *rewriter) account() error {
 		return refusef("", "nothing of the log could be written")
 	}
 	if r.firstBad < len(r.s.Segments) {
-		w.did("the log is written anew from segment %s on, under a new CRC chain; it ends at index %d", r.s.Segments[r.firstBad].Name, r.last())
+		w.did("the log is written anew from segment %s on, under a new CRC chain; it ends at index %d",
+			r.s.Segments[r.firstBad].Name, r.last())
 	} else {
 		w.did("the log goes on in a new segment, where its last one is missing; it ends at index %d", r.last())
 	}
 	if len(r.filled) > 0 {
-		w.did("lost %s taken from the log of %s", entries(r.filled...), strings.Join(slices.Sorted(maps.Keys(r.used)), ", "))
+		w.did("lost %s taken from the log of %s", entries(r.filled...),
+			strings.Join(slices.Sorted(maps.Keys(r.used)), ", "))
 	}
 	if len(r.unproven) > 0 {
-		w.note("%s kept as on disk, although the checksum fails", entries(spansOf(slices.Sorted(maps.Keys(r.unproven)))...))
+		w.note("%s kept as on disk, although the checksum fails",
+			entries(spansOf(slices.Sorted(maps.Keys(r.unproven)))...))
 	}
 	if len(r.bridged) > 0 {
 		w.givesUp("%s, which a raft snapshot at index %d covers", entries(r.bridged...), newestUsable(w.source()))
@@ -56,7 +59,9 @@ func (r *rewriter) lost() error {
 		commit = max(commit, p.Commit)
 	}
 	if own := max(r.s.MaxCommit, m.ConsistentIndex()); own > last {
-		return w.need(AcceptLostCommits, r.advice(), fmt.Sprintf("committed, and known so to this member: %s; without, it goes back behind what it confirmed", entries(span{last + 1, own})))
+		return w.need(AcceptLostCommits, r.advice(),
+			fmt.Sprintf("committed, and known so to this member: %s; without, it goes back behind what it confirmed",
+				entries(span{last + 1, own})))
 	}
 	if last+1 >= r.torn && r.torn > 0 {
 		w.note("a record torn by a crash was never acknowledged; if something else cut the file, it may have been")
@@ -66,17 +71,22 @@ func (r *rewriter) lost() error {
 		return nil
 	}
 	if commit > last {
-		return w.need(AcceptLostCommits, r.advice(), fmt.Sprintf("committed, perhaps by this member's vote: %s", entries(span{last + 1, min(commit, had)})))
+		return w.need(AcceptLostCommits, r.advice(), fmt.Sprintf("committed, perhaps by this member's vote: %s",
+			entries(span{last + 1, min(commit, had)})))
 	}
 	if len(w.peers()) == 0 && len(m.Membership.Voters) > 1 {
-		return w.need(AcceptLostCommits, r.advice(), fmt.Sprintf("perhaps committed by this member's vote, and no other member was named that shows it: %s", entries(span{last + 1, had})))
+		return w.need(AcceptLostCommits, r.advice(),
+			fmt.Sprintf("perhaps committed by this member's vote, and no other member was named that shows it: %s",
+				entries(span{last + 1, had})))
 	}
 	return nil
 }
 
 func (r *rewriter) advice() string {
-	if slices.ContainsFunc(r.s.Damage, func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageCRC }) && len(r.unproven) == 0 {
-		return "name other members with --with, whose logs may have the entries, or keep entries whose checksum fails with --" + AcceptUnproven
+	if slices.ContainsFunc(r.s.Damage, func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageCRC }) &&
+		len(r.unproven) == 0 {
+		return "name other members with --with, whose logs may have the entries, or keep entries whose checksum " +
+			"fails with --" + AcceptUnproven
 	}
 	if len(r.w.peers()) == 0 {
 		return "name other members with --with: their logs may have the entries"

@@ -45,7 +45,8 @@ func (c DB) apply(ctx context.Context, w *work) error {
 
 // smallBuckets are the buckets beside key, each read from the newest transaction or, where that is damaged, from the
 // one before.
-var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
+var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed",
+	"cluster"}
 
 // rebuildFrom writes a new file from all rows that can be read.
 func rebuildFrom(ctx context.Context, w *work, c DB) (err error) {
@@ -54,7 +55,8 @@ func rebuildFrom(ctx context.Context, w *work, c DB) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	dst, err := bolt.Open(w.dbPath(), 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType, NoSync: true, PageSize: src.PageSize()})
+	dst, err := bolt.Open(w.dbPath(), 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true,
+		FreelistType: bolt.FreelistMapType, NoSync: true, PageSize: src.PageSize()})
 	if err != nil {
 		return err
 	}
@@ -127,7 +129,8 @@ func (b *rebuilder) bucket(name string) error {
 	rows, whole := rowsOf(b.src, name)
 	if !whole && b.prev != nil {
 		if old, ok := rowsOf(b.prev, name); ok {
-			b.w.givesUp("what the last transaction changed in bucket %s: its pages are damaged, the rows are those of the transaction before", name)
+			b.w.givesUp("what the last transaction changed in bucket %s: its pages are damaged, the rows are those "+
+				"of the transaction before", name)
 			rows, whole = old, true
 		}
 	}
@@ -141,10 +144,13 @@ func (b *rebuilder) bucket(name string) error {
 	}
 	if !whole {
 		if name == "meta" && !hasKey(rows, "consistent_index") {
-			return refusef("clone the member from another one: etcd-medic repair plan", "the consistent index of %s can not be read: nothing tells which entries its database holds", b.w.report.Source)
+			return refusef("clone the member from another one: etcd-medic repair plan",
+				"the consistent index of %s can not be read: nothing tells which entries its database holds",
+				b.w.report.Source)
 		}
 		b.w.givesUp("a part of bucket %s: %d rows could be read", name, len(rows))
-		if err := b.w.need(AcceptDivergence, "clone the member from another one: etcd-medic repair plan", fmt.Sprintf("bucket %s is damaged, and the transaction before can not be read either", name)); err != nil {
+		if err := b.w.need(AcceptDivergence, "clone the member from another one: etcd-medic repair plan",
+			fmt.Sprintf("bucket %s is damaged, and the transaction before can not be read either", name)); err != nil {
 			return err
 		}
 	}

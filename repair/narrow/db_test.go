@@ -101,7 +101,8 @@ func TestDBIsWholeAgain(t *testing.T) {
 				continue
 			}
 			if got, at := etcdHash(t, dbOf(out)); got != want || at != rev || r.After.Class != "healthy" {
-				t.Errorf("%s, with %d others: hash %d at %d, want %d at %d; %+v", c.name, len(with), got, at, want, rev, r)
+				t.Errorf("%s, with %d others: hash %d at %d, want %d at %d; %+v", c.name, len(with), got, at, want, rev,
+					r)
 			}
 		}
 	}
@@ -150,7 +151,8 @@ func TestDBFromBranchPages(t *testing.T) {
 	rewrite(t, dbOf(dir), func(b []byte) []byte { copy(b[branch*4096:], make([]byte, 4096)); return b })
 	// What damage took has an open end, so the file alone does not prove it; the log does.
 	var refused *narrow.RefusedError
-	if _, _, err := repair(t, narrow.DB{}, dbOf(dir), nil); !errors.As(err, &refused) || refused.Flag != narrow.AcceptLostRevisions {
+	if _, _, err := repair(t, narrow.DB{}, dbOf(dir), nil); !errors.As(err, &refused) ||
+		refused.Flag != narrow.AcceptLostRevisions {
 		t.Errorf("file alone: %v", err)
 	}
 	out, r, err := repair(t, narrow.DB{}, dir, nil)
@@ -175,7 +177,8 @@ func TestPreviousMeta(t *testing.T) {
 		if v := tx.Bucket([]byte("auth")).Get([]byte("authRevision")); !bytes.Equal(v, []byte{0, 0, 0, 0, 0, 0, 0, 9}) {
 			t.Errorf("auth revision %x", v)
 		}
-		if v := tx.Bucket([]byte("meta")).Get([]byte("consistent_index")); !bytes.Equal(v, []byte{0, 0, 0, 0, 0, 0, 1, 45}) {
+		if v := tx.Bucket([]byte("meta")).Get([]byte("consistent_index")); !bytes.Equal(v,
+			[]byte{0, 0, 0, 0, 0, 0, 1, 45}) {
 			t.Errorf("consistent index %x", v)
 		}
 		return nil
@@ -201,7 +204,8 @@ func TestDamagedMeta(t *testing.T) {
 	ok(t, err)
 	defer db.Close()
 	a, err := db.Auth()
-	if err != nil || a.Revision != 9 || !db.Metas()[0].Valid || !db.Metas()[1].Valid || !slices.Contains(r.Cured, "D01") {
+	if err != nil || a.Revision != 9 || !db.Metas()[0].Valid || !db.Metas()[1].Valid ||
+		!slices.Contains(r.Cured, "D01") {
 		t.Errorf("auth revision %d, %v, metas %+v; %+v", a.Revision, err, db.Metas(), r)
 	}
 }
@@ -230,7 +234,8 @@ func TestIncidents(t *testing.T) {
 	out, r, err := repair(t, narrow.DB{}, n(pages, "node1"), []string{n(pages, "node2"), n(pages, "node3")})
 	ok(t, err)
 	want, _ := etcdHash(t, dbOf(n(pages, "node2")))
-	if got, _ := etcdHash(t, dbOf(out)); got != want || r.Before.Class != "db-damage" || r.After.Class != "healthy" || !slices.Contains(r.Cured, "D02") {
+	if got, _ := etcdHash(t, dbOf(out)); got != want || r.Before.Class != "db-damage" || r.After.Class != "healthy" ||
+		!slices.Contains(r.Cured, "D02") {
 		t.Errorf("hash %d, want %d: %+v", got, want, r)
 	}
 	out, r, err = repair(t, narrow.DB{}, n(pages, "node1"), nil)
@@ -279,7 +284,8 @@ func TestDBSweep(t *testing.T) {
 				db, err := dumpdb.Open(dbOf(out))
 				ok(t, err)
 				if got, err := db.HashKV(context.Background(), 0); err != nil || got != want {
-					t.Errorf("%s, page %d, with %d others: %+v, %v, want %+v; %+v", incident, pages[i], len(with), got, err, want, r)
+					t.Errorf("%s, page %d, with %d others: %+v, %v, want %+v; %+v", incident, pages[i], len(with), got,
+						err, want, r)
 				}
 				ok(t, db.Close())
 			}

@@ -26,7 +26,8 @@ func (b *rebuilder) account() error {
 	if b.conflicts > 0 {
 		w.note("of %d records several versions were found, and one was taken", b.conflicts)
 		if len(w.peers()) == 0 {
-			return w.need(AcceptLostRevisions, "name other members with --with: their content proves it", fmt.Sprintf("%d records were found in several versions, and nothing tells which is right", b.conflicts))
+			return w.need(AcceptLostRevisions, "name other members with --with: their content proves it",
+				fmt.Sprintf("%d records were found in several versions, and nothing tells which is right", b.conflicts))
 		}
 	}
 	if len(b.holes) > 0 && !b.bumped() {
@@ -34,11 +35,13 @@ func (b *rebuilder) account() error {
 			w.note("the log could not be replayed: %v", b.log.why)
 		}
 		w.givesUp("the records of revisions %s", spans(b.holes))
-		return w.need(AcceptLostRevisions, b.advice(), fmt.Sprintf("the records of revisions %s are in no page%s", spans(b.holes), b.noReplay()))
+		return w.need(AcceptLostRevisions, b.advice(), fmt.Sprintf("the records of revisions %s are in no page%s",
+			spans(b.holes), b.noReplay()))
 	}
 	if b.undecodable > 0 {
 		w.givesUp("%d records of bucket key that do not decode", b.undecodable)
-		return w.need(AcceptLostRevisions, b.advice(), fmt.Sprintf("%d records of bucket key do not decode", b.undecodable))
+		return w.need(AcceptLostRevisions, b.advice(),
+			fmt.Sprintf("%d records of bucket key do not decode", b.undecodable))
 	}
 	for _, d := range b.damage {
 		first, last, ok := d.LostRevisions()
@@ -89,7 +92,8 @@ func (b *rebuilder) unproven(first, last int64, ok bool) error {
 		b.w.note("the result was held against %d other members", len(b.w.peers()))
 		return nil
 	}
-	return b.w.need(AcceptLostRevisions, "name other members with --with: their content proves it", fmt.Sprintf("records may be missing %s, and the file can not show it", where))
+	return b.w.need(AcceptLostRevisions, "name other members with --with: their content proves it",
+		fmt.Sprintf("records may be missing %s, and the file can not show it", where))
 }
 
 func orEnd(rev int64) string {
@@ -125,7 +129,8 @@ func previous(ctx context.Context, w *work) error {
 	defer func() { _ = src.Close() }() // only read
 	prev, err := previousView(src)
 	if err != nil {
-		return refusef("rebuild it from its readable pages instead", "the previous transaction of %s can not be opened: %v", w.report.Source, err)
+		return refusef("rebuild it from its readable pages instead",
+			"the previous transaction of %s can not be opened: %v", w.report.Source, err)
 	}
 	r, err := prev.Check(ctx)
 	if err != nil {
@@ -133,7 +138,8 @@ func previous(ctx context.Context, w *work) error {
 	}
 	for _, d := range r.Damage {
 		if d.Kind != dumpdb.DamageMeta { // the other meta page is about to be written over
-			return refusef("rebuild it from its readable pages instead", "pages of the previous transaction were used again since: %v", d)
+			return refusef("rebuild it from its readable pages instead", "pages of the previous transaction were "+
+				"used again since: %v", d)
 		}
 	}
 	now, was := indexOf(src), indexOf(prev)
@@ -183,13 +189,16 @@ func previousLoss(w *work, was, now uint64) error {
 	case now > was:
 		w.givesUp("the effect of %s, until the server applies it again from its log", entries(span{was + 1, now}))
 	case now == 0:
-		w.note("the newest transaction can not be read: entries behind %d are applied from the log at the next start", was)
+		w.note("the newest transaction can not be read: entries behind %d are applied from the log at the next start",
+			was)
 	}
 	if m.HasLog() && m.WAL.Summary.FirstIndex > was+1 && newestUsable(m) > was {
-		return refusef("clone the member from another one: etcd-medic repair plan", "the log begins at %d, the previous transaction ends at %d: the server could not catch up", m.WAL.Summary.FirstIndex, was)
+		return refusef("clone the member from another one: etcd-medic repair plan", "the log begins at %d, the "+
+			"previous transaction ends at %d: the server could not catch up", m.WAL.Summary.FirstIndex, was)
 	}
 	if m.Version.MayLack(release.IndexWithEveryEntry) {
-		return w.need(AcceptDivergence, "", "up to etcd 3.4 auth, lease and alarm entries behind the consistent index are applied again, also where they took effect before")
+		return w.need(AcceptDivergence, "", "up to etcd 3.4 auth, lease and alarm entries behind the consistent "+
+			"index are applied again, also where they took effect before")
 	}
 	return nil
 }

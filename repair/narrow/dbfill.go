@@ -82,7 +82,8 @@ func (b *rebuilder) tail() error {
 // endsAt is the revision at which the bucket has to end, 0 when nothing shows it.
 func (b *rebuilder) endsAt() int64 {
 	for _, p := range b.w.peers() {
-		if p.HasDB() && !p.DB.KVDamaged && p.ConsistentIndex() == b.w.source().ConsistentIndex() && p.CurrentRevision() >= b.last {
+		if p.HasDB() && !p.DB.KVDamaged && p.ConsistentIndex() == b.w.source().ConsistentIndex() &&
+			p.CurrentRevision() >= b.last {
 			return p.CurrentRevision()
 		}
 	}

@@ -36,7 +36,8 @@ func (b *rebuilder) fromLog() *dumpdb.DB {
 		return nil
 	}
 	out := filepath.Join(r.dir, "backup.db")
-	_, r.why = rebuild.Run(b.ctx, rebuild.Options{Base: b.base, Logs: logs, To: rebuild.Target{Index: index}, Out: out, Version: w.source().Version.Release(), Progress: w.o.Compare.Progress})
+	_, r.why = rebuild.Run(b.ctx, rebuild.Options{Base: b.base, Logs: logs, To: rebuild.Target{Index: index}, Out: out,
+		Version: w.source().Version.Release(), Progress: w.o.Compare.Progress})
 	if r.why == nil {
 		r.db, r.why = dumpdb.Open(out)
 	}

@@ -39,9 +39,11 @@ func makeWhole(ctx context.Context, w *work, c DB) error {
 	m := w.source()
 	switch {
 	case m.Source.Kind != evidence.KindDataDir || !m.HasWAL():
-		return refusef(cloneInstead, "the consistent index of %s can not be read: nothing tells which entries its database holds", w.report.Source)
+		return refusef(cloneInstead, "the consistent index of %s can not be read: nothing tells which entries its "+
+			"database holds", w.report.Source)
 	case len(m.WAL.Summary.Damage) > 0:
-		return refusef("mend the log first: etcd-medic repair wal", "%s has no readable database, and its log, from which one could be made, is damaged", w.report.Source)
+		return refusef("mend the log first: etcd-medic repair wal", "%s has no readable database, and its log, from "+
+			"which one could be made, is damaged", w.report.Source)
 	}
 	from, to := newestUsable(m), min(m.WAL.Summary.MaxCommit, m.WAL.Summary.LastIndex)
 	if to < from {
@@ -54,17 +56,20 @@ func makeWhole(ctx context.Context, w *work, c DB) error {
 	}
 	for _, p := range w.peers() {
 		index := p.ConsistentIndex()
-		if !p.HasDB() || p.DB.KVDamaged || p.ClusterID != m.ClusterID || index < max(from, 1) || index > m.WAL.Summary.LastIndex {
+		if !p.HasDB() || p.DB.KVDamaged || p.ClusterID != m.ClusterID || index < max(from, 1) ||
+			index > m.WAL.Summary.LastIndex {
 			continue
 		}
 		if err := w.out.CopyDB(ctx, w.dbPath(), p.Source.Parts().DB); err != nil {
 			return err
 		}
-		w.did("the database is that of %s, which stands at entry %d of the log of %s; the server executes what follows", p.Label(), index, w.report.Source)
+		w.did("the database is that of %s, which stands at entry %d of the log of %s; the server executes what follows",
+			p.Label(), index, w.report.Source)
 		return nil
 	}
 	return refusef("name other members with --with or a backup with --base, or "+cloneInstead,
-		"%s has no readable database; executing its log does not give one (%v), and no other member's database stands between entries %d and %d", w.report.Source, err, max(from, 1), m.WAL.Summary.LastIndex)
+		"%s has no readable database; executing its log does not give one (%v), and no other member's database "+
+			"stands between entries %d and %d", w.report.Source, err, max(from, 1), m.WAL.Summary.LastIndex)
 }
 
 // executed makes the database from the base, or from nothing, by the log.
@@ -78,7 +83,8 @@ func (c DB) executed(ctx context.Context, w *work, to uint64) error {
 	}
 	defer func() { _ = os.RemoveAll(scratch) }() // what is wanted was moved out
 	db := filepath.Join(scratch, "db")
-	r, err := rebuild.Run(ctx, rebuild.Options{Base: c.Base, Logs: w.logs(), To: rebuild.Target{Index: to}, Out: filepath.Join(scratch, "backup"), DBOut: db,
+	r, err := rebuild.Run(ctx, rebuild.Options{Base: c.Base, Logs: w.logs(), To: rebuild.Target{Index: to},
+		Out: filepath.Join(scratch, "backup"), DBOut: db,
 		Version: w.source().Version.Release(), Access: w.o.Compare.Access, Progress: w.o.Compare.Progress})
 	if err != nil {
 		return err
@@ -90,7 +96,8 @@ func (c DB) executed(ctx context.Context, w *work, to uint64) error {
 	if r.Base != "" {
 		begin = fmt.Sprintf("on %s from entry %d", r.Base, r.From.Index+1)
 	}
-	w.did("the database is what executing the log gives, %s to entry %d: revision %d, %d keys", begin, to, r.To.Revision, r.Keys)
+	w.did("the database is what executing the log gives, %s to entry %d: revision %d, %d keys", begin, to,
+		r.To.Revision, r.Keys)
 	return os.Rename(db, w.dbPath())
 }
 

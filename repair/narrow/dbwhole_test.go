@@ -25,7 +25,8 @@ func TestDBFromNothing(t *testing.T) {
 			}
 		}
 		out := filepath.Join(t.TempDir(), "new")
-		r, err := narrow.Run(t.Context(), narrow.Options{Source: evidence.Spec{Name: "node3", Where: dir}, Out: out}, narrow.DB{})
+		r, err := narrow.Run(t.Context(), narrow.Options{Source: evidence.Spec{Name: "node3", Where: dir}, Out: out},
+			narrow.DB{})
 		if err != nil {
 			t.Fatalf("missing %v: %v", missing, err)
 		}
@@ -41,7 +42,8 @@ func TestDBFromAnotherMember(t *testing.T) {
 	dir := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "t-purged-lagging"), "m1"))
 	peers := []evidence.Spec{}
 	for _, n := range []string{"m2", "m3"} {
-		peers = append(peers, evidence.Spec{Name: n, Where: filepath.Join(evidencetest.Incident(t, "t-purged-lagging"), n)})
+		peers = append(peers, evidence.Spec{Name: n, Where: filepath.Join(evidencetest.Incident(t, "t-purged-lagging"),
+			n)})
 	}
 	want := hashOf(t, dir)
 	if err := os.Truncate(filepath.Join(dir, "member", "snap", "db"), 0); err != nil {

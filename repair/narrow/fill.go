@@ -55,7 +55,8 @@ func (f *fill) load(from uint64) {
 			continue
 		}
 		for e, err := range p.WAL.Log.Entries(f.ctx, s) {
-			if err != nil || e.Overwritten || e.Index < f.from || e.Index > min(f.to, p.Commit) || f.cache[e.Index] != nil {
+			if err != nil || e.Overwritten || e.Index < f.from || e.Index > min(f.to, p.Commit) ||
+				f.cache[e.Index] != nil {
 				continue
 			}
 			f.cache[e.Index] = &datadir.Entry{Type: e.Type, Term: e.Term, Index: e.Index, Data: bytes.Clone(e.Data)}

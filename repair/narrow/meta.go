@@ -71,7 +71,8 @@ func setAuthRevision(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, err
 		if r.AuthExpected == to {
 			return edits, nil
 		}
-		return edits, w.need(AcceptDivergence, "", fmt.Sprintf("the log gives %d when every auth entry counts once, not %d", r.AuthExpected, to))
+		return edits, w.need(AcceptDivergence, "",
+			fmt.Sprintf("the log gives %d when every auth entry counts once, not %d", r.AuthExpected, to))
 	}
 	var others []string
 	for _, p := range w.peers() {
@@ -83,7 +84,8 @@ func setAuthRevision(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, err
 		w.note("the other members have %d too", to)
 		return edits, nil
 	}
-	return edits, w.need(AcceptDivergence, "name other members with --with", "the log does not reach back far enough to tell the auth revision, and the other members named do not agree on "+fmt.Sprint(to))
+	return edits, w.need(AcceptDivergence, "name other members with --with", "the log does not reach back far enough "+
+		"to tell the auth revision, and the other members named do not agree on "+fmt.Sprint(to))
 }
 
 // setStorageVersion follows what the server checks at start (server/storage/schema/schema.go, 3.6+).
@@ -103,11 +105,15 @@ func setStorageVersion(_ context.Context, c *Meta, w *work) ([]datadir.Edit, err
 	case to != "" && (!version.Has(release.StorageVersion).Certain() || version.TooNew()):
 		return nil, refusef("3.6.0, 3.7.0, 3.8.0 or none", "no server writes storage version %q", to)
 	case to != "" && (m.DB.Meta.Term == nil || m.DB.Meta.ConfState == nil):
-		return nil, refusef("start the member with etcd 3.5 first", "without meta/term and meta/confState no server takes the database for %s", to)
+		return nil, refusef("start the member with etcd 3.5 first", "without meta/term and meta/confState no server "+
+			"takes the database for %s", to)
 	case to != "" && m.DB.Cluster.Version != "" && !cluster.Known() || version.Above(cluster):
-		return nil, refusef("servers raise it themselves once all members run the newer line", "the cluster runs version %s, and its servers do not start on storage version %s", m.DB.Cluster.Version, to)
+		return nil, refusef("servers raise it themselves once all members run the newer line",
+			"the cluster runs version %s, and its servers do not start on storage version %s", m.DB.Cluster.Version, to)
 	case cluster.Above(release.Highest(version, release.StorageVersion.Last())):
-		return edits, w.need(AcceptDivergence, "", fmt.Sprintf("the cluster runs version %s: servers of an older line do not know everything it wrote", m.DB.Cluster.Version))
+		return edits, w.need(AcceptDivergence, "",
+			fmt.Sprintf("the cluster runs version %s: servers of an older line do not know everything it wrote",
+				m.DB.Cluster.Version))
 	}
 	return edits, nil
 }
@@ -121,7 +127,8 @@ func setMembers(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.did("buckets members and members_removed carry raft's own list: %d members, %d removed", len(v.Members), len(v.Removed))
+	w.did("buckets members and members_removed carry raft's own list: %d members, %d removed", len(v.Members),
+		len(v.Removed))
 	return []datadir.Edit{datadir.SetMembers(v.Members, v.Removed)}, nil
 }
 
@@ -147,11 +154,14 @@ func (w *work) raftView() (*datadir.View, error) {
 		return nil, err
 	}
 	if !m.ConfigurationCurrent() {
-		return v, w.need(AcceptDivergence, "", fmt.Sprintf("the log of %s has a hole, or ends before what the database has applied: conf changes can be missing from raft's list", m.Label()))
+		return v, w.need(AcceptDivergence, "",
+			fmt.Sprintf("the log of %s has a hole, or ends before what the database has applied: conf changes can be "+
+				"missing from raft's list", m.Label()))
 	}
 	for _, p := range w.peers() {
 		if p.Membership.RaftKnown && p.Commit >= m.Commit && !sameIDs(p.Membership.Voters, m.Membership.Voters) {
-			return v, w.need(AcceptDivergence, "", fmt.Sprintf("%s, which has come as far, knows other voters", p.Label()))
+			return v, w.need(AcceptDivergence, "", fmt.Sprintf("%s, which has come as far, knows other voters",
+				p.Label()))
 		}
 	}
 	return v, nil

@@ -59,7 +59,8 @@ func TestConsistentIndex(t *testing.T) {
 	db, err := dumpdb.Open(dbOf(out))
 	ok(t, err)
 	defer db.Close()
-	if m, err := db.MetaBucket(); err != nil || *m.ConsistentIndex != 336 || *m.Term != 2 || r.After.Class != "healthy" {
+	if m, err := db.MetaBucket(); err != nil || *m.ConsistentIndex != 336 || *m.Term != 2 ||
+		r.After.Class != "healthy" {
 		t.Errorf("meta %+v, %v, %+v", m, err, r)
 	}
 	refuses(t, set(300), dir, nil, narrow.AcceptDivergence, "applied twice")
@@ -69,7 +70,8 @@ func TestConsistentIndex(t *testing.T) {
 	// A db that is behind on purpose: the index was lowered, the content is there. Raising it again is right.
 	low := clustertest.Synth{Members: 1, Entries: 200, Keys: 10, Value: 30}.Write(t, t.TempDir())[0]
 	behind := withEdits(t, low, datadir.SetConsistentIndex(150))
-	if _, r, err := repair(t, set(201), behind, nil); err != nil || r.Before.Class == "healthy" || r.After.Class != "healthy" {
+	if _, r, err := repair(t, set(201), behind, nil); err != nil || r.Before.Class == "healthy" ||
+		r.After.Class != "healthy" {
 		t.Errorf("raised to where the database is: %v, %+v", err, r)
 	}
 	// And one that really lacks the effects: raising would skip them.
@@ -79,7 +81,8 @@ func TestConsistentIndex(t *testing.T) {
 	refuses(t, set(201), lacking, nil, narrow.AcceptDivergence, "never applied")
 	// And one whose index ran ahead: lowering it lets the server apply what is missing.
 	ahead := withEdits(t, lacking, datadir.SetConsistentIndex(201))
-	if _, r, err := repair(t, set(151), ahead, nil); err != nil || r.Before.Class == "healthy" || r.After.Class != "healthy" && r.After.Class != "lagging" {
+	if _, r, err := repair(t, set(151), ahead, nil); err != nil || r.Before.Class == "healthy" ||
+		r.After.Class != "healthy" && r.After.Class != "lagging" {
 		t.Errorf("lowered to where the database is: %v, %+v", err, r)
 	}
 }
@@ -116,7 +119,8 @@ func TestStorageVersion(t *testing.T) {
 
 func TestMembersFromRaft(t *testing.T) {
 	dirs := clustertest.Synth{Members: 3, Entries: 20, Keys: 3, Value: 10}.Write(t, t.TempDir())
-	stale := withEdits(t, dirs[0], datadir.SetMembers([]datadir.Member{{ID: 0xdead, Name: "old", PeerURLs: []string{"http://x:1"}}}, nil), datadir.SetConfState([]uint64{0xdead}, nil))
+	stale := withEdits(t, dirs[0], datadir.SetMembers([]datadir.Member{{ID: 0xdead, Name: "old",
+		PeerURLs: []string{"http://x:1"}}}, nil), datadir.SetConfState([]uint64{0xdead}, nil))
 	out, r, err := repair(t, narrow.Meta{MembersFromRaft: true, ConfStateFromRaft: true}, stale, dirs[1:])
 	ok(t, err)
 	db, err := dumpdb.Open(dbOf(out))
@@ -126,7 +130,8 @@ func TestMembersFromRaft(t *testing.T) {
 	ok(t, err)
 	m, err := db.MetaBucket()
 	ok(t, err)
-	if len(list) != 3 || list[1].ID != 0xa2 || list[1].PeerURLs[0] != "http://127.0.0.1:2382" || r.After.Class != "healthy" {
+	if len(list) != 3 || list[1].ID != 0xa2 || list[1].PeerURLs[0] != "http://127.0.0.1:2382" ||
+		r.After.Class != "healthy" {
 		t.Errorf("members %+v; %+v", list, r)
 	}
 	if d := cmp.Diff([]dumpdb.ID{0xa1, 0xa2, 0xa3}, m.ConfState.Voters); d != "" {
@@ -154,7 +159,8 @@ func TestAlarms(t *testing.T) {
 	if a, err := db.Alarms(); err != nil || len(a) != 0 {
 		t.Errorf("alarms %v, %v", a, err)
 	}
-	for s, good := range map[string]bool{"7": true, "fedcba9876543210:corrupt": true, "7:NOSPACE": true, "x": false, "0": true, "0:CORRUPT": true, "7:FULL": false, "": false} {
+	for s, good := range map[string]bool{"7": true, "fedcba9876543210:corrupt": true, "7:NOSPACE": true, "x": false,
+		"0": true, "0:CORRUPT": true, "7:FULL": false, "": false} {
 		if _, err := narrow.ParseAlarm(s); (err == nil) != good {
 			t.Errorf("%q: %v", s, err)
 		}
@@ -166,7 +172,8 @@ func TestAlarms(t *testing.T) {
 func TestAlarmOfMember0(t *testing.T) {
 	dirs := clustertest.Synth{Members: 1, Entries: 20, Keys: 3, Value: 10}.Write(t, t.TempDir())
 	for name, key := range map[string][]byte{"left out": {16, 2}, "written": {8, 0, 16, 2}} {
-		dir := withEdits(t, dirs[0], datadir.PutBucketKey("alarm", key, nil), datadir.PutBucketKey("alarm", []byte{8, 7, 16, 2}, nil))
+		dir := withEdits(t, dirs[0], datadir.PutBucketKey("alarm", key, nil),
+			datadir.PutBucketKey("alarm", []byte{8, 7, 16, 2}, nil))
 		ref, err := narrow.ParseAlarm("0:CORRUPT")
 		ok(t, err)
 		out, _, err := repair(t, narrow.Meta{ClearAlarms: []narrow.AlarmRef{ref}}, dir, nil)

@@ -69,7 +69,9 @@ func (w *work) alarmOthers(a AlarmRef, fits func(dumpdb.Alarm) bool) error {
 			continue
 		}
 		if slices.ContainsFunc(p.DB.Alarms, fits) {
-			return w.need(AcceptDivergence, "while the cluster runs: etcdctl alarm disarm; else clear it in the dirs of all members", fmt.Sprintf("%s has the alarm of member %s too: the members would treat the same entries differently", p.Label(), a.Member))
+			return w.need(AcceptDivergence, "while the cluster runs: etcdctl alarm disarm; else clear it in the dirs "+
+				"of all members", fmt.Sprintf("%s has the alarm of member %s too: the members would treat the same "+
+				"entries differently", p.Label(), a.Member))
 		}
 		clean[p.MemberID] = true
 	}
@@ -79,7 +81,9 @@ func (w *work) alarmOthers(a AlarmRef, fits func(dumpdb.Alarm) bool) error {
 	}
 	for _, id := range voters {
 		if !clean[id] {
-			return w.need(AcceptDivergence, "name the other members with --with; while the cluster runs: etcdctl alarm disarm", fmt.Sprintf("member %s may have the alarm too: the members would treat the same entries differently", id))
+			return w.need(AcceptDivergence, "name the other members with --with; while the cluster runs: etcdctl "+
+				"alarm disarm", fmt.Sprintf("member %s may have the alarm too: the members would treat the same "+
+				"entries differently", id))
 		}
 	}
 	return nil

@@ -24,7 +24,8 @@ func setIndex(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 		return nil, refusef("", "the newest raft snapshot is at %d: a server does not start on a database behind it", s)
 	}
 	if m.HasLog() && to > m.LastIndex() {
-		return nil, refusef("", "the log ends at %d: entries up to %d would be skipped that are not written yet", m.LastIndex(), to)
+		return nil, refusef("", "the log ends at %d: entries up to %d would be skipped that are not written yet",
+			m.LastIndex(), to)
 	}
 	edits := []datadir.Edit{datadir.SetConsistentIndex(to)}
 	if t := termOf(w, to); t > 0 && m.DB.Meta.Term != nil {
@@ -88,16 +89,20 @@ func (w *work) judgeIndex(ctx context.Context, from, to uint64) error {
 	n := high - low + 1
 	switch {
 	case seen < n:
-		return w.need(AcceptDivergence, "give the data dir, or a member whose log reaches that far, with --with", fmt.Sprintf("only %d of the %d entries between %d and %d can be looked at", seen, n, low, high))
+		return w.need(AcceptDivergence, "give the data dir, or a member whose log reaches that far, with --with",
+			fmt.Sprintf("only %d of the %d entries between %d and %d can be looked at", seen, n, low, high))
 	case changing == 0:
 		w.note("nothing is changed by %s", entries(span{low, high}))
 		return nil
 	case to > from && !w.shown(ctx, at):
-		w.givesUp("the effect of entries %d to %d, where the database does not hold it: they are never applied", low, high)
-		return w.need(AcceptDivergence, "", fmt.Sprintf("of %s, %d change something, first %s; with the index raised they are never applied here", entries(span{low, high}), changing, first))
+		w.givesUp("the effect of entries %d to %d, where the database does not hold it: they are never applied", low,
+			high)
+		return w.need(AcceptDivergence, "", fmt.Sprintf("of %s, %d change something, first %s; with the index raised "+
+			"they are never applied here", entries(span{low, high}), changing, first))
 	case to < from && !w.absent(ctx, at):
 		w.givesUp("equality with the other members: entries %d to %d are applied again", low, high)
-		return w.need(AcceptDivergence, "", fmt.Sprintf("of %s, %d change something and the database shows it, first %s; with the index lowered they are applied twice", entries(span{low, high}), changing, first))
+		return w.need(AcceptDivergence, "", fmt.Sprintf("of %s, %d change something and the database shows it, first "+
+			"%s; with the index lowered they are applied twice", entries(span{low, high}), changing, first))
 	}
 	return nil
 }
@@ -105,8 +110,10 @@ func (w *work) judgeIndex(ctx context.Context, from, to uint64) error {
 // changesState tells whether applying an entry can change the database.
 func changesState(r *dumplog.Request) bool {
 	switch r.Kind {
-	case dumplog.KindEmpty, dumplog.KindRange, dumplog.KindAuthenticate, dumplog.KindAuthStatus, dumplog.KindAuthUserGet, dumplog.KindAuthUserList,
-		dumplog.KindAuthRoleGet, dumplog.KindAuthRoleList, dumplog.KindV2, dumplog.KindClusterMemberAttrSet, dumplog.KindClusterVersionSet, dumplog.KindDowngradeVersionTest:
+	case dumplog.KindEmpty, dumplog.KindRange, dumplog.KindAuthenticate, dumplog.KindAuthStatus,
+		dumplog.KindAuthUserGet, dumplog.KindAuthUserList,
+		dumplog.KindAuthRoleGet, dumplog.KindAuthRoleList, dumplog.KindV2, dumplog.KindClusterMemberAttrSet,
+		dumplog.KindClusterVersionSet, dumplog.KindDowngradeVersionTest:
 		return false
 	}
 	return true

@@ -29,7 +29,8 @@ func TestE2ENarrowRepairsStart(t *testing.T) {
 			alone  bool
 			spoil  func(t *testing.T, dir string)
 		}{
-			"wal": {narrow.WAL{}, false, spoilLog}, "db": {narrow.DB{}, false, spoilPage}, "db-alone": {narrow.DB{}, true, spoilPage},
+			"wal": {narrow.WAL{}, false, spoilLog}, "db": {narrow.DB{}, false, spoilPage},
+			"db-alone": {narrow.DB{}, true, spoilPage},
 		} {
 			t.Run(version+"-"+name, func(t *testing.T) {
 				t.Parallel()
@@ -109,7 +110,8 @@ func spoilPage(t *testing.T, dir string) {
 
 // TestE2EDropV2 makes a 3.5 cluster with v2 keys that 3.6 refuses, and starts it with 3.6 once they are gone.
 func TestE2EDropV2(t *testing.T) {
-	c := clustertest.Start(t, clustertest.Server(t, "3.5.35"), 1, clustertest.Options{SnapshotCount: 10, Args: []string{"--enable-v2"}})
+	c := clustertest.Start(t, clustertest.Server(t, "3.5.35"), 1,
+		clustertest.Options{SnapshotCount: 10, Args: []string{"--enable-v2"}})
 	for i := range 5 {
 		putV2(t, c.Endpoint(0), fmt.Sprintf("app/k%d", i), "old")
 	}
@@ -147,7 +149,8 @@ func TestE2EDropV2(t *testing.T) {
 
 func putV2(t *testing.T, endpoint, key, value string) {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPut, endpoint+"/v2/keys/"+key, strings.NewReader(url.Values{"value": {value}}.Encode()))
+	req, err := http.NewRequest(http.MethodPut, endpoint+"/v2/keys/"+key,
+		strings.NewReader(url.Values{"value": {value}}.Encode()))
 	ok(t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := http.DefaultClient.Do(req)

@@ -39,9 +39,11 @@ func (w *work) provenPeer(ctx context.Context) (*evidence.Member, map[string]boo
 		if !keys {
 			return p, between, nil
 		}
-		why = fmt.Sprintf("%s stands at entry %d, the source at %d, and entries between them write keys", name, p.ConsistentIndex(), w.source().ConsistentIndex())
+		why = fmt.Sprintf("%s stands at entry %d, the source at %d, and entries between them write keys", name,
+			p.ConsistentIndex(), w.source().ConsistentIndex())
 	}
-	return nil, nil, refusef("name a sound member with --with, copied at the same index", "no member was named whose values are proven right: %s", why)
+	return nil, nil, refusef("name a sound member with --with, copied at the same index",
+		"no member was named whose values are proven right: %s", why)
 }
 
 // changedBetween lists the small buckets that entries between the two databases may change, and tells whether one
@@ -119,7 +121,8 @@ func (b *rebuilder) takeProven() error {
 			w.did("%d records of bucket key are those of %s", n, p.Label())
 		}
 	} else {
-		w.note("%s is compacted at %d, the source at %d: records of keys were not taken from it", p.Label(), p.CompactRevision(), b.compact)
+		w.note("%s is compacted at %d, the source at %d: records of keys were not taken from it", p.Label(),
+			p.CompactRevision(), b.compact)
 	}
 	if taken == 0 {
 		return refusef("", "nothing differs from what %s holds", p.Label())
@@ -208,6 +211,8 @@ func (w *work) offer(ctx context.Context, c Change, scratch string) error {
 	case r.Unchanged:
 		return nil
 	}
-	w.report.Offers = append(w.report.Offers, fmt.Sprintf("take the proven values of the members named: add --take-proven (tried: %s; then %s)", strings.Join(r.Did[:len(r.Did)-1], "; "), r.After.Class))
+	w.report.Offers = append(w.report.Offers,
+		fmt.Sprintf("take the proven values of the members named: add --take-proven (tried: %s; then %s)",
+			strings.Join(r.Did[:len(r.Did)-1], "; "), r.After.Class))
 	return nil
 }

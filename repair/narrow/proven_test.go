@@ -29,7 +29,8 @@ func TestMissingLastSegment(t *testing.T) {
 	for _, peers := range [][]string{{node("node2"), node("node3")}, {node("node3")}} {
 		_, r, err := repair(t, narrow.WAL{}, node("node1"), peers)
 		ok(t, err)
-		if r.After.Healthy == nil || !*r.After.Healthy || r.Unchanged || !strings.Contains(strings.Join(r.Did, "\n"), "lost entries 324 to 515 taken from the log of") {
+		if r.After.Healthy == nil || !*r.After.Healthy || r.Unchanged ||
+			!strings.Contains(strings.Join(r.Did, "\n"), "lost entries 324 to 515 taken from the log of") {
 			t.Errorf("%d peers: after %s (%s), did %q", len(peers), r.After.Class, r.After.Summary, r.Did)
 		}
 	}
@@ -60,7 +61,8 @@ func TestProvenValues(t *testing.T) {
 		bad := filepath.Join(c.dir, c.bad)
 		_, r, err := repair(t, narrow.DB{}, bad, with)
 		ok(t, err)
-		if !r.Unchanged || len(r.Offers) != 1 || !strings.Contains(r.Offers[0], "--take-proven") || !strings.Contains(r.Offers[0], "healthy") {
+		if !r.Unchanged || len(r.Offers) != 1 || !strings.Contains(r.Offers[0], "--take-proven") ||
+			!strings.Contains(r.Offers[0], "healthy") {
 			t.Errorf("%s: %v, offers %q", name, r.Unchanged, r.Offers)
 		}
 		_, r, err = repair(t, narrow.DB{Proven: true}, bad, with)

@@ -54,7 +54,8 @@ func dropV2(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 		}
 	}
 	if n := v2Entries(ctx, w); n > 0 {
-		w.note("%d v2 requests stand in the log behind the newest snapshot; etcd 3.6 and later do not start on those", n)
+		w.note("%d v2 requests stand in the log behind the newest snapshot; etcd 3.6 and later do not start on those",
+			n)
 	}
 	return nil, nil
 }
@@ -70,7 +71,8 @@ func v2Entries(ctx context.Context, w *work) (n int) {
 		if err != nil || e.Overwritten || e.Index <= from {
 			continue
 		}
-		if r, err := e.Decode(); err == nil && r.Kind == dumplog.KindV2 && r.Publishes() == nil && bytes.HasPrefix([]byte(r.V2.Path), []byte("/1")) {
+		if r, err := e.Decode(); err == nil && r.Kind == dumplog.KindV2 && r.Publishes() == nil &&
+			bytes.HasPrefix([]byte(r.V2.Path), []byte("/1")) {
 			n++
 		}
 	}

@@ -9,7 +9,8 @@ import (
 
 // TestStrangeSnapFiles: a .snap file may hold any JSON; what is not understood is an error, never a panic.
 func TestStrangeSnapFiles(t *testing.T) {
-	for _, store := range []string{"", "null", "[]", "{}", `{"Root":null}`, `{"Root":{}}`, `{"Root":{"Children":null}}`, `{"root":{"children":{"1":{}}}}`, `{"Root":[1]}`} {
+	for _, store := range []string{"", "null", "[]", "{}", `{"Root":null}`, `{"Root":{}}`, `{"Root":{"Children":null}}`,
+		`{"root":{"children":{"1":{}}}}`, `{"Root":[1]}`} {
 		if b, err := withoutUserKeys(datadir.SnapFile([]byte(store), nil)); err == nil {
 			t.Errorf("%s is taken: %x", store, b)
 		}
@@ -23,7 +24,8 @@ func TestStrangeSnapFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := dumplog.DecodeSnapFile("0000000000000001-0000000000000005.snap", b); f.Damage != nil || len(f.V2.UserKeys) != 0 || f.Index != 5 {
+	if f := dumplog.DecodeSnapFile("0000000000000001-0000000000000005.snap", b); f.Damage != nil ||
+		len(f.V2.UserKeys) != 0 || f.Index != 5 {
 		t.Errorf("%+v", f)
 	}
 }

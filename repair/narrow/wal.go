@@ -26,13 +26,16 @@ func (WAL) apply(ctx context.Context, w *work) error {
 	}
 	s := &m.WAL.Summary
 	if s.Metadata == nil {
-		return refusef("clone the member from another one: etcd-medic repair plan", "no segment of %s shows whose log it is", m.Label())
+		return refusef("clone the member from another one: etcd-medic repair plan",
+			"no segment of %s shows whose log it is", m.Label())
 	}
 	short := endsShort(m)
 	if len(s.Damage) == 0 && !short {
-		return refusef("see etcd-medic inspect for what else is wrong", "nothing is wrong with the log of %s", m.Label())
+		return refusef("see etcd-medic inspect for what else is wrong", "nothing is wrong with the log of %s",
+			m.Label())
 	}
-	r := &rewriter{w: w, ctx: ctx, s: s, fill: newFill(ctx, w.peers(), m), firstBad: firstBadSegment(s), unproven: map[uint64]bool{}, short: short}
+	r := &rewriter{w: w, ctx: ctx, s: s, fill: newFill(ctx, w.peers(), m), firstBad: firstBadSegment(s),
+		unproven: map[uint64]bool{}, short: short}
 	if len(s.Damage) == 0 {
 		r.firstBad = len(s.Segments) // what is there is whole, and goes on in a new segment
 	}
@@ -149,7 +152,8 @@ func (r *rewriter) run() (err error) {
 func (r *rewriter) copyHead() error {
 	for i := range r.firstBad {
 		name := r.s.Segments[i].Name
-		if err := r.w.out.Copy(r.ctx, filepath.Join(r.w.walPath(), name), filepath.Join(r.w.parts.WAL, name)); err != nil {
+		if err := r.w.out.Copy(r.ctx, filepath.Join(r.w.walPath(), name),
+			filepath.Join(r.w.parts.WAL, name)); err != nil {
 			return err
 		}
 		r.seq = r.s.Segments[i].Seq + 1

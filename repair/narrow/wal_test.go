@@ -75,7 +75,8 @@ func segmentsOf(t *testing.T, dir string) []string {
 
 func spec(dir string) evidence.Spec { return evidence.Spec{Name: filepath.Base(dir), Where: dir} }
 
-func repair(t *testing.T, c narrow.Change, dir string, with []string, accept ...string) (string, *narrow.Report, error) {
+func repair(t *testing.T, c narrow.Change, dir string, with []string, accept ...string) (string, *narrow.Report,
+	error) {
 	t.Helper()
 	o := narrow.Options{Source: spec(dir), Out: filepath.Join(t.TempDir(), "new"), Accept: accept}
 	for _, w := range with {
@@ -110,12 +111,15 @@ func TestWALIsWholeAgain(t *testing.T) {
 		remove  bool
 		alone   string // the refusal without other members; "" when they are not needed
 	}{
-		{name: "flipped payload", segment: 1, do: func(b []byte) []byte { b[5000] ^= 0x40; return b }, alone: "accept-lost-commits"},
+		{name: "flipped payload", segment: 1, do: func(b []byte) []byte { b[5000] ^= 0x40; return b },
+			alone: "accept-lost-commits"},
 		{name: "hole of zeros", segment: 2, do: zeros(4096, 512), alone: "accept-lost-commits"},
-		{name: "foreign bytes", segment: 0, do: at(3000, bytes.Repeat([]byte("garbage!"), 40)...), alone: "accept-lost-commits"},
+		{name: "foreign bytes", segment: 0, do: at(3000, bytes.Repeat([]byte("garbage!"), 40)...),
+			alone: "accept-lost-commits"},
 		{name: "missing segment", segment: 2, remove: true, alone: "accept-lost-commits"},
 		{name: "cut segment", segment: 1, do: func(b []byte) []byte { return b[:6001] }, alone: "accept-lost-commits"},
-		{name: "torn tail", segment: -1, do: func(b []byte) []byte { return b[:len(bytes.TrimRight(b, "\x00"))-700] }, alone: "accept-lost-commits"},
+		{name: "torn tail", segment: -1, do: func(b []byte) []byte { return b[:len(bytes.TrimRight(b, "\x00"))-700] },
+			alone: "accept-lost-commits"},
 		{name: "crc record", segment: 2, do: func(b []byte) []byte { b[11] ^= 1; return b }},
 	} {
 		dir := evidencetest.Copy(t, l.dirs[0])
@@ -206,10 +210,12 @@ func TestWALTail(t *testing.T) {
 	ok(t, err)
 	got, after, err := etcdLog(t, out)
 	ok(t, err)
-	if len(got) != len(ents) || after.Commit != state.Commit || !slices.Contains(r.GivesUp, "entry 102 of this member's log") {
+	if len(got) != len(ents) || after.Commit != state.Commit ||
+		!slices.Contains(r.GivesUp, "entry 102 of this member's log") {
 		t.Errorf("%d entries, want %d; %v", len(got), len(ents), r.GivesUp)
 	}
-	if _, _, err := repair(t, narrow.WAL{}, out, nil); err == nil || !strings.Contains(err.Error(), "nothing is wrong") {
+	if _, _, err := repair(t, narrow.WAL{}, out, nil); err == nil ||
+		!strings.Contains(err.Error(), "nothing is wrong") {
 		t.Errorf("a sound log: %v", err)
 	}
 }
@@ -239,7 +245,8 @@ func TestWALUnproven(t *testing.T) {
 			differ++
 		}
 	}
-	if differ != 1 || len(ents) != len(l.ents) || !slices.Contains(r.Accepted, narrow.AcceptUnproven) || !strings.Contains(fmt.Sprint(r.Notes), "checksum fails") {
+	if differ != 1 || len(ents) != len(l.ents) || !slices.Contains(r.Accepted, narrow.AcceptUnproven) ||
+		!strings.Contains(fmt.Sprint(r.Notes), "checksum fails") {
 		t.Errorf("%d entries differ, %+v", differ, r)
 	}
 }

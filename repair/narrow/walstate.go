@@ -32,7 +32,8 @@ func (r *rewriter) settle() {
 // mayHoldVote: a torn tail was never synced and so never acted upon; the other kinds left out lose no HardState.
 func mayHoldVote(d *dumplog.DamageError) bool {
 	switch d.Kind {
-	case dumplog.DamageTornTail, dumplog.DamagePadding, dumplog.DamageIndexGap, dumplog.DamageTermOrder, dumplog.DamageMixed, dumplog.DamageChain:
+	case dumplog.DamageTornTail, dumplog.DamagePadding, dumplog.DamageIndexGap, dumplog.DamageTermOrder,
+		dumplog.DamageMixed, dumplog.DamageChain:
 		return false
 	case dumplog.DamageCRC, dumplog.DamageTail, dumplog.DamagePayload:
 		return d.LostFrom == 0 // an entry is lost there, else it may be anything

@@ -33,7 +33,8 @@ func newWork(ctx context.Context, o *Options) (*work, error) {
 	if err := datadir.Outside(o.Out, append([]evidence.Spec{o.Source}, o.With...)...); err != nil {
 		return nil, err
 	}
-	set, err := evidence.Open(ctx, append([]evidence.Spec{o.Source}, o.With...), evidence.Options{Deep: true, NoHashes: true, Progress: o.Compare.Progress, Access: o.Compare.Access})
+	set, err := evidence.Open(ctx, append([]evidence.Spec{o.Source}, o.With...),
+		evidence.Options{Deep: true, NoHashes: true, Progress: o.Compare.Progress, Access: o.Compare.Access})
 	if err != nil {
 		return nil, err
 	}
@@ -51,9 +52,11 @@ func newWork(ctx context.Context, o *Options) (*work, error) {
 	switch m.Source.Kind {
 	case evidence.KindEndpoint, evidence.KindSnap:
 		w.abandon()
-		return nil, &evidence.SourceError{Where: o.Source.Where, Found: "a source of kind " + string(m.Source.Kind), Expected: "a data dir, WAL folder, db or backup"}
+		return nil, &evidence.SourceError{Where: o.Source.Where, Found: "a source of kind " + string(m.Source.Kind),
+			Expected: "a data dir, WAL folder, db or backup"}
 	}
-	w.report = &Report{SchemaVersion: compare.SchemaVersion, Source: m.Label(), Kind: m.Source.Kind, Did: []string{}, GivesUp: []string{}, Notes: []string{},
+	w.report = &Report{SchemaVersion: compare.SchemaVersion, Source: m.Label(), Kind: m.Source.Kind, Did: []string{},
+		GivesUp: []string{}, Notes: []string{},
 		Cured: []string{}, New: []string{}, Accepted: []string{}, Offers: []string{}}
 	if w.out, err = datadir.Begin(o.Out); err != nil {
 		w.abandon()
@@ -170,7 +173,8 @@ func (w *work) copyWAL(ctx context.Context) error {
 	}
 	for _, n := range names {
 		if strings.HasSuffix(n.Name(), ".wal") && n.Type().IsRegular() {
-			if err := w.out.Copy(ctx, filepath.Join(w.walPath(), n.Name()), filepath.Join(w.parts.WAL, n.Name())); err != nil {
+			if err := w.out.Copy(ctx, filepath.Join(w.walPath(), n.Name()),
+				filepath.Join(w.parts.WAL, n.Name())); err != nil {
 				return err
 			}
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-var allBuckets = []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
+var allBuckets = []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members",
+	"members_removed", "cluster"}
 
 // perTx is how many entries go into one transaction of bbolt, as a server commits at most that many changes at once.
 const perTx = 10000
@@ -73,7 +74,8 @@ func (b *builder) newEngine(ctx context.Context, path string) (*engine, error) {
 	}
 	var err error
 	// The array gives pages in order, so that equal input makes equal files.
-	e.db, err = bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistArrayType})
+	e.db, err = bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true,
+		FreelistType: bbolt.FreelistArrayType})
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +101,8 @@ func (e *engine) prepare(ctx context.Context) error {
 		}
 	}
 	if e.b.base == nil {
-		if err := tx.Bucket([]byte("auth")).Put([]byte("authRevision"), binary.BigEndian.AppendUint64(nil, 1)); err != nil {
+		if err := tx.Bucket([]byte("auth")).Put([]byte("authRevision"),
+			binary.BigEndian.AppendUint64(nil, 1)); err != nil {
 			return err
 		}
 	}
@@ -123,12 +126,14 @@ func (e *engine) prepare(ctx context.Context) error {
 }
 
 // machine is the model of the base.
-func (b *builder) machine(ctx context.Context, values func(string, dumpdb.Rev) ([]byte, bool)) (*replay.Machine, error) {
+func (b *builder) machine(ctx context.Context, values func(string, dumpdb.Rev) ([]byte, bool)) (*replay.Machine,
+	error) {
 	var db *dumpdb.DB
 	if b.base != nil {
 		db = b.base.DB.Handle
 	}
-	single := b.base != nil && len(b.base.DB.Members) == 1 || b.base == nil && len(b.logs) > 0 && len(b.logs[0].Membership.Voters) == 1
+	single := b.base != nil && len(b.base.DB.Members) == 1 || b.base == nil && len(b.logs) > 0 &&
+		len(b.logs[0].Membership.Voters) == 1
 	m, err := replay.NewMachine(ctx, db, replay.MachineOptions{Version: b.rules, Single: single, Values: values})
 	if err != nil {
 		return nil, fmt.Errorf("the base: %w", err)
@@ -151,7 +156,8 @@ func (e *engine) anchored() error {
 	}
 	switch {
 	case tried >= 4 && met == 0:
-		return refuse("the base shows none of the last %d keys that the log writes up to the base's index %d: they do not belong together", tried, e.b.from.Index)
+		return refuse("the base shows none of the last %d keys that the log writes up to the base's index %d: they "+
+			"do not belong together", tried, e.b.from.Index)
 	case tried == 0 && e.b.base != nil && len(e.b.res.Logs) > 0:
 		e.b.res.note("the log shows no write up to the base's index, so only IDs and terms say that both belong together")
 	}
@@ -211,7 +217,8 @@ func (e *engine) finish(ctx context.Context) error {
 		e.shadow.keys(e.m, e.b.res)
 	}
 	if e.disputed > 0 {
-		e.b.res.note("at %d indexes the logs hold different entries; the one that its holder knows to be committed was executed", e.disputed)
+		e.b.res.note("at %d indexes the logs hold different entries; the one that its holder knows to be committed "+
+			"was executed", e.disputed)
 	}
 	return errors.Join(e.commit(), e.db.Sync())
 }

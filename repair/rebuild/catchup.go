@@ -59,16 +59,21 @@ func (c *CaughtUp) Whole() bool { return c.Missing == 0 && c.Unproven == 0 && c.
 // Says are sentences about what was executed and what is missing, for people.
 func (c *CaughtUp) Says() (out []string) {
 	if c.Executed > 0 {
-		out = append(out, fmt.Sprintf("%d committed entries above the database's consistent index %d were executed by the rules of etcd %s, up to entry %d", c.Executed, c.ConsistentIndex, c.Etcd, c.Commit))
+		out = append(out, fmt.Sprintf("%d committed entries above the database's consistent index %d were executed "+
+			"by the rules of etcd %s, up to entry %d", c.Executed, c.ConsistentIndex, c.Etcd, c.Commit))
 	}
 	if c.Missing > 0 {
-		out = append(out, fmt.Sprintf("missing: %d committed entries above the database's consistent index %d, up to entry %d: %s", c.Missing, c.ConsistentIndex, c.Commit, c.Why))
+		out = append(out, fmt.Sprintf("missing: %d committed entries above the database's consistent index %d, up to "+
+			"entry %d: %s", c.Missing, c.ConsistentIndex, c.Commit, c.Why))
 	}
 	if c.Unproven > 0 {
-		out = append(out, fmt.Sprintf("missing: %d entries at the end of the log, above entry %d, that may have been acknowledged: this source does not prove them committed; name other members with --log", c.Unproven, c.Commit))
+		out = append(out, fmt.Sprintf("missing: %d entries at the end of the log, above entry %d, that may have been "+
+			"acknowledged: this source does not prove them committed; name other members with --log", c.Unproven,
+			c.Commit))
 	}
 	if c.Doubtful > 0 {
-		out = append(out, fmt.Sprintf("the outcome of %d of them depends on the patch release of the server", c.Doubtful))
+		out = append(out, fmt.Sprintf("the outcome of %d of them depends on the patch release of the server",
+			c.Doubtful))
 	}
 	return out
 }
@@ -104,7 +109,8 @@ func (c *CaughtUp) run(ctx context.Context, o *CatchUpOptions) error {
 	if member := filepath.Dir(c.Parts.WAL); member == filepath.Dir(filepath.Dir(c.Parts.DB)) {
 		src = evidence.Spec{Name: c.Parts.Name, Where: member} // of an archive the unpacked one
 	}
-	set, err := evidence.Open(ctx, append([]evidence.Spec{src}, o.Logs...), evidence.Options{Access: o.Access, Progress: o.Progress})
+	set, err := evidence.Open(ctx, append([]evidence.Spec{src}, o.Logs...),
+		evidence.Options{Access: o.Access, Progress: o.Progress})
 	if err != nil {
 		return err
 	}
@@ -144,12 +150,14 @@ func (c *CaughtUp) run(ctx context.Context, o *CatchUpOptions) error {
 }
 
 // execute rebuilds in scratch. A refusal is a reason why entries are missing.
-func (c *CaughtUp) execute(ctx context.Context, o *CatchUpOptions, src evidence.Spec, t tail, v release.Version) (err error) {
+func (c *CaughtUp) execute(ctx context.Context, o *CatchUpOptions, src evidence.Spec, t tail,
+	v release.Version) (err error) {
 	if c.scratch, err = os.MkdirTemp("", "etcd-medic-catchup-"); err != nil {
 		return err
 	}
 	out := filepath.Join(c.scratch, "db")
-	res, err := Run(ctx, Options{Base: src, Logs: o.Logs, To: Target{Index: t.reach}, Out: filepath.Join(c.scratch, "backup"), DBOut: out,
+	res, err := Run(ctx, Options{Base: src, Logs: o.Logs, To: Target{Index: t.reach},
+		Out: filepath.Join(c.scratch, "backup"), DBOut: out,
 		Version: v, Access: o.Access, Progress: o.Progress})
 	var refused interface{ Refused() bool }
 	switch {

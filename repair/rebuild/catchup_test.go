@@ -62,10 +62,12 @@ func TestCatchUp(t *testing.T) {
 	for _, version := range []string{"3.4.0", "3.5.0", "3.6.0"} {
 		dirs := lagging(t, 3, version)
 		up, keys := caughtUp(t, rebuild.CatchUpOptions{Source: evidence.Spec{Where: dirs[0]}})
-		if up.Executed != 10 || !up.Whole() || keys != 40 || !strings.Contains(strings.Join(up.Says(), ""), "10 committed entries") {
+		if up.Executed != 10 || !up.Whole() || keys != 40 ||
+			!strings.Contains(strings.Join(up.Says(), ""), "10 committed entries") {
 			t.Errorf("%s: %d keys, %+v", version, keys, up)
 		}
-		asIs, keys := caughtUp(t, rebuild.CatchUpOptions{Source: evidence.Spec{Where: dirs[0]}, AsIs: "the file is read as it is"})
+		asIs, keys := caughtUp(t, rebuild.CatchUpOptions{Source: evidence.Spec{Where: dirs[0]},
+			AsIs: "the file is read as it is"})
 		if asIs.Missing != 10 || asIs.Whole() || keys != 30 || asIs.Executed != 0 {
 			t.Errorf("%s as it is: %d keys, %+v", version, keys, asIs)
 		}
@@ -74,7 +76,8 @@ func TestCatchUp(t *testing.T) {
 			t.Errorf("%s at an old revision: %d keys, %+v", version, keys, old)
 		}
 		whole, keys := caughtUp(t, rebuild.CatchUpOptions{Source: evidence.Spec{Where: dirs[1]}})
-		if !whole.Whole() || keys != 40 || whole.Executed != 0 || whole.DB != filepath.Join(dirs[1], "member", "snap", "db") {
+		if !whole.Whole() || keys != 40 || whole.Executed != 0 || whole.DB != filepath.Join(dirs[1], "member", "snap",
+			"db") {
 			t.Errorf("%s, a database that is not behind: %d keys, %+v", version, keys, whole)
 		}
 		bare, keys := caughtUp(t, rebuild.CatchUpOptions{Source: evidence.Spec{Where: up.DB}})
@@ -108,7 +111,8 @@ func TestCatchUpOverAHole(t *testing.T) {
 	if up.Executed+up.Missing != 10 || up.Missing == 0 || up.Whole() || keys != 30+int(up.Executed) || up.Why == "" {
 		t.Errorf("%d keys, %+v", keys, up)
 	}
-	healed, keys := caughtUp(t, rebuild.CatchUpOptions{Source: evidence.Spec{Where: bad}, Logs: []evidence.Spec{{Where: dirs[1]}}})
+	healed, keys := caughtUp(t, rebuild.CatchUpOptions{Source: evidence.Spec{Where: bad},
+		Logs: []evidence.Spec{{Where: dirs[1]}}})
 	if !healed.Whole() || keys != 40 {
 		t.Errorf("with the other log: %d keys, %+v", keys, healed)
 	}

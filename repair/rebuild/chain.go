@@ -60,7 +60,8 @@ func RunChain(ctx context.Context, o Options, chains []chain.Chain) (*Result, er
 	if err != nil {
 		return nil, err
 	}
-	res := &Result{SchemaVersion: SchemaVersion, Base: c.Full.Name(), Target: o.To.String(), Output: o.Out, DB: o.DBOut, Logs: []string{},
+	res := &Result{SchemaVersion: SchemaVersion, Base: c.Full.Name(), Target: o.To.String(), Output: o.Out, DB: o.DBOut,
+		Logs:    []string{},
 		Skipped: []EntryLine{}, Doubtful: []EntryLine{}, Verified: []Verification{}, Notes: []string{}}
 	out := &builder{o: o, res: res}
 	defer out.abandon()
@@ -170,7 +171,8 @@ func (b *chained) verify(ctx context.Context, full string) error {
 	}
 	if t, err := db.Trailer(); err == nil && t.State == "mismatch" {
 		if !b.o.SkipHashCheck {
-			return refuse("the sha256 of %s is not that of its bytes (--skip-hash-check takes it nevertheless)", b.chain.Full.Name())
+			return refuse("the sha256 of %s is not that of its bytes (--skip-hash-check takes it nevertheless)",
+				b.chain.Full.Name())
 		}
 		b.res.note("the sha256 of %s does not hold: any value of it may be wrong", b.chain.Full.Name())
 	}
@@ -211,7 +213,8 @@ func (b *chained) target(ctx context.Context) error {
 	case to.Last:
 		b.stop = b.serves
 		if last := b.chain.Last(); b.serves < last {
-			return refuse("the chain serves up to revision %d and is broken before %d; --to revision=%d rebuilds what it serves: %v", b.serves, last, b.serves, b.res.Notes)
+			return refuse("the chain serves up to revision %d and is broken before %d; --to revision=%d rebuilds "+
+				"what it serves: %v", b.serves, last, b.serves, b.res.Notes)
 		}
 		return nil
 	case to.Revision > 0:
@@ -223,7 +226,8 @@ func (b *chained) target(ctx context.Context) error {
 	}
 	switch {
 	case b.stop < from:
-		return refuse("%s holds revision %d already, which is after %s; take an older one", b.chain.Full.Name(), from, to)
+		return refuse("%s holds revision %d already, which is after %s; take an older one", b.chain.Full.Name(), from,
+			to)
 	case b.stop > b.serves:
 		return refuse("the chain serves up to revision %d only, not to %d: %v", b.serves, b.stop, b.res.Notes)
 	}
@@ -256,7 +260,8 @@ func (b *chained) look(ctx context.Context) error {
 		b.stop = last - 1
 		b.res.note("revision %d is the last that changes the key", last)
 	case late == 0:
-		return refuse("no change shows a time after %s, so whether later ones are missing is not known; take revision=%d or last", b.o.To, b.serves)
+		return refuse("no change shows a time after %s, so whether later ones are missing is not known; take "+
+			"revision=%d or last", b.o.To, b.serves)
 	default:
 		b.stop = late - 1
 		b.res.note("revision %d was received after the time asked for; it may have been committed before it", late)
@@ -266,7 +271,8 @@ func (b *chained) look(ctx context.Context) error {
 
 // apply writes the records of the changes.
 func (b *chained) apply(ctx context.Context, work string) error {
-	db, err := bbolt.Open(work, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistArrayType})
+	db, err := bbolt.Open(work, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true,
+		FreelistType: bbolt.FreelistArrayType})
 	if err != nil {
 		return err
 	}
@@ -290,9 +296,11 @@ func (b *chained) apply(ctx context.Context, work string) error {
 		}
 	}
 	if b.dropped > 0 {
-		b.res.note("%d records name a lease that was granted after the full snapshot; deltas do not hold its TTL, so these keys are without lease and do not expire", b.dropped)
+		b.res.note("%d records name a lease that was granted after the full snapshot; deltas do not hold its TTL, so "+
+			"these keys are without lease and do not expire", b.dropped)
 	}
-	b.res.note("auth, members and leases are those of the full snapshot, revision %d: deltas hold keys only", b.res.From.Revision)
+	b.res.note("auth, members and leases are those of the full snapshot, revision %d: deltas hold keys only",
+		b.res.From.Revision)
 	return errors.Join(db.Sync(), db.Close())
 }
 
@@ -337,7 +345,8 @@ func (w *chainWriter) event(e *chain.Event) error {
 	if e.Delete {
 		at = append(at, 't') // the mark of a tombstone (server/storage/mvcc/revision.go)
 	} else {
-		kv.Value, kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease = e.Value, e.CreateRevision, e.ModRevision, e.Version, e.Lease
+		kv.Value, kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease = e.Value, e.CreateRevision, e.ModRevision,
+			e.Version, e.Lease
 		if kv.Lease != 0 && !w.b.leases[kv.Lease] {
 			kv.Lease = 0
 			w.b.dropped++

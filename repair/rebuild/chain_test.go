@@ -82,7 +82,8 @@ func TestChainGivesWhatTheMembersHold(t *testing.T) {
 	dir, now, base, top, files := chainStore(t)
 	events := chaintest.Events(t, now, base+1, top)
 	last := events[len(events)-1].Kv
-	second := time.Unix(1_700_000_001, 0).UTC() // the events of the first delta were received then, those of the second a second later
+	// the events of the first delta were received then, those of the second a second later
+	second := time.Unix(1_700_000_001, 0).UTC()
 	for to, want := range map[string]int64{
 		"last": top, "revision=" + itoa(base): base, "revision=" + itoa(base+7): base + 7, "revision=" + itoa(top): top,
 		"before=" + string(last.Key): last.ModRevision - 1, "time=" + second.Format(time.RFC3339): base + 20,
@@ -92,7 +93,8 @@ func TestChainGivesWhatTheMembersHold(t *testing.T) {
 			t.Errorf("%s: %v", to, err)
 			continue
 		}
-		if got := currentRev(t, out); got != want || r.To.Revision != want || r.HashKV != hashAt(t, now, want) || hashAt(t, out, want) != r.HashKV {
+		if got := currentRev(t, out); got != want || r.To.Revision != want || r.HashKV != hashAt(t, now, want) ||
+			hashAt(t, out, want) != r.HashKV {
 			t.Errorf("%s: revision %d, want %d: %+v", to, got, want, r)
 		}
 	}
@@ -117,7 +119,8 @@ func TestBrokenChainIsRefusedBeyondItsBreak(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused *rebuild.RefusedError
-	for _, to := range []string{"last", "revision=" + itoa(top), "revision=" + itoa(base+21), "revision=" + itoa(base-1), "time=2030-01-01T00:00:00Z", "time=2001-01-01T00:00:00Z",
+	for _, to := range []string{"last", "revision=" + itoa(top), "revision=" + itoa(base+21),
+		"revision=" + itoa(base-1), "time=2030-01-01T00:00:00Z", "time=2001-01-01T00:00:00Z",
 		"before=/no/such/key", "index=5"} {
 		if _, _, err := rebuildChain(t, dir, to); !errors.As(err, &refused) {
 			t.Errorf("%s: %v", to, err)
@@ -137,8 +140,10 @@ func TestChainAgainst(t *testing.T) {
 	dir, now, _, top, _ := chainStore(t)
 	run := func(against string) *rebuild.Result {
 		t.Helper()
-		r, err := rebuild.RunChain(t.Context(), rebuild.Options{Base: evidence.Spec{Where: dir}, To: rebuild.Target{Last: true}, Out: filepath.Join(t.TempDir(), "out.db"),
-			Against: []evidence.Spec{{Name: "other", Where: against}}}, rebuild.ChainsAt(evidence.Spec{Where: dir}))
+		r, err := rebuild.RunChain(t.Context(),
+			rebuild.Options{Base: evidence.Spec{Where: dir}, To: rebuild.Target{Last: true},
+				Out:     filepath.Join(t.TempDir(), "out.db"),
+				Against: []evidence.Spec{{Name: "other", Where: against}}}, rebuild.ChainsAt(evidence.Spec{Where: dir}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,16 +168,20 @@ func TestChainWithLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := filepath.Join(t.TempDir(), "out.db")
-		r, err := rebuild.RunChain(t.Context(), rebuild.Options{Base: evidence.Spec{Where: dir}, Logs: []evidence.Spec{log}, To: target, Out: out}, rebuild.ChainsAt(evidence.Spec{Where: dir}))
+		r, err := rebuild.RunChain(t.Context(),
+			rebuild.Options{Base: evidence.Spec{Where: dir}, Logs: []evidence.Spec{log}, To: target, Out: out},
+			rebuild.ChainsAt(evidence.Spec{Where: dir}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.To.Revision != want || hashAt(t, out, want) != hashAt(t, now, want) || r.Differs() || r.To.Index == r.From.Index {
+		if r.To.Revision != want || hashAt(t, out, want) != hashAt(t, now, want) || r.Differs() ||
+			r.To.Index == r.From.Index {
 			t.Errorf("%s: %+v", to, r)
 		}
 	}
 	purged := evidence.Spec{Name: "m1", Where: filepath.Join(evidencetest.Incident(t, "t-purged-lagging"), "m1")}
-	_, err := rebuild.RunChain(t.Context(), rebuild.Options{Base: evidence.Spec{Where: dir}, Logs: []evidence.Spec{purged}, To: rebuild.Target{Last: true}, Out: filepath.Join(t.TempDir(), "out.db")},
+	_, err := rebuild.RunChain(t.Context(), rebuild.Options{Base: evidence.Spec{Where: dir},
+		Logs: []evidence.Spec{purged}, To: rebuild.Target{Last: true}, Out: filepath.Join(t.TempDir(), "out.db")},
 		rebuild.ChainsAt(evidence.Spec{Where: dir}))
 	var refused *rebuild.RefusedError
 	if !errors.As(err, &refused) {

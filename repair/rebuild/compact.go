@@ -73,7 +73,8 @@ func revOf(k []byte) dumpdb.Rev {
 // dropBatch bounds what is gathered before it is deleted: a cursor does not survive deletions.
 const dropBatch = 10000
 
-func (e *engine) dropped(ctx context.Context, comp int64, from []byte, newest map[string]dumpdb.Rev) (drop [][]byte, next []byte, err error) {
+func (e *engine) dropped(ctx context.Context, comp int64, from []byte, newest map[string]dumpdb.Rev) (drop [][]byte,
+	next []byte, err error) {
 	end := string(dumpdb.Rev{Main: comp + 1}.Bytes())
 	c := e.key.Cursor()
 	k, v := c.First()

@@ -41,7 +41,8 @@ func (e *engine) decide(ctx context.Context, m *replay.Machine, st *replay.Step)
 	case shown && until == 0:
 		e.leaning[st.Rule] = follows
 	case shown:
-		if n := len(e.unsettled); n == 0 || e.unsettled[n-1].Index != st.Entry.Index { // a history with a skipped entry asks twice
+		// a history with a skipped entry asks twice
+		if n := len(e.unsettled); n == 0 || e.unsettled[n-1].Index != st.Entry.Index {
 			e.unsettled = append(e.unsettled, unsettled{line(&st.Entry), until})
 		}
 		if known {
@@ -107,7 +108,8 @@ func (e *engine) otherWriter(ctx context.Context, m *replay.Machine, writes *rep
 			return settles(writes, x.Index), nil
 		case st.Writes() > 0:
 			return settles(writes, until), nil
-		case x.Req.Compaction != nil || x.Req.LeaseGrant != nil && writes.Entry.Req.LeaseRevoke != nil && x.Req.LeaseGrant.ID == writes.Entry.Req.LeaseRevoke.ID:
+		case x.Req.Compaction != nil || x.Req.LeaseGrant != nil && writes.Entry.Req.LeaseRevoke != nil &&
+			x.Req.LeaseGrant.ID == writes.Entry.Req.LeaseRevoke.ID:
 			// They end differently in the two histories.
 			if until > 0 {
 				return math.MaxUint64, nil
@@ -137,7 +139,8 @@ func (e *engine) leftOpen() {
 		res.Unsettled++
 		res.DoubtfulCount++
 		if len(res.Doubtful) < listed {
-			u.Why = "a later entry of the same effect may have written what the members' databases show; patch releases differ here, --etcd names one"
+			u.Why = "a later entry of the same effect may have written what the members' databases show; patch " +
+				"releases differ here, --etcd names one"
 			res.Doubtful = append(res.Doubtful, u.EntryLine)
 		}
 	}

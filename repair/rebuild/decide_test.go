@@ -29,7 +29,8 @@ func revoked(t *testing.T, refused, again bool) string {
 	do := func(authRevision uint64, r *etcdserverpb.InternalRaftRequest) {
 		index++
 		if r != nil {
-			r.Header = &etcdserverpb.RequestHeader{ID: clustertest.RequestID(0xa1, 1000, index), AuthRevision: authRevision}
+			r.Header = &etcdserverpb.RequestHeader{ID: clustertest.RequestID(0xa1, 1000, index),
+				AuthRevision: authRevision}
 			if authRevision > 0 {
 				r.Header.Username = "root"
 			}
@@ -38,11 +39,14 @@ func revoked(t *testing.T, refused, again bool) string {
 	}
 	do(0, nil)
 	do(0, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "root"}})
-	do(0, &etcdserverpb.InternalRaftRequest{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: "root", HashedPassword: "aGFzaA=="}})
-	do(0, &etcdserverpb.InternalRaftRequest{AuthUserGrantRole: &etcdserverpb.AuthUserGrantRoleRequest{User: "root", Role: "root"}})
+	do(0, &etcdserverpb.InternalRaftRequest{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: "root",
+		HashedPassword: "aGFzaA=="}})
+	do(0, &etcdserverpb.InternalRaftRequest{AuthUserGrantRole: &etcdserverpb.AuthUserGrantRoleRequest{User: "root",
+		Role: "root"}})
 	do(0, &etcdserverpb.InternalRaftRequest{AuthEnable: &etcdserverpb.AuthEnableRequest{}})
 	do(4, &etcdserverpb.InternalRaftRequest{LeaseGrant: &etcdserverpb.LeaseGrantRequest{ID: 7, TTL: 60}})
-	do(4, &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte("1"), Lease: 7}})
+	do(4, &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte("1"),
+		Lease: 7}})
 	do(4, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "more"}})
 	do(4, &etcdserverpb.InternalRaftRequest{LeaseRevoke: &etcdserverpb.LeaseRevokeRequest{ID: 7}})
 	if again {
@@ -60,12 +64,14 @@ func revoked(t *testing.T, refused, again bool) string {
 		h.Row("key", string(at)+mark, string(b))
 	}
 	rev := int64(2)
-	row(rev, "", mvccpb.KeyValue{Key: []byte("k"), Value: []byte("1"), CreateRevision: 2, ModRevision: 2, Version: 1, Lease: 7})
+	row(rev, "", mvccpb.KeyValue{Key: []byte("k"), Value: []byte("1"), CreateRevision: 2, ModRevision: 2, Version: 1,
+		Lease: 7})
 	if rev++; !refused {
 		row(rev, "t", mvccpb.KeyValue{Key: []byte("k")})
 		rev++
 	}
-	row(rev, "", mvccpb.KeyValue{Key: []byte("l"), Value: []byte("2"), CreateRevision: rev, ModRevision: rev, Version: 1})
+	row(rev, "", mvccpb.KeyValue{Key: []byte("l"), Value: []byte("2"), CreateRevision: rev, ModRevision: rev,
+		Version: 1})
 	return h.Close(index, 2)
 }
 
@@ -99,12 +105,14 @@ func TestUndecidedByRelease(t *testing.T) {
 				version = release.AnyOf(5) // a log alone does not show its version
 			}
 			out := filepath.Join(t.TempDir(), "out.db")
-			res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Last: true}, Out: out, Version: version})
+			res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Last: true},
+				Out: out, Version: version})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if res.To.Revision != c.revision || res.DoubtfulCount != c.doubtful {
-				t.Errorf("revision %d with %d undecided (%+v), want %d with %d", res.To.Revision, res.DoubtfulCount, res.Doubtful, c.revision, c.doubtful)
+				t.Errorf("revision %d with %d undecided (%+v), want %d with %d", res.To.Revision, res.DoubtfulCount,
+					res.Doubtful, c.revision, c.doubtful)
 			}
 			want := 2
 			if c.revision == 4 {
@@ -127,16 +135,22 @@ func TestRefusedAndMadeAgain(t *testing.T) {
 		version             release.Version
 		revision, unsettled int64 // revision 0: either
 	}{
-		{index: 9, revision: 2}, {index: 10, unsettled: 1}, {index: 11, unsettled: 1}, {index: 12, revision: 3}, {index: 13, revision: 4},
-		{index: 10, version: release.Exact(5, 9), revision: 2}, {index: 11, version: release.Exact(5, 9), revision: 2}, {index: 12, version: release.Exact(5, 9), revision: 3},
-		{index: 10, version: release.Exact(5, 10), revision: 3}, {index: 12, version: release.Exact(5, 10), revision: 3},
+		{index: 9, revision: 2}, {index: 10, unsettled: 1}, {index: 11, unsettled: 1}, {index: 12, revision: 3},
+		{index: 13, revision: 4},
+		{index: 10, version: release.Exact(5, 9), revision: 2}, {index: 11, version: release.Exact(5, 9), revision: 2},
+		{index: 12, version: release.Exact(5, 9), revision: 3},
+		{index: 10, version: release.Exact(5, 10), revision: 3},
+		{index: 12, version: release.Exact(5, 10), revision: 3},
 	} {
-		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Index: c.index}, Version: c.version})
+		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Index: c.index},
+			Version: c.version})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.Unsettled < c.unsettled || c.unsettled == 0 && (res.Unsettled > 0 || res.DoubtfulCount > 0) || c.revision > 0 && res.To.Revision != c.revision {
-			t.Errorf("%+v: revision %d, %d unsettled, %d doubtful: %+v", c, res.To.Revision, res.Unsettled, res.DoubtfulCount, res.Doubtful)
+		if res.Unsettled < c.unsettled || c.unsettled == 0 && (res.Unsettled > 0 || res.DoubtfulCount > 0) ||
+			c.revision > 0 && res.To.Revision != c.revision {
+			t.Errorf("%+v: revision %d, %d unsettled, %d doubtful: %+v", c, res.To.Revision, res.Unsettled,
+				res.DoubtfulCount, res.Doubtful)
 		}
 	}
 }

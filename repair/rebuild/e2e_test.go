@@ -66,7 +66,8 @@ func drive(t *testing.T, c *clustertest.Cluster) map[int64][]kv {
 			rev = c.Put(m, k, fmt.Sprint(i))
 		case 4, 5:
 			rev, _ = c.Txn(m, []clientv3.Cmp{clientv3.Compare(clientv3.Value(k), ">", "5")},
-				[]clientv3.Op{clientv3.OpPut("t/"+k, fmt.Sprint(i)), clientv3.OpDelete("k/1", clientv3.WithPrefix()), clientv3.OpPut("t/x", "new")},
+				[]clientv3.Op{clientv3.OpPut("t/"+k, fmt.Sprint(i)), clientv3.OpDelete("k/1", clientv3.WithPrefix()),
+					clientv3.OpPut("t/x", "new")},
 				[]clientv3.Op{clientv3.OpPut(k, "otherwise"), clientv3.OpGet(k)})
 		default:
 			rev = c.Put(m, k, fmt.Sprint(i))
@@ -120,7 +121,8 @@ func TestE2ERebuild(t *testing.T) {
 				}
 				base = out
 			}
-			over, err := run(t, rebuild.Options{Base: evidence.Spec{Name: "base", Where: base}, Logs: logs, To: rebuild.Target{Last: true}})
+			over, err := run(t, rebuild.Options{Base: evidence.Spec{Name: "base", Where: base}, Logs: logs,
+				To: rebuild.Target{Last: true}})
 			if err != nil || over.HashKV != last.HashKV || over.To != last.To || over.Differs() {
 				t.Errorf("over a base: %+v %v\nfrom the log: %+v", over, err, last)
 			}
@@ -164,7 +166,8 @@ func resume(t *testing.T, c *clustertest.Cluster, logs []evidence.Spec, last *re
 		if err := os.Remove(db); err != nil {
 			t.Fatal(err)
 		}
-		res, err := run(t, rebuild.Options{Logs: logs[:1], To: rebuild.Target{Index: last.To.Index/2 + uint64(i)}, DBOut: db})
+		res, err := run(t, rebuild.Options{Logs: logs[:1], To: rebuild.Target{Index: last.To.Index/2 + uint64(i)},
+			DBOut: db})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,8 @@ func (e *engine) run(ctx context.Context) error {
 func (e *engine) reached(end uint64) error {
 	switch to := e.b.o.To; {
 	case to.Revision > 0 && e.m.Revision() < to.Revision:
-		return refuse("the committed log ends at entry %d and revision %d, before revision %d", e.at.Index, e.m.Revision(), to.Revision)
+		return refuse("the committed log ends at entry %d and revision %d, before revision %d", e.at.Index,
+			e.m.Revision(), to.Revision)
 	case to.Revision == 0 && e.at.Index < end:
 		return e.b.gapUpTo(end)
 	}
@@ -62,7 +63,8 @@ func (e *engine) entry(ctx context.Context, x *replay.Entry) (done bool, err err
 	b := e.b
 	skip := slices.Contains(b.o.Skip, x.Index)
 	if (x.Err != nil || x.Req.Kind == dumplog.KindUnknown || x.Req.ConfChangeV2 != nil) && !skip {
-		return false, refuse("entry %d/%d can not be executed (%s); --skip %d leaves it out", x.Term, x.Index, undecodable(x), x.Index)
+		return false, refuse("entry %d/%d can not be executed (%s); --skip %d leaves it out", x.Term, x.Index,
+			undecodable(x), x.Index)
 	}
 	st := e.m.Prepare(*x)
 	if err := e.decide(ctx, e.m, &st); err != nil {
@@ -143,7 +145,8 @@ func (e *engine) put(c *replay.Change) error {
 	if c.Delete {
 		at = append(at, 't')
 	} else {
-		kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease, kv.Value = c.Create, c.Rev.Main, c.Version, c.Lease, c.Value
+		kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease, kv.Value = c.Create, c.Rev.Main, c.Version, c.Lease,
+			c.Value
 		if c.From != (dumpdb.Rev{}) {
 			v, ok := e.value(c.Key, c.From)
 			if !ok {

@@ -54,10 +54,12 @@ func TestIncidents(t *testing.T) {
 func fromBase(t *testing.T, logs []evidence.Spec, want *rebuild.Result) {
 	t.Helper()
 	middle := filepath.Join(t.TempDir(), "middle.db")
-	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: want.To.Index / 2}, Out: middle}); err != nil {
+	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: want.To.Index / 2},
+		Out: middle}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := run(t, rebuild.Options{Base: evidence.Spec{Name: "middle", Where: middle}, Logs: logs, To: rebuild.Target{Last: true}})
+	got, err := run(t, rebuild.Options{Base: evidence.Spec{Name: "middle", Where: middle}, Logs: logs,
+		To: rebuild.Target{Last: true}})
 	if err != nil || got.HashKV != want.HashKV || got.To != want.To || got.Equal() != want.Equal() {
 		t.Errorf("over a base: %+v %v", got, err)
 	}

@@ -91,7 +91,8 @@ func (e *engine) confChange(c *dumplog.ConfChange) error {
 	case c.Member.IsPromote:
 		e.members.byID[id].IsLearner = false
 	default:
-		e.members.byID[id] = &member{ID: id, PeerURLs: c.Member.PeerURLs, IsLearner: c.Member.IsLearner, Name: c.Member.Name, ClientURLs: c.Member.ClientURLs}
+		e.members.byID[id] = &member{ID: id, PeerURLs: c.Member.PeerURLs, IsLearner: c.Member.IsLearner,
+			Name: c.Member.Name, ClientURLs: c.Member.ClientURLs}
 	}
 	return e.saveMember(id)
 }

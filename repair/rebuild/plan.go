@@ -18,21 +18,25 @@ func (b *builder) plan(ctx context.Context) error {
 	b.res.From = b.from
 	sv := b.sv
 	if sv.baseTerm != 0 && b.from.Term != 0 && sv.baseTerm != b.from.Term {
-		return refuse("the base stands at entry %d/%d and the log holds %d/%d: they are of different histories", b.from.Term, b.from.Index, sv.baseTerm, b.from.Index)
+		return refuse("the base stands at entry %d/%d and the log holds %d/%d: they are of different histories",
+			b.from.Term, b.from.Index, sv.baseTerm, b.from.Index)
 	}
 	if b.base != nil && sv.last < b.from.Index {
-		return refuse("the logs end at entry %d, before the base's index %d: they lead nowhere from here; a restore begins a new log, and then the restored data dir is the base to take", sv.last, b.from.Index)
+		return refuse("the logs end at entry %d, before the base's index %d: they lead nowhere from here; a restore "+
+			"begins a new log, and then the restored data dir is the base to take", sv.last, b.from.Index)
 	}
 	b.commit = max(b.commit, min(b.proven, sv.last))
 	if err := b.target(); err != nil {
 		return err
 	}
 	if !b.version.Has(release.IndexWithAuth).Certain() && len(sv.unsaved) > 0 && b.base != nil {
-		b.res.note("etcd %s stores the consistent index with key writes only, or may do so: the auth entries %v may have been in the base already, then the auth revision is too high", b.version, clipped(sv.unsaved))
+		b.res.note("etcd %s stores the consistent index with key writes only, or may do so: the auth entries %v may "+
+			"have been in the base already, then the auth revision is too high", b.version, clipped(sv.unsaved))
 	}
 	for _, i := range b.o.Skip {
 		if i <= b.from.Index || i > max(b.stop, b.commit) {
-			return refuse("entry %d can not be skipped: it does not lie behind the base (at %d) and up to the end (%d)", i, b.from.Index, max(b.stop, b.commit))
+			return refuse("entry %d can not be skipped: it does not lie behind the base (at %d) and up to the end (%d)",
+				i, b.from.Index, max(b.stop, b.commit))
 		}
 	}
 	if b.stop == 0 {
@@ -57,7 +61,8 @@ func (b *builder) gapUpTo(end uint64) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return &RefusedError{Reason: fmt.Sprintf("the logs (%d to %d) do not lead from the base at %d to %d without a gap; missing are the indexes ", b.sv.first, b.sv.last, b.from.Index, end), Missing: missing}
+	return &RefusedError{Reason: fmt.Sprintf("the logs (%d to %d) do not lead from the base at %d to %d without a "+
+		"gap; missing are the indexes ", b.sv.first, b.sv.last, b.from.Index, end), Missing: missing}
 }
 
 // target turns the target into the last index to execute where that is possible before executing.
@@ -66,7 +71,8 @@ func (b *builder) target() error {
 	switch {
 	case t.Index > 0:
 		if t.Index < b.from.Index {
-			return refuse("the base stands at index %d already, behind index %d; take an older base", b.from.Index, t.Index)
+			return refuse("the base stands at index %d already, behind index %d; take an older base", b.from.Index,
+				t.Index)
 		}
 		if t.Index > b.commit {
 			return refuse("entry %d is not proven committed: the sources prove entries up to %d", t.Index, b.commit)
@@ -74,7 +80,8 @@ func (b *builder) target() error {
 		b.stop = t.Index
 	case t.Revision > 0:
 		if t.Revision < b.from.Revision {
-			return refuse("the base is at revision %d already, behind revision %d; take an older base", b.from.Revision, t.Revision)
+			return refuse("the base is at revision %d already, behind revision %d; take an older base", b.from.Revision,
+				t.Revision)
 		}
 	case t.Before != nil:
 	case t.Last:
@@ -94,10 +101,12 @@ func (b *builder) untilTime() error {
 	case before == nil && after == nil:
 		return refuse("the logs carry no time")
 	case after == nil:
-		return refuse("no entry shows a time after %s (the last one: %s), so where it lies among the entries from %d on can not be told; take index=N (etcd-medic dumplog shows entries and times) or last",
+		return refuse("no entry shows a time after %s (the last one: %s), so where it lies among the entries from %d "+
+			"on can not be told; take index=N (etcd-medic dumplog shows entries and times) or last",
 			at, marked(before), before.Index)
 	case after.Index-1 < b.from.Index:
-		return refuse("the base stands at index %d, which is later than the time asked for: %s", b.from.Index, marked(after))
+		return refuse("the base stands at index %d, which is later than the time asked for: %s", b.from.Index,
+			marked(after))
 	}
 	b.stop = min(b.commit, after.Index-1)
 	switch {
@@ -106,7 +115,8 @@ func (b *builder) untilTime() error {
 	case before.Index >= b.stop:
 		b.res.note("%s; %s", marked(before), marked(after))
 	default:
-		b.res.note("%s; %s. The %d entries between them carry no time, or one that only bounds theirs from below: they were executed, and may lie on either side of %s; "+
+		b.res.note("%s; %s. The %d entries between them carry no time, or one that only bounds theirs from below: "+
+			"they were executed, and may lie on either side of %s; "+
 			"index=%d leaves them out", marked(before), marked(after), b.stop-before.Index, at, before.Index)
 	}
 	return nil

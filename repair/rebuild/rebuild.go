@@ -62,7 +62,8 @@ type builder struct {
 
 // Run rebuilds. On error nothing is left at Options.Out and DBOut.
 func Run(ctx context.Context, o Options) (*Result, error) {
-	b := &builder{o: o, res: &Result{SchemaVersion: SchemaVersion, Target: o.To.String(), Output: o.Out, DB: o.DBOut, Logs: []string{},
+	b := &builder{o: o, res: &Result{SchemaVersion: SchemaVersion, Target: o.To.String(), Output: o.Out, DB: o.DBOut,
+		Logs:    []string{},
 		Skipped: []EntryLine{}, Doubtful: []EntryLine{}, Verified: []Verification{}, Notes: []string{}}}
 	defer b.abandon()
 	if err := b.claim(); err != nil {
@@ -102,7 +103,8 @@ func (b *builder) claim() error {
 		if x.path == "" {
 			continue
 		}
-		if err := datadir.Outside(x.path, slices.Concat(b.o.Logs, b.o.Against, []evidence.Spec{b.o.Base})...); err != nil {
+		if err := datadir.Outside(x.path, slices.Concat(b.o.Logs, b.o.Against,
+			[]evidence.Spec{b.o.Base})...); err != nil {
 			return err
 		}
 		var err error

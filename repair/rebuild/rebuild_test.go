@@ -29,7 +29,8 @@ func TestEveryIndex(t *testing.T) {
 	}
 	middle := filepath.Join(t.TempDir(), "middle.db")
 	half := r.points[len(r.points)/2].index
-	if _, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Index: half}, Out: middle}); err != nil {
+	if _, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Index: half},
+		Out: middle}); err != nil {
 		t.Fatal(err)
 	}
 	checked := 0
@@ -39,13 +40,16 @@ func TestEveryIndex(t *testing.T) {
 				continue
 			}
 			out := filepath.Join(t.TempDir(), "out.db")
-			res, err := run(t, rebuild.Options{Base: evidence.Spec{Where: base}, Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Index: p.index}, Out: out})
+			res, err := run(t, rebuild.Options{Base: evidence.Spec{Where: base}, Logs: []evidence.Spec{{Where: dir}},
+				To: rebuild.Target{Index: p.index}, Out: out})
 			if err != nil {
 				t.Fatalf("index %d: %v", p.index, err)
 			}
 			got := held(t, out, false)
-			if d := cmp.Diff(p.keys, got); d != "" || res.To.Revision != p.rev || res.HashKV != p.hash || res.To.CompactRevision != p.compacted || res.DoubtfulCount > 0 {
-				t.Fatalf("index %d from %q: %+v, server had revision %d compact %d hash %d (-server +rebuilt)\n%s", p.index, base, res, p.rev, p.compacted, p.hash, d)
+			if d := cmp.Diff(p.keys, got); d != "" || res.To.Revision != p.rev || res.HashKV != p.hash ||
+				res.To.CompactRevision != p.compacted || res.DoubtfulCount > 0 {
+				t.Fatalf("index %d from %q: %+v, server had revision %d compact %d hash %d (-server +rebuilt)\n%s",
+					p.index, base, res, p.rev, p.compacted, p.hash, d)
 			}
 			checked++
 		}
@@ -94,7 +98,8 @@ func TestTargets(t *testing.T) {
 	}
 	for name, to := range map[string]rebuild.Target{
 		"beyond all times": {Time: time.Now().Add(time.Hour)},
-		"beyond commit":    {Index: 100000}, "beyond revision": {Revision: 100000}, "unknown key": {Before: []byte("never")},
+		"beyond commit":    {Index: 100000}, "beyond revision": {Revision: 100000},
+		"unknown key": {Before: []byte("never")},
 	} {
 		var refused *rebuild.RefusedError
 		if _, err := run(t, rebuild.Options{Logs: logs, To: to}); !errors.As(err, &refused) {
@@ -114,18 +119,22 @@ func TestTime(t *testing.T) {
 	for i := range 5 {
 		at := noon.Add(time.Duration(i) * 10 * time.Second).Format("2006-01-02T15:04:05.000000Z")
 		r.do(func(c *clientv3.Client) error {
-			return must(c.Put(ctx(), "/registry/leases/kube-node-lease/n1", `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","spec":{"renewTime":"`+at+`"}}`))
+			return must(c.Put(ctx(), "/registry/leases/kube-node-lease/n1",
+				`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","spec":{"renewTime":"`+at+`"}}`))
 		})
 		r.do(func(c *clientv3.Client) error { return must(c.Put(ctx(), "k", fmt.Sprint(i))) })
 	}
 	dir := r.stop()
 	for i := range 4 {
-		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Time: noon.Add(time.Duration(i)*10*time.Second + 3*time.Second)}})
-		if want := r.points[2*i+1]; err != nil || res.To.Index != want.index || res.HashKV != want.hash || len(res.Notes) == 0 {
+		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}},
+			To: rebuild.Target{Time: noon.Add(time.Duration(i)*10*time.Second + 3*time.Second)}})
+		if want := r.points[2*i+1]; err != nil || res.To.Index != want.index || res.HashKV != want.hash ||
+			len(res.Notes) == 0 {
 			t.Errorf("%d: %+v %v, want index %d", i, res, err, want.index)
 		}
 	}
-	if _, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Time: noon.Add(time.Minute)}}); err == nil {
+	if _, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}},
+		To: rebuild.Target{Time: noon.Add(time.Minute)}}); err == nil {
 		t.Error("a time that no entry passes is taken")
 	}
 }
@@ -149,7 +158,8 @@ func TestTimeOfCloseMarks(t *testing.T) {
 	dir := r.stop()
 	for i := range 29 {
 		for _, past := range []time.Duration{0, 50 * time.Millisecond} {
-			res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Time: at(i).Add(past)}})
+			res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}},
+				To: rebuild.Target{Time: at(i).Add(past)}})
 			if want := r.points[i]; err != nil || res.To.Index != want.index || res.HashKV != want.hash {
 				t.Errorf("%d and %v: index %d, want %d: %v", i, past, res.To.Index, want.index, err)
 			}

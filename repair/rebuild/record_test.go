@@ -75,7 +75,8 @@ func record(t *testing.T) *recorder {
 
 func (r *recorder) login(user, password string) *clientv3.Client {
 	r.t.Helper()
-	cli, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + r.e.Clients[0].Addr().String()}, DialTimeout: 10 * time.Second, Username: user, Password: password, Logger: zap.NewNop()})
+	cli, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + r.e.Clients[0].Addr().String()},
+		DialTimeout: 10 * time.Second, Username: user, Password: password, Logger: zap.NewNop()})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -225,12 +226,16 @@ func txns(r *recorder) {
 			return must(c.Txn(ctx()).If(cmp...).Then(then...).Else(otherwise...).Commit())
 		})
 	}
-	both := []clientv3.Op{clientv3.OpPut("t1", "x"), clientv3.OpDelete("k0", clientv3.WithPrefix()), clientv3.OpPut("t2", "y")}
-	txn([]clientv3.Cmp{clientv3.Compare(clientv3.Value("k01"), ">", "0")}, []clientv3.Op{clientv3.OpPut("t0", "greater")}, []clientv3.Op{clientv3.OpPut("t0", "not")})
-	txn([]clientv3.Cmp{clientv3.Compare(clientv3.Value("k01"), "<", "0")}, []clientv3.Op{clientv3.OpPut("t0", "less")}, nil)
+	both := []clientv3.Op{clientv3.OpPut("t1", "x"), clientv3.OpDelete("k0", clientv3.WithPrefix()),
+		clientv3.OpPut("t2", "y")}
+	txn([]clientv3.Cmp{clientv3.Compare(clientv3.Value("k01"), ">", "0")},
+		[]clientv3.Op{clientv3.OpPut("t0", "greater")}, []clientv3.Op{clientv3.OpPut("t0", "not")})
+	txn([]clientv3.Cmp{clientv3.Compare(clientv3.Value("k01"), "<", "0")}, []clientv3.Op{clientv3.OpPut("t0", "less")},
+		nil)
 	txn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision("t1"), "=", 0)}, both, nil)
 	txn([]clientv3.Cmp{clientv3.Compare(clientv3.Version("t1"), "!=", 1)}, both, []clientv3.Op{clientv3.OpTxn(
-		[]clientv3.Cmp{clientv3.Compare(clientv3.Value("t"), "!=", "z").WithPrefix()}, []clientv3.Op{clientv3.OpPut("nested", "1"), clientv3.OpGet("t1")}, nil)})
+		[]clientv3.Cmp{clientv3.Compare(clientv3.Value("t"), "!=", "z").WithPrefix()},
+		[]clientv3.Op{clientv3.OpPut("nested", "1"), clientv3.OpGet("t1")}, nil)})
 }
 
 func auth(r *recorder) {
@@ -244,10 +249,12 @@ func auth(r *recorder) {
 		},
 		func(c *clientv3.Client) error { return must(c.RoleAdd(ctx(), "writer")) },
 		func(c *clientv3.Client) error {
-			return must(c.RoleGrantPermission(ctx(), "writer", "app/", "app0", clientv3.PermissionType(clientv3.PermReadWrite)))
+			return must(c.RoleGrantPermission(ctx(), "writer", "app/", "app0",
+				clientv3.PermissionType(clientv3.PermReadWrite)))
 		},
 		func(c *clientv3.Client) error {
-			return must(c.RoleGrantPermission(ctx(), "writer", "app/", "app/x", clientv3.PermissionType(clientv3.PermRead)))
+			return must(c.RoleGrantPermission(ctx(), "writer", "app/", "app/x",
+				clientv3.PermissionType(clientv3.PermRead)))
 		},
 		func(c *clientv3.Client) error { return must(c.UserGrantRole(ctx(), "app", "writer")) },
 		func(c *clientv3.Client) error { return must(c.UserGrantRole(ctx(), "cert", "writer")) },

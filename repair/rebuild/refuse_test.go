@@ -32,12 +32,14 @@ func small(t *testing.T) (*recorder, string) {
 	put("a", "wrong")
 	put("b", "1")
 	r.do(func(c *clientv3.Client) error {
-		return must(c.Txn(ctx()).If(clientv3.Compare(clientv3.Value("a"), "=", "wrong")).Then(clientv3.OpPut("c", "follows")).Else(clientv3.OpPut("d", "otherwise")).Commit())
+		return must(c.Txn(ctx()).If(clientv3.Compare(clientv3.Value("a"), "=", "wrong")).Then(clientv3.OpPut("c",
+			"follows")).Else(clientv3.OpPut("d", "otherwise")).Commit())
 	})
 	put("a", "last")
 	put("e", "1")
 	r.do(func(c *clientv3.Client) error {
-		return must(c.Txn(ctx()).If(clientv3.Compare(clientv3.ModRevision("e"), "=", 7)).Then(clientv3.OpPut("e", "2")).Commit())
+		return must(c.Txn(ctx()).If(clientv3.Compare(clientv3.ModRevision("e"), "=", 7)).Then(clientv3.OpPut("e",
+			"2")).Commit())
 	})
 	return r, r.stop()
 }
@@ -93,7 +95,8 @@ func refused(t *testing.T, what string, o rebuild.Options, text string) *rebuild
 func TestGaps(t *testing.T) {
 	r, dir := small(t)
 	first, last := r.points[0].index, r.points[len(r.points)-1].index
-	gap := []evidence.Spec{{Where: rewritten(t, dir, func(e *raftpb.Entry) bool { return e.Index != first+2 && e.Index != first+3 })}}
+	gap := []evidence.Spec{{Where: rewritten(t, dir,
+		func(e *raftpb.Entry) bool { return e.Index != first+2 && e.Index != first+3 })}}
 	want := []rebuild.Gap{{From: first + 2, To: first + 3}}
 	for _, to := range []rebuild.Target{{Index: last}, {Last: true}, {Before: []byte("e")}, {Revision: 7}} {
 		got := refused(t, to.String(), rebuild.Options{Logs: gap, To: to}, "missing are the indexes")
@@ -105,7 +108,8 @@ func TestGaps(t *testing.T) {
 		t.Errorf("before the gap: %v", err)
 	}
 	// The member's own log fills it.
-	if res, err := run(t, rebuild.Options{Logs: append(gap, evidence.Spec{Name: "whole", Where: dir}), To: rebuild.Target{Last: true}}); err != nil || res.To.Index != last {
+	if res, err := run(t, rebuild.Options{Logs: append(gap, evidence.Spec{Name: "whole", Where: dir}),
+		To: rebuild.Target{Last: true}}); err != nil || res.To.Index != last {
 		t.Errorf("filled: %+v %v", res, err)
 	}
 	late := []evidence.Spec{{Where: rewritten(t, dir, func(e *raftpb.Entry) bool { return e.Index > first })}}
@@ -125,7 +129,8 @@ func TestDamagedLog(t *testing.T) {
 		return true
 	})}}
 	refused(t, "undecodable", rebuild.Options{Logs: senseless, To: rebuild.Target{Last: true}}, "can not be executed")
-	if res, err := run(t, rebuild.Options{Logs: senseless, To: rebuild.Target{Last: true}, Skip: []uint64{at}}); err != nil || len(res.Skipped) != 1 {
+	if res, err := run(t, rebuild.Options{Logs: senseless, To: rebuild.Target{Last: true},
+		Skip: []uint64{at}}); err != nil || len(res.Skipped) != 1 {
 		t.Errorf("%+v %v", res, err)
 	}
 	torn := evidencetest.Copy(t, dir)
@@ -139,7 +144,8 @@ func TestDamagedLog(t *testing.T) {
 	if err := os.WriteFile(segs[0], b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := refused(t, "flipped entry", rebuild.Options{Logs: []evidence.Spec{{Where: torn}}, To: rebuild.Target{Last: true}}, "missing are the indexes")
+	got := refused(t, "flipped entry", rebuild.Options{Logs: []evidence.Spec{{Where: torn}},
+		To: rebuild.Target{Last: true}}, "missing are the indexes")
 	if d := cmp.Diff([]rebuild.Gap{{From: r.points[3].index, To: r.points[3].index}}, got.Missing); d != "" {
 		t.Error(d)
 	}
@@ -150,16 +156,19 @@ func TestDamagedBase(t *testing.T) {
 	r, dir := small(t)
 	logs := []evidence.Spec{{Where: dir}}
 	base := filepath.Join(t.TempDir(), "base.db")
-	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: r.points[2].index}, Out: base}); err != nil {
+	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: r.points[2].index},
+		Out: base}); err != nil {
 		t.Fatal(err)
 	}
 	whole, _ := os.ReadFile(base)
-	for name, bytes := range map[string][]byte{"cut": whole[:3*4096], "zeroed": append(append([]byte{}, whole[:2*4096]...), make([]byte, len(whole)-2*4096)...)} {
+	for name, bytes := range map[string][]byte{"cut": whole[:3*4096],
+		"zeroed": append(append([]byte{}, whole[:2*4096]...), make([]byte, len(whole)-2*4096)...)} {
 		bad := filepath.Join(t.TempDir(), "bad.db")
 		if err := os.WriteFile(bad, bytes, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := run(t, rebuild.Options{Base: evidence.Spec{Where: bad}, Logs: logs, To: rebuild.Target{Last: true}}); err == nil {
+		if _, err := run(t, rebuild.Options{Base: evidence.Spec{Where: bad}, Logs: logs,
+			To: rebuild.Target{Last: true}}); err == nil {
 			t.Errorf("a %s base is taken", name)
 		}
 	}
@@ -175,7 +184,8 @@ func TestDamagedBase(t *testing.T) {
 		t.Error(err)
 	}
 	empty := t.TempDir()
-	for _, o := range []rebuild.Options{{Logs: []evidence.Spec{{Where: empty}}}, {Base: evidence.Spec{Where: empty}, Logs: logs}, {Base: evidence.Spec{Where: base}}} {
+	for _, o := range []rebuild.Options{{Logs: []evidence.Spec{{Where: empty}}},
+		{Base: evidence.Spec{Where: empty}, Logs: logs}, {Base: evidence.Spec{Where: base}}} {
 		o.To = rebuild.Target{Last: true}
 		if _, err := run(t, o); err == nil {
 			t.Errorf("%+v: no error", o)
@@ -206,7 +216,8 @@ func flips(t *testing.T, dir string, last point) {
 			t.Fatal(err)
 		}
 		// The db would prove the same as the log; without it the log stands alone.
-		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: filepath.Dir(segs[0])}}, To: rebuild.Target{Index: last.index}})
+		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: filepath.Dir(segs[0])}},
+			To: rebuild.Target{Index: last.index}})
 		switch {
 		case err != nil:
 			refusals++
@@ -226,23 +237,32 @@ func TestForeignAndMisplaced(t *testing.T) {
 	_, otherDir := small(t)
 	base := filepath.Join(t.TempDir(), "base.db")
 	logs := []evidence.Spec{{Where: dir}}
-	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: r.points[4].index}, Out: base}); err != nil {
+	if _, err := run(t, rebuild.Options{Logs: logs, To: rebuild.Target{Index: r.points[4].index},
+		Out: base}); err != nil {
 		t.Fatal(err)
 	}
 	from := evidence.Spec{Where: base}
 	last := rebuild.Target{Last: true}
-	refused(t, "two clusters", rebuild.Options{Logs: []evidence.Spec{{Name: "a", Where: dir}, {Name: "b", Where: otherDir}}, To: last}, "cluster")
-	refused(t, "foreign log", rebuild.Options{Base: from, Logs: []evidence.Spec{{Where: otherDir}}, To: last}, "cluster")
-	refused(t, "base too new", rebuild.Options{Base: from, Logs: logs, To: rebuild.Target{Index: r.points[1].index}}, "older base")
-	short := []evidence.Spec{{Where: rewritten(t, dir, func(e *raftpb.Entry) bool { return e.Index <= r.points[2].index })}}
-	refused(t, "logs that end before the base", rebuild.Options{Base: from, Logs: short, To: last}, "before the base's index")
-	refused(t, "revision too old", rebuild.Options{Base: from, Logs: logs, To: rebuild.Target{Revision: 2}}, "older base")
-	refused(t, "skip below the base", rebuild.Options{Base: from, Logs: logs, To: last, Skip: []uint64{r.points[1].index}}, "can not be skipped")
+	refused(t, "two clusters", rebuild.Options{Logs: []evidence.Spec{{Name: "a", Where: dir},
+		{Name: "b", Where: otherDir}}, To: last}, "cluster")
+	refused(t, "foreign log", rebuild.Options{Base: from, Logs: []evidence.Spec{{Where: otherDir}}, To: last},
+		"cluster")
+	refused(t, "base too new", rebuild.Options{Base: from, Logs: logs, To: rebuild.Target{Index: r.points[1].index}},
+		"older base")
+	short := []evidence.Spec{{Where: rewritten(t, dir,
+		func(e *raftpb.Entry) bool { return e.Index <= r.points[2].index })}}
+	refused(t, "logs that end before the base", rebuild.Options{Base: from, Logs: short, To: last},
+		"before the base's index")
+	refused(t, "revision too old", rebuild.Options{Base: from, Logs: logs, To: rebuild.Target{Revision: 2}},
+		"older base")
+	refused(t, "skip below the base", rebuild.Options{Base: from, Logs: logs, To: last,
+		Skip: []uint64{r.points[1].index}}, "can not be skipped")
 	refused(t, "existing output", rebuild.Options{Base: from, Logs: logs, To: last, DBOut: base}, "exists")
 	c, cancel := context.WithCancel(ctx())
 	cancel()
 	out := filepath.Join(t.TempDir(), "out")
-	if _, err := rebuild.Run(c, rebuild.Options{Base: from, Logs: logs, To: last, Out: out}); !errors.Is(err, context.Canceled) {
+	if _, err := rebuild.Run(c, rebuild.Options{Base: from, Logs: logs, To: last, Out: out}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), "*")); len(left) > 0 {
@@ -257,14 +277,17 @@ func TestTwin(t *testing.T) {
 	busy(r)
 	dir := r.stop()
 	base := filepath.Join(t.TempDir(), "base.db")
-	if _, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Index: r.points[11].index}, Out: base}); err != nil {
+	if _, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}},
+		To: rebuild.Target{Index: r.points[11].index}, Out: base}); err != nil {
 		t.Fatal(err)
 	}
 	twin := rewritten(t, dir, func(e *raftpb.Entry) bool {
 		e.Data = bytes.ReplaceAll(bytes.ReplaceAll(e.Data, []byte("k0"), []byte("q0")), []byte("k1"), []byte("q1"))
 		return true
 	})
-	refused(t, "twin", rebuild.Options{Base: evidence.Spec{Where: base}, Logs: []evidence.Spec{{Where: twin}}, To: rebuild.Target{Last: true}}, "do not belong together")
+	refused(t, "twin", rebuild.Options{Base: evidence.Spec{Where: base}, Logs: []evidence.Spec{{Where: twin}},
+		To: rebuild.Target{Last: true}}, "do not belong together")
 	term := rewritten(t, dir, func(e *raftpb.Entry) bool { e.Term += 5; return true })
-	refused(t, "other term", rebuild.Options{Base: evidence.Spec{Where: base}, Logs: []evidence.Spec{{Where: term}}, To: rebuild.Target{Last: true}}, "different histories")
+	refused(t, "other term", rebuild.Options{Base: evidence.Spec{Where: base}, Logs: []evidence.Spec{{Where: term}},
+		To: rebuild.Target{Last: true}}, "different histories")
 }

@@ -60,12 +60,14 @@ func jwt(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, block := range map[string]*pem.Block{"pub": {Type: "PUBLIC KEY", Bytes: public}, "priv": {Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}} {
+	for name, block := range map[string]*pem.Block{"pub": {Type: "PUBLIC KEY", Bytes: public},
+		"priv": {Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}} {
 		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return []string{"--auth-token", fmt.Sprintf("jwt,pub-key=%s,priv-key=%s,sign-method=RS256", filepath.Join(dir, "pub"), filepath.Join(dir, "priv"))}
+	return []string{"--auth-token", fmt.Sprintf("jwt,pub-key=%s,priv-key=%s,sign-method=RS256",
+		filepath.Join(dir, "pub"), filepath.Join(dir, "priv"))}
 }
 
 func (d *tokens) as(token string, limit time.Duration) (context.Context, context.CancelFunc) {
@@ -104,7 +106,8 @@ func (d *tokens) begin() {
 		return err
 	})
 	d.must("", func(ctx context.Context) error {
-		_, err := auth.UserAdd(ctx, &pb.AuthUserAddRequest{Name: "root", Password: "secret", Options: &authpb.UserAddOptions{}})
+		_, err := auth.UserAdd(ctx, &pb.AuthUserAddRequest{Name: "root", Password: "secret",
+			Options: &authpb.UserAddOptions{}})
 		return err
 	})
 	d.must("", func(ctx context.Context) error {
@@ -134,7 +137,8 @@ func (d *tokens) step(i int, leases map[int64]bool) {
 		})
 		leases[id] = true
 		d.must(d.fresh(), func(ctx context.Context) error {
-			_, err := kv.Put(ctx, &pb.PutRequest{Key: fmt.Appendf(nil, "l%d/%d", id, d.rnd.IntN(3)), Value: fmt.Append(nil, i), Lease: id})
+			_, err := kv.Put(ctx, &pb.PutRequest{Key: fmt.Appendf(nil, "l%d/%d", id, d.rnd.IntN(3)),
+				Value: fmt.Append(nil, i), Lease: id})
 			return err
 		})
 	case n < 4:
@@ -158,7 +162,8 @@ func (d *tokens) step(i int, leases map[int64]bool) {
 	default:
 		d.login()
 		d.must(d.fresh(), func(ctx context.Context) error {
-			_, err := kv.Put(ctx, &pb.PutRequest{Key: fmt.Appendf(nil, "k%d", d.rnd.IntN(5)), Value: fmt.Append(nil, i)})
+			_, err := kv.Put(ctx, &pb.PutRequest{Key: fmt.Appendf(nil, "k%d", d.rnd.IntN(5)),
+				Value: fmt.Append(nil, i)})
 			return err
 		})
 	}
@@ -244,7 +249,8 @@ func TestE2ERootRevokes(t *testing.T) {
 			t.Run(fmt.Sprintf("%s-%d", version, seed), func(t *testing.T) {
 				t.Parallel()
 				c := clustertest.Start(t, clustertest.Server(t, version), 1, clustertest.Options{Args: jwt(t)})
-				conn, err := grpc.NewClient(strings.TrimPrefix(c.Endpoint(0), "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+				conn, err := grpc.NewClient(strings.TrimPrefix(c.Endpoint(0), "http://"),
+					grpc.WithTransportCredentials(insecure.NewCredentials()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -282,7 +288,8 @@ func (d *tokens) compare(name string, o rebuild.Options) {
 		if name != "witness" && i%3 != 0 {
 			continue
 		}
-		o.To, o.Out, o.DBOut = rebuild.Target{Index: p.index}, filepath.Join(t.TempDir(), "out.db"), filepath.Join(t.TempDir(), "bare.db")
+		o.To, o.Out, o.DBOut = rebuild.Target{Index: p.index}, filepath.Join(t.TempDir(), "out.db"),
+			filepath.Join(t.TempDir(), "bare.db")
 		res, err := rebuild.Run(context.Background(), o)
 		if err != nil {
 			t.Fatalf("%s, index %d: %v", name, p.index, err)
@@ -301,7 +308,8 @@ func (d *tokens) compare(name string, o rebuild.Options) {
 		switch {
 		case !right && !open:
 			wrong++
-			t.Errorf("%s, index %d: wrong and not doubtful: revision %d, HashKV %d, server %+v", name, p.index, res.To.Revision, res.HashKV, p)
+			t.Errorf("%s, index %d: wrong and not doubtful: revision %d, HashKV %d, server %+v", name, p.index,
+				res.To.Revision, res.HashKV, p)
 		case open && name == "release named":
 			t.Errorf("index %d: doubtful although the release is named: %+v", p.index, res.Doubtful)
 		case open:

@@ -57,7 +57,8 @@ func (e *engine) skipping(ctx context.Context, st *replay.Step, skip bool) error
 	}
 	c.EntryCount++
 	if len(c.Entries) < listed {
-		c.Entries = append(c.Entries, Difference{EntryLine: line(&st.Entry), Without: ended(fo, full.Writes()), With: ended(o, now.Writes())})
+		c.Entries = append(c.Entries, Difference{EntryLine: line(&st.Entry), Without: ended(fo, full.Writes()),
+			With: ended(o, now.Writes())})
 	}
 	return nil
 }
@@ -88,7 +89,8 @@ func (e *engine) passEmpty() error {
 	}
 	if last > e.at.CompactRevision {
 		e.at.CompactRevision = last
-		e.b.res.note("the history up to revision %d is compacted in the result: clients that saw the skipped entries have to read anew, and revisions that hold nothing would look like lost data", last)
+		e.b.res.note("the history up to revision %d is compacted in the result: clients that saw the skipped entries "+
+			"have to read anew, and revisions that hold nothing would look like lost data", last)
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ import (
 // TestE2ESkipStarts leaves a deletion of everything out of the logs of real servers: the result passes verify, and a
 // server that etcdutl restores from it has the keys that the deletion took, at a revision that no client has seen.
 func TestE2ESkipStarts(t *testing.T) {
-	for version, etcdutl := range map[string]string{"3.4.23": "etcdutl-3.6", "3.5.35": "etcdutl-3.6", "3.6.16": "etcdutl-3.6", "3.7.3": "etcdutl-3.7"} {
+	for version, etcdutl := range map[string]string{"3.4.23": "etcdutl-3.6", "3.5.35": "etcdutl-3.6",
+		"3.6.16": "etcdutl-3.6", "3.7.3": "etcdutl-3.7"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			c := clustertest.Start(t, clustertest.Server(t, version), 1, clustertest.Options{})
@@ -39,7 +40,8 @@ func TestE2ESkipStarts(t *testing.T) {
 			dir := evidencetest.Copy(t, c.DataDir(0))
 			at := indexOf(t, dir, mistake)
 			out := filepath.Join(t.TempDir(), "out.db")
-			res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Last: true}, Skip: []uint64{at}, Out: out})
+			res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Last: true},
+				Skip: []uint64{at}, Out: out})
 			if err != nil || res.To.Revision != last || res.To.CompactRevision < mistake {
 				t.Fatalf("%+v %v, want revision %d compacted at %d", res, err, last, mistake)
 			}
@@ -49,7 +51,8 @@ func TestE2ESkipStarts(t *testing.T) {
 			}
 			tool := filepath.Join(filepath.Dir(clustertest.Server(t, version)), etcdutl)
 			b, err := exec.Command(tool, "snapshot", "restore", out, "--data-dir", c.DataDir(0), "--name", c.Name(0),
-				"--initial-cluster", c.Name(0)+"="+c.PeerURL(0), "--initial-advertise-peer-urls", c.PeerURL(0)).CombinedOutput()
+				"--initial-cluster", c.Name(0)+"="+c.PeerURL(0), "--initial-advertise-peer-urls",
+				c.PeerURL(0)).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, b)
 			}
@@ -101,12 +104,14 @@ func TestE2ETimeSplits(t *testing.T) {
 			at := func(i int) time.Time { return begin.Add(time.Duration(i) * 130 * time.Millisecond) }
 			for i := range 20 {
 				c.Put(0, fmt.Sprintf("/registry/configmaps/n/%02d", i),
-					`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"managedFields":[{"time":"`+at(i).Format("2006-01-02T15:04:05.000000Z")+`"}]}}`)
+					`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"managedFields":[{"time":"`+
+						at(i).Format("2006-01-02T15:04:05.000000Z")+`"}]}}`)
 			}
 			c.StopAll()
 			dir := evidencetest.Copy(t, c.DataDir(0))
 			for i := range 19 {
-				res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Time: at(i).Add(60 * time.Millisecond)}})
+				res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}},
+					To: rebuild.Target{Time: at(i).Add(60 * time.Millisecond)}})
 				if err != nil || res.Keys != int64(i+1) {
 					t.Errorf("after %d: %+v %v", i, res, err)
 				}

@@ -19,17 +19,20 @@ func TestSkip(t *testing.T) {
 	r, dir := small(t)
 	out := filepath.Join(t.TempDir(), "out.db")
 	bare := filepath.Join(t.TempDir(), "bare.db")
-	res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Last: true}, Skip: []uint64{r.points[1].index}, Out: out, DBOut: bare})
+	res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Last: true},
+		Skip: []uint64{r.points[1].index}, Out: out, DBOut: bare})
 	if err != nil {
 		t.Fatal(err)
 	}
 	passes(t, out)
-	want := []kv{{"a", "last", 2, 6, 2, 0}, {"b", "1", 4, 4, 1, 0}, {"d", "otherwise", 5, 5, 1, 0}, {"e", "2", 7, 8, 2, 0}}
+	want := []kv{{"a", "last", 2, 6, 2, 0}, {"b", "1", 4, 4, 1, 0}, {"d", "otherwise", 5, 5, 1, 0},
+		{"e", "2", 7, 8, 2, 0}}
 	if d := cmp.Diff(want, held(t, out, true)); d != "" {
 		t.Error(d)
 	}
 	c := res.Consequences
-	if c.EntryCount != 1 || c.Entries[0].Index != r.points[3].index || c.KeyCount != 2 || len(c.EmptyRevisions) != 1 || c.EmptyRevisions[0] != 3 {
+	if c.EntryCount != 1 || c.Entries[0].Index != r.points[3].index || c.KeyCount != 2 || len(c.EmptyRevisions) != 1 ||
+		c.EmptyRevisions[0] != 3 {
 		t.Errorf("%+v", c)
 	}
 	if c.Keys[0].Key.Printable() && string(c.Keys[0].Key) != "c" || string(c.Keys[1].Key) != "d" {
@@ -61,11 +64,13 @@ func TestSkipVerifies(t *testing.T) {
 		skips = append(skips, []uint64{p.index})
 	}
 	n := len(r.points)
-	skips = append(skips, []uint64{r.points[n-2].index, r.points[n-1].index}, []uint64{r.points[0].index, r.points[2].index})
+	skips = append(skips, []uint64{r.points[n-2].index, r.points[n-1].index},
+		[]uint64{r.points[0].index, r.points[2].index})
 	last := r.points[n-1].rev
 	for _, skip := range skips {
 		out := filepath.Join(t.TempDir(), "out.db")
-		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Last: true}, Skip: skip, Out: out})
+		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{{Where: dir}}, To: rebuild.Target{Last: true},
+			Skip: skip, Out: out})
 		if err != nil {
 			t.Fatalf("without %v: %v", skip, err)
 		}

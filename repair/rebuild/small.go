@@ -92,7 +92,8 @@ func (e *engine) checkpoint(c *dumplog.LeaseCheckpointRequest) error {
 
 // alarm: the key is the marshalled AlarmMember, the value is empty.
 func (e *engine) alarm(a *dumplog.AlarmRequest) error {
-	k, err := (&etcdserverpb.AlarmMember{MemberID: uint64(a.MemberID), Alarm: etcdserverpb.AlarmType(a.Alarm)}).Marshal()
+	k, err := (&etcdserverpb.AlarmMember{MemberID: uint64(a.MemberID),
+		Alarm: etcdserverpb.AlarmType(a.Alarm)}).Marshal()
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,8 @@ func (e *engine) auth(r *dumplog.Request) error {
 	if err := e.row("auth", []byte("authEnabled"), []byte{on}); err != nil {
 		return err
 	}
-	if err := e.row("auth", []byte("authRevision"), binary.BigEndian.AppendUint64(nil, e.m.AuthRevision())); err != nil {
+	if err := e.row("auth", []byte("authRevision"),
+		binary.BigEndian.AppendUint64(nil, e.m.AuthRevision())); err != nil {
 		return err
 	}
 	if r.Auth == nil {
@@ -155,8 +157,10 @@ func (e *engine) password(r *dumplog.Request) error {
 	var hash []byte
 	var err error
 	switch {
-	case u.NoPassword && (r.Kind == dumplog.KindAuthUserAdd || e.b.version.Has(release.PasswordHashInRequest).Certain()):
-	case r.Kind == dumplog.KindAuthUserAdd && !r.Auth.HasOptions && e.b.version.Has(release.PasswordWithoutOptions).Excluded():
+	case u.NoPassword && (r.Kind == dumplog.KindAuthUserAdd ||
+		e.b.version.Has(release.PasswordHashInRequest).Certain()):
+	case r.Kind == dumplog.KindAuthUserAdd && !r.Auth.HasOptions &&
+		e.b.version.Has(release.PasswordWithoutOptions).Excluded():
 	case r.Auth.Password != "" && r.Auth.HashedPassword == "":
 		hash, err = bcrypt.GenerateFromPassword([]byte(r.Auth.Password), bcrypt.DefaultCost)
 		if e.look == nil {
@@ -199,7 +203,8 @@ func (e *engine) role(name string) error {
 	}
 	p := authpb.Role{Name: []byte(name)}
 	for _, perm := range r.Perms {
-		p.KeyPermission = append(p.KeyPermission, &authpb.Permission{PermType: authpb.Permission_Type(perm.Type), Key: perm.Key, RangeEnd: notEmpty(perm.RangeEnd)})
+		p.KeyPermission = append(p.KeyPermission, &authpb.Permission{PermType: authpb.Permission_Type(perm.Type),
+			Key: perm.Key, RangeEnd: notEmpty(perm.RangeEnd)})
 	}
 	b, err := p.Marshal()
 	if err != nil {

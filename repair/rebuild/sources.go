@@ -64,7 +64,8 @@ func (b *builder) locate(ctx context.Context) (evidence.Spec, error) {
 	}
 	b.parts = parts
 	if parts.DB == "" {
-		return spec, errors.Join(&evidence.SourceError{Where: spec.Where, Found: "no db", Expected: "a data dir, a db or a backup"}, b.close())
+		return spec, errors.Join(&evidence.SourceError{Where: spec.Where, Found: "no db",
+			Expected: "a data dir, a db or a backup"}, b.close())
 	}
 	if parts.Kind == evidence.KindEndpoint {
 		spec = evidence.Spec{Name: parts.Name, Where: parts.DB}
@@ -103,12 +104,14 @@ func (b *builder) say(format string, args ...any) {
 // fits refuses sources that can not go together.
 func (b *builder) fits(ctx context.Context) error {
 	if len(b.logs) == 0 {
-		return &evidence.SourceError{Where: "--log", Found: "no source with a log entry", Expected: "data dirs or WAL folders"}
+		return &evidence.SourceError{Where: "--log", Found: "no source with a log entry",
+			Expected: "data dirs or WAL folders"}
 	}
 	cluster := b.logs[0].ClusterID
 	for _, m := range b.set.Members {
 		if m.ClusterID != 0 && m.ClusterID != cluster {
-			return refuse("%s belongs to cluster %s, %s to cluster %s", b.logs[0].Label(), cluster, m.Label(), m.ClusterID)
+			return refuse("%s belongs to cluster %s, %s to cluster %s", b.logs[0].Label(), cluster, m.Label(),
+				m.ClusterID)
 		}
 		b.version = release.Highest(b.version, m.Version.Release())
 	}
@@ -132,10 +135,12 @@ func (b *builder) settleVersion() {
 	case b.sv.cluster.Known():
 		b.version = b.sv.cluster
 		b.rules = b.version
-		b.res.note("no source shows its etcd version; the log's cluster version is %s", strings.TrimSuffix(b.version.String(), ".x"))
+		b.res.note("no source shows its etcd version; the log's cluster version is %s",
+			strings.TrimSuffix(b.version.String(), ".x"))
 	default:
 		b.version = release.AnyOf(6)
-		b.res.note("neither the sources nor the log show an etcd version: the result has the form of 3.6, and what releases execute differently counts as doubtful; --etcd names one")
+		b.res.note("neither the sources nor the log show an etcd version: the result has the form of 3.6, and what " +
+			"releases execute differently counts as doubtful; --etcd names one")
 	}
 	b.res.Etcd = strings.TrimSuffix(b.version.String(), ".x")
 }
@@ -143,7 +148,8 @@ func (b *builder) settleVersion() {
 // fitsBase wants a base that opens, is sound in every page, and says where in the log it stands.
 func (b *builder) fitsBase(ctx context.Context) error {
 	if !b.base.HasDB() {
-		return &evidence.SourceError{Where: b.o.Base.Where, Found: "no db that opens", Expected: "a data dir, a db or a backup"}
+		return &evidence.SourceError{Where: b.o.Base.Where, Found: "no db that opens",
+			Expected: "a data dir, a db or a backup"}
 	}
 	db := b.base.DB.Handle
 	b.res.Base = b.base.Label()
@@ -152,11 +158,13 @@ func (b *builder) fitsBase(ctx context.Context) error {
 		return err
 	}
 	if len(rep.Damage) > 0 {
-		return refuse("the base is damaged in %d places (first: %v); etcd-medic extract --format backup or repair db makes a sound one from what is readable", len(rep.Damage), rep.Damage[0])
+		return refuse("the base is damaged in %d places (first: %v); etcd-medic extract --format backup or repair db "+
+			"makes a sound one from what is readable", len(rep.Damage), rep.Damage[0])
 	}
 	if tr, err := db.Trailer(); err == nil && tr.State == "mismatch" {
 		if !b.o.SkipHashCheck {
-			return refuse("the sha256 trailer of the base is not that of its bytes: something in it was changed or lost since it was saved (--skip-hash-check takes it nevertheless)")
+			return refuse("the sha256 trailer of the base is not that of its bytes: something in it was changed or " +
+				"lost since it was saved (--skip-hash-check takes it nevertheless)")
 		}
 		b.res.note("the sha256 trailer of the base does not hold: any value of it may be wrong")
 	}
@@ -203,5 +211,6 @@ func (b *builder) sameCluster() error {
 	if len(known) == 0 {
 		return nil
 	}
-	return refuse("the base names other members than the logs belong to: it was taken from another cluster, or before a restore gave the members new IDs")
+	return refuse("the base names other members than the logs belong to: it was taken from another cluster, or " +
+		"before a restore gave the members new IDs")
 }

@@ -42,7 +42,8 @@ type anchor struct {
 const maxAnchors = 64
 
 func (b *builder) survey(ctx context.Context) error {
-	s := &survey{base: b.from.Index, touches: map[string][]uint64{}, times: dumplog.Times{Near: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Split: b.o.To.Time}}
+	s := &survey{base: b.from.Index, touches: map[string][]uint64{},
+		times: dumplog.Times{Near: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Split: b.o.To.Time}}
 	b.sv = s
 	next := s.base + 1
 	for e, err := range replay.Log(ctx, b.logs) {

@@ -9,7 +9,8 @@ import (
 // FuzzPlan reads any bytes as a plan of members and as --initial-cluster: never a panic, and a member always has a name
 // and a URL.
 func FuzzPlan(f *testing.F) {
-	for _, s := range []string{"", "token: t\nmembers:\n- name: a\n  peerURLs: [http://127.0.0.1:2380]\n", "a=http://127.0.0.1:2380,b=http://127.0.0.1:2381", "a: &x [*x]", "members: [{}]"} {
+	for _, s := range []string{"", "token: t\nmembers:\n- name: a\n  peerURLs: [http://127.0.0.1:2380]\n",
+		"a=http://127.0.0.1:2380,b=http://127.0.0.1:2381", "a: &x [*x]", "members: [{}]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -13,13 +13,16 @@ import (
 // losses says what the new cluster does not have.
 func (r *Report) losses(v *compare.Report, up *rebuild.CaughtUp) {
 	if n := r.Revision.GivenUp; n > 0 {
-		r.GivesUp = append(r.GivesUp, fmt.Sprintf("%d revisions, %d to %d, that surviving sources hold and the backup does not; etcd-medic rebuild --base BACKUP --log DIR can bring them back first",
+		r.GivesUp = append(r.GivesUp, fmt.Sprintf("%d revisions, %d to %d, that surviving sources hold and the "+
+			"backup does not; etcd-medic rebuild --base BACKUP --log DIR can bring them back first",
 			n, r.Backup.Revision+1, r.Backup.Revision+n))
 	}
 	if r.Revision.MarkCompacted {
-		r.GivesUp = append(r.GivesUp, fmt.Sprintf("the history of keys before revision %d: it is compacted at the first start, so that clients with older revisions read anew", r.Revision.Start))
+		r.GivesUp = append(r.GivesUp, fmt.Sprintf("the history of keys before revision %d: it is compacted at the "+
+			"first start, so that clients with older revisions read anew", r.Revision.Start))
 	} else {
-		r.Notes = append(r.Notes, "the revision is not raised: clients that have seen newer revisions miss events or keep stale caches")
+		r.Notes = append(r.Notes, "the revision is not raised: clients that have seen newer revisions miss events or "+
+			"keep stale caches")
 	}
 	if up.Parts.WAL != "" {
 		r.Log = up
@@ -34,7 +37,8 @@ func (r *Report) losses(v *compare.Report, up *rebuild.CaughtUp) {
 	m := &v.Members[0]
 	for _, x := range m.Membership.Members {
 		if x.IsLearner {
-			r.GivesUp = append(r.GivesUp, fmt.Sprintf("learner %s (%s): add it again when the cluster runs", x.Name, x.ID))
+			r.GivesUp = append(r.GivesUp, fmt.Sprintf("learner %s (%s): add it again when the cluster runs", x.Name,
+				x.ID))
 		}
 	}
 	if n := len(m.Leases); n > 0 {
@@ -79,13 +83,18 @@ func deref(s *string) string {
 // and what lets two clusters pass for one.
 func (r *Report) again(o *Options) (out []string) {
 	if !r.TokenGiven {
-		out = append(out, fmt.Sprintf("the token %s is made from backup and revision: this backup restored with the same flags gives the same member and cluster IDs. "+
-			"That is right for the hosts of one new cluster. If a cluster restored from this backup has run before, or a second one shall run, "+
-			"name a token of its own with --initial-cluster-token, or members that are left over join the wrong one", o.Plan.Token))
+		out = append(out, fmt.Sprintf("the token %s is made from backup and revision: this backup restored with the "+
+			"same flags gives the same member and cluster IDs. "+
+			"That is right for the hosts of one new cluster. If a cluster restored from this backup has run before, "+
+			"or a second one shall run, "+
+			"name a token of its own with --initial-cluster-token, or members that are left over join the wrong one",
+			o.Plan.Token))
 	}
 	if len(o.Surviving) == 0 {
-		out = append(out, fmt.Sprintf("every restore of this backup with these flags starts at revision %d: clients of an earlier one keep what they cached there. "+
-			"If one has run, name its members with --surviving, or raise the revision above theirs with --bump-revision", r.Revision.Start))
+		out = append(out, fmt.Sprintf("every restore of this backup with these flags starts at revision %d: clients "+
+			"of an earlier one keep what they cached there. "+
+			"If one has run, name its members with --surviving, or raise the revision above theirs with "+
+			"--bump-revision", r.Revision.Start))
 	}
 	return out
 }

@@ -70,7 +70,8 @@ func ParseInitialCluster(s string) ([]PlanMember, error) {
 // check refuses what can not become a cluster, and returns what is merely unusual.
 func (p *Plan) check() (notes []string, err error) {
 	if len(p.Members) == 0 {
-		return nil, refusef("name the members with --initial-cluster or --plan", "no members are named, and the backup holds none")
+		return nil, refusef("name the members with --initial-cluster or --plan", "no members are named, and the "+
+			"backup holds none")
 	}
 	names, urls := map[string]bool{}, map[string]string{}
 	for _, m := range p.Members {
@@ -89,7 +90,8 @@ func (p *Plan) check() (notes []string, err error) {
 				return nil, refusef("as in http://10.0.0.1:2380", "member %s: %v", m.Name, err)
 			}
 			if other := urls[u]; other != "" {
-				return nil, refusef("give every member its own peer URL", "members %s and %s have the same peer URL %s", other, m.Name, u)
+				return nil, refusef("give every member its own peer URL", "members %s and %s have the same peer URL %s",
+					other, m.Name, u)
 			}
 			urls[u] = m.Name
 			if local(u) && len(p.Members) > 1 {
@@ -98,7 +100,8 @@ func (p *Plan) check() (notes []string, err error) {
 		}
 	}
 	if len(p.Members)%2 == 0 {
-		notes = append(notes, fmt.Sprintf("%d members tolerate no more failures than %d", len(p.Members), len(p.Members)-1))
+		notes = append(notes, fmt.Sprintf("%d members tolerate no more failures than %d", len(p.Members),
+			len(p.Members)-1))
 	}
 	return notes, nil
 }

@@ -52,16 +52,19 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := datadir.Outside(o.Out, slices.Concat([]evidence.Spec{o.Backup}, o.Surviving, o.Logs)...); err != nil {
 		return nil, err
 	}
-	up, err := rebuild.CatchUp(ctx, rebuild.CatchUpOptions{Source: o.Backup, Logs: o.Logs, Access: o.Compare.Access, Progress: o.Compare.Progress})
+	up, err := rebuild.CatchUp(ctx, rebuild.CatchUpOptions{Source: o.Backup, Logs: o.Logs, Access: o.Compare.Access,
+		Progress: o.Compare.Progress})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = up.Close() }()
 	parts := up.Parts
 	if parts.DB == "" {
-		return nil, &evidence.SourceError{Where: o.Backup.Where, Found: "a source of kind " + string(parts.Kind), Expected: "a backup"}
+		return nil, &evidence.SourceError{Where: o.Backup.Where, Found: "a source of kind " + string(parts.Kind),
+			Expected: "a backup"}
 	}
-	verified, err := backup.Verify(ctx, evidence.Spec{Name: parts.Name, Where: up.DB}, backup.Options{Options: o.Compare})
+	verified, err := backup.Verify(ctx, evidence.Spec{Name: parts.Name, Where: up.DB},
+		backup.Options{Options: o.Compare})
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +73,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer func() { _ = input.Close() }()
-	r := &Report{SchemaVersion: compare.SchemaVersion, Tool: verified.Tool, GivesUp: []string{}, Notes: []string{}, Warnings: []string{}}
+	r := &Report{SchemaVersion: compare.SchemaVersion, Tool: verified.Tool, GivesUp: []string{}, Notes: []string{},
+		Warnings: []string{}}
 	if err := r.takeBackup(verified, &o); err != nil {
 		return nil, err
 	}
@@ -99,19 +103,23 @@ func (r *Report) takeBackup(v *compare.Report, o *Options) error {
 		return refusef("", "%s", v.Verdict.Summary)
 	}
 	m, b := &v.Members[0], v.Backup
-	r.Backup = Backup{Name: backup.Name(v), Bytes: b.Size, SHA256: v.Sources[0].SHA256, Trailer: b.Trailer, CompactRevision: m.DB.CompactRevision,
-		Keys: m.DB.Keys, ClusterVersion: m.ClusterVersion, StorageVersion: m.DB.StorageVersion, WroteBy: m.WroteBy.Etcd}
+	r.Backup = Backup{Name: backup.Name(v), Bytes: b.Size, SHA256: v.Sources[0].SHA256, Trailer: b.Trailer,
+		CompactRevision: m.DB.CompactRevision,
+		Keys:            m.DB.Keys, ClusterVersion: m.ClusterVersion, StorageVersion: m.DB.StorageVersion,
+		WroteBy: m.WroteBy.Etcd}
 	for _, l := range b.Layers {
 		if l.Outcome != check.Violated {
 			continue
 		}
 		switch l.Name {
 		case "metas", "pages", "buckets":
-			return refusef("use another backup, or rebuild one from what can be read: etcd-medic repair db --rebuild, then restore that", "%s: %s", l.Name, l.Says)
+			return refusef("use another backup, or rebuild one from what can be read: etcd-medic repair db "+
+				"--rebuild, then restore that", "%s: %s", l.Name, l.Says)
 		case "trailer", "size", "alarms":
 		default:
 			if !o.Broken {
-				return refusef("use another backup, or accept it: --accept-contradicting-content", "%s: %s", l.Name, l.Says)
+				return refusef("use another backup, or accept it: --accept-contradicting-content", "%s: %s", l.Name,
+					l.Says)
 			}
 			r.Notes = append(r.Notes, l.Name+": "+l.Says)
 		}
@@ -122,9 +130,11 @@ func (r *Report) takeBackup(v *compare.Report, o *Options) error {
 	r.Backup.Revision = *m.DB.CurrentRevision
 	if b.Trailer != "match" {
 		if !o.Unproven {
-			return refusef("use another backup, or accept content that nothing proves: --accept-unproven-content", "the sha256 trailer of %s: %s", r.Backup.Name, b.Trailer)
+			return refusef("use another backup, or accept content that nothing proves: --accept-unproven-content",
+				"the sha256 trailer of %s: %s", r.Backup.Name, b.Trailer)
 		}
-		r.Notes = append(r.Notes, fmt.Sprintf("the sha256 trailer of the backup: %s; nothing proves its content", b.Trailer))
+		r.Notes = append(r.Notes, fmt.Sprintf("the sha256 trailer of the backup: %s; nothing proves its content",
+			b.Trailer))
 	}
 	return r.alarms(m, o)
 }
@@ -133,7 +143,9 @@ func (r *Report) takeBackup(v *compare.Report, o *Options) error {
 func (r *Report) alarms(m *evidence.Facts, o *Options) error {
 	for _, a := range m.Alarms {
 		if a.Alarm == "CORRUPT" && !o.Alarmed {
-			return refusef("diagnose the old members first, or accept it: --accept-content-flagged-corrupt", "the backup holds a CORRUPT alarm of member %s: the old cluster had found its members to differ", a.MemberID)
+			return refusef("diagnose the old members first, or accept it: --accept-content-flagged-corrupt",
+				"the backup holds a CORRUPT alarm of member %s: the old cluster had found its members to differ",
+				a.MemberID)
 		}
 		r.Notes = append(r.Notes, fmt.Sprintf("alarm %s of member %s is not taken along", a.Alarm, a.MemberID))
 	}
@@ -170,7 +182,9 @@ func (r *Report) plan(o *Options, v *compare.Report, old *survivors) ([]datadir.
 	for _, x := range p.Members {
 		id := datadir.NewMemberID(x.PeerURLs, p.Token)
 		if at := old.members[id]; at != "" {
-			return nil, refusef("choose another --initial-cluster-token", "%s would get ID %x, which %s knows as an old member: with the old token and URLs, leftovers of the old cluster take the new one for theirs", x.Name, id, at)
+			return nil, refusef("choose another --initial-cluster-token", "%s would get ID %x, which %s knows as an "+
+				"old member: with the old token and URLs, leftovers of the old cluster take the new one for theirs",
+				x.Name, id, at)
 		}
 		list, ids = append(list, datadir.Member{ID: id, Name: x.Name, PeerURLs: x.PeerURLs}), append(ids, id)
 	}
@@ -195,7 +209,8 @@ func dirsOf(list []datadir.Member, cluster uint64, minor int, ids []uint64) ([]d
 			return nil, err
 		}
 		d.Voters = append(d.Voters, list[i].ID)
-		d.Entries = append(d.Entries, datadir.Entry{Type: dumplog.EntryConfChange, Term: 1, Index: uint64(i + 1), Data: datadir.ConfChange(uint64(dumplog.ConfChangeAddNode), list[i].ID, context)})
+		d.Entries = append(d.Entries, datadir.Entry{Type: dumplog.EntryConfChange, Term: 1, Index: uint64(i + 1),
+			Data: datadir.ConfChange(uint64(dumplog.ConfChangeAddNode), list[i].ID, context)})
 	}
 	var out []datadir.Dir
 	for _, id := range ids {
@@ -207,7 +222,8 @@ func dirsOf(list []datadir.Member, cluster uint64, minor int, ids []uint64) ([]d
 
 // edits make the backup's database that of the new cluster.
 func (r *Report) edits(d *datadir.Dir) []datadir.Edit {
-	e := []datadir.Edit{datadir.SetConsistentIndex(d.Index), datadir.SetMembers(d.Members, nil), datadir.ClearAlarm(0, 0), datadir.ClearDowngrade()}
+	e := []datadir.Edit{datadir.SetConsistentIndex(d.Index), datadir.SetMembers(d.Members, nil),
+		datadir.ClearAlarm(0, 0), datadir.ClearDowngrade()}
 	if release.AnyOf(d.Minor).Has(release.TermInMeta).Excluded() {
 		// Servers before 3.5 never write these: they would stay as they are for ever.
 		e = append(e, datadir.SetTerm(0), datadir.SetConfState(nil, nil))
@@ -235,8 +251,9 @@ func (r *Report) write(ctx context.Context, o *Options, db string, dirs []datadi
 	for i := range o.Plan.Members {
 		x := &o.Plan.Members[i]
 		start := startCommand(&o.Plan, x)
-		r.Members = append(r.Members, Member{Name: x.Name, MemberID: res.Dirs[i].MemberID, PeerURLs: x.PeerURLs, ClientURLs: x.ClientURLs,
-			Bytes: res.Dirs[i].Bytes, Start: start.String(), StartArgs: start})
+		r.Members = append(r.Members, Member{Name: x.Name, MemberID: res.Dirs[i].MemberID, PeerURLs: x.PeerURLs,
+			ClientURLs: x.ClientURLs,
+			Bytes:      res.Dirs[i].Bytes, Start: start.String(), StartArgs: start})
 	}
 	return nil
 }

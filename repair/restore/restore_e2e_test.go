@@ -26,7 +26,8 @@ import (
 // all members from the backup with the old data dirs as survivors, and starts real servers on the result.
 func TestE2ERestoreStarts(t *testing.T) {
 	for _, c := range []struct{ wrote, runs string }{
-		{"3.3.18", "3.3.18"}, {"3.3.18", "3.6.16"}, {"3.4.3", "3.4.3"}, {"3.4.3", "3.5.35"}, {"3.5.0", "3.5.35"}, {"3.5.35", "3.5.35"}, {"3.5.35", "3.6.16"}, {"3.6.16", "3.6.16"}, {"3.6.16", "3.7.3"}, {"3.7.3", "3.7.3"},
+		{"3.3.18", "3.3.18"}, {"3.3.18", "3.6.16"}, {"3.4.3", "3.4.3"}, {"3.4.3", "3.5.35"}, {"3.5.0", "3.5.35"},
+		{"3.5.35", "3.5.35"}, {"3.5.35", "3.6.16"}, {"3.6.16", "3.6.16"}, {"3.6.16", "3.7.3"}, {"3.7.3", "3.7.3"},
 	} {
 		t.Run(c.wrote+"-"+c.runs, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +62,8 @@ func restoreAndStart(t *testing.T, wrote, runs string) {
 	}
 	r, err := restore.Run(context.Background(), o)
 	ok(t, err)
-	if r.Revision.Backup != rev || r.Revision.NewestSeen < rev+30 || r.Revision.GivenUp != 30 || r.After.Class != "freshly-restored" {
+	if r.Revision.Backup != rev || r.Revision.NewestSeen < rev+30 || r.Revision.GivenUp != 30 ||
+		r.After.Class != "freshly-restored" {
 		t.Errorf("report %+v", r)
 	}
 	for i := range 3 {
@@ -100,7 +102,8 @@ func contents(t *testing.T, c *clustertest.Cluster) (out []string, rev int64) {
 	r, err := c.Client(0).Get(context.Background(), "k", clientv3.WithPrefix())
 	ok(t, err)
 	for _, kv := range r.Kvs {
-		out = append(out, fmt.Sprintf("%s=%s create %d mod %d version %d", kv.Key, kv.Value, kv.CreateRevision, kv.ModRevision, kv.Version))
+		out = append(out, fmt.Sprintf("%s=%s create %d mod %d version %d", kv.Key, kv.Value, kv.CreateRevision,
+			kv.ModRevision, kv.Version))
 	}
 	return out, r.Header.Revision
 }
@@ -140,8 +143,10 @@ func TestE2ERestoreAsEtcdutl(t *testing.T) {
 	ok(t, err)
 	for _, tool := range []string{"etcdutl-3.6", "etcdutl-3.7"} {
 		theirs := filepath.Join(t.TempDir(), "theirs")
-		cmd := exec.Command(filepath.Join(evidencetest.Root(t), ".tools", "bin", tool), "snapshot", "restore", src, "--data-dir", theirs, "--name", "n2",
-			"--initial-cluster", "n1=http://10.0.0.1:2380,n2=http://10.0.0.2:2380,n3=http://10.0.0.3:2380", "--initial-cluster-token", "tok", "--initial-advertise-peer-urls", "http://10.0.0.2:2380")
+		cmd := exec.Command(filepath.Join(evidencetest.Root(t), ".tools", "bin", tool), "snapshot", "restore", src,
+			"--data-dir", theirs, "--name", "n2",
+			"--initial-cluster", "n1=http://10.0.0.1:2380,n2=http://10.0.0.2:2380,n3=http://10.0.0.3:2380",
+			"--initial-cluster-token", "tok", "--initial-advertise-peer-urls", "http://10.0.0.2:2380")
 		if b, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", tool, err, b)
 		}

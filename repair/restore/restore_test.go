@@ -55,7 +55,8 @@ func TestRestoredDirsAreReadByEtcd(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "new")
 	r, err := restore.Run(context.Background(), restore.Options{Backup: spec(src), Plan: three(t), Out: out})
 	ok(t, err)
-	if r.After.Class != "freshly-restored" || !r.InputsUnchanged || r.Revision.Start != 1_000_000_181 || len(r.Members) != 3 {
+	if r.After.Class != "freshly-restored" || !r.InputsUnchanged || r.Revision.Start != 1_000_000_181 ||
+		len(r.Members) != 3 {
 		t.Fatalf("report %+v", r)
 	}
 	lg := zap.NewNop()
@@ -93,7 +94,8 @@ func TestRefused(t *testing.T) {
 	ok(t, os.Truncate(short, 20000))
 	alarmed := backupWith(t, src, datadir.PutBucketKey("alarm", []byte{8, 7, 16, 2}, nil))
 	urls := []string{"http://10.0.0.1:2380"}
-	twin := backupWith(t, src, datadir.SetMembers([]datadir.Member{{ID: datadir.NewMemberID(urls, "old"), Name: "n1", PeerURLs: urls}}, nil))
+	twin := backupWith(t, src, datadir.SetMembers([]datadir.Member{{ID: datadir.NewMemberID(urls, "old"), Name: "n1",
+		PeerURLs: urls}}, nil))
 	flipped := filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")
 	evidencetest.Unchanged(t, src, raw, short, alarmed, twin, flipped)
 	for name, c := range map[string]struct {
@@ -105,12 +107,17 @@ func TestRefused(t *testing.T) {
 		"no trailer":    {src: raw, says: "trailer", accept: func(o *restore.Options) { o.Unproven = true }},
 		"cut short":     {src: short, says: "pages", change: func(o *restore.Options) { o.Unproven = true }},
 		"CORRUPT":       {src: alarmed, says: "CORRUPT", accept: func(o *restore.Options) { o.Alarmed = true }},
-		"old token":     {src: twin, says: "old member", change: func(o *restore.Options) { o.Plan.Token = "old" }, accept: func(o *restore.Options) { o.Plan.Token = "new" }},
-		"same name":     {src: src, says: "named n1", change: func(o *restore.Options) { o.Plan.Members[1].Name = "n1" }},
-		"same URL":      {src: src, says: "same peer URL", change: func(o *restore.Options) { o.Plan.Members[1].PeerURLs = urls }},
-		"bad URL":       {src: src, says: "no port", change: func(o *restore.Options) { o.Plan.Members[1].PeerURLs = []string{"http://x"} }},
-		"folder name":   {src: src, says: "folder", change: func(o *restore.Options) { o.Plan.Members[1].Name = "../n1" }},
-		"endpoint":      {src: "http://127.0.0.1:1", says: "no backup"},
+		"old token": {src: twin, says: "old member", change: func(o *restore.Options) { o.Plan.Token = "old" },
+			accept: func(o *restore.Options) { o.Plan.Token = "new" }},
+		"same name": {src: src, says: "named n1",
+			change: func(o *restore.Options) { o.Plan.Members[1].Name = "n1" }},
+		"same URL": {src: src, says: "same peer URL",
+			change: func(o *restore.Options) { o.Plan.Members[1].PeerURLs = urls }},
+		"bad URL": {src: src, says: "no port",
+			change: func(o *restore.Options) { o.Plan.Members[1].PeerURLs = []string{"http://x"} }},
+		"folder name": {src: src, says: "folder",
+			change: func(o *restore.Options) { o.Plan.Members[1].Name = "../n1" }},
+		"endpoint": {src: "http://127.0.0.1:1", says: "no backup"},
 	} {
 		out := filepath.Join(t.TempDir(), "new")
 		o := restore.Options{Backup: spec(c.src), Plan: three(t), Out: out}
@@ -159,10 +166,12 @@ func TestRevisionIsAboveAllThatSurvived(t *testing.T) {
 		surviving    string
 		newest, lost int64
 	}{{dirs[0], 801, 300}, {lagging[0], 801, 0}, {src, 501, 0}} {
-		o := restore.Options{Backup: spec(src), Plan: three(t), Out: filepath.Join(t.TempDir(), "new"), Surviving: []evidence.Spec{spec(c.surviving)}, Reserve: 1000}
+		o := restore.Options{Backup: spec(src), Plan: three(t), Out: filepath.Join(t.TempDir(), "new"),
+			Surviving: []evidence.Spec{spec(c.surviving)}, Reserve: 1000}
 		r, err := restore.Run(context.Background(), o)
 		ok(t, err)
-		want := restore.Revision{Backup: 501, NewestSeen: c.newest, SeenOn: r.Revision.SeenOn, Bump: uint64(c.newest - 501 + 1000), Reserve: 1000,
+		want := restore.Revision{Backup: 501, NewestSeen: c.newest, SeenOn: r.Revision.SeenOn,
+			Bump: uint64(c.newest - 501 + 1000), Reserve: 1000,
 			Start: c.newest + 1000, MarkCompacted: true, GivenUp: c.lost}
 		if d := cmp.Diff(want, r.Revision); d != "" {
 			t.Error(d)
@@ -177,9 +186,12 @@ func TestRevisionIsAboveAllThatSurvived(t *testing.T) {
 }
 
 func TestMembersOfTheBackup(t *testing.T) {
-	r, err := restore.Run(context.Background(), restore.Options{Backup: spec(good(t)), Out: filepath.Join(t.TempDir(), "new"), Plan: restore.Plan{DataDir: "/var/lib/etcd/{name}"}})
+	r, err := restore.Run(context.Background(),
+		restore.Options{Backup: spec(good(t)), Out: filepath.Join(t.TempDir(), "new"),
+			Plan: restore.Plan{DataDir: "/var/lib/etcd/{name}"}})
 	ok(t, err)
-	if len(r.Members) != 3 || !strings.Contains(r.Members[0].Start, "--data-dir /var/lib/etcd/node2 ") || !strings.Contains(r.Members[0].Start, "--advertise-client-urls") {
+	if len(r.Members) != 3 || !strings.Contains(r.Members[0].Start, "--data-dir /var/lib/etcd/node2 ") ||
+		!strings.Contains(r.Members[0].Start, "--advertise-client-urls") {
 		t.Errorf("members %+v", r.Members)
 	}
 }
@@ -217,10 +229,12 @@ func TestTwoRestores(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "first")
 	first := run(func(o *restore.Options) { o.Out = out })
 	second := run(func(*restore.Options) {})
-	if first.Token != second.Token || first.ClusterID != second.ClusterID || first.Revision.Start != second.Revision.Start || first.TokenGiven {
+	if first.Token != second.Token || first.ClusterID != second.ClusterID ||
+		first.Revision.Start != second.Revision.Start || first.TokenGiven {
 		t.Errorf("%+v\n%+v", first, second)
 	}
-	if all := strings.Join(second.Warnings, "\n"); !strings.Contains(all, "--initial-cluster-token") || !strings.Contains(all, "--surviving") {
+	if all := strings.Join(second.Warnings, "\n"); !strings.Contains(all, "--initial-cluster-token") ||
+		!strings.Contains(all, "--surviving") {
 		t.Errorf("warnings %q", all)
 	}
 	other := run(func(o *restore.Options) {
@@ -229,7 +243,8 @@ func TestTwoRestores(t *testing.T) {
 			o.Surviving = append(o.Surviving, spec(filepath.Join(out, first.Members[i].Name)))
 		}
 	})
-	if other.ClusterID == first.ClusterID || other.Members[0].MemberID == first.Members[0].MemberID || other.Revision.Start <= first.Revision.Start || len(other.Warnings) != 0 {
+	if other.ClusterID == first.ClusterID || other.Members[0].MemberID == first.Members[0].MemberID ||
+		other.Revision.Start <= first.Revision.Start || len(other.Warnings) != 0 {
 		t.Errorf("%+v", other)
 	}
 	// Without a token of its own the second gets another one too, since it starts higher.

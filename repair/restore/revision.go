@@ -48,7 +48,8 @@ func readSurvivors(ctx context.Context, o *Options) (*survivors, error) {
 	if len(o.Surviving) == 0 {
 		return s, nil
 	}
-	set, err := evidence.Open(ctx, o.Surviving, evidence.Options{Progress: o.Compare.Progress, Access: o.Compare.Access})
+	set, err := evidence.Open(ctx, o.Surviving,
+		evidence.Options{Progress: o.Compare.Progress, Access: o.Compare.Access})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,8 @@ func readSurvivors(ctx context.Context, o *Options) (*survivors, error) {
 		s.take(m)
 	}
 	if s.newest == 0 {
-		return nil, refusef("give a source with a database that opens, or the raise itself: --bump-revision N", "no surviving source shows a revision")
+		return nil, refusef("give a source with a database that opens, or the raise itself: --bump-revision N",
+			"no surviving source shows a revision")
 	}
 	return s, set.Unchanged(ctx)
 }
@@ -99,7 +101,8 @@ func revisionFor(backup int64, s *survivors, o *Options) (Revision, error) {
 	case o.Bump != nil:
 		r.Bump = *o.Bump
 		if lead := s.newest - backup; s.newest > 0 && lead > 0 && r.Bump <= uint64(lead) && !o.LowRevision {
-			return r, refusef(fmt.Sprintf("raise by more than %d, leave --bump-revision out, or accept it: --accept-revisions-already-seen", lead),
+			return r, refusef(fmt.Sprintf("raise by more than %d, leave --bump-revision out, or accept it: "+
+				"--accept-revisions-already-seen", lead),
 				"raised by %d the revision is %d, and %s has seen %d: clients would be given revisions anew that they know", r.Bump, backup+int64(r.Bump), s.on, s.newest)
 		}
 		r.Reserve = r.Bump - min(r.Bump, uint64(max(0, s.newest-backup)))

@@ -19,7 +19,8 @@ func startCommand(p *Plan, m *PlanMember) shell.Command {
 	cmd := shell.Format("etcd --name {} --data-dir {} --initial-advertise-peer-urls {} --listen-peer-urls {}",
 		m.Name, strings.ReplaceAll(dir, "{name}", m.Name), strings.Join(m.PeerURLs, ","), listenURLs(m.PeerURLs))
 	if len(m.ClientURLs) > 0 {
-		cmd = cmd.With("--advertise-client-urls", strings.Join(m.ClientURLs, ","), "--listen-client-urls", listenURLs(m.ClientURLs))
+		cmd = cmd.With("--advertise-client-urls", strings.Join(m.ClientURLs, ","), "--listen-client-urls",
+			listenURLs(m.ClientURLs))
 	}
 	var initial []string
 	for _, x := range p.Members {
@@ -27,7 +28,8 @@ func startCommand(p *Plan, m *PlanMember) shell.Command {
 			initial = append(initial, x.Name+"="+u)
 		}
 	}
-	return cmd.Then(shell.Format("--initial-cluster {} --initial-cluster-token {} --initial-cluster-state existing", strings.Join(initial, ","), p.Token))
+	return cmd.Then(shell.Format("--initial-cluster {} --initial-cluster-token {} --initial-cluster-state existing",
+		strings.Join(initial, ","), p.Token))
 }
 
 // listenURLs replaces host names by all addresses: etcd listens on IP addresses only.
@@ -35,7 +37,8 @@ func listenURLs(urls []string) string {
 	var out []string
 	for _, s := range urls {
 		u, err := url.Parse(s)
-		if err == nil && (u.Scheme == "http" || u.Scheme == "https") && net.ParseIP(u.Hostname()) == nil && u.Hostname() != "localhost" {
+		if err == nil && (u.Scheme == "http" || u.Scheme == "https") && net.ParseIP(u.Hostname()) == nil &&
+			u.Hostname() != "localhost" {
 			s = fmt.Sprintf("%s://0.0.0.0:%s", u.Scheme, u.Port())
 		}
 		out = append(out, s)

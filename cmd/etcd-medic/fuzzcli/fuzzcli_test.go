@@ -101,11 +101,15 @@ func TestJudge(t *testing.T) {
 		t.Errorf("a sound outcome: %v", wrong)
 	}
 	for name, spoil := range map[string]func(*outcome){
-		"does not end": func(o *outcome) { o.hung = true }, "signal": func(o *outcome) { o.signaled, o.code = true, -1 },
-		"exit code 7": func(o *outcome) { o.code = 7 }, "panic": func(o *outcome) { o.stderr = []byte("goroutine 1 [running]:\n") },
-		"memory": func(o *outcome) { o.memory = 1 << 40 }, "broken JSON": func(o *outcome) { o.stdout = []byte("{\"a\": ") },
-		"U+001B": func(o *outcome) { o.stderr = []byte("\x1b[31m") }, "U+202E": func(o *outcome) { o.stdout = []byte("{\"a\": \"\u202e\"}") },
-		"U+009B": func(o *outcome) { o.stderr = []byte("\u009b") },
+		"does not end": func(o *outcome) { o.hung = true },
+		"signal":       func(o *outcome) { o.signaled, o.code = true, -1 },
+		"exit code 7":  func(o *outcome) { o.code = 7 },
+		"panic":        func(o *outcome) { o.stderr = []byte("goroutine 1 [running]:\n") },
+		"memory":       func(o *outcome) { o.memory = 1 << 40 },
+		"broken JSON":  func(o *outcome) { o.stdout = []byte("{\"a\": ") },
+		"U+001B":       func(o *outcome) { o.stderr = []byte("\x1b[31m") },
+		"U+202E":       func(o *outcome) { o.stdout = []byte("{\"a\": \"\u202e\"}") },
+		"U+009B":       func(o *outcome) { o.stderr = []byte("\u009b") },
 	} {
 		o := sound()
 		spoil(o)
@@ -123,7 +127,8 @@ func TestCommandsAreRight(t *testing.T) {
 	}
 	s := &set{members: members}
 	for _, c := range commands {
-		if o := program(t, s.args(rand.New(rand.NewPCG(1, 1)), c, filepath.Join(t.TempDir(), "out"))...); o.code == cli.ExitUsage || o.code == cli.ExitError {
+		if o := program(t, s.args(rand.New(rand.NewPCG(1, 1)), c,
+			filepath.Join(t.TempDir(), "out"))...); o.code == cli.ExitUsage || o.code == cli.ExitError {
 			t.Errorf("%s: exit code %d: %s", c, o.code, o.stderr)
 		}
 	}
@@ -132,13 +137,16 @@ func TestCommandsAreRight(t *testing.T) {
 // TestHealthyIsJudged: a set is wrongly called healthy only where the source that was changed was given.
 func TestHealthyIsJudged(t *testing.T) {
 	s := &set{members: []string{"/a", "/b"}, names: map[string]string{"/b": "x"}}
-	if !s.allIn([]string{"diagnose", "/a", "x=/b"}) || s.allIn([]string{"diagnose", "/a"}) || s.allIn([]string{"diagnose", "/a", "/b"}) {
+	if !s.allIn([]string{"diagnose", "/a", "x=/b"}) || s.allIn([]string{"diagnose", "/a"}) ||
+		s.allIn([]string{"diagnose", "/a", "/b"}) {
 		t.Error("sources are counted wrong")
 	}
-	if s.archive = "/c.tar.gz"; !s.allIn([]string{"diagnose", "/c.tar.gz"}) || s.allIn([]string{"diagnose", "/a", "x=/b"}) {
+	if s.archive = "/c.tar.gz"; !s.allIn([]string{"diagnose", "/c.tar.gz"}) ||
+		s.allIn([]string{"diagnose", "/a", "x=/b"}) {
 		t.Error("an archive stands for all sources")
 	}
-	for text, want := range map[string]bool{`{"verdict":{"healthy":true}}`: true, `{"verdict":{"healthy":false}}`: false, `{"verdict":{"healthy":null}}`: false, ``: false} {
+	for text, want := range map[string]bool{`{"verdict":{"healthy":true}}`: true,
+		`{"verdict":{"healthy":false}}`: false, `{"verdict":{"healthy":null}}`: false, ``: false} {
 		if (&outcome{stdout: []byte(text)}).healthy() != want {
 			t.Errorf("%q: want %v", text, want)
 		}

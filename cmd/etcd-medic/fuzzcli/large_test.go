@@ -32,7 +32,8 @@ func TestManySnapFiles(t *testing.T) {
 
 // TestHugeSparseFiles wants a member that claims gigabytes, all of them zeros, to be read in bounded memory.
 func TestHugeSparseFiles(t *testing.T) {
-	for _, file := range []string{"snap/db", "snap/00000000000000ff-00000000000000ff.snap", "wal/00000000000000ff-00000000000000ff.wal"} {
+	for _, file := range []string{"snap/db", "snap/00000000000000ff-00000000000000ff.snap",
+		"wal/00000000000000ff-00000000000000ff.wal"} {
 		dir := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1"))
 		f, err := os.OpenFile(filepath.Join(dir, "member", filepath.FromSlash(file)), os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {

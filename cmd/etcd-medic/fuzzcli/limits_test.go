@@ -105,7 +105,8 @@ func program(t *testing.T, args ...string) *outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%v: code %d in %s, %d MB, %d bytes of output", args[0], o.code, o.took.Round(time.Millisecond), o.memory>>20, len(o.stdout))
+	t.Logf("%v: code %d in %s, %d MB, %d bytes of output", args[0], o.code, o.took.Round(time.Millisecond),
+		o.memory>>20, len(o.stdout))
 	if o.hung || o.signaled || o.code < 0 || o.code > 6 || bytes.Contains(o.stderr, []byte("goroutine ")) {
 		t.Fatalf("%v: code %d, hung %v, stderr %.2000s", args, o.code, o.hung, o.stderr)
 	}
@@ -144,7 +145,11 @@ func TestManyDamagedRecords(t *testing.T) {
 // TestManyConfChanges: 300,000 membership changes take time in proportion.
 func TestManyConfChanges(t *testing.T) {
 	took := func(n int) time.Duration {
-		dir, _ := memberWithLog(t, n, func(w *logWriter, index uint64) { w.entry(1, index, fields(index, index/50%2, 1000+index%50)) }) // 50 nodes, added and removed in turn
+		// 50 nodes, added and removed in turn
+		dir, _ := memberWithLog(t, n, func(w *logWriter,
+			index uint64) {
+			w.entry(1, index, fields(index, index/50%2, 1000+index%50))
+		})
 		o := program(t, "diagnose", dir, "-w", "json")
 		if o.memory > 1<<30 {
 			t.Errorf("%d changes: %d MB of memory", n, o.memory>>20)
@@ -165,7 +170,8 @@ func TestInterrupted(t *testing.T) {
 		args   []string
 		atWork func(p *process)
 	}{
-		{[]string{"diagnose", dir}, (*process).worksFor}, {[]string{"dumplog", dir, "--raw"}, (*process).prints}, {[]string{"compare", dir, dir}, (*process).worksFor},
+		{[]string{"diagnose", dir}, (*process).worksFor}, {[]string{"dumplog", dir, "--raw"}, (*process).prints},
+		{[]string{"compare", dir, dir}, (*process).worksFor},
 		{[]string{"explain", "-"}, (*process).reads},
 	} {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -244,7 +250,8 @@ func (p *process) interrupt(sig syscall.Signal) {
 	}
 	_ = p.cmd.Wait() // the code tells
 	took, worked := time.Since(sent), p.cmd.ProcessState.UserTime()+p.cmd.ProcessState.SystemTime()-before
-	p.t.Logf("%v, %v: ended after %s and %s of work: %v", p.args[0], sig, took.Round(time.Millisecond), worked, p.cmd.ProcessState)
+	p.t.Logf("%v, %v: ended after %s and %s of work: %v", p.args[0], sig, took.Round(time.Millisecond), worked,
+		p.cmd.ProcessState)
 	if worked > time.Second || took > 15*time.Second {
 		p.t.Errorf("%v: took %s, and worked %s more after the signal", p.args, took, worked)
 	}

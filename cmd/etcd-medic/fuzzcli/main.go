@@ -159,7 +159,8 @@ func (f *fuzzer) one(ctx context.Context, n int) (err error) {
 	if err != nil {
 		return err
 	}
-	if seen && strings.Contains(filepath.Base(from), "healthy") && o.args[0] == "diagnose" && s.allIn(o.args) && o.healthy() {
+	if seen && strings.Contains(filepath.Base(from), "healthy") && o.args[0] == "diagnose" && s.allIn(o.args) &&
+		o.healthy() {
 		wrong = append(wrong, "called healthy")
 	}
 	f.mu.Lock()
@@ -211,7 +212,8 @@ func (f *fuzzer) mutate(r *rand.Rand, s *set) (did []string, seen bool, err erro
 }
 
 // command runs one command on the set and returns it with what is wrong.
-func (f *fuzzer) command(ctx context.Context, r *rand.Rand, dir string, s *set) (o *outcome, wrong []string, err error) {
+func (f *fuzzer) command(ctx context.Context, r *rand.Rand, dir string, s *set) (o *outcome, wrong []string,
+	err error) {
 	tmp := filepath.Join(dir, "tmp")
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return nil, nil, err

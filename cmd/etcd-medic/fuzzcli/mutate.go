@@ -218,7 +218,8 @@ func mendedSnap(r *rand.Rand, s *set) error {
 	for range 1 + r.IntN(4) {
 		x.data[r.IntN(len(x.data))] ^= byte(1 << r.IntN(8))
 	}
-	out := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(crc32.Checksum(x.data, castagnoli)))
+	out := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType),
+		uint64(crc32.Checksum(x.data, castagnoli)))
 	out = protowire.AppendBytes(protowire.AppendTag(out, 2, protowire.BytesType), x.data)
 	return os.WriteFile(path, out, 0o600)
 }
@@ -238,7 +239,8 @@ func mendedMeta(r *rand.Rand, s *set) error {
 	}
 	fields := b[page+metaHeader : page+metaHeader+metaFields]
 	at := 8 * r.IntN(metaFields/8)
-	binary.LittleEndian.PutUint64(fields[at:], []uint64{0, 1, r.Uint64(), 1 << 40, binary.LittleEndian.Uint64(fields[at:]) + 1}[r.IntN(5)])
+	binary.LittleEndian.PutUint64(fields[at:],
+		[]uint64{0, 1, r.Uint64(), 1 << 40, binary.LittleEndian.Uint64(fields[at:]) + 1}[r.IntN(5)])
 	h := fnv.New64a()
 	_, _ = h.Write(fields) // a hash never fails to write
 	return overwrite(path, int64(page+metaHeader), binary.LittleEndian.AppendUint64(fields, h.Sum64()))
@@ -274,7 +276,8 @@ func removeFile(r *rand.Rand, s *set) error {
 }
 
 // oddName are names that a terminal, a shell or a table may take for something else.
-var oddName = []string{"a\x1b[31mred", "b\u202etxt", "c d;e", "$(touch X)", "-oProxyCommand=x", "x\ny", "q\"'`", "\u009b31m", "ff\xff", "0000000000000003-ffffffffffffffff.wal", "ffffffffffffffff-ffffffffffffffff.snap"}
+var oddName = []string{"a\x1b[31mred", "b\u202etxt", "c d;e", "$(touch X)", "-oProxyCommand=x", "x\ny", "q\"'`",
+	"\u009b31m", "ff\xff", "0000000000000003-ffffffffffffffff.wal", "ffffffffffffffff-ffffffffffffffff.snap"}
 
 func renameFile(r *rand.Rand, s *set) error {
 	all := s.files(isAny)
@@ -365,7 +368,8 @@ func pack(t *tar.Writer, dir, p string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.WriteHeader(&tar.Header{Name: filepath.ToSlash(rel), Mode: 0o600, Size: min(st.Size(), maxHead), ModTime: st.ModTime()}); err != nil {
+	if err := t.WriteHeader(&tar.Header{Name: filepath.ToSlash(rel), Mode: 0o600, Size: min(st.Size(), maxHead),
+		ModTime: st.ModTime()}); err != nil {
 		return err
 	}
 	in, err := os.Open(p)

@@ -28,13 +28,20 @@ const (
 // commands are what is run on a mutated set: ALL stands for all sources, ONE for one of them, DB for the database of
 // one, OUT for a new path.
 var commands = []string{
-	"diagnose ALL -w json", "diagnose ALL -w json", "diagnose ALL", "diagnose ALL --full", "diagnose ALL --timeline", "diagnose ONE -w json", "inspect ONE -w json", "inspect ONE --full",
-	"compare ALL -w json", "compare ALL", "compare ONE ONE --as-script", "history k ALL -w json", "preflight ONE --to 3.6 -w json", "verify DB -w json", "verify DB --against ONE -w json",
-	"explain W04 ALL", "repair plan ALL -o OUT -w json", "report ALL -o OUT.html", "report ALL -o OUT.md", "dumplog ONE -w jsonl", "dumplog ONE --raw", "dumplog ONE --stats -w json",
-	"dumplog ONE --lives -w fields", "dumplog ONE --snaps", "dumpdb ONE -w jsonl", "dumpdb ONE key -w jsonl", "dumpdb ONE authUsers", "dumpdb ONE --hashkv -w json",
-	"dumpdb ONE --salvage -w jsonl", "dumpdb ONE --pages", "dumpdb ONE --free", "dumpdb ONE --kube", "extract ONE -o OUT", "rebuild --log ONE --to index=20 -o OUT.db",
-	"rebuild --base ONE --log ONE --to last -o OUT.db", "restore DB --initial-cluster a=http://127.0.0.1:2380 -o OUT", "restore ONE --initial-cluster a=http://127.0.0.1:2380 -o OUT",
-	"repair wal ONE -o OUT", "repair db ONE --rebuild -o OUT", "repair db ONE --previous-meta -o OUT", "repair meta ONE --set-consistent-index 5 -o OUT",
+	"diagnose ALL -w json", "diagnose ALL -w json", "diagnose ALL", "diagnose ALL --full", "diagnose ALL --timeline",
+	"diagnose ONE -w json", "inspect ONE -w json", "inspect ONE --full",
+	"compare ALL -w json", "compare ALL", "compare ONE ONE --as-script", "history k ALL -w json",
+	"preflight ONE --to 3.6 -w json", "verify DB -w json", "verify DB --against ONE -w json",
+	"explain W04 ALL", "repair plan ALL -o OUT -w json", "report ALL -o OUT.html", "report ALL -o OUT.md",
+	"dumplog ONE -w jsonl", "dumplog ONE --raw", "dumplog ONE --stats -w json",
+	"dumplog ONE --lives -w fields", "dumplog ONE --snaps", "dumpdb ONE -w jsonl", "dumpdb ONE key -w jsonl",
+	"dumpdb ONE authUsers", "dumpdb ONE --hashkv -w json",
+	"dumpdb ONE --salvage -w jsonl", "dumpdb ONE --pages", "dumpdb ONE --free", "dumpdb ONE --kube",
+	"extract ONE -o OUT", "rebuild --log ONE --to index=20 -o OUT.db",
+	"rebuild --base ONE --log ONE --to last -o OUT.db", "restore DB --initial-cluster a=http://127.0.0.1:2380 -o OUT",
+	"restore ONE --initial-cluster a=http://127.0.0.1:2380 -o OUT",
+	"repair wal ONE -o OUT", "repair db ONE --rebuild -o OUT", "repair db ONE --previous-meta -o OUT",
+	"repair meta ONE --set-consistent-index 5 -o OUT",
 }
 
 // outcome is what a command did.
@@ -69,7 +76,8 @@ func run(ctx context.Context, medic, tmp string, args []string) (*outcome, error
 	if cmd.ProcessState == nil { // it was never started
 		return nil, err
 	}
-	o := &outcome{args: args, stdout: stdout.b.Bytes(), stderr: stderr.b.Bytes(), took: time.Since(begin), hung: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+	o := &outcome{args: args, stdout: stdout.b.Bytes(), stderr: stderr.b.Bytes(), took: time.Since(begin),
+		hung: errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		o.code, o.signaled = st.ExitStatus(), st.Signaled()
 	}
@@ -100,7 +108,8 @@ func (o *outcome) judge() (wrong []string) {
 	say(o.hung, "it does not end")
 	say(o.signaled && !o.hung, "a signal ended it")
 	say(!o.hung && !o.signaled && (o.code < 0 || o.code > 6), "exit code %d is none of the documented ones", o.code)
-	say(bytes.Contains(o.stderr, []byte("defect of etcd-medic")) || bytes.Contains(o.stderr, []byte("goroutine ")), "panic: %s", firstLines(o.stderr, 14))
+	say(bytes.Contains(o.stderr, []byte("defect of etcd-medic")) || bytes.Contains(o.stderr, []byte("goroutine ")),
+		"panic: %s", firstLines(o.stderr, 14))
 	say(o.memory > maxMemory, "%d MB of memory", o.memory>>20)
 	say(len(o.stdout) >= maxOutput || len(o.stderr) >= maxOutput, "endless output")
 	for _, stream := range []struct {
@@ -122,7 +131,8 @@ func (o *outcome) judge() (wrong []string) {
 func control(b []byte) (c rune, at int) {
 	for at := 0; at < len(b); {
 		c, n := utf8.DecodeRune(b[at:])
-		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f || c >= 0x80 && c < 0xa0 && n > 1 || c >= 0x202a && c <= 0x202e || c >= 0x2066 && c <= 0x2069 {
+		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f || c >= 0x80 && c < 0xa0 && n > 1 || c >= 0x202a &&
+			c <= 0x202e || c >= 0x2066 && c <= 0x2069 {
 			return c, at
 		}
 		at += n

@@ -30,7 +30,8 @@ func TestE2EChain(t *testing.T) {
 			cli := c.Client(0)
 			work(t, c, cli, 40)
 			c.Put(0, "/before", "x")
-			named := c.Put(0, "/before", "y") // its revision is asked for, then two more writes come before the snapshot
+			// its revision is asked for, then two more writes come before the snapshot
+			named := c.Put(0, "/before", "y")
 			c.Put(0, "/between", "1")
 			c.Delete(0, "/between")
 			store := &chaintest.Chain{TB: t, Dir: t.TempDir(), Suffix: ".gz"}
@@ -80,7 +81,8 @@ func work(t *testing.T, c *clustertest.Cluster, cli *clientv3.Client, n int) {
 		case 0:
 			c.Put(0, "/leased/"+fmt.Sprint(i), "x", clientv3.WithLease(lease.ID))
 		case 1:
-			c.Txn(0, nil, []clientv3.Op{clientv3.OpPut(key, "a"), clientv3.OpPut("/other"+key, "b"), clientv3.OpDelete("/app/6")}, nil)
+			c.Txn(0, nil, []clientv3.Op{clientv3.OpPut(key, "a"), clientv3.OpPut("/other"+key, "b"),
+				clientv3.OpDelete("/app/6")}, nil)
 		case 2:
 			c.Delete(0, key)
 		default:
@@ -97,7 +99,8 @@ func snapshot(t *testing.T, cli *clientv3.Client) string {
 	t.Helper()
 	bin := filepath.Dir(clustertest.Server(t, "3.6.16"))
 	path := filepath.Join(t.TempDir(), "snapshot.db")
-	for _, args := range [][]string{{"etcdctl-3.6", "--endpoints", cli.Endpoints()[0], "snapshot", "save", path}, {"etcdutl-3.6", "snapshot", "status", path}} {
+	for _, args := range [][]string{{"etcdctl-3.6", "--endpoints", cli.Endpoints()[0], "snapshot", "save", path},
+		{"etcdutl-3.6", "snapshot", "status", path}} {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, args[0]), args[1:]...)
 		cmd.WaitDelay = time.Minute
 		if out, err := cmd.CombinedOutput(); err != nil {

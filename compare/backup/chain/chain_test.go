@@ -26,7 +26,8 @@ func TestParseName(t *testing.T) {
 	if !ok || s.Full || s.Start != 1235 || s.Last != 1890 || s.Created.Unix() != 1518434143 || s.Suffix != ".gz" {
 		t.Errorf("%+v %v", s, ok)
 	}
-	for _, bad := range []string{"Full-1-2-3", "Incr-00000010-00000009-1518434143", "Full-00000000-00000010-1518434143.xz", "xFull-00000000-00000010-1518434143",
+	for _, bad := range []string{"Full-1-2-3", "Incr-00000010-00000009-1518434143",
+		"Full-00000000-00000010-1518434143.xz", "xFull-00000000-00000010-1518434143",
 		"Full-99999999999999999999-00000010-1", "Full-00000000-00000010-1518434143.gz.tmp"} {
 		if s, ok := chain.ParseName(bad); ok {
 			t.Errorf("%s: %+v", bad, s)
@@ -127,7 +128,8 @@ func TestBrokenChains(t *testing.T) {
 	old, now := databases(t)
 	base, top := revision(t, old), revision(t, now)
 	middle := base + 20
-	rewrite := func(change func(c *chaintest.Chain, events []*clientv3.Event) []*clientv3.Event) func(*testing.T, string, []string) {
+	rewrite := func(change func(c *chaintest.Chain, events []*clientv3.Event) []*clientv3.Event) func(*testing.T,
+		string, []string) {
 		return func(t *testing.T, dir string, files []string) {
 			t.Helper()
 			events := chaintest.Events(t, now, middle+1, top)
@@ -145,12 +147,18 @@ func TestBrokenChains(t *testing.T) {
 		serves int64
 		text   string
 	}{
-		{"a delta is missing", func(t *testing.T, _ string, f []string) { remove(t, f[1]) }, chain.Gap, base, "are in no file"},
-		{"one byte of a delta", func(t *testing.T, _ string, f []string) { flip(t, f[2], 200) }, chain.Damaged, middle, "is damaged"},
-		{"a delta is cut", func(t *testing.T, _ string, f []string) { cut(t, f[2], 2) }, chain.Damaged, middle, "is damaged"},
-		{"the sum is cut", func(t *testing.T, _ string, f []string) { cut(t, f[2], 0) }, chain.Damaged, middle, "is damaged"},
-		{"an empty delta", func(t *testing.T, _ string, f []string) { write(t, f[2], nil) }, chain.Damaged, middle, "is damaged"},
-		{"zeros", func(t *testing.T, _ string, f []string) { write(t, f[2], make([]byte, 5000)) }, chain.Damaged, middle, "is damaged"},
+		{"a delta is missing", func(t *testing.T, _ string, f []string) { remove(t, f[1]) }, chain.Gap, base,
+			"are in no file"},
+		{"one byte of a delta", func(t *testing.T, _ string, f []string) { flip(t, f[2], 200) }, chain.Damaged, middle,
+			"is damaged"},
+		{"a delta is cut", func(t *testing.T, _ string, f []string) { cut(t, f[2], 2) }, chain.Damaged, middle,
+			"is damaged"},
+		{"the sum is cut", func(t *testing.T, _ string, f []string) { cut(t, f[2], 0) }, chain.Damaged, middle,
+			"is damaged"},
+		{"an empty delta", func(t *testing.T, _ string, f []string) { write(t, f[2], nil) }, chain.Damaged, middle,
+			"is damaged"},
+		{"zeros", func(t *testing.T, _ string, f []string) { write(t, f[2], make([]byte, 5000)) }, chain.Damaged,
+			middle, "is damaged"},
 		{"a revision without event", rewrite(func(_ *chaintest.Chain, e []*clientv3.Event) []*clientv3.Event {
 			return slices.DeleteFunc(e, func(e *clientv3.Event) bool { return e.Kv.ModRevision == middle+5 })
 		}), chain.Gap, middle, "have no event"},
@@ -168,7 +176,8 @@ func TestBrokenChains(t *testing.T) {
 			dir, files := store(t, "", base, middle, top)
 			tc.spoil(t, dir, files)
 			r := verify(t, dir)
-			if r.Serves() || !slices.ContainsFunc(r.Faults, func(f chain.Fault) bool { return f.Kind == tc.kind && strings.Contains(f.Text, tc.text) }) {
+			if r.Serves() || !slices.ContainsFunc(r.Faults,
+				func(f chain.Fault) bool { return f.Kind == tc.kind && strings.Contains(f.Text, tc.text) }) {
 				t.Fatalf("%+v", r)
 			}
 			if tc.serves != 0 && r.Revision != tc.serves || r.Revision >= top {
@@ -242,7 +251,8 @@ func TestForeignFull(t *testing.T) {
 
 func TestGroup(t *testing.T) {
 	var all []chain.Snapshot
-	for _, n := range []string{"Incr-00000051-00000060-1700000006", "Full-00000000-00000050-1700000005", "Incr-00000021-00000050-1700000004", "Full-00000000-00000020-1700000003",
+	for _, n := range []string{"Incr-00000051-00000060-1700000006", "Full-00000000-00000050-1700000005",
+		"Incr-00000021-00000050-1700000004", "Full-00000000-00000020-1700000003",
 		"Incr-00000011-00000020-1700000002"} {
 		s, ok := chain.ParseName(n)
 		if !ok {
@@ -251,7 +261,8 @@ func TestGroup(t *testing.T) {
 		all = append(all, s)
 	}
 	chains, orphans := chain.Group(all)
-	if len(chains) != 2 || len(chains[0].Deltas) != 1 || len(chains[1].Deltas) != 1 || chains[1].Last() != 60 || len(orphans) != 1 {
+	if len(chains) != 2 || len(chains[0].Deltas) != 1 || len(chains[1].Deltas) != 1 || chains[1].Last() != 60 ||
+		len(orphans) != 1 {
 		t.Errorf("%+v %+v", chains, orphans)
 	}
 }
@@ -275,7 +286,8 @@ func TestEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := want[n].Kv; !bytes.Equal(e.Key, w.Key) || e.ModRevision != w.ModRevision || !bytes.Equal(e.Value, w.Value) || e.Delete != (want[n].Type == 1) {
+		if w := want[n].Kv; !bytes.Equal(e.Key, w.Key) || e.ModRevision != w.ModRevision ||
+			!bytes.Equal(e.Value, w.Value) || e.Delete != (want[n].Type == 1) {
 			t.Fatalf("event %d: %+v, want %+v", n, e, w)
 		}
 		n++

@@ -186,8 +186,9 @@ func (w *wireEvent) event() (Event, error) {
 		return Event{}, errors.New("an event names no key")
 	}
 	kv := w.EtcdEvent.KV
-	e := Event{Delete: w.EtcdEvent.Type == 1, Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
-		Version: kv.Version, Lease: kv.Lease, Time: w.Time}
+	e := Event{Delete: w.EtcdEvent.Type == 1, Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision,
+		ModRevision: kv.ModRevision,
+		Version:     kv.Version, Lease: kv.Lease, Time: w.Time}
 	if len(e.Key) == 0 || e.ModRevision < 1 {
 		return Event{}, errors.New("an event names no key or no revision")
 	}

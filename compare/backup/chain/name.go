@@ -47,7 +47,8 @@ func ParseName(path string) (s Snapshot, ok bool) {
 	if err1 != nil || err2 != nil || err3 != nil || last < start {
 		return Snapshot{}, false
 	}
-	return Snapshot{Path: path, Full: m[1] == "Full", Start: start, Last: last, Created: time.Unix(at, 0).UTC(), Suffix: m[5]}, true
+	return Snapshot{Path: path, Full: m[1] == "Full", Start: start, Last: last, Created: time.Unix(at, 0).UTC(),
+		Suffix: m[5]}, true
 }
 
 // Chain is one full snapshot and the deltas that follow it, in the order in which they apply.
@@ -82,7 +83,8 @@ func (c *Chain) Newest() time.Time {
 func Group(all []Snapshot) (chains []Chain, orphans []Snapshot) {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b Snapshot) int {
-		return cmp.Or(cmp.Compare(a.Last, b.Last), a.Created.Compare(b.Created), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(a.Last, b.Last), a.Created.Compare(b.Created), cmp.Compare(rank(a), rank(b)),
+			cmp.Compare(a.Path, b.Path))
 	})
 	for _, s := range sorted {
 		switch {
@@ -116,10 +118,12 @@ func (c *Chain) Order() []Fault {
 		switch {
 		case d.Start > last+1:
 			out = append(out, Fault{File: d.Name(), Kind: Gap, First: last + 1, Last: d.Start - 1,
-				Text: fmt.Sprintf("revisions %d to %d are in no file: %s begins at %d", last+1, d.Start-1, d.Name(), d.Start)})
+				Text: fmt.Sprintf("revisions %d to %d are in no file: %s begins at %d", last+1, d.Start-1, d.Name(),
+					d.Start)})
 		case d.Start <= last && i > 0:
 			out = append(out, Fault{File: d.Name(), Kind: Overlap, First: d.Start, Last: min(last, d.Last),
-				Text: fmt.Sprintf("%s begins at revision %d, which the files before it hold up to %d", d.Name(), d.Start, last)})
+				Text: fmt.Sprintf("%s begins at revision %d, which the files before it hold up to %d", d.Name(),
+					d.Start, last)})
 		}
 		last = max(last, d.Last)
 	}

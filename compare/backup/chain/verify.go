@@ -53,7 +53,8 @@ func (r *Report) Serves() bool { return len(r.Faults) == 0 }
 // the state that the full snapshot and the events before it lead to. Memory grows with the number of different keys in
 // the deltas, some 100 bytes each. The error is that of ctx.
 func (c *Chain) Verify(ctx context.Context, full *dumpdb.DB) (*Report, error) {
-	v := &verifier{chain: c, full: full, keys: map[keyID]*life{}, r: &Report{Full: c.Full.Name(), LastNamed: c.Last(), Deltas: []Delta{}, Faults: []Fault{}}}
+	v := &verifier{chain: c, full: full, keys: map[keyID]*life{},
+		r: &Report{Full: c.Full.Name(), LastNamed: c.Last(), Deltas: []Delta{}, Faults: []Fault{}}}
 	for _, f := range c.Order() {
 		v.fault(f)
 	}
@@ -124,7 +125,8 @@ func (v *verifier) fault(f Fault) {
 func (v *verifier) base(ctx context.Context) error {
 	rev, err := v.full.CurrentRev()
 	if err != nil {
-		v.fault(Fault{File: v.r.Full, Kind: Unreadable, Text: v.r.Full + ": its revision cannot be read: " + err.Error()})
+		v.fault(Fault{File: v.r.Full, Kind: Unreadable, Text: v.r.Full + ": its revision cannot be read: " +
+			err.Error()})
 		v.broken = true
 		return nil
 	}
@@ -175,7 +177,8 @@ func (v *verifier) delta(ctx context.Context, s *Snapshot) error {
 			d.First = e.ModRevision
 		}
 		if e.ModRevision < d.Last {
-			v.fault(Fault{File: d.File, Kind: Mismatch, First: e.ModRevision, Last: d.Last, Text: fmt.Sprintf("%s: revision %d follows %d", d.File, e.ModRevision, d.Last)})
+			v.fault(Fault{File: d.File, Kind: Mismatch, First: e.ModRevision, Last: d.Last,
+				Text: fmt.Sprintf("%s: revision %d follows %d", d.File, e.ModRevision, d.Last)})
 			v.broken = true
 		}
 		d.Last = e.ModRevision
@@ -199,11 +202,13 @@ func (v *verifier) delta(ctx context.Context, s *Snapshot) error {
 		if errors.As(bad, &pe) {
 			kind = Unreadable
 		}
-		v.fault(Fault{File: d.File, Kind: kind, First: s.Start, Last: s.Last, Text: fmt.Sprintf("%s is damaged: %v", d.File, bad)})
+		v.fault(Fault{File: d.File, Kind: kind, First: s.Start, Last: s.Last,
+			Text: fmt.Sprintf("%s is damaged: %v", d.File, bad)})
 		v.broken = true
 	case d.Events == 0 || d.First != s.Start || d.Last != s.Last:
 		v.fault(Fault{File: d.File, Kind: Mismatch, First: s.Start, Last: s.Last,
-			Text: fmt.Sprintf("%s holds revisions %d to %d, its name says %d to %d", d.File, d.First, d.Last, s.Start, s.Last)})
+			Text: fmt.Sprintf("%s holds revisions %d to %d, its name says %d to %d", d.File, d.First, d.Last, s.Start,
+				s.Last)})
 	}
 	if !v.broken {
 		v.r.Revision = v.last
@@ -220,7 +225,8 @@ func (v *verifier) same(file string, s *sums, e *Event) {
 
 func (v *verifier) compareOverlap(file string, rev int64, sum [sha256.Size]byte) {
 	if want, ok := v.overlap[rev]; ok && want != sum {
-		v.fault(Fault{File: file, Kind: Mismatch, First: rev, Last: rev, Text: fmt.Sprintf("%s and %s hold different changes at revision %d", file, v.r.Full, rev)})
+		v.fault(Fault{File: file, Kind: Mismatch, First: rev, Last: rev,
+			Text: fmt.Sprintf("%s and %s hold different changes at revision %d", file, v.r.Full, rev)})
 		v.broken = true
 	}
 }
@@ -242,7 +248,8 @@ func (v *verifier) apply(file string, e *Event) {
 			needs = state{e.CreateRevision, e.Version - 1}
 		}
 		if e.Version < 1 || e.Version == 1 && e.CreateRevision != e.ModRevision || e.CreateRevision > e.ModRevision {
-			v.misfit(file, e, fmt.Sprintf("a put with create revision %d and version %d is impossible", e.CreateRevision, e.Version))
+			v.misfit(file, e, fmt.Sprintf("a put with create revision %d and version %d is impossible",
+				e.CreateRevision, e.Version))
 			return
 		}
 	}
@@ -256,7 +263,8 @@ func (v *verifier) apply(file string, e *Event) {
 		return
 	}
 	if e.Delete && l.now.version == 0 || !e.Delete && l.now != needs {
-		v.misfit(file, e, fmt.Sprintf("the change of %q needs %s before it, the events before it leave %s", e.Key, wanted(e.Delete, needs), l.now))
+		v.misfit(file, e, fmt.Sprintf("the change of %q needs %s before it, the events before it leave %s", e.Key,
+			wanted(e.Delete, needs), l.now))
 		return
 	}
 	l.now = after
@@ -273,7 +281,8 @@ func wanted(del bool, s state) string {
 }
 
 func (v *verifier) misfit(file string, e *Event, text string) {
-	v.fault(Fault{File: file, Kind: Mismatch, First: e.ModRevision, Last: e.ModRevision, Key: append([]byte(nil), e.Key...),
+	v.fault(Fault{File: file, Kind: Mismatch, First: e.ModRevision, Last: e.ModRevision,
+		Key:  append([]byte(nil), e.Key...),
 		Text: fmt.Sprintf("%s: revision %d: %s", file, e.ModRevision, text)})
 	v.broken = true
 	v.last = e.ModRevision - 1
@@ -290,7 +299,8 @@ func (v *verifier) fitsBase(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil || r.Err != nil {
-			return nil // a part of the full snapshot cannot be read: its layers say so, and a key proves nothing by its absence
+			// a part of the full snapshot cannot be read: its layers say so, and a key proves nothing by its absence
+			return nil
 		}
 		if l := v.keys[idOf(r.KV.Key)]; l != nil {
 			l.inFull = state{}
@@ -299,13 +309,15 @@ func (v *verifier) fitsBase(ctx context.Context) error {
 			}
 		}
 	}
-	lives := slices.SortedFunc(maps.Values(v.keys), func(a, b *life) int { return cmp.Or(cmp.Compare(a.mod, b.mod), bytes.Compare(a.key, b.key)) })
+	lives := slices.SortedFunc(maps.Values(v.keys),
+		func(a, b *life) int { return cmp.Or(cmp.Compare(a.mod, b.mod), bytes.Compare(a.key, b.key)) })
 	for _, l := range lives {
 		if l.needs.version == anyVersion && l.inFull.version > 0 || l.needs == l.inFull {
 			continue
 		}
 		v.fault(Fault{File: l.file, Kind: Mismatch, First: l.mod, Last: l.mod, Key: l.key,
-			Text: fmt.Sprintf("%s does not apply to %s: revision %d changes %q and needs %s, the snapshot holds %s", l.file, v.r.Full, l.mod, l.key, wanted(false, l.needs), l.inFull)})
+			Text: fmt.Sprintf("%s does not apply to %s: revision %d changes %q and needs %s, the snapshot holds %s",
+				l.file, v.r.Full, l.mod, l.key, wanted(false, l.needs), l.inFull)})
 		v.r.Revision = min(v.r.Revision, l.mod-1)
 	}
 	return nil

@@ -138,7 +138,8 @@ func newest(items []*Item, which Newest) []*Item {
 			best[key(it)] = it
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(items), func(it *Item) bool { return it.Err == nil && it.FromFolder && best[key(it)] != it })
+	return slices.DeleteFunc(slices.Clone(items),
+		func(it *Item) bool { return it.Err == nil && it.FromFolder && best[key(it)] != it })
 }
 
 // Later tells whether a was written after b; names decide where the times are equal, since they mostly hold a time.

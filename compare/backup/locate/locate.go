@@ -112,7 +112,8 @@ type NoBackupError struct{ Where, Why string }
 // Error returns the message on one line.
 func (e *NoBackupError) Error() string { return e.Where + ": no backup here: " + e.Why }
 
-const expected = "a backup file, a folder or archive of backups, - for standard input, s3://, gs:// or azblob:// in object storage, or http(s)://HOST:PORT of a running member"
+const expected = "a backup file, a folder or archive of backups, - for standard input, s3://, gs:// or azblob:// in " +
+	"object storage, or http(s)://HOST:PORT of a running member"
 
 // Find lists the backups that the arguments name, in their order and in name order within a folder. What cannot be read
 // is an Item with an error, so that nothing that was named goes without a result. The error is that of ctx.
@@ -186,11 +187,13 @@ func (f *finder) spec() []*Item {
 	}
 	switch {
 	case st.IsDir() && isDataDir(where):
-		return []*Item{f.failed(where, &evidence.SourceError{Where: where, Found: "a data dir", Expected: expected, Err: errors.New("see etcd-medic inspect")})}
+		return []*Item{f.failed(where, &evidence.SourceError{Where: where, Found: "a data dir", Expected: expected,
+			Err: errors.New("see etcd-medic inspect")})}
 	case st.IsDir():
 		return f.folder(where)
 	case !st.Mode().IsRegular():
-		return []*Item{f.failed(where, &evidence.SourceError{Where: where, Found: "neither a file nor a folder", Expected: expected, Err: errors.New("pipe it into etcd-medic verify -")})}
+		return []*Item{f.failed(where, &evidence.SourceError{Where: where, Found: "neither a file nor a folder",
+			Expected: expected, Err: errors.New("pipe it into etcd-medic verify -")})}
 	}
 	f.file(where, where, true)
 	return f.settle(where, "nothing in it is a backup")
@@ -225,7 +228,9 @@ func (f *finder) folder(where string) []*Item {
 	f.walk(where, where, 0)
 	f.followLinks()
 	if f.tooMany {
-		f.items = append(f.items, f.failed(where, fmt.Errorf("%s: more than %d files; the others were not looked at: name a folder below it", where, maxFiles)))
+		f.items = append(f.items, f.failed(where,
+			fmt.Errorf("%s: more than %d files; the others were not looked at: name a folder below it", where,
+				maxFiles)))
 	}
 	return f.settle(where, fmt.Sprintf("%d files, none of them a backup", f.count))
 }
@@ -273,7 +278,8 @@ func (f *finder) chains() {
 		}
 		if len(groups) == 0 {
 			f.items = append(f.items, f.failed(filepath.Join(dir, filepath.Base(orphans[0].Path)),
-				&NoBackupError{dir, fmt.Sprintf("%d delta snapshots and no full snapshot that they could be applied to", len(orphans))}))
+				&NoBackupError{dir, fmt.Sprintf("%d delta snapshots and no full snapshot that they could be applied to",
+					len(orphans))}))
 			continue
 		}
 		for _, s := range orphans {

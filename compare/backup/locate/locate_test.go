@@ -88,7 +88,8 @@ func tarred(t *testing.T, entries ...entry) []byte {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, e := range entries {
-		ok(t, w.WriteHeader(&tar.Header{Name: e.name, Mode: 0o600, Size: int64(len(e.b)), ModTime: time.Unix(1_700_000_000, 0)}))
+		ok(t, w.WriteHeader(&tar.Header{Name: e.name, Mode: 0o600, Size: int64(len(e.b)),
+			ModTime: time.Unix(1_700_000_000, 0)}))
 		_, err := w.Write(e.b)
 		ok(t, err)
 	}
@@ -140,18 +141,20 @@ func TestEveryPackingAndName(t *testing.T) {
 	b := good(t)
 	dir := t.TempDir()
 	files := map[string][]byte{
-		"etcd-snapshot-node1-1700000000":           b, // k3s, rke2
-		"on-demand-node1-1700000001.zip":           zipped(t, entry{"on-demand-node1-1700000001", b}),
-		"etcdadm/snapshot.db":                      b,
-		"weekly/2024-05-01":                        b,
-		"gz/backup.db.gz":                          packed(t, "gz", b),
-		"zst/backup.db.zst":                        packed(t, "zst", b),
-		"xz/backup.db.xz":                          packed(t, "xz", b),
-		"misnamed":                                 packed(t, "gz", b),
-		"twice.db.gz.zst":                          packed(t, "zst", packed(t, "gz", b)),
-		"set.tar.gz":                               packed(t, "gz", tarred(t, entry{"./a/one.db", b}, entry{"b/two.db", packed(t, "xz", b)}, entry{"README", []byte("hello\n")})),
-		"plain.tar":                                tarred(t, entry{"kubeadm-etcd.snapshot", b}),
-		"raw/head-lost":                            append(bytes.Repeat([]byte{7}, 8192), b[8192:]...),
+		"etcd-snapshot-node1-1700000000": b, // k3s, rke2
+		"on-demand-node1-1700000001.zip": zipped(t, entry{"on-demand-node1-1700000001", b}),
+		"etcdadm/snapshot.db":            b,
+		"weekly/2024-05-01":              b,
+		"gz/backup.db.gz":                packed(t, "gz", b),
+		"zst/backup.db.zst":              packed(t, "zst", b),
+		"xz/backup.db.xz":                packed(t, "xz", b),
+		"misnamed":                       packed(t, "gz", b),
+		"twice.db.gz.zst":                packed(t, "zst", packed(t, "gz", b)),
+		"set.tar.gz": packed(t, "gz",
+			tarred(t, entry{"./a/one.db", b}, entry{"b/two.db", packed(t, "xz", b)},
+				entry{"README", []byte("hello\n")})),
+		"plain.tar":     tarred(t, entry{"kubeadm-etcd.snapshot", b}),
+		"raw/head-lost": append(bytes.Repeat([]byte{7}, 8192), b[8192:]...),
 		".metadata/etcd-snapshot-node1-1700000000": []byte(`{"name":"etcd-snapshot-node1-1700000000"}`),
 		"backup.db.sha256":                         []byte("0123  backup.db\n"),
 		"running.db.part":                          b[:9000],
@@ -162,7 +165,8 @@ func TestEveryPackingAndName(t *testing.T) {
 	}
 	evidencetest.Unchanged(t, dir)
 	f := find(t, locate.Options{}, dir)
-	same(t, labels(f), "etcd-snapshot-node1-1700000000", "snapshot.db", "backup.db.gz", "misnamed", "on-demand-node1-1700000001", "kubeadm-etcd.snapshot",
+	same(t, labels(f), "etcd-snapshot-node1-1700000000", "snapshot.db", "backup.db.gz", "misnamed",
+		"on-demand-node1-1700000001", "kubeadm-etcd.snapshot",
 		"head-lost", "one.db", "two.db", "twice.db.gz.zst", "2024-05-01", "backup.db.xz", "backup.db.zst")
 	for _, it := range f.Items {
 		got, packing := content(t, it)
@@ -193,14 +197,17 @@ func TestDamagedIsNotSkipped(t *testing.T) {
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{
 		"auto-20240101": b, "auto-20240102": make([]byte, 40_000), "auto-20240103": nil, "auto-20240104": noise,
-		"other-20240104": noise, "zero.db": make([]byte, 100), "page.db": []byte("<html>404</html>"), "etcd-snapshot-x": nil,
-		"cut.db.gz": half(packed(t, "gz", b)), "bad.db.xz": append(packed(t, "xz", b)[:40], noise...), "cut.zip": half(zipped(t, entry{"x.db", b})),
+		"other-20240104": noise, "zero.db": make([]byte, 100), "page.db": []byte("<html>404</html>"),
+		"etcd-snapshot-x": nil,
+		"cut.db.gz":       half(packed(t, "gz", b)), "bad.db.xz": append(packed(t, "xz", b)[:40], noise...),
+		"cut.zip": half(zipped(t, entry{"x.db", b})),
 		"cut.tar": tarred(t, entry{"whole.db", b}, entry{"half.db", b})[:len(b)+6000],
 	} {
 		write(t, filepath.Join(dir, name), b)
 	}
 	f := find(t, locate.Options{}, dir)
-	same(t, labels(f), "auto-20240101", "auto-20240102", "auto-20240103", "auto-20240104", "bad.db.xz", "cut.db.gz", "cut.tar", "half.db", "whole.db", "cut.zip",
+	same(t, labels(f), "auto-20240101", "auto-20240102", "auto-20240103", "auto-20240104", "bad.db.xz", "cut.db.gz",
+		"cut.tar", "half.db", "whole.db", "cut.zip",
 		"etcd-snapshot-x", "page.db", "zero.db")
 	if len(f.Skipped) != 1 || filepath.Base(f.Skipped[0].Path) != "other-20240104" {
 		t.Errorf("%+v", f.Skipped)
@@ -228,9 +235,12 @@ func TestLabels(t *testing.T) {
 		write(t, filepath.Join(root, n), b)
 	}
 	same(t, labels(find(t, locate.Options{}, root)), "a/x/etcd.db", "only.db", "b/x/etcd.db", "y/etcd.db")
-	same(t, labels(find(t, locate.Options{}, filepath.Join(root, "a/x/etcd.db"), filepath.Join(root, "b/x/etcd.db"))), "a/x/etcd.db", "b/x/etcd.db")
-	same(t, labels(find(t, locate.Options{}, "prod="+root)), "prod/a/x/etcd.db", "prod/b/only.db", "prod/b/x/etcd.db", "prod/b/y/etcd.db")
-	same(t, labels(find(t, locate.Options{}, "one="+filepath.Join(root, "b/only.db"), "one="+filepath.Join(root, "a/x/etcd.db"))), "one", "one#2")
+	same(t, labels(find(t, locate.Options{}, filepath.Join(root, "a/x/etcd.db"), filepath.Join(root, "b/x/etcd.db"))),
+		"a/x/etcd.db", "b/x/etcd.db")
+	same(t, labels(find(t, locate.Options{}, "prod="+root)), "prod/a/x/etcd.db", "prod/b/only.db", "prod/b/x/etcd.db",
+		"prod/b/y/etcd.db")
+	same(t, labels(find(t, locate.Options{}, "one="+filepath.Join(root, "b/only.db"),
+		"one="+filepath.Join(root, "a/x/etcd.db"))), "one", "one#2")
 	// A folder and a file in it name one backup.
 	f := find(t, locate.Options{}, filepath.Join(root, "b"), filepath.Join(root, "b/only.db"))
 	same(t, labels(f), "only.db", "x/etcd.db", "y/etcd.db")
@@ -244,7 +254,8 @@ func TestLinksAndOddFiles(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "backups/monday.db"), good(t))
 	write(t, filepath.Join(root, "elsewhere/tuesday.db"), good(t))
-	for link, target := range map[string]string{"backups/latest.db": "monday.db", "backups/circle": "../backups", "backups/more": "../elsewhere", "backups/far.db": "../elsewhere/tuesday.db",
+	for link, target := range map[string]string{"backups/latest.db": "monday.db", "backups/circle": "../backups",
+		"backups/more": "../elsewhere", "backups/far.db": "../elsewhere/tuesday.db",
 		"backups/gone.db": "nowhere"} {
 		ok(t, os.Symlink(target, filepath.Join(root, link)))
 	}
@@ -266,7 +277,8 @@ func TestNothingThere(t *testing.T) {
 	ok(t, os.Mkdir(filepath.Join(root, "empty"), 0o700))
 	write(t, filepath.Join(root, "notes/readme.txt"), []byte("hello\n"))
 	node := filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1")
-	f := find(t, locate.Options{}, filepath.Join(root, "empty"), filepath.Join(root, "notes"), filepath.Join(root, "missing.db"), node, "-")
+	f := find(t, locate.Options{}, filepath.Join(root, "empty"), filepath.Join(root, "notes"),
+		filepath.Join(root, "missing.db"), node, "-")
 	if len(f.Items) != 5 {
 		t.Fatalf("%q", labels(f))
 	}
@@ -288,7 +300,8 @@ func TestNothingThere(t *testing.T) {
 // TestStdin: what is piped in is a backup, packed or not.
 func TestStdin(t *testing.T) {
 	b := good(t)
-	for name, in := range map[string][]byte{"plain": b, "gz": packed(t, "gz", b), "tar": tarred(t, entry{"x.db", b}), "zip": zipped(t, entry{"x.db", b})} {
+	for name, in := range map[string][]byte{"plain": b, "gz": packed(t, "gz", b), "tar": tarred(t, entry{"x.db", b}),
+		"zip": zipped(t, entry{"x.db", b})} {
 		f := find(t, locate.Options{Stdin: bytes.NewReader(in)}, "-")
 		if len(f.Items) != 1 {
 			t.Fatalf("%s: %q", name, labels(f))
@@ -307,7 +320,8 @@ func TestStdin(t *testing.T) {
 func TestNewest(t *testing.T) {
 	b := good(t)
 	dir := t.TempDir()
-	for name, age := range map[string]time.Duration{"a-20240101.db": 3, "a-20240102.db": 2, "a-20240103.db": 2, "b/b-1700000000": 5, "b/b-1700000099": 4} {
+	for name, age := range map[string]time.Duration{"a-20240101.db": 3, "a-20240102.db": 2, "a-20240103.db": 2,
+		"b/b-1700000000": 5, "b/b-1700000099": 4} {
 		write(t, filepath.Join(dir, name), b)
 		at := time.Unix(1_700_000_000, 0).Add(-age * time.Hour)
 		ok(t, os.Chtimes(filepath.Join(dir, name), at, at))
@@ -347,8 +361,10 @@ func TestUnpack(t *testing.T) {
 	b := good(t)
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{
-		"a.db.gz": packed(t, "gz", b), "b.db.xz": packed(t, "xz", b), "c.db.zst": packed(t, "zst", b), "d.zip": zipped(t, entry{"x/one.db", b}, entry{"two.db", b}),
-		"e.tar.gz": packed(t, "gz", tarred(t, entry{"three.db", packed(t, "xz", b)})), "plain.db": b, "no.gz": []byte("hello"),
+		"a.db.gz": packed(t, "gz", b), "b.db.xz": packed(t, "xz", b), "c.db.zst": packed(t, "zst", b),
+		"d.zip":    zipped(t, entry{"x/one.db", b}, entry{"two.db", b}),
+		"e.tar.gz": packed(t, "gz", tarred(t, entry{"three.db", packed(t, "xz", b)})), "plain.db": b,
+		"no.gz":       []byte("hello"),
 		"dirs.tar.gz": packed(t, "gz", tarred(t, entry{"node1/member/snap/db", b})),
 	} {
 		write(t, filepath.Join(dir, name), content)
@@ -356,7 +372,8 @@ func TestUnpack(t *testing.T) {
 	at := func(name string) evidence.Spec {
 		return evidence.Spec{Name: "n-" + name, Where: filepath.Join(dir, name)}
 	}
-	for name, want := range map[string]int{"a.db.gz": 1, "b.db.xz": 1, "c.db.zst": 1, "d.zip": 2, "e.tar.gz": 1, "plain.db": 0, "no.gz": 0, "dirs.tar.gz": 0, "none": 0} {
+	for name, want := range map[string]int{"a.db.gz": 1, "b.db.xz": 1, "c.db.zst": 1, "d.zip": 2, "e.tar.gz": 1,
+		"plain.db": 0, "no.gz": 0, "dirs.tar.gz": 0, "none": 0} {
 		u, err := locate.Unpack(t.Context(), []evidence.Spec{at(name)}, locate.Options{Scratch: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)

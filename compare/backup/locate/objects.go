@@ -43,7 +43,9 @@ func (f *finder) objects() []*Item {
 		return []*Item{f.failed(where, err)}
 	}
 	if more {
-		f.items = append(f.items, f.failed(where, fmt.Errorf("%s: more than %d objects; the others were not looked at: name a longer prefix", where, maxFiles)))
+		f.items = append(f.items, f.failed(where,
+			fmt.Errorf("%s: more than %d objects; the others were not looked at: name a longer prefix", where,
+				maxFiles)))
 	}
 	named := len(all) == 1 && objects.Shown(all[0].URL) == where
 	for _, o := range all {
@@ -65,7 +67,8 @@ func (f *finder) objects() []*Item {
 
 // object looks at one object.
 func (f *finder) object(o *object, shown string, named bool) {
-	it := &Item{Given: objects.Shown(f.given.Where), Shown: shown, name: f.given.Name, FromFolder: !named, Series: seriesOf(shown), Modified: o.Modified, object: o}
+	it := &Item{Given: objects.Shown(f.given.Where), Shown: shown, name: f.given.Name, FromFolder: !named,
+		Series: seriesOf(shown), Modified: o.Modified, object: o}
 	if _, ok := chain.ParseName(o.Name); ok {
 		f.local(o, it, named)
 		return

@@ -40,10 +40,12 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", it.Label, len(got), packing)
 		}
 	}
-	if f := find(t, locate.Options{Scratch: t.TempDir()}, bucket.URL("chains")); len(f.Items) != 1 || f.Items[0].Chain == nil {
+	if f := find(t, locate.Options{Scratch: t.TempDir()}, bucket.URL("chains")); len(f.Items) != 1 ||
+		f.Items[0].Chain == nil {
 		t.Errorf("a chain: %+v, skipped %v", f.Items, f.Skipped)
 	}
-	if f := find(t, locate.Options{}, bucket.URL("etcd/a.db")); len(f.Items) != 1 || f.Items[0].Err != nil || f.Items[0].FromFolder {
+	if f := find(t, locate.Options{}, bucket.URL("etcd/a.db")); len(f.Items) != 1 || f.Items[0].Err != nil ||
+		f.Items[0].FromFolder {
 		t.Errorf("one object: %+v", f.Items)
 	}
 	if f := find(t, locate.Options{}, bucket.URL("missing")); len(f.Items) != 1 || f.Items[0].Err == nil {
@@ -56,11 +58,13 @@ func TestObjects(t *testing.T) {
 func TestShards(t *testing.T) {
 	dir := t.TempDir()
 	b := good(t)
-	for _, name := range []string{"a-2026-01-01.db", "a-2026-01-02.db", "a-2026-01-03.db", "b-2026-01-01.db", "b-2026-01-02.db", "x/c.db"} {
+	for _, name := range []string{"a-2026-01-01.db", "a-2026-01-02.db", "a-2026-01-03.db", "b-2026-01-01.db",
+		"b-2026-01-02.db", "x/c.db"} {
 		write(t, filepath.Join(dir, name), b)
 	}
 	const shards = 4
-	for _, o := range []locate.Options{{}, {Newest: locate.NewestOfSeries}, {Newest: locate.NewestOfFolder}, {Shard: locate.Shard{Series: true}}} {
+	for _, o := range []locate.Options{{}, {Newest: locate.NewestOfSeries}, {Newest: locate.NewestOfFolder},
+		{Shard: locate.Shard{Series: true}}} {
 		var got []string
 		series := map[string]int{}
 		for i := range shards {

@@ -52,7 +52,8 @@ func recognise(head []byte) (what, string) {
 	switch {
 	case len(head) == 0:
 		return isEmpty, ""
-	case len(head) >= 265 && bytes.HasPrefix(head[257:], []byte("ustar")): // before the database in it is seen behind its header
+	case len(head) >= 265 && bytes.HasPrefix(head[257:],
+		[]byte("ustar")): // before the database in it is seen behind its header
 		return isTar, ""
 	case evidence.IsDatabaseHead(head):
 		return isDatabase, ""
@@ -77,7 +78,8 @@ func isPrintable(head []byte) bool {
 	for n := 0; n < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head); n++ {
 		head = head[:len(head)-1]
 	}
-	return utf8.Valid(head) && !bytes.ContainsFunc(head, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' && r != '\f' })
+	return utf8.Valid(head) && !bytes.ContainsFunc(head,
+		func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' && r != '\f' })
 }
 
 // packedSuffixes are taken off a name before it is looked at.
@@ -97,7 +99,8 @@ func bareName(name string) string {
 }
 
 // sideFiles lie next to backups and are none.
-var sideFiles = []string{".sha256", ".sha256sum", ".sha512", ".sha1", ".md5", ".sum", ".sig", ".asc", ".json", ".yaml", ".yml", ".txt", ".log", ".md", ".prom",
+var sideFiles = []string{".sha256", ".sha256sum", ".sha512", ".sha1", ".md5", ".sum", ".sig", ".asc", ".json", ".yaml",
+	".yml", ".txt", ".log", ".md", ".prom",
 	".sh", ".meta", ".conf", ".crt", ".pem", ".key", ".lock", ".pid", ".service", ".timer"}
 
 // unfinished are names of files that are still being written, or were when their writer ended.
@@ -126,7 +129,8 @@ func isNamedBackup(name string, w what) bool {
 	if w == isJSON {
 		return false // k3s keeps a JSON file with the name of each snapshot
 	}
-	return strings.Contains(bare, "snapshot") || w != isText && (strings.Contains(bare, "etcd") || strings.Contains(bare, "backup"))
+	return strings.Contains(bare, "snapshot") || w != isText &&
+		(strings.Contains(bare, "etcd") || strings.Contains(bare, "backup"))
 }
 
 // timeStamp is a date, a time or seconds since 1970 in a file name.

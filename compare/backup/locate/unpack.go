@@ -55,7 +55,8 @@ func (u *Unpacked) one(ctx context.Context, s evidence.Spec, o Options) ([]evide
 		return nil, err
 	}
 	u.found = append(u.found, found)
-	if len(found.Items) == 0 || slices.ContainsFunc(found.Items, func(it *Item) bool { return it.Err != nil || !it.packed || ofDataDir(it) }) {
+	if len(found.Items) == 0 || slices.ContainsFunc(found.Items,
+		func(it *Item) bool { return it.Err != nil || !it.packed || ofDataDir(it) }) {
 		return same, nil
 	}
 	var out []evidence.Spec

@@ -64,7 +64,8 @@ func (f *finder) walk(dir, shown string, depth int) {
 	}
 	f.dirs[real] = true
 	if depth > maxDepth {
-		f.items = append(f.items, f.failed(shown, fmt.Errorf("%s: more than %d folders deep; name a folder below it", shown, maxDepth)))
+		f.items = append(f.items, f.failed(shown, fmt.Errorf("%s: more than %d folders deep; name a folder below it",
+			shown, maxDepth)))
 		return
 	}
 	entries, err := os.ReadDir(real)
@@ -158,7 +159,8 @@ func (f *finder) file(path, shown string, named bool) {
 		path = abs
 	}
 	f.files[path] = shown
-	it := &Item{Given: f.given.Where, Shown: shown, name: f.given.Name, path: path, FromFolder: !named, Series: seriesOf(shown)}
+	it := &Item{Given: f.given.Where, Shown: shown, name: f.given.Name, path: path, FromFolder: !named,
+		Series: seriesOf(shown)}
 	st, err := os.Stat(path)
 	if err != nil {
 		it.Err = err
@@ -262,7 +264,8 @@ func (f *finder) decide(it *Item, is what, foreignName string, named bool) {
 // entryItem is the item of a file in an archive.
 func (f *finder) entryItem(of *Item, kind what, n int, name string, modified time.Time) *Item {
 	shown := filepath.Join(of.Shown, filepath.FromSlash(strings.TrimPrefix(name, "./")))
-	it := &Item{Given: of.Given, Shown: shown, name: of.name, path: of.path, FromFolder: true, Series: seriesOf(shown), entry: n, archive: kind, packed: true,
+	it := &Item{Given: of.Given, Shown: shown, name: of.name, path: of.path, FromFolder: true, Series: seriesOf(shown),
+		entry: n, archive: kind, packed: true,
 		stat: of.stat, Modified: modified}
 	if modified.IsZero() || modified.Year() < 1990 {
 		it.Modified = of.Modified
@@ -274,5 +277,6 @@ func (f *finder) entryItem(of *Item, kind what, n int, name string, modified tim
 func inDataDir(name string) bool {
 	dir, file := filepath.Split(filepath.ToSlash(name))
 	parent := filepath.Base(dir)
-	return parent == "snap" && (file == "db" || strings.HasSuffix(file, ".snap") || strings.HasSuffix(file, ".snap.db")) || parent == "wal" && strings.HasSuffix(file, ".wal")
+	return parent == "snap" && (file == "db" || strings.HasSuffix(file, ".snap") ||
+		strings.HasSuffix(file, ".snap.db")) || parent == "wal" && strings.HasSuffix(file, ".wal")
 }

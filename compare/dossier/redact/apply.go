@@ -196,7 +196,8 @@ func (r *Redactor) at(s string, p int) *word {
 func bounded(s string, p int, w *word) bool {
 	end := p + len(w.text)
 	if w.name {
-		return p > 0 && strings.IndexByte(`"'=`, s[p-1]) >= 0 && (end == len(s) || !isWordByte(s[end])) || p == 0 && end == len(s)
+		return p > 0 && strings.IndexByte(`"'=`, s[p-1]) >= 0 && (end == len(s) || !isWordByte(s[end])) || p == 0 &&
+			end == len(s)
 	}
 	if p > 0 && isWordByte(s[p]) && isWordByte(s[p-1]) {
 		return false
@@ -206,12 +207,14 @@ func bounded(s string, p int, w *word) bool {
 
 func (r *Redactor) statement() string {
 	keys := map[Mode]string{
-		Clear:  "Keys are shown.",
-		Prefix: "Of keys the first two parts are shown at most, the rest stands as a hash with a salt that was thrown away.",
+		Clear: "Keys are shown.",
+		Prefix: "Of keys the first two parts are shown at most, the rest stands as a hash with a salt that was " +
+			"thrown away.",
 		Hashed: "Each part of a key stands as a hash with a salt that was thrown away.",
 	}[r.mode]
 	if r.mode != Clear {
 		keys += " Names of Kubernetes objects and lines of server logs are left out."
 	}
-	return keys + " User names, role names, member names and addresses are shown. Values stand as length and a keyed digest; passwords, password hashes and tokens are left out."
+	return keys + " User names, role names, member names and addresses are shown. Values stand as length and a keyed " +
+		"digest; passwords, password hashes and tokens are left out."
 }

@@ -84,7 +84,8 @@ const (
 )
 
 func newFinder(d *dossier.Dossier) *finder {
-	f := &finder{cut: map[string][]string{}, found: map[string]string{}, seed: maphash.MakeSeed(), seen: make([]uint64, seenSlots)}
+	f := &finder{cut: map[string][]string{}, found: map[string]string{}, seed: maphash.MakeSeed(),
+		seen: make([]uint64, seenSlots)}
 	var all strings.Builder
 	known := map[string]bool{}
 	eachText(d, func(s string) string {

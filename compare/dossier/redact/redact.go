@@ -117,7 +117,8 @@ func (r *Redactor) hashParts(key string) string {
 
 // KeyPrefix is what stands for the beginning of keys, which ends with a slash, or for a whole key.
 func (r *Redactor) KeyPrefix(prefix string) string {
-	if r.mode == Prefix && strings.HasSuffix(prefix, "/") && strings.Count(strings.Trim(prefix, "/"), "/") < prefixParts {
+	if r.mode == Prefix && strings.HasSuffix(prefix, "/") &&
+		strings.Count(strings.Trim(prefix, "/"), "/") < prefixParts {
 		return prefix
 	}
 	return r.Key(prefix)

@@ -18,7 +18,8 @@ import (
 func TestMain(m *testing.M) { evidencetest.Main(m) }
 
 // redacted is the dossier of an incident after redaction, as JSON, and the keys that its sources hold.
-func redacted(t *testing.T, name string, mode redact.Mode, salt string) (d *dossier.Dossier, text string, keys []string) {
+func redacted(t *testing.T, name string, mode redact.Mode, salt string) (d *dossier.Dossier, text string,
+	keys []string) {
 	t.Helper()
 	r := redact.New(mode, []byte(salt))
 	d, err := dossier.Collect(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, name)}}, dossier.Options{
@@ -50,7 +51,8 @@ func redacted(t *testing.T, name string, mode redact.Mode, salt string) (d *doss
 
 // TestNoKeyIsLeft: no spelling of any key of the incidents stands anywhere in a redacted dossier.
 func TestNoKeyIsLeft(t *testing.T) {
-	for _, name := range []string{"a-auth-revision-replay", "n-silent-kv-divergence", "f-bbolt-page-corruption", "t-guarded-txns-purged-log", "d-wiped-member"} {
+	for _, name := range []string{"a-auth-revision-replay", "n-silent-kv-divergence", "f-bbolt-page-corruption",
+		"t-guarded-txns-purged-log", "d-wiped-member"} {
 		for _, mode := range []redact.Mode{redact.Hashed, redact.Prefix} {
 			_, text, keys := redacted(t, name, mode, "salt")
 			if len(keys) < 10 {
@@ -102,15 +104,18 @@ func TestEqualStaysEqual(t *testing.T) {
 // TestKey: what stands for keys in each mode.
 func TestKey(t *testing.T) {
 	p, h := redact.New(redact.Prefix, []byte("s")), redact.New(redact.Hashed, []byte("s"))
-	for key, head := range map[string]string{"/registry/pods/default/web": "/registry/pods/~", "/app/x": "/app/~", "/x": "/~", "x": "~", "/app/": "/~", "a/b/c/": "a/b/~"} {
-		if got := p.Key(key); !strings.HasPrefix(got, head) || strings.Count(got, "~") != 1 || len(got) != len(head)+10 {
+	for key, head := range map[string]string{"/registry/pods/default/web": "/registry/pods/~", "/app/x": "/app/~",
+		"/x": "/~", "x": "~", "/app/": "/~", "a/b/c/": "a/b/~"} {
+		if got := p.Key(key); !strings.HasPrefix(got, head) || strings.Count(got, "~") != 1 ||
+			len(got) != len(head)+10 {
 			t.Errorf("by prefix %q is %q, want %s…", key, got, head)
 		}
 		if got := h.Key(key); strings.Count(got, "/") != strings.Count(key, "/") || strings.ContainsAny(got, "xrpw") {
 			t.Errorf("hashed %q is %q", key, got)
 		}
 	}
-	if p.Key("/registry/pods/default/web") == p.Key("/registry/pods/default/app") || h.Key("/a/b")[:11] != h.Key("/a/c")[:11] {
+	if p.Key("/registry/pods/default/web") == p.Key("/registry/pods/default/app") ||
+		h.Key("/a/b")[:11] != h.Key("/a/c")[:11] {
 		t.Error("two keys are one, or one part is two")
 	}
 	if got := p.KeyPrefix("/registry/pods/"); got != "/registry/pods/" {

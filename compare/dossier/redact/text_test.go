@@ -33,21 +33,23 @@ func learned(keys []string, texts ...string) (*Redactor, *dossier.Dossier) {
 // TestText: keys go out of texts however they are written, longest first, and what only looks like one stays.
 func TestText(t *testing.T) {
 	long := "/big/" + strings.Repeat("K", 9000)
-	keys := []string{"/a", "/a/b", "foo", "42", "key", "/it's here", "/odd\x00\u202e", "/with space/x", long, "-n", "ü/ö"}
+	keys := []string{"/a", "/a/b", "foo", "42", "key", "/it's here", "/odd\x00\u202e", "/with space/x", long, "-n",
+		"ü/ö"}
 	r := New(Hashed, []byte("salt"))
 	for text, want := range map[string]string{
-		`put key="/a/b" and "/a"`:                      `put key="{/a/b}" and "{/a}"`,
-		`/a/b/c differs, /ab too`:                      `{/a/b}/c differs, /ab too`,
-		`put key="foo", food and foo`:                  `put key="{foo}", food and foo`,
-		`entry 42 of key="42"`:                         `entry 42 of key="{42}"`,
-		`bucket key, key "key"`:                        `bucket key, key "{key}"`,
-		`history '/it'\''s here' node1`:                `history '{/it's here}' node1`,
-		`row /odd\x00\u202e is absent`:                 `row {/odd` + "\x00\u202e" + `} is absent`,
-		`of /with space/x only`:                        `of {/with space/x} only`,
-		`put key="` + long[:100] + `…`:                 `put key="{` + long + `}`,
-		`the value is <len 5 sha256 0123456789abcdef>`: `the value is <len 5 sha256 ` + r.Digest("0123456789abcdef") + `>`,
-		`holds digest 0123456789abcdef`:                `holds digest ` + r.Digest("0123456789abcdef"),
-		`öü/ö and "ü/ö"`:                               `ö{ü/ö} and "{ü/ö}"`,
+		`put key="/a/b" and "/a"`:       `put key="{/a/b}" and "{/a}"`,
+		`/a/b/c differs, /ab too`:       `{/a/b}/c differs, /ab too`,
+		`put key="foo", food and foo`:   `put key="{foo}", food and foo`,
+		`entry 42 of key="42"`:          `entry 42 of key="{42}"`,
+		`bucket key, key "key"`:         `bucket key, key "{key}"`,
+		`history '/it'\''s here' node1`: `history '{/it's here}' node1`,
+		`row /odd\x00\u202e is absent`:  `row {/odd` + "\x00\u202e" + `} is absent`,
+		`of /with space/x only`:         `of {/with space/x} only`,
+		`put key="` + long[:100] + `…`:  `put key="{` + long + `}`,
+		`the value is <len 5 sha256 0123456789abcdef>`: `the value is <len 5 sha256 ` + r.Digest("0123456789abcdef") +
+			`>`,
+		`holds digest 0123456789abcdef`: `holds digest ` + r.Digest("0123456789abcdef"),
+		`öü/ö and "ü/ö"`:                `ö{ü/ö} and "{ü/ö}"`,
 	} {
 		got, _ := learned(keys, text)
 		for _, k := range keys {
@@ -85,7 +87,8 @@ func TestObjects(t *testing.T) {
 	for _, nameless := range []bool{false, true} {
 		x := &holder{Objects: []*named{{"Pod", "default", "web-0"}}, Name: "node1"}
 		each(reflect.ValueOf(x), visitor{text: func(s string) string { return s }, nameless: nameless})
-		if kept := x.Objects[0].Namespace+x.Objects[0].Name != ""; kept == nameless || x.Objects[0].Kind != "Pod" || x.Name != "node1" {
+		if kept := x.Objects[0].Namespace+x.Objects[0].Name != ""; kept == nameless || x.Objects[0].Kind != "Pod" ||
+			x.Name != "node1" {
 			t.Errorf("nameless %v: %+v", nameless, x.Objects[0])
 		}
 	}

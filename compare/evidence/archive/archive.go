@@ -131,7 +131,8 @@ func unpackWithin(ctx context.Context, file, destDir string, lim limits) error {
 	if lim.disk == 0 {
 		lim.disk = scratch.Budget(destDir)
 	}
-	u := &unpacker{ctx: ctx, root: root, lim: lim, buf: make([]byte, bufferSize), room: budget{dir: destDir, allowed: lim.disk, left: lim.disk}}
+	u := &unpacker{ctx: ctx, root: root, lim: lim, buf: make([]byte, bufferSize),
+		room: budget{dir: destDir, allowed: lim.disk, left: lim.disk}}
 	err = u.all(r)
 	if cerr := root.Close(); err == nil {
 		err = cerr

@@ -103,7 +103,8 @@ func TestIsArchive(t *testing.T) {
 
 func TestUnpackKeepsContentModesAndTimes(t *testing.T) {
 	plain := member(t)
-	for name, b := range map[string][]byte{"m.tar": plain, "m.tar.gz": gz(t, plain), "m.tar.zst": zst(t, plain), "misnamed.tar": gz(t, plain)} {
+	for name, b := range map[string][]byte{"m.tar": plain, "m.tar.gz": gz(t, plain), "m.tar.zst": zst(t, plain),
+		"misnamed.tar": gz(t, plain)} {
 		t.Run(name, func(t *testing.T) {
 			dest := filepath.Join(t.TempDir(), "scratch")
 			if err := archive.Unpack(t.Context(), write(t, name, b), dest); err != nil {
@@ -151,8 +152,10 @@ func TestUnpackRefuses(t *testing.T) {
 		"parent":        {[]tar.Header{reg("../evil")}, "outside"},
 		"hidden parent": {[]tar.Header{reg("a/../../evil")}, "outside"},
 		"absolute":      {[]tar.Header{reg("/evil")}, "outside"},
-		"symlink":       {[]tar.Header{{Typeflag: tar.TypeSymlink, Name: "a", Linkname: ".."}, reg("a/evil")}, "symbolic link"},
-		"link out":      {[]tar.Header{{Typeflag: tar.TypeLink, Name: "a", Linkname: "../evil"}}, "outside the archive"},
+		"symlink": {[]tar.Header{{Typeflag: tar.TypeSymlink, Name: "a", Linkname: ".."}, reg("a/evil")},
+			"symbolic link"},
+		"link out": {[]tar.Header{{Typeflag: tar.TypeLink, Name: "a", Linkname: "../evil"}},
+			"outside the archive"},
 		"link nowhere":  {[]tar.Header{{Typeflag: tar.TypeLink, Name: "a", Linkname: "b"}}, "no file unpacked before"},
 		"device":        {[]tar.Header{{Typeflag: tar.TypeBlock, Name: "sda"}}, "neither a file nor a directory"},
 		"fifo":          {[]tar.Header{{Typeflag: tar.TypeFifo, Name: "pipe"}}, "neither a file nor a directory"},
@@ -174,7 +177,8 @@ func TestUnpackRefuses(t *testing.T) {
 }
 
 func TestUnpackHardLink(t *testing.T) {
-	b := tarOf(t, tar.Header{Typeflag: tar.TypeReg, Name: "a/db", Mode: 0o600}, tar.Header{Typeflag: tar.TypeLink, Name: "b/db", Linkname: "a/db"})
+	b := tarOf(t, tar.Header{Typeflag: tar.TypeReg, Name: "a/db", Mode: 0o600},
+		tar.Header{Typeflag: tar.TypeLink, Name: "b/db", Linkname: "a/db"})
 	dest := t.TempDir()
 	if err := archive.Unpack(t.Context(), write(t, "x.tar", b), dest); err != nil {
 		t.Fatal(err)
@@ -222,7 +226,8 @@ func TestUnpackRoom(t *testing.T) {
 		if err := archive.UnpackInto(t.Context(), file, dest, 1<<20); err != nil {
 			t.Errorf("%s holds %d bytes, most of them zeros: %v", name, len(segment()), err)
 		}
-		if st, err := os.Stat(filepath.Join(dest, "node1", "wal", "0.wal")); err != nil || st.Size() != int64(len(segment())) {
+		if st, err := os.Stat(filepath.Join(dest, "node1", "wal", "0.wal")); err != nil ||
+			st.Size() != int64(len(segment())) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -232,7 +237,8 @@ func TestUnpackAbsurdSize(t *testing.T) {
 	b := tarOf(t, tar.Header{Typeflag: tar.TypeDir, Name: "d/"})
 	var out bytes.Buffer
 	tw := tar.NewWriter(&out)
-	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "big", Size: 1<<63 - 1, Format: tar.FormatGNU}); err != nil {
+	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "big", Size: 1<<63 - 1,
+		Format: tar.FormatGNU}); err != nil {
 		t.Fatal(err)
 	}
 	var lim *archive.LimitError

@@ -138,7 +138,8 @@ func (u *unpacker) link(name string, hdr *tar.Header) error {
 	}
 	st, err := u.root.Lstat(target)
 	if err != nil || !st.Mode().IsRegular() {
-		return &EntryError{Name: hdr.Name, Reason: fmt.Sprintf("a hard link to %q, which is no file unpacked before", hdr.Linkname)}
+		return &EntryError{Name: hdr.Name, Reason: fmt.Sprintf("a hard link to %q, which is no file unpacked before",
+			hdr.Linkname)}
 	}
 	return u.root.Link(target, name)
 }

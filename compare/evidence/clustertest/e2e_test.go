@@ -56,7 +56,8 @@ func TestE2ECluster(t *testing.T) {
 			}
 			for _, s := range c.Sources() {
 				_, dir, _ := strings.Cut(s, "=")
-				if segs, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal")); err != nil || len(segs) == 0 {
+				if segs, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal")); err != nil ||
+					len(segs) == 0 {
 					t.Errorf("%s: no segment, %v", s, err)
 				}
 				if _, err := os.Stat(filepath.Join(dir, "member", "snap", "db")); err != nil {

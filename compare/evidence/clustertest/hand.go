@@ -42,7 +42,8 @@ type handRow struct {
 // NewHand begins a data dir below root. The node's peer URL is derived from the ID, so that every member list agrees.
 func NewHand(tb testing.TB, root, name string, id, cluster uint64) *Hand {
 	tb.Helper()
-	h := &Hand{tb: tb, Dir: filepath.Join(root, name), ID: id, Cluster: cluster, rev: 1, versions: map[string]*synthKey{}}
+	h := &Hand{tb: tb, Dir: filepath.Join(root, name), ID: id, Cluster: cluster, rev: 1,
+		versions: map[string]*synthKey{}}
 	synthOK(tb, os.MkdirAll(filepath.Join(h.Dir, "member", "snap"), 0o700))
 	meta, err := (&etcdserverpb.Metadata{NodeID: id, ClusterID: cluster}).Marshal()
 	synthOK(tb, err)
@@ -75,7 +76,8 @@ func (h *Hand) Found(restored bool, voters ...uint64) {
 // Snapshot writes a .snap file and its record.
 func (h *Hand) Snapshot(term, index uint64, voters ...uint64) {
 	h.tb.Helper()
-	conf := raftpb.ConfState{Voters: voters, Learners: slices.DeleteFunc(slices.Clone(h.learners), func(id uint64) bool { return slices.Contains(voters, id) })}
+	conf := raftpb.ConfState{Voters: voters, Learners: slices.DeleteFunc(slices.Clone(h.learners),
+		func(id uint64) bool { return slices.Contains(voters, id) })}
 	saveSnap(h.tb, filepath.Join(h.Dir, "member", "snap"), term, index, h.V2, conf)
 	synthOK(h.tb, h.w.SaveSnapshot(walpb.Snapshot{Term: term, Index: index, ConfState: &conf}))
 }
@@ -104,7 +106,8 @@ func RequestID(member, start, n uint64) uint64 { return member<<48 | (start&(1<<
 // Put writes the entry of a put and, if applied, its revision.
 func (h *Hand) Put(term, index, id uint64, key, value string, applied bool) {
 	h.tb.Helper()
-	h.Request(term, index, &etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: id}, Put: &etcdserverpb.PutRequest{Key: []byte(key), Value: []byte(value)}})
+	h.Request(term, index, &etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: id},
+		Put: &etcdserverpb.PutRequest{Key: []byte(key), Value: []byte(value)}})
 	if applied {
 		h.Revision(key, value)
 	}
@@ -123,7 +126,8 @@ func (h *Hand) LeasedRevision(key, value string, lease int64) {
 		h.versions[key] = k
 	}
 	k.version++
-	data, err := (&mvccpb.KeyValue{Key: []byte(key), Value: []byte(value), CreateRevision: k.create, ModRevision: h.rev, Version: k.version, Lease: lease}).Marshal()
+	data, err := (&mvccpb.KeyValue{Key: []byte(key), Value: []byte(value), CreateRevision: k.create, ModRevision: h.rev,
+		Version: k.version, Lease: lease}).Marshal()
 	synthOK(h.tb, err)
 	at := append(binary.BigEndian.AppendUint64(nil, uint64(h.rev)), '_')
 	h.Row("key", string(binary.BigEndian.AppendUint64(at, 0)), string(data))
@@ -133,8 +137,10 @@ func (h *Hand) LeasedRevision(key, value string, lease int64) {
 func (h *Hand) Publish(term, index, member, id uint64) {
 	h.tb.Helper()
 	h.V2.publish(member)
-	h.Request(term, index, &etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: id}, ClusterMemberAttrSet: &membershippb.ClusterMemberAttrSetRequest{
-		Member_ID: member, MemberAttributes: &membershippb.Attributes{Name: HandName(member), ClientUrls: []string{"http://127.0.0.1:2379"}}}})
+	h.Request(term, index, &etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: id},
+		ClusterMemberAttrSet: &membershippb.ClusterMemberAttrSetRequest{
+			Member_ID: member, MemberAttributes: &membershippb.Attributes{Name: HandName(member),
+				ClientUrls: []string{"http://127.0.0.1:2379"}}}})
 }
 
 // Conf writes the entry of a membership change.
@@ -149,7 +155,8 @@ func (h *Hand) Conf(term, index uint64, cc raftpb.ConfChange) {
 
 // AddLearner and AddVoter are membership changes as a client asks for them.
 func AddLearner(id, request uint64) raftpb.ConfChange {
-	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeAddLearnerNode, NodeID: id, Context: memberJSON(id, `,"isLearner":true`)}
+	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeAddLearnerNode, NodeID: id,
+		Context: memberJSON(id, `,"isLearner":true`)}
 }
 
 // AddVoter adds a voter.
@@ -159,7 +166,8 @@ func AddVoter(id, request uint64) raftpb.ConfChange {
 
 // Promote makes a learner a voter.
 func Promote(id, request uint64) raftpb.ConfChange {
-	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeAddNode, NodeID: id, Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":null,"isPromote":true}`, id)}
+	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeAddNode, NodeID: id,
+		Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":null,"isPromote":true}`, id)}
 }
 
 // RemoveMember removes a member; request 0 is what a forced start writes.
@@ -207,10 +215,12 @@ func (h *Hand) Close(index, term uint64) string {
 	synthOK(h.tb, h.w.Close())
 	h.Row("meta", "consistent_index", string(binary.BigEndian.AppendUint64(nil, index)))
 	h.Row("meta", "term", string(binary.BigEndian.AppendUint64(nil, term)))
-	db, err := bbolt.Open(filepath.Join(h.Dir, "member", "snap", "db"), 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(filepath.Join(h.Dir, "member", "snap", "db"), 0o600,
+		&bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 	synthOK(h.tb, err)
 	synthOK(h.tb, db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range []string{"key", "meta", "members", "cluster", "lease", "alarm", "auth", "authUsers", "authRoles", "members_removed"} {
+		for _, name := range []string{"key", "meta", "members", "cluster", "lease", "alarm", "auth", "authUsers",
+			"authRoles", "members_removed"} {
 			if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
 				return err
 			}

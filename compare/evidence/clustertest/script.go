@@ -108,7 +108,8 @@ func (s *Script) Add(st Step) int {
 // Start publishes a start of the member.
 func (s *Script) Start(member int) int {
 	return s.Add(Step{By: member, Req: &etcdserverpb.InternalRaftRequest{ClusterMemberAttrSet: &membershippb.ClusterMemberAttrSetRequest{
-		Member_ID: uint64(synthMember + member), MemberAttributes: &membershippb.Attributes{Name: fmt.Sprintf("node%d", member+1),
+		Member_ID: uint64(synthMember + member),
+		MemberAttributes: &membershippb.Attributes{Name: fmt.Sprintf("node%d", member+1),
 			ClientUrls: []string{fmt.Sprintf("http://127.0.0.1:%d", 2379+2*member)}}}}})
 }
 
@@ -120,7 +121,8 @@ func (s *Script) ID(member int) uint64 { return uint64(synthMember + member) }
 
 // raisesAuth tells the requests that raise the auth revision when they succeed.
 func raisesAuth(r *etcdserverpb.InternalRaftRequest) bool {
-	return r != nil && (r.AuthDisable != nil || r.AuthUserAdd != nil || r.AuthUserChangePassword != nil || r.AuthUserGrantRole != nil || r.AuthRoleAdd != nil ||
+	return r != nil && (r.AuthDisable != nil || r.AuthUserAdd != nil || r.AuthUserChangePassword != nil ||
+		r.AuthUserGrantRole != nil || r.AuthRoleAdd != nil ||
 		r.AuthRoleGrantPermission != nil || r.AuthRoleDelete != nil || r.AuthUserDelete != nil)
 }
 
@@ -162,7 +164,8 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 		if i+1 == s.Purged {
 			e.Data = s.fill(tb, e.Data)
 		}
-		synthOK(tb, w.Save(raftpb.HardState{Term: st.Term, Vote: s.ID(of.Votes[st.Term]), Commit: e.Index}, []raftpb.Entry{e}))
+		synthOK(tb, w.Save(raftpb.HardState{Term: st.Term, Vote: s.ID(of.Votes[st.Term]), Commit: e.Index},
+			[]raftpb.Entry{e}))
 		if i+1 == s.Purged {
 			s.upTo(i+1).snapshot(tb, w, dir, e.Index)
 		}
@@ -254,5 +257,6 @@ func (st *Step) requestOn(member int) *etcdserverpb.InternalRaftRequest {
 	if !ok {
 		return st.Req
 	}
-	return &etcdserverpb.InternalRaftRequest{Header: st.Req.Header, Txn: &etcdserverpb.TxnRequest{Compare: st.Req.Txn.Compare, Success: st.Req.Txn.Success[:n]}}
+	return &etcdserverpb.InternalRaftRequest{Header: st.Req.Header,
+		Txn: &etcdserverpb.TxnRequest{Compare: st.Req.Txn.Compare, Success: st.Req.Txn.Success[:n]}}
 }

@@ -14,13 +14,15 @@ import (
 func (s *Script) writeDB(tb testing.TB, path string, member int) {
 	tb.Helper()
 	w := s.world(member)
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true,
+		FreelistType: bbolt.FreelistMapType})
 	synthOK(tb, err)
 	synthOK(tb, db.Update(func(tx *bbolt.Tx) error {
 		if err := (Synth{Members: s.Members}).meta(tx, s.saved(member)); err != nil {
 			return err
 		}
-		for _, write := range []func(*bbolt.Tx) error{w.writeKeys, w.writeLeases, w.writeAlarms, w.writeAuth, s.writeMeta} {
+		for _, write := range []func(*bbolt.Tx) error{w.writeKeys, w.writeLeases, w.writeAlarms, w.writeAuth,
+			s.writeMeta} {
 			if err := write(tx); err != nil {
 				return err
 			}
@@ -43,7 +45,8 @@ func (s *Script) writeMeta(tx *bbolt.Tx) error {
 			return err
 		}
 	case len(s.steps) > 0:
-		if err := meta.Put([]byte("term"), binary.BigEndian.AppendUint64(nil, s.steps[len(s.steps)-1].Term)); err != nil {
+		if err := meta.Put([]byte("term"), binary.BigEndian.AppendUint64(nil,
+			s.steps[len(s.steps)-1].Term)); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,8 @@ func (w *world) applyAuth(r *etcdserverpb.InternalRaftRequest) {
 		w.roles[r.AuthRoleAdd.Name] = &authpb.Role{Name: []byte(r.AuthRoleAdd.Name)}
 	case r.AuthRoleGrantPermission != nil:
 		role := w.roles[r.AuthRoleGrantPermission.Name]
-		if !slices.Contains(role.KeyPermission, r.AuthRoleGrantPermission.Perm) { // the same grant again changes nothing but the revision
+		// the same grant again changes nothing but the revision
+		if !slices.Contains(role.KeyPermission, r.AuthRoleGrantPermission.Perm) {
 			role.KeyPermission = append(role.KeyPermission, r.AuthRoleGrantPermission.Perm)
 		}
 	}
@@ -120,7 +121,8 @@ func (w *world) ops(ops []*etcdserverpb.RequestOp, sub *int64) {
 }
 
 func (w *world) put(p *etcdserverpb.PutRequest, sub *int64) {
-	kv := mvccpb.KeyValue{Key: p.Key, Value: p.Value, Lease: p.Lease, CreateRevision: w.rev + 1, ModRevision: w.rev + 1, Version: 1}
+	kv := mvccpb.KeyValue{Key: p.Key, Value: p.Value, Lease: p.Lease, CreateRevision: w.rev + 1, ModRevision: w.rev + 1,
+		Version: 1}
 	if old := w.live[string(p.Key)]; old != nil {
 		kv.CreateRevision, kv.Version = old.CreateRevision, old.Version+1
 	}
@@ -154,7 +156,8 @@ func (w *world) tombstones(keys []string, sub *int64) {
 	sort.Strings(keys)
 	for _, k := range keys {
 		delete(w.live, k)
-		w.records = append(w.records, scriptRecord{main: w.rev + 1, sub: *sub, del: true, kv: mvccpb.KeyValue{Key: []byte(k)}})
+		w.records = append(w.records, scriptRecord{main: w.rev + 1, sub: *sub, del: true,
+			kv: mvccpb.KeyValue{Key: []byte(k)}})
 		*sub++
 	}
 }

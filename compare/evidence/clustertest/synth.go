@@ -110,9 +110,11 @@ func (s Synth) WriteWAL(tb testing.TB, dir string, member int) {
 		if m, ok := s.Starts[j]; ok {
 			add(&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: uint64(synthMember+m)<<48 | id},
 				ClusterMemberAttrSet: &membershippb.ClusterMemberAttrSetRequest{Member_ID: uint64(synthMember + m),
-					MemberAttributes: &membershippb.Attributes{Name: fmt.Sprintf("node%d", m+1), ClientUrls: []string{fmt.Sprintf("http://127.0.0.1:%d", 2379+2*m)}}}})
+					MemberAttributes: &membershippb.Attributes{Name: fmt.Sprintf("node%d", m+1),
+						ClientUrls: []string{fmt.Sprintf("http://127.0.0.1:%d", 2379+2*m)}}}})
 		}
-		add(&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: synthMember<<48 | id}, Put: &etcdserverpb.PutRequest{Key: s.put(j, val), Value: bytes.Clone(val)}})
+		add(&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: synthMember<<48 | id},
+			Put: &etcdserverpb.PutRequest{Key: s.put(j, val), Value: bytes.Clone(val)}})
 		if j+1 == s.Purged {
 			flush()
 			s.snapshot(tb, w, dir, index)
@@ -130,7 +132,8 @@ func (s Synth) boot(tb testing.TB) []raftpb.Entry {
 	var out []raftpb.Entry
 	for i := range s.Members {
 		cc := raftpb.ConfChange{Type: raftpb.ConfChangeAddNode, NodeID: synthMember + uint64(i),
-			Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%d"],"name":"node%d"}`, synthMember+i, 2380+2*i, i+1)}
+			Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%d"],"name":"node%d"}`, synthMember+i,
+				2380+2*i, i+1)}
 		if s.Learners[i] {
 			cc.Type = raftpb.ConfChangeAddLearnerNode
 		}
@@ -150,7 +153,8 @@ func (s Synth) WriteDB(tb testing.TB, path string) {
 
 func (s Synth) writeDB(tb testing.TB, path string, skip map[int]bool, repeat map[int]int) {
 	tb.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true,
+		FreelistType: bbolt.FreelistMapType})
 	synthOK(tb, err)
 	val := make([]byte, s.Value)
 	keys := make([]synthKey, s.Keys)
@@ -186,7 +190,8 @@ func (s Synth) writeDB(tb testing.TB, path string, skip map[int]bool, repeat map
 }
 
 // again writes the stretch of puts that repeat names before the put and returns the last revision.
-func (s Synth) again(b *bbolt.Bucket, repeat map[int]int, put int, rev int64, keys []synthKey, val []byte) (int64, error) {
+func (s Synth) again(b *bbolt.Bucket, repeat map[int]int, put int, rev int64, keys []synthKey, val []byte) (int64,
+	error) {
 	from, ok := repeat[put]
 	for j := from; ok && j < put; j++ {
 		rev++
@@ -224,7 +229,8 @@ func (s Synth) record(b *bbolt.Bucket, i int, rev int64, k *synthKey, val []byte
 }
 
 func (s Synth) meta(tx *bbolt.Tx, index uint64) error {
-	for _, name := range []string{"meta", "members", "cluster", "lease", "alarm", "auth", "authUsers", "authRoles", "members_removed"} {
+	for _, name := range []string{"meta", "members", "cluster", "lease", "alarm", "auth", "authUsers", "authRoles",
+		"members_removed"} {
 		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
 			return err
 		}

@@ -53,7 +53,8 @@ func (s Synth) v2Store() []byte {
 		if i > 0 {
 			members += ","
 		}
-		members += fmt.Sprintf("%q:", fmt.Sprintf("%x", synthMember+i)) + dir(at, `"attributes":`+leaf(at+"/attributes", attr)+`,"raftAttributes":`+leaf(at+"/raftAttributes", raft))
+		members += fmt.Sprintf("%q:", fmt.Sprintf("%x", synthMember+i)) + dir(at, `"attributes":`+
+			leaf(at+"/attributes", attr)+`,"raftAttributes":`+leaf(at+"/raftAttributes", raft))
 	}
 	root := dir("/", `"0":`+dir("/0", `"members":`+dir("/0/members", members))+`,"1":`+dir("/1", ""))
 	return []byte(`{"Root":` + root + `,"WatcherHub":{"EventHistory":{"Queue":{"Events":null,"Size":0,"Front":0,"Back":0,"Capacity":1000},"StartIndex":0,"LastIndex":0,"DuplicateEvents":0}},"CurrentIndex":1,"Stats":{},"CurrentVersion":2}`)

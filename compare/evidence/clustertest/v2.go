@@ -34,7 +34,8 @@ func synthV2(voters []uint64) V2 {
 	var v V2
 	for _, id := range voters {
 		i := id - synthMember
-		v.Members = append(v.Members, V2Member{ID: id, Peer: fmt.Sprintf("http://127.0.0.1:%d", 2380+2*i), Attributes: fmt.Sprintf(`{"name":"node%d","clientURLs":["http://127.0.0.1:%d"]}`, i+1, 2379+2*i)})
+		v.Members = append(v.Members, V2Member{ID: id, Peer: fmt.Sprintf("http://127.0.0.1:%d", 2380+2*i),
+			Attributes: fmt.Sprintf(`{"name":"node%d","clientURLs":["http://127.0.0.1:%d"]}`, i+1, 2379+2*i)})
 	}
 	return v
 }
@@ -90,7 +91,8 @@ func (v *V2) confChange(cc raftpb.ConfChange) {
 	case at >= 0:
 		v.Members[at].Learner = v.Members[at].Learner && !strings.Contains(string(cc.Context), "isPromote")
 	default:
-		v.Members = append(v.Members, V2Member{ID: cc.NodeID, Peer: fmt.Sprintf("http://127.0.0.1:%d", cc.NodeID), Learner: cc.Type == raftpb.ConfChangeAddLearnerNode})
+		v.Members = append(v.Members, V2Member{ID: cc.NodeID, Peer: fmt.Sprintf("http://127.0.0.1:%d", cc.NodeID),
+			Learner: cc.Type == raftpb.ConfChangeAddLearnerNode})
 	}
 }
 

@@ -127,8 +127,11 @@ func TestUnchangedSeesEveryChange(t *testing.T) {
 				return err
 			})
 		},
-		"size":     func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, seg), 63_999_999)) },
-		"time":     func(t *testing.T, dir string) { must(t, os.Chtimes(filepath.Join(dir, seg), time.Time{}, time.Now())) },
+		"size": func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, seg), 63_999_999)) },
+		"time": func(t *testing.T, dir string) {
+			must(t,
+				os.Chtimes(filepath.Join(dir, seg), time.Time{}, time.Now()))
+		},
 		"mode":     func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, seg), 0o644)) },
 		"new name": func(t *testing.T, dir string) { must(t, os.WriteFile(filepath.Join(dir, "lock"), nil, 0o600)) },
 		"gone":     func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, seg))) },

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 
 func TestNormal(t *testing.T) {
 	for in, want := range map[string]string{
-		"Node1.Example.:2380": "node1.example:2380", "10.0.0.1:2380": "10.0.0.1:2380", "[FD00:0:0::1]:2380": "[fd00::1]:2380",
+		"Node1.Example.:2380": "node1.example:2380", "10.0.0.1:2380": "10.0.0.1:2380",
+		"[FD00:0:0::1]:2380":  "[fd00::1]:2380",
 		"[::ffff:10.0.0.1]:1": "10.0.0.1:1", "nonsense": "nonsense",
 	} {
 		if got := Normal(in); got != want {
@@ -72,7 +73,8 @@ func TestDNS(t *testing.T) {
 	if len(names) < 300 || names[0].Name != "etcd-0.example.invalid" || names[0].Queries < 2 {
 		t.Errorf("%d names, first %+v", len(names), names[0])
 	}
-	for _, junk := range []string{"", "x", strings.Repeat("\xff", 600), "\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\xc0\x0c\x00\x01\x00\x01"} {
+	for _, junk := range []string{"", "x", strings.Repeat("\xff", 600),
+		"\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\xc0\x0c\x00\x01\x00\x01"} {
 		if got := d.reply([]byte(junk)); got != nil {
 			t.Errorf("%q was answered", junk)
 		}
@@ -121,7 +123,8 @@ func TestGrounds(t *testing.T) {
 			dir := t.TempDir()
 			log := filepath.Join(dir, "log")
 			shell := func(text string) (int, error) {
-				return g.Launch(Launch{Path: "/bin/sh", Args: []string{"-c", text}, Env: []string{"A=b"}, Dir: dir, Log: log})
+				return g.Launch(Launch{Path: "/bin/sh", Args: []string{"-c", text}, Env: []string{"A=b"}, Dir: dir,
+					Log: log})
 			}
 			pid, err := shell("echo $A; pwd; env | wc -l; echo error >&2; exit 3")
 			if err != nil {
@@ -130,7 +133,8 @@ func TestGrounds(t *testing.T) {
 			if e, err := g.Wait(pid); err != nil || e != (Exit{Code: 3}) {
 				t.Error(e, err)
 			}
-			if b, _ := os.ReadFile(log); !strings.HasPrefix(string(b), "b\n"+dir+"\n") || !strings.HasSuffix(string(b), "error\n") {
+			if b, _ := os.ReadFile(log); !strings.HasPrefix(string(b), "b\n"+dir+"\n") ||
+				!strings.HasSuffix(string(b), "error\n") {
 				t.Errorf("%s", b)
 			}
 			// The whole group is signalled, children of the child included.
@@ -192,7 +196,8 @@ func TestNamespaceHoldsNothing(t *testing.T) {
 			dir := t.TempDir()
 			log := filepath.Join(dir, "log")
 			text := "cat /proc/net/dev /etc/resolv.conf /etc/hosts"
-			pid, err := g.Launch(Launch{Path: "/bin/sh", Args: []string{"-c", text}, Env: []string{"PATH=/bin:/usr/bin"}, Dir: dir, Log: log})
+			pid, err := g.Launch(Launch{Path: "/bin/sh", Args: []string{"-c", text},
+				Env: []string{"PATH=/bin:/usr/bin"}, Dir: dir, Log: log})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +230,8 @@ func TestKeeperInNoNamespace(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r, err := startKeeper(ctx, os.Args[0], hidden, t.TempDir(), &syscall.SysProcAttr{})
-	if err == nil || !strings.Contains(err.Error(), "no new network namespace") && !strings.Contains(err.Error(), errNoNamespaces.Error()) {
+	if err == nil || !strings.Contains(err.Error(), "no new network namespace") &&
+		!strings.Contains(err.Error(), errNoNamespaces.Error()) {
 		t.Fatal(r, err)
 	}
 	if code := RunKeeper(nil); code != 2 {

@@ -159,7 +159,8 @@ func startKeeper(ctx context.Context, self, hidden, dir string, attr *syscall.Sy
 		return nil, err
 	}
 	p, err := start(Launch{
-		Path: self, Args: []string{hidden, dir}, Env: []string{"PATH=/usr/bin:/bin", EnvKeeper + "=1"}, Dir: dir, Log: filepath.Join(dir, "keeper.log"),
+		Path: self, Args: []string{hidden, dir}, Env: []string{"PATH=/usr/bin:/bin", EnvKeeper + "=1"}, Dir: dir,
+		Log: filepath.Join(dir, "keeper.log"),
 	}, attr, theirIn, theirOut)
 	_, _ = theirIn.Close(), theirOut.Close()
 	if err != nil {

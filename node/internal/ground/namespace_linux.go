@@ -38,7 +38,8 @@ func enter(dir string) (*local, error) {
 	}
 	var notes []string
 	if err := allLocal(); err != nil {
-		notes = append(notes, fmt.Sprintf("no local route in the namespace (%v): addresses outside are unreachable instead of refused", err))
+		notes = append(notes, fmt.Sprintf("no local route in the namespace (%v): addresses outside are unreachable "+
+			"instead of refused", err))
 	}
 	const dnsPort = "127.0.0.1:53"
 	merr := ownNames(dir)
@@ -53,7 +54,8 @@ func enter(dir string) (*local, error) {
 		return nil, err
 	}
 	if merr != nil {
-		notes = append(notes, fmt.Sprintf("names are answered only for the servers that this program brings (%v)", merr))
+		notes = append(notes, fmt.Sprintf("names are answered only for the servers that this program brings (%v)",
+			merr))
 	}
 	l.info.Namespace, l.info.Names, l.info.Notes = true, merr == nil, notes
 	return l, nil
@@ -109,7 +111,8 @@ func allLocal() error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.Sendto(fd, routeRequest(uint32(lo.Index)), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	if err := unix.Sendto(fd, routeRequest(uint32(lo.Index)), 0,
+		&unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}
 	buf := make([]byte, 4096)

@@ -46,7 +46,8 @@ func TestProxyFlushesAtOnce(t *testing.T) {
 	defer srv.Close()
 	p, c := newTestProxy(t)
 	p.set("10.1.2.3:2380", srv.Listener.Addr().String())
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://10.1.2.3:2380/raft/stream/msgapp/1", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://10.1.2.3:2380/raft/stream/msgapp/1",
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,8 @@ func TestProxyRefuses(t *testing.T) {
 	p, c := newTestProxy(t)
 	p.set("10.0.0.9:2380", closedPort(t))
 	for range 3 {
-		for _, u := range []string{"http://192.0.2.1:2380/x", "http://[2001:db8::1]:2380/x", "http://10.0.0.9:2380/x", "http://plain.example/x"} {
+		for _, u := range []string{"http://192.0.2.1:2380/x", "http://[2001:db8::1]:2380/x", "http://10.0.0.9:2380/x",
+			"http://plain.example/x"} {
 			resp, err := c.Get(u)
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +174,8 @@ func TestProxyCountsMembersThatComeLater(t *testing.T) {
 	via := closedPort(t)
 	p.set("10.0.0.9:2380", via)
 	for _, g := range p.targets() {
-		if came := g.Address == "10.0.0.9:2380"; came != (g.Refused == 0) || came != (g.Requests == 1 && g.Down == 1) || came != (g.Via == via) {
+		if came := g.Address == "10.0.0.9:2380"; came != (g.Refused == 0) || came != (g.Requests == 1 && g.Down == 1) ||
+			came != (g.Via == via) {
 			t.Errorf("%+v", g)
 		}
 	}

@@ -67,15 +67,22 @@ type File struct {
 // Files makes the files of a bundle, in order.
 func Files(in *Input) ([]File, error) {
 	r := in.Dossier.Report
-	info := Info{Format: infoFormat, Created: in.Created.UTC().Truncate(time.Second), Tool: r.Tool, Keys: in.Keys, Sources: []string{}}
+	info := Info{Format: infoFormat, Created: in.Created.UTC().Truncate(time.Second), Tool: r.Tool, Keys: in.Keys,
+		Sources: []string{}}
 	for i := range r.Sources {
 		info.Sources = append(info.Sources, r.Sources[i].Name)
 	}
 	m := &maker{}
 	m.add(infoName, "when and how this bundle was made", asJSON(info))
-	m.add(readmeName, "what is in here", func(w io.Writer) error { _, err := io.WriteString(w, readme(&info, in.Dossier)); return err })
-	m.add(pageName, "the report as a page; open it in a browser", func(w io.Writer) error { return htmlreport.Write(w, in.Dossier) })
-	m.add("report.md", "the report for an issue or a wiki", func(w io.Writer) error { return mdreport.Write(w, in.Dossier) })
+	m.add(readmeName, "what is in here", func(w io.Writer) error {
+		_,
+			err := io.WriteString(w, readme(&info, in.Dossier))
+		return err
+	})
+	m.add(pageName, "the report as a page; open it in a browser",
+		func(w io.Writer) error { return htmlreport.Write(w, in.Dossier) })
+	m.add("report.md", "the report for an issue or a wiki",
+		func(w io.Writer) error { return mdreport.Write(w, in.Dossier) })
 	m.add(textName, "the report as one screen", text(r, false))
 	m.add(fullName, "the report as text, in full", text(r, true))
 	m.add(jsonName, "all of it for programs", func(w io.Writer) error { return render.Dossier(w, in.Dossier) })
@@ -129,7 +136,8 @@ func lines(j *serverlog.Journal) func(io.Writer) error {
 		enc := json.NewEncoder(render.SafeJSONWriter(w))
 		for i := range j.Events {
 			e := &j.Events[i]
-			row := ServerLine{Line: e.Line, ID: e.ID, Index: e.Index, Term: e.Term, Revision: e.Revision, Problem: e.Problem, Text: e.Text}
+			row := ServerLine{Line: e.Line, ID: e.ID, Index: e.Index, Term: e.Term, Revision: e.Revision,
+				Problem: e.Problem, Text: e.Text}
 			if !e.Time.IsZero() {
 				row.Time = e.Time.UTC().Format(time.RFC3339Nano)
 			}
@@ -160,7 +168,8 @@ func Write(w io.Writer, files []File) error {
 		return err
 	}
 	for _, f := range files {
-		if err := out.Add(tarzst.Entry{Name: f.Name, Size: int64(len(f.Content)), Mode: 0o644}, bytes.NewReader(f.Content)); err != nil {
+		if err := out.Add(tarzst.Entry{Name: f.Name, Size: int64(len(f.Content)), Mode: 0o644},
+			bytes.NewReader(f.Content)); err != nil {
 			return err
 		}
 	}
@@ -169,9 +178,12 @@ func Write(w io.Writer, files []File) error {
 
 func readme(info *Info, d *dossier.Dossier) string {
 	var b strings.Builder
-	_, _ = fmt.Fprintf(&b, "A report of %s %s about %s, made %s.\n\n", info.Tool.Name, render.Safe(info.Tool.Version), render.Safe(strings.Join(info.Sources, ", ")), info.Created.Format(time.RFC3339))
-	b.WriteString("Open report.html in a browser; it loads nothing. `etcd-medic diagnose` of this archive prints report.txt again.\n")
-	b.WriteString("report.json and members/*/*.json are for programs (docs/JSON.md). manifest.json has the sha256 of every file.\n\n")
+	_, _ = fmt.Fprintf(&b, "A report of %s %s about %s, made %s.\n\n", info.Tool.Name, render.Safe(info.Tool.Version),
+		render.Safe(strings.Join(info.Sources, ", ")), info.Created.Format(time.RFC3339))
+	b.WriteString("Open report.html in a browser; it loads nothing. `etcd-medic diagnose` of this archive prints " +
+		"report.txt again.\n")
+	b.WriteString("report.json and members/*/*.json are for programs (docs/JSON.md). manifest.json has the sha256 of " +
+		"every file.\n\n")
 	b.WriteString(d.Redaction + "\n")
 	return b.String()
 }

@@ -111,7 +111,8 @@ func distinct(list, keys []string) []string {
 // TestNothingPrivate: no value, password, password hash or token of a set is in any file of its bundle, and no key
 // where keys are redacted; each file of JSON is JSON.
 func TestNothingPrivate(t *testing.T) {
-	for _, name := range []string{"a-auth-revision-replay", "n-silent-kv-divergence", "s-auth-user-hash-differs", "s-superseded-value-altered"} {
+	for _, name := range []string{"a-auth-revision-replay", "n-silent-kv-divergence", "s-auth-user-hash-differs",
+		"s-superseded-value-altered"} {
 		for _, mode := range []redact.Mode{redact.Clear, redact.Hashed} {
 			files, p := makeBundle(t, evidencetest.Incident(t, name), mode)
 			slices.Sort(p.keys)
@@ -159,10 +160,12 @@ func TestOpen(t *testing.T) {
 	if err != nil || b == nil {
 		t.Fatal(b, err)
 	}
-	if b.Info.Created.Format(time.RFC3339) != "2026-03-04T05:06:07Z" || b.Info.Keys != "hashed" || !slices.Equal(b.Info.Sources, []string{"node1", "node2", "node3"}) {
+	if b.Info.Created.Format(time.RFC3339) != "2026-03-04T05:06:07Z" || b.Info.Keys != "hashed" ||
+		!slices.Equal(b.Info.Sources, []string{"node1", "node2", "node3"}) {
 		t.Errorf("%+v", b.Info)
 	}
-	if !bytes.Contains(b.Screen, []byte("data-divergence")) || len(b.Full) <= len(b.Screen) || !bytes.Contains(b.Screen, []byte("repair plan node1 node2 node3 -o plan.yaml")) {
+	if !bytes.Contains(b.Screen, []byte("data-divergence")) || len(b.Full) <= len(b.Screen) ||
+		!bytes.Contains(b.Screen, []byte("repair plan node1 node2 node3 -o plan.yaml")) {
 		t.Errorf("the texts: %s", b.Screen)
 	}
 	r, err := b.Report()

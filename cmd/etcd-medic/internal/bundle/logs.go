@@ -43,7 +43,8 @@ func CountLog(ctx context.Context, m *evidence.Member, prefix func(string) strin
 	if err != nil {
 		return nil, err
 	}
-	out := &LogCounts{Total: s.Total, Largest: s.Largest, LargestIndex: s.LargestIndex, Undecoded: s.Undecoded, Sizes: s.Sizes[:]}
+	out := &LogCounts{Total: s.Total, Largest: s.Largest, LargestIndex: s.LargestIndex, Undecoded: s.Undecoded,
+		Sizes: s.Sizes[:]}
 	out.Kinds = counted(s.Kinds, func(k dumplog.Kind) string { return string(k) })
 	out.Terms = counted(s.Terms, func(t uint64) string { return strconv.FormatUint(t, 10) })
 	out.Prefixes = counted(s.Prefixes, func(p string) string {
@@ -60,6 +61,9 @@ func counted[K comparable](from map[K]*dumplog.Count, name func(K) string) []Cou
 	for k, c := range from {
 		out = append(out, Counted{Name: name(k), Count: *c})
 	}
-	slices.SortFunc(out, func(a, b Counted) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b Counted) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes),
+			cmp.Compare(a.Name, b.Name))
+	})
 	return out[:min(len(out), maxCounted)]
 }

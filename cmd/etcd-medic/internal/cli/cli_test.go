@@ -65,7 +65,8 @@ func TestReportCode(t *testing.T) {
 	failed := report(&yes)
 	failed.Sources = []compare.Source{{Name: "n", Error: "gone"}}
 	refuted := report(&yes)
-	refuted.AddConfirmation(&compare.Confirmation{Members: []compare.ConfirmedMember{{Member: "n", Status: compare.Refuted}}})
+	refuted.AddConfirmation(&compare.Confirmation{Members: []compare.ConfirmedMember{{Member: "n",
+		Status: compare.Refuted}}})
 	for _, tc := range []struct {
 		name   string
 		r      *compare.Report
@@ -105,7 +106,8 @@ func TestDiagnoseOptions(t *testing.T) {
 		t.Errorf("specs (-want +got):\n%s", d)
 	}
 	if got.format != "table" || got.failOn != "warning" {
-		t.Errorf("format %s, fail-on %s: the command line wins over the environment, which wins over the default", got.format, got.failOn)
+		t.Errorf("format %s, fail-on %s: the command line wins over the environment, which wins over the default",
+			got.format, got.failOn)
 	}
 }
 
@@ -113,10 +115,11 @@ func TestDiagnoseOptions(t *testing.T) {
 func TestVariablesOfSettingsOnly(t *testing.T) {
 	root := newRoot(&Streams{Out: io.Discard, Err: io.Discard, Getenv: os.Getenv})
 	for name, want := range map[string][]string{
-		"dumplog":      {"follow-idle", "stream-decoder-timeout", "values", "write-out"},
-		"dumpdb":       {"cacert", "cert", "tls-key", "user", "values", "write-out"},
-		"extract":      {"cacert", "cert", "key", "user", "values", "write-out"},
-		"repair apply": {"cacert", "cert", "etcd-binary", "hook-timeout", "isolation", "key", "password-file", "user", "values", "work", "write-out"},
+		"dumplog": {"follow-idle", "stream-decoder-timeout", "values", "write-out"},
+		"dumpdb":  {"cacert", "cert", "tls-key", "user", "values", "write-out"},
+		"extract": {"cacert", "cert", "key", "user", "values", "write-out"},
+		"repair apply": {"cacert", "cert", "etcd-binary", "hook-timeout", "isolation", "key", "password-file", "user",
+			"values", "work", "write-out"},
 	} {
 		cmd, _, err := root.Find(strings.Fields(name))
 		if err != nil {
@@ -132,7 +135,8 @@ func TestVariablesOfSettingsOnly(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
-	s, _, stderr := streams(map[string]string{"ETCD_MEDIC_KEY": "/x", "ETCD_MEDIC_USER": "root", "ETCD_MEDIC_PREFIX": "/y", "ETCD_MEDIC_VALUES": "true"})
+	s, _, stderr := streams(map[string]string{"ETCD_MEDIC_KEY": "/x", "ETCD_MEDIC_USER": "root",
+		"ETCD_MEDIC_PREFIX": "/y", "ETCD_MEDIC_VALUES": "true"})
 	var key, user, prefix string
 	var values bool
 	cmd := newRoot(s)
@@ -146,7 +150,8 @@ func TestVariablesOfSettingsOnly(t *testing.T) {
 	if err := cmd.Execute(); err != nil || key+user+prefix != "" || !values {
 		t.Errorf("key %q, user %q, prefix %q, values %v, %v", key, user, prefix, values, err)
 	}
-	if got := stderr.String(); !strings.Contains(got, "ETCD_MEDIC_PREFIX has no effect") || strings.Contains(got, "ETCD_MEDIC_KEY") {
+	if got := stderr.String(); !strings.Contains(got, "ETCD_MEDIC_PREFIX has no effect") ||
+		strings.Contains(got, "ETCD_MEDIC_KEY") {
 		t.Errorf("stderr %q", got)
 	}
 }
@@ -213,13 +218,15 @@ func TestOrderedEndsOnError(t *testing.T) {
 	}
 	work, write := fail(20), fail(20)
 	ok := func(int, []byte) ([]byte, error) { return nil, nil }
-	if err := ordered(t.Context(), endless, func(int, []byte) ([]byte, error) { return nil, work() }, func([]byte) error { return nil }); !errors.Is(err, boom) {
+	if err := ordered(t.Context(), endless, func(int, []byte) ([]byte, error) { return nil, work() },
+		func([]byte) error { return nil }); !errors.Is(err, boom) {
 		t.Errorf("work failed, got %v", err)
 	}
 	if err := ordered(t.Context(), endless, ok, func([]byte) error { return write() }); !errors.Is(err, boom) {
 		t.Errorf("write failed, got %v", err)
 	}
-	if err := ordered(t.Context(), func(context.Context, func(int) error) error { return boom }, ok, func([]byte) error { return nil }); !errors.Is(err, boom) {
+	if err := ordered(t.Context(), func(context.Context, func(int) error) error { return boom }, ok,
+		func([]byte) error { return nil }); !errors.Is(err, boom) {
 		t.Errorf("produce failed, got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -269,8 +276,10 @@ func TestOverwrites(t *testing.T) {
 		data := []byte{0x10, byte(term), 0x18, byte(index)}
 		return dumplog.Record{Pos: dumplog.Pos{Segment: "s", Offset: off}, Type: dumplog.RecordEntry, Data: data}
 	}
-	recs := []dumplog.Record{entry(0, 1, 1), entry(8, 1, 2), entry(16, 1, 3), entry(24, 2, 2), entry(32, 2, 3), entry(40, 3, 3)}
-	o := newOverwrites([]dumplog.Overwrite{{Pos: recs[3].Pos, Term: 2, Index: 2}, {Pos: recs[5].Pos, Term: 3, Index: 3}})
+	recs := []dumplog.Record{entry(0, 1, 1), entry(8, 1, 2), entry(16, 1, 3), entry(24, 2, 2), entry(32, 2, 3),
+		entry(40, 3, 3)}
+	o := newOverwrites([]dumplog.Overwrite{{Pos: recs[3].Pos, Term: 2, Index: 2},
+		{Pos: recs[5].Pos, Term: 3, Index: 3}})
 	var got []bool
 	for _, r := range recs {
 		got = append(got, o.at(r))
@@ -285,7 +294,8 @@ func TestProposers(t *testing.T) {
 	m.Membership.Names = map[dumplog.ID]string{0xaaaa0001: "a", 0xbbbb0002: "b", 0xcccc0001: "c"}
 	m.Membership.Voters = []dumplog.ID{0xaaaa0001, 0xdddd0003}
 	p := newProposers(m)
-	for id, want := range map[dumplog.RequestID]string{0: "", 2 << 48: "b", 1 << 48: "a|c", 3 << 48: "dddd0003", 0xbeef << 48: "…beef"} {
+	for id, want := range map[dumplog.RequestID]string{0: "", 2 << 48: "b", 1 << 48: "a|c", 3 << 48: "dddd0003",
+		0xbeef << 48: "…beef"} {
 		if got := p.of(id); got != want {
 			t.Errorf("%x: proposer %q, want %q", uint64(id), got, want)
 		}
@@ -308,7 +318,8 @@ func TestEntryKinds(t *testing.T) {
 
 func TestBucketName(t *testing.T) {
 	for in, want := range map[string]string{
-		"auth-users": "authUsers", "AUTHROLES": "authRoles", "members-removed": "members_removed", "keys": "key", "leases": "lease", "other": "other",
+		"auth-users": "authUsers", "AUTHROLES": "authRoles", "members-removed": "members_removed", "keys": "key",
+		"leases": "lease", "other": "other",
 	} {
 		if got := bucketName(in); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)

@@ -108,7 +108,8 @@ func (o *collectOptions) check() error {
 	case !o.all && o.opt.Out == "":
 		return usagef("-o FILE.tar.zst", "the file for the archive is missing")
 	case !o.all && len(o.endpoints) > 1:
-		return usagef("run it on each host, or see --all --ssh", "collect copies the member of this host: name its own endpoint alone")
+		return usagef("run it on each host, or see --all --ssh", "collect copies the member of this host: name its "+
+			"own endpoint alone")
 	case o.noClient && len(o.endpoints) > 0:
 		return usagef("", "--no-client and --endpoints exclude each other")
 	case o.nice < 0 || o.nice > 19:
@@ -188,13 +189,16 @@ func (o *collectOptions) complete(ctx context.Context) error {
 	}
 	switch {
 	case len(fit) == 0:
-		return usagef("name --data-dir, and --endpoints or --no-client", "no etcd was found that is set up on this host below %s", o.root)
+		return usagef("name --data-dir, and --endpoints or --no-client", "no etcd was found that is set up on this "+
+			"host below %s", o.root)
 	case len(fit) > 1:
-		return usagef("choose one of these commands", "%s", "several etcd servers are set up on this host: "+strings.Join(text, "; "))
+		return usagef("choose one of these commands", "%s", "several etcd servers are set up on this host: "+
+			strings.Join(text, "; "))
 	case o.yes:
 		o.io.notef("found: %s", strings.Join(text, " "))
 	case o.io.In == nil:
-		return usagef("run the command, or add --yes", "found, and not used without consent: %s", strings.Join(text, " "))
+		return usagef("run the command, or add --yes", "found, and not used without consent: %s",
+			strings.Join(text, " "))
 	default:
 		if err := o.io.prompt()(ctx, append(append([]string{"Found:"}, text...), "Copy it so?")); err != nil {
 			if errors.Is(err, repair.ErrStopped) {
@@ -234,7 +238,8 @@ func (o *collectOptions) use(m *find.Member) {
 // command is what a person would type to collect what was found.
 func (o *collectOptions) command(m *find.Member) shell.Command {
 	c := shell.Format("etcd-medic collect -o {} --data-dir {}", o.opt.Out, m.DataDir)
-	for _, f := range [][2]string{{"--wal-dir", m.WALDir}, {"--endpoints", m.Endpoint}, {"--cacert", m.CACert}, {"--cert", m.Cert}, {"--key", m.Key}} {
+	for _, f := range [][2]string{{"--wal-dir", m.WALDir}, {"--endpoints", m.Endpoint}, {"--cacert", m.CACert},
+		{"--cert", m.Cert}, {"--key", m.Key}} {
 		if f[1] != "" && (f[0] != "--endpoints" || !o.noClient) {
 			c = c.With(f[0], f[1])
 		}
@@ -249,7 +254,8 @@ func (o *collectOptions) show(m *collect.Manifest) error {
 		return enc.Encode(m)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: member %s of cluster %s, log entries %d to %d, database up to %d\n", o.opt.Out, m.MemberID, m.ClusterID, m.FirstIndex, m.LastIndex, m.ConsistentIndex)
+	fmt.Fprintf(&b, "%s: member %s of cluster %s, log entries %d to %d, database up to %d\n", o.opt.Out, m.MemberID,
+		m.ClusterID, m.FirstIndex, m.LastIndex, m.ConsistentIndex)
 	for _, p := range m.Proven {
 		fmt.Fprintf(&b, "  proven    %s\n", p)
 	}
@@ -259,7 +265,8 @@ func (o *collectOptions) show(m *collect.Manifest) error {
 	for _, n := range m.Notes {
 		fmt.Fprintf(&b, "  note      %s\n", n)
 	}
-	fmt.Fprintf(&b, "next: collect the other members, then %s\n", shell.Format("etcd-medic diagnose {} <OTHERS>", shell.Operand(o.opt.Out)))
+	fmt.Fprintf(&b, "next: collect the other members, then %s\n",
+		shell.Format("etcd-medic diagnose {} <OTHERS>", shell.Operand(o.opt.Out)))
 	_, err := o.io.Out.Write([]byte(render.Safe(b.String())))
 	return err
 }
@@ -292,7 +299,8 @@ func (o *collectOptions) hosts(ctx context.Context) error {
 // fetch runs the command of one host: ssh gets an argument list, no shell is between.
 func (o *collectOptions) fetch(ctx context.Context, h *collect.Host) (err error) {
 	if h.Host == collect.UnknownHost {
-		return fmt.Errorf("%s: no URL of it leads to another host; put its host in place of %s in the printed command", h.Member, collect.UnknownHost)
+		return fmt.Errorf("%s: no URL of it leads to another host; put its host in place of %s in the printed command",
+			h.Member, collect.UnknownHost)
 	}
 	f, err := os.OpenFile(h.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

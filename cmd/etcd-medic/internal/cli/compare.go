@@ -47,7 +47,8 @@ func newCompareCmd(s *Streams, run func(context.Context, *compareOptions) error)
 				return usagef("", "--limit must be 1 or more")
 			}
 			if o.asScript && len(o.specs) != 2 {
-				return usagef("give the source to change and the source to reach", "--as-script takes two sources, %d given", len(o.specs))
+				return usagef("give the source to change and the source to reach",
+					"--as-script takes two sources, %d given", len(o.specs))
 			}
 			return run(cmd.Context(), o)
 		},
@@ -55,7 +56,8 @@ func newCompareCmd(s *Streams, run func(context.Context, *compareOptions) error)
 	o.output.flags(cmd)
 	o.sources.flags(cmd)
 	o.accessFlags(cmd)
-	cmd.Flags().BoolVar(&o.asScript, "as-script", false, "print what would turn the keys of the first source into those of the second, for a shell")
+	cmd.Flags().BoolVar(&o.asScript, "as-script", false, "print what would turn the keys of the first source into "+
+		"those of the second, for a shell")
 	cmd.Flags().IntVar(&o.limit, "limit", 20, "rows shown per bucket; the others are counted")
 	return cmd
 }

@@ -14,7 +14,8 @@ import (
 func compareScript(ctx context.Context, o *compareOptions, opts compare.Options) error {
 	var script *extract.ChangeScript
 	begin := func(w compare.ChangeWindow) (err error) {
-		what := fmt.Sprintf("Gives a cluster with the keys of %s (revision %d) the keys of %s.", w.From, w.FromRevision, w.To)
+		what := fmt.Sprintf("Gives a cluster with the keys of %s (revision %d) the keys of %s.", w.From, w.FromRevision,
+			w.To)
 		script, err = extract.NewChangeScript(o.io.Out, w.To, what, w.ToRevision, w.TTLs)
 		return err
 	}

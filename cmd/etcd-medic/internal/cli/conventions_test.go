@@ -18,10 +18,12 @@ func TestDidYouMean(t *testing.T) {
 		word string
 		want []string
 	}{
-		{"dignose", []string{"diagnose"}}, {"dumplg", []string{"dumplog"}}, {"membres", []string{"members"}}, {"DUMPDB", []string{"dumpdb"}}, {"insp", []string{"inspect"}},
+		{"dignose", []string{"diagnose"}}, {"dumplg", []string{"dumplog"}}, {"membres", []string{"members"}},
+		{"DUMPDB", []string{"dumpdb"}}, {"insp", []string{"inspect"}},
 		{"xyz", nil}, {"", nil}, {strings.Repeat("a", 1<<20), nil},
 	} {
-		if got := near(c.word, []string{"diagnose", "inspect", "dumplog", "dumpdb", "members"}); !slices.Equal(got, c.want) {
+		if got := near(c.word, []string{"diagnose", "inspect", "dumplog", "dumpdb", "members"}); !slices.Equal(got,
+			c.want) {
 			t.Errorf("%.20q: %q, want %q", c.word, got, c.want)
 		}
 	}
@@ -29,8 +31,10 @@ func TestDidYouMean(t *testing.T) {
 		args []string
 		hint string
 	}{
-		{[]string{"dignose"}, "did you mean diagnose?"}, {[]string{"repair", "pln"}, "did you mean plan?"}, {[]string{"help", "sorces"}, "did you mean sources?"},
-		{[]string{"diagnose", "--evidnce", "3", "x"}, "did you mean --evidence?"}, {[]string{"help", "repair", "nonsense"}, "see etcd-medic --help"},
+		{[]string{"dignose"}, "did you mean diagnose?"}, {[]string{"repair", "pln"}, "did you mean plan?"},
+		{[]string{"help", "sorces"}, "did you mean sources?"},
+		{[]string{"diagnose", "--evidnce", "3", "x"}, "did you mean --evidence?"},
+		{[]string{"help", "repair", "nonsense"}, "see etcd-medic --help"},
 	} {
 		if _, errs, code := medicOn(t, 0, c.args); code != ExitUsage || !strings.Contains(errs, "hint: "+c.hint) {
 			t.Errorf("%v: exit code %d: %s", c.args, code, errs)
@@ -42,14 +46,16 @@ func TestDidYouMean(t *testing.T) {
 // word is lost.
 func TestHelpFitsTheTerminal(t *testing.T) {
 	words := strings.Fields
-	for _, args := range [][]string{{"verify", "--help"}, {"repair", "apply", "--help"}, {"help", "sources"}, {"--help"}} {
+	for _, args := range [][]string{{"verify", "--help"}, {"repair", "apply", "--help"}, {"help", "sources"},
+		{"--help"}} {
 		narrow, _, _ := medicOn(t, 72, args)
 		wide, _, _ := medicOn(t, 0, args)
 		if !slices.Equal(words(narrow), words(wide)) {
 			t.Errorf("%v: words were lost", args)
 		}
 		for l := range strings.Lines(narrow) {
-			if l = strings.TrimRight(l, "\n"); len([]rune(l)) > 72 && !strings.Contains(l, "etcd-medic ") && !strings.Contains(l, "--hook-stop '") {
+			if l = strings.TrimRight(l, "\n"); len([]rune(l)) > 72 && !strings.Contains(l, "etcd-medic ") &&
+				!strings.Contains(l, "--hook-stop '") {
 				t.Errorf("%v: %d columns: %s", args, len([]rune(l)), l)
 			}
 		}
@@ -77,10 +83,14 @@ func TestPager(t *testing.T) {
 	made := func(stream bool) *pager {
 		out.Reset()
 		in = &fakePager{}
-		return &pager{out: &out, rows: 3, stream: stream, start: func() (io.WriteCloser, func() error) { return in, func() error { return nil } }}
+		return &pager{out: &out, rows: 3, stream: stream, start: func() (io.WriteCloser, func() error) {
+			return in,
+				func() error { return nil }
+		}}
 	}
 	p := made(true)
-	if _, err := io.WriteString(p, "1\n2\n"); err != nil || p.close() != nil || out.String() != "1\n2\n" || in.Len() > 0 {
+	if _, err := io.WriteString(p, "1\n2\n"); err != nil || p.close() != nil || out.String() != "1\n2\n" ||
+		in.Len() > 0 {
 		t.Errorf("short: %v %q %q", err, out.String(), in.String())
 	}
 	p = made(true)
@@ -115,8 +125,12 @@ func TestColorConventions(t *testing.T) {
 		env     map[string]string
 		want    bool
 	}{
-		{true, false, nil, true}, {false, false, nil, false}, {false, false, map[string]string{"CLICOLOR_FORCE": "1"}, true}, {false, false, map[string]string{"CLICOLOR_FORCE": "0"}, false},
-		{true, true, map[string]string{"CLICOLOR_FORCE": "1"}, false}, {true, false, map[string]string{"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, false}, {true, false, map[string]string{"TERM": "dumb"}, false},
+		{true, false, nil, true}, {false, false, nil, false},
+		{false, false, map[string]string{"CLICOLOR_FORCE": "1"}, true},
+		{false, false, map[string]string{"CLICOLOR_FORCE": "0"}, false},
+		{true, true, map[string]string{"CLICOLOR_FORCE": "1"}, false},
+		{true, false, map[string]string{"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, false},
+		{true, false, map[string]string{"TERM": "dumb"}, false},
 	} {
 		s := &Streams{OutTTY: c.tty, noColor: c.no, Getenv: func(n string) string { return c.env[n] }}
 		if s.Color() != c.want {
@@ -127,7 +141,8 @@ func TestColorConventions(t *testing.T) {
 
 // TestEtcdctlVariables are taken where a command reaches a running member, and never as a filter.
 func TestEtcdctlVariables(t *testing.T) {
-	env := map[string]string{"ETCDCTL_CACERT": "/ca", "ETCDCTL_CERT": "/crt", "ETCDCTL_KEY": "/key", "ETCDCTL_USER": "root:x", "ETCDCTL_ENDPOINTS": "http://127.0.0.1:1", "ETCD_MEDIC_CERT": "/mine"}
+	env := map[string]string{"ETCDCTL_CACERT": "/ca", "ETCDCTL_CERT": "/crt", "ETCDCTL_KEY": "/key",
+		"ETCDCTL_USER": "root:x", "ETCDCTL_ENDPOINTS": "http://127.0.0.1:1", "ETCD_MEDIC_CERT": "/mine"}
 	s := &Streams{Out: io.Discard, Err: io.Discard, Getenv: func(n string) string { return env[n] }}
 	root := newRoot(s)
 	value := func(flag string, path ...string) string {
@@ -142,7 +157,9 @@ func TestEtcdctlVariables(t *testing.T) {
 		return cmd.Flags().Lookup(flag).Value.String()
 	}
 	for _, c := range []struct{ flag, want, path string }{
-		{"cacert", "/ca", "verify"}, {"cert", "/mine", "verify"}, {"key", "/key", "verify"}, {"user", "root:x", "verify"}, {"key", "", "dumpdb"}, {"tls-key", "/key", "dumpdb"}, {"endpoints", "[http://127.0.0.1:1]", "repair apply"},
+		{"cacert", "/ca", "verify"}, {"cert", "/mine", "verify"}, {"key", "/key", "verify"},
+		{"user", "root:x", "verify"}, {"key", "", "dumpdb"}, {"tls-key", "/key", "dumpdb"},
+		{"endpoints", "[http://127.0.0.1:1]", "repair apply"},
 	} {
 		if got := value(c.flag, strings.Fields(c.path)...); got != c.want {
 			t.Errorf("%s --%s is %q, want %q", c.path, c.flag, got, c.want)
@@ -152,7 +169,8 @@ func TestEtcdctlVariables(t *testing.T) {
 
 // TestVersionAndManPages: --version is one line; every command and topic has a man page, the same at every run.
 func TestVersionAndManPages(t *testing.T) {
-	if out, _, code := medicOn(t, 0, []string{"--version"}); code != ExitDone || !strings.HasPrefix(out, "etcd-medic ") || strings.Count(out, "\n") != 1 {
+	if out, _, code := medicOn(t, 0, []string{"--version"}); code != ExitDone ||
+		!strings.HasPrefix(out, "etcd-medic ") || strings.Count(out, "\n") != 1 {
 		t.Errorf("exit code %d: %q", code, out)
 	}
 	dir := t.TempDir()
@@ -161,7 +179,8 @@ func TestVersionAndManPages(t *testing.T) {
 			t.Fatal(errs)
 		}
 	}
-	for _, page := range []string{"etcd-medic.1", "etcd-medic-diagnose.1", "etcd-medic-repair-plan.1", "etcd-medic-exit-codes.1"} {
+	for _, page := range []string{"etcd-medic.1", "etcd-medic-diagnose.1", "etcd-medic-repair-plan.1",
+		"etcd-medic-exit-codes.1"} {
 		a, errA := os.ReadFile(filepath.Join(dir, "a", page))
 		b, errB := os.ReadFile(filepath.Join(dir, "b", page))
 		if errA != nil || errB != nil || !bytes.Equal(a, b) || !bytes.Contains(a, []byte(".SH ")) {
@@ -183,8 +202,10 @@ func TestDynamicCompletion(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"dumpdb", node, "auth"}, "authRoles"}, {[]string{"dumpdb", node, "--key", "/app/orders/base/00"}, "/app/orders/base/001"},
-		{[]string{"dumplog", node, "--entry-type", "p"}, "put"}, {[]string{"repair", "plan", node, "--best", ""}, "node2"}, {[]string{"explain", "A0"}, "A01"},
+		{[]string{"dumpdb", node, "auth"}, "authRoles"}, {[]string{"dumpdb", node, "--key", "/app/orders/base/00"},
+			"/app/orders/base/001"},
+		{[]string{"dumplog", node, "--entry-type", "p"}, "put"},
+		{[]string{"repair", "plan", node, "--best", ""}, "node2"}, {[]string{"explain", "A0"}, "A01"},
 		{[]string{"explain", "auth-rev"}, "auth-revision-replay"}, {[]string{"help", "sou"}, "sources"},
 	} {
 		out, errs, _ := medicOn(t, 0, append([]string{"__complete"}, c.args...))
@@ -192,7 +213,8 @@ func TestDynamicCompletion(t *testing.T) {
 			t.Errorf("%v offers %q (%s), want %s", c.args, out, errs, c.want)
 		}
 	}
-	for _, bad := range []string{filepath.Join(dir, "nothing"), "http://127.0.0.1:1", filepath.Join(dir, "node1", "member", "wal")} {
+	for _, bad := range []string{filepath.Join(dir, "nothing"), "http://127.0.0.1:1",
+		filepath.Join(dir, "node1", "member", "wal")} {
 		if _, errs, code := medicOn(t, 0, []string{"__complete", "dumpdb", bad, ""}); code != ExitDone {
 			t.Errorf("%s: exit code %d: %s", bad, code, errs)
 		}

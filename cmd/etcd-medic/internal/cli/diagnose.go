@@ -106,16 +106,20 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 	o.fullFlag(cmd)
 	o.quietFlag(cmd)
 	cmd.Flags().IntVar(&o.evidence, "evidence", 3, "evidence rows shown per finding in the table")
-	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "draw a lane for each member, and list terms, starts, conf changes, snapshots, alarms and divergences, on one raft-index axis")
-	cmd.Flags().StringSliceVar(&o.endpoints, "endpoints", nil, "client URLs of running members, [NAME=]URL: their snapshots are further sources")
+	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "draw a lane for each member, and list terms, starts, conf "+
+		"changes, snapshots, alarms and divergences, on one raft-index axis")
+	cmd.Flags().StringSliceVar(&o.endpoints, "endpoints", nil, "client URLs of running members, [NAME=]URL: their "+
+		"snapshots are further sources")
 	o.confirmFlags(cmd)
 	return cmd
 }
 
 func (o *diagnoseOptions) confirmFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&o.confirm, "confirm", false, "have a real etcd server execute the log in a sandbox and compare its content with each member's")
-	f.StringVar(&o.confirmOpt.EtcdBinary, "etcd-binary", "", "server for --confirm (default: one that etcd-medic brings)")
+	f.BoolVar(&o.confirm, "confirm", false, "have a real etcd server execute the log in a sandbox and compare its "+
+		"content with each member's")
+	f.StringVar(&o.confirmOpt.EtcdBinary, "etcd-binary", "",
+		"server for --confirm (default: one that etcd-medic brings)")
 	f.StringVar(&o.confirmOpt.Dir, "scratch-dir", "", "folder for the scratch of --confirm (default: the system's)")
 	f.DurationVar(&o.confirmOpt.Timeout, "confirm-timeout", 10*time.Minute, "end --confirm after this time")
 	f.StringVar(&o.isolate, "isolation", "auto", "sandbox of --confirm: auto|netns|proxy")
@@ -136,7 +140,8 @@ func diagnose(ctx context.Context, o *diagnoseOptions) (*compare.Report, error) 
 	}
 	if o.confirm {
 		o.confirmOpt.Progress, o.confirmOpt.Values = o.io.Progress(), o.opts.Values
-		c.Confirm = func(ctx context.Context, members []*evidence.Member, rp *replay.Result) (*compare.Confirmation, error) {
+		c.Confirm = func(ctx context.Context, members []*evidence.Member, rp *replay.Result) (*compare.Confirmation,
+			error) {
 			return confirm.Run(ctx, members, rp, o.confirmOpt)
 		}
 	}

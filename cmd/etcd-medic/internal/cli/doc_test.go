@@ -31,8 +31,9 @@ import (
 
 // exitCodes are the constants by the names of docs/EXIT-CODES.md.
 var exitCodes = map[string]int{
-	"done": ExitDone, "error": ExitError, "usage": ExitUsage, "findings": ExitFindings, "inconclusive": ExitInconclusive,
-	"refused": ExitRefused, "unfinished": ExitUnfinished, "interrupted": ExitInterrupted,
+	"done": ExitDone, "error": ExitError, "usage": ExitUsage, "findings": ExitFindings,
+	"inconclusive": ExitInconclusive,
+	"refused":      ExitRefused, "unfinished": ExitUnfinished, "interrupted": ExitInterrupted,
 }
 
 func read(t *testing.T, path string) string {
@@ -46,7 +47,8 @@ func read(t *testing.T, path string) string {
 
 func TestExitCodesPage(t *testing.T) {
 	got := map[string]int{}
-	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \| (\w+) \|`).FindAllStringSubmatch(read(t, "../../../../docs/EXIT-CODES.md"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \| (\w+) \|`).FindAllStringSubmatch(read(t,
+		"../../../../docs/EXIT-CODES.md"), -1) {
 		n, err := strconv.Atoi(m[1])
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +164,8 @@ func TestJSONPage(t *testing.T) {
 	if classes == "" {
 		t.Fatal("docs/JSON.md has no table of classes")
 	}
-	for _, m := range regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|").FindAllStringSubmatch(strings.Replace(documents, classes, "", 1), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|").FindAllStringSubmatch(strings.Replace(documents,
+		classes, "", 1), -1) {
 		for n := range inCode(m[1]) {
 			if !code[n] {
 				t.Errorf("docs/JSON.md describes %s, which no document has", n)
@@ -185,6 +188,8 @@ func TestJSONPage(t *testing.T) {
 var undescribed = []string{
 	"seq", "first", "dataEnd", "firstEntry", "lastEntry", "end", "offset", "what", // segments, left-overs
 	"page", "txid", "root", "freelist", "highWater", "valid", "problem", "headerProblem", "used", // meta pages
-	"learners", "votersOutgoing", "learnersNext", "autoLeave", "version", "userKeys", "peerURLs", "clientURLs", "isLearner", // members
+	// members
+	"learners", "votersOutgoing", "learnersNext", "autoLeave", "version", "userKeys", "peerURLs", "clientURLs",
+	"isLearner",
 	"hash", "compactRevision", "segment", "bytes",
 }

@@ -85,7 +85,8 @@ func manPages(root *cobra.Command, dir string) error {
 	untag(root)
 	epoch := time.Unix(0, 0).UTC()
 	head := func() *doc.GenManHeader {
-		return &doc.GenManHeader{Section: "1", Source: "etcd-medic " + Version(), Manual: "etcd-medic manual", Date: &epoch}
+		return &doc.GenManHeader{Section: "1", Source: "etcd-medic " + Version(), Manual: "etcd-medic manual",
+			Date: &epoch}
 	}
 	for _, c := range root.Commands() {
 		if !c.IsAdditionalHelpTopicCommand() {
@@ -95,7 +96,8 @@ func manPages(root *cobra.Command, dir string) error {
 		if err := doc.GenMan(c, head(), &b); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, "etcd-medic-"+c.Name()+".1"), b.Bytes(), 0o644); err != nil { //nolint:gosec // a public document
+		if err := os.WriteFile(filepath.Join(dir, "etcd-medic-"+c.Name()+".1"), b.Bytes(),
+			0o644); err != nil { //nolint:gosec // a public document
 			return err
 		}
 	}

@@ -108,7 +108,8 @@ func (o *dumpDBOptions) keyFlagsTo(f *pflag.FlagSet) {
 
 // keyFlags need bucket key, pageFlags the whole file.
 var (
-	keyFlags  = []string{"key", "prefix", "history", "rev", "from-rev", "to-rev", "live", "deleted", "salvage", "free", "stats", "hashkv", "kube"}
+	keyFlags = []string{"key", "prefix", "history", "rev", "from-rev", "to-rev", "live", "deleted", "salvage", "free",
+		"stats", "hashkv", "kube"}
 	pageFlags = []string{"pages", "page"}
 )
 
@@ -152,13 +153,15 @@ func (o *dumpDBOptions) withoutMeta() bool {
 // bucketName maps common spellings to etcd's names; an unknown one is taken as it is.
 func bucketName(s string) string {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s)) }
-	for _, b := range []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster", "test"} {
+	for _, b := range []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members",
+		"members_removed", "cluster", "test"} {
 		if plain(s) == plain(b) {
 			return b
 		}
 	}
-	if alias, ok := map[string]string{"keys": "key", "leases": "lease", "alarms": "alarm", "member": "members", "membersremove": "members_removed",
-		"removed": "members_removed", "users": "authUsers", "roles": "authRoles"}[plain(s)]; ok {
+	if alias, ok := map[string]string{"keys": "key", "leases": "lease", "alarms": "alarm", "member": "members",
+		"membersremove": "members_removed",
+		"removed":       "members_removed", "users": "authUsers", "roles": "authRoles"}[plain(s)]; ok {
 		return alias
 	}
 	return s
@@ -171,12 +174,14 @@ func runDumpDB(ctx context.Context, o *dumpDBOptions) error {
 	}
 	defer func() { _ = src.Close() }()
 	if src.DB == "" {
-		return &evidence.SourceError{Where: o.specs[0].Where, Found: "a " + string(src.Kind) + " without a db", Expected: "a bbolt file such as member/snap/db"}
+		return &evidence.SourceError{Where: o.specs[0].Where, Found: "a " + string(src.Kind) + " without a db",
+			Expected: "a bbolt file such as member/snap/db"}
 	}
 	if o.opts.Redact, err = src.Redact(ctx); err != nil {
 		return err
 	}
-	stream := render.NewStream(o.io.Out, o.format, render.Head{Source: src.Name, SourceKind: string(src.Kind)}, o.renderOptions())
+	stream := render.NewStream(o.io.Out, o.format, render.Head{Source: src.Name, SourceKind: string(src.Kind)},
+		o.renderOptions())
 	l := &dbLister{stream: stream, o: o, isBackup: src.Kind == evidence.KindBackup}
 	if err = stream.Close(l.open(ctx, src.DB)); err != nil {
 		return err

@@ -102,7 +102,8 @@ func (l *dbLister) overview(ctx context.Context) error {
 	if rep == nil {
 		return err
 	}
-	if err := l.write(render.PageSummary{PageReport: rep, FileSize: l.db.Size(), PageSize: l.db.PageSize()}); err != nil {
+	if err := l.write(render.PageSummary{PageReport: rep, FileSize: l.db.Size(),
+		PageSize: l.db.PageSize()}); err != nil {
 		return err
 	}
 	if err := l.trailer(); err != nil {
@@ -185,7 +186,8 @@ func (l *dbLister) exists() error {
 	for _, b := range buckets {
 		names = append(names, b.Name)
 	}
-	return usagef(didYouMean(l.o.bucket, names, "the buckets are: "+strings.Join(names, " ")), "there is no bucket %q in this file", l.o.bucket)
+	return usagef(didYouMean(l.o.bucket, names, "the buckets are: "+strings.Join(names, " ")),
+		"there is no bucket %q in this file", l.o.bucket)
 }
 
 // nested says whether the bucket stands in another one, PARENT/CHILD; etcd makes none.
@@ -213,10 +215,12 @@ func (l *dbLister) decodeSmall(ctx context.Context) ([]render.Row, error) {
 		return authRows(&a), onlyBucket(err, "auth")
 	case "authUsers":
 		a, err := l.db.Auth()
-		return rowsOf(a.Users, func(u dumpdb.User) render.Row { return render.UserRow{User: u} }), onlyBucket(err, "authUsers")
+		return rowsOf(a.Users, func(u dumpdb.User) render.Row { return render.UserRow{User: u} }),
+			onlyBucket(err, "authUsers")
 	case "authRoles":
 		a, err := l.db.Auth()
-		return rowsOf(a.Roles, func(r dumpdb.Role) render.Row { return render.RoleRow{Role: r} }), onlyBucket(err, "authRoles")
+		return rowsOf(a.Roles, func(r dumpdb.Role) render.Row { return render.RoleRow{Role: r} }),
+			onlyBucket(err, "authRoles")
 	case "lease":
 		v, err := l.db.Leases()
 		return rowsOf(v, func(x dumpdb.Lease) render.Row { return render.LeaseRow{Lease: x} }), err

@@ -95,9 +95,12 @@ func (o *dumpLogOptions) modeFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.lives, "lives", false, "list the process lives of the proposing members, and when entries were proposed")
 	f.StringArrayVar(&o.peers, "peer", nil, "source of another member, whose commit index counts too; repeatable")
 	f.BoolVar(&o.follow, "follow", false, "go on with what a running server appends")
-	f.DurationVar(&o.followIdle, "follow-idle", 0, "end --follow when nothing was appended for this long; 0 means never")
-	f.StringVar(&o.decoder, "stream-decoder", "", "command that gets the data of each entry as a line of hex and answers with a line \"status|decoded data\"")
-	f.DurationVar(&o.decoderTimeout, "stream-decoder-timeout", 10*time.Second, "how long the stream decoder may take for one entry")
+	f.DurationVar(&o.followIdle, "follow-idle", 0,
+		"end --follow when nothing was appended for this long; 0 means never")
+	f.StringVar(&o.decoder, "stream-decoder", "", "command that gets the data of each entry as a line of hex and "+
+		"answers with a line \"status|decoded data\"")
+	f.DurationVar(&o.decoderTimeout, "stream-decoder-timeout", 10*time.Second, "how long the stream decoder may take "+
+		"for one entry")
 }
 
 // together refuses flags that do not go together.
@@ -196,7 +199,8 @@ func (o *dumpLogOptions) prepare(ctx context.Context, m *evidence.Member) (commi
 }
 
 // list writes records or entries and returns how much of it is damaged.
-func (o *dumpLogOptions) list(ctx context.Context, stream *render.Stream, m *evidence.Member, known commits) (int, error) {
+func (o *dumpLogOptions) list(ctx context.Context, stream *render.Stream, m *evidence.Member, known commits) (int,
+	error) {
 	l := newLogLister(stream, m, o.raw)
 	l.f, l.known = &o.logFilter, known
 	l.commit.Store(known.commit)
@@ -236,7 +240,8 @@ func needLog(m *evidence.Member, snaps bool) error {
 	if snaps {
 		want = "raft snapshot files"
 	}
-	e := &evidence.SourceError{Where: m.Source.Where, Found: "a " + string(m.Source.Kind) + " without them", Expected: want}
+	e := &evidence.SourceError{Where: m.Source.Where, Found: "a " + string(m.Source.Kind) + " without them",
+		Expected: want}
 	for _, p := range m.Problems {
 		e.Err = errors.Join(e.Err, p.Err)
 	}
@@ -244,7 +249,8 @@ func needLog(m *evidence.Member, snaps bool) error {
 }
 
 // openWith opens one source, without digests and deep reads: listing commands look at the bytes themselves.
-func openWith(ctx context.Context, s *Streams, spec evidence.Spec, o evidence.Options) (*evidence.Set, *evidence.Member, error) {
+func openWith(ctx context.Context, s *Streams, spec evidence.Spec, o evidence.Options) (*evidence.Set, *evidence.Member,
+	error) {
 	set, err := evidence.Open(ctx, []evidence.Spec{spec}, o)
 	s.clearStatus()
 	if err != nil {
@@ -280,7 +286,9 @@ func beyondEnd(m *evidence.Member) *dumplog.DamageError {
 		return nil
 	}
 	last := &s.Segments[len(s.Segments)-1]
-	return &dumplog.DamageError{Pos: dumplog.Pos{Segment: last.Name, Offset: last.DataEnd}, Kind: dumplog.DamageMissingSegment,
+	return &dumplog.DamageError{Pos: dumplog.Pos{Segment: last.Name, Offset: last.DataEnd},
+		Kind:     dumplog.DamageMissingSegment,
 		LostFrom: end + 1, LostTo: beyond, Err: &endError{why: why, beyond: beyond, end: end},
-		Server: "does not notice when it starts; as a follower it panics then (tocommit is out of range), and entries that it writes anew up to this index are not applied to the database"}
+		Server: "does not notice when it starts; as a follower it panics then (tocommit is out of range), and " +
+			"entries that it writes anew up to this index are not applied to the database"}
 }

@@ -42,7 +42,8 @@ func startDecoder(ctx context.Context, command string, timeout time.Duration) (*
 	if len(args) == 0 {
 		return nil, usagef("", "--stream-decoder names no command")
 	}
-	d := &streamDecoder{timeout: timeout, answers: make(chan answer), done: make(chan struct{}), stderr: limited{max: maxStderr}}
+	d := &streamDecoder{timeout: timeout, answers: make(chan answer), done: make(chan struct{}),
+		stderr: limited{max: maxStderr}}
 	d.cmd = exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the user names the command
 	d.cmd.Stderr = &d.stderr
 	d.cmd.WaitDelay = time.Second

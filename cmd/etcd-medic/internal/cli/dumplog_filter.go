@@ -40,20 +40,23 @@ func (l *logFilter) flags(cmd *cobra.Command) {
 	f.Uint64Var(&l.end, "end-index", 0, "up to and with this index")
 	f.StringVar(&l.index, "index", "", "an index or a range: 5, 1..10, ~10 (the last ten)")
 	f.Uint64Var(&l.term, "term", 0, "only this term")
-	f.StringSliceVar(&l.entryTypes, "entry-type", nil, "kinds of requests, such as put, txn, auth_enable; the names of etcd-dump-logs work too")
+	f.StringSliceVar(&l.entryTypes, "entry-type", nil, "kinds of requests, such as put, txn, auth_enable; the names "+
+		"of etcd-dump-logs work too")
 	f.StringVar(&l.key, "key", "", "requests that name this key, or a range that holds it")
 	f.StringVar(&l.prefix, "prefix", "", "requests that name a key with this prefix")
 	f.StringVar(&l.user, "user", "", "requests of a user, or about the user")
 	f.StringVar(&l.proposer, "proposer", "", "requests proposed by a member (name or hex ID)")
 	f.StringVar(&l.lease, "lease", "", "requests about a lease (hex ID), or keys put with it")
 	f.StringVar(&l.grep, "grep", "", "lines that match this regular expression")
-	f.BoolVar(&l.committed, "committed", false, "entries that the source proves committed and that were not overwritten")
+	f.BoolVar(&l.committed, "committed", false,
+		"entries that the source proves committed and that were not overwritten")
 	f.BoolVar(&l.uncommitted, "uncommitted", false, "entries above the highest index that the source proves committed")
 	f.BoolVar(&l.overwritten, "overwritten", false, "entries that a later append replaced")
 }
 
 // filterFlags are the flags that make a listing one of entries only.
-var filterFlags = []string{"start-index", "end-index", "index", "term", "entry-type", "key", "prefix", "user", "proposer", "lease", "grep",
+var filterFlags = []string{"start-index", "end-index", "index", "term", "entry-type", "key", "prefix", "user",
+	"proposer", "lease", "grep",
 	"committed", "uncommitted", "overwritten"}
 
 // check reads the flags that need no source.
@@ -188,16 +191,19 @@ func entryKinds(names []string) ([]dumplog.Kind, error) {
 		low := strings.ToLower(strings.NewReplacer("-", "_").Replace(n))
 		kinds, known := dumpLogsNames[low]
 		for _, k := range dumplog.Kinds() {
-			internal := k != dumplog.KindEmpty && k != dumplog.KindConfChange && k != dumplog.KindConfChangeV2 && k != dumplog.KindUnknown && k != dumplog.KindV2
+			internal := k != dumplog.KindEmpty && k != dumplog.KindConfChange && k != dumplog.KindConfChangeV2 &&
+				k != dumplog.KindUnknown && k != dumplog.KindV2
 			switch {
 			case string(k) == low:
 				kinds, known = append(kinds, k), true
-			case low == "internalraftrequest" && internal, low == "normal" && k != dumplog.KindConfChange && k != dumplog.KindConfChangeV2:
+			case low == "internalraftrequest" && internal, low == "normal" && k != dumplog.KindConfChange &&
+				k != dumplog.KindConfChangeV2:
 				kinds = append(kinds, k)
 			}
 		}
 		if !known {
-			return nil, usagef(fmt.Sprintf("the kinds are: %v", dumplog.Kinds()), "--entry-type %s is no kind of request", n)
+			return nil, usagef(fmt.Sprintf("the kinds are: %v", dumplog.Kinds()),
+				"--entry-type %s is no kind of request", n)
 		}
 		out = append(out, kinds...)
 	}

@@ -58,7 +58,8 @@ func (l *logLister) follow(ctx context.Context, idle time.Duration) error {
 }
 
 // readTail emits what was appended since the last call; more tells whether there was anything.
-func (l *logLister) readTail(ctx context.Context, tail *dumplog.Tail, emit func(*logBatch) error) (more bool, err error) {
+func (l *logLister) readTail(ctx context.Context, tail *dumplog.Tail, emit func(*logBatch) error) (more bool,
+	err error) {
 	b := l.spare.get(newLogBatch)
 	if !l.headed {
 		l.head(b)

@@ -145,7 +145,8 @@ func (l *logLister) announce(b *logBatch, name string) {
 // keep copies a record into the batch: the iterator owns its data.
 func (l *logLister) keep(b *logBatch, rec dumplog.Record) {
 	if cap(b.arena)-len(b.arena) < len(rec.Data) {
-		b.arena = make([]byte, 0, max(batchBytes+batchBytes/4, len(rec.Data))) // earlier records keep the old array alive
+		// earlier records keep the old array alive
+		b.arena = make([]byte, 0, max(batchBytes+batchBytes/4, len(rec.Data)))
 	}
 	at := len(b.arena)
 	b.arena = append(b.arena, rec.Data...)

@@ -42,7 +42,8 @@ func (o *dumpLogOptions) askPeers(ctx context.Context, m *evidence.Member) (comm
 		case !p.HasWAL():
 			return known, usagef("name a data dir", "--peer %s has no log", p.Label())
 		case m.ClusterID != 0 && p.ClusterID != 0 && m.ClusterID != p.ClusterID:
-			return known, usagef("", "--peer %s is of cluster %s, the source of %s", p.Label(), p.ClusterID, m.ClusterID)
+			return known, usagef("", "--peer %s is of cluster %s, the source of %s", p.Label(), p.ClusterID,
+				m.ClusterID)
 		}
 		agrees := agreement(&m.WAL.Summary, &p.WAL.Summary, p.Commit)
 		known.commit = max(known.commit, agrees)

@@ -148,7 +148,8 @@ func (a *agreementOf) contradiction() *dumplog.DamageError {
 	}
 	d := &dumplog.DamageError{Kind: dumplog.DamageMissingSnapDB, LostFrom: a.cindex + 1, LostTo: newest,
 		Server: "refuses to start: failed to find database snapshot file",
-		Err:    fmt.Errorf("the newest snapshot is of index %d, the database of index %d, and no .snap.db file leads from one to the other", newest, a.cindex)}
+		Err: fmt.Errorf("the newest snapshot is of index %d, the database of index %d, and no .snap.db file leads "+
+			"from one to the other", newest, a.cindex)}
 	for _, f := range a.files.Files {
 		if f.Index == newest {
 			d.Segment = f.File

@@ -55,7 +55,8 @@ func writeStats(s *render.Stream, m *evidence.Member, st *dumplog.Stats, damage 
 	rows := []render.Row{render.LogCount{Of: "total", Count: st.Total}}
 	rows = append(rows, counts("kind", st.Kinds, func(k dumplog.Kind) string { return string(k) })...)
 	rows = append(rows, counts("term", st.Terms, func(t uint64) string { return strconv.FormatUint(t, 10) })...)
-	rows = append(rows, counts("proposer", st.Proposers, func(p uint16) string { return by.of(dumplog.RequestID(p) << 48) })...)
+	rows = append(rows, counts("proposer", st.Proposers,
+		func(p uint16) string { return by.of(dumplog.RequestID(p) << 48) })...)
 	rows = append(rows, counts("user", st.Users, func(u string) string { return u })...)
 	rows = append(rows, counts("prefix", st.Prefixes, func(p string) string { return p })...)
 	for i, n := range st.Sizes {
@@ -64,7 +65,8 @@ func writeStats(s *render.Stream, m *evidence.Member, st *dumplog.Stats, damage 
 		}
 	}
 	if st.Largest > 0 {
-		rows = append(rows, render.LogCount{Of: "largest", Name: "index " + strconv.FormatUint(st.LargestIndex, 10) + " at " + st.LargestPos.String(),
+		rows = append(rows, render.LogCount{Of: "largest", Name: "index " + strconv.FormatUint(st.LargestIndex, 10) +
+			" at " + st.LargestPos.String(),
 			Count: dumplog.Count{Entries: 1, Bytes: st.Largest}})
 	}
 	rows = append(rows, damageRows(damage)...)

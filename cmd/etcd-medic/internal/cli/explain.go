@@ -85,21 +85,25 @@ func newExplainCmd(s *Streams, run func(context.Context, *explainOptions) error)
 	o.sources.flags(cmd)
 	o.accessFlags(cmd)
 	cmd.Flags().StringArrayVar(&o.on, "on", nil, "show what this source says about it; repeatable")
-	cmd.Flags().StringVar(&o.to, "to", "", "for rules of preflight: the etcd version that shall open the sources (default: the line that wrote them)")
+	cmd.Flags().StringVar(&o.to, "to", "", "for rules of preflight: the etcd version that shall open the sources "+
+		"(default: the line that wrote them)")
 	return cmd
 }
 
 func runExplain(ctx context.Context, o *explainOptions) error {
 	if o.ask == "" {
-		return render.Catalogue(o.io.Out, check.All(), cause.All(), cause.Undetected(), preflight.Rules(), o.renderOptions())
+		return render.Catalogue(o.io.Out, check.All(), cause.All(), cause.Undetected(), preflight.Rules(),
+			o.renderOptions())
 	}
-	a := &explain.Answer{SchemaVersion: compare.SchemaVersion, Tool: compare.Tool{Name: "etcd-medic", Version: Version()}}
+	a := &explain.Answer{SchemaVersion: compare.SchemaVersion,
+		Tool: compare.Tool{Name: "etcd-medic", Version: Version()}}
 	var err error
 	if a.Topics, err = o.topics(ctx); err != nil {
 		return err
 	}
 	if len(o.specs) > 0 {
-		a.On, err = explain.Look(ctx, a.Topics, o.specs, explain.Options{Options: o.compareOptions(&o.sources), To: o.version})
+		a.On, err = explain.Look(ctx, a.Topics, o.specs,
+			explain.Options{Options: o.compareOptions(&o.sources), To: o.version})
 		o.io.clearStatus()
 		if err != nil {
 			return err
@@ -201,7 +205,8 @@ func nearCodes(code string) string {
 	}
 	var near []string
 	for _, c := range codes() {
-		for w := range strings.FieldsFuncSeq(strings.ToLower(code), func(r rune) bool { return r == '-' || r == ' ' || r == '_' }) {
+		for w := range strings.FieldsFuncSeq(strings.ToLower(code),
+			func(r rune) bool { return r == '-' || r == ' ' || r == '_' }) {
 			if len(w) > 2 && strings.Contains(strings.ToLower(c), w) {
 				near = append(near, c)
 				break

@@ -86,7 +86,8 @@ func newExtractCmd(s *Streams, run func(context.Context, *extractOptions) error)
 	o.output.flags(cmd)
 	o.accessFlags(cmd)
 	f := cmd.Flags()
-	f.StringArrayVar(&o.logDirs, "log", nil, "data dir or WAL folder of another member, whose log proves more entries committed; repeatable")
+	f.StringArrayVar(&o.logDirs, "log", nil, "data dir or WAL folder of another member, whose log proves more "+
+		"entries committed; repeatable")
 	f.StringArrayVar(&o.prefixes, "prefix", nil, "keys that begin with this; repeatable")
 	f.StringVar(&o.rangeStart, "range-start", "", "keys from this one on")
 	f.StringVar(&o.rangeEnd, "range-end", "", "up to but not including this one")
@@ -98,13 +99,17 @@ func newExtractCmd(s *Streams, run func(context.Context, *extractOptions) error)
 	f.BoolVar(&o.Deleted, "deleted", false, "deleted keys too, with their last value")
 	f.BoolVar(&o.Salvage, "salvage", false, "records from damaged and lost pages too")
 	f.StringVar(&o.leases, "leases", "grant", "keys with a lease: grant|detach|skip")
-	f.BoolVar(&o.OnlyIfAbsent, "only-if-absent", false, "write a key only where the target has none (txn, --to-endpoints)")
+	f.BoolVar(&o.OnlyIfAbsent, "only-if-absent", false, "write a key only where the target has none (txn, "+
+		"--to-endpoints)")
 	f.StringVar(&o.form, "format", "jsonl", "what to write: "+strings.Join(extract.Formats(), "|"))
-	f.StringVarP(&o.Out, "output", "o", "", "the new file or folder; - writes jsonl, put or txn to stdout in place of the result")
+	f.StringVarP(&o.Out, "output", "o", "", "the new file or folder; - writes jsonl, put or txn to stdout in place "+
+		"of the result")
 	f.StringSliceVar(&o.endpoints, "to-endpoints", nil, "write into the cluster behind these client URLs")
 	f.BoolVar(&o.write, "write", false, "with --to-endpoints: really write")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(extract.Formats(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("leases", cobra.FixedCompletions([]string{"grant", "detach", "skip"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format",
+		cobra.FixedCompletions(extract.Formats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("leases", cobra.FixedCompletions([]string{"grant", "detach", "skip"},
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -183,7 +188,8 @@ func runExtract(ctx context.Context, o *extractOptions) error {
 	defer func() { _ = up.Close() }()
 	src := up.Parts
 	if src.DB == "" {
-		return &evidence.SourceError{Where: o.specs[0].Where, Found: "a " + string(src.Kind) + " without a db", Expected: "a data dir, a bbolt file or a backup"}
+		return &evidence.SourceError{Where: o.specs[0].Where, Found: "a " + string(src.Kind) + " without a db",
+			Expected: "a data dir, a bbolt file or a backup"}
 	}
 	o.Source, o.SourceKind = src.Name, string(src.Kind)
 	res, err := o.extract(ctx, up.DB)
@@ -224,7 +230,8 @@ func (o *extractOptions) claimable() error {
 
 // catchUp says which database is read. Free and damaged pages are those of the file as it is.
 func (o *extractOptions) catchUp() rebuild.CatchUpOptions {
-	c := rebuild.CatchUpOptions{Source: o.specs[0], Logs: o.logs, Revision: o.Rev, Access: o.access, Progress: o.io.Progress()}
+	c := rebuild.CatchUpOptions{Source: o.specs[0], Logs: o.logs, Revision: o.Rev, Access: o.access,
+		Progress: o.io.Progress()}
 	if o.Salvage {
 		c.AsIs = "--salvage reads the pages of the file as they are; extract without it for the newest state"
 	}

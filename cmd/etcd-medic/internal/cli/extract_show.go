@@ -109,7 +109,8 @@ func keyLines(prefix string, keys []check.Bytes) (out []string) {
 func lostPart(l *extract.Lost) render.Section {
 	s := render.Section{Title: "not recovered"}
 	if l.Trailer != "" {
-		s.Lines = append(s.Lines, "!! the sha256 trailer is not that of the file: bytes were changed or lost since it was saved, and a changed value shows nowhere else")
+		s.Lines = append(s.Lines, "!! the sha256 trailer is not that of the file: bytes were changed or lost since "+
+			"it was saved, and a changed value shows nowhere else")
 	}
 	for i, d := range l.Damage {
 		if i == shownKeys {
@@ -119,13 +120,15 @@ func lostPart(l *extract.Lost) render.Section {
 		s.Lines = append(s.Lines, "!! "+d.Detail+span(d.FirstRevision, d.LastRevision))
 	}
 	if len(l.Damage) > 0 {
-		s.Lines = append(s.Lines, "Records behind damage are missing: a key may have a newer value there, or may have been deleted there.")
+		s.Lines = append(s.Lines, "Records behind damage are missing: a key may have a newer value there, or may "+
+			"have been deleted there.")
 	}
 	if l.Undecodable > 0 {
 		s.Lines = append(s.Lines, fmt.Sprintf("!! %d records of bucket key do not decode (etcd-medic dumpdb shows them)", l.Undecodable))
 	}
 	if l.NoValueCount > 0 {
-		s.Lines = append(s.Lines, fmt.Sprintf("%d deleted keys are only known by their tombstone: the value was compacted away", l.NoValueCount))
+		s.Lines = append(s.Lines, fmt.Sprintf("%d deleted keys are only known by their tombstone: the value was "+
+			"compacted away", l.NoValueCount))
 	}
 	s.Lines = append(s.Lines, keyLines("no value: ", l.NoValue)...)
 	s.Lines = append(s.Lines, keyLines("not found: ", l.NotFound)...)

@@ -69,7 +69,9 @@ func TestDocumentedCommandsAreOnes(t *testing.T) {
 			n++
 			var out, errs bytes.Buffer
 			args := slices.Concat(shellWords(line)[1:], []string{"--help"})
-			if code := Main(t.Context(), args, &Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }}); code != ExitDone {
+			if code := Main(t.Context(), args,
+				&Streams{Out: &out, Err: &errs, Width: 80,
+					Getenv: func(string) string { return "" }}); code != ExitDone {
 				t.Errorf("%s: %s: exit code %d: %s", filepath.Base(file), line, code, errs.String())
 			}
 		}
@@ -91,7 +93,9 @@ func TestCommandsOfMessagesAreOnes(t *testing.T) {
 			n++
 			var out, errs bytes.Buffer
 			args := slices.Concat(shellWords(line[i:])[1:], []string{"--help"})
-			if code := Main(t.Context(), args, &Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }}); code != ExitDone {
+			if code := Main(t.Context(), args,
+				&Streams{Out: &out, Err: &errs, Width: 80,
+					Getenv: func(string) string { return "" }}); code != ExitDone {
 				t.Errorf("%s: %s: exit code %d: %s", m.ID, line, code, errs.String())
 			}
 		}
@@ -112,7 +116,8 @@ func TestExplainSuggests(t *testing.T) {
 		"qqqqqqqqqqqqqqqq":      "lists all of them",
 	} {
 		var out, errs bytes.Buffer
-		code := Main(t.Context(), []string{"explain", ask}, &Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }})
+		code := Main(t.Context(), []string{"explain", ask},
+			&Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }})
 		if code != ExitUsage || !strings.Contains(errs.String(), want) {
 			t.Errorf("%s: exit code %d: %s, want %q", ask, code, errs.String(), want)
 		}
@@ -181,7 +186,8 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	for _, file := range files {
 		for _, line := range commandsOf(t, file) {
 			args := shellWords(line)[1:]
-			if seen[line] || !slices.Contains(reads, args[0]) || slices.Contains(args, "--drill") || slices.Contains(args, "-") {
+			if seen[line] || !slices.Contains(reads, args[0]) || slices.Contains(args, "--drill") ||
+				slices.Contains(args, "-") {
 				continue
 			}
 			seen[line] = true
@@ -189,7 +195,8 @@ func TestDocumentedCommandsRun(t *testing.T) {
 				args[i] = onIncident(a, nodes, backup)
 			}
 			var out, errs bytes.Buffer
-			code := Main(context.Background(), args, &Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }})
+			code := Main(context.Background(), args,
+				&Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }})
 			if code == ExitUsage || code == ExitError {
 				t.Errorf("%s: %s: exit code %d: %s", filepath.Base(file), strings.Join(args, " "), code, errs.String())
 			}

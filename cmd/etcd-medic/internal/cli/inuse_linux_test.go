@@ -84,7 +84,8 @@ func TestInUse(t *testing.T) {
 			InUse string `json:"inUse"`
 		} `json:"sources"`
 	}
-	if err := json.Unmarshal([]byte(text), &doc); err != nil || len(doc.Sources) != 1 || !strings.HasPrefix(doc.Sources[0].InUse, "process ") {
+	if err := json.Unmarshal([]byte(text), &doc); err != nil || len(doc.Sources) != 1 ||
+		!strings.HasPrefix(doc.Sources[0].InUse, "process ") {
 		t.Errorf("JSON: %+v, %v", doc, err)
 	}
 	_ = in.Close()

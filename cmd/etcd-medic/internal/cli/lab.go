@@ -53,11 +53,16 @@ func newLabCmd(s *Streams, run func(context.Context, *labOptions) error) *cobra.
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
-	cmd.Flags().StringVar(&o.story, "story", lab.Stories()[0].Name, "how the cluster is broken: "+strings.Join(storyNames(), "|"))
-	_ = cmd.RegisterFlagCompletionFunc("story", cobra.FixedCompletions(storyNames(), cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
-	cmd.Flags().StringVar(&o.dir, "dir", "", "keep data dirs, copies, plan and journal in this new folder (default: scratch that is removed)")
+	cmd.Flags().StringVar(&o.story, "story", lab.Stories()[0].Name, "how the cluster is broken: "+
+		strings.Join(storyNames(), "|"))
+	// fails for unknown flags only
+	_ = cmd.RegisterFlagCompletionFunc("story",
+		cobra.FixedCompletions(storyNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVar(&o.dir, "dir", "", "keep data dirs, copies, plan and journal in this new folder (default: "+
+		"scratch that is removed)")
 	cmd.Flags().StringVar(&o.binary, "etcd-binary", "", "run the members with this etcd server")
-	cmd.Flags().StringVar(&o.isolation, "isolation", "auto", "auto|netns|proxy: how servers are kept from the rest of the world")
+	cmd.Flags().StringVar(&o.isolation, "isolation", "auto", "auto|netns|proxy: how servers are kept from the rest "+
+		"of the world")
 	return cmd
 }
 
@@ -149,7 +154,8 @@ func (s *labStory) diverge(ctx context.Context) error {
 		total += n
 		through = append(through, fmt.Sprintf("node%d", i+1))
 	}
-	s.say("3. %d writes through %s: %d acknowledged. What the members say of themselves:", 20*len(through), strings.Join(through, ", "), total)
+	s.say("3. %d writes through %s: %d acknowledged. What the members say of themselves:", 20*len(through),
+		strings.Join(through, ", "), total)
 	return s.statuses(ctx)
 }
 
@@ -163,7 +169,8 @@ func (s *labStory) statuses(ctx context.Context) error {
 			s.say("     %s  does not run: %s", m.Name, m.Ended)
 			continue
 		}
-		s.say("     %s  healthy=%v  leader=%-5v  raft index %d  revision %d", m.Name, m.Healthy, m.Leader, m.Index, m.Revision)
+		s.say("     %s  healthy=%v  leader=%-5v  raft index %d  revision %d", m.Name, m.Healthy, m.Leader, m.Index,
+			m.Revision)
 	}
 	return nil
 }
@@ -196,12 +203,14 @@ func (s *labStory) file() string { return filepath.Join(s.dir, "plan.yaml") }
 
 func (s *labStory) rehearse(ctx context.Context) error {
 	isolation, _ := node.ParseIsolation(s.o.isolation)
-	out, err := repair.Rehearse(ctx, s.file(), repair.RunOptions{Version: Version(), Isolation: isolation, EtcdBinary: s.o.binary})
+	out, err := repair.Rehearse(ctx, s.file(), repair.RunOptions{Version: Version(), Isolation: isolation,
+		EtcdBinary: s.o.binary})
 	return s.result("6. etcd-medic repair rehearse, on the copies", out, err)
 }
 
 func (s *labStory) apply(ctx context.Context) error {
-	out, err := repair.Apply(ctx, s.file(), repair.ApplyOptions{Mode: repair.Live, Live: s.c.Live(), RunOptions: repair.RunOptions{Version: Version()}})
+	out, err := repair.Apply(ctx, s.file(), repair.ApplyOptions{Mode: repair.Live, Live: s.c.Live(),
+		RunOptions: repair.RunOptions{Version: Version()}})
 	return s.result("7. etcd-medic repair apply --mode live, against the running cluster", out, err)
 }
 

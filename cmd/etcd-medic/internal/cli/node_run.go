@@ -77,7 +77,8 @@ func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error)
 					return usagef("", "no command after --")
 				}
 				if cmd.Flags().Changed("write-out") {
-					return usagef("the command finds the endpoints in its environment", "-w is for runs without a command")
+					return usagef("the command finds the endpoints in its environment",
+						"-w is for runs without a command")
 				}
 			}
 			if len(args) == 0 {
@@ -105,7 +106,8 @@ func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error)
 	f.BoolVar(&o.keep, "keep", false, "keep copies and logs at the end")
 	f.BoolVar(&o.forceNew, "force-new-cluster", false, "start a single member as a cluster of its own")
 	f.BoolVar(&o.asUser, "login", false, "with auth enabled, clients log in as users instead of being root")
-	_ = cmd.RegisterFlagCompletionFunc("isolation", cobra.FixedCompletions([]string{"auto", "netns", "proxy"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("isolation", cobra.FixedCompletions([]string{"auto", "netns", "proxy"},
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -138,7 +140,8 @@ func runNodeRun(ctx context.Context, o *nodeRunOptions) (err error) {
 		o.say("note: %s; these are copies", r)
 	}
 	s, err := node.New(ctx, node.Options{
-		Dir: filepath.Join(scratch, "sandbox"), Server: server, Isolation: isolation, Auth: !o.asUser, UnsafeNoFsync: true, KnownPeers: c.Peers,
+		Dir: filepath.Join(scratch, "sandbox"), Server: server, Isolation: isolation, Auth: !o.asUser,
+		UnsafeNoFsync: true, KnownPeers: c.Peers,
 	})
 	if err != nil {
 		return err
@@ -186,9 +189,10 @@ func (o *nodeRunOptions) copies(ctx context.Context, scratch string) (*copies.Cl
 	}
 	if !o.forceNew && c.Present < c.Quorum() {
 		return nil, &node.RefusedError{
-			What:   "a start",
-			Reason: fmt.Sprintf("%d of %d voters are here, and fewer than %d serve nobody", c.Present, c.Voters, c.Quorum()),
-			Hint:   "give more members of the cluster, or start a single one with --force-new-cluster",
+			What: "a start",
+			Reason: fmt.Sprintf("%d of %d voters are here, and fewer than %d serve nobody", c.Present, c.Voters,
+				c.Quorum()),
+			Hint: "give more members of the cluster, or start a single one with --force-new-cluster",
 		}
 	}
 	need, err := c.Bytes()

@@ -19,12 +19,14 @@ func TestNodeRunWantsRoom(t *testing.T) {
 	evidencetest.Unchanged(t, dir)
 	var stderr bytes.Buffer
 	asked := ""
-	o := &nodeRunOptions{output: output{io: &Streams{Out: &stderr, Err: &stderr, Getenv: os.Getenv}}, isolate: "auto", scratch: scratch,
-		room: func(dir string) (int64, bool) { asked = dir; return 100 << 20, true }}
+	o := &nodeRunOptions{output: output{io: &Streams{Out: &stderr, Err: &stderr, Getenv: os.Getenv}}, isolate: "auto",
+		scratch: scratch,
+		room:    func(dir string) (int64, bool) { asked = dir; return 100 << 20, true }}
 	o.specs = []evidence.Spec{{Where: dir}}
 	err := runNodeRun(t.Context(), o)
 	var refused *repair.RefusedError
-	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "100 MiB are free") || !strings.Contains(hintOf(err), "--scratch") || exitCode(err) != ExitRefused {
+	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "100 MiB are free") ||
+		!strings.Contains(hintOf(err), "--scratch") || exitCode(err) != ExitRefused {
 		t.Errorf("%v, hint %q, exit code %d", err, hintOf(err), exitCode(err))
 	}
 	if !strings.HasPrefix(asked, scratch) {

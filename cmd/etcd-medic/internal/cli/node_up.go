@@ -38,7 +38,8 @@ type upMember struct {
 // up describes a sandbox whose members serve.
 func up(s *node.Sandbox, flags []string) *upDocument {
 	etcdctl := shell.Format("etcdctl")
-	d := &upDocument{SchemaVersion: 1, Server: s.Server().String(), Isolation: string(s.Isolation()), Members: []upMember{}, Env: map[string]string{}}
+	d := &upDocument{SchemaVersion: 1, Server: s.Server().String(), Isolation: string(s.Isolation()),
+		Members: []upMember{}, Env: map[string]string{}}
 	for _, f := range flags {
 		name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
 		etcdctl = etcdctl.With("--" + name + "=" + value)
@@ -70,6 +71,7 @@ func upSheet(d *upDocument) render.Sheet {
 	return render.Sheet{Sections: []render.Section{
 		{Pairs: [][2]string{{"server", d.Server}, {"isolation", d.Isolation}}},
 		members,
-		{Title: "look around", Commands: render.Prompts(d.EtcdctlArgs.Then(shell.Format("endpoint status -w table"))), After: []string{"^C ends it"}},
+		{Title: "look around", Commands: render.Prompts(d.EtcdctlArgs.Then(shell.Format("endpoint status -w table"))),
+			After: []string{"^C ends it"}},
 	}}
 }

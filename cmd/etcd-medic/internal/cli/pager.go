@@ -12,7 +12,8 @@ import (
 )
 
 // paged are the commands whose result may be long. Others ask, copy or run servers: a pager would be in their way.
-var paged = []string{"diagnose", "inspect", "verify", "compare", "history", "dumplog", "dumpdb", "explain", "preflight", "plan", "status"}
+var paged = []string{"diagnose", "inspect", "verify", "compare", "history", "dumplog", "dumpdb", "explain", "preflight",
+	"plan", "status"}
 
 // pager holds what a command writes until it is more than a screen, then hands it to a pager.
 type pager struct {
@@ -36,7 +37,8 @@ type pager struct {
 // --no-pager, and not where rows come while one waits.
 func (s *Streams) page(cmd *cobra.Command) {
 	follows := cmd.Flags().Lookup("follow")
-	if !s.OutTTY || s.Height <= 0 || s.noPager || s.Getenv("TERM") == "dumb" || !slices.Contains(paged, cmd.Name()) || follows != nil && follows.Value.String() == "true" {
+	if !s.OutTTY || s.Height <= 0 || s.noPager || s.Getenv("TERM") == "dumb" || !slices.Contains(paged, cmd.Name()) ||
+		follows != nil && follows.Value.String() == "true" {
 		return
 	}
 	line := s.Getenv("PAGER")
@@ -45,7 +47,8 @@ func (s *Streams) page(cmd *cobra.Command) {
 	}
 	stream := strings.HasPrefix(cmd.Name(), "dump")
 	out := s.Out
-	s.pager = &pager{out: out, rows: s.Height - 1, stream: stream, start: func() (io.WriteCloser, func() error) { return s.startPager(out, line) }}
+	s.pager = &pager{out: out, rows: s.Height - 1, stream: stream,
+		start: func() (io.WriteCloser, func() error) { return s.startPager(out, line) }}
 	s.Out = s.pager
 }
 

@@ -51,7 +51,8 @@ func partCases(t *testing.T, incident string) (out []partCase) {
 
 // partPaths are where the part of a data dir is: nothing where the member has no such part.
 func partPaths(dir, part string) []string {
-	pattern := map[string]string{"wal": "wal", "snap": "snap", "db": "snap/db", "segment": "wal/*.wal", ".snap": "snap/*.snap"}[part]
+	pattern := map[string]string{"wal": "wal", "snap": "snap", "db": "snap/db", "segment": "wal/*.wal",
+		".snap": "snap/*.snap"}[part]
 	found, _ := filepath.Glob(filepath.Join(dir, "member", filepath.FromSlash(pattern))) // the pattern is well-formed
 	return found[:min(len(found), 1)]
 }
@@ -90,11 +91,13 @@ func (c partCase) takeAway(t *testing.T, dir string) {
 // everyCommand is every command that reads sources; %s stands for the member that lacks something, ALL for all members.
 // The last argument of those that write is a path in OUT.
 var everyCommand = []string{
-	"diagnose ALL -w json", "diagnose ALL --timeline", "diagnose %s", "inspect %s -w json", "compare ALL -w json", "history k ALL -w json",
+	"diagnose ALL -w json", "diagnose ALL --timeline", "diagnose %s", "inspect %s -w json", "compare ALL -w json",
+	"history k ALL -w json",
 	"repair plan ALL -o OUT/plan.json", "preflight %s --to 3.6 -w json", "verify %s -w json", "explain W04 ALL",
 	"dumplog %s -w jsonl", "dumplog %s --raw", "dumplog %s --stats", "dumplog %s --lives", "dumplog %s --snaps",
 	"dumpdb %s -w jsonl", "dumpdb %s --bucket key", "dumpdb %s --hashkv", "dumpdb %s --salvage", "dumpdb %s --pages",
-	"extract %s -o OUT/keys.jsonl", "rebuild --log %s --to-index 20 -o OUT/rebuilt", "restore %s --name a=http://127.0.0.1:2380 -o OUT/restored",
+	"extract %s -o OUT/keys.jsonl", "rebuild --log %s --to-index 20 -o OUT/rebuilt",
+	"restore %s --name a=http://127.0.0.1:2380 -o OUT/restored",
 	"repair wal %s -o OUT/wal", "repair db %s -o OUT/db", "repair meta %s --set-consistent-index 5 -o OUT/meta",
 }
 
@@ -137,7 +140,8 @@ func runWithout(t *testing.T, c partCase, commands []string) {
 		if strings.Contains(command, "-w json") && stdout.Len() > 0 && !validJSON(stdout.Bytes()) {
 			t.Errorf("%s: no JSON:\n%.400s", command, stdout)
 		}
-		if code == ExitDone && strings.HasPrefix(command, "diagnose ALL") && (c.part == "wal" || c.part == "db" || c.part == "segment" && c.fate != "missing") {
+		if code == ExitDone && strings.HasPrefix(command, "diagnose ALL") &&
+			(c.part == "wal" || c.part == "db" || c.part == "segment" && c.fate != "missing") {
 			t.Errorf("%s: exit code 0 without %s", command, c.part)
 		}
 	}

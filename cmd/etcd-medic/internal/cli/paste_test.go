@@ -26,8 +26,10 @@ import (
 // hostileNames are names of members, hostileKeys of keys: each does something where a line takes them for more than
 // data. What they do is to make a file called RAN, with nothing but the shell.
 var (
-	hostileNames = []string{"-oProxyCommand=$(: >RAN)", "a'b\"; : >RAN; #|<b>&{x}", "`: >RAN`\x1b]0;t\x07\u202e\n: >RAN\n"}
-	hostileKeys  = []string{"/k/$(: >RAN)", "/k/`: >RAN`", "-k'; : >RAN; '", "/k\n: >RAN\n", "\xff\x1b[2J", "OUT", "=cmd|' /C calc'!A0", "/k/\"<script>&amp;", "k: [a, &b *c]\n- x", "!!python", "a b\t{}", "etcd-medic node1"}
+	hostileNames = []string{"-oProxyCommand=$(: >RAN)", "a'b\"; : >RAN; #|<b>&{x}",
+		"`: >RAN`\x1b]0;t\x07\u202e\n: >RAN\n"}
+	hostileKeys = []string{"/k/$(: >RAN)", "/k/`: >RAN`", "-k'; : >RAN; '", "/k\n: >RAN\n", "\xff\x1b[2J", "OUT",
+		"=cmd|' /C calc'!A0", "/k/\"<script>&amp;", "k: [a, &b *c]\n- x", "!!python", "a b\t{}", "etcd-medic node1"}
 )
 
 // hostileCluster writes the data dirs of three members; the second lacks what the log gives for every hostile key, the
@@ -42,13 +44,16 @@ func hostileCluster(t *testing.T) []string {
 		h.Found(false, ids...)
 		index := uint64(len(ids) + 1)
 		for n, key := range append(slices.Clone(hostileKeys), "plain") {
-			h.Put(2, index, clustertest.RequestID(ids[0], 1763000000000, uint64(n)+1), key, "value $(: >RAN)", i != 1 || key == "plain")
+			h.Put(2, index, clustertest.RequestID(ids[0], 1763000000000, uint64(n)+1), key, "value $(: >RAN)", i != 1 ||
+				key == "plain")
 			index++
 		}
 		index = hostileRights(t, h, ids[0], index, i != 1)
 		h.State(2, ids[0], index-1)
 		for j, name := range hostileNames {
-			row, err := json.Marshal(map[string]any{"id": ids[j], "name": name, "peerURLs": []string{fmt.Sprintf("http://127.0.0.1:%d/$(: >RAN)", 2380+j)}, "clientURLs": []string{fmt.Sprintf("https://127.0.0.1:%d/';: >RAN;'", 2379+j)}})
+			row, err := json.Marshal(map[string]any{"id": ids[j], "name": name,
+				"peerURLs":   []string{fmt.Sprintf("http://127.0.0.1:%d/$(: >RAN)", 2380+j)},
+				"clientURLs": []string{fmt.Sprintf("https://127.0.0.1:%d/';: >RAN;'", 2379+j)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,20 +83,26 @@ func hostileRights(t *testing.T, h *clustertest.Hand, proposer, index uint64, ap
 		index++
 	}
 	for n, name := range append(slices.Clone(hostileKeys[:5]), hostileNames...) {
-		role := &authpb.Role{Name: []byte(name), KeyPermission: []*authpb.Permission{{PermType: authpb.READWRITE, Key: []byte(name), RangeEnd: []byte(name + "z")}}}
+		role := &authpb.Role{Name: []byte(name),
+			KeyPermission: []*authpb.Permission{{PermType: authpb.READWRITE, Key: []byte(name),
+				RangeEnd: []byte(name + "z")}}}
 		request(&etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: name}})
 		request(&etcdserverpb.InternalRaftRequest{AuthRoleGrantPermission: &etcdserverpb.AuthRoleGrantPermissionRequest{Name: name, Perm: role.KeyPermission[0]}})
 		put("authRoles", name, role)
-		request(&etcdserverpb.InternalRaftRequest{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: name, HashedPassword: "$(: >RAN)", Options: &authpb.UserAddOptions{}}})
-		request(&etcdserverpb.InternalRaftRequest{AuthUserGrantRole: &etcdserverpb.AuthUserGrantRoleRequest{User: name, Role: name}})
-		put("authUsers", name, &authpb.User{Name: []byte(name), Password: []byte("$(: >RAN)"), Roles: []string{name}, Options: &authpb.UserAddOptions{}})
+		request(&etcdserverpb.InternalRaftRequest{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: name,
+			HashedPassword: "$(: >RAN)", Options: &authpb.UserAddOptions{}}})
+		request(&etcdserverpb.InternalRaftRequest{AuthUserGrantRole: &etcdserverpb.AuthUserGrantRoleRequest{User: name,
+			Role: name}})
+		put("authUsers", name, &authpb.User{Name: []byte(name), Password: []byte("$(: >RAN)"), Roles: []string{name},
+			Options: &authpb.UserAddOptions{}})
 		if n > 2 {
 			continue // the rows that a finding lists are bounded
 		}
 		id := int64(0x7000 + n)
 		request(&etcdserverpb.InternalRaftRequest{LeaseGrant: &etcdserverpb.LeaseGrantRequest{ID: id, TTL: 3600}})
 		put("lease", string(binary.BigEndian.AppendUint64(nil, uint64(id))), &leasepb.Lease{ID: id, TTL: 3600})
-		r := &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("lock/" + name), Value: []byte(name), Lease: id}}
+		r := &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("lock/" + name),
+			Value: []byte(name), Lease: id}}
 		request(r)
 		if applied {
 			h.LeasedRevision("lock/"+name, name, id)
@@ -109,9 +120,11 @@ type pasted struct {
 func newPasted(t *testing.T) *pasted {
 	t.Helper()
 	p := &pasted{t: t, bin: t.TempDir(), work: t.TempDir()}
-	for _, name := range []string{"etcd-medic", "etcdctl", "etcdutl", "etcd", "systemctl", "mv", "cp", "chown", "pgrep", "sleep", "seq", "kubectl", "env"} {
+	for _, name := range []string{"etcd-medic", "etcdctl", "etcdutl", "etcd", "systemctl", "mv", "cp", "chown", "pgrep",
+		"sleep", "seq", "kubectl", "env"} {
 		end := map[string]string{"pgrep": "exit 1", "seq": "echo 1"}[name]
-		script := "#!/bin/sh\n{ printf '%s\\000' " + name + " \"$@\"; printf '\\001\\000'; } >>\"$RECORD\"\n" + end + "\n"
+		script := "#!/bin/sh\n{ printf '%s\\000' " + name + " \"$@\"; printf '\\001\\000'; } >>\"$RECORD\"\n" + end +
+			"\n"
 		if err := os.WriteFile(filepath.Join(p.bin, name), []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -194,8 +207,10 @@ func words(t *testing.T, list any) (out []string, ok bool) {
 func commandsIn(v any, into map[string]any) {
 	switch x := v.(type) {
 	case map[string]any:
-		for name, list := range map[string]string{"show": "showArgs", "command": "commandArgs", "run": "args", "start": "startArgs", "etcdctl": "etcdctlArgs"} {
-			if text, ok := x[name].(string); ok && text != "" && (name != "start" || x[list] != nil) { // a log has a start too
+		for name, list := range map[string]string{"show": "showArgs", "command": "commandArgs", "run": "args",
+			"start": "startArgs", "etcdctl": "etcdctlArgs"} {
+			// a log has a start too
+			if text, ok := x[name].(string); ok && text != "" && (name != "start" || x[list] != nil) {
 				into[text] = x[list]
 			}
 		}
@@ -229,15 +244,25 @@ func TestPastedCommandsRunNothingElse(t *testing.T) {
 	made := t.TempDir()
 	out := func(name string) string { return filepath.Join(made, "$(: >RAN)';"+name) }
 	for _, args := range [][]string{
-		append([]string{"diagnose"}, sources...), append([]string{"diagnose", "--full"}, sources...), {"diagnose", "--full", dirs[1]}, {"inspect", dirs[1]}, {"inspect", "--full", dirs[1]}, append([]string{"compare"}, sources...),
-		append([]string{"history", hostileKeys[0]}, sources...), {"preflight", dirs[0], "--to", "3.6"}, {"verify", filepath.Join(dirs[0], "member/snap/db")},
+		append([]string{"diagnose"}, sources...), append([]string{"diagnose", "--full"}, sources...),
+		{"diagnose", "--full", dirs[1]}, {"inspect", dirs[1]}, {"inspect", "--full", dirs[1]},
+		append([]string{"compare"}, sources...),
+		append([]string{"history", hostileKeys[0]}, sources...), {"preflight", dirs[0], "--to", "3.6"},
+		{"verify", filepath.Join(dirs[0], "member/snap/db")},
 		append([]string{"repair", "plan", "-o", plan, "--best", "$(: >RAN)"}, sources...), {"repair", "status", plan},
-		{"extract", dirs[0], "-o", filepath.Join(t.TempDir(), "$(: >RAN).db"), "--format", "backup"}, {"dumpdb", dirs[0], "key"}, {"dumplog", dirs[0]},
-		{"dumpdb", dirs[0], "authUsers", "--unsafe-show-secrets"}, {"dumpdb", dirs[0], "authRoles"}, {"dumpdb", dirs[0], "lease"}, {"diagnose", "--full", "--timeline", dirs[0], dirs[2]}, {"dumpdb", dirs[0], "key", "--values"},
-		{"dumplog", dirs[0], "--values", "--unsafe-show-secrets"}, append([]string{"compare", "--values"}, sources...), append([]string{"explain", "K01"}, sources...),
-		{"repair", "wal", dirs[0], "-o", out("wal")}, {"repair", "db", dirs[1], "--rebuild", "-o", out("db")}, {"repair", "meta", dirs[0], "--set-consistent-index", "5", "-o", out("meta")},
-		{"rebuild", "--log", dirs[0], "--to", "index=9", "-o", out("rebuilt.db")}, {"rebuild", "--base", dirs[1], "--log", dirs[0], "--to", "index=9", "-o", out("based.db")},
-		{"restore", filepath.Join(dirs[0], "member/snap/db"), "--initial-cluster", "n`: >RAN`=http://127.0.0.1:2380", "-o", out("restored")},
+		{"extract", dirs[0], "-o", filepath.Join(t.TempDir(), "$(: >RAN).db"), "--format", "backup"},
+		{"dumpdb", dirs[0], "key"}, {"dumplog", dirs[0]},
+		{"dumpdb", dirs[0], "authUsers", "--unsafe-show-secrets"}, {"dumpdb", dirs[0], "authRoles"},
+		{"dumpdb", dirs[0], "lease"}, {"diagnose", "--full", "--timeline", dirs[0], dirs[2]},
+		{"dumpdb", dirs[0], "key", "--values"},
+		{"dumplog", dirs[0], "--values", "--unsafe-show-secrets"}, append([]string{"compare", "--values"}, sources...),
+		append([]string{"explain", "K01"}, sources...),
+		{"repair", "wal", dirs[0], "-o", out("wal")}, {"repair", "db", dirs[1], "--rebuild", "-o", out("db")},
+		{"repair", "meta", dirs[0], "--set-consistent-index", "5", "-o", out("meta")},
+		{"rebuild", "--log", dirs[0], "--to", "index=9", "-o", out("rebuilt.db")},
+		{"rebuild", "--base", dirs[1], "--log", dirs[0], "--to", "index=9", "-o", out("based.db")},
+		{"restore", filepath.Join(dirs[0], "member/snap/db"), "--initial-cluster", "n`: >RAN`=http://127.0.0.1:2380",
+			"-o", out("restored")},
 	} {
 		for _, format := range []string{"json", "table"} {
 			if at := slices.Index(args, "-o"); at >= 0 && format == "table" { // the JSON run made the other
@@ -245,7 +270,8 @@ func TestPastedCommandsRunNothingElse(t *testing.T) {
 				args[at+1] = filepath.Join(filepath.Dir(args[at+1]), "2"+filepath.Base(args[at+1]))
 			}
 			var printed, errs bytes.Buffer
-			code := Main(t.Context(), append(slices.Clone(args), "-w", format), &Streams{Out: &printed, Err: &errs, Getenv: func(string) string { return "" }})
+			code := Main(t.Context(), append(slices.Clone(args), "-w", format),
+				&Streams{Out: &printed, Err: &errs, Getenv: func(string) string { return "" }})
 			if code == ExitUsage || code == ExitError {
 				t.Fatalf("%q: exit code %d: %s", args, code, errs.String())
 			}
@@ -297,7 +323,8 @@ func TestPastedCommandsRunNothingElse(t *testing.T) {
 		}
 	}
 	for _, key := range hostileKeys {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(found)), func(list any) bool { w, _ := words(t, list); return slices.Contains(w, key) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(found)),
+			func(list any) bool { w, _ := words(t, list); return slices.Contains(w, key) }) {
 			t.Errorf("no command names the key %q", key)
 		}
 	}
@@ -316,7 +343,8 @@ func TestHostileLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
-	args := []string{"verify", "-w", "json", "--metrics-file", filepath.Join(root, "out.prom"), "--against", "x\"} 9\n: >RAN=" + dirs[0]}
+	args := []string{"verify", "-w", "json", "--metrics-file", filepath.Join(root, "out.prom"), "--against",
+		"x\"} 9\n: >RAN=" + dirs[0]}
 	for i, name := range []string{"a\"} 1\netcd_medic_x 2\n#.db", "back\\slash\x1b[31m.db", "$(: >RAN)\u202e.db"} {
 		dir := filepath.Join(root, fmt.Sprint(i))
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -329,7 +357,8 @@ func TestHostileLabels(t *testing.T) {
 		args = append(args, file)
 	}
 	var out, errs bytes.Buffer
-	if code := Main(t.Context(), args, &Streams{Out: &out, Err: &errs, Getenv: func(string) string { return "" }}); code == ExitUsage || code == ExitError {
+	if code := Main(t.Context(), args, &Streams{Out: &out, Err: &errs,
+		Getenv: func(string) string { return "" }}); code == ExitUsage || code == ExitError {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	text, err := os.ReadFile(filepath.Join(root, "out.prom"))

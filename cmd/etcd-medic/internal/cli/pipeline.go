@@ -43,7 +43,8 @@ func (s spares[T]) put(v T) {
 // ordered runs produce, work and write at the same time: produce emits batches, several goroutines append the bytes of
 // each to the buffer they are given, and write gets the bytes in the order of the batches; they are used again after
 // that. The first error of any of them ends all and is returned.
-func ordered[T any](ctx context.Context, produce func(context.Context, func(T) error) error, work func(T, []byte) ([]byte, error), write func([]byte) error) error {
+func ordered[T any](ctx context.Context, produce func(context.Context, func(T) error) error,
+	work func(T, []byte) ([]byte, error), write func([]byte) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	buffers := newSpares[[]byte]()
 	todo, order := make(chan *job[T], queued), make(chan *job[T], queued)

@@ -45,7 +45,8 @@ func newPreflightCmd(s *Streams, run func(context.Context, *preflightOptions) er
 			}
 			var err error
 			if o.version, err = preflight.ParseVersion(o.to); err != nil {
-				return usagef(fmt.Sprintf("want --to 3.%d to 3.%d", preflight.Oldest, preflight.Newest), "--to: %v", err)
+				return usagef(fmt.Sprintf("want --to 3.%d to 3.%d", preflight.Oldest, preflight.Newest), "--to: %v",
+					err)
 			}
 			if o.evidence < 1 {
 				return usagef("", "--evidence must be 1 or more")
@@ -57,12 +58,14 @@ func newPreflightCmd(s *Streams, run func(context.Context, *preflightOptions) er
 	o.sources.flags(cmd)
 	cmd.Flags().StringVar(&o.to, "to", "", "etcd version that shall open the dir, such as 3.6 (its newest release) or 3.6.16")
 	cmd.Flags().IntVar(&o.evidence, "evidence", 5, "evidence rows shown per rule in the table")
-	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{"3.3", "3.4", "3.5", "3.6", "3.7", "3.8"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{"3.3", "3.4", "3.5", "3.6", "3.7", "3.8"},
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func runPreflight(ctx context.Context, o *preflightOptions) error {
-	r, err := preflight.Run(ctx, o.specs[0], o.version, preflight.Options{Version: Version(), Progress: o.io.Progress()})
+	r, err := preflight.Run(ctx, o.specs[0], o.version,
+		preflight.Options{Version: Version(), Progress: o.io.Progress()})
 	o.io.clearStatus()
 	if err != nil {
 		return err

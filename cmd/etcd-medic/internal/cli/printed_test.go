@@ -40,7 +40,8 @@ func arguments(t *testing.T, line string) []string {
 
 // fillers are the words in capitals that a person replaces, and what the test puts there.
 func fillers(sources []string, db string) *strings.Replacer {
-	return strings.NewReplacer("FRESH_COPIES", strings.Join(sources, " "), "SOURCE...", strings.Join(sources, " "), "OTHER_MEMBER...", "", "OTHER.db", db, "--best MEMBER", "--best m1")
+	return strings.NewReplacer("FRESH_COPIES", strings.Join(sources, " "), "SOURCE...", strings.Join(sources, " "),
+		"OTHER_MEMBER...", "", "OTHER.db", db, "--best MEMBER", "--best m1")
 }
 
 // sourceArgs names the sources of a set by where they lie, with names of their own.
@@ -74,7 +75,8 @@ func TestPrintedCommandsWork(t *testing.T) {
 			t.Chdir(t.TempDir())
 			done := map[string]bool{}
 			fill := fillers(sources, db)
-			for _, args := range [][]string{append([]string{"diagnose", "--full"}, sources...), {"diagnose", "--full", sources[0]}, {"inspect", sources[0]}, {"verify", db}} {
+			for _, args := range [][]string{append([]string{"diagnose", "--full"}, sources...),
+				{"diagnose", "--full", sources[0]}, {"inspect", sources[0]}, {"verify", db}} {
 				out, _, _ := medicOn(t, 0, args)
 				for _, cmd := range printedCommands(out) {
 					runPrinted(t, args, fill.Replace(cmd), done)

@@ -56,10 +56,18 @@ func TestDigestsAreKeyed(t *testing.T) {
 			plain := plainDigests(t, members)
 			digests := 0
 			for _, args := range [][]string{
-				append([]string{"diagnose", "-w", "json"}, members...), append([]string{"diagnose", "--full", "--timeline"}, members...), append([]string{"compare", "-w", "json"}, members...),
-				append([]string{"compare"}, members...), append([]string{"history", "/app/orders/base/001"}, members...), {"dumplog", members[0]}, {"dumplog", members[0], "-w", "jsonl"},
-				{"dumpdb", members[0], "key"}, {"dumpdb", members[0], "key", "-w", "fields"}, {"dumpdb", members[1], "--salvage"}, {"dumpdb", members[0], "authUsers"}, {"inspect", members[0], "-w", "json"},
-				append([]string{"report", "-o", "OUT.html"}, members...), append([]string{"report", "-o", "OUT.md"}, members...), append([]string{"repair", "plan", "-o", "OUT.yaml"}, members...),
+				append([]string{"diagnose", "-w", "json"}, members...),
+				append([]string{"diagnose", "--full", "--timeline"}, members...),
+				append([]string{"compare", "-w", "json"}, members...),
+				append([]string{"compare"}, members...),
+				append([]string{"history", "/app/orders/base/001"}, members...), {"dumplog", members[0]},
+				{"dumplog", members[0], "-w", "jsonl"},
+				{"dumpdb", members[0], "key"}, {"dumpdb", members[0], "key", "-w", "fields"},
+				{"dumpdb", members[1], "--salvage"}, {"dumpdb", members[0], "authUsers"},
+				{"inspect", members[0], "-w", "json"},
+				append([]string{"report", "-o", "OUT.html"}, members...),
+				append([]string{"report", "-o", "OUT.md"}, members...),
+				append([]string{"repair", "plan", "-o", "OUT.yaml"}, members...),
 			} {
 				first, again := printed(t, args), printed(t, args)
 				for _, p := range plain {
@@ -91,7 +99,8 @@ func printed(t *testing.T, args []string) []byte {
 			full[i] = filepath.Join(dir, a)
 		}
 	}
-	if code := Main(t.Context(), full, &Streams{Out: &out, Err: &errs, Getenv: func(string) string { return "" }}); code == ExitUsage || code == ExitError {
+	if code := Main(t.Context(), full, &Streams{Out: &out, Err: &errs,
+		Getenv: func(string) string { return "" }}); code == ExitUsage || code == ExitError {
 		t.Fatalf("%q: exit code %d: %s", full, code, errs.String())
 	}
 	files, err := os.ReadDir(dir)

@@ -33,7 +33,8 @@ func slowArchive(t *testing.T) string {
 		t.Fatal(err)
 	}
 	w := tar.NewWriter(z)
-	if err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "node1/member/snap/db", Size: size, Mode: 0o600}); err == nil {
+	if err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "node1/member/snap/db", Size: size,
+		Mode: 0o600}); err == nil {
 		_, err = io.CopyN(w, zeros{}, size)
 	}
 	for _, c := range []io.Closer{w, z, f} {
@@ -58,7 +59,8 @@ func TestProgressIsForPeople(t *testing.T) {
 	run := func(args ...string) string {
 		p := newTerminal(t)
 		var out bytes.Buffer
-		Main(t.Context(), args, &Streams{Out: &out, Err: p.slave, ErrTTY: true, Width: 100, Patience: time.Millisecond, Getenv: func(string) string { return "" }})
+		Main(t.Context(), args, &Streams{Out: &out, Err: p.slave, ErrTTY: true, Width: 100, Patience: time.Millisecond,
+			Getenv: func(string) string { return "" }})
 		_, _ = p.slave.WriteString("END")
 		p.until("all is shown", func() bool { return strings.Contains(p.shown(), "END") })
 		return p.shown()
@@ -79,7 +81,8 @@ func TestProgressIsForPeople(t *testing.T) {
 		t.Errorf("with --quiet: %q", shown)
 	}
 	var out, errs bytes.Buffer
-	Main(t.Context(), []string{"inspect", path}, &Streams{Out: &out, Err: &errs, Width: 100, Patience: time.Millisecond, Getenv: func(string) string { return "" }})
+	Main(t.Context(), []string{"inspect", path}, &Streams{Out: &out, Err: &errs, Width: 100, Patience: time.Millisecond,
+		Getenv: func(string) string { return "" }})
 	if strings.Contains(errs.String(), "unpacking") || strings.Contains(errs.String(), "\r") {
 		t.Errorf("in a pipe: %q", errs.String())
 	}

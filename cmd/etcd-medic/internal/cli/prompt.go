@@ -87,7 +87,8 @@ func (s *Streams) line() (string, error) {
 }
 
 // answers are what a person may say. Enter alone says that something was done; to a question it is no.
-var answers = map[string]bool{"y": true, "yes": true, "done": true, "ok": true, "n": false, "no": false, "stop": false, "q": false, "quit": false}
+var answers = map[string]bool{"y": true, "yes": true, "done": true, "ok": true, "n": false, "no": false, "stop": false,
+	"q": false, "quit": false}
 
 // prompt shows what a person has to do and waits for an answer. Everything but a yes ends with repair.ErrStopped, the
 // end of the input too.

@@ -83,7 +83,8 @@ func (p *terminal) until(what string, f func() bool) {
 // typed is a person who types once the terminal hides it.
 func (p *terminal) typed(text string) {
 	p.t.Helper()
-	p.until("the question, and a terminal that shows nothing", func() bool { return strings.Contains(p.shown(), "password of root: ") && !p.echoes() })
+	p.until("the question, and a terminal that shows nothing",
+		func() bool { return strings.Contains(p.shown(), "password of root: ") && !p.echoes() })
 	if _, err := p.master.WriteString(text); err != nil {
 		p.t.Fatal(err)
 	}

@@ -74,13 +74,15 @@ func TestPromptAsks(t *testing.T) {
 		text, typed, asks string
 		stopped           bool
 	}{
-		{"begin?", "\n", question, true}, {"begin?", "yes\n", question, false}, {"begin?", "n\n", question, true}, {"begin?", "", question, true},
+		{"begin?", "\n", question, true}, {"begin?", "yes\n", question, false}, {"begin?", "n\n", question, true},
+		{"begin?", "", question, true},
 		{"stop node1", "\n", step, false}, {"stop node1", "no\n", step, true}, {"stop node1", "", step, true},
 	} {
 		var stderr bytes.Buffer
 		s := &Streams{In: strings.NewReader(tc.typed), Err: &stderr, Getenv: os.Getenv}
 		err := s.prompt()(t.Context(), []string{tc.text})
-		if errors.Is(err, repair.ErrStopped) != tc.stopped || !tc.stopped && err != nil || !strings.HasPrefix(stderr.String(), tc.text+"\n"+tc.asks) {
+		if errors.Is(err, repair.ErrStopped) != tc.stopped || !tc.stopped && err != nil ||
+			!strings.HasPrefix(stderr.String(), tc.text+"\n"+tc.asks) {
 			t.Errorf("%q answered %q: %v, %q", tc.text, tc.typed, err, &stderr)
 		}
 	}

@@ -31,7 +31,8 @@ func TestReadmeShowsTheRealOutput(t *testing.T) {
 	}
 	path := filepath.Join(evidencetest.Root(t), "README.md")
 	t.Chdir(dir)
-	if code := Main(context.Background(), args, &Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }}); code != ExitFindings {
+	if code := Main(context.Background(), args,
+		&Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }}); code != ExitFindings {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	want := "$ etcd-medic diagnose node1=node1 node2=node2 node3=node3\n" + out.String()
@@ -50,7 +51,8 @@ func TestReadmeShowsTheRealOutput(t *testing.T) {
 	if !*rewriteReadme {
 		t.Fatalf("README.md does not show the real output; run this test with -rewrite-readme. Want:\n%s", want)
 	}
-	if err := os.WriteFile(path, []byte(before+readmeBegin+want+readmeEnd+after), 0o644); err != nil { //nolint:gosec // a public document
+	if err := os.WriteFile(path, []byte(before+readmeBegin+want+readmeEnd+after),
+		0o644); err != nil { //nolint:gosec // a public document
 		t.Fatal(err)
 	}
 }

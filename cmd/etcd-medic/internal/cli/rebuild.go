@@ -71,7 +71,8 @@ func newRebuildCmd(s *Streams, run func(context.Context, *rebuildOptions) error)
 	o.output.flags(cmd)
 	o.accessFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.base, "base", "", "backup, data dir or database to start from, as [NAME=]WHERE; empty: the log reaches back to its first entry")
+	f.StringVar(&o.base, "base", "", "backup, data dir or database to start from, as [NAME=]WHERE; empty: the log "+
+		"reaches back to its first entry")
 	f.StringArrayVar(&o.logDirs, "log", nil, "data dir or WAL folder whose log is used, as [NAME=]WHERE; repeatable")
 	f.StringArrayVar(&o.againstAt, "against", nil, "further member to hold the result against; repeatable")
 	f.StringVar(&o.to, "to", "", "index=N, revision=R, before=KEY, time=T or last")
@@ -79,7 +80,8 @@ func newRebuildCmd(s *Streams, run func(context.Context, *rebuildOptions) error)
 	f.StringVarP(&o.Out, "output", "o", "", "the new backup file")
 	f.StringVar(&o.DBOut, "db-output", "", "also write the database without trailer here")
 	f.BoolVar(&o.SkipHashCheck, "skip-hash-check", false, "take a base whose sha256 trailer does not match")
-	f.StringVar(&o.line, "etcd", "", "apply the rules of this version, such as 3.5 or 3.4.23 (default: the minor version that the sources show)")
+	f.StringVar(&o.line, "etcd", "", "apply the rules of this version, such as 3.5 or 3.4.23 (default: the minor "+
+		"version that the sources show)")
 	return cmd
 }
 

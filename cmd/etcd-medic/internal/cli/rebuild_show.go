@@ -20,7 +20,8 @@ func (o *rebuildOptions) show(r *rebuild.Result) error {
 		{"target", r.Target},
 		{"from", pointText(r.From.Index, r.From.Term, r.From.Revision, r.From.CompactRevision)},
 		{"to", pointText(r.To.Index, r.To.Term, r.To.Revision, r.To.CompactRevision)},
-		{"entries", fmt.Sprintf("%d executed, %d with an effect, %d refused by the rules, %d records written", r.Entries, r.Applied, r.Refused, r.Records)},
+		{"entries", fmt.Sprintf("%d executed, %d with an effect, %d refused by the rules, %d records written",
+			r.Entries, r.Applied, r.Refused, r.Records)},
 		{"keys", fmt.Sprint(r.Keys)},
 		{"HashKV", fmt.Sprintf("%d at revision %d", r.HashKV, r.To.Revision)},
 		{"output", r.Output},
@@ -39,7 +40,8 @@ func (o *rebuildOptions) show(r *rebuild.Result) error {
 	add("not decided by the log", entryLines(r.Doubtful, r.DoubtfulCount))
 	add("held against members", verifiedLines(r))
 	add("notes", r.Notes)
-	sheet.Sections = append(sheet.Sections, render.Section{Title: "next", Commands: []render.Command{{Run: restoreCommand(r.Output)}}})
+	sheet.Sections = append(sheet.Sections, render.Section{Title: "next",
+		Commands: []render.Command{{Run: restoreCommand(r.Output)}}})
 	return render.Document(o.io.Out, o.format, r, sheet, o.renderOptions())
 }
 
@@ -72,7 +74,8 @@ func consequenceLines(c *rebuild.Consequences) (out []string) {
 		out = append(out, fmt.Sprintf("key %s: was %s, is now %s", render.Quoted(k.Key), k.Without, k.With))
 	}
 	if len(c.EmptyRevisions) > 0 {
-		out = append(out, fmt.Sprintf("revisions without records: %v (they were those of the skipped entries; the history up to the last of them is compacted)", c.EmptyRevisions))
+		out = append(out, fmt.Sprintf("revisions without records: %v (they were those of the skipped entries; the "+
+			"history up to the last of them is compacted)", c.EmptyRevisions))
 	}
 	return out
 }

@@ -24,12 +24,13 @@ Exit codes: 0 done, 1 could not read, 2 wrong usage, 5 the plan was edited, or a
 func newRepairAbortCmd(s *Streams, run func(context.Context, *output, string) error) *cobra.Command {
 	o := &output{io: s}
 	cmd := &cobra.Command{
-		Use:     "abort PLAN",
-		Short:   "say what an application has done and how to go back",
-		Long:    repairAbortLong,
-		Example: "  etcd-medic repair abort plan.yaml\n  etcd-medic repair abort plan.yaml -w json | jq '.members[] | {name, state}'",
-		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), o, args[0]) },
+		Use:   "abort PLAN",
+		Short: "say what an application has done and how to go back",
+		Long:  repairAbortLong,
+		Example: "  etcd-medic repair abort plan.yaml\n  etcd-medic repair abort plan.yaml -w json | jq '.members[] " +
+			"| {name, state}'",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), o, args[0]) },
 	}
 	o.flags(cmd)
 	return cmd
@@ -66,7 +67,9 @@ func wayBackSheet(w *repair.WayBack, file string) render.Sheet {
 	}
 	s.Sections = append(s.Sections, steps)
 	if w.Mode != repair.Live {
-		s.Sections = append(s.Sections, render.Section{Title: "going back", Lines: []string{"only copies were written to: nothing in the cluster was changed by this run. Remove what it has written"}})
+		s.Sections = append(s.Sections, render.Section{Title: "going back",
+			Lines: []string{"only copies were written to: nothing in the cluster was changed by this run. Remove " +
+				"what it has written"}})
 	}
 	if len(w.Look) > 0 {
 		s.Sections = append(s.Sections, render.Section{Title: "look first", Commands: commandLines(w.Look)})

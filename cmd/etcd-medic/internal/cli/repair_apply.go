@@ -106,30 +106,40 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 	f := cmd.Flags()
 	f.StringVar(&o.mode, "mode", "", "mend|clone|rebuild|reseed|live")
 	f.StringVarP(&o.out, "output", "o", "", "all but live: folder for the new data dirs; must not exist")
-	f.BoolVar(&o.upgrade, "allow-upgrade", false, "reseed: hand out data dirs that a newer etcd line wrote; older servers can not open them any more")
+	f.BoolVar(&o.upgrade, "allow-upgrade", false, "reseed: hand out data dirs that a newer etcd line wrote; older "+
+		"servers can not open them any more")
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-var modes = []string{string(repair.MendFiles), string(repair.Clone), string(repair.Rebuild), string(repair.Reseed), string(repair.Live)}
+var modes = []string{string(repair.MendFiles), string(repair.Clone), string(repair.Rebuild), string(repair.Reseed),
+	string(repair.Live)}
 
 func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&o.live.Endpoints, "endpoints", nil, "live: client URLs of the members, or NAME=URL; those of members that are down too")
+	f.StringSliceVar(&o.live.Endpoints, "endpoints", nil, "live: client URLs of the members, or NAME=URL; those of "+
+		"members that are down too")
 	f.StringVar(&o.live.CACert, "cacert", "", "live: verify the servers with this CA bundle (PEM)")
 	f.StringVar(&o.live.Cert, "cert", "", "live: client certificate (PEM)")
 	f.StringVar(&o.live.Key, "key", "", "live: key of the client certificate (PEM)")
-	f.StringVar(&o.live.User, "user", "", "live: user with role root; NAME:PASSWORD is taken too, but others can see a command line")
-	f.StringVar(&o.password, "password-file", "", "live: file with the password of --user (or set ETCD_MEDIC_PASSWORD; else it is asked for)")
+	f.StringVar(&o.live.User, "user", "", "live: user with role root; NAME:PASSWORD is taken too, but others can see "+
+		"a command line")
+	f.StringVar(&o.password, "password-file", "", "live: file with the password of --user (or set "+
+		"ETCD_MEDIC_PASSWORD; else it is asked for)")
 	f.StringVar(&o.live.HookStop, "hook-stop", "", "live: shell command that stops a member")
 	f.StringVar(&o.live.HookWipe, "hook-wipe", "", "live: shell command that moves a member's data dir aside")
 	f.StringVar(&o.live.HookStart, "hook-start", "", "live: shell command that starts a member")
 	f.DurationVar(&o.live.HookTimeout, "hook-timeout", 5*time.Minute, "live: how long a hook may run")
-	f.DurationVar(&o.live.QuorumWait, "quorum-wait", 10*time.Minute, "live: how long a step waits for voters that are down before the run gives up; at a terminal you are asked instead")
-	f.StringArrayVar(&o.dataDirs, "data-dir", nil, "live: NAME=PATH (or PATH for all) of the data dir on the member's host, handed to hooks; repeatable")
-	f.StringVar(&o.live.Backup, "backup", "", "live: file for the snapshot that is taken first; those of members that are taken out get its name with theirs in it (default: beside the plan)")
-	f.BoolVar(&o.live.SkipSaves, "no-member-snapshots", false, "live: do not save a snapshot of each member that is taken out")
-	f.BoolVar(&o.live.AcceptLost, "accept-lost-writes", false, "live: go on although members that are taken out took in writes that the plan does not list")
+	f.DurationVar(&o.live.QuorumWait, "quorum-wait", 10*time.Minute, "live: how long a step waits for voters that "+
+		"are down before the run gives up; at a terminal you are asked instead")
+	f.StringArrayVar(&o.dataDirs, "data-dir", nil, "live: NAME=PATH (or PATH for all) of the data dir on the "+
+		"member's host, handed to hooks; repeatable")
+	f.StringVar(&o.live.Backup, "backup", "", "live: file for the snapshot that is taken first; those of members "+
+		"that are taken out get its name with theirs in it (default: beside the plan)")
+	f.BoolVar(&o.live.SkipSaves, "no-member-snapshots", false,
+		"live: do not save a snapshot of each member that is taken out")
+	f.BoolVar(&o.live.AcceptLost, "accept-lost-writes", false, "live: go on although members that are taken out took "+
+		"in writes that the plan does not list")
 }
 
 // prepare checks the flags against the mode.
@@ -172,7 +182,8 @@ func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []str
 }
 
 func runRepairApply(ctx context.Context, o *repairApplyOptions) error {
-	out, err := repair.Apply(ctx, o.file, repair.ApplyOptions{RunOptions: o.RunOptions, Mode: repair.Mode(o.mode), Out: o.out, Live: o.live})
+	out, err := repair.Apply(ctx, o.file, repair.ApplyOptions{RunOptions: o.RunOptions, Mode: repair.Mode(o.mode),
+		Out: o.out, Live: o.live})
 	next := []shell.Command{repair.DiagnoseCommand()}
 	if o.out != "" {
 		next = append([]shell.Command{shell.Format("etcd-medic diagnose {}", shell.Operand(o.out))}, next...)

@@ -31,7 +31,8 @@ Exit codes: 0 done, 1 could not read or write, 2 wrong usage, 5 refused, 6 the r
 it is cured.`
 
 // narrowCmd makes the command of one narrow repair; consequences are the flags that it may ask for.
-func narrowCmd(s *Streams, o *narrowOptions, cmd *cobra.Command, consequences map[string]string, run func(context.Context) error) *cobra.Command {
+func narrowCmd(s *Streams, o *narrowOptions, cmd *cobra.Command, consequences map[string]string,
+	run func(context.Context) error) *cobra.Command {
 	o.output.io, o.accept = s, map[string]*bool{}
 	cmd.Long += narrowRules
 	cmd.Args = cobra.ExactArgs(1)
@@ -125,8 +126,9 @@ func narrowSheet(r *narrow.Report, out string) render.Sheet {
 		lines := []string{"- the result is as sick as the source: no error about it is cured"}
 		sections = append(sections, render.Section{Title: "not cured", Lines: append(lines, dashed(r.Offers)...)})
 	}
-	return render.Sheet{Sections: append(sections, render.Section{Title: "next", Lines: []string{"look at the result before it goes anywhere:"},
-		Commands: render.Prompts(shell.Format("etcd-medic inspect {}", shell.Operand(out)))})}
+	return render.Sheet{Sections: append(sections,
+		render.Section{Title: "next", Lines: []string{"look at the result before it goes anywhere:"},
+			Commands: render.Prompts(shell.Format("etcd-medic inspect {}", shell.Operand(out)))})}
 }
 
 const repairWALLong = `Repair a damaged log. Records that their checksums prove are kept in their order, under a new checksum chain from the first damaged
@@ -138,10 +140,12 @@ const repairWALExample = `  etcd-medic repair wal /copies/node1 -o /new/node1
 
 func newRepairWALCmd(s *Streams) *cobra.Command {
 	o := &narrowOptions{}
-	cmd := &cobra.Command{Use: "wal SOURCE -o NEW", Short: "cut, chain anew or complete a damaged log", Long: repairWALLong, Example: repairWALExample}
-	return narrowCmd(s, o, cmd, consequences(narrow.AcceptLostCommits, narrow.AcceptUnproven, narrow.AcceptDivergence), func(ctx context.Context) error {
-		return runNarrow(ctx, o, narrow.WAL{})
-	})
+	cmd := &cobra.Command{Use: "wal SOURCE -o NEW", Short: "cut, chain anew or complete a damaged log",
+		Long: repairWALLong, Example: repairWALExample}
+	return narrowCmd(s, o, cmd, consequences(narrow.AcceptLostCommits, narrow.AcceptUnproven, narrow.AcceptDivergence),
+		func(ctx context.Context) error {
+			return runNarrow(ctx, o, narrow.WAL{})
+		})
 }
 
 const repairDBLong = `Repair a damaged database. --rebuild writes a new file from every row that can be read: from the tree, from lost pages where damage
@@ -159,26 +163,30 @@ func newRepairDBCmd(s *Streams) *cobra.Command {
 	o := &narrowOptions{}
 	var again, back, proven bool
 	var base string
-	cmd := &cobra.Command{Use: "db SOURCE -o NEW", Short: "rebuild a damaged database, or go back one transaction", Long: repairDBLong, Example: repairDBExample}
-	narrowCmd(s, o, cmd, consequences(narrow.AcceptLostRevisions, narrow.AcceptDivergence), func(ctx context.Context) error {
-		if again == back {
-			return usagef("--rebuild or --previous-meta", "say how to repair the database")
-		}
-		if proven && !again {
-			return usagef("--rebuild --take-proven", "--take-proven goes with --rebuild")
-		}
-		c := narrow.DB{Previous: back, Proven: proven}
-		if base != "" {
-			var err error
-			if c.Base, err = evidence.ParseSpec(base); err != nil {
-				return usagef("see etcd-medic help sources", "--base: %v", err)
+	cmd := &cobra.Command{Use: "db SOURCE -o NEW", Short: "rebuild a damaged database, or go back one transaction",
+		Long: repairDBLong, Example: repairDBExample}
+	narrowCmd(s, o, cmd, consequences(narrow.AcceptLostRevisions, narrow.AcceptDivergence),
+		func(ctx context.Context) error {
+			if again == back {
+				return usagef("--rebuild or --previous-meta", "say how to repair the database")
 			}
-		}
-		return runNarrow(ctx, o, c)
-	})
-	cmd.Flags().StringVar(&base, "base", "", "backup of the cluster to replay the log from; without it, from the log's first entry")
+			if proven && !again {
+				return usagef("--rebuild --take-proven", "--take-proven goes with --rebuild")
+			}
+			c := narrow.DB{Previous: back, Proven: proven}
+			if base != "" {
+				var err error
+				if c.Base, err = evidence.ParseSpec(base); err != nil {
+					return usagef("see etcd-medic help sources", "--base: %v", err)
+				}
+			}
+			return runNarrow(ctx, o, c)
+		})
+	cmd.Flags().StringVar(&base, "base", "", "backup of the cluster to replay the log from; without it, from the "+
+		"log's first entry")
 	cmd.Flags().BoolVar(&again, "rebuild", false, "write a new database from all rows that can be read")
-	cmd.Flags().BoolVar(&proven, "take-proven", false, "with --rebuild: where rows differ, take those of a --with member that the diagnosis calls best")
+	cmd.Flags().BoolVar(&proven, "take-proven", false, "with --rebuild: where rows differ, take those of a --with "+
+		"member that the diagnosis calls best")
 	cmd.Flags().BoolVar(&back, "previous-meta", false, "make the transaction before the newest one")
 	return cmd
 }
@@ -197,7 +205,8 @@ func newRepairMetaCmd(s *Streams) *cobra.Command {
 	var index, auth uint64
 	var storage string
 	var alarms []string
-	cmd := &cobra.Command{Use: "meta SOURCE -o NEW", Short: "change control values of a member", Long: repairMetaLong, Example: repairMetaExample}
+	cmd := &cobra.Command{Use: "meta SOURCE -o NEW", Short: "change control values of a member", Long: repairMetaLong,
+		Example: repairMetaExample}
 	f := cmd.Flags()
 	narrowCmd(s, o, cmd, consequences(narrow.AcceptDivergence), func(ctx context.Context) error {
 		if f.Changed("set-consistent-index") {
@@ -221,9 +230,11 @@ func newRepairMetaCmd(s *Streams) *cobra.Command {
 	f.Uint64Var(&index, "set-consistent-index", 0, "set meta/consistent_index, and meta/term to match")
 	f.Uint64Var(&auth, "set-auth-revision", 0, "set auth/authRevision")
 	f.StringVar(&storage, "set-storage-version", "", "set meta/storageVersion (3.6.0 and later; empty removes it)")
-	f.BoolVar(&c.MembersFromRaft, "members-from-raft", false, "make buckets members and members_removed agree with raft's own list")
+	f.BoolVar(&c.MembersFromRaft, "members-from-raft", false, "make buckets members and members_removed agree with "+
+		"raft's own list")
 	f.BoolVar(&c.ConfStateFromRaft, "confstate-from-raft", false, "make meta/confState agree with raft's own list")
-	f.StringArrayVar(&alarms, "clear-alarm", nil, "clear the alarms of MEMBER-ID, or one kind: MEMBER-ID:NOSPACE; repeatable")
+	f.StringArrayVar(&alarms, "clear-alarm", nil,
+		"clear the alarms of MEMBER-ID, or one kind: MEMBER-ID:NOSPACE; repeatable")
 	f.BoolVar(&c.DropV2, "drop-v2-keys", false, "remove the v2 keys of users from the .snap files")
 	return cmd
 }

@@ -88,9 +88,12 @@ func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) 
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the plan (YAML); must not exist")
 	cmd.Flags().StringVar(&o.best, "best", "", "keep the content of this member (source name, server name or ID)")
 	cmd.Flags().StringArrayVar(&o.gone, "lost", nil, "the data dir of this member is lost for good; repeatable")
-	cmd.Flags().StringVar(&o.scratch, "scratch", "", "folder for copies of damaged data dirs, on which repairs are tried (default: the system's folder for temporary files)")
-	cmd.Flags().StringArrayVar(&o.standby, "standby", nil, "[OLD:]NAME=PEER_URL of a new member on another host that takes the place of one that is replaced: it is promoted before that is removed; repeatable")
-	cmd.Flags().StringArrayVar(&o.replace, "replace", nil, "reseed this member although nothing is wrong with it, or bring a removed one back; repeatable")
+	cmd.Flags().StringVar(&o.scratch, "scratch", "", "folder for copies of damaged data dirs, on which repairs are "+
+		"tried (default: the system's folder for temporary files)")
+	cmd.Flags().StringArrayVar(&o.standby, "standby", nil, "[OLD:]NAME=PEER_URL of a new member on another host that "+
+		"takes the place of one that is replaced: it is promoted before that is removed; repeatable")
+	cmd.Flags().StringArrayVar(&o.replace, "replace", nil, "reseed this member although nothing is wrong with it, or "+
+		"bring a removed one back; repeatable")
 	return cmd
 }
 
@@ -98,7 +101,8 @@ func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
 	if err := datadir.Outside(o.file, o.specs...); err != nil {
 		return err
 	}
-	p, err := repair.NewPlan(ctx, o.specs, repair.PlanOptions{Compare: o.compareOptions(&o.sources), Best: o.best, Gone: o.gone, Replace: o.replace, Standby: o.standbys, Scratch: o.scratch})
+	p, err := repair.NewPlan(ctx, o.specs, repair.PlanOptions{Compare: o.compareOptions(&o.sources), Best: o.best,
+		Gone: o.gone, Replace: o.replace, Standby: o.standbys, Scratch: o.scratch})
 	o.io.clearStatus()
 	if err != nil {
 		return err
@@ -123,7 +127,8 @@ func planSheet(p *repair.Plan, file string) render.Sheet {
 	}
 	s := render.Sheet{Sections: []render.Section{head, memberSection(p), reasons(p)}}
 	if len(p.Lost.Save) > 0 {
-		s.Sections = append(s.Sections, render.Section{Title: "save first", Commands: render.Prompts(p.Lost.SaveArgs...)})
+		s.Sections = append(s.Sections, render.Section{Title: "save first",
+			Commands: render.Prompts(p.Lost.SaveArgs...)})
 	}
 	if len(p.Cautions) > 0 {
 		s.Sections = append(s.Sections, render.Section{Title: "mind", Lines: dashed(p.Cautions)})
@@ -141,7 +146,8 @@ func planSheet(p *repair.Plan, file string) render.Sheet {
 
 // nextOfPlan says what to type now.
 func nextOfPlan(_ *repair.Plan, file string) render.Section {
-	return render.Section{Title: "next", Lines: []string{"read " + file + ", then try it on scratch copies:"}, Commands: render.Prompts(repair.RehearseCommand(file))}
+	return render.Section{Title: "next", Lines: []string{"read " + file + ", then try it on scratch copies:"},
+		Commands: render.Prompts(repair.RehearseCommand(file))}
 }
 
 // costText is the estimate of room and time, "" where there is none.
@@ -153,7 +159,8 @@ func costText(w *repair.Way) string {
 	if w.Mode == repair.Live {
 		where = "free on the host of each member that is replaced"
 	}
-	return fmt.Sprintf("about %s; %s are copied, %s must be %s", (time.Duration(w.Cost.Seconds) * time.Second).String(), render.Size(w.Cost.CopyBytes), render.Size(w.Cost.FreeBytes), where)
+	return fmt.Sprintf("about %s; %s are copied, %s must be %s", (time.Duration(w.Cost.Seconds) * time.Second).String(),
+		render.Size(w.Cost.CopyBytes), render.Size(w.Cost.FreeBytes), where)
 }
 
 func keepText(p *repair.Plan) string {
@@ -183,7 +190,8 @@ func memberSection(p *repair.Plan) render.Section {
 	s := render.Section{Title: "members", Head: []string{"name", "ID", "what is done", "revision", "lacks"}}
 	for i := range p.Members {
 		m := &p.Members[i]
-		s.Rows = append(s.Rows, []string{m.Name, m.ID.String(), string(m.Action), number(m.Revision), number(int64(m.Lacks))})
+		s.Rows = append(s.Rows, []string{m.Name, m.ID.String(), string(m.Action), number(m.Revision),
+			number(int64(m.Lacks))})
 	}
 	return s
 }

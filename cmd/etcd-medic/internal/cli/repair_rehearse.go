@@ -84,7 +84,8 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 	o.fullFlag(cmd)
 	o.sources.flags(cmd)
 	o.sandboxOptions.flags(cmd)
-	cmd.Flags().StringVar(&o.mode, "mode", "", "rehearse this way of the plan instead of the recommended one: mend, live or force-new-cluster")
+	cmd.Flags().StringVar(&o.mode, "mode", "", "rehearse this way of the plan instead of the recommended one: mend, "+
+		"live or force-new-cluster")
 	return cmd
 }
 
@@ -117,7 +118,8 @@ func (o *output) outcome(file string, out *repair.Outcome, err error, next []she
 			o.opts.Full, err = true, errors.Join(err, bad)
 		}
 	}
-	return errors.Join(render.Reply(o.io.Out, o.format, out, outcomeAnswer(out, next, kept), sheet, o.renderOptions()), err)
+	return errors.Join(render.Reply(o.io.Out, o.format, out, outcomeAnswer(out, next, kept), sheet, o.renderOptions()),
+		err)
 }
 
 func outcomeSheet(out *repair.Outcome, next []shell.Command) render.Sheet {
@@ -130,7 +132,8 @@ func outcomeSheet(out *repair.Outcome, next []shell.Command) render.Sheet {
 	}
 	head := render.Section{Pairs: [][2]string{
 		{"goal", reached},
-		{"done", fmt.Sprintf("%s, by way of %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds, render.Size(out.Bytes))},
+		{"done", fmt.Sprintf("%s, by way of %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds,
+			render.Size(out.Bytes))},
 		{"server", out.Server},
 		{"mind", out.Raises},
 	}}
@@ -144,9 +147,11 @@ func outcomeSheet(out *repair.Outcome, next []shell.Command) render.Sheet {
 	}
 	s := render.Sheet{Sections: []render.Section{head, steps, proofs}}
 	if len(out.Drift) > 0 {
-		drift := render.Section{Title: "since the copies", Head: []string{"member", "revision", "now", "applied index", "now", "unlisted"}}
+		drift := render.Section{Title: "since the copies", Head: []string{"member", "revision", "now", "applied index",
+			"now", "unlisted"}}
 		for _, d := range out.Drift {
-			drift.Rows = append(drift.Rows, []string{d.Member, fmt.Sprint(d.PlannedRevision), fmt.Sprint(d.Revision), fmt.Sprint(d.PlannedIndex), fmt.Sprint(d.AppliedIndex), fmt.Sprint(d.Unlisted)})
+			drift.Rows = append(drift.Rows, []string{d.Member, fmt.Sprint(d.PlannedRevision), fmt.Sprint(d.Revision),
+				fmt.Sprint(d.PlannedIndex), fmt.Sprint(d.AppliedIndex), fmt.Sprint(d.Unlisted)})
 		}
 		s.Sections = append(s.Sections, drift)
 	}

@@ -16,12 +16,14 @@ import (
 func planAnswer(p *repair.Plan, file string) *render.Answer {
 	w := p.Way(p.Mode)
 	a := &render.Answer{Word: "PLANNED", Mood: render.Good, Title: "DO NOW",
-		Says: fmt.Sprintf("how to repair %s, by way of %s, is written down in %s; nothing else was changed", p.Verdict.Class, p.Mode, file),
+		Says: fmt.Sprintf("how to repair %s, by way of %s, is written down in %s; nothing else was changed",
+			p.Verdict.Class, p.Mode, file),
 		Last: string(p.Mode) + " in " + file}
 	if p.Mode == repair.RehearseOnly {
 		a.Word, a.Mood = "PLANNED, TO TRY ONLY", render.Doubtful
 	}
-	a.Pairs = [][2]string{{"WRONG", p.Verdict.Summary}, {"KEEP", keepBriefly(p)}, {"LOSES", lostText(p)}, {"WAY", string(p.Mode) + ": " + p.Why}, {"TAKES", costText(w)}}
+	a.Pairs = [][2]string{{"WRONG", p.Verdict.Summary}, {"KEEP", keepBriefly(p)}, {"LOSES", lostText(p)},
+		{"WAY", string(p.Mode) + ": " + p.Why}, {"TAKES", costText(w)}}
 	if p.Best.Name != "" {
 		a.Last += "; keep " + p.Best.Name
 	}
@@ -35,14 +37,16 @@ func planAnswer(p *repair.Plan, file string) *render.Answer {
 		if m.Action != repair.Best && m.Why != "" {
 			done += ": " + m.Why
 		}
-		a.Rows = append(a.Rows, []string{m.Name, m.ID.String(), dash(number(m.Revision)), dash(number(int64(m.Lacks))), done})
+		a.Rows = append(a.Rows, []string{m.Name, m.ID.String(), dash(number(m.Revision)), dash(number(int64(m.Lacks))),
+			done})
 	}
 	for _, c := range nextOfPlan(p, file).Commands {
 		c.Prefix = strings.TrimSuffix(c.Prefix, "$ ")
 		a.Commands = append(a.Commands, c)
 	}
 	a.Commands = withSaves(plainCommands(p.Lost.SaveArgs), a.Commands)
-	a.More = fmt.Sprintf("%s and --full: %s, what to mind (%d), other ways (%d)", filepath.Base(file), stepCount(w), len(p.Cautions), len(p.Ways)-1)
+	a.More = fmt.Sprintf("%s and --full: %s, what to mind (%d), other ways (%d)", filepath.Base(file), stepCount(w),
+		len(p.Cautions), len(p.Ways)-1)
 	return a
 }
 
@@ -107,7 +111,8 @@ func outcomeAnswer(out *repair.Outcome, next []shell.Command, kept string) *rend
 	proofs := fmt.Sprintf("%d of %d proofs hold", n["holds"], len(out.Proofs))
 	a.Says = "the goal is not reached: " + proofs
 	if out.Reached {
-		a.Word, a.Mood, a.Says = "DONE", render.Good, "the goal is reached: every proof holds ("+counted(len(out.Proofs), "proof", "proofs")+")"
+		a.Word, a.Mood, a.Says = "DONE", render.Good, "the goal is reached: every proof holds ("+
+			counted(len(out.Proofs), "proof", "proofs")+")"
 		if open(out) > 0 {
 			a.Mood, a.Says = render.Doubtful, "the goal is reached: no proof is violated, "+proofs
 		}
@@ -118,7 +123,8 @@ func outcomeAnswer(out *repair.Outcome, next []shell.Command, kept string) *rend
 		server += "; " + out.Raises
 	}
 	a.Pairs = [][2]string{
-		{"WHAT", fmt.Sprintf("%s, by way of %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds, render.Size(out.Bytes))},
+		{"WHAT", fmt.Sprintf("%s, by way of %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds,
+			render.Size(out.Bytes))},
 		{"STEPS", stepsText(out)}, {"ALONE", onlyText(out.Only)}, {"SERVER", server}, {"NEW DIRS", dirsText(out)},
 	}
 	if len(out.Notes) > 0 {
@@ -127,7 +133,8 @@ func outcomeAnswer(out *repair.Outcome, next []shell.Command, kept string) *rend
 	if len(out.Install) > 0 {
 		a.Title, a.Commands = "PUT IN PLACE", installCommands(out)
 	}
-	a.More = fmt.Sprintf("--full: %s, %s, %s", counted(len(out.Steps), "step", "steps"), counted(len(out.Proofs), "proof", "proofs"), counted(len(out.Notes), "note", "notes"))
+	a.More = fmt.Sprintf("--full: %s, %s, %s", counted(len(out.Steps), "step", "steps"),
+		counted(len(out.Proofs), "proof", "proofs"), counted(len(out.Notes), "note", "notes"))
 	if kept != "" {
 		a.More = "all of it is in " + kept
 	}

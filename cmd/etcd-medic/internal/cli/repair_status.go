@@ -45,17 +45,22 @@ func runRepairStatus(_ context.Context, o *output, file string) error {
 }
 
 func unfinished(st *repair.Standing) bool {
-	return slices.ContainsFunc(st.Runs, func(r repair.Run) bool { return r.State == "failed" || r.State == "interrupted" })
+	return slices.ContainsFunc(st.Runs, func(r repair.Run) bool {
+		return r.State == "failed" ||
+			r.State == "interrupted"
+	})
 }
 
 func standingSheet(st *repair.Standing, file string) render.Sheet {
-	head := render.Section{Pairs: [][2]string{{"plan", file}, {"way", string(st.Mode)}, {"at work", "no"}, {"runs", fmt.Sprint(len(st.Runs))}}}
+	head := render.Section{Pairs: [][2]string{{"plan", file}, {"way", string(st.Mode)}, {"at work", "no"},
+		{"runs", fmt.Sprint(len(st.Runs))}}}
 	if st.AtWork {
 		head.Pairs[2][1] = "yes, a process holds the plan's lock"
 	}
 	s := render.Sheet{Sections: []render.Section{head}}
 	for _, r := range st.Runs {
-		sec := render.Section{Title: fmt.Sprintf("run %d: %s, %s", r.Run, r.Mode, r.State), Head: []string{"step", "state", "seconds", "what"}}
+		sec := render.Section{Title: fmt.Sprintf("run %d: %s, %s", r.Run, r.Mode, r.State),
+			Head: []string{"step", "state", "seconds", "what"}}
 		for _, step := range r.Steps {
 			sec.Rows = append(sec.Rows, []string{step.ID, step.State, fmt.Sprintf("%.2f", step.Seconds), step.Detail})
 		}
@@ -66,7 +71,8 @@ func standingSheet(st *repair.Standing, file string) render.Sheet {
 	}
 	next := render.Section{Title: "next", Commands: render.Prompts(st.NextArgs...)}
 	if unfinished(st) && !st.AtWork {
-		next.Lines = []string{"it goes on from the first step that is not done; what a step changes and how to undo it is in the plan:"}
+		next.Lines = []string{"it goes on from the first step that is not done; what a step changes and how to undo " +
+			"it is in the plan:"}
 	}
 	if len(st.Next) > 0 {
 		s.Sections = append(s.Sections, next)

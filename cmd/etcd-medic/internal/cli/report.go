@@ -135,7 +135,8 @@ func (s *Streams) wrote(file string, r *compare.Report) {
 	if fi, err := os.Stat(file); err == nil {
 		size = fi.Size()
 	}
-	_, _ = io.WriteString(s.Out, render.Safe(fmt.Sprintf("%s: %s\nwrote %s (%d kB)\n", r.Verdict.Class, r.Verdict.Summary, file, (size+999)/1000)))
+	_, _ = io.WriteString(s.Out, render.Safe(fmt.Sprintf("%s: %s\nwrote %s (%d kB)\n", r.Verdict.Class,
+		r.Verdict.Summary, file, (size+999)/1000)))
 }
 
 // writeNew writes a file that must not exist yet, and removes it when it could not be written whole.

@@ -66,8 +66,10 @@ func runReportPlan(o *reportOptions, file string) error {
 
 // checklist joins a plan with its journal. The steps are ticked from the newest run that was no rehearsal.
 func checklist(p *repair.Plan, st *repair.Standing, records []repair.Record) *render.Checklist {
-	c := &render.Checklist{Tool: p.Tool.Name, Version: p.Tool.Version, Digest: p.Digest, Summary: p.Verdict.Summary, Way: string(p.Mode), WayWhy: p.Why,
-		Keep: p.Best.Name, KeepWhy: p.Best.Why, Loses: "nothing", Unproven: p.Lost.Unproven, Save: p.Lost.Save, Cautions: p.Cautions, State: "not begun", Next: st.Next}
+	c := &render.Checklist{Tool: p.Tool.Name, Version: p.Tool.Version, Digest: p.Digest, Summary: p.Verdict.Summary,
+		Way: string(p.Mode), WayWhy: p.Why,
+		Keep: p.Best.Name, KeepWhy: p.Best.Why, Loses: "nothing", Unproven: p.Lost.Unproven, Save: p.Lost.Save,
+		Cautions: p.Cautions, State: "not begun", Next: st.Next}
 	switch n := p.Lost.CommittedEntries; {
 	case n > 0:
 		c.Loses = fmt.Sprintf("%d committed entries", n)
@@ -75,16 +77,19 @@ func checklist(p *repair.Plan, st *repair.Standing, records []repair.Record) *re
 		c.Loses = "nothing that is known"
 	}
 	for _, e := range p.Lost.Entries {
-		c.Lost = append(c.Lost, [4]string{fmt.Sprintf("%d/%d", e.Term, e.Index), e.What, strings.Join(e.HeldBy, ", "), e.ProposedBy})
+		c.Lost = append(c.Lost, [4]string{fmt.Sprintf("%d/%d", e.Term, e.Index), e.What, strings.Join(e.HeldBy, ", "),
+			e.ProposedBy})
 	}
 	for i := range p.Members {
 		m := &p.Members[i]
-		c.Members = append(c.Members, render.ChecklistMember{Name: m.Name, ID: m.ID.String(), Action: string(m.Action), Why: m.Why})
+		c.Members = append(c.Members, render.ChecklistMember{Name: m.Name, ID: m.ID.String(), Action: string(m.Action),
+			Why: m.Why})
 	}
 	mode, real := p.Mode, (*repair.Run)(nil)
 	for i := range st.Runs {
 		run := &st.Runs[i]
-		c.Runs = append(c.Runs, render.ChecklistRun{Title: fmt.Sprintf("run %d: %s", run.Run, run.Mode), State: run.State, Begun: run.Begun, Last: run.Last})
+		c.Runs = append(c.Runs, render.ChecklistRun{Title: fmt.Sprintf("run %d: %s", run.Run, run.Mode),
+			State: run.State, Begun: run.Begun, Last: run.Last})
 		if repair.IsRehearsal(run.Mode) {
 			if real == nil {
 				c.State = "rehearsed, " + run.State + "; not begun on the cluster"
@@ -123,7 +128,8 @@ func stepsOf(p *repair.Plan, mode repair.Mode) []repair.Step {
 }
 
 func checklistStep(s *repair.Step, run *repair.Run, records []repair.Record) render.ChecklistStep {
-	out := render.ChecklistStep{ID: s.ID, Title: s.Title, Member: s.Member, Precondition: s.Precondition, Effect: s.Effect, Undo: s.Undo, Until: s.Done}
+	out := render.ChecklistStep{ID: s.ID, Title: s.Title, Member: s.Member, Precondition: s.Precondition,
+		Effect: s.Effect, Undo: s.Undo, Until: s.Done}
 	for _, b := range s.ByHand {
 		out.Commands = append(out.Commands, render.ChecklistCommand{On: b.On, Run: b.Run, Note: b.Note})
 	}
@@ -136,7 +142,8 @@ func checklistStep(s *repair.Step, run *repair.Run, records []repair.Record) ren
 		}
 	}
 	for _, r := range records {
-		if r.Run == run.Run && r.Step == s.ID && (r.State == repair.StateBegin || r.State == repair.StateDone || r.State == repair.StateFailed) {
+		if r.Run == run.Run && r.Step == s.ID && (r.State == repair.StateBegin || r.State == repair.StateDone ||
+			r.State == repair.StateFailed) {
 			out.At = r.Time
 		}
 	}

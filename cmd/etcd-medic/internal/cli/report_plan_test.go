@@ -15,7 +15,8 @@ import (
 func planWith(t *testing.T, records ...repair.Record) (file string, p *repair.Plan) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "plan.yaml")
-	if err := os.WriteFile(file, []byte(read(t, "../../../../repair/testdata/plans/a-auth-revision-replay.yaml")), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(read(t, "../../../../repair/testdata/plans/a-auth-revision-replay.yaml")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	p, err := repair.Load(file)
@@ -58,11 +59,13 @@ func TestPlanChecklist(t *testing.T) {
 	steps := p.Way(p.Mode).Steps
 	for _, ext := range []string{".html", ".md"} {
 		code, text := reportPlan(t, plain, ext)
-		if code != ExitDone || !strings.Contains(text, "not begun") || strings.Contains(text, "input type=\"checkbox\" checked") || strings.Contains(text, "- [x]") {
+		if code != ExitDone || !strings.Contains(text, "not begun") ||
+			strings.Contains(text, "input type=\"checkbox\" checked") || strings.Contains(text, "- [x]") {
 			t.Errorf("%s: exit %d, or steps of a plan that was not begun are ticked", ext, code)
 		}
 		for _, s := range steps {
-			if !strings.Contains(strings.ReplaceAll(text, "\\_", "_"), strings.ReplaceAll(s.Title, "'", "&#39;")) && ext == ".html" {
+			if !strings.Contains(strings.ReplaceAll(text, "\\_", "_"), strings.ReplaceAll(s.Title, "'", "&#39;")) &&
+				ext == ".html" {
 				t.Errorf("%s does not have step %q", ext, s.Title)
 			}
 		}
@@ -70,24 +73,30 @@ func TestPlanChecklist(t *testing.T) {
 			t.Errorf("%s: %d undos for %d steps", ext, n, len(steps))
 		}
 	}
-	rehearsed, _ := planWith(t, repair.Record{Run: 1, Mode: "rehearse", State: repair.StateRun}, repair.Record{Run: 1, Mode: "rehearse", State: repair.StateDone, Step: steps[0].ID},
+	rehearsed, _ := planWith(t, repair.Record{Run: 1, Mode: "rehearse", State: repair.StateRun},
+		repair.Record{Run: 1, Mode: "rehearse", State: repair.StateDone, Step: steps[0].ID},
 		repair.Record{Run: 1, Mode: "rehearse", State: repair.StateEnd})
-	if code, text := reportPlan(t, rehearsed, ".html"); code != ExitDone || !strings.Contains(text, "rehearsed, reached") || strings.Contains(text, `type="checkbox" checked`) {
+	if code, text := reportPlan(t, rehearsed, ".html"); code != ExitDone ||
+		!strings.Contains(text, "rehearsed, reached") || strings.Contains(text, `type="checkbox" checked`) {
 		t.Errorf("a rehearsal: exit %d", code)
 	}
 	half, _ := planWith(t, repair.Record{Run: 1, Mode: p.Mode, State: repair.StateRun},
-		repair.Record{Run: 1, Mode: p.Mode, State: repair.StateBegin, Step: steps[0].ID}, repair.Record{Run: 1, Mode: p.Mode, State: repair.StateDone, Step: steps[0].ID, Seconds: 1.5},
-		repair.Record{Run: 1, Mode: p.Mode, State: repair.StateBegin, Step: steps[1].ID}, repair.Record{Run: 1, Mode: p.Mode, State: repair.StateFailed, Step: steps[1].ID, Detail: "<b>no leader</b>"})
+		repair.Record{Run: 1, Mode: p.Mode, State: repair.StateBegin, Step: steps[0].ID},
+		repair.Record{Run: 1, Mode: p.Mode, State: repair.StateDone, Step: steps[0].ID, Seconds: 1.5},
+		repair.Record{Run: 1, Mode: p.Mode, State: repair.StateBegin, Step: steps[1].ID},
+		repair.Record{Run: 1, Mode: p.Mode, State: repair.StateFailed, Step: steps[1].ID, Detail: "<b>no leader</b>"})
 	code, text := reportPlan(t, half, ".html")
 	if n := strings.Count(text, `type="checkbox" checked`); code != ExitUnfinished || n != 1 {
 		t.Errorf("exit %d, %d steps are ticked, want 1", code, n)
 	}
-	for _, want := range []string{"2026-03-04 10:00:02 UTC, 1.5 s", "&lt;b&gt;no leader", "run 1, live: failed", "1 of 20 steps are done"} {
+	for _, want := range []string{"2026-03-04 10:00:02 UTC, 1.5 s", "&lt;b&gt;no leader", "run 1, live: failed",
+		"1 of 20 steps are done"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if _, text := reportPlan(t, half, ".md"); strings.Count(text, "- [x] **1. ") != 1 || !strings.Contains(text, "(failed 2026-03-04 10:00:04 UTC") {
+	if _, text := reportPlan(t, half, ".md"); strings.Count(text, "- [x] **1. ") != 1 ||
+		!strings.Contains(text, "(failed 2026-03-04 10:00:04 UTC") {
 		t.Errorf("the list of tasks: %.3000s", text)
 	}
 }
@@ -98,7 +107,8 @@ func TestPlanChecklistUsage(t *testing.T) {
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "taken.html")
 	edited := filepath.Join(dir, "edited.yaml")
-	for file, content := range map[string]string{taken: "x", edited: strings.Replace(read(t, plan), "node3", "node1", 1)} {
+	for file, content := range map[string]string{taken: "x",
+		edited: strings.Replace(read(t, plan), "node3", "node1", 1)} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +116,8 @@ func TestPlanChecklistUsage(t *testing.T) {
 	for _, c := range []struct {
 		plan, out string
 		want      int
-	}{{plan, "x.json", ExitUsage}, {plan, "x.pdf", ExitUsage}, {plan, "taken.html", ExitError}, {edited, "edited.html", ExitRefused}, {filepath.Join(dir, "none.yaml"), "none.html", ExitUsage}} {
+	}{{plan, "x.json", ExitUsage}, {plan, "x.pdf", ExitUsage}, {plan, "taken.html", ExitError},
+		{edited, "edited.html", ExitRefused}, {filepath.Join(dir, "none.yaml"), "none.html", ExitUsage}} {
 		s, _, stderr := streams(nil)
 		if code := Main(t.Context(), []string{"report", c.plan, "-o", filepath.Join(dir, c.out)}, s); code != c.want {
 			t.Errorf("%s to %s: exit %d, want %d: %s", c.plan, c.out, code, c.want, stderr)

@@ -80,14 +80,20 @@ func newRestoreCmd(s *Streams, run func(context.Context, *restoreOptions) error)
 	f.StringVarP(&o.out, "output", "o", "", "new folder for the data dirs; must not exist")
 	f.StringVar(&o.plan, "plan", "", "file that names token and members (YAML)")
 	f.StringVar(&o.cluster, "initial-cluster", "", "the members, as NAME=PEER-URL,NAME=PEER-URL")
-	f.StringVar(&o.token, "initial-cluster-token", "", "cluster token (default: a new one, made from backup and revision)")
-	f.StringVar(&o.dataDir, "data-dir", "", "where a member's dir will lie on its host, for the start commands; {name} stands for its name")
-	f.StringArrayVar(&o.surviving, "surviving", nil, "source of the old cluster that shows how far it had come; repeatable")
-	f.StringArrayVar(&o.logDirs, "log", nil, "of a data dir: data dir or WAL folder of another member, whose log proves more entries committed; repeatable")
+	f.StringVar(&o.token, "initial-cluster-token", "",
+		"cluster token (default: a new one, made from backup and revision)")
+	f.StringVar(&o.dataDir, "data-dir", "", "where a member's dir will lie on its host, for the start commands; "+
+		"{name} stands for its name")
+	f.StringArrayVar(&o.surviving, "surviving", nil,
+		"source of the old cluster that shows how far it had come; repeatable")
+	f.StringArrayVar(&o.logDirs, "log", nil, "of a data dir: data dir or WAL folder of another member, whose log "+
+		"proves more entries committed; repeatable")
 	f.StringVar(&o.bump, "bump-revision", "auto", "raise the revision by this number")
 	f.Uint64Var(&o.reserve, "bump-reserve", restore.DefaultReserve, "how much to raise beyond the newest revision seen")
-	f.BoolVar(&o.markCompacted, "mark-compacted", true, "mark everything up to the raised revision compacted; goes with raising")
-	f.BoolVar(&o.unproven, "accept-unproven-content", false, "restore although the sha256 trailer is missing or does not fit")
+	f.BoolVar(&o.markCompacted, "mark-compacted", true, "mark everything up to the raised revision compacted; goes "+
+		"with raising")
+	f.BoolVar(&o.unproven, "accept-unproven-content", false,
+		"restore although the sha256 trailer is missing or does not fit")
 	f.BoolVar(&o.broken, "accept-contradicting-content", false, "restore although the content contradicts itself")
 	f.BoolVar(&o.alarmed, "accept-content-flagged-corrupt", false, "restore although the backup holds a CORRUPT alarm")
 	f.BoolVar(&o.low, "accept-revisions-already-seen", false, "start at a revision that clients have seen already")
@@ -96,7 +102,8 @@ func newRestoreCmd(s *Streams, run func(context.Context, *restoreOptions) error)
 
 // options turns the flags into what restore takes.
 func (o *restoreOptions) options() (restore.Options, error) {
-	r := restore.Options{Backup: o.specs[0], Out: o.out, Reserve: o.reserve, Unproven: o.unproven, Broken: o.broken, Alarmed: o.alarmed,
+	r := restore.Options{Backup: o.specs[0], Out: o.out, Reserve: o.reserve, Unproven: o.unproven, Broken: o.broken,
+		Alarmed:     o.alarmed,
 		LowRevision: o.low, Compare: o.compareOptions(&o.sources)}
 	if o.out == "" {
 		return r, usagef("-o DIR", "the new folder is missing")
@@ -173,17 +180,20 @@ func runRestore(ctx context.Context, o *restoreOptions) error {
 
 func restoreSheet(r *restore.Report, out string) render.Sheet {
 	head := render.Section{Pairs: [][2]string{
-		{"backup", fmt.Sprintf("%s, revision %d, sha256 trailer: %s", r.Backup.Name, r.Backup.Revision, r.Backup.Trailer)},
+		{"backup", fmt.Sprintf("%s, revision %d, sha256 trailer: %s", r.Backup.Name, r.Backup.Revision,
+			r.Backup.Trailer)},
 		{"cluster", fmt.Sprintf("%s, token %s%s", r.ClusterID, r.Token, made(r.TokenGiven))},
 		{"revision", revisionText(&r.Revision)},
 		{"servers", r.Servers},
 		{"diagnosis", r.After.Class + ": " + r.After.Summary},
 	}}
 	members := render.Section{Title: "members", Head: []string{"name", "ID", "peer URLs", "data dir"}}
-	start := render.Section{Title: "start", Lines: []string{"all together, with the TLS and tuning flags of the installation added:"}}
+	start := render.Section{Title: "start", Lines: []string{"all together, with the TLS and tuning flags of the " +
+		"installation added:"}}
 	for i := range r.Members {
 		m := &r.Members[i]
-		members.Rows = append(members.Rows, []string{m.Name, m.MemberID.String(), strings.Join(m.PeerURLs, " "), out + "/" + m.Name})
+		members.Rows = append(members.Rows, []string{m.Name, m.MemberID.String(), strings.Join(m.PeerURLs, " "),
+			out + "/" + m.Name})
 		start.Commands = append(start.Commands, render.Command{Prefix: "$ ", Run: m.StartArgs})
 	}
 	sections := []render.Section{head, members, {Title: "gives up", Lines: dashed(r.GivesUp)}}

@@ -137,11 +137,14 @@ func newRoot(s *Streams) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("main", newCollectCmd(s, runCollect), newWatchCmd(s, runWatch), newDiagnoseCmd(s, runDiagnose), newReportCmd(s, runReport),
-		newBundleCmd(s, runBundle), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare), newHistoryCmd(s, runHistory),
+	add("main", newCollectCmd(s, runCollect), newWatchCmd(s, runWatch), newDiagnoseCmd(s, runDiagnose),
+		newReportCmd(s, runReport),
+		newBundleCmd(s, runBundle), newInspectCmd(s, runInspect), newCompareCmd(s, runCompare),
+		newHistoryCmd(s, runHistory),
 		newVerifyCmd(s, runVerify), newPreflightCmd(s, runPreflight), newExplainCmd(s, runExplain))
 	add("look", newDumpLogCmd(s, runDumpLog), newDumpDBCmd(s, runDumpDB))
-	add("repair", newExtractCmd(s, runExtract), newRebuildCmd(s, runRebuild), newRestoreCmd(s, runRestore), newRepairCmd(s), newNodeCmd(s), newLabCmd(s, runLab))
+	add("repair", newExtractCmd(s, runExtract), newRebuildCmd(s, runRebuild), newRestoreCmd(s, runRestore),
+		newRepairCmd(s), newNodeCmd(s), newLabCmd(s, runLab))
 	add("more", newVersionCmd(s), newCompletionCmd(s))
 	root.AddCommand(newDocsCmd(s, runDocs))
 	root.AddCommand(helpTopics()...)
@@ -168,7 +171,8 @@ func newHelpCmd() *cobra.Command {
 			at, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
 				word := args[len(args)-max(len(rest), 1)]
-				return usagef(didYouMean(word, commandNames(at), "see etcd-medic --help"), "%q is no command and no topic of help", word)
+				return usagef(didYouMean(word, commandNames(at), "see etcd-medic --help"),
+					"%q is no command and no topic of help", word)
 			}
 			at.InitDefaultHelpFlag()
 			return at.Help()
@@ -224,7 +228,8 @@ func rootArgs(cmd *cobra.Command, args []string) error {
 // settings are the flags that have a variable: how a result is written, where scratch goes, which server runs, and how
 // to log in. What chooses or changes something has none, so that a variable can neither empty a listing nor consent to
 // anything.
-var settings = []string{"write-out", "fail-on", "values", "quiet", "timeout", "scratch-dir", "scratch", "work", "etcd-binary", "isolation",
+var settings = []string{"write-out", "fail-on", "values", "quiet", "timeout", "scratch-dir", "scratch", "work",
+	"etcd-binary", "isolation",
 	"confirm-timeout", "drill-timeout", "hook-timeout", "follow-idle", "stream-decoder-timeout"}
 
 // logins are settings where a command logs in. Others have flags of the same names that filter.
@@ -233,7 +238,8 @@ var logins = []string{"cacert", "cert", "key", "user", "password-file"}
 // isSetting tells whether a flag of a command has a variable. Those of watch all have: it runs in containers, and reads
 // only.
 func isSetting(cmd *cobra.Command, name string) bool {
-	return slices.Contains(settings, name) || cmd.Name() == "watch" || name == tlsKey || slices.Contains(logins, name) && logsIn(cmd, name)
+	return slices.Contains(settings, name) || cmd.Name() == "watch" || name == tlsKey ||
+		slices.Contains(logins, name) && logsIn(cmd, name)
 }
 
 // logsIn tells whether a command logs in, with a flag that does not filter.
@@ -254,7 +260,8 @@ func setFromEnv(cmd *cobra.Command, s *Streams) error {
 		}
 		if !isSetting(cmd, f.Name) && !isLogin(cmd, f.Name) {
 			if !slices.Contains(logins, f.Name) { // it is set for the commands that log in
-				_, _ = fmt.Fprintf(s.Err, "note: %s has no effect: --%s is not a setting (etcd-medic help environment)\n", envName(f.Name), f.Name)
+				_, _ = fmt.Fprintf(s.Err, "note: %s has no effect: --%s is not a setting (etcd-medic help "+
+					"environment)\n", envName(f.Name), f.Name)
 			}
 			return
 		}
@@ -262,7 +269,8 @@ func setFromEnv(cmd *cobra.Command, s *Streams) error {
 			err = usagef("", "environment %s=%q: %v", envName(f.Name), v, e)
 		}
 	})
-	if u := cmd.Flags().Lookup("user"); err == nil && u != nil && logsIn(cmd, "user") && cmd.Flags().Lookup("password-file") == nil {
+	if u := cmd.Flags().Lookup("user"); err == nil && u != nil && logsIn(cmd, "user") &&
+		cmd.Flags().Lookup("password-file") == nil {
 		password := cmp.Or(s.Getenv("ETCD_MEDIC_PASSWORD"), s.Getenv("ETCDCTL_PASSWORD"))
 		if name := u.Value.String(); name != "" && !strings.Contains(name, ":") && password != "" {
 			err = u.Value.Set(name + ":" + password)
@@ -296,7 +304,8 @@ func (o *output) flags(cmd *cobra.Command) {
 	o.format = render.Table
 	cmd.Flags().VarP(&formatFlag{&o.format}, "write-out", "w", "output format: "+strings.Join(render.Formats(), "|"))
 	cmd.Flags().BoolVar(&o.opts.Values, "values", false, "show values of keys (default: length and digest)")
-	_ = cmd.RegisterFlagCompletionFunc("write-out", cobra.FixedCompletions(render.Formats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("write-out",
+		cobra.FixedCompletions(render.Formats(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // fullFlag is for commands whose text is one screen by default.
@@ -311,7 +320,8 @@ func (o *output) quietFlag(cmd *cobra.Command) {
 
 // secretFlag is separate from --values: what it shows gives access to the cluster.
 func (o *output) secretFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.opts.Secrets, "unsafe-show-secrets", false, "show passwords, password hashes and tokens in plain text")
+	cmd.Flags().BoolVar(&o.opts.Secrets, "unsafe-show-secrets", false, "show passwords, password hashes and tokens "+
+		"in plain text")
 }
 
 func (o *output) renderOptions() render.Options {

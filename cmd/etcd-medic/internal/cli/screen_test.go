@@ -65,7 +65,8 @@ func TestOneScreen(t *testing.T) {
 func screenOf(t *testing.T, args []string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := Main(t.Context(), args, &Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }})
+	code := Main(t.Context(), args, &Streams{Out: &out, Err: &errs, Width: 80,
+		Getenv: func(string) string { return "" }})
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 	word := map[int]string{ExitDone: "HEALTHY", ExitFindings: "NOT HEALTHY", ExitInconclusive: "INCONCLUSIVE"}[code]
 	first, last := lines[0], lines[len(lines)-1]
@@ -118,7 +119,8 @@ func answersOf(t *testing.T, sources []string) {
 		t.Fatal("no database was found")
 	}
 	file := filepath.Join(t.TempDir(), "plan.yaml")
-	for _, args := range [][]string{{"verify", backups[0]}, append([]string{"verify"}, backups...), append([]string{"repair", "plan", "-o", file}, sources...)} {
+	for _, args := range [][]string{{"verify", backups[0]}, append([]string{"verify"}, backups...),
+		append([]string{"repair", "plan", "-o", file}, sources...)} {
 		out, errs, code := medicOn(t, 80, args)
 		switch {
 		case code == ExitRefused && args[0] == "repair":
@@ -138,7 +140,8 @@ func answersOf(t *testing.T, sources []string) {
 			t.Fatal(err)
 		}
 		var wide bytes.Buffer
-		if err := render.Reply(&wide, render.Table, p, planAnswer(p, file), planSheet(p, file), render.Options{Width: 120}); err != nil {
+		if err := render.Reply(&wide, render.Table, p, planAnswer(p, file), planSheet(p, file),
+			render.Options{Width: 120}); err != nil {
 			t.Fatal(err)
 		}
 		fits(t, args, 120, wide.String())
@@ -157,7 +160,8 @@ func exists(path string) bool {
 func medicOn(t *testing.T, columns int, args []string) (out, errs string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = Main(t.Context(), args, &Streams{Out: &o, Err: &e, Width: columns, Getenv: func(string) string { return "" }})
+	code = Main(t.Context(), args, &Streams{Out: &o, Err: &e, Width: columns,
+		Getenv: func(string) string { return "" }})
 	return o.String(), e.String(), code
 }
 
@@ -168,10 +172,12 @@ func TestScreensOfRuns(t *testing.T) {
 	t.Chdir(dir)
 	tmp := t.TempDir()
 	plan := filepath.Join(tmp, "plan.yaml")
-	if _, errs, code := medicOn(t, 80, []string{"repair", "plan", "node1", "node2", "node3", "-o", plan}); code != ExitDone {
+	if _, errs, code := medicOn(t, 80, []string{"repair", "plan", "node1", "node2", "node3", "-o",
+		plan}); code != ExitDone {
 		t.Fatal(errs)
 	}
-	for _, args := range [][]string{{"repair", "rehearse", plan}, {"repair", "apply", plan, "--mode", "clone", "-o", filepath.Join(tmp, "new")}} {
+	for _, args := range [][]string{{"repair", "rehearse", plan},
+		{"repair", "apply", plan, "--mode", "clone", "-o", filepath.Join(tmp, "new")}} {
 		out, errs, code := medicOn(t, 80, args)
 		if code != ExitDone || !strings.HasPrefix(out, "DONE: the goal is reached: every proof holds") {
 			t.Fatalf("%v: exit code %d: %s\n%s", args, code, errs, out)
@@ -186,7 +192,8 @@ func TestScreensOfRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, code := medicOn(t, 80, []string{"repair", "rehearse", plan, "--full", "--again"})
-	if lines := strings.Split(strings.TrimSpace(out), "\n"); code != ExitDone || !strings.Contains(out, "\nPROOFS\n") || !strings.HasPrefix(lines[len(lines)-1], "DONE") {
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); code != ExitDone || !strings.Contains(out, "\nPROOFS\n") ||
+		!strings.HasPrefix(lines[len(lines)-1], "DONE") {
 		t.Errorf("--full: exit code %d:\n%s", code, out)
 	}
 }

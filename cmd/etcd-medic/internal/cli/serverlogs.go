@@ -16,7 +16,8 @@ import (
 // serverLogs are the values of --server-log, NAME=FILE.
 type serverLogs struct{ args []string }
 
-const serverLogHelp = "log of the server that wrote a source, as NAME=FILE: plain, JSON, an export of journald, or from kubectl logs; .gz too; repeatable"
+const serverLogHelp = "log of the server that wrote a source, as NAME=FILE: plain, JSON, an export of journald, or " +
+	"from kubectl logs; .gz too; repeatable"
 
 func (l *serverLogs) flag(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&l.args, "server-log", nil, serverLogHelp)
@@ -31,7 +32,8 @@ func (l *serverLogs) read(ctx context.Context) (map[string]*serverlog.Journal, e
 	for _, a := range l.args {
 		name, file, ok := strings.Cut(a, "=")
 		if !ok || name == "" || file == "" {
-			return nil, usagef("want --server-log NAME=FILE, with the NAME of a source", "--server-log %s does not say whose it is", a)
+			return nil, usagef("want --server-log NAME=FILE, with the NAME of a source",
+				"--server-log %s does not say whose it is", a)
 		}
 		if out[name] != nil {
 			return nil, usagef("join the files", "--server-log: two logs of %s", name)

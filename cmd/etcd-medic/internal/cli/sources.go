@@ -33,7 +33,8 @@ func (s *sources) accessFlagsBesideKey(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.access.CACert, "cacert", "", "for https endpoints: verify the server with this CA bundle (PEM)")
 	f.StringVar(&s.access.Cert, "cert", "", "for https endpoints: client certificate (PEM)")
-	f.StringVar(&s.access.Key, tlsKey, "", "for https endpoints: key of the client certificate (PEM); --key is a key of the database here")
+	f.StringVar(&s.access.Key, tlsKey, "", "for https endpoints: key of the client certificate (PEM); --key is a key "+
+		"of the database here")
 	f.StringVar(&s.access.User, "user", "", "for endpoints with auth: NAME:PASSWORD (better in ETCD_MEDIC_USER)")
 }
 
@@ -41,7 +42,8 @@ func (s *sources) accessFlagsBesideKey(cmd *cobra.Command) {
 const tlsKey = "tls-key"
 
 func (s *sources) flags(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&s.walDirs, "wal-dir", nil, "WAL folder outside the data dir, as NAME=PATH (or PATH for a single source); repeatable")
+	cmd.Flags().StringArrayVar(&s.walDirs, "wal-dir", nil, "WAL folder outside the data dir, as NAME=PATH (or PATH "+
+		"for a single source); repeatable")
 }
 
 // parse reads [NAME=]WHERE arguments and joins them with --wal-dir.
@@ -88,7 +90,8 @@ func (s *sources) join(walDir string) error {
 		return nil
 	}
 	if w.Name == "" {
-		return usagef("want --wal-dir NAME=PATH, with the NAME of a source given as NAME=PATH", "--wal-dir %s does not say whose it is", walDir)
+		return usagef("want --wal-dir NAME=PATH, with the NAME of a source given as NAME=PATH",
+			"--wal-dir %s does not say whose it is", walDir)
 	}
 	i := slices.IndexFunc(s.specs, func(sp evidence.Spec) bool { return sp.Name == w.Name })
 	if i < 0 {
@@ -122,6 +125,9 @@ func (f failOn) reached(s check.Severity) bool {
 
 func (f *failOn) flag(cmd *cobra.Command) {
 	*f = failOn(check.Error)
-	cmd.Flags().Var(f, "fail-on", "lowest severity of a finding that gives exit code 3: info|warning|error|critical|never")
-	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"info", "warning", "error", "critical", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().Var(f, "fail-on", "lowest severity of a finding that gives exit code 3: "+
+		"info|warning|error|critical|never")
+	_ = cmd.RegisterFlagCompletionFunc("fail-on",
+		cobra.FixedCompletions([]string{"info", "warning", "error", "critical", "never"},
+			cobra.ShellCompDirectiveNoFileComp))
 }

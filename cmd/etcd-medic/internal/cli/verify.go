@@ -113,7 +113,8 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 			if o.maxBehind >= 0 && len(o.against) == 0 {
 				return usagef("name the source with --against", "--max-behind says nothing of what")
 			}
-			if n := locate.Newest(o.newest); n != locate.All && n != locate.NewestOfFolder && n != locate.NewestOfSeries {
+			if n := locate.Newest(o.newest); n != locate.All && n != locate.NewestOfFolder &&
+				n != locate.NewestOfSeries {
 				return usagef("want folder or series", "--newest=%s is not known", o.newest)
 			}
 			var err error
@@ -143,12 +144,14 @@ func (o *verifyOptions) verifyFlags(cmd *cobra.Command) {
 	o.fullFlag(cmd)
 	f := cmd.Flags()
 	f.IntVar(&o.evidence, "evidence", 5, "evidence rows shown per finding in the table")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing when all is well, else one line for each backup that is not")
+	f.BoolVarP(&o.quiet, "quiet", "q", false,
+		"print nothing when all is well, else one line for each backup that is not")
 	f.BoolVar(&o.brief, "brief", false, "in the table, one line per backup")
 	f.StringVar(&o.newest, "newest", "", "only the newest backup of each folder, or with =series of each series of names")
 	f.Lookup("newest").NoOptDefVal = string(locate.NewestOfFolder)
 	f.DurationVar(&o.maxAge, "max-age", 0, "the newest backup of each series must not be older than this, such as 26h")
-	f.Int64Var(&o.maxBehind, "max-behind", -1, "a backup must not be more than this many revisions behind a source of --against")
+	f.Int64Var(&o.maxBehind, "max-behind", -1, "a backup must not be more than this many revisions behind a source "+
+		"of --against")
 	f.StringArrayVar(&o.against, "against", nil, "compare the backup with this source; repeatable")
 	f.IntVar(&o.limit, "limit", 20, "keys listed per source of --against; the others are counted")
 	f.BoolVar(&o.drill, "drill", false, "prove it by a restore in a sandbox")
@@ -156,8 +159,10 @@ func (o *verifyOptions) verifyFlags(cmd *cobra.Command) {
 	f.StringVar(&o.drillOpt.Dir, "scratch-dir", "", "folder for the scratch of --drill (default: the system's)")
 	f.DurationVar(&o.drillOpt.Timeout, "drill-timeout", 10*time.Minute, "end a drill after this time")
 	f.StringVar(&o.isolate, "isolation", "auto", "sandbox of --drill: auto|netns|proxy")
-	f.StringVar(&o.metrics, "metrics-file", "", "write the result for Prometheus to this file, replacing it in one step")
-	f.StringVar(&o.push, "metrics-push", "", "put the result to this URL of a Prometheus Pushgateway, as http://HOST:9091/metrics/job/NAME")
+	f.StringVar(&o.metrics, "metrics-file", "",
+		"write the result for Prometheus to this file, replacing it in one step")
+	f.StringVar(&o.push, "metrics-push", "", "put the result to this URL of a Prometheus Pushgateway, as "+
+		"http://HOST:9091/metrics/job/NAME")
 	f.StringVar(&o.shardText, "shard", "", "look only at part I of N of what folders and object storage hold, as 0/8 to 7/8")
 	_ = cmd.MarkFlagFilename("metrics-file", "prom")
 }
@@ -167,7 +172,8 @@ func runVerify(ctx context.Context, o *verifyOptions) error {
 	if err := others.parse(o.against); err != nil {
 		return err
 	}
-	found, err := locate.Find(ctx, o.specs, locate.Options{Stdin: o.io.Stdin, Newest: locate.Newest(o.newest), Shard: o.shard})
+	found, err := locate.Find(ctx, o.specs, locate.Options{Stdin: o.io.Stdin, Newest: locate.Newest(o.newest),
+		Shard: o.shard})
 	if err != nil {
 		return err
 	}
@@ -228,7 +234,8 @@ func allMissing(items []*locate.Item) error {
 
 // verifyAll verifies one backup after the other; each uses all cores. One that cannot be read does not keep the others
 // from being verified.
-func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item, against []evidence.Spec) ([]render.BackupRun, error) {
+func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item,
+	against []evidence.Spec) ([]render.BackupRun, error) {
 	opts := backup.Options{Options: o.compareOptions(&o.sources), Against: against}
 	opts.MaxRows = o.limit
 	opts.Fresh = backup.Freshness{Now: time.Now(), Behind: o.maxBehind >= 0, MaxBehind: o.maxBehind}
@@ -253,7 +260,8 @@ func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item, aga
 		if it.Packed() { // what is in it has no path of its own
 			r.Given = append([]string{it.Given}, o.flagsGiven()...)
 		}
-		runs = append(runs, render.BackupRun{Report: r, Modified: it.Modified, Took: time.Since(begin), Drilled: o.drill})
+		runs = append(runs, render.BackupRun{Report: r, Modified: it.Modified, Took: time.Since(begin),
+			Drilled: o.drill})
 	}
 	return runs, nil
 }

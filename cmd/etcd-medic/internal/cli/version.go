@@ -75,7 +75,8 @@ func newVersionCmd(s *Streams) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			about := aboutProgram{
-				Name: "etcd-medic", Version: Version(), Commit: Commit(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+				Name: "etcd-medic", Version: Version(), Commit: Commit(), Go: runtime.Version(), OS: runtime.GOOS,
+				Arch:    runtime.GOARCH,
 				Formats: []string{firstFormat, lastFormat},
 			}
 			for _, v := range node.BuiltIn() {
@@ -84,8 +85,10 @@ func newVersionCmd(s *Streams) *cobra.Command {
 			if o.format == render.JSON || o.format == render.JSONL {
 				return json.NewEncoder(s.Out).Encode(about)
 			}
-			_, err := fmt.Fprintf(s.Out, "etcd-medic %s %s %s/%s\ncommit %s\netcd servers inside: %s\nreads files of etcd %s to %s\n",
-				about.Version, about.Go, about.OS, about.Arch, about.Commit, strings.Join(about.Servers, ", "), firstFormat, lastFormat)
+			_, err := fmt.Fprintf(s.Out, "etcd-medic %s %s %s/%s\ncommit %s\netcd servers inside: %s\nreads files of "+
+				"etcd %s to %s\n",
+				about.Version, about.Go, about.OS, about.Arch, about.Commit, strings.Join(about.Servers, ", "),
+				firstFormat, lastFormat)
 			return err
 		},
 	}

@@ -76,11 +76,14 @@ func newWatchCmd(s *Streams, run func(context.Context, *watchOptions) error) *co
 	f := cmd.Flags()
 	f.StringSliceVar(&o.endpoints, "endpoints", nil, "client URLs of all members, each its own")
 	f.DurationVar(&o.opt.Interval, "interval", 15*time.Second, "time between rounds")
-	f.DurationVar(&o.opt.HashInterval, "hash-interval", 0, "time between comparisons of content by HashKV (default: --interval)")
-	f.DurationVar(&o.opt.BucketInterval, "auth-snapshot-interval", time.Hour, "members before 3.5: time between snapshot streams for their auth revision; 0 for none")
+	f.DurationVar(&o.opt.HashInterval, "hash-interval", 0,
+		"time between comparisons of content by HashKV (default: --interval)")
+	f.DurationVar(&o.opt.BucketInterval, "auth-snapshot-interval", time.Hour, "members before 3.5: time between "+
+		"snapshot streams for their auth revision; 0 for none")
 	f.DurationVar(&o.opt.Timeout, "ask-timeout", 10*time.Second, "how long a member may take to answer")
 	f.StringVar(&o.listen, "listen", "", "address for /metrics, /healthz and /divergence, such as 127.0.0.1:9979")
-	f.StringVar(&o.opt.Keep, "collect-on-divergence", "", "folder for every member's snapshot when a divergence is raised")
+	f.StringVar(&o.opt.Keep, "collect-on-divergence", "",
+		"folder for every member's snapshot when a divergence is raised")
 	f.StringVar(&o.opt.Hook, "on-divergence", "", "program to run for every event; it gets no arguments")
 	f.DurationVar(&o.opt.HookTimeout, "hook-timeout", time.Minute, "how long the program may run")
 	f.BoolVar(&o.once, "once", false, "make some rounds, print the result and end")
@@ -162,7 +165,8 @@ func (o *watchOptions) serve(ctx context.Context, w *watch.Watcher) (stop func()
 	if err != nil {
 		return nil, err
 	}
-	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	o.opt.Log.Info("listening", "address", l.Addr().String())
@@ -214,7 +218,8 @@ func (o *watchOptions) runOnce(ctx context.Context, w *watch.Watcher) error {
 		if s.Err != nil {
 			m.Error = s.Err.Error()
 		} else {
-			m.Version, m.Revision, m.AppliedIndex, m.Keys = s.Second.Version, s.Second.Revision, s.Second.Applied, s.Keys
+			m.Version, m.Revision, m.AppliedIndex, m.Keys = s.Second.Version, s.Second.Revision, s.Second.Applied,
+				s.Keys
 			if s.Hash != nil {
 				m.HashKV = &s.Hash.Hash
 			}
@@ -258,7 +263,8 @@ func (o *watchOptions) print(res *onceResult) error {
 		fmt.Fprintf(&b, "  %s\n", m.line())
 	}
 	if len(res.Divergences) > 0 {
-		fmt.Fprintf(&b, "next: on the host of every member, %s\n", shell.Format("etcd-medic collect -o <MEMBER>.tar.zst"))
+		fmt.Fprintf(&b, "next: on the host of every member, %s\n",
+			shell.Format("etcd-medic collect -o <MEMBER>.tar.zst"))
 	}
 	_, err := o.io.Out.Write([]byte(render.Safe(b.String())))
 	return err
@@ -268,7 +274,8 @@ func (m *onceMember) line() string {
 	if m.Error != "" {
 		return fmt.Sprintf("%s does not answer: %s", m.Endpoint, m.Error)
 	}
-	s := fmt.Sprintf("%s (%s) %s, revision %d, applied index %d", m.Name, m.Endpoint, m.Version, m.Revision, m.AppliedIndex)
+	s := fmt.Sprintf("%s (%s) %s, revision %d, applied index %d", m.Name, m.Endpoint, m.Version, m.Revision,
+		m.AppliedIndex)
 	if m.HashKV != nil {
 		s += fmt.Sprintf(", HashKV %08x", *m.HashKV)
 	}

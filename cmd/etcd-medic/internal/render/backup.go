@@ -67,7 +67,8 @@ func Verified(w io.Writer, f Format, v *Verification, o Options) error {
 	case len(reports) == 0:
 		return nil
 	}
-	return document(w, f, &Backups{SchemaVersion: compare.SchemaVersion, Tool: reports[0].Tool, Backups: reports, Skipped: v.Skipped, Older: v.Older}, o, nil)
+	return document(w, f, &Backups{SchemaVersion: compare.SchemaVersion, Tool: reports[0].Tool, Backups: reports,
+		Skipped: v.Skipped, Older: v.Older}, o, nil)
 }
 
 // skipped lists what was passed over, so that nobody takes it for verified.

@@ -9,10 +9,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
 )
 
-const notDetected = "These are known to happen, but data dirs do not tell them: diagnose reports what they leave behind without naming them."
+const notDetected = "These are known to happen, but data dirs do not tell them: diagnose reports what they leave " +
+	"behind without naming them."
 
 // Catalogue lists all checks, causes and rules by code and title, and the causes that are known but not detected.
-func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, undetected []cause.Known, rules []preflight.Rule, o Options) error {
+func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, undetected []cause.Known,
+	rules []preflight.Rule, o Options) error {
 	p := newPage(w, o)
 	p.line("checks:")
 	for _, c := range checks {

@@ -28,7 +28,8 @@ func (p *page) confirmation(c *compare.Confirmation) {
 	for i := range c.Members {
 		m := &c.Members[i]
 		name := clean(m.Member)
-		p.text("  "+name+strings.Repeat(" ", wide-text.StringWidthWithoutEscSequences(name))+"  "+p.confirmStatus(m.Status)+"  ", confirmReason(m))
+		p.text("  "+name+strings.Repeat(" ", wide-text.StringWidthWithoutEscSequences(name))+"  "+
+			p.confirmStatus(m.Status)+"  ", confirmReason(m))
 		p.confirmDifferences(m)
 	}
 	p.confirmNotes(c)

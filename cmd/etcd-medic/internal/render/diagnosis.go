@@ -127,7 +127,8 @@ func (p *page) causes(causes []compare.Cause) {
 	p.section("beside it")
 	for _, c := range causes {
 		if c.Aside {
-			p.text("  ", fmt.Sprintf("%s (%s): %s; because of %s", c.ID, c.Certainty, c.Title, strings.Join(c.Because, ", ")))
+			p.text("  ", fmt.Sprintf("%s (%s): %s; because of %s", c.ID, c.Certainty, c.Title,
+				strings.Join(c.Because, ", ")))
 			p.command("    $ ", shell.Format("etcd-medic explain {}", c.ID))
 		}
 	}
@@ -225,7 +226,8 @@ func (p *page) checks(checks []compare.CheckOutcome, all bool) {
 	if len(ids) > 0 && !all {
 		names = " (" + strings.Join(ids, " ") + ")"
 	}
-	p.text("  ", fmt.Sprintf("%d hold, %d violated%s, %d could not be checked", len(holds), len(violated), names, len(open)))
+	p.text("  ", fmt.Sprintf("%d hold, %d violated%s, %d could not be checked", len(holds), len(violated), names,
+		len(open)))
 	for _, c := range violated {
 		if all {
 			p.text("  "+pad(c.ID, 5)+" violated     ", c.Title)
@@ -257,7 +259,8 @@ func (p *page) notChecked(open []compare.CheckOutcome, forBackups bool) {
 	for _, r := range reasons {
 		said = append(said, strings.Join(ids[r], " ")+": "+r)
 	}
-	if forBackups && slices.ContainsFunc(open, func(c compare.CheckOutcome) bool { return strings.HasPrefix(c.ID, "B") }) {
+	if forBackups && slices.ContainsFunc(open,
+		func(c compare.CheckOutcome) bool { return strings.HasPrefix(c.ID, "B") }) {
 		said = append(said, "B01 to B09: for backups (etcd-medic verify)")
 	}
 	if len(said) > 0 {

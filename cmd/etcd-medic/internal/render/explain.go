@@ -113,7 +113,8 @@ func (p *page) onSources(on *explain.On) {
 		if r.Says != "" {
 			says += ": " + r.Says
 		}
-		p.text("  "+pad(r.Rule, 5)+pad(string(r.Outcome.Outcome), 13), fmt.Sprintf("%s on etcd %s: %s", r.Source, r.To, says))
+		p.text("  "+pad(r.Rule, 5)+pad(string(r.Outcome.Outcome), 13),
+			fmt.Sprintf("%s on etcd %s: %s", r.Source, r.To, says))
 	}
 	if len(on.Findings) > 0 {
 		p.findings(on.Findings)

@@ -39,7 +39,8 @@ func grouped(all []check.Finding) []*factGroup {
 }
 
 func sameRemedy(a, b *check.Finding) bool {
-	return slices.EqualFunc(a.Remedy, b.Remedy, func(x, y check.Remedy) bool { return x.Text == y.Text && x.Command.Equal(y.Command) })
+	return slices.EqualFunc(a.Remedy, b.Remedy,
+		func(x, y check.Remedy) bool { return x.Text == y.Text && x.Command.Equal(y.Command) })
 }
 
 func (g *factGroup) add(f *check.Finding) {
@@ -283,7 +284,11 @@ func (p *page) fact(g *factGroup) {
 
 // isNext tells whether the page ends with a remedy, which is then not said twice.
 func (p *page) isNext(r *check.Remedy) bool {
-	return r.Risk == "" && r.Precondition == "" && slices.ContainsFunc(p.upcoming, func(n compare.Next) bool { return n.Text == r.Text && n.Command.Equal(r.Command) })
+	return r.Risk == "" && r.Precondition == "" &&
+		slices.ContainsFunc(p.upcoming, func(n compare.Next) bool {
+			return n.Text == r.Text &&
+				n.Command.Equal(r.Command)
+		})
 }
 
 // where says on which members and at which entry, as far as the title does not.

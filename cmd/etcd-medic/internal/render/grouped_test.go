@@ -16,17 +16,24 @@ func TestGrouped(t *testing.T) {
 	for _, m := range []string{"m1", "m2", "m3"} {
 		for _, id := range []string{"1a49", "48b9", "9050"} {
 			n++
-			all = append(all, check.Finding{ID: "M07-" + string(rune('0'+n)), Check: "M07", Severity: check.Error, Members: []string{m},
-				Title: m + ": member " + id + " is in bucket members, raft does not know it", Explanation: "the same",
-				Evidence: []check.Evidence{{Member: m, Bucket: "members", Key: []byte(id), Observed: "in members", Expected: "none", Show: shell.Format("etcd-medic dumpdb {} members", m)}}})
+			all = append(all, check.Finding{ID: "M07-" + string(rune('0'+n)), Check: "M07", Severity: check.Error,
+				Members: []string{m},
+				Title:   m + ": member " + id + " is in bucket members, raft does not know it", Explanation: "the same",
+				Evidence: []check.Evidence{{Member: m, Bucket: "members", Key: []byte(id), Observed: "in members",
+					Expected: "none", Show: shell.Format("etcd-medic dumpdb {} members", m)}}})
 		}
 	}
 	all = append(all,
-		check.Finding{ID: "A04-1", Check: "A04", Severity: check.Critical, Members: []string{"m1"}, Title: "m1 dropped 43 entries", Explanation: "why"},
-		check.Finding{ID: "A04-2", Check: "A04", Severity: check.Critical, Members: []string{"m2"}, Title: "m2 dropped 21 entries", Explanation: "why"},
-		check.Finding{ID: "A04-3", Check: "A04", Severity: check.Critical, Members: []string{"m3"}, Title: "m3 dropped 21 entries", Explanation: "another reason"},
-		check.Finding{ID: "K05-1", Check: "K05", Severity: check.Info, Members: []string{"m1", "m2"}, Title: "files differ in size",
-			Evidence: []check.Evidence{{Member: "m1", File: "db", Field: "size", Observed: "2048"}, {Member: "m2", File: "db", Field: "size", Observed: "4096"}}})
+		check.Finding{ID: "A04-1", Check: "A04", Severity: check.Critical, Members: []string{"m1"},
+			Title: "m1 dropped 43 entries", Explanation: "why"},
+		check.Finding{ID: "A04-2", Check: "A04", Severity: check.Critical, Members: []string{"m2"},
+			Title: "m2 dropped 21 entries", Explanation: "why"},
+		check.Finding{ID: "A04-3", Check: "A04", Severity: check.Critical, Members: []string{"m3"},
+			Title: "m3 dropped 21 entries", Explanation: "another reason"},
+		check.Finding{ID: "K05-1", Check: "K05", Severity: check.Info, Members: []string{"m1", "m2"},
+			Title: "files differ in size",
+			Evidence: []check.Evidence{{Member: "m1", File: "db", Field: "size", Observed: "2048"},
+				{Member: "m2", File: "db", Field: "size", Observed: "4096"}}})
 	var b bytes.Buffer
 	p := newPage(&b, Options{Width: 120})
 	p.findings(all)
@@ -34,9 +41,11 @@ func TestGrouped(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"  M07-1 to M07-9  error  m1, m2 and m3: member 1a49 is in bucket members, raft does not know it; the same holds for 48b9",
+		"  M07-1 to M07-9  error  m1, m2 and m3: member 1a49 is in bucket members, raft does not know it; the same " +
+			"holds for 48b9",
 		"    - m1, m2 and m3 members/9050: in members\n", "    $ etcd-medic dumpdb m1 members\n",
-		"  A04-1, A04-2  critical  m1 dropped 43 entries; m2 dropped 21 entries\n", "  A04-3  critical  m3 dropped 21 entries\n",
+		"  A04-1, A04-2  critical  m1 dropped 43 entries; m2 dropped 21 entries\n", "  A04-3  critical  m3 dropped " +
+			"21 entries\n",
 		"  K05-1  info  files differ in size (m1 and m2)\n    - db size: m1 2.0 KiB; m2 4.0 KiB\n",
 	} {
 		if !strings.Contains(b.String(), want) {

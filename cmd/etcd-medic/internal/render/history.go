@@ -63,7 +63,8 @@ func (p *page) keyRecords(member string, records []compare.KeyRecord) {
 	for _, r := range records {
 		what := "tombstone"
 		if !r.Tombstone {
-			what = fmt.Sprintf("create %d version %d %s%s", r.CreateRevision, r.Version, valueText(r.Value), objectText(r.Object))
+			what = fmt.Sprintf("create %d version %d %s%s", r.CreateRevision, r.Version, valueText(r.Value),
+				objectText(r.Object))
 		}
 		if r.Lease != "" {
 			what += " lease " + r.Lease
@@ -118,5 +119,7 @@ func (p *page) inputs(r *compare.Report) {
 		return
 	}
 	p.line("")
-	p.text(p.paint("INPUTS", text.Bold)+"  ", fmt.Sprintf("%s, %s, opened read-only, unchanged while they were read; sha256: -w json", counted(files, "file", "files"), sizeText(bytes)))
+	p.text(p.paint("INPUTS", text.Bold)+"  ",
+		fmt.Sprintf("%s, %s, opened read-only, unchanged while they were read; sha256: -w json",
+			counted(files, "file", "files"), sizeText(bytes)))
 }

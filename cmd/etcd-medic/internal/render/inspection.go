@@ -93,7 +93,8 @@ func (p *page) walFacts(w *evidence.WALFacts) {
 		[2]string{"start", string(w.Start)})
 	var rows [][]string
 	for _, s := range w.Segments {
-		rows = append(rows, []string{s.Name, fmt.Sprint(s.Size), fmt.Sprint(s.DataEnd), fmt.Sprint(s.Records), fmt.Sprintf("%d..%d", s.FirstEntry, s.LastEntry), s.End})
+		rows = append(rows, []string{s.Name, fmt.Sprint(s.Size), fmt.Sprint(s.DataEnd), fmt.Sprint(s.Records),
+			fmt.Sprintf("%d..%d", s.FirstEntry, s.LastEntry), s.End})
 	}
 	p.table("  ", []string{"segment", "size", "data end", "records", "entries", "end"}, rows)
 	for _, s := range w.Snapshots {
@@ -139,7 +140,8 @@ func (p *page) snapFacts(m *evidence.Facts) {
 		p.line("  %s  %s  %d bytes", clean(s.File), termIndex(s.Term, s.Index), s.Size)
 		p.text("    ", strings.TrimPrefix(confState(&s.ConfState), ", "))
 		if v := s.V2; v != nil {
-			p.text("    ", fmt.Sprintf("v2 store: %d members, %d removed, version %s, %d user keys", len(v.Members), len(v.Removed), v.Version, len(v.UserKeys)))
+			p.text("    ", fmt.Sprintf("v2 store: %d members, %d removed, version %s, %d user keys", len(v.Members),
+				len(v.Removed), v.Version, len(v.UserKeys)))
 		}
 		if s.Damage != nil {
 			p.damage([]evidence.DamageFacts{*s.Damage}, 0)
@@ -155,7 +157,8 @@ func confState(c *dumplog.ConfState) string {
 	if c == nil || len(c.Voters) == 0 && len(c.Learners) == 0 {
 		return ""
 	}
-	return textIDs(", voters ", c.Voters) + textIDs(", learners ", c.Learners) + textIDs(", outgoing ", c.VotersOutgoing)
+	return textIDs(", voters ", c.Voters) + textIDs(", learners ", c.Learners) + textIDs(", outgoing ",
+		c.VotersOutgoing)
 }
 
 func textIDs[T fmt.Stringer](label string, ids []T) string {
@@ -186,8 +189,10 @@ func (p *page) dbFacts(d *evidence.DBFacts) {
 		[2]string{"storage version", orDash(d.StorageVersion)},
 		[2]string{"ConfState", dbConfState(d.ConfState)},
 		[2]string{"revision", ptr(d.CurrentRevision)},
-		[2]string{"compact revision", fmt.Sprintf("%s (scheduled %s, finished %s)", compactText(d.CompactRevision), ptr(d.ScheduledCompact), ptr(d.FinishedCompact))},
-		[2]string{"keys", fmt.Sprintf("%s live, %s revisions, %s tombstones", ptr(d.Keys), ptr(d.Revisions), ptr(d.Tombstones))},
+		[2]string{"compact revision", fmt.Sprintf("%s (scheduled %s, finished %s)", compactText(d.CompactRevision),
+			ptr(d.ScheduledCompact), ptr(d.FinishedCompact))},
+		[2]string{"keys", fmt.Sprintf("%s live, %s revisions, %s tombstones", ptr(d.Keys), ptr(d.Revisions),
+			ptr(d.Tombstones))},
 		[2]string{"leases", fmt.Sprint(d.Leases)},
 		[2]string{"HashKV", hash})
 	for _, m := range d.Metas {
@@ -198,7 +203,8 @@ func (p *page) dbFacts(d *evidence.DBFacts) {
 		case m.Used:
 			what = "valid, in use"
 		}
-		p.text(fmt.Sprintf("  meta page %d: ", m.Page), fmt.Sprintf("txid %d, root %d, high-water mark %d, %s", m.Txid, m.Root, m.HighWater, what))
+		p.text(fmt.Sprintf("  meta page %d: ", m.Page), fmt.Sprintf("txid %d, root %d, high-water mark %d, %s", m.Txid,
+			m.Root, m.HighWater, what))
 	}
 	p.hashes(d)
 	p.damage(d.Damage, d.DamageOmitted)
@@ -208,7 +214,8 @@ func dbConfState(c *dumpdb.ConfState) string {
 	if c == nil {
 		return ""
 	}
-	return strings.TrimPrefix(textIDs(", voters ", c.Voters)+textIDs(", learners ", c.Learners)+textIDs(", outgoing ", c.VotersOutgoing), ", ")
+	return strings.TrimPrefix(textIDs(", voters ", c.Voters)+textIDs(", learners ", c.Learners)+textIDs(", outgoing ",
+		c.VotersOutgoing), ", ")
 }
 
 func (p *page) hashes(d *evidence.DBFacts) {
@@ -267,7 +274,8 @@ func (p *page) membershipFacts(m *evidence.Facts) {
 		if x.IsLearner {
 			role = "learner"
 		}
-		rows = append(rows, []string{x.ID.String(), x.Name, role, strings.Join(x.PeerURLs, " "), strings.Join(x.ClientURLs, " ")})
+		rows = append(rows, []string{x.ID.String(), x.Name, role, strings.Join(x.PeerURLs, " "),
+			strings.Join(x.ClientURLs, " ")})
 	}
 	if len(rows) > 0 {
 		p.table("  ", []string{"members bucket", "name", "role", "peer URLs", "client URLs"}, rows)

@@ -25,14 +25,17 @@ const (
 	laneDamage   = '#'
 )
 
-var laneOrder = []byte{laneNone, lanePurged, laneSkipped, laneLog, laneApplied, laneSnapshot, laneStart, laneLacks, laneJump, laneFirst, laneDamage}
+var laneOrder = []byte{laneNone, lanePurged, laneSkipped, laneLog, laneApplied, laneSnapshot, laneStart, laneLacks,
+	laneJump, laneFirst, laneDamage}
 
 // laneNames explains the signs in the order of the legend.
 var laneNames = []struct {
 	sign byte
 	name string
-}{{laneApplied, "applied"}, {laneLog, "in the log only"}, {lanePurged, "not in the log"}, {laneSkipped, "skipped by snapshot"}, {laneStart, "start"}, {laneSnapshot, "snapshot"},
-	{laneJump, "auth revision jumps"}, {laneFirst, "first missing effect"}, {laneLacks, "missing effects"}, {laneDamage, "damage"}}
+}{{laneApplied, "applied"}, {laneLog, "in the log only"}, {lanePurged, "not in the log"},
+	{laneSkipped, "skipped by snapshot"}, {laneStart, "start"}, {laneSnapshot, "snapshot"},
+	{laneJump, "auth revision jumps"}, {laneFirst, "first missing effect"}, {laneLacks, "missing effects"},
+	{laneDamage, "damage"}}
 
 // Lanes draws the timeline with characters: an axis of raft indexes, terms, marks of the cluster, and a lane for each
 // member.
@@ -152,7 +155,8 @@ var clusterSigns = []struct {
 	kind string
 	sign byte
 	name string
-}{{"version", 'v', "cluster version"}, {"compaction", 'k', "compaction"}, {"auth", 'a', "auth on or off"}, {"alarm", '!', "alarm"}, {"conf-change", 'c', "conf change"}}
+}{{"version", 'v', "cluster version"}, {"compaction", 'k', "compaction"}, {"auth", 'a', "auth on or off"},
+	{"alarm", '!', "alarm"}, {"conf-change", 'c', "conf change"}}
 
 func (d *laneDrawing) cluster() []byte {
 	row := slices.Repeat([]byte{'.'}, d.cols)
@@ -206,7 +210,8 @@ func (d *laneDrawing) lane(n int) []byte {
 		if !slices.Contains(m.Members, l.Member) {
 			continue
 		}
-		if sign := map[string]byte{"start": laneStart, "snapshot": laneSnapshot, "auth-revision-jump": laneJump, "divergence": laneFirst}[m.Kind]; sign != 0 {
+		if sign := map[string]byte{"start": laneStart, "snapshot": laneSnapshot, "auth-revision-jump": laneJump,
+			"divergence": laneFirst}[m.Kind]; sign != 0 {
 			put(m.Index, sign)
 		}
 	}

@@ -11,13 +11,19 @@ import (
 
 // TestLanes: every kind of range and mark has its sign, the graver one wins a column, and lines fit the width.
 func TestLanes(t *testing.T) {
-	tl := &timeline.Timeline{First: 1, Last: 40, Terms: []timeline.Term{{Term: 2, Span: timeline.Span{From: 1, To: 20}, Leader: "n1", Elected: true}, {Term: 3, Span: timeline.Span{From: 21, To: 40}, Leader: "n2"}},
+	tl := &timeline.Timeline{First: 1, Last: 40,
+		Terms: []timeline.Term{{Term: 2, Span: timeline.Span{From: 1, To: 20}, Leader: "n1", Elected: true},
+			{Term: 3, Span: timeline.Span{From: 21, To: 40}, Leader: "n2"}},
 		Lanes: []timeline.Lane{
 			{Member: "n1", LogFrom: 11, LogTo: 40, Applied: 35, Purged: []timeline.Span{{From: 1, To: 10}}},
-			{Member: "n2", LogFrom: 1, LogTo: 30, Applied: 30, Skipped: []timeline.Span{{From: 5, To: 8}}, Damaged: []timeline.Span{{From: 28, To: 30}}},
+			{Member: "n2", LogFrom: 1, LogTo: 30, Applied: 30, Skipped: []timeline.Span{{From: 5, To: 8}},
+				Damaged: []timeline.Span{{From: 28, To: 30}}},
 		},
-		Marks:  []timeline.Mark{{Index: 3, Kind: "conf-change"}, {Index: 12, Kind: "start", Members: []string{"n1"}}, {Index: 20, Kind: "auth-revision-jump", Members: []string{"n1"}}, {Index: 22, Kind: "divergence", Members: []string{"n1"}}},
-		Events: []timeline.Event{{Index: 22, Lacking: []int{0}}, {Index: 24, Lacking: []int{0}}, {Index: 29, Lacking: []int{1}}}}
+		Marks: []timeline.Mark{{Index: 3, Kind: "conf-change"}, {Index: 12, Kind: "start", Members: []string{"n1"}},
+			{Index: 20, Kind: "auth-revision-jump", Members: []string{"n1"}},
+			{Index: 22, Kind: "divergence", Members: []string{"n1"}}},
+		Events: []timeline.Event{{Index: 22, Lacking: []int{0}}, {Index: 24, Lacking: []int{0}},
+			{Index: 29, Lacking: []int{1}}}}
 	want := []string{
 		"entry  1                  20                 40",
 		"term   |2 n1               |3",
@@ -49,7 +55,9 @@ func TestLanes(t *testing.T) {
 
 // TestLanesOfLongLog: a log far longer than the line is drawn within it.
 func TestLanesOfLongLog(t *testing.T) {
-	tl := &timeline.Timeline{First: 1 << 40, Last: 1<<40 + 1<<30, Lanes: []timeline.Lane{{Member: strings.Repeat("long", 20), LogFrom: 1 << 40, LogTo: 1<<40 + 1<<30, Applied: 1<<40 + 1<<29}}}
+	tl := &timeline.Timeline{First: 1 << 40, Last: 1<<40 + 1<<30,
+		Lanes: []timeline.Lane{{Member: strings.Repeat("long", 20), LogFrom: 1 << 40, LogTo: 1<<40 + 1<<30,
+			Applied: 1<<40 + 1<<29}}}
 	for _, l := range Lanes(tl, 1<<40+1<<30, 100) {
 		if n := len([]rune(l)); n > 100 {
 			t.Errorf("%d columns: %s", n, l)

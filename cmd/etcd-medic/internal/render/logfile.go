@@ -156,5 +156,6 @@ func (s SnapMissing) Fields(f Fields) {
 	f.Uint("index", s.Index)
 	f.Str("segment", s.Segment)
 	f.Int("offset", s.Offset)
-	f.Str("note", "the log has a snapshot record and no usable file is there for it: etcd starts from an older one, or from none")
+	f.Str("note", "the log has a snapshot record and no usable file is there for it: etcd starts from an older one, "+
+		"or from none")
 }

@@ -16,11 +16,13 @@ func (p *page) memberTable(r *compare.Report) {
 		return
 	}
 	p.section("members")
-	head := []string{"member", "id", "etcd", "log end", "commit", "applied", "revision", "compact", "auth rev", "keys", "state"}
+	head := []string{"member", "id", "etcd", "log end", "commit", "applied", "revision", "compact", "auth rev", "keys",
+		"state"}
 	var rows [][]string
 	for i := range r.Members {
 		m := &r.Members[i]
-		row := []string{m.Name, hexID(uint64(m.MemberID)), orDash(m.WroteBy.Etcd), "-", num0(m.Commit), num0(m.AppliedIndex), "-", "-", "-", "-", state(m, r.Best)}
+		row := []string{m.Name, hexID(uint64(m.MemberID)), orDash(m.WroteBy.Etcd), "-", num0(m.Commit),
+			num0(m.AppliedIndex), "-", "-", "-", "-", state(m, r.Best)}
 		if w := m.WAL; w != nil && w.LastIndex > 0 {
 			row[3] = termIndex(w.LastTerm, w.LastIndex)
 		}
@@ -120,11 +122,13 @@ func (p *page) ranking(ranking []compare.Rank) {
 			usable = "no"
 		}
 		any = any || !r.Usable || r.Lacks.CommittedEntries+r.Lacks.Keys+r.Unique.CommittedEntries+r.Unique.Keys > 0
-		rows = append(rows, []string{r.Member, usable, strconv.Itoa(r.Lacks.CommittedEntries), strconv.Itoa(r.Lacks.Keys),
+		rows = append(rows, []string{r.Member, usable, strconv.Itoa(r.Lacks.CommittedEntries),
+			strconv.Itoa(r.Lacks.Keys),
 			strconv.Itoa(r.Unique.CommittedEntries), strconv.Itoa(r.Unique.Keys)})
 	}
 	if any {
-		p.table("  ", []string{"member", "usable", "lacks entries", "lacks keys", "alone has entries", "alone has keys"}, rows)
+		p.table("  ", []string{"member", "usable", "lacks entries", "lacks keys", "alone has entries",
+			"alone has keys"}, rows)
 	}
 }
 
@@ -148,7 +152,8 @@ func (s *standing) title() string {
 // sameStanding puts members together whose reasons are the same. The findings that name a member are left to these.
 func sameStanding(b *compare.Best) (out []*standing) {
 	for _, r := range b.Ranking {
-		reasons := slices.DeleteFunc(slices.Clone(r.Reasons), func(s string) bool { return strings.HasPrefix(s, "named by ") })
+		reasons := slices.DeleteFunc(slices.Clone(r.Reasons),
+			func(s string) bool { return strings.HasPrefix(s, "named by ") })
 		s := &standing{[]string{r.Member}, slices.Contains(b.Members, r.Member), strings.Join(reasons, "; ")}
 		at := slices.IndexFunc(out, func(o *standing) bool { return o.best == s.best && o.why == s.why })
 		switch {
@@ -167,10 +172,12 @@ func (p *page) lost(member string, l *compare.Lost) {
 		p.line("  Choosing %s loses no committed entry.", member)
 		return
 	case none:
-		p.text("  ", fmt.Sprintf("No entry is known that choosing %s loses. That it loses none is not proven: %s.", member, strings.Join(l.Unproven, "; ")))
+		p.text("  ", fmt.Sprintf("No entry is known that choosing %s loses. That it loses none is not proven: %s.",
+			member, strings.Join(l.Unproven, "; ")))
 		return
 	}
-	p.line("  Choosing %s loses %s on %s:", member, counted(l.CommittedEntries, "committed entry", "committed entries"), counted(l.Keys, "key", "keys"))
+	p.line("  Choosing %s loses %s on %s:", member, counted(l.CommittedEntries, "committed entry", "committed entries"),
+		counted(l.Keys, "key", "keys"))
 	shown := min(len(l.Entries), p.o.maxEvidence())
 	for _, e := range l.Entries[:shown] {
 		where := "held by " + strings.Join(e.HeldBy, ", ")

@@ -32,7 +32,8 @@ type metric struct {
 
 // backupMetrics stand in the order they are written. A new one is one line here.
 var backupMetrics = []metric{
-	{"healthy", "1 when no finding is an error: the backup can be relied on; 0 when it is damaged, missing, or could not be judged (see class).", func(b *BackupRun) (float64, bool) {
+	{"healthy", "1 when no finding is an error: the backup can be relied on; 0 when it is damaged, missing, or could " +
+		"not be judged (see class).", func(b *BackupRun) (float64, bool) {
 		h := b.Report.Verdict.Healthy
 		return truth(h != nil && *h), true
 	}},
@@ -42,15 +43,17 @@ var backupMetrics = []metric{
 		}
 		return float64(b.Report.Backup.Size), true
 	}},
-	{"modified_timestamp_seconds", "Modification time of the file, seconds since 1970.", func(b *BackupRun) (float64, bool) {
-		return float64(b.Modified.UnixMilli()) / 1e3, !b.Modified.IsZero()
-	}},
+	{"modified_timestamp_seconds", "Modification time of the file, seconds since 1970.",
+		func(b *BackupRun) (float64, bool) {
+			return float64(b.Modified.UnixMilli()) / 1e3, !b.Modified.IsZero()
+		}},
 	{"revision", "Current revision of the backup.", func(b *BackupRun) (float64, bool) {
 		return dbNumber(b, func(d *evidence.DBFacts) *int64 { return d.CurrentRevision })
 	}},
-	{"compact_revision", "Compact revision of the backup, -1 when it was never compacted.", func(b *BackupRun) (float64, bool) {
-		return dbNumber(b, func(d *evidence.DBFacts) *int64 { return d.CompactRevision })
-	}},
+	{"compact_revision", "Compact revision of the backup, -1 when it was never compacted.",
+		func(b *BackupRun) (float64, bool) {
+			return dbNumber(b, func(d *evidence.DBFacts) *int64 { return d.CompactRevision })
+		}},
 	{"keys", "Keys that live in the backup.", func(b *BackupRun) (float64, bool) {
 		return dbNumber(b, func(d *evidence.DBFacts) *int64 { return d.Keys })
 	}},
@@ -63,7 +66,10 @@ var backupMetrics = []metric{
 		}
 		return float64(n), true
 	}},
-	{"verify_seconds", "How long the verification took.", func(b *BackupRun) (float64, bool) { return b.Took.Seconds(), true }},
+	{"verify_seconds", "How long the verification took.", func(b *BackupRun) (float64, bool) {
+		return b.Took.Seconds(),
+			true
+	}},
 }
 
 // dbNumber reads a number of the database, false when it does not open.
@@ -189,12 +195,14 @@ func againstMetrics(runs []BackupRun, names []string, put sampler) {
 	each("against_ok", "1 when the backup and the source are of one history, 0 when they are not or could not be compared.", func(c *backup.Compared) (float64, bool) {
 		return truth(c.SameHistory == check.Holds), true
 	})
-	each("revisions_behind", "Revisions that the source is ahead of the backup.", func(c *backup.Compared) (float64, bool) {
-		return float64(c.RevisionsBehind), c.Counted
-	})
-	each("keys_behind", "Keys that a restore would leave otherwise than the source has them.", func(c *backup.Compared) (float64, bool) {
-		return float64(c.Missing + c.Differ + c.Extra), c.Counted
-	})
+	each("revisions_behind", "Revisions that the source is ahead of the backup.",
+		func(c *backup.Compared) (float64, bool) {
+			return float64(c.RevisionsBehind), c.Counted
+		})
+	each("keys_behind", "Keys that a restore would leave otherwise than the source has them.",
+		func(c *backup.Compared) (float64, bool) {
+			return float64(c.Missing + c.Differ + c.Extra), c.Counted
+		})
 }
 
 // drillMetrics are those of a run with drills. A backup that was not even read has none that went well.
@@ -212,7 +220,8 @@ func drillMetrics(runs []BackupRun, names []string, put sampler) {
 	if len(asked) == 0 {
 		return
 	}
-	put.head("drill_ok", "1 when a restored server answered what the backup holds and took a write; 0 when it did not or the drill could not run.")
+	put.head("drill_ok", "1 when a restored server answered what the backup holds and took a write; 0 when it did "+
+		"not or the drill could not run.")
 	for _, i := range asked {
 		d := drillOf(&runs[i])
 		put.sample("drill_ok", truth(d != nil && d.OK), "backup", names[i])

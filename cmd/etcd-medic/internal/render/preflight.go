@@ -22,7 +22,8 @@ func (p *page) preflight(r *preflight.Result) {
 	}
 	switch {
 	case r.Boots == nil:
-		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("can not be told", text.FgYellow, text.Bold), r.To, from)
+		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("can not be told", text.FgYellow, text.Bold), r.To,
+			from)
 	case *r.Boots:
 		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("boots", text.FgGreen, text.Bold), r.To, from)
 	default:
@@ -47,9 +48,11 @@ func (p *page) preflight(r *preflight.Result) {
 	if !r.InputsUnchanged {
 		unchanged = p.paint("CHANGED", text.FgRed, text.Bold)
 	}
-	p.line("  %d files, %d bytes, opened read-only and %s while they were read", r.Source.Files, r.Source.Bytes, unchanged)
+	p.line("  %d files, %d bytes, opened read-only and %s while they were read", r.Source.Files, r.Source.Bytes,
+		unchanged)
 	if r.Source.InUse != "" {
-		p.text("  "+p.paint("IN USE", text.FgRed, text.Bold)+"  ", r.Source.InUse+": what was read may be torn; stop the server or take a copy that can be trusted, and run again")
+		p.text("  "+p.paint("IN USE", text.FgRed, text.Bold)+"  ", r.Source.InUse+": what was read may be torn; stop "+
+			"the server or take a copy that can be trusted, and run again")
 	}
 	if len(r.Ready) > 0 {
 		p.section("next")
@@ -60,7 +63,8 @@ func (p *page) preflight(r *preflight.Result) {
 }
 
 func (p *page) preflightOutcome(o *preflight.Outcome, first bool) {
-	head := map[preflight.Level]string{preflight.Stops: "stops it", preflight.Warns: "warning", preflight.Changes: "changes"}[o.Level]
+	head := map[preflight.Level]string{preflight.Stops: "stops it", preflight.Warns: "warning",
+		preflight.Changes: "changes"}[o.Level]
 	if first {
 		head = "the first check that stops it"
 	}

@@ -18,7 +18,8 @@ import (
 
 // hostile are bytes as a damaged or malicious file may hold them.
 var hostile = [][]byte{
-	nil, []byte("/plain"), []byte("a\"b\\c"), {0, 1, 2, 0xff}, []byte("\x1b[2Jx"), []byte("über"), []byte("\xff\xfe"), []byte("a\u202eb"), []byte("a\u2028b"), []byte("�"), []byte("\x7f"),
+	nil, []byte("/plain"), []byte("a\"b\\c"), {0, 1, 2, 0xff}, []byte("\x1b[2Jx"), []byte("über"), []byte("\xff\xfe"),
+	[]byte("a\u202eb"), []byte("a\u2028b"), []byte("�"), []byte("\x7f"),
 }
 
 // TestBytesAgree: rows and documents write bytes in the same form.
@@ -47,30 +48,41 @@ func rows() []Row {
 	reqs := []*dumplog.Request{
 		{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: hostile[3], Value: hostile[4], Lease: -2, PrevKV: true}},
 		{Kind: dumplog.KindTxn, Txn: &dumplog.TxnRequest{
-			Compare: []dumplog.Compare{{Key: hostile[2], Target: 3, Value: []byte("secret value")}, {Target: 4, Num: 255}, {Result: 9, Target: 9}},
+			Compare: []dumplog.Compare{{Key: hostile[2], Target: 3, Value: []byte("secret value")},
+				{Target: 4, Num: 255}, {Result: 9, Target: 9}},
 			Success: []dumplog.RequestOp{{Put: &dumplog.PutRequest{Key: hostile[5]}}, {Txn: &dumplog.TxnRequest{}}, {}},
-			Failure: []dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: hostile[6], Limit: 3}}, {DeleteRange: &dumplog.DeleteRangeRequest{RangeEnd: []byte{0}}}},
+			Failure: []dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: hostile[6], Limit: 3}},
+				{DeleteRange: &dumplog.DeleteRangeRequest{RangeEnd: []byte{0}}}},
 		}},
-		{Kind: dumplog.KindAuthUserAdd, Auth: &dumplog.AuthRequest{User: "u\x1b", Password: "hunter2", HashedPassword: "hunter2", SimpleToken: "hunter2", Perm: perm, Key: []byte("k")}},
+		{Kind: dumplog.KindAuthUserAdd, Auth: &dumplog.AuthRequest{User: "u\x1b", Password: "hunter2",
+			HashedPassword: "hunter2", SimpleToken: "hunter2", Perm: perm, Key: []byte("k")}},
 		{Kind: dumplog.KindLeaseCheckpoint, LeaseCheckpoint: &dumplog.LeaseCheckpointRequest{Checkpoints: []dumplog.LeaseCheckpoint{{ID: 1, RemainingTTL: 2}, {}}}},
 		{Kind: dumplog.KindConfChangeV2, ConfChangeV2: &dumplog.ConfChangeV2{Changes: []dumplog.ConfChangeSingle{{Type: 7, NodeID: 1}}, Context: hostile[3]}},
 		{Kind: dumplog.KindV2, V2: &dumplog.V2Request{Method: "PUT", Path: "/0/x\n", Val: "v", PrevExist: &yes}},
-		{Kind: dumplog.KindUnknown, Unknown: []dumplog.UnknownField{{Path: "put", Num: 99, Wire: 2, Raw: []byte("hunter2")}}},
+		{Kind: dumplog.KindUnknown, Unknown: []dumplog.UnknownField{{Path: "put", Num: 99, Wire: 2,
+			Raw: []byte("hunter2")}}},
 	}
 	var out []Row
 	for _, r := range reqs {
-		e := &dumplog.Entry{Pos: dumplog.Pos{Segment: "s\n.wal", Offset: 1 << 40}, Len: 8, Term: 1, Index: 1 << 63, Data: []byte("hunter2"), Overwritten: true}
-		out = append(out, &LogEntry{Entry: e, Request: r, DecodeErr: errors.New("cut\x1boff"), Proposer: "n|m", Uncommitted: true})
+		e := &dumplog.Entry{Pos: dumplog.Pos{Segment: "s\n.wal", Offset: 1 << 40}, Len: 8, Term: 1, Index: 1 << 63,
+			Data: []byte("hunter2"), Overwritten: true}
+		out = append(out, &LogEntry{Entry: e, Request: r, DecodeErr: errors.New("cut\x1boff"), Proposer: "n|m",
+			Uncommitted: true})
 	}
 	rec := &dumplog.Record{Type: 99, Data: []byte("hunter2"), CRC: dumplog.CRCMismatch}
-	dmg := &dumplog.DamageError{Kind: dumplog.DamageCRC, Len: 3, LostFrom: 1, LostTo: 2, Server: "refuses", Err: errors.New("x\ny")}
-	dbDmg := &dumpdb.DamageError{Kind: dumpdb.DamagePage, FirstKey: hostile[3], Expected: "a", Observed: "b", Err: errors.New("x\ny")}
+	dmg := &dumplog.DamageError{Kind: dumplog.DamageCRC, Len: 3, LostFrom: 1, LostTo: 2, Server: "refuses",
+		Err: errors.New("x\ny")}
+	dbDmg := &dumpdb.DamageError{Kind: dumpdb.DamagePage, FirstKey: hostile[3], Expected: "a", Observed: "b",
+		Err: errors.New("x\ny")}
 	return append(out,
 		&LogRecord{Record: rec, Err: errors.New("no type")}, &LogRecord{Record: rec, Raw: true},
 		LogSegment{dumplog.Segment{Name: "s\x1b"}}, LogDamage{dmg}, DBDamage{dbDmg},
-		KeyRow{Revision: &dumpdb.Revision{KV: dumpdb.KeyValue{Key: hostile[3], Value: hostile[4]}, Err: errors.New("bad"), Raw: []byte("a value")}},
-		DBRow{Row: &dumpdb.Row{Key: hostile[7], Value: []byte("hunter2")}}, UserRow{dumpdb.User{Name: "a b", Password: []byte("hunter2")}},
-		RoleRow{dumpdb.Role{Name: "", Perms: []dumpdb.Permission{{Key: hostile[3]}}}}, MemberRow{Member: dumpdb.Member{Name: "x\ty"}},
+		KeyRow{Revision: &dumpdb.Revision{KV: dumpdb.KeyValue{Key: hostile[3], Value: hostile[4]},
+			Err: errors.New("bad"), Raw: []byte("a value")}},
+		DBRow{Row: &dumpdb.Row{Key: hostile[7], Value: []byte("hunter2")}},
+		UserRow{dumpdb.User{Name: "a b", Password: []byte("hunter2")}},
+		RoleRow{dumpdb.Role{Name: "", Perms: []dumpdb.Permission{{Key: hostile[3]}}}},
+		MemberRow{Member: dumpdb.Member{Name: "x\ty"}},
 		MetaPage{dumpdb.Meta{Freelist: ^uint64(0), Problem: "magic"}}, DBFact{Bucket: "meta", Name: "n", Text: "a b"})
 }
 
@@ -95,7 +107,8 @@ func TestStreams(t *testing.T) {
 	all := rows()
 	for _, f := range Formats() {
 		got := write(t, Format(f), Options{}, all...)
-		if strings.Contains(got, "hunter2") || strings.Contains(write(t, Format(f), Options{Values: true}, all...), "hunter2") {
+		if strings.Contains(got, "hunter2") || strings.Contains(write(t, Format(f), Options{Values: true}, all...),
+			"hunter2") {
 			t.Errorf("%s shows a secret that was not asked for", f)
 		}
 		if i := strings.IndexFunc(got, func(r rune) bool { return r < ' ' && r != '\n' }); i >= 0 {
@@ -116,7 +129,8 @@ func TestStreams(t *testing.T) {
 		Rows          []map[string]any
 	}
 	for _, n := range []int{0, 1, len(all)} {
-		if err := json.Unmarshal([]byte(write(t, JSON, Options{}, all[:n]...)), &doc); err != nil || len(doc.Rows) != n || doc.SchemaVersion != compare.SchemaVersion || doc.Source.Name != `n"1` {
+		if err := json.Unmarshal([]byte(write(t, JSON, Options{}, all[:n]...)), &doc); err != nil ||
+			len(doc.Rows) != n || doc.SchemaVersion != compare.SchemaVersion || doc.Source.Name != `n"1` {
 			t.Errorf("%d rows: %v, %d rows read", n, err, len(doc.Rows))
 		}
 	}
@@ -140,7 +154,9 @@ func TestCutShort(t *testing.T) {
 
 // TestSecretsAndValues: what is asked for is shown, and only that.
 func TestSecretsAndValues(t *testing.T) {
-	put := &LogEntry{Entry: &dumplog.Entry{}, Request: &dumplog.Request{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: []byte("k"), Value: []byte("the-value")}}}
+	put := &LogEntry{Entry: &dumplog.Entry{},
+		Request: &dumplog.Request{Kind: dumplog.KindPut,
+			Put: &dumplog.PutRequest{Key: []byte("k"), Value: []byte("the-value")}}}
 	user := UserRow{dumpdb.User{Name: "u", Password: []byte("the-hash")}}
 	for _, f := range Formats() {
 		for _, tc := range []struct {
@@ -178,20 +194,31 @@ func TestFlatten(t *testing.T) {
 func TestDiagnosisPage(t *testing.T) {
 	no, cause, sure := false, "a-cause", "proof"
 	off := int64(0x1a0)
-	f := check.Finding{ID: "A01-1", Check: "A01", Severity: check.Critical, Members: []string{"n1"}, Title: "title \x1b[31mred", At: check.At{Term: 3, Index: 1043}, More: 30,
-		Remedy: []check.Remedy{{Text: "do it", Command: shell.Format("etcdctl x"), Risk: "some", Precondition: "quorum"}}}
+	f := check.Finding{ID: "A01-1", Check: "A01", Severity: check.Critical, Members: []string{"n1"},
+		Title: "title \x1b[31mred", At: check.At{Term: 3, Index: 1043}, More: 30,
+		Remedy: []check.Remedy{{Text: "do it", Command: shell.Format("etcdctl x"), Risk: "some",
+			Precondition: "quorum"}}}
 	for range 9 {
-		f.Evidence = append(f.Evidence, check.Evidence{Member: "n1", File: "f.wal", Offset: &off, Length: 88, Bucket: "key", Key: check.Bytes("/k"), Observed: "2", Expected: "1", Show: shell.Format("etcd-medic dumplog {} --index 1043", shell.Source("n1"))})
+		f.Evidence = append(f.Evidence, check.Evidence{Member: "n1", File: "f.wal", Offset: &off, Length: 88,
+			Bucket: "key", Key: check.Bytes("/k"), Observed: "2", Expected: "1",
+			Show: shell.Format("etcd-medic dumplog {} --index 1043", shell.Source("n1"))})
 	}
 	r := &compare.Report{
-		Sources:  []compare.Source{{Name: "n9", Error: "nothing at this path"}},
-		Verdict:  compare.Verdict{Healthy: &no, Class: "data-divergence", Cause: &cause, Certainty: &sure, Summary: "in short", FirstBreak: &compare.FirstBreak{Check: "A01", Member: []string{"n1"}, Index: 1043, Term: 3, Expected: "1", Observed: "2"}},
+		Sources: []compare.Source{{Name: "n9", Error: "nothing at this path"}},
+		Verdict: compare.Verdict{Healthy: &no, Class: "data-divergence", Cause: &cause, Certainty: &sure,
+			Summary: "in short", FirstBreak: &compare.FirstBreak{Check: "A01", Member: []string{"n1"}, Index: 1043,
+				Term: 3, Expected: "1", Observed: "2"}},
 		Causes:   []compare.Cause{{ID: "a-cause", Title: "why", Certainty: "proof", RefutedBy: "this"}},
 		Findings: []check.Finding{f},
-		Best: &compare.Best{Members: []string{"n1"}, Why: "most", Ranking: []compare.Rank{{Member: "n1", Usable: true, Lacks: compare.Count{CommittedEntries: 5}}},
-			Lost: compare.Lost{CommittedEntries: 7, Keys: 6, Entries: []compare.LostEntry{{Term: 3, Index: 9, What: "put", HeldBy: []string{"n2"}}}, Command: shell.Format("etcd-medic export")}},
-		Checks: []compare.CheckOutcome{{ID: "A01", Title: "t", Outcome: check.Violated}, {ID: "A02", Outcome: check.Holds}, {ID: "A03", Outcome: check.NotChecked, Reason: "no log"}, {ID: "A04", Reason: "no log"}},
-		Next:   []compare.Next{{Text: "first", Command: shell.Format("etcd-medic next")}, {Text: "second"}},
+		Best: &compare.Best{Members: []string{"n1"}, Why: "most",
+			Ranking: []compare.Rank{{Member: "n1", Usable: true, Lacks: compare.Count{CommittedEntries: 5}}},
+			Lost: compare.Lost{CommittedEntries: 7, Keys: 6,
+				Entries: []compare.LostEntry{{Term: 3, Index: 9, What: "put", HeldBy: []string{"n2"}}},
+				Command: shell.Format("etcd-medic export")}},
+		Checks: []compare.CheckOutcome{{ID: "A01", Title: "t", Outcome: check.Violated},
+			{ID: "A02", Outcome: check.Holds}, {ID: "A03", Outcome: check.NotChecked, Reason: "no log"},
+			{ID: "A04", Reason: "no log"}},
+		Next: []compare.Next{{Text: "first", Command: shell.Format("etcd-medic next")}, {Text: "second"}},
 	}
 	var b bytes.Buffer
 	if err := Diagnosis(&b, Table, r, Options{Full: true}); err != nil {
@@ -200,10 +227,14 @@ func TestDiagnosisPage(t *testing.T) {
 	page := b.String()
 	at := 0
 	for _, want := range []string{
-		"NOT HEALTHY: data-divergence, cause a-cause (proof)\nin short\n", "!! n9 was not used: nothing at this path", "FIRST BREAK", "entry 3/1043", "CAUSES", "refuted by  this",
-		"FINDINGS", "A01-1  critical  title \\u001b[31mred", "    expected 1\n", `- n1 f.wal@0x1a0(88) key "/k": 2`, "… and 30 more", "$ etcd-medic dumplog n1 --index 1043", "remedy: do it", "$ etcdctl x",
-		"BEST MEMBER", "Choosing n1 loses 7 committed entries on 6 keys:", "entry 3/9 put, held by n2", "… and 6 more", "$ etcd-medic export",
-		"CHECKS", "1 hold, 1 violated (A01), 2 could not be checked", "not checked  A03 A04: no log", "NEXT", "1. first", "$ etcd-medic next", "2. second",
+		"NOT HEALTHY: data-divergence, cause a-cause (proof)\nin short\n", "!! n9 was not used: nothing at this path",
+		"FIRST BREAK", "entry 3/1043", "CAUSES", "refuted by  this",
+		"FINDINGS", "A01-1  critical  title \\u001b[31mred", "    expected 1\n", `- n1 f.wal@0x1a0(88) key "/k": 2`,
+		"… and 30 more", "$ etcd-medic dumplog n1 --index 1043", "remedy: do it", "$ etcdctl x",
+		"BEST MEMBER", "Choosing n1 loses 7 committed entries on 6 keys:", "entry 3/9 put, held by n2", "… and 6 more",
+		"$ etcd-medic export",
+		"CHECKS", "1 hold, 1 violated (A01), 2 could not be checked", "not checked  A03 A04: no log", "NEXT",
+		"1. first", "$ etcd-medic next", "2. second",
 	} {
 		i := strings.Index(page[at:], want)
 		if i < 0 {

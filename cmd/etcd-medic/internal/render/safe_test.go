@@ -18,8 +18,10 @@ import (
 
 // obeyed is what a terminal must not get from evidence, and what stands there instead.
 var obeyed = []struct{ in, out string }{
-	{"\x1b[31mred", `\u001b[31mred`}, {"\x1b]0;title\x07", `\u001b]0;title\u0007`}, {"a\rb", `a\u000db`}, {"\x7f", `\u007f`}, {"\u009b2J", `\u009b2J`},
-	{"\u202egnp", `\u202egnp`}, {"\u200bzero", `\u200bzero`}, {"\u2028", `\u2028`}, {"\U000e0041", `\udb40\udc41`}, {"\xff", `\xff`}, {"a\xc3", `a\xc3`}, {"\ufffd", "\ufffd"},
+	{"\x1b[31mred", `\u001b[31mred`}, {"\x1b]0;title\x07", `\u001b]0;title\u0007`}, {"a\rb", `a\u000db`},
+	{"\x7f", `\u007f`}, {"\u009b2J", `\u009b2J`},
+	{"\u202egnp", `\u202egnp`}, {"\u200bzero", `\u200bzero`}, {"\u2028", `\u2028`}, {"\U000e0041", `\udb40\udc41`},
+	{"\xff", `\xff`}, {"a\xc3", `a\xc3`}, {"\ufffd", "\ufffd"},
 	{"ключ\t日本\n", "ключ\t日本\n"},
 }
 
@@ -38,7 +40,8 @@ func TestSafe(t *testing.T) {
 		}
 		var back string
 		safe := safeFrom(doc, 0, true)
-		if err := json.Unmarshal(safe, &back); err != nil || back != strings.ToValidUTF8(tc.in, "\ufffd") || !shell.IsSafe(safe) {
+		if err := json.Unmarshal(safe, &back); err != nil || back != strings.ToValidUTF8(tc.in, "\ufffd") ||
+			!shell.IsSafe(safe) {
 			t.Errorf("%q in JSON is %s, %q, %v", tc.in, safe, back, err)
 		}
 	}
@@ -53,17 +56,27 @@ func TestReportsAreSafe(t *testing.T) {
 	}
 	evil := nasty.String() + text.Colors{text.FgGreen}.EscapeSeq() + "\nverdict  healthy"
 	no := false
-	f := check.Finding{ID: "A01-1", Check: "A01", Severity: check.Critical, Members: []string{evil}, Title: evil, Explanation: evil,
-		Evidence: []check.Evidence{{Member: evil, File: evil, Bucket: "key", Key: check.Bytes(evil), Field: evil, Observed: evil, Expected: evil, Show: shell.Format("etcd-medic dumpdb {} key --history {}", shell.Source(evil), evil)}},
-		Remedy:   []check.Remedy{{Text: evil, Command: shell.Format("etcdctl member remove {}", evil), Risk: evil, Precondition: evil}}}
+	f := check.Finding{ID: "A01-1", Check: "A01", Severity: check.Critical, Members: []string{evil}, Title: evil,
+		Explanation: evil,
+		Evidence: []check.Evidence{{Member: evil, File: evil, Bucket: "key", Key: check.Bytes(evil), Field: evil,
+			Observed: evil, Expected: evil, Show: shell.Format("etcd-medic dumpdb {} key --history {}",
+				shell.Source(evil), evil)}},
+		Remedy: []check.Remedy{{Text: evil, Command: shell.Format("etcdctl member remove {}", evil), Risk: evil,
+			Precondition: evil}}}
 	r := &compare.Report{
-		Sources:  []compare.Source{{Name: evil, Where: evil, Error: evil}},
-		Verdict:  compare.Verdict{Healthy: &no, Class: "data-divergence", Cause: &evil, Summary: evil, FirstBreak: &compare.FirstBreak{Check: "A01", Member: []string{evil}, Key: check.Bytes(evil), Expected: evil, Observed: evil}},
-		Causes:   []compare.Cause{{ID: evil, Title: evil, Certainty: "proof", Members: []string{evil}, RefutedBy: evil}},
+		Sources: []compare.Source{{Name: evil, Where: evil, Error: evil}},
+		Verdict: compare.Verdict{Healthy: &no, Class: "data-divergence", Cause: &evil, Summary: evil,
+			FirstBreak: &compare.FirstBreak{Check: "A01", Member: []string{evil}, Key: check.Bytes(evil),
+				Expected: evil, Observed: evil}},
+		Causes: []compare.Cause{{ID: evil, Title: evil, Certainty: "proof", Members: []string{evil},
+			RefutedBy: evil}},
 		Members:  []evidence.Facts{{Name: evil, Missing: []string{evil}}},
 		Findings: []check.Finding{f},
-		Best: &compare.Best{Members: []string{evil}, Why: evil, Ranking: []compare.Rank{{Member: evil, Reasons: []string{evil}}, {Member: "n2"}},
-			Lost: compare.Lost{CommittedEntries: 7, Keys: 6, Entries: []compare.LostEntry{{What: evil, HeldBy: []string{evil}, ProposedBy: evil}}, Unproven: []string{evil}}},
+		Best: &compare.Best{Members: []string{evil}, Why: evil,
+			Ranking: []compare.Rank{{Member: evil, Reasons: []string{evil}}, {Member: "n2"}},
+			Lost: compare.Lost{CommittedEntries: 7, Keys: 6,
+				Entries:  []compare.LostEntry{{What: evil, HeldBy: []string{evil}, ProposedBy: evil}},
+				Unproven: []string{evil}}},
 		Checks:   []compare.CheckOutcome{{ID: "A01", Title: evil, Outcome: check.NotChecked, Reason: evil}},
 		Timeline: []compare.Moment{{Kind: "term", Members: []string{evil}, What: evil}},
 		Next:     []compare.Next{{Text: evil, Command: shell.Format("x {}", evil)}},
@@ -71,16 +84,32 @@ func TestReportsAreSafe(t *testing.T) {
 	for _, format := range []Format{Table, JSON, JSONL, Lines} {
 		for _, color := range []bool{false, true} {
 			for name, write := range map[string]func(*bytes.Buffer) error{
-				"diagnosis screen":  func(b *bytes.Buffer) error { return Diagnosis(b, format, r, Options{Color: color}) },
-				"inspection screen": func(b *bytes.Buffer) error { return Inspection(b, format, r, Options{Color: color}) },
-				"diagnosis":         func(b *bytes.Buffer) error { return Diagnosis(b, format, r, Options{Color: color, Full: true}) },
-				"inspection":        func(b *bytes.Buffer) error { return Inspection(b, format, r, Options{Color: color, Full: true}) },
+				"diagnosis screen": func(b *bytes.Buffer) error {
+					return Diagnosis(b, format, r,
+						Options{Color: color})
+				},
+				"inspection screen": func(b *bytes.Buffer) error {
+					return Inspection(b, format, r,
+						Options{Color: color})
+				},
+				"diagnosis": func(b *bytes.Buffer) error {
+					return Diagnosis(b, format, r,
+						Options{Color: color, Full: true})
+				},
+				"inspection": func(b *bytes.Buffer) error {
+					return Inspection(b, format, r,
+						Options{Color: color, Full: true})
+				},
 				"backups": func(b *bytes.Buffer) error {
-					return Verified(b, format, &Verification{Reports: []*compare.Report{r}, Brief: false}, Options{Color: color})
+					return Verified(b, format, &Verification{Reports: []*compare.Report{r}, Brief: false},
+						Options{Color: color})
 				},
 				"sheet": func(b *bytes.Buffer) error {
-					return Document(b, format, r, Sheet{[]Section{{Title: evil, Pairs: [][2]string{{evil, evil}}, Lines: []string{evil}, Head: []string{evil}, Rows: [][]string{{evil}}, After: []string{evil},
-						Commands: []Command{{evil, shell.Format("x {}", evil)}, {Prefix: evil}}}}}, Options{Color: color})
+					return Document(b, format, r,
+						Sheet{[]Section{{Title: evil, Pairs: [][2]string{{evil, evil}}, Lines: []string{evil},
+							Head: []string{evil}, Rows: [][]string{{evil}}, After: []string{evil},
+							Commands: []Command{{evil, shell.Format("x {}", evil)}, {Prefix: evil}}}}},
+						Options{Color: color})
 				},
 			} {
 				var b bytes.Buffer
@@ -88,10 +117,12 @@ func TestReportsAreSafe(t *testing.T) {
 					t.Fatal(err)
 				}
 				out := b.String()
-				if color && format == Table && name == "diagnosis" && !strings.Contains(out, text.Colors{text.Bold}.EscapeSeq()) {
+				if color && format == Table && name == "diagnosis" &&
+					!strings.Contains(out, text.Colors{text.Bold}.EscapeSeq()) {
 					t.Error("nothing is in color")
 				}
-				for _, own := range []text.Colors{{text.Bold}, {text.Reset}, {text.FgRed, text.Bold}, {text.FgYellow}, {text.FgYellow, text.Bold}, {text.FgGreen, text.Bold}} {
+				for _, own := range []text.Colors{{text.Bold}, {text.Reset}, {text.FgRed, text.Bold}, {text.FgYellow},
+					{text.FgYellow, text.Bold}, {text.FgGreen, text.Bold}} {
 					out = strings.ReplaceAll(out, own.EscapeSeq(), "")
 				}
 				if !shell.IsSafe([]byte(out)) || !utf8.ValidString(out) {

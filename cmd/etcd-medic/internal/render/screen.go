@@ -238,7 +238,8 @@ func losesText(l *compare.Lost) string {
 	case none:
 		return "nothing that is known. Not proven: " + strings.Join(l.Unproven, "; ")
 	}
-	return fmt.Sprintf("%s on %s; --full lists them", counted(l.CommittedEntries, "committed write", "committed writes"), counted(l.Keys, "key", "keys"))
+	return fmt.Sprintf("%s on %s; --full lists them",
+		counted(l.CommittedEntries, "committed write", "committed writes"), counted(l.Keys, "key", "keys"))
 }
 
 // screenTable is a row for each member: what an operator compares first, and what is wrong with it.
@@ -252,7 +253,8 @@ func (p *page) screenTable(r *compare.Report) {
 	var rows [][]string
 	for i := range r.Members[:min(len(r.Members), screenMembers)] {
 		m := &r.Members[i]
-		row := []string{brief(clean(m.Name), 16), orDash(m.WroteBy.Etcd), "-", num0(m.AppliedIndex), "-", "-", "-", wrongWith(m, r.Best, wrong[m.Name])}
+		row := []string{brief(clean(m.Name), 16), orDash(m.WroteBy.Etcd), "-", num0(m.AppliedIndex), "-", "-", "-",
+			wrongWith(m, r.Best, wrong[m.Name])}
 		if w := m.WAL; w != nil && w.LastIndex > 0 {
 			row[2] = termIndex(w.LastTerm, w.LastIndex)
 		}
@@ -404,7 +406,8 @@ func (p *page) moreLine(r *compare.Report) {
 			open++
 		}
 	}
-	p.hanging("MORE   ", fmt.Sprintf("--full: %s, %d checks, %d not made; %s", counted(len(r.Findings), "finding", "findings"), all, open, inputsText(r)), 1)
+	p.hanging("MORE   ", fmt.Sprintf("--full: %s, %d checks, %d not made; %s",
+		counted(len(r.Findings), "finding", "findings"), all, open, inputsText(r)), 1)
 }
 
 // inputsText says whether the evidence is as it was.

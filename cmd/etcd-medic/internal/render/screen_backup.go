@@ -93,12 +93,15 @@ func backupPairs(r *compare.Report) (out [][2]string) {
 	add("TAKEN", said["taken-by"])
 	if len(r.Members) > 0 && r.Members[0].DB != nil {
 		d := r.Members[0].DB
-		add("HOLDS", "revision "+ptr(d.CurrentRevision), prefixed("compacted at ", compactText(d.CompactRevision) != "-", compactText(d.CompactRevision)), ptr(d.Keys)+" keys",
+		add("HOLDS", "revision "+ptr(d.CurrentRevision),
+			prefixed("compacted at ", compactText(d.CompactRevision) != "-", compactText(d.CompactRevision)),
+			ptr(d.Keys)+" keys",
 			prefixed("", said["members"] != "", "members "+said["members"]))
 		add("AUTH", said["auth"], said["leases"], prefixed("alarms: ", said["alarms"] != "", said["alarms"]))
 	}
 	if c, ok := b.Chain.(*chain.Report); ok {
-		add("DELTAS", fmt.Sprintf("%s, serve up to revision %d", counted(len(c.Deltas), "delta snapshot", "delta snapshots"), c.Revision))
+		add("DELTAS", fmt.Sprintf("%s, serve up to revision %d",
+			counted(len(c.Deltas), "delta snapshot", "delta snapshots"), c.Revision))
 	}
 	if a, ok := b.Against.(*backup.Against); ok {
 		for i := range a.Compared {
@@ -154,7 +157,8 @@ func (p *page) backupsScreen(v *Verification) {
 	a := severalBackups(reports)
 	a.Head = []string{"BACKUP", "STATE", "SIZE", "REVISION", "KEYS", "WHAT IS WRONG"}
 	for _, r := range reports {
-		row := []string{brief(clean(backup.Name(r)), 32), strings.TrimPrefix(r.Verdict.Class, "backup-"), "-", "-", "-", "-"}
+		row := []string{brief(clean(backup.Name(r)), 32), strings.TrimPrefix(r.Verdict.Class, "backup-"), "-", "-", "-",
+			"-"}
 		if r.Backup != nil {
 			row[2] = sizeText(r.Backup.Size)
 		}
@@ -197,7 +201,8 @@ func severalBackups(reports []*compare.Report) *Answer {
 	}
 	if n[2] > 0 {
 		a.Word, a.Mood = "NOT GOOD", Bad
-		parts = append([]string{fmt.Sprintf("%d of %s %s damaged or stale", n[2], counted(len(reports), "backup", "backups"), isAre(n[2]))}, parts...)
+		parts = append([]string{fmt.Sprintf("%d of %s %s damaged or stale", n[2],
+			counted(len(reports), "backup", "backups"), isAre(n[2]))}, parts...)
 	}
 	a.Says = strings.Join(parts, ", ")
 	a.Last = a.Says

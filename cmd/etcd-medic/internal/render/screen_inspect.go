@@ -52,21 +52,28 @@ func (p *page) factLines(m *evidence.Facts, s *compare.Source) {
 		}
 	}
 	show("SOURCE", string(s.Kind), counted(s.Files, "file", "files"), sizeText(s.Bytes), missingText(m))
-	show("MEMBER", m.Name, prefixed("ID ", m.MemberID != 0, hexID(uint64(m.MemberID))), prefixed("cluster ", m.ClusterID != 0, hexID(uint64(m.ClusterID))),
+	show("MEMBER", m.Name, prefixed("ID ", m.MemberID != 0, hexID(uint64(m.MemberID))),
+		prefixed("cluster ", m.ClusterID != 0, hexID(uint64(m.ClusterID))),
 		prefixed("written by etcd ", m.WroteBy.Etcd != nil, orDash(m.WroteBy.Etcd)))
 	if w := m.WAL; w != nil {
-		show("LOG", fmt.Sprintf("entries %d to %s", w.FirstIndex, termIndex(w.LastTerm, w.LastIndex)), "committed "+num0(m.Commit),
+		show("LOG", fmt.Sprintf("entries %d to %s", w.FirstIndex, termIndex(w.LastTerm, w.LastIndex)),
+			"committed "+num0(m.Commit),
 			counted(len(w.Segments), "segment", "segments"), string(w.Start), damaged(len(w.Damage)))
 	}
 	if d := m.DB; d != nil {
-		show("DATABASE", sizeText(d.Size), "revision "+ptr(d.CurrentRevision), prefixed("compacted at ", d.CompactRevision != nil && *d.CompactRevision >= 0, compactText(d.CompactRevision)), ptr(d.Keys)+" keys",
+		show("DATABASE", sizeText(d.Size), "revision "+ptr(d.CurrentRevision),
+			prefixed("compacted at ", d.CompactRevision != nil && *d.CompactRevision >= 0,
+				compactText(d.CompactRevision)), ptr(d.Keys)+" keys",
 			"applied "+ptr(d.ConsistentIndex), damaged(len(d.Damage)))
 	}
 	if a := m.Auth; a != nil {
-		show("AUTH", onOff(a.Enabled), fmt.Sprintf("revision %d", a.Revision), counted(len(a.Users), "user", "users"), counted(len(a.Roles), "role", "roles"))
+		show("AUTH", onOff(a.Enabled), fmt.Sprintf("revision %d", a.Revision), counted(len(a.Users), "user", "users"),
+			counted(len(a.Roles), "role", "roles"))
 	}
-	show("CLUSTER", counted(len(m.Membership.Voters), "voter", "voters"), prefixed("", len(m.Membership.Learners) > 0, counted(len(m.Membership.Learners), "learner", "learners")),
-		prefixed("version ", m.ClusterVersion != "", m.ClusterVersion), counted(len(m.Leases), "lease", "leases"), counted(len(m.Alarms), "alarm", "alarms"))
+	show("CLUSTER", counted(len(m.Membership.Voters), "voter", "voters"),
+		prefixed("", len(m.Membership.Learners) > 0, counted(len(m.Membership.Learners), "learner", "learners")),
+		prefixed("version ", m.ClusterVersion != "", m.ClusterVersion), counted(len(m.Leases), "lease", "leases"),
+		counted(len(m.Alarms), "alarm", "alarms"))
 }
 
 // worst lists the first findings that are more than information.

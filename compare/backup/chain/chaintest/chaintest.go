@@ -119,7 +119,8 @@ func Events(tb testing.TB, db string, first, last int64) []*clientv3.Event {
 		if err != nil || r.Err != nil {
 			tb.Fatal(err, r.Err)
 		}
-		kv := &mvccpb.KeyValue{Key: slices.Clone(r.KV.Key), Value: slices.Clone(r.KV.Value), CreateRevision: r.KV.CreateRevision, ModRevision: r.Main,
+		kv := &mvccpb.KeyValue{Key: slices.Clone(r.KV.Key), Value: slices.Clone(r.KV.Value),
+			CreateRevision: r.KV.CreateRevision, ModRevision: r.Main,
 			Version: r.KV.Version, Lease: r.KV.Lease}
 		e := &clientv3.Event{Type: mvccpb.PUT, Kv: kv}
 		if r.Tombstone {

@@ -13,7 +13,8 @@ import (
 // emulate makes the reader's system light or dark.
 func emulate(scheme string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
-		return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}).Do(ctx)
+		return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
+			Value: scheme}}).Do(ctx)
 	})
 }
 

@@ -53,7 +53,8 @@ func openFile(t *testing.T, file string, width, height int, dark bool) *tab {
 	if dark {
 		scheme = "dark"
 	}
-	b.run(network.Enable(), runtime.Enable(), emulate(scheme), chromedp.EmulateViewport(int64(width), int64(height)), chromedp.Navigate("file://"+file),
+	b.run(network.Enable(), runtime.Enable(), emulate(scheme), chromedp.EmulateViewport(int64(width), int64(height)),
+		chromedp.Navigate("file://"+file),
 		chromedp.WaitReady(`html[data-loaded="yes"]`, chromedp.ByQuery))
 	return b
 }
@@ -143,7 +144,8 @@ func TestBrowserTimeline(t *testing.T) {
 	if s := b.text(`document.getElementById("tl-range").textContent`); s == all || !strings.Contains(s, "to 9") {
 		t.Errorf("after the jump to entry 77: %q", s)
 	}
-	if s := b.text(`document.getElementById("tl-panel").textContent`); !strings.Contains(s, "Entry 77, term 2") || !strings.Contains(s, "rose by 9") {
+	if s := b.text(`document.getElementById("tl-panel").textContent`); !strings.Contains(s, "Entry 77, term 2") ||
+		!strings.Contains(s, "rose by 9") {
 		t.Errorf("the panel of the first break says %q", s)
 	}
 	before := b.text(`document.getElementById("tl-range").textContent`)
@@ -168,7 +170,8 @@ func TestBrowserTimeline(t *testing.T) {
 	}
 	b.eval(`(() => {` + at + `const o = {clientX: x, clientY: y, bubbles: true, pointerId: 1}; c.setPointerCapture = () => {}; c.dispatchEvent(new PointerEvent("pointerdown", o)); c.dispatchEvent(new PointerEvent("pointerup", o))})()`)
 	s := b.text(`document.getElementById("tl-panel").textContent`)
-	for _, want := range []string{"Entry 103", "refused (old auth revision)", "own auth revision 29", "applied", "etcd-medic history /app/orders/marker/via-node2-00"} {
+	for _, want := range []string{"Entry 103", "refused (old auth revision)", "own auth revision 29", "applied",
+		"etcd-medic history /app/orders/marker/via-node2-00"} {
 		if !strings.Contains(s, want) {
 			t.Errorf("the panel of entry 103 does not say %q: %s", want, s)
 		}
@@ -213,7 +216,8 @@ func TestBrowserTree(t *testing.T) {
 		b.eval(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "` + k + `", bubbles: true}))`)
 	}
 	s := b.text(`document.getElementById("d-panel").textContent`)
-	for _, want := range []string{"/app/orders/marker/via-node2-03", "absent", "bytes, digest", "etcd-medic history /app/orders/marker/via-node2-03"} {
+	for _, want := range []string{"/app/orders/marker/via-node2-03", "absent", "bytes, digest",
+		"etcd-medic history /app/orders/marker/via-node2-03"} {
 		if !strings.Contains(s, want) {
 			t.Errorf("the panel does not say %q: %s", want, s)
 		}
@@ -238,14 +242,17 @@ func TestBrowserHostileKeys(t *testing.T) {
 		t.Error("a mark that turns the direction of text, or a control character, is in the document")
 	}
 	b.eval(`[...document.querySelectorAll(".trow")].find((r) => r.textContent.includes("quoted")).click()`)
-	if s := b.text(`document.querySelector("#d-panel code").textContent`); !strings.Contains(s, `history '/a/it'\''s '\''quoted'\''' one=`) {
+	if s := b.text(`document.querySelector("#d-panel code").textContent`); !strings.Contains(s,
+		`history '/a/it'\''s '\''quoted'\''' one=`) {
 		t.Errorf("the command of a key with quotes: %s", s)
 	}
 	b.eval(`[...document.querySelectorAll(".trow")].find((r) => r.textContent.includes("gnp")).click()`)
-	if s := b.text(`document.querySelector("#d-panel code").textContent`); !strings.Contains(s, `history "$(printf '/a/\342\200\256gnp\056exe\342\200\254')" one=`) {
+	if s := b.text(`document.querySelector("#d-panel code").textContent`); !strings.Contains(s,
+		`history "$(printf '/a/\342\200\256gnp\056exe\342\200\254')" one=`) {
 		t.Errorf("the command of a key with marks: %s", s)
 	}
-	if s := b.text(`[...document.querySelectorAll(".trow")].map((r) => r.textContent).join(" ")`); !strings.Contains(s, "<script>window.pwned=1<") || !strings.Contains(s, `\u202egnp.exe`) {
+	if s := b.text(`[...document.querySelectorAll(".trow")].map((r) => r.textContent).join(" ")`); !strings.Contains(s,
+		"<script>window.pwned=1<") || !strings.Contains(s, `\u202egnp.exe`) {
 		t.Errorf("the keys are not shown as they are: %s", s)
 	}
 	b.quiet()
@@ -347,7 +354,8 @@ func TestBrowserWithoutScripts(t *testing.T) {
 	b.run(noScripts(), chromedp.Reload(), chromedp.WaitVisible("#inputs", chromedp.ByID))
 	var shown string
 	b.run(chromedp.Text("main", &shown, chromedp.ByQuery))
-	for _, want := range []string{"Auth operations were applied twice", "etcd-medic compare", "/app/orders/base/000", "29, the log gives 20"} {
+	for _, want := range []string{"Auth operations were applied twice", "etcd-medic compare", "/app/orders/base/000",
+		"29, the log gives 20"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("without scripts the page does not show %q", want)
 		}
@@ -369,9 +377,11 @@ func TestScreenshots(t *testing.T) {
 			tag           string
 			width, height int
 			dark          bool
-		}{{"wide-light", 1440, 1000, false}, {"wide-dark", 1440, 1000, true}, {"small-light", 600, 900, false}, {"small-dark", 600, 900, true}} {
+		}{{"wide-light", 1440, 1000, false}, {"wide-dark", 1440, 1000, true}, {"small-light", 600, 900, false},
+			{"small-dark", 600, 900, true}} {
 			b := open(t, d, s.width, s.height, s.dark)
-			for _, at := range []string{"verdict", "members", "timeline", "curves", "differences", "membership", "files", "findings"} {
+			for _, at := range []string{"verdict", "members", "timeline", "curves", "differences", "membership",
+				"files", "findings"} {
 				if b.eval(`document.getElementById("`+at+`") !== null`) != true {
 					continue
 				}
@@ -395,7 +405,8 @@ func shotsOf() []string {
 	if s := os.Getenv("SHOTS"); s != "" {
 		return strings.Split(s, ",")
 	}
-	return []string{"a-auth-revision-replay", "e-torn-wal-tail", "f-bbolt-page-corruption", "h-misconfigured-member-add", "n-silent-kv-divergence", "m-healthy-3.6"}
+	return []string{"a-auth-revision-replay", "e-torn-wal-tail", "f-bbolt-page-corruption",
+		"h-misconfigured-member-add", "n-silent-kv-divergence", "m-healthy-3.6"}
 }
 
 // TestPicturesForDocs takes the two pictures that the documents show.
@@ -412,9 +423,12 @@ func TestPicturesForDocs(t *testing.T) {
 		b := open(t, d, 1200, 900, p.dark)
 		// Nothing else stands on the page: a picture is wider than the window by its scroll bar, and what is above
 		// would wrap differently.
-		b.eval(`for (const e of document.querySelectorAll("nav, footer, section:not(#` + p.id + `)")) e.hidden = true; window.dispatchEvent(new Event("resize")); window.scrollTo(0, 0)`)
+		b.eval(`for (const e of document.querySelectorAll("nav, footer, section:not(#` + p.id +
+			`)")) e.hidden = true; window.dispatchEvent(new Event("resize")); window.scrollTo(0, 0)`)
 		var box []float64
-		b.run(chromedp.Sleep(300*time.Millisecond), chromedp.Evaluate(`(() => { const r = document.getElementById("`+p.id+`").getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; })()`, &box))
+		b.run(chromedp.Sleep(300*time.Millisecond),
+			chromedp.Evaluate(`(() => { const r = document.getElementById("`+p.id+
+				`").getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; })()`, &box))
 		var png []byte
 		b.run(picture(box, &png))
 		save(t, filepath.Join(dir, "report-"+p.id+".png"), png)

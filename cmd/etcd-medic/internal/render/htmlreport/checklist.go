@@ -33,18 +33,21 @@ func WriteChecklist(w io.Writer, c *render.Checklist) error {
 		Storage  []struct{} `json:"storage"`
 		Segments []struct{} `json:"segments"`
 	}{nil, []struct{}{}, []struct{}{}}
-	return writePage(w, "checklist.gohtml", "etcd-medic: repair plan, "+v.Way, func(licence string) any { v.Licence = licence; return v }, nothing)
+	return writePage(w, "checklist.gohtml", "etcd-medic: repair plan, "+v.Way,
+		func(licence string) any { v.Licence = licence; return v }, nothing)
 }
 
 func newChecklistView(c *render.Checklist) *checklistView {
 	own := *c
-	v := &checklistView{Checklist: &own, Tone: "open", Progress: fmt.Sprintf("%d of %d steps are done", c.Ticked(), len(c.Steps))}
+	v := &checklistView{Checklist: &own, Tone: "open", Progress: fmt.Sprintf("%d of %d steps are done", c.Ticked(),
+		len(c.Steps))}
 	if c.Finished {
 		v.Tone = "good"
 	} else if strings.HasSuffix(c.State, "failed") || strings.HasSuffix(c.State, "interrupted") {
 		v.Tone = "bad"
 	}
-	for _, s := range []*string{&own.Summary, &own.Way, &own.WayWhy, &own.Keep, &own.KeepWhy, &own.Loses, &own.State, &own.Version, &own.Digest, &own.Tool} {
+	for _, s := range []*string{&own.Summary, &own.Way, &own.WayWhy, &own.Keep, &own.KeepWhy, &own.Loses, &own.State,
+		&own.Version, &own.Digest, &own.Tool} {
 		*s = text(*s)
 	}
 	own.Summary, own.WayWhy, own.KeepWhy = upper(own.Summary), upper(own.WayWhy), upper(own.KeepWhy)
@@ -56,10 +59,12 @@ func newChecklistView(c *render.Checklist) *checklistView {
 		own.Lost = append(own.Lost, [4]string(cleaned(row[:])))
 	}
 	for _, m := range c.Members {
-		own.Members = append(own.Members, render.ChecklistMember{Name: text(m.Name), ID: m.ID, Action: text(m.Action), Why: text(m.Why)})
+		own.Members = append(own.Members, render.ChecklistMember{Name: text(m.Name), ID: m.ID, Action: text(m.Action),
+			Why: text(m.Why)})
 	}
 	for _, r := range c.Runs {
-		v.RunRows = append(v.RunRows, runRow{Title: text(r.Title), State: text(r.State), Begun: render.When(r.Begun), Last: render.When(r.Last)})
+		v.RunRows = append(v.RunRows, runRow{Title: text(r.Title), State: text(r.State), Begun: render.When(r.Begun),
+			Last: render.When(r.Last)})
 	}
 	for i := range c.Steps {
 		v.StepRows = append(v.StepRows, newStepRow(&c.Steps[i], i+1))
@@ -69,13 +74,15 @@ func newChecklistView(c *render.Checklist) *checklistView {
 
 func newStepRow(s *render.ChecklistStep, n int) stepRow {
 	r := stepRow{ChecklistStep: *s, N: n, Done: s.State == "done", At: render.When(s.At)}
-	for _, f := range []*string{&r.ID, &r.Title, &r.Member, &r.Precondition, &r.Effect, &r.Undo, &r.Until, &r.State, &r.Detail} {
+	for _, f := range []*string{&r.ID, &r.Title, &r.Member, &r.Precondition, &r.Effect, &r.Undo, &r.Until, &r.State,
+		&r.Detail} {
 		*f = text(*f)
 	}
 	r.Tone = map[string]string{"done": "good", "failed": "bad", "begun": "open"}[s.State]
 	r.Commands = nil
 	for _, b := range s.Commands {
-		r.Commands = append(r.Commands, render.ChecklistCommand{On: text(b.On), Run: render.Clean(b.Run), Note: text(b.Note)})
+		r.Commands = append(r.Commands, render.ChecklistCommand{On: text(b.On), Run: render.Clean(b.Run),
+			Note: text(b.Note)})
 	}
 	return r
 }

@@ -12,12 +12,16 @@ import (
 // hostileChecklist is a plan whose texts try to leave the text that they are.
 func hostileChecklist() *render.Checklist {
 	bad := "<script>window.pwned=1</script>\u202e\x1b[31m"
-	return &render.Checklist{Tool: "etcd-medic", Version: bad, Digest: bad, Summary: bad, Way: "live", WayWhy: bad, Keep: bad, KeepWhy: bad, Loses: bad, Lost: [][4]string{{bad, bad, bad, bad}},
-		Unproven: []string{bad}, Save: []string{bad}, Cautions: []string{bad}, State: bad, Other: []string{bad}, Next: []string{bad},
+	return &render.Checklist{Tool: "etcd-medic", Version: bad, Digest: bad, Summary: bad, Way: "live", WayWhy: bad,
+		Keep: bad, KeepWhy: bad, Loses: bad, Lost: [][4]string{{bad, bad, bad, bad}},
+		Unproven: []string{bad}, Save: []string{bad}, Cautions: []string{bad}, State: bad, Other: []string{bad},
+		Next:    []string{bad},
 		Members: []render.ChecklistMember{{Name: bad, ID: "1", Action: bad, Why: bad}},
 		Runs:    []render.ChecklistRun{{Title: bad, State: bad, Begun: time.Unix(1, 0)}},
-		Steps: []render.ChecklistStep{{ID: bad, Title: bad, Member: bad, Precondition: bad, Effect: bad, Undo: bad, Until: bad, State: "done", Detail: bad, At: time.Unix(2, 0),
-			Commands: []render.ChecklistCommand{{On: bad, Run: bad, Note: bad}}}, {Title: "the second step", Undo: "none needed"}}}
+		Steps: []render.ChecklistStep{{ID: bad, Title: bad, Member: bad, Precondition: bad, Effect: bad, Undo: bad,
+			Until: bad, State: "done", Detail: bad, At: time.Unix(2, 0),
+			Commands: []render.ChecklistCommand{{On: bad, Run: bad, Note: bad}}},
+			{Title: "the second step", Undo: "none needed"}}}
 }
 
 // TestChecklistStaysText: texts of a plan are text, under the same policy as the report, and one plan gives one page.
@@ -39,7 +43,8 @@ func TestChecklistStaysText(t *testing.T) {
 		}
 	}
 	dataOf(t, html)
-	if !strings.Contains(html, "1 of 2 steps are done") || strings.Count(html, ` checked>`) != 1 || !strings.Contains(html, "1970-01-01 00:00:02 UTC") {
+	if !strings.Contains(html, "1 of 2 steps are done") || strings.Count(html, ` checked>`) != 1 ||
+		!strings.Contains(html, "1970-01-01 00:00:02 UTC") {
 		t.Error("the steps are not ticked")
 	}
 }

@@ -67,7 +67,8 @@ func database(t *testing.T, name, word string, keys [][]byte) string {
 		t.Fatal(err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, b := range []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "lease", "members", "members_removed"} {
+		for _, b := range []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "lease", "members",
+			"members_removed"} {
 			if _, err := tx.CreateBucket([]byte(b)); err != nil {
 				return err
 			}
@@ -86,7 +87,8 @@ func database(t *testing.T, name, word string, keys [][]byte) string {
 		b.FillPercent = 0.95
 		for i, k := range keys {
 			rev := int64(i + 2)
-			kv := mvccpb.KeyValue{Key: k, Value: fmt.Appendf(nil, "%s value of number %d", word, i), CreateRevision: rev, ModRevision: rev, Version: 1}
+			kv := mvccpb.KeyValue{Key: k, Value: fmt.Appendf(nil, "%s value of number %d", word, i),
+				CreateRevision: rev, ModRevision: rev, Version: 1}
 			raw, err := kv.Marshal()
 			if err != nil {
 				return err

@@ -29,13 +29,15 @@ var scripts = []string{"base.js", "scale.js", "timeline.js", "hover.js", "curves
 // Write writes the page. What differs between two calls is in d alone.
 func Write(w io.Writer, d *dossier.Dossier) error {
 	v := newView(d)
-	return writePage(w, "page.gohtml", v.PageTitle, func(licence string) any { v.Licence = licence; return v }, newData(d, v))
+	return writePage(w, "page.gohtml", v.PageTitle, func(licence string) any { v.Licence = licence; return v },
+		newData(d, v))
 }
 
 // writePage fills a template, and puts the styles, the scripts and their data beside it.
 func writePage(w io.Writer, name, title string, view func(licence string) any, forScripts any) error {
 	files := map[string]string{}
-	for _, name := range append([]string{"style.css", name, "uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE"}, scripts...) {
+	for _, name := range append([]string{"style.css", name, "uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE"},
+		scripts...) {
 		b, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			return err
@@ -62,11 +64,15 @@ func writePage(w io.Writer, name, title string, view func(licence string) any, f
 		own.WriteString(files[name])
 	}
 	own.WriteString("})();\n")
-	csp := fmt.Sprintf("default-src 'none'; script-src %s %s; style-src %s; img-src data:; base-uri 'none'; form-action 'none'", digest(library), digest(own.String()), digest(style))
+	csp := fmt.Sprintf("default-src 'none'; script-src %s %s; style-src %s; img-src data:; base-uri 'none'; "+
+		"form-action 'none'", digest(library), digest(own.String()), digest(style))
 	p := &printer{w: w}
-	p.print("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"", template.HTMLEscapeString(csp), "\">\n")
-	p.print("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<title>", template.HTMLEscapeString(title), "</title>\n")
-	p.print("<style>", style, "</style>\n</head>\n<body>\n", body.String(), "<script type=\"application/json\" id=\"data\">", string(data), "</script>\n")
+	p.print("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "+
+		"http-equiv=\"Content-Security-Policy\" content=\"", template.HTMLEscapeString(csp), "\">\n")
+	p.print("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" "+
+		"content=\"no-referrer\">\n<title>", template.HTMLEscapeString(title), "</title>\n")
+	p.print("<style>", style, "</style>\n</head>\n<body>\n", body.String(), "<script type=\"application/json\" "+
+		"id=\"data\">", string(data), "</script>\n")
 	p.print("<script>", library, "</script>\n<script>", own.String(), "</script>\n</body>\n</html>\n")
 	return p.err
 }
@@ -95,7 +101,8 @@ func digest(text string) string {
 // for paper.
 func themed(css string) string {
 	light, dark := block(css, ":root {"), block(css, `:root[data-theme="dark"] {`)
-	return css + "@media screen and (prefers-color-scheme: dark) {\n:root:not([data-theme]) {" + dark + "}\n}\n@media print {\n:root[data-theme] {" + light + "}\n}\n"
+	return css + "@media screen and (prefers-color-scheme: dark) {\n:root:not([data-theme]) {" + dark +
+		"}\n}\n@media print {\n:root[data-theme] {" + light + "}\n}\n"
 }
 
 // block is what stands between the braces of a rule.
@@ -129,7 +136,8 @@ type segment struct {
 }
 
 func newData(d *dossier.Dossier, v *view) *data {
-	out := &data{Dossier: d, Break: v.BreakIndex, Sources: strings.Join(v.args, " "), Args: v.args, Members: v.Names, Segments: [][]segment{}}
+	out := &data{Dossier: d, Break: v.BreakIndex, Sources: strings.Join(v.args, " "), Args: v.args, Members: v.Names,
+		Segments: [][]segment{}}
 	for i := range d.Report.Members {
 		m := &d.Report.Members[i]
 		list := []segment{}
@@ -139,7 +147,8 @@ func newData(d *dossier.Dossier, v *view) *data {
 				damaged[x.File] = true
 			}
 			for _, s := range m.WAL.Segments {
-				list = append(list, segment{Name: s.Name, Size: s.Size, Data: s.DataEnd, First: s.FirstEntry, Last: s.LastEntry, Bad: damaged[s.Name]})
+				list = append(list, segment{Name: s.Name, Size: s.Size, Data: s.DataEnd, First: s.FirstEntry,
+					Last: s.LastEntry, Bad: damaged[s.Name]})
 			}
 		}
 		out.Segments = append(out.Segments, list)

@@ -36,7 +36,8 @@ func TestPolicy(t *testing.T) {
 		t.Fatal("the page has no policy")
 	}
 	policy := strings.NewReplacer("&#39;", "'", "&#43;", "+", "&#34;", `"`).Replace(csp[1])
-	if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
+	if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") ||
+		strings.Contains(policy, "http") {
 		t.Errorf("policy %s", policy)
 	}
 	scripts := regexp.MustCompile(`(?s)<script>(.*?)</script>`).FindAllStringSubmatch(html, -1)
@@ -49,7 +50,8 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("the policy does not name the digest of a script or style of %d bytes", len(s[1]))
 		}
 	}
-	for _, bad := range []string{`(?i)<[a-z][^>]*\sstyle=`, `(?i)<[a-z][^>]*\son[a-z]+=`, `(?i)\b(src|srcset|action)="`, `(?i)<(iframe|object|embed|link|img)\b`, `(?i)url\(`, `href="[^#]`} {
+	for _, bad := range []string{`(?i)<[a-z][^>]*\sstyle=`, `(?i)<[a-z][^>]*\son[a-z]+=`, `(?i)\b(src|srcset|action)="`,
+		`(?i)<(iframe|object|embed|link|img)\b`, `(?i)url\(`, `href="[^#]`} {
 		body := html[strings.Index(html, "<body>"):strings.Index(html, `<script type="application/json"`)]
 		if at := regexp.MustCompile(bad).FindString(body); at != "" {
 			t.Errorf("the document holds %q", at)
@@ -84,8 +86,11 @@ func TestPageOfIncident(t *testing.T) {
 	if !found {
 		t.Fatal("the page holds no data")
 	}
-	for _, want := range []string{"data-divergence", "auth-revision-replay", "node3", "entry 2/77", "29, the log gives 20", "43 entries, the first 103", "Auth operations were applied twice", "move-leader 7388dd8c8f94b724",
-		"auth-revision-jump", "the auth revision rose by 9", "A04-1", "/app/orders/base/000", "could not be checked", "Permission is hereby granted", "voter from"} {
+	for _, want := range []string{"data-divergence", "auth-revision-replay", "node3", "entry 2/77",
+		"29, the log gives 20", "43 entries, the first 103", "Auth operations were applied twice",
+		"move-leader 7388dd8c8f94b724",
+		"auth-revision-jump", "the auth revision rose by 9", "A04-1", "/app/orders/base/000", "could not be checked",
+		"Permission is hereby granted", "voter from"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the document does not say %q", want)
 		}
@@ -134,7 +139,8 @@ func TestHostileKeys(t *testing.T) {
 	if len(html) > 1<<20 {
 		t.Errorf("%d bytes: a key of 1 MB stands in the page", len(html))
 	}
-	for _, bad := range []string{"<script>window", "<img", "\u202e", "\u2066", "\x00", "\x1b", "</script><script>window"} {
+	for _, bad := range []string{"<script>window", "<img", "\u202e", "\u2066", "\x00", "\x1b",
+		"</script><script>window"} {
 		if strings.Contains(html, bad) {
 			t.Errorf("the page holds %q", bad)
 		}

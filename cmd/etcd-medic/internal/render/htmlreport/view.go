@@ -65,7 +65,8 @@ type nextStep struct{ Text, Command string }
 
 func newView(d *dossier.Dossier) *view {
 	r := d.Report
-	v := &view{d: d, runnable: render.Runnable(r.Sources), Redaction: d.Redaction, Tool: r.Tool.Name, Version: r.Tool.Version, Schema: r.SchemaVersion}
+	v := &view{d: d, runnable: render.Runnable(r.Sources), Redaction: d.Redaction, Tool: r.Tool.Name,
+		Version: r.Tool.Version, Schema: r.SchemaVersion}
 	for _, s := range r.Sources {
 		if s.Error == "" {
 			v.Names = append(v.Names, text(s.Name))
@@ -155,7 +156,8 @@ func (v *view) verdict(r *compare.Report) {
 	if len(b.Key) > 0 {
 		where = append(where, "key "+key(b.Key))
 	}
-	v.BreakWhere = text(upper(strings.Join(where, ", ")) + ". Expected " + b.Expected + ". Observed " + b.Observed + ".")
+	v.BreakWhere = text(upper(strings.Join(where, ", ")) + ". Expected " + b.Expected + ". Observed " + b.Observed +
+		".")
 }
 
 func (v *view) best(r *compare.Report) {
@@ -185,7 +187,8 @@ func (v *view) best(r *compare.Report) {
 		v.LosesWhy = append(v.LosesWhy, text("Not proven: "+u))
 	}
 	for _, e := range b.Lost.Entries {
-		v.Lost = append(v.Lost, lostRow{At: termIndex(e.Term, e.Index), What: text(e.What), HeldBy: text(strings.Join(e.HeldBy, ", ")), By: text(e.ProposedBy)})
+		v.Lost = append(v.Lost, lostRow{At: termIndex(e.Term, e.Index), What: text(e.What),
+			HeldBy: text(strings.Join(e.HeldBy, ", ")), By: text(e.ProposedBy)})
 	}
 	v.LostCommand = v.runnable(b.Lost.Command)
 }

@@ -39,7 +39,8 @@ func (v *view) cards(r *compare.Report) {
 		l := v.lane(m.Name)
 		c.facts(m, l)
 		c.state(m, r.Best)
-		if len(c.Tags) == 0 && len(r.Members) > 1 && r.Best != nil && slices.ContainsFunc(r.Best.Ranking, func(x compare.Rank) bool { return x.Member == m.Name && !x.Usable }) {
+		if len(c.Tags) == 0 && len(r.Members) > 1 && r.Best != nil &&
+			slices.ContainsFunc(r.Best.Ranking, func(x compare.Rank) bool { return x.Member == m.Name && !x.Usable }) {
 			c.Tags = append(c.Tags, tag{"not usable", "bad"})
 		}
 		v.Members = append(v.Members, c)

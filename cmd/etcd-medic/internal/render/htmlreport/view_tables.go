@@ -44,7 +44,8 @@ func (v *view) timeline() {
 		if m.Refused {
 			what += " (refused by every server)"
 		}
-		v.Moments = append(v.Moments, moment{At: termIndex(m.Term, m.Index), Kind: m.Kind, Members: text(strings.Join(m.Members, ", ")), What: text(what)})
+		v.Moments = append(v.Moments, moment{At: termIndex(m.Term, m.Index), Kind: m.Kind,
+			Members: text(strings.Join(m.Members, ", ")), What: text(what)})
 	}
 	v.MomentsMore += t.MarksLeftOut
 	for i := range t.Terms {
@@ -59,14 +60,16 @@ func (v *view) timeline() {
 				leader = x.Leader + ", by a majority of votes"
 			}
 		}
-		v.Terms = append(v.Terms, termRow{Term: x.Term, Range: fmt.Sprintf("%d to %d", x.From, x.To), Leader: text(leader)})
+		v.Terms = append(v.Terms, termRow{Term: x.Term, Range: fmt.Sprintf("%d to %d", x.From, x.To),
+			Leader: text(leader)})
 	}
 	for _, h := range t.History {
 		var spans []string
 		for _, s := range h.Spans {
 			spans = append(spans, fmt.Sprintf("%s from %d to %d", s.What, s.From, s.To))
 		}
-		v.Membership = append(v.Membership, membershipRow{Name: text(h.Name), ID: h.ID.String(), Spans: strings.Join(spans, "; ")})
+		v.Membership = append(v.Membership, membershipRow{Name: text(h.Name), ID: h.ID.String(),
+			Spans: strings.Join(spans, "; ")})
 	}
 }
 
@@ -87,7 +90,8 @@ func (v *view) differences() {
 	total := 0
 	for i := range v.d.Differences {
 		b := &v.d.Differences[i]
-		v.Buckets = append(v.Buckets, bucketRow{Name: text(b.Bucket), Compared: b.Compared, Differ: b.Differ, Same: b.SameContent, Only: b.Only, Reason: text(b.Reason), Bad: b.Differ > 0})
+		v.Buckets = append(v.Buckets, bucketRow{Name: text(b.Bucket), Compared: b.Compared, Differ: b.Differ,
+			Same: b.SameContent, Only: b.Only, Reason: text(b.Reason), Bad: b.Differ > 0})
 		total += b.Differ
 		v.rows(b)
 	}
@@ -135,7 +139,8 @@ func (v *view) rows(b *dossier.Difference) {
 				row.Cells = append(row.Cells, "absent")
 				continue
 			}
-			row.Cells = append(row.Cells, fmt.Sprintf("mod %d version %d, %d bytes, %s", c.Mod[n], c.Version[n], c.Len[n], sha))
+			row.Cells = append(row.Cells, fmt.Sprintf("mod %d version %d, %d bytes, %s", c.Mod[n], c.Version[n],
+				c.Len[n], sha))
 		}
 		v.Rows = append(v.Rows, row)
 	}
@@ -174,7 +179,9 @@ func (v *view) files() {
 			if len(v.Segments) == maxSegments {
 				return
 			}
-			v.Segments = append(v.Segments, segmentRow{Member: text(m.Name), Name: text(s.Name), Size: bytesText(s.Size), Entries: fmt.Sprintf("%d to %d", s.FirstEntry, s.LastEntry), Records: strconv.Itoa(s.Records), End: s.End})
+			v.Segments = append(v.Segments, segmentRow{Member: text(m.Name), Name: text(s.Name),
+				Size: bytesText(s.Size), Entries: fmt.Sprintf("%d to %d", s.FirstEntry, s.LastEntry),
+				Records: strconv.Itoa(s.Records), End: s.End})
 		}
 	}
 }
@@ -199,7 +206,8 @@ func (v *view) findings(r *compare.Report) {
 	var aside []group
 	for i := range r.Causes {
 		c := &r.Causes[i]
-		g := group{Title: text(upper(c.Title)), Sub: text(fmt.Sprintf("%s, %s. Refuted by %s", c.ID, c.Certainty, c.RefutedBy))}
+		g := group{Title: text(upper(c.Title)),
+			Sub: text(fmt.Sprintf("%s, %s. Refuted by %s", c.ID, c.Certainty, c.RefutedBy))}
 		for k := range r.Findings {
 			if f := &r.Findings[k]; slices.Contains(c.Because, f.ID) && !used[f.ID] {
 				used[f.ID] = true
@@ -236,7 +244,8 @@ func (v *view) findings(r *compare.Report) {
 }
 
 func (v *view) finding(f *check.Finding) finding {
-	x := finding{ID: f.ID, Severity: string(f.Severity), Title: text(f.Title), Explanation: text(upper(f.Explanation)), Members: text(strings.Join(f.Members, ", ")), More: f.More}
+	x := finding{ID: f.ID, Severity: string(f.Severity), Title: text(f.Title), Explanation: text(upper(f.Explanation)),
+		Members: text(strings.Join(f.Members, ", ")), More: f.More}
 	if f.At.Index > 0 {
 		x.At = "entry " + termIndex(f.At.Term, f.At.Index)
 	}
@@ -253,7 +262,8 @@ func (v *view) finding(f *check.Finding) finding {
 			x.More++
 			continue
 		}
-		x.Evidence = append(x.Evidence, evidenceRow{Member: text(e.Member), Where: text(where(e)), Observed: text(e.Observed), Expected: text(e.Expected)})
+		x.Evidence = append(x.Evidence, evidenceRow{Member: text(e.Member), Where: text(where(e)),
+			Observed: text(e.Observed), Expected: text(e.Expected)})
 	}
 	return x
 }
@@ -312,7 +322,8 @@ type sourceRow struct {
 func (v *view) inputs(r *compare.Report) {
 	v.InputsNote = "All sources were opened read-only. No file changed while it was read."
 	if !r.InputsUnchanged {
-		v.InputsNote = "A source changed while it was read: nothing on this page can be trusted. Copy the data dir of the stopped member and run again."
+		v.InputsNote = "A source changed while it was read: nothing on this page can be trusted. Copy the data dir " +
+			"of the stopped member and run again."
 	}
 	etcd := map[string]string{}
 	for i := range r.Members {
@@ -321,6 +332,7 @@ func (v *view) inputs(r *compare.Report) {
 		}
 	}
 	for _, s := range r.Sources {
-		v.Sources = append(v.Sources, sourceRow{Name: text(s.Name), Kind: string(s.Kind), Etcd: text(etcd[s.Name]), SHA256: s.SHA256, Files: s.Files, Bytes: bytesText(s.Bytes)})
+		v.Sources = append(v.Sources, sourceRow{Name: text(s.Name), Kind: string(s.Kind), Etcd: text(etcd[s.Name]),
+			SHA256: s.SHA256, Files: s.Files, Bytes: bytesText(s.Bytes)})
 	}
 }

@@ -47,7 +47,8 @@ func (p *sheet) step(n int, s *render.ChecklistStep) {
 	}
 	p.line("")
 	p.line("- [%s] **%d. %s**%s", tick, n, words(s.Title), state)
-	for _, row := range [][2]string{{"journal", s.Detail}, {"only when", s.Precondition}, {"effect", s.Effect}, {"undo", s.Undo}, {"done when", s.Until}} {
+	for _, row := range [][2]string{{"journal", s.Detail}, {"only when", s.Precondition}, {"effect", s.Effect},
+		{"undo", s.Undo}, {"done when", s.Until}} {
 		if row[1] != "" {
 			p.line("  - %s: %s", row[0], words(row[1]))
 		}

@@ -79,7 +79,8 @@ const maxWords = 600
 // words makes a text harmless in Markdown: no markup, no mentions, no references, one line.
 func words(s string) string {
 	s = render.Clean(clip(s, maxWords))
-	return strings.NewReplacer("\n", " ", "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "#", "\\#", "@", "&#64;", "~", "\\~", "!", "\\!").Replace(s)
+	return strings.NewReplacer("\n", " ", "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*",
+		"_", "\\_", "[", "\\[", "]", "\\]", "#", "\\#", "@", "&#64;", "~", "\\~", "!", "\\!").Replace(s)
 }
 
 // code is a text in a line of code; it can hold no backtick.
@@ -149,7 +150,8 @@ func (p *sheet) verdict(r *compare.Report) {
 		if b.Index > 0 {
 			at = fmt.Sprintf(" at entry %d of term %d", b.Index, b.Term)
 		}
-		p.line("* **First break:** %s%s on %s. Expected: %s. Observed: %s.", b.Check, at, words(strings.Join(b.Member, ", ")), words(b.Expected), words(b.Observed))
+		p.line("* **First break:** %s%s on %s. Expected: %s. Observed: %s.", b.Check, at,
+			words(strings.Join(b.Member, ", ")), words(b.Expected), words(b.Observed))
 	}
 	for i := range r.Causes {
 		if c := &r.Causes[i]; v.Cause != nil && c.ID == *v.Cause {
@@ -172,7 +174,8 @@ func (p *sheet) members(r *compare.Report) {
 	var rows [][]string
 	for i := range r.Members {
 		m := &r.Members[i]
-		row := []string{words(m.Name), code(m.MemberID.String()), "", "", strconv.FormatUint(m.Commit, 10), strconv.FormatUint(m.AppliedIndex, 10), "", "", "", ""}
+		row := []string{words(m.Name), code(m.MemberID.String()), "", "", strconv.FormatUint(m.Commit, 10),
+			strconv.FormatUint(m.AppliedIndex, 10), "", "", "", ""}
 		if m.WroteBy.Etcd != nil {
 			row[2] = words(*m.WroteBy.Etcd)
 		}
@@ -193,7 +196,8 @@ func (p *sheet) members(r *compare.Report) {
 		}
 		rows = append(rows, row)
 	}
-	p.table([]string{"member", "ID", "etcd", "log", "commit", "applied", "revision", "auth revision", "keys", "lacks entries"}, rows)
+	p.table([]string{"member", "ID", "etcd", "log", "commit", "applied", "revision", "auth revision", "keys",
+		"lacks entries"}, rows)
 }
 
 func (p *sheet) timeline(r *compare.Report) {
@@ -223,7 +227,8 @@ func (p *sheet) findings(r *compare.Report) {
 		if f.At.Index > 0 {
 			at = strconv.FormatUint(f.At.Index, 10)
 		}
-		rows = append(rows, []string{f.ID, string(f.Severity), words(strings.Join(f.Members, ", ")), at, words(f.Title)})
+		rows = append(rows, []string{f.ID, string(f.Severity), words(strings.Join(f.Members, ", ")), at,
+			words(f.Title)})
 	}
 	var tally [3]int
 	for _, c := range r.Checks {
@@ -254,7 +259,8 @@ func (p *sheet) differences() {
 	var rows [][]string
 	for i := range p.d.Differences {
 		b := &p.d.Differences[i]
-		rows = append(rows, []string{words(b.Bucket), strconv.Itoa(b.Compared), strconv.Itoa(b.Differ), strconv.Itoa(b.SameContent), words(b.Reason)})
+		rows = append(rows, []string{words(b.Bucket), strconv.Itoa(b.Compared), strconv.Itoa(b.Differ),
+			strconv.Itoa(b.SameContent), words(b.Reason)})
 	}
 	p.table([]string{"bucket", "compared", "differ", "in revisions only", ""}, rows)
 	for i := range p.d.Differences {
@@ -310,7 +316,8 @@ func (p *sheet) inputs(r *compare.Report) {
 	p.line("## Inputs\n")
 	var rows [][]string
 	for _, s := range r.Sources {
-		rows = append(rows, []string{words(s.Name), string(s.Kind), strconv.Itoa(s.Files), strconv.FormatInt(s.Bytes, 10), code(clip(s.SHA256, 16))})
+		rows = append(rows, []string{words(s.Name), string(s.Kind), strconv.Itoa(s.Files),
+			strconv.FormatInt(s.Bytes, 10), code(clip(s.SHA256, 16))})
 	}
 	p.table([]string{"source", "kind", "files", "bytes", "sha256"}, rows)
 	unchanged := "No file changed while it was read."
