@@ -110,7 +110,7 @@ func unsupportedArch() string {
 // environment returns the whole environment of a member: etcd takes every ETCD_ variable for a flag, and a NO_PROXY of
 // the user's shell would lead traffic past the proxy.
 func (m *Member) environment() []string {
-	i := m.sandbox.ground.Info()
+	i := m.sandbox.isolation.Info()
 	env := []string{
 		"HTTP_PROXY=" + i.Proxy, "HTTPS_PROXY=" + i.Proxy, "http_proxy=" + i.Proxy, "https_proxy=" + i.Proxy,
 		"NO_PROXY=", "no_proxy=",

@@ -7,7 +7,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
 
-	"github.com/etcd-medic/etcd-medic/node/internal/ground"
+	"github.com/etcd-medic/etcd-medic/node/internal/isolation"
 )
 
 // The hidden commands: how this program, run again, is told to be something else.
@@ -28,7 +28,7 @@ func RunHidden(args []string) (handled bool, exitCode int) {
 		etcdmain.Main(append([]string{"etcd"}, args[2:]...))
 		return true, 0
 	case hiddenKeeper:
-		return true, ground.RunKeeper(args[2:])
+		return true, isolation.RunKeeper(args[2:])
 	}
 	return runHiddenLine(args[1:])
 }

@@ -10,7 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcd-medic/etcd-medic/node/internal/ground"
+	"github.com/etcd-medic/etcd-medic/node/internal/isolation"
 )
 
 // MemberConfig says what a member is. The URLs are those of the original cluster: they are advertised, so that the data
@@ -38,7 +38,7 @@ type MemberConfig struct {
 }
 
 // Exit tells how a member's process ended.
-type Exit = ground.Exit
+type Exit = isolation.Exit
 
 // Member is a member that was started: one process.
 type Member struct {

@@ -73,14 +73,14 @@ func (m *Member) listen() error {
 			continue
 		}
 		if ports[p.scheme] == "" {
-			port, err := m.sandbox.ground.FreePort()
+			port, err := m.sandbox.isolation.FreePort()
 			if err != nil {
 				return err
 			}
 			ports[p.scheme] = fmt.Sprintf("127.0.0.1:%d", port)
 			m.listenPeers = append(m.listenPeers, p.scheme+"://"+ports[p.scheme])
 		}
-		if err := m.sandbox.ground.Map(p.address(), ports[p.scheme]); err != nil {
+		if err := m.sandbox.isolation.Map(p.address(), ports[p.scheme]); err != nil {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ func (m *Member) listen() error {
 		return err
 	}
 	for _, addr := range m.loopback {
-		if err := m.sandbox.ground.Release(addr); err != nil {
+		if err := m.sandbox.isolation.Release(addr); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (m *Member) listen() error {
 // restart nothing is resolved.
 func (m *Member) namesStayInside() error {
 	s := m.sandbox
-	if s.options.Server.answersNames() || s.ground.Info().Names || m.hasLog() {
+	if s.options.Server.answersNames() || s.isolation.Info().Names || m.hasLog() {
 		return nil
 	}
 	for _, u := range append(clusterURLs(m.config.InitialCluster), m.config.PeerURLs...) {
@@ -159,7 +159,7 @@ func (s *Sandbox) hold(urls []string) error {
 			if s.runsAt(addr) {
 				continue
 			}
-			err := s.ground.Hold(addr)
+			err := s.isolation.Hold(addr)
 			if i > 0 && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
 				continue // no IPv6 here
 			}
@@ -202,7 +202,7 @@ func (s *Sandbox) takeBack(m *Member) {
 		return
 	}
 	for _, addr := range m.loopback {
-		_ = s.ground.Hold(addr) // a later start finds out if it is gone
+		_ = s.isolation.Hold(addr) // a later start finds out if it is gone
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/etcd-medic/etcd-medic/node/internal/ground"
+	"github.com/etcd-medic/etcd-medic/node/internal/isolation"
 )
 
 // killAfter is how long a member may take to end when nothing else is said.
@@ -53,7 +53,7 @@ func (m *Member) launch() error {
 	}
 	_ = os.Remove(m.socket) // left behind by a kill
 	s, sv := m.sandbox, m.sandbox.options.Server
-	pid, err := s.ground.Launch(ground.Launch{
+	pid, err := s.isolation.Launch(isolation.Launch{
 		Path: sv.Path, Args: append(append([]string{}, sv.Args...), m.flags()...), Env: m.environment(),
 		Dir: m.workDir(), Log: m.logFile,
 	})
@@ -105,10 +105,10 @@ func (s *Sandbox) forget(m *Member) {
 }
 
 func (m *Member) watch() {
-	exit, err := m.sandbox.ground.Wait(m.pid)
+	exit, err := m.sandbox.isolation.Wait(m.pid)
 	if err != nil {
 		exit = Exit{Code: -1, Signal: err.Error()}
-		ground.AwaitEnd(m.pid) // the keeper ended first
+		isolation.AwaitEnd(m.pid) // the keeper ended first
 	}
 	m.exit = exit
 	m.sandbox.takeBack(m)
@@ -157,5 +157,5 @@ func (m *Member) signal(s syscall.Signal) error {
 	if _, ended := m.Exited(); ended {
 		return nil
 	}
-	return m.sandbox.ground.Signal(m.pid, s)
+	return m.sandbox.isolation.Signal(m.pid, s)
 }

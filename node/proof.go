@@ -5,14 +5,14 @@ import (
 	"os"
 	"strings"
 
-	"github.com/etcd-medic/etcd-medic/node/internal/ground"
+	"github.com/etcd-medic/etcd-medic/node/internal/isolation"
 )
 
 // Target is one address that a member wanted to reach.
-type Target = ground.Target
+type Target = isolation.Target
 
 // Name is one host name that a member wanted to resolve.
-type Name = ground.Name
+type Name = isolation.Name
 
 // Proof tells what the members of a sandbox tried to reach.
 type Proof struct {
@@ -29,11 +29,11 @@ type Proof struct {
 // Proof returns what was seen so far.
 func (s *Sandbox) Proof() Proof {
 	p := Proof{Isolation: s.mode}
-	if s.ground == nil {
+	if s.isolation == nil {
 		return p
 	}
-	p.Notes = s.ground.Info().Notes
-	if t, err := s.ground.Traffic(); err == nil {
+	p.Notes = s.isolation.Info().Notes
+	if t, err := s.isolation.Traffic(); err == nil {
 		p.Targets, p.Names = t.Targets, t.Names
 	} else {
 		p.Notes = append(p.Notes, "the counts are lost: "+err.Error())
@@ -98,7 +98,7 @@ func (s *Sandbox) ClientFlags(m *Member) []string {
 // inChild refuses to make a sandbox in a process that should have become something else: a program that does not call
 // RunHidden would start itself without end.
 func inChild() error {
-	if os.Getenv(envDNS) != "" || os.Getenv(ground.EnvKeeper) != "" {
+	if os.Getenv(envDNS) != "" || os.Getenv(isolation.EnvKeeper) != "" {
 		return fmt.Errorf("this process was started as a part of a sandbox: the program does not call node.RunHidden")
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcd-medic/etcd-medic/node/internal/ground"
+	"github.com/etcd-medic/etcd-medic/node/internal/isolation"
 )
 
 // Options says how a sandbox runs its members.
@@ -41,12 +41,12 @@ type Options struct {
 
 // Sandbox is a closed place for the members of one cluster. It is safe for concurrent use.
 type Sandbox struct {
-	options Options
-	ground  ground.Ground
-	ca      *authority
-	client  pair
-	sockets string
-	mode    Isolation // Namespace or Proxy
+	options   Options
+	isolation isolation.Ground
+	ca        *authority
+	client    pair
+	sockets   string
+	mode      Isolation // Namespace or Proxy
 
 	mu      sync.Mutex
 	members map[string]*Member // by name, the running or last one
@@ -134,12 +134,12 @@ func socketDir(scratch string) (string, error) {
 		"takes a shorter one")
 }
 
-// isolate finds the ground that the members run on.
+// isolate finds the isolation that the members run in.
 func (s *Sandbox) isolate(ctx context.Context) error {
 	if s.options.Isolation != Proxy {
-		g, err := ground.Namespaced(ctx, self(), hiddenKeeper, filepath.Join(s.options.Dir, "keeper"))
+		g, err := isolation.Namespaced(ctx, self(), hiddenKeeper, filepath.Join(s.options.Dir, "keeper"))
 		if err == nil {
-			s.ground, s.mode = g, Namespace
+			s.isolation, s.mode = g, Namespace
 			return nil
 		}
 		if s.options.Isolation == Namespace {
@@ -148,11 +148,11 @@ func (s *Sandbox) isolate(ctx context.Context) error {
 		}
 		s.options.Log(fmt.Sprintf("no network namespace here (%v); the proxy alone stands between the members", err))
 	}
-	g, err := ground.Local()
+	g, err := isolation.Local()
 	if err != nil {
 		return err
 	}
-	s.ground, s.mode = g, Proxy
+	s.isolation, s.mode = g, Proxy
 	return nil
 }
 
@@ -231,8 +231,8 @@ func (s *Sandbox) Close() error {
 		_ = c.Close()
 	}
 	var err error
-	if s.ground != nil {
-		err = s.ground.Close()
+	if s.isolation != nil {
+		err = s.isolation.Close()
 	}
 	for _, m := range s.Members() {
 		<-m.ended

@@ -15,7 +15,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
-	"github.com/etcd-medic/etcd-medic/repair/narrow"
+	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
 const zombieID = 0xb9
@@ -79,8 +79,8 @@ func TestE2EZombieRemoval(t *testing.T) {
 	for i := range 3 {
 		s.c.Stop(i)
 		out := filepath.Join(t.TempDir(), "mended")
-		_, err := narrow.Run(t.Context(), narrow.Options{Source: evidence.Spec{Where: s.c.DataDir(i)}, Out: out},
-			narrow.Meta{MembersFromRaft: true})
+		_, err := surgery.Run(t.Context(), surgery.Options{Source: evidence.Spec{Where: s.c.DataDir(i)}, Out: out},
+			surgery.Meta{MembersFromRaft: true})
 		ok(t, err)
 		s.c.Wipe(i)
 		ok(t, os.Rename(out, s.c.DataDir(i)))

@@ -12,7 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/boot"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/repair/narrow"
+	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
 // mender tries repairs of the members that no server may be started on.
@@ -280,7 +280,7 @@ func mendTo(ctx context.Context, j mendJob) (did []string, err error) {
 			}
 			defer func() { _ = os.RemoveAll(out) }()
 		}
-		r, err := narrow.Run(ctx, narrow.Options{Source: from, With: j.peers, Out: out, Compare: j.compare},
+		r, err := surgery.Run(ctx, surgery.Options{Source: from, With: j.peers, Out: out, Compare: j.compare},
 			narrowRepair(name, j.base))
 		if err != nil {
 			return nil, err
@@ -294,11 +294,11 @@ func mendTo(ctx context.Context, j mendJob) (did []string, err error) {
 	return did, nil
 }
 
-func narrowRepair(name string, base evidence.Spec) narrow.Change {
+func narrowRepair(name string, base evidence.Spec) surgery.Change {
 	if name == mendLog {
-		return narrow.WAL{}
+		return surgery.WAL{}
 	}
-	return narrow.DB{Base: base}
+	return surgery.DB{Base: base}
 }
 
 // promiseOf is what a mended data dir holds.

@@ -23,9 +23,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
-	"github.com/etcd-medic/etcd-medic/repair/narrow"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
+	"github.com/etcd-medic/etcd-medic/repair/surgery"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -150,7 +150,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[preflight.Result](), code, seen)
 	jsonNames(reflect.TypeFor[explain.Answer](), code, seen)
 	jsonNames(reflect.TypeFor[restore.Report](), code, seen)
-	jsonNames(reflect.TypeFor[narrow.Report](), code, seen)
+	jsonNames(reflect.TypeFor[surgery.Report](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Drill](), code, seen)
 	jsonNames(reflect.TypeFor[rebuild.Result](), code, seen)
 	jsonNames(reflect.TypeFor[upDocument](), code, seen)

@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
-	"github.com/etcd-medic/etcd-medic/repair/narrow"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
+	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
 // The exit codes; docs/EXIT-CODES.md says the same to users.
@@ -109,7 +109,7 @@ func hintOf(err error) string {
 	if errors.As(err, &refused) {
 		return refused.Hint
 	}
-	var narrowed *narrow.RefusedError
+	var narrowed *surgery.RefusedError
 	if errors.As(err, &narrowed) {
 		return narrowed.Advice()
 	}

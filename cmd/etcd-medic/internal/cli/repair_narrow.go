@@ -7,7 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/repair/narrow"
+	"github.com/etcd-medic/etcd-medic/repair/surgery"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -58,10 +58,10 @@ func narrowCmd(s *Streams, o *narrowOptions, cmd *cobra.Command, consequences ma
 }
 
 var consequenceTexts = map[string]string{
-	narrow.AcceptLostCommits:   "put up with the loss of entries that may be committed by this member's vote",
-	narrow.AcceptLostRevisions: "put up with records that are lost, or can not be proved to be all there",
-	narrow.AcceptUnproven:      "keep entries whose checksum fails as they are",
-	narrow.AcceptDivergence:    "put up with a member that differs from the others",
+	surgery.AcceptLostCommits:   "put up with the loss of entries that may be committed by this member's vote",
+	surgery.AcceptLostRevisions: "put up with records that are lost, or can not be proved to be all there",
+	surgery.AcceptUnproven:      "keep entries whose checksum fails as they are",
+	surgery.AcceptDivergence:    "put up with a member that differs from the others",
 }
 
 func consequences(names ...string) map[string]string {
@@ -72,8 +72,8 @@ func consequences(names ...string) map[string]string {
 	return out
 }
 
-func runNarrow(ctx context.Context, o *narrowOptions, c narrow.Change) error {
-	opts := narrow.Options{Source: o.specs[0], Out: o.out, Compare: o.compareOptions(&o.sources)}
+func runNarrow(ctx context.Context, o *narrowOptions, c surgery.Change) error {
+	opts := surgery.Options{Source: o.specs[0], Out: o.out, Compare: o.compareOptions(&o.sources)}
 	for _, s := range o.with {
 		spec, err := evidence.ParseSpec(s)
 		if err != nil {
@@ -86,7 +86,7 @@ func runNarrow(ctx context.Context, o *narrowOptions, c narrow.Change) error {
 			opts.Accept = append(opts.Accept, name)
 		}
 	}
-	r, err := narrow.Run(ctx, opts, c)
+	r, err := surgery.Run(ctx, opts, c)
 	o.io.clearStatus()
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func runNarrow(ctx context.Context, o *narrowOptions, c narrow.Change) error {
 	return nil
 }
 
-func narrowSheet(r *narrow.Report, out string) render.Sheet {
+func narrowSheet(r *surgery.Report, out string) render.Sheet {
 	head := render.Section{Pairs: [][2]string{
 		{"source", string(r.Kind) + " " + r.Source},
 		{"result", out},
@@ -142,9 +142,9 @@ func newRepairWALCmd(s *Streams) *cobra.Command {
 	o := &narrowOptions{}
 	cmd := &cobra.Command{Use: "wal SOURCE -o NEW", Short: "cut, chain anew or complete a damaged log",
 		Long: repairWALLong, Example: repairWALExample}
-	return narrowCmd(s, o, cmd, consequences(narrow.AcceptLostCommits, narrow.AcceptUnproven, narrow.AcceptDivergence),
+	return narrowCmd(s, o, cmd, consequences(surgery.AcceptLostCommits, surgery.AcceptUnproven, surgery.AcceptDivergence),
 		func(ctx context.Context) error {
-			return runNarrow(ctx, o, narrow.WAL{})
+			return runNarrow(ctx, o, surgery.WAL{})
 		})
 }
 
@@ -165,7 +165,7 @@ func newRepairDBCmd(s *Streams) *cobra.Command {
 	var base string
 	cmd := &cobra.Command{Use: "db SOURCE -o NEW", Short: "rebuild a damaged database, or go back one transaction",
 		Long: repairDBLong, Example: repairDBExample}
-	narrowCmd(s, o, cmd, consequences(narrow.AcceptLostRevisions, narrow.AcceptDivergence),
+	narrowCmd(s, o, cmd, consequences(surgery.AcceptLostRevisions, surgery.AcceptDivergence),
 		func(ctx context.Context) error {
 			if again == back {
 				return usagef("--rebuild or --previous-meta", "say how to repair the database")
@@ -173,7 +173,7 @@ func newRepairDBCmd(s *Streams) *cobra.Command {
 			if proven && !again {
 				return usagef("--rebuild --take-proven", "--take-proven goes with --rebuild")
 			}
-			c := narrow.DB{Previous: back, Proven: proven}
+			c := surgery.DB{Previous: back, Proven: proven}
 			if base != "" {
 				var err error
 				if c.Base, err = evidence.ParseSpec(base); err != nil {
@@ -201,14 +201,14 @@ const repairMetaExample = `  etcd-medic repair meta /copies/node1 --set-consiste
 
 func newRepairMetaCmd(s *Streams) *cobra.Command {
 	o := &narrowOptions{}
-	var c narrow.Meta
+	var c surgery.Meta
 	var index, auth uint64
 	var storage string
 	var alarms []string
 	cmd := &cobra.Command{Use: "meta SOURCE -o NEW", Short: "change control values of a member", Long: repairMetaLong,
 		Example: repairMetaExample}
 	f := cmd.Flags()
-	narrowCmd(s, o, cmd, consequences(narrow.AcceptDivergence), func(ctx context.Context) error {
+	narrowCmd(s, o, cmd, consequences(surgery.AcceptDivergence), func(ctx context.Context) error {
 		if f.Changed("set-consistent-index") {
 			c.ConsistentIndex = &index
 		}
@@ -219,7 +219,7 @@ func newRepairMetaCmd(s *Streams) *cobra.Command {
 			c.StorageVersion = &storage
 		}
 		for _, a := range alarms {
-			ref, err := narrow.ParseAlarm(a)
+			ref, err := surgery.ParseAlarm(a)
 			if err != nil {
 				return usagef("MEMBER-ID or MEMBER-ID:CORRUPT", "--clear-alarm: %v", err)
 			}

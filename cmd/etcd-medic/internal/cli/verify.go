@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
-	"github.com/etcd-medic/etcd-medic/repair/drill"
+	"github.com/etcd-medic/etcd-medic/repair/restoretest"
 )
 
 type verifyOptions struct {
@@ -35,7 +35,7 @@ type verifyOptions struct {
 	shard     locate.Shard
 	push      string
 	drill     bool
-	drillOpt  drill.Options
+	drillOpt  restoretest.Options
 	isolate   string
 }
 
@@ -242,7 +242,7 @@ func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item,
 	if o.drill {
 		o.drillOpt.Progress = o.io.Progress()
 		opts.Drill = func(ctx context.Context, m *evidence.Member, r *compare.Report) (*backup.Drill, error) {
-			return drill.Run(ctx, m, r, o.drillOpt)
+			return restoretest.Run(ctx, m, r, o.drillOpt)
 		}
 	}
 	young := locate.NewestOfEach(items)

@@ -1,0 +1,73 @@
+package isolation
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// hold occupies the loopback address of a member that is not running here. Members dial such an address directly, never
+// through the proxy; whoever comes is counted and turned away.
+type hold struct {
+	addr     string
+	refused  atomic.Int64
+	mu       sync.Mutex
+	listener net.Listener // nil while released
+}
+
+func (h *hold) listen() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listener != nil {
+		return nil
+	}
+	ln, err := net.Listen("tcp", h.addr)
+	if err != nil {
+		return err
+	}
+	h.listener = ln
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			h.refused.Add(1)
+			_ = c.Close()
+		}
+	}()
+	return nil
+}
+
+func (h *hold) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listener != nil {
+		_ = h.listener.Close()
+		h.listener = nil
+	}
+}
+
+// Hold implements Ground.
+func (l *local) Hold(addr string) error {
+	l.mu.Lock()
+	h := l.held[addr]
+	if h == nil {
+		h = &hold{addr: addr}
+		l.held[addr] = h
+	}
+	l.mu.Unlock()
+	return h.listen()
+}
+
+// Release implements Ground.
+func (l *local) Release(addr string) error {
+	l.mu.Lock()
+	h := l.held[addr]
+	l.mu.Unlock()
+	if h != nil {
+		h.close()
+		h.refused.Store(0) // who came before found a member that was not up yet
+	}
+	return nil
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package isolation
+
+import "syscall"
+
+// namespaceAttributes returns no way to start a keeper.
+func namespaceAttributes() []*syscall.SysProcAttr { return nil }
+
+// enter fails.
+func enter(string) (*local, error) { return nil, errNoNamespaces }

@@ -1,0 +1,185 @@
+package restoretest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/backup"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// keyHash stands for a key: 128 bits, so that two of a billion keys meet by chance once in 10^20.
+type keyHash struct{ hi, lo uint64 }
+
+// mark is what is kept of a live key: its mod revision and a digest of the rest. seen is set once the server answered
+// for it; ranges are disjoint, so no two goroutines touch one mark.
+type mark struct {
+	mod    int64
+	digest uint64
+	seen   bool
+}
+
+// marks are the live keys of one part of the key space, and ranges that cut all of it into pieces of about equal size.
+type marks struct {
+	part, parts uint64
+	at          map[keyHash]int32
+	list        []mark
+	free        []int32 // places in list that deleted keys left
+	bounds      []string
+}
+
+type hasher struct {
+	second, rest *xxhash.Digest
+	buf          [24]byte
+}
+
+// secondSeed makes the second half of a key's hash independent of the first.
+const secondSeed = 0x9e3779b97f4a7c15
+
+func newHasher() *hasher { return &hasher{second: xxhash.NewWithSeed(secondSeed), rest: xxhash.New()} }
+
+func (h *hasher) key(k []byte) keyHash {
+	h.second.ResetWithSeed(secondSeed)
+	_, _ = h.second.Write(k)
+	return keyHash{xxhash.Sum64(k), h.second.Sum64()}
+}
+
+func (h *hasher) digest(create, version, lease int64, value []byte) uint64 {
+	binary.LittleEndian.PutUint64(h.buf[:], uint64(create))
+	binary.LittleEndian.PutUint64(h.buf[8:], uint64(version))
+	binary.LittleEndian.PutUint64(h.buf[16:], uint64(lease))
+	h.rest.Reset()
+	_, _ = h.rest.Write(h.buf[:])
+	_, _ = h.rest.Write(value)
+	return h.rest.Sum64()
+}
+
+const (
+	// sampleEvery is how many bytes of records lie between two samples of keys, samplesPerRange how many samples make a
+	// range: one answer of the server then holds about 16 MB, whatever the sizes of the values.
+	sampleEvery     = 256 << 10
+	samplesPerRange = 64
+)
+
+// readMarks reads the records of the backup once.
+func readMarks(ctx context.Context, db *dumpdb.DB, part, parts uint64) (*marks, error) {
+	t := &marks{part: part, parts: parts, at: map[keyHash]int32{}}
+	h := newHasher()
+	var samples []string
+	bytesSeen, next, n := int64(0), int64(sampleEvery), 0
+	for r, err := range db.Revisions() {
+		if n++; n%4096 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		if bytesSeen += int64(len(r.Raw)); bytesSeen >= next {
+			samples, next = append(samples, string(r.KV.Key)), bytesSeen+sampleEvery
+		}
+		k := h.key(r.KV.Key)
+		// the empty key is the mark of restore --bump-revision; no client can ask for it
+		if k.hi%parts != part || len(r.KV.Key) == 0 {
+			continue
+		}
+		if r.Tombstone {
+			t.remove(k)
+		} else {
+			t.put(k, mark{mod: r.KV.ModRevision, digest: h.digest(r.KV.CreateRevision, r.KV.Version, r.KV.Lease,
+				r.KV.Value)})
+		}
+	}
+	t.bounds = cut(samples)
+	return t, ctx.Err()
+}
+
+func (t *marks) put(k keyHash, m mark) {
+	i, ok := t.at[k]
+	switch n := len(t.free); {
+	case ok:
+	case n > 0:
+		i, t.free = t.free[n-1], t.free[:n-1]
+	default:
+		i = int32(len(t.list))
+		t.list = append(t.list, mark{})
+	}
+	t.at[k], t.list[i] = i, m
+}
+
+func (t *marks) remove(k keyHash) {
+	if i, ok := t.at[k]; ok {
+		t.free = append(t.free, i)
+		delete(t.at, k)
+	}
+}
+
+// cut returns the starts of the ranges, the first of which is that of all keys.
+func cut(samples []string) []string {
+	slices.Sort(samples)
+	out := []string{"\x00"}
+	for i := samplesPerRange; i < len(samples); i += samplesPerRange {
+		if s := samples[i]; s > out[len(out)-1] {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// hold compares an answer with the mark of its key; own is false for a key of another part.
+func (t *marks) hold(h *hasher, kv *mvccpb.KeyValue) (own bool, diff *backup.Difference) {
+	k := h.key(kv.Key)
+	if k.hi%t.parts != t.part {
+		return false, nil
+	}
+	i, ok := t.at[k]
+	if !ok {
+		return true, &backup.Difference{What: "key", Key: bytes.Clone(kv.Key), InBackup: "absent",
+			Answered: fmt.Sprintf("mod revision %d", kv.ModRevision)}
+	}
+	m := &t.list[i]
+	m.seen = true
+	switch {
+	case m.mod != kv.ModRevision:
+		return true, &backup.Difference{What: "key", Key: bytes.Clone(kv.Key),
+			InBackup: fmt.Sprintf("mod revision %d", m.mod), Answered: fmt.Sprintf("mod revision %d", kv.ModRevision)}
+	case m.digest != h.digest(kv.CreateRevision, kv.Version, kv.Lease, kv.Value):
+		return true, &backup.Difference{What: "key", Key: bytes.Clone(kv.Key),
+			InBackup: fmt.Sprintf("other content at mod revision %d", m.mod),
+			Answered: fmt.Sprintf("create %d, version %d, value of %d bytes",
+				kv.CreateRevision, kv.Version, len(kv.Value))}
+	}
+	return true, nil
+}
+
+// missing names the keys that the server did not answer for. Only then are the records read again.
+func (t *marks) missing(ctx context.Context, db *dumpdb.DB, tell func(backup.Difference)) error {
+	unseen := false
+	for _, i := range t.at {
+		unseen = unseen || !t.list[i].seen
+	}
+	if !unseen {
+		return nil
+	}
+	h := newHasher()
+	for r, err := range db.Revisions() {
+		if err != nil {
+			return err
+		}
+		i, ok := t.at[h.key(r.KV.Key)]
+		if ok && !t.list[i].seen && t.list[i].mod == r.KV.ModRevision {
+			t.list[i].seen = true
+			tell(backup.Difference{What: "key", Key: bytes.Clone(r.KV.Key),
+				InBackup: fmt.Sprintf("mod revision %d", r.KV.ModRevision), Answered: "absent"})
+		}
+	}
+	return ctx.Err()
+}

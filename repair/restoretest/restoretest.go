@@ -1,0 +1,240 @@
+// Package restoretest proves a backup by a restore that nobody will miss: into a scratch data dir, with a server of the right
+// line in a sandbox, and everything read back.
+//
+// The data dir is what etcdutl snapshot restore would write for one member: the database with a new member list, a log
+// with that member's ConfChange, a snapshot record and a .snap file at index 1 of term 1. Keys, revisions, leases,
+// users and alarms stay as they are. The server then answers for every key at the backup's revision; each answer is
+// held against the record in the file.
+package restoretest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/backup"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/progress"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+)
+
+// Options tune a drill.
+type Options struct {
+	// Dir is where the scratch folder is made, and removed again; "" is the system's folder for temporary files.
+	Dir string
+	// EtcdBinary is the operator's own server; "" takes one that the program brings.
+	EtcdBinary string
+	Isolation  node.Isolation
+	// Timeout bounds the whole drill; 0 means 10 minutes.
+	Timeout time.Duration
+	// Progress, if set, is told what is being done.
+	Progress func(what string)
+	// MaxMarks bounds the keys that are kept in mind at a time, about 70 bytes each; more keys take more passes. 0
+	// means 2,000,000.
+	MaxMarks int64
+}
+
+// maxDifferences bounds the list.
+const maxDifferences = 50
+
+func (d *drill) differ(x backup.Difference) {
+	if len(d.res.Differences) < maxDifferences {
+		d.res.Differences = append(d.res.Differences, x)
+	} else {
+		d.res.More++
+	}
+}
+
+// Run holds a drill of an opened backup and puts its outcome into the report. The error is that of ctx: what kept the
+// drill from running is its outcome.
+func Run(ctx context.Context, m *evidence.Member, r *compare.Report, o Options) (*backup.Drill, error) {
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Minute
+	}
+	res := &backup.Drill{Steps: []backup.Step{}, Differences: []backup.Difference{}}
+	begin := time.Now()
+	dctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	d := &drill{m: m, res: res, o: o}
+	err := d.inScratch(dctx)
+	res.Seconds = time.Since(begin).Seconds()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil && d.failure == nil {
+		d.failure = err
+	}
+	d.timedOut = dctx.Err() != nil
+	d.judge(r)
+	return res, nil
+}
+
+// drill is one drill under way.
+type drill struct {
+	m   *evidence.Member
+	res *backup.Drill
+	o   Options
+	dir string
+	box *node.Sandbox
+	mem *node.Member
+	// failure is the error that ended the drill, of a step or of what the steps need.
+	failure error
+	// timedOut is set when the time of the drill was over.
+	timedOut bool
+}
+
+// inScratch runs the drill in a scratch folder and removes it.
+func (d *drill) inScratch(ctx context.Context) error {
+	dir, err := scratch.Dir(d.o.Dir, "etcd-medic-drill-")
+	if err != nil {
+		return err
+	}
+	// The server runs in a folder of its own: a relative path would be another one there, and an empty data dir starts
+	// as well.
+	if d.dir, err = filepath.Abs(dir); err != nil {
+		return errors.Join(err, scratch.Remove(dir))
+	}
+	err = d.run(ctx)
+	return errors.Join(err, scratch.Remove(d.dir))
+}
+
+// errStop ends a drill whose last step failed; the step says why.
+var errStop = errors.New("the drill stopped")
+
+// step runs one part, times it and notes how it ended. It returns errStop when the rest makes no sense without it.
+func (d *drill) step(name string, run func() (says string, err error)) error {
+	d.o.Progress("drill: " + name)
+	begin := time.Now()
+	says, err := run()
+	s := backup.Step{Step: name, OK: err == nil, Seconds: time.Since(begin).Seconds(), Says: says}
+	if err != nil {
+		s.Says, d.failure = err.Error(), err
+	}
+	d.res.Steps = append(d.res.Steps, s)
+	if err != nil {
+		return errStop
+	}
+	return nil
+}
+
+func (d *drill) run(ctx context.Context) error {
+	if !d.m.HasDB() || d.m.DB.KV == nil || d.m.DB.KVDamaged {
+		return errors.New("the backup cannot be read in full")
+	}
+	server, err := node.Choose(ctx, need(d.m), d.o.EtcdBinary)
+	if err != nil {
+		return d.refused(err)
+	}
+	d.res.Version, d.res.Server = server.Version.String(), string(server.Origin)
+	data := filepath.Join(d.dir, "data")
+	if err := d.step("restore", func() (string, error) { return restore(ctx, d.m, data) }); err != nil {
+		return nil
+	}
+	err = d.serve(ctx, server, data)
+	if errors.Is(err, errStop) {
+		err = nil
+	}
+	return err
+}
+
+// refused keeps a refusal as a fact and passes other errors on.
+func (d *drill) refused(err error) error {
+	var no *node.RefusedError
+	if !errors.As(err, &no) {
+		return err
+	}
+	d.res.Refused = no.Error()
+	if no.Hint != "" {
+		d.res.Refused += " (" + no.Hint + ")"
+	}
+	return nil
+}
+
+// serve starts the server on the data dir, asks it everything and stops it.
+func (d *drill) serve(ctx context.Context, server node.Server, data string) (err error) {
+	d.box, err = node.New(ctx, node.Options{Dir: filepath.Join(d.dir, "sandbox"), Server: server,
+		Isolation: d.o.Isolation, Auth: true, UnsafeNoFsync: true,
+		KnownPeers: []string{peerURL}})
+	if err != nil {
+		return d.refused(err)
+	}
+	defer func() {
+		d.lastWords(ctx)
+		d.res.Sandbox = d.box.Proof().Lines()
+		err = errors.Join(err, d.box.Close())
+	}()
+	if err := d.step("start", func() (string, error) { return d.start(ctx, data) }); err != nil {
+		return err
+	}
+	d.res.Started = true
+	if err := d.readBack(ctx); err != nil {
+		return err
+	}
+	if err := d.step("write and read", func() (string, error) { return d.write(ctx) }); err != nil {
+		return err
+	}
+	return d.step(stepStop, func() (string, error) { return "", d.mem.Stop(ctx) })
+}
+
+func (d *drill) start(ctx context.Context, data string) (string, error) {
+	var err error
+	d.mem, err = d.box.Start(ctx, node.MemberConfig{Name: memberName, DataDir: data, PeerURLs: []string{peerURL},
+		ClientURLs:     []string{clientURL},
+		InitialCluster: memberName + "=" + peerURL, Token: token, QuotaBytes: max(8<<30, 2*d.m.DB.Handle.Size())})
+	if err == nil {
+		wait := progress.Wait(ctx, "waiting for etcd "+d.res.Version)
+		err = d.mem.Ready(ctx)
+		wait.End()
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("etcd %s answers", d.res.Version), nil
+}
+
+// need is what the backup asks of a server.
+func need(m *evidence.Member) node.Need {
+	n := node.Need{}
+	if v, err := node.ParseVersion(m.DB.Meta.StorageVersion); err == nil {
+		n.Storage = v
+	}
+	if v, err := node.ParseVersion(m.DB.Cluster.Version); err == nil {
+		n.Cluster = v
+	}
+	return n
+}
+
+// restore writes the data dir of a one-member cluster from the backup.
+func restore(ctx context.Context, m *evidence.Member, data string) (string, error) {
+	id := datadir.NewMemberID([]string{peerURL}, token)
+	self := datadir.Member{ID: id, Name: memberName, PeerURLs: []string{peerURL}}
+	change, err := self.JSON()
+	if err != nil {
+		return "", err
+	}
+	minor, _ := evidence.MinorOf(m.DB.Cluster.Version)
+	edits := []datadir.Edit{datadir.SetMembers([]datadir.Member{self}, nil), datadir.SetConsistentIndex(1)}
+	if m.DB.Meta.Term != nil {
+		edits = append(edits, datadir.SetTerm(1))
+	}
+	if m.DB.Meta.ConfState != nil {
+		edits = append(edits, datadir.SetConfState([]uint64{id}, nil))
+	}
+	w, err := datadir.Write(ctx, data, datadir.Dir{MemberID: id, ClusterID: datadir.NewClusterID([]uint64{id}), Term: 1,
+		Index: 1, Vote: id,
+		Voters: []uint64{id}, Members: []datadir.Member{self}, ClusterVersion: m.DB.Cluster.Version, Minor: minor,
+		Entries: []datadir.Entry{{Type: entryConfChange, Term: 1, Index: 1, Data: datadir.ConfChange(0, id, change)}}},
+		datadir.CopyOf(m.Source.Parts().DB, edits...))
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d bytes written", w.Bytes), nil
+}

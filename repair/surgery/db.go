@@ -1,0 +1,274 @@
+package surgery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// DB rebuilds a database from what can be read of it, or goes back one transaction.
+type DB struct {
+	// Previous makes the previous meta page the used one instead of building a new file.
+	Previous bool
+	// Base is a backup of the same cluster from which the log is replayed when records are missing; empty replays from
+	// the log's first entry.
+	Base evidence.Spec
+	// Proven takes, where rows differ, those of a member that the diagnosis proves right.
+	Proven bool
+}
+
+// Name is db.
+func (DB) Name() string { return "db" }
+
+func (c DB) apply(ctx context.Context, w *work) error {
+	if w.parts.DB == "" && (c.Previous || w.source().Source.Kind != evidence.KindDataDir) {
+		return refusef("", "%s has no database", w.report.Source)
+	}
+	if err := w.out.Mkdir(dirOf(w.dbPath())); err != nil {
+		return err
+	}
+	w.madeDB = true
+	switch {
+	case c.Previous:
+		return previous(ctx, w)
+	case !placed(ctx, w.parts.DB):
+		return makeWhole(ctx, w, c)
+	}
+	return rebuildFrom(ctx, w, c)
+}
+
+// smallBuckets are the buckets beside key, each read from the newest transaction or, where that is damaged, from the
+// one before.
+var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed",
+	"cluster"}
+
+// rebuildFrom writes a new file from all rows that can be read.
+func rebuildFrom(ctx context.Context, w *work, c DB) (err error) {
+	src, err := dumpdb.OpenSalvage(ctx, w.parts.DB)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	dst, err := bolt.Open(w.dbPath(), 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true,
+		FreelistType: bolt.FreelistMapType, NoSync: true, PageSize: src.PageSize()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dst.Close()) }()
+	b := &rebuilder{w: w, ctx: ctx, src: src, dst: dst, base: c.Base}
+	defer func() { err = errors.Join(err, b.log.close()) }()
+	if b.prev, err = src.PreviousView(); err != nil {
+		b.prev = nil // no second meta page that can be used
+	}
+	for _, name := range smallBuckets {
+		if err := b.bucket(name); err != nil {
+			return err
+		}
+	}
+	if err := b.foreign(); err != nil {
+		return err
+	}
+	if err := b.keys(); err != nil {
+		return err
+	}
+	if c.Proven {
+		if err := b.takeProven(); err != nil {
+			return err
+		}
+	}
+	if err := dst.Sync(); err != nil {
+		return err
+	}
+	return b.account()
+}
+
+type rebuilder struct {
+	w         *work
+	ctx       context.Context
+	src, prev *dumpdb.DB
+	dst       *bolt.DB
+
+	batch []pair
+	// records counts those written, salvaged those of them that the tree does not reach.
+	records, salvaged, undecodable int
+	conflicts                      int
+	last                           int64
+	compact                        int64
+	holes                          []span
+	// filled are holes whose records a peer had, from that peer; ended is true when a peer shows where the records end.
+	filled []span
+	from   string
+	ended  bool
+	base   evidence.Spec
+	log    replayedDB
+	damage []*dumpdb.DamageError
+}
+
+type pair struct{ key, value []byte }
+
+// rowsOf reads a whole bucket; ok is false when something of it is missing or may be.
+func rowsOf(db *dumpdb.DB, name string) (rows []pair, ok bool) {
+	ok = true
+	for r, err := range db.Rows(name) {
+		if err != nil || r.Bucket {
+			ok = false
+			continue
+		}
+		rows = append(rows, pair{append([]byte(nil), r.Key...), append([]byte{}, r.Value...)})
+	}
+	return rows, ok
+}
+
+func (b *rebuilder) bucket(name string) error {
+	rows, whole := rowsOf(b.src, name)
+	if !whole && b.prev != nil {
+		if old, ok := rowsOf(b.prev, name); ok {
+			b.w.givesUp("what the last transaction changed in bucket %s: its pages are damaged, the rows are those "+
+				"of the transaction before", name)
+			rows, whole = old, true
+		}
+	}
+	if !whole && name != "meta" {
+		if db := b.fromLog(); db != nil {
+			if again, ok := rowsOf(db, name); ok {
+				b.w.did("bucket %s is what a replay of the log gives: its pages are damaged", name)
+				rows, whole = again, true
+			}
+		}
+	}
+	if !whole {
+		if name == "meta" && !hasKey(rows, "consistent_index") {
+			return refusef("clone the member from another one: etcd-medic repair plan",
+				"the consistent index of %s can not be read: nothing tells which entries its database holds",
+				b.w.report.Source)
+		}
+		b.w.givesUp("a part of bucket %s: %d rows could be read", name, len(rows))
+		if err := b.w.need(AcceptDivergence, "clone the member from another one: etcd-medic repair plan",
+			fmt.Sprintf("bucket %s is damaged, and the transaction before can not be read either", name)); err != nil {
+			return err
+		}
+	}
+	return b.store(name, rows)
+}
+
+func hasKey(rows []pair, key string) bool {
+	for _, r := range rows {
+		if string(r.key) == key {
+			return true
+		}
+	}
+	return false
+}
+
+// foreign keeps buckets that etcd does not know.
+func (b *rebuilder) foreign() error {
+	list, _ := b.src.Buckets() // damage in the root tree shows with the buckets that are missing
+	for _, x := range list {
+		if known(x.Name) {
+			continue
+		}
+		rows, whole := rowsOf(b.src, x.Name)
+		if !whole {
+			b.w.givesUp("a part of bucket %s, which etcd does not use", x.Name)
+		}
+		if err := b.store(x.Name, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func known(name string) bool {
+	for _, n := range smallBuckets {
+		if n == name {
+			return true
+		}
+	}
+	return name == "key"
+}
+
+func (b *rebuilder) store(name string, rows []pair) error {
+	return b.dst.Update(func(tx *bolt.Tx) error {
+		x, err := tx.CreateBucketIfNotExists([]byte(name))
+		if err != nil {
+			return err
+		}
+		x.FillPercent = 0.9 // rows come in order
+		for _, r := range rows {
+			if err := x.Put(r.key, r.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// batchRecords is how many records a transaction takes, as etcd's backend does.
+const batchRecords = 10_000
+
+// keys writes bucket key: the tree, and records of lost pages whose revision lies in what damage took from the tree.
+func (b *rebuilder) keys() error {
+	m, _ := b.src.MetaBucket() // what is damaged there was dealt with above
+	b.compact = m.CompactRev()
+	if err := b.store("key", nil); err != nil {
+		return err
+	}
+	for s, err := range b.src.SalvageRevisions(b.ctx) {
+		var bad *dumpdb.DamageError
+		switch {
+		case errors.As(err, &bad):
+			b.damage = append(b.damage, bad)
+			continue
+		case err != nil:
+			return err
+		case s.Origin == dumpdb.OriginFree:
+			continue // deleted by a later transaction
+		case s.Err != nil:
+			b.undecodable++
+			continue
+		}
+		if err := b.record(&s); err != nil {
+			return err
+		}
+	}
+	if err := b.tail(); err != nil {
+		return err
+	}
+	return b.flush()
+}
+
+func (b *rebuilder) record(s *dumpdb.Salvaged) error {
+	if s.Origin == dumpdb.OriginUnreachable {
+		b.salvaged++
+		if s.Conflicts > 0 {
+			b.conflicts++
+		}
+	}
+	if from := max(b.last, b.compact, 1); s.Main > from+1 && s.Main > b.compact {
+		if err := b.hole(span{uint64(from + 1), uint64(s.Main - 1)}); err != nil {
+			return err
+		}
+	}
+	return b.add(&s.Revision)
+}
+
+func (b *rebuilder) add(r *dumpdb.Revision) error {
+	b.last, b.records = r.Main, b.records+1
+	b.batch = append(b.batch, pair{append([]byte(nil), r.RawKey...), append([]byte{}, r.Raw...)})
+	if len(b.batch) < batchRecords {
+		return nil
+	}
+	return b.flush()
+}
+
+func (b *rebuilder) flush() error {
+	rows := b.batch
+	b.batch = b.batch[:0]
+	return b.store("key", rows)
+}

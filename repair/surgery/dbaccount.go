@@ -1,0 +1,204 @@
+package surgery
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+)
+
+func dirOf(path string) string { return filepath.Dir(path) }
+
+// account tells what the new file holds and refuses when records are gone, or when nothing shows that they are all
+// there.
+func (b *rebuilder) account() error {
+	w := b.w
+	w.did("a new database of %d records was built from the pages that can be read", b.records)
+	if b.salvaged > 0 {
+		w.did("%d of the records come from pages that the tree no longer reaches", b.salvaged)
+	}
+	if len(b.filled) > 0 {
+		w.did("the records of revisions %s were taken from %s", spans(b.filled), b.from)
+	}
+	if b.conflicts > 0 {
+		w.note("of %d records several versions were found, and one was taken", b.conflicts)
+		if len(w.peers()) == 0 {
+			return w.need(AcceptLostRevisions, "name other members with --with: their content proves it",
+				fmt.Sprintf("%d records were found in several versions, and nothing tells which is right", b.conflicts))
+		}
+	}
+	if len(b.holes) > 0 && !b.bumped() {
+		if b.log.why != nil {
+			w.note("the log could not be replayed: %v", b.log.why)
+		}
+		w.givesUp("the records of revisions %s", spans(b.holes))
+		return w.need(AcceptLostRevisions, b.advice(), fmt.Sprintf("the records of revisions %s are in no page%s",
+			spans(b.holes), b.noReplay()))
+	}
+	if b.undecodable > 0 {
+		w.givesUp("%d records of bucket key that do not decode", b.undecodable)
+		return w.need(AcceptLostRevisions, b.advice(),
+			fmt.Sprintf("%d records of bucket key do not decode", b.undecodable))
+	}
+	for _, d := range b.damage {
+		first, last, ok := d.LostRevisions()
+		if ok && first > b.compact && (last > 0 && last <= b.last || last == 0 && b.ended) {
+			continue // every revision there was found: no hole is left
+		}
+		if b.ended && b.compact <= 0 {
+			continue // never compacted: every revision from the first to the end was found
+		}
+		return b.unproven(first, last, ok)
+	}
+	return nil
+}
+
+// asReplayed tells whether a replay of the log gives the same keys at the same revision.
+func (b *rebuilder) asReplayed() bool {
+	log := b.fromLog()
+	if log == nil {
+		return false
+	}
+	made, err := dumpdb.Open(b.w.dbPath())
+	if err != nil {
+		return false
+	}
+	defer func() { _ = made.Close() }() // only read
+	got, err := made.HashKV(b.ctx, 0)
+	if err != nil {
+		return false
+	}
+	want, err := log.HashKV(b.ctx, 0)
+	return err == nil && got == want
+}
+
+// unproven: below the compact revision holes are normal, and behind the last record nothing tells that there were more,
+// so what damage took there can not be proved complete by the file. Another member's content can: then the second
+// diagnosis judges.
+func (b *rebuilder) unproven(first, last int64, ok bool) error {
+	where := "somewhere in bucket key"
+	if ok {
+		where = fmt.Sprintf("between revisions %d and %s", first, orEnd(last))
+	}
+	b.w.note("damage lies %s: the file can not show that nothing is missing there", where)
+	if b.asReplayed() {
+		b.w.note("a replay of the log gives the same keys: nothing is missing")
+		return nil
+	}
+	if len(b.w.peers()) > 0 {
+		b.w.note("the result was held against %d other members", len(b.w.peers()))
+		return nil
+	}
+	return b.w.need(AcceptLostRevisions, "name other members with --with: their content proves it",
+		fmt.Sprintf("records may be missing %s, and the file can not show it", where))
+}
+
+func orEnd(rev int64) string {
+	if rev == 0 {
+		return "the end"
+	}
+	return fmt.Sprint(rev)
+}
+
+// bumped: one hole right in front of the last record, which is empty, is what restore --bump-revision leaves.
+func (b *rebuilder) bumped() bool {
+	return len(b.holes) == 1 && int64(b.holes[0].to)+1 == b.last && b.compact == b.last
+}
+
+// noReplay says why the log did not bring records back.
+func (b *rebuilder) noReplay() string {
+	if b.log.why == nil {
+		return ""
+	}
+	return fmt.Sprintf(", and the log can not be replayed (%v)", b.log.why)
+}
+
+func (b *rebuilder) advice() string {
+	return "name other members with --with or a backup with --base, or clone the member from another one"
+}
+
+// previous copies the file and makes the older meta page the used one.
+func previous(ctx context.Context, w *work) error {
+	src, err := dumpdb.OpenSalvage(ctx, w.parts.DB)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }() // only read
+	prev, err := previousView(src)
+	if err != nil {
+		return refusef("rebuild it from its readable pages instead",
+			"the previous transaction of %s can not be opened: %v", w.report.Source, err)
+	}
+	r, err := prev.Check(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range r.Damage {
+		if d.Kind != dumpdb.DamageMeta { // the other meta page is about to be written over
+			return refusef("rebuild it from its readable pages instead", "pages of the previous transaction were "+
+				"used again since: %v", d)
+		}
+	}
+	now, was := indexOf(src), indexOf(prev)
+	if prev == src {
+		now = 0
+	}
+	if err := w.out.CopyDB(ctx, w.dbPath(), w.parts.DB); err != nil {
+		return err
+	}
+	for _, m := range src.Metas() {
+		if m.Page != prev.Meta().Page {
+			if err := datadir.RollBack(w.dbPath(), prev.Meta().Offset, m.Offset); err != nil {
+				return err
+			}
+		}
+	}
+	w.did("the previous transaction, %d, is the newest one now", prev.Meta().Txid)
+	return previousLoss(w, was, now)
+}
+
+// previousView is the transaction to go back to: where the newest meta page is damaged already, the one that bbolt
+// falls back on.
+func previousView(src *dumpdb.DB) (*dumpdb.DB, error) {
+	for _, m := range src.Metas() {
+		if !m.Valid && src.Meta().Valid {
+			return src, nil
+		}
+	}
+	return src.PreviousView()
+}
+
+func indexOf(db *dumpdb.DB) uint64 {
+	m, err := db.MetaBucket()
+	if err != nil || m.ConsistentIndex == nil {
+		return 0
+	}
+	return *m.ConsistentIndex
+}
+
+// previousLoss: what the last transaction held comes back from the log at the next start if the log has it. Up to 3.4
+// entries that do not move the consistent index would take effect a second time.
+func previousLoss(w *work, was, now uint64) error {
+	m := w.source()
+	switch {
+	case was == 0:
+		return refusef("", "the previous transaction has no consistent index: it is older than the first applied entry")
+	case now > was:
+		w.givesUp("the effect of %s, until the server applies it again from its log", entries(span{was + 1, now}))
+	case now == 0:
+		w.note("the newest transaction can not be read: entries behind %d are applied from the log at the next start",
+			was)
+	}
+	if m.HasLog() && m.WAL.Summary.FirstIndex > was+1 && newestUsable(m) > was {
+		return refusef("clone the member from another one: etcd-medic repair plan", "the log begins at %d, the "+
+			"previous transaction ends at %d: the server could not catch up", m.WAL.Summary.FirstIndex, was)
+	}
+	if m.Version.MayLack(release.IndexWithEveryEntry) {
+		return w.need(AcceptDivergence, "", "up to etcd 3.4 auth, lease and alarm entries behind the consistent "+
+			"index are applied again, also where they took effect before")
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package surgery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// provenPeer is the member whose rows are taken in place of the source's: one that the diagnosis calls best, as it does
+// not call the source, and whose database stands where the source's does.
+func (w *work) provenPeer(ctx context.Context) (*evidence.Member, map[string]bool, error) {
+	why := "the diagnosis of source and peers calls none of them best"
+	best := w.before.Best
+	if best == nil || slices.Contains(best.Members, w.source().Label()) {
+		return nil, nil, refusef("", "the diagnosis does not call another member better than %s", w.source().Label())
+	}
+	for _, p := range w.peers() {
+		name := p.Label()
+		if !p.HasDB() || p.DB.KVDamaged || !slices.Contains(best.Members, name) {
+			continue
+		}
+		between, keys, err := w.changedBetween(ctx, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !keys {
+			return p, between, nil
+		}
+		why = fmt.Sprintf("%s stands at entry %d, the source at %d, and entries between them write keys", name,
+			p.ConsistentIndex(), w.source().ConsistentIndex())
+	}
+	return nil, nil, refusef("name a sound member with --with, copied at the same index",
+		"no member was named whose values are proven right: %s", why)
+}
+
+// changedBetween lists the small buckets that entries between the two databases may change, and tells whether one
+// writes keys.
+func (w *work) changedBetween(ctx context.Context, p *evidence.Member) (buckets map[string]bool, keys bool, err error) {
+	a, b := w.source().ConsistentIndex(), p.ConsistentIndex()
+	lo, hi := min(a, b), max(a, b)
+	buckets = map[string]bool{}
+	seen := lo
+	var logs []*evidence.Member
+	for _, m := range w.set.Members {
+		if m.HasLog() && m.ClusterID == p.ClusterID {
+			logs = append(logs, m)
+		}
+	}
+	if lo == hi {
+		return buckets, false, nil
+	}
+	for e, err := range replay.Log(ctx, logs) {
+		if err != nil {
+			return nil, false, err
+		}
+		if e.Index <= lo || e.Index > hi {
+			continue
+		}
+		if e.Index != seen+1 || e.Err != nil || replay.WritesKeys(e.Req.Kind) {
+			return buckets, true, nil
+		}
+		seen = e.Index
+		for _, b := range replay.TouchedBuckets(e.Req) {
+			buckets[b] = true
+		}
+	}
+	return buckets, seen != hi, nil
+}
+
+// errorsOn are the checks with an error about a member.
+func errorsOn(r *compare.Report, name string) map[string]bool {
+	out := map[string]bool{}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.Severity.Rank() >= check.Error.Rank() && (len(f.Members) == 0 || slices.Contains(f.Members, name)) {
+			out[f.Check] = true
+		}
+	}
+	return out
+}
+
+// takeProven replaces rows of the new database that differ from a proven member's.
+func (b *rebuilder) takeProven() error {
+	w := b.w
+	p, between, err := w.provenPeer(b.ctx)
+	if err != nil {
+		return err
+	}
+	taken := 0
+	for _, name := range smallBuckets {
+		if name == "meta" || between[name] {
+			continue
+		}
+		n, err := b.takeRows(name, p.DB.Handle.Rows(name))
+		if err != nil {
+			return err
+		}
+		if taken += n; n > 0 {
+			w.did("%d rows of bucket %s are those of %s", n, name, p.Label())
+		}
+	}
+	if p.CompactRevision() == b.compact {
+		n, err := b.takeRows("key", p.DB.Handle.Rows("key"))
+		if err != nil {
+			return err
+		}
+		if taken += n; n > 0 {
+			w.did("%d records of bucket key are those of %s", n, p.Label())
+		}
+	} else {
+		w.note("%s is compacted at %d, the source at %d: records of keys were not taken from it", p.Label(),
+			p.CompactRevision(), b.compact)
+	}
+	if taken == 0 {
+		return refusef("", "nothing differs from what %s holds", p.Label())
+	}
+	return nil
+}
+
+// takeRows makes a bucket of the new database hold the rows given, which come in order, and counts the rows that were
+// other.
+func (b *rebuilder) takeRows(name string, rows iter.Seq2[dumpdb.Row, error]) (n int, err error) {
+	next, stop := iter.Pull2(rows)
+	defer stop()
+	var put []pair
+	var drop [][]byte
+	err = b.dst.View(func(tx *bolt.Tx) error {
+		c := tx.Bucket([]byte(name)).Cursor()
+		k, v := c.First()
+		row, err, ok := next()
+		for k != nil || ok {
+			if ok && err != nil {
+				return err
+			}
+			switch order := bytes.Compare(k, row.Key); {
+			case !ok || k != nil && order < 0:
+				drop = append(drop, bytes.Clone(k))
+				k, v = c.Next()
+				continue
+			case k == nil || order > 0 || !bytes.Equal(v, row.Value):
+				put = append(put, pair{bytes.Clone(row.Key), append([]byte{}, row.Value...)})
+			}
+			if k != nil && bytes.Equal(k, row.Key) {
+				k, v = c.Next()
+			}
+			if len(put)+len(drop) > maxFill {
+				return errors.New("more than a million rows differ: clone the member instead")
+			}
+			row, err, ok = next()
+		}
+		return nil
+	})
+	if err != nil || len(put)+len(drop) == 0 {
+		return 0, err
+	}
+	err = b.dst.Update(func(tx *bolt.Tx) error {
+		x := tx.Bucket([]byte(name))
+		for _, k := range drop {
+			if err := x.Delete(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return len(put) + len(drop), errors.Join(err, b.store(name, put))
+}
+
+// sickAsBefore tells whether errors about the source were there before and none of them is gone.
+func (w *work) sickAsBefore(after *compare.Report) bool {
+	name := w.source().Label()
+	was, is := errorsOn(w.before, name), errorsOn(after, name)
+	for id := range was {
+		if !is[id] {
+			return false
+		}
+	}
+	return len(was) > 0
+}
+
+// offer looks for what would cure a result that is as sick as the source, and tries it in scratch before it is told.
+func (w *work) offer(ctx context.Context, c Change, scratch string) error {
+	w.report.Unchanged = true
+	db, is := c.(DB)
+	if !is || db.Previous || db.Proven || len(w.peers()) == 0 {
+		return nil
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	o := *w.o
+	o.Out = scratch
+	db.Proven = true
+	r, err := Run(ctx, o, db)
+	var refused interface{ Refused() bool }
+	switch {
+	case errors.As(err, &refused):
+		return nil
+	case err != nil:
+		return err
+	case r.Unchanged:
+		return nil
+	}
+	w.report.Offers = append(w.report.Offers,
+		fmt.Sprintf("take the proven values of the members named: add --take-proven (tried: %s; then %s)",
+			strings.Join(r.Did[:len(r.Did)-1], "; "), r.After.Class))
+	return nil
+}

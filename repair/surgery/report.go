@@ -1,0 +1,92 @@
+package surgery
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// Report is the document of the narrow repairs.
+type Report struct {
+	SchemaVersion int           `json:"schemaVersion"`
+	Tool          compare.Tool  `json:"tool"`
+	Source        string        `json:"source"`
+	Kind          evidence.Kind `json:"kind"`
+	// Repair is wal, db or meta.
+	Repair string `json:"repair"`
+	// Did says what was changed, GivesUp what is lost by it, Notes what else is to be known.
+	Did     []string `json:"did"`
+	GivesUp []string `json:"givesUp"`
+	Notes   []string `json:"notes"`
+	// Before and After are the diagnoses of the source and of the result in its place.
+	Before State `json:"before"`
+	After  State `json:"after"`
+	// Cured are the checks that were violated before and are not after, New the other way round; New is empty unless
+	// accepted.
+	Cured []string `json:"cured"`
+	New   []string `json:"new"`
+	// Unchanged is true when errors about the source were there before and none of them is cured; Offers are what would
+	// cure one.
+	Unchanged bool     `json:"unchanged"`
+	Offers    []string `json:"offers"`
+	// Accepted are the consequences that were accepted and met, by the names of their flags.
+	Accepted        []string `json:"accepted"`
+	Bytes           int64    `json:"bytes"`
+	InputsUnchanged bool     `json:"inputsUnchanged"`
+}
+
+// State is a diagnosis in short: the verdict and the findings at or above warning.
+type State struct {
+	Healthy  *bool     `json:"healthy"`
+	Class    string    `json:"class"`
+	Summary  string    `json:"summary"`
+	Findings []Finding `json:"findings"`
+}
+
+// Finding is one finding in short.
+type Finding struct {
+	Check    string         `json:"check"`
+	Severity check.Severity `json:"severity"`
+	Members  []string       `json:"members"`
+	Title    string         `json:"title"`
+}
+
+func stateOf(r *compare.Report) State {
+	s := State{Healthy: r.Verdict.Healthy, Class: r.Verdict.Class, Summary: r.Verdict.Summary, Findings: []Finding{}}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Severity.Rank() >= check.Warning.Rank() {
+			s.Findings = append(s.Findings, Finding{f.Check, f.Severity, f.Members, f.Title})
+		}
+	}
+	return s
+}
+
+// RefusedError says which consequence was not accepted; nothing is left behind. Commands end with exit code 5.
+type RefusedError struct {
+	Reason string
+	// Flag is the flag that accepts the consequence, "" when nothing does. Hint is what to do instead.
+	Flag, Hint string
+}
+
+// Error returns the reason on one line.
+func (e *RefusedError) Error() string { return "refused: " + e.Reason }
+
+// Refused tells commands to end with exit code 5.
+func (e *RefusedError) Refused() bool { return true }
+
+// Advice is the hint with the flag.
+func (e *RefusedError) Advice() string {
+	switch {
+	case e.Flag == "":
+		return e.Hint
+	case e.Hint == "":
+		return "accept it with --" + e.Flag
+	}
+	return fmt.Sprintf("%s, or accept it with --%s", e.Hint, e.Flag)
+}
+
+func refusef(hint, format string, args ...any) error {
+	return &RefusedError{Reason: fmt.Sprintf(format, args...), Hint: hint}
+}

@@ -1,0 +1,142 @@
+package surgery
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// Options say what to change and what to put up with.
+type Options struct {
+	Source evidence.Spec
+	// With are other members of the cluster: the result is held against them, and lost entries are taken from their
+	// logs.
+	With []evidence.Spec
+	// Out is the new path.
+	Out string
+	// Accept are consequences to put up with, by the names of their flags.
+	Accept  []string
+	Compare compare.Options
+}
+
+// The consequences that can be accepted.
+const (
+	// AcceptLostCommits: entries that the cluster may have committed with this member's help are gone from its log.
+	AcceptLostCommits = "accept-lost-commits"
+	// AcceptLostRevisions: records of keys are gone from its database, or can not be proved to be all there.
+	AcceptLostRevisions = "accept-lost-revisions"
+	// AcceptUnproven: entries whose checksum fails stay in the log.
+	AcceptUnproven = "accept-unproven-entries"
+	// AcceptDivergence: the member's content or behaviour will differ from that of the others.
+	AcceptDivergence = "accept-divergence"
+)
+
+// Change is one narrow repair.
+type Change interface {
+	// Name is wal, db or meta.
+	Name() string
+	// apply changes what w holds and tells it in w.report.
+	apply(ctx context.Context, w *work) error
+}
+
+// Run makes the change. A *RefusedError means that nothing is left behind.
+func Run(ctx context.Context, o Options, c Change) (*Report, error) {
+	before, err := compare.Diagnose(ctx, append([]evidence.Spec{o.Source}, o.With...), o.Compare)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWork(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer w.abandon()
+	r := w.report
+	w.before = before
+	r.Tool, r.Repair, r.Before = before.Tool, c.Name(), stateOf(before)
+	if err := c.apply(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := w.finish(ctx); err != nil {
+		return nil, err
+	}
+	// The result stands in the source's place under the source's name.
+	spec := evidence.Spec{Name: w.source().Source.Name, Where: w.result()}
+	after, err := compare.Diagnose(ctx, append([]evidence.Spec{spec}, o.With...), o.Compare)
+	if err != nil {
+		return nil, err
+	}
+	r.After = stateOf(after)
+	if err := w.judge(before, after); err != nil {
+		return nil, err
+	}
+	if w.sickAsBefore(after) {
+		if err := w.offer(ctx, c, filepath.Join(w.out.Path, ".offer")); err != nil {
+			return nil, err
+		}
+	}
+	err = w.set.Unchanged(ctx)
+	r.InputsUnchanged = err == nil && before.InputsUnchanged
+	if err != nil {
+		return nil, err
+	}
+	return r, w.commit()
+}
+
+// accepts notes a consequence that was met and tells whether it was accepted.
+func (w *work) accepts(flag string) bool {
+	if !slices.Contains(w.o.Accept, flag) {
+		return false
+	}
+	if !slices.Contains(w.report.Accepted, flag) {
+		w.report.Accepted = append(w.report.Accepted, flag)
+	}
+	return true
+}
+
+// need refuses unless the consequence was accepted.
+func (w *work) need(flag, hint, reason string) error {
+	if w.accepts(flag) {
+		return nil
+	}
+	return &RefusedError{Reason: reason, Flag: flag, Hint: hint}
+}
+
+// judge refuses a result in which a check finds an error that it did not find in the source.
+func (w *work) judge(before, after *compare.Report) error {
+	was, is := violated(before), violated(after)
+	var first *check.Finding
+	for id, f := range is {
+		if was[id] == nil {
+			w.report.New = append(w.report.New, id)
+			if first == nil || id < first.Check {
+				first = f
+			}
+		}
+	}
+	for id := range was {
+		if is[id] == nil {
+			w.report.Cured = append(w.report.Cured, id)
+		}
+	}
+	slices.Sort(w.report.New)
+	slices.Sort(w.report.Cured)
+	if first == nil {
+		return nil
+	}
+	return w.need(AcceptDivergence, "", "the result breaks what held before ("+first.Check+"): "+first.Title)
+}
+
+// violated are the checks with a finding at or above error, with the first of them.
+func violated(r *compare.Report) map[string]*check.Finding {
+	out := map[string]*check.Finding{}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Severity.Rank() >= check.Error.Rank() && out[f.Check] == nil {
+			out[f.Check] = f
+		}
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+package surgery
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/regular"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+)
+
+// dropV2 empties /1, the v2 keys of users, in every sound .snap file: 3.6 does not start with any ("detected disallowed
+// custom content in v2store"). Keys of the v3 API are not touched; v2 entries that stand in the log stay there.
+func dropV2(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
+	if !c.DropV2 {
+		return nil, nil
+	}
+	m := w.source()
+	if !m.HasSnap() || w.parts.Snap == "" {
+		return nil, refusef("give the whole data dir", "%s has no .snap files", m.Label())
+	}
+	keys := map[string]bool{}
+	for _, f := range m.Snap.Files {
+		if f.Damage != nil || f.Broken || f.V2 == nil || len(f.V2.UserKeys) == 0 {
+			continue
+		}
+		b, err := regular.ReadFile(filepath.Join(w.parts.Snap, f.File), dumplog.MaxSnapFile)
+		if err != nil {
+			return nil, err
+		}
+		clean, err := withoutUserKeys(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.File, err)
+		}
+		w.snaps[f.File] = clean
+		for _, k := range f.V2.UserKeys {
+			keys[k] = true
+		}
+		w.did("%s carries no v2 keys any more", f.File)
+	}
+	if len(keys) == 0 {
+		return nil, refusef("", "no .snap file of %s holds v2 keys", m.Label())
+	}
+	w.givesUp("%d v2 keys; etcdctl with ETCDCTL_API=2 on the old member, or etcdctl migrate of etcd 3.3, still reads them", len(keys))
+	for _, p := range w.peers() {
+		if f := p.NewestSnap(); f != nil && f.V2 != nil && len(f.V2.UserKeys) > 0 {
+			w.note("%s has v2 keys too", p.Label())
+		}
+	}
+	if n := v2Entries(ctx, w); n > 0 {
+		w.note("%d v2 requests stand in the log behind the newest snapshot; etcd 3.6 and later do not start on those",
+			n)
+	}
+	return nil, nil
+}
+
+// v2Entries counts raw v2 requests behind the newest snapshot that write user keys.
+func v2Entries(ctx context.Context, w *work) (n int) {
+	m := w.source()
+	if !m.HasLog() {
+		return 0
+	}
+	from := newestUsable(m)
+	for e, err := range m.WAL.Log.Entries(ctx, &m.WAL.Summary) {
+		if err != nil || e.Overwritten || e.Index <= from {
+			continue
+		}
+		if r, err := e.Decode(); err == nil && r.Kind == dumplog.KindV2 && r.Publishes() == nil &&
+			bytes.HasPrefix([]byte(r.V2.Path), []byte("/1")) {
+			n++
+		}
+	}
+	return n
+}
+
+// withoutUserKeys takes a .snap file apart, empties /1 in the JSON of the v2 store, and puts it together with a new
+// checksum.
+func withoutUserKeys(file []byte) ([]byte, error) {
+	snap, err := field(file, 2) // snappb.Snapshot {1 crc, 2 data}
+	if err != nil {
+		return nil, err
+	}
+	store, err := field(snap, 1) // raftpb.Snapshot {1 data, 2 metadata}
+	if err != nil {
+		return nil, err
+	}
+	meta, err := field(snap, 2)
+	if err != nil {
+		return nil, err
+	}
+	if store, err = emptied(store); err != nil {
+		return nil, err
+	}
+	return datadir.SnapFile(store, meta), nil
+}
+
+// emptied is the JSON of a v2 store without what it has below /1.
+func emptied(store []byte) ([]byte, error) {
+	var doc map[string]json.RawMessage
+	if err := json.Unmarshal(store, &doc); err != nil {
+		return nil, err
+	}
+	var root map[string]json.RawMessage
+	if err := json.Unmarshal(doc["Root"], &root); err != nil {
+		return nil, err
+	}
+	var children map[string]json.RawMessage
+	if err := json.Unmarshal(root["Children"], &children); err != nil {
+		return nil, err
+	}
+	if children == nil {
+		return nil, errors.New("the v2 store has no keys where it should")
+	}
+	children["1"] = json.RawMessage(`{"Path":"/1","CreatedIndex":0,"ModifiedIndex":0,"ExpireTime":"0001-01-01T00:00:00Z","Value":"","Children":{}}`)
+	// What was watched is not kept either: the history names the keys.
+	delete(doc, "WatcherHub")
+	for _, up := range []struct {
+		into map[string]json.RawMessage
+		key  string
+		v    map[string]json.RawMessage
+	}{{root, "Children", children}, {doc, "Root", root}} {
+		b, err := json.Marshal(up.v)
+		if err != nil {
+			return nil, err
+		}
+		up.into[up.key] = b
+	}
+	return json.Marshal(doc)
+}
+
+// field returns the bytes of a length-delimited field.
+func field(b []byte, want protowire.Number) ([]byte, error) {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			break
+		}
+		if num == want && typ == protowire.BytesType {
+			if v, m := protowire.ConsumeBytes(b[n:]); m >= 0 {
+				return v, nil
+			}
+			break
+		}
+		m := protowire.ConsumeFieldValue(num, typ, b[n:])
+		if m < 0 {
+			break
+		}
+		b = b[n+m:]
+	}
+	return nil, fmt.Errorf("field %d is not there", want)
+}

@@ -1,0 +1,228 @@
+package surgery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+)
+
+// work is a change under way: the opened sources and the new path, which has the shape of the source. Parts that the
+// change does not make itself are copied by finish.
+type work struct {
+	o      *Options
+	set    *evidence.Set
+	parts  *evidence.Parts
+	out    *datadir.Building
+	report *Report
+	// before is the diagnosis of the source and its peers.
+	before *compare.Report
+	// madeWAL and madeDB are set by the change that made the part.
+	madeWAL, madeDB bool
+	// snaps are .snap files with new content, by name.
+	snaps map[string][]byte
+}
+
+func newWork(ctx context.Context, o *Options) (*work, error) {
+	if err := datadir.Outside(o.Out, append([]evidence.Spec{o.Source}, o.With...)...); err != nil {
+		return nil, err
+	}
+	set, err := evidence.Open(ctx, append([]evidence.Spec{o.Source}, o.With...),
+		evidence.Options{Deep: true, NoHashes: true, Progress: o.Compare.Progress, Access: o.Compare.Access})
+	if err != nil {
+		return nil, err
+	}
+	w := &work{o: o, set: set, snaps: map[string][]byte{}}
+	for _, f := range set.Failed {
+		w.abandon()
+		return nil, fmt.Errorf("%s: %w", f.Spec.Where, f.Err)
+	}
+	if n := len(set.Members); n != 1+len(o.With) {
+		w.abandon()
+		return nil, refusef("name one member", "%s holds several members", o.Source.Where)
+	}
+	m := w.source()
+	w.parts = m.Source.Parts()
+	switch m.Source.Kind {
+	case evidence.KindEndpoint, evidence.KindSnap:
+		w.abandon()
+		return nil, &evidence.SourceError{Where: o.Source.Where, Found: "a source of kind " + string(m.Source.Kind),
+			Expected: "a data dir, WAL folder, db or backup"}
+	}
+	w.report = &Report{SchemaVersion: compare.SchemaVersion, Source: m.Label(), Kind: m.Source.Kind, Did: []string{},
+		GivesUp: []string{}, Notes: []string{},
+		Cured: []string{}, New: []string{}, Accepted: []string{}, Offers: []string{}}
+	if w.out, err = datadir.Begin(o.Out); err != nil {
+		w.abandon()
+		if errors.Is(err, datadir.ErrExists) {
+			return nil, refusef("name a new path", "%v", err)
+		}
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *work) source() *evidence.Member  { return w.set.Members[0] }
+func (w *work) peers() []*evidence.Member { return w.set.Members[1:] }
+
+func (w *work) did(format string, args ...any) {
+	w.report.Did = append(w.report.Did, fmt.Sprintf(format, args...))
+}
+
+func (w *work) givesUp(format string, args ...any) {
+	w.report.GivesUp = append(w.report.GivesUp, fmt.Sprintf(format, args...))
+}
+
+func (w *work) note(format string, args ...any) {
+	w.report.Notes = append(w.report.Notes, fmt.Sprintf(format, args...))
+}
+
+// walPath, snapPath and dbPath are the places of the parts below the new path; a part is its own source's shape when it
+// came alone.
+func (w *work) walPath() string {
+	if w.source().Source.Kind == evidence.KindWAL {
+		return w.out.Path
+	}
+	return filepath.Join(w.out.Path, "member", "wal")
+}
+
+func (w *work) snapPath() string { return filepath.Join(w.out.Path, "member", "snap") }
+
+func (w *work) dbPath() string {
+	if w.isFile() {
+		return filepath.Join(w.out.Path, "db")
+	}
+	return filepath.Join(w.snapPath(), "db")
+}
+
+// isFile tells whether the result is a single file.
+func (w *work) isFile() bool {
+	k := w.source().Source.Kind
+	return k == evidence.KindDB || k == evidence.KindBackup
+}
+
+// result is what the second diagnosis reads.
+func (w *work) result() string {
+	switch {
+	case w.isFile():
+		return w.dbPath()
+	case w.source().Source.Kind == evidence.KindWAL:
+		return w.walPath()
+	}
+	return w.out.Path
+}
+
+// finish copies what the change left alone. Files that a server would not read stay behind.
+func (w *work) finish(ctx context.Context) error {
+	if w.isFile() {
+		return w.finishFile(ctx)
+	}
+	if !w.madeWAL && w.parts.WAL != "" {
+		if err := w.copyWAL(ctx); err != nil {
+			return err
+		}
+	}
+	if w.source().Source.Kind == evidence.KindWAL {
+		return nil
+	}
+	if w.parts.Snap != "" {
+		if err := w.copySnaps(ctx); err != nil {
+			return err
+		}
+	}
+	if w.parts.DB != "" && !w.madeDB {
+		return w.out.Copy(ctx, w.dbPath(), w.parts.DB)
+	}
+	return nil
+}
+
+// finishFile: a backup gets a trailer again, since its bytes are new.
+func (w *work) finishFile(ctx context.Context) error {
+	if !w.madeDB {
+		if err := w.out.Copy(ctx, w.dbPath(), w.parts.DB); err != nil {
+			return err
+		}
+	}
+	if w.source().Source.Kind != evidence.KindBackup {
+		return nil
+	}
+	bare := w.dbPath() + ".bare"
+	if err := os.Rename(w.dbPath(), bare); err != nil {
+		return err
+	}
+	if _, err := datadir.WriteBackup(ctx, w.dbPath(), bare); err != nil {
+		return err
+	}
+	w.note("the sha256 trailer is that of the new content")
+	return os.Remove(bare)
+}
+
+func (w *work) copyWAL(ctx context.Context) error {
+	if err := w.out.Mkdir(w.walPath()); err != nil {
+		return err
+	}
+	names, err := os.ReadDir(w.parts.WAL)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if strings.HasSuffix(n.Name(), ".wal") && n.Type().IsRegular() {
+			if err := w.out.Copy(ctx, filepath.Join(w.walPath(), n.Name()),
+				filepath.Join(w.parts.WAL, n.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *work) copySnaps(ctx context.Context) error {
+	if err := w.out.Mkdir(w.snapPath()); err != nil {
+		return err
+	}
+	names, err := os.ReadDir(w.parts.Snap)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if !n.Type().IsRegular() || !strings.HasSuffix(n.Name(), ".snap") && !strings.HasSuffix(n.Name(), ".snap.db") {
+			continue
+		}
+		dst := filepath.Join(w.snapPath(), n.Name())
+		if b, ok := w.snaps[n.Name()]; ok {
+			err = w.out.Write(dst, b)
+		} else {
+			err = w.out.Copy(ctx, dst, filepath.Join(w.parts.Snap, n.Name()))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit gives the result its name.
+func (w *work) commit() error {
+	var err error
+	w.report.Bytes, err = w.out.Size()
+	if err != nil {
+		return err
+	}
+	if w.isFile() {
+		return w.out.CommitFile(filepath.Base(w.dbPath()))
+	}
+	return w.out.Commit()
+}
+
+func (w *work) abandon() {
+	if w.out != nil {
+		w.out.Abandon()
+	}
+	_ = w.set.Close()
+}
