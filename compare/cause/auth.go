@@ -1,33 +1,15 @@
 package cause
 
 import (
-	"fmt"
-
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var authRevisionReplay = Cause{
+var authRevisionReplay = described(Cause{
 	ID:    "auth-revision-replay",
-	Title: "auth operations were applied twice after a restart",
-	Doc: `Up to 3.3.20 and 3.4.7 meta/consistent_index reached the disk only together with key writes and snapshots. A member that was
-restarted after auth entries without a key write behind them executed those entries again. Granting a permission or changing a password
-always succeeds and raises the auth revision, so it ended above the other members'. From then on the member drops every write whose header
-carries a lower auth revision, without an error anywhere: keys diverge while raft indexes agree.
-Proven when, for each member that differs, a restart is in the log, the auth entries behind its saved index account for the whole rise, and
-with these rises in the model every entry of the log is found in the database as predicted.`,
-	Affected: []string{"3.1.0 - 3.1.20", "3.2.0 - 3.2.32", "3.3.0 - 3.3.20", "3.4.0 - 3.4.7"},
-	FixedIn:  []string{"3.3.21", "3.4.8", "3.5.0"},
-	Refs:     []string{"https://github.com/etcd-io/etcd/issues/11651", "https://github.com/etcd-io/etcd/pull/11652"},
-	LookAlikes: "a lagging member (lower number, fewer auth entries applied); different salts of password hashes; a " +
-		"member restored from " +
-		"another backup; an auth entry that others have not applied yet",
-	Recovery: "stop writes; choose the member by content, not by the number; export what it lacks; move the leader " +
-		"to it; remove, wipe and re-add the others one at a time; upgrade",
-	Loss:  "writes that the chosen member dropped, and writes that only another member applied",
 	Match: matchAuthReplay,
-}
+})
 
 func matchAuthReplay(in *Input) *Match {
 	if in.Replay == nil || len(in.Findings["A02"]) == 0 {
@@ -109,15 +91,8 @@ func hasStaleRefusal(in *Input, pos int) bool {
 	return false
 }
 
-var authRevisionUnequal = Cause{
-	ID:    "auth-revision-unequal",
-	Title: "the auth revision differs and no restart explains it",
-	Doc: `Members hold different auth revisions at the same applied index, but the log does not show restarts and repeated auth entries that add
-up to the difference: the log is purged too far, a restart left no mark, or the database was changed by other means. The effect is the same:
-a member with the higher number drops writes stamped with a lower one. A single member is held against its own log.`,
-	LookAlikes: "auth-revision-replay with the restart's publish entry purged; a member restored from another backup",
-	Recovery:   "as for auth-revision-replay; upgrade past 3.3.21 / 3.4.8 first if older",
-	Loss:       "writes that the chosen member dropped",
+var authRevisionUnequal = described(Cause{
+	ID: "auth-revision-unequal",
 	Match: func(in *Input) *Match {
 		switch {
 		case matchAuthReplay(in) != nil, len(repeated35(in)) > 0, repeatsOn35(in), len(in.Findings["C02"]) > 0:
@@ -131,7 +106,7 @@ a member with the higher number drops writes stamped with a lower one. A single 
 		return &Match{Certainty: Strong, Members: in.Findings["A01"][0].Members, Because: ids(in, "A01", "A02", "A04"),
 			RefutedBy: "members at different applied indexes with auth entries between them"}
 	},
-}
+})
 
 // ids lists the IDs of all findings of the checks.
 func ids(in *Input, checks ...string) []string {
@@ -200,12 +175,4 @@ func fieldIs(f check.Finding, fields []string) bool {
 		}
 	}
 	return false
-}
-
-func refs(repo string, numbers ...int) []string {
-	var out []string
-	for _, n := range numbers {
-		out = append(out, fmt.Sprintf("https://github.com/%s/issues/%d", repo, n))
-	}
-	return out
 }

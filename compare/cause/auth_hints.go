@@ -6,17 +6,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var authCacheStale = Cause{
-	ID: "auth-cache-stale-after-snapshot", Title: "a member that received a snapshot judged by the permissions from before it",
-	Doc: `Permissions changed while a member was cut off, and it caught up by a snapshot of the leader's database. Older releases keep their cache
-of permissions then, until auth changes again. Each write that the member lacks is allowed by the roles of the log and refused by the roles
-from before the snapshot. The mechanism is known from the sources, not from a reproduced report, so this is a hint.`,
-	Affected:   []string{"up to 3.4.19", "3.5.0 - 3.5.4"},
-	FixedIn:    []string{"3.4.22", "3.5.6"},
-	Refs:       append(refs("etcd-io/etcd", 13883), "https://github.com/etcd-io/etcd/pull/13920"),
-	LookAlikes: "auth-cache-empty-after-snapshot, where no user but root can write at all",
-	Recovery:   "reseed the member; upgrade",
-	Loss:       "single writes near a change of permissions, on that member",
+var authCacheStale = described(Cause{
+	ID: "auth-cache-stale-after-snapshot",
 	Match: func(in *Input) *Match {
 		if in.Replay == nil || len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
 			return nil
@@ -33,26 +24,16 @@ from before the snapshot. The mechanism is known from the sources, not from a re
 		m.Because = ids(in, "K03", "K02", "K01")
 		return m
 	},
-}
+})
 
 // lateWindow is how many entries behind a delete can still see the row: the buffer is read until the next commit, a
 // tenth of a second later at most; entries of the same batch are applied within it.
 const lateWindow = 16
 
-var deleteVisibleLate = Cause{
-	ID: "backend-delete-visible-late", Title: "an entry right behind a delete still saw the user or role that was deleted",
-	Doc: `Up to 3.4.29 and 3.5.11 a row deleted from a small bucket can still be read from the buffer until the next commit of the backend. An entry
-that follows at once is then judged by a user or role that is gone, and as the commits of the members fall at different moments, some apply
-it and some refuse it. That the members part is an inferred consequence, so this is a hint.`,
-	Affected: []string{"up to 3.4.29", "3.5.0 - 3.5.11"},
-	FixedIn:  []string{"3.4.30", "3.5.12", "3.6.0"},
-	Refs: append(refs("etcd-io/etcd", 17158), "https://github.com/etcd-io/etcd/pull/17195",
-		"https://github.com/etcd-io/etcd/pull/17238"),
-	LookAlikes: "every other cause that parts the members by a single entry",
-	Recovery:   "reseed the member that differs from the rules; upgrade",
-	Loss:       "a single entry",
-	Match:      matchDeleteLate,
-}
+var deleteVisibleLate = described(Cause{
+	ID:    "backend-delete-visible-late",
+	Match: matchDeleteLate,
+})
 
 // matchDeleteLate wants one entry that ended differently, right behind the delete of its user or of a role.
 func matchDeleteLate(in *Input) *Match {

@@ -8,15 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var valueBytesAltered = Cause{
-	ID: "value-bytes-altered", Title: "the value of a revision was altered in one member's database",
-	Doc: `The record stands at its revision with its key and everything around it in order, but its value is not the one that the log entry wrote.
-bbolt has no checksum over data pages, so a flipped bit in a value, or an edit of the stopped database, is invisible to etcd: the member
-simply serves another answer.
-Proven by the log: the put is in it with another value, and where other members are at hand their databases agree with the log.`,
-	LookAlikes: "a transaction whose branch depends on state that already differed",
-	Recovery:   "reseed the member from one that agrees with the log",
-	Loss:       "none, the log and other members hold the true value",
+var valueBytesAltered = described(Cause{
+	ID: "value-bytes-altered",
 	Match: func(in *Input) *Match {
 		if in.Replay == nil {
 			return nil
@@ -40,7 +33,7 @@ Proven by the log: the put is in it with another value, and where other members 
 		m.Because = ids(in, "K03", "K01")
 		return m
 	},
-}
+})
 
 // undecodable tells whether a record of the member is no record any more: then more than a value is wrong.
 func undecodable(in *Input, label string) bool {
@@ -65,23 +58,10 @@ func onlyContradicted(in *Input, pos int) bool {
 	return n > 0
 }
 
-var txnRangeStripped = Cause{
-	ID: "txn-range-stripped-revision", Title: "a transaction that reads an unreachable revision was refused by its " +
-		"proposer and executed by the others",
-	Doc: `Up to 3.6 a member on which no client waits for the answer drops the range operations of a write transaction before checking it. A range at
-a compacted or future revision therefore fails the whole transaction on the proposer only; all others write. Contents and revisions part at
-once, without a restart. The client was told that the transaction failed.
-Proven when the first entry that ended differently is a transaction with a range at a revision that was compacted or not reached yet, without
-effect on exactly its proposer.`,
-	Affected:   []string{"3.1.0 - 3.4.45", "3.5.0 - 3.5.35", "3.6.0 - 3.6.16"},
-	FixedIn:    []string{"3.7.0"},
-	Refs:       refs("etcd-io/etcd", 18667, 21432),
-	LookAlikes: "cindex-ahead-of-apply also misses one entry on one member, but the entry has no such range",
-	Recovery: "decide per key: the proposer holds what the client was promised, the majority an extra write; then " +
-		"reseed to one side; avoid ranges at a revision in write transactions",
-	Loss:  "none of what was acknowledged, if the proposer's side is kept",
+var txnRangeStripped = described(Cause{
+	ID:    "txn-range-stripped-revision",
 	Match: matchTxnRange,
-}
+})
 
 func matchTxnRange(in *Input) *Match {
 	if in.Replay == nil || len(in.Findings["K06"]) == 0 {
@@ -124,23 +104,10 @@ func refusedAlone(in *Input, e *replay.Event) int {
 	return at
 }
 
-var cindexAheadOfApply = Cause{
-	ID: "cindex-ahead-of-apply", Title: "entries were skipped after a crash because their index was stored before " +
-		"they were applied",
-	Doc: `From 3.5.0 to 3.5.2 the backend could commit the consistent index of an entry before the entry's own writes. When the server was killed in
-between, it took the entry for applied at the next start and skipped it. That member lacks the effect of exactly that entry; its revisions are
-lower by one from then on, by one more with every such crash. Logs, consistent indexes and auth revisions agree.
-Strong when each member lacks at most one entry per process life and a start of that member follows each of them.`,
-	Affected: []string{"3.5.0 - 3.5.2"},
-	FixedIn:  []string{"3.5.3"},
-	Refs:     refs("etcd-io/etcd", 13766),
-	LookAlikes: "auth-revision-replay (the auth revision differs), txn-range-stripped-revision (the entry has a " +
-		"range at a revision)",
-	Recovery: "reseed the member from one that has all entries; if every member misses different ones, merge from " +
-		"the log; upgrade",
-	Loss:  "one or more committed writes per crash on that member",
+var cindexAheadOfApply = described(Cause{
+	ID:    "cindex-ahead-of-apply",
 	Match: matchCindexAhead,
-}
+})
 
 // matchCindexAhead wants nothing wrong but missing entries, each the only one before a start of its member.
 func matchCindexAhead(in *Input) *Match {
@@ -199,14 +166,8 @@ func onePerLife(in *Input, pos int) bool {
 
 // unexplained is a function because it asks all other causes first.
 func unexplained() Cause {
-	return Cause{
-		ID: "unexplained-first-divergence", Title: "contents differ and no known cause fits",
-		Doc: `Members that applied the same log hold different content, or a database contradicts its own log, and none of the known causes explains
-it. The first entry that ended differently is named with all its facts; what happened around it (restarts, snapshots, alarms) is where to
-look.`,
-		LookAlikes: "every known cause whose marks were purged",
-		Recovery:   "choose the member by content (see the ranking) and reseed the others; keep the copies",
-		Loss:       "see the ranking",
+	return described(Cause{
+		ID: "unexplained-first-divergence",
 		Match: func(in *Input) *Match {
 			if len(in.Findings["K01"])+len(in.Findings["K03"])+len(in.Findings["R01"]) == 0 {
 				return nil
@@ -220,7 +181,7 @@ look.`,
 				Because: ids(in, "K03", "K02", "K01", "R01"), RefutedBy: "a cause of the catalogue that explains the " +
 					"first divergence"}
 		},
-	}
+	})
 }
 
 // explainsContent tells whether a match rests on a finding that can make contents differ. What is wrong with member

@@ -9,18 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var promotionPropagated = Cause{
-	ID: "learner-promotion-propagated", Title: "a wrong learner flag reached further members by snapshot",
-	Doc: `A member of 3.5.1 to 3.5.19 kept the flag of a promoted learner in bucket members (learner-promotion-not-persisted). Members that were added or
-replaced later received its database, flag included, although they never applied the promotion themselves: releases that would have written it
-correctly show the same wrong bucket.
-Proven on a member whose log does not hold the promotion, because it began with a snapshot from behind it.`,
-	Affected:   []string{"3.5.20 - 3.5.23 in clusters that once ran 3.5.19 or older"},
-	FixedIn:    []string{"3.5.24"},
-	Refs:       refs("etcd-io/etcd", 20793),
-	LookAlikes: "learner-promotion-not-persisted: there the log of the member holds the promotion",
-	Recovery:   "restart all members on 3.5.24 or later, verify the buckets, then upgrade",
-	Loss:       "none of data; an upgrade is blocked or changes the quorum",
+var promotionPropagated = described(Cause{
+	ID: "learner-promotion-propagated",
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, RefutedBy: "the promotion in the member's own log"}
 		for _, f := range in.Findings["M07"] {
@@ -40,7 +30,7 @@ Proven on a member whose log does not hold the promotion, because it began with 
 		}
 		return m
 	},
-}
+})
 
 // holdsChange tells whether the member's log holds the change that made id a voter.
 func holdsChange(m *evidence.Member, id string) bool {
@@ -49,18 +39,8 @@ func holdsChange(m *evidence.Member, id string) bool {
 	})
 }
 
-var bucketIsQuorum = Cause{
-	ID: "members-bucket-is-quorum-37", Title: "bucket members differs between members of 3.7, which count their " +
-		"quorum by it",
-	Doc: `From 3.7 on a server builds raft's voters from bucket members at every start. A row that is wrong or missing on one member, left by an older
-release, a restore or an edit, then gives that member another majority than the others have: in the worst case two decisions at once.
-Proven as a hazard by buckets of 3.7 that differ in members or learner flags at one applied index, or that contradict raft's configuration.`,
-	Affected:   []string{"3.7.0 and later, by design"},
-	Refs:       refs("etcd-io/etcd", 20187),
-	LookAlikes: "members that have applied a conf change and members that have not yet",
-	Recovery: "reseed the odd member; on older releases repair the bucket before the upgrade (start once on 3.5.26 " +
-		"or later, or on 3.6)",
-	Loss: "none yet; contradicting decisions are possible",
+var bucketIsQuorum = described(Cause{
+	ID: "members-bucket-is-quorum-37",
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, Because: quorumFindings(in), RefutedBy: "equal buckets at one applied index"}
 		for _, x := range in.Members {
@@ -79,7 +59,7 @@ Proven as a hazard by buckets of 3.7 that differ in members or learner flags at 
 		}
 		return m
 	},
-}
+})
 
 // quorumFindings are those that speak of IDs or learner flags in bucket members: other peer URLs, removed members or
 // the cluster version move no quorum.

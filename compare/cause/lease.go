@@ -8,26 +8,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var leaseRevokeWithoutToken = Cause{
-	ID: "lease-revoke-without-token-mixed-32-33", Title: "lease expiry took effect on the 3.2 members and was " +
-		"refused by the 3.3 members",
-	Doc: `A leader of 3.2 sends the revoke of an expired lease without a user. Members of 3.2 apply it; members of 3.3 check permissions when they
-apply a revoke and, with auth on, refuse a request without a user, without an error in their log. Lease and keys live on there, and their
-revisions stay lower from then on. It happens during a rolling upgrade, while both versions run.
-Shown when the first entry that ended differently is a lease revoke without a user, with auth on, that some members applied and others
-refused, while nothing else is missing or contradicted on them.`,
-	Affected: []string{"3.2.0 - 3.2.30 together with 3.3.x"},
-	FixedIn:  []string{"3.2.31"},
-	Refs: append(refs("etcd-io/etcd", 11689, 13355), "https://github.com/etcd-io/etcd/pull/11691",
-		"https://github.com/etcd-io/etcd/pull/8031"),
-	LookAlikes: "a lease granted again under the same ID; a member that has not applied the entry; " +
-		"auth-revision-replay, where entries with a user " +
-		"are dropped too; negative-lease-id, where the lease is not known to a restarted member",
-	Recovery: "the members that deleted hold what the cluster decided: move the leader to one of them, reseed the " +
-		"others from it, upgrade to 3.2.31 or later before 3.3",
-	Loss:  "none of what was acknowledged: the lease had expired; keys that should be gone live on until then",
+var leaseRevokeWithoutToken = described(Cause{
+	ID:    "lease-revoke-without-token-mixed-32-33",
 	Match: matchLeaseRevoke,
-}
+})
 
 func matchLeaseRevoke(in *Input) *Match {
 	first := firstRevokeThatParts(in)

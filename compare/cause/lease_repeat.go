@@ -8,21 +8,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var leaseOpsReapplied = Cause{
-	ID: "lease-ops-reapplied-on-restart", Title: "a lease was granted or revoked a second time after a restart",
-	Doc: `Up to 3.4 granting or revoking a lease without keys does not move the stored index, so a restart executes it again. Usually the second time
-ends as the first did; where the state has changed since, one member keeps a lease that the others have not, or lacks one.
-A hint: nothing is wrong with the member but rows of leases, and the last operations on each of them lie between the index that was stored and a
-start of the member.`,
-	Affected: []string{"3.0.0 - 3.4.45"},
-	FixedIn:  []string{"3.5.0"},
-	Refs:     []string{"https://github.com/etcd-io/etcd/pull/11935"},
-	LookAlikes: "lease-ttl-clamp-mismatch (TTLs differ, IDs do not); defrag-orphan-merged (superseded records came " +
-		"back as well); a row lost with a damaged page",
-	Recovery: "revoke the lease or grant it again; reseed the member if keys differ",
-	Loss:     "the time that a lease lives",
-	Match:    matchLeaseRepeat,
-}
+var leaseOpsReapplied = described(Cause{
+	ID:    "lease-ops-reapplied-on-restart",
+	Match: matchLeaseRepeat,
+})
 
 // matchLeaseRepeat wants every difference of a member to be a lease that a restart worked on again.
 func matchLeaseRepeat(in *Input) *Match {

@@ -14,19 +14,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var restoredFromRaw = Cause{
-	ID: "restored-from-raw-db", Title: "a cluster was restored from the bare database file of a member",
-	Doc: `member/snap/db of a stopped or killed member was restored with --skip-hash-check. Such a file holds what the member had applied and committed to
-it; entries that were only in its log are not in the restored cluster.
-The restored data dir does not tell what it was made of. With the old member's data dir at hand it shows: the restored history goes up to exactly
-the last revision of the old member's database, while the old log has committed further writes. A hint: a snapshot saved at that very
-moment ends there too.`,
-	LookAlikes: "a backup that was saved at exactly the revision at which the old member's database ends",
-	Recovery: "write the entries of the old log behind its consistent index again (etcd-medic rebuild, or dumplog " +
-		"--start-index)",
-	Loss:  "what the old member's log had committed beyond its database",
+var restoredFromRaw = described(Cause{
+	ID:    "restored-from-raw-db",
 	Match: matchRawDB,
-}
+})
 
 func matchRawDB(in *Input) *Match {
 	m := &Match{Certainty: Hint, Aside: true, Because: foreign(in), RefutedBy: "a record in the restored database of " +

@@ -10,14 +10,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-var alarmMembers = Check{
-	ID: "K08", Title: "every alarm is raised for a member of the cluster",
-	Doc: `An alarm names the member that it is raised for. Removing that member, restoring a backup or forcing a new cluster leaves the alarm behind,
-and it goes on refusing writes although nobody is over its quota.
-Normal: member ID 0, which servers from 3.4.23 and 3.5.7 on use for CORRUPT when they do not blame anyone.`,
+var alarmMembers = described(Check{
+	ID:    "K08",
 	Needs: NeedDB,
 	Run:   runAlarmMembers,
-}
+})
 
 func runAlarmMembers(in *Input) Result {
 	var fs []Finding
@@ -71,14 +68,11 @@ func idList(ids []dumplog.ID) string {
 	return strings.Join(out, ", ")
 }
 
-var corruptAlarmTrue = Check{
-	ID: "K09", Title: "a CORRUPT alarm is borne out by the members' contents",
-	Doc: `A server that finds its hash to differ from its peers' raises CORRUPT. Up to 3.4.22 and 3.5.6 the leader blames the follower even when it
-is wrong itself; a peer address reused by another cluster and a compaction that was resumed after a restart gave false alarms too. The
-comparison of keys and the replay of the log say which member is wrong, if any.`,
+var corruptAlarmTrue = described(Check{
+	ID:    "K09",
 	Needs: NeedDB,
 	Run:   runCorruptAlarmTrue,
-}
+})
 
 func runCorruptAlarmTrue(in *Input) Result {
 	blamed, rows := in.corruptAlarms()

@@ -10,15 +10,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-var alarmsEqual = Check{
-	ID: "M17", Title: "all members hold the same alarms, those that the log raised last",
-	Doc: `Alarms are raised and disarmed by entries of the log, so all members hold the same rows, and a single member is compared with its own log. A
-member on which one is raised alone refuses requests that the others apply, one that lacks it applies what they refuse.
-Normal: members between whose applied indexes an entry raises or disarms the alarm.
-Not checked for one member whose log holds no entry about alarms.`,
+var alarmsEqual = described(Check{
+	ID:    "M17",
 	Needs: NeedDB,
 	Run:   runAlarmsEqual,
-}
+})
 
 func runAlarmsEqual(in *Input) Result {
 	r := Result{Reason: "one source, and its log holds no entry about alarms"}

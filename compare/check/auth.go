@@ -13,16 +13,11 @@ import (
 var refsAuthReplay = []string{"https://github.com/etcd-io/etcd/issues/11651",
 	"https://github.com/etcd-io/etcd/pull/11652"}
 
-var authRevisionEqual = Check{
-	ID: "A01", Title: "the auth revision is equal on all members at the same applied index",
-	Doc: `The auth revision (bucket auth, key authRevision) grows by one with every successful change of users, roles or
-permissions. All members apply the same log, so at one applied index they hold the same number. A member whose number is higher
-refuses requests that others stamped with a lower one ("revision in header is old") and silently drops their writes.
-Normal: a member that has applied less may hold a lower number, if the entries between change auth.
-All etcd versions with auth; up to 3.3.20 and 3.4.7 a restart could raise the number (etcd issue 11651).`,
+var authRevisionEqual = described(Check{
+	ID:    "A01",
 	Needs: NeedDB | NeedTwo,
 	Run:   runAuthRevisionEqual,
-}
+})
 
 func runAuthRevisionEqual(in *Input) Result {
 	if in.Diff == nil {
@@ -166,17 +161,11 @@ func (in *Input) termAt(index uint64) uint64 {
 	return 0
 }
 
-var authRevisionMatchesLog = Check{
-	ID: "A02", Title: "the auth revision is what the log gives when every auth entry is applied once",
-	Doc: `The auth revision is 1 in a new cluster and grows by one with each auth entry that succeeds; granting a role twice or a
-failed call does not count. It follows from the log alone, so even a single member can be held against its own log.
-A higher number means that entries were applied twice: up to 3.3.20 and 3.4.7 meta/consistent_index was saved with key writes only,
-and a restart repeated the auth entries behind it.
-Where the log does not reach back to the first entry of the cluster, the headers of requests bound the number: it never falls below one that
-the member stamped, and one that took effect shows that it was not higher there. Without such requests it is not checked.`,
+var authRevisionMatchesLog = described(Check{
+	ID:    "A02",
 	Needs: NeedReplay,
 	Run:   runAuthRevisionMatchesLog,
-}
+})
 
 func runAuthRevisionMatchesLog(in *Input) Result {
 	var fs []Finding
@@ -238,27 +227,20 @@ func (in *Input) authJumpFinding(m *evidence.Member, r *replay.MemberResult) Fin
 	return f
 }
 
-var authContentEqual = Check{
-	ID: "A03", Title: "users, roles and permissions are equal on all members",
-	Doc: `authUsers and authRoles follow from the log alone. Password hashes are compared by A09.
-Normal: members between whose applied indexes an entry changes the user or role.`,
+var authContentEqual = described(Check{
+	ID:    "A03",
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
 		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind != diff.PasswordRow },
 			"authUsers", "authRoles")
 	},
-}
+})
 
-var passwordsEqual = Check{
-	ID: "A09", Title: "all members hold the same password hashes, where they come from the log",
-	Doc: `From 3.5 on the request that adds a user or changes a password carries the bcrypt hash, so all members store the same. A proposer up to
-3.4 sends the password in clear, and each member makes a hash with a salt of its own: such hashes differ and are right.
-Two hashes with one salt that differ, or bytes that are no bcrypt hash, are wrong wherever they come from. The wrong member is named by the
-entry that gave the user the hash.
-Not checked where the hashes have different salts and the log does not hold the entry.`,
+var passwordsEqual = described(Check{
+	ID:    "A09",
 	Needs: NeedDB | NeedTwo,
 	Run:   runPasswordsEqual,
-}
+})
 
 func runPasswordsEqual(in *Input) Result {
 	r := in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.PasswordRow },
@@ -288,15 +270,11 @@ func (in *Input) ownSalts(user string) string {
 		"not hold the entry that set the password", user)
 }
 
-var noStaleAuthRefusal = Check{
-	ID: "A04", Title: "no member refuses an entry for its auth revision that others apply or that the log allows",
-	Doc: `A request carries the auth revision of the member that proposed it. A member whose own is higher refuses the entry while it
-applies; nothing is logged and the client is told that it succeeded if the proposer applied it. From then on keys differ.
-Proven entry by entry: the write is in the log, the header's auth revision is below the member's, the revision is not in its database.
-Where the log reaches back to the first entry, one member is enough: the header's auth revision is not below the one that the log gives.`,
+var noStaleAuthRefusal = described(Check{
+	ID:    "A04",
 	Needs: NeedReplay,
 	Run:   runStaleAuth,
-}
+})
 
 func runStaleAuth(in *Input) Result {
 	var fs []Finding

@@ -7,20 +7,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 )
 
-var authEnabledEqual = Check{
-	ID: "A08", Title: "auth is on for all members or for none",
-	Doc: `Whether auth is on (bucket auth, key authEnabled) follows from the entries that turn it on and off. A member for which it is off lets
-every client in and refuses nothing, so its keys part from the others' with the first request that they refuse; one for which it is on
-alone refuses what the others apply.
-The wrong member is named where the log holds the last switch, or where a member proposed requests with an auth revision in their header,
-which it does only while auth is on for it, and no entry turned auth off since.
-Normal: members between whose applied indexes an entry turns auth on or off.`,
+var authEnabledEqual = described(Check{
+	ID:    "A08",
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
 		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return string(row.Key) == "authEnabled" },
 			"auth")
 	},
-}
+})
 
 // authWitness tells by the log which of two states of authEnabled is right.
 func (in *Input) authWitness(row *diff.Row, at []int) []witness {

@@ -11,15 +11,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-var passwordsFromLog = Check{
-	ID: "A10", Title: "every password hash is one that the log gives the user",
-	Doc: `From 3.5 on the request that adds a user or changes a password carries the bcrypt hash, and every member stores these bytes. Where the logs
-reach back to the founding of the cluster, a hash that no such entry gives the user was written by other means, also when all members hold it.
-Any of the entries counts, since some may have been refused. Users that a proposer up to 3.4 gave a password are left out: it travels in clear and
-each member makes its own hash.`,
+var passwordsFromLog = described(Check{
+	ID:    "A10",
 	Needs: NeedReplay,
 	Run:   runPasswordsFromLog,
-}
+})
 
 // passwordSetsKept is the number of entries per user from which on the survey leaves out the oldest.
 const passwordSetsKept = 100

@@ -6,16 +6,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-var rightsKept = Check{
-	ID: "A07", Title: "no transaction took effect beyond the rights of its user",
-	Doc: `Every operation of a transaction needs permission. Releases up to 3.4.41, 3.5.27 and 3.6.8 did not check what nested transactions do, and
-up to 3.4.43, 3.5.29 and 3.6.10 not what a put inside a transaction reads (prev_kv) or shares (a lease with other keys). The rights are
-those that the log gives at that entry; root passes. All members apply such an entry alike, so nothing diverges: it is a warning about
-access, not about data.
-Not checked when the log does not reach back to the first auth entry, or while an alarm was on.`,
+var rightsKept = described(Check{
+	ID:    "A07",
 	Needs: NeedReplay,
 	Run:   runRightsKept,
-}
+})
 
 func runRightsKept(in *Input) Result {
 	f := Finding{Severity: Warning}

@@ -5,14 +5,11 @@ import (
 	"strings"
 )
 
-var secretsInLog = Check{
-	ID: "A06", Title: "secrets of users in the log are told",
-	Doc: `Up to 3.4 a new user's or a changed password travels in clear in the log entry; from 3.5 on only its bcrypt hash does. Logins carried the
-password in 3.4.0 to 3.4.9 and before 3.3.23, and carry a simple token in all versions (it is valid for minutes). Segments keep what they
-hold until they are purged, also after an upgrade. It is information, no damage; nothing here prints a secret unless asked to.`,
+var secretsInLog = described(Check{
+	ID:    "A06",
 	Needs: NeedLog,
 	Run:   runSecretsInLog,
-}
+})
 
 func runSecretsInLog(in *Input) Result {
 	if in.Replay == nil || in.Replay.Survey == nil {

@@ -9,16 +9,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-var authStructure = Check{
-	ID: "A05", Title: "users, roles and the auth state fit each other",
-	Doc: `A user can only be granted a role that exists, and deleting a role takes it from all users; the roles of a user are stored in order,
-because the server finds role root by binary search. With auth enabled there is a user root with role root, which the server keeps from
-being removed. A database with users stores an auth revision of 1 or more.
-Normal: role root without a row in authRoles (granting it needs none), roles without permissions, users without roles. Backups are judged by
-B05. All etcd versions.`,
+var authStructure = described(Check{
+	ID:    "A05",
 	Needs: NeedDB,
 	Run:   runAuthStructure,
-}
+})
 
 func runAuthStructure(in *Input) Result {
 	var fs []Finding

@@ -54,12 +54,10 @@ func backupFinding(m *evidence.Member, sev Severity, title, explanation string, 
 	return f
 }
 
-var backupTrailer = Check{
-	ID: "B01", Title: "the sha256 trailer of a backup fits its content",
-	Doc: `snapshot save appends the sha256 of the file. A mismatch means that the file changed after it was saved: restore refuses it. A file
-without a trailer was copied from a data dir or saved raw; nothing then proves its bytes.`,
+var backupTrailer = described(Check{
+	ID:  "B01",
 	Run: runBackupTrailer,
-}
+})
 
 func runBackupTrailer(in *Input) Result {
 	var fs []Finding
@@ -95,13 +93,10 @@ func runBackupTrailer(in *Input) Result {
 	return outcome(fs, reason)
 }
 
-var backupSize = Check{
-	ID: "B02", Title: "a backup is exactly as long as its meta page says",
-	Doc: `snapshot save writes the pages below the high-water mark of one transaction and 32 bytes of sha256, nothing more. A shorter file lost its
-end: an interrupted download, a full disk. A longer one has something appended.
-Normal: a database copied from a data dir may be longer than its high-water mark, by whole pages.`,
+var backupSize = described(Check{
+	ID:  "B02",
 	Run: runBackupSize,
-}
+})
 
 // metaBytes is what a file needs at least to hold one meta page's content; what is shorter does not even open.
 const metaBytes = 80
@@ -173,36 +168,24 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 		"a copy that was interrupted, or bytes that do not belong to it", ev)}
 }
 
-var backupAgainst = Check{
-	ID: "B08", Title: "the backup holds what the sources it is held against hold at the same revision",
-	Doc: `A backup and a member of the same cluster hold the same records at every revision that both have. A difference there means that one of them
-comes from another history: a diverged member, a backup of another cluster, an altered file. That the members went on since is no difference;
-verify --against counts it.`,
+var backupAgainst = described(Check{
+	ID:  "B08",
 	Run: func(*Input) Result { return Result{Reason: "needs verify --against"} },
-}
+})
 
-var backupDrill = Check{
-	ID: "B09", Title: "a server starts on the backup, and what it answers is what the backup holds",
-	Doc: `The last proof of a backup is a restore: the file is restored into a scratch data dir, a server of the right line starts on it in a sandbox,
-every key is read back through its API and held against the records of the file, with HashKV, leases, users and roles; then it takes a write.
-Not checked unless verify --drill is given.`,
+var backupDrill = described(Check{
+	ID:  "B09",
 	Run: func(*Input) Result { return Result{Reason: "needs verify --drill"} },
-}
+})
 
-var backupChain = Check{
-	ID: "B10", Title: "the delta snapshots of a backup are whole and apply to its full snapshot",
-	Doc: `etcd-backup-restore saves a full snapshot and, after it, delta snapshots with the changes of every revision since. Each delta fits its sha256,
-no revision is missing between them, and each change fits the state that the full snapshot and the changes before it lead to: a put
-names the create revision and version that follow, a delete a key that exists. A restore stops at the first delta that does not apply.
-Normal: the first delta repeats a few revisions that the full snapshot holds already.`,
+var backupChain = described(Check{
+	ID:       "B10",
 	OnDemand: true,
 	Run:      func(*Input) Result { return Result{Reason: "the backup has no delta snapshots"} },
-}
+})
 
-var backupFresh = Check{
-	ID: "B11", Title: "a backup is as new as was asked for",
-	Doc: `verify --max-age bounds the time since the backup was written, --max-behind the revisions that it is behind a source of --against. A backup
-that holds and is older than that cannot be relied on for what was written since.`,
+var backupFresh = described(Check{
+	ID:       "B11",
 	OnDemand: true,
 	Run:      func(*Input) Result { return Result{Reason: "needs verify --max-age or --max-behind"} },
-}
+})

@@ -11,13 +11,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var backupBuckets = Check{
-	ID: "B03", Title: "a backup has the buckets that every server makes",
-	Doc: `Every server of 3.1 and later makes the buckets key, meta, lease, alarm, auth, authUsers, authRoles, members, members_removed and cluster at its
-first start. Without key or meta the file holds no state of etcd; one of the others missing means that its rows are lost, and a server
-would silently make it anew.`,
+var backupBuckets = described(Check{
+	ID:  "B03",
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupBuckets) },
-}
+})
 
 // everyBucket is made by each server at its first start (server/storage/schema, server/auth, server/lease,
 // server/etcdserver/api).
@@ -46,13 +43,10 @@ func judgeBackupBuckets(m *evidence.Member) []Finding {
 	return fs
 }
 
-var backupMembers = Check{
-	ID: "B04", Title: "the member list of a backup resolves",
-	Doc: `Bucket members tells where the backup comes from: each row has peer URLs, no two share a name or a peer URL, and no ID is both a member and
-removed. A restore writes a new list; a list that contradicts itself shows a cluster in trouble, or an edited file.
-Normal: a name is empty until the member has started once.`,
+var backupMembers = described(Check{
+	ID:  "B04",
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupMembers) },
-}
+})
 
 func judgeBackupMembers(m *evidence.Member) []Finding {
 	var fs []Finding
@@ -89,14 +83,10 @@ func judgeBackupMembers(m *evidence.Member) []Finding {
 	return fs
 }
 
-var backupAuth = Check{
-	ID: "B05", Title: "users, roles and permissions of a backup resolve",
-	Doc: `Every role that a user has exists; the roles of a user are sorted, because the server finds root by binary search; permissions are valid
-ranges. With auth enabled there is a user root with the role root (without it nobody can administer the restored cluster), and an auth
-revision of 1 or more.
-Normal: role root without a row in authRoles (granting it needs none).`,
+var backupAuth = described(Check{
+	ID:  "B05",
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupAuth) },
-}
+})
 
 func judgeBackupAuth(m *evidence.Member) []Finding {
 	a := &m.DB.Auth
@@ -144,12 +134,10 @@ func judgeBackupAuth(m *evidence.Member) []Finding {
 	return fs
 }
 
-var backupVersions = Check{
-	ID: "B06", Title: "the versions that a backup names fit each other",
-	Doc: `storageVersion (3.6 and later) and clusterVersion are versions of etcd; a file that names a storage version was written by a server that
-also stores a term. They tell which server opens the restored data: one whose minor is not below them.`,
+var backupVersions = described(Check{
+	ID:  "B06",
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupVersions) },
-}
+})
 
 func judgeBackupVersions(m *evidence.Member) []Finding {
 	meta, c := &m.DB.Meta, &m.DB.Cluster
@@ -177,12 +165,10 @@ func judgeBackupVersions(m *evidence.Member) []Finding {
 	return fs
 }
 
-var backupRevisions = Check{
-	ID: "B07", Title: "revision, compaction marks and consistent index of a backup fit each other",
-	Doc: `The finished compaction is never above the scheduled one, a scheduled one never above the current revision, and a database with records has a
-consistent index. The compaction marks are raised by restore --mark-compacted only together with the record that it adds.`,
+var backupRevisions = described(Check{
+	ID:  "B07",
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupRevisions) },
-}
+})
 
 func judgeBackupRevisions(m *evidence.Member) []Finding {
 	meta, kv := &m.DB.Meta, m.DB.KV

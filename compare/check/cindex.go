@@ -7,15 +7,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-var indexCanMove = Check{
-	ID: "C01", Title: "the consistent index is not held back by a term from another cluster",
-	Doc: `From 3.5 on index and term are stored together, and a server does not store an index of a lower term than the one in the
-database. A meta/term above every term of the log therefore freezes the consistent index: 3.5.0 to 3.5.2 never store it again, and every restart
-executes the whole log another time.
-Normal: a small consistent index right after a restore, with term 1 or none. A term that merely differs at the last entry is told by D05.`,
+var indexCanMove = described(Check{
+	ID:    "C01",
 	Needs: NeedDB | NeedLog,
 	Run:   runIndexCanMove,
-}
+})
 
 func runIndexCanMove(in *Input) Result {
 	var fs []Finding
@@ -51,14 +47,11 @@ func runIndexCanMove(in *Input) Result {
 	return outcome(fs, "")
 }
 
-var indexPresent = Check{
-	ID: "C02", Title: "a database with records says how far it has applied the log",
-	Doc: `meta/consistent_index is written with the first key. Without it, or at 0, a server takes every entry of its log for not applied and
-executes them all again on top of what the database holds.
-Normal: a database without records, on a member that has not committed yet.`,
+var indexPresent = described(Check{
+	ID:    "C02",
 	Needs: NeedDB,
 	Run:   runIndexPresent,
-}
+})
 
 func runIndexPresent(in *Input) Result {
 	var fs []Finding
@@ -90,12 +83,8 @@ func runIndexPresent(in *Input) Result {
 	return outcome(fs, "")
 }
 
-var nothingAboveIndex = Check{
-	ID: "C03", Title: "the database holds no effect of an entry above its consistent index",
-	Doc: `From 3.5 on the consistent index is stored in the same transaction as the data, so records of a later entry can not be there. If they
-are, the next start executes these entries a second time: revisions, versions and compares then differ from the other members.
-Up to 3.4 the index does not move with entries that write no key, so it may be lower than what was applied; with a key it is stored there as
-well.`,
+var nothingAboveIndex = described(Check{
+	ID:    "C03",
 	Needs: NeedReplay,
 	Run: func(in *Input) Result {
 		return in.stretches(func(r *replay.MemberResult) (out []replay.Stretch) {
@@ -107,7 +96,7 @@ well.`,
 			return out
 		}, in.aheadFinding)
 	},
-}
+})
 
 func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	if s.First == 0 {
@@ -144,17 +133,13 @@ func (in *Input) authAheadFinding(m *evidence.Member, s *replay.Stretch) Finding
 				Expected: fmt.Sprintf("that of entry %d", m.ConsistentIndex()), Show: showDB(m, "auth")}}}
 }
 
-var appliedOnce = Check{
-	ID: "C04", Title: "no stretch of the log was applied twice",
-	Doc: `An entry takes effect once. A block of revisions that repeats what entries before it wrote, up to a restart of the member, means that
-the member executed them again because its consistent index had not been stored. Values are right, revisions and versions are too high from there on,
-and compares succeed or fail otherwise than on the other members.
-Normal: clients that write the same again; those are entries of their own.`,
+var appliedOnce = described(Check{
+	ID:    "C04",
 	Needs: NeedReplay,
 	Run: func(in *Input) Result {
 		return in.stretches(func(r *replay.MemberResult) []replay.Stretch { return r.Reruns }, in.rerunFinding)
 	},
-}
+})
 
 func (in *Input) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	at := s.Before

@@ -14,19 +14,11 @@ const (
 	FieldManyBits = "consistent_index"
 )
 
-var indexPossible = Check{
-	ID: "C05", Title: "the consistent index is one that the database can have",
-	Doc: `A server stores the index of an entry together with its effect. An index beyond the end of the member's log, in a database that holds
-nothing of what came behind the log, names entries that nobody has seen: bytes of the row were changed on the disk or in memory. bbolt has no
-checksum over data pages, so nothing else notices it. A server that starts on it executes no entry up to that index any more and reports
-nothing: it answers with old data while the others go on.
-The other checks take the member for applied up to the index that its database fits. An index that is 2^32 or more beyond the log is never
-believed; a smaller one only if it is a single bit away from one that fits, at least 64 too high, and the database shows no effect behind the log
-although the log writes all the time.
-Normal: an index within the log; a database that holds the effects of entries that the log has lost (D04).`,
+var indexPossible = described(Check{
+	ID:    "C05",
 	Needs: NeedDB | NeedLog,
 	Run:   runIndexPossible,
-}
+})
 
 func runIndexPossible(in *Input) Result {
 	var fs []Finding

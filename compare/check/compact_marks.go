@@ -9,17 +9,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var compactMarksFit = Check{
-	ID: "K13", Title: "the compaction marks fit each other and the log",
-	Doc: `A compaction stores its revision in meta/scheduledCompactRev, removes records, then stores the same revision in finishedCompactRev. So the
-finished one is never above the scheduled one, and a compaction that is scheduled and not finished was requested by an entry of the log. Marks that
-are too high make the server refuse reads of revisions that it still has, and delete records at the next start. B07 checks the first for backups.
-A scheduled revision is never above that of another member that has applied as much either.
-Normal: an unfinished compaction that an entry requests. The second is not checked up to 3.4, whose index does not move with a compaction, after
-restore --bump-revision --mark-compacted, which sets the mark itself, and where the logs do not reach back to the compaction before.`,
+var compactMarksFit = described(Check{
+	ID:    "K13",
 	Needs: NeedDB,
 	Run:   runCompactMarks,
-}
+})
 
 func runCompactMarks(in *Input) Result {
 	var fs []Finding

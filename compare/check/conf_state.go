@@ -11,16 +11,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var confStateKnown = Check{
-	ID: "M18", Title: "meta/confState names members that the cluster had",
-	Doc: `From 3.5 on a server stores raft's configuration in meta/confState at each conf change, and from 3.7 on it starts with it. So every ID in it is
-or was a member. An ID that no configuration, no member list and no log names was written by no server.
-Normal: a confState that is older than the configuration, since releases up to 3.4 do not write it, and one that names the members of another
-cluster, since a restore leaves it as it was until the next conf change. So an unknown ID counts where the logs show the founding of the cluster and
-no restore, or a conf change that the member stored since, or where another member at the same conf changes stores a confState without it.`,
+var confStateKnown = described(Check{
+	ID:    "M18",
 	Needs: NeedDB | NeedLog,
 	Run:   runConfState,
-}
+})
 
 func runConfState(in *Input) Result {
 	var fs []Finding

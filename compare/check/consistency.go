@@ -9,14 +9,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-var dbTermMatchesLog = Check{
-	ID: "D05", Title: "meta/term is the term of the entry at the consistent index",
-	Doc: `From 3.5 on index and term are stored together, so they name one entry of the log. Another term there means that database and log come
-from different times, or that a binary of 3.4 or older wrote last.
-Not checked when the entry was purged from the log.`,
+var dbTermMatchesLog = described(Check{
+	ID:    "D05",
 	Needs: NeedDB | NeedLog,
 	Run:   runDBTerm,
-}
+})
 
 func runDBTerm(in *Input) Result {
 	var fs []Finding
@@ -65,13 +62,11 @@ func termOf(m *evidence.Member, index uint64) (uint64, bool) {
 	return 0, false
 }
 
-var commitInLog = Check{
-	ID: "R03", Title: "the commit index of HardState lies within the log",
-	Doc: `HardState.commit never exceeds the last entry or snapshot: a commit beyond it means that the tail of the log is gone. A server refuses to
-start ("state.commit N is out of range").`,
+var commitInLog = described(Check{
+	ID:    "R03",
 	Needs: NeedLog,
 	Run:   runCommitInLog,
-}
+})
 
 func runCommitInLog(in *Input) Result {
 	var fs []Finding
@@ -100,16 +95,11 @@ func runCommitInLog(in *Input) Result {
 	return outcome(fs, "")
 }
 
-var learnerFlags = Check{
-	ID: "M07", Title: "bucket members and raft agree on who is a learner, and none is both member and removed",
-	Doc: `isLearner in bucket members follows from the conf changes. Up to 3.5.19 a promotion reached only the v2 store, and an update of a
-learner's peer URLs cleared the flag up to 3.4.45, 3.5.30 and 3.6.11. From 3.6 on a server boots with the bucket, and 3.7 builds raft's voters
-from it. An ID in both members and members_removed, or in the bucket without raft knowing it, is a zombie: up to 3.5 nothing shows it, and the
-upgrade to 3.6 brings it to life on all members at once, with a vote from 3.7 on. A restore by a tool of 3.4 or older leaves such rows.
-Not judged where the log has a hole between raft's newest configuration and what the database has applied.`,
+var learnerFlags = described(Check{
+	ID:    "M07",
 	Needs: NeedDB | NeedLog,
 	Run:   runLearnerFlags,
-}
+})
 
 func runLearnerFlags(in *Input) Result {
 	var fs []Finding

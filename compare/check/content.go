@@ -12,16 +12,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-var keysEqual = Check{
-	ID: "K01", Title: "all members hold the same keys at the same applied index",
-	Doc: `At the highest index that all members have applied, live keys with value, lease, version, create and mod revision are equal.
-Compared at that index even when some members have applied more: the history in the database is wound back.
-Normal and left out: superseded records below a compact revision, tombstones exactly at it, page layout, file size.`,
+var keysEqual = described(Check{
+	ID:    "K01",
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
 		return in.bucketsEqual("data-divergence", "key")
 	},
-}
+})
 
 // bucketsEqual turns the comparison of buckets into a result with one finding per bucket that differs.
 func (in *Input) bucketsEqual(class string, names ...string) Result {
@@ -105,13 +102,11 @@ func cellText(bucket string, c *diff.Cell) string {
 	return s
 }
 
-var revisionsEqual = Check{
-	ID: "K02", Title: "all members stand at the same revision at the same applied index",
-	Doc: `Every entry that changes keys makes one revision. At one applied index the current revision is therefore equal on all members,
-whatever they have compacted. A database with unreadable pages in bucket key takes no part: what it lacks proves nothing.`,
+var revisionsEqual = described(Check{
+	ID:    "K02",
 	Needs: NeedDB | NeedTwo,
 	Run:   runRevisionsEqual,
-}
+})
 
 func runRevisionsEqual(in *Input) Result {
 	if in.Diff == nil {
@@ -165,14 +160,11 @@ func (in *Input) oddRevisions(named []string) []string {
 	return odd
 }
 
-var dbMatchesLog = Check{
-	ID: "K03", Title: "the database holds the effect of every committed entry that was applied",
-	Doc: `Each committed entry at or below a member's applied index is replayed on a model of the member and held against the records in its
-database: applied, legally without effect, refused by a rule, missing, contradicted, or outside what history can show (compacted).
-Works for a single member against its own log. Missing and contradicted entries, and revisions that no entry explains, are violations.`,
+var dbMatchesLog = described(Check{
+	ID:    "K03",
 	Needs: NeedReplay,
 	Run:   runDBMatchesLog,
-}
+})
 
 func runDBMatchesLog(in *Input) Result {
 	var fs []Finding

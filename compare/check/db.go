@@ -11,13 +11,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-var dbMetas = Check{
-	ID: "D01", Title: "both meta pages of the database are valid",
-	Doc: `A bbolt file begins with two meta pages that commits write in turn. With one invalid, bbolt opens the file silently at the older
-transaction, which right after a defragmentation is an empty database. With both invalid it does not open.`,
+var dbMetas = described(Check{
+	ID:    "D01",
 	Needs: 0,
 	Run:   runDBMetas,
-}
+})
 
 func runDBMetas(in *Input) Result {
 	var fs []Finding
@@ -47,12 +45,10 @@ func runDBMetas(in *Input) Result {
 	return outcome(fs, "")
 }
 
-var dbPages = Check{
-	ID: "D02", Title: "every page that the database refers to is sound",
-	Doc: `Every page reachable from the root carries its own number, a known type, ascending keys and references inside the file; none is used
-twice. On Linux etcd keeps no freelist on disk, so pages that nothing refers to are simply free. bbolt itself panics on the first bad page.`,
+var dbPages = described(Check{
+	ID:  "D02",
 	Run: runDBPages,
-}
+})
 
 func runDBPages(in *Input) Result {
 	var fs []Finding
@@ -190,10 +186,8 @@ func orText(a, b string) string {
 	return b
 }
 
-var dbRows = Check{
-	ID: "D03", Title: "every row of every known bucket decodes",
-	Doc: `Keys and values of the buckets have fixed forms (revision keys of 17 or 18 bytes, protobuf or JSON values). bbolt has no checksum over data
-pages, so bytes that changed inside of a row leave the page in order and show only here. Records of bucket key are told by K04.`,
+var dbRows = described(Check{
+	ID:    "D03",
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
 		var fs []Finding
@@ -212,7 +206,7 @@ pages, so bytes that changed inside of a row leave the page in order and show on
 		}
 		return outcome(fs, "")
 	},
-}
+})
 
 // rowFinding is a row that does not decode.
 func rowFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
@@ -231,16 +225,11 @@ func rowFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 // kindAndBucket parts damaged places of a database.
 func kindAndBucket(d *dumpdb.DamageError) string { return string(d.Kind) + " " + d.Bucket }
 
-var dbNotAheadOfLog = Check{
-	ID: "D04", Title: "the database has applied nothing beyond the end of the log",
-	Doc: `The consistent index names the last entry whose effect is in the database; that entry must be in the log, or covered by a snapshot.
-A database ahead of its log means that the log lost its end, or that the files come from different times.
-Where more speaks for a copy of a running member, X05 tells it.
-Normal: on a one-member cluster up to 3.4.20 and 3.5.4 a crash can leave the database ahead, and a database that a leader sent and nobody has
-written to since can hold a few entries more than the snapshot record says.`,
+var dbNotAheadOfLog = described(Check{
+	ID:    "D04",
 	Needs: NeedDB | NeedLog,
 	Run:   runDBNotAhead,
-}
+})
 
 func runDBNotAhead(in *Input) Result {
 	var fs []Finding
@@ -280,13 +269,11 @@ func justInstalled(m *evidence.Member) bool {
 		Received(m, snap) && m.ConsistentIndex() <= snap+installSlack
 }
 
-var compactionProgress = Check{
-	ID: "K05", Title: "compaction progress and file sizes are told, not judged",
-	Doc: `Members compact and defragment on their own. A scheduled compaction that is not finished resumes at the next start; superseded
-records below the compact revision and different file sizes are normal and are reported as information only.`,
+var compactionProgress = described(Check{
+	ID:    "K05",
 	Needs: NeedDB,
 	Run:   runCompactionProgress,
-}
+})
 
 func runCompactionProgress(in *Input) Result {
 	var fs []Finding

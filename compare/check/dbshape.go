@@ -6,13 +6,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-var rootListsBuckets = Check{
-	ID: "D06", Title: "the root page of the database lists buckets",
-	Doc: `The root that the newest meta page names is a small page whose rows are buckets. Rows of bucket key there, revisions of 17 or 18 bytes, mean that
-the page was used again after the meta page was copied: the file was copied while a server wrote to it, and its parts come from different
-moments. A server finds no bucket in such a file.`,
+var rootListsBuckets = described(Check{
+	ID:  "D06",
 	Run: runRootListsBuckets,
-}
+})
 
 func runRootListsBuckets(in *Input) Result {
 	var fs []Finding
@@ -49,14 +46,11 @@ func inRoot(d *dumpdb.DamageError) bool {
 	return ok && d.Kind == dumpdb.DamageRow && d.Bucket == ""
 }
 
-var compactionLeftNothing = Check{
-	ID: "D07", Title: "a finished compaction left no superseded record",
-	Doc: `A compaction removes every record at or below its revision that is not the newest of its key, and says so in meta/finishedCompactRev. Superseded
-records below a finished compaction came back from an older file.
-Normal: superseded records below a compaction that is scheduled and not finished (K05).`,
+var compactionLeftNothing = described(Check{
+	ID:    "D07",
 	Needs: NeedDB,
 	Run:   runCompactionLeftNothing,
-}
+})
 
 func runCompactionLeftNothing(in *Input) Result {
 	var fs []Finding

@@ -17,16 +17,11 @@ const (
 	FieldForcedLearner = "learner kept"
 )
 
-var forcedCluster = Check{
-	ID: "M11", Title: "no cluster was forced from one member, or it lost nothing by that",
-	Doc: `--force-new-cluster writes removals of all other voters, without the ID of a request, behind the commit index that the log had stored,
-and cuts off what stood there. The commit index in a log lags behind what is applied. Up to 3.4.45, 3.5.21 and 3.6.0 entries that the
-database had applied were cut off as well, and the new entries at their indexes were skipped as applied already: the database then
-contradicts its log. From 3.5.22 and 3.6.1 on the run begins behind the consistent index. Up to 3.5.24 and 3.6.5 learners were not removed.
-A forced start itself is told as information: other survivors carry the same cluster ID and must never meet this one.`,
+var forcedCluster = described(Check{
+	ID:    "M11",
 	Needs: NeedLog,
 	Run:   runForced,
-}
+})
 
 func runForced(in *Input) Result {
 	if in.Replay == nil {

@@ -10,14 +10,11 @@ import (
 // noFreelistStored is the freelist page of a file that keeps none: all ones.
 const noFreelistStored = ^uint64(0)
 
-var noFreelistPage = Check{
-	ID: "D08", Title: "information: whether the database stores a freelist",
-	Doc: `Servers of 3.3 and later keep no freelist on disk on Linux (backend option NoFreelistSync), so the newest meta page names none. Servers on
-Windows and macOS store one, as 3.2 and older do everywhere. So a freelist says something only where other members of the cluster store
-none: this server runs on another system, or another program opened the file for writing. Neither does harm.`,
+var noFreelistPage = described(Check{
+	ID:    "D08",
 	Needs: NeedDB,
 	Run:   runNoFreelistPage,
-}
+})
 
 func runNoFreelistPage(in *Input) Result {
 	var fs []Finding

@@ -18,16 +18,11 @@ const (
 	FieldTwoProcesses  = "two processes of one member"
 )
 
-var oneHistory = Check{
-	ID: "M12", Title: "sources that share IDs share one history, and no member ran twice",
-	Doc: `Cluster and member IDs are computed from names, peer URLs and the cluster token, so a cluster that is restored or bootstrapped twice
-with the same flags has the same IDs and another history: the logs have nothing in common behind their first entries. A data dir that was
-copied and started in two places has a common history and then forks; while both run, entries of an older process of the member stand
-between entries of a newer one (a request ID carries the start time of its process).
-An older copy of a data dir is a prefix of the newer one and no fork. Two members whose IDs share the low 16 bits are left out.`,
+var oneHistory = described(Check{
+	ID:    "M12",
 	Needs: NeedLog | NeedTwo,
 	Run:   runOneHistory,
-}
+})
 
 func runOneHistory(in *Input) Result {
 	if in.Replay == nil {

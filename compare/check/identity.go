@@ -27,15 +27,10 @@ const (
 	FieldRemovedMore = "commit index"
 )
 
-var notRemoved = Check{
-	ID: "M08", Title: "no source is the data dir of a member that was removed",
-	Doc: `A member that was removed never comes back under its ID: the server refuses to start on its data dir, and the others refuse its messages.
-What it holds ends where it was cut off, so it is no source to reseed from and does not lag. Its ID stands in members_removed, in the v2 store,
-or in a removal in the log, its own or that of another source. Removals that a forced start wrote are told by M11.
-Beside the dirs of members this is a warning. It is an error where no member's data dir is at hand, where the dir was given in the place of a
-member whose own data dir is not at hand, or where it holds committed entries that no member at hand holds.`,
+var notRemoved = described(Check{
+	ID:  "M08",
 	Run: runNotRemoved,
-}
+})
 
 func runNotRemoved(in *Input) Result {
 	var fs []Finding
@@ -175,15 +170,11 @@ func (in *Input) forcedOut(o *evidence.Member, id dumplog.ID) bool {
 	return false
 }
 
-var belongsHere = Check{
-	ID: "M09", Title: "every data dir belongs to the member that it is taken for",
-	Doc: `The identity of a data dir is the member ID in its WAL. An ID that no configuration, member list or conf change of any source knows, the
-dir's own included, does not belong into this cluster's set: a WAL folder of another member was put there, or the dir was copied. A dir that
-was given under the name of one member and holds the data of another (volumes swapped, or the sources named wrongly) is told as well.
-An ID twice is told by X01, another cluster ID by M01.`,
+var belongsHere = described(Check{
+	ID:    "M09",
 	Needs: NeedLog,
 	Run:   runBelongsHere,
-}
+})
 
 func runBelongsHere(in *Input) Result {
 	var fs []Finding

@@ -13,14 +13,11 @@ const (
 	FieldLearnerReplayed   = "learner behind the snapshot"
 )
 
-var learnerReplay = Check{
-	ID: "M14", Title: "whether a start replays changes of learners is told, not judged",
-	Doc: `A start reads the conf changes behind the newest raft snapshot again. Most releases take that as it is. 3.6.0 to 3.6.3 fail on the promotion of a
-learner that bucket members already shows as a voter, and 3.4.0 to 3.4.13 fail on the addition of a learner when they are started with
---force-new-cluster. The next raft snapshot cures both.`,
+var learnerReplay = described(Check{
+	ID:    "M14",
 	Needs: NeedLog,
 	Run:   runLearnerReplay,
-}
+})
 
 func runLearnerReplay(in *Input) Result {
 	var fs []Finding

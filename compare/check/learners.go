@@ -17,17 +17,11 @@ const (
 	FieldLearnerLags         = "learner behind"
 )
 
-var learnersMove = Check{
-	ID: "M10", Title: "every learner has started and follows the log",
-	Doc: `A learner is added to catch up and then to be promoted. One that never started (its peer URL is wrong, or nobody started it) or whose
-log holds nothing of the cluster will never be promoted: etcd refuses the promotion of a learner that is behind by more than a tenth, and
-by default refuses a second learner beside it. Learners do not count for a majority, so the cluster goes on.
-A learner that was added as the last thing before the sources were copied may only need time. One that has followed the log and is behind now was
-stopped or slow, as any member may be: that is information, unless the log shows that its place was needed: the addition of another learner
-that servers refused because of it.`,
+var learnersMove = described(Check{
+	ID:    "M10",
 	Needs: NeedLog,
 	Run:   runLearnersMove,
-}
+})
 
 func runLearnersMove(in *Input) Result {
 	top := in.newestConfiguration()

@@ -10,14 +10,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-var leaseRevokesEqual = Check{
-	ID: "L03", Title: "every lease revoke ends the same way on every member",
-	Doc: `A lease revoke deletes the lease and all keys attached to it in one revision, on every member or on none. A member that refuses it
-(no user in the header while auth is on, a lease that it does not know) keeps lease and keys, and its revisions stay lower from then on.
-Refusals for an old auth revision are told by A04.`,
+var leaseRevokesEqual = described(Check{
+	ID:    "L03",
 	Needs: NeedReplay | NeedTwo,
 	Run:   runLeaseRevokesEqual,
-}
+})
 
 func runLeaseRevokesEqual(in *Input) Result {
 	f := Finding{Severity: Critical, Class: "data-divergence"}

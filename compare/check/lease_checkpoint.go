@@ -6,15 +6,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-var leaseCheckpoints = Check{
-	ID: "L06", Title: "all members store the remaining TTLs that checkpoints set, or none does",
-	Doc: `With lease checkpoints on, the leader writes the remaining TTL of long leases into the log. Up to 3.5 a member stores it only with the
-persist option (from 3.4.20 and 3.5.2 on); from 3.6 on every member does. Without it the leases start again with their full TTL when the
-leader changes. Members that differ in it run with different settings or lines; their lease rows then differ in the remaining TTL and in
-nothing else.`,
+var leaseCheckpoints = described(Check{
+	ID:    "L06",
 	Needs: NeedReplay,
 	Run:   runLeaseCheckpoints,
-}
+})
 
 func runLeaseCheckpoints(in *Input) Result {
 	var stored, dropped []int

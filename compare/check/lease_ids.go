@@ -8,15 +8,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var leaseIDs = Check{
-	ID: "L05", Title: "no lease has a negative ID",
-	Doc: `A client may choose the ID of a lease, and it is stored as 8 bytes. Servers up to 3.4.19 and 3.5.0 to 3.5.2 load leases from ID 0 on at a
-start, so those with the top bit set are forgotten: a later revoke finds no lease on the restarted member, and lease and keys stay there.
-Such an ID alone is a warning on these lines and normal from 3.6 on; a lease that is still in the database although the log revokes it is
-an error.`,
+var leaseIDs = described(Check{
+	ID:    "L05",
 	Needs: NeedDB,
 	Run:   runLeaseIDs,
-}
+})
 
 func runLeaseIDs(in *Input) Result {
 	var fs []Finding

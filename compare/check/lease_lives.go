@@ -14,16 +14,11 @@ const (
 	FieldLeaseGone  = "lease gone without a revoke"
 )
 
-var leaseLives = Check{
-	ID: "L09", Title: "every lease of a member lives as its own log says",
-	Doc: `A lease begins with its grant and ends with its revoke, keys included; both are entries of the log. So a single member can be held against
-its own log: a lease whose row or keys outlive the revoke, and one that is gone although nothing revoked it, are against the log.
-A revoke that the rules refuse (no user in the header while auth is on, no permission, an alarm) leaves the lease as well. That is what the
-rules say, but other members may run a line that executed it: it is a warning for one source, and L03 tells it for several.
-Not counted: leases that entries above the consistent index touch, and those with a negative ID, which L05 tells.`,
+var leaseLives = described(Check{
+	ID:    "L09",
 	Needs: NeedReplay,
 	Run:   runLeaseLives,
-}
+})
 
 func runLeaseLives(in *Input) Result {
 	var fs []Finding

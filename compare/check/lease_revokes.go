@@ -8,17 +8,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-var revokesByLeader = Check{
-	ID: "L07", Title: "no former leader revoked a run of leases after another was elected",
-	Doc: `Only the leader lets leases expire: it proposes a revoke for each. A leader that was stalled and replaced may still send the revokes that
-it had queued, up to 3.4.30 and 3.5.12, and the new leader commits them, although the clients have kept those leases alive with it. The
-mark is a run of revokes right behind the begin of a term, by a member that led an earlier term and did not lead this one (by the votes in
-the logs), without a user or by root.
-Clients that revoke several leases in a row through that very member look the same. All members apply the revokes alike, so nothing diverges.
-Not checked when the logs at hand do not show who was elected. The keys of those leases are gone on all members.`,
+var revokesByLeader = described(Check{
+	ID:    "L07",
 	Needs: NeedLog,
 	Run:   runRevokesByLeader,
-}
+})
 
 // earlyInTerm is how far behind the begin of a term the queue of the former leader is expected.
 const earlyInTerm = 200

@@ -7,16 +7,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-var leasesExpire = Check{
-	ID: "L08", Title: "a leader that received its database as a snapshot lets leases expire",
-	Doc: `The leader revokes what has expired; with auth on it signs such a revoke with a token that it makes itself. Up to 3.4.18 and 3.5.4 a member
-that had recovered by a leader's snapshot could not make one until it was restarted or auth changed: while it led, leases were granted and none
-was revoked. It is told where the logs show who led a term, that this member had received a snapshot and was not restarted since, that users
-were granted leases in that term, that leases of this cluster do expire in other terms, and that none did in this one.
-Clients that keep all leases alive leave the same, so it is information. Not checked when the logs do not show who was elected.`,
+var leasesExpire = described(Check{
+	ID:    "L08",
 	Needs: NeedLog,
 	Run:   runLeasesExpire,
-}
+})
 
 // minGrants is how many leases make a term without a revoke worth a word.
 const minGrants = 3

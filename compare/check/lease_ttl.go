@@ -12,18 +12,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-var leaseTTLs = Check{
-	ID: "L04", Title: "every lease has the TTL that its grant asked for, or the member's own minimum",
-	Doc: `The grant is in the log with the TTL that the client asked for. A server stores a TTL below 1.5 times its election timeout as that
-minimum, rounded up to seconds; it never stores a lower one than asked for. Members with different election timeouts therefore hold
-different TTLs of one lease: a difference of settings, told as a warning, not of data. A lower TTL contradicts the log, and raised ones
-that follow no single minimum mean that the election timeout was changed between two starts, or the database.
-Where the grant was purged from the log, members are compared with each other: whoever stores more than another raised it, so it stores no
-lease with less, and no minimum is above 75 s (the longest election timeout is 50 s). A difference that this does not explain is an error.
-A TTL below 1 s is an error wherever it stands. Not checked for one member whose grants were purged from the log. All etcd versions.`,
+var leaseTTLs = described(Check{
+	ID:    "L04",
 	Needs: NeedDB,
 	Run:   runLeaseTTLs,
-}
+})
 
 func runLeaseTTLs(in *Input) Result {
 	var fs []Finding

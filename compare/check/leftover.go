@@ -9,13 +9,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-var snapLeftovers = Check{
-	ID: "S04", Title: "files that nothing needs any more are told, not judged",
-	Doc: `An aborted transfer leaves tmp*, an interrupted defragmentation db.tmp*, a start that could not read a snapshot *.broken, and a received
-database that was installed or overtaken an old <index>.snap.db. No server needs them.
-Not among them: a <index>.snap.db above the consistent index that the log names; it waits to be installed and must be kept.`,
+var snapLeftovers = described(Check{
+	ID:  "S04",
 	Run: runSnapLeftovers,
-}
+})
 
 func runSnapLeftovers(in *Input) Result {
 	var fs []Finding

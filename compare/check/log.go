@@ -19,12 +19,8 @@ var sequenceKinds = []dumplog.DamageKind{dumplog.DamageMissingSegment, dumplog.D
 // tailKinds are told by another check: that the log ends too early is R03.
 var tailKinds = []dumplog.DamageKind{dumplog.DamageLostTail}
 
-var walRecords = Check{
-	ID: "W01", Title: "every WAL record decodes, continues the CRC chain and fits its neighbours",
-	Doc: `A WAL is a sequence of frames; the CRC of each record covers its data and all data before it. A record that does not fit was
-changed after it was written. The reader goes on behind the damage and states the indexes that are lost. A snapshot record whose CRC holds names
-the index and term of an entry of the log that was committed before, or a received snapshot behind which the log goes on.
-Normal: zeros behind the last record of the last segment (preallocation), and an incomplete last record (see W02).`,
+var walRecords = described(Check{
+	ID:    "W01",
 	Needs: NeedLog,
 	Run: func(in *Input) Result {
 		return in.walDamage(Critical, func(k dumplog.DamageKind) bool {
@@ -32,30 +28,21 @@ Normal: zeros behind the last record of the last segment (preallocation), and an
 				!slices.Contains(tailKinds, k)
 		})
 	},
-}
+})
 
-var walTail = Check{
-	ID: "W02", Title: "the WAL ends with a complete record",
-	Doc: `A crash can leave the last record of the last segment incomplete. Where a sector of it is all zeros or the file ends inside of it, etcd
-cuts it off at the next start (and keeps the old segment as .broken); any other end that holds no record it refuses. If the entry was acknowledged,
-this member then lacks something it has promised; other members still have it.
-A single flipped bit in the last record is told by W01: no unfinished write looks like that.`,
+var walTail = described(Check{
+	ID:    "W02",
 	Needs: NeedLog,
 	Run: func(in *Input) Result {
 		return in.walDamage(Error, func(k dumplog.DamageKind) bool { return slices.Contains(tornKinds, k) })
 	},
-}
+})
 
-var walSequence = Check{
-	ID: "W03", Title: "the segments of a WAL follow each other without a gap and belong to one member",
-	Doc: `Segment files are numbered without a gap, carry the same member and cluster ID, and their entries continue. A server closes a full segment
-by cutting it to its data and creates the next one with its full size, so the last segment is never a closed one: if it is, the segments
-after it are missing.
-Normal: missing segments at the front (the server purges them when a snapshot covers them), and a closed last segment where the server died
-in the moment before it created the next one; then database and HardState do not reach beyond it.`,
+var walSequence = described(Check{
+	ID:    "W03",
 	Needs: NeedLog,
 	Run:   runWALSequence,
-}
+})
 
 func runWALSequence(in *Input) Result {
 	r := in.walDamage(Critical, func(k dumplog.DamageKind) bool { return slices.Contains(sequenceKinds, k) })
@@ -186,12 +173,10 @@ func (in *Input) unreadableParts(part string) string {
 	return s
 }
 
-var snapFiles = Check{
-	ID: "S01", Title: "every raft snapshot file decodes and fits its CRC and name",
-	Doc: `A .snap file holds a CRC-32C, the raft metadata and the v2 store as JSON. A server up to 3.6 renames a file that does not decode
-to .broken and takes the next older one; 3.7 no longer reads them at boot.`,
+var snapFiles = described(Check{
+	ID:  "S01",
 	Run: runSnapFiles,
-}
+})
 
 func runSnapFiles(in *Input) Result {
 	var fs []Finding
@@ -232,14 +217,11 @@ func snapFinding(m *evidence.Member, s *dumplog.SnapFile) Finding {
 			Show:     showLogAs(m, "--snaps")}}}
 }
 
-var snapNotAheadOfDB = Check{
-	ID: "S02", Title: "the database is not older than the newest raft snapshot",
-	Doc: `At boot the server takes the newest snapshot that the WAL knows and needs a database that has applied at least that index (or the
-received <index>.snap.db). An older database means that files of different times were mixed, the directory was rolled back, a received database
-was lost, or the consistent index was not stored although the database is complete; the entries in between tell which.`,
+var snapNotAheadOfDB = described(Check{
+	ID:    "S02",
 	Needs: NeedDB | NeedLog,
 	Run:   runSnapNotAhead,
-}
+})
 
 func runSnapNotAhead(in *Input) Result {
 	var fs []Finding

@@ -11,18 +11,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-var memberRowsTrue = Check{
-	ID: "M16", Title: "the rows of bucket members are what the log made them",
-	Doc: `A member's peer URLs come from the conf change that added it or the last one that updated it, its name and client URLs from what it published at
-a start. A row that says otherwise was edited or damaged, and when all databases say the same no comparison of members shows it. Wrong peer URLs cut
-the member off: from 3.6 on servers connect to what the bucket says, before that a restored or upgraded one does.
-Normal, and left out: 3.5.1 to 3.5.19 do not touch a row that is there, and up to 3.5 a start executes old changes again, so that any value that the
-log ever gave may stand; names and client URLs may be missing, and where the log does not reach back another one is a warning; changes that the server refuses (a URL that another member has, an ID that is
-removed); changes that are not applied yet; members whose addition was purged from the logs. A row may be missing up to 3.4 after a restore, until the
-member has published; one that is missing although the log wrote it twice was removed by other means.`,
+var memberRowsTrue = described(Check{
+	ID:    "M16",
 	Needs: NeedDB | NeedLog,
 	Run:   runMemberRows,
-}
+})
 
 func runMemberRows(in *Input) Result {
 	w := &rowFindings{in: in, by: map[string]*Finding{}}

@@ -12,15 +12,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-var oneCluster = Check{
-	ID: "M01", Title: "all sources belong to one cluster",
-	Doc: `The cluster ID stands in the metadata record of every WAL segment. Sources with different ones can not be compared: they were
-mixed up, or one backup was restored into several clusters. Backups and bare database files carry no cluster ID; one whose member list shares
-no ID with what the data dirs know of theirs, removed members included, is from another cluster, or from before a restore.
-Two logs that hold the same requests are of one cluster, whatever ID they carry: then the metadata of one was altered.`,
+var oneCluster = described(Check{
+	ID:    "M01",
 	Needs: NeedLog | NeedTwo,
 	Run:   runOneCluster,
-}
+})
 
 func runOneCluster(in *Input) Result {
 	by := map[dumplog.ID][]string{}
@@ -80,13 +76,11 @@ func Stranger(members []*evidence.Member, m *evidence.Member) bool {
 	return dirs > 0
 }
 
-var distinctMembers = Check{
-	ID: "X01", Title: "every source is another member, and none was given twice",
-	Doc: `The member ID stands in the WAL metadata. Two sources with one ID are the same data dir given twice, two copies of it taken at
-different times, or a data dir that was copied and runs twice. The same bytes twice prove nothing by agreeing.`,
+var distinctMembers = described(Check{
+	ID:    "X01",
 	Needs: NeedTwo,
 	Run:   runDistinctMembers,
-}
+})
 
 func runDistinctMembers(in *Input) Result {
 	byID, byHash := map[string][]*evidence.Member{}, map[string][]*evidence.Member{}
@@ -158,26 +152,19 @@ func sortedGroup[K ~string | ~uint64, V any](m map[K]V) []K {
 	return out
 }
 
-var memberListsEqual = Check{
-	ID: "M02", Title: "all members hold the same member list",
-	Doc: `Bucket members and members_removed follow from the conf changes of the log, names and client URLs from what members publish at a start,
-the cluster version from the entries that set it. The wrong member is named by those entries.
-Normal: members between whose applied indexes an entry changes the row. Releases 3.5.1 to 3.5.19 leave names and client URLs of a row as they
-were, so these are not compared on data of 3.5, and one that is missing proves nothing.`,
+var memberListsEqual = described(Check{
+	ID:    "M02",
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
 		return in.stateEqual("membership", nil, "members", "members_removed", "cluster")
 	},
-}
+})
 
-var memberListsAgree = Check{
-	ID: "M03", Title: "raft's configuration and the member list of each source agree",
-	Doc: `Raft's voters and learners (newest ConfState plus later conf changes) are the members that bucket members lists. From 3.6 on the
-bucket is what a server boots with. Up to 3.5 the v2 store in the .snap file and the log decide, and the bucket may legally lag.
-meta/confState is left out: it stays stale after a restore until the next conf change.`,
+var memberListsAgree = described(Check{
+	ID:    "M03",
 	Needs: NeedDB | NeedLog,
 	Run:   runMemberListsAgree,
-}
+})
 
 func runMemberListsAgree(in *Input) Result {
 	var fs []Finding
@@ -211,13 +198,11 @@ func runMemberListsAgree(in *Input) Result {
 	return outcome(fs, "")
 }
 
-var alarms = Check{
-	ID: "M06", Title: "no alarm is raised",
-	Doc: `NOSPACE stops writes until space is freed and the alarm is disarmed; the data is sound, so alone it leaves the verdict healthy. CORRUPT
-means that a server found its own data to differ from its peers'.`,
+var alarms = described(Check{
+	ID:    "M06",
 	Needs: NeedDB,
 	Run:   runAlarms,
-}
+})
 
 func runAlarms(in *Input) Result {
 	type key struct {
@@ -261,21 +246,17 @@ func runAlarms(in *Input) Result {
 	return outcome(fs, "")
 }
 
-var leasesEqual = Check{
-	ID: "L01", Title: "all members hold the same leases",
-	Doc: `Leases are granted and revoked through the log, so all members hold the same IDs. TTLs are compared by L04; remaining TTLs may differ.
-The wrong member is named by the log (the grant or the revoke) and by live keys that name a lease which is not there.
-Normal: members between whose applied indexes an entry grants or revokes the lease.`,
+var leasesEqual = described(Check{
+	ID:    "L01",
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
 		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.WholeRow },
 			"lease")
 	},
-}
+})
 
-var partsPresent = Check{
-	ID: "X02", Title: "every source has all its parts",
-	Doc:   `A data dir holds member/wal and member/snap/db. Without the log nothing proves what the database should hold; without the database nothing shows what was applied.`,
+var partsPresent = described(Check{
+	ID:    "X02",
 	Needs: 0,
 	Run: func(in *Input) Result {
 		var fs []Finding
@@ -298,4 +279,4 @@ var partsPresent = Check{
 		}
 		return outcome(fs, "")
 	},
-}
+})

@@ -6,16 +6,13 @@ import (
 	"strings"
 )
 
-var mvccTruths = Check{
-	ID: "K04", Title: "the revisions in the database are a possible history",
-	Doc: `Above the compact revision every main revision is there, sub revisions count from 0, mod revision equals the main revision, versions
-grow by one in a key's life, the create revision is that of its first put, and a tombstone ends a life.
-Normal: gaps below the compact revision, superseded records of an unfinished compaction, the empty record of restore --bump-revision.`,
+var mvccTruths = described(Check{
+	ID:    "K04",
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
 		return in.violations("db-damage", Critical, func(rule string) bool { return rule != ruleLease })
 	},
-}
+})
 
 // ruleLease is the MVCC truth that has a check of its own.
 const ruleLease = "unknown-lease"
@@ -23,15 +20,13 @@ const ruleLease = "unknown-lease"
 // ruleUndecodable is the one that bytes break which are no record at all.
 const ruleUndecodable = "undecodable"
 
-var leasesOfKeysExist = Check{
-	ID: "L02", Title: "every lease that a live key names exists",
-	Doc: `A key is attached to a lease by the number in its newest record; attachments are rebuilt from it at every start. A key whose lease is
-not in bucket lease is logged as an error at start and never expires.`,
+var leasesOfKeysExist = described(Check{
+	ID:    "L02",
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
 		return in.violations("latent-divergence", Error, func(rule string) bool { return rule == ruleLease })
 	},
-}
+})
 
 // violations turns the broken MVCC truths of the wanted rules into findings.
 func (in *Input) violations(class string, sev Severity, want func(rule string) bool) Result {

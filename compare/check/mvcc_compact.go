@@ -10,14 +10,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var compactTombstones = Check{
-	ID: "K07", Title: "members that compacted at the same revision kept the same tombstones there",
-	Doc: `A compaction drops tombstones. One that stands exactly at the compact revision was dropped too up to 3.4.33 and 3.5.15, and is kept from
-3.4.34, 3.5.16 and 3.6.0 on. Members of both kinds differ in nothing but that record: the key is gone on both, so it is told as information.
-Hashes and comparisons here leave such a record out.`,
+var compactTombstones = described(Check{
+	ID:    "K07",
 	Needs: NeedDB | NeedTwo,
 	Run:   runCompactTombstones,
-}
+})
 
 func runCompactTombstones(in *Input) Result {
 	byRev := map[int64]*Finding{}
@@ -72,17 +69,11 @@ func tombstonesAt(ctx context.Context, m *evidence.Member, rev int64) (n int) {
 	return n
 }
 
-var revisionNotBelowCompact = Check{
-	ID: "K10", Title: "no record is missing between the last one and a scheduled compaction",
-	Doc: `The current revision is that of the newest record. When the newest records are tombstones and a compaction at that revision removes them, the
-revision survives in scheduledCompactRev and, once it is finished, finishedCompactRev. A crash in between leaves a database whose newest record
-lies below the scheduled revision: releases up to 3.4.31 and 3.5.13 start with the lower revision and give the numbers above it a second time.
-Normal: the same with the compaction finished (told as information on data of 3.0, whose first releases did not count it), and the empty record of restore --bump-revision. From 3.4.32, 3.5.14 and 3.6.0 on a start
-sets the revision right. The damage is done when a put stands at the compact revision of one
-member, while the others, with the same content at higher revisions, hold none there.`,
+var revisionNotBelowCompact = described(Check{
+	ID:    "K10",
 	Needs: NeedDB,
 	Run:   runRevisionNotBelowCompact,
-}
+})
 
 func runRevisionNotBelowCompact(in *Input) Result {
 	var fs []Finding

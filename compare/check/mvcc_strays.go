@@ -2,14 +2,11 @@ package check
 
 import "fmt"
 
-var noStrayTombstones = Check{
-	ID: "K11", Title: "whether tombstones are left below a finished compaction is told, not judged",
-	Doc: `A compaction removes a tombstone with the key that it deleted, but for one exactly at its revision from 3.4.34, 3.5.16 and 3.6.0 on; the
-next compaction removes that one. A tombstone that stands lower and deletes nothing that is left was passed over. No key is affected.
-Normal: the same below a compaction that is not finished.`,
+var noStrayTombstones = described(Check{
+	ID:    "K11",
 	Needs: NeedDB,
 	Run:   runNoStrayTombstones,
-}
+})
 
 func runNoStrayTombstones(in *Input) Result {
 	var fs []Finding

@@ -10,18 +10,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-var oneMoment = Check{
-	ID: "X05", Title: "the files of a source come from one moment",
-	Doc: `A data dir that is copied while the server writes has a log and a database of different moments, and pages of different transactions. Each
-sign alone has other causes, two of them together speak for a copy of a running member: pages that contradict each other; a page that only a
-later transaction can have written; a database that is ahead of its log; a log that ends inside of a record; a segment that is prepared for
-what the server writes next, which a server that stops in order removes. Where one source shows two signs, one sign is enough for another
-source that was not stopped in order either. A power loss can leave the same.
-A torn end of the log counts as one sign, however much of what it lost the database has applied: a log that lost its end leaves that too.
-Not meant: a database that was put beside a log of another time, which other checks of this family tell.`,
+var oneMoment = described(Check{
+	ID:    "X05",
 	Needs: NeedLog | NeedDB,
 	Run:   runOneMoment,
-}
+})
 
 func runOneMoment(in *Input) Result {
 	var fs []Finding

@@ -8,14 +8,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-var sameOutcome = Check{
-	ID: "K06", Title: "every committed entry ends the same way on every member",
-	Doc: `Apply is deterministic: from equal state an entry is applied on all members or refused on all. An entry that one member applied and
-another refused, or that took another branch of a transaction, is where contents part. Entries refused for an old auth revision are told
-by A04 and left out here, lease revokes by L03, missing and contradicted entries by K03.`,
+var sameOutcome = described(Check{
+	ID:    "K06",
 	Needs: NeedReplay | NeedTwo,
 	Run:   runSameOutcome,
-}
+})
 
 func runSameOutcome(in *Input) Result {
 	f := Finding{Severity: Critical, Class: "data-divergence", Undecided: true}

@@ -21,17 +21,11 @@ const (
 	FieldCopyAsDB    = "meta pages of a copy"
 )
 
-var partsTogether = Check{
-	ID: "X03", Title: "log, snapshot files and database of a source belong to one life of the member",
-	Doc: `A data dir is one thing: the log goes on from a snapshot, the database has applied entries of that log. Removing one part and starting the
-server does not heal: a log that is begun anew beside an old database forgets votes and acknowledgements, a database that is created anew beside
-an old log lacks everything below its snapshots, and a backup file that is copied to member/snap/db (it still carries its sha256 trailer) has
-another index than the log.
-Snapshot files: the server keeps five, and needs none from 3.7 on; 3.8 writes none. Up to 3.6 the newest one that the log knows is read at
-boot, and without any the log must reach back to its first entry.`,
+var partsTogether = described(Check{
+	ID:    "X03",
 	Needs: NeedLog,
 	Run:   runPartsTogether,
-}
+})
 
 func runPartsTogether(in *Input) Result {
 	var fs []Finding

@@ -10,19 +10,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-var commitOnQuorum = Check{
-	ID: "R07", Title: "every committed entry is in the logs of a majority of its voters",
-	Doc: `An entry is committed once a majority of the voters holds it in a synced log. When the logs of so many voters end before it that no
-majority is left, logs that were acknowledged have been lost since (wiped, rolled back, not synced), and a leader without the entry could be
-elected. Voters that are not among the sources are taken to hold it; learners do not count; the configuration is the one at that index.
-Copies of running members look the same: those taken first end before entries that those taken last know to be committed. Those made by the
-command collect say so, and are not counted as lacking what came after. It is an error
-where one of the logs is shown to have lost entries (its database or its commit index lies beyond its end, it was wiped or is damaged), or to be
-older than what its member had stored (R10). Where the end that one member alone has lost makes the difference, it is a warning: what is wrong
-with that log is told by the checks of the log. Otherwise each log may be a sound prefix, and the sources do not tell which it is.`,
+var commitOnQuorum = described(Check{
+	ID:    "R07",
 	Needs: NeedLog | NeedTwo,
 	Run:   runCommitOnQuorum,
-}
+})
 
 // holding is how far one voter's log provably reaches, by member ID; of copies the longest counts. A member that went
 // on after its copy is left out: what its log holds since is not known.

@@ -9,16 +9,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-var logsMatch = Check{
-	ID: "R01", Title: "all logs hold the same entry at every committed index",
-	Doc: `Raft's log matching: two members that have committed an index hold the same entry there (term, type, data; record bytes may differ
-between etcd 3.6 and 3.7). Entries above the commit index may differ and are left out.
-Where the logs agree before and after an index, one log was altered there, committed or not. It is the log that differs from most others, or
-the one whose own database holds another effect; with two logs and nothing in the databases the sources do not tell which.
-A log that lacks an entry and holds the later ones under lower indexes was altered as well: a leader gives an index once.`,
+var logsMatch = described(Check{
+	ID:    "R01",
 	Needs: NeedLog | NeedTwo,
 	Run:   runLogsMatch,
-}
+})
 
 func runLogsMatch(in *Input) Result {
 	if in.Replay == nil || in.Replay.First == 0 {
@@ -71,13 +66,11 @@ func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 	return in.cut(f)
 }
 
-var committedKept = Check{
-	ID: "R04", Title: "no log replaced an entry that it knew to be committed",
-	Doc: `A follower may replace the tail of its log when a new leader says so, but never an entry at or below a commit index it has stored.
-Replacing above the commit index is normal after a change of leader and is kept as history.`,
+var committedKept = described(Check{
+	ID:    "R04",
 	Needs: NeedLog,
 	Run:   runCommittedKept,
-}
+})
 
 func runCommittedKept(in *Input) Result {
 	var fs []Finding
@@ -104,14 +97,11 @@ func runCommittedKept(in *Input) Result {
 	return outcome(fs, in.unreadableParts("wal"))
 }
 
-var membersLevel = Check{
-	ID: "R02", Title: "how far each member is behind is told, not judged",
-	Doc: `A member that was stopped, slow or cut off holds a prefix of the committed log. That is lag, not damage: it catches up from the log
-or from a snapshot. Missing only entries that change nothing (logins, publish entries, a new leader's first entry) is not counted: members
-that are stopped one after the other always end so. A member that was removed does not lag (M08). Entries above the commit index are proposals that may still be lost.`,
+var membersLevel = described(Check{
+	ID:    "R02",
 	Needs: NeedLog | NeedTwo,
 	Run:   runMembersLevel,
-}
+})
 
 func runMembersLevel(in *Input) Result {
 	var commit uint64
@@ -173,16 +163,11 @@ func (in *Input) changesAfter(index uint64) bool {
 	return in.Replay.Survey.LastChange > index
 }
 
-var ackedLogKept = Check{
-	ID: "M04", Title: "no voter has lost log entries that it once held",
-	Doc: `A member that acknowledged entries must keep them. A WAL that holds the bootstrap conf changes only, next to a cluster that is far
-ahead under the same member ID, means that the data dir was wiped and the member restarted as new: the leader counts it as up to
-date and sends a commit index beyond its log, and it panics ("tocommit(N) is out of range").
-One that a leader has caught up by a snapshot since shows it as well, as long as other logs hold what it served before: a warning then.
-Not to be confused with lag: a lagging member's log holds normal entries of the cluster, and one that joined has served nothing before.`,
+var ackedLogKept = described(Check{
+	ID:    "M04",
 	Needs: NeedLog | NeedTwo,
 	Run:   runAckedLogKept,
-}
+})
 
 func runAckedLogKept(in *Input) Result {
 	var fs []Finding

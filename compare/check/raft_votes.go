@@ -8,15 +8,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-var oneLeader = Check{
-	ID: "R05", Title: "every term had one leader",
-	Doc: `A majority elects one leader per term, which begins with an empty entry and creates all entries of that term. So a term starts at
-the same index in every log, and one term and index name one entry, committed or not. Otherwise two leaders led in that term: a vote was
-forgotten or given twice, or two clusters share their IDs. A single entry that differs between equal neighbours was altered (R01). Logs that begin inside of a term (purged, or joined by snapshot) say nothing about
-its start.`,
+var oneLeader = described(Check{
+	ID:    "R05",
 	Needs: NeedLog | NeedTwo,
 	Run:   runOneLeader,
-}
+})
 
 func runOneLeader(in *Input) Result {
 	type begin struct {
@@ -120,14 +116,11 @@ func sortedKeys(m map[int]string) []int {
 	return out
 }
 
-var oneVote = Check{
-	ID: "R06", Title: "no member voted for two candidates in one term",
-	Doc: `A member votes for one candidate per term and stores the vote before it answers. Two candidates in the HardStates of one member and term,
-in one log or in two copies of its data dir, mean that a vote was forgotten (rolled back, cloned): two leaders may have been elected. A
-HardState without a vote followed by one with a vote is normal.`,
+var oneVote = described(Check{
+	ID:    "R06",
 	Needs: NeedLog,
 	Run:   runOneVote,
-}
+})
 
 type ballot struct {
 	id   dumplog.ID
@@ -195,14 +188,8 @@ func (in *Input) termStart(m *evidence.Member, term uint64) At {
 	return At{Term: term}
 }
 
-var commitNeverFalls = Check{
-	ID: "R08", Title: "term, vote and commit index of the HardStates change as raft changes them",
-	Doc: `HardStates follow each other with terms and commit indexes that only rise; a server that starts takes them over from the last one. A
-lower value means that segments of different age were mixed, that the file was edited, or that something other than etcd wrote it. What was
-committed above the lower value may be gone.
-A vote stays the same until the term ends, and goes to a member that is a candidate: an ID that was never a member, one that voted for another
-member in that term, or a vote that differs from those before and behind it, was altered.
-Normal: a term above that of the last entry (an election, won or not), and a vote for a member that did not become the leader.`,
+var commitNeverFalls = described(Check{
+	ID:    "R08",
 	Needs: NeedLog,
 	Run: func(in *Input) Result {
 		var fs []Finding
@@ -229,15 +216,12 @@ Normal: a term above that of the last entry (an election, won or not), and a vot
 		}
 		return outcome(fs, in.unreadableParts("wal"))
 	},
-}
+})
 
-var noJointConfig = Check{
-	ID: "R09", Title: "no stored configuration is a joint one",
-	Doc: `Raft can change several voters at once through a joint configuration, which names outgoing voters or learners to come. etcd's server only
-ever proposes simple changes, so a joint configuration in a snapshot record, a .snap file or meta/confState was written by something else, or
-is damage.`,
+var noJointConfig = described(Check{
+	ID:  "R09",
 	Run: runNoJointConfig,
-}
+})
 
 func runNoJointConfig(in *Input) Result {
 	var fs []Finding

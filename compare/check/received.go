@@ -6,15 +6,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-var receivedIsUsed = Check{
-	ID: "S05", Title: "whether a received database was ever written to is told, not judged",
-	Doc: `A database that a leader sent carries two equal meta pages until the first commit on it. A member that installed it and has committed
-entries behind its index in the log, but never committed its database once, stopped right after the installation, or fails each time it
-tries to: 3.5.0 and 3.5.1 do when they install the file while they start. A copy whose transaction ID is even can not be told from a
-database whose last commit changed nothing; it is passed over.`,
+var receivedIsUsed = described(Check{
+	ID:    "S05",
 	Needs: NeedDB | NeedLog,
 	Run:   runReceivedIsUsed,
-}
+})
 
 func runReceivedIsUsed(in *Input) Result {
 	var fs []Finding

@@ -13,18 +13,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-var recordsEqual = Check{
-	ID: "K12", Title: "all members hold the same records of every revision that they have not compacted",
-	Doc: `Bucket key keeps superseded records and tombstones until a compaction removes them: reads at older revisions, watches and HashKV use them.
-All members write the same record at a revision, byte by byte, so a record that differs was changed on a member by other means, even when all
-live keys are equal; HashKV at that revision then differs as well. Records are compared between members that hold the revision and have not
-compacted it, and values at or below the compact revision between members that finished the same compaction.
-The wrong member is named by the replay of its log, by its own history (K04), or by its last transaction, where that changed the record. Which
-value most members hold is a hint only.
-Not checked where live keys differ already: then histories parted, and K01, K03 and K06 say where.`,
+var recordsEqual = described(Check{
+	ID:    "K12",
 	Needs: NeedDB | NeedTwo,
 	Run:   runRecordsEqual,
-}
+})
 
 func runRecordsEqual(in *Input) Result {
 	if in.Diff == nil {

@@ -17,19 +17,11 @@ const (
 	FieldVoteMissing  = "vote that must have been stored"
 )
 
-var logNotOlder = Check{
-	ID: "R10", Title: "no member's log ends before what the member is known to have stored",
-	Doc: `A member stores entries before it applies them and a vote before it gives it. So the other logs can prove that a log is too short:
-a process of the member that answered clients had applied its own publish entry before, and when the votes of all others do not make a
-majority for a leader that was elected, the remaining voter gave the missing one. A log that ends before such an entry, or knows no such
-term, belongs to an older copy of the data dir: a volume was put back, or this source was copied before the others and the member was
-restarted in between. Where its files were last written before that process began, the source is such a copy at any rate, and nothing ran on it
-since: members that are stopped, copied and started one after another look so. That is a warning.
-Not to be confused with lag: a lagging member's log holds every vote and every publish entry behind which it served. Not counted: sources of
-which a longer copy is at hand, and members whose ID shares the low 16 bits with another.`,
+var logNotOlder = described(Check{
+	ID:    "R10",
 	Needs: NeedLog | NeedTwo,
 	Run:   runLogNotOlder,
-}
+})
 
 func runLogNotOlder(in *Input) Result {
 	if in.Replay == nil || in.Replay.Survey == nil {

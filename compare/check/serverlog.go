@@ -10,16 +10,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-var serverLogsFit = Check{
-	ID: "G01", Title: "what a server's own log says fits its files",
-	Doc: `A server writes into its log under which ID it starts, up to which entry its log is committed then, and at which entry it saved a raft
-snapshot. A restart at a commit index below a snapshot that the same member had saved means that its data dir went back in time in between.
-A log of another member says nothing about the files. Files that end before an entry that the log names are older than the log, or have
-lost their end: the log alone cannot tell which, so this is a note. Known error lines are listed with the checks that show the same in the
-files. Made only when logs are given with --server-log.`,
+var serverLogsFit = described(Check{
+	ID:       "G01",
 	OnDemand: true,
 	Run:      runServerLogs,
-}
+})
 
 func runServerLogs(in *Input) Result {
 	if len(in.ServerLogs) == 0 {

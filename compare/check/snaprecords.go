@@ -14,17 +14,11 @@ const (
 	FieldRecordIndex = "index of a snapshot record"
 )
 
-var snapRecordsFit = Check{
-	ID: "W06", Title: "the snapshot records of the log fit the .snap files and each other",
-	Doc: `A server writes a .snap file and then its record into the log, with the same index, term and, from 3.5 on, configuration. A configuration
-in a record that is another one than in the file, or that changed between two records without a conf change in the log, was altered. So was a
-record without a file, where a file of another index close to it has no record. At boot the server takes the newest file that has a
-record, so an altered record makes it pass over the file.
-Normal: records whose files were purged (five are kept), and a file without a record that a crash left. What contradicts the entries of the log is
-told by W01.`,
+var snapRecordsFit = described(Check{
+	ID:    "W06",
 	Needs: NeedLog,
 	Run:   runSnapRecordsFit,
-}
+})
 
 func runSnapRecordsFit(in *Input) Result {
 	var fs []Finding

@@ -10,14 +10,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-var quorumPossible = Check{
-	ID: "M05", Title: "a majority of the configured voters can be started",
-	Doc: `Raft decides with a majority of the voters in its current configuration. A voter that never published itself (added with an address
-where nothing listens, or never started) counts in the majority but can not vote. When the voters that have run are too few for a
-majority, or only just enough while one of them is behind, the cluster can not elect a leader and the configuration can not be changed back.`,
+var quorumPossible = described(Check{
+	ID:    "M05",
 	Needs: NeedLog,
 	Run:   runQuorumPossible,
-}
+})
 
 func runQuorumPossible(in *Input) Result {
 	m := in.newestConfiguration()

@@ -2,14 +2,11 @@ package check
 
 import "fmt"
 
-var lastLeafFilled = Check{
-	ID: "D09", Title: "whether the last page of a bucket is empty is told, not judged",
-	Doc: `bbolt may leave an empty leaf at the right edge of a bucket when the rows on it are deleted. Every walk passes over it, and the file is
-sound. bbolt up to 1.3.6 (etcd up to 3.4.23 and 3.5.7) finds no last row in such a bucket, so that tools of that age that take the last key of
-bucket key for the current revision report too low a number or none. All versions write it.`,
+var lastLeafFilled = described(Check{
+	ID:    "D09",
 	Needs: NeedDB,
 	Run:   runLastLeafFilled,
-}
+})
 
 func runLastLeafFilled(in *Input) Result {
 	var fs []Finding

@@ -17,18 +17,10 @@ const (
 	FieldV2Keys    = "v2 keys"
 )
 
-var v2StoreTrue = Check{
-	ID: "M15", Title: "the v2 store in the newest snapshot is what the log gives, and the same on all members",
-	Doc: `The v2 store in a .snap file holds the member list, the removed members, the cluster version and, up to 3.5, the keys of v2 clients. All of it
-follows from the log: conf changes, what members publish at their start, versions, and v2 requests. Up to 3.5 a server boots with it (3.5.0
-excepted), 3.6 takes learner promotions over from it, 3.7 does not read it.
-It is held against the log from an older .snap file on, or from the first entry, and against the other members' at one index. What the log can not
-tell is left out: keys with a time to live, conditional and in-order requests, a learner beside another, whose addition may have been refused.
-What a restore brought along, a cluster version and removed members, is not in the log and left out as well.
-A store without any key, where the log wrote some, is a warning: they were dropped on purpose or lost as a whole.
-Not checked when the log does not reach back to an older snapshot or to its first entry.`,
+var v2StoreTrue = described(Check{
+	ID:  "M15",
 	Run: runV2StoreTrue,
-}
+})
 
 func runV2StoreTrue(in *Input) Result {
 	if in.Replay == nil || in.Replay.Survey == nil {

@@ -17,17 +17,11 @@ const (
 	FieldClusterVersion = "cluster version against the log"
 )
 
-var versionsFit = Check{
-	ID: "X04", Title: "stored versions fit each other, and no downgrade is left open",
-	Doc: `From 3.6 on meta/storageVersion names the schema of the database; a server sets it to the cluster version some seconds after it starts. A storage
-version above the cluster version, or one that differs from the other members' by a whole line, is what an unfinished downgrade or a database
-from another time leaves. A downgrade that is enabled lets only binaries of the target line join.
-A storage version that is not 3.6.0 or later, or a cluster version of another major, is one that no server writes or accepts, and a cluster
-version other than the one that the log last set was changed by other means.
-Normal: no storage version up to 3.5 and shortly after a start; one that is still below the cluster version.`,
+var versionsFit = described(Check{
+	ID:    "X04",
 	Needs: NeedDB,
 	Run:   runVersionsFit,
-}
+})
 
 func runVersionsFit(in *Input) Result {
 	var fs []Finding
@@ -155,12 +149,10 @@ func minor(v string) int {
 	return n
 }
 
-var noV2Content = Check{
-	ID: "M13", Title: "the v2 store holds nothing but membership",
-	Doc: `Up to 3.5 the v2 API kept user keys in the v2 store, which lives in .snap files and, between snapshots, in the log. 3.6 refuses to start on a
-data dir with such keys. The directories that etcd itself keeps there are no content.`,
+var noV2Content = described(Check{
+	ID:  "M13",
 	Run: runNoV2Content,
-}
+})
 
 func runNoV2Content(in *Input) Result {
 	var fs []Finding

@@ -12,14 +12,11 @@ import (
 // refuse to read a sound log (maxWALEntrySizeLimit, wal/decoder.go).
 const walRecordLimit = 10 << 20
 
-var recordsReadable = Check{
-	ID: "W04", Title: "no WAL record is too large to be read back",
-	Doc: `A server writes records of any size that --max-request-bytes allows, but 3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4
-refuse to read one of 10 MiB or more ("max entry size limit exceeded"). The record is sound: its CRC holds.
-A damaged length word is another matter and told by W01.`,
+var recordsReadable = described(Check{
+	ID:    "W04",
 	Needs: NeedLog,
 	Run:   runRecordsReadable,
-}
+})
 
 func runRecordsReadable(in *Input) Result {
 	var fs []Finding
@@ -41,15 +38,11 @@ func runRecordsReadable(in *Input) Result {
 	return outcome(fs, in.unreadableParts("wal"))
 }
 
-var logReachesBack = Check{
-	ID: "W05", Title: "the log reaches back to a snapshot to start from",
-	Doc: `A server purges segments from the front, behind the newest snapshot. The first entry that is left must follow a snapshot that the log
-still names, or a start finds no place to begin.
-Normal: a log that begins with a later segment than 0. Its CRC chain then begins with the value in that segment's CRC record, which 3.3.21 and 3.4.8
-alone mistake for a mismatch.`,
+var logReachesBack = described(Check{
+	ID:    "W05",
 	Needs: NeedLog,
 	Run:   runLogReachesBack,
-}
+})
 
 func runLogReachesBack(in *Input) Result {
 	var fs []Finding

@@ -35,7 +35,7 @@ func (r *Rule) Lines() (minors []int) {
 }
 
 // Rules returns all rules in the order in which a start meets them; those that stop nothing come last. A new rule is
-// one value in a file of its topic and one line here.
+// one value in a file of its topic and one line here; its text stands in prose/ID.md.
 func Rules() []Rule {
 	return []Rule{
 		logPresent,
@@ -64,23 +64,18 @@ func Rules() []Rule {
 	}
 }
 
-var logPresent = Rule{
-	ID: "P01", Title: "there is a log", Level: Stops,
-	Doc: `Without a single *.wal file a server of any version takes the dir for a new member: with initial-cluster-state new it founds a cluster
-over the old database, with existing it asks the peers. What comes of it depends on flags and peers, not on the dir.
-wal.Exist in server/etcdserver/bootstrap.go.`,
+var logPresent = described(Rule{
+	ID: "P01", Level: Stops,
 	Run: func(d *dir) *verdict {
 		if d.hasLog() {
 			return nil
 		}
 		return unknown("there is no readable log: what the server does then depends on its flags and peers, not on the dir")
 	},
-}
+})
 
-var dbOpens = Rule{
-	ID: "P02", Title: "the database opens and its pages are sound", Level: Stops,
-	Doc: `bbolt panics on the first page that is not what it should be, at the latest while it rebuilds the list of free pages, which every
-writable open of a file without a stored freelist does. One dead meta page is not noticed. server/storage/backend/backend.go, bbolt db.go.`,
+var dbOpens = described(Rule{
+	ID: "P02", Level: Stops,
 	Run: func(d *dir) *verdict {
 		db := d.m.DB
 		if db == nil {
@@ -111,4 +106,4 @@ writable open of a file without a stored freelist does. One dead meta page is no
 			server: "panic: freepages: failed to get all reachable pages, or: assertion failed: Page expected to be: " +
 				"N, but self identifies as M", evidence: listed(at)}
 	},
-}
+})

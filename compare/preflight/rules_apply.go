@@ -11,12 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var clusterVersion = Rule{
-	ID: "P10", Title: "the cluster version is not newer than the server", Level: Stops,
-	Doc: `Up to 3.5 the cluster version comes from the v2 store in the .snap file and from entries behind it (v2 PUT /0/version; 3.5 also
-ClusterVersionSet), from 3.6 on from the database. A server below it stops. 3.3 and 3.4 do not see what only a 3.6 or later wrote behind the
-last snapshot: they open such a dir and lower the cluster version. mustDetectDowngrade in server/etcdserver/api/membership/cluster.go,
-server/etcdserver/version/downgrade.go.`,
+var clusterVersion = described(Rule{
+	ID: "P10", Level: Stops,
 	Run: func(d *dir) *verdict {
 		v, at := d.clusterVersionSeen()
 		if !v.Above(d.to.Release()) || d.downgradeAllowed(v) {
@@ -29,7 +25,7 @@ server/etcdserver/version/downgrade.go.`,
 		}
 		return &verdict{says: fmt.Sprintf("the cluster version is 3.%d", v.Minor()), server: server, evidence: at}
 	},
-}
+})
 
 // clusterVersionSeen is the highest minor version that this version's server gets to know of at its start, and where it
 // stands.
@@ -68,9 +64,8 @@ func (d *dir) downgradeAllowed(v release.Version) bool {
 	return lineOf(d.m.DB.Cluster.DowngradeTarget) == d.to.line() && v == d.to.line().Next()
 }
 
-var commitInLog = Rule{
-	ID: "P11", Title: "the commit index lies between the raft snapshot and the end of the log", Level: Stops,
-	Doc: `raft panics when HardState.commit lies outside of [snapshot index, last index]. raft.loadState in go.etcd.io/raft/v3 raft.go.`,
+var commitInLog = described(Rule{
+	ID: "P11", Level: Stops,
 	Run: func(d *dir) *verdict {
 		if !d.hasLog() || d.m.WAL.Summary.HardState == nil {
 			return nil
@@ -86,12 +81,10 @@ var commitInLog = Rule{
 		}
 		return nil
 	},
-}
+})
 
-var rowsDecode = Rule{
-	ID: "P12", Title: "every row that is read at boot decodes", Level: Stops,
-	Doc: `Lessor, MVCC, auth and alarm store read their buckets in full and panic on a row that does not decode; bucket members counts from 3.6 on.
-server/storage/mvcc/kvstore.go, server/lease/lessor.go, server/auth/store.go, server/storage/schema.`,
+var rowsDecode = described(Rule{
+	ID: "P12", Level: Stops,
 	Run: func(d *dir) *verdict {
 		if !d.m.HasDB() {
 			return nil
@@ -118,7 +111,7 @@ server/storage/mvcc/kvstore.go, server/lease/lessor.go, server/auth/store.go, se
 		return &verdict{says: fmt.Sprintf("%d rows do not decode, first in bucket %s", len(at), at[0].Bucket),
 			server: bucketPanics[at[0].Bucket], evidence: listed(at)}
 	},
-}
+})
 
 // bucketPanics are the words of 3.6 for a row that does not decode, by bucket.
 var bucketPanics = map[string]string{
@@ -141,12 +134,10 @@ func (d *dir) readsBucket(b string) bool {
 	return false
 }
 
-var v2Entries = Rule{
-	ID: "P13", Title: "no v2 request behind the raft snapshot is one that the server can not execute", Level: Stops,
+var v2Entries = described(Rule{
+	ID: "P13", Level: Stops,
 	Not: release.V2Executed,
-	Doc: `Servers up to 3.5 write each member's attributes and the cluster version as v2 requests. 3.6 turns these two into v3 requests and panics on any
-other; 3.7 and later panic on every one they must read again. A raft snapshot taken by the old line behind them cures it (3.5: --snapshot-count,
-or move the leader and wait). v2ToV3 in server/etcdserver/apply_v2.go (3.6); applyEntryNormal in server/etcdserver/server.go (3.7).`,
+
 	Run: func(d *dir) *verdict {
 		v := &verdict{server: "panic: unmarshal should never fail (proto: cannot parse invalid wire-format data)"}
 		if d.to.Follows(release.V2Decoded) {
@@ -166,7 +157,7 @@ or move the leader and wait). v2ToV3 in server/etcdserver/apply_v2.go (3.6); app
 		v.evidence = listed(v.evidence)
 		return v
 	},
-}
+})
 
 // mapped are the v2 requests that 3.6 still understands.
 func mapped(r *dumplog.V2Request) bool {
@@ -174,10 +165,8 @@ func mapped(r *dumplog.V2Request) bool {
 		strings.HasSuffix(r.Path, "/attributes"))
 }
 
-var knownRequests = Rule{
-	ID: "P14", Title: "the server knows every request that it must execute", Level: Stops, Not: release.DowngradeTests,
-	Doc: `An entry above the consistent index whose request a later line introduced makes the apply loop panic: LeaseCheckpoint is of 3.4, the cluster
-requests of 3.5, DowngradeVersionTest of 3.6. applierV3backend.Apply in server/etcdserver/apply.go.`,
+var knownRequests = described(Rule{
+	ID: "P14", Level: Stops, Not: release.DowngradeTests,
 	Run: func(d *dir) *verdict {
 		v := &verdict{server: "panic: not implemented"}
 		for _, e := range d.executed() {
@@ -194,11 +183,10 @@ requests of 3.5, DowngradeVersionTest of 3.6. applierV3backend.Apply in server/e
 		v.evidence = listed(v.evidence)
 		return v
 	},
-}
+})
 
-var learnerEntries = Rule{
-	ID: "P15", Title: "no learner change lies behind the raft snapshot", Level: Stops, Not: release.Learners,
-	Doc: `Learners are of 3.4; 3.3 panics on the conf change that adds one, also when it only replays it. etcdserver/membership/cluster.go.`,
+var learnerEntries = described(Rule{
+	ID: "P15", Level: Stops, Not: release.Learners,
 	Run: func(d *dir) *verdict {
 		v := &verdict{says: "the log adds a learner", server: "ConfChange type should be either AddNode, RemoveNode " +
 			"or UpdateNode"}
@@ -212,12 +200,10 @@ var learnerEntries = Rule{
 		}
 		return v
 	},
-}
+})
 
-var userNames = Rule{
-	ID: "P16", Title: "user names in the log are valid UTF-8", Level: Stops, Only: release.NamesUTF8,
-	Doc: `From 3.7 on protobuf strings must be UTF-8: an entry above the raft snapshot whose header names another user does not decode any more.
-api/etcdserverpb/raft_internal.proto, google.golang.org/protobuf.`,
+var userNames = described(Rule{
+	ID: "P16", Level: Stops, Only: release.NamesUTF8,
 	Run: func(d *dir) *verdict {
 		v := &verdict{server: "panic: unmarshal should never fail (string field contains invalid UTF-8)"}
 		for _, e := range d.behind() {
@@ -231,12 +217,10 @@ api/etcdserverpb/raft_internal.proto, google.golang.org/protobuf.`,
 		v.says, v.evidence = fmt.Sprintf("%d entries name a user that is no UTF-8", len(v.evidence)), listed(v.evidence)
 		return v
 	},
-}
+})
 
-var selfRemoved = Rule{
-	ID: "P17", Title: "the member was not removed from its cluster", Level: Stops,
-	Doc: `A server that applies the conf change that removes itself stops at once. It must be added again and start with an empty dir.
-EtcdServer.apply in server/etcdserver/server.go.`,
+var selfRemoved = described(Rule{
+	ID: "P17", Level: Stops,
 	Run: func(d *dir) *verdict {
 		if d.m.MemberID == 0 || !d.hasLog() {
 			return nil
@@ -252,13 +236,10 @@ EtcdServer.apply in server/etcdserver/server.go.`,
 		}
 		return nil
 	},
-}
+})
 
-var selfListed = Rule{
-	ID: "P18", Title: "the member list names the member itself", Level: Stops, Only: release.Learners,
-	Doc: `A server whose own ID (from the log's metadata) is not in its member list panics when it first asks whether it is a learner, which is with
-the first request: up to 3.5 the list is that of the .snap file and the conf changes behind it, from 3.6 on bucket members. RaftCluster.IsLocalMemberLearner
-in server/etcdserver/api/membership/cluster.go.`,
+var selfListed = described(Rule{
+	ID: "P18", Level: Stops, Only: release.Learners,
 	Run: func(d *dir) *verdict {
 		self := d.m.MemberID
 		if self == 0 || !d.hasLog() {
@@ -273,7 +254,7 @@ in server/etcdserver/api/membership/cluster.go.`,
 			evidence: []check.Evidence{{Member: d.m.Label(), File: where, Observed: fmt.Sprint(ids),
 				Expected: self.String() + " among them"}}}
 	},
-}
+})
 
 // listedMembers are the members that the server knows once it has replayed its log.
 func (d *dir) listedMembers() ([]dumplog.ID, string) {

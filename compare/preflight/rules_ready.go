@@ -9,11 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-var membersDrift = Rule{
-	ID: "P20", Title: "raft's configuration and bucket members agree", Level: Warns, Only: release.ConfChangeFromDB,
-	Doc: `From 3.6 on a server lists the members of the bucket, from 3.7 on it builds raft's voters from it. A member that only the bucket knows (a zombie),
-one that it lacks, or a learner flag that differs then changes who votes. 3.6 takes learner promotions over from the .snap file; 3.5.26
-and later remove zombies. bootstrap.go (3.6 SyncLearnerPromotionIfNeeded).`,
+var membersDrift = described(Rule{
+	ID: "P20", Level: Warns, Only: release.ConfChangeFromDB,
 	Run: func(d *dir) *verdict {
 		ms := &d.m.Membership
 		if !ms.RaftKnown || len(ms.Bucket) == 0 || !d.m.HasDB() {
@@ -42,13 +39,12 @@ and later remove zombies. bootstrap.go (3.6 SyncLearnerPromotionIfNeeded).`,
 		}
 		return v
 	},
-}
+})
 
-var hiddenVersion = Rule{
-	ID: "P23", Title: "the server sees the cluster version that the dir was raised to", Level: Warns,
+var hiddenVersion = described(Rule{
+	ID: "P23", Level: Warns,
 	Not: release.ClusterRequests,
-	Doc: `3.3 and 3.4 look for the cluster version in the .snap file and in v2 requests only. A dir that 3.6 or later wrote and that has no raft snapshot
-yet shows them none: they open it without a word, lower the cluster version and do not understand what later lines stored.`,
+
 	Run: func(d *dir) *verdict {
 		if !d.m.HasDB() {
 			return nil
@@ -61,12 +57,10 @@ yet shows them none: they open it without a word, lower the cluster version and 
 			evidence: []check.Evidence{d.atDB("cluster", "clusterVersion", d.m.DB.Cluster.Version,
 				fmt.Sprintf("3.%d.0 or older", d.to.Minor))}}
 	},
-}
+})
 
-var raisesVersions = Rule{
-	ID: "P21", Title: "opening changes no version", Level: Changes,
-	Doc: `Once all members run the newer line the leader raises the cluster version, and from 3.6 on storageVersion is written. The way back is a downgrade
-(etcdctl downgrade enable, 3.5.23 and 3.6 on) or a restore. server/etcdserver/version/monitor.go.`,
+var raisesVersions = described(Rule{
+	ID: "P21", Level: Changes,
 	Run: func(d *dir) *verdict {
 		if !d.m.HasDB() {
 			return nil
@@ -80,12 +74,10 @@ var raisesVersions = Rule{
 			evidence: []check.Evidence{d.atDB("cluster", "clusterVersion", d.m.DB.Cluster.Version,
 				fmt.Sprintf("3.%d.0 afterwards", d.to.Minor))}}
 	},
-}
+})
 
-var skipsLines = Rule{
-	ID: "P22", Title: "the way there is one minor at a time", Level: Warns,
-	Doc: `A running cluster is upgraded one minor at a time: members that are two apart do not talk to each other. A single stopped dir may open all the
-same. isCompatibleWithCluster in server/etcdserver/cluster_util.go.`,
+var skipsLines = described(Rule{
+	ID: "P22", Level: Warns,
 	Run: func(d *dir) *verdict {
 		have := d.m.Version.Release()
 		if d.m.HasDB() {
@@ -97,7 +89,7 @@ same. isCompatibleWithCluster in server/etcdserver/cluster_util.go.`,
 		return &verdict{says: fmt.Sprintf("from 3.%d to 3.%d a running cluster goes through each line between",
 			have.Minor(), d.to.Minor), server: "incompatible with current running cluster"}
 	},
-}
+})
 
 // ready says what to do, in order.
 func (d *dir) ready(r *Result) []string {

@@ -20,10 +20,8 @@ func stopsBolt(k dumpdb.DamageKind) bool {
 	return true
 }
 
-var snapChosen = Rule{
-	ID: "P03", Title: "the newest raft snapshot can be read", Level: Warns, Not: release.SnapFileUnused,
-	Doc: `A .snap file that does not decode is renamed to .broken and the next older one is taken, as far as the log still reaches back to it. From 3.7
-on the files are not read at boot. Snapshotter.LoadNewestAvailable in server/etcdserver/api/snap/snapshotter.go.`,
+var snapChosen = described(Rule{
+	ID: "P03", Level: Warns, Not: release.SnapFileUnused,
 	Run: func(d *dir) *verdict {
 		if !d.m.HasSnap() {
 			return nil
@@ -41,12 +39,10 @@ on the files are not read at boot. Snapshotter.LoadNewestAvailable in server/etc
 		return &verdict{says: fmt.Sprintf("%d .snap files do not decode; the server renames them and starts from index %d", len(at), d.snapIndex),
 			server: "failed to read a snap file; renamed corrupted snap file", evidence: at}
 	},
-}
+})
 
-var v2Content = Rule{
-	ID: "P04", Title: "the snapshot holds no v2 keys", Level: Stops, Only: release.V2KeysRefused,
-	Doc: `3.6 refuses to start when the v2 store in its .snap file holds anything but members and cluster version (--v2-deprecation write-only is its
-only stage); 3.5 warns. 3.7 does not read the file. AssertNoV2StoreContent in server/storage/util.go.`,
+var v2Content = described(Rule{
+	ID: "P04", Level: Stops, Only: release.V2KeysRefused,
 	Run: func(d *dir) *verdict {
 		if d.snap == nil || d.snap.V2 == nil || len(d.snap.V2.UserKeys) == 0 {
 			return nil
@@ -58,12 +54,10 @@ only stage); 3.5 warns. 3.7 does not read the file. AssertNoV2StoreContent in se
 				Observed: strings.Join(k[:min(5, len(k))], " "), Expected: "no keys below /1",
 				Show: shell.Format("etcd-medic dumplog {} --snaps", d.arg)}}}
 	},
-}
+})
 
-var dbReachesSnapshot = Rule{
-	ID: "P05", Title: "the database reaches the raft snapshot", Level: Stops,
-	Doc: `meta/consistent_index is not below the index of the raft snapshot, or the database that the leader sent for it lies in snap/ as
-<index>.snap.db and takes its place. RecoverSnapshotBackend in server/storage/backend.go, before 3.6 etcdserver/backend.go.`,
+var dbReachesSnapshot = described(Rule{
+	ID: "P05", Level: Stops,
 	Run: func(d *dir) *verdict {
 		ci := d.m.ConsistentIndex()
 		if d.snapIndex == 0 || ci >= d.snapIndex {
@@ -83,12 +77,10 @@ var dbReachesSnapshot = Rule{
 			evidence: []check.Evidence{d.atDB("meta", "consistent_index", fmt.Sprint(ci),
 				fmt.Sprintf("at least %d", d.snapIndex))}}
 	},
-}
+})
 
-var storageVersion = Rule{
-	ID: "P06", Title: "the storage version is not newer than the server", Level: Stops, Only: release.StorageVersion,
-	Doc: `meta/storageVersion (written by 3.6 and later) must be a version the server knows. Without it the storage is taken for 3.5, or, without
-meta/term, left alone with a warning. schema.Validate in server/storage/schema/schema.go. Older servers do not look at it.`,
+var storageVersion = described(Rule{
+	ID: "P06", Level: Stops, Only: release.StorageVersion,
 	Run: func(d *dir) *verdict {
 		if !d.m.HasDB() {
 			return nil
@@ -101,12 +93,10 @@ meta/term, left alone with a warning. schema.Validate in server/storage/schema/s
 			server:   fmt.Sprintf("Failed to validate schema: version %q is not supported", v),
 			evidence: []check.Evidence{d.atDB("meta", "storageVersion", v, fmt.Sprintf("3.%d.0 or older", d.to.Minor))}}
 	},
-}
+})
 
-var logReadable = Rule{
-	ID: "P07", Title: "the log reads from its first to its last record", Level: Stops,
-	Doc: `Every record's CRC fits, segments follow each other and carry one identity. Only an incomplete last record is repaired. The whole log is read
-to list its snapshot records, from 3.3.21 and 3.4.8 on. wal.ReadAll and ValidSnapshotEntries in server/storage/wal/wal.go.`,
+var logReadable = described(Rule{
+	ID: "P07", Level: Stops,
 	Run: func(d *dir) *verdict {
 		if !d.hasLog() {
 			return nil
@@ -130,16 +120,14 @@ to list its snapshot records, from 3.3.21 and 3.4.8 on. wal.ReadAll and ValidSna
 		return &verdict{says: fmt.Sprintf("the log is damaged at %d places that the server does not repair", len(at)),
 			server: said, evidence: listed(at)}
 	},
-}
+})
 
 // refuses tells whether a server stops at this damage; what it repairs, takes for the end or does not notice is told by
 // logTail.
 func refuses(x *dumplog.DamageError) bool { return x.OnStart == dumplog.StartRefused }
 
-var logReachesSnapshot = Rule{
-	ID: "P08", Title: "the log reaches back to the raft snapshot", Level: Stops,
-	Doc: `A segment begins at or before the snapshot's index, and the first entry behind the snapshot is in the log. wal.Open and ReadAll in
-server/storage/wal/wal.go.`,
+var logReachesSnapshot = described(Rule{
+	ID: "P08", Level: Stops,
 	Run: func(d *dir) *verdict {
 		if !d.hasLog() {
 			return nil
@@ -167,12 +155,10 @@ server/storage/wal/wal.go.`,
 		}
 		return nil
 	},
-}
+})
 
-var dbPresent = Rule{
-	ID: "P09", Title: "the database is there", Level: Stops,
-	Doc: `A missing database is made anew, empty. When the member list in use tells a cluster of version 3 or later, the server then says that the
-file is missing and deletes the new one; without a raft snapshot it replays the whole log into it. bootstrappedCluster.databaseFileMissing.`,
+var dbPresent = described(Rule{
+	ID: "P09", Level: Stops,
 	Run: func(d *dir) *verdict {
 		if d.m.DB != nil || !d.hasLog() {
 			return nil
@@ -187,12 +173,10 @@ file is missing and deletes the new one; without a raft snapshot it replays the 
 			evidence: []check.Evidence{{Member: d.m.Label(), File: "member/snap/db", Observed: "absent",
 				Expected: "present"}}}
 	},
-}
+})
 
-var logTail = Rule{
-	ID: "P19", Title: "nothing is cut off the log", Level: Warns,
-	Doc: `The server starts, and what stands behind the damage is lost: an incomplete last record is cut off, zeros in the middle are taken for the end.
-With a majority of members holding the entries they come back from the leader. wal.Repair in server/storage/wal/repair.go.`,
+var logTail = described(Rule{
+	ID: "P19", Level: Warns,
 	Run: func(d *dir) *verdict {
 		if !d.hasLog() {
 			return nil
@@ -211,4 +195,4 @@ With a majority of members holding the entries they come back from the leader. w
 		}
 		return v
 	},
-}
+})

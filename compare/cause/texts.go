@@ -1,0 +1,24 @@
+package cause
+
+import (
+	"embed"
+
+	"github.com/etcd-medic/etcd-medic/internal/prose"
+)
+
+// proseFiles are the texts: prose/ID.md says what the cause ID is, what it affects, what to do and what that costs.
+//
+//go:embed prose/*.md
+var proseFiles embed.FS
+
+var texts, errTexts = prose.Load(proseFiles, "prose",
+	"affected", "fixed in", "look-alikes", "recovery", "loss", "see")
+
+// described gives a cause its texts.
+func described(c Cause) Cause {
+	t := texts[c.ID]
+	c.Title, c.Doc = t.Title, t.Doc
+	c.Affected, c.FixedIn, c.Refs = t.Facts["affected"], t.Facts["fixed in"], t.Facts["see"]
+	c.LookAlikes, c.Recovery, c.Loss = t.Fact("look-alikes"), t.Fact("recovery"), t.Fact("loss")
+	return c
+}
