@@ -140,7 +140,7 @@ func (c *collected) gather(ctx context.Context) error {
 	c.o.Progress("replaying the log")
 	counting, work := progress.Begin(ctx, "replaying the log", 0)
 	var err error
-	c.in.Replay, err = replay.Settled(counting, members, replay.Options{})
+	c.in.Replay, err = replay.RunWithPlausibleIndex(counting, members, replay.Options{})
 	work.End()
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
@@ -253,9 +253,9 @@ func (c *collected) matchCauses(r *Report, byCheck map[string][]check.Finding) {
 		r.Causes = append(r.Causes, Cause{ID: k.ID, Title: k.Title, Certainty: string(m.Certainty), Members: m.Members,
 			Because:   m.Because,
 			RefutedBy: m.RefutedBy, Affected: orNone(k.Affected), FixedIn: orNone(k.FixedIn), Refs: orNone(k.Refs),
-			Recovery: k.Recovery, Loss: k.Loss, Aside: m.Aside})
+			Recovery: k.Recovery, Loss: k.Loss, Secondary: m.Secondary})
 	}
-	sort.SliceStable(r.Causes, func(i, j int) bool { return !r.Causes[i].Aside && r.Causes[j].Aside })
+	sort.SliceStable(r.Causes, func(i, j int) bool { return !r.Causes[i].Secondary && r.Causes[j].Secondary })
 }
 
 func orNone(s []string) []string {

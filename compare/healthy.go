@@ -34,7 +34,7 @@ func (c *collected) healthy(r *Report) {
 		if n := c.absentVoters(); n > 0 {
 			v.Summary = fmt.Sprintf("nothing is wrong with this member by itself; whether it agrees with the other "+
 				"%s only beside them can be said", count(n, "voter", "voters"))
-			if c.foundingOnly() {
+			if c.onlyBootstrapEntries() {
 				v.Summary += ". It holds nothing but the founding of the cluster: it is new, or its data dir was wiped"
 			}
 		}
@@ -88,10 +88,10 @@ func (c *collected) absentVoters() int {
 	return max(len(c.in.Members[0].Membership.Voters)-1, 0)
 }
 
-// foundingOnly tells whether the one member's log holds the conf changes of its bootstrap and nothing else.
-func (c *collected) foundingOnly() bool {
+// onlyBootstrapEntries tells whether the one member's log holds the conf changes of its bootstrap and nothing else.
+func (c *collected) onlyBootstrapEntries() bool {
 	m := c.in.Members[0]
-	return m.HasLog() && m.WAL.Summary.LastIndex == check.Founded(m)
+	return m.HasLog() && m.WAL.Summary.LastIndex == check.BootstrapVoters(m)
 }
 
 func has(fs []check.Finding, class string) bool {

@@ -71,7 +71,7 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 	if clusters(set.Members) > 1 {
 		return nil, mixed(set.Members)
 	}
-	rp, err := replay.Settled(ctx, set.Members, replay.Options{Watch: key})
+	rp, err := replay.RunWithPlausibleIndex(ctx, set.Members, replay.Options{Watch: key})
 	if err != nil {
 		return nil, err
 	}

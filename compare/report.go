@@ -97,13 +97,13 @@ type Cause struct {
 	Refs      []string `json:"refs"`
 	Recovery  string   `json:"recovery,omitempty"`
 	Loss      string   `json:"loss,omitempty"`
-	// Aside is true when it explains something beside the verdict; such causes come last.
-	Aside bool `json:"aside,omitempty"`
+	// Secondary is true when it explains something beside the verdict; such causes come last.
+	Secondary bool `json:"aside,omitempty"`
 }
 
 // leading is the cause that the verdict names, nil when none fits.
 func (r *Report) leading() *Cause {
-	if len(r.Causes) == 0 || r.Causes[0].Aside {
+	if len(r.Causes) == 0 || r.Causes[0].Secondary {
 		return nil
 	}
 	return &r.Causes[0]

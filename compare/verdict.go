@@ -55,7 +55,7 @@ func (r *Report) causeOfFirst(first *check.Finding) {
 		func(id string) bool { return id == first.ID || sameClass[id] }) {
 		return
 	}
-	at := slices.IndexFunc(r.Causes, func(k Cause) bool { return !k.Aside && slices.Contains(k.Because, first.ID) })
+	at := slices.IndexFunc(r.Causes, func(k Cause) bool { return !k.Secondary && slices.Contains(k.Because, first.ID) })
 	if at > 0 {
 		k := r.Causes[at]
 		r.Causes = slices.Insert(slices.Delete(r.Causes, at, at+1), 0, k)

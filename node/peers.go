@@ -88,7 +88,7 @@ func (m *Member) listen() error {
 		return err
 	}
 	for _, addr := range m.loopback {
-		if err := m.sandbox.isolation.Release(addr); err != nil {
+		if err := m.sandbox.isolation.ReleasePort(addr); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (s *Sandbox) hold(urls []string) error {
 			if s.runsAt(addr) {
 				continue
 			}
-			err := s.isolation.Hold(addr)
+			err := s.isolation.ReservePort(addr)
 			if i > 0 && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
 				continue // no IPv6 here
 			}
@@ -202,7 +202,7 @@ func (s *Sandbox) takeBack(m *Member) {
 		return
 	}
 	for _, addr := range m.loopback {
-		_ = s.isolation.Hold(addr) // a later start finds out if it is gone
+		_ = s.isolation.ReservePort(addr) // a later start finds out if it is gone
 	}
 }
 

@@ -42,7 +42,7 @@ type Options struct {
 // Sandbox is a closed place for the members of one cluster. It is safe for concurrent use.
 type Sandbox struct {
 	options   Options
-	isolation isolation.Ground
+	isolation isolation.Runtime
 	ca        *authority
 	client    pair
 	sockets   string

@@ -169,7 +169,7 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*Member) (string, 
 
 func (r *runner) noAlarm(ctx context.Context, _ []*Member) (string, error) {
 	return "", r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
-		return r.ask(ctx, r.speaker(), func(ctx context.Context, c *clientv3.Client) error {
+		return r.ask(ctx, r.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
 			l, err := c.AlarmList(ctx)
 			if err != nil {
 				return err
@@ -221,7 +221,7 @@ func (r *runner) worksThrough(ctx context.Context, members []*Member) (string, e
 // noSpace tells whether alarm NOSPACE is raised.
 func (r *runner) noSpace(ctx context.Context) (full bool, err error) {
 	err = r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
-		return r.ask(ctx, r.speaker(), func(ctx context.Context, c *clientv3.Client) error {
+		return r.ask(ctx, r.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
 			l, err := c.AlarmList(ctx)
 			full = err == nil && slices.ContainsFunc(l.Alarms,
 				func(a *etcdserverpb.AlarmMember) bool { return a.GetAlarm() == etcdserverpb.AlarmType_NOSPACE })

@@ -28,7 +28,7 @@ func (s *session) reseed(ctx context.Context, o ApplyOptions) (*Outcome, error) 
 	if _, there := os.Lstat(o.Out); there == nil {
 		err = s.handedOut(ctx, o.Out)
 	} else if err = s.sandboxed(ctx, Reseed, work, false); err == nil && s.out.provenWell() {
-		err = s.handOut(ctx, work, o.Out)
+		err = s.publishDataDirs(ctx, work, o.Out)
 	}
 	return s.finish(err, func() error {
 		if s.o.Keep {
@@ -54,11 +54,11 @@ func (s *session) handedOut(ctx context.Context, out string) error {
 	if err != nil || !s.out.provenWell() {
 		return err
 	}
-	return s.handOut(ctx, "", out)
+	return s.publishDataDirs(ctx, "", out)
 }
 
-// handOut flushes what the servers wrote without fsync and gives it its place, in one rename.
-func (s *session) handOut(ctx context.Context, work, out string) error {
+// publishDataDirs flushes what the servers wrote without fsync and gives it its place, in one rename.
+func (s *session) publishDataDirs(ctx context.Context, work, out string) error {
 	members := filepath.Join(work, "members")
 	r := &runner{plan: s.plan, j: s.j, out: s.out, say: s.o.Progress}
 	step := handOutStep

@@ -68,9 +68,9 @@ func (r *runner) status(ctx context.Context, m *Member) (*clientv3.StatusRespons
 	return c.Status(ctx, endpoint)
 }
 
-// speaker is the member that answers for the cluster: the best one, or a voter where that is a learner, which answers
-// little.
-func (r *runner) speaker() *Member {
+// queryMember is the member that answers for the cluster: the best one, or a voter where that is a learner, which
+// answers little.
+func (r *runner) queryMember() *Member {
 	best := r.best()
 	if best.Learner {
 		for _, m := range r.present() {
@@ -86,7 +86,7 @@ func (r *runner) speaker() *Member {
 func (r *runner) list(ctx context.Context) ([]*etcdserverpb.Member, error) {
 	var out []*etcdserverpb.Member
 	err := r.until(ctx, r.limits.step, "member list", func(ctx context.Context) error {
-		return r.ask(ctx, r.speaker(), func(ctx context.Context, c *clientv3.Client) error {
+		return r.ask(ctx, r.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
 			l, err := c.MemberList(ctx)
 			if err == nil {
 				out = l.Members

@@ -87,7 +87,7 @@ func (r *runner) drift(ctx context.Context, m *Member) (*Drift, error) {
 	}
 	timed, cancel := context.WithTimeout(ctx, driftTime)
 	defer cancel()
-	keys, unknown, err := r.surplus(timed, m, from, goal.Header.GetRevision(), d)
+	keys, unknown, err := r.extraWrites(timed, m, from, goal.Header.GetRevision(), d)
 	switch {
 	case errors.Is(err, errTooMany):
 		d.Unknown = "it took in " + err.Error() + " since"
@@ -114,8 +114,8 @@ func (r *runner) reaches(ctx context.Context, index uint64) (*clientv3.StatusRes
 	return st, err
 }
 
-// surplus returns the keys that m changed since its copy in a way in which the best member did not.
-func (r *runner) surplus(ctx context.Context, m *Member, from, to int64, d *Drift) (keys [][]byte, unknown string,
+// extraWrites returns the keys that m changed since its copy in a way in which the best member did not.
+func (r *runner) extraWrites(ctx context.Context, m *Member, from, to int64, d *Drift) (keys [][]byte, unknown string,
 	err error) {
 	h := newHistory()
 	known := map[change]int32{}

@@ -77,7 +77,8 @@ func newFake(t *testing.T, p *Plan) *fakeCluster {
 	}
 	c.r = &runner{plan: p, steps: p.Way(Live).Steps, host: c, out: &Outcome{}, say: func(string) {}, guarded: true,
 		backup: filepath.Join(t.TempDir(), "backup.db"),
-		live:   &LiveOptions{Hands: func(context.Context, HostStep) error { return nil }, QuorumWait: time.Minute},
+		live: &LiveOptions{HostActions: func(context.Context, HostStep) error { return nil },
+			QuorumWait: time.Minute},
 		limits: limits{call: 200 * time.Millisecond, step: 2 * time.Second, transfer: 2 * time.Second,
 			poll: time.Millisecond, recount: time.Millisecond}}
 	c.journal(t, filepath.Join(t.TempDir(), "plan.yaml"), func(Record, bool) {})

@@ -101,8 +101,8 @@ func (pl *planner) judgeMisplaced(m *Member, f *evidence.Facts) {
 	}
 }
 
-// outsider is a data dir whose member the newest configuration does not know.
-func (pl *planner) outsider(f *evidence.Facts) Member {
+// notInConfiguration is a data dir whose member the newest configuration does not know.
+func (pl *planner) notInConfiguration(f *evidence.Facts) Member {
 	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{},
 		Applied: f.AppliedIndex, Obstacle: ObstacleNotMember, NotStartable: "it is no member of the cluster"}
 	if urls := f.Membership.PeerURLs[f.MemberID]; len(urls) > 0 {

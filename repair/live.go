@@ -24,8 +24,8 @@ type LiveOptions struct {
 	// root.
 	CACert, Cert, Key string
 	User, Password    string
-	// Hands, if set, does what has to be done on hosts; hooks and prompts are not used then.
-	Hands func(context.Context, HostStep) error
+	// HostActions, if set, does what has to be done on hosts; hooks and prompts are not used then.
+	HostActions func(context.Context, HostStep) error
 	// HookStop, HookWipe and HookStart are shell commands; see hookEnv. They must do no harm when they are run again.
 	HookStop, HookWipe, HookStart string
 	// HookTimeout bounds how long a hook may run, 5 minutes if it is 0. A hook that is still at work then is ended with
@@ -67,12 +67,12 @@ type HostStep struct {
 
 // hooked tells whether host steps can be done at all.
 func (o *LiveOptions) hooked() bool {
-	return o.Hands != nil || o.Prompt != nil || o.HookStop != "" && o.HookWipe != "" && o.HookStart != ""
+	return o.HostActions != nil || o.Prompt != nil || o.HookStop != "" && o.HookWipe != "" && o.HookStart != ""
 }
 
 // prompted tells whether a person is asked for every host step.
 func (o *LiveOptions) prompted() bool {
-	return o.Hands == nil && o.Prompt != nil && o.HookStop == "" && o.HookWipe == "" && o.HookStart == ""
+	return o.HostActions == nil && o.Prompt != nil && o.HookStop == "" && o.HookWipe == "" && o.HookStart == ""
 }
 
 func (o *LiveOptions) fill(plan string) {

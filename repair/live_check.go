@@ -65,7 +65,7 @@ const planAgain = "this is another cluster, or it changed since its data dirs we
 // steps that start members are done right away. They start them on their own data dirs; nothing else is done before all
 // is checked.
 func (f *field) meet(ctx context.Context, resumed bool) error {
-	led, err := f.greet(ctx)
+	led, err := f.checkLeaderAndRevision(ctx)
 	if led || err != nil && !errors.Is(err, errNobody) {
 		return err
 	}
@@ -89,13 +89,14 @@ func (f *field) meet(ctx context.Context, resumed bool) error {
 		}
 	}
 	if f.woken {
-		_, err = f.greet(ctx)
+		_, err = f.checkLeaderAndRevision(ctx)
 	}
 	return err
 }
 
-// greet holds the best member's cluster and revision against the plan and tells whether it knows a leader.
-func (f *field) greet(ctx context.Context) (led bool, err error) {
+// checkLeaderAndRevision holds the best member's cluster and revision against the plan and tells whether it knows a
+// leader.
+func (f *field) checkLeaderAndRevision(ctx context.Context) (led bool, err error) {
 	if err := f.locate(ctx); err != nil {
 		return false, err
 	}

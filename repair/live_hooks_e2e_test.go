@@ -114,7 +114,7 @@ func TestE2ELiveHooksThatLie(t *testing.T) {
 func liveHooksThatLie(ctx context.Context, p *planned, hands string) {
 	t := p.t
 	honest := p.c.Live()
-	honest.Hands = nil
+	honest.HostActions = nil
 	honest.HookStop, honest.HookWipe, honest.HookStart = hook, hook, hook
 	with := func(change func(*repair.LiveOptions)) repair.LiveOptions {
 		o := honest
@@ -140,7 +140,7 @@ func liveHooksThatLie(ctx context.Context, p *planned, hands string) {
 	// The step that moves the dir aside is said to be done: what the message asks for is done by hand.
 	live := p.c.Live()
 	for _, action := range []string{"stop", "wipe"} {
-		if err := live.Hands(ctx, repair.HostStep{Action: action, Member: p.plan.Member("node2")}); err != nil {
+		if err := live.HostActions(ctx, repair.HostStep{Action: action, Member: p.plan.Member("node2")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -270,7 +270,7 @@ func TestE2ELiveCompactedMeanwhile(t *testing.T) {
 	}
 	var notices, asked []string
 	live := p.c.Live()
-	live.Hands = nil
+	live.HostActions = nil
 	live.Notice = func(s string) { notices = append(notices, s) }
 	live.Prompt = func(_ context.Context, text []string) error {
 		asked = append(asked, text...)

@@ -202,8 +202,8 @@ func reach(ctx context.Context, endpoint string) (net.Conn, error) {
 // onHost runs the hook, or asks a person.
 func (f *field) onHost(ctx context.Context, m *Member, what, hook string, hand []Command, initial string) error {
 	switch {
-	case f.o.Hands != nil:
-		return f.o.Hands(ctx, HostStep{Action: what, Member: m, InitialCluster: initial})
+	case f.o.HostActions != nil:
+		return f.o.HostActions(ctx, HostStep{Action: what, Member: m, InitialCluster: initial})
 	case hook != "":
 		return f.runHook(ctx, m, what, hook, initial)
 	}

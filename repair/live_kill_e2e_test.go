@@ -24,7 +24,7 @@ mv "$r" "$r.ask"; while [ ! -e "$r.done" ]; do sleep 0.05; done`
 
 // serve does what hooks ask for.
 func serve(ctx context.Context, t *testing.T, c *lab.Cluster, dir string) {
-	hands := c.Live().Hands
+	hands := c.Live().HostActions
 	for ctx.Err() == nil {
 		asks, _ := filepath.Glob(filepath.Join(dir, "*.ask"))
 		for _, a := range asks {

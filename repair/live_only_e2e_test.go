@@ -44,8 +44,8 @@ func onlyHeld(ctx context.Context, t *testing.T, server node.Server) {
 		name, dir, _ := strings.Cut(d, "=")
 		live.DataDirs[name] = dir
 	}
-	act, late := live.Hands, 0
-	live.Hands = func(ctx context.Context, s repair.HostStep) error {
+	act, late := live.HostActions, 0
+	live.HostActions = func(ctx context.Context, s repair.HostStep) error {
 		if s.Action == "stop" && late == 0 { // after its snapshot
 			n, err := p.c.Write(ctx, 0, "/late/", 7)
 			if late = n; err != nil {

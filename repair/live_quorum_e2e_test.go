@@ -86,7 +86,7 @@ func attend(t *testing.T, version string, n int, standby bool, replace ...string
 	a.live.Backup = filepath.Join(t.TempDir(), "backup.db")
 	a.live.QuorumWait = 2 * time.Minute
 	a.live.Notice = func(n string) { t.Log("notice:", n) }
-	a.live.Hands = a.do
+	a.live.HostActions = a.do
 	a.w = a.write()
 	return a
 }
@@ -364,8 +364,8 @@ func randomLive(t *testing.T, seed uint64) {
 			a.reviveAll()
 		}
 	}
-	act := a.live.Hands
-	a.live.Hands = func(ctx context.Context, st HostStep) error {
+	act := a.live.HostActions
+	a.live.HostActions = func(ctx context.Context, st HostStep) error {
 		err := act(ctx, st)
 		if rnd.IntN(3) == 0 { // during the step
 			toggle()

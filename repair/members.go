@@ -67,7 +67,7 @@ func (pl *planner) members() error {
 	for i := range pl.r.Members {
 		f := &pl.r.Members[i]
 		if !pl.used[f.Name] && pl.isDataDir(f) {
-			pl.p.Members = append(pl.p.Members, pl.outsider(f))
+			pl.p.Members = append(pl.p.Members, pl.notInConfiguration(f))
 		}
 	}
 	pl.zombies()

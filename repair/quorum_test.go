@@ -145,7 +145,7 @@ func TestGiveUpWaiting(t *testing.T) {
 		c.r.live.QuorumWait = 20 * time.Millisecond
 		var text []string
 		if asked {
-			c.r.live.Hands = nil
+			c.r.live.HostActions = nil
 			c.r.live.Prompt = func(_ context.Context, s []string) error { text = s; return ErrStopped }
 		}
 		err := c.r.run(t.Context())

@@ -52,7 +52,7 @@ func (pl *planner) restarts() {
 	case pl.p.Verdict.Cause == causePromotion:
 		on = fmt.Sprintf("the newest etcd 3.%d", pl.p.Cluster.Minor)
 	case (healthy || drifted(pl.p.Verdict.Cause)) && !pl.p.Cluster.has(release.MembersFromDB).Certain() &&
-		pl.p.haunted():
+		pl.p.hasBucketOnlyMembers():
 		on = "etcd 3.5.26 or later of 3.5"
 	}
 	if on == "" {
@@ -69,8 +69,8 @@ func (pl *planner) restarts() {
 	}
 }
 
-// haunted tells whether there are zombies.
-func (p *Plan) haunted() bool {
+// hasBucketOnlyMembers tells whether there are zombies.
+func (p *Plan) hasBucketOnlyMembers() bool {
 	return slices.ContainsFunc(p.Members, func(m Member) bool { return zombie(&m) })
 }
 
@@ -83,7 +83,7 @@ func (p *Plan) removable(m *Member) bool {
 
 // needsClone tells whether only new databases get rid of the zombies.
 func (p *Plan) needsClone() bool {
-	return p.Cluster.has(release.ZombieRemovalPanics).Certain() && p.haunted()
+	return p.Cluster.has(release.ZombieRemovalPanics).Certain() && p.hasBucketOnlyMembers()
 }
 
 const whyNotRemoved = "etcd 3.6 panics on every member, and at each start after that, when a member is removed that " +

@@ -70,7 +70,7 @@ func (b *builder) targets() []Member {
 	return out
 }
 
-func (b *builder) handOut() []Step {
+func (b *builder) publishDataDirs() []Step {
 	b.install(true)
 	return b.steps
 }

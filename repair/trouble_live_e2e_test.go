@@ -19,7 +19,7 @@ import (
 func (tr *trouble) playLive(t *testing.T, s *spoiled) {
 	p, file := tr.planned(t, s)
 	h := &hands{s: s, p: p}
-	o := LiveOptions{Hands: h.do, Backup: filepath.Join(t.TempDir(), "backup.db"),
+	o := LiveOptions{HostActions: h.do, Backup: filepath.Join(t.TempDir(), "backup.db"),
 		Notice: func(n string) { t.Log("notice:", n) }}
 	for i := range s.c.Size() {
 		o.Endpoints = append(o.Endpoints, s.c.Endpoint(i))

@@ -298,7 +298,7 @@ func (pl *planner) reseedWay() Way {
 	b := &builder{p: pl.p}
 	return Way{Mode: Reseed, Uses: uses.Mode, Possible: true, Why: "all members are stopped for it; the steps of " +
 		string(uses.Mode) + " are done to copies in a sandbox, and the data dirs that result are put in place",
-		Steps: b.handOut()}
+		Steps: b.publishDataDirs()}
 }
 
 // backupAtHand is the best backup among the sources, or a word that stands for one.

@@ -142,7 +142,7 @@ func newOperator(ctx context.Context, t *testing.T) (*operator, string) {
 
 // does what is asked for on the member's host.
 func (o *operator) does(ctx context.Context) func(string) (string, error) {
-	hands := o.c.Live().Hands
+	hands := o.c.Live().HostActions
 	return func(said string) (string, error) {
 		s := repair.HostStep{Member: &repair.Member{Name: "node2"}}
 		switch {

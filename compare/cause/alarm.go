@@ -17,7 +17,7 @@ var nospaceAlarm = described(Cause{
 	ID: "nospace-alarm",
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, Because: ids(in, "M06"),
-			RefutedBy: "an alarm row that a disarm in the log has cleared", Aside: true}
+			RefutedBy: "an alarm row that a disarm in the log has cleared", Secondary: true}
 		for _, x := range in.Members {
 			if x.DB == nil {
 				continue
@@ -69,7 +69,7 @@ var orphanAlarm = described(Cause{
 		m := aside(in, "K08", "the member in the configuration that raft uses",
 			func(check.Finding) bool { return true })
 		if m != nil && onlyAlarm(in) {
-			m.Aside = false // CORRUPT alone decides the class, and its member does not exist
+			m.Secondary = false // CORRUPT alone decides the class, and its member does not exist
 		}
 		return m
 	},
@@ -99,7 +99,7 @@ var corruptAlarmMisleading = described(Cause{
 		m := aside(in, "K09", "keys that differ at the common index, on the member that the alarm names",
 			func(check.Finding) bool { return true })
 		if m != nil {
-			m.Aside = !onlyAlarm(in)
+			m.Secondary = !onlyAlarm(in)
 			if len(in.Findings["K01"])+len(in.Findings["K03"])+len(in.Findings["K06"]) == 0 {
 				m.Certainty = Strong // a divergence that healed since leaves the same
 			}

@@ -14,7 +14,7 @@ var authStructureBroken = described(Cause{
 				func(f check.Finding) bool { return f.Severity != check.Warning })
 		}
 		if m != nil {
-			m.Aside = false
+			m.Secondary = false
 		}
 		return m
 	},

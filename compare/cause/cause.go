@@ -46,7 +46,7 @@ type Match struct {
 	// Because are IDs of findings.
 	Because   []string
 	RefutedBy string
-	// Aside is true when it explains something beside the verdict, such as a setting or a warning. It never becomes the
-	// verdict's cause, and what it leaves open counts as unexplained.
-	Aside bool
+	// Secondary is true when it explains something beside the verdict, such as a setting or a warning. It never becomes
+	// the verdict's cause, and what it leaves open counts as unexplained.
+	Secondary bool
 }

@@ -173,7 +173,7 @@ func unexplained() Cause {
 				return nil
 			}
 			for _, k := range known() {
-				if m := k.Match(in); m != nil && !m.Aside && explainsContent(in, m) {
+				if m := k.Match(in); m != nil && !m.Secondary && explainsContent(in, m) {
 					return nil
 				}
 			}
@@ -208,7 +208,7 @@ func weigh(in *Input, m *Match) *Match {
 		return f.Class != "" &&
 			f.Severity.Rank() >= check.Error.Rank()
 	}) {
-		m.Aside = true
+		m.Secondary = true
 	}
 	return m
 }

@@ -30,7 +30,7 @@ func onRelease(in *Input, m *Match, r *release.Rule, c Certainty, checks ...stri
 	if m == nil {
 		return nil
 	}
-	out := &Match{Certainty: c, RefutedBy: m.RefutedBy, Aside: m.Aside, Because: []string{}}
+	out := &Match{Certainty: c, RefutedBy: m.RefutedBy, Secondary: m.Secondary, Because: []string{}}
 	for _, label := range m.Members {
 		if x := in.member(label); x != nil && x.Version.MayFollow(r) {
 			out.Members, out.Because = append(out.Members, label), append(out.Because, idsOf(in, label, checks...)...)

@@ -93,7 +93,7 @@ var leaseCheckpointMixed = described(Cause{
 func aside(in *Input, checkID, refutedBy string, fits func(check.Finding) bool) *Match {
 	m := proofOf(in, checkID, refutedBy, fits)
 	if m != nil {
-		m.Aside = true
+		m.Secondary = true
 	}
 	return m
 }

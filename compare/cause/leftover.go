@@ -18,7 +18,7 @@ var snapDirLeftovers = described(Cause{
 // besideVerdict marks a match that explains something beside the verdict; it passes on nil.
 func besideVerdict(m *Match) *Match {
 	if m != nil {
-		m.Aside = true
+		m.Secondary = true
 	}
 	return m
 }

@@ -13,7 +13,7 @@ var mvccContradiction = described(Cause{
 			func(check.Finding) bool { return true })
 		if m != nil {
 			// Where the log or other members show what should be there, that says more than the state of the file.
-			m.Aside = len(in.Findings["K01"])+len(in.Findings["K03"]) > 0 &&
+			m.Secondary = len(in.Findings["K01"])+len(in.Findings["K03"]) > 0 &&
 				!slices.ContainsFunc(in.Findings["K04"], check.Undecodable)
 		}
 		return m
@@ -27,7 +27,7 @@ var revisionDecrease = described(Cause{
 			func(f check.Finding) bool { return fieldIs(f, []string{"scheduledCompactRev"}) })
 		if done := aside(in, "K10", "contents that differ in more than revision numbers",
 			func(f check.Finding) bool { return f.Severity == check.Critical }); done != nil {
-			m, done.Certainty, done.Aside = done, Strong, false
+			m, done.Certainty, done.Secondary = done, Strong, false
 			m.Because = append(m.Because, ids(in, "K03", "K02", "K01")...)
 		}
 		return m

@@ -14,7 +14,7 @@ var unsafeNoFsync = described(Cause{
 		if m == nil || len(m.Members) < 2 {
 			return nil
 		}
-		m.Certainty, m.Aside = Hint, true
+		m.Certainty, m.Secondary = Hint, true
 		return m
 	},
 })

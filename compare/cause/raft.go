@@ -13,13 +13,13 @@ var belowQuorum = described(Cause{
 		if len(in.Findings["R07"]) == 0 {
 			return nil
 		}
-		m := &Match{Certainty: Hint, Aside: true, Members: membersOf(in, "R07"), Because: ids(in, "R07"),
+		m := &Match{Certainty: Hint, Secondary: true, Members: membersOf(in, "R07"), Because: ids(in, "R07"),
 			RefutedBy: "copies of the same members, taken after they stopped, that hold the entry"}
 		switch f := in.Findings["R07"][0]; {
 		case fieldIs(f, []string{check.FieldLogsLost}):
-			m.Certainty, m.Aside = Proof, false
+			m.Certainty, m.Secondary = Proof, false
 		case fieldIs(f, []string{check.FieldLogsOlder}):
-			m.Certainty, m.Aside = Strong, false
+			m.Certainty, m.Secondary = Strong, false
 		}
 		return weigh(in, m)
 	},

@@ -20,7 +20,8 @@ var restoredFromRaw = described(Cause{
 })
 
 func matchRawDB(in *Input) *Match {
-	m := &Match{Certainty: Hint, Aside: true, Because: foreign(in), RefutedBy: "a record in the restored database of " +
+	m := &Match{Certainty: Hint, Secondary: true, Because: foreign(in), RefutedBy: "a record in the restored " +
+		"database of " +
 		"a write that the old member's database lacks"}
 	for _, x := range in.Members {
 		if !check.Restored(x) || !x.HasDB() || x.DB.KV == nil {

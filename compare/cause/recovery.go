@@ -40,8 +40,9 @@ var defragRacesInstall = described(Cause{
 })
 
 func matchDefragRace(in *Input) *Match {
-	m := &Match{Certainty: Hint, Aside: true, Because: []string{}, RefutedBy: "a member that was not defragmented " +
-		"while it caught up"}
+	m := &Match{Certainty: Hint, Secondary: true, Because: []string{},
+		RefutedBy: "a member that was not defragmented " +
+			"while it caught up"}
 	for _, f := range in.Findings["S02"] {
 		x := in.member(f.Members[0])
 		if x == nil || x.Version.Has(release.DefragRacesInstall).Excluded() || !check.Received(x, snapshotIndex(x)) ||

@@ -50,7 +50,7 @@ var restoredSplit = described(Cause{
 			return nil
 		}
 		for _, m := range in.Members {
-			if !check.Restored(m) || check.Founded(m) != 1 {
+			if !check.Restored(m) || check.BootstrapVoters(m) != 1 {
 				return nil
 			}
 		}
@@ -124,7 +124,7 @@ var restoreKeepsMembers = described(Cause{
 		m := &Match{Certainty: Proof, Because: ids(in, "M03", "M07"), RefutedBy: "a conf change in the log that " +
 			"added these members"}
 		for _, x := range in.Members {
-			if check.Restored(x) && x.WAL.Summary.FirstIndex == 1 && len(strangers(x)) > 0 {
+			if check.Restored(x) && x.WAL.Summary.FirstIndex == 1 && len(membersWithoutConfChange(x)) > 0 {
 				m.Members = append(m.Members, x.Label())
 			}
 		}
@@ -135,8 +135,8 @@ var restoreKeepsMembers = described(Cause{
 	},
 })
 
-// strangers are members of the bucket that no conf change of the whole log names.
-func strangers(m *evidence.Member) []dumplog.ID {
+// membersWithoutConfChange are members of the bucket that no conf change of the whole log names.
+func membersWithoutConfChange(m *evidence.Member) []dumplog.ID {
 	return slices.DeleteFunc(slices.Clone(m.Membership.Bucket), func(id dumplog.ID) bool {
 		return slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return c.Change.NodeID == id })
 	})

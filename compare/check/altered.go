@@ -77,7 +77,7 @@ func (in *Input) isAltered(diffs []replay.LogDiff) bool {
 		m := in.Members[i]
 		after = after && agreeAt(m, in.Members[holders[0]], last+1)
 		before = before && agreeAt(m, in.Members[holders[0]], first-1) &&
-			m.WAL.TermAt(first-1) == m.WAL.TermAt(first) && !nothingShared(m, Founded(m), first)
+			m.WAL.TermAt(first-1) == m.WAL.TermAt(first) && !nothingShared(m, BootstrapVoters(m), first)
 		if i != holders[0] && m.MemberID == in.Members[holders[0]].MemberID {
 			return false // two copies of one data dir: M12
 		}

@@ -23,7 +23,7 @@ var everyBucket = []string{"key", "meta", "lease", "alarm", "auth", "authUsers",
 
 func judgeBackupBuckets(m *evidence.Member) []Finding {
 	var fs []Finding
-	if m.Rootless() {
+	if m.RootUnreadable() {
 		return []Finding{backupFinding(m, Error, "no bucket can be reached", "the damage of the pages hides all of "+
 			"them; see D02",
 			Evidence{Observed: "none", Expected: "the buckets of a server", Show: showDB(m)})}
@@ -56,7 +56,7 @@ func judgeBackupMembers(m *evidence.Member) []Finding {
 			Evidence{Bucket: "members", Key: Bytes(key), Observed: observed, Expected: expected,
 				Show: showDB(m, "members")}))
 	}
-	if len(m.DB.Members) == 0 && !m.Rootless() {
+	if len(m.DB.Members) == 0 && !m.RootUnreadable() {
 		odd("", "the member list is empty", "no rows", "one row per member")
 	}
 	names, urls := map[string]dumpdb.ID{}, map[string]dumpdb.ID{}

@@ -316,7 +316,7 @@ func inputOfSpecs(t *testing.T, specs []evidence.Spec) *check.Input {
 	}
 	t.Cleanup(func() { _ = set.Close() })
 	in := &check.Input{Members: set.Members, MaxRows: 20, Single: len(specs) == 1}
-	if in.Replay, err = replay.Settled(ctx, set.Members, replay.Options{}); err != nil {
+	if in.Replay, err = replay.RunWithPlausibleIndex(ctx, set.Members, replay.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if in.Diff, err = diff.Run(ctx, set.Members, in.Replay, diff.Options{}); err != nil {

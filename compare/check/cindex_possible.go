@@ -28,7 +28,7 @@ func runIndexPossible(in *Input) Result {
 			continue
 		}
 		checked++
-		if m.IndexDoubted() {
+		if m.HasIndexOverride() {
 			fs = append(fs, in.impossibleIndex(m))
 		}
 	}

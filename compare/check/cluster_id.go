@@ -60,7 +60,7 @@ func sharesRequests(a, b *evidence.Member) bool {
 		return false
 	}
 	evidence.CommonWidth([]*evidence.LogSums{a.WAL.Sums, b.WAL.Sums})
-	without := Founded(a) + uint64(len(a.WAL.LastByTerm))
+	without := BootstrapVoters(a) + uint64(len(a.WAL.LastByTerm))
 	theirs := b.WAL.Sums.Blocks()
 	for n, sum := range a.WAL.Sums.Blocks() {
 		if sum.Entries() > without && theirs[n] == sum {

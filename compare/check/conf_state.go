@@ -73,7 +73,7 @@ func (in *Input) foundedHere() bool {
 	return in.Replay != nil && in.Replay.First == 1 && len(in.Replay.Gaps)+len(in.Replay.LogDiffs) == 0 &&
 		!in.anyRestored() &&
 		slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
-			return m.HasLog() && m.WAL.Summary.Start == dumplog.StartBootstrap && Founded(m) > 0
+			return m.HasLog() && m.WAL.Summary.Start == dumplog.StartBootstrap && BootstrapVoters(m) > 0
 		})
 }
 
@@ -82,13 +82,13 @@ func (in *Input) foundedHere() bool {
 // a ConfState.
 func (in *Input) confStateStored(m *evidence.Member) (index uint64, stored bool) {
 	for _, c := range m.WAL.Conf {
-		if c.Index <= m.AppliedMin && c.Index > Founded(m) && !c.Refused {
+		if c.Index <= m.AppliedMin && c.Index > BootstrapVoters(m) && !c.Refused {
 			index = c.Index
 		}
 	}
 	for i := range m.WAL.Summary.Snapshots {
 		s := &m.WAL.Summary.Snapshots[i]
-		stored = stored || index > 0 && s.ConfState != nil && s.Index < index && s.Index > Founded(m)
+		stored = stored || index > 0 && s.ConfState != nil && s.Index < index && s.Index > BootstrapVoters(m)
 	}
 	for _, j := range m.WAL.Summary.Jumps { // another server may have stored the row of a received database
 		stored = stored && j.To < index

@@ -109,9 +109,9 @@ func tellCut(f *Finding, m *evidence.Member) {
 	f.Title = fmt.Sprintf("%s: the database file ends after %d of %d bytes", m.Label(), size, pages*page)
 	f.Explanation = fmt.Sprintf("pages %d..%d of %d are lost", whole, pages-1, pages)
 	switch {
-	case m.Rootless() && whole <= 2:
+	case m.RootUnreadable() && whole <= 2:
 		f.Explanation += ": nothing but meta pages is left. Not a single key, user or lease can be had from this file"
-	case m.Rootless():
+	case m.RootUnreadable():
 		f.Explanation += fmt.Sprintf(", the root page %d among them: no bucket can be reached any more. Pages 2..%d "+
 			"can still hold records, but nothing tells which of them are current", m.DB.Handle.Meta().Root, whole-1)
 	default:

@@ -30,7 +30,7 @@ func dirInput(t *testing.T, dirs ...string) *check.Input {
 		t.Fatal(set.Failed[0].Err)
 	}
 	in := &check.Input{Members: set.Members, MaxRows: 50, Single: len(set.Members) == 1}
-	if in.Replay, err = replay.Settled(context.Background(), set.Members, replay.Options{}); err != nil {
+	if in.Replay, err = replay.RunWithPlausibleIndex(context.Background(), set.Members, replay.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return in

@@ -48,9 +48,9 @@ func runOneHistory(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// Founded returns how many conf changes a log begins with that a bootstrap or a restore wrote, 0 when it begins
+// BootstrapVoters returns how many conf changes a log begins with that a bootstrap or a restore wrote, 0 when it begins
 // otherwise.
-func Founded(m *evidence.Member) uint64 {
+func BootstrapVoters(m *evidence.Member) uint64 {
 	if !m.HasWAL() || m.WAL.Summary.Start != dumplog.StartBootstrap && m.WAL.Summary.Start != dumplog.StartRestore {
 		return 0
 	}
@@ -84,7 +84,7 @@ func (in *Input) forkFinding(c replay.Copies) Finding {
 	field := FieldClone
 	f.Explanation = "both copies of the data dir went on after they were copied: two processes ran under one " +
 		"identity, and each broke promises of the other"
-	if n := min(Founded(a), Founded(b)); n > 0 && nothingShared(a, n, c.Index+1) {
+	if n := min(BootstrapVoters(a), BootstrapVoters(b)); n > 0 && nothingShared(a, n, c.Index+1) {
 		f.Class, field = "foreign-cluster", FieldTwin
 		f.Explanation = "they have the beginning in common and nothing else: two clusters were founded with the same " +
 			"name, peer URL and token"
@@ -118,7 +118,7 @@ func (in *Input) twinFinding() *Finding {
 	restored := 0
 	for _, i := range sortedKeys(d.By) {
 		m := in.Members[i]
-		if n := Founded(m); n == 0 || !nothingShared(m, n, d.Index) {
+		if n := BootstrapVoters(m); n == 0 || !nothingShared(m, n, d.Index) {
 			return nil
 		}
 		if Restored(m) {
@@ -136,7 +136,7 @@ func (in *Input) twinFinding() *Finding {
 
 // restoredAlone returns a member that shows the cluster to be older than the restore that m comes from.
 func (in *Input) restoredAlone(m *evidence.Member) *evidence.Member {
-	n := Founded(m)
+	n := BootstrapVoters(m)
 	if !Restored(m) || n == 0 {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (in *Input) restoredAlone(m *evidence.Member) *evidence.Member {
 }
 
 func restoredAloneFinding(m, o *evidence.Member) Finding {
-	n := Founded(m)
+	n := BootstrapVoters(m)
 	return Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()},
 		At: At{Term: 1, Index: n},
 		Title: fmt.Sprintf("%s was restored from a backup while its cluster went on: its log begins anew at "+

@@ -42,7 +42,7 @@ func sourceChecks() []Check {
 // indexChecks are about what database and log say of each other's extent, and raft's own state.
 func indexChecks() []Check {
 	return []Check{
-		mvccTruths,
+		mvccInvariants,
 		compactionLeftNothing,
 		indexPresent,
 		indexPossible,
@@ -58,7 +58,7 @@ func indexChecks() []Check {
 		noJointConfig,
 		commitInLog,
 		committedKept,
-		membersLevel,
+		membersAtSameIndex,
 		ackedLogKept,
 		logNotOlder,
 	}

@@ -32,19 +32,19 @@ func runOneCluster(in *Input) Result {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "cluster ID", Observed: m.ClusterID.String(),
 			Expected: "one cluster ID", Show: showLogAs(m, "--raw")})
 	}
-	strangers := 0
+	membersWithoutConfChange := 0
 	for _, m := range in.Members {
 		if !Stranger(in.Members, m) {
 			continue
 		}
-		strangers++
+		membersWithoutConfChange++
 		f.Members = append(f.Members, m.Label())
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "members",
 			Field: "member IDs", Observed: fmt.Sprint(m.Membership.Bucket),
 			Expected: "a member that the data dirs know", Show: showDB(m, "members")})
 	}
 	switch {
-	case strangers > 0:
+	case membersWithoutConfChange > 0:
 	case len(f.Members) < 2:
 		return Result{Reason: "fewer than two sources carry a cluster ID"}
 	case len(by) == 1:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-var mvccTruths = described(Check{
+var mvccInvariants = described(Check{
 	ID:    "K04",
 	Needs: NeedDB,
 	Run: func(in *Input) Result {

@@ -55,8 +55,9 @@ func walBegunAnew(m *evidence.Member) *Finding {
 		return nil
 	}
 	s := &m.WAL.Summary
-	if s.Start == dumplog.StartPurged || len(s.Segments) == 0 || s.Segments[0].Seq != 0 || s.LastIndex > Founded(m) &&
-		len(s.Jumps) == 0 {
+	if s.Start == dumplog.StartPurged || len(s.Segments) == 0 || s.Segments[0].Seq != 0 ||
+		s.LastIndex > BootstrapVoters(m) &&
+			len(s.Jumps) == 0 {
 		return nil
 	}
 	f := &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()},
@@ -92,7 +93,8 @@ func orphanSnap(m *evidence.Member) *dumplog.SnapFile {
 		if f.Damage != nil || f.Broken || f.Index == 0 || s.SnapshotAt(f.Term, f.Index) != nil {
 			continue
 		}
-		if f.Index > m.LastIndex() || len(s.Jumps) > 0 && s.Jumps[0].From <= Founded(m)+1 && f.Index <= s.Jumps[0].To {
+		if f.Index > m.LastIndex() || len(s.Jumps) > 0 && s.Jumps[0].From <= BootstrapVoters(m)+1 &&
+			f.Index <= s.Jumps[0].To {
 			return f
 		}
 	}

@@ -97,7 +97,7 @@ func runCommittedKept(in *Input) Result {
 	return outcome(fs, in.unreadableParts("wal"))
 }
 
-var membersLevel = described(Check{
+var membersAtSameIndex = described(Check{
 	ID:    "R02",
 	Needs: NeedLog | NeedTwo,
 	Run:   runMembersLevel,
@@ -190,7 +190,7 @@ func (in *Input) recovered(m *evidence.Member) *Finding {
 	}
 	s := &m.WAL.Summary
 	if len(s.Jumps) == 0 || len(s.Segments) == 0 || s.Segments[0].Seq != 0 || len(s.Damage) > 0 || Restored(m) ||
-		s.Jumps[0].From > Founded(m)+1 {
+		s.Jumps[0].From > BootstrapVoters(m)+1 {
 		return nil
 	}
 	for _, sv := range in.Replay.Survey.Served[m.MemberID] {

@@ -19,7 +19,7 @@ func TestRowsInOnePass(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	rp, err := replay.Settled(t.Context(), set.Members, replay.Options{})
+	rp, err := replay.RunWithPlausibleIndex(t.Context(), set.Members, replay.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -270,7 +270,7 @@ func (m *Member) dbFacts(f *Facts) {
 	if r := d.Meta.FinishedCompact; r != nil {
 		db.FinishedCompact = &r.Main
 	}
-	if m.Rootless() {
+	if m.RootUnreadable() {
 		return // what the buckets hold is unknown, not nothing
 	}
 	if kv := d.KV; kv != nil {

@@ -55,8 +55,8 @@ type Member struct {
 	settled bool
 	// othersCommit is the highest commit index of all sources.
 	othersCommit uint64
-	// believed replaces the stored consistent index; 0 when that one stands.
-	believed uint64
+	// indexOverride replaces the stored consistent index; 0 when that one stands.
+	indexOverride uint64
 }
 
 // Problem is a part of a source that could not be read, or a part that is not there.
@@ -170,17 +170,17 @@ func (m *Member) HasLog() bool {
 // HasDB tells whether the source brought a db that opens.
 func (m *Member) HasDB() bool { return m.DB != nil && m.DB.Handle != nil }
 
-// Rootless tells a database that opens and in which no bucket can be reached, because of damage: what it holds is
+// RootUnreadable tells a database that opens and in which no bucket can be reached, because of damage: what it holds is
 // unknown, not none.
-func (m *Member) Rootless() bool {
+func (m *Member) RootUnreadable() bool {
 	return m.HasDB() && len(m.DB.Buckets) == 0 && len(m.DB.Damage) > 0
 }
 
 // ConsistentIndex returns meta/consistent_index, 0 when absent; where the stored one is impossible, the one it was
-// taken for instead (see Believe).
+// taken for instead (see OverrideConsistentIndex).
 func (m *Member) ConsistentIndex() uint64 {
-	if m.believed != 0 {
-		return m.believed
+	if m.indexOverride != 0 {
+		return m.indexOverride
 	}
 	return m.StoredIndex()
 }

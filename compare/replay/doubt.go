@@ -18,11 +18,11 @@ const (
 	idleTimes = 4
 )
 
-// Settled is Run for members of which one may have a consistent index that can not be true: beyond its own log, and
-// without a trace of what came behind the log in its database. Taken at its word, such an index proves entries
-// committed that nobody has, and accuses the others. The index that the database fits is believed instead
-// (evidence.Member.Believe) when the replay with it explains the database.
-func Settled(ctx context.Context, members []*evidence.Member, o Options) (*Result, error) {
+// RunWithPlausibleIndex is Run for members of which one may have a consistent index that can not be true: beyond its
+// own log, and without a trace of what came behind the log in its database. Taken at its word, such an index proves
+// entries committed that nobody has, and accuses the others. The index that the database fits is believed instead
+// (evidence.Member.OverrideConsistentIndex) when the replay with it explains the database.
+func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Options) (*Result, error) {
 	r, err := Run(ctx, members, o)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func Settled(ctx context.Context, members []*evidence.Member, o Options) (*Resul
 	doubted := false
 	for _, m := range members {
 		if index := r.instead(m); index != 0 {
-			m.Believe(index)
+			m.OverrideConsistentIndex(index)
 			doubted = true
 		}
 	}
@@ -43,8 +43,8 @@ func Settled(ctx context.Context, members []*evidence.Member, o Options) (*Resul
 	}
 	back := false
 	for _, mr := range again.Members {
-		if m := mr.Member; m.IndexDoubted() && !mr.ends() && !beyondReason(m) {
-			m.Believe(0) // the database holds what came behind the log: the log has lost it
+		if m := mr.Member; m.HasIndexOverride() && !mr.ends() && !beyondReason(m) {
+			m.OverrideConsistentIndex(0) // the database holds what came behind the log: the log has lost it
 			back = true
 		}
 	}
@@ -58,7 +58,7 @@ func Settled(ctx context.Context, members []*evidence.Member, o Options) (*Resul
 // be true.
 func (r *Result) instead(m *evidence.Member) uint64 {
 	stored, last := m.StoredIndex(), m.LastIndex()
-	if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged || !m.HasLog() || stored <= last || m.IndexDoubted() {
+	if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged || !m.HasLog() || stored <= last || m.HasIndexOverride() {
 		return 0
 	}
 	from := cleared(stored, last)

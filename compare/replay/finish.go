@@ -34,7 +34,7 @@ func (s *sim) finish() {
 	s.leaseFacts()
 	s.finishLeases()
 	s.leaseFaults()
-	s.strayed = s.strayed || len(s.res.Repeats) > 0 && len(s.res.StateDiffs) > 0
+	s.usedOwnRestarts = s.usedOwnRestarts || len(s.res.Repeats) > 0 && len(s.res.StateDiffs) > 0
 	s.finishAlarms()
 }
 

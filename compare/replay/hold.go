@@ -225,7 +225,7 @@ func (s *sim) against(it *item, p apply.Effect, g *group) Outcome {
 // notRefused lowers the modelled auth revision when an entry had an effect that it would have refused.
 func (s *sim) notRefused(it *item, p apply.Effect) {
 	if p.Reason == ReasonOldAuth && p.Rule == nil {
-		s.overrated(it.req.Header.AuthRevision)
+		s.lowerDelta(it.req.Header.AuthRevision)
 	}
 }
 

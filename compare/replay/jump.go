@@ -97,7 +97,7 @@ func (s *sim) jump(r *restart, idx uint64) {
 	}
 	possible, entries, state := s.reapply()
 	if r.received {
-		possible, entries, s.authSeen = s.inheritable(), nil, nil
+		possible, entries, s.authSeen = s.maxInheritedDelta(), nil, nil
 	}
 	need := s.needed(r, int64(possible))
 	if need <= 0 {
@@ -128,8 +128,8 @@ func (s *sim) reapply() (possible uint64, entries []uint64, state *apply.Auth) {
 	return s.again(s.authSeen)
 }
 
-// inheritable is the most that a database received from another member can stand above this one's.
-func (s *sim) inheritable() uint64 {
+// maxInheritedDelta is the most that a database received from another member can stand above this one's.
+func (s *sim) maxInheritedDelta() uint64 {
 	own, most := risen(s.res), uint64(0)
 	for _, m := range s.others {
 		most = max(most, risen(m))
@@ -184,9 +184,9 @@ func (s *sim) stamped(after, until uint64) (risen int64, seen bool) {
 	return risen, seen
 }
 
-// overrated takes back what was ascribed to the last restart when the member applies an entry that its modelled auth
+// lowerDelta takes back what was ascribed to the last restart when the member applies an entry that its modelled auth
 // revision would have refused: the rest belongs to a later restart.
-func (s *sim) overrated(really uint64) {
+func (s *sim) lowerDelta(really uint64) {
 	if n := len(s.res.Jumps); n > 0 && really < s.Auth.Revision {
 		j := &s.res.Jumps[n-1]
 		j.Extra -= min(j.Extra, s.Auth.Revision-really)

@@ -19,7 +19,7 @@ func (s *sim) jump35(r *restart, idx uint64) {
 	if r.received || len(s.authAll) == 0 || !s.Auth.Known {
 		return
 	}
-	s.strayed = s.strayed || s.m.DB.Auth.Revision > s.plain.at(s.m.AppliedMax)
+	s.usedOwnRestarts = s.usedOwnRestarts || s.m.DB.Auth.Revision > s.plain.at(s.m.AppliedMax)
 	tail := s.authAll[max(len(s.authAll)-maxSuffix, 0):]
 	most, _, _ := s.again(tail)
 	need := s.needed(r, int64(most))

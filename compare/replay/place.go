@@ -27,7 +27,7 @@ func replace(ctx context.Context, r *Result, o Options) error {
 		return nil
 	}
 	r.blank()
-	if err := simulateAs(ctx, r, o, twins(r, true)); err != nil {
+	if err := simulateGroups(ctx, r, o, equivalentMembers(r, true)); err != nil {
 		return err
 	}
 	for i, n := range before {
@@ -39,7 +39,7 @@ func replace(ctx context.Context, r *Result, o Options) error {
 		return nil
 	}
 	r.blank()
-	return simulateAs(ctx, r, o, twins(r, true))
+	return simulateGroups(ctx, r, o, equivalentMembers(r, true))
 }
 
 // postpone ignores the place that the records suggest: the model comes to the database where the log says that nothing

@@ -68,7 +68,7 @@ func (s *sim) repeated(it *item, ahead []*item) bool {
 }
 
 func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {
-	s.strayed = true
+	s.usedOwnRestarts = true
 	if s.past == nil || s.searches >= maxSearches || len(s.restarts) == 0 || s.ofLost(s.cur.peek(0)) {
 		return false
 	}

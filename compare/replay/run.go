@@ -13,10 +13,10 @@ import (
 
 // simulate walks the merged log once and steps every member's model.
 func simulate(ctx context.Context, r *Result, o Options) error {
-	err := simulateAs(ctx, r, o, twins(r, o.Each))
-	if errors.Is(err, errApart) {
+	err := simulateGroups(ctx, r, o, equivalentMembers(r, o.Each))
+	if errors.Is(err, errNotEquivalent) {
 		r.blank()
-		err = simulateAs(ctx, r, o, twins(r, true))
+		err = simulateGroups(ctx, r, o, equivalentMembers(r, true))
 	}
 	if err != nil {
 		return err
@@ -24,8 +24,8 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 	return replace(ctx, r, o)
 }
 
-// simulateAs replays the members that stand for themselves; stand names for each member the one that stands for it.
-func simulateAs(ctx context.Context, r *Result, o Options, stand []int) error {
+// simulateGroups replays the members that stand for themselves; stand names for each member the one that stands for it.
+func simulateGroups(ctx context.Context, r *Result, o Options, stand []int) error {
 	sims := make([]*sim, len(r.Members))
 	defer func() {
 		for _, s := range sims {
@@ -98,8 +98,8 @@ func (w *walker) finish() error {
 		if s.cur.err != nil {
 			return s.cur.err
 		}
-		if s.finish(); s.apart() {
-			return errApart
+		if s.finish(); s.mustSplit() {
+			return errNotEquivalent
 		}
 	}
 	return nil
@@ -192,8 +192,8 @@ func (w *walker) step() error {
 			continue
 		}
 		o := s.step(it.forMember(i), ahead)
-		if s.apart() {
-			return errApart
+		if s.mustSplit() {
+			return errNotEquivalent
 		}
 		ev.Outcomes[i] = o
 		s.res.Counts[o.State]++

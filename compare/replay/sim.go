@@ -71,9 +71,9 @@ type sim struct {
 	staleFrom uint64
 	// newestSnap is the newest snapshot that the member's log names.
 	newestSnap uint64
-	// shared is true when this model stands for more than one member, strayed once it looked at what is one member's
-	// own: its restarts.
-	shared, strayed bool
+	// shared is true when this model stands for more than one member, usedOwnRestarts once it looked at what is one
+	// member's own: its restarts.
+	shared, usedOwnRestarts bool
 	// now is the entry being judged. leaseSeen are the lease operations behind saved, ends how the last revoke of each
 	// lease ended, gone where the keys of a lease were deleted without an entry.
 	now       uint64
@@ -92,8 +92,8 @@ func (s *sim) mayFollow(r *release.Rule) bool {
 	return s.Version.Known() && s.Version.Has(r).Possible()
 }
 
-// apart tells whether the members that this model stands for have to be replayed one by one.
-func (s *sim) apart() bool { return s.shared && s.strayed }
+// mustSplit tells whether the members that this model stands for have to be replayed one by one.
+func (s *sim) mustSplit() bool { return s.shared && s.usedOwnRestarts }
 
 // step executes one committed entry on the member and says how it ended.
 func (s *sim) step(it *item, ahead []*item) Outcome {

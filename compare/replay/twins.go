@@ -11,21 +11,22 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// errApart says that the replay of one member does not stand for another one after all.
-var errApart = errors.New("members have to be replayed one by one")
+// errNotEquivalent says that the replay of one member does not stand for another one after all.
+var errNotEquivalent = errors.New("members have to be replayed one by one")
 
-// twins tells for each member which one is replayed in its place; a member that is its own is replayed itself. One
-// replay proves two members when everything that it looks at is the same for both: every record of bucket key to the
-// last byte, the other buckets by meaning, the indexes and the rules, and the log, at every index that any member
-// holds. What is left is a member's own restarts; they matter only to auth revisions up to 3.4, where auth revisions of
-// 3.5 are too high, where leases contradict the log, and where records are met that the log does not explain. The
-// latter are found out while replaying: such a replay is broken off, and all members are replayed (sim.apart).
-func twins(r *Result, each bool) []int {
+// equivalentMembers tells for each member which one is replayed in its place; a member that is its own is replayed
+// itself. One replay proves two members when everything that it looks at is the same for both: every record of bucket
+// key to the last byte, the other buckets by meaning, the indexes and the rules, and the log, at every index that any
+// member holds. What is left is a member's own restarts; they matter only to auth revisions up to 3.4, where auth
+// revisions of 3.5 are too high, where leases contradict the log, and where records are met that the log does not
+// explain. The latter are found out while replaying: such a replay is broken off, and all members are replayed
+// (sim.apart).
+func equivalentMembers(r *Result, each bool) []int {
 	out := make([]int, len(r.Members))
 	for i := range r.Members {
 		out[i] = i
 		for j := 0; j < i && !each && !r.disputed && r.Shift == nil && out[i] == i; j++ {
-			if out[j] == j && r.twins(r.Members[j].Member, r.Members[i].Member) {
+			if out[j] == j && r.equivalentMembers(r.Members[j].Member, r.Members[i].Member) {
 				out[i] = j
 			}
 		}
@@ -33,7 +34,7 @@ func twins(r *Result, each bool) []int {
 	return out
 }
 
-func (r *Result) twins(a, b *evidence.Member) bool {
+func (r *Result) equivalentMembers(a, b *evidence.Member) bool {
 	return a.HasDB() && b.HasDB() && sameRules(a, b) && sameRecords(a.DB, b.DB) && sameSmall(a.DB, b.DB) &&
 		r.plain(a) && r.plain(b)
 }

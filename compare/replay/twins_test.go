@@ -75,7 +75,7 @@ func TestTwinsOfIncidents(t *testing.T) {
 			watch := []byte("/registry/")
 			shared := run(t, set, Options{Watch: watch})
 			equalResults(t, run(t, set, Options{Watch: watch, Each: true}), shared)
-			for i, at := range twins(shared, false) {
+			for i, at := range equivalentMembers(shared, false) {
 				if at != i {
 					saved++
 				}
@@ -104,12 +104,13 @@ func TestTwins(t *testing.T) {
 			evidencetest.Unchanged(t, dirs...)
 			set := open(t, dirs...)
 			shared := run(t, set, Options{Watch: []byte(somePod)})
-			if got := twins(shared, false); !slices.Equal(got, c.stand) {
+			if got := equivalentMembers(shared, false); !slices.Equal(got, c.stand) {
 				t.Errorf("members are replayed by %v, want %v", got, c.stand)
 			}
 			shared.blank()
-			err := simulateAs(context.Background(), shared, Options{Watch: []byte(somePod), MaxEvents: 10000}, c.stand)
-			if apart := err == errApart; err != nil && !apart || apart != c.apart {
+			err := simulateGroups(context.Background(), shared, Options{Watch: []byte(somePod), MaxEvents: 10000},
+				c.stand)
+			if apart := err == errNotEquivalent; err != nil && !apart || apart != c.apart {
 				t.Errorf("%v, want apart %v", err, c.apart)
 			}
 			each := run(t, set, Options{Watch: []byte(somePod), Each: true})

@@ -23,7 +23,7 @@ type Answer struct {
 		ID        string   `json:"id"`
 		Certainty string   `json:"certainty"`
 		Members   []string `json:"members"`
-		Aside     bool     `json:"aside"`
+		Secondary bool     `json:"aside"`
 	} `json:"causes"`
 	Best *struct {
 		Members []string `json:"members"`
@@ -137,7 +137,7 @@ func accused(c *Case, a *Answer) []string {
 		}
 	}
 	for _, k := range a.Causes {
-		if !k.Aside && len(k.Members) == 1 && k.Certainty != "hint" && isSound(k.Members[0]) {
+		if !k.Secondary && len(k.Members) == 1 && k.Certainty != "hint" && isSound(k.Members[0]) {
 			out = append(out, fmt.Sprintf("cause %s (%s) names %s", k.ID, k.Certainty, k.Members[0]))
 		}
 	}

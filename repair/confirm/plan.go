@@ -155,7 +155,7 @@ func (p *Plan) target(b *Base, i int) Target {
 		t.Reason = "it is the base that the server starts from"
 	case !m.HasDB():
 		t.Reason = "it has no database that opens"
-	case m.DB.KVDamaged || m.Rootless():
+	case m.DB.KVDamaged || m.RootUnreadable():
 		t.Reason = "parts of its database cannot be read"
 	case t.Index == 0:
 		t.Reason = "its database has no consistent index"

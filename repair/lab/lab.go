@@ -199,7 +199,7 @@ func (s sound) ReadDir(name string) ([]fs.DirEntry, error) {
 
 // Live says how repair apply --mode live reaches this cluster; what is to be done on hosts is done to its processes.
 func (c *Cluster) Live() repair.LiveOptions {
-	o := repair.LiveOptions{Hands: c.hands}
+	o := repair.LiveOptions{HostActions: c.hands}
 	for _, m := range c.members {
 		o.Endpoints = append(o.Endpoints, m.Endpoint())
 	}

@@ -33,7 +33,7 @@ func TestLiveRefusesAnotherCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := c.Live()
-	o.Hands = nil
+	o.HostActions = nil
 	var refused *repair.RefusedError
 	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: o}); !errors.As(err,
 		&refused) || !strings.Contains(refused.Hint, "--hook-stop") {

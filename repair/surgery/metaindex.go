@@ -43,7 +43,7 @@ func setIndex(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 // fitting is the consistent index that the source's database fits: the stored one, unless the replay shows that it can
 // not be true.
 func (w *work) fitting(ctx context.Context) uint64 {
-	if _, err := replay.Settled(ctx, w.set.Members, replay.Options{}); err != nil {
+	if _, err := replay.RunWithPlausibleIndex(ctx, w.set.Members, replay.Options{}); err != nil {
 		return w.source().StoredIndex()
 	}
 	return w.source().ConsistentIndex()

@@ -48,8 +48,8 @@ func (h *hold) close() {
 	}
 }
 
-// Hold implements Ground.
-func (l *local) Hold(addr string) error {
+// ReservePort implements Runtime.
+func (l *local) ReservePort(addr string) error {
 	l.mu.Lock()
 	h := l.held[addr]
 	if h == nil {
@@ -60,8 +60,8 @@ func (l *local) Hold(addr string) error {
 	return h.listen()
 }
 
-// Release implements Ground.
-func (l *local) Release(addr string) error {
+// ReleasePort implements Runtime.
+func (l *local) ReleasePort(addr string) error {
 	l.mu.Lock()
 	h := l.held[addr]
 	l.mu.Unlock()

@@ -53,8 +53,8 @@ type Info struct {
 	Notes []string
 }
 
-// Ground starts processes and leads their traffic. It is safe for concurrent use.
-type Ground interface {
+// Runtime starts processes and leads their traffic. It is safe for concurrent use.
+type Runtime interface {
 	Info() Info
 	// Launch starts a process in a group of its own and returns its id.
 	Launch(Launch) (int, error)
@@ -66,10 +66,10 @@ type Ground interface {
 	Map(target, addr string) error
 	// FreePort returns a TCP port of 127.0.0.1 that nobody listens on.
 	FreePort() (int, error)
-	// Hold occupies a loopback address, so that nothing answers there but a refusal; Release gives it back. Holding
-	// what is held already does nothing.
-	Hold(addr string) error
-	Release(addr string) error
+	// ReservePort occupies a loopback address, so that nothing answers there but a refusal; ReleasePort gives it back.
+	// Holding what is held already does nothing.
+	ReservePort(addr string) error
+	ReleasePort(addr string) error
 	// Traffic returns what was asked of proxy, name server and held addresses so far.
 	Traffic() (Traffic, error)
 	// Close kills what still runs and gives everything back.

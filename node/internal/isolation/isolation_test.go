@@ -82,13 +82,13 @@ func TestDNS(t *testing.T) {
 }
 
 // grounds are the grounds that this machine allows, each way to make a namespace by itself.
-func grounds(t *testing.T) map[string]Ground {
+func grounds(t *testing.T) map[string]Runtime {
 	t.Helper()
 	l, err := Local()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]Ground{"local": l}
+	out := map[string]Runtime{"local": l}
 	for i, a := range namespaceAttributes() {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -163,11 +163,11 @@ func TestGrounds(t *testing.T) {
 			}
 			addr := fmt.Sprintf("127.0.0.1:%d", port)
 			for range 2 {
-				if err := g.Hold(addr); err != nil {
+				if err := g.ReservePort(addr); err != nil {
 					t.Error(err)
 				}
 			}
-			if err := g.Release(addr); err != nil {
+			if err := g.ReleasePort(addr); err != nil {
 				t.Error(err)
 			}
 			if err := g.Map("10.0.0.1:2380", addr); err != nil {
@@ -218,7 +218,7 @@ func TestNamespaceHoldsNothing(t *testing.T) {
 				t.Errorf("%s", b)
 			}
 			// The address that answers outside is free inside.
-			if err := g.Hold(outside.Addr().String()); err != nil {
+			if err := g.ReservePort(outside.Addr().String()); err != nil {
 				t.Errorf("the namespace sees the machine's loopback: %v", err)
 			}
 		})

@@ -64,7 +64,7 @@ func (p pipes) Write(b []byte) (int, error) { return p.w.Write(b) }
 // Close closes both ends.
 func (p pipes) Close() error { return errors.Join(p.ReadCloser.Close(), p.w.Close()) }
 
-// Keeper is the service of a keeper process: the methods of Ground in the form that net/rpc wants.
+// Keeper is the service of a keeper process: the methods of Runtime in the form that net/rpc wants.
 type Keeper struct {
 	ground *local
 	err    error
@@ -108,11 +108,11 @@ func (k *Keeper) FreePort(_ Nothing, port *int) (err error) {
 	return err
 }
 
-// Hold occupies an address.
-func (k *Keeper) Hold(addr string, _ *Nothing) error { return k.ground.Hold(addr) }
+// ReservePort occupies an address.
+func (k *Keeper) ReservePort(addr string, _ *Nothing) error { return k.ground.ReservePort(addr) }
 
-// Release gives an address back.
-func (k *Keeper) Release(addr string, _ *Nothing) error { return k.ground.Release(addr) }
+// ReleasePort gives an address back.
+func (k *Keeper) ReleasePort(addr string, _ *Nothing) error { return k.ground.ReleasePort(addr) }
 
 // Traffic returns the counts.
 func (k *Keeper) Traffic(_ Nothing, t *Traffic) (err error) { *t, err = k.ground.Traffic(); return err }
@@ -127,7 +127,7 @@ type remote struct {
 
 // Namespaced starts a keeper (this program with the given hidden command) in namespaces of its own and returns its
 // ground. It fails where the kernel allows none. dir takes the keeper's files.
-func Namespaced(ctx context.Context, self, hidden, dir string) (Ground, error) {
+func Namespaced(ctx context.Context, self, hidden, dir string) (Runtime, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -181,50 +181,54 @@ func startKeeper(ctx context.Context, self, hidden, dir string, attr *syscall.Sy
 	return r, nil
 }
 
-// Info implements Ground.
+// Info implements Runtime.
 func (r *remote) Info() Info { return r.info }
 
-// Launch implements Ground.
+// Launch implements Runtime.
 func (r *remote) Launch(l Launch) (pid int, err error) {
 	err = r.client.Call("Keeper.Launch", l, &pid)
 	return pid, err
 }
 
-// Wait implements Ground.
+// Wait implements Runtime.
 func (r *remote) Wait(pid int) (e Exit, err error) {
 	err = r.client.Call("Keeper.Wait", pid, &e)
 	return e, err
 }
 
-// Signal implements Ground.
+// Signal implements Runtime.
 func (r *remote) Signal(pid int, s syscall.Signal) error {
 	return r.client.Call("Keeper.Signal", Signals{pid, int(s)}, &Nothing{})
 }
 
-// Map implements Ground.
+// Map implements Runtime.
 func (r *remote) Map(target, addr string) error {
 	return r.client.Call("Keeper.Map", Routes{target, addr}, &Nothing{})
 }
 
-// FreePort implements Ground.
+// FreePort implements Runtime.
 func (r *remote) FreePort() (port int, err error) {
 	err = r.client.Call("Keeper.FreePort", Nothing{}, &port)
 	return port, err
 }
 
-// Hold implements Ground.
-func (r *remote) Hold(addr string) error { return r.client.Call("Keeper.Hold", addr, &Nothing{}) }
+// ReservePort implements Runtime.
+func (r *remote) ReservePort(addr string) error {
+	return r.client.Call("Keeper.ReservePort", addr, &Nothing{})
+}
 
-// Release implements Ground.
-func (r *remote) Release(addr string) error { return r.client.Call("Keeper.Release", addr, &Nothing{}) }
+// ReleasePort implements Runtime.
+func (r *remote) ReleasePort(addr string) error {
+	return r.client.Call("Keeper.ReleasePort", addr, &Nothing{})
+}
 
-// Traffic implements Ground.
+// Traffic implements Runtime.
 func (r *remote) Traffic() (t Traffic, err error) {
 	err = r.client.Call("Keeper.Traffic", Nothing{}, &t)
 	return t, err
 }
 
-// Close implements Ground. The keeper ends when its pipe does, and kills what it started; if it does not within its
+// Close implements Runtime. The keeper ends when its pipe does, and kills what it started; if it does not within its
 // time, it is killed, and the kernel kills the rest.
 func (r *remote) Close() (err error) {
 	r.once.Do(func() {

@@ -21,7 +21,7 @@ type local struct {
 }
 
 // Local returns a ground in this process and its network.
-func Local() (Ground, error) { return newLocal("127.0.0.1:0") }
+func Local() (Runtime, error) { return newLocal("127.0.0.1:0") }
 
 func newLocal(dnsAddr string) (*local, error) {
 	p, err := newProxy()
@@ -44,7 +44,7 @@ func (l *local) Info() Info { return l.info }
 
 var errClosed = errors.New("the sandbox is closed")
 
-// Launch implements Ground.
+// Launch implements Runtime.
 func (l *local) Launch(what Launch) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *local) process(pid int) (*process, error) {
 	return p, nil
 }
 
-// Wait implements Ground.
+// Wait implements Runtime.
 func (l *local) Wait(pid int) (Exit, error) {
 	p, err := l.process(pid)
 	if err != nil {
@@ -79,7 +79,7 @@ func (l *local) Wait(pid int) (Exit, error) {
 	return p.exit, nil
 }
 
-// Signal implements Ground.
+// Signal implements Runtime.
 func (l *local) Signal(pid int, s syscall.Signal) error {
 	p, err := l.process(pid)
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *local) Signal(pid int, s syscall.Signal) error {
 	return p.signal(s)
 }
 
-// Map implements Ground.
+// Map implements Runtime.
 func (l *local) Map(target, addr string) error {
 	l.proxy.set(target, addr)
 	return nil
@@ -98,7 +98,7 @@ func (l *local) Map(target, addr string) error {
 // connections, which could take one between its choice and its use.
 const lowPort, highPort = 10240, 32000
 
-// FreePort implements Ground.
+// FreePort implements Runtime.
 func (l *local) FreePort() (int, error) {
 	var err error
 	for range 100 {
@@ -111,7 +111,7 @@ func (l *local) FreePort() (int, error) {
 	return 0, fmt.Errorf("no free port: %w", err)
 }
 
-// Traffic implements Ground.
+// Traffic implements Runtime.
 func (l *local) Traffic() (Traffic, error) {
 	t := Traffic{Targets: l.proxy.targets(), Names: l.dns.asked()}
 	l.mu.Lock()
@@ -124,7 +124,7 @@ func (l *local) Traffic() (Traffic, error) {
 	return t, nil
 }
 
-// Close implements Ground.
+// Close implements Runtime.
 func (l *local) Close() error {
 	l.mu.Lock()
 	l.ended = true

@@ -111,7 +111,7 @@ func breakPlace(b *compare.FirstBreak) (where []string) {
 func (p *page) causes(causes []compare.Cause) {
 	shown := 0
 	for _, c := range causes {
-		if c.Aside {
+		if c.Secondary {
 			continue
 		}
 		if shown++; shown == 1 {
@@ -126,7 +126,7 @@ func (p *page) causes(causes []compare.Cause) {
 	}
 	p.section("beside it")
 	for _, c := range causes {
-		if c.Aside {
+		if c.Secondary {
 			p.text("  ", fmt.Sprintf("%s (%s): %s; because of %s", c.ID, c.Certainty, c.Title,
 				strings.Join(c.Because, ", ")))
 			p.command("    $ ", shell.Format("etcd-medic explain {}", c.ID))

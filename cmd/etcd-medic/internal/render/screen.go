@@ -159,7 +159,7 @@ func verdictSentence(r *compare.Report) string {
 	if r.Best != nil {
 		said = strings.TrimSuffix(said, "; best: "+strings.Join(r.Best.Members, ", ")) // KEEP says it
 	}
-	if len(r.Causes) == 0 || r.Causes[0].Aside || v.Cause == nil {
+	if len(r.Causes) == 0 || r.Causes[0].Secondary || v.Cause == nil {
 		if word, _ := health(v); !strings.EqualFold(v.Class, word) {
 			return v.Class + ". " + firstUpper(said)
 		}

@@ -216,7 +216,7 @@ func (v *view) findings(r *compare.Report) {
 		}
 		switch {
 		case len(g.Findings) == 0:
-		case c.Aside:
+		case c.Secondary:
 			aside = append(aside, g)
 		default:
 			v.Groups = append(v.Groups, g)
