@@ -19,7 +19,12 @@ type Member struct {
 
 // Members is the membership against which conf changes are checked.
 type Members struct {
-	ByID    map[dumplog.ID]*Member
+	byID map[dumplog.ID]Member
+	// withURL counts how often members name a peer URL, learners those that are learners: the time of a check does not
+	// depend on how many members there are.
+	withURL  map[string]int
+	learners int
+	// Removed are the IDs that were removed before.
 	Removed map[dumplog.ID]bool
 	Version release.Version
 	// Admits, if set, tells whether other evidence shows that a learner above the default limit became a member, where
@@ -29,7 +34,40 @@ type Members struct {
 
 // NewMembers is the membership before the first conf change.
 func NewMembers(v release.Version) *Members {
-	return &Members{ByID: map[dumplog.ID]*Member{}, Removed: map[dumplog.ID]bool{}, Version: v}
+	return &Members{byID: map[dumplog.ID]Member{}, withURL: map[string]int{}, Removed: map[dumplog.ID]bool{},
+		Version: v}
+}
+
+// Get returns the member with an ID.
+func (ms *Members) Get(id dumplog.ID) (Member, bool) {
+	m, ok := ms.byID[id]
+	return m, ok
+}
+
+// Set adds a member, or replaces what is known of it.
+func (ms *Members) Set(id dumplog.ID, m Member) {
+	ms.drop(id)
+	ms.byID[id] = m
+	ms.count(m, 1)
+}
+
+// drop takes a member off the list.
+func (ms *Members) drop(id dumplog.ID) {
+	if m, ok := ms.byID[id]; ok {
+		delete(ms.byID, id)
+		ms.count(m, -1)
+	}
+}
+
+func (ms *Members) count(m Member, by int) {
+	for _, u := range m.PeerURLs {
+		if ms.withURL[u] += by; ms.withURL[u] == 0 {
+			delete(ms.withURL, u)
+		}
+	}
+	if m.IsLearner {
+		ms.learners += by
+	}
 }
 
 // Refusal says why a conf change is not executed. It then consumes its index and changes nothing, neither in raft nor
@@ -53,23 +91,23 @@ const maxLearners = 1
 
 // Check is ValidateConfigurationChange of server/etcdserver/api/membership/cluster.go.
 func (ms *Members) Check(c *dumplog.ConfChange) Refusal {
-	have := ms.ByID[c.NodeID]
+	have, listed := ms.byID[c.NodeID]
 	if ms.Removed[c.NodeID] {
 		return WasRemoved
 	}
 	switch c.Type {
 	case dumplog.ConfChangeRemoveNode:
-		if have == nil {
+		if !listed {
 			return NoSuchMember
 		}
 		return Accepted
 	case dumplog.ConfChangeUpdateNode:
 		switch {
-		case have == nil:
+		case !listed:
 			return NoSuchMember
 		case c.Member == nil:
 			return NoContext
-		case ms.taken(c.Member.PeerURLs, c.NodeID):
+		case ms.taken(c.Member.PeerURLs, have):
 			return PeerURLExists
 		}
 		return Accepted
@@ -78,10 +116,10 @@ func (ms *Members) Check(c *dumplog.ConfChange) Refusal {
 	case c.Member == nil:
 		return NoContext
 	case c.Member.IsPromote && ms.Version.Has(release.Learners).Possible():
-		return ms.checkPromotion(have)
-	case have != nil:
+		return checkPromotion(have, listed)
+	case listed:
 		return IDExists
-	case ms.taken(c.Member.PeerURLs, 0):
+	case ms.taken(c.Member.PeerURLs, have):
 		return PeerURLExists
 	case (c.Member.IsLearner || c.Type == dumplog.ConfChangeAddLearnerNode) && ms.full(c):
 		return TooManyLearners
@@ -89,9 +127,9 @@ func (ms *Members) Check(c *dumplog.ConfChange) Refusal {
 	return Accepted
 }
 
-func (ms *Members) checkPromotion(have *Member) Refusal {
+func checkPromotion(have Member, listed bool) Refusal {
 	switch {
-	case have == nil:
+	case !listed:
 		return NoSuchMember
 	case !have.IsLearner || have.listedAsVoter:
 		return NoLearner
@@ -102,28 +140,19 @@ func (ms *Members) checkPromotion(have *Member) Refusal {
 // full tells whether there is no room for another learner.
 func (ms *Members) full(c *dumplog.ConfChange) bool {
 	option := ms.Version.Has(release.LearnerLimitOption)
-	if option.Certain() && c.Type != dumplog.ConfChangeAddLearnerNode || ms.learners() < maxLearners {
+	if option.Certain() && c.Type != dumplog.ConfChangeAddLearnerNode || ms.learners < maxLearners {
 		return false
 	}
 	return option.Excluded() || ms.Admits == nil || !ms.Admits(c.NodeID)
 }
 
-func (ms *Members) taken(urls []string, but dumplog.ID) bool {
-	for id, m := range ms.ByID {
-		if id != but && slices.ContainsFunc(m.PeerURLs, func(u string) bool { return slices.Contains(urls, u) }) {
-			return true
-		}
+// taken tells whether a member other than the one that asks has one of the URLs.
+func (ms *Members) taken(urls []string, asks Member) bool {
+	own := map[string]int{}
+	for _, u := range asks.PeerURLs {
+		own[u]++
 	}
-	return false
-}
-
-func (ms *Members) learners() (n int) {
-	for _, m := range ms.ByID {
-		if m.IsLearner {
-			n++
-		}
-	}
-	return n
+	return slices.ContainsFunc(urls, func(u string) bool { return ms.withURL[u] > own[u] })
 }
 
 // Apply executes a conf change, or says why it is refused. What raft makes of an accepted one is the same: the type of
@@ -138,32 +167,34 @@ func (ms *Members) Apply(c *dumplog.ConfChange) Refusal {
 
 // Take executes a conf change unchecked, as far as it can be executed.
 func (ms *Members) Take(c *dumplog.ConfChange) {
-	have := ms.ByID[c.NodeID]
+	have, listed := ms.byID[c.NodeID]
 	switch {
 	case c.Type == dumplog.ConfChangeRemoveNode:
-		delete(ms.ByID, c.NodeID)
+		ms.drop(c.NodeID)
 		ms.Removed[c.NodeID] = true
 	case c.Type == dumplog.ConfChangeUpdateNode:
-		if have != nil && c.Member != nil {
+		if listed && c.Member != nil {
 			have.listedAsVoter = have.listedAsVoter || ms.UpdateClearsLearner(c).Certain()
 			have.PeerURLs = c.Member.PeerURLs
+			ms.Set(c.NodeID, have)
 		}
-	case c.Type == dumplog.ConfChangeAddNode && have != nil:
+	case c.Type == dumplog.ConfChangeAddNode && listed:
 		have.IsLearner, have.listedAsVoter = false, false
-	case have == nil:
-		m := &Member{IsLearner: c.Type == dumplog.ConfChangeAddLearnerNode}
+		ms.Set(c.NodeID, have)
+	case !listed:
+		m := Member{IsLearner: c.Type == dumplog.ConfChangeAddLearnerNode}
 		if c.Member != nil {
 			m.PeerURLs = c.Member.PeerURLs
 		}
-		ms.ByID[c.NodeID] = m
+		ms.Set(c.NodeID, m)
 	}
 }
 
 // UpdateClearsLearner tells whether an update of a learner makes its row in bucket members that of a voter, as releases
 // do that take all raft attributes of the request. Raft keeps the learner.
 func (ms *Members) UpdateClearsLearner(c *dumplog.ConfChange) release.Answer {
-	m := ms.ByID[c.NodeID]
-	if c.Type != dumplog.ConfChangeUpdateNode || m == nil || !m.IsLearner || c.Member == nil || c.Member.IsLearner {
+	m := ms.byID[c.NodeID]
+	if c.Type != dumplog.ConfChangeUpdateNode || !m.IsLearner || c.Member == nil || c.Member.IsLearner {
 		return release.No
 	}
 	return ms.Version.Has(release.UpdateKeepsLearner).Not()
@@ -171,8 +202,8 @@ func (ms *Members) UpdateClearsLearner(c *dumplog.ConfChange) release.Answer {
 
 // IDs lists the voters and the learners, in order.
 func (ms *Members) IDs() (voters, learners []dumplog.ID) {
-	for _, id := range slices.Sorted(maps.Keys(ms.ByID)) {
-		if ms.ByID[id].IsLearner {
+	for _, id := range slices.Sorted(maps.Keys(ms.byID)) {
+		if ms.byID[id].IsLearner {
 			learners = append(learners, id)
 		} else {
 			voters = append(voters, id)
@@ -183,15 +214,15 @@ func (ms *Members) IDs() (voters, learners []dumplog.ID) {
 
 // Reset makes raft's configuration that of a snapshot, and keeps what else is known of its members.
 func (ms *Members) Reset(voters, learners []dumplog.ID) {
-	old := ms.ByID
-	ms.ByID = map[dumplog.ID]*Member{}
+	old := ms.byID
+	ms.byID, ms.withURL, ms.learners = map[dumplog.ID]Member{}, map[string]int{}, 0
 	for i, list := range [][]dumplog.ID{voters, learners} {
 		for _, id := range list {
-			m := &Member{IsLearner: i == 1}
-			if have := old[id]; have != nil {
+			m := Member{IsLearner: i == 1}
+			if have, ok := old[id]; ok {
 				m.PeerURLs, m.listedAsVoter = have.PeerURLs, have.listedAsVoter && m.IsLearner
 			}
-			ms.ByID[id] = m
+			ms.Set(id, m)
 			delete(ms.Removed, id)
 		}
 	}

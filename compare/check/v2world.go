@@ -71,7 +71,7 @@ func (w *v2World) beginAt(m *evidence.Member, lowest uint64) (uint64, string) {
 	for i := range old.V2.Members {
 		x := old.V2.Members[i]
 		w.members[x.ID], w.published[x.ID] = &x, x.Name != ""
-		w.list.ByID[x.ID] = &apply.Member{PeerURLs: x.PeerURLs, IsLearner: x.IsLearner}
+		w.list.Set(x.ID, apply.Member{PeerURLs: x.PeerURLs, IsLearner: x.IsLearner})
 	}
 	for _, id := range old.V2.Removed {
 		w.list.Removed[id] = true
@@ -140,8 +140,8 @@ func (w *v2World) confChange(c *dumplog.ConfChange) {
 	default:
 		return
 	}
-	switch have := w.list.ByID[c.NodeID]; {
-	case have == nil:
+	switch have, listed := w.list.Get(c.NodeID); {
+	case !listed:
 		delete(w.members, c.NodeID)
 	case x == nil:
 		w.members[c.NodeID] = &dumplog.V2Member{ID: c.NodeID, Name: c.Member.Name, PeerURLs: have.PeerURLs,

@@ -1,10 +1,7 @@
 package evidence
 
 import (
-	"slices"
-
 	"github.com/etcd-medic/etcd-medic/compare/apply"
-	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -21,6 +18,8 @@ type confRules struct {
 	next     uint64
 	// index is that of the change being judged.
 	index uint64
+	// rows are the IDs of the member's database, made when one is asked for.
+	rows map[dumplog.ID]bool
 }
 
 // confRules begins with the founding of the cluster where the log reaches back to it, else with the oldest
@@ -79,8 +78,10 @@ func (m *Member) oldestConfState(newest uint64, r *confRules) uint64 {
 			continue
 		}
 		for i := range f.V2.Members {
-			if x := r.rules.ByID[f.V2.Members[i].ID]; x != nil {
+			id := f.V2.Members[i].ID
+			if x, ok := r.rules.Get(id); ok {
 				x.PeerURLs = f.V2.Members[i].PeerURLs
+				r.rules.Set(id, x)
 			}
 		}
 		for _, id := range f.V2.Removed {
@@ -118,14 +119,26 @@ func (r *confRules) refuse(c *ConfEntry) bool {
 // listed tells whether the member's database has taken the addition over: it lists the member, or lists it as removed.
 // A database that has not applied the change cannot tell; by default servers refuse it.
 func (r *confRules) listed(id dumplog.ID) bool {
-	return r.m.ConsistentIndex() >= r.index && r.m.Lists(id)
-}
-
-// Lists tells whether the member's database lists an ID, as a member or as removed.
-func (m *Member) Lists(id dumplog.ID) bool {
-	if m.DB == nil {
+	if r.m.ConsistentIndex() < r.index {
 		return false
 	}
-	return slices.ContainsFunc(m.DB.Members, func(x dumpdb.Member) bool { return dumplog.ID(x.ID) == id }) ||
-		slices.ContainsFunc(m.DB.Removed, func(x dumpdb.ID) bool { return dumplog.ID(x) == id })
+	if r.rows == nil {
+		r.rows = r.m.Listed()
+	}
+	return r.rows[id]
+}
+
+// Listed are the IDs that the member's database lists, as members or as removed.
+func (m *Member) Listed() map[dumplog.ID]bool {
+	ids := map[dumplog.ID]bool{}
+	if m.DB == nil {
+		return ids
+	}
+	for i := range m.DB.Members {
+		ids[dumplog.ID(m.DB.Members[i].ID)] = true
+	}
+	for _, id := range m.DB.Removed {
+		ids[dumplog.ID(id)] = true
+	}
+	return ids
 }

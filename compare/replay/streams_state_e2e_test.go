@@ -237,7 +237,7 @@ func (x *model) compareMembers(t *testing.T, db *dumpdb.DB) string {
 	var mine, theirs []string
 	voters, learners := x.members.IDs()
 	for _, id := range append(voters, learners...) {
-		m := x.members.ByID[id]
+		m, _ := x.members.Get(id)
 		mine = append(mine, fmt.Sprint(id, m.PeerURLs, m.IsLearner))
 	}
 	for id := range x.members.Removed {

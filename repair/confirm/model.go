@@ -143,7 +143,7 @@ func listsOf(base *Base, minors []int) []*apply.Members {
 	for i, minor := range minors {
 		ms := apply.NewMembers(release.AnyOf(minor))
 		for _, m := range base.Members {
-			ms.ByID[dumplog.ID(m.ID)] = &apply.Member{PeerURLs: m.PeerURLs, IsLearner: m.IsLearner}
+			ms.Set(dumplog.ID(m.ID), apply.Member{PeerURLs: m.PeerURLs, IsLearner: m.IsLearner})
 		}
 		for _, id := range base.Removed {
 			ms.Removed[dumplog.ID(id)] = true

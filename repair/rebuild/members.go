@@ -2,13 +2,13 @@ package rebuild
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -36,7 +36,7 @@ func readMembers(tx *bbolt.Tx, v release.Version) (*members, error) {
 			return err
 		}
 		ms.byID[m.ID] = &m
-		ms.rules.ByID[dumplog.ID(m.ID)] = &apply.Member{PeerURLs: m.PeerURLs, IsLearner: m.IsLearner}
+		ms.rules.Set(dumplog.ID(m.ID), apply.Member{PeerURLs: m.PeerURLs, IsLearner: m.IsLearner})
 		return nil
 	})
 	if err != nil {
@@ -118,5 +118,11 @@ func (e *engine) saveMember(id uint64) error {
 // admits tells whether a source shows that an ID became a member, where the log alone does not say how many learners
 // there may be.
 func (b *builder) admits(id dumplog.ID) bool {
-	return slices.ContainsFunc(b.set.Members, func(m *evidence.Member) bool { return m.Lists(id) })
+	if b.listed == nil {
+		b.listed = map[dumplog.ID]bool{}
+		for _, m := range b.set.Members {
+			maps.Copy(b.listed, m.Listed())
+		}
+	}
+	return b.listed[id]
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
@@ -54,6 +55,8 @@ type builder struct {
 	// it.
 	version, rules release.Version
 	sv             *survey
+	// listed are the IDs that databases of the sources list, once one was asked for.
+	listed map[dumplog.ID]bool
 	// stop is the last index to execute; 0 when Target decides while executing.
 	stop uint64
 	// out and dbOut are the new paths under construction; dbOut is nil when no database is wanted.
