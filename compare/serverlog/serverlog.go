@@ -59,8 +59,9 @@ func Find(id string) (Message, bool) {
 	return Message{}, false
 }
 
-// maxLine bounds what is looked at of one line; stack traces in JSON lines can be long.
-const maxLine = 64 << 10
+// maxLine is how much of a line is looked at in one piece; stack traces in JSON lines can be long. Pieces of a longer
+// line overlap, so that no message is cut apart.
+const maxLine, overlap = 64 << 10, 4 << 10
 
 // Scan looks for known messages in the lines of a text, in the order of their first appearance. One line can say
 // several: the error that ended the server and what it led to.
@@ -80,15 +81,32 @@ type Scanner struct {
 	// last is the line that said a message last.
 	last  map[string]int
 	lines int
+	// tail is the end of what was looked at of the current line.
+	tail string
 }
 
 // Line looks at one line.
 func (s *Scanner) Line(line string) {
 	s.lines++
-	line = line[:min(len(line), maxLine)]
 	if strings.HasPrefix(line, "{") {
 		line, _ = carried(line)
 	}
+	s.pieces(line)
+}
+
+// More looks at a further part of the line that is too long to be given to Line at once.
+func (s *Scanner) More(part string) { s.pieces(s.tail + part) }
+
+func (s *Scanner) pieces(text string) {
+	for len(text) > maxLine {
+		s.piece(text[:maxLine])
+		text = text[maxLine-overlap:]
+	}
+	s.piece(text)
+	s.tail = text[max(0, len(text)-overlap):]
+}
+
+func (s *Scanner) piece(line string) {
 	line = plain(line)
 	problemFinder().in(line, func(p compiled, m []string) bool {
 		s.found(line, p, m)

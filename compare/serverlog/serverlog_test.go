@@ -110,6 +110,26 @@ func TestScannerCounts(t *testing.T) {
 	}
 }
 
+// TestLongLine: a line that comes in parts is one line, and a message in it is found once, wherever it is and however
+// the line is cut.
+func TestLongLine(t *testing.T) {
+	message := lines[0].line
+	long := strings.Repeat("x", 300_000) + message + strings.Repeat("y", 300_000) + message
+	for _, part := range []int{1 << 16, 300_010, 1 << 20} {
+		var s serverlog.Scanner
+		s.Line(long[:min(part, len(long))])
+		for at := part; at < len(long); at += part {
+			s.More(long[at:min(at+part, len(long))])
+		}
+		s.Line("nothing")
+		s.More(message[:20])
+		found := s.Matches()
+		if s.Lines() != 2 || len(found) == 0 || found[0].ID != lines[0].id || found[0].Count != 1 {
+			t.Errorf("parts of %d bytes: %d lines, %v", part, s.Lines(), found)
+		}
+	}
+}
+
 // TestEveryMessageIsWhole: every message is documented, says what to type, its patterns compile and its references
 // exist.
 func TestEveryMessageIsWhole(t *testing.T) {

@@ -143,8 +143,8 @@ func (o *explainOptions) topics(ctx context.Context) ([]explain.Topic, error) {
 	return nil, usagef(nearCodes(o.ask), "%q is no check, no cause and no message of etcd that is known", o.ask)
 }
 
-// longestLine bounds one line of a log; stack traces in JSON lines stay below it.
-const longestLine = 1 << 20
+// longestPart bounds what is read of a line at once; stack traces in JSON lines stay below it.
+const longestPart = 1 << 20
 
 // fromLog looks through a log on stdin, in memory that does not grow with it.
 func (o *explainOptions) fromLog(ctx context.Context) ([]explain.Topic, error) {
@@ -152,18 +152,21 @@ func (o *explainOptions) fromLog(ctx context.Context) ([]explain.Topic, error) {
 		return nil, errors.New("there is no stdin")
 	}
 	var s serverlog.Scanner
-	r := bufio.NewReaderSize(o.io.Stdin, longestLine)
+	r := bufio.NewReaderSize(o.io.Stdin, longestPart)
+	look := s.Line
 	for n := 0; ; n++ {
 		line, err := r.ReadSlice('\n')
 		if len(line) > 0 {
-			s.Line(string(line)) // of a longer one the parts are looked at one by one
+			look(string(line))
 		}
 		if n%4096 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
+			look = s.More
 			continue
 		}
+		look = s.Line
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -174,7 +177,11 @@ func (o *explainOptions) fromLog(ctx context.Context) ([]explain.Topic, error) {
 	if t := explain.Messages(s.Matches()); len(t) > 0 {
 		return t, nil
 	}
-	o.io.errorf("none of the %d lines on stdin holds a message that is known", s.Lines())
+	if s.Lines() == 1 {
+		o.io.errorf("the one line on stdin holds no message that is known")
+	} else {
+		o.io.errorf("none of the %d lines on stdin holds a message that is known", s.Lines())
+	}
 	return nil, result(ExitInconclusive)
 }
 
