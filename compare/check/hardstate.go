@@ -54,7 +54,7 @@ func (in *Input) voteFinding(m *evidence.Member, v dumplog.Vote, title, explanat
 func (in *Input) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
 	witness := false
 	for _, o := range in.Members {
-		if o.ClusterID != m.ClusterID && o.ClusterID != 0 {
+		if o.ClusterID != 0 && in.apart(o, m) {
 			continue
 		}
 		if o.MemberID == v.For || knows(&o.Membership, v.For) ||
@@ -70,7 +70,7 @@ func (in *Input) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
 // wasNoCandidate tells whether the member that got the vote gave its own to another one, whose log agrees.
 func (in *Input) wasNoCandidate(m *evidence.Member, v dumplog.Vote) bool {
 	c := in.byID(v.For)
-	if c == nil || c == m || c.ClusterID != m.ClusterID || v.For == m.MemberID {
+	if c == nil || c == m || v.For == m.MemberID || in.apart(c, m) {
 		return false
 	}
 	own, ok := in.onlyVote(c, v.Term)
@@ -78,7 +78,7 @@ func (in *Input) wasNoCandidate(m *evidence.Member, v dumplog.Vote) bool {
 		return false
 	}
 	other := in.byID(own)
-	if other == nil || other == c || other == m {
+	if other == nil || other == c || other == m || in.apart(other, c) {
 		return false
 	}
 	theirs, ok := in.onlyVote(other, v.Term)

@@ -134,6 +134,28 @@ func (in *Input) twinFinding() *Finding {
 	return f
 }
 
+// apart tells whether two members are of clusters that only share IDs: their logs differ at the first committed index
+// where any do, and have nothing but a founding in common. What one says of votes and terms says nothing of the other.
+func (in *Input) apart(a, b *evidence.Member) bool {
+	if a.ClusterID != b.ClusterID {
+		return true
+	}
+	if in.Replay == nil || len(in.Replay.LogDiffs) == 0 {
+		return false
+	}
+	d := in.Replay.LogDiffs[0]
+	entry := map[*evidence.Member]string{}
+	for i, e := range d.By {
+		entry[in.Members[i]] = e
+	}
+	for _, m := range []*evidence.Member{a, b} {
+		if n := Founded(m); entry[m] == "" || n == 0 || !nothingShared(m, n, d.Index) {
+			return false
+		}
+	}
+	return entry[a] != entry[b]
+}
+
 // restoredAlone returns a member that shows the cluster to be older than the restore that m comes from.
 func (in *Input) restoredAlone(m *evidence.Member) *evidence.Member {
 	n := BootstrapVoters(m)

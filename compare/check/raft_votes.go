@@ -149,7 +149,7 @@ func runOneVote(in *Input) Result {
 				seen[b] = cast{m, v}
 				continue
 			}
-			if old.v.For == v.For || old.m.ClusterID != m.ClusterID {
+			if old.v.For == v.For || old.m != m && in.apart(old.m, m) {
 				continue
 			}
 			f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{old.m.Label()},

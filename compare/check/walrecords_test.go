@@ -122,6 +122,12 @@ func TestSnapshotFileOrRecordAlone(t *testing.T) {
 // votesOf writes three members; each stores the votes of the term, in order.
 func votesOf(t *testing.T, votes [3][]uint64) []string {
 	t.Helper()
+	return votesOfTwins(t, votes, -1)
+}
+
+// votesOfTwins is votesOf with one member of another cluster that was founded alike.
+func votesOfTwins(t *testing.T, votes [3][]uint64, other int) []string {
+	t.Helper()
 	root := t.TempDir()
 	var dirs []string
 	for i := range votes {
@@ -132,7 +138,11 @@ func votesOf(t *testing.T, votes [3][]uint64) []string {
 			if n == 0 {
 				h.Request(2, 4, nil)
 			}
-			h.Put(2, 5+uint64(n), clustertest.RequestID(0xa1, 1763000000000, uint64(n)), "k", "v", true)
+			key := "k"
+			if i == other {
+				key = "another"
+			}
+			h.Put(2, 5+uint64(n), clustertest.RequestID(0xa1, 1763000000000, uint64(n)), key, "v", true)
 		}
 		h.State(2, votes[i][len(votes[i])-1], 4+uint64(len(votes[i])))
 		for id := uint64(0xa1); id <= 0xa3; id++ {
@@ -185,6 +195,22 @@ func TestSecondVoteStays(t *testing.T) {
 	in := dirInput(t, votesOf(t, [3][]uint64{{0xa1, 0xa1, 0xa1}, {0xa1, 0xa3, 0xa3}, {0xa3, 0xa3, 0xa3}})...)
 	wantFinding(t, in, "R06", []string{"node2"}, "voted for a1 and for a3")
 	wantOutcome(t, in, "R08", check.Holds)
+}
+
+// Votes of another cluster with the same IDs accuse nobody: its terms are others.
+func TestVotesOfTwinClusters(t *testing.T) {
+	const a, c = 0xa1, 0xa3
+	votes := [3][]uint64{{c, c}, {a, a}, {c, c}}
+	wantFinding(t, dirInput(t, votesOf(t, votes)...), "R08", []string{"node2"}, "no candidate")
+	in := dirInput(t, votesOfTwins(t, votes, 1)...)
+	wantOutcome(t, in, "R08", check.Holds)
+	if f := wantFinding(t, in, "M12", []string{"node1", "node2", "node3"}); f.Class != "foreign-cluster" {
+		t.Errorf("class %s: %s", f.Class, f.Title)
+	}
+	// Two dirs of one member, one of each cluster.
+	dirs := votesOfTwins(t, [3][]uint64{{a, a}, {a, a}, {a, a}}, -1)
+	twin := votesOfTwins(t, [3][]uint64{{c, c}, {c, c}, {c, c}}, 1)
+	wantOutcome(t, dirInput(t, dirs[1], twin[1]), "R06", check.Holds)
 }
 
 func TestSegmentRenamed(t *testing.T) {
