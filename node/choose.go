@@ -21,6 +21,9 @@ type Need struct {
 	// V2WritesAfterSnapshot is true when one of these is neither a member's attributes nor the cluster version: health
 	// checks of 3.3 and 3.4 are. 3.6 panics on them, too (v2ToV3Request in its etcdserver/apply_v2.go).
 	V2WritesAfterSnapshot bool
+	// BucketOnlyMembers is true when bucket members lists members that raft's configuration does not know. Servers of a
+	// line that takes members from the database bring them back.
+	BucketOnlyMembers bool
 }
 
 // Version returns the highest of storage version, cluster version and what wrote the dirs: what they have been raised
@@ -52,6 +55,9 @@ func (n Need) Opens(s Version) (reason string, ok bool) {
 	case !s.has(release.V2Decoded) && s.Release().Above(v.Release()) && n.V2EntriesAfterSnapshot:
 		return fmt.Sprintf("the log holds v2 requests behind the last snapshot; etcd %s panics on them", s.Line()),
 			false
+	case n.BucketOnlyMembers && s.has(release.MembersFromDB) && s.Release().Above(v.Release()):
+		return fmt.Sprintf("bucket members lists members that raft's configuration does not know; etcd %s brings "+
+			"them back", s.Line()), false
 	case s.has(release.QuorumFromDB) && !v.has(release.TermInMeta):
 		return fmt.Sprintf("etcd %s does not open dirs of etcd %s", s.Line(), v.Line()), false
 	}

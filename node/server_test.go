@@ -125,6 +125,18 @@ func TestChoose(t *testing.T) {
 			t.Errorf("v2 writes behind the snapshot, server 3.%d: %v", minor, ok)
 		}
 	}
+	// Rows of members that raft does not know come back to life on lines that read them, and only there.
+	for _, row := range []struct {
+		dirs  int
+		opens string
+	}{{4, "-yy---"}, {5, "--y---"}, {6, "---y--"}, {7, "----y-"}} {
+		for i, minor := range servers {
+			n := node.Need{Cluster: node.Version{Major: 3, Minor: row.dirs}, BucketOnlyMembers: true}
+			if _, ok := n.Opens(node.Version{Major: 3, Minor: minor, Patch: 9}); ok != (row.opens[i] == 'y') {
+				t.Errorf("dirs of 3.%d with members that raft does not know, server 3.%d: %v", row.dirs, minor, ok)
+			}
+		}
+	}
 	// The storage version counts when it is higher, and 3.4 is refused what it would open silently.
 	old := script(t, `echo "etcd Version: 3.4.3"`)
 	_, err := node.Choose(t.Context(), node.Need{Cluster: node.Version{Major: 3, Minor: 4},

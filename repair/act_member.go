@@ -24,7 +24,28 @@ func doStart(ctx context.Context, r *runner, s *Step) (string, error) {
 			return "", err
 		}
 	}
-	return "", r.host.ready(ctx, m)
+	if err := r.host.ready(ctx, m); err != nil {
+		return "", err
+	}
+	return "", r.mendedRows(ctx, m)
+}
+
+// mendedRows wants a server that mends bucket members where the plan has the member restarted for that.
+func (r *runner) mendedRows(ctx context.Context, m *Member) error {
+	rule := r.plan.restartRule()
+	if rule == nil || m.RestartOn == "" {
+		return nil
+	}
+	st, err := r.status(ctx, m)
+	if err != nil {
+		return err
+	}
+	v, err := release.Parse(st.Version)
+	if err != nil || !v.Has(rule).Excluded() {
+		return nil // a version that cannot be read is none that is known not to
+	}
+	return fmt.Errorf("%s runs on etcd %s, which does not mend bucket members when it starts: stop it, put %s in its "+
+		"place, start it, and run the same command again", m.Name, st.Version, m.RestartOn)
 }
 
 func stopped(ctx context.Context, r *runner, s *Step) (bool, error) {

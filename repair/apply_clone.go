@@ -53,7 +53,7 @@ func (s *session) cloned(ctx context.Context, mode, way Mode, out, work string) 
 		return err
 	}
 	defer func() { _ = set.Close() }() // only read
-	server, err := s.server(ctx, set)
+	server, err := s.server(ctx, set, false)
 	if err != nil {
 		return AsRefusal(err)
 	}

@@ -59,7 +59,7 @@ func (s *session) mended(ctx context.Context, mode Mode, out, work string) error
 		return err
 	}
 	defer func() { _ = set.Close() }() // only read
-	server, err := s.server(ctx, set)
+	server, err := s.server(ctx, set, true)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ type fakeCluster struct {
 	// snapshots are the members that were read whole; fragile is one that ends when that is done.
 	snapshots []string
 	fragile   uint64
+	// version is what all servers run, "" when they do not say it.
+	version string
 }
 
 const fakeClusterID = 0xc1
@@ -262,7 +264,7 @@ type fakeMaintenance struct {
 }
 
 func (f fakeMaintenance) Status(ctx context.Context, _ string) (*clientv3.StatusResponse, error) {
-	st := &clientv3.StatusResponse{Header: f.header(), RaftIndex: 10, RaftAppliedIndex: 10}
+	st := &clientv3.StatusResponse{Header: f.header(), RaftIndex: 10, RaftAppliedIndex: 10, Version: f.c.version}
 	return st, f.asks(ctx, false, func() error {
 		if f.c.decides() {
 			st.Leader = f.c.leader

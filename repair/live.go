@@ -12,6 +12,8 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // LiveOptions say how the running cluster is reached and who does what has to be done on the hosts.
@@ -109,6 +111,8 @@ type field struct {
 	free              []string
 	// woken is true once members were started because nobody led.
 	woken bool
+	// server is what the best member runs.
+	server release.Version
 }
 
 // live drives the running cluster.

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // preflight holds the running cluster against the plan and tells what an operator should know. Nothing was changed yet,
@@ -112,6 +113,7 @@ func (f *field) checkLeaderAndRevision(ctx context.Context) (led bool, err error
 		return false, refusedf(planAgain, "%s stands at revision %d, in the plan at %d", p.Best.Name, rev,
 			p.Best.Revision)
 	}
+	f.server = release.Of(goal.Version)
 	return goal.Leader != 0, nil
 }
 
@@ -136,6 +138,9 @@ func (f *field) check(ctx context.Context, resumed bool) error {
 		if pm := f.r.byID(m.GetID()); pm != nil && len(m.GetClientURLs()) > 0 {
 			f.listed[pm.Name] = m.GetClientURLs()[0]
 		}
+		if err := f.comesBack(m.GetID()); err != nil {
+			return err
+		}
 		mine := resumed && slices.ContainsFunc(p.Members,
 			func(pm Member) bool { return byPeerURL(list, pm.PeerURLs) == m })
 		if !known[m.GetID()] && !mine {
@@ -144,6 +149,19 @@ func (f *field) check(ctx context.Context, resumed bool) error {
 		}
 	}
 	return nil
+}
+
+// comesBack refuses a cluster whose servers list a zombie because they were upgraded since the data dirs were copied, to
+// a line that takes members from the database.
+func (f *field) comesBack(id uint64) error {
+	m, p := f.r.byID(id), f.r.plan
+	if m == nil || !zombie(m) || p.removable(m) || f.server.Minor() <= p.Cluster.Minor {
+		return nil
+	}
+	return refusedf("copy the data dirs again and plan again; etcd-medic repair apply PLAN --mode clone on fresh "+
+		"copies gets rid of it, and so does etcd-medic repair meta DATA_DIR --members-from-raft, one stopped member "+
+		"after the other", "the servers run etcd %s, which lists %s since bucket members does; no start of theirs drops it",
+		f.server, m.ID)
 }
 
 // isRoot asks for something that only root may see, so that credentials that do not suffice are found before the first

@@ -21,10 +21,20 @@ import (
 const zombieID = 0xb9
 
 // zombieRow puts a member that raft does not know into bucket members, as old restore tools left it.
-func zombieRow(tx *bolt.Tx) error {
-	id := fmt.Sprintf("%x", zombieID)
-	return tx.Bucket([]byte("members")).Put([]byte(id),
-		fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.121.9.8:2380"],"name":"old","clientURLs":["http://127.121.9.8:2379"]}`, zombieID))
+func zombieRow(tx *bolt.Tx) error { return zombieRows(1)(tx) }
+
+// zombieRows puts n such members there.
+func zombieRows(n int) func(*bolt.Tx) error {
+	return func(tx *bolt.Tx) error {
+		for i := range n {
+			row := fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.121.9.%d:2380"],"name":"old%d",`+
+				`"clientURLs":["http://127.121.9.%d:2379"]}`, zombieID+i, 8+i, i, 8+i)
+			if err := tx.Bucket([]byte("members")).Put(fmt.Appendf(nil, "%x", zombieID+i), row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // TestE2ERepairZombies: rows of members that are long gone, which 3.6 lists and counts.
@@ -33,6 +43,13 @@ func TestE2ERepairZombies(t *testing.T) {
 		s.c.StopAll()
 		for i := range s.c.Size() {
 			editDB(s.T, s.c.DataDir(i), zombieRow)
+		}
+		return s.c.Sources()
+	}
+	crowd := func(s *spoiled) []string {
+		s.c.StopAll()
+		for i := range s.c.Size() {
+			editDB(s.T, s.c.DataDir(i), zombieRows(3))
 		}
 		return s.c.Sources()
 	}
@@ -58,6 +75,11 @@ func TestE2ERepairZombies(t *testing.T) {
 			spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
 			want: wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: Live, acts: acts(Keep),
 				why: map[string]string{"b9": "zombie"}}},
+		{name: "as many zombies as members before an upgrade", lines: []string{"3.5.35"},
+			spoil: func(_ *testing.T, s *spoiled) []string { return crowd(s) }, want: wanted{mode: Live}},
+		{name: "as many zombies as members", lines: []string{"3.7.3", "3.6.16"},
+			spoil: func(_ *testing.T, s *spoiled) []string { return crowd(s) },
+			want:  wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: Clone}},
 	})
 }
 

@@ -175,8 +175,8 @@ func (r *runner) count(ctx context.Context) *headcount {
 	}
 	h.agreed = agreed
 	for _, m := range list {
-		if !m.GetIsLearner() {
-			h.voters = append(h.voters, voter{id: m.GetID(), name: r.nameOf(m), m: r.byID(m.GetID())})
+		if p := r.byID(m.GetID()); !m.GetIsLearner() && r.plan.counted(p) {
+			h.voters = append(h.voters, voter{id: m.GetID(), name: r.nameOf(m), m: p})
 		}
 	}
 	var wg sync.WaitGroup

@@ -83,8 +83,11 @@ func (s *session) sandboxed(ctx context.Context, mode Mode, work string, throwAw
 		return err
 	}
 	defer func() { _ = set.Close() }() // only read
-	server, err := s.server(ctx, set)
+	server, err := s.server(ctx, set, true)
 	if err != nil {
+		return err
+	}
+	if err := s.mendsRows(server.Version, steps); err != nil {
 		return err
 	}
 	if err := s.upgrade(throwAway); err != nil {

@@ -35,6 +35,10 @@ func (pl *planner) zombies() {
 		if row == nil || slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.ID == id }) {
 			continue
 		}
+		if c := &pl.p.Cluster; c.has(release.QuorumFromDB).Certain() && !row.IsLearner {
+			c.Voters++ // its servers count it
+			c.Quorum = majorityOf(c.Voters)
+		}
 		pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id,
 			Learner: row.IsLearner, PeerURLs: row.PeerURLs,
 			ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's " +
@@ -93,6 +97,31 @@ const whyNotRemoved = "etcd 3.6 panics on every member, and at each start after 
 func (p *Plan) mends() bool {
 	return slices.ContainsFunc(p.Members, func(m Member) bool { return m.RestartOn != "" })
 }
+
+// restartRule is what a server must do for the restarts of the plan, nil where there are none.
+func (p *Plan) restartRule() *release.Rule {
+	switch {
+	case !p.mends():
+		return nil
+	case p.Verdict.Cause == causePromotion:
+		return release.PromotionSynced
+	}
+	return release.ZombiesRemoved
+}
+
+// restartOn names the servers that mend rows when they start.
+func (p *Plan) restartOn() string {
+	for i := range p.Members {
+		if on := p.Members[i].RestartOn; on != "" {
+			return on
+		}
+	}
+	return ""
+}
+
+// counted tells whether raft counts the member as a voter of the running cluster: servers that do not build raft's
+// configuration from bucket members leave zombies out, even where they list them.
+func (p *Plan) counted(m *Member) bool { return m == nil || !zombie(m) || p.removable(m) }
 
 // restart stops and starts a member.
 func (b *builder) restart(m *Member) {

@@ -2,14 +2,17 @@ package repair
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair/copies"
 )
 
-// server chooses what runs the copies.
-func (s *session) server(ctx context.Context, set *evidence.Set) (node.Server, error) {
+// server chooses what runs the copies. asTheyAre is true when servers start on copies of the sources, with whatever
+// bucket members lists.
+func (s *session) server(ctx context.Context, set *evidence.Set, asTheyAre bool) (node.Server, error) {
 	var members []*evidence.Member
 	for _, m := range set.Members {
 		if m.DB != nil && m.DB.Handle != nil && m.ClusterID == s.plan.Cluster.ID {
@@ -23,12 +26,36 @@ func (s *session) server(ctx context.Context, set *evidence.Set) (node.Server, e
 	if minor := s.plan.Cluster.Minor; len(members) == 0 && minor > 0 { // no database shows it
 		need.Written = node.Version{Major: 3, Minor: minor}
 	}
+	need.BucketOnlyMembers = asTheyAre && s.plan.haunted()
 	server, err := node.Choose(ctx, need, s.o.EtcdBinary)
 	if err != nil {
-		return server, err
+		return server, s.withoutServer(err)
 	}
 	s.out.Raises = need.Raises(server.Version)
 	return server, nil
+}
+
+// withoutServer adds to a refusal what can be done with the servers at hand.
+func (s *session) withoutServer(err error) error {
+	var refused *node.RefusedError
+	clone := s.plan.Way(Clone)
+	if !s.plan.haunted() || clone == nil || !clone.Possible || !errors.As(err, &refused) {
+		return err
+	}
+	more := *refused
+	more.Hint += "; --mode clone needs none: new databases carry raft's own list"
+	return &more
+}
+
+// mendsRows refuses a server that leaves the rows as they are which restarts of the plan's way are there to mend.
+func (s *session) mendsRows(v node.Version, way *Way) error {
+	rule := s.plan.restartRule()
+	if rule == nil || !slices.ContainsFunc(way.Steps, func(x Step) bool { return x.Kind == StepStart }) ||
+		!v.Release().Has(rule).Excluded() {
+		return nil
+	}
+	return refusedf("name a server that does with --etcd-binary: "+s.plan.restartOn(),
+		"etcd %s does not mend bucket members when it starts, and the plan has members restarted for that", v)
 }
 
 // started tells whether a server is started on a copy of that source.

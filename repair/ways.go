@@ -109,9 +109,12 @@ func (pl *planner) cloneable() string {
 
 // unclonable is cloneable for a database that is sound.
 func (pl *planner) unclonable() string {
-	voters := 0
+	voters, listed := 0, pl.p.Cluster.Voters
 	for i := range pl.p.Members {
 		m := &pl.p.Members[i]
+		if zombie(m) && !m.Learner && pl.p.counted(m) {
+			listed-- // clones carry raft's own list
+		}
 		switch {
 		case m.Action == Join:
 			return m.Name + " belongs to another cluster: its ID is not in the member list of " + pl.p.Best.Name
@@ -122,12 +125,12 @@ func (pl *planner) unclonable() string {
 			voters++
 		}
 	}
-	switch c := &pl.p.Cluster; {
-	case c.ID == 0:
+	switch {
+	case pl.p.Cluster.ID == 0:
 		return "the cluster ID is not known"
-	case voters < c.Quorum:
+	case voters < majorityOf(listed):
 		return fmt.Sprintf("clones keep raft's list of %s, and only %d of them would run: %d are needed",
-			count(c.Voters, "voter", "voters"), voters, c.Quorum)
+			count(listed, "voter", "voters"), voters, majorityOf(listed))
 	}
 	return ""
 }

@@ -1,0 +1,81 @@
+package repair
+
+import (
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// hauntedPlan is a plan for three members of a minor version, and as many zombies.
+func hauntedPlan(t *testing.T, minor int) *Plan {
+	t.Helper()
+	p := fakePlan(t, 3)
+	p.Cluster.Minor = minor
+	for id := dumplog.ID(0xb1); id <= 0xb3; id++ {
+		p.Members = append(p.Members, Member{Name: id.String(), ID: id, Action: Remove, Obstacle: ObstacleBucketOnly,
+			Why: "a zombie"})
+	}
+	for i := range p.Members {
+		if m := &p.Members[i]; m.Action == Keep {
+			m.Action, m.RestartOn = Restart, "etcd 3.5.26 or later of 3.5"
+		}
+	}
+	return p
+}
+
+// TestZombiesDoNotVote: servers that list members which raft does not know count their votes only where they build
+// raft's configuration from that list.
+func TestZombiesDoNotVote(t *testing.T) {
+	for minor, voters := range map[int]int{5: 3, 6: 3, 7: 6} {
+		p := hauntedPlan(t, minor)
+		c := newFake(t, fakePlan(t, 3))
+		c.r.plan = p
+		for id := uint64(0xb1); id <= 0xb3; id++ {
+			c.list = append(c.list, &etcdserverpb.Member{ID: id, Name: hexID(id)})
+			c.set(id, true) // the fake counts all that are listed
+		}
+		h := c.r.count(t.Context())
+		if len(h.voters) != voters {
+			t.Errorf("3.%d: %d voters are counted (%s), want %d", minor, len(h.voters), h.problem, voters)
+		}
+	}
+}
+
+// TestUpgradedMeanwhile: once the servers take members from the database, restarts drop nothing any more.
+func TestUpgradedMeanwhile(t *testing.T) {
+	p := hauntedPlan(t, 5)
+	c := newFake(t, fakePlan(t, 3))
+	c.r.plan = p
+	f := &field{r: c.r}
+	for version, refused := range map[string]bool{"3.5.2": false, "3.5.26": false, "3.6.0": true, "3.7.3": true} {
+		f.server = release.Of(version)
+		err := f.comesBack(0xb2)
+		if (err != nil) != refused || refused && !strings.Contains(refusal(t, err).Hint, "--members-from-raft") {
+			t.Errorf("%s: %v", version, err)
+		}
+		if err := f.comesBack(1); err != nil {
+			t.Errorf("%s: %v of a member that raft knows", version, err)
+		}
+	}
+}
+
+// TestRestartWantsItsRelease: a restart on a server that leaves the rows as they are is not done.
+func TestRestartWantsItsRelease(t *testing.T) {
+	for version, done := range map[string]bool{"3.5.2": false, "3.5.26": true, "": true} {
+		p := hauntedPlan(t, 5)
+		c := newFake(t, p)
+		c.version = version
+		c.list = c.list[:3] // servers of 3.5 do not list zombies
+		err := c.r.run(t.Context())
+		if (err == nil) != done || !done && !strings.Contains(err.Error(), "put etcd 3.5.26 or later of 3.5 in its place") {
+			t.Errorf("%q: %v", version, err)
+		}
+		if len(c.lost) > 0 {
+			t.Errorf("%q: the majority was lost by %q", version, c.lost)
+		}
+	}
+}
