@@ -45,9 +45,13 @@ func (c *collected) nextMend(r *Report, add func(text string, command shell.Comm
 // nextMendFiles offers the narrow repair of one member, where one fits the damage. They refuse rather than give
 // anything up.
 func (c *collected) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(text string, command shell.Command)) {
-	refuses := "; it refuses rather than give anything up, and checks the result"
+	refuses := "; it refuses rather than give anything up, and checks the result. The plan tries it on a scratch copy " +
+		"first"
 	if len(c.in.Members) > 1 {
-		refuses = " and, where those do not suffice, from the other members" + refuses
+		refuses = " and, where that does not suffice, from the other members" + refuses
+	} else if f.WAL != nil && a.Forgot == nil || f.WAL != nil && len(f.WAL.Damage) > 0 {
+		add("see what mends "+f.Name+": the plan tries it on scratch copies, and says what works",
+			shell.Format("etcd-medic repair plan {} -o plan.yaml", shell.Source(f.Name)))
 	}
 	switch {
 	case f.WAL == nil:
@@ -55,7 +59,13 @@ func (c *collected) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(te
 		cmd := shell.Format("etcd-medic repair wal {} -o {}.mended", shell.Source(f.Name), shell.FileName(f.Name))
 		add("mend the log of "+f.Name+" from its own records"+refuses, c.withOthers(f, cmd))
 	case a.Forgot != nil: // nothing in what is left of the log is wrong
-	case f.DB == nil || len(f.DB.Metas) == 0: // nothing tells how far such a database has come
+	case (f.DB == nil || len(f.DB.Metas) == 0) && !reachesBack(f):
+		return // nothing tells how far such a database has come
+	case f.DB == nil || len(f.DB.Metas) == 0:
+		cmd := shell.Format("etcd-medic repair db {} --rebuild -o {}.mended", shell.Source(f.Name),
+			shell.FileName(f.Name))
+		add("make the database of "+f.Name+" again from its own log, which reaches back to the first entry"+refuses,
+			c.withOthers(f, cmd))
 		if len(c.in.Members) == 1 {
 			c.nextFromLog(f, add)
 		}
@@ -77,10 +87,15 @@ func (c *collected) nextMissingDB(r *Report, f *evidence.Facts, add func(text st
 
 // nextFromLog offers to make a missing database again, where the member's own log reaches back to the first entry.
 func (c *collected) nextFromLog(f *evidence.Facts, add func(text string, command shell.Command)) {
-	if f.WAL != nil && f.WAL.FirstIndex <= 1 && f.WAL.LastIndex > 0 && len(f.WAL.Damage) == 0 {
+	if reachesBack(f) {
 		add("the log of "+f.Name+" reaches back to the first entry: this makes a backup of all that it holds",
 			shell.Format("etcd-medic rebuild --log {} --to last -o rebuilt.db", shell.Source(f.Name)))
 	}
+}
+
+// reachesBack tells whether the member's own log is whole from the first entry on.
+func reachesBack(f *evidence.Facts) bool {
+	return f.WAL != nil && f.WAL.FirstIndex <= 1 && f.WAL.LastIndex > 0 && len(f.WAL.Damage) == 0
 }
 
 // withOthers adds the other data dirs of the cluster to a narrow repair.
