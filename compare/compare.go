@@ -138,7 +138,7 @@ func diffRow(d *diff.Result, bucket string, row diff.Row, o Options) DiffRow {
 			dr.Members[m.Label()] = cell(bucket, row.Cells[i], o.Values)
 		}
 		if c := row.Cells[i]; c != nil && dr.Object == nil {
-			dr.Object = check.ObjectOf(&c.Object)
+			dr.Object = evidence.ObjectOf(&c.Object)
 		}
 	}
 	return dr

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
 // Comparison is the document of compare: bucket by bucket at the common applied index, then the logs.
@@ -50,7 +51,7 @@ type BucketComparison struct {
 type DiffRow struct {
 	Key check.Bytes `json:"key"`
 	// Object names what Kubernetes keeps under the key; nil for other values.
-	Object  *check.Object        `json:"object,omitempty"`
+	Object  *evidence.Object     `json:"object,omitempty"`
 	Members map[string]*DiffCell `json:"members"`
 }
 

@@ -49,9 +49,9 @@ type KeyRecord struct {
 	Lease          string `json:"lease,omitempty"`
 	Value          *Value `json:"value,omitempty"`
 	// Object names what Kubernetes keeps in the value; nil for other values.
-	Object *check.Object `json:"object,omitempty"`
-	Origin dumpdb.Origin `json:"origin"`
-	Page   uint64        `json:"page"`
+	Object *evidence.Object `json:"object,omitempty"`
+	Origin dumpdb.Origin    `json:"origin"`
+	Page   uint64           `json:"page"`
 }
 
 // History follows one key through all sources.
@@ -151,7 +151,7 @@ func keyRecord(m *evidence.Member, rec *dumpdb.Salvaged, values bool) KeyRecord 
 	out.CreateRevision, out.Version = rec.KV.CreateRevision, rec.KV.Version
 	out.Value = &Value{Len: len(rec.KV.Value), Digest: m.Digest(rec.KV.Value)}
 	if k, ok := dumpdb.ParseKube(rec.KV.Value); ok {
-		out.Object = check.ObjectOf(&k)
+		out.Object = evidence.ObjectOf(&k)
 	}
 	if values {
 		b := check.Bytes(bytes.Clone(rec.KV.Value))

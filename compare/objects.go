@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
@@ -19,7 +18,7 @@ var registries = []string{"/registry/", "/kubernetes.io/", "/openshift.io/"}
 // nameObjects names the objects of Kubernetes under the keys of findings and of the timeline: kind, namespace, name and
 // manager, never their content.
 func (c *collected) nameObjects(r *Report) {
-	want := map[string]*check.Object{}
+	want := map[string]*evidence.Object{}
 	add := func(key string) {
 		if len(want) < maxObjects && slices.ContainsFunc(registries,
 			func(p string) bool { return len(key) > len(p) && key[:len(p)] == p }) {
@@ -34,7 +33,7 @@ func (c *collected) nameObjects(r *Report) {
 		}
 	}
 	for i := range r.Timeline {
-		for _, k := range r.Timeline[i].keys {
+		for _, k := range c.keysOf(&r.Timeline[i]) {
 			add(k)
 		}
 	}
@@ -53,7 +52,7 @@ func (c *collected) nameObjects(r *Report) {
 		}
 	}
 	for i := range r.Timeline {
-		for _, k := range r.Timeline[i].keys {
+		for _, k := range c.keysOf(&r.Timeline[i]) {
 			if o := want[k]; o != nil {
 				r.Timeline[i].Objects = append(r.Timeline[i].Objects, *o)
 			}
@@ -63,7 +62,7 @@ func (c *collected) nameObjects(r *Report) {
 
 // findObjects reads a member's records once, for the keys that no member before had. The newest record of a key that
 // names an object counts; damage leaves keys without a name.
-func (c *collected) findObjects(m *evidence.Member, want map[string]*check.Object) {
+func (c *collected) findObjects(m *evidence.Member, want map[string]*evidence.Object) {
 	missing := map[string]bool{}
 	for k, o := range want {
 		missing[k] = o == nil
@@ -79,7 +78,7 @@ func (c *collected) findObjects(m *evidence.Member, want map[string]*check.Objec
 			continue
 		}
 		if k, ok := dumpdb.ParseKube(rev.KV.Value); ok {
-			want[string(bytes.Clone(rev.KV.Key))] = check.ObjectOf(&k)
+			want[string(bytes.Clone(rev.KV.Key))] = evidence.ObjectOf(&k)
 		}
 		if c.in.Ctx.Err() != nil {
 			return

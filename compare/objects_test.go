@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare"
-	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
@@ -31,7 +30,7 @@ func TestObjectsAreNamed(t *testing.T) {
 	for _, n := range []string{"node1", "node2", "node3"} {
 		specs = append(specs, evidence.Spec{Name: n, Where: root + "/" + n})
 	}
-	want := check.Object{Kind: "Pod", Namespace: "prod", Name: "web-0", Manager: "kubelet"}
+	want := evidence.Object{Kind: "Pod", Namespace: "prod", Name: "web-0", Manager: "kubelet"}
 
 	r, err := compare.Diagnose(t.Context(), specs, compare.Options{})
 	if err != nil {
@@ -98,7 +97,7 @@ func TestObjectsAreNamed(t *testing.T) {
 
 // TestObjectText: as people write it.
 func TestObjectText(t *testing.T) {
-	for want, o := range map[string]check.Object{
+	for want, o := range map[string]evidence.Object{
 		"Pod prod/web-0, written by kubelet": {Kind: "Pod", Namespace: "prod", Name: "web-0", Manager: "kubelet"},
 		"Namespace prod":                     {Kind: "Namespace", Name: "prod"},
 		"Status":                             {Kind: "Status"},

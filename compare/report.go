@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/timeline"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -24,7 +25,7 @@ type Report struct {
 	Checks        []CheckOutcome   `json:"checks"`
 	Next          []Next           `json:"next"`
 	// Timeline puts what happened to all members on one raft-index axis.
-	Timeline []Moment `json:"timeline"`
+	Timeline []timeline.Moment `json:"timeline"`
 	// InputsUnchanged is true when no source changed while it was read, by size, mode and modification time of every
 	// file.
 	InputsUnchanged bool    `json:"inputsUnchanged"`

@@ -2,39 +2,27 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
-	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/compare/timeline"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Moment is one line of the timeline: what happened at a raft index, on one axis for all members.
-type Moment struct {
-	Term  uint64 `json:"term,omitempty"`
-	Index uint64 `json:"index"`
-	// Kind is term, start, conf-change, compaction, alarm, auth, version, snapshot, auth-revision-jump, divergence or
-	// end.
-	Kind string `json:"kind"`
-	// Members are those concerned; empty means the cluster.
-	Members []string `json:"members"`
-	What    string   `json:"what"`
-	// Objects are those of Kubernetes that the entry of a divergence writes.
-	Objects []check.Object `json:"objects,omitempty"`
-	keys    []string
-}
-
 // timeline puts terms, starts, conf changes, compactions, alarms, snapshots, jumps of auth revisions and the first
 // divergence of each member on one axis.
-func (c *collected) timeline() []Moment {
-	out := []Moment{}
+func (c *collected) timeline() []timeline.Moment {
+	out := []timeline.Moment{}
 	rp := c.in.Replay
 	if rp == nil || rp.Survey == nil {
 		return out
 	}
 	names := c.names()
 	for _, m := range rp.Survey.Marks {
-		x := Moment{Term: m.Term, Index: m.Index, Kind: m.Kind, What: m.What, Members: []string{}}
+		x := timeline.Moment{Term: m.Term, Index: m.Index, Kind: m.Kind, What: m.What, Members: []string{},
+			Refused: m.Kind == "conf-change" && c.refused(m.Index)}
 		if m.Member != 0 {
 			x.Members = append(x.Members, nameOr(names, m.Member))
 		}
@@ -44,12 +32,12 @@ func (c *collected) timeline() []Moment {
 		if m.HasWAL() {
 			for _, s := range m.WAL.Summary.Snapshots {
 				if s.Index > 0 {
-					out = append(out, Moment{Term: s.Term, Index: s.Index, Kind: "snapshot",
+					out = append(out, timeline.Moment{Term: s.Term, Index: s.Index, Kind: "snapshot",
 						Members: []string{m.Label()}, What: "raft snapshot in the log"})
 				}
 			}
 			if m.WAL.Summary.LastIndex > 0 {
-				out = append(out, Moment{Term: m.WAL.Summary.LastTerm, Index: m.WAL.Summary.LastIndex, Kind: "end",
+				out = append(out, timeline.Moment{Term: m.WAL.Summary.LastTerm, Index: m.WAL.Summary.LastIndex, Kind: "end",
 					Members: []string{m.Label()}, What: fmt.Sprintf("the log ends, commit %d", m.Commit)})
 			}
 		}
@@ -59,11 +47,35 @@ func (c *collected) timeline() []Moment {
 	return out
 }
 
+// refused tells whether every server refuses the conf change at an index.
+func (c *collected) refused(index uint64) bool {
+	for _, m := range c.in.Members {
+		if m.HasWAL() && slices.ContainsFunc(m.WAL.Conf,
+			func(x evidence.ConfEntry) bool { return x.Index == index && x.Refused }) {
+			return true
+		}
+	}
+	return false
+}
+
+// keysOf are the keys that the entry of a divergence writes, nil for every other moment.
+func (c *collected) keysOf(m *timeline.Moment) []string {
+	if m.Kind != "divergence" {
+		return nil
+	}
+	for _, e := range c.in.Replay.Events {
+		if e.Index == m.Index && e.Term == m.Term {
+			return e.Keys
+		}
+	}
+	return nil
+}
+
 // moments are the jumps and the first divergence of one member.
-func moments(label string, r *replay.MemberResult, pos int, events []*replay.Event) []Moment {
-	var out []Moment
+func moments(label string, r *replay.MemberResult, pos int, events []*replay.Event) []timeline.Moment {
+	var out []timeline.Moment
 	for _, j := range r.Jumps {
-		out = append(out, Moment{Index: j.Index, Kind: "auth-revision-jump", Members: []string{label},
+		out = append(out, timeline.Moment{Index: j.Index, Kind: "auth-revision-jump", Members: []string{label},
 			What: fmt.Sprintf("the auth revision rose by %d: auth entries %d..%d were applied a second time", j.Extra,
 				j.From, j.To)})
 	}
@@ -71,9 +83,8 @@ func moments(label string, r *replay.MemberResult, pos int, events []*replay.Eve
 		for _, l := range e.Lacking {
 			if l == pos {
 				o := e.Outcomes[pos]
-				return append(out, Moment{Term: e.Term, Index: e.Index, Kind: "divergence", Members: []string{label},
-					What: fmt.Sprintf("first entry whose effect it lacks: %s (%s %s)", e.What, o.State, o.Reason),
-					keys: e.Keys})
+				return append(out, timeline.Moment{Term: e.Term, Index: e.Index, Kind: "divergence", Members: []string{label},
+					What: fmt.Sprintf("first entry whose effect it lacks: %s (%s %s)", e.What, o.State, o.Reason)})
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -91,9 +92,9 @@ type Evidence struct {
 	Bucket string `json:"bucket,omitempty"`
 	Key    Bytes  `json:"key,omitempty"`
 	// Object names what Kubernetes keeps under the key: kind, namespace, name and who wrote it last, never its content.
-	Object *Object `json:"object,omitempty"`
-	Page   *uint64 `json:"page,omitempty"`
-	Field  string  `json:"field,omitempty"`
+	Object *evidence.Object `json:"object,omitempty"`
+	Page   *uint64          `json:"page,omitempty"`
+	Field  string           `json:"field,omitempty"`
 	// Observed and Expected are in words or numbers; never secrets or values.
 	Observed string `json:"observed,omitempty"`
 	Expected string `json:"expected,omitempty"`

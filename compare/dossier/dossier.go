@@ -93,13 +93,9 @@ func (d *Dossier) study(ctx context.Context, in *check.Input, r *compare.Report,
 
 // TimelineInput is what a timeline of a diagnosis is made of.
 func TimelineInput(in *check.Input, r *compare.Report) timeline.Input {
-	ti := timeline.Input{Members: in.Members, Replay: in.Replay}
+	ti := timeline.Input{Members: in.Members, Replay: in.Replay, Marks: r.Timeline}
 	if b := r.Verdict.FirstBreak; b != nil {
 		ti.Break = b.Index
-	}
-	for _, m := range r.Timeline {
-		ti.Marks = append(ti.Marks, timeline.Mark{Term: m.Term, Index: m.Index, Kind: m.Kind, Members: m.Members,
-			What: m.What})
 	}
 	for _, m := range in.Members {
 		if j := in.ServerLogs[m.Label()]; j != nil {

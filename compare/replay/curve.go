@@ -1,10 +1,15 @@
 package replay
 
-import "github.com/etcd-medic/etcd-medic/release"
+import (
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
 
 // Point is where a member stood after an entry. AuthRevision is 0 when its users and roles are not known there.
 // Consistent is the lowest index that meta/consistent_index can have on disk beside this entry's change: a restart
 // executes what is above it again.
+// Revision is 0 where the database does not show what the entry did: nothing is known up to the next point.
 type Point struct {
 	Index        uint64
 	Revision     int64
@@ -19,7 +24,7 @@ type Curve struct {
 	Points []Point
 	// Stride is how many entries lie at least between two points that differ in the revision only.
 	Stride uint64
-	// Steps counts the points at which the auth revision changed.
+	// Steps counts the points at which the auth revision changed, or the revision became unknown or known.
 	Steps int
 }
 
@@ -37,7 +42,7 @@ func (c *Curve) note(p Point) {
 		return
 	}
 	last := c.Points[n-1]
-	step := p.AuthRevision != last.AuthRevision && c.Steps < maxSteps
+	step := apart(p, last) && c.Steps < maxSteps
 	if !step && (p.Revision == last.Revision || p.Index < last.Index+c.Stride) {
 		return
 	}
@@ -49,13 +54,18 @@ func (c *Curve) note(p Point) {
 	}
 }
 
+// apart is true for points between which a line steps or ends.
+func apart(p, q Point) bool {
+	return p.AuthRevision != q.AuthRevision || (p.Revision == 0) != (q.Revision == 0)
+}
+
 // thin drops every second point between changes of the auth revision.
 func (c *Curve) thin() {
 	c.Stride *= 2
 	kept := c.Points[:1]
 	for i := 1; i < len(c.Points); i++ {
 		p, last := c.Points[i], kept[len(kept)-1]
-		if p.AuthRevision != last.AuthRevision || p.Index >= last.Index+c.Stride || i == len(c.Points)-1 {
+		if apart(p, last) || p.Index >= last.Index+c.Stride || i == len(c.Points)-1 {
 			kept = append(kept, p)
 		}
 	}
@@ -63,14 +73,21 @@ func (c *Curve) thin() {
 }
 
 // trace adds an entry that was just judged to the member's curve. Below the place where log and database meet the
-// model's revision is a prediction, and entries that the member has not applied say nothing.
-func (s *sim) trace(o Outcome) {
-	if !s.met || o.State == NotApplied || o.State == OutsideHistory || o.State == Unknown {
+// model's revision is a prediction, and entries that the member has not applied say nothing. Where the database does not
+// show what a write did, the revision is not known until the next write that it shows.
+func (s *sim) trace(kind dumplog.Kind, o Outcome) {
+	if !s.met || o.State == NotApplied {
 		return
 	}
-	p := Point{Index: s.now, Revision: s.Revision, Consistent: s.consistent()}
+	p := Point{Index: s.now}
 	if s.Auth.Known {
 		p.AuthRevision = s.Auth.Revision
+	}
+	switch {
+	case o.State != OutsideHistory && o.State != Unknown:
+		p.Revision, p.Consistent = s.Revision, s.consistent()
+	case len(s.res.Curve.Points) == 0 || !apply.WritesKeys(kind):
+		return
 	}
 	s.res.Curve.note(p)
 }

@@ -43,3 +43,36 @@ func TestCurveOfHostileAuth(t *testing.T) {
 		t.Errorf("%d points are kept", n)
 	}
 }
+
+// TestCurveHasGaps: where nothing is known of a stretch, the line ends before it and begins again after it, however
+// long the log is.
+func TestCurveHasGaps(t *testing.T) {
+	var c Curve
+	for i := uint64(1); i <= 100_000; i++ {
+		p := Point{Index: i, Revision: int64(i), AuthRevision: 1}
+		if i >= 40_000 && i < 50_000 {
+			p.Revision = 0
+		}
+		c.note(p)
+	}
+	var gaps []uint64
+	for i, p := range c.Points {
+		if p.Revision == 0 {
+			gaps = append(gaps, p.Index, c.Points[i+1].Index)
+		}
+	}
+	if len(gaps) != 2 || gaps[0] != 40_000 || gaps[1] != 50_000 {
+		t.Errorf("gaps %v", gaps)
+	}
+}
+
+// TestCurveOfHostileGaps: revisions that are known and unknown in turn cannot make the curve grow without bound.
+func TestCurveOfHostileGaps(t *testing.T) {
+	var c Curve
+	for i := uint64(1); i <= 100_000; i++ {
+		c.note(Point{Index: i, Revision: int64(i % 2 * i)})
+	}
+	if n := len(c.Points); n >= maxPoints+maxSteps {
+		t.Errorf("%d points are kept", n)
+	}
+}

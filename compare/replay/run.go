@@ -197,7 +197,7 @@ func (w *walker) step() error {
 		}
 		ev.Outcomes[i] = o
 		s.res.Counts[o.State]++
-		s.trace(o)
+		s.trace(it.req.Kind, o)
 	}
 	for i, at := range w.stand {
 		ev.Outcomes[i] = ev.Outcomes[at]

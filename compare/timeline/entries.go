@@ -202,17 +202,10 @@ func (b *builder) lacking() [][]int {
 	return out
 }
 
-// marks takes over the report's moments and adds which conf changes were refused.
+// marks takes over the report's moments, with texts that fit.
 func (b *builder) marks() {
-	refused := map[uint64]bool{}
-	for _, m := range b.in.Members {
-		for _, c := range m.WAL.Conf {
-			refused[c.Index] = refused[c.Index] || c.Refused
-		}
-	}
 	for _, m := range b.in.Marks {
 		m.What = Clip(m.What, maxText)
-		m.Refused = m.Kind == "conf-change" && refused[m.Index]
 		b.t.Marks = append(b.t.Marks, m)
 	}
 	sort.SliceStable(b.t.Marks, func(i, j int) bool { return b.t.Marks[i].Index < b.t.Marks[j].Index })

@@ -67,7 +67,7 @@ func (b *builder) lanes() {
 		r := b.in.Replay.Members[i]
 		l := Lane{Member: m.Label(), ID: m.MemberID, Commit: m.Commit, Applied: m.AppliedMin, AppliedMax: m.AppliedMax,
 			JudgedFrom: r.From, JudgedTo: r.To,
-			Lacks: r.Lacks, Lives: []Life{}, Purged: []Span{}, Damaged: []Span{}, Skipped: []Span{},
+			Lacks: r.Lacks, Lives: []Life{}, Purged: []Span{}, Damaged: []Span{}, Skipped: []Span{}, Hidden: []Span{},
 			Curve: curve(&r.Curve)}
 		if !r.Checked {
 			l.Why = Clip(r.Why, maxText)
@@ -79,6 +79,7 @@ func (b *builder) lanes() {
 		if m.HasWAL() {
 			b.logOf(&l, &m.WAL.Summary)
 		}
+		l.hidden(r)
 		b.livesOf(&l)
 		b.t.Lanes = append(b.t.Lanes, l)
 	}
@@ -120,6 +121,21 @@ func (b *builder) logOf(l *Lane, s *dumplog.Summary) {
 		}
 		l.Damaged = append(l.Damaged, Span{From: d.LostFrom, To: to,
 			What: Clip(fmt.Sprintf("%s in %s at offset %d", d.Kind, d.Segment, d.Offset), maxText)})
+	}
+}
+
+// hidden adds the entries of which the member's database does not show what they did.
+func (l *Lane) hidden(r *replay.MemberResult) {
+	points := r.Curve.Points
+	for i, p := range points {
+		if p.Revision != 0 {
+			continue
+		}
+		to := r.To
+		if i+1 < len(points) {
+			to = points[i+1].Index - 1
+		}
+		l.Hidden = append(l.Hidden, Span{From: p.Index, To: to, What: "the database does not show what these entries did"})
 	}
 }
 

@@ -22,10 +22,10 @@ type Timeline struct {
 	Last   uint64 `json:"last"`
 	Commit uint64 `json:"commit"`
 	// Gaps are the indexes between First and Last that no log holds.
-	Gaps  []Span `json:"gaps"`
-	Terms []Term `json:"terms"`
-	Lanes []Lane `json:"lanes"`
-	Marks []Mark `json:"marks"`
+	Gaps  []Span   `json:"gaps"`
+	Terms []Term   `json:"terms"`
+	Lanes []Lane   `json:"lanes"`
+	Marks []Moment `json:"marks"`
 	// MarksLeftOut counts marks beyond those listed.
 	MarksLeftOut int `json:"marksLeftOut,omitempty"`
 	// Events are entries that ended differently on two members, or illegally on one. EventCount counts all of them.
@@ -82,12 +82,15 @@ type Lane struct {
 	AuthExpected *uint64 `json:"authExpected,omitempty"`
 	Lives        []Life  `json:"lives"`
 	// Purged are indexes that its log once held or that a snapshot stands for, Damaged what damage hides, Skipped what
-	// a received snapshot bridged.
+	// a received snapshot bridged, Hidden entries of which the database does not show what they did: its pages cannot be
+	// read.
 	Purged  []Span `json:"purged"`
 	Damaged []Span `json:"damaged"`
 	Skipped []Span `json:"skipped"`
-	// Curve is where the member stood after entries, PerPoint numbers each: index, revision, auth revision (0 when not
-	// known) and the lowest consistent index that a restart can find there.
+	Hidden  []Span `json:"hidden"`
+	// Curve is where the member stood after entries, PerPoint numbers each: index, revision (0 when not known from
+	// there up to the next point), auth revision (0 when not known) and the lowest consistent index that a restart can
+	// find there.
 	Curve []int64 `json:"curve"`
 }
 
@@ -106,18 +109,20 @@ type Life struct {
 	Inferred bool `json:"inferred,omitempty"`
 }
 
-// Mark is something that happened at one index.
-type Mark struct {
+// Moment is something that happened at one index, on one axis for all members.
+type Moment struct {
 	Term  uint64 `json:"term,omitempty"`
 	Index uint64 `json:"index"`
-	// Kind is term, start, conf-change, compaction, alarm, auth, version, snapshot, auth-revision-jump, divergence, end
-	// or log.
+	// Kind is term, start, conf-change, compaction, alarm, auth, version, snapshot, auth-revision-jump, divergence or
+	// end.
 	Kind string `json:"kind"`
-	// Members are the lanes concerned; none means the cluster.
-	Members []string `json:"members,omitempty"`
+	// Members are those concerned; empty means the cluster.
+	Members []string `json:"members"`
 	What    string   `json:"what"`
 	// Refused is true for a conf change that every server refuses.
 	Refused bool `json:"refused,omitempty"`
+	// Objects are those of Kubernetes that the entry of a divergence writes.
+	Objects []evidence.Object `json:"objects,omitempty"`
 }
 
 // Event is an entry with what each member did with it.
@@ -199,7 +204,7 @@ type Input struct {
 	Members []*evidence.Member
 	Replay  *replay.Result
 	// Marks are the moments of the report.
-	Marks []Mark
+	Marks []Moment
 	// Break is the first entry at which something broke, 0 when that is not known.
 	Break uint64
 	// Notes come from servers' logs.
@@ -231,7 +236,7 @@ func Build(ctx context.Context, in Input, o Options) (*Timeline, error) {
 	}
 	rp := in.Replay
 	t := &Timeline{First: rp.First, Last: rp.Last, Commit: rp.Commit, Gaps: []Span{}, Terms: []Term{}, Lanes: []Lane{},
-		Marks:  []Mark{},
+		Marks:  []Moment{},
 		Events: []Event{}, Times: []Time{}, History: []Membership{}, MarksLeftOut: rp.Survey.MarksLeftOut,
 		Notes: in.Notes}
 	for _, g := range rp.Gaps {

@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
 
@@ -112,6 +113,53 @@ func TestMembershipOfIncident(t *testing.T) {
 	last := tl.History[len(tl.History)-1]
 	if len(tl.History) != 4 || last.Spans[0].From != 113 || last.Spans[0].To != tl.Last {
 		t.Errorf("membership %+v", tl.History)
+	}
+}
+
+// TestHiddenByDamage: entries whose records stand on a damaged page leave a gap in the member's curve, not a line that
+// says that it stood still; other members have none.
+func TestHiddenByDamage(t *testing.T) {
+	tl, _ := build(t, "f-bbolt-page-corruption", timeline.Options{})
+	for lane, want := range []string{"[{129 155} {298 313}]", "[]", "[]"} {
+		var got []string
+		l := &tl.Lanes[lane]
+		for _, s := range l.Hidden {
+			got = append(got, fmt.Sprintf("{%d %d}", s.From, s.To))
+			n := slices.Index(l.Curve, int64(s.From))
+			if n%timeline.PerPoint != 0 || l.Curve[n+1] != 0 || l.Curve[n+2] != 1 {
+				t.Errorf("%s: the curve goes on at entry %d", l.Member, s.From)
+			}
+		}
+		if s := "[" + strings.Join(got, " ") + "]"; s != want {
+			t.Errorf("%s: %s, want %s", l.Member, s, want)
+		}
+	}
+}
+
+// TestRefusedChange: a conf change that every server refuses is marked, one that takes effect is not.
+func TestRefusedChange(t *testing.T) {
+	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+	h.Found(false, 0xa1, 0xa2, 0xa3)
+	h.Conf(2, 4, clustertest.RemoveMember(0xb1, clustertest.RequestID(0xa1, 1000, 7)))
+	h.Conf(2, 5, clustertest.RemoveMember(0xa3, clustertest.RequestID(0xa1, 1000, 8)))
+	for _, id := range []uint64{0xa1, 0xa2} {
+		h.Member(id, false, true)
+	}
+	h.Row("meta", "storageVersion", "3.6.0")
+	h.State(2, 0xa1, 5)
+	r, err := compare.Diagnose(t.Context(), []evidence.Spec{{Name: "node1", Where: h.Close(5, 2)}},
+		compare.Options{NoDigests: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := map[uint64]bool{}
+	for _, m := range r.Timeline {
+		if m.Kind == "conf-change" {
+			refused[m.Index] = m.Refused
+		}
+	}
+	if len(refused) != 5 || !refused[4] || refused[5] {
+		t.Errorf("refused: %v", refused)
 	}
 }
 

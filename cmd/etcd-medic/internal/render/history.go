@@ -10,7 +10,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/etcd-medic/etcd-medic/compare"
-	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/timeline"
 )
 
 // History writes the document of history.
@@ -75,7 +76,7 @@ func (p *page) keyRecords(member string, records []compare.KeyRecord) {
 }
 
 // objectText is the name of an object of Kubernetes, after the key or value that holds it.
-func objectText(o *check.Object) string {
+func objectText(o *evidence.Object) string {
 	if o == nil {
 		return ""
 	}
@@ -93,7 +94,7 @@ func valueText(v *compare.Value) string {
 }
 
 // timeline shows what happened on one axis of raft indexes.
-func (p *page) timeline(moments []compare.Moment) {
+func (p *page) timeline(moments []timeline.Moment) {
 	if len(moments) == 0 {
 		return
 	}

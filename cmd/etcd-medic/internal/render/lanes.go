@@ -152,11 +152,13 @@ func (d *laneDrawing) terms() []byte {
 
 // clusterSigns are the marks that concern all members.
 var clusterSigns = []struct {
-	kind string
-	sign byte
-	name string
-}{{"version", 'v', "cluster version"}, {"compaction", 'k', "compaction"}, {"auth", 'a', "auth on or off"},
-	{"alarm", '!', "alarm"}, {"conf-change", 'c', "conf change"}}
+	kind    string
+	sign    byte
+	name    string
+	refused bool
+}{{"version", 'v', "cluster version", false}, {"compaction", 'k', "compaction", false},
+	{"auth", 'a', "auth on or off", false}, {"alarm", '!', "alarm", false},
+	{"conf-change", 'c', "conf change", false}, {"conf-change", 'r', "refused conf change", true}}
 
 func (d *laneDrawing) cluster() []byte {
 	row := slices.Repeat([]byte{'.'}, d.cols)
@@ -165,7 +167,8 @@ func (d *laneDrawing) cluster() []byte {
 	}
 	for _, k := range clusterSigns {
 		for i := range d.t.Marks {
-			if m := &d.t.Marks[i]; m.Kind == k.kind && m.Index >= d.t.First && m.Index <= d.t.Last {
+			m := &d.t.Marks[i]
+			if m.Kind == k.kind && m.Refused == k.refused && m.Index >= d.t.First && m.Index <= d.t.Last {
 				row[d.col(m.Index)] = k.sign
 				d.marked = append(d.marked, string(k.sign)+" "+k.name)
 			}
@@ -220,7 +223,7 @@ func (d *laneDrawing) lane(n int) []byte {
 			put(e.Index, laneLacks)
 		}
 	}
-	for _, s := range l.Damaged {
+	for _, s := range slices.Concat(l.Damaged, l.Hidden) {
 		d.fill(row, s.From, s.To, laneDamage)
 	}
 	return row

@@ -17,9 +17,10 @@ func TestLanes(t *testing.T) {
 		Lanes: []timeline.Lane{
 			{Member: "n1", LogFrom: 11, LogTo: 40, Applied: 35, Purged: []timeline.Span{{From: 1, To: 10}}},
 			{Member: "n2", LogFrom: 1, LogTo: 30, Applied: 30, Skipped: []timeline.Span{{From: 5, To: 8}},
-				Damaged: []timeline.Span{{From: 28, To: 30}}},
+				Damaged: []timeline.Span{{From: 28, To: 30}}, Hidden: []timeline.Span{{From: 12, To: 13}}},
 		},
-		Marks: []timeline.Mark{{Index: 3, Kind: "conf-change"}, {Index: 12, Kind: "start", Members: []string{"n1"}},
+		Marks: []timeline.Moment{{Index: 3, Kind: "conf-change"},
+			{Index: 6, Kind: "conf-change", Refused: true}, {Index: 12, Kind: "start", Members: []string{"n1"}},
 			{Index: 20, Kind: "auth-revision-jump", Members: []string{"n1"}},
 			{Index: 22, Kind: "divergence", Members: []string{"n1"}}},
 		Events: []timeline.Event{{Index: 22, Lacking: []int{0}}, {Index: 24, Lacking: []int{0}},
@@ -27,15 +28,16 @@ func TestLanes(t *testing.T) {
 	want := []string{
 		"entry  1                  20                 40",
 		"term   |2 n1               |3",
-		"log    ..c.....................................",
+		"log    ..c..r..................................",
 		"n1     //////////=>=======^=X=x===========-----",
-		"n2     ====~~~~===================###",
+		"n2     ====~~~~===##==============###",
 		"                          ! first break 20",
 		"",
 		"= applied   - in the log only   / not in the log",
 		"~ skipped by snapshot   > start",
 		"^ auth revision jumps   X first missing effect",
 		"x missing effects   # damage   c conf change",
+		"r refused conf change",
 	}
 	got := Lanes(tl, 20, 50)
 	if diff := cmp.Diff(want, got); diff != "" {

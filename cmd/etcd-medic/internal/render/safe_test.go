@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/timeline"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -78,7 +79,7 @@ func TestReportsAreSafe(t *testing.T) {
 				Entries:  []compare.LostEntry{{What: evil, HeldBy: []string{evil}, ProposedBy: evil}},
 				Unproven: []string{evil}}},
 		Checks:   []compare.CheckOutcome{{ID: "A01", Title: evil, Outcome: check.NotChecked, Reason: evil}},
-		Timeline: []compare.Moment{{Kind: "term", Members: []string{evil}, What: evil}},
+		Timeline: []timeline.Moment{{Kind: "term", Members: []string{evil}, What: evil}},
 		Next:     []compare.Next{{Text: evil, Command: shell.Format("x {}", evil)}},
 	}
 	for _, format := range []Format{Table, JSON, JSONL, Lines} {

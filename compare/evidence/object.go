@@ -1,4 +1,4 @@
-package check
+package evidence
 
 import "github.com/etcd-medic/etcd-medic/dumpdb"
 
