@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/etcd-medic/etcd-medic/collect/pack"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
@@ -164,7 +163,7 @@ func (c *collection) attempt(ctx context.Context, n int) (m *Manifest, err error
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, out.end(err == nil)) }()
-	w, err := pack.NewWriter(out)
+	w, err := newPacked(out)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +180,7 @@ func (c *collection) attempt(ctx context.Context, n int) (m *Manifest, err error
 }
 
 // database copies the database and finds its consistent index on the way.
-func (c *collection) database(ctx context.Context, w *pack.Writer, h *held, out *output, p *parts) error {
+func (c *collection) database(ctx context.Context, w *packed, h *held, out *output, p *parts) error {
 	r, size, end, err := c.source.begin(ctx)
 	if errors.Is(err, errMoved) {
 		return &unlike{err.Error()}
@@ -194,7 +193,7 @@ func (c *collection) database(ctx context.Context, w *pack.Writer, h *held, out 
 	}
 	stop := h.watch(ctx)
 	tap := &dbTap{}
-	_, err = w.Add(c.name("snap", "db"), size, time.Now(), io.TeeReader(c.pace.reader("database", size, r), tap))
+	err = w.add(c.name("snap", "db"), size, time.Now(), io.TeeReader(c.pace.reader("database", size, r), tap))
 	if e := stop(); err == nil {
 		err = e
 	}
@@ -216,7 +215,7 @@ func (c *collection) name(folder, file string) string {
 }
 
 // rest copies .snap files and log, proves and writes the manifest.
-func (c *collection) rest(ctx context.Context, w *pack.Writer, h *held, p *parts, n int) (*Manifest, error) {
+func (c *collection) rest(ctx context.Context, w *packed, h *held, p *parts, n int) (*Manifest, error) {
 	if err := c.snaps(w, h, p); err != nil {
 		return nil, err
 	}
@@ -240,7 +239,7 @@ func (c *collection) rest(ctx context.Context, w *pack.Writer, h *held, p *parts
 		Started:  c.started.UTC(), Finished: time.Now().UTC(), Attempts: n, MemberID: p.log.Metadata.MemberID,
 		ClusterID:       p.log.Metadata.ClusterID,
 		ConsistentIndex: p.index, Term: p.term, FirstIndex: at.first, LastIndex: p.log.LastIndex, Proven: proven,
-		LeftOut: h.leftOut(), Notes: []string{}, Files: w.Files()}
+		LeftOut: h.leftOut(), Notes: []string{}, Files: w.files}
 	if cut != "" {
 		m.Notes = append(m.Notes, cut)
 	}
@@ -263,12 +262,11 @@ func (c *collection) rest(ctx context.Context, w *pack.Writer, h *held, p *parts
 	if err != nil {
 		return nil, err
 	}
-	_, err = w.Add(path.Join(c.o.Name, ManifestName), int64(len(b)), time.Now(), bytes.NewReader(b))
-	return m, err
+	return m, w.add(path.Join(c.o.Name, ManifestName), int64(len(b)), time.Now(), bytes.NewReader(b))
 }
 
 // snaps copies the .snap files that the database contains.
-func (c *collection) snaps(w *pack.Writer, h *held, p *parts) error {
+func (c *collection) snaps(w *packed, h *held, p *parts) error {
 	all, err := h.snapFiles()
 	if err != nil {
 		return err
@@ -278,7 +276,7 @@ func (c *collection) snaps(w *pack.Writer, h *held, p *parts) error {
 			h.leave(s.name, fmt.Sprintf("newer than the database, which has applied %d", p.index))
 			continue
 		}
-		if _, err := w.Add(c.name("snap", s.name), s.size, modTime(s.file),
+		if err := w.add(c.name("snap", s.name), s.size, modTime(s.file),
 			io.NewSectionReader(s.file, 0, s.size)); err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ package collect
 import (
 	"time"
 
-	"github.com/etcd-medic/etcd-medic/collect/pack"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -41,10 +40,10 @@ type Manifest struct {
 	LastIndex       uint64 `json:"lastIndex"`
 	// Proven are the things that were proven of the copy, LeftOut files that are not in it and why, Notes what is
 	// remarkable.
-	Proven  []string    `json:"proven"`
-	LeftOut []LeftOut   `json:"leftOut"`
-	Notes   []string    `json:"notes"`
-	Files   []pack.File `json:"files"`
+	Proven  []string  `json:"proven"`
+	LeftOut []LeftOut `json:"leftOut"`
+	Notes   []string  `json:"notes"`
+	Files   []File    `json:"files"`
 }
 
 // SchemaVersion is that of the manifest.
@@ -81,3 +80,11 @@ func (e *UnprovenError) Unwrap() error { return e.Last }
 
 // Inconclusive tells that the job could not be decided.
 func (e *UnprovenError) Inconclusive() bool { return true }
+
+// File is a file of the archive.
+type File struct {
+	Name    string    `json:"name"`
+	Size    int64     `json:"size"`
+	ModTime time.Time `json:"modTime"`
+	SHA256  string    `json:"sha256"`
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/etcd-medic/etcd-medic/collect/pack"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -64,7 +63,7 @@ func endBefore(ctx context.Context, dir string, segs []segment, p *parts) ([]seg
 }
 
 // segments copies the log up to the last record that was read.
-func (c *collection) segments(w *pack.Writer, segs []segment, log *dumplog.Summary) error {
+func (c *collection) segments(w *packed, segs []segment, log *dumplog.Summary) error {
 	ends := map[string]int64{}
 	if n := len(log.Segments); n > 0 && len(log.Damage) == 0 {
 		last := log.Segments[n-1]
@@ -76,7 +75,7 @@ func (c *collection) segments(w *pack.Writer, segs []segment, log *dumplog.Summa
 			end = min(end, e)
 		}
 		r := io.MultiReader(c.pace.reader(s.Name, end, io.NewSectionReader(s.File, 0, end)), zeros{})
-		if _, err := w.Add(c.name("wal", s.Name), s.Size, modTime(s.File), r); err != nil {
+		if err := w.add(c.name("wal", s.Name), s.Size, modTime(s.File), r); err != nil {
 			return err
 		}
 	}

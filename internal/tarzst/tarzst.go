@@ -1,5 +1,5 @@
-// Package tarzst writes and reads archives (.tar.zst) that end with a manifest: the name, size and sha256 of every file
-// in them.
+// Package tarzst writes and reads archives (.tar.zst) as a stream. They end with a manifest: the name, size and sha256
+// of every file in them.
 //
 // The same files in the same order give the same bytes: an entry carries no owner and no time but the one that it is
 // given.
@@ -58,7 +58,17 @@ type Options struct {
 	Kind string
 	// Fast trades size for speed.
 	Fast bool
+	// Small keeps the memory of the compressor to a few MiB, for hosts whose memory a server needs.
+	Small bool
+	// Bare leaves the manifest out: the last file that the caller adds is one of its own.
+	Bare bool
 }
+
+// smallWindow is how far back the compressor looks with Options.Small.
+const smallWindow = 512 << 10
+
+// bufferSize is what one read of a file asks for.
+const bufferSize = 128 << 10
 
 // Writer writes an archive. After an error of any method the archive is useless.
 type Writer struct {
@@ -66,6 +76,7 @@ type Writer struct {
 	tar      *tar.Writer
 	manifest Manifest
 	names    map[string]bool
+	bare     bool
 	buf      []byte
 }
 
@@ -75,14 +86,18 @@ func NewWriter(w io.Writer, o Options) (*Writer, error) {
 	if o.Fast {
 		level = zstd.SpeedFastest
 	}
-	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level))
+	opts := []zstd.EOption{zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level)}
+	if o.Small {
+		opts = append(opts, zstd.WithWindowSize(smallWindow), zstd.WithLowerEncoderMem(true))
+	}
+	z, err := zstd.NewWriter(w, opts...)
 	if err != nil {
 		return nil, err
 	}
 	return &Writer{zst: z, tar: tar.NewWriter(z),
 		manifest: Manifest{Format: manifestFormat, Kind: o.Kind, Files: []File{}},
-		names:    map[string]bool{ManifestName: true},
-		buf:      make([]byte, 256<<10)}, nil
+		names:    map[string]bool{ManifestName: !o.Bare}, bare: o.Bare,
+		buf: make([]byte, bufferSize)}, nil
 }
 
 // Add writes a file. It is an error if r ends before e.Size bytes; what r has after them is left.
@@ -110,7 +125,7 @@ func (w *Writer) put(e Entry, r io.Reader) error {
 		h.Mode = int64(e.Mode.Perm())
 	}
 	if !e.Time.IsZero() {
-		h.ModTime = e.Time.UTC().Truncate(time.Second)
+		h.ModTime = e.Time.UTC()
 	}
 	if err := w.tar.WriteHeader(h); err != nil {
 		return err
@@ -128,8 +143,17 @@ type onlyWriter struct{ io.Writer }
 // Manifest returns what was written so far.
 func (w *Writer) Manifest() Manifest { return w.manifest }
 
-// Close writes the manifest and ends the archive.
+// Abandon gives the memory of an archive back that will not be finished.
+func (w *Writer) Abandon() {
+	w.zst.Reset(io.Discard)
+	_ = w.zst.Close()
+}
+
+// Close writes the manifest, unless the archive is bare, and ends the archive. What it was written to stays open.
 func (w *Writer) Close() error {
+	if w.bare {
+		return errors.Join(w.tar.Close(), w.zst.Close())
+	}
 	b, err := json.MarshalIndent(w.manifest, "", "  ")
 	if err != nil {
 		return err

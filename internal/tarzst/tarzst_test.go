@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -70,6 +71,62 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("header %+v", h)
 	}
 }
+
+// TestBare: a bare archive ends with the caller's last file, takes any name but one twice, and is the same whether it
+// is written with little memory or not by what it holds.
+func TestBare(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6789, time.UTC)
+	pack := func() []byte {
+		var out bytes.Buffer
+		w, err := NewWriter(&out, Options{Fast: true, Small: true, Bare: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		zeros := io.LimitReader(endless{}, 8<<20)
+		if err := w.Add(Entry{Name: "n/zeros", Size: 8 << 20, Time: at}, zeros); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Add(Entry{Name: ManifestName, Size: 3, Time: at}, strings.NewReader("abcdef")); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f := w.Manifest().Files
+		if len(f) != 2 || f[1].SHA256 != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
+			t.Errorf("%+v", f)
+		}
+		return out.Bytes()
+	}
+	b := pack()
+	if !bytes.Equal(b, pack()) {
+		t.Error("the same files give other bytes")
+	}
+	list := rows(t, b)
+	if len(list) != 2 || len(list[0].text) != 8<<20 || list[1].text != "abc" || !list[1].ModTime.Equal(at) {
+		t.Errorf("%d files, the last %+v", len(list), list[len(list)-1].Header)
+	}
+}
+
+// TestAbandon gives up an archive in the middle; nothing more is written.
+func TestAbandon(t *testing.T) {
+	var out bytes.Buffer
+	w, err := NewWriter(&out, Options{Bare: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Add(Entry{Name: "a", Size: 4}, strings.NewReader("abc")); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+	n := out.Len()
+	if w.Abandon(); out.Len() != n {
+		t.Errorf("%d bytes more were written", out.Len()-n)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // TestRefusedNames: names that leave the archive's folder, or come twice, are not written; a file that is too short
 // neither.
