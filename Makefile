@@ -83,6 +83,7 @@ tools-test: $(TOOLS)/golangci-lint ## tests of the helper programs and of the wa
 	$(GO) -C .tools/mutants test ./...
 	$(GO) -C .tools/notices test ./...
 	$(GO) -C .tools/dist test ./...
+	$(GO) -C .tools/rules test ./...
 	GOLANGCI_LINT=$(CURDIR)/$(TOOLS)/golangci-lint $(GO) -C .tools/walls test -count=1 ./...
 
 # N changes are drawn by SEED; each costs a build and a run of its package's tests. Name PACKAGES: over the whole tree the first N changes tell little.
@@ -194,6 +195,7 @@ $(eval $(call tool,etcdctl-3.6,testdata/servers/etcdctl-3.6,go.etcd.io/etcd/etcd
 $(eval $(call tool,etcdutl-3.6,testdata/servers/etcdutl-3.6,go.etcd.io/etcd/etcdutl/v3))
 $(eval $(call tool,etcdutl-3.7,testdata/servers/etcdutl-3.7,go.etcd.io/etcd/etcdutl/v3))
 $(eval $(call tool,bbolt,testdata/servers/bbolt,go.etcd.io/bbolt/cmd/bbolt))
+$(eval $(call tool,versitygw,testdata/servers/versitygw,github.com/versity/versitygw/cmd/versitygw))
 
 # 3.4.23 is Debian's: its module is not published. The package is only unpacked, not installed.
 $(TOOLS)/etcd-3.4.23:
@@ -208,7 +210,7 @@ $(TOOLS)/.$(GOVERSION):
 	touch $@
 
 .PHONY: test-servers
-test-servers: $(addprefix $(TOOLS)/,$(SERVERS) etcd-3.4.23 $(CLIENTS)) ## etcd servers of the lines 3.3 to 3.7 into .tools/bin (3.4.23: Debian)
+test-servers: $(addprefix $(TOOLS)/,$(SERVERS) etcd-3.4.23 $(CLIENTS) versitygw) ## etcd servers of the lines 3.3 to 3.7 (3.4.23: Debian) and an S3 server into .tools/bin
 
 .PHONY: peers
 peers: $(addprefix $(TOOLS)/,$(PEERS)) ## build the tools that bench compares with into .tools/bin

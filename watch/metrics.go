@@ -74,6 +74,9 @@ func (m *Metrics) round(r *Round, events []Event, raised map[Kind]Event) {
 			g.DeletePartialMatch(prometheus.Labels{"endpoint": s.Endpoint})
 		}
 		if s.Err != nil {
+			for _, g := range []*prometheus.GaugeVec{m.auth, m.keys} { // what it had says nothing any more
+				g.DeletePartialMatch(prometheus.Labels{"endpoint": s.Endpoint})
+			}
 			m.up.WithLabelValues(s.Endpoint).Set(0)
 			m.errors.WithLabelValues(s.Endpoint).Inc()
 			continue
