@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
@@ -46,7 +45,7 @@ func refusef(hint, format string, args ...any) error {
 // Run restores. A *RefusedError means that nothing was written; an error with a Report, that the dirs are there and did
 // not pass their diagnosis.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	if o.Backup.Where == "" || strings.Contains(o.Backup.Where, "://") {
+	if o.Backup.Where == "" || evidence.IsEndpoint(o.Backup.Where) {
 		return nil, refusef("save a snapshot first: etcdctl snapshot save FILE", "a running member is no backup")
 	}
 	if err := datadir.Outside(o.Out, slices.Concat([]evidence.Spec{o.Backup}, o.Surviving, o.Logs)...); err != nil {
