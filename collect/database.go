@@ -46,7 +46,7 @@ func dial(ctx context.Context, endpoint string, access evidence.Access) (*server
 	s := &server{cli: cli, endpoint: endpoint}
 	if err := s.ask(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s does not answer (running? see --cacert, --cert, --key, --user, or "+
-			"--no-client): %w", endpoint, err), cli.Close())
+			"--no-client): %w", endpoint, access.Because([]string{endpoint}, err)), cli.Close())
 	}
 	return s, nil
 }

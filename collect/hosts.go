@@ -31,7 +31,7 @@ func Hosts(ctx context.Context, endpoints []string, access evidence.Access, data
 	defer cancel()
 	list, err := cli.MemberList(ctx)
 	if err != nil {
-		return nil, err
+		return nil, access.Because(endpoints, err)
 	}
 	var out []Host
 	for _, m := range list.Members {

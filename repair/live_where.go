@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
 // Which endpoint is whose. Members that answer say so; of those that are down it is known from an earlier process, from
@@ -111,7 +113,8 @@ func (f *field) locate(ctx context.Context) error {
 	for _, e := range f.o.Endpoints {
 		id, err := f.who(ctx, e)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", e, err))
+			access := evidence.Access{CACert: f.o.CACert, Cert: f.o.Cert, Key: f.o.Key}
+			errs = append(errs, fmt.Errorf("%s: %w", e, access.Because([]string{e}, err)))
 		} else if name := byID[id]; name != "" {
 			f.endpoints[name] = e
 			found++

@@ -73,7 +73,7 @@ func (c *client) Status(ctx context.Context) (Status, error) {
 	r, err := cli.Status(ctx, c.endpoint)
 	if err != nil {
 		_ = c.Close() // a restarted server knows no token of before
-		return Status{}, err
+		return Status{}, c.access.Because([]string{c.endpoint}, err)
 	}
 	return Status{ID: r.Header.MemberId, Cluster: r.Header.ClusterId, Version: r.Version, Revision: r.Header.Revision,
 		Applied: r.RaftAppliedIndex, Term: r.RaftTerm,

@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -16,6 +18,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
@@ -87,6 +91,59 @@ func (a *Access) stream(ctx context.Context, endpoint, dir string) (string, erro
 	return path, nil
 }
 
+// ListedMember is a member as the cluster lists it: what it is called, and the first URL at which clients reach it.
+type ListedMember struct{ Name, URL string }
+
+// Members asks the endpoints, one after the other, for the list of members until one answers. A member that lists no
+// client URL has never started: its URL is empty. The member that answered keeps the URL by which it was reached.
+func (a *Access) Members(ctx context.Context, endpoints []string) ([]ListedMember, error) {
+	var errs []error
+	for _, e := range endpoints {
+		list, err := a.membersFrom(ctx, e)
+		if err == nil {
+			return list, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (a *Access) membersFrom(ctx context.Context, endpoint string) ([]ListedMember, error) {
+	cli, err := a.Dial([]string{endpoint})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = cli.Close() }()
+	ask, cancel := context.WithTimeout(ctx, cmp.Or(a.DialTimeout, listTimeout))
+	defer cancel()
+	r, err := cli.MemberList(ask, clientv3.WithSerializable()) // a cluster without quorum answers too
+	if err != nil {
+		return nil, fmt.Errorf("%s lists no members (running? see --cacert, --cert, --key, --user): %w", endpoint,
+			a.Because([]string{endpoint}, err))
+	}
+	var out []ListedMember
+	for _, m := range r.Members[:min(len(r.Members), maxListed)] {
+		l := ListedMember{Name: m.Name}
+		switch {
+		case m.ID == r.Header.GetMemberId():
+			l.URL = endpoint
+		case len(m.ClientURLs) > 0:
+			l.URL = m.ClientURLs[0]
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// A list of members is waited for this long; no cluster has as many as maxListed.
+const (
+	listTimeout = 5 * time.Second
+	maxListed   = 100
+)
+
 // Dial makes a client of the cluster behind the endpoints, http(s)://HOST:PORT each. The caller closes it.
 func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 	var all []string
@@ -113,12 +170,41 @@ func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 }
 
 // because puts the reason in front of an error that says no more than that the time is over: a certificate that does
-// not fit, nobody there.
+// not fit, no server there.
 func because(cfg *clientv3.Config, err error) error {
 	if why := handshake(cfg); why != nil {
 		return fmt.Errorf("%w (%w)", why, err)
 	}
 	return err
+}
+
+// Because puts the reason why the endpoints take no connection in front of an error of a client that says no more than
+// that the time is over. Other errors are returned unchanged.
+func (a *Access) Because(endpoints []string, err error) error {
+	if !vague(err) {
+		return err
+	}
+	for _, e := range endpoints {
+		u, parsed := url.Parse(e)
+		if parsed != nil {
+			continue
+		}
+		cfg, broken := a.config(u)
+		if broken != nil {
+			return broken
+		}
+		cfg.DialTimeout = min(cfg.DialTimeout, 2*time.Second)
+		if why := handshake(&cfg); why != nil {
+			return fmt.Errorf("%w (%w)", why, err)
+		}
+	}
+	return err
+}
+
+// vague tells whether an error of a client hides why the connection failed.
+func vague(err error) bool {
+	return err != nil && (errors.Is(err, context.DeadlineExceeded) || grpcstatus.Code(err) == codes.DeadlineExceeded ||
+		grpcstatus.Code(err) == codes.Unavailable)
 }
 
 // handshake finds out what a client keeps to itself: why no endpoint takes a connection; nil when one does.
@@ -134,13 +220,20 @@ func handshake(cfg *clientv3.Config) error {
 		var c net.Conn
 		if cfg.TLS != nil && u.Scheme == "https" {
 			d := tls.Dialer{Config: cfg.TLS}
-			c, err = d.DialContext(ctx, "tcp", u.Host)
+			if c, err = d.DialContext(ctx, "tcp", u.Host); err == nil {
+				err = refusal(c)
+			}
 		} else {
 			var d net.Dialer
-			c, err = d.DialContext(ctx, "tcp", u.Host)
+			if c, err = d.DialContext(ctx, "tcp", u.Host); err == nil {
+				err = wantsTLS(c, u.Host)
+			}
+		}
+		if c != nil {
+			_ = c.Close()
 		}
 		if err == nil {
-			return c.Close()
+			return nil
 		}
 		if first == nil {
 			first = err
@@ -148,6 +241,40 @@ func handshake(cfg *clientv3.Config) error {
 	}
 	return first
 }
+
+// refusal is the alert of a server that does not accept the client's certificate. With TLS 1.3 it follows the
+// handshake, so that connecting seems to succeed; nil when the server waits for the client.
+func refusal(c net.Conn) error {
+	if err := c.SetReadDeadline(time.Now().Add(refusalTime)); err != nil {
+		return nil
+	}
+	_, err := c.Read(make([]byte, 1))
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "remote error" {
+		return err
+	}
+	return nil
+}
+
+// wantsTLS is the error of a server that hangs up on plain text or answers it with a TLS alert; nil for others.
+func wantsTLS(c net.Conn, host string) error {
+	if _, err := c.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")); err != nil {
+		return nil
+	}
+	if err := c.SetReadDeadline(time.Now().Add(refusalTime)); err != nil {
+		return nil
+	}
+	b := make([]byte, 512)
+	n, err := c.Read(b)
+	alert := bytes.HasPrefix(b[:n], []byte{0x15, 3}) || bytes.Contains(b[:n], []byte("HTTPS server"))
+	if alert || n == 0 && errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s closes connections without TLS: is it https://%s?", host, host)
+	}
+	return nil
+}
+
+// refusalTime is how long a server may take to send an alert.
+const refusalTime = time.Second
 
 // unreachable is a failure to do the job, not a wrong source: the member may be down, or the access flags wrong.
 func unreachable(endpoint string, err error) error {

@@ -31,6 +31,21 @@ const (
 	KindEndpoint Kind = "endpoint"
 )
 
+// Noun names the kind in a sentence, with its article.
+func (k Kind) Noun() string {
+	switch k {
+	case KindDataDir:
+		return "a data dir"
+	case KindWAL:
+		return "a WAL folder"
+	case KindSnap:
+		return "a raft snapshot file"
+	case KindEndpoint:
+		return "the snapshot of a running member"
+	}
+	return "a " + string(k)
+}
+
 // Spec is one source as the user named it: [NAME=]WHERE.
 type Spec struct {
 	Name  string

@@ -1,8 +1,12 @@
 package evidence_test
 
 import (
+	"crypto/tls"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +19,23 @@ import (
 func TestConnectionErrorsSayWhy(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
+	strict := httptest.NewUnstartedServer(http.NotFoundHandler())
+	strict.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}
+	strict.StartTLS()
+	defer strict.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: strict.Certificate().Raw}
+	if err := os.WriteFile(ca, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for where, want := range map[string]string{s.URL: "certificate signed by unknown authority",
+		strict.URL: "certificate required", strings.Replace(s.URL, "https:", "http:", 1): "is it https://127.0.0.1",
 		"http://127.0.0.1:1": "connection refused"} {
-		_, err := evidence.Open(t.Context(), []evidence.Spec{{Where: where}},
-			evidence.Options{Access: evidence.Access{DialTimeout: 2 * time.Second}})
+		access := evidence.Access{DialTimeout: 2 * time.Second}
+		if where == strict.URL {
+			access.CACert = ca
+		}
+		_, err := evidence.Open(t.Context(), []evidence.Spec{{Where: where}}, evidence.Options{Access: access})
 		if err == nil {
 			t.Fatalf("%s was read", where)
 		}

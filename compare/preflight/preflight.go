@@ -164,7 +164,7 @@ func kindOf(set *evidence.Set) string {
 	if len(set.Members) != 1 {
 		return fmt.Sprintf("%d sources", len(set.Members))
 	}
-	return "a " + string(set.Members[0].Source.Kind)
+	return set.Members[0].Source.Kind.Noun()
 }
 
 // judge runs the rules in the order of a start.

@@ -92,7 +92,7 @@ func refuse(what, reason, hint string) error {
 func unfit(m *evidence.Member) string {
 	switch {
 	case m.Source.Kind != evidence.KindDataDir:
-		return fmt.Sprintf("it is a %s, no data dir", m.Source.Kind)
+		return "it is " + m.Source.Kind.Noun() + ", not a data dir"
 	case !m.HasWAL() || m.MemberID == 0:
 		return "it has no log, which tells who the member is"
 	case m.Source.Parts().DB == "":

@@ -71,6 +71,7 @@ func newCollectCmd(s *Streams, run func(context.Context, *collectOptions) error)
 		Example: collectExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.endpoints = withScheme(o.endpoints, o.access)
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -90,6 +91,7 @@ func newCollectCmd(s *Streams, run func(context.Context, *collectOptions) error)
 	f.IntVar(&o.nice, "nice", 10, "priority on Linux, 0 (usual) to 19 (lowest)")
 	f.IntVar(&o.opt.Attempts, "attempts", 3, "how often the copy is begun when its parts do not belong together")
 	f.BoolVar(&o.all, "all", false, "with --ssh: all members of the cluster")
+	f.BoolVar(&o.all, "cluster", false, "the same as --all")
 	f.BoolVar(&o.ssh, "ssh", false, "with --all: the commands for the members' hosts")
 	f.BoolVar(&o.yes, "yes", false, "use what was found on the host; with --all --ssh, run the commands")
 	f.StringVar(&o.root, "root", "/", "folder in which the host's files are, such as /host in a debug container")

@@ -29,7 +29,6 @@ type diagnoseOptions struct {
 	lanes *timeline.Timeline
 	// confirm asks a real server for a second opinion, as confirmOpt says.
 	confirm    bool
-	endpoints  []string
 	confirmOpt confirm.Options
 	isolate    string
 	diagnose   diagnoseFunc
@@ -44,7 +43,7 @@ the other members, name the cause and the best member, and say what to do next.
 SOURCE is [NAME=]PATH: a data dir, backup, db file, WAL folder, or a .tar, .tar.gz, .tar.zst of them; a folder that holds
 one data dir per member stands for all of them. See etcd-medic help sources.
 
---endpoints names running members. One snapshot of each is streamed, which keeps the server little busy and stops nothing. The members are
+--endpoints names running members, and with --cluster one of them stands for all. One snapshot of each is streamed, which keeps the server little busy and stops nothing. The members are
 compared at a revision that all have: keys, auth, leases, members, alarms. What cannot be proven without logs is said in one line;
 etcd-medic collect copies running members with their logs.
 
@@ -66,6 +65,7 @@ Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read, 2 wron
 const diagnoseExample = `  etcd-medic diagnose node1=/copies/node1 node2=/copies/node2 node3=/copies/node3
   etcd-medic diagnose copies.tar.gz
   etcd-medic diagnose --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379 --cacert ca.crt --cert root.crt --key root.key
+  etcd-medic diagnose --endpoints http://10.0.0.1:2379 --cluster
   etcd-medic diagnose node1/ node2/ -w json | jq .verdict
   etcd-medic diagnose n1=/data/n1 --wal-dir n1=/wal/n1
   etcd-medic diagnose node1/ node2/ node3/ last-backup.db --confirm
@@ -79,7 +79,7 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 		Long:    diagnoseLong,
 		Example: diagnoseExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if args = append(args, o.endpoints...); len(args) == 0 {
+			if len(args) == 0 {
 				return usagef("see "+cmd.CommandPath()+" --help", "requires at least 1 SOURCE, or --endpoints")
 			}
 			if err := o.parse(args); err != nil {
@@ -108,8 +108,6 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 	cmd.Flags().IntVar(&o.evidence, "evidence", 3, "evidence rows shown per finding in the table")
 	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "draw a lane for each member, and list terms, starts, conf "+
 		"changes, snapshots, alarms and divergences, on one raft-index axis")
-	cmd.Flags().StringSliceVar(&o.endpoints, "endpoints", nil, "client URLs of running members, [NAME=]URL: their "+
-		"snapshots are further sources")
 	o.confirmFlags(cmd)
 	return cmd
 }

@@ -174,7 +174,7 @@ func runDumpDB(ctx context.Context, o *dumpDBOptions) error {
 	}
 	defer func() { _ = src.Close() }()
 	if src.DB == "" {
-		return &evidence.SourceError{Where: o.specs[0].Where, Found: "a " + string(src.Kind) + " without a db",
+		return &evidence.SourceError{Where: o.specs[0].Where, Found: src.Kind.Noun() + " without a db",
 			Expected: "a bbolt file such as member/snap/db"}
 	}
 	if o.opts.Redact, err = src.Redact(ctx); err != nil {

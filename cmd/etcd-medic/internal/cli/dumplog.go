@@ -67,7 +67,7 @@ func newDumpLogCmd(s *Streams, run func(context.Context, *dumpLogOptions) error)
 		Example: dumpLogExample,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.parse(args); err != nil {
+			if err := o.parseFiles(cmd, args); err != nil {
 				return err
 			}
 			if err := o.check(cmd); err != nil {
@@ -240,7 +240,7 @@ func needLog(m *evidence.Member, snaps bool) error {
 	if snaps {
 		want = "raft snapshot files"
 	}
-	e := &evidence.SourceError{Where: m.Source.Where, Found: "a " + string(m.Source.Kind) + " without them",
+	e := &evidence.SourceError{Where: m.Source.Where, Found: m.Source.Kind.Noun() + " without them",
 		Expected: want}
 	for _, p := range m.Problems {
 		e.Err = errors.Join(e.Err, p.Err)

@@ -188,7 +188,7 @@ func runExtract(ctx context.Context, o *extractOptions) error {
 	defer func() { _ = up.Close() }()
 	src := up.Parts
 	if src.DB == "" {
-		return &evidence.SourceError{Where: o.specs[0].Where, Found: "a " + string(src.Kind) + " without a db",
+		return &evidence.SourceError{Where: o.specs[0].Where, Found: src.Kind.Noun() + " without a db",
 			Expected: "a data dir, a bbolt file or a backup"}
 	}
 	o.Source, o.SourceKind = src.Name, string(src.Kind)
@@ -247,5 +247,6 @@ func (o *extractOptions) extract(ctx context.Context, db string) (*extract.Resul
 		return nil, err
 	}
 	defer func() { _ = cli.Close() }()
-	return extract.ToCluster(ctx, db, o.Options, extract.Target{Client: cli, Write: o.write})
+	r, err := extract.ToCluster(ctx, db, o.Options, extract.Target{Client: cli, Write: o.write})
+	return r, o.access.Because(o.endpoints, err)
 }

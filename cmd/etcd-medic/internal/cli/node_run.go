@@ -90,7 +90,7 @@ func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error)
 			if _, err := node.ParseIsolation(o.isolate); err != nil {
 				return usagef("", "--isolation: %v", err)
 			}
-			if err := o.parse(args); err != nil {
+			if err := o.parseFiles(cmd, args); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)

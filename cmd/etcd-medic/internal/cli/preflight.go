@@ -40,7 +40,7 @@ func newPreflightCmd(s *Streams, run func(context.Context, *preflightOptions) er
 		Example: preflightExample,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.parse(args); err != nil {
+			if err := o.parseFiles(cmd, args); err != nil {
 				return err
 			}
 			var err error

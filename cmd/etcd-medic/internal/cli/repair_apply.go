@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -92,8 +93,20 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 		Example: repairApplyExample,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.live.Endpoints = withScheme(o.live.Endpoints, accessOf(cmd))
 			if err := o.prepare(cmd.Context(), s, args); err != nil {
 				return err
+			}
+			if flagIs(cmd, "cluster", "true") {
+				access := evidence.Access{CACert: o.live.CACert, Cert: o.live.Cert, Key: o.live.Key}
+				if o.live.User != "" {
+					access.User = o.live.User + ":" + o.live.Password
+				}
+				urls, err := s.clusterOf(cmd, o.live.Endpoints, access)
+				if err != nil {
+					return err
+				}
+				o.live.Endpoints = bareURLs(urls) // the members say which of the plan's they are
 			}
 			return run(cmd.Context(), o)
 		},
@@ -119,6 +132,7 @@ func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.live.Endpoints, "endpoints", nil, "live: client URLs of the members, or NAME=URL; those of "+
 		"members that are down too")
+	clusterFlag(cmd, new(bool))
 	f.StringVar(&o.live.CACert, "cacert", "", "live: verify the servers with this CA bundle (PEM)")
 	f.StringVar(&o.live.Cert, "cert", "", "live: client certificate (PEM)")
 	f.StringVar(&o.live.Key, "key", "", "live: key of the client certificate (PEM)")

@@ -66,7 +66,7 @@ func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) 
 		Example: repairPlanExample,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.parse(args); err != nil {
+			if err := o.parseFiles(cmd, args); err != nil {
 				return err
 			}
 			if o.file == "" {

@@ -149,6 +149,7 @@ func newRoot(s *Streams) *cobra.Command {
 	root.AddCommand(newDocsCmd(s, runDocs))
 	root.AddCommand(helpTopics()...)
 	root.SetHelpCommandGroupID("more")
+	sourcesFromEndpoints(root, s)
 	asUsage(root)
 	s.wrappedHelp(root)
 	completeFlags(root)
@@ -255,7 +256,7 @@ func setFromEnv(cmd *cobra.Command, s *Streams) error {
 		if v == "" && isLogin(cmd, f.Name) {
 			v = s.Getenv("ETCDCTL_" + strings.ToUpper(strings.TrimPrefix(f.Name, "tls-")))
 		}
-		if err != nil || f.Changed || v == "" || f.Name == "help" {
+		if err != nil || f.Changed || v == "" || f.Name == "help" || f.Name == "endpoints" && readsEndpoints(cmd) {
 			return
 		}
 		if !isSetting(cmd, f.Name) && !isLogin(cmd, f.Name) {
@@ -280,11 +281,16 @@ func setFromEnv(cmd *cobra.Command, s *Streams) error {
 }
 
 // isLogin tells whether a flag says how running members are reached, where etcdctl's own variables count too.
-// --endpoints is one of these only where it names the cluster that is repaired, never where it adds sources to those
-// that are named.
+// --endpoints is one of these only where it names the cluster itself. Where it adds sources see named.
 func isLogin(cmd *cobra.Command, name string) bool {
 	if name == "endpoints" {
-		return cmd.CommandPath() == "etcd-medic repair apply"
+		switch cmd.Name() {
+		case "apply", "watch":
+			return true
+		case "collect": // of the cluster; without --all it copies the member of this host alone
+			return cmd.Flags().Lookup("all").Value.String() == "true"
+		}
+		return false
 	}
 	return name == tlsKey || slices.Contains(logins[:4], name) && logsIn(cmd, name)
 }

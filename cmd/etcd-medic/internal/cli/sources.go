@@ -64,6 +64,21 @@ func (s *sources) parse(args []string) error {
 	return nil
 }
 
+// parseFiles is parse for commands that need a data dir or a log: a running member gives neither.
+func (s *sources) parseFiles(cmd *cobra.Command, args []string) error {
+	if err := s.parse(args); err != nil {
+		return err
+	}
+	for _, spec := range s.specs {
+		if evidence.IsEndpoint(spec.Where) {
+			return usagef("copy its data dir with etcd-medic collect, and name the copy",
+				"%s is a running member: it sends a snapshot without log, and %s needs the files", spec.Where,
+				cmd.CommandPath())
+		}
+	}
+	return nil
+}
+
 // given are the arguments and flags that name the same sources again, in another command. Passwords are not among them.
 func (s *sources) given() []string { return append(slices.Clone(s.args), s.flagsGiven()...) }
 

@@ -39,7 +39,8 @@ const topicSources = `A source is [NAME=]PATH, where PATH is one of
   a backup                      written by etcdctl or etcdutl snapshot save, or a plain copy of a db
   a raft snapshot               a .snap file
   http(s)://HOST:PORT           the client URL of a running member: its maintenance snapshot is streamed to scratch and
-                                read like a backup (--cacert, --cert, --key, --user)
+                                read like a backup (--cacert, --cert, --key, --user); --endpoints names it too, and
+                                with --cluster all members that it lists
   an archive                    .tar, .tar.gz or .tar.zst of any of these, unpacked into scratch
   s3://, gs://, azblob://       an object, or all objects below a prefix, copied to scratch; parameters follow as
                                 ?region=...&endpoint=...; credentials as the drivers of gocloud.dev/blob find them
@@ -88,7 +89,8 @@ ETCD_MEDIC_WRITE_OUT=json, ETCD_MEDIC_FAIL_ON=warning. The command line wins. Se
 Other flags have no variable: what filters a listing, names inputs or outputs, or consents to a loss is only taken from the command line.
 ETCD_MEDIC_PASSWORD holds the password of --user.
 
-Where a command reaches running members, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER and ETCDCTL_PASSWORD count as well, and
-for repair apply ETCDCTL_ENDPOINTS; ETCD_MEDIC_... wins over them. They never filter a listing and never add a source.
+Where a command reaches running members, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER and ETCDCTL_PASSWORD count as well;
+ETCD_MEDIC_... wins over them. They never filter a listing. ETCDCTL_ENDPOINTS counts for watch, collect --all and repair apply, and for
+commands that read sources where the command line names none: it never adds a source to those that are named.
 
 Colours are used on a terminal only; --no-color and NO_COLOR switch them off, CLICOLOR_FORCE=1 on in a pipe too. PAGER is the pager.`

@@ -53,6 +53,7 @@ Exit codes: 0 ended by a signal, or with --once: all members agree; 1 could not 
 not all members could be compared.`
 
 const watchExample = `  etcd-medic watch --endpoints http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379 --listen 127.0.0.1:9979
+  etcd-medic watch --endpoints http://10.0.0.1:2379 --cluster --once
   etcd-medic watch --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379 --cacert ca.crt --cert root.crt --key root.key --once
   etcd-medic watch --endpoints http://10.0.0.1:2379,http://10.0.0.2:2379 --collect-on-divergence /evidence --on-divergence /usr/local/bin/page`
 
@@ -65,6 +66,11 @@ func newWatchCmd(s *Streams, run func(context.Context, *watchOptions) error) *co
 		Example: watchExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			urls, err := s.clusterOf(cmd, withScheme(o.endpoints, o.access), o.access)
+			if err != nil {
+				return err
+			}
+			o.endpoints = bareURLs(urls)
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -75,6 +81,7 @@ func newWatchCmd(s *Streams, run func(context.Context, *watchOptions) error) *co
 	o.accessFlags(cmd)
 	f := cmd.Flags()
 	f.StringSliceVar(&o.endpoints, "endpoints", nil, "client URLs of all members, each its own")
+	clusterFlag(cmd, new(bool))
 	f.DurationVar(&o.opt.Interval, "interval", 15*time.Second, "time between rounds")
 	f.DurationVar(&o.opt.HashInterval, "hash-interval", 0,
 		"time between comparisons of content by HashKV (default: --interval)")
@@ -97,7 +104,7 @@ func (o *watchOptions) check() error {
 	case o.format != render.Table && o.format != render.JSON:
 		return usagef("want table or json", "-w %s: this command has no rows", o.format)
 	case len(o.endpoints) < 2:
-		return usagef("--endpoints URL,URL,...", "at least two members are needed for a comparison")
+		return usagef("--endpoints URL,URL,... or --endpoints URL --cluster", "at least two members are needed for a comparison")
 	case o.opt.Interval < time.Second:
 		return usagef("", "--interval must be 1s or more")
 	case o.opt.HashInterval < 0 || o.opt.BucketInterval < 0 || o.opt.Timeout <= 0 || o.opt.HookTimeout <= 0:
