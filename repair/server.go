@@ -26,7 +26,7 @@ func (s *session) server(ctx context.Context, set *evidence.Set, asTheyAre bool)
 	if minor := s.plan.Cluster.Minor; len(members) == 0 && minor > 0 { // no database shows it
 		need.Written = node.Version{Major: 3, Minor: minor}
 	}
-	need.BucketOnlyMembers = asTheyAre && s.plan.haunted()
+	need.BucketOnlyMembers = asTheyAre && s.plan.hasBucketOnlyMembers()
 	server, err := node.Choose(ctx, need, s.o.EtcdBinary)
 	if err != nil {
 		return server, s.withoutServer(err)
@@ -39,7 +39,7 @@ func (s *session) server(ctx context.Context, set *evidence.Set, asTheyAre bool)
 func (s *session) withoutServer(err error) error {
 	var refused *node.RefusedError
 	clone := s.plan.Way(Clone)
-	if !s.plan.haunted() || clone == nil || !clone.Possible || !errors.As(err, &refused) {
+	if !s.plan.hasBucketOnlyMembers() || clone == nil || !clone.Possible || !errors.As(err, &refused) {
 		return err
 	}
 	more := *refused

@@ -149,7 +149,7 @@ func (in *Input) apart(a, b *evidence.Member) bool {
 		entry[in.Members[i]] = e
 	}
 	for _, m := range []*evidence.Member{a, b} {
-		if n := Founded(m); entry[m] == "" || n == 0 || !nothingShared(m, n, d.Index) {
+		if n := BootstrapVoters(m); entry[m] == "" || n == 0 || !nothingShared(m, n, d.Index) {
 			return false
 		}
 	}
