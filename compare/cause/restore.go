@@ -138,7 +138,9 @@ var restoreKeepsMembers = described(Cause{
 // membersWithoutConfChange are members of the bucket that no conf change of the whole log names.
 func membersWithoutConfChange(m *evidence.Member) []dumplog.ID {
 	return slices.DeleteFunc(slices.Clone(m.Membership.Bucket), func(id dumplog.ID) bool {
-		return slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return c.Change.NodeID == id })
+		return slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool {
+			return c.Change.NodeID == id && !c.Refused
+		})
 	})
 }
 

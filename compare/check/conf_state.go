@@ -119,7 +119,7 @@ func (in *Input) named(id dumplog.ID) bool {
 		if !m.HasWAL() {
 			return false
 		}
-		if slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return c.Change.NodeID == id }) {
+		if changedMember(m, id) {
 			return true
 		}
 		return slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool {

@@ -58,7 +58,7 @@ func (in *Input) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
 			continue
 		}
 		if o.MemberID == v.For || knows(&o.Membership, v.For) ||
-			slices.ContainsFunc(confChanges(o), func(c evidence.ConfEntry) bool { return c.Change.NodeID == v.For }) {
+			changedMember(o, v.For) {
 			return false
 		}
 		whole := o.HasLog() && o.WAL.Summary.FirstIndex == 1 || o.HasDB() // these know who was removed

@@ -157,6 +157,14 @@ func confChanges(m *evidence.Member) []evidence.ConfEntry {
 	return m.WAL.Conf
 }
 
+// changedMember reports whether a conf change in the log of m names the ID of a member. One that every server refuses
+// may name any ID.
+func changedMember(m *evidence.Member, id dumplog.ID) bool {
+	return slices.ContainsFunc(confChanges(m), func(c evidence.ConfEntry) bool {
+		return c.Change.NodeID == id && !c.Refused
+	})
+}
+
 // forcedOut tells whether a forced start in o's log removed the member.
 func (in *Input) forcedOut(o *evidence.Member, id dumplog.ID) bool {
 	if in.Replay == nil {
@@ -205,8 +213,7 @@ func (in *Input) unknownMember(m *evidence.Member) *Finding {
 		if o.ClusterID != m.ClusterID && o.ClusterID != 0 {
 			continue
 		}
-		if knows(ms, m.MemberID) || slices.ContainsFunc(confChanges(o),
-			func(c evidence.ConfEntry) bool { return c.Change.NodeID == m.MemberID }) {
+		if knows(ms, m.MemberID) || changedMember(o, m.MemberID) {
 			return nil
 		}
 		if o.ConfigurationCurrent() && len(ms.Voters) > 0 && o.Commit >= m.Commit {

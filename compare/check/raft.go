@@ -271,12 +271,23 @@ func (in *Input) newestConfiguration() *evidence.Member {
 		if !m.Membership.RaftKnown || len(m.Membership.Voters) == 0 || !m.HasWAL() {
 			continue
 		}
-		if best == nil || m.ConfigurationCurrent() != best.ConfigurationCurrent() && m.ConfigurationCurrent() ||
-			m.ConfigurationCurrent() == best.ConfigurationCurrent() && m.Commit > best.Commit {
+		if best == nil || newerConfiguration(m, best) {
 			best = m
 		}
 	}
 	return best
+}
+
+// newerConfiguration reports whether a knows a newer configuration than b; of equally new ones that of the lower member
+// ID counts, so that the order of the arguments decides nothing.
+func newerConfiguration(a, b *evidence.Member) bool {
+	if a.ConfigurationCurrent() != b.ConfigurationCurrent() {
+		return a.ConfigurationCurrent()
+	}
+	if a.Commit != b.Commit {
+		return a.Commit > b.Commit
+	}
+	return a.MemberID < b.MemberID
 }
 
 // knowsOlder tells whether the source of that voter ends before the newest configuration change.

@@ -1,7 +1,9 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -15,13 +17,7 @@ var oneLeader = described(Check{
 })
 
 func runOneLeader(in *Input) Result {
-	type begin struct {
-		m     *evidence.Member
-		index uint64
-	}
-	first := map[uint64]begin{}
-	var fs []Finding
-	told := map[uint64]bool{}
+	begins := map[uint64][]termBegin{}
 	logs := 0
 	for _, m := range in.Members {
 		if !m.HasLog() {
@@ -29,37 +25,55 @@ func runOneLeader(in *Input) Result {
 		}
 		logs++
 		for _, t := range begunTerms(m) {
-			if in.renumbered(m, t.First) {
-				continue
+			if !in.renumbered(m, t.First) {
+				begins[t.Term] = append(begins[t.Term], termBegin{m, t.First})
 			}
-			b, ok := first[t.Term]
-			if !ok {
-				first[t.Term] = begin{m, t.First}
-				continue
-			}
-			if b.index == t.First || told[t.Term] {
-				continue
-			}
-			told[t.Term] = true
-			fs = append(fs, Finding{Severity: Critical, Class: "data-divergence",
-				Members: []string{b.m.Label(), m.Label()}, At: At{Term: t.Term, Index: min(b.index, t.First)},
-				Title: fmt.Sprintf("term %d begins at index %d on %s and at %d on %s: it had two leaders", t.Term,
-					b.index, b.m.Label(), t.First, m.Label()),
-				Explanation: "a leader begins its term with an entry at one index; two beginnings are two leaders " +
-					"that a majority can not both have elected",
-				Evidence: []Evidence{termBegin(b.m, t.Term, b.index, t.First),
-					termBegin(m, t.Term, t.First, b.index)}})
 		}
 	}
 	if logs < 2 {
 		return Result{Reason: "fewer than two logs with entries"}
 	}
-	return outcome(append(fs, in.sameTermFindings(told)...), "")
+	var fs []Finding
+	reported := map[uint64]bool{}
+	for _, term := range slices.Sorted(maps.Keys(begins)) {
+		if f := begunTwice(term, begins[term]); f != nil {
+			reported[term] = true
+			fs = append(fs, *f)
+		}
+	}
+	return outcome(append(fs, in.sameTermFindings(reported)...), "")
 }
 
-func termBegin(m *evidence.Member, term, index, other uint64) Evidence {
-	return Evidence{Member: m.Label(), Field: fmt.Sprintf("first entry of term %d", term), Observed: fmt.Sprint(index),
-		Expected: fmt.Sprintf("%d, or another term", other), Show: showLog(m, index)}
+// termBegin is where a term begins in the log of a member.
+type termBegin struct {
+	m     *evidence.Member
+	index uint64
+}
+
+// begunTwice returns a finding if the term begins at different indexes. It names all members that hold a beginning, in
+// the order of the indexes: which of them is right does not follow.
+func begunTwice(term uint64, begins []termBegin) *Finding {
+	slices.SortStableFunc(begins, func(a, b termBegin) int { return cmp.Compare(a.index, b.index) })
+	first, last := begins[0], begins[len(begins)-1]
+	if first.index == last.index {
+		return nil
+	}
+	f := &Finding{Severity: Critical, Class: "data-divergence", At: At{Term: term, Index: first.index},
+		Title: fmt.Sprintf("term %d begins at index %d on %s and at %d on %s: it had two leaders", term, first.index,
+			first.m.Label(), last.index, last.m.Label()),
+		Explanation: "a leader begins its term with an entry at one index; two beginnings are two leaders " +
+			"that a majority cannot both have elected"}
+	for _, b := range begins {
+		other := first.index
+		if b.index == other {
+			other = last.index
+		}
+		f.Members = append(f.Members, b.m.Label())
+		f.Evidence = append(f.Evidence, Evidence{Member: b.m.Label(), Field: fmt.Sprintf("first entry of term %d", term),
+			Observed: fmt.Sprint(b.index), Expected: fmt.Sprintf("%d, or another term", other),
+			Show: showLog(b.m, b.index)})
+	}
+	return f
 }
 
 // begunTerms are the terms whose first entry the log holds together with the entry before it. A log whose terms fall

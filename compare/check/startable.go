@@ -29,7 +29,7 @@ func runQuorumPossible(in *Input) Result {
 	if !slices.ContainsFunc(ms.Voters, func(id dumplog.ID) bool { return in.published(ms, id) }) {
 		return Result{Reason: "no voter has published itself yet: a new or freshly restored cluster"}
 	}
-	f := Finding{Severity: Critical, Class: "membership", Members: []string{m.Label()}, At: in.confIndex(m)}
+	f := Finding{Severity: Critical, Class: "membership", Members: in.configuredWith(dead[0]), At: in.confIndex(m)}
 	for _, id := range dead {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()),
 			Field:    "peer URLs " + strings.Join(ms.PeerURLs[id], ","),
@@ -56,6 +56,16 @@ func runQuorumPossible(in *Input) Result {
 	}
 	f.Remedy = in.quorumRemedy(m, dead[0].String(), up < need)
 	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// configuredWith names the sources whose configuration has that voter.
+func (in *Input) configuredWith(voter dumplog.ID) (labels []string) {
+	for _, m := range in.Members {
+		if m.Membership.RaftKnown && slices.Contains(m.Membership.Voters, voter) {
+			labels = append(labels, m.Label())
+		}
+	}
+	return labels
 }
 
 // voterCounts tells the voters of m's configuration that never started, and counts those that have run: how many of

@@ -119,8 +119,8 @@ func TestSnapshotFileOrRecordAlone(t *testing.T) {
 	wantOutcome(t, dirInput(t, dir), "W06", check.Holds)
 }
 
-// votesOf writes three members; each stores the votes of the term, in order.
-func votesOf(t *testing.T, votes [3][]uint64) []string {
+// votesOf writes three members; each stores the votes of the term, in order. What further adds to each log comes after.
+func votesOf(t *testing.T, votes [3][]uint64, further ...func(h *clustertest.Hand, index uint64)) []string {
 	t.Helper()
 	return votesOfTwins(t, votes, -1)
 }
@@ -144,11 +144,16 @@ func votesOfTwins(t *testing.T, votes [3][]uint64, other int) []string {
 			}
 			h.Put(2, 5+uint64(n), clustertest.RequestID(0xa1, 1763000000000, uint64(n)), key, "v", true)
 		}
-		h.State(2, votes[i][len(votes[i])-1], 4+uint64(len(votes[i])))
+		last := 4 + uint64(len(votes[i]))
+		for _, add := range further {
+			last++
+			add(h, last)
+		}
+		h.State(2, votes[i][len(votes[i])-1], last)
 		for id := uint64(0xa1); id <= 0xa3; id++ {
 			h.Member(id, false, true)
 		}
-		dirs = append(dirs, h.Close(4+uint64(len(votes[i])), 2))
+		dirs = append(dirs, h.Close(last, 2))
 	}
 	return dirs
 }
@@ -188,6 +193,28 @@ func TestVotes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A conf change that every server refuses may name any ID: that does not make it a member.
+func TestVoteForARefusedMember(t *testing.T) {
+	const a, stranger = 0xa1, 0xa9
+	votes := [3][]uint64{{a, a}, {stranger, stranger}, {a, a}}
+	request := clustertest.RequestID(a, 1763000000000, 77)
+	refused := func(h *clustertest.Hand, index uint64) {
+		h.Conf(2, index, clustertest.RemoveMember(stranger, request))
+	}
+	in := dirInput(t, votesOf(t, votes, refused)...)
+	for _, m := range in.Members {
+		if last := m.WAL.Conf[len(m.WAL.Conf)-1]; !last.Refused {
+			t.Fatalf("%s: the change is not refused: %+v", m.Label(), last)
+		}
+	}
+	wantFinding(t, in, "R08", []string{"node2"}, "never a member")
+	added := func(h *clustertest.Hand, index uint64) {
+		h.Conf(2, index, raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeAddNode, NodeID: stranger,
+			Context: []byte(`{"id":169,"peerURLs":["http://a9"]}`)})
+	}
+	wantOutcome(t, dirInput(t, votesOf(t, votes, added)...), "R08", check.Holds)
 }
 
 // A vote that stays another one was given twice: that is no altered record.

@@ -136,7 +136,10 @@ func (s *sim) arrive() {
 		}
 		s.cur.take()
 	}
-	if s.cur.peek(0) == nil {
+	// Unreadable pages between the last records taken and the next ones may hold revisions up to the place.
+	if g := s.cur.peek(0); g != nil {
+		whole = whole && !g.hole
+	} else {
 		whole = whole && !s.cur.hole
 	}
 	if s.fromStart && whole && s.meet.index <= s.logEnd {

@@ -432,3 +432,30 @@ func TestBelowRefused(t *testing.T) {
 func jumped(to uint64) evidence.WAL {
 	return evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{Jumps: []dumplog.Jump{{From: to, To: to}}}}
 }
+
+// TestPagesAtThePlace: where unreadable pages may hold revisions up to the place at which log and database meet, the
+// keys there are not known, and none of them is said to be gone.
+func TestPagesAtThePlace(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		rows  []row
+		below int
+	}{
+		{"all records can be read", []row{record3(2, 2, 1, "a", "1"), rec(5, 0, "c", "1")}, 1},
+		{"pages across the place", []row{record3(2, 2, 1, "a", "1"), {hole: true}, rec(5, 0, "c", "1")}, 0},
+		{"pages to the end", []row{record3(2, 2, 1, "a", "1"), {hole: true}}, 0},
+	} {
+		b := newBelow(t, place{index: 2, rev: 3}, c.rows...)
+		b.log(put("a", "1"), put("b", "1"), put("z", "1"))
+		b.run()
+		if !b.sim.met {
+			b.sim.arrive()
+		}
+		if got := b.sim.res.BelowCount; got != c.below {
+			t.Errorf("%s: %d keys differ, want %d", c.name, got, c.below)
+		}
+		if known := b.sim.whole; known != (c.below > 0) {
+			t.Errorf("%s: the keys are known: %v", c.name, known)
+		}
+	}
+}

@@ -18,44 +18,48 @@ func (r *Result) noteSameTerm(it *item) {
 	if len(it.others) == 0 || len(r.SameTerm) >= maxSameTerm {
 		return
 	}
-	byTerm := map[uint64]*item{it.entry.Term: it}
-	var pair [2]*item
-	for _, o := range it.others {
-		if first := byTerm[o.entry.Term]; first != nil && first != o {
-			pair = [2]*item{first, o}
-			break
-		}
-		byTerm[o.entry.Term] = o
-	}
-	if pair[0] == nil {
-		return
+	versions := it.versions()
+	ofTerm := map[uint64]int{}
+	for _, v := range versions {
+		ofTerm[v.entry.Term]++
 	}
 	d := LogDiff{Index: it.entry.Index, By: map[int]string{}}
-	for _, x := range pair {
-		for _, h := range x.holders {
-			d.By[h] = fmt.Sprintf("%d/%d %s", x.entry.Term, x.entry.Index, r.describe(x.req))
+	for _, v := range versions {
+		if ofTerm[v.entry.Term] < 2 {
+			continue
+		}
+		for _, h := range v.holders {
+			d.By[h] = fmt.Sprintf("%d/%d %s", v.entry.Term, v.entry.Index, r.describe(v.req))
 		}
 	}
-	d.versions(it)
+	if len(d.By) == 0 {
+		return
+	}
+	d.addVersions(versions)
 	r.SameTerm = append(r.SameTerm, d)
 }
 
-// versions fills in who holds which entry.
-func (d *LogDiff) versions(it *item) {
-	seen := map[*item]bool{it: true}
-	d.Versions = [][]int{it.holders}
-	d.Empty = it.isEmpty()
+// versions returns the different entries at the index: the one that most logs hold first, then by the first log that
+// holds it.
+func (it *item) versions() []*item {
+	out := []*item{it}
 	for _, o := range it.others {
-		if !seen[o] {
-			seen[o] = true
-			d.Versions = append(d.Versions, o.holders)
-			d.Empty = d.Empty || o.isEmpty()
+		if !slices.Contains(out, o) {
+			out = append(out, o)
 		}
 	}
-	slices.SortFunc(d.Versions, func(a, b []int) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)),
-			cmp.Compare(a[0], b[0]))
+	slices.SortFunc(out, func(a, b *item) int {
+		return cmp.Or(cmp.Compare(len(b.holders), len(a.holders)), cmp.Compare(a.holders[0], b.holders[0]))
 	})
+	return out
+}
+
+// addVersions fills in who holds which entry.
+func (d *LogDiff) addVersions(versions []*item) {
+	for _, v := range versions {
+		d.Versions = append(d.Versions, v.holders)
+		d.Empty = d.Empty || v.isEmpty()
+	}
 }
 
 func (it *item) isEmpty() bool {

@@ -54,6 +54,7 @@ func (s *sim) match(it *item, p apply.Effect, ahead []*item) Outcome {
 	here := g != nil && g.main == r
 	if g != nil && g.hole || g == nil && s.cur.hole {
 		s.KeysKnown = false // what the unreadable pages hold is not known from here on
+		s.drift(it, p, here)
 	}
 	if len(p.Writes) == 0 {
 		if here && p.MayWrite && s.wroteAnyway(it, p, g, ahead) {
@@ -138,7 +139,7 @@ func (s *sim) wouldApply(it *item) bool {
 // applied takes the group as this entry's effect.
 func (s *sim) applied(g *group) Outcome {
 	s.cur.take()
-	s.Revision = g.main
+	s.Revision, s.adrift = g.main, 0
 	s.absorb(g)
 	return Outcome{State: Applied, Rev: g.main, Sig: g.sig()}
 }
@@ -250,6 +251,9 @@ const lookahead = 64
 // missing), or this entry's come later (those before are extra), or they stand in its place (contradicted).
 func (s *sim) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 	g := s.cur.peek(0)
+	if s.adrift > 0 {
+		return s.realign(it, ahead)
+	}
 	if !p.Sure {
 		return s.resyncUnsure(it, p, ahead)
 	}

@@ -263,7 +263,7 @@ func (r *Result) noteConflict(it *item) {
 		describe(i, o)
 	}
 	if len(committed) > 1 {
-		d.versions(it)
+		d.addVersions(it.versions())
 		r.LogDiffs = append(r.LogDiffs, d)
 	}
 }

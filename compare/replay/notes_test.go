@@ -161,7 +161,7 @@ func TestVersionsOfAnIndex(t *testing.T) {
 			c.it.others[h] = c.other
 		}
 		var d LogDiff
-		if d.versions(c.it); fmt.Sprint(d.Versions, d.Empty) != c.want {
+		if d.addVersions(c.it.versions()); fmt.Sprint(d.Versions, d.Empty) != c.want {
 			t.Errorf("%v %v, want %s", d.Versions, d.Empty, c.want)
 		}
 	}

@@ -53,7 +53,13 @@ func pastOf(ctx context.Context, r *Result) func(from uint64) iter.Seq2[*item, e
 // next revisions are what executing a stretch of them again gives, up to where this entry goes on, a restart repeated
 // them.
 func (s *sim) repeated(it *item, ahead []*item) bool {
-	fits := func(g *group) bool {
+	return s.searchRun(it.entry.Index, s.fitsOneOf(it, ahead))
+}
+
+// fitsOneOf returns a function that reports whether this entry or one ahead of it can have written the records; it is
+// true where there are none.
+func (s *sim) fitsOneOf(it *item, ahead []*item) func(*group) bool {
+	return func(g *group) bool {
 		if g == nil || couldWrite(it.req, g) {
 			return true
 		}
@@ -64,7 +70,6 @@ func (s *sim) repeated(it *item, ahead []*item) bool {
 		}
 		return false
 	}
-	return s.searchRun(it.entry.Index, fits)
 }
 
 func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {

@@ -29,6 +29,9 @@ type sim struct {
 	fromStart bool
 	// first is the first index of the log's last stretch without a gap that the member has applied past.
 	first uint64
+	// adrift is the first entry in unreadable pages of which it is not known whether it wrote a revision, 0 when the
+	// count of revisions is certain.
+	adrift uint64
 	// whole is true when all records up to the place could be read. certain are the puts before it whose records must
 	// be there.
 	whole   bool
