@@ -24,6 +24,9 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 	}
 	s.past, s.logEnd = pastOf(ctx, r), r.logEnd(m.AppliedMin)
 	s.sawAlarm = r.Survey.LastTouch["alarm"] > 0
+	s.grantedAt = func(id int64) (uint64, bool) {
+		return r.Survey.grants[id], len(r.Survey.grants) < maxLeaseOps
+	}
 	s.Value = func(key string, at apply.Rev) ([]byte, bool) { return s.readValue(key, dumpdb.Rev(at)) }
 	s.first = s.stretch(r)
 	fromStart := s.first == 1 && !restored(r) && m.DB.KV.BumpMarker == dumpdb.Rev{}

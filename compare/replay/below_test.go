@@ -327,8 +327,17 @@ func TestLeaseOfAnUncertainRevoke(t *testing.T) {
 
 // TestCertain: a put that always writes has its record at the place, unless a later entry names its key.
 func TestCertain(t *testing.T) {
-	onLease := put("a", deep+"1")
-	onLease.Put.Lease = 7
+	onLease := func(lease int64) *dumplog.Request {
+		r := put("a", deep+"1")
+		r.Put.Lease = lease
+		return r
+	}
+	held := func(granted uint64) func(*sim) {
+		return func(s *sim) {
+			s.m.DB.Leases = []dumpdb.Lease{{ID: 7}}
+			s.grantedAt = func(int64) (uint64, bool) { return granted, true }
+		}
+	}
 	later := func(r ...*dumplog.Request) []*dumplog.Request {
 		return append([]*dumplog.Request{put("a", deep+"1"), put("c", "1")}, r...)
 	}
@@ -348,7 +357,13 @@ func TestCertain(t *testing.T) {
 			want: []string{"a"}},
 		"a transaction in it": {log: later(txn(nil, nested(txn(nil, []dumplog.RequestOp{delOp("a", "b")}, nil)),
 			nil)), want: []string{"c"}},
-		"a put on a lease":       {log: later(onLease), want: []string{"c"}},
+		"a put on a lease":      {log: later(onLease(7)), want: []string{"c"}},
+		"on one that is held":   {log: later(onLease(7)), edit: held(0), want: []string{"a", "c"}},
+		"on one granted before": {log: later(onLease(7)), edit: held(2), want: []string{"a", "c"}},
+		"on one granted later":  {log: later(onLease(7)), edit: held(4), want: []string{"c"}},
+		"on another":            {log: later(onLease(8)), edit: held(0), want: []string{"c"}},
+		"a plain transaction": {log: later(txn(nil, []dumplog.RequestOp{putOp("b", "2"), delOp("c", "")}, nil)),
+			want: []string{"a", "b"}},
 		"a revoke":               {log: later(revoke(7)), want: []string{"a", "c"}},
 		"a put after the delete": {log: later(del("a", ""), put("a", "2")), want: []string{"a", "c"}},
 		"alarms":                 {log: later(), edit: func(s *sim) { s.sawAlarm = true }},
@@ -356,14 +371,18 @@ func TestCertain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true,
-				Model: apply.NewModel(release.Version{})}
+				grantedAt: func(int64) (uint64, bool) { return 0, true }, Model: apply.NewModel(release.Version{})}
 			if c.edit != nil {
 				c.edit(s)
 			}
 			for _, it := range itemsOf(c.log...) {
 				s.remember(it)
 			}
-			if got := sortedKeys(s.certain); !slices.Equal(got, c.want) {
+			var got []string
+			if s.certain != nil {
+				got = slices.DeleteFunc(sortedKeys(s.certain.keys), func(k string) bool { return s.certain.keys[k].gone })
+			}
+			if !slices.Equal(got, c.want) {
 				t.Errorf("certain %q, want %q", got, c.want)
 			}
 			if s.recall(); len(s.res.Below) != len(c.want) || s.certain != nil {
@@ -392,6 +411,43 @@ func TestCertain(t *testing.T) {
 	if want := []BelowDiff{{Key: "absent", Index: 4}, {Key: "lease", Index: 3, Rev: 7},
 		{Key: "value", Index: 2, Rev: 6}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestCertainlyGone: what the log deletes, and no later entry puts, is not there at the place.
+func TestCertainlyGone(t *testing.T) {
+	maybe := txn(cmpMod("x", 2), []dumplog.RequestOp{putOp("b", "9")}, nil)
+	for name, c := range map[string]struct {
+		log  []*dumplog.Request
+		want []BelowDiff
+	}{
+		"a key":       {log: []*dumplog.Request{del("b", "")}, want: []BelowDiff{{Key: "b", Index: 1, Rev: 6}}},
+		"another key": {log: []*dumplog.Request{del("z", "")}},
+		"a range":     {log: []*dumplog.Request{del("b", "c")}, want: []BelowDiff{{Key: "b", Index: 1, Rev: 6}}},
+		"a range and puts": {log: []*dumplog.Request{del("a", "d"), put("a", "1"), put("c", "1")},
+			want: []BelowDiff{{Key: "b", Index: 1, Rev: 6}}},
+		"a range, and perhaps a put": {log: []*dumplog.Request{del("b", "c"), maybe}},
+		"perhaps a put before":       {log: []*dumplog.Request{maybe, del("b", "c")}, want: []BelowDiff{{Key: "b", Index: 2, Rev: 6}}},
+		"perhaps a delete":           {log: []*dumplog.Request{txn(cmpMod("x", 2), []dumplog.RequestOp{delOp("b", "")}, nil)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true,
+				Model: apply.NewModel(release.Version{})}
+			for _, it := range itemsOf(c.log...) {
+				s.remember(it)
+			}
+			for _, r := range []row{rec(5, 0, "a", "1"), rec(6, 0, "b", "1"), rec(7, 0, "c", "1")} {
+				absorb(s.Keys, &r.record)
+			}
+			s.recall()
+			got := slices.Clone(s.res.Below)
+			for i := range got {
+				got[i].Expected, got[i].Observed = "", ""
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
 	}
 }
 

@@ -2,27 +2,48 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // Where a log does not reach back to the first entry, some of what it says about keys below the compact revision is
-// certain all the same: a plain put writes in every state of the key space, and a key that no later entry names keeps
-// its value.
+// certain all the same: a plain put writes in every state of the key space, so does one on a lease that is still there,
+// a delete leaves nothing behind, and a key that no later entry names stays as it is.
 
-// certainPut is a put whose record must still be there at the place where log and database meet.
-type certainPut struct {
+// certainKey is what a key must be at the place where log and database meet.
+type certainKey struct {
 	index uint64
-	vhash uint64
+	sum   uint64
+	lease int64
+	gone  bool
 }
 
-// maxCertain bounds the puts that are remembered.
-const maxCertain = 1_000_000
+// deletedRange is a range that an entry deleted.
+type deletedRange struct {
+	key, end []byte
+	index    uint64
+}
+
+// certainty is what the log says for certain about the keys at the place.
+type certainty struct {
+	keys map[string]certainKey
+	// ranges are the last ranges that were deleted, put the last entries that may have put each key.
+	ranges []deletedRange
+	put    map[string]uint64
+	full   bool
+}
+
+// maxCertain bounds the keys that are remembered, maxDeletedRanges the ranges.
+const (
+	maxCertain       = 1_000_000
+	maxDeletedRanges = 32
+)
 
 // remember takes in an entry before the place where log and database meet.
 func (s *sim) remember(it *item) {
-	if !s.whole || !s.alwaysWrites() {
+	if !s.whole || !s.alwaysWrites() || !apply.WritesKeys(it.req.Kind) {
 		return
 	}
 	if mayWrite(it.req) {
@@ -32,45 +53,165 @@ func (s *sim) remember(it *item) {
 				Sum: apply.SumOf(it.req.Put.Value)}
 		}
 	}
-	if plainPut(it.req) && len(s.certain) < maxCertain {
-		if s.certain == nil {
-			s.certain = map[string]certainPut{}
-		}
-		s.certain[string(it.req.Put.Key)] = certainPut{it.entry.Index, apply.SumOf(it.req.Put.Value)}
+	if s.certain == nil {
+		s.certain = &certainty{keys: map[string]certainKey{}, put: map[string]uint64{}}
+	}
+	index := it.entry.Index
+	ops, sure := s.sureOps(it.req, index)
+	if !sure {
+		it.req.EachOp(func(op dumplog.RequestOp) { s.certain.maybe(op, index) })
 		return
 	}
-	it.req.EachOp(func(op dumplog.RequestOp) {
+	for _, op := range ops {
+		s.certain.took(op, index)
+	}
+}
+
+// sureOps returns the puts and deletes that a request executes in every state of the key space, and false where that
+// depends on its state.
+func (s *sim) sureOps(r *dumplog.Request, index uint64) (ops []dumplog.RequestOp, sure bool) {
+	switch {
+	case r.Header.AuthRevision != 0:
+		return nil, false
+	case r.Kind == dumplog.KindPut:
+		ops = []dumplog.RequestOp{{Put: r.Put}}
+	case r.Kind == dumplog.KindDeleteRange:
+		ops = []dumplog.RequestOp{{DeleteRange: r.DeleteRange}}
+	case r.Kind == dumplog.KindTxn && len(r.Txn.Compare) == 0:
+		ops = r.Txn.Success
+	default:
+		return nil, false
+	}
+	for _, op := range ops {
 		switch {
-		case op.Put != nil:
-			delete(s.certain, string(op.Put.Key))
-		case op.DeleteRange != nil && len(op.DeleteRange.RangeEnd) == 0:
-			delete(s.certain, string(op.DeleteRange.Key))
-		case op.DeleteRange != nil:
-			for k := range s.certain {
-				if apply.InRange(k, op.DeleteRange.Key, op.DeleteRange.RangeEnd) {
-					delete(s.certain, k)
-				}
+		case op.Txn != nil, op.Range != nil && op.Range.Revision != 0:
+			return nil, false
+		case op.Put != nil && (op.Put.IgnoreLease || op.Put.IgnoreValue || !s.leaseWasThere(op.Put.Lease, index)):
+			return nil, false
+		}
+	}
+	return ops, true
+}
+
+// leaseWasThere reports whether a lease that the database holds existed at an entry: no log grants it later.
+func (s *sim) leaseWasThere(id int64, index uint64) bool {
+	if id == 0 {
+		return true
+	}
+	if s.heldLeases == nil {
+		s.heldLeases = map[int64]bool{}
+		for _, l := range s.m.DB.Leases {
+			s.heldLeases[int64(l.ID)] = true
+		}
+	}
+	granted, complete := s.grantedAt(id)
+	return complete && granted < index && s.heldLeases[id]
+}
+
+// took notes an operation that was executed for certain.
+func (c *certainty) took(op dumplog.RequestOp, index uint64) {
+	c.full = c.full || len(c.keys)+len(c.put) >= maxCertain
+	switch {
+	case op.Put != nil:
+		k := string(op.Put.Key)
+		c.noteKey(k, certainKey{index: index, sum: apply.SumOf(op.Put.Value), lease: op.Put.Lease})
+		c.notePut(k, index)
+	case op.DeleteRange != nil && len(op.DeleteRange.RangeEnd) == 0:
+		c.noteKey(string(op.DeleteRange.Key), certainKey{index: index, gone: true})
+	case op.DeleteRange != nil:
+		d := op.DeleteRange
+		for k := range c.keys {
+			if apply.InRange(k, d.Key, d.RangeEnd) {
+				c.keys[k] = certainKey{index: index, gone: true}
 			}
 		}
-	})
+		if len(c.ranges) == maxDeletedRanges {
+			c.ranges = slices.Delete(c.ranges, 0, 1)
+		}
+		c.ranges = append(c.ranges, deletedRange{slices.Clone(d.Key), slices.Clone(d.RangeEnd), index})
+	}
+}
+
+func (c *certainty) noteKey(name string, k certainKey) {
+	if _, have := c.keys[name]; have || !c.full {
+		c.keys[name] = k
+	}
+}
+
+func (c *certainty) notePut(name string, index uint64) {
+	if c.full {
+		c.ranges = nil // a put that is not remembered may have followed
+		return
+	}
+	c.put[name] = index
+}
+
+// maybe notes an operation that may have been executed, or not.
+func (c *certainty) maybe(op dumplog.RequestOp, index uint64) {
+	forget := func(k string) {
+		if !c.keys[k].gone {
+			delete(c.keys, k)
+		}
+	}
+	switch {
+	case op.Put != nil:
+		delete(c.keys, string(op.Put.Key))
+		c.notePut(string(op.Put.Key), index)
+	case op.DeleteRange != nil && len(op.DeleteRange.RangeEnd) == 0:
+		forget(string(op.DeleteRange.Key))
+	case op.DeleteRange != nil:
+		for k := range c.keys {
+			if apply.InRange(k, op.DeleteRange.Key, op.DeleteRange.RangeEnd) {
+				forget(k)
+			}
+		}
+	}
 }
 
 // recall compares what is certain with the keys that the database had at the place.
 func (s *sim) recall() {
-	for _, k := range sortedKeys(s.certain) {
-		want, got := s.certain[k], s.Keys.Get(k)
-		if got != nil && got.Sum == want.vhash && got.Lease == 0 {
+	if s.certain != nil {
+		s.recallKeys(s.certain)
+		s.recallRanges(s.certain)
+		s.certain = nil
+	}
+	s.recallLast()
+}
+
+// recallKeys compares the keys of which the last entry is known that put or deleted them.
+func (s *sim) recallKeys(c *certainty) {
+	for _, k := range sortedKeys(c.keys) {
+		want, got := c.keys[k], s.Keys.Get(k)
+		if want.gone && got == nil || got != nil && !want.gone && got.Sum == want.sum && got.Lease == want.lease {
 			continue
 		}
-		d := BelowDiff{Key: k, Index: want.index, Expected: textOf(&apply.Key{Sum: want.vhash, Loose: true}),
-			Observed: "absent"}
+		d := BelowDiff{Key: k, Index: want.index, Expected: "absent", Observed: "absent"}
+		if !want.gone {
+			d.Expected = textOf(&apply.Key{Sum: want.sum, Lease: want.lease, Loose: true})
+		}
 		if got != nil {
 			d.Rev, d.Observed = got.Mod, textOf(got)
 		}
 		s.below(d)
 	}
-	s.certain = nil
-	s.recallLast()
+}
+
+// recallRanges looks for keys in deleted ranges that no entry after the delete can have put.
+func (s *sim) recallRanges(c *certainty) {
+	s.Keys.All(func(got *apply.Key) bool {
+		if _, have := c.keys[got.Name]; have {
+			return true
+		}
+		for i := len(c.ranges) - 1; i >= 0; i-- {
+			r := &c.ranges[i]
+			if r.index > c.put[got.Name] && apply.InRange(got.Name, r.key, r.end) {
+				s.below(BelowDiff{Key: got.Name, Index: r.index, Rev: got.Mod, Expected: "absent",
+					Observed: textOf(got)})
+				return true
+			}
+		}
+		return true
+	})
 }
 
 // recallLast looks for the record of the last entry before the place: where that must have written, it made the

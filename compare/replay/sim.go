@@ -32,10 +32,13 @@ type sim struct {
 	// adrift is the first entry in unreadable pages of which it is not known whether it wrote a revision, 0 when the
 	// count of revisions is certain.
 	adrift uint64
-	// whole is true when all records up to the place could be read. certain are the puts before it whose records must
-	// be there.
+	// whole is true when all records up to the place could be read. certain is what the log says of the keys there.
 	whole   bool
-	certain map[string]certainPut
+	certain *certainty
+	// grantedAt returns the last entry that grants a lease, 0 where none does, and whether all grants are known.
+	grantedAt func(id int64) (index uint64, complete bool)
+	// heldLeases are the leases that the database holds.
+	heldLeases map[int64]bool
 	// lastWriter is the last put before the place when no entry between may have written, nil otherwise.
 	lastWriter *apply.Key
 	// ended is true after the first entry that the member has not applied.
