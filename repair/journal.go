@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
 // State is what a journal line says of a step.
@@ -66,7 +68,7 @@ type journal struct {
 // ReadJournal returns the lines of a plan's journal; none when there is no journal. A last line that was cut by a kill
 // is left out.
 func ReadJournal(plan string) ([]Record, error) {
-	b, err := os.ReadFile(JournalPath(plan))
+	b, err := regular.ReadFile(JournalPath(plan), maxPlan)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -147,7 +149,7 @@ func trimJournal(path string) string { return path[:len(path)-len(".journal")] }
 
 // heal ends a line that a kill cut short, so that the next one stands on its own.
 func (j *journal) heal() error {
-	b, err := os.ReadFile(j.path)
+	b, err := regular.ReadFile(j.path, maxPlan)
 	if err != nil || len(b) == 0 || b[len(b)-1] == '\n' {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -124,9 +125,12 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// maxPlan bounds a plan and its journal; those of big clusters have some hundred KiB.
+const maxPlan = 256 << 20
+
 // Load reads a plan and checks that nobody changed it.
 func Load(path string) (*Plan, error) {
-	b, err := os.ReadFile(path)
+	b, err := regular.ReadFile(path, maxPlan)
 	if err != nil {
 		return nil, err
 	}

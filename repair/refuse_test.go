@@ -113,9 +113,22 @@ func TestOccupiedPortIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
 	_, err = Rehearse(t.Context(), file, RunOptions{Isolation: node.Proxy})
 	if got := refusal(t, err); !strings.Contains(got.Reason, u.Host) {
 		t.Errorf("refused for another reason: %v", got)
+	}
+	for _, dir := range []string{tmp, filepath.Dir(file)} {
+		left, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range left {
+			if name := e.Name(); name != filepath.Base(file) && name != filepath.Base(file)+".lock" {
+				t.Errorf("a refused isolation leaves %s", name)
+			}
+		}
 	}
 }
 

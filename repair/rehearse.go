@@ -155,7 +155,8 @@ func (s *session) tryIsolation(ctx context.Context, server node.Server) error {
 	if err != nil {
 		return err
 	}
-	box, err := node.New(ctx, node.Options{Dir: dir, Server: server, Isolation: s.o.Isolation})
+	box, err := node.New(ctx, node.Options{Dir: dir, Server: server, Isolation: s.o.Isolation,
+		KnownPeers: s.knownPeers()})
 	if err == nil {
 		err = box.Close()
 	}

@@ -25,11 +25,12 @@ const (
 		"and notices. Made by `make notices`; do not edit.\n"
 )
 
-// programs are the folders whose main packages go into a release, and the systems that they are built for: some modules
-// are for one only.
+// programs are the folders whose main packages go into a release, with the build tags that each is built with, and the
+// systems that they are built for: some modules are for one only.
 var (
-	programs = map[string]string{".": "./cmd/etcd-medic", "node/line35": ".", "node/line37": "."}
-	systems  = []string{"linux", "darwin", "windows"}
+	programs = []struct{ dir, pkg, tags string }{{".", "./cmd/etcd-medic", ""}, {".", "./cmd/etcd-medic", "lines"},
+		{".", "./cmd/etcd-medic", "lite"}, {"node/line35", ".", ""}, {"node/line37", ".", ""}}
+	systems = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"}
 )
 
 // legal are the files that say under which terms a module is passed on.
@@ -104,40 +105,46 @@ func notices(root, goTool string) ([]byte, error) {
 // linked returns the folders of all modules that some program links, by path and version.
 func linked(root, goTool string) (map[string]string, error) {
 	out := map[string]string{}
-	for dir, pkg := range programs {
+	for _, p := range programs {
 		for _, system := range systems {
-			cmd := exec.Command(goTool, "list", "-e", "-deps", "-json=Module", pkg)
-			cmd.Dir, cmd.Stderr = filepath.Join(root, dir), os.Stderr
-			cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly",
-				"GOWORK=off")
-			list, err := cmd.Output()
-			if err != nil {
-				return nil, fmt.Errorf("%s in %s: %w", cmd, dir, err)
-			}
-			d := json.NewDecoder(bytes.NewReader(list))
-			for {
-				var p struct{ Module *module }
-				if err := d.Decode(&p); errors.Is(err, io.EOF) {
-					break
-				} else if err != nil {
-					return nil, err
-				}
-				m := p.Module
-				if m == nil || m.Main {
-					continue
-				}
-				if m.Replace != nil {
-					m = m.Replace
-				}
-				if m.Dir == "" {
-					return nil, fmt.Errorf("%s %s is not in the module cache; run go mod download in %s", m.Path,
-						m.Version, dir)
-				}
-				out[m.Path+" "+m.Version] = m.Dir
+			if err := modulesOf(root, goTool, p.dir, p.pkg, p.tags, system, out); err != nil {
+				return nil, err
 			}
 		}
 	}
 	return out, nil
+}
+
+// modulesOf adds the modules of one program as it is built for one system.
+func modulesOf(root, goTool, dir, pkg, tags, system string, out map[string]string) error {
+	goos, goarch, _ := strings.Cut(system, "/")
+	cmd := exec.Command(goTool, "list", "-e", "-deps", "-tags", tags, "-json=Module", pkg)
+	cmd.Dir, cmd.Stderr = filepath.Join(root, dir), os.Stderr
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly",
+		"GOWORK=off")
+	list, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("%s in %s: %w", cmd, dir, err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(list)); ; {
+		var p struct{ Module *module }
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		m := p.Module
+		if m == nil || m.Main {
+			continue
+		}
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		if m.Dir == "" {
+			return fmt.Errorf("%s %s is not in the module cache; run go mod download in %s", m.Path, m.Version, dir)
+		}
+		out[m.Path+" "+m.Version] = m.Dir
+	}
 }
 
 func runtimeDir(goTool string) string {

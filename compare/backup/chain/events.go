@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
 // Event is one change of a key, as a watch reports it.
@@ -51,7 +53,7 @@ func (e *HashError) Error() string {
 
 // Open returns the uncompressed content of a snapshot.
 func (s *Snapshot) Open() (io.ReadCloser, error) {
-	f, err := os.Open(s.Path)
+	f, _, err := regular.Open(s.Path)
 	if err != nil {
 		return nil, err
 	}

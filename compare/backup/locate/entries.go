@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
@@ -196,7 +197,7 @@ func (emptyReader) Read([]byte) (int, error) { return 0, io.EOF }
 
 // stream hands out the content of a packed item.
 func (it *Item) stream(use func(io.Reader) error) error {
-	f, err := os.Open(it.path)
+	f, _, err := regular.Open(it.path)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
+	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
 const (
@@ -193,7 +194,7 @@ func (f *finder) file(path, shown string, named bool) {
 
 // content decides by what is in the file.
 func (f *finder) content(it *Item, named bool) {
-	file, err := os.Open(it.path)
+	file, _, err := regular.Open(it.path)
 	if err != nil {
 		it.Err = err
 		f.items = append(f.items, it)

@@ -194,13 +194,13 @@ func (o *collectOptions) complete(ctx context.Context) error {
 		return usagef("name --data-dir, and --endpoints or --no-client", "no etcd was found that is set up on this "+
 			"host below %s", o.root)
 	case len(fit) > 1:
-		return usagef("choose one of these commands", "%s", "several etcd servers are set up on this host: "+
-			strings.Join(text, "; "))
+		o.list(fit)
+		return usagef("choose one of these commands", "several etcd servers are set up on this host")
 	case o.yes:
-		o.io.notef("found: %s", strings.Join(text, " "))
+		o.list(fit)
 	case o.io.In == nil:
-		return usagef("run the command, or add --yes", "found, and not used without consent: %s",
-			strings.Join(text, " "))
+		o.list(fit)
+		return usagef("run the command, or add --yes", "what was found is not used without consent")
 	default:
 		if err := o.io.prompt()(ctx, append(append([]string{"Found:"}, text...), "Copy it so?")); err != nil {
 			if errors.Is(err, repair.ErrStopped) {
@@ -211,6 +211,14 @@ func (o *collectOptions) complete(ctx context.Context) error {
 	}
 	o.use(&fit[0])
 	return nil
+}
+
+// list prints what was found on the host, with each command on a line of its own, so that it can be pasted.
+func (o *collectOptions) list(fit []find.Member) {
+	for i := range fit {
+		o.io.notef("found: %s (%s)", fit[i].Kind, fit[i].File)
+		_, _ = fmt.Fprintf(o.io.Err, "  %s\n", o.command(&fit[i])) // the exit code says that nothing was done
+	}
 }
 
 // at is where a path of the host is.

@@ -29,7 +29,7 @@ var (
 	hostileNames = []string{"-oProxyCommand=$(: >RAN)", "a'b\"; : >RAN; #|<b>&{x}",
 		"`: >RAN`\x1b]0;t\x07\u202e\n: >RAN\n"}
 	hostileKeys = []string{"/k/$(: >RAN)", "/k/`: >RAN`", "-k'; : >RAN; '", "/k\n: >RAN\n", "\xff\x1b[2J", "OUT",
-		"=cmd|' /C calc'!A0", "/k/\"<script>&amp;", "k: [a, &b *c]\n- x", "!!python", "a b\t{}", "etcd-medic node1"}
+		"=cmd|' /C calc'!A0", "/k/\"<script>&amp;", "k: [a, &b *c]\n- x\t{}", "/k/```$(: >RAN)```", "!!python", "etcd-medic node1"}
 )
 
 // hostileCluster writes the data dirs of three members; the second lacks what the log gives for every hostile key, the
@@ -121,8 +121,8 @@ func newPasted(t *testing.T) *pasted {
 	t.Helper()
 	p := &pasted{t: t, bin: t.TempDir(), work: t.TempDir()}
 	for _, name := range []string{"etcd-medic", "etcdctl", "etcdutl", "etcd", "systemctl", "mv", "cp", "chown", "pgrep",
-		"sleep", "seq", "kubectl", "env"} {
-		end := map[string]string{"pgrep": "exit 1", "seq": "echo 1"}[name]
+		"sleep", "seq", "kubectl", "env", "less", "ssh", "cut"} {
+		end := map[string]string{"pgrep": "exit 1", "seq": "echo 1", "cut": "echo 7"}[name]
 		script := "#!/bin/sh\n{ printf '%s\\000' " + name + " \"$@\"; printf '\\001\\000'; } >>\"$RECORD\"\n" + end +
 			"\n"
 		if err := os.WriteFile(filepath.Join(p.bin, name), []byte(script), 0o700); err != nil {
@@ -203,8 +203,10 @@ func words(t *testing.T, list any) (out []string, ok bool) {
 	return out, ok
 }
 
-// commandsIn walks a document and returns every command in it with its list.
-func commandsIn(v any, into map[string]any) {
+// commandsIn walks a document and returns every command in it with its list. A text that is a command has its list next
+// to it.
+func commandsIn(t *testing.T, v any, into map[string]any) {
+	t.Helper()
 	switch x := v.(type) {
 	case map[string]any:
 		for name, list := range map[string]string{"show": "showArgs", "command": "commandArgs", "run": "args",
@@ -223,12 +225,122 @@ func commandsIn(v any, into map[string]any) {
 				}
 			}
 		}
-		for _, y := range x {
-			commandsIn(y, into)
+		for name, y := range x {
+			if s, ok := y.(string); ok && isProgramLine(s) && into[s] == nil && name != "doneWhen" {
+				t.Errorf("%q is a command without its list of arguments: %s", name, s)
+			}
+			if texts, ok := y.([]any); ok {
+				for _, text := range texts {
+					if s, ok := text.(string); ok && isProgramLine(s) && into[s] == nil {
+						t.Errorf("%q holds a command without its list of arguments: %s", name, s)
+					}
+				}
+			}
+			commandsIn(t, y, into)
 		}
 	case []any:
 		for _, y := range x {
-			commandsIn(y, into)
+			commandsIn(t, y, into)
+		}
+	}
+}
+
+// isProgramLine tells whether a text is a command line: it begins with a program that is printed for people to run, and
+// what follows.
+func isProgramLine(s string) bool {
+	if slices.Contains(hostileKeys, s) {
+		return false
+	}
+	for _, program := range []string{"etcd-medic ", "etcdctl ", "etcdutl ", "etcd --", "systemctl ", "mv ", "cp ",
+		"chown ", "kubectl ", "env ", "ssh "} {
+		if strings.HasPrefix(s, program) {
+			return true
+		}
+	}
+	return false
+}
+
+// printedBy are the commands that runs of the program print: those in documents with their lists of arguments, and those
+// of text.
+type printedBy struct {
+	t    *testing.T
+	docs map[string]any
+	text map[string]bool
+}
+
+func newPrintedBy(t *testing.T) *printedBy { return &printedBy{t, map[string]any{}, map[string]bool{}} }
+
+// run runs the program and returns its exit code and what it wrote, of which nothing is what a terminal obeys.
+func (p *printedBy) run(args ...string) (code int, out []byte) {
+	p.t.Helper()
+	var printed, errs bytes.Buffer
+	code = Main(p.t.Context(), args, &Streams{Out: &printed, Err: &errs, Getenv: func(string) string { return "" }})
+	if code == ExitUsage || code == ExitError {
+		p.t.Fatalf("%q: exit code %d: %s", args, code, errs.String())
+	}
+	if !shell.IsSafe(printed.Bytes()) || !shell.IsSafe(errs.Bytes()) {
+		p.t.Errorf("%q prints what a terminal obeys", args)
+	}
+	return code, printed.Bytes()
+}
+
+// both runs a command for programs and for people.
+func (p *printedBy) both(args ...string) {
+	p.t.Helper()
+	code, out := p.run(append(slices.Clone(args), "-w", "json")...)
+	if code != ExitRefused || len(out) > 0 {
+		p.document(out)
+	}
+	if at := slices.Index(args, "-o"); at >= 0 { // the first run made the other
+		args = slices.Clone(args)
+		args[at+1] = filepath.Join(filepath.Dir(args[at+1]), "2"+filepath.Base(args[at+1]))
+	}
+	_, out = p.run(append(args, "-w", "table")...)
+	p.lines(string(out))
+}
+
+// document notes the commands of a JSON document.
+func (p *printedBy) document(b []byte) {
+	p.t.Helper()
+	var doc any
+	if err := json.Unmarshal(b, &doc); err != nil {
+		p.t.Fatalf("%v: %.300s", err, b)
+	}
+	commandsIn(p.t, doc, p.docs)
+}
+
+// lines notes the commands of text.
+func (p *printedBy) lines(text string) {
+	for l := range strings.Lines(text) {
+		if _, cmd, ok := strings.Cut(strings.TrimRight(l, "\n"), "$ "); ok && strings.TrimSpace(l)[0] == '$' {
+			p.text[cmd] = true
+		}
+		if cmd, ok := strings.CutPrefix(strings.TrimRight(l, "\n"), "    etcd-medic "); ok { // of a screen
+			p.text["etcd-medic "+cmd] = true
+		}
+	}
+}
+
+// paste runs all of them in shells: each runs its program with the bytes that its list says, and nothing else.
+func (p *printedBy) paste(docs, text int) {
+	p.t.Helper()
+	if len(p.docs) < docs || len(p.text) < text {
+		p.t.Errorf("%d commands in documents and %d in text were seen", len(p.docs), len(p.text))
+	}
+	into := newPasted(p.t)
+	for _, sh := range []string{"sh", "bash"} {
+		path, err := exec.LookPath(sh)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		for line, list := range p.docs {
+			calls := into.run(path, line)
+			if want, plain := words(p.t, list); plain && (len(calls) != 1 || !slices.Equal(calls[0], want)) {
+				p.t.Errorf("%s: %s\n%q arrived, want\n%q", sh, line, calls, want)
+			}
+		}
+		for line := range p.text {
+			into.run(path, line)
 		}
 	}
 }
@@ -239,8 +351,7 @@ func TestPastedCommandsRunNothingElse(t *testing.T) {
 	dirs := hostileCluster(t)
 	sources := []string{"$(: >RAN)=" + dirs[0], dirs[1], dirs[2]}
 	plan := filepath.Join(t.TempDir(), "-pl'an $(: >RAN).yaml")
-	found := map[string]any{}
-	text := map[string]bool{}
+	p := newPrintedBy(t)
 	made := t.TempDir()
 	out := func(name string) string { return filepath.Join(made, "$(: >RAN)';"+name) }
 	for _, args := range [][]string{
@@ -250,7 +361,8 @@ func TestPastedCommandsRunNothingElse(t *testing.T) {
 		append([]string{"history", hostileKeys[0]}, sources...), {"preflight", dirs[0], "--to", "3.6"},
 		{"verify", filepath.Join(dirs[0], "member/snap/db")},
 		append([]string{"repair", "plan", "-o", plan, "--best", "$(: >RAN)"}, sources...), {"repair", "status", plan},
-		{"extract", dirs[0], "-o", filepath.Join(t.TempDir(), "$(: >RAN).db"), "--format", "backup"},
+		{"extract", dirs[0], "-o", out("x.db"), "--format", "backup"},
+		{"extract", dirs[0], "-o", out("x.sh"), "--format", "put"},
 		{"dumpdb", dirs[0], "key"}, {"dumplog", dirs[0]},
 		{"dumpdb", dirs[0], "authUsers", "--unsafe-show-secrets"}, {"dumpdb", dirs[0], "authRoles"},
 		{"dumpdb", dirs[0], "lease"}, {"diagnose", "--full", "--timeline", dirs[0], dirs[2]},
@@ -264,66 +376,15 @@ func TestPastedCommandsRunNothingElse(t *testing.T) {
 		{"restore", filepath.Join(dirs[0], "member/snap/db"), "--initial-cluster", "n`: >RAN`=http://127.0.0.1:2380",
 			"-o", out("restored")},
 	} {
-		for _, format := range []string{"json", "table"} {
-			if at := slices.Index(args, "-o"); at >= 0 && format == "table" { // the JSON run made the other
-				args = slices.Clone(args)
-				args[at+1] = filepath.Join(filepath.Dir(args[at+1]), "2"+filepath.Base(args[at+1]))
-			}
-			var printed, errs bytes.Buffer
-			code := Main(t.Context(), append(slices.Clone(args), "-w", format),
-				&Streams{Out: &printed, Err: &errs, Getenv: func(string) string { return "" }})
-			if code == ExitUsage || code == ExitError {
-				t.Fatalf("%q: exit code %d: %s", args, code, errs.String())
-			}
-			if !shell.IsSafe(printed.Bytes()) || !shell.IsSafe(errs.Bytes()) {
-				t.Errorf("%q -w %s prints what a terminal obeys", args, format)
-			}
-			if format == "json" {
-				if code == ExitRefused && printed.Len() == 0 {
-					continue
-				}
-				var doc any
-				if err := json.Unmarshal(printed.Bytes(), &doc); err != nil {
-					t.Fatalf("%q: %v", args, err)
-				}
-				commandsIn(doc, found)
-				continue
-			}
-			for l := range strings.Lines(printed.String()) {
-				if _, cmd, ok := strings.Cut(strings.TrimRight(l, "\n"), "$ "); ok && strings.TrimSpace(l)[0] == '$' {
-					text[cmd] = true
-				}
-				if cmd, ok := strings.CutPrefix(strings.TrimRight(l, "\n"), "    etcd-medic "); ok { // of a screen
-					text["etcd-medic "+cmd] = true
-				}
-			}
-		}
+		p.both(args...)
 	}
 	saved, err := os.ReadFile(plan)
 	if err != nil || !shell.IsSafe(saved) {
 		t.Errorf("the plan holds what a terminal obeys, or is not there: %v", err)
 	}
-	if len(found) < 40 || len(text) < 10 {
-		t.Errorf("%d commands in JSON and %d in text were seen", len(found), len(text))
-	}
-	p := newPasted(t)
-	for _, sh := range []string{"sh", "bash"} {
-		path, err := exec.LookPath(sh)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line, list := range found {
-			calls := p.run(path, line)
-			if want, plain := words(t, list); plain && (len(calls) != 1 || !slices.Equal(calls[0], want)) {
-				t.Errorf("%s: %s\n%q arrived, want\n%q", sh, line, calls, want)
-			}
-		}
-		for line := range text {
-			p.run(path, line)
-		}
-	}
+	p.paste(40, 10)
 	for _, key := range hostileKeys {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(found)),
+		if !slices.ContainsFunc(slices.Collect(maps.Values(p.docs)),
 			func(list any) bool { w, _ := words(t, list); return slices.Contains(w, key) }) {
 			t.Errorf("no command names the key %q", key)
 		}

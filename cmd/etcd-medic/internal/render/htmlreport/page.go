@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 //go:embed assets
@@ -56,6 +57,7 @@ func writePage(w io.Writer, name, title string, view func(licence string) any, f
 	if err != nil {
 		return err
 	}
+	data = shell.AppendSafe(nil, data, true) // the file may be looked at on a terminal
 	style := "\n" + files["uPlot.min.css"] + "\n" + themed(files["style.css"])
 	library := "\n" + files["uPlot.iife.min.js"] + "\n"
 	var own strings.Builder

@@ -102,13 +102,20 @@ func clip(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// block writes lines of code.
+// block writes lines of code as they are: one that is changed or cut does something else when it is pasted. Its fence is
+// longer than every run of backticks in them, so that none of them ends it.
 func (p *sheet) block(lang string, lines []string) {
-	p.line("```%s", lang)
+	fence := "```"
 	for _, l := range lines {
-		p.line("%s", strings.ReplaceAll(render.Clean(clip(l, 4000)), "```", "'''"))
+		for strings.Contains(l, fence) {
+			fence += "`"
+		}
 	}
-	p.line("```\n")
+	p.line("%s%s", fence, lang)
+	for _, l := range lines {
+		p.line("%s", render.Clean(l))
+	}
+	p.line("%s\n", fence)
 }
 
 func (p *sheet) table(head []string, rows [][]string) {

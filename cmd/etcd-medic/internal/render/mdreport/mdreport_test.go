@@ -16,6 +16,25 @@ import (
 
 func TestMain(m *testing.M) { evidencetest.Main(m) }
 
+// outside returns the lines that are in no block of code, by number, and whether a block is left open. A block ends with
+// at least as many backticks as it begins with.
+func outside(text string) (lines map[int]string, open bool) {
+	lines = map[int]string{}
+	fence := ""
+	for n, l := range strings.Split(text, "\n") {
+		ticks := l[:len(l)-len(strings.TrimLeft(l, "`"))]
+		switch {
+		case fence == "" && len(ticks) >= 3:
+			fence = ticks
+		case fence == "":
+			lines[n+1] = l
+		case l == ticks && len(ticks) >= len(fence):
+			fence = ""
+		}
+	}
+	return lines, fence != ""
+}
+
 func write(t *testing.T, d *dossier.Dossier) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -25,7 +44,7 @@ func write(t *testing.T, d *dossier.Dossier) string {
 	if b.Len() > MaxSize {
 		t.Errorf("%d bytes", b.Len())
 	}
-	if n := strings.Count(b.String(), "```"); n%2 != 0 {
+	if _, open := outside(b.String()); open {
 		t.Error("a block of code is not closed")
 	}
 	return b.String()
@@ -56,6 +75,8 @@ func TestHostileText(t *testing.T) {
 	bad := "x```\n# head <script>alert(1)</script> @admin [link](http://x) | `y` \u202e\x07"
 	yes := false
 	r := &compare.Report{Verdict: compare.Verdict{Healthy: &yes, Class: "data-divergence", Summary: bad}}
+	fenced := shell.Format("etcd-medic history {} SOURCE", "```$(: >RAN)```"+strings.Repeat("k", 4000))
+	r.Next = append(r.Next, compare.Next{Text: bad, Command: fenced})
 	for i := range 3000 {
 		r.Findings = append(r.Findings, check.Finding{ID: fmt.Sprintf("K01-%d", i), Severity: check.Error,
 			Title: bad + strings.Repeat("long ", 500)})
@@ -65,18 +86,14 @@ func TestHostileText(t *testing.T) {
 		Cells: []dossier.Cells{{Mod: []int64{0}, Create: []int64{0}, Version: []int64{0}, Len: []int{0},
 			Lease: []string{""}, SHA: []string{""}}}}
 	s := write(t, &dossier.Dossier{Report: r, Differences: []dossier.Difference{diff}})
-	inCode := false
-	for n, l := range strings.Split(s, "\n") {
-		if strings.HasPrefix(l, "```") {
-			inCode = !inCode
-			continue
-		}
-		if inCode {
-			continue
-		}
+	if !strings.Contains(s, "\n"+fenced.String()+"\n") {
+		t.Error("a command is changed or cut: it does something else when it is pasted")
+	}
+	lines, _ := outside(s)
+	for n, l := range lines {
 		if strings.Contains(l, "<script") || strings.Contains(l, "@admin") || strings.Contains(l, "[link]") ||
 			strings.HasPrefix(l, "# head") || strings.ContainsAny(l, "\u202e\x07") {
-			t.Errorf("line %d: %s", n+1, l)
+			t.Errorf("line %d: %s", n, l)
 		}
 	}
 	if !strings.Contains(s, "more") {
