@@ -141,7 +141,7 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*Member) (string, 
 	}
 	for i := range r.plan.Members {
 		m := &r.plan.Members[i]
-		removedLater := r.clones && m.Action == Remove // once the clones run
+		removedLater := r.clones && m.Action == Remove && !zombie(m) // once the clones run
 		// It runs, or will, and is no part of the sandbox.
 		elsewhere := r.sandbox && m.Action == Keep && m.Source == "" || r.some != nil && !slices.Contains(r.some, m)
 		inBucketOnly := zombie(m) && !r.plan.Cluster.has(release.MembersFromDB).Certain() && !r.plan.mends()

@@ -5,7 +5,6 @@ package repair
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
@@ -111,12 +110,4 @@ func jsonNumber(_ any, row []byte) []byte {
 	}
 	_ = json.Unmarshal(row, &v)
 	return []byte(v.ID)
-}
-
-func editDB(t *testing.T, dir string, edit func(tx *bolt.Tx) error) {
-	t.Helper()
-	db, err := bolt.Open(filepath.Join(dir, "member", "snap", "db"), 0o600, &bolt.Options{NoFreelistSync: true})
-	ok(t, err)
-	ok(t, db.Update(edit))
-	ok(t, db.Close())
 }

@@ -4,38 +4,17 @@ package repair
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
-
-const zombieID = 0xb9
-
-// zombieRow puts a member that raft does not know into bucket members, as old restore tools left it.
-func zombieRow(tx *bolt.Tx) error { return zombieRows(1)(tx) }
-
-// zombieRows puts n such members there.
-func zombieRows(n int) func(*bolt.Tx) error {
-	return func(tx *bolt.Tx) error {
-		for i := range n {
-			row := fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.121.9.%d:2380"],"name":"old%d",`+
-				`"clientURLs":["http://127.121.9.%d:2379"]}`, zombieID+i, 8+i, i, 8+i)
-			if err := tx.Bucket([]byte("members")).Put(fmt.Appendf(nil, "%x", zombieID+i), row); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
 
 // TestE2ERepairZombies: rows of members that are long gone, which 3.6 lists and counts.
 func TestE2ERepairZombies(t *testing.T) {
@@ -67,8 +46,9 @@ func TestE2ERepairZombies(t *testing.T) {
 				says: []string{"3.5.26"}}},
 		{name: "zombie in 3.6", lines: []string{"3.6.16"},
 			spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
-			want: wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: Clone, acts: acts(Keep),
-				why:  map[string]string{"b9": "zombie"},
+			want: wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: MendFiles,
+				acts: map[string]Action{"node1": MendIt, "node2": MendIt, "node3": MendIt, "b9": Remove},
+				why:  map[string]string{"b9": "zombie", "node2": "bucket members lists"},
 				says: []string{"never run etcdctl member remove"},
 				not:  map[Mode]string{Live: "panics", Reseed: "panics"}}},
 		{name: "zombie in 3.7", lines: []string{"3.7.3"},
@@ -79,7 +59,8 @@ func TestE2ERepairZombies(t *testing.T) {
 			spoil: func(_ *testing.T, s *spoiled) []string { return crowd(s) }, want: wanted{mode: Live}},
 		{name: "as many zombies as members", lines: []string{"3.7.3", "3.6.16"},
 			spoil: func(_ *testing.T, s *spoiled) []string { return crowd(s) },
-			want:  wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: Clone}},
+			want: wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: MendFiles,
+				not: map[Mode]string{Live: "", Reseed: ""}}},
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 // on a scratch copy when the plan was made, and gives nothing up where it works.
 type Mend struct {
 	Member string `json:"member"`
-	// Repairs are wal and db, in the order in which they are made. With are the members that they take from, none when
+	// Repairs are wal, db and meta, in the order in which they are made. With are the members that they take from, none when
 	// the member's own files suffice; Base is the backup on which its log is executed, "" for none.
 	Repairs []string `json:"repairs"`
 	With    []string `json:"with,omitempty"`
@@ -32,6 +32,8 @@ type Mend struct {
 const (
 	mendLog = "wal"
 	mendDB  = "db"
+	// mendMeta gives bucket members raft's own list.
+	mendMeta = "meta"
 )
 
 // Promise is where the database of a mended data dir stands, its hash of all keys at that revision, and where its log
@@ -70,21 +72,26 @@ func (p *Plan) toMend() []*Member {
 	var out []*Member
 	for i := range p.Members {
 		m := &p.Members[i]
-		if m.Source != "" && !m.Startable && m.Action != Retire && m.Action != Remove && m.Action != Join &&
-			p.mendOf(m.Source) != nil {
+		x := p.mendOf(m.Source)
+		if m.Source != "" && x != nil && (!m.Startable || x.rows()) && m.Action != Retire && m.Action != Remove &&
+			m.Action != Join {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
+// rows tells whether the repair is of rows that keep no server from starting.
+func (x *Mend) rows() bool { return slices.Contains(x.Repairs, mendMeta) }
+
 // besideMended are the other members that run with the mended ones: those that are not replaced and on whose data dirs
 // servers start.
 func (p *Plan) besideMended() []*Member {
 	var out []*Member
+	mended := p.toMend()
 	for i := range p.Members {
 		if m := &p.Members[i]; m.Source != "" && m.Startable && slices.Contains([]Action{Best, Keep, Start, Restart},
-			m.Action) {
+			m.Action) && !slices.Contains(mended, m) {
 			out = append(out, m)
 		}
 	}
@@ -101,7 +108,30 @@ func (pl *planner) mendFirst() bool {
 		}
 	}
 	best := pl.p.Member(pl.p.Best.Name)
+	if pl.rowsMended() {
+		return true
+	}
 	return n > 0 && c.Startable < c.Quorum && (c.Startable+n >= c.Quorum || best == nil || !best.Startable)
+}
+
+// rowsMended tells whether no running cluster gets rid of rows of bucket members, and they can be mended on all members
+// with whatever else keeps servers from starting.
+func (pl *planner) rowsMended() bool {
+	if pl.p.needsClone() == "" {
+		return false
+	}
+	for i := range pl.p.Members {
+		m := &pl.p.Members[i]
+		x := pl.p.mendOf(m.Source)
+		switch {
+		case zombie(m) || m.Action == Retire:
+		case m.Source == "" || x == nil || !x.rows():
+			return false
+		case m.Action != Best && m.Action != Keep && m.Action != Start && (m.Action != Replace || m.Startable):
+			return false
+		}
+	}
+	return true
 }
 
 // mendWay is the way that gives nothing up: each member that can be mended keeps its ID, its votes and its data.
@@ -127,7 +157,7 @@ func (pl *planner) mendWay() Way {
 func (x *Mend) parts() string {
 	var out []string
 	for _, r := range x.Repairs {
-		out = append(out, map[string]string{mendLog: "log", mendDB: "database"}[r])
+		out = append(out, map[string]string{mendLog: "log", mendDB: "database", mendMeta: "member list"}[r])
 	}
 	return strings.Join(out, " and the ")
 }
@@ -153,14 +183,20 @@ func (x *Mend) commands(m *Member) (out []Command) {
 			to = shell.Format("<DATA_DIR>.mended-{}", name)
 		}
 		run := shell.Format("etcd-medic repair wal").Then(from)
-		if name == mendDB {
+		switch {
+		case name == mendMeta:
+			run = shell.Format("etcd-medic repair meta --members-from-raft").Then(from)
+		case name == mendDB && x.Base != "":
+			run = shell.Format("etcd-medic repair db --rebuild").Then(from).With("--base",
+				shell.FillFor("COPY_OF", x.Base))
+		case name == mendDB:
 			run = shell.Format("etcd-medic repair db --rebuild").Then(from)
-			if x.Base != "" {
-				run = run.With("--base", shell.FillFor("COPY_OF", x.Base))
-			}
 		}
 		run = run.Then(shell.Format("-o")).Then(to)
 		for _, w := range x.With {
+			if name == mendMeta {
+				break // its own log says it
+			}
 			run = run.Then(shell.Format("--with {}", shell.FillFor("COPY_OF", w)))
 		}
 		out, from = append(out, onHost(m, "etcd-medic", run)), to

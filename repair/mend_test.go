@@ -41,6 +41,20 @@ func mendCases() []mendCase {
 			map[string]string{"node1": "wal"}, true, []string{"node3"}},
 		{"two of three", "m-healthy-3.6", nil, PlanOptions{}, spoilTwo,
 			map[string]string{"node1": "db", "node2": "wal"}, true, []string{"node4"}},
+		{"members that raft does not know", "m-healthy-3.6", nil, PlanOptions{}, haunt,
+			map[string]string{"node1": "meta", "node2": "meta", "node4": "meta"}, true, nil},
+		{"such members, and a log", "m-healthy-3.6", nil, PlanOptions{}, func(t *testing.T, dir string) {
+			haunt(t, dir)
+			flipLog("node2")(t, dir)
+		}, map[string]string{"node1": "meta", "node2": "wal meta", "node4": "meta"}, true, nil},
+	}
+}
+
+// haunt puts three members into bucket members that raft does not know.
+func haunt(t *testing.T, dir string) {
+	t.Helper()
+	for _, member := range []string{"node1", "node2", "node4"} {
+		editDB(t, filepath.Join(dir, member), zombieRows(3))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/boot"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
@@ -35,7 +36,7 @@ func tryMends(ctx context.Context, r *compare.Report, specs []evidence.Spec, o *
 		if !pl.isDataDir(f) || f.WAL == nil || f.MemberID == 0 {
 			continue
 		}
-		if a := boot.Of(f); !a.Trusted() && pl.mendable(f, &a) {
+		if a := boot.Of(f); pl.mendable(f, &a) && (!a.Trusted() || pl.staleRows(f)) {
 			sick = append(sick, f)
 		}
 	}
@@ -68,6 +69,19 @@ func tryMends(ctx context.Context, r *compare.Report, specs []evidence.Spec, o *
 // One that lost its database alone still has what it promised in its log.
 func (pl *planner) mendable(f *evidence.Facts, a *boot.Answer) bool {
 	return !pl.lostData(f.Name) || f.DB == nil && a.Forgot == nil
+}
+
+// checkRows finds rows of bucket members that raft's configuration contradicts.
+const checkRows = "M07"
+
+// staleRows tells whether bucket members of a database, from which its servers take their members, is wrong.
+func (pl *planner) staleRows(f *evidence.Facts) bool {
+	if f.WroteBy.Etcd == nil || !release.Of(*f.WroteBy.Etcd).Has(release.MembersFromDB).Certain() {
+		return false
+	}
+	return slices.ContainsFunc(pl.r.Findings, func(x check.Finding) bool {
+		return x.Check == checkRows && x.Severity.Rank() >= check.Error.Rank() && slices.Contains(x.Members, f.Name)
+	})
 }
 
 // lostData tells whether a finding says that the member was wiped, rolled back or put together from files of different
@@ -117,7 +131,13 @@ func dbDamaged(f *evidence.Facts) bool {
 // member tries the member's own files, then those of others and the backups at hand.
 func (m *mender) member(ctx context.Context, f *evidence.Facts) Mend {
 	a := boot.Of(f)
-	res := Mend{Member: f.Name, Repairs: repairsOf(f, &a)}
+	res := Mend{Member: f.Name}
+	if !a.Trusted() {
+		res.Repairs = repairsOf(f, &a)
+	}
+	if m.pl.staleRows(f) {
+		res.Repairs = append(res.Repairs, mendMeta)
+	}
 	bytes := int64(0)
 	for _, s := range m.pl.r.Sources {
 		if s.Name == f.Name {
@@ -220,7 +240,7 @@ func (m *mender) try(ctx context.Context, f *evidence.Facts, res *Mend, peers []
 		res.Works, res.Why = false, strings.TrimPrefix(err.Error(), "refused: ")
 		return
 	}
-	made, why := m.judge(ctx, f, filepath.Join(dir, "mended"))
+	made, why := m.judge(ctx, f, filepath.Join(dir, "mended"), res.rows())
 	if why != "" {
 		res.Works, res.Why = false, why
 		return
@@ -229,8 +249,9 @@ func (m *mender) try(ctx context.Context, f *evidence.Facts, res *Mend, peers []
 }
 
 // judge diagnoses the result in the member's place, alone and among the sound members. why is "" when it differs from
-// none and a server starts on it.
-func (m *mender) judge(ctx context.Context, f *evidence.Facts, out string) (made *evidence.Facts, why string) {
+// none and a server starts on it. rows is true when bucket members was mended too.
+func (m *mender) judge(ctx context.Context, f *evidence.Facts, out string,
+	rows bool) (made *evidence.Facts, why string) {
 	for _, others := range [][]evidence.Spec{nil, m.peers(f)} {
 		if made != nil && len(others) == 0 {
 			break
@@ -242,7 +263,10 @@ func (m *mender) judge(ctx context.Context, f *evidence.Facts, out string) (made
 		for i := range r.Findings {
 			x := &r.Findings[i]
 			switch {
-			case !slices.Contains(x.Members, f.Name) || x.Class == "membership":
+			case !slices.Contains(x.Members, f.Name):
+			case rows && x.Check == checkRows:
+				return nil, "the result is still wrong: " + x.Title
+			case x.Class == "membership":
 			case len(others) == 0 && x.Severity.Rank() >= check.Error.Rank():
 				return nil, "the result is still damaged: " + x.Title
 			case breaks(x):
@@ -280,8 +304,11 @@ func mendTo(ctx context.Context, j mendJob) (did []string, err error) {
 			}
 			defer func() { _ = os.RemoveAll(out) }()
 		}
-		r, err := surgery.Run(ctx, surgery.Options{Source: from, With: j.peers, Out: out, Compare: j.compare},
-			narrowRepair(name, j.base))
+		o := surgery.Options{Source: from, With: j.peers, Out: out, Compare: j.compare}
+		if name == mendMeta { // the list is that of the member's own log; the others' rows are as wrong
+			o.With = nil
+		}
+		r, err := surgery.Run(ctx, o, narrowRepair(name, j.base))
 		if err != nil {
 			return nil, err
 		}
@@ -295,8 +322,11 @@ func mendTo(ctx context.Context, j mendJob) (did []string, err error) {
 }
 
 func narrowRepair(name string, base evidence.Spec) surgery.Change {
-	if name == mendLog {
+	switch name {
+	case mendLog:
 		return surgery.WAL{}
+	case mendMeta:
+		return surgery.Meta{MembersFromRaft: true}
 	}
 	return surgery.DB{Base: base}
 }

@@ -85,9 +85,18 @@ func (p *Plan) removable(m *Member) bool {
 	return !zombie(m) || p.Cluster.has(release.QuorumFromDB).Certain()
 }
 
-// needsClone tells whether only new databases get rid of the zombies.
-func (p *Plan) needsClone() bool {
-	return p.Cluster.has(release.ZombieRemovalPanics).Certain() && p.hasBucketOnlyMembers()
+// needsClone says why only new databases get rid of the zombies, "" when something else does or there are none.
+func (p *Plan) needsClone() string {
+	switch c := &p.Cluster; {
+	case !p.hasBucketOnlyMembers():
+		return ""
+	case c.has(release.ZombieRemovalPanics).Certain():
+		return whyNotRemoved
+	case c.has(release.QuorumFromDB).Certain() && c.Startable < c.Quorum:
+		return fmt.Sprintf("servers of this line count members that only bucket members lists, so %d of %d voters "+
+			"can be started and %d are needed, and a forced start does not drop them", c.Startable, c.Voters, c.Quorum)
+	}
+	return ""
 }
 
 const whyNotRemoved = "etcd 3.6 panics on every member, and at each start after that, when a member is removed that " +

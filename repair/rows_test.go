@@ -1,9 +1,13 @@
 package repair
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -77,5 +81,36 @@ func TestRestartWantsItsRelease(t *testing.T) {
 		if len(c.lost) > 0 {
 			t.Errorf("%q: the majority was lost by %q", version, c.lost)
 		}
+	}
+}
+
+const zombieID = 0xb9
+
+// zombieRow puts a member that raft does not know into bucket members, as old restore tools left it.
+func zombieRow(tx *bolt.Tx) error { return zombieRows(1)(tx) }
+
+// zombieRows puts n such members there.
+func zombieRows(n int) func(*bolt.Tx) error {
+	return func(tx *bolt.Tx) error {
+		for i := range n {
+			row := fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.121.9.%d:2380"],"name":"old%d",`+
+				`"clientURLs":["http://127.121.9.%d:2379"]}`, zombieID+i, 8+i, i, 8+i)
+			if err := tx.Bucket([]byte("members")).Put(fmt.Appendf(nil, "%x", zombieID+i), row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// editDB changes the database of a data dir.
+func editDB(t *testing.T, dir string, edit func(tx *bolt.Tx) error) {
+	t.Helper()
+	db, err := bolt.Open(filepath.Join(dir, "member", "snap", "db"), 0o600, &bolt.Options{NoFreelistSync: true})
+	if err == nil {
+		err = errors.Join(db.Update(edit), db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -138,11 +138,15 @@ func (tr *trouble) play(t *testing.T, s *spoiled) {
 	}
 	ro := RunOptions{EtcdBinary: clustertest.Server(t, stdcmp.Or(s.repairedBy, s.version))}
 	first := s.version == tr.lines[0]
-	if p.Way(Reseed).Possible && first { // reseeding does the same steps
+	modes := []Mode{Clone, Reseed}
+	if p.Mode == MendFiles {
+		modes = []Mode{MendFiles, Clone}
+	}
+	if (p.Way(Reseed).Possible || p.Mode == MendFiles) && first { // reseeding does the same steps
 		out, err := Rehearse(t.Context(), file, ro)
 		mustReach(t, out, err)
 	}
-	for _, mode := range []Mode{Clone, Reseed} {
+	for _, mode := range modes {
 		if !p.Way(mode).Possible {
 			continue
 		}

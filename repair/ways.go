@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,10 +27,10 @@ func (pl *planner) mode() error {
 		pl.p.Mode = Clone
 		pl.p.Why = pl.p.Best.Name + " is a learner: it can neither lead nor go on alone, but its database can become " +
 			"that of all members"
-	case pl.p.needsClone() && pl.cloneable() != "":
+	case pl.p.needsClone() != "" && pl.cloneable() != "":
 		return refusedf(pl.unseenHint(), "the members can only be repaired by clones, and %s", pl.cloneable())
-	case pl.p.needsClone():
-		pl.p.Mode, pl.p.Why = Clone, whyNotRemoved+"; new databases carry raft's own list"
+	case pl.p.needsClone() != "":
+		pl.p.Mode, pl.p.Why = Clone, pl.p.needsClone()+"; new databases carry raft's own list"
 	case c.Voters == 1 && c.Startable == 1:
 		pl.p.Mode, pl.p.Why = Live, pl.p.Best.Name+" is a cluster of one and can decide alone: the others come to it "+
 			"while it runs"
@@ -73,6 +74,15 @@ func (pl *planner) mode() error {
 func (pl *planner) mendMode() {
 	c := &pl.p.Cluster
 	pl.p.Mode = MendFiles
+	if pl.rowsMended() {
+		pl.p.Why = pl.p.needsClone() + "; bucket members can be mended on each of them, without giving anything up"
+		for _, m := range pl.p.toMend() {
+			m.Action = MendIt
+			m.Why = "bucket members lists members that raft's configuration does not know; " +
+				cmp.Or(m.NotStartable, m.Why)
+		}
+		return
+	}
 	pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed, and damaged files can be mended "+
 		"without giving anything up", c.Startable, c.Voters, c.Quorum)
 	for i := range pl.p.Members {
@@ -252,8 +262,8 @@ func (pl *planner) liveWay() Way {
 		return Way{Mode: Live, Why: fmt.Sprintf("%d of %d voters can be started, %d are needed to decide anything",
 			c.Startable, c.Voters, c.Quorum)}
 	}
-	if pl.p.needsClone() {
-		return Way{Mode: Live, Why: whyNotRemoved}
+	if why := pl.p.needsClone(); why != "" {
+		return Way{Mode: Live, Why: why}
 	}
 	if pl.bestLearns() {
 		return Way{Mode: Live, Why: pl.p.Best.Name + " is a learner, which can not lead; --best takes a voter"}
@@ -269,6 +279,9 @@ func (pl *planner) forceWay() Way {
 	}
 	if b := pl.p.Member(pl.p.Best.Name); !b.Startable {
 		return Way{Mode: ForceNewCluster, Why: pl.p.Best.Name + " can not be started: " + b.NotStartable}
+	}
+	if why := pl.p.needsClone(); why != "" {
+		return Way{Mode: ForceNewCluster, Why: why}
 	}
 	if pl.bestLearns() {
 		return Way{Mode: ForceNewCluster, Why: pl.p.Best.Name +
