@@ -97,7 +97,10 @@ func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*com
 	}
 	for i := range r.Sources[:min(1, len(r.Sources))] {
 		// What came out of an archive or compression cannot be named on a command line.
-		if r.Sources[i].Where = ""; !it.Packed() {
+		switch r.Sources[i].Where = ""; {
+		case it.Given == "-": // it has to be piped in again
+			r.Sources[i].Where = "-"
+		case !it.Packed():
 			r.Sources[i].Where = it.Shown
 		}
 	}
