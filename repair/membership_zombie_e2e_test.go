@@ -36,7 +36,7 @@ func TestE2ERepairZombies(t *testing.T) {
 		return map[string]Action{"node1": Best, "node2": others, "node3": others, "b9": Remove}
 	}
 	runTroubles(t, []trouble{
-		{name: "zombie before an upgrade", lines: []string{"3.5.35"},
+		{name: "zombie before an upgrade", lines: []string{"3.5.35"}, live: []string{"3.5.35"},
 			spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
 			want: wanted{mode: Live, acts: acts(Restart), why: map[string]string{"b9": "zombie"},
 				says: []string{"3.5.26"}}},
@@ -51,7 +51,7 @@ func TestE2ERepairZombies(t *testing.T) {
 				why:  map[string]string{"b9": "zombie", "node2": "bucket members lists"},
 				says: []string{"never run etcdctl member remove"},
 				not:  map[Mode]string{Live: "panics", Reseed: "panics"}}},
-		{name: "zombie in 3.7", lines: []string{"3.7.3"},
+		{name: "zombie in 3.7", lines: []string{"3.7.3"}, live: []string{"3.7.3"},
 			spoil: func(_ *testing.T, s *spoiled) []string { return haunt(s) },
 			want: wanted{class: "membership", cause: "zombie-members-v3-bucket", mode: Live, acts: acts(Keep),
 				why: map[string]string{"b9": "zombie"}}},

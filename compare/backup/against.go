@@ -98,12 +98,24 @@ func (c *Compared) Text() string {
 	case c.SameHistory == check.NotChecked:
 		return fmt.Sprintf("not comparable with %s (%s)", c.Source, c.Reason)
 	case c.RevisionsBehind < 0:
-		return fmt.Sprintf("%d revisions ahead of %s", -c.RevisionsBehind, c.Source)
+		return fmt.Sprintf("%d revisions ahead of %s", -c.RevisionsBehind, c.Source) + c.stateText()
 	case c.RevisionsBehind == 0:
-		return "level with " + c.Source
+		return "level with " + c.Source + c.stateText()
 	}
 	return fmt.Sprintf("%d revisions behind %s (%d keys missing, %d differ, %d gone since)", c.RevisionsBehind,
-		c.Source, c.Missing, c.Differ, c.Extra)
+		c.Source, c.Missing, c.Differ, c.Extra) + c.stateText()
+}
+
+// stateText counts what differs besides keys.
+func (c *Compared) stateText() string {
+	switch n := len(c.State) + c.MoreState; n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 row of auth, leases and members differs"
+	default:
+		return fmt.Sprintf("; %d rows of auth, leases and members differ", n)
+	}
 }
 
 const (

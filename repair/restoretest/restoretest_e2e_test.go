@@ -51,6 +51,12 @@ func TestE2EBackupsOfRunningServers(t *testing.T) {
 				c.Put(0, fmt.Sprintf("/later/%d", i), "new")
 			}
 			c.Delete(0, "/app/05")
+			if _, err := cli.Revoke(t.Context(), lease.ID); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := cli.UserAdd(t.Context(), "later", "secret"); err != nil {
+				t.Fatal(err)
+			}
 			c.WaitEqual()
 			evidencetest.Unchanged(t, path)
 			r, err := backup.Verify(t.Context(), evidence.Spec{Where: path}, backup.Options{
@@ -76,9 +82,15 @@ func judge(t *testing.T, r *compare.Report, line string) {
 			t.Errorf("layer %+v", l)
 		}
 	}
-	if a := r.Backup.Against.(*backup.Against).Compared[0]; a.RevisionsBehind != 8 || a.Missing != 7 || a.Extra != 1 ||
+	if a := r.Backup.Against.(*backup.Against).Compared[0]; a.RevisionsBehind != 9 || a.Missing != 7 || a.Extra != 2 ||
 		a.Differ != 0 || a.SameHistory != check.Holds {
 		t.Errorf("against %+v", a)
+	} else {
+		for _, bucket := range []string{"lease", "authUsers"} {
+			if !slices.ContainsFunc(a.State, func(s backup.StateRow) bool { return s.Bucket == bucket }) {
+				t.Errorf("no row of bucket %s in %+v (%s)", bucket, a.State, a.Text())
+			}
+		}
 	}
 	d := r.Backup.Drill.(*backup.Drill)
 	if !d.Started || d.Version != line || d.Equal == nil || !*d.Equal || d.Keys != 20 || outcome(r) != check.Holds {
