@@ -2,11 +2,13 @@ package datadir
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
@@ -53,6 +55,10 @@ func ancestors(path string) (out []fs.FileInfo, err error) {
 	}
 	for at := abs; ; at = filepath.Dir(at) {
 		target, err := filepath.EvalSymlinks(at)
+		if errors.Is(err, syscall.ENOTDIR) { // the error names no path
+			return nil, refusef("%s cannot be made: a part of that path is a file, not a folder; name another path",
+				path)
+		}
 		if err == nil {
 			for p := target; ; p = filepath.Dir(p) {
 				if fi, err := os.Stat(p); err == nil {
@@ -64,7 +70,7 @@ func ancestors(path string) (out []fs.FileInfo, err error) {
 			}
 		}
 		if !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
-			return out, err
+			return out, fmt.Errorf("%s: %w", at, err)
 		}
 	}
 }

@@ -45,6 +45,8 @@ func TestOutside(t *testing.T) {
 		{at("shelf", "new"), at("shelf"), true}, // a folder of backups
 		{at("shelf", "new"), at("shelf", "a.db"), false},
 		{at("new"), at("new.partial", "db"), true}, // what stands there is removed
+		{at("backup.db", "new"), at("backup.db"), true}, // a file holds no folder
+		{at("backup.db", "a", "b"), at("node1"), true},
 		{at("new"), "https://10.0.0.1:2379", false},
 		{at("new"), at("missing"), false},
 		{"", at("node1"), false},
@@ -58,6 +60,10 @@ func TestOutside(t *testing.T) {
 	if err := datadir.Outside(at("fast", "wal", "x"),
 		evidence.Spec{Where: at("work"), WALDir: at("fast", "wal")}); err == nil {
 		t.Error("a WAL folder of its own is not protected")
+	}
+	if err := datadir.Outside(at("backup.db", "new"), evidence.Spec{Where: at("node1")}); err == nil ||
+		!strings.Contains(err.Error(), at("backup.db", "new")+" cannot be made") {
+		t.Errorf("%v does not name the path", err)
 	}
 	t.Chdir(at("node1"))
 	if err := datadir.Outside("new", evidence.Spec{Where: "."}); err == nil {
