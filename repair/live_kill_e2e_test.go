@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/lab"
@@ -51,9 +52,19 @@ func serve(ctx context.Context, t *testing.T, c *lab.Cluster, dir string) {
 // killed with SIGKILL before and after each line of its journal; the next one goes on. No write that the best member
 // acknowledged meanwhile is missing.
 func TestE2ELiveKilledAtEveryPoint(t *testing.T) {
+	for _, version := range []string{"3.5.35", "3.6.16"} {
+		t.Run(version, func(t *testing.T) { liveKilled(t, version) })
+	}
+}
+
+func liveKilled(t *testing.T, version string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
-	pr := plannedRepair(ctx, t, node.Bundled(), repair.PlanOptions{})
+	server, err := node.External(ctx, clustertest.Server(t, version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pr := plannedRepair(ctx, t, server, repair.PlanOptions{})
 	c, p, file, hands := pr.c, pr.plan, pr.file, filepath.Join(pr.dir, "hands")
 	if err := os.Mkdir(hands, 0o700); err != nil {
 		t.Fatal(err)

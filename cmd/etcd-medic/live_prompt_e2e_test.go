@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/cli"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/lab"
@@ -26,7 +27,8 @@ type operator struct {
 	args []string
 }
 
-const question = ", no to stop here: "
+// step and question end what is said before an answer is waited for.
+const step, question = ", no to stop here: ", ", Enter for no: "
 
 // sits runs the command once. answer gets everything that was said since the last answer and returns what is typed; an
 // error ends the input.
@@ -48,7 +50,7 @@ func (o *operator) sits(ctx context.Context, answer func(said string) (string, e
 		case <-time.After(10 * time.Millisecond):
 		}
 		said := screen.String()[read:]
-		if !strings.HasSuffix(said, question) {
+		if !strings.HasSuffix(said, step) && !strings.HasSuffix(said, question) {
 			continue
 		}
 		read += len(said)
@@ -66,19 +68,27 @@ func (o *operator) sits(ctx context.Context, answer func(said string) (string, e
 // TestE2ELivePrompt: without hooks the command says exactly what is to be done on which host and waits. A person who
 // says no, or goes away, stops it; the same command goes on where it stood.
 func TestE2ELivePrompt(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	o, file := newOperator(ctx, t)
-
-	code, _, stderr := o.sits(ctx, func(string) (string, error) { return "no", nil })
-	if code != cli.ExitRefused || !strings.Contains(stderr, "nothing was changed yet; begin?") ||
-		!strings.Contains(stderr, "the operator stopped here") {
-		t.Errorf("exit code %d\n%s", code, stderr)
+	for _, line := range []string{"3.5.35", "3.6.16"} {
+		t.Run(line, func(t *testing.T) { livePrompt(t, line) })
 	}
-	o.stands(file, "given up", "")
+}
+
+func livePrompt(t *testing.T, line string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	o, file := newOperator(ctx, t, line)
+
+	for _, no := range []string{"no", ""} { // Enter alone does not begin
+		code, _, stderr := o.sits(ctx, func(string) (string, error) { return no, nil })
+		if code != cli.ExitRefused || !strings.Contains(stderr, "nothing was changed yet; begin?") ||
+			!strings.Contains(stderr, "the operator stopped here") {
+			t.Errorf("exit code %d\n%s", code, stderr)
+		}
+		o.stands(file, "given up", "")
+	}
 
 	asked := 0
-	code, _, stderr = o.sits(ctx, func(said string) (string, error) {
+	code, _, stderr := o.sits(ctx, func(said string) (string, error) {
 		if !strings.Contains(said, "stop node2 (") && !strings.Contains(said, "is no answer") {
 			return "yes", nil
 		}
@@ -120,10 +130,12 @@ func TestE2ELivePrompt(t *testing.T) {
 }
 
 // newOperator has a diverged cluster and the plan to repair it.
-func newOperator(ctx context.Context, t *testing.T) (*operator, string) {
+func newOperator(ctx context.Context, t *testing.T, line string) (*operator, string) {
 	t.Helper()
 	dir := t.TempDir()
-	c, err := lab.Start(ctx, lab.Options{Dir: filepath.Join(dir, "lab"), Server: node.Bundled()})
+	server, err := node.External(ctx, clustertest.Server(t, line))
+	must(t, err)
+	c, err := lab.Start(ctx, lab.Options{Dir: filepath.Join(dir, "lab"), Server: server})
 	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	_, e1 := c.Write(ctx, 0, "/before/", 120)

@@ -51,10 +51,11 @@ func TestE2EBackupsOfRunningServers(t *testing.T) {
 				c.Put(0, fmt.Sprintf("/later/%d", i), "new")
 			}
 			c.Delete(0, "/app/05")
-			if _, err := cli.Revoke(t.Context(), lease.ID); err != nil {
+			if _, err := cli.UserAdd(t.Context(), "later", "secret"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := cli.UserAdd(t.Context(), "later", "secret"); err != nil {
+			// the last one raises the revision, by which all are known to have executed both
+			if _, err := cli.Revoke(t.Context(), lease.ID); err != nil {
 				t.Fatal(err)
 			}
 			c.WaitEqual()
