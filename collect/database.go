@@ -35,10 +35,14 @@ type server struct {
 	status   *clientv3.StatusResponse
 }
 
+// streamWindow is how much of the database the server sends ahead of what is packed.
+const streamWindow = 256 << 10
+
 // askTimeout bounds the first question to the member.
 const askTimeout = 10 * time.Second
 
 func dial(ctx context.Context, endpoint string, access evidence.Access) (*server, error) {
+	access.Window = streamWindow
 	cli, err := access.Dial([]string{endpoint})
 	if err != nil {
 		return nil, err
@@ -64,16 +68,22 @@ func (s *server) identity() (member, cluster dumplog.ID, version string) {
 
 func (s *server) close() error { return s.cli.Close() }
 
+// refused is the error of a member that answers and gives no snapshot.
+func (s *server) refused(err error) error {
+	return fmt.Errorf("%s gives no snapshot (with auth enabled: see --user, and use a user with role root): %w", s.endpoint,
+		err)
+}
+
 // begin starts the snapshot stream. Its first message says how long it is.
 func (s *server) begin(ctx context.Context) (io.Reader, int64, func() error, error) {
 	stream, err := etcdserverpb.NewMaintenanceClient(s.cli.ActiveConnection()).Snapshot(ctx,
 		&etcdserverpb.SnapshotRequest{})
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, 0, nil, s.refused(err)
 	}
 	first, err := stream.Recv()
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, 0, nil, s.refused(err)
 	}
 	r := &snapshotReader{next: stream.Recv, piece: first.Blob, sum: sha256.New()}
 	size := int64(first.RemainingBytes) + int64(len(first.Blob))

@@ -251,13 +251,9 @@ func (r *rig) eventually(what string, f func(ctx context.Context) error) {
 // medic runs the program and wants an exit code.
 func (r *rig) medic(code int, env []string, args ...string) (stdout, stderr string) {
 	r.t.Helper()
-	program := os.Getenv("ETCD_MEDIC_TEST_BIN")
-	if program == "" {
-		program = filepath.Join(evidencetest.Root(r.t), "bin", "etcd-medic")
-	}
 	ctx, cancel := context.WithTimeout(r.t.Context(), 4*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, built(r.t), args...)
 	cmd.Env = append(os.Environ(), env...)
 	var o, e bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &o, &e
@@ -266,4 +262,13 @@ func (r *rig) medic(code int, env []string, args ...string) (stdout, stderr stri
 		r.t.Fatalf("%v: exit code %d, want %d (%v)\n%s%s", args, got, code, err, &o, &e)
 	}
 	return o.String(), e.String()
+}
+
+// built is the program that `make build` made.
+func built(t *testing.T) string {
+	t.Helper()
+	if program := os.Getenv("ETCD_MEDIC_TEST_BIN"); program != "" {
+		return program
+	}
+	return filepath.Join(evidencetest.Root(t), "bin", "etcd-medic")
 }

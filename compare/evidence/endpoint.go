@@ -18,6 +18,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
@@ -33,6 +34,9 @@ type Access struct {
 	User string
 	// DialTimeout bounds connecting; 0 means 5 seconds.
 	DialTimeout time.Duration
+	// Window is how many bytes of a stream may arrive before they are read; 0 leaves it to gRPC, which takes up to 16 MiB
+	// from a fast server. At least 64 KiB.
+	Window int32
 }
 
 // IsEndpoint tells the client URL of a running member from a path.
@@ -169,6 +173,9 @@ func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 	return c, err
 }
 
+// streamBuffer is what a connection with a Window buffers of its own.
+const streamBuffer = 16 << 10
+
 // because puts the reason in front of an error that says no more than that the time is over: a certificate that does
 // not fit, no server there.
 func because(cfg *clientv3.Config, err error) error {
@@ -286,6 +293,10 @@ func (a *Access) config(u *url.URL) (clientv3.Config, error) {
 		Logger: zap.NewNop()}
 	if cfg.DialTimeout == 0 {
 		cfg.DialTimeout = 5 * time.Second
+	}
+	if a.Window > 0 {
+		cfg.DialOptions = []grpc.DialOption{grpc.WithInitialWindowSize(a.Window), grpc.WithInitialConnWindowSize(a.Window),
+			grpc.WithReadBufferSize(streamBuffer), grpc.WithWriteBufferSize(streamBuffer)}
 	}
 	if a.User != "" {
 		name, password, ok := strings.Cut(a.User, ":")

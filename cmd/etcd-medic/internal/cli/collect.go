@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -51,8 +52,8 @@ kubeadm and OpenShift, k3s, RKE2, Talos, Docker. They are shown, and used after 
 --all --ssh asks the cluster for its members and prints the command that collects each one on its host and sends the archive here. With --yes
 the commands are run, one after the other.
 
-The copy is made with low priority (--nice). --limit-rate bounds what is read per second; a database snapshot that takes long keeps the
-server from reusing pages meanwhile, so do not make it too low. The room for the archive is checked before. -o - writes to standard output.
+The copy is made with low priority (--nice), in less than 20 MB of memory. --limit-rate bounds what is read per second; a database
+snapshot that takes long keeps the server from reusing pages meanwhile, so do not make it too low. The room for the archive is checked before. -o - writes to standard output.
 
 Exit codes: 0 the copy is proven, 1 could not read or write, 2 wrong usage, 4 not proven after all attempts (no archive is left), 5 refused: no
 room, file exists, or the endpoint is another member.`
@@ -61,6 +62,9 @@ const collectExample = `  etcd-medic collect --data-dir /var/lib/etcd --endpoint
   etcd-medic collect --yes -o - | ssh rescue 'cat > node1.tar.zst'
   etcd-medic collect --data-dir /var/lib/etcd --no-client -o node1.tar.zst
   etcd-medic collect --all --ssh --endpoints https://10.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key`
+
+// defaultRate leaves a loaded server its disk and processors; docs/COPYING.md has the measurements.
+const defaultRate = "20M"
 
 func newCollectCmd(s *Streams, run func(context.Context, *collectOptions) error) *cobra.Command {
 	o := &collectOptions{output: output{io: s}}
@@ -87,7 +91,7 @@ func newCollectCmd(s *Streams, run func(context.Context, *collectOptions) error)
 	f.BoolVar(&o.noClient, "no-client", false, "copy the database file itself, while nothing writes to it")
 	f.StringVarP(&o.opt.Out, "output", "o", "", "archive to write, or - for standard output; must not exist")
 	f.StringVar(&o.opt.Name, "name", "", "name of the member's folder in the archive (default: that of the data dir)")
-	f.StringVar(&o.limit, "limit-rate", "", "most bytes read per second, such as 20M (default: no limit)")
+	f.StringVar(&o.limit, "limit-rate", defaultRate, "most bytes read per second, such as 500K, 20M or 1G; 0 is no limit")
 	f.IntVar(&o.nice, "nice", 10, "priority on Linux, 0 (usual) to 19 (lowest)")
 	f.IntVar(&o.opt.Attempts, "attempts", 3, "how often the copy is begun when its parts do not belong together")
 	f.BoolVar(&o.all, "all", false, "with --ssh: all members of the cluster")
@@ -130,7 +134,7 @@ func (o *collectOptions) check() error {
 
 // parseRate reads bytes with a suffix K, M or G, as curl does.
 func parseRate(s string) (int64, error) {
-	if s == "" {
+	if s == "" || s == "0" {
 		return 0, nil
 	}
 	shift := map[byte]uint{'K': 10, 'M': 20, 'G': 30}[strings.ToUpper(s)[len(s)-1]]
@@ -145,6 +149,10 @@ func parseRate(s string) (int64, error) {
 	return n << shift, nil
 }
 
+// sparing is how much the heap may grow between two collections of garbage, in percent: the memory of the host is the
+// server's.
+const sparing = 20
+
 func runCollect(ctx context.Context, o *collectOptions) error {
 	if o.all {
 		return o.hosts(ctx)
@@ -158,6 +166,7 @@ func runCollect(ctx context.Context, o *collectOptions) error {
 		}
 	}
 	o.opt.Access, o.opt.Stdout, o.opt.Progress = o.access, o.io.Out, o.io.Progress()
+	defer debug.SetGCPercent(debug.SetGCPercent(sparing))
 	m, err := collect.Run(ctx, o.opt)
 	o.io.clearStatus()
 	if err != nil {

@@ -159,7 +159,8 @@ func TestEtcdctlVariables(t *testing.T) {
 	for _, c := range []struct{ flag, want, path string }{
 		{"cacert", "/ca", "verify"}, {"cert", "/mine", "verify"}, {"key", "/key", "verify"},
 		{"user", "root:x", "verify"}, {"key", "", "dumpdb"}, {"tls-key", "/key", "dumpdb"},
-		{"endpoints", "[http://127.0.0.1:1]", "repair apply"},
+		{"endpoints", "[http://127.0.0.1:1]", "repair apply"}, {"endpoints", "[http://127.0.0.1:1]", "watch"},
+		{"endpoints", "[]", "collect"}, {"endpoints", "[]", "diagnose"},
 	} {
 		if got := value(c.flag, strings.Fields(c.path)...); got != c.want {
 			t.Errorf("%s --%s is %q, want %q", c.path, c.flag, got, c.want)

@@ -38,7 +38,8 @@ seen in two rounds. A member that lags, restarts or is away raises nothing: it i
 Members that were compacted to different revisions, or run different versions, have no HashKV in common and are compared in the next rounds.
 
 Watch reads. AuthStatus goes through raft, so it is one entry without effect in the log per member and round. --hash-interval makes HashKV
-seldomer than other questions. With auth enabled, log in as a user with role root.
+seldomer than other questions. With auth enabled, log in as a user with role root. Endpoints, certificates and user are also taken from
+etcdctl's variables (ETCDCTL_ENDPOINTS and so on); --cluster takes all members from the member list, as it is when the watch begins.
 
 --listen serves /metrics for Prometheus, /healthz and /divergence. A Grafana dashboard and alert rules are in deploy/watch.
 --collect-on-divergence saves a snapshot of every member and the event in a new folder, for the first 5 divergences. --on-divergence runs a
@@ -104,7 +105,8 @@ func (o *watchOptions) check() error {
 	case o.format != render.Table && o.format != render.JSON:
 		return usagef("want table or json", "-w %s: this command has no rows", o.format)
 	case len(o.endpoints) < 2:
-		return usagef("--endpoints URL,URL,... or --endpoints URL --cluster", "at least two members are needed for a comparison")
+		return usagef("--endpoints URL,URL,... or --endpoints URL --cluster",
+			"at least two members are needed for a comparison")
 	case o.opt.Interval < time.Second:
 		return usagef("", "--interval must be 1s or more")
 	case o.opt.HashInterval < 0 || o.opt.BucketInterval < 0 || o.opt.Timeout <= 0 || o.opt.HookTimeout <= 0:

@@ -1,0 +1,123 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+// busy writes through one member until the returned function is called.
+func (r *rig) busy(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	cli := r.client(0, r.root)
+	wg.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			_, _ = cli.Put(ctx, fmt.Sprintf("/busy/%d", n%40), fmt.Sprint(n))
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// TestE2ELiveSecured: collect, watch and diagnose --endpoints on clusters with client certificates, auth and load.
+// Certificates come from flags, the endpoint and the login from the variables of etcdctl, or the other way round.
+// Without a login, and with a wrong CA, every command says why it failed and does nothing.
+func TestE2ELiveSecured(t *testing.T) {
+	for _, line := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
+		t.Run(line, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			r := newRig(t, clustertest.Server(t, line), true)
+			r.enableAuth(ctx)
+			r.write(ctx, 0, "/app/", 60)
+			defer r.busy(ctx)()
+			tls := []string{"--cacert", r.pem("ca"), "--cert", r.pem("operator"), "--key", r.pem("operator-key")}
+			login := []string{"ETCD_MEDIC_USER=" + r.root + ":" + r.secret}
+			all := strings.Join(r.clients, ",")
+
+			out, _ := r.medic(0, login, append([]string{"diagnose", "--endpoints", all, "-w", "json"}, tls...)...)
+			r.wantHealthy("endpoints", out, true)
+
+			var copies []string
+			for i, name := range r.names {
+				file := filepath.Join(t.TempDir(), name+".tar.zst")
+				out, _ := r.medic(0, append([]string{"ETCDCTL_CACERT=" + r.pem("ca"), "ETCDCTL_CERT=" + r.pem("operator"),
+					"ETCDCTL_KEY=" + r.pem("operator-key"), "ETCDCTL_ENDPOINTS=" + r.clients[i]}, login...),
+					"collect", "--data-dir", filepath.Join(r.dir, "hosts", name, "data"), "-o", file)
+				if !strings.Contains(out, "the member that gave the database is the one whose log this is") {
+					t.Errorf("collect of %s does not prove its parts:\n%s", name, out)
+				}
+				copies = append(copies, file)
+			}
+			out, _ = r.medic(0, nil, append([]string{"diagnose", "-w", "json"}, copies...)...)
+			r.wantHealthy("copies", out, false)
+
+			out, _ = r.medic(0, append([]string{"ETCDCTL_ENDPOINTS=" + all}, login...),
+				append([]string{"watch", "--once", "--ask-timeout", "60s"}, tls...)...)
+			if !strings.Contains(out, "all 3 members agree") {
+				t.Errorf("watch --once:\n%s", out)
+			}
+			out, _ = r.medic(0, login, append([]string{"watch", "--once", "--ask-timeout", "60s", "--cluster", "--endpoints",
+				r.clients[1], "-w", "json"}, tls...)...)
+			for _, u := range r.clients {
+				if !strings.Contains(out, u) {
+					t.Errorf("--cluster leaves out %s:\n%s", u, out)
+				}
+			}
+			r.refusals(all, tls, login)
+		})
+	}
+}
+
+// wantHealthy reads a diagnosis: healthy, and without logs one line that says what only they would prove.
+func (r *rig) wantHealthy(what, out string, unproven bool) {
+	r.t.Helper()
+	var doc struct {
+		Verdict struct {
+			Healthy        *bool
+			Class, Summary string
+		}
+		Findings []struct{ Check, Severity, Title string }
+	}
+	must(r.t, json.Unmarshal([]byte(out), &doc))
+	v := doc.Verdict
+	if v.Healthy == nil || !*v.Healthy || strings.Contains(v.Summary, "Not proven: no source brought a log") != unproven {
+		r.t.Errorf("%s: %s: %s; %+v", what, v.Class, v.Summary, doc.Findings)
+	}
+}
+
+// refusals are runs that cannot reach the members: they say why, and no password is in what they say.
+func (r *rig) refusals(all string, tls, login []string) {
+	r.t.Helper()
+	file := filepath.Join(r.t.TempDir(), "none.tar.zst")
+	collect := []string{"collect", "--data-dir", filepath.Join(r.dir, "hosts", r.names[0], "data"), "--endpoints",
+		r.clients[0], "-o", file}
+	for _, c := range []struct {
+		code int
+		env  []string
+		args []string
+		want string
+	}{
+		{1, nil, append(append([]string{}, collect...), tls...), "gives no snapshot (with auth enabled: see --user"},
+		{1, login, collect, "certificate"},
+		{1, []string{"ETCD_MEDIC_USER=root:guess"}, append(append([]string{}, collect...), tls...),
+			"authentication failed"},
+		{4, login, []string{"watch", "--once", "--ask-timeout", "5s", "--endpoints", all}, "does not answer"},
+	} {
+		stdout, stderr := r.medic(c.code, c.env, c.args...)
+		text := stdout + stderr
+		if !strings.Contains(text, c.want) || strings.Contains(text, "guess") || strings.Contains(text, r.secret) {
+			r.t.Errorf("%v: %q is not said, or a password is:\n%s", c.args, c.want, text)
+		}
+	}
+}
