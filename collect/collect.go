@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
@@ -23,6 +25,8 @@ type Options struct {
 	// Endpoint is the member's client URL; empty: the database is copied from its file.
 	Endpoint string
 	Access   evidence.Access
+	// Dial, if set, connects to the member in place of Endpoint and Access.
+	Dial func() (*clientv3.Client, error)
 	// Out is a new file, or "-" for Stdout.
 	Out    string
 	Stdout io.Writer
@@ -101,10 +105,10 @@ func Run(ctx context.Context, o Options) (*Manifest, error) {
 	}
 	c := &collection{o: o, started: time.Now()}
 	c.wal, c.snap, c.db = paths(o.DataDir, o.WALDir)
-	if o.Endpoint == "" {
+	if o.Endpoint == "" && o.Dial == nil {
 		c.source = &file{path: c.db, scratch: c.scratch()}
 	} else {
-		s, err := dial(ctx, o.Endpoint, o.Access)
+		s, err := dial(ctx, &o)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -14,7 +15,6 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
@@ -41,16 +41,21 @@ const streamWindow = 256 << 10
 // askTimeout bounds the first question to the member.
 const askTimeout = 10 * time.Second
 
-func dial(ctx context.Context, endpoint string, access evidence.Access) (*server, error) {
-	access.Window = streamWindow
-	cli, err := access.Dial([]string{endpoint})
+func dial(ctx context.Context, o *Options) (*server, error) {
+	connect := o.Dial
+	if connect == nil {
+		access := o.Access
+		access.Window = streamWindow
+		connect = func() (*clientv3.Client, error) { return access.Dial([]string{o.Endpoint}) }
+	}
+	cli, err := connect()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{cli: cli, endpoint: endpoint}
+	s := &server{cli: cli, endpoint: cmp.Or(o.Endpoint, cli.Endpoints()[0])}
 	if err := s.ask(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s does not answer (running? see --cacert, --cert, --key, --user, or "+
-			"--no-client): %w", endpoint, access.Because([]string{endpoint}, err)), cli.Close())
+			"--no-client): %w", s.endpoint, access.Because([]string{s.endpoint}, err)), cli.Close())
 	}
 	return s, nil
 }
@@ -58,7 +63,7 @@ func dial(ctx context.Context, endpoint string, access evidence.Access) (*server
 func (s *server) ask(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	s.status, err = s.cli.Status(ctx, s.endpoint)
+	s.status, err = s.cli.Status(ctx, s.cli.Endpoints()[0])
 	return err
 }
 

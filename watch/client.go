@@ -20,16 +20,21 @@ import (
 // failed.
 type client struct {
 	endpoint string
-	access   evidence.Access
+	dial     func() (*clientv3.Client, error)
 	cli      *clientv3.Client
 	turn     chan struct{}
+}
+
+// Join makes a member of whoever can connect to it. The name stands in place of an endpoint.
+func Join(name string, dial func() (*clientv3.Client, error)) Member {
+	return &client{endpoint: name, dial: dial, turn: make(chan struct{}, 1)}
 }
 
 // Connect makes members of endpoints. Nothing is asked yet: one that is down is tried again in every round.
 func Connect(endpoints []string, access evidence.Access) []Member {
 	var out []Member
 	for _, e := range endpoints {
-		out = append(out, &client{endpoint: e, access: access, turn: make(chan struct{}, 1)})
+		out = append(out, Join(e, func() (*clientv3.Client, error) { return access.Dial([]string{e}) }))
 	}
 	return out
 }
@@ -45,7 +50,7 @@ func (c *client) get(ctx context.Context) (*clientv3.Client, error) {
 	}
 	defer func() { <-c.turn }()
 	if c.cli == nil {
-		cli, err := c.access.Dial([]string{c.endpoint})
+		cli, err := c.dial()
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +75,7 @@ func (c *client) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	r, err := cli.Status(ctx, c.endpoint)
+	r, err := cli.Status(ctx, cli.Endpoints()[0])
 	if err != nil {
 		_ = c.Close() // a restarted server knows no token of before
 		return Status{}, c.access.Because([]string{c.endpoint}, err)
@@ -85,7 +90,7 @@ func (c *client) HashKV(ctx context.Context, revision int64) (Hash, error) {
 	if err != nil {
 		return Hash{}, err
 	}
-	r, err := cli.HashKV(ctx, c.endpoint, revision)
+	r, err := cli.HashKV(ctx, cli.Endpoints()[0], revision)
 	if err != nil {
 		return Hash{}, err
 	}

@@ -121,3 +121,26 @@ func (r *rig) refusals(all string, tls, login []string) {
 		}
 	}
 }
+
+// TestE2ELabWatch: the whole way in one command. Watch raises what the story breaks, before a write is lost; copies of
+// the running members lead to the cause; after the repair it is quiet again.
+func TestE2ELabWatch(t *testing.T) {
+	for story, kind := range map[string]string{"auth": "auth", "index": "revision", "value": "hash"} {
+		t.Run(story, func(t *testing.T) {
+			out := medic(t, 0, "lab", "--story", story, "--watch")
+			at := 0
+			for _, want := range []string{"etcd-medic watch: the members agree", "etcd-medic watch raises " + kind + " after",
+				"acknowledged. What the members say of themselves", "etcd-medic collect of node3 while it runs",
+				"etcd-medic diagnose of copies", "etcd-medic repair plan: keep node", "replace node2",
+				"etcd-medic repair apply --mode live, against the running cluster: reached",
+				"etcd-medic watch: what it raised is over", "etcd-medic diagnose of the stopped members: healthy"} {
+				n := strings.Index(out[at:], want)
+				if n < 0 {
+					t.Fatalf("%q does not come where it should:\n%s", want, out)
+				}
+				at += n
+			}
+		})
+	}
+	medic(t, 2, "lab", "--story", "wiped", "--watch")
+}

@@ -25,6 +25,7 @@ type labOptions struct {
 	binary    string
 	isolation string
 	story     string
+	watch     bool
 }
 
 const labLong = `Bring up a real etcd cluster of three members with auth on, break it, and walk the whole way: what every status says, what diagnose proves,
@@ -32,6 +33,9 @@ a plan, its rehearsal on copies, its application to the running cluster, the pro
 
 The stories:
 %s
+
+With --watch the members are watched as by etcd-medic watch: it raises the divergence, collect copies the members while they run, and after the
+repair what was raised is over.
 
 Everything runs in a sandbox that reaches nothing outside and ends with the command; nothing but a scratch folder is written. The
 servers are the bundled ones; --etcd-binary takes another, of 3.5 or later.
@@ -41,6 +45,7 @@ did not reach its goal.`
 
 const labExample = `  etcd-medic lab
   etcd-medic lab --story wiped
+  etcd-medic lab --story auth --watch
   etcd-medic lab --dir lab --etcd-binary /usr/local/bin/etcd`
 
 func newLabCmd(s *Streams, run func(context.Context, *labOptions) error) *cobra.Command {
@@ -58,6 +63,7 @@ func newLabCmd(s *Streams, run func(context.Context, *labOptions) error) *cobra.
 	// fails for unknown flags only
 	_ = cmd.RegisterFlagCompletionFunc("story",
 		cobra.FixedCompletions(storyNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().BoolVar(&o.watch, "watch", false, "watch the cluster meanwhile, and collect the members while they run")
 	cmd.Flags().StringVar(&o.dir, "dir", "", "keep data dirs, copies, plan and journal in this new folder (default: "+
 		"scratch that is removed)")
 	cmd.Flags().StringVar(&o.binary, "etcd-binary", "", "run the members with this etcd server")
@@ -87,6 +93,8 @@ type labStory struct {
 	dir   string
 	c     *lab.Cluster
 	plan  *repair.Plan
+	// watch is nil unless it was asked for.
+	watch *labWatch
 }
 
 func runLab(ctx context.Context, o *labOptions) (err error) {
@@ -95,6 +103,9 @@ func runLab(ctx context.Context, o *labOptions) (err error) {
 		return usagef("", "--isolation: %v", err)
 	}
 	stories := lab.Stories()
+	if o.watch && o.story == "wiped" {
+		return usagef("another --story", "--watch needs members that all run; in the story wiped one does not")
+	}
 	at := slices.IndexFunc(stories, func(x lab.Story) bool { return x.Name == o.story })
 	if at < 0 {
 		return usagef("one of "+strings.Join(storyNames(), ", "), "no story %q", o.story)
@@ -141,9 +152,17 @@ func (s *labStory) diverge(ctx context.Context) error {
 	if _, err := s.c.Write(ctx, 0, "/app/before/", 60); err != nil {
 		return err
 	}
+	if err := s.watching(ctx); err != nil {
+		return err
+	}
 	s.say("2. %s", s.story.Told)
 	if err := s.c.Break(ctx, s.story); err != nil {
 		return err
+	}
+	if s.watch != nil {
+		if err := s.watch.raised(ctx); err != nil {
+			return err
+		}
 	}
 	total, through := 0, []string{}
 	for _, i := range s.story.Through {
@@ -177,7 +196,11 @@ func (s *labStory) statuses(ctx context.Context) error {
 
 func (s *labStory) diagnose(ctx context.Context) error {
 	copies := filepath.Join(s.dir, "copies")
-	if err := s.c.Copies(ctx, copies); err != nil {
+	take := s.c.Copies
+	if s.watch != nil {
+		take = s.collect
+	}
+	if err := take(ctx, copies); err != nil {
 		return err
 	}
 	r, err := compare.Diagnose(ctx, []evidence.Spec{{Where: copies}}, compare.Options{Version: Version()})
@@ -229,6 +252,11 @@ func (s *labStory) prove(ctx context.Context) error {
 	s.say("8. What the members say now:")
 	if err := s.statuses(ctx); err != nil {
 		return err
+	}
+	if s.watch != nil {
+		if err := s.watch.over(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.c.StopAll(ctx); err != nil {
 		return err
