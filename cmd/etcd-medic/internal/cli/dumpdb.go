@@ -33,6 +33,7 @@ type dumpDBOptions struct {
 const dumpDBLong = `Show the bbolt file of a member, a backup or a .snap.db. Without BUCKET: both meta pages, the page graph and the
 buckets with their row counts. With BUCKET: its rows, decoded. etcd's names and common spellings of them are accepted
 (auth-users, auth_users, authUsers). Damage is shown where it is met ("!!"), and listing goes on behind it.
+On a terminal the rows are tables that fit its width; in a pipe, and with -w lines, each row is one line.
 
 Values are shown as length and digest unless --values is given; password hashes need --unsafe-show-secrets.
 
@@ -75,7 +76,7 @@ func newDumpDBCmd(s *Streams, run func(context.Context, *dumpDBOptions) error) *
 			return run(cmd.Context(), o)
 		},
 	}
-	o.output.flags(cmd)
+	o.output.rowFlags(cmd)
 	o.accessFlagsBesideKey(cmd)
 	o.secretFlag(cmd)
 	f := cmd.Flags()

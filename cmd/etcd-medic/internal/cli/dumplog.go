@@ -24,9 +24,9 @@ type dumpLogOptions struct {
 	decoderTimeout           time.Duration
 }
 
-const dumpLogLong = `List the records of a write-ahead log in the order in which they stand in its files: offset and length first, then
-what the record says. Entries are decoded; who proposed each, in which life of which process, for which user and at which
-auth revision stands at the end of the line. Damage is shown where it is met ("!!"), and listing goes on behind it. The
+const dumpLogLong = `List the records of a write-ahead log in the order of its files. On a terminal they are a table that fits its width. In a pipe, and
+with -w lines, each is one line: offset and length, what the record says, then who proposed the entry, in which life of
+which process, for which user and at which auth revision. Entries are decoded. Damage is shown where it is met ("!!"), and listing goes on behind it. The
 first line says how the log starts (bootstrap, join, restore, purged) and how far it goes.
 
 With a filter only entries are listed, and damage. --peer names the sources of other members: what they prove committed
@@ -79,7 +79,7 @@ func newDumpLogCmd(s *Streams, run func(context.Context, *dumpLogOptions) error)
 			return run(cmd.Context(), o)
 		},
 	}
-	o.output.flags(cmd)
+	o.output.rowFlags(cmd)
 	o.secretFlag(cmd)
 	o.sources.flags(cmd)
 	o.logFilter.flags(cmd)

@@ -308,10 +308,23 @@ type output struct {
 
 func (o *output) flags(cmd *cobra.Command) {
 	o.format = render.Table
-	cmd.Flags().VarP(&formatFlag{&o.format}, "write-out", "w", "output format: "+strings.Join(render.Formats(), "|"))
+	cmd.Flags().VarP(&formatFlag{f: &o.format}, "write-out", "w", "output format: "+strings.Join(render.Formats(), "|"))
 	cmd.Flags().BoolVar(&o.opts.Values, "values", false, "show values of keys (default: length and digest)")
 	_ = cmd.RegisterFlagCompletionFunc("write-out",
-		cobra.FixedCompletions(render.Formats(), cobra.ShellCompDirectiveNoFileComp))
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			if f, ok := cmd.Flags().Lookup("write-out").Value.(*formatFlag); ok && f.rows {
+				return render.RowFormats(), cobra.ShellCompDirectiveNoFileComp
+			}
+			return render.Formats(), cobra.ShellCompDirectiveNoFileComp
+		})
+}
+
+// rowFlags are those of a command that lists rows.
+func (o *output) rowFlags(cmd *cobra.Command) {
+	o.flags(cmd)
+	f := cmd.Flags().Lookup("write-out")
+	f.Value.(*formatFlag).rows = true //nolint:forcetypeassert // of flags
+	f.Usage = "output format: " + strings.Join(render.RowFormats(), "|")
 }
 
 // fullFlag is for commands whose text is one screen by default.
@@ -332,11 +345,15 @@ func (o *output) secretFlag(cmd *cobra.Command) {
 
 func (o *output) renderOptions() render.Options {
 	r := o.opts
-	r.Width, r.Color = o.io.Width, o.io.Color()
+	r.Width, r.Color, r.Columns = o.io.Width, o.io.Color(), o.io.OutTTY
 	return r
 }
 
-type formatFlag struct{ f *render.Format }
+type formatFlag struct {
+	f *render.Format
+	// rows is true for commands that list rows.
+	rows bool
+}
 
 func (v *formatFlag) String() string {
 	if v.f == nil {
@@ -346,6 +363,10 @@ func (v *formatFlag) String() string {
 }
 func (v *formatFlag) Type() string { return "format" }
 func (v *formatFlag) Set(s string) error {
+	if v.rows && s == string(render.Plain) {
+		*v.f = render.Plain
+		return nil
+	}
 	f, err := render.ParseFormat(s)
 	if err == nil {
 		*v.f = f

@@ -56,6 +56,7 @@ Copy the data dirs while the members are stopped: a copy taken from a running me
 const topicFormats = `-w, --write-out selects the format of the result on stdout:
 
   table    for people; may change between releases; simple and text are other names for it
+  lines    dumplog and dumpdb: one line per row, whole; what table is in a pipe, where no terminal gives a width
   fields   one "name" : value per line
   json     one document, schemaVersion first; fields may be added, never renamed or given another meaning
   jsonl    one JSON object per line; dumplog and dumpdb stream it in constant memory

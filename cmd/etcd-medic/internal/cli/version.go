@@ -93,6 +93,6 @@ func newVersionCmd(s *Streams) *cobra.Command {
 		},
 	}
 	o.format = render.Table
-	cmd.Flags().VarP(&formatFlag{&o.format}, "write-out", "w", "output format: table|json")
+	cmd.Flags().VarP(&formatFlag{f: &o.format}, "write-out", "w", "output format: table|json")
 	return cmd
 }

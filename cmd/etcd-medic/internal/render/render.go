@@ -7,6 +7,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
@@ -18,7 +19,9 @@ type Format string
 
 // The formats. HTML pages are written by commands of their own.
 const (
-	Table  Format = "table"
+	Table Format = "table"
+	// Plain is one line per row, of commands that list rows: what Table is where no terminal is.
+	Plain  Format = "lines"
 	Lines  Format = "fields"
 	JSON   Format = "json"
 	JSONL  Format = "jsonl"
@@ -27,6 +30,9 @@ const (
 
 // Formats lists the formats in the order of the help text.
 func Formats() []string { return []string{string(Table), string(Lines), string(JSON), string(JSONL)} }
+
+// RowFormats are those of commands that list rows.
+func RowFormats() []string { return slices.Insert(Formats(), 1, string(Plain)) }
 
 // ParseFormat reads the name of a format.
 func ParseFormat(s string) (Format, error) {
@@ -51,6 +57,8 @@ type Options struct {
 	Redact *redact.Key
 	// Width is where running text wraps, in columns; 0 means 100.
 	Width int
+	// Columns is true on a terminal: rows become tables that fit it.
+	Columns bool
 	// Color marks severities with ANSI colours.
 	Color bool
 	// Timeline adds the timeline to the page of a diagnosis; the machine formats always have it.

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"io"
 )
@@ -54,8 +55,12 @@ type encoder interface {
 	end(dst []byte) []byte
 }
 
-func newEncoder(f Format) encoder {
+func newEncoder(f Format, o Options) encoder {
 	switch f {
+	case Table:
+		if o.Columns {
+			return tableRows{}
+		}
 	case JSON:
 		return jsonDoc{}
 	case JSONL:
@@ -74,11 +79,19 @@ type Stream struct {
 	o    Options
 	buf  []byte
 	rows int
+	// table lays rows out below w, nil where they are written as they are.
+	table *columnWriter
 }
 
 // NewStream prepares a stream on w. Nothing is written before the first row or Close.
 func NewStream(w io.Writer, f Format, h Head, o Options) *Stream {
-	return &Stream{w: bufio.NewWriterSize(w, 64<<10), enc: newEncoder(f), head: h, o: o}
+	s := &Stream{enc: newEncoder(f, o), head: h, o: o}
+	if _, ok := s.enc.(tableRows); ok {
+		s.table = &columnWriter{w: w, width: cmp.Or(o.Width, 80), bold: o.Color}
+		w = s.table
+	}
+	s.w = bufio.NewWriterSize(w, 64<<10)
+	return s
 }
 
 // Write adds one row.
@@ -115,7 +128,13 @@ func (s *Stream) writeRaw(b []byte) error {
 }
 
 // Flush hands to the writer below what was written so far, for streams that somebody watches.
-func (s *Stream) Flush() error { return s.w.Flush() }
+func (s *Stream) Flush() error {
+	err := s.w.Flush()
+	if s.table != nil && err == nil {
+		err = s.table.flush()
+	}
+	return err
+}
 
 // Close ends the document and flushes; after an error, which it returns, the document is left without its end, so that
 // nobody takes it for whole. It does not close the writer below.
@@ -127,5 +146,9 @@ func (s *Stream) Close(err error) error {
 		}
 		_, err = s.w.Write(s.enc.end(tail))
 	}
-	return errors.Join(err, s.w.Flush())
+	err = errors.Join(err, s.w.Flush())
+	if s.table != nil {
+		err = errors.Join(err, s.table.end())
+	}
+	return err
 }
