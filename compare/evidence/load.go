@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -73,6 +74,30 @@ func inUse(l layout) string {
 	}
 	first := locks[0]
 	return fmt.Sprintf("%s has locked %s", first, filepath.Base(first.Path))
+}
+
+// HeldBy tells which process holds a file of a source, "" for none that the system shows. Archives and what is not on
+// this host are not looked at. It opens nothing for writing, and neither takes nor asks for a lock.
+func HeldBy(spec Spec) string {
+	st, err := os.Stat(spec.Where)
+	switch {
+	case err != nil:
+		return ""
+	case st.Mode().IsRegular():
+		return inUse(layout{db: spec.Where, wal: spec.WALDir})
+	case !st.IsDir():
+		return ""
+	}
+	for _, dir := range []string{filepath.Join(spec.Where, "member"), spec.Where} {
+		l := layout{db: filepath.Join(dir, "snap", "db"), wal: cmp.Or(spec.WALDir, filepath.Join(dir, "wal"))}
+		if _, err := os.Stat(l.db); err != nil {
+			l.db = ""
+		}
+		if held := inUse(l); held != "" {
+			return held
+		}
+	}
+	return inUse(layout{wal: spec.Where})
 }
 
 // readShown is read, with what was read so far on the display.

@@ -334,6 +334,12 @@ func (o *collectOptions) fetch(ctx context.Context, h *collect.Host) (err error)
 	return nil
 }
 
+// warnf writes a warning to stderr.
+func (s *Streams) warnf(format string, args ...any) {
+	s.clearStatus()
+	_, _ = fmt.Fprintf(s.Err, "warning: %s\n", fmt.Sprintf(format, args...))
+}
+
 // notef writes a remark to stderr.
 func (s *Streams) notef(format string, args ...any) {
 	s.clearStatus()

@@ -182,6 +182,19 @@ func (s *Streams) unusable(sources []compare.Source) {
 	}
 }
 
+// heldSources warns of sources that a process holds: what is made of them may be made of files of different moments.
+func (s *Streams) heldSources(specs []evidence.Spec) {
+	seen := map[string]bool{}
+	for _, spec := range specs {
+		if held := evidence.HeldBy(spec); held != "" && !seen[spec.Where] {
+			seen[spec.Where] = true
+			s.clearStatus()
+			_, _ = fmt.Fprintf(s.Err, "warning: %s is in use: %s; stop the server or copy its data dir, and run again\n",
+				spec.Where, held)
+		}
+	}
+}
+
 // reportCode derives the exit code from the report alone, so that it never disagrees with what was printed.
 func reportCode(r *compare.Report, f failOn) int {
 	for i := range r.Findings {

@@ -181,6 +181,7 @@ func runExtract(ctx context.Context, o *extractOptions) error {
 	if err := o.claimable(); err != nil {
 		return err
 	}
+	o.io.heldSources(append(slices.Clone(o.specs), o.logs...))
 	up, err := rebuild.CatchUp(ctx, o.catchUp())
 	if err != nil {
 		return err

@@ -78,6 +78,16 @@ func TestInUse(t *testing.T) {
 	if !strings.Contains(text, "is IN USE: process ") || !strings.Contains(errs, "has locked db; stop the server") {
 		t.Errorf("diagnose: %s%s", text, errs)
 	}
+	tmp := t.TempDir()
+	for _, args := range [][]string{{"extract", dir, "-o", filepath.Join(tmp, "x.jsonl")},
+		{"restore", filepath.Join(dir, "member", "snap", "db"), "-o", filepath.Join(tmp, "new"), "--initial-cluster",
+			"a=http://127.0.0.1:1"}, {"rebuild", "--base", dir, "--log", dir, "--to", "last", "-o",
+			filepath.Join(tmp, "b.db")}, {"repair", "plan", dir, "-o", filepath.Join(tmp, "plan.yaml")},
+		{"repair", "db", dir, "--rebuild", "-o", filepath.Join(tmp, "db")}} {
+		if _, errs := run(args...); !strings.Contains(errs, "is in use: process ") {
+			t.Errorf("%v does not say that the source is in use: %s", args, errs)
+		}
+	}
 	text, _ = run("diagnose", dir, "-w", "json")
 	var doc struct {
 		Sources []struct {

@@ -130,6 +130,7 @@ func parseSpecs(flag string, list []string) (out []evidence.Spec, err error) {
 
 func runRebuild(ctx context.Context, o *rebuildOptions) error {
 	o.Options.Progress, o.Access = o.io.Progress(), o.access
+	o.io.heldSources(append([]evidence.Spec{o.Base}, o.Logs...))
 	var res *rebuild.Result
 	var err error
 	if chains := rebuild.ChainsAt(o.Base); len(chains) > 0 {

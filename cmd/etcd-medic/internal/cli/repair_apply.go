@@ -196,6 +196,7 @@ func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []str
 }
 
 func runRepairApply(ctx context.Context, o *repairApplyOptions) error {
+	o.io.heldPlan(o.file, o.specs)
 	out, err := repair.Apply(ctx, o.file, repair.ApplyOptions{RunOptions: o.RunOptions, Mode: repair.Mode(o.mode),
 		Out: o.out, Live: o.live})
 	next := []shell.Command{repair.DiagnoseCommand()}

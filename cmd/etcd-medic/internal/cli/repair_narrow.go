@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -86,6 +87,7 @@ func runNarrow(ctx context.Context, o *narrowOptions, c surgery.Change) error {
 			opts.Accept = append(opts.Accept, name)
 		}
 	}
+	o.io.heldSources(append(slices.Clone(o.specs), opts.With...))
 	r, err := surgery.Run(ctx, opts, c)
 	o.io.clearStatus()
 	if err != nil {

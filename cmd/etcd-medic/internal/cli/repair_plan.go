@@ -101,6 +101,7 @@ func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
 	if err := datadir.Outside(o.file, o.specs...); err != nil {
 		return err
 	}
+	o.io.heldSources(o.specs)
 	p, err := repair.NewPlan(ctx, o.specs, repair.PlanOptions{Compare: o.compareOptions(&o.sources), Best: o.best,
 		Gone: o.gone, Replace: o.replace, Standby: o.standbys, Scratch: o.scratch})
 	o.io.clearStatus()

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -90,12 +91,21 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 }
 
 func runRepairRehearse(ctx context.Context, o *repairRehearseOptions) error {
+	o.io.heldPlan(o.file, o.specs)
 	out, err := repair.Rehearse(ctx, o.file, o.RunOptions)
 	var next []shell.Command
 	if p, bad := repair.Load(o.file); bad == nil {
 		next = p.ApplyCommands(o.file)
 	}
 	return o.outcome(o.file, out, err, next)
+}
+
+// heldPlan is heldSources for those of a plan, or those given in their place.
+func (s *Streams) heldPlan(file string, given []evidence.Spec) {
+	if p, err := repair.Load(file); err == nil && len(given) == 0 {
+		given = p.Specs()
+	}
+	s.heldSources(given)
 }
 
 // outcome shows what a run did, also when it did not reach its goal; the error then decides the exit code.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -160,11 +161,16 @@ func runRestore(ctx context.Context, o *restoreOptions) error {
 	if err != nil {
 		return err
 	}
+	o.io.heldSources(append(append(slices.Clone(o.specs), opts.Logs...), opts.Surviving...))
 	r, err := restore.Run(ctx, opts)
 	o.io.clearStatus()
 	var bad *restore.NotHealthyError
 	if err != nil && !errors.As(err, &bad) {
 		return err
+	}
+	if !r.InputsUnchanged {
+		o.io.warnf("%s changed while it was read: the new data dirs may hold files of different moments; restore from a "+
+			"copy", o.specs[0].Where)
 	}
 	if err := render.Document(o.io.Out, o.format, r, restoreSheet(r, o.out), o.renderOptions()); err != nil {
 		return err
