@@ -55,7 +55,7 @@ func dial(ctx context.Context, o *Options) (*server, error) {
 	s := &server{cli: cli, endpoint: cmp.Or(o.Endpoint, cli.Endpoints()[0])}
 	if err := s.ask(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s does not answer (running? see --cacert, --cert, --key, --user, or "+
-			"--no-client): %w", s.endpoint, access.Because([]string{s.endpoint}, err)), cli.Close())
+			"--no-client): %w", s.endpoint, o.Access.Because([]string{s.endpoint}, err)), cli.Close())
 	}
 	return s, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -84,7 +85,8 @@ func moments(label string, r *replay.MemberResult, pos int, events []*replay.Eve
 			if l == pos {
 				o := e.Outcomes[pos]
 				return append(out, timeline.Moment{Term: e.Term, Index: e.Index, Kind: "divergence", Members: []string{label},
-					What: fmt.Sprintf("first entry whose effect it lacks: %s (%s %s)", e.What, o.State, o.Reason)})
+					What: fmt.Sprintf("first entry whose effect is missing: %s (%s)", e.What,
+						strings.TrimSpace(fmt.Sprintf("%s %s", o.State, o.Reason)))})
 			}
 		}
 	}

@@ -230,7 +230,7 @@ func (d *Display) lineOf(now time.Time) string {
 func bytesLine(done, total int64, took time.Duration) string {
 	rate := float64(done) / max(took.Seconds(), 0.001)
 	parts := []string{Size(done)}
-	if total > 0 {
+	if total > 0 && done <= total { // what is read twice has no share
 		parts = []string{Size(done) + " of " + Size(total),
 			fmt.Sprintf("%d %%", int64(100*(float64(done)/float64(total))))}
 	}

@@ -184,7 +184,10 @@ func runDumpDB(ctx context.Context, o *dumpDBOptions) error {
 	stream := render.NewStream(o.io.Out, o.format, render.Head{Source: src.Name, SourceKind: string(src.Kind)},
 		o.renderOptions())
 	l := &dbLister{stream: stream, o: o, isBackup: src.Kind == evidence.KindBackup}
-	if err = stream.Close(l.open(ctx, src.DB)); err != nil {
+	reading, work := o.io.listing(ctx, "reading "+src.Name, src.DB)
+	err = stream.Close(l.open(reading, src.DB))
+	work.End()
+	if err != nil {
 		return err
 	}
 	if err := src.Unchanged(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 )
 
 type dumpLogOptions struct {
@@ -169,7 +170,12 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 	case o.lives:
 		bad, err = logLives(ctx, stream, m, &o.counted)
 	default:
-		bad, err = o.list(ctx, stream, m, known)
+		reading, work := ctx, (*progress.Work)(nil)
+		if !o.io.OutTTY && !o.follow { // rows and progress would share the screen
+			reading, work = progress.Begin(ctx, "reading "+m.Label(), logSize(m))
+		}
+		bad, err = o.list(reading, stream, m, known)
+		work.End()
 	}
 	if err = stream.Close(err); err != nil {
 		return err
@@ -183,6 +189,14 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 		return result(ExitFindings)
 	}
 	return nil
+}
+
+// logSize is how many bytes of the log hold records.
+func logSize(m *evidence.Member) (n int64) {
+	for i := range m.WAL.Summary.Segments {
+		n += m.WAL.Summary.Segments[i].DataEnd
+	}
+	return n
 }
 
 // prepare settles what the listing of a log rests on: where the log must end, what is committed, and the range asked

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
@@ -193,7 +195,13 @@ func runExtract(ctx context.Context, o *extractOptions) error {
 			Expected: "a data dir, a bbolt file or a backup"}
 	}
 	o.Source, o.SourceKind = src.Name, string(src.Kind)
-	res, err := o.extract(ctx, up.DB)
+	size := int64(0)
+	if st, err := os.Stat(up.DB); err == nil {
+		size = st.Size()
+	}
+	reading, work := progress.Begin(ctx, "reading "+src.Name, size)
+	res, err := o.extract(reading, up.DB)
+	work.End()
 	o.io.clearStatus()
 	if err != nil {
 		return err

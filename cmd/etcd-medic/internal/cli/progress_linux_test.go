@@ -8,9 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
 // zeros is a source of zero bytes.
@@ -50,6 +53,34 @@ func slowArchive(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// TestProgressOfListings: extract, dumplog and dumpdb show how far they are while their result goes to a file, and
+// nothing in a pipe.
+func TestProgressOfListings(t *testing.T) {
+	dir := t.TempDir()
+	node := clustertest.Synth{Members: 1, Entries: 60_000, Keys: 20_000, Value: 300}.WriteMember(t, dir, 0)
+	line := regexp.MustCompile(`reading \S+: [\d.]+ [KM]?i?B of [\d.]+ [KM]iB, \d+ %, [\d.]+ [KM]?i?B/s`)
+	for i, args := range [][]string{{"dumplog", node}, {"dumpdb", node, "key"},
+		{"extract", node, "-o", filepath.Join(dir, "out.jsonl")}} {
+		p := newTerminal(t)
+		Main(t.Context(), args, &Streams{Out: io.Discard, Err: p.slave, ErrTTY: true, Width: 100,
+			Patience: time.Millisecond, Getenv: func(string) string { return "" }})
+		_, _ = p.slave.WriteString("END")
+		p.until("all is shown", func() bool { return strings.Contains(p.shown(), "END") })
+		if n := len(line.FindAllString(p.shown(), -1)); n == 0 {
+			t.Errorf("%v shows no progress: %q", args, p.shown())
+		}
+		var errs bytes.Buffer
+		if args[0] == "extract" {
+			args[3] += strconv.Itoa(i)
+		}
+		Main(t.Context(), args, &Streams{Out: io.Discard, Err: &errs, Width: 100, Patience: time.Millisecond,
+			Getenv: func(string) string { return "" }})
+		if strings.Contains(errs.String(), "reading") || strings.Contains(errs.String(), "\r") {
+			t.Errorf("%v in a pipe: %q", args, errs.String())
+		}
+	}
 }
 
 // TestProgressIsForPeople: a person who looks at stderr sees bytes, percent and rate of what takes time, and the line

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -141,6 +142,16 @@ func (s *Streams) showProgress(cmd *cobra.Command) {
 	if s.ErrTTY && !s.silent {
 		cmd.SetContext(progress.With(cmd.Context(), s.display))
 	}
+}
+
+// listing shows how far the reading of a file is whose rows go to stdout: not where rows and progress would share a
+// screen. The caller ends it.
+func (s *Streams) listing(ctx context.Context, what, path string) (context.Context, *progress.Work) {
+	st, err := os.Stat(path)
+	if s.OutTTY || err != nil {
+		return ctx, nil
+	}
+	return progress.Begin(ctx, what, st.Size())
 }
 
 // clearStatus removes the progress line, before a message and at the end.

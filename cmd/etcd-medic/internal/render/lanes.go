@@ -84,9 +84,25 @@ func (p *page) lanes(r *compare.Report) {
 		return
 	}
 	p.section("lanes")
-	for _, l := range lines {
+	for _, l := range append(lines, laneObjects(r.Timeline)...) {
 		p.line("%s", strings.TrimRight("  "+l, " "))
 	}
+}
+
+// laneObjects name the objects of Kubernetes at the marks that are about a key.
+func laneObjects(moments []timeline.Moment) (out []string) {
+	for i := range moments {
+		m := &moments[i]
+		var names []string
+		for j := range m.Objects {
+			names = append(names, clean(m.Objects[j].String()))
+		}
+		if m.Kind == "divergence" && len(names) > 0 {
+			out = append(out, fmt.Sprintf("%c %d/%d on %s: %s", laneFirst, m.Term, m.Index,
+				clean(strings.Join(m.Members, ", ")), strings.Join(names, "; ")))
+		}
+	}
+	return out
 }
 
 func shorten(s string, n int) string {

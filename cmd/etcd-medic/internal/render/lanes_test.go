@@ -1,11 +1,14 @@
 package render
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
 )
 
@@ -64,5 +67,25 @@ func TestLanesOfLongLog(t *testing.T) {
 		if n := len([]rune(l)); n > 100 {
 			t.Errorf("%d columns: %s", n, l)
 		}
+	}
+}
+
+// TestLanesNameObjects: below the lanes stands what the first missing entry of a member writes.
+func TestLanesNameObjects(t *testing.T) {
+	r := &compare.Report{Timeline: []timeline.Moment{
+		{Term: 2, Index: 81, Kind: "divergence", Members: []string{"node2"}, Objects: []evidence.Object{
+			{Kind: "Deployment", Namespace: "shop", Name: "web", Manager: "kubectl"}, {Kind: "Node", Name: "a\x1b[2J"}}},
+		{Term: 2, Index: 82, Kind: "divergence", Members: []string{"node3"}},
+	}}
+	line := &timeline.Timeline{First: 1, Last: 100, Lanes: []timeline.Lane{{Member: "node2"}}}
+	var b bytes.Buffer
+	p := newPage(&b, Options{Lanes: line, Width: 100})
+	p.lanes(r)
+	if err := p.flush(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "  X 2/81 on node2: Deployment shop/web, written by kubectl; Node a"
+	if !strings.Contains(b.String(), want) || strings.Contains(b.String(), "node3") || strings.Contains(b.String(), "\x1b") {
+		t.Errorf("%q", b.String())
 	}
 }
