@@ -21,20 +21,29 @@ import (
 type client struct {
 	endpoint string
 	dial     func() (*clientv3.Client, error)
-	cli      *clientv3.Client
-	turn     chan struct{}
+	// because puts the reason before an error that says no more than that the time is over.
+	because func(error) error
+	cli     *clientv3.Client
+	turn    chan struct{}
 }
 
 // Join makes a member of whoever can connect to it. The name stands in place of an endpoint.
 func Join(name string, dial func() (*clientv3.Client, error)) Member {
-	return &client{endpoint: name, dial: dial, turn: make(chan struct{}, 1)}
+	return join(name, dial)
+}
+
+func join(name string, dial func() (*clientv3.Client, error)) *client {
+	return &client{endpoint: name, dial: dial, because: func(err error) error { return err },
+		turn: make(chan struct{}, 1)}
 }
 
 // Connect makes members of endpoints. Nothing is asked yet: one that is down is tried again in every round.
 func Connect(endpoints []string, access evidence.Access) []Member {
 	var out []Member
 	for _, e := range endpoints {
-		out = append(out, Join(e, func() (*clientv3.Client, error) { return access.Dial([]string{e}) }))
+		c := join(e, func() (*clientv3.Client, error) { return access.Dial([]string{e}) })
+		c.because = func(err error) error { return access.Because([]string{e}, err) }
+		out = append(out, c)
 	}
 	return out
 }
@@ -78,7 +87,7 @@ func (c *client) Status(ctx context.Context) (Status, error) {
 	r, err := cli.Status(ctx, cli.Endpoints()[0])
 	if err != nil {
 		_ = c.Close() // a restarted server knows no token of before
-		return Status{}, c.access.Because([]string{c.endpoint}, err)
+		return Status{}, c.because(err)
 	}
 	return Status{ID: r.Header.MemberId, Cluster: r.Header.ClusterId, Version: r.Version, Revision: r.Header.Revision,
 		Applied: r.RaftAppliedIndex, Term: r.RaftTerm,

@@ -122,11 +122,12 @@ func TestSnapshotFileOrRecordAlone(t *testing.T) {
 // votesOf writes three members; each stores the votes of the term, in order. What further adds to each log comes after.
 func votesOf(t *testing.T, votes [3][]uint64, further ...func(h *clustertest.Hand, index uint64)) []string {
 	t.Helper()
-	return votesOfTwins(t, votes, -1)
+	return votesOfTwins(t, votes, -1, further...)
 }
 
 // votesOfTwins is votesOf with one member of another cluster that was founded alike.
-func votesOfTwins(t *testing.T, votes [3][]uint64, other int) []string {
+func votesOfTwins(t *testing.T, votes [3][]uint64, other int,
+	further ...func(h *clustertest.Hand, index uint64)) []string {
 	t.Helper()
 	root := t.TempDir()
 	var dirs []string

@@ -44,7 +44,7 @@ func TestOutside(t *testing.T) {
 		{at("node1", "new"), at("node1", "member", "wal"), true},
 		{at("shelf", "new"), at("shelf"), true}, // a folder of backups
 		{at("shelf", "new"), at("shelf", "a.db"), false},
-		{at("new"), at("new.partial", "db"), true}, // what stands there is removed
+		{at("new"), at("new.partial", "db"), true},      // what stands there is removed
 		{at("backup.db", "new"), at("backup.db"), true}, // a file holds no folder
 		{at("backup.db", "a", "b"), at("node1"), true},
 		{at("new"), "https://10.0.0.1:2379", false},
