@@ -25,7 +25,8 @@ func matchRestoredFromDifferent(in *Input) *Match {
 			return nil
 		}
 		r := in.Replay.Members[i]
-		if r.FirstBad() != nil || len(r.Extra)+len(r.Reruns)+len(r.Jumps) > 0 || r.Ahead != nil || r.Unexplained != 0 {
+		if r.FirstBad() != nil || r.BelowCount+len(r.Extra)+len(r.Reruns)+len(r.Jumps) > 0 || r.Ahead != nil ||
+			r.Unexplained != 0 {
 			return nil
 		}
 		bumps[m.DB.KV.BumpMarker.Main] = true

@@ -69,7 +69,8 @@ func begunTwice(term uint64, begins []termBegin) *Finding {
 			other = last.index
 		}
 		f.Members = append(f.Members, b.m.Label())
-		f.Evidence = append(f.Evidence, Evidence{Member: b.m.Label(), Field: fmt.Sprintf("first entry of term %d", term),
+		f.Evidence = append(f.Evidence, Evidence{Member: b.m.Label(),
+			Field:    fmt.Sprintf("first entry of term %d", term),
 			Observed: fmt.Sprint(b.index), Expected: fmt.Sprintf("%d, or another term", other),
 			Show: showLog(b.m, b.index)})
 	}

@@ -380,10 +380,15 @@ func TestCertain(t *testing.T) {
 			}
 			var got []string
 			if s.certain != nil {
-				got = slices.DeleteFunc(sortedKeys(s.certain.keys), func(k string) bool { return s.certain.keys[k].gone })
+				s.certain.learnAll(s.certain.waiting, nil, nil)
+				got = slices.DeleteFunc(sortedKeys(s.certain.keys),
+					func(k string) bool { return s.certain.keys[k].gone })
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("certain %q, want %q", got, c.want)
+			}
+			if s.certain != nil {
+				s.certain.waiting = nil
 			}
 			if s.recall(); len(s.res.Below) != len(c.want) || s.certain != nil {
 				t.Errorf("nothing of it is there: %+v", s.res.Below)
@@ -427,8 +432,10 @@ func TestCertainlyGone(t *testing.T) {
 		"a range and puts": {log: []*dumplog.Request{del("a", "d"), put("a", "1"), put("c", "1")},
 			want: []BelowDiff{{Key: "b", Index: 1, Rev: 6}}},
 		"a range, and perhaps a put": {log: []*dumplog.Request{del("b", "c"), maybe}},
-		"perhaps a put before":       {log: []*dumplog.Request{maybe, del("b", "c")}, want: []BelowDiff{{Key: "b", Index: 2, Rev: 6}}},
-		"perhaps a delete":           {log: []*dumplog.Request{txn(cmpMod("x", 2), []dumplog.RequestOp{delOp("b", "")}, nil)}},
+		"perhaps a put before": {log: []*dumplog.Request{maybe, del("b", "c")},
+			want: []BelowDiff{{Key: "b", Index: 2, Rev: 6}}},
+		"perhaps a delete": {log: []*dumplog.Request{txn(cmpMod("x", 2), []dumplog.RequestOp{delOp("b", "")},
+			nil)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true,

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
@@ -33,6 +34,8 @@ type certainty struct {
 	ranges []deletedRange
 	put    map[string]uint64
 	full   bool
+	// waiting are the last entries, which are taken in once they were counted.
+	waiting []*kept
 }
 
 // maxCertain bounds the keys that are remembered, maxDeletedRanges the ranges.
@@ -56,14 +59,30 @@ func (s *sim) remember(it *item) {
 	if s.certain == nil {
 		s.certain = &certainty{keys: map[string]certainKey{}, put: map[string]uint64{}}
 	}
-	index := it.entry.Index
-	ops, sure := s.sureOps(it.req, index)
-	if !sure {
-		it.req.EachOp(func(op dumplog.RequestOp) { s.certain.maybe(op, index) })
-		return
+	s.certain.waiting = append(s.certain.waiting, s.keep(it))
+	if n := len(s.certain.waiting); n == 2*maxCounted {
+		s.certain.learnAll(s.certain.waiting[:maxCounted], nil, nil)
+		s.certain.waiting = slices.Delete(s.certain.waiting, 0, maxCounted)
 	}
-	for _, op := range ops {
-		s.certain.took(op, index)
+}
+
+// learnAll takes in entries, of which some are known to have written, and some not to.
+func (c *certainty) learnAll(entries []*kept, wrote, quiet map[*kept]bool) {
+	for _, k := range entries {
+		ops, use := k.all, c.maybe
+		switch {
+		case k.sure:
+			ops, use = k.ops, c.took
+		case quiet[k]:
+			continue
+		case k.revoke != 0:
+			maps.DeleteFunc(c.keys, func(_ string, x certainKey) bool { return x.lease == k.revoke })
+		case wrote[k] && k.known:
+			ops, use = k.ops, c.took
+		}
+		for _, op := range ops {
+			use(op, k.index)
+		}
 	}
 }
 
@@ -109,26 +128,26 @@ func (s *sim) leaseWasThere(id int64, index uint64) bool {
 }
 
 // took notes an operation that was executed for certain.
-func (c *certainty) took(op dumplog.RequestOp, index uint64) {
+func (c *certainty) took(op keptOp, index uint64) {
 	c.full = c.full || len(c.keys)+len(c.put) >= maxCertain
 	switch {
-	case op.Put != nil:
-		k := string(op.Put.Key)
-		c.noteKey(k, certainKey{index: index, sum: apply.SumOf(op.Put.Value), lease: op.Put.Lease})
-		c.notePut(k, index)
-	case op.DeleteRange != nil && len(op.DeleteRange.RangeEnd) == 0:
-		c.noteKey(string(op.DeleteRange.Key), certainKey{index: index, gone: true})
-	case op.DeleteRange != nil:
-		d := op.DeleteRange
+	case op.put && !op.valued:
+		c.maybe(op, index)
+	case op.put:
+		c.noteKey(string(op.key), certainKey{index: index, sum: op.sum, lease: op.lease})
+		c.notePut(string(op.key), index)
+	case len(op.end) == 0:
+		c.noteKey(string(op.key), certainKey{index: index, gone: true})
+	default:
 		for k := range c.keys {
-			if apply.InRange(k, d.Key, d.RangeEnd) {
+			if apply.InRange(k, op.key, op.end) {
 				c.keys[k] = certainKey{index: index, gone: true}
 			}
 		}
 		if len(c.ranges) == maxDeletedRanges {
 			c.ranges = slices.Delete(c.ranges, 0, 1)
 		}
-		c.ranges = append(c.ranges, deletedRange{slices.Clone(d.Key), slices.Clone(d.RangeEnd), index})
+		c.ranges = append(c.ranges, deletedRange{op.key, op.end, index})
 	}
 }
 
@@ -147,30 +166,28 @@ func (c *certainty) notePut(name string, index uint64) {
 }
 
 // maybe notes an operation that may have been executed, or not.
-func (c *certainty) maybe(op dumplog.RequestOp, index uint64) {
-	forget := func(k string) {
-		if !c.keys[k].gone {
+func (c *certainty) maybe(op keptOp, index uint64) {
+	switch {
+	case op.put:
+		delete(c.keys, string(op.key))
+		c.notePut(string(op.key), index)
+	case len(op.end) == 0:
+		if k := string(op.key); !c.keys[k].gone {
 			delete(c.keys, k)
 		}
-	}
-	switch {
-	case op.Put != nil:
-		delete(c.keys, string(op.Put.Key))
-		c.notePut(string(op.Put.Key), index)
-	case op.DeleteRange != nil && len(op.DeleteRange.RangeEnd) == 0:
-		forget(string(op.DeleteRange.Key))
-	case op.DeleteRange != nil:
-		for k := range c.keys {
-			if apply.InRange(k, op.DeleteRange.Key, op.DeleteRange.RangeEnd) {
-				forget(k)
-			}
-		}
+	default:
+		maps.DeleteFunc(c.keys, func(k string, x certainKey) bool {
+			return !x.gone &&
+				apply.InRange(k, op.key, op.end)
+		})
 	}
 }
 
 // recall compares what is certain with the keys that the database had at the place.
 func (s *sim) recall() {
-	if s.certain != nil {
+	if c := s.certain; c != nil {
+		wrote, quiet := s.count(c.waiting)
+		c.learnAll(c.waiting, wrote, quiet)
 		s.recallKeys(s.certain)
 		s.recallRanges(s.certain)
 		s.certain = nil

@@ -1,0 +1,72 @@
+package replay
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// TestCounted: between live records below the compact revision the revisions are counted. As many as there are entries
+// that must write leave no effect to the others, as many as there are entries leave none out.
+func TestCounted(t *testing.T) {
+	guarded := func(key, value string) *dumplog.Request {
+		return txn(cmpMod("x", 2), []dumplog.RequestOp{putOp(key, value)}, nil)
+	}
+	log := func(between ...*dumplog.Request) []*dumplog.Request {
+		return slices.Concat([]*dumplog.Request{put("a", "1"), put("b", "1")}, between,
+			[]*dumplog.Request{put("c", "1")})
+	}
+	have := func(rows ...row) []row { return append([]row{rec(5, 0, "a", "1")}, rows...) }
+	for name, c := range map[string]struct {
+		log  []*dumplog.Request
+		have []row
+		at   int64 // the revision of the place
+		want []string
+	}{
+		"no revision for the delete": {log: log(txn(cmpMod("x", 2), []dumplog.RequestOp{delOp("b", "")}, nil)),
+			have: have(rec(7, 0, "c", "1")), at: 7, want: []string{"b"}},
+		"a revision for the delete": {log: log(txn(cmpMod("x", 2), []dumplog.RequestOp{delOp("b", "")}, nil)),
+			have: have(rec(8, 0, "c", "1")), at: 8},
+		"a guarded put was executed": {log: log(guarded("b", "2")),
+			have: have(rec(6, 0, "b", "1"), rec(8, 0, "c", "1")), at: 8, want: []string{"b"}},
+		"a guarded put was not executed": {log: log(guarded("b", "2")),
+			have: have(rec(6, 0, "b", "1"), rec(7, 0, "c", "1")), at: 7},
+		"one of two guarded puts was executed": {log: log(guarded("b", "2"), guarded("b", "3")),
+			have: have(rec(8, 0, "c", "1")), at: 8},
+		"up to the place": {log: append(log(), guarded("c", "2")), have: have(rec(6, 0, "b", "1"), rec(7, 0, "c", "1")),
+			at: 8, want: []string{"c"}},
+		"both branches write": {log: log(txn(cmpMod("x", 2), []dumplog.RequestOp{delOp("b", "")},
+			[]dumplog.RequestOp{putOp("b", "3")})), have: have(rec(8, 0, "c", "1")), at: 8},
+		"records in another order than the log": {log: log(guarded("b", "2")),
+			have: []row{rec(9, 0, "a", "1"), rec(7, 0, "c", "1")}, at: 9},
+		"more revisions than entries": {log: log(), have: have(rec(9, 0, "c", "1")), at: 9, want: []string{"b"}},
+		"content that two entries can have written": {log: log(put("c", "1"), guarded("b", "2"), guarded("b", "3")),
+			have: have(rec(9, 0, "c", "1")), at: 9},
+		"a revoke of its lease": {log: log(revoke(7)), have: have(rec(6, 0, "b", "1"), rec(7, 0, "c", "1")), at: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true,
+				meet: place{rev: c.at}, grantedAt: func(int64) (uint64, bool) { return 0, true },
+				Model: apply.NewModel(release.Version{})}
+			for _, it := range itemsOf(c.log...) {
+				s.remember(it)
+			}
+			for _, r := range c.have {
+				absorb(s.Keys, &r.record)
+			}
+			s.lastWriter = nil
+			s.recall()
+			var got []string
+			for _, d := range s.res.Below {
+				got = append(got, d.Key)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("contradicted: %q, want %q: %+v", got, c.want, s.res.Below)
+			}
+		})
+	}
+}
