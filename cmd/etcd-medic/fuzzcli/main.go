@@ -155,12 +155,12 @@ func (f *fuzzer) one(ctx context.Context, n int) (err error) {
 	if err != nil {
 		return err
 	}
-	o, wrong, err := f.command(ctx, r, dir, s)
+	judged := seen && strings.Contains(filepath.Base(from), "healthy")
+	o, wrong, err := f.command(ctx, r, dir, s, judged)
 	if err != nil {
 		return err
 	}
-	if seen && strings.Contains(filepath.Base(from), "healthy") && o.args[0] == "diagnose" && s.allIn(o.args) &&
-		o.healthy() {
+	if judged && o.args[0] == "diagnose" && s.allIn(o.args) && o.healthy() {
 		wrong = append(wrong, "called healthy")
 	}
 	f.mu.Lock()
@@ -211,14 +211,19 @@ func (f *fuzzer) mutate(r *rand.Rand, s *set) (did []string, seen bool, err erro
 	return did, seen, nil
 }
 
-// command runs one command on the set and returns it with what is wrong.
-func (f *fuzzer) command(ctx context.Context, r *rand.Rand, dir string, s *set) (o *outcome, wrong []string,
+// command runs one command on the set and returns it with what is wrong. A set of which a check must see the change is
+// diagnosed mostly.
+func (f *fuzzer) command(ctx context.Context, r *rand.Rand, dir string, s *set, judged bool) (o *outcome, wrong []string,
 	err error) {
 	tmp := filepath.Join(dir, "tmp")
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return nil, nil, err
 	}
-	args := s.args(r, one(r, commands), filepath.Join(dir, "out"))
+	command := one(r, commands)
+	if judged && r.IntN(4) > 0 {
+		command = "diagnose ALL -w json"
+	}
+	args := s.args(r, command, filepath.Join(dir, "out"))
 	before, err := state(s.dir)
 	if err != nil {
 		return nil, nil, err

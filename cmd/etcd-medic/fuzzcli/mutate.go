@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -47,6 +49,8 @@ var mutations = []mutation{
 	{name: "cut", do: cut},
 	{name: "append", do: lengthen},
 	{name: "flip a bit in a log record", do: flipInRecord, seen: true},
+	{name: "committed entry with the chain mended", do: mendedEntry, seen: true},
+	{name: "database gone", do: databaseGone, seen: true},
 	{name: "length of a log record", do: recordLength},
 	{name: "log record with the chain mended", do: mendedRecord},
 	{name: "snapshot file with the CRC mended", do: mendedSnap},
@@ -199,6 +203,47 @@ func mendedRecord(r *rand.Rand, s *set) error {
 		return err
 	}
 	return mendLog(filepath.Dir(path))
+}
+
+// lastEntries are left as they are by mendedEntry: they need not be committed.
+const lastEntries = 30
+
+// mendedEntry flips a bit in the request of an entry that another member holds too, and mends the chain: then two logs
+// differ at an index that both have committed.
+func mendedEntry(r *rand.Rand, s *set) error {
+	path, b, rs, err := s.recordsOf(r)
+	if err != nil {
+		return err
+	}
+	rs = slices.DeleteFunc(rs, func(x record) bool { return x.typ != 2 || len(x.data) < 24 })
+	if len(rs) <= lastEntries {
+		return errNothing
+	}
+	x := one(r, rs[:len(rs)-lastEntries])
+	others := s.files(func(p string) bool { return isWAL(p) && !strings.HasPrefix(p, filepath.Dir(path)) })
+	if !slices.ContainsFunc(others, func(p string) bool {
+		other, err := head(p)
+		return err == nil && bytes.Contains(other, x.data)
+	}) {
+		return errNothing
+	}
+	x.data[len(x.data)-1] ^= byte(1 << r.IntN(8)) // data aliases b
+	if err := overwrite(path, 0, b); err != nil {
+		return err
+	}
+	return mendLog(filepath.Dir(path))
+}
+
+// databaseGone removes the database of a member, or cuts it before its second meta page.
+func databaseGone(r *rand.Rand, s *set) error {
+	all := s.files(isDB)
+	if len(all) == 0 {
+		return errNothing
+	}
+	if r.IntN(2) == 0 {
+		return os.Remove(one(r, all))
+	}
+	return os.Truncate(one(r, all), int64(r.IntN(4096)))
 }
 
 // mendedSnap changes the content of a .snap file and writes it with the right CRC.
