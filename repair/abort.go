@@ -156,9 +156,7 @@ func (b *back) known(m *Member, cmds ...Command) []Command {
 	var out []Command
 	for _, c := range cmds {
 		if c.Args.IsZero() {
-			if v := values["INITIAL_CLUSTER"]; v != "" {
-				c.Note = strings.ReplaceAll(c.Note, "=INITIAL_CLUSTER", "="+v)
-			}
+			c = c.fillNote(values) // another note says what INITIAL_CLUSTER is
 			out = append(out, c)
 			continue
 		}

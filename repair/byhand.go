@@ -2,6 +2,7 @@ package repair
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/release"
@@ -60,6 +61,19 @@ func (c Command) Prefix() string {
 func (c Command) fill(values map[string]string) Command {
 	c.Args = c.Args.Fill(values)
 	c.Run = c.Args.String()
+	return c
+}
+
+// plainText is what stands in a note as it is, whatever quotes are around it there.
+var plainText = regexp.MustCompile(`^[\w.:/=,\[\]@+-]+$`)
+
+// fillNote fills words of a note in, as far as their values mean the same in quotes and without.
+func (c Command) fillNote(values map[string]string) Command {
+	for word, v := range values {
+		if plainText.MatchString(v) {
+			c.Note = regexp.MustCompile(`\b`+word+`\b`).ReplaceAllLiteralString(c.Note, v)
+		}
+	}
 	return c
 }
 

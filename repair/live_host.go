@@ -227,13 +227,15 @@ func (f *field) instructions(m *Member, what string, hand []Command, initial str
 		known["DATA_DIR"] = dir
 	}
 	if initial != "" {
-		text = append(text, "  INITIAL_CLUSTER is "+initial)
+		if known["INITIAL_CLUSTER"] = initial; !plainText.MatchString(initial) {
+			text = append(text, "  INITIAL_CLUSTER is "+initial)
+		}
 	}
 	for _, c := range hand {
 		if c.With == "etcdctl" { // that is looked at here
 			continue
 		}
-		c = c.fill(known)
+		c = c.fill(known).fillNote(known)
 		text = append(text, "  "+c.Prefix()+c.Run)
 	}
 	return append(text, then[what])

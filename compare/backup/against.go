@@ -108,14 +108,10 @@ func (c *Compared) Text() string {
 
 // stateText counts what differs besides keys.
 func (c *Compared) stateText() string {
-	switch n := len(c.State) + c.MoreState; n {
-	case 0:
-		return ""
-	case 1:
-		return "; 1 row of auth, leases and members differs"
-	default:
-		return fmt.Sprintf("; %d rows of auth, leases and members differ", n)
+	if n := len(c.State) + c.MoreState; n > 0 {
+		return fmt.Sprintf("; rows of auth, leases and members that differ: %d", n)
 	}
+	return ""
 }
 
 const (
