@@ -23,7 +23,11 @@ type Dossier struct {
 	// Differences are the buckets that differ or could not be compared; the others are in Equal.
 	Differences []Difference `json:"differences"`
 	Equal       []string     `json:"equalBuckets"`
-	Storage     []Storage    `json:"storage"`
+	// ComparedAt is the highest entry that all compared members have applied, 0 when that is not known.
+	ComparedAt uint64 `json:"comparedAt,omitempty"`
+	// NotCompared says which members took no part in the comparison, of all buckets or of keys, and why.
+	NotCompared []string  `json:"notCompared"`
+	Storage     []Storage `json:"storage"`
 	// Redaction says in words what is not shown.
 	Redaction string `json:"redaction"`
 }
@@ -48,7 +52,7 @@ func Collect(ctx context.Context, specs []evidence.Spec, o Options) (*Dossier, e
 		o.MaxRows = 100_000
 	}
 	d := &Dossier{SchemaVersion: compare.SchemaVersion, Differences: []Difference{}, Equal: []string{},
-		Storage: []Storage{}, Redaction: inClear}
+		NotCompared: []string{}, Storage: []Storage{}, Redaction: inClear}
 	o.Compare.Values = false
 	study := o.Compare.Study
 	o.Compare.Study = func(ctx context.Context, in *check.Input, r *compare.Report) error {
@@ -131,6 +135,14 @@ func (d *Dossier) differences(ctx context.Context, in *check.Input, maxRows int)
 			}
 			df = more
 			break
+		}
+	}
+	d.ComparedAt = df.Common
+	for i, m := range in.Members {
+		if why := df.LeftOut[i]; why != "" {
+			d.NotCompared = append(d.NotCompared, m.Label()+": "+why)
+		} else if why := df.Apart[i]; why != "" {
+			d.NotCompared = append(d.NotCompared, "keys of "+m.Label()+": "+why)
 		}
 	}
 	for i := range df.Buckets {

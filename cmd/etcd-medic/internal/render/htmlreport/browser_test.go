@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -53,7 +54,7 @@ func openFile(t *testing.T, file string, width, height int, dark bool) *tab {
 	if dark {
 		scheme = "dark"
 	}
-	b.run(network.Enable(), runtime.Enable(), emulate(scheme), chromedp.EmulateViewport(int64(width), int64(height)),
+	b.run(network.Enable(), runtime.Enable(), performance.Enable(), emulate(scheme), chromedp.EmulateViewport(int64(width), int64(height)),
 		chromedp.Navigate("file://"+file),
 		chromedp.WaitReady(`html[data-loaded="yes"]`, chromedp.ByQuery))
 	return b
@@ -184,7 +185,7 @@ func TestBrowserTimeline(t *testing.T) {
 	if b.eval(`document.querySelector('#tl-legend button[data-kind="snapshot"]').getAttribute("aria-pressed")`) != "false" {
 		t.Error("the legend does not switch off")
 	}
-	if n := b.eval(`document.querySelectorAll(".uplot canvas").length`); n != float64(5) {
+	if n := b.eval(`document.querySelectorAll(".uplot canvas").length`); n != float64(4) {
 		t.Errorf("%v curves are drawn", n)
 	}
 	b.eval(`navigator.clipboard.writeText = (s) => { window.copied = s; return Promise.resolve(); }`)
@@ -206,11 +207,12 @@ func TestBrowserTree(t *testing.T) {
 	if s := b.text(`document.documentElement.dataset.theme`); s != "light" {
 		t.Errorf("theme %s after the switch", s)
 	}
+	b.tree()
 	if s := b.text(`document.getElementById("d-count").textContent`); s != "51 rows" {
 		t.Errorf("%s", s)
 	}
 	b.run(chromedp.SendKeys("#d-filter", "via-node2-03", chromedp.ByID))
-	b.waitFor("filter", `document.getElementById("d-count").textContent === "1 rows"`)
+	b.waitFor("filter", `document.getElementById("d-count").textContent === "1 row"`)
 	b.eval(`document.getElementById("d-tree").focus()`)
 	for _, k := range []string{"End", "Enter"} {
 		b.eval(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "` + k + `", bubbles: true}))`)
@@ -229,6 +231,7 @@ func TestBrowserTree(t *testing.T) {
 func TestBrowserHostileKeys(t *testing.T) {
 	keys := hostileKeys()
 	b := open(t, collect(t, database(t, "one", "x", keys), database(t, "two", "y", keys)), 1200, 900, false)
+	b.tree()
 	b.run(chromedp.Click("#d-open", chromedp.ByID))
 	n := int(b.eval(`document.querySelectorAll(".trow").length`).(float64))
 	if n < len(keys) {
@@ -258,15 +261,23 @@ func TestBrowserHostileKeys(t *testing.T) {
 	b.quiet()
 }
 
-// TestBrowserManyRows: a hundred thousand differing keys open in 3 seconds of a quiet machine and stay fluid.
+// TestBrowserManyRows: a page with a hundred thousand differing keys is open after 3 seconds and stays fluid. Other work
+// on the machine does not count: the bound is on the seconds of CPU, and on the clock of a quiet machine.
 func TestBrowserManyRows(t *testing.T) {
-	b := open(t, manyRows(t), 1440, 900, false)
+	b := open(t, manyRows(t), 1440, 300, false)
 	var took float64
 	b.run(chromedp.Evaluate(`performance.getEntriesByType("navigation")[0].domComplete`, &took))
+	opened := b.cpu()
+	if b.eval(`document.querySelectorAll(".trow").length`) != float64(0) {
+		t.Error("rows below the window are read while the page opens")
+	}
+	b.tree()
+	listed := b.cpu() - opened
 	busy := slowness(b)
-	t.Logf("open after %.0f ms; the machine is %.1f times as slow as a quiet one", took, busy)
-	if took > 3000*busy {
-		t.Errorf("open after %.0f ms", took)
+	t.Logf("open after %.0f ms, %.0f ms of CPU; the rows took %.0f ms; the machine is %.1f times as slow as a quiet one",
+		took, opened, listed, busy)
+	if took > 3000*busy || opened > 3000 || listed > 3000 {
+		t.Errorf("open after %.0f ms, %.0f ms of CPU; the rows took %.0f ms", took, opened, listed)
 	}
 	b.run(chromedp.Click("#d-open", chromedp.ByID))
 	if n := b.eval(`document.querySelectorAll(".trow").length`).(float64); n > 80 {
@@ -279,8 +290,33 @@ func TestBrowserManyRows(t *testing.T) {
 		t.Errorf("%.0f ms for a step of scrolling", frames)
 	}
 	b.run(chromedp.SendKeys("#d-filter", "application-04711-", chromedp.ByID))
-	b.waitFor("filter", `document.getElementById("d-count").textContent === "1 rows"`)
+	b.waitFor("filter", `document.getElementById("d-count").textContent === "1 row"`)
 	b.quiet()
+}
+
+// tree goes to the rows that differ and waits until they are read.
+func (b *tab) tree() {
+	b.t.Helper()
+	b.eval(`document.getElementById("differences").scrollIntoView()`)
+	b.waitFor("the rows that differ", `document.querySelectorAll(".trow").length > 0`)
+}
+
+// cpu is what the page's process has taken up to now, in milliseconds.
+func (b *tab) cpu() (ms float64) {
+	b.t.Helper()
+	b.run(chromedp.ActionFunc(func(ctx context.Context) error {
+		list, err := performance.GetMetrics().Do(ctx)
+		for _, m := range list {
+			if m.Name == "ProcessTime" {
+				ms = m.Value * 1000
+			}
+		}
+		return err
+	}))
+	if ms == 0 {
+		b.t.Error("the browser does not say what the page took")
+	}
+	return ms
 }
 
 // slowness is how many times longer a fixed piece of work takes than on a quiet machine, at least 1.

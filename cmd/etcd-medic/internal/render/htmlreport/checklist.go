@@ -34,7 +34,7 @@ func WriteChecklist(w io.Writer, c *render.Checklist) error {
 		Segments []struct{} `json:"segments"`
 	}{nil, []struct{}{}, []struct{}{}}
 	return writePage(w, "checklist.gohtml", "etcd-medic: repair plan, "+v.Way,
-		func(licence string) any { v.Licence = licence; return v }, nothing)
+		func(licence string) any { v.Licence = licence; return v }, script{"data", nothing})
 }
 
 func newChecklistView(c *render.Checklist) *checklistView {

@@ -31,11 +31,17 @@ var scripts = []string{"base.js", "scale.js", "timeline.js", "hover.js", "curves
 func Write(w io.Writer, d *dossier.Dossier) error {
 	v := newView(d)
 	return writePage(w, "page.gohtml", v.PageTitle, func(licence string) any { v.Licence = licence; return v },
-		newData(d, v))
+		script{"data", newData(d, v)}, script{"rows", d.Differences})
 }
 
-// writePage fills a template, and puts the styles, the scripts and their data beside it.
-func writePage(w io.Writer, name, title string, view func(licence string) any, forScripts any) error {
+// script is data for the scripts, as JSON in an element with that ID.
+type script struct {
+	id   string
+	data any
+}
+
+// writePage fills a template, and adds the styles, the scripts and their data.
+func writePage(w io.Writer, name, title string, view func(licence string) any, forScripts ...script) error {
 	files := map[string]string{}
 	for _, name := range append([]string{"style.css", name, "uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE"},
 		scripts...) {
@@ -53,11 +59,6 @@ func writePage(w io.Writer, name, title string, view func(licence string) any, f
 	if err := t.Execute(&body, view(files["uPlot.LICENSE"])); err != nil {
 		return err
 	}
-	data, err := json.Marshal(forScripts)
-	if err != nil {
-		return err
-	}
-	data = shell.AppendSafe(nil, data, true) // the file may be looked at on a terminal
 	style := "\n" + files["uPlot.min.css"] + "\n" + themed(files["style.css"])
 	library := "\n" + files["uPlot.iife.min.js"] + "\n"
 	var own strings.Builder
@@ -73,8 +74,12 @@ func writePage(w io.Writer, name, title string, view func(licence string) any, f
 		"http-equiv=\"Content-Security-Policy\" content=\"", template.HTMLEscapeString(csp), "\">\n")
 	p.print("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" "+
 		"content=\"no-referrer\">\n<title>", template.HTMLEscapeString(title), "</title>\n")
-	p.print("<style>", style, "</style>\n</head>\n<body>\n", body.String(), "<script type=\"application/json\" "+
-		"id=\"data\">", string(data), "</script>\n")
+	p.print("<style>", style, "</style>\n</head>\n<body>\n", body.String())
+	for _, s := range forScripts {
+		p.print("<script type=\"application/json\" id=\"", s.id, "\">")
+		p.json(s.data)
+		p.print("</script>\n")
+	}
 	p.print("<script>", library, "</script>\n<script>", own.String(), "</script>\n</body>\n</html>\n")
 	return p.err
 }
@@ -90,6 +95,17 @@ func (p *printer) print(parts ...string) {
 		if p.err == nil {
 			_, p.err = io.WriteString(p.w, s)
 		}
+	}
+}
+
+// json writes a value with <, > and & escaped, and without control characters: the file may be looked at on a terminal.
+func (p *printer) json(v any) {
+	if p.err != nil {
+		return
+	}
+	data, err := json.Marshal(v)
+	if p.err = err; err == nil {
+		_, p.err = p.w.Write(append(shell.AppendSafe(nil, data, true), '\n'))
 	}
 }
 
@@ -114,12 +130,15 @@ func block(css, head string) string {
 	return in
 }
 
-// data is what the scripts draw. It goes into the page as JSON with <, > and & escaped, as package json does.
+// data is what the scripts draw when the page opens. It goes into the page as JSON with <, > and & escaped, as package
+// json does.
 type data struct {
 	*dossier.Dossier
 	// Report stays out: what the page shows of it is in the document already.
 	Report struct{} `json:"report"`
-	Break  uint64   `json:"break"`
+	// Differences stand apart, so that a page with very many of them opens as fast as one with few.
+	Differences struct{} `json:"differences"`
+	Break       uint64   `json:"break"`
 	// Sources are the arguments that name the sources again.
 	Sources string   `json:"sources"`
 	Args    []string `json:"args"`

@@ -9,22 +9,33 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
 )
 
-// dataOf is the JSON of a page.
-func dataOf(t *testing.T, html string) map[string]any {
+// dataOf is the JSON of a page, without the rows that differ.
+func dataOf(t *testing.T, html string) (out map[string]any) {
 	t.Helper()
-	_, rest, ok := strings.Cut(html, `<script type="application/json" id="data">`)
+	unpack(t, html, "data", &out)
+	return out
+}
+
+// rowsOf are the rows of a page that differ, by bucket.
+func rowsOf(t *testing.T, html string) (out []map[string]any) {
+	t.Helper()
+	unpack(t, html, "rows", &out)
+	return out
+}
+
+func unpack(t *testing.T, html, id string, out any) {
+	t.Helper()
+	_, rest, ok := strings.Cut(html, `<script type="application/json" id="`+id+`">`)
 	if !ok {
-		t.Fatal("the page has no data")
+		t.Fatalf("the page has no %s", id)
 	}
 	raw, _, _ := strings.Cut(rest, "</script>")
 	if strings.ContainsAny(raw, "<>&") {
-		t.Error("the data holds <, > or &")
+		t.Errorf("%s holds <, > or &", id)
 	}
-	var out map[string]any
-	if err := json.Unmarshal([]byte(raw), &out); err != nil {
+	if err := json.Unmarshal([]byte(raw), out); err != nil {
 		t.Fatal(err)
 	}
-	return out
 }
 
 // TestPolicy: the content security policy allows exactly the scripts and styles that the page holds, and nothing from
@@ -146,6 +157,7 @@ func TestHostileKeys(t *testing.T) {
 		}
 	}
 	dataOf(t, html)
+	rowsOf(t, html)
 }
 
 // TestPageOfLittle: sources that show hardly anything still make a page.
@@ -164,6 +176,45 @@ func TestPageOfLittle(t *testing.T) {
 	}
 }
 
+// TestSayNoMoreThanIsKnown: one damaged backup is nothing to keep and proves no loss, members that were not compared are
+// named, and a number is marked only where the log gives another one.
+func TestSayNoMoreThanIsKnown(t *testing.T) {
+	for name, want := range map[string]struct{ has, not []string }{
+		"o-backup-bit-flip": {has: []string{"Only other members can show what this one lacks."},
+			not: []string{`<div class="value">nothing</div>`, `<div class="value">backup.db</div>`}},
+		"d-wiped-member": {has: []string{"All buckets are equal at entry 3, the last that all members have applied: key"}},
+		"n-silent-kv-divergence": {has: []string{`<dd class="off">1 entry, the first 81</dd>`},
+			not: []string{`<dd class="off">150`, `<dd class="off">114`}},
+		"a-auth-revision-replay": {has: []string{`<dd class="off">68, the log gives 111</dd>`,
+			`<dd class="off">29, the log gives 20</dd>`}},
+		"f-bbolt-page-corruption": {has: []string{`<dd class="off">221, the log gives 244</dd>`, "<td>7 to 7</td>" +
+			`<td class="no">damaged</td>`,
+			"Not compared:", "<li>Keys of node1: part of bucket key", "all members which could be compared"}},
+	} {
+		_, html := page(t, incident(t, name))
+		for _, s := range want.has {
+			if !strings.Contains(html, s) {
+				t.Errorf("%s: the page does not say %q", name, s)
+			}
+		}
+		for _, s := range want.not {
+			if strings.Contains(html, s) {
+				t.Errorf("%s: the page says %q", name, s)
+			}
+		}
+	}
+}
+
+// TestTwoWays: the steps by hand are a way of their own; nobody does them after those with this program.
+func TestTwoWays(t *testing.T) {
+	_, html := page(t, incident(t, "a-auth-revision-replay"))
+	do, hand, ok := strings.Cut(html, `<details id="by-hand">`)
+	if _, list, _ := strings.Cut(do, `<ol class="do">`); !ok || strings.Contains(list, "systemctl") ||
+		!strings.Contains(list, "repair plan") || !strings.Contains(hand, "systemctl stop etcd") {
+		t.Error("the steps by hand stand among the others")
+	}
+}
+
 // TestManyRows: a hundred thousand rows stay below 20 MB.
 func TestManyRows(t *testing.T) {
 	d := manyRows(t)
@@ -174,7 +225,7 @@ func TestManyRows(t *testing.T) {
 	if len(html) > 20<<20 {
 		t.Errorf("the page has %d bytes", len(html))
 	}
-	rest := dataOf(t, html)["differences"].([]any)[0].(map[string]any)["rest"].([]any)
+	rest := rowsOf(t, html)[0]["rest"].([]any)
 	if len(rest) != 100_000 {
 		t.Errorf("%d keys are listed", len(rest))
 	}

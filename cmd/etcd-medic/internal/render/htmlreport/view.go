@@ -21,7 +21,7 @@ type view struct {
 	Break, BreakWhere                                                    string
 	BreakIndex                                                           uint64
 	Problems                                                             []string
-	Next                                                                 []nextStep
+	Next, ByHand                                                         []nextStep
 	Members                                                              []card
 	Names                                                                []string
 
@@ -33,6 +33,7 @@ type view struct {
 	Ends                     []ends
 
 	DiffNote    string
+	NotCompared []string
 	Buckets     []bucketRow
 	HasRows     bool
 	Rows        []diffRow
@@ -45,6 +46,8 @@ type view struct {
 	PrefixesOf string
 	Prefixes   []dossier.Prefix
 	Segments   []segmentRow
+	Pages      []pagesRow
+	PagesMore  int
 	Groups     []group
 
 	Holds, Violated, NotChecked int
@@ -78,7 +81,12 @@ func newView(d *dossier.Dossier) *view {
 	v.verdict(r)
 	v.best(r)
 	for _, n := range r.Next {
-		v.Next = append(v.Next, nextStep{Text: text(n.Text), Command: v.runnable(n.Command)})
+		step := nextStep{Text: text(upper(n.Text)), Command: v.runnable(n.Command)}
+		if n.ByHand {
+			v.ByHand = append(v.ByHand, step)
+		} else {
+			v.Next = append(v.Next, step)
+		}
 	}
 	v.cards(r)
 	v.timeline()
@@ -165,6 +173,11 @@ func (v *view) best(r *compare.Report) {
 	b := r.Best
 	if b == nil {
 		v.KeepWhy = "there is nothing to choose between"
+		return
+	}
+	if len(b.Ranking) < 2 {
+		v.Keep, v.KeepWhy = "nothing to choose", "There is one source."
+		v.LosesWhy = append(v.LosesWhy, "Only other members can show what this one lacks.")
 		return
 	}
 	if len(b.Members) > 0 {

@@ -2,10 +2,8 @@ package htmlreport
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -37,7 +35,7 @@ func (v *view) cards(r *compare.Report) {
 			c.Tags = append(c.Tags, tag{"keep", "good"})
 		}
 		l := v.lane(m.Name)
-		c.facts(m, l)
+		c.facts(m, l, v.sound(i))
 		c.state(m, r.Best)
 		if len(c.Tags) == 0 && len(r.Members) > 1 && r.Best != nil &&
 			slices.ContainsFunc(r.Best.Ranking, func(x compare.Rank) bool { return x.Member == m.Name && !x.Usable }) {
@@ -81,7 +79,7 @@ func (c *card) row(name, value string, off bool) {
 }
 
 // facts are the cells that an operator compares first.
-func (c *card) facts(m *evidence.Facts, l *timeline.Lane) {
+func (c *card) facts(m *evidence.Facts, l *timeline.Lane, sound *evidence.Facts) {
 	c.row("member ID", m.MemberID.String(), false)
 	if m.WroteBy.Etcd != nil {
 		c.row("written by etcd", *m.WroteBy.Etcd, false)
@@ -95,13 +93,13 @@ func (c *card) facts(m *evidence.Facts, l *timeline.Lane) {
 	c.row("applied", strconv.FormatUint(m.AppliedIndex, 10), false)
 	if d := m.DB; d != nil {
 		if d.CurrentRevision != nil {
-			c.row("revision", strconv.FormatInt(*d.CurrentRevision, 10), l != nil && l.Lacks > 0)
+			c.against("revision", *d.CurrentRevision, sound, func(x *evidence.DBFacts) *int64 { return x.CurrentRevision })
 		}
 		if d.CompactRevision != nil && *d.CompactRevision > 0 {
 			c.row("compacted to", strconv.FormatInt(*d.CompactRevision, 10), false)
 		}
 		if d.Keys != nil {
-			c.row("keys", strconv.FormatInt(*d.Keys, 10), l != nil && l.Lacks > 0)
+			c.against("keys", *d.Keys, sound, func(x *evidence.DBFacts) *int64 { return x.Keys })
 		}
 		c.row("database", bytesText(d.Size), false)
 	} else {
@@ -123,6 +121,37 @@ func (c *card) facts(m *evidence.Facts, l *timeline.Lane) {
 	if len(m.Leases) > 0 {
 		c.row("leases", strconv.Itoa(len(m.Leases)), false)
 	}
+}
+
+// against adds a number, marked where the database of a member that did what the log says holds another one.
+func (c *card) against(name string, have int64, sound *evidence.Facts, of func(*evidence.DBFacts) *int64) {
+	s := strconv.FormatInt(have, 10)
+	if sound != nil {
+		if want := of(sound.DB); want != nil && *want != have {
+			c.row(name, fmt.Sprintf("%s, the log gives %d", s, *want), true)
+			return
+		}
+	}
+	c.row(name, s, false)
+}
+
+// sound is a member that has applied as much as the given one and whose undamaged database shows every effect that the
+// log promises: its numbers are those that the log gives. It is nil where there is none, or the given one is like that.
+func (v *view) sound(at int) *evidence.Facts {
+	members := v.d.Report.Members
+	m, own := &members[at], v.lane(members[at].Name)
+	if own == nil || own.Why != "" || own.Lacks == 0 && (m.DB == nil || len(m.DB.Damage) == 0) {
+		return nil
+	}
+	for i := range members {
+		x := &members[i]
+		l := v.lane(x.Name)
+		if l != nil && l.Why == "" && l.Lacks == 0 && l.JudgedTo >= m.AppliedIndex && x.AppliedIndex == m.AppliedIndex &&
+			x.DB != nil && len(x.DB.Damage) == 0 {
+			return x
+		}
+	}
+	return nil
 }
 
 func lacksText(l *timeline.Lane) string {
@@ -174,129 +203,6 @@ func (c *card) state(m *evidence.Facts, best *compare.Best) {
 			add(upper(why))
 		}
 	}
-}
-
-// authView is users against roles, and what differs between members.
-type authView struct {
-	Note  string
-	Roles []string
-	Users []userRow
-	Perms []permRow
-}
-
-type userRow struct {
-	Name  string
-	Cells []authCell
-}
-
-type authCell struct {
-	Text string
-	Off  bool
-}
-
-type permRow struct {
-	Name  string
-	Lines []string
-	Off   bool
-}
-
-// maxUsers bounds the table of users, maxRoles its columns.
-const (
-	maxUsers = 500
-	maxRoles = 30
-)
-
-// auth compares users and roles of all members that hold them.
-func (v *view) auth(r *compare.Report) {
-	var members []*evidence.Facts
-	users, roles := map[string]bool{}, map[string]bool{}
-	for i := range r.Members {
-		m := &r.Members[i]
-		if m.Auth == nil {
-			continue
-		}
-		members = append(members, m)
-		for u := range m.Auth.Users {
-			users[u] = true
-		}
-		for x := range m.Auth.Roles {
-			roles[x] = true
-		}
-	}
-	if len(users)+len(roles) == 0 {
-		return
-	}
-	a := &authView{Note: "Marked cells differ between members."}
-	names := slices.Sorted(maps.Keys(roles))
-	if len(names) > maxRoles {
-		a.Note += fmt.Sprintf(" %d more roles are left out.", len(names)-maxRoles)
-		names = names[:maxRoles]
-	}
-	for _, x := range names {
-		a.Roles = append(a.Roles, text(x))
-		a.Perms = append(a.Perms, permissions(members, x))
-	}
-	list := slices.Sorted(maps.Keys(users))
-	if len(list) > maxUsers {
-		a.Note += fmt.Sprintf(" %d more users are left out.", len(list)-maxUsers)
-		list = list[:maxUsers]
-	}
-	for _, u := range list {
-		row := userRow{Name: text(u)}
-		for _, x := range names {
-			row.Cells = append(row.Cells, granted(members, u, x))
-		}
-		a.Users = append(a.Users, row)
-	}
-	v.Auth = a
-}
-
-// granted says on which members a user has a role.
-func granted(members []*evidence.Facts, user, role string) authCell {
-	var on, not []string
-	for _, m := range members {
-		if slices.Contains(m.Auth.Users[user], role) {
-			on = append(on, m.Name)
-		} else {
-			not = append(not, m.Name)
-		}
-	}
-	switch {
-	case len(on) == 0:
-		return authCell{}
-	case len(not) == 0:
-		return authCell{Text: "✓"}
-	}
-	return authCell{Text: text("only on " + strings.Join(on, ", ")), Off: true}
-}
-
-func permissions(members []*evidence.Facts, role string) permRow {
-	row := permRow{Name: text(role)}
-	by := map[string][]string{}
-	var order []string
-	for _, m := range members {
-		perms, ok := m.Auth.Roles[role]
-		s := strings.Join(perms, "\n")
-		if !ok {
-			s = "the role does not exist"
-		}
-		if by[s] == nil {
-			order = append(order, s)
-		}
-		by[s] = append(by[s], m.Name)
-	}
-	row.Off = len(order) > 1
-	for _, s := range order {
-		if row.Off {
-			row.Lines = append(row.Lines, text(strings.Join(by[s], ", ")+":"))
-		}
-		for _, l := range strings.Split(s, "\n") {
-			if l != "" {
-				row.Lines = append(row.Lines, text(l))
-			}
-		}
-	}
-	return row
 }
 
 func bytesText(n int64) string {

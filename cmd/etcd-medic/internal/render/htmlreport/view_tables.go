@@ -98,17 +98,27 @@ func (v *view) differences() {
 	v.HasRows = len(v.Rows) > 0
 	v.RowsMore = max(0, total-len(v.Rows))
 	equal := strings.Join(v.d.Equal, ", ")
+	for _, s := range v.d.NotCompared {
+		v.NotCompared = append(v.NotCompared, text(upper(s)))
+	}
+	who := "the last entry"
+	if v.d.ComparedAt > 0 {
+		who = fmt.Sprintf("entry %d, the last", v.d.ComparedAt)
+	}
+	if who += " that all members have applied"; len(v.NotCompared) > 0 {
+		who = strings.Replace(who, "all members", "all members which could be compared", 1)
+	}
 	switch {
 	case len(v.Names) < 2:
 		v.DiffNote = "There is one source, so nothing was compared."
 	case len(v.d.Differences)+len(v.d.Equal) == 0:
 		v.DiffNote = "The sources could not be compared."
 	case len(v.d.Differences) == 0:
-		v.DiffNote = "All buckets are equal at the index that all members have applied: " + equal + "."
+		v.DiffNote = "All buckets are equal at " + who + ": " + equal + "."
 	case equal != "":
-		v.DiffNote = "Compared at the index that all members have applied. Equal: " + equal + "."
+		v.DiffNote = "Compared at " + who + ". Equal: " + equal + "."
 	default:
-		v.DiffNote = "Compared at the index that all members have applied."
+		v.DiffNote = "Compared at " + who + "."
 	}
 	v.DiffNote = text(v.DiffNote)
 }
@@ -161,6 +171,7 @@ const maxSegments = 500
 func (v *view) files() {
 	for i := range v.d.Storage {
 		s := &v.d.Storage[i]
+		v.pages(s)
 		if len(s.Prefixes) == 0 {
 			continue
 		}

@@ -141,7 +141,7 @@ func (p *sheet) verdict(r *compare.Report) {
 	if v.Cause != nil && v.Certainty != nil {
 		p.line("* **Cause:** %s (%s)", code(*v.Cause), words(*v.Certainty))
 	}
-	if b := r.Best; b != nil && len(b.Members) > 0 {
+	if b := r.Best; b != nil && len(b.Members) > 0 && len(b.Ranking) > 1 {
 		p.line("* **Keep:** %s", words(strings.Join(b.Members, " or ")))
 		switch {
 		case b.Lost.CommittedEntries > 0:
@@ -259,10 +259,19 @@ func (p *sheet) findings(r *compare.Report) {
 }
 
 func (p *sheet) differences() {
-	if len(p.d.Differences) == 0 {
+	if len(p.d.Differences)+len(p.d.NotCompared) == 0 {
 		return
 	}
 	p.line("## Differences\n")
+	for _, s := range p.d.NotCompared {
+		p.line("* Not compared: %s", words(s))
+	}
+	if len(p.d.NotCompared) > 0 {
+		p.line("")
+	}
+	if len(p.d.Differences) == 0 {
+		return
+	}
 	var rows [][]string
 	for i := range p.d.Differences {
 		b := &p.d.Differences[i]
@@ -309,14 +318,32 @@ func (p *sheet) keys(b *dossier.Difference) {
 
 func (p *sheet) next(r *compare.Report) {
 	p.line("## Do now\n")
-	for i, n := range r.Next {
-		p.line("%d. %s", i+1, words(n.Text))
-		if !n.Command.IsZero() {
-			p.line("")
-			p.block("sh", []string{p.runnable(n.Command)})
-		}
+	hands := p.steps(r.Next, false)
+	if hands {
+		p.line("")
+		p.line("## By hand instead, without etcd-medic\n")
+		p.line("One member at a time, all steps in this order or none of them.\n")
+		p.steps(r.Next, true)
 	}
 	p.line("")
+}
+
+// steps lists the steps of one of the two ways, and says whether there are any of the other.
+func (p *sheet) steps(next []compare.Next, byHand bool) (others bool) {
+	n := 0
+	for i := range next {
+		if next[i].ByHand != byHand {
+			others = true
+			continue
+		}
+		n++
+		p.line("%d. %s", n, words(next[i].Text))
+		if !next[i].Command.IsZero() {
+			p.line("")
+			p.block("sh", []string{p.runnable(next[i].Command)})
+		}
+	}
+	return others
 }
 
 func (p *sheet) inputs(r *compare.Report) {

@@ -62,9 +62,24 @@ func TestReportOfIncident(t *testing.T) {
 		"**Loses:** nothing\n", "A01 at entry 77 of term 2", "| 29 | 54 | 43 |", "! first break 77",
 		"| A04-1 | critical | node1 | 103 |",
 		"| key | 74 | 50 | 11 |", "`/app/orders/base/000` | mod 55", "and 10 more keys", "etcd-medic compare node1=",
+		"## By hand instead, without etcd-medic\n", "1. make node3 the leader",
 		"No file changed while it was read."} {
 		if !strings.Contains(s, want) {
 			t.Errorf("the report does not say %q", want)
+		}
+	}
+}
+
+// TestSayNoMoreThanIsKnown: one damaged backup is nothing to keep, and members that were not compared are named.
+func TestSayNoMoreThanIsKnown(t *testing.T) {
+	for name, want := range map[string]string{"o-backup-bit-flip": "", "f-bbolt-page-corruption": "* Not compared: keys of node1"} {
+		d, err := dossier.Collect(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, name)}}, dossier.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := write(t, d)
+		if !strings.Contains(s, want) || strings.Contains(s, "**Keep:**") != (want != "") {
+			t.Errorf("%s: %s", name, s)
 		}
 	}
 }

@@ -31,8 +31,9 @@ function bytesText(n) {
 }
 
 // fit sizes a canvas to its box and the screen's pixels, and returns its context.
-function fit(canvas, height) {
-  const w = canvas.parentElement.clientWidth, r = window.devicePixelRatio || 1;
+function fit(canvas, height, width) {
+  const w = width || canvas.parentElement.clientWidth, r = window.devicePixelRatio || 1;
+  if (width) canvas.style.width = width + "px";
   canvas.style.height = height + "px";
   if (canvas.width !== Math.round(w * r) || canvas.height !== Math.round(height * r)) {
     canvas.width = Math.round(w * r);

@@ -9,14 +9,15 @@ function joined(which) {
   T.lanes.forEach((l) => { if (l.curve.length && l.judgedTo) all.add(l.judgedTo); });
   const xs = [...all].sort((a, b) => a - b), at = new Map(xs.map((x, n) => [x, n]));
   const rows = T.lanes.map((l) => {
-    const ys = new Array(xs.length).fill(null), c = l.curve;
-    for (let n = 0; n < c.length; n += PER) if (which === 1 || c[n + which]) ys[at.get(c[n])] = c[n + which];
-    if (c.length && l.judgedTo) {
-      const v = which === 3 ? (c[c.length - 1] ? l.applied : 0) : c[c.length - PER + which];
-      if (which === 1 || v) ys[at.get(l.judgedTo)] = v;
+    const ys = new Array(xs.length).fill(null), c = l.curve, end = c.length ? at.get(l.judgedTo) : -1;
+    // From a point without a revision on nothing is known of it, nor of the consistent index.
+    const value = (n) => c[n + which] || (which === 2 ? undefined : null);
+    let have = null, next = 0;
+    for (let n = 0; n <= end; n++) {
+      if (next < c.length && c[next] === xs[n]) { const v = value(next); if (v !== undefined) have = v; next += PER; }
+      ys[n] = have;
     }
-    let have = null, end = c.length ? at.get(l.judgedTo) : -1;
-    for (let n = 0; n <= end; n++) { if (ys[n] === null) ys[n] = have; else have = ys[n]; }
+    if (which === 3 && c.length && c[c.length - 1]) ys[end] = l.applied;
     return ys;
   });
   return [xs, rows];
@@ -25,8 +26,12 @@ function joined(which) {
 // chart makes one drawing that follows the window, and moves it when a range is drawn with the mouse.
 function chart(id, xs, rows, series, min) {
   const box = $(id);
-  if (!rows.some((r) => r.some((v) => v !== null && v !== 0))) {
-    box.append(el("p", "muted", id === "c-miss" ? "No member lacks an effect that the log promises." : "Nothing is known of it."));
+  const known = new Set(rows.flatMap((r) => r.filter((v) => v !== null)));
+  if (known.size < 2 || !rows.some((r) => r.some((v) => v))) {
+    const name = box.querySelector("h3").textContent;
+    const what = id === "c-miss" ? "none; no member lacks an effect that the log promises" : known.size ? num([...known][0]) + " on every member wherever it is known" : "not known anywhere in this log";
+    $("c-notes").append(el("li", "", name + ": " + what + "."));
+    box.remove();
     return;
   }
   const make = () => {
@@ -49,16 +54,15 @@ function drawCurves() {
   chart("c-auth", xa, auth, lines);
   chart("c-rev", xr, rev, lines);
   // Where every entry moves the index, it rises between the points too; elsewhere it stands until the next write of a key.
-  const [xc, cons] = joined(3), always = T.lanes.map((l) => { for (let n = 0; n < l.curve.length; n += PER) if (l.curve[n + 3] !== l.curve[n]) return false; return true; });
+  const [xc, cons] = joined(3), always = T.lanes.map((l) => { for (let n = 0; n < l.curve.length; n += PER) if (l.curve[n + 1] && l.curve[n + 3] !== l.curve[n]) return false; return true; });
   chart("c-index", xc, cons, () => lines().map((s, i) => (always[i] ? { ...s, paths: uPlot.paths.linear() } : s)));
   const d = T.density, xs = d.counts[0].map((_, b) => d.from + b * d.step);
   const bars = (label, stroke) => ({ label, stroke, fill: stroke + "55", width: 1.2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (u, v) => (v === null ? "–" : num(v)) });
-  // What is missing adds up along the log.
-  const sums = T.lanes.map((_, n) => { let s = 0; return d.lacking[n].map((c) => (s += c)); });
-  const end = d.from + xs.length * d.step;
-  chart("c-miss", [...xs, end], sums.map((r) => [...r, r[r.length - 1]]), () => T.lanes.map((l, i) => ({ ...lines()[i] })), 0);
-  const per = Math.ceil(xs.length / 80), few = (r) => Array.from({ length: Math.ceil(r.length / per) }, (_, n) => r.slice(n * per, n * per + per).reduce((a, v) => a + v, 0));
-  chart("c-load", xs.filter((_, n) => n % per === 0), d.counts.map(few), () => d.classes.map((c, k) => bars(plain(c), color("k" + k))), 0);
+  // How many entries are missing in each stretch of the log, and none from its end on.
+  const per = Math.ceil(xs.length / 60), few = (r) => [...Array.from({ length: Math.ceil(r.length / per) }, (_, n) => r.slice(n * per, n * per + per).reduce((a, v) => a + v, 0)), 0];
+  const starts = [...xs.filter((_, n) => n % per === 0), d.from + Math.ceil(xs.length / per) * per * d.step];
+  if (per * d.step > 1) $("c-miss").querySelector("h3").textContent = "Missing entries in each " + num(per * d.step) + " of the log";
+  chart("c-miss", starts, d.lacking.map(few), () => T.lanes.map((l, i) => bars(plain(l.member), palette(i))), 0);
   view.listeners.push((mode) => charts.forEach((c) => (mode ? c.again() : c.follow())));
   redraws.push(() => charts.forEach((c) => c.again()));
 }

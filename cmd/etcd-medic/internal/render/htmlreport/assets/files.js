@@ -29,6 +29,7 @@ function drawMap() {
   const box = $("f-map"), s = D.storage.find((x) => x.prefixes);
   if (!box || !s) return;
   clear(box);
+  box.style.height = clamp(s.prefixes.length * 44, 44, 240) + "px";
   const list = s.prefixes.filter((p) => p.bytes > 0).map((p) => ({ p, size: p.bytes })).sort((a, b) => b.size - a.size), out = [];
   squares(list, 0, 0, box.clientWidth, box.clientHeight, out);
   const tints = doc.documentElement.dataset.theme === "dark" ? ["#2f4f86", "#7a4324", "#21593a", "#5b3680", "#1c5c69", "#7a2a55"] : ["#2f5fb8", "#9c5122", "#22704a", "#6c42a0", "#1f7382", "#98316a"];
@@ -42,13 +43,12 @@ function drawMap() {
   });
 }
 
-const PAGE_COLORS = { meta: "m4", reachable: "k0", overflow: "lane-alt", freelist: "m1", free: "grey-bg", lost: "amber" };
+const PAGE_COLORS = { meta: "m4", reachable: "k0", overflow: "lane-alt", freelist: "m1", free: "hatch", lost: "amber" };
 
 // strips draws a cell for a run of pages, coloured by what most of them are; damage wins.
 function wireStrips() {
   const box = $("f-strips");
-  if (!D.storage.length) return;
-  box.append(el("h3", "", "Pages of the database files"));
+  if (!box) return;
   const legend = el("div", "legend");
   for (const [state, c] of [...Object.entries(PAGE_COLORS), ["damaged", "red"]]) { const i = el("i"); redraws.push(() => { i.style.background = color(c); }); legend.append(el("span", "key", null, i, doc.createTextNode(state))); }
   box.append(legend);
@@ -58,7 +58,7 @@ function wireStrips() {
     const hurt = new Set(s.damaged.map((p) => Math.floor(p / s.perCell)));
     const size = () => { const cols = Math.max(10, Math.min(s.cells.length, Math.floor(wrap.clientWidth / 9))); return [cols, Math.min(26, wrap.clientWidth / cols)]; };
     const draw = () => {
-      const [cols, cw] = size(), rows = Math.ceil(s.cells.length / cols), [g] = fit(canvas, Math.max(1, rows) * 12);
+      const [cols, cw] = size(), rows = Math.ceil(s.cells.length / cols), [g] = fit(canvas, Math.max(1, rows) * 12, Math.ceil(cols * cw));
       s.cells.forEach((c, n) => {
         let best = -1;
         c.forEach((v, k) => { if (v > 0 && (best < 0 || v > c[best])) best = k; });

@@ -43,6 +43,7 @@ function outcomeOf(l, index) {
   if (l.why) return ["not replayed", l.why];
   if (index > l.appliedMax) return ["not applied", "the member has applied up to " + num(l.applied)];
   if (!l.judgedFrom || index < l.judgedFrom) return ["not judged", "before the first entry that its database can be compared with"];
+  if (l.hidden.some((s) => s.from <= index && index <= s.to)) return ["not known", "the database does not show what these entries did: pages of it cannot be read"];
   if (index > l.judgedTo) return ["not judged", "after the last entry that was replayed"];
   if (T.eventCount > T.events.length && T.events.length && index > T.events[T.events.length - 1].index) return ["not listed", "only the first " + num(T.events.length) + " of " + num(T.eventCount) + " events are on this page"];
   return ["as the log gives", "nothing speaks against it"];
@@ -78,6 +79,13 @@ function openEntry(index) {
   const k = e && e.keys && shellKey(e.keys[0]);
   if (k) p.append(command("etcd-medic history " + k + " " + D.sources));
   drawTimeline();
+}
+
+// step opens the entry before or after the one that is open, and moves the window along.
+function step(by) {
+  const to = clamp((selected || Math.round((view.a + view.b) / 2) - by) + by, T.first, T.last), half = (view.b - view.a) / 2;
+  if (to < view.a || to > view.b) setView(to - half, to + half);
+  openEntry(to);
 }
 
 // holder names a source whose log has the entry.
@@ -123,8 +131,9 @@ function wireTimeline() {
   o.addEventListener("pointerdown", (ev) => { o.setPointerCapture(ev.pointerId); center(ev); });
   o.addEventListener("pointermove", (ev) => { if (ev.buttons) center(ev); });
   const keys = { "+": () => zoom(0.7), "=": () => zoom(0.7), "-": () => zoom(1.4), ArrowLeft: () => pan(-0.15), ArrowRight: () => pan(0.15), Home: showAll, b: () => D.break && jump(D.break),
-    Enter: () => openEntry(Math.round((view.a + view.b) / 2)) };
-  for (const e of [c, o]) e.addEventListener("keydown", (ev) => { const f = !ev.ctrlKey && !ev.metaKey && keys[ev.key]; if (f) { ev.preventDefault(); f(); } });
+    Enter: () => openEntry(selected || Math.round((view.a + view.b) / 2)), " ": () => keys.Enter() };
+  const steps = { ArrowLeft: () => step(-1), ArrowRight: () => step(1) };
+  for (const e of [c, o]) e.addEventListener("keydown", (ev) => { const f = !ev.ctrlKey && !ev.metaKey && (ev.shiftKey && steps[ev.key] || keys[ev.key]); if (f) { ev.preventDefault(); f(); } });
   wireButtons();
 }
 
@@ -132,6 +141,7 @@ function wireButtons() {
   const on = (id, f) => $(id).addEventListener("click", f);
   on("tl-all", showAll); on("tl-in", () => zoom(0.6)); on("tl-out", () => zoom(1.6)); on("tl-left", () => pan(-0.3)); on("tl-right", () => pan(0.3));
   $("tl-break").disabled = !D.break;
+  if (!D.break) $("tl-break").title = "No first break at an entry of the log";
   const toBreak = () => { jump(D.break); openEntry(D.break); };
   on("tl-break", toBreak);
   if ($("jump-top")) on("jump-top", toBreak);

@@ -4,6 +4,11 @@ function theme(dark) {
   $("theme").textContent = dark ? "Light" : "Dark";
   redrawAll();
 }
+// whenNear calls a function once, when an element comes close to the window.
+function whenNear(e, use) {
+  const o = new IntersectionObserver((seen) => { if (seen.some((s) => s.isIntersecting)) { o.disconnect(); use(); } }, { rootMargin: "600px" });
+  o.observe(e);
+}
 function start() {
   const prefers = window.matchMedia("(prefers-color-scheme: dark)");
   theme(prefers.matches);
@@ -22,13 +27,13 @@ function start() {
     if ($("ms")) { redraws.push(drawMembership); view.listeners.push(drawMembership); }
     drawCurves();
   }
-  if ($("d-tree")) wireTree();
+  if ($("d-tree")) whenNear($("differences"), wireTree);
   redraws.push(drawMap);
   wireStrips();
   wireSegments();
   redrawAll();
   let pending = 0;
-  window.addEventListener("resize", () => { clearTimeout(pending); pending = setTimeout(() => { redrawAll(); if ($("d-tree")) paint(); }, 80); });
+  window.addEventListener("resize", () => { clearTimeout(pending); pending = setTimeout(() => { redrawAll(); if (tree.root) paint(); }, 80); });
   let before = false;
   window.addEventListener("beforeprint", () => { before = doc.documentElement.dataset.theme === "dark"; theme(false); for (const d of doc.querySelectorAll("#verdict details, #members details")) d.open = true; });
   window.addEventListener("afterprint", () => theme(before));

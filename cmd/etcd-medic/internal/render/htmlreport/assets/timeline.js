@@ -118,7 +118,7 @@ const classOf = (kind) => (/^(put|delete_range|range|txn|compaction)$/.test(kind
 function drawLog(g, w) {
   const y = TOP + TERM_H + 8, base = y + LOG_H;
   label(g, "merged log", y + 18, true);
-  label(g, num(T.last - T.first + 1) + " entries", y + 34, false, color("muted"));
+  label(g, num(T.gaps.reduce((n, g) => n - (g.to - g.from + 1), T.last - T.first + 1)) + " entries", y + 34, false, color("muted"));
   g.fillStyle = color("card");
   g.fillRect(GUTTER, y, w - GUTTER - RIGHT, LOG_H);
   for (const s of T.gaps) { const [x, len] = span(s, w); hatch(g, x, y, len, LOG_H, color("hatch")); }
@@ -186,6 +186,7 @@ function drawLane(g, w, n) {
     if (i && p.from >= view.a && p.from <= view.b) { g.fillStyle = color("green"); g.fillRect(X(p.from - 0.5, w) - 1, barY - 3, 2, barH + 6); }
   });
   for (const s of l.skipped) { const [x, len] = span(s, w); g.fillStyle = color("sunk"); g.fillRect(x, barY, len, barH); hatch(g, x, barY, len, barH, color("m4")); }
+  for (const s of l.hidden) { const [x, len] = span(s, w); g.fillStyle = color("red-bg"); g.fillRect(x, barY, len, barH); hatch(g, x, barY, len, barH, color("red")); }
   for (const s of l.damaged) { const [x, len] = span(s, w); g.fillStyle = color("red"); g.fillRect(x, barY - 2, Math.max(len, 3), barH + 4); }
   drawLacking(g, w, n, barY + barH + 2);
   if (l.commit >= view.a && l.commit <= view.b) { g.fillStyle = color("muted"); g.fillRect(X(l.commit + 0.5, w) - 1, barY - 2, 1.5, barH + 4); }

@@ -69,9 +69,10 @@ function flatten() {
   walk(tree.root, -1);
   const rows = $("d-rows");
   rows.style.height = tree.flat.length * ROW + "px";
+  $("d-tree").style.height = clamp(tree.flat.length, 3, 18) * ROW + 16 + "px";
   for (const r of tree.pool.values()) r.remove();
   tree.pool.clear();
-  $("d-count").textContent = num(tree.root.count) + " rows";
+  $("d-count").textContent = num(tree.root.count) + (tree.root.count === 1 ? " row" : " rows");
   paint();
 }
 
@@ -174,13 +175,15 @@ function openRow(node) {
   if (k) p.append(command("etcd-medic history " + k + " " + D.sources));
 }
 
+// wireTree reads the rows, which stand in the page apart from everything else: it is called when they come into sight.
 function wireTree() {
+  D.differences = JSON.parse($("rows").textContent);
   unpack();
   build();
   openSome(400);
   const head = $("d-head");
   head.style.gridTemplateColumns = columns();
-  head.append(el("span", "", "key"), ...D.members.map((m, i) => { const s = el("span", "", m); redraws.push(() => { s.style.color = palette(i); }); return s; }));
+  head.append(el("span", "", "key"), ...D.members.map((m, i) => { const s = el("span", "", m); const tint = () => { s.style.color = palette(i); }; redraws.push(tint); tint(); return s; }));
   flatten();
   const box = $("d-tree");
   let pending = false;
