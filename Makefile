@@ -104,6 +104,10 @@ browser: $(TOOLS)/testcount ## tests of the HTML report in a headless Chromium, 
 	.tools/chromium.sh
 	SCREENSHOTS='$(abspath $(SCREENSHOTS))' $(GO) test -json -count=1 -timeout 15m -tags browser -run 'TestBrowser|TestScreenshots|TestPictures' ./cmd/etcd-medic/internal/render/htmlreport | $(TOOLS)/testcount
 
+.PHONY: browser-slice
+browser-slice: $(TOOLS)/testcount ## the fast part of the browser tests, about 20 s: needs a Chromium, installs none
+	$(GO) test -json -count=1 -timeout 5m -tags browser -run '^TestBrowser(Timeline|Tree|Keyboard|Print|WithoutScripts)$$' ./cmd/etcd-medic/internal/render/htmlreport | $(TOOLS)/testcount
+
 # SEEDS of the soak, CASE (the one case to judge, or how the names of faults begin), KEEP (a folder for the sources of wrong cases), SETS (such a
 # folder: judge its cases once more, without servers), MEDIC (a built program to judge instead of this tree), OUT (a file for the table, also while it runs).
 SEEDS ?= 1..12

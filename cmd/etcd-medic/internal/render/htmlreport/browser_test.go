@@ -14,10 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
 )
@@ -344,6 +347,55 @@ func TestBrowserContrastAndKeyboard(t *testing.T) {
 	b := open(t, d, 600, 900, false)
 	b.fits()
 	b.quiet()
+}
+
+// TestBrowserKeyboard: the Tab key reaches every control in the order in which they stand, what has the focus is
+// outlined, and the timeline steps from entry to entry.
+func TestBrowserKeyboard(t *testing.T) {
+	b := open(t, incident(t, "a-auth-revision-replay"), 1440, 900, false)
+	var faults []string
+	b.run(chromedp.Evaluate(`[...document.querySelectorAll("[tabindex]")].filter((e) => e.tabIndex > 0).map((e) => "out of order: " + e.id)`, &faults))
+	for n := range 25 {
+		b.run(chromedp.KeyEvent(kb.Tab))
+		if s := b.text(`(() => { const e = document.activeElement, s = getComputedStyle(e); return e === document.body || s.outlineStyle === "none" || parseFloat(s.outlineWidth) < 1 ? e.outerHTML.slice(0, 120) : ""; })()`); s != "" {
+			faults = append(faults, fmt.Sprintf("Tab %d: no outline on %s", n+1, s))
+		}
+	}
+	for _, s := range faults {
+		t.Error(s)
+	}
+	b.eval(`document.getElementById("by-hand").querySelector("summary").focus()`)
+	b.run(chromedp.KeyEvent(" "))
+	if b.eval(`document.getElementById("by-hand").open`) != true {
+		t.Error("the space bar does not open the steps by hand")
+	}
+	b.eval(`document.getElementById("tl-break").focus()`)
+	b.run(chromedp.KeyEvent(kb.Enter))
+	b.eval(`document.getElementById("tl").focus()`)
+	b.run(chromedp.KeyEvent(kb.ArrowRight, chromedp.KeyModifiers(input.ModifierShift)))
+	if s := b.text(`document.querySelector("#tl-panel h3").textContent`); !strings.HasPrefix(s, "Entry 78,") {
+		t.Errorf("a step after entry 77 is %q", s)
+	}
+	b.quiet()
+}
+
+// TestBrowserPrint: on paper the first page has the verdict and what to do, without bars and buttons, and the rows that
+// differ are a table.
+func TestBrowserPrint(t *testing.T) {
+	b := open(t, incident(t, "f-bbolt-page-corruption"), 794, 1123, true)
+	b.run(chromedp.ActionFunc(func(ctx context.Context) error {
+		return emulation.SetEmulatedMedia().WithMedia("print").Do(ctx)
+	}))
+	var seen struct {
+		Bottom float64
+		Shown  []string
+	}
+	b.run(chromedp.Evaluate(`({bottom: document.getElementById("do").getBoundingClientRect().bottom,
+  shown: [...document.querySelectorAll("nav, .copy, .bar, #d-tree")].filter((e) => e.offsetParent).map((e) => e.outerHTML.slice(0, 80))})`, &seen))
+	if seen.Bottom > 1123 || len(seen.Shown) > 0 {
+		t.Errorf("the steps end at %.0f of 1123; on paper there are %v", seen.Bottom, seen.Shown)
+	}
+	b.readable(false)
 }
 
 // readable fails the test for texts without enough contrast.
