@@ -20,30 +20,27 @@ import (
 // failed.
 type client struct {
 	endpoint string
-	dial     func() (*clientv3.Client, error)
-	// because puts the reason before an error that says no more than that the time is over.
-	because func(error) error
+	// page asks the endpoint for a page over HTTP; nil where it has no address.
+	page    func(ctx context.Context, path string) ([]byte, error)
+	dial    func() (*clientv3.Client, error)
+	because func(error) error // finds out why the endpoint does not answer
 	cli     *clientv3.Client
 	turn    chan struct{}
 }
 
 // Join makes a member of whoever can connect to it. The name stands in place of an endpoint.
 func Join(name string, dial func() (*clientv3.Client, error)) Member {
-	return join(name, dial)
-}
-
-func join(name string, dial func() (*clientv3.Client, error)) *client {
-	return &client{endpoint: name, dial: dial, because: func(err error) error { return err },
-		turn: make(chan struct{}, 1)}
+	return &client{endpoint: name, dial: dial, turn: make(chan struct{}, 1), because: func(err error) error { return err }}
 }
 
 // Connect makes members of endpoints. Nothing is asked yet: one that is down is tried again in every round.
 func Connect(endpoints []string, access evidence.Access) []Member {
 	var out []Member
 	for _, e := range endpoints {
-		c := join(e, func() (*clientv3.Client, error) { return access.Dial([]string{e}) })
-		c.because = func(err error) error { return access.Because([]string{e}, err) }
-		out = append(out, c)
+		out = append(out, &client{endpoint: e, turn: make(chan struct{}, 1),
+			page:    func(ctx context.Context, path string) ([]byte, error) { return access.Get(ctx, e, path, maxMetrics) },
+			dial:    func() (*clientv3.Client, error) { return access.Dial([]string{e}) },
+			because: func(err error) error { return access.Because([]string{e}, err) }})
 	}
 	return out
 }
@@ -161,6 +158,15 @@ func (c *client) Names(ctx context.Context) (map[uint64]string, error) {
 		out[m.ID] = m.Name
 	}
 	return out, nil
+}
+
+var errNoAddress = errors.New("the member has no address")
+
+func (c *client) Metrics(ctx context.Context) ([]byte, error) {
+	if c.page == nil {
+		return nil, errNoAddress
+	}
+	return c.page(ctx, "/metrics")
 }
 
 // AuthBucket streams the member's database to scratch and reads users, roles and the auth revision of it.

@@ -66,6 +66,8 @@ type Member interface {
 	Alarms(ctx context.Context) (map[uint64][]string, error)
 	// Names are those of all members, by member ID.
 	Names(ctx context.Context) (map[uint64]string, error)
+	// Metrics are those that the server itself gives to Prometheus.
+	Metrics(ctx context.Context) ([]byte, error)
 	// Save writes the member's snapshot to a new file.
 	Save(ctx context.Context, file string) error
 	Close() error

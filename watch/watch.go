@@ -4,16 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Options say what is watched and how.
@@ -24,7 +20,7 @@ type Options struct {
 	Interval, HashInterval, BucketInterval time.Duration
 	// Timeout bounds one question to a member.
 	Timeout time.Duration
-	// Keep is a folder for evidence of what diverged: each member's snapshot and the event. Empty: none is kept.
+	// Keep is a folder for evidence of what diverged: see keep. Empty: none is kept.
 	Keep string
 	// Hook is a program that is run for every event, without arguments and without a shell.
 	Hook string
@@ -69,6 +65,7 @@ type Watcher struct {
 
 	mu   sync.Mutex
 	last time.Time
+	busy bool // keeping evidence, which takes as long as snapshots take
 	open map[Kind]Event
 }
 
@@ -124,7 +121,7 @@ func (w *Watcher) Round(ctx context.Context) (Round, []Event) {
 	w.o.Metrics.round(&r, events, w.judge.raised)
 	w.log(&r)
 	for _, e := range events {
-		w.event(ctx, &e)
+		w.event(ctx, &e, &r)
 	}
 	return r, events
 }
@@ -146,7 +143,20 @@ func (w *Watcher) Open() []Event {
 func (w *Watcher) Alive() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Since(w.last) < 3*w.o.Interval+10*w.o.Timeout
+	allowed := 3*w.o.Interval + 10*w.o.Timeout
+	if w.busy {
+		allowed += time.Duration(len(w.ask.members)) * saveTimeout
+	}
+	return time.Since(w.last) < allowed
+}
+
+// setBusy says whether evidence is being kept; no rounds are made meanwhile, and a supervisor must not end it.
+func (w *Watcher) setBusy(busy bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy = busy; !busy {
+		w.last = time.Now()
+	}
 }
 
 // log says what changed about members: not every round.
@@ -165,7 +175,7 @@ func (w *Watcher) log(r *Round) {
 	w.o.Log.Debug("round", "members", len(r.Members), "answered", r.answered(), "revision", r.Revision)
 }
 
-func (w *Watcher) event(ctx context.Context, e *Event) {
+func (w *Watcher) event(ctx context.Context, e *Event, r *Round) {
 	attrs := []any{"kind", e.Kind, "members", e.Members, "revision", e.Revision, "detail", e.Detail}
 	if e.Over {
 		w.o.Log.Info("divergence is over", attrs...)
@@ -176,10 +186,13 @@ func (w *Watcher) event(ctx context.Context, e *Event) {
 	if w.o.Keep != "" && !e.Over && w.kept < maxKept {
 		w.kept++
 		var err error
-		if dir, err = w.keep(ctx, e); err != nil {
+		w.setBusy(true)
+		dir, err = w.keep(ctx, e, r)
+		w.setBusy(false)
+		if err != nil {
 			w.o.Log.Error("evidence is not complete", "folder", dir, "error", err)
 		} else {
-			w.o.Log.Info("evidence kept", "folder", dir)
+			w.o.Log.Info("evidence kept; next.txt says how to collect the logs", "folder", dir)
 		}
 	}
 	if w.o.Hook != "" {
@@ -187,35 +200,6 @@ func (w *Watcher) event(ctx context.Context, e *Event) {
 			w.o.Log.Error("hook failed", "program", w.o.Hook, "error", err)
 		}
 	}
-}
-
-// saveTimeout bounds the snapshot of one member.
-const saveTimeout = 10 * time.Minute
-
-// keep saves the event and every member's snapshot in a new folder.
-func (w *Watcher) keep(ctx context.Context, e *Event) (string, error) {
-	dir := filepath.Join(w.o.Keep, fmt.Sprintf("%s-%s", e.At.UTC().Format("20060102T150405Z"), e.Kind))
-	if err := os.MkdirAll(w.o.Keep, 0o700); err != nil { //nolint:forbidigo // the folder for evidence that was asked for
-		return dir, err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil { //nolint:forbidigo // as above, new
-		return dir, err
-	}
-	b, err := json.MarshalIndent(e, "", "  ")
-	if err != nil {
-		return dir, err
-	}
-	errs := []error{os.WriteFile(filepath.Join(dir, "event.json"), b, 0o600)} //nolint:forbidigo // as above, new
-	for i, m := range w.ask.members {
-		ctx, cancel := context.WithTimeout(ctx, saveTimeout)
-		name := fmt.Sprintf("%d-%s.db", i+1, shell.FileName(strings.NewReplacer("http://", "", "https://",
-			"").Replace(m.Endpoint())))
-		if err := m.Save(ctx, filepath.Join(dir, name)); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", m.Endpoint(), err))
-		}
-		cancel()
-	}
-	return dir, errors.Join(errs...)
 }
 
 // hook runs a program. What the event holds goes into its environment and standard input, and no shell reads it.

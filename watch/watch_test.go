@@ -92,6 +92,12 @@ func (f *fake) Alarms(context.Context) (map[uint64][]string, error) {
 func (f *fake) Names(context.Context) (map[uint64]string, error) {
 	return map[uint64]string{1: "node1", 2: "node2", 3: "node3"}, nil
 }
+func (f *fake) Metrics(context.Context) ([]byte, error) {
+	if f.down {
+		return nil, errDown
+	}
+	return []byte("etcd_server_has_leader 1\n"), nil
+}
 func (f *fake) Save(_ context.Context, file string) error {
 	if f.down {
 		return errDown
@@ -262,8 +268,55 @@ func TestEvidenceAndHook(t *testing.T) {
 	for _, k := range kept {
 		names = append(names, filepath.Base(k))
 	}
-	if !slices.Equal(names, []string{"1-n1_2379.db", "2-n2_2379.db", "event.json"}) {
+	if !slices.Equal(names, []string{"1-n1_2379.db", "1-n1_2379.metrics.txt", "2-n2_2379.db", "2-n2_2379.metrics.txt",
+		"event.json", "hashes.json", "next.txt", "round.json"}) {
 		t.Errorf("%q", names)
+	}
+	next, err := os.ReadFile(filepath.Join(filepath.Dir(kept[0]), "next.txt"))
+	if want := "ssh -- n1 'etcd-medic collect --yes --name a -o -' > a.tar.zst\n"; err != nil ||
+		!strings.Contains(string(next), want) || strings.Contains(string(next), "$(") {
+		t.Errorf("%s, %v", next, err)
+	}
+}
+
+// TestParting finds the first revision at which contents differ, with few questions.
+func TestParting(t *testing.T) {
+	for _, at := range []uint64{3, 4, 500, 998, 1000} {
+		fs, ms := cluster()
+		for _, f := range fs {
+			f.applied, f.compact = 1000, 3
+		}
+		fs[1].alters = map[uint64]bool{at: true}
+		w := watcher(ms, Options{})
+		r, _ := w.Round(context.Background())
+		p := w.ask.parting(context.Background(), &r)
+		if p.Differ != int64(at)+1 || p.Note != "" || len(p.At) > 12 {
+			t.Errorf("altered at index %d: %d equal, %d differ, %d questions, %s", at, p.Equal, p.Differ, len(p.At), p.Note)
+		}
+		fs[1].compact = 4
+		if p := w.ask.parting(context.Background(), &r); p.Note == "" {
+			t.Error("members compacted to different revisions were compared")
+		}
+		fs[1].alters, fs[1].compact = nil, 3
+		if p := w.ask.parting(context.Background(), &r); p.Differ != 0 || p.Equal != 1001 || len(p.At) != 1 {
+			t.Errorf("nothing differs: %+v", p)
+		}
+	}
+}
+
+// TestAliveWhileKeeping: a supervisor that asks for health does not end a watch that saves large snapshots.
+func TestAliveWhileKeeping(t *testing.T) {
+	_, ms := cluster()
+	w := watcher(ms, Options{})
+	w.last = time.Now().Add(-5 * time.Minute)
+	if w.Alive() {
+		t.Error("no round for five minutes, and alive")
+	}
+	if w.setBusy(true); !w.Alive() {
+		t.Error("not alive while evidence is kept")
+	}
+	if w.setBusy(false); !w.Alive() {
+		t.Error("not alive after evidence was kept")
 	}
 }
 

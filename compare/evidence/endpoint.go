@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -171,6 +172,33 @@ func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 			strings.Join(endpoints, ","), err)
 	}
 	return c, err
+}
+
+// Get asks an endpoint for a page over HTTP, with the certificates of etcd's clients; at most limit bytes are read.
+func (a *Access) Get(ctx context.Context, endpoint, path string, limit int64) (_ []byte, err error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || !isEndpoint(endpoint) {
+		return nil, fmt.Errorf("%s is not an endpoint", endpoint)
+	}
+	cfg, err := a.config(u)
+	if err != nil {
+		return nil, err
+	}
+	t := &http.Transport{TLSClientConfig: cfg.TLS, DisableKeepAlives: true}
+	defer t.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.Scheme+"://"+u.Host+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	r, err := (&http.Client{Transport: t}).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Body.Close()) }()
+	if r.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s%s: %s", endpoint, path, r.Status)
+	}
+	return io.ReadAll(io.LimitReader(r.Body, limit))
 }
 
 // streamBuffer is what a connection with a Window buffers of its own.

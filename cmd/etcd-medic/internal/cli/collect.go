@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -149,9 +150,22 @@ func parseRate(s string) (int64, error) {
 	return n << shift, nil
 }
 
-// sparing is how much the heap may grow between two collections of garbage, in percent: the memory of the host is the
-// server's.
-const sparing = 20
+const (
+	// sparing is how much the heap may grow between two collections of garbage, in percent, heapLimit where that is done
+	// more often: the memory of the host is the server's.
+	sparing   = 20
+	heapLimit = 12 << 20
+)
+
+// spare keeps this process to one processor and little memory until the returned function is called.
+func spare() (undo func()) {
+	percent, limit, procs := debug.SetGCPercent(sparing), debug.SetMemoryLimit(heapLimit), runtime.GOMAXPROCS(1)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+		runtime.GOMAXPROCS(procs)
+	}
+}
 
 func runCollect(ctx context.Context, o *collectOptions) error {
 	if o.all {
@@ -166,7 +180,7 @@ func runCollect(ctx context.Context, o *collectOptions) error {
 		}
 	}
 	o.opt.Access, o.opt.Stdout, o.opt.Progress = o.access, o.io.Out, o.io.Progress()
-	defer debug.SetGCPercent(debug.SetGCPercent(sparing))
+	defer spare()()
 	m, err := collect.Run(ctx, o.opt)
 	o.io.clearStatus()
 	if err != nil {
