@@ -1,6 +1,7 @@
 package find_test
 
 import (
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -66,6 +67,21 @@ client-transport-security:
   trusted-ca-file: /var/lib/rancher/k3s/server/tls/etcd/server-ca.crt
 `
 
+// rke2Pod is how RKE2 starts etcd: with the configuration that lies next to the data.
+const rke2Pod = `apiVersion: v1
+kind: Pod
+metadata: {name: etcd, labels: {component: etcd, tier: control-plane}}
+spec:
+  containers:
+  - name: etcd
+    command: [etcd]
+    args: [--config-file=/var/lib/rancher/rke2/server/db/etcd/config]
+    volumeMounts:
+    - {mountPath: /var/lib/rancher/rke2/server/db/etcd, name: dir0}
+  volumes:
+  - {name: dir0, hostPath: {path: /var/lib/rancher/rke2/server/db/etcd}}
+`
+
 // Every layout as a folder of files, as the platforms write them.
 func TestLayouts(t *testing.T) {
 	cases := map[string]struct {
@@ -98,6 +114,20 @@ func TestLayouts(t *testing.T) {
 			CACert: "/var/lib/rancher/k3s/server/tls/etcd/server-ca.crt",
 			Cert:   "/var/lib/rancher/k3s/server/tls/etcd/client.crt",
 			Key:    "/var/lib/rancher/k3s/server/tls/etcd/client.key"}}},
+		"RKE2": {files("var/lib/rancher/rke2/server/db/etcd/config",
+			strings.ReplaceAll(k3s, "/k3s/", "/rke2/"), "var/lib/rancher/rke2/server/tls/etcd/client.crt", "",
+			"var/lib/rancher/rke2/agent/pod-manifests/etcd.yaml", rke2Pod), []find.Member{{
+			Kind: "RKE2", File: "/var/lib/rancher/rke2/server/db/etcd/config",
+			DataDir: "/var/lib/rancher/rke2/server/db/etcd", Endpoint: "https://127.0.0.1:2379", Name: "m1-1a2b",
+			CACert: "/var/lib/rancher/rke2/server/tls/etcd/server-ca.crt",
+			Cert:   "/var/lib/rancher/rke2/server/tls/etcd/client.crt",
+			Key:    "/var/lib/rancher/rke2/server/tls/etcd/client.key"}}},
+		"k3s with another data dir": {files("etc/rancher/k3s/config.yaml", "cluster-init: true\ndata-dir: /srv/k3s\n",
+			"srv/k3s/server/db/etcd/config", strings.ReplaceAll(k3s, "/var/lib/rancher/k3s/", "/srv/k3s/"),
+			"srv/k3s/server/tls/etcd/client.crt", ""), []find.Member{{
+			Kind: "k3s", File: "/srv/k3s/server/db/etcd/config", DataDir: "/srv/k3s/server/db/etcd",
+			Endpoint: "https://127.0.0.1:2379", Name: "m1-1a2b", CACert: "/srv/k3s/server/tls/etcd/server-ca.crt",
+			Cert: "/srv/k3s/server/tls/etcd/client.crt", Key: "/srv/k3s/server/tls/etcd/client.key"}}},
 		"Talos": {files("system/secrets/etcd/ca.crt", "", "system/secrets/etcd/admin.crt", "",
 			"system/secrets/etcd/admin.key", "", "var/lib/etcd/member/snap/db", ""), []find.Member{{
 			Kind: "Talos", File: "/system/secrets/etcd/", DataDir: "/var/lib/etcd", Endpoint: "https://127.0.0.1:2379",

@@ -141,8 +141,7 @@ func (h host) openshift(m *Member, mounts []mount) {
 
 // k3s and RKE2 write the configuration of their embedded etcd next to its data.
 func (h host) k3s() (out []Member) {
-	for _, d := range []struct{ kind, dir string }{{"k3s", "/var/lib/rancher/k3s/server"},
-		{"RKE2", "/var/lib/rancher/rke2/server"}} {
+	for _, d := range []struct{ kind, dir string }{{"k3s", h.rancherDir("k3s")}, {"RKE2", h.rancherDir("rke2")}} {
 		file := d.dir + "/db/etcd/config"
 		b := h.read(file)
 		if b == nil {
@@ -164,6 +163,17 @@ func (h host) k3s() (out []Member) {
 		out = append(out, m)
 	}
 	return out
+}
+
+// rancherDir is the folder of the server: below data-dir of its configuration, or where it is without one.
+func (h host) rancherDir(name string) string {
+	var c struct {
+		DataDir string `yaml:"data-dir"`
+	}
+	if err := yaml.Unmarshal(h.read("/etc/rancher/"+name+"/config.yaml"), &c); err != nil || !path.IsAbs(c.DataDir) {
+		c.DataDir = "/var/lib/rancher/" + name
+	}
+	return path.Join(c.DataDir, "server")
 }
 
 // talos has no shell: its files are seen from a pod that mounts the host's.
