@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -179,12 +180,50 @@ func TestE2EWatchAuthReplay(t *testing.T) {
 	raised(t, w, watch.KindAuth, "node2")
 }
 
-// TestE2EWatchQuiet: load, compaction, restarts, a leader that moves and a member that comes and goes raise nothing.
-func TestE2EWatchQuiet(t *testing.T) {
-	long := 1
-	if os.Getenv("WATCH_LONG") != "" {
-		long = 20
+// rounds is how often the members of each line are disturbed. WATCH_MINUTES asks for that many minutes in all.
+func rounds(t *testing.T) int {
+	v := os.Getenv("WATCH_MINUTES")
+	if v == "" {
+		return 1
 	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		t.Fatalf("WATCH_MINUTES=%s", v)
+	}
+	return n // four lines, and a round takes about a quarter of a minute
+}
+
+// moveLeader hands the leadership to another member.
+func moveLeader(t *testing.T, c *clustertest.Cluster) {
+	t.Helper()
+	leader := c.Leader()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	st, err := c.Client((leader+1)%3).Status(ctx, c.Endpoint((leader+1)%3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// a leader that lost its office meanwhile is refused, and has moved as well
+	_, _ = c.Client(leader).MoveLeader(ctx, st.Header.MemberId)
+	c.Leader()
+}
+
+// promote makes a voter of a learner as soon as it has caught up.
+func promote(t *testing.T, c *clustertest.Cluster, i int) {
+	t.Helper()
+	c.WaitUntil("the learner is promoted", func(ctx context.Context) error {
+		st, err := c.Client(i).Status(ctx, c.Endpoint(i))
+		if err == nil {
+			_, err = c.Client(c.Leader()).MemberPromote(ctx, st.Header.MemberId)
+		}
+		return err
+	})
+}
+
+// TestE2EWatchQuiet: load, compaction, restarts, a leader that moves, and a learner that is added, promoted and removed
+// raise nothing.
+func TestE2EWatchQuiet(t *testing.T) {
+	long := rounds(t)
 	for _, line := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
 		t.Run(line, func(t *testing.T) {
 			c := clustertest.Start(t, clustertest.Server(t, line), 3,
@@ -212,13 +251,20 @@ func TestE2EWatchQuiet(t *testing.T) {
 				}
 				done <- nil
 			})
-			for range long {
+			for round := range long {
 				time.Sleep(2 * time.Second)
 				c.Restart(1)
 				c.Kill(2)
 				time.Sleep(2 * time.Second)
 				c.StartProcess(2)
 				c.WaitServing(2)
+				moveLeader(t, c)
+				if round == 0 { // a learner that catches up, is promoted and goes away again; nobody watches it
+					added := c.Add(true)
+					promote(t, c, added)
+					time.Sleep(2 * time.Second)
+					c.Remove(added)
+				}
 				time.Sleep(2 * time.Second)
 			}
 			cancel()

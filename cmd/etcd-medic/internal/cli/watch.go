@@ -42,7 +42,8 @@ seldomer than other questions. With auth enabled, log in as a user with role roo
 etcdctl's variables (ETCDCTL_ENDPOINTS and so on); --cluster takes all members from the member list, as it is when the watch begins.
 
 --listen serves /metrics for Prometheus, /healthz and /divergence. A Grafana dashboard and alert rules are in deploy/watch.
---collect-on-divergence saves a snapshot of every member and the event in a new folder, for the first 5 divergences. --on-divergence runs a
+--collect-on-divergence keeps in a new folder, for the first 5 divergences, what can be had over the network: the event, what every member said, the
+revision from which hashes differ, the servers' metrics, a snapshot of every member, and the commands that collect the logs. --on-divergence runs a
 program for every event, without arguments and without a shell. It gets ETCD_MEDIC_EVENT (diverged or over), ETCD_MEDIC_KIND,
 ETCD_MEDIC_MEMBERS, ETCD_MEDIC_DETAIL and ETCD_MEDIC_EVIDENCE, and the event as JSON on standard input.
 
@@ -91,7 +92,7 @@ func newWatchCmd(s *Streams, run func(context.Context, *watchOptions) error) *co
 	f.DurationVar(&o.opt.Timeout, "ask-timeout", 10*time.Second, "how long a member may take to answer")
 	f.StringVar(&o.listen, "listen", "", "address for /metrics, /healthz and /divergence, such as 127.0.0.1:9979")
 	f.StringVar(&o.opt.Keep, "collect-on-divergence", "",
-		"folder for every member's snapshot when a divergence is raised")
+		"folder for snapshots, hashes and metrics of all members when a divergence is raised")
 	f.StringVar(&o.opt.Hook, "on-divergence", "", "program to run for every event; it gets no arguments")
 	f.DurationVar(&o.opt.HookTimeout, "hook-timeout", time.Minute, "how long the program may run")
 	f.BoolVar(&o.once, "once", false, "make some rounds, print the result and end")
