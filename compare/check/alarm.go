@@ -25,7 +25,7 @@ func runAlarmMembers(in *Input) Result {
 		}
 		known := configured(m)
 		if len(known) == 0 {
-			unknown = m.Label() + ": no member list to hold its alarms against"
+			unknown = m.Label() + ": no member list to compare its alarms with"
 			continue
 		}
 		f := Finding{Severity: Warning, Members: []string{m.Label()}}
@@ -39,7 +39,7 @@ func runAlarmMembers(in *Input) Result {
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page),
 				Bucket: "alarm", Key: Bytes(id.String()), Field: evidence.AlarmName(a.Type),
 				Observed: "raised for " + id.String(), Expected: "one of " + idList(known), Show: showDB(m, "alarm")})
-			f.Remedy = []Remedy{{Text: "disarm it by its member ID, once nobody is over quota or damaged",
+			f.Remedy = []Remedy{{Text: "disarm it by its member ID, once no member is over quota or damaged",
 				Command: shell.Format("etcdctl alarm disarm"), Risk: "disarms all alarms"}}
 		}
 		if len(f.Evidence) > 0 {

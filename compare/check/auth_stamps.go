@@ -59,7 +59,7 @@ func (in *Input) authStampFinding(pos int) *Finding {
 	}
 	switch {
 	case b.lowAt != 0 && have < b.low:
-		f.Title = fmt.Sprintf("%s holds auth revision %d, and stamped %d on a request of its own", m.Label(), have,
+		f.Title = fmt.Sprintf("%s holds auth revision %d, but stamped %d on its own request", m.Label(), have,
 			b.low)
 		f.Explanation = "a member stamps requests with its auth revision, which never falls"
 		show(b.lowAt, b.low, fmt.Sprintf("at least %d", b.low))

@@ -23,7 +23,7 @@ func runAuthStructure(in *Input) Result {
 			continue
 		}
 		if authDamaged(m) {
-			unread = m.Label() + ": part of the auth buckets can not be read"
+			unread = m.Label() + ": part of the auth buckets cannot be read"
 			continue
 		}
 		if f := authStructureFinding(m); len(f.Evidence) > 0 {

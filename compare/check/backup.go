@@ -83,7 +83,7 @@ func runBackupTrailer(in *Input) Result {
 		case t.State == "absent":
 			f := backupFinding(m, Warning, "no sha256 trailer",
 				"the file was not written by snapshot save (or lost its end); restore needs --skip-hash-check",
-				Evidence{Field: FieldNoTrailer, Observed: "absent", Expected: "32 bytes behind the last page"})
+				Evidence{Field: FieldNoTrailer, Observed: "absent", Expected: "32 bytes after the last page"})
 			f.Class = "backup-unverifiable"
 			fs = append(fs, f)
 		default:
@@ -132,7 +132,7 @@ const (
 	FieldNoTrailer  = "sha256 trailer"
 	FieldTruncated  = "size: content is missing"
 	FieldCutTrailer = "size: the trailer is cut"
-	FieldAppended   = "size: bytes behind the end"
+	FieldAppended   = "size: bytes after the end"
 	FieldForeign    = "content"
 )
 
@@ -150,7 +150,7 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 		ev.Field, ev.Offset = FieldTruncated, Int64(have)
 		return []Finding{backupFinding(m, Critical,
 			fmt.Sprintf("the file is cut short: %d of %d bytes of content are there", have, need),
-			"the meta page says how many pages the content has; the file ends before. What lies behind its end is lost.", ev)}
+			"the meta page says how many pages the content has, and the file ends before. The rest is lost.", ev)}
 	case have == need, !h.SavedBySnapshot() && have%page == 0:
 		return nil
 	case have-need < 32:
@@ -160,7 +160,7 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 			"the content is as long as it should be; the file lost its last bytes", ev)}
 	case h.SavedBySnapshot():
 		ev.Field, ev.Offset = FieldAppended, Int64(need)
-		return []Finding{backupFinding(m, Error, fmt.Sprintf("%d bytes stand behind the end of the content", have-need),
+		return []Finding{backupFinding(m, Error, fmt.Sprintf("%d bytes follow the end of the content", have-need),
 			"snapshot save writes nothing there but 32 bytes of sha256; something was appended", ev)}
 	}
 	ev.Field, ev.Expected = FieldTruncated, fmt.Sprintf("a whole number of pages of %d bytes", page)

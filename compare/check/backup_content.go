@@ -69,13 +69,13 @@ func judgeBackupMembers(m *evidence.Member) []Finding {
 			odd(id, "member "+id+" is listed and removed at once", "in members and members_removed", "in one of them")
 		}
 		if other, ok := names[v.Name]; ok && v.Name != "" {
-			odd(id, fmt.Sprintf("members %s and %s share the name %s", other, id, v.Name), v.Name, "a name of its own")
+			odd(id, fmt.Sprintf("members %s and %s share the name %s", other, id, v.Name), v.Name, "a unique name")
 		}
 		names[v.Name] = v.ID
 		for _, u := range v.PeerURLs {
 			if other, ok := urls[u]; ok {
 				odd(id, fmt.Sprintf("members %s and %s share the peer URL %s", other, id, u), u,
-					"a peer URL of its own")
+					"a unique peer URL")
 			}
 			urls[u] = v.ID
 		}
@@ -101,8 +101,8 @@ func judgeBackupAuth(m *evidence.Member) []Finding {
 		for _, p := range r.Perms {
 			if p.Type < 0 || p.Type > 2 || len(p.RangeEnd) > 0 && string(p.RangeEnd) != "\x00" &&
 				string(p.RangeEnd) <= string(p.Key) {
-				bad(Warning, "authRoles", r.Name, fmt.Sprintf("role %s has a permission that is no range", r.Name),
-					p.String(), "a key, or a range whose end lies behind its key")
+				bad(Warning, "authRoles", r.Name, fmt.Sprintf("role %s has a permission that is not a range", r.Name),
+					p.String(), "a key, or a range whose end is after its key")
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func runIndexCanMove(in *Input) Result {
 		top := m.HighestTerm()
 		fs = append(fs, Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()},
 			At: At{Term: in.termAt(m.ConsistentIndex() + 1), Index: m.ConsistentIndex() + 1},
-			Title: fmt.Sprintf("%s: the consistent index stands at %d and can not move", m.Label(),
+			Title: fmt.Sprintf("%s: the consistent index is %d and cannot move", m.Label(),
 				m.ConsistentIndex()),
 			Explanation: fmt.Sprintf("meta/term is %d, the highest term of the log is %d: a server of 3.5.0 to 3.5.2 "+
 				"stores no index of a lower term. At every start it executes the entries %d..%d again",
@@ -129,7 +129,7 @@ func (in *Input) authAheadFinding(m *evidence.Member, s *replay.Stretch) Finding
 				Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("%d or more", s.To),
 				Show: showDB(m, "meta")},
 			{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"),
-				Observed: fmt.Sprintf("%d, as behind entry %d", m.DB.Auth.Revision, s.To),
+				Observed: fmt.Sprintf("%d, as after entry %d", m.DB.Auth.Revision, s.To),
 				Expected: fmt.Sprintf("that of entry %d", m.ConsistentIndex()), Show: showDB(m, "auth")}}}
 }
 

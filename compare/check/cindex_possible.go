@@ -42,9 +42,9 @@ func (in *Input) impossibleIndex(m *evidence.Member) Finding {
 	stored, fits := m.StoredIndex(), m.ConsistentIndex()
 	f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()},
 		At: At{Term: in.termAt(fits), Index: fits},
-		Title: fmt.Sprintf("%s: the consistent index %d can not be true, the database ends with entry %d", m.Label(),
+		Title: fmt.Sprintf("%s: the consistent index %d is impossible, the database ends with entry %d", m.Label(),
 			stored, fits),
-		Explanation: fmt.Sprintf("the log ends at %d and the database holds nothing of an entry behind it, so the "+
+		Explanation: fmt.Sprintf("the log ends at %d and the database holds no effect of a later entry, so the "+
 			"index was altered after it was stored. A server started on it "+
 			"executes nothing up to entry %d and reports nothing: do not start the member on it", m.LastIndex(),
 			stored),
@@ -62,8 +62,8 @@ func (in *Input) impossibleIndex(m *evidence.Member) Finding {
 		{Member: m.Label(), Field: "last index of the log", Observed: fmt.Sprint(m.LastIndex()),
 			Expected: fmt.Sprintf("%d or more, if the index were true", stored), Show: showLog(m, m.LastIndex())},
 		{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "current revision",
-			Observed: fmt.Sprintf("%d, as behind entry %d", m.CurrentRevision(), fits),
-			Expected: "a higher one, if entries behind the log had been applied",
+			Observed: fmt.Sprintf("%d, as after entry %d", m.CurrentRevision(), fits),
+			Expected: "a higher one, if entries after the log had been applied",
 			Show:     showRev(m, m.CurrentRevision())}}
 	for _, o := range in.Members {
 		if o != m && o.HasLog() && o.ClusterID == m.ClusterID && o.LastIndex() < stored {

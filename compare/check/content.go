@@ -214,7 +214,7 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 	}
 	var out []Finding
 	if n > 0 {
-		f.Title = fmt.Sprintf("the database of %s contradicts the log (%d times)", m.Label(), n)
+		f.Title = fmt.Sprintf("%s's database disagrees with the log in %s", m.Label(), inPlaces(n))
 		f.Explanation = fmt.Sprintf("replayed entries %d..%d: %d applied, %d refused by a rule, %d without effect, "+
 			"%d missing, %d contradicted, %d outside history",
 			r.From, r.To, r.Counts[replay.Applied], r.Counts[replay.Refused], r.Counts[replay.NoEffect],
@@ -236,8 +236,8 @@ func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
 	first := &r.Below[0]
 	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence", At: At{Index: first.Index},
 		More: r.BelowCount - len(r.Below),
-		Title: fmt.Sprintf("the database of %s contradicts the log at or below its compact revision (%d times)",
-			m.Label(), r.BelowCount),
+		Title: fmt.Sprintf("%s's database disagrees with the log at or below its compact revision in %s",
+			m.Label(), inPlaces(r.BelowCount)),
 		Explanation: fmt.Sprintf("the log up to entry %d gives other keys than the database holds at revision %d, "+
 			"from which on it has its whole history",
 			r.BaseIndex, r.BaseRevision)}
@@ -270,4 +270,11 @@ func (in *Input) stateFindings(m *evidence.Member, r *replay.MemberResult) []Fin
 			Observed: d.Observed, Expected: d.Expected, Show: showDB(m, d.Bucket)})
 	}
 	return []Finding{in.cut(f)}
+}
+
+func inPlaces(n int) string {
+	if n == 1 {
+		return "1 place"
+	}
+	return fmt.Sprintf("%d places", n)
 }

@@ -70,7 +70,7 @@ func runCompactionLeftNothing(in *Input) Result {
 		first := kv.FirstSuperseded
 		fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()},
 			At: At{Revision: &Rev{Main: first.Main, Sub: first.Sub}},
-			Title: fmt.Sprintf("%s: %d superseded records stand below the finished compaction at %d", m.Label(),
+			Title: fmt.Sprintf("%s: %d superseded records are below the finished compaction at %d", m.Label(),
 				kv.Superseded, done),
 			Explanation: "a compaction that is finished has removed them: they came back from an older file",
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision " +

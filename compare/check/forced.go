@@ -53,7 +53,7 @@ func (in *Input) forcedFinding(r *replay.Forced) Finding {
 			f.Severity, f.Class = Error, "membership"
 			f.Members = append(f.Members, o.Label())
 			f.Explanation = "members that the forced start removed do not know of it; they carry the same cluster ID " +
-				"and would go on as the old cluster, or meet the new one and contradict it"
+				"and would continue as the old cluster, or connect to the new one and contradict it"
 			f.Evidence = append(f.Evidence, Evidence{Member: o.Label(), Field: "commit index",
 				Observed: fmt.Sprint(o.Commit), Expected: "never started again", Show: showLog(o, o.Commit)})
 		}

@@ -27,7 +27,7 @@ func (in *Input) alteredVotes(m *evidence.Member) []Finding {
 		case in.neverAMember(m, v):
 			fs = append(fs, in.voteFinding(m, v,
 				fmt.Sprintf("a HardState of term %d says vote %s, which was never a member", v.Term, v.For),
-				"the log goes on to entries of that term or a later one, and no configuration, member list or conf "+
+				"the log continues to entries of that term or a later one, and no configuration, member list or conf "+
 					"change up to there knows the ID", "the ID of a member"))
 		case in.wasNoCandidate(m, v):
 			fs = append(fs, in.voteFinding(m, v,

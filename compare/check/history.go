@@ -79,10 +79,10 @@ func (in *Input) forkFinding(c replay.Copies) Finding {
 	a, b := in.Members[c.A], in.Members[c.B]
 	f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{a.Label(), b.Label()},
 		At: At{Index: c.Index + 1, Term: in.termAt(c.Index + 1)},
-		Title: fmt.Sprintf("member %s has two histories: %s and %s part behind index %d", a.MemberID, a.Label(),
+		Title: fmt.Sprintf("member %s has two histories: %s and %s diverge after index %d", a.MemberID, a.Label(),
 			b.Label(), c.Index)}
 	field := FieldClone
-	f.Explanation = "both copies of the data dir went on after they were copied: two processes ran under one " +
+	f.Explanation = "both copies of the data dir continued after they were copied: two processes ran under one " +
 		"identity, and each broke promises of the other"
 	if n := min(BootstrapVoters(a), BootstrapVoters(b)); n > 0 && nothingShared(a, n, c.Index+1) {
 		f.Class, field = "foreign-cluster", FieldTwin
@@ -111,7 +111,7 @@ func (in *Input) twinFinding() *Finding {
 	}
 	d := in.Replay.LogDiffs[0]
 	f := &Finding{Severity: Critical, Class: "foreign-cluster", At: At{Index: d.Index},
-		Title: fmt.Sprintf("the logs have nothing in common behind their beginning: they differ from index %d on",
+		Title: fmt.Sprintf("the logs have nothing in common after their beginning: they differ from index %d on",
 			d.Index),
 		Explanation: "the sources carry one cluster ID, but belong to two clusters that were founded with the same " +
 			"names, peer URLs and token"}
@@ -177,10 +177,10 @@ func restoredAloneFinding(m, o *evidence.Member) Finding {
 	n := BootstrapVoters(m)
 	return Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()},
 		At: At{Term: 1, Index: n},
-		Title: fmt.Sprintf("%s was restored from a backup while its cluster went on: its log begins anew at "+
+		Title: fmt.Sprintf("%s was restored from a backup while its cluster kept running: its log starts at "+
 			"term 1, the cluster is at %d/%d", m.Label(), o.WAL.Summary.LastTerm, o.Commit),
 		Explanation: "the other members were not restored; the leader counts this one by what it once acknowledged, " +
-			"and entries behind the restore contradict the cluster's",
+			"and entries after the restore contradict the cluster's",
 		Evidence: []Evidence{
 			{Member: m.Label(), Field: FieldRestoredAlone,
 				Observed: fmt.Sprintf("%d entries of a restore at term 1, last index %d", n, m.WAL.Summary.LastIndex),

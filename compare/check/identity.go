@@ -229,7 +229,7 @@ func (in *Input) unknownMember(m *evidence.Member) *Finding {
 	return &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()},
 		Title: fmt.Sprintf("%s: member %s is in no configuration and no member list", m.Label(), m.MemberID),
 		Explanation: fmt.Sprintf("%s list every member of the cluster, and not this one: the metadata of the WAL was "+
-			"altered, the WAL belongs to another set, or it was put beside a database that is not its own",
+			"altered, the WAL belongs to another set, or it was put next to a database that is not its own",
 			strings.Join(asked, ", ")),
 		Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: FieldUnknownMember,
 			Observed: m.MemberID.String(), Expected: "a member that the configuration names",

@@ -9,8 +9,8 @@ import (
 
 // The fields of the evidence of M14.
 const (
-	FieldPromotionReplayed = "promotion behind the snapshot"
-	FieldLearnerReplayed   = "learner behind the snapshot"
+	FieldPromotionReplayed = "promotion after the snapshot"
+	FieldLearnerReplayed   = "learner after the snapshot"
 )
 
 var learnerReplay = described(Check{
@@ -42,7 +42,7 @@ func learnerChanges(m *evidence.Member) []Finding {
 		}
 		ev := Evidence{Member: m.Label(), File: c.Pos.Segment, Offset: Int64(c.Pos.Offset),
 			Key:      Bytes(c.Change.NodeID.String()),
-			Expected: fmt.Sprintf("a raft snapshot behind it; the newest is at %d", from), Show: showLog(m, c.Index)}
+			Expected: fmt.Sprintf("a raft snapshot after it; the newest is at %d", from), Show: showLog(m, c.Index)}
 		switch {
 		case c.Change.Type == dumplog.ConfChangeAddLearnerNode:
 			ev.Field, ev.Observed = FieldLearnerReplayed, "learner added at "+fmt.Sprint(c.Index)

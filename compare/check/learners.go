@@ -14,7 +14,7 @@ const (
 	FieldLearnerBehind       = "learner never caught up"
 	FieldLearnerJustAdded    = "learner just added"
 	FieldLearnerBlocks       = "learner blocks the addition of another"
-	FieldLearnerLags         = "learner behind"
+	FieldLearnerLags         = "learner lags"
 )
 
 var learnersMove = described(Check{
@@ -57,13 +57,13 @@ func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 		ev.Member, ev.Bucket, ev.Key = own.Label(), "", nil
 	case own == nil && !in.published(&top.Membership, id):
 		f.Title = fmt.Sprintf("learner %s never started", id)
-		f.Explanation = fmt.Sprintf("it was added at index %d with peer URLs %v and never published itself; it can "+
-			"not be promoted, and another learner can not be added", added.Index, top.Membership.PeerURLs[id])
+		f.Explanation = fmt.Sprintf("it was added at index %d with peer URLs %v and never published itself; it "+
+			"cannot be promoted, and another learner cannot be added", added.Index, top.Membership.PeerURLs[id])
 		ev.Field, ev.Observed, ev.Expected = FieldLearnerNeverStarted, "a learner without a name",
 			"a learner that published itself"
 	case own != nil && behindForPromotion(own, top) && top.Commit > own.LastIndex() && !sameCommit(own, top):
 		f.Members = []string{own.Label()}
-		f.Title = fmt.Sprintf("learner %s is %d entries behind", own.Label(), top.Commit-own.LastIndex())
+		f.Title = fmt.Sprintf("learner %s lags by %d entries", own.Label(), top.Commit-own.LastIndex())
 		f.Explanation = fmt.Sprintf("its log ends at %d, the cluster is at %d; etcd promotes a learner only when it "+
 			"holds nine tenths of the leader's log", own.LastIndex(), top.Commit)
 		ev.Field, ev.Observed, ev.Expected = FieldLearnerLags, fmt.Sprintf("last index %d", own.LastIndex()),

@@ -45,8 +45,8 @@ func runLeaseRevokesEqual(in *Input) Result {
 	}
 	f.Title = fmt.Sprintf("%d lease revokes deleted keys on some members and nothing on %s, the first at %d/%d", leases,
 		strings.Join(f.Members, ", "), f.At.Term, f.At.Index)
-	f.Explanation = "lease and keys live on where the revoke had no effect; from the first such entry on contents " +
-		"and revisions part"
+	f.Explanation = "lease and keys remain where the revoke had no effect; from the first such entry on, contents " +
+		"and revisions differ"
 	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
 }
 

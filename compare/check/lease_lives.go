@@ -42,7 +42,7 @@ func runLeaseLives(in *Input) Result {
 // lostRevokes: leases that outlived their revoke, against the rules or by them.
 func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Finding {
 	bad := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()},
-		Explanation: "the revoke is in the log and at or below what the member has applied; lease and keys live on there"}
+		Explanation: "the revoke is in the log, and the member has applied it; lease and keys remain there"}
 	legal := Finding{Severity: Warning, Members: []string{m.Label()},
 		Explanation: "this etcd version rejects the revoke, so the lease and its keys remain; members on another " +
 			"version may have applied it"}

@@ -38,7 +38,7 @@ func runLeasesExpire(in *Input) Result {
 			fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, At: At{Term: t.Term, Index: t.First},
 				Title: fmt.Sprintf("%s led term %d after it had received a snapshot: %d leases were granted "+
 					"and none revoked", m.Label(), t.Term, t.Grants),
-				Explanation: "leases of this cluster do expire in other terms; a leader that can not make its " +
+				Explanation: "leases of this cluster expire in other terms; a leader that cannot create its " +
 					"internal token never revokes any",
 				Evidence: []Evidence{{Member: m.Label(), File: t.Pos.Segment, Offset: Int64(t.Pos.Offset),
 					Field:    fmt.Sprintf("entries %d..%d of term %d", t.First, t.Last, t.Term),

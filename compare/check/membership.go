@@ -271,7 +271,7 @@ var partsPresent = described(Check{
 			}
 			for _, p := range m.Problems {
 				fs = append(fs, Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()},
-					Title:       fmt.Sprintf("%s: %s can not be read", m.Label(), p.File),
+					Title:       fmt.Sprintf("%s: %s cannot be read", m.Label(), p.File),
 					Explanation: p.Err.Error(),
 					Evidence: []Evidence{{Member: m.Label(), File: p.File, Observed: p.Err.Error(),
 						Expected: "readable"}}})

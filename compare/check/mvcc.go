@@ -37,7 +37,7 @@ func (in *Input) violations(class string, sev Severity, want func(rule string) b
 			continue
 		}
 		if m.DB.KVDamaged {
-			reason += m.Label() + ": part of bucket key can not be read; "
+			reason += m.Label() + ": part of bucket key cannot be read; "
 			continue
 		}
 		f, first := Finding{Severity: sev, Class: class, Members: []string{m.Label()}}, ""

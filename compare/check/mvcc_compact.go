@@ -121,7 +121,7 @@ func belowFinished(m *evidence.Member) *Finding {
 		return nil
 	}
 	return &Finding{Severity: Info, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: last}},
-		Title: fmt.Sprintf("%s: the newest record has revision %d, the finished compaction stands at %d",
+		Title: fmt.Sprintf("%s: the newest record has revision %d, the finished compaction is at %d",
 			m.Label(), last, f.Main),
 		Explanation: "3.0.0 to 3.0.12 start with the lower revision; later releases with that of the compaction",
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("finishedCompactRev"),

@@ -38,9 +38,9 @@ func runSameOutcome(in *Input) Result {
 	if len(f.Evidence) == 0 {
 		return Result{Outcome: Holds}
 	}
-	f.Title = fmt.Sprintf("entry %d/%d ended differently on different members", f.At.Term, f.At.Index)
-	f.Explanation = "each member is told with what the entry did there; from the first such entry on contents and " +
-		"revisions part"
+	f.Title = fmt.Sprintf("entry %d/%d had different results on different members", f.At.Term, f.At.Index)
+	f.Explanation = "the evidence shows what the entry did on each member. From here on their contents and " +
+		"revisions differ"
 	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // The fields of the first evidence of X03 findings.
 const (
-	FieldWALRemoved  = "log begun anew"
+	FieldWALRemoved  = "log started again"
 	FieldDBRemoved   = "database removed"
 	FieldSnapRemoved = "snapshot file removed"
 	FieldBackupAsDB  = "sha256 trailer"
@@ -62,10 +62,10 @@ func walBegunAnew(m *evidence.Member) *Finding {
 	}
 	f := &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()},
 		At:    At{Index: s.LastIndex + 1},
-		Title: m.Label() + ": the log was begun anew, the rest of the data dir is older",
-		Explanation: "the WAL was removed and the server started on what was left; its votes and what it had " +
-			"acknowledged are forgotten. A WAL dir of its own (--wal-dir) that was not given looks alike only if " +
-			"another one lies in its place"}
+		Title: m.Label() + ": the log was started again, the rest of the data dir is older",
+		Explanation: "the WAL was removed and the server started on the rest; its votes and what it had " +
+			"acknowledged are forgotten. A separate WAL dir (--wal-dir) that was not given looks alike only if " +
+			"another one is in its place"}
 	ev := Evidence{Member: m.Label(), Field: FieldWALRemoved,
 		Expected: fmt.Sprintf("at most %d, where the log ends", m.LastIndex())}
 	switch orphan := orphanSnap(m); {
@@ -110,7 +110,7 @@ func databaseRemoved(m *evidence.Member) *Finding {
 	switch {
 	case m.DB == nil && m.HasSnap() && len(m.Snap.Files) > 0 &&
 		slices.ContainsFunc(m.Source.Missing, func(p string) bool { return strings.HasSuffix(p, "db") }):
-		observed = "absent, beside snapshot files"
+		observed = "absent, next to snapshot files"
 	case m.HasDB() && len(m.DB.Damage) == 0 && m.DB.KV != nil && m.ConsistentIndex() == 0 && m.DB.KV.Revisions == 0:
 		observed = "empty"
 	default:
@@ -155,7 +155,7 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 	if s := &m.WAL.Summary; s.FirstIndex > from+1 {
 		f.Severity, f.Class, f.At = Error, "snapshot-damage", At{Index: newest}
 		f.Explanation = fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it: a server of "+
-			"this line can not start", s.FirstIndex)
+			"this version cannot start", s.FirstIndex)
 	}
 	return f
 }
@@ -176,7 +176,7 @@ func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
 		At:    At{Index: max(m.ConsistentIndex(), 1)},
 		Title: m.Label() + ": the database is a backup file that was copied into its place",
 		Explanation: fmt.Sprintf("it ends with the sha256 of a snapshot save; its consistent index is %d, the log "+
-			"ends at %d. A backup is put to use with a restore, which gives it a log of its own",
+			"ends at %d. Use a backup by restoring it, which creates its own log",
 			m.ConsistentIndex(), m.LastIndex()),
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Offset: Int64(m.DB.Handle.Size() - 32), Length: 32,
 			Field: FieldBackupAsDB, Observed: t.State, Expected: "no trailer"}},

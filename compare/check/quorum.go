@@ -152,7 +152,7 @@ func (in *Input) lostLogs(short []*evidence.Member) (field, why string) {
 	}
 	for _, m := range short {
 		if in.servedBeyond(m) != nil && !in.copiedEarly(m) {
-			return FieldLogsOlder, fmt.Sprintf("%s served clients behind its end", m.Label())
+			return FieldLogsOlder, fmt.Sprintf("%s served clients after its end", m.Label())
 		}
 	}
 	if x := in.missingVotes(short...); x != nil {
@@ -175,7 +175,7 @@ func (in *Input) lostLog(m *evidence.Member) string {
 	case len(s.Damage) > 0:
 		return fmt.Sprintf("the log of %s is damaged", m.Label())
 	case in.wiped(m) != nil:
-		return fmt.Sprintf("%s was started anew under its old identity", m.Label())
+		return fmt.Sprintf("%s was started as new under its old identity", m.Label())
 	}
 	return ""
 }

@@ -116,7 +116,7 @@ func runMembersLevel(in *Input) Result {
 		last := max(m.LastIndex(), m.ConsistentIndex())
 		if last < commit && in.changesAfter(last) {
 			fs = append(fs, Finding{Severity: Info, Class: "lagging", Members: []string{m.Label()}, At: At{Index: last},
-				Title: fmt.Sprintf("%s is %d entries behind", m.Label(), commit-last),
+				Title: fmt.Sprintf("%s lags by %d entries", m.Label(), commit-last),
 				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; %s", last, commit,
 					in.prefixText(m)),
 				Evidence: []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(last),

@@ -216,7 +216,7 @@ var commitNeverFalls = described(Check{
 				fs = append(fs, Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()},
 					At:    At{Index: c.Now + 1},
 					Title: fmt.Sprintf("%s: the commit index falls from %d to %d", m.Label(), c.Before, c.Now),
-					Explanation: "a log only ever raises it; the records before and behind this one come from " +
+					Explanation: "a log only ever raises it; the records before and after this one come from " +
 						"different times",
 					Evidence: []Evidence{{Member: m.Label(), File: c.Segment, Offset: Int64(c.Offset),
 						Field: "HardState.commit", Observed: fmt.Sprint(c.Now),

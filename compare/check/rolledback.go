@@ -118,8 +118,8 @@ func copiedBefore(f *Finding, m *evidence.Member, begun time.Time) *Finding {
 	f.Title = fmt.Sprintf("%s was copied before the member was started again: its log ends at %d/%d", m.Label(),
 		m.WAL.Summary.LastTerm, m.LastIndex())
 	f.Explanation = fmt.Sprintf("its files were last written %s, before that process began, so nothing ran on this "+
-		"copy since. That is normal where members are stopped, copied and started one after another; "+
-		"then copy it again to see where the member stands. If it is what lies on the host now, an older copy was "+
+		"copy since. That is normal if members are stopped, copied and started one after another; "+
+		"then copy it again to see the member's current state. If the host holds exactly this now, an older copy was "+
 		"put back: start no server on it", at)
 	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last write to log and database", Observed: at,
 		Expected: "after " + begun.UTC().Format(timeLayout)})

@@ -98,7 +98,7 @@ func hasJump(s *dumplog.Summary, index uint64) bool {
 func (in *Input) judgeGap(f *Finding, m *evidence.Member, snap dumplog.SnapshotRecord) {
 	kind := in.snapGap(m, snap)
 	f.Evidence[0].Field = kind
-	const refuses = "the server refuses to start: it can not bridge the entries between the database and the snapshot"
+	const refuses = "the server refuses to start: it cannot bridge the entries between the database and the snapshot"
 	switch kind {
 	case GapAlarmQueries, GapRefused, GapAlarmRaises:
 		f.Class = "latent-divergence"

@@ -41,14 +41,14 @@ func runQuorumPossible(in *Input) Result {
 		len(ms.Voters), need, up)
 	switch {
 	case up < need:
-		f.Explanation = "a majority can not be reached: no leader, no writes, and the member can not be removed " +
+		f.Explanation = "a majority cannot be reached: no leader, no writes, and the member cannot be removed " +
 			"through raft"
 	case up-behind < need:
 		f.Explanation = fmt.Sprintf("a majority needs every voter that has run; %d of them had not received this "+
 			"configuration when copied (it was down or slow), and without it there is no leader", behind)
 	case up-behind-absent < need && m.Commit <= f.At.Index:
 		f.Explanation = fmt.Sprintf("%d of the voters that have run are not among the sources, and nothing was "+
-			"committed since the configuration changed: without them a majority can not be reached, and there is no leader", absent)
+			"committed since the configuration changed: without them a majority cannot be reached, and there is no leader", absent)
 	default:
 		f.Severity, f.Explanation = Warning, "the cluster still has a majority, but tolerates fewer failures until "+
 			"the member is started or removed"

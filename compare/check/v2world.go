@@ -41,7 +41,7 @@ func newV2World(v release.Version) *v2World {
 // entry. It returns the index behind which the log goes on, or why there is no beginning.
 func (w *v2World) begin(m *evidence.Member) (uint64, string) {
 	if !m.HasLog() || len(m.WAL.Summary.Damage) > 0 {
-		return 0, "there is no sound log to hold the v2 store against"
+		return 0, "there is no sound log to compare the v2 store with"
 	}
 	newest, s := m.NewestSnap(), m.WAL.Summary
 	if slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= newest.Index }) {

@@ -177,7 +177,7 @@ func runNoV2Content(in *Input) Result {
 	}
 	if n, first := in.v2Behind(); n > 0 {
 		fs = append(fs, Finding{Severity: Warning, At: At{Index: first},
-			Title: fmt.Sprintf("%d requests of the v2 API are in the log behind the newest snapshots, the first at index %d", n, first), Members: in.labels(),
+			Title: fmt.Sprintf("%d requests of the v2 API are in the log after the newest snapshots, the first at index %d", n, first), Members: in.labels(),
 			Explanation: "what they wrote is in the v2 store after a restart; 3.6 and later do not start on such content",
 			Evidence: []Evidence{{Field: "v2 request", Observed: fmt.Sprintf("entry %d", first),
 				Expected: "no request outside of etcd's own", Show: showLog(in.Members[0], first)}}})
