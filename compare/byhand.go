@@ -37,7 +37,8 @@ func (c *collected) byHand(r *Report, best string, rest []string, move bool) {
 		h.add("when all members are back and what raised the alarm is gone",
 			h.etcdctl().Then(shell.Format("alarm disarm")))
 	}
-	h.add("prove that all members hold the same", h.etcdctl().Then(shell.Format("endpoint hashkv --cluster -w table")))
+	h.add("prove that all members hold the same data",
+		h.etcdctl().Then(shell.Format("endpoint hashkv --cluster -w table")))
 }
 
 func (h *hands) add(text string, command shell.Command) {
@@ -57,7 +58,7 @@ func (h *hands) reseed(name string, id shell.Word, member dumplog.ID) {
 	learner := evidence.Version{Minor: h.minor()}.Has(release.Learners).Certain()
 	h.add(name+": stop its server, on its host", shell.Format("systemctl stop etcd"))
 	h.add(name+": remove it from the cluster", h.etcdctl().Then(shell.Format("member remove {}", id)))
-	h.add(name+": set its data dir aside", shell.Format("mv -T <DATA_DIR> <DATA_DIR>.before-repair"))
+	h.add(name+": move its data dir aside", shell.Format("mv -T <DATA_DIR> <DATA_DIR>.before-repair"))
 	add := h.etcdctl().Then(shell.Format("member add"))
 	if learner {
 		add = add.With("--learner")

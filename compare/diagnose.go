@@ -289,7 +289,7 @@ func (r *Report) noteChanged(err error) {
 	r.Findings = append([]check.Finding{{ID: "X00-1", Check: "X00", Severity: check.Critical, Members: []string{},
 		Title:       "a source changed while it was read",
 		Explanation: r.whoWrites(err), Evidence: []check.Evidence{{Field: "size or modification time",
-			Observed: "changed", Expected: "a copy that nobody writes to"}}}}, r.Findings...)
+			Observed: "changed", Expected: "a copy that no process writes to"}}}}, r.Findings...)
 	r.Verdict = Verdict{Class: "torn-copy", Healthy: ptr(false), Summary: "a source changed while it was read; copy " +
 		"the stopped member's data dir and run again"}
 }

@@ -22,20 +22,20 @@ func (c *collected) healthy(r *Report) {
 	v.Healthy = ptr(true)
 	switch {
 	case has(r.Findings, "lagging"):
-		v.Class, v.Summary = "lagging", "members differ only by how far they have applied"
+		v.Class, v.Summary = "lagging", "members differ only in how far they have applied the log"
 	case has(r.Findings, "uncommitted-tail"):
-		v.Class, v.Summary = "uncommitted-tail", "logs differ only above what is committed"
+		v.Class, v.Summary = "uncommitted-tail", "logs differ only above the commit index"
 	case c.freshlyRestored():
 		v.Class, v.Summary = "freshly-restored", "written by a restore and not started yet"
 	case c.compactionSkew():
-		v.Class, v.Summary = "compaction-skew", "compaction progress or page layout differ, content does not"
+		v.Class, v.Summary = "compaction-skew", "only compaction progress or page layout differs, the content is equal"
 	default:
-		v.Class, v.Summary = "healthy", "nothing beyond what differs normally"
+		v.Class, v.Summary = "healthy", "no problem found; members differ only as healthy members do"
 		if n := c.absentVoters(); n > 0 {
-			v.Summary = fmt.Sprintf("nothing is wrong with this member by itself; whether it agrees with the other "+
-				"%s only beside them can be said", count(n, "voter", "voters"))
+			v.Summary = fmt.Sprintf("no problem found in this member. Whether it agrees with the other %s cannot be "+
+				"checked without their data dirs", count(n, "voter", "voters"))
 			if c.onlyBootstrapEntries() {
-				v.Summary += ". It holds nothing but the founding of the cluster: it is new, or its data dir was wiped"
+				v.Summary += ". It holds only the bootstrap of the cluster: it is new, or its data dir was wiped"
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func (c *collected) healthy(r *Report) {
 		v.Summary += ". Keys were not compared everywhere: " + why
 	}
 	if why := c.withoutLogs(); why != "" && c.comparedAt() > 0 {
-		v.Summary += fmt.Sprintf(". The members hold the same at revision %d. Not proven: %s", c.comparedAt(), why)
+		v.Summary += fmt.Sprintf(". The members hold the same data at revision %d. Not proven: %s", c.comparedAt(), why)
 	}
 	for _, f := range r.Findings {
 		if f.Severity == check.Warning {

@@ -85,17 +85,17 @@ func (c *collected) twoHistories() string {
 	}
 	old, young := hs[0], hs[len(hs)-1]
 	if restores := c.restored(); restores > 0 {
-		return "not by content: the sources hold histories that share nothing but their IDs: each was restored and " +
-			"started as a cluster of its own. " +
-			strings.Join(said, "; ") + ". What one of them acknowledged, the others never had: choose the history to " +
-			"keep, and bring over what the others hold"
+		return "not by content: the sources hold histories that share nothing but their IDs. Each was restored and " +
+			"started as a separate cluster. " +
+			strings.Join(said, "; ") + ". The others never had what one of them acknowledged: choose the history to " +
+			"keep, and copy the data of the others into it"
 	}
 	s := "not by content: the sources hold histories that share nothing but their IDs. " + strings.Join(said, "; ")
 	if old.begun.Before(young.begun) {
 		names, keeps := c.namesOf(young), c.namesOf(old)
-		s += fmt.Sprintf(". If these are the hosts of one cluster, %s lost what they had, were started as new and "+
-			"founded it again: then %s alone hold what was before, "+
-			"and what was written since lies on %s. Start none of them until one history is chosen", names, keeps,
+		s += fmt.Sprintf(". If these are the hosts of one cluster, %s lost their data, were started as new and "+
+			"bootstrapped it again. Then only %s hold the earlier data, "+
+			"and what was written since is on %s. Start none of them until one history is chosen", names, keeps,
 			names)
 	}
 	return s
@@ -142,12 +142,12 @@ func (c *collected) describe(h sharedHistory) string {
 
 // nextHistories leaves the choice to the operator, with what it takes to make it.
 func (c *collected) nextHistories(add func(text string, command shell.Command)) {
-	add("keep every data dir as it is and start no member: where both histories meet, one overwrites the other", none)
+	add("keep every data dir unchanged and start no member: if both histories meet, one overwrites the other", none)
 	for _, h := range c.histories() {
 		label := c.in.Members[h.members[0]].Label()
 		add("see what "+c.namesOf(h)+" holds", shell.Format("etcd-medic extract {} --format jsonl -o {}.jsonl",
 			shell.Source(label), shell.FileName(label)))
 	}
-	add("plan the repair with the history that is to be kept, and bring the other's keys over from the extract",
+	add("plan the repair with the history to keep, and copy the other's keys from the extract",
 		shell.Format("etcd-medic repair plan").Sources(c.allLabels()...).Then(shell.Format("--best <MEMBER> -o plan.yaml")))
 }

@@ -28,7 +28,7 @@ func (c *collected) next(r *Report) {
 	}
 	for _, s := range r.Sources {
 		if s.Error != "" {
-			add("bring source "+s.Name+" into a readable state and run again: "+s.Error, none)
+			add("make source "+s.Name+" readable and run again: "+s.Error, none)
 		}
 	}
 	if len(c.in.Members) == 1 && needsOthers[r.Verdict.Class] {
@@ -67,7 +67,7 @@ func (c *collected) next(r *Report) {
 				c.nextMissingDB(r, f, add)
 			}
 		}
-		add("bring what is missing (see the checks that could not be made) and run again", none)
+		add("add the missing files (see 'not checked') and run again", none)
 	default:
 		c.nextHealthy(r, add)
 	}
@@ -108,11 +108,11 @@ func (c *collected) nextAlone(r *Report, add func(text string, command shell.Com
 		c.nextCause(add)
 		return
 	}
-	add("keep this copy as it is and copy the data dirs of the other members (each server stopped): which member is "+
-		"good can only be said beside them",
+	add("keep this copy unchanged and copy the data dirs of the other members (each server stopped): one data dir is "+
+		"not enough to tell which member is right",
 		shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", c.first()))
 	if r.Best == nil || len(r.Best.Members) == 0 {
-		add("without other members, and where nothing can be mended: restore from the newest sound backup", none)
+		add("without other members, if nothing can be repaired: restore from the newest sound backup", none)
 	}
 	for _, f := range r.Findings {
 		if f.Check == "C05" {
@@ -128,7 +128,7 @@ func (c *collected) nextAlone(r *Report, add func(text string, command shell.Com
 func (c *collected) nextRebuild(r *Report, add func(text string, command shell.Command)) {
 	if r.Best != nil && r.Best.Lost.CommittedEntries > 0 && c.logsAreWhole() {
 		add("the logs reach back to the first entry: this makes a backup in which every entry took effect once. A "+
-			"new cluster restored from it gives up none of them",
+			"new cluster restored from it loses none of them",
 			c.rebuildCommand())
 	}
 }
@@ -162,16 +162,16 @@ func (c *collected) nextUpgrade(r *Report, add func(text string, command shell.C
 
 func (c *collected) nextDivergence(r *Report, add func(text string, command shell.Command)) {
 	best, rest := c.bestAndRest(r)
-	add("stop writes to the cluster; keep the copied data dirs as they are", none)
+	add("stop writes to the cluster; keep the copied data dirs unchanged", none)
 	if best == "" {
-		add("no member is usable as it is: restore from the newest sound backup", none)
+		add("no member is usable in its current state: restore from the newest sound backup", none)
 		return
 	}
 	if len(rest) == 0 {
-		add("the members are equally good by content: choose the one to keep and reseed the others from it", none)
+		add("the members are equally good: choose the one to keep and reseed the others from it", none)
 	}
 	if n := r.Best.Lost.CommittedEntries; n > 0 {
-		add(fmt.Sprintf("save the %d committed effects that %s lacks before anything is reseeded", n, best),
+		add(fmt.Sprintf("save the %d committed writes that %s is missing before you reseed anything", n, best),
 			r.Best.Lost.Command)
 	}
 	if n, proposers := r.Best.Lost.Nowhere(r.Sources); n > 0 && len(proposers) > 0 {
@@ -202,13 +202,13 @@ func (c *collected) nextPlan(add func(text string, command shell.Command)) {
 	text := "write the repair plan: what is kept, what is lost and how to save it, each step with its undo"
 	if len(lost) > 0 {
 		add("copy the data dirs of the other members too (each server stopped) and diagnose them together", none)
-		text += "; like this only if the others are gone for good"
+		text += "; use it like this only if the others are permanently lost"
 	}
 	for _, name := range lost {
 		plan = plan.With("--lost", name)
 	}
 	add(text, plan.With("-o", "plan.yaml"))
-	add("try it on scratch copies with real servers; nothing of the cluster is touched",
+	add("try it on scratch copies with real servers; the cluster is not touched",
 		shell.Format("etcd-medic repair rehearse plan.yaml"))
 }
 
@@ -248,7 +248,7 @@ func (c *collected) nextLostData(r *Report, add func(text string, command shell.
 	best, rest := c.bestAndRest(r)
 	c.nextPlan(add)
 	add("a change of leader may let the member recover by a snapshot, but it may have voted twice: remove it and add "+
-		"it again all the same", none)
+		"it again anyway", none)
 	c.byHand(r, best, rest, false)
 }
 
@@ -262,7 +262,7 @@ func (c *collected) nextDamage(r *Report, add func(text string, command shell.Co
 		if c.logsAreWhole() {
 			add("the logs reach back to the first entry: this makes a backup of all that they hold", c.rebuildCommand())
 		}
-		add("where nothing can be mended: restore from the newest sound backup", none)
+		add("if nothing can be repaired: restore from the newest sound backup", none)
 		return
 	}
 	if len(rest) > 0 {
@@ -283,14 +283,14 @@ func (c *collected) nextHealthy(r *Report, add func(text string, command shell.C
 		}
 	}
 	if r.Verdict.Class == "lagging" {
-		add("start the lagging member; it catches up on its own", none)
+		add("start the lagging member; it catches up by itself", none)
 	}
 	if c.absentVoters() > 0 {
 		add("copy the data dirs of the other members (each server stopped) and diagnose them together: what differs "+
 			"between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", c.first()))
 	}
 	if len(r.Next) == 0 {
-		add("nothing to repair; look around", shell.Format("etcd-medic dumpdb {}", c.first()))
+		add("nothing to repair. To explore the data", shell.Format("etcd-medic dumpdb {}", c.first()))
 	}
 }
 

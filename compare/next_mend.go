@@ -45,19 +45,19 @@ func (c *collected) nextMend(r *Report, add func(text string, command shell.Comm
 // nextMendFiles offers the narrow repair of one member, where one fits the damage. They refuse rather than give
 // anything up.
 func (c *collected) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(text string, command shell.Command)) {
-	refuses := "; it refuses rather than give anything up, and checks the result. The plan tries it on a scratch copy " +
+	refuses := "; it refuses rather than lose data, and checks the result. The plan tries it on a scratch copy " +
 		"first"
 	if len(c.in.Members) > 1 {
-		refuses = " and, where that does not suffice, from the other members" + refuses
+		refuses = " and, if that is not enough, from the other members" + refuses
 	} else if f.WAL != nil && a.Forgot == nil || f.WAL != nil && len(f.WAL.Damage) > 0 {
-		add("see what mends "+f.Name+": the plan tries it on scratch copies, and says what works",
+		add("see what repairs "+f.Name+": the plan tries it on scratch copies, and says what works",
 			shell.Format("etcd-medic repair plan {} -o plan.yaml", shell.Source(f.Name)))
 	}
 	switch {
 	case f.WAL == nil:
 	case len(f.WAL.Damage) > 0:
 		cmd := shell.Format("etcd-medic repair wal {} -o {}.mended", shell.Source(f.Name), shell.FileName(f.Name))
-		add("mend the log of "+f.Name+" from its own records"+refuses, c.withOthers(f, cmd))
+		add("repair the log of "+f.Name+" from its own records"+refuses, c.withOthers(f, cmd))
 	case a.Forgot != nil: // nothing in what is left of the log is wrong
 	case (f.DB == nil || len(f.DB.Metas) == 0) && !reachesBack(f):
 		return // nothing tells how far such a database has come
@@ -72,7 +72,7 @@ func (c *collected) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(te
 	default:
 		cmd := shell.Format("etcd-medic repair db {} --rebuild -o {}.mended", shell.Source(f.Name),
 			shell.FileName(f.Name))
-		add("mend the database of "+f.Name+" from its own pages and log"+refuses, c.withOthers(f, cmd))
+		add("repair the database of "+f.Name+" from its own pages and log"+refuses, c.withOthers(f, cmd))
 	}
 }
 

@@ -47,7 +47,7 @@ func inOrder(t *testing.T, got string, want ...string) {
 func TestNextOffersTheLosslessWayFirst(t *testing.T) {
 	page := evidencetest.Incident(t, "f-bbolt-page-corruption")
 	inOrder(t, nextOf(t, page+"/node1"), "repair db node1 ", "--rebuild", "copy the data dirs of the other members",
-		"where nothing can be mended: restore")
+		"if nothing can be repaired: restore")
 	inOrder(t, nextOf(t, page+"/node1", page+"/node2", page+"/node3"), "repair db node1 ", "--with node2",
 		"--with node3", "repair plan", "member remove")
 	tail := evidencetest.Incident(t, "e-torn-wal-tail")

@@ -180,22 +180,22 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 		row.Lacks = Count{CommittedEntries: x.Lacks, Keys: len(x.LacksKeys)}
 		row.Unique = Count{CommittedEntries: x.Unique, Keys: len(x.UniqueKeys)}
 		if x.Lacks == 0 {
-			say("lacks no committed effect up to entry %d", x.To)
+			say("holds every committed write up to entry %d", x.To)
 		} else {
 			acked := ""
 			if x.LacksAcked > 0 {
 				acked = fmt.Sprintf(" (%d of them acknowledged by their proposer)", x.LacksAcked)
 			}
-			say("lacks the effect of %s%s", count(x.Lacks, "committed entry", "committed entries"), acked)
+			say("missing %s%s", count(x.Lacks, "committed write", "committed writes"), acked)
 		}
 		if x.Unique > 0 {
-			say("alone holds the effect of %s", count(x.Unique, "committed entry", "committed entries"))
+			say("is the only one that holds %s", count(x.Unique, "committed write", "committed writes"))
 		}
 	case rp != nil && rp.Members[s.pos].Why != "":
 		say("not replayed: %s", rp.Members[s.pos].Why)
 	}
 	if s.behind > 0 {
-		say("%d committed entries behind (log ends at %d, commit %d)", s.behind,
+		say("lags by %s (log ends at %d, commit %d)", count(int(s.behind), "committed entry", "committed entries"),
 			max(m.LastIndex(), m.ConsistentIndex()), commit)
 	}
 	c.sayControl(s.pos, say)
@@ -212,7 +212,7 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 		say("named by %s", strings.Join(findingIDs(s.blamed), ", "))
 	}
 	if !s.usable {
-		say("can not serve as it is")
+		say("cannot serve in its current state")
 	}
 	return row
 }
@@ -259,7 +259,7 @@ func findingIDs(fs []*check.Finding) (ids []string) {
 
 func why(b *Best, list []standing) string {
 	if len(b.Members) == 0 {
-		return "no source is usable as it is"
+		return "no source is usable in its current state"
 	}
 	if len(list) == 1 {
 		return "the only source: " + strings.Join(b.Ranking[0].Reasons, ", ")
@@ -268,15 +268,23 @@ func why(b *Best, list []standing) string {
 		return "all members are equally good"
 	}
 	first, last := b.Ranking[0], b.Ranking[len(b.Ranking)-1]
-	said := []string{strings.Join(b.Members, ", ") + ": " + strings.Join(first.Reasons, ", ")}
+	said := []string{equally(b.Members) + ": " + strings.Join(first.Reasons, ", ")}
 	for _, row := range b.Ranking[len(b.Members):] {
 		said = append(said, row.Member+": "+strings.Join(row.Reasons, ", "))
 	}
-	s := "by content. " + strings.Join(said, "; ")
+	s := strings.Join(said, "; ")
 	if first.Lacks.CommittedEntries != last.Lacks.CommittedEntries {
-		s += ". Decided by the effects each member lacks, not by its auth revision or by majority"
+		s += ". Chosen by the writes each member actually holds, not by auth revision or majority vote"
 	}
 	return s
+}
+
+// equally names the best members: one, or several that are equally good.
+func equally(names []string) string {
+	if n := len(names) - 1; n > 0 {
+		return strings.Join(names[:n], ", ") + " and " + names[n] + " are equally good"
+	}
+	return strings.Join(names, "")
 }
 
 func (c *collected) labels(positions []int) []string {

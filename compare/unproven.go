@@ -28,7 +28,7 @@ func (c *collected) unproven(pos int) (why []string) {
 		}
 	}
 	if c.keysDifferUntold() {
-		why = append(why, "keys differ between members, and the log does not tell who lacks what")
+		why = append(why, "keys differ between members, and the log does not show which member lacks what")
 	}
 	return why
 }
@@ -41,7 +41,7 @@ func (c *collected) withoutLogs() string {
 			return ""
 		}
 	}
-	return "no source brought a log, so it is not known which writes were acknowledged, nor what members hold that " +
+	return "no source has a log, so it is unknown which writes were acknowledged, and what members hold that " +
 		"their snapshots do not show (etcd-medic collect copies a running member with its log)"
 }
 
@@ -59,7 +59,7 @@ func (c *collected) absentMajority(pos int) string {
 		}
 	}
 	if need := len(ms.Voters)/2 + 1; len(here) < need {
-		return fmt.Sprintf("the logs of %d of %d voters are at hand, and %d are needed: the others may have "+
+		return fmt.Sprintf("the logs of %d of %d voters are given, and %d are needed: the others may have "+
 			"committed more", len(here), len(ms.Voters), need)
 	}
 	return ""

@@ -187,8 +187,7 @@ func consequence(r *Report) string {
 	s := ""
 	for _, row := range r.Best.Ranking {
 		if n := row.Lacks.CommittedEntries; n > 0 {
-			s += fmt.Sprintf("; %s lacks the effect of %s", row.Member,
-				count(n, "committed entry", "committed entries"))
+			s += fmt.Sprintf("; %s is missing %s", row.Member, count(n, "committed write", "committed writes"))
 		}
 	}
 	if n := len(r.Best.Members); n > 0 && n < len(r.Best.Ranking) {

@@ -12,7 +12,7 @@ var authCacheStale = described(Cause{
 		if in.Replay == nil || len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
 			return nil
 		}
-		m := &Match{Certainty: Hint, RefutedBy: "a write behind the snapshot that the old roles refuse and the " +
+		m := &Match{Certainty: Hint, RefutedBy: "a write after the snapshot that the old roles refuse and the " +
 			"member applied"}
 		m.Members = onlyMissing(in, func(pos int, r *replay.MemberResult) bool {
 			return !in.Members[pos].Version.Follows(release.PermCacheFollowsSnapshot) &&

@@ -38,7 +38,7 @@ var authCacheAfterSnapshot = described(Cause{
 	ID: "auth-cache-empty-after-snapshot",
 	Match: func(in *Input) *Match {
 		return shutMembers(in, release.PermCacheEmptyAfterSnapshot, "a write of a user other than root that took "+
-			"effect on the member behind the snapshot",
+			"effect on the member after the snapshot",
 			func(pos int, s replay.ShutSpan) bool { return snapshotOpens(in, pos, s) })
 	},
 })

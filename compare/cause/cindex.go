@@ -27,7 +27,7 @@ var cindexNotSavedByDefrag = described(Cause{
 // matchDefragIndex wants repeated entries or data above the index on 3.5, no frozen index and no received snapshot that
 // explains it.
 func matchDefragIndex(in *Input) *Match {
-	m := &Match{Certainty: Strong, RefutedBy: "a restart of the member at another place than behind the repeated " +
+	m := &Match{Certainty: Strong, RefutedBy: "a restart of the member at another place than after the repeated " +
 		"entries; a server that never ran 3.5.0 to 3.5.5", Because: []string{}}
 	if in.Replay == nil {
 		return nil

@@ -114,7 +114,7 @@ func matchCindexAhead(in *Input) *Match {
 	if in.Replay == nil || len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
 		return nil
 	}
-	m := &Match{Certainty: Strong, RefutedBy: "a missing entry without a crash of the member behind it; two missing " +
+	m := &Match{Certainty: Strong, RefutedBy: "a missing entry without a crash of the member after it; two missing " +
 		"entries in one process life"}
 	m.Members = onlyMissing(in, func(pos int, _ *replay.MemberResult) bool {
 		return in.Members[pos].Version.MayLack(release.IndexAtomic) && onePerLife(in, pos)

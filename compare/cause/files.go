@@ -9,7 +9,7 @@ import (
 var walTornTail = described(Cause{
 	ID: "wal-torn-tail",
 	Match: func(in *Input) *Match {
-		const refuted = "a complete record behind the torn one"
+		const refuted = "a complete record after the torn one"
 		if m := byField(in, refuted, "W02", string(dumplog.DamageTornTail)); m != nil {
 			return m
 		}

@@ -13,7 +13,7 @@ var forcedDropsApplied = described(Cause{
 var forcedKeepsLearners = described(Cause{
 	ID: "force-new-cluster-keeps-learners",
 	Match: func(in *Input) *Match {
-		return byField(in, "a conf change behind the forced start that added the learner", "M11",
+		return byField(in, "a conf change after the forced start that added the learner", "M11",
 			check.FieldForcedLearner)
 	},
 })

@@ -8,7 +8,7 @@ import (
 var promotionReplay36 = described(Cause{
 	ID: "learner-promotion-replay-36",
 	Match: func(in *Input) *Match {
-		m := besideVerdict(byField(in, "a server of another release than 3.6.0 to 3.6.3; a raft snapshot behind the promotion", "M14", check.FieldPromotionReplayed))
+		m := besideVerdict(byField(in, "a server of another release than 3.6.0 to 3.6.3; a raft snapshot after the promotion", "M14", check.FieldPromotionReplayed))
 		return onRelease(in, m, release.PromotionReplayFails, Strong, "M14")
 	},
 })
@@ -19,7 +19,7 @@ var forcedLearnerPanic = described(Cause{
 		if len(in.Findings["M05"]) == 0 {
 			return nil
 		}
-		m := besideVerdict(byField(in, "a server of 3.4.14 or later; a raft snapshot behind the addition", "M14",
+		m := besideVerdict(byField(in, "a server of 3.4.14 or later; a raft snapshot after the addition", "M14",
 			check.FieldLearnerReplayed))
 		return onRelease(in, m, release.ForcedLearnerFails, Hint, "M14")
 	},

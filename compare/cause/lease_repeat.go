@@ -18,7 +18,7 @@ func matchLeaseRepeat(in *Input) *Match {
 	if in.Replay == nil || len(in.Findings["D07"])+len(in.Findings["A01"])+len(in.Findings["L02"]) > 0 {
 		return nil
 	}
-	m := &Match{Certainty: Hint, Because: []string{}, RefutedBy: "an operation on the lease behind the start; a key " +
+	m := &Match{Certainty: Hint, Because: []string{}, RefutedBy: "an operation on the lease after the start; a key " +
 		"write between the operations and the start"}
 	for i, r := range in.Replay.Members {
 		x := in.Members[i]

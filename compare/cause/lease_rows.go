@@ -33,7 +33,7 @@ func matchNegativeLease(in *Input) *Match {
 		return nil
 	}
 	m := &Match{Certainty: Proof, Because: ids(in, "L03", "L05", "K06", "L01", "K02", "K01"),
-		RefutedBy: "a grant of the same lease behind the revoke; a member that refused and did not restart"}
+		RefutedBy: "a grant of the same lease after the revoke; a member that refused and did not restart"}
 	first := firstParting(in)
 	if first != nil && (first.Lease >= 0 || first.Kind != dumplog.KindLeaseRevoke && first.Kind != dumplog.KindPut) {
 		return nil

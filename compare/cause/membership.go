@@ -24,7 +24,7 @@ var quorumLostAfterAdd = described(Cause{
 		for _, f := range in.Findings["M05"] {
 			if f.Class == "membership" {
 				return &Match{Certainty: Strong, Members: f.Members, Because: ids(in, "M05"),
-					RefutedBy: "the voter answers at its peer URL, or has a data dir of its own"}
+					RefutedBy: "the voter answers at its peer URL, or has its own data dir"}
 			}
 		}
 		return nil

@@ -20,7 +20,7 @@ var indexCheckSkipped = described(Cause{
 		if in.Replay == nil || in.Replay.Survey == nil {
 			return nil
 		}
-		m := byField(in, "a database that was put back after the start; no start of the member behind the snapshot",
+		m := byField(in, "a database that was put back after the start; no start of the member after the snapshot",
 			"S02", check.GapOther, check.GapNotInstalled)
 		m = hintOn(m, in, func(x *evidence.Member) bool {
 			for _, st := range in.Replay.Survey.Starts[x.MemberID] {

@@ -32,7 +32,7 @@ func matchRestoredFromDifferent(in *Input) *Match {
 		bumps[m.DB.KV.BumpMarker.Main] = true
 	}
 	m := &Match{Certainty: Proof, Members: membersOf(in, "K01", "K02"), Because: ids(in, "K02", "K01"),
-		RefutedBy: "an entry behind the restore that ended differently on two members; the same revision on all of " +
+		RefutedBy: "an entry after the restore that had different results on two members; the same revision on all of " +
 			"them at the index at which the restore ends"}
 	if len(bumps) > 1 {
 		m.Certainty = Strong // one backup with different bumps gives other revisions as well
@@ -43,7 +43,7 @@ func matchRestoredFromDifferent(in *Input) *Match {
 var restoredSplit = described(Cause{
 	ID: "restore-split-into-single-clusters",
 	Match: func(in *Input) *Match {
-		if m := byField(in, "a common entry that a server proposed behind the restore", "M12",
+		if m := byField(in, "a common entry that a server proposed after the restore", "M12",
 			check.FieldSplit); m != nil {
 			return m
 		}

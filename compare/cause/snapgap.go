@@ -55,7 +55,7 @@ var cindexOverwritten = described(Cause{
 var snapDBNotSynced = described(Cause{
 	ID: "snap-db-dir-not-synced",
 	Match: func(in *Input) *Match {
-		m := byField(in, "the file of that snapshot, or a member that ran on behind it", "S02", check.GapNotInstalled)
+		m := byField(in, "the file of that snapshot, or a member that kept running after it", "S02", check.GapNotInstalled)
 		if m != nil {
 			m.Certainty = Strong
 		}

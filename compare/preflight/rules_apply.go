@@ -73,7 +73,7 @@ var commitInLog = described(Rule{
 		s := &d.m.WAL.Summary
 		last := max(s.LastIndex, d.snapIndex)
 		if c := s.HardState.Commit; c < d.snapIndex || c > last {
-			return &verdict{says: fmt.Sprintf("HardState says commit %d; the raft snapshot stands at %d, the log ends at %d", c, d.snapIndex, last),
+			return &verdict{says: fmt.Sprintf("HardState says commit %d; the raft snapshot is at %d, the log ends at %d", c, d.snapIndex, last),
 				server: fmt.Sprintf("state.commit %d is out of range [%d, %d]", c, d.snapIndex, last),
 				evidence: []check.Evidence{{Member: d.m.Label(), File: s.HardStatePos.Segment,
 					Offset: check.Int64(s.HardStatePos.Offset), Field: "HardState.commit",

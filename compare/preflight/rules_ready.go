@@ -118,19 +118,19 @@ var advice = []struct {
 }{
 	{"P02", nil, "do not start it: reseed the member from a sound one, or rebuild the database from its readable pages"},
 	{"P04", nil, "export the v2 keys with etcd 3.5 (etcdctl v2) and remove them before going to 3.6; 3.7 no longer reads them"},
-	{"P05", nil, "treat the member as one that lost its data: remove it, set the dir aside, add it again and start it empty"},
+	{"P05", nil, "treat the member as one that lost its data: remove it, move the dir aside, add it again and start it empty"},
 	{"P06", nil, "run the line that wrote the dir, or downgrade the whole cluster first: etcdctl downgrade enable, " +
 		"then replace the members one by one"},
 	{"P07", nil, "do not start it: repair the log on a copy, or reseed the member from a sound one"},
 	{"P08", nil, "reseed the member from a sound one: the log does not lead from the raft snapshot to the present"},
 	{"P10", nil, "run the line that wrote the dir, or downgrade the whole cluster first: etcdctl downgrade enable " +
 		"(3.5.23 and 3.6 on); 3.3 and 3.4 have no way down but a restore"},
-	{"P11", nil, "treat the member as one that lost its data: remove it, set the dir aside, add it again and start it empty"},
-	{"P13", release.V2Decoded, "let the old line take a raft snapshot behind the v2 requests first (start it with a " +
+	{"P11", nil, "treat the member as one that lost its data: remove it, move the dir aside, add it again and start it empty"},
+	{"P13", release.V2Decoded, "let the old version take a raft snapshot after the v2 requests first (start it with a " +
 		"small --snapshot-count and write), then stop it and check again"},
-	{"P13", release.V2Executed, "v2 writes must end: switch the clients to v3, let the old line take a raft snapshot " +
-		"behind the last one"},
-	{"P14", nil, "start and stop the line that wrote the dir once more, so that everything is applied"},
+	{"P13", release.V2Executed, "v2 writes must end: switch the clients to v3, let the old version take a raft snapshot " +
+		"after the last one"},
+	{"P14", nil, "start and stop the version that wrote the dir once more, so that everything is applied"},
 	{"P17", nil, "add the member again (etcdctl member add) and start it with an empty dir"},
 	{"P18", nil, "the dir belongs to another member or cluster: give each member its own dir"},
 	{"P19", nil, "make sure that another member holds the entries before this one starts"},

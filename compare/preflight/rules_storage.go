@@ -70,7 +70,7 @@ var dbReachesSnapshot = described(Rule{
 				}
 			}
 		}
-		return &verdict{says: fmt.Sprintf("the database has applied entry %d, the raft snapshot stands at %d, and "+
+		return &verdict{says: fmt.Sprintf("the database has applied entry %d, the raft snapshot is at %d, and "+
 			"there is no %016x.snap.db", ci, d.snapIndex, d.snapIndex),
 			server: "failed to recover v3 backend from snapshot: failed to find database snapshot file (snap: " +
 				"snapshot file doesn't exist)",
@@ -135,7 +135,7 @@ var logReachesSnapshot = described(Rule{
 		s := &d.m.WAL.Summary
 		if len(s.Segments) > 0 && s.Segments[0].First > d.snapIndex {
 			return &verdict{says: fmt.Sprintf("the oldest segment begins at index %d, the raft snapshot in use "+
-				"stands at %d", s.Segments[0].First, d.snapIndex),
+				"is at %d", s.Segments[0].First, d.snapIndex),
 				server: fmt.Sprintf("wal: file not found which matches the snapshot index '%d' (up to 3.5: wal: file not found)", d.snapIndex),
 				evidence: []check.Evidence{{Member: d.m.Label(), File: s.Segments[0].Name, Field: "first index",
 					Observed: fmt.Sprint(s.Segments[0].First),
@@ -147,7 +147,7 @@ var logReachesSnapshot = described(Rule{
 			}
 			if d.snapIndex < j.To {
 				return &verdict{says: fmt.Sprintf("entries %d to %d are not in the log: the member got a snapshot "+
-					"there, and the one in use stands at %d", j.From, j.To, d.snapIndex),
+					"there, and the one in use is at %d", j.From, j.To, d.snapIndex),
 					server: "wal: slice bounds out of range",
 					evidence: []check.Evidence{{Member: d.m.Label(), File: j.Segment, Offset: check.Int64(j.Offset),
 						Field: "entries", Observed: "absent", Expected: "present above the snapshot in use"}}}
