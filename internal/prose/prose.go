@@ -1,12 +1,12 @@
-// Package prose reads the texts of checks, causes and rules. They stand in Markdown beside the code, one file for each,
-// named by its ID, so that they can be edited without Go:
+// Package prose reads the texts of checks, causes and rules. They are Markdown files next to the code, one for each ID,
+// so that they can be edited without Go:
 //
 //	# the title, one line
 //
 //	Paragraphs, wrapped as the writer likes.
 //
-//	- name: a fact; a name may stand more than once
-//	  and a fact goes on in lines that are indented by two spaces
+//	- name: a fact; a name may appear more than once
+//	  and a fact continues in lines that are indented by two spaces
 package prose
 
 import (
