@@ -47,7 +47,7 @@ func TestE2ERepairQuorum(t *testing.T) {
 			spoil: deadVoter(0, 1),
 			want: wanted{class: "membership", cause: "quorum-lost-after-member-add", mode: Live,
 				acts: map[string]Action{"node1": Start, "node2": Best, "node3": Keep, "nobody": Remove},
-				why:  map[string]string{"node1": "entries behind"}},
+				why:  map[string]string{"node1": "lags "}},
 		},
 		{
 			name: "unreachable voter added while node1 was down, its dir not at hand", lines: []string{"3.6.16"},

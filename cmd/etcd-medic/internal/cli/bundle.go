@@ -33,19 +33,22 @@ type bundleOptions struct {
 
 const bundleSuffix = ".tar.zst"
 
-const bundleLong = `Diagnose the sources and write one archive to attach to a bug: the report as page, Markdown, text and JSON, the facts of each
-member, counts of its log, the known lines of servers' logs given with --server-log, and a manifest of digests. It is a few megabytes at
-most, however large the sources are. diagnose FILE.tar.zst prints the report again.
+const bundleLong = `Diagnose the sources and write one archive to attach to a bug: the report as page, Markdown, text
+and JSON, the facts of each member, counts of its log, the known lines of servers' logs given with --server-log, and a
+manifest of digests. It is a few megabytes at most, however large the sources are. diagnose FILE.tar.zst prints the
+report again.
 
---keys says how keys are shown. hashed, the default, since others read it: each part of a key stands as a hash with a salt that is made
-for this bundle and thrown away; what is equal stays equal. prefix shows the first two parts of a key at most. clear shows keys. With
-hashed and prefix, names of Kubernetes objects and lines of server logs are left out.
+--keys says how keys are shown. hashed is the default, because others read the bundle: each part of a key is replaced by
+a hash with a salt that is made for this bundle and discarded. Equal parts stay equal. prefix shows at most the first
+two parts of a key. clear shows keys. With hashed and prefix, names of Kubernetes objects and lines of server logs are
+left out.
 
-Values, passwords, password hashes and tokens never get in. User names, role names, member names and addresses do. --list writes nothing and
-says what would be inside.
+A bundle never contains values, passwords, password hashes or tokens. It contains user names, role names, member names
+and addresses. --list writes nothing and lists what the bundle would contain.
 
-Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read or write, 2 wrong usage, 3 findings at or above --fail-on,
-4 inconclusive, or a source could not be used. The bundle is written in all of these cases but 1 and 2.`
+Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read or write, 2 wrong usage, 3 findings at or
+above --fail-on, 4 inconclusive, or a source could not be used. The bundle is written in all of these cases but 1 and
+2.`
 
 const bundleExample = `  etcd-medic bundle node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o bundle.tar.zst
   etcd-medic bundle copies.tar.gz --keys clear --list

@@ -37,27 +37,30 @@ type collectOptions struct {
 	yes       bool
 }
 
-const collectLong = `Copy the data dir of a member while its server runs. Nothing is stopped, locked or written to. Run it on the member's host.
+const collectLong = `Copy the data dir of a member while its server runs. Nothing is stopped, locked or written to. Run
+it on the member's host.
 
-The database comes as a snapshot of one moment from the member itself (--endpoints), or with --no-client from its file, which works while
-nothing is written. Then come the .snap files and the WAL. At the end it is proven that they belong together: the log has every entry up to what
-the database has applied, all is of one member, nothing was purged in between. Else it is done again, up to --attempts times.
-The archive is a source like any data dir: etcd-medic diagnose node1.tar.zst node2.tar.zst node3.tar.zst.
+The database comes as a snapshot of one moment from the member itself (--endpoints), or with --no-client from its file,
+which works only while nothing is written. Then come the .snap files and the WAL. At the end collect proves that they
+belong together: the log has every entry up to what the database has applied, all files are of one member, and nothing
+was purged in between. Otherwise it tries again, up to --attempts times. The archive is a source like any data dir:
+etcd-medic diagnose node1.tar.zst node2.tar.zst node3.tar.zst.
 
-A raft snapshot that is newer than the database is left out and named, with the log after it: so the copy is what a member leaves that
-lost power. What members commit after their copy is not in it.
+A raft snapshot that is newer than the database is left out and named, with the log after it. So the copy is like the
+data dir of a member that lost power. It does not hold what members commit after their copy.
 
-Without --data-dir, or without --endpoints, flags and certificates are taken from what is set up on the host: systemd units, static pods of
-kubeadm and OpenShift, k3s, RKE2, Talos, Docker. They are shown, and used after a yes or with --yes.
+Without --data-dir, or without --endpoints, flags and certificates are taken from the host's setup: systemd units,
+static pods of kubeadm and OpenShift, k3s, RKE2, Talos, Docker. They are shown, and used after a yes or with --yes.
 
---all --ssh asks the cluster for its members and prints the command that collects each one on its host and sends the archive here. With --yes
-the commands are run, one after the other.
+--all --ssh asks the cluster for its members and prints the command that collects each one on its host and sends the
+archive here. With --yes the commands run, one after the other.
 
-The copy is made with low priority (--nice), in less than 20 MB of memory. --limit-rate bounds what is read per second; a database
-snapshot that takes long keeps the server from reusing pages meanwhile, so do not make it too low. The room for the archive is checked before. -o - writes to standard output.
+The copy is made with low priority (--nice), in less than 20 MB of memory. --limit-rate limits what is read per second.
+A slow database snapshot keeps the server from reusing pages, so do not make the limit too low. The space for the
+archive is checked first. -o - writes to standard output.
 
-Exit codes: 0 the copy is proven, 1 could not read or write, 2 wrong usage, 4 not proven after all attempts (no archive is left), 5 refused: no
-room, file exists, or the endpoint is another member.`
+Exit codes: 0 the copy is proven, 1 could not read or write, 2 wrong usage, 4 not proven after all attempts (no archive
+is left), 5 refused: not enough space, file exists, or the endpoint is another member.`
 
 const collectExample = `  etcd-medic collect --data-dir /var/lib/etcd --endpoints https://127.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key -o /backup/node1.tar.zst
   etcd-medic collect --yes -o - | ssh rescue 'cat > node1.tar.zst'
@@ -176,7 +179,7 @@ func runCollect(ctx context.Context, o *collectOptions) error {
 	}
 	if o.nice > 0 {
 		if err := collect.Yield(o.nice); err != nil {
-			o.io.notef("%v; going on with the usual priority", err)
+			o.io.notef("%v; continuing with the usual priority", err)
 		}
 	}
 	o.opt.Access, o.opt.Stdout, o.opt.Progress = o.access, o.io.Out, o.io.Progress()

@@ -16,13 +16,13 @@ type compareOptions struct {
 	asScript bool
 }
 
-const compareLong = `Hold the content of several sources against each other, bucket by bucket, at the raft index that all of them have applied,
-then their logs entry by entry. What differs legally between members (page layout, password salts, compaction) does not
-count as a difference. compare shows differences and does not judge them: diagnose does.
+const compareLong = `Compare the content of several sources bucket by bucket, at the raft index that all of them have
+applied, then their logs entry by entry. Normal differences between members (page layout, password salts, compaction)
+are ignored. compare shows differences and does not judge them: diagnose does.
 
-With --as-script and two sources, stdout is a shell script of etcdctl del and put that would give a cluster with the keys of the
-first source the keys of the second: values and leases, not revisions. It holds the values in plain text. Read it before
-you run it; on a running cluster whose members differ, repair the members first (etcd-medic repair plan).
+With --as-script and two sources, stdout is a shell script of etcdctl del and put that would give a cluster with the
+keys of the first source the keys of the second: values and leases, not revisions. It holds the values in plain text.
+Read it before you run it; on a running cluster whose members differ, repair the members first (etcd-medic repair plan).
 
 Exit codes: 0 equal, 1 could not read, 2 wrong usage, 3 something differs, 4 something could not be compared.`
 
@@ -35,7 +35,7 @@ func newCompareCmd(s *Streams, run func(context.Context, *compareOptions) error)
 	o := &compareOptions{output: output{io: s}}
 	cmd := &cobra.Command{
 		Use:     "compare SOURCE SOURCE...",
-		Short:   "hold several sources against each other, bucket by bucket",
+		Short:   "compare several sources, bucket by bucket",
 		Long:    compareLong,
 		Example: compareExample,
 		Args:    cobra.MinimumNArgs(1),

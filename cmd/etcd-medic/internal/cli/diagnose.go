@@ -37,30 +37,32 @@ type diagnoseOptions struct {
 // diagnoseFunc is compare.Diagnose, or a test's stand-in.
 type diagnoseFunc func(context.Context, *diagnoseOptions) (*compare.Report, error)
 
-const diagnoseLong = `Read the data dirs of all members of a cluster (as many as there are), prove where a database stopped matching the log or
-the other members, name the cause and the best member, and say what to do next.
+const diagnoseLong = `Read the data dirs of all members of a cluster (as many as there are), prove where a database
+stopped matching the log or the other members, name the cause and the best member, and say what to do next.
 
-SOURCE is [NAME=]PATH: a data dir, backup, db file, WAL folder, or a .tar, .tar.gz, .tar.zst of them; a folder that holds
-one data dir per member stands for all of them. See etcd-medic help sources.
+SOURCE is [NAME=]PATH: a data dir, backup, db file, WAL folder, or a .tar, .tar.gz, .tar.zst of them; a folder that
+holds one data dir per member stands for all of them. See etcd-medic help sources.
 
---endpoints names running members, and with --cluster one of them stands for all. One snapshot of each is streamed, which keeps the server little busy and stops nothing. The members are
-compared at a revision that all have: keys, auth, leases, members, alarms. What cannot be proven without logs is said in one line;
-etcd-medic collect copies running members with their logs.
+--endpoints names running members; with --cluster one of them is enough to find all. One snapshot of each is streamed,
+which is little work for the server and stops nothing. The members are compared at a revision that all have: keys, auth,
+leases, members, alarms. One line says what cannot be proven without logs; etcd-medic collect copies running members
+with their logs.
 
-A bundle (see etcd-medic bundle) is no source: the report in it is printed again, and nothing else is read.
+A bundle (see etcd-medic bundle) is not a source: the report in it is printed again, and nothing else is read.
 
---confirm asks for a second opinion: where the log reaches back to the first entry of a new cluster, to a backup among the
-sources, to a database received from a leader (.snap.db) or to that of a member that lags, an etcd server of the right release
-executes the committed log in a sandbox that nothing leaves. What it then holds is compared with each member's database at
-that member's applied index. Each member is confirmed, refuted or not possible, with the reason; where it is refuted, with
-bucket, key and first differing revision. Sources are not touched; scratch space of about twice the database is needed and
-given back.
+--confirm asks for a second opinion: an etcd server of the matching release executes the committed log in a sandbox
+without network access. The log must reach back to the first entry of a new cluster, to a backup among the sources, to a
+database received from a leader (.snap.db) or to that of a member that lags. The server's content is compared with each
+member's database at that member's applied index. Each member is confirmed, refuted or not possible, with the reason. If
+it is refuted, bucket, key and first differing revision are named. Sources are not touched. Scratch space of about twice
+the database is needed and freed afterwards.
 
---server-log NAME=FILE has the log of the server that wrote source NAME looked at as well: what it says about restarts, snapshots
-and errors is compared with the files (check G01).
+--server-log NAME=FILE also reads the log output of the server that wrote source NAME: what it says about restarts,
+snapshots and errors is compared with the files (check G01).
 
-Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read, 2 wrong usage, 3 findings at or above --fail-on,
-4 inconclusive: the evidence does not suffice, a source could not be used, or --confirm contradicts a verdict of healthy.`
+Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read, 2 wrong usage, 3 findings at or above
+--fail-on, 4 inconclusive: the evidence does not suffice, a source could not be used, or --confirm contradicts a
+verdict of healthy.`
 
 const diagnoseExample = `  etcd-medic diagnose node1=/copies/node1 node2=/copies/node2 node3=/copies/node3
   etcd-medic diagnose copies.tar.gz

@@ -32,7 +32,7 @@ type dumpDBOptions struct {
 
 const dumpDBLong = `Show the bbolt file of a member, a backup or a .snap.db. Without BUCKET: both meta pages, the page graph and the
 buckets with their row counts. With BUCKET: its rows, decoded. etcd's names and common spellings of them are accepted
-(auth-users, auth_users, authUsers). Damage is shown where it is met ("!!"), and listing goes on behind it.
+(auth-users, auth_users, authUsers). Damage is shown where it is found ("!!"), and the listing continues after it.
 On a terminal the rows are tables that fit its width; in a pipe, and with -w lines, each row is one line.
 
 Values are shown as length and digest unless --values is given; password hashes need --unsafe-show-secrets.
@@ -102,7 +102,7 @@ func (o *dumpDBOptions) keyFlagsTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.salvage, "salvage", false, "records from damaged, lost and free pages too, with where they were found")
 	f.BoolVar(&o.stats, "stats", false, "what fills bucket key, by prefix and by Kubernetes kind")
 	f.IntVar(&o.depth, "depth", 2, "with --stats: parts of the key that make a prefix")
-	f.BoolVar(&o.free, "free", false, "records from free pages only: what earlier transactions left behind")
+	f.BoolVar(&o.free, "free", false, "records from free pages only: what earlier transactions left")
 	f.BoolVar(&o.hashKV, "hashkv", false, "the hash of the server's HashKV")
 	f.BoolVar(&o.kube, "kube", false, "kind, namespace and name of Kubernetes objects; with --values decoded")
 }

@@ -25,17 +25,18 @@ type dumpLogOptions struct {
 	decoderTimeout           time.Duration
 }
 
-const dumpLogLong = `List the records of a write-ahead log in the order of its files. On a terminal they are a table that fits its width. In a pipe, and
-with -w lines, each is one line: offset and length, what the record says, then who proposed the entry, in which life of
-which process, for which user and at which auth revision. Entries are decoded. Damage is shown where it is met ("!!"), and listing goes on behind it. The
+const dumpLogLong = `List the records of a write-ahead log in the order of its files. On a terminal they are a table
+that fits its width. In a pipe, and with -w lines, each is one line: offset and length first, then the content of the
+record. Entries are decoded; the end of the line says who proposed each, in which run of which process, for which user
+and at which auth revision. Damage is shown where it is found ("!!"), and the listing continues after it. The
 first line says how the log starts (bootstrap, join, restore, purged) and how far it goes.
 
 With a filter only entries are listed, and damage. --peer names the sources of other members: what they prove committed
 counts as far as both logs agree.
 
 --lives shows which process of which member proposed what: request IDs carry the low 16 bits of the member ID and the start
-time of the process. Below stand ranges of entries with the time after which they were proposed, and about before which;
-Lease renewals and managedFields of Kubernetes make them narrower.
+time of the process. Ranges of entries follow, with the time after which they were proposed, and approximately before
+which. Lease renewals and managedFields of Kubernetes make them narrower.
 
 --snaps shows the raft snapshot files and whether they agree with the snapshot records of the log and with the database.
 
@@ -95,7 +96,7 @@ func (o *dumpLogOptions) modeFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.stats, "stats", false, "count entries by kind, term, proposer, user and key prefix")
 	f.BoolVar(&o.lives, "lives", false, "list the process lives of the proposing members, and when entries were proposed")
 	f.StringArrayVar(&o.peers, "peer", nil, "source of another member, whose commit index counts too; repeatable")
-	f.BoolVar(&o.follow, "follow", false, "go on with what a running server appends")
+	f.BoolVar(&o.follow, "follow", false, "continue with what a running server appends")
 	f.DurationVar(&o.followIdle, "follow-idle", 0,
 		"end --follow when nothing was appended for this long; 0 means never")
 	f.StringVar(&o.decoder, "stream-decoder", "", "command that gets the data of each entry as a line of hex and "+
@@ -304,5 +305,5 @@ func beyondEnd(m *evidence.Member) *dumplog.DamageError {
 		Kind:     dumplog.DamageMissingSegment,
 		LostFrom: end + 1, LostTo: beyond, Err: &endError{why: why, beyond: beyond, end: end},
 		Server: "does not notice when it starts; as a follower it panics then (tocommit is out of range), and " +
-			"entries that it writes anew up to this index are not applied to the database"}
+			"entries that it writes again up to this index are not applied to the database"}
 }

@@ -29,16 +29,18 @@ type explainOptions struct {
 	version preflight.Version
 }
 
-const explainLong = `Explain a check (A01), a finding (A01-2), a cause (auth-revision-replay), a rule of preflight (P10), or what an etcd server wrote: a panic,
-fatal or error line, quoted, or a whole log on stdin with "-". Of a line it says what it means, which state on disk makes a server
-write it, which causes lead there, what to check and what to do.
+const explainLong = `Explain a check (A01), a finding (A01-2), a cause (auth-revision-replay), a rule of preflight
+(P10), or what an etcd server wrote: a panic, fatal or error line, quoted, or a whole log on stdin with "-". Of a line
+it says what it means, which state on disk makes a server write it, which causes lead there, what to check and what to
+do.
 
-With sources (behind the code, or with --on) it diagnoses them and shows what they say about it: the outcome of the checks, the
-findings, the causes that fit, and the rules of preflight.
+With sources (after the code, or with --on) it diagnoses them and shows what they say about it: the outcome of the
+checks, the findings, the causes that fit, and the rules of preflight.
 
 Without an argument all checks and causes are listed.
 
-Exit codes: 0 done, 1 could not read, 2 no such code or text, 4 nothing on stdin is known, or a source could not be used.`
+Exit codes: 0 done, 1 could not read, 2 no such code or text, 4 nothing on stdin is known, or a source could not be
+used.`
 
 const explainExample = `  etcd-medic explain
   etcd-medic explain A01

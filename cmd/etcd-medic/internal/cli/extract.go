@@ -26,13 +26,14 @@ type extractOptions struct {
 	write                              bool
 }
 
-const extractLong = `Take keys out of a data dir, a backup, a database file (sound or damaged) or a running member, and write them as something that
-can be used again: JSON lines, a script for etcdctl, manifests for kubectl apply, a backup that etcdutl snapshot restore accepts,
-or straight into another cluster.
+const extractLong = `Copy keys from a data dir, a backup, a database file (sound or damaged) or a running member, and
+write them in a usable form: JSON lines, a script for etcdctl, manifests for kubectl apply, a backup that etcdutl
+snapshot restore accepts, or directly into another cluster.
 
-Without a selection all keys are taken. KEY arguments, --prefix and --range-start/--range-end add up; --namespace, --kind and
---name narrow that down to objects of Kubernetes. The state is that of --rev, by default the current revision; --deleted brings
-deleted keys too, with the last value that the database still holds; --history takes every record.
+Without a selection all keys are taken. KEY arguments, --prefix and --range-start/--range-end add up; --namespace,
+--kind and --name narrow that down to objects of Kubernetes. The state is that of --rev, by default the current
+revision; --deleted brings deleted keys too, with the last value that the database still holds; --history takes every
+record.
 
 Formats (--format):
   jsonl    one object per record with its revisions and lease; the only one that loses nothing
@@ -42,24 +43,25 @@ Formats (--format):
   backup   a database with the selected keys under their own revisions, compacted at the revision of the state, and a sha256
            trailer; users, roles, members and cluster version come along, alarms do not
 
-With --to-endpoints the keys go into a running cluster. Without --write that is a dry run: the cluster is only read, and the result
-says which keys are absent, equal or different. Every write is bound to what was seen, so that a key that changes meanwhile is
-left alone and told.
+With --to-endpoints the keys go into a running cluster. Without --write that is a dry run: the cluster is only read, and
+the result says which keys are absent, equal or different. Every write is conditional on what was seen, so a key that
+changes meanwhile is left unchanged and reported.
 
-Leases (--leases) are granted again with their stored TTL (grant), left off so that keys stay (detach), or their keys are left
-out (skip). How much of a TTL had passed is not in the database.
+Leases (--leases) are granted again with their stored TTL (grant), left off so that keys stay (detach), or their keys
+are left out (skip). How much of a TTL had passed is not in the database.
 
-A server writes its database some time after it has acknowledged; what it had not written when it was killed or copied is in its log alone.
-Of a data dir, committed entries above the database's consistent index are executed on a scratch copy first, by the rules that rebuild
-uses. What is not proven committed, or cannot be executed, is counted, and the exit code is 4; --log names other members whose logs
-prove more.
+A server writes its database some time after it has acknowledged a write. What it had not written when it was killed or
+copied is only in its log. For a data dir, committed entries above the database's consistent index are therefore
+executed on a scratch copy first, by the rules of rebuild. Entries that are not proven committed, or cannot be executed,
+are counted, and the exit code is 4; --log names other members whose logs prove more.
 
-What could not be read is listed, with the revisions it may hide. --salvage adds records from damaged and lost pages, and with
---deleted the last values of deleted keys from pages that are not in use any more: compaction does not wipe them.
+What could not be read is listed, with the revisions it may hide. --salvage adds records from damaged and lost pages,
+and with --deleted the last values of deleted keys from pages that are not in use any more: compaction does not wipe
+them.
 
-Exit codes: 0 all that was asked for is in the output, 1 could not read or write, 2 wrong usage, 3 something is missing or could not be
-carried (damage, a key that is not there, a conflict), 4 nothing was selected, or the log holds more than the extract, 5 refused: the output exists, or the revision is
-out of reach.`
+Exit codes: 0 all requested keys are in the output, 1 could not read or write, 2 wrong usage, 3 something is missing or
+could not be written (damage, a key that does not exist, a conflict), 4 nothing was selected, or the log holds more than
+the extract, 5 refused: the output exists, or the revision is out of reach.`
 
 const extractExample = `  etcd-medic extract node1/ --namespace shop --format yaml -o shop/
   etcd-medic extract backup.db /app/leader /app/config --rev 1043 --format put -o leader.sh
@@ -106,7 +108,7 @@ func newExtractCmd(s *Streams, run func(context.Context, *extractOptions) error)
 	f.StringVar(&o.form, "format", "jsonl", "what to write: "+strings.Join(extract.Formats(), "|"))
 	f.StringVarP(&o.Out, "output", "o", "", "the new file or folder; - writes jsonl, put or txn to stdout in place "+
 		"of the result")
-	f.StringSliceVar(&o.endpoints, "to-endpoints", nil, "write into the cluster behind these client URLs")
+	f.StringSliceVar(&o.endpoints, "to-endpoints", nil, "write into the cluster at these client URLs")
 	f.BoolVar(&o.write, "write", false, "with --to-endpoints: really write")
 	_ = cmd.RegisterFlagCompletionFunc("format",
 		cobra.FixedCompletions(extract.Formats(), cobra.ShellCompDirectiveNoFileComp))
@@ -157,7 +159,7 @@ func (o *extractOptions) file() error {
 		return usagef("name a new path, or use --to-endpoints", "--output is missing")
 	case "-":
 		if o.Format == extract.YAML || o.Format == extract.Backup {
-			return usagef("name a new path", "%s can not go to stdout", o.form)
+			return usagef("name a new path", "%s cannot go to stdout", o.form)
 		}
 		o.Stream, o.Out = o.io.Out, ""
 	}

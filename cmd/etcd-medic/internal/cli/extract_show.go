@@ -120,7 +120,7 @@ func lostPart(l *extract.Lost) render.Section {
 		s.Lines = append(s.Lines, "!! "+d.Detail+span(d.FirstRevision, d.LastRevision))
 	}
 	if len(l.Damage) > 0 {
-		s.Lines = append(s.Lines, "Records behind damage are missing: a key may have a newer value there, or may "+
+		s.Lines = append(s.Lines, "Records after damage are missing: a key may have a newer value there, or may "+
 			"have been deleted there.")
 	}
 	if l.Undecodable > 0 {

@@ -15,8 +15,9 @@ type inspectOptions struct {
 	failOn failOn
 }
 
-const inspectLong = `Show one source on a screen or, with --full, every fact of it: log, snapshots, database, auth, membership, leases, alarms, and which etcd line wrote it;
-then the checks that need no other member. A single member cannot show everything: diagnose takes several.
+const inspectLong = `Show one source on a screen or, with --full, every fact of it: log, snapshots, database, auth,
+membership, leases, alarms, and which etcd version wrote it; then the checks that need no other member. A single member
+cannot show everything: diagnose takes several.
 
 Exit codes: 0 nothing at or above --fail-on, 1 could not read, 2 wrong usage, 3 findings at or above --fail-on,
 4 inconclusive.`

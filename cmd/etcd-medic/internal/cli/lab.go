@@ -28,20 +28,21 @@ type labOptions struct {
 	watch     bool
 }
 
-const labLong = `Bring up a real etcd cluster of three members with auth on, break it, and walk the whole way: what every status says, what diagnose proves,
-a plan, its rehearsal on copies, its application to the running cluster, the proof.
+const labLong = `Start a real etcd cluster of three members with auth enabled, break it, and go through all steps: what
+every status says, what diagnose proves, a plan, its rehearsal on copies, its application to the running cluster, the
+proof.
 
 The stories:
 %s
 
-With --watch the members are watched as by etcd-medic watch: it raises the divergence, collect copies the members while they run, and after the
-repair what was raised is over.
+With --watch the members are watched as by etcd-medic watch: it reports the divergence, collect copies the members
+while they run, and after the repair the divergence is over.
 
-Everything runs in a sandbox that reaches nothing outside and ends with the command; nothing but a scratch folder is written. The
-servers are the bundled ones; --etcd-binary takes another, of 3.5 or later.
+Everything runs in a sandbox without network access and ends with the command; only a scratch folder is written. The
+servers are the bundled ones; --etcd-binary uses another one, of 3.5 or later.
 
-Exit codes: 0 the repair reached its goal, 1 could not do its job, 2 wrong usage, 5 refused: no isolation for the sandbox, 6 the repair
-did not reach its goal.`
+Exit codes: 0 the repair reached its goal, 1 could not do its job, 2 wrong usage, 5 refused: no isolation for the
+sandbox, 6 the repair did not reach its goal.`
 
 const labExample = `  etcd-medic lab
   etcd-medic lab --story wiped

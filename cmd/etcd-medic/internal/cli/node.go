@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-const nodeLong = `Run etcd servers on copies of data dirs, as the cluster they were, in a sandbox that nothing leaves.
+const nodeLong = `Run etcd servers on copies of data dirs, as the original cluster, in a sandbox without network access.
 
 Exit codes: those of its sub-commands.`
 
@@ -12,7 +12,7 @@ const nodeExample = `  etcd-medic node run node1=/copies/node1 node2=/copies/nod
 func newNodeCmd(s *Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "node",
-		Short:   "run copies of data dirs as a cluster that nothing leaves",
+		Short:   "run copies of data dirs as a cluster without network access",
 		Long:    nodeLong,
 		Example: nodeExample,
 		Args:    rootArgs,

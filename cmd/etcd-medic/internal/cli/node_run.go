@@ -35,24 +35,26 @@ type nodeRunOptions struct {
 	room func(dir string) (free int64, ok bool)
 }
 
-const nodeRunLong = `Copy data dirs to a scratch folder, start the copies as the cluster they were, and print where clients reach them and the flags that
-etcdctl needs. ^C ends the servers and removes the copies. With a COMMAND after --, that is run instead of waiting, with
-ETCDCTL_ENDPOINTS, ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY set, and everything ends with it.
+const nodeRunLong = `Copy data dirs to a scratch folder, start the copies as the original cluster, and print their
+client addresses and the flags that etcdctl needs. ^C ends the servers and removes the copies. With a COMMAND after --,
+that command runs instead of waiting, with ETCDCTL_ENDPOINTS, ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY set, and
+everything ends with it.
 
-The sources are only read. The copies run in a sandbox: they keep their member IDs and peer URLs, a proxy leads these to loopback, and where
-the kernel allows it a network namespace stands around all of it (--isolation). At the end it is printed what the
-members tried to reach.
+The sources are only read. The copies run in a sandbox: they keep their member IDs and peer URLs, a proxy redirects
+these to loopback, and if the kernel allows it, a network namespace surrounds all of it (--isolation). At the end the
+addresses that the members tried to reach are printed.
 
-The client certificate is that of user root, so everything can be read with auth enabled, without a password; --login wants users and
-passwords as the cluster does. Clients use unix sockets.
+The client certificate is that of user root, so everything can be read with auth enabled, without a password. With
+--login, users and passwords are required as in the cluster. Clients use unix sockets.
 
-The server is that of the line that wrote the dirs, if this program brings it, else the next newer one; --etcd-binary names another.
-An older one is refused. What runs changes the copies: leases expire, alarms and versions may change.
+The server has the version that wrote the dirs, if this program contains it, else the next newer one; --etcd-binary
+names another. An older one is refused. Running servers change the copies: leases expire, alarms and versions may
+change.
 
-A minority of the members serves nobody. --force-new-cluster starts a single one alone, as etcd does.
+A minority of the members cannot serve clients. --force-new-cluster starts a single one alone, as etcd does.
 
-Without a COMMAND, -w json prints one document as soon as the members serve, for scripts: endpoints, certificates, logs, and the etcdctl
-command line. ^C (or SIGTERM) then ends it as usual.
+Without a COMMAND, -w json prints one document as soon as the members serve, for scripts: endpoints, certificates, logs,
+and the etcdctl command line. ^C (or SIGTERM) then ends it as usual.
 
 Exit codes: 0 ended by ^C or with the command, 1 failed, 2 wrong usage, 5 refused: it could not be run safely.`
 
@@ -67,7 +69,7 @@ func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error)
 	o := &nodeRunOptions{output: output{io: s}, room: repair.Room}
 	cmd := &cobra.Command{
 		Use:     "run SOURCE... [-- COMMAND [ARG...]]",
-		Short:   "bring copies of data dirs up and look around with etcdctl",
+		Short:   "run copies of data dirs as a throw-away cluster to inspect with etcdctl",
 		Long:    nodeRunLong,
 		Example: nodeRunExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -104,7 +106,7 @@ func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error)
 	f.StringVar(&o.scratch, "scratch", "", "folder for the copies (default: the system's folder for temporary files)")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the members may take to serve")
 	f.BoolVar(&o.keep, "keep", false, "keep copies and logs at the end")
-	f.BoolVar(&o.forceNew, "force-new-cluster", false, "start a single member as a cluster of its own")
+	f.BoolVar(&o.forceNew, "force-new-cluster", false, "start a single member as a separate cluster")
 	f.BoolVar(&o.asUser, "login", false, "with auth enabled, clients log in as users instead of being root")
 	_ = cmd.RegisterFlagCompletionFunc("isolation", cobra.FixedCompletions([]string{"auto", "netns", "proxy"},
 		cobra.ShellCompDirectiveNoFileComp))
@@ -190,7 +192,7 @@ func (o *nodeRunOptions) copies(ctx context.Context, scratch string) (*copies.Cl
 	if !o.forceNew && c.Present < c.Quorum() {
 		return nil, &node.RefusedError{
 			What: "a start",
-			Reason: fmt.Sprintf("%d of %d voters are here, and fewer than %d serve nobody", c.Present, c.Voters,
+			Reason: fmt.Sprintf("%d of %d voters are given, and fewer than %d cannot serve clients", c.Present, c.Voters,
 				c.Quorum()),
 			Hint: "give more members of the cluster, or start a single one with --force-new-cluster",
 		}

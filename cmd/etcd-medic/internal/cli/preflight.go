@@ -18,14 +18,14 @@ type preflightOptions struct {
 	evidence int
 }
 
-const preflightLong = `Tell, without starting anything, whether a data dir will boot on an etcd version, and if not, which start-up check stops it, in the
-server's own words, and where the cause lies on disk. Also what opening it changes for good, and what to do before an
-upgrade or downgrade: v2 content, v2 requests behind the newest raft snapshot, zombie members and learners, storage
-version, cluster version.
+const preflightLong = `Predict, without starting anything, whether a data dir will boot on an etcd version. If not, show
+which start-up check stops it, in the server's own words, and where the cause is on disk. Also show what opening it
+changes permanently, and what to do before an upgrade or downgrade: v2 content, v2 requests after the newest raft
+snapshot, zombie members and learners, storage version, cluster version.
 
-The prediction is about the dir alone: flags, certificates, ports and what peers say are not looked at.
+The prediction is about the data dir alone: it ignores flags, certificates, ports and what peers say.
 
-Exit codes: 0 it boots, 1 could not read, 2 wrong usage, 3 it does not boot, 4 it can not be told.`
+Exit codes: 0 it boots, 1 could not read, 2 wrong usage, 3 it does not boot, 4 unknown.`
 
 const preflightExample = `  etcd-medic preflight /copies/node1 --to 3.6
   etcd-medic preflight /copies/node1 --to 3.7 -w json | jq '.rules[] | select(.outcome == "violated")'
@@ -35,7 +35,7 @@ func newPreflightCmd(s *Streams, run func(context.Context, *preflightOptions) er
 	o := &preflightOptions{output: output{io: s}}
 	cmd := &cobra.Command{
 		Use:     "preflight SOURCE --to VERSION",
-		Short:   "tell whether a data dir will boot on an etcd version",
+		Short:   "predict whether a data dir will boot on an etcd version",
 		Long:    preflightLong,
 		Example: preflightExample,
 		Args:    cobra.ExactArgs(1),

@@ -98,7 +98,7 @@ func (s *Streams) prompt() func(context.Context, []string) error {
 		_, _ = fmt.Fprintln(s.Err, strings.Join(text, "\n"))
 		ask, enter := "Enter when it is done, no to stop here: ", "done"
 		if strings.HasSuffix(text[len(text)-1], "?") {
-			ask, enter = "yes to go on, Enter for no: ", "no"
+			ask, enter = "yes to continue, Enter for no: ", "no"
 		}
 		for {
 			_, _ = fmt.Fprint(s.Err, ask)

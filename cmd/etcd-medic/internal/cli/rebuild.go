@@ -20,9 +20,10 @@ type rebuildOptions struct {
 	skip               []uint
 }
 
-const rebuildLong = `Make the database that a member held at a chosen point of the log: point-in-time recovery. The base is a backup, a data dir or a
-database file; the committed entries behind its consistent index come from the logs of one or more members (and the base's own), and
-are executed by the rules of the server's apply: permissions, leases, alarms, compares, compactions, members, users and roles.
+const rebuildLong = `Create the database as of a chosen point of the log: point-in-time recovery. The base is a backup,
+a data dir or a database file. The committed entries after its consistent index come from the logs of one or more
+members (and the base's own). They are executed by the rules of the server's apply: permissions, leases, alarms,
+compares, compactions, members, users and roles.
 
 --to names the point:
   index=N       after the raft entry N
@@ -31,23 +32,25 @@ are executed by the rules of the server's apply: permissions, leases, alarms, co
   time=T        before the first entry that was certainly proposed later than T (RFC 3339); refused where no entry shows a later time
   last          the end of what the sources prove committed
 
-Without --base the log must reach back to the first entry of the cluster. A gap is refused, with the missing indexes named. --skip
-leaves out a single entry; revisions keep their numbers, the history up to the last one that is left empty is compacted, and what later
-entries did differently because of it is listed.
+Without --base the log must reach back to the first entry of the cluster. A gap is refused, and the missing indexes are
+named. --skip leaves out a single entry; revisions keep their numbers, the history up to the last empty one is
+compacted, and later entries with different results because of it are listed.
 
-Where patch releases execute an entry differently, the members' databases decide; what they do not show, or would show too if a later
-entry had done the same, is listed and ends with 4. --etcd names the release that ran.
+If patch releases execute an entry differently, the members' databases decide. Entries that they do not decide are
+listed, and the exit code is 4. The same holds if a later entry would leave the same content. --etcd names the release
+that ran.
 
---base may be a folder with a chain of full and delta snapshots of etcd-backup-restore, or a full snapshot in one: the deltas are then what
-leads on from it, without logs, and time=T is the time at which a change was received. Only a chain that etcd-medic verify finds whole up to
-the target is applied. With --log the entries of the logs lead on from the full snapshot instead, and bring users, leases and members too;
---against holds the keys against a member.
+--base may be a folder with a chain of full and delta snapshots of etcd-backup-restore, or a full snapshot in one. The
+deltas then replace the logs, and time=T is the time at which a change was received. Only a chain that etcd-medic verify
+finds complete up to the target is applied. With --log, the entries of the logs are applied to the full snapshot
+instead, with users, leases and members; --against compares the keys with a member.
 
-The result is a backup with a sha256 trailer (-o), for etcdutl snapshot restore, and with --db-output a database without one. It is
-held against every member at hand that passed the point (--log and --against): bucket by bucket, by content.
+The result is a backup with a sha256 trailer (-o), for etcdutl snapshot restore, and with --db-output a database without
+one. It is compared with every given member that passed the point (--log and --against): bucket by bucket, by content.
 
-Exit codes: 0 done, 1 could not read or write, 2 wrong usage, 3 a member holds other content, 4 entries whose outcome the log does not
-decide, and no member to prove the result, 5 refused: a gap, a base of another cluster or too new, damage, an output that exists.`
+Exit codes: 0 done, 1 could not read or write, 2 wrong usage, 3 a member holds other content, 4 entries whose result the
+log does not decide, and no member to prove the result, 5 refused: a gap, a base of another cluster or too new, damage,
+an output that exists.`
 
 const rebuildExample = `  etcd-medic rebuild --base backup.db --log node1/ --log node2/ --to before=/registry/namespaces/shop -o before.db
   etcd-medic rebuild --base node1/ --to revision=1043 -o r1043.db
@@ -74,7 +77,7 @@ func newRebuildCmd(s *Streams, run func(context.Context, *rebuildOptions) error)
 	f.StringVar(&o.base, "base", "", "backup, data dir or database to start from, as [NAME=]WHERE; empty: the log "+
 		"reaches back to its first entry")
 	f.StringArrayVar(&o.logDirs, "log", nil, "data dir or WAL folder whose log is used, as [NAME=]WHERE; repeatable")
-	f.StringArrayVar(&o.againstAt, "against", nil, "further member to hold the result against; repeatable")
+	f.StringArrayVar(&o.againstAt, "against", nil, "further member to compare the result with; repeatable")
 	f.StringVar(&o.to, "to", "", "index=N, revision=R, before=KEY, time=T or last")
 	f.UintSliceVar(&o.skip, "skip", nil, "index of an entry to leave out; repeatable")
 	f.StringVarP(&o.Out, "output", "o", "", "the new backup file")

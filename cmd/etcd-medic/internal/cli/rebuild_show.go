@@ -38,7 +38,7 @@ func (o *rebuildOptions) show(r *rebuild.Result) error {
 		add("what that changed", consequenceLines(c))
 	}
 	add("not decided by the log", entryLines(r.Doubtful, r.DoubtfulCount))
-	add("held against members", verifiedLines(r))
+	add("compared with members", verifiedLines(r))
 	add("notes", r.Notes)
 	sheet.Sections = append(sheet.Sections, render.Section{Title: "next",
 		Commands: []render.Command{{Run: restoreCommand(r.Output)}}})

@@ -10,22 +10,22 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair"
 )
 
-const repairAbortLong = `Say how to give an application up: what the newest run has done, what it has not, how each member stands that it touched, and the commands
-that go back from there, from the plan and its journal. Some steps have no way back: a member that was removed never gets its ID back. Then
-it says what leads to a sound cluster.
+const repairAbortLong = `Show how to abort an apply run: what the newest run has done, what it has not, the state of
+each member that it touched, and the commands that go back from there. It reads the plan and its journal. Some steps
+cannot be undone: a member that was removed never gets its ID back. Then it says how to get to a sound cluster.
 
-Nothing is written and no cluster is asked. The run stays as it is: the same apply command goes on with it. End a run that is at work with
-^C first.
+Nothing is written and no cluster is contacted. The run is unchanged: the same apply command continues it. End a run in
+progress with ^C first.
 
 etcdctl takes certificates and user from ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY and ETCDCTL_USER.
 
-Exit codes: 0 done, 1 could not read, 2 wrong usage, 5 the plan was edited, or a process is at work on it.`
+Exit codes: 0 done, 1 could not read, 2 wrong usage, 5 the plan was edited, or a process is using it.`
 
 func newRepairAbortCmd(s *Streams, run func(context.Context, *output, string) error) *cobra.Command {
 	o := &output{io: s}
 	cmd := &cobra.Command{
 		Use:   "abort PLAN",
-		Short: "say what an application has done and how to go back",
+		Short: "show what an apply run has done and how to go back",
 		Long:  repairAbortLong,
 		Example: "  etcd-medic repair abort plan.yaml\n  etcd-medic repair abort plan.yaml -w json | jq '.members[] " +
 			"| {name, state}'",
@@ -86,7 +86,7 @@ func wayBackSheet(w *repair.WayBack, file string) render.Sheet {
 		s.Sections = append(s.Sections, render.Section{Title: "written", Lines: w.Files})
 	}
 	if len(w.NextArgs) > 0 {
-		s.Sections = append(s.Sections, render.Section{Title: "or go on", Commands: render.Prompts(w.NextArgs...)})
+		s.Sections = append(s.Sections, render.Section{Title: "or continue", Commands: render.Prompts(w.NextArgs...)})
 	}
 	return s
 }

@@ -27,55 +27,59 @@ type repairApplyOptions struct {
 	upgrade  bool
 }
 
-const repairApplyLong = `Carry a plan out and prove the result.
+const repairApplyLong = `Apply a plan and prove the result.
 
---mode mend -o DIR     damaged data dirs mended from their own log and pages, or with the help of other members, as it was tried when
-                       the plan was made. Copies of them are started in a sandbox as proof. Each takes the place of the old one on
-                       its own host; IDs stay, and no other member is touched.
---mode clone -o DIR    new data dirs for all members from the best member's database; member and cluster IDs stay. Copies of
-                       them are started in a sandbox as proof. All members are stopped and replaced together.
---mode rebuild -o DIR  new data dirs for all members from a database that their logs give, on a backup or from the first entry, where no
-                       data dir is usable; otherwise as clone.
---mode reseed -o DIR   the steps of the rehearsal, done to copies; the data dirs that result are handed out. They are written by
-                       the server that ran them: use --etcd-binary with the cluster's own version.
---mode live            drive the running cluster through its client API: backup first, move the leader to the best member, then
-                       take one member at a time out and in again. Strict reconfiguration checks stay on; the first mismatch
-                       stops the run. Stopping a member, moving its data dir aside and starting it are done by --hook-stop,
-                       --hook-wipe and --hook-start, or by you: the steps are printed one by one and wait for an answer.
+--mode mend -o DIR     damaged data dirs repaired from their own log and pages, or with the help of other members, as
+                       it was tried when the plan was made. Copies of them are started in a sandbox as proof. Each
+                       replaces the old one on its own host; IDs stay, and no other member is touched.
+--mode clone -o DIR    new data dirs for all members from the best member's database; member and cluster IDs stay.
+                       Copies of them are started in a sandbox as proof. All members are stopped and replaced together.
+--mode rebuild -o DIR  if no data dir is usable: new data dirs for all members from a database that is rebuilt from
+                       their logs, on a backup or from the first entry; otherwise as clone.
+--mode reseed -o DIR   the steps of the rehearsal, applied to copies; the result is the new data dirs. The server that
+                       ran them writes them: use --etcd-binary with the cluster's own version.
+--mode live            repair the running cluster through its client API: save a backup, move the leader to the best
+                       member, then remove and re-add one member at a time. Strict reconfiguration checks stay on; the
+                       first mismatch stops the run. --hook-stop, --hook-wipe and --hook-start stop a member, move its
+                       data dir aside and start it. Without hooks you do this: the steps are printed one by one and
+                       wait for an answer.
 
-A cluster that waits for a member for its majority has no leader and answers little: then the plan's steps that start members on their own
-data dirs come first, and everything is checked once it has a leader, before anything else is done. --endpoints names these members too:
-URLs, or NAME=URL. Of a URL that nobody answers at, it is found out whose it is when a member comes up there.
+If the cluster has no leader, the plan's start steps run first; all checks run once a leader is elected and before any
+other step. Name these members in --endpoints too: URLs, or NAME=URL. If no member answers at a URL, its member is
+identified when it comes up there.
 
-Before each step that stops, removes or adds a member, the voters that serve at that moment are counted. The step begins only if a majority is
-left without the member. Else it waits, says for whom and how to start it, and counts again. It gives up after --quorum-wait; at a
-terminal you are asked instead. A step that gave up has changed nothing; repair abort says how to go back, the same command goes on.
+Before each step that stops, removes or adds a member, the serving voters are counted. The step begins only if a
+majority is left without the member. Otherwise it waits, says for which member and how to start it, and counts again. It
+gives up after --quorum-wait; at a terminal you are asked instead. A step that gave up has changed nothing. repair abort
+says how to go back; the same command continues.
 
-Live mode tells how far the members went on since the plan's copies. It refuses when a member that is taken out has meanwhile
-taken in writes that the best member lacks and the plan does not list; --accept-lost-writes goes on all the same. Right before a
-member is taken out, its own snapshot is saved beside that of the best one (--backup), and the comparison is made again. After its stop
-the old data dir is compared too, if it can be read here: under --data-dir, where it was moved to beside it, or where a hook has put a copy
-(ETCD_MEDIC_SET_ASIDE). The last lines name the keys that only it held, and the script that puts them.
+Live mode reports how far the members advanced since the plan's copies. It refuses if a member to be removed has since
+applied writes that the best member lacks and the plan does not list; --accept-lost-writes continues nevertheless. Right
+before a member is removed, its own snapshot is saved next to that of the best one (--backup), and the comparison is
+repeated. After its stop the old data dir is compared too, if it can be read here: under --data-dir, where it was moved
+to next to that, or where a hook has put a copy (ETCD_MEDIC_SET_ASIDE). The last lines name the keys that only it held,
+and the script that puts them.
 
-With auth on, log in as a user with role root: --user NAME and the password in --password-file, in ETCD_MEDIC_PASSWORD, or typed in; or
-with --cert and --key whose common name is root.
+With auth on, log in as a user with role root: --user NAME and the password in --password-file, in ETCD_MEDIC_PASSWORD,
+or typed in; or with --cert and --key whose common name is root.
 
 Hooks are shell commands. They find ETCD_MEDIC_ACTION (stop, wipe, start), ETCD_MEDIC_MEMBER_NAME, ETCD_MEDIC_MEMBER_ID,
-ETCD_MEDIC_OLD_MEMBER_ID, ETCD_MEDIC_DATA_DIR, ETCD_MEDIC_SET_ASIDE, ETCD_MEDIC_PEER_URLS, ETCD_MEDIC_CLIENT_URLS and, for start,
-ETCD_MEDIC_INITIAL_CLUSTER and ETCD_MEDIC_INITIAL_CLUSTER_STATE in their environment. They must do no harm when run twice; wipe
-must move the data dir aside, not delete it; start must return and leave the server running. A hook that fails, or is still at work after
---hook-timeout, ends the run; so does a member that still answers after stop, or comes back under its old ID after start. What
-hooks print is kept beside the plan, in PLAN.hooks.log.
+ETCD_MEDIC_OLD_MEMBER_ID, ETCD_MEDIC_DATA_DIR, ETCD_MEDIC_SET_ASIDE, ETCD_MEDIC_PEER_URLS, ETCD_MEDIC_CLIENT_URLS and,
+for start, ETCD_MEDIC_INITIAL_CLUSTER and ETCD_MEDIC_INITIAL_CLUSTER_STATE in their environment. Running them twice must
+do no harm; wipe must move the data dir aside, not delete it; start must return and leave the server running. A hook
+that fails, or still runs after --hook-timeout, ends the run. So does a member that still answers after stop, or comes
+back under its old ID after start. The output of hooks is saved next to the plan, in PLAN.hooks.log.
 
-The variables come from the cluster: write them in double quotes, and behind -- where a command takes flags, as in the example. A member
-whose name begins with a dash or holds control characters is refused before a hook runs. What is sent through ssh is read by a second
-shell on the other side: send names there as data (printf '%s' "$ETCD_MEDIC_DATA_DIR" | ssh ...), or have the script there know its place.
+The variables come from the cluster: write them in double quotes, and after -- if a command takes flags, as in the
+example. A member whose name begins with a dash or contains control characters is refused before a hook runs. A second
+shell on the other side reads what is sent through ssh. Send names there as data
+(printf '%s' "$ETCD_MEDIC_DATA_DIR" | ssh ...), or let the script on the other side know the path.
 
-Nothing is deleted, sources are only read. What happened is in the journal beside the plan, flushed before and after every step: the
-same command goes on where an interrupted run stood. etcd-medic repair status shows it.
+Nothing is deleted, and sources are only read. Every action is in the journal next to the plan, flushed before and after
+every step: the same command continues where an interrupted run ended. etcd-medic repair status shows it.
 
-Exit codes: 0 all proofs hold, 1 could not read or write, 2 wrong usage, 5 refused: a precondition does not hold, nothing was begun; 6
-begun and not finished, also when voters were waited for in vain, or a proof is violated.`
+Exit codes: 0 all proofs hold, 1 could not read or write, 2 wrong usage, 5 refused: a precondition does not hold and
+nothing was started; 6 started and not finished (also if missing voters did not come up), or a proof is violated.`
 
 const repairApplyExample = `  etcd-medic repair apply plan.yaml --mode mend -o mended
   etcd-medic repair apply plan.yaml --mode clone -o new-dirs
@@ -88,7 +92,7 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 	o := &repairApplyOptions{output: output{io: s}}
 	cmd := &cobra.Command{
 		Use:     "apply PLAN --mode mend|clone|rebuild|reseed|live [SOURCE...]",
-		Short:   "carry a plan out, into new data dirs or against the running cluster",
+		Short:   "apply a plan: write new data dirs, or repair the running cluster",
 		Long:    repairApplyLong,
 		Example: repairApplyExample,
 		Args:    cobra.MinimumNArgs(1),
@@ -119,8 +123,8 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 	f := cmd.Flags()
 	f.StringVar(&o.mode, "mode", "", "mend|clone|rebuild|reseed|live")
 	f.StringVarP(&o.out, "output", "o", "", "all but live: folder for the new data dirs; must not exist")
-	f.BoolVar(&o.upgrade, "allow-upgrade", false, "reseed: hand out data dirs that a newer etcd line wrote; older "+
-		"servers can not open them any more")
+	f.BoolVar(&o.upgrade, "allow-upgrade", false, "reseed: allow data dirs that a newer etcd minor version wrote; "+
+		"older servers cannot open them any more")
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -136,8 +140,8 @@ func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 	f.StringVar(&o.live.CACert, "cacert", "", "live: verify the servers with this CA bundle (PEM)")
 	f.StringVar(&o.live.Cert, "cert", "", "live: client certificate (PEM)")
 	f.StringVar(&o.live.Key, "key", "", "live: key of the client certificate (PEM)")
-	f.StringVar(&o.live.User, "user", "", "live: user with role root; NAME:PASSWORD is taken too, but others can see "+
-		"a command line")
+	f.StringVar(&o.live.User, "user", "", "live: user with role root; NAME:PASSWORD is accepted too, but others can "+
+		"see a command line")
 	f.StringVar(&o.password, "password-file", "", "live: file with the password of --user (or set "+
 		"ETCD_MEDIC_PASSWORD; else it is asked for)")
 	f.StringVar(&o.live.HookStop, "hook-stop", "", "live: shell command that stops a member")
@@ -147,13 +151,13 @@ func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 	f.DurationVar(&o.live.QuorumWait, "quorum-wait", 10*time.Minute, "live: how long a step waits for voters that "+
 		"are down before the run gives up; at a terminal you are asked instead")
 	f.StringArrayVar(&o.dataDirs, "data-dir", nil, "live: NAME=PATH (or PATH for all) of the data dir on the "+
-		"member's host, handed to hooks; repeatable")
-	f.StringVar(&o.live.Backup, "backup", "", "live: file for the snapshot that is taken first; those of members "+
-		"that are taken out get its name with theirs in it (default: beside the plan)")
+		"member's host, passed to hooks; repeatable")
+	f.StringVar(&o.live.Backup, "backup", "", "live: file for the snapshot that is taken first; snapshots of members "+
+		"that are removed get this name plus their own (default: next to the plan)")
 	f.BoolVar(&o.live.SkipSaves, "no-member-snapshots", false,
-		"live: do not save a snapshot of each member that is taken out")
-	f.BoolVar(&o.live.AcceptLost, "accept-lost-writes", false, "live: go on although members that are taken out took "+
-		"in writes that the plan does not list")
+		"live: do not save a snapshot of each member that is removed")
+	f.BoolVar(&o.live.AcceptLost, "accept-lost-writes", false, "live: continue although members to be removed "+
+		"applied writes that the plan does not list")
 }
 
 // prepare checks the flags against the mode.

@@ -23,13 +23,13 @@ type narrowOptions struct {
 
 const narrowRules = `
 
-The source is only read; the result is a new path of the same kind, in which everything else is as it was. Source and result are
-diagnosed, with the other members named by --with. What is lost is said. The change is refused, and nothing is left behind, when the
-cluster may rely on what would be lost, or when the second diagnosis, which replays the log against the database, finds an error that
-the first did not; the flag that accepts such a consequence is named then.
+The source is only read. The result is a new path of the same kind, in which everything else is unchanged. Source and
+result are diagnosed, with the other members named by --with. The loss is reported. The change is refused, and no result
+remains, in two cases: the cluster may rely on the lost data, or the second diagnosis, which replays the log on the
+database, finds an error that the first did not. The message then names the flag that accepts this.
 
-Exit codes: 0 done, 1 could not read or write, 2 wrong usage, 5 refused, 6 the result is written and as sick as the source: no error about
-it is cured.`
+Exit codes: 0 done, 1 could not read or write, 2 wrong usage, 5 refused, 6 the result is written, but no error of the
+source was repaired.`
 
 // narrowCmd makes the command of one narrow repair; consequences are the flags that it may ask for.
 func narrowCmd(s *Streams, o *narrowOptions, cmd *cobra.Command, consequences map[string]string,
@@ -51,7 +51,7 @@ func narrowCmd(s *Streams, o *narrowOptions, cmd *cobra.Command, consequences ma
 	o.accessFlags(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "output", "o", "", "the new path; must not exist")
-	f.StringArrayVar(&o.with, "with", nil, "another member to hold the result against; repeatable")
+	f.StringArrayVar(&o.with, "with", nil, "another member to compare the result with; repeatable")
 	for name, usage := range consequences {
 		o.accept[name] = f.Bool(name, false, usage)
 	}
@@ -59,10 +59,10 @@ func narrowCmd(s *Streams, o *narrowOptions, cmd *cobra.Command, consequences ma
 }
 
 var consequenceTexts = map[string]string{
-	surgery.AcceptLostCommits:   "put up with the loss of entries that may be committed by this member's vote",
-	surgery.AcceptLostRevisions: "put up with records that are lost, or can not be proved to be all there",
-	surgery.AcceptUnproven:      "keep entries whose checksum fails as they are",
-	surgery.AcceptDivergence:    "put up with a member that differs from the others",
+	surgery.AcceptLostCommits:   "accept the loss of entries that may be committed by this member's vote",
+	surgery.AcceptLostRevisions: "accept lost records, or records that cannot be proven complete",
+	surgery.AcceptUnproven:      "keep entries whose checksum fails unchanged",
+	surgery.AcceptDivergence:    "accept a result that differs from the other members",
 }
 
 func consequences(names ...string) map[string]string {
@@ -125,7 +125,7 @@ func narrowSheet(r *surgery.Report, out string) render.Sheet {
 		sections = append(sections, left)
 	}
 	if r.Unchanged {
-		lines := []string{"- the result is as sick as the source: no error about it is cured"}
+		lines := []string{"- no error of the source was repaired: the result is as damaged as the source"}
 		sections = append(sections, render.Section{Title: "not cured", Lines: append(lines, dashed(r.Offers)...)})
 	}
 	return render.Sheet{Sections: append(sections,
@@ -133,16 +133,17 @@ func narrowSheet(r *surgery.Report, out string) render.Sheet {
 			Commands: render.Prompts(shell.Format("etcd-medic inspect {}", shell.Operand(out)))})}
 }
 
-const repairWALLong = `Repair a damaged log. Records that their checksums prove are kept in their order, under a new checksum chain from the first damaged
-segment on: torn tails, holes of zeros, damaged types and lengths, broken chains and missing segments. Entries that are lost are taken
-from the logs of the members named by --with, where those know them committed; where nobody has them, the log ends.`
+const repairWALLong = `Repair a damaged log: torn tails, zeroed parts, damaged types and lengths, broken chains and
+missing segments. Records that their checksums prove are kept in their order, under a new checksum chain from the first
+damaged segment on. Lost entries are taken from the logs of the members named by --with, if those know them to be
+committed. If no member has them, the log ends.`
 
 const repairWALExample = `  etcd-medic repair wal /copies/node1 -o /new/node1
   etcd-medic repair wal node1=/copies/node1 --with node2=/copies/node2 --with node3=/copies/node3 -o /new/node1`
 
 func newRepairWALCmd(s *Streams) *cobra.Command {
 	o := &narrowOptions{}
-	cmd := &cobra.Command{Use: "wal SOURCE -o NEW", Short: "cut, chain anew or complete a damaged log",
+	cmd := &cobra.Command{Use: "wal SOURCE -o NEW", Short: "cut, re-chain or complete a damaged log",
 		Long: repairWALLong, Example: repairWALExample}
 	return narrowCmd(s, o, cmd, consequences(surgery.AcceptLostCommits, surgery.AcceptUnproven, surgery.AcceptDivergence),
 		func(ctx context.Context) error {
@@ -150,12 +151,17 @@ func newRepairWALCmd(s *Streams) *cobra.Command {
 		})
 }
 
-const repairDBLong = `Repair a damaged database. --rebuild writes a new file from every row that can be read: from the tree, from lost pages where damage
-took their records from the tree, and small buckets from the transaction before where the newest is unreadable. Records that are in no
-page are taken from the databases of the members named by --with, or from a replay of the log. A database that is empty, missing or does not say
-which entries it holds is made again: by executing the member's log, on --base or from the first entry, or from a member named by --with
-that stands within it. --take-proven also takes rows that are
-readable and other than those of a member that the diagnosis calls best. --previous-meta goes back one transaction, which bbolt keeps until its pages are used again; the server applies what that takes back from its log.`
+const repairDBLong = `Repair a damaged database.
+
+--rebuild writes a new file from every row that can be read: from the tree, from lost pages if damage removed their
+records from the tree, and small buckets from the previous transaction if the newest is unreadable. Records that are in
+no page are taken from the databases of the members named by --with, or from a replay of the log. A database that is
+empty, missing or without a consistent index is created again: by executing the member's log, on --base or from the
+first entry, or from a member named by --with whose index is within the log. --take-proven also replaces rows that are
+readable but differ from those of a member that the diagnosis calls best.
+
+--previous-meta goes back one transaction, which bbolt keeps until its pages are used again. The server applies the
+undone entries again from its log.`
 
 const repairDBExample = `  etcd-medic repair db /copies/node1 --rebuild -o /new/node1
   etcd-medic repair db backup.db --rebuild -o whole.db
@@ -193,8 +199,9 @@ func newRepairDBCmd(s *Streams) *cobra.Command {
 	return cmd
 }
 
-const repairMetaLong = `Change control values of a member: the consistent index (with its term), the auth revision, the storage version, the member list and
-the ConfState as raft itself has them, alarms, and v2 keys that keep etcd 3.6 from starting. Several can be given together.`
+const repairMetaLong = `Change control values of a member: the consistent index (with its term), the auth revision, the
+storage version, the member list and the ConfState as raft itself has them, alarms, and v2 keys that keep etcd 3.6 from
+starting. Several can be given together.`
 
 const repairMetaExample = `  etcd-medic repair meta /copies/node1 --set-consistent-index 1043 -o /new/node1
   etcd-medic repair meta node1=/copies/node1 --with node2=/copies/node2 --set-auth-revision 12 -o /new/node1

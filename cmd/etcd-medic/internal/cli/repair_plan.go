@@ -25,32 +25,41 @@ type repairPlanOptions struct {
 	standbys []repair.Standby
 }
 
-const repairPlanLong = `Diagnose the sources and write a plan: which member's content is kept and why, what that gives up and the command that saves
-it, the way to go, and every step with its precondition, its effect, how to undo it, how to tell that it is done, and the commands
-for doing it by hand. The plan is bound to the digests of the sources. Its own digest is an integrity
-check, not a signature: it shows that the plan was changed, not who made it.
+const repairPlanLong = `Diagnose the sources and write a plan. The plan names the member whose content is kept and why,
+the data that is lost and the command that saves it, and the procedure. It lists every step with its precondition, its
+effect, how to undo it, how to see that it is done, and the commands for doing it manually. The plan is bound to the
+digests of the sources. Its own digest is an integrity check, not a signature: it shows that the plan was changed, not
+who made it.
 
-Where a server refuses a data dir, the plan first tries on a scratch copy whether its files can be mended: from its own log and pages, then
-with the help of the other members. What works and gives nothing up is recommended when a majority is missing, and listed otherwise.
+If a server refuses a data dir, the plan first tries on a scratch copy whether its files can be repaired: from its own
+log and pages, then with the help of the other members. If this works without loss, it is recommended when a majority is
+missing, and listed otherwise.
 
-Ways: mend (repair wal and repair db of damaged data dirs, IDs and data kept), live (through the running cluster's client API, one member at a time), clone (new data dirs for all members, IDs kept),
-reseed (the data dirs of a rehearsal), force-new-cluster (no majority left), rebuild (no data dir is usable, and their logs give a database),
-restore (from a backup).
+Procedures:
+  mend               repair wal and repair db of damaged data dirs, IDs and data kept
+  live               through the running cluster's client API, one member at a time
+  clone              new data dirs for all members, IDs kept
+  reseed             the data dirs of a rehearsal
+  force-new-cluster  no majority is left
+  rebuild            no data dir is usable, and the database is rebuilt from their logs
+  restore            from a backup
 
-Nothing is planned for healthy and lagging sets; when members stand equally well with different contents, --best must say which to
-keep. Sources of several clusters need --best too: the others then join its cluster. So do members that were restored from different
-backups. A forced start is only planned when nothing is left open: voters that are not among the sources are named with --lost.
+No plan is made for healthy and lagging sets. If members are equally good with different contents, --best must say which
+one to keep. Sources of several clusters need --best too: the others then join its cluster. So do members that were
+restored from different backups. A forced start is planned only if nothing is open: name voters that are not among the
+sources with --lost.
 
---standby NAME=PEER_URL gives a member that is replaced a successor on another host: it joins as a learner, is promoted when it has caught
-up, and only then the old member is removed, so that the cluster never has a voter fewer. At the old peer URL etcd lets nobody join before
-the old member is removed.
+--standby NAME=PEER_URL gives a member that is replaced a successor on another host. It joins as a learner and is
+promoted when it has caught up. Only then the old member is removed, so the cluster never has fewer voters. At the old
+peer URL, etcd allows no new member before the old one is removed.
 
-A data dir belongs to the member whose ID its log carries. One of a removed member is retired; --replace NAME brings the member back,
-empty and under a new ID. Of two copies of one member the better one counts. Rows of bucket members that raft does not know are never
-removed through servers of etcd 3.6, which do not survive it: up to 3.5 a restart drops them, on 3.6 clones do.
+A data dir belongs to the member whose ID its log carries. The data dir of a removed member is retired; --replace NAME
+brings the member back, empty and under a new ID. If there are two copies of one member, the better one counts. Rows of
+bucket members that raft does not know are never removed through servers of etcd 3.6, because those servers panic. Up to
+3.5 a restart drops the rows, on 3.6 clone does.
 
-Exit codes: 0 the plan was written, 1 could not read, 2 wrong usage, 5 refused: nothing to repair, not enough evidence, or a choice is
-needed.`
+Exit codes: 0 the plan was written, 1 could not read, 2 wrong usage, 5 refused: nothing to repair, not enough evidence,
+or a choice is needed.`
 
 const repairPlanExample = `  etcd-medic repair plan node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o plan.yaml
   etcd-medic repair plan /copies -o plan.yaml --best node2
@@ -61,7 +70,7 @@ func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) 
 	o := &repairPlanOptions{output: output{io: s}}
 	cmd := &cobra.Command{
 		Use:     "plan SOURCE... -o FILE",
-		Short:   "write down what would be done, and why",
+		Short:   "write a plan of what to do, and why",
 		Long:    repairPlanLong,
 		Example: repairPlanExample,
 		Args:    cobra.MinimumNArgs(1),
@@ -176,7 +185,7 @@ func lostText(p *repair.Plan) string {
 		return x.Lost.String() + ", which were committed and are in no log at hand"
 	}
 	if p.Lost.CommittedEntries == 0 && len(p.Lost.Save) > 0 {
-		return "nothing of its own history; what members with another history hold, see below"
+		return "nothing from its own history; for members with another history, see below"
 	}
 	if p.Lost.CommittedEntries == 0 && len(p.Lost.Unproven) > 0 {
 		return "nothing that is known; that nothing is given up is not proven: " + strings.Join(p.Lost.Unproven, "; ")

@@ -22,9 +22,9 @@ type sandboxOptions struct {
 
 func (o *sandboxOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.Work, "work", "", "scratch folder (default: beside the plan)")
+	f.StringVar(&o.Work, "work", "", "scratch folder (default: next to the plan)")
 	f.BoolVar(&o.Keep, "keep", false, "leave the scratch folder there")
-	f.BoolVar(&o.Again, "again", false, "give an interrupted run up and begin anew")
+	f.BoolVar(&o.Again, "again", false, "discard an interrupted run and start again")
 	f.StringVar(&o.EtcdBinary, "etcd-binary", "", "run the copies with this etcd server")
 	f.StringVar(&o.isolation, "isolation", "auto", "auto|netns|proxy: how servers are kept from the rest of the world")
 }
@@ -46,17 +46,19 @@ type repairRehearseOptions struct {
 	mode string
 }
 
-const repairRehearseLong = `Do a plan to scratch copies of its sources with real etcd servers, in a sandbox that reaches nothing outside, and prove the result:
-start, move the leader to the best member, take the others out and in one at a time, wait until each holds the best member's
-database; then compare HashKV, read and propose through each member, and diagnose the stopped data dirs over all buckets. Of a plan that
-mends files the repairs are made again on copies, servers start on them, and they must hold what the plan says.
+const repairRehearseLong = `Apply a plan to scratch copies of its sources with real etcd servers, in a sandbox without
+network access, and prove the result. The rehearsal starts the members, moves the leader to the best member, removes and
+re-adds the others one at a time, and waits until each holds the best member's database. Then it compares HashKV, reads
+and writes through each member, and diagnoses the stopped data dirs over all buckets. If the plan repairs files, the
+repairs are made again on copies, servers start on them, and they must hold what the plan says.
 
-The times and sizes that are reported tell how long the real thing takes. With auth on no password is needed: the sandbox has its
-own CA and a client certificate for user root. A second run after an interruption goes on where the first one stood.
+The reported times and sizes show how long the real repair takes. With auth enabled no password is needed: the sandbox
+has its own CA and a client certificate for user root. A second run after an interruption continues where the first one
+ended.
 
-Exit codes: 0 all proofs hold, 1 could not read or write, 2 wrong usage, 5 refused: the plan or its sources changed, another run is
-under way, no server or no isolation for it, no room; 6 begun and not finished, or a proof is violated: the journal beside the
-plan says where it stands.`
+Exit codes: 0 all proofs hold, 1 could not read or write, 2 wrong usage, 5 refused: the plan or its sources changed,
+another run is in progress, no server or no isolation for it, not enough space; 6 started and not finished, or a proof
+is violated: the journal next to the plan shows the progress.`
 
 const repairRehearseExample = `  etcd-medic repair rehearse plan.yaml
   etcd-medic repair rehearse plan.yaml node1=/elsewhere/node1 node2=/elsewhere/node2 node3=/elsewhere/node3
@@ -66,7 +68,7 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 	o := &repairRehearseOptions{output: output{io: s}}
 	cmd := &cobra.Command{
 		Use:     "rehearse PLAN [SOURCE...]",
-		Short:   "do a plan to scratch copies, with real servers, and prove the result",
+		Short:   "apply a plan to scratch copies with real servers and prove the result",
 		Long:    repairRehearseLong,
 		Example: repairRehearseExample,
 		Args:    cobra.MinimumNArgs(1),

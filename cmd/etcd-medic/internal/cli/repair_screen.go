@@ -63,7 +63,7 @@ func keepBriefly(p *repair.Plan) string {
 	if p.Best.Name == "" {
 		return "no member"
 	}
-	why := strings.TrimPrefix(p.Best.Why, "by content. ")
+	why := p.Best.Why
 	for i := range p.Members { // what speaks against the others stands in their rows
 		if m := &p.Members[i]; m.Name != p.Best.Name && !slices.Contains(p.Best.Equals, m.Name) {
 			why, _, _ = strings.Cut(why, "; "+m.Name+": ")

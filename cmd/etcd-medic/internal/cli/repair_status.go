@@ -11,16 +11,17 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair"
 )
 
-const repairStatusLong = `Show where a plan stands: every run of a rehearsal or an application with its steps, what failed and what is left, from the journal
-beside the plan, and the command that leads on. Nothing is written.
+const repairStatusLong = `Show the progress of a plan: every rehearsal or apply run with its steps, what failed and what
+is left, and the command that continues. It reads the journal next to the plan. Nothing is written.
 
-Exit codes: 0 done, 1 could not read, 2 wrong usage, 5 the plan was edited, 6 a run began and has not reached its goal.`
+Exit codes: 0 done, 1 could not read, 2 wrong usage, 5 the plan was edited, 6 a run started and has not reached its
+goal.`
 
 func newRepairStatusCmd(s *Streams, run func(context.Context, *output, string) error) *cobra.Command {
 	o := &output{io: s}
 	cmd := &cobra.Command{
 		Use:     "status PLAN",
-		Short:   "show where a plan stands",
+		Short:   "show the progress of a plan",
 		Long:    repairStatusLong,
 		Example: "  etcd-medic repair status plan.yaml\n  etcd-medic repair status plan.yaml -w json | jq .runs",
 		Args:    cobra.ExactArgs(1),
@@ -71,7 +72,7 @@ func standingSheet(st *repair.Standing, file string) render.Sheet {
 	}
 	next := render.Section{Title: "next", Commands: render.Prompts(st.NextArgs...)}
 	if unfinished(st) && !st.AtWork {
-		next.Lines = []string{"it goes on from the first step that is not done; what a step changes and how to undo " +
+		next.Lines = []string{"it continues from the first step that is not done; what a step changes and how to undo " +
 			"it is in the plan:"}
 	}
 	if len(st.Next) > 0 {

@@ -30,26 +30,30 @@ type reportOptions struct {
 	write func(io.Writer, *dossier.Dossier) error
 }
 
-const reportLong = `Diagnose the sources and write one file to look at, to print or to attach to a bug.
+const reportLong = `Diagnose the sources and write one file to read, to print or to attach to a bug.
 
-FILE.html is a page that loads nothing and opens from disk: the verdict, what to keep and what that loses, the next commands with copy
-buttons, the members, a timeline of the log with a lane for each member, curves, the keys that differ as a tree with a filter,
-membership over time, users and roles, what fills the files, findings, checks and inputs. Without JavaScript the same stands in tables.
+FILE.html is a page that loads nothing and opens from disk: the verdict, what to keep and what that loses, the next
+commands with copy buttons, the members, a timeline of the log with a lane for each member, curves, the keys that differ
+as a tree with a filter, membership over time, users and roles, what fills the files, findings, checks and inputs.
+Without JavaScript the same content is shown in tables.
 
-FILE.md is the same in short for an issue or a wiki, below 60 kB: verdict, members, a timeline of characters, findings, differences, next.
+FILE.md is a short form for an issue or a wiki, below 60 kB: verdict, members, a timeline of characters, findings,
+differences, next.
 
 FILE.json is all of it for programs (docs/JSON.md).
 
-Lines of servers' own logs given with --server-log stand on the timeline, at the entry or the time that they name.
+Lines of servers' own logs given with --server-log appear on the timeline, at the entry or the time that they name.
 
-Keys, user names and addresses are shown; values stand as length and digest; passwords, their hashes and tokens never get in.
+Keys, user names and addresses are shown. Values appear as length and digest. The report never contains passwords, their
+hashes or tokens.
 
-With a plan of etcd-medic repair plan in the place of sources, FILE.html or FILE.md is its checklist: what is kept and given up, every step
-with its precondition, effect, undo and commands by hand, and what the journal beside the plan says of each: done steps are ticked, with times.
+With a plan of etcd-medic repair plan instead of sources, FILE.html or FILE.md is its checklist: what is kept and what
+is lost, every step with its precondition, effect, undo and manual commands, and what the journal next to the plan says
+of each: done steps are ticked, with times.
 
-Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read or write, 2 wrong usage, 3 findings at or above --fail-on,
-4 inconclusive, or a source could not be used. The report is written in all of these cases but 1 and 2. Of a plan: 0 done, 5 the plan was
-edited, 6 a run began and has not reached its goal.`
+Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read or write, 2 wrong usage, 3 findings at or
+above --fail-on, 4 inconclusive, or a source could not be used. The report is written in all of these cases except 1
+and 2. For a plan: 0 done, 5 the plan was edited, 6 a run started and has not reached its goal.`
 
 const reportExample = `  etcd-medic report node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o report.html
   etcd-medic report copies.tar.gz -o report.md
@@ -60,7 +64,7 @@ func newReportCmd(s *Streams, run func(context.Context, *reportOptions) error) *
 	o := &reportOptions{output: output{io: s}}
 	cmd := &cobra.Command{
 		Use:     "report {SOURCE...|PLAN} -o FILE",
-		Short:   "write a page with timeline and differences, to look at or attach",
+		Short:   "write a page with timeline and differences, to read or attach",
 		Long:    reportLong,
 		Example: reportExample,
 		Args:    cobra.MinimumNArgs(1),

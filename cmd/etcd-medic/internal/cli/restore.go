@@ -26,12 +26,13 @@ type restoreOptions struct {
 	unproven, broken, alarmed, low     bool
 }
 
-const restoreLong = `Write the data dirs of a whole cluster from one backup, all at once: the members are named once, IDs follow from that, the
-member list in the database, the raft snapshot and the log agree, and the token is new. The backup is verified layer by layer first,
-and the new dirs are diagnosed together before the result counts. Backups of etcd 3.3 to 3.8 can be restored.
+const restoreLong = `Write the data dirs of a whole cluster from one backup, all at once: the members are named once,
+IDs follow from that, the member list in the database, the raft snapshot and the log agree, and the token is new. The
+backup is verified layer by layer first, and the new dirs are diagnosed together before the result counts. Backups of
+etcd 3.3 to 3.8 can be restored.
 
-BACKUP may be a data dir: its committed log entries above the database's consistent index are executed first, as extract does. What is not
-proven committed, or cannot be executed, is counted, and the exit code is 4.
+BACKUP may be a data dir: its committed log entries above the database's consistent index are executed first, as extract
+does. Entries that are not proven committed, or cannot be executed, are counted, and the exit code is 4.
 
 The members come from --initial-cluster or from a plan file; with neither, from the backup. A plan file is YAML:
 
@@ -42,19 +43,21 @@ The members come from --initial-cluster or from a plan file; with neither, from 
       peerURLs: [https://10.0.0.1:2380]
       clientURLs: [https://10.0.0.1:2379]     # optional, for the start commands
 
-The revision is raised above the newest one that any --surviving source shows or may have acknowledged, plus --bump-reserve, and
-everything older is marked compacted: clients that saw newer revisions read anew instead of missing events. Without --surviving it
-is raised by 1000000000. --bump-revision N sets the raise, 0 leaves the revision as it is.
+The revision is raised above the newest one that any --surviving source shows or may have acknowledged, plus
+--bump-reserve, and everything older is marked compacted. Clients that saw newer revisions then read again instead of
+missing events. Without --surviving it is raised by 1000000000. --bump-revision N sets the raise, 0 leaves the revision
+unchanged.
 
-Without --initial-cluster-token the token is made from the backup and the revision it starts at, so that the same flags give the same
-member and cluster IDs wherever they are run, as with etcdutl: right for the hosts of one new cluster, wrong for a second cluster from the
-same backup, which needs a token of its own and revisions above those of the first (--surviving). The result says what was used.
+Without --initial-cluster-token the token is made from the backup and the revision it starts at. So the same flags give
+the same member and cluster IDs on every host, as with etcdutl. This is right for the hosts of one new cluster and wrong
+for a second cluster from the same backup. The second one needs a separate token and revisions above those of the first
+(--surviving). The result says what was used.
 
-The result lies in the folder given with -o, one data dir per member, beside the command that starts it. Nothing is left there when it
-could not be written.
+The result is in the folder given with -o: one data dir per member, next to the command that starts it. If it could not
+be written, nothing is left there.
 
-Exit codes: 0 restored, 1 could not read or write, 2 wrong usage, 4 the data dir's log holds more than the new cluster, 5 refused: nothing was written, 6 the new dirs did not pass their
-diagnosis.`
+Exit codes: 0 restored, 1 could not read or write, 2 wrong usage, 4 the data dir's log holds more than the new cluster,
+5 refused: nothing was written, 6 the new dirs did not pass their diagnosis.`
 
 const restoreExample = `  etcd-medic restore backup.db -o new --initial-cluster n1=http://10.0.0.1:2380,n2=http://10.0.0.2:2380,n3=http://10.0.0.3:2380
   etcd-medic restore backup.db -o new --plan cluster.yaml --surviving /copies/node1 --surviving /copies/node2

@@ -21,11 +21,11 @@ const topicExitCodes = `Exit codes of every command:
 
   0    done; no finding at or above --fail-on (default error)
   1    the tool could not do its job: a file could not be read, or a defect of the tool
-  2    wrong usage: unknown flag, missing argument, a path that is no etcd source
+  2    wrong usage: unknown flag, missing argument, a path that is not an etcd source
   3    findings at or above --fail-on; for dumplog and dumpdb: damage; for compare: a difference
   4    inconclusive: nothing found, but a needed check could not be made, or a source could not be used
   5    refused: a safety precondition does not hold
-  6    a repair started and did not reach its goal; its journal says where it stands
+  6    a repair started and did not reach its goal; its journal shows the progress
   130  interrupted
 
 The code follows from the printed result: the JSON document holds everything it is derived from.`
@@ -66,7 +66,7 @@ diagnose -q prints the verdict alone. On a terminal a result longer than the scr
 --no-pager is given; in a pipe nothing changes.
 
 IDs are lower-case hex strings, revisions and raft indexes numbers. Bytes are {"text": …} when they are printable UTF-8,
-else {"base64": …}. Values of keys stand as {"len", "sha256"} (the first 16 hex digits) unless --values is given.
+else {"base64": …}. Values of keys appear as {"len", "sha256"} (the first 16 hex digits) unless --values is given.
 Passwords, their hashes and tokens are hidden; where a command can show them, the flag is --unsafe-show-secrets.
 
 The document depends on the input bytes and flags alone: no clock, no absolute path. docs/JSON.md describes it.`
@@ -78,7 +78,7 @@ do so touches them: opening a WAL or a backend with etcd's own packages can rewr
 scratch folders, which are removed afterwards. A report carries the digest of each source, so that a later run can prove
 that it saw the same bytes.
 
-Work on copies all the same: copies can not be changed by the server you are about to restart.`
+Work on copies nevertheless: the server you are about to restart cannot change them.`
 
 const topicEnvironment = `ETCD_MEDIC_<FLAG> sets the default of a flag that is a setting, with upper case and underscores:
 ETCD_MEDIC_WRITE_OUT=json, ETCD_MEDIC_FAIL_ON=warning. The command line wins. Settings are

@@ -39,40 +39,44 @@ type verifyOptions struct {
 	isolate   string
 }
 
-const verifyLong = `Prove that a backup can be relied on, layer by layer: sha256 trailer, size, both meta pages, every page, every bucket, the MVCC history, auth,
-members, leases, alarms, storage version, who took it, revision and compaction. Each layer ends as holds, violated or
-not-checked. etcdutl snapshot status does not look at the trailer; a backup with a flipped byte passes it.
+const verifyLong = `Prove that a backup can be restored, layer by layer: sha256 trailer, size, both meta pages, every
+page, every bucket, the MVCC history, auth, members, leases, alarms, storage version, who took it, revision and
+compaction. Each layer ends as holds, violated or not-checked. etcdutl snapshot status does not check the trailer; a
+backup with a flipped byte passes it.
 
-BACKUP is a file of etcdctl snapshot save, a database copied from a data dir, a folder, an archive, - for standard input, or
-http(s)://HOST:PORT of a running member, whose snapshot is then taken and verified.
+BACKUP is a file of etcdctl snapshot save, a database copied from a data dir, a folder, an archive, - for standard
+input, or http(s)://HOST:PORT of a running member, whose snapshot is then taken and verified.
 
-A folder means everything in it, with its subfolders and links. Backups are recognised by their content, whatever they are called (k3s, rke2,
-etcdadm, scripts around kubeadm), also in .gz, .zst, .xz, .bz2, .zip and .tar. A file that is named like a backup, or like the backups
-next to it, and holds something else is a damaged backup. What is skipped is listed with the reason. Full and delta snapshots of
-etcd-backup-restore are verified as chains: sha256, order, gaps, and whether each delta applies.
---newest leaves the newest of each folder, --newest=series of each series of names that differ in their time stamp only.
+A folder means everything in it, with its subfolders and links. Backups are recognised by their content, whatever their
+name (k3s, rke2, etcdadm, scripts around kubeadm), also in .gz, .zst, .xz, .bz2, .zip and .tar. A file that is named
+like a backup, or like the backups next to it, and holds something else is a damaged backup. Skipped files are listed
+with the reason. Full and delta snapshots of etcd-backup-restore are verified as chains: sha256, order, gaps, and
+whether each delta applies. --newest selects the newest of each folder, --newest=series the newest of each series of
+names that differ only in their time stamp.
 
-s3://BUCKET/KEY, gs://BUCKET/KEY and azblob://CONTAINER/KEY name an object or everything below a prefix; credentials are taken as the
-drivers of gocloud.dev/blob take them, and parameters follow as in 's3://backups/etcd/?region=eu-central-1'. One object at a time is copied
-to scratch. --shard I/N looks at one of N parts, for several runs side by side; --max-age and --newest keep a series in one part.
+s3://BUCKET/KEY, gs://BUCKET/KEY and azblob://CONTAINER/KEY name an object or everything below a prefix. Credentials are
+found as the drivers of gocloud.dev/blob find them, and parameters follow as in
+'s3://backups/etcd/?region=eu-central-1'. One object at a time is copied to scratch. --shard I/N verifies one of N
+parts, for several runs in parallel; --max-age and --newest keep a series in one part.
 
---against SOURCE (repeatable; another backup, packed or not, a data dir, a running member) reports how many revisions the backup is behind, which keys
-a restore would leave otherwise than the source has them, by prefix and Kubernetes kind, what differs in auth, leases and members, and
-whether both are of one history. A key that the backup's own revision must hold and that it lacks is damage of the backup. --max-behind
-bounds the revisions, --max-age the time since the newest backup of each series was written.
+--against SOURCE (repeatable; another backup, packed or not, a data dir, a running member) reports how many revisions
+the backup lags. It lists the keys that would differ from the source after a restore, by prefix and Kubernetes kind, the
+differences in auth, leases and members, and whether both are of one history. If the backup lacks a key that its own
+revision must hold, the backup is damaged. --max-behind limits the revisions, --max-age the time since the newest backup
+of each series was written.
 
---drill restores the backup into a scratch folder, starts a server of the right line on it in a sandbox without network access, reads every
-key back and compares it with the file, compares HashKV, leases, users and roles, writes and reads, and stops it. Needs free disk
-space of twice the backup; nothing outside the scratch folder is touched. A drill that could not run, or ran out of time, leaves the
-backup inconclusive.
+--drill restores the backup into a scratch folder and starts a server of the matching version on it in a sandbox without
+network access. It reads every key back and compares it with the file, compares HashKV, leases, users and roles, writes
+and reads, and stops the server. It needs free disk space of twice the backup; nothing outside the scratch folder is
+touched. If a drill could not run, or ran out of time, the backup is inconclusive.
 
-Made for timers: -q prints nothing when all is well, else one line for each backup that is not; --metrics-file writes a file for the
-textfile collector of Prometheus node_exporter (replaced in one step), with a healthy sample for everything that was named; the exit
-code says the worst.
+For timers: -q prints nothing if all backups are good, else one line for each that is not. --metrics-file writes a file
+for the textfile collector of Prometheus node_exporter (replaced in one step), with a healthy sample for everything that
+was named. The exit code is that of the worst backup.
 
-Exit codes: 0 every backup is good (without a trailer: only if nothing else is wrong, see --fail-on warning), 1 could not
-read, 2 wrong usage, 3 a backup is damaged or older than asked for, 4 a backup could not be judged or read, there is none, or what was
-asked for (--drill, --against, --max-behind) could not be done.`
+Exit codes: 0 every backup is good (without a trailer: only if nothing else is wrong, see --fail-on warning), 1 could
+not read, 2 wrong usage, 3 a backup is damaged or too old, 4 a backup could not be read or judged, there is none, or a
+requested test (--drill, --against, --max-behind) could not be done.`
 
 const verifyExample = `  etcd-medic verify backup.db
   etcd-medic verify /backups -q --newest=series --max-age 26h --metrics-file /var/lib/node_exporter/etcd_backup.prom
@@ -90,7 +94,7 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 	o := &verifyOptions{output: output{io: s}}
 	cmd := &cobra.Command{
 		Use:     "verify BACKUP...",
-		Short:   "prove that backups can be relied on",
+		Short:   "prove that backups can be restored",
 		Long:    verifyLong,
 		Example: verifyExample,
 		Args:    cobra.MinimumNArgs(1),

@@ -30,29 +30,34 @@ type watchOptions struct {
 	verbose   bool
 }
 
-const watchLong = `Ask the members of a running cluster again and again whether they hold the same, and raise the first difference within a minute.
+const watchLong = `Compare the members of a running cluster continuously, and report the first difference within a
+minute.
 
-Compared are: HashKV and the number of keys at one revision that all members have; revisions, through the raft indexes that members have applied;
-auth revisions (AuthStatus from 3.5 on; before that the auth bucket of a snapshot stream, every --auth-snapshot-interval). A difference must be
-seen in two rounds. A member that lags, restarts or is away raises nothing: it is compared as far as it reaches, or not at all.
-Members that were compacted to different revisions, or run different versions, have no HashKV in common and are compared in the next rounds.
+It compares HashKV and the number of keys at one revision that all members have; revisions, by the raft indexes that
+members have applied; auth revisions (AuthStatus from 3.5 on; before that the auth bucket of a snapshot stream, every
+--auth-snapshot-interval). A difference must be seen in two rounds. A member that lags, restarts or is down raises
+nothing: it is compared up to its revision, or not at all. Members that were compacted to different revisions, or run
+different versions, have no HashKV in common and are compared in the next rounds.
 
-Watch reads. AuthStatus goes through raft, so it is one entry without effect in the log per member and round. --hash-interval makes HashKV
-seldomer than other questions. With auth enabled, log in as a user with role root. Endpoints, certificates and user are also taken from
-etcdctl's variables (ETCDCTL_ENDPOINTS and so on); --cluster takes all members from the member list, as it is when the watch begins.
+Watch only reads. AuthStatus goes through raft, so it adds one entry without effect to the log per member and round.
+--hash-interval makes HashKV less frequent than other requests. With auth enabled, log in as a user with role root.
+Endpoints, certificates and user are also taken from etcdctl's variables (ETCDCTL_ENDPOINTS and so on); --cluster takes
+all members from the member list when the watch starts.
 
---listen serves /metrics for Prometheus, /healthz and /divergence. A Grafana dashboard and alert rules are in deploy/watch.
---collect-on-divergence keeps in a new folder, for the first 5 divergences, what can be had over the network: the event, what every member said, the
-revision from which hashes differ, the servers' metrics, a snapshot of every member, and the commands that collect the logs. --on-divergence runs a
-program for every event, without arguments and without a shell. It gets ETCD_MEDIC_EVENT (diverged or over), ETCD_MEDIC_KIND,
-ETCD_MEDIC_MEMBERS, ETCD_MEDIC_DETAIL and ETCD_MEDIC_EVIDENCE, and the event as JSON on standard input.
+--listen serves /metrics for Prometheus, /healthz and /divergence. A Grafana dashboard and alert rules are in
+deploy/watch. --collect-on-divergence saves in a new folder, for the first 5 divergences, what the network gives: the
+event, what every member answered, the revision from which hashes differ, the servers' metrics, a snapshot of every
+member, and the commands that collect the logs. --on-divergence runs a program for every event, without arguments and
+without a shell. It gets ETCD_MEDIC_EVENT (diverged or over), ETCD_MEDIC_KIND, ETCD_MEDIC_MEMBERS, ETCD_MEDIC_DETAIL and
+ETCD_MEDIC_EVIDENCE, and the event as JSON on standard input.
 
---once makes some rounds, prints the result and ends, for timers.
+--once runs some rounds, prints the result and ends, for timers.
 
-What watch has raised is a reason to run etcd-medic collect on every member and then etcd-medic diagnose. Do not restart a member before.
+If watch reports a divergence, run etcd-medic collect on every member and then etcd-medic diagnose. Do not restart a
+member before.
 
-Exit codes: 0 ended by a signal, or with --once: all members agree; 1 could not listen; 2 wrong usage; 3 with --once: members differ; 4 with --once:
-not all members could be compared.`
+Exit codes: 0 ended by a signal, or with --once: all members agree; 1 could not listen; 2 wrong usage; 3 with --once:
+members differ; 4 with --once: not all members could be compared.`
 
 const watchExample = `  etcd-medic watch --endpoints http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379 --listen 127.0.0.1:9979
   etcd-medic watch --endpoints http://10.0.0.1:2379 --cluster --once
@@ -63,7 +68,7 @@ func newWatchCmd(s *Streams, run func(context.Context, *watchOptions) error) *co
 	o := &watchOptions{output: output{io: s}}
 	cmd := &cobra.Command{
 		Use:     "watch --endpoints URL,...",
-		Short:   "ask running members again and again whether they hold the same",
+		Short:   "compare running members continuously",
 		Long:    watchLong,
 		Example: watchExample,
 		Args:    cobra.NoArgs,

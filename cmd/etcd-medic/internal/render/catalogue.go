@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
 )
 
-const notDetected = "These are known to happen, but data dirs do not tell them: diagnose reports what they leave " +
-	"behind without naming them."
+const notDetected = "These are known to happen, but data dirs do not show them: diagnose reports the damage without " +
+	"naming them."
 
 // Catalogue lists all checks, causes and rules by code and title, and the causes that are known but not detected.
 func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, undetected []cause.Known,

@@ -44,7 +44,7 @@ func CausesPage(w io.Writer, causes []cause.Cause, undetected []cause.Known) err
 	for _, c := range causes {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", c.ID, c.ID, cell(c.Title))
 	}
-	b.WriteString("\nCauses that are [known, but not detected](#known-but-not-detected) stand at the end.\n")
+	b.WriteString("\nCauses that are [known, but not detected](#known-but-not-detected) are listed at the end.\n")
 	for _, c := range causes {
 		fmt.Fprintf(&b, "\n## %s\n\n**%s**\n", c.ID, c.Title)
 		writeCause(&b, &c)
@@ -65,7 +65,7 @@ func writeCause(b *strings.Builder, c *cause.Cause) {
 		fmt.Fprintf(b, "`%s` in the server's log (%s)", m.ID, strings.TrimSuffix(lowerFirst(m.Means), "."))
 	}
 	if len(said) == 0 {
-		b.WriteString("no line of its own in the server's log; `diagnose` finds it in the files")
+		b.WriteString("no specific line in the server's log; `diagnose` finds it in the files")
 	}
 	b.WriteString(".\n\n")
 	if c.Recovery != "" {
