@@ -114,7 +114,7 @@ func livePrompt(t *testing.T, line string) {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	for _, want := range []string{"[node2] systemctl stop etcd", "[node2] mv -T /data/node2 /data/node2.before-repair",
-		`ETCD_INITIAL_CLUSTER_STATE=existing ETCD_INITIAL_CLUSTER="`,
+		`ETCD_INITIAL_CLUSTER_STATE=existing and ETCD_INITIAL_CLUSTER="node`,
 		"node2=http://10.42.0.2:2380", "node1=http://10.42.0.1:2380", "then node2 must not answer at ",
 		"move it, do not delete it"} {
 		if !strings.Contains(stderr, want) {
