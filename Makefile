@@ -14,7 +14,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 VERSION_PACKAGE := github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/cli
 LDFLAGS := -s -w -X $(VERSION_PACKAGE).version=$(VERSION)
 
-# FUZZTIME is how long each fuzz target runs, BENCHTIME and BENCH what `make bench` measures, PACKAGES what is tested.
+# FUZZTIME is how long each fuzz target runs, BENCHTIME and BENCH what `make microbench` measures, PACKAGES what is tested.
 FUZZTIME ?= 10s
 BENCH ?= .
 BENCHTIME ?= 1s
@@ -134,9 +134,19 @@ RUNS ?= 300
 fuzz-cli: build ## run the program on mutated evidence, from outside: RUNS=300 SEED=1 [FIRST=N] [KEEP=DIR for sets of failed runs]
 	$(GO) run ./cmd/etcd-medic/fuzzcli -medic $(BIN) -runs $(RUNS) -seed $(SEED) -first $(or $(FIRST),0) -keep '$(KEEP)'
 
+# ROUNDS is how often each process runs, SCALE the size of the data in percent, LARGE=1 adds 8 GB with 20,000,000 revisions.
+ROUNDS ?= 5
+SCALE ?= 100
+BENCH_OUT ?= docs/BENCHMARKS.md
+
 .PHONY: bench
-bench: peers ## benchmarks, with the peers measured in the same run
-	ETCD_MEDIC_PEERS=$(CURDIR)/$(TOOLS) $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 60m $(PACKAGES)
+bench: build peers ## measure program, peers and floors in turns; writes docs/BENCHMARKS.md: [ROUNDS=5] [SCALE=100] [LARGE=1] [BENCH_OUT=]
+	$(GO) test -tags bench -count=1 -timeout 4h -v -run '^TestBenchReport$$' ./cmd/etcd-medic -medic $(CURDIR)/$(BIN) \
+	  -peers $(CURDIR)/$(TOOLS) -out $(abspath $(BENCH_OUT)) -rounds $(ROUNDS) -scale $(SCALE) $(if $(LARGE),-large) | grep -v '^ *==='
+
+.PHONY: microbench
+microbench: ## benchmarks of single functions: [BENCH=.] [BENCHTIME=1s] [PACKAGES=]
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 60m $(PACKAGES)
 
 # --- release -----------------------------------------------------------------------------------------------------------
 

@@ -1,13 +1,16 @@
+//go:build bench
+
 package main_test
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
+	"cmp"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,49 +20,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// The benchmarks run whole processes, this program and its peer one after the other on the same files with a warm
-// cache, and report how many times faster this one is. `make bench` builds the peers and names their folder in
-// ETCD_MEDIC_PEERS.
-
-// logSize and dbSize are the sizes the figures in the documents are for: 500,000 entries in 0.55 GB of segments;
-// 1,000,000 revisions of 200,000 keys in 1.4 GB.
+// The measurements run whole processes: this program, its peer and the floor take turns on the same files with a warm
+// cache, and medians are reported. `make bench` builds program and peers, and writes docs/BENCHMARKS.md.
 var (
-	logSize = clustertest.Synth{Members: 1, Entries: 500_000, Keys: 100_000, Value: 1000}
-	dbSize  = clustertest.Synth{Members: 1, Entries: 1_000_000, Keys: 200_000, Value: 1100}
-	// setSize is three members of that db, whose logs hold the last half of the entries.
-	setSize = clustertest.Synth{Members: 3, Entries: 1_000_000, Keys: 200_000, Value: 1100, Purged: 490_000}
+	benchPeers  = flag.String("peers", "", "the folder of the tools to compare with")
+	benchMedic  = flag.String("medic", "", "the program")
+	benchOut    = flag.String("out", "", "the document to write; the plot stands next to it")
+	benchRounds = flag.Int("rounds", 5, "how often each process runs")
+	benchScale  = flag.Int("scale", 100, "the size of the data in percent")
+	benchLarge  = flag.Bool("large", false, "also 8 GB with 20,000,000 revisions and a log of 4 GB")
 )
-
-var benchBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "etcd-medic-bench-")
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(dir, "etcd-medic")
-	out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput()
-	if err != nil {
-		return "", &exec.Error{Name: string(out), Err: err}
-	}
-	return bin, nil
-})
-
-func program(b *testing.B) string {
-	b.Helper()
-	bin, err := benchBinary()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return bin
-}
-
-func peer(b *testing.B, name string) string {
-	b.Helper()
-	dir := os.Getenv("ETCD_MEDIC_PEERS")
-	if dir == "" {
-		b.Fatal("ETCD_MEDIC_PEERS is not set; run `make bench`, which builds the peers")
-	}
-	return filepath.Join(dir, name)
-}
 
 // usage is what one process took.
 type usage struct {
@@ -70,17 +40,24 @@ type usage struct {
 	anon int64
 }
 
-// run runs a process to its end, its output thrown away. Exit codes of this program above 1 are findings, not failures.
-func run(b *testing.B, bin string, args ...string) usage {
-	b.Helper()
-	cmd := exec.CommandContext(context.Background(), bin, args...)
+// process is a command line to measure.
+type process struct {
+	bin  string
+	args []string
+	// findings is true for a program whose exit codes above 2 are results.
+	findings bool
+}
+
+func (p process) run(t *testing.T) usage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), p.bin, p.args...)
 	var u usage
 	// Output goes to the null device: a reader here would slow whoever writes in small pieces.
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -91,11 +68,11 @@ func run(b *testing.B, bin string, args ...string) usage {
 	close(stop)
 	wg.Wait()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 1 && bin == program(b) {
+	if errors.As(err, &exit) && exit.ExitCode() > 2 && p.findings {
 		err = nil
 	}
 	if err != nil {
-		b.Fatalf("%s %v: %v\n%s", filepath.Base(bin), args, err, stderr.String())
+		t.Fatalf("%s %v: %v\n%s", filepath.Base(p.bin), p.args, err, stderr.String())
 	}
 	return u
 }
@@ -120,119 +97,90 @@ func watchAnon(pid int, stop <-chan struct{}) (highest int64) {
 	}
 }
 
-// against measures both, the peer once and this program in every loop, best of the loops.
-func against(b *testing.B, peerBin string, peerArgs, args []string) {
-	b.Helper()
-	bin := program(b)
-	theirs := run(b, peerBin, peerArgs...)
-	var best usage
-	for b.Loop() {
-		u := run(b, bin, args...)
-		if best.took == 0 || u.took < best.took {
-			best.took, best.cpu = u.took, u.cpu
-		}
-		best.anon = max(best.anon, u.anon)
-	}
-	b.ReportMetric(theirs.took.Seconds(), "peer-s")
-	b.ReportMetric(best.took.Seconds(), "own-s")
-	b.ReportMetric(theirs.cpu.Seconds(), "peer-cpu-s")
-	b.ReportMetric(best.cpu.Seconds(), "own-cpu-s")
-	b.ReportMetric(theirs.took.Seconds()/best.took.Seconds(), "times-faster")
-	b.ReportMetric(float64(best.anon)/1e6, "own-anon-MB")
-	b.ReportMetric(float64(theirs.anon)/1e6, "peer-anon-MB")
+// measured are the runs of one process.
+type measured []usage
+
+func (m measured) took() time.Duration {
+	return median(m, func(u usage) time.Duration { return u.took })
 }
 
-// BenchmarkLog compares with etcd-dump-logs over one log of 500,000 entries.
-func BenchmarkLog(b *testing.B) {
-	node := filepath.Join(b.TempDir(), "node1")
-	if err := os.MkdirAll(filepath.Join(node, "member", "snap"), 0o700); err != nil {
-		b.Fatal(err)
-	}
-	logSize.WriteWAL(b, filepath.Join(node, "member", "wal"), 0)
-	theirs := []string{"--start-index=1", node}
-	b.Run("stats", func(b *testing.B) {
-		against(b, peer(b, "etcd-dump-logs"), theirs, []string{"dumplog", "--stats", node})
-	})
-	b.Run("jsonl", func(b *testing.B) {
-		against(b, peer(b, "etcd-dump-logs"), theirs, []string{"dumplog", "-w", "jsonl", node})
-	})
+func (m measured) cpu() time.Duration {
+	return median(m, func(u usage) time.Duration { return u.cpu })
 }
 
-// BenchmarkDB compares with etcdutl and etcd-dump-db over one database of 1,000,000 revisions. The peers open it
-// read-write, so they get a copy of their own.
-func BenchmarkDB(b *testing.B) {
-	db := filepath.Join(b.TempDir(), "db")
-	dbSize.WriteDB(b, db)
-	theirs := filepath.Join(b.TempDir(), "peers.db")
-	if out, err := exec.Command("cp", db, theirs).CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, out)
+func (m measured) anon() (highest int64) {
+	for _, u := range m {
+		highest = max(highest, u.anon)
 	}
-	b.Run("hashkv", func(b *testing.B) {
-		against(b, peer(b, "etcdutl-3.6"), []string{"hashkv", theirs}, []string{"dumpdb", db, "--hashkv"})
-		sameHash(b, theirs, db)
-	})
-	b.Run("inspect", func(b *testing.B) {
-		against(b, peer(b, "etcdutl-3.6"), []string{"snapshot", "status", theirs}, []string{"inspect", db})
-	})
-	b.Run("jsonl", func(b *testing.B) {
-		against(b, peer(b, "etcd-dump-db"), []string{"iterate-bucket", theirs, "key", "--decode"},
-			[]string{"dumpdb", db, "key", "--values", "-w", "jsonl"})
-	})
+	return highest
 }
 
-// BenchmarkDiagnose compares a whole diagnosis of three members, logs and databases, with the time that etcdutl hashkv
-// needs for their databases alone, one after the other: of members that are equal, and with one that lacks a write, so
-// that all of its later revisions differ. The table is what a person gets; JSON has the sha256 of all inputs besides,
-// which is nearly half of its work. On a busy machine compare the CPU seconds: the peer keeps little more than one core
-// busy, a diagnosis all of them.
-func BenchmarkDiagnose(b *testing.B) {
-	equal := setSize.Write(b, b.TempDir())
-	lacking := setSize
-	lacking.Skip = map[int]map[int]bool{1: {700_000: true}}
-	apart := []string{equal[0], lacking.WriteMember(b, b.TempDir(), 1), equal[2]}
-	for _, set := range []struct {
-		name string
-		dirs []string
-	}{{"equal", equal}, {"apart", apart}} {
-		var hashAll string
-		for _, dir := range set.dirs {
-			theirs := filepath.Join(b.TempDir(), "db")
-			if out, err := exec.Command("cp", filepath.Join(dir, "member", "snap", "db"),
-				theirs).CombinedOutput(); err != nil {
-				b.Fatalf("%v: %s", err, out)
+func median[T any, V cmp.Ordered](runs []T, of func(T) V) V {
+	var all []V
+	for _, r := range runs {
+		all = append(all, of(r))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// ratio is the median of how many times longer the runs of a took than those of b in the same round.
+func ratio(a, b measured) float64 {
+	all := make([]float64, min(len(a), len(b)))
+	for i := range all {
+		all[i] = a[i].took.Seconds() / b[i].took.Seconds()
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// rounds lets the processes take turns, after one round that warms the cache and is not counted.
+func rounds(t *testing.T, ps ...process) []measured {
+	t.Helper()
+	out := make([]measured, len(ps))
+	for round := range *benchRounds + 1 {
+		for i, p := range ps {
+			if u := p.run(t); round > 0 {
+				out[i] = append(out[i], u)
 			}
-			hashAll += peer(b, "etcdutl-3.6") + " hashkv " + theirs + " && "
-		}
-		for _, format := range []string{"table", "json"} {
-			b.Run(set.name+"/"+format, func(b *testing.B) {
-				against(b, "/bin/sh", []string{"-c", hashAll + "true"},
-					append([]string{"diagnose", "-w", format}, set.dirs...))
-			})
 		}
 	}
+	return out
 }
 
-// sameHash holds both hashes against each other: a fast wrong answer is none.
-func sameHash(b *testing.B, theirDB, db string) {
-	b.Helper()
-	theirs, err := exec.Command(peer(b, "etcdutl-3.6"), "hashkv", theirDB, "-w", "json").Output()
-	if err != nil {
-		b.Fatal(err)
+// scaled is a synthetic cluster in the size that was asked for.
+func scaled(s clustertest.Synth) clustertest.Synth {
+	s.Entries, s.Keys = s.Entries**benchScale/100, max(s.Keys**benchScale/100, 1)
+	s.Purged = s.Purged * *benchScale / 100
+	return s
+}
+
+// bytesOf adds up the files below the paths.
+func bytesOf(t *testing.T, paths ...string) (n int64) {
+	t.Helper()
+	for _, f := range filesOf(t, paths...) {
+		st, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += st.Size()
 	}
-	ours, err := exec.Command(program(b), "dumpdb", db, "--hashkv", "-w", "jsonl").Output()
-	if err != nil {
-		b.Fatal(err)
+	return n
+}
+
+// filesOf lists the files below the paths.
+func filesOf(t *testing.T, paths ...string) (files []string) {
+	t.Helper()
+	for _, p := range paths {
+		err := filepath.WalkDir(p, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	var t, o struct {
-		Hash uint32 `json:"hash"`
-	}
-	if err := json.Unmarshal(theirs, &t); err != nil {
-		b.Fatal(err)
-	}
-	if err := json.Unmarshal(ours, &o); err != nil {
-		b.Fatal(err)
-	}
-	if t.Hash != o.Hash || t.Hash == 0 {
-		b.Fatalf("hash %d, etcdutl says %d", o.Hash, t.Hash)
-	}
+	return files
 }
