@@ -41,7 +41,8 @@ func drawGrowth(points []point) string {
 		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%d</text>`+"\n", x(p.entries),
 			plotHeight-plotMargin+16, p.entries)
 	}
-	fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="#1a5fb4" stroke-width="2"/>`+"\n", strings.Join(line, " "))
+	fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="#1a5fb4" stroke-width="2"/>`+"\n",
+		strings.Join(line, " "))
 	fmt.Fprintf(&b, `<text x="%d" y="%d">diagnose of three members: seconds by entries; dashed: linear</text>`+"\n",
 		plotMargin, plotMargin-16)
 	b.WriteString("</svg>\n")

@@ -35,6 +35,8 @@ type task struct {
 	// own are the arguments of this program, peer the command line of the tool that does the same or less; nil for none.
 	own  []string
 	peer []string
+	// writes is a file that must not be there before.
+	writes string
 	// read are the files or folders that the work reads; floor is the checksum that it cannot do without.
 	read  []string
 	floor string
@@ -59,7 +61,7 @@ func TestBenchReport(t *testing.T) {
 		t.Fatal("run make bench: -out, -medic and -peers are needed")
 	}
 	var rows []row
-	for _, group := range []func(*testing.T) []task{logTasks, dbTasks, memberTasks, setTasks} {
+	for _, group := range []func(*testing.T) []task{logTasks, dbTasks, memberTasks, setTasks, reportTasks} {
 		for _, k := range group(t) {
 			rows = append(rows, measure(t, k))
 		}
@@ -90,7 +92,8 @@ func write(t *testing.T, path, text string) {
 func measure(t *testing.T, k task) row {
 	t.Helper()
 	files := filesOf(t, k.read...)
-	ps := []process{{*benchMedic, k.own, true}, floorProcess(k.floor, files), floorProcess(floorRead, files)}
+	ps := []process{{bin: *benchMedic, args: k.own, findings: true, writes: k.writes}, floorProcess(k.floor, files),
+		floorProcess(floorRead, files)}
 	if k.peer != nil {
 		ps = append(ps, process{bin: k.peer[0], args: k.peer[1:]})
 	}
@@ -155,29 +158,45 @@ func setTasks(t *testing.T) []task {
 	apart := []string{equal[0], s.WriteMember(t, t.TempDir(), 1), equal[2]}
 	var hashes []string
 	for _, dir := range equal {
-		hashes = append(hashes, peerTool("etcdutl-3.6")+" hashkv "+copyOf(t, filepath.Join(dir, "member", "snap", "db")))
+		hashes = append(hashes, peerTool("etcdutl-3.6")+" hashkv "+
+			copyOf(t, filepath.Join(dir, "member", "snap", "db")))
 	}
 	peer := []string{"/bin/sh", "-c", strings.Join(hashes, " && ")}
 	diagnose := func(dirs []string, flags ...string) []string {
 		return append(append([]string{"diagnose"}, flags...), dirs...)
 	}
 	return []task{
-		{what: "`diagnose` of three equal members", own: diagnose(equal), peer: peer, read: equal, floor: floorCRC, most: 3},
-		{what: "`diagnose -w json` of the same: with sha256 of all inputs", own: diagnose(equal, "-w", "json"), peer: peer,
+		{what: "`diagnose` of three equal members", own: diagnose(equal), peer: peer, read: equal, floor: floorCRC,
+			most: 3},
+		{what: "`diagnose -w json` of the same: with sha256 of all inputs", own: diagnose(equal, "-w", "json"),
+			peer: peer,
 			read: equal, floor: floorSHA256, most: 1.3},
 		{what: "`diagnose`, one member lacks a write", own: diagnose(apart), peer: peer, read: apart, floor: floorCRC},
-		{what: "`diagnose -w json`, one member lacks a write", own: diagnose(apart, "-w", "json"), peer: peer, read: apart,
+		{what: "`diagnose -w json`, one member lacks a write", own: diagnose(apart, "-w", "json"), peer: peer,
+			read:  apart,
 			floor: floorSHA256},
 	}
+}
+
+// reportTasks write the page of two members of which one lacks a write, so that the revisions of 100,000 keys differ.
+func reportTasks(t *testing.T) []task {
+	s := scaled(setSize)
+	s.Members, s.Skip = 2, map[int]map[int]bool{1: {s.Entries * 9 / 10: true}}
+	dirs := s.Write(t, t.TempDir())
+	page := filepath.Join(t.TempDir(), "report.html")
+	return []task{{what: "`report` of two members, 100,000 keys differ",
+		own: append([]string{"report", "-o", page}, dirs...), writes: page, read: dirs, floor: floorSHA256}}
 }
 
 func largeTasks(t *testing.T) []task {
 	dir := scaled(largeSize).Write(t, t.TempDir())[0]
 	const most = 2 << 30
 	return []task{
-		{what: "large: `dumplog --stats`", own: []string{"dumplog", "--stats", dir}, read: []string{dir + "/member/wal"},
+		{what: "large: `dumplog --stats`", own: []string{"dumplog", "--stats", dir},
+			read:  []string{dir + "/member/wal"},
 			floor: floorCRC, memory: most},
-		{what: "large: `inspect`", own: []string{"inspect", dir}, read: []string{dir}, floor: floorSHA256, memory: most},
+		{what: "large: `inspect`", own: []string{"inspect", dir}, read: []string{dir}, floor: floorSHA256,
+			memory: most},
 		{what: "large: `diagnose`", own: []string{"diagnose", dir}, read: []string{dir}, floor: floorCRC, memory: most},
 	}
 }
@@ -249,7 +268,7 @@ func growth(t *testing.T) (points []point) {
 		s := scaled(setSize)
 		s.Entries, s.Keys, s.Purged = s.Entries*percent/100, max(s.Keys*percent/100, 1), s.Purged*percent/100
 		dirs := s.Write(t, t.TempDir())
-		m := rounds(t, process{*benchMedic, append([]string{"diagnose"}, dirs...), true})
+		m := rounds(t, process{bin: *benchMedic, args: append([]string{"diagnose"}, dirs...), findings: true})
 		points = append(points, point{s.Entries, bytesOf(t, dirs...), m[0]})
 	}
 	return points
@@ -300,14 +319,16 @@ func document(rows []row, points []point, plot string) string {
 			float64(r.bytes)/1e9, seconds(r.own.took()), seconds(r.own.cpu()), r.own.anon()/1e6, peer, faster,
 			r.task.floor, seconds(r.floor.took()), ratio(r.own, r.floor), seconds(r.plain.took()), wanted)
 	}
-	fmt.Fprintf(&b, "\n## Growth\n\n`diagnose` of three equal members, by the number of entries.\n\n![growth](%s)\n\n", plot)
+	fmt.Fprintf(&b, "\n## Growth\n\n`diagnose` of three equal members, by the number of entries.\n\n![growth](%s)\n\n",
+		plot)
 	b.WriteString("| entries | data | time | CPU | memory |\n| --- | --- | --- | --- | --- |\n")
 	for _, p := range points {
 		fmt.Fprintf(&b, "| %d | %.2f GB | %s | %s | %d MB |\n", p.entries, float64(p.bytes)/1e9, seconds(p.runs.took()),
 			seconds(p.runs.cpu()), p.runs.anon()/1e6)
 	}
 	b.WriteString("\n## Do it yourself\n\n```\nmake bench                # about 20 minutes, 12 GB of disk\n" +
-		"make bench SCALE=10       # a tenth of the data\nmake bench LARGE=1        # also 8 GB with 20,000,000 revisions\n```\n")
+		"make bench SCALE=10       # a tenth of the data\nmake bench LARGE=1        # also 8 GB with 20,000,000 " +
+		"revisions\n```\n")
 	return b.String()
 }
 

@@ -46,10 +46,15 @@ type process struct {
 	args []string
 	// findings is true for a program whose exit codes above 2 are results.
 	findings bool
+	// writes is a file that is removed before each run.
+	writes string
 }
 
 func (p process) run(t *testing.T) usage {
 	t.Helper()
+	if p.writes != "" {
+		_ = os.Remove(p.writes)
+	}
 	cmd := exec.CommandContext(t.Context(), p.bin, p.args...)
 	var u usage
 	// Output goes to the null device: a reader here would slow whoever writes in small pieces.
