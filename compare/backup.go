@@ -72,8 +72,9 @@ func (c *collected) backup(r *Report) {
 	case t.State == "match":
 		v.Class, v.Summary = "backup-good", "every layer of the backup holds"+content(m)+warnings(r)
 	case t.State == "absent":
-		v.Class, v.Summary = "backup-unverifiable", "the content holds"+content(m)+", but no sha256 trailer proves it"+
-			warnings(r)
+		v.Class, v.Summary = "backup-unverifiable",
+			"every check of the content holds"+content(m)+"; no sha256 trailer proves the bytes"+
+				warnings(r)
 		if len(r.Causes) > 0 {
 			v.Cause, v.Certainty = &r.Causes[0].ID, &r.Causes[0].Certainty
 		}

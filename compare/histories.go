@@ -85,12 +85,11 @@ func (c *collected) twoHistories() string {
 	}
 	old, young := hs[0], hs[len(hs)-1]
 	if restores := c.restored(); restores > 0 {
-		return "not by content: the sources hold histories that share nothing but their IDs. Each was restored and " +
-			"started as a separate cluster. " +
-			strings.Join(said, "; ") + ". The others never had what one of them acknowledged: choose the history to " +
-			"keep, and copy the data of the others into it"
+		return "content cannot decide: the sources are separate clusters with the same IDs, each restored and started " +
+			"by itself. " + strings.Join(said, "; ") + ". None has what the others acknowledged: choose the " +
+			"history to keep, then copy over what the others hold"
 	}
-	s := "not by content: the sources hold histories that share nothing but their IDs. " + strings.Join(said, "; ")
+	s := "content cannot decide: the sources are separate clusters with the same IDs. " + strings.Join(said, "; ")
 	if old.begun.Before(young.begun) {
 		names, keeps := c.namesOf(young), c.namesOf(old)
 		s += fmt.Sprintf(". If these are the hosts of one cluster, %s lost their data, were started as new and "+

@@ -67,7 +67,7 @@ func (c *collected) next(r *Report) {
 				c.nextMissingDB(r, f, add)
 			}
 		}
-		add("add the missing files (see 'not checked') and run again", none)
+		add("add the missing files (--full: checks that could not be made) and run again", none)
 	default:
 		c.nextHealthy(r, add)
 	}

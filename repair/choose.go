@@ -31,7 +31,7 @@ func (pl *planner) choose() error {
 		slices.ContainsFunc(pl.r.Best.Ranking,
 			func(r compare.Rank) bool { return r.Usable && pl.kinds[r.Member] == evidence.KindDataDir }) {
 		return refusedf("name the member whose history is kept with --best; the others are reseeded from it",
-			"which one is kept is %s", pl.r.Best.Why)
+			"which member to keep is undecided: %s", pl.r.Best.Why)
 	}
 	if len(top) == 0 {
 		pl.p.Mode, pl.p.Why = Restore, "no data dir is usable as it is"

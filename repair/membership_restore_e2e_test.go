@@ -71,7 +71,7 @@ func TestE2ERepairRestores(t *testing.T) {
 			want: wanted{class: "foreign-cluster", cause: "restore-split-into-single-clusters",
 				acts: map[string]Action{"node1": Join, "node2": Best, "node3": Join}}},
 		{name: "a majority wiped and started as new, not chosen", lines: lines[1:], spoil: refounded,
-			want: wanted{refused: "not by content"}},
+			want: wanted{refused: "content cannot decide"}},
 		{name: "a majority wiped and started as new", lines: lines, spoil: refounded,
 			choice: PlanOptions{Best: "node3"},
 			want: wanted{class: "foreign-cluster", cause: "same-token-twin-clusters",

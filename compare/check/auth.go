@@ -53,7 +53,7 @@ func runAuthRevisionEqual(in *Input) Result {
 	}
 	expected := fmt.Sprintf("one number on all members (lowest is %d)", low)
 	if n, ok := in.authExpected(); ok {
-		expected = fmt.Sprintf("%d, which the log gives when every auth entry is applied once", n)
+		expected = fmt.Sprintf("%d, as the log gives", n)
 	}
 	for i, m := range in.Members {
 		if m.HasDB() && m.DB.Auth.HasRevision && compared[i] {

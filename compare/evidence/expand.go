@@ -81,8 +81,8 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 			if err != nil {
 				s.Failed = append(s.Failed, FailedSource{Spec: n, Err: err})
 			}
-			if spec.Name != "" && len(l.nested) == 1 && len(sub) == 1 {
-				sub[0].spec.Name = spec.Name
+			if len(l.nested) == 1 && len(sub) == 1 {
+				sub[0].spec.Name = spec.Name // the folder's own, such as etcd, tells nothing apart
 			}
 			out = append(out, sub...)
 		}

@@ -5,10 +5,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
 // TestFoldersOfFolders: data dirs are found two levels down and below var/lib, and each out of an archive can be named
@@ -59,6 +61,25 @@ func TestFoldersOfFolders(t *testing.T) {
 	}
 	if got := labels(archive + "#var/lib/etcd"); len(got) != 1 {
 		t.Errorf("%q", got)
+	}
+	for _, inside := range []string{"var/lib/etcd", "etcd", "."} {
+		root := t.TempDir()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, inside)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		member := filepath.Join(evidencetest.Incident(t, "a-auth-revision-replay"), "node2")
+		if err := os.CopyFS(filepath.Join(root, inside), os.DirFS(member)); err != nil {
+			t.Fatal(err)
+		}
+		named := filepath.Join(t.TempDir(), "copy.tar.gz")
+		if out, err := exec.Command("tar", "czf", named, "-C", root, ".").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, where := range []string{named, filepath.Join(root, inside), root} {
+			if got := labels(where); len(got) != 1 || !strings.HasPrefix(got[0], "node2 ") {
+				t.Errorf("a copy of %s as %s is called %q, not as the member list calls it", inside, where, got)
+			}
+		}
 	}
 	for _, outside := range []string{"#../etc", "#/etc", "#nothing"} {
 		if set, err := evidence.Open(t.Context(), []evidence.Spec{{Where: archive + outside}},

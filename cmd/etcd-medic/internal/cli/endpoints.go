@@ -26,7 +26,8 @@ var endpointPlaces = map[string]int{
 	"repair db": endpointsFirst, "repair meta": endpointsFirst, "rebuild": endpointsBase,
 }
 
-// sourcesFromEndpoints gives commands --endpoints and --cluster, as etcdctl has them: the members they name are sources.
+// sourcesFromEndpoints gives commands --endpoints and --cluster, as etcdctl has them: the members they name are
+// sources.
 func sourcesFromEndpoints(root *cobra.Command, s *Streams) {
 	for _, c := range allCommands(root) {
 		place, ok := endpointPlaces[strings.TrimPrefix(c.CommandPath(), root.Name()+" ")]
@@ -103,7 +104,8 @@ func named(cmd *cobra.Command, s *Streams, args []string) []string {
 	return withScheme(list, accessOf(cmd))
 }
 
-// namesSource tells whether the arguments of a command say what it reads. Explain and rebuild read without a source too.
+// namesSource tells whether the arguments of a command say what it reads. Explain and rebuild read without a source
+// too.
 func namesSource(cmd *cobra.Command, args []string) bool {
 	switch cmd.Name() {
 	case "explain", "rebuild":

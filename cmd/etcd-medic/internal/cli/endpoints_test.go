@@ -133,7 +133,8 @@ func TestURLsHaveFlagsAndVariables(t *testing.T) {
 			}
 		}
 	}
-	for _, args := range [][]string{{"preflight", "http://127.0.0.1:1", "--to", "3.6"}, {"dumplog", "http://127.0.0.1:1"},
+	for _, args := range [][]string{{"preflight", "http://127.0.0.1:1", "--to", "3.6"},
+		{"dumplog", "http://127.0.0.1:1"},
 		{"repair", "plan", "http://127.0.0.1:1", "-o", "x"}, {"node", "run", "http://127.0.0.1:1"}} {
 		if _, errs, code := medicOn(t, 80, args); code != ExitUsage || !strings.Contains(errs, "running member") {
 			t.Errorf("%v ends in %d: %s", args, code, errs)

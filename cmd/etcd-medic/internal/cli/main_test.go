@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -12,6 +13,9 @@ import (
 func TestMain(m *testing.M) {
 	if handled, code := node.RunHidden(os.Args); handled {
 		os.Exit(code)
+	}
+	if os.Getenv("TEST_RUN_CLI") != "" { // the program itself, for a terminal: see onTerminal
+		os.Exit(Main(context.Background(), os.Args[1:], System()))
 	}
 	evidencetest.Main(m)
 }

@@ -73,9 +73,9 @@ func (p *terminal) echoes() bool {
 
 func (p *terminal) until(what string, f func() bool) {
 	p.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			p.t.Fatalf("not within 10 s: %s\n%s", what, p.shown())
+			p.t.Fatalf("not within a minute: %s\n%s", what, p.shown())
 		}
 	}
 }

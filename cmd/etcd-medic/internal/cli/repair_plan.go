@@ -191,7 +191,7 @@ func lostText(p *repair.Plan) string {
 		return "nothing that is known; that nothing is given up is not proven: " + strings.Join(p.Lost.Unproven, "; ")
 	}
 	if p.Lost.CommittedEntries == 0 {
-		return "nothing that was committed and that another member holds"
+		return "no committed write that another member still has"
 	}
 	return fmt.Sprintf("the effect of %d committed entries on %d keys", p.Lost.CommittedEntries, p.Lost.Keys)
 }

@@ -144,7 +144,7 @@ func outcomeSheet(out *repair.Outcome, next []shell.Command) render.Sheet {
 	}
 	head := render.Section{Pairs: [][2]string{
 		{"goal", reached},
-		{"done", fmt.Sprintf("%s, by way of %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds,
+		{"done", fmt.Sprintf("%s, way %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds,
 			render.Size(out.Bytes))},
 		{"server", out.Server},
 		{"mind", out.Raises},

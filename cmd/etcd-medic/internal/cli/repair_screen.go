@@ -16,24 +16,28 @@ import (
 func planAnswer(p *repair.Plan, file string) *render.Answer {
 	w := p.Way(p.Mode)
 	a := &render.Answer{Word: "PLANNED", Mood: render.Good, Title: "DO NOW",
-		Says: fmt.Sprintf("how to repair %s, by way of %s, is written down in %s; nothing else was changed",
-			p.Verdict.Class, p.Mode, file),
+		Says: fmt.Sprintf("the repair of %s (mode %s) is written to %s; nothing else was changed", p.Verdict.Class,
+			p.Mode, file),
 		Last: string(p.Mode) + " in " + file}
 	if p.Mode == repair.RehearseOnly {
 		a.Word, a.Mood = "PLANNED, TO TRY ONLY", render.Doubtful
 	}
-	a.Pairs = [][2]string{{"WRONG", p.Verdict.Summary}, {"KEEP", keepBriefly(p)}, {"LOSES", lostText(p)},
+	a.Pairs = [][2]string{{"WRONG", strings.TrimSuffix(p.Verdict.Summary, "; best: "+strings.Join(bestOf(p), ", "))},
+		{"KEEP", keepBriefly(p)}, {"LOSES", lostText(p)},
 		{"WAY", string(p.Mode) + ": " + p.Why}, {"TAKES", costText(w)}}
 	if p.Best.Name != "" {
 		a.Last += "; keep " + p.Best.Name
 	}
 	if len(p.Cautions) > 0 {
-		a.Pairs = append(a.Pairs, [2]string{"MIND", p.Cautions[0]})
+		a.Pairs = append(a.Pairs, [2]string{"WARN", p.Cautions[0]})
 	}
 	a.Head = []string{"MEMBER", "ID", "REVISION", "MISSING", "WHAT IS DONE"}
 	for i := range p.Members {
 		m := &p.Members[i]
 		done := string(m.Action)
+		if m.Action == repair.Best {
+			done = "keep: the best member"
+		}
 		if m.Action != repair.Best && m.Why != "" {
 			done += ": " + m.Why
 		}
@@ -45,10 +49,13 @@ func planAnswer(p *repair.Plan, file string) *render.Answer {
 		a.Commands = append(a.Commands, c)
 	}
 	a.Commands = withSaves(plainCommands(p.Lost.SaveArgs), a.Commands)
-	a.More = fmt.Sprintf("%s and --full: %s, what to mind (%d), other ways (%d)", filepath.Base(file), stepCount(w),
-		len(p.Cautions), len(p.Ways)-1)
+	a.More = fmt.Sprintf("%s and --full: %s, %s, %s", filepath.Base(file), stepCount(w),
+		counted(len(p.Cautions), "warning", "warnings"), counted(max(len(p.Ways)-1, 0), "other way", "other ways"))
 	return a
 }
+
+// bestOf are the members that the summary of the verdict ends with; KEEP says them.
+func bestOf(p *repair.Plan) []string { return append([]string{p.Best.Name}, p.Best.Equals...) }
 
 // withSaves puts what saves writes before the rest; what leads on is always among the three that are shown.
 func withSaves(saves, next []render.Command) []render.Command {
@@ -123,7 +130,7 @@ func outcomeAnswer(out *repair.Outcome, next []shell.Command, kept string) *rend
 		server += "; " + out.Raises
 	}
 	a.Pairs = [][2]string{
-		{"WHAT", fmt.Sprintf("%s, by way of %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds,
+		{"WHAT", fmt.Sprintf("%s, way %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds,
 			render.Size(out.Bytes))},
 		{"STEPS", stepsText(out)}, {"ALONE", onlyText(out.Only)}, {"SERVER", server}, {"NEW DIRS", dirsText(out)},
 	}

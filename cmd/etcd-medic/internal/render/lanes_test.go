@@ -74,7 +74,8 @@ func TestLanesOfLongLog(t *testing.T) {
 func TestLanesNameObjects(t *testing.T) {
 	r := &compare.Report{Timeline: []timeline.Moment{
 		{Term: 2, Index: 81, Kind: "divergence", Members: []string{"node2"}, Objects: []evidence.Object{
-			{Kind: "Deployment", Namespace: "shop", Name: "web", Manager: "kubectl"}, {Kind: "Node", Name: "a\x1b[2J"}}},
+			{Kind: "Deployment", Namespace: "shop", Name: "web", Manager: "kubectl"},
+			{Kind: "Node", Name: "a\x1b[2J"}}},
 		{Term: 2, Index: 82, Kind: "divergence", Members: []string{"node3"}},
 	}}
 	line := &timeline.Timeline{First: 1, Last: 100, Lanes: []timeline.Lane{{Member: "node2"}}}
@@ -85,7 +86,8 @@ func TestLanesNameObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "  X 2/81 on node2: Deployment shop/web, written by kubectl; Node a"
-	if !strings.Contains(b.String(), want) || strings.Contains(b.String(), "node3") || strings.Contains(b.String(), "\x1b") {
+	if !strings.Contains(b.String(), want) || strings.Contains(b.String(), "node3") ||
+		strings.Contains(b.String(), "\x1b") {
 		t.Errorf("%q", b.String())
 	}
 }

@@ -41,7 +41,7 @@ func (p *page) memberTable(r *compare.Report) {
 func state(m *evidence.Facts, best *compare.Best) string {
 	var s []string
 	if n := lacks(m.Name, best); n > 0 {
-		s = append(s, "lacks "+counted(n, "entry", "entries"))
+		s = append(s, "missing "+counted(n, "write", "writes"))
 	}
 	for _, x := range m.Missing {
 		s = append(s, "no "+x)
@@ -176,7 +176,7 @@ func (p *page) lost(member string, l *compare.Lost) {
 			member, strings.Join(l.Unproven, "; ")))
 		return
 	}
-	p.line("  Choosing %s loses %s on %s:", member, counted(l.CommittedEntries, "committed entry", "committed entries"),
+	p.line("  Choosing %s loses %s on %s:", member, counted(l.CommittedEntries, "committed write", "committed writes"),
 		counted(l.Keys, "key", "keys"))
 	shown := min(len(l.Entries), p.o.maxEvidence())
 	for _, e := range l.Entries[:shown] {

@@ -167,7 +167,7 @@ func verdictSentence(r *compare.Report) string {
 	}
 	c := &r.Causes[0]
 	said = strings.TrimPrefix(said, fmt.Sprintf("%s (%s): ", c.Title, c.Certainty))
-	return fmt.Sprintf("%s (%s, %s). %s", c.Title, v.Class, c.Certainty, said)
+	return fmt.Sprintf("%s (%s, %s). %s", c.Title, v.Class, c.Certainty, firstUpper(said))
 }
 
 // firstUpper begins a sentence; a name of a member stays as it is.
@@ -210,7 +210,8 @@ func (p *page) keep(r *compare.Report) {
 	case 1:
 		p.hanging("KEEP   ", b.Members[0]+": "+whyOf(b, b.Members[0]), p.atMost(2))
 	default:
-		p.hanging("KEEP   ", strings.Join(b.Members, " or ")+", equally good: "+whyOf(b, b.Members[0]), p.atMost(2))
+		p.hanging("KEEP   ", strings.Join(b.Members, " or ")+", equally good: "+eachOf(whyOf(b, b.Members[0])),
+			p.atMost(2))
 	}
 	p.hanging("LOSES  ", losesText(&b.Lost), p.atMost(2))
 }
@@ -231,10 +232,18 @@ func whyOf(b *compare.Best, member string) string {
 	return b.Why
 }
 
+// eachOf says of several members what is said of one.
+func eachOf(why string) string {
+	if said, ok := strings.CutPrefix(why, "has "); ok {
+		return "each has " + said
+	}
+	return why
+}
+
 func losesText(l *compare.Lost) string {
 	switch none := l.CommittedEntries == 0 && l.Keys == 0; {
 	case none && len(l.Unproven) == 0:
-		return "nothing that was committed"
+		return "no committed write"
 	case none:
 		return "nothing that is known. Not proven: " + strings.Join(l.Unproven, "; ")
 	}
@@ -366,7 +375,7 @@ func (p *page) doNow(next []compare.Next) {
 		if n := &next[i]; kindOf(n) == kind && !n.Command.IsZero() && shown < screenCommands {
 			shown++
 			if p.tight == 0 {
-				p.hanging("  ", n.Text, 1)
+				p.hanging("  ", n.Text, p.atMost(2))
 			}
 			p.command("    ", n.Command)
 		}

@@ -73,6 +73,18 @@ func layerCount(r *compare.Report) int {
 	return len(r.Backup.Layers)
 }
 
+// membersText is what the layer says of members, as "3 members: a, b, c".
+func membersText(said string) string {
+	n, names, ok := strings.Cut(said, ": ")
+	switch {
+	case !ok:
+		return "members " + said
+	case n == "1":
+		return "1 member: " + names
+	}
+	return n + " members: " + names
+}
+
 // backupPairs are the facts that decide whether it is the backup that is wanted.
 func backupPairs(r *compare.Report) (out [][2]string) {
 	add := func(head string, parts ...string) {
@@ -96,7 +108,7 @@ func backupPairs(r *compare.Report) (out [][2]string) {
 		add("HOLDS", "revision "+ptr(d.CurrentRevision),
 			prefixed("compacted at ", compactText(d.CompactRevision) != "-", compactText(d.CompactRevision)),
 			ptr(d.Keys)+" keys",
-			prefixed("", said["members"] != "", "members "+said["members"]))
+			prefixed("", said["members"] != "", membersText(said["members"])))
 		add("AUTH", said["auth"], said["leases"], prefixed("alarms: ", said["alarms"] != "", said["alarms"]))
 	}
 	if c, ok := b.Chain.(*chain.Report); ok {

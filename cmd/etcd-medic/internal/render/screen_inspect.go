@@ -70,7 +70,11 @@ func (p *page) factLines(m *evidence.Facts, s *compare.Source) {
 		show("AUTH", onOff(a.Enabled), fmt.Sprintf("revision %d", a.Revision), counted(len(a.Users), "user", "users"),
 			counted(len(a.Roles), "role", "roles"))
 	}
-	show("CLUSTER", counted(len(m.Membership.Voters), "voter", "voters"),
+	voters := counted(len(m.Membership.Voters), "voter", "voters")
+	if len(m.Membership.Voters) == 0 { // a snapshot has no raft configuration
+		voters = ""
+	}
+	show("CLUSTER", voters,
 		prefixed("", len(m.Membership.Learners) > 0, counted(len(m.Membership.Learners), "learner", "learners")),
 		prefixed("version ", m.ClusterVersion != "", m.ClusterVersion), counted(len(m.Leases), "lease", "leases"),
 		counted(len(m.Alarms), "alarm", "alarms"))
