@@ -123,8 +123,8 @@ func newPasted(t *testing.T) *pasted {
 	for _, name := range []string{"etcd-medic", "etcdctl", "etcdutl", "etcd", "systemctl", "mv", "cp", "chown", "pgrep",
 		"sleep", "seq", "kubectl", "env", "less", "ssh", "cut"} {
 		end := map[string]string{"pgrep": "exit 1", "seq": "echo 1", "cut": "echo 7"}[name]
-		script := "#!/bin/sh\n{ printf '%s\\000' " + name + " \"$@\"; printf '\\001\\000'; } >>\"$RECORD\"\n" + end +
-			"\n"
+		// one write for each call: the programs of a pipe run at the same time
+		script := "#!/bin/sh\nprintf '%s\\000' " + name + " \"$@\" \"$(printf '\\001')\" >>\"$RECORD\"\n" + end + "\n"
 		if err := os.WriteFile(filepath.Join(p.bin, name), []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
