@@ -33,7 +33,7 @@ const (
 	costSmall, costPairs = 20 << 20, 10
 	// costLost is the share of throughput that may be lost, in the median. COLLECT_COST_STRICT asks for it; else a
 	// machine that others load decides, and it is costLostBusy.
-	costLost, costLostBusy = 0.10, 0.5
+	costLost, costLostBusy = 0.10, 0.9
 )
 
 // TestE2ECollectMemory measures the anonymous memory of the built program, so its embedded servers count if they are
