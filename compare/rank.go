@@ -279,10 +279,10 @@ func why(b *Best, list []standing) string {
 	return s
 }
 
-// equally names the best members: one, or several that are equally good.
+// equally names the best member, or several that are equally good.
 func equally(names []string) string {
 	if n := len(names) - 1; n > 0 {
-		return strings.Join(names[:n], ", ") + " and " + names[n] + " are equally good"
+		return strings.Join(names[:n], ", ") + " and " + names[n] + " (equally good)"
 	}
 	return strings.Join(names, "")
 }

@@ -69,7 +69,7 @@ func TestPromptEnds(t *testing.T) {
 
 // TestPromptAsks: a step is done, and Enter says so; a question is answered, and Enter alone is no.
 func TestPromptAsks(t *testing.T) {
-	const question, step = "yes to go on, Enter for no: ", "Enter when it is done, no to stop here: "
+	const question, step = "yes to continue, Enter for no: ", "Enter when it is done, no to stop here: "
 	for _, tc := range []struct {
 		text, typed, asks string
 		stopped           bool
