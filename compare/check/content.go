@@ -182,6 +182,55 @@ func runDBMatchesLog(in *Input) Result {
 	return outcome(fs, strings.Join(unchecked, "; "))
 }
 
+func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResult) []Finding {
+	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence"}
+	n := 0
+	for _, e := range in.Replay.Events {
+		o := e.Outcomes[i]
+		if o.State != replay.Missing && o.State != replay.Contradicted && o.State != replay.AppliedTwice {
+			continue
+		}
+		n++
+		if f.At.Index == 0 {
+			f.At = At{Term: e.Term, Index: e.Index}
+			if o.Rev > 0 {
+				f.At.Revision = &Rev{Main: o.Rev}
+			}
+		}
+		ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "key",
+			Field:    fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+			Observed: o.State.String() + ": " + o.Detail, Expected: e.What, Show: showLog(m, e.Index)}
+		if len(e.Keys) > 0 {
+			ev.Key = Bytes(e.Keys[0])
+		}
+		f.Evidence = append(f.Evidence, ev)
+	}
+	for _, rev := range r.Extra {
+		n++
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key",
+			Field:    fmt.Sprintf("revision %d", rev),
+			Observed: "records that no log entry explains", Expected: "every revision made by one entry",
+			Show: showRev(m, rev)})
+	}
+	var out []Finding
+	if n > 0 {
+		f.Title = fmt.Sprintf("%s's database disagrees with the log in %s", m.Label(), inPlaces(n))
+		f.Explanation = fmt.Sprintf("replayed entries %d..%d: %d applied, %d refused by a rule, %d without effect, "+
+			"%d missing, %d contradicted, %d outside history",
+			r.From, r.To, r.Counts[replay.Applied], r.Counts[replay.Refused], r.Counts[replay.NoEffect],
+			r.Counts[replay.Missing],
+			r.Counts[replay.Contradicted], r.Counts[replay.OutsideHistory])
+		if f.At.Index == 0 && len(r.Extra) > 0 {
+			f.At.Revision = &Rev{Main: r.Extra[0]}
+		}
+		out = append(out, in.cut(f))
+	}
+	if r.BelowCount > 0 {
+		out = append(out, in.cut(belowFinding(m, r)))
+	}
+	return append(out, in.stateFindings(m, r)...)
+}
+
 // belowFinding: what the log gives for the compact revision is not what the database holds there.
 func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
 	first := &r.Below[0]
