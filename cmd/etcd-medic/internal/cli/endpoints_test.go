@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func fakeCluster(t *testing.T, incident string) (urls []string) {
 		list = append(list, &pb.Member{ID: m.id, Name: n, ClientURLs: []string{urls[i]}})
 	}
 	for _, m := range members {
-		m.list = append(list, &pb.Member{ID: 9, PeerURLs: []string{"http://127.0.0.1:1"}})
+		m.list = append(slices.Clone(list), &pb.Member{ID: 9, PeerURLs: []string{"http://127.0.0.1:1"}})
 	}
 	return urls
 }
