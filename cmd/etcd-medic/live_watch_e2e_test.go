@@ -52,8 +52,9 @@ func TestE2ELiveSecured(t *testing.T) {
 			for i, name := range r.names {
 				file := filepath.Join(t.TempDir(), name+".tar.zst")
 				out, _ := r.medic(0, append([]string{"ETCDCTL_CACERT=" + r.pem("ca"), "ETCDCTL_CERT=" + r.pem("operator"),
-					"ETCDCTL_KEY=" + r.pem("operator-key"), "ETCDCTL_ENDPOINTS=" + r.clients[i]}, login...),
-					"collect", "--data-dir", filepath.Join(r.dir, "hosts", name, "data"), "-o", file)
+					"ETCDCTL_KEY=" + r.pem("operator-key")}, login...),
+					"collect", "--endpoints", r.clients[i], "--data-dir", filepath.Join(r.dir, "hosts", name, "data"), "-o",
+					file)
 				if !strings.Contains(out, "the member that gave the database is the one whose log this is") {
 					t.Errorf("collect of %s does not prove its parts:\n%s", name, out)
 				}
