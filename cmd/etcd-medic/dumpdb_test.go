@@ -128,7 +128,8 @@ func allFlagsAsked(t *testing.T) {
 		t.Fatalf("only %d flags in the help text:\n%s", len(found), out.String())
 	}
 	// Flags of every command and those of running members ask nothing of a file.
-	asked := strings.Join(dumpDBAsks, " ") + " --write-out --help --no-color --no-pager --cacert --cert --tls-key --user "
+	asked := strings.Join(dumpDBAsks, " ") + " --write-out --help --no-color --no-pager --cacert --cert --tls-key --user " +
+		"--endpoints --cluster "
 	for _, f := range found {
 		if !strings.Contains(asked, "--"+f[1]+" ") {
 			t.Errorf("no question uses --%s", f[1])
