@@ -169,7 +169,7 @@ func sameStanding(b *compare.Best) (out []*standing) {
 func (p *page) lost(member string, l *compare.Lost) {
 	switch none := l.CommittedEntries == 0 && l.Keys == 0; {
 	case none && len(l.Unproven) == 0:
-		p.line("  Choosing %s loses no committed entry.", member)
+		p.line("  Choosing %s loses no committed write.", member)
 		return
 	case none:
 		p.text("  ", fmt.Sprintf("No entry is known that choosing %s loses. That it loses none is not proven: %s.",

@@ -231,7 +231,7 @@ func TestDiagnosisPage(t *testing.T) {
 		"FIRST BREAK", "entry 3/1043", "CAUSES", "refuted by  this",
 		"FINDINGS", "A01-1  critical  title \\u001b[31mred", "    expected 1\n", `- n1 f.wal@0x1a0(88) key "/k": 2`,
 		"… and 30 more", "$ etcd-medic dumplog n1 --index 1043", "remedy: do it", "$ etcdctl x",
-		"BEST MEMBER", "Choosing n1 loses 7 committed entries on 6 keys:", "entry 3/9 put, held by n2", "… and 6 more",
+		"BEST MEMBER", "Choosing n1 loses 7 committed writes on 6 keys:", "entry 3/9 put, held by n2", "… and 6 more",
 		"$ etcd-medic export",
 		"CHECKS", "1 hold, 1 violated (A01), 2 could not be checked", "not checked  A03 A04: no log", "NEXT",
 		"1. first", "$ etcd-medic next", "2. second",
