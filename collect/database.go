@@ -75,7 +75,8 @@ func (s *server) close() error { return s.cli.Close() }
 
 // refused is the error of a member that answers and gives no snapshot.
 func (s *server) refused(err error) error {
-	return fmt.Errorf("%s gives no snapshot (with auth enabled: see --user, and use a user with role root): %w", s.endpoint,
+	return fmt.Errorf("%s gives no snapshot (with auth enabled: see --user, and use a user with role root): %w",
+		s.endpoint,
 		err)
 }
 

@@ -54,7 +54,8 @@ func TestNextOffersTheLosslessWayFirst(t *testing.T) {
 	inOrder(t, nextOf(t, tail+"/node1", tail+"/node2", tail+"/node3"), "repair wal node2 ", "--with node1",
 		"repair plan")
 	empty := evidencetest.Incident(t, "f2-empty-db")
-	inOrder(t, nextOf(t, empty+"/node3"), "repair plan node3 ", "repair db node3 --rebuild ", "etcd-medic rebuild --log",
+	inOrder(t, nextOf(t, empty+"/node3"), "repair plan node3 ", "repair db node3 --rebuild ",
+		"etcd-medic rebuild --log",
 		"copy the data dirs of the other members")
 	inOrder(t, nextOf(t, empty+"/node1", empty+"/node2", empty+"/node3"), "repair db node3 --rebuild ",
 		"--with node1 --with node2", "repair plan", "member remove")

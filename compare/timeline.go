@@ -38,7 +38,8 @@ func (c *collected) timeline() []timeline.Moment {
 				}
 			}
 			if m.WAL.Summary.LastIndex > 0 {
-				out = append(out, timeline.Moment{Term: m.WAL.Summary.LastTerm, Index: m.WAL.Summary.LastIndex, Kind: "end",
+				out = append(out, timeline.Moment{Term: m.WAL.Summary.LastTerm, Index: m.WAL.Summary.LastIndex,
+					Kind:    "end",
 					Members: []string{m.Label()}, What: fmt.Sprintf("the log ends, commit %d", m.Commit)})
 			}
 		}
@@ -84,7 +85,8 @@ func moments(label string, r *replay.MemberResult, pos int, events []*replay.Eve
 		for _, l := range e.Lacking {
 			if l == pos {
 				o := e.Outcomes[pos]
-				return append(out, timeline.Moment{Term: e.Term, Index: e.Index, Kind: "divergence", Members: []string{label},
+				return append(out, timeline.Moment{Term: e.Term, Index: e.Index, Kind: "divergence",
+					Members: []string{label},
 					What: fmt.Sprintf("first entry whose effect is missing: %s (%s)", e.What,
 						strings.TrimSpace(fmt.Sprintf("%s %s", o.State, o.Reason)))})
 			}

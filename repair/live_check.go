@@ -151,8 +151,8 @@ func (f *field) check(ctx context.Context, resumed bool) error {
 	return nil
 }
 
-// comesBack refuses a cluster whose servers list a zombie because they were upgraded since the data dirs were copied, to
-// a line that takes members from the database.
+// comesBack refuses a cluster whose servers list a zombie because they were upgraded since the data dirs were copied,
+// to a line that takes members from the database.
 func (f *field) comesBack(id uint64) error {
 	m, p := f.r.byID(id), f.r.plan
 	if m == nil || !zombie(m) || p.removable(m) || f.server.Minor() <= p.Cluster.Minor {

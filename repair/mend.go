@@ -13,8 +13,8 @@ import (
 // on a scratch copy when the plan was made, and gives nothing up where it works.
 type Mend struct {
 	Member string `json:"member"`
-	// Repairs are wal, db and meta, in the order in which they are made. With are the members that they take from, none when
-	// the member's own files suffice; Base is the backup on which its log is executed, "" for none.
+	// Repairs are wal, db and meta, in the order in which they are made. With are the members that they take from, none
+	// when the member's own files suffice; Base is the backup on which its log is executed, "" for none.
 	Repairs []string `json:"repairs"`
 	With    []string `json:"with,omitempty"`
 	Base    string   `json:"base,omitempty"`

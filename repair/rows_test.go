@@ -75,7 +75,8 @@ func TestRestartWantsItsRelease(t *testing.T) {
 		c.version = version
 		c.list = c.list[:3] // servers of 3.5 do not list zombies
 		err := c.r.run(t.Context())
-		if (err == nil) != done || !done && !strings.Contains(err.Error(), "put etcd 3.5.26 or later of 3.5 in its place") {
+		if (err == nil) != done || !done && !strings.Contains(err.Error(),
+			"put etcd 3.5.26 or later of 3.5 in its place") {
 			t.Errorf("%q: %v", version, err)
 		}
 		if len(c.lost) > 0 {

@@ -30,7 +30,8 @@ type client struct {
 
 // Join makes a member of whoever can connect to it. The name stands in place of an endpoint.
 func Join(name string, dial func() (*clientv3.Client, error)) Member {
-	return &client{endpoint: name, dial: dial, turn: make(chan struct{}, 1), because: func(err error) error { return err }}
+	return &client{endpoint: name, dial: dial, turn: make(chan struct{}, 1),
+		because: func(err error) error { return err }}
 }
 
 // Connect makes members of endpoints. Nothing is asked yet: one that is down is tried again in every round.
@@ -38,7 +39,10 @@ func Connect(endpoints []string, access evidence.Access) []Member {
 	var out []Member
 	for _, e := range endpoints {
 		out = append(out, &client{endpoint: e, turn: make(chan struct{}, 1),
-			page:    func(ctx context.Context, path string) ([]byte, error) { return access.Get(ctx, e, path, maxMetrics) },
+			page: func(ctx context.Context, path string) ([]byte,
+				error) {
+				return access.Get(ctx, e, path, maxMetrics)
+			},
 			dial:    func() (*clientv3.Client, error) { return access.Dial([]string{e}) },
 			because: func(err error) error { return access.Because([]string{e}, err) }})
 	}

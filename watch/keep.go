@@ -196,7 +196,8 @@ func sameHashes(at map[string]Hash) bool {
 // nextSteps are the commands that bring what the network does not: the logs.
 func nextSteps(r *Round) string {
 	var b, files strings.Builder
-	b.WriteString("# What is here came over the network. Which entry made members part, and which member is right, is in their\n" +
+	b.WriteString("# What is here came over the network. Which entry made members part, and which member is right, " +
+		"is in their\n" +
 		"# logs. Do not restart or remove a member before they are collected.\n")
 	for i := range r.Members {
 		s := &r.Members[i]
@@ -207,7 +208,8 @@ func nextSteps(r *Round) string {
 			host = u.Hostname()
 		}
 		if isLocal(host) {
-			fmt.Fprintf(&b, "%s\n", shell.Format("etcd-medic collect --yes --name {} -o {}", shell.FileName(s.Name), file))
+			fmt.Fprintf(&b, "%s\n", shell.Format("etcd-medic collect --yes --name {} -o {}", shell.FileName(s.Name),
+				file))
 		} else {
 			fmt.Fprintf(&b, "%s\n", shell.Format("ssh -- {} {} > {}", host, remote.String(), file))
 		}

@@ -291,7 +291,8 @@ func TestParting(t *testing.T) {
 		r, _ := w.Round(context.Background())
 		p := w.ask.parting(context.Background(), &r)
 		if p.Differ != int64(at)+1 || p.Note != "" || len(p.At) > 12 {
-			t.Errorf("altered at index %d: %d equal, %d differ, %d questions, %s", at, p.Equal, p.Differ, len(p.At), p.Note)
+			t.Errorf("altered at index %d: %d equal, %d differ, %d questions, %s", at, p.Equal, p.Differ, len(p.At),
+				p.Note)
 		}
 		fs[1].compact = 4
 		if p := w.ask.parting(context.Background(), &r); p.Note == "" {
@@ -387,8 +388,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestMetricsAreListed holds testdata/metrics.txt against what is registered. .tools/rules reads that list to check alert
-// rules and dashboard with Prometheus' own packages.
+// TestMetricsAreListed holds testdata/metrics.txt against what is registered. .tools/rules reads that list to check
+// alert rules and dashboard with Prometheus' own packages.
 func TestMetricsAreListed(t *testing.T) {
 	m := NewMetrics()
 	ch := make(chan *prometheus.Desc, 100)

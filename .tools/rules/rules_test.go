@@ -1,5 +1,5 @@
-// Package rules proves that the alert rules and the dashboard in deploy/watch can be used: Prometheus' own packages read
-// them, and they name metrics and labels that the program exports.
+// Package rules proves that the alert rules and the dashboard in deploy/watch can be used: Prometheus' own packages
+// read them, and they name metrics and labels that the program exports.
 //
 // It is a module of its own, so that the program does not depend on Prometheus.
 package rules
@@ -107,7 +107,8 @@ func TestDashboard(t *testing.T) {
 				t.Errorf("%s: %s", p.Title, e)
 			}
 			for _, l := range legendLabels(target.LegendFormat) {
-				if !slices.ContainsFunc(metricsOf(target.Expr), func(m string) bool { return slices.Contains(known[m], l) }) {
+				if !slices.ContainsFunc(metricsOf(target.Expr),
+					func(m string) bool { return slices.Contains(known[m], l) }) {
 					t.Errorf("%s: the legend names label %s, which no metric of %s has", p.Title, l, target.Expr)
 				}
 			}

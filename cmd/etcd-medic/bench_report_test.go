@@ -32,7 +32,8 @@ var (
 // task is one thing to measure.
 type task struct {
 	what string
-	// own are the arguments of this program, peer the command line of the tool that does the same or less; nil for none.
+	// own are the arguments of this program, peer the command line of the tool that does the same or less; nil for
+	// none.
 	own  []string
 	peer []string
 	// writes is a file that must not be there before.

@@ -50,7 +50,8 @@ func TestE2ECollectMemory(t *testing.T) {
 	fill(t, c.Client(0), size)
 	written := writers(t, c.Endpoint(0))
 	out := filepath.Join(t.TempDir(), "copy.tar.zst")
-	cost := collectCost(t, "collect", "--limit-rate", "0", "--data-dir", c.DataDir(0), "--endpoints", c.Endpoint(0), "-o",
+	cost := collectCost(t, "collect", "--limit-rate", "0", "--data-dir", c.DataDir(0), "--endpoints", c.Endpoint(0),
+		"-o",
 		out)
 	st, err := os.Stat(out)
 	must(t, err)

@@ -51,9 +51,11 @@ func TestE2ELiveSecured(t *testing.T) {
 			var copies []string
 			for i, name := range r.names {
 				file := filepath.Join(t.TempDir(), name+".tar.zst")
-				out, _ := r.medic(0, append([]string{"ETCDCTL_CACERT=" + r.pem("ca"), "ETCDCTL_CERT=" + r.pem("operator"),
+				out, _ := r.medic(0, append([]string{"ETCDCTL_CACERT=" + r.pem("ca"), "ETCDCTL_CERT=" +
+					r.pem("operator"),
 					"ETCDCTL_KEY=" + r.pem("operator-key")}, login...),
-					"collect", "--endpoints", r.clients[i], "--data-dir", filepath.Join(r.dir, "hosts", name, "data"), "-o",
+					"collect", "--endpoints", r.clients[i], "--data-dir", filepath.Join(r.dir, "hosts", name, "data"),
+					"-o",
 					file)
 				if !strings.Contains(out, "the member that gave the database is the one whose log this is") {
 					t.Errorf("collect of %s does not prove its parts:\n%s", name, out)
@@ -68,7 +70,8 @@ func TestE2ELiveSecured(t *testing.T) {
 			if !strings.Contains(out, "all 3 members agree") {
 				t.Errorf("watch --once:\n%s", out)
 			}
-			out, _ = r.medic(0, login, append([]string{"watch", "--once", "--ask-timeout", "60s", "--cluster", "--endpoints",
+			out, _ = r.medic(0, login, append([]string{"watch", "--once", "--ask-timeout", "60s", "--cluster",
+				"--endpoints",
 				r.clients[1], "-w", "json"}, tls...)...)
 			for _, u := range r.clients {
 				if !strings.Contains(out, u) {
@@ -92,7 +95,8 @@ func (r *rig) wantHealthy(what, out string, unproven bool) {
 	}
 	must(r.t, json.Unmarshal([]byte(out), &doc))
 	v := doc.Verdict
-	if v.Healthy == nil || !*v.Healthy || strings.Contains(v.Summary, "Not proven: no source brought a log") != unproven {
+	if v.Healthy == nil || !*v.Healthy || strings.Contains(v.Summary,
+		"Not proven: no source brought a log") != unproven {
 		r.t.Errorf("%s: %s: %s; %+v", what, v.Class, v.Summary, doc.Findings)
 	}
 }
@@ -130,7 +134,8 @@ func TestE2ELabWatch(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			out := medic(t, 0, "lab", "--story", story, "--watch")
 			at := 0
-			for _, want := range []string{"etcd-medic watch: the members agree", "etcd-medic watch raises " + kind + " after",
+			for _, want := range []string{"etcd-medic watch: the members agree", "etcd-medic watch raises " + kind +
+				" after",
 				"acknowledged. What the members say of themselves", "etcd-medic collect of node3 while it runs",
 				"etcd-medic diagnose of copies", "etcd-medic repair plan: keep node", "replace node2",
 				"etcd-medic repair apply --mode live, against the running cluster: reached",

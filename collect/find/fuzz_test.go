@@ -14,7 +14,8 @@ func FuzzMembers(f *testing.F) {
 		"var/lib/rancher/k3s/server/db/etcd/config", "etc/systemd/system/etcd.service",
 		"etc/systemd/system/etcd.service.d/10.conf", "etc/etcd.env", "var/lib/docker/containers/abc/config.v2.json"}
 	for _, s := range []string{kubeadm, openshift, k3s,
-		"[Service]\nEnvironmentFile=-/etc/etcd.env\nExecStart=/usr/bin/etcd --name \"n 1\" \\\n --data-dir=${DIR}/data\n",
+		"[Service]\nEnvironmentFile=-/etc/etcd.env\nExecStart=/usr/bin/etcd --name \"n 1\" \\\n " +
+			"--data-dir=${DIR}/data\n",
 		"DIR=/srv\nETCD_LISTEN_CLIENT_URLS=\"http://0.0.0.0:2379\"\n",
 		`{"Name":"/etcd1","Path":"/usr/local/bin/etcd","Args":["--data-dir","/x"],"MountPoints":{"/x":{"Source":"/v"}}}`,
 		"a: &a [*a]\n", "{{{"} {

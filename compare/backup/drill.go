@@ -6,7 +6,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// Drill is what a restore in a sandbox found. Package repair/restoretest holds it; here it is only a part of the report.
+// Drill is what a restore in a sandbox found. Package repair/restoretest holds it; here it is only a part of the
+// report.
 type Drill struct {
 	// OK is true when the server started, answered what the file holds and took a write.
 	OK bool `json:"ok"`

@@ -55,7 +55,8 @@ var cindexOverwritten = described(Cause{
 var snapDBNotSynced = described(Cause{
 	ID: "snap-db-dir-not-synced",
 	Match: func(in *Input) *Match {
-		m := byField(in, "the file of that snapshot, or a member that kept running after it", "S02", check.GapNotInstalled)
+		m := byField(in, "the file of that snapshot, or a member that kept running after it", "S02",
+			check.GapNotInstalled)
 		if m != nil {
 			m.Certainty = Strong
 		}

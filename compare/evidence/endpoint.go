@@ -35,8 +35,8 @@ type Access struct {
 	User string
 	// DialTimeout bounds connecting; 0 means 5 seconds.
 	DialTimeout time.Duration
-	// Window is how many bytes of a stream may arrive before they are read; 0 leaves it to gRPC, which takes up to 16 MiB
-	// from a fast server. At least 64 KiB.
+	// Window is how many bytes of a stream may arrive before they are read; 0 leaves it to gRPC, which takes up to 16
+	// MiB from a fast server. At least 64 KiB.
 	Window int32
 }
 
@@ -323,7 +323,8 @@ func (a *Access) config(u *url.URL) (clientv3.Config, error) {
 		cfg.DialTimeout = 5 * time.Second
 	}
 	if a.Window > 0 {
-		cfg.DialOptions = []grpc.DialOption{grpc.WithInitialWindowSize(a.Window), grpc.WithInitialConnWindowSize(a.Window),
+		cfg.DialOptions = []grpc.DialOption{grpc.WithInitialWindowSize(a.Window),
+			grpc.WithInitialConnWindowSize(a.Window),
 			grpc.WithReadBufferSize(streamBuffer), grpc.WithWriteBufferSize(streamBuffer)}
 	}
 	if a.User != "" {

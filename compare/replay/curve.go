@@ -73,8 +73,8 @@ func (c *Curve) thin() {
 }
 
 // trace adds an entry that was just judged to the member's curve. Below the place where log and database meet the
-// model's revision is a prediction, and entries that the member has not applied say nothing. Where the database does not
-// show what a write did, the revision is not known until the next write that it shows.
+// model's revision is a prediction, and entries that the member has not applied say nothing. Where the database does
+// not show what a write did, the revision is not known until the next write that it shows.
 func (s *sim) trace(kind dumplog.Kind, o Outcome) {
 	if !s.met || o.State == NotApplied {
 		return

@@ -135,7 +135,8 @@ func (l *Lane) hidden(r *replay.MemberResult) {
 		if i+1 < len(points) {
 			to = points[i+1].Index - 1
 		}
-		l.Hidden = append(l.Hidden, Span{From: p.Index, To: to, What: "the database does not show what these entries did"})
+		l.Hidden = append(l.Hidden, Span{From: p.Index, To: to,
+			What: "the database does not show what these entries did"})
 	}
 }
 

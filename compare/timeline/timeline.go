@@ -82,8 +82,8 @@ type Lane struct {
 	AuthExpected *uint64 `json:"authExpected,omitempty"`
 	Lives        []Life  `json:"lives"`
 	// Purged are indexes that its log once held or that a snapshot stands for, Damaged what damage hides, Skipped what
-	// a received snapshot bridged, Hidden entries of which the database does not show what they did: its pages cannot be
-	// read.
+	// a received snapshot bridged, Hidden entries of which the database does not show what they did: its pages cannot
+	// be read.
 	Purged  []Span `json:"purged"`
 	Damaged []Span `json:"damaged"`
 	Skipped []Span `json:"skipped"`

@@ -11,7 +11,8 @@ import (
 
 // TestParse: title, paragraphs and facts are read as they are wrapped, and what does not fit is an error with its line.
 func TestParse(t *testing.T) {
-	got, err := prose.Parse("# a title\n\none\ntwo\n\nthree\n\n- see: x\n- loss: much\n  more\n- see: y\n", "see", "loss")
+	got, err := prose.Parse("# a title\n\none\ntwo\n\nthree\n\n- see: x\n- loss: much\n  more\n- see: y\n", "see",
+		"loss")
 	want := prose.Text{Title: "a title", Doc: "one two\n\nthree",
 		Facts: map[string][]string{"see": {"x", "y"}, "loss": {"much more"}}}
 	if err != nil || !reflect.DeepEqual(got, want) {

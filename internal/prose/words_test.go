@@ -51,7 +51,8 @@ var allowed = []struct{ pattern, reason string }{
 	{`(?:\d+|N|two|many) (?:revisions?|entries) behind`, "lag, in numbers"},
 	{`behind by`, "lag, in numbers"},
 	{`-behind`, "a flag or a name"},
-	{`behind (?:Kubernetes|a (?:proxy|load balancer|symbolic link|gateway)|links?|symbolic links)`, "a place, not an order"},
+	{`behind (?:Kubernetes|a (?:proxy|load balancer|symbolic link|gateway)|links?|symbolic links)`,
+		"a place, not an order"},
 	{`stands? for`, "is an abbreviation for"},
 }
 

@@ -1,5 +1,5 @@
-// Package restoretest proves a backup by a restore that nobody will miss: into a scratch data dir, with a server of the right
-// line in a sandbox, and everything read back.
+// Package restoretest proves a backup by a restore that nobody will miss: into a scratch data dir, with a server of the
+// right line in a sandbox, and everything read back.
 //
 // The data dir is what etcdutl snapshot restore would write for one member: the database with a new member list, a log
 // with that member's ConfChange, a snapshot record and a .snap file at index 1 of term 1. Keys, revisions, leases,

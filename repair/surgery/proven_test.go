@@ -72,7 +72,8 @@ func TestProvenValues(t *testing.T) {
 		}
 		// Nobody but the others can prove a value.
 		var refused *surgery.RefusedError
-		if _, _, err := repair(t, surgery.DB{Proven: true}, with[0], []string{bad, with[1]}); !errors.As(err, &refused) {
+		if _, _, err := repair(t, surgery.DB{Proven: true}, with[0], []string{bad, with[1]}); !errors.As(err,
+			&refused) {
 			t.Errorf("%s: a sound member takes rows of others: %v", name, err)
 		}
 		if _, _, err := repair(t, surgery.DB{Proven: true}, bad, nil); !errors.As(err, &refused) {

@@ -147,7 +147,8 @@ func TestManyDamagedRecords(t *testing.T) {
 // The report lists the voters, and else does not grow.
 func TestManyConfChanges(t *testing.T) {
 	for name, change := range map[string]func(index uint64) []byte{
-		"few members":        func(i uint64) []byte { return fields(i, i/50%2, 1000+i%50) }, // 50, added and removed in turn
+		// 50, added and removed in turn
+		"few members":        func(i uint64) []byte { return fields(i, i/50%2, 1000+i%50) },
 		"each another voter": func(i uint64) []byte { return fields(i, 0, 1000+i) },
 		"each another member": func(i uint64) []byte {
 			return protowire.AppendString(protowire.AppendTag(fields(i, 0, 1000+i), 4, protowire.BytesType),

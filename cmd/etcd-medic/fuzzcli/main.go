@@ -213,7 +213,8 @@ func (f *fuzzer) mutate(r *rand.Rand, s *set) (did []string, seen bool, err erro
 
 // command runs one command on the set and returns it with what is wrong. A set of which a check must see the change is
 // diagnosed mostly.
-func (f *fuzzer) command(ctx context.Context, r *rand.Rand, dir string, s *set, judged bool) (o *outcome, wrong []string,
+func (f *fuzzer) command(ctx context.Context, r *rand.Rand, dir string, s *set, judged bool) (o *outcome,
+	wrong []string,
 	err error) {
 	tmp := filepath.Join(dir, "tmp")
 	if err := os.Mkdir(tmp, 0o700); err != nil {

@@ -1,5 +1,5 @@
-// Package lines holds the servers of other etcd lines that were built in: compressed programs, one per line. `make build` puts
-// them beside this file and builds with the tag "lines"; a plain build holds none.
+// Package lines holds the servers of other etcd lines that were built in: compressed programs, one per line. `make
+// build` puts them beside this file and builds with the tag "lines"; a plain build holds none.
 package lines
 
 import (

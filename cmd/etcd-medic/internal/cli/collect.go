@@ -95,7 +95,8 @@ func newCollectCmd(s *Streams, run func(context.Context, *collectOptions) error)
 	f.BoolVar(&o.noClient, "no-client", false, "copy the database file itself, while nothing writes to it")
 	f.StringVarP(&o.opt.Out, "output", "o", "", "archive to write, or - for standard output; must not exist")
 	f.StringVar(&o.opt.Name, "name", "", "name of the member's folder in the archive (default: that of the data dir)")
-	f.StringVar(&o.limit, "limit-rate", defaultRate, "most bytes read per second, such as 500K, 20M or 1G; 0 is no limit")
+	f.StringVar(&o.limit, "limit-rate", defaultRate,
+		"most bytes read per second, such as 500K, 20M or 1G; 0 is no limit")
 	f.IntVar(&o.nice, "nice", 10, "priority on Linux, 0 (usual) to 19 (lowest)")
 	f.IntVar(&o.opt.Attempts, "attempts", 3, "how often the copy is begun when its parts do not belong together")
 	f.BoolVar(&o.all, "all", false, "with --ssh: all members of the cluster")
@@ -154,8 +155,8 @@ func parseRate(s string) (int64, error) {
 }
 
 const (
-	// sparing is how much the heap may grow between two collections of garbage, in percent, heapLimit where that is done
-	// more often: the memory of the host is the server's.
+	// sparing is how much the heap may grow between two collections of garbage, in percent, heapLimit where that is
+	// done more often: the memory of the host is the server's.
 	sparing   = 20
 	heapLimit = 12 << 20
 )

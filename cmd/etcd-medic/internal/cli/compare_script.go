@@ -34,7 +34,8 @@ func compareScript(ctx context.Context, o *compareOptions, opts compare.Options)
 	}
 	_, _ = fmt.Fprintf(o.io.Err, "%d keys to delete, %d to put\n", script.Deletes, script.Puts)
 	for _, k := range script.Skipped {
-		_, _ = fmt.Fprintf(o.io.Err, "key %q contains a zero byte, which a command line cannot hold; it is not in the script\n", k)
+		_, _ = fmt.Fprintf(o.io.Err, "key %q contains a zero byte, which a command line cannot hold; it is not in "+
+			"the script\n", k)
 	}
 	switch {
 	case len(script.Skipped) > 0:

@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestRefusedIsolationLeavesNothing: where the members cannot be kept apart from what listens on this machine, no command
-// that runs servers leaves copies.
+// TestRefusedIsolationLeavesNothing: where the members cannot be kept apart from what listens on this machine, no
+// command that runs servers leaves copies.
 func TestRefusedIsolationLeavesNothing(t *testing.T) {
 	dir := evidencetest.Incident(t, "h-misconfigured-member-add")
 	set, err := evidence.Open(t.Context(), []evidence.Spec{{Where: dir}}, evidence.Options{})

@@ -192,7 +192,8 @@ func (o *nodeRunOptions) copies(ctx context.Context, scratch string) (*copies.Cl
 	if !o.forceNew && c.Present < c.Quorum() {
 		return nil, &node.RefusedError{
 			What: "a start",
-			Reason: fmt.Sprintf("%d of %d voters are given, and fewer than %d cannot serve clients", c.Present, c.Voters,
+			Reason: fmt.Sprintf("%d of %d voters are given, and fewer than %d cannot serve clients", c.Present,
+				c.Voters,
 				c.Quorum()),
 			Hint: "give more members of the cluster, or start a single one with --force-new-cluster",
 		}

@@ -155,7 +155,8 @@ func hostileRoot(t *testing.T, dir string) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"etc/systemd/system/etcd.service": "[Service]\nExecStart=/usr/bin/etcd --name \"n$(: >RAN)\" \"--data-dir=" + dir +
+		"etc/systemd/system/etcd.service": "[Service]\nExecStart=/usr/bin/etcd --name \"n$(: >RAN)\" \"--data-dir=" +
+			dir +
 			"\" \"--wal-dir=/w`: >RAN`\" \"--cert-file=/c';: >RAN;'\"\n",
 		"var/lib/rancher/k3s/server/db/etcd/config": "name: \"a;: >RAN\"\ndata-dir: \"/d$(: >RAN)\"\n" +
 			"listen-client-urls: \"https://127.0.0.1:2379/$(: >RAN)\"\n",

@@ -29,7 +29,8 @@ var (
 	hostileNames = []string{"-oProxyCommand=$(: >RAN)", "a'b\"; : >RAN; #|<b>&{x}",
 		"`: >RAN`\x1b]0;t\x07\u202e\n: >RAN\n"}
 	hostileKeys = []string{"/k/$(: >RAN)", "/k/`: >RAN`", "-k'; : >RAN; '", "/k\n: >RAN\n", "\xff\x1b[2J", "OUT",
-		"=cmd|' /C calc'!A0", "/k/\"<script>&amp;", "k: [a, &b *c]\n- x\t{}", "/k/```$(: >RAN)```", "!!python", "etcd-medic node1"}
+		"=cmd|' /C calc'!A0", "/k/\"<script>&amp;", "k: [a, &b *c]\n- x\t{}", "/k/```$(: >RAN)```", "!!python",
+		"etcd-medic node1"}
 )
 
 // hostileCluster writes the data dirs of three members; the second lacks what the log gives for every hostile key, the
@@ -260,8 +261,8 @@ func isProgramLine(s string) bool {
 	return false
 }
 
-// printedBy are the commands that runs of the program print: those in documents with their lists of arguments, and those
-// of text.
+// printedBy are the commands that runs of the program print: those in documents with their lists of arguments, and
+// those of text.
 type printedBy struct {
 	t    *testing.T
 	docs map[string]any

@@ -145,7 +145,8 @@ func newRepairWALCmd(s *Streams) *cobra.Command {
 	o := &narrowOptions{}
 	cmd := &cobra.Command{Use: "wal SOURCE -o NEW", Short: "cut, re-chain or complete a damaged log",
 		Long: repairWALLong, Example: repairWALExample}
-	return narrowCmd(s, o, cmd, consequences(surgery.AcceptLostCommits, surgery.AcceptUnproven, surgery.AcceptDivergence),
+	return narrowCmd(s, o, cmd, consequences(surgery.AcceptLostCommits, surgery.AcceptUnproven,
+		surgery.AcceptDivergence),
 		func(ctx context.Context) error {
 			return runNarrow(ctx, o, surgery.WAL{})
 		})

@@ -57,7 +57,8 @@ func openFile(t *testing.T, file string, width, height int, dark bool) *tab {
 	if dark {
 		scheme = "dark"
 	}
-	b.run(network.Enable(), runtime.Enable(), performance.Enable(), emulate(scheme), chromedp.EmulateViewport(int64(width), int64(height)),
+	b.run(network.Enable(), runtime.Enable(), performance.Enable(), emulate(scheme),
+		chromedp.EmulateViewport(int64(width), int64(height)),
 		chromedp.Navigate("file://"+file),
 		chromedp.WaitReady(`html[data-loaded="yes"]`, chromedp.ByQuery))
 	return b
@@ -264,8 +265,8 @@ func TestBrowserHostileKeys(t *testing.T) {
 	b.quiet()
 }
 
-// TestBrowserManyRows: a page with a hundred thousand differing keys is open after 3 seconds and stays fluid. Other work
-// on the machine does not count: the bound is on the seconds of CPU, and on the clock of a quiet machine.
+// TestBrowserManyRows: a page with a hundred thousand differing keys is open after 3 seconds and stays fluid. Other
+// work on the machine does not count: the bound is on the seconds of CPU, and on the clock of a quiet machine.
 func TestBrowserManyRows(t *testing.T) {
 	b := open(t, manyRows(t), 1440, 300, false)
 	var took float64

@@ -176,8 +176,8 @@ func TestPageOfLittle(t *testing.T) {
 	}
 }
 
-// TestSayNoMoreThanIsKnown: one damaged backup is nothing to keep and proves no loss, members that were not compared are
-// named, and a number is marked only where the log gives another one.
+// TestSayNoMoreThanIsKnown: one damaged backup is nothing to keep and proves no loss, members that were not compared
+// are named, and a number is marked only where the log gives another one.
 func TestSayNoMoreThanIsKnown(t *testing.T) {
 	for name, want := range map[string]struct{ has, not []string }{
 		"o-backup-bit-flip": {has: []string{"Only other members can show what this one lacks."},

@@ -93,7 +93,8 @@ func (c *card) facts(m *evidence.Facts, l *timeline.Lane, sound *evidence.Facts)
 	c.row("applied", strconv.FormatUint(m.AppliedIndex, 10), false)
 	if d := m.DB; d != nil {
 		if d.CurrentRevision != nil {
-			c.against("revision", *d.CurrentRevision, sound, func(x *evidence.DBFacts) *int64 { return x.CurrentRevision })
+			c.against("revision", *d.CurrentRevision, sound,
+				func(x *evidence.DBFacts) *int64 { return x.CurrentRevision })
 		}
 		if d.CompactRevision != nil && *d.CompactRevision > 0 {
 			c.row("compacted to", strconv.FormatInt(*d.CompactRevision, 10), false)
@@ -146,7 +147,8 @@ func (v *view) sound(at int) *evidence.Facts {
 	for i := range members {
 		x := &members[i]
 		l := v.lane(x.Name)
-		if l != nil && l.Why == "" && l.Lacks == 0 && l.JudgedTo >= m.AppliedIndex && x.AppliedIndex == m.AppliedIndex &&
+		if l != nil && l.Why == "" && l.Lacks == 0 && l.JudgedTo >= m.AppliedIndex &&
+			x.AppliedIndex == m.AppliedIndex &&
 			x.DB != nil && len(x.DB.Damage) == 0 {
 			return x
 		}

@@ -102,8 +102,8 @@ func clip(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// block writes lines of code as they are: one that is changed or cut does something else when it is pasted. Its fence is
-// longer than every run of backticks in them, so that none of them ends it.
+// block writes lines of code as they are: one that is changed or cut does something else when it is pasted. Its fence
+// is longer than every run of backticks in them, so that none of them ends it.
 func (p *sheet) block(lang string, lines []string) {
 	fence := "```"
 	for _, l := range lines {

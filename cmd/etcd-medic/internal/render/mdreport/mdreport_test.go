@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { evidencetest.Main(m) }
 
-// outside returns the lines that are in no block of code, by number, and whether a block is left open. A block ends with
-// at least as many backticks as it begins with.
+// outside returns the lines that are in no block of code, by number, and whether a block is left open. A block ends
+// with at least as many backticks as it begins with.
 func outside(text string) (lines map[int]string, open bool) {
 	lines = map[int]string{}
 	fence := ""
@@ -72,8 +72,10 @@ func TestReportOfIncident(t *testing.T) {
 
 // TestSayNoMoreThanIsKnown: one damaged backup is nothing to keep, and members that were not compared are named.
 func TestSayNoMoreThanIsKnown(t *testing.T) {
-	for name, want := range map[string]string{"o-backup-bit-flip": "", "f-bbolt-page-corruption": "* Not compared: keys of node1"} {
-		d, err := dossier.Collect(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, name)}}, dossier.Options{})
+	for name, want := range map[string]string{"o-backup-bit-flip": "",
+		"f-bbolt-page-corruption": "* Not compared: keys of node1"} {
+		d, err := dossier.Collect(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, name)}},
+			dossier.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
