@@ -155,7 +155,7 @@ func (f *field) check(ctx context.Context, resumed bool) error {
 // to a line that takes members from the database.
 func (f *field) comesBack(id uint64) error {
 	m, p := f.r.byID(id), f.r.plan
-	if m == nil || !zombie(m) || p.removable(m) || f.server.Minor() <= p.Cluster.Minor {
+	if m == nil || !zombie(m) || p.removable(m) || !f.server.Above(release.AnyOf(p.Cluster.Minor)) {
 		return nil
 	}
 	return refusedf("copy the data dirs again and plan again; etcd-medic repair apply PLAN --mode clone on fresh "+
