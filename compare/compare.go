@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// ErrMixed says that sources of different clusters can not be held against each other.
+// ErrMixed says that sources of different clusters cannot be held against each other.
 type ErrMixed struct{ Clusters map[string][]string }
 
 // Error names the clusters and their sources.

@@ -26,7 +26,7 @@ type standing struct {
 	// blamed are the findings, errors and worse, that name this member and leave others out.
 	blamed []*check.Finding
 	// minority counts rows of bucket key in which it is alone against a majority of the others. It decides only where
-	// the log can not: the majority can be wrong.
+	// the log cannot: the majority can be wrong.
 	minority int
 	// parted is true where committed entries differ between logs: what one lacks of the other then says little.
 	parted bool

@@ -20,7 +20,7 @@ type ChangeWindow struct {
 }
 
 // Changes calls begin once and then each for every key to be deleted or put so that the first source holds what the
-// second holds. Keys differ when their value or lease does; revisions can not be brought over. Damage that hides keys
+// second holds. Keys differ when their value or lease does; revisions cannot be brought over. Damage that hides keys
 // of either source is an error, since what is hidden would be deleted.
 func Changes(ctx context.Context, from, to evidence.Spec, o Options, begin func(ChangeWindow) error,
 	each func(diff.Change) error) error {

@@ -146,7 +146,7 @@ func (c *collected) firstBreak(f *check.Finding) *FirstBreak {
 	return b
 }
 
-// beyondLog names the members whose auth revision the log does not give; all of the finding's when the log can not
+// beyondLog names the members whose auth revision the log does not give; all of the finding's when the log cannot
 // tell.
 func (c *collected) beyondLog(f *check.Finding) []string {
 	var out []string

@@ -28,7 +28,7 @@ func (db *DB) BucketHash(ctx context.Context, bucket string) (string, error) {
 	}
 	h := sha256.New()
 	for _, l := range lines {
-		// JSON has no raw line feed, so lines can not run into each other.
+		// JSON has no raw line feed, so lines cannot run into each other.
 		b, err := json.Marshal(l)
 		if err != nil {
 			return "", err

@@ -8,7 +8,7 @@ import (
 // positiveVersion is what a record breaks by itself, whatever is lost before it.
 const positiveVersion = "a version of 1 or more"
 
-// excused drops what damage explains: a hole whose records can not be read, and a break between a record and what came
+// excused drops what damage explains: a hole whose records cannot be read, and a break between a record and what came
 // before it where damage may have taken that. Such truths could not be checked; the damage says so.
 func (st *KVStats) excused(damage []*DamageError) *KVStats {
 	lost := slices.Clone(damage)

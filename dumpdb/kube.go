@@ -16,7 +16,7 @@ type KubeObject struct {
 	// Manager is the field manager that wrote last: the program behind the object, such as kube-controller-manager; ""
 	// when none is kept.
 	Manager string
-	// Provider of an encrypted value, such as aescbc:v1:key1 or kms:v2:vault; the value itself can not be read then.
+	// Provider of an encrypted value, such as aescbc:v1:key1 or kms:v2:vault; the value itself cannot be read then.
 	Provider string
 	// Raw is the object within the envelope.
 	Raw []byte

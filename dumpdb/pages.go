@@ -86,7 +86,7 @@ func (o *owners) bucket(id uint64) string {
 	return ""
 }
 
-// Pages lists every page of the file with its state and owner. A page that can not be read is yielded with its
+// Pages lists every page of the file with its state and owner. A page that cannot be read is yielded with its
 // *DamageError.
 func (db *DB) Pages(ctx context.Context) iter.Seq2[PageInfo, error] {
 	return func(yield func(PageInfo, error) bool) {

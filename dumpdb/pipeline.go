@@ -146,7 +146,7 @@ func (db *DB) work(ctx context.Context, b *bucket, want span, used bitmap, depth
 	s := db.newScan(ctx, b.Name)
 	s.used, s.want, s.onDamage = used, want, fail
 	for t := range todo {
-		// Who hashes the same file meanwhile can not share that work out, so it must never be what all wait for in the
+		// Who hashes the same file meanwhile cannot share that work out, so it must never be what all wait for in the
 		// end.
 		runtime.Gosched()
 		s.onLeaf = func(l *leaf) bool { t.portion.leaf(l); return true }

@@ -57,7 +57,7 @@ func (s *sum128) sub(o sum128) {
 // secondSeed makes the second half of a digest independent of the first.
 const secondSeed = 0x9e3779b97f4a7c15
 
-// record adds the digest of one row; a tombstone's digest is inverted, so that its mark can not pass for a value byte.
+// record adds the digest of one row; a tombstone's digest is inverted, so that its mark cannot pass for a value byte.
 func (s *sum128) record(row []byte, tombstone bool) {
 	var second xxhash.Digest
 	second.ResetWithSeed(secondSeed)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// badType handles a record whose CRC holds, or can not be judged, and whose data is not what its type says.
+// badType handles a record whose CRC holds, or cannot be judged, and whose data is not what its type says.
 func (r *segReader) badType(it *item, fr frame, b []byte, perr error) error {
 	if !r.chained {
 		return r.broken(it, fr, DamagePayload, perr)

@@ -27,7 +27,7 @@ const (
 	DamageForeign DamageKind = "foreign-bytes"
 	// DamageMissingSegment: the sequence of segment files has a hole.
 	DamageMissingSegment DamageKind = "missing-segment"
-	// DamageUnreadable: a file can not be read, or is empty where content must be.
+	// DamageUnreadable: a file cannot be read, or is empty where content must be.
 	DamageUnreadable DamageKind = "unreadable"
 	// DamageTruncated: a segment that is not the last ends inside a record.
 	DamageTruncated DamageKind = "truncated"

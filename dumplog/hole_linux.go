@@ -11,7 +11,7 @@ import (
 const seekData = 3
 
 // dataFrom returns the offset of the next data at or behind off, so that the unused rest of a preallocated or sparsely
-// copied segment needs no reading. It returns off where the file system can not tell.
+// copied segment needs no reading. It returns off where the file system cannot tell.
 func dataFrom(f *os.File, off int64) int64 {
 	n, err := f.Seek(off, seekData)
 	switch {

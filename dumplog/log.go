@@ -121,7 +121,7 @@ type Summary struct {
 	LargestPos    Pos
 }
 
-// Open lists the segments of a WAL folder and reads their heads. It fails only when the folder can not be listed or
+// Open lists the segments of a WAL folder and reads their heads. It fails only when the folder cannot be listed or
 // holds no segment. The sizes found here bound all later reading: what a running server appends afterwards is not seen.
 func Open(dir string) (*Log, error) {
 	names, err := os.ReadDir(dir)

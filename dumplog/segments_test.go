@@ -152,7 +152,7 @@ func TestLeftOvers(t *testing.T) {
 	}
 }
 
-// TestUnreadableSegment expects a segment that can not be opened to be damage, not an error: its neighbours are read.
+// TestUnreadableSegment expects a segment that cannot be opened to be damage, not an error: its neighbours are read.
 func TestUnreadableSegment(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "wal")
 	writeSegments(t, dir, 9)

@@ -76,7 +76,7 @@ type SnapDB struct {
 }
 
 // ReadSnapFile reads one .snap file (server/etcdserver/api/snap/snapshotter.go, etcd 3.0 to 3.8). The error is non-nil
-// only when the file can not be read; damage is in the SnapFile.
+// only when the file cannot be read; damage is in the SnapFile.
 func ReadSnapFile(path string) (*SnapFile, error) {
 	b, err := regular.ReadFile(path, MaxSnapFile)
 	if err != nil {
@@ -183,8 +183,8 @@ func (s *SnapFile) decodeRaft(b []byte) error {
 	return nil
 }
 
-// ReadSnapDir lists and reads a snap folder. The error is non-nil only when the folder can not be listed; a .snap file
-// that can not be read is in Files with its Damage.
+// ReadSnapDir lists and reads a snap folder. The error is non-nil only when the folder cannot be listed; a .snap file
+// that cannot be read is in Files with its Damage.
 func ReadSnapDir(dir string) (*SnapDir, error) {
 	names, err := os.ReadDir(dir)
 	if err != nil {

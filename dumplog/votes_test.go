@@ -36,7 +36,7 @@ func TestBallots(t *testing.T) {
 	}
 }
 
-// TestFallsAreBounded: a hostile log can not make the list grow without end.
+// TestFallsAreBounded: a hostile log cannot make the list grow without end.
 func TestFallsAreBounded(t *testing.T) {
 	var b ballots
 	for i := range uint64(3 * maxCommitFalls) {

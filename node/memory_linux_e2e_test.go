@@ -23,7 +23,7 @@ func builtProgram(t *testing.T) string {
 	return filepath.Join(evidencetest.Root(t), "bin", "etcd-medic")
 }
 
-// TestE2EBuiltInFromFile: where servers can not be run from memory, the ones that are built in are run from a file in
+// TestE2EBuiltInFromFile: where servers cannot be run from memory, the ones that are built in are run from a file in
 // the folder for temporary files, and nothing else changes.
 func TestE2EBuiltInFromFile(t *testing.T) {
 	for _, version := range []string{"3.5.35", "3.7.3"} {
@@ -53,7 +53,7 @@ func TestE2EBuiltInFromFile(t *testing.T) {
 	}
 }
 
-// TestE2ERunFromFile brings a cluster of line 3.5 up by servers that can not be run from memory.
+// TestE2ERunFromFile brings a cluster of line 3.5 up by servers that cannot be run from memory.
 func TestE2ERunFromFile(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// envNoMemory makes this test's binary become another program that can not run programs from memory: "create" has the
+// envNoMemory makes this test's binary become another program that cannot run programs from memory: "create" has the
 // kernel refuse memory files, "exec" hides /proc, by which they are run. The command line is that of the program.
 const envNoMemory = "ETCD_MEDIC_TEST_NO_MEMORY"
 

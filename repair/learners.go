@@ -47,7 +47,7 @@ func (pl *planner) bestLearns() bool {
 	return m != nil && m.Learner
 }
 
-// votersFirst puts learners behind voters that stand equally well: a learner can not lead.
+// votersFirst puts learners behind voters that stand equally well: a learner cannot lead.
 func (pl *planner) votersFirst(labels []string) {
 	learns := func(l string) int {
 		if f := pl.facts(l); slices.Contains(f.Membership.Learners, f.MemberID) {

@@ -251,7 +251,7 @@ func TestE2ELiveUnlistedWrites(t *testing.T) {
 	}
 }
 
-// TestE2ELiveCompactedMeanwhile: what was compacted away since the copies can not be compared, and that is said. The
+// TestE2ELiveCompactedMeanwhile: what was compacted away since the copies cannot be compared, and that is said. The
 // operator reads it before anything is begun, and does not begin.
 func TestE2ELiveCompactedMeanwhile(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

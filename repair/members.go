@@ -214,7 +214,7 @@ func (pl *planner) judgeAbsent(m *Member) {
 
 func (pl *planner) gone(m *Member) bool { return slices.ContainsFunc(pl.o.Gone, m.named) }
 
-// mustReplace says why a member at hand can not stay as it is, "" when it can.
+// mustReplace says why a member at hand cannot stay as it is, "" when it can.
 func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 	r := pl.ranks[m.Source]
 	switch {

@@ -83,7 +83,7 @@ type runner struct {
 
 // action is what the table of steps says of a kind.
 type action struct {
-	// done answers whether there is nothing left to do; nil means that it can not be told and the step is done again.
+	// done answers whether there is nothing left to do; nil means that it cannot be told and the step is done again.
 	done func(context.Context, *runner, *Step) (bool, error)
 	run  func(context.Context, *runner, *Step) (detail string, err error)
 	// needs says what the step asks of the voters.

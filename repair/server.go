@@ -64,7 +64,7 @@ func (s *session) started(label string) bool {
 	return m != nil && m.Startable
 }
 
-// upgrade refuses to hand out data dirs that the cluster's own servers can not open any more.
+// upgrade refuses to hand out data dirs that the cluster's own servers cannot open any more.
 func (s *session) upgrade(throwAway bool) error {
 	if throwAway || s.o.AllowUpgrade || s.out.Raises == "" {
 		return nil

@@ -185,7 +185,7 @@ func unexplained() Cause {
 }
 
 // explainsContent tells whether a match rests on a finding that can make contents differ. What is wrong with member
-// lists can not.
+// lists cannot.
 func explainsContent(in *Input, m *Match) bool {
 	return rests(in, m, func(f check.Finding) bool { return f.Class != "membership" })
 }

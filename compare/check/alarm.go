@@ -132,7 +132,7 @@ func (in *Input) corruptAlarms() (blamed []string, rows []Evidence) {
 
 const alarmCorrupt = 2
 
-// wrongMembers are those whose database contradicts the log or lacks what was promised; the text says why it can not be
+// wrongMembers are those whose database contradicts the log or lacks what was promised; the text says why it cannot be
 // told.
 func (in *Input) wrongMembers() (wrong []string, why string) {
 	if in.Diff == nil || in.Replay == nil {

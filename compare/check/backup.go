@@ -22,7 +22,7 @@ func (in *Input) backups() []*evidence.Member {
 
 const noBackup = "no source is a backup"
 
-// eachBackup runs a check over every backup that opens. A backup that does not open can not be checked.
+// eachBackup runs a check over every backup that opens. A backup that does not open cannot be checked.
 func (in *Input) eachBackup(judge func(m *evidence.Member) []Finding) Result {
 	var fs []Finding
 	reason, opened := noBackup, false

@@ -87,7 +87,7 @@ func (in *Input) voterCounts(m *evidence.Member) (dead []dumplog.ID, up, behind,
 	return dead, up, behind, absent
 }
 
-// quorumRemedy is what brings a majority back; without one the voters that have run can not do it alone.
+// quorumRemedy is what brings a majority back; without one the voters that have run cannot do it alone.
 func (in *Input) quorumRemedy(m *evidence.Member, dead string, lost bool) []Remedy {
 	remove := shell.Format("etcdctl member remove {}", dead)
 	if !lost {

@@ -20,7 +20,7 @@ type Change struct {
 	Mod int64
 }
 
-// Changes calls fn for every key whose content (value or lease; revisions can not be brought over) differs at the
+// Changes calls fn for every key whose content (value or lease; revisions cannot be brought over) differs at the
 // common index, with what makes member number from hold what member number to holds. Order is stable: deletes first,
 // then puts in the order of their revisions, part by part. It refuses when damage hides keys of either, since it would
 // then delete what may exist.

@@ -41,22 +41,9 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 		return nil, err
 	}
 	if st, err := os.Stat(where); err == nil && st.Mode().IsRegular() && archive.IsArchive(where) {
-		dir, err := scratch.Dir("", "etcd-medic-")
+		dir, err := s.unpack(ctx, where)
 		if err != nil {
 			return nil, err
-		}
-		s.scratch = append(s.scratch, dir)
-		if s.unpacked == nil {
-			s.unpacked = map[string]string{}
-		}
-		of, err := stamp(where)
-		if err != nil {
-			return nil, err
-		}
-		s.archives = append(s.archives, of)
-		if err := archive.Unpack(ctx, where, dir); err != nil {
-			return nil, &SourceError{Where: where, Found: "an archive that does not unpack",
-				Expected: "a sound .tar, .tar.gz or .tar.zst", Err: err}
 		}
 		if where == given { // what was fetched is not there a second time
 			s.unpacked[dir] = given
@@ -89,6 +76,28 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 		return out, nil
 	}
 	return []*Source{{Kind: l.kind, Where: spec.Where, Missing: l.missing, spec: spec, layout: l}}, nil
+}
+
+// unpack unpacks an archive into a folder of scratch and notes the archive as an input.
+func (s *Set) unpack(ctx context.Context, where string) (string, error) {
+	dir, err := scratch.Dir("", "etcd-medic-")
+	if err != nil {
+		return "", err
+	}
+	s.scratch = append(s.scratch, dir)
+	if s.unpacked == nil {
+		s.unpacked = map[string]string{}
+	}
+	of, err := stamp(where)
+	if err != nil {
+		return "", err
+	}
+	s.archives = append(s.archives, of)
+	if err := archive.Unpack(ctx, where, dir); err != nil {
+		return "", &SourceError{Where: where, Found: "an archive that does not unpack",
+			Expected: "a sound .tar, .tar.gz or .tar.zst", Err: err}
+	}
+	return dir, nil
 }
 
 // within takes ARCHIVE#PATH apart: one source out of an archive of several. A path that is there as it stands is meant

@@ -92,7 +92,7 @@ type DamageFacts struct {
 	OnStart dumplog.StartEffect `json:"onStart,omitempty"`
 }
 
-// DBFacts are the facts of a database. Fields that need a key bucket that can be read are nil when it can not.
+// DBFacts are the facts of a database. Fields that need a key bucket that can be read are nil when it cannot.
 type DBFacts struct {
 	File             string            `json:"file"`
 	PageSize         int               `json:"pageSize"`

@@ -95,7 +95,7 @@ func (m *Manifest) stopHash() {
 	}
 }
 
-// tryOpen finds the files that can not be opened, where no digest would tell.
+// tryOpen finds the files that cannot be opened, where no digest would tell.
 func (m *Manifest) tryOpen() {
 	for i := range m.Files {
 		if m.Files[i].What != "" {

@@ -138,7 +138,7 @@ type DB struct {
 	// Hashes are content hashes by bucket, comparable between members; "" means not comparable.
 	Hashes map[string]string
 	// RecordsHash is equal on databases that hold the same records of bucket key down to the last byte; "" when it was
-	// not taken or a part of the bucket can not be read.
+	// not taken or a part of the bucket cannot be read.
 	RecordsHash string
 	// Content gives the content hash of bucket key at lower revisions; nil where RecordsHash is "".
 	Content *dumpdb.Content

@@ -122,7 +122,7 @@ func (s *Set) shareKey(ctx context.Context, k *redact.Key) (err error) {
 	return nil
 }
 
-// Digests waits until every file's digest is taken; without Options.HashLater they are. Files that can not be read are
+// Digests waits until every file's digest is taken; without Options.HashLater they are. Files that cannot be read are
 // among the problems of their member only then. The error is that of the context of Open.
 func (s *Set) Digests() error {
 	for _, m := range s.Members {

@@ -198,7 +198,7 @@ func TestSeparateWALDir(t *testing.T) {
 	}
 }
 
-// TestDigestsLater: digests that are taken while others go on working are the same, a file that can not be read is told
+// TestDigestsLater: digests that are taken while others go on working are the same, a file that cannot be read is told
 // then, and a set that is closed before does not wait for them.
 func TestDigestsLater(t *testing.T) {
 	dir := evidencetest.Incident(t, "k-lagging-node")

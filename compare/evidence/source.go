@@ -69,7 +69,7 @@ func ParseSpec(s string) (Spec, error) {
 	return Spec{Name: name, Where: where}, nil
 }
 
-// SourceError says that a source can not be used: what was found and what was expected.
+// SourceError says that a source cannot be used: what was found and what was expected.
 type SourceError struct {
 	Where    string
 	Found    string

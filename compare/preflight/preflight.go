@@ -109,9 +109,9 @@ type Result struct {
 	// From is the line that wrote the dir, "" when no mark tells; To is the version asked about.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Boots is nil when it can not be told.
+	// Boots is nil when it cannot be told.
 	Boots *bool `json:"boots"`
-	// Stops is the rule that the server stops at, "" when it boots or it can not be told.
+	// Stops is the rule that the server stops at, "" when it boots or it cannot be told.
 	Stops string    `json:"stops,omitempty"`
 	Rules []Outcome `json:"rules"`
 	// Ready says what to do before and after going to the version, in order.

@@ -116,7 +116,7 @@ func received(m *evidence.Member) []uint64 {
 	return out
 }
 
-// unfit says why a member can not be replayed, "" when it can.
+// unfit says why a member cannot be replayed, "" when it can.
 func unfit(r *Result, hasDB, hasKV bool) string {
 	switch {
 	case r.First == 0:

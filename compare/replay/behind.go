@@ -9,7 +9,7 @@ import (
 )
 
 // Behind counts what stands in the log between a member's consistent index and its newest raft snapshot, which a server
-// can not bridge at a start (etcd 3.5 and later; before, the index legally lags).
+// cannot bridge at a start (etcd 3.5 and later; before, the index legally lags).
 type Behind struct {
 	// From and To are the span; Entries of them were found in a log.
 	From, To uint64

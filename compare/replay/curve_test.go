@@ -33,7 +33,7 @@ func TestCurveIsBounded(t *testing.T) {
 	}
 }
 
-// TestCurveOfHostileAuth: an auth revision that changes with every entry can not make the curve grow without bound.
+// TestCurveOfHostileAuth: an auth revision that changes with every entry cannot make the curve grow without bound.
 func TestCurveOfHostileAuth(t *testing.T) {
 	var c Curve
 	for i := uint64(1); i <= 100_000; i++ {

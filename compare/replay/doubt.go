@@ -18,7 +18,7 @@ const (
 	idleTimes = 4
 )
 
-// RunWithPlausibleIndex is Run for members of which one may have a consistent index that can not be true: beyond its
+// RunWithPlausibleIndex is Run for members of which one may have a consistent index that cannot be true: beyond its
 // own log, and without a trace of what came behind the log in its database. Taken at its word, such an index proves
 // entries committed that nobody has, and accuses the others. The index that the database fits is believed instead
 // (evidence.Member.OverrideConsistentIndex) when the replay with it explains the database.

@@ -140,19 +140,7 @@ func (r *runner) fault(f Fault, scope string) bool {
 		if err := evidencetest.CopyTo(sources[i].Path, dir); err != nil {
 			r.t.Fatal(err)
 		}
-		v := &Victim{Dir: dir, Rng: Rand(r.col.Setup.Seed, "fault "+kind), Line: r.col.Setup.Line,
-			Restored: r.col.Restored, Older: r.col.Older[sources[i].Name], Live: r.col.Live[sources[i].Name]}
-		for k, s := range r.col.Members {
-			if k != i && !s.Lags {
-				v.Others = append(v.Others, s.Path)
-			}
-		}
-		for _, x := range r.col.Extras {
-			if strings.HasPrefix(x.Name, "backup") {
-				v.Backups = append(v.Backups, x.Path)
-			}
-		}
-		effect, err := f.Apply(v)
+		effect, err := f.Apply(r.victim(i, kind, dir))
 		if errors.Is(err, errNotHere) {
 			return false
 		}
@@ -179,6 +167,24 @@ func (r *runner) fault(f Fault, scope string) bool {
 		}
 	}
 	return true
+}
+
+// victim is member i with a copy of its data dir, and what a fault may take from elsewhere.
+func (r *runner) victim(i int, kind, dir string) *Victim {
+	name := r.col.Members[i].Name
+	v := &Victim{Dir: dir, Rng: Rand(r.col.Setup.Seed, "fault "+kind), Line: r.col.Setup.Line,
+		Restored: r.col.Restored, Older: r.col.Older[name], Live: r.col.Live[name]}
+	for k, s := range r.col.Members {
+		if k != i && !s.Lags {
+			v.Others = append(v.Others, s.Path)
+		}
+	}
+	for _, x := range r.col.Extras {
+		if strings.HasPrefix(x.Name, "backup") {
+			v.Backups = append(v.Backups, x.Path)
+		}
+	}
+	return v
 }
 
 // victims draws the members that a fault is applied to: such as do not lag.

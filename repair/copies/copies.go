@@ -34,7 +34,7 @@ type Member struct {
 	Config node.MemberConfig
 }
 
-// Of reads how the members of a set are started. It refuses, with a *node.RefusedError, what can not be run together:
+// Of reads how the members of a set are started. It refuses, with a *node.RefusedError, what cannot be run together:
 // other sources than data dirs, members of different clusters, the same member twice.
 func Of(ctx context.Context, set *evidence.Set) (*Cluster, error) {
 	c := &Cluster{}

@@ -98,7 +98,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestRefuses: what can not run together.
+// TestRefuses: what cannot run together.
 func TestRefuses(t *testing.T) {
 	a := evidencetest.Incident(t, "a-auth-revision-replay")
 	other := evidencetest.Incident(t, "m-healthy-3.6")

@@ -69,7 +69,7 @@ type CloneOptions struct {
 // consistent index only with KeepTail. All members must be stopped and all dirs replaced together: a cloned dir beside
 // an old one is a member that lost its log.
 //
-// best may be a data dir or a backup of the cluster. A *RefusedError says why it can not be cloned from.
+// best may be a data dir or a backup of the cluster. A *RefusedError says why it cannot be cloned from.
 func Clone(ctx context.Context, best *evidence.Member, targets []Target, dst string, o CloneOptions) (Result, error) {
 	plan, err := planClone(ctx, best, targets, o)
 	if err != nil {
@@ -104,7 +104,7 @@ type clonePlan struct {
 	notes []string
 }
 
-// standsAt returns the term and index of the best database, or why it can not be cloned.
+// standsAt returns the term and index of the best database, or why it cannot be cloned.
 func standsAt(best *evidence.Member, known uint64) (term, index uint64, err error) {
 	if best.DB == nil || best.DB.Handle == nil {
 		return 0, 0, refusef("%s has no database that opens", best.Label())
@@ -174,7 +174,7 @@ func planClone(ctx context.Context, best *evidence.Member, targets []Target, o C
 	return plan, nil
 }
 
-// checkTargets refuses targets that can not stand side by side. It returns their IDs and the highest term that they or
+// checkTargets refuses targets that cannot stand side by side. It returns their IDs and the highest term that they or
 // best have seen.
 func checkTargets(targets []Target, seen uint64) (ids map[uint64]bool, term uint64, err error) {
 	names, ids := map[string]bool{}, map[uint64]bool{}

@@ -21,12 +21,12 @@ const trailerSize = 32
 
 // CopyDB copies the database at src (of a data dir, or a backup, whose trailer is left behind) to the new file dst and
 // applies the edits to the copy, all in one transaction. Without edits the bytes are copied as they are, damaged or
-// not; with edits a damaged source is refused with a *DamagedError, since bbolt can not be trusted with it.
+// not; with edits a damaged source is refused with a *DamagedError, since bbolt cannot be trusted with it.
 func CopyDB(ctx context.Context, dst, src string, edits ...Edit) error {
 	return newFile(dst, func(partial string) error { return copyDB(ctx, partial, src, nil, edits) })
 }
 
-// DamagedError says why a database can not be edited: bbolt faults on damaged pages. A rebuild from its readable pages
+// DamagedError says why a database cannot be edited: bbolt faults on damaged pages. A rebuild from its readable pages
 // can be.
 type DamagedError struct {
 	File   string

@@ -14,7 +14,7 @@ import (
 const maxTail = 256 << 20
 
 // tailOf are the committed entries behind the consistent index that every clone can apply by itself at its first start,
-// all with the same outcome, since all start from the same database. They end before the first entry that can not be
+// all with the same outcome, since all start from the same database. They end before the first entry that cannot be
 // handed on:
 //
 //   - a gap or damage in the log;

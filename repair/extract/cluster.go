@@ -195,7 +195,7 @@ func (c *copier) look(ctx context.Context, batch []want) (todo []want, err error
 }
 
 // grantAll grants the leases of the keys under their old IDs. A lease that the target has already is used as it is;
-// keys whose lease can not be granted are not written, as they would never expire.
+// keys whose lease cannot be granted are not written, as they would never expire.
 func (c *copier) grantAll(ctx context.Context, todo []want) ([]want, error) {
 	kept := todo[:0]
 	for _, w := range todo {

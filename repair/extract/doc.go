@@ -11,13 +11,13 @@
 //
 // # What is lost
 //
-// Pages that can not be read hide records, and nobody knows of which keys: the newest readable record of a key may not
+// Pages that cannot be read hide records, and nobody knows of which keys: the newest readable record of a key may not
 // be its newest one, and a key that looks alive may have been deleted. Result names every such place with the span of
 // revisions it hides, every record that does not decode, and every key that was asked for and not found. Salvage adds
 // the records of damaged and lost pages.
 //
 // # Revisions and leases
 //
-// A backup keeps the revisions of its records; all else can not, as a server gives revisions itself. Leases restart
+// A backup keeps the revisions of its records; all else cannot, as a server gives revisions itself. Leases restart
 // with their stored TTL: how much of it had passed is not in the database.
 package extract

@@ -107,7 +107,7 @@ func Run(ctx context.Context, path string, o Options) (*Result, error) {
 	return x.res, nil
 }
 
-// Valid refuses what a form can not say.
+// Valid refuses what a form cannot say.
 func (o *Options) Valid() error {
 	if o.Leases == "" {
 		o.Leases = LeaseGrant

@@ -148,7 +148,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestObjects selects by namespace, kind and name, also what was deleted or can not be decoded.
+// TestObjects selects by namespace, kind and name, also what was deleted or cannot be decoded.
 func TestObjects(t *testing.T) {
 	path := kubeDB(t)
 	for name, c := range map[string]struct {

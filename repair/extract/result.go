@@ -87,7 +87,7 @@ type Damage struct {
 	Detail        string `json:"detail"`
 }
 
-// LeftOut counts selected keys that the form can not carry, with the first of them.
+// LeftOut counts selected keys that the form cannot carry, with the first of them.
 type LeftOut struct {
 	Reason string        `json:"reason"`
 	Count  int64         `json:"count"`
@@ -146,7 +146,7 @@ func (r *Result) lose(d *dumpdb.DamageError) {
 	r.Lost.Damage = append(r.Lost.Damage, x)
 }
 
-// leave counts a key that the form can not carry.
+// leave counts a key that the form cannot carry.
 func (r *Result) leave(reason string, key []byte) {
 	for i := range r.LeftOut {
 		if l := &r.LeftOut[i]; l.Reason == reason {

@@ -193,7 +193,7 @@ func (h *runs) Pop() any {
 	return last
 }
 
-// sorted yields everything that was added, in order. The spool can not be used after it.
+// sorted yields everything that was added, in order. The spool cannot be used after it.
 func (s *spool) sorted() iter.Seq2[*ref, error] {
 	return func(yield func(*ref, error) bool) {
 		s.sort()

@@ -39,7 +39,7 @@ type Cluster struct {
 	box     *node.Sandbox
 	members []*node.Member
 	configs []node.MemberConfig
-	// down are members that can not serve; nobody starts them until the repair does.
+	// down are members that cannot serve; nobody starts them until the repair does.
 	down [size]bool
 }
 
@@ -85,7 +85,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 // Close ends all members. Their data dirs stay.
 func (c *Cluster) Close() error { return c.box.Close() }
 
-// StartAll starts the members that do not run, but for those that can not serve, and waits until they do.
+// StartAll starts the members that do not run, but for those that cannot serve, and waits until they do.
 func (c *Cluster) StartAll(ctx context.Context) error {
 	for i := range c.configs {
 		if c.down[i] {

@@ -100,7 +100,7 @@ type Verification struct {
 	Buckets []Bucket `json:"buckets"`
 }
 
-// Bucket is one bucket held against a member's. Equal is nil when they can not be compared; Why says why.
+// Bucket is one bucket held against a member's. Equal is nil when they cannot be compared; Why says why.
 type Bucket struct {
 	Bucket string `json:"bucket"`
 	Equal  *bool  `json:"equal"`

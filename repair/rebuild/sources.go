@@ -101,7 +101,7 @@ func (b *builder) say(format string, args ...any) {
 	}
 }
 
-// fits refuses sources that can not go together.
+// fits refuses sources that cannot go together.
 func (b *builder) fits(ctx context.Context) error {
 	if len(b.logs) == 0 {
 		return &evidence.SourceError{Where: "--log", Found: "no source with a log entry",

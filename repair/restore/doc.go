@@ -1,7 +1,7 @@
 // Package restore writes the data dirs of a whole cluster from one backup, all at once.
 //
 // etcdutl snapshot restore makes one member per call, from flags that must differ in one place and agree in all others.
-// What goes wrong there can not go wrong here:
+// What goes wrong there cannot go wrong here:
 //
 //   - The same flags on every host, or a cluster list that names only oneself, make several clusters that believe to be
 //     one. Here the

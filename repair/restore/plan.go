@@ -67,7 +67,7 @@ func ParseInitialCluster(s string) ([]PlanMember, error) {
 	return out, nil
 }
 
-// check refuses what can not become a cluster, and returns what is merely unusual.
+// check refuses what cannot become a cluster, and returns what is merely unusual.
 func (p *Plan) check() (notes []string, err error) {
 	if len(p.Members) == 0 {
 		return nil, refusef("name the members with --initial-cluster or --plan", "no members are named, and the "+

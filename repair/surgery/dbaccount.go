@@ -76,7 +76,7 @@ func (b *rebuilder) asReplayed() bool {
 }
 
 // unproven: below the compact revision holes are normal, and behind the last record nothing tells that there were more,
-// so what damage took there can not be proved complete by the file. Another member's content can: then the second
+// so what damage took there cannot be proved complete by the file. Another member's content can: then the second
 // diagnosis judges.
 func (b *rebuilder) unproven(first, last int64, ok bool) error {
 	where := "somewhere in bucket key"

@@ -10,7 +10,7 @@ import (
 )
 
 // replayed is the database that the log gives at the source's consistent index, from the base or from the log's first
-// entry. It is made at most once; why tells when it can not be.
+// entry. It is made at most once; why tells when it cannot be.
 type replayedDB struct {
 	tried bool
 	db    *dumpdb.DB

@@ -11,7 +11,7 @@
 //
 //   - Log: records that the rolling CRC proves are kept in their order under a new chain; entries that are lost are
 //     taken from other
-//     members' logs where those know them committed, since committed entries are equal on all members. What can not be had ends the log.
+//     members' logs where those know them committed, since committed entries are equal on all members. What cannot be had ends the log.
 //   - Database: pages without damage are taken as they are, records in lost pages where their revision lies in what
 //     damage took from the
 //     tree, small buckets from the previous transaction where the newest is unreadable. Or the previous meta page is made the used one.

@@ -27,7 +27,7 @@ type Options struct {
 const (
 	// AcceptLostCommits: entries that the cluster may have committed with this member's help are gone from its log.
 	AcceptLostCommits = "accept-lost-commits"
-	// AcceptLostRevisions: records of keys are gone from its database, or can not be proved to be all there.
+	// AcceptLostRevisions: records of keys are gone from its database, or cannot be proved to be all there.
 	AcceptLostRevisions = "accept-lost-revisions"
 	// AcceptUnproven: entries whose checksum fails stay in the log.
 	AcceptUnproven = "accept-unproven-entries"

@@ -153,7 +153,7 @@ func routeRequest(link uint32) []byte {
 	return e.AppendUint32(b, link)
 }
 
-// ownNames puts files of our own over those that say how names are resolved, for servers that can not be told
+// ownNames puts files of our own over those that say how names are resolved, for servers that cannot be told
 // otherwise. nsswitch.conf must not name services behind unix sockets, which reach out of a network namespace.
 func ownNames(dir string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {

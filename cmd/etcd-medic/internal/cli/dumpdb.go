@@ -199,7 +199,7 @@ func runDumpDB(ctx context.Context, o *dumpDBOptions) error {
 	return nil
 }
 
-// open shows a file that can not be opened as the damage it is.
+// open shows a file that cannot be opened as the damage it is.
 func (l *dbLister) open(ctx context.Context, path string) error {
 	db, err := dumpdb.OpenContext(ctx, path)
 	if errors.Is(err, dumpdb.ErrNoMeta) && l.o.withoutMeta() {

@@ -45,7 +45,7 @@ func (l *dbLister) hashKV(ctx context.Context) error {
 	return l.write(render.HashRow{HashKV: h})
 }
 
-// outOfReach makes a revision that the file can not answer for wrong usage.
+// outOfReach makes a revision that the file cannot answer for wrong usage.
 func outOfReach(err error) error {
 	if errors.Is(err, dumpdb.ErrCompacted) || errors.Is(err, dumpdb.ErrFutureRev) {
 		return usagef("", "%v", err)

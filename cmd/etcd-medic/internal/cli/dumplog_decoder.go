@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 )
 
-// streamDecoder is a command of the user's that decodes what the program can not: one line of hex per entry in, one
+// streamDecoder is a command of the user's that decodes what the program cannot: one line of hex per entry in, one
 // line "status|decoded data" per entry out, as etcd-dump-logs has it.
 type streamDecoder struct {
 	cmd     *exec.Cmd

@@ -135,7 +135,7 @@ func (a *agreementOf) missing() (rows []render.Row) {
 	return rows
 }
 
-// contradiction is a snapshot that the database can not follow: etcd then needs the .snap.db file of the same index.
+// contradiction is a snapshot that the database cannot follow: etcd then needs the .snap.db file of the same index.
 func (a *agreementOf) contradiction() *dumplog.DamageError {
 	newest := a.newest()
 	if !a.db || newest <= a.cindex {

@@ -93,7 +93,7 @@ func exitCode(err error) int {
 	return ExitError
 }
 
-// ioFailure tells a source that is there but can not be read from an argument that names none.
+// ioFailure tells a source that is there but cannot be read from an argument that names none.
 func ioFailure(err error) bool {
 	var pe *fs.PathError
 	return errors.As(err, &pe) && !errors.Is(err, fs.ErrNotExist)

@@ -175,7 +175,7 @@ func (o *nodeRunOptions) progress(what string) {
 	}
 }
 
-// copies opens the sources, refuses what can not be run, and copies the rest.
+// copies opens the sources, refuses what cannot be run, and copies the rest.
 func (o *nodeRunOptions) copies(ctx context.Context, scratch string) (*copies.Cluster, error) {
 	set, err := evidence.Open(ctx, o.specs, evidence.Options{Progress: o.progress})
 	if err != nil {

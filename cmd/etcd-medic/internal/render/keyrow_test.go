@@ -29,7 +29,7 @@ func TestObjectCanNotForgeRows(t *testing.T) {
 	}
 }
 
-// TestDamagedSecretHidden holds that a Secret which does not decode, and so can not be redacted, is not shown by Values
+// TestDamagedSecretHidden holds that a Secret which does not decode, and so cannot be redacted, is not shown by Values
 // alone.
 func TestDamagedSecretHidden(t *testing.T) {
 	for _, value := range []string{"k8s\x00\n\x0c\n\x02v1\x12\x06Secret\x12\x09\x0a\x7fhunter2",

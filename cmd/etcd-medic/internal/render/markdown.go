@@ -125,7 +125,7 @@ func writeSeen(b *strings.Builder, causes []cause.Cause) {
 	b.WriteString("\n")
 }
 
-// writeUndetected lists what diagnose can not name: nobody should read its silence as their absence.
+// writeUndetected lists what diagnose cannot name: nobody should read its silence as their absence.
 func writeUndetected(b *strings.Builder, undetected []cause.Known) {
 	b.WriteString("\n## Known but not detected\n\n" + notDetected +
 		"\n\n| ID | Cause | Why not |\n| --- | --- | --- |\n")

@@ -48,7 +48,7 @@ func TestSafe(t *testing.T) {
 	}
 }
 
-// Every text of a report is shown safe, in every format, with colors and without; a label can not bring colors of its
+// Every text of a report is shown safe, in every format, with colors and without; a label cannot bring colors of its
 // own.
 func TestReportsAreSafe(t *testing.T) {
 	var nasty strings.Builder
