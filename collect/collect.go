@@ -105,6 +105,10 @@ func Run(ctx context.Context, o Options) (*Manifest, error) {
 	}
 	c := &collection{o: o, started: time.Now()}
 	c.wal, c.snap, c.db = paths(o.DataDir, o.WALDir)
+	if st, err := os.Stat(c.wal); err != nil || !st.IsDir() {
+		return nil, &RefusedError{Reason: fmt.Sprintf("%s is not the folder of a write-ahead log", c.wal),
+			Hint: "--data-dir names the folder that holds member/, --wal-dir the log where it is elsewhere"}
+	}
 	if o.Endpoint == "" && o.Dial == nil {
 		c.source = &file{path: c.db, scratch: c.scratch()}
 	} else {

@@ -17,7 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Against is a backup held against other sources: the document of compare, and what each source has that a restore
+// Against is a backup compared with other sources: the document of compare, and what each source has that a restore
 // would lose.
 type Against struct {
 	*compare.Comparison
@@ -31,8 +31,7 @@ type Against struct {
 type Compared struct {
 	Source string        `json:"source"`
 	Kind   evidence.Kind `json:"kind"`
-	// Revision and CompactRevision of the source; RevisionsBehind is how far the backup lags, negative when it is
-	// ahead.
+	// Revision and CompactRevision of the source; RevisionsBehind is how far the backup lags, negative when ahead.
 	Revision        int64 `json:"revision"`
 	CompactRevision int64 `json:"compactRevision"`
 	RevisionsBehind int64 `json:"revisionsBehind"`

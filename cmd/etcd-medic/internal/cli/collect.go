@@ -60,7 +60,7 @@ A slow database snapshot keeps the server from reusing pages, so do not make the
 archive is checked first. -o - writes to standard output.
 
 Exit codes: 0 the copy is proven, 1 could not read or write, 2 wrong usage, 4 not proven after all attempts (no archive
-is left), 5 refused: not enough space, file exists, or the endpoint is another member.`
+is left), 5 refused: no data dir, not enough space, file exists, or the endpoint is another member.`
 
 const collectExample = `  etcd-medic collect --data-dir /var/lib/etcd --endpoints https://127.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key -o /backup/node1.tar.zst
   etcd-medic collect --yes -o - | ssh rescue 'cat > node1.tar.zst'

@@ -234,8 +234,8 @@ func whyOf(b *compare.Best, member string) string {
 
 // eachOf says of several members what is said of one.
 func eachOf(why string) string {
-	if said, ok := strings.CutPrefix(why, "has "); ok {
-		return "each has " + said
+	if said, ok := strings.CutPrefix(why, "holds "); ok {
+		return "each holds " + said
 	}
 	return why
 }
