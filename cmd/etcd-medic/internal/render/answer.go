@@ -59,11 +59,11 @@ func (p *page) sheet(s Sheet) {
 const answerRows = 8
 
 func (p *page) answer(a *Answer) {
-	p.sentence(p.mood(a)+": ", a.Says, p.atMost(3))
-	p.headed(firstPairs(a.Pairs, 7-p.tight-p.tight/tightest))
+	p.sentence(p.mood(a)+": ", a.Says, p.atMostFrom(tightest, 3))
+	p.headed(firstPairs(a.Pairs, []int{7, 7, 6, 4, 4}[p.tight]))
 	if len(a.Rows) > 0 {
 		p.line("")
-		shown := min(len(a.Rows), answerRows-2*p.tight)
+		shown := min(len(a.Rows), answerRows-2*p.fewer())
 		p.rows(a.Head, a.Rows[:shown])
 		if n := len(a.Rows) - shown; n > 0 {
 			p.line("… and %s, see --full", counted(n, "more row", "more rows"))
@@ -99,7 +99,8 @@ func firstPairs(pairs [][2]string, most int) (out [][2]string) {
 	return out
 }
 
-// headed writes pairs below each other, texts aligned.
+// headed writes pairs below each other, texts aligned. The first two, which say what is wrong and whom to keep, are
+// shortened last.
 func (p *page) headed(pairs [][2]string) {
 	wide := 0
 	for _, kv := range pairs {
@@ -110,9 +111,13 @@ func (p *page) headed(pairs [][2]string) {
 	if wide > 0 {
 		p.line("")
 	}
-	for _, kv := range pairs {
+	for i, kv := range pairs {
+		lines := p.atMost(2)
+		if i < 2 {
+			lines = p.atMostFrom(tightest, 2)
+		}
 		if kv[1] != "" {
-			p.hanging(fmt.Sprintf("%-*s  ", wide, kv[0]), kv[1], p.atMost(2))
+			p.hanging(fmt.Sprintf("%-*s  ", wide, kv[0]), kv[1], lines)
 		}
 	}
 }

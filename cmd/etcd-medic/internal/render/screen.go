@@ -43,9 +43,20 @@ func (p *page) onScreen(draw func(*page)) {
 	}
 }
 
-// tightest is how far the screen is reduced: 1 leaves out what commands are for and some findings, 2 shortens
-// sentences.
-const tightest = 2
+// How far a screen is reduced, each level in addition to those before it.
+const (
+	// cutCells cuts the last cell of a table's row instead of wrapping it.
+	cutCells = iota + 1
+	// bareCommands leaves out what commands are for, and some rows and findings.
+	bareCommands
+	// shortSentences shortens sentences by a line.
+	shortSentences
+	// tightest also shortens those that say what is wrong and which member to keep.
+	tightest
+)
+
+// fewer is how many items a list on the screen leaves out.
+func (p *page) fewer() int { return min(max(p.tight-cutCells, 0), 2) }
 
 // rowsOf counts the rows that text takes on a terminal.
 func rowsOf(b []byte, width int) (n int) {
@@ -55,9 +66,12 @@ func rowsOf(b []byte, width int) (n int) {
 	return n
 }
 
-// atMost is a number of lines, fewer on the tightest screen.
-func (p *page) atMost(lines int) int {
-	if p.tight == tightest {
+// atMost is a number of lines, one less on a tight screen.
+func (p *page) atMost(lines int) int { return p.atMostFrom(shortSentences, lines) }
+
+// atMostFrom is a number of lines, one less from a level of tightness on.
+func (p *page) atMostFrom(tight, lines int) int {
+	if p.tight >= tight {
 		return max(1, lines-1)
 	}
 	return lines
@@ -66,7 +80,7 @@ func (p *page) atMost(lines int) int {
 // screen is the answer on one terminal of 80 columns and 24 rows: what is wrong, whom to keep, what to type next.
 func (p *page) screen(r *compare.Report) {
 	p.place(r)
-	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.atMost(3))
+	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.atMostFrom(tightest, 3))
 	p.badSources(r.Sources)
 	p.keep(r)
 	p.screenTable(r)
@@ -205,13 +219,13 @@ func (p *page) keep(r *compare.Report) {
 	p.line("")
 	switch len(b.Members) {
 	case 0:
-		p.hanging("KEEP   ", "undecided: "+b.Why, p.atMost(3))
+		p.hanging("KEEP   ", "undecided: "+b.Why, p.atMostFrom(tightest, 3))
 		return
 	case 1:
-		p.hanging("KEEP   ", b.Members[0]+": "+whyOf(b, b.Members[0]), p.atMost(2))
+		p.hanging("KEEP   ", b.Members[0]+": "+whyOf(b, b.Members[0]), p.atMostFrom(tightest, 2))
 	default:
 		p.hanging("KEEP   ", strings.Join(b.Members, " or ")+", equally good: "+eachOf(whyOf(b, b.Members[0])),
-			p.atMost(2))
+			p.atMostFrom(tightest, 2))
 	}
 	p.hanging("LOSES  ", losesText(&b.Lost), p.atMost(2))
 }
@@ -281,7 +295,8 @@ func (p *page) screenTable(r *compare.Report) {
 	}
 }
 
-// rows writes a table whose last column is cut to the width of the screen. Columns without any value are left out.
+// rows writes a table. Its last column is cut to the width of the screen, or takes a second line where there is room.
+// Columns without any value are left out.
 func (p *page) rows(head []string, rows [][]string) {
 	wide := make([]int, len(head))
 	for c := range head {
@@ -291,23 +306,32 @@ func (p *page) rows(head []string, rows [][]string) {
 			}
 		}
 	}
-	for i, row := range slices.Concat([][]string{head}, rows) {
-		var b strings.Builder
-		for c, cell := range row {
-			switch {
-			case wide[c] == 0:
-			case c == len(row)-1:
-				b.WriteString(brief(clean(cell), p.o.width()-columns(b.String())))
-			default:
-				b.WriteString(text.Pad(clean(cell), wide[c]+2, ' '))
-			}
+	p.line("%s", p.paint(strings.TrimRight(paddedCells(head, wide)+head[len(head)-1], " "), text.Bold))
+	for _, row := range rows {
+		cells, last := paddedCells(row, wide), clean(row[len(row)-1])
+		if wide[len(row)-1] == 0 {
+			last = ""
 		}
-		line := strings.TrimRight(b.String(), " ")
-		if i == 0 {
-			line = p.paint(line, text.Bold)
+		if p.tight < cutCells && p.o.width()-columns(cells) >= wrapFrom {
+			p.wrapped(cells, strings.Repeat(" ", columns(cells)), last, 2)
+			continue
 		}
-		p.line("%s", line)
+		p.line("%s", strings.TrimRight(cells+brief(last, p.o.width()-columns(cells)), " "))
 	}
+}
+
+// wrapFrom is the narrowest last column, in columns of the terminal, in which text takes a second line.
+const wrapFrom = 20
+
+// paddedCells is a row without its last cell, each padded to the width of its column.
+func paddedCells(row []string, wide []int) string {
+	var b strings.Builder
+	for c, cell := range row[:len(row)-1] {
+		if wide[c] > 0 {
+			b.WriteString(text.Pad(clean(cell), wide[c]+2, ' '))
+		}
+	}
+	return b.String()
 }
 
 // accusedBy are, by member, the findings that name it and not all members alike, worst first.
@@ -374,7 +398,7 @@ func (p *page) doNow(next []compare.Next) {
 	for i := range next {
 		if n := &next[i]; kindOf(n) == kind && !n.Command.IsZero() && shown < screenCommands {
 			shown++
-			if p.tight == 0 {
+			if p.tight < bareCommands {
 				p.hanging("  ", n.Text, p.atMost(2))
 			}
 			p.command("    ", n.Command)

@@ -21,7 +21,7 @@ func (p *page) backupScreen(v *Verification) {
 	r := v.Reports[0]
 	p.place(r)
 	a := &Answer{Word: backupWord(r), Mood: moodOf(&r.Verdict), Says: verdictSentence(r), Last: backupLast(r)}
-	p.sentence(p.mood(a)+": ", backup.Name(r)+": "+backupSays(r), p.atMost(3))
+	p.sentence(p.mood(a)+": ", backup.Name(r)+": "+backupSays(r), p.atMostFrom(tightest, 3))
 	p.badSources(r.Sources)
 	p.headed(backupPairs(r))
 	p.openLayers(r)
@@ -146,7 +146,7 @@ func (p *page) openLayers(r *compare.Report) {
 		return
 	}
 	p.line("")
-	shown := min(len(rows), 5-p.tight)
+	shown := min(len(rows), 5-p.fewer())
 	p.rows([]string{"LAYER", "OUTCOME", "WHAT IT SAYS"}, rows[:shown])
 	p.line("%s", counted(holds/2, "other layer holds", "other layers hold")+more(len(rows)-shown))
 }

@@ -15,7 +15,7 @@ const screenFindings = 4
 // inspectScreen is one source on one terminal: what it is, what is wrong with it, what to type next.
 func (p *page) inspectScreen(r *compare.Report) {
 	p.place(r)
-	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.atMost(3))
+	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.atMostFrom(tightest, 3))
 	p.badSources(r.Sources)
 	for i := range r.Members {
 		p.line("")
@@ -87,7 +87,7 @@ func (p *page) worst(all []check.Finding) {
 		f := &all[i]
 		switch {
 		case f.Severity.Rank() < check.Warning.Rank():
-		case shown == screenFindings-p.tight:
+		case shown == screenFindings-p.fewer():
 			left++
 		default:
 			if shown++; shown == 1 {
