@@ -1,11 +1,6 @@
 package compare
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strings"
-
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
@@ -50,7 +45,7 @@ const (
 	OriginRaw      = "raw-copy"
 )
 
-// backup adds the facts of a backup and turns the class into that of one.
+// backup adds the facts of a backup.
 func (c *collected) backup(r *Report) {
 	if !c.isBackup() {
 		return
@@ -64,62 +59,10 @@ func (c *collected) backup(r *Report) {
 			r.Backup.Origin = OriginSnapshot
 		}
 	}
-	v := &r.Verdict
-	switch {
-	case v.Healthy == nil:
-	case !*v.Healthy:
-		v.Class = "backup-damaged"
-	case t.State == "match":
-		v.Class, v.Summary = "backup-good", "every layer of the backup holds"+content(m)+warnings(r)
-	case t.State == "absent":
-		v.Class, v.Summary = "backup-unverifiable",
-			"every check of the content holds"+content(m)+"; no sha256 trailer proves the bytes"+
-				warnings(r)
-		if len(r.Causes) > 0 {
-			v.Cause, v.Certainty = &r.Causes[0].ID, &r.Causes[0].Certainty
-		}
-	}
-}
-
-// backupCauseFirst: of several causes that fit a damaged backup the one about the file as a whole explains the others.
-func (c *collected) backupCauseFirst(r *Report) {
-	if !c.isBackup() {
-		return
-	}
-	bad := slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Severity.Rank() >= check.Error.Rank() })
-	whole := func(k Cause) int {
-		switch {
-		case k.ID == "backup-without-hash" && bad: // it explains no damage
-			return 2
-		case strings.HasPrefix(k.ID, "backup-"):
-			return 0
-		}
-		return 1
-	}
-	slices.SortStableFunc(r.Causes, func(a, b Cause) int { return cmp.Compare(whole(a), whole(b)) })
 }
 
 // isBackup tells whether the one source is a backup.
 func (c *collected) isBackup() bool {
 	return len(c.in.Members) == 1 && c.in.Members[0].DB != nil &&
 		(c.o.Backup || c.in.Members[0].Source.Kind == evidence.KindBackup)
-}
-
-// warnings are the titles of what does not make the backup bad.
-func warnings(r *Report) string {
-	s := ""
-	for _, f := range r.Findings {
-		if f.Severity == check.Warning && f.Class == "" {
-			s += "; " + f.Title
-		}
-	}
-	return s
-}
-
-// content says in short what the backup holds.
-func content(m *evidence.Member) string {
-	if m.DB.KV == nil {
-		return ""
-	}
-	return fmt.Sprintf("; revision %d, %d keys", m.CurrentRevision(), m.DB.KV.LiveKeys)
 }

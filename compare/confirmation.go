@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/compare/verdict"
 )
 
 // Confirmer has a real etcd server execute the log of the sources and compares the result with their databases. The
@@ -155,7 +156,7 @@ func (r *Report) AddConfirmation(conf *Confirmation) {
 		fs[i].Check, fs[i].ID = out.ID, fmt.Sprintf("%s-%d", out.ID, i+1)
 	}
 	r.Findings = append(r.Findings, fs...)
-	sortFindings(r.Findings)
+	verdict.SortFindings(r.Findings)
 	if len(fs) == 0 {
 		return
 	}

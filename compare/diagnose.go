@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/compare/serverlog"
+	"github.com/etcd-medic/etcd-medic/compare/verdict"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 )
 
@@ -176,18 +177,25 @@ func (c *collected) report() *Report {
 	}
 	byCheck := c.runChecks(r)
 	c.matchCauses(r, byCheck)
-	c.backupCauseFirst(r)
-	c.verdict(r)
-	if !c.mixed {
-		r.Best = c.rank(r)
-		r.Verdict.Summary += consequence(r)
-	}
+	a := verdict.Judge(c.verdictInput(r))
+	r.Verdict, r.Causes, r.Best, r.Next = a.Verdict, a.Causes, a.Best, a.Next
 	c.backup(r)
-	c.next(r)
 	r.Timeline = c.timeline()
 	c.nameObjects(r)
-	sortFindings(r.Findings)
+	verdict.SortFindings(r.Findings)
 	return r
+}
+
+// verdictInput is what the verdict is made of.
+func (c *collected) verdictInput(r *Report) *verdict.Input {
+	in := &verdict.Input{Input: c.in, Findings: r.Findings, Checks: r.Checks, Causes: r.Causes, Facts: r.Members,
+		Mixed: c.mixed, Backup: c.isBackup(), Keep: c.o.Keep}
+	for _, s := range r.Sources {
+		if s.Error != "" {
+			in.Unread = append(in.Unread, verdict.Unread{Name: s.Name, Error: s.Error})
+		}
+	}
+	return in
 }
 
 func (r *Report) sources(set *evidence.Set, o Options) {
@@ -263,24 +271,6 @@ func orNone(s []string) []string {
 		return []string{}
 	}
 	return s
-}
-
-// sortFindings puts the gravest first, then history's order, then the order of the checks.
-func sortFindings(fs []check.Finding) {
-	sort.SliceStable(fs, func(i, j int) bool {
-		if a, b := fs[i].Severity.Rank(), fs[j].Severity.Rank(); a != b {
-			return a > b
-		}
-		return history(&fs[i]) < history(&fs[j])
-	})
-}
-
-// history is the finding's place on the raft-index axis; unknown places come last.
-func history(f *check.Finding) uint64 {
-	if f.At.Index == 0 {
-		return 1<<64 - 1
-	}
-	return f.At.Index
 }
 
 // noteChanged turns a source that changed under the reader into a finding: nothing else in the report can be trusted

@@ -158,7 +158,7 @@ func TestDroppedByAllAtHand(t *testing.T) {
 			t.Errorf("%v: %s, cause %s, lost %d", names, r.Verdict.Class, *r.Verdict.Cause,
 				r.Best.Lost.CommittedEntries)
 		}
-		n, proposers := r.Best.Lost.Nowhere(r.Sources)
+		n, proposers := r.Best.Lost.Nowhere(r.SourceNames())
 		if n != lacks[best] || !slices.Contains(proposers, "7388dd8c8f94b724") {
 			t.Errorf("%v: %d entries are held nowhere, proposed by %v", names, n, proposers)
 		}

@@ -1,12 +1,10 @@
 package compare
 
 import (
-	"encoding/json"
-
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
-	"github.com/etcd-medic/etcd-medic/shell"
+	"github.com/etcd-medic/etcd-medic/compare/verdict"
 )
 
 // SchemaVersion is the version of the JSON documents. Fields may be added without raising it.
@@ -60,136 +58,35 @@ type Source struct {
 	Where string `json:"-"`
 }
 
-// Verdict is the answer in short.
-type Verdict struct {
-	// Healthy is nil when the evidence does not suffice.
-	Healthy    *bool       `json:"healthy"`
-	Class      string      `json:"class"`
-	Cause      *string     `json:"cause"`
-	Certainty  *string     `json:"certainty"`
-	Summary    string      `json:"summary"`
-	FirstBreak *FirstBreak `json:"firstBreak"`
-}
-
-// FirstBreak is the first invariant that broke, by raft index.
-type FirstBreak struct {
-	Check    string      `json:"check"`
-	Member   []string    `json:"member"`
-	Term     uint64      `json:"term,omitempty"`
-	Index    uint64      `json:"index,omitempty"`
-	Revision *check.Rev  `json:"revision,omitempty"`
-	Bucket   string      `json:"bucket,omitempty"`
-	Key      check.Bytes `json:"key,omitempty"`
-	Expected string      `json:"expected"`
-	Observed string      `json:"observed"`
-}
-
-// Cause is one entry of the catalogue that fits the findings.
-type Cause struct {
-	ID        string   `json:"id"`
-	Title     string   `json:"title"`
-	Certainty string   `json:"certainty"`
-	Members   []string `json:"members"`
-	// Because lists the findings it rests on.
-	Because   []string `json:"because"`
-	RefutedBy string   `json:"refutedBy"`
-	Affected  []string `json:"affected"`
-	FixedIn   []string `json:"fixedIn"`
-	Refs      []string `json:"refs"`
-	Recovery  string   `json:"recovery,omitempty"`
-	Loss      string   `json:"loss,omitempty"`
-	// Secondary is true when it explains something beside the verdict; such causes come last.
-	Secondary bool `json:"aside,omitempty"`
-}
-
-// leading is the cause that the verdict names, nil when none fits.
-func (r *Report) leading() *Cause {
-	if len(r.Causes) == 0 || r.Causes[0].Secondary {
-		return nil
+// SourceNames are the names of all sources, those that could not be used too.
+func (r *Report) SourceNames() []string {
+	out := make([]string, 0, len(r.Sources))
+	for i := range r.Sources {
+		out = append(out, r.Sources[i].Name)
 	}
-	return &r.Causes[0]
+	return out
 }
 
-// Best ranks the members by content.
-type Best struct {
-	// Members are all that are equally good, best first.
-	Members []string `json:"members"`
-	// Why says in one sentence what the choice rests on.
-	Why     string `json:"why"`
-	Ranking []Rank `json:"ranking"`
-	Lost    Lost   `json:"lost"`
-}
-
-// Rank is one member's standing.
-type Rank struct {
-	Member  string   `json:"member"`
-	Usable  bool     `json:"usable"`
-	Reasons []string `json:"reasons"`
-	Lacks   Count    `json:"lacks"`
-	Unique  Count    `json:"unique"`
-}
-
-// Count counts committed entries whose effect is missing or held by one member alone, and the keys they touch.
-type Count struct {
-	CommittedEntries int `json:"committedEntries"`
-	Keys             int `json:"keys"`
-}
-
-// Lost lists what choosing the first of the best members gives up.
-type Lost struct {
-	CommittedEntries int           `json:"committedEntries"`
-	Keys             int           `json:"keys"`
-	Entries          []LostEntry   `json:"entries,omitempty"`
-	KeyNames         []check.Bytes `json:"keyNames,omitempty"`
-	Command          shell.Command `json:"-"`
-	// Unproven says why it is not proven that nothing more is lost; empty where it is.
-	Unproven []string `json:"unproven,omitempty"`
-}
-
-// MarshalJSON writes the command as text for a shell, and as a list of arguments.
-func (l Lost) MarshalJSON() ([]byte, error) {
-	type fields Lost
-	return json.Marshal(struct {
-		fields
-		Command     string        `json:"command,omitempty"`
-		CommandArgs shell.Command `json:"commandArgs,omitzero"`
-	}{fields(l), l.Command.String(), l.Command})
-}
-
-// LostEntry is one committed entry whose effect would be lost, and who holds it.
-type LostEntry struct {
-	Term  uint64 `json:"term"`
-	Index uint64 `json:"index"`
-	What  string `json:"what"`
-	// HeldBy are the sources whose databases show it; none when only the log does.
-	HeldBy []string `json:"heldBy"`
-	// ProposedBy is the member that proposed it, by label or ID; "" when the entry does not tell.
-	ProposedBy string `json:"proposedBy,omitempty"`
-}
-
-// CheckOutcome is the verdict of one check.
-type CheckOutcome struct {
-	ID      string        `json:"id"`
-	Title   string        `json:"title"`
-	Outcome check.Outcome `json:"outcome"`
-	Reason  string        `json:"reason,omitempty"`
-}
-
-// Next is something to do now.
-type Next struct {
-	Text    string        `json:"text"`
-	Command shell.Command `json:"-"`
-	// ByHand is true for steps of the way that does without this program: it is another one than that of the other
-	// steps.
-	ByHand bool `json:"byHand,omitempty"`
-}
-
-// MarshalJSON writes the command as text for a shell, and as a list of arguments.
-func (n Next) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Text        string        `json:"text"`
-		Command     string        `json:"command,omitempty"`
-		CommandArgs shell.Command `json:"commandArgs,omitzero"`
-		ByHand      bool          `json:"byHand,omitempty"`
-	}{n.Text, n.Command.String(), n.Command, n.ByHand})
-}
+// The parts of a report that say what was judged; package verdict makes them.
+type (
+	// Verdict is the answer in short.
+	Verdict = verdict.Verdict
+	// FirstBreak is the first invariant that broke, by raft index.
+	FirstBreak = verdict.FirstBreak
+	// Cause is one entry of the catalogue that fits the findings.
+	Cause = verdict.Cause
+	// Best ranks the members by content.
+	Best = verdict.Best
+	// Rank is one member's standing.
+	Rank = verdict.Rank
+	// Count counts committed entries and the keys they touch.
+	Count = verdict.Count
+	// Lost lists what choosing the first of the best members gives up.
+	Lost = verdict.Lost
+	// LostEntry is one committed entry whose effect would be lost, and who holds it.
+	LostEntry = verdict.LostEntry
+	// CheckOutcome is the verdict of one check.
+	CheckOutcome = verdict.CheckOutcome
+	// Next is something to do now.
+	Next = verdict.Next
+)

@@ -86,5 +86,5 @@ func nowhere(r *compare.Report) (entries int, proposers []string) {
 	if r.Best == nil {
 		return 0, nil
 	}
-	return r.Best.Lost.Nowhere(r.Sources)
+	return r.Best.Lost.Nowhere(r.SourceNames())
 }

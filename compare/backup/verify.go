@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/verdict"
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
@@ -132,7 +133,7 @@ func next(r *compare.Report) {
 		}
 	case "backup-damaged":
 		if d != nil {
-			r.Next = compare.BackupNext()
+			r.Next = verdict.BackupNext()
 		}
 	}
 }
@@ -178,7 +179,7 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 		r.Findings = append(r.Findings, f)
 		r.Verdict = compare.Verdict{Healthy: &bad, Class: classDamaged, Summary: f.Title,
 			FirstBreak: &compare.FirstBreak{Check: "B02", Member: f.Members}}
-		r.Next = compare.BackupNext()
+		r.Next = verdict.BackupNext()
 	}
 	return r
 }

@@ -1,4 +1,4 @@
-package compare
+package verdict
 
 import (
 	"fmt"
@@ -23,75 +23,75 @@ type sharedHistory struct {
 
 // unranked is the ranking where no history can be preferred: what one lacks of the other says nothing. Once the
 // operator keeps a member, those of another history lack all of its own, and theirs is given up.
-func (c *collected) unranked(list []standing, why string) *Best {
+func (j *judge) unranked(list []standing, why string) *Best {
 	b := &Best{Members: []string{}, Why: why, Ranking: []Rank{}, Lost: Lost{KeyNames: []check.Bytes{}}}
 	var kept *sharedHistory
-	hs := c.histories()
+	hs := j.histories()
 	for i := range hs {
-		if slices.Contains(c.labels(hs[i].members), c.o.Keep) {
+		if slices.Contains(j.labels(hs[i].members), j.Keep) {
 			kept = &hs[i]
 		}
 	}
 	for _, s := range list {
-		row := Rank{Member: c.in.Members[s.pos].Label(), Usable: s.usable, Reasons: []string{}}
+		row := Rank{Member: j.Members[s.pos].Label(), Usable: s.usable, Reasons: []string{}}
 		if kept != nil && !slices.Contains(kept.members, s.pos) {
 			row.Usable = false // not beside the kept one
-			row.Reasons = append(row.Reasons, "its history is another one than that of "+c.o.Keep)
-			row.Lacks.CommittedEntries, row.Unique.CommittedEntries = c.own(kept.members[0]), c.own(s.pos)
+			row.Reasons = append(row.Reasons, "its history is another one than that of "+j.Keep)
+			row.Lacks.CommittedEntries, row.Unique.CommittedEntries = j.own(kept.members[0]), j.own(s.pos)
 		}
 		b.Ranking = append(b.Ranking, row)
 	}
 	for i := range hs {
 		if kept != nil && &hs[i] != kept {
-			c.giveUp(&b.Lost, hs[i].members[0])
+			j.giveUp(&b.Lost, hs[i].members[0])
 		}
 	}
 	return b
 }
 
 // own counts the entries of a member's log behind those that the histories share.
-func (c *collected) own(pos int) int {
-	return int(c.in.Members[pos].LastIndex() + 1 - c.in.Replay.LogDiffs[0].Index) //nolint:gosec // the log holds the entry at that index
+func (j *judge) own(pos int) int {
+	return int(j.Members[pos].LastIndex() + 1 - j.Replay.LogDiffs[0].Index) //nolint:gosec // the log holds the entry at that index
 }
 
-func (c *collected) giveUp(l *Lost, pos int) {
-	m := c.in.Members[pos]
-	l.CommittedEntries += c.own(pos)
+func (j *judge) giveUp(l *Lost, pos int) {
+	m := j.Members[pos]
+	l.CommittedEntries += j.own(pos)
 	if m.HasDB() && m.DB.KV != nil {
 		l.Keys += int(m.DB.KV.LiveKeys)
 	}
-	l.Command = showEntries(m.Label(), c.in.Replay.LogDiffs[0].Index, m.LastIndex())
+	l.Command = showEntries(m.Label(), j.Replay.LogDiffs[0].Index, m.LastIndex())
 }
 
 // twoHistories says why no member can be called best by content: committed entries differ, every log begins with a
 // bootstrap or a restore, and not even their first requests are the same, so the sources hold histories of a cluster
 // that was begun several times under the same IDs. "" where they do not. What one of them lacks of the other was never
 // promised by it.
-func (c *collected) twoHistories() string {
-	if c.in.Replay == nil || len(c.in.Replay.LogDiffs) == 0 ||
-		slices.ContainsFunc(c.in.Members, func(m *evidence.Member) bool {
+func (j *judge) twoHistories() string {
+	if j.Replay == nil || len(j.Replay.LogDiffs) == 0 ||
+		slices.ContainsFunc(j.Members, func(m *evidence.Member) bool {
 			return m.HasLog() && m.WAL.Summary.Start != dumplog.StartBootstrap &&
 				m.WAL.Summary.Start != dumplog.StartRestore
 		}) {
 		return ""
 	}
-	hs := c.histories()
+	hs := j.histories()
 	if len(hs) < 2 {
 		return ""
 	}
 	var said []string
 	for _, h := range hs {
-		said = append(said, c.describe(h))
+		said = append(said, j.describe(h))
 	}
 	old, young := hs[0], hs[len(hs)-1]
-	if restores := c.restored(); restores > 0 {
+	if restores := j.restored(); restores > 0 {
 		return "content cannot decide: the sources are separate clusters with the same IDs, each restored and started " +
 			"by itself. " + strings.Join(said, "; ") + ". None has what the others acknowledged: choose the " +
 			"history to keep, then copy over what the others hold"
 	}
 	s := "content cannot decide: the sources are separate clusters with the same IDs. " + strings.Join(said, "; ")
 	if old.begun.Before(young.begun) {
-		names, keeps := c.namesOf(young), c.namesOf(old)
+		names, keeps := j.namesOf(young), j.namesOf(old)
 		s += fmt.Sprintf(". If these are the hosts of one cluster, %s lost their data, were started as new and "+
 			"bootstrapped it again. Then only %s hold the earlier data, "+
 			"and what was written since is on %s. Start none of them until one history is chosen", names, keeps,
@@ -101,8 +101,8 @@ func (c *collected) twoHistories() string {
 }
 
 // restored counts the sources whose log begins with a restore.
-func (c *collected) restored() (n int) {
-	for _, m := range c.in.Members {
+func (j *judge) restored() (n int) {
+	for _, m := range j.Members {
 		if m.HasLog() && m.WAL.Summary.Start == dumplog.StartRestore {
 			n++
 		}
@@ -111,9 +111,9 @@ func (c *collected) restored() (n int) {
 }
 
 // histories groups the members by the first request behind their common beginning, the oldest history first.
-func (c *collected) histories() []sharedHistory {
+func (j *judge) histories() []sharedHistory {
 	var out []sharedHistory
-	for i, m := range c.in.Members {
+	for i, m := range j.Members {
 		if !m.HasWAL() || m.WAL.First.ID == 0 {
 			continue
 		}
@@ -128,11 +128,11 @@ func (c *collected) histories() []sharedHistory {
 	return out
 }
 
-func (c *collected) namesOf(h sharedHistory) string { return strings.Join(c.labels(h.members), ", ") }
+func (j *judge) namesOf(h sharedHistory) string { return strings.Join(j.labels(h.members), ", ") }
 
-func (c *collected) describe(h sharedHistory) string {
-	m := c.in.Members[h.members[0]]
-	s := fmt.Sprintf("%s: log to %d/%d", c.namesOf(h), m.WAL.Summary.LastTerm, m.LastIndex())
+func (j *judge) describe(h sharedHistory) string {
+	m := j.Members[h.members[0]]
+	s := fmt.Sprintf("%s: log to %d/%d", j.namesOf(h), m.WAL.Summary.LastTerm, m.LastIndex())
 	if m.HasDB() && m.DB.KV != nil {
 		s += fmt.Sprintf(", revision %d, %s", m.CurrentRevision(), count(int(m.DB.KV.LiveKeys), "key", "keys"))
 	}
@@ -140,13 +140,13 @@ func (c *collected) describe(h sharedHistory) string {
 }
 
 // nextHistories leaves the choice to the operator, with what it takes to make it.
-func (c *collected) nextHistories(add func(text string, command shell.Command)) {
+func (j *judge) nextHistories(add func(text string, command shell.Command)) {
 	add("keep every data dir unchanged and start no member: if both histories meet, one overwrites the other", none)
-	for _, h := range c.histories() {
-		label := c.in.Members[h.members[0]].Label()
-		add("see what "+c.namesOf(h)+" holds", shell.Format("etcd-medic extract {} --format jsonl -o {}.jsonl",
+	for _, h := range j.histories() {
+		label := j.Members[h.members[0]].Label()
+		add("see what "+j.namesOf(h)+" holds", shell.Format("etcd-medic extract {} --format jsonl -o {}.jsonl",
 			shell.Source(label), shell.FileName(label)))
 	}
 	add("plan the repair with the history to keep, and copy the other's keys from the extract",
-		shell.Format("etcd-medic repair plan").Sources(c.allLabels()...).Then(shell.Format("--best <MEMBER> -o plan.yaml")))
+		shell.Format("etcd-medic repair plan").Sources(j.allLabels()...).Then(shell.Format("--best <MEMBER> -o plan.yaml")))
 }

@@ -1,4 +1,4 @@
-package compare
+package verdict
 
 import (
 	"slices"
@@ -12,9 +12,9 @@ import (
 const maxLost = 100
 
 // lost lists the promised effects that the kept member lacks and another holds, or that only the log tells.
-func (c *collected) lost(b *Best, label string, pos int) {
+func (j *judge) lost(b *Best, label string, pos int) {
 	b.Lost.KeyNames = []check.Bytes{}
-	rp := c.in.Replay
+	rp := j.Replay
 	if rp == nil || len(b.Members) == 0 {
 		return
 	}
@@ -36,7 +36,7 @@ func (c *collected) lost(b *Best, label string, pos int) {
 			}
 		}
 		if len(b.Lost.Entries) < maxLost {
-			b.Lost.Entries = append(b.Lost.Entries, c.lostEntry(e))
+			b.Lost.Entries = append(b.Lost.Entries, j.lostEntry(e))
 		}
 	}
 	if rp.EventCount > len(rp.Events) {
@@ -55,10 +55,10 @@ func showEntries(label string, first, last uint64) shell.Command {
 	return shell.Format("etcd-medic dumplog {} --index {}..{} --values -w jsonl", shell.Source(label), first, last)
 }
 
-func (c *collected) lostEntry(e *replay.Event) LostEntry {
-	l := LostEntry{Term: e.Term, Index: e.Index, What: e.What, HeldBy: c.labels(e.Holding)}
+func (j *judge) lostEntry(e *replay.Event) LostEntry {
+	l := LostEntry{Term: e.Term, Index: e.Index, What: e.What, HeldBy: j.labels(e.Holding)}
 	if e.Proposer != 0 {
-		l.ProposedBy = c.in.MemberName(e.Proposer)
+		l.ProposedBy = j.MemberName(e.Proposer)
 	}
 	return l
 }
@@ -69,16 +69,15 @@ func onlyLogged(o replay.Outcome) bool {
 }
 
 // Nowhere counts the listed entries whose effect no source holds, and names the members that proposed them and are not
-// among the sources: their databases may hold it.
-func (l *Lost) Nowhere(sources []Source) (entries int, proposers []string) {
+// among the sources, which are given by name: their databases may hold it.
+func (l *Lost) Nowhere(sources []string) (entries int, proposers []string) {
 	for i := range l.Entries {
 		e := &l.Entries[i]
 		if len(e.HeldBy) > 0 {
 			continue
 		}
 		entries++
-		among := slices.ContainsFunc(sources, func(s Source) bool { return s.Name == e.ProposedBy })
-		if e.ProposedBy != "" && !among && !slices.Contains(proposers, e.ProposedBy) {
+		if e.ProposedBy != "" && !slices.Contains(sources, e.ProposedBy) && !slices.Contains(proposers, e.ProposedBy) {
 			proposers = append(proposers, e.ProposedBy)
 		}
 	}

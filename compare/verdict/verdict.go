@@ -1,4 +1,8 @@
-package compare
+// Package verdict says what the findings mean for the whole: the class and the first break, the cause that leads, which
+// member is best, what keeping it loses, and what to do next.
+//
+// It judges facts, effects, findings and causes. It reads no file and knows neither the report nor who shows it.
+package verdict
 
 import (
 	"cmp"
@@ -7,13 +11,89 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// verdict names the class: that of the first break in history among the findings that are errors or worse.
-func (c *collected) verdict(r *Report) {
-	breaks := breaking(r.Findings)
+// Input is what a verdict is made of.
+type Input struct {
+	// Input holds the facts, the replay and the comparison; the last two are nil when sources of different clusters are
+	// mixed.
+	*check.Input
+	Findings []check.Finding
+	Checks   []CheckOutcome
+	// Causes are the entries of the catalogue that fit, in its order.
+	Causes []Cause
+	// Facts are those of the members, in the same order.
+	Facts []evidence.Facts
+	// Unread are the sources that could not be used.
+	Unread []Unread
+	// Mixed is true when sources belong to different clusters: replay and comparison then make no sense.
+	Mixed bool
+	// Backup is true when the one source is a backup.
+	Backup bool
+	// Keep is the label of the member that will be kept whatever its place, "" for the best.
+	Keep string
+}
+
+// Unread is a source that could not be used.
+type Unread struct{ Name, Error string }
+
+// Answer is what the verdict says.
+type Answer struct {
+	Verdict Verdict
+	// Causes are those of the input, the one that the verdict names first.
+	Causes []Cause
+	// Best is nil when there is nothing to choose between.
+	Best *Best
+	Next []Next
+}
+
+// judge is one judgement in the making.
+type judge struct {
+	*Input
+	Verdict Verdict
+	Best    *Best
+	Next    []Next
+}
+
+// Judge says what the findings mean.
+func Judge(in *Input) *Answer {
+	own := *in
+	own.Causes = slices.Clone(in.Causes)
+	j := &judge{Input: &own, Next: []Next{}}
+	j.backupCauseFirst()
+	j.class()
+	if !j.Mixed {
+		j.Best = j.rank()
+		j.Verdict.Summary += j.consequence()
+	}
+	j.backupClass()
+	j.next()
+	return &Answer{Verdict: j.Verdict, Causes: j.Causes, Best: j.Best, Next: j.Next}
+}
+
+// leading is the cause that the verdict names, nil when none fits.
+func (j *judge) leading() *Cause {
+	if len(j.Causes) == 0 || j.Causes[0].Secondary {
+		return nil
+	}
+	return &j.Causes[0]
+}
+
+// sourceNames are the names of all sources.
+func (j *judge) sourceNames() []string {
+	out := j.allLabels()
+	for _, s := range j.Unread {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+// class names the class: that of the first break in history among the findings that are errors or worse.
+func (j *judge) class() {
+	breaks := breaking(j.Findings)
 	if len(breaks) == 0 {
-		c.healthy(r)
+		j.healthy()
 		return
 	}
 	first := breaks[0]
@@ -26,39 +106,39 @@ func (c *collected) verdict(r *Report) {
 		class = "data-divergence"
 	}
 	switch {
-	case class == "data-divergence" && len(c.in.Members) == 1 && !refusedByRule(first):
+	case class == "data-divergence" && len(j.Members) == 1 && !refusedByRule(first):
 		class = "db-damage"
-	case class == "db-damage" && first.Check == "K04" && len(c.in.Members) > 1 && !check.Undecodable(*first) &&
+	case class == "db-damage" && first.Check == "K04" && len(j.Members) > 1 && !check.Undecodable(*first) &&
 		shownByOthers(first, breaks):
 		class = "data-divergence" // pages and rows are sound: what the file holds is another content than the others'
 	}
-	v := &r.Verdict
+	v := &j.Verdict
 	v.Class, v.Healthy = class, ptr(false)
-	v.FirstBreak = c.firstBreak(first)
-	if !c.isBackup() {
-		r.causeOfFirst(first)
+	v.FirstBreak = j.firstBreak(first)
+	if !j.Backup {
+		j.causeOfFirst(first)
 	}
-	if k := r.leading(); k != nil {
+	if k := j.leading(); k != nil {
 		v.Cause, v.Certainty = &k.ID, &k.Certainty
 	}
-	v.Summary = summary(r, first)
+	v.Summary = j.summary(first)
 }
 
 // causeOfFirst puts a cause that rests on the first break in front when the leading one explains something else, such
 // as damage to another member: the headline then names one trouble, not two.
-func (r *Report) causeOfFirst(first *check.Finding) {
+func (j *judge) causeOfFirst(first *check.Finding) {
 	sameClass := map[string]bool{}
-	for i := range r.Findings {
-		sameClass[r.Findings[i].ID] = r.Findings[i].Class == first.Class
+	for i := range j.Findings {
+		sameClass[j.Findings[i].ID] = j.Findings[i].Class == first.Class
 	}
-	if k := r.leading(); k == nil || slices.ContainsFunc(k.Because,
+	if k := j.leading(); k == nil || slices.ContainsFunc(k.Because,
 		func(id string) bool { return id == first.ID || sameClass[id] }) {
 		return
 	}
-	at := slices.IndexFunc(r.Causes, func(k Cause) bool { return !k.Secondary && slices.Contains(k.Because, first.ID) })
+	at := slices.IndexFunc(j.Causes, func(k Cause) bool { return !k.Secondary && slices.Contains(k.Because, first.ID) })
 	if at > 0 {
-		k := r.Causes[at]
-		r.Causes = slices.Insert(slices.Delete(r.Causes, at, at+1), 0, k)
+		k := j.Causes[at]
+		j.Causes = slices.Insert(slices.Delete(j.Causes, at, at+1), 0, k)
 	}
 }
 
@@ -133,7 +213,7 @@ func anyClass(fs []*check.Finding, class string) bool {
 	return false
 }
 
-func (c *collected) firstBreak(f *check.Finding) *FirstBreak {
+func (j *judge) firstBreak(f *check.Finding) *FirstBreak {
 	b := &FirstBreak{Check: f.Check, Member: f.Members, Term: f.At.Term, Index: f.At.Index, Revision: f.At.Revision}
 	if len(f.Evidence) == 0 {
 		return b
@@ -141,19 +221,19 @@ func (c *collected) firstBreak(f *check.Finding) *FirstBreak {
 	e := f.Evidence[0]
 	b.Bucket, b.Key, b.Expected, b.Observed = e.Bucket, e.Key, e.Expected, e.Observed
 	if f.Check == "A01" {
-		b.Member, b.Observed = c.beyondLog(f), observedByMember(f)
+		b.Member, b.Observed = j.beyondLog(f), observedByMember(f)
 	}
 	return b
 }
 
 // beyondLog names the members whose auth revision the log does not give; all of the finding's when the log cannot
 // tell.
-func (c *collected) beyondLog(f *check.Finding) []string {
+func (j *judge) beyondLog(f *check.Finding) []string {
 	var out []string
-	if c.in.Replay != nil {
-		for i, m := range c.in.Replay.Members {
+	if j.Replay != nil {
+		for i, m := range j.Replay.Members {
 			if m.Checked && m.AuthKnown && (len(m.Jumps) > 0 || m.Unexplained != 0) {
-				out = append(out, c.in.Members[i].Label())
+				out = append(out, j.Members[i].Label())
 			}
 		}
 	}
@@ -171,30 +251,47 @@ func observedByMember(f *check.Finding) string {
 	return strings.Join(parts, ", ")
 }
 
-func summary(r *Report, first *check.Finding) string {
+func (j *judge) summary(first *check.Finding) string {
 	s := first.Title
-	if k := r.leading(); k != nil {
+	if k := j.leading(); k != nil {
 		s = fmt.Sprintf("%s (%s): %s", k.Title, k.Certainty, first.Title)
 	}
 	return s
 }
 
 // consequence says in the summary what each member lacks and which to keep, where contents differ.
-func consequence(r *Report) string {
-	if r.Verdict.Healthy == nil || *r.Verdict.Healthy || r.Best == nil || len(r.Best.Members) == 0 {
+func (j *judge) consequence() string {
+	if j.Verdict.Healthy == nil || *j.Verdict.Healthy || j.Best == nil || len(j.Best.Members) == 0 {
 		return ""
 	}
 	s := ""
-	for _, row := range r.Best.Ranking {
+	for _, row := range j.Best.Ranking {
 		if n := row.Lacks.CommittedEntries; n > 0 {
 			s += fmt.Sprintf("; %s is missing %s", row.Member, count(n, "committed write", "committed writes"))
 		}
 	}
-	if n := len(r.Best.Members); n > 0 && n < len(r.Best.Ranking) {
-		s += "; best: " + strings.Join(r.Best.Members, ", ")
+	if n := len(j.Best.Members); n > 0 && n < len(j.Best.Ranking) {
+		s += "; best: " + strings.Join(j.Best.Members, ", ")
 	}
 	return s
 }
+
+// history is the finding's place on the raft-index axis; unknown places come last.
+func history(f *check.Finding) uint64 {
+	if f.At.Index == 0 {
+		return 1<<64 - 1
+	}
+	return f.At.Index
+}
+
+// SortFindings puts the gravest first, then history's order, then the order of the checks.
+func SortFindings(fs []check.Finding) {
+	slices.SortStableFunc(fs, func(a, b check.Finding) int {
+		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(history(&a), history(&b)))
+	})
+}
+
+func ptr[T any](v T) *T { return &v }
 
 // count says a number with its noun.
 func count(n int, one, many string) string {

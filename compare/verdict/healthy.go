@@ -1,4 +1,4 @@
-package compare
+package verdict
 
 import (
 	"fmt"
@@ -13,39 +13,39 @@ import (
 var needed = map[string]bool{"W01": true, "D02": true, "K03": true, "K01": true, "R01": true}
 
 // healthy decides between the healthy classes, or inconclusive when a needed check could not be made.
-func (c *collected) healthy(r *Report) {
-	v := &r.Verdict
-	if why := c.inconclusive(r); why != "" {
+func (j *judge) healthy() {
+	v := &j.Verdict
+	if why := j.inconclusive(); why != "" {
 		v.Class, v.Summary = "inconclusive", "nothing wrong was found, but "+why
 		return
 	}
 	v.Healthy = ptr(true)
 	switch {
-	case has(r.Findings, "lagging"):
+	case has(j.Findings, "lagging"):
 		v.Class, v.Summary = "lagging", "members differ only in how far they have applied the log"
-	case has(r.Findings, "uncommitted-tail"):
+	case has(j.Findings, "uncommitted-tail"):
 		v.Class, v.Summary = "uncommitted-tail", "logs differ only above the commit index"
-	case c.freshlyRestored():
+	case j.freshlyRestored():
 		v.Class, v.Summary = "freshly-restored", "written by a restore and not started yet"
-	case c.compactionSkew():
+	case j.compactionSkew():
 		v.Class, v.Summary = "compaction-skew", "only compaction progress or page layout differs, the content is equal"
 	default:
 		v.Class, v.Summary = "healthy", "no problem found; members differ only as healthy members do"
-		if n := c.absentVoters(); n > 0 {
+		if n := j.absentVoters(); n > 0 {
 			v.Summary = fmt.Sprintf("no problem found in this member. Whether it agrees with the other %s cannot be "+
 				"checked without their data dirs", count(n, "voter", "voters"))
-			if c.onlyBootstrapEntries() {
+			if j.onlyBootstrapEntries() {
 				v.Summary += ". It holds only the bootstrap of the cluster: it is new, or its data dir was wiped"
 			}
 		}
 	}
-	if why := c.apart(); why != "" {
+	if why := j.apart(); why != "" {
 		v.Summary += ". Keys were not compared everywhere: " + why
 	}
-	if why := c.withoutLogs(); why != "" && c.comparedAt() > 0 {
-		v.Summary += fmt.Sprintf(". The members hold the same data at revision %d. Not proven: %s", c.comparedAt(), why)
+	if why := j.withoutLogs(); why != "" && j.comparedAt() > 0 {
+		v.Summary += fmt.Sprintf(". The members hold the same data at revision %d. Not proven: %s", j.comparedAt(), why)
 	}
-	for _, f := range r.Findings {
+	for _, f := range j.Findings {
 		if f.Severity == check.Warning {
 			v.Summary += "; " + f.Title
 		}
@@ -53,11 +53,11 @@ func (c *collected) healthy(r *Report) {
 }
 
 // comparedAt is the revision at which the keys of the members were compared, 0 when they were not.
-func (c *collected) comparedAt() (rev int64) {
-	if c.in.Diff == nil {
+func (j *judge) comparedAt() (rev int64) {
+	if j.Diff == nil {
 		return 0
 	}
-	for _, at := range c.in.Diff.Revs {
+	for _, at := range j.Diff.Revs {
 		rev = max(rev, at)
 	}
 	return rev
@@ -66,13 +66,13 @@ func (c *collected) comparedAt() (rev int64) {
 // apart says which members could not be compared with the others because of how far they have applied: what one holds,
 // the others have compacted. Each of them is compared with the log as far as it reaches (K03), which a verdict needs as
 // well.
-func (c *collected) apart() string {
-	if c.in.Diff == nil {
+func (j *judge) apart() string {
+	if j.Diff == nil {
 		return ""
 	}
 	var why []string
-	for i := range c.in.Members {
-		if s := c.in.Diff.Apart[i]; s != "" && c.in.Diff.LeftOut[i] == "" {
+	for i := range j.Members {
+		if s := j.Diff.Apart[i]; s != "" && j.Diff.LeftOut[i] == "" {
 			why = append(why, s)
 		}
 	}
@@ -81,16 +81,16 @@ func (c *collected) apart() string {
 
 // absentVoters counts the voters beside the one member that was given; 0 when several were, or it is alone in its
 // cluster.
-func (c *collected) absentVoters() int {
-	if len(c.in.Members) != 1 || c.in.Members[0].Source.Kind != evidence.KindDataDir {
+func (j *judge) absentVoters() int {
+	if len(j.Members) != 1 || j.Members[0].Source.Kind != evidence.KindDataDir {
 		return 0
 	}
-	return max(len(c.in.Members[0].Membership.Voters)-1, 0)
+	return max(len(j.Members[0].Membership.Voters)-1, 0)
 }
 
 // onlyBootstrapEntries tells whether the one member's log holds the conf changes of its bootstrap and nothing else.
-func (c *collected) onlyBootstrapEntries() bool {
-	m := c.in.Members[0]
+func (j *judge) onlyBootstrapEntries() bool {
+	m := j.Members[0]
 	return m.HasLog() && m.WAL.Summary.LastIndex == check.BootstrapVoters(m)
 }
 
@@ -104,17 +104,17 @@ func has(fs []check.Finding, class string) bool {
 }
 
 // inconclusive says which needed check could not be made although the sources call for it.
-func (c *collected) inconclusive(r *Report) string {
-	if n := len(c.set.Failed); n > 0 {
+func (j *judge) inconclusive() string {
+	if n := len(j.Unread); n > 0 {
 		return fmt.Sprintf("%d of the sources could not be read", n)
 	}
-	for _, f := range r.Findings {
+	for _, f := range j.Findings {
 		if f.Class == "inconclusive" {
 			return f.Title
 		}
 	}
-	for _, k := range r.Checks {
-		if k.Outcome != check.NotChecked || !needed[k.ID] || c.notCalledFor(k.ID) {
+	for _, k := range j.Checks {
+		if k.Outcome != check.NotChecked || !needed[k.ID] || j.notCalledFor(k.ID) {
 			continue
 		}
 		return fmt.Sprintf("check %s (%s) could not be made: %s", k.ID, k.Title, k.Reason)
@@ -123,9 +123,9 @@ func (c *collected) inconclusive(r *Report) string {
 }
 
 // notCalledFor: a single source needs no comparison, a backup has no log, and logs alone no database.
-func (c *collected) notCalledFor(id string) bool {
+func (j *judge) notCalledFor(id string) bool {
 	logs, dbs, entries := 0, 0, 0
-	for _, m := range c.in.Members {
+	for _, m := range j.Members {
 		if m.HasWAL() {
 			logs++
 		}
@@ -142,15 +142,15 @@ func (c *collected) notCalledFor(id string) bool {
 	case "D02":
 		return dbs == 0
 	case "K01":
-		return len(c.in.Members) < 2 || dbs < 2 || c.apart() != ""
+		return len(j.Members) < 2 || dbs < 2 || j.apart() != ""
 	case "R01":
 		return entries < 2
 	}
 	return false
 }
 
-func (c *collected) freshlyRestored() bool {
-	for _, m := range c.in.Members {
+func (j *judge) freshlyRestored() bool {
+	for _, m := range j.Members {
 		if !m.HasWAL() || m.WAL.Summary.Start != dumplog.StartRestore ||
 			m.WAL.Summary.LastIndex != uint64(len(m.WAL.Conf)) {
 			return false
@@ -161,10 +161,10 @@ func (c *collected) freshlyRestored() bool {
 
 // compactionSkew: an unfinished compaction, or marks that differ between members. A member that was removed compacts no
 // more.
-func (c *collected) compactionSkew() bool {
+func (j *judge) compactionSkew() bool {
 	marks := map[string]bool{}
-	for _, m := range c.in.Members {
-		if !m.HasDB() || c.in.IsRemoved(m) {
+	for _, m := range j.Members {
+		if !m.HasDB() || j.IsRemoved(m) {
 			continue
 		}
 		s, f := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact

@@ -1,4 +1,4 @@
-package compare
+package verdict
 
 import (
 	"fmt"
@@ -61,8 +61,8 @@ func (s standing) less(o standing) bool {
 func (s standing) equal(o standing) bool { return !s.less(o) && !o.less(s) }
 
 // rank orders the members, nil when there is nothing to choose between.
-func (c *collected) rank(r *Report) *Best {
-	members := c.in.Members
+func (j *judge) rank() *Best {
+	members := j.Members
 	if len(members) == 0 {
 		return nil
 	}
@@ -72,62 +72,62 @@ func (c *collected) rank(r *Report) *Best {
 	}
 	list := make([]standing, 0, len(members))
 	for i, m := range members {
-		list = append(list, c.standing(r, i, m, commit))
+		list = append(list, j.standing(i, m, commit))
 	}
-	c.againstMajority(list)
-	c.oddOnes(r, list)
+	j.againstMajority(list)
+	j.oddOnes(list)
 	sort.SliceStable(list, func(i, j int) bool {
 		if list[i].equal(list[j]) {
 			return list[i].pending < list[j].pending
 		}
 		return list[i].less(list[j])
 	})
-	if s := c.twoHistories(); s != "" {
-		return c.unranked(list, s)
+	if s := j.twoHistories(); s != "" {
+		return j.unranked(list, s)
 	}
 	b := &Best{Members: []string{}, Ranking: []Rank{}}
 	for _, s := range list {
 		if s.usable && s.equal(list[0]) {
 			b.Members = append(b.Members, members[s.pos].Label())
 		}
-		b.Ranking = append(b.Ranking, c.rankRow(s, commit))
+		b.Ranking = append(b.Ranking, j.rankRow(s, commit))
 	}
 	b.Why = why(b, list)
-	c.lost(b, members[c.kept(list)].Label(), c.kept(list))
+	j.lost(b, members[j.kept(list)].Label(), j.kept(list))
 	if len(b.Members) > 0 {
-		b.Lost.Unproven = c.unproven(c.kept(list))
+		b.Lost.Unproven = j.unproven(j.kept(list))
 	}
 	return b
 }
 
 // kept is the position of the member that the loss is told for: the one the caller keeps, else the best.
-func (c *collected) kept(list []standing) int {
-	for i, m := range c.in.Members {
-		if m.Label() == c.o.Keep {
+func (j *judge) kept(list []standing) int {
+	for i, m := range j.Members {
+		if m.Label() == j.Keep {
 			return i
 		}
 	}
 	return list[0].pos
 }
 
-func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64) standing {
-	s := standing{pos: i, parted: c.in.Replay != nil && len(c.in.Replay.LogDiffs) > 0, usable: m.HasDB() &&
+func (j *judge) standing(i int, m *evidence.Member, commit uint64) standing {
+	s := standing{pos: i, parted: j.Replay != nil && len(j.Replay.LogDiffs) > 0, usable: m.HasDB() &&
 		!m.DB.KVDamaged && m.HasWAL()}
 	if m.Source.Kind != evidence.KindDataDir {
 		s.usable = m.HasDB() && !m.DB.KVDamaged
 	}
-	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit && c.changesAfter(last) {
+	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit && j.changesAfter(last) {
 		s.behind = commit - last
 	}
-	if rp := c.in.Replay; rp != nil && rp.Members[i].Checked {
+	if rp := j.Replay; rp != nil && rp.Members[i].Checked {
 		s.lacks = rp.Members[i].Lacks
 		if x := rp.Members[i]; wrongState(x) {
 			s.control = 1
 		}
 	}
-	for k := range r.Findings {
-		f := &r.Findings[k]
-		if !c.blames(f, m.Label()) {
+	for k := range j.Findings {
+		f := &j.Findings[k]
+		if !j.blames(f, m.Label()) {
 			continue
 		}
 		s.blamed = append(s.blamed, f)
@@ -146,10 +146,10 @@ func (c *collected) standing(r *Report, i int, m *evidence.Member, commit uint64
 }
 
 // blames tells whether a finding accuses this member: it names it, and not every source.
-func (c *collected) blames(f *check.Finding, label string) bool {
+func (j *judge) blames(f *check.Finding, label string) bool {
 	return !f.Undecided && !aboutCluster[f.Check] && f.Class != "" && f.Severity.Rank() >= check.Error.Rank() &&
 		slices.Contains(f.Members, label) &&
-		(len(c.in.Members) == 1 || len(f.Members) < len(c.in.Members))
+		(len(j.Members) == 1 || len(f.Members) < len(j.Members))
 }
 
 // aboutCluster are the checks whose findings are about the cluster and name the members that took part in something, or
@@ -164,16 +164,16 @@ func wrongState(x *replay.MemberResult) bool {
 
 // changesAfter tells whether anything committed above index changes data: a member that lacks only logins, publish
 // entries and leaders' first entries lacks nothing.
-func (c *collected) changesAfter(index uint64) bool {
-	rp := c.in.Replay
+func (j *judge) changesAfter(index uint64) bool {
+	rp := j.Replay
 	return rp == nil || rp.Survey == nil || rp.First == 0 || rp.Survey.LastChange > index
 }
 
-func (c *collected) rankRow(s standing, commit uint64) Rank {
-	m := c.in.Members[s.pos]
+func (j *judge) rankRow(s standing, commit uint64) Rank {
+	m := j.Members[s.pos]
 	row := Rank{Member: m.Label(), Usable: s.usable, Reasons: []string{}}
 	say := func(format string, args ...any) { row.Reasons = append(row.Reasons, fmt.Sprintf(format, args...)) }
-	rp := c.in.Replay
+	rp := j.Replay
 	switch {
 	case rp != nil && rp.Members[s.pos].Checked:
 		x := rp.Members[s.pos]
@@ -198,7 +198,7 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 		say("lags by %s (log ends at %d, commit %d)", count(int(s.behind), "committed entry", "committed entries"),
 			max(m.LastIndex(), m.ConsistentIndex()), commit)
 	}
-	c.sayControl(s.pos, say)
+	j.sayControl(s.pos, say)
 	if s.minority > 0 {
 		say("differs from the majority in %s that the log does not decide", count(s.minority, "place", "places"))
 	}
@@ -218,8 +218,8 @@ func (c *collected) rankRow(s standing, commit uint64) Rank {
 }
 
 // sayControl names the counters and small buckets that the log contradicts.
-func (c *collected) sayControl(pos int, say func(string, ...any)) {
-	rp, m := c.in.Replay, c.in.Members[pos]
+func (j *judge) sayControl(pos int, say func(string, ...any)) {
+	rp, m := j.Replay, j.Members[pos]
 	if rp == nil || !rp.Members[pos].Checked {
 		return
 	}
@@ -287,10 +287,10 @@ func equally(names []string) string {
 	return strings.Join(names, "")
 }
 
-func (c *collected) labels(positions []int) []string {
+func (j *judge) labels(positions []int) []string {
 	out := []string{}
 	for _, i := range positions {
-		out = append(out, c.in.Members[i].Label())
+		out = append(out, j.Members[i].Label())
 	}
 	return out
 }

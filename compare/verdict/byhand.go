@@ -1,4 +1,4 @@
-package compare
+package verdict
 
 import (
 	"slices"
@@ -15,23 +15,23 @@ import (
 // time.
 type hands struct {
 	best *evidence.Facts
-	r    *Report
+	j    *judge
 }
 
 // byHand adds that way, apart from the other steps. move tells that the best member has to become the leader first.
-func (c *collected) byHand(r *Report, best string, rest []string, move bool) {
-	i := slices.IndexFunc(r.Members, func(f evidence.Facts) bool { return f.Name == best })
+func (j *judge) byHand(best string, rest []string, move bool) {
+	i := slices.IndexFunc(j.Facts, func(f evidence.Facts) bool { return f.Name == best })
 	if i < 0 || len(rest) == 0 {
 		return
 	}
-	h := hands{&r.Members[i], r}
+	h := hands{&j.Facts[i], j}
 	if move {
 		h.add("make "+best+" the leader: its content is kept",
 			shell.Format("etcdctl --endpoints <CLIENT_URL_OF_THE_LEADER>").
-				Then(h.login()).Then(shell.Format("move-leader {}", c.idOf(best))))
+				Then(h.login()).Then(shell.Format("move-leader {}", j.idOf(best))))
 	}
 	for _, name := range rest {
-		h.reseed(name, c.idOf(name), c.in.Members[slices.Index(c.allLabels(), name)].MemberID)
+		h.reseed(name, j.idOf(name), j.Members[slices.Index(j.allLabels(), name)].MemberID)
 	}
 	if len(h.best.Alarms) > 0 {
 		h.add("when all members are back and what raised the alarm is gone",
@@ -42,7 +42,7 @@ func (c *collected) byHand(r *Report, best string, rest []string, move bool) {
 }
 
 func (h *hands) add(text string, command shell.Command) {
-	h.r.Next = append(h.r.Next, Next{Text: text, Command: command, ByHand: true})
+	h.j.Next = append(h.j.Next, Next{Text: text, Command: command, ByHand: true})
 }
 
 // reseed takes one member out and in again, empty.

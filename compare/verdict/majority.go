@@ -1,4 +1,4 @@
-package compare
+package verdict
 
 import (
 	"slices"
@@ -11,26 +11,26 @@ import (
 // each other and not with it. Keys that the replay has judged are left out: those that it blames on somebody, and those
 // of which a member's record was written by an entry that it replayed, whose revision may have moved because of another
 // one. The rows are bounded, so is the count.
-func (c *collected) againstMajority(list []standing) {
-	if c.in.Diff == nil {
+func (j *judge) againstMajority(list []standing) {
+	if j.Diff == nil {
 		return
 	}
-	key := c.in.Diff.Find("key")
+	key := j.Diff.Find("key")
 	if key == nil {
 		return
 	}
-	told := c.toldByLog()
+	told := j.toldByLog()
 	for i := range key.Rows {
 		row := &key.Rows[i]
-		if told[string(row.Key)] || c.replayed(row) {
+		if told[string(row.Key)] || j.replayed(row) {
 			continue
 		}
-		most, takers := c.largestGroup(row)
+		most, takers := j.largestGroup(row)
 		if 2*len(most) <= takers {
 			continue
 		}
 		for k := range list {
-			if pos := list[k].pos; c.in.Diff.TookPart("key", pos) && !sameCell(row.Cells[pos], row.Cells[most[0]]) {
+			if pos := list[k].pos; j.Diff.TookPart("key", pos) && !sameCell(row.Cells[pos], row.Cells[most[0]]) {
 				list[k].minority++
 			}
 		}
@@ -39,14 +39,14 @@ func (c *collected) againstMajority(list []standing) {
 
 // oddOnes counts for each member the findings in which it differs from a majority that agrees, where nothing shows who
 // is wrong.
-func (c *collected) oddOnes(r *Report, list []standing) {
-	for i := range r.Findings {
-		f := &r.Findings[i]
+func (j *judge) oddOnes(list []standing) {
+	for i := range j.Findings {
+		f := &j.Findings[i]
 		if !f.Undecided || f.Severity.Rank() < check.Error.Rank() {
 			continue
 		}
 		for k := range list {
-			if slices.Contains(f.Odd, c.in.Members[list[k].pos].Label()) {
+			if slices.Contains(f.Odd, j.Members[list[k].pos].Label()) {
 				list[k].minority++
 			}
 		}
@@ -55,13 +55,13 @@ func (c *collected) oddOnes(r *Report, list []standing) {
 
 // replayed tells whether a record of the row is one that the replay held against its entry: above where each model
 // began, and above what any member has compacted, since there a record that is not there proves nothing.
-func (c *collected) replayed(row *diff.Row) bool {
-	rp := c.in.Replay
+func (j *judge) replayed(row *diff.Row) bool {
+	rp := j.Replay
 	if rp == nil {
 		return false
 	}
 	for i, cell := range row.Cells {
-		if cell != nil && rp.Members[i].Checked && cell.Mod > max(rp.Members[i].BaseRevision, c.compacted()) {
+		if cell != nil && rp.Members[i].Checked && cell.Mod > max(rp.Members[i].BaseRevision, j.compacted()) {
 			return true
 		}
 	}
@@ -69,8 +69,8 @@ func (c *collected) replayed(row *diff.Row) bool {
 }
 
 // compacted is the highest compact revision of all members.
-func (c *collected) compacted() (rev int64) {
-	for _, m := range c.in.Members {
+func (j *judge) compacted() (rev int64) {
+	for _, m := range j.Members {
 		if m.HasDB() {
 			rev = max(rev, m.CompactRevision())
 		}
@@ -79,12 +79,12 @@ func (c *collected) compacted() (rev int64) {
 }
 
 // toldByLog are the keys of entries that ended differently on the members, as the replay shows.
-func (c *collected) toldByLog() map[string]bool {
+func (j *judge) toldByLog() map[string]bool {
 	told := map[string]bool{}
-	if c.in.Replay == nil {
+	if j.Replay == nil {
 		return told
 	}
-	for _, e := range c.in.Replay.Events {
+	for _, e := range j.Replay.Events {
 		for _, k := range e.Keys {
 			told[k] = true
 		}
@@ -93,16 +93,16 @@ func (c *collected) toldByLog() map[string]bool {
 }
 
 // largestGroup returns the members that hold the row alike, of the largest such group, and how many were compared.
-func (c *collected) largestGroup(row *diff.Row) (most []int, takers int) {
+func (j *judge) largestGroup(row *diff.Row) (most []int, takers int) {
 	for i := range row.Cells {
-		if !c.in.Diff.TookPart("key", i) {
+		if !j.Diff.TookPart("key", i) {
 			continue
 		}
 		takers++
 		var group []int
-		for j := range row.Cells {
-			if c.in.Diff.TookPart("key", j) && sameCell(row.Cells[i], row.Cells[j]) {
-				group = append(group, j)
+		for k := range row.Cells {
+			if j.Diff.TookPart("key", k) && sameCell(row.Cells[i], row.Cells[k]) {
+				group = append(group, k)
 			}
 		}
 		if len(group) > len(most) {

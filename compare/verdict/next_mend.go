@@ -1,4 +1,4 @@
-package compare
+package verdict
 
 import (
 	"slices"
@@ -15,17 +15,17 @@ var startMends = map[string]bool{"W02": true, "D01": true, "S01": true}
 
 // nextMend offers what gives nothing up, in this order: a start, where the server mends the damage by itself; the
 // member's own log and pages; the same with the other members. done is true when a start is all that is needed.
-func (c *collected) nextMend(r *Report, add func(text string, command shell.Command)) (done bool) {
+func (j *judge) nextMend(add func(text string, command shell.Command)) (done bool) {
 	done = true
-	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && !startMends[f.Check] {
+	for i := range j.Findings {
+		if f := &j.Findings[i]; f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && !startMends[f.Check] {
 			done = false
 		}
 	}
 	started := false
-	for i := range r.Members {
-		f := &r.Members[i]
-		if c.kindOf(f.Name) != evidence.KindDataDir || lostData(r, f.Name) {
+	for i := range j.Facts {
+		f := &j.Facts[i]
+		if j.kindOf(f.Name) != evidence.KindDataDir || j.lostData(f.Name) {
 			continue
 		}
 		a := boot.Of(f)
@@ -36,7 +36,7 @@ func (c *collected) nextMend(r *Report, add func(text string, command shell.Comm
 				". Nothing that it promised is lost", none)
 		case !a.Trusted():
 			done = false
-			c.nextMendFiles(f, &a, add)
+			j.nextMendFiles(f, &a, add)
 		}
 	}
 	return done && started
@@ -44,10 +44,10 @@ func (c *collected) nextMend(r *Report, add func(text string, command shell.Comm
 
 // nextMendFiles offers the narrow repair of one member, where one fits the damage. They refuse rather than give
 // anything up.
-func (c *collected) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(text string, command shell.Command)) {
+func (j *judge) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(text string, command shell.Command)) {
 	refuses := "; it refuses rather than lose data, and checks the result. The plan tries it on a scratch copy " +
 		"first"
-	if len(c.in.Members) > 1 {
+	if len(j.Members) > 1 {
 		refuses = " and, if that is not enough, from the other members" + refuses
 	} else if f.WAL != nil && a.Forgot == nil || f.WAL != nil && len(f.WAL.Damage) > 0 {
 		add("see what repairs "+f.Name+": the plan tries it on scratch copies, and says what works",
@@ -57,7 +57,7 @@ func (c *collected) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(te
 	case f.WAL == nil:
 	case len(f.WAL.Damage) > 0:
 		cmd := shell.Format("etcd-medic repair wal {} -o {}.mended", shell.Source(f.Name), shell.FileName(f.Name))
-		add("repair the log of "+f.Name+" from its own records"+refuses, c.withOthers(f, cmd))
+		add("repair the log of "+f.Name+" from its own records"+refuses, j.withOthers(f, cmd))
 	case a.Forgot != nil: // nothing in what is left of the log is wrong
 	case (f.DB == nil || len(f.DB.Metas) == 0) && !reachesBack(f):
 		return // nothing tells how far such a database has come
@@ -65,28 +65,28 @@ func (c *collected) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(te
 		cmd := shell.Format("etcd-medic repair db {} --rebuild -o {}.mended", shell.Source(f.Name),
 			shell.FileName(f.Name))
 		add("make the database of "+f.Name+" again from its own log, which reaches back to the first entry"+refuses,
-			c.withOthers(f, cmd))
-		if len(c.in.Members) == 1 {
-			c.nextFromLog(f, add)
+			j.withOthers(f, cmd))
+		if len(j.Members) == 1 {
+			j.nextFromLog(f, add)
 		}
 	default:
 		cmd := shell.Format("etcd-medic repair db {} --rebuild -o {}.mended", shell.Source(f.Name),
 			shell.FileName(f.Name))
-		add("repair the database of "+f.Name+" from its own pages and log"+refuses, c.withOthers(f, cmd))
+		add("repair the database of "+f.Name+" from its own pages and log"+refuses, j.withOthers(f, cmd))
 	}
 }
 
 // nextMissingDB is for a data dir without a database: the server fills a new one from a log that is whole, else the log
 // makes a backup.
-func (c *collected) nextMissingDB(r *Report, f *evidence.Facts, add func(text string, command shell.Command)) {
-	if a := boot.Of(f); a.Trusted() && !lostData(r, f.Name) {
+func (j *judge) nextMissingDB(f *evidence.Facts, add func(text string, command shell.Command)) {
+	if a := boot.Of(f); a.Trusted() && !j.lostData(f.Name) {
 		add("start "+f.Name+" on its own data dir: "+strings.Join(a.Mends, "; "), none)
 	}
-	c.nextFromLog(f, add)
+	j.nextFromLog(f, add)
 }
 
 // nextFromLog offers to make a missing database again, where the member's own log reaches back to the first entry.
-func (c *collected) nextFromLog(f *evidence.Facts, add func(text string, command shell.Command)) {
+func (j *judge) nextFromLog(f *evidence.Facts, add func(text string, command shell.Command)) {
 	if reachesBack(f) {
 		add("the log of "+f.Name+" reaches back to the first entry: this makes a backup of all that it holds",
 			shell.Format("etcd-medic rebuild --log {} --to last -o rebuilt.db", shell.Source(f.Name)))
@@ -99,8 +99,8 @@ func reachesBack(f *evidence.Facts) bool {
 }
 
 // withOthers adds the other data dirs of the cluster to a narrow repair.
-func (c *collected) withOthers(f *evidence.Facts, cmd shell.Command) shell.Command {
-	for _, m := range c.in.Members {
+func (j *judge) withOthers(f *evidence.Facts, cmd shell.Command) shell.Command {
+	for _, m := range j.Members {
 		if m.Label() != f.Name && m.ClusterID == f.ClusterID && m.MemberID != f.MemberID &&
 			m.Source.Kind == evidence.KindDataDir {
 			cmd = cmd.With("--with", shell.Source(m.Label()))
@@ -109,8 +109,8 @@ func (c *collected) withOthers(f *evidence.Facts, cmd shell.Command) shell.Comma
 	return cmd
 }
 
-func (c *collected) kindOf(label string) evidence.Kind {
-	for _, m := range c.in.Members {
+func (j *judge) kindOf(label string) evidence.Kind {
+	for _, m := range j.Members {
 		if m.Label() == label {
 			return m.Source.Kind
 		}
@@ -120,8 +120,8 @@ func (c *collected) kindOf(label string) evidence.Kind {
 
 // lostData tells whether a finding says that the member was wiped, rolled back or put together from files of different
 // times: then nothing in its files can be mended.
-func lostData(r *Report, label string) bool {
-	return slices.ContainsFunc(r.Findings, func(f check.Finding) bool {
+func (j *judge) lostData(label string) bool {
+	return slices.ContainsFunc(j.Findings, func(f check.Finding) bool {
 		return (f.Class == "member-lost-data" || f.Class == "torn-copy") && f.Severity.Rank() >= check.Error.Rank() &&
 			slices.Contains(f.Members, label)
 	})

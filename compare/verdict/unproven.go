@@ -1,4 +1,4 @@
-package compare
+package verdict
 
 import (
 	"fmt"
@@ -11,23 +11,23 @@ import (
 
 // unproven says why it is not proven that keeping a member loses nothing, although nothing is known to be lost. Empty:
 // it is proven, as far as the committed entries that the sources can hold.
-func (c *collected) unproven(pos int) (why []string) {
-	if n := len(c.set.Failed); n > 0 {
+func (j *judge) unproven(pos int) (why []string) {
+	if n := len(j.Unread); n > 0 {
 		why = append(why, fmt.Sprintf("%s could not be read", count(n, "source", "sources")))
 	}
-	if s := c.absentMajority(pos); s != "" {
+	if s := j.absentMajority(pos); s != "" {
 		why = append(why, s)
 	}
-	if s := c.withoutLogs(); s != "" {
+	if s := j.withoutLogs(); s != "" {
 		why = append(why, s)
 	}
-	for i, m := range c.in.Members {
-		if i != pos && m.Source.Kind == evidence.KindDataDir && !c.comparedWith(pos, i) {
+	for i, m := range j.Members {
+		if i != pos && m.Source.Kind == evidence.KindDataDir && !j.comparedWith(pos, i) {
 			why = append(why, fmt.Sprintf("the keys of %s could not be compared with those of %s, nor with its own log",
-				m.Label(), c.in.Members[pos].Label()))
+				m.Label(), j.Members[pos].Label()))
 		}
 	}
-	if c.keysDifferUntold() {
+	if j.keysDifferUntold() {
 		why = append(why, "keys differ between members, and the log does not show which member lacks what")
 	}
 	return why
@@ -35,8 +35,8 @@ func (c *collected) unproven(pos int) (why []string) {
 
 // withoutLogs says in one line what snapshots of running members do not prove, "" when a source is none or brought a
 // log.
-func (c *collected) withoutLogs() string {
-	for _, m := range c.in.Members {
+func (j *judge) withoutLogs() string {
+	for _, m := range j.Members {
 		if m.HasLog() || m.Source.Kind != evidence.KindEndpoint {
 			return ""
 		}
@@ -47,13 +47,13 @@ func (c *collected) withoutLogs() string {
 
 // absentMajority: what a majority of voters has committed is in the log of at least one of any majority; fewer logs may
 // not have it.
-func (c *collected) absentMajority(pos int) string {
-	ms := &c.in.Members[pos].Membership
+func (j *judge) absentMajority(pos int) string {
+	ms := &j.Members[pos].Membership
 	if len(ms.Voters) == 0 {
 		return ""
 	}
 	var here []dumplog.ID
-	for _, m := range c.in.Members {
+	for _, m := range j.Members {
 		if m.HasLog() && slices.Contains(ms.Voters, m.MemberID) && !slices.Contains(here, m.MemberID) {
 			here = append(here, m.MemberID)
 		}
@@ -67,28 +67,28 @@ func (c *collected) absentMajority(pos int) string {
 
 // comparedWith tells whether what another member holds was compared with a member, directly or by the log that both
 // follow.
-func (c *collected) comparedWith(pos, other int) bool {
-	if d := c.in.Diff; d != nil && d.TookPart("key", pos) && d.TookPart("key", other) {
+func (j *judge) comparedWith(pos, other int) bool {
+	if d := j.Diff; d != nil && d.TookPart("key", pos) && d.TookPart("key", other) {
 		if b := d.Find("key"); b != nil && b.Equal != nil {
 			return true
 		}
 	}
-	rp := c.in.Replay
-	return !c.in.Members[other].HasDB() || rp != nil && rp.Members[other].Checked
+	rp := j.Replay
+	return !j.Members[other].HasDB() || rp != nil && rp.Members[other].Checked
 }
 
 // keysDifferUntold tells whether the comparison shows keys that differ beyond what the replay explains.
-func (c *collected) keysDifferUntold() bool {
-	if c.in.Diff == nil {
+func (j *judge) keysDifferUntold() bool {
+	if j.Diff == nil {
 		return false
 	}
-	b := c.in.Diff.Find("key")
+	b := j.Diff.Find("key")
 	if b == nil || b.Equal == nil || *b.Equal {
 		return false
 	}
-	told := c.toldByLog()
+	told := j.toldByLog()
 	return slices.ContainsFunc(b.Rows, func(row diff.Row) bool {
 		return !row.SameContent && !told[string(row.Key)] &&
-			!c.replayed(&row)
+			!j.replayed(&row)
 	})
 }

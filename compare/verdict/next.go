@@ -1,4 +1,4 @@
-package compare
+package verdict
 
 import (
 	"cmp"
@@ -19,42 +19,40 @@ var needsOthers = map[string]bool{"data-divergence": true, "latent-divergence": 
 	"wal-damage": true, "snapshot-damage": true, "db-damage": true}
 
 // next says what to do now. Every report ends with at least one step.
-func (c *collected) next(r *Report) {
+func (j *judge) next() {
 	add := func(text string, command shell.Command) {
 		same := func(n Next) bool { return n.Text == text && n.Command.Equal(command) }
-		if !slices.ContainsFunc(r.Next, same) {
-			r.Next = append(r.Next, Next{Text: text, Command: command})
+		if !slices.ContainsFunc(j.Next, same) {
+			j.Next = append(j.Next, Next{Text: text, Command: command})
 		}
 	}
-	for _, s := range r.Sources {
-		if s.Error != "" {
-			add("make source "+s.Name+" readable and run again: "+s.Error, none)
-		}
+	for _, s := range j.Unread {
+		add("make source "+s.Name+" readable and run again: "+s.Error, none)
 	}
-	if len(c.in.Members) == 1 && needsOthers[r.Verdict.Class] {
-		c.nextAlone(r, add)
+	if len(j.Members) == 1 && needsOthers[j.Verdict.Class] {
+		j.nextAlone(add)
 		return
 	}
-	if !c.mixed && c.twoHistories() != "" {
-		c.nextHistories(add)
+	if !j.Mixed && j.twoHistories() != "" {
+		j.nextHistories(add)
 		return
 	}
-	switch r.Verdict.Class {
+	switch j.Verdict.Class {
 	case "data-divergence", "latent-divergence":
-		c.nextDivergence(r, add)
+		j.nextDivergence(add)
 	case "member-lost-data":
-		c.nextLostData(r, add)
+		j.nextLostData(add)
 	case "wal-damage", "snapshot-damage", "db-damage":
-		c.nextDamage(r, add)
+		j.nextDamage(add)
 	case "membership":
-		for _, f := range r.Findings {
+		for _, f := range j.Findings {
 			for _, m := range f.Remedy {
 				add(m.Text, m.Command)
 			}
 		}
-		c.nextPlan(add)
+		j.nextPlan(add)
 		add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange",
-			c.first()))
+			j.first()))
 	case "foreign-cluster":
 		add("sort the sources by cluster ID and diagnose each cluster on its own", none)
 	case "backup-damaged":
@@ -62,14 +60,14 @@ func (c *collected) next(r *Report) {
 			add(s.Text, s.Command)
 		}
 	case "inconclusive":
-		for i := range r.Members {
-			if f := &r.Members[i]; f.DB == nil && c.kindOf(f.Name) == evidence.KindDataDir {
-				c.nextMissingDB(r, f, add)
+		for i := range j.Facts {
+			if f := &j.Facts[i]; f.DB == nil && j.kindOf(f.Name) == evidence.KindDataDir {
+				j.nextMissingDB(f, add)
 			}
 		}
 		add("add the missing files (--full: checks that could not be made) and run again", none)
 	default:
-		c.nextHealthy(r, add)
+		j.nextHealthy(add)
 	}
 }
 
@@ -82,19 +80,19 @@ func BackupNext() []Next {
 	}
 }
 
-func (c *collected) first() shell.Word { return shell.Source(c.in.Members[0].Label()) }
+func (j *judge) first() shell.Word { return shell.Source(j.Members[0].Label()) }
 
-func (c *collected) bestAndRest(r *Report) (string, []string) {
-	if r.Best == nil || len(r.Best.Members) == 0 {
+func (j *judge) bestAndRest() (string, []string) {
+	if j.Best == nil || len(j.Best.Members) == 0 {
 		return "", nil
 	}
-	best := r.Best.Members[0]
+	best := j.Best.Members[0]
 	good := map[string]bool{}
-	for _, m := range r.Best.Members {
+	for _, m := range j.Best.Members {
 		good[m] = true
 	}
 	var rest []string
-	for _, row := range r.Best.Ranking {
+	for _, row := range j.Best.Ranking {
 		if !good[row.Member] {
 			rest = append(rest, row.Member)
 		}
@@ -103,45 +101,45 @@ func (c *collected) bestAndRest(r *Report) (string, []string) {
 }
 
 // nextAlone leaves the steps that need other members out: what one member shows tells what to fetch next.
-func (c *collected) nextAlone(r *Report, add func(text string, command shell.Command)) {
-	if c.nextMend(r, add) {
-		c.nextCause(add)
+func (j *judge) nextAlone(add func(text string, command shell.Command)) {
+	if j.nextMend(add) {
+		j.nextCause(add)
 		return
 	}
 	add("keep this copy unchanged and copy the data dirs of the other members (each server stopped): one data dir is "+
 		"not enough to tell which member is right",
-		shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", c.first()))
-	if r.Best == nil || len(r.Best.Members) == 0 {
+		shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", j.first()))
+	if j.Best == nil || len(j.Best.Members) == 0 {
 		add("without other members, if nothing can be repaired: restore from the newest sound backup", none)
 	}
-	for _, f := range r.Findings {
+	for _, f := range j.Findings {
 		if f.Check == "C05" {
 			add(f.Remedy[0].Text, f.Remedy[0].Command)
 		}
 	}
-	c.nextRebuild(r, add)
-	c.nextUpgrade(r, add)
+	j.nextRebuild(add)
+	j.nextUpgrade(add)
 }
 
 // nextRebuild offers the database that the log gives when every entry takes effect once, where the logs reach back to
 // the first entry and a member's own database lacks some of it.
-func (c *collected) nextRebuild(r *Report, add func(text string, command shell.Command)) {
-	if r.Best != nil && r.Best.Lost.CommittedEntries > 0 && c.logsAreWhole() {
+func (j *judge) nextRebuild(add func(text string, command shell.Command)) {
+	if j.Best != nil && j.Best.Lost.CommittedEntries > 0 && j.logsAreWhole() {
 		add("the logs reach back to the first entry: this makes a backup in which every entry took effect once. A "+
 			"new cluster restored from it loses none of them",
-			c.rebuildCommand())
+			j.rebuildCommand())
 	}
 }
 
 // logsAreWhole tells whether the sources' logs, taken together, hold every entry of the cluster.
-func (c *collected) logsAreWhole() bool {
-	rp := c.in.Replay
+func (j *judge) logsAreWhole() bool {
+	rp := j.Replay
 	return rp != nil && rp.First == 1 && len(rp.Gaps) == 0
 }
 
-func (c *collected) rebuildCommand() shell.Command {
+func (j *judge) rebuildCommand() shell.Command {
 	cmd := shell.Format("etcd-medic rebuild")
-	for _, m := range c.in.Members {
+	for _, m := range j.Members {
 		if m.HasWAL() {
 			cmd = cmd.With("--log", shell.Source(m.Label()))
 		}
@@ -150,8 +148,8 @@ func (c *collected) rebuildCommand() shell.Command {
 }
 
 // nextUpgrade names the versions that end the defect.
-func (c *collected) nextUpgrade(r *Report, add func(text string, command shell.Command)) {
-	for _, k := range r.Causes {
+func (j *judge) nextUpgrade(add func(text string, command shell.Command)) {
+	for _, k := range j.Causes {
 		if len(k.FixedIn) > 0 {
 			add("upgrade every member past the defect ("+strings.Join(k.FixedIn, ", ")+
 				"), or it comes back at the next restart", none)
@@ -160,8 +158,8 @@ func (c *collected) nextUpgrade(r *Report, add func(text string, command shell.C
 	}
 }
 
-func (c *collected) nextDivergence(r *Report, add func(text string, command shell.Command)) {
-	best, rest := c.bestAndRest(r)
+func (j *judge) nextDivergence(add func(text string, command shell.Command)) {
+	best, rest := j.bestAndRest()
 	add("stop writes to the cluster; keep the copied data dirs unchanged", none)
 	if best == "" {
 		add("no member is usable in its current state: restore from the newest sound backup", none)
@@ -170,35 +168,35 @@ func (c *collected) nextDivergence(r *Report, add func(text string, command shel
 	if len(rest) == 0 {
 		add("the members are equally good: choose the one to keep and reseed the others from it", none)
 	}
-	if n := r.Best.Lost.CommittedEntries; n > 0 {
+	if n := j.Best.Lost.CommittedEntries; n > 0 {
 		add(fmt.Sprintf("save the %d committed writes that %s is missing before you reseed anything", n, best),
-			r.Best.Lost.Command)
+			j.Best.Lost.Command)
 	}
-	if n, proposers := r.Best.Lost.Nowhere(r.Sources); n > 0 && len(proposers) > 0 {
+	if n, proposers := j.Best.Lost.Nowhere(j.sourceNames()); n > 0 && len(proposers) > 0 {
 		add(fmt.Sprintf("before you choose: no source's database holds %d of these entries; %s proposed them and is "+
 			"not among the sources. Copy its data dir and diagnose again: it may be the better member",
 			n, strings.Join(proposers, ", ")), none)
 	}
-	c.nextRebuild(r, add)
-	add("see which keys differ where", shell.Format("etcd-medic compare").Sources(c.allLabels()...))
-	c.nextPlan(add)
-	c.nextUpgrade(r, add)
+	j.nextRebuild(add)
+	add("see which keys differ where", shell.Format("etcd-medic compare").Sources(j.allLabels()...))
+	j.nextPlan(add)
+	j.nextUpgrade(add)
 	add("run diagnose again on fresh copies: the repair is done when it says healthy",
-		shell.Format("etcd-medic diagnose").Sources(c.allLabels()...))
-	c.byHand(r, best, rest, true)
+		shell.Format("etcd-medic diagnose").Sources(j.allLabels()...))
+	j.byHand(best, rest, true)
 }
 
 // nextPlan names the way that is written down, tried on copies and proven. Without a majority among the sources it
 // takes the others' data dirs, or the word that they are lost; of a member that its cluster does not know nothing can
 // be planned.
-func (c *collected) nextPlan(add func(text string, command shell.Command)) {
-	lost, known := c.lostVoters()
+func (j *judge) nextPlan(add func(text string, command shell.Command)) {
+	lost, known := j.lostVoters()
 	if !known {
 		add("copy the data dirs of the members that the cluster has (each server stopped) and diagnose them together",
 			none)
 		return
 	}
-	plan := shell.Format("etcd-medic repair plan").Sources(c.allLabels()...)
+	plan := shell.Format("etcd-medic repair plan").Sources(j.allLabels()...)
 	text := "write the repair plan: what is kept, what is lost and how to save it, each step with its undo"
 	if len(lost) > 0 {
 		add("copy the data dirs of the other members too (each server stopped) and diagnose them together", none)
@@ -214,12 +212,12 @@ func (c *collected) nextPlan(add func(text string, command shell.Command)) {
 
 // lostVoters are the voters that are not among the sources, by name or ID, where those at hand are no majority. known
 // is false when no source is a member of the configuration that the sources know.
-func (c *collected) lostVoters() (lost []string, known bool) {
+func (j *judge) lostVoters() (lost []string, known bool) {
 	var voters []dumplog.ID
 	names := map[dumplog.ID]string{}
 	here := map[dumplog.ID]bool{}
 	newest := uint64(0)
-	for _, m := range c.in.Members {
+	for _, m := range j.Members {
 		here[m.MemberID] = true
 		if m.DB != nil {
 			for i := range m.DB.Members {
@@ -244,66 +242,66 @@ func (c *collected) lostVoters() (lost []string, known bool) {
 	return lost, present > 0 || len(voters) == 0
 }
 
-func (c *collected) nextLostData(r *Report, add func(text string, command shell.Command)) {
-	best, rest := c.bestAndRest(r)
-	c.nextPlan(add)
+func (j *judge) nextLostData(add func(text string, command shell.Command)) {
+	best, rest := j.bestAndRest()
+	j.nextPlan(add)
 	add("a change of leader may let the member recover by a snapshot, but it may have voted twice: remove it and add "+
 		"it again anyway", none)
-	c.byHand(r, best, rest, false)
+	j.byHand(best, rest, false)
 }
 
-func (c *collected) nextDamage(r *Report, add func(text string, command shell.Command)) {
-	best, rest := c.bestAndRest(r)
-	if c.nextMend(r, add) {
-		c.nextCause(add)
+func (j *judge) nextDamage(add func(text string, command shell.Command)) {
+	best, rest := j.bestAndRest()
+	if j.nextMend(add) {
+		j.nextCause(add)
 		return
 	}
 	if best == "" {
-		if c.logsAreWhole() {
-			add("the logs reach back to the first entry: this makes a backup of all that they hold", c.rebuildCommand())
+		if j.logsAreWhole() {
+			add("the logs reach back to the first entry: this makes a backup of all that they hold", j.rebuildCommand())
 		}
 		add("if nothing can be repaired: restore from the newest sound backup", none)
 		return
 	}
 	if len(rest) > 0 {
-		c.nextPlan(add)
+		j.nextPlan(add)
 	}
-	c.nextCause(add)
-	c.byHand(r, best, rest, false)
+	j.nextCause(add)
+	j.byHand(best, rest, false)
 }
 
-func (c *collected) nextCause(add func(text string, command shell.Command)) {
+func (j *judge) nextCause(add func(text string, command shell.Command)) {
 	add("look for the cause below etcd: disk, controller, memory, a copy taken while the server ran", none)
 }
 
-func (c *collected) nextHealthy(r *Report, add func(text string, command shell.Command)) {
-	for _, f := range r.Findings {
+func (j *judge) nextHealthy(add func(text string, command shell.Command)) {
+	for _, f := range j.Findings {
 		for _, m := range f.Remedy {
 			add(m.Text, m.Command)
 		}
 	}
-	if r.Verdict.Class == "lagging" {
+	if j.Verdict.Class == "lagging" {
 		add("start the lagging member; it catches up by itself", none)
 	}
-	if c.absentVoters() > 0 {
+	if j.absentVoters() > 0 {
 		add("copy the data dirs of the other members (each server stopped) and diagnose them together: what differs "+
-			"between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", c.first()))
+			"between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", j.first()))
 	}
-	if len(r.Next) == 0 {
-		add("nothing to repair. To explore the data", shell.Format("etcd-medic dumpdb {}", c.first()))
+	if len(j.Next) == 0 {
+		add("nothing to repair. To explore the data", shell.Format("etcd-medic dumpdb {}", j.first()))
 	}
 }
 
-func (c *collected) allLabels() []string {
+func (j *judge) allLabels() []string {
 	var out []string
-	for _, m := range c.in.Members {
+	for _, m := range j.Members {
 		out = append(out, m.Label())
 	}
 	return out
 }
 
-func (c *collected) idOf(label string) shell.Word {
-	for _, m := range c.in.Members {
+func (j *judge) idOf(label string) shell.Word {
+	for _, m := range j.Members {
 		if m.Label() == label && m.MemberID != 0 {
 			return shell.Text(m.MemberID.String())
 		}

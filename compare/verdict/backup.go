@@ -1,0 +1,70 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// backupClass turns the class into that of a backup.
+func (j *judge) backupClass() {
+	if !j.Backup {
+		return
+	}
+	m, v := j.Members[0], &j.Verdict
+	switch state := m.DB.Trailer.State; {
+	case v.Healthy == nil:
+	case !*v.Healthy:
+		v.Class = "backup-damaged"
+	case state == "match":
+		v.Class, v.Summary = "backup-good", "every layer of the backup holds"+content(m)+j.warnings()
+	case state == "absent":
+		v.Class, v.Summary = "backup-unverifiable",
+			"every check of the content holds"+content(m)+"; no sha256 trailer proves the bytes"+
+				j.warnings()
+		if len(j.Causes) > 0 {
+			v.Cause, v.Certainty = &j.Causes[0].ID, &j.Causes[0].Certainty
+		}
+	}
+}
+
+// backupCauseFirst: of several causes that fit a damaged backup the one about the file as a whole explains the others.
+func (j *judge) backupCauseFirst() {
+	if !j.Backup {
+		return
+	}
+	bad := slices.ContainsFunc(j.Findings, func(f check.Finding) bool { return f.Severity.Rank() >= check.Error.Rank() })
+	whole := func(k Cause) int {
+		switch {
+		case k.ID == "backup-without-hash" && bad: // it explains no damage
+			return 2
+		case strings.HasPrefix(k.ID, "backup-"):
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(j.Causes, func(a, b Cause) int { return cmp.Compare(whole(a), whole(b)) })
+}
+
+// warnings are the titles of what does not make the backup bad.
+func (j *judge) warnings() string {
+	s := ""
+	for _, f := range j.Findings {
+		if f.Severity == check.Warning && f.Class == "" {
+			s += "; " + f.Title
+		}
+	}
+	return s
+}
+
+// content says in short what the backup holds.
+func content(m *evidence.Member) string {
+	if m.DB.KV == nil {
+		return ""
+	}
+	return fmt.Sprintf("; revision %d, %d keys", m.CurrentRevision(), m.DB.KV.LiveKeys)
+}
